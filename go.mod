@@ -1,0 +1,3 @@
+module github.com/sidebus/sidebus
+
+go 1.26.0

@@ -1,0 +1,75 @@
+package semantics
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Broker is what the edges talk to: it validates, fills defaults, waits, and keeps account of what this process
+// has in hand. Everything that must be atomic is left to the Store. A Broker is safe for concurrent use; make one
+// with NewBroker and end it with Drain and Close.
+type Broker struct {
+	store Store
+	rooms rooms
+	held  held
+
+	drain    sync.Once
+	draining chan struct{} // closed when no new receives are taken
+}
+
+// NewBroker makes a Broker over a store. It starts nothing and does not block.
+func NewBroker(store Store) *Broker {
+	b := &Broker{store: store, draining: make(chan struct{})}
+	b.rooms.init(store)
+	b.held.init()
+	return b
+}
+
+// BeginDrain ends all waiting receives with what they have, which is nothing, and makes new ones fail with
+// STORE_UNAVAILABLE and cause "draining". Sends and settlements go on. It does not block; further calls do nothing.
+func (b *Broker) BeginDrain() { b.drain.Do(func() { close(b.draining) }) }
+
+// Draining reports whether BeginDrain was called.
+func (b *Broker) Draining() bool {
+	select {
+	case <-b.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// Held is the number of messages this Broker handed out that are neither settled nor past the end of their lock as
+// this process knows it.
+func (b *Broker) Held() int { return b.held.count() }
+
+// AwaitSettled blocks until nothing is held or ctx ends, and returns how many messages are still held.
+func (b *Broker) AwaitSettled(ctx context.Context) int { return b.held.await(ctx) }
+
+// ReleaseHeld gives everything still held back to its source without counting a delivery (SETTLE-10), so that
+// others get it at once. It stops at the first failure; what is left comes back when its lock ends.
+func (b *Broker) ReleaseHeld(ctx context.Context) error {
+	for source, tokens := range b.held.bySource() {
+		for some := range slices.Chunk(tokens, MaxSettleTokens) {
+			if _, err := b.Release(ctx, source, some); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Close ends all waiting and waits for the Broker's goroutines. It does not close the Store.
+func (b *Broker) Close() {
+	b.BeginDrain()
+	b.rooms.close()
+}
+
+func (b *Broker) refuseIfDraining() error {
+	if b.Draining() {
+		return Errorf(StoreUnavailable, "this sidecar is draining and takes no new receives; use another one").
+			With(DetailCause, "draining")
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package semantics
+
+import (
+	"context"
+	"time"
+)
+
+// Bounds of a receive and a peek (RECV-5, RECV-6, PEEK-4).
+const (
+	MaxReceiveMessages = 1000
+	DefaultMaxWait     = time.Minute
+	MaxWait            = 5 * time.Minute
+	MaxPeekMessages    = 250
+)
+
+// Mode is how a receive takes messages (RECV-1).
+type Mode uint8
+
+// The receive modes.
+const (
+	PeekLock Mode = iota
+	ReceiveAndDelete
+)
+
+// ReceiveOptions say how much to take, how long to wait for the first message and what becomes of it.
+type ReceiveOptions struct {
+	MaxMessages int
+	MaxWait     time.Duration // 0: only what is there
+	Mode        Mode
+}
+
+// Delivery is what a receive took. Whoever carries it to the client must call exactly one of Delivered and
+// Undelivered, once the answer was written or could not be (RECV-7).
+type Delivery struct {
+	Messages []*Received
+
+	broker *Broker
+	source Source
+	mode   Mode
+	tokens []LockToken
+}
+
+// Receive takes up to MaxMessages available messages and waits up to MaxWait for the first one (RECV-5). A wait that
+// ends, also because the Broker drains, gives an empty Delivery and no error.
+// ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED, THROTTLED, and CANCELLED when ctx ends.
+func (b *Broker) Receive(ctx context.Context, source Source, options ReceiveOptions) (*Delivery, error) {
+	path, err := ParsePath(source.Path)
+	if err != nil {
+		return nil, err
+	}
+	source.Path = path
+	if n := options.MaxMessages; n < 1 || n > MaxReceiveMessages {
+		return nil, fieldError(ArgumentOutOfRange, "maxMessages", "is %d, must be 1 to %d", n, MaxReceiveMessages)
+	}
+	if w := options.MaxWait; w < 0 || w > MaxWait {
+		return nil, fieldError(ArgumentOutOfRange, "maxWait", "is %s, must be 0s to %s", w, MaxWait)
+	}
+	if options.Mode > ReceiveAndDelete {
+		return nil, fieldError(InvalidArgument, "mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
+	}
+	if err := b.refuseIfDraining(); err != nil {
+		return nil, err
+	}
+	messages, err := b.receiveOrWait(ctx, source, options)
+	if err != nil {
+		return nil, err
+	}
+	return b.deliver(source, options.Mode, messages), nil
+}
+
+// receiveOrWait looks once without any preparation, which is all a busy queue needs, and only then goes into the
+// waiting room.
+func (b *Broker) receiveOrWait(ctx context.Context, source Source, options ReceiveOptions) ([]*Received, error) {
+	deadline := time.Now().Add(options.MaxWait)
+	if options.MaxWait == 0 || !b.rooms.isOpen(source) {
+		messages, err := b.receiveNow(ctx, source, options.MaxMessages)
+		if err != nil || len(messages) > 0 || options.MaxWait == 0 {
+			return messages, err
+		}
+	}
+	room, err := b.rooms.enter(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	defer b.rooms.leave(ctx, room)
+	return room.receive(ctx, b, options.MaxMessages, deadline)
+}
+
+func (b *Broker) receiveNow(ctx context.Context, source Source, limit int) ([]*Received, error) {
+	for {
+		batch, err := b.store.Receive(ctx, source, limit, b.rooms.registerFor(source))
+		if err != nil || len(batch.Messages) > 0 || batch.RecheckAfter > 0 {
+			return batch.Messages, err
+		}
+	}
+}
+
+func (b *Broker) deliver(source Source, mode Mode, messages []*Received) *Delivery {
+	d := &Delivery{Messages: messages, broker: b, source: source, mode: mode, tokens: make([]LockToken, len(messages))}
+	for i, m := range messages {
+		d.tokens[i] = m.LockToken
+		if mode == ReceiveAndDelete {
+			m.LockToken, m.LockedUntil = LockToken{}, time.Time{}
+		}
+	}
+	if mode == PeekLock {
+		b.held.add(source, messages)
+	}
+	return d
+}
+
+// settleTimeout bounds the work that follows a written or unwritten answer, when the call itself may be over.
+const settleTimeout = 5 * time.Second
+
+// Delivered says that the answer was accepted by the client's connection. In ReceiveAndDelete mode only now the
+// messages are removed (RECV-7). If that fails they come back when their locks end. It blocks for one round trip.
+func (d *Delivery) Delivered(ctx context.Context) error {
+	if d.mode != ReceiveAndDelete || len(d.tokens) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	_, err := d.broker.store.Complete(ctx, d.source, d.tokens)
+	return err
+}
+
+// Undelivered says that the answer did not reach the client: the messages are available again at once and nothing
+// is counted (RECV-7). If that fails they come back when their locks end. It blocks for one round trip.
+func (d *Delivery) Undelivered(ctx context.Context) error {
+	if len(d.tokens) == 0 {
+		return nil
+	}
+	d.broker.held.remove(d.tokens)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	_, err := d.broker.store.Release(ctx, d.source, d.tokens)
+	return err
+}
+
+// Peek looks at up to max messages from the given sequence number on, in ascending order, without lock or count
+// (PEEK-1, PEEK-3). More than MaxPeekMessages are cut to that. ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT,
+// ENTITY_NOT_FOUND, ENTITY_DISABLED.
+func (b *Broker) Peek(ctx context.Context, source Source, from int64, limit int) ([]*Received, error) {
+	path, err := ParsePath(source.Path)
+	if err != nil {
+		return nil, err
+	}
+	source.Path = path
+	if limit < 1 {
+		return nil, fieldError(ArgumentOutOfRange, "maxMessages", "is %d, must be at least 1", limit)
+	}
+	if from < 0 {
+		return nil, fieldError(ArgumentOutOfRange, "fromSequenceNumber", "is %d, must not be negative", from)
+	}
+	return b.store.Peek(ctx, source, from, min(limit, MaxPeekMessages))
+}
+
+func cancelled(ctx context.Context) *Error {
+	return &Error{Code: Cancelled, Message: "the caller went away", Err: context.Cause(ctx)}
+}

@@ -1,0 +1,127 @@
+package semantics
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// held is the account of what this process has handed out under lock: it decides how long a drain waits and what it
+// gives back at the end, and nothing else. The store's clock and tokens decide who owns a message.
+type held struct {
+	mu      sync.Mutex
+	locks   map[LockToken]heldLock
+	settled chan struct{} // closed and replaced whenever locks shrink
+	sweepAt int           // size at which ended locks are swept out
+}
+
+type heldLock struct {
+	source Source
+	until  time.Time
+}
+
+const firstHeldSweep = 1024
+
+func (h *held) init() {
+	h.locks = map[LockToken]heldLock{}
+	h.settled = make(chan struct{})
+	h.sweepAt = firstHeldSweep
+}
+
+func (h *held) add(source Source, messages []*Received) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range messages {
+		h.locks[m.LockToken] = heldLock{source: source, until: m.LockedUntil}
+	}
+	if len(h.locks) >= h.sweepAt {
+		h.sweep()
+		h.sweepAt = max(firstHeldSweep, 2*len(h.locks))
+	}
+}
+
+func (h *held) remove(tokens []LockToken) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range tokens {
+		delete(h.locks, t)
+	}
+	h.signal()
+}
+
+func (h *held) renew(tokens []LockToken, renewals []Renewal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, t := range tokens {
+		lock, ok := h.locks[t]
+		switch {
+		case renewals[i].Code != "":
+			delete(h.locks, t)
+		case ok:
+			lock.until = renewals[i].LockedUntil
+			h.locks[t] = lock
+		}
+	}
+	h.signal()
+}
+
+// sweep drops locks that have ended. Pod clocks may be off, which costs a drain a little too much or too little
+// waiting and no message.
+func (h *held) sweep() {
+	now := time.Now()
+	for t, lock := range h.locks {
+		if now.After(lock.until) {
+			delete(h.locks, t)
+		}
+	}
+}
+
+func (h *held) signal() {
+	close(h.settled)
+	h.settled = make(chan struct{})
+}
+
+func (h *held) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sweep()
+	return len(h.locks)
+}
+
+func (h *held) bySource() map[Source][]LockToken {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sweep()
+	tokens := map[Source][]LockToken{}
+	for t, lock := range h.locks {
+		tokens[lock.source] = append(tokens[lock.source], t)
+	}
+	return tokens
+}
+
+func (h *held) await(ctx context.Context) int {
+	for {
+		h.mu.Lock()
+		h.sweep()
+		left, settled := len(h.locks), h.settled
+		next := time.Time{}
+		for _, lock := range h.locks {
+			if next.IsZero() || lock.until.Before(next) {
+				next = lock.until
+			}
+		}
+		h.mu.Unlock()
+		if left == 0 {
+			return 0
+		}
+		ended := time.NewTimer(time.Until(next))
+		select {
+		case <-settled:
+		case <-ended.C:
+		case <-ctx.Done():
+			ended.Stop()
+			return left
+		}
+		ended.Stop()
+	}
+}

@@ -1,0 +1,61 @@
+package semantics
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"time"
+)
+
+// LockToken names one delivery of one message (LOCK-2). It is a fencing token: stores check it inside every
+// settle and renew, so a late holder can never act. Tokens compare with ==.
+type LockToken [16]byte
+
+// NewRandomUUID makes a random version 4 UUID.
+func NewRandomUUID() LockToken {
+	var t LockToken
+	rand.Read(t[:]) //nolint:errcheck // crypto/rand.Read never fails since Go 1.24
+	t[6] = t[6]&0x0f | 0x40
+	t[8] = t[8]&0x3f | 0x80
+	return t
+}
+
+// String gives the canonical lower-case form, 8-4-4-4-12.
+func (t LockToken) String() string {
+	var b [36]byte
+	hex.Encode(b[0:8], t[0:4])
+	hex.Encode(b[9:13], t[4:6])
+	hex.Encode(b[14:18], t[6:8])
+	hex.Encode(b[19:23], t[8:10])
+	hex.Encode(b[24:36], t[10:16])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+	return string(b[:])
+}
+
+// IsZero reports whether t is the zero token, which no delivery ever has.
+func (t LockToken) IsZero() bool { return t == LockToken{} }
+
+// ParseLockToken reads the canonical form, in any case. The empty text is INVALID_OPERATION, because that is what a
+// peeked or receive-and-delete message has for a token (SETTLE-13, RECV-3); anything else that is no UUID is
+// INVALID_ARGUMENT (LOCK-2).
+func ParseLockToken(s string) (LockToken, error) {
+	var t LockToken
+	if s == "" {
+		return t, fieldError(InvalidOperation, "lockToken", "is empty; a message that was peeked or received in RECEIVE_AND_DELETE mode cannot be settled or renewed")
+	}
+	bad := fieldError(InvalidArgument, "lockToken", "must be a UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return t, bad
+	}
+	digits := s[0:8] + s[9:13] + s[14:18] + s[19:23] + s[24:36]
+	if _, err := hex.Decode(t[:], []byte(digits)); err != nil {
+		return LockToken{}, bad
+	}
+	return t, nil
+}
+
+// Renewal is the outcome of one lock renewal (LOCK-3, LOCK-5).
+type Renewal struct {
+	Code          Code      // empty when the lock was extended
+	LockedUntil   time.Time // the new end of the lock, by the store's clock
+	ExpiredInHand bool      // the message is past its ExpiresAt while held (TTL-10)
+}

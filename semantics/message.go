@@ -1,0 +1,208 @@
+package semantics
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Limits of a message (MSG-2, MSG-14, MSG-15, MSG-20, MSG-21, BATCH-2). Sizes are in bytes, ids in UTF-16 units.
+const (
+	MaxIDLength           = 128
+	MaxPropertyNameLength = 128
+	MaxPropertyValueSize  = 32 << 10
+	MaxHeaderSize         = 64 << 10
+	MaxMessageSize        = 100 << 20
+	MaxBatchSize          = 1 << 20
+	SmallBatchSize        = 256 << 10 // where the entity's own limit is not above this
+	MaxBatchMessages      = 4500
+	MaxHTTPMessageSize    = 1 << 20
+)
+
+// Never is the lifetime of a message that does not expire.
+const Never = time.Duration(1<<63 - 1)
+
+// BodyKind tells which of the three body fields the sender used; receivers see the same one.
+type BodyKind uint8
+
+// The body kinds.
+const (
+	BodyBytes BodyKind = iota
+	BodyText
+	BodyJSON
+)
+
+// State of a stored message (MSG-9).
+type State uint8
+
+// The message states.
+const (
+	Active State = iota
+	Deferred
+	Scheduled
+)
+
+// Message is what a sender hands over (MSG table). Empty strings mean "not set" (MSG-2); whoever can tell a present but
+// empty message id from an absent one asks CheckMessageID first. The broker never looks into Body.
+type Message struct {
+	MessageID        string
+	SessionID        string
+	PartitionKey     string
+	CorrelationID    string
+	Subject          string
+	To               string
+	ReplyTo          string
+	ReplyToSessionID string
+	ContentType      string
+	TimeToLive       *time.Duration // nil: the entity's default
+	Properties       map[string]Value
+	Body             []byte
+	BodyKind         BodyKind
+}
+
+// Received is a stored message as a receiver or a peek sees it.
+type Received struct {
+	Message
+	SequenceNumber             int64
+	EnqueuedSequenceNumber     int64
+	EnqueuedAt                 time.Time
+	ExpiresAt                  time.Time // zero: never
+	DeliveryCount              int       // MSG-10: on receive the stored count + 1, on peek the stored count
+	LockToken                  LockToken // zero on peek and receive-and-delete (MSG-11)
+	LockedUntil                time.Time // zero as LockToken
+	State                      State
+	DeadLetterReason           string
+	DeadLetterErrorDescription string
+	DeadLetterSource           string
+	DeadLetteredAt             time.Time // zero unless in a dead-letter queue
+	Size                       int64     // bytes counted against the quota
+
+	// Only on peek (PEEK-7).
+	Locked  bool
+	Expired bool
+}
+
+// Names under which the dead-letter texts also appear among the application properties (DLQ-15).
+const (
+	PropertyDeadLetterReason      = "DeadLetterReason"
+	PropertyDeadLetterDescription = "DeadLetterErrorDescription"
+)
+
+// SetDeadLetter fills the typed dead-letter fields and the application properties of the same names (DLQ-15).
+func (r *Received) SetDeadLetter(reason, description string, at time.Time) {
+	r.DeadLetterReason, r.DeadLetterErrorDescription, r.DeadLetteredAt = reason, description, at
+	properties := make(map[string]Value, len(r.Properties)+2)
+	maps.Copy(properties, r.Properties)
+	properties[PropertyDeadLetterReason] = String(reason)
+	properties[PropertyDeadLetterDescription] = String(description)
+	r.Properties = properties
+}
+
+// HeaderSize is the bytes of all properties, broker and application ones: names and values (MSG-15).
+func (m *Message) HeaderSize() int64 {
+	n := len(m.MessageID) + len(m.SessionID) + len(m.PartitionKey) + len(m.CorrelationID) + len(m.Subject) +
+		len(m.To) + len(m.ReplyTo) + len(m.ReplyToSessionID) + len(m.ContentType)
+	for name, value := range m.Properties {
+		n += len(name) + value.Size()
+	}
+	return int64(n)
+}
+
+// Size is the bytes the message counts for: body and all properties (MSG-20).
+func (m *Message) Size() int64 { return int64(len(m.Body)) + m.HeaderSize() }
+
+// Validate checks everything about the message that needs no entity: ids, keys, lifetime, properties and sizes
+// (MSG-2, MSG-3, MSG-12, MSG-14, MSG-15, TTL-14). It changes nothing.
+func (m *Message) Validate() error {
+	ids := []struct{ field, value string }{
+		{"messageId", m.MessageID}, {"sessionId", m.SessionID}, {"partitionKey", m.PartitionKey},
+		{"correlationId", m.CorrelationID}, {"replyToSessionId", m.ReplyToSessionID},
+	}
+	for _, id := range ids {
+		if err := validateID(id.field, id.value); err != nil {
+			return err
+		}
+	}
+	texts := []struct{ field, value string }{
+		{"subject", m.Subject}, {"to", m.To}, {"replyTo", m.ReplyTo}, {"contentType", m.ContentType},
+	}
+	for _, text := range texts {
+		if !utf8.ValidString(text.value) {
+			return fieldError(InvalidArgument, text.field, "must be valid UTF-8")
+		}
+	}
+	if m.SessionID != "" && m.PartitionKey != "" && m.SessionID != m.PartitionKey {
+		return fieldError(PartitionKeyMismatch, "partitionKey", "must equal sessionId when both are set")
+	}
+	if m.TimeToLive != nil && *m.TimeToLive < time.Millisecond {
+		return fieldError(ArgumentOutOfRange, "timeToLive", "must be at least 1ms")
+	}
+	if err := m.validateProperties(); err != nil {
+		return err
+	}
+	if n := m.HeaderSize(); n > MaxHeaderSize {
+		return SizeExceeded("headers and properties", n, MaxHeaderSize)
+	}
+	if n := m.Size(); n > MaxMessageSize {
+		return SizeExceeded("message", n, MaxMessageSize)
+	}
+	return nil
+}
+
+// CheckMessageID refuses a message id that is present but empty (MSG-2); nil means absent.
+func CheckMessageID(id *string) error {
+	if id != nil && *id == "" {
+		return fieldError(InvalidArgument, "messageId", "must not be empty when present; leave it out to have one made")
+	}
+	return nil
+}
+
+func (m *Message) validateProperties() error {
+	folded := make(map[string]string, len(m.Properties))
+	for _, name := range slices.Sorted(maps.Keys(m.Properties)) {
+		value := m.Properties[name]
+		field := "properties[" + cut(name) + "]"
+		switch {
+		case name == "":
+			return fieldError(InvalidArgument, "properties", "must not contain an empty name")
+		case !utf8.ValidString(name):
+			return fieldError(InvalidArgument, "properties", "must have names in valid UTF-8")
+		case utf16Length(name) > MaxPropertyNameLength:
+			return fieldError(InvalidArgument, field, "has a name over %d characters", MaxPropertyNameLength)
+		case value.Size() > MaxPropertyValueSize:
+			return SizeExceeded(field, int64(value.Size()), MaxPropertyValueSize)
+		case value.Type() != TypeBytes && !utf8.ValidString(value.Text()):
+			return fieldError(InvalidArgument, field, "must be valid UTF-8")
+		}
+		lower := strings.ToLower(name)
+		if other, taken := folded[lower]; taken {
+			return fieldError(InvalidArgument, field, "differs from %q only in case", cut(other))
+		}
+		folded[lower] = name
+	}
+	return nil
+}
+
+func validateID(field, value string) error {
+	if !utf8.ValidString(value) {
+		return fieldError(InvalidArgument, field, "must be valid UTF-8")
+	}
+	if n := utf16Length(value); n > MaxIDLength {
+		return fieldError(InvalidArgument, field, "is %d characters long, at most %d are allowed", n, MaxIDLength)
+	}
+	return nil
+}
+
+func utf16Length(s string) int {
+	if len(s) <= MaxIDLength {
+		return len(s) // cannot be over any limit; UTF-16 is never longer than UTF-8
+	}
+	n := 0
+	for _, r := range s {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}

@@ -1,0 +1,102 @@
+package semantics
+
+import (
+	"strings"
+)
+
+// Bounds of names (ENT-3), in characters.
+const (
+	MaxPathLength      = 260
+	MaxNamespaceLength = 64
+)
+
+// ParsePath checks the path of a queue or topic and gives it back with \ turned into / (ENT-3, ENT-5). The path
+// keeps its case; entities are looked up by Fold of it (ENT-4). A path that breaks a rule is INVALID_ARGUMENT.
+func ParsePath(path string) (string, error) {
+	path = strings.ReplaceAll(path, `\`, "/")
+	bad := func(format string, args ...any) (string, error) {
+		return "", fieldError(InvalidArgument, "name", format, args...)
+	}
+	switch {
+	case path == "":
+		return bad("must not be empty")
+	case len(path) > MaxPathLength:
+		return bad("is %d characters long, at most %d are allowed", len(path), MaxPathLength)
+	}
+	for i, r := range path {
+		if r != '/' && !isNameChar(r) {
+			return bad("%q has %q at position %d; letters, digits, '.', '-', '_' and '/' are allowed", cut(path), r, i)
+		}
+	}
+	if !isAlphanumeric(path[0]) || !isAlphanumeric(path[len(path)-1]) {
+		return bad("%q must start and end with a letter or digit", cut(path))
+	}
+	for i, segment := range strings.Split(path, "/") {
+		if segment == "" {
+			return bad("%q has an empty segment", cut(path))
+		}
+		if i > 0 && strings.EqualFold(segment, "subscriptions") {
+			return bad("%q has the reserved segment %q", cut(path), segment)
+		}
+	}
+	return path, nil
+}
+
+// ParseNamespace checks a namespace: 1 to 64 letters, digits, '.', '-' or '_'.
+func ParseNamespace(name string) (string, error) {
+	if name == "" || len(name) > MaxNamespaceLength {
+		return "", fieldError(InvalidArgument, "namespace", "must be 1 to %d characters long", MaxNamespaceLength)
+	}
+	for _, r := range name {
+		if !isNameChar(r) {
+			return "", fieldError(InvalidArgument, "namespace", "has %q; letters, digits, '.', '-' and '_' are allowed", r)
+		}
+	}
+	return name, nil
+}
+
+// Fold gives the form under which a name is looked up and compared (ENT-4).
+func Fold(name string) string { return strings.ToLower(name) }
+
+func isNameChar(r rune) bool {
+	return r < 0x80 && (isAlphanumeric(byte(r)) || r == '.' || r == '-' || r == '_')
+}
+
+func isAlphanumeric(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// SubQueue names one of the queues that lie below a source (ENT-1).
+type SubQueue uint8
+
+// The sub-queues.
+const (
+	MainQueue SubQueue = iota
+	DeadLetterQueue
+)
+
+// String gives the name of the sub-queue as the API writes it.
+func (q SubQueue) String() string {
+	if q == DeadLetterQueue {
+		return "DEAD_LETTER"
+	}
+	return "NONE"
+}
+
+// Source is something one can receive from: a queue, or its dead-letter queue. Sources compare with ==; Path must
+// come from ParsePath.
+type Source struct {
+	Path     string
+	SubQueue SubQueue
+}
+
+// String gives the address of the source, for example "orders/$deadletterqueue" (DLQ-2).
+func (s Source) String() string {
+	if s.SubQueue == DeadLetterQueue {
+		return s.Path + "/$deadletterqueue"
+	}
+	return s.Path
+}
+
+// Fold gives the source under the name it is looked up by.
+func (s Source) Fold() Source { return Source{Path: Fold(s.Path), SubQueue: s.SubQueue} }

@@ -1,0 +1,241 @@
+package semantics
+
+import (
+	"fmt"
+	"math"
+	"time"
+	"unicode/utf8"
+)
+
+// Status says which verbs an entity takes (STAT-1).
+type Status uint8
+
+// The statuses of a queue.
+const (
+	StatusActive Status = iota
+	StatusDisabled
+	StatusSendDisabled
+	StatusReceiveDisabled
+)
+
+var statusNames = [...]string{"ACTIVE", "DISABLED", "SEND_DISABLED", "RECEIVE_DISABLED"}
+
+// String gives the status as the API writes it.
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return fmt.Sprintf("STATUS_%d", s)
+}
+
+// CanSend reports whether the status permits sends (STAT-2).
+func (s Status) CanSend() bool { return s == StatusActive || s == StatusReceiveDisabled }
+
+// CanReceive reports whether the status permits receives and peeks (STAT-2).
+func (s Status) CanReceive() bool { return s == StatusActive || s == StatusSendDisabled }
+
+// Bounds of queue options (spec section 3.1).
+const (
+	MinLockDuration         = 5 * time.Second
+	MaxLockDuration         = 5 * time.Minute
+	MinDefaultTimeToLive    = time.Second
+	MaxSizeMegabytes        = 81920
+	MaxMessageSizeKilobytes = 102400
+	MaxUserMetadata         = 1024 // characters
+)
+
+// QueueOptions are the options of a queue (spec section 3.1).
+type QueueOptions struct {
+	LockDuration                     time.Duration
+	MaxSizeInMegabytes               int64
+	MaxMessageSizeInKilobytes        int64
+	DefaultMessageTimeToLive         time.Duration // Never: messages do not expire
+	DeadLetteringOnMessageExpiration bool
+	MaxDeliveryCount                 int64
+	MaxMessageCount                  int64 // 0: no bound
+	Status                           Status
+	UserMetadata                     string
+	EnableBatchedOperations          bool // accepted, no visible effect
+}
+
+// DefaultQueueOptions gives the options of a queue that was created without any (ENT-6).
+func DefaultQueueOptions() QueueOptions {
+	return QueueOptions{
+		LockDuration:              time.Minute,
+		MaxSizeInMegabytes:        1024,
+		MaxMessageSizeInKilobytes: 256,
+		DefaultMessageTimeToLive:  Never,
+		MaxDeliveryCount:          10,
+		EnableBatchedOperations:   true,
+	}
+}
+
+// QueueOptionNames lists the options by the names the API uses, in the order of the specification.
+var QueueOptionNames = []string{
+	"lockDuration", "maxSizeInMegabytes", "maxMessageSizeInKilobytes", "defaultMessageTimeToLive",
+	"deadLetteringOnMessageExpiration", "maxDeliveryCount", "maxMessageCount", "status", "userMetadata",
+	"enableBatchedOperations",
+}
+
+// option gives a pointer to the named option, nil for an unknown name.
+func (o *QueueOptions) option(name string) any {
+	switch name {
+	case "lockDuration":
+		return &o.LockDuration
+	case "maxSizeInMegabytes":
+		return &o.MaxSizeInMegabytes
+	case "maxMessageSizeInKilobytes":
+		return &o.MaxMessageSizeInKilobytes
+	case "defaultMessageTimeToLive":
+		return &o.DefaultMessageTimeToLive
+	case "deadLetteringOnMessageExpiration":
+		return &o.DeadLetteringOnMessageExpiration
+	case "maxDeliveryCount":
+		return &o.MaxDeliveryCount
+	case "maxMessageCount":
+		return &o.MaxMessageCount
+	case "status":
+		return &o.Status
+	case "userMetadata":
+		return &o.UserMetadata
+	case "enableBatchedOperations":
+		return &o.EnableBatchedOperations
+	default:
+		return nil
+	}
+}
+
+// Merge gives o with the named options taken from other. An unknown name is INVALID_ARGUMENT.
+func (o QueueOptions) Merge(other QueueOptions, names []string) (QueueOptions, error) {
+	for _, name := range names {
+		switch to := o.option(name).(type) {
+		case *time.Duration:
+			*to = *other.option(name).(*time.Duration)
+		case *int64:
+			*to = *other.option(name).(*int64)
+		case *bool:
+			*to = *other.option(name).(*bool)
+		case *string:
+			*to = *other.option(name).(*string)
+		case *Status:
+			*to = *other.option(name).(*Status)
+		default:
+			return o, fieldError(InvalidArgument, name, "is not an option of a queue")
+		}
+	}
+	return o, nil
+}
+
+// Difference is one option whose present value is not the one asked for (ENT-6).
+type Difference struct{ Option, Present, Asked string }
+
+// Differences compares the named options of o with those asked for.
+func (o QueueOptions) Differences(asked QueueOptions, names []string) []Difference {
+	var found []Difference
+	for _, name := range names {
+		present, wanted := optionText(o.option(name)), optionText(asked.option(name))
+		if present != wanted {
+			found = append(found, Difference{Option: name, Present: present, Asked: wanted})
+		}
+	}
+	return found
+}
+
+func optionText(value any) string {
+	switch v := value.(type) {
+	case *time.Duration:
+		if *v == Never {
+			return "never"
+		}
+		return fmt.Sprint(v.Seconds()) + "s"
+	case *int64:
+		return fmt.Sprint(*v)
+	case *bool:
+		return fmt.Sprint(*v)
+	case *string:
+		return *v
+	case *Status:
+		return v.String()
+	default:
+		return ""
+	}
+}
+
+// Validate checks every option against its bounds; the bounds themselves pass (ENT-11). The error names option and
+// bound.
+func (o QueueOptions) Validate() error {
+	numbers := []struct {
+		name             string
+		value, low, high int64
+	}{
+		{"maxSizeInMegabytes", o.MaxSizeInMegabytes, 1, MaxSizeMegabytes},
+		{"maxMessageSizeInKilobytes", o.MaxMessageSizeInKilobytes, 1, MaxMessageSizeKilobytes},
+		{"maxDeliveryCount", o.MaxDeliveryCount, 1, math.MaxInt32},
+		{"maxMessageCount", o.MaxMessageCount, 0, math.MaxInt64},
+	}
+	for _, n := range numbers {
+		if n.value < n.low || n.value > n.high {
+			return fieldError(ArgumentOutOfRange, n.name, "is %d, must be %d to %d", n.value, n.low, n.high)
+		}
+	}
+	if o.LockDuration < MinLockDuration || o.LockDuration > MaxLockDuration {
+		return fieldError(ArgumentOutOfRange, "lockDuration", "is %s, must be %s to %s", o.LockDuration, MinLockDuration, MaxLockDuration)
+	}
+	if o.DefaultMessageTimeToLive < MinDefaultTimeToLive {
+		return fieldError(ArgumentOutOfRange, "defaultMessageTimeToLive", "is %s, must be at least %s", o.DefaultMessageTimeToLive, MinDefaultTimeToLive)
+	}
+	if int(o.Status) >= len(statusNames) {
+		return fieldError(InvalidArgument, "status", "must be one of %v", statusNames)
+	}
+	if !utf8.ValidString(o.UserMetadata) {
+		return fieldError(InvalidArgument, "userMetadata", "must be valid UTF-8")
+	}
+	if n := utf16Length(o.UserMetadata); n > MaxUserMetadata {
+		return fieldError(ArgumentOutOfRange, "userMetadata", "is %d characters long, at most %d are allowed", n, MaxUserMetadata)
+	}
+	return nil
+}
+
+// MaxBytes is the most bytes the queue may hold, its dead letters included (DLQ-5, QUOTA-6).
+func (o QueueOptions) MaxBytes() int64 { return o.MaxSizeInMegabytes << 20 }
+
+// MaxMessageBytes is the most bytes one message may count for (MSG-20).
+func (o QueueOptions) MaxMessageBytes() int64 { return o.MaxMessageSizeInKilobytes << 10 }
+
+// MaxBatchBytes is the most bytes one batch may count for (MSG-21): 1 MiB, or 256 KiB where the entity's messages are
+// no larger than that.
+func (o QueueOptions) MaxBatchBytes() int64 {
+	if o.MaxMessageBytes() <= SmallBatchSize {
+		return SmallBatchSize
+	}
+	return MaxBatchSize
+}
+
+// Queue is a queue with its name as given at creation, its options and its times by the store's clock (CNT-1, CNT-5).
+type Queue struct {
+	Name       string
+	Options    QueueOptions
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+	AccessedAt time.Time
+}
+
+// Runtime are the counts of a queue (CNT-1, CNT-2). Active = Available + Locked + Deferred + ExpiredPending.
+type Runtime struct {
+	Active             int64
+	Available          int64
+	Locked             int64
+	Deferred           int64
+	ExpiredPending     int64
+	Scheduled          int64
+	DeadLetter         int64
+	Transfer           int64
+	TransferDeadLetter int64
+	SizeInBytes        int64     // main queue and dead letters together
+	OldestEnqueuedAt   time.Time // of the main queue; zero when it is empty
+}
+
+// Total is the sum of all message counts (CNT-1).
+func (r Runtime) Total() int64 {
+	return r.Active + r.Scheduled + r.DeadLetter + r.Transfer + r.TransferDeadLetter
+}
