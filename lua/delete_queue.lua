@@ -1,0 +1,27 @@
+-- delete_queue: remove a queue and all it holds (ENT-8) and make waiting receives look again.
+-- Reads: entity.  Writes: every key of the queue.
+-- Flags: allow-oom
+--
+-- KEYS[1] entity        hash  options and state of the queue
+-- KEYS[2] waiting       zset  sidecar by since when it waits (ms)
+-- KEYS[3] dead_waiting  zset  as waiting, of the dead-letter queue
+-- KEYS[4..] rest        -     every other key of the queue
+-- ARGV[1] now           int   0 = server time
+--
+-- Returns
+--   OK                deleted_ms
+--   ENTITY_NOT_FOUND
+-- Cost: O(waiting sidecars); memory is freed in the background
+--@include now_ms
+--@include text
+--@include wake_all
+local entity, waiting, dead_waiting = KEYS[1], KEYS[2], KEYS[3]
+local now = now_ms(ARGV[1])
+
+if redis.call("EXISTS", entity) == 0 then
+  return { "ENTITY_NOT_FOUND" }
+end
+wake_all(waiting)
+wake_all(dead_waiting)
+redis.call("UNLINK", unpack(KEYS))
+return { "OK", text(now) }

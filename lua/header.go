@@ -1,0 +1,123 @@
+package lua
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// header is what the comment block at the top of a script declares, in this order:
+//
+//	-- name: what it does
+//	-- Reads: ...  Writes: ...
+//	-- Flags: allow-oom            (optional; no-writes or allow-oom)
+//	--
+//	-- KEYS[1] name  type  meaning
+//	-- ARGV[1] name  type  meaning  ([2..] = this and all that follow)
+//	--
+//	-- Returns
+//	--   STATUS  values
+//	-- Cost: ...
+type header struct {
+	keys, args []Parameter
+	flags      []string
+	statuses   []string
+}
+
+func (h *header) has(flag string) bool { return slices.Contains(h.flags, flag) }
+
+var (
+	parameterLine = regexp.MustCompile(`^-- (KEYS|ARGV)\[(\d+)(\.\.)?\] +(\S+)`)
+	statusLine    = regexp.MustCompile(`^--   ([A-Z][A-Z_]+)(?:  | [a-z]|$)`)
+	indexUse      = regexp.MustCompile(`\b(KEYS|ARGV)\[([^\]]*)\]`)
+)
+
+func parseHeader(name, source string) (*header, error) {
+	h := &header{}
+	var reads, returns, cost bool
+	for i, line := range strings.Split(source, "\n") {
+		if i == 0 && !strings.HasPrefix(line, "-- "+name+": ") {
+			return nil, fmt.Errorf("line 1 must begin with %q", "-- "+name+": ")
+		}
+		if !strings.HasPrefix(line, "--") || strings.HasPrefix(line, includeMark) {
+			break
+		}
+		if m := parameterLine.FindStringSubmatch(line); m != nil {
+			if err := h.declare(m[1], m[2], m[3] != "", m[4]); err != nil {
+				return nil, err
+			}
+		}
+		if m := statusLine.FindStringSubmatch(line); m != nil && returns {
+			h.statuses = append(h.statuses, m[1])
+		}
+		if flags, ok := strings.CutPrefix(line, "-- Flags: "); ok {
+			h.flags = strings.Split(flags, ",")
+		}
+		reads = reads || strings.HasPrefix(line, "-- Reads: ") && strings.Contains(line, "Writes: ")
+		returns = returns || line == "-- Returns"
+		cost = cost || strings.HasPrefix(line, "-- Cost: ")
+	}
+	if !reads || !returns || !cost || len(h.keys) == 0 || !slices.Contains(h.statuses, "OK") {
+		return nil, fmt.Errorf("header must have Reads and Writes, KEYS, Returns with OK, and Cost")
+	}
+	for _, flag := range h.flags {
+		if flag != "no-writes" && flag != "allow-oom" {
+			return nil, fmt.Errorf("unknown flag %q", flag)
+		}
+	}
+	return h, nil
+}
+
+func (h *header) declare(kind, index string, repeats bool, name string) error {
+	list := &h.keys
+	if kind == "ARGV" {
+		list = &h.args
+	}
+	if index != strconv.Itoa(len(*list)+1) {
+		return fmt.Errorf("header declares %s[%s] after %d others", kind, index, len(*list))
+	}
+	if n := len(*list); n > 0 && (*list)[n-1].Repeats {
+		return fmt.Errorf("header declares %s[%s] after a repeating one", kind, index)
+	}
+	*list = append(*list, Parameter{Name: name, Repeats: repeats})
+	return nil
+}
+
+// checkUse compares the declared parameters with those the code indexes: each must be used and none besides. A
+// repeating one, and the code that walks it with a variable, is exempt.
+func checkUse(h *header, body string) error {
+	used := map[string]bool{}
+	for line := range strings.Lines(body) {
+		code, _, _ := strings.Cut(line, "--")
+		for _, m := range indexUse.FindAllStringSubmatch(code, -1) {
+			if _, err := strconv.Atoi(m[2]); err == nil {
+				used[m[1]+m[2]] = true
+			} else if !lastRepeats(h, m[1]) {
+				return fmt.Errorf("%s[%s] is indexed by a variable but nothing repeats", m[1], m[2])
+			}
+		}
+	}
+	for kind, list := range map[string][]Parameter{"KEYS": h.keys, "ARGV": h.args} {
+		for i, p := range list {
+			at := kind + strconv.Itoa(i+1)
+			if !used[at] && !p.Repeats {
+				return fmt.Errorf("%s[%d] %s is declared and never used", kind, i+1, p.Name)
+			}
+			delete(used, at)
+		}
+	}
+	for at := range used {
+		return fmt.Errorf("%s is used and not declared", at)
+	}
+	return nil
+}
+
+func lastRepeats(h *header, kind string) bool {
+	list := h.keys
+	if kind == "ARGV" {
+		list = h.args
+	}
+	return len(list) > 0 && list[len(list)-1].Repeats
+}

@@ -1,0 +1,102 @@
+// Package lua holds the scripts that keep Sidebus' promises inside Redis, one file an operation, and the functions they
+// share in lib. It turns each into the exact text Redis gets and knows what each declares in its header. It does not
+// talk to Redis.
+package lua
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+//go:embed *.lua lib/*.lua
+var files embed.FS
+
+// Script is one operation, ready to be sent to Redis. It is immutable.
+type Script struct {
+	// Name is the operation, which is the file name without its ending.
+	Name string
+	// Text is what Redis gets: the flags line, the included functions, then the file, with every line of both kept.
+	Text string
+	// Keys and Args are the declared parameters in order. A last one that repeats stands for any number, at least one.
+	Keys, Args []Parameter
+	// ReadOnly scripts write nothing and may run on a replica.
+	ReadOnly bool
+	// Statuses are the words a reply may begin with.
+	Statuses []string
+}
+
+// Parameter is one KEYS or ARGV of a script as its header declares it.
+type Parameter struct {
+	Name    string
+	Repeats bool
+}
+
+// Accepts reports whether the script takes that many keys and arguments.
+func (s *Script) Accepts(keys, args int) bool {
+	return countFits(s.Keys, keys) && countFits(s.Args, args)
+}
+
+func countFits(declared []Parameter, n int) bool {
+	if len(declared) > 0 && declared[len(declared)-1].Repeats {
+		return n >= len(declared)
+	}
+	return n == len(declared)
+}
+
+// HasStatus reports whether the script declares the status word.
+func (s *Script) HasStatus(word string) bool {
+	for _, declared := range s.Statuses {
+		if declared == word {
+			return true
+		}
+	}
+	return false
+}
+
+// Scripts gives all operations by name. It fails when a file breaks a rule of this package: header missing or out of
+// step with use, unknown or circular include. The scripts are fixed at build time, so a build that passes its tests
+// never fails here.
+func Scripts() (map[string]*Script, error) {
+	names, err := fs.Glob(files, "*.lua")
+	if err != nil {
+		return nil, fmt.Errorf("lua: list scripts: %w", err)
+	}
+	scripts := make(map[string]*Script, len(names))
+	for _, file := range names {
+		name := strings.TrimSuffix(file, ".lua")
+		script, err := load(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("lua: %s: %w", file, err)
+		}
+		scripts[name] = script
+	}
+	return scripts, nil
+}
+
+func load(from fs.FS, name string) (*Script, error) {
+	source, err := fs.ReadFile(from, name+".lua")
+	if err != nil {
+		return nil, err
+	}
+	header, err := parseHeader(name, string(source))
+	if err != nil {
+		return nil, err
+	}
+	body, err := flatten(from, string(source))
+	if err != nil {
+		return nil, err
+	}
+	if err := checkUse(header, body); err != nil {
+		return nil, err
+	}
+	first := "#!lua\n"
+	if len(header.flags) > 0 {
+		first = "#!lua flags=" + strings.Join(header.flags, ",") + "\n"
+	}
+	return &Script{
+		Name: name, Text: first + body, Keys: header.keys, Args: header.args, Statuses: header.statuses,
+		ReadOnly: header.has("no-writes"),
+	}, nil
+}

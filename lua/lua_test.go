@@ -1,0 +1,202 @@
+package lua
+
+import (
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/yuin/gopher-lua/parse"
+)
+
+func TestScriptsLoad(t *testing.T) {
+	t.Parallel()
+	scripts, err := Scripts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(scripts) == 0 {
+		t.Fatal("no scripts")
+	}
+	for name, s := range scripts {
+		if _, err := parse.Parse(strings.NewReader(strings.SplitN(s.Text, "\n", 2)[1]), name); err != nil {
+			t.Errorf("%s does not parse: %v", name, err)
+		}
+		if n := strings.Count(s.Text, "\n"); n > 600 {
+			t.Errorf("%s flattens to %d lines", name, n)
+		}
+	}
+}
+
+// A script must never do these: they walk the whole database, end it, or reach past the declared keys.
+var forbidden = regexp.MustCompile(`(?i)redis\.call\(\s*"(keys|flushall|flushdb|select|randomkey|scan|script|eval)"|cjson|cmsgpack|struct\.|os\.time`)
+
+// A command must be a literal, so that what a script does can be read and restricted.
+var literalCall = regexp.MustCompile(`redis\.p?call\(\s*[^"\s]`)
+
+func TestScriptsKeepTheRules(t *testing.T) {
+	t.Parallel()
+	scripts, err := Scripts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range scripts {
+		if m := forbidden.FindString(s.Text); m != "" {
+			t.Errorf("%s uses %s", name, m)
+		}
+		if m := literalCall.FindString(s.Text); m != "" {
+			t.Errorf("%s calls a computed command: %s", name, m)
+		}
+		if n := strings.Count(s.Text, `redis.call("TIME")`); n > 1 {
+			t.Errorf("%s reads the clock in %d places", name, n)
+		}
+	}
+}
+
+// The status words a script answers are the ones its header declares.
+func TestStatusesAreDeclared(t *testing.T) {
+	t.Parallel()
+	scripts, err := Scripts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := regexp.MustCompile(`return \{ "([A-Z_]+)"`)
+	for name, s := range scripts {
+		for _, m := range word.FindAllStringSubmatch(s.Text, -1) {
+			declared := s.HasStatus(m[1]) || strings.Contains(s.Text, "--         "+m[1])
+			if !declared {
+				t.Errorf("%s answers %s, which its header does not declare", name, m[1])
+			}
+		}
+	}
+}
+
+// How scripts behave when Redis is out of memory is part of their contract: what puts messages in is refused, what takes
+// them out goes on (reliability of a full Redis).
+func TestFlagsLetAFullRedisDrain(t *testing.T) {
+	t.Parallel()
+	scripts, err := Scripts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"create_queue": "", "update_queue": "", "register_name": "", "send": "",
+		"get_queue": "no-writes", "list_names": "no-writes",
+		"receive": "allow-oom", "complete": "allow-oom", "abandon": "allow-oom", "release": "allow-oom",
+		"dead_letter": "allow-oom", "renew_locks": "allow-oom", "peek": "allow-oom", "pass_on": "allow-oom",
+		"queue_runtime": "allow-oom", "delete_queue": "allow-oom", "unregister_name": "allow-oom",
+	}
+	for name, s := range scripts {
+		first, _, _ := strings.Cut(s.Text, "\n")
+		flags, known := want[name]
+		if !known {
+			t.Errorf("%s: decide what it does on a full Redis and write it here", name)
+		}
+		if got := strings.TrimPrefix(strings.TrimPrefix(first, "#!lua"), " flags="); got != flags {
+			t.Errorf("%s has flags %q, want %q", name, got, flags)
+		}
+		if s.ReadOnly != (flags == "no-writes") {
+			t.Errorf("%s: ReadOnly is %v", name, s.ReadOnly)
+		}
+	}
+}
+
+// Nothing is stripped: every line of a script and of what it includes is in the text that Redis gets.
+func TestFlattenKeepsEveryLine(t *testing.T) {
+	t.Parallel()
+	scripts, err := Scripts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range scripts {
+		source, err := fs.ReadFile(files, name+".lua")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(s.Text, "\n"+string(source)) && !strings.HasSuffix(s.Text, string(source)) {
+			t.Errorf("%s: its own text is not at the end, whole", name)
+		}
+		for _, lib := range includesOf(s.Text) {
+			text, err := fs.ReadFile(files, "lib/"+lib+".lua")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(s.Text, string(text)); n != 1 {
+				t.Errorf("%s holds lib/%s %d times", name, lib, n)
+			}
+		}
+	}
+}
+
+func TestEveryLibIsUsed(t *testing.T) {
+	t.Parallel()
+	scripts, err := Scripts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	libs, err := fs.Glob(files, "lib/*.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range libs {
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "lib/"), ".lua")
+		used := false
+		for _, s := range scripts {
+			used = used || strings.Contains(s.Text, "local function "+name+"(")
+		}
+		if !used {
+			t.Errorf("%s is used by no script", file)
+		}
+	}
+}
+
+const goodHeader = "-- op: does it.\n-- Reads: a.  Writes: a.\n--\n-- KEYS[1] a  str  x\n-- ARGV[1] b  str  y\n--\n" +
+	"-- Returns\n--   OK\n-- Cost: O(1)\n"
+
+func TestBadScriptsAreRefused(t *testing.T) {
+	t.Parallel()
+	use := "local a, b = KEYS[1], ARGV[1]\n"
+	cases := map[string]struct{ script, lib, want string }{
+		"good":             {goodHeader + use, "", ""},
+		"wrong name":       {strings.Replace(goodHeader, "op:", "other:", 1) + use, "", "line 1"},
+		"no cost":          {strings.Replace(goodHeader, "-- Cost: O(1)\n", "", 1) + use, "", "Cost"},
+		"unused argument":  {goodHeader + "local a = KEYS[1]\n", "", "ARGV[1] b is declared and never used"},
+		"undeclared key":   {goodHeader + use + "local c = KEYS[2]\n", "", "KEYS2 is used and not declared"},
+		"variable index":   {goodHeader + use + "local c = ARGV[a]\n", "", "nothing repeats"},
+		"gap in header":    {strings.Replace(goodHeader, "ARGV[1]", "ARGV[2]", 1) + use, "", "after 0 others"},
+		"unknown flag":     {strings.Replace(goodHeader, "--\n-- KEYS", "-- Flags: fast\n--\n-- KEYS", 1) + use, "", "unknown flag"},
+		"unknown include":  {goodHeader + "--@include nothing\n" + use, "", "unknown include"},
+		"circular include": {goodHeader + "--@include loop\n" + use, "--@include loop\n\nlocal function loop() end\n", "circular"},
+		"lib without name": {goodHeader + "--@include loop\n" + use, "local x = 1\n", "must define"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from := fstest.MapFS{"op.lua": {Data: []byte(c.script)}}
+			if c.lib != "" {
+				from["lib/loop.lua"] = &fstest.MapFile{Data: []byte(c.lib)}
+			}
+			_, err := load(from, "op")
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("got %v, want success", err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAccepts(t *testing.T) {
+	t.Parallel()
+	s := &Script{Keys: []Parameter{{Name: "a"}}, Args: []Parameter{{Name: "b"}, {Name: "c", Repeats: true}}}
+	for _, c := range []struct {
+		keys, args int
+		want       bool
+	}{{1, 2, true}, {1, 9, true}, {1, 1, false}, {2, 2, false}, {0, 2, false}} {
+		if got := s.Accepts(c.keys, c.args); got != c.want {
+			t.Errorf("Accepts(%d, %d) = %v, want %v", c.keys, c.args, got, c.want)
+		}
+	}
+}

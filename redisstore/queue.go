@@ -1,0 +1,222 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// CreateQueue implements semantics.Queues. The name goes on the namespace's list before and after the queue is made: before,
+// so that no queue can exist without its name; after, in case a delete of an older queue took it off in between.
+func (s *Store) CreateQueue(ctx context.Context, path string, options semantics.QueueOptions) (semantics.Queue, bool, error) {
+	if err := s.registerName(ctx, path); err != nil {
+		return semantics.Queue{}, false, err
+	}
+	args := appendOptions([]any{s.now(), "name", path}, options, semantics.QueueOptionNames)
+	r, err := s.run(ctx, "create_queue", []string{s.keys(path).entity}, args...)
+	if err != nil {
+		return semantics.Queue{}, false, err
+	}
+	queue, err := readQueue(r)
+	if err != nil {
+		return semantics.Queue{}, false, err
+	}
+	return queue, r.status == "OK", s.registerName(ctx, path)
+}
+
+func (s *Store) registerName(ctx context.Context, path string) error {
+	_, err := s.run(ctx, "register_name", []string{s.names.names, s.names.registered}, s.now(), semantics.Fold(path))
+	return err
+}
+
+// GetQueue implements semantics.Queues.
+func (s *Store) GetQueue(ctx context.Context, path string) (semantics.Queue, error) {
+	r, err := s.run(ctx, "get_queue", []string{s.keys(path).entity})
+	if err != nil {
+		return semantics.Queue{}, err
+	}
+	if r.status != "OK" {
+		return semantics.Queue{}, semantics.NotFound(path)
+	}
+	return readQueue(r)
+}
+
+// UpdateQueue implements semantics.Queues.
+func (s *Store) UpdateQueue(ctx context.Context, path string, options semantics.QueueOptions, names []string) (semantics.Queue, error) {
+	keys := s.keys(path)
+	args := appendOptions([]any{s.now()}, options, names)
+	r, err := s.run(ctx, "update_queue", []string{keys.entity, keys.waiting, keys.deadWaiting}, args...)
+	if err != nil {
+		return semantics.Queue{}, err
+	}
+	if r.status != "OK" {
+		return semantics.Queue{}, semantics.NotFound(path)
+	}
+	return readQueue(r)
+}
+
+// DeleteQueue implements semantics.Queues. A crash between the two steps leaves a name on the list without a queue, which lists
+// pass over.
+func (s *Store) DeleteQueue(ctx context.Context, path string) error {
+	r, err := s.run(ctx, "delete_queue", s.keys(path).all(), s.now())
+	if err != nil {
+		return err
+	}
+	if r.status != "OK" {
+		return semantics.NotFound(path)
+	}
+	deleted := r.text()
+	if err := r.failure(); err != nil {
+		return err
+	}
+	_, err = s.run(ctx, "unregister_name", []string{s.names.names, s.names.registered}, semantics.Fold(path), deleted)
+	return err
+}
+
+// ListQueues implements semantics.Queues.
+func (s *Store) ListQueues(ctx context.Context, after string, limit int) ([]semantics.Queue, bool, error) {
+	var queues []semantics.Queue
+	for {
+		// One more than asked for tells whether there is a next page.
+		r, err := s.run(ctx, "list_names", []string{s.names.names}, after, limit+1)
+		if err != nil {
+			return nil, false, err
+		}
+		names := r.list()
+		read := 0
+		for names.more() {
+			after = names.text()
+			read++
+			queue, err := s.GetQueue(ctx, after)
+			if semantics.CodeOf(err) == semantics.EntityNotFound {
+				continue
+			}
+			if err != nil {
+				return nil, false, err
+			}
+			if len(queues) == limit {
+				return queues, true, nil
+			}
+			queues = append(queues, queue)
+		}
+		if err := names.failure(); err != nil {
+			return nil, false, err
+		}
+		if read <= limit {
+			return queues, false, nil
+		}
+	}
+}
+
+// QueueRuntime implements semantics.Queues.
+func (s *Store) QueueRuntime(ctx context.Context, path string) (semantics.Runtime, error) {
+	r, err := s.run(ctx, "queue_runtime", s.keys(path).of(semantics.MainQueue), s.now())
+	if err != nil {
+		return semantics.Runtime{}, err
+	}
+	if r.status != "OK" {
+		return semantics.Runtime{}, semantics.NotFound(path)
+	}
+	active, locked, expired, dead := r.number(), r.number(), r.number(), r.number()
+	counts := semantics.Runtime{
+		Active: active, Locked: locked, ExpiredPending: expired, Available: active - locked - expired,
+		DeadLetter: dead, SizeInBytes: r.number() + r.number(), OldestEnqueuedAt: r.instant(),
+	}
+	return counts, r.failure()
+}
+
+// appendOptions adds the fields under which the named options are kept, with their values.
+func appendOptions(args []any, o semantics.QueueOptions, names []string) []any {
+	for _, name := range names {
+		switch name {
+		case "lockDuration":
+			args = append(args, "lock_duration_ms", o.LockDuration.Milliseconds())
+		case "maxSizeInMegabytes":
+			args = append(args, "max_bytes", o.MaxBytes())
+		case "maxMessageSizeInKilobytes":
+			args = append(args, "max_message_bytes", o.MaxMessageBytes(), "max_batch_bytes", o.MaxBatchBytes())
+		case "defaultMessageTimeToLive":
+			args = append(args, "default_ttl_ms", ttlMillis(&o.DefaultMessageTimeToLive))
+		case "deadLetteringOnMessageExpiration":
+			args = append(args, "dead_letter_expired", flag(o.DeadLetteringOnMessageExpiration))
+		case "maxDeliveryCount":
+			args = append(args, "max_delivery_count", o.MaxDeliveryCount)
+		case "maxMessageCount":
+			args = append(args, "max_message_count", o.MaxMessageCount)
+		case "status":
+			args = append(args, "status", o.Status.String())
+		case "userMetadata":
+			args = append(args, "user_metadata", o.UserMetadata)
+		case "enableBatchedOperations":
+			args = append(args, "batched_operations", flag(o.EnableBatchedOperations))
+		}
+	}
+	return args
+}
+
+func flag(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+func readQueue(r *reply) (semantics.Queue, error) {
+	var q semantics.Queue
+	fields := r.list()
+	number := func(value string) int64 {
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil && fields.err == nil {
+			fields.err = err
+		}
+		return n
+	}
+	for fields.more() {
+		name, value := fields.text(), fields.text()
+		switch name {
+		case "name":
+			q.Name = value
+		case "created_ms":
+			q.CreatedAt = instantOf(number(value))
+		case "updated_ms":
+			q.UpdatedAt = instantOf(number(value))
+		case "accessed_ms":
+			q.AccessedAt = instantOf(number(value))
+		case "lock_duration_ms":
+			q.Options.LockDuration = time.Duration(number(value)) * time.Millisecond
+		case "max_bytes":
+			q.Options.MaxSizeInMegabytes = number(value) >> 20
+		case "max_message_bytes":
+			q.Options.MaxMessageSizeInKilobytes = number(value) >> 10
+		case "default_ttl_ms":
+			q.Options.DefaultMessageTimeToLive = semantics.Never
+			if ms := number(value); ms >= 0 {
+				q.Options.DefaultMessageTimeToLive = time.Duration(ms) * time.Millisecond
+			}
+		case "dead_letter_expired":
+			q.Options.DeadLetteringOnMessageExpiration = value == "1"
+		case "max_delivery_count":
+			q.Options.MaxDeliveryCount = number(value)
+		case "max_message_count":
+			q.Options.MaxMessageCount = number(value)
+		case "status":
+			q.Options.Status = statusOf(value)
+		case "user_metadata":
+			q.Options.UserMetadata = value
+		case "batched_operations":
+			q.Options.EnableBatchedOperations = value == "1"
+		}
+	}
+	return q, fields.failure()
+}
+
+func statusOf(word string) semantics.Status {
+	for s := semantics.StatusActive; s < semantics.StatusReceiveDisabled; s++ {
+		if s.String() == word {
+			return s
+		}
+	}
+	return semantics.StatusReceiveDisabled
+}

@@ -1,0 +1,191 @@
+// Package redistest gives tests a real Redis: the one SIDEBUS_TEST_REDIS names, else one redis-server (or valkey-server)
+// that it starts for the test binary and stops with it. It never falls back to a fake and never skips. Tests share
+// that Redis and keep apart by namespace, so they run in parallel and never flush.
+package redistest
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/redisstore"
+)
+
+// Server is a redis-server process that a test started.
+type Server struct {
+	// URL is how to reach it, over a unix socket.
+	URL string
+
+	command *exec.Cmd
+	folder  string
+	exited  chan struct{}
+}
+
+var shared struct {
+	sync.Mutex
+	server *Server
+}
+
+// Main runs a package's tests and stops the shared server after them. Call it from TestMain.
+func Main(m *testing.M) int {
+	code := m.Run()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server != nil {
+		shared.server.Stop()
+	}
+	return code
+}
+
+// URL gives the Redis all tests of this binary share.
+func URL(t testing.TB) string {
+	t.Helper()
+	if url := os.Getenv("SIDEBUS_TEST_REDIS"); url != "" {
+		return url
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server == nil {
+		shared.server = Start(t)
+	}
+	return shared.server.URL
+}
+
+// Start runs a redis-server of the caller's own, with further arguments as on its command line. The caller stops it.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	program := ""
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		if path, err := exec.LookPath(name); err == nil {
+			program = path
+			break
+		}
+	}
+	if program == "" {
+		t.Fatal("no redis-server on PATH: run `make test`, which installs it, or set SIDEBUS_TEST_REDIS to a URL")
+	}
+	folder, err := os.MkdirTemp("", "sidebus-redis-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{folder: folder, URL: "unix://" + filepath.Join(folder, "s")}
+	s.run(t, program, args)
+	return s
+}
+
+func (s *Server) run(t testing.TB, program string, args []string) {
+	t.Helper()
+	args = append([]string{
+		"--port", "0", "--unixsocket", filepath.Join(s.folder, "s"), "--dir", s.folder, "--save", "",
+		"--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction", "--loglevel", "warning",
+	}, args...)
+	s.command = exec.Command(program, args...)
+	s.exited = make(chan struct{})
+	if err := s.command.Start(); err != nil {
+		t.Fatalf("start %s: %v", program, err)
+	}
+	go func() {
+		_ = s.command.Wait()
+		close(s.exited)
+	}()
+	options, err := redis.ParseURL(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for client.Ping(ctx).Err() != nil {
+		select {
+		case <-s.exited:
+			t.Fatalf("%s ended at once: %s", program, s.command.ProcessState)
+		case <-ctx.Done():
+			t.Fatalf("%s does not answer", program)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// Kill ends the server with SIGKILL and waits for its end.
+func (s *Server) Kill() {
+	_ = s.command.Process.Kill()
+	<-s.exited
+}
+
+// Restart runs the server again on the same data after Kill.
+func (s *Server) Restart(t testing.TB, args ...string) {
+	t.Helper()
+	s.run(t, s.command.Path, args)
+}
+
+// Stop kills the server if it runs and removes its data.
+func (s *Server) Stop() {
+	s.Kill()
+	_ = os.RemoveAll(s.folder)
+}
+
+// Namespace gives a namespace no other test has.
+func Namespace() string {
+	var b [8]byte
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	return "test-" + hex.EncodeToString(b[:])
+}
+
+// Clock is a store clock that only moves when told. The zero Clock is not usable; make one with NewClock.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// NewClock makes a clock that stands at a round instant.
+func NewClock() *Clock {
+	return &Clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+}
+
+// Now gives the instant.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the clock on.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// Open makes a Store on the shared Redis with a namespace of its own, unless options name one, and closes it with the
+// test.
+func Open(t testing.TB, options redisstore.Options) *redisstore.Store {
+	t.Helper()
+	if options.URL == "" {
+		options.URL = URL(t)
+	}
+	if options.Namespace == "" {
+		options.Namespace = Namespace()
+	}
+	store, err := redisstore.Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(fmt.Errorf("close store: %w", err))
+		}
+	})
+	return store
+}

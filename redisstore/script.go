@@ -1,0 +1,173 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/lua"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// script is an operation with the hash Redis knows it by.
+type script struct {
+	*lua.Script
+	call *redis.Script
+}
+
+func prepare(all map[string]*lua.Script) map[string]script {
+	prepared := make(map[string]script, len(all))
+	for name, s := range all {
+		prepared[name] = script{Script: s, call: redis.NewScript(s.Text)}
+	}
+	return prepared
+}
+
+// run calls one script and gives its reply, the status word read and checked. It is the only place that does, but for
+// loading. A reply that breaks the script's own declaration is INTERNAL.
+func (s *Store) run(ctx context.Context, name string, keys []string, args ...any) (*reply, error) {
+	op, ok := s.scripts[name]
+	if !ok || !op.Accepts(len(keys), len(args)) {
+		return nil, semantics.Errorf(semantics.Internal, "script %s does not take %d keys and %d arguments", name, len(keys), len(args))
+	}
+	began := time.Now()
+	// The hash first, the text when Redis does not know it (restart, failover, SCRIPT FLUSH). A script Redis does not
+	// know has not run, so that second try is safe.
+	cmd := op.call.Run
+	if op.ReadOnly {
+		cmd = op.call.RunRO
+	}
+	result, err := cmd(ctx, s.client, keys, args...).Slice()
+	if err != nil {
+		s.observe(name, "error", began)
+		return nil, storeError(err, !op.ReadOnly)
+	}
+	r := &reply{script: name, items: result}
+	r.status = r.text()
+	if r.err == nil && !op.HasStatus(r.status) {
+		r.err = fmt.Errorf("script %s answered the undeclared status %q", name, r.status)
+	}
+	s.observe(name, r.status, began)
+	return r, r.failure()
+}
+
+func (s *Store) observe(name, status string, began time.Time) {
+	if s.options.Observe != nil {
+		s.options.Observe(name, status, time.Since(began))
+	}
+}
+
+// now gives the instant for scripts: "0", which means Redis' own clock, but in tests.
+func (s *Store) now() string {
+	if s.options.Now == nil {
+		return "0"
+	}
+	return strconv.FormatInt(s.options.Now().UnixMilli(), 10)
+}
+
+// load puts all scripts into Redis' cache, which also shows that Redis takes them.
+func (s *Store) load(ctx context.Context) error {
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, op := range s.scripts {
+			op.call.Load(ctx, p)
+		}
+		return nil
+	})
+	return err
+}
+
+// reply walks a script's answer. The first mismatch sticks and is reported by failure.
+type reply struct {
+	script string
+	status string
+	items  []any
+	at     int
+	err    error
+}
+
+func (r *reply) next() any {
+	if r.err != nil {
+		return nil
+	}
+	if r.at >= len(r.items) {
+		r.err = fmt.Errorf("script %s: reply ends after %d values", r.script, r.at)
+		return nil
+	}
+	r.at++
+	return r.items[r.at-1]
+}
+
+func (r *reply) more() bool { return r.err == nil && r.at < len(r.items) }
+
+func (r *reply) text() string {
+	value := r.next()
+	text, ok := value.(string)
+	if !ok && r.err == nil {
+		r.err = fmt.Errorf("script %s: value %d is %T, not text", r.script, r.at-1, value)
+	}
+	return text
+}
+
+func (r *reply) number() int64 {
+	switch value := r.next().(type) {
+	case int64:
+		return value
+	case string:
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			r.err = fmt.Errorf("script %s: value %d: %w", r.script, r.at-1, err)
+		}
+		return n
+	default:
+		if r.err == nil {
+			r.err = fmt.Errorf("script %s: value %d is %T, not a number", r.script, r.at-1, value)
+		}
+		return 0
+	}
+}
+
+// numberOr reads a number that may be absent.
+func (r *reply) numberOr(absent int64) int64 {
+	if r.err == nil && r.at < len(r.items) && r.items[r.at] == nil {
+		r.at++
+		return absent
+	}
+	return r.number()
+}
+
+func (r *reply) instant() time.Time { return instantOf(r.number()) }
+
+// list reads a nested list, whose mismatches the caller collects with adopt.
+func (r *reply) list() *reply {
+	value := r.next()
+	items, ok := value.([]any)
+	if !ok && r.err == nil {
+		r.err = fmt.Errorf("script %s: value %d is %T, not a list", r.script, r.at-1, value)
+	}
+	return &reply{script: r.script, items: items, err: r.err}
+}
+
+// adopt takes over the mismatch of a nested list.
+func (r *reply) adopt(nested *reply) {
+	if r.err == nil {
+		r.err = nested.err
+	}
+}
+
+func (r *reply) failure() error {
+	if r.err == nil {
+		return nil
+	}
+	return &semantics.Error{Code: semantics.Internal, Message: "a script answered something unexpected", Err: r.err}
+}
+
+// instantOf reads an instant in milliseconds; zero means none.
+func instantOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

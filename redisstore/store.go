@@ -1,0 +1,157 @@
+package redisstore
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/lua"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Options say which Redis to use and how. Only URL is required.
+type Options struct {
+	// URL is redis://, rediss:// (TLS) or unix:// with user, password, host, port and database as go-redis reads them.
+	URL string
+	// Namespace is the key prefix; empty means "default".
+	Namespace string
+	// AllowEviction accepts a Redis that may evict keys, and with them messages.
+	AllowEviction bool
+	// DialTimeout, ReadTimeout and WriteTimeout bound one try each; zero means 5 s, 3 s, 3 s.
+	DialTimeout, ReadTimeout, WriteTimeout time.Duration
+	// PoolSize is the most connections; zero means 10 per core.
+	PoolSize int
+	// TLSCAFile, TLSCertFile and TLSKeyFile are PEM files for rediss://; empty means the system's roots, no client
+	// certificate.
+	TLSCAFile, TLSCertFile, TLSKeyFile string
+	// TLSInsecureSkipVerify accepts any server certificate. For tests.
+	TLSInsecureSkipVerify bool
+	// Observe is told of every script call: its status word, or "error". It must not block. May be nil.
+	Observe func(script, status string, took time.Duration)
+	// Now replaces Redis' clock. For tests; nil in production.
+	Now func() time.Time
+}
+
+// Store keeps entities and messages in one Redis. It implements semantics.Store and semantics.Checker and is safe for
+// concurrent use. Any number of Stores in any number of processes may share a Redis and namespace.
+type Store struct {
+	client    *redis.Client
+	options   Options
+	names     namespaceKeys
+	scripts   map[string]script
+	sidecar   string // what this process is called on waiting lists
+	wakeups   *wakeups
+	sends     joiner[*sendCall]
+	receives  joiner[*receiveCall]
+	settles   joiner[*settleCall]
+	namespace string
+}
+
+var (
+	_ semantics.Store   = (*Store)(nil)
+	_ semantics.Checker = (*Store)(nil)
+)
+
+// Open makes a Store. It reads the options and the scripts and does not touch the network: use Check for that.
+func Open(options Options) (*Store, error) {
+	namespace := options.Namespace
+	if namespace == "" {
+		namespace = "default"
+	}
+	if _, err := semantics.ParseNamespace(namespace); err != nil {
+		return nil, err
+	}
+	clientOptions, err := clientOptions(options)
+	if err != nil {
+		return nil, err
+	}
+	scripts, err := lua.Scripts()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		client: redis.NewClient(clientOptions), options: options, namespace: namespace,
+		names: keysOfNamespace(namespace), scripts: prepare(scripts), sidecar: newSidecarName(),
+	}
+	s.wakeups = newWakeups(s.client)
+	s.sends.run, s.sends.weigh, s.sends.most = s.runSends, (*sendCall).weight, maxJoinedSend
+	s.receives.run, s.receives.weigh, s.receives.most = s.runReceives, (*receiveCall).weight, maxJoinedReceive
+	s.settles.run, s.settles.weigh, s.settles.most = s.runSettles, (*settleCall).weight, maxJoinedSettle
+	return s, nil
+}
+
+// Close closes all connections. Calls under way fail.
+func (s *Store) Close() error {
+	return errors.Join(s.wakeups.close(), s.client.Close())
+}
+
+func (s *Store) keys(path string) queueKeys { return keysOfQueue(s.namespace, path) }
+
+func newSidecarName() string {
+	var b [8]byte
+	for i := range b {
+		b[i] = byte(rand.Uint32()) //nolint:gosec // a name, not a secret
+	}
+	return hex.EncodeToString(b[:])
+}
+
+func clientOptions(o Options) (*redis.Options, error) {
+	c, err := redis.ParseURL(o.URL)
+	if err != nil {
+		// The library's text may hold the URL and with it the password.
+		return nil, semantics.Errorf(semantics.InvalidArgument, "store must be a URL like redis://user:password@host:6379/0, rediss://... or unix:///path")
+	}
+	// go-redis repeats commands after network errors by itself. A script that writes must not run twice, so the
+	// outcome is reported as unknown instead (ERR-6).
+	c.MaxRetries = -1
+	c.DialerRetries = 1
+	c.Protocol = 2
+	c.DialTimeout = or(o.DialTimeout, c.DialTimeout)
+	c.ReadTimeout = or(o.ReadTimeout, c.ReadTimeout)
+	c.WriteTimeout = or(o.WriteTimeout, c.WriteTimeout)
+	c.PoolSize = or(o.PoolSize, c.PoolSize)
+	c.ClientName = "sidebus"
+	if c.TLSConfig != nil {
+		if err := setTLS(c.TLSConfig, o); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func or[T comparable](value, otherwise T) T {
+	var zero T
+	if value != zero {
+		return value
+	}
+	return otherwise
+}
+
+func setTLS(c *tls.Config, o Options) error {
+	c.InsecureSkipVerify = c.InsecureSkipVerify || o.TLSInsecureSkipVerify
+	if o.TLSCAFile != "" {
+		pem, err := os.ReadFile(o.TLSCAFile)
+		if err != nil {
+			return fmt.Errorf("redis TLS CA file: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("redis TLS CA file %s holds no PEM certificate", o.TLSCAFile)
+		}
+	}
+	if o.TLSCertFile != "" || o.TLSKeyFile != "" {
+		certificate, err := tls.LoadX509KeyPair(o.TLSCertFile, o.TLSKeyFile)
+		if err != nil {
+			return fmt.Errorf("redis TLS client certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{certificate}
+	}
+	return nil
+}
