@@ -3,17 +3,19 @@
 -- Flags: allow-oom
 --
 -- KEYS[1] entity         hash    options and state of the queue
--- KEYS[2] log            stream  messages of the source, id = position
+-- KEYS[2] log            stream  messages of the source, id = <position>-<size>
 -- KEYS[3] locks          zset    lock by its end (ms)
 -- KEYS[4] deliveries     hash    position -> failed deliveries
 -- KEYS[5] locked_expiry  zset    position of locked messages by ExpiresAt (ms)
 -- KEYS[6] dead_numbers   zset    dead-letter position by sequence number
 -- ARGV[1] now            int     0 = server time
 -- ARGV[2] sub            str     "" or "dead_": which of the two queues is the source
--- ARGV[3..] lock ...     str     at most 1000
+-- ARGV[3] bytes          int     sum of the sizes in the ids
+-- ARGV[4..] lock ... id ...  str  at most 1000 locks, then as many ids, in the same order
 --
 -- Returns
---   OK                1 or 0 per lock: done, or lost
+--   OK                all done
+--   SOME              1 or 0 per lock: done, or lost
 --   ENTITY_NOT_FOUND
 -- Cost: O(locks)
 --@include now_ms
@@ -21,36 +23,50 @@
 --@include touch
 --@include rest
 --@include live_locks
---@include lock_parts
+--@include lock_position
 local entity, log, locks, deliveries, locked_expiry, dead_numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local now, sub, wanted = now_ms(ARGV[1]), ARGV[2], rest(ARGV, 3)
+local now, sub, bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local count = (#ARGV - 3) / 2
+local wanted = rest(ARGV, 4, 3 + count)
 
-local accessed_ms = redis.call("HGET", entity, "accessed_ms")
-if not accessed_ms then
+if redis.call("EXISTS", entity) == 0 then
   return { "ENTITY_NOT_FOUND" }
 end
-local results, held, positions, ids, freed = { "OK" }, {}, {}, {}, 0
-for i, live in ipairs(live_locks(locks, wanted, now)) do
-  results[i + 1] = live and 1 or 0
-  if live then
-    local position, size = lock_parts(wanted[i])
-    held[#held + 1] = wanted[i]
-    positions[#positions + 1] = position
-    ids[#ids + 1] = position .. "-0"
-    freed = freed + size
+local live, held = live_locks(locks, wanted, now)
+local ids, results = {}, { "SOME" }
+for i = 1, count do
+  results[i + 1] = live[i] and 1 or 0
+  if live[i] then
+    ids[#ids + 1] = ARGV[3 + count + i]
   end
 end
 if #held == 0 then
   return results
 end
+if #held < count then
+  bytes = 0
+  for _, id in ipairs(ids) do
+    bytes = bytes + string.match(id, "%d+$")
+  end
+end
+
 redis.call("ZREM", locks, unpack(held))
 redis.call("XDEL", log, unpack(ids))
-if sub == "" then
-  redis.call("HDEL", deliveries, unpack(positions))
-  redis.call("ZREM", locked_expiry, unpack(positions))
-else
-  redis.call("ZREM", dead_numbers, unpack(positions))
+if sub ~= "" or redis.call("EXISTS", deliveries, locked_expiry) > 0 then
+  local positions = {}
+  for i, lock in ipairs(held) do
+    positions[i] = lock_position(lock)
+  end
+  if sub == "" then
+    redis.call("HDEL", deliveries, unpack(positions))
+    redis.call("ZREM", locked_expiry, unpack(positions))
+  else
+    redis.call("ZREM", dead_numbers, unpack(positions))
+  end
 end
-redis.call("HINCRBY", entity, sub .. "bytes", text(-freed))
-touch(entity, accessed_ms, now)
+redis.call("HINCRBY", entity, sub .. "bytes", text(-bytes))
+touch(entity, now)
+if #held == count then
+  return { "OK" }
+end
 return results

@@ -17,23 +17,24 @@
 --@include text
 --@include touch
 --@include rest
---@include lock_parts
+--@include lock_position
 local entity, locks, locked_expiry = KEYS[1], KEYS[2], KEYS[3]
 local now, sub, wanted = now_ms(ARGV[1]), ARGV[2], rest(ARGV, 3)
 
-local options = redis.call("HMGET", entity, "accessed_ms", "lock_duration_ms")
-if not options[1] then
+local lock_duration_ms = redis.call("HGET", entity, "lock_duration_ms")
+if not lock_duration_ms then
   return { "ENTITY_NOT_FOUND" }
 end
-local locked_until = now + tonumber(options[2])
+local locked_until = now + lock_duration_ms
 local results = { "OK", text(locked_until) }
 for i, score in ipairs(redis.call("ZMSCORE", locks, unpack(wanted))) do
   results[i + 2] = 0
   if score and tonumber(score) > now then
     redis.call("ZADD", locks, "XX", locked_until, wanted[i])
-    local expires = sub == "" and redis.call("ZSCORE", locked_expiry, (lock_parts(wanted[i])))
+    local position = lock_position(wanted[i])
+    local expires = sub == "" and redis.call("ZSCORE", locked_expiry, position)
     results[i + 2] = expires and tonumber(expires) <= now and 2 or 1
   end
 end
-touch(entity, options[1], now)
+touch(entity, now)
 return results

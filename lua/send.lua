@@ -3,7 +3,7 @@
 -- Reads: entity, log length.  Writes: entity, log, expiry, waiting.
 --
 -- KEYS[1] entity   hash    options and state of the queue
--- KEYS[2] log      stream  messages, id = sequence number
+-- KEYS[2] log      stream  messages: id <sequence number>-<size>, one field <enqueued>:<expires> with the payload
 -- KEYS[3] expiry   zset    sequence number of unlocked messages by ExpiresAt (ms)
 -- KEYS[4] waiting  zset    sidecar by since when it waits (ms)
 -- ARGV[1] now      int     0 = server time
@@ -20,13 +20,12 @@
 -- Cost: O(messages)
 --@include now_ms
 --@include text
---@include touch
 --@include wake_next
 local entity, log, expiry, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now = now_ms(ARGV[1])
 
 local options = redis.call("HMGET", entity, "status", "max_message_bytes", "max_batch_bytes", "max_bytes",
-  "max_message_count", "default_ttl_ms", "accessed_ms", "sequence", "bytes", "dead_bytes")
+  "max_message_count", "default_ttl_ms", "sequence", "bytes", "dead_bytes")
 if not options[1] then
   return { "ENTITY_NOT_FOUND" }
 end
@@ -34,8 +33,8 @@ local status = options[1]
 local max_message_bytes, max_batch_bytes = tonumber(options[2]), tonumber(options[3])
 local max_bytes, max_message_count = tonumber(options[4]), tonumber(options[5])
 local default_ttl_ms = tonumber(options[6])
-local sequence, bytes = tonumber(options[8] or "0"), tonumber(options[9] or "0")
-local dead_bytes = tonumber(options[10] or "0")
+local sequence, bytes = tonumber(options[7] or "0"), tonumber(options[8] or "0")
+local dead_bytes = tonumber(options[9] or "0")
 local last_sequence, last_instant = 9007199254740991, 253402300799999
 
 -- refusal gives the reason why a call cannot be stored, nil when it can.
@@ -55,10 +54,10 @@ local function refusal(first, count, messages)
     return { "ENTITY_DISABLED", status }
   end
   if bytes + dead_bytes + total > max_bytes then
-    return { "ENTITY_FULL", "bytes", bytes + dead_bytes, max_bytes, dead_bytes }
+    return { "ENTITY_FULL", "bytes", bytes + dead_bytes + total, max_bytes, dead_bytes }
   end
   if max_message_count > 0 and messages + count > max_message_count then
-    return { "ENTITY_FULL", "messages", messages, max_message_count, dead_bytes }
+    return { "ENTITY_FULL", "messages", messages + count, max_message_count, dead_bytes }
   end
   if sequence + count > last_sequence then
     return { "INTERNAL" }
@@ -67,7 +66,8 @@ local function refusal(first, count, messages)
 end
 
 local results, messages, at = { "OK" }, redis.call("XLEN", log), 2
-local enqueued, sent = text(now), 0
+local enqueued, sent = text(now) .. ":", 0
+local immortal = enqueued .. "0"
 while at <= #ARGV do
   local count = tonumber(ARGV[at])
   local first = at + 1
@@ -78,24 +78,24 @@ while at <= #ARGV do
     results[#results + 1] = { "OK", text(sequence + 1) }
     for i = first, first + 3 * count - 1, 3 do
       sequence = sequence + 1
-      local number = text(sequence)
-      local ttl_ms, expires = tonumber(ARGV[i + 1]), "0"
+      local number, times = text(sequence), immortal
+      local ttl_ms = tonumber(ARGV[i + 1])
       if default_ttl_ms >= 0 and (ttl_ms < 0 or ttl_ms > default_ttl_ms) then
         ttl_ms = default_ttl_ms
       end
       if ttl_ms >= 0 and now + ttl_ms <= last_instant then
-        expires = text(now + ttl_ms)
+        local expires = text(now + ttl_ms)
         redis.call("ZADD", expiry, expires, number)
+        times = enqueued .. expires
       end
-      redis.call("XADD", log, number .. "-0", "t", enqueued, "x", expires, "z", ARGV[i], "m", ARGV[i + 2])
+      redis.call("XADD", log, number .. "-" .. ARGV[i], times, ARGV[i + 2])
     end
     bytes, messages, sent = bytes + total, messages + count, sent + count
   end
   at = first + 3 * count
 end
 if sent > 0 then
-  redis.call("HSET", entity, "sequence", text(sequence), "bytes", text(bytes))
-  touch(entity, options[7], now)
+  redis.call("HSET", entity, "sequence", text(sequence), "bytes", text(bytes), "accessed_ms", text(now))
   wake_next(waiting, sent)
 end
 return results

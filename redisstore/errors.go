@@ -37,7 +37,8 @@ func storeError(err error, changes bool) error {
 	if errors.As(err, &reply) {
 		return &semantics.Error{Code: semantics.Internal, Message: "Redis failed the call", Err: err}
 	}
-	if errors.Is(err, context.Canceled) {
+	// The client looks at a call's context only before it sends, so this one never left.
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &semantics.Error{Code: semantics.Cancelled, Message: "the caller went away", Err: err}
 	}
 	var network *net.OpError

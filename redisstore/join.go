@@ -8,31 +8,45 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// joiner makes concurrent calls of one kind on one key share script calls (group commit): while one script call is
-// under way the next ones gather, and leave together when it returns. No timer, no goroutine: the first of
-// those that gathered does the work for all. Calls of one key run one after the other, in order of arrival.
+// joiner makes concurrent calls of one kind on one key share script calls (group commit). A call that finds its key idle
+// leaves at once; others gather behind it and leave together when it returns, or as soon as they fill a script and
+// fewer than width are under way. No timer, no goroutine: the first of those that leave does the work for all.
+// Calls leave in order of arrival.
 type joiner[C any] struct {
-	run   func(ctx context.Context, key string, calls []C) // gives every call its outcome
+	run   func(ctx context.Context, calls []C) // gives every call its outcome
 	weigh func(C) int
-	most  int // weight at which a shared call is full; a single heavier call still goes
+	full  int // weight that leaves although others are under way
+	most  int // weight that shares one script; a single heavier call still goes
 
 	mu    sync.Mutex
 	lanes map[string]*lane[C]
 }
 
+// width is the most script calls of one kind under way on one key: enough to keep Redis busy while this process encodes
+// and decodes.
+const width = 4
+
 // lane is the queue before one key. It exists only while a call is under way.
-type lane[C any] struct{ waiting []*ticket[C] }
+type lane[C any] struct {
+	waiting []*ticket[C]
+	weight  int // of those waiting
+	going   int // script calls under way
+}
 
 type ticket[C any] struct {
 	call C
-	lead chan struct{} // closed when this one must do the work
-	done chan struct{} // closed when its call has its outcome
+	// turn delivers the batch this ticket must carry out, itself first, or is closed when its call has its outcome.
+	turn chan []*ticket[C]
 }
 
 // do carries out one call, alone or together with others. It blocks until the outcome is there; when ctx ends before the
 // call was sent it returns CANCELLED and nothing was done. Once sent, a call is seen through, so that its
 // outcome is known.
 func (j *joiner[C]) do(ctx context.Context, key string, call C) error {
+	if ctx.Err() != nil {
+		return cancelled(ctx)
+	}
+	t := &ticket[C]{call: call, turn: make(chan []*ticket[C], 1)}
 	j.mu.Lock()
 	l := j.lanes[key]
 	if l == nil {
@@ -41,80 +55,82 @@ func (j *joiner[C]) do(ctx context.Context, key string, call C) error {
 		}
 		l = &lane[C]{}
 		j.lanes[key] = l
-		j.mu.Unlock()
-		defer j.handOver(key, l) // also when run panics, so that the key is not blocked for good
-		j.run(context.WithoutCancel(ctx), key, []C{call})
-		return nil
 	}
-	t := &ticket[C]{call: call, lead: make(chan struct{}), done: make(chan struct{})}
 	l.waiting = append(l.waiting, t)
+	l.weight += j.weigh(call)
+	j.dispatch(l)
 	j.mu.Unlock()
 
 	select {
-	case <-t.done:
-	case <-t.lead:
-		j.work(ctx, key, l)
+	case batch := <-t.turn:
+		j.lead(ctx, key, l, batch)
 	case <-ctx.Done():
-		return j.withdraw(ctx, key, l, t)
+		if j.withdraw(l, t) {
+			return cancelled(ctx)
+		}
+		j.lead(ctx, key, l, <-t.turn)
 	}
 	return nil
 }
 
-// work sends as many of the waiting calls as fit into one.
-func (j *joiner[C]) work(ctx context.Context, key string, l *lane[C]) {
-	j.mu.Lock()
-	n, weight := 0, 0
-	for n < len(l.waiting) {
-		weight += j.weigh(l.waiting[n].call)
-		if n > 0 && weight > j.most {
-			break
-		}
-		n++
-	}
-	tickets := l.waiting[:n:n]
-	l.waiting = l.waiting[n:]
-	j.mu.Unlock()
-
-	defer func() {
-		j.handOver(key, l)
-		for _, t := range tickets {
-			close(t.done)
-		}
-	}()
-	calls := make([]C, n)
-	for i, t := range tickets {
-		calls[i] = t.call
-	}
-	j.run(context.WithoutCancel(ctx), key, calls)
+func cancelled(ctx context.Context) error {
+	return &semantics.Error{Code: semantics.Cancelled, Message: "the caller went away", Err: context.Cause(ctx)}
 }
 
-// handOver makes the first of the waiting calls do the next round, or takes the lane away.
-func (j *joiner[C]) handOver(key string, l *lane[C]) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(l.waiting) == 0 {
-		delete(j.lanes, key)
+// lead carries out a batch; an empty one means that another did it already.
+func (j *joiner[C]) lead(ctx context.Context, key string, l *lane[C], batch []*ticket[C]) {
+	if len(batch) == 0 {
 		return
 	}
-	close(l.waiting[0].lead)
+	// Also when run panics, so that the key is not blocked for good.
+	defer func() {
+		j.mu.Lock()
+		l.going--
+		j.dispatch(l)
+		if l.going == 0 {
+			delete(j.lanes, key)
+		}
+		j.mu.Unlock()
+		for _, t := range batch[1:] {
+			close(t.turn)
+		}
+	}()
+	calls := make([]C, len(batch))
+	for i, t := range batch {
+		calls[i] = t.call
+	}
+	j.run(context.WithoutCancel(ctx), calls)
 }
 
-// withdraw takes back a call that was not sent yet, or waits for one that was.
-func (j *joiner[C]) withdraw(ctx context.Context, key string, l *lane[C], t *ticket[C]) error {
+// dispatch lets those leave that may. The caller holds the mutex.
+func (j *joiner[C]) dispatch(l *lane[C]) {
+	for len(l.waiting) > 0 && (l.going == 0 || l.going < width && l.weight >= j.full) {
+		n, weight := 0, 0
+		for n < len(l.waiting) {
+			w := j.weigh(l.waiting[n].call)
+			if n > 0 && weight+w > j.most {
+				break
+			}
+			weight += w
+			n++
+		}
+		batch := slices.Clone(l.waiting[:n])
+		l.waiting = slices.Delete(l.waiting, 0, n)
+		l.weight -= weight
+		l.going++
+		batch[0].turn <- batch
+	}
+}
+
+// withdraw takes a call back unless it has left already.
+func (j *joiner[C]) withdraw(l *lane[C], t *ticket[C]) bool {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	at := slices.Index(l.waiting, t)
-	if at >= 0 {
-		l.waiting = slices.Delete(l.waiting, at, at+1)
-	}
-	j.mu.Unlock()
 	if at < 0 {
-		<-t.done
-		return nil
+		return false
 	}
-	select {
-	case <-t.lead:
-		j.handOver(key, l)
-	default:
-	}
-	return &semantics.Error{Code: semantics.Cancelled, Message: "the caller went away", Err: context.Cause(ctx)}
+	l.waiting = slices.Delete(l.waiting, at, at+1)
+	l.weight -= j.weigh(t.call)
+	return true
 }

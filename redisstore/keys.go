@@ -18,7 +18,7 @@ func keysOfNamespace(namespace string) namespaceKeys {
 type queueKeys struct {
 	entity                                     string
 	log, ready, locks, waiting                 string // main queue
-	deliveries, expiry, lockedExpiry           string // main queue only
+	deliveries, expiry, lockedExpiry, gaps     string // main queue only
 	deadLog, deadReady, deadLocks, deadWaiting string // dead-letter queue
 	deadNumbers                                string // dead-letter queue only
 }
@@ -27,21 +27,21 @@ func keysOfQueue(namespace, path string) queueKeys {
 	tag := "sb:{" + namespace + "/" + semantics.Fold(path) + "}:"
 	return queueKeys{
 		entity: tag + "entity", log: tag + "log", ready: tag + "ready", locks: tag + "locks", waiting: tag + "waiting",
-		deliveries: tag + "deliveries", expiry: tag + "expiry", lockedExpiry: tag + "locked_expiry",
+		deliveries: tag + "deliveries", expiry: tag + "expiry", lockedExpiry: tag + "locked_expiry", gaps: tag + "gaps",
 		deadLog: tag + "dead_log", deadReady: tag + "dead_ready", deadLocks: tag + "dead_locks",
 		deadWaiting: tag + "dead_waiting", deadNumbers: tag + "dead_numbers",
 	}
 }
 
 // of gives the keys of one source in the order every script on a source declares them: entity, log, ready, locks,
-// waiting, deliveries, expiry, locked_expiry, dead_log, dead_numbers, dead_waiting.
+// waiting, deliveries, expiry, locked_expiry, gaps, dead_log, dead_numbers, dead_waiting.
 func (k queueKeys) of(sub semantics.SubQueue) []string {
 	log, ready, locks, waiting := k.log, k.ready, k.locks, k.waiting
 	if sub == semantics.DeadLetterQueue {
 		log, ready, locks, waiting = k.deadLog, k.deadReady, k.deadLocks, k.deadWaiting
 	}
 	return []string{
-		k.entity, log, ready, locks, waiting, k.deliveries, k.expiry, k.lockedExpiry,
+		k.entity, log, ready, locks, waiting, k.deliveries, k.expiry, k.lockedExpiry, k.gaps,
 		k.deadLog, k.deadNumbers, k.deadWaiting,
 	}
 }
@@ -49,7 +49,7 @@ func (k queueKeys) of(sub semantics.SubQueue) []string {
 // all gives every key of the queue, those that delete_queue names first.
 func (k queueKeys) all() []string {
 	return []string{
-		k.entity, k.waiting, k.deadWaiting, k.log, k.ready, k.locks, k.deliveries, k.expiry, k.lockedExpiry,
+		k.entity, k.waiting, k.deadWaiting, k.log, k.ready, k.locks, k.deliveries, k.expiry, k.lockedExpiry, k.gaps,
 		k.deadLog, k.deadReady, k.deadLocks, k.deadNumbers,
 	}
 }

@@ -4,14 +4,14 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// A lock is kept in Redis as "<position>:<size>:<nonce>" and handed out as a UUID that carries the same three numbers, so
-// that a settle needs nothing but the token: the position finds the message, the size frees its bytes, the nonce
-// makes each delivery's token its own. The UUID is of version 8, the one for private layouts:
+// A lock is kept in Redis as "<position>:<nonce>" and handed out as a UUID that also carries the size, so that a settle
+// needs nothing but the token: the nonce makes each delivery's token its own, position and size are the id of the
+// message in the log. A token with a wrong size names an entry that is not there. The UUID is of version 8, the one
+// for private layouts:
 //
 //	42 bits nonce | upper 18 bits of size | version  (60 bits + 4)
 //	variant | lower 9 bits of size | 53 bits position (2 bits + 62)
@@ -44,20 +44,37 @@ func (l lock) token() semantics.LockToken {
 	return t
 }
 
-// lockText gives the form under which the lock behind a token is kept. A UUID that this package did not make gives a
-// text under which no lock is ever kept.
-func lockText(t semantics.LockToken) string {
+// lockOf takes a token apart. ok is false for a UUID that this package did not make.
+func lockOf(t semantics.LockToken) (l lock, ok bool) {
 	high, low := binary.BigEndian.Uint64(t[:8]), binary.BigEndian.Uint64(t[8:])
 	if high>>12&0xf != versionNibble || low>>62 != variantBits {
-		return "foreign"
+		return lock{}, false
 	}
 	upper := high>>16<<12 | high&0xfff
 	size := upper&(1<<sizeHighBits-1)<<sizeLowBits | low>>positionBits&(1<<sizeLowBits-1)
-	var b strings.Builder
-	b.WriteString(strconv.FormatUint(low&(1<<positionBits-1), 10))
-	b.WriteByte(':')
-	b.WriteString(strconv.FormatUint(size, 10))
-	b.WriteByte(':')
-	b.WriteString(strconv.FormatUint(upper>>sizeHighBits, 10))
-	return b.String()
+	return lock{
+		position: int64(low & (1<<positionBits - 1)), //nolint:gosec // 53 bits
+		size:     int64(size),                        //nolint:gosec // 27 bits
+		nonce:    upper >> sizeHighBits,
+	}, true
+}
+
+// text gives the form under which the lock is kept.
+func (l lock) text() string {
+	return strconv.FormatInt(l.position, 10) + ":" + strconv.FormatUint(l.nonce, 10)
+}
+
+// id gives the id of the message's entry in the log.
+func (l lock) id() string {
+	return strconv.FormatInt(l.position, 10) + "-" + strconv.FormatInt(l.size, 10)
+}
+
+// foreignLock stands for a token that this package did not make. No lock is ever kept under it.
+const foreignLock = "0:0"
+
+func lockText(t semantics.LockToken) string {
+	if l, ok := lockOf(t); ok {
+		return l.text()
+	}
+	return foreignLock
 }

@@ -8,8 +8,11 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// maxJoinedSend bounds what shares one send script, in units of a message or a KiB, so that it stays short.
-const maxJoinedSend = 1024
+// What shares one send script, in units of a message or a KiB, so that it stays short.
+const (
+	fullSend = 128
+	mostSend = 256
+)
 
 // sendCall is one Send on its way to the script.
 type sendCall struct {
@@ -44,8 +47,8 @@ func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Mes
 	return call.first, call.err
 }
 
-func (s *Store) runSends(ctx context.Context, key string, calls []*sendCall) {
-	keys := s.keys(key)
+func (s *Store) runSends(ctx context.Context, calls []*sendCall) {
+	keys := s.keys(calls[0].path)
 	args := []any{s.now()}
 	for _, c := range calls {
 		args = append(args, len(c.messages))
@@ -96,8 +99,8 @@ func disabled(path, status string) error {
 }
 
 func full(path, what string, actual, limit, dead int64) error {
-	return semantics.Errorf(semantics.EntityFull, "entity %q holds %d of %d %s (%d bytes of them dead letters); receive some or raise its limit",
-		path, actual, limit, what, dead).
+	return semantics.Errorf(semantics.EntityFull, "entity %q would hold %d %s, at most %d are allowed (%d bytes are dead letters); receive some or raise its limit",
+		path, actual, what, limit, dead).
 		With(semantics.DetailEntity, path).With(semantics.DetailActual, strconv.FormatInt(actual, 10)).
 		With(semantics.DetailLimit, strconv.FormatInt(limit, 10)).With(semantics.DetailDeadSize, strconv.FormatInt(dead, 10))
 }

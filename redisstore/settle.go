@@ -7,8 +7,11 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// maxJoinedSettle is the most locks one settle script ends.
-const maxJoinedSettle = semantics.MaxSettleTokens
+// Locks that share one settle script.
+const (
+	fullSettle = 64
+	mostSettle = 256
+)
 
 // settleCall is one Complete, Abandon or Release on its way to its script.
 type settleCall struct {
@@ -44,24 +47,28 @@ func (s *Store) settle(ctx context.Context, source semantics.Source, script stri
 	return call.codes, call.err
 }
 
-func (s *Store) runSettles(ctx context.Context, _ string, calls []*settleCall) {
+func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 	source, script := calls[0].source, calls[0].script
 	args := []any{s.now(), prefixOf(source.SubQueue)}
-	for _, c := range calls {
-		args = appendLocks(args, c.tokens)
-	}
 	keys := s.keys(source.Path)
 	named := keys.of(source.SubQueue)
 	if script == "complete" {
 		named = []string{keys.entity, named[1], named[3], keys.deliveries, keys.lockedExpiry, keys.deadNumbers}
+		args = appendCompletes(args, calls)
+	} else {
+		for _, c := range calls {
+			args = appendLocks(args, c.tokens)
+		}
 	}
 	r, err := s.run(ctx, script, named, args...)
 	for _, c := range calls {
 		switch {
 		case err != nil:
 			c.err = err
-		case r.status != "OK":
+		case r.status == string(semantics.EntityNotFound):
 			c.err = semantics.NotFound(c.source.Path)
+		case script == "complete" && r.status == "OK": // all of them, without a row for each
+			c.codes = make([]semantics.Code, len(c.tokens))
 		default:
 			c.codes, c.err = readSettled(r, len(c.tokens))
 		}
@@ -117,6 +124,24 @@ func readSettled(r *reply, n int) ([]semantics.Code, error) {
 		}
 	}
 	return codes, r.failure()
+}
+
+// appendCompletes adds the sum of the sizes, all locks, then all ids.
+func appendCompletes(args []any, calls []*settleCall) []any {
+	var bytes int64
+	var locks, ids []any
+	for _, c := range calls {
+		for _, t := range c.tokens {
+			l, ok := lockOf(t)
+			text, id := l.text(), l.id()
+			if !ok {
+				text, id = foreignLock, "0-0"
+			}
+			locks, ids = append(locks, text), append(ids, id)
+			bytes += l.size
+		}
+	}
+	return append(append(append(args, bytes), locks...), ids...)
 }
 
 func appendLocks(args []any, tokens []semantics.LockToken) []any {

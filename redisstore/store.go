@@ -81,9 +81,9 @@ func Open(options Options) (*Store, error) {
 		names: keysOfNamespace(namespace), scripts: prepare(scripts), sidecar: newSidecarName(),
 	}
 	s.wakeups = newWakeups(s.client)
-	s.sends.run, s.sends.weigh, s.sends.most = s.runSends, (*sendCall).weight, maxJoinedSend
-	s.receives.run, s.receives.weigh, s.receives.most = s.runReceives, (*receiveCall).weight, maxJoinedReceive
-	s.settles.run, s.settles.weigh, s.settles.most = s.runSettles, (*settleCall).weight, maxJoinedSettle
+	s.sends = joiner[*sendCall]{run: s.runSends, weigh: (*sendCall).weight, full: fullSend, most: mostSend}
+	s.receives = joiner[*receiveCall]{run: s.runReceives, weigh: (*receiveCall).weight, full: fullReceive, most: mostReceive}
+	s.settles = joiner[*settleCall]{run: s.runSettles, weigh: (*settleCall).weight, full: fullSettle, most: mostSettle}
 	return s, nil
 }
 

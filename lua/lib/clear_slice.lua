@@ -3,7 +3,9 @@
 -- depends on a sweeper. Returns how many messages became available, and whether more is due.
 --@include give_back
 --@include expire_entry
---@include lock_parts
+--@include lock_position
+--@include entry_at
+--@include close_gaps
 local function clear_slice(queue, now)
   local slice = 100
   local returned = 0
@@ -12,7 +14,7 @@ local function clear_slice(queue, now)
     redis.call("ZREM", queue.locks, unpack(ended))
     local positions = {}
     for i, lock in ipairs(ended) do
-      positions[i] = lock_parts(lock)
+      positions[i] = lock_position(lock)
     end
     table.sort(positions, function(a, b) return tonumber(a) < tonumber(b) end)
     for _, position in ipairs(positions) do
@@ -32,11 +34,12 @@ local function clear_slice(queue, now)
     redis.call("ZREM", queue.ready, unpack(due))
     table.sort(due, function(a, b) return tonumber(a) < tonumber(b) end)
     for _, position in ipairs(due) do
-      local entry = redis.call("XRANGE", queue.log, position .. "-0", position .. "-0")[1]
+      local entry = entry_at(queue.log, position)
       if entry then
         expire_entry(queue, entry, now)
       end
     end
+    close_gaps(queue)
   end
   return returned, more or #due == slice
 end

@@ -2,11 +2,9 @@
 -- deliveries. queue.moved counts, so that the caller can wake waiters once.
 --@include text
 local function dead_letter_entry(queue, entry, count, reason, description, now)
-  local sequence = string.match(entry[1], "^%d+")
-  local fields = entry[2]
-  local size = fields[6]
+  local sequence, size = string.match(entry[1], "^(%d+)%-(%d+)")
   local position = text(redis.call("HINCRBY", queue.entity, "dead_sequence", 1))
-  redis.call("XADD", queue.dead_log, position .. "-0", "t", fields[2], "x", fields[4], "z", size, "m", fields[8],
+  redis.call("XADD", queue.dead_log, position .. "-" .. size, entry[2][1], entry[2][2],
     "n", sequence, "c", count, "a", text(now), "r", reason, "d", description)
   redis.call("ZADD", queue.dead_numbers, sequence, position)
   redis.call("XDEL", queue.log, entry[1])

@@ -3,7 +3,10 @@
 --@include dead_letter_entry
 --@include text
 local function expire_entry(queue, entry, now)
-  local sequence = string.match(entry[1], "^%d+")
+  local sequence, size = string.match(entry[1], "^(%d+)%-(%d+)")
+  if tonumber(sequence) > queue.cursor then
+    redis.call("ZADD", queue.gaps, sequence, sequence)
+  end
   if queue.dead_letter_expired then
     local count = redis.call("HGET", queue.deliveries, sequence) or "0"
     dead_letter_entry(queue, entry, count, "TTLExpiredException", "the message passed its time to live before it was settled", now)
@@ -11,5 +14,5 @@ local function expire_entry(queue, entry, now)
   end
   redis.call("XDEL", queue.log, entry[1])
   redis.call("HDEL", queue.deliveries, sequence)
-  redis.call("HINCRBY", queue.entity, "bytes", text(-entry[2][6]))
+  redis.call("HINCRBY", queue.entity, "bytes", text(-size))
 end

@@ -4,6 +4,7 @@
 -- Returns true when the message is available again.
 --@include dead_letter_entry
 --@include expire_entry
+--@include entry_at
 local function give_back(queue, position, counted, now)
   if queue.dead then
     redis.call("ZADD", queue.ready, position, position)
@@ -26,7 +27,7 @@ local function give_back(queue, position, counted, now)
     end
     return true
   end
-  local entry = redis.call("XRANGE", queue.log, position .. "-0", position .. "-0")[1]
+  local entry = entry_at(queue.log, position)
   if not entry then
     redis.call("HDEL", queue.deliveries, position)
   elseif expired and (queue.dead_letter_expired or not exhausted) then

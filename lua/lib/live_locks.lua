@@ -1,11 +1,14 @@
 -- live_locks tells which of the given locks hold at this instant (LOCK-7). A lock named twice holds once, because the
--- first verb ends it. Returns a list of true and false in the order given.
+-- first verb ends it. Returns a list of true and false in the order given, and the list of those that hold.
 local function live_locks(locks, wanted, now)
-  local scores = redis.call("ZMSCORE", locks, unpack(wanted))
-  local live, seen = {}, {}
-  for i, lock in ipairs(wanted) do
-    live[i] = scores[i] ~= false and tonumber(scores[i]) > now and not seen[lock]
-    seen[lock] = true
+  local live, held, seen = {}, {}, {}
+  for i, ends in ipairs(redis.call("ZMSCORE", locks, unpack(wanted))) do
+    local lock = wanted[i]
+    live[i] = ends ~= false and tonumber(ends) > now and not seen[lock]
+    if live[i] then
+      seen[lock] = true
+      held[#held + 1] = lock
+    end
   end
-  return live
+  return live, held
 end

@@ -1,7 +1,7 @@
--- rest gives the items of a list from the given place on.
-local function rest(list, first)
+-- rest gives the items of a list from one place to another, by default to the end.
+local function rest(list, first, last)
   local items = {}
-  for i = first, #list do
+  for i = first, last or #list do
     items[#items + 1] = list[i]
   end
   return items

@@ -1,21 +1,21 @@
 -- settle_unsettled ends the given locks and gives their messages back, in order of position. counted as in give_back.
 -- Returns the reply: OK, then 1 or 0 per lock.
 --@include live_locks
---@include lock_parts
+--@include lock_position
 --@include give_back
 --@include touch
 --@include wake_next
 local function settle_unsettled(queue, wanted, counted, now)
-  local results, held, positions = { "OK" }, {}, {}
-  for i, live in ipairs(live_locks(queue.locks, wanted, now)) do
-    results[i + 1] = live and 1 or 0
-    if live then
-      held[#held + 1] = wanted[i]
-      positions[#positions + 1] = lock_parts(wanted[i])
-    end
+  local live, held = live_locks(queue.locks, wanted, now)
+  local results, positions = { "OK" }, {}
+  for i = 1, #wanted do
+    results[i + 1] = live[i] and 1 or 0
   end
   if #held == 0 then
     return results
+  end
+  for i, lock in ipairs(held) do
+    positions[i] = lock_position(lock)
   end
   redis.call("ZREM", queue.locks, unpack(held))
   table.sort(positions, function(a, b) return tonumber(a) < tonumber(b) end)
@@ -25,7 +25,7 @@ local function settle_unsettled(queue, wanted, counted, now)
       returned = returned + 1
     end
   end
-  touch(queue.entity, queue.accessed_ms, now)
+  touch(queue.entity, now)
   if returned > 0 then
     wake_next(queue.waiting, returned)
   end

@@ -143,31 +143,6 @@ func Namespace() string {
 	return "test-" + hex.EncodeToString(b[:])
 }
 
-// Clock is a store clock that only moves when told. The zero Clock is not usable; make one with NewClock.
-type Clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-// NewClock makes a clock that stands at a round instant.
-func NewClock() *Clock {
-	return &Clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-}
-
-// Now gives the instant.
-func (c *Clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-// Advance moves the clock on.
-func (c *Clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // Open makes a Store on the shared Redis with a namespace of its own, unless options name one, and closes it with the
 // test.
 func Open(t testing.TB, options redisstore.Options) *redisstore.Store {
