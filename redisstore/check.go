@@ -16,11 +16,14 @@ import (
 // eviction, which deletes messages. It warns of everything that opens a loss window.
 func (s *Store) Check(ctx context.Context) (semantics.Health, error) {
 	var info, fsync *redis.Cmd
-	_, _ = s.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command's own error counts
+	_, pipelineErr := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		info = p.Do(ctx, "INFO")
 		fsync = p.Do(ctx, "CONFIG", "GET", "appendfsync") // often forbidden; then we do without
 		return nil
 	})
+	if info.Err() == nil && info.Val() == nil { // not even sent: the connection could not be set up
+		return semantics.Health{}, storeError(pipelineErr, false)
+	}
 	text, err := info.Text()
 	if err != nil {
 		return semantics.Health{}, storeError(err, false)

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
@@ -76,6 +77,7 @@ func Open(options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	redis.SetLogger(quiet{}) // its lines repeat the errors that calls return
 	s := &Store{
 		client: redis.NewClient(clientOptions), options: options, namespace: namespace,
 		names: keysOfNamespace(namespace), scripts: prepare(scripts), sidecar: newSidecarName(),
@@ -86,6 +88,11 @@ func Open(options Options) (*Store, error) {
 	s.settles = joiner[*settleCall]{run: s.runSettles, weigh: (*settleCall).weight, full: fullSettle, most: mostSettle}
 	return s, nil
 }
+
+// quiet drops what the Redis client would log by itself.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
 
 // Close closes all connections. Calls under way fail.
 func (s *Store) Close() error {

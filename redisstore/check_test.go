@@ -1,0 +1,99 @@
+package redisstore_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+func TestCheckRefusesEviction(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
+	defer server.Stop()
+	_, err := redistest.Open(t, redisstore.Options{URL: server.URL}).Check(t.Context())
+	if semantics.CodeOf(err) != semantics.PreconditionFailed || !strings.Contains(err.Error(), "noeviction") {
+		t.Errorf("got %v, want PRECONDITION_FAILED that tells what to set", err)
+	}
+	health, err := redistest.Open(t, redisstore.Options{URL: server.URL, AllowEviction: true}).Check(t.Context())
+	if err != nil || !strings.Contains(strings.Join(health.Warnings, "\n"), "allkeys-lru") {
+		t.Errorf("got %+v, %v, want a warning", health, err)
+	}
+}
+
+func TestCheckTellsTheLossWindow(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--appendonly no":                              "append-only file is off",
+		"--appendfsync everysec":                       "everysec",
+		"--appendfsync no":                             "appendfsync is no",
+		"--appendfsync always":                         "",
+		"--appendfsync always --rename-command CONFIG": "cannot be read",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			words := strings.Fields(args)
+			if words[len(words)-1] == "CONFIG" {
+				words = append(words, "")
+			}
+			server := redistest.Start(t, words...)
+			defer server.Stop()
+			health, err := redistest.Open(t, redisstore.Options{URL: server.URL}).Check(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			warnings := strings.Join(health.Warnings, "\n")
+			if want == "" && warnings != "" || !strings.Contains(warnings, want) {
+				t.Errorf("warnings are %q, want %q", warnings, want)
+			}
+			if !strings.HasPrefix(health.Store, "redis ") && !strings.HasPrefix(health.Store, "valkey ") {
+				t.Errorf("store is %q", health.Store)
+			}
+		})
+	}
+}
+
+func TestCheckOfNothing(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	_, err = redistest.Open(t, redisstore.Options{URL: "redis://" + address}).Check(t.Context())
+	if semantics.CodeOf(err) != semantics.StoreUnavailable {
+		t.Errorf("got %v, want STORE_UNAVAILABLE", err)
+	}
+}
+
+func TestCheckOfWrongPassword(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	defer server.Stop()
+	command(t, server.URL, "CONFIG", "SET", "requirepass", "secret")
+	_, err := redistest.Open(t, redisstore.Options{URL: server.URL}).Check(t.Context())
+	if e := semantics.AsError(err); err == nil || e.Code != semantics.StoreUnavailable || e.Details[semantics.DetailCause] != "redis_noauth" {
+		t.Errorf("got %v, want STORE_UNAVAILABLE because of redis_noauth", err)
+	}
+}
+
+func TestOpenRefusesBadOptions(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]redisstore.Options{
+		"no url":       {},
+		"other scheme": {URL: "http://user:hush@host"},
+		"namespace":    {URL: "redis://localhost", Namespace: "a/b"},
+		"tls file":     {URL: "rediss://localhost", TLSCAFile: "/nowhere"},
+	} {
+		_, err := redisstore.Open(options)
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+		} else if strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: the error tells the password: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package redisstore_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+var orders = semantics.Source{Path: "orders"}
+
+func command(t *testing.T, url string, args ...any) any {
+	t.Helper()
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	result, err := client.Do(t.Context(), args...).Result()
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return result
+}
+
+func create(t *testing.T, s semantics.Store) {
+	t.Helper()
+	options := semantics.DefaultQueueOptions()
+	if _, _, err := s.CreateQueue(t.Context(), "orders", options); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func message(size int) []*semantics.Message {
+	return []*semantics.Message{{MessageID: "m", Body: make([]byte, size)}}
+}
+
+func receiveOne(t *testing.T, s semantics.Store) *semantics.Received {
+	t.Helper()
+	batch, err := s.Receive(t.Context(), orders, 1, semantics.RegisterNever)
+	if err != nil || len(batch.Messages) != 1 {
+		t.Fatalf("receive: %d messages, %v", len(batch.Messages), err)
+	}
+	return batch.Messages[0]
+}
+
+// A full Redis refuses what puts messages in, as something that may pass, and lets out what is in there.
+func TestERR_7_FullRedisRefusesSendsAndDrains(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	defer server.Stop()
+	s := redistest.Open(t, redisstore.Options{URL: server.URL})
+	create(t, s)
+	for range 3 {
+		if _, err := s.Send(t.Context(), "orders", message(1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command(t, server.URL, "CONFIG", "SET", "maxmemory", "1")
+
+	_, err := s.Send(t.Context(), "orders", message(1000))
+	e := semantics.AsError(err)
+	if err == nil || e.Code != semantics.StoreUnavailable || e.Details[semantics.DetailCause] != "redis_oom" || e.Details[semantics.DetailOutcome] != "" {
+		t.Fatalf("send to a full Redis: %v %v", err, e)
+	}
+	for _, verb := range []func([]semantics.LockToken) ([]semantics.Code, error){
+		func(tokens []semantics.LockToken) ([]semantics.Code, error) {
+			return s.Complete(t.Context(), orders, tokens)
+		},
+		func(tokens []semantics.LockToken) ([]semantics.Code, error) {
+			return s.DeadLetter(t.Context(), orders, tokens, "r", "d")
+		},
+		func(tokens []semantics.LockToken) ([]semantics.Code, error) {
+			return s.Abandon(t.Context(), orders, tokens)
+		},
+	} {
+		codes, err := verb([]semantics.LockToken{receiveOne(t, s).LockToken})
+		if err != nil || codes[0] != "" {
+			t.Fatalf("settling in a full Redis: %v %v", codes, err)
+		}
+	}
+	if counts, err := s.QueueRuntime(t.Context(), "orders"); err != nil || counts.Available != 1 || counts.DeadLetter != 1 {
+		t.Errorf("counts %+v, %v", counts, err)
+	}
+	if err := s.DeleteQueue(t.Context(), "orders"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestScriptFlushIsHealed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	defer server.Stop()
+	s := redistest.Open(t, redisstore.Options{URL: server.URL})
+	create(t, s)
+	command(t, server.URL, "SCRIPT", "FLUSH")
+	if _, err := s.Send(t.Context(), "orders", message(1)); err != nil {
+		t.Fatal(err)
+	}
+	command(t, server.URL, "SCRIPT", "FLUSH")
+	receiveOne(t, s)
+}
+
+// What was acknowledged survives a killed Redis process (AOF), and its lock too.
+func TestSEND_1_AcknowledgedSurvivesRedisKill(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	defer server.Stop()
+	s := redistest.Open(t, redisstore.Options{URL: server.URL})
+	create(t, s)
+	for range 50 {
+		if _, err := s.Send(t.Context(), "orders", message(100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := receiveOne(t, s)
+	server.Kill()
+	_, err := s.Send(t.Context(), "orders", message(100))
+	if code := semantics.CodeOf(err); code != semantics.StoreUnavailable {
+		t.Errorf("send without Redis: %v", err)
+	}
+	server.Restart(t)
+	counts, err := s.QueueRuntime(t.Context(), "orders")
+	if err != nil || counts.Active != 50 || counts.Locked != 1 {
+		t.Fatalf("after restart: %+v, %v", counts, err)
+	}
+	codes, err := s.Complete(t.Context(), orders, []semantics.LockToken{held.LockToken})
+	if err != nil || codes[0] != "" {
+		t.Errorf("complete after restart: %v %v", codes, err)
+	}
+}
+
+// cutter forwards connections to Redis and can be told to drop the answers.
+type cutter struct {
+	listener net.Listener
+	deaf     atomic.Bool // requests go through, answers do not
+}
+
+func newCutter(t *testing.T, url string) *cutter {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{listener: listener}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("unix", strings.TrimPrefix(url, "unix://"))
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
+			go c.answer(client, server)
+		}
+	}()
+	return c
+}
+
+func (c *cutter) answer(client, server net.Conn) {
+	defer client.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil || c.deaf.Load() {
+			return // Redis has done its work; the answer is lost
+		}
+		if _, err := client.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// An answer that is lost after the script ran is reported as unknown, and the script has run exactly once: nothing in the
+// client repeats it.
+func TestERR_6_LostAnswerIsUnknown(t *testing.T) {
+	t.Parallel()
+	url := redistest.URL(t)
+	if !strings.HasPrefix(url, "unix://") {
+		url = redistest.Start(t).URL
+	}
+	cut := newCutter(t, url)
+	namespace := redistest.Namespace()
+	direct := redistest.Open(t, redisstore.Options{URL: url, Namespace: namespace})
+	s := redistest.Open(t, redisstore.Options{URL: "redis://" + cut.listener.Addr().String(), Namespace: namespace})
+	create(t, s)
+	if _, err := s.Send(t.Context(), "orders", message(10)); err != nil {
+		t.Fatal(err)
+	}
+
+	cut.deaf.Store(true)
+	_, err := s.Send(t.Context(), "orders", message(10))
+	wantUnknown(t, "send", err)
+	counts, err := direct.QueueRuntime(t.Context(), "orders")
+	if err != nil || counts.Active != 2 {
+		t.Fatalf("after one lost answer: %+v, %v; want 2 messages", counts, err)
+	}
+
+	token := receiveOne(t, direct).LockToken
+	cut.deaf.Store(false)
+	if _, err := s.Peek(t.Context(), orders, 1, 1); err != nil { // a connection that stands
+		t.Fatal(err)
+	}
+	cut.deaf.Store(true)
+	_, err = s.Complete(t.Context(), orders, []semantics.LockToken{token})
+	wantUnknown(t, "complete", err)
+	cut.deaf.Store(false)
+	codes, err := s.Complete(t.Context(), orders, []semantics.LockToken{token})
+	if err != nil || codes[0] != semantics.MessageLockLost {
+		t.Errorf("repeated complete: %v %v, want MESSAGE_LOCK_LOST", codes, err)
+	}
+}
+
+func wantUnknown(t *testing.T, what string, err error) {
+	t.Helper()
+	e := semantics.AsError(err)
+	if err == nil || e.Code != semantics.StoreUnavailable || e.Details[semantics.DetailOutcome] != semantics.OutcomeUnknown {
+		t.Errorf("%s: got %v, want STORE_UNAVAILABLE with outcome unknown", what, err)
+	}
+}
+
+// A Redis that cannot be reached was not changed, and the error says so.
+func TestERR_6_UnreachableIsNotUnknown(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	s := redistest.Open(t, redisstore.Options{URL: "redis://" + address})
+	_, err = s.Send(t.Context(), "orders", message(10))
+	e := semantics.AsError(err)
+	if err == nil || e.Code != semantics.StoreUnavailable || e.Details[semantics.DetailOutcome] != "" {
+		t.Errorf("got %v %v", err, e)
+	}
+}
+
+// A receive that waits learns of a message that another sidecar sends, also after Redis was restarted meanwhile.
+func TestWaitSurvivesRedisRestart(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	defer server.Stop()
+	namespace := redistest.Namespace()
+	here := redistest.Open(t, redisstore.Options{URL: server.URL, Namespace: namespace})
+	there := redistest.Open(t, redisstore.Options{URL: server.URL, Namespace: namespace})
+	create(t, here)
+	watch, err := here.Watch(t.Context(), orders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	batch, err := here.Receive(t.Context(), orders, 1, semantics.RegisterIfEmpty)
+	if err != nil || len(batch.Messages) != 0 {
+		t.Fatal(batch, err)
+	}
+	server.Kill()
+	server.Restart(t)
+	if _, err := there.Send(t.Context(), "orders", message(1)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	select {
+	case <-watch.C(): // the send's, or the one that a new connection makes
+	case <-ctx.Done():
+		t.Fatal("never woken")
+	}
+	receiveOne(t, here)
+}

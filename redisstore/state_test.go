@@ -1,0 +1,155 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/storetest"
+)
+
+// dump shows every key of a namespace with its content, but for options, times, payloads and nonces, so that a key or
+// member too many fails a test.
+func dump(t *testing.T, namespace string) []string {
+	t.Helper()
+	options, err := redis.ParseURL(redistest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(options)
+	defer c.Close()
+	keys, err := c.Keys(t.Context(), "sb:{"+namespace+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := []string{}
+	for _, key := range keys {
+		part := key[strings.LastIndex(key, ":")+1:]
+		switch part {
+		case "names", "registered":
+			continue
+		case "entity":
+			for _, field := range []string{"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes"} {
+				if value := c.HGet(t.Context(), key, field).Val(); value != "" {
+					lines = append(lines, "entity "+field+"="+value)
+				}
+			}
+			continue
+		}
+		switch kind := c.Type(t.Context(), key).Val(); kind {
+		case "stream":
+			for _, m := range c.XRange(t.Context(), key, "-", "+").Val() {
+				lines = append(lines, part+" "+m.ID)
+			}
+		case "zset":
+			for _, z := range c.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
+				member, _, _ := strings.Cut(fmt.Sprint(z.Member), ":")
+				lines = append(lines, part+" "+member)
+			}
+		case "hash":
+			for field, value := range c.HGetAll(t.Context(), key).Val() {
+				lines = append(lines, part+" "+field+"="+value)
+			}
+		default:
+			t.Errorf("key %s is a %s", key, kind)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// Each verb leaves exactly the keys and members it should: the whole state of the queue is compared after every step.
+func TestStateStepByStep(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	namespace := redistest.Namespace()
+	s := redistest.Open(t, redisstore.Options{Namespace: namespace, Now: clock.Now})
+	ctx := t.Context()
+	options := semantics.DefaultQueueOptions()
+	options.MaxDeliveryCount, options.DeadLetteringOnMessageExpiration = 2, true
+	if _, _, err := s.CreateQueue(ctx, "orders", options); err != nil {
+		t.Fatal(err)
+	}
+	held := map[int64]semantics.LockToken{}
+	receive := func(source semantics.Source, n int) {
+		t.Helper()
+		batch, err := s.Receive(ctx, source, n, semantics.RegisterNever)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range batch.Messages {
+			held[m.SequenceNumber] = m.LockToken
+		}
+	}
+	want := func(step string, lines ...string) {
+		t.Helper()
+		slices.Sort(lines)
+		if diff := cmp.Diff(append([]string{}, lines...), dump(t, namespace)); diff != "" {
+			t.Fatalf("%s (-want +got):\n%s", step, diff)
+		}
+	}
+	settle := func(verb func([]semantics.LockToken) ([]semantics.Code, error), n int64) {
+		t.Helper()
+		if codes, err := verb([]semantics.LockToken{held[n]}); err != nil || codes[0] != "" {
+			t.Fatalf("settle %d: %v %v", n, codes, err)
+		}
+	}
+	dead := semantics.Source{Path: "orders", SubQueue: semantics.DeadLetterQueue}
+	abandon := func(tokens []semantics.LockToken) ([]semantics.Code, error) { return s.Abandon(ctx, orders, tokens) }
+	complete := func(tokens []semantics.LockToken) ([]semantics.Code, error) { return s.Complete(ctx, orders, tokens) }
+	completeDead := func(tokens []semantics.LockToken) ([]semantics.Code, error) { return s.Complete(ctx, dead, tokens) }
+
+	ttl := time.Minute * 3
+	bodies := []*semantics.Message{
+		{MessageID: "a"}, {MessageID: "bb"}, {MessageID: "ccc", TimeToLive: &ttl}, {MessageID: "dddd", TimeToLive: &ttl},
+	}
+	if _, err := s.Send(ctx, "orders", bodies); err != nil {
+		t.Fatal(err)
+	}
+	want("send", "entity sequence=4", "entity bytes=10", "log 1-1", "log 2-2", "log 3-3", "log 4-4", "expiry 3", "expiry 4")
+
+	receive(orders, 3)
+	want("receive", "entity sequence=4", "entity bytes=10", "entity cursor=3", "log 1-1", "log 2-2", "log 3-3", "log 4-4",
+		"locks 1", "locks 2", "locks 3", "locked_expiry 3", "expiry 4")
+
+	settle(complete, 1)
+	want("complete", "entity sequence=4", "entity bytes=9", "entity cursor=3", "log 2-2", "log 3-3", "log 4-4",
+		"locks 2", "locks 3", "locked_expiry 3", "expiry 4")
+
+	settle(abandon, 2)
+	settle(abandon, 3)
+	want("abandon", "entity sequence=4", "entity bytes=9", "entity cursor=3", "log 2-2", "log 3-3", "log 4-4",
+		"ready 2", "ready 3", "deliveries 2=1", "deliveries 3=1", "expiry 3", "expiry 4")
+
+	receive(orders, 1)
+	settle(abandon, 2)
+	want("last abandon", "entity sequence=4", "entity bytes=7", "entity cursor=3", "log 3-3", "log 4-4",
+		"ready 3", "deliveries 3=1", "expiry 3", "expiry 4",
+		"entity dead_sequence=1", "entity dead_bytes=2", "dead_log 1-2", "dead_numbers 1")
+
+	clock.Advance(ttl)
+	receive(orders, 9)
+	want("expiry", "entity sequence=4", "entity bytes=0", "entity cursor=4",
+		"entity dead_sequence=3", "entity dead_bytes=9", "dead_log 1-2", "dead_log 2-3", "dead_log 3-4",
+		"dead_numbers 1", "dead_numbers 2", "dead_numbers 3")
+
+	receive(dead, 9)
+	for _, n := range []int64{2, 3, 4} {
+		settle(completeDead, n)
+	}
+	want("drained", "entity sequence=4", "entity bytes=0", "entity cursor=4", "entity dead_sequence=3", "entity dead_cursor=3",
+		"entity dead_bytes=0")
+
+	if err := s.DeleteQueue(ctx, "orders"); err != nil {
+		t.Fatal(err)
+	}
+	want("deleted")
+}
