@@ -32,6 +32,7 @@ local wanted = rest(ARGV, 4, 3 + count)
 if redis.call("EXISTS", entity) == 0 then
   return { "ENTITY_NOT_FOUND" }
 end
+touch(entity, now)
 local live, held = live_locks(locks, wanted, now)
 local ids, results = {}, { "SOME" }
 for i = 1, count do
@@ -65,7 +66,6 @@ if sub ~= "" or redis.call("EXISTS", deliveries, locked_expiry) > 0 then
   end
 end
 redis.call("HINCRBY", entity, sub .. "bytes", text(-bytes))
-touch(entity, now)
 if #held == count then
   return { "OK" }
 end

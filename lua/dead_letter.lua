@@ -39,6 +39,7 @@ local queue = open_queue(queue_keys, "")
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
+touch(queue.entity, now)
 local live, held = live_locks(queue.locks, wanted, now)
 local results, positions = { "OK" }, {}
 for i = 1, #wanted do
@@ -60,6 +61,5 @@ for _, position in ipairs(positions) do
     dead_letter_entry(queue, entry, count, reason, description, now)
   end
 end
-touch(queue.entity, now)
 wake_next(queue.dead_waiting, queue.moved)
 return results

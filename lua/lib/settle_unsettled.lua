@@ -6,6 +6,7 @@
 --@include touch
 --@include wake_next
 local function settle_unsettled(queue, wanted, counted, now)
+  touch(queue.entity, now)
   local live, held = live_locks(queue.locks, wanted, now)
   local results, positions = { "OK" }, {}
   for i = 1, #wanted do
@@ -25,7 +26,6 @@ local function settle_unsettled(queue, wanted, counted, now)
       returned = returned + 1
     end
   end
-  touch(queue.entity, now)
   if returned > 0 then
     wake_next(queue.waiting, returned)
   end
