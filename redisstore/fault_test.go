@@ -283,3 +283,20 @@ func TestWaitSurvivesRedisRestart(t *testing.T) {
 	}
 	receiveOne(t, here)
 }
+
+// A watch that Redis never confirms is a store that cannot be reached, not a caller that went away.
+func TestWatchWithoutRedis(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	s := redistest.Open(t, redisstore.Options{URL: "redis://" + address})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Watch(ctx, orders); semantics.CodeOf(err) != semantics.StoreUnavailable {
+		t.Errorf("got %v, want STORE_UNAVAILABLE", err)
+	}
+}

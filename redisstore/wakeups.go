@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -16,8 +17,12 @@ type wakeups struct {
 	client   *redis.Client
 	lifetime context.Context //nolint:containedctx // of the connection, which outlives every watch
 
+	// wire keeps subscribing and unsubscribing in the order in which channels come and go, without keeping deliver from
+	// its work while Redis is slow. It is taken before mu.
+	wire   sync.Mutex
+	pubsub *redis.PubSub // nil until the first watch; under wire
+
 	mu       sync.Mutex
-	pubsub   *redis.PubSub // nil until the first watch
 	channels map[string]*wakeChannel
 	work     sync.WaitGroup
 }
@@ -46,33 +51,37 @@ func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.W
 
 func (w *wakeups) watch(ctx context.Context, channel string) (*watch, error) {
 	mine := &watch{from: w, channel: channel, c: make(chan int, 1)}
+	w.wire.Lock()
 	w.mu.Lock()
 	ch := w.channels[channel]
-	var err error
-	if ch == nil {
+	isNew := ch == nil
+	if isNew {
 		ch = &wakeChannel{stands: make(chan struct{})}
-		err = w.subscribe(ctx, channel)
+		w.channels[channel] = ch
 	}
-	if err != nil {
-		w.mu.Unlock()
-		return nil, storeError(err, false)
-	}
-	w.channels[channel] = ch
 	ch.watches = append(ch.watches, mine)
 	w.mu.Unlock()
+	if isNew {
+		w.subscribe(ctx, channel)
+	}
+	w.wire.Unlock()
 
 	select {
 	case <-ch.stands:
 		return mine, nil
 	case <-ctx.Done():
 		mine.Close()
-		return nil, storeError(context.Cause(ctx), false)
+		return nil, unavailable(context.Cause(ctx), "Redis did not confirm a subscription in time").
+			With(semantics.DetailCause, "redis_unreachable")
 	}
 }
 
-func (w *wakeups) subscribe(ctx context.Context, channel string) error {
+// subscribe asks for one more channel. A failure needs no answer here: the connection is made anew with all channels, and
+// who waits for the confirmation has a deadline.
+func (w *wakeups) subscribe(ctx context.Context, channel string) {
 	if w.pubsub != nil {
-		return w.pubsub.SSubscribe(ctx, channel)
+		_ = w.pubsub.SSubscribe(ctx, channel)
+		return
 	}
 	w.pubsub = w.client.SSubscribe(w.lifetime, channel)
 	messages := w.pubsub.ChannelWithSubscriptions()
@@ -81,7 +90,6 @@ func (w *wakeups) subscribe(ctx context.Context, channel string) error {
 			w.deliver(m)
 		}
 	})
-	return nil
 }
 
 // deliver hands on one wake-up. A subscription confirmed for the second time means that the connection was lost and with
@@ -127,31 +135,36 @@ func (ch *wakeChannel) wake(count int) {
 // C implements semantics.Watch.
 func (w *watch) C() <-chan int { return w.c }
 
-// Close implements semantics.Watch. It does not block on Redis' answer.
+// Close implements semantics.Watch. It does not wait for Redis' answer.
 func (w *watch) Close() {
-	w.from.mu.Lock()
-	defer w.from.mu.Unlock()
-	ch := w.from.channels[w.channel]
+	w.from.wire.Lock()
+	defer w.from.wire.Unlock()
+	if w.from.drop(w) {
+		// A failure only leaves a channel subscribed that nobody reads, until the connection ends.
+		_ = w.from.pubsub.SUnsubscribe(w.from.lifetime, w.channel)
+	}
+}
+
+// drop forgets a watch and reports whether it was its channel's last.
+func (w *wakeups) drop(gone *watch) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ch := w.channels[gone.channel]
 	if ch == nil {
-		return
+		return false
 	}
-	for i, one := range ch.watches {
-		if one == w {
-			ch.watches = append(ch.watches[:i:i], ch.watches[i+1:]...)
-		}
-	}
+	ch.watches = slices.DeleteFunc(ch.watches, func(one *watch) bool { return one == gone })
 	if len(ch.watches) > 0 {
-		return
+		return false
 	}
-	delete(w.from.channels, w.channel)
-	// A failure only leaves a channel subscribed that nobody reads, until the connection ends.
-	_ = w.from.pubsub.SUnsubscribe(w.from.lifetime, w.channel)
+	delete(w.channels, gone.channel)
+	return true
 }
 
 func (w *wakeups) close() error {
-	w.mu.Lock()
+	w.wire.Lock()
 	pubsub := w.pubsub
-	w.mu.Unlock()
+	w.wire.Unlock()
 	if pubsub == nil {
 		return nil
 	}
