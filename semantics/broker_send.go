@@ -16,6 +16,7 @@ type SendResult struct {
 // message ids. A message that breaks a rule fails the call with its index in the details.
 // INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, PARTITION_KEY_MISMATCH, MESSAGE_SIZE_EXCEEDED, ENTITY_NOT_FOUND,
 // ENTITY_DISABLED, ENTITY_FULL; INVALID_OPERATION for the address of a dead-letter queue (DLQ-3).
+// When the store cannot be reached it is tried again for some seconds (SEND-2).
 func (b *Broker) Send(ctx context.Context, target string, messages []*Message) ([]SendResult, error) {
 	if isDeadLetterAddress(target) {
 		return nil, Errorf(InvalidOperation, "a dead-letter queue takes no sends; send to its queue").

@@ -93,9 +93,16 @@ type Source struct {
 // String gives the address of the source, for example "orders/$deadletterqueue" (DLQ-2).
 func (s Source) String() string {
 	if s.SubQueue == DeadLetterQueue {
-		return s.Path + "/$deadletterqueue"
+		return s.Path + deadLetterSuffix
 	}
 	return s.Path
+}
+
+const deadLetterSuffix = "/$deadletterqueue"
+
+// isDeadLetterAddress reports whether path addresses a dead-letter queue, in any case (DLQ-2).
+func isDeadLetterAddress(path string) bool {
+	return strings.HasSuffix(Fold(strings.ReplaceAll(path, `\`, "/")), deadLetterSuffix)
 }
 
 // Fold gives the source under the name it is looked up by.

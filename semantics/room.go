@@ -121,13 +121,16 @@ func (r *rooms) run(ctx context.Context, rm *room) {
 	subscribe, cancel := context.WithTimeout(ctx, settleTimeout)
 	rm.watch, rm.failed = r.store.Watch(subscribe, rm.source)
 	cancel()
-	close(rm.ready)
 	if rm.failed != nil {
-		r.mu.Lock()
-		delete(r.open, rm.source.Fold())
+		r.mu.Lock() // first out of the way, so that who comes after the failure tries anew
+		if r.open[rm.source.Fold()] == rm {
+			delete(r.open, rm.source.Fold())
+		}
 		r.mu.Unlock()
+		close(rm.ready)
 		return
 	}
+	close(rm.ready)
 	defer rm.watch.Close()
 	for {
 		select {
@@ -199,14 +202,21 @@ func (r *rooms) close() {
 
 // receive looks and waits in turn until there is something, the deadline passes, or the Broker drains.
 func (rm *room) receive(ctx context.Context, b *Broker, limit int, deadline time.Time) ([]*Received, error) {
+	called := false
 	for {
 		register := RegisterIfEmpty
 		if rm.seated() > 0 {
 			register = RegisterAlways
 		}
 		batch, err := b.store.Receive(ctx, rm.source, limit, register)
-		if err != nil || len(batch.Messages) > 0 {
-			return batch.Messages, err
+		if err != nil {
+			if called {
+				rm.wake(1) // the wake-up is used up, but not what it told of
+			}
+			return nil, err
+		}
+		if len(batch.Messages) > 0 {
+			return batch.Messages, nil
 		}
 		left := time.Until(deadline)
 		if left <= 0 {
@@ -219,6 +229,7 @@ func (rm *room) receive(ctx context.Context, b *Broker, limit int, deadline time
 		if over || err != nil {
 			return nil, err
 		}
+		called = true
 	}
 }
 
@@ -277,7 +288,7 @@ func (rm *room) callLocked(n int) {
 		s.isUp = true
 		close(s.called)
 	}
-	rm.pending = min(rm.pending+n, rm.users)
+	rm.pending = min(rm.pending+n, rm.users+1) // one more than can be used here is passed on when the room empties
 }
 
 func (rm *room) seated() int {

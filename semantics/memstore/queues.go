@@ -1,0 +1,105 @@
+package memstore
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// CreateQueue implements semantics.Queues.
+func (s *Store) CreateQueue(ctx context.Context, path string, options semantics.QueueOptions) (semantics.Queue, bool, error) {
+	if err := refuseIfOver(ctx); err != nil {
+		return semantics.Queue{}, false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q := s.queues[semantics.Fold(path)]; q != nil {
+		return q.view(), false, nil
+	}
+	q := newQueue(path, options, s.now())
+	s.queues[semantics.Fold(path)] = q
+	return q.view(), true, nil
+}
+
+// GetQueue implements semantics.Queues.
+func (s *Store) GetQueue(ctx context.Context, path string) (semantics.Queue, error) {
+	q, _, unlock, err := s.open(ctx, path)
+	defer unlock()
+	if err != nil {
+		return semantics.Queue{}, err
+	}
+	return q.view(), nil
+}
+
+// UpdateQueue implements semantics.Queues.
+func (s *Store) UpdateQueue(ctx context.Context, path string, options semantics.QueueOptions, names []string) (semantics.Queue, error) {
+	q, now, unlock, err := s.open(ctx, path)
+	defer unlock()
+	if err != nil {
+		return semantics.Queue{}, err
+	}
+	merged, err := q.options.Merge(options, names)
+	if err != nil {
+		return semantics.Queue{}, err
+	}
+	q.options, q.updatedAt = merged, now
+	s.wakeAll(path)
+	return q.view(), nil
+}
+
+// DeleteQueue implements semantics.Queues.
+func (s *Store) DeleteQueue(ctx context.Context, path string) error {
+	_, _, unlock, err := s.open(ctx, path)
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	delete(s.queues, semantics.Fold(path))
+	s.wakeAll(path)
+	return nil
+}
+
+// ListQueues implements semantics.Queues.
+func (s *Store) ListQueues(ctx context.Context, after string, limit int) ([]semantics.Queue, bool, error) {
+	if err := refuseIfOver(ctx); err != nil {
+		return nil, false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var page []semantics.Queue
+	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
+		if name <= after {
+			continue
+		}
+		if len(page) == limit {
+			return page, true, nil
+		}
+		page = append(page, s.queues[name].view())
+	}
+	return page, false, nil
+}
+
+// QueueRuntime implements semantics.Queues.
+func (s *Store) QueueRuntime(ctx context.Context, path string) (semantics.Runtime, error) {
+	q, now, unlock, err := s.open(ctx, path)
+	defer unlock()
+	if err != nil {
+		return semantics.Runtime{}, err
+	}
+	main, dead := q.sweep(now)
+	s.wake(semantics.Source{Path: path}, main)
+	s.wake(semantics.Source{Path: path, SubQueue: semantics.DeadLetterQueue}, dead)
+	runtime := semantics.Runtime{
+		Active:      int64(len(q.main.messages)),
+		Available:   int64(q.main.available()), // nothing expired is left unlocked after a sweep
+		Locked:      int64(len(q.main.locks)),
+		DeadLetter:  int64(len(q.dead.messages)),
+		SizeInBytes: q.main.bytes + q.dead.bytes,
+	}
+	if len(q.main.messages) > 0 {
+		runtime.OldestEnqueuedAt = q.main.messages[0].enqueuedAt
+	}
+	return runtime, nil
+}

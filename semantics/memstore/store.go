@@ -1,0 +1,98 @@
+// Package memstore is a semantics.Store in memory: the executable specification of Sidebus. It says what the rules of
+// spec/semantics.md mean in the plainest code that is right; the Redis store must answer the same. It keeps nothing
+// beyond the life of the process.
+//
+// One mutex makes every method atomic and there are no goroutines. Whatever time brings about (locks that end,
+// messages that expire) is carried out by the next call that looks at the queue: see queue.sweep.
+package memstore
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Store keeps everything in memory. It implements semantics.Store and semantics.Checker and is safe for concurrent
+// use. Make one with New; there is nothing to close.
+type Store struct {
+	clock func() time.Time
+
+	mu      sync.Mutex
+	queues  map[string]*queue // by folded name
+	watches map[semantics.Source]map[*watch]struct{}
+	waiting map[semantics.Source]bool // registered by a receive and not woken since
+}
+
+var (
+	_ semantics.Store   = (*Store)(nil)
+	_ semantics.Checker = (*Store)(nil)
+)
+
+// Option changes how New makes a Store.
+type Option func(*Store)
+
+// WithClock gives the Store another clock than the machine's, for tests. The Store cuts what it reads to milliseconds
+// and calls clock while it holds its mutex.
+func WithClock(clock func() time.Time) Option { return func(s *Store) { s.clock = clock } }
+
+// New makes an empty Store.
+func New(opts ...Option) *Store {
+	s := &Store{
+		clock:   time.Now, //nolint:forbidigo // this store has no other clock to ask
+		queues:  map[string]*queue{},
+		watches: map[semantics.Source]map[*watch]struct{}{},
+		waiting: map[semantics.Source]bool{},
+	}
+	for _, opt := range opts {
+		opt(s)
+	}
+	return s
+}
+
+// Check always finds the Store fit to serve and warns that it forgets.
+func (s *Store) Check(ctx context.Context) (semantics.Health, error) {
+	if err := refuseIfOver(ctx); err != nil {
+		return semantics.Health{}, err
+	}
+	return semantics.Health{Store: "memory", Warnings: []string{"everything is lost when the process ends"}}, nil
+}
+
+// now reads the clock in milliseconds, never rounded up (spec section 0).
+func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Millisecond) }
+
+// open takes the mutex, reads the clock and finds the queue. The caller must call unlock whatever it gets back.
+func (s *Store) open(ctx context.Context, path string) (q *queue, now time.Time, unlock func(), err error) {
+	if err := refuseIfOver(ctx); err != nil {
+		return nil, time.Time{}, func() {}, err
+	}
+	s.mu.Lock()
+	q = s.queues[semantics.Fold(path)]
+	if q == nil {
+		return nil, time.Time{}, s.mu.Unlock, semantics.NotFound(path)
+	}
+	return q, s.now(), s.mu.Unlock, nil
+}
+
+func refuseIfOver(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return &semantics.Error{Code: semantics.Cancelled, Message: "the call is over", Err: context.Cause(ctx)}
+}
+
+func disabled(q *queue, verb string) error {
+	return semantics.Errorf(semantics.EntityDisabled, "entity %q is %s and takes no %s; set its status to ACTIVE",
+		q.name, q.options.Status, verb).With(semantics.DetailEntity, q.name)
+}
+
+func full(q *queue, what string, limit, actual int64) error {
+	return semantics.Errorf(semantics.EntityFull, "entity %q may hold %d %s and would hold %d, dead letters take %d bytes",
+		q.name, limit, what, actual, q.dead.bytes).
+		With(semantics.DetailEntity, q.name).
+		With(semantics.DetailLimit, strconv.FormatInt(limit, 10)).
+		With(semantics.DetailActual, strconv.FormatInt(actual, 10)).
+		With(semantics.DetailDeadSize, strconv.FormatInt(q.dead.bytes, 10))
+}

@@ -1,0 +1,121 @@
+package semantics_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+func TestENT_11_OptionBounds(t *testing.T) {
+	t.Parallel()
+	if err := semantics.DefaultQueueOptions().Validate(); err != nil {
+		t.Errorf("the defaults are refused: %v", err)
+	}
+	cases := []struct {
+		field string
+		want  semantics.Code
+		set   func(o *semantics.QueueOptions)
+	}{
+		{"lockDuration", "", func(o *semantics.QueueOptions) { o.LockDuration = 5 * time.Second }},
+		{"lockDuration", "", func(o *semantics.QueueOptions) { o.LockDuration = 5 * time.Minute }},
+		{"lockDuration", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.LockDuration = 5*time.Second - 1 }},
+		{"lockDuration", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.LockDuration = 5*time.Minute + 1 }},
+		{"maxDeliveryCount", "", func(o *semantics.QueueOptions) { o.MaxDeliveryCount = 1 }},
+		{"maxDeliveryCount", "", func(o *semantics.QueueOptions) { o.MaxDeliveryCount = math.MaxInt32 }},
+		{"maxDeliveryCount", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.MaxDeliveryCount = 0 }},
+		{"maxDeliveryCount", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.MaxDeliveryCount = math.MaxInt32 + 1 }},
+		{"maxSizeInMegabytes", "", func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 81920 }},
+		{"maxSizeInMegabytes", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 81921 }},
+		{"maxMessageSizeInKilobytes", "", func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 102400 }},
+		{"maxMessageSizeInKilobytes", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 102401 }},
+		{"maxMessageCount", "", func(o *semantics.QueueOptions) { o.MaxMessageCount = 0 }},
+		{"maxMessageCount", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.MaxMessageCount = -1 }},
+		{"defaultMessageTimeToLive", "", func(o *semantics.QueueOptions) { o.DefaultMessageTimeToLive = time.Second }},
+		{"defaultMessageTimeToLive", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.DefaultMessageTimeToLive = time.Second - 1 }},
+		{"status", "", func(o *semantics.QueueOptions) { o.Status = semantics.StatusReceiveDisabled }},
+		{"status", semantics.InvalidArgument, func(o *semantics.QueueOptions) { o.Status = 4 }},
+		{"userMetadata", "", func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("\U0001D11E", 512) }},
+		{"userMetadata", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("\U0001D11E", 512) + "x" }},
+		{"userMetadata", semantics.InvalidArgument, func(o *semantics.QueueOptions) { o.UserMetadata = "\xff" }},
+	}
+	for _, c := range cases {
+		o := semantics.DefaultQueueOptions()
+		c.set(&o)
+		err := o.Validate()
+		wantCode(t, c.field, err, c.want)
+		if err != nil && semantics.AsError(err).Details[semantics.DetailField] != c.field {
+			t.Errorf("%v does not name %s", semantics.AsError(err).Details, c.field)
+		}
+	}
+}
+
+func TestENT_7_Merge(t *testing.T) {
+	t.Parallel()
+	other := semantics.QueueOptions{
+		LockDuration: 1, MaxSizeInMegabytes: 2, MaxMessageSizeInKilobytes: 3, DefaultMessageTimeToLive: 4,
+		DeadLetteringOnMessageExpiration: true, MaxDeliveryCount: 5, MaxMessageCount: 6, Status: semantics.StatusDisabled, UserMetadata: "7",
+	}
+	defaults := semantics.DefaultQueueOptions()
+	// Each option by itself changes, and all of them together make the other.
+	for _, name := range semantics.QueueOptionNames {
+		got, err := defaults.Merge(other, []string{name})
+		if diff := got.Differences(defaults, semantics.QueueOptionNames); err != nil || len(diff) != 1 || diff[0].Option != name {
+			t.Errorf("Merge of %s changed %v, %v", name, diff, err)
+		}
+	}
+	got, err := defaults.Merge(other, semantics.QueueOptionNames)
+	if err != nil || got != other {
+		t.Errorf("Merge of all = %+v, %v", got, err)
+	}
+	_, err = defaults.Merge(other, []string{"requiresSession"})
+	wantCode(t, "unknown name", err, semantics.InvalidArgument)
+}
+
+func TestENT_6_Differences(t *testing.T) {
+	t.Parallel()
+	present, asked := semantics.DefaultQueueOptions(), semantics.DefaultQueueOptions()
+	asked.DefaultMessageTimeToLive, asked.LockDuration, asked.Status = 1500*time.Millisecond, 30*time.Second, semantics.StatusSendDisabled
+	want := []semantics.Difference{
+		{Option: "defaultMessageTimeToLive", Present: "never", Asked: "1.5s"},
+		{Option: "status", Present: "ACTIVE", Asked: "SEND_DISABLED"},
+	}
+	got := present.Differences(asked, []string{"defaultMessageTimeToLive", "maxDeliveryCount", "status"}) // not lockDuration
+	if !slices.Equal(got, want) {
+		t.Errorf("Differences = %v, want %v", got, want)
+	}
+}
+
+func TestSTAT_2_Verbs(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[semantics.Status][2]bool{
+		semantics.StatusActive: {true, true}, semantics.StatusDisabled: {false, false},
+		semantics.StatusSendDisabled: {false, true}, semantics.StatusReceiveDisabled: {true, false},
+		9: {false, false},
+	} {
+		if got := [2]bool{status.CanSend(), status.CanReceive()}; got != want {
+			t.Errorf("%s permits send and receive: %v, want %v", status, got, want)
+		}
+	}
+}
+
+func TestMSG_21_LimitsOfOptions(t *testing.T) {
+	t.Parallel()
+	for kilobytes, want := range map[int64]int64{1: 256 << 10, 256: 256 << 10, 257: 1 << 20, 102400: 1 << 20} {
+		o := semantics.QueueOptions{MaxMessageSizeInKilobytes: kilobytes, MaxSizeInMegabytes: 3}
+		if o.MaxBatchBytes() != want || o.MaxMessageBytes() != kilobytes<<10 || o.MaxBytes() != 3<<20 {
+			t.Errorf("%d KB: batch %d, message %d, queue %d", kilobytes, o.MaxBatchBytes(), o.MaxMessageBytes(), o.MaxBytes())
+		}
+	}
+}
+
+func TestCNT_1_Total(t *testing.T) {
+	t.Parallel()
+	r := semantics.Runtime{Active: 1, Available: 100, Locked: 100, Deferred: 100, ExpiredPending: 100, Scheduled: 2, DeadLetter: 4, Transfer: 8, TransferDeadLetter: 16}
+	if got := r.Total(); got != 31 {
+		t.Errorf("Total() = %d, want 31", got)
+	}
+}

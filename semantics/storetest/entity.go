@@ -1,0 +1,400 @@
+package storetest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+var entityTests = []ruleTest{
+	testENT_2_NamesClash,
+	testENT_3_PathsAreChecked,
+	testENT_3_BackslashIsSlash,
+	testENT_4_CaseIsKeptAndIgnored,
+	testENT_5_ReservedSegments,
+	testENT_6_CreateGivesDefaults,
+	testENT_6_CreateOverPresentOneIsRefused,
+	testENT_6_EnsureReportsDifferences,
+	testENT_6_EnsureCreatesOnceUnderRace,
+	testENT_7_UpdateChangesTheNamedOptions,
+	testENT_7_UpdateIsRefusedWhole,
+	testENT_8_DeleteTakesEverything,
+	testENT_8_MissingQueue,
+	testENT_9_RecreatedQueueIsEmpty,
+	testENT_10_UpdateLeavesLocksAlone,
+	testENT_11_BoundsOfOptions,
+	testENT_12_TenDeliveriesByDefault,
+	testENT_17_ListInPages,
+}
+
+func testENT_2_NamesClash(t *testing.T, h *fixture) {
+	h.create()
+	_, err := h.broker.CreateQueue(t.Context(), "ORDERS", semantics.QueueOptions{}, nil)
+	h.wantCode(err, semantics.EntityAlreadyExists)
+	_, err = h.broker.CreateQueue(t.Context(), "orders/eu", semantics.QueueOptions{}, nil)
+	h.ok(err) // a path below another one is free
+}
+
+func testENT_3_PathsAreChecked(t *testing.T, h *fixture) {
+	create := func(name string) error {
+		_, err := h.broker.CreateQueue(t.Context(), name, semantics.QueueOptions{}, nil)
+		return err
+	}
+	for _, good := range []string{"q", "0", "a.b-c_d", "Team/orders.eu/2", strings.Repeat("x", semantics.MaxPathLength)} {
+		h.ok(create(good))
+	}
+	bad := []string{
+		"", "/q", "q/", "a//b", "-q", "q.", "a b", "a@b", "a?b", "a#b", "a*b", "größe", "a:b", "a{b}",
+		strings.Repeat("x", semantics.MaxPathLength+1),
+	}
+	for _, name := range bad {
+		h.wantCode(create(name), semantics.InvalidArgument)
+	}
+}
+
+func testENT_3_BackslashIsSlash(t *testing.T, h *fixture) {
+	h.createNamed("team/orders")
+	queue, err := h.broker.GetQueue(t.Context(), `team\orders`)
+	h.ok(err)
+	h.same(queue.Name, "team/orders")
+	_, err = h.broker.CreateQueue(t.Context(), `team\orders`, semantics.QueueOptions{}, nil)
+	h.wantCode(err, semantics.EntityAlreadyExists)
+}
+
+func testENT_4_CaseIsKeptAndIgnored(t *testing.T, h *fixture) {
+	_, err := h.broker.CreateQueue(t.Context(), "Team/Orders", semantics.QueueOptions{}, nil)
+	h.ok(err)
+	queue, err := h.broker.GetQueue(t.Context(), "tEAM/oRDERS")
+	h.ok(err)
+	h.same(queue.Name, "Team/Orders")
+
+	upper, lower := semantics.Source{Path: "TEAM/ORDERS"}, semantics.Source{Path: "team/orders"}
+	_, err = h.broker.Send(t.Context(), upper.Path, []*semantics.Message{text("a"), text("b")})
+	h.ok(err)
+	got := h.receive(lower, 2)
+	h.wantNumbers(got, 1, 2)
+	h.renew(upper, got[0])
+	h.complete(upper, got[0])
+	h.abandon(upper, got[1])
+	h.wantNumbers(h.peek(upper), 2)
+	queue, err = h.broker.UpdateQueue(t.Context(), "TEAM/orders", semantics.QueueOptions{MaxDeliveryCount: 3}, []string{"maxDeliveryCount"})
+	h.ok(err)
+	h.same(queue.Name, "Team/Orders")
+	ensured, err := h.broker.EnsureQueue(t.Context(), "team/ORDERS", semantics.QueueOptions{}, nil)
+	h.ok(err)
+	h.same([]any{ensured.Created, ensured.Queue.Name}, []any{false, "Team/Orders"})
+	runtime, err := h.broker.QueueRuntime(t.Context(), "team/ORDERS")
+	h.ok(err)
+	h.same(runtime.Active, int64(1))
+	h.ok(h.broker.DeleteQueue(t.Context(), "TEAM/ORDERS"))
+	_, err = h.broker.GetQueue(t.Context(), "Team/Orders")
+	h.wantCode(err, semantics.EntityNotFound)
+}
+
+func testENT_5_ReservedSegments(t *testing.T, h *fixture) {
+	for _, name := range []string{"$deadletterqueue", "q/$deadletterqueue", "q/$Transfer", "$management", "t/Subscriptions/s", "t/SUBSCRIPTIONS"} {
+		_, err := h.broker.CreateQueue(t.Context(), name, semantics.QueueOptions{}, nil)
+		h.wantCode(err, semantics.InvalidArgument)
+	}
+}
+
+func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
+	queue, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+	h.ok(err)
+	want := semantics.Queue{
+		Name: "orders",
+		Options: semantics.QueueOptions{
+			LockDuration: time.Minute, MaxSizeInMegabytes: 1024, MaxMessageSizeInKilobytes: 256,
+			DefaultMessageTimeToLive: semantics.Never, MaxDeliveryCount: 10, EnableBatchedOperations: true,
+		},
+		CreatedAt: h.Now(), UpdatedAt: h.Now(), AccessedAt: h.Now(),
+	}
+	h.same(queue, want)
+	queue, err = h.broker.GetQueue(t.Context(), "orders")
+	h.ok(err)
+	h.same(queue, want)
+
+	given := semantics.QueueOptions{
+		LockDuration: 5 * time.Second, MaxSizeInMegabytes: 81920, MaxMessageSizeInKilobytes: 102400,
+		DefaultMessageTimeToLive: 1234567 * ms, DeadLetteringOnMessageExpiration: true, MaxDeliveryCount: math.MaxInt32,
+		MaxMessageCount: math.MaxInt64, Status: semantics.StatusReceiveDisabled, UserMetadata: "Für wen? \"Alle\" \U0001D11E\n",
+	}
+	_, err = h.broker.CreateQueue(t.Context(), "other", given, semantics.QueueOptionNames)
+	h.ok(err)
+	queue, err = h.broker.GetQueue(t.Context(), "other")
+	h.ok(err)
+	h.same(queue.Options, given)
+}
+
+func testENT_6_CreateOverPresentOneIsRefused(t *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(1)
+	h.refused(semantics.EntityAlreadyExists, func() error {
+		_, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+		return err
+	})
+	h.refused(semantics.EntityAlreadyExists, func() error {
+		_, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{MaxDeliveryCount: 3}, []string{"maxDeliveryCount"})
+		return err
+	})
+}
+
+func testENT_6_EnsureReportsDifferences(t *testing.T, h *fixture) {
+	asked := semantics.QueueOptions{MaxDeliveryCount: 3, LockDuration: 30 * time.Second}
+	names := []string{"maxDeliveryCount", "lockDuration"}
+	ensured, err := h.broker.EnsureQueue(t.Context(), "orders", asked, names)
+	h.ok(err)
+	if !ensured.Created || len(ensured.Differences) != 0 || ensured.Queue.Options.MaxDeliveryCount != 3 {
+		t.Errorf("first ensure gave %+v", ensured)
+	}
+	h.Advance(ms)
+	before := h.snapshot()
+	asked.MaxDeliveryCount, asked.UserMetadata = 4, "not asked for"
+	ensured, err = h.broker.EnsureQueue(t.Context(), "orders", asked, names)
+	h.ok(err)
+	h.same(ensured.Differences, []semantics.Difference{{Option: "maxDeliveryCount", Present: "3", Asked: "4"}})
+	h.same([]any{ensured.Created, ensured.Queue.Options.MaxDeliveryCount}, []any{false, int64(3)})
+	h.same(h.snapshot(), before)
+}
+
+func testENT_6_EnsureCreatesOnceUnderRace(t *testing.T, h *fixture) {
+	var created atomic.Int32
+	var work sync.WaitGroup
+	for i := range 16 {
+		work.Go(func() {
+			name := []string{"orders", "Orders"}[i%2]
+			ensured, err := h.broker.EnsureQueue(t.Context(), name, semantics.QueueOptions{}, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			if ensured.Created {
+				created.Add(1)
+			}
+		})
+	}
+	work.Wait()
+	h.same(created.Load(), int32(1))
+}
+
+func testENT_7_UpdateChangesTheNamedOptions(t *testing.T, h *fixture) {
+	before := h.create(func(o *semantics.QueueOptions) { o.UserMetadata = "stays" })
+	h.Advance(ms)
+	to := semantics.QueueOptions{MaxDeliveryCount: 3, DefaultMessageTimeToLive: time.Hour, UserMetadata: "not named"}
+	got, err := h.broker.UpdateQueue(t.Context(), "orders", to, []string{"maxDeliveryCount", "defaultMessageTimeToLive"})
+	h.ok(err)
+	want := before
+	want.Options.MaxDeliveryCount, want.Options.DefaultMessageTimeToLive = 3, time.Hour
+	want.UpdatedAt = h.Now()
+	got.AccessedAt = want.AccessedAt
+	h.same(got, want)
+	kept, err := h.broker.GetQueue(t.Context(), "orders")
+	h.ok(err)
+	kept.AccessedAt = want.AccessedAt
+	h.same(kept, want)
+}
+
+func testENT_7_UpdateIsRefusedWhole(t *testing.T, h *fixture) {
+	h.create()
+	good := semantics.QueueOptions{MaxDeliveryCount: 3}
+	for _, c := range []struct {
+		code  semantics.Code
+		names []string
+	}{
+		{semantics.InvalidArgument, nil},
+		{semantics.InvalidArgument, []string{"maxDeliveryCount", "requiresSession"}},
+		{semantics.ArgumentOutOfRange, []string{"maxDeliveryCount", "lockDuration"}}, // it is 0
+	} {
+		h.refused(c.code, func() error {
+			_, err := h.broker.UpdateQueue(t.Context(), "orders", good, c.names)
+			return err
+		})
+	}
+}
+
+func testENT_8_DeleteTakesEverything(t *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(3)
+	h.bury(h.receiveOne(orders))
+	locked := h.receiveOne(orders)
+	h.ok(h.broker.DeleteQueue(t.Context(), "orders"))
+	for _, err := range h.everyVerb(orders, locked) {
+		h.wantCode(err, semantics.EntityNotFound)
+	}
+	queues, _, err := h.broker.ListQueues(t.Context(), 0, "")
+	h.ok(err)
+	h.same(len(queues), 0)
+}
+
+// everyVerb calls every verb that needs a present queue.
+func (h *fixture) everyVerb(source semantics.Source, held *semantics.Received) map[string]error {
+	ctx, tokens, errs := h.t.Context(), tokensOf(held), map[string]error{}
+	_, errs["get"] = h.broker.GetQueue(ctx, source.Path)
+	_, errs["update"] = h.broker.UpdateQueue(ctx, source.Path, semantics.QueueOptions{MaxDeliveryCount: 1}, []string{"maxDeliveryCount"})
+	_, errs["runtime"] = h.broker.QueueRuntime(ctx, source.Path)
+	_, errs["send"] = h.broker.Send(ctx, source.Path, []*semantics.Message{text("a")})
+	for _, sub := range []semantics.SubQueue{semantics.MainQueue, semantics.DeadLetterQueue} {
+		s := semantics.Source{Path: source.Path, SubQueue: sub}
+		name := " " + sub.String()
+		_, errs["receive"+name] = h.broker.Receive(ctx, s, semantics.ReceiveOptions{MaxMessages: 1})
+		_, errs["wait"+name] = h.broker.Receive(ctx, s, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: patience})
+		_, errs["peek"+name] = h.broker.Peek(ctx, s, 0, 1)
+		_, errs["complete"+name] = h.broker.Complete(ctx, s, tokens)
+		_, errs["abandon"+name] = h.broker.Abandon(ctx, s, tokens)
+		_, errs["release"+name] = h.broker.Release(ctx, s, tokens)
+		_, errs["renew"+name] = h.broker.RenewLocks(ctx, s, tokens)
+	}
+	_, errs["deadLetter"] = h.broker.DeadLetter(ctx, source, tokens, "", "")
+	return errs
+}
+
+func testENT_8_MissingQueue(t *testing.T, h *fixture) {
+	h.createNamed("other")
+	h.wantCode(h.broker.DeleteQueue(t.Context(), "orders"), semantics.EntityNotFound)
+	for verb, err := range h.everyVerb(orders, &semantics.Received{LockToken: semantics.NewRandomUUID()}) {
+		e := h.wantCode(err, semantics.EntityNotFound)
+		if e.Details[semantics.DetailEntity] != "orders" {
+			t.Errorf("%s: details name %q", verb, e.Details[semantics.DetailEntity])
+		}
+	}
+}
+
+func testENT_9_RecreatedQueueIsEmpty(t *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(4)
+	h.bury(h.receiveOne(orders))
+	locked, deadLocked := h.receiveOne(orders), h.receiveOne(deadOrders)
+	h.ok(h.broker.DeleteQueue(t.Context(), "orders"))
+	h.Advance(ms)
+	queue := h.create()
+	h.same(queue.CreatedAt, h.Now())
+	h.same(h.runtime(), semantics.Runtime{})
+	h.receiveNone(orders)
+	h.receiveNone(deadOrders)
+	h.lost(orders, locked)
+	h.lost(deadOrders, deadLocked)
+	h.same(h.send(text("new")), int64(1))
+	h.lost(orders, locked)
+	h.Advance(2 * lock) // nor does the end of the old locks do anything
+	h.wantCounts(1, 0, 0)
+	h.same(h.receiveOne(orders).DeliveryCount, 1)
+}
+
+func testENT_10_UpdateLeavesLocksAlone(_ *testing.T, h *fixture) {
+	h.create(locksFor(30 * time.Second))
+	h.sendTexts(2)
+	before := h.receiveOne(orders)
+	h.update(locksFor(10*time.Second), "lockDuration")
+	after := h.receiveOne(orders)
+	h.same([]time.Time{before.LockedUntil, after.LockedUntil}, []time.Time{h.Now().Add(30 * time.Second), h.Now().Add(10 * time.Second)})
+	h.Advance(30*time.Second - ms)
+	h.complete(orders, before)
+	h.lost(orders, after)
+}
+
+func testENT_11_BoundsOfOptions(t *testing.T, h *fixture) {
+	h.create()
+	bounds := map[string]struct{ good, bad []change }{
+		"lockDuration": {
+			good: []change{locksFor(5 * time.Second), locksFor(5 * time.Minute)},
+			bad:  []change{locksFor(5*time.Second - ms), locksFor(5*time.Minute + ms), locksFor(0)},
+		},
+		"maxDeliveryCount": {
+			good: []change{deliversAtMost(1), deliversAtMost(math.MaxInt32)},
+			bad:  []change{deliversAtMost(0), deliversAtMost(-1), deliversAtMost(math.MaxInt32 + 1)},
+		},
+		"defaultMessageTimeToLive": {
+			good: []change{livesFor(time.Second), livesFor(semantics.Never)},
+			bad:  []change{livesFor(time.Second - ms), livesFor(0), livesFor(-time.Second)},
+		},
+		"maxSizeInMegabytes": {
+			good: []change{func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 1 }, func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 81920 }},
+			bad:  []change{func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 0 }, func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 81921 }},
+		},
+		"maxMessageSizeInKilobytes": {
+			good: []change{func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 }, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 102400 }},
+			bad:  []change{func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 0 }, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 102401 }},
+		},
+		"maxMessageCount": {
+			good: []change{func(o *semantics.QueueOptions) { o.MaxMessageCount = 1 }, func(o *semantics.QueueOptions) { o.MaxMessageCount = math.MaxInt64 }},
+			bad:  []change{func(o *semantics.QueueOptions) { o.MaxMessageCount = -1 }},
+		},
+		"userMetadata": {
+			good: []change{func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("ü", 1024) }},
+			bad:  []change{func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("u", 1025) }},
+		},
+	}
+	for name, b := range bounds {
+		for i, c := range b.good {
+			options := semantics.QueueOptions{}
+			c(&options)
+			_, err := h.broker.UpdateQueue(t.Context(), "orders", options, []string{name})
+			h.ok(err)
+			_, err = h.broker.CreateQueue(t.Context(), fmt.Sprintf("%s%d", name, i), options, []string{name})
+			h.ok(err)
+		}
+		for _, c := range b.bad {
+			options := semantics.QueueOptions{}
+			c(&options)
+			err := h.refused(semantics.ArgumentOutOfRange, func() error {
+				_, err := h.broker.UpdateQueue(t.Context(), "orders", options, []string{name})
+				return err
+			})
+			h.same(err.Details[semantics.DetailField], name)
+			_, failed := h.broker.EnsureQueue(t.Context(), "never", options, []string{name})
+			h.wantCode(failed, semantics.ArgumentOutOfRange)
+		}
+	}
+	_, err := h.broker.GetQueue(t.Context(), "never")
+	h.wantCode(err, semantics.EntityNotFound)
+}
+
+func testENT_12_TenDeliveriesByDefault(_ *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(1)
+	for range 10 {
+		h.abandon(orders, h.receiveOne(orders))
+	}
+	h.wantCounts(0, 0, 1)
+}
+
+func testENT_17_ListInPages(t *testing.T, h *fixture) {
+	want := []string{"A", "a-b", "a.b", "a/b", "a0", "a_b", "aa", "B", "b/c", "zz"} // by folded name, byte by byte
+	for _, i := range []int{3, 9, 0, 7, 5, 1, 8, 2, 6, 4} {
+		h.createNamed(want[i])
+	}
+	for _, size := range []int{1, 3, 5, 9, 10, 11, 0} {
+		var got []string
+		token := ""
+		for {
+			page, next, err := h.broker.ListQueues(t.Context(), size, token)
+			h.ok(err)
+			if size > 0 && len(page) > size {
+				t.Fatalf("page of %d holds %d queues", size, len(page))
+			}
+			for _, queue := range page {
+				got = append(got, queue.Name)
+			}
+			if token = next; token == "" {
+				break
+			}
+		}
+		h.same(got, want)
+	}
+	all, _, err := h.broker.ListQueues(t.Context(), 0, "")
+	h.ok(err)
+	one, err := h.broker.GetQueue(t.Context(), "zz")
+	h.ok(err)
+	h.same(all[9], one)
+	for _, size := range []int{-1, 101} {
+		_, _, err := h.broker.ListQueues(t.Context(), size, "")
+		h.wantCode(err, semantics.ArgumentOutOfRange)
+	}
+	_, _, err = h.broker.ListQueues(t.Context(), 1, "!")
+	h.wantCode(err, semantics.InvalidArgument)
+}

@@ -1,0 +1,138 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+var errorTests = []ruleTest{
+	testERR_1_EveryFailureIsOfTheClosedSet,
+	testERR_5_SyntaxBeforeExistence,
+	testERR_5_ExistenceBeforeStatus,
+	testERR_5_SizeBeforeStatus,
+	testERR_5_StatusBeforeQuota,
+	testERR_5_StatusBeforeLock,
+	testERR_5_SizesInListOrder,
+	testERR_6_EndedCallChangesNothing,
+}
+
+func testERR_1_EveryFailureIsOfTheClosedSet(t *testing.T, h *fixture) {
+	closed := map[semantics.Code]bool{}
+	for _, code := range semantics.Codes() {
+		closed[code] = true
+	}
+	for verb, err := range h.everyVerb(orders, &semantics.Received{}) {
+		if code := semantics.CodeOf(err); !closed[code] {
+			t.Errorf("%s: %q is not in the closed set", verb, code)
+		}
+		if semantics.AsError(err).Message == "" {
+			t.Errorf("%s: %v has no text", verb, err)
+		}
+	}
+}
+
+func testERR_5_SyntaxBeforeExistence(t *testing.T, h *fixture) {
+	_, err := h.broker.Send(t.Context(), "missing", []*semantics.Message{lasting("a", 0)})
+	h.wantCode(err, semantics.ArgumentOutOfRange)
+	_, err = h.broker.Receive(t.Context(), semantics.Source{Path: "missing"}, semantics.ReceiveOptions{})
+	h.wantCode(err, semantics.ArgumentOutOfRange)
+	_, err = h.broker.Peek(t.Context(), semantics.Source{Path: "missing"}, 0, 0)
+	h.wantCode(err, semantics.ArgumentOutOfRange)
+	_, err = h.broker.Complete(t.Context(), semantics.Source{Path: "missing"}, nil)
+	h.wantCode(err, semantics.InvalidArgument)
+	_, err = h.broker.UpdateQueue(t.Context(), "missing", semantics.QueueOptions{}, []string{"maxDeliveryCount"})
+	h.wantCode(err, semantics.ArgumentOutOfRange)
+}
+
+func testERR_5_ExistenceBeforeStatus(t *testing.T, h *fixture) {
+	_, err := h.broker.Send(t.Context(), "missing", []*semantics.Message{sized(257 << 10)}) // its limit is the queue's
+	h.wantCode(err, semantics.EntityNotFound)
+}
+
+func testERR_5_SizeBeforeStatus(_ *testing.T, h *fixture) {
+	h.create(func(o *semantics.QueueOptions) { o.Status = semantics.StatusSendDisabled })
+	h.refusedSend(semantics.MessageSizeExceeded, sized(256<<10+1))
+	h.refusedSend(semantics.MessageSizeExceeded, sized(128<<10), sized(128<<10+1))
+	h.refusedSend(semantics.EntityDisabled, text("a"))
+}
+
+func testERR_5_StatusBeforeQuota(_ *testing.T, h *fixture) {
+	h.create(func(o *semantics.QueueOptions) { o.MaxMessageCount = 1 })
+	h.sendTexts(1)
+	h.refusedSend(semantics.EntityFull, text("a"))
+	h.setStatus(semantics.StatusSendDisabled)
+	h.refusedSend(semantics.EntityDisabled, text("a"))
+}
+
+func testERR_5_StatusBeforeLock(t *testing.T, h *fixture) {
+	h.create(func(o *semantics.QueueOptions) { o.Status = semantics.StatusDisabled })
+	// Settling is allowed by every status, so what fails is the lock.
+	codes, err := h.broker.Complete(t.Context(), orders, []semantics.LockToken{semantics.NewRandomUUID()})
+	h.wantCodes(codes, err, semantics.MessageLockLost)
+	_, err = h.broker.Complete(t.Context(), semantics.Source{Path: "missing"}, []semantics.LockToken{semantics.NewRandomUUID()})
+	h.wantCode(err, semantics.EntityNotFound)
+}
+
+func testERR_5_SizesInListOrder(_ *testing.T, h *fixture) {
+	h.create(func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 })
+	err := h.refusedSend(semantics.MessageSizeExceeded, text("a"), sized(1025), sized(2000))
+	h.same(err.Details[semantics.DetailIndex], "1") // the first bad one
+	// One that is too large by itself is told apart from a batch that is too large in sum.
+	many := make([]*semantics.Message, 300)
+	for i := range many {
+		many[i] = sized(1024)
+	}
+	err = h.refusedSend(semantics.MessageSizeExceeded, many...)
+	h.same([]string{err.Details[semantics.DetailIndex], err.Details[semantics.DetailLimit]}, []string{"", "262144"})
+	many[299] = sized(1025)
+	err = h.refusedSend(semantics.MessageSizeExceeded, many...)
+	h.same(err.Details[semantics.DetailIndex], "299")
+}
+
+func testERR_6_EndedCallChangesNothing(t *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(2)
+	tokens := tokensOf(h.receiveOne(orders))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	calls := map[string]func() error{
+		"create": func() error {
+			_, _, err := h.Store.CreateQueue(ended, "new", semantics.DefaultQueueOptions())
+			return err
+		},
+		"update": func() error {
+			_, err := h.Store.UpdateQueue(ended, "orders", semantics.QueueOptions{MaxDeliveryCount: 1}, []string{"maxDeliveryCount"})
+			return err
+		},
+		"delete": func() error { return h.Store.DeleteQueue(ended, "orders") },
+		"send": func() error {
+			_, err := h.Store.Send(ended, "orders", []*semantics.Message{text("a")})
+			return err
+		},
+		"receive": func() error {
+			_, err := h.Store.Receive(ended, orders, 1, semantics.RegisterNever)
+			return err
+		},
+		"peek": func() error {
+			_, err := h.Store.Peek(ended, orders, 0, 1)
+			return err
+		},
+		"complete": func() error {
+			_, err := h.Store.Complete(ended, orders, tokens)
+			return err
+		},
+		"renew": func() error {
+			_, err := h.Store.RenewLocks(ended, orders, tokens)
+			return err
+		},
+	}
+	for name, call := range calls {
+		before := h.snapshot()
+		if got := semantics.CodeOf(call()); got != semantics.Cancelled {
+			t.Errorf("%s: got %s, want %s", name, got, semantics.Cancelled)
+		}
+		h.same(h.snapshot(), before)
+	}
+}

@@ -1,0 +1,270 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+var statusTests = []ruleTest{
+	testSTAT_1_FourValues,
+	testSTAT_2_BlockedVerbs,
+	testSTAT_2_LocksTakenBeforeCanBeSettled,
+	testSTAT_3_MessagesStayWhileDisabled,
+	testSTAT_3_LifetimesRunWhileDisabled,
+	testSTAT_3_ManagementStaysAllowed,
+}
+
+var countTests = []ruleTest{
+	testCNT_1_CountsAndTimes,
+	testCNT_2_ActiveIsEverythingInTheMainQueue,
+	testCNT_2_OldestEnqueuedTime,
+	testCNT_3_ExpiredInHandCountsAsActive,
+	testCNT_5_AccessedAtFollowsActivity,
+	testCNT_5_UpdatedAtFollowsUpdates,
+}
+
+var allStatuses = []semantics.Status{
+	semantics.StatusActive, semantics.StatusDisabled, semantics.StatusSendDisabled, semantics.StatusReceiveDisabled,
+}
+
+func testSTAT_1_FourValues(t *testing.T, h *fixture) {
+	h.create()
+	for _, status := range allStatuses {
+		queue, err := h.broker.UpdateQueue(t.Context(), "orders", semantics.QueueOptions{Status: status}, []string{"status"})
+		h.ok(err)
+		h.same(queue.Options.Status, status)
+		queue, err = h.broker.GetQueue(t.Context(), "orders")
+		h.ok(err)
+		h.same(queue.Options.Status, status)
+	}
+	h.setStatus(semantics.StatusActive)
+	h.refused(semantics.InvalidArgument, func() error {
+		_, err := h.broker.UpdateQueue(t.Context(), "orders", semantics.QueueOptions{Status: 4}, []string{"status"})
+		return err
+	})
+}
+
+func testSTAT_2_BlockedVerbs(t *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(9)
+	h.bury(h.receive(orders, 3)...)
+	want := func(allowed bool) semantics.Code {
+		if allowed {
+			return ""
+		}
+		return semantics.EntityDisabled
+	}
+	for _, status := range allStatuses {
+		h.setStatus(status)
+		canSend := status == semantics.StatusActive || status == semantics.StatusReceiveDisabled
+		canReceive := status == semantics.StatusActive || status == semantics.StatusSendDisabled
+		before := h.snapshot()
+		_, err := h.broker.Send(t.Context(), "orders", []*semantics.Message{text("a")})
+		h.wantCode(err, want(canSend))
+		for _, source := range []semantics.Source{orders, deadOrders} {
+			for _, wait := range []time.Duration{0, patience} {
+				delivery, err := h.broker.Receive(t.Context(), source, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: wait})
+				h.wantCode(err, want(canReceive))
+				if err == nil {
+					h.ok(delivery.Undelivered(t.Context()))
+				}
+			}
+			_, err = h.broker.Peek(t.Context(), source, 0, 1)
+			h.wantCode(err, want(canReceive))
+		}
+		if !canSend {
+			h.same(h.snapshot(), before)
+		}
+	}
+}
+
+func testSTAT_2_LocksTakenBeforeCanBeSettled(_ *testing.T, h *fixture) {
+	for _, status := range allStatuses[1:] {
+		h.create(deliversAtMost(2))
+		h.sendTexts(6)
+		h.bury(h.receiveOne(orders))
+		got, dead := h.receive(orders, 4), h.receiveOne(deadOrders)
+		h.setStatus(status)
+		h.renew(orders, got[0])
+		h.complete(orders, got[0])
+		h.abandon(orders, got[1])
+		h.release(orders, got[2])
+		h.bury(got[3])
+		h.complete(deadOrders, dead)
+		h.wantCounts(3, 0, 1)
+		h.ok(h.Store.DeleteQueue(h.t.Context(), "orders"))
+	}
+}
+
+func testSTAT_3_MessagesStayWhileDisabled(_ *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(2)
+	locked := h.receiveOne(orders)
+	h.setStatus(semantics.StatusDisabled)
+	h.wantCounts(1, 1, 0)
+	h.Advance(lock)
+	h.wantCounts(2, 0, 0)
+	h.setStatus(semantics.StatusActive)
+	h.wantNumbers(h.receive(orders, 2), locked.SequenceNumber, 2)
+}
+
+func testSTAT_3_LifetimesRunWhileDisabled(_ *testing.T, h *fixture) {
+	h.create(buriesExpired)
+	h.send(lasting("short", 1000*ms), lasting("long", 1001*ms))
+	h.setStatus(semantics.StatusDisabled)
+	h.Advance(1000 * ms)
+	h.setStatus(semantics.StatusActive)
+	h.wantNumbers(h.receive(orders, 2), 2)
+	h.wantNumbers(h.receive(deadOrders, 2), 1)
+}
+
+func testSTAT_3_ManagementStaysAllowed(t *testing.T, h *fixture) {
+	h.create()
+	h.setStatus(semantics.StatusDisabled)
+	_, err := h.broker.GetQueue(t.Context(), "orders")
+	h.ok(err)
+	_, err = h.broker.UpdateQueue(t.Context(), "orders", semantics.QueueOptions{MaxDeliveryCount: 2}, []string{"maxDeliveryCount"})
+	h.ok(err)
+	h.runtime()
+	_, err = h.broker.EnsureQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+	h.ok(err)
+	h.ok(h.broker.DeleteQueue(t.Context(), "orders"))
+}
+
+func testCNT_1_CountsAndTimes(t *testing.T, h *fixture) {
+	h.create()
+	h.same(h.runtime(), semantics.Runtime{})
+	h.sendTexts(7)
+	got := h.receive(orders, 4)
+	h.bury(got[:2]...)
+	h.complete(orders, got[2])
+	r := h.runtime()
+	h.same(r, semantics.Runtime{Active: 4, Available: 3, Locked: 1, DeadLetter: 2, SizeInBytes: r.SizeInBytes, OldestEnqueuedAt: h.Now()})
+	h.same(r.Total(), int64(7-1))
+	h.same(r.SizeInBytes, int64(6*2*len("m1"))) // id and body of each
+	h.complete(deadOrders, h.receive(deadOrders, 2)...)
+	h.same(h.runtime().SizeInBytes, int64(4*2*len("m1")))
+	queue, err := h.broker.GetQueue(t.Context(), "orders")
+	h.ok(err)
+	h.same([]time.Time{queue.CreatedAt, queue.UpdatedAt, queue.AccessedAt}, []time.Time{h.Now(), h.Now(), h.Now()})
+}
+
+func testCNT_2_ActiveIsEverythingInTheMainQueue(_ *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(3)
+	h.wantCounts(3, 0, 0)
+	got := h.receive(orders, 2)
+	h.wantCounts(1, 2, 0)
+	h.abandon(orders, got[0])
+	h.wantCounts(2, 1, 0)
+	h.Advance(lock - ms)
+	h.wantCounts(2, 1, 0)
+	h.Advance(ms)
+	h.wantCounts(3, 0, 0)
+	h.bury(h.receiveOne(orders))
+	h.wantCounts(2, 0, 1)
+	h.receiveOne(deadOrders)
+	h.wantCounts(2, 0, 1) // a locked dead letter is a dead letter
+}
+
+func testCNT_2_OldestEnqueuedTime(_ *testing.T, h *fixture) {
+	h.create()
+	first := h.Now()
+	h.sendTexts(1)
+	h.Advance(3 * ms)
+	second := h.Now()
+	h.sendTexts(1)
+	h.Advance(3 * ms)
+	got := h.receiveOne(orders)
+	h.same(h.runtime().OldestEnqueuedAt, first) // locked ones are there too
+	h.bury(got)
+	h.same(h.runtime().OldestEnqueuedAt, second)
+	h.complete(orders, h.receiveOne(orders))
+	h.same(h.runtime().OldestEnqueuedAt, time.Time{})
+}
+
+func testCNT_3_ExpiredInHandCountsAsActive(_ *testing.T, h *fixture) {
+	h.create()
+	h.send(lasting("a", 1000*ms))
+	got := h.receiveOne(orders)
+	h.Advance(1000 * ms)
+	h.wantCounts(0, 1, 0)
+	h.complete(orders, got)
+	h.wantCounts(0, 0, 0)
+}
+
+func testCNT_5_AccessedAtFollowsActivity(t *testing.T, h *fixture) {
+	h.create(deliversAtMost(100))
+	h.sendTexts(5)
+	accessed := func() time.Time {
+		queue, err := h.broker.GetQueue(t.Context(), "orders")
+		h.ok(err)
+		return queue.AccessedAt
+	}
+	var got *semantics.Received
+	take := func() { got = h.receiveOne(orders) }
+	for name, active := range map[string]func(){
+		"send": func() { h.sendTexts(1) },
+		"receive": func() {
+			take()
+			h.release(orders, got)
+		},
+		"receive nothing": func() { h.receiveNone(deadOrders) },
+		"peek":            func() { h.peek(orders) },
+		"peek dead":       func() { h.peek(deadOrders) },
+	} {
+		h.Advance(ms)
+		active()
+		if got := accessed(); !got.Equal(h.Now()) {
+			t.Errorf("%s: AccessedAt = %s, want now", name, got)
+		}
+	}
+	for name, active := range map[string]func(){
+		"renew":    func() { h.renew(orders, got) },
+		"complete": func() { h.complete(orders, got) },
+		"abandon":  func() { h.abandon(orders, got) },
+		"release":  func() { h.release(orders, got) },
+	} {
+		take()
+		h.Advance(ms)
+		active()
+		if got := accessed(); !got.Equal(h.Now()) {
+			t.Errorf("%s: AccessedAt = %s, want now", name, got)
+		}
+	}
+	take()
+	h.Advance(ms)
+	h.bury(got)
+	h.same(accessed(), h.Now())
+
+	// IDLE-7: looking at the queue from outside is no activity, nor is what fails.
+	last := h.Now()
+	h.Advance(ms)
+	h.runtime()
+	_, _, err := h.broker.ListQueues(t.Context(), 0, "")
+	h.ok(err)
+	_, err = h.broker.EnsureQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+	h.ok(err)
+	_, err = h.broker.Send(t.Context(), "orders", []*semantics.Message{sized(256<<10 + 1)})
+	h.wantCode(err, semantics.MessageSizeExceeded)
+	h.same(accessed(), last)
+}
+
+func testCNT_5_UpdatedAtFollowsUpdates(t *testing.T, h *fixture) {
+	created := h.create()
+	h.Advance(ms)
+	h.sendTexts(1)
+	h.complete(orders, h.receiveOne(orders))
+	queue, err := h.broker.GetQueue(t.Context(), "orders")
+	h.ok(err)
+	h.same([]time.Time{queue.CreatedAt, queue.UpdatedAt}, []time.Time{created.CreatedAt, created.CreatedAt})
+	for range 2 { // the second one changes no value
+		h.Advance(ms)
+		h.update(deliversAtMost(4), "maxDeliveryCount")
+		queue, err = h.broker.GetQueue(t.Context(), "orders")
+		h.ok(err)
+		h.same([]time.Time{queue.CreatedAt, queue.UpdatedAt}, []time.Time{created.CreatedAt, h.Now()})
+	}
+}

@@ -1,0 +1,78 @@
+// Package storetest is the conformance suite of semantics.Store. Run checks a store against the rules of
+// spec/semantics.md, one test for each rule and named after it; RunModel compares a store with another one step by
+// step. The suite is for test packages only.
+//
+// Rules that Broker enforces are tested through a Broker over the store, because a client meets both together.
+package storetest
+
+import (
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Harness is a store under test. It is private to one test and empty.
+type Harness struct {
+	Store semantics.Store
+
+	// Now reads the store's clock, which has millisecond precision and stands still but for Advance.
+	Now func() time.Time
+
+	// Advance moves the store's clock forward. It may be called while receives wait.
+	Advance func(time.Duration)
+
+	// Peer opens one more Store over the same data, as another sidecar has it. Nil where there is no such thing.
+	Peer func() semantics.Store
+}
+
+// Run runs every test of the suite, all in parallel, each on a store of its own from open. open may register clean-up
+// with its t.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	t.Helper()
+	all := slices.Concat(
+		messageTests, sendTests, entityTests, statusTests, countTests, receiveTests, waitTests, consumerTests,
+		lockTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests, errorTests,
+		watchTests,
+	)
+	for _, test := range all {
+		t.Run(ruleName(test), func(t *testing.T) {
+			t.Parallel()
+			test(t, newFixture(t, open(t)))
+		})
+	}
+}
+
+// ruleTest is the test of one rule. Its function is called test followed by rule and content.
+type ruleTest = func(t *testing.T, h *fixture)
+
+// ruleName turns testLOCK_3_RenewSetsFullDuration into LOCK_3_RenewSetsFullDuration.
+func ruleName(test ruleTest) string {
+	name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
+	return strings.TrimPrefix(name[strings.LastIndex(name, ".")+1:], "test")
+}
+
+// Clock is a clock for tests that stands still until it is moved. It is safe for concurrent use; make one with
+// NewClock.
+type Clock struct{ at chan time.Time } // holds the one value
+
+// NewClock makes a Clock that shows some instant of the present century.
+func NewClock() *Clock {
+	c := &Clock{at: make(chan time.Time, 1)}
+	c.at <- time.Date(2026, 3, 29, 1, 59, 59, 987_000_000, time.UTC)
+	return c
+}
+
+// Now reads the clock.
+func (c *Clock) Now() time.Time {
+	now := <-c.at
+	c.at <- now
+	return now
+}
+
+// Advance moves the clock forward.
+func (c *Clock) Advance(d time.Duration) { c.at <- (<-c.at).Add(d) }
