@@ -67,7 +67,7 @@ type figures [3]float64
 func (f figures) whole() float64 { return f[0] + f[1] + f[2] }
 
 func compare(b *testing.B, batch, messages int) {
-	server := redistest.Start(b)
+	server := redistest.Start(b, "--auto-aof-rewrite-percentage", "0")
 	defer server.Stop()
 	cpu := serverCPU(b, server.URL)
 	var floors, ours []figures

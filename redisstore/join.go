@@ -24,7 +24,7 @@ type joiner[C any] struct {
 
 // width is the most script calls of one kind under way on one key: enough to keep Redis busy while this process encodes
 // and decodes.
-const width = 4
+const width = 8
 
 // lane is the queue before one key. It exists only while a call is under way.
 type lane[C any] struct {
