@@ -1,0 +1,390 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/memstore"
+)
+
+// patience bounds every wait for something that must happen.
+const patience = 20 * time.Second
+
+const orders = "queues/orders"
+
+// store is what a sidecar needs of a store.
+type store interface {
+	semantics.Store
+	semantics.Checker
+}
+
+// sidecar is a running Proxy with a client on each wire, and the queue "orders".
+type sidecar struct {
+	t        *testing.T
+	broker   *semantics.Broker
+	proxy    *proxy.Proxy
+	log      *logBuffer
+	stop     context.CancelFunc
+	done     chan struct{} // closed when Run has returned
+	err      error         // what Run returned
+	http     *http.Client
+	conn     *grpc.ClientConn
+	messages sidebusv1.MessagesClient
+	admin    sidebusv1.AdminClient
+}
+
+// start runs a sidecar over store until the test ends.
+func start(t *testing.T, over store, change ...func(*proxy.Config)) *sidecar {
+	t.Helper()
+	s := launch(t, over, change...)
+	wait(t, "start", s.proxy.Started())
+	mustPut(t, s, "/v1/queues/orders", `{}`)
+	return s
+}
+
+// launch runs a sidecar and does not wait for the store to be fit.
+func launch(t *testing.T, over store, change ...func(*proxy.Config)) *sidecar {
+	t.Helper()
+	config := proxy.Config{HTTPAddr: "127.0.0.1:0", GRPCAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0"}
+	for _, c := range change {
+		c(&config)
+	}
+	s := &sidecar{t: t, broker: semantics.NewBroker(over), log: &logBuffer{}, done: make(chan struct{})}
+	t.Cleanup(s.broker.Close)
+	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var err error
+	if s.proxy, err = proxy.New(config, s.broker, over, logger, prometheus.NewRegistry()); err != nil {
+		t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(t.Context())
+	go func() {
+		defer close(s.done)
+		s.err = s.proxy.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		s.stop()
+		wait(t, "end of Run", s.done)
+	})
+	select {
+	case <-s.proxy.Opened():
+	case <-s.done:
+		select {
+		case <-s.proxy.Opened(): // it ended later
+		default:
+			t.Fatalf("Run: %v", s.err)
+		}
+	}
+	transport := &http.Transport{}
+	s.http = &http.Client{Transport: transport}
+	t.Cleanup(transport.CloseIdleConnections)
+	s.conn = dial(t, s.proxy.GRPCAddr().String())
+	s.messages, s.admin = sidebusv1.NewMessagesClient(s.conn), sidebusv1.NewAdminClient(s.conn)
+	return s
+}
+
+func dial(t *testing.T, target string, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(target, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func wait(t *testing.T, what string, happened <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-happened:
+	case <-time.After(patience):
+		t.Fatalf("%s did not happen within %s", what, patience)
+	}
+}
+
+// answer is what came over HTTP.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (a answer) reason(t *testing.T) (reason, field string) {
+	t.Helper()
+	var body struct {
+		Reason    string
+		Message   string
+		Retryable *bool
+		Details   map[string]string
+	}
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil {
+		t.Fatalf("answer %d is no error body: %v\n%s", a.status, err, a.body)
+	}
+	if body.Message == "" || strings.Contains(body.Message, "proto:") || body.Retryable == nil {
+		t.Errorf("error body is not what it should be: %s", a.body)
+	}
+	return body.Reason, body.Details["field"]
+}
+
+// call makes one request to the JSON API.
+func (s *sidecar) call(t *testing.T, method, path, body string) answer {
+	t.Helper()
+	return s.request(t, method, "http://"+s.proxy.HTTPAddr().String()+path, body)
+}
+
+// ask makes one request to the admin address.
+func (s *sidecar) ask(t *testing.T, method, path string) answer {
+	t.Helper()
+	return s.request(t, method, "http://"+s.proxy.AdminAddr().String()+path, "")
+}
+
+func (s *sidecar) request(t *testing.T, method, url, body string) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := s.http.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(text)}
+}
+
+func mustPut(t *testing.T, s *sidecar, path, body string) {
+	t.Helper()
+	if a := s.call(t, http.MethodPut, path, body); a.status != http.StatusOK {
+		t.Fatalf("PUT %s: %d %s", path, a.status, a.body)
+	}
+}
+
+// post calls a verb on the queue "orders" and gives the body of a good answer.
+func (s *sidecar) post(t *testing.T, verb, body string) string {
+	t.Helper()
+	a := s.call(t, http.MethodPost, "/v1/queues/orders/messages:"+verb, body)
+	if a.status != http.StatusOK {
+		t.Fatalf("%s: %d %s", verb, a.status, a.body)
+	}
+	return a.body
+}
+
+// send stores one message in "orders".
+func (s *sidecar) send(t *testing.T, text string) {
+	t.Helper()
+	_, err := s.messages.Send(t.Context(), &sidebusv1.SendRequest{
+		Target: orders, Messages: []*sidebusv1.Message{{Content: &sidebusv1.Message_Text{Text: text}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// receive takes what is in "orders" now.
+func (s *sidecar) receive(t *testing.T) []*sidebusv1.ReceivedMessage {
+	t.Helper()
+	response, err := s.messages.Receive(t.Context(), receiveNow())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.GetMessages()
+}
+
+func receiveNow() *sidebusv1.ReceiveRequest {
+	return &sidebusv1.ReceiveRequest{Source: orders, MaxMessages: proto.Int32(1000), MaxWait: &durationpb.Duration{}}
+}
+
+func (s *sidecar) runtime(t *testing.T) *sidebusv1.QueueRuntime {
+	t.Helper()
+	counts, err := s.admin.GetQueueRuntime(t.Context(), &sidebusv1.GetQueueRuntimeRequest{Name: orders})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+// unchanged remembers the counts of "orders" and the list of queues, and gives a function that compares them.
+func (s *sidecar) unchanged(t *testing.T) (check func(t *testing.T)) {
+	t.Helper()
+	list := func(t *testing.T) *sidebusv1.ListQueuesResponse {
+		t.Helper()
+		queues, err := s.admin.ListQueues(t.Context(), &sidebusv1.ListQueuesRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range queues.GetQueues() {
+			q.AccessedAt = nil // a refused call may count as use
+		}
+		return queues
+	}
+	counts, queues := s.runtime(t), list(t)
+	return func(t *testing.T) {
+		t.Helper()
+		if diff := cmp.Diff(counts, s.runtime(t), protocmp.Transform()); diff != "" {
+			t.Errorf("counts changed (-before +after):\n%s", diff)
+		}
+		if diff := cmp.Diff(queues, list(t), protocmp.Transform()); diff != "" {
+			t.Errorf("queues changed (-before +after):\n%s", diff)
+		}
+	}
+}
+
+// infoOf finds the ErrorInfo of a gRPC failure.
+func infoOf(t *testing.T, err error) *errdetails.ErrorInfo {
+	t.Helper()
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			return info
+		}
+	}
+	t.Fatalf("%v has no ErrorInfo", err)
+	return nil
+}
+
+// logBuffer keeps what is logged.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// spyStore is a memstore whose steps a test can watch, hold up and break.
+type spyStore struct {
+	*memstore.Store
+
+	// beforeReceive, when set, runs before each receive. The receive itself then goes on even if the caller went away.
+	beforeReceive func(ctx context.Context)
+	// onPeek, when set, runs before each peek.
+	onPeek func()
+
+	released  chan int // of each Release, the number of messages that were given back
+	completed chan int // of each Complete, the number of messages that were removed
+
+	mu      sync.Mutex
+	checkup error // what Check fails with
+}
+
+func newSpyStore() *spyStore {
+	return &spyStore{Store: memstore.New(), released: make(chan int, 100), completed: make(chan int, 100)}
+}
+
+func (s *spyStore) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
+	if s.beforeReceive != nil {
+		s.beforeReceive(ctx)
+		ctx = context.WithoutCancel(ctx)
+	}
+	return s.Store.Receive(ctx, source, limit, register)
+}
+
+func (s *spyStore) Peek(ctx context.Context, source semantics.Source, from int64, limit int) ([]*semantics.Received, error) {
+	if s.onPeek != nil {
+		s.onPeek()
+	}
+	return s.Store.Peek(ctx, source, from, limit)
+}
+
+func (s *spyStore) Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	codes, err := s.Store.Release(ctx, source, tokens)
+	s.released <- done(codes)
+	return codes, err
+}
+
+func (s *spyStore) Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	codes, err := s.Store.Complete(ctx, source, tokens)
+	s.completed <- done(codes)
+	return codes, err
+}
+
+func done(codes []semantics.Code) (n int) {
+	for _, code := range codes {
+		if code == "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *spyStore) Check(ctx context.Context) (semantics.Health, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.checkup != nil {
+		return semantics.Health{}, s.checkup
+	}
+	return s.Store.Check(ctx)
+}
+
+func (s *spyStore) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checkup = err
+}
+
+var errDown = semantics.Errorf(semantics.StoreUnavailable, "the store is down")
+
+// awaitCount waits for a number on a channel of a spyStore.
+func awaitCount(t *testing.T, what string, counts <-chan int, want int) {
+	t.Helper()
+	select {
+	case got := <-counts:
+		if got != want {
+			t.Errorf("%s %d messages, want %d", what, got, want)
+		}
+	case <-time.After(patience):
+		t.Fatalf("nothing was %s within %s", what, patience)
+	}
+}
+
+// eventually asks again until it is true.
+func eventually(t *testing.T, what string, isTrue func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !isTrue() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+var errStop = errors.New("stop")

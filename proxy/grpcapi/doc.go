@@ -1,0 +1,52 @@
+// Package grpcapi serves the services of sidebus.v1 by translating to and from semantics.Broker. It knows no rule of its
+// own: what it refuses is what cannot be translated. proxy/httpapi serves the same objects as JSON.
+//
+// Methods return a *semantics.Error; Register makes a gRPC status of it, proxy/httpapi an HTTP answer.
+package grpcapi
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+const queuePrefix = "queues/"
+
+// queueName takes the name of a queue out of a resource name. Only queues exist, so any other kind is INVALID_ARGUMENT.
+func queueName(field, resource string) (string, error) {
+	name, ok := strings.CutPrefix(resource, queuePrefix)
+	if !ok {
+		return "", fieldError(field, `must be "queues/" and the name of a queue`)
+	}
+	return name, nil
+}
+
+// fieldError is INVALID_ARGUMENT that names the field, in lowerCamelCase.
+func fieldError(field, format string, args ...any) *semantics.Error {
+	return semantics.Errorf(semantics.InvalidArgument, "%s %s", field, fmt.Sprintf(format, args...)).
+		With(semantics.DetailField, field)
+}
+
+// refuseUnknown refuses a message with fields this version does not know. Ignoring them, as protobuf does, would break a
+// promise the caller relies on, such as a delay.
+func refuseUnknown(field string, m proto.Message) error {
+	unknown := m.ProtoReflect().GetUnknown()
+	if len(unknown) == 0 {
+		return nil
+	}
+	return fieldError(field, "has %d bytes of fields that this version does not know", len(unknown))
+}
+
+// duration translates a duration. More than time.Duration holds, 292 years, counts as that, which is semantics.Never.
+func duration(field string, d *durationpb.Duration) (time.Duration, error) {
+	const second = int32(time.Second)
+	if n := d.GetNanos(); n <= -second || n >= second || (d.GetSeconds() > 0 && n < 0) || (d.GetSeconds() < 0 && n > 0) {
+		return 0, fieldError(field, "is not a duration: nanos must have the sign of seconds and be less than a second")
+	}
+	return d.AsDuration(), nil
+}

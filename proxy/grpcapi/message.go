@@ -1,0 +1,174 @@
+package grpcapi
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// messagesOf translates what a sender hands over. A failure carries the position of the bad message.
+func (s *Messages) messagesOf(sent []*sidebusv1.Message) ([]*semantics.Message, error) {
+	all := make([]semantics.Message, len(sent))
+	messages := make([]*semantics.Message, len(sent))
+	for i, m := range sent {
+		messages[i] = &all[i]
+		if err := s.messageOf(m, &all[i]); err != nil {
+			return nil, semantics.AsError(err).With(semantics.DetailIndex, strconv.Itoa(i))
+		}
+	}
+	return messages, nil
+}
+
+func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) error {
+	if err := refuseUnknown("messages", from); err != nil {
+		return err
+	}
+	if err := semantics.CheckMessageID(from.MessageId); err != nil { //nolint:protogetter // nil and empty differ (MSG-2)
+		return err
+	}
+	*to = semantics.Message{
+		MessageID: from.GetMessageId(), SessionID: from.GetSessionId(), PartitionKey: from.GetPartitionKey(),
+		CorrelationID: from.GetCorrelationId(), Subject: from.GetSubject(), To: from.GetTo(), ReplyTo: from.GetReplyTo(),
+		ReplyToSessionID: from.GetReplyToSessionId(), ContentType: from.GetContentType(),
+	}
+	if ttl := from.GetTimeToLive(); ttl != nil {
+		d, err := duration("timeToLive", ttl)
+		if err != nil {
+			return err
+		}
+		to.TimeToLive = &d
+	}
+	if len(from.GetProperties()) > 0 {
+		to.Properties = make(map[string]semantics.Value, len(from.GetProperties()))
+		for name, value := range from.GetProperties() {
+			v, err := valueOf(value)
+			if err != nil {
+				field := "properties[" + name + "]"
+				return fieldError(field, "is refused: %s", semantics.AsError(err).Message)
+			}
+			to.Properties[name] = v
+		}
+	}
+	switch content := from.GetContent().(type) {
+	case *sidebusv1.Message_Body:
+		to.Body, to.BodyKind = content.Body, semantics.BodyBytes
+	case *sidebusv1.Message_Text:
+		to.Body, to.BodyKind = []byte(content.Text), semantics.BodyText
+	case *sidebusv1.Message_Json:
+		// Over HTTP it stands in an answer as it is, so anything else would break the answer.
+		to.Body, to.BodyKind = []byte(content.Json), semantics.BodyJSON
+		if !json.Valid(to.Body) {
+			return fieldError("json", "must be a JSON value")
+		}
+	case nil:
+	}
+	if n := to.Size(); n > s.maxMessageSize {
+		return semantics.SizeExceeded("message", n, s.maxMessageSize)
+	}
+	return nil
+}
+
+// received is a ReceivedMessage and everything it points to, so that a whole answer is one allocation. Optional texts
+// point into the semantics.Received, which nobody changes any more.
+type received struct {
+	message                               sidebusv1.ReceivedMessage
+	enqueued, expires, locked, deadLetter timestamppb.Timestamp
+	timeToLive                            durationpb.Duration
+	lockToken                             string
+}
+
+// receivedFrom translates messages for a receiver, or for a peek.
+func receivedFrom(messages []*semantics.Received, isPeek bool) []*sidebusv1.ReceivedMessage {
+	all := make([]received, len(messages))
+	answer := make([]*sidebusv1.ReceivedMessage, len(messages))
+	for i, m := range messages {
+		all[i].fill(m)
+		answer[i] = &all[i].message
+		if isPeek {
+			answer[i].Locked, answer[i].Expired = &m.Locked, &m.Expired
+		}
+	}
+	return answer
+}
+
+func (r *received) fill(from *semantics.Received) {
+	to := &r.message
+	to.MessageId = present(&from.MessageID)
+	to.SessionId = present(&from.SessionID)
+	to.PartitionKey = present(&from.PartitionKey)
+	to.CorrelationId = present(&from.CorrelationID)
+	to.Subject = present(&from.Subject)
+	to.To = present(&from.To)
+	to.ReplyTo = present(&from.ReplyTo)
+	to.ReplyToSessionId = present(&from.ReplyToSessionID)
+	to.ContentType = present(&from.ContentType)
+	if ttl := from.TimeToLive; ttl != nil && *ttl < semantics.Never {
+		setDuration(&r.timeToLive, *ttl)
+		to.TimeToLive = &r.timeToLive
+	}
+	if len(from.Properties) > 0 {
+		to.Properties = make(map[string]*sidebusv1.Value, len(from.Properties))
+		for name, value := range from.Properties {
+			to.Properties[name] = valueFrom(value)
+		}
+	}
+	switch from.BodyKind {
+	case semantics.BodyText:
+		to.Content = &sidebusv1.ReceivedMessage_Text{Text: string(from.Body)}
+	case semantics.BodyJSON:
+		to.Content = &sidebusv1.ReceivedMessage_Json{Json: string(from.Body)}
+	case semantics.BodyBytes:
+		to.Content = &sidebusv1.ReceivedMessage_Body{Body: from.Body}
+	}
+
+	to.SequenceNumber, to.EnqueuedSequenceNumber = from.SequenceNumber, from.EnqueuedSequenceNumber
+	to.EnqueuedTime = setTime(&r.enqueued, from.EnqueuedAt)
+	to.ExpiresAt = setTime(&r.expires, from.ExpiresAt)
+	to.DeliveryCount = int32(from.DeliveryCount) //nolint:gosec // at most MaxDeliveryCount, an int32
+	if !from.LockToken.IsZero() {
+		r.lockToken = from.LockToken.String()
+		to.LockToken = &r.lockToken
+	}
+	to.LockedUntil = setTime(&r.locked, from.LockedUntil)
+	to.State = sidebusv1.ReceivedMessage_State(from.State)
+	if !from.DeadLetteredAt.IsZero() { // there the texts may be empty and are still an answer
+		to.DeadLetterReason, to.DeadLetterErrorDescription = &from.DeadLetterReason, &from.DeadLetterErrorDescription
+	}
+	to.DeadLetterSource = present(&from.DeadLetterSource)
+	to.DeadLetteredTime = setTime(&r.deadLetter, from.DeadLetteredAt)
+	to.Size = from.Size
+}
+
+// present is s, or nil when it is empty, which means "not set" (MSG-2).
+func present(s *string) *string {
+	if *s == "" {
+		return nil
+	}
+	return s
+}
+
+// setTime fills to and gives it back, nil for the zero time.
+func setTime(to *timestamppb.Timestamp, at time.Time) *timestamppb.Timestamp {
+	if at.IsZero() {
+		return nil
+	}
+	to.Seconds, to.Nanos = at.Unix(), int32(at.Nanosecond()) //nolint:gosec // less than a second
+	return to
+}
+
+func setDuration(to *durationpb.Duration, d time.Duration) {
+	to.Seconds, to.Nanos = int64(d/time.Second), int32(d%time.Second) //nolint:gosec // less than a second
+}
+
+func timestamp(at time.Time) *timestamppb.Timestamp {
+	if at.IsZero() {
+		return nil
+	}
+	return setTime(&timestamppb.Timestamp{}, at)
+}

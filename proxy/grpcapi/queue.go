@@ -1,0 +1,125 @@
+package grpcapi
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// statuses are the statuses in the order of sidebus.v1.Queue.Status.
+var statuses = []semantics.Status{
+	sidebusv1.Queue_ACTIVE:           semantics.StatusActive,
+	sidebusv1.Queue_DISABLED:         semantics.StatusDisabled,
+	sidebusv1.Queue_SEND_DISABLED:    semantics.StatusSendDisabled,
+	sidebusv1.Queue_RECEIVE_DISABLED: semantics.StatusReceiveDisabled,
+}
+
+// optionsOf gives the options of a queue with defaults for those that are absent, and the names of those that are not.
+func optionsOf(q *sidebusv1.Queue) (options semantics.QueueOptions, given []string, err error) {
+	options = semantics.DefaultQueueOptions()
+	if q == nil {
+		return options, nil, nil
+	}
+	if err := refuseUnknown("queue", q); err != nil {
+		return options, nil, err
+	}
+	durations := []struct {
+		name string
+		from *durationpb.Duration
+		to   *time.Duration
+	}{
+		{"lockDuration", q.GetLockDuration(), &options.LockDuration},
+		{"defaultMessageTimeToLive", q.GetDefaultMessageTimeToLive(), &options.DefaultMessageTimeToLive},
+	}
+	for _, d := range durations {
+		if d.from == nil {
+			continue
+		}
+		if *d.to, err = duration(d.name, d.from); err != nil {
+			return options, nil, err
+		}
+		given = append(given, d.name)
+	}
+	if n := q.MaxSizeInMegabytes; n != nil {
+		options.MaxSizeInMegabytes, given = int64(*n), append(given, "maxSizeInMegabytes")
+	}
+	if n := q.MaxMessageSizeInKilobytes; n != nil {
+		options.MaxMessageSizeInKilobytes, given = int64(*n), append(given, "maxMessageSizeInKilobytes")
+	}
+	if b := q.DeadLetteringOnMessageExpiration; b != nil {
+		options.DeadLetteringOnMessageExpiration, given = *b, append(given, "deadLetteringOnMessageExpiration")
+	}
+	if n := q.MaxDeliveryCount; n != nil {
+		options.MaxDeliveryCount, given = int64(*n), append(given, "maxDeliveryCount")
+	}
+	if n := q.MaxMessageCount; n != nil {
+		options.MaxMessageCount, given = *n, append(given, "maxMessageCount")
+	}
+	if s := q.Status; s != nil {
+		if *s < 0 || int(*s) >= len(statuses) {
+			return options, nil, fieldError("status", "must be one of %v", statuses)
+		}
+		options.Status, given = statuses[*s], append(given, "status")
+	}
+	if text := q.UserMetadata; text != nil {
+		options.UserMetadata, given = *text, append(given, "userMetadata")
+	}
+	if b := q.EnableBatchedOperations; b != nil {
+		options.EnableBatchedOperations, given = *b, append(given, "enableBatchedOperations")
+	}
+	return options, given, nil
+}
+
+// queueFrom is the opposite of optionsOf, with all options present but those that say "no bound".
+func queueFrom(q semantics.Queue) *sidebusv1.Queue { //nolint:gosec // the bounds of the options are within int32
+	o := q.Options
+	status := sidebusv1.Queue_Status(slices.Index(statuses, o.Status))
+	size, messageSize, deliveries := int32(o.MaxSizeInMegabytes), int32(o.MaxMessageSizeInKilobytes), int32(o.MaxDeliveryCount)
+	queue := &sidebusv1.Queue{
+		Name:                             q.Name,
+		LockDuration:                     durationpb.New(o.LockDuration),
+		MaxSizeInMegabytes:               &size,
+		MaxMessageSizeInKilobytes:        &messageSize,
+		DeadLetteringOnMessageExpiration: &o.DeadLetteringOnMessageExpiration,
+		MaxDeliveryCount:                 &deliveries,
+		Status:                           &status,
+		UserMetadata:                     &o.UserMetadata,
+		EnableBatchedOperations:          &o.EnableBatchedOperations,
+		CreatedAt:                        timestamp(q.CreatedAt),
+		UpdatedAt:                        timestamp(q.UpdatedAt),
+		AccessedAt:                       timestamp(q.AccessedAt),
+	}
+	if o.DefaultMessageTimeToLive < semantics.Never {
+		queue.DefaultMessageTimeToLive = durationpb.New(o.DefaultMessageTimeToLive)
+	}
+	if o.MaxMessageCount > 0 {
+		queue.MaxMessageCount = &o.MaxMessageCount
+	}
+	return queue
+}
+
+// notOptions are the fields of Queue that no update changes. A mask may name them, as one made from what was read does;
+// that is ignored, as AIP-161 asks for.
+var notOptions = []string{"name", "createdAt", "updatedAt", "accessedAt"}
+
+// maskOf translates the paths of a field mask, in snake_case or lowerCamelCase, to names of options. A path that is no
+// field of Queue stays as it is, for the Broker to refuse.
+func maskOf(paths []string) []string {
+	fields := (&sidebusv1.Queue{}).ProtoReflect().Descriptor().Fields()
+	var names []string
+	for _, path := range paths {
+		name := strings.TrimSpace(path)
+		if field := fields.ByTextName(name); field != nil {
+			name = field.JSONName()
+		}
+		if name != "" && !slices.Contains(notOptions, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,105 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/wireerror"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Register puts both services on a gRPC server. Every call is observed, a panic in it becomes INTERNAL, and its error a
+// status with an ErrorInfo. That is done around the generated handlers and not in interceptors, because those do not see
+// a request that cannot be decoded. The server must be made with ServerOption. A request over the server's
+// MaxRecvMsgSize is answered by grpc-go itself, RESOURCE_EXHAUSTED without an ErrorInfo.
+//
+// Receive is registered as a stream of one answer, which is the same on the wire: so the server learns whether the
+// answer was sent (RECV-7) and no other call pays for it, as it would with a stats.Handler. What grpc-go can tell is
+// that the answer was taken into the send queue of a connection that was open and a call that was not cancelled. The
+// queue is written at once unless the client's flow-control window is full. So the loss window of RECEIVE_AND_DELETE is
+// from there to the client's hands; a message in PEEK_LOCK mode that gets lost there comes back when its lock ends.
+func Register(server *grpc.Server, messages *Messages, admin *Admin, desk *handover.Desk, calls *obs.Calls) {
+	r := &registrar{desk: desk, calls: calls}
+	server.RegisterService(r.observed(sidebusv1.Messages_ServiceDesc), messages)
+	server.RegisterService(r.observed(sidebusv1.Admin_ServiceDesc), admin)
+}
+
+type registrar struct {
+	desk  *handover.Desk
+	calls *obs.Calls
+}
+
+// observed gives a copy of a generated description whose handlers are observed.
+func (r *registrar) observed(desc grpc.ServiceDesc) *grpc.ServiceDesc {
+	desc.Methods = slices.Clone(desc.Methods)
+	for i, m := range desc.Methods {
+		call := r.call("/"+desc.ServiceName+"/"+m.MethodName, m.Handler)
+		desc.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			return call(srv, ctx, decode)
+		}
+		if "/"+desc.ServiceName+"/"+m.MethodName == sidebusv1.Messages_Receive_FullMethodName {
+			desc.Streams = append(slices.Clone(desc.Streams), grpc.StreamDesc{
+				StreamName: m.MethodName, Handler: r.handingOver(call), ServerStreams: true,
+			})
+		}
+	}
+	desc.Methods = slices.DeleteFunc(desc.Methods, func(m grpc.MethodDesc) bool {
+		return slices.ContainsFunc(desc.Streams, func(s grpc.StreamDesc) bool { return s.StreamName == m.MethodName })
+	})
+	return &desc
+}
+
+type unaryCall func(srv any, ctx context.Context, decode func(any) error) (any, error)
+
+// call wraps a generated handler.
+func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
+	method := obs.Method(full)
+	return func(srv any, ctx context.Context, decode func(any) error) (reply any, err error) {
+		start := time.Now()
+		defer func() {
+			var failure *semantics.Error
+			if recovered := recover(); recovered != nil {
+				failure = r.calls.Recovered(ctx, method, recovered)
+			} else if err != nil {
+				failure = failureOf(err)
+			}
+			r.calls.Done(ctx, obs.GRPC, method, start, failure)
+			if failure != nil {
+				reply, err = nil, wireerror.Status(failure).Err()
+			}
+		}()
+		return handle(srv, ctx, checked(decode), nil)
+	}
+}
+
+// handingOver serves a call that hands out messages.
+func (r *registrar) handingOver(call unaryCall) grpc.StreamHandler {
+	return func(srv any, stream grpc.ServerStream) error {
+		ctx, slot := r.desk.Open(stream.Context())
+		reply, err := call(srv, ctx, stream.RecvMsg)
+		if err == nil {
+			err = stream.SendMsg(reply)
+		}
+		slot.End(ctx, err == nil)
+		return err
+	}
+}
+
+// failureOf finds the reason of a failure. The services return no gRPC status. One that comes is grpc-go's own about a
+// request it has refused and answered already, so the reason only shows in metrics and log.
+func failureOf(err error) *semantics.Error {
+	var own *semantics.Error
+	if !errors.As(err, &own) && status.Code(err) == codes.ResourceExhausted {
+		return semantics.Errorf(semantics.MessageSizeExceeded, "the request is too large: %s", status.Convert(err).Message())
+	}
+	return wireerror.Of(err)
+}

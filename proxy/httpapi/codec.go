@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/protobuf/proto"
+)
+
+// codec is the JSON form of the API for the gateway.
+type codec struct{}
+
+// ContentType is the media type of an answer.
+func (codec) ContentType(any) string { return "application/json" }
+
+// Marshal writes a proto.Message.
+func (codec) Marshal(v any) ([]byte, error) {
+	m, ok := v.(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a proto.Message", v)
+	}
+	return encode(m), nil
+}
+
+// Unmarshal reads into a proto.Message, or a pointer to one which is set.
+func (codec) Unmarshal(data []byte, v any) error {
+	m, err := target(v)
+	if err != nil {
+		return err
+	}
+	if e := decode(data, m); e != nil {
+		return e
+	}
+	return nil
+}
+
+// NewEncoder gives an Encoder that writes to w.
+func (c codec) NewEncoder(w io.Writer) runtime.Encoder {
+	return runtime.EncoderFunc(func(v any) error {
+		data, err := c.Marshal(v)
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		return err
+	})
+}
+
+// NewDecoder gives a Decoder of a request body. An empty body is io.EOF, which the gateway takes for an empty message.
+func (c codec) NewDecoder(r io.Reader) runtime.Decoder {
+	return runtime.DecoderFunc(func(v any) error {
+		b, ok := r.(*body)
+		if !ok {
+			return fmt.Errorf("%T is not a body that was read", r)
+		}
+		if len(bytes.TrimSpace(b.data)) == 0 {
+			return io.EOF
+		}
+		m, err := target(v)
+		if err != nil {
+			return err
+		}
+		if b.exchange.refused = decode(b.data, m); b.exchange.refused != nil {
+			return b.exchange.refused
+		}
+		return nil
+	})
+}
+
+// target gives the message to read into. For a body that is one field of a request the gateway passes a pointer to that
+// field, which is nil yet.
+func target(v any) (proto.Message, error) {
+	if m, ok := v.(proto.Message); ok {
+		return m, nil
+	}
+	field := reflect.ValueOf(v)
+	if field.Kind() == reflect.Pointer && field.Elem().Kind() == reflect.Pointer {
+		field.Elem().Set(reflect.New(field.Type().Elem().Elem()))
+		if m, ok := field.Elem().Interface().(proto.Message); ok {
+			return m, nil
+		}
+	}
+	return nil, fmt.Errorf("%T is not a proto.Message", v)
+}

@@ -1,0 +1,230 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Messages whose JSON is not an object with their fields, and the field whose JSON is a value itself.
+const (
+	durationName  = "google.protobuf.Duration"
+	timestampName = "google.protobuf.Timestamp"
+	valueName     = "sidebus.v1.Value"
+	messageName   = "sidebus.v1.Message"
+	rawField      = "json"
+)
+
+// decode reads the JSON form of a message (shared/spec/api.md sections 3 and 7). It differs from protojson in durations
+// and properties, in the field json, in what it says is wrong, and in that a null resets nothing. What it refuses is
+// INVALID_ARGUMENT, or ARGUMENT_OUT_OF_RANGE for a number its field cannot hold, and names the field.
+func decode(data []byte, into proto.Message) *semantics.Error {
+	if !utf8.Valid(data) {
+		return semantics.Errorf(semantics.InvalidArgument, "the body must be valid UTF-8")
+	}
+	if !json.Valid(data) {
+		return syntaxError(data)
+	}
+	s := &scanner{data: data}
+	return decodeMessage(s, into.ProtoReflect(), "")
+}
+
+func syntaxError(data []byte) *semantics.Error {
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal(data, new(json.RawMessage)); errors.As(err, &syntax) {
+		return semantics.Errorf(semantics.InvalidArgument, "the body is not valid JSON: %s at byte %d", syntax, syntax.Offset)
+	}
+	return semantics.Errorf(semantics.InvalidArgument, "the body is not valid JSON")
+}
+
+func refused(code semantics.Code, path, format string, args ...any) *semantics.Error {
+	name := path
+	if name == "" {
+		name = "the body"
+	}
+	e := semantics.Errorf(code, "%s %s", name, fmt.Sprintf(format, args...))
+	if path != "" {
+		e = e.With(semantics.DetailField, path)
+	}
+	return e
+}
+
+func badValue(path, format string, args ...any) *semantics.Error {
+	return refused(semantics.InvalidArgument, path, format, args...)
+}
+
+// below gives the path of a member.
+func below(path, name string) string {
+	if path == "" {
+		return cut(name)
+	}
+	return path + "." + cut(name)
+}
+
+// cut shortens a name from outside for an error message.
+func cut(name string) string {
+	const most = 64
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "..."
+}
+
+func decodeMessage(s *scanner, m protoreflect.Message, path string) *semantics.Error {
+	if !s.open('{') {
+		return badValue(path, "must be an object")
+	}
+	fields := m.Descriptor().Fields()
+	var seen [2]uint64 // by index of the field; no message has more than 128
+	for s.next('}') {
+		name := s.key()
+		at := below(path, name)
+		field := fields.ByJSONName(name)
+		if field == nil {
+			field = fields.ByTextName(name)
+		}
+		if field == nil {
+			if !isBrokers(m.Descriptor(), name) {
+				return badValue(at, "is not a known field")
+			}
+			s.value()
+			continue
+		}
+		word, bit := field.Index()/64, uint64(1)<<(field.Index()%64)
+		if seen[word]&bit != 0 {
+			return badValue(at, "is given twice")
+		}
+		seen[word] |= bit
+		if err := decodeField(s, m, field, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isBrokers reports whether name is a field that only the broker sets. A sender may leave it in a message it has
+// received and sends again; it is ignored (MSG-4).
+func isBrokers(message protoreflect.MessageDescriptor, name string) bool {
+	return message.FullName() == messageName &&
+		(&sidebusv1.ReceivedMessage{}).ProtoReflect().Descriptor().Fields().ByJSONName(name) != nil
+}
+
+func decodeField(s *scanner, m protoreflect.Message, field protoreflect.FieldDescriptor, at string) *semantics.Error {
+	isRaw := isRawField(field)
+	if s.peek() == 'n' && !isRaw {
+		s.value()
+		return nil // null is the same as absent
+	}
+	if one := field.ContainingOneof(); one != nil && !one.IsSynthetic() {
+		if other := m.WhichOneof(one); other != nil {
+			return badValue(at, "cannot be given together with %s", other.JSONName())
+		}
+	}
+	switch {
+	case isRaw:
+		m.Set(field, protoreflect.ValueOfString(string(s.value())))
+		return nil
+	case field.IsMap():
+		return decodeMap(s, m.Mutable(field).Map(), field, at)
+	case field.IsList():
+		return decodeList(s, m.Mutable(field).List(), field, at)
+	case field.Message() != nil:
+		return decodeNested(s, m, field, at)
+	}
+	value, err := decodeScalar(s.value(), field, at)
+	if err == nil {
+		m.Set(field, value)
+	}
+	return err
+}
+
+func isRawField(field protoreflect.FieldDescriptor) bool {
+	return field.Name() == rawField && field.Kind() == protoreflect.StringKind
+}
+
+func decodeList(s *scanner, list protoreflect.List, field protoreflect.FieldDescriptor, at string) *semantics.Error {
+	if !s.open('[') {
+		return badValue(at, "must be a list")
+	}
+	for s.next(']') {
+		i := list.Len()
+		element := fmt.Sprintf("%s[%d]", at, i)
+		if field.Message() != nil {
+			value := list.NewElement()
+			if err := decodeMessage(s, value.Message(), element); err != nil {
+				return err.With(semantics.DetailIndex, strconv.Itoa(i))
+			}
+			list.Append(value)
+			continue
+		}
+		value, err := decodeScalar(s.value(), field, element)
+		if err != nil {
+			return err.With(semantics.DetailIndex, strconv.Itoa(i))
+		}
+		list.Append(value)
+	}
+	return nil
+}
+
+func decodeMap(s *scanner, entries protoreflect.Map, field protoreflect.FieldDescriptor, at string) *semantics.Error {
+	if !s.open('{') {
+		return badValue(at, "must be an object")
+	}
+	if field.MapValue().Message().FullName() != valueName {
+		return badValue(at, "cannot be read")
+	}
+	for s.next('}') {
+		name := s.key()
+		element := at + "[" + cut(name) + "]"
+		key := protoreflect.ValueOfString(name).MapKey()
+		if entries.Has(key) {
+			return badValue(element, "is given twice")
+		}
+		value := entries.NewValue()
+		if err := decodeProperty(s, value.Message().Interface().(*sidebusv1.Value), element); err != nil {
+			return err
+		}
+		entries.Set(key, value)
+	}
+	return nil
+}
+
+func decodeNested(s *scanner, m protoreflect.Message, field protoreflect.FieldDescriptor, at string) *semantics.Error {
+	switch field.Message().FullName() {
+	case durationName:
+		text, ok := unquote(s.value())
+		if text == "never" {
+			return nil // the same as absent
+		}
+		var d *durationpb.Duration
+		if ok {
+			d, ok = parseDuration(text)
+		}
+		if !ok {
+			return badValue(at, `must be a duration such as "30s", "1m30s" or "PT30S", or "never"`)
+		}
+		m.Set(field, protoreflect.ValueOfMessage(d.ProtoReflect()))
+	case timestampName:
+		text, _ := unquote(s.value())
+		t, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return badValue(at, `must be an instant such as "2026-01-02T03:04:05Z"`)
+		}
+		m.Set(field, protoreflect.ValueOfMessage(timestamppb.New(t).ProtoReflect()))
+	default:
+		return decodeMessage(s, m.Mutable(field).Message(), at)
+	}
+	return nil
+}

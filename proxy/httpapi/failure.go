@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sidebus/sidebus/proxy/wireerror"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// writeFailure is the gateway's way to answer a call that failed.
+func (h *Handler) writeFailure(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
+	x := exchangeOf(ctx)
+	x.method, _ = runtime.RPCMethod(ctx)
+	failure := x.refused
+	if failure == nil {
+		failure = failureOf(err)
+	}
+	writeError(w, x, failure)
+}
+
+// failureOf finds the reason of a failure. The services return no gRPC status, so one that comes is the gateway's own
+// about a request it could not read.
+func failureOf(err error) *semantics.Error {
+	var own *semantics.Error
+	var malformed *runtime.HTTPStatusError
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &malformed):
+		return semantics.Errorf(semantics.InvalidArgument, "the path cannot be read: %v", malformed.Err)
+	case status.Code(err) == codes.InvalidArgument:
+		return semantics.Errorf(semantics.InvalidArgument, "the request cannot be read: %s", status.Convert(err).Message())
+	default:
+		return wireerror.Of(err)
+	}
+}
+
+// writeRoutingFailure is the gateway's way to answer a request that met no route. The closed set of reasons has none for
+// that; the status tells it apart.
+func (h *Handler) writeRoutingFailure(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, statusCode int) {
+	x := exchangeOf(ctx)
+	if statusCode == http.StatusMethodNotAllowed {
+		writeWrongMethod(w, x, r.Method, h.methodsFor(r))
+		return
+	}
+	x.failure = semantics.Errorf(semantics.InvalidArgument, "there is no route %s; see /openapi.json", cut(r.URL.Path))
+	writeBody(w, http.StatusNotFound, x.failure)
+}
+
+func writeWrongMethod(w http.ResponseWriter, x *exchange, method string, allowed []string) {
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	x.failure = semantics.Errorf(semantics.InvalidArgument, "the route does not take %s but %s", cut(method), strings.Join(allowed, ", "))
+	writeBody(w, http.StatusMethodNotAllowed, x.failure)
+}
+
+func writeError(w http.ResponseWriter, x *exchange, failure *semantics.Error) {
+	x.failure = failure
+	statusCode, _, retryAfter := wireerror.HTTP(failure)
+	if retryAfter != "" {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	writeBody(w, statusCode, failure)
+}
+
+func writeBody(w http.ResponseWriter, statusCode int, failure *semantics.Error) {
+	_, body, _ := wireerror.HTTP(failure)
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // texts and numbers can always be written
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(statusCode)
+	_, _ = w.Write(text) // nothing can be done for a reader that is gone
+}
+
+// probe finds out whether a route takes a method.
+type probe struct{ found bool }
+
+type probeKey struct{}
+
+// stopProbes keeps a probe from being served.
+func stopProbes(next runtime.HandlerFunc) runtime.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request, params map[string]string) {
+		if p, ok := r.Context().Value(probeKey{}).(*probe); ok {
+			p.found = true
+			return
+		}
+		next(w, r, params)
+	}
+}
+
+// methodsFor lists the methods the route of r takes. The gateway keeps its routes to itself, so it is asked for one
+// method after the other.
+func (h *Handler) methodsFor(r *http.Request) []string {
+	if _, ok := r.Context().Value(probeKey{}).(*probe); ok {
+		return nil // this is the answer to a probe
+	}
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		p := &probe{}
+		asked := r.Clone(context.WithValue(r.Context(), probeKey{}, p))
+		asked.Method = method
+		h.mux.ServeHTTP(nowhere{}, asked)
+		if p.found {
+			allowed = append(allowed, method)
+		}
+	}
+	return allowed
+}
+
+// nowhere takes the answer to a probe.
+type nowhere struct{}
+
+func (nowhere) Header() http.Header         { return http.Header{} }
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (nowhere) WriteHeader(int)             {}

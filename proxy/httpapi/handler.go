@@ -1,0 +1,150 @@
+// Package httpapi serves sidebus.v1 as JSON over HTTP: the routes of proto/http.yaml through grpc-gateway, on the same
+// objects that serve gRPC, and /openapi.json. What is particular to JSON is here and nothing else.
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/protobuf/proto"
+
+	protofiles "github.com/sidebus/sidebus/proto"
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// MaxBody is the most bytes of a request body. A message of the most bytes HTTP permits, 1 MiB (MSG-21), fits in however
+// JSON escapes it.
+const MaxBody = 8 << 20
+
+// Handler answers HTTP requests. It is safe for concurrent use.
+type Handler struct {
+	mux   *runtime.ServeMux
+	desk  *handover.Desk
+	calls *obs.Calls
+
+	// crossOrigin keeps web pages that a browser on this machine shows from reaching the sidecar at its loopback address.
+	crossOrigin http.CrossOriginProtection
+}
+
+// New makes a Handler over the two services. messages must hold to the limit of HTTP (MSG-21).
+func New(messages sidebusv1.MessagesServer, admin sidebusv1.AdminServer, desk *handover.Desk, calls *obs.Calls) (*Handler, error) {
+	h := &Handler{desk: desk, calls: calls}
+	h.mux = runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec{}),
+		// A name is one segment of a path and is unescaped whole; only this mode leaves an escaped "/" in its segment.
+		runtime.WithUnescapingMode(runtime.UnescapingModeAllExceptReserved),
+		runtime.WithErrorHandler(h.writeFailure),
+		runtime.WithRoutingErrorHandler(h.writeRoutingFailure),
+		runtime.WithForwardResponseOption(rememberMethod),
+		runtime.WithMiddlewares(stopProbes),
+		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
+		runtime.WithWriteContentLength(), // so that the answer is complete when it is flushed
+		runtime.WithDisablePathLengthFallback(),
+		runtime.WithDisableHTTPMethodOverride(),
+	)
+	unused := context.TODO() // only a gateway that dials needs it
+	if err := sidebusv1.RegisterMessagesHandlerServer(unused, h.mux, messages); err != nil {
+		return nil, err
+	}
+	return h, sidebusv1.RegisterAdminHandlerServer(unused, h.mux, admin)
+}
+
+// exchange is what is known of one request beyond what the gateway carries.
+type exchange struct {
+	method  string           // of gRPC, full; empty before a route was found
+	refused *semantics.Error // why the body was refused
+	failure *semantics.Error // what was answered, nil when it went well
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
+
+// ServeHTTP answers one request. What a receive took is confirmed once the answer was flushed to the socket without
+// error, else given back (RECV-7). A client that went away before the answer is found by the context, which the Receive
+// handler looks at; looking at it once more after the flush would take messages back from a client that has read its
+// answer and closed.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	x := &exchange{}
+	ctx, slot := h.desk.Open(context.WithValue(r.Context(), exchangeKey{}, x))
+	h.serve(w, r.WithContext(ctx), x)
+	err := http.NewResponseController(w).Flush()
+	slot.End(ctx, err == nil && x.failure == nil)
+	h.calls.Done(ctx, obs.HTTP, obs.Method(x.method), start, x.failure)
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			writeError(w, x, h.calls.Recovered(r.Context(), obs.Method(x.method), recovered))
+		}
+	}()
+	if isOverLimit(r.Context()) {
+		w.Header().Set("Connection", "close")
+		writeError(w, x, semantics.Errorf(semantics.Throttled, "too many connections to this sidecar; use fewer and keep them open"))
+		return
+	}
+	if h.crossOrigin.Check(r) != nil {
+		writeError(w, x, semantics.Errorf(semantics.PermissionDenied, "requests of web pages from elsewhere are not served"))
+		return
+	}
+	if r.URL.Path == "/openapi.json" {
+		serveOpenAPI(w, r, x)
+		return
+	}
+	query, err := checkQuery(r)
+	if err != nil {
+		writeError(w, x, err)
+		return
+	}
+	data, err := readBody(w, r)
+	if err != nil {
+		writeError(w, x, err)
+		return
+	}
+	if r.Method == http.MethodPatch && !query.Has("updateMask") && !query.Has("update_mask") {
+		if keys := memberNames(data); len(keys) > 0 {
+			query.Set("updateMask", strings.Join(keys, ","))
+		}
+	}
+	r.URL = &url.URL{
+		Path: r.URL.Path, RawQuery: query.Encode(),
+		RawPath: r.URL.EscapedPath(), // else the gateway unescapes twice where the path needs no escaping
+	}
+	r.Body = newBody(data, x)
+	r.Header.Del("Te") // it asks for trailers, which would make the end of the answer late
+	h.mux.ServeHTTP(w, r)
+}
+
+func serveOpenAPI(w http.ResponseWriter, r *http.Request, x *exchange) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		writeWrongMethod(w, x, r.Method, []string{http.MethodGet, http.MethodHead})
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(protofiles.OpenAPI)))
+	_, _ = w.Write(protofiles.OpenAPI) // nothing can be done for a reader that is gone
+}
+
+func rememberMethod(ctx context.Context, _ http.ResponseWriter, _ proto.Message) error {
+	exchangeOf(ctx).method, _ = runtime.RPCMethod(ctx)
+	return nil
+}
+
+type overLimitKey struct{}
+
+// OverLimit marks the context of a connection that is one too many: its requests are answered THROTTLED (QUOTA-5).
+func OverLimit(ctx context.Context) context.Context {
+	return context.WithValue(ctx, overLimitKey{}, true)
+}
+
+func isOverLimit(ctx context.Context) bool { return ctx.Value(overLimitKey{}) != nil }

@@ -1,0 +1,70 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sidebus/sidebus/proxy/grpcapi"
+	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/memstore"
+)
+
+// brokenWriter is a client that is gone by the time its answer is flushed.
+type brokenWriter struct{ *httptest.ResponseRecorder }
+
+func (brokenWriter) FlushError() error { return errors.New("broken pipe") }
+
+func TestRECV_7_FailedFlushGivesBack(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"PEEK_LOCK", "RECEIVE_AND_DELETE"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			broker := semantics.NewBroker(memstore.New())
+			defer broker.Close()
+			if _, err := broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := broker.Send(t.Context(), "orders", []*semantics.Message{{}}); err != nil {
+				t.Fatal(err)
+			}
+			logger := slog.New(slog.DiscardHandler)
+			metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker.Held)
+			if err != nil {
+				t.Fatal(err)
+			}
+			desk := handover.NewDesk(logger)
+			h, err := New(grpcapi.NewMessages(broker, metrics, semantics.MaxHTTPMessageSize), grpcapi.NewAdmin(broker), desk, obs.NewCalls(metrics, logger))
+			if err != nil {
+				t.Fatal(err)
+			}
+			receive := func(w http.ResponseWriter) {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/queues/orders/messages:receive",
+					strings.NewReader(`{"maxWait":"0s","mode":"`+mode+`"}`))
+				h.ServeHTTP(w, r)
+				desk.Wait()
+			}
+			lost := httptest.NewRecorder()
+			receive(brokenWriter{lost})
+			if lost.Code != http.StatusOK || !strings.Contains(lost.Body.String(), `"deliveryCount":1`) {
+				t.Fatalf("got %d %s", lost.Code, lost.Body)
+			}
+			if counts, err := broker.QueueRuntime(context.WithoutCancel(t.Context()), "orders"); err != nil || counts.Available != 1 || broker.Held() != 0 {
+				t.Errorf("got %+v, %v, held %d", counts, err, broker.Held())
+			}
+			again := httptest.NewRecorder()
+			receive(again)
+			if !strings.Contains(again.Body.String(), `"deliveryCount":1`) {
+				t.Errorf("the delivery was counted: %s", again.Body)
+			}
+		})
+	}
+}

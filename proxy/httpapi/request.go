@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// parameters are the query parameters by method, in both spellings of proto3 JSON.
+var parameters = map[string][]string{
+	http.MethodGet:   {"pageSize", "page_size", "pageToken", "page_token"},
+	http.MethodPatch: {"updateMask", "update_mask"},
+}
+
+// checkQuery refuses query parameters that do not exist, as fields of a body are, because the gateway ignores them.
+func checkQuery(r *http.Request) (url.Values, *semantics.Error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, semantics.Errorf(semantics.InvalidArgument, "the query cannot be read: %v", err)
+	}
+	for name, values := range query {
+		if !slices.Contains(parameters[r.Method], name) {
+			return nil, badValue(cut(name), "is not a known query parameter")
+		}
+		if len(values) != 1 {
+			return nil, badValue(name, "is given twice")
+		}
+		if name == "pageSize" || name == "page_size" {
+			if _, err := strconv.ParseInt(values[0], 10, 32); errors.Is(err, strconv.ErrRange) {
+				return nil, refused(semantics.ArgumentOutOfRange, "pageSize", "does not fit 32 bits")
+			} else if err != nil {
+				return nil, badValue("pageSize", "must be a whole number")
+			}
+		}
+	}
+	return query, nil
+}
+
+// readBody reads a body of at most MaxBody bytes.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *semantics.Error) {
+	if r.ContentLength > MaxBody {
+		return nil, semantics.SizeExceeded("body", r.ContentLength, MaxBody)
+	}
+	buffer := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
+	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, semantics.Errorf(semantics.MessageSizeExceeded, "body is larger than %d bytes", MaxBody).
+			With(semantics.DetailField, "body").With(semantics.DetailLimit, strconv.Itoa(MaxBody))
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, semantics.Errorf(semantics.InvalidArgument, "the body ended early")
+	case err != nil:
+		return nil, &semantics.Error{Code: semantics.Cancelled, Message: "the body could not be read", Err: err}
+	}
+	return buffer.Bytes(), nil
+}
+
+// memberNames lists the names of a JSON object, none when it is not one.
+func memberNames(data []byte) []string {
+	if !json.Valid(data) {
+		return nil
+	}
+	var names []string
+	if s := (&scanner{data: data}); s.open('{') {
+		for s.next('}') {
+			names = append(names, s.key())
+			s.value()
+		}
+	}
+	return names
+}
+
+// body is a request body that was read. The gateway hands it to the codec, which finds the exchange in it: an error it
+// returned would arrive as a text.
+type body struct {
+	bytes.Reader
+
+	data     []byte
+	exchange *exchange
+}
+
+func newBody(data []byte, x *exchange) *body {
+	b := &body{data: data, exchange: x}
+	b.Reset(data)
+	return b
+}
+
+// Close does nothing: the server closes what it has read from.
+func (b *body) Close() error { return nil }

@@ -1,0 +1,70 @@
+// Package handover tells the Broker what became of the messages of a receive: whether the answer went out or not
+// (RECV-7). The wire makes a Slot for each receive, the handler puts the Delivery into it, and the wire ends the Slot once
+// it has tried to write the answer.
+package handover
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Desk makes Slots and waits for the work that follows them. It is safe for concurrent use.
+type Desk struct {
+	logger *slog.Logger
+	work   sync.WaitGroup
+}
+
+// NewDesk makes a Desk.
+func NewDesk(logger *slog.Logger) *Desk { return &Desk{logger: logger} }
+
+// Wait blocks until all work that was begun is done, each for one round trip to the store at most. It must be called
+// when no Slot can end any more.
+func (d *Desk) Wait() { d.work.Wait() }
+
+// Slot takes the Delivery of one receive. It belongs to the goroutine that serves the call.
+type Slot struct {
+	desk     *Desk
+	delivery *semantics.Delivery
+	isGone   bool // the messages are removed when the answer is out
+}
+
+type slotKey struct{}
+
+// Open makes a Slot and puts it into a context for the handler to find.
+func (d *Desk) Open(ctx context.Context) (context.Context, *Slot) {
+	slot := &Slot{desk: d}
+	return context.WithValue(ctx, slotKey{}, slot), slot
+}
+
+// Put lays a Delivery into the Slot of ctx. It panics when the wire has opened none, since nobody would end it.
+func Put(ctx context.Context, delivery *semantics.Delivery, mode semantics.Mode) {
+	slot := ctx.Value(slotKey{}).(*Slot)
+	slot.delivery, slot.isGone = delivery, mode == semantics.ReceiveAndDelete
+}
+
+// End says whether the answer was written. An answer that was not gives its messages back before End returns, since
+// nobody waits for it any more. Messages in ReceiveAndDelete mode are removed in a goroutine of the Desk, so that the
+// answer, or the next call on the connection, need not wait. What fails here comes back when its lock ends.
+func (s *Slot) End(ctx context.Context, written bool) {
+	if s.delivery == nil || len(s.delivery.Messages) == 0 {
+		return
+	}
+	switch {
+	case !written:
+		s.report(ctx, "giving back unsent messages", s.delivery.Undelivered(ctx))
+	case s.isGone:
+		s.desk.work.Go(func() { s.report(ctx, "removing sent messages", s.delivery.Delivered(ctx)) })
+	default:
+		s.report(ctx, "confirming sent messages", s.delivery.Delivered(ctx))
+	}
+}
+
+func (s *Slot) report(ctx context.Context, what string, err error) {
+	if err != nil {
+		s.desk.logger.LogAttrs(ctx, slog.LevelWarn, what+" failed; they come back when their locks end",
+			slog.Int("messages", len(s.delivery.Messages)), slog.Any("error", err))
+	}
+}

@@ -1,0 +1,87 @@
+// Package obs is what the proxy tells about itself: metrics, and a log line for each call. All names are here.
+package obs
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Values of the label "wire".
+const (
+	GRPC = "grpc"
+	HTTP = "http"
+)
+
+// Values of the label "outcome" of settled messages: the verbs.
+const (
+	Complete   = "complete"
+	Abandon    = "abandon"
+	Release    = "release"
+	DeadLetter = "dead_letter"
+	Renew      = "renew"
+)
+
+// Metrics are the measures of the proxy. They are safe for concurrent use.
+type Metrics struct {
+	RPCDuration        *prometheus.HistogramVec // method, wire, code
+	MessagesSent       prometheus.Counter
+	MessagesReceived   prometheus.Counter
+	MessagesSettled    *prometheus.CounterVec // outcome
+	LocksLost          *prometheus.CounterVec // outcome that was asked for, or renew
+	Connections        *prometheus.GaugeVec   // wire
+	ConnectionsRefused *prometheus.CounterVec // wire
+	Panics             prometheus.Counter
+}
+
+// NewMetrics makes the measures and registers them, the count of held messages, and those of Go and the process. It
+// fails when the registry has other measures of the same names.
+func NewMetrics(registry *prometheus.Registry, held func() int) (*Metrics, error) {
+	m := &Metrics{
+		RPCDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "sidebus_rpc_duration_seconds",
+			Help:    "Time of a call from its arrival to its answer, waiting for messages included.",
+			Buckets: prometheus.ExponentialBuckets(0.0002, 3, 13),
+		}, []string{"method", "wire", "code"}),
+		MessagesSent:     counter("sidebus_messages_sent_total", "Messages stored."),
+		MessagesReceived: counter("sidebus_messages_received_total", "Messages handed out by receive."),
+		MessagesSettled:  counterVec("sidebus_messages_settled_total", "Messages settled, by verb.", "outcome"),
+		LocksLost:        counterVec("sidebus_locks_lost_total", "Settlements and renewals whose lock did not hold.", "outcome"),
+		Connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sidebus_connections", Help: "Open connections of clients.",
+		}, []string{"wire"}),
+		ConnectionsRefused: counterVec("sidebus_connections_refused_total", "Connections over the limit (QUOTA-5).", "wire"),
+		Panics:             counter("sidebus_panics_total", "Calls that failed by a bug of Sidebus."),
+	}
+	own := []prometheus.Collector{
+		m.RPCDuration, m.MessagesSent, m.MessagesReceived, m.MessagesSettled, m.LocksLost, m.Connections,
+		m.ConnectionsRefused, m.Panics,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "sidebus_messages_held", Help: "Messages handed out that are neither settled nor past the end of their lock.",
+		}, func() float64 { return float64(held()) }),
+	}
+	for _, c := range own {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	process := []prometheus.Collector{
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	}
+	for _, c := range process {
+		var already prometheus.AlreadyRegisteredError
+		if err := registry.Register(c); err != nil && !errors.As(err, &already) {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}

@@ -1,0 +1,73 @@
+package obs_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Names and labels of metrics are API: dashboards and alerts use them.
+func TestMetricNames(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m, err := obs.NewMetrics(registry, func() int { return 7 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	obs.NewCalls(m, slog.New(slog.DiscardHandler)).Done(t.Context(), obs.GRPC, "Messages.Send", time.Now(), nil)
+	m.Settled(obs.Complete, []semantics.Code{"", semantics.MessageLockLost, ""})
+	m.Connections.WithLabelValues(obs.HTTP).Inc()
+	m.ConnectionsRefused.WithLabelValues(obs.HTTP).Inc()
+
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, family := range families {
+		if !strings.HasPrefix(family.GetName(), "sidebus_") {
+			continue
+		}
+		labels := []string{}
+		for _, label := range family.GetMetric()[0].GetLabel() {
+			labels = append(labels, label.GetName()+"="+label.GetValue())
+		}
+		got = append(got, family.GetName()+"{"+strings.Join(labels, ",")+"}")
+	}
+	want := []string{
+		"sidebus_connections{wire=http}",
+		"sidebus_connections_refused_total{wire=http}",
+		"sidebus_locks_lost_total{outcome=complete}",
+		"sidebus_messages_held{}",
+		"sidebus_messages_received_total{}",
+		"sidebus_messages_sent_total{}",
+		"sidebus_messages_settled_total{outcome=complete}",
+		"sidebus_panics_total{}",
+		"sidebus_rpc_duration_seconds{code=OK,method=Messages.Send,wire=grpc}",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if _, err := obs.NewMetrics(registry, func() int { return 0 }); err == nil {
+		t.Error("the same names were registered twice")
+	}
+}
+
+func TestMethodLabels(t *testing.T) {
+	t.Parallel()
+	for full, want := range map[string]string{"/sidebus.v1.Messages/Send": "Messages.Send", "": "none"} {
+		if got := obs.Method(full); got != want {
+			t.Errorf("%q: got %q, want %q", full, got, want)
+		}
+	}
+}

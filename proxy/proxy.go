@@ -1,0 +1,141 @@
+// Package proxy is the running sidecar: it serves the API over gRPC and HTTP, probes and metrics on an address of their
+// own, and knows how to start and how to stop without losing what is in hand. It answers "how to run it".
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/sidebus/sidebus/proxy/admin"
+	"github.com/sidebus/sidebus/proxy/grpcapi"
+	"github.com/sidebus/sidebus/proxy/httpapi"
+	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/readiness"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Limits of the servers. There is no time limit for an answer, since a receive may wait for semantics.MaxWait; a client
+// that is gone ends its call by itself.
+const (
+	maxHeaderBytes    = 64 << 10
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	minPingInterval   = 10 * time.Second // of a gRPC client, while it waits too
+	pingInterval      = time.Minute      // of the gRPC server, to find clients that are gone
+	pingTimeout       = 20 * time.Second
+)
+
+// Proxy is one sidecar. Make it with New and let Run live its whole life.
+type Proxy struct {
+	config    Config
+	broker    *semantics.Broker
+	logger    *slog.Logger
+	readiness *readiness.Readiness
+	desk      *handover.Desk
+
+	grpc  *grpc.Server
+	http  *http.Server
+	admin *http.Server
+	conns *connections
+
+	opened   chan struct{}           // closed when all listeners are open
+	bound    [listenerCount]net.Addr // set before opened is closed
+	stopping chan struct{}           // closed when the servers stop
+}
+
+// New makes a Proxy over broker and registers its metrics. It opens nothing and does not block. It fails when an address
+// is missing, a bound is negative, or the registry has metrics of the same names. The caller closes broker after Run.
+func New(config Config, broker *semantics.Broker, checker semantics.Checker, logger *slog.Logger, metrics *prometheus.Registry) (*Proxy, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	measures, err := obs.NewMetrics(metrics, broker.Held)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	p := &Proxy{
+		config: config, broker: broker, logger: logger,
+		readiness: readiness.New(checker, broker, logger),
+		desk:      handover.NewDesk(logger),
+		conns:     &connections{limit: int64(config.MaxConnections), metrics: measures, logger: logger},
+		opened:    make(chan struct{}), stopping: make(chan struct{}),
+	}
+	calls := obs.NewCalls(measures, logger)
+	service := grpcapi.NewAdmin(broker)
+	p.grpc = grpc.NewServer(
+		grpcapi.ServerOption(),
+		grpc.MaxRecvMsgSize(config.MaxGRPCMessage),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
+		grpc.WaitForHandlers(true),
+	)
+	grpcapi.Register(p.grpc, grpcapi.NewMessages(broker, measures, semantics.MaxMessageSize), service, p.desk, calls)
+	healthpb.RegisterHealthServer(p.grpc, &health{readiness: p.readiness, stopping: p.stopping})
+	reflection.Register(p.grpc)
+
+	overHTTP := grpcapi.NewMessages(broker, measures, semantics.MaxHTTPMessageSize)
+	api, err := httpapi.New(overHTTP, service, p.desk, calls)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	p.http = p.server(api)
+	p.http.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		if counted, ok := conn.(*countedConn); ok && counted.isOverLimit {
+			return httpapi.OverLimit(ctx)
+		}
+		return ctx
+	}
+	p.admin = p.server(admin.New(admin.Config{
+		Readiness: p.readiness, Metrics: metrics, Settings: config.Settings,
+		Drain: p.Drain, DrainTimeout: config.DrainTimeout,
+	}))
+	return p, nil
+}
+
+func (p *Proxy) server(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
+	}
+}
+
+// Opened gives a channel that is closed when all listeners are open, from when on the addresses are known.
+func (p *Proxy) Opened() <-chan struct{} { return p.opened }
+
+// Started gives a channel that is closed once the store was seen fit to serve.
+func (p *Proxy) Started() <-chan struct{} { return p.readiness.Started() }
+
+// HTTPAddr is the address of the JSON API as it was opened. It blocks until Opened.
+func (p *Proxy) HTTPAddr() net.Addr { return p.addr(httpListener) }
+
+// GRPCAddr is the address of the gRPC API as it was opened. It blocks until Opened.
+func (p *Proxy) GRPCAddr() net.Addr { return p.addr(grpcListener) }
+
+// AdminAddr is the address of probes and metrics as it was opened. It blocks until Opened.
+func (p *Proxy) AdminAddr() net.Addr { return p.addr(adminListener) }
+
+func (p *Proxy) addr(which int) net.Addr {
+	<-p.opened
+	return p.bound[which]
+}
+
+// Drain makes readiness fail and ends new and waiting receives, while settlements and sends go on. It blocks until
+// nothing is held or ctx ends and returns how many messages are still held. It may be called at any time, also before a
+// stop, which then has little left to wait for.
+func (p *Proxy) Drain(ctx context.Context) int {
+	p.broker.BeginDrain()
+	return p.broker.AwaitSettled(ctx)
+}
