@@ -27,28 +27,28 @@
 local entity, log, locks, deliveries, locked_expiry, dead_numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local now, sub, bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local count = (#ARGV - 3) / 2
-local wanted = rest(ARGV, 4, 3 + count)
+local wanted, ids = rest(ARGV, 4, 3 + count), rest(ARGV, 4 + count)
 
 if redis.call("EXISTS", entity) == 0 then
   return { "ENTITY_NOT_FOUND" }
 end
 touch(entity, now)
 local live, held = live_locks(locks, wanted, now)
-local ids, results = {}, { "SOME" }
-for i = 1, count do
-  results[i + 1] = live[i] and 1 or 0
-  if live[i] then
-    ids[#ids + 1] = ARGV[3 + count + i]
+local results = { "SOME" }
+if #held < count then
+  bytes = 0
+  local all = ids
+  ids = {}
+  for i = 1, count do
+    results[i + 1] = live[i] and 1 or 0
+    if live[i] then
+      ids[#ids + 1] = all[i]
+      bytes = bytes + string.match(all[i], "%d+$")
+    end
   end
 end
 if #held == 0 then
   return results
-end
-if #held < count then
-  bytes = 0
-  for _, id in ipairs(ids) do
-    bytes = bytes + string.match(id, "%d+$")
-  end
 end
 
 redis.call("ZREM", locks, unpack(held))

@@ -7,7 +7,7 @@
 -- KEYS[3] expiry   zset    sequence number of unlocked messages by ExpiresAt (ms)
 -- KEYS[4] waiting  zset    sidecar by since when it waits (ms)
 -- ARGV[1] now      int     0 = server time
--- ARGV[2..] per call: count, then per message: size, ttl_ms (-1 = none given), payload
+-- ARGV[2..] per call: count, then per message "<size>" or "<size>:<ttl_ms>", payload
 --
 -- Returns
 --   OK  one list per call, each one of
@@ -37,13 +37,19 @@ local sequence, bytes = tonumber(options[7] or "0"), tonumber(options[8] or "0")
 local dead_bytes = tonumber(options[9] or "0")
 local last_sequence, last_instant = 9007199254740991, 253402300799999
 
--- refusal gives the reason why a call cannot be stored, nil when it can.
-local function refusal(first, count, messages)
-  local total = 0
-  for i = 0, count - 1 do
-    local size = tonumber(ARGV[first + 3 * i])
+-- lifetime_of takes "<size>:<ttl_ms>" apart, the form for messages with a time to live of their own.
+local function lifetime_of(head)
+  local size, ttl_ms = string.match(head, "^(%d+):(%d+)$")
+  return size, tonumber(ttl_ms)
+end
+
+-- refusal gives the reason why a call cannot be stored, or nil and its bytes when it can.
+local function refusal(first, last, messages)
+  local total, count = 0, (last - first + 1) / 2
+  for i = first, last, 2 do
+    local size = tonumber(ARGV[i]) or tonumber((lifetime_of(ARGV[i])))
     if size > max_message_bytes then
-      return { "MESSAGE_SIZE_EXCEEDED", i, size, max_message_bytes }
+      return { "MESSAGE_SIZE_EXCEEDED", (i - first) / 2, size, max_message_bytes }
     end
     total = total + size
   end
@@ -65,34 +71,42 @@ local function refusal(first, count, messages)
   return nil, total
 end
 
-local results, messages, at = { "OK" }, redis.call("XLEN", log), 2
-local enqueued, sent = text(now) .. ":", 0
-local immortal = enqueued .. "0"
+-- times_of gives the two instants of a message: enqueued and, when it can expire, expires, which goes on the index too.
+local function times_of(number, ttl_ms)
+  if default_ttl_ms >= 0 and (not ttl_ms or ttl_ms > default_ttl_ms) then
+    ttl_ms = default_ttl_ms
+  end
+  if not ttl_ms or now + ttl_ms > last_instant then
+    return text(now) .. ":0"
+  end
+  local expires = text(now + ttl_ms)
+  redis.call("ZADD", expiry, expires, number)
+  return text(now) .. ":" .. expires
+end
+
+local results, messages, sent, at = { "OK" }, redis.call("XLEN", log), 0, 2
+local immortal = default_ttl_ms < 0 and text(now) .. ":0"
 while at <= #ARGV do
   local count = tonumber(ARGV[at])
-  local first = at + 1
-  local refused, total = refusal(first, count, messages)
+  local first, last = at + 1, at + 2 * count
+  local refused, total = refusal(first, last, messages)
   if refused then
     results[#results + 1] = refused
   else
     results[#results + 1] = { "OK", text(sequence + 1) }
-    for i = first, first + 3 * count - 1, 3 do
+    for i = first, last, 2 do
       sequence = sequence + 1
-      local number, times = text(sequence), immortal
-      local ttl_ms = tonumber(ARGV[i + 1])
-      if default_ttl_ms >= 0 and (ttl_ms < 0 or ttl_ms > default_ttl_ms) then
-        ttl_ms = default_ttl_ms
+      local number, size = text(sequence), ARGV[i]
+      local times = immortal
+      if not tonumber(size) or not immortal then
+        local own_size, ttl_ms = lifetime_of(size)
+        size, times = own_size or size, times_of(number, ttl_ms)
       end
-      if ttl_ms >= 0 and now + ttl_ms <= last_instant then
-        local expires = text(now + ttl_ms)
-        redis.call("ZADD", expiry, expires, number)
-        times = enqueued .. expires
-      end
-      redis.call("XADD", log, number .. "-" .. ARGV[i], times, ARGV[i + 2])
+      redis.call("XADD", log, number .. "-" .. size, times, ARGV[i + 1])
     end
     bytes, messages, sent = bytes + total, messages + count, sent + count
   end
-  at = first + 3 * count
+  at = last + 1
 end
 if sent > 0 then
   redis.call("HSET", entity, "sequence", text(sequence), "bytes", text(bytes), "accessed_ms", text(now))

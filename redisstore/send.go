@@ -53,7 +53,7 @@ func (s *Store) runSends(ctx context.Context, calls []*sendCall) {
 	for _, c := range calls {
 		args = append(args, len(c.messages))
 		for i, m := range c.messages {
-			args = append(args, m.Size(), ttlMillis(m.TimeToLive), c.payloads[i])
+			args = append(args, sizeAndLifetime(m), c.payloads[i])
 		}
 	}
 	r, err := s.run(ctx, "send", []string{keys.entity, keys.log, keys.expiry, keys.waiting}, args...)
@@ -103,6 +103,15 @@ func full(path, what string, actual, limit, dead int64) error {
 		path, actual, what, limit, dead).
 		With(semantics.DetailEntity, path).With(semantics.DetailActual, strconv.FormatInt(actual, 10)).
 		With(semantics.DetailLimit, strconv.FormatInt(limit, 10)).With(semantics.DetailDeadSize, strconv.FormatInt(dead, 10))
+}
+
+// sizeAndLifetime gives "<size>", or "<size>:<ttl_ms>" for a message with a time to live of its own.
+func sizeAndLifetime(m *semantics.Message) string {
+	text := strconv.FormatInt(m.Size(), 10)
+	if ttl := ttlMillis(m.TimeToLive); ttl >= 0 {
+		text += ":" + strconv.FormatInt(ttl, 10)
+	}
+	return text
 }
 
 // ttlMillis gives a time to live for scripts: -1 for none or never.
