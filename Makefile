@@ -1,0 +1,113 @@
+# Everything a developer does here. Needs Go, make and bash; installs the rest by itself.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --warn-undefined-variables
+
+BIN     := $(CURDIR)/.tmp/bin
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unreleased)
+# Static, and the same bytes wherever it is built. The version comes from here, not from the build's look at git.
+BUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)"
+GO_FILES = git ls-files --cached --others --exclude-standard '*.go' | grep -v '\.pb\.\(gw\.\)\?go$$'
+
+GOLANGCI_VERSION := v2.15.0
+
+# What the caller may set.
+ARGS      ?=
+BENCH     ?= .
+BENCHTIME ?= 1s
+IMAGE     ?= sidebus:$(VERSION)
+PACKAGES  ?= ./...
+S         ?=
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^## / { printf "\n%s\n", substr($$0, 4) } \
+	  /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+## Use
+
+.PHONY: build
+build: ## Build bin/sidebus, one static binary
+	$(BUILD) -o bin/sidebus ./cmd/sidebus
+
+.PHONY: run
+run: build ## Serve with a private Redis, installed if need be; ARGS="--log-level debug" adds flags
+	@store=embedded; \
+	if ! test/install-redis.sh; then \
+	  echo "make run: no redis-server could be installed, so messages are kept in memory only and do not survive" >&2; \
+	  store=memory; \
+	fi; \
+	exec bin/sidebus serve --store "$$store" $(ARGS)
+
+.PHONY: image
+image: ## Build the container image (needs Docker); IMAGE=name:tag
+	docker build --file deploy/Dockerfile --build-arg VERSION=$(VERSION) --tag $(IMAGE) .
+
+.PHONY: log-crunch
+log-crunch: build ## Run the log-crunch example: 100,000 lines, four consumers, one killed
+	examples/log-crunch/run.sh $(ARGS)
+
+## Check
+
+.PHONY: test
+test: redis ## Run all tests against a real Redis, installed if need be; PACKAGES=./semantics/...
+	go test $(PACKAGES)
+
+.PHONY: test-race
+test-race: redis ## Run all tests with the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race $(PACKAGES)
+
+.PHONY: cover
+cover: redis ## Run all tests and show how much of the code they reach
+	@mkdir -p .tmp
+	go test -coverpkg=./... -coverprofile=.tmp/cover.out $(PACKAGES)
+	go tool cover -func=.tmp/cover.out | tail -n 1
+
+.PHONY: bench
+bench: redis ## Run the benchmarks; BENCH=Send BENCHTIME=1x
+	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(PACKAGES)
+
+.PHONY: lint
+lint: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check style and layering
+	go vet ./...
+	$(BIN)/golangci-lint run ./...
+
+.PHONY: fmt
+fmt: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Format the code
+	$(GO_FILES) | xargs $(BIN)/golangci-lint fmt
+
+.PHONY: ci
+ci: ## Do what continuous integration does
+	bash .ci/run
+
+## Look inside
+
+.PHONY: proto
+proto: ## Generate the code and the OpenAPI document of proto/
+	bash proto/generate.sh
+
+.PHONY: proto-check
+proto-check: ## Fail when generated code is stale or the .proto files break a rule
+	bash proto/check.sh
+
+.PHONY: lua-flat
+lua-flat: ## Print a script as Redis gets it, with line numbers; S=receive
+	@go run ./test/luaflat "$(S)"
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin .tmp
+
+# Redis for tests: found or installed, or the build stops here with the reason.
+.PHONY: redis
+redis:
+	@test/install-redis.sh
+
+# Tools are built once for each pinned version; the stamp carries the version.
+$(BIN)/.golangci-lint-$(GOLANGCI_VERSION):
+	@mkdir -p $(BIN) && rm -f $(BIN)/.golangci-lint-*
+	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@touch $@

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// parseServe reads the settings of serve from a command line, with the environment and files as they are.
+func parseServe(t *testing.T, args ...string) (settings, error) {
+	t.Helper()
+	var g grammar
+	from := &sources{}
+	parser, err := kong.New(&g, kong.Vars(settingDefaults()), kong.WithBeforeResolve(from.load), kong.Resolvers(from))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = parser.Parse(append([]string{"serve"}, args...))
+	return g.Serve.settings, err
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "sidebus.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestFlagBeatsEnvironmentBeatsFile(t *testing.T) {
+	file := writeFile(t, "namespace: from-file\nhttp-addr: file:1\ndrain-timeout: 7s\nredis-allow-eviction: true\nredis-pool-size: 3\n")
+	t.Setenv("SIDEBUS_CONFIG", file)
+	t.Setenv("SIDEBUS_NAMESPACE", "from-env")
+	t.Setenv("SIDEBUS_HTTP_ADDR", "env:1")
+	t.Setenv("SIDEBUS_GRPC_ADDR", "") // empty counts as not set
+	t.Setenv("SIDEBUS_REDIS_POOL_SIZE", "")
+	s, err := parseServe(t, "--namespace", "from-flag")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Namespace != "from-flag" || s.HTTPAddr != "env:1" || s.DrainTimeout != 7*time.Second || !s.RedisAllowEviction {
+		t.Errorf("got %+v; want the namespace of the flag, the address of the environment, the rest of the file", s)
+	}
+	if s.GRPCAddr != "127.0.0.1:7421" || s.RedisPoolSize != 3 {
+		t.Errorf("got gRPC address %q and pool size %d; want the default and the file's 3", s.GRPCAddr, s.RedisPoolSize)
+	}
+	other := writeFile(t, "drain-timeout: 9s\n")
+	if s, err = parseServe(t, "--config", other); err != nil || s.DrainTimeout != 9*time.Second {
+		t.Errorf("--config beside SIDEBUS_CONFIG: got %s, %v; want the flag's file", s.DrainTimeout, err)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	s, err := parseServe(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"http-addr": "127.0.0.1:7420", "grpc-addr": "127.0.0.1:7421", "admin-addr": "127.0.0.1:7422",
+		"store": "embedded", "data-dir": "./sidebus-data", "namespace": "default", "drain-timeout": "25s",
+	}
+	shown := s.shown()
+	for name, value := range want {
+		if shown[name] != value {
+			t.Errorf("--%s: got %q, want %q", name, shown[name], value)
+		}
+	}
+	if err := s.check(); err != nil {
+		t.Errorf("the defaults do not pass: %v", err)
+	}
+}
+
+func TestFileErrorsNameTheirPlace(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ text, want string }{
+		"unknown key":      {"store: memory\nhandlers: []\n", `:2: unknown key "handlers"`},
+		"other style":      {"httpAddr: x\n", `did you mean "http-addr"?`},
+		"snake case":       {"http_addr: x\n", `did you mean "http-addr"?`},
+		"config in itself": {"config: x\n", `:1: unknown key "config"`},
+		"twice":            {"store: memory\nstore: memory\n", `:2: key "store" stands already at`},
+		"wrong type":       {"\n\ndrain-timeout: soon\n", ":3: expected duration"},
+		"list":             {"store: [a]\n", ":1: store must have one plain value"},
+		"null":             {"store:\n", ":1: store must have one plain value"},
+		"no mapping":       {"- store\n", ":1: must be a mapping"},
+		"two documents":    {"store: memory\n---\nstore: memory\n", "only one YAML document"},
+		"no YAML":          {"store: {\n", ": line 1"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := writeFile(t, test.text)
+			_, err := parseServe(t, "--config", path)
+			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("got %v, want %q and the path", err, test.want)
+			}
+		})
+	}
+	for _, text := range []string{"", "# nothing\n", "---\n"} {
+		if _, err := parseServe(t, "--config", writeFile(t, text)); err != nil {
+			t.Errorf("a file with %q: %v", text, err)
+		}
+	}
+}
+
+func TestBadValuesNameFlagAndBound(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		"--http-addr=nowhere":                    "--http-addr is \"nowhere\", must be host:port or unix:///path",
+		"--grpc-addr=h:70000":                    "--grpc-addr is \"h:70000\", its port must be 0 to 65535",
+		"--admin-addr=unix://relative":           "--admin-addr is \"unix://relative\", must be unix:///absolute/path",
+		"--grpc-addr=127.0.0.1:7420":             "--http-addr and --grpc-addr are both",
+		"--drain-timeout=-1s":                    "--drain-timeout is -1s, must be 0s to 1h0m0s",
+		"--drain-timeout=61m":                    "--drain-timeout is 1h1m0s",
+		"--redis-pool-size=0":                    "--redis-pool-size is 0, must be 1 to 1000",
+		"--redis-read-timeout=1ms":               "--redis-read-timeout is 1ms, must be 10ms to 5m0s",
+		"--redis-tls-cert-file=a":                "--redis-tls-cert-file and --redis-tls-key-file go together",
+		"--namespace=a/b":                        "--namespace is \"a/b\"",
+		"--namespace=" + strings.Repeat("a", 65): "1 to 64 characters",
+	}
+	for arg, want := range tests {
+		s, err := parseServe(t, arg)
+		if err != nil {
+			t.Errorf("%s: %v", arg, err)
+			continue
+		}
+		if err := s.check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", arg, err, want)
+		}
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	bad := writeFile(t, "no-such-key: 1\n")
+	outside := writeFile(t, "store: memory\ndrain-timeout: 2h\n")
+	tests := map[string]struct {
+		args []string
+		want int
+		text string
+	}{
+		"no verb":            {nil, exitUsage, "expected one of"},
+		"unknown verb":       {[]string{"fly"}, exitUsage, "fly"},
+		"unknown flag":       {[]string{"serve", "--fly"}, exitUsage, "--fly"},
+		"no such feature":    {[]string{"serve", "--amqp-addr=:1"}, exitUsage, "--amqp-addr"},
+		"flag of wrong type": {[]string{"serve", "--redis-pool-size=many"}, exitUsage, "--redis-pool-size"},
+		"help":               {[]string{"--help"}, exitClean, ""},
+		"help of a verb":     {[]string{"serve", "--help"}, exitClean, ""},
+		"version":            {[]string{"version"}, exitClean, ""},
+		"bad file":           {[]string{"serve", "--config", bad}, exitFailure, "no-such-key"},
+		"no file":            {[]string{"serve", "--config", bad + "x"}, exitFailure, "--config"},
+		"out of bounds":      {[]string{"serve", "--redis-pool-size=0"}, exitFailure, "--redis-pool-size"},
+		"bound in a file":    {[]string{"serve", "--config", outside}, exitFailure, outside + ":2: --drain-timeout is 2h0m0s, must be 0s to 1h0m0s"},
+		"log level":          {[]string{"serve", "--log-level=loud"}, exitFailure, "--log-level"},
+		"log format":         {[]string{"serve", "--log-format=xml"}, exitFailure, "--log-format"},
+		"sentinel":           {[]string{"serve", "--store=redis+sentinel://h/m"}, exitFailure, "standalone Redis only"},
+		"cluster":            {[]string{"serve", "--store=redis+cluster://h"}, exitFailure, "standalone Redis only"},
+		"store scheme":       {[]string{"serve", "--store=http://h"}, exitFailure, "redis://"},
+		"store word":         {[]string{"serve", "--store=disk"}, exitFailure, "embedded or memory"},
+		"password file":      {[]string{"serve", "--store=redis://h", "--redis-password-file", bad + "x"}, exitFailure, "--redis-password-file"},
+		"TLS file":           {[]string{"serve", "--store=rediss://h", "--redis-tls-ca-file", bad}, exitFailure, "PEM"},
+		"nobody to wait for": {[]string{"wait", "--timeout=50ms", "--admin-addr=127.0.0.1:1"}, exitFailure, "127.0.0.1:1"},
+		"nobody to drain":    {[]string{"drain", "--admin-addr=127.0.0.1:1"}, exitFailure, "127.0.0.1:1"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			got := run(t.Context(), test.args, &stdout, &stderr)
+			if got != test.want || !strings.Contains(stderr.String(), test.text) {
+				t.Errorf("got exit code %d and %q; want %d and %q", got, &stderr, test.want, test.text)
+			}
+		})
+	}
+}
+
+func TestVersionSaysWhat(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"version"}, &stdout, &stderr); code != exitClean {
+		t.Fatalf("got exit code %d: %s", code, &stderr)
+	}
+	if got := stdout.String(); !strings.HasPrefix(got, "sidebus ") || !strings.Contains(got, "go1.") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sidebus/sidebus/proxy"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// startLine is the message of the one log line that says what is served where.
+const startLine = "sidebus serves"
+
+type serveCommand struct{ settings }
+
+// Run serves until a signal or a failure. The order matters: the proxy drains first, then the connections to the
+// store close, then a private server stops.
+func (s *serveCommand) Run(ctx context.Context, to terminal) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	logger, err := newLogger(s.LogLevel, s.LogFormat, to.stderr)
+	if err != nil {
+		return err
+	}
+	last := &lastWill{}
+	ctx, stop := stopSignals(ctx, logger, last.carryOut)
+	defer stop()
+
+	metrics := prometheus.NewRegistry()
+	store, err := openStore(ctx, &s.settings, scriptObserver(metrics), logger)
+	if err != nil {
+		if errors.Is(err, errStopped) {
+			return nil // told to stop before there was anything to stop
+		}
+		return err
+	}
+	defer store.close()
+	last.set(store.abandon)
+	return s.serve(ctx, store, logger, metrics)
+}
+
+func (s *serveCommand) serve(ctx context.Context, store *openedStore, logger *slog.Logger, metrics *prometheus.Registry) error {
+	broker := semantics.NewBroker(store)
+	defer broker.Close()
+	sidecar, err := proxy.New(proxy.Config{
+		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr,
+		DrainTimeout: s.DrainTimeout, Settings: s.shown(),
+	}, broker, store.checker, logger, metrics)
+	if err != nil {
+		return err
+	}
+	var announcing sync.WaitGroup
+	done := make(chan struct{})
+	announcing.Go(func() {
+		select {
+		case <-sidecar.Opened():
+			logger.Info(startLine, "version", versionText(), "http", addressText(sidecar.HTTPAddr()), "grpc", addressText(sidecar.GRPCAddr()),
+				"admin", addressText(sidecar.AdminAddr()), "store", store.what, "namespace", s.Namespace)
+		case <-done:
+		}
+	})
+	err = sidecar.Run(ctx)
+	close(done)
+	announcing.Wait()
+	return err
+}
+
+// addressText gives an address in the form the flags take.
+func addressText(addr net.Addr) string {
+	if addr.Network() == "unix" {
+		return "unix://" + addr.String()
+	}
+	return addr.String()
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// sources gives the values of flags that are not on the command line: the environment first, then the file. The
+// parser would rank them the other way round, so both are looked up here.
+type sources struct {
+	file   map[string]entry
+	places map[string]string // of the values that were used, by flag
+}
+
+// Validate does nothing: load has checked the file.
+func (s *sources) Validate(*kong.Application) error { return nil }
+
+// Resolve gives the value of one flag as text, nil when neither source has it. A value that does not fit the flag is
+// an error that names where it stands.
+func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if len(flag.Envs) == 0 {
+		return nil, nil //nolint:nilnil // the parser's way to say "not here"
+	}
+	variable := flag.Envs[0]
+	if value := os.Getenv(variable); value != "" {
+		return s.use(flag, entry{value: value, place: variable})
+	}
+	if found, ok := s.file[flag.Name]; ok {
+		return s.use(flag, found)
+	}
+	if _, isSet := os.LookupEnv(variable); isSet && flag.HasDefault {
+		return flag.Default, nil // an empty variable counts as not set
+	}
+	return nil, nil //nolint:nilnil // the parser's way to say "not here"
+}
+
+// load reads the file that --config or its variable names. It runs between the flags and the rest.
+func (s *sources) load(command *kong.Context) error {
+	path := configPath(command)
+	if path == "" {
+		return nil
+	}
+	var err error
+	s.file, err = loadFile(path, fileKeys(command.Model))
+	return err
+}
+
+func configPath(command *kong.Context) string {
+	for _, flag := range command.Flags() {
+		if flag.Name != "config" {
+			continue
+		}
+		if path, ok := command.FlagValue(flag).(string); ok && path != "" {
+			return path
+		}
+		return os.Getenv(flag.Envs[0])
+	}
+	return ""
+}
+
+// fileKeys are the flags of serve, whatever verb runs: all verbs may share one file.
+func fileKeys(app *kong.Application) map[string]bool {
+	keys := map[string]bool{}
+	for _, command := range app.Children {
+		if command.Name != "serve" {
+			continue
+		}
+		for _, flag := range command.Flags {
+			if flag.Name != "config" {
+				keys[flag.Name] = true
+			}
+		}
+	}
+	return keys
+}
+
+func (s *sources) use(flag *kong.Flag, found entry) (any, error) {
+	if s.places == nil {
+		s.places = map[string]string{}
+	}
+	s.places[flag.Name] = found.place
+	return found.value, checkFits(flag, found.value, found.place)
+}
+
+// locate adds to a complaint about a setting where its value stands, unless that is the command line.
+func (s *sources) locate(err error) error {
+	var setting *badSetting
+	if errors.As(err, &setting) && s.places[setting.flag] != "" {
+		return fmt.Errorf("%s: %w", s.places[setting.flag], err)
+	}
+	return err
+}
+
+// checkFits tries a value on a flag, because the parser's own complaint would not say where the value stands.
+func checkFits(flag *kong.Flag, value, place string) error {
+	trial := reflect.New(flag.Target.Type()).Elem()
+	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: value})
+	if err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, trial); err != nil {
+		return fmt.Errorf("%s: %s", place, strings.TrimSuffix(err.Error(), " (string)"))
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/test/sidecartest"
+)
+
+// readPage gives the text of a page, by its path from the root.
+func readPage(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// blocks gives the fenced code blocks of a page that follow the mark directly.
+func blocks(t *testing.T, page, mark string) []string {
+	t.Helper()
+	var found []string
+	for _, match := range regexp.MustCompile("(?s)"+regexp.QuoteMeta(mark)+"\n(.*?)\n```").FindAllStringSubmatch(readPage(t, page), -1) {
+		found = append(found, match[1])
+	}
+	if len(found) == 0 {
+		t.Fatalf("%s has no block after %q", page, mark)
+	}
+	return found
+}
+
+// shell runs a pasted session in bash, against s in place of the default port, and gives what it printed.
+func shell(t *testing.T, s *sidecartest.Sidecar, script string) string {
+	t.Helper()
+	if !strings.Contains(script, "127.0.0.1:7420") {
+		t.Fatalf("the session does not use the default address:\n%s", script)
+	}
+	script = strings.ReplaceAll(script, "127.0.0.1:7420", s.HTTP)
+	command := exec.Command("bash", "-euo", "pipefail", "-c", script)
+	command.Env = append(os.Environ(), "no_proxy=*")
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\nprinted:\n%s", err, script, out)
+	}
+	return string(out)
+}
+
+func TestReadmeSessionWorksWhenPasted(t *testing.T) {
+	t.Parallel()
+	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
+	sessions := blocks(t, "README.md", "<!-- runs -->\n```sh")
+	if len(sessions) != 1 {
+		t.Fatalf("the README has %d sessions, want 1", len(sessions))
+	}
+	printed := shell(t, s, sessions[0])
+	for _, want := range []string{
+		`"created":true`, `"messageId":"m-1"`, `"text":"hello"`, `"deadLetterReason":"NoGreeting"`,
+		`"deadLetterErrorDescription":"it greets nobody"`, `"deadLetterMessageCount":"1"`,
+	} {
+		if !strings.Contains(strings.ReplaceAll(printed, `": `, `":`), want) {
+			t.Errorf("the session did not print %s; it printed:\n%s", want, printed)
+		}
+	}
+	if strings.Contains(printed, "LOCK_LOST") {
+		t.Errorf("a settlement failed:\n%s", printed)
+	}
+	left := s.Must(t, http.MethodGet, "/v1/queues/greetings/runtime", "")
+	if total := left.Body["totalMessageCount"]; total != "1" {
+		t.Errorf("after the session the queue holds %v messages, want the dead letter alone: %s", total, left.Text)
+	}
+}
+
+// apiPages are the pages of docs/api in the order a reader takes them.
+var apiPages = []string{"queues", "send", "receive", "settle", "peek"}
+
+func TestAPIPagesWorkWhenPasted(t *testing.T) {
+	t.Parallel()
+	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
+	for _, page := range apiPages {
+		for _, session := range blocks(t, "docs/api/"+page+".md", "<!-- runs -->\n```sh") {
+			printed := shell(t, s, session)
+			if page == "settle" && strings.Count(printed, "MESSAGE_LOCK_LOST") != 1 {
+				t.Errorf("%s: want one lost lock, the one announced; printed:\n%s", page, printed)
+			}
+		}
+	}
+}
+
+// snippetHead makes the Go of the pages compile: the lines that docs/api/README.md says they share are its parameters.
+const snippetHead = `package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+)
+
+var _ = []any{fmt.Println, time.Second, grpc.NewClient, insecure.NewCredentials, durationpb.New, status.Convert,
+	fieldmaskpb.FieldMask{}.Paths, errdetails.ErrorInfo{}.Domain}
+
+func main() {}
+`
+
+func TestGoSnippetsCompile(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	source.WriteString(snippetHead)
+	add := func(parameters, body string) {
+		fmt.Fprintf(&source, "\nvar _ = func(ctx context.Context, %s) error {\n%s\nreturn nil\n}\n", parameters, body)
+	}
+	for _, body := range blocks(t, "README.md", "```go") {
+		add("_ int", body)
+	}
+	for _, body := range blocks(t, "docs/api/README.md", "```go-setup") {
+		add("_ int", body+"\n_, _ = messages, admin")
+	}
+	for _, page := range append(slices.Clone(apiPages), "errors") {
+		for _, body := range blocks(t, "docs/api/"+page+".md", "```go") {
+			add("messages sidebusv1.MessagesClient, admin sidebusv1.AdminClient, token string", body)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "snippets.go")
+	if err := os.WriteFile(file, []byte(source.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "vet", "-copylocks=false", file).CombinedOutput(); err != nil {
+		t.Errorf("go vet: %v\n%s", err, out)
+	}
+}
+
+func TestPagesLinkToWhatExists(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md", "../examples/*/*.md", "../deploy/*.md", "../lua/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, more...)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), match[1])); err != nil {
+				t.Errorf("%s links to %s: %v", page, match[1], err)
+			}
+		}
+	}
+}
+
+func TestOperationsListsEverySetting(t *testing.T) {
+	t.Parallel()
+	code, help := sidecartest.Run(t, "serve", "--help")
+	if code != 0 {
+		t.Fatalf("serve --help: exit code %d", code)
+	}
+	page := readPage(t, "docs/operations.md")
+	flags := regexp.MustCompile(`--[a-z][a-z-]+`)
+	inHelp := flags.FindAllString(help, -1)
+	for _, flag := range inHelp {
+		if flag != "--help" && !strings.Contains(page, "`"+flag+"`") {
+			t.Errorf("docs/operations.md lacks %s", flag)
+		}
+	}
+	settings, _, _ := strings.Cut(page, "### Stores")
+	for _, flag := range flags.FindAllString(settings, -1) {
+		if !slices.Contains(inHelp, flag) {
+			t.Errorf("docs/operations.md has %s, which the binary does not know", flag)
+		}
+	}
+	for _, variable := range regexp.MustCompile(`SIDEBUS_[A-Z_]+`).FindAllString(page, -1) {
+		if !strings.Contains(help, variable) {
+			t.Errorf("docs/operations.md has %s, which the binary does not know", variable)
+		}
+	}
+}
+
+// TestACLOfThePageIsEnough runs the pages' sessions as the Redis user that docs/operations.md describes.
+func TestACLOfThePageIsEnough(t *testing.T) {
+	t.Parallel()
+	rule := strings.Fields(blocks(t, "docs/operations.md", "<!-- acl -->\n```")[0])
+	file := filepath.Join(t.TempDir(), "users.acl")
+	user := strings.Replace(strings.Join(rule[2:], " "), ">PASSWORD", ">s3cret", 1)
+	if err := os.WriteFile(file, []byte("user default on nopass ~* &* +@all\nuser "+user+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := redistest.Start(t, "--aclfile", file)
+	defer server.Stop()
+	s := sidecartest.Start(t, "--store", strings.Replace(server.URL, "unix://", "unix://sidebus:s3cret@", 1))
+	shell(t, s, blocks(t, "README.md", "<!-- runs -->\n```sh")[0])
+	for _, page := range apiPages {
+		for _, session := range blocks(t, "docs/api/"+page+".md", "<!-- runs -->\n```sh") {
+			shell(t, s, session)
+		}
+	}
+	if strings.Contains(s.Log(), "NOPERM") {
+		t.Errorf("a right is missing:\n%s", s.Log())
+	}
+	if !strings.Contains(s.Log(), "***") || strings.Contains(s.Log(), "s3cret") {
+		t.Errorf("the password is not masked in the log:\n%s", s.Log())
+	}
+}

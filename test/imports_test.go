@@ -1,0 +1,155 @@
+// Package test checks the repository as a whole: which package may import which, that what the README says works when
+// pasted, that what deploy and examples hold fits the binary.
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sidebus/sidebus/"
+
+// pkg is what "go list" tells about a package.
+type pkg struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+	Deps       []string // filled for our own packages by listPackages
+}
+
+// listPackages gives all packages of the module and all they need, by path.
+func listPackages(t *testing.T) map[string]*pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", module+"...").Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	all := map[string]*pkg{}
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		all[p.ImportPath] = &p
+	}
+}
+
+// layer says what the packages under a path may need.
+type layer struct {
+	under  string   // path in the module; a trailing /... takes what lies below too
+	ours   []string // packages of ours they may need, directly or not; nil: any
+	theirs []string // modules of others they may import directly; nil: any
+	never  []string // what they may not need, directly or not
+}
+
+var layers = []layer{
+	{under: "semantics", ours: []string{}, theirs: []string{}},
+	{under: "semantics/memstore", ours: []string{"semantics"}, theirs: []string{}},
+	{under: "lua", ours: []string{}, theirs: []string{}},
+	{under: "redisstore", ours: []string{"semantics", "lua", "proto/sidebus/storage/..."}, theirs: []string{
+		"github.com/redis/go-redis/v9", "google.golang.org/protobuf",
+	}},
+	{under: "proto/...", ours: []string{"proto/..."}, theirs: []string{
+		"google.golang.org/protobuf", "google.golang.org/grpc", "google.golang.org/genproto", "github.com/grpc-ecosystem/grpc-gateway/v2",
+	}},
+	{under: "proxy/...", ours: []string{"semantics", "proto/...", "proxy/..."}, never: []string{"github.com/redis/go-redis"}},
+	{under: "examples/...", ours: []string{"proto/sidebus/v1", "examples/..."}, theirs: []string{
+		"google.golang.org/protobuf", "google.golang.org/grpc",
+	}, never: []string{"github.com/redis/go-redis"}},
+}
+
+// testOnly packages must never reach a user's binary.
+var testOnly = []string{"semantics/storetest", "redisstore/redistest", "test/sidecartest"}
+
+func TestImportDirections(t *testing.T) {
+	t.Parallel()
+	all := listPackages(t)
+	for _, l := range layers {
+		found := false
+		for path, p := range all {
+			name, isOurs := strings.CutPrefix(path, module)
+			if !isOurs || !matches(name, l.under) || isTestOnly(name) {
+				continue
+			}
+			found = true
+			l.check(t, all, name, p)
+		}
+		if !found {
+			t.Errorf("no package under %s; has it moved?", l.under)
+		}
+	}
+}
+
+func (l layer) check(t *testing.T, all map[string]*pkg, name string, p *pkg) {
+	t.Helper()
+	for _, dep := range p.Deps {
+		ours, isOurs := strings.CutPrefix(dep, module)
+		if isOurs && l.ours != nil && !slices.ContainsFunc(l.ours, func(rule string) bool { return matches(ours, rule) }) {
+			t.Errorf("%s needs %s; packages of ours it may need: %v", name, ours, l.ours)
+		}
+		for _, banned := range l.never {
+			if strings.HasPrefix(dep, banned) {
+				t.Errorf("%s needs %s, which it must not", name, dep)
+			}
+		}
+	}
+	for _, imported := range p.Imports {
+		if l.theirs == nil || all[imported] == nil || all[imported].Standard || strings.HasPrefix(imported, module) {
+			continue
+		}
+		if !slices.ContainsFunc(l.theirs, func(m string) bool { return imported == m || strings.HasPrefix(imported, m+"/") }) {
+			t.Errorf("%s imports %s; modules it may import: %v", name, imported, l.theirs)
+		}
+	}
+}
+
+func TestOnlyCmdJoinsProxyAndStores(t *testing.T) {
+	t.Parallel()
+	for path, p := range listPackages(t) {
+		name, isOurs := strings.CutPrefix(path, module)
+		if !isOurs || strings.HasPrefix(name, "cmd/") || strings.HasPrefix(name, "test/") {
+			continue
+		}
+		if needs(p, "proxy") && (needs(p, "redisstore") || needs(p, "semantics/memstore")) {
+			t.Errorf("%s joins the proxy with a store; only cmd may", name)
+		}
+	}
+}
+
+func TestTestPackagesStayInTests(t *testing.T) {
+	t.Parallel()
+	for path, p := range listPackages(t) {
+		name, isOurs := strings.CutPrefix(path, module)
+		if !isOurs || isTestOnly(name) || strings.HasPrefix(name, "test/") {
+			continue
+		}
+		for _, banned := range append([]string{"testing"}, testOnly...) {
+			if needs(p, banned) || slices.Contains(p.Deps, banned) {
+				t.Errorf("%s needs %s outside its tests", name, banned)
+			}
+		}
+	}
+}
+
+func needs(p *pkg, name string) bool { return slices.Contains(p.Deps, module+name) }
+
+func isTestOnly(name string) bool { return slices.Contains(testOnly, name) }
+
+// matches compares a path in the module with a rule; "a/..." means a and all below.
+func matches(name, rule string) bool {
+	above, deep := strings.CutSuffix(rule, "/...")
+	return name == above || deep && strings.HasPrefix(name, above+"/")
+}

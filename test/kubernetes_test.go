@@ -1,0 +1,188 @@
+package test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/sidebus/sidebus/test/sidecartest"
+)
+
+// The part of Kubernetes' schema that the example uses. Decoding is strict, so a field in the wrong place fails.
+type (
+	manifest struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string
+		Metadata   metadata
+		Type       string
+		StringData map[string]string `yaml:"stringData"`
+		Spec       struct {
+			Replicas    int
+			ServiceName string    `yaml:"serviceName"`
+			Selector    yaml.Node // a map of labels in a Service, a matcher elsewhere
+			Ports       []struct {
+				Name       string
+				Port       int
+				TargetPort string `yaml:"targetPort"`
+			}
+			Template struct {
+				Metadata metadata
+				Spec     podSpec
+			}
+			VolumeClaimTemplates []struct {
+				Metadata metadata
+				Spec     struct {
+					AccessModes []string `yaml:"accessModes"`
+					Resources   struct{ Requests map[string]string }
+				}
+			} `yaml:"volumeClaimTemplates"`
+		}
+	}
+	metadata struct {
+		Name   string
+		Labels map[string]string
+	}
+	podSpec struct {
+		TerminationGracePeriodSeconds int             `yaml:"terminationGracePeriodSeconds"`
+		SecurityContext               securityContext `yaml:"securityContext"`
+		InitContainers                []container     `yaml:"initContainers"`
+		Containers                    []container
+	}
+	securityContext struct {
+		RunAsNonRoot             bool              `yaml:"runAsNonRoot"`
+		RunAsUser                int               `yaml:"runAsUser"`
+		FSGroup                  int               `yaml:"fsGroup"`
+		AllowPrivilegeEscalation *bool             `yaml:"allowPrivilegeEscalation"`
+		ReadOnlyRootFilesystem   bool              `yaml:"readOnlyRootFilesystem"`
+		SeccompProfile           map[string]string `yaml:"seccompProfile"`
+		Capabilities             struct{ Drop []string }
+	}
+	container struct {
+		Name, Image   string
+		RestartPolicy string `yaml:"restartPolicy"`
+		Command, Args []string
+		Env           []struct {
+			Name, Value string
+			ValueFrom   struct {
+				SecretKeyRef map[string]string `yaml:"secretKeyRef"`
+				FieldRef     map[string]string `yaml:"fieldRef"`
+			} `yaml:"valueFrom"`
+		}
+		Ports []struct {
+			Name          string
+			ContainerPort int `yaml:"containerPort"`
+		}
+		StartupProbe   probe `yaml:"startupProbe"`
+		ReadinessProbe probe `yaml:"readinessProbe"`
+		LivenessProbe  probe `yaml:"livenessProbe"`
+		Lifecycle      struct {
+			PreStop struct{ Exec struct{ Command []string } } `yaml:"preStop"`
+		}
+		Resources       struct{ Requests, Limits map[string]string }
+		SecurityContext securityContext `yaml:"securityContext"`
+		VolumeMounts    []struct {
+			Name      string
+			MountPath string `yaml:"mountPath"`
+		} `yaml:"volumeMounts"`
+	}
+	probe struct {
+		HTTPGet          struct{ Path, Port string } `yaml:"httpGet"`
+		TCPSocket        struct{ Port string }       `yaml:"tcpSocket"`
+		PeriodSeconds    int                         `yaml:"periodSeconds"`
+		FailureThreshold int                         `yaml:"failureThreshold"`
+	}
+)
+
+// manifests reads one file of the example.
+func manifests(t *testing.T, name string) []manifest {
+	t.Helper()
+	file, err := os.Open("../examples/kubernetes/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	decoder := yaml.NewDecoder(file)
+	decoder.KnownFields(true)
+	for all := []manifest(nil); ; {
+		var m manifest
+		err := decoder.Decode(&m)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if m.APIVersion == "" || m.Kind == "" || m.Metadata.Name == "" {
+			t.Errorf("%s: a manifest without version, kind or name", name)
+		}
+		all = append(all, m)
+	}
+}
+
+func TestKubernetesSidecarFitsTheBinary(t *testing.T) {
+	t.Parallel()
+	app := manifests(t, "app.yaml")[0]
+	if n := len(app.Spec.Template.Spec.InitContainers); n != 1 {
+		t.Fatalf("got %d init containers, want the sidecar", n)
+	}
+	sidecar := app.Spec.Template.Spec.InitContainers[0]
+	if sidecar.RestartPolicy != "Always" {
+		t.Errorf("restartPolicy %q makes it an init container that must end, not a sidecar", sidecar.RestartPolicy)
+	}
+	if !hasVerb(t, sidecar.Args...) {
+		t.Errorf("args %v are no command line of the binary", sidecar.Args)
+	}
+	hook := sidecar.Lifecycle.PreStop.Exec.Command
+	if len(hook) < 2 || hook[0] != "/sidebus" || !hasVerb(t, hook[1:]...) {
+		t.Errorf("preStop %v is no command line of the binary", hook)
+	}
+	_, help := sidecartest.Run(t, "serve", "--help")
+	known := regexp.MustCompile(`SIDEBUS_[A-Z_]+`).FindAllString(help, -1)
+	settings := map[string]string{}
+	for _, variable := range sidecar.Env {
+		settings[variable.Name] = variable.Value
+		if strings.HasPrefix(variable.Name, "SIDEBUS_") && !slices.Contains(known, variable.Name) {
+			t.Errorf("the binary does not know %s", variable.Name)
+		}
+	}
+	probes := map[string]probe{
+		"/startup": sidecar.StartupProbe, "/readiness": sidecar.ReadinessProbe, "/liveness": sidecar.LivenessProbe,
+	}
+	for path, p := range probes {
+		if p.HTTPGet.Path != path || p.HTTPGet.Port != sidecar.Ports[0].Name {
+			t.Errorf("probe of %s: got %+v", path, p.HTTPGet)
+		}
+	}
+	if settings["SIDEBUS_ADMIN_ADDR"] != "$(POD_IP):7422" || sidecar.Ports[0].ContainerPort != 7422 {
+		t.Errorf("the kubelet cannot reach the probes at %q", settings["SIDEBUS_ADMIN_ADDR"])
+	}
+	if sidecar.SecurityContext.RunAsUser == 0 || !sidecar.SecurityContext.ReadOnlyRootFilesystem {
+		t.Error("the sidecar needs neither root nor a file system")
+	}
+	if settings["SIDEBUS_DRAIN_TIMEOUT"] != "25s" || app.Spec.Template.Spec.TerminationGracePeriodSeconds <= 25 {
+		t.Error("the grace period must be longer than the drain")
+	}
+}
+
+func TestKubernetesRedisKeepsMessages(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]manifest{}
+	for _, m := range manifests(t, "redis.yaml") {
+		kinds[m.Kind] = m
+	}
+	args := strings.Join(kinds["StatefulSet"].Spec.Template.Spec.Containers[0].Args, " ")
+	for _, want := range []string{"--appendonly yes", "--maxmemory-policy noeviction"} {
+		if !strings.Contains(args, want) {
+			t.Errorf("Redis runs with %q, want %s", args, want)
+		}
+	}
+	if len(kinds["StatefulSet"].Spec.VolumeClaimTemplates) != 1 || kinds["Service"].Spec.Ports[0].Port != 6379 {
+		t.Error("Redis needs a volume and a service on 6379")
+	}
+}

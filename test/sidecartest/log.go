@@ -1,0 +1,56 @@
+package sidecartest
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+)
+
+// startLog keeps the log of a sidecar and finds the line that says what is served where.
+type startLog struct {
+	opened chan struct{} // closed when that line has come
+
+	mu   sync.Mutex
+	text bytes.Buffer
+	read int // how far text was looked at
+	line startLine
+}
+
+// startLine is that line.
+type startLine struct {
+	Message string `json:"msg"`
+	HTTP    string `json:"http"`
+	GRPC    string `json:"grpc"`
+	Admin   string `json:"admin"`
+}
+
+// Write takes any piece of the log; it never fails.
+func (l *startLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p)
+	for {
+		line, _, ended := bytes.Cut(l.text.Bytes()[l.read:], []byte("\n"))
+		if !ended {
+			return len(p), nil
+		}
+		l.read += len(line) + 1
+		var found startLine
+		if l.line.Message == "" && json.Unmarshal(line, &found) == nil && found.Message == "sidebus serves" {
+			l.line = found
+			close(l.opened)
+		}
+	}
+}
+
+func (l *startLog) start() startLine {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.line
+}
+
+func (l *startLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package sidecartest
+
+// buildFlags are what the binary needs beyond the ordinary.
+var buildFlags []string

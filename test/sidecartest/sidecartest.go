@@ -1,0 +1,178 @@
+// Package sidecartest runs the real sidebus binary for tests: built once for a test binary, started on free ports,
+// spoken to over HTTP, and never left behind.
+package sidecartest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Patience bounds everything that tests wait for.
+const Patience = 30 * time.Second
+
+var built struct {
+	sync.Once
+
+	folder, output string
+	err            error
+}
+
+// Main runs the tests and removes the binary after them. Call it from TestMain.
+func Main(run func() int) int {
+	code := run()
+	if built.folder != "" {
+		_ = os.RemoveAll(built.folder)
+	}
+	return code
+}
+
+// Binary gives the path of the sidebus binary.
+func Binary(t testing.TB) string {
+	t.Helper()
+	built.Do(func() {
+		if built.folder, built.err = os.MkdirTemp("", "sidebus-binary-"); built.err != nil { //nolint:usetesting // outlives the test that comes first
+			return
+		}
+		args := append([]string{"build", "-buildvcs=false", "-o", built.folder}, buildFlags...)
+		var out []byte
+		out, built.err = exec.Command("go", append(args, "github.com/sidebus/sidebus/cmd/sidebus")...).CombinedOutput()
+		built.output = string(out)
+	})
+	if built.err != nil {
+		t.Fatalf("build sidebus: %v\n%s", built.err, built.output)
+	}
+	return filepath.Join(built.folder, "sidebus")
+}
+
+// Sidecar is one "sidebus serve" process.
+type Sidecar struct {
+	HTTP, GRPC, Admin string // addresses, host:port; empty when it ended before it listened
+
+	command *exec.Cmd
+	log     *startLog
+	exited  chan struct{}
+}
+
+// Launch starts a sidecar on free ports with further flags, and waits until it listens or has ended. It is killed when
+// the test ends.
+func Launch(t testing.TB, args ...string) *Sidecar {
+	t.Helper()
+	s := &Sidecar{log: &startLog{opened: make(chan struct{})}, exited: make(chan struct{})}
+	const free = "127.0.0.1:0"
+	all := append([]string{"serve", "--http-addr", free, "--grpc-addr", free, "--admin-addr", free}, args...)
+	s.command = exec.Command(Binary(t), all...)
+	s.command.Dir = t.TempDir()
+	s.command.Env = Environment()
+	s.command.Stderr = s.log
+	if err := s.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = s.command.Wait()
+		close(s.exited)
+	}()
+	t.Cleanup(func() {
+		s.Kill()
+		if t.Failed() {
+			t.Logf("log of the sidecar at %s:\n%s", s.HTTP, s.Log())
+		}
+	})
+	patience := time.NewTimer(Patience)
+	defer patience.Stop()
+	select {
+	case <-s.log.opened:
+		line := s.log.start()
+		s.HTTP, s.GRPC, s.Admin = line.HTTP, line.GRPC, line.Admin
+	case <-s.exited:
+	case <-patience.C:
+		t.Fatal("the sidecar neither listens nor ends")
+	}
+	return s
+}
+
+// Start is Launch that waits, with "sidebus wait", until the sidecar is ready.
+func Start(t testing.TB, args ...string) *Sidecar {
+	t.Helper()
+	s := Launch(t, args...)
+	if code, out := Run(t, "wait", "--admin-addr", s.Admin, "--timeout", Patience.String()); code != 0 {
+		t.Fatalf("sidebus wait: exit code %d\n%s", code, out)
+	}
+	return s
+}
+
+// Signal sends a signal to the sidecar.
+func (s *Sidecar) Signal(signal syscall.Signal) { _ = s.command.Process.Signal(signal) }
+
+// Kill ends the sidecar with SIGKILL and waits for its end.
+func (s *Sidecar) Kill() {
+	s.Signal(syscall.SIGKILL)
+	<-s.exited
+}
+
+// Exit waits for the sidecar's own end and gives its exit code, -1 when a signal ended it.
+func (s *Sidecar) Exit(t testing.TB) int {
+	t.Helper()
+	patience := time.NewTimer(Patience)
+	defer patience.Stop()
+	select {
+	case <-s.exited:
+		return s.command.ProcessState.ExitCode()
+	case <-patience.C:
+		t.Fatal("the sidecar does not end")
+		return -1
+	}
+}
+
+// PID is the sidecar's process id.
+func (s *Sidecar) PID() int { return s.command.Process.Pid }
+
+// Log is what the sidecar has written to stderr so far.
+func (s *Sidecar) Log() string { return s.log.String() }
+
+// Environment is that of the tests without the settings that a developer may have exported for another sidecar.
+func Environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "SIDEBUS_") })
+}
+
+// Run runs the binary with a command line until it ends and gives its exit code and all it wrote.
+func Run(t testing.TB, args ...string) (code int, output string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*Patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, Binary(t), args...)
+	command.Dir, command.Env = t.TempDir(), Environment()
+	out, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if exit != nil {
+		code = exit.ExitCode()
+	}
+	return code, string(out)
+}
+
+// Eventually asks in short intervals until the answer is yes, and fails the test when it never is.
+func Eventually(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	patience := time.NewTimer(Patience)
+	defer patience.Stop()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !yes() {
+		select {
+		case <-look.C:
+		case <-patience.C:
+			t.Fatalf("it did not happen in %s: %s", Patience, what)
+		}
+	}
+}
