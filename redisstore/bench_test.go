@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -200,7 +201,7 @@ func streamsLifecycle(b *testing.B, url string, batch, messages int) figures {
 			got, err := client.XReadGroup(ctx, &redis.XReadGroupArgs{
 				Group: group, Consumer: "c", Streams: []string{stream, ">"}, Count: int64(n), Block: -1,
 			}).Result()
-			if err == redis.Nil {
+			if errors.Is(err, redis.Nil) {
 				return n, nil
 			}
 			if err != nil {

@@ -118,8 +118,11 @@ func (m *Message) Size() int64 { return int64(len(m.Body)) + m.HeaderSize() }
 // (MSG-2, MSG-3, MSG-12, MSG-14, MSG-15, TTL-14). It changes nothing.
 func (m *Message) Validate() error {
 	ids := []struct{ field, value string }{
-		{"messageId", m.MessageID}, {"sessionId", m.SessionID}, {"partitionKey", m.PartitionKey},
-		{"correlationId", m.CorrelationID}, {"replyToSessionId", m.ReplyToSessionID},
+		{"messageId", m.MessageID},
+		{"sessionId", m.SessionID},
+		{"partitionKey", m.PartitionKey},
+		{"correlationId", m.CorrelationID},
+		{"replyToSessionId", m.ReplyToSessionID},
 	}
 	for _, id := range ids {
 		if err := validateID(id.field, id.value); err != nil {

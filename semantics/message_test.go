@@ -43,7 +43,8 @@ func TestMSG_ValidateMessage(t *testing.T) {
 		{"property text no UTF-8", semantics.Message{Properties: property("a", semantics.String("\xff"))}, semantics.InvalidArgument},
 		{"property bytes need none", semantics.Message{Properties: property("a", semantics.Bytes([]byte{0xff}))}, ""},
 		{
-			"property names by case", semantics.Message{Properties: map[string]semantics.Value{"Ä": semantics.Null(), "ä": semantics.Null()}},
+			"property names by case",
+			semantics.Message{Properties: map[string]semantics.Value{"Ä": semantics.Null(), "ä": semantics.Null()}},
 			semantics.InvalidArgument,
 		},
 		{"largest value", semantics.Message{Properties: property("a", semantics.Bytes(kilo32))}, ""},

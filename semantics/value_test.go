@@ -62,10 +62,20 @@ func TestMSG_12_Texts(t *testing.T) {
 		typ  semantics.ValueType
 		text string
 	}{
-		{semantics.TypeUUID, ""}, {semantics.TypeUUID, "6ba7b810"}, {semantics.TypeDecimal, ""}, {semantics.TypeDecimal, "-"},
-		{semantics.TypeDecimal, "."}, {semantics.TypeDecimal, "1.2.3"}, {semantics.TypeDecimal, "1e3"}, {semantics.TypeDecimal, "٣"},
-		{semantics.TypeDecimal, strings.Repeat("9", 65)}, {semantics.TypeDateTime, "yesterday"}, {semantics.TypeDateTime, "2026-01-02"},
-		{semantics.TypeInt64, "1"}, {semantics.TypeBytes, "x"}, {semantics.TypeNull, ""},
+		{semantics.TypeUUID, ""},
+		{semantics.TypeUUID, "6ba7b810"},
+		{semantics.TypeDecimal, ""},
+		{semantics.TypeDecimal, "-"},
+		{semantics.TypeDecimal, "."},
+		{semantics.TypeDecimal, "1.2.3"},
+		{semantics.TypeDecimal, "1e3"},
+		{semantics.TypeDecimal, "٣"},
+		{semantics.TypeDecimal, strings.Repeat("9", 65)},
+		{semantics.TypeDateTime, "yesterday"},
+		{semantics.TypeDateTime, "2026-01-02"},
+		{semantics.TypeInt64, "1"},
+		{semantics.TypeBytes, "x"},
+		{semantics.TypeNull, ""},
 	}
 	for _, c := range bad {
 		_, err := semantics.TextOf(c.typ, c.text)

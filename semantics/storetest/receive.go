@@ -104,8 +104,11 @@ func testRECV_6_Bounds(t *testing.T, h *fixture) {
 	}
 	h.send(batch...)
 	for _, o := range []semantics.ReceiveOptions{
-		{MaxMessages: 0}, {MaxMessages: -1}, {MaxMessages: 1001},
-		{MaxMessages: 1, MaxWait: -ms}, {MaxMessages: 1, MaxWait: 5*time.Minute + ms},
+		{MaxMessages: 0},
+		{MaxMessages: -1},
+		{MaxMessages: 1001},
+		{MaxMessages: 1, MaxWait: -ms},
+		{MaxMessages: 1, MaxWait: 5*time.Minute + ms},
 	} {
 		h.refused(semantics.ArgumentOutOfRange, func() error {
 			_, err := h.broker.Receive(t.Context(), orders, o)

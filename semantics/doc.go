@@ -1,0 +1,29 @@
+// Package semantics says what Sidebus promises. It is the vocabulary of the product, its rules, and the interface of what
+// keeps them; it knows neither wires nor Redis and imports the standard library only.
+//
+// # The model
+//
+// A sender puts messages into a queue. The broker gives each a sequence number in order of acceptance and, if it has a
+// time to live, the instant at which it expires. A receiver takes messages under lock: hidden from all others, each
+// with a token of its own, until the lock's end. It settles each with the token: complete removes it, abandon and
+// release give it back, dead-letter sets it aside in the queue's dead-letter queue. A lock that ends unsettled gives
+// the message back by itself. Abandon and the end of a lock count as a failed delivery; after MaxDeliveryCount of
+// them the message is dead-lettered.
+//
+// # Who does what
+//
+// Broker is what the edges call: it checks arguments, fills in defaults, waits for messages and keeps account of what this
+// process has in hand. Store keeps the messages and carries out every promise that must be atomic, by a clock of
+// its own. memstore is the Store in memory and the executable form of the rules; storetest checks any Store against them.
+//
+// # What is promised
+//
+// A send that was answered is stored, as far as the store itself keeps what it was given. Delivery is at least once:
+// a receiver that fails, or whose settlement was lost, sees the message again. A token that no longer holds changes
+// nothing. An answer that was lost is reported as an unknown outcome, never as a failure.
+//
+// # What is not
+//
+// No order among several receivers. No exactly-once delivery: a receiver that must not do things twice keeps the ids
+// of what it has done.
+package semantics
