@@ -36,7 +36,7 @@ build: ## Build bin/sidebus, one static binary
 .PHONY: run
 run: build ## Serve with a private Redis, installed if need be; ARGS="--log-level debug" adds flags
 	@store=embedded; \
-	if ! test/install-redis.sh; then \
+	if ! test/install.sh redis; then \
 	  echo "make run: no redis-server could be installed, so messages are kept in memory only and do not survive" >&2; \
 	  store=memory; \
 	fi; \
@@ -53,15 +53,15 @@ log-crunch: build ## Run the log-crunch example: 100,000 lines, four consumers, 
 ## Check
 
 .PHONY: test
-test: redis ## Run all tests against a real Redis, installed if need be; PACKAGES=./semantics/...
+test: redis python ## Run all tests against a real Redis, installed if need be; PACKAGES=./semantics/...
 	go test $(PACKAGES)
 
 .PHONY: test-race
-test-race: redis ## Run all tests with the race detector (needs a C compiler)
+test-race: redis python ## Run all tests with the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race $(PACKAGES)
 
 .PHONY: cover
-cover: redis ## Run all tests and show how much of the code they reach
+cover: redis python ## Run all tests and show how much of the code they reach
 	@mkdir -p .tmp
 	go test -coverpkg=./... -coverprofile=.tmp/cover.out $(PACKAGES)
 	go tool cover -func=.tmp/cover.out | tail -n 1
@@ -101,10 +101,10 @@ lua-flat: ## Print a script as Redis gets it, with line numbers; S=receive
 clean: ## Remove what was built
 	rm -rf bin .tmp
 
-# Redis for tests: found or installed, or the build stops here with the reason.
-.PHONY: redis
-redis:
-	@test/install-redis.sh
+# What tests need: found or installed, or the build stops here with the reason.
+.PHONY: redis python
+redis python:
+	@test/install.sh $@
 
 # Tools are built once for each pinned version; the stamp carries the version.
 $(BIN)/.golangci-lint-$(GOLANGCI_VERSION):

@@ -16,7 +16,7 @@ if [[ ! -r "$file" && $# -eq 0 ]]; then
 fi
 [[ -r "$file" ]] || { echo "cannot read $file; name a file of at least 100,000 lines" >&2; exit 1; }
 
-"$root/test/install-redis.sh"
+"$root/test/install.sh" redis
 make --silent -C "$root" build
 (cd "$root" && go build -o .tmp/log-crunch ./examples/log-crunch)
 SIDEBUS="$root/bin/sidebus" exec "$root/.tmp/log-crunch" run "$file"

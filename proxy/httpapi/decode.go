@@ -27,7 +27,7 @@ const (
 	rawField      = "json"
 )
 
-// decode reads the JSON form of a message (shared/spec/api.md sections 3 and 7). It differs from protojson in durations
+// decode reads the JSON form of a message as docs/api describes it. It differs from protojson in durations
 // and properties, in the field json, in what it says is wrong, and in that a null resets nothing. What it refuses is
 // INVALID_ARGUMENT, or ARGUMENT_OUT_OF_RANGE for a number its field cannot hold, and names the field.
 func decode(data []byte, into proto.Message) *semantics.Error {

@@ -91,6 +91,7 @@ func (s *Server) run(t testing.TB, program string, args []string) {
 	s.command = exec.Command(program, args...)
 	s.exited = make(chan struct{})
 	if err := s.command.Start(); err != nil {
+		_ = os.RemoveAll(s.folder)
 		t.Fatalf("start %s: %v", program, err)
 	}
 	go func() {
@@ -108,8 +109,10 @@ func (s *Server) run(t testing.TB, program string, args []string) {
 	for client.Ping(ctx).Err() != nil {
 		select {
 		case <-s.exited:
+			_ = os.RemoveAll(s.folder)
 			t.Fatalf("%s ended at once: %s", program, s.command.ProcessState)
 		case <-ctx.Done():
+			s.Stop()
 			t.Fatalf("%s does not answer", program)
 		case <-time.After(5 * time.Millisecond):
 		}

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Makes sure that a program the tests or the examples need is on PATH, and installs the system's package when it is not:
+#   test/install.sh redis     redis-server or valkey-server, at least version 7.0
+#   test/install.sh python    python3, which runs the Python example
+# Prints nothing when all is well, and exits 1 with the reason when it can do nothing.
+set -euo pipefail
+
+readonly what="${1:?usage: test/install.sh redis|python}" least=7
+
+redis_fits() { # is there a server that is new enough?
+  local program version
+  for program in redis-server valkey-server; do
+    command -v "$program" >/dev/null || continue
+    version="$("$program" --version | sed -n 's/.*v=\([0-9]*\)\..*/\1/p')"
+    if ((${version:-0} >= least)); then return 0; fi
+    echo "$program on PATH is version ${version:-unknown}; at least $least.0 is needed" >&2
+  done
+  return 1
+}
+
+fits() {
+  case "$what" in
+    redis) redis_fits ;;
+    python) command -v python3 >/dev/null ;;
+  esac
+}
+
+as_root() {
+  if ((EUID == 0)); then
+    "$@"
+  elif [[ -t 0 ]]; then
+    sudo "$@"
+  else
+    sudo -n "$@" # nobody is there to type a password
+  fi
+}
+
+install_package() {
+  if command -v brew >/dev/null; then
+    brew install "$brew"
+  elif command -v apt-get >/dev/null && { ((EUID == 0)) || command -v sudo >/dev/null; }; then
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$apt"
+  else
+    return 1
+  fi
+}
+
+case "$what" in
+  redis) brew=redis apt=redis-server hint="redis-server $least.0 (Debian, Ubuntu), redis (Fedora, Alpine, brew) or valkey" ;;
+  python) brew=python3 apt=python3 hint=python3 ;;
+  *) echo "test/install.sh: redis or python, not $what" >&2; exit 2 ;;
+esac
+
+if fits; then exit 0; fi
+echo "installing $apt with the system's package manager" >&2
+if install_package >&2 && fits; then exit 0; fi
+echo "$what could not be installed here. Install the package by hand: $hint." >&2
+exit 1
