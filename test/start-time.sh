@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly runs="${1:-9}" admin=127.0.0.1:7922
 folder="$(mktemp -d)"
-redis-server --port 0 --unixsocket "$folder/s" --dir "$folder" --save "" --appendonly yes --loglevel warning &
+redis-server --port 0 --unixsocket "$folder/s" --dir "$folder" --save "" --appendonly yes --loglevel warning >/dev/null &
 redis=$!
 trap 'kill "$redis"; wait "$redis" || true; rm -rf "$folder"' EXIT
 until [[ -S "$folder/s" ]]; do :; done
