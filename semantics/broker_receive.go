@@ -137,10 +137,66 @@ func (d *Delivery) Undelivered(ctx context.Context) error {
 	return err
 }
 
-// Peek looks at up to max messages from the given sequence number on, in ascending order, without lock or count
-// (PEEK-1, PEEK-3). More than MaxPeekMessages are cut to that. ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT,
-// ENTITY_NOT_FOUND, ENTITY_DISABLED.
-func (b *Broker) Peek(ctx context.Context, source Source, from int64, limit int) ([]*Received, error) {
+// MaxDeferredNumbers is the most sequence numbers of one ReceiveDeferred, ReceiveBySequence or Reactivate (DEFER-4).
+const MaxDeferredNumbers = 250
+
+// ReceiveDeferred takes deferred messages by their sequence numbers, all or none (DEFER-3). No numbers give an empty
+// Delivery (DEFER-4). INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, and MESSAGE_NOT_FOUND
+// when a number is unknown, not deferred, locked or past its time (TTL-18).
+func (b *Broker) ReceiveDeferred(ctx context.Context, source Source, numbers []int64, mode Mode) (*Delivery, error) {
+	return b.receiveByNumber(ctx, source, Deferred, numbers, mode)
+}
+
+// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of their order (PURGE-9).
+// Results and errors as ReceiveDeferred.
+func (b *Broker) ReceiveBySequence(ctx context.Context, source Source, numbers []int64, mode Mode) (*Delivery, error) {
+	return b.receiveByNumber(ctx, source, Active, numbers, mode)
+}
+
+func (b *Broker) receiveByNumber(ctx context.Context, source Source, state State, numbers []int64, mode Mode) (*Delivery, error) {
+	source, err := checkSourceNumbers(source, numbers)
+	if err != nil {
+		return nil, err
+	}
+	if mode > ReceiveAndDelete {
+		return nil, fieldError(InvalidArgument, "mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
+	}
+	if err := b.refuseIfDraining(); err != nil {
+		return nil, err
+	}
+	if len(numbers) == 0 {
+		return b.deliver(source, mode, nil), nil
+	}
+	messages, err := b.store.ReceiveByNumber(ctx, source, state, numbers)
+	if err != nil {
+		return nil, err
+	}
+	return b.deliver(source, mode, messages), nil
+}
+
+// Reactivate makes deferred messages available again at their old places, all or none (DEFER-8). Errors as
+// ReceiveDeferred.
+func (b *Broker) Reactivate(ctx context.Context, source Source, numbers []int64) error {
+	source, err := checkSourceNumbers(source, numbers)
+	if err != nil || len(numbers) == 0 {
+		return err
+	}
+	return b.store.Reactivate(ctx, source, numbers)
+}
+
+func checkSourceNumbers(source Source, numbers []int64) (Source, error) {
+	path, err := ParsePath(source.Path)
+	if err != nil {
+		return source, err
+	}
+	source.Path = path
+	return source, checkNumbersOrNone(numbers, MaxDeferredNumbers)
+}
+
+// Peek looks at up to limit messages from the given sequence number on, in ascending order, without lock or count
+// (PEEK-1, PEEK-3). More than MaxPeekMessages are cut to that. show chooses among them (PEEK-7), zero means ShowAll.
+// ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED.
+func (b *Broker) Peek(ctx context.Context, source Source, from int64, limit int, show Show) ([]*Received, error) {
 	path, err := ParsePath(source.Path)
 	if err != nil {
 		return nil, err
@@ -152,7 +208,10 @@ func (b *Broker) Peek(ctx context.Context, source Source, from int64, limit int)
 	if from < 0 {
 		return nil, fieldError(ArgumentOutOfRange, "fromSequenceNumber", "is %d, must not be negative", from)
 	}
-	return b.store.Peek(ctx, source, from, min(limit, MaxPeekMessages))
+	if show == 0 {
+		show = ShowAll
+	}
+	return b.store.Peek(ctx, source, from, min(limit, MaxPeekMessages), show)
 }
 
 func cancelled(ctx context.Context) *Error {

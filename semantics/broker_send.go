@@ -2,27 +2,25 @@ package semantics
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 )
 
 // SendResult is what a sender learns about one stored message.
 type SendResult struct {
-	SequenceNumber int64
-	MessageID      string // as given, else the one Sidebus made (MSG-1)
+	Stored
+	MessageID string // as given, else the one Sidebus made (MSG-1)
 }
 
 // Send stores the messages, all or none, and answers when they are stored (SEND-1, BATCH-1). It fills in missing
-// message ids. A message that breaks a rule fails the call with its index in the details.
+// message ids. A message that breaks a rule fails the call with its index in the details. A message with a ScheduledAt in the
+// future is stored as scheduled, and its number is the one to cancel it by (SCHED-1).
 // INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, PARTITION_KEY_MISMATCH, MESSAGE_SIZE_EXCEEDED, ENTITY_NOT_FOUND,
-// ENTITY_DISABLED, ENTITY_FULL; INVALID_OPERATION for the address of a dead-letter queue (DLQ-3).
+// ENTITY_DISABLED, ENTITY_FULL, QUOTA_EXCEEDED; INVALID_OPERATION for the address of a dead-letter queue (DLQ-3).
 // When the store cannot be reached it is tried again for some seconds (SEND-2).
 func (b *Broker) Send(ctx context.Context, target string, messages []*Message) ([]SendResult, error) {
-	if isDeadLetterAddress(target) {
-		return nil, Errorf(InvalidOperation, "a dead-letter queue takes no sends; send to its queue").
-			With(DetailEntity, target).With(DetailSubQueue, DeadLetterQueue.String())
-	}
-	path, err := ParsePath(target)
+	path, err := parseTarget(target)
 	if err != nil {
 		return nil, err
 	}
@@ -36,14 +34,85 @@ func (b *Broker) Send(ctx context.Context, target string, messages []*Message) (
 		}
 		results[i].MessageID = m.MessageID
 	}
-	first, err := b.sendPatiently(ctx, path, messages)
+	stored, err := b.sendPatiently(ctx, path, messages)
 	if err != nil {
 		return nil, err
 	}
 	for i := range results {
-		results[i].SequenceNumber = first + int64(i)
+		results[i].Stored = stored[i]
 	}
 	return results, nil
+}
+
+func parseTarget(target string) (string, error) {
+	if isDeadLetterAddress(target) {
+		return "", Errorf(InvalidOperation, "a dead-letter queue takes no sends; send to its queue").
+			With(DetailEntity, target).With(DetailSubQueue, DeadLetterQueue.String())
+	}
+	return ParsePath(target)
+}
+
+// MaxCancelNumbers is the most numbers or message ids of one cancel call.
+const MaxCancelNumbers = 1000
+
+// CancelScheduled removes scheduled messages by sequence number, all or none (SCHED-5), and then, message id by message
+// id, all scheduled ones with that id (SCHED-8). It tells how many messages it removed.
+// INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, and MESSAGE_NOT_FOUND when a number is not
+// that of a scheduled message, or when no scheduled message has one of the ids.
+func (b *Broker) CancelScheduled(ctx context.Context, target string, numbers []int64, ids []string) (int, error) {
+	path, err := parseTarget(target)
+	if err != nil {
+		return 0, err
+	}
+	if len(ids) == 0 {
+		if err := checkNumbers(numbers, MaxCancelNumbers); err != nil {
+			return 0, err
+		}
+		return len(unique(numbers)), b.store.CancelScheduled(ctx, path, numbers)
+	}
+	if len(numbers) > 0 {
+		return 0, fieldError(InvalidArgument, "messageIds", "cannot be combined with sequenceNumbers")
+	}
+	if len(ids) > MaxCancelNumbers {
+		return 0, fieldError(ArgumentOutOfRange, "messageIds", "contains %d ids, at most %d are allowed", len(ids), MaxCancelNumbers)
+	}
+	for _, id := range ids {
+		if id == "" {
+			return 0, fieldError(InvalidArgument, "messageIds", "must not contain an empty id")
+		}
+		if err := validateID("messageIds", id); err != nil {
+			return 0, err
+		}
+	}
+	cancelled, err := b.store.CancelScheduledByID(ctx, path, ids)
+	if err == nil && cancelled == 0 {
+		err = Errorf(MessageNotFound, "entity %q has no scheduled message with such a message id", path).With(DetailEntity, path)
+	}
+	return cancelled, err
+}
+
+func unique(numbers []int64) []int64 {
+	return slices.Compact(slices.Sorted(slices.Values(numbers)))
+}
+
+// checkNumbers checks a list of sequence numbers that must not be empty.
+func checkNumbers(numbers []int64, most int) error {
+	if len(numbers) == 0 {
+		return fieldError(InvalidArgument, "sequenceNumbers", "must contain at least one number")
+	}
+	return checkNumbersOrNone(numbers, most)
+}
+
+func checkNumbersOrNone(numbers []int64, most int) error {
+	if len(numbers) > most {
+		return fieldError(ArgumentOutOfRange, "sequenceNumbers", "contains %d numbers, at most %d are allowed", len(numbers), most)
+	}
+	for _, n := range numbers {
+		if n < 1 {
+			return fieldError(ArgumentOutOfRange, "sequenceNumbers", "contains %d, must be at least 1", n)
+		}
+	}
+	return nil
 }
 
 // Retries of a send (SEND-2): how often, and the first pause, which doubles.
@@ -54,22 +123,22 @@ const (
 
 // sendPatiently repeats a send that certainly stored nothing and failed for a cause that passes, for which the store
 // sets RetryAfter. A send whose outcome is unknown is never repeated: that could double the messages (ERR-6).
-func (b *Broker) sendPatiently(ctx context.Context, path string, messages []*Message) (int64, error) {
+func (b *Broker) sendPatiently(ctx context.Context, path string, messages []*Message) ([]Stored, error) {
 	pause := sendFirstPause
 	for try := 0; ; try++ {
-		first, err := b.store.Send(ctx, path, messages)
+		stored, err := b.store.Send(ctx, path, messages)
 		if err == nil {
-			return first, nil
+			return stored, nil
 		}
 		e := AsError(err)
 		if try == sendRetries || e.RetryAfter == 0 || e.Details[DetailOutcome] == OutcomeUnknown {
-			return 0, err
+			return nil, err
 		}
 		select {
 		case <-time.After(pause):
 			pause *= 2
 		case <-ctx.Done():
-			return 0, err
+			return nil, err
 		}
 	}
 }

@@ -2,6 +2,8 @@ package semantics
 
 import (
 	"context"
+	"maps"
+	"time"
 	"unicode/utf8"
 )
 
@@ -20,10 +22,37 @@ func (b *Broker) Complete(ctx context.Context, source Source, tokens []LockToken
 	return b.settle(ctx, source, tokens, b.store.Complete)
 }
 
-// Abandon gives the messages back at once with one delivery more, or dead-letters them when it was the last
-// (SETTLE-4, DC-5). Results and errors as Complete.
-func (b *Broker) Abandon(ctx context.Context, source Source, tokens []LockToken) ([]Code, error) {
-	return b.settle(ctx, source, tokens, b.store.Abandon)
+// AbandonOptions say how messages are given back. The zero value gives them back at once, or after the queue's
+// RedeliveryDelay, as they are.
+type AbandonOptions struct {
+	Delay      *time.Duration   // how long they stay invisible, at most MaxDelay (SETTLE-11)
+	Properties map[string]Value // merged into those of each message (SETTLE-5)
+}
+
+// Abandon gives the messages back with one delivery more, or dead-letters them when it was the last (SETTLE-4, DC-5).
+// Results and errors as Complete; a message that would outgrow its limits by the properties keeps its lock and has
+// MESSAGE_SIZE_EXCEEDED or INVALID_ARGUMENT as its Code (SETTLE-5).
+func (b *Broker) Abandon(ctx context.Context, source Source, tokens []LockToken, options AbandonOptions) ([]Code, error) {
+	if d := options.Delay; d != nil && (*d < 0 || *d > MaxDelay) {
+		return nil, fieldError(ArgumentOutOfRange, "delay", "is %s, must be 0s to %s", *d, MaxDelay)
+	}
+	if err := checkChanges(options.Properties); err != nil {
+		return nil, err
+	}
+	return b.settle(ctx, source, tokens, func(ctx context.Context, source Source, tokens []LockToken) ([]Code, error) {
+		return b.store.Abandon(ctx, source, tokens, options.Delay, options.Properties)
+	})
+}
+
+// Defer sets the messages aside until they are received by number (SETTLE-9, DEFER-1). properties, results and errors as
+// in Abandon.
+func (b *Broker) Defer(ctx context.Context, source Source, tokens []LockToken, properties map[string]Value) ([]Code, error) {
+	if err := checkChanges(properties); err != nil {
+		return nil, err
+	}
+	return b.settle(ctx, source, tokens, func(ctx context.Context, source Source, tokens []LockToken) ([]Code, error) {
+		return b.store.Defer(ctx, source, tokens, properties)
+	})
 }
 
 // Release gives the messages back at once and counts nothing (SETTLE-10). Results and errors as Complete.
@@ -31,25 +60,82 @@ func (b *Broker) Release(ctx context.Context, source Source, tokens []LockToken)
 	return b.settle(ctx, source, tokens, b.store.Release)
 }
 
-// DeadLetter moves the messages to the dead-letter queue of the source with a reason and a description, each of at
-// most 4096 characters, both may be empty (SETTLE-6, DLQ-12). From a dead-letter queue it is INVALID_OPERATION
-// (SETTLE-8). Results and further errors as Complete.
-func (b *Broker) DeadLetter(ctx context.Context, source Source, tokens []LockToken, reason, description string) ([]Code, error) {
-	texts := []struct{ field, value string }{{"reason", reason}, {"description", description}}
-	for _, text := range texts {
-		if !utf8.ValidString(text.value) {
-			return nil, fieldError(InvalidArgument, text.field, "must be valid UTF-8")
-		}
-		if n := utf8.RuneCountInString(text.value); n > MaxDeadLetterText {
-			return nil, fieldError(ArgumentOutOfRange, text.field, "is %d characters long, at most %d are allowed", n, MaxDeadLetterText)
-		}
+// DeadLetterOptions say why messages are dead-lettered. A text has at most MaxDeadLetterText characters; nil means that
+// none was given. Properties are merged into those of each message and may hold the texts under their own names
+// (SETTLE-5, SETTLE-6).
+type DeadLetterOptions struct {
+	Reason, Description *string
+	Properties          map[string]Value
+}
+
+// DeadLetter moves the messages to the dead-letter queue of the source (SETTLE-6, DLQ-12). From a dead-letter queue it
+// is INVALID_OPERATION (SETTLE-8). Results and further errors as Abandon.
+func (b *Broker) DeadLetter(ctx context.Context, source Source, tokens []LockToken, options DeadLetterOptions) ([]Code, error) {
+	texts, properties, err := options.split()
+	if err != nil {
+		return nil, err
 	}
 	if source.SubQueue == DeadLetterQueue {
 		return nil, Errorf(InvalidOperation, deadLetterSourceText).With(DetailSubQueue, source.SubQueue.String())
 	}
 	return b.settle(ctx, source, tokens, func(ctx context.Context, source Source, tokens []LockToken) ([]Code, error) {
-		return b.store.DeadLetter(ctx, source, tokens, reason, description)
+		return b.store.DeadLetter(ctx, source, tokens, texts, properties)
 	})
+}
+
+// split checks the options and takes the two texts out of the properties, where they may stand too.
+func (o DeadLetterOptions) split() (DeadLetterTexts, map[string]Value, error) {
+	properties := maps.Clone(o.Properties)
+	texts := DeadLetterTexts{}
+	kept := map[string]Value{}
+	for _, part := range []struct {
+		field, property string
+		given           *string
+		text            **string
+	}{
+		{"reason", PropertyDeadLetterReason, o.Reason, &texts.Reason},
+		{"description", PropertyDeadLetterDescription, o.Description, &texts.Description},
+	} {
+		value, inMap := properties[part.property]
+		delete(properties, part.property)
+		switch {
+		case !inMap:
+			*part.text = part.given
+			if part.given == nil {
+				*part.text = new(string)
+			}
+		case part.given != nil && value != String(*part.given):
+			return texts, nil, fieldError(InvalidArgument, "properties["+part.property+"]", "differs from %s", part.field)
+		case value.Type() == TypeString:
+			text := value.Text()
+			*part.text = &text
+		default:
+			kept[part.property] = value // not a text, so it is a property and no reason (SETTLE-7)
+		}
+		if err := checkDeadLetterText(part.field, *part.text); err != nil {
+			return texts, nil, err
+		}
+	}
+	if err := checkChanges(properties); err != nil {
+		return texts, nil, err
+	}
+	for name, value := range kept {
+		properties[name] = value
+	}
+	return texts, properties, nil
+}
+
+func checkDeadLetterText(field string, text *string) error {
+	if text == nil {
+		return nil
+	}
+	if !utf8.ValidString(*text) {
+		return fieldError(InvalidArgument, field, "must be valid UTF-8")
+	}
+	if n := utf8.RuneCountInString(*text); n > MaxDeadLetterText {
+		return fieldError(ArgumentOutOfRange, field, "is %d characters long, at most %d are allowed", n, MaxDeadLetterText)
+	}
+	return nil
 }
 
 // RenewLocks sets the end of the locks to now + LockDuration, as often as one likes (LOCK-3). It returns one Renewal
@@ -78,7 +164,7 @@ func (b *Broker) settle(ctx context.Context, source Source, tokens []LockToken,
 	if err != nil {
 		return nil, err
 	}
-	b.held.remove(tokens)
+	b.held.ended(tokens, codes)
 	return codes, nil
 }
 

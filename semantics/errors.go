@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -89,6 +90,7 @@ const (
 	DetailOutcome  = "outcome"   // OutcomeUnknown when the call may have taken effect
 	DetailCause    = "cause"     // why the store is unavailable: redis_oom, draining, ...
 	DetailDeadSize = "deadLetterSizeInBytes"
+	DetailNumbers  = "sequenceNumbers" // those that were not found, separated by commas
 )
 
 // OutcomeUnknown is the value of DetailOutcome when the answer to a change was lost (ERR-6).
@@ -165,4 +167,16 @@ func SizeExceeded(what string, actual, limit int64) *Error {
 // NotFound is ENTITY_NOT_FOUND for an entity path.
 func NotFound(entity string) *Error {
 	return Errorf(EntityNotFound, "entity %q does not exist; create it first", entity).With(DetailEntity, entity)
+}
+
+// NumbersNotFound is MESSAGE_NOT_FOUND for sequence numbers (SCHED-5, DEFER-4). state says in which state they would have
+// had to be.
+func NumbersNotFound(entity, state string, missing []int64) *Error {
+	numbers := make([]string, len(missing))
+	for i, n := range missing {
+		numbers[i] = strconv.FormatInt(n, 10)
+	}
+	list := strings.Join(numbers, ",")
+	return Errorf(MessageNotFound, "entity %q has no %s message with sequence number %s; nothing was changed", entity, state, cut(list)).
+		With(DetailEntity, entity).With(DetailNumbers, list)
 }

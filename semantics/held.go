@@ -49,6 +49,18 @@ func (h *held) remove(tokens []LockToken) {
 	h.signal()
 }
 
+// ended removes those whose settlement ended the lock or found it lost; with any other code the lock stays.
+func (h *held) ended(tokens []LockToken, codes []Code) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, t := range tokens {
+		if codes[i] == "" || codes[i] == MessageLockLost {
+			delete(h.locks, t)
+		}
+	}
+	h.signal()
+}
+
 func (h *held) renew(tokens []LockToken, renewals []Renewal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -58,6 +58,7 @@ type Message struct {
 	ReplyToSessionID string
 	ContentType      string
 	TimeToLive       *time.Duration // nil: the entity's default
+	ScheduledAt      time.Time      // when the message is to be enqueued (SCHED-1); zero: at once
 	Properties       map[string]Value
 	Body             []byte
 	BodyKind         BodyKind
@@ -78,11 +79,13 @@ type Received struct {
 	DeadLetterErrorDescription string
 	DeadLetterSource           string
 	DeadLetteredAt             time.Time // zero unless in a dead-letter queue
+	DeadLetterDeliveryCount    int       // failed deliveries from the dead-letter queue, which count for nothing (DC-7)
 	Size                       int64     // bytes counted against the quota
 
 	// Only on peek (PEEK-7).
-	Locked  bool
-	Expired bool
+	Locked    bool
+	Expired   bool
+	VisibleAt time.Time // when a scheduled or delayed message becomes available; zero for others
 }
 
 // Names under which the dead-letter texts also appear among the application properties (DLQ-15).
@@ -91,13 +94,23 @@ const (
 	PropertyDeadLetterDescription = "DeadLetterErrorDescription"
 )
 
+// DeadLetterTexts say why a message was dead-lettered. A nil text leaves the application property of its name alone and
+// the typed field empty (SETTLE-7).
+type DeadLetterTexts struct{ Reason, Description *string }
+
 // SetDeadLetter fills the typed dead-letter fields and the application properties of the same names (DLQ-15).
-func (r *Received) SetDeadLetter(reason, description string, at time.Time) {
-	r.DeadLetterReason, r.DeadLetterErrorDescription, r.DeadLetteredAt = reason, description, at
+func (r *Received) SetDeadLetter(texts DeadLetterTexts, at time.Time) {
+	r.DeadLetteredAt = at
 	properties := make(map[string]Value, len(r.Properties)+2)
 	maps.Copy(properties, r.Properties)
-	properties[PropertyDeadLetterReason] = String(reason)
-	properties[PropertyDeadLetterDescription] = String(description)
+	if texts.Reason != nil {
+		r.DeadLetterReason = *texts.Reason
+		properties[PropertyDeadLetterReason] = String(*texts.Reason)
+	}
+	if texts.Description != nil {
+		r.DeadLetterErrorDescription = *texts.Description
+		properties[PropertyDeadLetterDescription] = String(*texts.Description)
+	}
 	r.Properties = properties
 }
 
@@ -153,6 +166,44 @@ func (m *Message) Validate() error {
 		return SizeExceeded("message", n, MaxMessageSize)
 	}
 	return nil
+}
+
+// brokerProperties are the names that a settlement cannot change (SETTLE-5): those of the MSG table.
+var brokerProperties = map[string]bool{
+	"MessageId": true, "SessionId": true, "PartitionKey": true, "TransactionPartitionKey": true, "CorrelationId": true,
+	"Subject": true, "Label": true, "To": true, "ReplyTo": true, "ReplyToSessionId": true, "ContentType": true,
+	"TimeToLive": true, "ScheduledEnqueueTime": true, "SequenceNumber": true, "EnqueuedSequenceNumber": true,
+	"EnqueuedTime": true, "ExpiresAt": true, "DeliveryCount": true, "LockToken": true, "LockedUntil": true, "State": true,
+	PropertyDeadLetterReason: true, PropertyDeadLetterDescription: true, "DeadLetterSource": true,
+	"DeadLetteredTime": true, "Size": true,
+}
+
+// checkChanges checks properties that a settlement merges into a message's: their form, and that none has the name of a
+// broker property (SETTLE-5).
+func checkChanges(properties map[string]Value) error {
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if brokerProperties[name] {
+			return fieldError(InvalidArgument, "properties["+cut(name)+"]", "is a broker property and cannot be changed")
+		}
+	}
+	return (&Message{Properties: properties}).Validate()
+}
+
+// MergeProperties sets changes over the application properties of m, which it leaves alone, and gives the whole new set
+// (SETTLE-5). The Code is MESSAGE_SIZE_EXCEEDED when the headers would outgrow their limit (MSG-15), INVALID_ARGUMENT
+// when two names would differ only in case (MSG-14), else empty.
+func (m *Message) MergeProperties(changes map[string]Value) (map[string]Value, Code) {
+	merged := *m
+	merged.Properties = make(map[string]Value, len(m.Properties)+len(changes))
+	maps.Copy(merged.Properties, m.Properties)
+	maps.Copy(merged.Properties, changes)
+	if err := merged.validateProperties(); err != nil {
+		return nil, CodeOf(err)
+	}
+	if merged.HeaderSize() > MaxHeaderSize {
+		return nil, MessageSizeExceeded
+	}
+	return merged.Properties, ""
 }
 
 // CheckMessageID refuses a message id that is present but empty (MSG-2); nil means absent.

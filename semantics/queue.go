@@ -41,7 +41,10 @@ const (
 	MinDefaultTimeToLive    = time.Second
 	MaxSizeMegabytes        = 81920
 	MaxMessageSizeKilobytes = 102400
-	MaxUserMetadata         = 1024 // characters
+	MinDuplicateWindow      = 20 * time.Second
+	MaxDuplicateWindow      = 7 * 24 * time.Hour
+	MaxDelay                = 7 * 24 * time.Hour // of an abandoned message (SETTLE-11) and as RedeliveryDelay
+	MaxUserMetadata         = 1024               // characters
 )
 
 // QueueOptions are the options of a queue (spec section 3.1).
@@ -56,6 +59,15 @@ type QueueOptions struct {
 	Status                           Status
 	UserMetadata                     string
 	EnableBatchedOperations          bool // accepted, no visible effect
+
+	RequiresDuplicateDetection          bool // immutable
+	DuplicateDetectionHistoryTimeWindow time.Duration
+	DuplicateHistoryMaxEntries          int64         // most ids remembered at a time (DUP-11)
+	ForgetOnCancel                      bool          // a cancelled message's id is forgotten (DUP-6)
+	EnablePartitioning                  bool          // immutable; no effect but DUP-2 and BATCH-4
+	RedeliveryDelay                     time.Duration // how long a message stays invisible after a failed delivery
+	ExpireDeferred                      bool          // deferred messages expire by themselves (TTL-18)
+	DeadLetterTTL                       time.Duration // how long dead letters are kept (TTL-19); Never
 }
 
 // DefaultQueueOptions gives the options of a queue that was created without any (ENT-6).
@@ -67,6 +79,10 @@ func DefaultQueueOptions() QueueOptions {
 		DefaultMessageTimeToLive:  Never,
 		MaxDeliveryCount:          10,
 		EnableBatchedOperations:   true,
+
+		DuplicateDetectionHistoryTimeWindow: 10 * time.Minute,
+		DuplicateHistoryMaxEntries:          1_000_000,
+		DeadLetterTTL:                       Never,
 	}
 }
 
@@ -74,7 +90,20 @@ func DefaultQueueOptions() QueueOptions {
 var QueueOptionNames = []string{
 	"lockDuration", "maxSizeInMegabytes", "maxMessageSizeInKilobytes", "defaultMessageTimeToLive",
 	"deadLetteringOnMessageExpiration", "maxDeliveryCount", "maxMessageCount", "status", "userMetadata",
-	"enableBatchedOperations",
+	"enableBatchedOperations", "requiresDuplicateDetection", "duplicateDetectionHistoryTimeWindow",
+	"duplicateHistoryMaxEntries", "forgetOnCancel", "enablePartitioning", "redeliveryDelay", "expireDeferred",
+	"deadLetterTtl",
+}
+
+// Immutable reports whether the named option can be set at creation only (ENT-16).
+func Immutable(option string) bool {
+	return option == "requiresDuplicateDetection" || option == "enablePartitioning"
+}
+
+// ImmutableChanged is PROPERTY_IMMUTABLE for the named option (ENT-7).
+func ImmutableChanged(entity, option string) *Error {
+	return fieldError(PropertyImmutable, option, "can be set at creation only; delete and create the entity to change it").
+		With(DetailEntity, entity)
 }
 
 // option gives a pointer to the named option, nil for an unknown name.
@@ -100,6 +129,22 @@ func (o *QueueOptions) option(name string) any {
 		return &o.UserMetadata
 	case "enableBatchedOperations":
 		return &o.EnableBatchedOperations
+	case "requiresDuplicateDetection":
+		return &o.RequiresDuplicateDetection
+	case "duplicateDetectionHistoryTimeWindow":
+		return &o.DuplicateDetectionHistoryTimeWindow
+	case "duplicateHistoryMaxEntries":
+		return &o.DuplicateHistoryMaxEntries
+	case "forgetOnCancel":
+		return &o.ForgetOnCancel
+	case "enablePartitioning":
+		return &o.EnablePartitioning
+	case "redeliveryDelay":
+		return &o.RedeliveryDelay
+	case "expireDeferred":
+		return &o.ExpireDeferred
+	case "deadLetterTtl":
+		return &o.DeadLetterTTL
 	default:
 		return nil
 	}
@@ -172,17 +217,31 @@ func (o QueueOptions) Validate() error {
 		{"maxMessageSizeInKilobytes", o.MaxMessageSizeInKilobytes, 1, MaxMessageSizeKilobytes},
 		{"maxDeliveryCount", o.MaxDeliveryCount, 1, math.MaxInt32},
 		{"maxMessageCount", o.MaxMessageCount, 0, math.MaxInt64},
+		{"duplicateHistoryMaxEntries", o.DuplicateHistoryMaxEntries, 1, math.MaxInt64},
 	}
 	for _, n := range numbers {
 		if n.value < n.low || n.value > n.high {
 			return fieldError(ArgumentOutOfRange, n.name, "is %d, must be %d to %d", n.value, n.low, n.high)
 		}
 	}
-	if o.LockDuration < MinLockDuration || o.LockDuration > MaxLockDuration {
-		return fieldError(ArgumentOutOfRange, "lockDuration", "is %s, must be %s to %s", o.LockDuration, MinLockDuration, MaxLockDuration)
+	spans := []struct {
+		name             string
+		value, low, high time.Duration
+	}{
+		{"lockDuration", o.LockDuration, MinLockDuration, MaxLockDuration},
+		{"defaultMessageTimeToLive", o.DefaultMessageTimeToLive, MinDefaultTimeToLive, Never},
+		{"duplicateDetectionHistoryTimeWindow", o.DuplicateDetectionHistoryTimeWindow, MinDuplicateWindow, MaxDuplicateWindow},
+		{"redeliveryDelay", o.RedeliveryDelay, 0, MaxDelay},
+		{"deadLetterTtl", o.DeadLetterTTL, MinDefaultTimeToLive, Never},
 	}
-	if o.DefaultMessageTimeToLive < MinDefaultTimeToLive {
-		return fieldError(ArgumentOutOfRange, "defaultMessageTimeToLive", "is %s, must be at least %s", o.DefaultMessageTimeToLive, MinDefaultTimeToLive)
+	for _, d := range spans {
+		switch {
+		case d.value >= d.low && d.value <= d.high:
+		case d.high == Never:
+			return fieldError(ArgumentOutOfRange, d.name, "is %s, must be at least %s", d.value, d.low)
+		default:
+			return fieldError(ArgumentOutOfRange, d.name, "is %s, must be %s to %s", d.value, d.low, d.high)
+		}
 	}
 	if int(o.Status) >= len(statusNames) {
 		return fieldError(InvalidArgument, "status", "must be one of %v", statusNames)
@@ -220,10 +279,11 @@ type Queue struct {
 	AccessedAt time.Time
 }
 
-// Runtime are the counts of a queue (CNT-1, CNT-2). Active = Available + Locked + Deferred + ExpiredPending.
+// Runtime are the counts of a queue (CNT-1, CNT-2). Active = Available + Locked + Deferred + ExpiredPending (CNT-4).
 type Runtime struct {
 	Active             int64
-	Available          int64
+	Available          int64 // Delayed included
+	Delayed            int64 // abandoned with a delay that is not over (SETTLE-11)
 	Locked             int64
 	Deferred           int64
 	ExpiredPending     int64

@@ -18,6 +18,7 @@ type Store interface {
 	Sender
 	Receiver
 	Settler
+	Remover
 }
 
 // Queues manages queues.
@@ -30,7 +31,8 @@ type Queues interface {
 	GetQueue(ctx context.Context, path string) (Queue, error)
 
 	// UpdateQueue sets the named options (QueueOptionNames) to the values in options, leaves the others alone and
-	// wakes all waiting receivers. Stored messages and locks stay as they are (ENT-10). ENTITY_NOT_FOUND.
+	// wakes all waiting receivers. Stored messages and locks stay as they are (ENT-10). ENTITY_NOT_FOUND, and
+	// PROPERTY_IMMUTABLE when one of them is Immutable and differs (ENT-7): nothing is changed then.
 	UpdateQueue(ctx context.Context, path string, options QueueOptions, names []string) (Queue, error)
 
 	// DeleteQueue removes a queue and all it holds and wakes all waiting receivers (ENT-8). ENTITY_NOT_FOUND.
@@ -44,12 +46,29 @@ type Queues interface {
 	QueueRuntime(ctx context.Context, path string) (Runtime, error)
 }
 
+// Stored is what a store says of one message that it was sent.
+type Stored struct {
+	SequenceNumber int64
+	// Deduplicated: the queue remembers the message's id, so nothing was stored and the number is the original's (DUP-7).
+	Deduplicated bool
+}
+
 // Sender puts messages into entities.
 type Sender interface {
-	// Send stores all messages with consecutive sequence numbers, or none (BATCH-1, BATCH-3, SEND-1), and gives the
-	// number of the first. ENTITY_NOT_FOUND, ENTITY_DISABLED, MESSAGE_SIZE_EXCEEDED, ENTITY_FULL. Calls one goroutine
-	// makes one after the other are numbered in that order (SEND-3).
-	Send(ctx context.Context, path string, messages []*Message) (first int64, err error)
+	// Send stores all messages with consecutive sequence numbers but for duplicates, or none (BATCH-1, BATCH-3, DUP-8,
+	// SEND-1), and tells what became of each in the order given. A message whose ScheduledAt is in the future is stored as
+	// scheduled (SCHED-2). ENTITY_NOT_FOUND, ENTITY_DISABLED, MESSAGE_SIZE_EXCEEDED, ENTITY_FULL, QUOTA_EXCEEDED
+	// (DUP-11), PARTITION_KEY_MISMATCH (BATCH-4). Calls one goroutine makes one after the other are numbered in that
+	// order (SEND-3).
+	Send(ctx context.Context, path string, messages []*Message) ([]Stored, error)
+
+	// CancelScheduled removes the scheduled messages with the given numbers, all or none (SCHED-5). A number given twice
+	// counts once. ENTITY_NOT_FOUND, ENTITY_DISABLED, and MESSAGE_NOT_FOUND with the missing numbers (NumbersNotFound).
+	CancelScheduled(ctx context.Context, path string, numbers []int64) error
+
+	// CancelScheduledByID removes every scheduled message with one of the message ids and tells how many (SCHED-8). When
+	// there are more than one step may remove, it takes several steps, each atomic. ENTITY_NOT_FOUND, ENTITY_DISABLED.
+	CancelScheduledByID(ctx context.Context, path string, ids []string) (int, error)
 }
 
 // Register says whether a receive leaves the caller's sidecar on the list of those to wake when something arrives.
@@ -100,10 +119,34 @@ type Receiver interface {
 	// has nobody left to serve calls it.
 	PassOn(ctx context.Context, source Source) error
 
-	// Peek gives up to limit messages with sequence numbers of at least from, in ascending order, whatever their state,
-	// and changes nothing but the activity stamp (PEEK-1, PEEK-2, PEEK-9). ENTITY_NOT_FOUND, ENTITY_DISABLED.
-	Peek(ctx context.Context, source Source, from int64, limit int) ([]*Received, error)
+	// ReceiveByNumber locks the messages with the given numbers, all or none, and hands them out in the order given, a
+	// number given twice once. state Deferred takes deferred messages (DEFER-3), Active available ones, delayed ones
+	// included (PURGE-9). A message whose time is over is expired instead of taken (TTL-8, TTL-18). ENTITY_NOT_FOUND,
+	// ENTITY_DISABLED, and MESSAGE_NOT_FOUND with the numbers that are unknown, in another state, locked or expired.
+	ReceiveByNumber(ctx context.Context, source Source, state State, numbers []int64) ([]*Received, error)
+
+	// Reactivate makes the deferred messages with the given numbers available at their old places, all or none
+	// (DEFER-8). Errors and expiry as ReceiveByNumber.
+	Reactivate(ctx context.Context, source Source, numbers []int64) error
+
+	// Peek gives up to limit messages with sequence numbers of at least from, in ascending order, that are in one of the
+	// shown states, and changes nothing but the activity stamp (PEEK-1, PEEK-2, PEEK-7, PEEK-9). ENTITY_NOT_FOUND,
+	// ENTITY_DISABLED.
+	Peek(ctx context.Context, source Source, from int64, limit int, show Show) ([]*Received, error)
 }
+
+// Show says which messages a Peek or a Purge is about, by what can be done with them now.
+type Show uint8
+
+// The groups of messages.
+const (
+	ShowAvailable Show = 1 << iota // delayed and expired ones included
+	ShowLocked
+	ShowDeferred // and not locked
+	ShowScheduled
+
+	ShowAll = ShowAvailable | ShowLocked | ShowDeferred | ShowScheduled
+)
 
 // Settler ends or extends locks. Every method works token by token, each atomic on its own, and returns one outcome
 // per token in the order given: the empty Code, or MESSAGE_LOCK_LOST for a token that does not hold, for whatever
@@ -113,17 +156,82 @@ type Settler interface {
 	Complete(ctx context.Context, source Source, tokens []LockToken) ([]Code, error)
 
 	// Abandon makes the messages available again with one delivery more, or dead-letters them when that was the last
-	// permitted one, or expires them (SETTLE-4, SETTLE-12, TTL-9). In a dead-letter queue the count stays (DC-7).
-	Abandon(ctx context.Context, source Source, tokens []LockToken) ([]Code, error)
+	// permitted one, or expires them (SETTLE-4, SETTLE-12, TTL-9). In a dead-letter queue the count stays (DC-7). A
+	// deferred message is deferred again (DEFER-5). A delay keeps them invisible that long (SETTLE-11); nil means the
+	// queue's RedeliveryDelay, which a dead-letter queue and a deferred message do not have. properties are merged
+	// into those of each message (SETTLE-5): see MergeProperties for the codes, with which the lock stays.
+	Abandon(ctx context.Context, source Source, tokens []LockToken, delay *time.Duration, properties map[string]Value) ([]Code, error)
 
-	// Release makes the messages available again and counts nothing (SETTLE-10).
+	// Defer sets the messages aside until they are asked for by number (SETTLE-9, DEFER-1). properties as in Abandon.
+	Defer(ctx context.Context, source Source, tokens []LockToken, properties map[string]Value) ([]Code, error)
+
+	// Release makes the messages available again, or deferred again, and counts nothing (SETTLE-10).
 	Release(ctx context.Context, source Source, tokens []LockToken) ([]Code, error)
 
 	// DeadLetter moves the messages to the dead-letter queue of source, which must be a main queue (SETTLE-6).
-	DeadLetter(ctx context.Context, source Source, tokens []LockToken, reason, description string) ([]Code, error)
+	// properties as in Abandon.
+	DeadLetter(ctx context.Context, source Source, tokens []LockToken, texts DeadLetterTexts, properties map[string]Value) ([]Code, error)
 
 	// RenewLocks sets the end of the locks to now + LockDuration (LOCK-3, LOCK-5).
 	RenewLocks(ctx context.Context, source Source, tokens []LockToken) ([]Renewal, error)
+}
+
+// Purge is one bounded step of a purge.
+type Purge struct {
+	Show   Show      // exactly one group, not ShowLocked
+	Before time.Time // only messages enqueued before this instant; zero: now
+	After  int64     // only sequence numbers above this; for a dead-letter queue see Purged.Last
+	Limit  int       // most messages to remove
+}
+
+// Purged is what a step of a purge did.
+type Purged struct {
+	Deleted int
+	Before  time.Time // the instant that was used
+	Last    int64     // After of the next step
+	More    bool      // there may be more behind Last
+}
+
+// Resubmission is one dead letter to be sent again.
+type Resubmission struct {
+	SequenceNumber int64
+	MessageID      string         // the one it has, or a new one
+	PartitionKey   string         // the one it has
+	TimeToLive     *time.Duration // of its new life; nil: the target's default
+	ExpiresAt      time.Time      // instead of a new life: the end of the old one stays (TTL-25); zero: a new life
+	NewID          bool           // MessageID is new
+}
+
+// Resubmitted is what became of one dead letter.
+type Resubmitted struct {
+	Stored
+	// Code is empty when the message has moved; MESSAGE_NOT_FOUND when the number is unknown or locked; ENTITY_FULL,
+	// MESSAGE_SIZE_EXCEEDED or QUOTA_EXCEEDED when the target does not take it: then it stays where it is.
+	Code Code
+}
+
+// Remover takes messages out of a source without receiving them.
+type Remover interface {
+	// Purge removes messages, lowest number first, without a trace (PURGE-1, PURGE-2, PURGE-8). ENTITY_NOT_FOUND,
+	// ENTITY_DISABLED.
+	Purge(ctx context.Context, source Source, purge Purge) (Purged, error)
+
+	// DeleteByNumber removes the messages with the given numbers that are neither locked nor scheduled (PURGE-9). It
+	// gives one Code per number: empty, or MESSAGE_NOT_FOUND. ENTITY_NOT_FOUND, ENTITY_DISABLED.
+	DeleteByNumber(ctx context.Context, source Source, numbers []int64) ([]Code, error)
+
+	// Resubmit moves dead letters of source, which must be a dead-letter queue, to the queue target as new messages,
+	// each moved or not as a whole in one step (DLQ-22). bypassDuplicates switches the target's duplicate detection
+	// off. ENTITY_NOT_FOUND for source or target, ENTITY_DISABLED when source cannot be received from or target not sent
+	// to.
+	Resubmit(ctx context.Context, source Source, target string, letters []Resubmission, bypassDuplicates bool) ([]Resubmitted, error)
+}
+
+// Sweeper is a Store that does in the background what time makes due: activations, expiry, the end of locks and delays
+// (TTL-20, SCHED-6). Nothing but promptness depends on it, and any number of sidecars may do it at once. Sweep blocks
+// until ctx ends; call it once.
+type Sweeper interface {
+	Sweep(ctx context.Context)
 }
 
 // Health is what a Store says of itself when it can serve.

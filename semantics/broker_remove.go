@@ -1,0 +1,176 @@
+package semantics
+
+import (
+	"context"
+	"time"
+)
+
+// Bounds of what takes messages out without receiving them (PURGE-1).
+const (
+	MaxPurgeMessages    = 4000
+	MaxResubmitMessages = 10_000
+	purgeStep           = 500 // removed by one step of the store, so that others get their turn
+	resubmitStep        = 100
+)
+
+// PurgeOptions say what to remove.
+type PurgeOptions struct {
+	Before      time.Time // only messages enqueued before this instant; zero: the start of the purge (PURGE-4)
+	MaxMessages int       // 1 to MaxPurgeMessages; 0: all there are
+	Deferred    bool      // also deferred messages (PURGE-5)
+	Scheduled   bool      // also scheduled messages
+	DeadLetters bool      // also the dead letters of the source
+}
+
+// PurgeResult is what a purge did.
+type PurgeResult struct {
+	Deleted int64
+	More    bool      // it stopped before the end, at MaxMessages or because ctx ended
+	Before  time.Time // the instant that was used; give it again to go on
+}
+
+// Purge removes available messages, oldest first, and with the options others too; locked ones stay (PURGE-1 to PURGE-8). It
+// works in small steps, each atomic, until nothing is left that was enqueued before it began. When ctx ends, or a step
+// fails, after some were removed, it answers with what it did and More. INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE,
+// ENTITY_NOT_FOUND, ENTITY_DISABLED.
+func (b *Broker) Purge(ctx context.Context, source Source, options PurgeOptions) (PurgeResult, error) {
+	path, err := ParsePath(source.Path)
+	if err != nil {
+		return PurgeResult{}, err
+	}
+	source.Path = path
+	if n := options.MaxMessages; n < 0 || n > MaxPurgeMessages {
+		return PurgeResult{}, fieldError(ArgumentOutOfRange, "maxMessages", "is %d, must be 1 to %d", n, MaxPurgeMessages)
+	}
+	result := PurgeResult{Before: options.Before}
+	for _, part := range options.parts(source) {
+		if err := b.purgePart(ctx, part.source, part.show, options.MaxMessages, &result); err != nil {
+			if result.Deleted == 0 || CodeOf(err) == EntityNotFound {
+				return PurgeResult{}, err
+			}
+			result.More = true
+		}
+		if result.More {
+			break
+		}
+	}
+	return result, nil
+}
+
+type purgePart struct {
+	source Source
+	show   Show
+}
+
+func (o PurgeOptions) parts(source Source) []purgePart {
+	parts := []purgePart{{source, ShowAvailable}}
+	if o.Deferred {
+		parts = append(parts, purgePart{source, ShowDeferred})
+	}
+	if source.SubQueue == DeadLetterQueue {
+		return parts
+	}
+	if o.Scheduled {
+		parts = append(parts, purgePart{source, ShowScheduled})
+	}
+	if o.DeadLetters {
+		dead := Source{Path: source.Path, SubQueue: DeadLetterQueue}
+		parts = append(parts, purgePart{dead, ShowAvailable})
+		if o.Deferred {
+			parts = append(parts, purgePart{dead, ShowDeferred})
+		}
+	}
+	return parts
+}
+
+func (b *Broker) purgePart(ctx context.Context, source Source, show Show, most int, result *PurgeResult) error {
+	step := Purge{Show: show}
+	for {
+		step.Before, step.Limit = result.Before, purgeStep
+		if most > 0 {
+			step.Limit = min(step.Limit, most-int(result.Deleted))
+		}
+		if step.Limit == 0 {
+			result.More = true // perhaps: the bound is reached, and nobody has looked further
+			return nil
+		}
+		done, err := b.store.Purge(ctx, source, step)
+		if err != nil {
+			return err
+		}
+		result.Deleted += int64(done.Deleted)
+		result.Before, step.After = done.Before, done.Last
+		if !done.More {
+			return nil
+		}
+	}
+}
+
+// DeleteBySequence removes messages by their sequence numbers that are neither locked nor scheduled (PURGE-9). It gives one
+// Code per number: empty, or MESSAGE_NOT_FOUND. INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND,
+// ENTITY_DISABLED.
+func (b *Broker) DeleteBySequence(ctx context.Context, source Source, numbers []int64) ([]Code, error) {
+	source, err := checkSourceNumbers(source, numbers)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNumbers(numbers, MaxDeferredNumbers); err != nil {
+		return nil, err
+	}
+	return b.store.DeleteByNumber(ctx, source, numbers)
+}
+
+// ResubmitOptions say which dead letters to send again and how (DLQ-22).
+type ResubmitOptions struct {
+	Numbers          []int64                         // these; empty: all that Matches takes
+	Matches          func(m *Received) (bool, error) // nil: all. An error ends the call before anything was moved by its step
+	Max              int                             // most to move, 1 to MaxResubmitMessages; 0 is MaxResubmitMessages
+	Target           string                          // a queue; empty: the one the dead letters belong to
+	NewMessageIDs    bool                            // give each a new message id
+	KeepExpiry       bool                            // ExpiresAt stays instead of a new life beginning (TTL-25)
+	BypassDuplicates bool                            // duplicate detection does not apply
+}
+
+// ResubmitResult is what became of one dead letter.
+type ResubmitResult struct {
+	SequenceNumber int64 // in the dead-letter queue
+	Resubmitted
+}
+
+// Resubmit sends dead letters of source again, each removed there and sent as one step (DLQ-22). Locked ones are passed over, or
+// MESSAGE_NOT_FOUND when named. More tells that Max or the end of ctx stopped it. INVALID_OPERATION unless source is a
+// dead-letter queue, INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED.
+func (b *Broker) Resubmit(ctx context.Context, source Source, options ResubmitOptions) (results []ResubmitResult, more bool, err error) {
+	path, err := ParsePath(source.Path)
+	if err != nil {
+		return nil, false, err
+	}
+	source.Path = path
+	if source.SubQueue != DeadLetterQueue {
+		return nil, false, fieldError(InvalidOperation, "subQueue", "must be DEAD_LETTER: only dead letters can be resubmitted")
+	}
+	target := path
+	if options.Target != "" {
+		if target, err = parseTarget(options.Target); err != nil {
+			return nil, false, err
+		}
+	}
+	most := options.Max
+	if most == 0 {
+		most = MaxResubmitMessages
+	}
+	if most < 1 || most > MaxResubmitMessages {
+		return nil, false, fieldError(ArgumentOutOfRange, "max", "is %d, must be 1 to %d", most, MaxResubmitMessages)
+	}
+	if len(options.Numbers) > 0 && options.Matches != nil {
+		return nil, false, fieldError(InvalidArgument, "filter", "cannot be combined with sequenceNumbers")
+	}
+	if err := checkNumbersOrNone(options.Numbers, most); err != nil {
+		return nil, false, err
+	}
+	r := &resubmitter{broker: b, source: source, target: target, options: options, most: most}
+	if len(options.Numbers) > 0 {
+		return r.named(ctx)
+	}
+	return r.all(ctx)
+}

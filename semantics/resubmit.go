@@ -1,0 +1,114 @@
+package semantics
+
+import "context"
+
+// resubmitter is one Resubmit under way.
+type resubmitter struct {
+	broker  *Broker
+	source  Source
+	target  string
+	options ResubmitOptions
+	most    int
+	results []ResubmitResult
+}
+
+// all goes through the dead letters by number and moves those that match, page by page.
+func (r *resubmitter) all(ctx context.Context) ([]ResubmitResult, bool, error) {
+	from := int64(1)
+	for {
+		page, err := r.broker.store.Peek(ctx, r.source, from, resubmitStep, ShowAvailable|ShowDeferred)
+		if err != nil {
+			return r.stop(err)
+		}
+		if len(page) == 0 {
+			return r.results, false, nil
+		}
+		from = page[len(page)-1].SequenceNumber + 1
+		var chosen []*Received
+		for _, m := range page {
+			matches := true
+			if r.options.Matches != nil {
+				if matches, err = r.options.Matches(m); err != nil {
+					return r.stop(err)
+				}
+			}
+			if matches {
+				chosen = append(chosen, m)
+			}
+		}
+		full := len(r.results)+len(chosen) > r.most
+		if full {
+			chosen = chosen[:r.most-len(r.results)]
+		}
+		if err := r.move(ctx, chosen); err != nil {
+			return r.stop(err)
+		}
+		if full {
+			return r.results, true, nil
+		}
+	}
+}
+
+// named moves the dead letters with the given numbers, in the order given.
+func (r *resubmitter) named(ctx context.Context) ([]ResubmitResult, bool, error) {
+	var letters []*Received
+	for i, number := range r.options.Numbers {
+		found, err := r.broker.store.Peek(ctx, r.source, number, 1, ShowAvailable|ShowDeferred)
+		if err != nil {
+			return r.stop(err)
+		}
+		if len(found) == 0 || found[0].SequenceNumber != number {
+			found = []*Received{{SequenceNumber: number}} // the store answers that there is none
+		}
+		letters = append(letters, found[0])
+		if len(letters) == resubmitStep || i == len(r.options.Numbers)-1 {
+			if err := r.move(ctx, letters); err != nil {
+				return r.stop(err)
+			}
+			letters = nil
+		}
+	}
+	return r.results, false, nil
+}
+
+// stop gives what was done, and the error only when that is nothing.
+func (r *resubmitter) stop(err error) ([]ResubmitResult, bool, error) {
+	if len(r.results) > 0 {
+		return r.results, true, nil
+	}
+	return nil, false, err
+}
+
+func (r *resubmitter) move(ctx context.Context, letters []*Received) error {
+	if len(letters) == 0 {
+		return nil
+	}
+	items := make([]Resubmission, len(letters))
+	for i, m := range letters {
+		items[i] = Resubmission{
+			SequenceNumber: m.SequenceNumber, MessageID: m.MessageID, PartitionKey: m.partition(), TimeToLive: m.TimeToLive,
+		}
+		if r.options.KeepExpiry {
+			items[i].ExpiresAt = m.ExpiresAt
+		}
+		if r.options.NewMessageIDs {
+			items[i].MessageID, items[i].NewID = NewRandomUUID().String(), true
+		}
+	}
+	moved, err := r.broker.store.Resubmit(ctx, r.source, r.target, items, r.options.BypassDuplicates)
+	if err != nil {
+		return err
+	}
+	for i, m := range moved {
+		r.results = append(r.results, ResubmitResult{SequenceNumber: letters[i].SequenceNumber, Resubmitted: m})
+	}
+	return nil
+}
+
+// partition is what BATCH-4 and DUP-2 go by.
+func (m *Message) partition() string {
+	if m.PartitionKey != "" {
+		return m.PartitionKey
+	}
+	return m.SessionID
+}
