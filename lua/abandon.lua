@@ -1,36 +1,38 @@
--- abandon: end locks with one failed delivery more (SETTLE-4, SETTLE-12, DC-1, DC-7).
--- Reads: all.  Writes: locks, ready, expiry, locked_expiry, deliveries, waiting; the dead-letter queue.
+-- abandon: end locks with one failed delivery more (SETTLE-4, SETTLE-5, SETTLE-11, SETTLE-12, DC-1, DC-7).
+-- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1]  entity         hash    options and state of the queue
--- KEYS[2]  log            stream  messages of the source, id = <position>-<size>
--- KEYS[3]  ready          zset    position: delivered before and available again
--- KEYS[4]  locks          zset    lock by its end (ms)
--- KEYS[5]  waiting        zset    sidecar by since when it waits (ms)
--- KEYS[6]  deliveries     hash    position -> failed deliveries
--- KEYS[7]  expiry         zset    position of unlocked messages by ExpiresAt (ms)
--- KEYS[8]  locked_expiry  zset    position of locked messages by ExpiresAt (ms)
--- KEYS[9]  gaps           zset    positions after the cursor whose message is gone
--- KEYS[10] dead_log       stream  messages of the dead-letter queue
--- KEYS[11] dead_numbers   zset    dead-letter position by sequence number
--- KEYS[12] dead_waiting   zset    as waiting, of the dead-letter queue
--- ARGV[1] now             int     0 = server time
--- ARGV[2] sub             str     "" or "dead_": which of the two queues is the source
--- ARGV[3..] lock ...      str     at most 1000
+-- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- ARGV[1] now       int     0 = server time
+-- ARGV[2] sub       str     "" or "dead_": which of the two queues is the source
+-- ARGV[3] delay_ms  int     how long the messages stay invisible, -1 = the queue's RedeliveryDelay
+-- ARGV[4] count     int     number of locks
+-- ARGV[5..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
 --
 -- Returns
---   OK                1 or 0 per lock: done, or lost
+--   OK                alarm, then per lock 1 done, 0 lost, 2 refused and still locked
 --   ENTITY_NOT_FOUND
 -- Cost: O(locks log N)
 --@include now_ms
 --@include rest
 --@include open_queue
---@include settle_unsettled
-local queue_keys = { KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12] }
-local now, sub, wanted = now_ms(ARGV[1]), ARGV[2], rest(ARGV, 3)
+--@include close_queue
+--@include touch
+--@include settle_locks
+--@include give_back
+local now, sub, delay_ms, count = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local wanted, changes = rest(ARGV, 5, 4 + count), rest(ARGV, 5 + count)
 
-local queue = open_queue(queue_keys, sub)
+local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
-return settle_unsettled(queue, wanted, true, now)
+touch(queue.entity, now)
+local side = sub == "" and queue.main or queue.dead
+if delay_ms < 0 then
+  delay_ms = side == queue.main and queue.redelivery_delay_ms or 0
+end
+local results = settle_locks(queue, side, wanted, changes, function(position)
+  give_back(queue, side, position, true, now + delay_ms)
+end)
+return { "OK", close_queue(queue), unpack(results) }

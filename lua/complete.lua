@@ -1,16 +1,18 @@
 -- complete: remove locked messages for good (SETTLE-3).
--- Reads: locks.  Writes: entity, log, locks, deliveries, locked_expiry, dead_numbers.
+-- Reads: locks.  Writes: entity, log, locks, deliveries, expiry, deferred, modified, dead_numbers.
 -- Flags: allow-oom
 --
--- KEYS[1] entity         hash    options and state of the queue
--- KEYS[2] log            stream  messages of the source, id = <position>-<size>
--- KEYS[3] locks          zset    lock by its end (ms)
--- KEYS[4] deliveries     hash    position -> failed deliveries
--- KEYS[5] locked_expiry  zset    position of locked messages by ExpiresAt (ms)
--- KEYS[6] dead_numbers   zset    dead-letter position by sequence number
--- ARGV[1] now            int     0 = server time
--- ARGV[2] sub            str     "" or "dead_": which of the two queues is the source
--- ARGV[3] bytes          int     sum of the sizes in the ids
+-- KEYS[1] entity        hash    options and state of the queue
+-- KEYS[2] log           stream  messages of the source, id = <position>-<size>
+-- KEYS[3] locks         zset    lock by its end (ms)
+-- KEYS[4] deliveries    hash    position -> failed deliveries
+-- KEYS[5] expiry        zset    position by ExpiresAt (ms), with the sign turned while it is locked
+-- KEYS[6] deferred      zset    position by itself, with the sign turned while it is locked
+-- KEYS[7] modified      hash    position -> changed properties
+-- KEYS[8] dead_numbers  zset    dead-letter position by sequence number
+-- ARGV[1] now           int     0 = server time
+-- ARGV[2] sub           str     "" or "dead_": which of the two queues is the source
+-- ARGV[3] bytes         int     sum of the sizes in the ids
 -- ARGV[4..] lock ... id ...  str  at most 1000 locks, then as many ids, in the same order
 --
 -- Returns
@@ -24,7 +26,9 @@
 --@include rest
 --@include live_locks
 --@include lock_position
-local entity, log, locks, deliveries, locked_expiry, dead_numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+--@include forget_modified
+local entity, log, locks, deliveries, expiry, deferred, dead_numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[8]
+local side = { modified = KEYS[7] }
 local now, sub, bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local count = (#ARGV - 3) / 2
 local wanted, ids = rest(ARGV, 4, 3 + count), rest(ARGV, 4 + count)
@@ -53,15 +57,16 @@ end
 
 redis.call("ZREM", locks, unpack(held))
 redis.call("XDEL", log, unpack(ids))
-if sub ~= "" or redis.call("EXISTS", deliveries, locked_expiry) > 0 then
+if sub ~= "" or redis.call("EXISTS", deliveries, expiry, deferred, side.modified) > 0 then
   local positions = {}
   for i, lock in ipairs(held) do
     positions[i] = lock_position(lock)
+    bytes = bytes + forget_modified(side, positions[i])
   end
-  if sub == "" then
-    redis.call("HDEL", deliveries, unpack(positions))
-    redis.call("ZREM", locked_expiry, unpack(positions))
-  else
+  redis.call("HDEL", deliveries, unpack(positions))
+  redis.call("ZREM", expiry, unpack(positions))
+  redis.call("ZREM", deferred, unpack(positions))
+  if sub ~= "" then
     redis.call("ZREM", dead_numbers, unpack(positions))
   end
 end

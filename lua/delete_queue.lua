@@ -2,9 +2,9 @@
 -- Reads: entity.  Writes: every key of the queue.
 -- Flags: allow-oom
 --
--- KEYS[1] entity        hash  options and state of the queue
--- KEYS[2] waiting       zset  sidecar by since when it waits (ms)
--- KEYS[3] dead_waiting  zset  as waiting, of the dead-letter queue
+-- KEYS[1] waiting       zset  sidecar by since when it waits (ms)
+-- KEYS[2] dead_waiting  zset  as waiting, of the dead-letter queue
+-- KEYS[3] entity        hash  options and state of the queue
 -- KEYS[4..] rest        -     every other key of the queue
 -- ARGV[1] now           int   0 = server time
 --
@@ -15,7 +15,7 @@
 --@include now_ms
 --@include text
 --@include wake_all
-local entity, waiting, dead_waiting = KEYS[1], KEYS[2], KEYS[3]
+local waiting, dead_waiting, entity = KEYS[1], KEYS[2], KEYS[3]
 local now = now_ms(ARGV[1])
 
 if redis.call("EXISTS", entity) == 0 then

@@ -14,7 +14,7 @@ import (
 //	-- Reads: ...  Writes: ...
 //	-- Flags: allow-oom            (optional; no-writes or allow-oom)
 //	--
-//	-- KEYS[1] name  type  meaning
+//	-- KEYS[1] name  type  meaning  ([1..9] = nine of them, which the script passes on whole)
 //	-- ARGV[1] name  type  meaning  ([2..] = this and all that follow)
 //	--
 //	-- Returns
@@ -29,7 +29,7 @@ type header struct {
 func (h *header) has(flag string) bool { return slices.Contains(h.flags, flag) }
 
 var (
-	parameterLine = regexp.MustCompile(`^-- (KEYS|ARGV)\[(\d+)(\.\.)?\] +(\S+)`)
+	parameterLine = regexp.MustCompile(`^-- (KEYS|ARGV)\[(\d+)(\.\.(\d*))?\] +(\S+)`)
 	statusLine    = regexp.MustCompile(`^--   ([A-Z][A-Z_]+)(?:  | [a-z]|$)`)
 	indexUse      = regexp.MustCompile(`\b(KEYS|ARGV)\[([^\]]*)\]`)
 )
@@ -45,7 +45,7 @@ func parseHeader(name, source string) (*header, error) {
 			break
 		}
 		if m := parameterLine.FindStringSubmatch(line); m != nil {
-			if err := h.declare(m[1], m[2], m[3] != "", m[4]); err != nil {
+			if err := h.declare(m[1], m[2], m[3] != "", m[4], m[5]); err != nil {
 				return nil, err
 			}
 		}
@@ -70,7 +70,7 @@ func parseHeader(name, source string) (*header, error) {
 	return h, nil
 }
 
-func (h *header) declare(kind, index string, repeats bool, name string) error {
+func (h *header) declare(kind, index string, many bool, last, name string) error {
 	list := &h.keys
 	if kind == "ARGV" {
 		list = &h.args
@@ -81,7 +81,17 @@ func (h *header) declare(kind, index string, repeats bool, name string) error {
 	if n := len(*list); n > 0 && (*list)[n-1].Repeats {
 		return fmt.Errorf("header declares %s[%s] after a repeating one", kind, index)
 	}
-	*list = append(*list, Parameter{Name: name, Repeats: repeats})
+	if last == "" {
+		*list = append(*list, Parameter{Name: name, Repeats: many})
+		return nil
+	}
+	to, err := strconv.Atoi(last)
+	if err != nil || to <= len(*list) {
+		return fmt.Errorf("header declares %s[%s..%s]", kind, index, last)
+	}
+	for len(*list) < to {
+		*list = append(*list, Parameter{Name: name, together: true})
+	}
 	return nil
 }
 
@@ -102,7 +112,7 @@ func checkUse(h *header, body string) error {
 	for kind, list := range map[string][]Parameter{"KEYS": h.keys, "ARGV": h.args} {
 		for i, p := range list {
 			at := kind + strconv.Itoa(i+1)
-			if !used[at] && !p.Repeats {
+			if !used[at] && !p.Repeats && !p.together {
 				return fmt.Errorf("%s[%d] %s is declared and never used", kind, i+1, p.Name)
 			}
 			delete(used, at)

@@ -31,6 +31,8 @@ type Script struct {
 type Parameter struct {
 	Name    string
 	Repeats bool
+
+	together bool // one of several that the script passes on whole
 }
 
 // Accepts reports whether the script takes that many keys and arguments.

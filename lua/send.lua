@@ -1,115 +1,214 @@
--- send: append messages to a queue (SEND-1). Several calls ride in one: each call is stored whole or not at all
--- (BATCH-1), and one that is refused takes no other with it.
--- Reads: entity, log length.  Writes: entity, log, expiry, waiting.
+-- send: put messages into a queue (SEND-1, SCHED-1, DUP-1). Several calls ride in one: each call is stored whole or not at
+-- all (BATCH-1), and one that is refused takes no other with it.
+-- Reads: entity, log length, history.  Writes: all but status and options.
 --
--- KEYS[1] entity   hash    options and state of the queue
--- KEYS[2] log      stream  messages: id <sequence number>-<size>, one field <enqueued>:<expires> with the payload
--- KEYS[3] expiry   zset    sequence number of unlocked messages by ExpiresAt (ms)
--- KEYS[4] waiting  zset    sidecar by since when it waits (ms)
--- ARGV[1] now      int     0 = server time
--- ARGV[2..] per call: count, then per message "<size>" or "<size>:<ttl_ms>", payload
+-- KEYS[1]  entity         hash    options and state of the queue
+-- KEYS[2]  log            stream  messages: id <sequence number>-<size>, one field <enqueued>:<expires> with the payload
+-- KEYS[3]  expiry         zset    sequence number of unlocked messages by ExpiresAt (ms)
+-- KEYS[4]  waiting        zset    sidecar by since when it waits (ms)
+-- KEYS[5]  gaps           zset    "<first>-<last>" of numbers above the cursor that are not to be handed out
+-- KEYS[6]  scheduled      stream  scheduled messages: id as in log, field <accepted>:<ttl_ms> with the payload, i id, p partition
+-- KEYS[7]  due            zset    number, 16 digits, of scheduled messages by when they are due (ms)
+-- KEYS[8]  scheduled_ids  zset    "<message id>\0<number, 16 digits>" of scheduled messages
+-- KEYS[9]  history        hash    key of a message -> "<accepted>:<number>" (DUP-1)
+-- KEYS[10] history_times  zset    key of a message by when it was accepted (ms)
+-- ARGV[1] now             int     0 = server time
+-- ARGV[2] keyed           int     1: each message has due_ms, message id and partition before its payload
+-- ARGV[3..] per call: count, then per message "<size>" or "<size>:<ttl_ms>", then if keyed "<due_ms>" (0 = at once), id,
+--           partition, then the payload
 --
 -- Returns
---   OK  one list per call, each one of
---         OK first_sequence_number
+--   OK  alarm, then one list per call, each one of
+--         OK first_sequence_number   (consecutive)
+--         EACH number ...            (with the sign turned: a duplicate of that number)
 --         MESSAGE_SIZE_EXCEEDED index actual limit  (index -1: the batch)
 --         ENTITY_DISABLED status
+--         PARTITION_KEY_MISMATCH
 --         ENTITY_FULL what actual limit dead_bytes
+--         QUOTA_EXCEEDED limit
 --         INTERNAL
+--   NEEDS_KEYS         the queue detects duplicates or is partitioned, so the call must be keyed; nothing was done
 --   ENTITY_NOT_FOUND
 -- Cost: O(messages)
 --@include now_ms
 --@include text
+--@include open_target
+--@include open_history
+--@include can_send
+--@include history_key
+--@include history_room
+--@include remembered
+--@include remember
+--@include forget_old
+--@include lifetime
+--@include add_gap
+--@include expect
 --@include wake_next
-local entity, log, expiry, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local now = now_ms(ARGV[1])
+local log, expiry, waiting, scheduled, due, scheduled_ids = KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7], KEYS[8]
+local now, keyed = now_ms(ARGV[1]), ARGV[2] == "1"
 
-local options = redis.call("HMGET", entity, "status", "max_message_bytes", "max_batch_bytes", "max_bytes",
-  "max_message_count", "default_ttl_ms", "sequence", "bytes", "dead_bytes")
-if not options[1] then
+local target = open_target(KEYS[1], now)
+if not target then
   return { "ENTITY_NOT_FOUND" }
 end
-local status = options[1]
-local max_message_bytes, max_batch_bytes = tonumber(options[2]), tonumber(options[3])
-local max_bytes, max_message_count = tonumber(options[4]), tonumber(options[5])
-local default_ttl_ms = tonumber(options[6])
-local sequence, bytes = tonumber(options[7] or "0"), tonumber(options[8] or "0")
-local dead_bytes = tonumber(options[9] or "0")
-local last_sequence, last_instant = 9007199254740991, 253402300799999
+if target.keyed and not keyed then
+  return { "NEEDS_KEYS" }
+end
+target.prefix, target.gaps, target.history, target.history_times = "", KEYS[5], KEYS[9], KEYS[10]
+if keyed then
+  open_history(target)
+end
+local width = keyed and 5 or 2
+local default_ttl_ms = target.default_ttl_ms
+local sequence, bytes, messages = target.sequence, target.bytes, redis.call("XLEN", log) + redis.call("ZCARD", due)
 
 -- lifetime_of takes "<size>:<ttl_ms>" apart, the form for messages with a time to live of their own.
 local function lifetime_of(head)
   local size, ttl_ms = string.match(head, "^(%d+):(%d+)$")
-  return size, tonumber(ttl_ms)
+  return size or head, tonumber(ttl_ms or "-1")
 end
 
--- refusal gives the reason why a call cannot be stored, or nil and its bytes when it can.
-local function refusal(first, last, messages)
-  local total, count = 0, (last - first + 1) / 2
-  for i = first, last, 2 do
+-- duplicates finds which messages of a call are not to be stored: position in the call -> number of the original, or 0
+-- for one of the same call, whose key it also gives.
+local function duplicates(first, last)
+  local found, keys, new = {}, {}, {}
+  if not target.deduplicates then
+    return found, keys
+  end
+  for i = first, last, width do
+    local key = history_key(target.partitioned, ARGV[i + 2], ARGV[i + 3])
+    keys[i] = key
+    found[i] = new[key] and 0 or remembered(target, key)
+    new[key] = true
+  end
+  return found, keys
+end
+
+-- refusal gives the reason why a call cannot be stored, or nil, its bytes and its messages when it can.
+local function refusal(first, last, found)
+  local total, count, stored, new = 0, (last - first + 1) / width, 0, 0
+  for i = first, last, width do
     local size = tonumber(ARGV[i]) or tonumber((lifetime_of(ARGV[i])))
-    if size > max_message_bytes then
-      return { "MESSAGE_SIZE_EXCEEDED", (i - first) / 2, size, max_message_bytes }
+    if size > target.max_message_bytes then
+      return { "MESSAGE_SIZE_EXCEEDED", (i - first) / width, size, target.max_message_bytes }
     end
     total = total + size
+    if not found[i] then
+      stored, new = stored + size, new + 1
+    end
   end
-  if count > 1 and total > max_batch_bytes then
-    return { "MESSAGE_SIZE_EXCEEDED", -1, total, max_batch_bytes }
+  if count > 1 and total > target.max_batch_bytes then
+    return { "MESSAGE_SIZE_EXCEEDED", -1, total, target.max_batch_bytes }
   end
-  if status == "DISABLED" or status == "SEND_DISABLED" then
-    return { "ENTITY_DISABLED", status }
+  if not can_send(target.status) then
+    return { "ENTITY_DISABLED", target.status }
   end
-  if bytes + dead_bytes + total > max_bytes then
-    return { "ENTITY_FULL", "bytes", bytes + dead_bytes + total, max_bytes, dead_bytes }
+  if target.partitioned then
+    for i = first + width, last, width do
+      if ARGV[i + 3] ~= ARGV[first + 3] then
+        return { "PARTITION_KEY_MISMATCH" }
+      end
+    end
   end
-  if max_message_count > 0 and messages + count > max_message_count then
-    return { "ENTITY_FULL", "messages", messages + count, max_message_count, dead_bytes }
+  if bytes + target.dead_bytes + stored > target.max_bytes and new > 0 then
+    return { "ENTITY_FULL", "bytes", bytes + target.dead_bytes + stored, target.max_bytes, target.dead_bytes }
   end
-  if sequence + count > last_sequence then
+  if target.max_message_count > 0 and messages + new > target.max_message_count and new > 0 then
+    return { "ENTITY_FULL", "messages", messages + new, target.max_message_count, target.dead_bytes }
+  end
+  if target.deduplicates and new > 0 and new > history_room(target) then
+    return { "QUOTA_EXCEEDED", target.duplicate_max_entries }
+  end
+  if sequence + new > 9007199254740991 then
     return { "INTERNAL" }
   end
-  return nil, total
+  return nil, stored, new
 end
 
--- times_of gives the two instants of a message: enqueued and, when it can expire, expires, which goes on the index too.
-local function times_of(number, ttl_ms)
-  if default_ttl_ms >= 0 and (not ttl_ms or ttl_ms > default_ttl_ms) then
-    ttl_ms = default_ttl_ms
-  end
-  if not ttl_ms or now + ttl_ms > last_instant then
-    return text(now) .. ":0"
-  end
-  local expires = text(now + ttl_ms)
-  redis.call("ZADD", expiry, expires, number)
-  return text(now) .. ":" .. expires
+-- schedule stores a message that is to be enqueued later. Its number is none to hand out.
+local function schedule(number, size, ttl_ms, due_ms, id, partition, payload)
+  local member = string.format("%016d", number)
+  redis.call("XADD", scheduled, number .. "-" .. size, text(now) .. ":" .. text(ttl_ms), payload, "i", id, "p", partition)
+  redis.call("ZADD", due, due_ms, member)
+  redis.call("ZADD", scheduled_ids, 0, id .. "\0" .. member)
+  add_gap(target.entity, target, tonumber(number), tonumber(number))
+  expect(target, due_ms)
 end
 
-local results, messages, sent, at = { "OK" }, redis.call("XLEN", log), 0, 2
+-- store stores one message, i being where it begins in ARGV. Returns 1 when it can be received now, else 0.
 local immortal = default_ttl_ms < 0 and text(now) .. ":0"
+local function store(number, i)
+  local size, times, payload = ARGV[i], immortal, ARGV[i + width - 1]
+  if not tonumber(size) or not immortal or keyed then
+    local own_size, ttl_ms = lifetime_of(size)
+    if default_ttl_ms >= 0 and (ttl_ms < 0 or ttl_ms > default_ttl_ms) then
+      ttl_ms = default_ttl_ms
+    end
+    if keyed and tonumber(ARGV[i + 1]) > now then
+      schedule(number, own_size, ttl_ms, tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], payload)
+      return 0
+    end
+    local expires
+    times, expires = lifetime(now, ttl_ms)
+    size = own_size
+    if expires then
+      redis.call("ZADD", expiry, expires, number)
+      expect(target, tonumber(expires))
+    end
+  end
+  redis.call("XADD", log, number .. "-" .. size, times, payload)
+  return 1
+end
+
+local results, accepted, came, at = {}, false, 0, 3
 while at <= #ARGV do
   local count = tonumber(ARGV[at])
-  local first, last = at + 1, at + 2 * count
-  local refused, total = refusal(first, last, messages)
+  local first, last = at + 1, at + width * count
+  local found, keys = duplicates(first, last)
+  local refused, stored, new = refusal(first, last, found)
   if refused then
     results[#results + 1] = refused
-  else
+  elseif new == count then
     results[#results + 1] = { "OK", text(sequence + 1) }
-    for i = first, last, 2 do
+    for i = first, last, width do
       sequence = sequence + 1
-      local number, size = text(sequence), ARGV[i]
-      local times = immortal
-      if not tonumber(size) or not immortal then
-        local own_size, ttl_ms = lifetime_of(size)
-        size, times = own_size or size, times_of(number, ttl_ms)
+      came = came + store(text(sequence), i)
+      if keys[i] then
+        remember(target, keys[i], sequence)
       end
-      redis.call("XADD", log, number .. "-" .. size, times, ARGV[i + 1])
     end
-    bytes, messages, sent = bytes + total, messages + count, sent + count
+  else
+    local numbers = { "EACH" }
+    for i = first, last, width do
+      local original = found[i]
+      if original then
+        numbers[#numbers + 1] = text(-(original > 0 and original or remembered(target, keys[i])))
+      else
+        sequence = sequence + 1
+        came = came + store(text(sequence), i)
+        remember(target, keys[i], sequence)
+        numbers[#numbers + 1] = text(sequence)
+      end
+    end
+    results[#results + 1] = numbers
+  end
+  if not refused then
+    accepted, bytes, messages = true, bytes + stored, messages + new
   end
   at = last + 1
 end
-if sent > 0 then
-  redis.call("HSET", entity, "sequence", text(sequence), "bytes", text(bytes), "accessed_ms", text(now))
-  wake_next(waiting, sent)
+if accepted then
+  redis.call("HSET", target.entity, "sequence", text(sequence), "bytes", text(bytes), "accessed_ms", text(now))
 end
-return results
+if target.deduplicates then
+  forget_old(target, 100 + 2 * (sequence - target.sequence))
+end
+local alarm = "0"
+if target.expected and (target.alarm == 0 or target.expected < target.alarm) then
+  alarm = text(target.expected)
+  redis.call("HSET", target.entity, "alarm_ms", alarm)
+end
+if came > 0 then
+  wake_next(waiting, came)
+end
+return { "OK", alarm, unpack(results) }

@@ -10,6 +10,7 @@
 -- Returns
 --   OK                field value ...
 --   ENTITY_NOT_FOUND
+--   PROPERTY_IMMUTABLE  field
 -- Cost: O(waiting sidecars)
 --@include now_ms
 --@include text
@@ -19,6 +20,12 @@ local now = text(now_ms(ARGV[1]))
 
 if redis.call("EXISTS", entity) == 0 then
   return { "ENTITY_NOT_FOUND" }
+end
+for i = 2, #ARGV, 2 do
+  local immutable = ARGV[i] == "requires_duplicate_detection" or ARGV[i] == "partitioned"
+  if immutable and redis.call("HGET", entity, ARGV[i]) ~= ARGV[i + 1] then
+    return { "PROPERTY_IMMUTABLE", ARGV[i] }
+  end
 end
 for i = 2, #ARGV, 2 do
   redis.call("HSET", entity, ARGV[i], ARGV[i + 1])

@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -21,35 +20,40 @@ var modes = map[string]sidebusv1.ReceiveRequest_Mode{
 	"RECEIVE_AND_DELETE": sidebusv1.ReceiveRequest_RECEIVE_AND_DELETE,
 }
 
+// receives take the two messages of "orders", deferred ones by number, over each wire.
+func receives(s *sidecar) map[string]func(ctx context.Context, mode sidebusv1.ReceiveRequest_Mode) error {
+	all := map[string]func(ctx context.Context, mode sidebusv1.ReceiveRequest_Mode) error{}
+	for wire, messages := range map[string]sidebusv1.MessagesClient{"grpc": s.messages, "http": sidebusv1.NewMessagesClient(overHTTP{s})} {
+		all[wire+" receive"] = func(ctx context.Context, mode sidebusv1.ReceiveRequest_Mode) error {
+			_, err := messages.Receive(ctx, &sidebusv1.ReceiveRequest{Source: orders, MaxMessages: proto.Int32(2), Mode: mode})
+			return err
+		}
+		all[wire+" receiveBySequence"] = func(ctx context.Context, mode sidebusv1.ReceiveRequest_Mode) error {
+			_, err := messages.ReceiveBySequence(ctx, &sidebusv1.ReceiveBySequenceRequest{Source: orders, SequenceNumbers: []int64{1, 2}, Mode: mode})
+			return err
+		}
+		all[wire+" receiveDeferred"] = func(ctx context.Context, mode sidebusv1.ReceiveRequest_Mode) error {
+			_, err := messages.ReceiveDeferred(ctx, &sidebusv1.ReceiveDeferredRequest{Source: orders, SequenceNumbers: []int64{1, 2}, Mode: mode})
+			return err
+		}
+	}
+	return all
+}
+
 func TestRECV_7_ClientGoneBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
-	receives := map[string]func(ctx context.Context, s *sidecar, mode string) error{
-		"grpc": func(ctx context.Context, s *sidecar, mode string) error {
-			_, err := s.messages.Receive(ctx, &sidebusv1.ReceiveRequest{Source: orders, MaxMessages: proto.Int32(2), Mode: modes[mode]})
-			return err
-		},
-		"http": func(ctx context.Context, s *sidecar, mode string) error {
-			request, err := http.NewRequestWithContext(ctx, http.MethodPost,
-				"http://"+s.proxy.HTTPAddr().String()+"/v1/queues/orders/messages:receive",
-				strings.NewReader(`{"maxMessages":2,"mode":"`+mode+`"}`))
-			if err != nil {
-				return err
-			}
-			response, err := s.http.Do(request)
-			if err == nil {
-				_ = response.Body.Close()
-			}
-			return err
-		},
-	}
-	for wire, receive := range receives {
-		for mode := range modes {
-			t.Run(wire+" "+mode, func(t *testing.T) {
+	for name := range receives(&sidecar{}) {
+		for mode, number := range modes {
+			t.Run(name+" "+mode, func(t *testing.T) {
 				t.Parallel()
 				over := newSpyStore()
 				s := start(t, over)
 				s.send(t, "one")
 				s.send(t, "two")
+				isDeferred := strings.HasSuffix(name, "receiveDeferred")
+				if isDeferred {
+					s.deferAll(t)
+				}
 
 				arrived := make(chan struct{})
 				over.beforeReceive = func(ctx context.Context) {
@@ -58,7 +62,7 @@ func TestRECV_7_ClientGoneBeforeTheAnswer(t *testing.T) {
 				}
 				ctx, leave := context.WithCancel(t.Context())
 				gone := make(chan error, 1)
-				go func() { gone <- receive(ctx, s, mode) }()
+				go func() { gone <- receives(s)[name](ctx, number) }()
 				wait(t, "the receive", arrived)
 				leave()
 				if err := <-gone; err == nil {
@@ -67,12 +71,26 @@ func TestRECV_7_ClientGoneBeforeTheAnswer(t *testing.T) {
 				awaitCount(t, "released", over.released, 2)
 
 				over.beforeReceive = nil
+				if isDeferred { // they are what they were
+					if n := s.runtime(t).GetDeferredCount(); n != 2 || s.broker.Held() != 0 {
+						t.Errorf("%d deferred, held %d", n, s.broker.Held())
+					}
+					return
+				}
 				taken := s.receive(t)
 				if len(taken) != 2 || taken[0].GetDeliveryCount() != 1 || s.broker.Held() != 2 {
 					t.Errorf("got %d messages, held %d: %v", len(taken), s.broker.Held(), taken)
 				}
 			})
 		}
+	}
+}
+
+// deferAll defers what is available in "orders".
+func (s *sidecar) deferAll(t *testing.T) {
+	t.Helper()
+	for _, m := range s.receive(t) {
+		s.post(t, "defer", `{"lockTokens":["`+m.GetLockToken()+`"]}`)
 	}
 }
 
@@ -99,6 +117,31 @@ func TestRECV_7_RemovedOnlyAfterTheAnswer(t *testing.T) {
 				t.Errorf("%d messages are left", n)
 			}
 		})
+	}
+}
+
+func TestRECV_7_ByNumberRemovedOnlyAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{"receiveBySequence", "receiveDeferred"} {
+		for _, name := range []string{"grpc", "http"} {
+			t.Run(name+" "+verb, func(t *testing.T) {
+				t.Parallel()
+				over := newSpyStore()
+				s := start(t, over)
+				s.send(t, "one")
+				s.send(t, "two")
+				if verb == "receiveDeferred" {
+					s.deferAll(t)
+				}
+				if err := receives(s)[name+" "+verb](t.Context(), sidebusv1.ReceiveRequest_RECEIVE_AND_DELETE); err != nil {
+					t.Fatal(err)
+				}
+				awaitCount(t, "removed", over.completed, 2)
+				if n := s.runtime(t).GetTotalMessageCount(); n != 0 || s.broker.Held() != 0 {
+					t.Errorf("%d messages are left, %d held", n, s.broker.Held())
+				}
+			})
+		}
 	}
 }
 

@@ -15,8 +15,11 @@ type entry struct {
 	size     int64
 	times    string // "<enqueued>:<expires>" in ms
 	payload  string
-	failed   int64 // failed deliveries; in a dead-letter queue the frozen count
+	failed   int64  // failed deliveries from this source
+	changes  string // what became different since it was sent, "" = nothing
 	dead     *deadLetter
+
+	scheduled bool // times is then "<accepted>:<ttl>"
 
 	nonce       uint64    // of the lock, when there is one
 	lockedUntil time.Time // zero without a lock
@@ -24,26 +27,10 @@ type entry struct {
 
 // deadLetter is what lib/dead_letter_entry.lua adds to an entry.
 type deadLetter struct {
-	sequence            int64
-	at                  time.Time
-	reason, description string
-}
-
-// readEntries reads a list of id and fields in turn and the list of failed deliveries that goes with it, which may be
-// shorter: the rest has none.
-func readEntries(r *reply) []entry {
-	items, deliveries := r.list(), r.list()
-	entries := make([]entry, 0, len(items.items)/2)
-	for items.more() {
-		e := readEntry(items)
-		if deliveries.more() {
-			e.failed = deliveries.numberOr(0)
-		}
-		entries = append(entries, e)
-	}
-	r.adopt(items)
-	r.adopt(deliveries)
-	return entries
+	sequence int64
+	count    int64 // deliveries before it became one
+	at       time.Time
+	texts    semantics.DeadLetterTexts
 }
 
 func readEntry(r *reply) entry {
@@ -71,13 +58,15 @@ func (e *entry) readDeadLetter(fields *reply) {
 		case "n":
 			e.dead.sequence = fields.number()
 		case "c":
-			e.failed = fields.number()
+			e.dead.count = fields.number()
 		case "a":
 			e.dead.at = fields.instant()
 		case "r":
-			e.dead.reason = fields.text()
+			reason := fields.text()
+			e.dead.texts.Reason = &reason
 		case "d":
-			e.dead.description = fields.text()
+			description := fields.text()
+			e.dead.texts.Description = &description
 		default: // a newer version's field
 			fields.text()
 		}
@@ -86,27 +75,23 @@ func (e *entry) readDeadLetter(fields *reply) {
 
 // received decodes the message. DeliveryCount is the stored count (MSG-10).
 func (e *entry) received() (*semantics.Received, error) {
-	enqueued, expires, _ := strings.Cut(e.times, ":")
-	enqueuedMs, err1 := strconv.ParseInt(enqueued, 10, 64)
-	expiresMs, err2 := strconv.ParseInt(expires, 10, 64)
-	if err1 != nil || err2 != nil {
-		return nil, unreadable(fmt.Errorf("log entry %d has no times", e.position))
-	}
 	message, err := decodePayload(e.payload)
 	if err != nil {
 		return nil, err
 	}
-	m := &semantics.Received{
-		Message: message, SequenceNumber: e.position, EnqueuedAt: instantOf(enqueuedMs), ExpiresAt: instantOf(expiresMs),
-		DeliveryCount: int(e.failed), Size: e.size,
+	more, err := applyChanges(e.changes, &message)
+	if err != nil {
+		return nil, err
 	}
-	if expiresMs != 0 {
-		ttl := m.ExpiresAt.Sub(m.EnqueuedAt) // what was left after cutting (TTL-5)
-		m.TimeToLive = &ttl
+	m := &semantics.Received{
+		Message: message, SequenceNumber: e.position, DeliveryCount: int(e.failed), Size: e.size + more,
+	}
+	if err := e.setTimes(m); err != nil {
+		return nil, err
 	}
 	if e.dead != nil {
-		m.SequenceNumber = e.dead.sequence
-		m.SetDeadLetter(e.dead.reason, e.dead.description, e.dead.at)
+		m.SequenceNumber, m.DeliveryCount, m.DeadLetterDeliveryCount = e.dead.sequence, int(e.dead.count), int(e.failed)
+		m.SetDeadLetter(e.dead.texts, e.dead.at)
 	}
 	m.EnqueuedSequenceNumber = m.SequenceNumber
 	if !e.lockedUntil.IsZero() {
@@ -114,4 +99,27 @@ func (e *entry) received() (*semantics.Received, error) {
 		m.LockedUntil = e.lockedUntil
 	}
 	return m, nil
+}
+
+// setTimes reads what was said of the message's life: "<enqueued>:<expires>", or "<accepted>:<ttl>" while it is scheduled.
+func (e *entry) setTimes(m *semantics.Received) error {
+	first, second, _ := strings.Cut(e.times, ":")
+	enqueued, err1 := strconv.ParseInt(first, 10, 64)
+	end, err2 := strconv.ParseInt(second, 10, 64)
+	if err1 != nil || err2 != nil {
+		return unreadable(fmt.Errorf("log entry %d has no times", e.position))
+	}
+	m.EnqueuedAt = instantOf(enqueued)
+	switch {
+	case e.scheduled:
+		m.State, m.VisibleAt = semantics.Scheduled, m.ScheduledAt
+		if ttl := time.Duration(end) * time.Millisecond; end >= 0 {
+			m.TimeToLive, m.ExpiresAt = &ttl, m.ScheduledAt.Add(ttl)
+		}
+	case end != 0:
+		m.ExpiresAt = instantOf(end)
+		ttl := m.ExpiresAt.Sub(m.EnqueuedAt) // what was left after cutting (TTL-5)
+		m.TimeToLive = &ttl
+	}
+	return nil
 }

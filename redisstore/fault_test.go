@@ -78,10 +78,10 @@ func TestERR_7_FullRedisRefusesSendsAndDrains(t *testing.T) {
 			return s.Complete(t.Context(), orders, tokens)
 		},
 		func(tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return s.DeadLetter(t.Context(), orders, tokens, "r", "d")
+			return s.DeadLetter(t.Context(), orders, tokens, semantics.DeadLetterTexts{}, nil)
 		},
 		func(tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return s.Abandon(t.Context(), orders, tokens)
+			return s.Abandon(t.Context(), orders, tokens, nil, nil)
 		},
 	} {
 		codes, err := verb([]semantics.LockToken{receiveOne(t, s).LockToken})
@@ -213,7 +213,7 @@ func TestERR_6_LostAnswerIsUnknown(t *testing.T) {
 
 	token := receiveOne(t, direct).LockToken
 	cut.deaf.Store(false)
-	if _, err := s.Peek(t.Context(), orders, 1, 1); err != nil { // a connection that stands
+	if _, err := s.Peek(t.Context(), orders, 1, 1, semantics.ShowAll); err != nil { // a connection that stands
 		t.Fatal(err)
 	}
 	cut.deaf.Store(true)

@@ -6,52 +6,82 @@ import "github.com/sidebus/sidebus/semantics"
 type namespaceKeys struct {
 	names      string // zset of folded entity names
 	registered string // hash: folded name -> when it was put on the list
+	alarms     string // zset of folded names by when a sweeper is to come
 }
 
 func keysOfNamespace(namespace string) namespaceKeys {
 	tag := "sb:{" + namespace + "}:"
-	return namespaceKeys{names: tag + "names", registered: tag + "registered"}
+	return namespaceKeys{names: tag + "names", registered: tag + "registered", alarms: tag + "alarms"}
+}
+
+// sideKeys are the keys of one side of a queue: the main queue or its dead-letter queue.
+type sideKeys struct {
+	log, ready, locks, waiting, deliveries, expiry, gaps, delayed, deferred, modified string
+}
+
+func keysOfSide(tag string) sideKeys {
+	return sideKeys{
+		log: tag + "log", ready: tag + "ready", locks: tag + "locks", waiting: tag + "waiting",
+		deliveries: tag + "deliveries", expiry: tag + "expiry", gaps: tag + "gaps", delayed: tag + "delayed",
+		deferred: tag + "deferred", modified: tag + "modified",
+	}
+}
+
+func (k sideKeys) all() []string {
+	return []string{
+		k.log, k.ready, k.locks, k.waiting, k.deliveries, k.expiry, k.gaps, k.delayed, k.deferred, k.modified,
+	}
 }
 
 // queueKeys are all keys of one queue. They share a hash tag, so they live in one slot. Queues and topics share one
 // name space (ENT-2), so the tag carries no kind: a clash of names is a clash of keys.
 type queueKeys struct {
-	entity                                     string
-	log, ready, locks, waiting                 string // main queue
-	deliveries, expiry, lockedExpiry, gaps     string // main queue only
-	deadLog, deadReady, deadLocks, deadWaiting string // dead-letter queue
-	deadNumbers                                string // dead-letter queue only
+	entity                       string
+	main, dead                   sideKeys
+	deadNumbers                  string
+	scheduled, due, scheduledIDs string
+	history, historyTimes        string
 }
 
 func keysOfQueue(namespace, path string) queueKeys {
 	tag := "sb:{" + namespace + "/" + semantics.Fold(path) + "}:"
 	return queueKeys{
-		entity: tag + "entity", log: tag + "log", ready: tag + "ready", locks: tag + "locks", waiting: tag + "waiting",
-		deliveries: tag + "deliveries", expiry: tag + "expiry", lockedExpiry: tag + "locked_expiry", gaps: tag + "gaps",
-		deadLog: tag + "dead_log", deadReady: tag + "dead_ready", deadLocks: tag + "dead_locks",
-		deadWaiting: tag + "dead_waiting", deadNumbers: tag + "dead_numbers",
+		entity: tag + "entity", main: keysOfSide(tag), dead: keysOfSide(tag + "dead_"), deadNumbers: tag + "dead_numbers",
+		scheduled: tag + "scheduled", due: tag + "due", scheduledIDs: tag + "scheduled_ids",
+		history: tag + "history", historyTimes: tag + "history_times",
 	}
 }
 
-// of gives the keys of one source in the order every script on a source declares them: entity, log, ready, locks,
-// waiting, deliveries, expiry, locked_expiry, gaps, dead_log, dead_numbers, dead_waiting.
-func (k queueKeys) of(sub semantics.SubQueue) []string {
-	log, ready, locks, waiting := k.log, k.ready, k.locks, k.waiting
-	if sub == semantics.DeadLetterQueue {
-		log, ready, locks, waiting = k.deadLog, k.deadReady, k.deadLocks, k.deadWaiting
-	}
-	return []string{
-		k.entity, log, ready, locks, waiting, k.deliveries, k.expiry, k.lockedExpiry, k.gaps,
-		k.deadLog, k.deadNumbers, k.deadWaiting,
-	}
-}
-
-// all gives every key of the queue, those that delete_queue names first.
+// all gives every key of the queue in the order of lua/lib/open_queue.lua.
 func (k queueKeys) all() []string {
+	keys := make([]string, 0, 35) // room for a target, see target
+	keys = append(keys, k.entity)
+	keys = append(keys, k.main.all()...)
+	keys = append(keys, k.dead.all()...)
+	return append(keys, k.deadNumbers, k.scheduled, k.due, k.scheduledIDs, k.history, k.historyTimes)
+}
+
+// send gives the keys of send.lua.
+func (k queueKeys) send() []string {
 	return []string{
-		k.entity, k.waiting, k.deadWaiting, k.log, k.ready, k.locks, k.deliveries, k.expiry, k.lockedExpiry, k.gaps,
-		k.deadLog, k.deadReady, k.deadLocks, k.deadNumbers,
+		k.entity, k.main.log, k.main.expiry, k.main.waiting, k.main.gaps, k.scheduled, k.due, k.scheduledIDs,
+		k.history, k.historyTimes,
 	}
+}
+
+// target gives the keys that resubmit.lua needs of the queue it sends to.
+func (k queueKeys) target() []string {
+	return []string{
+		k.entity, k.main.log, k.main.expiry, k.main.waiting, k.due, k.history, k.historyTimes, k.main.modified,
+	}
+}
+
+// of gives the keys of the side that a source is.
+func (k queueKeys) of(sub semantics.SubQueue) sideKeys {
+	if sub == semantics.DeadLetterQueue {
+		return k.dead
+	}
+	return k.main
 }
 
 // prefixOf gives the prefix of the entity's fields that belong to the source.

@@ -1,12 +1,11 @@
 package redisstore
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/sidebus/sidebus/semantics"
 )
 
 // Keys are kept by others than this program: a change here is a change of the stored form.
@@ -14,10 +13,14 @@ func TestKeysOfQueue(t *testing.T) {
 	t.Parallel()
 	keys := keysOfQueue("prod", "Team/Orders")
 	const tag = "sb:{prod/team/orders}:"
-	want := []string{
-		"entity", "waiting", "dead_waiting", "log", "ready", "locks", "deliveries", "expiry", "locked_expiry", "gaps",
-		"dead_log", "dead_ready", "dead_locks", "dead_numbers",
+	side := []string{
+		"log", "ready", "locks", "waiting", "deliveries", "expiry", "gaps", "delayed", "deferred", "modified",
 	}
+	want := append([]string{"entity"}, side...)
+	for _, part := range side {
+		want = append(want, "dead_"+part)
+	}
+	want = append(want, "dead_numbers", "scheduled", "due", "scheduled_ids", "history", "history_times")
 	var got []string
 	for _, key := range keys.all() {
 		part, ok := strings.CutPrefix(key, tag)
@@ -31,20 +34,16 @@ func TestKeysOfQueue(t *testing.T) {
 	}
 }
 
-func TestKeysOfSources(t *testing.T) {
+// The keys that a script declares one by one are all among those that are deleted with the queue.
+func TestKeysOfScripts(t *testing.T) {
 	t.Parallel()
 	keys := keysOfQueue("n", "q")
-	main, dead := keys.of(semantics.MainQueue), keys.of(semantics.DeadLetterQueue)
-	if len(main) != len(dead) {
-		t.Fatalf("%d and %d keys", len(main), len(dead))
-	}
 	all := keys.all()
-	for _, key := range append(main, dead...) {
-		found := false
-		for _, known := range all {
-			found = found || known == key
-		}
-		if !found {
+	if len(all) != 27 {
+		t.Errorf("a queue has %d keys, the scripts declare 27", len(all))
+	}
+	for _, key := range slices.Concat(keys.main.all(), keys.dead.all(), keys.send(), keys.target()) {
+		if !slices.Contains(all, key) {
 			t.Errorf("%s is not deleted with its queue", key)
 		}
 	}

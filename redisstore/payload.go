@@ -20,8 +20,9 @@ func encodePayload(m *semantics.Message) ([]byte, error) {
 		Subject: m.Subject, To: m.To, ReplyTo: m.ReplyTo, ReplyToSessionId: m.ReplyToSessionID,
 		ContentType: m.ContentType, Body: m.Body, BodyKind: storagev1.Message_BodyKind(m.BodyKind),
 	}
-	for name, v := range m.Properties {
-		stored.Properties = append(stored.Properties, encodeProperty(name, v))
+	stored.Properties = encodeProperties(m.Properties)
+	if !m.ScheduledAt.IsZero() {
+		stored.ScheduledMs = m.ScheduledAt.UnixMilli()
 	}
 	payload := make([]byte, 1, 1+proto.Size(&stored))
 	payload[0] = formatProto
@@ -30,6 +31,29 @@ func encodePayload(m *semantics.Message) ([]byte, error) {
 		return nil, &semantics.Error{Code: semantics.Internal, Message: "message cannot be encoded", Err: err}
 	}
 	return payload, nil
+}
+
+func encodeProperties(properties map[string]semantics.Value) []*storagev1.Property {
+	var encoded []*storagev1.Property
+	for name, v := range properties {
+		encoded = append(encoded, encodeProperty(name, v))
+	}
+	return encoded
+}
+
+func decodeProperties(encoded []*storagev1.Property) (map[string]semantics.Value, error) {
+	if len(encoded) == 0 {
+		return nil, nil
+	}
+	properties := make(map[string]semantics.Value, len(encoded))
+	for _, p := range encoded {
+		v, err := decodeProperty(p)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		properties[p.Name] = v
+	}
+	return properties, nil
 }
 
 func encodeProperty(name string, v semantics.Value) *storagev1.Property {
@@ -65,17 +89,12 @@ func decodePayload(payload string) (semantics.Message, error) {
 		ReplyToSessionID: stored.ReplyToSessionId, ContentType: stored.ContentType, Body: stored.Body,
 		BodyKind: semantics.BodyKind(stored.BodyKind), //nolint:gosec // three values, written by us
 	}
-	if len(stored.Properties) > 0 {
-		m.Properties = make(map[string]semantics.Value, len(stored.Properties))
+	if stored.ScheduledMs != 0 {
+		m.ScheduledAt = instantOf(stored.ScheduledMs)
 	}
-	for _, p := range stored.Properties {
-		v, err := decodeProperty(p)
-		if err != nil {
-			return semantics.Message{}, unreadable(err)
-		}
-		m.Properties[p.Name] = v
-	}
-	return m, nil
+	var err error
+	m.Properties, err = decodeProperties(stored.Properties)
+	return m, err
 }
 
 func decodeProperty(p *storagev1.Property) (semantics.Value, error) {

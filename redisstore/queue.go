@@ -14,7 +14,8 @@ func (s *Store) CreateQueue(ctx context.Context, path string, options semantics.
 	if err := s.registerName(ctx, path); err != nil {
 		return semantics.Queue{}, false, err
 	}
-	args := appendOptions([]any{s.now(), "name", path}, options, semantics.QueueOptionNames)
+	args := appendOptions([]any{s.now(), "name", path, "keyed", flag(options.RequiresDuplicateDetection || options.EnablePartitioning)},
+		options, semantics.QueueOptionNames)
 	r, err := s.run(ctx, "create_queue", []string{s.keys(path).entity}, args...)
 	if err != nil {
 		return semantics.Queue{}, false, err
@@ -47,20 +48,25 @@ func (s *Store) GetQueue(ctx context.Context, path string) (semantics.Queue, err
 func (s *Store) UpdateQueue(ctx context.Context, path string, options semantics.QueueOptions, names []string) (semantics.Queue, error) {
 	keys := s.keys(path)
 	args := appendOptions([]any{s.now()}, options, names)
-	r, err := s.run(ctx, "update_queue", []string{keys.entity, keys.waiting, keys.deadWaiting}, args...)
+	r, err := s.run(ctx, "update_queue", []string{keys.entity, keys.main.waiting, keys.dead.waiting}, args...)
 	if err != nil {
 		return semantics.Queue{}, err
 	}
-	if r.status != "OK" {
+	switch semantics.Code(r.status) {
+	case semantics.EntityNotFound:
 		return semantics.Queue{}, semantics.NotFound(path)
+	case semantics.PropertyImmutable:
+		return semantics.Queue{}, semantics.ImmutableChanged(path, optionOfField(r.text()))
+	default:
+		return readQueue(r)
 	}
-	return readQueue(r)
 }
 
 // DeleteQueue implements semantics.Queues. A crash between the two steps leaves a name on the list without a queue, which lists
 // pass over.
 func (s *Store) DeleteQueue(ctx context.Context, path string) error {
-	r, err := s.run(ctx, "delete_queue", s.keys(path).all(), s.now())
+	keys := s.keys(path)
+	r, err := s.run(ctx, "delete_queue", append([]string{keys.main.waiting, keys.dead.waiting}, keys.all()...), s.now())
 	if err != nil {
 		return err
 	}
@@ -71,7 +77,7 @@ func (s *Store) DeleteQueue(ctx context.Context, path string) error {
 	if err := r.failure(); err != nil {
 		return err
 	}
-	_, err = s.run(ctx, "unregister_name", []string{s.names.names, s.names.registered}, semantics.Fold(path), deleted)
+	_, err = s.run(ctx, "unregister_name", []string{s.names.names, s.names.registered, s.names.alarms}, semantics.Fold(path), deleted)
 	return err
 }
 
@@ -112,18 +118,20 @@ func (s *Store) ListQueues(ctx context.Context, after string, limit int) ([]sema
 
 // QueueRuntime implements semantics.Queues.
 func (s *Store) QueueRuntime(ctx context.Context, path string) (semantics.Runtime, error) {
-	r, err := s.run(ctx, "queue_runtime", s.keys(path).of(semantics.MainQueue), s.now())
+	r, err := s.run(ctx, "queue_runtime", s.keys(path).all(), s.now())
 	if err != nil {
 		return semantics.Runtime{}, err
 	}
-	if r.status != "OK" {
-		return semantics.Runtime{}, semantics.NotFound(path)
+	if err := s.onSource(ctx, semantics.Source{Path: path}, r); err != nil {
+		return semantics.Runtime{}, err
 	}
-	active, locked, expired, dead := r.number(), r.number(), r.number(), r.number()
 	counts := semantics.Runtime{
-		Active: active, Locked: locked, ExpiredPending: expired, Available: active - locked - expired,
-		DeadLetter: dead, SizeInBytes: r.number() + r.number(), OldestEnqueuedAt: r.instant(),
+		Active: r.number(), Locked: r.number(), Deferred: r.number(), Delayed: r.number(), ExpiredPending: r.number(),
+		Scheduled: r.number(), DeadLetter: r.number(), SizeInBytes: r.number() + r.number(), OldestEnqueuedAt: r.instant(),
 	}
+	// Deferred messages whose time is over are both, until they are cleared away.
+	counts.Deferred = min(counts.Deferred, counts.Active-counts.Locked-counts.ExpiredPending)
+	counts.Available = counts.Active - counts.Locked - counts.Deferred - counts.ExpiredPending
 	return counts, r.failure()
 }
 
@@ -151,9 +159,33 @@ func appendOptions(args []any, o semantics.QueueOptions, names []string) []any {
 			args = append(args, "user_metadata", o.UserMetadata)
 		case "enableBatchedOperations":
 			args = append(args, "batched_operations", flag(o.EnableBatchedOperations))
+		case "requiresDuplicateDetection":
+			args = append(args, "requires_duplicate_detection", flag(o.RequiresDuplicateDetection))
+		case "duplicateDetectionHistoryTimeWindow":
+			args = append(args, "duplicate_window_ms", o.DuplicateDetectionHistoryTimeWindow.Milliseconds())
+		case "duplicateHistoryMaxEntries":
+			args = append(args, "duplicate_max_entries", o.DuplicateHistoryMaxEntries)
+		case "forgetOnCancel":
+			args = append(args, "forget_on_cancel", flag(o.ForgetOnCancel))
+		case "enablePartitioning":
+			args = append(args, "partitioned", flag(o.EnablePartitioning))
+		case "redeliveryDelay":
+			args = append(args, "redelivery_delay_ms", o.RedeliveryDelay.Milliseconds())
+		case "expireDeferred":
+			args = append(args, "expire_deferred", flag(o.ExpireDeferred))
+		case "deadLetterTtl":
+			args = append(args, "dead_letter_ttl_ms", ttlMillis(&o.DeadLetterTTL))
 		}
 	}
 	return args
+}
+
+// optionOfField gives the option that an immutable field is kept for.
+func optionOfField(field string) string {
+	if field == "partitioned" {
+		return "enablePartitioning"
+	}
+	return "requiresDuplicateDetection"
 }
 
 func flag(set bool) int {
@@ -173,6 +205,12 @@ func readQueue(r *reply) (semantics.Queue, error) {
 		}
 		return n
 	}
+	span := func(value string) time.Duration {
+		if ms := number(value); ms >= 0 {
+			return time.Duration(ms) * time.Millisecond
+		}
+		return semantics.Never
+	}
 	for fields.more() {
 		name, value := fields.text(), fields.text()
 		switch name {
@@ -185,16 +223,13 @@ func readQueue(r *reply) (semantics.Queue, error) {
 		case "accessed_ms":
 			q.AccessedAt = instantOf(number(value))
 		case "lock_duration_ms":
-			q.Options.LockDuration = time.Duration(number(value)) * time.Millisecond
+			q.Options.LockDuration = span(value)
 		case "max_bytes":
 			q.Options.MaxSizeInMegabytes = number(value) >> 20
 		case "max_message_bytes":
 			q.Options.MaxMessageSizeInKilobytes = number(value) >> 10
 		case "default_ttl_ms":
-			q.Options.DefaultMessageTimeToLive = semantics.Never
-			if ms := number(value); ms >= 0 {
-				q.Options.DefaultMessageTimeToLive = time.Duration(ms) * time.Millisecond
-			}
+			q.Options.DefaultMessageTimeToLive = span(value)
 		case "dead_letter_expired":
 			q.Options.DeadLetteringOnMessageExpiration = value == "1"
 		case "max_delivery_count":
@@ -207,6 +242,22 @@ func readQueue(r *reply) (semantics.Queue, error) {
 			q.Options.UserMetadata = value
 		case "batched_operations":
 			q.Options.EnableBatchedOperations = value == "1"
+		case "requires_duplicate_detection":
+			q.Options.RequiresDuplicateDetection = value == "1"
+		case "duplicate_window_ms":
+			q.Options.DuplicateDetectionHistoryTimeWindow = span(value)
+		case "duplicate_max_entries":
+			q.Options.DuplicateHistoryMaxEntries = number(value)
+		case "forget_on_cancel":
+			q.Options.ForgetOnCancel = value == "1"
+		case "partitioned":
+			q.Options.EnablePartitioning = value == "1"
+		case "redelivery_delay_ms":
+			q.Options.RedeliveryDelay = span(value)
+		case "expire_deferred":
+			q.Options.ExpireDeferred = value == "1"
+		case "dead_letter_ttl_ms":
+			q.Options.DeadLetterTTL = span(value)
 		}
 	}
 	return q, fields.failure()

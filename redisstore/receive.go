@@ -1,9 +1,10 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"math"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -99,23 +100,23 @@ func (s *Store) receiveOnce(ctx context.Context, calls []*receiveCall) (found []
 		limit += c.limit - len(c.entries)
 	}
 	nonce := newNonce()
-	r, err := s.run(ctx, "receive", s.keys(source.Path).of(source.SubQueue), s.now(), prefixOf(source.SubQueue),
+	r, err := s.run(ctx, "receive", s.keys(source.Path).all(), s.now(), prefixOf(source.SubQueue),
 		min(limit, maxScriptMessages), maxAnswerBytes, nonce, registerBelow, s.sidecar)
 	if err != nil {
 		return nil, false, 0, err
 	}
-	if err := sourceError(source, r); err != nil {
+	if err := s.onSource(ctx, source, r); err != nil {
 		return nil, false, 0, err
 	}
 	recheck = time.Duration(r.number()) * time.Millisecond
 	left = r.number() == 1
 	lockedUntil := r.instant()
-	redelivered, deliveries := r.list(), r.list()
-	first, last := r.text(), r.text()
+	back := backAgain{positions: r.list(), deliveries: r.list(), changes: r.list()}
+	spans := r.list()
 	if err := r.failure(); err != nil {
 		return nil, false, 0, err
 	}
-	found, err = s.readLocked(ctx, source, redelivered, deliveries, first, last)
+	found, err = s.readLocked(ctx, source, back, spans)
 	for i := range found {
 		found[i].nonce, found[i].lockedUntil = nonce, lockedUntil
 	}
@@ -125,117 +126,127 @@ func (s *Store) receiveOnce(ctx context.Context, calls []*receiveCall) (found []
 	return found, left, recheck, err
 }
 
-// readLocked reads the entries that receive has just locked: those delivered before, one by one, then a range. They
-// cannot go away meanwhile, but with the whole queue. When the read fails the locks end by themselves.
-func (s *Store) readLocked(ctx context.Context, source semantics.Source, redelivered, deliveries *reply, first, last string) ([]entry, error) {
-	if len(redelivered.items) == 0 && first == "0" {
+// backAgain are locked messages that were delivered before: their positions, and the same number or fewer of what is kept
+// beside them.
+type backAgain struct{ positions, deliveries, changes *reply }
+
+// readLocked reads the messages that a script has just locked: those delivered before one by one, then spans of fresh ones.
+// They cannot go away meanwhile, but with the whole queue. When the read fails the locks end by themselves. The result is
+// in order of position.
+func (s *Store) readLocked(ctx context.Context, source semantics.Source, back backAgain, spans *reply) ([]entry, error) {
+	if !back.positions.more() && !spans.more() {
 		return nil, nil
 	}
-	log := s.keys(source.Path).of(source.SubQueue)[1]
-	var cmds []*redis.Cmd
+	log := s.keys(source.Path).of(source.SubQueue).log
+	var ones, ranges []*redis.Cmd
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for redelivered.more() {
-			position := redelivered.text()
-			cmds = append(cmds, p.Do(ctx, "XRANGE", log, position, position))
+		for back.positions.more() {
+			position := back.positions.text()
+			ones = append(ones, p.Do(ctx, "XRANGE", log, position, position))
 		}
-		if first != "0" {
-			cmds = append(cmds, p.Do(ctx, "XRANGE", log, first, last))
+		for spans.more() {
+			first, last := spans.text(), spans.text()
+			ranges = append(ranges, p.Do(ctx, "XRANGE", log, first, last))
 		}
-		return redelivered.failure()
+		back.positions.adopt(spans)
+		return back.positions.failure()
 	})
 	if err != nil {
 		return nil, storeError(err, true)
 	}
 	var found []entry
-	for _, cmd := range cmds {
-		items, err := cmd.Slice()
+	for _, cmd := range ones {
+		entries, err := readEntries(cmd)
 		if err != nil {
-			return nil, storeError(err, true)
+			return nil, err
 		}
-		failed := int64(0)
-		if deliveries.more() {
-			failed = deliveries.numberOr(0)
+		failed, changes := back.deliveries.numberOr(0), ""
+		if back.changes.more() {
+			changes = back.changes.textOr("")
 		}
-		r := &reply{script: "receive", items: items}
-		for r.more() {
-			pair := r.list()
-			e := readEntry(pair)
-			r.adopt(pair)
-			if e.dead == nil { // a dead letter has its count with it
-				e.failed = failed
-			}
+		for _, e := range entries { // one, or none when the queue is gone
+			e.failed, e.changes = failed, changes
 			found = append(found, e)
 		}
-		r.adopt(deliveries)
-		if err := r.failure(); err != nil {
-			return nil, err
-		}
 	}
-	return found, nil
-}
-
-// sourceError turns the statuses that every script on a source may answer into errors.
-func sourceError(source semantics.Source, r *reply) error {
-	switch semantics.Code(r.status) {
-	case semantics.EntityNotFound:
-		return semantics.NotFound(source.Path)
-	case semantics.EntityDisabled:
-		return disabled(source.Path, r.text())
-	default:
-		return nil
-	}
-}
-
-// Peek implements semantics.Receiver.
-func (s *Store) Peek(ctx context.Context, source semantics.Source, from int64, limit int) ([]*semantics.Received, error) {
-	var found []*semantics.Received
-	bytes := int64(0)
-	for {
-		some, left, err := s.peekOnce(ctx, source, from, limit-len(found), maxAnswerBytes-bytes)
+	for _, cmd := range ranges {
+		entries, err := readEntries(cmd)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, some...)
-		for _, m := range some {
-			bytes += m.Size
-		}
-		if !left || len(some) == 0 || bytes >= maxAnswerBytes {
-			return found, nil
-		}
-		from = some[len(some)-1].SequenceNumber + 1
+		found = append(found, entries...)
 	}
+	back.deliveries.adopt(back.changes)
+	if len(ones) > 0 && len(ranges) > 0 {
+		slices.SortFunc(found, func(a, b entry) int { return cmp.Compare(a.position, b.position) })
+	}
+	return found, back.deliveries.failure()
 }
 
-func (s *Store) peekOnce(ctx context.Context, source semantics.Source, from int64, limit int, maxBytes int64) ([]*semantics.Received, bool, error) {
-	r, err := s.run(ctx, "peek", s.keys(source.Path).of(source.SubQueue), s.now(), prefixOf(source.SubQueue),
-		strconv.FormatInt(max(from, 1), 10), limit, maxBytes)
+func readEntries(cmd *redis.Cmd) ([]entry, error) {
+	items, err := cmd.Slice()
 	if err != nil {
-		return nil, false, err
+		return nil, storeError(err, true)
 	}
-	if err := sourceError(source, r); err != nil {
-		return nil, false, err
+	entries := make([]entry, 0, len(items))
+	r := &reply{script: "XRANGE", items: items}
+	for r.more() {
+		pair := r.list()
+		entries = append(entries, readEntry(pair))
+		r.adopt(pair)
 	}
-	now := r.instant()
-	left := r.number() == 1
-	entries := readEntries(r)
-	locked := r.list()
-	found := make([]*semantics.Received, len(entries))
-	for i, e := range entries {
-		m, err := e.received()
-		if err != nil {
-			return nil, false, err
+	return entries, r.failure()
+}
+
+// ReceiveByNumber implements semantics.Receiver.
+func (s *Store) ReceiveByNumber(ctx context.Context, source semantics.Source, state semantics.State, numbers []int64) ([]*semantics.Received, error) {
+	nonce := newNonce()
+	word := "active"
+	if state == semantics.Deferred {
+		word = "deferred"
+	}
+	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue), word, nonce}, onceEach(numbers))
+	r, err := s.run(ctx, "receive_by_number", s.keys(source.Path).all(), args...)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.onNumbers(ctx, source, word, r); err != nil {
+		return nil, err
+	}
+	lockedUntil := r.instant()
+	back := backAgain{positions: r.list(), deliveries: r.list(), changes: r.list()}
+	if err := r.failure(); err != nil {
+		return nil, err
+	}
+	found, err := s.readLocked(ctx, source, back, &reply{})
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]*semantics.Received, len(found))
+	for i, e := range found {
+		e.nonce, e.lockedUntil = nonce, lockedUntil
+		if messages[i], err = e.received(); err != nil {
+			return nil, err
 		}
-		m.Locked = locked.number() == 1
-		m.Expired = source.SubQueue == semantics.MainQueue && !m.ExpiresAt.IsZero() && !now.Before(m.ExpiresAt)
-		found[i] = m
+		messages[i].DeliveryCount++ // this one (MSG-10)
+		messages[i].State = state
 	}
-	r.adopt(locked)
-	return found, left, r.failure()
+	return messages, nil
+}
+
+// Reactivate implements semantics.Receiver.
+func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers []int64) error {
+	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue)}, onceEach(numbers))
+	r, err := s.run(ctx, "reactivate", s.keys(source.Path).all(), args...)
+	if err != nil {
+		return err
+	}
+	return s.onNumbers(ctx, source, "deferred", r)
 }
 
 // PassOn implements semantics.Receiver.
 func (s *Store) PassOn(ctx context.Context, source semantics.Source) error {
-	keys := s.keys(source.Path).of(source.SubQueue)
-	_, err := s.run(ctx, "pass_on", []string{keys[1], keys[3], keys[4]})
+	k := s.keys(source.Path).of(source.SubQueue)
+	_, err := s.run(ctx, "pass_on", []string{k.log, k.locks, k.waiting, k.delayed, k.deferred})
 	return err
 }

@@ -111,6 +111,15 @@ func (r *reply) text() string {
 	return text
 }
 
+// textOr reads a text that may be absent.
+func (r *reply) textOr(absent string) string {
+	if r.err == nil && r.at < len(r.items) && r.items[r.at] == nil {
+		r.at++
+		return absent
+	}
+	return r.text()
+}
+
 func (r *reply) number() int64 {
 	switch value := r.next().(type) {
 	case int64:

@@ -19,7 +19,7 @@ type sendCall struct {
 	path     string
 	messages []*semantics.Message
 	payloads [][]byte
-	first    int64
+	stored   []semantics.Stored
 	err      error
 }
 
@@ -31,41 +31,56 @@ func (c *sendCall) weight() int {
 	return n
 }
 
+// scheduled tells whether the script must know more about the messages than size and lifetime.
+func (c *sendCall) scheduled() bool {
+	for _, m := range c.messages {
+		if !m.ScheduledAt.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
 // Send implements semantics.Sender.
-func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Message) (int64, error) {
+func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Message) ([]semantics.Stored, error) {
 	call := &sendCall{path: path, messages: messages, payloads: make([][]byte, len(messages))}
 	for i, m := range messages {
 		payload, err := encodePayload(m)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		call.payloads[i] = payload
 	}
 	if err := s.sends.do(ctx, semantics.Fold(path), call); err != nil {
-		return 0, err
+		return nil, err
 	}
-	return call.first, call.err
+	return call.stored, call.err
 }
 
 func (s *Store) runSends(ctx context.Context, calls []*sendCall) {
-	keys := s.keys(calls[0].path)
-	args := []any{s.now()}
+	path := calls[0].path
+	_, keyed := s.keyed.Load(semantics.Fold(path))
 	for _, c := range calls {
-		args = append(args, len(c.messages))
-		for i, m := range c.messages {
-			args = append(args, sizeAndLifetime(m), c.payloads[i])
-		}
+		keyed = keyed || c.scheduled()
 	}
-	r, err := s.run(ctx, "send", []string{keys.entity, keys.log, keys.expiry, keys.waiting}, args...)
+	r, err := s.run(ctx, "send", s.keys(path).send(), sendArgs(s.now(), keyed, calls)...)
+	if err == nil && r.status == "NEEDS_KEYS" {
+		s.keyed.Store(semantics.Fold(path), true)
+		r, err = s.run(ctx, "send", s.keys(path).send(), sendArgs(s.now(), true, calls)...)
+	}
+	if err == nil && r.status == "OK" {
+		s.keepAlarm(ctx, path, r)
+	}
 	for _, c := range calls {
 		switch {
 		case err != nil:
 			c.err = err
 		case r.status != "OK":
+			s.keyed.Delete(semantics.Fold(path))
 			c.err = semantics.NotFound(c.path)
 		default:
 			result := r.list()
-			c.first, c.err = readSendResult(c.path, result)
+			c.stored, c.err = readSendResult(c.path, len(c.messages), result)
 			if broken := result.failure(); broken != nil {
 				c.err = broken
 			}
@@ -73,24 +88,62 @@ func (s *Store) runSends(ctx context.Context, calls []*sendCall) {
 	}
 }
 
-func readSendResult(path string, r *reply) (int64, error) {
+func sendArgs(now string, keyed bool, calls []*sendCall) []any {
+	args := []any{now, flag(keyed)}
+	for _, c := range calls {
+		args = append(args, len(c.messages))
+		for i, m := range c.messages {
+			args = append(args, sizeAndLifetime(m))
+			if keyed {
+				args = append(args, dueMillis(m.ScheduledAt), m.MessageID, m.Partition())
+			}
+			args = append(args, c.payloads[i])
+		}
+	}
+	return args
+}
+
+func readSendResult(path string, messages int, r *reply) ([]semantics.Stored, error) {
 	switch code := semantics.Code(r.text()); code {
 	case "OK":
-		return r.number(), nil
+		stored := make([]semantics.Stored, messages)
+		first := r.number()
+		for i := range stored {
+			stored[i].SequenceNumber = first + int64(i)
+		}
+		return stored, nil
+	case "EACH":
+		stored := make([]semantics.Stored, messages)
+		for i := range stored {
+			stored[i] = readStored(r.number())
+		}
+		return stored, nil
 	case semantics.MessageSizeExceeded:
 		index, actual, limit := r.number(), r.number(), r.number()
 		if index < 0 {
-			return 0, semantics.SizeExceeded("batch", actual, limit)
+			return nil, semantics.SizeExceeded("batch", actual, limit)
 		}
-		return 0, semantics.SizeExceeded("message", actual, limit).With(semantics.DetailIndex, strconv.FormatInt(index, 10))
+		return nil, semantics.SizeExceeded("message", actual, limit).With(semantics.DetailIndex, strconv.FormatInt(index, 10))
 	case semantics.EntityDisabled:
-		return 0, disabled(path, r.text())
+		return nil, disabled(path, r.text())
+	case semantics.PartitionKeyMismatch:
+		return nil, semantics.PartitionsMixed(path)
 	case semantics.EntityFull:
 		what, actual, limit, dead := r.text(), r.number(), r.number(), r.number()
-		return 0, full(path, what, actual, limit, dead)
+		return nil, full(path, what, actual, limit, dead)
+	case semantics.QuotaExceeded:
+		return nil, semantics.HistoryFull(path, r.number())
 	default:
-		return 0, semantics.Errorf(semantics.Internal, "entity %q has given out all sequence numbers", path)
+		return nil, semantics.Errorf(semantics.Internal, "entity %q has given out all sequence numbers", path)
 	}
+}
+
+// readStored takes a number apart whose sign is turned for a duplicate of that number.
+func readStored(number int64) semantics.Stored {
+	if number < 0 {
+		return semantics.Stored{SequenceNumber: -number, Deduplicated: true}
+	}
+	return semantics.Stored{SequenceNumber: number}
 }
 
 func disabled(path, status string) error {
@@ -120,4 +173,12 @@ func ttlMillis(ttl *time.Duration) int64 {
 		return -1
 	}
 	return ttl.Milliseconds()
+}
+
+// dueMillis gives an instant for scripts, 0 for none.
+func dueMillis(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return max(at.UnixMilli(), 1)
 }

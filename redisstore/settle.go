@@ -13,10 +13,11 @@ const (
 	mostSettle = 256
 )
 
-// settleCall is one Complete, Abandon or Release on its way to its script.
+// settleCall is one Complete, Release or Abandon without changes on its way to its script.
 type settleCall struct {
 	source semantics.Source
 	script string
+	delay  int64 // of abandon, in ms; -1 is the queue's own
 	tokens []semantics.LockToken
 	codes  []semantics.Code
 	err    error
@@ -26,41 +27,82 @@ func (c *settleCall) weight() int { return len(c.tokens) }
 
 // Complete implements semantics.Settler.
 func (s *Store) Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-	return s.settle(ctx, source, "complete", tokens)
-}
-
-// Abandon implements semantics.Settler.
-func (s *Store) Abandon(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-	return s.settle(ctx, source, "abandon", tokens)
+	return s.settle(ctx, source, "complete", 0, tokens)
 }
 
 // Release implements semantics.Settler.
 func (s *Store) Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-	return s.settle(ctx, source, "release", tokens)
+	return s.settle(ctx, source, "release", 0, tokens)
 }
 
-func (s *Store) settle(ctx context.Context, source semantics.Source, script string, tokens []semantics.LockToken) ([]semantics.Code, error) {
-	call := &settleCall{source: source, script: script, tokens: tokens}
-	if err := s.settles.do(ctx, script+" "+source.Fold().String(), call); err != nil {
+// Abandon implements semantics.Settler.
+func (s *Store) Abandon(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, delay *time.Duration, properties map[string]semantics.Value) ([]semantics.Code, error) {
+	delayMs := int64(-1)
+	if delay != nil {
+		delayMs = delay.Milliseconds()
+	}
+	if len(properties) == 0 {
+		return s.settle(ctx, source, "abandon", delayMs, tokens)
+	}
+	return s.settleChanged(ctx, source, "abandon", []any{prefixOf(source.SubQueue), delayMs}, tokens, properties)
+}
+
+// Defer implements semantics.Settler.
+func (s *Store) Defer(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, properties map[string]semantics.Value) ([]semantics.Code, error) {
+	return s.settleChanged(ctx, source, "defer", []any{prefixOf(source.SubQueue)}, tokens, properties)
+}
+
+// DeadLetter implements semantics.Settler.
+func (s *Store) DeadLetter(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, texts semantics.DeadLetterTexts, properties map[string]semantics.Value) ([]semantics.Code, error) {
+	return s.settleChanged(ctx, source, "dead_letter", []any{textOrNone(texts.Reason), textOrNone(texts.Description)}, tokens, properties)
+}
+
+func textOrNone(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return "=" + *text
+}
+
+func (s *Store) settle(ctx context.Context, source semantics.Source, script string, delay int64, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	call := &settleCall{source: source, script: script, delay: delay, tokens: tokens}
+	lane := script + " " + source.Fold().String()
+	if delay > 0 {
+		lane = time.Duration(delay).String() + " " + lane // those with the same delay go together
+	}
+	if err := s.settles.do(ctx, lane, call); err != nil {
 		return nil, err
 	}
 	return call.codes, call.err
 }
 
 func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
-	source, script := calls[0].source, calls[0].script
+	first := calls[0]
+	source, script := first.source, first.script
 	args := []any{s.now(), prefixOf(source.SubQueue)}
 	keys := s.keys(source.Path)
-	named := keys.of(source.SubQueue)
-	if script == "complete" {
-		named = []string{keys.entity, named[1], named[3], keys.deliveries, keys.lockedExpiry, keys.deadNumbers}
+	named := keys.all()
+	locks := 0
+	for _, c := range calls {
+		locks += len(c.tokens)
+	}
+	switch script {
+	case "complete":
+		side := keys.of(source.SubQueue)
+		named = []string{keys.entity, side.log, side.locks, side.deliveries, side.expiry, side.deferred, side.modified, keys.deadNumbers}
 		args = appendCompletes(args, calls)
-	} else {
+	case "abandon":
+		args = append(args, first.delay, locks)
+		fallthrough
+	default:
 		for _, c := range calls {
 			args = appendLocks(args, c.tokens)
 		}
 	}
 	r, err := s.run(ctx, script, named, args...)
+	if err == nil && script != "complete" && r.status == "OK" {
+		s.keepAlarm(ctx, source.Path, r)
+	}
 	for _, c := range calls {
 		switch {
 		case err != nil:
@@ -75,27 +117,49 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 	}
 }
 
-// DeadLetter implements semantics.Settler. Reasons differ from call to call, so these calls do not share a script.
-func (s *Store) DeadLetter(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, reason, description string) ([]semantics.Code, error) {
-	r, err := s.run(ctx, "dead_letter", s.keys(source.Path).of(source.SubQueue), appendLocks([]any{s.now(), reason, description}, tokens)...)
+// settleChanged runs one settle script for one call, whose properties are merged into those of each message. args are what
+// the script wants between the instant and the number of locks.
+func (s *Store) settleChanged(ctx context.Context, source semantics.Source, script string, args []any, tokens []semantics.LockToken, properties map[string]semantics.Value) ([]semantics.Code, error) {
+	var outcomes []merged
+	args = appendLocks(append(append([]any{s.now()}, args...), len(tokens)), tokens)
+	if len(properties) > 0 {
+		var err error
+		if outcomes, err = s.merge(ctx, source, tokens, properties); err != nil {
+			return nil, err
+		}
+		for _, o := range outcomes {
+			args = append(args, o.argument())
+		}
+	}
+	r, err := s.run(ctx, script, s.keys(source.Path).all(), args...)
 	if err != nil {
 		return nil, err
 	}
-	if err := sourceError(source, r); err != nil {
+	if err := s.onSource(ctx, source, r); err != nil {
 		return nil, err
 	}
-	return readSettled(r, len(tokens))
+	codes := make([]semantics.Code, len(tokens))
+	for i := range codes {
+		switch r.number() {
+		case 0:
+			codes[i] = semantics.MessageLockLost
+		case 2:
+			codes[i] = outcomes[i].code
+		}
+	}
+	return codes, r.failure()
 }
 
 // RenewLocks implements semantics.Settler.
 func (s *Store) RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error) {
 	keys := s.keys(source.Path)
-	r, err := s.run(ctx, "renew_locks", []string{keys.entity, keys.of(source.SubQueue)[3], keys.lockedExpiry},
+	side := keys.of(source.SubQueue)
+	r, err := s.run(ctx, "renew_locks", []string{keys.entity, side.locks, side.expiry},
 		appendLocks([]any{s.now(), prefixOf(source.SubQueue)}, tokens)...)
 	if err != nil {
 		return nil, err
 	}
-	if err := sourceError(source, r); err != nil {
+	if err := s.onSource(ctx, source, r); err != nil {
 		return nil, err
 	}
 	return readRenewals(r, r.instant(), len(tokens))

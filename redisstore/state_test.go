@@ -34,7 +34,7 @@ func dump(t *testing.T, namespace string) []string {
 	for _, key := range keys {
 		part := key[strings.LastIndex(key, ":")+1:]
 		switch part {
-		case "names", "registered":
+		case "names", "registered", "alarms":
 			continue
 		case "entity":
 			for _, field := range []string{"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes"} {
@@ -52,6 +52,9 @@ func dump(t *testing.T, namespace string) []string {
 		case "zset":
 			for _, z := range c.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
 				member, _, _ := strings.Cut(fmt.Sprint(z.Member), ":")
+				if z.Score < 0 {
+					member = "-" + member
+				}
 				lines = append(lines, part+" "+member)
 			}
 		case "hash":
@@ -103,7 +106,7 @@ func TestStateStepByStep(t *testing.T) {
 		}
 	}
 	dead := semantics.Source{Path: "orders", SubQueue: semantics.DeadLetterQueue}
-	abandon := func(tokens []semantics.LockToken) ([]semantics.Code, error) { return s.Abandon(ctx, orders, tokens) }
+	abandon := func(tokens []semantics.LockToken) ([]semantics.Code, error) { return s.Abandon(ctx, orders, tokens, nil, nil) }
 	complete := func(tokens []semantics.LockToken) ([]semantics.Code, error) { return s.Complete(ctx, orders, tokens) }
 	completeDead := func(tokens []semantics.LockToken) ([]semantics.Code, error) { return s.Complete(ctx, dead, tokens) }
 
@@ -118,11 +121,11 @@ func TestStateStepByStep(t *testing.T) {
 
 	receive(orders, 3)
 	want("receive", "entity sequence=4", "entity bytes=10", "entity cursor=3", "log 1-1", "log 2-2", "log 3-3", "log 4-4",
-		"locks 1", "locks 2", "locks 3", "locked_expiry 3", "expiry 4")
+		"locks 1", "locks 2", "locks 3", "expiry -3", "expiry 4")
 
 	settle(complete, 1)
 	want("complete", "entity sequence=4", "entity bytes=9", "entity cursor=3", "log 2-2", "log 3-3", "log 4-4",
-		"locks 2", "locks 3", "locked_expiry 3", "expiry 4")
+		"locks 2", "locks 3", "expiry -3", "expiry 4")
 
 	settle(abandon, 2)
 	settle(abandon, 3)

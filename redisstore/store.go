@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,11 +54,14 @@ type Store struct {
 	receives  joiner[*receiveCall]
 	settles   joiner[*settleCall]
 	namespace string
+	keyed     sync.Map      // folded paths of queues whose sends need message ids, as far as this process has learnt
+	alarmed   chan struct{} // an alarm was set: the sweeper should look when the next one is due
 }
 
 var (
 	_ semantics.Store   = (*Store)(nil)
 	_ semantics.Checker = (*Store)(nil)
+	_ semantics.Sweeper = (*Store)(nil)
 )
 
 // Open makes a Store. It reads the options and the scripts and does not touch the network: use Check for that.
@@ -81,6 +85,7 @@ func Open(options Options) (*Store, error) {
 	s := &Store{
 		client: redis.NewClient(clientOptions), options: options, namespace: namespace,
 		names: keysOfNamespace(namespace), scripts: prepare(scripts), sidecar: newSidecarName(),
+		alarmed: make(chan struct{}, 1),
 	}
 	s.wakeups = newWakeups(s.client)
 	s.sends = joiner[*sendCall]{run: s.runSends, weigh: (*sendCall).weight, full: fullSend, most: mostSend}

@@ -45,8 +45,7 @@ func newWakeups(client *redis.Client) *wakeups {
 
 // Watch implements semantics.Receiver.
 func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.Watch, error) {
-	waiting := s.keys(source.Path).of(source.SubQueue)[4]
-	return s.wakeups.watch(ctx, waiting+":"+s.sidecar)
+	return s.wakeups.watch(ctx, s.keys(source.Path).of(source.SubQueue).waiting+":"+s.sidecar)
 }
 
 func (w *wakeups) watch(ctx context.Context, channel string) (*watch, error) {

@@ -42,7 +42,7 @@ func (b *Broker) Purge(ctx context.Context, source Source, options PurgeOptions)
 	if n := options.MaxMessages; n < 0 || n > MaxPurgeMessages {
 		return PurgeResult{}, fieldError(ArgumentOutOfRange, "maxMessages", "is %d, must be 1 to %d", n, MaxPurgeMessages)
 	}
-	result := PurgeResult{Before: options.Before}
+	result := PurgeResult{Before: options.Before.UTC().Truncate(time.Millisecond)}
 	for _, part := range options.parts(source) {
 		if err := b.purgePart(ctx, part.source, part.show, options.MaxMessages, &result); err != nil {
 			if result.Deleted == 0 || CodeOf(err) == EntityNotFound {

@@ -33,6 +33,7 @@ func (b *Broker) Send(ctx context.Context, target string, messages []*Message) (
 			m.MessageID = NewRandomUUID().String()
 		}
 		results[i].MessageID = m.MessageID
+		m.ScheduledAt = m.ScheduledAt.UTC().Truncate(time.Millisecond) // instants have milliseconds, never rounded up
 	}
 	stored, err := b.sendPatiently(ctx, path, messages)
 	if err != nil {

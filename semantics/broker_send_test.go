@@ -14,12 +14,12 @@ type flakyStore struct {
 	ids      []string
 }
 
-func (s *flakyStore) Send(_ context.Context, _ string, messages []*Message) (int64, error) {
+func (s *flakyStore) Send(_ context.Context, _ string, messages []*Message) ([]Stored, error) {
 	s.ids = append(s.ids, messages[0].MessageID)
 	if n := len(s.ids) - 1; n < len(s.failures) {
-		return 0, s.failures[n]
+		return nil, s.failures[n]
 	}
-	return 1, nil
+	return make([]Stored, len(messages)), nil
 }
 
 func TestSEND_2_RetriesWhatStoredNothing(t *testing.T) {

@@ -180,3 +180,15 @@ func NumbersNotFound(entity, state string, missing []int64) *Error {
 	return Errorf(MessageNotFound, "entity %q has no %s message with sequence number %s; nothing was changed", entity, state, cut(list)).
 		With(DetailEntity, entity).With(DetailNumbers, list)
 }
+
+// PartitionsMixed is PARTITION_KEY_MISMATCH for a batch to a partitioned entity (BATCH-4).
+func PartitionsMixed(entity string) *Error {
+	return Errorf(PartitionKeyMismatch, "entity %q is partitioned: all messages of a batch must have the same partitionKey or sessionId", entity).
+		With(DetailEntity, entity)
+}
+
+// HistoryFull is QUOTA_EXCEEDED for an entity whose duplicate history holds all it may (DUP-11).
+func HistoryFull(entity string, limit int64) *Error {
+	return Errorf(QuotaExceeded, "entity %q remembers %d message ids, the most it may; raise duplicateHistoryMaxEntries or shorten its window", entity, limit).
+		With(DetailEntity, entity).With(DetailLimit, strconv.FormatInt(limit, 10))
+}

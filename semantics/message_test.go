@@ -85,7 +85,8 @@ func TestDLQ_15_SetDeadLetter(t *testing.T) {
 	own := map[string]semantics.Value{"p": semantics.Int64(1), semantics.PropertyDeadLetterReason: semantics.String("mine")}
 	r := semantics.Received{Message: semantics.Message{Properties: own}}
 	at := time.UnixMilli(1)
-	r.SetDeadLetter("why", "how", at)
+	why, how := "why", "how"
+	r.SetDeadLetter(semantics.DeadLetterTexts{Reason: &why, Description: &how}, at)
 	if r.DeadLetterReason != "why" || r.DeadLetterErrorDescription != "how" || r.DeadLetteredAt != at {
 		t.Errorf("fields are not set: %+v", r)
 	}

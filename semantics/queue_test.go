@@ -58,6 +58,8 @@ func TestENT_7_Merge(t *testing.T) {
 	other := semantics.QueueOptions{
 		LockDuration: 1, MaxSizeInMegabytes: 2, MaxMessageSizeInKilobytes: 3, DefaultMessageTimeToLive: 4,
 		DeadLetteringOnMessageExpiration: true, MaxDeliveryCount: 5, MaxMessageCount: 6, Status: semantics.StatusDisabled, UserMetadata: "7",
+		RequiresDuplicateDetection: true, DuplicateDetectionHistoryTimeWindow: 8, DuplicateHistoryMaxEntries: 9, ForgetOnCancel: true,
+		EnablePartitioning: true, RedeliveryDelay: 10, ExpireDeferred: true, DeadLetterTTL: 11,
 	}
 	defaults := semantics.DefaultQueueOptions()
 	// Each option by itself changes, and all of them together make the other.
@@ -71,7 +73,7 @@ func TestENT_7_Merge(t *testing.T) {
 	if err != nil || got != other {
 		t.Errorf("Merge of all = %+v, %v", got, err)
 	}
-	_, err = defaults.Merge(other, []string{"requiresSession"})
+	_, err = defaults.Merge(other, []string{"unknown"})
 	wantCode(t, "unknown name", err, semantics.InvalidArgument)
 }
 

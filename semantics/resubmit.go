@@ -86,13 +86,14 @@ func (r *resubmitter) move(ctx context.Context, letters []*Received) error {
 	items := make([]Resubmission, len(letters))
 	for i, m := range letters {
 		items[i] = Resubmission{
-			SequenceNumber: m.SequenceNumber, MessageID: m.MessageID, PartitionKey: m.partition(), TimeToLive: m.TimeToLive,
+			SequenceNumber: m.SequenceNumber, MessageID: m.MessageID, PartitionKey: m.Partition(), TimeToLive: m.TimeToLive,
 		}
 		if r.options.KeepExpiry {
 			items[i].ExpiresAt = m.ExpiresAt
 		}
 		if r.options.NewMessageIDs {
 			items[i].MessageID, items[i].NewID = NewRandomUUID().String(), true
+			items[i].MoreBytes = int64(len(items[i].MessageID) - len(m.MessageID))
 		}
 	}
 	moved, err := r.broker.store.Resubmit(ctx, r.source, r.target, items, r.options.BypassDuplicates)
@@ -105,8 +106,8 @@ func (r *resubmitter) move(ctx context.Context, letters []*Received) error {
 	return nil
 }
 
-// partition is what BATCH-4 and DUP-2 go by.
-func (m *Message) partition() string {
+// Partition is what BATCH-4 and DUP-2 go by on a partitioned entity: the partition key, or else the session id.
+func (m *Message) Partition() string {
 	if m.PartitionKey != "" {
 		return m.PartitionKey
 	}

@@ -325,7 +325,7 @@ func TestDrain(t *testing.T) {
 	if n := next(t, "the end of AwaitSettled", left); n != 0 {
 		t.Errorf("AwaitSettled = %d", n)
 	}
-	rows, err := b.Peek(t.Context(), source, 0, 10)
+	rows, err := b.Peek(t.Context(), source, 0, 10, semantics.ShowAll)
 	if err != nil || len(rows) != 2 || rows[0].Locked || rows[0].DeliveryCount != 0 {
 		t.Errorf("after the release: %+v, %v", rows, err)
 	}

@@ -200,6 +200,7 @@ type Resubmission struct {
 	TimeToLive     *time.Duration // of its new life; nil: the target's default
 	ExpiresAt      time.Time      // instead of a new life: the end of the old one stays (TTL-25); zero: a new life
 	NewID          bool           // MessageID is new
+	MoreBytes      int64          // by which a new one is longer
 }
 
 // Resubmitted is what became of one dead letter.

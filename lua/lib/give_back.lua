@@ -1,40 +1,46 @@
--- give_back decides what becomes of a message whose lock has ended without settlement: available again at its
--- place (RECV-9), expired (TTL-9, TTL-13), or dead-lettered because that was its last delivery (DC-5). The lock must be gone.
--- counted says whether this was a delivery that failed (DC-1) or none at all (DC-2).
--- Returns true when the message is available again.
---@include dead_letter_entry
+-- give_back decides what becomes of a message whose lock has ended without settlement: available again at its place (RECV-9)
+-- or deferred again (DEFER-5), expired (TTL-9, TTL-13), or dead-lettered because that was its last delivery (DC-5). The
+-- lock must be gone. counted says whether this was a delivery that failed (DC-1) or none at all (DC-2); before visible_at the
+-- message is not received (SETTLE-11).
+--@include bury_entry
 --@include expire_entry
 --@include entry_at
-local function give_back(queue, position, counted, now)
-  if queue.dead then
-    redis.call("ZADD", queue.ready, position, position)
-    return true
-  end
-  local count = 0
-  if counted then
-    count = redis.call("HINCRBY", queue.deliveries, position, 1)
-  end
-  local expires = redis.call("ZSCORE", queue.locked_expiry, position)
-  if expires then
-    redis.call("ZREM", queue.locked_expiry, position)
-  end
-  local expired = expires and tonumber(expires) <= now
-  local exhausted = counted and count >= queue.max_delivery_count
-  if not expired and not exhausted then
-    redis.call("ZADD", queue.ready, position, position)
-    if expires then
-      redis.call("ZADD", queue.expiry, expires, position)
+--@include expect
+--@include text
+local function give_back(queue, side, position, counted, visible_at)
+  local count = counted and redis.call("HINCRBY", side.deliveries, position, 1) or 0
+  local expires = redis.call("ZSCORE", side.expiry, position)
+  local deferred = redis.call("ZSCORE", side.deferred, position)
+  local expired = expires and -expires <= queue.now
+  local exhausted = counted and side == queue.main and count >= queue.max_delivery_count
+  if expired or exhausted then
+    if deferred then
+      redis.call("ZREM", side.deferred, position)
     end
-    return true
+    local entry = entry_at(side.log, position)
+    if not entry then
+      redis.call("HDEL", side.deliveries, position)
+    elseif expired and (queue.dead_letter_expired or not exhausted) then
+      expire_entry(queue, side, entry)
+    else
+      bury_entry(queue, entry, count, "MaxDeliveryCountExceeded", "the message was delivered " .. count
+        .. " times without being settled; the queue permits " .. queue.max_delivery_count)
+    end
+    return
   end
-  local entry = entry_at(queue.log, position)
-  if not entry then
-    redis.call("HDEL", queue.deliveries, position)
-  elseif expired and (queue.dead_letter_expired or not exhausted) then
-    expire_entry(queue, entry, now)
+  if expires and deferred and side == queue.main and not queue.expire_deferred then
+    redis.call("ZREM", side.expiry, position)
+  elseif expires then
+    redis.call("ZADD", side.expiry, text(-expires), position)
+    expect(queue, -expires)
+  end
+  if deferred then
+    redis.call("ZADD", side.deferred, position, position)
+  elseif visible_at > queue.now then
+    redis.call("ZADD", side.delayed, text(visible_at), position)
+    expect(queue, visible_at)
   else
-    dead_letter_entry(queue, entry, count, "MaxDeliveryCountExceeded",
-      "the message was delivered " .. count .. " times without being settled; the queue permits " .. queue.max_delivery_count, now)
+    redis.call("ZADD", side.ready, position, position)
+    side.came = side.came + 1
   end
-  return false
 end

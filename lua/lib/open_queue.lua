@@ -1,21 +1,35 @@
--- open_queue reads what the scripts on a source must know: options and counters. keys names the source's keys, in
--- the order every such script declares them. sub is "" for the main queue and "dead_" for the dead-letter queue, which is also the
--- prefix of the fields that belong to it. Returns nil when the entity does not exist.
-local function open_queue(keys, sub)
+-- open_queue reads what the scripts on a queue must know. keys are all keys of the queue, in the order in which every
+-- such script declares them as KEYS[1..27]. Returns nil when the queue does not exist.
+--
+-- The result has the options and two sides, main and dead, which are alike: messages in log, the order of those that came
+-- back in ready, and so on (README.md). came counts what became available on a side, for wake_receivers.
+local function open_queue(keys, now)
   local values = redis.call("HMGET", keys[1], "status", "lock_duration_ms", "max_delivery_count", "dead_letter_expired",
-    sub .. "cursor", sub .. "bytes", sub .. "sequence",
-    "max_message_bytes")
+    "max_message_bytes", "redelivery_delay_ms", "expire_deferred", "dead_letter_ttl_ms", "alarm_ms",
+    "sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "duplicate_window_ms")
   if not values[1] then
     return nil
   end
   return {
-    entity = keys[1], log = keys[2], ready = keys[3], locks = keys[4], waiting = keys[5],
-    deliveries = keys[6], expiry = keys[7], locked_expiry = keys[8],
-    gaps = keys[9],
-    dead_log = keys[10], dead_numbers = keys[11], dead_waiting = keys[12],
-    dead = sub ~= "", status = values[1], lock_duration_ms = tonumber(values[2]),
+    now = now, entity = keys[1], status = values[1], lock_duration_ms = tonumber(values[2]),
     max_delivery_count = tonumber(values[3]), dead_letter_expired = values[4] == "1",
-    cursor = tonumber(values[5] or "0"), bytes = tonumber(values[6] or "0"), sequence = tonumber(values[7] or "0"),
-    max_message_bytes = tonumber(values[8]), moved = 0,
+    max_message_bytes = tonumber(values[5]), redelivery_delay_ms = tonumber(values[6] or "0"),
+    expire_deferred = values[7] == "1", dead_letter_ttl_ms = tonumber(values[8] or "-1"),
+    alarm = tonumber(values[9] or "0"), duplicate_window_ms = tonumber(values[16] or "0"),
+    main = {
+      prefix = "", log = keys[2], ready = keys[3], locks = keys[4], waiting = keys[5], deliveries = keys[6],
+      expiry = keys[7], gaps = keys[8], delayed = keys[9], deferred = keys[10], modified = keys[11],
+      sequence = tonumber(values[10] or "0"), cursor = tonumber(values[11] or "0"), bytes = tonumber(values[12] or "0"),
+      came = 0,
+    },
+    dead = {
+      prefix = "dead_", log = keys[12], ready = keys[13], locks = keys[14], waiting = keys[15], deliveries = keys[16],
+      expiry = keys[17], gaps = keys[18], delayed = keys[19], deferred = keys[20], modified = keys[21],
+      numbers = keys[22],
+      sequence = tonumber(values[13] or "0"), cursor = tonumber(values[14] or "0"), bytes = tonumber(values[15] or "0"),
+      came = 0,
+    },
+    scheduled = keys[23], due = keys[24], scheduled_ids = keys[25],
+    history = keys[26], history_times = keys[27],
   }
 end

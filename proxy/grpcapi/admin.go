@@ -149,14 +149,19 @@ func (a *Admin) GetQueueRuntime(ctx context.Context, request *sidebusv1.GetQueue
 		return nil, err
 	}
 	return &sidebusv1.QueueRuntime{
-		ActiveMessageCount:     r.Active,
-		AvailableCount:         r.Available,
-		LockedCount:            r.Locked,
-		ExpiredPendingCount:    r.ExpiredPending,
-		DeadLetterMessageCount: r.DeadLetter,
-		TotalMessageCount:      r.Total(),
-		SizeInBytes:            r.SizeInBytes,
-		OldestEnqueuedTime:     timestamp(r.OldestEnqueuedAt),
+		ActiveMessageCount:             r.Active,
+		AvailableCount:                 r.Available,
+		LockedCount:                    r.Locked,
+		ExpiredPendingCount:            r.ExpiredPending,
+		DeadLetterMessageCount:         r.DeadLetter,
+		TotalMessageCount:              r.Total(),
+		SizeInBytes:                    r.SizeInBytes,
+		OldestEnqueuedTime:             timestamp(r.OldestEnqueuedAt),
+		DeferredCount:                  r.Deferred,
+		ScheduledMessageCount:          r.Scheduled,
+		DelayedCount:                   r.Delayed,
+		TransferMessageCount:           r.Transfer,
+		TransferDeadLetterMessageCount: r.TransferDeadLetter,
 	}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -49,4 +50,19 @@ func duration(field string, d *durationpb.Duration) (time.Duration, error) {
 		return 0, fieldError(field, "is not a duration: nanos must have the sign of seconds and be less than a second")
 	}
 	return d.AsDuration(), nil
+}
+
+// instant translates an instant, nil to the zero time. The first instant there is, which is the zero time too, becomes the
+// next one, so that nobody takes it for absent: a purge of what is older than that removes nothing and not everything.
+func instant(field string, at *timestamppb.Timestamp) (time.Time, error) {
+	if at == nil {
+		return time.Time{}, nil
+	}
+	if !at.IsValid() {
+		return time.Time{}, fieldError(field, "is not an instant in the years 1 to 9999")
+	}
+	if t := at.AsTime(); !t.IsZero() {
+		return t, nil
+	}
+	return time.Time{}.Add(1), nil
 }

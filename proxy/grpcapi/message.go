@@ -44,16 +44,12 @@ func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) err
 		}
 		to.TimeToLive = &d
 	}
-	if len(from.GetProperties()) > 0 {
-		to.Properties = make(map[string]semantics.Value, len(from.GetProperties()))
-		for name, value := range from.GetProperties() {
-			v, err := valueOf(value)
-			if err != nil {
-				field := "properties[" + name + "]"
-				return fieldError(field, "is refused: %s", semantics.AsError(err).Message)
-			}
-			to.Properties[name] = v
-		}
+	var err error
+	if to.ScheduledAt, err = instant("scheduledEnqueueTime", from.GetScheduledEnqueueTime()); err != nil {
+		return err
+	}
+	if to.Properties, err = propertiesOf(from.GetProperties()); err != nil {
+		return err
 	}
 	switch content := from.GetContent().(type) {
 	case *sidebusv1.Message_Body:
@@ -74,6 +70,22 @@ func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) err
 	return nil
 }
 
+// propertiesOf translates properties with their exact types, none to nil.
+func propertiesOf(from map[string]*sidebusv1.Value) (map[string]semantics.Value, error) {
+	if len(from) == 0 {
+		return nil, nil
+	}
+	properties := make(map[string]semantics.Value, len(from))
+	for name, value := range from {
+		v, err := valueOf(value)
+		if err != nil {
+			return nil, fieldError("properties["+name+"]", "is refused: %s", semantics.AsError(err).Message)
+		}
+		properties[name] = v
+	}
+	return properties, nil
+}
+
 // received is a ReceivedMessage and everything it points to, so that a whole answer is one allocation. Optional texts
 // point into the semantics.Received, which nobody changes any more.
 type received struct {
@@ -91,10 +103,17 @@ func receivedFrom(messages []*semantics.Received, isPeek bool) []*sidebusv1.Rece
 		all[i].fill(m)
 		answer[i] = &all[i].message
 		if isPeek {
-			answer[i].Locked, answer[i].Expired = &m.Locked, &m.Expired
+			answer[i].Locked, answer[i].Expired, answer[i].VisibleAt = &m.Locked, &m.Expired, timestamp(m.VisibleAt)
 		}
 	}
 	return answer
+}
+
+// states are the states on the wire in the order of semantics.State.
+var states = []sidebusv1.ReceivedMessage_State{
+	semantics.Active:    sidebusv1.ReceivedMessage_ACTIVE,
+	semantics.Deferred:  sidebusv1.ReceivedMessage_DEFERRED,
+	semantics.Scheduled: sidebusv1.ReceivedMessage_SCHEDULED,
 }
 
 func (r *received) fill(from *semantics.Received) {
@@ -126,6 +145,7 @@ func (r *received) fill(from *semantics.Received) {
 	case semantics.BodyBytes:
 		to.Content = &sidebusv1.ReceivedMessage_Body{Body: from.Body}
 	}
+	to.ScheduledEnqueueTime = timestamp(from.ScheduledAt)
 
 	to.SequenceNumber, to.EnqueuedSequenceNumber = from.SequenceNumber, from.EnqueuedSequenceNumber
 	to.EnqueuedTime = setTime(&r.enqueued, from.EnqueuedAt)
@@ -136,9 +156,11 @@ func (r *received) fill(from *semantics.Received) {
 		to.LockToken = &r.lockToken
 	}
 	to.LockedUntil = setTime(&r.locked, from.LockedUntil)
-	to.State = sidebusv1.ReceivedMessage_State(from.State)
+	to.State = states[from.State]
 	if !from.DeadLetteredAt.IsZero() { // there the texts may be empty and are still an answer
 		to.DeadLetterReason, to.DeadLetterErrorDescription = &from.DeadLetterReason, &from.DeadLetterErrorDescription
+		deliveries := int32(from.DeadLetterDeliveryCount) //nolint:gosec // nobody abandons a message that often
+		to.DeadLetterDeliveryCount = &deliveries
 	}
 	to.DeadLetterSource = present(&from.DeadLetterSource)
 	to.DeadLetteredTime = setTime(&r.deadLetter, from.DeadLetteredAt)

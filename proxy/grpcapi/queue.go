@@ -35,6 +35,9 @@ func optionsOf(q *sidebusv1.Queue) (options semantics.QueueOptions, given []stri
 	}{
 		{"lockDuration", q.GetLockDuration(), &options.LockDuration},
 		{"defaultMessageTimeToLive", q.GetDefaultMessageTimeToLive(), &options.DefaultMessageTimeToLive},
+		{"duplicateDetectionHistoryTimeWindow", q.GetDuplicateDetectionHistoryTimeWindow(), &options.DuplicateDetectionHistoryTimeWindow},
+		{"redeliveryDelay", q.GetRedeliveryDelay(), &options.RedeliveryDelay},
+		{"deadLetterTtl", q.GetDeadLetterTtl(), &options.DeadLetterTTL},
 	}
 	for _, d := range durations {
 		if d.from == nil {
@@ -45,20 +48,38 @@ func optionsOf(q *sidebusv1.Queue) (options semantics.QueueOptions, given []stri
 		}
 		given = append(given, d.name)
 	}
-	if n := q.MaxSizeInMegabytes; n != nil {
-		options.MaxSizeInMegabytes, given = int64(*n), append(given, "maxSizeInMegabytes")
+	numbers := []struct {
+		name string
+		from *int64
+		to   *int64
+	}{
+		{"maxSizeInMegabytes", widened(q.MaxSizeInMegabytes), &options.MaxSizeInMegabytes},
+		{"maxMessageSizeInKilobytes", widened(q.MaxMessageSizeInKilobytes), &options.MaxMessageSizeInKilobytes},
+		{"maxDeliveryCount", widened(q.MaxDeliveryCount), &options.MaxDeliveryCount},
+		{"maxMessageCount", q.MaxMessageCount, &options.MaxMessageCount},
+		{"duplicateHistoryMaxEntries", q.DuplicateHistoryMaxEntries, &options.DuplicateHistoryMaxEntries},
 	}
-	if n := q.MaxMessageSizeInKilobytes; n != nil {
-		options.MaxMessageSizeInKilobytes, given = int64(*n), append(given, "maxMessageSizeInKilobytes")
+	for _, n := range numbers {
+		if n.from != nil {
+			*n.to, given = *n.from, append(given, n.name)
+		}
 	}
-	if b := q.DeadLetteringOnMessageExpiration; b != nil {
-		options.DeadLetteringOnMessageExpiration, given = *b, append(given, "deadLetteringOnMessageExpiration")
+	flags := []struct {
+		name string
+		from *bool
+		to   *bool
+	}{
+		{"deadLetteringOnMessageExpiration", q.DeadLetteringOnMessageExpiration, &options.DeadLetteringOnMessageExpiration},
+		{"enableBatchedOperations", q.EnableBatchedOperations, &options.EnableBatchedOperations},
+		{"requiresDuplicateDetection", q.RequiresDuplicateDetection, &options.RequiresDuplicateDetection},
+		{"forgetOnCancel", q.ForgetOnCancel, &options.ForgetOnCancel},
+		{"enablePartitioning", q.EnablePartitioning, &options.EnablePartitioning},
+		{"expireDeferred", q.ExpireDeferred, &options.ExpireDeferred},
 	}
-	if n := q.MaxDeliveryCount; n != nil {
-		options.MaxDeliveryCount, given = int64(*n), append(given, "maxDeliveryCount")
-	}
-	if n := q.MaxMessageCount; n != nil {
-		options.MaxMessageCount, given = *n, append(given, "maxMessageCount")
+	for _, f := range flags {
+		if f.from != nil {
+			*f.to, given = *f.from, append(given, f.name)
+		}
 	}
 	if s := q.Status; s != nil {
 		if *s < 0 || int(*s) >= len(statuses) {
@@ -69,10 +90,15 @@ func optionsOf(q *sidebusv1.Queue) (options semantics.QueueOptions, given []stri
 	if text := q.UserMetadata; text != nil {
 		options.UserMetadata, given = *text, append(given, "userMetadata")
 	}
-	if b := q.EnableBatchedOperations; b != nil {
-		options.EnableBatchedOperations, given = *b, append(given, "enableBatchedOperations")
-	}
 	return options, given, nil
+}
+
+func widened(n *int32) *int64 {
+	if n == nil {
+		return nil
+	}
+	wide := int64(*n)
+	return &wide
 }
 
 // queueFrom is the opposite of optionsOf, with all options present but those that say "no bound".
@@ -93,9 +119,20 @@ func queueFrom(q semantics.Queue) *sidebusv1.Queue { //nolint:gosec // the bound
 		CreatedAt:                        timestamp(q.CreatedAt),
 		UpdatedAt:                        timestamp(q.UpdatedAt),
 		AccessedAt:                       timestamp(q.AccessedAt),
+
+		RequiresDuplicateDetection:          &o.RequiresDuplicateDetection,
+		DuplicateDetectionHistoryTimeWindow: durationpb.New(o.DuplicateDetectionHistoryTimeWindow),
+		DuplicateHistoryMaxEntries:          &o.DuplicateHistoryMaxEntries,
+		ForgetOnCancel:                      &o.ForgetOnCancel,
+		EnablePartitioning:                  &o.EnablePartitioning,
+		RedeliveryDelay:                     durationpb.New(o.RedeliveryDelay),
+		ExpireDeferred:                      &o.ExpireDeferred,
 	}
 	if o.DefaultMessageTimeToLive < semantics.Never {
 		queue.DefaultMessageTimeToLive = durationpb.New(o.DefaultMessageTimeToLive)
+	}
+	if o.DeadLetterTTL < semantics.Never {
+		queue.DeadLetterTtl = durationpb.New(o.DeadLetterTTL)
 	}
 	if o.MaxMessageCount > 0 {
 		queue.MaxMessageCount = &o.MaxMessageCount

@@ -22,7 +22,7 @@ import (
 // a request that cannot be decoded. The server must be made with ServerOption. A request over the server's
 // MaxRecvMsgSize is answered by grpc-go itself, RESOURCE_EXHAUSTED without an ErrorInfo.
 //
-// Receive is registered as a stream of one answer, which is the same on the wire: so the server learns whether the
+// What hands out messages is registered as a stream of one answer, which is the same on the wire: so the server learns whether the
 // answer was sent (RECV-7) and no other call pays for it, as it would with a stats.Handler. What grpc-go can tell is
 // that the answer was taken into the send queue of a connection that was open and a call that was not cancelled. The
 // queue is written at once unless the client's flow-control window is full. So the loss window of RECEIVE_AND_DELETE is
@@ -46,7 +46,7 @@ func (r *registrar) observed(desc grpc.ServiceDesc) *grpc.ServiceDesc {
 		desc.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 			return call(srv, ctx, decode)
 		}
-		if "/"+desc.ServiceName+"/"+m.MethodName == sidebusv1.Messages_Receive_FullMethodName {
+		if handsOut["/"+desc.ServiceName+"/"+m.MethodName] {
 			desc.Streams = append(slices.Clone(desc.Streams), grpc.StreamDesc{
 				StreamName: m.MethodName, Handler: r.handingOver(call), ServerStreams: true,
 			})

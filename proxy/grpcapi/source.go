@@ -36,6 +36,14 @@ type lockRequest interface {
 	GetLockTokens() []string
 }
 
+// numbersRequest is what all requests about sequence numbers have in common.
+type numbersRequest interface {
+	proto.Message
+	GetSource() string
+	GetSubQueue() sidebusv1.SubQueue_Kind
+	GetSequenceNumbers() []int64
+}
+
 func locksOf(request lockRequest) (semantics.Source, []semantics.LockToken, error) {
 	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
 	if err != nil {

@@ -201,19 +201,30 @@ func decodeMap(s *scanner, entries protoreflect.Map, field protoreflect.FieldDes
 	return nil
 }
 
+// lifetimes are the durations that may be "never". Of the others an absent one has another meaning, so that "never" would
+// be taken for its opposite: an abandoned message that must not come back would come back at once.
+var lifetimes = map[protoreflect.Name]bool{
+	"time_to_live": true, "default_message_time_to_live": true, "dead_letter_ttl": true,
+}
+
 func decodeNested(s *scanner, m protoreflect.Message, field protoreflect.FieldDescriptor, at string) *semantics.Error {
 	switch field.Message().FullName() {
 	case durationName:
 		text, ok := unquote(s.value())
-		if text == "never" {
+		mayBeNever := lifetimes[field.Name()]
+		if text == "never" && mayBeNever {
 			return nil // the same as absent
 		}
 		var d *durationpb.Duration
 		if ok {
 			d, ok = parseDuration(text)
 		}
-		if !ok {
+		switch {
+		case ok:
+		case mayBeNever:
 			return badValue(at, `must be a duration such as "30s", "1m30s" or "PT30S", or "never"`)
+		default:
+			return badValue(at, `must be a duration such as "30s", "1m30s" or "PT30S"`)
 		}
 		m.Set(field, protoreflect.ValueOfMessage(d.ProtoReflect()))
 	case timestampName:

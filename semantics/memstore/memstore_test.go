@@ -73,7 +73,7 @@ func TestExpiryAfterTheLastYearIsNever(t *testing.T) {
 	if _, err := store.Send(t.Context(), "q", []*semantics.Message{{TimeToLive: &last}, {TimeToLive: &beyond}}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := store.Peek(t.Context(), semantics.Source{Path: "q"}, 0, 2)
+	got, err := store.Peek(t.Context(), semantics.Source{Path: "q"}, 0, 2, semantics.ShowAll)
 	if err != nil {
 		t.Fatal(err)
 	}

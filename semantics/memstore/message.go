@@ -12,65 +12,141 @@ import (
 const lastYear = 9999
 
 // message is one stored message. It is locked while token is set, even past lockedUntil: the lock no longer holds then
-// (LOCK-7), but its end has not been carried out yet.
+// (LOCK-7), but its end has not been carried out yet. The same is true of visibleAt, deadUntil and the rest: what has become
+// due is so only when a sweep carries it out.
 type message struct {
 	sent       semantics.Message // own copy; TimeToLive is what is in force, nil for never
 	sequence   int64
-	enqueuedAt time.Time
+	enqueuedAt time.Time // of a scheduled one: when it was accepted
 	expiresAt  time.Time // zero: never
 	size       int64
 	count      int // deliveries that ended without success (MSG-10, DC-1)
 
+	scheduled bool      // not enqueued before sent.ScheduledAt
+	visibleAt time.Time // delayed until then (SETTLE-11); zero: not delayed
+	deferred  bool      // stays so while it is locked (MSG-9)
+	lasts     bool      // deferred and not to be expired by a sweep (TTL-18)
+
 	token       semantics.LockToken
 	lockedUntil time.Time
 
-	deadReason, deadDescription string
-	deadAt                      time.Time // zero in the main queue
+	texts     semantics.DeadLetterTexts
+	deadAt    time.Time // zero in the main queue
+	deadUntil time.Time // when it is dropped from the dead-letter queue (TTL-19); zero: never
+	deadCount int       // as count, in the dead-letter queue (DC-7)
 }
 
-// newMessage copies what was sent and turns its lifetime into an instant, cut to the queue's default (TTL-2 to TTL-5).
-func newMessage(sent *semantics.Message, sequence int64, now time.Time, defaultTTL time.Duration) *message {
-	m := &message{sent: clone(sent), sequence: sequence, enqueuedAt: now, size: sent.Size()}
+// newMessage copies what was sent, with its lifetime cut to the queue's default (TTL-3 to TTL-5).
+func newMessage(sent *semantics.Message, defaultTTL time.Duration) *message {
+	m := &message{sent: clone(sent), size: sent.Size()}
+	m.sent.ScheduledAt = m.sent.ScheduledAt.UTC().Truncate(time.Millisecond)
 	lifetime := defaultTTL
 	if sent.TimeToLive != nil {
 		lifetime = min(lifetime, *sent.TimeToLive)
 	}
 	m.sent.TimeToLive = nil
-	if lifetime == semantics.Never {
-		return m
-	}
-	lifetime = lifetime.Truncate(time.Millisecond)
-	if at := now.Add(lifetime); at.Year() <= lastYear {
-		m.expiresAt, m.sent.TimeToLive = at, &lifetime
+	if lifetime != semantics.Never {
+		lifetime = lifetime.Truncate(time.Millisecond)
+		m.sent.TimeToLive = &lifetime
 	}
 	return m
 }
 
-func (m *message) locked() bool { return !m.token.IsZero() }
+// live begins the lifetime at an instant (TTL-2, TTL-17).
+func (m *message) live(from time.Time) {
+	m.expiresAt = time.Time{}
+	if m.sent.TimeToLive == nil {
+		return
+	}
+	at := from.Add(*m.sent.TimeToLive)
+	if at.Year() > lastYear {
+		m.sent.TimeToLive = nil
+		return
+	}
+	m.expiresAt = at
+}
+
+func (m *message) locked() bool  { return !m.token.IsZero() }
+func (m *message) dead() bool    { return !m.deadAt.IsZero() }
+func (m *message) delayed() bool { return !m.visibleAt.IsZero() }
+
+// available says whether a receive may take it, once a sweep has carried out what is due.
+func (m *message) available() bool {
+	return !m.locked() && !m.deferred && !m.scheduled && !m.delayed()
+}
+
+// group is what can be done with it now (PEEK-7).
+func (m *message) group() semantics.Show {
+	switch {
+	case m.locked():
+		return semantics.ShowLocked
+	case m.deferred:
+		return semantics.ShowDeferred
+	case m.scheduled:
+		return semantics.ShowScheduled
+	default:
+		return semantics.ShowAvailable
+	}
+}
 
 // holds says whether a lock can still be used: up to its end, not including it (LOCK-7).
 func (m *message) holds(now time.Time) bool { return m.locked() && now.Before(m.lockedUntil) }
 
-// expired says whether the lifetime is over: from ExpiresAt on (TTL-8).
+// expired says whether the lifetime is over: from ExpiresAt on (TTL-8). It does not run for a scheduled message (TTL-17), and
+// counts for nothing among dead letters (TTL-19).
 func (m *message) expired(now time.Time) bool {
-	return !m.expiresAt.IsZero() && !now.Before(m.expiresAt)
+	return !m.dead() && !m.scheduled && reached(m.expiresAt, now)
+}
+
+// reached says whether an instant has come; zero never does.
+func reached(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+// due is when time next does something to the message by itself; zero: never.
+func (m *message) due() time.Time {
+	switch {
+	case m.locked():
+		return m.lockedUntil
+	case m.scheduled:
+		return m.sent.ScheduledAt
+	case m.dead():
+		return earlier(m.visibleAt, m.deadUntil)
+	case m.lasts:
+		return time.Time{}
+	default:
+		return earlier(m.visibleAt, m.expiresAt)
+	}
+}
+
+// earlier gives the first of two instants; zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // view is the message as a client sees it, without lock and with the stored count, as on peek (MSG-10, MSG-11). It
 // shares nothing with the store.
 func (m *message) view() *semantics.Received {
 	r := &semantics.Received{
-		Message:                clone(&m.sent),
-		SequenceNumber:         m.sequence,
-		EnqueuedSequenceNumber: m.sequence,
-		EnqueuedAt:             m.enqueuedAt,
-		ExpiresAt:              m.expiresAt,
-		DeliveryCount:          m.count,
-		State:                  semantics.Active,
-		Size:                   m.size,
+		Message:                 clone(&m.sent),
+		SequenceNumber:          m.sequence,
+		EnqueuedSequenceNumber:  m.sequence,
+		EnqueuedAt:              m.enqueuedAt,
+		ExpiresAt:               m.expiresAt,
+		DeliveryCount:           m.count,
+		DeadLetterDeliveryCount: m.deadCount,
+		State:                   semantics.Active,
+		Size:                    m.size,
 	}
-	if !m.deadAt.IsZero() {
-		r.SetDeadLetter(m.deadReason, m.deadDescription, m.deadAt)
+	switch {
+	case m.deferred:
+		r.State = semantics.Deferred
+	case m.scheduled:
+		r.State = semantics.Scheduled
+	}
+	if m.dead() {
+		r.SetDeadLetter(m.texts, m.deadAt)
 	}
 	return r
 }

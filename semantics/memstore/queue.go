@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -16,10 +17,12 @@ type queue struct {
 
 	lastSequence int64
 	main         box // in order of sequence number
+	scheduled    box // as main; moves there when it is due
 	dead         box // in order of arrival
+	history      history
 
-	// due is the first instant at which time may change anything here: the end of a lock or of a lifetime. It may be
-	// early but never late, and only saves sweeps that would find nothing. Zero: never.
+	// due is the first instant at which time may change anything here. It may be early but never late, and only saves
+	// sweeps that would find nothing. Zero: never.
 	due time.Time
 }
 
@@ -31,10 +34,10 @@ type box struct {
 }
 
 func newQueue(name string, options semantics.QueueOptions, now time.Time) *queue {
+	newBox := func() box { return box{locks: map[semantics.LockToken]*message{}} }
 	return &queue{
 		name: name, options: options, createdAt: now, updatedAt: now, accessedAt: now,
-		main: box{locks: map[semantics.LockToken]*message{}},
-		dead: box{locks: map[semantics.LockToken]*message{}},
+		main: newBox(), scheduled: newBox(), dead: newBox(), history: history{},
 	}
 }
 
@@ -44,6 +47,15 @@ func (q *queue) box(sub semantics.SubQueue) *box {
 	}
 	return &q.main
 }
+
+// next gives out a sequence number.
+func (q *queue) next() int64 {
+	q.lastSequence++
+	return q.lastSequence
+}
+
+// bytes is the size of the queue with all it holds (DLQ-5, SCHED-2).
+func (q *queue) bytes() int64 { return q.main.bytes + q.scheduled.bytes + q.dead.bytes }
 
 func (b *box) add(m *message) {
 	b.messages = append(b.messages, m)
@@ -67,8 +79,38 @@ func (b *box) unlock(m *message) {
 	m.token, m.lockedUntil = semantics.LockToken{}, time.Time{}
 }
 
-// available is the number of messages that could be handed out after a sweep.
-func (b *box) available() int { return len(b.messages) - len(b.locks) }
+// change gives a message other properties.
+func (b *box) change(m *message, properties map[string]semantics.Value) {
+	b.bytes -= m.size
+	m.sent.Properties = properties
+	m.size = m.sent.Size()
+	b.bytes += m.size
+}
+
+// find gives the message with a sequence number, nil when there is none.
+func (b *box) find(number int64) *message {
+	for _, m := range b.messages {
+		if m.sequence == number {
+			return m
+		}
+	}
+	return nil
+}
+
+// count is the number of messages for which is holds.
+func (b *box) count(is func(m *message) bool) int {
+	n := 0
+	for _, m := range b.messages {
+		if is(m) {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *box) available() int { return b.count((*message).available) }
+
+func byNumber(a, b *message) int { return cmp.Compare(a.sequence, b.sequence) }
 
 // fate is what becomes of a message of the main queue that is no longer locked.
 type fate struct {
@@ -97,69 +139,63 @@ func (q *queue) fateOf(m *message, now time.Time, counted bool) fate {
 	}
 }
 
-// freed carries out the fate of a message of the main queue whose lock is gone and tells whether it is available.
-func (q *queue) freed(m *message, now time.Time, counted bool) (available bool) {
+// giveBack ends a lock without settlement, wherever the message is. counted says whether a delivery has failed (DC-1) or
+// not (DC-2). Before visibleAt it is not received again (SETTLE-11), but for a deferred one, which is deferred again
+// (DEFER-5).
+func (q *queue) giveBack(m *message, now time.Time, counted bool, visibleAt time.Time) {
+	box := &q.main
+	if m.dead() {
+		box = &q.dead
+	}
+	box.unlock(m)
+	if !m.deferred && now.Before(visibleAt) {
+		m.visibleAt = visibleAt
+	}
+	switch {
+	case m.dead():
+		if counted {
+			m.deadCount++ // the other count stays (DC-7)
+		}
+		if reached(m.deadUntil, now) {
+			q.dead.remove(m)
+		}
+	default:
+		if counted {
+			m.count++
+		}
+		q.decide(m, now, counted)
+	}
+	q.expect(m.due())
+}
+
+// decide carries out the fate of a message of the main queue that is not locked.
+func (q *queue) decide(m *message, now time.Time, counted bool) {
 	f := q.fateOf(m, now, counted)
 	if f.stays {
-		return true
+		return
 	}
 	q.main.remove(m)
 	if f.reason != "" {
-		q.bury(m, now, f.reason, f.description)
+		q.bury(m, now, semantics.DeadLetterTexts{Reason: &f.reason, Description: &f.description})
 	}
-	return false
 }
 
-// bury puts a message that left the main queue behind the other dead letters. It keeps all it had (DLQ-16).
-func (q *queue) bury(m *message, now time.Time, reason, description string) {
-	m.deadReason, m.deadDescription, m.deadAt = reason, description, now
+// bury puts a message that left the main queue behind the other dead letters. It keeps all it had (DLQ-16) but that it
+// was deferred or delayed.
+func (q *queue) bury(m *message, now time.Time, texts semantics.DeadLetterTexts) {
+	m.deferred, m.lasts, m.visibleAt = false, false, time.Time{}
+	m.texts, m.deadAt = texts, now
+	if ttl := q.options.DeadLetterTTL; ttl != semantics.Never {
+		if at := now.Add(ttl.Truncate(time.Millisecond)); at.Year() <= lastYear {
+			m.deadUntil = at
+		}
+	}
 	q.dead.add(m)
-}
-
-// sweep carries out what time has brought about: it takes back locks that ended (LOCK-6), and moves or drops what has
-// expired (TTL-8, TTL-11). It tells how many messages became available in the main queue and in the dead-letter queue.
-func (q *queue) sweep(now time.Time) (main, dead int) {
-	if q.due.IsZero() || now.Before(q.due) {
-		return 0, 0
-	}
-	buried := len(q.dead.messages)
-	for _, m := range slices.Clone(q.main.messages) { // a copy: fates remove from the original
-		switch {
-		case m.holds(now):
-		case m.locked():
-			q.main.unlock(m)
-			m.count++
-			if q.freed(m, now, true) {
-				main++
-			}
-		default:
-			q.freed(m, now, false)
-		}
-	}
-	dead = len(q.dead.messages) - buried
-	for _, m := range q.dead.messages {
-		if m.locked() && !m.holds(now) {
-			q.dead.unlock(m) // the count stays (DC-7)
-			dead++
-		}
-	}
-	q.due = time.Time{}
-	for _, m := range q.main.messages {
-		q.expect(m.expiresAt)
-		q.expect(m.lockedUntil)
-	}
-	for _, m := range q.dead.messages {
-		q.expect(m.lockedUntil)
-	}
-	return main, dead
+	q.expect(m.due())
 }
 
 // expect notes that something will be due at an instant; zero is no instant.
-func (q *queue) expect(at time.Time) {
-	if !at.IsZero() && (q.due.IsZero() || at.Before(q.due)) {
-		q.due = at
-	}
-}
+func (q *queue) expect(at time.Time) { q.due = earlier(q.due, at) }
 
 func (q *queue) view() semantics.Queue {
 	return semantics.Queue{

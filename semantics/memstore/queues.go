@@ -44,7 +44,12 @@ func (s *Store) UpdateQueue(ctx context.Context, path string, options semantics.
 	if err != nil {
 		return semantics.Queue{}, err
 	}
-	q.options, q.updatedAt = merged, now
+	for _, d := range q.options.Differences(options, names) {
+		if semantics.Immutable(d.Option) {
+			return semantics.Queue{}, semantics.ImmutableChanged(q.name, d.Option)
+		}
+	}
+	q.options, q.updatedAt, q.accessedAt = merged, now, now
 	s.wakeAll(path)
 	return q.view(), nil
 }
@@ -88,16 +93,17 @@ func (s *Store) QueueRuntime(ctx context.Context, path string) (semantics.Runtim
 	if err != nil {
 		return semantics.Runtime{}, err
 	}
-	main, dead := q.sweep(now)
-	s.wake(semantics.Source{Path: path}, main)
-	s.wake(semantics.Source{Path: path, SubQueue: semantics.DeadLetterQueue}, dead)
+	s.look(q, now)
 	runtime := semantics.Runtime{
-		Active:      int64(len(q.main.messages)),
-		Available:   int64(q.main.available()), // nothing expired is left unlocked after a sweep
+		Active:      int64(len(q.main.messages)), // nothing expired is left but what is locked or deferred
 		Locked:      int64(len(q.main.locks)),
+		Deferred:    int64(q.main.count(func(m *message) bool { return m.deferred && !m.locked() })),
+		Delayed:     int64(q.main.count((*message).delayed)),
+		Scheduled:   int64(len(q.scheduled.messages)),
 		DeadLetter:  int64(len(q.dead.messages)),
-		SizeInBytes: q.main.bytes + q.dead.bytes,
+		SizeInBytes: q.bytes(),
 	}
+	runtime.Available = runtime.Active - runtime.Locked - runtime.Deferred
 	if len(q.main.messages) > 0 {
 		runtime.OldestEnqueuedAt = q.main.messages[0].enqueuedAt
 	}

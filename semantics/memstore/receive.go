@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -12,47 +11,52 @@ import (
 // maxRecheck is the longest a waiting receive sleeps without looking again.
 const maxRecheck = 10 * time.Second
 
+// openToReceive opens a queue for a verb that counts as receive (STAT-2): it stamps the activity (IDLE-5) and carries out
+// what is due.
+func (s *Store) openToReceive(ctx context.Context, path, verb string) (*queue, time.Time, func(), error) {
+	q, now, unlock, err := s.open(ctx, path)
+	if err != nil {
+		return nil, now, unlock, err
+	}
+	if !q.options.Status.CanReceive() {
+		return nil, now, unlock, disabled(q, verb)
+	}
+	q.accessedAt = now
+	s.look(q, now)
+	return q, now, unlock, nil
+}
+
 // Receive implements semantics.Receiver.
 func (s *Store) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
-	q, now, unlock, err := s.open(ctx, source.Path)
+	q, now, unlock, err := s.openToReceive(ctx, source.Path, "receives")
 	defer unlock()
 	if err != nil {
 		return semantics.Batch{}, err
 	}
-	if !q.options.Status.CanReceive() {
-		return semantics.Batch{}, disabled(q, "receives")
+	box, batch := q.box(source.SubQueue), semantics.Batch{}
+	for _, m := range box.messages {
+		if len(batch.Messages) == limit {
+			break
+		}
+		if m.available() {
+			batch.Messages = append(batch.Messages, q.take(box, m, now))
+		}
 	}
-	q.accessedAt = now
-	main, dead := q.sweep(now)
-
-	box := q.box(source.SubQueue)
-	batch := semantics.Batch{Messages: q.take(box, limit, now), RecheckAfter: q.recheckAfter(box, now)}
+	batch.RecheckAfter = q.recheckAfter(now)
 	if register == semantics.RegisterAlways || register == semantics.RegisterIfEmpty && len(batch.Messages) == 0 {
 		s.waiting[source.Fold()] = true
 	}
-	// What the sweep brought and this call did not take is news to others.
-	s.wake(semantics.Source{Path: source.Path}, min(main, q.main.available()))
-	s.wake(semantics.Source{Path: source.Path, SubQueue: semantics.DeadLetterQueue}, min(dead, q.dead.available()))
 	return batch, nil
 }
 
-// take locks up to limit available messages in order.
-func (q *queue) take(from *box, limit int, now time.Time) []*semantics.Received {
-	var taken []*semantics.Received
-	for _, m := range from.messages {
-		if len(taken) == limit {
-			break
-		}
-		if m.locked() {
-			continue
-		}
-		from.lock(m, q.lockEnd(now))
-		q.expect(m.lockedUntil)
-		r := m.view()
-		r.DeliveryCount, r.LockToken, r.LockedUntil = m.count+1, m.token, m.lockedUntil
-		taken = append(taken, r)
-	}
-	return taken
+// take locks a message and gives it as it is handed out (MSG-10).
+func (q *queue) take(from *box, m *message, now time.Time) *semantics.Received {
+	m.visibleAt = time.Time{}
+	from.lock(m, q.lockEnd(now))
+	q.expect(m.due())
+	r := m.view()
+	r.DeliveryCount, r.LockToken, r.LockedUntil = m.count+1, m.token, m.lockedUntil
+	return r
 }
 
 // lockEnd is when a lock that is taken or renewed now ends (LOCK-1, LOCK-3).
@@ -60,43 +64,133 @@ func (q *queue) lockEnd(now time.Time) time.Time {
 	return now.Add(q.options.LockDuration).Truncate(time.Millisecond)
 }
 
-func (q *queue) recheckAfter(b *box, now time.Time) time.Duration {
+// recheckAfter is until the next instant at which time does something here. A lock that others take meanwhile cannot end
+// before LockDuration.
+func (q *queue) recheckAfter(now time.Time) time.Duration {
 	after := min(maxRecheck, q.options.LockDuration)
-	for _, m := range b.locks {
-		after = min(after, m.lockedUntil.Sub(now))
+	if !q.due.IsZero() {
+		after = min(after, q.due.Sub(now))
 	}
 	return max(after, time.Millisecond)
 }
 
-// Peek implements semantics.Receiver.
-func (s *Store) Peek(ctx context.Context, source semantics.Source, from int64, limit int) ([]*semantics.Received, error) {
-	q, now, unlock, err := s.open(ctx, source.Path)
+// choose finds the messages with the given numbers, each once and in the order given, and those numbers that find gives none
+// for.
+func choose(numbers []int64, find func(int64) *message) (chosen []*message, missing []int64) {
+	for i, number := range numbers {
+		if slices.Contains(numbers[:i], number) {
+			continue
+		}
+		if m := find(number); m != nil {
+			chosen = append(chosen, m)
+		} else {
+			missing = append(missing, number)
+		}
+	}
+	return chosen, missing
+}
+
+// choose finds unlocked messages of a state. A deferred one whose time is over is expired now that it is asked for, and so
+// is not found, whatever becomes of the call (TTL-18).
+func (s *Store) choose(q *queue, box *box, state semantics.State, numbers []int64, now time.Time) ([]*message, error) {
+	group, name := semantics.ShowAvailable, "available"
+	if state == semantics.Deferred {
+		group, name = semantics.ShowDeferred, "deferred"
+	}
+	var over []*message
+	chosen, missing := choose(numbers, func(number int64) *message {
+		m := box.find(number)
+		if m == nil || m.group() != group {
+			return nil
+		}
+		if m.expired(now) {
+			over = append(over, m)
+			return nil
+		}
+		return m
+	})
+	slices.SortFunc(over, byNumber)
+	s.wakingFor(q, func() {
+		for _, m := range over {
+			q.decide(m, now, false)
+		}
+	})
+	if len(missing) > 0 {
+		return nil, semantics.NumbersNotFound(q.name, name, missing)
+	}
+	return chosen, nil
+}
+
+// ReceiveByNumber implements semantics.Receiver.
+func (s *Store) ReceiveByNumber(ctx context.Context, source semantics.Source, state semantics.State, numbers []int64) ([]*semantics.Received, error) {
+	q, now, unlock, err := s.openToReceive(ctx, source.Path, "receives")
 	defer unlock()
 	if err != nil {
 		return nil, err
 	}
-	if !q.options.Status.CanReceive() {
-		return nil, disabled(q, "peeks")
+	box := q.box(source.SubQueue)
+	chosen, err := s.choose(q, box, state, numbers, now)
+	if err != nil {
+		return nil, err
 	}
-	q.accessedAt = now
-	main, dead := q.sweep(now)
-	s.wake(semantics.Source{Path: source.Path}, main)
-	s.wake(semantics.Source{Path: source.Path, SubQueue: semantics.DeadLetterQueue}, dead)
+	taken := make([]*semantics.Received, len(chosen))
+	for i, m := range chosen {
+		taken[i] = q.take(box, m, now)
+	}
+	return taken, nil
+}
 
-	rows := slices.Clone(q.box(source.SubQueue).messages)
-	slices.SortFunc(rows, func(a, b *message) int { return cmp.Compare(a.sequence, b.sequence) })
+// Reactivate implements semantics.Receiver.
+func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers []int64) error {
+	q, now, unlock, err := s.openToReceive(ctx, source.Path, "receives")
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	chosen, err := s.choose(q, q.box(source.SubQueue), semantics.Deferred, numbers, now)
+	if err != nil {
+		return err
+	}
+	s.wakingFor(q, func() {
+		for _, m := range chosen {
+			m.deferred, m.lasts = false, false
+			q.expect(m.due())
+		}
+	})
+	return nil
+}
+
+// Peek implements semantics.Receiver.
+func (s *Store) Peek(ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show) ([]*semantics.Received, error) {
+	q, now, unlock, err := s.openToReceive(ctx, source.Path, "peeks")
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
 	var seen []*semantics.Received
-	for _, m := range rows {
-		if m.sequence < from {
+	for _, m := range q.inOrder(source.SubQueue) {
+		if m.sequence < from || show&m.group() == 0 {
 			continue
 		}
 		if len(seen) == limit {
 			break
 		}
 		r := m.view()
-		r.Locked = m.locked()
-		r.Expired = source.SubQueue == semantics.MainQueue && m.expired(now) // no lifetime counts among dead letters (TTL-19)
+		r.Locked, r.Expired, r.VisibleAt = m.locked(), m.expired(now), m.visibleAt
+		if m.scheduled {
+			r.VisibleAt = m.sent.ScheduledAt
+		}
 		seen = append(seen, r)
 	}
 	return seen, nil
+}
+
+// inOrder gives all messages of a source, the scheduled ones of the main queue among them, by number.
+func (q *queue) inOrder(sub semantics.SubQueue) []*message {
+	rows := slices.Clone(q.box(sub).messages)
+	if sub == semantics.MainQueue {
+		rows = append(rows, q.scheduled.messages...)
+	}
+	slices.SortFunc(rows, byNumber)
+	return rows
 }

@@ -3,56 +3,200 @@ package memstore
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Send implements semantics.Sender. The checks stand in the order of ERR-5: existence, sizes, status, room.
-func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Message) (int64, error) {
+// Send implements semantics.Sender. The checks stand in the order of ERR-5: existence, sizes, status, kind, room.
+func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Message) ([]semantics.Stored, error) {
 	q, now, unlock, err := s.open(ctx, path)
 	defer unlock()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	total, err := q.checkSizes(messages)
-	if err != nil {
-		return 0, err
+	if err := q.checkSizes(messages); err != nil {
+		return nil, err
 	}
 	if !q.options.Status.CanSend() {
-		return 0, disabled(q, "sends")
+		return nil, disabled(q, "sends")
 	}
-	if limit, actual := q.options.MaxBytes(), q.main.bytes+q.dead.bytes+total; actual > limit {
-		return 0, full(q, "bytes", limit, actual)
+	if err := q.checkPartitions(messages); err != nil {
+		return nil, err
 	}
-	limit, actual := q.options.MaxMessageCount, int64(len(q.main.messages)+len(messages))
-	if limit > 0 && actual > limit {
-		return 0, full(q, "messages", limit, actual)
+	if err := q.checkRoom(q.newAmong(messages, now)); err != nil {
+		return nil, err
 	}
 
-	first := q.lastSequence + 1
-	for _, sent := range messages {
-		q.lastSequence++
-		m := newMessage(sent, q.lastSequence, now, q.options.DefaultMessageTimeToLive)
-		q.main.add(m)
-		q.expect(m.expiresAt)
-	}
+	stored := make([]semantics.Stored, len(messages))
+	s.wakingFor(q, func() {
+		for i, sent := range messages {
+			if number, is := q.duplicateOf(sent, now); is { // also of one of this call (DUP-8)
+				stored[i] = semantics.Stored{SequenceNumber: number, Deduplicated: true}
+				continue
+			}
+			stored[i].SequenceNumber = q.accept(newMessage(sent, q.options.DefaultMessageTimeToLive), now)
+			q.remember(sent, stored[i].SequenceNumber, now)
+		}
+	})
 	q.accessedAt = now
-	s.wake(semantics.Source{Path: path}, len(messages))
-	return first, nil
+	return stored, nil
 }
 
-// checkSizes checks each message and, when there are several, their sum (MSG-20, MSG-21), which it returns.
-func (q *queue) checkSizes(messages []*semantics.Message) (int64, error) {
+// accept stores a message, scheduled if it is for later (SCHED-2, SCHED-4), and gives its number.
+func (q *queue) accept(m *message, now time.Time) int64 {
+	m.sequence, m.enqueuedAt = q.next(), now
+	if m.sent.ScheduledAt.After(now) {
+		m.scheduled = true
+		m.live(m.sent.ScheduledAt)
+		q.scheduled.add(m)
+		q.expect(m.due())
+		return m.sequence
+	}
+	if m.expiresAt.IsZero() { // else it has what is left of an earlier life (TTL-25)
+		m.live(now)
+	}
+	q.main.add(m)
+	q.expect(m.due())
+	return m.sequence
+}
+
+// checkSizes checks each message and, when there are several, their sum (MSG-20, MSG-21).
+func (q *queue) checkSizes(messages []*semantics.Message) error {
 	total := int64(0)
 	for i, m := range messages {
 		size := m.Size()
 		if limit := q.options.MaxMessageBytes(); size > limit {
-			return 0, semantics.SizeExceeded("message", size, limit).With(semantics.DetailIndex, strconv.Itoa(i))
+			return semantics.SizeExceeded("message", size, limit).With(semantics.DetailIndex, strconv.Itoa(i))
 		}
 		total += size
 	}
 	if limit := q.options.MaxBatchBytes(); len(messages) > 1 && total > limit {
-		return 0, semantics.SizeExceeded("batch", total, limit)
+		return semantics.SizeExceeded("batch", total, limit)
 	}
-	return total, nil
+	return nil
+}
+
+// checkPartitions lets only messages of one partition into a partitioned queue together (BATCH-4).
+func (q *queue) checkPartitions(messages []*semantics.Message) error {
+	if !q.options.EnablePartitioning {
+		return nil
+	}
+	for i, m := range messages {
+		if partition(m) != partition(messages[0]) {
+			return semantics.Errorf(semantics.PartitionKeyMismatch,
+				"entity %q is partitioned: the messages of one call must have the same partition key or session id", q.name).
+				With(semantics.DetailEntity, q.name).With(semantics.DetailIndex, strconv.Itoa(i))
+		}
+	}
+	return nil
+}
+
+// newAmong leaves out the duplicates, of the history and among the messages themselves.
+func (q *queue) newAmong(messages []*semantics.Message, now time.Time) []*semantics.Message {
+	if !q.options.RequiresDuplicateDetection {
+		return messages
+	}
+	var kept []*semantics.Message
+	seen := map[string]bool{}
+	for _, m := range messages {
+		key := q.duplicateKey(m)
+		if _, is := q.duplicateOf(m, now); !is && !seen[key] {
+			kept = append(kept, m)
+		}
+		seen[key] = true
+	}
+	return kept
+}
+
+// checkRoom checks that all the messages, none of them a duplicate, have room (QUOTA-6, QUOTA-13, DUP-11).
+func (q *queue) checkRoom(messages []*semantics.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	total := int64(0)
+	for _, m := range messages {
+		total += m.Size()
+	}
+	if limit, actual := q.options.MaxBytes(), q.bytes()+total; actual > limit {
+		return full(q, "bytes", limit, actual)
+	}
+	if err := q.checkCount(len(messages)); err != nil {
+		return err
+	}
+	return q.checkHistory(len(messages))
+}
+
+// checkCount checks that n messages more are within MaxMessageCount.
+func (q *queue) checkCount(n int) error {
+	limit, actual := q.options.MaxMessageCount, int64(len(q.main.messages)+len(q.scheduled.messages)+n)
+	if limit > 0 && actual > limit {
+		return full(q, "messages", limit, actual)
+	}
+	return nil
+}
+
+// checkHistory checks that n ids more can be remembered. The window must have been applied by duplicateOf.
+func (q *queue) checkHistory(n int) error {
+	limit := q.options.DuplicateHistoryMaxEntries
+	if !q.options.RequiresDuplicateDetection || int64(len(q.history)+n) <= limit {
+		return nil
+	}
+	return semantics.Errorf(semantics.QuotaExceeded,
+		"entity %q remembers %d message ids, at most %d are allowed; raise duplicateHistoryMaxEntries or shorten the window",
+		q.name, len(q.history), limit).
+		With(semantics.DetailEntity, q.name).With(semantics.DetailLimit, strconv.FormatInt(limit, 10))
+}
+
+// CancelScheduled implements semantics.Sender. What is due is activated first, so it can no longer be cancelled.
+func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int64) error {
+	q, unlock, err := s.openToCancel(ctx, path)
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	chosen, missing := choose(numbers, q.scheduled.find)
+	if len(missing) > 0 {
+		return semantics.NumbersNotFound(q.name, "scheduled", missing)
+	}
+	for _, m := range chosen {
+		q.cancel(m)
+	}
+	return nil
+}
+
+// CancelScheduledByID implements semantics.Sender.
+func (s *Store) CancelScheduledByID(ctx context.Context, path string, ids []string) (int, error) {
+	q, unlock, err := s.openToCancel(ctx, path)
+	defer unlock()
+	if err != nil {
+		return 0, err
+	}
+	before := len(q.scheduled.messages)
+	for _, id := range ids {
+		for i := len(q.scheduled.messages) - 1; i >= 0; i-- {
+			if m := q.scheduled.messages[i]; m.sent.MessageID == id {
+				q.cancel(m)
+			}
+		}
+	}
+	return before - len(q.scheduled.messages), nil
+}
+
+func (s *Store) openToCancel(ctx context.Context, path string) (*queue, func(), error) {
+	q, now, unlock, err := s.open(ctx, path)
+	if err != nil {
+		return nil, unlock, err
+	}
+	if !q.options.Status.CanSend() {
+		return nil, unlock, disabled(q, "cancellations")
+	}
+	q.accessedAt = now
+	s.look(q, now)
+	return q, unlock, nil
+}
+
+func (q *queue) cancel(m *message) {
+	q.scheduled.remove(m)
+	q.forgetCancelled(m)
 }

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -11,44 +10,70 @@ import (
 
 // Complete implements semantics.Settler.
 func (s *Store) Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-	return s.settle(ctx, source, tokens, func(q *queue, m *message, _ time.Time) {
+	return s.settle(ctx, source, tokens, nil, func(q *queue, m *message, _ time.Time) {
 		q.box(source.SubQueue).remove(m)
 	})
 }
 
 // Abandon implements semantics.Settler.
-func (s *Store) Abandon(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-	return s.settle(ctx, source, tokens, func(q *queue, m *message, now time.Time) {
-		q.box(source.SubQueue).unlock(m)
-		if source.SubQueue == semantics.MainQueue {
-			m.count++
-			q.freed(m, now, true)
+func (s *Store) Abandon(ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+	delay *time.Duration, properties map[string]semantics.Value,
+) ([]semantics.Code, error) {
+	return s.settle(ctx, source, tokens, properties, func(q *queue, m *message, now time.Time) {
+		visibleAt := now
+		switch {
+		case delay != nil:
+			visibleAt = now.Add(delay.Truncate(time.Millisecond))
+		case source.SubQueue == semantics.MainQueue:
+			visibleAt = now.Add(q.options.RedeliveryDelay.Truncate(time.Millisecond))
 		}
+		q.giveBack(m, now, true, visibleAt)
+	})
+}
+
+// Defer implements semantics.Settler.
+func (s *Store) Defer(ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+	properties map[string]semantics.Value,
+) ([]semantics.Code, error) {
+	return s.settle(ctx, source, tokens, properties, func(q *queue, m *message, _ time.Time) {
+		q.box(source.SubQueue).unlock(m)
+		m.deferred, m.lasts = true, source.SubQueue == semantics.MainQueue && !q.options.ExpireDeferred
+		q.expect(m.due())
 	})
 }
 
 // Release implements semantics.Settler.
 func (s *Store) Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-	return s.settle(ctx, source, tokens, func(q *queue, m *message, now time.Time) {
-		q.box(source.SubQueue).unlock(m)
-		if source.SubQueue == semantics.MainQueue {
-			q.freed(m, now, false)
-		}
+	return s.settle(ctx, source, tokens, nil, func(q *queue, m *message, now time.Time) {
+		q.giveBack(m, now, false, now)
 	})
 }
 
 // DeadLetter implements semantics.Settler.
-func (s *Store) DeadLetter(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, reason, description string) ([]semantics.Code, error) {
-	return s.settle(ctx, source, tokens, func(q *queue, m *message, now time.Time) {
+func (s *Store) DeadLetter(ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+	texts semantics.DeadLetterTexts, properties map[string]semantics.Value,
+) ([]semantics.Code, error) {
+	return s.settle(ctx, source, tokens, properties, func(q *queue, m *message, now time.Time) {
 		q.main.remove(m)
-		q.bury(m, now, reason, description)
+		q.bury(m, now, copyOf(texts))
 	})
 }
 
-// settle lets verb act on every message whose token holds, in order of sequence number, so that messages that become
-// dead letters together are in that order there (DLQ-16). A token that is given twice holds only once.
+func copyOf(texts semantics.DeadLetterTexts) semantics.DeadLetterTexts {
+	for _, text := range []**string{&texts.Reason, &texts.Description} {
+		if *text != nil {
+			own := **text
+			*text = &own
+		}
+	}
+	return texts
+}
+
+// settle merges properties into every message whose token holds and lets verb act on it, in order of sequence number, so
+// that messages that become dead letters together are in that order there (DLQ-16). A token that is given twice holds
+// only once. A message that cannot take the properties keeps its lock (SETTLE-5).
 func (s *Store) settle(ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
-	verb func(q *queue, m *message, now time.Time),
+	properties map[string]semantics.Value, verb func(q *queue, m *message, now time.Time),
 ) ([]semantics.Code, error) {
 	q, now, unlock, err := s.open(ctx, source.Path)
 	defer unlock()
@@ -57,7 +82,6 @@ func (s *Store) settle(ctx context.Context, source semantics.Source, tokens []se
 	}
 	q.accessedAt = now
 	box := q.box(source.SubQueue)
-	available, dead := q.main.available(), q.dead.available()
 
 	codes := make([]semantics.Code, len(tokens))
 	var held []*message
@@ -67,14 +91,22 @@ func (s *Store) settle(ctx context.Context, source semantics.Source, tokens []se
 			codes[i] = semantics.MessageLockLost
 			continue
 		}
+		if len(properties) > 0 {
+			merged, code := m.sent.MergeProperties(properties)
+			if code != "" {
+				codes[i] = code
+				continue
+			}
+			box.change(m, merged)
+		}
 		held = append(held, m)
 	}
-	slices.SortFunc(held, func(a, b *message) int { return cmp.Compare(a.sequence, b.sequence) })
-	for _, m := range held {
-		verb(q, m, now)
-	}
-	s.wake(semantics.Source{Path: source.Path}, q.main.available()-available)
-	s.wake(semantics.Source{Path: source.Path, SubQueue: semantics.DeadLetterQueue}, q.dead.available()-dead)
+	slices.SortFunc(held, byNumber)
+	s.wakingFor(q, func() {
+		for _, m := range held {
+			verb(q, m, now)
+		}
+	})
 	return codes, nil
 }
 
@@ -95,9 +127,9 @@ func (s *Store) RenewLocks(ctx context.Context, source semantics.Source, tokens 
 			continue
 		}
 		m.lockedUntil = q.lockEnd(now)
-		q.expect(m.lockedUntil) // earlier than before when LockDuration was shortened
+		q.expect(m.due()) // earlier than before when LockDuration was shortened
 		renewals[i].LockedUntil = m.lockedUntil
-		renewals[i].ExpiredInHand = source.SubQueue == semantics.MainQueue && m.expired(now)
+		renewals[i].ExpiredInHand = m.expired(now)
 	}
 	return renewals, nil
 }

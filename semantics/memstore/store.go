@@ -3,7 +3,7 @@
 // beyond the life of the process.
 //
 // One mutex makes every method atomic and there are no goroutines. Whatever time brings about (locks that end,
-// messages that expire) is carried out by the next call that looks at the queue: see queue.sweep.
+// messages that expire or are due) is carried out by the next call that looks at the queue: see Store.look.
 package memstore
 
 import (

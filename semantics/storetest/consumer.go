@@ -84,6 +84,12 @@ func (h *fixture) settleOne(verb func(context.Context, semantics.Source, []seman
 	return true
 }
 
+func abandonAtOnce(b *semantics.Broker) func(context.Context, semantics.Source, []semantics.LockToken) ([]semantics.Code, error) {
+	return func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+		return b.Abandon(ctx, source, tokens, semantics.AbandonOptions{})
+	}
+}
+
 // produce sends messages in calls of one to three from several senders.
 func (h *fixture) produce(senders, each int) {
 	var work sync.WaitGroup
@@ -137,7 +143,7 @@ func testCOMP_7_EveryMessageAtLeastOnce(_ *testing.T, h *fixture) {
 	const senders, each, consumers = 3, 40, 6
 	book, ctx := h.consumeUntil(senders*each, consumers, 2, func(b *semantics.Broker, m *semantics.Received) bool {
 		if m.SequenceNumber%3 == 0 && m.DeliveryCount < 3 { // some consumers fail
-			h.settleOne(b.Abandon, m)
+			h.settleOne(abandonAtOnce(b), m)
 			return false
 		}
 		return h.settleOne(b.Complete, m)

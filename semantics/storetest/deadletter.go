@@ -120,7 +120,7 @@ func testDLQ_12_TextsAsGiven(t *testing.T, h *fixture) {
 	texts := [][2]string{{"Ünlesbar: \U0001D11E", "line 1\n\tat \"x\"\x00"}, {"", ""}, {"only reason", ""}, {"", "only description"}}
 	h.sendTexts(len(texts))
 	for i, m := range h.receive(orders, len(texts)) {
-		codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(m), texts[i][0], texts[i][1])
+		codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(m), why(texts[i][0], texts[i][1]))
 		h.settled(codes, err)
 	}
 	for i, m := range h.receive(deadOrders, len(texts)) {
@@ -159,7 +159,8 @@ func testDLQ_16_KeepsWhatTheMessageHad(_ *testing.T, h *fixture) {
 	h.Advance(ms)
 	h.bury(live)
 	want := *live
-	want.SetDeadLetter("poison", "cannot be read", h.Now())
+	reason, description := "poison", "cannot be read"
+	want.SetDeadLetter(semantics.DeadLetterTexts{Reason: &reason, Description: &description}, h.Now())
 	want.LockToken, want.LockedUntil, want.DeliveryCount = semantics.LockToken{}, time.Time{}, 1
 	h.Advance(ms)
 	h.same(h.peek(deadOrders), []*semantics.Received{&want})

@@ -1,8 +1,6 @@
 package storetest
 
 import (
-	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,18 +16,12 @@ var entityTests = []ruleTest{
 	testENT_3_BackslashIsSlash,
 	testENT_4_CaseIsKeptAndIgnored,
 	testENT_5_ReservedSegments,
-	testENT_6_CreateGivesDefaults,
 	testENT_6_CreateOverPresentOneIsRefused,
 	testENT_6_EnsureReportsDifferences,
 	testENT_6_EnsureCreatesOnceUnderRace,
-	testENT_7_UpdateChangesTheNamedOptions,
-	testENT_7_UpdateIsRefusedWhole,
 	testENT_8_DeleteTakesEverything,
 	testENT_8_MissingQueue,
 	testENT_9_RecreatedQueueIsEmpty,
-	testENT_10_UpdateLeavesLocksAlone,
-	testENT_11_BoundsOfOptions,
-	testENT_12_TenDeliveriesByDefault,
 	testENT_17_ListInPages,
 }
 
@@ -104,34 +96,6 @@ func testENT_5_ReservedSegments(t *testing.T, h *fixture) {
 	}
 }
 
-func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
-	queue, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
-	h.ok(err)
-	want := semantics.Queue{
-		Name: "orders",
-		Options: semantics.QueueOptions{
-			LockDuration: time.Minute, MaxSizeInMegabytes: 1024, MaxMessageSizeInKilobytes: 256,
-			DefaultMessageTimeToLive: semantics.Never, MaxDeliveryCount: 10, EnableBatchedOperations: true,
-		},
-		CreatedAt: h.Now(), UpdatedAt: h.Now(), AccessedAt: h.Now(),
-	}
-	h.same(queue, want)
-	queue, err = h.broker.GetQueue(t.Context(), "orders")
-	h.ok(err)
-	h.same(queue, want)
-
-	given := semantics.QueueOptions{
-		LockDuration: 5 * time.Second, MaxSizeInMegabytes: 81920, MaxMessageSizeInKilobytes: 102400,
-		DefaultMessageTimeToLive: 1234567 * ms, DeadLetteringOnMessageExpiration: true, MaxDeliveryCount: math.MaxInt32,
-		MaxMessageCount: math.MaxInt64, Status: semantics.StatusReceiveDisabled, UserMetadata: "Für wen? \"Alle\" \U0001D11E\n",
-	}
-	_, err = h.broker.CreateQueue(t.Context(), "other", given, semantics.QueueOptionNames)
-	h.ok(err)
-	queue, err = h.broker.GetQueue(t.Context(), "other")
-	h.ok(err)
-	h.same(queue.Options, given)
-}
-
 func testENT_6_CreateOverPresentOneIsRefused(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(1)
@@ -182,41 +146,6 @@ func testENT_6_EnsureCreatesOnceUnderRace(t *testing.T, h *fixture) {
 	h.same(created.Load(), int32(1))
 }
 
-func testENT_7_UpdateChangesTheNamedOptions(t *testing.T, h *fixture) {
-	before := h.create(func(o *semantics.QueueOptions) { o.UserMetadata = "stays" })
-	h.Advance(ms)
-	to := semantics.QueueOptions{MaxDeliveryCount: 3, DefaultMessageTimeToLive: time.Hour, UserMetadata: "not named"}
-	got, err := h.broker.UpdateQueue(t.Context(), "orders", to, []string{"maxDeliveryCount", "defaultMessageTimeToLive"})
-	h.ok(err)
-	want := before
-	want.Options.MaxDeliveryCount, want.Options.DefaultMessageTimeToLive = 3, time.Hour
-	want.UpdatedAt = h.Now()
-	got.AccessedAt = want.AccessedAt
-	h.same(got, want)
-	kept, err := h.broker.GetQueue(t.Context(), "orders")
-	h.ok(err)
-	kept.AccessedAt = want.AccessedAt
-	h.same(kept, want)
-}
-
-func testENT_7_UpdateIsRefusedWhole(t *testing.T, h *fixture) {
-	h.create()
-	good := semantics.QueueOptions{MaxDeliveryCount: 3}
-	for _, c := range []struct {
-		code  semantics.Code
-		names []string
-	}{
-		{semantics.InvalidArgument, nil},
-		{semantics.InvalidArgument, []string{"maxDeliveryCount", "requiresSession"}},
-		{semantics.ArgumentOutOfRange, []string{"maxDeliveryCount", "lockDuration"}}, // it is 0
-	} {
-		h.refused(c.code, func() error {
-			_, err := h.broker.UpdateQueue(t.Context(), "orders", good, c.names)
-			return err
-		})
-	}
-}
-
 func testENT_8_DeleteTakesEverything(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(3)
@@ -243,13 +172,13 @@ func (h *fixture) everyVerb(source semantics.Source, held *semantics.Received) m
 		name := " " + sub.String()
 		_, errs["receive"+name] = h.broker.Receive(ctx, s, semantics.ReceiveOptions{MaxMessages: 1})
 		_, errs["wait"+name] = h.broker.Receive(ctx, s, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: patience})
-		_, errs["peek"+name] = h.broker.Peek(ctx, s, 0, 1)
+		_, errs["peek"+name] = h.broker.Peek(ctx, s, 0, 1, semantics.ShowAll)
 		_, errs["complete"+name] = h.broker.Complete(ctx, s, tokens)
-		_, errs["abandon"+name] = h.broker.Abandon(ctx, s, tokens)
+		_, errs["abandon"+name] = h.broker.Abandon(ctx, s, tokens, semantics.AbandonOptions{})
 		_, errs["release"+name] = h.broker.Release(ctx, s, tokens)
 		_, errs["renew"+name] = h.broker.RenewLocks(ctx, s, tokens)
 	}
-	_, errs["deadLetter"] = h.broker.DeadLetter(ctx, source, tokens, "", "")
+	_, errs["deadLetter"] = h.broker.DeadLetter(ctx, source, tokens, why("", ""))
 	return errs
 }
 
@@ -283,84 +212,6 @@ func testENT_9_RecreatedQueueIsEmpty(t *testing.T, h *fixture) {
 	h.Advance(2 * lock) // nor does the end of the old locks do anything
 	h.wantCounts(1, 0, 0)
 	h.same(h.receiveOne(orders).DeliveryCount, 1)
-}
-
-func testENT_10_UpdateLeavesLocksAlone(_ *testing.T, h *fixture) {
-	h.create(locksFor(30 * time.Second))
-	h.sendTexts(2)
-	before := h.receiveOne(orders)
-	h.update(locksFor(10*time.Second), "lockDuration")
-	after := h.receiveOne(orders)
-	h.same([]time.Time{before.LockedUntil, after.LockedUntil}, []time.Time{h.Now().Add(30 * time.Second), h.Now().Add(10 * time.Second)})
-	h.Advance(30*time.Second - ms)
-	h.complete(orders, before)
-	h.lost(orders, after)
-}
-
-func testENT_11_BoundsOfOptions(t *testing.T, h *fixture) {
-	h.create()
-	bounds := map[string]struct{ good, bad []change }{
-		"lockDuration": {
-			good: []change{locksFor(5 * time.Second), locksFor(5 * time.Minute)},
-			bad:  []change{locksFor(5*time.Second - ms), locksFor(5*time.Minute + ms), locksFor(0)},
-		},
-		"maxDeliveryCount": {
-			good: []change{deliversAtMost(1), deliversAtMost(math.MaxInt32)},
-			bad:  []change{deliversAtMost(0), deliversAtMost(-1), deliversAtMost(math.MaxInt32 + 1)},
-		},
-		"defaultMessageTimeToLive": {
-			good: []change{livesFor(time.Second), livesFor(semantics.Never)},
-			bad:  []change{livesFor(time.Second - ms), livesFor(0), livesFor(-time.Second)},
-		},
-		"maxSizeInMegabytes": {
-			good: []change{func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 1 }, func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 81920 }},
-			bad:  []change{func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 0 }, func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 81921 }},
-		},
-		"maxMessageSizeInKilobytes": {
-			good: []change{func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 }, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 102400 }},
-			bad:  []change{func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 0 }, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 102401 }},
-		},
-		"maxMessageCount": {
-			good: []change{func(o *semantics.QueueOptions) { o.MaxMessageCount = 1 }, func(o *semantics.QueueOptions) { o.MaxMessageCount = math.MaxInt64 }},
-			bad:  []change{func(o *semantics.QueueOptions) { o.MaxMessageCount = -1 }},
-		},
-		"userMetadata": {
-			good: []change{func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("ü", 1024) }},
-			bad:  []change{func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("u", 1025) }},
-		},
-	}
-	for name, b := range bounds {
-		for i, c := range b.good {
-			options := semantics.QueueOptions{}
-			c(&options)
-			_, err := h.broker.UpdateQueue(t.Context(), "orders", options, []string{name})
-			h.ok(err)
-			_, err = h.broker.CreateQueue(t.Context(), fmt.Sprintf("%s%d", name, i), options, []string{name})
-			h.ok(err)
-		}
-		for _, c := range b.bad {
-			options := semantics.QueueOptions{}
-			c(&options)
-			err := h.refused(semantics.ArgumentOutOfRange, func() error {
-				_, err := h.broker.UpdateQueue(t.Context(), "orders", options, []string{name})
-				return err
-			})
-			h.same(err.Details[semantics.DetailField], name)
-			_, failed := h.broker.EnsureQueue(t.Context(), "never", options, []string{name})
-			h.wantCode(failed, semantics.ArgumentOutOfRange)
-		}
-	}
-	_, err := h.broker.GetQueue(t.Context(), "never")
-	h.wantCode(err, semantics.EntityNotFound)
-}
-
-func testENT_12_TenDeliveriesByDefault(_ *testing.T, h *fixture) {
-	h.create()
-	h.sendTexts(1)
-	for range 10 {
-		h.abandon(orders, h.receiveOne(orders))
-	}
-	h.wantCounts(0, 0, 1)
 }
 
 func testENT_17_ListInPages(t *testing.T, h *fixture) {

@@ -38,7 +38,7 @@ func testERR_5_SyntaxBeforeExistence(t *testing.T, h *fixture) {
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 	_, err = h.broker.Receive(t.Context(), semantics.Source{Path: "missing"}, semantics.ReceiveOptions{})
 	h.wantCode(err, semantics.ArgumentOutOfRange)
-	_, err = h.broker.Peek(t.Context(), semantics.Source{Path: "missing"}, 0, 0)
+	_, err = h.broker.Peek(t.Context(), semantics.Source{Path: "missing"}, 0, 0, semantics.ShowAll)
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 	_, err = h.broker.Complete(t.Context(), semantics.Source{Path: "missing"}, nil)
 	h.wantCode(err, semantics.InvalidArgument)
@@ -116,7 +116,7 @@ func testERR_6_EndedCallChangesNothing(t *testing.T, h *fixture) {
 			return err
 		},
 		"peek": func() error {
-			_, err := h.Store.Peek(ended, orders, 0, 1)
+			_, err := h.Store.Peek(ended, orders, 0, 1, semantics.ShowAll)
 			return err
 		},
 		"complete": func() error {

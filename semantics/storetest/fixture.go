@@ -67,6 +67,28 @@ func livesFor(d time.Duration) change {
 
 func buriesExpired(o *semantics.QueueOptions) { o.DeadLetteringOnMessageExpiration = true }
 
+func detectsDuplicates(o *semantics.QueueOptions) { o.RequiresDuplicateDetection = true }
+
+func remembersFor(d time.Duration) change {
+	return func(o *semantics.QueueOptions) { o.DuplicateDetectionHistoryTimeWindow = d }
+}
+
+func remembersAtMost(n int64) change {
+	return func(o *semantics.QueueOptions) { o.DuplicateHistoryMaxEntries = n }
+}
+
+func delaysFor(d time.Duration) change {
+	return func(o *semantics.QueueOptions) { o.RedeliveryDelay = d }
+}
+
+func keepsDeadFor(d time.Duration) change {
+	return func(o *semantics.QueueOptions) { o.DeadLetterTTL = d }
+}
+
+func holdsAtMost(n int64) change {
+	return func(o *semantics.QueueOptions) { o.MaxMessageCount = n }
+}
+
 // create makes the queue orders in the store itself, so that options may lie outside the Broker's bounds.
 func (h *fixture) create(changes ...change) semantics.Queue {
 	h.t.Helper()
@@ -160,57 +182,6 @@ func (h *fixture) receiveNone(source semantics.Source) {
 	h.wantNumbers(h.receive(source, 10))
 }
 
-func tokensOf(messages ...*semantics.Received) []semantics.LockToken {
-	tokens := make([]semantics.LockToken, len(messages))
-	for i, m := range messages {
-		tokens[i] = m.LockToken
-	}
-	return tokens
-}
-
-func (h *fixture) complete(source semantics.Source, messages ...*semantics.Received) {
-	h.t.Helper()
-	codes, err := h.broker.Complete(h.t.Context(), source, tokensOf(messages...))
-	h.settled(codes, err)
-}
-
-func (h *fixture) abandon(source semantics.Source, messages ...*semantics.Received) {
-	h.t.Helper()
-	codes, err := h.broker.Abandon(h.t.Context(), source, tokensOf(messages...))
-	h.settled(codes, err)
-}
-
-func (h *fixture) release(source semantics.Source, messages ...*semantics.Received) {
-	h.t.Helper()
-	codes, err := h.broker.Release(h.t.Context(), source, tokensOf(messages...))
-	h.settled(codes, err)
-}
-
-// bury dead-letters messages of orders.
-func (h *fixture) bury(messages ...*semantics.Received) {
-	h.t.Helper()
-	codes, err := h.broker.DeadLetter(h.t.Context(), orders, tokensOf(messages...), "poison", "cannot be read")
-	h.settled(codes, err)
-}
-
-func (h *fixture) settled(codes []semantics.Code, err error) {
-	h.t.Helper()
-	h.ok(err)
-	for i, code := range codes {
-		if code != "" {
-			h.t.Fatalf("token %d: got %s, want success", i, code)
-		}
-	}
-}
-
-// renew renews one lock of source.
-func (h *fixture) renew(source semantics.Source, message *semantics.Received) semantics.Renewal {
-	h.t.Helper()
-	renewals, err := h.broker.RenewLocks(h.t.Context(), source, tokensOf(message))
-	h.ok(err)
-	return renewals[0]
-}
-
 // peek gives all messages of source.
 func (h *fixture) peek(source semantics.Source) []*semantics.Received {
 	h.t.Helper()
@@ -219,7 +190,7 @@ func (h *fixture) peek(source semantics.Source) []*semantics.Received {
 
 func (h *fixture) peekFrom(source semantics.Source, from int64, limit int) []*semantics.Received {
 	h.t.Helper()
-	rows, err := h.broker.Peek(h.t.Context(), source, from, limit)
+	rows, err := h.broker.Peek(h.t.Context(), source, from, limit, semantics.ShowAll)
 	h.ok(err)
 	return rows
 }
@@ -341,25 +312,4 @@ func (h *fixture) refusedSend(code semantics.Code, messages ...*semantics.Messag
 		_, err := h.broker.Send(h.t.Context(), orders.Path, messages)
 		return err
 	})
-}
-
-// lost checks that every settle verb and renew loses with this message's token, and that nothing changes by it.
-func (h *fixture) lost(source semantics.Source, message *semantics.Received) {
-	h.t.Helper()
-	before := h.snapshot()
-	tokens, ctx := tokensOf(message), h.t.Context()
-	codes, err := h.broker.Complete(ctx, source, tokens)
-	h.wantCodes(codes, err, semantics.MessageLockLost)
-	codes, err = h.broker.Abandon(ctx, source, tokens)
-	h.wantCodes(codes, err, semantics.MessageLockLost)
-	codes, err = h.broker.Release(ctx, source, tokens)
-	h.wantCodes(codes, err, semantics.MessageLockLost)
-	if source.SubQueue == semantics.MainQueue {
-		codes, err = h.broker.DeadLetter(ctx, source, tokens, "late", "")
-		h.wantCodes(codes, err, semantics.MessageLockLost)
-	}
-	h.same(h.renew(source, message), semantics.Renewal{Code: semantics.MessageLockLost})
-	if diff := cmp.Diff(before, h.snapshot(), comparing); diff != "" {
-		h.t.Fatalf("a lost token changed something (-before +after):\n%s", diff)
-	}
 }

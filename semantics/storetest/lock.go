@@ -234,11 +234,11 @@ func testLOCK_7_SettleAtTheEndLoses(t *testing.T, h *fixture) {
 	h.Advance(lock) // and nobody has looked since
 	codes, err := h.broker.Complete(t.Context(), orders, tokensOf(got[0]))
 	h.wantCodes(codes, err, semantics.MessageLockLost)
-	codes, err = h.broker.Abandon(t.Context(), orders, tokensOf(got[1]))
+	codes, err = h.broker.Abandon(t.Context(), orders, tokensOf(got[1]), semantics.AbandonOptions{})
 	h.wantCodes(codes, err, semantics.MessageLockLost)
 	codes, err = h.broker.Release(t.Context(), orders, tokensOf(got[2]))
 	h.wantCodes(codes, err, semantics.MessageLockLost)
-	codes, err = h.broker.DeadLetter(t.Context(), orders, tokensOf(got[3]), "", "")
+	codes, err = h.broker.DeadLetter(t.Context(), orders, tokensOf(got[3]), why("", ""))
 	h.wantCodes(codes, err, semantics.MessageLockLost)
 	h.same(h.renew(orders, got[4]).Code, semantics.MessageLockLost)
 	h.wantCounts(5, 0, 0)

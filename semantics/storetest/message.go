@@ -53,7 +53,7 @@ func testMSG_1_GivenIDIsKept(t *testing.T, h *fixture) {
 	h.create()
 	results, err := h.broker.Send(t.Context(), "orders", []*semantics.Message{text("Mine")})
 	h.ok(err)
-	h.same(results, []semantics.SendResult{{SequenceNumber: 1, MessageID: "Mine"}})
+	h.same(results, []semantics.SendResult{{Stored: semantics.Stored{SequenceNumber: 1}, MessageID: "Mine"}})
 	h.same(h.receiveOne(orders).MessageID, "Mine")
 }
 

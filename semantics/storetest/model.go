@@ -40,12 +40,14 @@ func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 			"receive again":        m.receive, // twice as often as the rest
 			"receive dead letters": m.receiveDead,
 			"complete":             m.settler(semantics.Settler.Complete),
-			"abandon":              m.settler(semantics.Settler.Abandon),
-			"release":              m.settler(semantics.Settler.Release),
-			"dead-letter":          m.deadLetter,
-			"renew":                m.renew,
-			"peek":                 m.peek,
-			"update":               m.update,
+			"abandon": m.settler(func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+				return s.Abandon(ctx, source, tokens, nil, nil)
+			}),
+			"release":     m.settler(semantics.Settler.Release),
+			"dead-letter": m.deadLetter,
+			"renew":       m.renew,
+			"peek":        m.peek,
+			"update":      m.update,
 		})
 		both(rt, m, "delete", func(s semantics.Store) (any, error) { return nil, s.DeleteQueue(m.ctx, m.main.Path) })
 	})
@@ -143,7 +145,7 @@ func (m *model) send(rt *rapid.T) {
 		}
 		return message
 	}), 1, 3).Draw(rt, "messages")
-	reference, subject, _ := both(rt, m, "send", func(s semantics.Store) (int64, error) { return s.Send(m.ctx, m.main.Path, messages) })
+	reference, subject, _ := both(rt, m, "send", func(s semantics.Store) ([]semantics.Stored, error) { return s.Send(m.ctx, m.main.Path, messages) })
 	same(rt, "first number", reference, subject)
 }
 
@@ -195,7 +197,7 @@ func plain(messages []*semantics.Received) []semantics.Received {
 			row.LockToken = semantics.LockToken{1}
 		}
 		if row.DeadLetterReason != byHand && row.DeadLetterReason != "" {
-			row.SetDeadLetter(row.DeadLetterReason, "", row.DeadLetteredAt)
+			row.SetDeadLetter(semantics.DeadLetterTexts{Reason: &row.DeadLetterReason, Description: new(string)}, row.DeadLetteredAt)
 		}
 		rows[i] = row
 	}
@@ -233,10 +235,14 @@ func (m *model) settler(verb settleVerb) func(*rapid.T) {
 
 const byHand = "by hand"
 
+var byHandTexts = semantics.DeadLetterTexts{Reason: ptr(byHand), Description: ptr("description")}
+
+func ptr[T any](v T) *T { return &v }
+
 func (m *model) deadLetter(rt *rapid.T) {
 	_, chosen := m.draw(rt)
 	m.settle(rt, m.main, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-		return s.DeadLetter(ctx, source, tokens, byHand, "description")
+		return s.DeadLetter(ctx, source, tokens, byHandTexts, nil)
 	})
 }
 
@@ -267,7 +273,7 @@ func (m *model) peek(rt *rapid.T) {
 
 func (m *model) comparePeek(rt *rapid.T, source semantics.Source, from int64, limit int) {
 	reference, subject, _ := both(rt, m, "peek", func(s semantics.Store) ([]*semantics.Received, error) {
-		return s.Peek(m.ctx, source, from, limit)
+		return s.Peek(m.ctx, source, from, limit, semantics.ShowAll)
 	})
 	if source == m.dead {
 		for _, row := range slices.Concat(reference, subject) {

@@ -61,7 +61,7 @@ func testPEEK_4_Bounds(t *testing.T, h *fixture) {
 		from  int64
 		limit int
 	}{{0, 0}, {0, -1}, {-1, 1}} {
-		_, err := h.broker.Peek(t.Context(), orders, c.from, c.limit)
+		_, err := h.broker.Peek(t.Context(), orders, c.from, c.limit, semantics.ShowAll)
 		h.wantCode(err, semantics.ArgumentOutOfRange)
 	}
 	h.wantNumbers(h.peek(orders)) // none is an empty list

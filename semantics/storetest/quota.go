@@ -151,7 +151,7 @@ func testQUOTA_13_MovesAreNotRefusedForSize(t *testing.T, h *fixture) {
 	h.create(megabytes(1), deliversAtMost(1))
 	h.send(sized(mebibyte-100), sized(50), sized(50))
 	got := h.receive(orders, 3)
-	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), "reason", "a description that takes room of its own")
+	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), why("reason", "a description that takes room of its own"))
 	h.settled(codes, err)
 	h.abandon(orders, got[1])
 	h.release(orders, got[2])

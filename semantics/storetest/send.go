@@ -137,7 +137,7 @@ func testBATCH_3_ConsecutiveNumbersInListOrder(t *testing.T, h *fixture) {
 	h.send(text("before"))
 	results, err := h.broker.Send(t.Context(), "orders", []*semantics.Message{text("z"), text("y"), text("x")})
 	h.ok(err)
-	h.same(results, []semantics.SendResult{{SequenceNumber: 2, MessageID: "z"}, {SequenceNumber: 3, MessageID: "y"}, {SequenceNumber: 4, MessageID: "x"}})
+	h.same(results, []semantics.SendResult{{Stored: semantics.Stored{SequenceNumber: 2}, MessageID: "z"}, {Stored: semantics.Stored{SequenceNumber: 3}, MessageID: "y"}, {Stored: semantics.Stored{SequenceNumber: 4}, MessageID: "x"}})
 	for i, m := range h.receive(orders, 4) {
 		h.same(m.MessageID, []string{"before", "z", "y", "x"}[i])
 	}

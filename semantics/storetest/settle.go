@@ -51,9 +51,11 @@ func testSETTLE_1_RaceHasOneWinner(t *testing.T, h *fixture) {
 		verbs := []func() ([]semantics.Code, error){
 			func() ([]semantics.Code, error) { return h.broker.Complete(t.Context(), orders, tokens) },
 			func() ([]semantics.Code, error) { return h.broker.Complete(t.Context(), orders, tokens) },
-			func() ([]semantics.Code, error) { return h.broker.Abandon(t.Context(), orders, tokens) },
+			func() ([]semantics.Code, error) {
+				return h.broker.Abandon(t.Context(), orders, tokens, semantics.AbandonOptions{})
+			},
 			func() ([]semantics.Code, error) { return h.broker.Release(t.Context(), orders, tokens) },
-			func() ([]semantics.Code, error) { return h.broker.DeadLetter(t.Context(), orders, tokens, "", "") },
+			func() ([]semantics.Code, error) { return h.broker.DeadLetter(t.Context(), orders, tokens, why("", "")) },
 		}
 		for _, verb := range verbs {
 			work.Go(func() {
@@ -118,19 +120,19 @@ func testSETTLE_6_DeadLetterTextBounds(t *testing.T, h *fixture) {
 	longest := strings.Repeat("ü", semantics.MaxDeadLetterText)
 	for _, texts := range [][2]string{{longest + "x", ""}, {"", longest + "x"}} {
 		h.refused(semantics.ArgumentOutOfRange, func() error {
-			_, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), texts[0], texts[1])
+			_, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), why(texts[0], texts[1]))
 			return err
 		})
 	}
 	h.refused(semantics.InvalidArgument, func() error {
-		_, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), "\xff", "")
+		_, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), why("\xff", ""))
 		return err
 	})
-	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), longest, longest)
+	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), why(longest, longest))
 	h.settled(codes, err)
 	dead := h.peek(deadOrders)[0]
 	h.same([]string{dead.DeadLetterReason, dead.DeadLetterErrorDescription}, []string{longest, longest})
-	codes, err = h.broker.DeadLetter(t.Context(), orders, tokensOf(got[1]), "", "")
+	codes, err = h.broker.DeadLetter(t.Context(), orders, tokensOf(got[1]), why("", ""))
 	h.settled(codes, err)
 }
 
@@ -152,7 +154,7 @@ func testSETTLE_8_NoDeadLetterFromTheDeadLetterQueue(t *testing.T, h *fixture) {
 	h.bury(h.receiveOne(orders))
 	got := h.receiveOne(deadOrders)
 	h.refused(semantics.InvalidOperation, func() error {
-		_, err := h.broker.DeadLetter(t.Context(), deadOrders, tokensOf(got), "again", "")
+		_, err := h.broker.DeadLetter(t.Context(), deadOrders, tokensOf(got), why("again", ""))
 		return err
 	})
 	h.complete(deadOrders, got) // the lock still holds
@@ -204,13 +206,13 @@ func testSETTLE_14_ResultPerToken(t *testing.T, h *fixture) {
 			return h.broker.Complete(t.Context(), orders, tokens)
 		},
 		"abandon": func(tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return h.broker.Abandon(t.Context(), orders, tokens)
+			return h.broker.Abandon(t.Context(), orders, tokens, semantics.AbandonOptions{})
 		},
 		"release": func(tokens []semantics.LockToken) ([]semantics.Code, error) {
 			return h.broker.Release(t.Context(), orders, tokens)
 		},
 		"deadLetter": func(tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return h.broker.DeadLetter(t.Context(), orders, tokens, "", "")
+			return h.broker.DeadLetter(t.Context(), orders, tokens, why("", ""))
 		},
 	}
 	for name, verb := range verbs {
@@ -236,11 +238,11 @@ func testSETTLE_14_TokenTwiceInOneCall(t *testing.T, h *fixture) {
 	twice := func(m *semantics.Received) []semantics.LockToken { return tokensOf(m, m) }
 	codes, err := h.broker.Complete(t.Context(), orders, twice(got[0]))
 	h.wantCodes(codes, err, "", semantics.MessageLockLost)
-	codes, err = h.broker.Abandon(t.Context(), orders, twice(got[1]))
+	codes, err = h.broker.Abandon(t.Context(), orders, twice(got[1]), semantics.AbandonOptions{})
 	h.wantCodes(codes, err, "", semantics.MessageLockLost)
 	codes, err = h.broker.Release(t.Context(), orders, twice(got[2]))
 	h.wantCodes(codes, err, "", semantics.MessageLockLost)
-	codes, err = h.broker.DeadLetter(t.Context(), orders, twice(got[3]), "", "")
+	codes, err = h.broker.DeadLetter(t.Context(), orders, twice(got[3]), why("", ""))
 	h.wantCodes(codes, err, "", semantics.MessageLockLost)
 	h.wantCounts(2, 0, 1)
 	rows := h.peek(orders)
@@ -257,10 +259,10 @@ func testSETTLE_14_CountBounds(t *testing.T, h *fixture) {
 		return err
 	})
 	h.refused(semantics.InvalidArgument, func() error {
-		_, err := h.broker.Abandon(t.Context(), orders, nil)
+		_, err := h.broker.Abandon(t.Context(), orders, nil, semantics.AbandonOptions{})
 		return err
 	})
-	codes, err := h.broker.DeadLetter(t.Context(), orders, tokens, "", "")
+	codes, err := h.broker.DeadLetter(t.Context(), orders, tokens, why("", ""))
 	h.settled(codes, err)
 	h.wantCounts(0, 0, semantics.MaxSettleTokens)
 }

@@ -71,7 +71,7 @@ func testSTAT_2_BlockedVerbs(t *testing.T, h *fixture) {
 					h.ok(delivery.Undelivered(t.Context()))
 				}
 			}
-			_, err = h.broker.Peek(t.Context(), source, 0, 1)
+			_, err = h.broker.Peek(t.Context(), source, 0, 1, semantics.ShowAll)
 			h.wantCode(err, want(canReceive))
 		}
 		if !canSend {

@@ -35,7 +35,7 @@ type Harness struct {
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
 	all := slices.Concat(
-		messageTests, sendTests, entityTests, statusTests, countTests, receiveTests, waitTests, consumerTests,
+		messageTests, sendTests, entityTests, optionTests, statusTests, countTests, receiveTests, waitTests, consumerTests,
 		lockTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests, errorTests,
 		watchTests,
 	)

@@ -30,15 +30,23 @@ type ReceivedMessage_State int32
 const (
 	// Available or locked.
 	ReceivedMessage_ACTIVE ReceivedMessage_State = 0
+	// Set aside until it is received by its sequence number, or received that way (DEFER-1).
+	ReceivedMessage_DEFERRED ReceivedMessage_State = 1
+	// Waiting for its scheduled_enqueue_time (SCHED-2).
+	ReceivedMessage_SCHEDULED ReceivedMessage_State = 2
 )
 
 // Enum value maps for ReceivedMessage_State.
 var (
 	ReceivedMessage_State_name = map[int32]string{
 		0: "ACTIVE",
+		1: "DEFERRED",
+		2: "SCHEDULED",
 	}
 	ReceivedMessage_State_value = map[string]int32{
-		"ACTIVE": 0,
+		"ACTIVE":    0,
+		"DEFERRED":  1,
+		"SCHEDULED": 2,
 	}
 )
 
@@ -509,6 +517,11 @@ type Message struct {
 	// How long the message lives, at least 1 ms, else ARGUMENT_OUT_OF_RANGE (TTL-2, TTL-14). Absent: the queue's
 	// defaultMessageTimeToLive, which is also the ceiling (TTL-3, TTL-5). Over 292 years means never.
 	TimeToLive *durationpb.Duration `protobuf:"bytes,10,opt,name=time_to_live,json=timeToLive,proto3" json:"time_to_live,omitempty"`
+	// When the message is enqueued, as if it were sent then; until that it is stored as SCHEDULED (SCHED-1 to SCHED-3). Its
+	// lifetime begins then (TTL-17). Absent, now or in the past: at once (SCHED-4). There is no upper bound but the year 9999.
+	ScheduledEnqueueTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=scheduled_enqueue_time,json=scheduledEnqueueTime,proto3" json:"scheduled_enqueue_time,omitempty"`
+	// Accepted for AMQP's sake and ignored: there is no delivery by priority, and receivers do not see it (MSG-16).
+	Priority *int32 `protobuf:"varint,16,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	// Application properties by name. A name has 1 to 128 UTF-16 units; names that differ only in case are
 	// INVALID_ARGUMENT (MSG-14).
 	Properties map[string]*Value `protobuf:"bytes,11,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -624,6 +637,20 @@ func (x *Message) GetTimeToLive() *durationpb.Duration {
 	return nil
 }
 
+func (x *Message) GetScheduledEnqueueTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ScheduledEnqueueTime
+	}
+	return nil
+}
+
+func (x *Message) GetPriority() int32 {
+	if x != nil && x.Priority != nil {
+		return *x.Priority
+	}
+	return 0
+}
+
 func (x *Message) GetProperties() map[string]*Value {
 	if x != nil {
 		return x.Properties
@@ -714,6 +741,8 @@ type ReceivedMessage struct {
 	ContentType *string `protobuf:"bytes,9,opt,name=content_type,json=contentType,proto3,oneof" json:"content_type,omitempty"`
 	// What was sent, cut to the queue's default (TTL-5). Absent: never expires.
 	TimeToLive *durationpb.Duration `protobuf:"bytes,10,opt,name=time_to_live,json=timeToLive,proto3" json:"time_to_live,omitempty"`
+	// As sent.
+	ScheduledEnqueueTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=scheduled_enqueue_time,json=scheduledEnqueueTime,proto3" json:"scheduled_enqueue_time,omitempty"`
 	// As sent, and DeadLetterReason and DeadLetterErrorDescription in a dead-letter queue (DLQ-15).
 	Properties map[string]*Value `protobuf:"bytes,11,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The body in the field the sender used.
@@ -724,11 +753,12 @@ type ReceivedMessage struct {
 	//	*ReceivedMessage_Text
 	//	*ReceivedMessage_Json
 	Content isReceivedMessage_Content `protobuf_oneof:"content"`
-	// From 1 on, without gaps, in the order of acceptance (MSG-5).
+	// From 1 on, without gaps, in the order of acceptance (MSG-5). A scheduled message gets a new one when it is enqueued, and
+	// the old one is dead from then on (MSG-7).
 	SequenceNumber int64 `protobuf:"varint,50,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
 	// Equals sequence_number in a queue reached directly (MSG-6).
 	EnqueuedSequenceNumber int64 `protobuf:"varint,51,opt,name=enqueued_sequence_number,json=enqueuedSequenceNumber,proto3" json:"enqueued_sequence_number,omitempty"`
-	// When the broker accepted the message, by the broker's clock (MSG-8).
+	// When the broker accepted the message, or enqueued the scheduled one, by the broker's clock (MSG-8, SCHED-3).
 	EnqueuedTime *timestamppb.Timestamp `protobuf:"bytes,52,opt,name=enqueued_time,json=enqueuedTime,proto3" json:"enqueued_time,omitempty"`
 	// enqueued_time + time_to_live (TTL-2). Absent: never.
 	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,53,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
@@ -748,12 +778,16 @@ type ReceivedMessage struct {
 	DeadLetterSource *string `protobuf:"bytes,60,opt,name=dead_letter_source,json=deadLetterSource,proto3,oneof" json:"dead_letter_source,omitempty"`
 	// When the message was dead-lettered. Only in a dead-letter queue (DLQ-16).
 	DeadLetteredTime *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=dead_lettered_time,json=deadLetteredTime,proto3" json:"dead_lettered_time,omitempty"`
+	// Failed deliveries from the dead-letter queue, which count for nothing. Only in a dead-letter queue (DC-7).
+	DeadLetterDeliveryCount *int32 `protobuf:"varint,66,opt,name=dead_letter_delivery_count,json=deadLetterDeliveryCount,proto3,oneof" json:"dead_letter_delivery_count,omitempty"`
 	// Bytes the message counts for against the queue's size (MSG-20).
 	Size int64 `protobuf:"varint,62,opt,name=size,proto3" json:"size,omitempty"`
 	// Somebody holds a lock on it. Only on peek (PEEK-7).
 	Locked *bool `protobuf:"varint,63,opt,name=locked,proto3,oneof" json:"locked,omitempty"`
 	// It is past expires_at and not cleared away yet. Only on peek (PEEK-7).
-	Expired       *bool `protobuf:"varint,64,opt,name=expired,proto3,oneof" json:"expired,omitempty"`
+	Expired *bool `protobuf:"varint,64,opt,name=expired,proto3,oneof" json:"expired,omitempty"`
+	// When a scheduled or delayed message becomes available. Only on peek, absent for others (PEEK-7).
+	VisibleAt     *timestamppb.Timestamp `protobuf:"bytes,65,opt,name=visible_at,json=visibleAt,proto3" json:"visible_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -854,6 +888,13 @@ func (x *ReceivedMessage) GetContentType() string {
 func (x *ReceivedMessage) GetTimeToLive() *durationpb.Duration {
 	if x != nil {
 		return x.TimeToLive
+	}
+	return nil
+}
+
+func (x *ReceivedMessage) GetScheduledEnqueueTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ScheduledEnqueueTime
 	}
 	return nil
 }
@@ -983,6 +1024,13 @@ func (x *ReceivedMessage) GetDeadLetteredTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ReceivedMessage) GetDeadLetterDeliveryCount() int32 {
+	if x != nil && x.DeadLetterDeliveryCount != nil {
+		return *x.DeadLetterDeliveryCount
+	}
+	return 0
+}
+
 func (x *ReceivedMessage) GetSize() int64 {
 	if x != nil {
 		return x.Size
@@ -1002,6 +1050,13 @@ func (x *ReceivedMessage) GetExpired() bool {
 		return *x.Expired
 	}
 	return false
+}
+
+func (x *ReceivedMessage) GetVisibleAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.VisibleAt
+	}
+	return nil
 }
 
 type isReceivedMessage_Content interface {
@@ -1069,7 +1124,7 @@ const file_sidebus_v1_message_proto_rawDesc = "" +
 	"\x0etimespan_value\x18\x14 \x01(\x12H\x00R\rtimespanValue\x12!\n" +
 	"\vbytes_value\x18\x15 \x01(\fH\x00R\n" +
 	"bytesValueB\x06\n" +
-	"\x04kind\"\x84\x06\n" +
+	"\x04kind\"\x84\a\n" +
 	"\aMessage\x12\"\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tH\x01R\tmessageId\x88\x01\x01\x12\"\n" +
@@ -1084,7 +1139,10 @@ const file_sidebus_v1_message_proto_rawDesc = "" +
 	"\fcontent_type\x18\t \x01(\tH\tR\vcontentType\x88\x01\x01\x12;\n" +
 	"\ftime_to_live\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"timeToLive\x12C\n" +
+	"timeToLive\x12P\n" +
+	"\x16scheduled_enqueue_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x14scheduledEnqueueTime\x12\x1f\n" +
+	"\bpriority\x18\x10 \x01(\x05H\n" +
+	"R\bpriority\x88\x01\x01\x12C\n" +
 	"\n" +
 	"properties\x18\v \x03(\v2#.sidebus.v1.Message.PropertiesEntryR\n" +
 	"properties\x12\x14\n" +
@@ -1104,7 +1162,8 @@ const file_sidebus_v1_message_proto_rawDesc = "" +
 	"\x03_toB\v\n" +
 	"\t_reply_toB\x16\n" +
 	"\x14_reply_to_session_idB\x0f\n" +
-	"\r_content_type\"\x89\r\n" +
+	"\r_content_typeB\v\n" +
+	"\t_priority\"\x94\x0f\n" +
 	"\x0fReceivedMessage\x12\"\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tH\x01R\tmessageId\x88\x01\x01\x12\"\n" +
@@ -1119,7 +1178,8 @@ const file_sidebus_v1_message_proto_rawDesc = "" +
 	"\fcontent_type\x18\t \x01(\tH\tR\vcontentType\x88\x01\x01\x12;\n" +
 	"\ftime_to_live\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"timeToLive\x12K\n" +
+	"timeToLive\x12P\n" +
+	"\x16scheduled_enqueue_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x14scheduledEnqueueTime\x12K\n" +
 	"\n" +
 	"properties\x18\v \x03(\v2+.sidebus.v1.ReceivedMessage.PropertiesEntryR\n" +
 	"properties\x12\x14\n" +
@@ -1140,16 +1200,21 @@ const file_sidebus_v1_message_proto_rawDesc = "" +
 	"\x12dead_letter_reason\x18: \x01(\tH\vR\x10deadLetterReason\x88\x01\x01\x12F\n" +
 	"\x1ddead_letter_error_description\x18; \x01(\tH\fR\x1adeadLetterErrorDescription\x88\x01\x01\x121\n" +
 	"\x12dead_letter_source\x18< \x01(\tH\rR\x10deadLetterSource\x88\x01\x01\x12H\n" +
-	"\x12dead_lettered_time\x18= \x01(\v2\x1a.google.protobuf.TimestampR\x10deadLetteredTime\x12\x12\n" +
+	"\x12dead_lettered_time\x18= \x01(\v2\x1a.google.protobuf.TimestampR\x10deadLetteredTime\x12@\n" +
+	"\x1adead_letter_delivery_count\x18B \x01(\x05H\x0eR\x17deadLetterDeliveryCount\x88\x01\x01\x12\x12\n" +
 	"\x04size\x18> \x01(\x03R\x04size\x12\x1b\n" +
-	"\x06locked\x18? \x01(\bH\x0eR\x06locked\x88\x01\x01\x12\x1d\n" +
-	"\aexpired\x18@ \x01(\bH\x0fR\aexpired\x88\x01\x01\x1aP\n" +
+	"\x06locked\x18? \x01(\bH\x0fR\x06locked\x88\x01\x01\x12\x1d\n" +
+	"\aexpired\x18@ \x01(\bH\x10R\aexpired\x88\x01\x01\x129\n" +
+	"\n" +
+	"visible_at\x18A \x01(\v2\x1a.google.protobuf.TimestampR\tvisibleAt\x1aP\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x05value\x18\x02 \x01(\v2\x11.sidebus.v1.ValueR\x05value:\x028\x01\"\x13\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.sidebus.v1.ValueR\x05value:\x028\x01\"0\n" +
 	"\x05State\x12\n" +
 	"\n" +
-	"\x06ACTIVE\x10\x00B\t\n" +
+	"\x06ACTIVE\x10\x00\x12\f\n" +
+	"\bDEFERRED\x10\x01\x12\r\n" +
+	"\tSCHEDULED\x10\x02B\t\n" +
 	"\acontentB\r\n" +
 	"\v_message_idB\r\n" +
 	"\v_session_idB\x10\n" +
@@ -1164,7 +1229,8 @@ const file_sidebus_v1_message_proto_rawDesc = "" +
 	"\v_lock_tokenB\x15\n" +
 	"\x13_dead_letter_reasonB \n" +
 	"\x1e_dead_letter_error_descriptionB\x15\n" +
-	"\x13_dead_letter_sourceB\t\n" +
+	"\x13_dead_letter_sourceB\x1d\n" +
+	"\x1b_dead_letter_delivery_countB\t\n" +
 	"\a_lockedB\n" +
 	"\n" +
 	"\b_expiredB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
@@ -1197,21 +1263,24 @@ var file_sidebus_v1_message_proto_goTypes = []any{
 var file_sidebus_v1_message_proto_depIdxs = []int32{
 	6,  // 0: sidebus.v1.Value.null_value:type_name -> google.protobuf.NullValue
 	7,  // 1: sidebus.v1.Message.time_to_live:type_name -> google.protobuf.Duration
-	4,  // 2: sidebus.v1.Message.properties:type_name -> sidebus.v1.Message.PropertiesEntry
-	7,  // 3: sidebus.v1.ReceivedMessage.time_to_live:type_name -> google.protobuf.Duration
-	5,  // 4: sidebus.v1.ReceivedMessage.properties:type_name -> sidebus.v1.ReceivedMessage.PropertiesEntry
-	8,  // 5: sidebus.v1.ReceivedMessage.enqueued_time:type_name -> google.protobuf.Timestamp
-	8,  // 6: sidebus.v1.ReceivedMessage.expires_at:type_name -> google.protobuf.Timestamp
-	8,  // 7: sidebus.v1.ReceivedMessage.locked_until:type_name -> google.protobuf.Timestamp
-	0,  // 8: sidebus.v1.ReceivedMessage.state:type_name -> sidebus.v1.ReceivedMessage.State
-	8,  // 9: sidebus.v1.ReceivedMessage.dead_lettered_time:type_name -> google.protobuf.Timestamp
-	1,  // 10: sidebus.v1.Message.PropertiesEntry.value:type_name -> sidebus.v1.Value
-	1,  // 11: sidebus.v1.ReceivedMessage.PropertiesEntry.value:type_name -> sidebus.v1.Value
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	8,  // 2: sidebus.v1.Message.scheduled_enqueue_time:type_name -> google.protobuf.Timestamp
+	4,  // 3: sidebus.v1.Message.properties:type_name -> sidebus.v1.Message.PropertiesEntry
+	7,  // 4: sidebus.v1.ReceivedMessage.time_to_live:type_name -> google.protobuf.Duration
+	8,  // 5: sidebus.v1.ReceivedMessage.scheduled_enqueue_time:type_name -> google.protobuf.Timestamp
+	5,  // 6: sidebus.v1.ReceivedMessage.properties:type_name -> sidebus.v1.ReceivedMessage.PropertiesEntry
+	8,  // 7: sidebus.v1.ReceivedMessage.enqueued_time:type_name -> google.protobuf.Timestamp
+	8,  // 8: sidebus.v1.ReceivedMessage.expires_at:type_name -> google.protobuf.Timestamp
+	8,  // 9: sidebus.v1.ReceivedMessage.locked_until:type_name -> google.protobuf.Timestamp
+	0,  // 10: sidebus.v1.ReceivedMessage.state:type_name -> sidebus.v1.ReceivedMessage.State
+	8,  // 11: sidebus.v1.ReceivedMessage.dead_lettered_time:type_name -> google.protobuf.Timestamp
+	8,  // 12: sidebus.v1.ReceivedMessage.visible_at:type_name -> google.protobuf.Timestamp
+	1,  // 13: sidebus.v1.Message.PropertiesEntry.value:type_name -> sidebus.v1.Value
+	1,  // 14: sidebus.v1.ReceivedMessage.PropertiesEntry.value:type_name -> sidebus.v1.Value
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_message_proto_init() }

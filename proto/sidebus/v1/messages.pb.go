@@ -10,7 +10,6 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
-	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -22,55 +21,6 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
-
-// Kind says which of them is meant (ENT-1).
-type SubQueue_Kind int32
-
-const (
-	// The source itself.
-	SubQueue_NONE SubQueue_Kind = 0
-	// Its dead-letter queue (DLQ-1, DLQ-2).
-	SubQueue_DEAD_LETTER SubQueue_Kind = 1
-)
-
-// Enum value maps for SubQueue_Kind.
-var (
-	SubQueue_Kind_name = map[int32]string{
-		0: "NONE",
-		1: "DEAD_LETTER",
-	}
-	SubQueue_Kind_value = map[string]int32{
-		"NONE":        0,
-		"DEAD_LETTER": 1,
-	}
-)
-
-func (x SubQueue_Kind) Enum() *SubQueue_Kind {
-	p := new(SubQueue_Kind)
-	*p = x
-	return p
-}
-
-func (x SubQueue_Kind) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (SubQueue_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_sidebus_v1_messages_proto_enumTypes[0].Descriptor()
-}
-
-func (SubQueue_Kind) Type() protoreflect.EnumType {
-	return &file_sidebus_v1_messages_proto_enumTypes[0]
-}
-
-func (x SubQueue_Kind) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use SubQueue_Kind.Descriptor instead.
-func (SubQueue_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{0, 0}
-}
 
 // Mode says how messages are taken (RECV-1).
 type ReceiveRequest_Mode int32
@@ -105,11 +55,11 @@ func (x ReceiveRequest_Mode) String() string {
 }
 
 func (ReceiveRequest_Mode) Descriptor() protoreflect.EnumDescriptor {
-	return file_sidebus_v1_messages_proto_enumTypes[1].Descriptor()
+	return file_sidebus_v1_messages_proto_enumTypes[0].Descriptor()
 }
 
 func (ReceiveRequest_Mode) Type() protoreflect.EnumType {
-	return &file_sidebus_v1_messages_proto_enumTypes[1]
+	return &file_sidebus_v1_messages_proto_enumTypes[0]
 }
 
 func (x ReceiveRequest_Mode) Number() protoreflect.EnumNumber {
@@ -118,44 +68,64 @@ func (x ReceiveRequest_Mode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReceiveRequest_Mode.Descriptor instead.
 func (ReceiveRequest_Mode) EnumDescriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{3, 0}
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{4, 0}
 }
 
-// SubQueue holds the enum of the queues that lie below a source.
-type SubQueue struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
+// Include names a group of messages by what can be done with them now (PEEK-7).
+type PeekRequest_Include int32
 
-func (x *SubQueue) Reset() {
-	*x = SubQueue{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
+const (
+	// Free to be received, delayed and expired ones included.
+	PeekRequest_AVAILABLE PeekRequest_Include = 0
+	// Held by a receiver.
+	PeekRequest_LOCKED PeekRequest_Include = 1
+	// Deferred and not locked.
+	PeekRequest_DEFERRED PeekRequest_Include = 2
+	// Scheduled.
+	PeekRequest_SCHEDULED PeekRequest_Include = 3
+)
 
-func (x *SubQueue) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SubQueue) ProtoMessage() {}
-
-func (x *SubQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
+// Enum value maps for PeekRequest_Include.
+var (
+	PeekRequest_Include_name = map[int32]string{
+		0: "AVAILABLE",
+		1: "LOCKED",
+		2: "DEFERRED",
+		3: "SCHEDULED",
 	}
-	return mi.MessageOf(x)
+	PeekRequest_Include_value = map[string]int32{
+		"AVAILABLE": 0,
+		"LOCKED":    1,
+		"DEFERRED":  2,
+		"SCHEDULED": 3,
+	}
+)
+
+func (x PeekRequest_Include) Enum() *PeekRequest_Include {
+	p := new(PeekRequest_Include)
+	*p = x
+	return p
 }
 
-// Deprecated: Use SubQueue.ProtoReflect.Descriptor instead.
-func (*SubQueue) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{0}
+func (x PeekRequest_Include) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PeekRequest_Include) Descriptor() protoreflect.EnumDescriptor {
+	return file_sidebus_v1_messages_proto_enumTypes[1].Descriptor()
+}
+
+func (PeekRequest_Include) Type() protoreflect.EnumType {
+	return &file_sidebus_v1_messages_proto_enumTypes[1]
+}
+
+func (x PeekRequest_Include) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PeekRequest_Include.Descriptor instead.
+func (PeekRequest_Include) EnumDescriptor() ([]byte, []int) {
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{8, 0}
 }
 
 // SendRequest asks for messages to be stored.
@@ -172,7 +142,7 @@ type SendRequest struct {
 
 func (x *SendRequest) Reset() {
 	*x = SendRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[1]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -184,7 +154,7 @@ func (x *SendRequest) String() string {
 func (*SendRequest) ProtoMessage() {}
 
 func (x *SendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[1]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -197,7 +167,7 @@ func (x *SendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendRequest.ProtoReflect.Descriptor instead.
 func (*SendRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{1}
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *SendRequest) GetTarget() string {
@@ -217,7 +187,7 @@ func (x *SendRequest) GetMessages() []*Message {
 // SendResponse tells what became of each message.
 type SendResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One for each message in the order sent, with consecutive sequence numbers (BATCH-3).
+	// One for each message in the order sent, with consecutive sequence numbers but for deduplicated ones (BATCH-3, DUP-8).
 	Results       []*SendResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -225,7 +195,7 @@ type SendResponse struct {
 
 func (x *SendResponse) Reset() {
 	*x = SendResponse{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[2]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -237,7 +207,7 @@ func (x *SendResponse) String() string {
 func (*SendResponse) ProtoMessage() {}
 
 func (x *SendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[2]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -250,7 +220,7 @@ func (x *SendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendResponse.ProtoReflect.Descriptor instead.
 func (*SendResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{2}
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *SendResponse) GetResults() []*SendResponse_Result {
@@ -258,6 +228,119 @@ func (x *SendResponse) GetResults() []*SendResponse_Result {
 		return x.Results
 	}
 	return nil
+}
+
+// CancelScheduledRequest names scheduled messages, by sequence_numbers or by message_ids; both is INVALID_ARGUMENT, and so is
+// neither.
+type CancelScheduledRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue, as "queues/{queue}".
+	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// At most 1000 numbers that Send answered for them, each at least 1, else ARGUMENT_OUT_OF_RANGE. All are removed or none
+	// (SCHED-5). A number given twice counts once.
+	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
+	// At most 1000 message ids. All scheduled messages with one of them are removed (SCHED-8). MESSAGE_NOT_FOUND only when
+	// there is not one.
+	MessageIds    []string `protobuf:"bytes,3,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelScheduledRequest) Reset() {
+	*x = CancelScheduledRequest{}
+	mi := &file_sidebus_v1_messages_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelScheduledRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelScheduledRequest) ProtoMessage() {}
+
+func (x *CancelScheduledRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_messages_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelScheduledRequest.ProtoReflect.Descriptor instead.
+func (*CancelScheduledRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CancelScheduledRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *CancelScheduledRequest) GetSequenceNumbers() []int64 {
+	if x != nil {
+		return x.SequenceNumbers
+	}
+	return nil
+}
+
+func (x *CancelScheduledRequest) GetMessageIds() []string {
+	if x != nil {
+		return x.MessageIds
+	}
+	return nil
+}
+
+// CancelScheduledResponse tells what was removed.
+type CancelScheduledResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many messages were removed.
+	Cancelled     int64 `protobuf:"varint,1,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelScheduledResponse) Reset() {
+	*x = CancelScheduledResponse{}
+	mi := &file_sidebus_v1_messages_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelScheduledResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelScheduledResponse) ProtoMessage() {}
+
+func (x *CancelScheduledResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_messages_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelScheduledResponse.ProtoReflect.Descriptor instead.
+func (*CancelScheduledResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CancelScheduledResponse) GetCancelled() int64 {
+	if x != nil {
+		return x.Cancelled
+	}
+	return 0
 }
 
 // ReceiveRequest asks for messages.
@@ -280,7 +363,7 @@ type ReceiveRequest struct {
 
 func (x *ReceiveRequest) Reset() {
 	*x = ReceiveRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[3]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -292,7 +375,7 @@ func (x *ReceiveRequest) String() string {
 func (*ReceiveRequest) ProtoMessage() {}
 
 func (x *ReceiveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[3]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -305,7 +388,7 @@ func (x *ReceiveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReceiveRequest.ProtoReflect.Descriptor instead.
 func (*ReceiveRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{3}
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ReceiveRequest) GetSource() string {
@@ -346,7 +429,8 @@ func (x *ReceiveRequest) GetSubQueue() SubQueue_Kind {
 // ReceiveResponse has what was taken.
 type ReceiveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order of sequence number, what was given back first; empty when there was none in time (RECV-8, RECV-9).
+	// In order of sequence number, what was given back first; empty when there was none in time (RECV-8, RECV-9). By number: in
+	// the order of the numbers.
 	Messages      []*ReceivedMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -354,7 +438,7 @@ type ReceiveResponse struct {
 
 func (x *ReceiveResponse) Reset() {
 	*x = ReceiveResponse{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[4]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -366,7 +450,7 @@ func (x *ReceiveResponse) String() string {
 func (*ReceiveResponse) ProtoMessage() {}
 
 func (x *ReceiveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[4]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -379,7 +463,7 @@ func (x *ReceiveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReceiveResponse.ProtoReflect.Descriptor instead.
 func (*ReceiveResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{4}
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ReceiveResponse) GetMessages() []*ReceivedMessage {
@@ -387,6 +471,153 @@ func (x *ReceiveResponse) GetMessages() []*ReceivedMessage {
 		return x.Messages
 	}
 	return nil
+}
+
+// ReceiveDeferredRequest names deferred messages to take.
+type ReceiveDeferredRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue, as "queues/{queue}".
+	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	// At most 250 sequence numbers, each at least 1, else ARGUMENT_OUT_OF_RANGE. None: the answer is empty (DEFER-4). A number
+	// given twice counts once.
+	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
+	// How to take them.
+	Mode ReceiveRequest_Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=sidebus.v1.ReceiveRequest_Mode" json:"mode,omitempty"`
+	// Where to take them.
+	SubQueue      SubQueue_Kind `protobuf:"varint,4,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReceiveDeferredRequest) Reset() {
+	*x = ReceiveDeferredRequest{}
+	mi := &file_sidebus_v1_messages_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReceiveDeferredRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReceiveDeferredRequest) ProtoMessage() {}
+
+func (x *ReceiveDeferredRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_messages_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReceiveDeferredRequest.ProtoReflect.Descriptor instead.
+func (*ReceiveDeferredRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ReceiveDeferredRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *ReceiveDeferredRequest) GetSequenceNumbers() []int64 {
+	if x != nil {
+		return x.SequenceNumbers
+	}
+	return nil
+}
+
+func (x *ReceiveDeferredRequest) GetMode() ReceiveRequest_Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return ReceiveRequest_PEEK_LOCK
+}
+
+func (x *ReceiveDeferredRequest) GetSubQueue() SubQueue_Kind {
+	if x != nil {
+		return x.SubQueue
+	}
+	return SubQueue_NONE
+}
+
+// ReceiveBySequenceRequest names available messages to take.
+type ReceiveBySequenceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue, as "queues/{queue}".
+	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	// As in ReceiveDeferredRequest.
+	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
+	// How to take them.
+	Mode ReceiveRequest_Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=sidebus.v1.ReceiveRequest_Mode" json:"mode,omitempty"`
+	// Where to take them.
+	SubQueue      SubQueue_Kind `protobuf:"varint,4,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReceiveBySequenceRequest) Reset() {
+	*x = ReceiveBySequenceRequest{}
+	mi := &file_sidebus_v1_messages_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReceiveBySequenceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReceiveBySequenceRequest) ProtoMessage() {}
+
+func (x *ReceiveBySequenceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_messages_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReceiveBySequenceRequest.ProtoReflect.Descriptor instead.
+func (*ReceiveBySequenceRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ReceiveBySequenceRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *ReceiveBySequenceRequest) GetSequenceNumbers() []int64 {
+	if x != nil {
+		return x.SequenceNumbers
+	}
+	return nil
+}
+
+func (x *ReceiveBySequenceRequest) GetMode() ReceiveRequest_Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return ReceiveRequest_PEEK_LOCK
+}
+
+func (x *ReceiveBySequenceRequest) GetSubQueue() SubQueue_Kind {
+	if x != nil {
+		return x.SubQueue
+	}
+	return SubQueue_NONE
 }
 
 // PeekRequest asks for a look at messages.
@@ -399,14 +630,16 @@ type PeekRequest struct {
 	// At least 1, else ARGUMENT_OUT_OF_RANGE; more than 250 are cut to that. Absent: 1 (PEEK-4).
 	MaxMessages *int32 `protobuf:"varint,3,opt,name=max_messages,json=maxMessages,proto3,oneof" json:"max_messages,omitempty"`
 	// Where to look.
-	SubQueue      SubQueue_Kind `protobuf:"varint,4,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
+	SubQueue SubQueue_Kind `protobuf:"varint,4,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
+	// The groups to show. None: all.
+	Include       []PeekRequest_Include `protobuf:"varint,5,rep,packed,name=include,proto3,enum=sidebus.v1.PeekRequest_Include" json:"include,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PeekRequest) Reset() {
 	*x = PeekRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[5]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -418,7 +651,7 @@ func (x *PeekRequest) String() string {
 func (*PeekRequest) ProtoMessage() {}
 
 func (x *PeekRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[5]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -431,7 +664,7 @@ func (x *PeekRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekRequest.ProtoReflect.Descriptor instead.
 func (*PeekRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{5}
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PeekRequest) GetSource() string {
@@ -462,6 +695,13 @@ func (x *PeekRequest) GetSubQueue() SubQueue_Kind {
 	return SubQueue_NONE
 }
 
+func (x *PeekRequest) GetInclude() []PeekRequest_Include {
+	if x != nil {
+		return x.Include
+	}
+	return nil
+}
+
 // PeekResponse has what was seen.
 type PeekResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -473,7 +713,7 @@ type PeekResponse struct {
 
 func (x *PeekResponse) Reset() {
 	*x = PeekResponse{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[6]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -485,7 +725,7 @@ func (x *PeekResponse) String() string {
 func (*PeekResponse) ProtoMessage() {}
 
 func (x *PeekResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[6]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -498,7 +738,7 @@ func (x *PeekResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekResponse.ProtoReflect.Descriptor instead.
 func (*PeekResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{6}
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PeekResponse) GetMessages() []*ReceivedMessage {
@@ -508,451 +748,23 @@ func (x *PeekResponse) GetMessages() []*ReceivedMessage {
 	return nil
 }
 
-// CompleteRequest names the messages to remove.
-type CompleteRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue they were received from, as "queues/{queue}".
-	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// 1 to 1000 lock tokens. A token that is no UUID fails the whole call with INVALID_ARGUMENT, an empty one with
-	// INVALID_OPERATION (LOCK-2, SETTLE-13).
-	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
-	// The sub-queue they were received from.
-	SubQueue      SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CompleteRequest) Reset() {
-	*x = CompleteRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CompleteRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CompleteRequest) ProtoMessage() {}
-
-func (x *CompleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CompleteRequest.ProtoReflect.Descriptor instead.
-func (*CompleteRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *CompleteRequest) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *CompleteRequest) GetLockTokens() []string {
-	if x != nil {
-		return x.LockTokens
-	}
-	return nil
-}
-
-func (x *CompleteRequest) GetSubQueue() SubQueue_Kind {
-	if x != nil {
-		return x.SubQueue
-	}
-	return SubQueue_NONE
-}
-
-// AbandonRequest names the messages to give back with one delivery more.
-type AbandonRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue they were received from, as "queues/{queue}".
-	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// As in CompleteRequest.
-	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
-	// The sub-queue they were received from.
-	SubQueue      SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AbandonRequest) Reset() {
-	*x = AbandonRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AbandonRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AbandonRequest) ProtoMessage() {}
-
-func (x *AbandonRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AbandonRequest.ProtoReflect.Descriptor instead.
-func (*AbandonRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *AbandonRequest) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *AbandonRequest) GetLockTokens() []string {
-	if x != nil {
-		return x.LockTokens
-	}
-	return nil
-}
-
-func (x *AbandonRequest) GetSubQueue() SubQueue_Kind {
-	if x != nil {
-		return x.SubQueue
-	}
-	return SubQueue_NONE
-}
-
-// ReleaseRequest names the messages to give back uncounted.
-type ReleaseRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue they were received from, as "queues/{queue}".
-	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// As in CompleteRequest.
-	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
-	// The sub-queue they were received from.
-	SubQueue      SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReleaseRequest) Reset() {
-	*x = ReleaseRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReleaseRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReleaseRequest) ProtoMessage() {}
-
-func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
-func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *ReleaseRequest) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *ReleaseRequest) GetLockTokens() []string {
-	if x != nil {
-		return x.LockTokens
-	}
-	return nil
-}
-
-func (x *ReleaseRequest) GetSubQueue() SubQueue_Kind {
-	if x != nil {
-		return x.SubQueue
-	}
-	return SubQueue_NONE
-}
-
-// DeadLetterRequest names the messages to move to the dead-letter queue.
-type DeadLetterRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue they were received from, as "queues/{queue}".
-	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// As in CompleteRequest.
-	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
-	// The sub-queue they were received from; DEAD_LETTER is INVALID_OPERATION (SETTLE-8).
-	SubQueue SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	// Why, at most 4096 characters, else ARGUMENT_OUT_OF_RANGE (SETTLE-6).
-	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// More about why, at most 4096 characters, else ARGUMENT_OUT_OF_RANGE (SETTLE-6).
-	Description   string `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DeadLetterRequest) Reset() {
-	*x = DeadLetterRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DeadLetterRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DeadLetterRequest) ProtoMessage() {}
-
-func (x *DeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DeadLetterRequest.ProtoReflect.Descriptor instead.
-func (*DeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *DeadLetterRequest) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *DeadLetterRequest) GetLockTokens() []string {
-	if x != nil {
-		return x.LockTokens
-	}
-	return nil
-}
-
-func (x *DeadLetterRequest) GetSubQueue() SubQueue_Kind {
-	if x != nil {
-		return x.SubQueue
-	}
-	return SubQueue_NONE
-}
-
-func (x *DeadLetterRequest) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *DeadLetterRequest) GetDescription() string {
-	if x != nil {
-		return x.Description
-	}
-	return ""
-}
-
-// SettleResponse tells what became of each token.
-type SettleResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// One for each token in the order given, each atomic on its own (SETTLE-14).
-	Results       []*SettleResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SettleResponse) Reset() {
-	*x = SettleResponse{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SettleResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SettleResponse) ProtoMessage() {}
-
-func (x *SettleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SettleResponse.ProtoReflect.Descriptor instead.
-func (*SettleResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *SettleResponse) GetResults() []*SettleResponse_Result {
-	if x != nil {
-		return x.Results
-	}
-	return nil
-}
-
-// RenewLocksRequest names the locks to extend.
-type RenewLocksRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue the messages were received from, as "queues/{queue}".
-	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// 1 to 500 lock tokens (LOCK-5), else as in CompleteRequest.
-	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
-	// The sub-queue they were received from.
-	SubQueue      SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RenewLocksRequest) Reset() {
-	*x = RenewLocksRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RenewLocksRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RenewLocksRequest) ProtoMessage() {}
-
-func (x *RenewLocksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RenewLocksRequest.ProtoReflect.Descriptor instead.
-func (*RenewLocksRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *RenewLocksRequest) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *RenewLocksRequest) GetLockTokens() []string {
-	if x != nil {
-		return x.LockTokens
-	}
-	return nil
-}
-
-func (x *RenewLocksRequest) GetSubQueue() SubQueue_Kind {
-	if x != nil {
-		return x.SubQueue
-	}
-	return SubQueue_NONE
-}
-
-// RenewLocksResponse tells what became of each lock.
-type RenewLocksResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// One for each token in the order given (LOCK-5).
-	Results       []*RenewLocksResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RenewLocksResponse) Reset() {
-	*x = RenewLocksResponse{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RenewLocksResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RenewLocksResponse) ProtoMessage() {}
-
-func (x *RenewLocksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RenewLocksResponse.ProtoReflect.Descriptor instead.
-func (*RenewLocksResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *RenewLocksResponse) GetResults() []*RenewLocksResponse_Result {
-	if x != nil {
-		return x.Results
-	}
-	return nil
-}
-
 // Result is about one message.
 type SendResponse_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The number the message was given (MSG-5).
+	// The number the message was given (MSG-5), of a scheduled message the one to cancel it by (SCHED-1). When
+	// deduplicated, the number the original was given.
 	SequenceNumber int64 `protobuf:"varint,1,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
 	// As sent, or as made by Sidebus (MSG-1).
-	MessageId     string `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	MessageId string `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	// The queue remembers the message_id, so the message was not stored; that is a success (DUP-1, DUP-7).
+	Deduplicated  bool `protobuf:"varint,3,opt,name=deduplicated,proto3" json:"deduplicated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SendResponse_Result) Reset() {
 	*x = SendResponse_Result{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[14]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +776,7 @@ func (x *SendResponse_Result) String() string {
 func (*SendResponse_Result) ProtoMessage() {}
 
 func (x *SendResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[14]
+	mi := &file_sidebus_v1_messages_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +789,7 @@ func (x *SendResponse_Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendResponse_Result.ProtoReflect.Descriptor instead.
 func (*SendResponse_Result) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{2, 0}
+	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{1, 0}
 }
 
 func (x *SendResponse_Result) GetSequenceNumber() int64 {
@@ -994,130 +806,9 @@ func (x *SendResponse_Result) GetMessageId() string {
 	return ""
 }
 
-// Result is about one token.
-type SettleResponse_Result struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in the request.
-	LockToken string `protobuf:"bytes,1,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
-	// Absent: done. MESSAGE_LOCK_LOST: the token does not hold, nothing was done (SETTLE-2).
-	Reason        *string `protobuf:"bytes,2,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SettleResponse_Result) Reset() {
-	*x = SettleResponse_Result{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SettleResponse_Result) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SettleResponse_Result) ProtoMessage() {}
-
-func (x *SettleResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[15]
+func (x *SendResponse_Result) GetDeduplicated() bool {
 	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SettleResponse_Result.ProtoReflect.Descriptor instead.
-func (*SettleResponse_Result) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{11, 0}
-}
-
-func (x *SettleResponse_Result) GetLockToken() string {
-	if x != nil {
-		return x.LockToken
-	}
-	return ""
-}
-
-func (x *SettleResponse_Result) GetReason() string {
-	if x != nil && x.Reason != nil {
-		return *x.Reason
-	}
-	return ""
-}
-
-// Result is about one token.
-type RenewLocksResponse_Result struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in the request.
-	LockToken string `protobuf:"bytes,1,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
-	// The new end of the lock by the broker's clock. Absent when the lock is lost.
-	LockedUntil *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=locked_until,json=lockedUntil,proto3" json:"locked_until,omitempty"`
-	// Absent: extended. MESSAGE_LOCK_LOST: the token does not hold.
-	Reason *string `protobuf:"bytes,3,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
-	// The message is past its expires_at while it is held; going on is the holder's choice (TTL-10).
-	ExpiredInHand bool `protobuf:"varint,4,opt,name=expired_in_hand,json=expiredInHand,proto3" json:"expired_in_hand,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RenewLocksResponse_Result) Reset() {
-	*x = RenewLocksResponse_Result{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RenewLocksResponse_Result) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RenewLocksResponse_Result) ProtoMessage() {}
-
-func (x *RenewLocksResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RenewLocksResponse_Result.ProtoReflect.Descriptor instead.
-func (*RenewLocksResponse_Result) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{13, 0}
-}
-
-func (x *RenewLocksResponse_Result) GetLockToken() string {
-	if x != nil {
-		return x.LockToken
-	}
-	return ""
-}
-
-func (x *RenewLocksResponse_Result) GetLockedUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.LockedUntil
-	}
-	return nil
-}
-
-func (x *RenewLocksResponse_Result) GetReason() string {
-	if x != nil && x.Reason != nil {
-		return *x.Reason
-	}
-	return ""
-}
-
-func (x *RenewLocksResponse_Result) GetExpiredInHand() bool {
-	if x != nil {
-		return x.ExpiredInHand
+		return x.Deduplicated
 	}
 	return false
 }
@@ -1127,20 +818,24 @@ var File_sidebus_v1_messages_proto protoreflect.FileDescriptor
 const file_sidebus_v1_messages_proto_rawDesc = "" +
 	"\n" +
 	"\x19sidebus/v1/messages.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18sidebus/v1/message.proto\"-\n" +
-	"\bSubQueue\"!\n" +
-	"\x04Kind\x12\b\n" +
-	"\x04NONE\x10\x00\x12\x0f\n" +
-	"\vDEAD_LETTER\x10\x01\"V\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18sidebus/v1/message.proto\x1a\x17sidebus/v1/remove.proto\x1a\x17sidebus/v1/settle.proto\x1a\x19sidebus/v1/subqueue.proto\"V\n" +
 	"\vSendRequest\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12/\n" +
-	"\bmessages\x18\x02 \x03(\v2\x13.sidebus.v1.MessageR\bmessages\"\x9b\x01\n" +
+	"\bmessages\x18\x02 \x03(\v2\x13.sidebus.v1.MessageR\bmessages\"\xbf\x01\n" +
 	"\fSendResponse\x129\n" +
-	"\aresults\x18\x01 \x03(\v2\x1f.sidebus.v1.SendResponse.ResultR\aresults\x1aP\n" +
+	"\aresults\x18\x01 \x03(\v2\x1f.sidebus.v1.SendResponse.ResultR\aresults\x1at\n" +
 	"\x06Result\x12'\n" +
 	"\x0fsequence_number\x18\x01 \x01(\x03R\x0esequenceNumber\x12\x1d\n" +
 	"\n" +
-	"message_id\x18\x02 \x01(\tR\tmessageId\"\xb3\x02\n" +
+	"message_id\x18\x02 \x01(\tR\tmessageId\x12\"\n" +
+	"\fdeduplicated\x18\x03 \x01(\bR\fdeduplicated\"|\n" +
+	"\x16CancelScheduledRequest\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12)\n" +
+	"\x10sequence_numbers\x18\x02 \x03(\x03R\x0fsequenceNumbers\x12\x1f\n" +
+	"\vmessage_ids\x18\x03 \x03(\tR\n" +
+	"messageIds\"7\n" +
+	"\x17CancelScheduledResponse\x12\x1c\n" +
+	"\tcancelled\x18\x01 \x01(\x03R\tcancelled\"\xb3\x02\n" +
 	"\x0eReceiveRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12&\n" +
 	"\fmax_messages\x18\x02 \x01(\x05H\x00R\vmaxMessages\x88\x01\x01\x124\n" +
@@ -1152,70 +847,53 @@ const file_sidebus_v1_messages_proto_rawDesc = "" +
 	"\x12RECEIVE_AND_DELETE\x10\x01B\x0f\n" +
 	"\r_max_messages\"J\n" +
 	"\x0fReceiveResponse\x127\n" +
-	"\bmessages\x18\x01 \x03(\v2\x1b.sidebus.v1.ReceivedMessageR\bmessages\"\xe6\x01\n" +
+	"\bmessages\x18\x01 \x03(\v2\x1b.sidebus.v1.ReceivedMessageR\bmessages\"\xc8\x01\n" +
+	"\x16ReceiveDeferredRequest\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12)\n" +
+	"\x10sequence_numbers\x18\x02 \x03(\x03R\x0fsequenceNumbers\x123\n" +
+	"\x04mode\x18\x03 \x01(\x0e2\x1f.sidebus.v1.ReceiveRequest.ModeR\x04mode\x126\n" +
+	"\tsub_queue\x18\x04 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"\xca\x01\n" +
+	"\x18ReceiveBySequenceRequest\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12)\n" +
+	"\x10sequence_numbers\x18\x02 \x03(\x03R\x0fsequenceNumbers\x123\n" +
+	"\x04mode\x18\x03 \x01(\x0e2\x1f.sidebus.v1.ReceiveRequest.ModeR\x04mode\x126\n" +
+	"\tsub_queue\x18\x04 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"\xe4\x02\n" +
 	"\vPeekRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x125\n" +
 	"\x14from_sequence_number\x18\x02 \x01(\x03H\x00R\x12fromSequenceNumber\x88\x01\x01\x12&\n" +
 	"\fmax_messages\x18\x03 \x01(\x05H\x01R\vmaxMessages\x88\x01\x01\x126\n" +
-	"\tsub_queue\x18\x04 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueueB\x17\n" +
+	"\tsub_queue\x18\x04 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\x129\n" +
+	"\ainclude\x18\x05 \x03(\x0e2\x1f.sidebus.v1.PeekRequest.IncludeR\ainclude\"A\n" +
+	"\aInclude\x12\r\n" +
+	"\tAVAILABLE\x10\x00\x12\n" +
+	"\n" +
+	"\x06LOCKED\x10\x01\x12\f\n" +
+	"\bDEFERRED\x10\x02\x12\r\n" +
+	"\tSCHEDULED\x10\x03B\x17\n" +
 	"\x15_from_sequence_numberB\x0f\n" +
 	"\r_max_messages\"G\n" +
 	"\fPeekResponse\x127\n" +
-	"\bmessages\x18\x01 \x03(\v2\x1b.sidebus.v1.ReceivedMessageR\bmessages\"\x82\x01\n" +
-	"\x0fCompleteRequest\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1f\n" +
-	"\vlock_tokens\x18\x02 \x03(\tR\n" +
-	"lockTokens\x126\n" +
-	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"\x81\x01\n" +
-	"\x0eAbandonRequest\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1f\n" +
-	"\vlock_tokens\x18\x02 \x03(\tR\n" +
-	"lockTokens\x126\n" +
-	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"\x81\x01\n" +
-	"\x0eReleaseRequest\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1f\n" +
-	"\vlock_tokens\x18\x02 \x03(\tR\n" +
-	"lockTokens\x126\n" +
-	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"\xbe\x01\n" +
-	"\x11DeadLetterRequest\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1f\n" +
-	"\vlock_tokens\x18\x02 \x03(\tR\n" +
-	"lockTokens\x126\n" +
-	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\x12 \n" +
-	"\vdescription\x18\x05 \x01(\tR\vdescription\"\x9e\x01\n" +
-	"\x0eSettleResponse\x12;\n" +
-	"\aresults\x18\x01 \x03(\v2!.sidebus.v1.SettleResponse.ResultR\aresults\x1aO\n" +
-	"\x06Result\x12\x1d\n" +
-	"\n" +
-	"lock_token\x18\x01 \x01(\tR\tlockToken\x12\x1b\n" +
-	"\x06reason\x18\x02 \x01(\tH\x00R\x06reason\x88\x01\x01B\t\n" +
-	"\a_reason\"\x84\x01\n" +
-	"\x11RenewLocksRequest\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1f\n" +
-	"\vlock_tokens\x18\x02 \x03(\tR\n" +
-	"lockTokens\x126\n" +
-	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"\x8e\x02\n" +
-	"\x12RenewLocksResponse\x12?\n" +
-	"\aresults\x18\x01 \x03(\v2%.sidebus.v1.RenewLocksResponse.ResultR\aresults\x1a\xb6\x01\n" +
-	"\x06Result\x12\x1d\n" +
-	"\n" +
-	"lock_token\x18\x01 \x01(\tR\tlockToken\x12=\n" +
-	"\flocked_until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\vlockedUntil\x12\x1b\n" +
-	"\x06reason\x18\x03 \x01(\tH\x00R\x06reason\x88\x01\x01\x12&\n" +
-	"\x0fexpired_in_hand\x18\x04 \x01(\bR\rexpiredInHandB\t\n" +
-	"\a_reason2\xa5\x04\n" +
+	"\bmessages\x18\x01 \x03(\v2\x1b.sidebus.v1.ReceivedMessageR\bmessages2\x9d\t\n" +
 	"\bMessages\x129\n" +
-	"\x04Send\x12\x17.sidebus.v1.SendRequest\x1a\x18.sidebus.v1.SendResponse\x12B\n" +
-	"\aReceive\x12\x1a.sidebus.v1.ReceiveRequest\x1a\x1b.sidebus.v1.ReceiveResponse\x129\n" +
+	"\x04Send\x12\x17.sidebus.v1.SendRequest\x1a\x18.sidebus.v1.SendResponse\x12Z\n" +
+	"\x0fCancelScheduled\x12\".sidebus.v1.CancelScheduledRequest\x1a#.sidebus.v1.CancelScheduledResponse\x12B\n" +
+	"\aReceive\x12\x1a.sidebus.v1.ReceiveRequest\x1a\x1b.sidebus.v1.ReceiveResponse\x12R\n" +
+	"\x0fReceiveDeferred\x12\".sidebus.v1.ReceiveDeferredRequest\x1a\x1b.sidebus.v1.ReceiveResponse\x12V\n" +
+	"\x11ReceiveBySequence\x12$.sidebus.v1.ReceiveBySequenceRequest\x1a\x1b.sidebus.v1.ReceiveResponse\x129\n" +
 	"\x04Peek\x12\x17.sidebus.v1.PeekRequest\x1a\x18.sidebus.v1.PeekResponse\x12C\n" +
 	"\bComplete\x12\x1b.sidebus.v1.CompleteRequest\x1a\x1a.sidebus.v1.SettleResponse\x12A\n" +
-	"\aAbandon\x12\x1a.sidebus.v1.AbandonRequest\x1a\x1a.sidebus.v1.SettleResponse\x12A\n" +
+	"\aAbandon\x12\x1a.sidebus.v1.AbandonRequest\x1a\x1a.sidebus.v1.SettleResponse\x12=\n" +
+	"\x05Defer\x12\x18.sidebus.v1.DeferRequest\x1a\x1a.sidebus.v1.SettleResponse\x12A\n" +
 	"\aRelease\x12\x1a.sidebus.v1.ReleaseRequest\x1a\x1a.sidebus.v1.SettleResponse\x12G\n" +
 	"\n" +
 	"DeadLetter\x12\x1d.sidebus.v1.DeadLetterRequest\x1a\x1a.sidebus.v1.SettleResponse\x12K\n" +
 	"\n" +
-	"RenewLocks\x12\x1d.sidebus.v1.RenewLocksRequest\x1a\x1e.sidebus.v1.RenewLocksResponseB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"RenewLocks\x12\x1d.sidebus.v1.RenewLocksRequest\x1a\x1e.sidebus.v1.RenewLocksResponse\x12K\n" +
+	"\n" +
+	"Reactivate\x12\x1d.sidebus.v1.ReactivateRequest\x1a\x1e.sidebus.v1.ReactivateResponse\x12]\n" +
+	"\x10DeleteBySequence\x12#.sidebus.v1.DeleteBySequenceRequest\x1a$.sidebus.v1.DeleteBySequenceResponse\x12<\n" +
+	"\x05Purge\x12\x18.sidebus.v1.PurgeRequest\x1a\x19.sidebus.v1.PurgeResponse\x12E\n" +
+	"\bResubmit\x12\x1b.sidebus.v1.ResubmitRequest\x1a\x1c.sidebus.v1.ResubmitResponseB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
 	file_sidebus_v1_messages_proto_rawDescOnce sync.Once
@@ -1230,70 +908,93 @@ func file_sidebus_v1_messages_proto_rawDescGZIP() []byte {
 }
 
 var file_sidebus_v1_messages_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_sidebus_v1_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_sidebus_v1_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_sidebus_v1_messages_proto_goTypes = []any{
-	(SubQueue_Kind)(0),                // 0: sidebus.v1.SubQueue.Kind
-	(ReceiveRequest_Mode)(0),          // 1: sidebus.v1.ReceiveRequest.Mode
-	(*SubQueue)(nil),                  // 2: sidebus.v1.SubQueue
-	(*SendRequest)(nil),               // 3: sidebus.v1.SendRequest
-	(*SendResponse)(nil),              // 4: sidebus.v1.SendResponse
-	(*ReceiveRequest)(nil),            // 5: sidebus.v1.ReceiveRequest
-	(*ReceiveResponse)(nil),           // 6: sidebus.v1.ReceiveResponse
-	(*PeekRequest)(nil),               // 7: sidebus.v1.PeekRequest
-	(*PeekResponse)(nil),              // 8: sidebus.v1.PeekResponse
-	(*CompleteRequest)(nil),           // 9: sidebus.v1.CompleteRequest
-	(*AbandonRequest)(nil),            // 10: sidebus.v1.AbandonRequest
-	(*ReleaseRequest)(nil),            // 11: sidebus.v1.ReleaseRequest
-	(*DeadLetterRequest)(nil),         // 12: sidebus.v1.DeadLetterRequest
-	(*SettleResponse)(nil),            // 13: sidebus.v1.SettleResponse
-	(*RenewLocksRequest)(nil),         // 14: sidebus.v1.RenewLocksRequest
-	(*RenewLocksResponse)(nil),        // 15: sidebus.v1.RenewLocksResponse
-	(*SendResponse_Result)(nil),       // 16: sidebus.v1.SendResponse.Result
-	(*SettleResponse_Result)(nil),     // 17: sidebus.v1.SettleResponse.Result
-	(*RenewLocksResponse_Result)(nil), // 18: sidebus.v1.RenewLocksResponse.Result
-	(*Message)(nil),                   // 19: sidebus.v1.Message
-	(*durationpb.Duration)(nil),       // 20: google.protobuf.Duration
-	(*ReceivedMessage)(nil),           // 21: sidebus.v1.ReceivedMessage
-	(*timestamppb.Timestamp)(nil),     // 22: google.protobuf.Timestamp
+	(ReceiveRequest_Mode)(0),         // 0: sidebus.v1.ReceiveRequest.Mode
+	(PeekRequest_Include)(0),         // 1: sidebus.v1.PeekRequest.Include
+	(*SendRequest)(nil),              // 2: sidebus.v1.SendRequest
+	(*SendResponse)(nil),             // 3: sidebus.v1.SendResponse
+	(*CancelScheduledRequest)(nil),   // 4: sidebus.v1.CancelScheduledRequest
+	(*CancelScheduledResponse)(nil),  // 5: sidebus.v1.CancelScheduledResponse
+	(*ReceiveRequest)(nil),           // 6: sidebus.v1.ReceiveRequest
+	(*ReceiveResponse)(nil),          // 7: sidebus.v1.ReceiveResponse
+	(*ReceiveDeferredRequest)(nil),   // 8: sidebus.v1.ReceiveDeferredRequest
+	(*ReceiveBySequenceRequest)(nil), // 9: sidebus.v1.ReceiveBySequenceRequest
+	(*PeekRequest)(nil),              // 10: sidebus.v1.PeekRequest
+	(*PeekResponse)(nil),             // 11: sidebus.v1.PeekResponse
+	(*SendResponse_Result)(nil),      // 12: sidebus.v1.SendResponse.Result
+	(*Message)(nil),                  // 13: sidebus.v1.Message
+	(*durationpb.Duration)(nil),      // 14: google.protobuf.Duration
+	(SubQueue_Kind)(0),               // 15: sidebus.v1.SubQueue.Kind
+	(*ReceivedMessage)(nil),          // 16: sidebus.v1.ReceivedMessage
+	(*CompleteRequest)(nil),          // 17: sidebus.v1.CompleteRequest
+	(*AbandonRequest)(nil),           // 18: sidebus.v1.AbandonRequest
+	(*DeferRequest)(nil),             // 19: sidebus.v1.DeferRequest
+	(*ReleaseRequest)(nil),           // 20: sidebus.v1.ReleaseRequest
+	(*DeadLetterRequest)(nil),        // 21: sidebus.v1.DeadLetterRequest
+	(*RenewLocksRequest)(nil),        // 22: sidebus.v1.RenewLocksRequest
+	(*ReactivateRequest)(nil),        // 23: sidebus.v1.ReactivateRequest
+	(*DeleteBySequenceRequest)(nil),  // 24: sidebus.v1.DeleteBySequenceRequest
+	(*PurgeRequest)(nil),             // 25: sidebus.v1.PurgeRequest
+	(*ResubmitRequest)(nil),          // 26: sidebus.v1.ResubmitRequest
+	(*SettleResponse)(nil),           // 27: sidebus.v1.SettleResponse
+	(*RenewLocksResponse)(nil),       // 28: sidebus.v1.RenewLocksResponse
+	(*ReactivateResponse)(nil),       // 29: sidebus.v1.ReactivateResponse
+	(*DeleteBySequenceResponse)(nil), // 30: sidebus.v1.DeleteBySequenceResponse
+	(*PurgeResponse)(nil),            // 31: sidebus.v1.PurgeResponse
+	(*ResubmitResponse)(nil),         // 32: sidebus.v1.ResubmitResponse
 }
 var file_sidebus_v1_messages_proto_depIdxs = []int32{
-	19, // 0: sidebus.v1.SendRequest.messages:type_name -> sidebus.v1.Message
-	16, // 1: sidebus.v1.SendResponse.results:type_name -> sidebus.v1.SendResponse.Result
-	20, // 2: sidebus.v1.ReceiveRequest.max_wait:type_name -> google.protobuf.Duration
-	1,  // 3: sidebus.v1.ReceiveRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
-	0,  // 4: sidebus.v1.ReceiveRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	21, // 5: sidebus.v1.ReceiveResponse.messages:type_name -> sidebus.v1.ReceivedMessage
-	0,  // 6: sidebus.v1.PeekRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	21, // 7: sidebus.v1.PeekResponse.messages:type_name -> sidebus.v1.ReceivedMessage
-	0,  // 8: sidebus.v1.CompleteRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	0,  // 9: sidebus.v1.AbandonRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	0,  // 10: sidebus.v1.ReleaseRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	0,  // 11: sidebus.v1.DeadLetterRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	17, // 12: sidebus.v1.SettleResponse.results:type_name -> sidebus.v1.SettleResponse.Result
-	0,  // 13: sidebus.v1.RenewLocksRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	18, // 14: sidebus.v1.RenewLocksResponse.results:type_name -> sidebus.v1.RenewLocksResponse.Result
-	22, // 15: sidebus.v1.RenewLocksResponse.Result.locked_until:type_name -> google.protobuf.Timestamp
-	3,  // 16: sidebus.v1.Messages.Send:input_type -> sidebus.v1.SendRequest
-	5,  // 17: sidebus.v1.Messages.Receive:input_type -> sidebus.v1.ReceiveRequest
-	7,  // 18: sidebus.v1.Messages.Peek:input_type -> sidebus.v1.PeekRequest
-	9,  // 19: sidebus.v1.Messages.Complete:input_type -> sidebus.v1.CompleteRequest
-	10, // 20: sidebus.v1.Messages.Abandon:input_type -> sidebus.v1.AbandonRequest
-	11, // 21: sidebus.v1.Messages.Release:input_type -> sidebus.v1.ReleaseRequest
-	12, // 22: sidebus.v1.Messages.DeadLetter:input_type -> sidebus.v1.DeadLetterRequest
-	14, // 23: sidebus.v1.Messages.RenewLocks:input_type -> sidebus.v1.RenewLocksRequest
-	4,  // 24: sidebus.v1.Messages.Send:output_type -> sidebus.v1.SendResponse
-	6,  // 25: sidebus.v1.Messages.Receive:output_type -> sidebus.v1.ReceiveResponse
-	8,  // 26: sidebus.v1.Messages.Peek:output_type -> sidebus.v1.PeekResponse
-	13, // 27: sidebus.v1.Messages.Complete:output_type -> sidebus.v1.SettleResponse
-	13, // 28: sidebus.v1.Messages.Abandon:output_type -> sidebus.v1.SettleResponse
-	13, // 29: sidebus.v1.Messages.Release:output_type -> sidebus.v1.SettleResponse
-	13, // 30: sidebus.v1.Messages.DeadLetter:output_type -> sidebus.v1.SettleResponse
-	15, // 31: sidebus.v1.Messages.RenewLocks:output_type -> sidebus.v1.RenewLocksResponse
-	24, // [24:32] is the sub-list for method output_type
-	16, // [16:24] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	13, // 0: sidebus.v1.SendRequest.messages:type_name -> sidebus.v1.Message
+	12, // 1: sidebus.v1.SendResponse.results:type_name -> sidebus.v1.SendResponse.Result
+	14, // 2: sidebus.v1.ReceiveRequest.max_wait:type_name -> google.protobuf.Duration
+	0,  // 3: sidebus.v1.ReceiveRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
+	15, // 4: sidebus.v1.ReceiveRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
+	16, // 5: sidebus.v1.ReceiveResponse.messages:type_name -> sidebus.v1.ReceivedMessage
+	0,  // 6: sidebus.v1.ReceiveDeferredRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
+	15, // 7: sidebus.v1.ReceiveDeferredRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
+	0,  // 8: sidebus.v1.ReceiveBySequenceRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
+	15, // 9: sidebus.v1.ReceiveBySequenceRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
+	15, // 10: sidebus.v1.PeekRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
+	1,  // 11: sidebus.v1.PeekRequest.include:type_name -> sidebus.v1.PeekRequest.Include
+	16, // 12: sidebus.v1.PeekResponse.messages:type_name -> sidebus.v1.ReceivedMessage
+	2,  // 13: sidebus.v1.Messages.Send:input_type -> sidebus.v1.SendRequest
+	4,  // 14: sidebus.v1.Messages.CancelScheduled:input_type -> sidebus.v1.CancelScheduledRequest
+	6,  // 15: sidebus.v1.Messages.Receive:input_type -> sidebus.v1.ReceiveRequest
+	8,  // 16: sidebus.v1.Messages.ReceiveDeferred:input_type -> sidebus.v1.ReceiveDeferredRequest
+	9,  // 17: sidebus.v1.Messages.ReceiveBySequence:input_type -> sidebus.v1.ReceiveBySequenceRequest
+	10, // 18: sidebus.v1.Messages.Peek:input_type -> sidebus.v1.PeekRequest
+	17, // 19: sidebus.v1.Messages.Complete:input_type -> sidebus.v1.CompleteRequest
+	18, // 20: sidebus.v1.Messages.Abandon:input_type -> sidebus.v1.AbandonRequest
+	19, // 21: sidebus.v1.Messages.Defer:input_type -> sidebus.v1.DeferRequest
+	20, // 22: sidebus.v1.Messages.Release:input_type -> sidebus.v1.ReleaseRequest
+	21, // 23: sidebus.v1.Messages.DeadLetter:input_type -> sidebus.v1.DeadLetterRequest
+	22, // 24: sidebus.v1.Messages.RenewLocks:input_type -> sidebus.v1.RenewLocksRequest
+	23, // 25: sidebus.v1.Messages.Reactivate:input_type -> sidebus.v1.ReactivateRequest
+	24, // 26: sidebus.v1.Messages.DeleteBySequence:input_type -> sidebus.v1.DeleteBySequenceRequest
+	25, // 27: sidebus.v1.Messages.Purge:input_type -> sidebus.v1.PurgeRequest
+	26, // 28: sidebus.v1.Messages.Resubmit:input_type -> sidebus.v1.ResubmitRequest
+	3,  // 29: sidebus.v1.Messages.Send:output_type -> sidebus.v1.SendResponse
+	5,  // 30: sidebus.v1.Messages.CancelScheduled:output_type -> sidebus.v1.CancelScheduledResponse
+	7,  // 31: sidebus.v1.Messages.Receive:output_type -> sidebus.v1.ReceiveResponse
+	7,  // 32: sidebus.v1.Messages.ReceiveDeferred:output_type -> sidebus.v1.ReceiveResponse
+	7,  // 33: sidebus.v1.Messages.ReceiveBySequence:output_type -> sidebus.v1.ReceiveResponse
+	11, // 34: sidebus.v1.Messages.Peek:output_type -> sidebus.v1.PeekResponse
+	27, // 35: sidebus.v1.Messages.Complete:output_type -> sidebus.v1.SettleResponse
+	27, // 36: sidebus.v1.Messages.Abandon:output_type -> sidebus.v1.SettleResponse
+	27, // 37: sidebus.v1.Messages.Defer:output_type -> sidebus.v1.SettleResponse
+	27, // 38: sidebus.v1.Messages.Release:output_type -> sidebus.v1.SettleResponse
+	27, // 39: sidebus.v1.Messages.DeadLetter:output_type -> sidebus.v1.SettleResponse
+	28, // 40: sidebus.v1.Messages.RenewLocks:output_type -> sidebus.v1.RenewLocksResponse
+	29, // 41: sidebus.v1.Messages.Reactivate:output_type -> sidebus.v1.ReactivateResponse
+	30, // 42: sidebus.v1.Messages.DeleteBySequence:output_type -> sidebus.v1.DeleteBySequenceResponse
+	31, // 43: sidebus.v1.Messages.Purge:output_type -> sidebus.v1.PurgeResponse
+	32, // 44: sidebus.v1.Messages.Resubmit:output_type -> sidebus.v1.ResubmitResponse
+	29, // [29:45] is the sub-list for method output_type
+	13, // [13:29] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_messages_proto_init() }
@@ -1302,17 +1003,18 @@ func file_sidebus_v1_messages_proto_init() {
 		return
 	}
 	file_sidebus_v1_message_proto_init()
-	file_sidebus_v1_messages_proto_msgTypes[3].OneofWrappers = []any{}
-	file_sidebus_v1_messages_proto_msgTypes[5].OneofWrappers = []any{}
-	file_sidebus_v1_messages_proto_msgTypes[15].OneofWrappers = []any{}
-	file_sidebus_v1_messages_proto_msgTypes[16].OneofWrappers = []any{}
+	file_sidebus_v1_remove_proto_init()
+	file_sidebus_v1_settle_proto_init()
+	file_sidebus_v1_subqueue_proto_init()
+	file_sidebus_v1_messages_proto_msgTypes[4].OneofWrappers = []any{}
+	file_sidebus_v1_messages_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_v1_messages_proto_rawDesc), len(file_sidebus_v1_messages_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   17,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,38 +19,59 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Messages_Send_FullMethodName       = "/sidebus.v1.Messages/Send"
-	Messages_Receive_FullMethodName    = "/sidebus.v1.Messages/Receive"
-	Messages_Peek_FullMethodName       = "/sidebus.v1.Messages/Peek"
-	Messages_Complete_FullMethodName   = "/sidebus.v1.Messages/Complete"
-	Messages_Abandon_FullMethodName    = "/sidebus.v1.Messages/Abandon"
-	Messages_Release_FullMethodName    = "/sidebus.v1.Messages/Release"
-	Messages_DeadLetter_FullMethodName = "/sidebus.v1.Messages/DeadLetter"
-	Messages_RenewLocks_FullMethodName = "/sidebus.v1.Messages/RenewLocks"
+	Messages_Send_FullMethodName              = "/sidebus.v1.Messages/Send"
+	Messages_CancelScheduled_FullMethodName   = "/sidebus.v1.Messages/CancelScheduled"
+	Messages_Receive_FullMethodName           = "/sidebus.v1.Messages/Receive"
+	Messages_ReceiveDeferred_FullMethodName   = "/sidebus.v1.Messages/ReceiveDeferred"
+	Messages_ReceiveBySequence_FullMethodName = "/sidebus.v1.Messages/ReceiveBySequence"
+	Messages_Peek_FullMethodName              = "/sidebus.v1.Messages/Peek"
+	Messages_Complete_FullMethodName          = "/sidebus.v1.Messages/Complete"
+	Messages_Abandon_FullMethodName           = "/sidebus.v1.Messages/Abandon"
+	Messages_Defer_FullMethodName             = "/sidebus.v1.Messages/Defer"
+	Messages_Release_FullMethodName           = "/sidebus.v1.Messages/Release"
+	Messages_DeadLetter_FullMethodName        = "/sidebus.v1.Messages/DeadLetter"
+	Messages_RenewLocks_FullMethodName        = "/sidebus.v1.Messages/RenewLocks"
+	Messages_Reactivate_FullMethodName        = "/sidebus.v1.Messages/Reactivate"
+	Messages_DeleteBySequence_FullMethodName  = "/sidebus.v1.Messages/DeleteBySequence"
+	Messages_Purge_FullMethodName             = "/sidebus.v1.Messages/Purge"
+	Messages_Resubmit_FullMethodName          = "/sidebus.v1.Messages/Resubmit"
 )
 
 // MessagesClient is the client API for Messages service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Messages sends, receives and settles. A target or source is "queues/{queue}" with the queue's name as it is in gRPC and
-// percent-encoded in an HTTP route ("/" as %2F). Every failure carries a google.rpc.ErrorInfo whose reason is one of the
-// closed set ERR; clients switch on it. A field this version does not know is INVALID_ARGUMENT.
+// Messages sends, receives, settles and removes. A target or source is "queues/{queue}" with the queue's name as it is in
+// gRPC and percent-encoded in an HTTP route ("/" as %2F). Every failure carries a google.rpc.ErrorInfo whose reason is one
+// of the closed set ERR; clients switch on it. A field this version does not know is INVALID_ARGUMENT.
 type MessagesClient interface {
 	// Send stores all messages or none and answers when they are stored (SEND-1, BATCH-1). The details of a failure that
 	// is about one message have its position as "index". STORE_UNAVAILABLE with outcome "unknown" means that the messages
 	// may have been stored (ERR-6).
 	Send(ctx context.Context, in *SendRequest, opts ...grpc.CallOption) (*SendResponse, error)
+	// CancelScheduled removes messages that are still scheduled (SCHED-5, SCHED-8). MESSAGE_NOT_FOUND when one is not; the
+	// details have the missing "sequenceNumbers".
+	CancelScheduled(ctx context.Context, in *CancelScheduledRequest, opts ...grpc.CallOption) (*CancelScheduledResponse, error)
 	// Receive takes available messages and waits for the first one (RECV-5). No message is an empty list, not an error. When
 	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7).
 	Receive(ctx context.Context, in *ReceiveRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
-	// Peek looks at messages in order of sequence number whatever their state, without lock or count (PEEK-1, PEEK-3).
+	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait (DEFER-3). Abandoned,
+	// or when the lock ends, they are deferred again (DEFER-5). MESSAGE_NOT_FOUND when a number is unknown, not deferred,
+	// locked or past its time; the details have those "sequenceNumbers" (DEFER-4, TTL-18). Unwritten answers as in Receive.
+	ReceiveDeferred(ctx context.Context, in *ReceiveDeferredRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
+	// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of their order, and does not wait
+	// (PURGE-9). Failures as in ReceiveDeferred.
+	ReceiveBySequence(ctx context.Context, in *ReceiveBySequenceRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
+	// Peek looks at messages in order of sequence number without lock or count (PEEK-1, PEEK-3).
 	Peek(ctx context.Context, in *PeekRequest, opts ...grpc.CallOption) (*PeekResponse, error)
 	// Complete removes the messages for good (SETTLE-3).
 	Complete(ctx context.Context, in *CompleteRequest, opts ...grpc.CallOption) (*SettleResponse, error)
-	// Abandon gives the messages back at once with one delivery more; the last permitted delivery is dead-lettered instead
-	// (SETTLE-4, SETTLE-12).
+	// Abandon gives the messages back with one delivery more, at once or after a delay; the last permitted delivery is
+	// dead-lettered instead (SETTLE-4, SETTLE-11, SETTLE-12).
 	Abandon(ctx context.Context, in *AbandonRequest, opts ...grpc.CallOption) (*SettleResponse, error)
+	// Defer sets the messages aside until they are received by their sequence numbers; nothing is counted (SETTLE-9,
+	// DEFER-1).
+	Defer(ctx context.Context, in *DeferRequest, opts ...grpc.CallOption) (*SettleResponse, error)
 	// Release gives the messages back at once and counts nothing (SETTLE-10).
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*SettleResponse, error)
 	// DeadLetter moves the messages to the dead-letter queue of the source (SETTLE-6). On a dead-letter queue it is
@@ -58,6 +79,19 @@ type MessagesClient interface {
 	DeadLetter(ctx context.Context, in *DeadLetterRequest, opts ...grpc.CallOption) (*SettleResponse, error)
 	// RenewLocks sets the end of the locks to now + lockDuration, as often as one likes (LOCK-3).
 	RenewLocks(ctx context.Context, in *RenewLocksRequest, opts ...grpc.CallOption) (*RenewLocksResponse, error)
+	// Reactivate makes deferred messages available again at their old places, all or none (DEFER-8). Failures as in
+	// ReceiveDeferred.
+	Reactivate(ctx context.Context, in *ReactivateRequest, opts ...grpc.CallOption) (*ReactivateResponse, error)
+	// DeleteBySequence removes messages by their sequence numbers that are neither locked nor scheduled, without a trace
+	// (PURGE-9).
+	DeleteBySequence(ctx context.Context, in *DeleteBySequenceRequest, opts ...grpc.CallOption) (*DeleteBySequenceResponse, error)
+	// Purge removes messages that were enqueued before an instant, without a trace; locked ones stay (PURGE-1 to PURGE-8). It
+	// works for at most 20 s and then answers with more. When it cannot remove one message in that time it is
+	// SERVICE_TIMEOUT.
+	Purge(ctx context.Context, in *PurgeRequest, opts ...grpc.CallOption) (*PurgeResponse, error)
+	// Resubmit sends dead letters again, each removed there and sent as one step (DLQ-22). It works for at most 20 s and then
+	// answers with more. When it cannot move one message in that time it is SERVICE_TIMEOUT.
+	Resubmit(ctx context.Context, in *ResubmitRequest, opts ...grpc.CallOption) (*ResubmitResponse, error)
 }
 
 type messagesClient struct {
@@ -78,10 +112,40 @@ func (c *messagesClient) Send(ctx context.Context, in *SendRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *messagesClient) CancelScheduled(ctx context.Context, in *CancelScheduledRequest, opts ...grpc.CallOption) (*CancelScheduledResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CancelScheduledResponse)
+	err := c.cc.Invoke(ctx, Messages_CancelScheduled_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *messagesClient) Receive(ctx context.Context, in *ReceiveRequest, opts ...grpc.CallOption) (*ReceiveResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReceiveResponse)
 	err := c.cc.Invoke(ctx, Messages_Receive_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *messagesClient) ReceiveDeferred(ctx context.Context, in *ReceiveDeferredRequest, opts ...grpc.CallOption) (*ReceiveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReceiveResponse)
+	err := c.cc.Invoke(ctx, Messages_ReceiveDeferred_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *messagesClient) ReceiveBySequence(ctx context.Context, in *ReceiveBySequenceRequest, opts ...grpc.CallOption) (*ReceiveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReceiveResponse)
+	err := c.cc.Invoke(ctx, Messages_ReceiveBySequence_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +182,16 @@ func (c *messagesClient) Abandon(ctx context.Context, in *AbandonRequest, opts .
 	return out, nil
 }
 
+func (c *messagesClient) Defer(ctx context.Context, in *DeferRequest, opts ...grpc.CallOption) (*SettleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SettleResponse)
+	err := c.cc.Invoke(ctx, Messages_Defer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *messagesClient) Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*SettleResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SettleResponse)
@@ -148,28 +222,81 @@ func (c *messagesClient) RenewLocks(ctx context.Context, in *RenewLocksRequest, 
 	return out, nil
 }
 
+func (c *messagesClient) Reactivate(ctx context.Context, in *ReactivateRequest, opts ...grpc.CallOption) (*ReactivateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReactivateResponse)
+	err := c.cc.Invoke(ctx, Messages_Reactivate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *messagesClient) DeleteBySequence(ctx context.Context, in *DeleteBySequenceRequest, opts ...grpc.CallOption) (*DeleteBySequenceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteBySequenceResponse)
+	err := c.cc.Invoke(ctx, Messages_DeleteBySequence_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *messagesClient) Purge(ctx context.Context, in *PurgeRequest, opts ...grpc.CallOption) (*PurgeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PurgeResponse)
+	err := c.cc.Invoke(ctx, Messages_Purge_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *messagesClient) Resubmit(ctx context.Context, in *ResubmitRequest, opts ...grpc.CallOption) (*ResubmitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResubmitResponse)
+	err := c.cc.Invoke(ctx, Messages_Resubmit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MessagesServer is the server API for Messages service.
 // All implementations must embed UnimplementedMessagesServer
 // for forward compatibility.
 //
-// Messages sends, receives and settles. A target or source is "queues/{queue}" with the queue's name as it is in gRPC and
-// percent-encoded in an HTTP route ("/" as %2F). Every failure carries a google.rpc.ErrorInfo whose reason is one of the
-// closed set ERR; clients switch on it. A field this version does not know is INVALID_ARGUMENT.
+// Messages sends, receives, settles and removes. A target or source is "queues/{queue}" with the queue's name as it is in
+// gRPC and percent-encoded in an HTTP route ("/" as %2F). Every failure carries a google.rpc.ErrorInfo whose reason is one
+// of the closed set ERR; clients switch on it. A field this version does not know is INVALID_ARGUMENT.
 type MessagesServer interface {
 	// Send stores all messages or none and answers when they are stored (SEND-1, BATCH-1). The details of a failure that
 	// is about one message have its position as "index". STORE_UNAVAILABLE with outcome "unknown" means that the messages
 	// may have been stored (ERR-6).
 	Send(context.Context, *SendRequest) (*SendResponse, error)
+	// CancelScheduled removes messages that are still scheduled (SCHED-5, SCHED-8). MESSAGE_NOT_FOUND when one is not; the
+	// details have the missing "sequenceNumbers".
+	CancelScheduled(context.Context, *CancelScheduledRequest) (*CancelScheduledResponse, error)
 	// Receive takes available messages and waits for the first one (RECV-5). No message is an empty list, not an error. When
 	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7).
 	Receive(context.Context, *ReceiveRequest) (*ReceiveResponse, error)
-	// Peek looks at messages in order of sequence number whatever their state, without lock or count (PEEK-1, PEEK-3).
+	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait (DEFER-3). Abandoned,
+	// or when the lock ends, they are deferred again (DEFER-5). MESSAGE_NOT_FOUND when a number is unknown, not deferred,
+	// locked or past its time; the details have those "sequenceNumbers" (DEFER-4, TTL-18). Unwritten answers as in Receive.
+	ReceiveDeferred(context.Context, *ReceiveDeferredRequest) (*ReceiveResponse, error)
+	// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of their order, and does not wait
+	// (PURGE-9). Failures as in ReceiveDeferred.
+	ReceiveBySequence(context.Context, *ReceiveBySequenceRequest) (*ReceiveResponse, error)
+	// Peek looks at messages in order of sequence number without lock or count (PEEK-1, PEEK-3).
 	Peek(context.Context, *PeekRequest) (*PeekResponse, error)
 	// Complete removes the messages for good (SETTLE-3).
 	Complete(context.Context, *CompleteRequest) (*SettleResponse, error)
-	// Abandon gives the messages back at once with one delivery more; the last permitted delivery is dead-lettered instead
-	// (SETTLE-4, SETTLE-12).
+	// Abandon gives the messages back with one delivery more, at once or after a delay; the last permitted delivery is
+	// dead-lettered instead (SETTLE-4, SETTLE-11, SETTLE-12).
 	Abandon(context.Context, *AbandonRequest) (*SettleResponse, error)
+	// Defer sets the messages aside until they are received by their sequence numbers; nothing is counted (SETTLE-9,
+	// DEFER-1).
+	Defer(context.Context, *DeferRequest) (*SettleResponse, error)
 	// Release gives the messages back at once and counts nothing (SETTLE-10).
 	Release(context.Context, *ReleaseRequest) (*SettleResponse, error)
 	// DeadLetter moves the messages to the dead-letter queue of the source (SETTLE-6). On a dead-letter queue it is
@@ -177,6 +304,19 @@ type MessagesServer interface {
 	DeadLetter(context.Context, *DeadLetterRequest) (*SettleResponse, error)
 	// RenewLocks sets the end of the locks to now + lockDuration, as often as one likes (LOCK-3).
 	RenewLocks(context.Context, *RenewLocksRequest) (*RenewLocksResponse, error)
+	// Reactivate makes deferred messages available again at their old places, all or none (DEFER-8). Failures as in
+	// ReceiveDeferred.
+	Reactivate(context.Context, *ReactivateRequest) (*ReactivateResponse, error)
+	// DeleteBySequence removes messages by their sequence numbers that are neither locked nor scheduled, without a trace
+	// (PURGE-9).
+	DeleteBySequence(context.Context, *DeleteBySequenceRequest) (*DeleteBySequenceResponse, error)
+	// Purge removes messages that were enqueued before an instant, without a trace; locked ones stay (PURGE-1 to PURGE-8). It
+	// works for at most 20 s and then answers with more. When it cannot remove one message in that time it is
+	// SERVICE_TIMEOUT.
+	Purge(context.Context, *PurgeRequest) (*PurgeResponse, error)
+	// Resubmit sends dead letters again, each removed there and sent as one step (DLQ-22). It works for at most 20 s and then
+	// answers with more. When it cannot move one message in that time it is SERVICE_TIMEOUT.
+	Resubmit(context.Context, *ResubmitRequest) (*ResubmitResponse, error)
 	mustEmbedUnimplementedMessagesServer()
 }
 
@@ -190,8 +330,17 @@ type UnimplementedMessagesServer struct{}
 func (UnimplementedMessagesServer) Send(context.Context, *SendRequest) (*SendResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Send not implemented")
 }
+func (UnimplementedMessagesServer) CancelScheduled(context.Context, *CancelScheduledRequest) (*CancelScheduledResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CancelScheduled not implemented")
+}
 func (UnimplementedMessagesServer) Receive(context.Context, *ReceiveRequest) (*ReceiveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Receive not implemented")
+}
+func (UnimplementedMessagesServer) ReceiveDeferred(context.Context, *ReceiveDeferredRequest) (*ReceiveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReceiveDeferred not implemented")
+}
+func (UnimplementedMessagesServer) ReceiveBySequence(context.Context, *ReceiveBySequenceRequest) (*ReceiveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReceiveBySequence not implemented")
 }
 func (UnimplementedMessagesServer) Peek(context.Context, *PeekRequest) (*PeekResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Peek not implemented")
@@ -202,6 +351,9 @@ func (UnimplementedMessagesServer) Complete(context.Context, *CompleteRequest) (
 func (UnimplementedMessagesServer) Abandon(context.Context, *AbandonRequest) (*SettleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Abandon not implemented")
 }
+func (UnimplementedMessagesServer) Defer(context.Context, *DeferRequest) (*SettleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Defer not implemented")
+}
 func (UnimplementedMessagesServer) Release(context.Context, *ReleaseRequest) (*SettleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
 }
@@ -210,6 +362,18 @@ func (UnimplementedMessagesServer) DeadLetter(context.Context, *DeadLetterReques
 }
 func (UnimplementedMessagesServer) RenewLocks(context.Context, *RenewLocksRequest) (*RenewLocksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RenewLocks not implemented")
+}
+func (UnimplementedMessagesServer) Reactivate(context.Context, *ReactivateRequest) (*ReactivateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Reactivate not implemented")
+}
+func (UnimplementedMessagesServer) DeleteBySequence(context.Context, *DeleteBySequenceRequest) (*DeleteBySequenceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteBySequence not implemented")
+}
+func (UnimplementedMessagesServer) Purge(context.Context, *PurgeRequest) (*PurgeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Purge not implemented")
+}
+func (UnimplementedMessagesServer) Resubmit(context.Context, *ResubmitRequest) (*ResubmitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Resubmit not implemented")
 }
 func (UnimplementedMessagesServer) mustEmbedUnimplementedMessagesServer() {}
 func (UnimplementedMessagesServer) testEmbeddedByValue()                  {}
@@ -250,6 +414,24 @@ func _Messages_Send_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Messages_CancelScheduled_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelScheduledRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MessagesServer).CancelScheduled(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Messages_CancelScheduled_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MessagesServer).CancelScheduled(ctx, req.(*CancelScheduledRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Messages_Receive_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReceiveRequest)
 	if err := dec(in); err != nil {
@@ -264,6 +446,42 @@ func _Messages_Receive_Handler(srv interface{}, ctx context.Context, dec func(in
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MessagesServer).Receive(ctx, req.(*ReceiveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Messages_ReceiveDeferred_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReceiveDeferredRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MessagesServer).ReceiveDeferred(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Messages_ReceiveDeferred_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MessagesServer).ReceiveDeferred(ctx, req.(*ReceiveDeferredRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Messages_ReceiveBySequence_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReceiveBySequenceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MessagesServer).ReceiveBySequence(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Messages_ReceiveBySequence_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MessagesServer).ReceiveBySequence(ctx, req.(*ReceiveBySequenceRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -322,6 +540,24 @@ func _Messages_Abandon_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Messages_Defer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeferRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MessagesServer).Defer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Messages_Defer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MessagesServer).Defer(ctx, req.(*DeferRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Messages_Release_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReleaseRequest)
 	if err := dec(in); err != nil {
@@ -376,6 +612,78 @@ func _Messages_RenewLocks_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Messages_Reactivate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReactivateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MessagesServer).Reactivate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Messages_Reactivate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MessagesServer).Reactivate(ctx, req.(*ReactivateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Messages_DeleteBySequence_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteBySequenceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MessagesServer).DeleteBySequence(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Messages_DeleteBySequence_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MessagesServer).DeleteBySequence(ctx, req.(*DeleteBySequenceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Messages_Purge_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PurgeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MessagesServer).Purge(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Messages_Purge_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MessagesServer).Purge(ctx, req.(*PurgeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Messages_Resubmit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResubmitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MessagesServer).Resubmit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Messages_Resubmit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MessagesServer).Resubmit(ctx, req.(*ResubmitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Messages_ServiceDesc is the grpc.ServiceDesc for Messages service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -388,8 +696,20 @@ var Messages_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Messages_Send_Handler,
 		},
 		{
+			MethodName: "CancelScheduled",
+			Handler:    _Messages_CancelScheduled_Handler,
+		},
+		{
 			MethodName: "Receive",
 			Handler:    _Messages_Receive_Handler,
+		},
+		{
+			MethodName: "ReceiveDeferred",
+			Handler:    _Messages_ReceiveDeferred_Handler,
+		},
+		{
+			MethodName: "ReceiveBySequence",
+			Handler:    _Messages_ReceiveBySequence_Handler,
 		},
 		{
 			MethodName: "Peek",
@@ -404,6 +724,10 @@ var Messages_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Messages_Abandon_Handler,
 		},
 		{
+			MethodName: "Defer",
+			Handler:    _Messages_Defer_Handler,
+		},
+		{
 			MethodName: "Release",
 			Handler:    _Messages_Release_Handler,
 		},
@@ -414,6 +738,22 @@ var Messages_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RenewLocks",
 			Handler:    _Messages_RenewLocks_Handler,
+		},
+		{
+			MethodName: "Reactivate",
+			Handler:    _Messages_Reactivate_Handler,
+		},
+		{
+			MethodName: "DeleteBySequence",
+			Handler:    _Messages_DeleteBySequence_Handler,
+		},
+		{
+			MethodName: "Purge",
+			Handler:    _Messages_Purge_Handler,
+		},
+		{
+			MethodName: "Resubmit",
+			Handler:    _Messages_Resubmit_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -81,7 +81,8 @@ func (Queue_Status) EnumDescriptor() ([]byte, []int) {
 }
 
 // Queue is a queue: its name, its options, its times. An option outside its bounds is ARGUMENT_OUT_OF_RANGE; the bounds
-// themselves pass (ENT-11). All options can be changed later and act on later operations only (ENT-10).
+// themselves pass (ENT-11). Options can be changed later, but for those that say otherwise: to change one of those is
+// PROPERTY_IMMUTABLE (ENT-16). A change acts on later operations only (ENT-10).
 type Queue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name without "queues/": 1 to 260 letters, digits, '.', '-', '_', in segments split by '/', with a letter or digit
@@ -107,6 +108,23 @@ type Queue struct {
 	UserMetadata *string `protobuf:"bytes,10,opt,name=user_metadata,json=userMetadata,proto3,oneof" json:"user_metadata,omitempty"`
 	// Accepted for Service Bus' sake, has no visible effect. Default true.
 	EnableBatchedOperations *bool `protobuf:"varint,11,opt,name=enable_batched_operations,json=enableBatchedOperations,proto3,oneof" json:"enable_batched_operations,omitempty"`
+	// A message whose message_id the queue remembers is accepted and dropped (DUP-1). Default false. Cannot be changed.
+	RequiresDuplicateDetection *bool `protobuf:"varint,15,opt,name=requires_duplicate_detection,json=requiresDuplicateDetection,proto3,oneof" json:"requires_duplicate_detection,omitempty"`
+	// How long a message_id is remembered from its first acceptance on, 20s to 7 days. Default 600s (DUP-3, DUP-4).
+	DuplicateDetectionHistoryTimeWindow *durationpb.Duration `protobuf:"bytes,16,opt,name=duplicate_detection_history_time_window,json=duplicateDetectionHistoryTimeWindow,proto3" json:"duplicate_detection_history_time_window,omitempty"`
+	// Most ids remembered at a time, at least 1; a send beyond is QUOTA_EXCEEDED. Default 1000000 (DUP-11).
+	DuplicateHistoryMaxEntries *int64 `protobuf:"varint,17,opt,name=duplicate_history_max_entries,json=duplicateHistoryMaxEntries,proto3,oneof" json:"duplicate_history_max_entries,omitempty"`
+	// The id of a scheduled message that is cancelled is forgotten (DUP-6). Default false.
+	ForgetOnCancel *bool `protobuf:"varint,18,opt,name=forget_on_cancel,json=forgetOnCancel,proto3,oneof" json:"forget_on_cancel,omitempty"`
+	// The messages of one send must share one partition_key or session_id, else PARTITION_KEY_MISMATCH (BATCH-4), and ids are
+	// duplicates only under the same one (DUP-2). No other effect. Default false. Cannot be changed.
+	EnablePartitioning *bool `protobuf:"varint,19,opt,name=enable_partitioning,json=enablePartitioning,proto3,oneof" json:"enable_partitioning,omitempty"`
+	// How long a message stays invisible after a failed delivery, 0s to 7 days. Default 0s (SETTLE-11).
+	RedeliveryDelay *durationpb.Duration `protobuf:"bytes,20,opt,name=redelivery_delay,json=redeliveryDelay,proto3" json:"redelivery_delay,omitempty"`
+	// Deferred messages expire by themselves (TTL-18). Default false: only when they are asked for.
+	ExpireDeferred *bool `protobuf:"varint,21,opt,name=expire_deferred,json=expireDeferred,proto3,oneof" json:"expire_deferred,omitempty"`
+	// How long dead letters are kept, at least 1s (TTL-19). Absent: for ever.
+	DeadLetterTtl *durationpb.Duration `protobuf:"bytes,22,opt,name=dead_letter_ttl,json=deadLetterTtl,proto3" json:"dead_letter_ttl,omitempty"`
 	// When the queue was made. Ignored on input, as the other times are.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When its options last changed (CNT-5).
@@ -224,6 +242,62 @@ func (x *Queue) GetEnableBatchedOperations() bool {
 	return false
 }
 
+func (x *Queue) GetRequiresDuplicateDetection() bool {
+	if x != nil && x.RequiresDuplicateDetection != nil {
+		return *x.RequiresDuplicateDetection
+	}
+	return false
+}
+
+func (x *Queue) GetDuplicateDetectionHistoryTimeWindow() *durationpb.Duration {
+	if x != nil {
+		return x.DuplicateDetectionHistoryTimeWindow
+	}
+	return nil
+}
+
+func (x *Queue) GetDuplicateHistoryMaxEntries() int64 {
+	if x != nil && x.DuplicateHistoryMaxEntries != nil {
+		return *x.DuplicateHistoryMaxEntries
+	}
+	return 0
+}
+
+func (x *Queue) GetForgetOnCancel() bool {
+	if x != nil && x.ForgetOnCancel != nil {
+		return *x.ForgetOnCancel
+	}
+	return false
+}
+
+func (x *Queue) GetEnablePartitioning() bool {
+	if x != nil && x.EnablePartitioning != nil {
+		return *x.EnablePartitioning
+	}
+	return false
+}
+
+func (x *Queue) GetRedeliveryDelay() *durationpb.Duration {
+	if x != nil {
+		return x.RedeliveryDelay
+	}
+	return nil
+}
+
+func (x *Queue) GetExpireDeferred() bool {
+	if x != nil && x.ExpireDeferred != nil {
+		return *x.ExpireDeferred
+	}
+	return false
+}
+
+func (x *Queue) GetDeadLetterTtl() *durationpb.Duration {
+	if x != nil {
+		return x.DeadLetterTtl
+	}
+	return nil
+}
+
 func (x *Queue) GetCreatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedAt
@@ -249,17 +323,27 @@ func (x *Queue) GetAccessedAt() *timestamppb.Timestamp {
 // (CNT-3).
 type QueueRuntime struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Every message that is not dead-lettered: available, locked and expired pending.
+	// Every message that is neither scheduled nor dead-lettered: available, locked, deferred and expired pending.
 	ActiveMessageCount int64 `protobuf:"varint,1,opt,name=active_message_count,json=activeMessageCount,proto3" json:"active_message_count,omitempty"`
-	// Free to be received.
+	// Free to be received, delayed ones included.
 	AvailableCount int64 `protobuf:"varint,2,opt,name=available_count,json=availableCount,proto3" json:"available_count,omitempty"`
+	// Those of available_count that were given back with a delay that is not over (SETTLE-11).
+	DelayedCount int64 `protobuf:"varint,11,opt,name=delayed_count,json=delayedCount,proto3" json:"delayed_count,omitempty"`
 	// Held by a receiver.
 	LockedCount int64 `protobuf:"varint,3,opt,name=locked_count,json=lockedCount,proto3" json:"locked_count,omitempty"`
+	// Set aside and not locked (DEFER-6).
+	DeferredCount int64 `protobuf:"varint,9,opt,name=deferred_count,json=deferredCount,proto3" json:"deferred_count,omitempty"`
 	// Past their expiry and not cleared away yet.
 	ExpiredPendingCount int64 `protobuf:"varint,4,opt,name=expired_pending_count,json=expiredPendingCount,proto3" json:"expired_pending_count,omitempty"`
+	// Waiting for their scheduled_enqueue_time (SCHED-2).
+	ScheduledMessageCount int64 `protobuf:"varint,10,opt,name=scheduled_message_count,json=scheduledMessageCount,proto3" json:"scheduled_message_count,omitempty"`
 	// In the dead-letter queue.
 	DeadLetterMessageCount int64 `protobuf:"varint,5,opt,name=dead_letter_message_count,json=deadLetterMessageCount,proto3" json:"dead_letter_message_count,omitempty"`
-	// Active and dead-lettered.
+	// On their way to another entity. 0 as long as nothing is forwarded.
+	TransferMessageCount int64 `protobuf:"varint,12,opt,name=transfer_message_count,json=transferMessageCount,proto3" json:"transfer_message_count,omitempty"`
+	// In the transfer dead-letter queue. 0 as long as nothing is forwarded.
+	TransferDeadLetterMessageCount int64 `protobuf:"varint,13,opt,name=transfer_dead_letter_message_count,json=transferDeadLetterMessageCount,proto3" json:"transfer_dead_letter_message_count,omitempty"`
+	// Active, scheduled, dead-lettered and in transfer.
 	TotalMessageCount int64 `protobuf:"varint,6,opt,name=total_message_count,json=totalMessageCount,proto3" json:"total_message_count,omitempty"`
 	// Bytes of all messages, dead letters included (DLQ-5).
 	SizeInBytes int64 `protobuf:"varint,7,opt,name=size_in_bytes,json=sizeInBytes,proto3" json:"size_in_bytes,omitempty"`
@@ -313,9 +397,23 @@ func (x *QueueRuntime) GetAvailableCount() int64 {
 	return 0
 }
 
+func (x *QueueRuntime) GetDelayedCount() int64 {
+	if x != nil {
+		return x.DelayedCount
+	}
+	return 0
+}
+
 func (x *QueueRuntime) GetLockedCount() int64 {
 	if x != nil {
 		return x.LockedCount
+	}
+	return 0
+}
+
+func (x *QueueRuntime) GetDeferredCount() int64 {
+	if x != nil {
+		return x.DeferredCount
 	}
 	return 0
 }
@@ -327,9 +425,30 @@ func (x *QueueRuntime) GetExpiredPendingCount() int64 {
 	return 0
 }
 
+func (x *QueueRuntime) GetScheduledMessageCount() int64 {
+	if x != nil {
+		return x.ScheduledMessageCount
+	}
+	return 0
+}
+
 func (x *QueueRuntime) GetDeadLetterMessageCount() int64 {
 	if x != nil {
 		return x.DeadLetterMessageCount
+	}
+	return 0
+}
+
+func (x *QueueRuntime) GetTransferMessageCount() int64 {
+	if x != nil {
+		return x.TransferMessageCount
+	}
+	return 0
+}
+
+func (x *QueueRuntime) GetTransferDeadLetterMessageCount() int64 {
+	if x != nil {
+		return x.TransferDeadLetterMessageCount
 	}
 	return 0
 }
@@ -360,7 +479,7 @@ var File_sidebus_v1_queue_proto protoreflect.FileDescriptor
 const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\n" +
 	"\x16sidebus/v1/queue.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdd\b\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfd\r\n" +
 	"\x05Queue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12>\n" +
 	"\rlock_duration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\flockDuration\x126\n" +
@@ -373,7 +492,16 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\x06status\x18\t \x01(\x0e2\x18.sidebus.v1.Queue.StatusH\x05R\x06status\x88\x01\x01\x12(\n" +
 	"\ruser_metadata\x18\n" +
 	" \x01(\tH\x06R\fuserMetadata\x88\x01\x01\x12?\n" +
-	"\x19enable_batched_operations\x18\v \x01(\bH\aR\x17enableBatchedOperations\x88\x01\x01\x129\n" +
+	"\x19enable_batched_operations\x18\v \x01(\bH\aR\x17enableBatchedOperations\x88\x01\x01\x12E\n" +
+	"\x1crequires_duplicate_detection\x18\x0f \x01(\bH\bR\x1arequiresDuplicateDetection\x88\x01\x01\x12o\n" +
+	"'duplicate_detection_history_time_window\x18\x10 \x01(\v2\x19.google.protobuf.DurationR#duplicateDetectionHistoryTimeWindow\x12F\n" +
+	"\x1dduplicate_history_max_entries\x18\x11 \x01(\x03H\tR\x1aduplicateHistoryMaxEntries\x88\x01\x01\x12-\n" +
+	"\x10forget_on_cancel\x18\x12 \x01(\bH\n" +
+	"R\x0eforgetOnCancel\x88\x01\x01\x124\n" +
+	"\x13enable_partitioning\x18\x13 \x01(\bH\vR\x12enablePartitioning\x88\x01\x01\x12D\n" +
+	"\x10redelivery_delay\x18\x14 \x01(\v2\x19.google.protobuf.DurationR\x0fredeliveryDelay\x12,\n" +
+	"\x0fexpire_deferred\x18\x15 \x01(\bH\fR\x0eexpireDeferred\x88\x01\x01\x12A\n" +
+	"\x0fdead_letter_ttl\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\rdeadLetterTtl\x129\n" +
 	"\n" +
 	"created_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
@@ -393,13 +521,24 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\x12_max_message_countB\t\n" +
 	"\a_statusB\x10\n" +
 	"\x0e_user_metadataB\x1c\n" +
-	"\x1a_enable_batched_operations\"\x9d\x03\n" +
+	"\x1a_enable_batched_operationsB\x1f\n" +
+	"\x1d_requires_duplicate_detectionB \n" +
+	"\x1e_duplicate_history_max_entriesB\x13\n" +
+	"\x11_forget_on_cancelB\x16\n" +
+	"\x14_enable_partitioningB\x12\n" +
+	"\x10_expire_deferred\"\xa3\x05\n" +
 	"\fQueueRuntime\x120\n" +
 	"\x14active_message_count\x18\x01 \x01(\x03R\x12activeMessageCount\x12'\n" +
-	"\x0favailable_count\x18\x02 \x01(\x03R\x0eavailableCount\x12!\n" +
-	"\flocked_count\x18\x03 \x01(\x03R\vlockedCount\x122\n" +
-	"\x15expired_pending_count\x18\x04 \x01(\x03R\x13expiredPendingCount\x129\n" +
-	"\x19dead_letter_message_count\x18\x05 \x01(\x03R\x16deadLetterMessageCount\x12.\n" +
+	"\x0favailable_count\x18\x02 \x01(\x03R\x0eavailableCount\x12#\n" +
+	"\rdelayed_count\x18\v \x01(\x03R\fdelayedCount\x12!\n" +
+	"\flocked_count\x18\x03 \x01(\x03R\vlockedCount\x12%\n" +
+	"\x0edeferred_count\x18\t \x01(\x03R\rdeferredCount\x122\n" +
+	"\x15expired_pending_count\x18\x04 \x01(\x03R\x13expiredPendingCount\x126\n" +
+	"\x17scheduled_message_count\x18\n" +
+	" \x01(\x03R\x15scheduledMessageCount\x129\n" +
+	"\x19dead_letter_message_count\x18\x05 \x01(\x03R\x16deadLetterMessageCount\x124\n" +
+	"\x16transfer_message_count\x18\f \x01(\x03R\x14transferMessageCount\x12J\n" +
+	"\"transfer_dead_letter_message_count\x18\r \x01(\x03R\x1etransferDeadLetterMessageCount\x12.\n" +
 	"\x13total_message_count\x18\x06 \x01(\x03R\x11totalMessageCount\x12\"\n" +
 	"\rsize_in_bytes\x18\a \x01(\x03R\vsizeInBytes\x12L\n" +
 	"\x14oldest_enqueued_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x12oldestEnqueuedTimeB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
@@ -426,18 +565,21 @@ var file_sidebus_v1_queue_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
 }
 var file_sidebus_v1_queue_proto_depIdxs = []int32{
-	3, // 0: sidebus.v1.Queue.lock_duration:type_name -> google.protobuf.Duration
-	3, // 1: sidebus.v1.Queue.default_message_time_to_live:type_name -> google.protobuf.Duration
-	0, // 2: sidebus.v1.Queue.status:type_name -> sidebus.v1.Queue.Status
-	4, // 3: sidebus.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
-	4, // 4: sidebus.v1.Queue.updated_at:type_name -> google.protobuf.Timestamp
-	4, // 5: sidebus.v1.Queue.accessed_at:type_name -> google.protobuf.Timestamp
-	4, // 6: sidebus.v1.QueueRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	3,  // 0: sidebus.v1.Queue.lock_duration:type_name -> google.protobuf.Duration
+	3,  // 1: sidebus.v1.Queue.default_message_time_to_live:type_name -> google.protobuf.Duration
+	0,  // 2: sidebus.v1.Queue.status:type_name -> sidebus.v1.Queue.Status
+	3,  // 3: sidebus.v1.Queue.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
+	3,  // 4: sidebus.v1.Queue.redelivery_delay:type_name -> google.protobuf.Duration
+	3,  // 5: sidebus.v1.Queue.dead_letter_ttl:type_name -> google.protobuf.Duration
+	4,  // 6: sidebus.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
+	4,  // 7: sidebus.v1.Queue.updated_at:type_name -> google.protobuf.Timestamp
+	4,  // 8: sidebus.v1.Queue.accessed_at:type_name -> google.protobuf.Timestamp
+	4,  // 9: sidebus.v1.QueueRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_queue_proto_init() }

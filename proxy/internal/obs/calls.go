@@ -67,15 +67,31 @@ func (c *Calls) Recovered(ctx context.Context, method string, recovered any) *se
 	return semantics.Errorf(semantics.Internal, "a bug in Sidebus ended the call")
 }
 
-// Settled counts the outcomes of a settlement.
-func (m *Metrics) Settled(verb string, codes []semantics.Code) {
-	lost := 0
-	for _, code := range codes {
-		if code != "" {
-			lost++
+// Sent counts the outcomes of a send.
+func (m *Metrics) Sent(results []semantics.SendResult) {
+	stored := 0
+	for _, r := range results {
+		if !r.Deduplicated {
+			stored++
 		}
 	}
-	m.MessagesSettled.WithLabelValues(verb).Add(float64(len(codes) - lost))
+	m.MessagesSent.Add(float64(stored))
+	m.MessagesDeduplicated.Add(float64(len(results) - stored))
+}
+
+// Settled counts the outcomes of a settlement. A message that was refused and keeps its lock is neither settled nor lost.
+func (m *Metrics) Settled(verb string, codes []semantics.Code) {
+	settled, lost := 0, 0
+	for _, code := range codes {
+		switch code {
+		case "":
+			settled++
+		case semantics.MessageLockLost:
+			lost++
+		default:
+		}
+	}
+	m.MessagesSettled.WithLabelValues(verb).Add(float64(settled))
 	if lost > 0 {
 		m.LocksLost.WithLabelValues(verb).Add(float64(lost))
 	}

@@ -18,21 +18,32 @@ const (
 const (
 	Complete   = "complete"
 	Abandon    = "abandon"
+	Defer      = "defer"
 	Release    = "release"
 	DeadLetter = "dead_letter"
 	Renew      = "renew"
 )
 
+// Values of the label "verb" of messages that were removed without being received.
+const (
+	Cancel = "cancel"
+	Delete = "delete"
+	Purge  = "purge"
+)
+
 // Metrics are the measures of the proxy. They are safe for concurrent use.
 type Metrics struct {
-	RPCDuration        *prometheus.HistogramVec // method, wire, code
-	MessagesSent       prometheus.Counter
-	MessagesReceived   prometheus.Counter
-	MessagesSettled    *prometheus.CounterVec // outcome
-	LocksLost          *prometheus.CounterVec // outcome that was asked for, or renew
-	Connections        *prometheus.GaugeVec   // wire
-	ConnectionsRefused *prometheus.CounterVec // wire
-	Panics             prometheus.Counter
+	RPCDuration          *prometheus.HistogramVec // method, wire, code
+	MessagesSent         prometheus.Counter
+	MessagesDeduplicated prometheus.Counter
+	MessagesReceived     prometheus.Counter
+	MessagesSettled      *prometheus.CounterVec // outcome
+	LocksLost            *prometheus.CounterVec // outcome that was asked for, or renew
+	MessagesRemoved      *prometheus.CounterVec // verb
+	MessagesResubmitted  prometheus.Counter
+	Connections          *prometheus.GaugeVec   // wire
+	ConnectionsRefused   *prometheus.CounterVec // wire
+	Panics               prometheus.Counter
 }
 
 // NewMetrics makes the measures and registers them, the count of held messages, and those of Go and the process. It
@@ -44,10 +55,13 @@ func NewMetrics(registry *prometheus.Registry, held func() int) (*Metrics, error
 			Help:    "Time of a call from its arrival to its answer, waiting for messages included.",
 			Buckets: prometheus.ExponentialBuckets(0.0002, 3, 13),
 		}, []string{"method", "wire", "code"}),
-		MessagesSent:     counter("sidebus_messages_sent_total", "Messages stored."),
-		MessagesReceived: counter("sidebus_messages_received_total", "Messages handed out by receive."),
-		MessagesSettled:  counterVec("sidebus_messages_settled_total", "Messages settled, by verb.", "outcome"),
-		LocksLost:        counterVec("sidebus_locks_lost_total", "Settlements and renewals whose lock did not hold.", "outcome"),
+		MessagesSent:         counter("sidebus_messages_sent_total", "Messages stored."),
+		MessagesDeduplicated: counter("sidebus_messages_deduplicated_total", "Messages sent and dropped by duplicate detection."),
+		MessagesReceived:     counter("sidebus_messages_received_total", "Messages handed out by receive."),
+		MessagesSettled:      counterVec("sidebus_messages_settled_total", "Messages settled, by verb.", "outcome"),
+		LocksLost:            counterVec("sidebus_locks_lost_total", "Settlements and renewals whose lock did not hold.", "outcome"),
+		MessagesRemoved:      counterVec("sidebus_messages_removed_total", "Messages removed without being received, by verb.", "verb"),
+		MessagesResubmitted:  counter("sidebus_messages_resubmitted_total", "Dead letters sent again."),
 		Connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sidebus_connections", Help: "Open connections of clients.",
 		}, []string{"wire"}),
@@ -55,8 +69,8 @@ func NewMetrics(registry *prometheus.Registry, held func() int) (*Metrics, error
 		Panics:             counter("sidebus_panics_total", "Calls that failed by a bug of Sidebus."),
 	}
 	own := []prometheus.Collector{
-		m.RPCDuration, m.MessagesSent, m.MessagesReceived, m.MessagesSettled, m.LocksLost, m.Connections,
-		m.ConnectionsRefused, m.Panics,
+		m.RPCDuration, m.MessagesSent, m.MessagesDeduplicated, m.MessagesReceived, m.MessagesSettled, m.LocksLost,
+		m.MessagesRemoved, m.MessagesResubmitted, m.Connections, m.ConnectionsRefused, m.Panics,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "sidebus_messages_held", Help: "Messages handed out that are neither settled nor past the end of their lock.",
 		}, func() float64 { return float64(held()) }),

@@ -26,6 +26,7 @@ func TestMetricNames(t *testing.T) {
 	}
 	obs.NewCalls(m, slog.New(slog.DiscardHandler)).Done(t.Context(), obs.GRPC, "Messages.Send", time.Now(), nil)
 	m.Settled(obs.Complete, []semantics.Code{"", semantics.MessageLockLost, ""})
+	m.MessagesRemoved.WithLabelValues(obs.Purge).Inc()
 	m.Connections.WithLabelValues(obs.HTTP).Inc()
 	m.ConnectionsRefused.WithLabelValues(obs.HTTP).Inc()
 
@@ -48,8 +49,11 @@ func TestMetricNames(t *testing.T) {
 		"sidebus_connections{wire=http}",
 		"sidebus_connections_refused_total{wire=http}",
 		"sidebus_locks_lost_total{outcome=complete}",
+		"sidebus_messages_deduplicated_total{}",
 		"sidebus_messages_held{}",
 		"sidebus_messages_received_total{}",
+		"sidebus_messages_removed_total{verb=purge}",
+		"sidebus_messages_resubmitted_total{}",
 		"sidebus_messages_sent_total{}",
 		"sidebus_messages_settled_total{outcome=complete}",
 		"sidebus_panics_total{}",

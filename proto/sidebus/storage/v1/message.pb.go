@@ -199,7 +199,7 @@ func (x Property_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Property_Type.Descriptor instead.
 func (Property_Type) EnumDescriptor() ([]byte, []int) {
-	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{1, 0}
+	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{3, 0}
 }
 
 // Message is the part of a message that nobody decides anything on (semantics.Message without its lifetime). Empty
@@ -229,7 +229,9 @@ type Message struct {
 	// At most 100 MiB (MSG-20).
 	Body []byte `protobuf:"bytes,11,opt,name=body,proto3" json:"body,omitempty"`
 	// How the body was given.
-	BodyKind      Message_BodyKind `protobuf:"varint,12,opt,name=body_kind,json=bodyKind,proto3,enum=sidebus.storage.v1.Message_BodyKind" json:"body_kind,omitempty"`
+	BodyKind Message_BodyKind `protobuf:"varint,12,opt,name=body_kind,json=bodyKind,proto3,enum=sidebus.storage.v1.Message_BodyKind" json:"body_kind,omitempty"`
+	// When the sender wanted it enqueued, in ms since 1970; 0: at once (SCHED-1).
+	ScheduledMs   int64 `protobuf:"varint,13,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -348,6 +350,115 @@ func (x *Message) GetBodyKind() Message_BodyKind {
 	return Message_BYTES
 }
 
+func (x *Message) GetScheduledMs() int64 {
+	if x != nil {
+		return x.ScheduledMs
+	}
+	return 0
+}
+
+// Changes are what became different about a message after it was stored. Scripts put one behind the other, and what
+// comes later holds.
+type Changes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// All application properties the message has now (SETTLE-5). Absent: those it was sent with.
+	Properties *Properties `protobuf:"bytes,1,opt,name=properties,proto3" json:"properties,omitempty"`
+	// The message id it has now. Empty: the one it was sent with.
+	MessageId     string `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Changes) Reset() {
+	*x = Changes{}
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Changes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Changes) ProtoMessage() {}
+
+func (x *Changes) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Changes.ProtoReflect.Descriptor instead.
+func (*Changes) Descriptor() ([]byte, []int) {
+	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Changes) GetProperties() *Properties {
+	if x != nil {
+		return x.Properties
+	}
+	return nil
+}
+
+func (x *Changes) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+// Properties are a set of application properties.
+type Properties struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In any order, each name once.
+	Entries       []*Property `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Properties) Reset() {
+	*x = Properties{}
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Properties) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Properties) ProtoMessage() {}
+
+func (x *Properties) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Properties.ProtoReflect.Descriptor instead.
+func (*Properties) Descriptor() ([]byte, []int) {
+	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Properties) GetEntries() []*Property {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
 // Property is one application property with its exact type (semantics.Value). It is one flat message, so that a
 // property costs one allocation to read. Which of the value fields counts is said by type; the others stay empty.
 type Property struct {
@@ -372,7 +483,7 @@ type Property struct {
 
 func (x *Property) Reset() {
 	*x = Property{}
-	mi := &file_sidebus_storage_v1_message_proto_msgTypes[1]
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +495,7 @@ func (x *Property) String() string {
 func (*Property) ProtoMessage() {}
 
 func (x *Property) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_storage_v1_message_proto_msgTypes[1]
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +508,7 @@ func (x *Property) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Property.ProtoReflect.Descriptor instead.
 func (*Property) Descriptor() ([]byte, []int) {
-	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{1}
+	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Property) GetName() string {
@@ -453,7 +564,7 @@ var File_sidebus_storage_v1_message_proto protoreflect.FileDescriptor
 
 const file_sidebus_storage_v1_message_proto_rawDesc = "" +
 	"\n" +
-	" sidebus/storage/v1/message.proto\x12\x12sidebus.storage.v1\"\xea\x03\n" +
+	" sidebus/storage/v1/message.proto\x12\x12sidebus.storage.v1\"\x8d\x04\n" +
 	"\aMessage\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x1d\n" +
@@ -471,11 +582,21 @@ const file_sidebus_storage_v1_message_proto_rawDesc = "" +
 	" \x03(\v2\x1c.sidebus.storage.v1.PropertyR\n" +
 	"properties\x12\x12\n" +
 	"\x04body\x18\v \x01(\fR\x04body\x12A\n" +
-	"\tbody_kind\x18\f \x01(\x0e2$.sidebus.storage.v1.Message.BodyKindR\bbodyKind\")\n" +
+	"\tbody_kind\x18\f \x01(\x0e2$.sidebus.storage.v1.Message.BodyKindR\bbodyKind\x12!\n" +
+	"\fscheduled_ms\x18\r \x01(\x03R\vscheduledMs\")\n" +
 	"\bBodyKind\x12\t\n" +
 	"\x05BYTES\x10\x00\x12\b\n" +
 	"\x04TEXT\x10\x01\x12\b\n" +
-	"\x04JSON\x10\x02\"\xba\x03\n" +
+	"\x04JSON\x10\x02\"h\n" +
+	"\aChanges\x12>\n" +
+	"\n" +
+	"properties\x18\x01 \x01(\v2\x1e.sidebus.storage.v1.PropertiesR\n" +
+	"properties\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x02 \x01(\tR\tmessageId\"D\n" +
+	"\n" +
+	"Properties\x126\n" +
+	"\aentries\x18\x01 \x03(\v2\x1c.sidebus.storage.v1.PropertyR\aentries\"\xba\x03\n" +
 	"\bProperty\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\x04type\x18\x02 \x01(\x0e2!.sidebus.storage.v1.Property.TypeR\x04type\x12\x10\n" +
@@ -526,22 +647,26 @@ func file_sidebus_storage_v1_message_proto_rawDescGZIP() []byte {
 }
 
 var file_sidebus_storage_v1_message_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_sidebus_storage_v1_message_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_sidebus_storage_v1_message_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_sidebus_storage_v1_message_proto_goTypes = []any{
 	(Message_BodyKind)(0), // 0: sidebus.storage.v1.Message.BodyKind
 	(Property_Type)(0),    // 1: sidebus.storage.v1.Property.Type
 	(*Message)(nil),       // 2: sidebus.storage.v1.Message
-	(*Property)(nil),      // 3: sidebus.storage.v1.Property
+	(*Changes)(nil),       // 3: sidebus.storage.v1.Changes
+	(*Properties)(nil),    // 4: sidebus.storage.v1.Properties
+	(*Property)(nil),      // 5: sidebus.storage.v1.Property
 }
 var file_sidebus_storage_v1_message_proto_depIdxs = []int32{
-	3, // 0: sidebus.storage.v1.Message.properties:type_name -> sidebus.storage.v1.Property
+	5, // 0: sidebus.storage.v1.Message.properties:type_name -> sidebus.storage.v1.Property
 	0, // 1: sidebus.storage.v1.Message.body_kind:type_name -> sidebus.storage.v1.Message.BodyKind
-	1, // 2: sidebus.storage.v1.Property.type:type_name -> sidebus.storage.v1.Property.Type
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	4, // 2: sidebus.storage.v1.Changes.properties:type_name -> sidebus.storage.v1.Properties
+	5, // 3: sidebus.storage.v1.Properties.entries:type_name -> sidebus.storage.v1.Property
+	1, // 4: sidebus.storage.v1.Property.type:type_name -> sidebus.storage.v1.Property.Type
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_storage_v1_message_proto_init() }
@@ -555,7 +680,7 @@ func file_sidebus_storage_v1_message_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_storage_v1_message_proto_rawDesc), len(file_sidebus_storage_v1_message_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,67 @@
+-- cancel_scheduled: remove scheduled messages, by sequence number all or none (SCHED-5), or all with one of some message ids
+-- (SCHED-8).
+-- Reads: all.  Writes: scheduled, due, scheduled_ids, history, entity.
+-- Flags: allow-oom
+--
+-- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- ARGV[1] now     int  0 = server time
+-- ARGV[2] by      str  numbers or ids
+-- ARGV[3..] what  str  at most 1000 numbers, each once, or message ids
+--
+-- Returns
+--   OK                 alarm cancelled left
+--                      left: 1 = there are more with these ids than one call removes
+--   MESSAGE_NOT_FOUND  alarm, then the numbers that are not those of scheduled messages
+--   ENTITY_NOT_FOUND
+--   ENTITY_DISABLED    status
+-- Cost: O(messages log N)
+--@include now_ms
+--@include rest
+--@include open_queue
+--@include can_send
+--@include clear_due
+--@include close_queue
+--@include touch
+--@include open_history
+--@include remove_scheduled
+local now, by, wanted = now_ms(ARGV[1]), ARGV[2], rest(ARGV, 3)
+
+local queue = open_queue(KEYS, now)
+if not queue then
+  return { "ENTITY_NOT_FOUND" }
+end
+if not can_send(queue.status) then
+  return { "ENTITY_DISABLED", queue.status }
+end
+clear_due(queue)
+touch(queue.entity, now)
+local members, left = {}, 0
+if by == "numbers" then
+  local missing = {}
+  for i, number in ipairs(wanted) do
+    members[i] = string.format("%016d", number)
+    if not redis.call("ZSCORE", queue.due, members[i]) then
+      missing[#missing + 1] = number
+    end
+  end
+  if #missing > 0 then
+    return { "MESSAGE_NOT_FOUND", close_queue(queue), unpack(missing) }
+  end
+else
+  local most = 500
+  for _, id in ipairs(wanted) do
+    local from, to = "[" .. id .. "\0", "(" .. id .. "\1"
+    for _, row in ipairs(redis.call("ZRANGE", queue.scheduled_ids, from, to, "BYLEX", "LIMIT", 0, most - #members + 1)) do
+      if #members == most then
+        left = 1
+      elseif #row == #id + 17 then
+        members[#members + 1] = string.sub(row, -16)
+      end
+    end
+  end
+end
+open_history(queue)
+for _, member in ipairs(members) do
+  remove_scheduled(queue, member, true)
+end
+return { "OK", close_queue(queue), #members, left }

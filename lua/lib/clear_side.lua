@@ -1,0 +1,35 @@
+-- clear_side does what is due on one side of a queue: at most 100 of each kind. Locks that ended and lifetimes that are over
+-- are dealt with in one order, that of the positions, because their messages may become dead letters (DLQ-16).
+--@include give_back
+--@include expire_unlocked
+--@include lock_position
+local function clear_side(queue, side)
+  local slice = 100
+  local delay_ms = side == queue.main and queue.redelivery_delay_ms or 0
+  local items = {}
+  local ended = redis.call("ZRANGEBYSCORE", side.locks, "-inf", queue.now, "WITHSCORES", "LIMIT", 0, slice)
+  for i = 1, #ended, 2 do
+    items[#items + 1] = { lock = ended[i], ended = tonumber(ended[i + 1]), position = lock_position(ended[i]) }
+  end
+  for _, position in ipairs(redis.call("ZRANGEBYSCORE", side.expiry, "(0", queue.now, "LIMIT", 0, slice)) do
+    items[#items + 1] = { position = position }
+  end
+  table.sort(items, function(a, b) return tonumber(a.position) < tonumber(b.position) end)
+  for _, item in ipairs(items) do
+    if queue.slice_bytes <= 0 then
+      return
+    end
+    if item.lock then
+      redis.call("ZREM", side.locks, item.lock)
+      give_back(queue, side, item.position, true, item.ended + delay_ms)
+    else
+      expire_unlocked(queue, side, item.position)
+    end
+  end
+  local visible = redis.call("ZRANGEBYSCORE", side.delayed, "-inf", queue.now, "LIMIT", 0, slice)
+  for _, position in ipairs(visible) do
+    redis.call("ZREM", side.delayed, position)
+    redis.call("ZADD", side.ready, position, position)
+  end
+  side.came = side.came + #visible
+end

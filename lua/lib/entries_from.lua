@@ -1,0 +1,38 @@
+-- entries_from reads the next messages of a side from a sequence number on, at most limit, in ascending order: those of the
+-- log and, on the main side, the scheduled ones; only deferred or only scheduled ones when nothing else is to be shown.
+-- Returns them as { entry, number, scheduled } and the number to go on from, "0" when there are no more.
+--@include entry_at
+--@include text
+local function entries_from(queue, side, from, limit, show)
+  local found = {}
+  local function add(entry, number, scheduled)
+    found[#found + 1] = { entry = entry, number = number, scheduled = scheduled }
+  end
+  if side.numbers then
+    local rows = redis.call("ZRANGEBYSCORE", side.numbers, from, "+inf", "WITHSCORES", "LIMIT", 0, limit)
+    for i = 1, #rows, 2 do
+      add(entry_at(side.log, rows[i]), rows[i + 1], false)
+    end
+  elseif show == "d" then
+    for _, position in ipairs(redis.call("ZRANGEBYSCORE", side.deferred, from, "+inf", "LIMIT", 0, limit)) do
+      add(entry_at(side.log, position), position, false)
+    end
+  else
+    if show ~= "s" then
+      for _, entry in ipairs(redis.call("XRANGE", side.log, from, "+", "COUNT", limit)) do
+        add(entry, string.match(entry[1], "^%d+"), false)
+      end
+    end
+    if string.find(show, "s", 1, true) then
+      for _, entry in ipairs(redis.call("XRANGE", queue.scheduled, from, "+", "COUNT", limit)) do
+        add(entry, string.match(entry[1], "^%d+"), true)
+      end
+      table.sort(found, function(a, b) return tonumber(a.number) < tonumber(b.number) end)
+    end
+  end
+  while #found > limit do
+    found[#found] = nil
+  end
+  local next = #found == limit and text(found[limit].number + 1) or "0"
+  return found, next
+end

@@ -1,0 +1,17 @@
+-- group_of tells what can be done with the message at a position now: a = available, l = locked, d = deferred, x = deferred and
+-- locked; and when it becomes visible, "0" if it is not delayed.
+--@include is_fresh
+local function group_of(side, position)
+  local deferred = redis.call("ZSCORE", side.deferred, position)
+  if deferred then
+    return tonumber(deferred) > 0 and "d" or "x", "0"
+  end
+  if is_fresh(side, position) or redis.call("ZSCORE", side.ready, position) then
+    return "a", "0"
+  end
+  local visible = redis.call("ZSCORE", side.delayed, position)
+  if visible then
+    return "a", visible
+  end
+  return "l", "0"
+end

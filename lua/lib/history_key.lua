@@ -1,0 +1,7 @@
+-- history_key gives what a message is remembered by: its id, on a partitioned entity together with its partition (DUP-2).
+local function history_key(partitioned, id, partition)
+  if partitioned then
+    return partition .. "\0" .. id
+  end
+  return id
+end

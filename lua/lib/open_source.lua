@@ -1,0 +1,17 @@
+-- open_source opens a queue for a verb that receives: it carries out what is due, stamps the activity and picks the side
+-- that sub names. Returns queue and side, or the reply that refuses the verb (STAT-2).
+--@include open_queue
+--@include clear_due
+--@include touch
+local function open_source(keys, now, sub)
+  local queue = open_queue(keys, now)
+  if not queue then
+    return nil, nil, { "ENTITY_NOT_FOUND" }
+  end
+  if queue.status ~= "ACTIVE" and queue.status ~= "SEND_DISABLED" then
+    return nil, nil, { "ENTITY_DISABLED", queue.status }
+  end
+  clear_due(queue)
+  touch(queue.entity, now)
+  return queue, sub == "" and queue.main or queue.dead
+end

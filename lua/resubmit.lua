@@ -1,0 +1,162 @@
+-- resubmit: move dead letters to a queue as new messages (DLQ-22, MSG-17). Each is removed and stored in this one step, or stays.
+-- Reads: all.  Writes: all of the source; log, expiry, history of the target.
+--
+-- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[28..35] target  entity, log, expiry, waiting, due, history, history_times, modified of the queue they go to
+-- ARGV[1] now        int  0 = server time
+-- ARGV[2] bypass     int  1: duplicate detection does not apply
+-- ARGV[3..] per letter: number, ttl_ms (-1 = none), expires_ms (0 = a new life), id, partition, and what a new id adds to
+--           the changes of the message: "" or "<bytes more>:<change>"
+--
+-- Returns
+--   OK                source_alarm target_alarm, then per letter one of
+--                       number          moved, its new number
+--                       -number         dropped as a duplicate of that number
+--                       reason          not moved: MESSAGE_NOT_FOUND ENTITY_FULL MESSAGE_SIZE_EXCEEDED QUOTA_EXCEEDED
+--   ENTITY_NOT_FOUND  source or target
+--   ENTITY_DISABLED   source or target, then the status
+-- Cost: O(letters log N + bytes moved)
+--@include now_ms
+--@include text
+--@include open_source
+--@include close_queue
+--@include open_target
+--@include open_history
+--@include can_send
+--@include history_key
+--@include history_room
+--@include remembered
+--@include remember
+--@include lifetime
+--@include expect
+--@include position_of
+--@include is_fresh
+--@include take_unlocked
+--@include entry_at
+--@include remove_entry
+--@include wake_next
+local now, bypass = now_ms(ARGV[1]), ARGV[2] == "1"
+local source_keys = { unpack(KEYS, 1, 27) }
+local log, expiry, waiting, due = KEYS[29], KEYS[30], KEYS[31], KEYS[32]
+
+-- The target's refusals come first: nothing may be done then. Its numbers are read after what is due on the source, which may be
+-- the same queue.
+if redis.call("EXISTS", KEYS[1]) == 0 then
+  return { "ENTITY_NOT_FOUND", "source" }
+end
+local target = open_target(KEYS[28], now)
+if not target then
+  return { "ENTITY_NOT_FOUND", "target" }
+end
+local queue, dead, refusal = open_source(source_keys, now, "dead_")
+if not queue then
+  return { refusal[1], "source", refusal[2] }
+end
+if not can_send(target.status) then
+  return { "ENTITY_DISABLED", "target", target.status }
+end
+target = open_target(KEYS[28], now)
+target.history, target.history_times = KEYS[33], KEYS[34]
+open_history(target)
+local same = KEYS[28] == KEYS[1]
+local detects = target.deduplicates and not bypass
+
+local function refuse(entry, more)
+  local size = tonumber(string.match(entry[1], "%d+$")) + more
+  if size > target.max_message_bytes then
+    return "MESSAGE_SIZE_EXCEEDED"
+  end
+  local bytes = redis.call("HMGET", target.entity, "bytes", "dead_bytes")
+  if not same and (bytes[1] or 0) + (bytes[2] or 0) + size > target.max_bytes then
+    return "ENTITY_FULL"
+  end
+  local count = redis.call("XLEN", log) + redis.call("ZCARD", due)
+  if target.max_message_count > 0 and count + 1 > target.max_message_count then
+    return "ENTITY_FULL"
+  end
+  if detects and history_room(target) < 1 then
+    return "QUOTA_EXCEEDED"
+  end
+  return nil, size
+end
+
+-- store appends a copy to the target and returns its number. change is what the letter's properties were changed to.
+local sequence = target.sequence
+local function store(entry, size, change, ttl_ms, expires_ms)
+  if target.default_ttl_ms >= 0 and (ttl_ms < 0 or ttl_ms > target.default_ttl_ms) then
+    ttl_ms = target.default_ttl_ms
+  end
+  local times, expires = lifetime(now, ttl_ms)
+  if expires_ms > 0 and (not expires or expires_ms < tonumber(expires)) then
+    expires = text(expires_ms)
+    times = text(now) .. ":" .. expires
+  end
+  sequence = sequence + 1
+  local number = text(sequence)
+  redis.call("XADD", log, number .. "-" .. string.match(entry[1], "%d+$"), times, entry[2][2])
+  if expires then
+    redis.call("ZADD", expiry, expires, number)
+    expect(target, tonumber(expires))
+  end
+  if change then
+    redis.call("HSET", KEYS[35], number, change)
+  end
+  redis.call("HINCRBY", target.entity, "bytes", text(size))
+  redis.call("HSET", target.entity, "sequence", number)
+  return number
+end
+
+local function resubmit(i)
+  local number, ttl_ms, expires_ms = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+  local position = position_of(dead, number)
+  local unlocked = position and (is_fresh(dead, position) or redis.call("ZSCORE", dead.ready, position)
+    or redis.call("ZSCORE", dead.delayed, position) or tonumber(redis.call("ZSCORE", dead.deferred, position) or "0") > 0)
+  if not unlocked then
+    return "MESSAGE_NOT_FOUND"
+  end
+  local key = history_key(target.partitioned, ARGV[i + 3], ARGV[i + 4])
+  local original = detects and remembered(target, key)
+  local entry = entry_at(dead.log, position)
+  local change = redis.call("HGET", dead.modified, position)
+  if ARGV[i + 5] ~= "" then -- changes follow one another: the last one of a field holds
+    local more, before = string.match(change or "0:", "^(%-?%d+):(.*)$")
+    local further, id = string.match(ARGV[i + 5], "^(%-?%d+):(.*)$")
+    change = text(more + further) .. ":" .. before .. id
+  end
+  local result
+  if original then
+    result = text(-original)
+  else
+    local refused, size = refuse(entry, change and tonumber(string.match(change, "^%-?%d+")) or 0)
+    if refused then
+      return refused
+    end
+    result = store(entry, size, change, ttl_ms, expires_ms)
+    if detects then
+      remember(target, key, tonumber(result))
+    end
+  end
+  take_unlocked(queue.entity, dead, position)
+  remove_entry(queue, dead, entry)
+  return result
+end
+
+local results, moved = {}, 0
+for i = 3, #ARGV, 6 do
+  local result = resubmit(i)
+  results[#results + 1] = result
+  moved = moved + (tonumber(result) and tonumber(result) > 0 and 1 or 0)
+end
+redis.call("HSET", target.entity, "accessed_ms", text(now))
+if moved > 0 then
+  wake_next(waiting, moved)
+end
+local source_alarm, target_alarm = close_queue(queue), "0"
+if target.expected then
+  local present = tonumber(redis.call("HGET", target.entity, "alarm_ms") or "0")
+  if present == 0 or target.expected < present then
+    target_alarm = text(target.expected)
+    redis.call("HSET", target.entity, "alarm_ms", target_alarm)
+  end
+end
+return { "OK", source_alarm, target_alarm, unpack(results) }

@@ -1,0 +1,26 @@
+-- sweep: do what time has made due on a queue, for whoever looks after it while nobody else does (TTL-20, SCHED-6).
+-- Reads: all.  Writes: what is due.
+-- Flags: allow-oom
+--
+-- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- ARGV[1] now  int  0 = server time
+--
+-- Returns
+--   OK                alarm after_ms
+--                     alarm: the next instant at which something becomes due, 0 = never; after_ms: until then, 0 = at once
+--   ENTITY_NOT_FOUND
+-- Cost: O(slice of what is due)
+--@include now_ms
+--@include text
+--@include open_queue
+--@include clear_due
+--@include close_queue
+local now = now_ms(ARGV[1])
+
+local queue = open_queue(KEYS, now)
+if not queue then
+  return { "ENTITY_NOT_FOUND" }
+end
+clear_due(queue)
+close_queue(queue)
+return { "OK", text(queue.alarm), text(math.max(0, queue.alarm - now)) }

@@ -1,0 +1,89 @@
+package grpcapi
+
+import (
+	"context"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// handsOut tells which methods hand out messages. For each call of one the wire must open a Slot and end it (RECV-7).
+var handsOut = map[string]bool{
+	sidebusv1.Messages_Receive_FullMethodName:           true,
+	sidebusv1.Messages_ReceiveDeferred_FullMethodName:   true,
+	sidebusv1.Messages_ReceiveBySequence_FullMethodName: true,
+}
+
+// Receive takes messages; see semantics.Broker.Receive.
+func (s *Messages) Receive(ctx context.Context, request *sidebusv1.ReceiveRequest) (*sidebusv1.ReceiveResponse, error) {
+	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	if err != nil {
+		return nil, err
+	}
+	options := semantics.ReceiveOptions{MaxMessages: 1, MaxWait: semantics.DefaultMaxWait}
+	if request.MaxMessages != nil {
+		options.MaxMessages = int(request.GetMaxMessages())
+	}
+	if request.GetMaxWait() != nil {
+		if options.MaxWait, err = duration("maxWait", request.GetMaxWait()); err != nil {
+			return nil, err
+		}
+	}
+	if options.Mode, err = modeOf(request.GetMode()); err != nil {
+		return nil, err
+	}
+	delivery, err := s.broker.Receive(ctx, source, options)
+	return s.handOut(ctx, delivery, options.Mode, err)
+}
+
+// ReceiveDeferred takes deferred messages by number; see semantics.Broker.ReceiveDeferred.
+func (s *Messages) ReceiveDeferred(ctx context.Context, request *sidebusv1.ReceiveDeferredRequest) (*sidebusv1.ReceiveResponse, error) {
+	return s.receiveByNumber(ctx, request, s.broker.ReceiveDeferred)
+}
+
+// ReceiveBySequence takes available messages by number; see semantics.Broker.ReceiveBySequence.
+func (s *Messages) ReceiveBySequence(ctx context.Context, request *sidebusv1.ReceiveBySequenceRequest) (*sidebusv1.ReceiveResponse, error) {
+	return s.receiveByNumber(ctx, request, s.broker.ReceiveBySequence)
+}
+
+func (s *Messages) receiveByNumber(ctx context.Context, request interface {
+	numbersRequest
+	GetMode() sidebusv1.ReceiveRequest_Mode
+}, verb func(context.Context, semantics.Source, []int64, semantics.Mode) (*semantics.Delivery, error),
+) (*sidebusv1.ReceiveResponse, error) {
+	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	if err != nil {
+		return nil, err
+	}
+	mode, err := modeOf(request.GetMode())
+	if err != nil {
+		return nil, err
+	}
+	delivery, err := verb(ctx, source, request.GetSequenceNumbers(), mode)
+	return s.handOut(ctx, delivery, mode, err)
+}
+
+func modeOf(mode sidebusv1.ReceiveRequest_Mode) (semantics.Mode, error) {
+	switch mode {
+	case sidebusv1.ReceiveRequest_PEEK_LOCK:
+		return semantics.PeekLock, nil
+	case sidebusv1.ReceiveRequest_RECEIVE_AND_DELETE:
+		return semantics.ReceiveAndDelete, nil
+	default:
+		return 0, fieldError("mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
+	}
+}
+
+// handOut answers a receive and leaves the Delivery with the wire, which ends it.
+func (s *Messages) handOut(ctx context.Context, delivery *semantics.Delivery, mode semantics.Mode, err error) (*sidebusv1.ReceiveResponse, error) {
+	if err != nil {
+		return nil, err
+	}
+	handover.Put(ctx, delivery, mode)
+	if err := ctx.Err(); err != nil {
+		return nil, err // the client went away while the messages were on their way
+	}
+	s.metrics.MessagesReceived.Add(float64(len(delivery.Messages)))
+	return &sidebusv1.ReceiveResponse{Messages: receivedFrom(delivery.Messages, false)}, nil
+}

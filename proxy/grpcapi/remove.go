@@ -1,0 +1,171 @@
+package grpcapi
+
+import (
+	"context"
+	"time"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/wireerror"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/filter"
+)
+
+// removalBudget is how long one Purge or Resubmit works, so that an answer comes before clients and what lies between lose
+// patience. The answer tells that there is more, and the client calls again.
+const removalBudget = 20 * time.Second
+
+// DeleteBySequence removes messages by number; see semantics.Broker.DeleteBySequence.
+func (s *Messages) DeleteBySequence(ctx context.Context, request *sidebusv1.DeleteBySequenceRequest) (*sidebusv1.DeleteBySequenceResponse, error) {
+	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	if err != nil {
+		return nil, err
+	}
+	codes, err := s.broker.DeleteBySequence(ctx, source, request.GetSequenceNumbers())
+	if err != nil {
+		return nil, err
+	}
+	response := &sidebusv1.DeleteBySequenceResponse{Results: make([]*sidebusv1.DeleteBySequenceResponse_Result, len(codes))}
+	removed := 0
+	for i := range codes {
+		response.Results[i] = &sidebusv1.DeleteBySequenceResponse_Result{
+			SequenceNumber: request.GetSequenceNumbers()[i], Reason: present((*string)(&codes[i])),
+		}
+		if codes[i] == "" {
+			removed++
+		}
+	}
+	s.metrics.MessagesRemoved.WithLabelValues(obs.Delete).Add(float64(removed))
+	return response, nil
+}
+
+// Purge removes messages for at most removalBudget; see semantics.Broker.Purge.
+func (s *Messages) Purge(ctx context.Context, request *sidebusv1.PurgeRequest) (*sidebusv1.PurgeResponse, error) {
+	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	if err != nil {
+		return nil, err
+	}
+	options := semantics.PurgeOptions{}
+	if options.Before, err = instant("before", request.GetBefore()); err != nil {
+		return nil, err
+	}
+	if options.MaxMessages, err = bound("maxMessages", request.MaxMessages, semantics.MaxPurgeMessages); err != nil { //nolint:protogetter // nil and 0 differ
+		return nil, err
+	}
+	for _, group := range request.GetInclude() {
+		switch group {
+		case sidebusv1.PurgeRequest_AVAILABLE: // always
+		case sidebusv1.PurgeRequest_DEFERRED:
+			options.Deferred = true
+		case sidebusv1.PurgeRequest_SCHEDULED:
+			options.Scheduled = true
+		case sidebusv1.PurgeRequest_DEAD_LETTER:
+			options.DeadLetters = true
+		default:
+			return nil, fieldError("include", "must have AVAILABLE, DEFERRED, SCHEDULED and DEAD_LETTER only")
+		}
+	}
+	work, cancel := context.WithTimeout(ctx, removalBudget)
+	defer cancel()
+	result, err := s.broker.Purge(work, source, options)
+	if err != nil {
+		return nil, overBudget(ctx, work, err)
+	}
+	s.metrics.MessagesRemoved.WithLabelValues(obs.Purge).Add(float64(result.Deleted))
+	return &sidebusv1.PurgeResponse{Deleted: result.Deleted, More: result.More, Before: timestamp(result.Before)}, nil
+}
+
+// Resubmit sends dead letters again for at most removalBudget; see semantics.Broker.Resubmit.
+func (s *Messages) Resubmit(ctx context.Context, request *sidebusv1.ResubmitRequest) (*sidebusv1.ResubmitResponse, error) {
+	subQueue := sidebusv1.SubQueue_DEAD_LETTER
+	if request.SubQueue != nil {
+		subQueue = request.GetSubQueue()
+	}
+	source, err := sourceOf(request, request.GetSource(), subQueue)
+	if err != nil {
+		return nil, err
+	}
+	options, err := resubmitOptionsOf(request)
+	if err != nil {
+		return nil, err
+	}
+	work, cancel := context.WithTimeout(ctx, removalBudget)
+	defer cancel()
+	results, more, err := s.broker.Resubmit(work, source, options)
+	if err != nil {
+		return nil, overBudget(ctx, work, err)
+	}
+	response := &sidebusv1.ResubmitResponse{Results: make([]*sidebusv1.ResubmitResponse_Result, len(results)), More: more}
+	moved := 0
+	for i := range results {
+		r := &results[i]
+		response.Results[i] = &sidebusv1.ResubmitResponse_Result{
+			SequenceNumber: r.SequenceNumber, Deduplicated: r.Deduplicated, Reason: present((*string)(&r.Code)),
+		}
+		if r.Code == "" {
+			response.Results[i].NewSequenceNumber = &r.Stored.SequenceNumber
+			moved++
+		}
+	}
+	s.metrics.MessagesResubmitted.Add(float64(moved))
+	return response, nil
+}
+
+func resubmitOptionsOf(request *sidebusv1.ResubmitRequest) (options semantics.ResubmitOptions, err error) {
+	options = semantics.ResubmitOptions{
+		Numbers: request.GetSequenceNumbers(), NewMessageIDs: request.GetNewMessageIds(), KeepExpiry: request.GetKeepExpiry(),
+		BypassDuplicates: request.GetBypassDuplicateDetection(),
+	}
+	if options.Max, err = bound("max", request.Max, semantics.MaxResubmitMessages); err != nil { //nolint:protogetter // nil and 0 differ
+		return options, err
+	}
+	if request.GetTarget() != "" {
+		if options.Target, err = queueName("target", request.GetTarget()); err != nil {
+			return options, err
+		}
+		if options.Target == "" { // it would mean the source
+			return options, fieldError("target", "must have the name of a queue after %q", queuePrefix)
+		}
+	}
+	if request.Filter != nil {
+		options.Matches, err = selector(request.GetFilter())
+	}
+	return options, err
+}
+
+// selector makes a function that tells whether a SQL filter selects a message. Without a result for a message the filter
+// does not fit what is there, and to take the message or to pass it over would both be a guess.
+func selector(text string) (func(*semantics.Received) (bool, error), error) {
+	parsed, err := filter.Parse(text, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func(m *semantics.Received) (bool, error) {
+		isSelected, err := parsed.Matches(filter.OfReceived(m))
+		if err != nil {
+			return false, semantics.Errorf(semantics.FilterInvalid, "filter has no result for sequence number %d: %v", m.SequenceNumber, err).
+				With(semantics.DetailField, "filter")
+		}
+		return isSelected, nil
+	}, nil
+}
+
+// bound translates an optional bound, of which the Broker takes 0 for absent. One that is present and 0 is a mistake.
+func bound(field string, n *int32, most int) (int, error) {
+	if n == nil {
+		return 0, nil
+	}
+	if *n == 0 {
+		return 0, semantics.Errorf(semantics.ArgumentOutOfRange, "%s is 0, must be 1 to %d", field, most).With(semantics.DetailField, field)
+	}
+	return int(*n), nil
+}
+
+// overBudget gives the failure of a work whose context was made from ctx. The end of that context alone is SERVICE_TIMEOUT:
+// the caller is still there and nothing was done.
+func overBudget(ctx, work context.Context, err error) error {
+	if ctx.Err() != nil || work.Err() == nil || wireerror.Of(err).Code != semantics.Cancelled {
+		return err
+	}
+	return semantics.Errorf(semantics.ServiceTimeout, "nothing could be done within %s", removalBudget)
+}

@@ -1,0 +1,92 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// CancelScheduled implements semantics.Sender.
+func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int64) error {
+	args := []any{s.now(), "numbers"}
+	for _, n := range onceEach(numbers) {
+		args = append(args, n)
+	}
+	r, err := s.run(ctx, "cancel_scheduled", s.keys(path).all(), args...)
+	if err != nil {
+		return err
+	}
+	return s.onNumbers(ctx, semantics.Source{Path: path}, "scheduled", r)
+}
+
+// CancelScheduledByID implements semantics.Sender.
+func (s *Store) CancelScheduledByID(ctx context.Context, path string, ids []string) (int, error) {
+	args := []any{s.now(), "ids"}
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	cancelled := 0
+	for {
+		r, err := s.run(ctx, "cancel_scheduled", s.keys(path).all(), args...)
+		if err != nil {
+			return cancelled, err
+		}
+		if err := s.onSource(ctx, semantics.Source{Path: path}, r); err != nil {
+			return cancelled, err
+		}
+		cancelled += int(r.number())
+		left := r.number() == 1
+		if err := r.failure(); err != nil || !left {
+			return cancelled, err
+		}
+	}
+}
+
+// onSource reads how every script on a source begins: the statuses that refuse it become errors, and after OK there is
+// the alarm to be kept.
+func (s *Store) onSource(ctx context.Context, source semantics.Source, r *reply) error {
+	switch semantics.Code(r.status) {
+	case semantics.EntityNotFound:
+		return semantics.NotFound(source.Path)
+	case semantics.EntityDisabled:
+		return disabled(source.Path, r.text())
+	default:
+		s.keepAlarm(ctx, source.Path, r)
+		return nil
+	}
+}
+
+// onNumbers does the same for scripts that may find messages missing, which would have to be in the named state.
+func (s *Store) onNumbers(ctx context.Context, source semantics.Source, state string, r *reply) error {
+	if err := s.onSource(ctx, source, r); err != nil || r.status != string(semantics.MessageNotFound) {
+		return err
+	}
+	var missing []int64
+	for r.more() {
+		missing = append(missing, r.number())
+	}
+	if err := r.failure(); err != nil {
+		return err
+	}
+	return semantics.NumbersNotFound(source.Path, state, missing)
+}
+
+// onceEach drops repeated numbers and keeps the order.
+func onceEach(numbers []int64) []int64 {
+	var once []int64
+	for _, n := range numbers {
+		if !slices.Contains(once, n) {
+			once = append(once, n)
+		}
+	}
+	return once
+}
+
+func appendNumbers(args []any, numbers []int64) []any {
+	for _, n := range numbers {
+		args = append(args, strconv.FormatInt(n, 10))
+	}
+	return args
+}

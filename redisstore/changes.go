@@ -1,0 +1,123 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"google.golang.org/protobuf/proto"
+
+	storagev1 "github.com/sidebus/sidebus/proto/sidebus/storage/v1"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// What became different about a message after it was stored is kept beside it, as "<bytes more than as sent>:<changes>":
+// entries of a stream cannot be changed. The scripts look at the number only.
+
+// encodeChanges writes the properties a message has now.
+func encodeChanges(more int64, changes *storagev1.Changes) (string, error) {
+	blob, err := proto.Marshal(changes)
+	if err != nil {
+		return "", &semantics.Error{Code: semantics.Internal, Message: "changes of a message cannot be encoded", Err: err}
+	}
+	return strconv.FormatInt(more, 10) + ":" + string(blob), nil
+}
+
+// apply puts the changes into the message they belong to and gives by how many bytes they make it larger.
+func applyChanges(text string, m *semantics.Message) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	number, blob, ok := strings.Cut(text, ":")
+	more, err := strconv.ParseInt(number, 10, 64)
+	if !ok || err != nil {
+		return 0, unreadable(fmt.Errorf("changes without size"))
+	}
+	var changes storagev1.Changes
+	if err := proto.Unmarshal([]byte(blob), &changes); err != nil {
+		return 0, unreadable(err)
+	}
+	if changes.MessageId != "" {
+		m.MessageID = changes.MessageId
+	}
+	if changes.Properties != nil {
+		m.Properties, err = decodeProperties(changes.Properties.Entries)
+	}
+	return more, err
+}
+
+// merged is the outcome of merging properties into one message.
+type merged struct {
+	code semantics.Code // why it cannot be; then the message keeps its lock
+	text string         // the changes to be stored
+}
+
+// argument gives the outcome as the settle scripts take it.
+func (m merged) argument() string {
+	if m.code != "" {
+		return "!"
+	}
+	return m.text
+}
+
+// merge reads the messages behind the tokens and sets properties over theirs (SETTLE-5). Nobody else can change a message
+// meanwhile: only the holder of the lock may, and the script that stores the outcome checks the lock. A message that is not
+// there has an empty outcome; the script finds its lock lost.
+func (s *Store) merge(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, properties map[string]semantics.Value) ([]merged, error) {
+	keys := s.keys(source.Path).of(source.SubQueue)
+	bodies := make([]*redis.Cmd, len(tokens))
+	changes := make([]*redis.StringCmd, len(tokens))
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, t := range tokens {
+			l, _ := lockOf(t)
+			position := strconv.FormatInt(l.position, 10)
+			bodies[i] = p.Do(ctx, "XRANGE", keys.log, position, position)
+			changes[i] = p.HGet(ctx, keys.modified, position)
+		}
+		return nil
+	})
+	if err != nil && err != redis.Nil { //nolint:errorlint // go-redis gives this very value
+		return nil, storeError(err, false)
+	}
+	outcomes := make([]merged, len(tokens))
+	for i := range tokens {
+		items, err := bodies[i].Slice()
+		if err != nil {
+			return nil, storeError(err, false)
+		}
+		if len(items) == 0 {
+			continue
+		}
+		if outcomes[i], err = mergeInto(items, changes[i].Val(), properties); err != nil {
+			return nil, err
+		}
+	}
+	return outcomes, nil
+}
+
+func mergeInto(items []any, before string, properties map[string]semantics.Value) (merged, error) {
+	r := &reply{script: "merge", items: items}
+	e := readEntry(r.list())
+	if err := r.failure(); err != nil {
+		return merged{}, err
+	}
+	m, err := decodePayload(e.payload)
+	if err != nil {
+		return merged{}, err
+	}
+	sent := m.HeaderSize()
+	if _, err := applyChanges(before, &m); err != nil {
+		return merged{}, err
+	}
+	now, code := m.MergeProperties(properties)
+	if code != "" {
+		return merged{code: code}, nil
+	}
+	id := m.MessageID
+	m.Properties = now
+	changes := &storagev1.Changes{Properties: &storagev1.Properties{Entries: encodeProperties(now)}, MessageId: id}
+	text, err := encodeChanges(m.HeaderSize()-sent, changes)
+	return merged{text: text}, err
+}

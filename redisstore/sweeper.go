@@ -1,0 +1,170 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+const (
+	// maxSweepPause is the longest a sweeper sleeps without looking for alarms. It bounds how late is done what another
+	// sidecar set an alarm for and then died.
+	maxSweepPause = 5 * time.Second
+	// sweepPatience is how long after its alarm an entity is seen to at the latest: what is due in between is done together.
+	sweepPatience = 50 * time.Millisecond
+	// takenFor is how long other sweepers pass an entity by that one is at work on.
+	takenFor = 2 * time.Second
+	// wholeSweep is how often every entity is looked at, whatever its alarm says.
+	wholeSweep = time.Minute
+
+	sweepEntities = 16 // taken at a time
+	sweepPause    = time.Second
+)
+
+// wholeName is the alarm of the look at all entities. No entity has an empty name.
+const wholeName = ""
+
+// noAlarm stands for the absence of an alarm where one is expected.
+const noAlarm = -1
+
+// Sweep implements semantics.Sweeper. Any number of sidecars sweep at the same time; an entity is done by the one that takes
+// its alarm. What fails is tried again: the alarm comes back by itself.
+func (s *Store) Sweep(ctx context.Context) {
+	_ = s.moveAlarm(ctx, wholeName, noAlarm, 1) // unless other sidecars see to it; a failure shows below
+	for ctx.Err() == nil {
+		wait, err := s.sweepOnce(ctx)
+		if err != nil {
+			wait = sweepPause
+		}
+		timer := time.NewTimer(min(wait, maxSweepPause))
+		select {
+		case <-timer.C:
+		case <-s.alarmed:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// sweepOnce does what is due now and tells how long nothing will be.
+func (s *Store) sweepOnce(ctx context.Context) (time.Duration, error) {
+	for {
+		r, err := s.run(ctx, "take_alarms", []string{s.names.alarms}, s.now(), takenFor.Milliseconds(), sweepEntities)
+		if err != nil {
+			return 0, err
+		}
+		after, until := r.number(), r.number()
+		var taken []string
+		for r.more() {
+			taken = append(taken, r.text())
+		}
+		if err := r.failure(); err != nil {
+			return 0, err
+		}
+		for _, name := range taken {
+			if err := s.sweepAlarm(ctx, name, until); err != nil {
+				return 0, err
+			}
+		}
+		switch {
+		case len(taken) > 0: // there may be more, or new alarms meanwhile
+		case after < 0:
+			return maxSweepPause, nil
+		default:
+			return time.Duration(after) * time.Millisecond, nil
+		}
+	}
+}
+
+// sweepAlarm sees to one entity, or to all, and puts the alarm off.
+func (s *Store) sweepAlarm(ctx context.Context, name string, taken int64) error {
+	if name == wholeName {
+		if err := s.sweepAll(ctx); err != nil {
+			return err
+		}
+		return s.moveAlarm(ctx, name, taken, taken+(wholeSweep-takenFor).Milliseconds())
+	}
+	next, after, err := s.sweepEntity(ctx, name)
+	if err != nil {
+		return err
+	}
+	if next > 0 && after < sweepPatience.Milliseconds() {
+		next += sweepPatience.Milliseconds() - after
+	}
+	return s.moveAlarm(ctx, name, taken, next)
+}
+
+// sweepEntity does what is due on one entity, slice by slice so that others get their turn, and gives the instant at
+// which something will be due next, 0 for never, and how many ms that is from now.
+func (s *Store) sweepEntity(ctx context.Context, name string) (next, after int64, err error) {
+	for {
+		r, err := s.run(ctx, "sweep", s.keys(name).all(), s.now())
+		if err != nil || r.status != "OK" {
+			return 0, 0, err
+		}
+		next, after := r.number(), r.number()
+		if err := r.failure(); err != nil || next == 0 || after > 0 {
+			return next, after, err
+		}
+		if ctx.Err() != nil {
+			return 0, 0, cancelled(ctx)
+		}
+	}
+}
+
+// sweepAll makes up for alarms that were lost, because a sidecar died between changing an entity and setting its alarm.
+func (s *Store) sweepAll(ctx context.Context) error {
+	after := ""
+	for {
+		r, err := s.run(ctx, "list_names", []string{s.names.names}, after, semantics.MaxPageSize)
+		if err != nil {
+			return err
+		}
+		names := r.list()
+		read := 0
+		for names.more() {
+			after = names.text()
+			read++
+			next, _, err := s.sweepEntity(ctx, after)
+			if err != nil {
+				return err
+			}
+			if next > 0 {
+				s.setAlarm(ctx, after, next)
+			}
+		}
+		if err := names.failure(); err != nil || read < semantics.MaxPageSize {
+			return err
+		}
+	}
+}
+
+// keepAlarm reads from a reply the alarm that the script changed, 0 for none, and sets it.
+func (s *Store) keepAlarm(ctx context.Context, path string, r *reply) {
+	if at := r.number(); at > 0 {
+		s.setAlarm(ctx, semantics.Fold(path), at)
+	}
+}
+
+// alarmTimeout bounds the setting of an alarm, which goes on when the caller's own call is over.
+const alarmTimeout = time.Second
+
+// setAlarm sees to it that a sweeper comes to an entity. A failure costs promptness only: whoever looks at the entity
+// does what is due, and so does the next look at all entities.
+func (s *Store) setAlarm(ctx context.Context, name string, at int64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmTimeout)
+	defer cancel()
+	if _, err := s.run(ctx, "set_alarm", []string{s.names.alarms}, name, at); err != nil {
+		return
+	}
+	select {
+	case s.alarmed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Store) moveAlarm(ctx context.Context, name string, taken, at int64) error {
+	_, err := s.run(ctx, "move_alarm", []string{s.names.alarms}, name, taken, at)
+	return err
+}

@@ -1,0 +1,111 @@
+package filter
+
+import "github.com/sidebus/sidebus/semantics"
+
+// value is a node with a value.
+type value interface {
+	node
+	operand(p Properties) (operand, error)
+}
+
+type (
+	constant  struct{ value operand }
+	parameter struct {
+		name  string // as written, without the @
+		value operand
+	}
+	// property is a system property if system is set, else an application property.
+	property struct {
+		system      SystemProperty
+		name, lower string
+	}
+	newID struct{}
+	// lookup is property(name); fixed is the property if the name is a constant.
+	lookup struct {
+		name  value
+		fixed *property
+	}
+	signed struct {
+		negative bool
+		of       value
+	}
+	arithmetic struct {
+		op          operator
+		left, right value
+	}
+)
+
+// constantOf gives the value of a node that is the same for every message: a constant, or a parameter, which is given
+// with the rule.
+func constantOf(v value) (operand, bool) {
+	switch v := v.(type) {
+	case *constant:
+		return v.value, true
+	case *parameter:
+		return v.value, true
+	default:
+		return operand{}, false
+	}
+}
+
+func (n *constant) operand(Properties) (operand, error) { return n.value, nil }
+
+func (n *parameter) operand(Properties) (operand, error) { return n.value, nil }
+
+func (n *property) operand(p Properties) (operand, error) {
+	if n.system != 0 {
+		return operandOf(p.System(n.system)), nil
+	}
+	v, ok := p.User(n.lower)
+	if !ok {
+		return operand{kind: kindMissing}, nil
+	}
+	return operandOf(v), nil
+}
+
+func (newID) operand(Properties) (operand, error) {
+	return operand{kind: kindUUID, text: semantics.NewRandomUUID().String()}, nil
+}
+
+// operand finds a property whose name is known only now. A name that is no string or empty is missing; a scope "sys."
+// before an unknown name is an error (SQL-4).
+func (n *lookup) operand(p Properties) (operand, error) {
+	if n.fixed != nil {
+		return n.fixed.operand(p)
+	}
+	name, err := n.name.operand(p)
+	if err != nil || name.kind != kindText {
+		return operand{kind: kindMissing}, err
+	}
+	found, ok := propertyByName(name.text)
+	if !ok {
+		return operand{}, &EvaluationError{Expression: textOf(n), Problem: "the name is that of no system property"}
+	}
+	return found.operand(p)
+}
+
+func (n *signed) operand(p Properties) (operand, error) {
+	o, err := n.of.operand(p)
+	if err != nil || !n.negative {
+		return o.positive(), err
+	}
+	result, problem := negate(o)
+	return result, failed(n, problem)
+}
+
+func (n *arithmetic) operand(p Properties) (operand, error) {
+	left, right, err := operands(n.left, n.right, p)
+	if err != nil {
+		return operand{}, err
+	}
+	result, problem := calculate(n.op, left, right)
+	return result, failed(n, problem)
+}
+
+// failed makes the error of a node, nil if there is no problem.
+func failed(n node, problem string) error {
+	if problem == "" {
+		return nil
+	}
+	return &EvaluationError{Expression: textOf(n), Problem: problem}
+}

@@ -1,0 +1,126 @@
+package memstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Purge implements semantics.Remover. Before and Last of a dead-letter queue go by sequence number as well.
+func (s *Store) Purge(ctx context.Context, source semantics.Source, purge semantics.Purge) (semantics.Purged, error) {
+	q, now, unlock, err := s.openToReceive(ctx, source.Path, "purges")
+	defer unlock()
+	if err != nil {
+		return semantics.Purged{}, err
+	}
+	done := semantics.Purged{Before: purge.Before, Last: purge.After}
+	if done.Before.IsZero() {
+		done.Before = now
+	}
+	for _, m := range q.inOrder(source.SubQueue) {
+		if m.sequence <= purge.After || m.group() != purge.Show || !m.enqueuedAt.Before(done.Before) {
+			continue
+		}
+		if m.scheduled {
+			q.scheduled.remove(m) // the id stays remembered: this is no cancel (PURGE-8)
+		} else {
+			q.box(source.SubQueue).remove(m)
+		}
+		done.Deleted++
+		done.Last = m.sequence
+		if done.Deleted == purge.Limit {
+			done.More = true
+			break
+		}
+	}
+	return done, nil
+}
+
+// DeleteByNumber implements semantics.Remover.
+func (s *Store) DeleteByNumber(ctx context.Context, source semantics.Source, numbers []int64) ([]semantics.Code, error) {
+	q, _, unlock, err := s.openToReceive(ctx, source.Path, "deletions")
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	codes := make([]semantics.Code, len(numbers))
+	box := q.box(source.SubQueue)
+	for i, number := range numbers {
+		m := box.find(number)
+		if m == nil || m.locked() {
+			codes[i] = semantics.MessageNotFound
+			continue
+		}
+		box.remove(m)
+	}
+	return codes, nil
+}
+
+// Resubmit implements semantics.Remover. Only source is looked at for what is due: to target it is a send.
+func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target string,
+	letters []semantics.Resubmission, bypassDuplicates bool,
+) ([]semantics.Resubmitted, error) {
+	from, now, unlock, err := s.open(ctx, source.Path)
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	to := s.queues[semantics.Fold(target)]
+	switch {
+	case to == nil:
+		return nil, semantics.NotFound(target)
+	case !from.options.Status.CanReceive():
+		return nil, disabled(from, "receives")
+	case !to.options.Status.CanSend():
+		return nil, disabled(to, "sends")
+	}
+	from.accessedAt = now
+	s.look(from, now)
+	results := make([]semantics.Resubmitted, len(letters))
+	s.wakingFor(to, func() {
+		for i, letter := range letters {
+			m := from.dead.find(letter.SequenceNumber)
+			if m == nil || m.locked() {
+				results[i].Code = semantics.MessageNotFound
+				continue
+			}
+			results[i] = resubmit(from, to, m, letter, bypassDuplicates, now)
+		}
+	})
+	return results, nil
+}
+
+// resubmit moves one dead letter that is not locked (DLQ-22).
+func resubmit(from, to *queue, letter *message, how semantics.Resubmission, bypass bool, now time.Time) semantics.Resubmitted {
+	sent := clone(&letter.sent)
+	sent.MessageID, sent.TimeToLive = how.MessageID, how.TimeToLive
+	if sent.Size() > to.options.MaxMessageBytes() {
+		return semantics.Resubmitted{Code: semantics.MessageSizeExceeded}
+	}
+	if !bypass {
+		if number, is := to.duplicateOf(&sent, now); is {
+			from.dead.remove(letter)
+			to.accessedAt = now
+			return semantics.Resubmitted{Stored: semantics.Stored{SequenceNumber: number, Deduplicated: true}}
+		}
+	}
+	if from != to && to.bytes()+sent.Size() > to.options.MaxBytes() {
+		return semantics.Resubmitted{Code: semantics.EntityFull}
+	}
+	if to.checkCount(1) != nil {
+		return semantics.Resubmitted{Code: semantics.EntityFull}
+	}
+	if !bypass && to.checkHistory(1) != nil {
+		return semantics.Resubmitted{Code: semantics.QuotaExceeded}
+	}
+	from.dead.remove(letter)
+	m := newMessage(&sent, to.options.DefaultMessageTimeToLive)
+	m.expiresAt = how.ExpiresAt
+	number := to.accept(m, now)
+	if !bypass {
+		to.remember(&sent, number, now)
+	}
+	to.accessedAt = now
+	return semantics.Resubmitted{Stored: semantics.Stored{SequenceNumber: number}}
+}

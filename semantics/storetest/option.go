@@ -1,0 +1,212 @@
+package storetest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+var optionTests = []ruleTest{
+	testENT_6_CreateGivesDefaults,
+	testENT_7_UpdateChangesTheNamedOptions,
+	testENT_7_UpdateIsRefusedWhole,
+	testENT_10_UpdateLeavesLocksAlone,
+	testENT_11_BoundsOfOptions,
+	testENT_12_TenDeliveriesByDefault,
+	testENT_16_ImmutableOptions,
+}
+
+func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
+	queue, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+	h.ok(err)
+	want := semantics.Queue{
+		Name: "orders",
+		Options: semantics.QueueOptions{
+			LockDuration: time.Minute, MaxSizeInMegabytes: 1024, MaxMessageSizeInKilobytes: 256,
+			DefaultMessageTimeToLive: semantics.Never, MaxDeliveryCount: 10, EnableBatchedOperations: true,
+			DuplicateDetectionHistoryTimeWindow: 10 * time.Minute, DuplicateHistoryMaxEntries: 1_000_000, DeadLetterTTL: semantics.Never,
+		},
+		CreatedAt: h.Now(), UpdatedAt: h.Now(), AccessedAt: h.Now(),
+	}
+	h.same(queue, want)
+	queue, err = h.broker.GetQueue(t.Context(), "orders")
+	h.ok(err)
+	h.same(queue, want)
+
+	given := semantics.QueueOptions{
+		LockDuration: 5 * time.Second, MaxSizeInMegabytes: 81920, MaxMessageSizeInKilobytes: 102400,
+		DefaultMessageTimeToLive: 1234567 * ms, DeadLetteringOnMessageExpiration: true, MaxDeliveryCount: math.MaxInt32,
+		MaxMessageCount: math.MaxInt64, Status: semantics.StatusReceiveDisabled, UserMetadata: "Für wen? \"Alle\" \U0001D11E\n",
+		RequiresDuplicateDetection: true, DuplicateDetectionHistoryTimeWindow: 20 * time.Second, DuplicateHistoryMaxEntries: 1,
+		ForgetOnCancel: true, EnablePartitioning: true, RedeliveryDelay: 7 * 24 * time.Hour, ExpireDeferred: true, DeadLetterTTL: 1001 * ms,
+	}
+	_, err = h.broker.CreateQueue(t.Context(), "other", given, semantics.QueueOptionNames)
+	h.ok(err)
+	queue, err = h.broker.GetQueue(t.Context(), "other")
+	h.ok(err)
+	h.same(queue.Options, given)
+}
+
+func testENT_7_UpdateChangesTheNamedOptions(t *testing.T, h *fixture) {
+	before := h.create(func(o *semantics.QueueOptions) { o.UserMetadata = "stays" })
+	h.Advance(ms)
+	to := semantics.QueueOptions{MaxDeliveryCount: 3, DefaultMessageTimeToLive: time.Hour, UserMetadata: "not named"}
+	got, err := h.broker.UpdateQueue(t.Context(), "orders", to, []string{"maxDeliveryCount", "defaultMessageTimeToLive"})
+	h.ok(err)
+	want := before
+	want.Options.MaxDeliveryCount, want.Options.DefaultMessageTimeToLive = 3, time.Hour
+	want.UpdatedAt = h.Now()
+	got.AccessedAt = want.AccessedAt
+	h.same(got, want)
+	kept, err := h.broker.GetQueue(t.Context(), "orders")
+	h.ok(err)
+	kept.AccessedAt = want.AccessedAt
+	h.same(kept, want)
+}
+
+func testENT_7_UpdateIsRefusedWhole(t *testing.T, h *fixture) {
+	h.create()
+	good := semantics.QueueOptions{MaxDeliveryCount: 3}
+	for _, c := range []struct {
+		code  semantics.Code
+		names []string
+	}{
+		{semantics.InvalidArgument, nil},
+		{semantics.InvalidArgument, []string{"maxDeliveryCount", "unknown"}},
+		{semantics.ArgumentOutOfRange, []string{"maxDeliveryCount", "lockDuration"}}, // it is 0
+	} {
+		h.refused(c.code, func() error {
+			_, err := h.broker.UpdateQueue(t.Context(), "orders", good, c.names)
+			return err
+		})
+	}
+}
+
+func testENT_10_UpdateLeavesLocksAlone(_ *testing.T, h *fixture) {
+	h.create(locksFor(30 * time.Second))
+	h.sendTexts(2)
+	before := h.receiveOne(orders)
+	h.update(locksFor(10*time.Second), "lockDuration")
+	after := h.receiveOne(orders)
+	h.same([]time.Time{before.LockedUntil, after.LockedUntil}, []time.Time{h.Now().Add(30 * time.Second), h.Now().Add(10 * time.Second)})
+	h.Advance(30*time.Second - ms)
+	h.complete(orders, before)
+	h.lost(orders, after)
+}
+
+func testENT_11_BoundsOfOptions(t *testing.T, h *fixture) {
+	h.create()
+	bounds := map[string]struct{ good, bad []change }{
+		"lockDuration": {
+			good: []change{locksFor(5 * time.Second), locksFor(5 * time.Minute)},
+			bad:  []change{locksFor(5*time.Second - ms), locksFor(5*time.Minute + ms), locksFor(0)},
+		},
+		"maxDeliveryCount": {
+			good: []change{deliversAtMost(1), deliversAtMost(math.MaxInt32)},
+			bad:  []change{deliversAtMost(0), deliversAtMost(-1), deliversAtMost(math.MaxInt32 + 1)},
+		},
+		"defaultMessageTimeToLive": {
+			good: []change{livesFor(time.Second), livesFor(semantics.Never)},
+			bad:  []change{livesFor(time.Second - ms), livesFor(0), livesFor(-time.Second)},
+		},
+		"maxSizeInMegabytes": {
+			good: []change{func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 1 }, func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 81920 }},
+			bad:  []change{func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 0 }, func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 81921 }},
+		},
+		"maxMessageSizeInKilobytes": {
+			good: []change{func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 }, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 102400 }},
+			bad:  []change{func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 0 }, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 102401 }},
+		},
+		"maxMessageCount": {
+			good: []change{func(o *semantics.QueueOptions) { o.MaxMessageCount = 1 }, func(o *semantics.QueueOptions) { o.MaxMessageCount = math.MaxInt64 }},
+			bad:  []change{func(o *semantics.QueueOptions) { o.MaxMessageCount = -1 }},
+		},
+		"duplicateDetectionHistoryTimeWindow": {
+			good: []change{remembersFor(20 * time.Second), remembersFor(7 * 24 * time.Hour)},
+			bad:  []change{remembersFor(20*time.Second - ms), remembersFor(7*24*time.Hour + ms), remembersFor(0)},
+		},
+		"duplicateHistoryMaxEntries": {
+			good: []change{remembersAtMost(1), remembersAtMost(math.MaxInt64)},
+			bad:  []change{remembersAtMost(0), remembersAtMost(-1)},
+		},
+		"redeliveryDelay": {
+			good: []change{delaysFor(0), delaysFor(7 * 24 * time.Hour)},
+			bad:  []change{delaysFor(-ms), delaysFor(7*24*time.Hour + ms)},
+		},
+		"deadLetterTtl": {
+			good: []change{keepsDeadFor(time.Second), keepsDeadFor(semantics.Never)},
+			bad:  []change{keepsDeadFor(time.Second - ms), keepsDeadFor(0)},
+		},
+		"userMetadata": {
+			good: []change{func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("ü", 1024) }},
+			bad:  []change{func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("u", 1025) }},
+		},
+	}
+	for name, b := range bounds {
+		for i, c := range b.good {
+			options := semantics.QueueOptions{}
+			c(&options)
+			_, err := h.broker.UpdateQueue(t.Context(), "orders", options, []string{name})
+			h.ok(err)
+			_, err = h.broker.CreateQueue(t.Context(), fmt.Sprintf("%s%d", name, i), options, []string{name})
+			h.ok(err)
+		}
+		for _, c := range b.bad {
+			options := semantics.QueueOptions{}
+			c(&options)
+			err := h.refused(semantics.ArgumentOutOfRange, func() error {
+				_, err := h.broker.UpdateQueue(t.Context(), "orders", options, []string{name})
+				return err
+			})
+			h.same(err.Details[semantics.DetailField], name)
+			_, failed := h.broker.EnsureQueue(t.Context(), "never", options, []string{name})
+			h.wantCode(failed, semantics.ArgumentOutOfRange)
+		}
+	}
+	_, err := h.broker.GetQueue(t.Context(), "never")
+	h.wantCode(err, semantics.EntityNotFound)
+}
+
+func testENT_12_TenDeliveriesByDefault(_ *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(1)
+	for range 10 {
+		h.abandon(orders, h.receiveOne(orders))
+	}
+	h.wantCounts(0, 0, 1)
+}
+
+func testENT_16_ImmutableOptions(t *testing.T, h *fixture) {
+	h.create(detectsDuplicates, func(o *semantics.QueueOptions) { o.EnablePartitioning = true })
+	h.createNamed("plain")
+	for _, c := range []struct {
+		queue, option string
+		options       semantics.QueueOptions
+	}{
+		{"orders", "requiresDuplicateDetection", semantics.QueueOptions{MaxDeliveryCount: 3}},
+		{"orders", "enablePartitioning", semantics.QueueOptions{MaxDeliveryCount: 3}},
+		{"plain", "requiresDuplicateDetection", semantics.QueueOptions{MaxDeliveryCount: 3, RequiresDuplicateDetection: true}},
+		{"plain", "enablePartitioning", semantics.QueueOptions{MaxDeliveryCount: 3, EnablePartitioning: true}},
+	} {
+		before, err := h.broker.GetQueue(t.Context(), c.queue)
+		h.ok(err)
+		h.Advance(ms)
+		_, err = h.broker.UpdateQueue(t.Context(), c.queue, c.options, []string{"maxDeliveryCount", c.option})
+		e := h.wantCode(err, semantics.PropertyImmutable)
+		h.same([]string{e.Details[semantics.DetailField], e.Details[semantics.DetailEntity]}, []string{c.option, c.queue})
+		after, err := h.broker.GetQueue(t.Context(), c.queue)
+		h.ok(err)
+		h.same(after, before) // the changeable one neither
+	}
+	// Naming one with the value it has is no change of it.
+	same := semantics.QueueOptions{MaxDeliveryCount: 3, RequiresDuplicateDetection: true, EnablePartitioning: true}
+	queue, err := h.broker.UpdateQueue(t.Context(), "orders", same, []string{"maxDeliveryCount", "requiresDuplicateDetection", "enablePartitioning"})
+	h.ok(err)
+	h.same(queue.Options.MaxDeliveryCount, int64(3))
+	_, err = h.broker.UpdateQueue(t.Context(), "missing", same, []string{"enablePartitioning"})
+	h.wantCode(err, semantics.EntityNotFound)
+}
