@@ -68,13 +68,16 @@ local function lifetime_of(head)
   return size or head, tonumber(ttl_ms or "-1")
 end
 
+-- none stands for the duplicates of calls without any.
+local none = {}
+
 -- duplicates finds which messages of a call are not to be stored: position in the call -> number of the original, or 0
 -- for one of the same call, whose key it also gives.
 local function duplicates(first, last)
-  local found, keys, new = {}, {}, {}
   if not target.deduplicates then
-    return found, keys
+    return none, none
   end
+  local found, keys, new = {}, {}, {}
   for i = first, last, width do
     local key = history_key(target.partitioned, ARGV[i + 2], ARGV[i + 3])
     keys[i] = key
@@ -84,20 +87,31 @@ local function duplicates(first, last)
   return found, keys
 end
 
--- refusal gives the reason why a call cannot be stored, or nil, its bytes and its messages when it can.
-local function refusal(first, last, found)
-  local total, count, stored, new = 0, (last - first + 1) / width, 0, 0
+-- sizes_of adds up a call: the index and size of its first message that is too large, or nil, then the bytes of all, and
+-- bytes and number of those that are to be stored.
+local max_message_bytes = target.max_message_bytes
+local function sizes_of(first, last, found)
+  local total, stored, new = 0, 0, 0
   for i = first, last, width do
     local size = tonumber(ARGV[i]) or tonumber((lifetime_of(ARGV[i])))
-    if size > target.max_message_bytes then
-      return { "MESSAGE_SIZE_EXCEEDED", (i - first) / width, size, target.max_message_bytes }
+    if size > max_message_bytes then
+      return (i - first) / width, size
     end
     total = total + size
     if not found[i] then
       stored, new = stored + size, new + 1
     end
   end
-  if count > 1 and total > target.max_batch_bytes then
+  return nil, total, stored, new
+end
+
+-- refusal gives the reason why a call cannot be stored, or nil, its bytes and its messages when it can.
+local function refusal(first, last, found)
+  local too_large, total, stored, new = sizes_of(first, last, found)
+  if too_large then
+    return { "MESSAGE_SIZE_EXCEEDED", too_large, total, max_message_bytes }
+  end
+  if last > first + width and total > target.max_batch_bytes then
     return { "MESSAGE_SIZE_EXCEEDED", -1, total, target.max_batch_bytes }
   end
   if not can_send(target.status) then
@@ -172,7 +186,12 @@ while at <= #ARGV do
     results[#results + 1] = { "OK", text(sequence + 1) }
     for i = first, last, width do
       sequence = sequence + 1
-      came = came + store(text(sequence), i)
+      if immortal and not keyed and tonumber(ARGV[i]) then -- the common message, in the fewest steps
+        redis.call("XADD", log, text(sequence) .. "-" .. ARGV[i], immortal, ARGV[i + 1])
+        came = came + 1
+      else
+        came = came + store(text(sequence), i)
+      end
       if keys[i] then
         remember(target, keys[i], sequence)
       end

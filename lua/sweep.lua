@@ -3,7 +3,8 @@
 -- Flags: allow-oom
 --
 -- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
--- ARGV[1] now  int  0 = server time
+-- ARGV[1] now   int  0 = server time
+-- ARGV[2] lazy  int  1: leave messages whose time is over until somebody looks (TTL-20)
 --
 -- Returns
 --   OK                alarm after_ms
@@ -15,12 +16,15 @@
 --@include open_queue
 --@include clear_due
 --@include close_queue
+--@include next_alarm
 local now = now_ms(ARGV[1])
 
 local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
+queue.lazy = ARGV[2] == "1"
 clear_due(queue)
 close_queue(queue)
-return { "OK", text(queue.alarm), text(math.max(0, queue.alarm - now)) }
+local alarm = queue.lazy and next_alarm(queue, true) or queue.alarm
+return { "OK", text(alarm), text(math.max(0, alarm - now)) }

@@ -14,11 +14,16 @@ var wrong = map[string][]string{
 	"string":   {`5`, `true`, `[]`, `{}`, `"\ud800"`},
 	"bool":     {`"true"`, `1`, `[]`, `{}`},
 	"integer":  {`"x"`, `""`, `1.5`, `true`, `[]`, `{}`, `"1e99999999"`},
+	"instant":  {`5`, `true`, `"x"`, `""`, `"2026-01-01"`, `"2026-01-01T00:00:00"`, `"2026-02-30T00:00:00Z"`, `"0000-01-01T00:00:00Z"`, `"9999-12-31T23:59:59-01:00"`, `"never"`, `{}`, `[]`},
+	"span":     {`5`, `true`, `"x"`, `""`, `"never"`, `"1 minute"`, `"0.1ns"`, `{}`, `[]`}, // a duration that cannot be "never"
 	"duration": {`5`, `true`, `"x"`, `""`, `"1 minute"`, `"P1Y"`, `"PT"`, `"P"`, `"0.1ns"`, `{}`, `[]`},
 	"enum":     {`"NOPE"`, `99`, `true`, `""`, `[]`, `{}`},
 	"base64":   {`"*"`, `5`, `true`, `[]`, `"YQ=\n="`},
 	"property": {`[]`, `{}`, `{"type":"nope","value":1}`, `{"type":"uuid"}`, `{"value":1}`, `{"type":"uuid","value":"x"}`, `{"type":"byte","value":256}`, `{"type":"int16","value":1.5}`, `{"type":"bool","value":"true"}`, `{"type":"null","value":1}`, `{"type":"char","value":"ab"}`, `{"type":"int32","value":1,"x":2}`, `{"type":"datetime","value":"today"}`, `{"type":"timespan","value":"50ns"}`, `{"type":"decimal","value":"1e5"}`, `{"type":5,"value":1}`, `{"type":"float","value":"x"}`, `{"type":"uint64","value":-1}`, `9223372036854775808`, `1e999`},
 	"list":     {`{}`, `"x"`, `5`},
+	"integers": {`{}`, `"x"`, `5`, `[null]`, `["x"]`, `[1.5]`, `[1,true]`, `[[1]]`, `[{}]`},
+	"strings":  {`{}`, `"x"`, `5`, `[null]`, `[5]`, `["a",{}]`},
+	"enums":    {`{}`, `"DEFERRED"`, `1`, `["NOPE"]`, `[99]`, `[null]`, `["deferred"]`, `[-1]`},
 	"object":   {`[]`, `"x"`, `5`},
 }
 
@@ -30,36 +35,65 @@ var refusedFields = []struct {
 	{http.MethodPost, verbPath + "send", `{"messages":[{%s}]}`, map[string]string{
 		"messageId": "string", "sessionId": "string", "partitionKey": "string", "correlationId": "string", "subject": "string",
 		"to": "string", "replyTo": "string", "replyToSessionId": "string", "contentType": "string", "timeToLive": "duration",
-		"properties": "object", "body": "base64", "text": "string",
+		"properties": "object", "body": "base64", "text": "string", "scheduledEnqueueTime": "instant", "priority": "integer",
 	}},
 	{http.MethodPost, verbPath + "send", `{"messages":[{"properties":{%s}}]}`, map[string]string{"p": "property"}},
 	{http.MethodPost, verbPath + "send", `{%s}`, map[string]string{"messages": "list", "target": "string"}},
+	{http.MethodPost, verbPath + "cancelScheduled", `{%s}`, map[string]string{"sequenceNumbers": "integers", "messageIds": "strings"}},
 	{http.MethodPost, verbPath + "receive", `{%s}`, map[string]string{
-		"maxMessages": "integer", "maxWait": "duration", "mode": "enum", "subQueue": "enum",
+		"maxMessages": "integer", "maxWait": "span", "mode": "enum", "subQueue": "enum",
+	}},
+	{http.MethodPost, verbPath + "receiveDeferred", `{%s}`, map[string]string{
+		"sequenceNumbers": "integers", "mode": "enum", "subQueue": "enum",
+	}},
+	{http.MethodPost, verbPath + "receiveBySequence", `{%s}`, map[string]string{
+		"sequenceNumbers": "integers", "mode": "enum", "subQueue": "enum",
 	}},
 	{http.MethodPost, verbPath + "peek", `{%s}`, map[string]string{
-		"maxMessages": "integer", "fromSequenceNumber": "integer", "subQueue": "enum",
+		"maxMessages": "integer", "fromSequenceNumber": "integer", "subQueue": "enum", "include": "enums",
 	}},
-	{http.MethodPost, verbPath + "complete", `{%s}`, map[string]string{"lockTokens": "list", "subQueue": "enum"}},
-	{http.MethodPost, verbPath + "deadLetter", `{"lockTokens":["` + nobodysToken + `"],%s}`, map[string]string{
-		"reason": "string", "description": "string",
+	{http.MethodPost, verbPath + "complete", `{%s}`, map[string]string{"lockTokens": "strings", "subQueue": "enum"}},
+	{http.MethodPost, verbPath + "abandon", withToken, map[string]string{"delay": "span", "properties": "object", "subQueue": "enum"}},
+	{http.MethodPost, verbPath + "abandon", withChanges, map[string]string{"p": "property"}},
+	{http.MethodPost, verbPath + "defer", withToken, map[string]string{"properties": "object", "subQueue": "enum"}},
+	{http.MethodPost, verbPath + "defer", withChanges, map[string]string{"p": "property"}},
+	{http.MethodPost, verbPath + "deadLetter", withToken, map[string]string{
+		"reason": "string", "description": "string", "properties": "object",
 	}},
-	{http.MethodPost, verbPath + "renewLocks", `{%s}`, map[string]string{"lockTokens": "list"}},
+	{http.MethodPost, verbPath + "deadLetter", withChanges, map[string]string{"p": "property"}},
+	{http.MethodPost, verbPath + "renewLocks", `{%s}`, map[string]string{"lockTokens": "strings"}},
+	{http.MethodPost, verbPath + "reactivate", `{%s}`, map[string]string{"sequenceNumbers": "integers", "subQueue": "enum"}},
+	{http.MethodPost, verbPath + "deleteBySequence", `{%s}`, map[string]string{"sequenceNumbers": "integers", "subQueue": "enum"}},
+	{http.MethodPost, verbPath + "purge", `{%s}`, map[string]string{
+		"before": "instant", "include": "enums", "maxMessages": "integer", "subQueue": "enum",
+	}},
+	{http.MethodPost, verbPath + "resubmit", `{%s}`, map[string]string{
+		"sequenceNumbers": "integers", "filter": "string", "max": "integer", "target": "string", "newMessageIds": "bool",
+		"keepExpiry": "bool", "bypassDuplicateDetection": "bool", "subQueue": "enum",
+	}},
 	{http.MethodPut, "/v1/queues/new", `{%s}`, queueFields},
 	{http.MethodPost, "/v1/queues", `{"name":"new",%s}`, queueFields},
 	{http.MethodPatch, queuePath, `{%s}`, queueFields},
 }
 
+const (
+	withToken   = `{"lockTokens":["` + nobodysToken + `"],%s}`
+	withChanges = `{"lockTokens":["` + nobodysToken + `"],"properties":{%s}}`
+)
+
 var queueFields = map[string]string{
-	"lockDuration": "duration", "maxSizeInMegabytes": "integer", "maxMessageSizeInKilobytes": "integer",
+	"lockDuration": "span", "maxSizeInMegabytes": "integer", "maxMessageSizeInKilobytes": "integer",
 	"defaultMessageTimeToLive": "duration", "deadLetteringOnMessageExpiration": "bool", "maxDeliveryCount": "integer",
 	"maxMessageCount": "integer", "status": "enum", "userMetadata": "string", "enableBatchedOperations": "bool",
+	"requiresDuplicateDetection": "bool", "duplicateDetectionHistoryTimeWindow": "span", "duplicateHistoryMaxEntries": "integer",
+	"forgetOnCancel": "bool", "enablePartitioning": "bool", "redeliveryDelay": "span", "expireDeferred": "bool",
+	"deadLetterTtl": "duration",
 }
 
 func TestEveryFieldOfWrongTypeIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New())
-	s.send(t, "there")
+	s.furnish(t)
 	check := s.unchanged(t)
 	for _, r := range refusedFields {
 		for field, kind := range r.fields {
@@ -141,6 +175,27 @@ var httpRefusals = []struct {
 	{"ENT-11 message size", "PATCH", queuePath, `{"maxMessageSizeInKilobytes":102401}`, 400, "ARGUMENT_OUT_OF_RANGE", "maxMessageSizeInKilobytes"},
 	{"ENT-11 short lifetime", "PATCH", queuePath, `{"defaultMessageTimeToLive":"999ms"}`, 400, "ARGUMENT_OUT_OF_RANGE", "defaultMessageTimeToLive"},
 	{"ENT-11 metadata", "PATCH", queuePath, `{"userMetadata":"` + strings.Repeat("x", 1025) + `"}`, 400, "ARGUMENT_OUT_OF_RANGE", "userMetadata"},
+	{"DUP-3 short window", "PATCH", queuePath, `{"duplicateDetectionHistoryTimeWindow":"19999ms"}`, 400, "ARGUMENT_OUT_OF_RANGE", "duplicateDetectionHistoryTimeWindow"},
+	{"DUP-3 long window", "PUT", "/v1/queues/new", `{"duplicateDetectionHistoryTimeWindow":"P7DT0.001S"}`, 400, "ARGUMENT_OUT_OF_RANGE", "duplicateDetectionHistoryTimeWindow"},
+	{"DUP-11 no entries", "PATCH", queuePath, `{"duplicateHistoryMaxEntries":0}`, 400, "ARGUMENT_OUT_OF_RANGE", "duplicateHistoryMaxEntries"},
+	{"DUP-11 negative entries", "PUT", "/v1/queues/new", `{"duplicateHistoryMaxEntries":"-1"}`, 400, "ARGUMENT_OUT_OF_RANGE", "duplicateHistoryMaxEntries"},
+	{"DUP-11 entries beyond int64", "PATCH", queuePath, `{"duplicateHistoryMaxEntries":"9223372036854775808"}`, 400, "ARGUMENT_OUT_OF_RANGE", "duplicateHistoryMaxEntries"},
+	{"SETTLE-11 negative redelivery delay", "PATCH", queuePath, `{"redeliveryDelay":"-1ms"}`, 400, "ARGUMENT_OUT_OF_RANGE", "redeliveryDelay"},
+	{"SETTLE-11 long redelivery delay", "PUT", "/v1/queues/new", `{"redeliveryDelay":"168h0.001s"}`, 400, "ARGUMENT_OUT_OF_RANGE", "redeliveryDelay"},
+	{"TTL-19 short life of dead letters", "PATCH", queuePath, `{"deadLetterTtl":"999ms"}`, 400, "ARGUMENT_OUT_OF_RANGE", "deadLetterTtl"},
+	{"TTL-19 no life of dead letters", "PUT", "/v1/queues/new", `{"deadLetterTtl":"0s"}`, 400, "ARGUMENT_OUT_OF_RANGE", "deadLetterTtl"},
+	{"ENT-16 duplicate detection", "PATCH", queuePath, `{"requiresDuplicateDetection":true,"userMetadata":"x"}`, 409, "PROPERTY_IMMUTABLE", "requiresDuplicateDetection"},
+	{"ENT-16 partitioning", "PATCH", queuePath + "?updateMask=userMetadata,enablePartitioning", `{"enablePartitioning":true,"userMetadata":"x"}`, 409, "PROPERTY_IMMUTABLE", "enablePartitioning"},
+	{"number beyond int64", "POST", verbPath + "receiveDeferred", `{"sequenceNumbers":[1,"9223372036854775808"]}`, 400, "ARGUMENT_OUT_OF_RANGE", "sequenceNumbers[1]"},
+	{"property twice in a settlement", "POST", verbPath + "defer", `{"lockTokens":["` + nobodysToken + `"],"properties":{"a":1,"a":1}}`, 400, "INVALID_ARGUMENT", "properties[a]"},
+	{"feature of later: skipOrder", "POST", verbPath + "abandon", `{"lockTokens":["` + nobodysToken + `"],"skipOrder":true}`, 400, "INVALID_ARGUMENT", "skipOrder"},
+	{"delay of a release", "POST", verbPath + "release", `{"lockTokens":["` + nobodysToken + `"],"delay":"1s"}`, 400, "INVALID_ARGUMENT", "delay"},
+	{"delay of a deferral", "POST", verbPath + "defer", `{"lockTokens":["` + nobodysToken + `"],"delay":"1s"}`, 400, "INVALID_ARGUMENT", "delay"},
+	{"properties of a completion", "POST", verbPath + "complete", `{"lockTokens":["` + nobodysToken + `"],"properties":{}}`, 400, "INVALID_ARGUMENT", "properties"},
+	{"feature of later: transfer dead letters", "POST", verbPath + "purge", `{"subQueue":"TRANSFER_DEAD_LETTER"}`, 400, "INVALID_ARGUMENT", "subQueue"},
+	{"locked ones in a purge", "POST", verbPath + "purge", `{"include":["LOCKED"]}`, 400, "INVALID_ARGUMENT", "include[0]"},
+	{"dead letters in a peek", "POST", verbPath + "peek", `{"include":["SCHEDULED","DEAD_LETTER"]}`, 400, "INVALID_ARGUMENT", "include[1]"},
+	{"wrong method of a purge", "DELETE", verbPath + "purge", ``, 405, "INVALID_ARGUMENT", ""},
 	{"empty update", "PATCH", queuePath, `{}`, 400, "INVALID_ARGUMENT", "updateMask"},
 	{"unknown option in the mask", "PATCH", queuePath + "?updateMask=nope", `{}`, 400, "INVALID_ARGUMENT", "nope"},
 	{"ENT-17 large page", "GET", "/v1/queues?pageSize=101", ``, 400, "ARGUMENT_OUT_OF_RANGE", "pageSize"},
@@ -166,7 +221,7 @@ func tokens(n int) string {
 func TestHTTPRefusals(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New())
-	s.send(t, "there")
+	s.furnish(t)
 	check := s.unchanged(t)
 	for _, c := range httpRefusals {
 		t.Run(c.name, func(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 func TestGRPCRefusals(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New())
-	s.send(t, "there")
+	s.furnish(t)
 	check := s.unchanged(t)
 	send := func(m *sidebusv1.Message) func() error {
 		return func() error {

@@ -1,25 +1,18 @@
 package proxy_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics/memstore"
@@ -50,13 +43,65 @@ func onBothWires(t *testing.T, test func(t *testing.T, w *wire)) {
 	}
 }
 
-// clock is the clock of a store, which stands still until a test moves it.
+// put stores messages in "orders" and gives the results.
+func (w *wire) put(t *testing.T, messages ...*sidebusv1.Message) []*sidebusv1.SendResponse_Result {
+	t.Helper()
+	sent, err := w.messages.Send(t.Context(), &sidebusv1.SendRequest{Target: orders, Messages: messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sent.GetResults()
+}
+
+// take receives up to most messages from "orders" that are there now.
+func (w *wire) take(t *testing.T, most int32) []*sidebusv1.ReceivedMessage {
+	t.Helper()
+	taken, err := w.messages.Receive(t.Context(), &sidebusv1.ReceiveRequest{
+		Source: orders, MaxMessages: &most, MaxWait: &durationpb.Duration{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return taken.GetMessages()
+}
+
+// texts shows messages by their texts.
+func texts(messages []*sidebusv1.ReceivedMessage) string {
+	all := make([]string, len(messages))
+	for i, m := range messages {
+		all[i] = m.GetText()
+	}
+	return strings.Join(all, " ")
+}
+
+func text(s string) *sidebusv1.Message {
+	return &sidebusv1.Message{Content: &sidebusv1.Message_Text{Text: s}}
+}
+
+// settled fails the test unless every row is done.
+func settled(t *testing.T) func(*sidebusv1.SettleResponse, error) {
+	t.Helper()
+	return func(response *sidebusv1.SettleResponse, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range response.GetResults() {
+			if r.Reason != nil {
+				t.Errorf("not settled: %v", r)
+			}
+		}
+	}
+}
+
+// clock is the clock of a store, which stands still until a test moves it. It begins at the present, by which the Broker
+// judges what it still holds.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-func newClock() *clock { return &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)} }
+func newClock() *clock { return &clock{now: time.Now().UTC().Truncate(time.Millisecond)} }
 
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
@@ -68,191 +113,6 @@ func (c *clock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
-}
-
-// overHTTP carries the calls of a generated client over the JSON API, with another JSON library than the one that is
-// tested, so that one test can be about both wires. It does not know the types of properties whose JSON differs from that
-// of the library: char and timespan.
-type overHTTP struct{ *sidecar }
-
-// Invoke implements grpc.ClientConnInterface.
-func (c overHTTP) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
-	path, body, err := httpRequest(method, args.(proto.Message))
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.proxy.HTTPAddr().String()+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return httpFailure(response.StatusCode, text)
-	}
-	if text, err = retyped(text, longValue); err != nil {
-		return err
-	}
-	return protojson.Unmarshal(text, reply.(proto.Message))
-}
-
-// NewStream implements grpc.ClientConnInterface.
-func (overHTTP) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-	return nil, status.Error(codes.Unimplemented, "no streams over HTTP")
-}
-
-// httpRequest gives route and body of a call of Messages.
-func httpRequest(method string, request proto.Message) (path string, body []byte, err error) {
-	request = proto.Clone(request)
-	m := request.ProtoReflect()
-	entity := m.Descriptor().Fields().ByName("source")
-	if entity == nil {
-		entity = m.Descriptor().Fields().ByName("target")
-	}
-	verb := method[strings.LastIndexByte(method, '/')+1:]
-	path = "/v1/" + m.Get(entity).String() + "/messages:" + strings.ToLower(verb[:1]) + verb[1:]
-	m.Clear(entity)
-	if body, err = protojson.Marshal(request); err != nil {
-		return "", nil, err
-	}
-	body, err = retyped(body, shortValue)
-	return path, body, err
-}
-
-// httpFailure gives the gRPC form of a failure over HTTP; its message is the status and the body.
-func httpFailure(statusCode int, text []byte) error {
-	var body struct {
-		Reason  string
-		Details map[string]string
-	}
-	if err := json.Unmarshal(text, &body); err != nil {
-		return fmt.Errorf("%d %s: %w", statusCode, text, err)
-	}
-	expected, ok := statuses[body.Reason]
-	if !ok || expected.http != statusCode {
-		return fmt.Errorf("reason %s with HTTP status %d", body.Reason, statusCode)
-	}
-	info := &errdetails.ErrorInfo{Reason: body.Reason, Domain: "sidebus", Metadata: body.Details}
-	failed, err := status.New(expected.grpc, fmt.Sprintf("%d %s", statusCode, text)).WithDetails(info)
-	if err != nil {
-		return err
-	}
-	return failed.Err()
-}
-
-// statuses are the rows of ERR that tests meet.
-var statuses = map[string]struct {
-	grpc codes.Code
-	http int
-}{
-	"INVALID_ARGUMENT":       {codes.InvalidArgument, 400},
-	"ARGUMENT_OUT_OF_RANGE":  {codes.OutOfRange, 400},
-	"INVALID_OPERATION":      {codes.FailedPrecondition, 400},
-	"PARTITION_KEY_MISMATCH": {codes.InvalidArgument, 400},
-	"FILTER_INVALID":         {codes.InvalidArgument, 400},
-	"ENTITY_NOT_FOUND":       {codes.NotFound, 404},
-	"MESSAGE_NOT_FOUND":      {codes.NotFound, 404},
-	"ENTITY_DISABLED":        {codes.FailedPrecondition, 409},
-	"PROPERTY_IMMUTABLE":     {codes.FailedPrecondition, 409},
-	"MESSAGE_SIZE_EXCEEDED":  {codes.InvalidArgument, 413},
-	"QUOTA_EXCEEDED":         {codes.ResourceExhausted, 507},
-	"STORE_UNAVAILABLE":      {codes.Unavailable, 503},
-}
-
-// retyped rewrites every property of a JSON text.
-func retyped(text []byte, rewrite func(json.RawMessage) (json.RawMessage, error)) ([]byte, error) {
-	var value any
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	if err := decoder.Decode(&value); err != nil {
-		return nil, fmt.Errorf("%w in %s", err, text)
-	}
-	if err := walk(value, rewrite); err != nil {
-		return nil, err
-	}
-	return json.Marshal(value)
-}
-
-func walk(value any, rewrite func(json.RawMessage) (json.RawMessage, error)) error {
-	switch v := value.(type) {
-	case []any:
-		for _, element := range v {
-			if err := walk(element, rewrite); err != nil {
-				return err
-			}
-		}
-	case map[string]any:
-		for name, member := range v {
-			properties, ok := member.(map[string]any)
-			if name != "properties" || !ok {
-				if err := walk(member, rewrite); err != nil {
-					return err
-				}
-				continue
-			}
-			for property, old := range properties {
-				raw, err := json.Marshal(old)
-				if err == nil {
-					properties[property], err = rewrite(raw)
-				}
-				if err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// shortValue turns {"int32Value":5} into {"type":"int32","value":5}.
-func shortValue(raw json.RawMessage) (json.RawMessage, error) {
-	var kinds map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &kinds); err != nil {
-		return nil, err
-	}
-	for kind, value := range kinds {
-		if kind == "nullValue" {
-			return json.RawMessage("null"), nil
-		}
-		return json.Marshal(map[string]any{"type": strings.TrimSuffix(kind, "Value"), "value": value})
-	}
-	return raw, nil
-}
-
-var wholeNumber = regexp.MustCompile(`^-?\d+$`)
-
-// longValue is the opposite of shortValue, and knows the short forms too.
-func longValue(raw json.RawMessage) (json.RawMessage, error) {
-	kind, value := "", raw
-	switch text := string(raw); {
-	case text == "null":
-		kind = "null"
-	case text == "true" || text == "false":
-		kind = "bool"
-	case text[0] == '"':
-		kind = "string"
-	case text[0] == '{':
-		var typed struct {
-			Type  string
-			Value json.RawMessage
-		}
-		if err := json.Unmarshal(raw, &typed); err != nil {
-			return nil, err
-		}
-		kind, value = typed.Type, typed.Value
-	case wholeNumber.MatchString(text):
-		kind = "int64"
-	default:
-		kind = "double"
-	}
-	return json.Marshal(map[string]json.RawMessage{kind + "Value": value})
 }
 
 // refusal is a call that must fail and change nothing.

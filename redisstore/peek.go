@@ -70,7 +70,9 @@ func (s *Store) peekOnce(ctx context.Context, source semantics.Source, from int6
 		e := readEntry(entries)
 		e.failed, e.changes = deliveries.numberOr(0), changes.textOr("")
 		group := groups.text()
-		e.scheduled = group == "s"
+		if e.scheduled = group == "s"; e.scheduled {
+			e.dead = nil // its further fields are not those of a dead letter
+		}
 		m, err := e.received()
 		if err != nil {
 			return nil, 0, err

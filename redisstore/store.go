@@ -35,6 +35,8 @@ type Options struct {
 	TLSCAFile, TLSCertFile, TLSKeyFile string
 	// TLSInsecureSkipVerify accepts any server certificate. For tests.
 	TLSInsecureSkipVerify bool
+	// LazyExpiry makes Sweep leave messages whose time is over until somebody looks at their queue (TTL-7, TTL-20).
+	LazyExpiry bool
 	// Observe is told of every script call: its status word, or "error". It must not block. May be nil.
 	Observe func(script, status string, took time.Duration)
 	// Now replaces Redis' clock. For tests; nil in production.

@@ -99,7 +99,7 @@ func (s *Store) sweepAlarm(ctx context.Context, name string, taken int64) error 
 // which something will be due next, 0 for never, and how many ms that is from now.
 func (s *Store) sweepEntity(ctx context.Context, name string) (next, after int64, err error) {
 	for {
-		r, err := s.run(ctx, "sweep", s.keys(name).all(), s.now())
+		r, err := s.run(ctx, "sweep", s.keys(name).all(), s.now(), flag(s.options.LazyExpiry))
 		if err != nil || r.status != "OK" {
 			return 0, 0, err
 		}

@@ -65,7 +65,12 @@ func (s *serveCommand) serve(ctx context.Context, store *openedStore, logger *sl
 		case <-done:
 		}
 	})
+	sweep, stopSweeping := context.WithCancel(context.WithoutCancel(ctx))
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() { store.sweep(sweep) }) // also while the sidecar drains
 	err = sidecar.Run(ctx)
+	stopSweeping()
+	sweeping.Wait()
 	close(done)
 	announcing.Wait()
 	return err

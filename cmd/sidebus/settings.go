@@ -24,6 +24,7 @@ type settings struct {
 	DataDir      string        `name:"data-dir" env:"SIDEBUS_DATA_DIR" default:"./sidebus-data" help:"Data of --store embedded."`
 	Namespace    string        `name:"namespace" env:"SIDEBUS_NAMESPACE" default:"default" help:"Prefix of all keys; many namespaces share one Redis."`
 	DrainTimeout time.Duration `name:"drain-timeout" env:"SIDEBUS_DRAIN_TIMEOUT" default:"25s" help:"How long a stop waits for messages in hand to be settled, 0s to ${maxDrain}."`
+	TTLSweep     string        `name:"ttl-sweep" env:"SIDEBUS_TTL_SWEEP" default:"eager" help:"When expired messages leave: eager, within seconds; lazy, when somebody looks at their queue."`
 	LogLevel     string        `name:"log-level" env:"SIDEBUS_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat    string        `name:"log-format" env:"SIDEBUS_LOG_FORMAT" default:"auto" help:"json, text, or auto: text when stderr is a terminal."`
 
@@ -94,6 +95,9 @@ func (s *settings) check() error {
 	}
 	if s.DrainTimeout < 0 || s.DrainTimeout > maxDrainTimeout {
 		return bad("drain-timeout", "is %s, must be 0s to %s", s.DrainTimeout, maxDrainTimeout)
+	}
+	if s.TTLSweep != sweepEager && s.TTLSweep != sweepLazy {
+		return bad("ttl-sweep", "is %q, must be %s or %s", s.TTLSweep, sweepEager, sweepLazy)
 	}
 	if s.RedisPoolSize < 1 || s.RedisPoolSize > maxPoolSize {
 		return bad("redis-pool-size", "is %d, must be 1 to %d", s.RedisPoolSize, maxPoolSize)

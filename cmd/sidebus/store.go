@@ -21,10 +21,17 @@ const (
 	storeMemory   = "memory"
 )
 
+// Values of --ttl-sweep.
+const (
+	sweepEager = "eager"
+	sweepLazy  = "lazy"
+)
+
 // openedStore is the store a sidecar serves from and what must end with it.
 type openedStore struct {
 	semantics.Store
 	checker semantics.Checker
+	sweep   func(context.Context) // what to run beside serving, until its context ends
 	what    string // for people, without secrets
 	close   func() // after the last call
 	abandon func() // just before the process exits at once
@@ -43,7 +50,7 @@ func openStore(ctx context.Context, s *settings, observe observer, logger *slog.
 	case s.Store == storeMemory:
 		logger.Warn("messages are kept in memory only: nothing survives the end of this process", "store", storeMemory)
 		memory := memstore.New()
-		return &openedStore{Store: memory, checker: memory, what: "memory, nothing survives", close: func() {}, abandon: func() {}}, nil
+		return &openedStore{Store: memory, checker: memory, what: "memory, nothing survives", sweep: func(context.Context) {}, close: func() {}, abandon: func() {}}, nil
 	case s.Store == storeEmbedded:
 		return openEmbedded(ctx, s, observe, logger)
 	}
@@ -60,12 +67,13 @@ func openRedis(s *settings, address, what string, observe observer) (*openedStor
 		DialTimeout: s.RedisDialTimeout, ReadTimeout: s.RedisReadTimeout, WriteTimeout: s.RedisWriteTimeout,
 		PoolSize: s.RedisPoolSize, TLSCAFile: s.RedisTLSCAFile, TLSCertFile: s.RedisTLSCertFile,
 		TLSKeyFile: s.RedisTLSKeyFile, TLSInsecureSkipVerify: s.RedisTLSInsecureSkipVer, Observe: observe,
+		LazyExpiry: s.TTLSweep == sweepLazy,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--store: %w", err)
 	}
 	return &openedStore{
-		Store: store, checker: store, what: what,
+		Store: store, checker: store, what: what, sweep: store.Sweep,
 		close:   func() { _ = store.Close() }, // what it may complain about is gone with it
 		abandon: func() {},
 	}, nil

@@ -11,8 +11,10 @@ local function clear_side(queue, side)
   for i = 1, #ended, 2 do
     items[#items + 1] = { lock = ended[i], ended = tonumber(ended[i + 1]), position = lock_position(ended[i]) }
   end
-  for _, position in ipairs(redis.call("ZRANGEBYSCORE", side.expiry, "(0", queue.now, "LIMIT", 0, slice)) do
-    items[#items + 1] = { position = position }
+  if not queue.lazy then
+    for _, position in ipairs(redis.call("ZRANGEBYSCORE", side.expiry, "(0", queue.now, "LIMIT", 0, slice)) do
+      items[#items + 1] = { position = position }
+    end
   end
   table.sort(items, function(a, b) return tonumber(a.position) < tonumber(b.position) end)
   for _, item in ipairs(items) do

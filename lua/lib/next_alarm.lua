@@ -1,6 +1,7 @@
 -- next_alarm finds the first instant at which something on a queue becomes due, 0 for none. The duplicate history
--- counts by its newest id: that is when all of it can go, and until then sends clear it as they pass.
-local function next_alarm(queue)
+-- counts by its newest id: that is when all of it can go, and until then sends clear it as they pass. lazy leaves the lifetimes
+-- out (TTL-20).
+local function next_alarm(queue, lazy)
   local first = 0
   local function consider(at)
     if at and (first == 0 or at < first) then
@@ -11,7 +12,7 @@ local function next_alarm(queue)
   for _, side in ipairs({ queue.main, queue.dead }) do
     consider(tonumber(redis.call("ZRANGE", side.locks, 0, 0, "WITHSCORES")[2]))
     consider(tonumber(redis.call("ZRANGE", side.delayed, 0, 0, "WITHSCORES")[2]))
-    consider(tonumber(redis.call("ZRANGEBYSCORE", side.expiry, "(0", "+inf", "WITHSCORES", "LIMIT", 0, 1)[2]))
+    consider(not lazy and tonumber(redis.call("ZRANGEBYSCORE", side.expiry, "(0", "+inf", "WITHSCORES", "LIMIT", 0, 1)[2]))
   end
   local newest = tonumber(redis.call("ZRANGE", queue.history_times, -1, -1, "WITHSCORES")[2])
   consider(newest and newest + queue.duplicate_window_ms)

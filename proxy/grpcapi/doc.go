@@ -52,8 +52,9 @@ func duration(field string, d *durationpb.Duration) (time.Duration, error) {
 	return d.AsDuration(), nil
 }
 
-// instant translates an instant, nil to the zero time. The first instant there is, which is the zero time too, becomes the
-// next one, so that nobody takes it for absent: a purge of what is older than that removes nothing and not everything.
+// instant translates an instant, nil to the zero time. The first instant there is, which is the zero time too, is moved by
+// what stores can tell apart, so that nobody takes it for absent: a purge of what is older removes nothing and not
+// everything.
 func instant(field string, at *timestamppb.Timestamp) (time.Time, error) {
 	if at == nil {
 		return time.Time{}, nil
@@ -61,8 +62,9 @@ func instant(field string, at *timestamppb.Timestamp) (time.Time, error) {
 	if !at.IsValid() {
 		return time.Time{}, fieldError(field, "is not an instant in the years 1 to 9999")
 	}
-	if t := at.AsTime(); !t.IsZero() {
+	first := time.Time{}.Add(time.Millisecond)
+	if t := at.AsTime(); t.After(first) {
 		return t, nil
 	}
-	return time.Time{}.Add(1), nil
+	return first, nil
 }

@@ -230,10 +230,11 @@ func decodeNested(s *scanner, m protoreflect.Message, field protoreflect.FieldDe
 	case timestampName:
 		text, _ := unquote(s.value())
 		t, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil {
+		instant := timestamppb.New(t)
+		if err != nil || !instant.IsValid() { // in UTC the year may be another one than in the text
 			return badValue(at, `must be an instant such as "2026-01-02T03:04:05Z"`)
 		}
-		m.Set(field, protoreflect.ValueOfMessage(timestamppb.New(t).ProtoReflect()))
+		m.Set(field, protoreflect.ValueOfMessage(instant.ProtoReflect()))
 	default:
 		return decodeMessage(s, m.Mutable(field).Message(), at)
 	}

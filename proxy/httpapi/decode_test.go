@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,11 +55,29 @@ func TestNullIsAbsent(t *testing.T) {
 	}
 }
 
+// Only a lifetime can be "never"; elsewhere it would be taken for absent, which means something else.
+func TestNeverIsForLifetimes(t *testing.T) {
+	t.Parallel()
+	lifetimes := &sidebusv1.Queue{}
+	if err := decode([]byte(`{"defaultMessageTimeToLive":"never","deadLetterTtl":"never"}`), lifetimes); err != nil || !proto.Equal(lifetimes, &sidebusv1.Queue{}) {
+		t.Errorf("got %v, %v", lifetimes, err)
+	}
+	for text, into := range map[string]proto.Message{
+		`{"delay":"never"}`: &sidebusv1.AbandonRequest{}, `{"redeliveryDelay":"never"}`: &sidebusv1.Queue{},
+		`{"maxWait":"never"}`: &sidebusv1.ReceiveRequest{}, `{"lockDuration":"never"}`: &sidebusv1.Queue{},
+	} {
+		if err := decode([]byte(text), into); err == nil || err.Code != semantics.InvalidArgument || strings.Contains(err.Message, "never") {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+}
+
 // Whatever is sent, decode does not panic, and what it accepts it writes in a form that it reads as the same.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"messages":[]}`, `{"messages":[{"text":"a\u00e9","properties":{"a":1,"b":{"type":"uuid","value":"x"}}}]}`, `{"messages":[{"json":{"x" : [1, 2]}}]}`,
 		`{"messages":[{"body":"AA==","timeToLive":"PT1S"}]} `, "{\"messages\":[{\"text\":\"\\\"\\\\\"}]}", `{"messages":[{"properties":{"t":{"type":"timespan","value":"1h"}}}]}`,
+		`{"messages":[{"scheduledEnqueueTime":"2026-01-02T03:04:05.678+01:00","priority":"1"}]}`, `{"messages":[{"scheduledEnqueueTime":"9999-12-31T23:59:59-01:00"}]}`,
 		`[1,{"a":"}"}]`, `{"messages":[{"json":"]}"},{"json":[[],{}]}]}`, `{"messages":[{"timeToLive":"never","sequenceNumber":[{"a":1}]}]}`,
 	} {
 		f.Add([]byte(seed))

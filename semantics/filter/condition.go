@@ -109,11 +109,7 @@ func (n *compared) truth(p Properties) (Truth, error) {
 
 // truth is never unknown (SQL-9).
 func (n *isNull) truth(p Properties) (Truth, error) {
-	o, err := n.property.operand(p)
-	if err != nil {
-		return False, err
-	}
-	return truthOf(o.kind == kindNull || o.kind == kindMissing).negatedIf(n.negated), nil
+	return truthOf(n.property.find(p).isVoid()).negatedIf(n.negated), nil
 }
 
 // truth is never unknown; a listed system property exists if it is set (SQL-4, SQL-9).

@@ -98,19 +98,57 @@ func TestSQL_2_Precedence(t *testing.T) {
 		}
 	}
 	ofOrder(t, []outcome{
-		{`2 + 3 * 4 = 14`, T}, {`(2 + 3) * 4 = 20`, T}, {`10 - 4 - 3 = 3`, T}, {`100 / 10 / 5 = 2`, T}, {`-2 * -3 = 6`, T}, {`7 - -3 = 10`, T}, {`2 * 7 % 4 = 2`, T},
-		{`yes OR no AND no`, T}, {`(yes OR no) AND no`, F}, {`NOT no AND no`, F}, {`NOT (no AND no)`, T}, {`NOT qty = 4`, T},
+		{`2 + 3 * 4 = 14`, T},
+		{`(2 + 3) * 4 = 20`, T},
+		{`10 - 4 - 3 = 3`, T},
+		{`100 / 10 / 5 = 2`, T},
+		{`-2 * -3 = 6`, T},
+		{`7 - -3 = 10`, T},
+		{`2 * 7 % 4 = 2`, T},
+		{`yes OR no AND no`, T},
+		{`(yes OR no) AND no`, F},
+		{`NOT no AND no`, F},
+		{`NOT (no AND no)`, T},
+		{`NOT qty = 4`, T},
 	})
 }
 
 func TestSQL_15_Functions(t *testing.T) {
 	t.Parallel()
 	ofOrder(t, []outcome{
-		{`property('color') = 'red'`, T}, {`p('COLOR') = 'red'`, T}, {`P('My-Prop') = 'it''s'`, T}, {`p('in') = 'word'`, T}, {`p('user.color') = 'red'`, T}, {`p('USER.color') = color`, T},
-		{`p('sys.to') = 'S5'`, T}, {`p('SYS.To') = 'S5'`, T}, {`p('lost') = 1`, U}, {`p('nothing') = 1`, U}, {`p('a]b') = 'bracket'`, T}, {`p('[color]') = 'red'`, U}, {`p('system.to') = 'S5'`, U},
-		{`p(which) = 'red'`, T}, {`p(which2) = 'S5'`, T}, {`p(p('which')) = 'red'`, T}, {`p('col' + 'or') = 'red'`, T}, {`p('sys.' + 'to') = 'S5'`, T}, {`p(lost) = 1`, U}, {`p(qty) = 1`, U},
-		{`p(nothing) = 1`, U}, {`p(empty) = 1`, U}, {`p('user.' + which) = 'red'`, T}, {`p(lost + 'a') = 1`, U}, {`p('qty') + 1 = 4`, T}, {`-p('qty') = -3`, T}, {`p('color') LIKE 'r%'`, T},
-		{`newid() = newid()`, F}, {`newid() <> id`, T}, {`newid() = 'red'`, U}, {`newid() IN (newid())`, F}, {`newid() > id`, U}, {`newid() LIKE '%'`, U},
+		{`property('color') = 'red'`, T},
+		{`p('COLOR') = 'red'`, T},
+		{`P('My-Prop') = 'it''s'`, T},
+		{`p('in') = 'word'`, T},
+		{`p('user.color') = 'red'`, T},
+		{`p('USER.color') = color`, T},
+		{`p('sys.to') = 'S5'`, T},
+		{`p('SYS.To') = 'S5'`, T},
+		{`p('lost') = 1`, U},
+		{`p('nothing') = 1`, U},
+		{`p('a]b') = 'bracket'`, T},
+		{`p('[color]') = 'red'`, U},
+		{`p('system.to') = 'S5'`, U},
+		{`p(which) = 'red'`, T},
+		{`p(which2) = 'S5'`, T},
+		{`p(p('which')) = 'red'`, T},
+		{`p('col' + 'or') = 'red'`, T},
+		{`p('sys.' + 'to') = 'S5'`, T},
+		{`p(lost) = 1`, U},
+		{`p(qty) = 1`, U},
+		{`p(nothing) = 1`, U},
+		{`p(empty) = 1`, U},
+		{`p('user.' + which) = 'red'`, T},
+		{`p(lost + 'a') = 1`, U},
+		{`p('qty') + 1 = 4`, T},
+		{`-p('qty') = -3`, T},
+		{`p('color') LIKE 'r%'`, T},
+		{`newid() = newid()`, F},
+		{`newid() <> id`, T},
+		{`newid() = 'red'`, U},
+		{`newid() IN (newid())`, F},
+		{`newid() > id`, U},
+		{`newid() LIKE '%'`, U},
 	})
 	seen := map[string]bool{}
 	f := parse(t, `newid() = '`+otherID+`'`, nil)

@@ -52,15 +52,18 @@ func (n *constant) operand(Properties) (operand, error) { return n.value, nil }
 
 func (n *parameter) operand(Properties) (operand, error) { return n.value, nil }
 
-func (n *property) operand(p Properties) (operand, error) {
+func (n *property) operand(p Properties) (operand, error) { return n.find(p), nil }
+
+// find gives the value of the property, kindMissing if the message does not have it.
+func (n *property) find(p Properties) operand {
 	if n.system != 0 {
-		return operandOf(p.System(n.system)), nil
+		return operandOf(p.System(n.system))
 	}
 	v, ok := p.User(n.lower)
 	if !ok {
-		return operand{kind: kindMissing}, nil
+		return operand{kind: kindMissing}
 	}
-	return operandOf(v), nil
+	return operandOf(v)
 }
 
 func (newID) operand(Properties) (operand, error) {
@@ -71,7 +74,7 @@ func (newID) operand(Properties) (operand, error) {
 // before an unknown name is an error (SQL-4).
 func (n *lookup) operand(p Properties) (operand, error) {
 	if n.fixed != nil {
-		return n.fixed.operand(p)
+		return n.fixed.find(p), nil
 	}
 	name, err := n.name.operand(p)
 	if err != nil || name.kind != kindText {
@@ -81,7 +84,7 @@ func (n *lookup) operand(p Properties) (operand, error) {
 	if !ok {
 		return operand{}, &EvaluationError{Expression: textOf(n), Problem: "the name is that of no system property"}
 	}
-	return found.operand(p)
+	return found.find(p), nil
 }
 
 func (n *signed) operand(p Properties) (operand, error) {

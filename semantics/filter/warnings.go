@@ -43,24 +43,11 @@ func (p *parser) warn(column int, n node, format string, args ...any) {
 	p.warnings = append(p.warnings, fmt.Sprintf("column %d: %s is ", column, textOf(n))+fmt.Sprintf(format, args...))
 }
 
-// String names the kind for people.
-func (k kind) String() string {
-	switch k {
-	case kindNull:
-		return "NULL"
-	case kindBool:
-		return "a bool"
-	case kindInteger, kindUnsigned, kindDouble, kindDecimal:
-		return "a number"
-	case kindText:
-		return "a string"
-	case kindUUID:
-		return "a uuid"
-	case kindInstant:
-		return "a datetime"
-	case kindSpan:
-		return "a timespan"
-	default:
-		return "no value"
-	}
+var kindNames = [...]string{
+	kindMissing: "no value", kindNull: "NULL", kindBool: "a bool", kindInteger: "a number", kindUnsigned: "a number",
+	kindDouble: "a number", kindDecimal: "a number", kindText: "a string", kindUUID: "a uuid", kindInstant: "a datetime",
+	kindSpan: "a timespan", kindOpaque: "bytes",
 }
+
+// String names the kind for people.
+func (k kind) String() string { return kindNames[k] }

@@ -140,15 +140,18 @@ func (q *queue) fateOf(m *message, now time.Time, counted bool) fate {
 }
 
 // giveBack ends a lock without settlement, wherever the message is. counted says whether a delivery has failed (DC-1) or
-// not (DC-2). Before visibleAt it is not received again (SETTLE-11), but for a deferred one, which is deferred again
-// (DEFER-5).
+// not (DC-2). Before visibleAt it is not received again (SETTLE-11). A deferred one is deferred again instead (DEFER-5), from
+// now on as the queue's ExpireDeferred says (TTL-18).
 func (q *queue) giveBack(m *message, now time.Time, counted bool, visibleAt time.Time) {
 	box := &q.main
 	if m.dead() {
 		box = &q.dead
 	}
 	box.unlock(m)
-	if !m.deferred && now.Before(visibleAt) {
+	switch {
+	case m.deferred:
+		q.setAside(m)
+	case now.Before(visibleAt):
 		m.visibleAt = visibleAt
 	}
 	switch {
@@ -165,6 +168,12 @@ func (q *queue) giveBack(m *message, now time.Time, counted bool, visibleAt time
 		}
 		q.decide(m, now, counted)
 	}
+	q.expect(m.due())
+}
+
+// setAside defers a message that is not locked.
+func (q *queue) setAside(m *message) {
+	m.deferred, m.lasts = true, !m.dead() && !q.options.ExpireDeferred
 	q.expect(m.due())
 }
 

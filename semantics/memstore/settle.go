@@ -37,8 +37,7 @@ func (s *Store) Defer(ctx context.Context, source semantics.Source, tokens []sem
 ) ([]semantics.Code, error) {
 	return s.settle(ctx, source, tokens, properties, func(q *queue, m *message, _ time.Time) {
 		q.box(source.SubQueue).unlock(m)
-		m.deferred, m.lasts = true, source.SubQueue == semantics.MainQueue && !q.options.ExpireDeferred
-		q.expect(m.due())
+		q.setAside(m)
 	})
 }
 

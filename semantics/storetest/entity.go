@@ -175,9 +175,20 @@ func (h *fixture) everyVerb(source semantics.Source, held *semantics.Received) m
 		_, errs["peek"+name] = h.broker.Peek(ctx, s, 0, 1, semantics.ShowAll)
 		_, errs["complete"+name] = h.broker.Complete(ctx, s, tokens)
 		_, errs["abandon"+name] = h.broker.Abandon(ctx, s, tokens, semantics.AbandonOptions{})
+		_, errs["defer"+name] = h.broker.Defer(ctx, s, tokens, nil)
+		_, errs["receiveDeferred"+name] = h.broker.ReceiveDeferred(ctx, s, []int64{1}, semantics.PeekLock)
+		_, errs["receiveBySequence"+name] = h.broker.ReceiveBySequence(ctx, s, []int64{1}, semantics.PeekLock)
+		errs["reactivate"+name] = h.broker.Reactivate(ctx, s, []int64{1})
+		_, errs["purge"+name] = h.broker.Purge(ctx, s, semantics.PurgeOptions{})
+		_, errs["deleteBySequence"+name] = h.broker.DeleteBySequence(ctx, s, []int64{1})
 		_, errs["release"+name] = h.broker.Release(ctx, s, tokens)
 		_, errs["renew"+name] = h.broker.RenewLocks(ctx, s, tokens)
 	}
+	dead := semantics.Source{Path: source.Path, SubQueue: semantics.DeadLetterQueue}
+	_, errs["cancel"] = h.broker.CancelScheduled(ctx, source.Path, []int64{1}, nil)
+	_, errs["cancelByID"] = h.broker.CancelScheduled(ctx, source.Path, nil, []string{"a"})
+	_, _, errs["resubmit"] = h.broker.Resubmit(ctx, dead, semantics.ResubmitOptions{})
+	_, _, errs["resubmit named"] = h.broker.Resubmit(ctx, dead, semantics.ResubmitOptions{Numbers: []int64{1}})
 	_, errs["deadLetter"] = h.broker.DeadLetter(ctx, source, tokens, why("", ""))
 	return errs
 }

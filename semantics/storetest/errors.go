@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -34,6 +35,7 @@ func testERR_1_EveryFailureIsOfTheClosedSet(t *testing.T, h *fixture) {
 }
 
 func testERR_5_SyntaxBeforeExistence(t *testing.T, h *fixture) {
+	missing, token := semantics.Source{Path: "missing"}, []semantics.LockToken{semantics.NewRandomUUID()}
 	_, err := h.broker.Send(t.Context(), "missing", []*semantics.Message{lasting("a", 0)})
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 	_, err = h.broker.Receive(t.Context(), semantics.Source{Path: "missing"}, semantics.ReceiveOptions{})
@@ -42,6 +44,20 @@ func testERR_5_SyntaxBeforeExistence(t *testing.T, h *fixture) {
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 	_, err = h.broker.Complete(t.Context(), semantics.Source{Path: "missing"}, nil)
 	h.wantCode(err, semantics.InvalidArgument)
+	_, err = h.broker.Abandon(t.Context(), missing, token, semantics.AbandonOptions{Delay: ptr(-ms)})
+	h.wantCode(err, semantics.ArgumentOutOfRange)
+	_, err = h.broker.Defer(t.Context(), missing, token, map[string]semantics.Value{"": semantics.Null()})
+	h.wantCode(err, semantics.InvalidArgument)
+	_, err = h.broker.CancelScheduled(t.Context(), "missing", nil, nil)
+	h.wantCode(err, semantics.InvalidArgument)
+	_, err = h.broker.ReceiveDeferred(t.Context(), missing, []int64{0}, semantics.PeekLock)
+	h.wantCode(err, semantics.ArgumentOutOfRange)
+	_, err = h.broker.Purge(t.Context(), missing, semantics.PurgeOptions{MaxMessages: -1})
+	h.wantCode(err, semantics.ArgumentOutOfRange)
+	_, err = h.broker.DeleteBySequence(t.Context(), missing, nil)
+	h.wantCode(err, semantics.InvalidArgument)
+	_, _, err = h.broker.Resubmit(t.Context(), missing, semantics.ResubmitOptions{})
+	h.wantCode(err, semantics.InvalidOperation)
 	_, err = h.broker.UpdateQueue(t.Context(), "missing", semantics.QueueOptions{}, []string{"maxDeliveryCount"})
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 }
@@ -95,6 +111,10 @@ func testERR_6_EndedCallChangesNothing(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(2)
 	tokens := tokensOf(h.receiveOne(orders))
+	h.send(later("later", h.in(time.Second)), text("deferred"), text("dead"))
+	h.setAside(orders, h.takeNumbers(orders, 4)...)
+	h.bury(h.takeNumbers(orders, 5)...)
+	h.Advance(ms)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	calls := map[string]func() error{
@@ -117,6 +137,33 @@ func testERR_6_EndedCallChangesNothing(t *testing.T, h *fixture) {
 		},
 		"peek": func() error {
 			_, err := h.Store.Peek(ended, orders, 0, 1, semantics.ShowAll)
+			return err
+		},
+		"cancel":       func() error { return h.Store.CancelScheduled(ended, "orders", []int64{3}) },
+		"cancel by id": func() error { _, err := h.Store.CancelScheduledByID(ended, "orders", []string{"later"}); return err },
+		"receive by number": func() error {
+			_, err := h.Store.ReceiveByNumber(ended, orders, semantics.Active, []int64{2})
+			return err
+		},
+		"reactivate": func() error { return h.Store.Reactivate(ended, orders, []int64{4}) },
+		"abandon": func() error {
+			_, err := h.Store.Abandon(ended, orders, tokens, nil, nil)
+			return err
+		},
+		"defer": func() error {
+			_, err := h.Store.Defer(ended, orders, tokens, nil)
+			return err
+		},
+		"purge": func() error {
+			_, err := h.Store.Purge(ended, orders, semantics.Purge{Show: semantics.ShowAvailable, Limit: 1})
+			return err
+		},
+		"delete by number": func() error {
+			_, err := h.Store.DeleteByNumber(ended, orders, []int64{2})
+			return err
+		},
+		"resubmit": func() error {
+			_, err := h.Store.Resubmit(ended, deadOrders, "orders", []semantics.Resubmission{{SequenceNumber: 5, MessageID: "m"}}, false)
 			return err
 		},
 		"complete": func() error {

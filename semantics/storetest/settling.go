@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"time"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -23,6 +25,20 @@ func (h *fixture) complete(source semantics.Source, messages ...*semantics.Recei
 func (h *fixture) abandon(source semantics.Source, messages ...*semantics.Received) {
 	h.t.Helper()
 	codes, err := h.broker.Abandon(h.t.Context(), source, tokensOf(messages...), semantics.AbandonOptions{})
+	h.settled(codes, err)
+}
+
+// abandonFor abandons messages with a delay.
+func (h *fixture) abandonFor(delay time.Duration, source semantics.Source, messages ...*semantics.Received) {
+	h.t.Helper()
+	codes, err := h.broker.Abandon(h.t.Context(), source, tokensOf(messages...), semantics.AbandonOptions{Delay: &delay})
+	h.settled(codes, err)
+}
+
+// setAside defers messages.
+func (h *fixture) setAside(source semantics.Source, messages ...*semantics.Received) {
+	h.t.Helper()
+	codes, err := h.broker.Defer(h.t.Context(), source, tokensOf(messages...), nil)
 	h.settled(codes, err)
 }
 
@@ -72,6 +88,8 @@ func (h *fixture) lost(source semantics.Source, message *semantics.Received) {
 	codes, err = h.broker.Abandon(ctx, source, tokens, semantics.AbandonOptions{})
 	h.wantCodes(codes, err, semantics.MessageLockLost)
 	codes, err = h.broker.Release(ctx, source, tokens)
+	h.wantCodes(codes, err, semantics.MessageLockLost)
+	codes, err = h.broker.Defer(ctx, source, tokens, nil)
 	h.wantCodes(codes, err, semantics.MessageLockLost)
 	if source.SubQueue == semantics.MainQueue {
 		codes, err = h.broker.DeadLetter(ctx, source, tokens, why("late", ""))

@@ -1,0 +1,337 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Auditor walks the raw keys of queues and says what does not belong together: a message in two states or in none, an index
+// entry without its message, a sum that is wrong. What it knows is lua/README.md and not the scripts. It only reads and
+// is safe for concurrent use, but a queue that changes meanwhile looks broken.
+type Auditor struct {
+	client    *redis.Client
+	namespace string
+}
+
+// NewAuditor makes an Auditor of a namespace.
+func NewAuditor(client *redis.Client, namespace string) *Auditor {
+	return &Auditor{client: client, namespace: namespace}
+}
+
+// Audit checks all that is kept of a queue, also of one that was deleted, of which there must be nothing. It blocks for
+// some twenty round trips.
+func (a *Auditor) Audit(ctx context.Context, path string) error {
+	q := &audit{tag: "sb:{" + a.namespace + "/" + semantics.Fold(path) + "}:"}
+	if err := q.read(ctx, a.client); err != nil {
+		return err
+	}
+	if len(q.entity) == 0 {
+		for key := range q.keys {
+			q.fault("%s is left without an entity", key)
+		}
+		return errors.Join(q.faults...)
+	}
+	first := q.checkSide("") // the earliest instant at which something is due
+	first = earlier(first, q.checkSide("dead_"))
+	q.checkDeadNumbers()
+	first = earlier(first, q.checkScheduled())
+	q.checkHistory()
+	q.checkAlarm(first)
+	alarm, err := a.client.ZScore(ctx, "sb:{"+a.namespace+"}:alarms", semantics.Fold(path)).Result()
+	if want := q.number("alarm_ms"); want > 0 && (err != nil || int64(alarm) > want) {
+		q.fault("no sweeper comes by %d: the alarm is %v (%v)", want, alarm, err)
+	}
+	return errors.Join(q.faults...)
+}
+
+type audit struct {
+	tag    string
+	keys   map[string]bool // parts that exist
+	entity map[string]string
+	logs   map[string]map[string]logEntry // by part and position
+	zsets  map[string]map[string]float64
+	hashes map[string]map[string]string
+	faults []error
+}
+
+type logEntry struct {
+	size   int64
+	fields map[string]string
+	times  string // the name of the first field
+}
+
+func (q *audit) fault(format string, args ...any) {
+	q.faults = append(q.faults, fmt.Errorf(q.tag+" "+format, args...))
+}
+
+func (q *audit) read(ctx context.Context, client *redis.Client) error {
+	q.keys, q.logs = map[string]bool{}, map[string]map[string]logEntry{}
+	q.zsets, q.hashes = map[string]map[string]float64{}, map[string]map[string]string{}
+	keys, err := client.Keys(ctx, globQuote(q.tag)+"*").Result()
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		part := strings.TrimPrefix(key, q.tag)
+		q.keys[part] = true
+		if err := q.readKey(ctx, client, key, part); err != nil {
+			return err
+		}
+	}
+	q.entity = q.hashes["entity"]
+	return nil
+}
+
+func (q *audit) readKey(ctx context.Context, client *redis.Client, key, part string) error {
+	kind, err := client.Type(ctx, key).Result()
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case "stream":
+		return q.readLog(ctx, client, key, part)
+	case "zset":
+		members, err := client.ZRangeWithScores(ctx, key, 0, -1).Result()
+		q.zsets[part] = map[string]float64{}
+		for _, z := range members {
+			q.zsets[part][fmt.Sprint(z.Member)] = z.Score
+		}
+		return err
+	case "hash":
+		q.hashes[part], err = client.HGetAll(ctx, key).Result()
+		return err
+	default:
+		q.fault("%s is a %s", part, kind)
+		return nil
+	}
+}
+
+func (q *audit) readLog(ctx context.Context, client *redis.Client, key, part string) error {
+	items, err := client.Do(ctx, "XRANGE", key, "-", "+").Slice()
+	q.logs[part] = map[string]logEntry{}
+	for _, item := range items {
+		row := item.([]any)
+		position, size, _ := strings.Cut(row[0].(string), "-")
+		e := logEntry{fields: map[string]string{}}
+		e.size, _ = strconv.ParseInt(size, 10, 64)
+		fields := row[1].([]any)
+		e.times = fields[0].(string)
+		for i := 2; i+1 < len(fields); i += 2 {
+			e.fields[fields[i].(string)] = fields[i+1].(string)
+		}
+		q.logs[part][position] = e
+	}
+	return err
+}
+
+func globQuote(s string) string {
+	return strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(s)
+}
+
+func (q *audit) number(field string) int64 {
+	n, _ := strconv.ParseInt(q.entity[field], 10, 64)
+	return n
+}
+
+// checkSide checks the main queue or the dead letters and gives the first instant at which something is due on it.
+func (q *audit) checkSide(side string) int64 {
+	log := q.logs[side+"log"]
+	cursor, sequence := q.number(side+"cursor"), q.number(side+"sequence")
+	inGap := q.checkGaps(side, cursor, sequence)
+	locked := map[string]bool{}
+	first := int64(0)
+	for lock, end := range q.zsets[side+"locks"] {
+		position, _, _ := strings.Cut(lock, ":")
+		if locked[position] {
+			q.fault("%s has two locks", side+position)
+		}
+		locked[position] = true
+		first = earlier(first, int64(end))
+	}
+	for position, visible := range q.zsets[side+"delayed"] {
+		_ = position
+		first = earlier(first, int64(visible))
+	}
+	bytes := int64(0)
+	for position, e := range log {
+		bytes += e.size + q.more(side, position)
+		q.checkState(side, position, cursor, sequence, inGap[position], locked[position])
+		first = earlier(first, q.checkExpiry(side, position, e, locked[position]))
+	}
+	if side == "" {
+		for _, e := range q.logs["scheduled"] {
+			bytes += e.size
+		}
+	}
+	if got := q.number(side + "bytes"); got != bytes {
+		q.fault("%sbytes is %d, the messages are %d", side, got, bytes)
+	}
+	q.checkOrphans(side, log, locked)
+	return first
+}
+
+// checkGaps gives the positions in gaps, which must lie apart and above the cursor.
+func (q *audit) checkGaps(side string, cursor, sequence int64) map[string]bool {
+	type span struct{ first, last int64 }
+	var spans []span
+	for member, score := range q.zsets[side+"gaps"] {
+		var s span
+		if _, err := fmt.Sscanf(member, "%d-%d", &s.first, &s.last); err != nil || float64(s.first) != score {
+			q.fault("%sgaps has %s at %v", side, member, score)
+		}
+		spans = append(spans, s)
+	}
+	slices.SortFunc(spans, func(a, b span) int { return int(a.first - b.first) })
+	in, before := map[string]bool{}, cursor
+	for _, s := range spans {
+		if s.first <= before+1 || s.last < s.first || s.last > sequence {
+			q.fault("%sgaps has %d-%d after %d, cursor %d, sequence %d", side, s.first, s.last, before, cursor, sequence)
+		}
+		for n := s.first; n <= s.last; n++ {
+			in[strconv.FormatInt(n, 10)] = true
+		}
+		before = s.last
+	}
+	return in
+}
+
+// checkState checks that a message is in exactly one state (I6 of reliability: no orphans).
+func (q *audit) checkState(side, position string, cursor, sequence int64, inGap, locked bool) {
+	n, _ := strconv.ParseInt(position, 10, 64)
+	deferred, isDeferred := q.zsets[side+"deferred"][position]
+	_, ready := q.zsets[side+"ready"][position]
+	_, delayed := q.zsets[side+"delayed"][position]
+	if isDeferred && (deferred < 0) != locked {
+		q.fault("%s is deferred with %v, locked is %v", side+position, deferred, locked)
+	}
+	states := []string{}
+	for name, is := range map[string]bool{
+		"fresh": n > cursor && !inGap, "ready": ready, "delayed": delayed, "locked": locked, "deferred": isDeferred && !locked,
+	} {
+		if is {
+			states = append(states, name)
+		}
+	}
+	if len(states) != 1 || n > sequence {
+		q.fault("%s is in the states %v, cursor %d, sequence %d", side+position, states, cursor, sequence)
+	}
+}
+
+// checkExpiry checks the entry of one message among the lifetimes: with the sign turned while it is locked, and there
+// unless it is deferred.
+func (q *audit) checkExpiry(side, position string, e logEntry, locked bool) int64 {
+	expires, has := q.zsets[side+"expiry"][position]
+	if has && (expires < 0) != locked {
+		q.fault("%s expires at %v, locked is %v", side+position, expires, locked)
+	}
+	_, deferred := q.zsets[side+"deferred"][position]
+	_, end, _ := strings.Cut(e.times, ":")
+	if side == "" && end != "0" {
+		if !has && !deferred {
+			q.fault("%s expires at %s and is not in expiry", position, end)
+		}
+		if has && strconv.FormatInt(int64(max(expires, -expires)), 10) != end {
+			q.fault("%s expires at %s, expiry has %v", position, end, expires)
+		}
+	}
+	if has && expires > 0 {
+		return int64(expires)
+	}
+	return 0
+}
+
+// checkOrphans checks that nothing is kept for messages that are not there.
+func (q *audit) checkOrphans(side string, log map[string]logEntry, locked map[string]bool) {
+	members := map[string][]string{"locks": slices.Collect(maps.Keys(locked))}
+	for _, part := range []string{"ready", "delayed", "deferred", "expiry"} {
+		members[part] = slices.Collect(maps.Keys(q.zsets[side+part]))
+	}
+	for _, part := range []string{"deliveries", "modified"} {
+		members[part] = slices.Collect(maps.Keys(q.hashes[side+part]))
+	}
+	for part, positions := range members {
+		for _, position := range positions {
+			if _, there := log[position]; !there {
+				q.fault("%s has %s, which is not in the log", side+part, position)
+			}
+		}
+	}
+}
+
+func (q *audit) checkDeadNumbers() {
+	numbers, log := q.zsets["dead_numbers"], q.logs["dead_log"]
+	if len(numbers) != len(log) {
+		q.fault("dead_numbers has %d, dead_log %d", len(numbers), len(log))
+	}
+	for position, e := range log {
+		if got := strconv.FormatInt(int64(numbers[position]), 10); got != e.fields["n"] {
+			q.fault("dead_numbers has %s for %s, whose number is %s", got, position, e.fields["n"])
+		}
+	}
+}
+
+// checkScheduled checks the scheduled messages and gives when the first is due.
+func (q *audit) checkScheduled() int64 {
+	log, due, ids := q.logs["scheduled"], q.zsets["due"], q.zsets["scheduled_ids"]
+	if len(log) != len(due) || len(log) != len(ids) {
+		q.fault("scheduled has %d, due %d, scheduled_ids %d", len(log), len(due), len(ids))
+	}
+	first := int64(0)
+	for number, e := range log {
+		n, _ := strconv.ParseInt(number, 10, 64)
+		member := fmt.Sprintf("%016d", n)
+		at, has := due[member]
+		if _, named := ids[e.fields["i"]+"\x00"+member]; !has || !named {
+			q.fault("scheduled %s is not in due or scheduled_ids", number)
+		}
+		if _, active := q.logs["log"][number]; active || n > q.number("sequence") {
+			q.fault("scheduled %s is active too, or above the sequence", number)
+		}
+		first = earlier(first, int64(at))
+	}
+	return first
+}
+
+func (q *audit) checkHistory() {
+	history, times := q.hashes["history"], q.zsets["history_times"]
+	if len(history) != len(times) {
+		q.fault("history has %d, history_times %d", len(history), len(times))
+	}
+	for key, value := range history {
+		at, _, _ := strings.Cut(value, ":")
+		if strconv.FormatInt(int64(times[key]), 10) != at {
+			q.fault("history has %s for %q, history_times %v", value, key, times[key])
+		}
+	}
+}
+
+// checkAlarm checks that nothing is due before the alarm: scripts do nothing about time until then.
+func (q *audit) checkAlarm(first int64) {
+	if alarm := q.number("alarm_ms"); first > 0 && (alarm == 0 || alarm > first) {
+		q.fault("alarm_ms is %d, something is due at %d", alarm, first)
+	}
+}
+
+// more is by how many bytes its changes make a message larger.
+func (q *audit) more(side, position string) int64 {
+	number, _, _ := strings.Cut(q.hashes[side+"modified"][position], ":")
+	n, _ := strconv.ParseInt(number, 10, 64)
+	return n
+}
+
+// earlier gives the earlier of two instants, of which zero is none.
+func earlier(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
