@@ -198,6 +198,9 @@ func TestERR_6_LostAnswerIsUnknown(t *testing.T) {
 	namespace := redistest.Namespace()
 	direct := redistest.Open(t, redisstore.Options{URL: url, Namespace: namespace})
 	s := redistest.Open(t, redisstore.Options{URL: "redis://" + cut.listener.Addr().String(), Namespace: namespace})
+	if _, err := direct.Check(t.Context()); err != nil { // loads the scripts, so that no first try is lost
+		t.Fatal(err)
+	}
 	create(t, s)
 	if _, err := s.Send(t.Context(), "orders", message(10)); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,9 @@
 package semantics
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // resubmitter is one Resubmit under way.
 type resubmitter struct {
@@ -10,15 +13,20 @@ type resubmitter struct {
 	options ResubmitOptions
 	most    int
 	results []ResubmitResult
+	began   int64 // the first number that this call gave out in the queue of the dead letters; 0: none yet
 }
 
-// all goes through the dead letters by number and moves those that match, page by page.
+// all goes through the dead letters by number and moves those that match, page by page. Those that it has moved may die
+// again meanwhile, which must not make it go round for ever: it ends where the numbers begin that it gave out itself.
 func (r *resubmitter) all(ctx context.Context) ([]ResubmitResult, bool, error) {
 	from := int64(1)
 	for {
 		page, err := r.broker.store.Peek(ctx, r.source, from, resubmitStep, ShowAvailable|ShowDeferred)
 		if err != nil {
 			return r.stop(err)
+		}
+		if r.began > 0 {
+			page = slices.DeleteFunc(page, func(m *Received) bool { return m.SequenceNumber >= r.began })
 		}
 		if len(page) == 0 {
 			return r.results, false, nil
@@ -102,6 +110,9 @@ func (r *resubmitter) move(ctx context.Context, letters []*Received) error {
 	}
 	for i, m := range moved {
 		r.results = append(r.results, ResubmitResult{SequenceNumber: letters[i].SequenceNumber, Resubmitted: m})
+		if r.began == 0 && m.Code == "" && !m.Deduplicated && Fold(r.target) == Fold(r.source.Path) {
+			r.began = m.SequenceNumber
+		}
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func TestReadmeSessionWorksWhenPasted(t *testing.T) {
 }
 
 // apiPages are the pages of docs/api in the order a reader takes them.
-var apiPages = []string{"queues", "send", "receive", "settle", "peek"}
+var apiPages = []string{"queues", "send", "receive", "settle", "peek", "resubmit", "purge"}
 
 func TestAPIPagesWorkWhenPasted(t *testing.T) {
 	t.Parallel()
@@ -109,12 +109,13 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
 var _ = []any{fmt.Println, time.Second, grpc.NewClient, insecure.NewCredentials, durationpb.New, status.Convert,
-	fieldmaskpb.FieldMask{}.Paths, errdetails.ErrorInfo{}.Domain}
+	fieldmaskpb.FieldMask{}.Paths, timestamppb.New, errdetails.ErrorInfo{}.Domain}
 
 func main() {}
 `

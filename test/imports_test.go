@@ -58,6 +58,7 @@ type layer struct {
 var layers = []layer{
 	{under: "semantics", ours: []string{}, theirs: []string{}},
 	{under: "semantics/memstore", ours: []string{"semantics"}, theirs: []string{}},
+	{under: "semantics/filter", ours: []string{"semantics"}, theirs: []string{}},
 	{under: "lua", ours: []string{}, theirs: []string{}},
 	{under: "redisstore", ours: []string{"semantics", "lua", "proto/sidebus/storage/..."}, theirs: []string{
 		"github.com/redis/go-redis/v9", "google.golang.org/protobuf",
@@ -65,7 +66,7 @@ var layers = []layer{
 	{under: "proto/...", ours: []string{"proto/..."}, theirs: []string{
 		"google.golang.org/protobuf", "google.golang.org/grpc", "google.golang.org/genproto", "github.com/grpc-ecosystem/grpc-gateway/v2",
 	}},
-	{under: "proxy/...", ours: []string{"semantics", "proto/...", "proxy/..."}, never: []string{"github.com/redis/go-redis"}},
+	{under: "proxy/...", ours: []string{"semantics", "semantics/filter", "proto/...", "proxy/..."}, never: []string{"github.com/redis/go-redis"}},
 	{under: "examples/...", ours: []string{"proto/sidebus/v1", "examples/..."}, theirs: []string{
 		"google.golang.org/protobuf", "google.golang.org/grpc",
 	}, never: []string{"github.com/redis/go-redis"}},

@@ -37,8 +37,6 @@ const (
 // calculate does one step of arithmetic (SQL-13, SQL-16). Operands it cannot be done with give missing (SQL-8, SQL-12).
 func calculate(op operator, a, b operand) (result operand, problem string) {
 	switch {
-	case a.isVoid() || b.isVoid():
-		return operand{}, ""
 	case a.isInteger() && b.isInteger():
 		return calculateIntegers(op, a, b)
 	case a.isNumber() && b.isNumber():

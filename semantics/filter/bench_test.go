@@ -81,6 +81,10 @@ func TestSQL_18_EvaluationDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s allocates %.0f times", c.text, n)
 		}
 	}
+	m := &semantics.Message{Properties: values{"color": semantics.Int64(1), "größe": semantics.Int64(1)}}
+	if n := testing.AllocsPerRun(100, func() { filter.Of(m) }); n > 1 {
+		t.Errorf("a view of a message with names in lower case allocates %.0f times", n)
+	}
 }
 
 // One filter and one view serve many goroutines; the race detector looks on.

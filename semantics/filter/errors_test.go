@@ -117,6 +117,7 @@ func TestSQL_1_ParseErrors(t *testing.T) {
 		{`user. = 1`, `column 7: expected a name after user., found =`},
 		{`sys.'a' = 1`, `column 5: expected a name after sys., found 'a'`},
 		{`sys.sys.To = 1`, `column 5: expected a name after sys., found sys`},
+		{`a 'bbbbbbbbbbbbbbbbbbbbbbbbbbbb'`, `column 3: expected AND, OR or the end, found 'bbbbbbbbbbbbbbbbbbbbbbbbbbbb'`},
 		{`a = 'aaaaaaaaaaaaaaaaaaaa' 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'`, `column 28: expected AND, OR or the end, found 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbb...`},
 	} {
 		wantInvalid(t, c.text, nil, c.message)

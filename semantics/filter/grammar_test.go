@@ -38,6 +38,7 @@ func TestSQL_1_CanonicalText(t *testing.T) {
 		{`a- -5=a-5`, `a - -5 = a - 5`},
 		{`1.0=1.50`, `1.0 = 1.5`},
 		{`1E3=1e21`, `1000.0 = 1E+21`},
+		{`0.000001=a`, `0.000001 = a`},
 		{`0.0000001=-0.0`, `1E-07 = -0.0`},
 		{`'it''s'=""""`, `'it''s' = ["]`},
 		{`[plain]="other_1"`, `plain = other_1`},
@@ -150,6 +151,11 @@ func TestSQL_15_Functions(t *testing.T) {
 		{`newid() > id`, U},
 		{`newid() LIKE '%'`, U},
 	})
+	named := &semantics.Message{Properties: values{
+		"0.1": semantics.Int64(1), orderID: semantics.Int64(1), "d": typed(semantics.TypeDecimal, "0.1"), "u": typed(semantics.TypeUUID, orderID),
+	}}
+	check(t, filter.Of(named), nil, []outcome{{`p(d) = 1`, U}, {`p(u) = 1`, U}, {`p('0.1') = 1`, T}}) // a name is a string
+
 	seen := map[string]bool{}
 	f := parse(t, `newid() = '`+otherID+`'`, nil)
 	for range 3 {

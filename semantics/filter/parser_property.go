@@ -14,7 +14,7 @@ func (p *parser) property() (*property, error) {
 		return userProperty(t.text), nil
 	case t.is("sys"), t.is("user"):
 		p.advance()
-	case t.kind == tokenWord && t.word != "":
+	case t.word != "":
 		return nil, p.expected("a value; write [" + t.text + "] for a property of that name")
 	default:
 		return nil, nil // the caller knows what was expected

@@ -85,6 +85,17 @@ func TestSQL_3_NamesWithoutCase(t *testing.T) {
 	})
 }
 
+func TestSQL_3_OneNameInUpperCase(t *testing.T) {
+	t.Parallel()
+	for _, names := range [][]string{{"COLOR"}, {"COLOR", "a"}, {"a", "COLOR"}, {"Color", "A", "b"}} {
+		m := &semantics.Message{Properties: values{}}
+		for _, name := range names {
+			m.Properties[name] = semantics.Int64(1)
+		}
+		check(t, filter.Of(m), nil, []outcome{{`color = 1`, T}, {`COLOR = 1`, T}})
+	}
+}
+
 func TestSQL_4_UnsetAndMissing(t *testing.T) {
 	t.Parallel()
 	check(t, filter.Of(&semantics.Message{}), nil, []outcome{

@@ -290,6 +290,7 @@ func TestSQL_12_Warnings(t *testing.T) {
 	parameters := values{"when": when, "day": day, "name": semantics.String("x")}
 	for text, want := range map[string][]string{
 		`1=1`:                   nil,
+		`a + 1 = 2 - b`:         nil,
 		`price > 5 AND a = '5'`: nil,
 		`@when > '2026-01-01'`:  nil,
 		`@when + @day > @when`:  nil,

@@ -37,6 +37,8 @@ func testDC_2_TheRestCountsNothing(t *testing.T, h *fixture) {
 	h.peek(orders)
 	h.release(orders, got)
 	h.ok(h.receiveAs(orders, 1, semantics.PeekLock).Undelivered(t.Context()))
+	h.setAside(orders, h.receiveOne(orders))
+	h.ok(h.reactivate(orders, 1))
 	got = h.receiveOne(orders)
 	h.same(got.DeliveryCount, 1)
 	h.bury(got)

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -15,6 +17,10 @@ var peekTests = []ruleTest{
 	testPEEK_5_NoSnapshotAcrossCalls,
 	testPEEK_6_DeadLetterQueueByItsAddress,
 	testPEEK_7_MarksLockedAndExpired,
+	testPEEK_2_ShowsEveryState,
+	testPEEK_3_ScheduledAmongTheOthers,
+	testPEEK_7_ShowChooses,
+	testPEEK_7_MarksEveryRow,
 }
 
 func testPEEK_1_ChangesNothing(_ *testing.T, h *fixture) {
@@ -118,4 +124,78 @@ func testPEEK_7_MarksLockedAndExpired(_ *testing.T, h *fixture) {
 	h.Advance(lock)
 	h.same(marks(orders), [][2]bool{{false, false}}) // the first is gone, the third was never locked
 	h.same(marks(deadOrders), [][2]bool{{false, false}})
+}
+
+func testPEEK_2_ShowsEveryState(_ *testing.T, h *fixture) {
+	h.oneOfEach()
+	h.wantNumbers(h.peek(orders), 1, 2, 3, 4, 5)
+	h.wantNumbers(h.peek(deadOrders), 6, 7, 8)
+	h.complete(orders, h.receiveOne(orders))
+	h.ok(h.cancel(4))
+	h.wantNumbers(h.peek(orders), 2, 3, 5)
+}
+
+func testPEEK_3_ScheduledAmongTheOthers(_ *testing.T, h *fixture) {
+	h.create()
+	at := h.in(time.Hour)
+	h.send(text("1"), later("2", at), text("3"), later("4", at.Add(-ms)), text("5"), later("6", at))
+	h.wantNumbers(h.peekFrom(orders, 0, 3), 1, 2, 3)
+	h.wantNumbers(h.peekFrom(orders, 2, 1), 2)
+	h.wantNumbers(h.peekFrom(orders, 4, 9), 4, 5, 6)
+	h.complete(orders, h.receive(orders, 2)...)
+	h.wantNumbers(h.peek(orders), 2, 4, 5, 6)
+}
+
+func testPEEK_7_ShowChooses(t *testing.T, h *fixture) {
+	h.oneOfEach()
+	for show, want := range map[semantics.Show][2][]int64{
+		semantics.ShowAvailable:                          {{1, 5}, {6}},
+		semantics.ShowLocked:                             {{2}, {7}},
+		semantics.ShowDeferred:                           {{3}, {8}},
+		semantics.ShowScheduled:                          {{4}, nil},
+		semantics.ShowLocked | semantics.ShowScheduled:   {{2, 4}, {7}},
+		semantics.ShowAvailable | semantics.ShowDeferred: {{1, 3, 5}, {6, 8}},
+		semantics.ShowAll:                                {{1, 2, 3, 4, 5}, {6, 7, 8}},
+		0:                                                {{1, 2, 3, 4, 5}, {6, 7, 8}},
+		semantics.ShowAll &^ semantics.ShowAvailable:     {{2, 3, 4}, {7, 8}},
+		semantics.ShowDeferred | semantics.ShowScheduled: {{3, 4}, {8}},
+	} {
+		h.same([2][]int64{h.showing(orders, show), h.showing(deadOrders, show)}, want)
+	}
+	rows, err := h.broker.Peek(t.Context(), orders, 2, 1, semantics.ShowAvailable)
+	h.ok(err)
+	h.wantNumbers(rows, 5) // the limit is of those that are shown
+	h.takeDeferred(orders, 3)
+	h.same(h.showing(orders, semantics.ShowLocked), []int64{2, 3}) // a locked one is locked, whatever its state
+	h.same(h.showing(orders, semantics.ShowDeferred), []int64(nil))
+	h.Advance(lock)
+	h.same(h.showing(orders, semantics.ShowDeferred), []int64{3})
+}
+
+func testPEEK_7_MarksEveryRow(_ *testing.T, h *fixture) {
+	h.oneOfEach()
+	type mark struct {
+		state     semantics.State
+		locked    bool
+		visibleAt time.Time
+	}
+	marks := func(source semantics.Source) (all []mark) {
+		for _, m := range h.peek(source) {
+			all = append(all, mark{m.State, m.Locked, m.VisibleAt})
+		}
+		return all
+	}
+	hour := h.in(time.Hour - ms)
+	if diff := marks(orders); !slices.Equal(diff, []mark{
+		{}, {locked: true}, {state: semantics.Deferred}, {state: semantics.Scheduled, visibleAt: hour}, {visibleAt: hour},
+	}) {
+		h.t.Errorf("marks are %v", diff)
+	}
+	if diff := marks(deadOrders); !slices.Equal(diff, []mark{{}, {locked: true}, {state: semantics.Deferred}}) {
+		h.t.Errorf("marks of dead letters are %v", diff)
+	}
+	m := text("a")
+	m.SessionID = "s"
+	h.send(m)
+	h.same(h.row(orders, 9).SessionID, "s")
 }

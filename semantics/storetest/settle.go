@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -28,17 +29,19 @@ var settleTests = []ruleTest{
 
 func testSETTLE_1_EveryVerbIsFinal(_ *testing.T, h *fixture) {
 	h.create()
-	h.sendTexts(4)
-	got := h.receive(orders, 4)
+	h.sendTexts(6)
+	got := h.receive(orders, 6)
 	h.complete(orders, got[0])
 	h.abandon(orders, got[1])
 	h.release(orders, got[2])
 	h.bury(got[3])
+	h.setAside(orders, got[4])
+	h.abandonFor(time.Hour, orders, got[5])
 	for _, m := range got {
 		h.lost(orders, m)
 		h.lost(deadOrders, m)
 	}
-	h.wantCounts(2, 0, 1)
+	h.same(h.counts(), semantics.Runtime{Active: 4, Available: 3, Delayed: 1, Deferred: 1, DeadLetter: 1})
 }
 
 func testSETTLE_1_RaceHasOneWinner(t *testing.T, h *fixture) {
@@ -55,6 +58,7 @@ func testSETTLE_1_RaceHasOneWinner(t *testing.T, h *fixture) {
 				return h.broker.Abandon(t.Context(), orders, tokens, semantics.AbandonOptions{})
 			},
 			func() ([]semantics.Code, error) { return h.broker.Release(t.Context(), orders, tokens) },
+			func() ([]semantics.Code, error) { return h.broker.Defer(t.Context(), orders, tokens, nil) },
 			func() ([]semantics.Code, error) { return h.broker.DeadLetter(t.Context(), orders, tokens, why("", "")) },
 		}
 		for _, verb := range verbs {
@@ -71,6 +75,7 @@ func testSETTLE_1_RaceHasOneWinner(t *testing.T, h *fixture) {
 		h.same(wins.Load(), int32(1))
 		r := h.runtime()
 		h.same(r.Locked, int64(0))
+		h.ok(h.reactivate(orders, h.showing(orders, semantics.ShowDeferred)...))
 		if left := h.receive(orders, 1); len(left) > 0 {
 			h.complete(orders, left...)
 		}
@@ -211,6 +216,9 @@ func testSETTLE_14_ResultPerToken(t *testing.T, h *fixture) {
 		"release": func(tokens []semantics.LockToken) ([]semantics.Code, error) {
 			return h.broker.Release(t.Context(), orders, tokens)
 		},
+		"defer": func(tokens []semantics.LockToken) ([]semantics.Code, error) {
+			return h.broker.Defer(t.Context(), orders, tokens, map[string]semantics.Value{"p": semantics.Null()})
+		},
 		"deadLetter": func(tokens []semantics.LockToken) ([]semantics.Code, error) {
 			return h.broker.DeadLetter(t.Context(), orders, tokens, why("", ""))
 		},
@@ -233,8 +241,8 @@ func testSETTLE_14_ResultPerToken(t *testing.T, h *fixture) {
 
 func testSETTLE_14_TokenTwiceInOneCall(t *testing.T, h *fixture) {
 	h.create(deliversAtMost(1000))
-	h.sendTexts(4)
-	got := h.receive(orders, 4)
+	h.sendTexts(5)
+	got := h.receive(orders, 5)
 	twice := func(m *semantics.Received) []semantics.LockToken { return tokensOf(m, m) }
 	codes, err := h.broker.Complete(t.Context(), orders, twice(got[0]))
 	h.wantCodes(codes, err, "", semantics.MessageLockLost)
@@ -244,9 +252,11 @@ func testSETTLE_14_TokenTwiceInOneCall(t *testing.T, h *fixture) {
 	h.wantCodes(codes, err, "", semantics.MessageLockLost)
 	codes, err = h.broker.DeadLetter(t.Context(), orders, twice(got[3]), why("", ""))
 	h.wantCodes(codes, err, "", semantics.MessageLockLost)
-	h.wantCounts(2, 0, 1)
+	codes, err = h.broker.Defer(t.Context(), orders, twice(got[4]), map[string]semantics.Value{"p": semantics.Null()})
+	h.wantCodes(codes, err, "", semantics.MessageLockLost)
+	h.same(h.counts(), semantics.Runtime{Active: 3, Available: 2, Deferred: 1, DeadLetter: 1})
 	rows := h.peek(orders)
-	h.same([]int{rows[0].DeliveryCount, rows[1].DeliveryCount}, []int{1, 0})
+	h.same([]int{rows[0].DeliveryCount, rows[1].DeliveryCount, rows[2].DeliveryCount}, []int{1, 0, 0})
 }
 
 func testSETTLE_14_CountBounds(t *testing.T, h *fixture) {

@@ -50,9 +50,17 @@ func testSTAT_2_BlockedVerbs(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(9)
 	h.bury(h.receive(orders, 3)...)
+	h.setAside(orders, h.takeNumbers(orders, 9)...)
+	h.send(later("a", h.in(time.Hour)))
 	want := func(allowed bool) semantics.Code {
 		if allowed {
 			return ""
+		}
+		return semantics.EntityDisabled
+	}
+	orNotFound := func(allowed bool) semantics.Code {
+		if allowed {
+			return semantics.MessageNotFound
 		}
 		return semantics.EntityDisabled
 	}
@@ -74,7 +82,25 @@ func testSTAT_2_BlockedVerbs(t *testing.T, h *fixture) {
 			_, err = h.broker.Peek(t.Context(), source, 0, 1, semantics.ShowAll)
 			h.wantCode(err, want(canReceive))
 		}
+		_, err = h.broker.Send(t.Context(), "orders", []*semantics.Message{later("b", h.in(time.Hour))})
+		h.wantCode(err, want(canSend))
+		h.wantCode(h.cancel(99), orNotFound(canSend)) // whatever it would find
+		_, err = h.cancelIDs("none")
+		h.wantCode(err, orNotFound(canSend))
+		h.wantCode(h.receiveDeferred(orders, 99), orNotFound(canReceive))
+		h.wantCode(h.receiveNumbers(orders, 99), orNotFound(canReceive))
+		h.wantCode(h.reactivate(orders, 99), orNotFound(canReceive))
+		_, err = h.broker.DeleteBySequence(t.Context(), orders, []int64{99})
+		h.wantCode(err, want(canReceive))
+		_, err = h.broker.Purge(t.Context(), orders, semantics.PurgeOptions{Before: time.UnixMilli(1)})
+		h.wantCode(err, want(canReceive))
+		if !canReceive {
+			h.wantCode(h.receiveDeferred(orders, 9), semantics.EntityDisabled)
+			h.wantCode(h.receiveNumbers(orders, 4), semantics.EntityDisabled)
+			h.wantCode(h.reactivate(orders, 9), semantics.EntityDisabled)
+		}
 		if !canSend {
+			h.wantCode(h.cancel(10), semantics.EntityDisabled)
 			h.same(h.snapshot(), before)
 		}
 	}
@@ -83,17 +109,18 @@ func testSTAT_2_BlockedVerbs(t *testing.T, h *fixture) {
 func testSTAT_2_LocksTakenBeforeCanBeSettled(_ *testing.T, h *fixture) {
 	for _, status := range allStatuses[1:] {
 		h.create(deliversAtMost(2))
-		h.sendTexts(6)
+		h.sendTexts(7)
 		h.bury(h.receiveOne(orders))
-		got, dead := h.receive(orders, 4), h.receiveOne(deadOrders)
+		got, dead := h.receive(orders, 5), h.receiveOne(deadOrders)
 		h.setStatus(status)
 		h.renew(orders, got[0])
 		h.complete(orders, got[0])
 		h.abandon(orders, got[1])
 		h.release(orders, got[2])
 		h.bury(got[3])
+		h.setAside(orders, got[4])
 		h.complete(deadOrders, dead)
-		h.wantCounts(3, 0, 1)
+		h.same(h.counts(), semantics.Runtime{Active: 4, Available: 3, Deferred: 1, DeadLetter: 1})
 		h.ok(h.Store.DeleteQueue(h.t.Context(), "orders"))
 	}
 }
@@ -205,6 +232,7 @@ func testCNT_5_AccessedAtFollowsActivity(t *testing.T, h *fixture) {
 	}
 	var got *semantics.Received
 	take := func() { got = h.receiveOne(orders) }
+	h.send(later("scheduled", h.in(time.Hour)))
 	for name, active := range map[string]func(){
 		"send": func() { h.sendTexts(1) },
 		"receive": func() {
@@ -214,6 +242,15 @@ func testCNT_5_AccessedAtFollowsActivity(t *testing.T, h *fixture) {
 		"receive nothing": func() { h.receiveNone(deadOrders) },
 		"peek":            func() { h.peek(orders) },
 		"peek dead":       func() { h.peek(deadOrders) },
+		"schedule":        func() { h.send(later("scheduled", h.in(time.Hour))) },
+		"cancel": func() {
+			_, err := h.cancelIDs("scheduled")
+			h.ok(err)
+		},
+		"receive by number": func() { h.release(orders, h.takeNumbers(orders, 1)...) },
+		"purge":             func() { h.purge(orders, semantics.PurgeOptions{Before: time.UnixMilli(1)}) },
+		"delete by number":  func() { h.deleteNumbers(orders, 99) },
+		"update":            func() { h.update(deliversAtMost(99), "maxDeliveryCount") }, // IDLE-2
 	} {
 		h.Advance(ms)
 		active()
@@ -225,7 +262,17 @@ func testCNT_5_AccessedAtFollowsActivity(t *testing.T, h *fixture) {
 		"renew":    func() { h.renew(orders, got) },
 		"complete": func() { h.complete(orders, got) },
 		"abandon":  func() { h.abandon(orders, got) },
-		"release":  func() { h.release(orders, got) },
+		"defer": func() {
+			h.setAside(orders, got)
+			h.same(accessed(), h.Now())
+			h.Advance(ms)
+			got = h.takeDeferred(orders, got.SequenceNumber)[0]
+			h.same(accessed(), h.Now())
+			h.setAside(orders, got)
+			h.Advance(ms)
+			h.ok(h.reactivate(orders, got.SequenceNumber))
+		},
+		"release": func() { h.release(orders, got) },
 	} {
 		take()
 		h.Advance(ms)

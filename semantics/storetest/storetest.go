@@ -36,7 +36,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
 	all := slices.Concat(
 		messageTests, sendTests, entityTests, optionTests, statusTests, countTests, receiveTests, waitTests, consumerTests,
-		scheduleTests, cancelTests, deferTests, deferExpiryTests, duplicateTests, purgeTests,
+		scheduleTests, cancelTests, deferTests, deferExpiryTests, duplicateTests, purgeTests, modifiedTests, delayTests,
+		resubmitTests, resubmitDuplicateTests, keepingTests,
 		lockTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests, errorTests,
 		watchTests,
 	)

@@ -1,0 +1,140 @@
+package client
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+)
+
+// lifetimes are the durations that may be "never", which is the same as absent.
+var lifetimes = map[protoreflect.Name]bool{"default_message_time_to_live": true, "dead_letter_ttl": true}
+
+const never = "never"
+
+// isOption tells the options of a queue from its name and its times.
+func isOption(field protoreflect.FieldDescriptor) bool {
+	return field.Name() != "name" && (field.Message() == nil || field.Message().FullName() != "google.protobuf.Timestamp")
+}
+
+// Options reads options of a queue, each "option=value" with the option's name in the API. No value stands for the
+// default. The paths are the names of what was given, for an update mask. Bounds are the sidecar's to check.
+func Options(settings []string) (queue *sidebusv1.Queue, paths []string, err error) {
+	queue = &sidebusv1.Queue{}
+	m := queue.ProtoReflect()
+	seen := map[string]bool{}
+	for _, setting := range settings {
+		name, value, ok := strings.Cut(setting, "=")
+		if !ok {
+			return nil, nil, fmt.Errorf("%q must be option=value", setting)
+		}
+		field := m.Descriptor().Fields().ByJSONName(name)
+		if field == nil || !isOption(field) {
+			return nil, nil, fmt.Errorf("there is no option %q; the options are %s", name, strings.Join(OptionNames(), ", "))
+		}
+		if seen[name] {
+			return nil, nil, fmt.Errorf("%s is given twice", name)
+		}
+		seen[name] = true
+		paths = append(paths, name)
+		if value == "" || value == never && lifetimes[field.Name()] {
+			continue
+		}
+		read, err := readOption(field, value)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s %w", name, err)
+		}
+		m.Set(field, read)
+	}
+	return queue, paths, nil
+}
+
+// OptionNames are the names of all options of a queue, in the order of the API.
+func OptionNames() []string {
+	var names []string
+	fields := (&sidebusv1.Queue{}).ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if isOption(fields.Get(i)) {
+			names = append(names, fields.Get(i).JSONName())
+		}
+	}
+	return names
+}
+
+func readOption(field protoreflect.FieldDescriptor, value string) (protoreflect.Value, error) {
+	var none protoreflect.Value
+	switch field.Kind() {
+	case protoreflect.BoolKind:
+		b, err := strconv.ParseBool(value)
+		if err != nil {
+			return none, fmt.Errorf("is %q, must be true or false", value)
+		}
+		return protoreflect.ValueOfBool(b), nil
+	case protoreflect.Int32Kind:
+		n, err := strconv.ParseInt(value, 10, 32)
+		if err != nil {
+			return none, fmt.Errorf("is %q, must be a whole number of 32 bits", value)
+		}
+		return protoreflect.ValueOfInt32(int32(n)), nil
+	case protoreflect.Int64Kind:
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return none, fmt.Errorf("is %q, must be a whole number", value)
+		}
+		return protoreflect.ValueOfInt64(n), nil
+	case protoreflect.EnumKind:
+		var names []string
+		for i := range field.Enum().Values().Len() {
+			v := field.Enum().Values().Get(i)
+			if names = append(names, string(v.Name())); strings.EqualFold(value, string(v.Name())) {
+				return protoreflect.ValueOfEnum(v.Number()), nil
+			}
+		}
+		return none, fmt.Errorf("is %q, must be one of %s", value, strings.Join(names, ", "))
+	case protoreflect.MessageKind:
+		d, err := Duration(value)
+		if err != nil {
+			return none, err
+		}
+		return protoreflect.ValueOfMessage(d.ProtoReflect()), nil
+	default:
+		return protoreflect.ValueOfString(value), nil
+	}
+}
+
+// OptionRows gives the name and the value of everything about a queue, for people.
+func OptionRows(queue *sidebusv1.Queue) [][]string {
+	var rows [][]string
+	m := queue.ProtoReflect()
+	for i := range m.Descriptor().Fields().Len() {
+		field := m.Descriptor().Fields().Get(i)
+		rows = append(rows, []string{field.JSONName(), optionText(m, field)})
+	}
+	return rows
+}
+
+func optionText(m protoreflect.Message, field protoreflect.FieldDescriptor) string {
+	switch {
+	case lifetimes[field.Name()] && !m.Has(field):
+		return never
+	case field.HasPresence() && !m.Has(field):
+		return Absent
+	case field.Kind() == protoreflect.EnumKind:
+		return string(field.Enum().Values().ByNumber(m.Get(field).Enum()).Name())
+	case field.Kind() != protoreflect.MessageKind:
+		return OneLine(m.Get(field).String())
+	}
+	switch v := m.Get(field).Message().Interface().(type) {
+	case *durationpb.Duration:
+		return Span(v)
+	case *timestamppb.Timestamp:
+		return Instant(v)
+	default:
+		return Absent
+	}
+}

@@ -1,0 +1,236 @@
+package redisstore_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/storetest"
+)
+
+// rawClient reads keys past the store, so that looking does not do what the sweeper should.
+func rawClient(t *testing.T) *redis.Client {
+	t.Helper()
+	options, err := redis.ParseURL(redistest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// awaitLength waits until a stream has so many messages.
+func awaitLength(t *testing.T, client *redis.Client, key string, want int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		got, err := client.XLen(ctx, key).Result()
+		if err == nil && got == want {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s has %d messages, want %d (%v)", key, got, want, err)
+		}
+	}
+}
+
+// sweeping runs the sweeper of a store until the test ends.
+func sweeping(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { s.Sweep(ctx) })
+	t.Cleanup(func() { cancel(); done.Wait() })
+}
+
+type swept struct {
+	*redisstore.Store
+	namespace string
+	raw       *redis.Client
+}
+
+func openSwept(t *testing.T, options redisstore.Options) *swept {
+	t.Helper()
+	options.Namespace = redistest.Namespace()
+	return &swept{Store: redistest.Open(t, options), namespace: options.Namespace, raw: rawClient(t)}
+}
+
+func (s *swept) key(part string) string { return "sb:{" + s.namespace + "/orders}:" + part }
+
+func (s *swept) create(t *testing.T, change func(*semantics.QueueOptions)) {
+	t.Helper()
+	options := semantics.DefaultQueueOptions()
+	change(&options)
+	if _, _, err := s.CreateQueue(t.Context(), "orders", options); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *swept) send(t *testing.T, messages ...*semantics.Message) {
+	t.Helper()
+	if _, err := s.Send(t.Context(), "orders", messages); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func messagesOf(n int, like semantics.Message) []*semantics.Message {
+	messages := make([]*semantics.Message, n)
+	for i := range messages {
+		m := like
+		m.MessageID = strconv.Itoa(i)
+		messages[i] = &m
+	}
+	return messages
+}
+
+// Scheduled messages are enqueued on time while nobody looks at the queue, and never early.
+func TestSCHED_6_ActivatedWithoutReceivers(t *testing.T) {
+	t.Parallel()
+	s := openSwept(t, redisstore.Options{})
+	s.create(t, func(*semantics.QueueOptions) {})
+	sweeping(t, s.Store)
+	now, err := s.raw.Time(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := now.Add(400 * time.Millisecond).Truncate(time.Millisecond)
+	s.send(t, messagesOf(250, semantics.Message{ScheduledAt: due})...)
+	awaitLength(t, s.raw, s.key("log"), 250)
+	found, err := s.Peek(t.Context(), orders, 1, 1000, semantics.ShowAll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range found {
+		if late := m.EnqueuedAt.Sub(due); late < 0 || late > time.Second {
+			t.Fatalf("message %d was enqueued %s late", m.SequenceNumber, late)
+		}
+	}
+}
+
+func TestTTL_20_ExpiredWithoutReceivers(t *testing.T) {
+	t.Parallel()
+	s := openSwept(t, redisstore.Options{})
+	s.create(t, func(o *semantics.QueueOptions) { o.DeadLetteringOnMessageExpiration = true })
+	sweeping(t, s.Store)
+	other := redistest.Open(t, redisstore.Options{Namespace: s.namespace})
+	sweeping(t, other) // two at once do no harm
+	life := 200 * time.Millisecond
+	s.send(t, messagesOf(1000, semantics.Message{TimeToLive: &life})...)
+	s.send(t, &semantics.Message{MessageID: "stays"})
+	awaitLength(t, s.raw, s.key("log"), 1)
+	awaitLength(t, s.raw, s.key("dead_log"), 1000)
+	if err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
+		t.Error(err)
+	}
+}
+
+// With lazy expiry nothing leaves before somebody looks, and other deadlines are kept all the same.
+func TestTTL_20_LazyExpiry(t *testing.T) {
+	t.Parallel()
+	s := openSwept(t, redisstore.Options{LazyExpiry: true})
+	s.create(t, func(*semantics.QueueOptions) {})
+	sweeping(t, s.Store)
+	life := 50 * time.Millisecond
+	s.send(t, messagesOf(3, semantics.Message{TimeToLive: &life})...)
+	now, err := s.raw.Time(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.send(t, &semantics.Message{MessageID: "later", ScheduledAt: now.Add(300 * time.Millisecond)})
+	awaitLength(t, s.raw, s.key("log"), 4)
+	if _, err := s.QueueRuntime(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	awaitLength(t, s.raw, s.key("log"), 1)
+}
+
+// A lock whose holder is gone ends for good without anybody looking.
+func TestLOCK_6_LastDeliveryEndsWithoutReceivers(t *testing.T) {
+	t.Parallel()
+	s := openSwept(t, redisstore.Options{})
+	s.create(t, func(o *semantics.QueueOptions) { o.LockDuration, o.MaxDeliveryCount = 200*time.Millisecond, 1 })
+	sweeping(t, s.Store)
+	s.send(t, &semantics.Message{MessageID: "poison"})
+	if _, err := s.Receive(t.Context(), orders, 1, semantics.RegisterNever); err != nil {
+		t.Fatal(err)
+	}
+	awaitLength(t, s.raw, s.key("dead_log"), 1)
+}
+
+// The alarm of a sidecar that died before it could set it is found by the look at all entities.
+func TestSCHED_6_LostAlarmIsFound(t *testing.T) {
+	t.Parallel()
+	s := openSwept(t, redisstore.Options{})
+	s.create(t, func(*semantics.QueueOptions) {})
+	now, err := s.raw.Time(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.send(t, &semantics.Message{MessageID: "later", ScheduledAt: now.Add(100 * time.Millisecond)})
+	if n, err := s.raw.Del(t.Context(), "sb:{"+s.namespace+"}:alarms").Result(); err != nil || n != 1 {
+		t.Fatalf("removed %d alarms (%v), want the one", n, err)
+	}
+	sweeping(t, s.Store)
+	awaitLength(t, s.raw, s.key("log"), 1)
+}
+
+// The id of a message is forgotten when its window is over, although nobody sends any more (I14: nothing is left).
+func TestDUP_4_HistoryGoesByItself(t *testing.T) {
+	t.Parallel()
+	s := openSwept(t, redisstore.Options{})
+	s.create(t, func(o *semantics.QueueOptions) {
+		o.RequiresDuplicateDetection, o.DuplicateDetectionHistoryTimeWindow = true, 200*time.Millisecond
+	})
+	sweeping(t, s.Store)
+	s.send(t, messagesOf(500, semantics.Message{})...)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for s.raw.Exists(ctx, s.key("history"), s.key("history_times")).Val() != 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("the history is still there")
+		}
+	}
+}
+
+// An alarm that is set while a sweeper is at work is not swallowed when the sweeper puts its own off.
+func TestAlarmSetDuringASweepStays(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	s := openSwept(t, redisstore.Options{Now: clock.Now})
+	s.create(t, func(*semantics.QueueOptions) {})
+	alarms, ctx := "sb:{"+s.namespace+"}:alarms", t.Context()
+	alarm := func() int64 { return int64(s.raw.ZScore(ctx, alarms, "orders").Val()) }
+
+	s.send(t, &semantics.Message{MessageID: "1", ScheduledAt: clock.Now().Add(time.Second)})
+	first := alarm()
+	if want := clock.Now().Add(time.Second).UnixMilli(); first != want {
+		t.Fatalf("the alarm is %d, want %d", first, want)
+	}
+	clock.Advance(time.Second)
+	taken := clock.Now().Add(2 * time.Second).UnixMilli()
+	s.raw.ZAdd(ctx, alarms, redis.Z{Score: float64(taken), Member: "orders"}) // as take_alarms does
+	if _, err := s.QueueRuntime(ctx, "orders"); err != nil {                  // as sweep does
+		t.Fatal(err)
+	}
+	s.send(t, &semantics.Message{MessageID: "2", ScheduledAt: clock.Now().Add(time.Hour)})
+	if got := alarm(); got >= taken {
+		t.Fatalf("the alarm is still %d: the sweeper would put it off past the new message", got)
+	}
+}

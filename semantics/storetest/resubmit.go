@@ -1,0 +1,321 @@
+package storetest
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+var resubmitTests = []ruleTest{
+	testDLQ_22_MovesToTheParent,
+	testMSG_17_ResubmittedIsNew,
+	testDLQ_22_AnotherTarget,
+	testDLQ_22_NewMessageIDs,
+	testDLQ_22_NamedOnes,
+	testDLQ_22_LockedAreSkipped,
+	testDLQ_22_DeferredToo,
+	testDLQ_22_Matching,
+	testDLQ_22_MaxAndMore,
+	testDLQ_22_MoreThanOneStep,
+	testDLQ_22_Arguments,
+	testDLQ_22_RaceHasOneWinner,
+	testDLQ_22_Wakes,
+	testTTL_25_NewLife,
+	testTTL_25_KeepExpiry,
+}
+
+// moved is what is heard of dead letters that got the given numbers.
+func moved(pairs ...[2]int64) (results []semantics.ResubmitResult) {
+	for _, p := range pairs {
+		results = append(results, semantics.ResubmitResult{
+			SequenceNumber: p[0], Resubmitted: semantics.Resubmitted{Stored: stored(p[1])},
+		})
+	}
+	return results
+}
+
+func notMoved(number int64, code semantics.Code) semantics.ResubmitResult {
+	return semantics.ResubmitResult{SequenceNumber: number, Resubmitted: semantics.Resubmitted{Code: code}}
+}
+
+func testDLQ_22_MovesToTheParent(_ *testing.T, h *fixture) {
+	h.create()
+	h.same(h.resubmit(semantics.ResubmitOptions{}), []semantics.ResubmitResult(nil)) // there is nothing
+	h.buryTexts("a", "b", "c")
+	h.sendTexts(1)
+	size := h.runtime().SizeInBytes
+	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 5}, [2]int64{2, 6}, [2]int64{3, 7}))
+	h.same(h.counts(), semantics.Runtime{Active: 4, Available: 4})
+	h.same(h.runtime().SizeInBytes, size)
+	h.wantNumbers(h.receive(orders, 9), 4, 5, 6, 7)
+	h.wantNumbers(h.peek(deadOrders))
+}
+
+func testMSG_17_ResubmittedIsNew(t *testing.T, h *fixture) {
+	h.create(deliversAtMost(2))
+	sent := &semantics.Message{
+		MessageID: "id", SessionID: "s", PartitionKey: "s", CorrelationID: "c", Subject: "x", To: "to", ReplyTo: "r", ReplyToSessionID: "rs",
+		ContentType: "text/plain", ScheduledAt: h.in(-time.Hour), Properties: properties{"p": semantics.Int64(1)}, Body: []byte("b"), BodyKind: semantics.BodyText,
+	}
+	h.send(sent)
+	h.abandon(orders, h.receiveOne(orders))
+	options := why("why", "how")
+	options.Properties = properties{"p": semantics.Int64(2), "q": semantics.Null()}
+	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(h.receiveOne(orders)), options)
+	h.settled(codes, err)
+	h.abandon(deadOrders, h.receiveOne(deadOrders))
+	h.Advance(time.Second)
+	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 2}))
+	// Everything the sender set stays, and what was modified; all else begins anew.
+	want := semantics.Received{Message: *sent, SequenceNumber: 2, EnqueuedSequenceNumber: 2, EnqueuedAt: h.Now(), Size: sent.Size() + 1}
+	want.Properties = options.Properties
+	h.same(h.peek(orders), []*semantics.Received{&want})
+	h.same(h.runtime(), semantics.Runtime{Active: 1, Available: 1, SizeInBytes: want.Size, OldestEnqueuedAt: h.Now()})
+	h.abandon(orders, h.receiveOne(orders))
+	h.abandon(orders, h.receiveOne(orders)) // so many deliveries again
+	dead := h.row(deadOrders, 2)
+	h.same([]any{dead.DeadLetterReason, dead.DeadLetterDeliveryCount, dead.DeadLetteredAt}, []any{"MaxDeliveryCountExceeded", 0, h.Now()})
+}
+
+func testDLQ_22_AnotherTarget(t *testing.T, h *fixture) {
+	h.create()
+	h.createNamed("Other", megabytes(1), func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 100 })
+	h.send(sized(100<<10), sized(100<<10+1), text("c"))
+	h.bury(h.receive(orders, 9)...)
+	for range 9 {
+		_, err := h.broker.Send(t.Context(), "other", []*semantics.Message{sized(100 << 10)})
+		h.ok(err)
+	}
+	_, err := h.broker.Send(t.Context(), "other", []*semantics.Message{sized(24<<10 + 1)})
+	h.ok(err)
+	h.Advance(ms)
+	got := h.resubmit(semantics.ResubmitOptions{Target: "oTHER"})
+	h.same(got, []semantics.ResubmitResult{
+		notMoved(1, semantics.EntityFull), notMoved(2, semantics.MessageSizeExceeded), moved([2]int64{3, 11})[0],
+	})
+	h.wantNumbers(h.peek(deadOrders), 1, 2) // what is not taken stays where it is
+	h.same(h.runtime().SizeInBytes, int64(200<<10+1))
+	other := semantics.Source{Path: "other"}
+	h.wantNumbers(h.peekFrom(other, 11, 9), 11)
+	r, err := h.broker.QueueRuntime(t.Context(), "other")
+	h.ok(err)
+	h.same(r.SizeInBytes, int64(924<<10+1+2))
+	h.wantNumbers(h.receive(other, 1), 1)
+	_, _, err = h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{Target: "missing"})
+	h.same(h.wantCode(err, semantics.EntityNotFound).Details[semantics.DetailEntity], "missing")
+}
+
+func testDLQ_22_NewMessageIDs(_ *testing.T, h *fixture) {
+	h.create()
+	h.buryTexts("a", "b")
+	h.resubmit(semantics.ResubmitOptions{Numbers: []int64{1}})
+	h.resubmit(semantics.ResubmitOptions{NewMessageIDs: true})
+	got := h.receive(orders, 2)
+	h.same(got[0].MessageID, "a") // only on request
+	if id, err := semantics.ParseLockToken(got[1].MessageID); err != nil || id.IsZero() {
+		h.t.Errorf("the new message id is %q", got[1].MessageID)
+	}
+	h.same([]int64{got[1].Size, h.runtime().SizeInBytes}, []int64{1 + 36, 1 + 36 + 2})
+}
+
+func testDLQ_22_NamedOnes(_ *testing.T, h *fixture) {
+	h.create()
+	h.buryTexts("a", "b", "c", "d")
+	h.takeNumbers(deadOrders, 2)
+	h.sendTexts(1)
+	got := h.resubmit(semantics.ResubmitOptions{Numbers: []int64{4, 2, 99, 5, 1, 4}})
+	missing := semantics.MessageNotFound
+	h.same(got, []semantics.ResubmitResult{
+		moved([2]int64{4, 6})[0], notMoved(2, missing), notMoved(99, missing), notMoved(5, missing), moved([2]int64{1, 7})[0], notMoved(4, missing),
+	})
+	h.wantNumbers(h.peek(deadOrders), 2, 3)
+	h.wantNumbers(h.receive(orders, 9), 5, 6, 7)
+}
+
+func testDLQ_22_LockedAreSkipped(_ *testing.T, h *fixture) {
+	h.create()
+	h.buryTexts("a", "b", "c")
+	got := h.takeNumbers(deadOrders, 2)[0]
+	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 4}, [2]int64{3, 5}))
+	h.Advance(lock)
+	h.lost(deadOrders, got)
+	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{2, 6}))
+}
+
+func testDLQ_22_DeferredToo(_ *testing.T, h *fixture) {
+	h.create()
+	h.buryTexts("a", "b")
+	h.setAside(deadOrders, h.receiveOne(deadOrders))
+	h.abandonFor(time.Hour, deadOrders, h.receiveOne(deadOrders))
+	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 3}, [2]int64{2, 4}))
+	h.wantNumbers(h.receive(orders, 9), 3, 4)
+	h.same(h.runtime().DeadLetter, int64(0))
+}
+
+func testDLQ_22_Matching(t *testing.T, h *fixture) {
+	h.create()
+	h.buryTexts("a", "b", "c", "d")
+	matches := func(m *semantics.Received) (bool, error) {
+		return m.DeadLetterReason == "poison" && m.MessageID != "b", nil
+	}
+	h.same(h.resubmit(semantics.ResubmitOptions{Matches: matches, Max: 2}), moved([2]int64{1, 5}, [2]int64{3, 6}))
+	h.same(h.resubmit(semantics.ResubmitOptions{Matches: matches}), moved([2]int64{4, 7}))
+	h.wantNumbers(h.peek(deadOrders), 2)
+	h.refused(semantics.FilterInvalid, func() error {
+		_, _, err := h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{
+			Matches: func(*semantics.Received) (bool, error) {
+				return true, semantics.Errorf(semantics.FilterInvalid, "fails")
+			},
+		})
+		return err
+	})
+}
+
+func testDLQ_22_MaxAndMore(t *testing.T, h *fixture) {
+	h.create()
+	h.buryTexts("a", "b", "c")
+	results, more, err := h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{Max: 2})
+	h.ok(err)
+	h.same(results, moved([2]int64{1, 4}, [2]int64{2, 5}))
+	h.same(more, true)
+	results, more, err = h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{Max: 2})
+	h.ok(err)
+	h.same(results, moved([2]int64{3, 6}))
+	h.same(more, false)
+}
+
+func testDLQ_22_MoreThanOneStep(_ *testing.T, h *fixture) {
+	h.create(holdsAtMost(550))
+	const many = 450
+	h.sendTexts(many)
+	h.bury(h.receive(orders, many)...)
+	h.sendTexts(150)
+	results := h.resubmit(semantics.ResubmitOptions{})
+	h.same(len(results), many)
+	for i, r := range results { // 400 have room
+		want := moved([2]int64{int64(i + 1), int64(many + 150 + i + 1)})[0]
+		if i >= 400 {
+			want = notMoved(int64(i+1), semantics.EntityFull)
+		}
+		h.same(r, want)
+	}
+	h.same(h.counts(), semantics.Runtime{Active: 550, Available: 550, DeadLetter: 50})
+}
+
+func testDLQ_22_Arguments(t *testing.T, h *fixture) {
+	h.create()
+	h.buryTexts("a")
+	any := func(*semantics.Received) (bool, error) { return true, nil }
+	for _, c := range []struct {
+		code    semantics.Code
+		source  semantics.Source
+		options semantics.ResubmitOptions
+	}{
+		{semantics.InvalidOperation, orders, semantics.ResubmitOptions{}},
+		{semantics.InvalidOperation, deadOrders, semantics.ResubmitOptions{Target: deadOrders.String()}},
+		{semantics.InvalidArgument, deadOrders, semantics.ResubmitOptions{Target: "a//b"}},
+		{semantics.InvalidArgument, deadOrders, semantics.ResubmitOptions{Numbers: []int64{1}, Matches: any}},
+		{semantics.ArgumentOutOfRange, deadOrders, semantics.ResubmitOptions{Numbers: []int64{0}}},
+		{semantics.ArgumentOutOfRange, deadOrders, semantics.ResubmitOptions{Numbers: []int64{1, 2}, Max: 1}},
+		{semantics.ArgumentOutOfRange, deadOrders, semantics.ResubmitOptions{Max: -1}},
+		{semantics.ArgumentOutOfRange, deadOrders, semantics.ResubmitOptions{Max: semantics.MaxResubmitMessages + 1}},
+	} {
+		h.refused(c.code, func() error {
+			_, _, err := h.broker.Resubmit(t.Context(), c.source, c.options)
+			return err
+		})
+	}
+	h.same(len(h.resubmit(semantics.ResubmitOptions{Max: semantics.MaxResubmitMessages, Target: "ORDERS"})), 1)
+}
+
+// Two that resubmit and one that receives: each dead letter goes to exactly one of them.
+func testDLQ_22_RaceHasOneWinner(t *testing.T, h *fixture) {
+	h.create()
+	const many = 60
+	h.sendTexts(many)
+	h.bury(h.receive(orders, many)...)
+	brokers := h.sidecars()
+	var moves, taken atomic.Int64
+	var work sync.WaitGroup
+	for i := range 2 {
+		work.Go(func() {
+			results, _, err := brokers[i%len(brokers)].Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{})
+			if err != nil {
+				t.Error(err)
+			}
+			for _, r := range results {
+				switch r.Code {
+				case "":
+					moves.Add(1)
+				case semantics.MessageNotFound: // the other was faster
+				default:
+					t.Error(r.Code)
+				}
+			}
+		})
+	}
+	work.Go(func() {
+		for range 10 {
+			delivery, err := h.broker.Receive(t.Context(), deadOrders, semantics.ReceiveOptions{MaxMessages: 3})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			taken.Add(int64(len(delivery.Messages)))
+		}
+	})
+	work.Wait()
+	h.same(moves.Load()+taken.Load(), int64(many))
+	h.same(h.counts(), semantics.Runtime{Active: moves.Load(), Available: moves.Load(), DeadLetter: taken.Load()})
+}
+
+func testDLQ_22_Wakes(t *testing.T, h *fixture) {
+	h.create()
+	h.createNamed("other")
+	h.buryTexts("a", "b")
+	s := h.newSidecar(h.Store)
+	here, there := s.waiting(t.Context(), orders, 9), s.waiting(t.Context(), semantics.Source{Path: "other"}, 9)
+	h.resubmit(semantics.ResubmitOptions{Numbers: []int64{2}})
+	h.awaitNumbers(here, 3)
+	h.resubmit(semantics.ResubmitOptions{Target: "other"})
+	h.awaitNumbers(there, 1)
+}
+
+func testTTL_25_NewLife(_ *testing.T, h *fixture) {
+	h.create(buriesExpired)
+	h.createNamed("short", livesFor(1500*ms))
+	h.send(lasting("a", 1000*ms), lasting("b", 2000*ms), text("c"))
+	h.bury(h.receive(orders, 3)...)
+	h.Advance(time.Hour)
+	h.resubmit(semantics.ResubmitOptions{Numbers: []int64{1}})
+	row := h.row(orders, 4)
+	h.same([]any{*row.TimeToLive, row.ExpiresAt}, []any{1000 * ms, h.in(1000 * ms)})
+	h.resubmit(semantics.ResubmitOptions{Target: "short"})
+	for _, m := range h.peek(semantics.Source{Path: "short"}) { // cut to the target's default, which is also that of those without
+		h.same([]any{*m.TimeToLive, m.ExpiresAt}, []any{1500 * ms, h.in(1500 * ms)})
+	}
+	h.Advance(1000 * ms)
+	h.receiveNone(orders)
+	h.same(h.row(deadOrders, 4).DeadLetterReason, "TTLExpiredException")
+}
+
+func testTTL_25_KeepExpiry(_ *testing.T, h *fixture) {
+	h.create(buriesExpired)
+	h.send(lasting("a", 2000*ms), lasting("b", 1000*ms), text("never"))
+	ends := h.in(2000 * ms)
+	h.bury(h.receive(orders, 3)...)
+	h.Advance(1000 * ms)
+	h.resubmit(semantics.ResubmitOptions{KeepExpiry: true})
+	// The second has had its time and is dead-lettered again.
+	h.wantNumbers(h.peek(orders), 4, 6)
+	h.same([]time.Time{h.row(orders, 4).ExpiresAt, h.row(orders, 6).ExpiresAt}, []time.Time{ends, {}})
+	dead := h.row(deadOrders, 5)
+	h.same([]any{dead.MessageID, dead.DeadLetterReason}, []any{"b", "TTLExpiredException"})
+	h.Advance(1000*ms - ms)
+	h.release(orders, h.takeNumbers(orders, 4)...)
+	h.Advance(ms)
+	h.wantNumbers(h.receive(orders, 9), 6)
+}

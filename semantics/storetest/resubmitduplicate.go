@@ -1,0 +1,154 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+var resubmitDuplicateTests = []ruleTest{
+	testDLQ_22_DuplicateVanishes,
+	testDLQ_22_BypassDuplicates,
+	testDLQ_22_RemembersTheID,
+	testDLQ_22_HistoryIsFull,
+	testDLQ_22_PartitionOfTheTarget,
+	testDLQ_22_CountOfTheTarget,
+	testDLQ_22_ModifiedSizeOfTheTarget,
+	testSTAT_2_ResubmitReceivesAndSends,
+}
+
+func testDLQ_22_DuplicateVanishes(_ *testing.T, h *fixture) {
+	h.create(detectsDuplicates, holdsAtMost(3))
+	h.buryTexts("a", "b")
+	h.send(text("c"))
+	h.Advance(window - ms)
+	got := h.resubmit(semantics.ResubmitOptions{Numbers: []int64{2}})
+	h.same(got, []semantics.ResubmitResult{{SequenceNumber: 2, Resubmitted: semantics.Resubmitted{Stored: duplicate(2)}}})
+	h.same(h.counts(), semantics.Runtime{Active: 1, Available: 1, DeadLetter: 1}) // dropped, as any duplicate
+	h.same(h.runtime().SizeInBytes, int64(4))
+	h.Advance(ms) // the window is over
+	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 4}))
+}
+
+func testDLQ_22_BypassDuplicates(_ *testing.T, h *fixture) {
+	h.create(detectsDuplicates, remembersFor(20*time.Second))
+	h.buryTexts("a")
+	h.Advance(10 * time.Second)
+	h.same(h.resubmit(semantics.ResubmitOptions{BypassDuplicates: true}), moved([2]int64{1, 2}))
+	h.same(h.sendAll(text("a")), []semantics.Stored{duplicate(1)})
+	h.Advance(10 * time.Second) // it was not remembered again
+	h.same(h.sendAll(text("a")), []semantics.Stored{stored(3)})
+}
+
+func testDLQ_22_RemembersTheID(_ *testing.T, h *fixture) {
+	h.create()
+	h.createNamed("other", detectsDuplicates)
+	h.buryTexts("a", "a", "b")
+	got := h.resubmit(semantics.ResubmitOptions{Target: "other"})
+	h.same(got, []semantics.ResubmitResult{
+		moved([2]int64{1, 1})[0], {SequenceNumber: 2, Resubmitted: semantics.Resubmitted{Stored: duplicate(1)}}, moved([2]int64{3, 2})[0],
+	})
+	results, err := h.broker.Send(h.t.Context(), "other", []*semantics.Message{text("b"), text("a"), text("c")})
+	h.ok(err)
+	h.same([]semantics.Stored{results[0].Stored, results[1].Stored, results[2].Stored}, []semantics.Stored{duplicate(2), duplicate(1), stored(3)})
+	h.wantNumbers(h.peek(deadOrders))
+
+	h.buryTexts("a", "a")
+	got = h.resubmit(semantics.ResubmitOptions{Target: "other", NewMessageIDs: true}) // which are new to the target
+	h.same(got, moved([2]int64{4, 4}, [2]int64{5, 5}))
+}
+
+func testDLQ_22_HistoryIsFull(_ *testing.T, h *fixture) {
+	h.create()
+	h.createNamed("other", detectsDuplicates, remembersAtMost(1))
+	h.buryTexts("a", "b", "a")
+	got := h.resubmit(semantics.ResubmitOptions{Target: "other"})
+	h.same(got, []semantics.ResubmitResult{
+		moved([2]int64{1, 1})[0], notMoved(2, semantics.QuotaExceeded),
+		{SequenceNumber: 3, Resubmitted: semantics.Resubmitted{Stored: duplicate(1)}},
+	})
+	h.wantNumbers(h.peek(deadOrders), 2)
+	h.same(h.resubmit(semantics.ResubmitOptions{Target: "other", BypassDuplicates: true}), moved([2]int64{2, 2}))
+}
+
+func testDLQ_22_PartitionOfTheTarget(_ *testing.T, h *fixture) {
+	h.create()
+	h.createNamed("other", detectsDuplicates, partitioned)
+	part := func(partition, session string) *semantics.Message {
+		return &semantics.Message{MessageID: "id", PartitionKey: partition, SessionID: session}
+	}
+	h.send(part("p", ""), part("q", ""), part("", "p"), part("", ""))
+	h.bury(h.receive(orders, 9)...)
+	got := h.resubmit(semantics.ResubmitOptions{Target: "other"}) // each by itself, so partitions may differ
+	h.same(got, []semantics.ResubmitResult{
+		moved([2]int64{1, 1})[0], moved([2]int64{2, 2})[0],
+		{SequenceNumber: 3, Resubmitted: semantics.Resubmitted{Stored: duplicate(1)}}, moved([2]int64{4, 3})[0],
+	})
+}
+
+func testDLQ_22_CountOfTheTarget(_ *testing.T, h *fixture) {
+	h.create(holdsAtMost(3), detectsDuplicates, megabytes(1))
+	h.send(text("a"), sized(mebibyte-100))
+	h.bury(h.receive(orders, 2)...)
+	h.send(&semantics.Message{MessageID: "x", ScheduledAt: h.in(time.Hour), Body: make([]byte, 97)}) // now it is full to the last byte
+	got := h.resubmit(semantics.ResubmitOptions{NewMessageIDs: true, Numbers: []int64{2}}) // to the same queue bytes never stand in the way
+	h.same(got, moved([2]int64{2, 4}))
+	got = h.resubmit(semantics.ResubmitOptions{NewMessageIDs: true})
+	h.same(got, moved([2]int64{1, 5}))
+	h.bury(h.takeNumbers(orders, 5)...)
+	h.update(holdsAtMost(2), "maxMessageCount")
+	h.same(h.resubmit(semantics.ResubmitOptions{BypassDuplicates: true}), []semantics.ResubmitResult{notMoved(5, semantics.EntityFull)}) // scheduled ones count
+	h.ok(h.cancel(3))
+	h.same(h.resubmit(semantics.ResubmitOptions{BypassDuplicates: true}), moved([2]int64{5, 6}))
+}
+
+func testDLQ_22_ModifiedSizeOfTheTarget(_ *testing.T, h *fixture) {
+	h.create()
+	h.createNamed("other", func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 })
+	h.send(sized(1024), sized(1024))
+	got := h.receive(orders, 2)
+	codes, err := h.modifiers(orders)["dead-letter"](properties{"p": semantics.Null()}, got[0])
+	h.settled(codes, err)
+	h.bury(got[1]) // the texts are none of its size
+	h.same(h.resubmit(semantics.ResubmitOptions{Target: "other"}), []semantics.ResubmitResult{
+		notMoved(1, semantics.MessageSizeExceeded), moved([2]int64{2, 1})[0],
+	})
+}
+
+func testSTAT_2_ResubmitReceivesAndSends(t *testing.T, h *fixture) {
+	h.create()
+	h.createNamed("other")
+	h.buryTexts("a", "b", "c")
+	resubmit := func(target string) error {
+		_, _, err := h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{Target: target, Max: 1})
+		return err
+	}
+	for _, status := range allStatuses[1:] {
+		h.setStatus(status)
+		before := h.runtime()
+		h.wantCode(resubmit(""), semantics.EntityDisabled)
+		h.same(h.runtime(), before)
+	}
+	h.wantCode(resubmit("other"), semantics.EntityDisabled) // it cannot be received from
+	_, _, err := h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{Target: "missing", Numbers: []int64{1}})
+	h.wantCode(err, semantics.EntityDisabled) // PEEK looks first
+	h.setStatus(semantics.StatusSendDisabled)
+	h.ok(resubmit("other")) // but need not be sent to
+	h.setStatus(semantics.StatusActive)
+	for _, status := range allStatuses {
+		_, err := h.Store.UpdateQueue(t.Context(), "other", semantics.QueueOptions{Status: status}, []string{"status"})
+		h.ok(err)
+		want := semantics.Code("")
+		if !status.CanSend() {
+			want = semantics.EntityDisabled
+		}
+		h.wantCode(resubmit("other"), want)
+	}
+	h.wantNumbers(h.peek(deadOrders))
+
+	// The store says what is missing before what is disabled.
+	h.setStatus(semantics.StatusDisabled)
+	_, err = h.Store.Resubmit(t.Context(), deadOrders, "missing", []semantics.Resubmission{{SequenceNumber: 1}}, false)
+	h.wantCode(err, semantics.EntityNotFound)
+}
