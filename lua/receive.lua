@@ -15,8 +15,8 @@
 -- Returns
 --   OK                alarm recheck_ms left locked_until_ms positions deliveries changes spans
 --                     recheck_ms: when to look again if nobody wakes the caller; left: 1 = there may be more at once;
---                     positions were delivered before, with failed deliveries and changed properties of each; spans: first
---                     and last position, in turn, of what was never delivered before
+--                     positions were delivered before, with failed deliveries of each; spans: first and last position, in
+--                     turn, of what was never delivered before; changes: of both in this order, or none at all
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED   status
 -- Cost: O(messages handed out + slice of what is due)
@@ -79,13 +79,13 @@ end
 local deliveries, changes = {}, {}
 if #old > 0 then
   deliveries = redis.call("HMGET", side.deliveries, unpack(old))
-  if redis.call("EXISTS", side.modified) == 1 then
-    changes = redis.call("HMGET", side.modified, unpack(old))
-  end
 end
 local positions = #old > 0 and { unpack(old) } or {}
 for i, position in ipairs(new) do
   positions[#old + i] = position
+end
+if #positions > 0 and redis.call("EXISTS", side.modified) == 1 then
+  changes = redis.call("HMGET", side.modified, unpack(positions))
 end
 local locked_until = lock_positions(queue, side, positions, nonce)
 

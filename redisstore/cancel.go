@@ -24,7 +24,7 @@ func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int6
 // CancelScheduledByID implements semantics.Sender.
 func (s *Store) CancelScheduledByID(ctx context.Context, path string, ids []string) (int, error) {
 	args := []any{s.now(), "ids"}
-	for _, id := range ids {
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
 		args = append(args, id)
 	}
 	cancelled := 0

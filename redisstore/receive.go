@@ -126,8 +126,8 @@ func (s *Store) receiveOnce(ctx context.Context, calls []*receiveCall) (found []
 	return found, left, recheck, err
 }
 
-// backAgain are locked messages that were delivered before: their positions, and the same number or fewer of what is kept
-// beside them.
+// backAgain are locked messages that were delivered before: their positions and failed deliveries. changes are of these and
+// then of fresh ones, or none at all.
 type backAgain struct{ positions, deliveries, changes *reply }
 
 // readLocked reads the messages that a script has just locked: those delivered before one by one, then spans of fresh ones.
@@ -160,12 +160,9 @@ func (s *Store) readLocked(ctx context.Context, source semantics.Source, back ba
 		if err != nil {
 			return nil, err
 		}
-		failed, changes := back.deliveries.numberOr(0), ""
-		if back.changes.more() {
-			changes = back.changes.textOr("")
-		}
+		failed := back.deliveries.numberOr(0)
 		for _, e := range entries { // one, or none when the queue is gone
-			e.failed, e.changes = failed, changes
+			e.failed = failed
 			found = append(found, e)
 		}
 	}
@@ -175,6 +172,11 @@ func (s *Store) readLocked(ctx context.Context, source semantics.Source, back ba
 			return nil, err
 		}
 		found = append(found, entries...)
+	}
+	for i := range found {
+		if back.changes.more() {
+			found[i].changes = back.changes.textOr("")
+		}
 	}
 	back.deliveries.adopt(back.changes)
 	if len(ones) > 0 && len(ranges) > 0 {

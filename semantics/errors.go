@@ -177,7 +177,7 @@ func NumbersNotFound(entity, state string, missing []int64) *Error {
 		numbers[i] = strconv.FormatInt(n, 10)
 	}
 	list := strings.Join(numbers, ",")
-	return Errorf(MessageNotFound, "entity %q has no %s message with sequence number %s; none of the call was touched", entity, state, cut(list)).
+	return Errorf(MessageNotFound, "entity %q has no %s message with sequence number %s; nothing was changed", entity, state, cut(list)).
 		With(DetailEntity, entity).With(DetailNumbers, list)
 }
 

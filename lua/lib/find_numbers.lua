@@ -6,7 +6,7 @@
 --@include entry_at
 --@include expire_unlocked
 local function find_numbers(queue, side, numbers, deferred)
-  local positions, expiries, missing = {}, {}, {}
+  local positions, expiries, missing, over = {}, {}, {}, {}
   for _, number in ipairs(numbers) do
     local position = position_of(side, number)
     local is_deferred = position and tonumber(redis.call("ZSCORE", side.deferred, position) or "0") > 0
@@ -23,7 +23,7 @@ local function find_numbers(queue, side, numbers, deferred)
       end
     end
     if found and expires > 0 and expires <= queue.now then
-      expire_unlocked(queue, side, position)
+      over[#over + 1] = position
       found = nil
     end
     if found then
@@ -31,6 +31,10 @@ local function find_numbers(queue, side, numbers, deferred)
     else
       missing[#missing + 1] = number
     end
+  end
+  table.sort(over, function(a, b) return tonumber(a) < tonumber(b) end)
+  for _, position in ipairs(over) do
+    expire_unlocked(queue, side, position)
   end
   return positions, expiries, missing
 end

@@ -46,10 +46,10 @@ func userProperty(name string) *property { return &property{name: name, lower: f
 func propertyByName(name string) (*property, bool) {
 	scope, rest, scoped := strings.Cut(name, ".")
 	switch {
-	case scoped && strings.EqualFold(scope, "sys"):
+	case scoped && fold(scope) == "sys":
 		system, ok := systemByName[fold(rest)]
 		return &property{system: system}, ok
-	case scoped && strings.EqualFold(scope, "user"):
+	case scoped && fold(scope) == "user":
 		return userProperty(rest), true
 	default:
 		return userProperty(name), true

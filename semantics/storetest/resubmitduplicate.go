@@ -92,7 +92,7 @@ func testDLQ_22_CountOfTheTarget(_ *testing.T, h *fixture) {
 	h.send(text("a"), sized(mebibyte-100))
 	h.bury(h.receive(orders, 2)...)
 	h.send(&semantics.Message{MessageID: "x", ScheduledAt: h.in(time.Hour), Body: make([]byte, 97)}) // now it is full to the last byte
-	got := h.resubmit(semantics.ResubmitOptions{NewMessageIDs: true, Numbers: []int64{2}}) // to the same queue bytes never stand in the way
+	got := h.resubmit(semantics.ResubmitOptions{NewMessageIDs: true, Numbers: []int64{2}})           // to the same queue bytes never stand in the way
 	h.same(got, moved([2]int64{2, 4}))
 	got = h.resubmit(semantics.ResubmitOptions{NewMessageIDs: true})
 	h.same(got, moved([2]int64{1, 5}))

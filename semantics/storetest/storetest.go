@@ -37,7 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	all := slices.Concat(
 		messageTests, sendTests, entityTests, optionTests, statusTests, countTests, receiveTests, waitTests, consumerTests,
 		scheduleTests, cancelTests, deferTests, deferExpiryTests, duplicateTests, purgeTests, modifiedTests, delayTests,
-		resubmitTests, resubmitDuplicateTests, keepingTests,
+		resubmitTests, resubmitDuplicateTests, keepingTests, countEveryStateTests,
 		lockTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests, errorTests,
 		watchTests,
 	)
