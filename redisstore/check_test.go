@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
@@ -95,5 +97,34 @@ func TestOpenRefusesBadOptions(t *testing.T) {
 		} else if strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: the error tells the password: %v", name, err)
 		}
+	}
+}
+
+// After Check a script is called by its hash: its text, which is long, does not travel with every call.
+func TestScriptsAreCalledByHash(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	defer server.Stop()
+	s := redistest.Open(t, redisstore.Options{URL: server.URL})
+	if _, err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	create(t, s)
+	if _, err := s.Send(t.Context(), "orders", message(10)); err != nil {
+		t.Fatal(err)
+	}
+	receiveOne(t, s)
+	options, err := redis.ParseURL(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	stats, err := client.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(stats, "cmdstat_eval:") || strings.Contains(stats, "cmdstat_eval_ro:") {
+		t.Errorf("scripts were sent as text:\n%s", stats)
 	}
 }

@@ -72,7 +72,7 @@ func (s *Store) now() string {
 func (s *Store) load(ctx context.Context) error {
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, op := range s.scripts {
-			op.call.Load(ctx, p)
+			p.ScriptLoad(ctx, op.Text) // not op.call.Load, which in a pipeline forgets the hash
 		}
 		return nil
 	})

@@ -48,7 +48,7 @@ func awaitLength(t *testing.T, client *redis.Client, key string, want int64) {
 }
 
 // sweeping runs the sweeper of a store until the test ends.
-func sweeping(t *testing.T, s *redisstore.Store) {
+func sweeping(t testing.TB, s *redisstore.Store) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup

@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
 
-// Exit codes (a second signal ends the process with 128 + its number, see stopSignals).
+// Exit codes. A signal that ends an operator verb, or the second one that comes to "serve", is 128 + its number.
 const (
 	exitClean   = 0
-	exitFailure = 1 // configuration or start failure
-	exitUsage   = 2 // the command line cannot be understood
+	exitFailure = 1 // configuration or start failure; of an operator verb: the call failed, in full or in part
+	exitUsage   = 2 // the command line cannot be understood, or would have to ask and cannot
 )
 
 // kongUsage is how the parser marks errors of the command line, in contrast to those of other sources.
@@ -22,32 +22,36 @@ const kongUsage = 80
 const description = `Sidebus gives applications the queues of Azure Service Bus over Redis, as a sidecar.
 
 Settings of "serve" come from flags, then from the environment, then from the file named by --config; the file's
-keys are the names of the flags.`
+keys are the names of the flags. The verbs for queues and messages speak to the gRPC address of a running sidecar.`
 
 type grammar struct {
 	Serve   serveCommand   `cmd:"" help:"Run the sidecar until SIGTERM or SIGINT, then drain and exit."`
 	Wait    waitCommand    `cmd:"" help:"Wait until the sidecar is ready; exit 1 when it is not in time."`
 	Drain   drainCommand   `cmd:"" help:"Tell the sidecar to take no new receives, and print what is left in hand."`
 	Version versionCommand `cmd:"" help:"Print the version."`
-}
 
-// terminal is where a verb writes.
-type terminal struct {
-	stdout, stderr io.Writer
+	Send    sendCommand    `cmd:"" group:"verbs" help:"Send messages."`
+	Receive receiveCommand `cmd:"" group:"verbs" help:"Receive messages and say what becomes of them."`
+	Peek    peekCommand    `cmd:"" group:"verbs" help:"Look at messages without touching them."`
+	DLQ     dlqCommand     `cmd:"" name:"dlq" group:"verbs" help:"Look at, count, resubmit and remove dead letters."`
+	Purge   purgeCommand   `cmd:"" group:"verbs" help:"Remove many messages without a trace."`
+	Entity  entityCommand  `cmd:"" group:"verbs" help:"List, show, create, change and delete queues."`
+	Stats   statsCommand   `cmd:"" group:"verbs" help:"Count the messages of queues."`
 }
 
 // run carries out one command line and returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, to terminal) int {
 	exited := -1
 	sources := &sources{}
 	parser, err := kong.New(&grammar{},
-		kong.Name("sidebus"), kong.Description(description), kong.Writers(stdout, stderr),
+		kong.Name("sidebus"), kong.Description(description), kong.Writers(to.stdout, to.stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ExplicitGroups([]kong.Group{{Key: "verbs", Title: "Queues and messages:"}}),
 		kong.Exit(func(code int) { exited = code }),
 		kong.Vars(settingDefaults()), kong.WithBeforeResolve(sources.load), kong.Resolvers(sources),
 	)
 	if err != nil {
-		fmt.Fprintf(stderr, "sidebus: %v\n", err)
+		fmt.Fprintf(to.stderr, "sidebus: %v\n", err)
 		return exitFailure
 	}
 	command, err := parser.Parse(args)
@@ -55,18 +59,33 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "sidebus: %v\n", err)
+		fmt.Fprintf(to.stderr, "sidebus: %v\n", err)
 		var parse *kong.ParseError
 		if errors.As(err, &parse) && parse.ExitCode() == kongUsage {
-			fmt.Fprintln(stderr, `Run "sidebus --help" for the verbs and "sidebus VERB --help" for their flags.`)
+			fmt.Fprintln(to.stderr, `Run "sidebus --help" for the verbs and "sidebus VERB --help" for their flags.`)
 			return exitUsage
 		}
 		return exitFailure
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	if err := command.Run(terminal{stdout: stdout, stderr: stderr}); err != nil {
-		fmt.Fprintf(stderr, "sidebus: %v\n", sources.locate(err))
-		return exitFailure
+	if err := command.Run(to); err != nil {
+		for text := range strings.SplitSeq(sources.locate(err).Error(), "\n") {
+			fmt.Fprintf(to.stderr, "sidebus: %s\n", text)
+		}
+		return exitCode(err)
 	}
 	return exitClean
+}
+
+func exitCode(err error) int {
+	var usage usageError
+	var stopped interrupted
+	switch {
+	case errors.As(err, &stopped):
+		return exitCodeOf(stopped.by)
+	case errors.As(err, &usage):
+		return exitUsage
+	default:
+		return exitFailure
+	}
 }

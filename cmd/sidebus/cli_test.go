@@ -173,7 +173,7 @@ func TestExitCodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
-			got := run(t.Context(), test.args, &stdout, &stderr)
+			got := run(t.Context(), test.args, terminal{stdout: &stdout, stderr: &stderr})
 			if got != test.want || !strings.Contains(stderr.String(), test.text) {
 				t.Errorf("got exit code %d and %q; want %d and %q", got, &stderr, test.want, test.text)
 			}
@@ -184,7 +184,7 @@ func TestExitCodes(t *testing.T) {
 func TestVersionSaysWhat(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"version"}, &stdout, &stderr); code != exitClean {
+	if code := run(t.Context(), []string{"version"}, terminal{stdout: &stdout, stderr: &stderr}); code != exitClean {
 		t.Fatalf("got exit code %d: %s", code, &stderr)
 	}
 	if got := stdout.String(); !strings.HasPrefix(got, "sidebus ") || !strings.Contains(got, "go1.") {

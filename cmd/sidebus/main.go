@@ -1,5 +1,5 @@
-// Command sidebus is the sidecar that gives applications Service Bus queues over Redis, and the few verbs that steer
-// it. See "sidebus --help".
+// Command sidebus is the sidecar that gives applications Service Bus queues over Redis, and the verbs that steer
+// it and its queues. See "sidebus --help".
 package main
 
 import (
@@ -8,5 +8,5 @@ import (
 )
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(context.Background(), os.Args[1:], processTerminal()))
 }

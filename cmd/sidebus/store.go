@@ -32,9 +32,9 @@ type openedStore struct {
 	semantics.Store
 	checker semantics.Checker
 	sweep   func(context.Context) // what to run beside serving, until its context ends
-	what    string // for people, without secrets
-	close   func() // after the last call
-	abandon func() // just before the process exits at once
+	what    string                // for people, without secrets
+	close   func()                // after the last call
+	abandon func()                // just before the process exits at once
 }
 
 type observer func(script, status string, took time.Duration)

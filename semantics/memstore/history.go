@@ -20,16 +20,8 @@ func (q *queue) duplicateKey(m *semantics.Message) string {
 	if !q.options.EnablePartitioning {
 		return m.MessageID
 	}
-	p := partition(m)
+	p := m.Partition()
 	return strconv.Itoa(len(p)) + ":" + p + m.MessageID
-}
-
-// partition is the partition key, for which the session id counts when there is none (DUP-2, BATCH-4).
-func partition(m *semantics.Message) string {
-	if m.PartitionKey != "" {
-		return m.PartitionKey
-	}
-	return m.SessionID
 }
 
 // duplicateOf tells whether a message has been accepted already and under which number. From the very end of the window

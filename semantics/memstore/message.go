@@ -66,6 +66,15 @@ func (m *message) live(from time.Time) {
 	m.expiresAt = at
 }
 
+// endBy makes an earlier instant the end of the lifetime; zero is none. TimeToLive is what is left then (TTL-25).
+func (m *message) endBy(at time.Time) {
+	if at.IsZero() || !m.expiresAt.IsZero() && m.expiresAt.Before(at) {
+		return
+	}
+	left := at.Sub(m.enqueuedAt)
+	m.expiresAt, m.sent.TimeToLive = at, &left
+}
+
 func (m *message) locked() bool  { return !m.token.IsZero() }
 func (m *message) dead() bool    { return !m.deadAt.IsZero() }
 func (m *message) delayed() bool { return !m.visibleAt.IsZero() }

@@ -72,11 +72,13 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 		return nil, semantics.NotFound(target)
 	case !from.options.Status.CanReceive():
 		return nil, disabled(from, "receives")
-	case !to.options.Status.CanSend():
-		return nil, disabled(to, "sends")
 	}
 	from.accessedAt = now
 	s.look(from, now)
+	if !to.options.Status.CanSend() {
+		return nil, disabled(to, "sends")
+	}
+	to.accessedAt = now
 	results := make([]semantics.Resubmitted, len(letters))
 	s.wakingFor(to, func() {
 		for i, letter := range letters {
@@ -101,7 +103,6 @@ func resubmit(from, to *queue, letter *message, how semantics.Resubmission, bypa
 	if !bypass {
 		if number, is := to.duplicateOf(&sent, now); is {
 			from.dead.remove(letter)
-			to.accessedAt = now
 			return semantics.Resubmitted{Stored: semantics.Stored{SequenceNumber: number, Deduplicated: true}}
 		}
 	}
@@ -116,11 +117,11 @@ func resubmit(from, to *queue, letter *message, how semantics.Resubmission, bypa
 	}
 	from.dead.remove(letter)
 	m := newMessage(&sent, to.options.DefaultMessageTimeToLive)
-	m.expiresAt = how.ExpiresAt
 	number := to.accept(m, now)
+	m.endBy(how.ExpiresAt)
+	to.expect(m.due())
 	if !bypass {
 		to.remember(&sent, number, now)
 	}
-	to.accessedAt = now
 	return semantics.Resubmitted{Stored: semantics.Stored{SequenceNumber: number}}
 }

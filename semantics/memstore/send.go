@@ -53,9 +53,7 @@ func (q *queue) accept(m *message, now time.Time) int64 {
 		q.expect(m.due())
 		return m.sequence
 	}
-	if m.expiresAt.IsZero() { // else it has what is left of an earlier life (TTL-25)
-		m.live(now)
-	}
+	m.live(now)
 	q.main.add(m)
 	q.expect(m.due())
 	return m.sequence
@@ -82,11 +80,11 @@ func (q *queue) checkPartitions(messages []*semantics.Message) error {
 	if !q.options.EnablePartitioning {
 		return nil
 	}
-	for i, m := range messages {
-		if partition(m) != partition(messages[0]) {
+	for _, m := range messages {
+		if m.Partition() != messages[0].Partition() {
 			return semantics.Errorf(semantics.PartitionKeyMismatch,
 				"entity %q is partitioned: the messages of one call must have the same partition key or session id", q.name).
-				With(semantics.DetailEntity, q.name).With(semantics.DetailIndex, strconv.Itoa(i))
+				With(semantics.DetailEntity, q.name)
 		}
 	}
 	return nil

@@ -1,11 +1,9 @@
 package storetest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -23,42 +21,77 @@ type Pair struct {
 }
 
 // RunModel carries out random calls and time steps on two stores and fails when a client could tell them apart. Lock
-// tokens are random; those of one delivery count as the same. It also checks CNT-4 after each step. openPair is called once; every run uses a queue of its own.
+// tokens are random; those of one delivery count as the same. After each step it also checks what must hold whatever was
+// done (see model.check). openPair is called once; every run uses queues of its own.
 func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 	t.Helper()
 	pair, runs := openPair(t), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		m := &model{Pair: pair, ctx: t.Context(), main: semantics.Source{Path: fmt.Sprintf("model-%d", runs)}}
+		m := &model{Pair: pair, ctx: t.Context(), ids: map[int64]string{}}
+		m.main = semantics.Source{Path: fmt.Sprintf("model-%d", runs)}
 		m.dead = semantics.Source{Path: m.main.Path, SubQueue: semantics.DeadLetterQueue}
+		m.other = semantics.Source{Path: m.main.Path + "-other"}
 		m.create(rt)
-		rt.Repeat(map[string]func(*rapid.T){
-			"":                     m.check,
-			"advance":              m.advance,
-			"send":                 m.send,
-			"receive":              m.receive,
-			"receive again":        m.receive, // twice as often as the rest
-			"receive dead letters": m.receiveDead,
-			"complete":             m.settler(semantics.Settler.Complete),
-			"abandon": m.settler(func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-				return s.Abandon(ctx, source, tokens, nil, nil)
-			}),
-			"release":     m.settler(semantics.Settler.Release),
-			"dead-letter": m.deadLetter,
-			"renew":       m.renew,
-			"peek":        m.peek,
-			"update":      m.update,
-		})
-		both(rt, m, "delete", func(s semantics.Store) (any, error) { return nil, s.DeleteQueue(m.ctx, m.main.Path) })
+		rt.Repeat(m.steps())
+		for _, path := range []string{m.main.Path, m.other.Path} {
+			both(rt, m, "delete", func(s semantics.Store) (any, error) { return nil, s.DeleteQueue(m.ctx, path) })
+		}
 	})
 }
 
+func (m *model) steps() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"":                     m.check,
+		"advance":              m.advance,
+		"advance again":        m.advance, // some are drawn more often than the rest
+		"send":                 m.send,
+		"send again":           m.send,
+		"receive":              m.receive,
+		"receive again":        m.receive,
+		"receive and again":    m.receive,
+		"receive dead letters": m.receiveDead,
+		"receive other":        m.receiveOther,
+		"receive deferred":     m.receiveDeferred,
+		"receive by number":    m.receiveByNumber,
+		"reactivate":           m.reactivate,
+		"peek":                 m.peek,
+		"complete":             m.complete,
+		"abandon":              m.abandon,
+		"abandon again":        m.abandon,
+		"defer":                m.deferSome,
+		"defer again":          m.deferSome,
+		"release":              m.release,
+		"dead-letter":          m.deadLetter,
+		"dead-letter again":    m.deadLetter,
+		"renew":                m.renew,
+		"cancel":               m.cancel,
+		"cancel by id":         m.cancelByID,
+		"purge":                m.purge,
+		"purge dead letters":   m.purgeDead,
+		"delete by number":     m.deleteByNumber,
+		"resubmit":             m.resubmit,
+		"resubmit elsewhere":   m.resubmitElsewhere,
+		"update":               m.update,
+	}
+}
+
+// model is one run. main has what is done most; other is only there to be a target of resubmissions.
 type model struct {
 	Pair
-	ctx        context.Context
-	main, dead semantics.Source
-	deliveries []delivery // the last ones, most of them over
-	moved      bool       // the clock moved and nothing has looked at the queue since
+	ctx               context.Context
+	main, dead, other semantics.Source
+	now               time.Time
+	options           semantics.QueueOptions // of main at creation; the window as it is now
+	deliveries        []delivery             // the last ones, most of them over
+	moved             bool                   // the clock moved and nothing has looked at main since
+	checks            int
+
+	// What the last look showed, to choose from. It may be out of date.
+	rows, deadRows []*semantics.Received
+	last           int64            // highest number seen
+	ids            map[int64]string // message id by number, of all that were ever seen
+	otherChanged   bool
 }
 
 // delivery is one hand-out of one message by both stores.
@@ -69,15 +102,42 @@ type delivery struct {
 
 const keptDeliveries = 24
 
-// both makes the same call on both stores and compares the codes, and the answers when got is not nil.
+// both makes the same call on both stores and compares the failures.
 func both[T any](rt *rapid.T, m *model, what string, call func(s semantics.Store) (T, error)) (reference, subject T, ok bool) {
 	rt.Helper()
 	reference, wantErr := call(m.Reference)
 	subject, gotErr := call(m.Subject)
-	if want, got := semantics.CodeOf(wantErr), semantics.CodeOf(gotErr); want != got {
-		rt.Fatalf("%s: got error %v, want %v", what, gotErr, wantErr)
+	if want, got := failure(wantErr), failure(gotErr); want != got {
+		rt.Fatalf("%s: got %+v (%v), want %+v (%v)", what, got, gotErr, want, wantErr)
 	}
 	return reference, subject, wantErr == nil
+}
+
+// agree is both, and compares the answers too.
+func agree[T any](rt *rapid.T, m *model, what string, call func(s semantics.Store) (T, error)) (answer T, ok bool) {
+	rt.Helper()
+	reference, subject, ok := both(rt, m, what, call)
+	same(rt, what, reference, subject)
+	return reference, ok
+}
+
+// failure is what programs may rely on of an error.
+func failure(err error) [5]string {
+	if err == nil {
+		return [5]string{}
+	}
+	e := semantics.AsError(err)
+	return [...]string{
+		string(e.Code), e.Details[semantics.DetailNumbers], e.Details[semantics.DetailIndex], e.Details[semantics.DetailLimit],
+		e.Details[semantics.DetailDeadSize],
+	}
+}
+
+// looked notes whether a call has carried out what was due, which all do that are not refused as a whole.
+func (m *model) looked(ok bool) {
+	if ok {
+		m.moved = false
+	}
 }
 
 func same(rt *rapid.T, what string, want, got any) {
@@ -93,241 +153,65 @@ func same(rt *rapid.T, what string, want, got any) {
 // Steps of time and lifetimes are multiples of the same unit, so that exact boundaries are met often.
 const unit = 500 * ms
 
-func (m *model) drawOptions(rt *rapid.T) semantics.QueueOptions {
+func units(n ...time.Duration) *rapid.Generator[time.Duration] {
+	for i := range n {
+		n[i] *= unit
+	}
+	return rapid.SampledFrom(n)
+}
+
+func drawOptions(rt *rapid.T) semantics.QueueOptions {
 	o := semantics.DefaultQueueOptions()
-	o.LockDuration = rapid.SampledFrom([]time.Duration{2 * unit, 3 * unit, 5 * unit}).Draw(rt, "lock duration")
-	o.MaxDeliveryCount = rapid.Int64Range(1, 3).Draw(rt, "max delivery count")
-	o.DefaultMessageTimeToLive = rapid.SampledFrom([]time.Duration{semantics.Never, 4 * unit}).Draw(rt, "default ttl")
+	often := func(rare, n int, label string) bool { return rapid.IntRange(1, n).Draw(rt, label) <= rare }
+	o.LockDuration = units(2, 3, 5).Draw(rt, "lock duration")
+	o.MaxDeliveryCount = rapid.SampledFrom([]int64{1, 2, 3, 100}).Draw(rt, "max delivery count")
+	o.DefaultMessageTimeToLive = rapid.SampledFrom([]time.Duration{semantics.Never, semantics.Never, 4 * unit}).Draw(rt, "default ttl")
 	o.DeadLetteringOnMessageExpiration = rapid.Bool().Draw(rt, "dead-letter expired")
-	o.MaxMessageCount = rapid.SampledFrom([]int64{0, 6}).Draw(rt, "max count")
-	o.Status = rapid.SampledFrom([]semantics.Status{0, 0, 0, 0, 0, 1, 2, 3}).Draw(rt, "status")
+	o.MaxMessageCount = rapid.SampledFrom([]int64{0, 0, 8}).Draw(rt, "max count")
+	o.MaxMessageSizeInKilobytes = rapid.SampledFrom([]int64{1, 256, 256}).Draw(rt, "max message size")
+	o.Status = rapid.SampledFrom([]semantics.Status{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3}).Draw(rt, "status")
+	o.RequiresDuplicateDetection = rapid.Bool().Draw(rt, "detect duplicates")
+	o.EnablePartitioning = often(1, 4, "partitioning")
+	o.DuplicateDetectionHistoryTimeWindow = units(3, 6, 20).Draw(rt, "window")
+	o.DuplicateHistoryMaxEntries = rapid.SampledFrom([]int64{3, 1000, 1000}).Draw(rt, "max history")
+	o.ForgetOnCancel = rapid.Bool().Draw(rt, "forget on cancel")
+	o.RedeliveryDelay = units(0, 0, 1, 4).Draw(rt, "redelivery delay")
+	o.ExpireDeferred = rapid.Bool().Draw(rt, "expire deferred")
+	o.DeadLetterTTL = rapid.SampledFrom([]time.Duration{semantics.Never, 3 * unit, 8 * unit}).Draw(rt, "dead letter ttl")
 	return o
 }
 
 func (m *model) create(rt *rapid.T) {
-	options := m.drawOptions(rt)
-	options.Status = semantics.StatusActive
-	reference, subject, _ := both(rt, m, "create", func(s semantics.Store) (semantics.Queue, error) {
-		queue, created, err := s.CreateQueue(m.ctx, m.main.Path, options)
-		if !created {
-			rt.Fatalf("queue %s was not created", m.main.Path)
-		}
-		return queue, err
-	})
-	same(rt, "created queue", reference, subject)
+	for _, path := range []string{m.other.Path, m.main.Path} {
+		m.options = drawOptions(rt)
+		m.options.Status = semantics.StatusActive
+		queue, _ := agree(rt, m, "create", func(s semantics.Store) (semantics.Queue, error) {
+			queue, created, err := s.CreateQueue(m.ctx, path, m.options)
+			if !created {
+				rt.Fatalf("queue %s was not created", path)
+			}
+			return queue, err
+		})
+		m.now = queue.CreatedAt
+	}
 }
 
 func (m *model) update(rt *rapid.T) {
-	options := m.drawOptions(rt)
-	names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{
-		"lockDuration", "maxDeliveryCount", "defaultMessageTimeToLive", "deadLetteringOnMessageExpiration", "maxMessageCount", "status",
-	}), 1, 2, rapid.ID).Draw(rt, "options")
-	both(rt, m, "update", func(s semantics.Store) (semantics.Queue, error) {
+	options := drawOptions(rt)
+	names := rapid.SliceOfNDistinct(rapid.SampledFrom(semantics.QueueOptionNames), 1, 3, rapid.ID).Draw(rt, "options")
+	// Whether ids whose window was over come back to mind with a longer one is not fixed.
+	options.DuplicateDetectionHistoryTimeWindow = min(options.DuplicateDetectionHistoryTimeWindow, m.options.DuplicateDetectionHistoryTimeWindow)
+	queue, ok := agree(rt, m, "update", func(s semantics.Store) (semantics.Queue, error) {
 		return s.UpdateQueue(m.ctx, m.main.Path, options, names)
 	})
+	if ok {
+		m.options = queue.Options
+	}
 }
 
 func (m *model) advance(rt *rapid.T) {
-	m.Advance(rapid.SampledFrom([]time.Duration{ms, unit - ms, unit, unit + ms, 2 * unit, 5 * unit}).Draw(rt, "step"))
+	step := rapid.SampledFrom([]time.Duration{ms, unit - ms, unit, unit, unit + ms, 2 * unit, 5 * unit, 5 * unit, 40 * unit}).Draw(rt, "step")
+	m.Advance(step)
+	m.now = m.now.Add(step)
 	m.moved = true
-}
-
-func (m *model) send(rt *rapid.T) {
-	m.look(rt) // expired messages take room until somebody looks, and who looks when is not fixed
-	messages := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) *semantics.Message {
-		message := text(rapid.StringMatching(`[a-z]{1,8}`).Draw(rt, "id"))
-		if rapid.Bool().Draw(rt, "has ttl") {
-			ttl := rapid.SampledFrom([]time.Duration{ms, unit, 2 * unit, 4 * unit, 8 * unit}).Draw(rt, "ttl")
-			message.TimeToLive = &ttl
-		}
-		if rapid.Bool().Draw(rt, "has properties") {
-			message.Properties = map[string]semantics.Value{"p": semantics.Int64(rapid.Int64().Draw(rt, "p"))}
-		}
-		return message
-	}), 1, 3).Draw(rt, "messages")
-	reference, subject, _ := both(rt, m, "send", func(s semantics.Store) ([]semantics.Stored, error) { return s.Send(m.ctx, m.main.Path, messages) })
-	same(rt, "first number", reference, subject)
-}
-
-func (m *model) receive(rt *rapid.T) {
-	m.take(rt, m.main, rapid.IntRange(1, 4).Draw(rt, "limit"))
-}
-
-// receiveDead takes all dead letters: which of those that one look moved comes first is fixed only where instants
-// differ, so the order is checked by instant and the content without order.
-func (m *model) receiveDead(rt *rapid.T) {
-	m.look(rt)
-	m.take(rt, m.dead, semantics.MaxReceiveMessages)
-}
-
-func (m *model) take(rt *rapid.T, source semantics.Source, limit int) {
-	reference, subject, ok := both(rt, m, "receive", func(s semantics.Store) ([]*semantics.Received, error) {
-		for {
-			batch, err := s.Receive(m.ctx, source, limit, semantics.RegisterNever)
-			if err != nil || len(batch.Messages) > 0 || batch.RecheckAfter > 0 {
-				return batch.Messages, err
-			}
-		}
-	})
-	if !ok {
-		return
-	}
-	m.moved = false
-	if source == m.dead {
-		for _, messages := range [][]*semantics.Received{reference, subject} {
-			if !slices.IsSortedFunc(messages, func(a, b *semantics.Received) int { return a.DeadLetteredAt.Compare(b.DeadLetteredAt) }) {
-				rt.Fatalf("dead letters are not in order of arrival: %v", numbersOf(messages))
-			}
-			slices.SortFunc(messages, func(a, b *semantics.Received) int { return cmp.Compare(a.SequenceNumber, b.SequenceNumber) })
-		}
-	}
-	same(rt, "received", plain(reference), plain(subject))
-	for i := range reference {
-		m.deliveries = append(m.deliveries, delivery{source, reference[i].LockToken, subject[i].LockToken})
-	}
-	m.deliveries = m.deliveries[max(0, len(m.deliveries)-keptDeliveries):]
-}
-
-// plain leaves out what stores may choose: tokens, and the wording of descriptions that they write themselves.
-func plain(messages []*semantics.Received) []semantics.Received {
-	rows := make([]semantics.Received, len(messages))
-	for i, message := range messages {
-		row := *message
-		if !row.LockToken.IsZero() {
-			row.LockToken = semantics.LockToken{1}
-		}
-		if row.DeadLetterReason != byHand && row.DeadLetterReason != "" {
-			row.SetDeadLetter(semantics.DeadLetterTexts{Reason: &row.DeadLetterReason, Description: new(string)}, row.DeadLetteredAt)
-		}
-		rows[i] = row
-	}
-	return rows
-}
-
-// draw chooses some deliveries of one source: live ones, old ones, the same one twice, or one of the other source.
-func (m *model) draw(rt *rapid.T) (source semantics.Source, chosen []delivery) {
-	if len(m.deliveries) == 0 {
-		rt.Skip("nothing was delivered yet")
-	}
-	chosen = rapid.SliceOfN(rapid.SampledFrom(m.deliveries), 1, 3).Draw(rt, "deliveries")
-	return chosen[0].source, chosen
-}
-
-func (m *model) tokens(s semantics.Store, chosen []delivery) []semantics.LockToken {
-	tokens := make([]semantics.LockToken, len(chosen))
-	for i, d := range chosen {
-		tokens[i] = d.reference
-		if s == m.Subject {
-			tokens[i] = d.subject
-		}
-	}
-	return tokens
-}
-
-type settleVerb = func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error)
-
-func (m *model) settler(verb settleVerb) func(*rapid.T) {
-	return func(rt *rapid.T) {
-		source, chosen := m.draw(rt)
-		m.settle(rt, source, chosen, verb)
-	}
-}
-
-const byHand = "by hand"
-
-var byHandTexts = semantics.DeadLetterTexts{Reason: ptr(byHand), Description: ptr("description")}
-
-func ptr[T any](v T) *T { return &v }
-
-func (m *model) deadLetter(rt *rapid.T) {
-	_, chosen := m.draw(rt)
-	m.settle(rt, m.main, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-		return s.DeadLetter(ctx, source, tokens, byHandTexts, nil)
-	})
-}
-
-func (m *model) settle(rt *rapid.T, source semantics.Source, chosen []delivery, verb settleVerb) {
-	reference, subject, _ := both(rt, m, "settle", func(s semantics.Store) ([]semantics.Code, error) {
-		return verb(s, m.ctx, source, m.tokens(s, chosen))
-	})
-	same(rt, "outcomes", reference, subject)
-}
-
-func (m *model) renew(rt *rapid.T) {
-	source, chosen := m.draw(rt)
-	reference, subject, _ := both(rt, m, "renew", func(s semantics.Store) ([]semantics.Renewal, error) {
-		return s.RenewLocks(m.ctx, source, m.tokens(s, chosen))
-	})
-	if source == m.dead {
-		for i := range reference { // whether lifetimes that no longer count are reported is not fixed
-			reference[i].ExpiredInHand, subject[i].ExpiredInHand = false, false
-		}
-	}
-	same(rt, "renewals", reference, subject)
-}
-
-func (m *model) peek(rt *rapid.T) {
-	m.comparePeek(rt, m.main, rapid.Int64Range(0, 12).Draw(rt, "from"), rapid.IntRange(1, 5).Draw(rt, "limit"))
-	m.moved = false
-}
-
-func (m *model) comparePeek(rt *rapid.T, source semantics.Source, from int64, limit int) {
-	reference, subject, _ := both(rt, m, "peek", func(s semantics.Store) ([]*semantics.Received, error) {
-		return s.Peek(m.ctx, source, from, limit, semantics.ShowAll)
-	})
-	if source == m.dead {
-		for _, row := range slices.Concat(reference, subject) {
-			row.Expired = false // as with renewals
-		}
-	}
-	same(rt, "peeked", plain(reference), plain(subject))
-}
-
-// check compares all that can be seen without taking anything. After a time step it leaves the look to the next call,
-// so that every verb gets to be the first to see what time has brought about.
-func (m *model) check(rt *rapid.T) {
-	if m.moved {
-		return
-	}
-	m.compareQueue(rt)
-	m.compareCounts(rt)
-	m.comparePeek(rt, m.main, 0, semantics.MaxPeekMessages)
-	m.comparePeek(rt, m.dead, 0, semantics.MaxPeekMessages)
-}
-
-// look makes both stores carry out what time has brought about.
-func (m *model) look(rt *rapid.T) {
-	if m.moved {
-		m.compareCounts(rt)
-		m.moved = false
-	}
-}
-
-func (m *model) compareQueue(rt *rapid.T) {
-	reference, subject, _ := both(rt, m, "get", func(s semantics.Store) (semantics.Queue, error) {
-		queue, err := s.GetQueue(m.ctx, m.main.Path)
-		if queue.AccessedAt.Before(queue.UpdatedAt) {
-			queue.AccessedAt = queue.UpdatedAt // whether an update counts as access is not fixed
-		}
-		return queue, err
-	})
-	same(rt, "queue", reference, subject)
-}
-
-func (m *model) compareCounts(rt *rapid.T) {
-	reference, subject, _ := both(rt, m, "runtime", func(s semantics.Store) (semantics.Runtime, error) {
-		for range 100 { // a store may clear away what has expired in slices
-			r, err := s.QueueRuntime(m.ctx, m.main.Path)
-			if err != nil {
-				return r, err
-			}
-			checkSum(rt, r)
-			if r.ExpiredPending == 0 {
-				return r, nil
-			}
-		}
-		rt.Fatalf("what has expired is never cleared away")
-		return semantics.Runtime{}, nil
-	})
-	same(rt, "counts", reference, subject)
 }

@@ -25,6 +25,7 @@ var resubmitTests = []ruleTest{
 	testDLQ_22_Wakes,
 	testTTL_25_NewLife,
 	testTTL_25_KeepExpiry,
+	testTTL_25_KeptExpiryIsCutToo,
 }
 
 // moved is what is heard of dead letters that got the given numbers.
@@ -318,4 +319,17 @@ func testTTL_25_KeepExpiry(_ *testing.T, h *fixture) {
 	h.release(orders, h.takeNumbers(orders, 4)...)
 	h.Advance(ms)
 	h.wantNumbers(h.receive(orders, 9), 6)
+}
+
+func testTTL_25_KeptExpiryIsCutToo(_ *testing.T, h *fixture) {
+	h.create()
+	h.createNamed("short", livesFor(1500*ms))
+	h.send(lasting("a", time.Hour), lasting("b", 3000*ms), lasting("c", 2000*ms), text("never"))
+	h.bury(h.receive(orders, 4)...)
+	h.Advance(1000 * ms)
+	h.resubmit(semantics.ResubmitOptions{KeepExpiry: true, Target: "short"})
+	for i, left := range []time.Duration{1500 * ms, 1500 * ms, 1000 * ms, 1500 * ms} { // the default is the ceiling (TTL-4)
+		m := h.row(semantics.Source{Path: "short"}, int64(i+1))
+		h.same([]any{m.ExpiresAt, *m.TimeToLive}, []any{h.in(left), left})
+	}
 }

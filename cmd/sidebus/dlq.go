@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+)
+
+type dlqCommand struct {
+	Queue dlqQueue `arg:""`
+}
+
+// dlqQueue is the queue whose dead letters are meant; the verbs below it get it from the parser.
+type dlqQueue struct {
+	Queue string `arg:"" help:"The queue: orders or queues/orders."`
+
+	List     dlqListCommand     `cmd:"" help:"Show dead letters and why they are there."`
+	Count    dlqCountCommand    `cmd:"" help:"Count them."`
+	Resubmit dlqResubmitCommand `cmd:"" help:"Send dead letters again."`
+	Delete   dlqDeleteCommand   `cmd:"" help:"Remove dead letters without a trace."`
+}
+
+func (q *dlqQueue) resource() string { return client.Resource(q.Queue) }
+
+type dlqListCommand struct {
+	window
+	clientSettings
+}
+
+// Run prints dead letters without touching them.
+func (d *dlqListCommand) Run(ctx context.Context, to terminal, of *dlqQueue) error {
+	return d.show(ctx, to, &d.clientSettings, &sidebusv1.PeekRequest{
+		Source: of.resource(), SubQueue: sidebusv1.SubQueue_DEAD_LETTER, FromSequenceNumber: d.From,
+	})
+}
+
+type dlqCountCommand struct{ clientSettings }
+
+// Run prints the number of dead letters and nothing else, or the field of the API.
+func (d *dlqCountCommand) Run(ctx context.Context, to terminal, of *dlqQueue) error {
+	return d.operate(ctx, to, func(ctx context.Context, o *operator) error {
+		n, err := o.deadLetters(ctx, of.resource())
+		if err != nil {
+			return err
+		}
+		if o.asJSON {
+			return o.line(fmt.Appendf(nil, `{"deadLetterMessageCount":"%d"}`, n))
+		}
+		return o.say("%d", n)
+	})
+}
+
+func (o *operator) deadLetters(ctx context.Context, resource string) (int64, error) {
+	counts, err := o.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: resource})
+	return counts.GetDeadLetterMessageCount(), err
+}
+
+type dlqResubmitCommand struct {
+	Number []int64 `name:"number" xor:"which" placeholder:"N,N" help:"These, by sequence number."`
+	Filter string  `name:"filter" xor:"which" placeholder:"SQL" help:"Those that a SQL filter selects, such as \"DeadLetterReason = 'Late'\"."`
+	All    bool    `name:"all" xor:"which" help:"All that are there now."`
+
+	To               string `name:"to" placeholder:"QUEUE" help:"Send them to this queue instead of their own."`
+	NewIDs           bool   `name:"new-ids" help:"Give each a new message id."`
+	BypassDuplicates bool   `name:"bypass-duplicates" help:"Send them though the target remembers their message ids; otherwise it drops those."`
+	KeepExpiry       bool   `name:"keep-expiry" help:"They expire when they would have; otherwise a new life begins."`
+
+	confirmation
+	clientSettings
+}
+
+// Steps of dead-letter verbs.
+const (
+	resubmitStep = 1000
+	deleteStep   = 250
+)
+
+// Run sends dead letters again, in steps, at most as many as there are when it begins: what is dead-lettered again
+// meanwhile stays.
+func (d *dlqResubmitCommand) Run(ctx context.Context, to terminal, of *dlqQueue) error {
+	switch {
+	case len(d.Number) == 0 && d.Filter == "" && !d.All:
+		return misuse("which ones? --number, --filter or --all says so")
+	case d.All:
+		if err := d.check(to); err != nil {
+			return err
+		}
+	}
+	return d.operate(ctx, to, func(ctx context.Context, o *operator) error {
+		r := &resubmitting{o: o, target: of.resource(), request: &sidebusv1.ResubmitRequest{
+			Source: of.resource(), NewMessageIds: d.NewIDs, BypassDuplicateDetection: d.BypassDuplicates, KeepExpiry: d.KeepExpiry,
+		}}
+		if d.To != "" {
+			r.target = client.Resource(d.To)
+			r.request.Target = r.target
+		}
+		if len(d.Number) > 0 {
+			return r.report(o.progress("resubmitted"), r.numbers(ctx, d.Number))
+		}
+		if d.Filter != "" {
+			r.request.Filter = proto.String(d.Filter)
+		}
+		present, err := o.deadLetters(ctx, of.resource())
+		if err != nil {
+			return err
+		}
+		if d.All && present > 0 {
+			text := fmt.Sprintf("This sends %s of %s to %s.", count(present, "dead letter"), of.resource(), r.target)
+			if err := o.confirm(ctx, &d.confirmation, of.resource(), text); err != nil {
+				return err
+			}
+		}
+		progress := o.progress("resubmitted")
+		return r.report(progress, r.all(ctx, max(present, 1), progress))
+	})
+}
+
+// resubmitting is one resubmit under way.
+type resubmitting struct {
+	o                *operator
+	request          *sidebusv1.ResubmitRequest
+	target           string
+	sent, duplicates int64
+	left             refused
+	seen             map[int64]bool // of those left
+}
+
+func (r *resubmitting) numbers(ctx context.Context, numbers []int64) error {
+	for len(numbers) > 0 {
+		step := min(len(numbers), resubmitStep)
+		r.request.SequenceNumbers, numbers = numbers[:step], numbers[step:]
+		for isMore := true; isMore; {
+			answer, err := r.call(ctx, true)
+			if err != nil {
+				return err
+			}
+			rest := r.request.SequenceNumbers[min(len(answer.GetResults()), len(r.request.SequenceNumbers)):]
+			r.request.SequenceNumbers = rest
+			isMore = len(rest) > 0
+		}
+	}
+	return nil
+}
+
+// all goes on until the sidecar has no more, most are dealt with, or a call can send none.
+func (r *resubmitting) all(ctx context.Context, most int64, progress *progress) error {
+	for dealt := int64(0); dealt < most; {
+		if err := done(ctx); err != nil {
+			return err
+		}
+		// What could not be sent comes first again, so there must be room for it in each call.
+		stay := int64(r.left.total)
+		r.request.Max = proto.Int32(int32(min(most-dealt+stay, resubmitStep+stay, 10_000)))
+		before := r.sent + r.duplicates
+		answer, err := r.call(ctx, false)
+		if err != nil {
+			return err
+		}
+		progress.tell(r.sent)
+		dealt = r.sent + r.duplicates + int64(r.left.total)
+		if !answer.GetMore() || r.sent+r.duplicates == before {
+			return nil
+		}
+	}
+	return nil
+}
+
+// call makes one step and prints what became of each: all that were named, of others those that stay.
+func (r *resubmitting) call(ctx context.Context, isNamed bool) (*sidebusv1.ResubmitResponse, error) {
+	answer, err := r.o.Resubmit(ctx, r.request)
+	if err != nil {
+		return nil, err
+	}
+	if len(answer.GetResults()) == 0 && isNamed {
+		return nil, errors.New("the sidecar did nothing with the numbers")
+	}
+	var rows [][]string
+	for _, result := range answer.GetResults() {
+		number := result.GetSequenceNumber()
+		if result.GetReason() != "" && r.seen[number] {
+			continue
+		}
+		text := "sent"
+		switch {
+		case result.GetReason() != "":
+			if r.seen == nil {
+				r.seen = map[int64]bool{}
+			}
+			r.seen[number] = true
+			r.left.add(number, result.GetReason())
+			text = "stays: " + result.GetReason()
+		case result.GetDeduplicated():
+			r.duplicates++
+			text = "duplicate, dropped"
+		default:
+			r.sent++
+		}
+		if r.o.asJSON {
+			if err := r.o.document(result); err != nil {
+				return nil, err
+			}
+		} else if isNamed {
+			fresh := ""
+			if result.NewSequenceNumber != nil {
+				fresh = strconv.FormatInt(result.GetNewSequenceNumber(), 10)
+			}
+			rows = append(rows, []string{strconv.FormatInt(number, 10), fresh, text})
+		}
+	}
+	if len(rows) > 0 {
+		err = r.o.table([]string{"SEQUENCE", "NEW", "RESULT"}, rows)
+	}
+	return answer, errors.Join(err, r.o.flush())
+}
+
+// report says what was done, and fails when something stayed.
+func (r *resubmitting) report(progress *progress, failed error) error {
+	progress.end()
+	text := fmt.Sprintf("resubmitted %s to %s", count(r.sent, "message"), r.target)
+	if r.duplicates > 0 {
+		text += fmt.Sprintf(", %s dropped", count(r.duplicates, "duplicate"))
+	}
+	if r.left.total > 0 {
+		text += fmt.Sprintf(", %d stay", r.left.total)
+	}
+	if r.o.asJSON || failed != nil {
+		r.o.note("%s", text)
+	} else if err := r.o.say("%s", text); err != nil {
+		return err
+	}
+	return errors.Join(failed, r.left.error("were not resubmitted"))
+}
+
+type dlqDeleteCommand struct {
+	Number []int64 `name:"number" xor:"which" placeholder:"N,N" help:"These, by sequence number."`
+	All    bool    `name:"all" xor:"which" help:"All that are there now."`
+
+	confirmation
+	clientSettings
+}
+
+// Run removes dead letters.
+func (d *dlqDeleteCommand) Run(ctx context.Context, to terminal, of *dlqQueue) error {
+	switch {
+	case d.All:
+		p := &purging{source: of.resource(), isDLQ: true, confirmation: d.confirmation}
+		return p.run(ctx, to, &d.clientSettings)
+	case len(d.Number) == 0:
+		return misuse("which ones? --number or --all says so")
+	}
+	return d.operate(ctx, to, func(ctx context.Context, o *operator) error {
+		var left refused
+		deleted := 0
+		for numbers := d.Number; len(numbers) > 0; {
+			step := min(len(numbers), deleteStep)
+			answer, err := o.DeleteBySequence(ctx, &sidebusv1.DeleteBySequenceRequest{
+				Source: of.resource(), SubQueue: sidebusv1.SubQueue_DEAD_LETTER, SequenceNumbers: numbers[:step],
+			})
+			if err != nil {
+				o.note("removed %s from %s", count(deleted, "message"), place(of.resource(), true))
+				return err
+			}
+			numbers = numbers[step:]
+			var rows [][]string
+			for _, result := range answer.GetResults() {
+				text := "removed"
+				if result.Reason != nil {
+					text = "stays: " + result.GetReason()
+				} else {
+					deleted++
+				}
+				left.add(result.GetSequenceNumber(), result.GetReason())
+				rows = append(rows, []string{strconv.FormatInt(result.GetSequenceNumber(), 10), text})
+				if o.asJSON {
+					if err := o.document(result); err != nil {
+						return err
+					}
+				}
+			}
+			if !o.asJSON {
+				if err := o.table([]string{"SEQUENCE", "RESULT"}, rows); err != nil {
+					return err
+				}
+			}
+		}
+		return left.error("were not removed")
+	})
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+)
+
+// peekStep is how many messages one call shows.
+const peekStep = 100
+
+// window says which messages to show.
+type window struct {
+	From *int64 `name:"from" placeholder:"N" help:"The lowest sequence number to show."`
+	Max  int    `name:"max" short:"n" default:"100" placeholder:"N" help:"Most messages to show; 0: all."`
+}
+
+type peekCommand struct {
+	Queue string `arg:"" help:"The queue: orders or queues/orders."`
+
+	window
+
+	DLQ   bool     `name:"dlq" aliases:"dead-letter" help:"Look into the dead-letter queue."`
+	State []string `name:"state" enum:"available,locked,deferred,scheduled" placeholder:"STATE,STATE" help:"Only these: available, locked, deferred, scheduled."`
+
+	clientSettings
+}
+
+// Run prints messages without touching them.
+func (p *peekCommand) Run(ctx context.Context, to terminal) error {
+	request := &sidebusv1.PeekRequest{Source: client.Resource(p.Queue), SubQueue: subQueue(p.DLQ), FromSequenceNumber: p.From}
+	for _, state := range p.State {
+		request.Include = append(request.Include, sidebusv1.PeekRequest_Include(sidebusv1.PeekRequest_Include_value[strings.ToUpper(state)]))
+	}
+	return p.show(ctx, to, &p.clientSettings, request)
+}
+
+// show pages through the messages of a request.
+func (w *window) show(ctx context.Context, to terminal, settings *clientSettings, request *sidebusv1.PeekRequest) error {
+	if w.Max < 0 {
+		return misuse("--max is %d, must not be negative", w.Max)
+	}
+	isDLQ := request.GetSubQueue() == sidebusv1.SubQueue_DEAD_LETTER
+	return settings.operate(ctx, to, func(ctx context.Context, o *operator) error {
+		for shown := 0; ; {
+			isLast := w.Max > 0 && shown == w.Max
+			step := peekStep
+			if isLast {
+				step = 1 // whether there is more
+			} else if w.Max > 0 {
+				step = min(step, w.Max-shown)
+			}
+			request.MaxMessages = proto.Int32(int32(step))
+			answer, err := o.Peek(ctx, request)
+			if err != nil {
+				return err
+			}
+			page := answer.GetMessages()
+			switch {
+			case len(page) == 0 && shown == 0:
+				o.note("no messages in %s", place(request.GetSource(), isDLQ))
+				return nil
+			case len(page) == 0:
+				return nil
+			case isLast:
+				o.note("there are more; --from %d goes on", page[0].GetSequenceNumber())
+				return nil
+			}
+			if err := errors.Join(o.messages(page, columnsOf(isDLQ, true), shown == 0), o.flush()); err != nil {
+				return err
+			}
+			shown += len(page)
+			request.FromSequenceNumber = proto.Int64(page[len(page)-1].GetSequenceNumber() + 1)
+		}
+	})
+}
+
+// column is one property of a message in a table.
+type column struct {
+	name string
+	text func(*sidebusv1.ReceivedMessage) string
+}
+
+// columnsOf are those of a queue or its dead-letter queue, received or peeked.
+func columnsOf(isDLQ, isPeek bool) []column {
+	columns := []column{
+		{"SEQUENCE", func(m *sidebusv1.ReceivedMessage) string { return strconv.FormatInt(m.GetSequenceNumber(), 10) }},
+		{"ENQUEUED", func(m *sidebusv1.ReceivedMessage) string { return client.Instant(m.GetEnqueuedTime()) }},
+	}
+	if isDLQ {
+		columns = append(columns,
+			column{"DEAD-LETTERED", func(m *sidebusv1.ReceivedMessage) string { return client.Instant(m.GetDeadLetteredTime()) }},
+			column{"REASON", func(m *sidebusv1.ReceivedMessage) string { return client.Brief(m.GetDeadLetterReason()) }},
+			column{"DESCRIPTION", func(m *sidebusv1.ReceivedMessage) string { return client.Brief(m.GetDeadLetterErrorDescription()) }},
+		)
+	}
+	if isPeek {
+		columns = append(columns, column{"STATE", stateOf})
+	}
+	return append(columns,
+		column{"DELIVERIES", func(m *sidebusv1.ReceivedMessage) string { return strconv.Itoa(int(m.GetDeliveryCount())) }},
+		column{"MESSAGE ID", func(m *sidebusv1.ReceivedMessage) string { return client.Brief(m.GetMessageId()) }},
+		column{"SUBJECT", func(m *sidebusv1.ReceivedMessage) string { return client.Brief(m.GetSubject()) }},
+		column{"BODY", client.Body},
+	)
+}
+
+// stateOf says what can be done with a message now.
+func stateOf(m *sidebusv1.ReceivedMessage) string {
+	switch {
+	case m.GetExpired():
+		return "expired"
+	case m.GetLocked():
+		return "locked"
+	case m.GetState() == sidebusv1.ReceivedMessage_SCHEDULED:
+		return "scheduled for " + client.Instant(m.GetVisibleAt())
+	case m.GetState() == sidebusv1.ReceivedMessage_DEFERRED:
+		return "deferred"
+	case m.GetVisibleAt() != nil:
+		return "delayed until " + client.Instant(m.GetVisibleAt())
+	default:
+		return "available"
+	}
+}
+
+// messages prints a page of messages, the first one with a header.
+func (o *operator) messages(page []*sidebusv1.ReceivedMessage, columns []column, isFirst bool) error {
+	if o.asJSON {
+		for _, m := range page {
+			if err := o.document(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var header []string
+	for _, c := range columns {
+		header = append(header, c.name)
+	}
+	var rows [][]string
+	for _, m := range page {
+		var row []string
+		for _, c := range columns {
+			row = append(row, c.text(m))
+		}
+		rows = append(rows, row)
+	}
+	if !isFirst {
+		header = nil
+	}
+	return o.table(header, rows)
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+)
+
+type purgeCommand struct {
+	Queue string `arg:"" help:"The queue: orders or queues/orders."`
+
+	Before  string   `name:"before" placeholder:"INSTANT|AGE" help:"Only messages enqueued before this instant in RFC 3339, or longer ago than this, such as 24h. Default: now."`
+	Include []string `name:"include" enum:"available,deferred,scheduled,dead-letter" placeholder:"GROUP,GROUP" help:"Besides the available messages these: deferred, scheduled, dead-letter."`
+	DLQ     bool     `name:"dlq" help:"Purge the dead-letter queue alone."`
+
+	confirmation
+	clientSettings
+}
+
+// Run removes messages until there are no more to remove.
+func (p *purgeCommand) Run(ctx context.Context, to terminal) error {
+	before, err := instantOrAge(p.Before, time.Now())
+	if err != nil {
+		return err
+	}
+	return (&purging{
+		source: client.Resource(p.Queue), isDLQ: p.DLQ, before: before, include: p.Include, confirmation: p.confirmation,
+	}).run(ctx, to, &p.clientSettings)
+}
+
+func instantOrAge(text string, now time.Time) (*timestamppb.Timestamp, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // the sidecar's now
+	}
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return timestamppb.New(at), nil
+	}
+	age, err := client.Duration(text)
+	if err != nil || age.AsDuration() < 0 {
+		return nil, misuse("--before is %q, must be an instant such as 2026-01-02T03:04:05Z or an age such as 24h", text)
+	}
+	return timestamppb.New(now.Add(-age.AsDuration())), nil
+}
+
+// purging is one purge under way.
+type purging struct {
+	confirmation
+
+	source  string
+	isDLQ   bool
+	before  *timestamppb.Timestamp
+	include []string
+}
+
+func (p *purging) run(ctx context.Context, to terminal, settings *clientSettings) error {
+	if err := p.check(to); err != nil {
+		return err
+	}
+	return settings.operate(ctx, to, func(ctx context.Context, o *operator) error {
+		if !p.Yes {
+			if err := p.ask(ctx, o); err != nil {
+				return err
+			}
+		}
+		return p.purge(ctx, o)
+	})
+}
+
+// ask shows how many messages are at stake. Those that are younger than --before are among them, so it is "up to".
+func (p *purging) ask(ctx context.Context, o *operator) error {
+	counts, err := o.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: p.source})
+	if err != nil {
+		return err
+	}
+	groups := []struct {
+		name  string
+		n     int64
+		isOut bool
+	}{
+		{"available", counts.GetAvailableCount(), p.isDLQ},
+		{"deferred", counts.GetDeferredCount(), p.isDLQ || !slices.Contains(p.include, "deferred")},
+		{"scheduled", counts.GetScheduledMessageCount(), p.isDLQ || !slices.Contains(p.include, "scheduled")},
+		{"dead-lettered", counts.GetDeadLetterMessageCount(), !p.isDLQ && !slices.Contains(p.include, "dead-letter")},
+	}
+	total, parts := int64(0), []string(nil)
+	for _, g := range groups {
+		if !g.isOut {
+			total += g.n
+			parts = append(parts, fmt.Sprintf("%d %s", g.n, g.name))
+		}
+	}
+	text := fmt.Sprintf("This removes up to %s of %s without a trace: %s.", count(total, "message"), place(p.source, p.isDLQ), strings.Join(parts, ", "))
+	return o.confirm(ctx, &p.confirmation, p.source, text)
+}
+
+// purge goes on with the same instant for as long as the sidecar says that there is more.
+func (p *purging) purge(ctx context.Context, o *operator) error {
+	request := &sidebusv1.PurgeRequest{Source: p.source, SubQueue: subQueue(p.isDLQ), Before: p.before}
+	for _, group := range p.include {
+		word := strings.ToUpper(strings.ReplaceAll(group, "-", "_"))
+		request.Include = append(request.Include, sidebusv1.PurgeRequest_Include(sidebusv1.PurgeRequest_Include_value[word]))
+	}
+	sum := &sidebusv1.PurgeResponse{More: true, Before: p.before}
+	progress := o.progress("removed")
+	var failed error
+	for failed == nil && sum.GetMore() {
+		var answer *sidebusv1.PurgeResponse
+		if answer, failed = o.Purge(ctx, request); failed != nil {
+			break
+		}
+		sum.Deleted += answer.GetDeleted()
+		sum.More, sum.Before, request.Before = answer.GetMore(), answer.GetBefore(), answer.GetBefore()
+		progress.tell(sum.GetDeleted())
+		if sum.GetMore() {
+			failed = done(ctx)
+		}
+	}
+	progress.end()
+	text := fmt.Sprintf("removed %s from %s", count(sum.GetDeleted(), "message"), place(p.source, p.isDLQ))
+	if sum.GetBefore() != nil {
+		text += ", enqueued before " + client.Instant(sum.GetBefore())
+	}
+	switch {
+	case failed == nil && !o.asJSON:
+		return o.say("%s", text)
+	case failed == nil:
+		return o.document(sum)
+	case o.asJSON && sum.GetDeleted() > 0:
+		return errors.Join(failed, o.document(sum))
+	case sum.GetDeleted() > 0:
+		o.note("%s; there may be more", text)
+	}
+	return failed
+}

@@ -1,0 +1,269 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// full says whether the benchmarks of large amounts run as large as docs/benchmarks has them. By default they only show
+// that they work.
+func full() bool { return os.Getenv("SIDEBUS_BENCH_FULL") != "" }
+
+func sized(whole, small int) int {
+	if full() {
+		return whole
+	}
+	return small
+}
+
+// backlog is a queue that holds many messages on a Redis of its own.
+type backlog struct {
+	b      *testing.B
+	server *redistest.Server
+	raw    *redis.Client
+	store  *redisstore.Store
+	ids    int
+}
+
+func openBacklog(b *testing.B, change func(*semantics.QueueOptions)) *backlog {
+	server := redistest.Start(b, "--auto-aof-rewrite-percentage", "0")
+	b.Cleanup(server.Stop)
+	options, err := redis.ParseURL(server.URL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := &backlog{
+		b: b, server: server, raw: redis.NewClient(options),
+		store: redistest.Open(b, redisstore.Options{URL: server.URL, PoolSize: benchCallers, Namespace: "default"}),
+	}
+	b.Cleanup(func() { _ = l.raw.Close() })
+	if _, err := l.store.Check(b.Context()); err != nil { // loads the scripts
+		b.Fatal(err)
+	}
+	queue := semantics.DefaultQueueOptions()
+	queue.MaxSizeInMegabytes, queue.LockDuration = semantics.MaxSizeMegabytes, semantics.MaxLockDuration
+	change(&queue)
+	if _, _, err := l.store.CreateQueue(b.Context(), "orders", queue); err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+// fill sends messages of a body with an id of 36 characters, as a sender without ids of its own gets them.
+func (l *backlog) fill(messages, body int) {
+	content := make([]byte, body)
+	share(l.b, messages, 100, func(n int) (int, error) {
+		some := make([]*semantics.Message, n)
+		for i := range some {
+			some[i] = &semantics.Message{MessageID: "12345678-1234-1234-1234-123456789012", Body: content}
+		}
+		_, err := l.store.Send(l.b.Context(), "orders", some)
+		return n, err
+	})
+}
+
+func (l *backlog) length() int64 {
+	return l.raw.XLen(l.b.Context(), "sb:{default/orders}:log").Val()
+}
+
+// drain receives and completes all there is.
+func (l *backlog) drain() {
+	for l.length() > 0 {
+		share(l.b, int(l.length()), 250, l.consume)
+	}
+}
+
+func (l *backlog) consume(n int) (int, error) {
+	got, err := l.store.Receive(l.b.Context(), orders, n, semantics.RegisterNever)
+	if err != nil || len(got.Messages) == 0 {
+		return n, err
+	}
+	tokens := make([]semantics.LockToken, len(got.Messages))
+	for i, m := range got.Messages {
+		tokens[i] = m.LockToken
+	}
+	_, err = l.store.Complete(l.b.Context(), orders, tokens)
+	return len(tokens), err
+}
+
+func (l *backlog) memory() int64 {
+	text, err := l.raw.Info(l.b.Context(), "memory").Result()
+	if err != nil {
+		l.b.Fatal(err)
+	}
+	return infoNumber(l.b, text, "used_memory_dataset:") // without the buffers of clients and of the append-only file
+}
+
+func infoNumber(b *testing.B, info, field string) int64 {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), field); ok {
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return n
+		}
+	}
+	b.Fatalf("INFO has no %s", field)
+	return 0
+}
+
+// watchScripts makes Redis note every command that takes more than a millisecond, and count anew.
+func (l *backlog) watchScripts() {
+	_, err := l.raw.Pipelined(l.b.Context(), func(p redis.Pipeliner) error {
+		p.ConfigSet(l.b.Context(), "slowlog-log-slower-than", "1000")
+		p.ConfigSet(l.b.Context(), "slowlog-max-len", "1000000")
+		p.Do(l.b.Context(), "SLOWLOG", "RESET")
+		p.ConfigResetStat(l.b.Context())
+		return nil
+	})
+	if err != nil {
+		l.b.Fatal(err)
+	}
+}
+
+// slowScripts gives the mean time of a script since watchScripts, in us as Redis measures it, and how many of a hundred
+// took more than a millisecond.
+func (l *backlog) slowScripts() (mean, slowPercent float64) {
+	slow, err := l.raw.Do(l.b.Context(), "SLOWLOG", "LEN").Int64()
+	if err != nil {
+		l.b.Fatal(err)
+	}
+	text, err := l.raw.Info(l.b.Context(), "commandstats").Result()
+	if err != nil {
+		l.b.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		var calls, us float64
+		if n, _ := fmt.Sscanf(line, "cmdstat_evalsha:calls=%f,usec=%f", &calls, &us); n == 2 {
+			return us / calls, float64(slow) / calls * 100
+		}
+	}
+	l.b.Fatal("no scripts have run")
+	return 0, 0
+}
+
+// BenchmarkBacklog measures whether a long queue is slower than a short one (P6), and the scripts' own time while it is long
+// (P10). Each pair moves the same messages through a short and through a long queue, in batches of 10.
+func BenchmarkBacklog(b *testing.B) {
+	const short, batch = 1000, 10
+	long, moved := sized(1_000_000, 20_000), sized(50_000, 2_000)
+	queues := [2]*backlog{openBacklog(b, func(*semantics.QueueOptions) {}), openBacklog(b, func(*semantics.QueueOptions) {})}
+	queues[0].fill(short, benchBody)
+	queues[1].fill(long, benchBody)
+	queues[1].watchScripts()
+	var rates [2][]float64
+	var ratios [2][]float64
+	for b.Loop() {
+		var seconds [2][2]float64
+		for i, q := range queues {
+			content := make([]byte, benchBody)
+			seconds[i][0] = share(b, moved, batch, func(n int) (int, error) {
+				some := make([]*semantics.Message, n)
+				for i := range some {
+					some[i] = &semantics.Message{MessageID: "12345678-1234-1234-1234-123456789012", Body: content}
+				}
+				_, err := q.store.Send(b.Context(), "orders", some)
+				return n, err
+			})
+			seconds[i][1] = share(b, moved, batch, q.consume)
+		}
+		for step := range 2 {
+			rates[step] = append(rates[step], 1/seconds[1][step])
+			ratios[step] = append(ratios[step], seconds[0][step]/seconds[1][step])
+		}
+	}
+	b.ReportMetric(median(rates[0]), "send/s")
+	b.ReportMetric(median(rates[1]), "receive+complete/s")
+	b.ReportMetric(median(ratios[0]), "send-ratio")
+	b.ReportMetric(median(ratios[1]), "receive+complete-ratio")
+	mean, slow := queues[1].slowScripts()
+	b.ReportMetric(mean, "us/script")
+	b.ReportMetric(slow, "%over-1ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkMemory measures what Redis uses for a queued message above its body and properties (P7), and what is left
+// when the queue was drained.
+func BenchmarkMemory(b *testing.B) {
+	messages := sized(200_000, 5_000)
+	for b.Loop() {
+		l := openBacklog(b, func(*semantics.QueueOptions) {})
+		l.fill(100, benchBody) // what is allocated once
+		l.drain()
+		before := l.memory()
+		l.fill(messages, benchBody)
+		filled := l.memory()
+		l.drain()
+		after := l.memory()
+		b.ReportMetric(float64(filled-before)/float64(messages)-benchBody-36, "bytes/message")
+		b.ReportMetric(float64(after-before)/float64(before)*100, "%left")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkExpiry lets messages expire one after the other while nobody listens, and measures how late the sweeper removes
+// them (TTL-20): the age of the first message that is past its time, looked at every 5 ms.
+func BenchmarkExpiry(b *testing.B) {
+	messages, over := sized(100_000, 2_000), time.Duration(sized(60_000, 1_000))*time.Millisecond
+	for b.Loop() {
+		l := openBacklog(b, func(o *semantics.QueueOptions) { o.DeadLetteringOnMessageExpiration = true })
+		l.sendExpiring(messages, over)
+		sweeping(b, l.store)
+		var late []float64
+		tick := time.NewTicker(5 * time.Millisecond)
+		for more := true; more; more = l.length() > 0 {
+			late = append(late, l.lateness())
+			<-tick.C
+		}
+		tick.Stop()
+		slices.Sort(late)
+		b.ReportMetric(late[len(late)*99/100], "late-p99-ms")
+		b.ReportMetric(late[len(late)-1], "late-max-ms")
+		if dead := l.raw.XLen(b.Context(), "sb:{default/orders}:dead_log").Val(); dead != int64(messages) {
+			b.Fatalf("%d dead letters, want %d", dead, messages)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// sendExpiring sends messages that expire evenly over a span, the first some seconds from now.
+func (l *backlog) sendExpiring(messages int, over time.Duration) {
+	const batch = 500
+	ends := time.Now().Add(time.Duration(sized(10_000, 500)) * time.Millisecond)
+	for at := 0; at < messages; at += batch {
+		some := make([]*semantics.Message, batch)
+		for i := range some {
+			life := time.Until(ends) + over*time.Duration(at+i)/time.Duration(messages)
+			some[i] = &semantics.Message{MessageID: strconv.Itoa(at + i), Body: make([]byte, 100), TimeToLive: &life}
+		}
+		if _, err := l.store.Send(l.b.Context(), "orders", some); err != nil {
+			l.b.Fatal(err)
+		}
+	}
+}
+
+// lateness is how long the first message that should be gone has been past its time, in ms.
+func (l *backlog) lateness() float64 {
+	now := time.Now()
+	first, err := l.raw.ZRangeWithScores(l.b.Context(), "sb:{default/orders}:expiry", 0, 0).Result()
+	if err != nil {
+		l.b.Fatal(err)
+	}
+	if len(first) == 0 {
+		return 0
+	}
+	return max(0, float64(now.UnixMilli())-first[0].Score)
+}
+

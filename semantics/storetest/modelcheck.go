@@ -1,0 +1,163 @@
+package storetest
+
+import (
+	"pgregory.net/rapid"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// check compares all that can be seen without taking anything, and whether it fits together. After a time step it leaves
+// the look to the next call, so that every verb gets to be the first to see what time has brought about.
+func (m *model) check(rt *rapid.T) {
+	if m.moved {
+		return
+	}
+	m.checks++
+	m.compareQueue(rt)
+	r, _ := m.compareCounts(rt, m.main.Path)
+	rows, ok := m.comparePeek(rt, m.main, 0, semantics.MaxPeekMessages, semantics.ShowAll)
+	dead, _ := m.comparePeek(rt, m.dead, 0, semantics.MaxPeekMessages, semantics.ShowAll)
+	if ok {
+		m.rows, m.deadRows = rows, dead
+		m.checkSums(rt, r)
+		m.checkNumbers(rt, rows)
+		m.checkNumbers(rt, dead)
+		// One group after the other, one at each check.
+		show := semantics.Show(1 << (m.checks % 4))
+		m.checkGroup(rt, m.main, show, rows)
+		m.checkGroup(rt, m.dead, show, dead)
+	}
+	if m.otherChanged {
+		m.otherChanged = false
+		m.compareCounts(rt, m.other.Path)
+		m.comparePeek(rt, m.other, 0, semantics.MaxPeekMessages, semantics.ShowAll)
+	}
+}
+
+// look makes both stores carry out what time has brought about on main.
+func (m *model) look(rt *rapid.T) {
+	if m.moved {
+		m.compareCounts(rt, m.main.Path)
+		m.moved = false
+	}
+}
+
+func (m *model) compareQueue(rt *rapid.T) {
+	agree(rt, m, "get", func(s semantics.Store) (semantics.Queue, error) { return s.GetQueue(m.ctx, m.main.Path) })
+}
+
+func (m *model) compareCounts(rt *rapid.T, path string) (semantics.Runtime, bool) {
+	return agree(rt, m, "counts of "+path, func(s semantics.Store) (semantics.Runtime, error) {
+		for range 100 { // a store may clear away what has expired in slices
+			r, err := s.QueueRuntime(m.ctx, path)
+			if err != nil {
+				return r, err
+			}
+			checkSum(rt, r)
+			if r.ExpiredPending == 0 {
+				return r, nil
+			}
+		}
+		rt.Fatalf("what has expired is never cleared away")
+		return semantics.Runtime{}, nil
+	})
+}
+
+func (m *model) comparePeek(rt *rapid.T, source semantics.Source, from int64, limit int, show semantics.Show) ([]*semantics.Received, bool) {
+	reference, subject, ok := both(rt, m, "peek", func(s semantics.Store) ([]*semantics.Received, error) {
+		return s.Peek(m.ctx, source, from, limit, show)
+	})
+	same(rt, "peek of "+source.String(), plain(reference), plain(subject))
+	return reference, ok
+}
+
+// plain leaves out what stores may choose: tokens, and the wording of descriptions that they write themselves.
+func plain(messages []*semantics.Received) []semantics.Received {
+	rows := make([]semantics.Received, len(messages))
+	for i, message := range messages {
+		row := *message
+		if !row.LockToken.IsZero() {
+			row.LockToken = semantics.LockToken{1}
+		}
+		if row.DeadLetterReason == "MaxDeliveryCountExceeded" || row.DeadLetterReason == "TTLExpiredException" {
+			row.SetDeadLetter(semantics.DeadLetterTexts{Reason: &row.DeadLetterReason, Description: new(string)}, row.DeadLetteredAt)
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+// groupOf tells by the marks of a peeked row in which group it is (PEEK-7).
+func groupOf(row *semantics.Received) semantics.Show {
+	switch {
+	case row.Locked:
+		return semantics.ShowLocked
+	case row.State == semantics.Deferred:
+		return semantics.ShowDeferred
+	case row.State == semantics.Scheduled:
+		return semantics.ShowScheduled
+	default:
+		return semantics.ShowAvailable
+	}
+}
+
+// checkSums checks that the counts are those of what can be seen (CNT-1, CNT-4), and the size its sum.
+func (m *model) checkSums(rt *rapid.T, r semantics.Runtime) {
+	want := semantics.Runtime{DeadLetter: int64(len(m.deadRows)), OldestEnqueuedAt: r.OldestEnqueuedAt}
+	for _, row := range m.rows {
+		want.SizeInBytes += row.Size
+		switch groupOf(row) {
+		case semantics.ShowLocked:
+			want.Locked++
+		case semantics.ShowDeferred:
+			want.Deferred++
+		case semantics.ShowScheduled:
+			want.Scheduled++
+		default:
+			want.Available++
+			if !row.VisibleAt.IsZero() {
+				want.Delayed++
+			}
+		}
+	}
+	for _, row := range m.deadRows {
+		want.SizeInBytes += row.Size
+	}
+	want.Active = want.Available + want.Locked + want.Deferred
+	same(rt, "counts of what can be seen", want, r)
+}
+
+// checkNumbers checks that numbers rise strictly and name the same message for ever (MSG-5).
+func (m *model) checkNumbers(rt *rapid.T, rows []*semantics.Received) {
+	last := int64(0)
+	for _, row := range rows {
+		if row.SequenceNumber <= last {
+			rt.Fatalf("number %d follows %d", row.SequenceNumber, last)
+		}
+		last = row.SequenceNumber
+		if id, known := m.ids[last]; known && id != row.MessageID {
+			rt.Fatalf("number %d was that of %q and is now that of %q", last, id, row.MessageID)
+		}
+		m.ids[last] = row.MessageID
+		m.last = max(m.last, last)
+		// To the properties of a dead letter peek adds the texts, which are none of its size.
+		if row.DeadLetteredAt.IsZero() && row.Size != row.Message.Size() {
+			rt.Fatalf("message %d says it has %d bytes, but has %d", last, row.Size, row.Message.Size())
+		}
+	}
+}
+
+// checkGroup checks that a peek of one group shows exactly those rows of all that are in it.
+func (m *model) checkGroup(rt *rapid.T, source semantics.Source, show semantics.Show, rows []*semantics.Received) {
+	got, ok := m.comparePeek(rt, source, 0, semantics.MaxPeekMessages, show)
+	if !ok {
+		return
+	}
+	var want []*semantics.Received
+	for _, row := range rows {
+		if groupOf(row) == show {
+			want = append(want, row)
+		}
+	}
+	same(rt, "peek of one group", numbersOf(want), numbersOf(got))
+}

@@ -1,0 +1,105 @@
+package storetest
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// draw chooses some deliveries of one source: live ones, old ones, the same one twice, or one of the other source.
+func (m *model) draw(rt *rapid.T) (source semantics.Source, chosen []delivery) {
+	if len(m.deliveries) == 0 {
+		rt.Skip("nothing was delivered yet")
+	}
+	chosen = rapid.SliceOfN(rapid.SampledFrom(m.deliveries), 1, 3).Draw(rt, "deliveries")
+	return chosen[0].source, chosen
+}
+
+func (m *model) tokens(s semantics.Store, chosen []delivery) []semantics.LockToken {
+	tokens := make([]semantics.LockToken, len(chosen))
+	for i, d := range chosen {
+		tokens[i] = d.reference
+		if s == m.Subject {
+			tokens[i] = d.subject
+		}
+	}
+	return tokens
+}
+
+type settleVerb = func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error)
+
+func (m *model) settle(rt *rapid.T, what string, source semantics.Source, chosen []delivery, verb settleVerb) {
+	agree(rt, m, what, func(s semantics.Store) ([]semantics.Code, error) {
+		return verb(s, m.ctx, source, m.tokens(s, chosen))
+	})
+	m.otherChanged = m.otherChanged || source == m.other
+}
+
+func (m *model) complete(rt *rapid.T) {
+	source, chosen := m.draw(rt)
+	m.settle(rt, "complete", source, chosen, semantics.Settler.Complete)
+}
+
+func (m *model) release(rt *rapid.T) {
+	source, chosen := m.draw(rt)
+	m.settle(rt, "release", source, chosen, semantics.Settler.Release)
+}
+
+// drawChanges gives modified properties, most often none.
+func drawChanges(rt *rapid.T) map[string]semantics.Value {
+	if rapid.IntRange(1, 3).Draw(rt, "modify") > 1 {
+		return nil
+	}
+	return drawProperties(rt)
+}
+
+func (m *model) abandon(rt *rapid.T) {
+	source, chosen := m.draw(rt)
+	changes := drawChanges(rt)
+	var delay *time.Duration
+	if rapid.Bool().Draw(rt, "has delay") {
+		d := units(0, 1, 2, 6).Draw(rt, "delay")
+		delay = &d
+	}
+	m.settle(rt, "abandon", source, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+		return s.Abandon(ctx, source, tokens, delay, maps.Clone(changes))
+	})
+}
+
+func (m *model) deferSome(rt *rapid.T) {
+	source, chosen := m.draw(rt)
+	changes := drawChanges(rt)
+	m.settle(rt, "defer", source, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+		return s.Defer(ctx, source, tokens, maps.Clone(changes))
+	})
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func (m *model) deadLetter(rt *rapid.T) {
+	_, chosen := m.draw(rt)
+	changes := drawChanges(rt)
+	texts := semantics.DeadLetterTexts{Reason: ptr("by hand"), Description: ptr("")}
+	if rapid.IntRange(1, 6).Draw(rt, "reason is no text") == 1 { // SETTLE-7
+		texts.Reason = nil
+		changes = maps.Clone(changes)
+		if changes == nil {
+			changes = map[string]semantics.Value{}
+		}
+		changes[semantics.PropertyDeadLetterReason] = semantics.Int64(7)
+	}
+	m.settle(rt, "dead-letter", m.main, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+		return s.DeadLetter(ctx, source, tokens, texts, maps.Clone(changes))
+	})
+}
+
+func (m *model) renew(rt *rapid.T) {
+	source, chosen := m.draw(rt)
+	agree(rt, m, "renew", func(s semantics.Store) ([]semantics.Renewal, error) {
+		return s.RenewLocks(m.ctx, source, m.tokens(s, chosen))
+	})
+}
