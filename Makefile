@@ -17,6 +17,8 @@ GOLANGCI_VERSION := v2.15.0
 ARGS      ?=
 BENCH     ?= .
 BENCHTIME ?= 1s
+CHECKS    ?= 100000
+STEPS     ?= 200
 IMAGE     ?= sidebus:$(VERSION)
 PACKAGES  ?= ./...
 S         ?=
@@ -59,6 +61,18 @@ test: redis python ## Run all tests against a real Redis, installed if need be; 
 .PHONY: test-race
 test-race: redis python ## Run all tests with the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race $(PACKAGES)
+
+.PHONY: rules
+rules: redis python ## Write docs/rules.md: which rule is proved by which tests
+	go test -json ./... | go run ./test/rules
+
+.PHONY: rules-check
+rules-check: redis python ## Fail when a rule of docs/rules.md has no passing test
+	go test -json ./... | go run ./test/rules -check
+
+.PHONY: soak
+soak: redis ## Run the model test for hours; CHECKS=100000 runs of STEPS=200 steps
+	go test ./redisstore -run 'TestModel$$' -count=1 -timeout 0 -rapid.checks $(CHECKS) -rapid.steps $(STEPS) -v
 
 .PHONY: cover
 cover: redis python ## Run all tests and show how much of the code they reach

@@ -37,7 +37,7 @@ type backlog struct {
 }
 
 func openBacklog(b *testing.B, change func(*semantics.QueueOptions)) *backlog {
-	server := redistest.Start(b, "--auto-aof-rewrite-percentage", "0")
+	server := redistest.Start(b, "--auto-aof-rewrite-percentage", "0", "--stream-node-max-bytes", "16384")
 	b.Cleanup(server.Stop)
 	options, err := redis.ParseURL(server.URL)
 	if err != nil {

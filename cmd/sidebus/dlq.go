@@ -116,8 +116,11 @@ func (d *dlqResubmitCommand) Run(ctx context.Context, to terminal, of *dlqQueue)
 				return err
 			}
 		}
+		if !d.All {
+			present = max(present, 1) // so that the sidecar reads the filter
+		}
 		progress := o.progress("resubmitted")
-		return r.report(progress, r.all(ctx, max(present, 1), progress))
+		return r.report(progress, r.all(ctx, present, progress))
 	})
 }
 
@@ -229,12 +232,15 @@ func (r *resubmitting) report(progress *progress, failed error) error {
 	if r.left.total > 0 {
 		text += fmt.Sprintf(", %d stay", r.left.total)
 	}
+	if failed != nil && r.sent+r.duplicates == 0 && r.left.total == 0 {
+		return failed
+	}
 	if r.o.asJSON || failed != nil {
 		r.o.note("%s", text)
 	} else if err := r.o.say("%s", text); err != nil {
 		return err
 	}
-	return errors.Join(failed, r.left.error("were not resubmitted"))
+	return errors.Join(failed, r.left.error("not resubmitted"))
 }
 
 type dlqDeleteCommand struct {
@@ -289,6 +295,6 @@ func (d *dlqDeleteCommand) Run(ctx context.Context, to terminal, of *dlqQueue) e
 				}
 			}
 		}
-		return left.error("were not removed")
+		return left.error("not removed")
 	})
 }

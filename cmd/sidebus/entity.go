@@ -209,7 +209,7 @@ func (e *entityDeleteCommand) Run(ctx context.Context, to terminal) error {
 		if err != nil {
 			return err
 		}
-		text := fmt.Sprintf("This deletes %s and the %s in it, %d of them dead-lettered.",
+		text := fmt.Sprintf("This deletes %s with %s in it, %d of them dead-lettered.",
 			e.resource(), count(counts.GetTotalMessageCount(), "message"), counts.GetDeadLetterMessageCount())
 		if err := o.confirm(ctx, &e.confirmation, e.resource(), text); err != nil {
 			return err
@@ -221,6 +221,6 @@ func (e *entityDeleteCommand) Run(ctx context.Context, to terminal) error {
 		if o.asJSON {
 			return o.document(answer)
 		}
-		return o.say("deleted %s and the %s in it", e.resource(), count(counts.GetTotalMessageCount(), "message"))
+		return o.say("deleted %s with %s in it", e.resource(), count(counts.GetTotalMessageCount(), "message"))
 	})
 }

@@ -165,7 +165,7 @@ func (r *receiving) settleWith(ctx context.Context, what string, settle settleme
 	for i, result := range answer.GetResults() {
 		left.add(messages[i].GetSequenceNumber(), result.GetReason())
 	}
-	return left.error("were not " + what)
+	return left.error("not " + what)
 }
 
 func (o *operator) complete(isDLQ bool) settlement {

@@ -137,15 +137,13 @@ func (s *sendCommand) sendLines(ctx context.Context, o *operator, target string,
 	}
 	progress.end()
 	summary := l.summary(progress)
-	if failed != nil {
-		o.note("%s", summary)
-		return failed
+	if failed == nil && !o.asJSON {
+		return o.say("%s", summary)
 	}
-	if o.asJSON {
+	if failed == nil || l.sent > 0 {
 		o.note("%s", summary)
-		return nil
 	}
-	return o.say("%s", summary)
+	return failed
 }
 
 func (l *lineSending) send(ctx context.Context, batch []textLine) error {

@@ -96,7 +96,10 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 // resubmit moves one dead letter that is not locked (DLQ-22).
 func resubmit(from, to *queue, letter *message, how semantics.Resubmission, bypass bool, now time.Time) semantics.Resubmitted {
 	sent := clone(&letter.sent)
-	sent.MessageID, sent.TimeToLive = how.MessageID, how.TimeToLive
+	sent.TimeToLive = how.TimeToLive
+	if how.NewID {
+		sent.MessageID = how.MessageID
+	}
 	if sent.Size() > to.options.MaxMessageBytes() {
 		return semantics.Resubmitted{Code: semantics.MessageSizeExceeded}
 	}

@@ -76,10 +76,14 @@ func (m *model) resubmitTo(rt *rapid.T, target string) {
 	keep := rapid.IntRange(1, 3).Draw(rt, "keep expiry") == 1
 	fresh := rapid.IntRange(1, 3).Draw(rt, "new ids") == 1
 	bypass := rapid.Bool().Draw(rt, "bypass duplicates")
+	// As Broker does it, which looks at the dead letters first.
+	if rows, ok := m.comparePeek(rt, m.dead, 0, semantics.MaxPeekMessages, semantics.ShowAll); ok {
+		m.deadRows, m.moved = rows, false
+	}
 	var letters []semantics.Resubmission
 	for _, number := range m.numbers(rt, m.deadRows, func(*semantics.Received) bool { return true }) {
 		letter := semantics.Resubmission{SequenceNumber: number, MessageID: "unknown"}
-		for _, row := range m.deadRows { // as Broker does it
+		for _, row := range m.deadRows {
 			if row.SequenceNumber != number {
 				continue
 			}

@@ -165,6 +165,9 @@ func testPEEK_7_ShowChooses(t *testing.T, h *fixture) {
 	rows, err := h.broker.Peek(t.Context(), orders, 2, 1, semantics.ShowAvailable)
 	h.ok(err)
 	h.wantNumbers(rows, 5) // the limit is of those that are shown
+	rows, err = h.broker.Peek(t.Context(), orders, 0, 1, semantics.ShowAvailable)
+	h.ok(err)
+	h.wantNumbers(rows, 1)
 	h.takeDeferred(orders, 3)
 	h.same(h.showing(orders, semantics.ShowLocked), []int64{2, 3}) // a locked one is locked, whatever its state
 	h.same(h.showing(orders, semantics.ShowDeferred), []int64(nil))

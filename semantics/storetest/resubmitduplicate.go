@@ -114,6 +114,12 @@ func testDLQ_22_ModifiedSizeOfTheTarget(_ *testing.T, h *fixture) {
 	h.same(h.resubmit(semantics.ResubmitOptions{Target: "other"}), []semantics.ResubmitResult{
 		notMoved(1, semantics.MessageSizeExceeded), moved([2]int64{2, 1})[0],
 	})
+	// As with a send, it does not matter that a message too large would be dropped as a duplicate.
+	h.createNamed("remembering", detectsDuplicates, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 })
+	_, err = h.broker.Send(h.t.Context(), "remembering", []*semantics.Message{{MessageID: "sized"}})
+	h.ok(err)
+	h.same(h.resubmit(semantics.ResubmitOptions{Target: "remembering"}), []semantics.ResubmitResult{notMoved(1, semantics.MessageSizeExceeded)})
+	h.wantNumbers(h.peek(deadOrders), 1)
 }
 
 func testSTAT_2_ResubmitReceivesAndSends(t *testing.T, h *fixture) {

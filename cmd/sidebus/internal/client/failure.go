@@ -38,9 +38,9 @@ func (f *Failure) IsUnknown() bool {
 func (f *Failure) next() string {
 	switch f.Reason {
 	case semantics.EntityAlreadyExists:
-		return `change it with "sidebus entity update"`
+		return `"sidebus entity ensure" takes what is there, "sidebus entity update" changes it`
 	case semantics.EntityDisabled:
-		return `"sidebus entity update NAME --set status=ACTIVE" enables it`
+		return fmt.Sprintf(`"sidebus entity update %s --set status=ACTIVE" does that`, OneLine(f.Details[semantics.DetailEntity]))
 	case semantics.EntityFull:
 		return "receive or purge messages, or raise maxSizeInMegabytes or maxMessageCount"
 	case semantics.StoreUnavailable:

@@ -56,6 +56,7 @@ func arguments() []string {
 		"--unixsocket", socketName, "--unixsocketperm", "600",
 		"--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
 		"--maxmemory-policy", "noeviction",
+		"--stream-node-max-bytes", "16384", // less memory for each message, see docs/operations.md
 		"--daemonize", "no", "--logfile", "",
 	}
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const results = `
+{"Action":"pass","Package":"github.com/sidebus/sidebus/redisstore","Test":"TestStore/LOCK_3_RenewSets"}
+{"Action":"pass","Package":"github.com/sidebus/sidebus/semantics/memstore","Test":"TestStore/LOCK_3_RenewSets"}
+{"Action":"pass","Package":"github.com/sidebus/sidebus/proxy","Test":"TestMSG_12_Types/gRPC"}
+{"Action":"pass","Package":"github.com/sidebus/sidebus/semantics","Test":"TestSESS_33b_StateStays"}
+{"Action":"skip","Package":"github.com/sidebus/sidebus/semantics","Test":"TestTTL_1_Skipped"}
+{"Action":"pass","Package":"github.com/sidebus/sidebus/semantics","Test":"TestNothing"}
+`
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	page := filepath.Join(t.TempDir(), "rules.md")
+	if err := run(strings.NewReader(results), page, false); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| LOCK-3 | Redis, memory | RenewSets |", "| MSG-12 | wire | Types |", "| SESS-33b | unit | StateStays |",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(string(text), "TTL-1") {
+		t.Error("a skipped test proves nothing")
+	}
+	if strings.Index(string(text), "MSG-12") > strings.Index(string(text), "LOCK-3") {
+		t.Error("areas are not in the order of the specification")
+	}
+	if err := run(strings.NewReader(results), page, true); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckFails(t *testing.T) {
+	t.Parallel()
+	page := filepath.Join(t.TempDir(), "rules.md")
+	if err := run(strings.NewReader(results), page, false); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ from, to, want string }{
+		"rule lost":   {"LOCK_3_", "LOCKED_", "LOCK-3"},
+		"rule new":    {"TestNothing", "TestTTL_2_New", "make rules"},
+		"test failed": {`"pass","Package":"github.com/sidebus/sidebus/proxy"`, `"fail","Package":"p"`, "failed"},
+	} {
+		err := run(strings.NewReader(strings.ReplaceAll(results, c.from, c.to)), page, true)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want it to name %s", name, err, c.want)
+		}
+	}
+	if err := run(strings.NewReader(""), page, true); err == nil {
+		t.Error("no results at all passed")
+	}
+}
