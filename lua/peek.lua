@@ -7,7 +7,7 @@
 -- ARGV[1] now        int     0 = server time
 -- ARGV[2] sub        str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] from       int     lowest sequence number
--- ARGV[4] limit      int     most messages to look at
+-- ARGV[4] limit      int     most messages to show, of at most 250 that are looked at
 -- ARGV[5] max_bytes  int     most bytes to show, but always one message
 -- ARGV[6] show       str     letters of the groups to show: a available, l locked, d deferred, s scheduled
 --
@@ -34,8 +34,8 @@ if not queue then
   return refusal
 end
 local alarm = close_queue(queue)
-limit = answer_limit(queue, side, limit, max_bytes)
-local found, next = entries_from(queue, side, from, limit, show)
+-- When only some groups are shown, more must be looked at.
+local found, next = entries_from(queue, side, from, answer_limit(queue, side, show == "alds" and limit or 250, max_bytes), show)
 
 local entries, deliveries, changes, groups, visible, bytes = {}, {}, {}, {}, {}, 0
 for _, item in ipairs(found) do
@@ -47,7 +47,7 @@ for _, item in ipairs(found) do
   end
   if string.find(show, group, 1, true) or (group == "x" and string.find(show, "l", 1, true)) then
     bytes = bytes + size
-    if #groups > 0 and bytes > max_bytes then
+    if #groups == limit or (#groups > 0 and bytes > max_bytes) then
       next = item.number
       break
     end

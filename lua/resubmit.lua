@@ -61,11 +61,7 @@ open_history(target)
 local same = KEYS[28] == KEYS[1]
 local detects = target.deduplicates and not bypass
 
-local function refuse(entry, more)
-  local size = tonumber(string.match(entry[1], "%d+$")) + more
-  if size > target.max_message_bytes then
-    return "MESSAGE_SIZE_EXCEEDED"
-  end
+local function refusal(size)
   local bytes = redis.call("HMGET", target.entity, "bytes", "dead_bytes")
   if not same and (bytes[1] or 0) + (bytes[2] or 0) + size > target.max_bytes then
     return "ENTITY_FULL"
@@ -77,7 +73,7 @@ local function refuse(entry, more)
   if detects and history_room(target) < 1 then
     return "QUOTA_EXCEEDED"
   end
-  return nil, size
+  return nil
 end
 
 -- store appends a copy to the target and returns its number. change is what the letter's properties were changed to.
@@ -123,11 +119,15 @@ local function resubmit(i)
     local further, id = string.match(ARGV[i + 5], "^(%-?%d+):(.*)$")
     change = text(more + further) .. ":" .. before .. id
   end
+  local size = string.match(entry[1], "%d+$") + (change and string.match(change, "^%-?%d+") or 0)
+  if size > target.max_message_bytes then
+    return "MESSAGE_SIZE_EXCEEDED"
+  end
   local result
   if original then
     result = text(-original)
   else
-    local refused, size = refuse(entry, change and tonumber(string.match(change, "^%-?%d+")) or 0)
+    local refused = refusal(size)
     if refused then
       return refused
     end

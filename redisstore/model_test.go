@@ -15,10 +15,13 @@ func TestModel(t *testing.T) {
 	storetest.RunModel(t, func(t *testing.T) storetest.Pair {
 		t.Helper()
 		clock := storetest.NewClock()
+		namespace := redistest.Namespace()
+		auditor := redistest.NewAuditor(rawClient(t), namespace)
 		return storetest.Pair{
 			Reference: memstore.New(memstore.WithClock(clock.Now)),
-			Subject:   redistest.Open(t, redisstore.Options{Now: clock.Now}),
+			Subject:   redistest.Open(t, redisstore.Options{Now: clock.Now, Namespace: namespace}),
 			Advance:   clock.Advance,
+			Audit:     func(path string) error { return auditor.Audit(t.Context(), path) },
 		}
 	})
 }

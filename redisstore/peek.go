@@ -50,12 +50,8 @@ func groupLetters(show semantics.Show) string {
 
 // peekOnce gives what one script shows and the number to go on from, 0 when there is no more.
 func (s *Store) peekOnce(ctx context.Context, source semantics.Source, from int64, limit int, maxBytes int64, show semantics.Show) ([]*semantics.Received, int64, error) {
-	limit = min(limit, maxScriptMessages)
-	if show != semantics.ShowAll {
-		limit = maxScriptMessages // of those that are looked at not all are shown
-	}
 	r, err := s.run(ctx, "peek", s.keys(source.Path).all(), s.now(), prefixOf(source.SubQueue),
-		strconv.FormatInt(from, 10), limit, maxBytes, groupLetters(show))
+		strconv.FormatInt(from, 10), min(limit, maxScriptMessages), maxBytes, groupLetters(show))
 	if err != nil {
 		return nil, 0, err
 	}

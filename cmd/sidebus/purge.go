@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
@@ -24,6 +25,9 @@ type purgeCommand struct {
 	confirmation
 	clientSettings
 }
+
+// purgeStep is how many messages one call removes, so that progress is seen and little is in doubt after a failure.
+const purgeStep = 4000
 
 // Run removes messages until there are no more to remove.
 func (p *purgeCommand) Run(ctx context.Context, to terminal) error {
@@ -103,7 +107,9 @@ func (p *purging) ask(ctx context.Context, o *operator) error {
 
 // purge goes on with the same instant for as long as the sidecar says that there is more.
 func (p *purging) purge(ctx context.Context, o *operator) error {
-	request := &sidebusv1.PurgeRequest{Source: p.source, SubQueue: subQueue(p.isDLQ), Before: p.before}
+	request := &sidebusv1.PurgeRequest{
+		Source: p.source, SubQueue: subQueue(p.isDLQ), Before: p.before, MaxMessages: proto.Int32(purgeStep),
+	}
 	for _, group := range p.include {
 		word := strings.ToUpper(strings.ReplaceAll(group, "-", "_"))
 		request.Include = append(request.Include, sidebusv1.PurgeRequest_Include(sidebusv1.PurgeRequest_Include_value[word]))
@@ -136,7 +142,7 @@ func (p *purging) purge(ctx context.Context, o *operator) error {
 	case o.asJSON && sum.GetDeleted() > 0:
 		return errors.Join(failed, o.document(sum))
 	case sum.GetDeleted() > 0:
-		o.note("%s; there may be more", text)
+		o.note("%s; the call that failed may have removed more", text)
 	}
 	return failed
 }

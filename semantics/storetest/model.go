@@ -18,6 +18,10 @@ type Pair struct {
 	Reference semantics.Store // says what is right
 	Subject   semantics.Store
 	Advance   func(time.Duration) // moves the clock of both
+
+	// Audit looks into what the subject keeps of a queue and says what does not fit together. Nil when there is nothing to
+	// look into.
+	Audit func(path string) error
 }
 
 // RunModel carries out random calls and time steps on two stores and fails when a client could tell them apart. Lock
@@ -36,6 +40,7 @@ func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 		rt.Repeat(m.steps())
 		for _, path := range []string{m.main.Path, m.other.Path} {
 			both(rt, m, "delete", func(s semantics.Store) (any, error) { return nil, s.DeleteQueue(m.ctx, path) })
+			m.audit(rt, path)
 		}
 	})
 }

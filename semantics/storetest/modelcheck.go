@@ -9,6 +9,7 @@ import (
 // check compares all that can be seen without taking anything, and whether it fits together. After a time step it leaves
 // the look to the next call, so that every verb gets to be the first to see what time has brought about.
 func (m *model) check(rt *rapid.T) {
+	m.audit(rt, m.main.Path)
 	if m.moved {
 		return
 	}
@@ -29,8 +30,18 @@ func (m *model) check(rt *rapid.T) {
 	}
 	if m.otherChanged {
 		m.otherChanged = false
+		m.audit(rt, m.other.Path)
 		m.compareCounts(rt, m.other.Path)
 		m.comparePeek(rt, m.other, 0, semantics.MaxPeekMessages, semantics.ShowAll)
+	}
+}
+
+func (m *model) audit(rt *rapid.T, path string) {
+	if m.Audit == nil {
+		return
+	}
+	if err := m.Audit(path); err != nil {
+		rt.Fatalf("what is kept of %s does not fit together:\n%v", path, err)
 	}
 }
 

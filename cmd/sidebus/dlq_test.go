@@ -1,0 +1,124 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+)
+
+func TestDeadLetterVerbs(t *testing.T) {
+	t.Parallel()
+	s := serveMemory(t)
+	s.ok(t, "entity", "create", "other")
+	s.deadLetter(t, "Late", "a", "b", "c")
+	s.deadLetter(t, "Bad", "d", "e")
+	if got := s.ok(t, "dlq", "orders", "count"); got != "5\n" {
+		t.Errorf("count: got %q", got)
+	}
+	if got := s.ok(t, "dlq", "orders", "count", "-o", "json"); got != `{"deadLetterMessageCount":"5"}`+"\n" {
+		t.Errorf("count as JSON: got %q", got)
+	}
+	s.verb(t, nil, "dlq", "orders", "list", "--max=1").wants(t, exitClean, "REASON", "Late", "--from 2")
+	if got := decoded(t, s.ok(t, "dlq", "orders", "list", "-o", "json")); len(got) != 5 || got[4]["deadLetterReason"] != "Bad" {
+		t.Errorf("list as JSON: got %v", got)
+	}
+	s.verb(t, nil, "dlq", "orders", "resubmit", "--number=1,99").
+		wants(t, exitFailure, "stays: MESSAGE_NOT_FOUND", "resubmitted 1 message to queues/orders, 1 stay", "not resubmitted: MESSAGE_NOT_FOUND: 99")
+	s.wantTexts(t, []string{"a"}, "orders")
+	got := decoded(t, s.ok(t, "dlq", "orders", "resubmit", "--number=2", "--to=queues/other", "--new-ids", "-o", "json"))
+	if len(got) != 1 || got[0]["sequenceNumber"] != "2" || got[0]["newSequenceNumber"] != "1" {
+		t.Errorf("resubmit as JSON: got %v", got)
+	}
+	s.verb(t, nil, "dlq", "orders", "resubmit", "--filter=DeadLetterReason = 'Late'", "--to", "other").
+		wants(t, exitClean, "resubmitted 1 message to queues/other")
+	s.wantTexts(t, []string{"b", "c"}, "other")
+	s.verb(t, nil, "dlq", "orders", "resubmit", "--filter=no sql").wants(t, exitFailure, "FILTER_INVALID")
+	s.verb(t, nil, "dlq", "orders", "resubmit", "--all").wants(t, exitUsage, "--yes")
+	s.verb(t, typing("no\n"), "dlq", "orders", "resubmit", "--all").wants(t, exitFailure, "sends 2 dead letters of queues/orders to queues/orders", "not confirmed")
+	s.verb(t, typing("y\n"), "dlq", "orders", "resubmit", "--all", "--keep-expiry", "--bypass-duplicates").wants(t, exitClean, "resubmitted 2 messages")
+	s.verb(t, typing(""), "dlq", "orders", "resubmit", "--all").wants(t, exitClean, "resubmitted 0 messages")
+	s.wantTexts(t, []string{"a", "d", "e"}, "orders")
+
+	s.ok(t, "purge", "orders", "--yes")
+	s.deadLetter(t, "Late", "f", "g", "h", "i")
+	s.verb(t, nil, "dlq", "orders", "delete", "--number=99").wants(t, exitFailure, "99", "not removed: MESSAGE_NOT_FOUND: 99")
+	first := decoded(t, s.ok(t, "dlq", "orders", "list", "-o", "json"))[0]["sequenceNumber"].(string)
+	s.verb(t, nil, "dlq", "orders", "delete", "--number", first).wants(t, exitClean, "removed")
+	s.verb(t, nil, "dlq", "orders", "delete", "--all").wants(t, exitUsage, "--yes")
+	s.verb(t, typing("orders\n"), "dlq", "orders", "delete", "--all").wants(t, exitClean, "up to 3 messages", "removed 3 messages from the dead-letter queue of queues/orders")
+	s.verb(t, nil, "dlq", "orders", "resubmit").wants(t, exitUsage, "--number, --filter or --all")
+	s.verb(t, nil, "dlq", "orders", "delete").wants(t, exitUsage, "--number or --all")
+	s.verb(t, nil, "dlq", "orders", "resubmit", "--all", "--number=1").wants(t, exitUsage, "--number")
+}
+
+func TestResubmitEndsWhenNothingMoves(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	s := serveFake(t, &fake{
+		counts: &sidebusv1.QueueRuntime{DeadLetterMessageCount: 5},
+		resubmit: func(*sidebusv1.ResubmitRequest) (*sidebusv1.ResubmitResponse, error) {
+			calls++
+			answer := &sidebusv1.ResubmitResponse{More: true, Results: []*sidebusv1.ResubmitResponse_Result{
+				{SequenceNumber: 1, Reason: proto.String("ENTITY_FULL")},
+			}}
+			if calls == 1 {
+				answer.Results = append(answer.Results, &sidebusv1.ResubmitResponse_Result{SequenceNumber: 2, NewSequenceNumber: proto.Int64(9)},
+					&sidebusv1.ResubmitResponse_Result{SequenceNumber: 3, NewSequenceNumber: proto.Int64(8), Deduplicated: true})
+			}
+			return answer, nil
+		},
+	})
+	s.verb(t, nil, "dlq", "orders", "resubmit", "--all", "--yes").wants(t, exitFailure,
+		"resubmitted 1 message to queues/orders, 1 duplicate dropped, 1 stay", "1 message not resubmitted: ENTITY_FULL: 1")
+	if calls != 2 {
+		t.Errorf("got %d calls, want 2", calls)
+	}
+}
+
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	s := serveMemory(t)
+	fill := func() {
+		s.deadLetter(t, "Late", "dead")
+		s.ok(t, "send", "orders", "a", "b")
+		s.ok(t, "send", "orders", "--in=1h", "later")
+	}
+	fill()
+	s.verb(t, nil, "purge", "orders").wants(t, exitUsage, "--yes")
+	s.verb(t, typing("\n"), "purge", "orders").wants(t, exitFailure, "not confirmed; nothing was changed")
+	s.verb(t, typing(""), "purge", "orders").wants(t, exitUsage, "--yes")
+	s.verb(t, nil, "purge", "orders", "--yes", "--before=1h").wants(t, exitClean, "removed 0 messages")
+	s.verb(t, nil, "purge", "orders", "--yes", "--before=2001-02-03T04:05:06Z").wants(t, exitClean, "removed 0 messages", "before 2001-02-03T04:05:06Z")
+	s.verb(t, typing("ORDERS\n"), "purge", "queues/orders").wants(t, exitClean, "up to 2 messages of queues/orders without a trace: 2 available.", "removed 2 messages from queues/orders")
+	s.verb(t, typing("yes\n"), "purge", "orders", "--include=scheduled,deferred", "--include", "dead-letter").
+		wants(t, exitClean, "up to 2 messages of queues/orders without a trace: 0 available, 0 deferred, 1 scheduled, 1 dead-lettered.", "removed 2 messages")
+	fill()
+	got := decoded(t, s.ok(t, "purge", "orders", "--dlq", "--yes", "-o", "json"))
+	if len(got) != 1 || got[0]["deleted"] != "1" || got[0]["more"] != false || got[0]["before"] == nil {
+		t.Errorf("got %v", got)
+	}
+	s.wantTexts(t, []string{"a", "b", "later"}, "orders")
+	s.verb(t, nil, "purge", "orders", "-y", "--before=soon").wants(t, exitUsage, "--before")
+}
+
+func TestPurgeGoesOnWithTheSameInstant(t *testing.T) {
+	t.Parallel()
+	var requests []*sidebusv1.PurgeRequest
+	answers := []*sidebusv1.PurgeResponse{{Deleted: 3, More: true}, {Deleted: 2, More: true}, {Deleted: 1}}
+	s := serveFake(t, &fake{purge: func(r *sidebusv1.PurgeRequest) (*sidebusv1.PurgeResponse, error) {
+		requests = append(requests, r)
+		answer := proto.CloneOf(answers[len(requests)-1])
+		if answer.Before = r.GetBefore(); answer.Before == nil {
+			answer.Before = mustInstant(t, "2030-01-02T03:04:05Z")
+		}
+		return answer, nil
+	}})
+	s.verb(t, func(to *terminal) { to.progressEvery = time.Nanosecond }, "purge", "orders", "--yes").
+		wants(t, exitClean, "removed 3 messages, ", "removed 6 messages from queues/orders, enqueued before 2030-01-02T03:04:05Z")
+	if len(requests) != 3 || requests[0].GetBefore() != nil || requests[2].GetBefore().GetSeconds() != requests[1].GetBefore().GetSeconds() {
+		t.Errorf("got %v, want the instant of the first answer in the later requests", requests)
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestEntityVerbs(t *testing.T) {
+	t.Parallel()
+	s := serveMemory(t)
+	s.verb(t, nil, "entity", "create", "made", "--set", "lockDuration=45s", "-s", "status=send_disabled", "--set", "userMetadata=a,b=c",
+		"--set", "defaultMessageTimeToLive=never").wants(t, exitClean, "created queues/made")
+	s.verb(t, nil, "entity", "create", "made").wants(t, exitFailure, "ENTITY_ALREADY_EXISTS", "entity update")
+	show := s.verb(t, nil, "entity", "show", "queues/made")
+	show.wants(t, exitClean, "SEND_DISABLED", "45s", "a,b=c", "10m0s", "never")
+	got := decoded(t, s.ok(t, "entity", "show", "made", "-o", "json"))[0]
+	if got["lockDuration"] != "45s" || got["status"] != "SEND_DISABLED" || got["userMetadata"] != "a,b=c" {
+		t.Errorf("got %v", got)
+	}
+	s.verb(t, nil, "entity", "update", "made", "--set", "maxDeliveryCount=3", "--set", "lockDuration=").wants(t, exitClean, "updated queues/made")
+	got = decoded(t, s.ok(t, "entity", "update", "made", "--set", "deadLetterTtl=14d", "-o", "json"))[0]
+	if got["lockDuration"] != "60s" || got["maxDeliveryCount"] != 3.0 || got["status"] != "SEND_DISABLED" || got["deadLetterTtl"] != "1209600s" {
+		t.Errorf("after updates: got %v", got)
+	}
+	s.verb(t, nil, "entity", "ensure", "made", "--set", "maxDeliveryCount=4").
+		wants(t, exitClean, "queues/made exists and differs", "maxDeliveryCount", "nothing was changed")
+	s.verb(t, nil, "entity", "ensure", "orders").wants(t, exitClean, "queues/orders exists as asked for")
+	if got := decoded(t, s.ok(t, "entity", "ensure", "fresh", "-o", "json")); len(got) != 1 || got[0]["created"] != true {
+		t.Errorf("got %v", got)
+	}
+	s.verb(t, nil, "entity", "list").wants(t, exitClean, "NAME", "fresh", "made", "orders")
+	if got := decoded(t, s.ok(t, "entity", "list", "-o", "json")); len(got) != 1 || len(got[0]["queues"].([]any)) != 3 {
+		t.Errorf("got %v, want one document", got)
+	}
+	s.ok(t, "send", "orders", "x")
+	s.verb(t, nil, "entity", "delete", "orders").wants(t, exitUsage, "--yes")
+	s.verb(t, typing("n\n"), "entity", "delete", "orders").wants(t, exitFailure, "This deletes queues/orders with 1 message in it, 0 of them dead-lettered.", "not confirmed")
+	s.verb(t, typing("orders\n"), "entity", "delete", "orders").wants(t, exitClean, "deleted queues/orders with 1 message in it")
+	if got := s.ok(t, "entity", "delete", "made", "--yes", "-o", "json"); got != "{}\n" {
+		t.Errorf("got %q", got)
+	}
+	s.ok(t, "entity", "delete", "fresh", "-y")
+	s.verb(t, nil, "entity", "list").wants(t, exitClean, "there are no queues")
+	s.verb(t, nil, "stats").wants(t, exitClean, "there are no queues")
+	if got := s.ok(t, "stats", "-o", "json"); got != `{"queues":[]}`+"\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestStats(t *testing.T) {
+	t.Parallel()
+	s := serveMemory(t)
+	s.ok(t, "entity", "create", "other")
+	s.ok(t, "send", "orders", strings.Repeat("x", 3000), "b")
+	s.take(t, 1)
+	got := s.ok(t, "stats")
+	if rows := strings.Split(strings.TrimSpace(got), "\n"); len(rows) != 3 || !strings.HasPrefix(strings.Join(strings.Fields(rows[1]), " "), "orders 2 1 1 0 0 0 3.0 KiB 20") {
+		t.Errorf("got %q", rows)
+	}
+	if got := s.ok(t, "stats", "other"); strings.Contains(got, "orders") {
+		t.Errorf("got %q, want one queue", got)
+	}
+	document := decoded(t, s.ok(t, "stats", "orders", "queues/other", "-o", "json"))[0]["queues"].([]any)
+	first := document[0].(map[string]any)
+	if len(document) != 2 || first["name"] != "orders" || first["lockedCount"] != "1" || first["availableCount"] != "1" {
+		t.Errorf("got %v", document)
+	}
+	s.verb(t, nil, "stats", "orders", "none").wants(t, exitFailure, "ENTITY_NOT_FOUND")
+	s.verb(t, nil, "stats", "--watch=1ms").wants(t, exitUsage, "--watch")
+}
+
+func TestStatsWatch(t *testing.T) {
+	t.Parallel()
+	s := serveMemory(t)
+	for _, isScreen := range []bool{false, true} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var stdout, stderr bytes.Buffer
+		watching := writerFunc(func(p []byte) (int, error) {
+			n, err := stdout.Write(p)
+			if strings.Count(stdout.String(), "QUEUE ") == 2 {
+				cancel(interrupted{syscall.SIGINT})
+			}
+			return n, err
+		})
+		code := run(ctx, []string{"stats", "--watch=100ms", "--grpc-addr", s.grpc}, terminal{stdout: watching, stderr: &stderr, isScreen: isScreen})
+		outcome{code, stdout.String(), stderr.String()}.wants(t, 130, "every 100ms", "orders")
+		if strings.Contains(stdout.String(), "\x1b[2J") != isScreen {
+			t.Errorf("screen %t: got %q", isScreen, stdout.String())
+		}
+	}
+}
