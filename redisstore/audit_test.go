@@ -15,20 +15,26 @@ import (
 func TestAuditorFindsDamage(t *testing.T) {
 	t.Parallel()
 	damages := map[string]func(c *redis.Client, tag string) error{
-		"none":             func(*redis.Client, string) error { return nil },
-		"lock gone":        func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"locks").Err() },
-		"message gone":     func(c *redis.Client, tag string) error { return c.XTrimMaxLen(t.Context(), tag+"log", 1).Err() },
-		"twice available":  func(c *redis.Client, tag string) error { return c.ZAdd(t.Context(), tag+"ready", redis.Z{Score: 5, Member: "5"}).Err() },
-		"lifetime gone":    func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"expiry").Err() },
-		"orphaned count":   func(c *redis.Client, tag string) error { return c.HSet(t.Context(), tag+"deliveries", "99", 1).Err() },
-		"bytes wrong":      func(c *redis.Client, tag string) error { return c.HIncrBy(t.Context(), tag+"entity", "bytes", 1).Err() },
-		"gap below cursor": func(c *redis.Client, tag string) error { return c.ZAdd(t.Context(), tag+"gaps", redis.Z{Score: 1, Member: "1-1"}).Err() },
-		"due gone":         func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"due").Err() },
-		"id of a message":  func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"scheduled_ids").Err() },
-		"history halved":   func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"history_times").Err() },
-		"alarm late":       func(c *redis.Client, tag string) error { return c.HSet(t.Context(), tag+"entity", "alarm_ms", "9000000000000").Err() },
-		"unknown key":      func(c *redis.Client, tag string) error { return c.Set(t.Context(), tag+"other", 1, 0).Err() },
-		"left over":        func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"entity").Err() },
+		"none":         func(*redis.Client, string) error { return nil },
+		"lock gone":    func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"locks").Err() },
+		"message gone": func(c *redis.Client, tag string) error { return c.XTrimMaxLen(t.Context(), tag+"log", 1).Err() },
+		"twice available": func(c *redis.Client, tag string) error {
+			return c.ZAdd(t.Context(), tag+"ready", redis.Z{Score: 5, Member: "5"}).Err()
+		},
+		"lifetime gone":  func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"expiry").Err() },
+		"orphaned count": func(c *redis.Client, tag string) error { return c.HSet(t.Context(), tag+"deliveries", "99", 1).Err() },
+		"bytes wrong":    func(c *redis.Client, tag string) error { return c.HIncrBy(t.Context(), tag+"entity", "bytes", 1).Err() },
+		"gap below cursor": func(c *redis.Client, tag string) error {
+			return c.ZAdd(t.Context(), tag+"gaps", redis.Z{Score: 1, Member: "1-1"}).Err()
+		},
+		"due gone":        func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"due").Err() },
+		"id of a message": func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"scheduled_ids").Err() },
+		"history halved":  func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"history_times").Err() },
+		"alarm late": func(c *redis.Client, tag string) error {
+			return c.HSet(t.Context(), tag+"entity", "alarm_ms", "9000000000000").Err()
+		},
+		"unknown key": func(c *redis.Client, tag string) error { return c.Set(t.Context(), tag+"other", 1, 0).Err() },
+		"left over":   func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"entity").Err() },
 	}
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,6 @@ type backlog struct {
 	server *redistest.Server
 	raw    *redis.Client
 	store  *redisstore.Store
-	ids    int
 }
 
 func openBacklog(b *testing.B, change func(*semantics.QueueOptions)) *backlog {
@@ -266,4 +265,3 @@ func (l *backlog) lateness() float64 {
 	}
 	return max(0, float64(now.UnixMilli())-first[0].Score)
 }
-

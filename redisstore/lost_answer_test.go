@@ -175,4 +175,3 @@ func TestERR_6_RepeatedMovesAfterLostAnswer(t *testing.T) {
 		t.Errorf("purge again: %v, %+v", err, c)
 	}
 }
-

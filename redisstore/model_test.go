@@ -5,6 +5,7 @@ import (
 
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/memstore"
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
@@ -14,14 +15,29 @@ func TestModel(t *testing.T) {
 	t.Parallel()
 	storetest.RunModel(t, func(t *testing.T) storetest.Pair {
 		t.Helper()
-		clock := storetest.NewClock()
-		namespace := redistest.Namespace()
+		clock, namespace := storetest.NewClock(), redistest.Namespace()
 		auditor := redistest.NewAuditor(rawClient(t), namespace)
+		open := func() *redisstore.Store {
+			s, err := redisstore.Open(redisstore.Options{URL: redistest.URL(t), Namespace: namespace, Now: clock.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		subject := open()
+		t.Cleanup(func() { _ = subject.Close() })
 		return storetest.Pair{
 			Reference: memstore.New(memstore.WithClock(clock.Now)),
-			Subject:   redistest.Open(t, redisstore.Options{Now: clock.Now, Namespace: namespace}),
+			Subject:   subject,
 			Advance:   clock.Advance,
-			Audit:     func(path string) error { return auditor.Audit(t.Context(), path) },
+			Restart: func() semantics.Store {
+				if err := subject.Close(); err != nil {
+					t.Error(err)
+				}
+				subject = open()
+				return subject
+			},
+			Audit: func(path string) error { return auditor.Audit(t.Context(), path) },
 		}
 	})
 }

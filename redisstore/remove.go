@@ -78,6 +78,7 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 	case semantics.EntityDisabled:
 		path := whichOf(r, source.Path, target)
 		return nil, disabled(path, r.text())
+	default: // OK
 	}
 	s.keepAlarm(ctx, source.Path, r)
 	s.keepAlarm(ctx, target, r)

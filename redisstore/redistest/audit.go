@@ -28,7 +28,7 @@ func NewAuditor(client *redis.Client, namespace string) *Auditor {
 }
 
 // Audit checks all that is kept of a queue, also of one that was deleted, of which there must be nothing. It blocks for
-// some twenty round trips.
+// two round trips.
 func (a *Auditor) Audit(ctx context.Context, path string) error {
 	q := &audit{tag: "sb:{" + a.namespace + "/" + semantics.Fold(path) + "}:"}
 	if err := q.read(ctx, a.client); err != nil {
@@ -73,50 +73,66 @@ func (q *audit) fault(format string, args ...any) {
 	q.faults = append(q.faults, fmt.Errorf(q.tag+" "+format, args...))
 }
 
+// parts are the keys of a queue by type; the sides have the same.
+var parts = map[string][]string{
+	"stream": {"log", "dead_log", "scheduled"},
+	"zset": {
+		"ready", "locks", "waiting", "expiry", "gaps", "delayed", "deferred", "dead_ready", "dead_locks", "dead_waiting",
+		"dead_expiry", "dead_gaps", "dead_delayed", "dead_deferred", "dead_numbers", "due", "scheduled_ids", "history_times",
+	},
+	"hash": {"entity", "deliveries", "modified", "dead_deliveries", "dead_modified", "history"},
+}
+
+// read fetches all keys in one go, and the names of those there are, so that none besides is passed over.
 func (q *audit) read(ctx context.Context, client *redis.Client) error {
 	q.keys, q.logs = map[string]bool{}, map[string]map[string]logEntry{}
 	q.zsets, q.hashes = map[string]map[string]float64{}, map[string]map[string]string{}
-	keys, err := client.Keys(ctx, globQuote(q.tag)+"*").Result()
+	var names *redis.StringSliceCmd
+	streams, zsets, hashes := map[string]*redis.Cmd{}, map[string]*redis.ZSliceCmd{}, map[string]*redis.MapStringStringCmd{}
+	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		names = p.Keys(ctx, globQuote(q.tag)+"*")
+		for _, part := range parts["stream"] {
+			streams[part] = p.Do(ctx, "XRANGE", q.tag+part, "-", "+")
+		}
+		for _, part := range parts["zset"] {
+			zsets[part] = p.ZRangeWithScores(ctx, q.tag+part, 0, -1)
+		}
+		for _, part := range parts["hash"] {
+			hashes[part] = p.HGetAll(ctx, q.tag+part)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
+	for _, key := range names.Val() {
 		part := strings.TrimPrefix(key, q.tag)
 		q.keys[part] = true
-		if err := q.readKey(ctx, client, key, part); err != nil {
+		if streams[part] == nil && zsets[part] == nil && hashes[part] == nil {
+			q.fault("%s is no key of a queue", part)
+		}
+	}
+	for part, cmd := range streams {
+		items, err := cmd.Slice()
+		if err != nil {
 			return err
 		}
+		q.readLog(part, items)
+	}
+	for part, cmd := range zsets {
+		q.zsets[part] = map[string]float64{}
+		for _, z := range cmd.Val() {
+			q.zsets[part][fmt.Sprint(z.Member)] = z.Score
+		}
+	}
+	for part, cmd := range hashes {
+		q.hashes[part] = cmd.Val()
 	}
 	q.entity = q.hashes["entity"]
 	return nil
 }
 
-func (q *audit) readKey(ctx context.Context, client *redis.Client, key, part string) error {
-	kind, err := client.Type(ctx, key).Result()
-	if err != nil {
-		return err
-	}
-	switch kind {
-	case "stream":
-		return q.readLog(ctx, client, key, part)
-	case "zset":
-		members, err := client.ZRangeWithScores(ctx, key, 0, -1).Result()
-		q.zsets[part] = map[string]float64{}
-		for _, z := range members {
-			q.zsets[part][fmt.Sprint(z.Member)] = z.Score
-		}
-		return err
-	case "hash":
-		q.hashes[part], err = client.HGetAll(ctx, key).Result()
-		return err
-	default:
-		q.fault("%s is a %s", part, kind)
-		return nil
-	}
-}
-
-func (q *audit) readLog(ctx context.Context, client *redis.Client, key, part string) error {
-	items, err := client.Do(ctx, "XRANGE", key, "-", "+").Slice()
+func (q *audit) readLog(part string, items []any) {
 	q.logs[part] = map[string]logEntry{}
 	for _, item := range items {
 		row := item.([]any)
@@ -130,7 +146,6 @@ func (q *audit) readLog(ctx context.Context, client *redis.Client, key, part str
 		}
 		q.logs[part][position] = e
 	}
-	return err
 }
 
 func globQuote(s string) string {

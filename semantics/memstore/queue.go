@@ -173,7 +173,7 @@ func (q *queue) giveBack(m *message, now time.Time, counted bool, visibleAt time
 
 // setAside defers a message that is not locked.
 func (q *queue) setAside(m *message) {
-	m.deferred, m.lasts = true, !m.dead() && !q.options.ExpireDeferred
+	m.deferred, m.lasts = true, !q.options.ExpireDeferred
 	q.expect(m.due())
 }
 

@@ -259,6 +259,8 @@ func testDUP_10_RefusedSendLeavesNoHistory(_ *testing.T, h *fixture) {
 	h.same(h.sendAll(text("a"), text("b"), text("b")), []semantics.Stored{duplicate(1), stored(2), duplicate(2)})
 	h.refusedSend(semantics.EntityFull, text("a"), text("b"), text("c"))
 	h.same(h.sendAll(text("b"), text("a")), []semantics.Stored{duplicate(2), duplicate(1)}) // although it is full
+	h.update(holdsAtMost(1), "maxMessageCount")
+	h.same(h.sendAll(text("b"), text("a")), []semantics.Stored{duplicate(2), duplicate(1)}) // or more than full
 	h.refusedSend(semantics.MessageSizeExceeded, text("a"), &semantics.Message{MessageID: "b", Body: make([]byte, 1024)})
 }
 

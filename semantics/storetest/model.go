@@ -19,6 +19,10 @@ type Pair struct {
 	Subject   semantics.Store
 	Advance   func(time.Duration) // moves the clock of both
 
+	// Restart ends the subject and gives one that takes its place over the same data, as a sidecar that was restarted has
+	// it. Nil when there is no such thing.
+	Restart func() semantics.Store
+
 	// Audit looks into what the subject keeps of a queue and says what does not fit together. Nil when there is nothing to
 	// look into.
 	Audit func(path string) error
@@ -36,6 +40,7 @@ func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 		m.main = semantics.Source{Path: fmt.Sprintf("model-%d", runs)}
 		m.dead = semantics.Source{Path: m.main.Path, SubQueue: semantics.DeadLetterQueue}
 		m.other = semantics.Source{Path: m.main.Path + "-other"}
+		defer func() { pair.Subject = m.Subject }()
 		m.create(rt)
 		rt.Repeat(m.steps())
 		for _, path := range []string{m.main.Path, m.other.Path} {
@@ -45,9 +50,17 @@ func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 	})
 }
 
+func (m *model) restart(rt *rapid.T) {
+	if m.Restart == nil {
+		rt.Skip("nothing to restart")
+	}
+	m.Subject = m.Restart()
+}
+
 func (m *model) steps() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"":                     m.check,
+		"restart":              m.restart,
 		"advance":              m.advance,
 		"advance again":        m.advance, // some are drawn more often than the rest
 		"send":                 m.send,

@@ -14,6 +14,8 @@ var watchTests = []ruleTest{
 	testRECV_10_PassOnWakesWhoWaits,
 	testRECV_10_RegisterAlwaysLosesNothing,
 	testRECV_5_RecheckAfterTheNextLockEnd,
+	testRECV_5_RecheckAfterWhatIsDueNext,
+	testRECV_5_RecheckIsNotBusy,
 	testENT_8_DeleteWakesEveryone,
 	testENT_10_UpdateWakesEveryone,
 }
@@ -100,13 +102,17 @@ func testRECV_10_RegisterAlwaysLosesNothing(t *testing.T, h *fixture) {
 	}
 }
 
-func testRECV_5_RecheckAfterTheNextLockEnd(t *testing.T, h *fixture) {
-	recheck := func(source semantics.Source) time.Duration {
-		batch, err := h.Store.Receive(t.Context(), source, 1, semantics.RegisterNever)
-		h.ok(err)
-		h.wantNumbers(batch.Messages)
-		return batch.RecheckAfter
-	}
+// recheck is how long a receive that finds nothing may sleep.
+func (h *fixture) recheck(source semantics.Source) time.Duration {
+	h.t.Helper()
+	batch, err := h.Store.Receive(h.t.Context(), source, 1, semantics.RegisterNever)
+	h.ok(err)
+	h.wantNumbers(batch.Messages)
+	return batch.RecheckAfter
+}
+
+func testRECV_5_RecheckAfterTheNextLockEnd(_ *testing.T, h *fixture) {
+	recheck := h.recheck
 	h.create() // locks for a minute
 	h.same(recheck(orders), 10*time.Second)
 	h.sendTexts(2)
@@ -121,6 +127,47 @@ func testRECV_5_RecheckAfterTheNextLockEnd(t *testing.T, h *fixture) {
 	h.Advance(499 * ms)
 	h.same(recheck(orders), ms)
 	h.same(recheck(semantics.Source{Path: h.createNamed("short", locksFor(40*ms)).Name}), 40*ms)
+}
+
+// Whatever is due next may bring something to either side.
+func testRECV_5_RecheckAfterWhatIsDueNext(_ *testing.T, h *fixture) {
+	for name, prepare := range map[string]func(){
+		"activation": func() { h.send(later("a", h.in(700*ms))) },
+		"delay":      func() { h.sendTexts(1); h.abandonFor(700*ms, orders, h.receiveOne(orders)) },
+		"dead letter delay": func() {
+			h.buryTexts("a")
+			h.abandonFor(700*ms, deadOrders, h.receiveOne(deadOrders))
+		},
+		"expiry while delayed": func() {
+			h.send(lasting("a", 700*ms))
+			h.abandonFor(time.Hour, orders, h.receiveOne(orders))
+		},
+		"expiry while deferred": func() {
+			h.update(expiresDeferred, "expireDeferred")
+			h.send(lasting("a", 700*ms))
+			h.setAside(orders, h.receiveOne(orders))
+		},
+	} {
+		h.create()
+		prepare()
+		if got := [2]time.Duration{h.recheck(orders), h.recheck(deadOrders)}; got != [2]time.Duration{700 * ms, 700 * ms} {
+			h.t.Errorf("%s: recheck after %s, want 700ms on both sides", name, got)
+		}
+		h.drop()
+	}
+}
+
+// What is over but waits for somebody to settle it or ask for it must not make waiting receives look all the time.
+func testRECV_5_RecheckIsNotBusy(_ *testing.T, h *fixture) {
+	h.create()
+	h.send(lasting("deferred", 1000*ms), lasting("locked", 1000*ms))
+	h.setAside(orders, h.receiveOne(orders))
+	h.receiveOne(orders)
+	h.Advance(5000 * ms)
+	h.same([]time.Duration{h.recheck(orders), h.recheck(deadOrders)}, []time.Duration{10 * time.Second, 10 * time.Second})
+	h.Advance(lock)
+	h.same([]time.Duration{h.recheck(orders), h.recheck(deadOrders)}, []time.Duration{10 * time.Second, 10 * time.Second})
+	h.same(h.counts(), semantics.Runtime{Active: 1, Deferred: 1})
 }
 
 func testENT_8_DeleteWakesEveryone(t *testing.T, h *fixture) {
