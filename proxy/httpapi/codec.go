@@ -22,7 +22,7 @@ func (codec) Marshal(v any) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%T is not a proto.Message", v)
 	}
-	return encode(m), nil
+	return Encode(m), nil
 }
 
 // Unmarshal reads into a proto.Message, or a pointer to one which is set.

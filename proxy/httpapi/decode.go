@@ -217,7 +217,7 @@ func decodeNested(s *scanner, m protoreflect.Message, field protoreflect.FieldDe
 		}
 		var d *durationpb.Duration
 		if ok {
-			d, ok = parseDuration(text)
+			d, ok = ParseDuration(text)
 		}
 		switch {
 		case ok:

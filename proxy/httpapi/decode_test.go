@@ -90,7 +90,7 @@ func FuzzDecode(f *testing.F) {
 		if !json.Valid(data) {
 			t.Fatalf("accepted %q", data)
 		}
-		text := encode(first)
+		text := Encode(first)
 		second := &sidebusv1.SendRequest{}
 		if err := decode(text, second); err != nil {
 			t.Fatalf("%q became %q, which is refused: %v", data, text, err)

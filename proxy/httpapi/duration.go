@@ -62,9 +62,10 @@ func parseNanos(s string) (*big.Int, bool) {
 	return sum.Num(), true
 }
 
-// parseDuration reads a duration. What is longer than google.protobuf.Duration can hold, as the longest duration of
+// ParseDuration reads a duration as the API takes it, in Go syntax ("1m30s") or ISO-8601 ("PT1M30S"), and reports whether it
+// is one. What is longer than google.protobuf.Duration can hold, as the longest duration of
 // Service Bus is, is cut to that; it means "never" all the same.
-func parseDuration(s string) (*durationpb.Duration, bool) {
+func ParseDuration(s string) (*durationpb.Duration, bool) {
 	nanos, ok := parseNanos(s)
 	if !ok {
 		return nil, false

@@ -17,7 +17,7 @@ func TestDurations(t *testing.T) {
 		"PT0.25H": 15 * time.Minute,
 	}
 	for text, want := range good {
-		if got, ok := parseDuration(text); !ok || got.AsDuration() != want {
+		if got, ok := ParseDuration(text); !ok || got.AsDuration() != want {
 			t.Errorf("%q: got %v, %t, want %s", text, got, ok, want)
 		}
 	}
@@ -26,12 +26,12 @@ func TestDurations(t *testing.T) {
 		"0.1ns", "PT1S2M", "١s", "P10675199DT2H48M5.4775807S00000000000000000000000000000000000000000000000",
 	}
 	for _, text := range bad {
-		if got, ok := parseDuration(text); ok {
+		if got, ok := ParseDuration(text); ok {
 			t.Errorf("%q: got %s, want it refused", text, got)
 		}
 	}
 	for text, want := range map[string]int64{"P10675199DT2H48M5.4775807S": maxPBSeconds, "-9999999999999h": -maxPBSeconds} {
-		if got, ok := parseDuration(text); !ok || got.GetSeconds() != want || got.CheckValid() != nil {
+		if got, ok := ParseDuration(text); !ok || got.GetSeconds() != want || got.CheckValid() != nil {
 			t.Errorf("%q: got %v, %t, want %d s", text, got, ok, want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestDurations(t *testing.T) {
 func TestDurationsAreWrittenAsTheyAreRead(t *testing.T) {
 	t.Parallel()
 	for _, want := range []string{"0s", "30s", "0.5s", "-0.5s", "-1.000000001s", "315576000000s", "3600.25s"} {
-		d, ok := parseDuration(want)
+		d, ok := ParseDuration(want)
 		if !ok {
 			t.Fatalf("%s is refused", want)
 		}

@@ -15,9 +15,10 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
-// encode writes the JSON form of a message in the order of its fields: proto3 JSON with default values written and
-// absent ones left out, but for durations, properties and the field json (see decode).
-func encode(m proto.Message) []byte {
+// Encode writes the JSON form of a message in the order of its fields: proto3 JSON with default values written and
+// absent ones left out, but for durations, properties and the field json (see decode). It does not check that the field json is
+// JSON. It keeps nothing and may be called concurrently.
+func Encode(m proto.Message) []byte {
 	return appendMessage(make([]byte, 0, 2*proto.Size(m)+64), m.ProtoReflect())
 }
 

@@ -8,7 +8,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -99,11 +98,11 @@ func readTyped(field protoreflect.FieldDescriptor, text string) (protoreflect.Va
 		}
 		return protoreflect.ValueOfUint32(uint32(r)), nil
 	case "timespan_value":
-		nanos, ok := nanoseconds(text)
-		if !ok || !nanos.IsInt64() || nanos.Int64()%ticksNanos != 0 {
+		d, err := Duration(text)
+		if err != nil || d.GetSeconds() > math.MaxInt64/ticksPerSecond || d.GetNanos()%ticksNanos != 0 {
 			return protoreflect.Value{}, errNoValue
 		}
-		return protoreflect.ValueOfInt64(nanos.Int64() / ticksNanos), nil
+		return protoreflect.ValueOfInt64(d.GetSeconds()*ticksPerSecond + int64(d.GetNanos()/ticksNanos)), nil
 	}
 	switch field.Kind() {
 	case protoreflect.EnumKind: // null
@@ -142,71 +141,8 @@ func readTyped(field protoreflect.FieldDescriptor, text string) (protoreflect.Va
 	}
 }
 
-// ticksNanos is the resolution of a timespan.
-const ticksNanos = int64(100)
-
-// appendProperty writes a property as the API does: the short form where it says the type, else type and value.
-func appendProperty(to []byte, v *sidebusv1.Value) []byte {
-	switch k := v.GetKind().(type) {
-	case *sidebusv1.Value_NullValue, nil:
-		return append(to, "null"...)
-	case *sidebusv1.Value_StringValue:
-		return appendText(to, k.StringValue)
-	case *sidebusv1.Value_BoolValue:
-		return strconv.AppendBool(to, k.BoolValue)
-	case *sidebusv1.Value_Int64Value:
-		return strconv.AppendInt(to, k.Int64Value, 10)
-	case *sidebusv1.Value_DoubleValue:
-		if k.DoubleValue != math.Trunc(k.DoubleValue) && !math.IsNaN(k.DoubleValue) { // Inf equals its Trunc
-			return strconv.AppendFloat(to, k.DoubleValue, 'g', -1, 64)
-		}
-	}
-	m := v.ProtoReflect()
-	field := m.WhichOneof(m.Descriptor().Oneofs().ByName("kind"))
-	to = append(to, `{"type":"`...)
-	to = append(to, strings.TrimSuffix(string(field.Name()), kindSuffix)...)
-	to = append(to, `","value":`...)
-	return append(appendTyped(to, v, m.Get(field), field.Kind()), '}')
-}
-
-func appendTyped(to []byte, v *sidebusv1.Value, value protoreflect.Value, kind protoreflect.Kind) []byte {
-	switch k := v.GetKind().(type) {
-	case *sidebusv1.Value_CharValue:
-		if r := rune(k.CharValue); utf8.ValidRune(r) {
-			return appendText(to, string(r))
-		}
-		return strconv.AppendUint(to, uint64(k.CharValue), 10) // half a surrogate pair, which no text can hold
-	case *sidebusv1.Value_TimespanValue:
-		const perSecond = int64(time.Second) / ticksNanos
-		return appendSeconds(to, k.TimespanValue/perSecond, k.TimespanValue%perSecond*ticksNanos)
-	}
-	switch kind {
-	case protoreflect.BytesKind:
-		return appendBase64(to, value.Bytes())
-	case protoreflect.Sint32Kind:
-		return strconv.AppendInt(to, value.Int(), 10)
-	case protoreflect.Uint32Kind:
-		return strconv.AppendUint(to, value.Uint(), 10)
-	case protoreflect.Uint64Kind:
-		return append(strconv.AppendUint(append(to, '"'), value.Uint(), 10), '"')
-	case protoreflect.FloatKind:
-		return appendFloat(to, value.Float(), 32)
-	case protoreflect.DoubleKind:
-		return appendFloat(to, value.Float(), 64)
-	default:
-		return appendText(to, value.String())
-	}
-}
-
-func appendFloat(to []byte, f float64, bits int) []byte {
-	switch {
-	case math.IsNaN(f):
-		return append(to, `"NaN"`...)
-	case math.IsInf(f, 1):
-		return append(to, `"Infinity"`...)
-	case math.IsInf(f, -1):
-		return append(to, `"-Infinity"`...)
-	default:
-		return strconv.AppendFloat(to, f, 'g', -1, bits)
-	}
-}
+// The resolution of a timespan.
+const (
+	ticksNanos     = 100
+	ticksPerSecond = 10_000_000
+)

@@ -102,7 +102,7 @@ func Span(d *durationpb.Duration) string {
 	if short := d.AsDuration(); durationpb.New(short).GetSeconds() == d.GetSeconds() {
 		return short.String()
 	}
-	return Seconds(d.GetSeconds(), int64(d.GetNanos()))
+	return strconv.FormatInt(d.GetSeconds(), 10) + "s"
 }
 
 // Bytes gives a size with the unit that suits it.

@@ -27,7 +27,7 @@ const lockRetry = 20 * time.Millisecond
 // lockDir takes both locks. A held sidecar lock means a living sidecar: ErrInUse. A held server lock without a
 // sidecar means a left-over server, which is ended first.
 func lockDir(ctx context.Context, dir, socketPath string, logger *slog.Logger) (*locks, error) {
-	sidecar, held, err := tryLock(filepath.Join(dir, "sidecar.lock"))
+	sidecar, held, err := lockSidecar(ctx, filepath.Join(dir, "sidecar.lock"))
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +45,24 @@ func lockDir(ctx context.Context, dir, socketPath string, logger *slog.Logger) (
 		return nil, err
 	}
 	return l, nil
+}
+
+// lockSidecar tries for a moment: a process that this one is just starting has its files for an instant too.
+func lockSidecar(ctx context.Context, path string) (file *os.File, held bool, err error) {
+	retry := time.NewTicker(lockRetry)
+	defer retry.Stop()
+	for range 10 {
+		file, held, err = tryLock(path)
+		if err != nil || !held {
+			return file, held, err
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return nil, false, context.Cause(ctx)
+		}
+	}
+	return nil, true, nil
 }
 
 func lockServer(ctx context.Context, path, socketPath string, logger *slog.Logger) (*os.File, error) {
