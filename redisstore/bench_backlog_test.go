@@ -253,6 +253,52 @@ func (l *backlog) sendExpiring(messages int, over time.Duration) {
 	}
 }
 
+// BenchmarkSchedule lets scheduled messages become due one after the other while nobody listens, and measures how late each
+// was enqueued (SCHED-6, I11 of reliability): both instants are Redis' own.
+func BenchmarkSchedule(b *testing.B) {
+	messages, over := sized(20_000, 1_000), time.Duration(sized(20_000, 500))*time.Millisecond
+	for b.Loop() {
+		l := openBacklog(b, func(*semantics.QueueOptions) {})
+		sweeping(b, l.store)
+		begin := time.Now().Add(time.Duration(sized(3_000, 300)) * time.Millisecond)
+		for at := range messages {
+			due := begin.Add(over * time.Duration(at) / time.Duration(messages)).Truncate(time.Millisecond)
+			m := &semantics.Message{MessageID: strconv.Itoa(at), Body: make([]byte, 100), ScheduledAt: due}
+			if _, err := l.store.Send(b.Context(), "orders", []*semantics.Message{m}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		tick := time.NewTicker(10 * time.Millisecond)
+		for l.length() < int64(messages) {
+			<-tick.C
+		}
+		tick.Stop()
+		late := l.activationsLate(messages)
+		b.ReportMetric(late[len(late)/2], "late-p50-ms")
+		b.ReportMetric(late[len(late)*99/100], "late-p99-ms")
+		b.ReportMetric(late[len(late)-1], "late-max-ms")
+		b.ReportMetric(max(0, -late[0]), "early-max-ms")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// activationsLate gives for each message by how many ms it was enqueued after its time, in ascending order.
+func (l *backlog) activationsLate(messages int) []float64 {
+	var late []float64
+	for from := int64(1); len(late) < messages; {
+		page, err := l.store.Peek(l.b.Context(), orders, from, 250, semantics.ShowAll)
+		if err != nil || len(page) == 0 {
+			l.b.Fatal(len(late), err)
+		}
+		for _, m := range page {
+			late = append(late, float64(m.EnqueuedAt.Sub(m.ScheduledAt))/1e6)
+		}
+		from = page[len(page)-1].SequenceNumber + 1
+	}
+	slices.Sort(late)
+	return late
+}
+
 // lateness is how long the first message that should be gone has been past its time, in ms.
 func (l *backlog) lateness() float64 {
 	now := time.Now()

@@ -1,6 +1,7 @@
 package semantics_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -96,5 +97,41 @@ func TestDLQ_15_SetDeadLetter(t *testing.T) {
 	}
 	if len(own) != 2 || own[semantics.PropertyDeadLetterReason] != semantics.String("mine") {
 		t.Errorf("the map of the message was changed: %v", own)
+	}
+}
+
+func TestSETTLE_5_MergeProperties(t *testing.T) {
+	t.Parallel()
+	one, two := semantics.Int64(1), semantics.Int64(2)
+	fill := func(n int) semantics.Value { return semantics.Bytes(make([]byte, n)) }
+	const half = semantics.MaxPropertyValueSize
+	for name, c := range map[string]struct {
+		had, changes, want map[string]semantics.Value
+		code               semantics.Code
+	}{
+		"nothing":         {nil, nil, map[string]semantics.Value{}, ""},
+		"into none":       {nil, map[string]semantics.Value{"a": one}, map[string]semantics.Value{"a": one}, ""},
+		"set, keep":       {map[string]semantics.Value{"a": one}, map[string]semantics.Value{"b": two}, map[string]semantics.Value{"a": one, "b": two}, ""},
+		"overwrite":       {map[string]semantics.Value{"a": one}, map[string]semantics.Value{"a": two}, map[string]semantics.Value{"a": two}, ""},
+		"null is a value": {map[string]semantics.Value{"a": one}, map[string]semantics.Value{"a": {}}, map[string]semantics.Value{"a": semantics.Null()}, ""},
+		"other case":      {map[string]semantics.Value{"a": one}, map[string]semantics.Value{"A": two}, nil, semantics.InvalidArgument},
+		"value too large": {nil, map[string]semantics.Value{"a": fill(half + 1)}, nil, semantics.MessageSizeExceeded},
+		"just fits": {
+			map[string]semantics.Value{"a": fill(half)},
+			map[string]semantics.Value{"b": fill(half - 4)},
+			map[string]semantics.Value{"a": fill(half), "b": fill(half - 4)},
+			"",
+		}, // with the id and two names
+		"a byte too many": {map[string]semantics.Value{"a": fill(half)}, map[string]semantics.Value{"b": fill(half - 3)}, nil, semantics.MessageSizeExceeded},
+		"smaller again":   {map[string]semantics.Value{"a": fill(half), "b": fill(half - 4)}, map[string]semantics.Value{"b": one}, map[string]semantics.Value{"a": fill(half), "b": one}, ""},
+	} {
+		m := semantics.Message{MessageID: "id", Properties: maps.Clone(c.had)}
+		got, code := m.MergeProperties(c.changes)
+		if code != c.code || !maps.Equal(got, c.want) {
+			t.Errorf("%s: got %d properties and %q, want %d and %q", name, len(got), code, len(c.want), c.code)
+		}
+		if !maps.Equal(m.Properties, c.had) {
+			t.Errorf("%s: the message was changed", name)
+		}
 	}
 }

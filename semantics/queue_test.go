@@ -36,6 +36,15 @@ func TestENT_11_OptionBounds(t *testing.T) {
 		{"maxMessageCount", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.MaxMessageCount = -1 }},
 		{"defaultMessageTimeToLive", "", func(o *semantics.QueueOptions) { o.DefaultMessageTimeToLive = time.Second }},
 		{"defaultMessageTimeToLive", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.DefaultMessageTimeToLive = time.Second - 1 }},
+		{"duplicateDetectionHistoryTimeWindow", "", func(o *semantics.QueueOptions) { o.DuplicateDetectionHistoryTimeWindow = 20 * time.Second }},
+		{"duplicateDetectionHistoryTimeWindow", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.DuplicateDetectionHistoryTimeWindow = 20*time.Second - 1 }},
+		{"duplicateDetectionHistoryTimeWindow", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.DuplicateDetectionHistoryTimeWindow = 7*24*time.Hour + 1 }},
+		{"duplicateHistoryMaxEntries", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.DuplicateHistoryMaxEntries = 0 }},
+		{"redeliveryDelay", "", func(o *semantics.QueueOptions) { o.RedeliveryDelay = 7 * 24 * time.Hour }},
+		{"redeliveryDelay", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.RedeliveryDelay = 7*24*time.Hour + 1 }},
+		{"redeliveryDelay", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.RedeliveryDelay = -1 }},
+		{"deadLetterTtl", "", func(o *semantics.QueueOptions) { o.DeadLetterTTL = time.Second }},
+		{"deadLetterTtl", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.DeadLetterTTL = time.Second - 1 }},
 		{"status", "", func(o *semantics.QueueOptions) { o.Status = semantics.StatusReceiveDisabled }},
 		{"status", semantics.InvalidArgument, func(o *semantics.QueueOptions) { o.Status = 4 }},
 		{"userMetadata", "", func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("\U0001D11E", 512) }},
@@ -75,6 +84,20 @@ func TestENT_7_Merge(t *testing.T) {
 	}
 	_, err = defaults.Merge(other, []string{"unknown"})
 	wantCode(t, "unknown name", err, semantics.InvalidArgument)
+}
+
+func TestENT_16_Immutable(t *testing.T) {
+	t.Parallel()
+	for _, name := range append(semantics.QueueOptionNames[:len(semantics.QueueOptionNames):len(semantics.QueueOptionNames)], "unknown") {
+		want := name == "requiresDuplicateDetection" || name == "enablePartitioning"
+		if got := semantics.Immutable(name); got != want {
+			t.Errorf("Immutable(%s) = %v, want %v", name, got, want)
+		}
+	}
+	e := semantics.ImmutableChanged("orders", "enablePartitioning")
+	if e.Code != semantics.PropertyImmutable || e.Details[semantics.DetailEntity] != "orders" || e.Details[semantics.DetailField] != "enablePartitioning" {
+		t.Errorf("ImmutableChanged = %+v", e)
+	}
 }
 
 func TestENT_6_Differences(t *testing.T) {

@@ -45,14 +45,6 @@ func (m *model) audit(rt *rapid.T, path string) {
 	}
 }
 
-// look makes both stores carry out what time has brought about on main.
-func (m *model) look(rt *rapid.T) {
-	if m.moved {
-		m.compareCounts(rt, m.main.Path)
-		m.moved = false
-	}
-}
-
 func (m *model) compareQueue(rt *rapid.T) {
 	agree(rt, m, "get", func(s semantics.Store) (semantics.Queue, error) { return s.GetQueue(m.ctx, m.main.Path) })
 }

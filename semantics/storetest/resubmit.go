@@ -209,7 +209,7 @@ func testDLQ_22_MoreThanOneStep(_ *testing.T, h *fixture) {
 func testDLQ_22_Arguments(t *testing.T, h *fixture) {
 	h.create()
 	h.buryTexts("a")
-	any := func(*semantics.Received) (bool, error) { return true, nil }
+	all := func(*semantics.Received) (bool, error) { return true, nil }
 	for _, c := range []struct {
 		code    semantics.Code
 		source  semantics.Source
@@ -218,7 +218,7 @@ func testDLQ_22_Arguments(t *testing.T, h *fixture) {
 		{semantics.InvalidOperation, orders, semantics.ResubmitOptions{}},
 		{semantics.InvalidOperation, deadOrders, semantics.ResubmitOptions{Target: deadOrders.String()}},
 		{semantics.InvalidArgument, deadOrders, semantics.ResubmitOptions{Target: "a//b"}},
-		{semantics.InvalidArgument, deadOrders, semantics.ResubmitOptions{Numbers: []int64{1}, Matches: any}},
+		{semantics.InvalidArgument, deadOrders, semantics.ResubmitOptions{Numbers: []int64{1}, Matches: all}},
 		{semantics.ArgumentOutOfRange, deadOrders, semantics.ResubmitOptions{Numbers: []int64{0}}},
 		{semantics.ArgumentOutOfRange, deadOrders, semantics.ResubmitOptions{Numbers: []int64{1, 2}, Max: 1}},
 		{semantics.ArgumentOutOfRange, deadOrders, semantics.ResubmitOptions{Max: -1}},

@@ -83,7 +83,8 @@ func testDLQ_22_PartitionOfTheTarget(_ *testing.T, h *fixture) {
 	got := h.resubmit(semantics.ResubmitOptions{Target: "other"}) // each by itself, so partitions may differ
 	h.same(got, []semantics.ResubmitResult{
 		moved([2]int64{1, 1})[0], moved([2]int64{2, 2})[0],
-		{SequenceNumber: 3, Resubmitted: semantics.Resubmitted{Stored: duplicate(1)}}, moved([2]int64{4, 3})[0],
+		{SequenceNumber: 3, Resubmitted: semantics.Resubmitted{Stored: duplicate(1)}},
+		moved([2]int64{4, 3})[0],
 	})
 }
 
