@@ -302,6 +302,11 @@ func TestDrain(t *testing.T) {
 	}
 	_, err = b.Receive(t.Context(), source, semantics.ReceiveOptions{MaxMessages: 1})
 	wantCode(t, "a new receive", err, semantics.StoreUnavailable)
+	for _, take := range []func(context.Context, semantics.Source, []int64, semantics.Mode) (*semantics.Delivery, error){b.ReceiveDeferred, b.ReceiveBySequence} {
+		if _, err := take(t.Context(), source, []int64{1}, semantics.PeekLock); semantics.CodeOf(err) != semantics.StoreUnavailable {
+			t.Errorf("a receive by number while draining: %v", err)
+		}
+	}
 	if cause := semantics.AsError(err).Details[semantics.DetailCause]; cause != "draining" {
 		t.Errorf("the cause is %q", cause)
 	}
