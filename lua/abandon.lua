@@ -10,7 +10,7 @@
 -- ARGV[5..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
 --
 -- Returns
---   OK                alarm, then per lock 1 done, 0 lost, 2 refused and still locked
+--   OK                news, then per lock 1 done, 0 lost, 2 refused and still locked
 --   ENTITY_NOT_FOUND
 -- Cost: O(locks log N)
 --@include now_ms

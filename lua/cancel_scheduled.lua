@@ -9,9 +9,9 @@
 -- ARGV[3..] what  str  at most 1000 numbers, each once, or message ids
 --
 -- Returns
---   OK                 alarm cancelled left
+--   OK                 news cancelled left
 --                      left: 1 = there are more with these ids than one call removes
---   MESSAGE_NOT_FOUND  alarm, then the numbers that are not those of scheduled messages
+--   MESSAGE_NOT_FOUND  news, then the numbers that are not those of scheduled messages
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED    status
 -- Cost: O(messages log N)

@@ -10,7 +10,7 @@
 -- ARGV[5..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
 --
 -- Returns
---   OK                alarm, then per lock 1 done, 0 lost, 2 refused and still locked
+--   OK                news, then per lock 1 done, 0 lost, 2 refused and still locked
 --   ENTITY_NOT_FOUND
 -- Cost: O(locks log N + bytes moved)
 --@include now_ms
@@ -36,7 +36,7 @@ local results = settle_locks(queue, main, wanted, changes, function(position)
   redis.call("ZREM", main.deferred, position)
   local entry = entry_at(main.log, position)
   if entry then
-    bury_entry(queue, entry, redis.call("HGET", main.deliveries, position) or "0", reason, description)
+    bury_entry(queue, entry, redis.call("HGET", main.deliveries, position) or "0", "a", reason, description)
   end
 end)
 return { "OK", close_queue(queue), unpack(results) }

@@ -8,7 +8,7 @@
 -- ARGV[3..] number  int  at most 250
 --
 -- Returns
---   OK                alarm, then 1 or 0 per number: removed, or not found
+--   OK                news, then 1 or 0 per number: removed, or not found
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED   status
 -- Cost: O(numbers log N + slice of what is due)

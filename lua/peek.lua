@@ -12,7 +12,7 @@
 -- ARGV[6] show       str     letters of the groups to show: a available, l locked, d deferred, s scheduled
 --
 -- Returns
---   OK                alarm now_ms next entries deliveries changes groups visible
+--   OK                news now_ms next entries deliveries changes groups visible
 --                     next: where to go on, "0" = there is no more; entries: id, then fields, in turn; then for each:
 --                     failed deliveries, changed properties, its group (x = deferred and locked), when it becomes visible
 --                     again (ms, 0 = it is)
@@ -33,7 +33,7 @@ local queue, side, refusal = open_source(KEYS, now, sub)
 if not queue then
   return refusal
 end
-local alarm = close_queue(queue)
+local news = close_queue(queue)
 -- When only some groups are shown, more must be looked at.
 local found, next = entries_from(queue, side, from, answer_limit(queue, side, show == "alds" and limit or 250, max_bytes), show)
 
@@ -57,4 +57,4 @@ for _, item in ipairs(found) do
     changes[n] = not item.scheduled and redis.call("HGET", side.modified, position) or ""
   end
 end
-return { "OK", alarm, text(now), next, entries, deliveries, changes, groups, visible }
+return { "OK", news, text(now), next, entries, deliveries, changes, groups, visible }

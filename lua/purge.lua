@@ -11,7 +11,7 @@
 -- ARGV[6] limit   int  most messages to look at
 --
 -- Returns
---   OK                alarm deleted before last left
+--   OK                news deleted before last left
 --                     last: the last position looked at; left: 1 = there may be more behind it
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED   status

@@ -6,7 +6,7 @@
 -- ARGV[1] now  int  0 = server time
 --
 -- Returns
---   OK                alarm active locked deferred delayed expired_pending scheduled dead bytes dead_bytes oldest_enqueued_ms
+--   OK                news active locked deferred delayed expired_pending scheduled dead bytes dead_bytes oldest_enqueued_ms
 --   ENTITY_NOT_FOUND
 -- Cost: O(log N)
 --@include now_ms
@@ -21,12 +21,12 @@ if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
 clear_due(queue)
-local alarm = close_queue(queue)
+local news = close_queue(queue)
 local main = queue.main
 local sizes = redis.call("HMGET", queue.entity, "bytes", "dead_bytes")
 local oldest = redis.call("XRANGE", main.log, "-", "+", "COUNT", 1)[1]
 return {
-  "OK", alarm, redis.call("XLEN", main.log), redis.call("ZCOUNT", main.locks, "(" .. text(now), "+inf"),
+  "OK", news, redis.call("XLEN", main.log), redis.call("ZCOUNT", main.locks, "(" .. text(now), "+inf"),
   redis.call("ZCOUNT", main.deferred, "(0", "+inf"), redis.call("ZCARD", main.delayed),
   redis.call("ZCOUNT", main.expiry, "(0", now), redis.call("ZCARD", queue.due), redis.call("XLEN", queue.dead.log),
   sizes[1] or "0", sizes[2] or "0", oldest and string.match(oldest[2][1], "^%d+") or "0",

@@ -8,8 +8,8 @@
 -- ARGV[3..] number  int     at most 250, each once
 --
 -- Returns
---   OK                 alarm
---   MESSAGE_NOT_FOUND  alarm, then the numbers that cannot be had
+--   OK                 news
+--   MESSAGE_NOT_FOUND  news, then the numbers that cannot be had
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED    status
 -- Cost: O(numbers log N + slice of what is due)

@@ -13,7 +13,7 @@
 -- ARGV[7] sidecar         str     its name there
 --
 -- Returns
---   OK                alarm recheck_ms left locked_until_ms positions deliveries changes spans
+--   OK                news recheck_ms left locked_until_ms positions deliveries changes spans
 --                     recheck_ms: when to look again if nobody wakes the caller; left: 1 = there may be more at once;
 --                     positions were delivered before, with failed deliveries of each; spans: first and last position, in
 --                     turn, of what was never delivered before; changes: of both in this order, or none at all
@@ -98,9 +98,9 @@ if still > 0 and went_on then
 end
 local due = queue.alarm > 0 and queue.alarm <= now
 local left = (due or (still > 0 and went_on)) and 1 or 0
-local alarm = close_queue(queue)
+local news = close_queue(queue)
 local recheck_ms = math.min(10000, queue.lock_duration_ms) -- a lock that is taken meanwhile may end unseen
 if queue.alarm > 0 then
   recheck_ms = math.max(1, math.min(recheck_ms, queue.alarm - now))
 end
-return { "OK", alarm, text(recheck_ms), left, locked_until, old, deliveries, changes, spans }
+return { "OK", news, text(recheck_ms), left, locked_until, old, deliveries, changes, spans }

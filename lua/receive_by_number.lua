@@ -11,8 +11,8 @@
 -- ARGV[5..] number    int     at most 250, each once
 --
 -- Returns
---   OK                 alarm locked_until_ms positions deliveries changes
---   MESSAGE_NOT_FOUND  alarm, then the numbers that cannot be had
+--   OK                 news locked_until_ms positions deliveries changes
+--   MESSAGE_NOT_FOUND  news, then the numbers that cannot be had
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED    status
 -- Cost: O(numbers log N + slice of what is due)

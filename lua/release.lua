@@ -8,7 +8,7 @@
 -- ARGV[3..] lock ...  str     at most 1000
 --
 -- Returns
---   OK                alarm, then 1 or 0 per lock: done, or lost
+--   OK                news, then 1 or 0 per lock: done, or lost
 --   ENTITY_NOT_FOUND
 -- Cost: O(locks log N)
 --@include now_ms

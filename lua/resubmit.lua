@@ -9,7 +9,7 @@
 --           the changes of the message: "" or "<bytes more>:<change>"
 --
 -- Returns
---   OK                source_alarm target_alarm, then per letter one of
+--   OK                news target_alarm, then per letter one of
 --                       number          moved, its new number
 --                       -number         dropped as a duplicate of that number
 --                       reason          not moved: MESSAGE_NOT_FOUND ENTITY_FULL MESSAGE_SIZE_EXCEEDED QUOTA_EXCEEDED
@@ -151,7 +151,7 @@ redis.call("HSET", target.entity, "accessed_ms", text(now))
 if moved > 0 then
   wake_next(waiting, moved)
 end
-local source_alarm, target_alarm = close_queue(queue), "0"
+local news, target_alarm = close_queue(queue), "0"
 if target.expected then
   local present = tonumber(redis.call("HGET", target.entity, "alarm_ms") or "0")
   if present == 0 or target.expected < present then
@@ -159,4 +159,4 @@ if target.expected then
     redis.call("HSET", target.entity, "alarm_ms", target_alarm)
   end
 end
-return { "OK", source_alarm, target_alarm, unpack(results) }
+return { "OK", news, target_alarm, unpack(results) }

@@ -7,8 +7,8 @@
 -- ARGV[2] lazy  int  1: leave messages whose time is over until somebody looks (TTL-20)
 --
 -- Returns
---   OK                alarm after_ms
---                     alarm: the next instant at which something becomes due, 0 = never; after_ms: until then, 0 = at once
+--   OK                news alarm after_ms
+--                     news: see lib/close_queue; alarm: the next instant at which something becomes due, 0 = never; after_ms: until then, 0 = at once
 --   ENTITY_NOT_FOUND
 -- Cost: O(slice of what is due)
 --@include now_ms
@@ -25,6 +25,6 @@ if not queue then
 end
 queue.lazy = ARGV[2] == "1"
 clear_due(queue)
-close_queue(queue)
+local news = close_queue(queue)
 local alarm = queue.lazy and next_alarm(queue, true) or queue.alarm
-return { "OK", text(alarm), text(math.max(0, alarm - now)) }
+return { "OK", news, text(alarm), text(math.max(0, alarm - now)) }

@@ -53,7 +53,7 @@ func (s *Store) onSource(ctx context.Context, source semantics.Source, r *reply)
 	case semantics.EntityDisabled:
 		return disabled(source.Path, r.text())
 	default:
-		s.keepAlarm(ctx, source.Path, r)
+		s.heed(ctx, source.Path, r)
 		return nil
 	}
 }

@@ -28,7 +28,10 @@ func (s *Store) CreateQueue(ctx context.Context, path string, options semantics.
 }
 
 func (s *Store) registerName(ctx context.Context, path string) error {
-	_, err := s.run(ctx, "register_name", []string{s.names.names, s.names.registered}, s.now(), semantics.Fold(path))
+	r, err := s.run(ctx, "register_name", []string{s.names.names, s.names.registered}, s.now(), semantics.Fold(path), s.options.MaxEntities)
+	if err == nil && r.status == string(semantics.QuotaExceeded) {
+		err = semantics.TooManyEntities(s.options.MaxEntities)
+	}
 	return err
 }
 

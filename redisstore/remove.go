@@ -80,8 +80,8 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 		return nil, disabled(path, r.text())
 	default: // OK
 	}
-	s.keepAlarm(ctx, source.Path, r)
-	s.keepAlarm(ctx, target, r)
+	s.heed(ctx, source.Path, r)
+	s.heed(ctx, target, r)
 	moved := make([]semantics.Resubmitted, len(letters))
 	for i := range moved {
 		moved[i] = readResubmitted(r.text())

@@ -69,7 +69,7 @@ func (s *Store) runSends(ctx context.Context, calls []*sendCall) {
 		r, err = s.run(ctx, "send", s.keys(path).send(), sendArgs(s.now(), true, calls)...)
 	}
 	if err == nil && r.status == "OK" {
-		s.keepAlarm(ctx, path, r)
+		s.heed(ctx, path, r)
 	}
 	for _, c := range calls {
 		switch {

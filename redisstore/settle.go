@@ -101,7 +101,7 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 	}
 	r, err := s.run(ctx, script, named, args...)
 	if err == nil && script != "complete" && r.status == "OK" {
-		s.keepAlarm(ctx, source.Path, r)
+		s.heed(ctx, source.Path, r)
 	}
 	for _, c := range calls {
 		switch {

@@ -39,6 +39,11 @@ type Options struct {
 	LazyExpiry bool
 	// Observe is told of every script call: its status word, or "error". It must not block. May be nil.
 	Observe func(script, status string, took time.Duration)
+	// DeadLettered is told of messages that became dead letters in a script of this Store: their sequence numbers and the
+	// cause, Application, MaxDeliveryCountExceeded or TTLExpiredException (DLQ-24). It must not block. May be nil.
+	DeadLettered func(entity, cause string, numbers []int64)
+	// MaxEntities is the most entities the namespace may have (QUOTA-1); zero: no bound.
+	MaxEntities int64
 	// Now replaces Redis' clock. For tests; nil in production.
 	Now func() time.Time
 }

@@ -2,6 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -10,7 +13,7 @@ import (
 const (
 	// maxSweepPause is the longest a sweeper sleeps without looking for alarms. It bounds how late is done what another
 	// sidecar set an alarm for and then died.
-	maxSweepPause = 5 * time.Second
+	maxSweepPause = 2 * time.Second
 	// sweepPatience is how long after its alarm an entity is seen to at the latest: what is due in between is done together.
 	sweepPatience = 50 * time.Millisecond
 	// takenFor is how long other sweepers pass an entity by that one is at work on.
@@ -103,6 +106,7 @@ func (s *Store) sweepEntity(ctx context.Context, name string) (next, after int64
 		if err != nil || r.status != "OK" {
 			return 0, 0, err
 		}
+		s.readNews(name, r) // the sweep itself puts the alarm off
 		next, after := r.number(), r.number()
 		if err := r.failure(); err != nil || next == 0 || after > 0 {
 			return next, after, err
@@ -140,11 +144,38 @@ func (s *Store) sweepAll(ctx context.Context) error {
 	}
 }
 
-// keepAlarm reads from a reply the alarm that the script changed, 0 for none, and sets it.
-func (s *Store) keepAlarm(ctx context.Context, path string, r *reply) {
-	if at := r.number(); at > 0 {
+// causes are why a message becomes a dead letter, by the letter the scripts use. An application's own reason stands in the
+// message.
+var causes = map[byte]string{'a': "Application", 'm': "MaxDeliveryCountExceeded", 't': "TTLExpiredException"}
+
+// heed reads the news of a reply (lua/lib/close_queue.lua) and does what they ask for.
+func (s *Store) heed(ctx context.Context, path string, r *reply) {
+	if at := s.readNews(path, r); at > 0 {
 		s.setAlarm(ctx, semantics.Fold(path), at)
 	}
+}
+
+// readNews gives the alarm that the script changed, 0 for none, and tells of the dead letters.
+func (s *Store) readNews(path string, r *reply) int64 {
+	alarm, letters, _ := strings.Cut(r.text(), " ")
+	at, err := strconv.ParseInt(alarm, 10, 64)
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("script %s: news begin with %q: %w", r.script, alarm, err)
+	}
+	if letters == "" || s.options.DeadLettered == nil {
+		return at
+	}
+	numbers := map[string][]int64{}
+	for letter := range strings.SplitSeq(letters, " ") {
+		last := len(letter) - 1
+		if n, err := strconv.ParseInt(letter[:last], 10, 64); err == nil {
+			numbers[causes[letter[last]]] = append(numbers[causes[letter[last]]], n)
+		}
+	}
+	for cause, some := range numbers {
+		s.options.DeadLettered(path, cause, some)
+	}
+	return at
 }
 
 // alarmTimeout bounds the setting of an alarm, which goes on when the caller's own call is over.

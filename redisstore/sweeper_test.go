@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
@@ -232,5 +233,70 @@ func TestAlarmSetDuringASweepStays(t *testing.T) {
 	s.send(t, &semantics.Message{MessageID: "2", ScheduledAt: clock.Now().Add(time.Hour)})
 	if got := alarm(); got >= taken {
 		t.Fatalf("the alarm is still %d: the sweeper would put it off past the new message", got)
+	}
+}
+
+// Whoever runs a script learns which messages it made dead letters, and why.
+func TestDLQ_24_DeadLettersAreTold(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	told := map[string][]int64{}
+	s := openSwept(t, redisstore.Options{Now: clock.Now, DeadLettered: func(entity, cause string, numbers []int64) {
+		told[entity+" "+cause] = append(told[entity+" "+cause], numbers...)
+	}})
+	s.create(t, func(o *semantics.QueueOptions) { o.MaxDeliveryCount, o.DeadLetteringOnMessageExpiration = 1, true })
+	life := time.Second
+	s.send(t, messagesOf(4, semantics.Message{})...)
+	s.send(t, messagesOf(2, semantics.Message{TimeToLive: &life})...)
+	batch, err := s.Receive(t.Context(), orders, 4, semantics.RegisterNever)
+	if err != nil || len(batch.Messages) != 4 {
+		t.Fatal(batch, err)
+	}
+	token := func(i int) []semantics.LockToken { return []semantics.LockToken{batch.Messages[i].LockToken} }
+	if _, err := s.DeadLetter(t.Context(), orders, token(0), semantics.DeadLetterTexts{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Abandon(t.Context(), orders, token(1), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Complete(t.Context(), orders, token(2)); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Hour) // the last lock ends, two lifetimes are over
+	if _, err := s.QueueRuntime(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]int64{
+		"orders Application": {1}, "orders MaxDeliveryCountExceeded": {2, 4}, "orders TTLExpiredException": {5, 6},
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A namespace with a bound takes no entity beyond it, and one more when one was deleted; those it has may be ensured.
+func TestQUOTA_1_EntitiesOfANamespace(t *testing.T) {
+	t.Parallel()
+	s := redistest.Open(t, redisstore.Options{MaxEntities: 2})
+	create := func(name string) error {
+		_, _, err := s.CreateQueue(t.Context(), name, semantics.DefaultQueueOptions())
+		return err
+	}
+	for _, name := range []string{"a", "b", "A"} {
+		if err := create(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := create("c"); semantics.CodeOf(err) != semantics.QuotaExceeded {
+		t.Errorf("got %v, want QUOTA_EXCEEDED", err)
+	}
+	if _, err := s.GetQueue(t.Context(), "c"); semantics.CodeOf(err) != semantics.EntityNotFound {
+		t.Errorf("the refused queue: %v", err)
+	}
+	if err := s.DeleteQueue(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := create("c"); err != nil {
+		t.Error(err)
 	}
 }

@@ -13,16 +13,20 @@ type Broker struct {
 	store Store
 	rooms rooms
 	held  held
+	rate  *bucket // nil: no limit
 
 	drain    sync.Once
 	draining chan struct{} // closed when no new receives are taken
 }
 
 // NewBroker makes a Broker over a store. It starts nothing and does not block.
-func NewBroker(store Store) *Broker {
+func NewBroker(store Store, options ...BrokerOption) *Broker {
 	b := &Broker{store: store, draining: make(chan struct{})}
 	b.rooms.init(store)
 	b.held.init()
+	for _, option := range options {
+		option(b)
+	}
 	return b
 }
 
@@ -52,7 +56,7 @@ func (b *Broker) AwaitSettled(ctx context.Context) int { return b.held.await(ctx
 func (b *Broker) ReleaseHeld(ctx context.Context) error {
 	for source, tokens := range b.held.bySource() {
 		for some := range slices.Chunk(tokens, MaxSettleTokens) {
-			if _, err := b.Release(ctx, source, some); err != nil {
+			if _, err := b.settleFree(ctx, source, some, b.store.Release); err != nil {
 				return err
 			}
 		}

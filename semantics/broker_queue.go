@@ -23,6 +23,9 @@ func (b *Broker) EnsureQueue(ctx context.Context, name string, options QueueOpti
 	if err != nil {
 		return Ensured{}, err
 	}
+	if err := b.admit(managementCost); err != nil {
+		return Ensured{}, err
+	}
 	queue, created, err := b.store.CreateQueue(ctx, path, options)
 	if err != nil {
 		return Ensured{}, err
@@ -39,6 +42,9 @@ func (b *Broker) EnsureQueue(ctx context.Context, name string, options QueueOpti
 func (b *Broker) CreateQueue(ctx context.Context, name string, options QueueOptions, given []string) (Queue, error) {
 	path, options, err := checkQueue(name, options, given)
 	if err != nil {
+		return Queue{}, err
+	}
+	if err := b.admit(managementCost); err != nil {
 		return Queue{}, err
 	}
 	queue, created, err := b.store.CreateQueue(ctx, path, options)
@@ -67,6 +73,9 @@ func (b *Broker) GetQueue(ctx context.Context, name string) (Queue, error) {
 	if err != nil {
 		return Queue{}, err
 	}
+	if err := b.admit(managementCost); err != nil {
+		return Queue{}, err
+	}
 	return b.store.GetQueue(ctx, path)
 }
 
@@ -88,6 +97,9 @@ func (b *Broker) UpdateQueue(ctx context.Context, name string, options QueueOpti
 	if err := checked.Validate(); err != nil {
 		return Queue{}, err
 	}
+	if err := b.admit(managementCost); err != nil {
+		return Queue{}, err
+	}
 	return b.store.UpdateQueue(ctx, path, options, names)
 }
 
@@ -95,6 +107,9 @@ func (b *Broker) UpdateQueue(ctx context.Context, name string, options QueueOpti
 func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 	path, err := ParsePath(name)
 	if err != nil {
+		return err
+	}
+	if err := b.admit(managementCost); err != nil {
 		return err
 	}
 	return b.store.DeleteQueue(ctx, path)
@@ -113,6 +128,9 @@ func (b *Broker) ListQueues(ctx context.Context, pageSize int, pageToken string)
 	if err != nil {
 		return nil, "", fieldError(InvalidArgument, "pageToken", "is not a token of an earlier page")
 	}
+	if err := b.admit(managementCost); err != nil {
+		return nil, "", err
+	}
 	queues, more, err := b.store.ListQueues(ctx, string(after), pageSize)
 	if err != nil || !more || len(queues) == 0 {
 		return queues, "", err
@@ -125,6 +143,9 @@ func (b *Broker) ListQueues(ctx context.Context, pageSize int, pageToken string)
 func (b *Broker) QueueRuntime(ctx context.Context, name string) (Runtime, error) {
 	path, err := ParsePath(name)
 	if err != nil {
+		return Runtime{}, err
+	}
+	if err := b.admit(managementCost); err != nil {
 		return Runtime{}, err
 	}
 	return b.store.QueueRuntime(ctx, path)

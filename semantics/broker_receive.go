@@ -61,6 +61,9 @@ func (b *Broker) Receive(ctx context.Context, source Source, options ReceiveOpti
 	if err := b.refuseIfDraining(); err != nil {
 		return nil, err
 	}
+	if err := b.admit(callCost); err != nil {
+		return nil, err
+	}
 	messages, err := b.receiveOrWait(ctx, source, options)
 	if err != nil {
 		return nil, err
@@ -96,6 +99,7 @@ func (b *Broker) receiveNow(ctx context.Context, source Source, limit int) ([]*R
 }
 
 func (b *Broker) deliver(source Source, mode Mode, messages []*Received) *Delivery {
+	b.charge(len(messages) - callCost)
 	d := &Delivery{Messages: messages, broker: b, source: source, mode: mode, tokens: make([]LockToken, len(messages))}
 	for i, m := range messages {
 		d.tokens[i] = m.LockToken
@@ -167,6 +171,9 @@ func (b *Broker) receiveByNumber(ctx context.Context, source Source, state State
 	if len(numbers) == 0 {
 		return b.deliver(source, mode, nil), nil
 	}
+	if err := b.admit(callCost); err != nil {
+		return nil, err
+	}
 	messages, err := b.store.ReceiveByNumber(ctx, source, state, numbers)
 	if err != nil {
 		return nil, err
@@ -181,7 +188,14 @@ func (b *Broker) Reactivate(ctx context.Context, source Source, numbers []int64)
 	if err != nil || len(numbers) == 0 {
 		return err
 	}
-	return b.store.Reactivate(ctx, source, numbers)
+	if err := b.admit(callCost); err != nil {
+		return err
+	}
+	if err := b.store.Reactivate(ctx, source, numbers); err != nil {
+		return err
+	}
+	b.charge(len(unique(numbers)))
+	return nil
 }
 
 func checkSourceNumbers(source Source, numbers []int64) (Source, error) {
@@ -211,7 +225,12 @@ func (b *Broker) Peek(ctx context.Context, source Source, from int64, limit int,
 	if show == 0 {
 		show = ShowAll
 	}
-	return b.store.Peek(ctx, source, from, min(limit, MaxPeekMessages), show)
+	if err := b.admit(callCost); err != nil {
+		return nil, err
+	}
+	messages, err := b.store.Peek(ctx, source, from, min(limit, MaxPeekMessages), show)
+	b.charge(len(messages) - callCost)
+	return messages, err
 }
 
 func cancelled(ctx context.Context) *Error {

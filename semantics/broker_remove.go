@@ -42,6 +42,9 @@ func (b *Broker) Purge(ctx context.Context, source Source, options PurgeOptions)
 	if n := options.MaxMessages; n < 0 || n > MaxPurgeMessages {
 		return PurgeResult{}, fieldError(ArgumentOutOfRange, "maxMessages", "is %d, must be 1 to %d", n, MaxPurgeMessages)
 	}
+	if err := b.admit(callCost); err != nil {
+		return PurgeResult{}, err
+	}
 	result := PurgeResult{Before: options.Before.UTC().Truncate(time.Millisecond)}
 	for _, part := range options.parts(source) {
 		if err := b.purgePart(ctx, part.source, part.show, options.MaxMessages, &result); err != nil {
@@ -98,6 +101,7 @@ func (b *Broker) purgePart(ctx context.Context, source Source, show Show, most i
 		if err != nil {
 			return err
 		}
+		b.charge(done.Deleted)
 		result.Deleted += int64(done.Deleted)
 		result.Before, step.After = done.Before, done.Last
 		if !done.More {
@@ -117,7 +121,16 @@ func (b *Broker) DeleteBySequence(ctx context.Context, source Source, numbers []
 	if err := checkNumbers(numbers, MaxDeferredNumbers); err != nil {
 		return nil, err
 	}
-	return b.store.DeleteByNumber(ctx, source, numbers)
+	if err := b.admit(callCost); err != nil {
+		return nil, err
+	}
+	codes, err := b.store.DeleteByNumber(ctx, source, numbers)
+	for _, code := range codes {
+		if code == "" {
+			b.charge(1)
+		}
+	}
+	return codes, err
 }
 
 // ResubmitOptions say which dead letters to send again and how (DLQ-22).
@@ -166,6 +179,9 @@ func (b *Broker) Resubmit(ctx context.Context, source Source, options ResubmitOp
 		return nil, false, fieldError(InvalidArgument, "filter", "cannot be combined with sequenceNumbers")
 	}
 	if err := checkNumbersOrNone(options.Numbers, most); err != nil {
+		return nil, false, err
+	}
+	if err := b.admit(callCost); err != nil {
 		return nil, false, err
 	}
 	r := &resubmitter{broker: b, source: source, target: target, options: options, most: most}

@@ -27,6 +27,9 @@ func (b *Broker) Send(ctx context.Context, target string, messages []*Message) (
 	if err := checkBatch(messages); err != nil {
 		return nil, err
 	}
+	if err := b.admit(len(messages)); err != nil {
+		return nil, err
+	}
 	results := make([]SendResult, len(messages))
 	for i, m := range messages {
 		if m.MessageID == "" {
@@ -69,7 +72,7 @@ func (b *Broker) CancelScheduled(ctx context.Context, target string, numbers []i
 		if err := checkNumbers(numbers, MaxCancelNumbers); err != nil {
 			return 0, err
 		}
-		return len(unique(numbers)), b.store.CancelScheduled(ctx, path, numbers)
+		return b.cancelNumbers(ctx, path, numbers)
 	}
 	if len(numbers) > 0 {
 		return 0, fieldError(InvalidArgument, "messageIds", "cannot be combined with sequenceNumbers")
@@ -85,11 +88,27 @@ func (b *Broker) CancelScheduled(ctx context.Context, target string, numbers []i
 			return 0, err
 		}
 	}
+	if err := b.admit(callCost); err != nil {
+		return 0, err
+	}
 	cancelled, err := b.store.CancelScheduledByID(ctx, path, ids)
+	b.charge(cancelled)
 	if err == nil && cancelled == 0 {
 		err = Errorf(MessageNotFound, "entity %q has no scheduled message with such a message id", path).With(DetailEntity, path)
 	}
 	return cancelled, err
+}
+
+func (b *Broker) cancelNumbers(ctx context.Context, path string, numbers []int64) (int, error) {
+	if err := b.admit(callCost); err != nil {
+		return 0, err
+	}
+	if err := b.store.CancelScheduled(ctx, path, numbers); err != nil {
+		return 0, err
+	}
+	cancelled := len(unique(numbers))
+	b.charge(cancelled)
+	return cancelled, nil
 }
 
 func unique(numbers []int64) []int64 {

@@ -145,6 +145,9 @@ func (b *Broker) RenewLocks(ctx context.Context, source Source, tokens []LockTok
 	if err != nil {
 		return nil, err
 	}
+	if err := b.admit(len(tokens)); err != nil {
+		return nil, err
+	}
 	renewals, err := b.store.RenewLocks(ctx, source, tokens)
 	if err != nil {
 		return nil, err
@@ -160,6 +163,16 @@ func (b *Broker) settle(ctx context.Context, source Source, tokens []LockToken,
 	if err != nil {
 		return nil, err
 	}
+	if err := b.admit(len(tokens)); err != nil {
+		return nil, err
+	}
+	return b.settleFree(ctx, source, tokens, verb)
+}
+
+// settleFree settles without a check and without cost, also for the Broker's own account.
+func (b *Broker) settleFree(ctx context.Context, source Source, tokens []LockToken,
+	verb func(context.Context, Source, []LockToken) ([]Code, error),
+) ([]Code, error) {
 	codes, err := verb(ctx, source, tokens)
 	if err != nil {
 		return nil, err

@@ -192,3 +192,9 @@ func HistoryFull(entity string, limit int64) *Error {
 	return Errorf(QuotaExceeded, "entity %q remembers %d message ids, the most it may; raise duplicateHistoryMaxEntries or shorten its window", entity, limit).
 		With(DetailEntity, entity).With(DetailLimit, strconv.FormatInt(limit, 10))
 }
+
+// TooManyEntities is QUOTA_EXCEEDED for a namespace that has all the entities it may have (QUOTA-1).
+func TooManyEntities(limit int64) *Error {
+	return Errorf(QuotaExceeded, "the namespace has %d entities, the most it may; delete some or raise --max-entities", limit).
+		With(DetailLimit, strconv.FormatInt(limit, 10))
+}

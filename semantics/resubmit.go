@@ -113,6 +113,9 @@ func (r *resubmitter) move(ctx context.Context, letters []*Received) error {
 	}
 	for i, m := range moved {
 		r.results = append(r.results, ResubmitResult{SequenceNumber: letters[i].SequenceNumber, Resubmitted: m})
+		if m.Code == "" {
+			r.broker.charge(1)
+		}
 		if r.began == 0 && m.Code == "" && !m.Deduplicated && Fold(r.target) == Fold(r.source.Path) {
 			r.began = m.SequenceNumber
 		}

@@ -159,6 +159,7 @@ func TestExitCodes(t *testing.T) {
 		"bound in a file":    {[]string{"serve", "--config", outside}, exitFailure, outside + ":2: --drain-timeout is 2h0m0s, must be 0s to 1h0m0s"},
 		"log level":          {[]string{"serve", "--log-level=loud"}, exitFailure, "--log-level"},
 		"log format":         {[]string{"serve", "--log-format=xml"}, exitFailure, "--log-format"},
+		"max entities":       {[]string{"serve", "--max-entities=-1"}, exitFailure, "--max-entities"},
 		"ttl sweep":          {[]string{"serve", "--ttl-sweep=never"}, exitFailure, "must be eager or lazy"},
 		"sentinel":           {[]string{"serve", "--store=redis+sentinel://h/m"}, exitFailure, "standalone Redis only"},
 		"cluster":            {[]string{"serve", "--store=redis+cluster://h"}, exitFailure, "standalone Redis only"},

@@ -33,7 +33,8 @@ func (s *serveCommand) Run(ctx context.Context, to terminal) error {
 	defer stop()
 
 	metrics := prometheus.NewRegistry()
-	store, err := openStore(ctx, &s.settings, scriptObserver(metrics), logger)
+	letters := newDeadLetters(metrics, s.LogDeadLetters)
+	store, err := openStore(ctx, &s.settings, observer{script: scriptObserver(metrics), deadLettered: letters.observe}, logger)
 	if err != nil {
 		if errors.Is(err, errStopped) {
 			return nil // told to stop before there was anything to stop
@@ -42,10 +43,10 @@ func (s *serveCommand) Run(ctx context.Context, to terminal) error {
 	}
 	defer store.close()
 	last.set(store.abandon)
-	return s.serve(ctx, store, logger, metrics)
+	return s.serve(ctx, store, letters, logger, metrics)
 }
 
-func (s *serveCommand) serve(ctx context.Context, store *openedStore, logger *slog.Logger, metrics *prometheus.Registry) error {
+func (s *serveCommand) serve(ctx context.Context, store *openedStore, letters *deadLetters, logger *slog.Logger, metrics *prometheus.Registry) error {
 	broker := semantics.NewBroker(store)
 	defer broker.Close()
 	sidecar, err := proxy.New(proxy.Config{
@@ -65,12 +66,9 @@ func (s *serveCommand) serve(ctx context.Context, store *openedStore, logger *sl
 		case <-done:
 		}
 	})
-	sweep, stopSweeping := context.WithCancel(context.WithoutCancel(ctx))
-	var sweeping sync.WaitGroup
-	sweeping.Go(func() { store.sweep(sweep) }) // also while the sidecar drains
+	beside := startBackground(ctx, store.sweep, func(ctx context.Context) { letters.write(ctx, store, logger) })
 	err = sidecar.Run(ctx)
-	stopSweeping()
-	sweeping.Wait()
+	beside.end()
 	close(done)
 	announcing.Wait()
 	return err

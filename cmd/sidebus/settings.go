@@ -18,15 +18,17 @@ import (
 type settings struct {
 	adminSettings
 
-	HTTPAddr     string        `name:"http-addr" env:"SIDEBUS_HTTP_ADDR" default:"127.0.0.1:7420" help:"Address of the HTTP/JSON API: host:port or unix:///path."`
-	GRPCAddr     string        `name:"grpc-addr" env:"SIDEBUS_GRPC_ADDR" default:"127.0.0.1:7421" help:"Address of the gRPC API: host:port or unix:///path."`
-	Store        string        `name:"store" env:"SIDEBUS_STORE" default:"embedded" help:"Where messages live: redis://, rediss:// or unix:// URL; embedded (a private redis-server or valkey-server); memory (nothing survives)."`
-	DataDir      string        `name:"data-dir" env:"SIDEBUS_DATA_DIR" default:"./sidebus-data" help:"Data of --store embedded."`
-	Namespace    string        `name:"namespace" env:"SIDEBUS_NAMESPACE" default:"default" help:"Prefix of all keys; many namespaces share one Redis."`
-	DrainTimeout time.Duration `name:"drain-timeout" env:"SIDEBUS_DRAIN_TIMEOUT" default:"25s" help:"How long a stop waits for messages in hand to be settled, 0s to ${maxDrain}."`
-	TTLSweep     string        `name:"ttl-sweep" env:"SIDEBUS_TTL_SWEEP" default:"eager" help:"When expired messages leave: eager, within seconds; lazy, when somebody looks at their queue."`
-	LogLevel     string        `name:"log-level" env:"SIDEBUS_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
-	LogFormat    string        `name:"log-format" env:"SIDEBUS_LOG_FORMAT" default:"auto" help:"json, text, or auto: text when stderr is a terminal."`
+	HTTPAddr       string        `name:"http-addr" env:"SIDEBUS_HTTP_ADDR" default:"127.0.0.1:7420" help:"Address of the HTTP/JSON API: host:port or unix:///path."`
+	GRPCAddr       string        `name:"grpc-addr" env:"SIDEBUS_GRPC_ADDR" default:"127.0.0.1:7421" help:"Address of the gRPC API: host:port or unix:///path."`
+	Store          string        `name:"store" env:"SIDEBUS_STORE" default:"embedded" help:"Where messages live: redis://, rediss:// or unix:// URL; embedded (a private redis-server or valkey-server); memory (nothing survives)."`
+	DataDir        string        `name:"data-dir" env:"SIDEBUS_DATA_DIR" default:"./sidebus-data" help:"Data of --store embedded."`
+	Namespace      string        `name:"namespace" env:"SIDEBUS_NAMESPACE" default:"default" help:"Prefix of all keys; many namespaces share one Redis."`
+	DrainTimeout   time.Duration `name:"drain-timeout" env:"SIDEBUS_DRAIN_TIMEOUT" default:"25s" help:"How long a stop waits for messages in hand to be settled, 0s to ${maxDrain}."`
+	TTLSweep       string        `name:"ttl-sweep" env:"SIDEBUS_TTL_SWEEP" default:"eager" help:"When expired messages leave: eager, within seconds; lazy, when somebody looks at their queue."`
+	MaxEntities    int64         `name:"max-entities" env:"SIDEBUS_MAX_ENTITIES" default:"0" help:"Most entities the namespace may have; 0: no bound. Give all sidecars of a namespace the same."`
+	LogDeadLetters bool          `name:"log-dead-letters" env:"SIDEBUS_LOG_DEAD_LETTERS" help:"Write a log line for each message that becomes a dead letter in a call of this sidecar."`
+	LogLevel       string        `name:"log-level" env:"SIDEBUS_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
+	LogFormat      string        `name:"log-format" env:"SIDEBUS_LOG_FORMAT" default:"auto" help:"json, text, or auto: text when stderr is a terminal."`
 
 	RedisPoolSize           int           `name:"redis-pool-size" env:"SIDEBUS_REDIS_POOL_SIZE" default:"16" help:"Most connections to Redis, 1 to ${maxPool}."`
 	RedisDialTimeout        time.Duration `name:"redis-dial-timeout" env:"SIDEBUS_REDIS_DIAL_TIMEOUT" default:"5s" help:"Time to connect to Redis, ${minRedisTimeout} to ${maxRedisTimeout}."`
@@ -95,6 +97,9 @@ func (s *settings) check() error {
 	}
 	if s.DrainTimeout < 0 || s.DrainTimeout > maxDrainTimeout {
 		return bad("drain-timeout", "is %s, must be 0s to %s", s.DrainTimeout, maxDrainTimeout)
+	}
+	if s.MaxEntities < 0 {
+		return bad("max-entities", "is %d, must not be negative", s.MaxEntities)
 	}
 	if s.TTLSweep != sweepEager && s.TTLSweep != sweepLazy {
 		return bad("ttl-sweep", "is %q, must be %s or %s", s.TTLSweep, sweepEager, sweepLazy)

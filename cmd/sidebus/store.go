@@ -37,7 +37,11 @@ type openedStore struct {
 	abandon func()                // just before the process exits at once
 }
 
-type observer func(script, status string, took time.Duration)
+// observer is what the store tells of its work.
+type observer struct {
+	script       func(script, status string, took time.Duration)
+	deadLettered func(entity, cause string, numbers []int64)
+}
 
 // openStore makes the store that --store names. For a Redis elsewhere it does no network: the proxy checks it and
 // waits for it. A private server is started and answers when openStore returns.
@@ -66,8 +70,8 @@ func openRedis(s *settings, address, what string, observe observer) (*openedStor
 		URL: address, Namespace: s.Namespace, AllowEviction: s.RedisAllowEviction,
 		DialTimeout: s.RedisDialTimeout, ReadTimeout: s.RedisReadTimeout, WriteTimeout: s.RedisWriteTimeout,
 		PoolSize: s.RedisPoolSize, TLSCAFile: s.RedisTLSCAFile, TLSCertFile: s.RedisTLSCertFile,
-		TLSKeyFile: s.RedisTLSKeyFile, TLSInsecureSkipVerify: s.RedisTLSInsecureSkipVer, Observe: observe,
-		LazyExpiry: s.TTLSweep == sweepLazy,
+		TLSKeyFile: s.RedisTLSKeyFile, TLSInsecureSkipVerify: s.RedisTLSInsecureSkipVer,
+		Observe: observe.script, DeadLettered: observe.deadLettered, LazyExpiry: s.TTLSweep == sweepLazy, MaxEntities: s.MaxEntities,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--store: %w", err)

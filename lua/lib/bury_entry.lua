@@ -1,9 +1,11 @@
 -- bury_entry moves a message of the main side to the dead-letter queue, in one step and with all that belongs to it (DLQ-16,
 -- DLQ-17). reason and description may be nil (SETTLE-7). It must be off every index but deliveries, expiry and modified.
+-- cause says in one letter what brought it there: a = the application, m = MaxDeliveryCount, t = TimeToLive; whoever ran the
+-- script is told (DLQ-24).
 --@include text
 --@include expect
 --@include forget_modified
-local function bury_entry(queue, entry, count, reason, description)
+local function bury_entry(queue, entry, count, cause, reason, description)
   local main, dead = queue.main, queue.dead
   local sequence, size = string.match(entry[1], "^(%d+)%-(%d+)")
   local position = text(redis.call("HINCRBY", queue.entity, "dead_sequence", 1))
@@ -35,6 +37,7 @@ local function bury_entry(queue, entry, count, reason, description)
   redis.call("HINCRBY", queue.entity, "bytes", text(-bytes))
   redis.call("HINCRBY", queue.entity, "dead_bytes", text(bytes))
   dead.came = dead.came + 1
+  queue.buried = (queue.buried or "") .. " " .. sequence .. cause
   if queue.slice_bytes then
     queue.slice_bytes = queue.slice_bytes - size
   end

@@ -5,7 +5,7 @@
 local function expire_entry(queue, side, entry)
   if side == queue.main and queue.dead_letter_expired then
     local count = redis.call("HGET", side.deliveries, string.match(entry[1], "^%d+")) or "0"
-    bury_entry(queue, entry, count, "TTLExpiredException", "the message passed its time to live before it was settled")
+    bury_entry(queue, entry, count, "t", "TTLExpiredException", "the message passed its time to live before it was settled")
   else
     remove_entry(queue, side, entry)
   end

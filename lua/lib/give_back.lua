@@ -23,7 +23,7 @@ local function give_back(queue, side, position, counted, visible_at)
     elseif expired and (queue.dead_letter_expired or not exhausted) then
       expire_entry(queue, side, entry)
     else
-      bury_entry(queue, entry, count, "MaxDeliveryCountExceeded", "the message was delivered " .. count
+      bury_entry(queue, entry, count, "m", "MaxDeliveryCountExceeded", "the message was delivered " .. count
         .. " times without being settled; the queue permits " .. queue.max_delivery_count)
     end
     return

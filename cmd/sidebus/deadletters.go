@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// deadLetterLine is the message of the log line about one dead letter.
+const deadLetterLine = "dead letter"
+
+// deadLetterBacklog is how many dead letters may wait for their log line. Beyond it lines are left out and counted, so
+// that a poisoned queue cannot slow down the sidecar.
+const deadLetterBacklog = 4096
+
+// deadLetters counts the messages that become dead letters in this sidecar's calls and, if asked to, writes a line for
+// each (DLQ-24).
+type deadLetters struct {
+	counter *prometheus.CounterVec
+	lines   chan deadLetter // nil: no lines
+	missed  atomic.Int64
+}
+
+type deadLetter struct {
+	entity, cause string
+	number        int64
+}
+
+func newDeadLetters(registry *prometheus.Registry, withLines bool) *deadLetters {
+	d := &deadLetters{counter: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sidebus_dead_lettered_messages_total",
+		Help: "Messages that became dead letters in a call of this sidecar, by entity and cause.",
+	}, []string{"entity", "cause"})}
+	registry.MustRegister(d.counter)
+	if withLines {
+		d.lines = make(chan deadLetter, deadLetterBacklog)
+	}
+	return d
+}
+
+// observe is what the store tells of dead letters. It does not block.
+func (d *deadLetters) observe(entity, cause string, numbers []int64) {
+	d.counter.WithLabelValues(entity, cause).Add(float64(len(numbers)))
+	if d.lines == nil {
+		return
+	}
+	for _, n := range numbers {
+		select {
+		case d.lines <- deadLetter{entity: entity, cause: cause, number: n}:
+		default:
+			d.missed.Add(1)
+		}
+	}
+}
+
+// write writes the lines until ctx ends. The message id is looked up; a dead letter that was taken away already has none.
+func (d *deadLetters) write(ctx context.Context, store semantics.Receiver, logger *slog.Logger) {
+	for {
+		select {
+		case letter := <-d.lines:
+			d.writeOne(ctx, store, logger, letter)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *deadLetters) writeOne(ctx context.Context, store semantics.Receiver, logger *slog.Logger, letter deadLetter) {
+	fields := []any{"entity", letter.entity, "cause", letter.cause, "sequenceNumber", letter.number}
+	source := semantics.Source{Path: letter.entity, SubQueue: semantics.DeadLetterQueue}
+	found, err := store.Peek(ctx, source, letter.number, 1, semantics.ShowAll)
+	if err == nil && len(found) == 1 && found[0].SequenceNumber == letter.number {
+		fields = append(fields, "messageId", found[0].MessageID, "reason", found[0].DeadLetterReason)
+	}
+	logger.Warn(deadLetterLine, fields...)
+	if missed := d.missed.Swap(0); missed > 0 {
+		logger.Warn("dead letters came faster than they could be logged", "leftOut", missed)
+	}
+}
+
+// background runs what a sidecar does beside serving: the store's sweeper and the lines about dead letters.
+type background struct {
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+func startBackground(ctx context.Context, tasks ...func(context.Context)) *background {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // also while the sidecar drains
+	b := &background{stop: stop}
+	for _, task := range tasks {
+		b.done.Go(func() { task(ctx) })
+	}
+	return b
+}
+
+func (b *background) end() {
+	b.stop()
+	b.done.Wait()
+}
