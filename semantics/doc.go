@@ -10,6 +10,10 @@
 // the message back by itself. Abandon and the end of a lock count as a failed delivery; after MaxDeliveryCount of
 // them the message is dead-lettered.
 //
+// A message may be scheduled: it is enqueued at its time as if it were sent then. A receiver may defer one, which is then
+// received by its number only, or abandon it with a delay. A queue may detect duplicates by message id for a window. What
+// nobody wants any more can be purged, and dead letters can be resubmitted.
+//
 // # Who does what
 //
 // Broker is what the edges call: it checks arguments, fills in defaults, waits for messages and keeps account of what this
