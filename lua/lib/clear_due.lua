@@ -16,7 +16,7 @@ local function clear_due(queue)
   activate_due(queue)
   clear_side(queue, queue.dead)
   forget_old(queue, 200)
-  queue.alarm, queue.alarm_changed = next_alarm(queue, false), true
+  queue.alarm = next_alarm(queue, false)
   if queue.alarm > 0 then
     redis.call("HSET", queue.entity, "alarm_ms", text(queue.alarm))
   else

@@ -1,6 +1,7 @@
 -- close_queue ends a script's work on a queue: it wakes those who wait for what became available and keeps alarm_ms true.
--- Returns the news for whoever ran the script: the alarm when this script changed it, else "0", to see to it that a sweeper
--- comes by then; and what became a dead letter, as " <sequence number><cause>" for each (DLQ-24).
+-- Returns the news for whoever ran the script: an alarm to be set, or "0", and then what became a dead letter, as
+-- " <sequence number><cause>" for each (DLQ-24). An alarm need be set only if it is earlier than the one the script found:
+-- by that one a sweeper comes anyway, and puts it off itself.
 --@include wake_next
 --@include text
 local function close_queue(queue)
@@ -9,10 +10,13 @@ local function close_queue(queue)
       wake_next(side.waiting, side.came)
     end
   end
-  local expected = queue.expected
+  local expected, alarm = queue.expected, "0"
   if expected and (queue.alarm == 0 or expected < queue.alarm) then
-    queue.alarm, queue.alarm_changed = expected, true
+    queue.alarm = expected
     redis.call("HSET", queue.entity, "alarm_ms", text(expected))
+    if queue.found_alarm == 0 or expected < queue.found_alarm then
+      alarm = text(expected)
+    end
   end
-  return (queue.alarm_changed and text(queue.alarm) or "0") .. (queue.buried or "")
+  return alarm .. (queue.buried or "")
 end

@@ -15,7 +15,7 @@ local function open_queue(keys, now)
     max_delivery_count = tonumber(values[3]), dead_letter_expired = values[4] == "1",
     max_message_bytes = tonumber(values[5]), redelivery_delay_ms = tonumber(values[6] or "0"),
     expire_deferred = values[7] == "1", dead_letter_ttl_ms = tonumber(values[8] or "-1"),
-    alarm = tonumber(values[9] or "0"), duplicate_window_ms = tonumber(values[16] or "0"),
+    alarm = tonumber(values[9] or "0"), found_alarm = tonumber(values[9] or "0"), duplicate_window_ms = tonumber(values[16] or "0"),
     main = {
       prefix = "", log = keys[2], ready = keys[3], locks = keys[4], waiting = keys[5], deliveries = keys[6],
       expiry = keys[7], gaps = keys[8], delayed = keys[9], deferred = keys[10], modified = keys[11],
