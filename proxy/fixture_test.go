@@ -65,11 +65,16 @@ func start(t *testing.T, over store, change ...func(*proxy.Config)) *sidecar {
 // launch runs a sidecar and does not wait for the store to be fit.
 func launch(t *testing.T, over store, change ...func(*proxy.Config)) *sidecar {
 	t.Helper()
+	return launchBroker(t, semantics.NewBroker(over), over, change...)
+}
+
+func launchBroker(t *testing.T, broker *semantics.Broker, over store, change ...func(*proxy.Config)) *sidecar {
+	t.Helper()
 	config := proxy.Config{HTTPAddr: "127.0.0.1:0", GRPCAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0"}
 	for _, c := range change {
 		c(&config)
 	}
-	s := &sidecar{t: t, broker: semantics.NewBroker(over), log: &logBuffer{}, done: make(chan struct{})}
+	s := &sidecar{t: t, broker: broker, log: &logBuffer{}, done: make(chan struct{})}
 	t.Cleanup(s.broker.Close)
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error

@@ -50,8 +50,9 @@ func (b *bucket) take(cost int) (wait time.Duration) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	spare := b.size - min(float64(cost), b.size)
-	if wait = b.fullAt.Sub(now) - b.timeFor(spare); wait > 0 {
+	missing := max(b.fullAt.Sub(now), 0)
+	spare := b.timeFor(b.size - min(float64(cost), b.size))
+	if wait = missing - spare; wait > 0 {
 		return wait
 	}
 	b.spend(now, cost)

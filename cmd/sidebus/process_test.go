@@ -195,3 +195,17 @@ func TestSecondSidecarOnTheSameData(t *testing.T) {
 		t.Errorf("got exit code %d and %q; want 1 and a word of the other sidecar", code, second.Log())
 	}
 }
+
+// The first call is let through and makes a debt, a management call being dearer than the whole bucket.
+func TestQUOTA_10_RateLimitOfServe(t *testing.T) {
+	t.Parallel()
+	s := sidecartest.Start(t, "--store", "memory", "--rate-limit", "0.1")
+	s.Queue(t, "q", `{}`)
+	if a := s.Call(t.Context(), http.MethodGet, "/v1/queues/q", ""); a.Status != http.StatusTooManyRequests {
+		t.Errorf("got %d %s, want 429", a.Status, a.Text)
+	}
+	s.Signal(syscall.SIGTERM)
+	if code := s.Exit(t); code != exitClean {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+}

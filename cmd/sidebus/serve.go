@@ -47,7 +47,7 @@ func (s *serveCommand) Run(ctx context.Context, to terminal) error {
 }
 
 func (s *serveCommand) serve(ctx context.Context, store *openedStore, letters *deadLetters, logger *slog.Logger, metrics *prometheus.Registry) error {
-	broker := semantics.NewBroker(store)
+	broker := semantics.NewBroker(store, semantics.WithRateLimit(s.RateLimit))
 	defer broker.Close()
 	sidecar, err := proxy.New(proxy.Config{
 		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr,

@@ -25,6 +25,7 @@ type settings struct {
 	Namespace      string        `name:"namespace" env:"SIDEBUS_NAMESPACE" default:"default" help:"Prefix of all keys; many namespaces share one Redis."`
 	DrainTimeout   time.Duration `name:"drain-timeout" env:"SIDEBUS_DRAIN_TIMEOUT" default:"25s" help:"How long a stop waits for messages in hand to be settled, 0s to ${maxDrain}."`
 	TTLSweep       string        `name:"ttl-sweep" env:"SIDEBUS_TTL_SWEEP" default:"eager" help:"When expired messages leave: eager, within seconds; lazy, when somebody looks at their queue."`
+	RateLimit      float64       `name:"rate-limit" env:"SIDEBUS_RATE_LIMIT" default:"0" help:"Credits a second that the app may spend, ${minRate} to ${maxRate}: 1 a message, 10 a management call; 0: no limit."`
 	MaxEntities    int64         `name:"max-entities" env:"SIDEBUS_MAX_ENTITIES" default:"0" help:"Most entities the namespace may have; 0: no bound. Give all sidecars of a namespace the same."`
 	LogDeadLetters bool          `name:"log-dead-letters" env:"SIDEBUS_LOG_DEAD_LETTERS" help:"Write a log line for each message that becomes a dead letter in a call of this sidecar."`
 	LogLevel       string        `name:"log-level" env:"SIDEBUS_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
@@ -52,6 +53,8 @@ type adminSettings struct {
 const (
 	maxDrainTimeout = time.Hour
 	maxPoolSize     = 1000
+	minRateLimit    = 0.1
+	maxRateLimit    = 1_000_000
 	minRedisTimeout = 10 * time.Millisecond
 	maxRedisTimeout = 5 * time.Minute
 	passwordEnv     = "SIDEBUS_REDIS_PASSWORD" //nolint:gosec // the name of a variable, not a password
@@ -62,6 +65,8 @@ func settingDefaults() kong.Vars {
 	return kong.Vars{
 		"maxDrain":         maxDrainTimeout.String(),
 		"maxPool":          strconv.Itoa(maxPoolSize),
+		"minRate":          strconv.FormatFloat(minRateLimit, 'f', -1, 64),
+		"maxRate":          strconv.Itoa(maxRateLimit),
 		"minRedisTimeout":  minRedisTimeout.String(),
 		"maxRedisTimeout":  maxRedisTimeout.String(),
 		"passwordVariable": passwordEnv,
@@ -97,6 +102,9 @@ func (s *settings) check() error {
 	}
 	if s.DrainTimeout < 0 || s.DrainTimeout > maxDrainTimeout {
 		return bad("drain-timeout", "is %s, must be 0s to %s", s.DrainTimeout, maxDrainTimeout)
+	}
+	if r := s.RateLimit; r != 0 && !(r >= minRateLimit && r <= maxRateLimit) { // so that NaN is refused
+		return bad("rate-limit", "is %v, must be 0 (no limit) or %v to %d", r, minRateLimit, maxRateLimit)
 	}
 	if s.MaxEntities < 0 {
 		return bad("max-entities", "is %d, must not be negative", s.MaxEntities)

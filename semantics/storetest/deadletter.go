@@ -23,6 +23,8 @@ var deadLetterTests = []ruleTest{
 	testDLQ_16_OrderWithinOneCall,
 	testDLQ_17_CountsStayInStepWithMoves,
 	testDLQ_18_PoisonDoesNotGoRoundForEver,
+	testDLQ_21_ReadWhileSendsAreDisabled,
+	testDLQ_21_ReceiveStatusForbidsReading,
 }
 
 func testDLQ_1_AlwaysThere(t *testing.T, h *fixture) {
@@ -250,4 +252,61 @@ func testDLQ_18_PoisonDoesNotGoRoundForEver(_ *testing.T, h *fixture) {
 	dead := h.peek(deadOrders)
 	h.wantNumbers(dead, 1)
 	h.same(string(dead[0].Body), "poison") // kept for analysis
+}
+
+func testDLQ_21_ReadWhileSendsAreDisabled(t *testing.T, h *fixture) {
+	h.create()
+	h.buryTexts("1", "2", "3", "4", "5", "6", "7", "8", "9")
+	h.setStatus(semantics.StatusSendDisabled)
+	h.wantNumbers(h.peek(deadOrders), 1, 2, 3, 4, 5, 6, 7, 8, 9)
+	got := h.receive(deadOrders, 4)
+	h.wantNumbers(got, 1, 2, 3, 4)
+	h.renew(deadOrders, got[0])
+	h.complete(deadOrders, got[0])
+	h.abandon(deadOrders, got[1])
+	h.release(deadOrders, got[2])
+	h.setAside(deadOrders, got[3])
+	h.complete(deadOrders, h.takeDeferred(deadOrders, 4)...)
+	h.setAside(deadOrders, h.takeNumbers(deadOrders, 5)...)
+	h.ok(h.reactivate(deadOrders, 5))
+	taken := h.receiveAs(deadOrders, 2, semantics.ReceiveAndDelete)
+	h.wantNumbers(taken.Messages, 2, 3)
+	h.ok(taken.Delivered(t.Context()))
+	h.same(h.deleteNumbers(deadOrders, 6), []semantics.Code{""})
+	h.wantNumbers(h.receive(deadOrders, 10), 5, 7, 8, 9)
+	h.Advance(lock)
+	h.same(h.purge(deadOrders, semantics.PurgeOptions{}), int64(4))
+	h.same(h.runtime(), semantics.Runtime{})
+}
+
+func testDLQ_21_ReceiveStatusForbidsReading(t *testing.T, h *fixture) {
+	h.create()
+	h.buryTexts("1", "2", "3")
+	h.setAside(deadOrders, h.takeNumbers(deadOrders, 2)...)
+	receive := func(mode semantics.Mode) func() error {
+		return func() error {
+			_, err := h.broker.Receive(t.Context(), deadOrders, semantics.ReceiveOptions{MaxMessages: 1, Mode: mode})
+			return err
+		}
+	}
+	reads := []func() error{
+		receive(semantics.PeekLock),
+		receive(semantics.ReceiveAndDelete),
+		func() error {
+			_, err := h.broker.Peek(t.Context(), deadOrders, 0, 1, semantics.ShowAll)
+			return err
+		},
+		func() error { return h.receiveDeferred(deadOrders, 2) },
+		func() error { return h.receiveNumbers(deadOrders, 1) },
+	}
+	for _, status := range []semantics.Status{semantics.StatusReceiveDisabled, semantics.StatusDisabled} {
+		h.setStatus(status)
+		for _, read := range reads {
+			h.refused(semantics.EntityDisabled, read)
+		}
+	}
+	h.setStatus(semantics.StatusSendDisabled)
+	h.wantNumbers(h.peek(deadOrders), 1, 2, 3)
+	h.wantNumbers(h.receive(deadOrders, 3), 1, 3)
+	h.takeDeferred(deadOrders, 2)
 }

@@ -14,6 +14,7 @@ var duplicateTests = []ruleTest{
 	testDUP_2_KeyIsTheMessageID,
 	testDUP_2_PartitionIsPartOfTheKey,
 	testDUP_3_WindowIsThePresentOne,
+	testDUP_3_DefaultAndBounds,
 	testDUP_4_ExactWindow,
 	testDUP_5_NothingClearsTheHistory,
 	testDUP_5_DeletionOfTheQueueDoes,
@@ -95,6 +96,34 @@ func testDUP_3_WindowIsThePresentOne(_ *testing.T, h *fixture) {
 	h.same(h.sendAll(text("a")), []semantics.Stored{duplicate(1)})
 	h.update(remembersFor(30*time.Second), "duplicateDetectionHistoryTimeWindow")
 	h.same(h.sendAll(text("a")), []semantics.Stored{stored(2)})
+}
+
+func testDUP_3_DefaultAndBounds(t *testing.T, h *fixture) {
+	_, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{RequiresDuplicateDetection: true}, []string{"requiresDuplicateDetection"})
+	h.ok(err)
+	set := func(d time.Duration) error {
+		options := semantics.QueueOptions{DuplicateDetectionHistoryTimeWindow: d}
+		_, err := h.broker.UpdateQueue(t.Context(), "orders", options, []string{"duplicateDetectionHistoryTimeWindow"})
+		return err
+	}
+	const shortest, longest = 20 * time.Second, 7 * 24 * time.Hour
+	number := h.send(text("a"))
+	for _, d := range []time.Duration{window, shortest, longest} {
+		if d != window { // which is there already
+			h.ok(set(d))
+		}
+		h.Advance(d - ms)
+		h.same(h.sendAll(text("a")), []semantics.Stored{duplicate(number)})
+		h.Advance(ms)
+		number++
+		h.same(h.sendAll(text("a")), []semantics.Stored{stored(number)})
+	}
+	for _, d := range []time.Duration{shortest - ms, longest + ms, 0, -ms} {
+		h.refused(semantics.ArgumentOutOfRange, func() error { return set(d) })
+		options := semantics.QueueOptions{RequiresDuplicateDetection: true, DuplicateDetectionHistoryTimeWindow: d}
+		_, err := h.broker.CreateQueue(t.Context(), "other", options, []string{"requiresDuplicateDetection", "duplicateDetectionHistoryTimeWindow"})
+		h.wantCode(err, semantics.ArgumentOutOfRange)
+	}
 }
 
 func testDUP_4_ExactWindow(_ *testing.T, h *fixture) {

@@ -11,6 +11,7 @@ import (
 )
 
 var entityTests = []ruleTest{
+	testENT_1_DeadLetterQueueFromTheStart,
 	testENT_2_NamesClash,
 	testENT_3_PathsAreChecked,
 	testENT_3_BackslashIsSlash,
@@ -23,6 +24,41 @@ var entityTests = []ruleTest{
 	testENT_8_MissingQueue,
 	testENT_9_RecreatedQueueIsEmpty,
 	testENT_17_ListInPages,
+}
+
+func testENT_1_DeadLetterQueueFromTheStart(t *testing.T, h *fixture) {
+	missing := func() {
+		h.t.Helper()
+		_, err := h.broker.Peek(t.Context(), deadOrders, 0, 1, semantics.ShowAll)
+		h.wantCode(err, semantics.EntityNotFound)
+		_, err = h.broker.Receive(t.Context(), deadOrders, semantics.ReceiveOptions{MaxMessages: 1})
+		h.wantCode(err, semantics.EntityNotFound)
+	}
+	creations := []func() error{
+		func() error {
+			_, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+			return err
+		},
+		func() error {
+			_, err := h.broker.EnsureQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+			return err
+		},
+	}
+	h.createNamed("other")
+	otherDead := semantics.Source{Path: "other", SubQueue: semantics.DeadLetterQueue}
+	for _, create := range creations {
+		missing()
+		h.ok(create())
+		h.wantNumbers(h.peek(deadOrders))
+		h.receiveNone(deadOrders)
+		h.same(h.runtime(), semantics.Runtime{})
+		h.buryTexts("a")
+		h.wantNumbers(h.peek(otherDead)) // each queue has its own
+		h.receiveNone(otherDead)
+		h.wantNumbers(h.receive(deadOrders, 2), 1)
+		h.ok(h.broker.DeleteQueue(t.Context(), "orders"))
+	}
+	missing() // it goes with its queue
 }
 
 func testENT_2_NamesClash(t *testing.T, h *fixture) {

@@ -21,6 +21,8 @@ var peekTests = []ruleTest{
 	testPEEK_3_ScheduledAmongTheOthers,
 	testPEEK_7_ShowChooses,
 	testPEEK_7_MarksEveryRow,
+	testPEEK_9_CountsAsActivity,
+	testPEEK_9_ReceiveStatusForbidsIt,
 }
 
 func testPEEK_1_ChangesNothing(_ *testing.T, h *fixture) {
@@ -201,4 +203,38 @@ func testPEEK_7_MarksEveryRow(_ *testing.T, h *fixture) {
 	m.SessionID = "s"
 	h.send(m)
 	h.same(h.row(orders, 9).SessionID, "s")
+}
+
+func testPEEK_9_CountsAsActivity(_ *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(2)
+	h.bury(h.receiveOne(orders))
+	for _, source := range []semantics.Source{orders, deadOrders} {
+		for _, from := range []int64{0, 99} { // also one that finds nothing
+			h.Advance(ms)
+			h.peekFrom(source, from, 1)
+			h.same(h.accessed(), h.Now())
+		}
+	}
+	last := h.Now()
+	h.Advance(ms)
+	h.runtime() // to look at the counts is none
+	h.same(h.accessed(), last)
+}
+
+func testPEEK_9_ReceiveStatusForbidsIt(t *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(2)
+	h.bury(h.receiveOne(orders))
+	for status, want := range map[semantics.Status]semantics.Code{
+		semantics.StatusActive: "", semantics.StatusSendDisabled: "",
+		semantics.StatusReceiveDisabled: semantics.EntityDisabled, semantics.StatusDisabled: semantics.EntityDisabled,
+	} {
+		h.setStatus(status)
+		for _, source := range []semantics.Source{orders, deadOrders} {
+			rows, err := h.broker.Peek(t.Context(), source, 0, 10, semantics.ShowAll)
+			h.wantCode(err, want)
+			h.same(len(rows) == 1, want == "")
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 )
 
 var quotaTests = []ruleTest{
+	testMSG_23_LargeMessagesCountOnce,
 	testQUOTA_6_SizeLimit,
 	testQUOTA_6_CountLimit,
 	testQUOTA_7_LimitsOfOneMessage,
@@ -27,6 +28,28 @@ func megabytes(n int64) change {
 }
 
 const mebibyte = 1 << 20
+
+func testMSG_23_LargeMessagesCountOnce(_ *testing.T, h *fixture) {
+	h.create(megabytes(4))
+	total := int64(0)
+	for i, size := range []int64{mebibyte, mebibyte + 1, 2*mebibyte - 1} {
+		number := h.send(sized(size))
+		total += size
+		h.same(number, int64(i+1))
+		h.same([]int64{h.runtime().SizeInBytes, h.row(orders, number).Size}, []int64{total, size})
+	}
+	h.refusedSend(semantics.EntityFull, sized(6)) // so the last one filled it exactly
+	first := h.receiveOne(orders)
+	h.bury(h.receiveOne(orders))
+	h.abandon(orders, h.receiveOne(orders))
+	h.same(h.runtime().SizeInBytes, total)
+	h.complete(orders, first)
+	h.same(h.runtime().SizeInBytes, total-mebibyte)
+	h.complete(deadOrders, h.receiveOne(deadOrders))
+	h.same(h.runtime().SizeInBytes, int64(2*mebibyte-1))
+	h.complete(orders, h.receiveOne(orders))
+	h.same(h.runtime(), semantics.Runtime{})
+}
 
 func testQUOTA_6_SizeLimit(_ *testing.T, h *fixture) {
 	h.create(megabytes(1))

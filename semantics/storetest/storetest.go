@@ -39,7 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		scheduleTests, cancelTests, deferTests, deferExpiryTests, duplicateTests, purgeTests, modifiedTests, delayTests,
 		resubmitTests, resubmitDuplicateTests, keepingTests, countEveryStateTests,
 		lockTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests, errorTests,
-		watchTests,
+		watchTests, useTests,
 	)
 	for _, test := range all {
 		t.Run(ruleName(test), func(t *testing.T) {

@@ -1,0 +1,223 @@
+package semantics_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/memstore"
+)
+
+// Of a bucket at this rate a credit is 10 ms.
+const (
+	testRate = 100
+	credit   = time.Second / testRate
+)
+
+var (
+	rateOrders = semantics.Source{Path: "orders"}
+	rateDead   = semantics.Source{Path: "orders", SubQueue: semantics.DeadLetterQueue}
+)
+
+// limited is a Broker with a rate limit, which has not spent anything yet, over a furnished queue "orders".
+type limited struct {
+	*semantics.Broker
+
+	t     *testing.T
+	free  *semantics.Broker     // without limit, over the same store
+	door  *door                 // what the limited Broker has for a store
+	locks []semantics.LockToken // of 2 messages
+}
+
+// door leads to a store, or nowhere: then every call panics.
+type door struct{ semantics.Store }
+
+// newLimited makes a queue with 2 dead letters, deferred messages 3 and 4, locked 5 and 6, available 7 to 9 and scheduled
+// 10 and 11.
+func newLimited(t *testing.T, creditsPerSecond float64) *limited {
+	t.Helper()
+	store := memstore.New()
+	l := &limited{t: t, free: semantics.NewBroker(store), door: &door{store}}
+	l.Broker = semantics.NewBroker(l.door, semantics.WithRateLimit(creditsPerSecond))
+	_, err := l.free.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+	l.ok(err)
+	l.send(4, time.Time{})
+	tokens := l.take(4)
+	_, err = l.free.DeadLetter(t.Context(), rateOrders, tokens[:2], semantics.DeadLetterOptions{})
+	l.ok(err)
+	_, err = l.free.Defer(t.Context(), rateOrders, tokens[2:], nil)
+	l.ok(err)
+	l.send(2, time.Time{})
+	l.locks = l.take(2)
+	l.send(3, time.Time{})
+	l.send(2, time.Now().Add(time.Hour))
+	return l
+}
+
+func (l *limited) close() {
+	l.Close()
+	l.free.Close()
+}
+
+func (l *limited) ok(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *limited) send(n int, at time.Time) {
+	l.t.Helper()
+	messages := make([]*semantics.Message, n)
+	for i := range messages {
+		messages[i] = &semantics.Message{ScheduledAt: at, MessageID: "m"}
+	}
+	_, err := l.free.Send(l.t.Context(), "orders", messages)
+	l.ok(err)
+}
+
+func (l *limited) take(n int) []semantics.LockToken {
+	l.t.Helper()
+	d, err := l.free.Receive(l.t.Context(), rateOrders, semantics.ReceiveOptions{MaxMessages: n})
+	l.ok(err)
+	tokens := make([]semantics.LockToken, n)
+	for i, m := range d.Messages {
+		tokens[i] = m.LockToken
+	}
+	return tokens
+}
+
+// pay spends n credits for nothing: no message has these tokens.
+func (l *limited) pay(n int) error {
+	_, err := l.Complete(l.t.Context(), rateOrders, make([]semantics.LockToken, n))
+	return err
+}
+
+// spent is how long the bucket takes to be full again. It is only asked of buckets that are not.
+func (l *limited) spent() time.Duration {
+	l.t.Helper()
+	err := l.pay(testRate)
+	wantCode(l.t, "all there is to spend", err, semantics.Throttled)
+	return retryAfter(err)
+}
+
+func retryAfter(err error) time.Duration {
+	if err == nil {
+		return 0
+	}
+	return semantics.AsError(err).RetryAfter
+}
+
+// pricedCall is a call that succeeds on a furnished queue, and its price.
+type pricedCall struct {
+	verb, what    string
+	before, after int // credits it must afford, and those charged at its end
+	call          func(ctx context.Context, l *limited) error
+}
+
+func pricedCalls() []pricedCall {
+	options := semantics.QueueOptions{MaxDeliveryCount: 5}
+	given := []string{"maxDeliveryCount"}
+	receive := func(source semantics.Source, most int) func(context.Context, *limited) error {
+		return func(ctx context.Context, l *limited) error {
+			_, err := l.Receive(ctx, source, semantics.ReceiveOptions{MaxMessages: most})
+			return err
+		}
+	}
+	return []pricedCall{
+		{"EnsureQueue", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.EnsureQueue(ctx, "new", options, given)
+			return err
+		}},
+		{"CreateQueue", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.CreateQueue(ctx, "new", options, given)
+			return err
+		}},
+		{"GetQueue", "", 10, 0, func(ctx context.Context, l *limited) error { _, err := l.GetQueue(ctx, "orders"); return err }},
+		{"UpdateQueue", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.UpdateQueue(ctx, "orders", options, given)
+			return err
+		}},
+		{"DeleteQueue", "", 10, 0, func(ctx context.Context, l *limited) error { return l.DeleteQueue(ctx, "orders") }},
+		{"ListQueues", "", 10, 0, func(ctx context.Context, l *limited) error { _, _, err := l.ListQueues(ctx, 0, ""); return err }},
+		{"QueueRuntime", "", 10, 0, func(ctx context.Context, l *limited) error { _, err := l.QueueRuntime(ctx, "orders"); return err }},
+		{"Send", "", 3, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.Send(ctx, "orders", []*semantics.Message{{}, {}, {}})
+			return err
+		}},
+		{"CancelScheduled", "by number", 1, 2, func(ctx context.Context, l *limited) error {
+			_, err := l.CancelScheduled(ctx, "orders", []int64{10, 11, 10}, nil)
+			return err
+		}},
+		{"CancelScheduled", "by id", 1, 2, func(ctx context.Context, l *limited) error {
+			_, err := l.CancelScheduled(ctx, "orders", nil, []string{"m"})
+			return err
+		}},
+		{"Receive", "some", 1, 1, receive(rateOrders, 2)},
+		{"Receive", "all", 1, 2, receive(rateOrders, 1000)},
+		{"Receive", "nothing", 1, 0, receive(semantics.Source{Path: "empty"}, 1000)},
+		{"ReceiveDeferred", "", 1, 1, func(ctx context.Context, l *limited) error {
+			_, err := l.ReceiveDeferred(ctx, rateOrders, []int64{3, 4}, semantics.PeekLock)
+			return err
+		}},
+		{"ReceiveBySequence", "", 1, 2, func(ctx context.Context, l *limited) error {
+			_, err := l.ReceiveBySequence(ctx, rateOrders, []int64{7, 8, 9}, semantics.PeekLock)
+			return err
+		}},
+		{"Reactivate", "", 1, 2, func(ctx context.Context, l *limited) error { return l.Reactivate(ctx, rateOrders, []int64{3, 4}) }},
+		{"Peek", "all", 1, 8, func(ctx context.Context, l *limited) error { _, err := l.Peek(ctx, rateOrders, 0, 250, 0); return err }},
+		{"Peek", "nothing", 1, 0, func(ctx context.Context, l *limited) error { _, err := l.Peek(ctx, rateOrders, 99, 250, 0); return err }},
+		{"Complete", "", 2, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.Complete(ctx, rateOrders, l.locks)
+			return err
+		}},
+		{"Abandon", "", 2, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.Abandon(ctx, rateOrders, l.locks, semantics.AbandonOptions{})
+			return err
+		}},
+		{"Defer", "", 2, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.Defer(ctx, rateOrders, l.locks, nil)
+			return err
+		}},
+		{"Release", "", 2, 0, func(ctx context.Context, l *limited) error { _, err := l.Release(ctx, rateOrders, l.locks); return err }},
+		{"DeadLetter", "", 2, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.DeadLetter(ctx, rateOrders, l.locks, semantics.DeadLetterOptions{})
+			return err
+		}},
+		{"RenewLocks", "", 2, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.RenewLocks(ctx, rateOrders, l.locks)
+			return err
+		}},
+		{"Purge", "", 1, 5, func(ctx context.Context, l *limited) error {
+			_, err := l.Purge(ctx, rateOrders, semantics.PurgeOptions{Before: time.Now().Add(time.Hour), Deferred: true})
+			return err
+		}},
+		{"DeleteBySequence", "", 1, 2, func(ctx context.Context, l *limited) error {
+			_, err := l.DeleteBySequence(ctx, rateOrders, []int64{7, 8, 999})
+			return err
+		}},
+		{"Resubmit", "", 1, 2, func(ctx context.Context, l *limited) error {
+			_, _, err := l.Resubmit(ctx, rateDead, semantics.ResubmitOptions{})
+			return err
+		}},
+	}
+}
+
+// forEachCall runs a test with every call and a Broker of its own, in a bubble whose time stands still.
+func forEachCall(t *testing.T, test func(t *testing.T, l *limited, c pricedCall)) {
+	t.Helper()
+	for _, c := range pricedCalls() {
+		t.Run(c.verb+" "+c.what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newLimited(t, testRate)
+				defer l.close()
+				_, err := l.free.CreateQueue(t.Context(), "empty", semantics.QueueOptions{}, nil)
+				l.ok(err)
+				test(t, l, c)
+			})
+		})
+	}
+}
