@@ -31,33 +31,31 @@ local entity, log, locks, deliveries, expiry, deferred, dead_numbers = KEYS[1], 
 local side = { modified = KEYS[7] }
 local now, sub, bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local count = (#ARGV - 3) / 2
-local wanted, ids = rest(ARGV, 4, 3 + count), rest(ARGV, 4 + count)
 
 if redis.call("EXISTS", entity) == 0 then
   return { "ENTITY_NOT_FOUND" }
 end
 touch(entity, now)
-local live, held = live_locks(locks, wanted, now)
-local results = { "SOME" }
-if #held < count then
-  bytes = 0
-  local all = ids
-  ids = {}
-  for i = 1, count do
-    results[i + 1] = live[i] and 1 or 0
-    if live[i] then
-      ids[#ids + 1] = all[i]
-      bytes = bytes + string.match(all[i], "%d+$")
+
+-- all_live says whether every lock holds and none is named twice. Nearly always it is so, and then nothing needs to be
+-- sorted out.
+local function all_live(wanted)
+  local seen = {}
+  for i, ends in ipairs(redis.call("ZMSCORE", locks, unpack(wanted))) do
+    local lock = wanted[i]
+    if not ends or tonumber(ends) <= now or seen[lock] then
+      return false
     end
+    seen[lock] = true
   end
-end
-if #held == 0 then
-  return results
+  return true
 end
 
-redis.call("ZREM", locks, unpack(held))
-redis.call("XDEL", log, unpack(ids))
-if sub ~= "" or redis.call("EXISTS", deliveries, expiry, deferred, side.modified) > 0 then
+-- clean_up removes what is kept beside the log for messages that are gone.
+local function clean_up(held)
+  if sub == "" and redis.call("EXISTS", deliveries, expiry, deferred, side.modified) == 0 then
+    return
+  end
   local positions = {}
   for i, lock in ipairs(held) do
     positions[i] = lock_position(lock)
@@ -70,8 +68,31 @@ if sub ~= "" or redis.call("EXISTS", deliveries, expiry, deferred, side.modified
     redis.call("ZREM", dead_numbers, unpack(positions))
   end
 end
-redis.call("HINCRBY", entity, sub .. "bytes", text(-bytes))
-if #held == count then
+
+local wanted = rest(ARGV, 4, 3 + count)
+if all_live(wanted) then
+  redis.call("ZREM", locks, unpack(wanted))
+  redis.call("XDEL", log, unpack(ARGV, 4 + count))
+  clean_up(wanted)
+  redis.call("HINCRBY", entity, sub .. "bytes", text(-bytes))
   return { "OK" }
+end
+
+local live, held = live_locks(locks, wanted, now)
+local results, ids = { "SOME" }, {}
+bytes = 0
+for i = 1, count do
+  results[i + 1] = live[i] and 1 or 0
+  if live[i] then
+    local id = ARGV[3 + count + i]
+    ids[#ids + 1] = id
+    bytes = bytes + string.match(id, "%d+$")
+  end
+end
+if #held > 0 then
+  redis.call("ZREM", locks, unpack(held))
+  redis.call("XDEL", log, unpack(ids))
+  clean_up(held)
+  redis.call("HINCRBY", entity, sub .. "bytes", text(-bytes))
 end
 return results

@@ -187,7 +187,7 @@ while at <= #ARGV do
     for i = first, last, width do
       sequence = sequence + 1
       if immortal and not keyed and tonumber(ARGV[i]) then -- the common message, in the fewest steps
-        redis.call("XADD", log, text(sequence) .. "-" .. ARGV[i], immortal, ARGV[i + 1])
+        redis.call("XADD", log, string.format("%d-%s", sequence, ARGV[i]), immortal, ARGV[i + 1])
         came = came + 1
       else
         came = came + store(text(sequence), i)
