@@ -111,12 +111,14 @@ func (v *View) System(s SystemProperty) semantics.Value {
 		return textValue(m.To)
 	case TimeToLive:
 		return durationValue(m.TimeToLive)
+	case ScheduledEnqueueTimeUTC:
+		return instantValue(m.ScheduledAt)
 	default:
 		return v.brokerSet(s)
 	}
 }
 
-// brokerSet gives what the broker sets. ScheduledEnqueueTimeUtc and ViaPartitionKey are not kept yet.
+// brokerSet gives what the broker sets. ViaPartitionKey is not kept yet.
 func (v *View) brokerSet(s SystemProperty) semantics.Value {
 	r := v.received
 	if r == nil {

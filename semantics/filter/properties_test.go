@@ -48,8 +48,12 @@ func TestSQL_3_SystemProperties(t *testing.T) {
 
 func TestSQL_3_AllFieldsOfAMessage(t *testing.T) {
 	t.Parallel()
-	m := &semantics.Message{CorrelationID: "c", ReplyTo: "r", ReplyToSessionID: "rs", Body: []byte("12345")}
+	m := &semantics.Message{
+		CorrelationID: "c", ReplyTo: "r", ReplyToSessionID: "rs", Body: []byte("12345"),
+		ScheduledAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}
 	check(t, filter.Of(m), nil, []outcome{
+		{`sys.ScheduledEnqueueTimeUtc = '2026-01-02T03:04:05Z'`, T},
 		{`sys.CorrelationId = 'c'`, T},
 		{`sys.ReplyTo = 'r'`, T},
 		{`sys.ReplyToSessionId = 'rs'`, T},
