@@ -89,8 +89,8 @@ func TestReceiveReportsLostLocks(t *testing.T) {
 func TestSignalEndsAReceiveThatWaits(t *testing.T) {
 	t.Parallel()
 	s := serveMemory(t)
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, interrupted{syscall.SIGTERM})
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(t.Context()) // as a signal does it: a deadline would travel to the sidecar
+	defer time.AfterFunc(50*time.Millisecond, func() { cancel(interrupted{syscall.SIGTERM}) }).Stop()
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, []string{"receive", "orders", "--wait=300s", "--grpc-addr", s.grpc}, terminal{stdout: &stdout, stderr: &stderr})
 	outcome{code, stdout.String(), stderr.String()}.wants(t, 143, "ended by a signal: terminated")
