@@ -186,6 +186,7 @@ var httpRefusals = []struct {
 	{"TTL-19 no life of dead letters", "PUT", "/v1/queues/new", `{"deadLetterTtl":"0s"}`, 400, "ARGUMENT_OUT_OF_RANGE", "deadLetterTtl"},
 	{"ENT-16 duplicate detection", "PATCH", queuePath, `{"requiresDuplicateDetection":true,"userMetadata":"x"}`, 409, "PROPERTY_IMMUTABLE", "requiresDuplicateDetection"},
 	{"ENT-16 partitioning", "PATCH", queuePath + "?updateMask=userMetadata,enablePartitioning", `{"enablePartitioning":true,"userMetadata":"x"}`, 409, "PROPERTY_IMMUTABLE", "enablePartitioning"},
+	{"no dead letters, which is not all of them", "POST", verbPath + "resubmit", `{"sequenceNumbers":[]}`, 400, "INVALID_ARGUMENT", "sequenceNumbers"},
 	{"number beyond int64", "POST", verbPath + "receiveDeferred", `{"sequenceNumbers":[1,"9223372036854775808"]}`, 400, "ARGUMENT_OUT_OF_RANGE", "sequenceNumbers[1]"},
 	{"property twice in a settlement", "POST", verbPath + "defer", `{"lockTokens":["` + nobodysToken + `"],"properties":{"a":1,"a":1}}`, 400, "INVALID_ARGUMENT", "properties[a]"},
 	{"feature of later: skipOrder", "POST", verbPath + "abandon", `{"lockTokens":["` + nobodysToken + `"],"skipOrder":true}`, 400, "INVALID_ARGUMENT", "skipOrder"},

@@ -25,6 +25,10 @@ const (
 	valueName     = "sidebus.v1.Value"
 	messageName   = "sidebus.v1.Message"
 	rawField      = "json"
+
+	// allIfAbsent is the list whose absence means all there are. Over gRPC an empty one cannot be told from an absent one; here
+	// it can, and whoever gives an empty list does not mean all.
+	allIfAbsent = "sidebus.v1.ResubmitRequest.sequence_numbers"
 )
 
 // decode reads the JSON form of a message as docs/api describes it. It differs from protojson in durations
@@ -139,7 +143,11 @@ func decodeField(s *scanner, m protoreflect.Message, field protoreflect.FieldDes
 	case field.IsMap():
 		return decodeMap(s, m.Mutable(field).Map(), field, at)
 	case field.IsList():
-		return decodeList(s, m.Mutable(field).List(), field, at)
+		list := m.Mutable(field).List()
+		if err := decodeList(s, list, field, at); err != nil || list.Len() > 0 || field.FullName() != allIfAbsent {
+			return err
+		}
+		return badValue(at, "must not be empty; leave it out to mean all")
 	case field.Message() != nil:
 		return decodeNested(s, m, field, at)
 	}

@@ -344,7 +344,8 @@ type ResubmitRequest struct {
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// DEAD_LETTER or absent, which is the same; NONE is INVALID_OPERATION.
 	SubQueue *SubQueue_Kind `protobuf:"varint,2,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind,oneof" json:"sub_queue,omitempty"`
-	// These, each at least 1 and at most max of them, else ARGUMENT_OUT_OF_RANGE. None: all that filter selects. Together with
+	// These, each at least 1 and at most max of them, else ARGUMENT_OUT_OF_RANGE. None: all that filter selects; over HTTP an
+	// empty list is INVALID_ARGUMENT all the same, so that nobody means all by accident. Together with
 	// filter they are INVALID_ARGUMENT.
 	SequenceNumbers []int64 `protobuf:"varint,3,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
 	// Only dead letters that this SQL filter selects, of at most 1024 characters; else FILTER_INVALID, whose text begins
