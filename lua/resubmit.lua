@@ -99,6 +99,10 @@ local function store(entry, size, change, ttl_ms, expires_ms)
   end
   redis.call("HINCRBY", target.entity, "bytes", text(size))
   redis.call("HSET", target.entity, "sequence", number)
+  if size > target.largest then
+    target.largest = size
+    redis.call("HSET", target.entity, "largest", text(size))
+  end
   return number
 end
 

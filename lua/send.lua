@@ -89,13 +89,16 @@ end
 
 -- sizes_of adds up a call: the index and size of its first message that is too large, or nil, then the bytes of all, and
 -- bytes and number of those that are to be stored.
-local max_message_bytes = target.max_message_bytes
+local max_message_bytes, largest = target.max_message_bytes, target.largest
 local function sizes_of(first, last, found)
   local total, stored, new = 0, 0, 0
   for i = first, last, width do
     local size = tonumber(ARGV[i]) or tonumber((lifetime_of(ARGV[i])))
     if size > max_message_bytes then
       return (i - first) / width, size
+    end
+    if size > largest then
+      largest = size
     end
     total = total + size
     if not found[i] then
@@ -218,6 +221,9 @@ while at <= #ARGV do
 end
 if accepted then
   redis.call("HSET", target.entity, "sequence", text(sequence), "bytes", text(bytes), "accessed_ms", text(now))
+  if largest > target.largest then
+    redis.call("HSET", target.entity, "largest", text(largest))
+  end
 end
 if target.deduplicates then
   forget_old(target, 100 + 2 * (sequence - target.sequence))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,4 +158,27 @@ func TestStateStepByStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("deleted")
+}
+
+// A queue that permits large messages hands out small ones as many at a time as any other.
+func TestSmallMessagesOfAQueueForLargeOnes(t *testing.T) {
+	t.Parallel()
+	var receives atomic.Int64
+	s := redistest.Open(t, redisstore.Options{Observe: func(script, _ string, _ time.Duration) {
+		if script == "receive" {
+			receives.Add(1)
+		}
+	}})
+	options := semantics.DefaultQueueOptions()
+	options.MaxMessageSizeInKilobytes = semantics.MaxMessageSizeKilobytes
+	if _, _, err := s.CreateQueue(t.Context(), "orders", options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Send(t.Context(), "orders", messagesOf(200, semantics.Message{Body: make([]byte, 100)})); err != nil {
+		t.Fatal(err)
+	}
+	batch, err := s.Receive(t.Context(), orders, 200, semantics.RegisterNever)
+	if err != nil || len(batch.Messages) != 200 || receives.Load() != 1 {
+		t.Errorf("got %d messages with %d scripts (%v), want 200 with one", len(batch.Messages), receives.Load(), err)
+	}
 }

@@ -5,7 +5,7 @@
 -- back in ready, and so on (README.md). came counts what became available on a side, for wake_receivers.
 local function open_queue(keys, now)
   local values = redis.call("HMGET", keys[1], "status", "lock_duration_ms", "max_delivery_count", "dead_letter_expired",
-    "max_message_bytes", "redelivery_delay_ms", "expire_deferred", "dead_letter_ttl_ms", "alarm_ms",
+    "largest", "redelivery_delay_ms", "expire_deferred", "dead_letter_ttl_ms", "alarm_ms",
     "sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "duplicate_window_ms")
   if not values[1] then
     return nil
@@ -13,7 +13,7 @@ local function open_queue(keys, now)
   return {
     now = now, entity = keys[1], status = values[1], lock_duration_ms = tonumber(values[2]),
     max_delivery_count = tonumber(values[3]), dead_letter_expired = values[4] == "1",
-    max_message_bytes = tonumber(values[5]), redelivery_delay_ms = tonumber(values[6] or "0"),
+    largest = tonumber(values[5] or "0"), redelivery_delay_ms = tonumber(values[6] or "0"),
     expire_deferred = values[7] == "1", dead_letter_ttl_ms = tonumber(values[8] or "-1"),
     alarm = tonumber(values[9] or "0"), found_alarm = tonumber(values[9] or "0"), duplicate_window_ms = tonumber(values[16] or "0"),
     main = {
