@@ -111,10 +111,14 @@ func TestScriptFlushIsHealed(t *testing.T) {
 	receiveOne(t, s)
 }
 
+// durable are the arguments of a Redis whose answers survive its death at once: with everysec and a busy disk it may lose
+// what it was about to write.
+var durable = []string{"--appendfsync", "always"}
+
 // What was acknowledged survives a killed Redis process (AOF), and its lock too.
 func TestSEND_1_AcknowledgedSurvivesRedisKill(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := redistest.Start(t, durable...)
 	defer server.Stop()
 	s := redistest.Open(t, redisstore.Options{URL: server.URL})
 	create(t, s)
@@ -129,7 +133,7 @@ func TestSEND_1_AcknowledgedSurvivesRedisKill(t *testing.T) {
 	if code := semantics.CodeOf(err); code != semantics.StoreUnavailable {
 		t.Errorf("send without Redis: %v", err)
 	}
-	server.Restart(t)
+	server.Restart(t, durable...)
 	counts, err := s.QueueRuntime(t.Context(), "orders")
 	if err != nil || counts.Active != 50 || counts.Locked != 1 {
 		t.Fatalf("after restart: %+v, %v", counts, err)
@@ -257,7 +261,7 @@ func TestERR_6_UnreachableIsNotUnknown(t *testing.T) {
 // A receive that waits learns of a message that another sidecar sends, also after Redis was restarted meanwhile.
 func TestWaitSurvivesRedisRestart(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := redistest.Start(t, durable...)
 	defer server.Stop()
 	namespace := redistest.Namespace()
 	here := redistest.Open(t, redisstore.Options{URL: server.URL, Namespace: namespace})
@@ -273,7 +277,7 @@ func TestWaitSurvivesRedisRestart(t *testing.T) {
 		t.Fatal(batch, err)
 	}
 	server.Kill()
-	server.Restart(t)
+	server.Restart(t, durable...)
 	if _, err := there.Send(t.Context(), "orders", message(1)); err != nil {
 		t.Fatal(err)
 	}
