@@ -44,17 +44,24 @@ func (b *Broker) Draining() bool {
 	}
 }
 
-// Held is the number of messages this Broker handed out that are neither settled nor past the end of their lock as
-// this process knows it.
+// Held is the number of messages and sessions this Broker handed out that are neither settled or closed nor past the end of
+// their lock as this process knows it.
 func (b *Broker) Held() int { return b.held.count() }
 
 // AwaitSettled blocks until nothing is held or ctx ends, and returns how many messages are still held.
 func (b *Broker) AwaitSettled(ctx context.Context) int { return b.held.await(ctx) }
 
 // ReleaseHeld gives everything still held back to its source without counting a delivery (SETTLE-10), so that
-// others get it at once. It stops at the first failure; what is left comes back when its lock ends.
+// others get it at once, and closes the sessions that are held. It stops at the first failure; what is left comes back when
+// its lock ends.
 func (b *Broker) ReleaseHeld(ctx context.Context) error {
 	for source, tokens := range b.held.bySource() {
+		if !source.SessionLock.IsZero() {
+			if err := b.closeSession(ctx, source); err != nil && CodeOf(err) != SessionLockLost {
+				return err
+			}
+			continue
+		}
 		for some := range slices.Chunk(tokens, MaxSettleTokens) {
 			if _, err := b.settleFree(ctx, source, some, b.store.Release); err != nil {
 				return err

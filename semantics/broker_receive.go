@@ -44,11 +44,10 @@ type Delivery struct {
 // ends, also because the Broker drains, gives an empty Delivery and no error.
 // ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED, THROTTLED, and CANCELLED when ctx ends.
 func (b *Broker) Receive(ctx context.Context, source Source, options ReceiveOptions) (*Delivery, error) {
-	path, err := ParsePath(source.Path)
+	source, err := checkReceiveSource(source)
 	if err != nil {
 		return nil, err
 	}
-	source.Path = path
 	if n := options.MaxMessages; n < 1 || n > MaxReceiveMessages {
 		return nil, fieldError(ArgumentOutOfRange, "maxMessages", "is %d, must be 1 to %d", n, MaxReceiveMessages)
 	}
@@ -71,31 +70,63 @@ func (b *Broker) Receive(ctx context.Context, source Source, options ReceiveOpti
 	return b.deliver(source, options.Mode, messages), nil
 }
 
-// receiveOrWait looks once without any preparation, which is all a busy queue needs, and only then goes into the
-// waiting room.
 func (b *Broker) receiveOrWait(ctx context.Context, source Source, options ReceiveOptions) ([]*Received, error) {
-	deadline := time.Now().Add(options.MaxWait)
-	if options.MaxWait == 0 || !b.rooms.isOpen(source) {
-		messages, err := b.receiveNow(ctx, source, options.MaxMessages)
-		if err != nil || len(messages) > 0 || options.MaxWait == 0 {
-			return messages, err
+	var batch Batch
+	try := func(ctx context.Context, register Register) (bool, time.Duration, error) {
+		var err error
+		batch, err = b.store.Receive(ctx, source, options.MaxMessages, register)
+		return len(batch.Messages) > 0, batch.RecheckAfter, err
+	}
+	if err := b.tryOrWait(ctx, source, options.MaxWait, attempt{try: try}); err != nil {
+		b.sessionFailed(source, err)
+		return nil, err
+	}
+	return batch.Messages, nil
+}
+
+// tryOrWait tries once without any preparation, which is all a busy source needs, and only then goes into the waiting room.
+func (b *Broker) tryOrWait(ctx context.Context, source Source, maxWait time.Duration, a attempt) error {
+	deadline := time.Now().Add(maxWait)
+	if maxWait == 0 || !b.rooms.isOpen(source) {
+		for {
+			found, recheck, err := a.try(ctx, b.rooms.registerFor(source))
+			if found || maxWait == 0 && (err != nil || recheck > 0) || err != nil && !a.mayWait(err) {
+				return err
+			}
+			if err != nil || recheck > 0 {
+				break
+			}
 		}
 	}
 	room, err := b.rooms.enter(ctx, source)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer b.rooms.leave(ctx, room)
-	return room.receive(ctx, b, options.MaxMessages, deadline)
+	return room.wait(ctx, b.draining, deadline, a)
 }
 
-func (b *Broker) receiveNow(ctx context.Context, source Source, limit int) ([]*Received, error) {
-	for {
-		batch, err := b.store.Receive(ctx, source, limit, b.rooms.registerFor(source))
-		if err != nil || len(batch.Messages) > 0 || batch.RecheckAfter > 0 {
-			return batch.Messages, err
-		}
+// checkSource checks a source that may be a held session.
+func checkSource(source Source) (Source, error) {
+	path, err := ParsePath(source.Path)
+	if err != nil {
+		return source, err
 	}
+	source.Path = path
+	if source.SubQueue != MainQueue && (!source.SessionLock.IsZero() || source.Session != "") {
+		return source, Errorf(SessionNotSupported, "a dead-letter queue has no sessions; leave the session out").
+			With(DetailEntity, path).With(DetailSubQueue, source.SubQueue.String())
+	}
+	return source, nil
+}
+
+// checkReceiveSource is checkSource for verbs that take messages, for which a session must be held.
+func checkReceiveSource(source Source) (Source, error) {
+	source, err := checkSource(source)
+	if err == nil && source.Session != "" {
+		err = Errorf(SessionRequired, "a session must be accepted before its messages are received").With(DetailEntity, source.Path)
+	}
+	return source, err
 }
 
 func (b *Broker) deliver(source Source, mode Mode, messages []*Received) *Delivery {
@@ -199,11 +230,10 @@ func (b *Broker) Reactivate(ctx context.Context, source Source, numbers []int64)
 }
 
 func checkSourceNumbers(source Source, numbers []int64) (Source, error) {
-	path, err := ParsePath(source.Path)
+	source, err := checkReceiveSource(source)
 	if err != nil {
 		return source, err
 	}
-	source.Path = path
 	return source, checkNumbersOrNone(numbers, MaxDeferredNumbers)
 }
 
@@ -211,11 +241,13 @@ func checkSourceNumbers(source Source, numbers []int64) (Source, error) {
 // (PEEK-1, PEEK-3). More than MaxPeekMessages are cut to that. show chooses among them (PEEK-7), zero means ShowAll.
 // ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED.
 func (b *Broker) Peek(ctx context.Context, source Source, from int64, limit int, show Show) ([]*Received, error) {
-	path, err := ParsePath(source.Path)
+	source, err := checkSource(source)
 	if err != nil {
 		return nil, err
 	}
-	source.Path = path
+	if err := validateID("sessionId", source.Session); err != nil {
+		return nil, err
+	}
 	if limit < 1 {
 		return nil, fieldError(ArgumentOutOfRange, "maxMessages", "is %d, must be at least 1", limit)
 	}

@@ -31,14 +31,20 @@ type PurgeResult struct {
 
 // Purge removes available messages, oldest first, and with the options others too; locked ones stay (PURGE-1 to PURGE-8). It
 // works in small steps, each atomic, until nothing is left that was enqueued before it began. When ctx ends, or a step
-// fails, after some were removed, it answers with what it did and More. INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE,
-// ENTITY_NOT_FOUND, ENTITY_DISABLED.
+// fails, after some were removed, it answers with what it did and More. A source that names or holds a session purges only
+// that one (PURGE-7). INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_NOT_SUPPORTED,
+// SESSION_LOCK_LOST.
 func (b *Broker) Purge(ctx context.Context, source Source, options PurgeOptions) (PurgeResult, error) {
-	path, err := ParsePath(source.Path)
+	source, err := checkSource(source)
 	if err != nil {
 		return PurgeResult{}, err
 	}
-	source.Path = path
+	if err := validateID("sessionId", source.Session); err != nil {
+		return PurgeResult{}, err
+	}
+	if options.DeadLetters && (source.Session != "" || !source.SessionLock.IsZero()) {
+		return PurgeResult{}, fieldError(InvalidArgument, "include", "must not have DEAD_LETTER for one session: dead letters have no sessions")
+	}
 	if n := options.MaxMessages; n < 0 || n > MaxPurgeMessages {
 		return PurgeResult{}, fieldError(ArgumentOutOfRange, "maxMessages", "is %d, must be 1 to %d", n, MaxPurgeMessages)
 	}

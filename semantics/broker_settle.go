@@ -16,8 +16,9 @@ const (
 )
 
 // Complete removes the messages behind the tokens for good (SETTLE-3). It returns one Code per token: empty, or
-// MESSAGE_LOCK_LOST (SETTLE-2, SETTLE-14). The call fails as a whole with INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE or
-// ENTITY_NOT_FOUND.
+// MESSAGE_LOCK_LOST (SETTLE-2, SETTLE-14); under a session whose lock does not hold it is SESSION_LOCK_LOST for all. The call
+// fails as a whole with INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, SESSION_REQUIRED or
+// SESSION_NOT_SUPPORTED.
 func (b *Broker) Complete(ctx context.Context, source Source, tokens []LockToken) ([]Code, error) {
 	return b.settle(ctx, source, tokens, b.store.Complete)
 }
@@ -27,6 +28,7 @@ func (b *Broker) Complete(ctx context.Context, source Source, tokens []LockToken
 type AbandonOptions struct {
 	Delay      *time.Duration   // how long they stay invisible, at most MaxDelay (SETTLE-11)
 	Properties map[string]Value // merged into those of each message (SETTLE-5)
+	SkipOrder  bool             // a delayed message does not hold up those behind it in its session (SETTLE-11)
 }
 
 // Abandon gives the messages back with one delivery more, or dead-letters them when it was the last (SETTLE-4, DC-5).
@@ -40,7 +42,7 @@ func (b *Broker) Abandon(ctx context.Context, source Source, tokens []LockToken,
 		return nil, err
 	}
 	return b.settle(ctx, source, tokens, func(ctx context.Context, source Source, tokens []LockToken) ([]Code, error) {
-		return b.store.Abandon(ctx, source, tokens, options.Delay, options.Properties)
+		return b.store.Abandon(ctx, source, tokens, options)
 	})
 }
 
@@ -139,7 +141,8 @@ func checkDeadLetterText(field string, text *string) error {
 }
 
 // RenewLocks sets the end of the locks to now + LockDuration, as often as one likes (LOCK-3). It returns one Renewal
-// per token, at most 500 tokens a call (LOCK-5). Errors as Complete.
+// per token, at most 500 tokens a call (LOCK-5). Errors as Complete; on a queue with sessions it is INVALID_OPERATION: renew
+// the session (LOCK-4).
 func (b *Broker) RenewLocks(ctx context.Context, source Source, tokens []LockToken) ([]Renewal, error) {
 	source, err := checkTokens(source, tokens, MaxRenewTokens)
 	if err != nil {
@@ -177,16 +180,15 @@ func (b *Broker) settleFree(ctx context.Context, source Source, tokens []LockTok
 	if err != nil {
 		return nil, err
 	}
-	b.held.ended(tokens, codes)
+	b.held.ended(source, tokens, codes)
 	return codes, nil
 }
 
 func checkTokens(source Source, tokens []LockToken, most int) (Source, error) {
-	path, err := ParsePath(source.Path)
+	source, err := checkReceiveSource(source)
 	if err != nil {
 		return source, err
 	}
-	source.Path = path
 	if len(tokens) == 0 {
 		return source, fieldError(InvalidArgument, "lockTokens", "must contain at least one token")
 	}

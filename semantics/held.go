@@ -50,11 +50,47 @@ func (h *held) remove(tokens []LockToken) {
 }
 
 // ended removes those whose settlement ended the lock or found it lost; with any other code the lock stays.
-func (h *held) ended(tokens []LockToken, codes []Code) {
+func (h *held) ended(source Source, tokens []LockToken, codes []Code) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, t := range tokens {
-		if codes[i] == "" || codes[i] == MessageLockLost {
+		switch codes[i] {
+		case "", MessageLockLost:
+			delete(h.locks, t)
+		case SessionLockLost:
+			delete(h.locks, t)
+			delete(h.locks, source.SessionLock)
+		}
+	}
+	h.signal()
+}
+
+// addSession notes a session under the token of its lock, which is no message's.
+func (h *held) addSession(source Source, until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.locks[source.SessionLock] = heldLock{source: source, until: until}
+}
+
+// renewSession extends the session and all that was received from it (SESS-18).
+func (h *held) renewSession(source Source, until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t, lock := range h.locks {
+		if lock.source.SessionLock == source.SessionLock {
+			lock.until = until
+			h.locks[t] = lock
+		}
+	}
+	h.signal()
+}
+
+// removeSession removes the session and all that was received from it.
+func (h *held) removeSession(source Source) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t, lock := range h.locks {
+		if lock.source.SessionLock == source.SessionLock {
 			delete(h.locks, t)
 		}
 	}

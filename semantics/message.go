@@ -81,6 +81,7 @@ type Received struct {
 	DeadLetteredAt             time.Time // zero unless in a dead-letter queue
 	DeadLetterDeliveryCount    int       // failed deliveries from the dead-letter queue, which count for nothing (DC-7)
 	Size                       int64     // bytes counted against the quota
+	SessionSequence            int64     // 1, 2, 3 ... of its session (MSG-19); 0 where there are no sessions
 
 	// Only on peek (PEEK-7).
 	Locked    bool

@@ -83,11 +83,17 @@ func (q SubQueue) String() string {
 	return "NONE"
 }
 
-// Source is something one can receive from: a queue, or its dead-letter queue. Sources compare with ==; Path must
-// come from ParsePath.
+// Source is something one can receive from: a queue, its dead-letter queue, or one session of a queue. Sources compare
+// with ==; Path must come from ParsePath.
 type Source struct {
 	Path     string
 	SubQueue SubQueue
+
+	// SessionLock is the token of a session that the caller holds (SESS-19). The source is then that session alone.
+	SessionLock LockToken
+	// Session is the id of a session that the caller need not hold. Only what does not receive takes such a source: a
+	// Peek (SESS-39), a Purge (PURGE-7), and a Watch for the end of its lock.
+	Session string
 }
 
 // String gives the address of the source, for example "orders/$deadletterqueue" (DLQ-2).
@@ -106,4 +112,7 @@ func isDeadLetterAddress(path string) bool {
 }
 
 // Fold gives the source under the name it is looked up by.
-func (s Source) Fold() Source { return Source{Path: Fold(s.Path), SubQueue: s.SubQueue} }
+func (s Source) Fold() Source {
+	s.Path = Fold(s.Path)
+	return s
+}

@@ -45,6 +45,7 @@ const (
 	MaxDuplicateWindow      = 7 * 24 * time.Hour
 	MaxDelay                = 7 * 24 * time.Hour // of an abandoned message (SETTLE-11) and as RedeliveryDelay
 	MaxUserMetadata         = 1024               // characters
+	MaxSessionInFlight      = 1000
 )
 
 // QueueOptions are the options of a queue (spec section 3.1).
@@ -68,6 +69,76 @@ type QueueOptions struct {
 	RedeliveryDelay                     time.Duration // how long a message stays invisible after a failed delivery
 	ExpireDeferred                      bool          // deferred messages expire by themselves (TTL-18)
 	DeadLetterTTL                       time.Duration // how long dead letters are kept (TTL-19); Never
+
+	RequiresSession     bool                // immutable: every message belongs to a session (SESS-5, SESS-6)
+	SessionInFlight     int64               // most unsettled messages of a session at a time (SESS-27)
+	OnDisconnect        OnDisconnect        // what becomes of the locks of a stream that breaks (LOCK-10)
+	SessionExpiryMode   SessionExpiryMode   // what expires with a message of a session (TTL-23)
+	SessionOnDeadLetter SessionOnDeadLetter // what becomes of a session that lost a message to the dead letters (SESS-29)
+	AcceptNext          AcceptNext          // whether sessions may be accepted without naming them (RR-5)
+	SessionStateTTL     time.Duration       // how long the state of a session without messages is kept (SESS-33c); Never
+}
+
+// OnDisconnect says what becomes of the locks of a stream that breaks without being closed (LOCK-10).
+type OnDisconnect uint8
+
+// Expire keeps them until their end and counts a delivery then; Release gives the messages back at once, uncounted.
+const (
+	ExpireOnDisconnect OnDisconnect = iota
+	ReleaseOnDisconnect
+)
+
+// String gives the value as the API writes it.
+func (v OnDisconnect) String() string { return wordOf(onDisconnectNames, v) }
+
+// SessionExpiryMode says what expires when the time of a message of a session is over (TTL-23).
+type SessionExpiryMode uint8
+
+// Only the message, or with it all messages of its session that are neither locked nor scheduled.
+const (
+	ExpireMessage SessionExpiryMode = iota
+	ExpireSession
+)
+
+// String gives the value as the API writes it.
+func (v SessionExpiryMode) String() string { return wordOf(sessionExpiryNames, v) }
+
+// SessionOnDeadLetter says what becomes of a session when one of its messages becomes a dead letter (SESS-29).
+type SessionOnDeadLetter uint8
+
+// The session goes on with its next message, or is locked out until somebody unblocks it.
+const (
+	ContinueSession SessionOnDeadLetter = iota
+	BlockSession
+)
+
+// String gives the value as the API writes it.
+func (v SessionOnDeadLetter) String() string { return wordOf(sessionOnDeadLetterNames, v) }
+
+// AcceptNext says whether a queue's sessions may be accepted without naming them (RR-5).
+type AcceptNext uint8
+
+// The values of AcceptNext.
+const (
+	AcceptNextAllowed AcceptNext = iota
+	AcceptNextForbidden
+)
+
+// String gives the value as the API writes it.
+func (v AcceptNext) String() string { return wordOf(acceptNextNames, v) }
+
+var (
+	onDisconnectNames        = []string{"EXPIRE", "RELEASE"}
+	sessionExpiryNames       = []string{"MESSAGE", "SESSION"}
+	sessionOnDeadLetterNames = []string{"CONTINUE", "BLOCK"}
+	acceptNextNames          = []string{"ALLOWED", "FORBIDDEN"}
+)
+
+func wordOf[T ~uint8](names []string, v T) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return fmt.Sprint(uint8(v))
 }
 
 // DefaultQueueOptions gives the options of a queue that was created without any (ENT-6).
@@ -83,6 +154,9 @@ func DefaultQueueOptions() QueueOptions {
 		DuplicateDetectionHistoryTimeWindow: 10 * time.Minute,
 		DuplicateHistoryMaxEntries:          1_000_000,
 		DeadLetterTTL:                       Never,
+
+		SessionInFlight: 100,
+		SessionStateTTL: Never,
 	}
 }
 
@@ -92,12 +166,13 @@ var QueueOptionNames = []string{
 	"deadLetteringOnMessageExpiration", "maxDeliveryCount", "maxMessageCount", "status", "userMetadata",
 	"enableBatchedOperations", "requiresDuplicateDetection", "duplicateDetectionHistoryTimeWindow",
 	"duplicateHistoryMaxEntries", "forgetOnCancel", "enablePartitioning", "redeliveryDelay", "expireDeferred",
-	"deadLetterTtl",
+	"deadLetterTtl", "requiresSession", "sessionInFlight", "onDisconnect", "sessionExpiryMode", "sessionOnDeadLetter",
+	"acceptNext", "sessionStateTtl",
 }
 
 // Immutable reports whether the named option can be set at creation only (ENT-16).
 func Immutable(option string) bool {
-	return option == "requiresDuplicateDetection" || option == "enablePartitioning"
+	return option == "requiresDuplicateDetection" || option == "enablePartitioning" || option == "requiresSession"
 }
 
 // ImmutableChanged is PROPERTY_IMMUTABLE for the named option (ENT-7).
@@ -145,6 +220,20 @@ func (o *QueueOptions) option(name string) any {
 		return &o.ExpireDeferred
 	case "deadLetterTtl":
 		return &o.DeadLetterTTL
+	case "requiresSession":
+		return &o.RequiresSession
+	case "sessionInFlight":
+		return &o.SessionInFlight
+	case "onDisconnect":
+		return &o.OnDisconnect
+	case "sessionExpiryMode":
+		return &o.SessionExpiryMode
+	case "sessionOnDeadLetter":
+		return &o.SessionOnDeadLetter
+	case "acceptNext":
+		return &o.AcceptNext
+	case "sessionStateTtl":
+		return &o.SessionStateTTL
 	default:
 		return nil
 	}
@@ -164,6 +253,14 @@ func (o QueueOptions) Merge(other QueueOptions, names []string) (QueueOptions, e
 			*to = *other.option(name).(*string)
 		case *Status:
 			*to = *other.option(name).(*Status)
+		case *OnDisconnect:
+			*to = *other.option(name).(*OnDisconnect)
+		case *SessionExpiryMode:
+			*to = *other.option(name).(*SessionExpiryMode)
+		case *SessionOnDeadLetter:
+			*to = *other.option(name).(*SessionOnDeadLetter)
+		case *AcceptNext:
+			*to = *other.option(name).(*AcceptNext)
 		default:
 			return o, fieldError(InvalidArgument, name, "is not an option of a queue")
 		}
@@ -199,7 +296,7 @@ func optionText(value any) string {
 		return fmt.Sprint(*v)
 	case *string:
 		return *v
-	case *Status:
+	case fmt.Stringer: // the enumerations
 		return v.String()
 	default:
 		return ""
@@ -218,6 +315,7 @@ func (o QueueOptions) Validate() error {
 		{"maxDeliveryCount", o.MaxDeliveryCount, 1, math.MaxInt32},
 		{"maxMessageCount", o.MaxMessageCount, 0, math.MaxInt64},
 		{"duplicateHistoryMaxEntries", o.DuplicateHistoryMaxEntries, 1, math.MaxInt64},
+		{"sessionInFlight", o.SessionInFlight, 1, MaxSessionInFlight},
 	}
 	for _, n := range numbers {
 		if n.value < n.low || n.value > n.high {
@@ -233,6 +331,7 @@ func (o QueueOptions) Validate() error {
 		{"duplicateDetectionHistoryTimeWindow", o.DuplicateDetectionHistoryTimeWindow, MinDuplicateWindow, MaxDuplicateWindow},
 		{"redeliveryDelay", o.RedeliveryDelay, 0, MaxDelay},
 		{"deadLetterTtl", o.DeadLetterTTL, MinDefaultTimeToLive, Never},
+		{"sessionStateTtl", o.SessionStateTTL, MinDefaultTimeToLive, Never},
 	}
 	for _, d := range spans {
 		switch {
@@ -243,8 +342,21 @@ func (o QueueOptions) Validate() error {
 			return fieldError(ArgumentOutOfRange, d.name, "is %s, must be %s to %s", d.value, d.low, d.high)
 		}
 	}
-	if int(o.Status) >= len(statusNames) {
-		return fieldError(InvalidArgument, "status", "must be one of %v", statusNames)
+	words := []struct {
+		name    string
+		value   uint8
+		allowed []string
+	}{
+		{"status", uint8(o.Status), statusNames[:]},
+		{"onDisconnect", uint8(o.OnDisconnect), onDisconnectNames},
+		{"sessionExpiryMode", uint8(o.SessionExpiryMode), sessionExpiryNames},
+		{"sessionOnDeadLetter", uint8(o.SessionOnDeadLetter), sessionOnDeadLetterNames},
+		{"acceptNext", uint8(o.AcceptNext), acceptNextNames},
+	}
+	for _, w := range words {
+		if int(w.value) >= len(w.allowed) {
+			return fieldError(InvalidArgument, w.name, "must be one of %v", w.allowed)
+		}
 	}
 	if !utf8.ValidString(o.UserMetadata) {
 		return fieldError(InvalidArgument, "userMetadata", "must be valid UTF-8")
@@ -293,6 +405,10 @@ type Runtime struct {
 	TransferDeadLetter int64
 	SizeInBytes        int64     // main queue and dead letters together
 	OldestEnqueuedAt   time.Time // of the main queue; zero when it is empty
+
+	Sessions       int64 // that have messages, state or a holder (CNT-2)
+	ReadySessions  int64 // that AcceptNextSession could give
+	LockedSessions int64 // that somebody holds
 }
 
 // Total is the sum of all message counts (CNT-1).

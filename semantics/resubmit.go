@@ -94,7 +94,7 @@ func (r *resubmitter) move(ctx context.Context, letters []*Received) error {
 	items := make([]Resubmission, len(letters))
 	for i, m := range letters {
 		items[i] = Resubmission{
-			SequenceNumber: m.SequenceNumber, MessageID: m.MessageID, PartitionKey: m.Partition(),
+			SequenceNumber: m.SequenceNumber, MessageID: m.MessageID, PartitionKey: m.Partition(), SessionID: m.SessionID,
 		}
 		if m.TimeToLive != nil && *m.TimeToLive > 0 { // else it was sent again with its end kept, when that was past
 			items[i].TimeToLive = m.TimeToLive

@@ -169,6 +169,16 @@ func (r *rooms) passOn(ctx context.Context, rm *room) {
 	_ = r.store.PassOn(ctx, rm.source)
 }
 
+// forget closes the room of a source that will never have anything again, unless somebody is in it.
+func (r *rooms) forget(source Source) {
+	r.mu.Lock()
+	rm := r.open[source.Fold()]
+	r.mu.Unlock()
+	if rm != nil {
+		r.closeIfEmpty(rm)
+	}
+}
+
 func (r *rooms) closeIfEmpty(rm *room) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,6 +189,9 @@ func (r *rooms) closeIfEmpty(rm *room) {
 	}
 	delete(r.open, rm.source.Fold())
 	rm.recheck.Stop()
+	if rm.linger != nil {
+		rm.linger.Stop()
+	}
 	close(rm.done)
 }
 
@@ -200,34 +213,48 @@ func (r *rooms) close() {
 	r.work.Wait()
 }
 
-// receive looks and waits in turn until there is something, the deadline passes, or the Broker drains.
-func (rm *room) receive(ctx context.Context, b *Broker, limit int, deadline time.Time) ([]*Received, error) {
+// attempt is what a call in a room does again and again until it has what it waits for.
+type attempt struct {
+	// try looks once. recheck is as Batch.RecheckAfter.
+	try func(ctx context.Context, register Register) (found bool, recheck time.Duration, err error)
+	// waits tells which failures are only to be waited out. Nil: none.
+	waits func(err error) bool
+}
+
+func (a attempt) mayWait(err error) bool { return a.waits != nil && a.waits(err) }
+
+// wait tries and waits in turn until there is something, the deadline passes, or the Broker drains. A failure that may be
+// waited out is the outcome when nothing better came.
+func (rm *room) wait(ctx context.Context, draining <-chan struct{}, deadline time.Time, a attempt) error {
 	called := false
 	for {
 		register := RegisterIfEmpty
 		if rm.seated() > 0 {
 			register = RegisterAlways
 		}
-		batch, err := b.store.Receive(ctx, rm.source, limit, register)
-		if err != nil {
+		found, recheck, err := a.try(ctx, register)
+		if err != nil && !a.mayWait(err) {
 			if called {
 				rm.wake(1) // the wake-up is used up, but not what it told of
 			}
-			return nil, err
+			return err
 		}
-		if len(batch.Messages) > 0 {
-			return batch.Messages, nil
+		if found {
+			return nil
 		}
 		left := time.Until(deadline)
 		if left <= 0 {
-			return nil, nil
+			return err
 		}
-		if batch.RecheckAfter == 0 {
+		if recheck == 0 {
 			continue
 		}
-		over, err := rm.sit(ctx, b.draining, batch.RecheckAfter, left)
-		if over || err != nil {
-			return nil, err
+		over, failed := rm.sit(ctx, draining, recheck, left)
+		if failed != nil {
+			return failed
+		}
+		if over {
+			return err
 		}
 		called = true
 	}

@@ -19,6 +19,7 @@ type Store interface {
 	Receiver
 	Settler
 	Remover
+	Sessions
 }
 
 // Queues manages queues.
@@ -58,8 +59,8 @@ type Sender interface {
 	// Send stores all messages with consecutive sequence numbers but for duplicates, or none (BATCH-1, BATCH-3, DUP-8,
 	// SEND-1), and tells what became of each in the order given. A message whose ScheduledAt is in the future is stored as
 	// scheduled (SCHED-2). ENTITY_NOT_FOUND, ENTITY_DISABLED, MESSAGE_SIZE_EXCEEDED, ENTITY_FULL, QUOTA_EXCEEDED
-	// (DUP-11), PARTITION_KEY_MISMATCH (BATCH-4). Calls one goroutine makes one after the other are numbered in that
-	// order (SEND-3).
+	// (DUP-11), PARTITION_KEY_MISMATCH (BATCH-4), SESSION_ID_MISSING (SESS-6). Calls one goroutine makes one after the
+	// other are numbered in that order (SEND-3).
 	Send(ctx context.Context, path string, messages []*Message) ([]Stored, error)
 
 	// CancelScheduled removes the scheduled messages with the given numbers, all or none (SCHED-5). A number given twice
@@ -108,7 +109,10 @@ type Receiver interface {
 	// order of sequence number, what was given back first (RECV-8, RECV-9, LOCK-1, LOCK-2). It never waits for a message to
 	// arrive. On the way it takes back locks that ended (LOCK-6, DC-5) and clears away what has expired (TTL-8,
 	// TTL-9, TTL-11). When it finds nothing and register asks for it, later arrivals wake a Watch of this Store.
-	// ENTITY_NOT_FOUND, ENTITY_DISABLED.
+	// From a held session it gives no more than SessionInFlight permits together with those not settled yet, nothing
+	// behind a message that is delayed, and locks that end with the session's (SESS-25 to SESS-28, SETTLE-11).
+	// ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_REQUIRED for a queue with sessions without one (RECV-11),
+	// SESSION_NOT_SUPPORTED for a session of another queue, SESSION_LOCK_LOST.
 	Receive(ctx context.Context, source Source, limit int, register Register) (Batch, error)
 
 	// Watch subscribes to wake-ups of source. It blocks until the subscription stands, so that no wake-up caused by
@@ -121,17 +125,21 @@ type Receiver interface {
 
 	// ReceiveByNumber locks the messages with the given numbers, all or none, and hands them out in the order given, a
 	// number given twice once. state Deferred takes deferred messages (DEFER-3), Active available ones, delayed ones
-	// included (PURGE-9). A message whose time is over is expired instead of taken (TTL-8, TTL-18). ENTITY_NOT_FOUND,
-	// ENTITY_DISABLED, and MESSAGE_NOT_FOUND with the numbers that are unknown, in another state, locked or expired.
+	// included (PURGE-9), and is INVALID_OPERATION on a queue with sessions, whose order it would break. A message whose
+	// time is over is expired instead of taken (TTL-8, TTL-18). ENTITY_NOT_FOUND, ENTITY_DISABLED, the session errors of
+	// Receive, and MESSAGE_NOT_FOUND with the numbers that are unknown, in another state, in another session (DEFER-7),
+	// locked or expired.
 	ReceiveByNumber(ctx context.Context, source Source, state State, numbers []int64) ([]*Received, error)
 
 	// Reactivate makes the deferred messages with the given numbers available at their old places, all or none
-	// (DEFER-8). Errors and expiry as ReceiveByNumber.
+	// (DEFER-8), with a held session only those of that session. Errors and expiry as ReceiveByNumber, but a queue with
+	// sessions needs none.
 	Reactivate(ctx context.Context, source Source, numbers []int64) error
 
 	// Peek gives up to limit messages with sequence numbers of at least from, in ascending order, that are in one of the
-	// shown states, and changes nothing but the activity stamp (PEEK-1, PEEK-2, PEEK-7, PEEK-9). ENTITY_NOT_FOUND,
-	// ENTITY_DISABLED.
+	// shown states, and changes nothing but the activity stamp (PEEK-1, PEEK-2, PEEK-7, PEEK-9), over all sessions or in
+	// the one that source names or holds (PEEK-8, SESS-39). ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_NOT_SUPPORTED,
+	// SESSION_LOCK_LOST.
 	Peek(ctx context.Context, source Source, from int64, limit int, show Show) ([]*Received, error)
 }
 
@@ -150,7 +158,9 @@ const (
 
 // Settler ends or extends locks. Every method works token by token, each atomic on its own, and returns one outcome
 // per token in the order given: the empty Code, or MESSAGE_LOCK_LOST for a token that does not hold, for whatever
-// cause (LOCK-7, SETTLE-2, SETTLE-14). The call as a whole fails with ENTITY_NOT_FOUND.
+// cause (LOCK-7, SETTLE-2, SETTLE-14). Under a session it is SESSION_LOCK_LOST for every token when the session's lock
+// does not hold. The call as a whole fails with ENTITY_NOT_FOUND, with SESSION_REQUIRED for a queue with sessions without
+// one, and with SESSION_NOT_SUPPORTED for a session of another queue.
 type Settler interface {
 	// Complete removes the messages (SETTLE-3).
 	Complete(ctx context.Context, source Source, tokens []LockToken) ([]Code, error)
@@ -159,8 +169,9 @@ type Settler interface {
 	// permitted one, or expires them (SETTLE-4, SETTLE-12, TTL-9). In a dead-letter queue the count stays (DC-7). A
 	// deferred message is deferred again (DEFER-5). A delay keeps them invisible that long (SETTLE-11); nil means the
 	// queue's RedeliveryDelay, which a dead-letter queue and a deferred message do not have. properties are merged
-	// into those of each message (SETTLE-5): see MergeProperties for the codes, with which the lock stays.
-	Abandon(ctx context.Context, source Source, tokens []LockToken, delay *time.Duration, properties map[string]Value) ([]Code, error)
+	// into those of each message (SETTLE-5): see MergeProperties for the codes, with which the lock stays. While a message
+	// of a session is delayed, those behind it wait, unless it skips its order (SETTLE-11).
+	Abandon(ctx context.Context, source Source, tokens []LockToken, options AbandonOptions) ([]Code, error)
 
 	// Defer sets the messages aside until they are asked for by number (SETTLE-9, DEFER-1). properties as in Abandon.
 	Defer(ctx context.Context, source Source, tokens []LockToken, properties map[string]Value) ([]Code, error)
@@ -172,7 +183,8 @@ type Settler interface {
 	// properties as in Abandon.
 	DeadLetter(ctx context.Context, source Source, tokens []LockToken, texts DeadLetterTexts, properties map[string]Value) ([]Code, error)
 
-	// RenewLocks sets the end of the locks to now + LockDuration (LOCK-3, LOCK-5).
+	// RenewLocks sets the end of the locks to now + LockDuration (LOCK-3, LOCK-5). On a queue with sessions the call is
+	// INVALID_OPERATION: there a message is locked as long as its session (LOCK-4).
 	RenewLocks(ctx context.Context, source Source, tokens []LockToken) ([]Renewal, error)
 }
 
@@ -197,6 +209,7 @@ type Resubmission struct {
 	SequenceNumber int64
 	MessageID      string         // the one it has, or a new one
 	PartitionKey   string         // the one it has
+	SessionID      string         // the one it has
 	TimeToLive     *time.Duration // of its new life; nil: the target's default
 	ExpiresAt      time.Time      // instead of a new life: the end of the old one stays (TTL-25); zero: a new life
 	NewID          bool           // MessageID is new
@@ -207,14 +220,15 @@ type Resubmission struct {
 type Resubmitted struct {
 	Stored
 	// Code is empty when the message has moved; MESSAGE_NOT_FOUND when the number is unknown or locked; ENTITY_FULL,
-	// MESSAGE_SIZE_EXCEEDED or QUOTA_EXCEEDED when the target does not take it: then it stays where it is.
+	// MESSAGE_SIZE_EXCEEDED, QUOTA_EXCEEDED or SESSION_ID_MISSING when the target does not take it: then it stays where
+	// it is.
 	Code Code
 }
 
 // Remover takes messages out of a source without receiving them.
 type Remover interface {
-	// Purge removes messages, lowest number first, without a trace (PURGE-1, PURGE-2, PURGE-8). ENTITY_NOT_FOUND,
-	// ENTITY_DISABLED.
+	// Purge removes messages, lowest number first, without a trace (PURGE-1, PURGE-2, PURGE-8), all or those of the session
+	// that source names or holds (PURGE-7). ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_NOT_SUPPORTED, SESSION_LOCK_LOST.
 	Purge(ctx context.Context, source Source, purge Purge) (Purged, error)
 
 	// DeleteByNumber removes the messages with the given numbers that are neither locked nor scheduled (PURGE-9). It
@@ -226,6 +240,46 @@ type Remover interface {
 	// off. ENTITY_NOT_FOUND for source or target, ENTITY_DISABLED when source cannot be received from or target not sent
 	// to.
 	Resubmit(ctx context.Context, source Source, target string, letters []Resubmission, bypassDuplicates bool) ([]Resubmitted, error)
+}
+
+// Sessions keeps the sessions of queues with RequiresSession: who holds one, and the note that is kept with it. Every
+// method fails with ENTITY_NOT_FOUND, and with SESSION_NOT_SUPPORTED on a queue without sessions (SESS-5). Those that take
+// a source with a SessionLock fail with SESSION_LOCK_LOST when that lock does not hold, for whatever cause (SESS-19,
+// SESS-22), and change nothing then.
+type Sessions interface {
+	// AcceptSession takes the lock of a session, which may have no message (SESS-11). It does not wait.
+	// SESSION_CANNOT_BE_LOCKED when somebody holds it or it is blocked (SESS-29), ENTITY_DISABLED.
+	AcceptSession(ctx context.Context, path, id string) (*Session, error)
+
+	// AcceptNextSession takes the lock of the session that has been ready longest: not held, not blocked, and with a
+	// message that a receive would give (SESS-12, SESS-13). It does not wait: a nil Session says that none is ready, and
+	// the duration is as Batch.RecheckAfter. When it finds none and register asks for it, a session that becomes ready
+	// wakes a Watch of the queue. INVALID_OPERATION when AcceptNext forbids it (RR-5), ENTITY_DISABLED.
+	AcceptNextSession(ctx context.Context, path string, register Register) (*Session, time.Duration, error)
+
+	// RenewSessionLock sets the end of the lock, and with it that of all message locks under it, to now + LockDuration
+	// (SESS-18).
+	RenewSessionLock(ctx context.Context, source Source) (time.Time, error)
+
+	// CloseSession ends the lock. Messages that were not settled are available again at once, uncounted and in their
+	// order (SESS-21).
+	CloseSession(ctx context.Context, source Source) error
+
+	// SessionState reads the state (SESS-33). ENTITY_DISABLED.
+	SessionState(ctx context.Context, source Source) (SessionState, error)
+
+	// SetSessionState replaces the state, nil clears it, and gives its new version (SESS-33). expected is the version it
+	// must have, nil any. PRECONDITION_FAILED (SESS-33a), SESSION_STATE_TOO_LARGE (SESS-32), ENTITY_FULL and QUOTA_EXCEEDED
+	// (SESS-33c), ENTITY_DISABLED.
+	SetSessionState(ctx context.Context, source Source, state []byte, expected *int64) (int64, error)
+
+	// ListSessions gives up to limit sessions that have messages or state, in order of their ids, beginning after the given
+	// id (SESS-36 to SESS-38). It may give fewer although there are more: then next is the id to go on after, else "".
+	ListSessions(ctx context.Context, path, after string, limit int, filter SessionFilter) (rows []SessionRow, next string, err error)
+
+	// UnblockSession lets a session go on that was blocked when one of its messages became a dead letter (SESS-29). One that
+	// is not blocked stays as it is.
+	UnblockSession(ctx context.Context, path, id string) error
 }
 
 // Sweeper is a Store that does in the background what time makes due: activations, expiry, the end of locks and delays

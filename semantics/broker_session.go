@@ -1,0 +1,241 @@
+package semantics
+
+import (
+	"context"
+	"encoding/base64"
+	"time"
+	"unicode/utf8"
+)
+
+// AcceptOptions say which session to take and how long to wait for it.
+type AcceptOptions struct {
+	// SessionID names the session; empty: the one that has been ready longest.
+	SessionID string
+	// MaxWait is how long to wait until a session is ready, 0 to MaxWait, or until the named one is free, 0 to
+	// MaxAcceptWait (SESS-11, SESS-12).
+	MaxWait time.Duration
+	// Strict makes it SERVICE_TIMEOUT that no session became ready (SESS-12).
+	Strict bool
+}
+
+// Acceptance is a session that was taken, or none. Whoever carries it to the client must call Undelivered when that failed.
+type Acceptance struct {
+	Session *Session // nil: none was ready in time
+
+	broker *Broker
+	source Source
+}
+
+// Source is what the session's messages are received from.
+func (a *Acceptance) Source() Source { return a.source }
+
+// Undelivered says that the answer did not reach the client: the session is free again at once. If that fails it is free
+// when its lock ends. It blocks for one round trip.
+func (a *Acceptance) Undelivered(ctx context.Context) error {
+	if a.Session == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	return a.broker.closeSession(ctx, a.source)
+}
+
+// AcceptSession takes the lock of a named session, or of the one that has been ready longest (SESS-11 to SESS-13). A wait for
+// the next session that ends, also because the Broker drains, gives an Acceptance without Session and no error, unless it
+// is strict. A wait costs no polling: it ends within milliseconds of the session's becoming ready or free.
+// INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_NOT_SUPPORTED,
+// SESSION_CANNOT_BE_LOCKED (named only), INVALID_OPERATION (RR-5), SERVICE_TIMEOUT (strict only), THROTTLED, CANCELLED.
+func (b *Broker) AcceptSession(ctx context.Context, name string, options AcceptOptions) (*Acceptance, error) {
+	path, err := ParsePath(name)
+	if err != nil {
+		return nil, err
+	}
+	longest := MaxWait
+	if options.SessionID != "" {
+		if err := validateID("sessionId", options.SessionID); err != nil {
+			return nil, err
+		}
+		longest = MaxAcceptWait
+	}
+	if w := options.MaxWait; w < 0 || w > longest {
+		return nil, fieldError(ArgumentOutOfRange, "maxWait", "is %s, must be 0s to %s", w, longest)
+	}
+	if err := b.refuseIfDraining(); err != nil {
+		return nil, err
+	}
+	if err := b.admit(callCost); err != nil {
+		return nil, err
+	}
+	session, err := b.acceptOrWait(ctx, path, options)
+	if err != nil {
+		return nil, err
+	}
+	if session == nil {
+		if options.Strict {
+			return nil, Errorf(ServiceTimeout, "no session of %q became ready within %s", path, options.MaxWait).With(DetailEntity, path)
+		}
+		return &Acceptance{}, nil
+	}
+	source := Source{Path: path, SessionLock: session.Lock}
+	b.held.addSession(source, session.LockedUntil)
+	return &Acceptance{Session: session, broker: b, source: source}, nil
+}
+
+// acceptOrWait tries once without any preparation and only then goes into the waiting room: that of the queue for the next
+// session, that of a session for its end.
+func (b *Broker) acceptOrWait(ctx context.Context, path string, options AcceptOptions) (*Session, error) {
+	var session *Session
+	source := Source{Path: path, Session: options.SessionID}
+	try := func(ctx context.Context, register Register) (bool, time.Duration, error) {
+		var err error
+		if options.SessionID != "" {
+			session, err = b.store.AcceptSession(ctx, path, options.SessionID)
+			return session != nil, namedRecheck, err
+		}
+		var recheck time.Duration
+		session, recheck, err = b.store.AcceptNextSession(ctx, path, register)
+		return session != nil, recheck, err
+	}
+	waits := func(err error) bool { return options.SessionID != "" && CodeOf(err) == SessionCannotBeLocked }
+	err := b.tryOrWait(ctx, source, options.MaxWait, attempt{try: try, waits: waits})
+	return session, err
+}
+
+// namedRecheck makes up for a lost notice that a named session is free.
+const namedRecheck = time.Second
+
+// checkHeldSession checks the source of a verb that only the holder of a session may use.
+func checkHeldSession(source Source) (Source, error) {
+	source, err := checkSource(source)
+	if err == nil && source.SessionLock.IsZero() {
+		err = fieldError(InvalidArgument, "lockToken", "must be the token of a session's lock")
+	}
+	return source, err
+}
+
+// RenewSessionLock sets the end of the session's lock, and of all message locks under it, to now + LockDuration, as often as
+// one likes (SESS-18). It gives the new end. INVALID_ARGUMENT, ENTITY_NOT_FOUND, SESSION_NOT_SUPPORTED, SESSION_LOCK_LOST.
+func (b *Broker) RenewSessionLock(ctx context.Context, source Source) (time.Time, error) {
+	source, err := b.openSession(source)
+	if err != nil {
+		return time.Time{}, err
+	}
+	until, err := b.store.RenewSessionLock(ctx, source)
+	if err != nil {
+		b.sessionFailed(source, err)
+		return time.Time{}, err
+	}
+	b.held.renewSession(source, until)
+	return until, nil
+}
+
+// CloseSession ends the session's lock: what was not settled is available again at once and nothing is counted (SESS-21,
+// DC-3). The state stays. Errors as RenewSessionLock; also for a session that was closed before.
+func (b *Broker) CloseSession(ctx context.Context, source Source) error {
+	source, err := b.openSession(source)
+	if err != nil {
+		return err
+	}
+	return b.closeSession(ctx, source)
+}
+
+func (b *Broker) closeSession(ctx context.Context, source Source) error {
+	err := b.store.CloseSession(ctx, source)
+	if err == nil {
+		b.held.removeSession(source)
+		b.rooms.forget(source)
+		return nil
+	}
+	b.sessionFailed(source, err)
+	return err
+}
+
+// SessionState reads the session's state (SESS-33). Errors as RenewSessionLock, and ENTITY_DISABLED.
+func (b *Broker) SessionState(ctx context.Context, source Source) (SessionState, error) {
+	source, err := b.openSession(source)
+	if err != nil {
+		return SessionState{}, err
+	}
+	state, err := b.store.SessionState(ctx, source)
+	b.sessionFailed(source, err)
+	return state, err
+}
+
+// SetSessionState replaces the session's state, nil clears it (SESS-33), and gives its new version. With expected the state
+// must have that version, 0 for none, else it is PRECONDITION_FAILED. Errors as SessionState, and
+// SESSION_STATE_TOO_LARGE, ENTITY_FULL, QUOTA_EXCEEDED.
+func (b *Broker) SetSessionState(ctx context.Context, source Source, state []byte, expected *int64) (int64, error) {
+	source, err := b.openSession(source)
+	if err != nil {
+		return 0, err
+	}
+	if expected != nil && *expected < 0 {
+		return 0, fieldError(ArgumentOutOfRange, "expectedVersion", "is %d, must not be negative", *expected)
+	}
+	version, err := b.store.SetSessionState(ctx, source, state, expected)
+	b.sessionFailed(source, err)
+	return version, err
+}
+
+func (b *Broker) openSession(source Source) (Source, error) {
+	source, err := checkHeldSession(source)
+	if err != nil {
+		return source, err
+	}
+	return source, b.admit(callCost)
+}
+
+// sessionFailed takes a session off the books when a verb found its lock lost.
+func (b *Broker) sessionFailed(source Source, err error) {
+	if CodeOf(err) == SessionLockLost {
+		b.held.removeSession(source)
+		b.rooms.forget(source)
+	}
+}
+
+// ListSessions gives one page of the sessions that have messages or state, in order of their ids, and the token of the next
+// page, "" after the last (SESS-36 to SESS-38). A page may have fewer rows than asked for, or none, although others follow.
+// pageSize 0 means MaxPageSize. ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, SESSION_NOT_SUPPORTED.
+func (b *Broker) ListSessions(ctx context.Context, name string, pageSize int, pageToken string, filter SessionFilter) ([]SessionRow, string, error) {
+	path, err := ParsePath(name)
+	if err != nil {
+		return nil, "", err
+	}
+	if pageSize == 0 {
+		pageSize = MaxPageSize
+	}
+	if pageSize < 1 || pageSize > MaxPageSize {
+		return nil, "", fieldError(ArgumentOutOfRange, "pageSize", "is %d, must be 1 to %d", pageSize, MaxPageSize)
+	}
+	after, err := base64.RawURLEncoding.DecodeString(pageToken)
+	if err != nil || !utf8.Valid(after) {
+		return nil, "", fieldError(InvalidArgument, "pageToken", "is not a token of an earlier page")
+	}
+	if err := b.admit(managementCost); err != nil {
+		return nil, "", err
+	}
+	rows, next, err := b.store.ListSessions(ctx, path, string(after), pageSize, filter)
+	if err != nil || next == "" {
+		return rows, "", err
+	}
+	return rows, base64.RawURLEncoding.EncodeToString([]byte(next)), nil
+}
+
+// UnblockSession lets a session go on that SessionOnDeadLetter blocked (SESS-29). INVALID_ARGUMENT, ENTITY_NOT_FOUND,
+// SESSION_NOT_SUPPORTED.
+func (b *Broker) UnblockSession(ctx context.Context, name, id string) error {
+	path, err := ParsePath(name)
+	if err != nil {
+		return err
+	}
+	if id == "" {
+		return fieldError(InvalidArgument, "sessionId", "must not be empty")
+	}
+	if err := validateID("sessionId", id); err != nil {
+		return err
+	}
+	if err := b.admit(managementCost); err != nil {
+		return err
+	}
+	return b.store.UnblockSession(ctx, path, id)
+}
