@@ -9,6 +9,10 @@ const (
 	DefaultSessionIdle   = time.Minute // after which a subscription drops a session without messages (SESS-23)
 	DefaultMaxSessions   = 8           // sessions a subscription holds at a time (SESS-23)
 	MaxConcurrentSession = 1000
+
+	// MaxIdleSessions is how many sessions without messages, state and holder an entity remembers, to go on with their
+	// SessionSequence (SESS-4, MSG-19); those idle longest are forgotten first.
+	MaxIdleSessions = 100_000
 )
 
 // Session is a session whose lock was just taken.
