@@ -2,16 +2,20 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
 -- ARGV[1] now       int     0 = server time
 -- ARGV[2] sub       str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] delay_ms  int     how long the messages stay invisible, -1 = the queue's RedeliveryDelay
--- ARGV[4] count     int     number of locks
--- ARGV[5..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
+-- ARGV[4] skip      int     1: a delayed message does not hold up those behind it in its session
+-- ARGV[5] token     str     of the session the messages are in, "" on a source without sessions
+-- ARGV[6] count     int     number of locks
+-- ARGV[7..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
 --
 -- Returns
---   OK                news, then per lock 1 done, 0 lost, 2 refused and still locked
+--   OK                news, then per lock 1 done, 0 lost, 2 refused and still locked, 3 session lost
 --   ENTITY_NOT_FOUND
+--   SESSION_REQUIRED
+--   SESSION_NOT_SUPPORTED
 -- Cost: O(locks log N)
 --@include now_ms
 --@include rest
@@ -19,20 +23,26 @@
 --@include close_queue
 --@include touch
 --@include settle_locks
+--@include wrong_kind
 --@include give_back
-local now, sub, delay_ms, count = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local wanted, changes = rest(ARGV, 5, 4 + count), rest(ARGV, 5 + count)
+local now, sub, delay_ms, skip = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4] == "1"
+local token, count = ARGV[5], tonumber(ARGV[6])
+local wanted, changes = rest(ARGV, 7, 6 + count), rest(ARGV, 7 + count)
 
 local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
-touch(queue.entity, now)
 local side = sub == "" and queue.main or queue.dead
+local wrong = wrong_kind(side, token)
+if wrong then
+  return { wrong }
+end
+touch(queue.entity, now)
 if delay_ms < 0 then
   delay_ms = side == queue.main and queue.redelivery_delay_ms or 0
 end
-local results = settle_locks(queue, side, wanted, changes, function(position)
-  give_back(queue, side, position, true, now + delay_ms)
+local results = settle_locks(queue, side, wanted, changes, token, function(position, session)
+  give_back(queue, side, position, true, now + delay_ms, session, skip)
 end)
 return { "OK", close_queue(queue), unpack(results) }

@@ -19,6 +19,7 @@
 --   OK                all done
 --   SOME              1 or 0 per lock: done, or lost
 --   ENTITY_NOT_FOUND
+--   SESSION_REQUIRED  see complete_in_sessions
 -- Cost: O(locks)
 --@include now_ms
 --@include text
@@ -32,8 +33,12 @@ local side = { modified = KEYS[7] }
 local now, sub, bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local count = (#ARGV - 3) / 2
 
-if redis.call("EXISTS", entity) == 0 then
+local kind = redis.call("HMGET", entity, "status", "requires_session")
+if not kind[1] then
   return { "ENTITY_NOT_FOUND" }
+end
+if kind[2] == "1" and sub == "" then
+  return { "SESSION_REQUIRED" }
 end
 touch(entity, now)
 

@@ -2,16 +2,19 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] reason       str  "=" and the text the application gives, or "" for none (SETTLE-7)
 -- ARGV[3] description  str  as reason
--- ARGV[4] count        int  number of locks
--- ARGV[5..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
+-- ARGV[4] token        str  of the session the messages are in, "" on a source without sessions
+-- ARGV[5] count        int  number of locks
+-- ARGV[6..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
 --
 -- Returns
---   OK                news, then per lock 1 done, 0 lost, 2 refused and still locked
+--   OK                news, then per lock 1 done, 0 lost, 2 refused and still locked, 3 session lost
 --   ENTITY_NOT_FOUND
+--   SESSION_REQUIRED
+--   SESSION_NOT_SUPPORTED
 -- Cost: O(locks log N + bytes moved)
 --@include now_ms
 --@include rest
@@ -19,20 +22,25 @@
 --@include close_queue
 --@include touch
 --@include settle_locks
+--@include wrong_kind
 --@include entry_at
 --@include bury_entry
-local now, count = now_ms(ARGV[1]), tonumber(ARGV[4])
+local now, token, count = now_ms(ARGV[1]), ARGV[4], tonumber(ARGV[5])
 local reason = ARGV[2] ~= "" and string.sub(ARGV[2], 2) or nil
 local description = ARGV[3] ~= "" and string.sub(ARGV[3], 2) or nil
-local wanted, changes = rest(ARGV, 5, 4 + count), rest(ARGV, 5 + count)
+local wanted, changes = rest(ARGV, 6, 5 + count), rest(ARGV, 6 + count)
 
 local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
-touch(queue.entity, now)
 local main = queue.main
-local results = settle_locks(queue, main, wanted, changes, function(position)
+local wrong = wrong_kind(main, token)
+if wrong then
+  return { wrong }
+end
+touch(queue.entity, now)
+local results = settle_locks(queue, main, wanted, changes, token, function(position)
   redis.call("ZREM", main.deferred, position)
   local entry = entry_at(main.log, position)
   if entry then

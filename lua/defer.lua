@@ -2,15 +2,18 @@
 -- Reads: all.  Writes: locks, deferred, expiry, modified.
 -- Flags: allow-oom
 --
--- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
 -- ARGV[1] now    int     0 = server time
 -- ARGV[2] sub    str     "" or "dead_": which of the two queues is the source
--- ARGV[3] count  int     number of locks
--- ARGV[4..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
+-- ARGV[3] token  str     of the session the messages are in, "" on a source without sessions
+-- ARGV[4] count  int     number of locks
+-- ARGV[5..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
 --
 -- Returns
---   OK                news, then per lock 1 done, 0 lost, 2 refused and still locked
+--   OK                news, then per lock 1 done, 0 lost, 2 refused and still locked, 3 session lost
 --   ENTITY_NOT_FOUND
+--   SESSION_REQUIRED
+--   SESSION_NOT_SUPPORTED
 -- Cost: O(locks log N)
 --@include now_ms
 --@include rest
@@ -18,18 +21,27 @@
 --@include close_queue
 --@include touch
 --@include settle_locks
+--@include wrong_kind
 --@include expect
-local now, sub, count = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local wanted, changes = rest(ARGV, 4, 3 + count), rest(ARGV, 4 + count)
+--@include put_in_session
+local now, sub, token, count = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local wanted, changes = rest(ARGV, 5, 4 + count), rest(ARGV, 5 + count)
 
 local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
-touch(queue.entity, now)
 local side = sub == "" and queue.main or queue.dead
-local results = settle_locks(queue, side, wanted, changes, function(position)
+local wrong = wrong_kind(side, token)
+if wrong then
+  return { wrong }
+end
+touch(queue.entity, now)
+local results = settle_locks(queue, side, wanted, changes, token, function(position, session)
   redis.call("ZADD", side.deferred, position, position)
+  if session then
+    put_in_session(queue, session, "d", position)
+  end
   local expires = redis.call("ZSCORE", side.expiry, position)
   if not expires then
     return

@@ -2,15 +2,18 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
 -- ARGV[1] now       int  0 = server time
 -- ARGV[2] sub       str  "" or "dead_": which of the two queues is the source
--- ARGV[3..] number  int  at most 250
+-- ARGV[3] token     str  of the session they must be in, "" = any
+-- ARGV[4..] number  int  at most 250
 --
 -- Returns
 --   OK                news, then 1 or 0 per number: removed, or not found
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED   status
+--   SESSION_NOT_SUPPORTED
+--   SESSION_LOCK_LOST
 -- Cost: O(numbers log N + slice of what is due)
 --@include now_ms
 --@include rest
@@ -18,20 +21,29 @@
 --@include close_queue
 --@include position_of
 --@include take_unlocked
+--@include session_of
+--@include scope
 --@include entry_at
 --@include remove_entry
-local now, sub, numbers = now_ms(ARGV[1]), ARGV[2], rest(ARGV, 3)
+local now, sub, token, numbers = now_ms(ARGV[1]), ARGV[2], ARGV[3], rest(ARGV, 4)
 
-local queue, side, refusal = open_source(KEYS, now, sub)
+local session
+local queue, side, refusal = open_source(KEYS, now, sub, function(queue, side)
+  local wrong
+  session, wrong = scope(queue, side, token, "")
+  return wrong and { wrong }
+end)
 if not queue then
   return refusal
 end
 local results = {}
 for i, number in ipairs(numbers) do
   local position = position_of(side, number)
-  local entry = position and take_unlocked(queue.entity, side, position) and entry_at(side.log, position)
-  results[i] = entry and 1 or 0
-  if entry then
+  local entry = position and entry_at(side.log, position)
+  local own = entry and session_of(entry)
+  local taken = entry and (not session or own == session) and take_unlocked(queue, side, position, own)
+  results[i] = taken and 1 or 0
+  if taken then
     remove_entry(queue, side, entry)
   end
 end

@@ -5,7 +5,8 @@
 -- KEYS[1] waiting       zset  sidecar by since when it waits (ms)
 -- KEYS[2] dead_waiting  zset  as waiting, of the dead-letter queue
 -- KEYS[3] entity        hash  options and state of the queue
--- KEYS[4..] rest        -     every other key of the queue
+-- KEYS[4] session_waiting  hash  session -> where its holder waits
+-- KEYS[5..] rest        -     every other key of the queue
 -- ARGV[1] now           int   0 = server time
 --
 -- Returns
@@ -15,7 +16,8 @@
 --@include now_ms
 --@include text
 --@include wake_all
-local waiting, dead_waiting, entity = KEYS[1], KEYS[2], KEYS[3]
+--@include wake_holders
+local waiting, dead_waiting, entity, session_waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now = now_ms(ARGV[1])
 
 if redis.call("EXISTS", entity) == 0 then
@@ -23,5 +25,6 @@ if redis.call("EXISTS", entity) == 0 then
 end
 wake_all(waiting)
 wake_all(dead_waiting)
+wake_holders(session_waiting)
 redis.call("UNLINK", unpack(KEYS))
 return { "OK", text(now) }

@@ -3,7 +3,7 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
 -- ARGV[1] now             int     0 = server time
 -- ARGV[2] sub             str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] limit           int     most messages to hand out
@@ -19,6 +19,7 @@
 --                     turn, of what was never delivered before; changes: of both in this order, or none at all
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED   status
+--   SESSION_REQUIRED  this side of the queue has sessions: see receive_in_sessions
 -- Cost: O(messages handed out + slice of what is due)
 --@include now_ms
 --@include text
@@ -32,10 +33,13 @@
 --@include entry_at
 --@include expire_entry
 --@include available
+--@include recheck_ms
 local now, sub, limit, max_bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local nonce, register_below, sidecar = ":" .. ARGV[5], tonumber(ARGV[6]), ARGV[7]
 
-local queue, side, refusal = open_source(KEYS, now, sub)
+local queue, side, refusal = open_source(KEYS, now, sub, function(_, wanted)
+  return wanted.by_session and { "SESSION_REQUIRED" }
+end)
 if not queue then
   return refusal
 end
@@ -99,8 +103,4 @@ end
 local due = queue.alarm > 0 and queue.alarm <= now
 local left = (due or (still > 0 and went_on)) and 1 or 0
 local news = close_queue(queue)
-local recheck_ms = math.min(10000, queue.lock_duration_ms) -- a lock that is taken meanwhile may end unseen
-if queue.alarm > 0 then
-  recheck_ms = math.max(1, math.min(recheck_ms, queue.alarm - now))
-end
-return { "OK", news, text(recheck_ms), left, locked_until, old, deliveries, changes, spans }
+return { "OK", news, recheck_ms(queue), left, locked_until, old, deliveries, changes, spans }

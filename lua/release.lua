@@ -2,14 +2,17 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
 -- ARGV[1] now        int     0 = server time
 -- ARGV[2] sub        str     "" or "dead_": which of the two queues is the source
--- ARGV[3..] lock ...  str     at most 1000
+-- ARGV[3] token      str     of the session the messages are in, "" on a source without sessions
+-- ARGV[4..] lock ...  str     at most 1000
 --
 -- Returns
---   OK                news, then 1 or 0 per lock: done, or lost
+--   OK                news, then per lock 1 done, 0 lost, 3 session lost
 --   ENTITY_NOT_FOUND
+--   SESSION_REQUIRED
+--   SESSION_NOT_SUPPORTED
 -- Cost: O(locks log N)
 --@include now_ms
 --@include rest
@@ -17,16 +20,21 @@
 --@include close_queue
 --@include touch
 --@include settle_locks
+--@include wrong_kind
 --@include give_back
-local now, sub, wanted = now_ms(ARGV[1]), ARGV[2], rest(ARGV, 3)
+local now, sub, token, wanted = now_ms(ARGV[1]), ARGV[2], ARGV[3], rest(ARGV, 4)
 
 local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
-touch(queue.entity, now)
 local side = sub == "" and queue.main or queue.dead
-local results = settle_locks(queue, side, wanted, {}, function(position)
-  give_back(queue, side, position, false, 0)
+local wrong = wrong_kind(side, token)
+if wrong then
+  return { wrong }
+end
+touch(queue.entity, now)
+local results = settle_locks(queue, side, wanted, {}, token, function(position, session)
+  give_back(queue, side, position, false, 0, session)
 end)
 return { "OK", close_queue(queue), unpack(results) }

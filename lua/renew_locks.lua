@@ -7,11 +7,14 @@
 -- KEYS[3] expiry     zset  position by ExpiresAt (ms), with the sign turned while it is locked
 -- ARGV[1] now        int   0 = server time
 -- ARGV[2] sub        str   "" or "dead_": which of the two queues is the source
--- ARGV[3..] lock ...  str   at most 500
+-- ARGV[3] token      str   of a session, "" = none
+-- ARGV[4..] lock ...  str   at most 500
 --
 -- Returns
 --   OK                alarm locked_until_ms, then per lock 0 = lost, 1 = renewed, 2 = renewed and expired in hand (TTL-10)
 --   ENTITY_NOT_FOUND
+--   SESSION_NOT_SUPPORTED
+--   INVALID_OPERATION  messages of sessions are locked as long as their session (LOCK-4)
 -- Cost: O(locks log N)
 --@include now_ms
 --@include text
@@ -19,11 +22,17 @@
 --@include rest
 --@include lock_position
 local entity, locks, expiry = KEYS[1], KEYS[2], KEYS[3]
-local now, sub, wanted = now_ms(ARGV[1]), ARGV[2], rest(ARGV, 3)
+local now, sub, token, wanted = now_ms(ARGV[1]), ARGV[2], ARGV[3], rest(ARGV, 4)
 
-local options = redis.call("HMGET", entity, "lock_duration_ms", "alarm_ms")
+local options = redis.call("HMGET", entity, "lock_duration_ms", "alarm_ms", "requires_session")
 if not options[1] then
   return { "ENTITY_NOT_FOUND" }
+end
+if options[3] == "1" and sub == "" then
+  return { "INVALID_OPERATION" }
+end
+if token ~= "" then
+  return { "SESSION_NOT_SUPPORTED" }
 end
 local locked_until, alarm = now + options[1], "0"
 local results, renewed = {}, false

@@ -1,18 +1,20 @@
 -- resubmit: move dead letters to a queue as new messages (DLQ-22, MSG-17). Each is removed and stored in this one step, or stays.
 -- Reads: all.  Writes: all of the source; log, expiry, history of the target.
 --
--- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
--- KEYS[28..35] target  entity, log, expiry, waiting, due, history, history_times, modified of the queue they go to
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[37..44] target  entity, log, expiry, waiting, due, history, history_times, modified of the queue they go to
+-- KEYS[45..50] sessions  of the queue they go to, in the order of lib/open_target_sessions.lua
 -- ARGV[1] now        int  0 = server time
 -- ARGV[2] bypass     int  1: duplicate detection does not apply
--- ARGV[3..] per letter: number, ttl_ms (-1 = none), expires_ms (0 = a new life), id, partition, and what a new id adds to
---           the changes of the message: "" or "<bytes more>:<change>"
+-- ARGV[3..] per letter: number, ttl_ms (-1 = none), expires_ms (0 = a new life), id, partition, session, and what a new id adds
+--           to the changes of the message: "" or "<bytes more>:<change>"
 --
 -- Returns
 --   OK                news target_alarm, then per letter one of
 --                       number          moved, its new number
 --                       -number         dropped as a duplicate of that number
---                       reason          not moved: MESSAGE_NOT_FOUND ENTITY_FULL MESSAGE_SIZE_EXCEEDED QUOTA_EXCEEDED
+--                       reason          not moved: MESSAGE_NOT_FOUND SESSION_ID_MISSING ENTITY_FULL
+--                                       MESSAGE_SIZE_EXCEEDED QUOTA_EXCEEDED
 --   ENTITY_NOT_FOUND  source or target
 --   ENTITY_DISABLED   source or target, then the status
 -- Cost: O(letters log N + bytes moved)
@@ -35,16 +37,19 @@
 --@include entry_at
 --@include remove_entry
 --@include wake_next
+--@include open_target_sessions
+--@include append_to_session
+--@include close_sessions
 local now, bypass = now_ms(ARGV[1]), ARGV[2] == "1"
-local source_keys = { unpack(KEYS, 1, 27) }
-local log, expiry, waiting, due = KEYS[29], KEYS[30], KEYS[31], KEYS[32]
+local source_keys = { unpack(KEYS, 1, 36) }
+local log, expiry, waiting, due, modified = KEYS[38], KEYS[39], KEYS[40], KEYS[41], KEYS[44]
 
 -- The target's refusals come first: nothing may be done then. Its numbers are read after what is due on the source, which may be
 -- the same queue.
 if redis.call("EXISTS", KEYS[1]) == 0 then
   return { "ENTITY_NOT_FOUND", "source" }
 end
-local target = open_target(KEYS[28], now)
+local target = open_target(KEYS[37], now)
 if not target then
   return { "ENTITY_NOT_FOUND", "target" }
 end
@@ -55,15 +60,22 @@ end
 if not can_send(target.status) then
   return { "ENTITY_DISABLED", "target", target.status }
 end
-target = open_target(KEYS[28], now)
-target.history, target.history_times = KEYS[33], KEYS[34]
+if queue.has_sessions then -- the target may be the same queue, and reads them anew
+  queue.main.came = queue.main.came + close_sessions(queue)
+  queue.records = {}
+end
+target = open_target(KEYS[37], now)
+target.history, target.history_times = KEYS[42], KEYS[43]
 open_history(target)
-local same = KEYS[28] == KEYS[1]
+if target.has_sessions then
+  open_target_sessions(target, { unpack(KEYS, 45, 50) })
+end
+local same = KEYS[37] == KEYS[1]
 local detects = target.deduplicates and not bypass
 
 local function refusal(size)
-  local bytes = redis.call("HMGET", target.entity, "bytes", "dead_bytes")
-  if not same and (bytes[1] or 0) + (bytes[2] or 0) + size > target.max_bytes then
+  local bytes = redis.call("HMGET", target.entity, "bytes", "dead_bytes", "state_bytes")
+  if not same and (bytes[1] or 0) + (bytes[2] or 0) + (bytes[3] or 0) + size > target.max_bytes then
     return "ENTITY_FULL"
   end
   local count = redis.call("XLEN", log) + redis.call("ZCARD", due)
@@ -78,7 +90,7 @@ end
 
 -- store appends a copy to the target and returns its number. change is what the letter's properties were changed to.
 local sequence = target.sequence
-local function store(entry, size, change, ttl_ms, expires_ms)
+local function store(entry, size, change, ttl_ms, expires_ms, session)
   if target.default_ttl_ms >= 0 and (ttl_ms < 0 or ttl_ms > target.default_ttl_ms) then
     ttl_ms = target.default_ttl_ms
   end
@@ -89,13 +101,18 @@ local function store(entry, size, change, ttl_ms, expires_ms)
   end
   sequence = sequence + 1
   local number = text(sequence)
-  redis.call("XADD", log, number .. "-" .. string.match(entry[1], "%d+$"), times, entry[2][2])
+  local id = number .. "-" .. string.match(entry[1], "%d+$")
+  if target.has_sessions then
+    append_to_session(target, log, id, times, entry[2][2], session)
+  else
+    redis.call("XADD", log, id, times, entry[2][2])
+  end
   if expires then
     redis.call("ZADD", expiry, expires, number)
     expect(target, tonumber(expires))
   end
   if change then
-    redis.call("HSET", KEYS[35], number, change)
+    redis.call("HSET", modified, number, change)
   end
   redis.call("HINCRBY", target.entity, "bytes", text(size))
   redis.call("HSET", target.entity, "sequence", number)
@@ -114,13 +131,17 @@ local function resubmit(i)
   if not unlocked then
     return "MESSAGE_NOT_FOUND"
   end
+  local session = ARGV[i + 5]
+  if target.has_sessions and session == "" then
+    return "SESSION_ID_MISSING"
+  end
   local key = history_key(target.partitioned, ARGV[i + 3], ARGV[i + 4])
   local original = detects and remembered(target, key)
   local entry = entry_at(dead.log, position)
   local change = redis.call("HGET", dead.modified, position)
-  if ARGV[i + 5] ~= "" then -- changes follow one another: the last one of a field holds
+  if ARGV[i + 6] ~= "" then -- changes follow one another: the last one of a field holds
     local more, before = string.match(change or "0:", "^(%-?%d+):(.*)$")
-    local further, id = string.match(ARGV[i + 5], "^(%-?%d+):(.*)$")
+    local further, id = string.match(ARGV[i + 6], "^(%-?%d+):(.*)$")
     change = text(more + further) .. ":" .. before .. id
   end
   local size = string.match(entry[1], "%d+$") + (change and string.match(change, "^%-?%d+") or 0)
@@ -135,23 +156,26 @@ local function resubmit(i)
     if refused then
       return refused
     end
-    result = store(entry, size, change, ttl_ms, expires_ms)
+    result = store(entry, size, change, ttl_ms, expires_ms, session)
     if detects then
       remember(target, key, tonumber(result))
     end
   end
-  take_unlocked(queue.entity, dead, position)
+  take_unlocked(queue, dead, position)
   remove_entry(queue, dead, entry)
   return result
 end
 
 local results, moved = {}, 0
-for i = 3, #ARGV, 6 do
+for i = 3, #ARGV, 7 do
   local result = resubmit(i)
   results[#results + 1] = result
   moved = moved + (tonumber(result) and tonumber(result) > 0 and 1 or 0)
 end
 redis.call("HSET", target.entity, "accessed_ms", text(now))
+if target.has_sessions then
+  moved = close_sessions(target)
+end
 if moved > 0 then
   wake_next(waiting, moved)
 end

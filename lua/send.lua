@@ -12,10 +12,11 @@
 -- KEYS[8]  scheduled_ids  zset    "<message id>\0<number, 16 digits>" of scheduled messages
 -- KEYS[9]  history        hash    key of a message -> "<accepted>:<number>" (DUP-1)
 -- KEYS[10] history_times  zset    key of a message by when it was accepted (ms)
+-- KEYS[11..16] sessions   what close_sessions needs, in the order of lib/open_target_sessions.lua
 -- ARGV[1] now             int     0 = server time
--- ARGV[2] keyed           int     1: each message has due_ms, message id and partition before its payload
+-- ARGV[2] keyed           int     1: each message has due_ms, message id, partition and session before its payload
 -- ARGV[3..] per call: count, then per message "<size>" or "<size>:<ttl_ms>", then if keyed "<due_ms>" (0 = at once), id,
---           partition, then the payload
+--           partition, session, then the payload
 --
 -- Returns
 --   OK  alarm, then one list per call, each one of
@@ -23,11 +24,12 @@
 --         EACH number ...            (with the sign turned: a duplicate of that number)
 --         MESSAGE_SIZE_EXCEEDED index actual limit  (index -1: the batch)
 --         ENTITY_DISABLED status
+--         SESSION_ID_MISSING index
 --         PARTITION_KEY_MISMATCH
 --         ENTITY_FULL what actual limit dead_bytes
 --         QUOTA_EXCEEDED limit
 --         INTERNAL
---   NEEDS_KEYS         the queue detects duplicates or is partitioned, so the call must be keyed; nothing was done
+--   NEEDS_KEYS         the queue detects duplicates, is partitioned or requires sessions, so the call must be keyed; nothing was done
 --   ENTITY_NOT_FOUND
 -- Cost: O(messages)
 --@include now_ms
@@ -43,6 +45,9 @@
 --@include lifetime
 --@include add_gap
 --@include expect
+--@include open_target_sessions
+--@include append_to_session
+--@include close_sessions
 --@include wake_next
 local log, expiry, waiting, scheduled, due, scheduled_ids = KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7], KEYS[8]
 local now, keyed = now_ms(ARGV[1]), ARGV[2] == "1"
@@ -58,7 +63,10 @@ target.prefix, target.gaps, target.history, target.history_times = "", KEYS[5], 
 if keyed then
   open_history(target)
 end
-local width = keyed and 5 or 2
+if target.has_sessions then
+  open_target_sessions(target, { unpack(KEYS, 11, 16) })
+end
+local width = keyed and 6 or 2
 local default_ttl_ms = target.default_ttl_ms
 local sequence, bytes, messages = target.sequence, target.bytes, redis.call("XLEN", log) + redis.call("ZCARD", due)
 
@@ -120,6 +128,13 @@ local function refusal(first, last, found)
   if not can_send(target.status) then
     return { "ENTITY_DISABLED", target.status }
   end
+  if target.has_sessions then
+    for i = first, last, width do
+      if ARGV[i + 4] == "" then
+        return { "SESSION_ID_MISSING", (i - first) / width }
+      end
+    end
+  end
   if target.partitioned then
     for i = first + width, last, width do
       if ARGV[i + 3] ~= ARGV[first + 3] then
@@ -127,8 +142,9 @@ local function refusal(first, last, found)
       end
     end
   end
-  if bytes + target.dead_bytes + stored > target.max_bytes and new > 0 then
-    return { "ENTITY_FULL", "bytes", bytes + target.dead_bytes + stored, target.max_bytes, target.dead_bytes }
+  local others = target.dead_bytes + target.state_bytes
+  if bytes + others + stored > target.max_bytes and new > 0 then
+    return { "ENTITY_FULL", "bytes", bytes + others + stored, target.max_bytes, target.dead_bytes }
   end
   if target.max_message_count > 0 and messages + new > target.max_message_count and new > 0 then
     return { "ENTITY_FULL", "messages", messages + new, target.max_message_count, target.dead_bytes }
@@ -143,12 +159,19 @@ local function refusal(first, last, found)
 end
 
 -- schedule stores a message that is to be enqueued later. Its number is none to hand out.
-local function schedule(number, size, ttl_ms, due_ms, id, partition, payload)
+local function schedule(number, size, ttl_ms, due_ms, id, partition, session, payload)
   local member = string.format("%016d", number)
-  redis.call("XADD", scheduled, number .. "-" .. size, text(now) .. ":" .. text(ttl_ms), payload, "i", id, "p", partition)
+  local entry_id, times = number .. "-" .. size, text(now) .. ":" .. text(ttl_ms)
+  if target.has_sessions then
+    redis.call("XADD", scheduled, entry_id, times, payload, "i", id, "p", partition, "s", session)
+    put_in_session(target, session, "s", number)
+    session_record(target, session).activity = now
+  else
+    redis.call("XADD", scheduled, entry_id, times, payload, "i", id, "p", partition)
+    add_gap(target.entity, target, tonumber(number), tonumber(number))
+  end
   redis.call("ZADD", due, due_ms, member)
   redis.call("ZADD", scheduled_ids, 0, id .. "\0" .. member)
-  add_gap(target.entity, target, tonumber(number), tonumber(number))
   expect(target, due_ms)
 end
 
@@ -162,7 +185,7 @@ local function store(number, i)
       ttl_ms = default_ttl_ms
     end
     if keyed and tonumber(ARGV[i + 1]) > now then
-      schedule(number, own_size, ttl_ms, tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], payload)
+      schedule(number, own_size, ttl_ms, tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], payload)
       return 0
     end
     local expires
@@ -172,6 +195,10 @@ local function store(number, i)
       redis.call("ZADD", expiry, expires, number)
       expect(target, tonumber(expires))
     end
+  end
+  if target.has_sessions then
+    append_to_session(target, log, number .. "-" .. size, times, payload, ARGV[i + 4])
+    return 0 -- whether it can be had is up to its session
   end
   redis.call("XADD", log, number .. "-" .. size, times, payload)
   return 1
@@ -227,6 +254,9 @@ if accepted then
 end
 if target.deduplicates then
   forget_old(target, 100 + 2 * (sequence - target.sequence))
+end
+if target.has_sessions then
+  came = close_sessions(target)
 end
 local alarm = "0"
 if target.expected and (target.alarm == 0 or target.expected < target.alarm) then

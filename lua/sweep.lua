@@ -2,7 +2,7 @@
 -- Reads: all.  Writes: what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..27] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
 -- ARGV[1] now   int  0 = server time
 -- ARGV[2] lazy  int  1: leave messages whose time is over until somebody looks (TTL-20)
 --

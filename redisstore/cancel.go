@@ -52,6 +52,8 @@ func (s *Store) onSource(ctx context.Context, source semantics.Source, r *reply)
 		return semantics.NotFound(source.Path)
 	case semantics.EntityDisabled:
 		return disabled(source.Path, r.text())
+	case semantics.SessionRequired, semantics.SessionNotSupported, semantics.SessionLockLost, semantics.InvalidOperation:
+		return semantics.SessionFailure(semantics.Code(r.status), source.Path)
 	default:
 		s.heed(ctx, source.Path, r)
 		return nil

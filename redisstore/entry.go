@@ -19,13 +19,15 @@ type entry struct {
 	changes  string // what became different since it was sent, "" = nothing
 	dead     *deadLetter
 
+	sessionSequence int64 // of a message of a session
+
 	scheduled bool // times is then "<accepted>:<ttl>"
 
 	nonce       uint64    // of the lock, when there is one
 	lockedUntil time.Time // zero without a lock
 }
 
-// deadLetter is what lib/dead_letter_entry.lua adds to an entry.
+// deadLetter is what lib/bury_entry.lua adds to an entry.
 type deadLetter struct {
 	sequence int64
 	count    int64 // deliveries before it became one
@@ -45,28 +47,32 @@ func readEntry(r *reply) entry {
 	fields := r.list()
 	e.times, e.payload = fields.text(), fields.text()
 	if fields.more() {
-		e.readDeadLetter(fields)
+		e.readFurther(fields)
 	}
 	r.adopt(fields)
 	return e
 }
 
-func (e *entry) readDeadLetter(fields *reply) {
-	e.dead = &deadLetter{}
+// readFurther reads what only messages of sessions and dead letters have.
+func (e *entry) readFurther(fields *reply) {
+	dead := &deadLetter{}
 	for fields.more() {
 		switch fields.text() {
+		case "q":
+			e.sessionSequence = fields.number()
 		case "n":
-			e.dead.sequence = fields.number()
+			dead.sequence = fields.number()
+			e.dead = dead
 		case "c":
-			e.dead.count = fields.number()
+			dead.count = fields.number()
 		case "a":
-			e.dead.at = fields.instant()
+			dead.at = fields.instant()
 		case "r":
 			reason := fields.text()
-			e.dead.texts.Reason = &reason
+			dead.texts.Reason = &reason
 		case "d":
 			description := fields.text()
-			e.dead.texts.Description = &description
+			dead.texts.Description = &description
 		default: // a newer version's field
 			fields.text()
 		}
@@ -85,6 +91,7 @@ func (e *entry) received() (*semantics.Received, error) {
 	}
 	m := &semantics.Received{
 		Message: message, SequenceNumber: e.position, DeliveryCount: int(e.failed), Size: e.size + more,
+		SessionSequence: e.sessionSequence,
 	}
 	if err := e.setTimes(m); err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func TestERR_7_FullRedisRefusesSendsAndDrains(t *testing.T) {
 			return s.DeadLetter(t.Context(), orders, tokens, semantics.DeadLetterTexts{}, nil)
 		},
 		func(tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return s.Abandon(t.Context(), orders, tokens, nil, nil)
+			return s.Abandon(t.Context(), orders, tokens, semantics.AbandonOptions{})
 		},
 	} {
 		codes, err := verb([]semantics.LockToken{receiveOne(t, s).LockToken})

@@ -41,6 +41,24 @@ type queueKeys struct {
 	deadNumbers                  string
 	scheduled, due, scheduledIDs string
 	history, historyTimes        string
+	sessions                     sessionKeys
+}
+
+// sessionKeys are the keys that a queue has only when it requires sessions.
+type sessionKeys struct {
+	places, records, locks, tokens, waiting, ready, idle, states, statesDue string
+}
+
+func keysOfSessions(tag string) sessionKeys {
+	return sessionKeys{
+		places: tag + "by_session", records: tag + "sessions", locks: tag + "session_locks", tokens: tag + "session_tokens",
+		waiting: tag + "session_waiting", ready: tag + "ready_sessions", idle: tag + "idle_sessions",
+		states: tag + "session_states", statesDue: tag + "states_due",
+	}
+}
+
+func (k sessionKeys) all() []string {
+	return []string{k.places, k.records, k.locks, k.tokens, k.waiting, k.ready, k.idle, k.states, k.statesDue}
 }
 
 func keysOfQueue(namespace, path string) queueKeys {
@@ -48,32 +66,39 @@ func keysOfQueue(namespace, path string) queueKeys {
 	return queueKeys{
 		entity: tag + "entity", main: keysOfSide(tag), dead: keysOfSide(tag + "dead_"), deadNumbers: tag + "dead_numbers",
 		scheduled: tag + "scheduled", due: tag + "due", scheduledIDs: tag + "scheduled_ids",
-		history: tag + "history", historyTimes: tag + "history_times",
+		history: tag + "history", historyTimes: tag + "history_times", sessions: keysOfSessions(tag),
 	}
 }
 
 // all gives every key of the queue in the order of lua/lib/open_queue.lua.
 func (k queueKeys) all() []string {
-	keys := make([]string, 0, 35) // room for a target, see target
+	keys := make([]string, 0, 50) // room for a target, see target
 	keys = append(keys, k.entity)
 	keys = append(keys, k.main.all()...)
 	keys = append(keys, k.dead.all()...)
-	return append(keys, k.deadNumbers, k.scheduled, k.due, k.scheduledIDs, k.history, k.historyTimes)
+	keys = append(keys, k.deadNumbers, k.scheduled, k.due, k.scheduledIDs, k.history, k.historyTimes)
+	return append(keys, k.sessions.all()...)
 }
 
 // send gives the keys of send.lua.
 func (k queueKeys) send() []string {
-	return []string{
+	return append([]string{
 		k.entity, k.main.log, k.main.expiry, k.main.waiting, k.main.gaps, k.scheduled, k.due, k.scheduledIDs,
 		k.history, k.historyTimes,
-	}
+	}, k.targetSessions()...)
 }
 
 // target gives the keys that resubmit.lua needs of the queue it sends to.
 func (k queueKeys) target() []string {
-	return []string{
+	return append([]string{
 		k.entity, k.main.log, k.main.expiry, k.main.waiting, k.due, k.history, k.historyTimes, k.main.modified,
-	}
+	}, k.targetSessions()...)
+}
+
+// targetSessions gives the keys of lua/lib/open_target_sessions.lua.
+func (k queueKeys) targetSessions() []string {
+	s := k.sessions
+	return []string{s.places, s.records, s.ready, s.idle, s.waiting, k.main.delayed}
 }
 
 // of gives the keys of the side that a source is.

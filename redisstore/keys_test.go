@@ -20,7 +20,9 @@ func TestKeysOfQueue(t *testing.T) {
 	for _, part := range side {
 		want = append(want, "dead_"+part)
 	}
-	want = append(want, "dead_numbers", "scheduled", "due", "scheduled_ids", "history", "history_times")
+	want = append(want, "dead_numbers", "scheduled", "due", "scheduled_ids", "history", "history_times",
+		"by_session", "sessions", "session_locks", "session_tokens", "session_waiting", "ready_sessions", "idle_sessions",
+		"session_states", "states_due")
 	var got []string
 	for _, key := range keys.all() {
 		part, ok := strings.CutPrefix(key, tag)
@@ -39,8 +41,8 @@ func TestKeysOfScripts(t *testing.T) {
 	t.Parallel()
 	keys := keysOfQueue("n", "q")
 	all := keys.all()
-	if len(all) != 27 {
-		t.Errorf("a queue has %d keys, the scripts declare 27", len(all))
+	if len(all) != 36 {
+		t.Errorf("a queue has %d keys, the scripts declare 36", len(all))
 	}
 	for _, key := range slices.Concat(keys.main.all(), keys.dead.all(), keys.send(), keys.target()) {
 		if !slices.Contains(all, key) {

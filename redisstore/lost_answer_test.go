@@ -105,7 +105,7 @@ func TestERR_6_RepeatedChangesAfterLostAnswer(t *testing.T) {
 		},
 		"abandon with delay": func(s *redisstore.Store, tokens []semantics.LockToken) ([]semantics.Code, error) {
 			delay := time.Hour
-			return s.Abandon(ctx, orders, tokens, &delay, nil)
+			return s.Abandon(ctx, orders, tokens, semantics.AbandonOptions{Delay: &delay})
 		},
 		"defer": func(s *redisstore.Store, tokens []semantics.LockToken) ([]semantics.Code, error) {
 			return s.Defer(ctx, orders, tokens, nil)

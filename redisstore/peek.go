@@ -51,7 +51,7 @@ func groupLetters(show semantics.Show) string {
 // peekOnce gives what one script shows and the number to go on from, 0 when there is no more.
 func (s *Store) peekOnce(ctx context.Context, source semantics.Source, from int64, limit int, maxBytes int64, show semantics.Show) ([]*semantics.Received, int64, error) {
 	r, err := s.run(ctx, "peek", s.keys(source.Path).all(), s.now(), prefixOf(source.SubQueue),
-		strconv.FormatInt(from, 10), min(limit, maxScriptMessages), maxBytes, groupLetters(show))
+		strconv.FormatInt(from, 10), min(limit, maxScriptMessages), maxBytes, groupLetters(show), sessionToken(source), sessionKey(source.Session))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -67,7 +67,7 @@ func (s *Store) peekOnce(ctx context.Context, source semantics.Source, from int6
 		e.failed, e.changes = deliveries.numberOr(0), changes.textOr("")
 		group := groups.text()
 		if e.scheduled = group == "s"; e.scheduled {
-			e.dead = nil // its further fields are not those of a dead letter
+			e.dead, e.sessionSequence = nil, 0 // its further fields are not those of a dead letter
 		}
 		m, err := e.received()
 		if err != nil {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -14,7 +15,7 @@ func (s *Store) CreateQueue(ctx context.Context, path string, options semantics.
 	if err := s.registerName(ctx, path); err != nil {
 		return semantics.Queue{}, false, err
 	}
-	args := appendOptions([]any{s.now(), "name", path, "keyed", flag(options.RequiresDuplicateDetection || options.EnablePartitioning)},
+	args := appendOptions([]any{s.now(), "name", path, "keyed", flag(options.RequiresDuplicateDetection || options.EnablePartitioning || options.RequiresSession)},
 		options, semantics.QueueOptionNames)
 	r, err := s.run(ctx, "create_queue", []string{s.keys(path).entity}, args...)
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *Store) GetQueue(ctx context.Context, path string) (semantics.Queue, err
 func (s *Store) UpdateQueue(ctx context.Context, path string, options semantics.QueueOptions, names []string) (semantics.Queue, error) {
 	keys := s.keys(path)
 	args := appendOptions([]any{s.now()}, options, names)
-	r, err := s.run(ctx, "update_queue", []string{keys.entity, keys.main.waiting, keys.dead.waiting}, args...)
+	r, err := s.run(ctx, "update_queue", []string{keys.entity, keys.main.waiting, keys.dead.waiting, keys.sessions.waiting}, args...)
 	if err != nil {
 		return semantics.Queue{}, err
 	}
@@ -69,7 +70,7 @@ func (s *Store) UpdateQueue(ctx context.Context, path string, options semantics.
 // pass over.
 func (s *Store) DeleteQueue(ctx context.Context, path string) error {
 	keys := s.keys(path)
-	r, err := s.run(ctx, "delete_queue", append([]string{keys.main.waiting, keys.dead.waiting}, keys.all()...), s.now())
+	r, err := s.run(ctx, "delete_queue", append([]string{keys.main.waiting, keys.dead.waiting, keys.entity, keys.sessions.waiting}, keys.all()...), s.now())
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,8 @@ func (s *Store) QueueRuntime(ctx context.Context, path string) (semantics.Runtim
 	}
 	counts := semantics.Runtime{
 		Active: r.number(), Locked: r.number(), Deferred: r.number(), Delayed: r.number(), ExpiredPending: r.number(),
-		Scheduled: r.number(), DeadLetter: r.number(), SizeInBytes: r.number() + r.number(), OldestEnqueuedAt: r.instant(),
+		Scheduled: r.number(), DeadLetter: r.number(), SizeInBytes: r.number() + r.number() + r.number(), OldestEnqueuedAt: r.instant(),
+		Sessions: r.number(), ReadySessions: r.number(), LockedSessions: r.number(),
 	}
 	// Deferred messages whose time is over are both, until they are cleared away.
 	counts.Deferred = min(counts.Deferred, counts.Active-counts.Locked-counts.ExpiredPending)
@@ -178,6 +180,20 @@ func appendOptions(args []any, o semantics.QueueOptions, names []string) []any {
 			args = append(args, "expire_deferred", flag(o.ExpireDeferred))
 		case "deadLetterTtl":
 			args = append(args, "dead_letter_ttl_ms", ttlMillis(&o.DeadLetterTTL))
+		case "requiresSession":
+			args = append(args, "requires_session", flag(o.RequiresSession))
+		case "sessionInFlight":
+			args = append(args, "session_in_flight", o.SessionInFlight)
+		case "onDisconnect":
+			args = append(args, "on_disconnect", o.OnDisconnect.String())
+		case "sessionExpiryMode":
+			args = append(args, "session_expiry_mode", o.SessionExpiryMode.String())
+		case "sessionOnDeadLetter":
+			args = append(args, "session_on_dead_letter", o.SessionOnDeadLetter.String())
+		case "acceptNext":
+			args = append(args, "accept_next", o.AcceptNext.String())
+		case "sessionStateTtl":
+			args = append(args, "session_state_ttl_ms", ttlMillis(&o.SessionStateTTL))
 		}
 	}
 	return args
@@ -185,10 +201,14 @@ func appendOptions(args []any, o semantics.QueueOptions, names []string) []any {
 
 // optionOfField gives the option that an immutable field is kept for.
 func optionOfField(field string) string {
-	if field == "partitioned" {
+	switch field {
+	case "partitioned":
 		return "enablePartitioning"
+	case "requires_session":
+		return "requiresSession"
+	default:
+		return "requiresDuplicateDetection"
 	}
-	return "requiresDuplicateDetection"
 }
 
 func flag(set bool) int {
@@ -261,9 +281,33 @@ func readQueue(r *reply) (semantics.Queue, error) {
 			q.Options.ExpireDeferred = value == "1"
 		case "dead_letter_ttl_ms":
 			q.Options.DeadLetterTTL = span(value)
+		case "requires_session":
+			q.Options.RequiresSession = value == "1"
+		case "session_in_flight":
+			q.Options.SessionInFlight = number(value)
+		case "on_disconnect":
+			q.Options.OnDisconnect = oneOf(value, semantics.ExpireOnDisconnect, semantics.ReleaseOnDisconnect)
+		case "session_expiry_mode":
+			q.Options.SessionExpiryMode = oneOf(value, semantics.ExpireMessage, semantics.ExpireSession)
+		case "session_on_dead_letter":
+			q.Options.SessionOnDeadLetter = oneOf(value, semantics.ContinueSession, semantics.BlockSession)
+		case "accept_next":
+			q.Options.AcceptNext = oneOf(value, semantics.AcceptNextAllowed, semantics.AcceptNextForbidden)
+		case "session_state_ttl_ms":
+			q.Options.SessionStateTTL = span(value)
 		}
 	}
 	return q, fields.failure()
+}
+
+// oneOf gives the value that is written as word, else the first.
+func oneOf[T fmt.Stringer](word string, values ...T) T {
+	for _, v := range values {
+		if v.String() == word {
+			return v
+		}
+	}
+	return values[0]
 }
 
 func statusOf(word string) semantics.Status {

@@ -38,6 +38,9 @@ func (c *receiveCall) satisfied() bool { return len(c.entries) >= c.limit || c.b
 
 // Receive implements semantics.Receiver.
 func (s *Store) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
+	if !source.SessionLock.IsZero() {
+		return s.receiveInSession(ctx, source, limit, register)
+	}
 	call := &receiveCall{source: source, limit: limit, register: register}
 	if err := s.receives.do(ctx, source.Fold().String(), call); err != nil {
 		return semantics.Batch{}, err
@@ -45,8 +48,13 @@ func (s *Store) Receive(ctx context.Context, source semantics.Source, limit int,
 	if call.err != nil {
 		return semantics.Batch{}, call.err
 	}
-	messages := make([]*semantics.Received, len(call.entries))
-	for i, e := range call.entries {
+	return batchOf(call.entries, call.recheck)
+}
+
+// batchOf decodes what was locked.
+func batchOf(entries []entry, recheck time.Duration) (semantics.Batch, error) {
+	messages := make([]*semantics.Received, len(entries))
+	for i, e := range entries {
 		m, err := e.received()
 		if err != nil {
 			return semantics.Batch{}, err
@@ -54,7 +62,7 @@ func (s *Store) Receive(ctx context.Context, source semantics.Source, limit int,
 		m.DeliveryCount++ // this one (MSG-10)
 		messages[i] = m
 	}
-	return semantics.Batch{Messages: messages, RecheckAfter: call.recheck}, nil
+	return semantics.Batch{Messages: messages, RecheckAfter: recheck}, nil
 }
 
 // runReceives fills the calls in order of arrival, with as many scripts as that takes.
@@ -207,7 +215,7 @@ func (s *Store) ReceiveByNumber(ctx context.Context, source semantics.Source, st
 	if state == semantics.Deferred {
 		word = "deferred"
 	}
-	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue), word, nonce}, onceEach(numbers))
+	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue), word, nonce, sessionToken(source)}, onceEach(numbers))
 	r, err := s.run(ctx, "receive_by_number", s.keys(source.Path).all(), args...)
 	if err != nil {
 		return nil, err
@@ -238,7 +246,7 @@ func (s *Store) ReceiveByNumber(ctx context.Context, source semantics.Source, st
 
 // Reactivate implements semantics.Receiver.
 func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers []int64) error {
-	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue)}, onceEach(numbers))
+	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue), sessionToken(source)}, onceEach(numbers))
 	r, err := s.run(ctx, "reactivate", s.keys(source.Path).all(), args...)
 	if err != nil {
 		return err
@@ -248,7 +256,12 @@ func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers
 
 // PassOn implements semantics.Receiver.
 func (s *Store) PassOn(ctx context.Context, source semantics.Source) error {
-	k := s.keys(source.Path).of(source.SubQueue)
-	_, err := s.run(ctx, "pass_on", []string{k.log, k.locks, k.waiting, k.delayed, k.deferred})
+	if !source.SessionLock.IsZero() || source.Session != "" {
+		return nil // there is nobody else whom it concerns
+	}
+	keys := s.keys(source.Path)
+	k := keys.of(source.SubQueue)
+	_, err := s.run(ctx, "pass_on", []string{k.log, k.locks, k.waiting, k.delayed, k.deferred, keys.entity, keys.sessions.ready},
+		prefixOf(source.SubQueue))
 	return err
 }

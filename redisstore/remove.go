@@ -16,7 +16,7 @@ var purgeWords = map[semantics.Show]string{
 // Purge implements semantics.Remover. A step looks at no more than one script's worth of messages.
 func (s *Store) Purge(ctx context.Context, source semantics.Source, purge semantics.Purge) (semantics.Purged, error) {
 	r, err := s.run(ctx, "purge", s.keys(source.Path).all(), s.now(), prefixOf(source.SubQueue), purgeWords[purge.Show],
-		beforeMillis(purge), purge.After, purge.Limit)
+		beforeMillis(purge), purge.After, purge.Limit, sessionToken(source), sessionKey(source.Session))
 	if err != nil {
 		return semantics.Purged{}, err
 	}
@@ -36,7 +36,7 @@ func beforeMillis(purge semantics.Purge) int64 {
 
 // DeleteByNumber implements semantics.Remover.
 func (s *Store) DeleteByNumber(ctx context.Context, source semantics.Source, numbers []int64) ([]semantics.Code, error) {
-	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue)}, numbers)
+	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue), sessionToken(source)}, numbers)
 	r, err := s.run(ctx, "delete_by_number", s.keys(source.Path).all(), args...)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, l.SequenceNumber, ttlMillis(l.TimeToLive), expires, l.MessageID, l.PartitionKey, id)
+		args = append(args, l.SequenceNumber, ttlMillis(l.TimeToLive), expires, l.MessageID, l.PartitionKey, sessionKey(l.SessionID), id)
 	}
 	keys := append(s.keys(source.Path).all(), s.keys(target).target()...)
 	r, err := s.run(ctx, "resubmit", keys, args...)

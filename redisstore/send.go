@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,10 +25,16 @@ type sendCall struct {
 	err      error
 }
 
-func (c *sendCall) weight() int {
-	n := len(c.messages)
-	for _, p := range c.payloads {
-		n += len(p) >> 10
+// sendCalls are the Sends of one caller that leave in one script, so that they keep their order.
+type sendCalls []*sendCall
+
+func (calls sendCalls) weight() int {
+	n := 0
+	for _, c := range calls {
+		n += len(c.messages)
+		for _, p := range c.payloads {
+			n += len(p) >> 10
+		}
 	}
 	return n
 }
@@ -43,6 +51,57 @@ func (c *sendCall) scheduled() bool {
 
 // Send implements semantics.Sender.
 func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Message) ([]semantics.Stored, error) {
+	call, err := newSendCall(path, messages)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.sends.do(ctx, semantics.Fold(path), sendCalls{call}); err != nil {
+		return nil, err
+	}
+	return call.stored, call.err
+}
+
+// SendEach implements semantics.Sender. What is more than one script takes follows in further ones, each after the answer to
+// the last, until one fails.
+func (s *Store) SendEach(ctx context.Context, path string, calls [][]*semantics.Message) []semantics.SendOutcome {
+	outcomes := make([]semantics.SendOutcome, len(calls))
+	var together sendCalls
+	var places []int
+	var failed error // of a script: what follows is not sent, so that nothing overtakes what may be sent again
+	leave := func() {
+		if len(together) == 0 {
+			return
+		}
+		err := failed
+		if err == nil {
+			err = s.sends.do(ctx, semantics.Fold(path), together)
+		}
+		for i, c := range together {
+			outcomes[places[i]] = semantics.SendOutcome{Stored: c.stored, Err: cmp.Or(err, c.err)}
+		}
+		if last := outcomes[places[len(places)-1]].Err; failed == nil && semantics.CodeOf(last) == semantics.StoreUnavailable {
+			notSent := unavailable(last, "an earlier message was not sent, and so this one was not").With(semantics.DetailCause, "redis_unreachable")
+			notSent.RetryAfter = passing
+			failed = notSent
+		}
+		together, places = nil, nil
+	}
+	for i, messages := range calls {
+		call, err := newSendCall(path, messages)
+		if err != nil {
+			outcomes[i].Err = err
+			continue
+		}
+		if len(together) > 0 && together.weight()+(sendCalls{call}).weight() > mostSend {
+			leave()
+		}
+		together, places = append(together, call), append(places, i)
+	}
+	leave()
+	return outcomes
+}
+
+func newSendCall(path string, messages []*semantics.Message) (*sendCall, error) {
 	call := &sendCall{path: path, messages: messages, payloads: make([][]byte, len(messages))}
 	for i, m := range messages {
 		payload, err := encodePayload(m)
@@ -51,13 +110,11 @@ func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Mes
 		}
 		call.payloads[i] = payload
 	}
-	if err := s.sends.do(ctx, semantics.Fold(path), call); err != nil {
-		return nil, err
-	}
-	return call.stored, call.err
+	return call, nil
 }
 
-func (s *Store) runSends(ctx context.Context, calls []*sendCall) {
+func (s *Store) runSends(ctx context.Context, groups []sendCalls) {
+	calls := slices.Concat(groups...)
 	path := calls[0].path
 	_, keyed := s.keyed.Load(semantics.Fold(path))
 	for _, c := range calls {
@@ -95,7 +152,7 @@ func sendArgs(now string, keyed bool, calls []*sendCall) []any {
 		for i, m := range c.messages {
 			args = append(args, sizeAndLifetime(m))
 			if keyed {
-				args = append(args, dueMillis(m.ScheduledAt), m.MessageID, m.Partition())
+				args = append(args, dueMillis(m.ScheduledAt), m.MessageID, m.Partition(), sessionKey(m.SessionID))
 			}
 			args = append(args, c.payloads[i])
 		}
@@ -126,6 +183,8 @@ func readSendResult(path string, messages int, r *reply) ([]semantics.Stored, er
 		return nil, semantics.SizeExceeded("message", actual, limit).With(semantics.DetailIndex, strconv.FormatInt(index, 10))
 	case semantics.EntityDisabled:
 		return nil, disabled(path, r.text())
+	case semantics.SessionIDMissing:
+		return nil, semantics.SessionMissing(path, int(r.number()))
 	case semantics.PartitionKeyMismatch:
 		return nil, semantics.PartitionsMixed(path)
 	case semantics.EntityFull:

@@ -36,15 +36,15 @@ func (s *Store) Release(ctx context.Context, source semantics.Source, tokens []s
 }
 
 // Abandon implements semantics.Settler.
-func (s *Store) Abandon(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, delay *time.Duration, properties map[string]semantics.Value) ([]semantics.Code, error) {
+func (s *Store) Abandon(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, options semantics.AbandonOptions) ([]semantics.Code, error) {
 	delayMs := int64(-1)
-	if delay != nil {
-		delayMs = delay.Milliseconds()
+	if options.Delay != nil {
+		delayMs = options.Delay.Milliseconds()
 	}
-	if len(properties) == 0 {
+	if len(options.Properties) == 0 && !options.SkipOrder {
 		return s.settle(ctx, source, "abandon", delayMs, tokens)
 	}
-	return s.settleChanged(ctx, source, "abandon", []any{prefixOf(source.SubQueue), delayMs}, tokens, properties)
+	return s.settleChanged(ctx, source, "abandon", []any{prefixOf(source.SubQueue), delayMs, flag(options.SkipOrder)}, tokens, options.Properties)
 }
 
 // Defer implements semantics.Settler.
@@ -67,6 +67,14 @@ func textOrNone(text *string) string {
 func (s *Store) settle(ctx context.Context, source semantics.Source, script string, delay int64, tokens []semantics.LockToken) ([]semantics.Code, error) {
 	call := &settleCall{source: source, script: script, delay: delay, tokens: tokens}
 	lane := script + " " + source.Fold().String()
+	switch {
+	case source.SessionLock.IsZero():
+	case script == "complete":
+		call.script = "complete_in_sessions" // of all sessions together
+		lane = call.script + " " + source.Fold().String()
+	default:
+		lane += " " + sessionToken(source)
+	}
 	if delay > 0 {
 		lane = time.Duration(delay).String() + " " + lane // those with the same delay go together
 	}
@@ -79,28 +87,35 @@ func (s *Store) settle(ctx context.Context, source semantics.Source, script stri
 func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 	first := calls[0]
 	source, script := first.source, first.script
-	args := []any{s.now(), prefixOf(source.SubQueue)}
+	args := []any{s.now()}
 	keys := s.keys(source.Path)
 	named := keys.all()
 	locks := 0
 	for _, c := range calls {
 		locks += len(c.tokens)
 	}
+	side := keys.of(source.SubQueue)
 	switch script {
 	case "complete":
-		side := keys.of(source.SubQueue)
+		args = append(args, prefixOf(source.SubQueue))
 		named = []string{keys.entity, side.log, side.locks, side.deliveries, side.expiry, side.deferred, side.modified, keys.deadNumbers}
 		args = appendCompletes(args, calls)
+	case "complete_in_sessions":
+		k := keys.sessions
+		named = []string{keys.entity, side.log, side.locks, side.deliveries, side.expiry, side.deferred, side.modified, k.locks, k.tokens, k.waiting}
+		args = appendCompletesInSessions(args, calls)
 	case "abandon":
-		args = append(args, first.delay, locks)
-		fallthrough
-	default:
+		args = append(args, prefixOf(source.SubQueue), first.delay, 0, sessionToken(source), locks)
+	default: // release
+		args = append(args, prefixOf(source.SubQueue), sessionToken(source))
+	}
+	if script == "abandon" || script == "release" {
 		for _, c := range calls {
 			args = appendLocks(args, c.tokens)
 		}
 	}
 	r, err := s.run(ctx, script, named, args...)
-	if err == nil && script != "complete" && r.status == "OK" {
+	if err == nil && (script == "abandon" || script == "release") && r.status == "OK" {
 		s.heed(ctx, source.Path, r)
 	}
 	for _, c := range calls {
@@ -109,6 +124,8 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 			c.err = err
 		case r.status == string(semantics.EntityNotFound):
 			c.err = semantics.NotFound(c.source.Path)
+		case r.status == string(semantics.SessionRequired), r.status == string(semantics.SessionNotSupported):
+			c.err = semantics.SessionFailure(semantics.Code(r.status), c.source.Path)
 		case script == "complete" && r.status == "OK": // all of them, without a row for each
 			c.codes = make([]semantics.Code, len(c.tokens))
 		default:
@@ -121,7 +138,7 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 // the script wants between the instant and the number of locks.
 func (s *Store) settleChanged(ctx context.Context, source semantics.Source, script string, args []any, tokens []semantics.LockToken, properties map[string]semantics.Value) ([]semantics.Code, error) {
 	var outcomes []merged
-	args = appendLocks(append(append([]any{s.now()}, args...), len(tokens)), tokens)
+	args = appendLocks(append(append([]any{s.now()}, args...), sessionToken(source), len(tokens)), tokens)
 	if len(properties) > 0 {
 		var err error
 		if outcomes, err = s.merge(ctx, source, tokens, properties); err != nil {
@@ -145,6 +162,8 @@ func (s *Store) settleChanged(ctx context.Context, source semantics.Source, scri
 			codes[i] = semantics.MessageLockLost
 		case 2:
 			codes[i] = outcomes[i].code
+		case 3:
+			codes[i] = semantics.SessionLockLost
 		}
 	}
 	return codes, r.failure()
@@ -155,7 +174,7 @@ func (s *Store) RenewLocks(ctx context.Context, source semantics.Source, tokens 
 	keys := s.keys(source.Path)
 	side := keys.of(source.SubQueue)
 	r, err := s.run(ctx, "renew_locks", []string{keys.entity, side.locks, side.expiry},
-		appendLocks([]any{s.now(), prefixOf(source.SubQueue)}, tokens)...)
+		appendLocks([]any{s.now(), prefixOf(source.SubQueue), sessionToken(source)}, tokens)...)
 	if err != nil {
 		return nil, err
 	}
@@ -183,11 +202,30 @@ func readRenewals(r *reply, until time.Time, n int) ([]semantics.Renewal, error)
 func readSettled(r *reply, n int) ([]semantics.Code, error) {
 	codes := make([]semantics.Code, n)
 	for i := range codes {
-		if r.number() == 0 {
+		switch r.number() {
+		case 0:
 			codes[i] = semantics.MessageLockLost
+		case 3:
+			codes[i] = semantics.SessionLockLost
 		}
 	}
 	return codes, r.failure()
+}
+
+// appendCompletesInSessions adds for each message the token of its session, its lock and its id.
+func appendCompletesInSessions(args []any, calls []*settleCall) []any {
+	for _, c := range calls {
+		session := sessionToken(c.source)
+		for _, t := range c.tokens {
+			l, ok := lockOf(t)
+			text, id := l.text(), l.id()
+			if !ok {
+				text, id = foreignLock, "0-0"
+			}
+			args = append(args, session, text, id)
+		}
+	}
+	return args
 }
 
 // appendCompletes adds the sum of the sizes, all locks, then all ids.

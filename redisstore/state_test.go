@@ -108,7 +108,7 @@ func TestStateStepByStep(t *testing.T) {
 	}
 	dead := semantics.Source{Path: "orders", SubQueue: semantics.DeadLetterQueue}
 	abandon := func(tokens []semantics.LockToken) ([]semantics.Code, error) {
-		return s.Abandon(ctx, orders, tokens, nil, nil)
+		return s.Abandon(ctx, orders, tokens, semantics.AbandonOptions{})
 	}
 	complete := func(tokens []semantics.LockToken) ([]semantics.Code, error) { return s.Complete(ctx, orders, tokens) }
 	completeDead := func(tokens []semantics.LockToken) ([]semantics.Code, error) { return s.Complete(ctx, dead, tokens) }

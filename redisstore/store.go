@@ -51,15 +51,18 @@ type Options struct {
 // Store keeps entities and messages in one Redis. It implements semantics.Store and semantics.Checker and is safe for
 // concurrent use. Any number of Stores in any number of processes may share a Redis and namespace.
 type Store struct {
-	client    *redis.Client
-	options   Options
-	names     namespaceKeys
-	scripts   map[string]script
-	sidecar   string // what this process is called on waiting lists
-	wakeups   *wakeups
-	sends     joiner[*sendCall]
-	receives  joiner[*receiveCall]
-	settles   joiner[*settleCall]
+	client   *redis.Client
+	options  Options
+	names    namespaceKeys
+	scripts  map[string]script
+	sidecar  string // what this process is called on waiting lists
+	wakeups  *wakeups
+	sends    joiner[sendCalls]
+	receives joiner[*receiveCall]
+	settles  joiner[*settleCall]
+
+	sessionReceives joiner[*sessionReceiveCall]
+
 	namespace string
 	keyed     sync.Map      // folded paths of queues whose sends need message ids, as far as this process has learnt
 	alarmed   chan struct{} // an alarm was set: the sweeper should look when the next one is due
@@ -95,8 +98,11 @@ func Open(options Options) (*Store, error) {
 		alarmed: make(chan struct{}, 1),
 	}
 	s.wakeups = newWakeups(s.client)
-	s.sends = joiner[*sendCall]{run: s.runSends, weigh: (*sendCall).weight, full: fullSend, most: mostSend}
+	s.sends = joiner[sendCalls]{run: s.runSends, weigh: sendCalls.weight, full: fullSend, most: mostSend}
 	s.receives = joiner[*receiveCall]{run: s.runReceives, weigh: (*receiveCall).weight, full: fullReceive, most: mostReceive}
+	s.sessionReceives = joiner[*sessionReceiveCall]{
+		run: s.runSessionReceives, weigh: (*sessionReceiveCall).weight, full: fullReceive, most: mostReceive,
+	}
 	s.settles = joiner[*settleCall]{run: s.runSettles, weigh: (*settleCall).weight, full: fullSettle, most: mostSettle}
 	return s, nil
 }

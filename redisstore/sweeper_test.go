@@ -256,7 +256,7 @@ func TestDLQ_24_DeadLettersAreTold(t *testing.T) {
 	if _, err := s.DeadLetter(t.Context(), orders, token(0), semantics.DeadLetterTexts{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Abandon(t.Context(), orders, token(1), nil, nil); err != nil {
+	if _, err := s.Abandon(t.Context(), orders, token(1), semantics.AbandonOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Complete(t.Context(), orders, token(2)); err != nil {

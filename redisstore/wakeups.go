@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -11,8 +12,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// wakeups is this process' one subscription connection. Each watched source has a channel of its own per sidecar, named
-// after its waiting list, on which scripts tell how many messages came.
+// wakeups is this process' one subscription connection. Each watched queue has a channel of its own per sidecar, named
+// after its waiting list, on which scripts tell how many messages came: "<count>". All held sessions of a queue share one
+// channel per sidecar, and so do all sessions whose end somebody waits for: "<count> <topic>" tells which one is meant.
 type wakeups struct {
 	client   *redis.Client
 	lifetime context.Context //nolint:containedctx // of the connection, which outlives every watch
@@ -28,14 +30,15 @@ type wakeups struct {
 }
 
 type wakeChannel struct {
-	watches []*watch
-	stands  chan struct{} // closed when Redis has confirmed the subscription
+	watches map[string][]*watch // by topic, "" = the queue itself
+	stands  chan struct{}       // closed when Redis has confirmed the subscription
 	stood   bool
 }
 
 type watch struct {
 	from    *wakeups
 	channel string
+	topic   string
 	c       chan int
 }
 
@@ -45,20 +48,28 @@ func newWakeups(client *redis.Client) *wakeups {
 
 // Watch implements semantics.Receiver.
 func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.Watch, error) {
-	return s.wakeups.watch(ctx, s.keys(source.Path).of(source.SubQueue).waiting+":"+s.sidecar)
+	keys := s.keys(source.Path)
+	switch {
+	case !source.SessionLock.IsZero():
+		return s.wakeups.watch(ctx, keys.sessions.waiting+":"+s.sidecar, sessionToken(source))
+	case source.Session != "":
+		return s.wakeups.watch(ctx, keys.sessions.locks+":ended", sessionKey(source.Session))
+	default:
+		return s.wakeups.watch(ctx, keys.of(source.SubQueue).waiting+":"+s.sidecar, "")
+	}
 }
 
-func (w *wakeups) watch(ctx context.Context, channel string) (*watch, error) {
-	mine := &watch{from: w, channel: channel, c: make(chan int, 1)}
+func (w *wakeups) watch(ctx context.Context, channel, topic string) (*watch, error) {
+	mine := &watch{from: w, channel: channel, topic: topic, c: make(chan int, 1)}
 	w.wire.Lock()
 	w.mu.Lock()
 	ch := w.channels[channel]
 	isNew := ch == nil
 	if isNew {
-		ch = &wakeChannel{stands: make(chan struct{})}
+		ch = &wakeChannel{stands: make(chan struct{}), watches: map[string][]*watch{}}
 		w.channels[channel] = ch
 	}
-	ch.watches = append(ch.watches, mine)
+	ch.watches[topic] = append(ch.watches[topic], mine)
 	w.mu.Unlock()
 	if isNew {
 		w.subscribe(ctx, channel)
@@ -98,9 +109,10 @@ func (w *wakeups) deliver(message any) {
 	defer w.mu.Unlock()
 	switch m := message.(type) {
 	case *redis.Message:
-		count, err := strconv.Atoi(m.Payload)
+		number, topic, _ := strings.Cut(m.Payload, " ")
+		count, err := strconv.Atoi(number)
 		if ch := w.channels[m.Channel]; ch != nil && err == nil {
-			ch.wake(count)
+			ch.wake(topic, count)
 		}
 	case *redis.Subscription:
 		ch := w.channels[m.Channel]
@@ -108,7 +120,9 @@ func (w *wakeups) deliver(message any) {
 			return
 		}
 		if ch.stood {
-			ch.wake(0)
+			for topic := range ch.watches {
+				ch.wake(topic, 0)
+			}
 			return
 		}
 		ch.stood = true
@@ -116,8 +130,8 @@ func (w *wakeups) deliver(message any) {
 	}
 }
 
-func (ch *wakeChannel) wake(count int) {
-	for _, one := range ch.watches {
+func (ch *wakeChannel) wake(topic string, count int) {
+	for _, one := range ch.watches[topic] {
 		select {
 		case one.c <- count:
 		default:
@@ -152,7 +166,11 @@ func (w *wakeups) drop(gone *watch) bool {
 	if ch == nil {
 		return false
 	}
-	ch.watches = slices.DeleteFunc(ch.watches, func(one *watch) bool { return one == gone })
+	left := slices.DeleteFunc(ch.watches[gone.topic], func(one *watch) bool { return one == gone })
+	ch.watches[gone.topic] = left
+	if len(left) == 0 {
+		delete(ch.watches, gone.topic)
+	}
 	if len(ch.watches) > 0 {
 		return false
 	}

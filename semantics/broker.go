@@ -15,6 +15,8 @@ type Broker struct {
 	held  held
 	rate  *bucket // nil: no limit
 
+	subscriptions subscriptions
+
 	drain    sync.Once
 	draining chan struct{} // closed when no new receives are taken
 }

@@ -24,6 +24,25 @@ func (b *Broker) Send(ctx context.Context, target string, messages []*Message) (
 	if err != nil {
 		return nil, err
 	}
+	results, err := b.prepare(messages)
+	if err != nil {
+		return nil, err
+	}
+	var stored []Stored
+	if err := b.patiently(ctx, func() (err error) {
+		stored, err = b.store.Send(ctx, path, messages)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for i := range results {
+		results[i].Stored = stored[i]
+	}
+	return results, nil
+}
+
+// prepare checks the messages of one call and fills in what is missing.
+func (b *Broker) prepare(messages []*Message) ([]SendResult, error) {
 	if err := checkBatch(messages); err != nil {
 		return nil, err
 	}
@@ -38,14 +57,46 @@ func (b *Broker) Send(ctx context.Context, target string, messages []*Message) (
 		results[i].MessageID = m.MessageID
 		m.ScheduledAt = m.ScheduledAt.UTC().Truncate(time.Millisecond) // instants have milliseconds, never rounded up
 	}
-	stored, err := b.sendPatiently(ctx, path, messages)
-	if err != nil {
-		return nil, err
-	}
-	for i := range results {
-		results[i].Stored = stored[i]
-	}
 	return results, nil
+}
+
+// SendEach carries out several Sends to one entity, in their order, and gives for each what Send gives (SEND-3). One that is
+// refused takes no other with it. When the store cannot be reached they are tried again together for some seconds, so that
+// their order stays (SEND-2).
+func (b *Broker) SendEach(ctx context.Context, target string, calls [][]*Message) ([][]SendResult, []error) {
+	results, errs := make([][]SendResult, len(calls)), make([]error, len(calls))
+	path, failed := parseTarget(target)
+	var ready [][]*Message
+	var places []int
+	for i, messages := range calls {
+		if errs[i] = failed; failed == nil {
+			results[i], errs[i] = b.prepare(messages)
+		}
+		if errs[i] == nil {
+			ready, places = append(ready, messages), append(places, i)
+		}
+	}
+	if len(ready) == 0 {
+		return results, errs
+	}
+	_ = b.patiently(ctx, func() error {
+		left := -1
+		for i, o := range b.store.SendEach(ctx, path, ready) {
+			errs[places[i]] = o.Err
+			for j := range o.Stored {
+				results[places[i]][j].Stored = o.Stored[j]
+			}
+			if left < 0 && passes(o.Err) {
+				left = i // and with it all that follow: the store stops where it cannot go on
+			}
+		}
+		if left < 0 {
+			return nil
+		}
+		ready, places = ready[left:], places[left:]
+		return errs[places[0]]
+	})
+	return results, errs
 }
 
 func parseTarget(target string) (string, error) {
@@ -141,26 +192,29 @@ const (
 	sendFirstPause = 800 * time.Millisecond
 )
 
-// sendPatiently repeats a send that certainly stored nothing and failed for a cause that passes, for which the store
+// patiently repeats a send that certainly stored nothing and failed for a cause that passes, for which the store
 // sets RetryAfter. A send whose outcome is unknown is never repeated: that could double the messages (ERR-6).
-func (b *Broker) sendPatiently(ctx context.Context, path string, messages []*Message) ([]Stored, error) {
+func (b *Broker) patiently(ctx context.Context, send func() error) error {
 	pause := sendFirstPause
 	for try := 0; ; try++ {
-		stored, err := b.store.Send(ctx, path, messages)
+		err := send()
 		if err == nil {
-			return stored, nil
+			return nil
 		}
-		e := AsError(err)
-		if try == sendRetries || e.RetryAfter == 0 || e.Details[DetailOutcome] == OutcomeUnknown {
-			return nil, err
+		if try == sendRetries || !passes(err) {
+			return err
 		}
 		select {
 		case <-time.After(pause):
 			pause *= 2
 		case <-ctx.Done():
-			return nil, err
+			return err
 		}
 	}
+}
+
+func passes(err error) bool {
+	return err != nil && AsError(err).RetryAfter > 0 && AsError(err).Details[DetailOutcome] != OutcomeUnknown
 }
 
 func checkBatch(messages []*Message) error {

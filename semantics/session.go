@@ -1,6 +1,9 @@
 package semantics
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Bounds of the session verbs.
 const (
@@ -48,4 +51,50 @@ type SessionRow struct {
 	StateSize    int64     // bytes
 	StateVersion int64     // 0: no state
 	Blocked      bool      // SESS-29
+}
+
+// SessionFailure gives the error of a verb that was not for this entity or that held no session.
+func SessionFailure(code Code, path string) *Error {
+	text := "entity %q: the session's lock has ended, or its token is wrong; accept the session again"
+	switch code {
+	case SessionRequired:
+		text = "entity %q requires sessions: accept one and give its sessionLockToken"
+	case SessionNotSupported:
+		text = "entity %q has no sessions; create it with requiresSession"
+	case SessionCannotBeLocked:
+		text = "entity %q: somebody else holds the session, or it is blocked"
+	case InvalidOperation:
+		text = "entity %q has sessions, whose order this would break"
+	default: // SESSION_LOCK_LOST
+	}
+	return Errorf(code, text, path).With(DetailEntity, path)
+}
+
+// SessionMissing is the error of a message without session id for an entity that requires sessions (SESS-6).
+func SessionMissing(path string, index int) *Error {
+	return Errorf(SessionIDMissing, "entity %q requires sessions: message %d has no sessionId", path, index).
+		With(DetailEntity, path).With(DetailIndex, strconv.Itoa(index))
+}
+
+// AcceptNextRefused is the error of an accept without id where AcceptNext forbids it (RR-5).
+func AcceptNextRefused(path string) *Error {
+	return Errorf(InvalidOperation, "entity %q has acceptNext FORBIDDEN: name the session", path).With(DetailEntity, path)
+}
+
+// StateTooLarge is the error of a session state over the entity's message limit (SESS-32).
+func StateTooLarge(path string, actual, limit int64) *Error {
+	return Errorf(SessionStateTooLarge, "state is %d bytes, at most %d are allowed on entity %q", actual, limit, path).
+		With(DetailEntity, path).With(DetailActual, strconv.FormatInt(actual, 10)).With(DetailLimit, strconv.FormatInt(limit, 10))
+}
+
+// StateVersionDiffers is the error of a session state that has another version than expected (SESS-33a).
+func StateVersionDiffers(path string, actual, expected int64) *Error {
+	return Errorf(PreconditionFailed, "state has version %d, expectedVersion is %d; read it again", actual, expected).
+		With(DetailEntity, path).With(DetailActual, strconv.FormatInt(actual, 10))
+}
+
+// TooManyStates is the error of one session state more than an entity may have (QUOTA-8).
+func TooManyStates(path string, limit int64) *Error {
+	return Errorf(QuotaExceeded, "entity %q has %d session states, which is the most; clear some", path, limit).
+		With(DetailEntity, path).With(DetailLimit, strconv.FormatInt(limit, 10))
 }

@@ -54,6 +54,12 @@ type Stored struct {
 	Deduplicated bool
 }
 
+// SendOutcome is what became of one call of a SendEach.
+type SendOutcome struct {
+	Stored []Stored
+	Err    error // as Send gives it
+}
+
 // Sender puts messages into entities.
 type Sender interface {
 	// Send stores all messages with consecutive sequence numbers but for duplicates, or none (BATCH-1, BATCH-3, DUP-8,
@@ -62,6 +68,10 @@ type Sender interface {
 	// (DUP-11), PARTITION_KEY_MISMATCH (BATCH-4), SESSION_ID_MISSING (SESS-6). Calls one goroutine makes one after the
 	// other are numbered in that order (SEND-3).
 	Send(ctx context.Context, path string, messages []*Message) ([]Stored, error)
+
+	// SendEach carries out several Sends on one entity, each whole or not at all, and gives the outcome of each. They are
+	// numbered in the order given, however many ride in one step (SEND-3).
+	SendEach(ctx context.Context, path string, calls [][]*Message) []SendOutcome
 
 	// CancelScheduled removes the scheduled messages with the given numbers, all or none (SCHED-5). A number given twice
 	// counts once. ENTITY_NOT_FOUND, ENTITY_DISABLED, and MESSAGE_NOT_FOUND with the missing numbers (NumbersNotFound).

@@ -2,6 +2,8 @@
 -- new number and a life that begins (SCHED-3, SCHED-6, MSG-7, TTL-17).
 --@include entry_at
 --@include lifetime
+--@include session_of
+--@include append_to_session
 --@include text
 local function activate_due(queue)
   local main = queue.main
@@ -19,11 +21,18 @@ local function activate_due(queue)
       local number = text(sequence)
       redis.call("XDEL", queue.scheduled, entry[1])
       redis.call("ZREM", queue.scheduled_ids, entry[2][4] .. "\0" .. member)
-      redis.call("XADD", main.log, number .. "-" .. size, times, entry[2][2])
+      if main.by_session then
+        local session = session_of(entry)
+        redis.call("ZREM", main.by_session, session_member(session, "s", string.match(entry[1], "^%d+")))
+        append_to_session(queue, main.log, number .. "-" .. size, times, entry[2][2], session)
+        touch_session(queue, session)
+      else
+        redis.call("XADD", main.log, number .. "-" .. size, times, entry[2][2])
+        main.came = main.came + 1
+      end
       if expires then
         redis.call("ZADD", main.expiry, expires, number)
       end
-      main.came = main.came + 1
       queue.slice_bytes = queue.slice_bytes - size
     end
   end

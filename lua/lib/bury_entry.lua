@@ -5,21 +5,21 @@
 --@include text
 --@include expect
 --@include forget_modified
+--@include session_of
+--@include session_record
+--@include touch_session
 local function bury_entry(queue, entry, count, cause, reason, description)
   local main, dead = queue.main, queue.dead
   local sequence, size = string.match(entry[1], "^(%d+)%-(%d+)")
   local position = text(redis.call("HINCRBY", queue.entity, "dead_sequence", 1))
   dead.sequence = tonumber(position)
-  local id, times, payload = position .. "-" .. size, entry[2][1], entry[2][2]
-  if reason and description then
-    redis.call("XADD", dead.log, id, times, payload, "n", sequence, "c", count, "a", text(queue.now), "r", reason, "d", description)
-  elseif reason then
-    redis.call("XADD", dead.log, id, times, payload, "n", sequence, "c", count, "a", text(queue.now), "r", reason)
-  elseif description then
-    redis.call("XADD", dead.log, id, times, payload, "n", sequence, "c", count, "a", text(queue.now), "d", description)
-  else
-    redis.call("XADD", dead.log, id, times, payload, "n", sequence, "c", count, "a", text(queue.now))
+  local fields = { unpack(entry[2]) } -- times, payload, and of a session s and q
+  for _, pair in ipairs({ { "n", sequence }, { "c", count }, { "a", text(queue.now) }, { "r", reason }, { "d", description } }) do
+    if pair[2] then
+      fields[#fields + 1], fields[#fields + 2] = pair[1], pair[2]
+    end
   end
+  redis.call("XADD", dead.log, position .. "-" .. size, unpack(fields))
   redis.call("ZADD", dead.numbers, sequence, position)
   if queue.dead_letter_ttl_ms >= 0 then
     local expires = queue.now + queue.dead_letter_ttl_ms
@@ -37,6 +37,12 @@ local function bury_entry(queue, entry, count, cause, reason, description)
   redis.call("HINCRBY", queue.entity, "bytes", text(-bytes))
   redis.call("HINCRBY", queue.entity, "dead_bytes", text(bytes))
   dead.came = dead.came + 1
+  if main.by_session and queue.blocks_sessions then
+    local session = session_of(entry)
+    session_record(queue, session).blocked = "b" -- until somebody has looked into it (SESS-29)
+    redis.call("ZADD", queue.by_session, 0, session .. "\0b")
+    touch_session(queue, session)
+  end
   queue.buried = (queue.buried or "") .. " " .. sequence .. cause
   if queue.slice_bytes then
     queue.slice_bytes = queue.slice_bytes - size

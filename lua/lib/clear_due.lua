@@ -5,6 +5,8 @@
 --@include clear_side
 --@include activate_due
 --@include forget_old
+--@include forget_states
+--@include close_sessions
 --@include next_alarm
 --@include text
 local function clear_due(queue)
@@ -16,6 +18,11 @@ local function clear_due(queue)
   activate_due(queue)
   clear_side(queue, queue.dead)
   forget_old(queue, 200)
+  if queue.has_sessions then -- whoever called wants to see the sessions as they are now
+    queue.main.came = queue.main.came + close_sessions(queue)
+    forget_states(queue)
+    queue.main.came = queue.main.came + close_sessions(queue)
+  end
   queue.alarm = next_alarm(queue, false)
   if queue.alarm > 0 then
     redis.call("HSET", queue.entity, "alarm_ms", text(queue.alarm))

@@ -3,13 +3,20 @@
 --@include give_back
 --@include expire_unlocked
 --@include lock_position
+--@include ended_session_locks
+--@include end_session
+--@include end_delay
 local function clear_side(queue, side)
   local slice = 100
   local delay_ms = side == queue.main and queue.redelivery_delay_ms or 0
-  local items = {}
-  local ended = redis.call("ZRANGEBYSCORE", side.locks, "-inf", queue.now, "WITHSCORES", "LIMIT", 0, slice)
-  for i = 1, #ended, 2 do
-    items[#items + 1] = { lock = ended[i], ended = tonumber(ended[i + 1]), position = lock_position(ended[i]) }
+  local items, left = {}, {}
+  if side.by_session then
+    left = ended_session_locks(queue, slice, items)
+  else
+    local ended = redis.call("ZRANGEBYSCORE", side.locks, "-inf", queue.now, "WITHSCORES", "LIMIT", 0, slice)
+    for i = 1, #ended, 2 do
+      items[#items + 1] = { lock = ended[i], ended = tonumber(ended[i + 1]), position = lock_position(ended[i]) }
+    end
   end
   if not queue.lazy then
     for _, position in ipairs(redis.call("ZRANGEBYSCORE", side.expiry, "(0", queue.now, "LIMIT", 0, slice)) do
@@ -19,19 +26,34 @@ local function clear_side(queue, side)
   table.sort(items, function(a, b) return tonumber(a.position) < tonumber(b.position) end)
   for _, item in ipairs(items) do
     if queue.slice_bytes <= 0 then
-      return
+      break
     end
     if item.lock then
       redis.call("ZREM", side.locks, item.lock)
-      give_back(queue, side, item.position, true, item.ended + delay_ms)
+      give_back(queue, side, item.position, true, item.ended + delay_ms, item.session)
+      if item.session then
+        left[item.session] = left[item.session] - 1
+      end
     else
       expire_unlocked(queue, side, item.position)
     end
   end
+  for session, unsettled in pairs(left) do
+    if unsettled == 0 then
+      end_session(queue, session)
+    end
+  end
+  if queue.slice_bytes <= 0 then
+    return
+  end
   local visible = redis.call("ZRANGEBYSCORE", side.delayed, "-inf", queue.now, "LIMIT", 0, slice)
   for _, position in ipairs(visible) do
     redis.call("ZREM", side.delayed, position)
-    redis.call("ZADD", side.ready, position, position)
+    if side.by_session then
+      end_delay(queue, side, position)
+    else
+      redis.call("ZADD", side.ready, position, position)
+      side.came = side.came + 1
+    end
   end
-  side.came = side.came + #visible
 end

@@ -2,9 +2,13 @@
 -- Returns the news for whoever ran the script: an alarm to be set, or "0", and then what became a dead letter, as
 -- " <sequence number><cause>" for each (DLQ-24). An alarm need be set only if it is earlier than the one the script found:
 -- by that one a sweeper comes anyway, and puts it off itself.
+--@include close_sessions
 --@include wake_next
 --@include text
 local function close_queue(queue)
+  if queue.has_sessions then
+    queue.main.came = queue.main.came + close_sessions(queue)
+  end
   for _, side in ipairs({ queue.main, queue.dead }) do
     if side.came > 0 then
       wake_next(side.waiting, side.came)

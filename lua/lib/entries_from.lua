@@ -1,14 +1,19 @@
 -- entries_from reads the next messages of a side from a sequence number on, at most limit, in ascending order: those of the
 -- log and, on the main side, the scheduled ones; only deferred or only scheduled ones when nothing else is to be shown.
--- Returns them as { entry, number, scheduled } and the number to go on from, "0" when there are no more.
+-- With a session only its messages. Returns them as { entry, number, scheduled } and the number to go on from, "0" when there are no more.
 --@include entry_at
 --@include text
-local function entries_from(queue, side, from, limit, show)
+--@include places_in_session
+local function entries_from(queue, side, from, limit, show, session)
   local found = {}
   local function add(entry, number, scheduled)
     found[#found + 1] = { entry = entry, number = number, scheduled = scheduled }
   end
-  if side.numbers then
+  if session then
+    for _, place in ipairs(places_in_session(queue, session, from, limit, show)) do
+      add(entry_at(place.scheduled and queue.scheduled or side.log, place.position), place.position, place.scheduled)
+    end
+  elseif side.numbers then
     local rows = redis.call("ZRANGEBYSCORE", side.numbers, from, "+inf", "WITHSCORES", "LIMIT", 0, limit)
     for i = 1, #rows, 2 do
       add(entry_at(side.log, rows[i]), rows[i + 1], false)

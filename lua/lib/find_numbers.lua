@@ -1,11 +1,12 @@
 -- find_numbers finds the messages with the given sequence numbers that are deferred, or available, and not locked. Returns their
 -- positions, for each the instant at which it expires (0 = never), and the numbers that cannot be had. What is past
--- its time is expired and cannot be had (TTL-8, TTL-18).
+-- its time is expired and cannot be had (TTL-8, TTL-18). With a session only its messages are found.
 --@include position_of
 --@include is_fresh
 --@include entry_at
 --@include expire_unlocked
-local function find_numbers(queue, side, numbers, deferred)
+--@include session_of
+local function find_numbers(queue, side, numbers, deferred, session)
   local positions, expiries, missing, over = {}, {}, {}, {}
   for _, number in ipairs(numbers) do
     local position = position_of(side, number)
@@ -16,6 +17,9 @@ local function find_numbers(queue, side, numbers, deferred)
         or is_fresh(side, position)
     end
     local expires = 0
+    if found and session and session_of(entry_at(side.log, position)) ~= session then
+      found = nil
+    end
     if found then
       expires = tonumber(redis.call("ZSCORE", side.expiry, position) or "0")
       if is_deferred and side == queue.main then

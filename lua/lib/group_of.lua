@@ -1,12 +1,18 @@
 -- group_of tells what can be done with the message at a position now: a = available, l = locked, d = deferred, x = deferred and
 -- locked; and when it becomes visible, "0" if it is not delayed.
 --@include is_fresh
-local function group_of(side, position)
+--@include session_of
+--@include session_member
+local function group_of(side, position, entry)
   local deferred = redis.call("ZSCORE", side.deferred, position)
   if deferred then
     return tonumber(deferred) > 0 and "d" or "x", "0"
   end
-  if is_fresh(side, position) or redis.call("ZSCORE", side.ready, position) then
+  if side.by_session then
+    if redis.call("ZSCORE", side.by_session, session_member(session_of(entry), "a", position)) then
+      return "a", "0"
+    end
+  elseif is_fresh(side, position) or redis.call("ZSCORE", side.ready, position) then
     return "a", "0"
   end
   local visible = redis.call("ZSCORE", side.delayed, position)

@@ -10,9 +10,15 @@ local function next_alarm(queue, lazy)
   end
   consider(tonumber(redis.call("ZRANGE", queue.due, 0, 0, "WITHSCORES")[2]))
   for _, side in ipairs({ queue.main, queue.dead }) do
-    consider(tonumber(redis.call("ZRANGE", side.locks, 0, 0, "WITHSCORES")[2]))
+    if not side.by_session then -- there locks end with their session's
+      consider(tonumber(redis.call("ZRANGE", side.locks, 0, 0, "WITHSCORES")[2]))
+    end
     consider(tonumber(redis.call("ZRANGE", side.delayed, 0, 0, "WITHSCORES")[2]))
     consider(not lazy and tonumber(redis.call("ZRANGEBYSCORE", side.expiry, "(0", "+inf", "WITHSCORES", "LIMIT", 0, 1)[2]))
+  end
+  if queue.has_sessions then
+    consider(tonumber(redis.call("ZRANGE", queue.session_locks, 0, 0, "WITHSCORES")[2]))
+    consider(tonumber(redis.call("ZRANGE", queue.states_due, 0, 0, "WITHSCORES")[2]))
   end
   local newest = tonumber(redis.call("ZRANGE", queue.history_times, -1, -1, "WITHSCORES")[2])
   consider(newest and newest + queue.duplicate_window_ms)

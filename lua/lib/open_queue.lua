@@ -1,16 +1,19 @@
 -- open_queue reads what the scripts on a queue must know. keys are all keys of the queue, in the order in which every
--- such script declares them as KEYS[1..27]. Returns nil when the queue does not exist.
+-- such script declares them as KEYS[1..36]. Returns nil when the queue does not exist.
 --
 -- The result has the options and two sides, main and dead, which are alike: messages in log, the order of those that came
--- back in ready, and so on (README.md). came counts what became available on a side, for wake_receivers.
+-- back in ready, and so on (README.md). came counts what became available on a side, for wake_receivers; on the main side of a
+-- queue with sessions the sessions that became ready.
+--@include open_sessions
 local function open_queue(keys, now)
   local values = redis.call("HMGET", keys[1], "status", "lock_duration_ms", "max_delivery_count", "dead_letter_expired",
     "largest", "redelivery_delay_ms", "expire_deferred", "dead_letter_ttl_ms", "alarm_ms",
-    "sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "duplicate_window_ms")
+    "sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "duplicate_window_ms",
+    "requires_session")
   if not values[1] then
     return nil
   end
-  return {
+  local queue = {
     now = now, entity = keys[1], status = values[1], lock_duration_ms = tonumber(values[2]),
     max_delivery_count = tonumber(values[3]), dead_letter_expired = values[4] == "1",
     largest = tonumber(values[5] or "0"), redelivery_delay_ms = tonumber(values[6] or "0"),
@@ -32,4 +35,8 @@ local function open_queue(keys, now)
     scheduled = keys[23], due = keys[24], scheduled_ids = keys[25],
     history = keys[26], history_times = keys[27],
   }
+  if values[17] == "1" then
+    open_sessions(queue, { unpack(keys, 28, 36) })
+  end
+  return queue
 end

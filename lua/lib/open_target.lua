@@ -2,7 +2,8 @@
 -- queue does not exist.
 local function open_target(entity, now)
   local values = redis.call("HMGET", entity, "status", "max_message_bytes", "max_batch_bytes", "max_bytes",
-    "max_message_count", "default_ttl_ms", "sequence", "bytes", "dead_bytes", "keyed", "cursor", "alarm_ms", "largest")
+    "max_message_count", "default_ttl_ms", "sequence", "bytes", "dead_bytes", "keyed", "cursor", "alarm_ms", "largest",
+    "requires_session", "state_bytes")
   if not values[1] then
     return nil
   end
@@ -10,7 +11,8 @@ local function open_target(entity, now)
     now = now, entity = entity, status = values[1], max_message_bytes = tonumber(values[2]),
     max_batch_bytes = tonumber(values[3]), max_bytes = tonumber(values[4]), max_message_count = tonumber(values[5]),
     default_ttl_ms = tonumber(values[6]), sequence = tonumber(values[7] or "0"), bytes = tonumber(values[8] or "0"),
-    dead_bytes = tonumber(values[9] or "0"), keyed = values[10] == "1", cursor = tonumber(values[11] or "0"),
+    dead_bytes = tonumber(values[9] or "0"), state_bytes = tonumber(values[15] or "0"), keyed = values[10] == "1", cursor = tonumber(values[11] or "0"),
     alarm = tonumber(values[12] or "0"), largest = tonumber(values[13] or "0"),
+    has_sessions = values[14] == "1",
   }
 end

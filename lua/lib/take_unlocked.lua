@@ -1,8 +1,21 @@
 -- take_unlocked takes the message at a position off the index that says it is available or deferred, so that the caller can
--- lock or remove it. Returns false when it is none of these: locked, or not there.
+-- lock or remove it. session is its session, on a side that has sessions. Returns false when it is none of these: locked, or
+-- not there.
 --@include is_fresh
 --@include add_gap
-local function take_unlocked(entity, side, position)
+--@include session_member
+--@include touch_session
+local function take_unlocked(queue, side, position, session)
+  if side.by_session then
+    touch_session(queue, session)
+    local taken = redis.call("ZREM", side.by_session, session_member(session, "a", position), session_member(session, "w", position),
+      session_member(session, "x", position), session_member(session, "d", position))
+    if taken > 0 then
+      redis.call("ZREM", side.delayed, position)
+      redis.call("ZREM", side.deferred, position)
+    end
+    return taken > 0
+  end
   if redis.call("ZREM", side.ready, position) + redis.call("ZREM", side.delayed, position) > 0 then
     return true
   end
@@ -12,7 +25,7 @@ local function take_unlocked(entity, side, position)
     return true
   end
   if is_fresh(side, position) then
-    add_gap(entity, side, tonumber(position), tonumber(position))
+    add_gap(queue.entity, side, tonumber(position), tonumber(position))
     return true
   end
   return false

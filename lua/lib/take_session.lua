@@ -1,0 +1,16 @@
+-- take_session gives a session's lock to a token (SESS-11). It must be free.
+--@include session_record
+--@include touch_session
+--@include expect
+local function take_session(queue, session, token)
+  local record = session_record(queue, session)
+  local until_ms = queue.now + queue.lock_duration_ms
+  record.token = token
+  redis.call("ZADD", queue.session_locks, until_ms, session)
+  redis.call("HSET", queue.session_tokens, token, session)
+  redis.call("ZREM", queue.ready_sessions, session)
+  redis.call("ZREM", queue.idle_sessions, session)
+  touch_session(queue, session)
+  expect(queue, until_ms)
+  return until_ms, record
+end

@@ -1,0 +1,78 @@
+-- set_session_state: replace or clear the note kept with a held session (SESS-33, SESS-33a, SESS-33c).
+-- Reads: all.  Writes: entity, by_session, sessions, session_states, what is due.
+--
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- ARGV[1] now        int  0 = server time
+-- ARGV[2] token      str
+-- ARGV[3] expected   int  version it must have, 0 = none, -1 = any
+-- ARGV[4] limit      int  most states of a queue
+-- ARGV[5] state      str  "=" and the new one, "" clears it
+--
+-- Returns
+--   OK                       news version    0 = there is no state now
+--   PRECONDITION_FAILED      news version    the one it has
+--   SESSION_STATE_TOO_LARGE  actual limit
+--   QUOTA_EXCEEDED           news limit
+--   ENTITY_FULL              news actual limit dead_bytes
+--   SESSION_LOCK_LOST
+--   SESSION_NOT_SUPPORTED
+--   ENTITY_NOT_FOUND
+--   ENTITY_DISABLED          status
+-- Cost: O(log N + bytes + slice of what is due)
+--@include now_ms
+--@include text
+--@include open_source
+--@include close_queue
+--@include held_session
+--@include session_record
+--@include touch_session
+--@include remove_state
+local now, token, expected, limit = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local state = ARGV[5] ~= "" and string.sub(ARGV[5], 2) or nil
+
+local session
+local queue, _, refusal = open_source(KEYS, now, "", function(found)
+  if not found.has_sessions then
+    return { "SESSION_NOT_SUPPORTED" }
+  end
+  local most = tonumber(redis.call("HGET", found.entity, "max_message_bytes"))
+  if state and #state > most then
+    return { "SESSION_STATE_TOO_LARGE", #state, most }
+  end
+  session = held_session(found, token)
+  return not session and { "SESSION_LOCK_LOST" }
+end)
+if not queue then
+  return refusal
+end
+local news = close_queue(queue)
+local record = session_record(queue, session)
+if expected >= 0 and record.version ~= expected then
+  return { "PRECONDITION_FAILED", news, text(record.version) }
+end
+if not state then
+  if record.version > 0 then
+    remove_state(queue, session, record)
+    record.activity = now
+  end
+  touch_session(queue, session)
+  close_queue(queue)
+  return { "OK", news, "0" }
+end
+if record.version == 0 and redis.call("HLEN", queue.session_states) >= limit then
+  return { "QUOTA_EXCEEDED", news, limit }
+end
+local more = #state - record.state_size
+local bounds = redis.call("HMGET", queue.entity, "max_bytes", "bytes", "dead_bytes", "state_bytes")
+local total = more + (bounds[2] or 0) + (bounds[3] or 0) + (bounds[4] or 0)
+if more > 0 and total > tonumber(bounds[1]) then
+  return { "ENTITY_FULL", news, text(total), bounds[1], bounds[3] or "0" }
+end
+record.version = redis.call("HINCRBY", queue.entity, "state_version", 1)
+record.state_ms, record.activity, record.state_size = now, now, #state
+redis.call("HSET", queue.session_states, session, state)
+redis.call("ZADD", queue.by_session, 0, session .. "\0t")
+redis.call("HINCRBY", queue.entity, "state_bytes", text(more))
+touch_session(queue, session)
+close_queue(queue)
+return { "OK", news, text(record.version) }

@@ -1,0 +1,180 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// sessionKey gives the form in which the scripts know a session: without zero bytes, which they put behind it. The order of
+// ids stays.
+func sessionKey(id string) string { return sessionEscaper.Replace(id) }
+
+func sessionID(key string) string { return sessionUnescaper.Replace(key) }
+
+var (
+	sessionEscaper   = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
+	sessionUnescaper = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
+)
+
+// sessionToken gives the token of a held session for scripts, "" for none.
+func sessionToken(source semantics.Source) string {
+	if source.SessionLock.IsZero() {
+		return ""
+	}
+	return source.SessionLock.String()
+}
+
+// AcceptSession implements semantics.Sessions.
+func (s *Store) AcceptSession(ctx context.Context, path, id string) (*semantics.Session, error) {
+	token := semantics.NewRandomUUID()
+	for {
+		r, err := s.run(ctx, "accept_session", s.keys(path).all(), s.now(), sessionKey(id), token.String())
+		if err != nil {
+			return nil, err
+		}
+		if err := s.onSource(ctx, semantics.Source{Path: path}, r); err != nil {
+			return nil, err
+		}
+		if r.status == "OK" {
+			return readSession(r, id, token)
+		}
+		clearing := r.number() == 1
+		if err := r.failure(); err != nil {
+			return nil, err
+		}
+		if !clearing {
+			return nil, semantics.SessionFailure(semantics.SessionCannotBeLocked, path)
+		}
+	}
+}
+
+// AcceptNextSession implements semantics.Sessions.
+func (s *Store) AcceptNextSession(ctx context.Context, path string, register semantics.Register) (*semantics.Session, time.Duration, error) {
+	token := semantics.NewRandomUUID()
+	r, err := s.run(ctx, "accept_next_session", s.keys(path).all(), s.now(), token.String(), registerNumber(register), s.sidecar)
+	if err != nil {
+		return nil, 0, err
+	}
+	if r.status == string(semantics.InvalidOperation) {
+		return nil, 0, semantics.AcceptNextRefused(path)
+	}
+	if err := s.onSource(ctx, semantics.Source{Path: path}, r); err != nil {
+		return nil, 0, err
+	}
+	recheck := time.Duration(r.number()) * time.Millisecond
+	left := r.number() == 1
+	if !r.more() {
+		if left {
+			recheck = 0
+		}
+		return nil, recheck, r.failure()
+	}
+	session, err := readSession(r, sessionID(r.text()), token)
+	return session, recheck, err
+}
+
+func registerNumber(register semantics.Register) int {
+	switch register {
+	case semantics.RegisterAlways:
+		return 2
+	case semantics.RegisterIfEmpty:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// readSession reads the end of the lock and the state.
+func readSession(r *reply, id string, token semantics.LockToken) (*semantics.Session, error) {
+	session := &semantics.Session{ID: id, Lock: token, LockedUntil: r.instant()}
+	session.State = readState(r)
+	return session, r.failure()
+}
+
+func readState(r *reply) semantics.SessionState {
+	state := semantics.SessionState{Version: r.number()}
+	if r.more() {
+		state.Data = []byte(r.text())
+	}
+	return state
+}
+
+// RenewSessionLock implements semantics.Sessions.
+func (s *Store) RenewSessionLock(ctx context.Context, source semantics.Source) (time.Time, error) {
+	keys := s.keys(source.Path)
+	r, err := s.run(ctx, "renew_session_lock", []string{keys.entity, keys.sessions.locks, keys.sessions.tokens}, s.now(), sessionToken(source))
+	if err != nil {
+		return time.Time{}, err
+	}
+	if err := s.onSource(ctx, source, r); err != nil {
+		return time.Time{}, err
+	}
+	return r.instant(), r.failure()
+}
+
+// CloseSession implements semantics.Sessions.
+func (s *Store) CloseSession(ctx context.Context, source semantics.Source) error {
+	r, err := s.run(ctx, "close_session", s.keys(source.Path).all(), s.now(), sessionToken(source))
+	if err != nil {
+		return err
+	}
+	return s.onSource(ctx, source, r)
+}
+
+// SessionState implements semantics.Sessions.
+func (s *Store) SessionState(ctx context.Context, source semantics.Source) (semantics.SessionState, error) {
+	r, err := s.run(ctx, "get_session_state", s.keys(source.Path).all(), s.now(), sessionToken(source))
+	if err != nil {
+		return semantics.SessionState{}, err
+	}
+	if err := s.onSource(ctx, source, r); err != nil {
+		return semantics.SessionState{}, err
+	}
+	return readState(r), r.failure()
+}
+
+// SetSessionState implements semantics.Sessions.
+func (s *Store) SetSessionState(ctx context.Context, source semantics.Source, state []byte, expected *int64) (int64, error) {
+	version := int64(-1)
+	if expected != nil {
+		version = *expected
+	}
+	text := ""
+	if state != nil {
+		text = "=" + string(state)
+	}
+	r, err := s.run(ctx, "set_session_state", s.keys(source.Path).all(), s.now(), sessionToken(source), version,
+		semantics.MaxSessionStates, text)
+	if err != nil {
+		return 0, err
+	}
+	if r.status == string(semantics.SessionStateTooLarge) {
+		return 0, semantics.StateTooLarge(source.Path, r.number(), r.number())
+	}
+	if err := s.onSource(ctx, source, r); err != nil {
+		return 0, err
+	}
+	switch semantics.Code(r.status) {
+	case semantics.PreconditionFailed:
+		return 0, semantics.StateVersionDiffers(source.Path, r.number(), version)
+	case semantics.QuotaExceeded:
+		return 0, semantics.TooManyStates(source.Path, r.number())
+	case semantics.EntityFull:
+		actual, limit, dead := r.number(), r.number(), r.number()
+		return 0, full(source.Path, "bytes", actual, limit, dead)
+	default: // OK
+		return r.number(), r.failure()
+	}
+}
+
+// UnblockSession implements semantics.Sessions.
+func (s *Store) UnblockSession(ctx context.Context, path, id string) error {
+	r, err := s.run(ctx, "unblock_session", s.keys(path).all(), s.now(), sessionKey(id))
+	if err != nil {
+		return err
+	}
+	return s.onSource(ctx, semantics.Source{Path: path}, r)
+}
