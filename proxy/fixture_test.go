@@ -50,6 +50,7 @@ type sidecar struct {
 	http     *http.Client
 	conn     *grpc.ClientConn
 	messages sidebusv1.MessagesClient
+	sessions sidebusv1.SessionsClient
 	admin    sidebusv1.AdminClient
 }
 
@@ -104,7 +105,8 @@ func launchBroker(t *testing.T, broker *semantics.Broker, over store, change ...
 	s.http = &http.Client{Transport: transport}
 	t.Cleanup(transport.CloseIdleConnections)
 	s.conn = dial(t, s.proxy.GRPCAddr().String())
-	s.messages, s.admin = sidebusv1.NewMessagesClient(s.conn), sidebusv1.NewAdminClient(s.conn)
+	s.messages, s.sessions = sidebusv1.NewMessagesClient(s.conn), sidebusv1.NewSessionsClient(s.conn)
+	s.admin = sidebusv1.NewAdminClient(s.conn)
 	return s
 }
 
@@ -285,16 +287,21 @@ type spyStore struct {
 	beforeReceive func(ctx context.Context)
 	// onPeek, when set, runs before each peek.
 	onPeek func()
+	// beforeAccept is as beforeReceive for what accepts sessions.
+	beforeAccept func(ctx context.Context)
 
-	released  chan int // of each Release, the number of messages that were given back
-	completed chan int // of each Complete, the number of messages that were removed
+	closed    chan struct{} // of each CloseSession that succeeded
+	released  chan int      // of each Release, the number of messages that were given back
+	completed chan int      // of each Complete, the number of messages that were removed
 
 	mu      sync.Mutex
 	checkup error // what Check fails with
 }
 
 func newSpyStore() *spyStore {
-	return &spyStore{Store: memstore.New(), released: make(chan int, 100), completed: make(chan int, 100)}
+	return &spyStore{
+		Store: memstore.New(), closed: make(chan struct{}, 100), released: make(chan int, 100), completed: make(chan int, 100),
+	}
 }
 
 func (s *spyStore) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
@@ -318,6 +325,30 @@ func (s *spyStore) Peek(ctx context.Context, source semantics.Source, from int64
 		s.onPeek()
 	}
 	return s.Store.Peek(ctx, source, from, limit, show)
+}
+
+func (s *spyStore) AcceptSession(ctx context.Context, path, id string) (*semantics.Session, error) {
+	if s.beforeAccept != nil {
+		s.beforeAccept(ctx)
+		ctx = context.WithoutCancel(ctx)
+	}
+	return s.Store.AcceptSession(ctx, path, id)
+}
+
+func (s *spyStore) AcceptNextSession(ctx context.Context, path string, register semantics.Register) (*semantics.Session, time.Duration, error) {
+	if s.beforeAccept != nil {
+		s.beforeAccept(ctx)
+		ctx = context.WithoutCancel(ctx)
+	}
+	return s.Store.AcceptNextSession(ctx, path, register)
+}
+
+func (s *spyStore) CloseSession(ctx context.Context, source semantics.Source) error {
+	err := s.Store.CloseSession(ctx, source)
+	if err == nil {
+		s.closed <- struct{}{}
+	}
+	return err
 }
 
 func (s *spyStore) Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {

@@ -15,7 +15,7 @@ import (
 // healthPause is how often a watched health is looked at.
 const healthPause = time.Second
 
-// health serves grpc.health.v1 by what readiness says at the moment, for the server ("") and both services.
+// health serves grpc.health.v1 by what readiness says at the moment, for the server ("") and all services.
 type health struct {
 	healthpb.UnimplementedHealthServer
 
@@ -66,5 +66,10 @@ func (h *health) status(ctx context.Context) healthpb.HealthCheckResponse_Servin
 }
 
 func isServed(service string) bool {
-	return service == "" || service == sidebusv1.Messages_ServiceDesc.ServiceName || service == sidebusv1.Admin_ServiceDesc.ServiceName
+	switch service {
+	case "", sidebusv1.Messages_ServiceDesc.ServiceName, sidebusv1.Sessions_ServiceDesc.ServiceName, sidebusv1.Admin_ServiceDesc.ServiceName:
+		return true
+	default:
+		return false
+	}
 }

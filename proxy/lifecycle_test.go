@@ -184,7 +184,7 @@ func TestHealthFollowsReadiness(t *testing.T) {
 		response, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{Service: service})
 		return response.GetStatus(), err
 	}
-	for _, service := range []string{"", "sidebus.v1.Messages", "sidebus.v1.Admin"} {
+	for _, service := range []string{"", "sidebus.v1.Messages", "sidebus.v1.Sessions", "sidebus.v1.Admin"} {
 		if got, err := check(service); err != nil || got != healthpb.HealthCheckResponse_SERVING {
 			t.Errorf("%q: got %s, %v", service, got, err)
 		}

@@ -26,11 +26,11 @@ type overHTTP struct{ *sidecar }
 
 // Invoke implements grpc.ClientConnInterface.
 func (c overHTTP) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
-	path, body, err := httpRequest(method, args.(proto.Message))
+	verb, path, body, err := httpRequest(method, args.(proto.Message))
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.proxy.HTTPAddr().String()+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, verb, "http://"+c.proxy.HTTPAddr().String()+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -57,23 +57,40 @@ func (overHTTP) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.Cal
 	return nil, status.Error(codes.Unimplemented, "no streams over HTTP")
 }
 
-// httpRequest gives route and body of a call of Messages.
-func httpRequest(method string, request proto.Message) (path string, body []byte, err error) {
+// httpRequest gives route and body of a call of Messages or Sessions.
+func httpRequest(method string, request proto.Message) (verb, path string, body []byte, err error) {
 	request = proto.Clone(request)
 	m := request.ProtoReflect()
 	entity := m.Descriptor().Fields().ByName("source")
 	if entity == nil {
 		entity = m.Descriptor().Fields().ByName("target")
 	}
-	verb := method[strings.LastIndexByte(method, '/')+1:]
+	service, rpc, _ := strings.Cut(strings.TrimPrefix(method, "/sidebus.v1."), "/")
 	kind, name, _ := strings.Cut(m.Get(entity).String(), "/")
-	path = "/v1/" + kind + "/" + url.PathEscape(name) + "/messages:" + strings.ToLower(verb[:1]) + verb[1:]
+	path = "/v1/" + kind + "/" + url.PathEscape(name) + "/" + strings.ToLower(service)
 	m.Clear(entity)
 	if body, err = protojson.Marshal(request); err != nil {
-		return "", nil, err
+		return "", "", nil, err
+	}
+	if rpc == "List" {
+		query, err := queryOf(body)
+		return http.MethodGet, path + query, nil, err
 	}
 	body, err = retyped(body, shortValue)
-	return path, body, err
+	return http.MethodPost, path + ":" + strings.ToLower(rpc[:1]) + rpc[1:], body, err
+}
+
+// queryOf turns a flat JSON object into a query.
+func queryOf(body []byte) (string, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(body, &fields); err != nil || len(fields) == 0 {
+		return "", err
+	}
+	query := url.Values{}
+	for name, value := range fields {
+		query.Set(name, fmt.Sprint(value))
+	}
+	return "?" + query.Encode(), nil
 }
 
 // httpFailure gives the gRPC form of a failure over HTTP; its message is the status and the body.
@@ -114,6 +131,16 @@ var statuses = map[string]struct {
 	"MESSAGE_SIZE_EXCEEDED":  {codes.InvalidArgument, 413},
 	"QUOTA_EXCEEDED":         {codes.ResourceExhausted, 507},
 	"STORE_UNAVAILABLE":      {codes.Unavailable, 503},
+
+	"SESSION_REQUIRED":         {codes.FailedPrecondition, 400},
+	"SESSION_ID_MISSING":       {codes.InvalidArgument, 400},
+	"SESSION_NOT_SUPPORTED":    {codes.FailedPrecondition, 400},
+	"SESSION_CANNOT_BE_LOCKED": {codes.Aborted, 409},
+	"SESSION_LOCK_LOST":        {codes.FailedPrecondition, 410},
+	"SESSION_STATE_TOO_LARGE":  {codes.InvalidArgument, 413},
+	"PRECONDITION_FAILED":      {codes.FailedPrecondition, 412},
+	"ENTITY_FULL":              {codes.ResourceExhausted, 507},
+	"SERVICE_TIMEOUT":          {codes.DeadlineExceeded, 504},
 }
 
 // retyped rewrites every property of a JSON text.

@@ -73,7 +73,7 @@ func New(config Config, broker *semantics.Broker, checker semantics.Checker, log
 		opened:    make(chan struct{}), stopping: make(chan struct{}),
 	}
 	calls := obs.NewCalls(measures, logger)
-	service := grpcapi.NewAdmin(broker)
+	sessions, queues := grpcapi.NewSessions(broker), grpcapi.NewAdmin(broker)
 	p.grpc = grpc.NewServer(
 		grpcapi.ServerOption(),
 		grpc.MaxRecvMsgSize(config.MaxGRPCMessage),
@@ -82,12 +82,12 @@ func New(config Config, broker *semantics.Broker, checker semantics.Checker, log
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
 		grpc.WaitForHandlers(true),
 	)
-	grpcapi.Register(p.grpc, grpcapi.NewMessages(broker, measures, semantics.MaxMessageSize), service, p.desk, calls)
+	grpcapi.Register(p.grpc, grpcapi.NewMessages(broker, measures, semantics.MaxMessageSize, p.stopping), sessions, queues, p.desk, calls)
 	healthpb.RegisterHealthServer(p.grpc, &health{readiness: p.readiness, stopping: p.stopping})
 	reflection.Register(p.grpc)
 
-	overHTTP := grpcapi.NewMessages(broker, measures, semantics.MaxHTTPMessageSize)
-	api, err := httpapi.New(overHTTP, service, p.desk, calls)
+	overHTTP := grpcapi.NewMessages(broker, measures, semantics.MaxHTTPMessageSize, p.stopping)
+	api, err := httpapi.New(overHTTP, sessions, queues, p.desk, calls)
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}

@@ -25,6 +25,7 @@ const (
 	nobodysToken = "0b9c3f3e-6a0e-4d2c-9d8e-2f6f3f0f8c11"
 	queuePath    = "/v1/queues/orders"
 	verbPath     = queuePath + "/messages:"
+	sessionPath  = queuePath + "/sessions:"
 )
 
 func TestGRPCRefusals(t *testing.T) {

@@ -23,6 +23,7 @@ type wire struct {
 	*sidecar
 
 	messages sidebusv1.MessagesClient // over this wire
+	sessions sidebusv1.SessionsClient // over this wire
 	clock    *clock
 }
 
@@ -34,13 +35,18 @@ func onBothWires(t *testing.T, test func(t *testing.T, w *wire)) {
 			t.Parallel()
 			at := newClock()
 			w := &wire{sidecar: start(t, memstore.New(memstore.WithClock(at.Now))), clock: at}
-			w.messages = w.sidecar.messages
-			if name == "http" {
-				w.messages = sidebusv1.NewMessagesClient(overHTTP{w.sidecar})
-			}
+			w.messages, w.sessions = w.sidecar.clients(name)
 			test(t, w)
 		})
 	}
+}
+
+// clients are those of one wire.
+func (s *sidecar) clients(wire string) (sidebusv1.MessagesClient, sidebusv1.SessionsClient) {
+	if wire == "http" {
+		return sidebusv1.NewMessagesClient(overHTTP{s}), sidebusv1.NewSessionsClient(overHTTP{s})
+	}
+	return s.messages, s.sessions
 }
 
 // put stores messages in "orders" and gives the results.
@@ -116,27 +122,30 @@ func (c *clock) advance(d time.Duration) {
 }
 
 // refusal is a call that must fail and change nothing.
-type refusal struct {
+type refusal = refusalBy[sidebusv1.MessagesClient]
+
+// refusalBy is a refusal of a service with the client C.
+type refusalBy[C any] struct {
 	name          string
-	call          func(ctx context.Context, messages sidebusv1.MessagesClient) error
+	call          func(ctx context.Context, client C) error
 	reason, field string
 }
 
 // refuse makes a refusal of a method and its request.
-func refuse[Request, Response proto.Message](name, reason, field string,
-	method func(sidebusv1.MessagesClient, context.Context, Request, ...grpc.CallOption) (Response, error), request Request,
-) refusal {
-	call := func(ctx context.Context, messages sidebusv1.MessagesClient) error {
-		_, err := method(messages, ctx, request)
+func refuse[C any, Request, Response proto.Message](name, reason, field string,
+	method func(C, context.Context, Request, ...grpc.CallOption) (Response, error), request Request,
+) refusalBy[C] {
+	call := func(ctx context.Context, client C) error {
+		_, err := method(client, ctx, request)
 		return err
 	}
-	return refusal{name, call, reason, field}
+	return refusalBy[C]{name, call, reason, field}
 }
 
 // check makes the call and compares the failure.
-func (r refusal) check(t *testing.T, messages sidebusv1.MessagesClient) {
+func (r refusalBy[C]) check(t *testing.T, client C) {
 	t.Helper()
-	err := r.call(t.Context(), messages)
+	err := r.call(t.Context(), client)
 	if code := statuses[r.reason].grpc; code == codes.OK || status.Code(err) != code {
 		t.Fatalf("got %v, want %s", err, code)
 	}

@@ -40,6 +40,9 @@ type Delivery struct {
 	tokens []LockToken
 }
 
+// Source is where the messages are to be settled.
+func (d *Delivery) Source() Source { return d.source }
+
 // Receive takes up to MaxMessages available messages and waits up to MaxWait for the first one (RECV-5). A wait that
 // ends, also because the Broker drains, gives an empty Delivery and no error.
 // ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED, THROTTLED, and CANCELLED when ctx ends.

@@ -60,6 +60,7 @@ func (h *held) ended(source Source, tokens []LockToken, codes []Code) {
 		case SessionLockLost:
 			delete(h.locks, t)
 			delete(h.locks, source.SessionLock)
+		default: // the lock holds
 		}
 	}
 	h.signal()

@@ -5,8 +5,6 @@ import (
 	"io"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Bounds and defaults of a subscription (RECV-13, LOCK-9, SESS-23, SESS-27).
@@ -104,7 +102,8 @@ type ClosedSession struct {
 }
 
 // Subscription delivers messages of one source as they come, never more than its client has credits for, and keeps their
-// locks alive. Its methods may be called concurrently; Next by one goroutine at a time. End it with Close or Drop.
+// locks alive. Its methods may be called concurrently; Next by one goroutine at a time. End it with Close, Drop or Detach, of
+// which only the first call counts.
 type Subscription struct {
 	broker  *Broker
 	source  Source
@@ -246,6 +245,9 @@ func (s *Subscription) SetCredits(credits int) error {
 	return nil
 }
 
+// HasSessions tells whether the source has sessions.
+func (s *Subscription) HasSessions() bool { return s.bySession }
+
 // Source gives the source of a session that was opened, and with the zero token that of the subscription.
 func (s *Subscription) Source(session LockToken) Source {
 	source := s.source
@@ -275,21 +277,28 @@ func (s *Subscription) Settle(ctx context.Context, tokens []LockToken, verb func
 			return s.settle(ctx, source, tokens, verb)
 		}
 	}
-	work := errgroup.Group{}
+	var work sync.WaitGroup
+	var failed error // of any of them
+	var mu sync.Mutex
 	for source, places := range groups {
-		work.Go(func() error {
+		work.Go(func() {
 			some := make([]LockToken, len(places))
 			for i, at := range places {
 				some[i] = tokens[at]
 			}
 			outcome, err := s.settle(ctx, source, some, verb)
+			mu.Lock()
+			defer mu.Unlock()
 			for i, code := range outcome {
 				codes[places[i]] = code
 			}
-			return err
+			if err != nil {
+				failed = err
+			}
 		})
 	}
-	return codes, work.Wait()
+	work.Wait()
+	return codes, failed
 }
 
 func (s *Subscription) settle(ctx context.Context, source Source, tokens []LockToken, verb func(context.Context, Source, []LockToken) ([]Code, error)) ([]Code, error) {
@@ -308,6 +317,7 @@ func (s *Subscription) settled(tokens []LockToken, codes []Code) {
 		switch codes[i] {
 		case "", MessageLockLost, SessionLockLost:
 			s.drop(t)
+		default: // the lock holds
 		}
 	}
 	s.freed()
@@ -370,16 +380,27 @@ func (s *Subscription) Drop(ctx context.Context) {
 	s.end(ctx, err == nil && queue.Options.OnDisconnect == ReleaseOnDisconnect)
 }
 
+// Detach ends a subscription and leaves to the client what it has: its locks hold until their ends, and it may settle by calls.
+// What it cannot have seen is released, and sessions of which it has nothing are free. It is for an end that the client did
+// not ask for.
+func (s *Subscription) Detach(ctx context.Context) { s.end(ctx, false) }
+
+// Undelivered says that an event did not reach the client: its messages are available again at once and nothing is counted
+// (RECV-7). It blocks for one round trip.
+func (s *Subscription) Undelivered(ctx context.Context, e Event) {
+	if e.Delivery != nil {
+		_ = e.Delivery.Undelivered(ctx)
+		s.forget(e.Delivery.tokens)
+	}
+}
+
 func (s *Subscription) end(ctx context.Context, release bool) {
 	s.stopped.Do(func() {
 		s.stop(nil)
 		for open := true; open; {
 			select {
 			case e := <-s.events: // nobody carries it any more
-				if e.Delivery != nil {
-					_ = e.Delivery.Undelivered(ctx)
-					s.forget(e.Delivery.tokens)
-				}
+				s.Undelivered(ctx, e)
 			case <-s.over:
 				open = false
 			}

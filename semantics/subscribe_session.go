@@ -124,8 +124,10 @@ func (s *Subscription) idlest() *sessionPump {
 // open begins with a session that was accepted, in the place of the idlest one if need be.
 func (s *Subscription) open(acceptance *Acceptance) {
 	now := time.Now()
-	p := &sessionPump{sub: s, session: acceptance.Session, source: acceptance.Source(), lastActive: now, turn: now,
-		wake: make(chan struct{}, 1)}
+	p := &sessionPump{
+		sub: s, session: acceptance.Session, source: acceptance.Source(), lastActive: now, turn: now,
+		wake: make(chan struct{}, 1),
+	}
 	s.mu.Lock()
 	if s.isFull() {
 		other := s.idlest()
@@ -297,8 +299,10 @@ func (p *sessionPump) yield() {
 		return
 	}
 	now := time.Now()
-	next := &sessionPump{sub: s, session: acceptance.Session, source: acceptance.Source(), lastActive: now, turn: now,
-		wake: make(chan struct{}, 1)}
+	next := &sessionPump{
+		sub: s, session: acceptance.Session, source: acceptance.Source(), lastActive: now, turn: now,
+		wake: make(chan struct{}, 1),
+	}
 	s.mu.Lock()
 	p.leave(SessionYielded)
 	s.sessions[next.session.Lock] = next

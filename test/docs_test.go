@@ -80,7 +80,7 @@ func TestReadmeSessionWorksWhenPasted(t *testing.T) {
 }
 
 // apiPages are the pages of docs/api in the order a reader takes them.
-var apiPages = []string{"queues", "send", "receive", "settle", "peek", "resubmit", "purge"}
+var apiPages = []string{"queues", "send", "receive", "settle", "sessions", "peek", "resubmit", "purge"}
 
 func TestAPIPagesWorkWhenPasted(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestGoSnippetsCompile(t *testing.T) {
 	}
 	for _, page := range append(slices.Clone(apiPages), "errors") {
 		for _, body := range blocks(t, "docs/api/"+page+".md", "```go") {
-			add("messages sidebusv1.MessagesClient, admin sidebusv1.AdminClient, token string", body)
+			add("messages sidebusv1.MessagesClient, sessions sidebusv1.SessionsClient, admin sidebusv1.AdminClient, token string", body)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "snippets.go")

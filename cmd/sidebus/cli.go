@@ -33,6 +33,7 @@ type grammar struct {
 	Send    sendCommand    `cmd:"" group:"verbs" help:"Send messages."`
 	Receive receiveCommand `cmd:"" group:"verbs" help:"Receive messages and say what becomes of them."`
 	Peek    peekCommand    `cmd:"" group:"verbs" help:"Look at messages without touching them."`
+	Session sessionCommand `cmd:"" group:"verbs" help:"List and show sessions, read and set their state."`
 	DLQ     dlqCommand     `cmd:"" name:"dlq" group:"verbs" help:"Look at, count, resubmit and remove dead letters."`
 	Purge   purgeCommand   `cmd:"" group:"verbs" help:"Remove many messages without a trace."`
 	Entity  entityCommand  `cmd:"" group:"verbs" help:"List, show, create, change and delete queues."`

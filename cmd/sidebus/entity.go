@@ -65,10 +65,10 @@ func (e *entityListCommand) Run(ctx context.Context, to terminal) error {
 			}
 			rows = append(rows, []string{
 				q.GetName(), q.GetStatus().String(), client.Span(q.GetLockDuration()), fmt.Sprint(q.GetMaxDeliveryCount()),
-				lifetime, fmt.Sprint(q.GetRequiresDuplicateDetection()), client.Instant(q.GetCreatedAt()),
+				lifetime, fmt.Sprint(q.GetRequiresDuplicateDetection()), fmt.Sprint(q.GetRequiresSession()), client.Instant(q.GetCreatedAt()),
 			})
 		}
-		return o.table([]string{"NAME", "STATUS", "LOCK", "MAX DELIVERIES", "TIME TO LIVE", "DUPLICATE DETECTION", "CREATED"}, rows)
+		return o.table([]string{"NAME", "STATUS", "LOCK", "MAX DELIVERIES", "TIME TO LIVE", "DUPLICATE DETECTION", "SESSIONS", "CREATED"}, rows)
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,59 +27,78 @@ type peekCommand struct {
 
 	window
 
-	DLQ   bool     `name:"dlq" aliases:"dead-letter" help:"Look into the dead-letter queue."`
-	State []string `name:"state" enum:"available,locked,deferred,scheduled" placeholder:"STATE,STATE" help:"Only these: available, locked, deferred, scheduled."`
+	Session *string  `name:"session" placeholder:"ID" help:"Only messages of this session."`
+	DLQ     bool     `name:"dlq" aliases:"dead-letter" help:"Look into the dead-letter queue."`
+	State   []string `name:"state" enum:"available,locked,deferred,scheduled" placeholder:"STATE,STATE" help:"Only these: available, locked, deferred, scheduled."`
 
 	clientSettings
 }
 
 // Run prints messages without touching them.
 func (p *peekCommand) Run(ctx context.Context, to terminal) error {
-	request := &sidebusv1.PeekRequest{Source: client.Resource(p.Queue), SubQueue: subQueue(p.DLQ), FromSequenceNumber: p.From}
+	if p.DLQ && p.Session != nil {
+		return misuse("%s", noSessionsThere)
+	}
+	request := &sidebusv1.PeekRequest{
+		Source: client.Resource(p.Queue), SubQueue: subQueue(p.DLQ), FromSequenceNumber: p.From, SessionId: p.Session,
+	}
 	for _, state := range p.State {
 		request.Include = append(request.Include, sidebusv1.PeekRequest_Include(sidebusv1.PeekRequest_Include_value[strings.ToUpper(state)]))
 	}
 	return p.show(ctx, to, &p.clientSettings, request)
 }
 
-// show pages through the messages of a request.
+// noSessionsThere is why a session and the dead-letter queue exclude each other.
+const noSessionsThere = "--session and --dlq exclude each other: dead letters belong to no session"
+
+// show prints the messages of a request.
 func (w *window) show(ctx context.Context, to terminal, settings *clientSettings, request *sidebusv1.PeekRequest) error {
 	if w.Max < 0 {
 		return misuse("--max is %d, must not be negative", w.Max)
 	}
+	return settings.operate(ctx, to, func(ctx context.Context, o *operator) error { return w.pages(ctx, o, request) })
+}
+
+// pages goes through the messages of a request.
+func (w *window) pages(ctx context.Context, o *operator, request *sidebusv1.PeekRequest) error {
 	isDLQ := request.GetSubQueue() == sidebusv1.SubQueue_DEAD_LETTER
-	return settings.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		for shown := 0; ; {
-			isLast := w.Max > 0 && shown == w.Max
-			step := peekStep
-			if isLast {
-				step = 1 // whether there is more
-			} else if w.Max > 0 {
-				step = min(step, w.Max-shown)
-			}
-			request.MaxMessages = proto.Int32(int32(step))
-			answer, err := o.Peek(ctx, request)
-			if err != nil {
-				return err
-			}
-			page := answer.GetMessages()
-			switch {
-			case len(page) == 0 && shown == 0:
-				o.note("no messages in %s", place(request.GetSource(), isDLQ))
-				return nil
-			case len(page) == 0:
-				return nil
-			case isLast:
-				o.note("there are more; --from %d goes on", page[0].GetSequenceNumber())
-				return nil
-			}
-			if err := errors.Join(o.messages(page, columnsOf(isDLQ, true), shown == 0), o.flush()); err != nil {
-				return err
-			}
-			shown += len(page)
-			request.FromSequenceNumber = proto.Int64(page[len(page)-1].GetSequenceNumber() + 1)
+	where := place(request.GetSource(), isDLQ)
+	if request.SessionId != nil {
+		where = ofSession(request.GetSessionId(), request.GetSource())
+	}
+	var columns []column
+	for shown := 0; ; {
+		isLast := w.Max > 0 && shown == w.Max
+		step := peekStep
+		if isLast {
+			step = 1 // whether there is more
+		} else if w.Max > 0 {
+			step = min(step, w.Max-shown)
 		}
-	})
+		request.MaxMessages = proto.Int32(int32(step))
+		answer, err := o.Peek(ctx, request)
+		if err != nil {
+			return err
+		}
+		page := answer.GetMessages()
+		switch {
+		case len(page) == 0 && shown == 0:
+			o.note("no messages in %s", where)
+			return nil
+		case len(page) == 0:
+			return nil
+		case isLast:
+			o.note("there are more; --from %d goes on", page[0].GetSequenceNumber())
+			return nil
+		case shown == 0:
+			columns = columnsOf(page, isDLQ, true)
+		}
+		if err := errors.Join(o.messages(page, columns, shown == 0), o.flush()); err != nil {
+			return err
+		}
+		shown += len(page)
+		request.FromSequenceNumber = proto.Int64(page[len(page)-1].GetSequenceNumber() + 1)
+	}
 }
 
 // column is one property of a message in a table.
@@ -87,8 +107,9 @@ type column struct {
 	text func(*sidebusv1.ReceivedMessage) string
 }
 
-// columnsOf are those of a queue or its dead-letter queue, received or peeked.
-func columnsOf(isDLQ, isPeek bool) []column {
+// columnsOf are those of a queue or its dead-letter queue, received or peeked, by the first page of it: only where there are
+// sessions there is a column for them.
+func columnsOf(page []*sidebusv1.ReceivedMessage, isDLQ, isPeek bool) []column {
 	columns := []column{
 		{"SEQUENCE", func(m *sidebusv1.ReceivedMessage) string { return strconv.FormatInt(m.GetSequenceNumber(), 10) }},
 		{"ENQUEUED", func(m *sidebusv1.ReceivedMessage) string { return client.Instant(m.GetEnqueuedTime()) }},
@@ -102,6 +123,9 @@ func columnsOf(isDLQ, isPeek bool) []column {
 	}
 	if isPeek {
 		columns = append(columns, column{"STATE", stateOf})
+	}
+	if slices.ContainsFunc(page, func(m *sidebusv1.ReceivedMessage) bool { return m.SessionId != nil }) {
+		columns = append(columns, column{"SESSION", func(m *sidebusv1.ReceivedMessage) string { return client.Brief(m.GetSessionId()) }})
 	}
 	return append(columns,
 		column{"DELIVERIES", func(m *sidebusv1.ReceivedMessage) string { return strconv.Itoa(int(m.GetDeliveryCount())) }},

@@ -20,6 +20,7 @@ type purgeCommand struct {
 
 	Before  string   `name:"before" placeholder:"INSTANT|AGE" help:"Only messages enqueued before this instant in RFC 3339, or longer ago than this, such as 24h. Default: now."`
 	Include []string `name:"include" enum:"available,deferred,scheduled,dead-letter" placeholder:"GROUP,GROUP" help:"Besides the available messages these: deferred, scheduled, dead-letter."`
+	Session *string  `name:"session" placeholder:"ID" help:"Only messages of this session."`
 	DLQ     bool     `name:"dlq" help:"Purge the dead-letter queue alone."`
 
 	confirmation
@@ -31,25 +32,32 @@ const purgeStep = 4000
 
 // Run removes messages until there are no more to remove.
 func (p *purgeCommand) Run(ctx context.Context, to terminal) error {
-	before, err := instantOrAge(p.Before, time.Now())
+	switch {
+	case p.Session != nil && p.DLQ:
+		return misuse("%s", noSessionsThere)
+	case p.Session != nil && slices.Contains(p.Include, "dead-letter"):
+		return misuse("--session and --include dead-letter exclude each other: dead letters belong to no session")
+	}
+	before, err := instantOrAge("--before", p.Before, time.Now())
 	if err != nil {
 		return err
 	}
 	return (&purging{
-		source: client.Resource(p.Queue), isDLQ: p.DLQ, before: before, include: p.Include, confirmation: p.confirmation,
+		source: client.Resource(p.Queue), session: p.Session, isDLQ: p.DLQ, before: before, include: p.Include, confirmation: p.confirmation,
 	}).run(ctx, to, &p.clientSettings)
 }
 
-func instantOrAge(text string, now time.Time) (*timestamppb.Timestamp, error) {
+// instantOrAge reads an instant, or a time that it lies back from now. flag is the name it was given under.
+func instantOrAge(flag, text string, now time.Time) (*timestamppb.Timestamp, error) {
 	if text == "" {
-		return nil, nil //nolint:nilnil // the sidecar's now
+		return nil, nil //nolint:nilnil // none was given
 	}
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return timestamppb.New(at), nil
 	}
 	age, err := client.Duration(text)
 	if err != nil || age.AsDuration() < 0 {
-		return nil, misuse("--before is %q, must be an instant such as 2026-01-02T03:04:05Z or an age such as 24h", text)
+		return nil, misuse("%s is %q, must be an instant such as 2026-01-02T03:04:05Z or an age such as 24h", flag, text)
 	}
 	return timestamppb.New(now.Add(-age.AsDuration())), nil
 }
@@ -59,6 +67,7 @@ type purging struct {
 	confirmation
 
 	source  string
+	session *string // nil: all messages
 	isDLQ   bool
 	before  *timestamppb.Timestamp
 	include []string
@@ -80,7 +89,7 @@ func (p *purging) run(ctx context.Context, to terminal, settings *clientSettings
 
 // ask shows how many messages are at stake. Those that are younger than --before are among them, so it is "up to".
 func (p *purging) ask(ctx context.Context, o *operator) error {
-	counts, err := o.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: p.source})
+	counts, err := p.count(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -101,14 +110,32 @@ func (p *purging) ask(ctx context.Context, o *operator) error {
 			parts = append(parts, fmt.Sprintf("%d %s", g.n, g.name))
 		}
 	}
-	text := fmt.Sprintf("This removes up to %s of %s without a trace: %s.", count(total, "message"), place(p.source, p.isDLQ), strings.Join(parts, ", "))
+	text := fmt.Sprintf("This removes up to %s of %s without a trace: %s.", count(total, "message"), p.where(), strings.Join(parts, ", "))
 	return o.confirm(ctx, &p.confirmation, p.source, text)
+}
+
+// count gives the counts of the queue, or of the one session.
+func (p *purging) count(ctx context.Context, o *operator) (*sidebusv1.QueueRuntime, error) {
+	if p.session == nil {
+		return o.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: p.source})
+	}
+	row, err := o.session(ctx, p.source, *p.session)
+	return &sidebusv1.QueueRuntime{
+		AvailableCount: row.GetAvailableCount(), DeferredCount: row.GetDeferredCount(), ScheduledMessageCount: row.GetScheduledCount(),
+	}, err
+}
+
+func (p *purging) where() string {
+	if p.session != nil {
+		return ofSession(*p.session, p.source)
+	}
+	return place(p.source, p.isDLQ)
 }
 
 // purge goes on with the same instant for as long as the sidecar says that there is more.
 func (p *purging) purge(ctx context.Context, o *operator) error {
 	request := &sidebusv1.PurgeRequest{
-		Source: p.source, SubQueue: subQueue(p.isDLQ), Before: p.before, MaxMessages: proto.Int32(purgeStep),
+		Source: p.source, SubQueue: subQueue(p.isDLQ), Before: p.before, MaxMessages: proto.Int32(purgeStep), SessionId: p.session,
 	}
 	for _, group := range p.include {
 		word := strings.ToUpper(strings.ReplaceAll(group, "-", "_"))
@@ -130,7 +157,7 @@ func (p *purging) purge(ctx context.Context, o *operator) error {
 		}
 	}
 	progress.end()
-	text := fmt.Sprintf("removed %s from %s", count(sum.GetDeleted(), "message"), place(p.source, p.isDLQ))
+	text := fmt.Sprintf("removed %s from %s", count(sum.GetDeleted(), "message"), p.where())
 	if sum.GetBefore() != nil {
 		text += ", enqueued before " + client.Instant(sum.GetBefore())
 	}

@@ -28,8 +28,11 @@ type receiveCommand struct {
 	Queue string `arg:"" help:"The queue: orders or queues/orders."`
 
 	Max  int           `name:"max" short:"n" default:"1" placeholder:"N" help:"Most messages to receive."`
-	Wait time.Duration `name:"wait" short:"w" default:"0s" placeholder:"TIME" help:"How long to wait for the first one, up to 300s."`
+	Wait time.Duration `name:"wait" short:"w" default:"0s" placeholder:"TIME" help:"How long to wait for the first one, or for a session, up to 300s."`
 	DLQ  bool          `name:"dlq" aliases:"dead-letter" help:"From the dead-letter queue."`
+
+	Session     *string `name:"session" xor:"session" placeholder:"ID" help:"From this session, which is accepted for it and closed after."`
+	NextSession bool    `name:"next-session" xor:"session" help:"From the session that has been ready longest."`
 
 	Deferred []int64 `name:"deferred" xor:"which" placeholder:"N,N" help:"Receive these deferred messages, by sequence number, all or none."`
 	Number   []int64 `name:"number" xor:"which" placeholder:"N,N" help:"Receive these available messages, by sequence number, all or none."`
@@ -54,11 +57,17 @@ func (r *receiveCommand) Run(ctx context.Context, to terminal) error {
 		return misuse("there are %d sequence numbers, at most %d are allowed", len(r.Deferred)+len(r.Number), mostByNumber)
 	case r.Wait < 0:
 		return misuse("--wait is %s, must be 0s to 300s", r.Wait)
+	case r.DLQ && r.hasSession():
+		return misuse("%s", noSessionsThere)
+	case len(r.Number) > 0 && r.hasSession():
+		return misuse("--number would break the order of a session; --deferred takes deferred messages of it")
 	}
 	return r.operate(ctx, to, func(ctx context.Context, o *operator) error {
 		return (&receiving{receiveCommand: r, o: o, source: client.Resource(r.Queue)}).run(ctx)
 	})
 }
+
+func (r *receiveCommand) hasSession() bool { return r.Session != nil || r.NextSession }
 
 // receiving is one receive under way.
 type receiving struct {
@@ -66,12 +75,48 @@ type receiving struct {
 
 	o       *operator
 	source  string
+	session *heldSession // nil: none
+	columns []column
 	printed int64
 	inHand  []*sidebusv1.ReceivedMessage // printed and not settled
 }
 
+// mostForNamed is the longest that a sidecar waits until a session is free.
+const mostForNamed = time.Minute
+
 func (r *receiving) run(ctx context.Context) error {
-	failed := r.rounds(ctx)
+	if !r.hasSession() {
+		return r.receive(ctx, r.Wait)
+	}
+	wait := r.Wait
+	if r.Session != nil {
+		wait = min(wait, mostForNamed)
+	}
+	began := time.Now()
+	var err error
+	if r.session, err = r.o.accept(ctx, r.source, r.Session, wait); err != nil {
+		return err
+	}
+	if r.session == nil {
+		r.o.note("no session of %s is ready", r.source)
+		return nil
+	}
+	if err = r.session.keep(ctx); err == nil {
+		err = r.receive(ctx, max(r.Wait-time.Since(began), 0))
+	}
+	return errors.Join(err, r.session.close(ctx))
+}
+
+// lock is the token of the session's lock, nil for none.
+func (r *receiving) lock() *string {
+	if r.session == nil {
+		return nil
+	}
+	return &r.session.LockToken
+}
+
+func (r *receiving) receive(ctx context.Context, wait time.Duration) error {
+	failed := r.rounds(ctx, wait)
 	settled := len(r.inHand) > 0 && !r.Complete && !r.Delete
 	failed = errors.Join(failed, r.settle(ctx, r.Abandon))
 	switch {
@@ -85,7 +130,7 @@ func (r *receiving) run(ctx context.Context) error {
 }
 
 // rounds receives until there is no more, or enough.
-func (r *receiving) rounds(ctx context.Context) error {
+func (r *receiving) rounds(ctx context.Context, wait time.Duration) error {
 	if len(r.Deferred)+len(r.Number) > 0 {
 		batch, err := r.byNumber(ctx)
 		if err != nil {
@@ -93,9 +138,9 @@ func (r *receiving) rounds(ctx context.Context) error {
 		}
 		return r.take(ctx, batch)
 	}
-	for wait := r.Wait; r.printed < int64(r.Max); wait = 0 {
+	for ; r.printed < int64(r.Max); wait = 0 {
 		answer, err := r.o.Receive(ctx, &sidebusv1.ReceiveRequest{
-			Source: r.source, SubQueue: subQueue(r.DLQ), Mode: r.mode(), MaxWait: durationpb.New(wait),
+			Source: r.source, SubQueue: subQueue(r.DLQ), Mode: r.mode(), MaxWait: durationpb.New(wait), SessionLockToken: r.lock(),
 			MaxMessages: proto.Int32(int32(min(int64(r.Max)-r.printed, receiveStep))),
 		})
 		if err != nil {
@@ -114,7 +159,7 @@ func (r *receiving) rounds(ctx context.Context) error {
 func (r *receiving) byNumber(ctx context.Context) ([]*sidebusv1.ReceivedMessage, error) {
 	if len(r.Deferred) > 0 {
 		answer, err := r.o.ReceiveDeferred(ctx, &sidebusv1.ReceiveDeferredRequest{
-			Source: r.source, SubQueue: subQueue(r.DLQ), Mode: r.mode(), SequenceNumbers: r.Deferred,
+			Source: r.source, SubQueue: subQueue(r.DLQ), Mode: r.mode(), SequenceNumbers: r.Deferred, SessionLockToken: r.lock(),
 		})
 		return answer.GetMessages(), err
 	}
@@ -129,10 +174,13 @@ func (r *receiving) take(ctx context.Context, batch []*sidebusv1.ReceivedMessage
 	if !r.Delete {
 		r.inHand = append(r.inHand, batch...)
 	}
-	err := errors.Join(r.o.messages(batch, columnsOf(r.DLQ, false), r.printed == 0), r.o.flush())
+	if r.printed == 0 {
+		r.columns = columnsOf(batch, r.DLQ, false)
+	}
+	err := errors.Join(r.o.messages(batch, r.columns, r.printed == 0), r.o.flush())
 	r.printed += int64(len(batch))
 	if err == nil && r.Complete {
-		err = r.settleWith(ctx, "completed", r.o.complete(r.DLQ))
+		err = r.settleWith(ctx, "completed", r.complete)
 	}
 	return err
 }
@@ -140,12 +188,12 @@ func (r *receiving) take(ctx context.Context, batch []*sidebusv1.ReceivedMessage
 // settle gives back what is in hand, even after a failure or a signal.
 func (r *receiving) settle(ctx context.Context, isFailed bool) error {
 	if isFailed {
-		return r.settleWith(ctx, "abandoned", r.o.abandon(r.DLQ))
+		return r.settleWith(ctx, "abandoned", r.abandon)
 	}
-	return r.settleWith(ctx, "released", r.o.release(r.DLQ))
+	return r.settleWith(ctx, "released", r.release)
 }
 
-type settlement func(ctx context.Context, source string, tokens []string) (*sidebusv1.SettleResponse, error)
+type settlement func(ctx context.Context, tokens []string) (*sidebusv1.SettleResponse, error)
 
 func (r *receiving) settleWith(ctx context.Context, what string, settle settlement) error {
 	if len(r.inHand) == 0 {
@@ -157,7 +205,7 @@ func (r *receiving) settleWith(ctx context.Context, what string, settle settleme
 	for i, m := range messages {
 		tokens[i] = m.GetLockToken()
 	}
-	answer, err := settle(context.WithoutCancel(ctx), r.source, tokens)
+	answer, err := settle(context.WithoutCancel(ctx), tokens)
 	if err != nil {
 		return fmt.Errorf("%s could not be %s and will come again when their locks end: %w", count(len(messages), "message"), what, err)
 	}
@@ -168,22 +216,22 @@ func (r *receiving) settleWith(ctx context.Context, what string, settle settleme
 	return left.error("not " + what)
 }
 
-func (o *operator) complete(isDLQ bool) settlement {
-	return func(ctx context.Context, source string, tokens []string) (*sidebusv1.SettleResponse, error) {
-		return o.Client.Complete(ctx, &sidebusv1.CompleteRequest{Source: source, LockTokens: tokens, SubQueue: subQueue(isDLQ)})
-	}
+func (r *receiving) complete(ctx context.Context, tokens []string) (*sidebusv1.SettleResponse, error) {
+	return r.o.Client.Complete(ctx, &sidebusv1.CompleteRequest{
+		Source: r.source, LockTokens: tokens, SubQueue: subQueue(r.DLQ), SessionLockToken: r.lock(),
+	})
 }
 
-func (o *operator) abandon(isDLQ bool) settlement {
-	return func(ctx context.Context, source string, tokens []string) (*sidebusv1.SettleResponse, error) {
-		return o.Client.Abandon(ctx, &sidebusv1.AbandonRequest{Source: source, LockTokens: tokens, SubQueue: subQueue(isDLQ)})
-	}
+func (r *receiving) abandon(ctx context.Context, tokens []string) (*sidebusv1.SettleResponse, error) {
+	return r.o.Client.Abandon(ctx, &sidebusv1.AbandonRequest{
+		Source: r.source, LockTokens: tokens, SubQueue: subQueue(r.DLQ), SessionLockToken: r.lock(),
+	})
 }
 
-func (o *operator) release(isDLQ bool) settlement {
-	return func(ctx context.Context, source string, tokens []string) (*sidebusv1.SettleResponse, error) {
-		return o.Client.Release(ctx, &sidebusv1.ReleaseRequest{Source: source, LockTokens: tokens, SubQueue: subQueue(isDLQ)})
-	}
+func (r *receiving) release(ctx context.Context, tokens []string) (*sidebusv1.SettleResponse, error) {
+	return r.o.Client.Release(ctx, &sidebusv1.ReleaseRequest{
+		Source: r.source, LockTokens: tokens, SubQueue: subQueue(r.DLQ), SessionLockToken: r.lock(),
+	})
 }
 
 func (r *receiving) mode() sidebusv1.ReceiveRequest_Mode {
@@ -193,7 +241,12 @@ func (r *receiving) mode() sidebusv1.ReceiveRequest_Mode {
 	return sidebusv1.ReceiveRequest_PEEK_LOCK
 }
 
-func (r *receiving) where() string { return place(r.source, r.DLQ) }
+func (r *receiving) where() string {
+	if r.session != nil {
+		return ofSession(r.session.GetSessionId(), r.source)
+	}
+	return place(r.source, r.DLQ)
+}
 
 func subQueue(isDLQ bool) sidebusv1.SubQueue_Kind {
 	if isDLQ {

@@ -30,7 +30,7 @@ type sendCommand struct {
 	MessageID     string   `name:"message-id" placeholder:"ID" help:"Id of the one message, for duplicate detection."`
 	Subject       string   `name:"subject" placeholder:"TEXT" help:"Subject, also called label."`
 	CorrelationID string   `name:"correlation-id" placeholder:"ID"`
-	SessionID     string   `name:"session-id" placeholder:"ID"`
+	SessionID     string   `name:"session" aliases:"session-id" placeholder:"ID" help:"Id of the session it belongs to."`
 	PartitionKey  string   `name:"partition-key" placeholder:"KEY"`
 	ContentType   string   `name:"content-type" placeholder:"TYPE" help:"Media type of the body."`
 	ReplyTo       string   `name:"reply-to" placeholder:"PATH"`

@@ -111,9 +111,13 @@ func (s *statsCommand) once(ctx context.Context, o *operator) error {
 		} {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
-		rows = append(rows, append(row, client.Bytes(q.counts.GetSizeInBytes()), client.Instant(q.counts.GetOldestEnqueuedTime())))
+		row = append(row, client.Bytes(q.counts.GetSizeInBytes()), client.Instant(q.counts.GetOldestEnqueuedTime()))
+		for _, n := range []int64{q.counts.GetSessionCount(), q.counts.GetReadySessionCount(), q.counts.GetLockedSessionCount()} {
+			row = append(row, strconv.FormatInt(n, 10))
+		}
+		rows = append(rows, row)
 	}
-	return o.table([]string{"QUEUE", "ACTIVE", "AVAILABLE", "LOCKED", "DEFERRED", "SCHEDULED", "DEAD", "SIZE", "OLDEST"}, rows)
+	return o.table([]string{"QUEUE", "ACTIVE", "AVAILABLE", "LOCKED", "DEFERRED", "SCHEDULED", "DEAD", "SIZE", "OLDEST", "SESSIONS", "READY", "HELD"}, rows)
 }
 
 // count counts the queues that were named, or all; one that is deleted meanwhile is left out.

@@ -63,6 +63,7 @@ func serveMemory(t *testing.T) *served {
 // fake answers calls in place of a sidecar, for what a real one does too rarely.
 type fake struct {
 	sidebusv1.UnimplementedMessagesServer
+	sidebusv1.UnimplementedSessionsServer
 	sidebusv1.UnimplementedAdminServer
 
 	send     func(*sidebusv1.SendRequest) (*sidebusv1.SendResponse, error)
@@ -72,6 +73,33 @@ type fake struct {
 	counts   *sidebusv1.QueueRuntime
 	received []*sidebusv1.ReceivedMessage
 	released chan []string
+	list     func(*sidebusv1.SessionsListRequest) (*sidebusv1.SessionsListResponse, error)
+	renewed  chan string // the tokens of renewals; a send blocks
+	close    func() error
+}
+
+func (f *fake) List(_ context.Context, r *sidebusv1.SessionsListRequest) (*sidebusv1.SessionsListResponse, error) {
+	return f.list(r)
+}
+
+func (f *fake) Accept(context.Context, *sidebusv1.SessionsAcceptRequest) (*sidebusv1.SessionsAcceptResponse, error) {
+	return &sidebusv1.SessionsAcceptResponse{Session: &sidebusv1.Session{SessionId: "s", LockToken: "lock"}}, nil
+}
+
+func (f *fake) RenewLock(ctx context.Context, r *sidebusv1.SessionsRenewLockRequest) (*sidebusv1.SessionsRenewLockResponse, error) {
+	select {
+	case f.renewed <- r.GetLockToken():
+	case <-ctx.Done():
+	}
+	return nil, statusOf(semantics.Errorf(semantics.StoreUnavailable, "the store is away"))
+}
+
+func (f *fake) Close(context.Context, *sidebusv1.SessionsCloseRequest) (*sidebusv1.SessionsCloseResponse, error) {
+	return &sidebusv1.SessionsCloseResponse{}, f.close()
+}
+
+func (f *fake) GetQueue(context.Context, *sidebusv1.GetQueueRequest) (*sidebusv1.Queue, error) {
+	return &sidebusv1.Queue{Name: "tales", LockDuration: durationpb.New(30 * time.Millisecond)}, nil
 }
 
 func (f *fake) Send(_ context.Context, r *sidebusv1.SendRequest) (*sidebusv1.SendResponse, error) {
@@ -87,6 +115,10 @@ func (f *fake) Resubmit(_ context.Context, r *sidebusv1.ResubmitRequest) (*sideb
 }
 
 func (f *fake) Receive(context.Context, *sidebusv1.ReceiveRequest) (*sidebusv1.ReceiveResponse, error) {
+	if f.renewed != nil { // a receive that waits for as long as two renewals take
+		<-f.renewed
+		<-f.renewed
+	}
 	return &sidebusv1.ReceiveResponse{Messages: f.received}, nil
 }
 
@@ -111,6 +143,7 @@ func serveFake(t *testing.T, f *fake) *served {
 	}
 	server := grpc.NewServer()
 	sidebusv1.RegisterMessagesServer(server, f)
+	sidebusv1.RegisterSessionsServer(server, f)
 	sidebusv1.RegisterAdminServer(server, f)
 	var running sync.WaitGroup
 	running.Go(func() { _ = server.Serve(listener) })

@@ -18,7 +18,7 @@ func statusOf(e *semantics.Error) error { return wireerror.Status(e).Err() }
 
 func mustInstant(t *testing.T, text string) *timestamppb.Timestamp {
 	t.Helper()
-	at, err := instantOrAge(text, timestamppb.Now().AsTime())
+	at, err := instantOrAge("--before", text, timestamppb.Now().AsTime())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -162,6 +162,9 @@ func (a *Admin) GetQueueRuntime(ctx context.Context, request *sidebusv1.GetQueue
 		DelayedCount:                   r.Delayed,
 		TransferMessageCount:           r.Transfer,
 		TransferDeadLetterMessageCount: r.TransferDeadLetter,
+		SessionCount:                   r.Sessions,
+		ReadySessionCount:              r.ReadySessions,
+		LockedSessionCount:             r.LockedSessions,
 	}, nil
 }
 

@@ -148,6 +148,9 @@ func (r *received) fill(from *semantics.Received) {
 	to.ScheduledEnqueueTime = timestamp(from.ScheduledAt)
 
 	to.SequenceNumber, to.EnqueuedSequenceNumber = from.SequenceNumber, from.EnqueuedSequenceNumber
+	if from.SessionSequence > 0 {
+		to.SessionSequence = &from.SessionSequence
+	}
 	to.EnqueuedTime = setTime(&r.enqueued, from.EnqueuedAt)
 	to.ExpiresAt = setTime(&r.expires, from.ExpiresAt)
 	to.DeliveryCount = int32(from.DeliveryCount) //nolint:gosec // at most MaxDeliveryCount, an int32

@@ -15,12 +15,13 @@ type Messages struct {
 	broker         *semantics.Broker
 	metrics        *obs.Metrics
 	maxMessageSize int64
+	stopping       <-chan struct{}
 }
 
 // NewMessages makes a Messages over broker. A sent message may count for at most maxMessageSize bytes, which is less over
-// HTTP than over gRPC (MSG-21).
-func NewMessages(broker *semantics.Broker, metrics *obs.Metrics, maxMessageSize int64) *Messages {
-	return &Messages{broker: broker, metrics: metrics, maxMessageSize: maxMessageSize}
+// HTTP than over gRPC (MSG-21). Streams end when stopping is closed.
+func NewMessages(broker *semantics.Broker, metrics *obs.Metrics, maxMessageSize int64, stopping <-chan struct{}) *Messages {
+	return &Messages{broker: broker, metrics: metrics, maxMessageSize: maxMessageSize, stopping: stopping}
 }
 
 // Send stores messages; see semantics.Broker.Send.
@@ -41,13 +42,17 @@ func (s *Messages) Send(ctx context.Context, request *sidebusv1.SendRequest) (*s
 		return nil, err
 	}
 	s.metrics.Sent(results)
+	return sentFrom(results), nil
+}
+
+func sentFrom(results []semantics.SendResult) *sidebusv1.SendResponse {
 	all := make([]sidebusv1.SendResponse_Result, len(results))
 	response := &sidebusv1.SendResponse{Results: make([]*sidebusv1.SendResponse_Result, len(results))}
 	for i, r := range results {
 		all[i].SequenceNumber, all[i].MessageId, all[i].Deduplicated = r.SequenceNumber, r.MessageID, r.Deduplicated
 		response.Results[i] = &all[i]
 	}
-	return response, nil
+	return response
 }
 
 // CancelScheduled removes scheduled messages; see semantics.Broker.CancelScheduled.
@@ -77,7 +82,7 @@ var shown = []semantics.Show{
 
 // Peek looks at messages; see semantics.Broker.Peek.
 func (s *Messages) Peek(ctx context.Context, request *sidebusv1.PeekRequest) (*sidebusv1.PeekResponse, error) {
-	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	source, err := sessionSourceOf(request, request.SessionLockToken, request.SessionId)
 	if err != nil {
 		return nil, err
 	}

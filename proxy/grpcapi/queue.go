@@ -5,19 +5,12 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
 )
-
-// statuses are the statuses in the order of sidebus.v1.Queue.Status.
-var statuses = []semantics.Status{
-	sidebusv1.Queue_ACTIVE:           semantics.StatusActive,
-	sidebusv1.Queue_DISABLED:         semantics.StatusDisabled,
-	sidebusv1.Queue_SEND_DISABLED:    semantics.StatusSendDisabled,
-	sidebusv1.Queue_RECEIVE_DISABLED: semantics.StatusReceiveDisabled,
-}
 
 // optionsOf gives the options of a queue with defaults for those that are absent, and the names of those that are not.
 func optionsOf(q *sidebusv1.Queue) (options semantics.QueueOptions, given []string, err error) {
@@ -38,6 +31,7 @@ func optionsOf(q *sidebusv1.Queue) (options semantics.QueueOptions, given []stri
 		{"duplicateDetectionHistoryTimeWindow", q.GetDuplicateDetectionHistoryTimeWindow(), &options.DuplicateDetectionHistoryTimeWindow},
 		{"redeliveryDelay", q.GetRedeliveryDelay(), &options.RedeliveryDelay},
 		{"deadLetterTtl", q.GetDeadLetterTtl(), &options.DeadLetterTTL},
+		{"sessionStateTtl", q.GetSessionStateTtl(), &options.SessionStateTTL},
 	}
 	for _, d := range durations {
 		if d.from == nil {
@@ -58,6 +52,7 @@ func optionsOf(q *sidebusv1.Queue) (options semantics.QueueOptions, given []stri
 		{"maxDeliveryCount", widened(q.MaxDeliveryCount), &options.MaxDeliveryCount},
 		{"maxMessageCount", q.MaxMessageCount, &options.MaxMessageCount},
 		{"duplicateHistoryMaxEntries", q.DuplicateHistoryMaxEntries, &options.DuplicateHistoryMaxEntries},
+		{"sessionInFlight", widened(q.SessionInFlight), &options.SessionInFlight},
 	}
 	for _, n := range numbers {
 		if n.from != nil {
@@ -75,22 +70,57 @@ func optionsOf(q *sidebusv1.Queue) (options semantics.QueueOptions, given []stri
 		{"forgetOnCancel", q.ForgetOnCancel, &options.ForgetOnCancel},
 		{"enablePartitioning", q.EnablePartitioning, &options.EnablePartitioning},
 		{"expireDeferred", q.ExpireDeferred, &options.ExpireDeferred},
+		{"requiresSession", q.RequiresSession, &options.RequiresSession},
 	}
 	for _, f := range flags {
 		if f.from != nil {
 			*f.to, given = *f.from, append(given, f.name)
 		}
 	}
-	if s := q.Status; s != nil {
-		if *s < 0 || int(*s) >= len(statuses) {
-			return options, nil, fieldError("status", "must be one of %v", statuses)
+	for _, err := range []error{
+		takeWord("status", q.Status, &options.Status, &given),
+		takeWord("onDisconnect", q.OnDisconnect, &options.OnDisconnect, &given),
+		takeWord("sessionExpiryMode", q.SessionExpiryMode, &options.SessionExpiryMode, &given),
+		takeWord("sessionOnDeadLetter", q.SessionOnDeadLetter, &options.SessionOnDeadLetter, &given),
+		takeWord("acceptNext", q.AcceptNext, &options.AcceptNext, &given),
+	} {
+		if err != nil {
+			return options, nil, err
 		}
-		options.Status, given = statuses[*s], append(given, "status")
 	}
 	if text := q.UserMetadata; text != nil {
 		options.UserMetadata, given = *text, append(given, "userMetadata")
 	}
 	return options, given, nil
+}
+
+// takeWord translates a word of an option, nil for absent. The words of both sides have the same names and numbers.
+func takeWord[From wordOnWire, To ~uint8](name string, from *From, to *To, given *[]string) error {
+	if from == nil {
+		return nil
+	}
+	words := (*from).Descriptor().Values()
+	if words.ByNumber((*from).Number()) == nil {
+		names := make([]protoreflect.Name, words.Len())
+		for i := range names {
+			names[i] = words.Get(i).Name()
+		}
+		return fieldError(name, "must be one of %v", names)
+	}
+	*to, *given = To((*from).Number()), append(*given, name)
+	return nil
+}
+
+// wordOnWire is an enum of Queue.
+type wordOnWire interface {
+	~int32
+	protoreflect.Enum
+}
+
+// wordFrom is the opposite of takeWord.
+func wordFrom[To wordOnWire, From ~uint8](word From) *To {
+	to := To(word)
+	return &to
 }
 
 func widened(n *int32) *int64 {
@@ -104,8 +134,8 @@ func widened(n *int32) *int64 {
 // queueFrom is the opposite of optionsOf, with all options present but those that say "no bound".
 func queueFrom(q semantics.Queue) *sidebusv1.Queue { //nolint:gosec // the bounds of the options are within int32
 	o := q.Options
-	status := sidebusv1.Queue_Status(slices.Index(statuses, o.Status))
 	size, messageSize, deliveries := int32(o.MaxSizeInMegabytes), int32(o.MaxMessageSizeInKilobytes), int32(o.MaxDeliveryCount)
+	inFlight := int32(o.SessionInFlight)
 	queue := &sidebusv1.Queue{
 		Name:                             q.Name,
 		LockDuration:                     durationpb.New(o.LockDuration),
@@ -113,7 +143,7 @@ func queueFrom(q semantics.Queue) *sidebusv1.Queue { //nolint:gosec // the bound
 		MaxMessageSizeInKilobytes:        &messageSize,
 		DeadLetteringOnMessageExpiration: &o.DeadLetteringOnMessageExpiration,
 		MaxDeliveryCount:                 &deliveries,
-		Status:                           &status,
+		Status:                           wordFrom[sidebusv1.Queue_Status](o.Status),
 		UserMetadata:                     &o.UserMetadata,
 		EnableBatchedOperations:          &o.EnableBatchedOperations,
 		CreatedAt:                        timestamp(q.CreatedAt),
@@ -127,12 +157,22 @@ func queueFrom(q semantics.Queue) *sidebusv1.Queue { //nolint:gosec // the bound
 		EnablePartitioning:                  &o.EnablePartitioning,
 		RedeliveryDelay:                     durationpb.New(o.RedeliveryDelay),
 		ExpireDeferred:                      &o.ExpireDeferred,
+
+		RequiresSession:     &o.RequiresSession,
+		SessionInFlight:     &inFlight,
+		OnDisconnect:        wordFrom[sidebusv1.Queue_OnDisconnect](o.OnDisconnect),
+		SessionExpiryMode:   wordFrom[sidebusv1.Queue_SessionExpiryMode](o.SessionExpiryMode),
+		SessionOnDeadLetter: wordFrom[sidebusv1.Queue_SessionOnDeadLetter](o.SessionOnDeadLetter),
+		AcceptNext:          wordFrom[sidebusv1.Queue_AcceptNext](o.AcceptNext),
 	}
 	if o.DefaultMessageTimeToLive < semantics.Never {
 		queue.DefaultMessageTimeToLive = durationpb.New(o.DefaultMessageTimeToLive)
 	}
 	if o.DeadLetterTTL < semantics.Never {
 		queue.DeadLetterTtl = durationpb.New(o.DeadLetterTTL)
+	}
+	if o.SessionStateTTL < semantics.Never {
+		queue.SessionStateTtl = durationpb.New(o.SessionStateTTL)
 	}
 	if o.MaxMessageCount > 0 {
 		queue.MaxMessageCount = &o.MaxMessageCount

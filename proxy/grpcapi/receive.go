@@ -8,16 +8,17 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// handsOut tells which methods hand out messages. For each call of one the wire must open a Slot and end it (RECV-7).
+// handsOut tells which methods hand out messages or a session. For each call of one the wire must open a Slot and end it (RECV-7).
 var handsOut = map[string]bool{
 	sidebusv1.Messages_Receive_FullMethodName:           true,
 	sidebusv1.Messages_ReceiveDeferred_FullMethodName:   true,
 	sidebusv1.Messages_ReceiveBySequence_FullMethodName: true,
+	sidebusv1.Sessions_Accept_FullMethodName:            true,
 }
 
 // Receive takes messages; see semantics.Broker.Receive.
 func (s *Messages) Receive(ctx context.Context, request *sidebusv1.ReceiveRequest) (*sidebusv1.ReceiveResponse, error) {
-	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	source, err := sessionSourceOf(request, request.SessionLockToken, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -39,20 +40,20 @@ func (s *Messages) Receive(ctx context.Context, request *sidebusv1.ReceiveReques
 
 // ReceiveDeferred takes deferred messages by number; see semantics.Broker.ReceiveDeferred.
 func (s *Messages) ReceiveDeferred(ctx context.Context, request *sidebusv1.ReceiveDeferredRequest) (*sidebusv1.ReceiveResponse, error) {
-	return s.receiveByNumber(ctx, request, s.broker.ReceiveDeferred)
+	return s.receiveByNumber(ctx, request, request.SessionLockToken, s.broker.ReceiveDeferred)
 }
 
 // ReceiveBySequence takes available messages by number; see semantics.Broker.ReceiveBySequence.
 func (s *Messages) ReceiveBySequence(ctx context.Context, request *sidebusv1.ReceiveBySequenceRequest) (*sidebusv1.ReceiveResponse, error) {
-	return s.receiveByNumber(ctx, request, s.broker.ReceiveBySequence)
+	return s.receiveByNumber(ctx, request, nil, s.broker.ReceiveBySequence)
 }
 
 func (s *Messages) receiveByNumber(ctx context.Context, request interface {
 	numbersRequest
 	GetMode() sidebusv1.ReceiveRequest_Mode
-}, verb func(context.Context, semantics.Source, []int64, semantics.Mode) (*semantics.Delivery, error),
+}, session *string, verb func(context.Context, semantics.Source, []int64, semantics.Mode) (*semantics.Delivery, error),
 ) (*sidebusv1.ReceiveResponse, error) {
-	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	source, err := sessionSourceOf(request, session, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -17,19 +17,20 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Register puts both services on a gRPC server. Every call is observed, a panic in it becomes INTERNAL, and its error a
+// Register puts all services on a gRPC server. Every call is observed, a panic in it becomes INTERNAL, and its error a
 // status with an ErrorInfo. That is done around the generated handlers and not in interceptors, because those do not see
 // a request that cannot be decoded. The server must be made with ServerOption. A request over the server's
 // MaxRecvMsgSize is answered by grpc-go itself, RESOURCE_EXHAUSTED without an ErrorInfo.
 //
-// What hands out messages is registered as a stream of one answer, which is the same on the wire: so the server learns whether the
+// What hands out messages or a session is registered as a stream of one answer, which is the same on the wire: so the server learns whether the
 // answer was sent (RECV-7) and no other call pays for it, as it would with a stats.Handler. What grpc-go can tell is
 // that the answer was taken into the send queue of a connection that was open and a call that was not cancelled. The
 // queue is written at once unless the client's flow-control window is full. So the loss window of RECEIVE_AND_DELETE is
 // from there to the client's hands; a message in PEEK_LOCK mode that gets lost there comes back when its lock ends.
-func Register(server *grpc.Server, messages *Messages, admin *Admin, desk *handover.Desk, calls *obs.Calls) {
+func Register(server *grpc.Server, messages *Messages, sessions *Sessions, admin *Admin, desk *handover.Desk, calls *obs.Calls) {
 	r := &registrar{desk: desk, calls: calls}
 	server.RegisterService(r.observed(sidebusv1.Messages_ServiceDesc), messages)
+	server.RegisterService(r.observed(sidebusv1.Sessions_ServiceDesc), sessions)
 	server.RegisterService(r.observed(sidebusv1.Admin_ServiceDesc), admin)
 }
 
@@ -40,14 +41,17 @@ type registrar struct {
 
 // observed gives a copy of a generated description whose handlers are observed.
 func (r *registrar) observed(desc grpc.ServiceDesc) *grpc.ServiceDesc {
-	desc.Methods = slices.Clone(desc.Methods)
+	desc.Methods, desc.Streams = slices.Clone(desc.Methods), slices.Clone(desc.Streams)
+	for i, s := range desc.Streams {
+		desc.Streams[i].Handler = r.stream("/"+desc.ServiceName+"/"+s.StreamName, s.Handler)
+	}
 	for i, m := range desc.Methods {
 		call := r.call("/"+desc.ServiceName+"/"+m.MethodName, m.Handler)
 		desc.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 			return call(srv, ctx, decode)
 		}
 		if handsOut["/"+desc.ServiceName+"/"+m.MethodName] {
-			desc.Streams = append(slices.Clone(desc.Streams), grpc.StreamDesc{
+			desc.Streams = append(desc.Streams, grpc.StreamDesc{
 				StreamName: m.MethodName, Handler: r.handingOver(call), ServerStreams: true,
 			})
 		}
@@ -81,7 +85,32 @@ func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
 	}
 }
 
-// handingOver serves a call that hands out messages.
+// stream wraps a generated handler of a stream. What is wrong with one of its requests is the handler's to answer; what it
+// returns is the end of the stream.
+func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHandler {
+	method := obs.Method(full)
+	return func(srv any, stream grpc.ServerStream) (err error) {
+		start, ctx := time.Now(), stream.Context()
+		defer func() {
+			var failure *semantics.Error
+			if recovered := recover(); recovered != nil {
+				failure = r.calls.Recovered(ctx, method, recovered)
+			} else if err != nil {
+				failure = failureOf(err)
+				if ctx.Err() != nil {
+					failure = wireerror.Of(ctx.Err())
+				}
+			}
+			r.calls.Done(ctx, obs.GRPC, method, start, failure)
+			if failure != nil {
+				err = wireerror.Status(failure).Err()
+			}
+		}()
+		return handle(srv, stream)
+	}
+}
+
+// handingOver serves a call that hands out messages or a session.
 func (r *registrar) handingOver(call unaryCall) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) error {
 		ctx, slot := r.desk.Open(stream.Context())

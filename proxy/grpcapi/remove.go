@@ -41,7 +41,7 @@ func (s *Messages) DeleteBySequence(ctx context.Context, request *sidebusv1.Dele
 
 // Purge removes messages for at most removalBudget; see semantics.Broker.Purge.
 func (s *Messages) Purge(ctx context.Context, request *sidebusv1.PurgeRequest) (*sidebusv1.PurgeResponse, error) {
-	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	source, err := sessionSourceOf(request, request.SessionLockToken, request.SessionId)
 	if err != nil {
 		return nil, err
 	}

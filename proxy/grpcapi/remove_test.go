@@ -84,7 +84,7 @@ func slow(t *testing.T, steps int, dead bool) *Messages {
 			}
 		}
 	}
-	return NewMessages(broker, metrics, semantics.MaxMessageSize)
+	return NewMessages(broker, metrics, semantics.MaxMessageSize, nil)
 }
 
 func TestPURGE_4_EndsWithinItsBudget(t *testing.T) {

@@ -8,18 +8,29 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
+// settleVerb is a settlement with its options.
+type settleVerb func(context.Context, semantics.Source, []semantics.LockToken) ([]semantics.Code, error)
+
 // Complete removes messages; see semantics.Broker.Complete.
 func (s *Messages) Complete(ctx context.Context, request *sidebusv1.CompleteRequest) (*sidebusv1.SettleResponse, error) {
-	return s.settle(ctx, request, obs.Complete, s.broker.Complete)
+	return s.settle(ctx, request, request.SessionLockToken, obs.Complete, s.broker.Complete)
 }
 
 // Abandon gives messages back; see semantics.Broker.Abandon.
 func (s *Messages) Abandon(ctx context.Context, request *sidebusv1.AbandonRequest) (*sidebusv1.SettleResponse, error) {
+	verb, err := s.abandonVerb(request)
+	if err != nil {
+		return nil, err
+	}
+	return s.settle(ctx, request, request.SessionLockToken, obs.Abandon, verb)
+}
+
+func (s *Messages) abandonVerb(request *sidebusv1.AbandonRequest) (settleVerb, error) {
 	properties, err := propertiesOf(request.GetProperties())
 	if err != nil {
 		return nil, err
 	}
-	options := semantics.AbandonOptions{Properties: properties}
+	options := semantics.AbandonOptions{Properties: properties, SkipOrder: request.GetSkipOrder()}
 	if request.GetDelay() != nil {
 		delay, err := duration("delay", request.GetDelay())
 		if err != nil {
@@ -27,31 +38,45 @@ func (s *Messages) Abandon(ctx context.Context, request *sidebusv1.AbandonReques
 		}
 		options.Delay = &delay
 	}
-	verb := func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	return func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
 		return s.broker.Abandon(ctx, source, tokens, options)
-	}
-	return s.settle(ctx, request, obs.Abandon, verb)
+	}, nil
 }
 
 // Defer sets messages aside; see semantics.Broker.Defer.
 func (s *Messages) Defer(ctx context.Context, request *sidebusv1.DeferRequest) (*sidebusv1.SettleResponse, error) {
+	verb, err := s.deferVerb(request)
+	if err != nil {
+		return nil, err
+	}
+	return s.settle(ctx, request, request.SessionLockToken, obs.Defer, verb)
+}
+
+func (s *Messages) deferVerb(request *sidebusv1.DeferRequest) (settleVerb, error) {
 	properties, err := propertiesOf(request.GetProperties())
 	if err != nil {
 		return nil, err
 	}
-	verb := func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	return func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
 		return s.broker.Defer(ctx, source, tokens, properties)
-	}
-	return s.settle(ctx, request, obs.Defer, verb)
+	}, nil
 }
 
 // Release gives messages back uncounted; see semantics.Broker.Release.
 func (s *Messages) Release(ctx context.Context, request *sidebusv1.ReleaseRequest) (*sidebusv1.SettleResponse, error) {
-	return s.settle(ctx, request, obs.Release, s.broker.Release)
+	return s.settle(ctx, request, request.SessionLockToken, obs.Release, s.broker.Release)
 }
 
 // DeadLetter moves messages to the dead-letter queue; see semantics.Broker.DeadLetter.
 func (s *Messages) DeadLetter(ctx context.Context, request *sidebusv1.DeadLetterRequest) (*sidebusv1.SettleResponse, error) {
+	verb, err := s.deadLetterVerb(request)
+	if err != nil {
+		return nil, err
+	}
+	return s.settle(ctx, request, request.SessionLockToken, obs.DeadLetter, verb)
+}
+
+func (s *Messages) deadLetterVerb(request *sidebusv1.DeadLetterRequest) (settleVerb, error) {
 	properties, err := propertiesOf(request.GetProperties())
 	if err != nil {
 		return nil, err
@@ -59,18 +84,22 @@ func (s *Messages) DeadLetter(ctx context.Context, request *sidebusv1.DeadLetter
 	options := semantics.DeadLetterOptions{
 		Reason: request.Reason, Description: request.Description, Properties: properties, //nolint:protogetter // nil and empty differ (SETTLE-6)
 	}
-	verb := func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	return func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
 		return s.broker.DeadLetter(ctx, source, tokens, options)
-	}
-	return s.settle(ctx, request, obs.DeadLetter, verb)
+	}, nil
 }
 
 // RenewLocks extends locks; see semantics.Broker.RenewLocks.
 func (s *Messages) RenewLocks(ctx context.Context, request *sidebusv1.RenewLocksRequest) (*sidebusv1.RenewLocksResponse, error) {
-	source, tokens, err := locksOf(request)
+	source, tokens, err := locksOf(request, nil)
 	if err != nil {
 		return nil, err
 	}
+	return s.renewLocks(ctx, source, request.GetLockTokens(), tokens)
+}
+
+// renewLocks extends the locks that tokens name, which are texts.
+func (s *Messages) renewLocks(ctx context.Context, source semantics.Source, texts []string, tokens []semantics.LockToken) (*sidebusv1.RenewLocksResponse, error) {
 	renewals, err := s.broker.RenewLocks(ctx, source, tokens)
 	if err != nil {
 		return nil, err
@@ -78,7 +107,7 @@ func (s *Messages) RenewLocks(ctx context.Context, request *sidebusv1.RenewLocks
 	response := &sidebusv1.RenewLocksResponse{Results: make([]*sidebusv1.RenewLocksResponse_Result, len(renewals))}
 	for i, r := range renewals {
 		response.Results[i] = &sidebusv1.RenewLocksResponse_Result{
-			LockToken: request.GetLockTokens()[i], Reason: present((*string)(&r.Code)), ExpiredInHand: r.ExpiredInHand,
+			LockToken: texts[i], Reason: present((*string)(&r.Code)), ExpiredInHand: r.ExpiredInHand,
 		}
 		if r.Code == "" {
 			response.Results[i].LockedUntil = timestamp(r.LockedUntil)
@@ -91,7 +120,7 @@ func (s *Messages) RenewLocks(ctx context.Context, request *sidebusv1.RenewLocks
 
 // Reactivate makes deferred messages available; see semantics.Broker.Reactivate.
 func (s *Messages) Reactivate(ctx context.Context, request *sidebusv1.ReactivateRequest) (*sidebusv1.ReactivateResponse, error) {
-	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	source, err := sessionSourceOf(request, request.SessionLockToken, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +130,11 @@ func (s *Messages) Reactivate(ctx context.Context, request *sidebusv1.Reactivate
 	return &sidebusv1.ReactivateResponse{}, nil
 }
 
-func (s *Messages) settle(ctx context.Context, request lockRequest, name string,
-	verb func(context.Context, semantics.Source, []semantics.LockToken) ([]semantics.Code, error),
+// settle answers a settlement; session is the token of a session's lock, nil for none.
+func (s *Messages) settle(ctx context.Context, request lockRequest, session *string, name string,
+	verb settleVerb,
 ) (*sidebusv1.SettleResponse, error) {
-	source, tokens, err := locksOf(request)
+	source, tokens, err := locksOf(request, session)
 	if err != nil {
 		return nil, err
 	}
@@ -113,11 +143,15 @@ func (s *Messages) settle(ctx context.Context, request lockRequest, name string,
 		return nil, err
 	}
 	s.metrics.Settled(name, codes)
+	return settledFrom(request.GetLockTokens(), codes), nil
+}
+
+func settledFrom(tokens []string, codes []semantics.Code) *sidebusv1.SettleResponse {
 	all := make([]sidebusv1.SettleResponse_Result, len(codes))
 	response := &sidebusv1.SettleResponse{Results: make([]*sidebusv1.SettleResponse_Result, len(codes))}
 	for i := range codes {
-		all[i].LockToken, all[i].Reason = request.GetLockTokens()[i], present((*string)(&codes[i]))
+		all[i].LockToken, all[i].Reason = tokens[i], present((*string)(&codes[i]))
 		response.Results[i] = &all[i]
 	}
-	return response, nil
+	return response
 }

@@ -28,33 +28,97 @@ func sourceOf(request proto.Message, resource string, subQueue sidebusv1.SubQueu
 	}
 }
 
-// lockRequest is what all requests about locks have in common.
-type lockRequest interface {
+// sourceRequest is what all requests about a source and its sub-queues have in common.
+type sourceRequest interface {
 	proto.Message
 	GetSource() string
 	GetSubQueue() sidebusv1.SubQueue_Kind
+}
+
+// sessionSourceOf is sourceOf for requests that may be about one session: a held one, by the token of its lock, or one that
+// is only named. nil is absent. A text that is present and empty is refused, for as absent it would mean all sessions.
+func sessionSourceOf(request sourceRequest, lock, id *string) (semantics.Source, error) {
+	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	if err != nil {
+		return source, err
+	}
+	if id != nil {
+		if lock != nil {
+			return source, fieldError("sessionId", "cannot be combined with sessionLockToken")
+		}
+		source.Session, err = sessionID(*id)
+	} else if lock != nil {
+		source.SessionLock, err = sessionLock("sessionLockToken", *lock)
+	}
+	return source, err
+}
+
+// heldRequest is what all requests of who holds a session have in common.
+type heldRequest interface {
+	proto.Message
+	GetSource() string
+	GetLockToken() string
+}
+
+// heldSource translates a held session that a request is about.
+func heldSource(request heldRequest) (semantics.Source, error) {
+	source, err := sourceOf(request, request.GetSource(), sidebusv1.SubQueue_NONE)
+	if err != nil {
+		return source, err
+	}
+	source.SessionLock, err = sessionLock("lockToken", request.GetLockToken())
+	return source, err
+}
+
+// sessionLock translates the token of a session's lock. The zero UUID, which no lock has, means "no session" within Sidebus, so
+// it is refused as well.
+func sessionLock(field, text string) (semantics.LockToken, error) {
+	token, err := semantics.ParseLockToken(text)
+	if err != nil || token.IsZero() {
+		return token, fieldError(field, "must be the token of a session's lock, a UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
+	}
+	return token, nil
+}
+
+// sessionID passes on the id of a session but for the empty one, which means "none" within Sidebus.
+func sessionID(id string) (string, error) {
+	if id == "" {
+		return "", fieldError("sessionId", "must not be empty when present")
+	}
+	return id, nil
+}
+
+// lockRequest is what all requests about locks have in common.
+type lockRequest interface {
+	sourceRequest
 	GetLockTokens() []string
 }
 
 // numbersRequest is what all requests about sequence numbers have in common.
 type numbersRequest interface {
-	proto.Message
-	GetSource() string
-	GetSubQueue() sidebusv1.SubQueue_Kind
+	sourceRequest
 	GetSequenceNumbers() []int64
 }
 
-func locksOf(request lockRequest) (semantics.Source, []semantics.LockToken, error) {
-	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+// locksOf translates the source and the tokens of a request; session is the token of a session's lock, nil for none.
+func locksOf(request lockRequest, session *string) (semantics.Source, []semantics.LockToken, error) {
+	source, err := sessionSourceOf(request, session, nil)
 	if err != nil {
 		return source, nil, err
 	}
-	tokens := make([]semantics.LockToken, len(request.GetLockTokens()))
-	for i, text := range request.GetLockTokens() {
+	tokens, err := tokensOf(request.GetLockTokens())
+	return source, tokens, err
+}
+
+// tokensOf translates lock tokens; a failure carries the position of the bad one.
+func tokensOf(texts []string) ([]semantics.LockToken, error) {
+	tokens := make([]semantics.LockToken, len(texts))
+	for i, text := range texts {
+		var err error
 		if tokens[i], err = semantics.ParseLockToken(text); err != nil {
-			return source, nil, semantics.AsError(err).With(semantics.DetailField, "lockTokens").
+			return nil, semantics.AsError(err).With(semantics.DetailField, "lockTokens").
 				With(semantics.DetailIndex, strconv.Itoa(i))
 		}
 	}
-	return source, tokens, nil
+	return tokens, nil
 }

@@ -212,7 +212,7 @@ func decodeMap(s *scanner, entries protoreflect.Map, field protoreflect.FieldDes
 // lifetimes are the durations that may be "never". Of the others an absent one has another meaning, so that "never" would
 // be taken for its opposite: an abandoned message that must not come back would come back at once.
 var lifetimes = map[protoreflect.Name]bool{
-	"time_to_live": true, "default_message_time_to_live": true, "dead_letter_ttl": true,
+	"time_to_live": true, "default_message_time_to_live": true, "dead_letter_ttl": true, "session_state_ttl": true,
 }
 
 func decodeNested(s *scanner, m protoreflect.Message, field protoreflect.FieldDescriptor, at string) *semantics.Error {
@@ -237,14 +237,22 @@ func decodeNested(s *scanner, m protoreflect.Message, field protoreflect.FieldDe
 		m.Set(field, protoreflect.ValueOfMessage(d.ProtoReflect()))
 	case timestampName:
 		text, _ := unquote(s.value())
-		t, err := time.Parse(time.RFC3339Nano, text)
-		instant := timestamppb.New(t)
-		if err != nil || !instant.IsValid() { // in UTC the year may be another one than in the text
-			return badValue(at, `must be an instant such as "2026-01-02T03:04:05Z"`)
+		instant, err := parseInstant(text, at)
+		if err != nil {
+			return err
 		}
 		m.Set(field, protoreflect.ValueOfMessage(instant.ProtoReflect()))
 	default:
 		return decodeMessage(s, m.Mutable(field).Message(), at)
 	}
 	return nil
+}
+
+func parseInstant(text, at string) (*timestamppb.Timestamp, *semantics.Error) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	instant := timestamppb.New(t)
+	if err != nil || !instant.IsValid() { // in UTC the year may be another one than in the text
+		return nil, badValue(at, `must be an instant such as "2026-01-02T03:04:05Z"`)
+	}
+	return instant, nil
 }

@@ -34,8 +34,10 @@ type Handler struct {
 	crossOrigin http.CrossOriginProtection
 }
 
-// New makes a Handler over the two services. messages must hold to the limit of HTTP (MSG-21).
-func New(messages sidebusv1.MessagesServer, admin sidebusv1.AdminServer, desk *handover.Desk, calls *obs.Calls) (*Handler, error) {
+// New makes a Handler over the services. messages must hold to the limit of HTTP (MSG-21).
+func New(messages sidebusv1.MessagesServer, sessions sidebusv1.SessionsServer, admin sidebusv1.AdminServer,
+	desk *handover.Desk, calls *obs.Calls,
+) (*Handler, error) {
 	h := &Handler{desk: desk, calls: calls}
 	h.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec{}),
@@ -54,6 +56,9 @@ func New(messages sidebusv1.MessagesServer, admin sidebusv1.AdminServer, desk *h
 	if err := sidebusv1.RegisterMessagesHandlerServer(unused, h.mux, messages); err != nil {
 		return nil, err
 	}
+	if err := sidebusv1.RegisterSessionsHandlerServer(unused, h.mux, sessions); err != nil {
+		return nil, err
+	}
 	return h, sidebusv1.RegisterAdminHandlerServer(unused, h.mux, admin)
 }
 
@@ -68,9 +73,9 @@ type exchangeKey struct{}
 
 func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
 
-// ServeHTTP answers one request. What a receive took is confirmed once the answer was flushed to the socket without
-// error, else given back (RECV-7). A client that went away before the answer is found by the context, which the Receive
-// handler looks at; looking at it once more after the flush would take messages back from a client that has read its
+// ServeHTTP answers one request. What a receive or an accept took is confirmed once the answer was flushed to the socket without
+// error, else given back (RECV-7). A client that went away before the answer is found by the context, which those
+// handlers look at; looking at it once more after the flush would take messages back from a client that has read its
 // answer and closed.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()

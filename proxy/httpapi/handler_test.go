@@ -42,7 +42,7 @@ func TestRECV_7_FailedFlushGivesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			desk := handover.NewDesk(logger)
-			h, err := New(grpcapi.NewMessages(broker, metrics, semantics.MaxHTTPMessageSize), grpcapi.NewAdmin(broker), desk, obs.NewCalls(metrics, logger))
+			h, err := New(grpcapi.NewMessages(broker, metrics, semantics.MaxHTTPMessageSize, nil), grpcapi.NewSessions(broker), grpcapi.NewAdmin(broker), desk, obs.NewCalls(metrics, logger))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,38 +9,70 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// parameters are the query parameters by method, in both spellings of proto3 JSON.
-var parameters = map[string][]string{
-	http.MethodGet:   {"pageSize", "page_size", "pageToken", "page_token"},
-	http.MethodPatch: {"updateMask", "update_mask"},
+// Query parameters in both spellings of proto3 JSON.
+var (
+	pageParameters    = []string{"pageSize", "page_size", "pageToken", "page_token"}
+	sessionParameters = append([]string{"updatedSince", "updated_since", "activeSince", "active_since"}, pageParameters...)
+	patchParameters   = []string{"updateMask", "update_mask"}
+)
+
+// parametersOf lists the query parameters that a request may have.
+func parametersOf(r *http.Request) []string {
+	switch path := r.URL.EscapedPath(); {
+	case r.Method == http.MethodPatch:
+		return patchParameters
+	case r.Method != http.MethodGet:
+		return nil
+	case strings.HasSuffix(path, "/sessions") && strings.Count(path, "/") == 4: // not a queue of that name
+		return sessionParameters
+	default:
+		return pageParameters
+	}
 }
 
-// checkQuery refuses query parameters that do not exist, as fields of a body are, because the gateway ignores them.
+// checkQuery refuses query parameters that do not exist, as fields of a body are, because the gateway ignores them, and values
+// that do not fit, which it refuses in other words.
 func checkQuery(r *http.Request) (url.Values, *semantics.Error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, semantics.Errorf(semantics.InvalidArgument, "the query cannot be read: %v", err)
 	}
+	allowed := parametersOf(r)
 	for name, values := range query {
-		if !slices.Contains(parameters[r.Method], name) {
+		if !slices.Contains(allowed, name) {
 			return nil, badValue(cut(name), "is not a known query parameter")
 		}
 		if len(values) != 1 {
 			return nil, badValue(name, "is given twice")
 		}
-		if name == "pageSize" || name == "page_size" {
-			if _, err := strconv.ParseInt(values[0], 10, 32); errors.Is(err, strconv.ErrRange) {
-				return nil, refused(semantics.ArgumentOutOfRange, "pageSize", "does not fit 32 bits")
-			} else if err != nil {
-				return nil, badValue("pageSize", "must be a whole number")
-			}
+		if err := checkParameter(name, values[0]); err != nil {
+			return nil, err
 		}
 	}
 	return query, nil
+}
+
+func checkParameter(name, value string) *semantics.Error {
+	switch name {
+	case "pageSize", "page_size":
+		if _, err := strconv.ParseInt(value, 10, 32); errors.Is(err, strconv.ErrRange) {
+			return refused(semantics.ArgumentOutOfRange, "pageSize", "does not fit 32 bits")
+		} else if err != nil {
+			return badValue("pageSize", "must be a whole number")
+		}
+	case "updatedSince", "updated_since":
+		_, err := parseInstant(value, "updatedSince")
+		return err
+	case "activeSince", "active_since":
+		_, err := parseInstant(value, "activeSince")
+		return err
+	}
+	return nil
 }
 
 // readBody reads a body of at most MaxBody bytes.

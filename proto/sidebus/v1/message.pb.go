@@ -498,7 +498,8 @@ type Message struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 128 UTF-16 units, not empty. Absent: Sidebus makes a random UUID (MSG-1, MSG-2).
 	MessageId *string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3,oneof" json:"message_id,omitempty"`
-	// At most 128 UTF-16 units. Kept and given back (MSG table).
+	// At most 128 UTF-16 units. The session it belongs to on a queue with requires_session, where a message without one is
+	// SESSION_ID_MISSING (SESS-6); elsewhere kept and given back (SESS-9).
 	SessionId *string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3,oneof" json:"session_id,omitempty"`
 	// At most 128 UTF-16 units. Must equal session_id when both are set, else PARTITION_KEY_MISMATCH (MSG-3).
 	PartitionKey *string `protobuf:"bytes,3,opt,name=partition_key,json=partitionKey,proto3,oneof" json:"partition_key,omitempty"`
@@ -758,6 +759,9 @@ type ReceivedMessage struct {
 	SequenceNumber int64 `protobuf:"varint,50,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
 	// Equals sequence_number in a queue reached directly (MSG-6).
 	EnqueuedSequenceNumber int64 `protobuf:"varint,51,opt,name=enqueued_sequence_number,json=enqueuedSequenceNumber,proto3" json:"enqueued_sequence_number,omitempty"`
+	// From 1 on, without gaps, in the order in which the messages of the session were enqueued (MSG-19). Absent on a queue without
+	// sessions and while the message is scheduled.
+	SessionSequence *int64 `protobuf:"varint,67,opt,name=session_sequence,json=sessionSequence,proto3,oneof" json:"session_sequence,omitempty"`
 	// When the broker accepted the message, or enqueued the scheduled one, by the broker's clock (MSG-8, SCHED-3).
 	EnqueuedTime *timestamppb.Timestamp `protobuf:"bytes,52,opt,name=enqueued_time,json=enqueuedTime,proto3" json:"enqueued_time,omitempty"`
 	// enqueued_time + time_to_live (TTL-2). Absent: never.
@@ -766,7 +770,7 @@ type ReceivedMessage struct {
 	DeliveryCount int32 `protobuf:"varint,54,opt,name=delivery_count,json=deliveryCount,proto3" json:"delivery_count,omitempty"`
 	// Proof of ownership for settlement, a UUID. Absent on peek and in RECEIVE_AND_DELETE mode (MSG-11, LOCK-2).
 	LockToken *string `protobuf:"bytes,55,opt,name=lock_token,json=lockToken,proto3,oneof" json:"lock_token,omitempty"`
-	// End of the lock by the broker's clock. Absent as lock_token (LOCK-1).
+	// End of the lock by the broker's clock, under a session that of the session's (MSG-11). Absent as lock_token (LOCK-1).
 	LockedUntil *timestamppb.Timestamp `protobuf:"bytes,56,opt,name=locked_until,json=lockedUntil,proto3" json:"locked_until,omitempty"`
 	// What becomes of the message (MSG-9).
 	State ReceivedMessage_State `protobuf:"varint,57,opt,name=state,proto3,enum=sidebus.v1.ReceivedMessage_State" json:"state,omitempty"`
@@ -950,6 +954,13 @@ func (x *ReceivedMessage) GetSequenceNumber() int64 {
 func (x *ReceivedMessage) GetEnqueuedSequenceNumber() int64 {
 	if x != nil {
 		return x.EnqueuedSequenceNumber
+	}
+	return 0
+}
+
+func (x *ReceivedMessage) GetSessionSequence() int64 {
+	if x != nil && x.SessionSequence != nil {
+		return *x.SessionSequence
 	}
 	return 0
 }
@@ -1163,7 +1174,7 @@ const file_sidebus_v1_message_proto_rawDesc = "" +
 	"\t_reply_toB\x16\n" +
 	"\x14_reply_to_session_idB\x0f\n" +
 	"\r_content_typeB\v\n" +
-	"\t_priority\"\x94\x0f\n" +
+	"\t_priority\"\xd9\x0f\n" +
 	"\x0fReceivedMessage\x12\"\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tH\x01R\tmessageId\x88\x01\x01\x12\"\n" +
@@ -1187,24 +1198,25 @@ const file_sidebus_v1_message_proto_rawDesc = "" +
 	"\x04text\x18\r \x01(\tH\x00R\x04text\x12\x14\n" +
 	"\x04json\x18\x0e \x01(\tH\x00R\x04json\x12'\n" +
 	"\x0fsequence_number\x182 \x01(\x03R\x0esequenceNumber\x128\n" +
-	"\x18enqueued_sequence_number\x183 \x01(\x03R\x16enqueuedSequenceNumber\x12?\n" +
+	"\x18enqueued_sequence_number\x183 \x01(\x03R\x16enqueuedSequenceNumber\x12.\n" +
+	"\x10session_sequence\x18C \x01(\x03H\n" +
+	"R\x0fsessionSequence\x88\x01\x01\x12?\n" +
 	"\renqueued_time\x184 \x01(\v2\x1a.google.protobuf.TimestampR\fenqueuedTime\x129\n" +
 	"\n" +
 	"expires_at\x185 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12%\n" +
 	"\x0edelivery_count\x186 \x01(\x05R\rdeliveryCount\x12\"\n" +
 	"\n" +
-	"lock_token\x187 \x01(\tH\n" +
-	"R\tlockToken\x88\x01\x01\x12=\n" +
+	"lock_token\x187 \x01(\tH\vR\tlockToken\x88\x01\x01\x12=\n" +
 	"\flocked_until\x188 \x01(\v2\x1a.google.protobuf.TimestampR\vlockedUntil\x127\n" +
 	"\x05state\x189 \x01(\x0e2!.sidebus.v1.ReceivedMessage.StateR\x05state\x121\n" +
-	"\x12dead_letter_reason\x18: \x01(\tH\vR\x10deadLetterReason\x88\x01\x01\x12F\n" +
-	"\x1ddead_letter_error_description\x18; \x01(\tH\fR\x1adeadLetterErrorDescription\x88\x01\x01\x121\n" +
-	"\x12dead_letter_source\x18< \x01(\tH\rR\x10deadLetterSource\x88\x01\x01\x12H\n" +
+	"\x12dead_letter_reason\x18: \x01(\tH\fR\x10deadLetterReason\x88\x01\x01\x12F\n" +
+	"\x1ddead_letter_error_description\x18; \x01(\tH\rR\x1adeadLetterErrorDescription\x88\x01\x01\x121\n" +
+	"\x12dead_letter_source\x18< \x01(\tH\x0eR\x10deadLetterSource\x88\x01\x01\x12H\n" +
 	"\x12dead_lettered_time\x18= \x01(\v2\x1a.google.protobuf.TimestampR\x10deadLetteredTime\x12@\n" +
-	"\x1adead_letter_delivery_count\x18B \x01(\x05H\x0eR\x17deadLetterDeliveryCount\x88\x01\x01\x12\x12\n" +
+	"\x1adead_letter_delivery_count\x18B \x01(\x05H\x0fR\x17deadLetterDeliveryCount\x88\x01\x01\x12\x12\n" +
 	"\x04size\x18> \x01(\x03R\x04size\x12\x1b\n" +
-	"\x06locked\x18? \x01(\bH\x0fR\x06locked\x88\x01\x01\x12\x1d\n" +
-	"\aexpired\x18@ \x01(\bH\x10R\aexpired\x88\x01\x01\x129\n" +
+	"\x06locked\x18? \x01(\bH\x10R\x06locked\x88\x01\x01\x12\x1d\n" +
+	"\aexpired\x18@ \x01(\bH\x11R\aexpired\x88\x01\x01\x129\n" +
 	"\n" +
 	"visible_at\x18A \x01(\v2\x1a.google.protobuf.TimestampR\tvisibleAt\x1aP\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
@@ -1225,7 +1237,8 @@ const file_sidebus_v1_message_proto_rawDesc = "" +
 	"\x03_toB\v\n" +
 	"\t_reply_toB\x16\n" +
 	"\x14_reply_to_session_idB\x0f\n" +
-	"\r_content_typeB\r\n" +
+	"\r_content_typeB\x13\n" +
+	"\x11_session_sequenceB\r\n" +
 	"\v_lock_tokenB\x15\n" +
 	"\x13_dead_letter_reasonB \n" +
 	"\x1e_dead_letter_error_descriptionB\x15\n" +

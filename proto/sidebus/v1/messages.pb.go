@@ -9,9 +9,7 @@ package sidebusv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
-	sync "sync"
 	unsafe "unsafe"
 )
 
@@ -22,858 +20,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Mode says how messages are taken (RECV-1).
-type ReceiveRequest_Mode int32
-
-const (
-	// They are locked for the queue's lockDuration and have to be settled (RECV-2).
-	ReceiveRequest_PEEK_LOCK ReceiveRequest_Mode = 0
-	// They are removed once the answer was written (RECV-3, RECV-7).
-	ReceiveRequest_RECEIVE_AND_DELETE ReceiveRequest_Mode = 1
-)
-
-// Enum value maps for ReceiveRequest_Mode.
-var (
-	ReceiveRequest_Mode_name = map[int32]string{
-		0: "PEEK_LOCK",
-		1: "RECEIVE_AND_DELETE",
-	}
-	ReceiveRequest_Mode_value = map[string]int32{
-		"PEEK_LOCK":          0,
-		"RECEIVE_AND_DELETE": 1,
-	}
-)
-
-func (x ReceiveRequest_Mode) Enum() *ReceiveRequest_Mode {
-	p := new(ReceiveRequest_Mode)
-	*p = x
-	return p
-}
-
-func (x ReceiveRequest_Mode) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (ReceiveRequest_Mode) Descriptor() protoreflect.EnumDescriptor {
-	return file_sidebus_v1_messages_proto_enumTypes[0].Descriptor()
-}
-
-func (ReceiveRequest_Mode) Type() protoreflect.EnumType {
-	return &file_sidebus_v1_messages_proto_enumTypes[0]
-}
-
-func (x ReceiveRequest_Mode) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use ReceiveRequest_Mode.Descriptor instead.
-func (ReceiveRequest_Mode) EnumDescriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{4, 0}
-}
-
-// Include names a group of messages by what can be done with them now (PEEK-7).
-type PeekRequest_Include int32
-
-const (
-	// Free to be received, delayed and expired ones included.
-	PeekRequest_AVAILABLE PeekRequest_Include = 0
-	// Held by a receiver.
-	PeekRequest_LOCKED PeekRequest_Include = 1
-	// Deferred and not locked.
-	PeekRequest_DEFERRED PeekRequest_Include = 2
-	// Scheduled.
-	PeekRequest_SCHEDULED PeekRequest_Include = 3
-)
-
-// Enum value maps for PeekRequest_Include.
-var (
-	PeekRequest_Include_name = map[int32]string{
-		0: "AVAILABLE",
-		1: "LOCKED",
-		2: "DEFERRED",
-		3: "SCHEDULED",
-	}
-	PeekRequest_Include_value = map[string]int32{
-		"AVAILABLE": 0,
-		"LOCKED":    1,
-		"DEFERRED":  2,
-		"SCHEDULED": 3,
-	}
-)
-
-func (x PeekRequest_Include) Enum() *PeekRequest_Include {
-	p := new(PeekRequest_Include)
-	*p = x
-	return p
-}
-
-func (x PeekRequest_Include) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (PeekRequest_Include) Descriptor() protoreflect.EnumDescriptor {
-	return file_sidebus_v1_messages_proto_enumTypes[1].Descriptor()
-}
-
-func (PeekRequest_Include) Type() protoreflect.EnumType {
-	return &file_sidebus_v1_messages_proto_enumTypes[1]
-}
-
-func (x PeekRequest_Include) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use PeekRequest_Include.Descriptor instead.
-func (PeekRequest_Include) EnumDescriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{8, 0}
-}
-
-// SendRequest asks for messages to be stored.
-type SendRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
-	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// 1 to 4500 messages. Several together count for at most 1 MiB, or 256 KiB where the queue's messages may be no larger
-	// than that (BATCH-2, MSG-21).
-	Messages      []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SendRequest) Reset() {
-	*x = SendRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SendRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SendRequest) ProtoMessage() {}
-
-func (x *SendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SendRequest.ProtoReflect.Descriptor instead.
-func (*SendRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *SendRequest) GetTarget() string {
-	if x != nil {
-		return x.Target
-	}
-	return ""
-}
-
-func (x *SendRequest) GetMessages() []*Message {
-	if x != nil {
-		return x.Messages
-	}
-	return nil
-}
-
-// SendResponse tells what became of each message.
-type SendResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// One for each message in the order sent, with consecutive sequence numbers but for deduplicated ones (BATCH-3, DUP-8).
-	Results       []*SendResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SendResponse) Reset() {
-	*x = SendResponse{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SendResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SendResponse) ProtoMessage() {}
-
-func (x *SendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SendResponse.ProtoReflect.Descriptor instead.
-func (*SendResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *SendResponse) GetResults() []*SendResponse_Result {
-	if x != nil {
-		return x.Results
-	}
-	return nil
-}
-
-// CancelScheduledRequest names scheduled messages, by sequence_numbers or by message_ids; both is INVALID_ARGUMENT, and so is
-// neither.
-type CancelScheduledRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
-	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// At most 1000 numbers that Send answered for them, each at least 1, else ARGUMENT_OUT_OF_RANGE. All are removed or none
-	// (SCHED-5). A number given twice counts once.
-	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
-	// At most 1000 message ids. All scheduled messages with one of them are removed (SCHED-8). MESSAGE_NOT_FOUND only when
-	// there is not one.
-	MessageIds    []string `protobuf:"bytes,3,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelScheduledRequest) Reset() {
-	*x = CancelScheduledRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelScheduledRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelScheduledRequest) ProtoMessage() {}
-
-func (x *CancelScheduledRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelScheduledRequest.ProtoReflect.Descriptor instead.
-func (*CancelScheduledRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *CancelScheduledRequest) GetTarget() string {
-	if x != nil {
-		return x.Target
-	}
-	return ""
-}
-
-func (x *CancelScheduledRequest) GetSequenceNumbers() []int64 {
-	if x != nil {
-		return x.SequenceNumbers
-	}
-	return nil
-}
-
-func (x *CancelScheduledRequest) GetMessageIds() []string {
-	if x != nil {
-		return x.MessageIds
-	}
-	return nil
-}
-
-// CancelScheduledResponse tells what was removed.
-type CancelScheduledResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many messages were removed.
-	Cancelled     int64 `protobuf:"varint,1,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelScheduledResponse) Reset() {
-	*x = CancelScheduledResponse{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelScheduledResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelScheduledResponse) ProtoMessage() {}
-
-func (x *CancelScheduledResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelScheduledResponse.ProtoReflect.Descriptor instead.
-func (*CancelScheduledResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *CancelScheduledResponse) GetCancelled() int64 {
-	if x != nil {
-		return x.Cancelled
-	}
-	return 0
-}
-
-// ReceiveRequest asks for messages.
-type ReceiveRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
-	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// 1 to 1000, else ARGUMENT_OUT_OF_RANGE. Absent: 1 (RECV-6).
-	MaxMessages *int32 `protobuf:"varint,2,opt,name=max_messages,json=maxMessages,proto3,oneof" json:"max_messages,omitempty"`
-	// How long to wait for the first message, 0s to 300s, else ARGUMENT_OUT_OF_RANGE. Absent: 60s. 0s: only what is there
-	// (RECV-5, RECV-6).
-	MaxWait *durationpb.Duration `protobuf:"bytes,3,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
-	// How to take them.
-	Mode ReceiveRequest_Mode `protobuf:"varint,4,opt,name=mode,proto3,enum=sidebus.v1.ReceiveRequest_Mode" json:"mode,omitempty"`
-	// Where to take them.
-	SubQueue      SubQueue_Kind `protobuf:"varint,5,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReceiveRequest) Reset() {
-	*x = ReceiveRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReceiveRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReceiveRequest) ProtoMessage() {}
-
-func (x *ReceiveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReceiveRequest.ProtoReflect.Descriptor instead.
-func (*ReceiveRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *ReceiveRequest) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *ReceiveRequest) GetMaxMessages() int32 {
-	if x != nil && x.MaxMessages != nil {
-		return *x.MaxMessages
-	}
-	return 0
-}
-
-func (x *ReceiveRequest) GetMaxWait() *durationpb.Duration {
-	if x != nil {
-		return x.MaxWait
-	}
-	return nil
-}
-
-func (x *ReceiveRequest) GetMode() ReceiveRequest_Mode {
-	if x != nil {
-		return x.Mode
-	}
-	return ReceiveRequest_PEEK_LOCK
-}
-
-func (x *ReceiveRequest) GetSubQueue() SubQueue_Kind {
-	if x != nil {
-		return x.SubQueue
-	}
-	return SubQueue_NONE
-}
-
-// ReceiveResponse has what was taken.
-type ReceiveResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order of sequence number, what was given back first; empty when there was none in time (RECV-8, RECV-9). By number: in
-	// the order of the numbers.
-	Messages      []*ReceivedMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReceiveResponse) Reset() {
-	*x = ReceiveResponse{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReceiveResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReceiveResponse) ProtoMessage() {}
-
-func (x *ReceiveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReceiveResponse.ProtoReflect.Descriptor instead.
-func (*ReceiveResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *ReceiveResponse) GetMessages() []*ReceivedMessage {
-	if x != nil {
-		return x.Messages
-	}
-	return nil
-}
-
-// ReceiveDeferredRequest names deferred messages to take.
-type ReceiveDeferredRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
-	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// At most 250 sequence numbers, each at least 1, else ARGUMENT_OUT_OF_RANGE. None: the answer is empty (DEFER-4). A number
-	// given twice counts once.
-	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
-	// How to take them.
-	Mode ReceiveRequest_Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=sidebus.v1.ReceiveRequest_Mode" json:"mode,omitempty"`
-	// Where to take them.
-	SubQueue      SubQueue_Kind `protobuf:"varint,4,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReceiveDeferredRequest) Reset() {
-	*x = ReceiveDeferredRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReceiveDeferredRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReceiveDeferredRequest) ProtoMessage() {}
-
-func (x *ReceiveDeferredRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReceiveDeferredRequest.ProtoReflect.Descriptor instead.
-func (*ReceiveDeferredRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *ReceiveDeferredRequest) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *ReceiveDeferredRequest) GetSequenceNumbers() []int64 {
-	if x != nil {
-		return x.SequenceNumbers
-	}
-	return nil
-}
-
-func (x *ReceiveDeferredRequest) GetMode() ReceiveRequest_Mode {
-	if x != nil {
-		return x.Mode
-	}
-	return ReceiveRequest_PEEK_LOCK
-}
-
-func (x *ReceiveDeferredRequest) GetSubQueue() SubQueue_Kind {
-	if x != nil {
-		return x.SubQueue
-	}
-	return SubQueue_NONE
-}
-
-// ReceiveBySequenceRequest names available messages to take.
-type ReceiveBySequenceRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
-	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// As in ReceiveDeferredRequest.
-	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
-	// How to take them.
-	Mode ReceiveRequest_Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=sidebus.v1.ReceiveRequest_Mode" json:"mode,omitempty"`
-	// Where to take them.
-	SubQueue      SubQueue_Kind `protobuf:"varint,4,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReceiveBySequenceRequest) Reset() {
-	*x = ReceiveBySequenceRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReceiveBySequenceRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReceiveBySequenceRequest) ProtoMessage() {}
-
-func (x *ReceiveBySequenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReceiveBySequenceRequest.ProtoReflect.Descriptor instead.
-func (*ReceiveBySequenceRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *ReceiveBySequenceRequest) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *ReceiveBySequenceRequest) GetSequenceNumbers() []int64 {
-	if x != nil {
-		return x.SequenceNumbers
-	}
-	return nil
-}
-
-func (x *ReceiveBySequenceRequest) GetMode() ReceiveRequest_Mode {
-	if x != nil {
-		return x.Mode
-	}
-	return ReceiveRequest_PEEK_LOCK
-}
-
-func (x *ReceiveBySequenceRequest) GetSubQueue() SubQueue_Kind {
-	if x != nil {
-		return x.SubQueue
-	}
-	return SubQueue_NONE
-}
-
-// PeekRequest asks for a look at messages.
-type PeekRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
-	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// The lowest sequence number to show, not negative. Absent: the oldest (PEEK-3).
-	FromSequenceNumber *int64 `protobuf:"varint,2,opt,name=from_sequence_number,json=fromSequenceNumber,proto3,oneof" json:"from_sequence_number,omitempty"`
-	// At least 1, else ARGUMENT_OUT_OF_RANGE; more than 250 are cut to that. Absent: 1 (PEEK-4).
-	MaxMessages *int32 `protobuf:"varint,3,opt,name=max_messages,json=maxMessages,proto3,oneof" json:"max_messages,omitempty"`
-	// Where to look.
-	SubQueue SubQueue_Kind `protobuf:"varint,4,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	// The groups to show. None: all.
-	Include       []PeekRequest_Include `protobuf:"varint,5,rep,packed,name=include,proto3,enum=sidebus.v1.PeekRequest_Include" json:"include,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PeekRequest) Reset() {
-	*x = PeekRequest{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PeekRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PeekRequest) ProtoMessage() {}
-
-func (x *PeekRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PeekRequest.ProtoReflect.Descriptor instead.
-func (*PeekRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *PeekRequest) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *PeekRequest) GetFromSequenceNumber() int64 {
-	if x != nil && x.FromSequenceNumber != nil {
-		return *x.FromSequenceNumber
-	}
-	return 0
-}
-
-func (x *PeekRequest) GetMaxMessages() int32 {
-	if x != nil && x.MaxMessages != nil {
-		return *x.MaxMessages
-	}
-	return 0
-}
-
-func (x *PeekRequest) GetSubQueue() SubQueue_Kind {
-	if x != nil {
-		return x.SubQueue
-	}
-	return SubQueue_NONE
-}
-
-func (x *PeekRequest) GetInclude() []PeekRequest_Include {
-	if x != nil {
-		return x.Include
-	}
-	return nil
-}
-
-// PeekResponse has what was seen.
-type PeekResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// In ascending order of sequence number, with locked and expired set and without lock_token (PEEK-1, PEEK-7).
-	Messages      []*ReceivedMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PeekResponse) Reset() {
-	*x = PeekResponse{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PeekResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PeekResponse) ProtoMessage() {}
-
-func (x *PeekResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PeekResponse.ProtoReflect.Descriptor instead.
-func (*PeekResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *PeekResponse) GetMessages() []*ReceivedMessage {
-	if x != nil {
-		return x.Messages
-	}
-	return nil
-}
-
-// Result is about one message.
-type SendResponse_Result struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The number the message was given (MSG-5), of a scheduled message the one to cancel it by (SCHED-1). When
-	// deduplicated, the number the original was given.
-	SequenceNumber int64 `protobuf:"varint,1,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
-	// As sent, or as made by Sidebus (MSG-1).
-	MessageId string `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// The queue remembers the message_id, so the message was not stored; that is a success (DUP-1, DUP-7).
-	Deduplicated  bool `protobuf:"varint,3,opt,name=deduplicated,proto3" json:"deduplicated,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SendResponse_Result) Reset() {
-	*x = SendResponse_Result{}
-	mi := &file_sidebus_v1_messages_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SendResponse_Result) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SendResponse_Result) ProtoMessage() {}
-
-func (x *SendResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_messages_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SendResponse_Result.ProtoReflect.Descriptor instead.
-func (*SendResponse_Result) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_messages_proto_rawDescGZIP(), []int{1, 0}
-}
-
-func (x *SendResponse_Result) GetSequenceNumber() int64 {
-	if x != nil {
-		return x.SequenceNumber
-	}
-	return 0
-}
-
-func (x *SendResponse_Result) GetMessageId() string {
-	if x != nil {
-		return x.MessageId
-	}
-	return ""
-}
-
-func (x *SendResponse_Result) GetDeduplicated() bool {
-	if x != nil {
-		return x.Deduplicated
-	}
-	return false
-}
-
 var File_sidebus_v1_messages_proto protoreflect.FileDescriptor
 
 const file_sidebus_v1_messages_proto_rawDesc = "" +
 	"\n" +
 	"\x19sidebus/v1/messages.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18sidebus/v1/message.proto\x1a\x17sidebus/v1/remove.proto\x1a\x17sidebus/v1/settle.proto\x1a\x19sidebus/v1/subqueue.proto\"V\n" +
-	"\vSendRequest\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\tR\x06target\x12/\n" +
-	"\bmessages\x18\x02 \x03(\v2\x13.sidebus.v1.MessageR\bmessages\"\xbf\x01\n" +
-	"\fSendResponse\x129\n" +
-	"\aresults\x18\x01 \x03(\v2\x1f.sidebus.v1.SendResponse.ResultR\aresults\x1at\n" +
-	"\x06Result\x12'\n" +
-	"\x0fsequence_number\x18\x01 \x01(\x03R\x0esequenceNumber\x12\x1d\n" +
+	"sidebus.v1\x1a\x18sidebus/v1/receive.proto\x1a\x17sidebus/v1/remove.proto\x1a\x15sidebus/v1/send.proto\x1a\x17sidebus/v1/settle.proto\x1a\x17sidebus/v1/stream.proto2\xb3\n" +
 	"\n" +
-	"message_id\x18\x02 \x01(\tR\tmessageId\x12\"\n" +
-	"\fdeduplicated\x18\x03 \x01(\bR\fdeduplicated\"|\n" +
-	"\x16CancelScheduledRequest\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\tR\x06target\x12)\n" +
-	"\x10sequence_numbers\x18\x02 \x03(\x03R\x0fsequenceNumbers\x12\x1f\n" +
-	"\vmessage_ids\x18\x03 \x03(\tR\n" +
-	"messageIds\"7\n" +
-	"\x17CancelScheduledResponse\x12\x1c\n" +
-	"\tcancelled\x18\x01 \x01(\x03R\tcancelled\"\xb3\x02\n" +
-	"\x0eReceiveRequest\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x12&\n" +
-	"\fmax_messages\x18\x02 \x01(\x05H\x00R\vmaxMessages\x88\x01\x01\x124\n" +
-	"\bmax_wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\amaxWait\x123\n" +
-	"\x04mode\x18\x04 \x01(\x0e2\x1f.sidebus.v1.ReceiveRequest.ModeR\x04mode\x126\n" +
-	"\tsub_queue\x18\x05 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"-\n" +
-	"\x04Mode\x12\r\n" +
-	"\tPEEK_LOCK\x10\x00\x12\x16\n" +
-	"\x12RECEIVE_AND_DELETE\x10\x01B\x0f\n" +
-	"\r_max_messages\"J\n" +
-	"\x0fReceiveResponse\x127\n" +
-	"\bmessages\x18\x01 \x03(\v2\x1b.sidebus.v1.ReceivedMessageR\bmessages\"\xc8\x01\n" +
-	"\x16ReceiveDeferredRequest\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x12)\n" +
-	"\x10sequence_numbers\x18\x02 \x03(\x03R\x0fsequenceNumbers\x123\n" +
-	"\x04mode\x18\x03 \x01(\x0e2\x1f.sidebus.v1.ReceiveRequest.ModeR\x04mode\x126\n" +
-	"\tsub_queue\x18\x04 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"\xca\x01\n" +
-	"\x18ReceiveBySequenceRequest\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x12)\n" +
-	"\x10sequence_numbers\x18\x02 \x03(\x03R\x0fsequenceNumbers\x123\n" +
-	"\x04mode\x18\x03 \x01(\x0e2\x1f.sidebus.v1.ReceiveRequest.ModeR\x04mode\x126\n" +
-	"\tsub_queue\x18\x04 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"\xe4\x02\n" +
-	"\vPeekRequest\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x125\n" +
-	"\x14from_sequence_number\x18\x02 \x01(\x03H\x00R\x12fromSequenceNumber\x88\x01\x01\x12&\n" +
-	"\fmax_messages\x18\x03 \x01(\x05H\x01R\vmaxMessages\x88\x01\x01\x126\n" +
-	"\tsub_queue\x18\x04 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\x129\n" +
-	"\ainclude\x18\x05 \x03(\x0e2\x1f.sidebus.v1.PeekRequest.IncludeR\ainclude\"A\n" +
-	"\aInclude\x12\r\n" +
-	"\tAVAILABLE\x10\x00\x12\n" +
-	"\n" +
-	"\x06LOCKED\x10\x01\x12\f\n" +
-	"\bDEFERRED\x10\x02\x12\r\n" +
-	"\tSCHEDULED\x10\x03B\x17\n" +
-	"\x15_from_sequence_numberB\x0f\n" +
-	"\r_max_messages\"G\n" +
-	"\fPeekResponse\x127\n" +
-	"\bmessages\x18\x01 \x03(\v2\x1b.sidebus.v1.ReceivedMessageR\bmessages2\x9d\t\n" +
 	"\bMessages\x129\n" +
 	"\x04Send\x12\x17.sidebus.v1.SendRequest\x1a\x18.sidebus.v1.SendResponse\x12Z\n" +
 	"\x0fCancelScheduled\x12\".sidebus.v1.CancelScheduledRequest\x1a#.sidebus.v1.CancelScheduledResponse\x12B\n" +
@@ -893,108 +46,84 @@ const file_sidebus_v1_messages_proto_rawDesc = "" +
 	"Reactivate\x12\x1d.sidebus.v1.ReactivateRequest\x1a\x1e.sidebus.v1.ReactivateResponse\x12]\n" +
 	"\x10DeleteBySequence\x12#.sidebus.v1.DeleteBySequenceRequest\x1a$.sidebus.v1.DeleteBySequenceResponse\x12<\n" +
 	"\x05Purge\x12\x18.sidebus.v1.PurgeRequest\x1a\x19.sidebus.v1.PurgeResponse\x12E\n" +
-	"\bResubmit\x12\x1b.sidebus.v1.ResubmitRequest\x1a\x1c.sidebus.v1.ResubmitResponseB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"\bResubmit\x12\x1b.sidebus.v1.ResubmitRequest\x1a\x1c.sidebus.v1.ResubmitResponse\x12F\n" +
+	"\aPublish\x12\x1a.sidebus.v1.PublishRequest\x1a\x1b.sidebus.v1.PublishResponse(\x010\x01\x12L\n" +
+	"\tSubscribe\x12\x1c.sidebus.v1.SubscribeRequest\x1a\x1d.sidebus.v1.SubscribeResponse(\x010\x01B7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
-var (
-	file_sidebus_v1_messages_proto_rawDescOnce sync.Once
-	file_sidebus_v1_messages_proto_rawDescData []byte
-)
-
-func file_sidebus_v1_messages_proto_rawDescGZIP() []byte {
-	file_sidebus_v1_messages_proto_rawDescOnce.Do(func() {
-		file_sidebus_v1_messages_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_sidebus_v1_messages_proto_rawDesc), len(file_sidebus_v1_messages_proto_rawDesc)))
-	})
-	return file_sidebus_v1_messages_proto_rawDescData
-}
-
-var file_sidebus_v1_messages_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_sidebus_v1_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_sidebus_v1_messages_proto_goTypes = []any{
-	(ReceiveRequest_Mode)(0),         // 0: sidebus.v1.ReceiveRequest.Mode
-	(PeekRequest_Include)(0),         // 1: sidebus.v1.PeekRequest.Include
-	(*SendRequest)(nil),              // 2: sidebus.v1.SendRequest
-	(*SendResponse)(nil),             // 3: sidebus.v1.SendResponse
-	(*CancelScheduledRequest)(nil),   // 4: sidebus.v1.CancelScheduledRequest
-	(*CancelScheduledResponse)(nil),  // 5: sidebus.v1.CancelScheduledResponse
-	(*ReceiveRequest)(nil),           // 6: sidebus.v1.ReceiveRequest
-	(*ReceiveResponse)(nil),          // 7: sidebus.v1.ReceiveResponse
-	(*ReceiveDeferredRequest)(nil),   // 8: sidebus.v1.ReceiveDeferredRequest
-	(*ReceiveBySequenceRequest)(nil), // 9: sidebus.v1.ReceiveBySequenceRequest
-	(*PeekRequest)(nil),              // 10: sidebus.v1.PeekRequest
-	(*PeekResponse)(nil),             // 11: sidebus.v1.PeekResponse
-	(*SendResponse_Result)(nil),      // 12: sidebus.v1.SendResponse.Result
-	(*Message)(nil),                  // 13: sidebus.v1.Message
-	(*durationpb.Duration)(nil),      // 14: google.protobuf.Duration
-	(SubQueue_Kind)(0),               // 15: sidebus.v1.SubQueue.Kind
-	(*ReceivedMessage)(nil),          // 16: sidebus.v1.ReceivedMessage
-	(*CompleteRequest)(nil),          // 17: sidebus.v1.CompleteRequest
-	(*AbandonRequest)(nil),           // 18: sidebus.v1.AbandonRequest
-	(*DeferRequest)(nil),             // 19: sidebus.v1.DeferRequest
-	(*ReleaseRequest)(nil),           // 20: sidebus.v1.ReleaseRequest
-	(*DeadLetterRequest)(nil),        // 21: sidebus.v1.DeadLetterRequest
-	(*RenewLocksRequest)(nil),        // 22: sidebus.v1.RenewLocksRequest
-	(*ReactivateRequest)(nil),        // 23: sidebus.v1.ReactivateRequest
-	(*DeleteBySequenceRequest)(nil),  // 24: sidebus.v1.DeleteBySequenceRequest
-	(*PurgeRequest)(nil),             // 25: sidebus.v1.PurgeRequest
-	(*ResubmitRequest)(nil),          // 26: sidebus.v1.ResubmitRequest
-	(*SettleResponse)(nil),           // 27: sidebus.v1.SettleResponse
-	(*RenewLocksResponse)(nil),       // 28: sidebus.v1.RenewLocksResponse
-	(*ReactivateResponse)(nil),       // 29: sidebus.v1.ReactivateResponse
-	(*DeleteBySequenceResponse)(nil), // 30: sidebus.v1.DeleteBySequenceResponse
-	(*PurgeResponse)(nil),            // 31: sidebus.v1.PurgeResponse
-	(*ResubmitResponse)(nil),         // 32: sidebus.v1.ResubmitResponse
+	(*SendRequest)(nil),              // 0: sidebus.v1.SendRequest
+	(*CancelScheduledRequest)(nil),   // 1: sidebus.v1.CancelScheduledRequest
+	(*ReceiveRequest)(nil),           // 2: sidebus.v1.ReceiveRequest
+	(*ReceiveDeferredRequest)(nil),   // 3: sidebus.v1.ReceiveDeferredRequest
+	(*ReceiveBySequenceRequest)(nil), // 4: sidebus.v1.ReceiveBySequenceRequest
+	(*PeekRequest)(nil),              // 5: sidebus.v1.PeekRequest
+	(*CompleteRequest)(nil),          // 6: sidebus.v1.CompleteRequest
+	(*AbandonRequest)(nil),           // 7: sidebus.v1.AbandonRequest
+	(*DeferRequest)(nil),             // 8: sidebus.v1.DeferRequest
+	(*ReleaseRequest)(nil),           // 9: sidebus.v1.ReleaseRequest
+	(*DeadLetterRequest)(nil),        // 10: sidebus.v1.DeadLetterRequest
+	(*RenewLocksRequest)(nil),        // 11: sidebus.v1.RenewLocksRequest
+	(*ReactivateRequest)(nil),        // 12: sidebus.v1.ReactivateRequest
+	(*DeleteBySequenceRequest)(nil),  // 13: sidebus.v1.DeleteBySequenceRequest
+	(*PurgeRequest)(nil),             // 14: sidebus.v1.PurgeRequest
+	(*ResubmitRequest)(nil),          // 15: sidebus.v1.ResubmitRequest
+	(*PublishRequest)(nil),           // 16: sidebus.v1.PublishRequest
+	(*SubscribeRequest)(nil),         // 17: sidebus.v1.SubscribeRequest
+	(*SendResponse)(nil),             // 18: sidebus.v1.SendResponse
+	(*CancelScheduledResponse)(nil),  // 19: sidebus.v1.CancelScheduledResponse
+	(*ReceiveResponse)(nil),          // 20: sidebus.v1.ReceiveResponse
+	(*PeekResponse)(nil),             // 21: sidebus.v1.PeekResponse
+	(*SettleResponse)(nil),           // 22: sidebus.v1.SettleResponse
+	(*RenewLocksResponse)(nil),       // 23: sidebus.v1.RenewLocksResponse
+	(*ReactivateResponse)(nil),       // 24: sidebus.v1.ReactivateResponse
+	(*DeleteBySequenceResponse)(nil), // 25: sidebus.v1.DeleteBySequenceResponse
+	(*PurgeResponse)(nil),            // 26: sidebus.v1.PurgeResponse
+	(*ResubmitResponse)(nil),         // 27: sidebus.v1.ResubmitResponse
+	(*PublishResponse)(nil),          // 28: sidebus.v1.PublishResponse
+	(*SubscribeResponse)(nil),        // 29: sidebus.v1.SubscribeResponse
 }
 var file_sidebus_v1_messages_proto_depIdxs = []int32{
-	13, // 0: sidebus.v1.SendRequest.messages:type_name -> sidebus.v1.Message
-	12, // 1: sidebus.v1.SendResponse.results:type_name -> sidebus.v1.SendResponse.Result
-	14, // 2: sidebus.v1.ReceiveRequest.max_wait:type_name -> google.protobuf.Duration
-	0,  // 3: sidebus.v1.ReceiveRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
-	15, // 4: sidebus.v1.ReceiveRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	16, // 5: sidebus.v1.ReceiveResponse.messages:type_name -> sidebus.v1.ReceivedMessage
-	0,  // 6: sidebus.v1.ReceiveDeferredRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
-	15, // 7: sidebus.v1.ReceiveDeferredRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	0,  // 8: sidebus.v1.ReceiveBySequenceRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
-	15, // 9: sidebus.v1.ReceiveBySequenceRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	15, // 10: sidebus.v1.PeekRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	1,  // 11: sidebus.v1.PeekRequest.include:type_name -> sidebus.v1.PeekRequest.Include
-	16, // 12: sidebus.v1.PeekResponse.messages:type_name -> sidebus.v1.ReceivedMessage
-	2,  // 13: sidebus.v1.Messages.Send:input_type -> sidebus.v1.SendRequest
-	4,  // 14: sidebus.v1.Messages.CancelScheduled:input_type -> sidebus.v1.CancelScheduledRequest
-	6,  // 15: sidebus.v1.Messages.Receive:input_type -> sidebus.v1.ReceiveRequest
-	8,  // 16: sidebus.v1.Messages.ReceiveDeferred:input_type -> sidebus.v1.ReceiveDeferredRequest
-	9,  // 17: sidebus.v1.Messages.ReceiveBySequence:input_type -> sidebus.v1.ReceiveBySequenceRequest
-	10, // 18: sidebus.v1.Messages.Peek:input_type -> sidebus.v1.PeekRequest
-	17, // 19: sidebus.v1.Messages.Complete:input_type -> sidebus.v1.CompleteRequest
-	18, // 20: sidebus.v1.Messages.Abandon:input_type -> sidebus.v1.AbandonRequest
-	19, // 21: sidebus.v1.Messages.Defer:input_type -> sidebus.v1.DeferRequest
-	20, // 22: sidebus.v1.Messages.Release:input_type -> sidebus.v1.ReleaseRequest
-	21, // 23: sidebus.v1.Messages.DeadLetter:input_type -> sidebus.v1.DeadLetterRequest
-	22, // 24: sidebus.v1.Messages.RenewLocks:input_type -> sidebus.v1.RenewLocksRequest
-	23, // 25: sidebus.v1.Messages.Reactivate:input_type -> sidebus.v1.ReactivateRequest
-	24, // 26: sidebus.v1.Messages.DeleteBySequence:input_type -> sidebus.v1.DeleteBySequenceRequest
-	25, // 27: sidebus.v1.Messages.Purge:input_type -> sidebus.v1.PurgeRequest
-	26, // 28: sidebus.v1.Messages.Resubmit:input_type -> sidebus.v1.ResubmitRequest
-	3,  // 29: sidebus.v1.Messages.Send:output_type -> sidebus.v1.SendResponse
-	5,  // 30: sidebus.v1.Messages.CancelScheduled:output_type -> sidebus.v1.CancelScheduledResponse
-	7,  // 31: sidebus.v1.Messages.Receive:output_type -> sidebus.v1.ReceiveResponse
-	7,  // 32: sidebus.v1.Messages.ReceiveDeferred:output_type -> sidebus.v1.ReceiveResponse
-	7,  // 33: sidebus.v1.Messages.ReceiveBySequence:output_type -> sidebus.v1.ReceiveResponse
-	11, // 34: sidebus.v1.Messages.Peek:output_type -> sidebus.v1.PeekResponse
-	27, // 35: sidebus.v1.Messages.Complete:output_type -> sidebus.v1.SettleResponse
-	27, // 36: sidebus.v1.Messages.Abandon:output_type -> sidebus.v1.SettleResponse
-	27, // 37: sidebus.v1.Messages.Defer:output_type -> sidebus.v1.SettleResponse
-	27, // 38: sidebus.v1.Messages.Release:output_type -> sidebus.v1.SettleResponse
-	27, // 39: sidebus.v1.Messages.DeadLetter:output_type -> sidebus.v1.SettleResponse
-	28, // 40: sidebus.v1.Messages.RenewLocks:output_type -> sidebus.v1.RenewLocksResponse
-	29, // 41: sidebus.v1.Messages.Reactivate:output_type -> sidebus.v1.ReactivateResponse
-	30, // 42: sidebus.v1.Messages.DeleteBySequence:output_type -> sidebus.v1.DeleteBySequenceResponse
-	31, // 43: sidebus.v1.Messages.Purge:output_type -> sidebus.v1.PurgeResponse
-	32, // 44: sidebus.v1.Messages.Resubmit:output_type -> sidebus.v1.ResubmitResponse
-	29, // [29:45] is the sub-list for method output_type
-	13, // [13:29] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	0,  // 0: sidebus.v1.Messages.Send:input_type -> sidebus.v1.SendRequest
+	1,  // 1: sidebus.v1.Messages.CancelScheduled:input_type -> sidebus.v1.CancelScheduledRequest
+	2,  // 2: sidebus.v1.Messages.Receive:input_type -> sidebus.v1.ReceiveRequest
+	3,  // 3: sidebus.v1.Messages.ReceiveDeferred:input_type -> sidebus.v1.ReceiveDeferredRequest
+	4,  // 4: sidebus.v1.Messages.ReceiveBySequence:input_type -> sidebus.v1.ReceiveBySequenceRequest
+	5,  // 5: sidebus.v1.Messages.Peek:input_type -> sidebus.v1.PeekRequest
+	6,  // 6: sidebus.v1.Messages.Complete:input_type -> sidebus.v1.CompleteRequest
+	7,  // 7: sidebus.v1.Messages.Abandon:input_type -> sidebus.v1.AbandonRequest
+	8,  // 8: sidebus.v1.Messages.Defer:input_type -> sidebus.v1.DeferRequest
+	9,  // 9: sidebus.v1.Messages.Release:input_type -> sidebus.v1.ReleaseRequest
+	10, // 10: sidebus.v1.Messages.DeadLetter:input_type -> sidebus.v1.DeadLetterRequest
+	11, // 11: sidebus.v1.Messages.RenewLocks:input_type -> sidebus.v1.RenewLocksRequest
+	12, // 12: sidebus.v1.Messages.Reactivate:input_type -> sidebus.v1.ReactivateRequest
+	13, // 13: sidebus.v1.Messages.DeleteBySequence:input_type -> sidebus.v1.DeleteBySequenceRequest
+	14, // 14: sidebus.v1.Messages.Purge:input_type -> sidebus.v1.PurgeRequest
+	15, // 15: sidebus.v1.Messages.Resubmit:input_type -> sidebus.v1.ResubmitRequest
+	16, // 16: sidebus.v1.Messages.Publish:input_type -> sidebus.v1.PublishRequest
+	17, // 17: sidebus.v1.Messages.Subscribe:input_type -> sidebus.v1.SubscribeRequest
+	18, // 18: sidebus.v1.Messages.Send:output_type -> sidebus.v1.SendResponse
+	19, // 19: sidebus.v1.Messages.CancelScheduled:output_type -> sidebus.v1.CancelScheduledResponse
+	20, // 20: sidebus.v1.Messages.Receive:output_type -> sidebus.v1.ReceiveResponse
+	20, // 21: sidebus.v1.Messages.ReceiveDeferred:output_type -> sidebus.v1.ReceiveResponse
+	20, // 22: sidebus.v1.Messages.ReceiveBySequence:output_type -> sidebus.v1.ReceiveResponse
+	21, // 23: sidebus.v1.Messages.Peek:output_type -> sidebus.v1.PeekResponse
+	22, // 24: sidebus.v1.Messages.Complete:output_type -> sidebus.v1.SettleResponse
+	22, // 25: sidebus.v1.Messages.Abandon:output_type -> sidebus.v1.SettleResponse
+	22, // 26: sidebus.v1.Messages.Defer:output_type -> sidebus.v1.SettleResponse
+	22, // 27: sidebus.v1.Messages.Release:output_type -> sidebus.v1.SettleResponse
+	22, // 28: sidebus.v1.Messages.DeadLetter:output_type -> sidebus.v1.SettleResponse
+	23, // 29: sidebus.v1.Messages.RenewLocks:output_type -> sidebus.v1.RenewLocksResponse
+	24, // 30: sidebus.v1.Messages.Reactivate:output_type -> sidebus.v1.ReactivateResponse
+	25, // 31: sidebus.v1.Messages.DeleteBySequence:output_type -> sidebus.v1.DeleteBySequenceResponse
+	26, // 32: sidebus.v1.Messages.Purge:output_type -> sidebus.v1.PurgeResponse
+	27, // 33: sidebus.v1.Messages.Resubmit:output_type -> sidebus.v1.ResubmitResponse
+	28, // 34: sidebus.v1.Messages.Publish:output_type -> sidebus.v1.PublishResponse
+	29, // 35: sidebus.v1.Messages.Subscribe:output_type -> sidebus.v1.SubscribeResponse
+	18, // [18:36] is the sub-list for method output_type
+	0,  // [0:18] is the sub-list for method input_type
+	0,  // [0:0] is the sub-list for extension type_name
+	0,  // [0:0] is the sub-list for extension extendee
+	0,  // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_messages_proto_init() }
@@ -1002,26 +131,23 @@ func file_sidebus_v1_messages_proto_init() {
 	if File_sidebus_v1_messages_proto != nil {
 		return
 	}
-	file_sidebus_v1_message_proto_init()
+	file_sidebus_v1_receive_proto_init()
 	file_sidebus_v1_remove_proto_init()
+	file_sidebus_v1_send_proto_init()
 	file_sidebus_v1_settle_proto_init()
-	file_sidebus_v1_subqueue_proto_init()
-	file_sidebus_v1_messages_proto_msgTypes[4].OneofWrappers = []any{}
-	file_sidebus_v1_messages_proto_msgTypes[8].OneofWrappers = []any{}
+	file_sidebus_v1_stream_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_v1_messages_proto_rawDesc), len(file_sidebus_v1_messages_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   11,
+			NumEnums:      0,
+			NumMessages:   0,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_sidebus_v1_messages_proto_goTypes,
 		DependencyIndexes: file_sidebus_v1_messages_proto_depIdxs,
-		EnumInfos:         file_sidebus_v1_messages_proto_enumTypes,
-		MessageInfos:      file_sidebus_v1_messages_proto_msgTypes,
 	}.Build()
 	File_sidebus_v1_messages_proto = out.File
 	file_sidebus_v1_messages_proto_goTypes = nil

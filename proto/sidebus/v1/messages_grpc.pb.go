@@ -35,6 +35,8 @@ const (
 	Messages_DeleteBySequence_FullMethodName  = "/sidebus.v1.Messages/DeleteBySequence"
 	Messages_Purge_FullMethodName             = "/sidebus.v1.Messages/Purge"
 	Messages_Resubmit_FullMethodName          = "/sidebus.v1.Messages/Resubmit"
+	Messages_Publish_FullMethodName           = "/sidebus.v1.Messages/Publish"
+	Messages_Subscribe_FullMethodName         = "/sidebus.v1.Messages/Subscribe"
 )
 
 // MessagesClient is the client API for Messages service.
@@ -52,7 +54,8 @@ type MessagesClient interface {
 	// CancelScheduled removes messages that are still scheduled (SCHED-5, SCHED-8). MESSAGE_NOT_FOUND when one is not; the
 	// details have the missing "sequenceNumbers".
 	CancelScheduled(ctx context.Context, in *CancelScheduledRequest, opts ...grpc.CallOption) (*CancelScheduledResponse, error)
-	// Receive takes available messages and waits for the first one (RECV-5). No message is an empty list, not an error. When
+	// Receive takes available messages and waits for the first one (RECV-5), on a queue with sessions those of the session whose lock
+	// is named (SESS-6). No message is an empty list, not an error. When
 	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7).
 	Receive(ctx context.Context, in *ReceiveRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
 	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait (DEFER-3). Abandoned,
@@ -60,7 +63,7 @@ type MessagesClient interface {
 	// locked or past its time; the details have those "sequenceNumbers" (DEFER-4, TTL-18). Unwritten answers as in Receive.
 	ReceiveDeferred(ctx context.Context, in *ReceiveDeferredRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
 	// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of their order, and does not wait
-	// (PURGE-9). Failures as in ReceiveDeferred.
+	// (PURGE-9). Failures as in ReceiveDeferred, and INVALID_OPERATION on a queue with sessions.
 	ReceiveBySequence(ctx context.Context, in *ReceiveBySequenceRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
 	// Peek looks at messages in order of sequence number without lock or count (PEEK-1, PEEK-3).
 	Peek(ctx context.Context, in *PeekRequest, opts ...grpc.CallOption) (*PeekResponse, error)
@@ -77,7 +80,8 @@ type MessagesClient interface {
 	// DeadLetter moves the messages to the dead-letter queue of the source (SETTLE-6). On a dead-letter queue it is
 	// INVALID_OPERATION (SETTLE-8).
 	DeadLetter(ctx context.Context, in *DeadLetterRequest, opts ...grpc.CallOption) (*SettleResponse, error)
-	// RenewLocks sets the end of the locks to now + lockDuration, as often as one likes (LOCK-3).
+	// RenewLocks sets the end of the locks to now + lockDuration, as often as one likes (LOCK-3). On a queue with sessions it is
+	// INVALID_OPERATION: there Sessions.RenewLock does that (LOCK-4).
 	RenewLocks(ctx context.Context, in *RenewLocksRequest, opts ...grpc.CallOption) (*RenewLocksResponse, error)
 	// Reactivate makes deferred messages available again at their old places, all or none (DEFER-8). Failures as in
 	// ReceiveDeferred.
@@ -92,6 +96,17 @@ type MessagesClient interface {
 	// Resubmit sends dead letters again, each removed there and sent as one step (DLQ-22). It works for at most 20 s and then
 	// answers with more. When it cannot move one message in that time it is SERVICE_TIMEOUT.
 	Resubmit(ctx context.Context, in *ResubmitRequest, opts ...grpc.CallOption) (*ResubmitResponse, error)
+	// Publish stores what is sent, many requests at a time, and answers each by its request_id (SEND-3). Requests for one entity are
+	// numbered in the order sent, also when some are tried again. When the client closes its side, everything is answered before the
+	// stream ends with OK. What goes wrong with one request is answered as a Failure and the stream goes on.
+	Publish(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PublishRequest, PublishResponse], error)
+	// Subscribe delivers messages as they come, never more unsettled ones than the client has credits for (RECV-13), and takes
+	// everything that is done with them. The first request must be open. On a queue with sessions it accepts sessions by itself,
+	// and gives one up at once when it is empty and another is ready. The locks of what the client has are renewed (LOCK-9).
+	// When the client closes its side, what it has not settled is available again at once and nothing is counted; when the stream
+	// breaks, the queue's on_disconnect says what becomes of it (LOCK-10). The stream ends by itself with ENTITY_NOT_FOUND,
+	// ENTITY_DISABLED, or STORE_UNAVAILABLE with cause "draining" when the sidecar stops and all is settled.
+	Subscribe(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SubscribeRequest, SubscribeResponse], error)
 }
 
 type messagesClient struct {
@@ -262,6 +277,32 @@ func (c *messagesClient) Resubmit(ctx context.Context, in *ResubmitRequest, opts
 	return out, nil
 }
 
+func (c *messagesClient) Publish(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PublishRequest, PublishResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Messages_ServiceDesc.Streams[0], Messages_Publish_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[PublishRequest, PublishResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Messages_PublishClient = grpc.BidiStreamingClient[PublishRequest, PublishResponse]
+
+func (c *messagesClient) Subscribe(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SubscribeRequest, SubscribeResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Messages_ServiceDesc.Streams[1], Messages_Subscribe_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SubscribeRequest, SubscribeResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Messages_SubscribeClient = grpc.BidiStreamingClient[SubscribeRequest, SubscribeResponse]
+
 // MessagesServer is the server API for Messages service.
 // All implementations must embed UnimplementedMessagesServer
 // for forward compatibility.
@@ -277,7 +318,8 @@ type MessagesServer interface {
 	// CancelScheduled removes messages that are still scheduled (SCHED-5, SCHED-8). MESSAGE_NOT_FOUND when one is not; the
 	// details have the missing "sequenceNumbers".
 	CancelScheduled(context.Context, *CancelScheduledRequest) (*CancelScheduledResponse, error)
-	// Receive takes available messages and waits for the first one (RECV-5). No message is an empty list, not an error. When
+	// Receive takes available messages and waits for the first one (RECV-5), on a queue with sessions those of the session whose lock
+	// is named (SESS-6). No message is an empty list, not an error. When
 	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7).
 	Receive(context.Context, *ReceiveRequest) (*ReceiveResponse, error)
 	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait (DEFER-3). Abandoned,
@@ -285,7 +327,7 @@ type MessagesServer interface {
 	// locked or past its time; the details have those "sequenceNumbers" (DEFER-4, TTL-18). Unwritten answers as in Receive.
 	ReceiveDeferred(context.Context, *ReceiveDeferredRequest) (*ReceiveResponse, error)
 	// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of their order, and does not wait
-	// (PURGE-9). Failures as in ReceiveDeferred.
+	// (PURGE-9). Failures as in ReceiveDeferred, and INVALID_OPERATION on a queue with sessions.
 	ReceiveBySequence(context.Context, *ReceiveBySequenceRequest) (*ReceiveResponse, error)
 	// Peek looks at messages in order of sequence number without lock or count (PEEK-1, PEEK-3).
 	Peek(context.Context, *PeekRequest) (*PeekResponse, error)
@@ -302,7 +344,8 @@ type MessagesServer interface {
 	// DeadLetter moves the messages to the dead-letter queue of the source (SETTLE-6). On a dead-letter queue it is
 	// INVALID_OPERATION (SETTLE-8).
 	DeadLetter(context.Context, *DeadLetterRequest) (*SettleResponse, error)
-	// RenewLocks sets the end of the locks to now + lockDuration, as often as one likes (LOCK-3).
+	// RenewLocks sets the end of the locks to now + lockDuration, as often as one likes (LOCK-3). On a queue with sessions it is
+	// INVALID_OPERATION: there Sessions.RenewLock does that (LOCK-4).
 	RenewLocks(context.Context, *RenewLocksRequest) (*RenewLocksResponse, error)
 	// Reactivate makes deferred messages available again at their old places, all or none (DEFER-8). Failures as in
 	// ReceiveDeferred.
@@ -317,6 +360,17 @@ type MessagesServer interface {
 	// Resubmit sends dead letters again, each removed there and sent as one step (DLQ-22). It works for at most 20 s and then
 	// answers with more. When it cannot move one message in that time it is SERVICE_TIMEOUT.
 	Resubmit(context.Context, *ResubmitRequest) (*ResubmitResponse, error)
+	// Publish stores what is sent, many requests at a time, and answers each by its request_id (SEND-3). Requests for one entity are
+	// numbered in the order sent, also when some are tried again. When the client closes its side, everything is answered before the
+	// stream ends with OK. What goes wrong with one request is answered as a Failure and the stream goes on.
+	Publish(grpc.BidiStreamingServer[PublishRequest, PublishResponse]) error
+	// Subscribe delivers messages as they come, never more unsettled ones than the client has credits for (RECV-13), and takes
+	// everything that is done with them. The first request must be open. On a queue with sessions it accepts sessions by itself,
+	// and gives one up at once when it is empty and another is ready. The locks of what the client has are renewed (LOCK-9).
+	// When the client closes its side, what it has not settled is available again at once and nothing is counted; when the stream
+	// breaks, the queue's on_disconnect says what becomes of it (LOCK-10). The stream ends by itself with ENTITY_NOT_FOUND,
+	// ENTITY_DISABLED, or STORE_UNAVAILABLE with cause "draining" when the sidecar stops and all is settled.
+	Subscribe(grpc.BidiStreamingServer[SubscribeRequest, SubscribeResponse]) error
 	mustEmbedUnimplementedMessagesServer()
 }
 
@@ -374,6 +428,12 @@ func (UnimplementedMessagesServer) Purge(context.Context, *PurgeRequest) (*Purge
 }
 func (UnimplementedMessagesServer) Resubmit(context.Context, *ResubmitRequest) (*ResubmitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Resubmit not implemented")
+}
+func (UnimplementedMessagesServer) Publish(grpc.BidiStreamingServer[PublishRequest, PublishResponse]) error {
+	return status.Error(codes.Unimplemented, "method Publish not implemented")
+}
+func (UnimplementedMessagesServer) Subscribe(grpc.BidiStreamingServer[SubscribeRequest, SubscribeResponse]) error {
+	return status.Error(codes.Unimplemented, "method Subscribe not implemented")
 }
 func (UnimplementedMessagesServer) mustEmbedUnimplementedMessagesServer() {}
 func (UnimplementedMessagesServer) testEmbeddedByValue()                  {}
@@ -684,6 +744,20 @@ func _Messages_Resubmit_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Messages_Publish_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(MessagesServer).Publish(&grpc.GenericServerStream[PublishRequest, PublishResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Messages_PublishServer = grpc.BidiStreamingServer[PublishRequest, PublishResponse]
+
+func _Messages_Subscribe_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(MessagesServer).Subscribe(&grpc.GenericServerStream[SubscribeRequest, SubscribeResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Messages_SubscribeServer = grpc.BidiStreamingServer[SubscribeRequest, SubscribeResponse]
+
 // Messages_ServiceDesc is the grpc.ServiceDesc for Messages service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -756,6 +830,19 @@ var Messages_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Messages_Resubmit_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Publish",
+			Handler:       _Messages_Publish_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Subscribe",
+			Handler:       _Messages_Subscribe_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+	},
 	Metadata: "sidebus/v1/messages.proto",
 }

@@ -80,6 +80,202 @@ func (Queue_Status) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 0}
 }
 
+// OnDisconnect says what becomes of the locks of a stream that breaks without being closed (LOCK-10).
+type Queue_OnDisconnect int32
+
+const (
+	// They hold until their end, and the delivery is counted then.
+	Queue_EXPIRE Queue_OnDisconnect = 0
+	// The messages are available again at once and nothing is counted.
+	Queue_RELEASE Queue_OnDisconnect = 1
+)
+
+// Enum value maps for Queue_OnDisconnect.
+var (
+	Queue_OnDisconnect_name = map[int32]string{
+		0: "EXPIRE",
+		1: "RELEASE",
+	}
+	Queue_OnDisconnect_value = map[string]int32{
+		"EXPIRE":  0,
+		"RELEASE": 1,
+	}
+)
+
+func (x Queue_OnDisconnect) Enum() *Queue_OnDisconnect {
+	p := new(Queue_OnDisconnect)
+	*p = x
+	return p
+}
+
+func (x Queue_OnDisconnect) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Queue_OnDisconnect) Descriptor() protoreflect.EnumDescriptor {
+	return file_sidebus_v1_queue_proto_enumTypes[1].Descriptor()
+}
+
+func (Queue_OnDisconnect) Type() protoreflect.EnumType {
+	return &file_sidebus_v1_queue_proto_enumTypes[1]
+}
+
+func (x Queue_OnDisconnect) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Queue_OnDisconnect.Descriptor instead.
+func (Queue_OnDisconnect) EnumDescriptor() ([]byte, []int) {
+	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 1}
+}
+
+// SessionExpiryMode says what expires when the time of a message of a session is over (TTL-23).
+type Queue_SessionExpiryMode int32
+
+const (
+	// That message.
+	Queue_MESSAGE Queue_SessionExpiryMode = 0
+	// All messages of its session that are neither locked nor scheduled.
+	Queue_SESSION Queue_SessionExpiryMode = 1
+)
+
+// Enum value maps for Queue_SessionExpiryMode.
+var (
+	Queue_SessionExpiryMode_name = map[int32]string{
+		0: "MESSAGE",
+		1: "SESSION",
+	}
+	Queue_SessionExpiryMode_value = map[string]int32{
+		"MESSAGE": 0,
+		"SESSION": 1,
+	}
+)
+
+func (x Queue_SessionExpiryMode) Enum() *Queue_SessionExpiryMode {
+	p := new(Queue_SessionExpiryMode)
+	*p = x
+	return p
+}
+
+func (x Queue_SessionExpiryMode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Queue_SessionExpiryMode) Descriptor() protoreflect.EnumDescriptor {
+	return file_sidebus_v1_queue_proto_enumTypes[2].Descriptor()
+}
+
+func (Queue_SessionExpiryMode) Type() protoreflect.EnumType {
+	return &file_sidebus_v1_queue_proto_enumTypes[2]
+}
+
+func (x Queue_SessionExpiryMode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Queue_SessionExpiryMode.Descriptor instead.
+func (Queue_SessionExpiryMode) EnumDescriptor() ([]byte, []int) {
+	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 2}
+}
+
+// SessionOnDeadLetter says what becomes of a session when one of its messages becomes a dead letter (SESS-29).
+type Queue_SessionOnDeadLetter int32
+
+const (
+	// It goes on with its next message.
+	Queue_CONTINUE Queue_SessionOnDeadLetter = 0
+	// It gives no messages until Sessions.Unblock.
+	Queue_BLOCK Queue_SessionOnDeadLetter = 1
+)
+
+// Enum value maps for Queue_SessionOnDeadLetter.
+var (
+	Queue_SessionOnDeadLetter_name = map[int32]string{
+		0: "CONTINUE",
+		1: "BLOCK",
+	}
+	Queue_SessionOnDeadLetter_value = map[string]int32{
+		"CONTINUE": 0,
+		"BLOCK":    1,
+	}
+)
+
+func (x Queue_SessionOnDeadLetter) Enum() *Queue_SessionOnDeadLetter {
+	p := new(Queue_SessionOnDeadLetter)
+	*p = x
+	return p
+}
+
+func (x Queue_SessionOnDeadLetter) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Queue_SessionOnDeadLetter) Descriptor() protoreflect.EnumDescriptor {
+	return file_sidebus_v1_queue_proto_enumTypes[3].Descriptor()
+}
+
+func (Queue_SessionOnDeadLetter) Type() protoreflect.EnumType {
+	return &file_sidebus_v1_queue_proto_enumTypes[3]
+}
+
+func (x Queue_SessionOnDeadLetter) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Queue_SessionOnDeadLetter.Descriptor instead.
+func (Queue_SessionOnDeadLetter) EnumDescriptor() ([]byte, []int) {
+	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 3}
+}
+
+// AcceptNext says whether sessions may be accepted without naming them (RR-5).
+type Queue_AcceptNext int32
+
+const (
+	// They may.
+	Queue_ALLOWED Queue_AcceptNext = 0
+	// It is INVALID_OPERATION.
+	Queue_FORBIDDEN Queue_AcceptNext = 1
+)
+
+// Enum value maps for Queue_AcceptNext.
+var (
+	Queue_AcceptNext_name = map[int32]string{
+		0: "ALLOWED",
+		1: "FORBIDDEN",
+	}
+	Queue_AcceptNext_value = map[string]int32{
+		"ALLOWED":   0,
+		"FORBIDDEN": 1,
+	}
+)
+
+func (x Queue_AcceptNext) Enum() *Queue_AcceptNext {
+	p := new(Queue_AcceptNext)
+	*p = x
+	return p
+}
+
+func (x Queue_AcceptNext) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Queue_AcceptNext) Descriptor() protoreflect.EnumDescriptor {
+	return file_sidebus_v1_queue_proto_enumTypes[4].Descriptor()
+}
+
+func (Queue_AcceptNext) Type() protoreflect.EnumType {
+	return &file_sidebus_v1_queue_proto_enumTypes[4]
+}
+
+func (x Queue_AcceptNext) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Queue_AcceptNext.Descriptor instead.
+func (Queue_AcceptNext) EnumDescriptor() ([]byte, []int) {
+	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 4}
+}
+
 // Queue is a queue: its name, its options, its times. An option outside its bounds is ARGUMENT_OUT_OF_RANGE; the bounds
 // themselves pass (ENT-11). Options can be changed later, but for those that say otherwise: to change one of those is
 // PROPERTY_IMMUTABLE (ENT-16). A change acts on later operations only (ENT-10).
@@ -125,6 +321,20 @@ type Queue struct {
 	ExpireDeferred *bool `protobuf:"varint,21,opt,name=expire_deferred,json=expireDeferred,proto3,oneof" json:"expire_deferred,omitempty"`
 	// How long dead letters are kept, at least 1s (TTL-19). Absent: for ever.
 	DeadLetterTtl *durationpb.Duration `protobuf:"bytes,22,opt,name=dead_letter_ttl,json=deadLetterTtl,proto3" json:"dead_letter_ttl,omitempty"`
+	// Every message belongs to a session and is received by whoever holds that (SESS-5, SESS-6). Default false. Cannot be changed.
+	RequiresSession *bool `protobuf:"varint,23,opt,name=requires_session,json=requiresSession,proto3,oneof" json:"requires_session,omitempty"`
+	// Most messages of a session that are handed out and not settled at a time, 1 to 1000. Default 100 (SESS-27).
+	SessionInFlight *int32 `protobuf:"varint,24,opt,name=session_in_flight,json=sessionInFlight,proto3,oneof" json:"session_in_flight,omitempty"`
+	// What becomes of the locks of a stream that breaks. Default EXPIRE.
+	OnDisconnect *Queue_OnDisconnect `protobuf:"varint,25,opt,name=on_disconnect,json=onDisconnect,proto3,enum=sidebus.v1.Queue_OnDisconnect,oneof" json:"on_disconnect,omitempty"`
+	// What expires with a message of a session. Default MESSAGE.
+	SessionExpiryMode *Queue_SessionExpiryMode `protobuf:"varint,26,opt,name=session_expiry_mode,json=sessionExpiryMode,proto3,enum=sidebus.v1.Queue_SessionExpiryMode,oneof" json:"session_expiry_mode,omitempty"`
+	// What becomes of a session with a dead letter. Default CONTINUE.
+	SessionOnDeadLetter *Queue_SessionOnDeadLetter `protobuf:"varint,27,opt,name=session_on_dead_letter,json=sessionOnDeadLetter,proto3,enum=sidebus.v1.Queue_SessionOnDeadLetter,oneof" json:"session_on_dead_letter,omitempty"`
+	// Whether sessions may be accepted without naming them; FORBIDDEN suits a queue of replies. Default ALLOWED.
+	AcceptNext *Queue_AcceptNext `protobuf:"varint,28,opt,name=accept_next,json=acceptNext,proto3,enum=sidebus.v1.Queue_AcceptNext,oneof" json:"accept_next,omitempty"`
+	// How long the state of a session without messages is kept, at least 1s (SESS-33c). Absent: until it is cleared.
+	SessionStateTtl *durationpb.Duration `protobuf:"bytes,29,opt,name=session_state_ttl,json=sessionStateTtl,proto3" json:"session_state_ttl,omitempty"`
 	// When the queue was made. Ignored on input, as the other times are.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When its options last changed (CNT-5).
@@ -298,6 +508,55 @@ func (x *Queue) GetDeadLetterTtl() *durationpb.Duration {
 	return nil
 }
 
+func (x *Queue) GetRequiresSession() bool {
+	if x != nil && x.RequiresSession != nil {
+		return *x.RequiresSession
+	}
+	return false
+}
+
+func (x *Queue) GetSessionInFlight() int32 {
+	if x != nil && x.SessionInFlight != nil {
+		return *x.SessionInFlight
+	}
+	return 0
+}
+
+func (x *Queue) GetOnDisconnect() Queue_OnDisconnect {
+	if x != nil && x.OnDisconnect != nil {
+		return *x.OnDisconnect
+	}
+	return Queue_EXPIRE
+}
+
+func (x *Queue) GetSessionExpiryMode() Queue_SessionExpiryMode {
+	if x != nil && x.SessionExpiryMode != nil {
+		return *x.SessionExpiryMode
+	}
+	return Queue_MESSAGE
+}
+
+func (x *Queue) GetSessionOnDeadLetter() Queue_SessionOnDeadLetter {
+	if x != nil && x.SessionOnDeadLetter != nil {
+		return *x.SessionOnDeadLetter
+	}
+	return Queue_CONTINUE
+}
+
+func (x *Queue) GetAcceptNext() Queue_AcceptNext {
+	if x != nil && x.AcceptNext != nil {
+		return *x.AcceptNext
+	}
+	return Queue_ALLOWED
+}
+
+func (x *Queue) GetSessionStateTtl() *durationpb.Duration {
+	if x != nil {
+		return x.SessionStateTtl
+	}
+	return nil
+}
+
 func (x *Queue) GetCreatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedAt
@@ -349,6 +608,12 @@ type QueueRuntime struct {
 	SizeInBytes int64 `protobuf:"varint,7,opt,name=size_in_bytes,json=sizeInBytes,proto3" json:"size_in_bytes,omitempty"`
 	// When the oldest message outside the dead-letter queue was accepted. Absent: there is none.
 	OldestEnqueuedTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=oldest_enqueued_time,json=oldestEnqueuedTime,proto3" json:"oldest_enqueued_time,omitempty"`
+	// Sessions that have messages or state, are held or are blocked (CNT-2).
+	SessionCount int64 `protobuf:"varint,14,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
+	// Those of session_count that Sessions.Accept could give to who names none.
+	ReadySessionCount int64 `protobuf:"varint,15,opt,name=ready_session_count,json=readySessionCount,proto3" json:"ready_session_count,omitempty"`
+	// Those of session_count that somebody holds.
+	LockedSessionCount int64 `protobuf:"varint,16,opt,name=locked_session_count,json=lockedSessionCount,proto3" json:"locked_session_count,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -474,12 +739,33 @@ func (x *QueueRuntime) GetOldestEnqueuedTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *QueueRuntime) GetSessionCount() int64 {
+	if x != nil {
+		return x.SessionCount
+	}
+	return 0
+}
+
+func (x *QueueRuntime) GetReadySessionCount() int64 {
+	if x != nil {
+		return x.ReadySessionCount
+	}
+	return 0
+}
+
+func (x *QueueRuntime) GetLockedSessionCount() int64 {
+	if x != nil {
+		return x.LockedSessionCount
+	}
+	return 0
+}
+
 var File_sidebus_v1_queue_proto protoreflect.FileDescriptor
 
 const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\n" +
 	"\x16sidebus/v1/queue.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfd\r\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa0\x14\n" +
 	"\x05Queue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12>\n" +
 	"\rlock_duration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\flockDuration\x126\n" +
@@ -501,7 +787,15 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\x13enable_partitioning\x18\x13 \x01(\bH\vR\x12enablePartitioning\x88\x01\x01\x12D\n" +
 	"\x10redelivery_delay\x18\x14 \x01(\v2\x19.google.protobuf.DurationR\x0fredeliveryDelay\x12,\n" +
 	"\x0fexpire_deferred\x18\x15 \x01(\bH\fR\x0eexpireDeferred\x88\x01\x01\x12A\n" +
-	"\x0fdead_letter_ttl\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\rdeadLetterTtl\x129\n" +
+	"\x0fdead_letter_ttl\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\rdeadLetterTtl\x12.\n" +
+	"\x10requires_session\x18\x17 \x01(\bH\rR\x0frequiresSession\x88\x01\x01\x12/\n" +
+	"\x11session_in_flight\x18\x18 \x01(\x05H\x0eR\x0fsessionInFlight\x88\x01\x01\x12H\n" +
+	"\ron_disconnect\x18\x19 \x01(\x0e2\x1e.sidebus.v1.Queue.OnDisconnectH\x0fR\fonDisconnect\x88\x01\x01\x12X\n" +
+	"\x13session_expiry_mode\x18\x1a \x01(\x0e2#.sidebus.v1.Queue.SessionExpiryModeH\x10R\x11sessionExpiryMode\x88\x01\x01\x12_\n" +
+	"\x16session_on_dead_letter\x18\x1b \x01(\x0e2%.sidebus.v1.Queue.SessionOnDeadLetterH\x11R\x13sessionOnDeadLetter\x88\x01\x01\x12B\n" +
+	"\vaccept_next\x18\x1c \x01(\x0e2\x1c.sidebus.v1.Queue.AcceptNextH\x12R\n" +
+	"acceptNext\x88\x01\x01\x12E\n" +
+	"\x11session_state_ttl\x18\x1d \x01(\v2\x19.google.protobuf.DurationR\x0fsessionStateTtl\x129\n" +
 	"\n" +
 	"created_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
@@ -513,7 +807,21 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\x06ACTIVE\x10\x00\x12\f\n" +
 	"\bDISABLED\x10\x01\x12\x11\n" +
 	"\rSEND_DISABLED\x10\x02\x12\x14\n" +
-	"\x10RECEIVE_DISABLED\x10\x03B\x18\n" +
+	"\x10RECEIVE_DISABLED\x10\x03\"'\n" +
+	"\fOnDisconnect\x12\n" +
+	"\n" +
+	"\x06EXPIRE\x10\x00\x12\v\n" +
+	"\aRELEASE\x10\x01\"-\n" +
+	"\x11SessionExpiryMode\x12\v\n" +
+	"\aMESSAGE\x10\x00\x12\v\n" +
+	"\aSESSION\x10\x01\".\n" +
+	"\x13SessionOnDeadLetter\x12\f\n" +
+	"\bCONTINUE\x10\x00\x12\t\n" +
+	"\x05BLOCK\x10\x01\"(\n" +
+	"\n" +
+	"AcceptNext\x12\v\n" +
+	"\aALLOWED\x10\x00\x12\r\n" +
+	"\tFORBIDDEN\x10\x01B\x18\n" +
 	"\x16_max_size_in_megabytesB \n" +
 	"\x1e_max_message_size_in_kilobytesB'\n" +
 	"%_dead_lettering_on_message_expirationB\x15\n" +
@@ -526,7 +834,13 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\x1e_duplicate_history_max_entriesB\x13\n" +
 	"\x11_forget_on_cancelB\x16\n" +
 	"\x14_enable_partitioningB\x12\n" +
-	"\x10_expire_deferred\"\xa3\x05\n" +
+	"\x10_expire_deferredB\x13\n" +
+	"\x11_requires_sessionB\x14\n" +
+	"\x12_session_in_flightB\x10\n" +
+	"\x0e_on_disconnectB\x16\n" +
+	"\x14_session_expiry_modeB\x19\n" +
+	"\x17_session_on_dead_letterB\x0e\n" +
+	"\f_accept_next\"\xaa\x06\n" +
 	"\fQueueRuntime\x120\n" +
 	"\x14active_message_count\x18\x01 \x01(\x03R\x12activeMessageCount\x12'\n" +
 	"\x0favailable_count\x18\x02 \x01(\x03R\x0eavailableCount\x12#\n" +
@@ -541,7 +855,10 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\"transfer_dead_letter_message_count\x18\r \x01(\x03R\x1etransferDeadLetterMessageCount\x12.\n" +
 	"\x13total_message_count\x18\x06 \x01(\x03R\x11totalMessageCount\x12\"\n" +
 	"\rsize_in_bytes\x18\a \x01(\x03R\vsizeInBytes\x12L\n" +
-	"\x14oldest_enqueued_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x12oldestEnqueuedTimeB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"\x14oldest_enqueued_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x12oldestEnqueuedTime\x12#\n" +
+	"\rsession_count\x18\x0e \x01(\x03R\fsessionCount\x12.\n" +
+	"\x13ready_session_count\x18\x0f \x01(\x03R\x11readySessionCount\x120\n" +
+	"\x14locked_session_count\x18\x10 \x01(\x03R\x12lockedSessionCountB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
 	file_sidebus_v1_queue_proto_rawDescOnce sync.Once
@@ -555,31 +872,40 @@ func file_sidebus_v1_queue_proto_rawDescGZIP() []byte {
 	return file_sidebus_v1_queue_proto_rawDescData
 }
 
-var file_sidebus_v1_queue_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_sidebus_v1_queue_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
 var file_sidebus_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_sidebus_v1_queue_proto_goTypes = []any{
-	(Queue_Status)(0),             // 0: sidebus.v1.Queue.Status
-	(*Queue)(nil),                 // 1: sidebus.v1.Queue
-	(*QueueRuntime)(nil),          // 2: sidebus.v1.QueueRuntime
-	(*durationpb.Duration)(nil),   // 3: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(Queue_Status)(0),              // 0: sidebus.v1.Queue.Status
+	(Queue_OnDisconnect)(0),        // 1: sidebus.v1.Queue.OnDisconnect
+	(Queue_SessionExpiryMode)(0),   // 2: sidebus.v1.Queue.SessionExpiryMode
+	(Queue_SessionOnDeadLetter)(0), // 3: sidebus.v1.Queue.SessionOnDeadLetter
+	(Queue_AcceptNext)(0),          // 4: sidebus.v1.Queue.AcceptNext
+	(*Queue)(nil),                  // 5: sidebus.v1.Queue
+	(*QueueRuntime)(nil),           // 6: sidebus.v1.QueueRuntime
+	(*durationpb.Duration)(nil),    // 7: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 8: google.protobuf.Timestamp
 }
 var file_sidebus_v1_queue_proto_depIdxs = []int32{
-	3,  // 0: sidebus.v1.Queue.lock_duration:type_name -> google.protobuf.Duration
-	3,  // 1: sidebus.v1.Queue.default_message_time_to_live:type_name -> google.protobuf.Duration
+	7,  // 0: sidebus.v1.Queue.lock_duration:type_name -> google.protobuf.Duration
+	7,  // 1: sidebus.v1.Queue.default_message_time_to_live:type_name -> google.protobuf.Duration
 	0,  // 2: sidebus.v1.Queue.status:type_name -> sidebus.v1.Queue.Status
-	3,  // 3: sidebus.v1.Queue.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
-	3,  // 4: sidebus.v1.Queue.redelivery_delay:type_name -> google.protobuf.Duration
-	3,  // 5: sidebus.v1.Queue.dead_letter_ttl:type_name -> google.protobuf.Duration
-	4,  // 6: sidebus.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
-	4,  // 7: sidebus.v1.Queue.updated_at:type_name -> google.protobuf.Timestamp
-	4,  // 8: sidebus.v1.Queue.accessed_at:type_name -> google.protobuf.Timestamp
-	4,  // 9: sidebus.v1.QueueRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	7,  // 3: sidebus.v1.Queue.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
+	7,  // 4: sidebus.v1.Queue.redelivery_delay:type_name -> google.protobuf.Duration
+	7,  // 5: sidebus.v1.Queue.dead_letter_ttl:type_name -> google.protobuf.Duration
+	1,  // 6: sidebus.v1.Queue.on_disconnect:type_name -> sidebus.v1.Queue.OnDisconnect
+	2,  // 7: sidebus.v1.Queue.session_expiry_mode:type_name -> sidebus.v1.Queue.SessionExpiryMode
+	3,  // 8: sidebus.v1.Queue.session_on_dead_letter:type_name -> sidebus.v1.Queue.SessionOnDeadLetter
+	4,  // 9: sidebus.v1.Queue.accept_next:type_name -> sidebus.v1.Queue.AcceptNext
+	7,  // 10: sidebus.v1.Queue.session_state_ttl:type_name -> google.protobuf.Duration
+	8,  // 11: sidebus.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
+	8,  // 12: sidebus.v1.Queue.updated_at:type_name -> google.protobuf.Timestamp
+	8,  // 13: sidebus.v1.Queue.accessed_at:type_name -> google.protobuf.Timestamp
+	8,  // 14: sidebus.v1.QueueRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_queue_proto_init() }
@@ -593,7 +919,7 @@ func file_sidebus_v1_queue_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_v1_queue_proto_rawDesc), len(file_sidebus_v1_queue_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      5,
 			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -202,9 +202,13 @@ type PurgeRequest struct {
 	// Most messages to remove, 1 to 4000, else ARGUMENT_OUT_OF_RANGE (PURGE-1). Absent: all there are.
 	MaxMessages *int32 `protobuf:"varint,4,opt,name=max_messages,json=maxMessages,proto3,oneof" json:"max_messages,omitempty"`
 	// Where to remove them.
-	SubQueue      SubQueue_Kind `protobuf:"varint,5,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	SubQueue SubQueue_Kind `protobuf:"varint,5,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
+	// Only messages of this session, which need not be held, as in PeekRequest; not together with DEAD_LETTER (PURGE-7).
+	SessionId *string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3,oneof" json:"session_id,omitempty"`
+	// Only messages of the session that this lock holds, else SESSION_LOCK_LOST; not together with DEAD_LETTER (PURGE-7).
+	SessionLockToken *string `protobuf:"bytes,7,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *PurgeRequest) Reset() {
@@ -270,6 +274,20 @@ func (x *PurgeRequest) GetSubQueue() SubQueue_Kind {
 		return x.SubQueue
 	}
 	return SubQueue_NONE
+}
+
+func (x *PurgeRequest) GetSessionId() string {
+	if x != nil && x.SessionId != nil {
+		return *x.SessionId
+	}
+	return ""
+}
+
+func (x *PurgeRequest) GetSessionLockToken() string {
+	if x != nil && x.SessionLockToken != nil {
+		return *x.SessionLockToken
+	}
+	return ""
 }
 
 // PurgeResponse tells what was removed.
@@ -578,8 +596,8 @@ type ResubmitResponse_Result struct {
 	NewSequenceNumber *int64 `protobuf:"varint,2,opt,name=new_sequence_number,json=newSequenceNumber,proto3,oneof" json:"new_sequence_number,omitempty"`
 	// The target remembers the message id, so it was removed and not stored again (DUP-7).
 	Deduplicated bool `protobuf:"varint,3,opt,name=deduplicated,proto3" json:"deduplicated,omitempty"`
-	// Absent: sent. MESSAGE_NOT_FOUND: unknown or locked. ENTITY_FULL, MESSAGE_SIZE_EXCEEDED and QUOTA_EXCEEDED: the target does
-	// not take it; it stays.
+	// Absent: sent. MESSAGE_NOT_FOUND: unknown or locked. ENTITY_FULL, MESSAGE_SIZE_EXCEEDED, QUOTA_EXCEEDED and
+	// SESSION_ID_MISSING: the target does not take it; it stays.
 	Reason        *string `protobuf:"bytes,4,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -658,19 +676,24 @@ const file_sidebus_v1_remove_proto_rawDesc = "" +
 	"\x06Result\x12'\n" +
 	"\x0fsequence_number\x18\x01 \x01(\x03R\x0esequenceNumber\x12\x1b\n" +
 	"\x06reason\x18\x02 \x01(\tH\x00R\x06reason\x88\x01\x01B\t\n" +
-	"\a_reason\"\xcf\x02\n" +
+	"\a_reason\"\xcc\x03\n" +
 	"\fPurgeRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x122\n" +
 	"\x06before\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06before\x12:\n" +
 	"\ainclude\x18\x03 \x03(\x0e2 .sidebus.v1.PurgeRequest.IncludeR\ainclude\x12&\n" +
 	"\fmax_messages\x18\x04 \x01(\x05H\x00R\vmaxMessages\x88\x01\x01\x126\n" +
-	"\tsub_queue\x18\x05 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"F\n" +
+	"\tsub_queue\x18\x05 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\x12\"\n" +
+	"\n" +
+	"session_id\x18\x06 \x01(\tH\x01R\tsessionId\x88\x01\x01\x121\n" +
+	"\x12session_lock_token\x18\a \x01(\tH\x02R\x10sessionLockToken\x88\x01\x01\"F\n" +
 	"\aInclude\x12\r\n" +
 	"\tAVAILABLE\x10\x00\x12\f\n" +
 	"\bDEFERRED\x10\x01\x12\r\n" +
 	"\tSCHEDULED\x10\x02\x12\x0f\n" +
 	"\vDEAD_LETTER\x10\x03B\x0f\n" +
-	"\r_max_messages\"q\n" +
+	"\r_max_messagesB\r\n" +
+	"\v_session_idB\x15\n" +
+	"\x13_session_lock_token\"q\n" +
 	"\rPurgeResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\x03R\adeleted\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x122\n" +

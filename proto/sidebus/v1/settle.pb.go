@@ -32,9 +32,11 @@ type CompleteRequest struct {
 	// INVALID_OPERATION (LOCK-2, SETTLE-13).
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
 	// The sub-queue they were received from.
-	SubQueue      SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	SubQueue SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
+	// Token of the session's lock, as in ReceiveRequest. When it does not hold, every row has SESSION_LOCK_LOST (SETTLE-2).
+	SessionLockToken *string `protobuf:"bytes,4,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *CompleteRequest) Reset() {
@@ -88,6 +90,13 @@ func (x *CompleteRequest) GetSubQueue() SubQueue_Kind {
 	return SubQueue_NONE
 }
 
+func (x *CompleteRequest) GetSessionLockToken() string {
+	if x != nil && x.SessionLockToken != nil {
+		return *x.SessionLockToken
+	}
+	return ""
+}
+
 // AbandonRequest names the messages to give back with one delivery more.
 type AbandonRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -103,7 +112,12 @@ type AbandonRequest struct {
 	Properties map[string]*Value `protobuf:"bytes,4,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// How long they stay invisible, 0s to 7 days, else ARGUMENT_OUT_OF_RANGE (SETTLE-11). Absent: the queue's redelivery_delay.
 	// Deferred messages are deferred again and have no delay (DEFER-5).
-	Delay         *durationpb.Duration `protobuf:"bytes,5,opt,name=delay,proto3" json:"delay,omitempty"`
+	Delay *durationpb.Duration `protobuf:"bytes,5,opt,name=delay,proto3" json:"delay,omitempty"`
+	// As in CompleteRequest.
+	SessionLockToken *string `protobuf:"bytes,6,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
+	// While a message of a session is delayed, those behind it wait (SETTLE-11). With this they do not, so that it may come after
+	// some of them.
+	SkipOrder     bool `protobuf:"varint,7,opt,name=skip_order,json=skipOrder,proto3" json:"skip_order,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -173,6 +187,20 @@ func (x *AbandonRequest) GetDelay() *durationpb.Duration {
 	return nil
 }
 
+func (x *AbandonRequest) GetSessionLockToken() string {
+	if x != nil && x.SessionLockToken != nil {
+		return *x.SessionLockToken
+	}
+	return ""
+}
+
+func (x *AbandonRequest) GetSkipOrder() bool {
+	if x != nil {
+		return x.SkipOrder
+	}
+	return false
+}
+
 // DeferRequest names the messages to set aside.
 type DeferRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -183,9 +211,11 @@ type DeferRequest struct {
 	// The sub-queue they were received from.
 	SubQueue SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
 	// As in AbandonRequest.
-	Properties    map[string]*Value `protobuf:"bytes,4,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Properties map[string]*Value `protobuf:"bytes,4,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// As in CompleteRequest.
+	SessionLockToken *string `protobuf:"bytes,5,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *DeferRequest) Reset() {
@@ -246,6 +276,13 @@ func (x *DeferRequest) GetProperties() map[string]*Value {
 	return nil
 }
 
+func (x *DeferRequest) GetSessionLockToken() string {
+	if x != nil && x.SessionLockToken != nil {
+		return *x.SessionLockToken
+	}
+	return ""
+}
+
 // ReleaseRequest names the messages to give back uncounted.
 type ReleaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -254,9 +291,11 @@ type ReleaseRequest struct {
 	// As in CompleteRequest.
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
 	// The sub-queue they were received from.
-	SubQueue      SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	SubQueue SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
+	// As in CompleteRequest.
+	SessionLockToken *string `protobuf:"bytes,4,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ReleaseRequest) Reset() {
@@ -310,6 +349,13 @@ func (x *ReleaseRequest) GetSubQueue() SubQueue_Kind {
 	return SubQueue_NONE
 }
 
+func (x *ReleaseRequest) GetSessionLockToken() string {
+	if x != nil && x.SessionLockToken != nil {
+		return *x.SessionLockToken
+	}
+	return ""
+}
+
 // DeadLetterRequest names the messages to move to the dead-letter queue.
 type DeadLetterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -326,9 +372,11 @@ type DeadLetterRequest struct {
 	// As in AbandonRequest, but DeadLetterReason and DeadLetterErrorDescription may be set: they are reason and description.
 	// One that is given there too with another value is INVALID_ARGUMENT (SETTLE-6). One that is no string is kept as a
 	// property only (SETTLE-7).
-	Properties    map[string]*Value `protobuf:"bytes,6,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Properties map[string]*Value `protobuf:"bytes,6,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// As in CompleteRequest.
+	SessionLockToken *string `protobuf:"bytes,7,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *DeadLetterRequest) Reset() {
@@ -401,6 +449,13 @@ func (x *DeadLetterRequest) GetProperties() map[string]*Value {
 		return x.Properties
 	}
 	return nil
+}
+
+func (x *DeadLetterRequest) GetSessionLockToken() string {
+	if x != nil && x.SessionLockToken != nil {
+		return *x.SessionLockToken
+	}
+	return ""
 }
 
 // SettleResponse tells what became of each token.
@@ -567,9 +622,11 @@ type ReactivateRequest struct {
 	// As in ReceiveDeferredRequest. None: nothing is done.
 	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
 	// Where they are.
-	SubQueue      SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	SubQueue SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
+	// Only those of the session that this lock holds: a number of another one is MESSAGE_NOT_FOUND. Absent: of all sessions.
+	SessionLockToken *string `protobuf:"bytes,4,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ReactivateRequest) Reset() {
@@ -623,6 +680,13 @@ func (x *ReactivateRequest) GetSubQueue() SubQueue_Kind {
 	return SubQueue_NONE
 }
 
+func (x *ReactivateRequest) GetSessionLockToken() string {
+	if x != nil && x.SessionLockToken != nil {
+		return *x.SessionLockToken
+	}
+	return ""
+}
+
 // ReactivateResponse is empty: the messages are available.
 type ReactivateResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -665,7 +729,8 @@ type SettleResponse_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in the request.
 	LockToken string `protobuf:"bytes,1,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
-	// Absent: done. MESSAGE_LOCK_LOST: the token does not hold, nothing was done (SETTLE-2). MESSAGE_SIZE_EXCEEDED and
+	// Absent: done. MESSAGE_LOCK_LOST: the token does not hold, nothing was done (SETTLE-2). SESSION_LOCK_LOST, in every row: the
+	// session's does not. MESSAGE_SIZE_EXCEEDED and
 	// INVALID_ARGUMENT: with the properties the message's headers would be over 64 KiB, or two names differ only in case;
 	// nothing was done and the lock holds (SETTLE-5).
 	Reason        *string `protobuf:"bytes,2,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
@@ -795,12 +860,14 @@ var File_sidebus_v1_settle_proto protoreflect.FileDescriptor
 const file_sidebus_v1_settle_proto_rawDesc = "" +
 	"\n" +
 	"\x17sidebus/v1/settle.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18sidebus/v1/message.proto\x1a\x19sidebus/v1/subqueue.proto\"\x82\x01\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18sidebus/v1/message.proto\x1a\x19sidebus/v1/subqueue.proto\"\xcc\x01\n" +
 	"\x0fCompleteRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1f\n" +
 	"\vlock_tokens\x18\x02 \x03(\tR\n" +
 	"lockTokens\x126\n" +
-	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"\xd0\x02\n" +
+	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\x121\n" +
+	"\x12session_lock_token\x18\x04 \x01(\tH\x00R\x10sessionLockToken\x88\x01\x01B\x15\n" +
+	"\x13_session_lock_token\"\xb9\x03\n" +
 	"\x0eAbandonRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1f\n" +
 	"\vlock_tokens\x18\x02 \x03(\tR\n" +
@@ -809,10 +876,14 @@ const file_sidebus_v1_settle_proto_rawDesc = "" +
 	"\n" +
 	"properties\x18\x04 \x03(\v2*.sidebus.v1.AbandonRequest.PropertiesEntryR\n" +
 	"properties\x12/\n" +
-	"\x05delay\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05delay\x1aP\n" +
+	"\x05delay\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05delay\x121\n" +
+	"\x12session_lock_token\x18\x06 \x01(\tH\x00R\x10sessionLockToken\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"skip_order\x18\a \x01(\bR\tskipOrder\x1aP\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x05value\x18\x02 \x01(\v2\x11.sidebus.v1.ValueR\x05value:\x028\x01\"\x9b\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.sidebus.v1.ValueR\x05value:\x028\x01B\x15\n" +
+	"\x13_session_lock_token\"\xe5\x02\n" +
 	"\fDeferRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1f\n" +
 	"\vlock_tokens\x18\x02 \x03(\tR\n" +
@@ -820,15 +891,19 @@ const file_sidebus_v1_settle_proto_rawDesc = "" +
 	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\x12H\n" +
 	"\n" +
 	"properties\x18\x04 \x03(\v2(.sidebus.v1.DeferRequest.PropertiesEntryR\n" +
-	"properties\x1aP\n" +
+	"properties\x121\n" +
+	"\x12session_lock_token\x18\x05 \x01(\tH\x00R\x10sessionLockToken\x88\x01\x01\x1aP\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x05value\x18\x02 \x01(\v2\x11.sidebus.v1.ValueR\x05value:\x028\x01\"\x81\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.sidebus.v1.ValueR\x05value:\x028\x01B\x15\n" +
+	"\x13_session_lock_token\"\xcb\x01\n" +
 	"\x0eReleaseRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1f\n" +
 	"\vlock_tokens\x18\x02 \x03(\tR\n" +
 	"lockTokens\x126\n" +
-	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"\x84\x03\n" +
+	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\x121\n" +
+	"\x12session_lock_token\x18\x04 \x01(\tH\x00R\x10sessionLockToken\x88\x01\x01B\x15\n" +
+	"\x13_session_lock_token\"\xce\x03\n" +
 	"\x11DeadLetterRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1f\n" +
 	"\vlock_tokens\x18\x02 \x03(\tR\n" +
@@ -838,12 +913,14 @@ const file_sidebus_v1_settle_proto_rawDesc = "" +
 	"\vdescription\x18\x05 \x01(\tH\x01R\vdescription\x88\x01\x01\x12M\n" +
 	"\n" +
 	"properties\x18\x06 \x03(\v2-.sidebus.v1.DeadLetterRequest.PropertiesEntryR\n" +
-	"properties\x1aP\n" +
+	"properties\x121\n" +
+	"\x12session_lock_token\x18\a \x01(\tH\x02R\x10sessionLockToken\x88\x01\x01\x1aP\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.sidebus.v1.ValueR\x05value:\x028\x01B\t\n" +
 	"\a_reasonB\x0e\n" +
-	"\f_description\"\x9e\x01\n" +
+	"\f_descriptionB\x15\n" +
+	"\x13_session_lock_token\"\x9e\x01\n" +
 	"\x0eSettleResponse\x12;\n" +
 	"\aresults\x18\x01 \x03(\v2!.sidebus.v1.SettleResponse.ResultR\aresults\x1aO\n" +
 	"\x06Result\x12\x1d\n" +
@@ -864,11 +941,13 @@ const file_sidebus_v1_settle_proto_rawDesc = "" +
 	"\flocked_until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\vlockedUntil\x12\x1b\n" +
 	"\x06reason\x18\x03 \x01(\tH\x00R\x06reason\x88\x01\x01\x12&\n" +
 	"\x0fexpired_in_hand\x18\x04 \x01(\bR\rexpiredInHandB\t\n" +
-	"\a_reason\"\x8e\x01\n" +
+	"\a_reason\"\xd8\x01\n" +
 	"\x11ReactivateRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12)\n" +
 	"\x10sequence_numbers\x18\x02 \x03(\x03R\x0fsequenceNumbers\x126\n" +
-	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\"\x14\n" +
+	"\tsub_queue\x18\x03 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\x121\n" +
+	"\x12session_lock_token\x18\x04 \x01(\tH\x00R\x10sessionLockToken\x88\x01\x01B\x15\n" +
+	"\x13_session_lock_token\"\x14\n" +
 	"\x12ReactivateResponseB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
@@ -937,7 +1016,12 @@ func file_sidebus_v1_settle_proto_init() {
 	}
 	file_sidebus_v1_message_proto_init()
 	file_sidebus_v1_subqueue_proto_init()
+	file_sidebus_v1_settle_proto_msgTypes[0].OneofWrappers = []any{}
+	file_sidebus_v1_settle_proto_msgTypes[1].OneofWrappers = []any{}
+	file_sidebus_v1_settle_proto_msgTypes[2].OneofWrappers = []any{}
+	file_sidebus_v1_settle_proto_msgTypes[3].OneofWrappers = []any{}
 	file_sidebus_v1_settle_proto_msgTypes[4].OneofWrappers = []any{}
+	file_sidebus_v1_settle_proto_msgTypes[8].OneofWrappers = []any{}
 	file_sidebus_v1_settle_proto_msgTypes[13].OneofWrappers = []any{}
 	file_sidebus_v1_settle_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}

@@ -1,6 +1,6 @@
-// Package handover tells the Broker what became of the messages of a receive: whether the answer went out or not
-// (RECV-7). The wire makes a Slot for each receive, the handler puts the Delivery into it, and the wire ends the Slot once
-// it has tried to write the answer.
+// Package handover tells the Broker what became of what it handed out, the messages of a receive or a session that was
+// accepted: whether the answer went out or not (RECV-7). The wire makes a Slot for each such call, the handler puts the Delivery
+// or the Acceptance into it, and the wire ends the Slot once it has tried to write the answer.
 package handover
 
 import (
@@ -24,11 +24,12 @@ func NewDesk(logger *slog.Logger) *Desk { return &Desk{logger: logger} }
 // when no Slot can end any more.
 func (d *Desk) Wait() { d.work.Wait() }
 
-// Slot takes the Delivery of one receive. It belongs to the goroutine that serves the call.
+// Slot takes the Delivery of one receive, or one Acceptance. It belongs to the goroutine that serves the call.
 type Slot struct {
-	desk     *Desk
-	delivery *semantics.Delivery
-	isGone   bool // the messages are removed when the answer is out
+	desk       *Desk
+	delivery   *semantics.Delivery
+	isGone     bool // the messages are removed when the answer is out
+	acceptance *semantics.Acceptance
 }
 
 type slotKey struct{}
@@ -45,26 +46,36 @@ func Put(ctx context.Context, delivery *semantics.Delivery, mode semantics.Mode)
 	slot.delivery, slot.isGone = delivery, mode == semantics.ReceiveAndDelete
 }
 
-// End says whether the answer was written. An answer that was not gives its messages back before End returns, since
-// nobody waits for it any more. Messages in ReceiveAndDelete mode are removed in a goroutine of the Desk, so that the
+// PutSession lays an Acceptance into the Slot of ctx, as Put does.
+func PutSession(ctx context.Context, acceptance *semantics.Acceptance) {
+	ctx.Value(slotKey{}).(*Slot).acceptance = acceptance
+}
+
+// End says whether the answer was written. An answer that was not gives its messages or its session back before End returns,
+// since nobody waits for it any more. Messages in ReceiveAndDelete mode are removed in a goroutine of the Desk, so that the
 // answer, or the next call on the connection, need not wait. What fails here comes back when its lock ends.
 func (s *Slot) End(ctx context.Context, written bool) {
+	if s.acceptance != nil && s.acceptance.Session != nil && !written {
+		s.report(ctx, "giving back an unsent session failed; it is free when its lock ends", s.acceptance.Undelivered(ctx))
+	}
 	if s.delivery == nil || len(s.delivery.Messages) == 0 {
 		return
 	}
+	count := slog.Int("messages", len(s.delivery.Messages))
 	switch {
 	case !written:
-		s.report(ctx, "giving back unsent messages", s.delivery.Undelivered(ctx))
+		s.report(ctx, "giving back unsent messages"+comesBack, s.delivery.Undelivered(ctx), count)
 	case s.isGone:
-		s.desk.work.Go(func() { s.report(ctx, "removing sent messages", s.delivery.Delivered(ctx)) })
+		s.desk.work.Go(func() { s.report(ctx, "removing sent messages"+comesBack, s.delivery.Delivered(ctx), count) })
 	default:
-		s.report(ctx, "confirming sent messages", s.delivery.Delivered(ctx))
+		s.report(ctx, "confirming sent messages"+comesBack, s.delivery.Delivered(ctx), count)
 	}
 }
 
-func (s *Slot) report(ctx context.Context, what string, err error) {
+const comesBack = " failed; they come back when their locks end"
+
+func (s *Slot) report(ctx context.Context, what string, err error, attrs ...slog.Attr) {
 	if err != nil {
-		s.desk.logger.LogAttrs(ctx, slog.LevelWarn, what+" failed; they come back when their locks end",
-			slog.Int("messages", len(s.delivery.Messages)), slog.Any("error", err))
+		s.desk.logger.LogAttrs(ctx, slog.LevelWarn, what, append(attrs, slog.Any("error", err))...)
 	}
 }

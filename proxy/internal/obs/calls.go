@@ -86,7 +86,7 @@ func (m *Metrics) Settled(verb string, codes []semantics.Code) {
 		switch code {
 		case "":
 			settled++
-		case semantics.MessageLockLost:
+		case semantics.MessageLockLost, semantics.SessionLockLost:
 			lost++
 		default:
 		}

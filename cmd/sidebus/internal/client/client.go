@@ -20,6 +20,8 @@ type Client struct {
 	sidebusv1.MessagesClient
 	sidebusv1.AdminClient
 
+	Sessions sidebusv1.SessionsClient
+
 	conn    *grpc.ClientConn
 	addr    string
 	timeout time.Duration
@@ -41,6 +43,7 @@ func New(target, addr string, timeout time.Duration) (*Client, error) {
 	}
 	c.conn = conn
 	c.MessagesClient, c.AdminClient = sidebusv1.NewMessagesClient(conn), sidebusv1.NewAdminClient(conn)
+	c.Sessions = sidebusv1.NewSessionsClient(conn)
 	return c, nil
 }
 
@@ -67,6 +70,8 @@ func (c *Client) intercept(ctx context.Context, method string, request, reply an
 func ownTime(request any) time.Duration {
 	switch r := request.(type) {
 	case *sidebusv1.ReceiveRequest:
+		return r.GetMaxWait().AsDuration()
+	case *sidebusv1.SessionsAcceptRequest:
 		return r.GetMaxWait().AsDuration()
 	case *sidebusv1.PurgeRequest, *sidebusv1.ResubmitRequest:
 		return workTime

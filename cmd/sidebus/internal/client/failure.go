@@ -43,6 +43,10 @@ func (f *Failure) next() string {
 		return fmt.Sprintf(`"sidebus entity update %s --set status=ACTIVE" does that`, OneLine(f.Details[semantics.DetailEntity]))
 	case semantics.EntityFull:
 		return "receive or purge messages, or raise maxSizeInMegabytes or maxMessageCount"
+	case semantics.SessionRequired:
+		return "--session or --next-session says which"
+	case semantics.SessionCannotBeLocked:
+		return `"sidebus session show" tells more, and --wait waits for it`
 	case semantics.StoreUnavailable:
 		if f.IsUnknown() {
 			return "it may have taken effect, so look before you repeat it"

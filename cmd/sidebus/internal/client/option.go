@@ -13,7 +13,9 @@ import (
 )
 
 // lifetimes are the durations that may be "never", which is the same as absent.
-var lifetimes = map[protoreflect.Name]bool{"default_message_time_to_live": true, "dead_letter_ttl": true}
+var lifetimes = map[protoreflect.Name]bool{
+	"default_message_time_to_live": true, "dead_letter_ttl": true, "session_state_ttl": true,
+}
 
 const never = "never"
 

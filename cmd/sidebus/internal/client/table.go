@@ -80,13 +80,18 @@ func Body(m *sidebusv1.ReceivedMessage) string {
 		}
 		return Brief(line.String())
 	case *sidebusv1.ReceivedMessage_Body:
-		if utf8.Valid(content.Body) {
-			return Brief(string(content.Body))
-		}
-		return fmt.Sprintf("(%d bytes)", len(content.Body))
+		return Octets(content.Body)
 	default:
 		return ""
 	}
+}
+
+// Octets gives the beginning of what is a text, and the size of what is none.
+func Octets(octets []byte) string {
+	if utf8.Valid(octets) {
+		return Brief(string(octets))
+	}
+	return fmt.Sprintf("(%d bytes)", len(octets))
 }
 
 // Instant gives an instant to the second, in UTC.

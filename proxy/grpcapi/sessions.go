@@ -1,0 +1,171 @@
+package grpcapi
+
+import (
+	"context"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Sessions serves sidebus.v1.Sessions. It is safe for concurrent use.
+type Sessions struct {
+	sidebusv1.UnimplementedSessionsServer
+
+	broker *semantics.Broker
+}
+
+// NewSessions makes a Sessions over broker.
+func NewSessions(broker *semantics.Broker) *Sessions { return &Sessions{broker: broker} }
+
+// Accept takes a session and leaves the Acceptance with the wire, which ends it; see semantics.Broker.AcceptSession.
+func (s *Sessions) Accept(ctx context.Context, request *sidebusv1.SessionsAcceptRequest) (*sidebusv1.SessionsAcceptResponse, error) {
+	if err := refuseUnknown("request", request); err != nil {
+		return nil, err
+	}
+	path, err := queueName("source", request.GetSource())
+	if err != nil {
+		return nil, err
+	}
+	options := semantics.AcceptOptions{MaxWait: semantics.DefaultMaxWait, Strict: request.GetStrict()}
+	if request.SessionId != nil {
+		options.MaxWait = 0 // who names a session wants to know at once (SESS-11)
+		if options.SessionID, err = sessionID(request.GetSessionId()); err != nil {
+			return nil, err
+		}
+	}
+	if request.GetMaxWait() != nil {
+		if options.MaxWait, err = duration("maxWait", request.GetMaxWait()); err != nil {
+			return nil, err
+		}
+	}
+	acceptance, err := s.broker.AcceptSession(ctx, path, options)
+	if err != nil {
+		return nil, err
+	}
+	handover.PutSession(ctx, acceptance)
+	if err := ctx.Err(); err != nil {
+		return nil, err // the client went away while the session was on its way
+	}
+	if acceptance.Session == nil {
+		return &sidebusv1.SessionsAcceptResponse{}, nil
+	}
+	return &sidebusv1.SessionsAcceptResponse{Session: sessionFrom(acceptance.Session)}, nil
+}
+
+func sessionFrom(session *semantics.Session) *sidebusv1.Session {
+	return &sidebusv1.Session{
+		SessionId: session.ID, LockToken: session.Lock.String(), LockedUntil: timestamp(session.LockedUntil),
+		State: session.State.Data, StateVersion: session.State.Version,
+	}
+}
+
+// RenewLock extends the lock of a session; see semantics.Broker.RenewSessionLock.
+func (s *Sessions) RenewLock(ctx context.Context, request *sidebusv1.SessionsRenewLockRequest) (*sidebusv1.SessionsRenewLockResponse, error) {
+	source, err := heldSource(request)
+	if err != nil {
+		return nil, err
+	}
+	until, err := s.broker.RenewSessionLock(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	return &sidebusv1.SessionsRenewLockResponse{LockedUntil: timestamp(until)}, nil
+}
+
+// Close ends the lock of a session; see semantics.Broker.CloseSession.
+func (s *Sessions) Close(ctx context.Context, request *sidebusv1.SessionsCloseRequest) (*sidebusv1.SessionsCloseResponse, error) {
+	source, err := heldSource(request)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.broker.CloseSession(ctx, source); err != nil {
+		return nil, err
+	}
+	return &sidebusv1.SessionsCloseResponse{}, nil
+}
+
+// GetState reads the state of a session; see semantics.Broker.SessionState.
+func (s *Sessions) GetState(ctx context.Context, request *sidebusv1.SessionsGetStateRequest) (*sidebusv1.SessionsGetStateResponse, error) {
+	source, err := heldSource(request)
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.broker.SessionState(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	return &sidebusv1.SessionsGetStateResponse{State: state.Data, Version: state.Version}, nil
+}
+
+// SetState replaces the state of a session; see semantics.Broker.SetSessionState.
+func (s *Sessions) SetState(ctx context.Context, request *sidebusv1.SessionsSetStateRequest) (*sidebusv1.SessionsSetStateResponse, error) {
+	source, err := heldSource(request)
+	if err != nil {
+		return nil, err
+	}
+	version, err := s.broker.SetSessionState(ctx, source, request.State, request.ExpectedVersion) //nolint:protogetter // nil and empty differ (SESS-33)
+	if err != nil {
+		return nil, err
+	}
+	return &sidebusv1.SessionsSetStateResponse{Version: version}, nil
+}
+
+// List gives one page of sessions; see semantics.Broker.ListSessions.
+func (s *Sessions) List(ctx context.Context, request *sidebusv1.SessionsListRequest) (*sidebusv1.SessionsListResponse, error) {
+	if err := refuseUnknown("request", request); err != nil {
+		return nil, err
+	}
+	path, err := queueName("source", request.GetSource())
+	if err != nil {
+		return nil, err
+	}
+	var filter semantics.SessionFilter
+	if filter.UpdatedSince, err = instant("updatedSince", request.GetUpdatedSince()); err != nil {
+		return nil, err
+	}
+	if filter.ActiveSince, err = instant("activeSince", request.GetActiveSince()); err != nil {
+		return nil, err
+	}
+	rows, next, err := s.broker.ListSessions(ctx, path, int(request.GetPageSize()), request.GetPageToken(), filter)
+	if err != nil {
+		return nil, err
+	}
+	response := &sidebusv1.SessionsListResponse{Sessions: make([]*sidebusv1.SessionRow, len(rows)), NextPageToken: next}
+	for i, row := range rows {
+		response.Sessions[i] = rowFrom(row)
+	}
+	return response, nil
+}
+
+func rowFrom(row semantics.SessionRow) *sidebusv1.SessionRow {
+	return &sidebusv1.SessionRow{
+		SessionId:      row.ID,
+		AvailableCount: row.Available,
+		DelayedCount:   row.Delayed,
+		LockedCount:    row.Locked,
+		DeferredCount:  row.Deferred,
+		ScheduledCount: row.Scheduled,
+		Locked:         !row.LockedUntil.IsZero(),
+		LockedUntil:    timestamp(row.LockedUntil),
+		LastActivity:   timestamp(row.LastActivity),
+		StateSize:      row.StateSize,
+		StateVersion:   row.StateVersion,
+		Blocked:        row.Blocked,
+	}
+}
+
+// Unblock lets a session go on; see semantics.Broker.UnblockSession.
+func (s *Sessions) Unblock(ctx context.Context, request *sidebusv1.SessionsUnblockRequest) (*sidebusv1.SessionsUnblockResponse, error) {
+	if err := refuseUnknown("request", request); err != nil {
+		return nil, err
+	}
+	path, err := queueName("source", request.GetSource())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.broker.UnblockSession(ctx, path, request.GetSessionId()); err != nil {
+		return nil, err
+	}
+	return &sidebusv1.SessionsUnblockResponse{}, nil
+}
