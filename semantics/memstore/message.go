@@ -16,16 +16,20 @@ const lastYear = 9999
 // due is so only when a sweep carries it out.
 type message struct {
 	sent       semantics.Message // own copy; TimeToLive is what is in force, nil for never
+	in         *box              // where it lies; nil once it has left the queue
 	sequence   int64
+	inSession  int64     // its SessionSequence (MSG-19); 0 without sessions, and while it is scheduled
 	enqueuedAt time.Time // of a scheduled one: when it was accepted
 	expiresAt  time.Time // zero: never
 	size       int64
-	count      int // deliveries that ended without success (MSG-10, DC-1)
+	count      int  // deliveries that ended without success (MSG-10, DC-1)
+	failed     bool // one has just ended so, and what becomes of the message is not decided yet (DC-6)
 
-	scheduled bool      // not enqueued before sent.ScheduledAt
-	visibleAt time.Time // delayed until then (SETTLE-11); zero: not delayed
-	deferred  bool      // stays so while it is locked (MSG-9)
-	lasts     bool      // deferred and not to be expired by a sweep (TTL-18)
+	scheduled  bool      // not enqueued before sent.ScheduledAt
+	visibleAt  time.Time // delayed until then (SETTLE-11); zero: not delayed
+	skipsOrder bool      // while it is delayed, those behind it in its session need not wait (SETTLE-11)
+	deferred   bool      // stays so while it is locked (MSG-9)
+	lasts      bool      // deferred and not to be expired by a sweep (TTL-18)
 
 	token       semantics.LockToken
 	lockedUntil time.Time
@@ -147,6 +151,7 @@ func (m *message) view() *semantics.Received {
 		DeadLetterDeliveryCount: m.deadCount,
 		State:                   semantics.Active,
 		Size:                    m.size,
+		SessionSequence:         m.inSession,
 	}
 	switch {
 	case m.deferred:

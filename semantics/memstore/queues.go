@@ -104,6 +104,15 @@ func (s *Store) QueueRuntime(ctx context.Context, path string) (semantics.Runtim
 		SizeInBytes: q.bytes(),
 	}
 	runtime.Available = runtime.Active - runtime.Locked - runtime.Deferred
+	for _, on := range q.sessions {
+		runtime.Sessions++
+		if on.ready() {
+			runtime.ReadySessions++
+		}
+		if on.isHeld() {
+			runtime.LockedSessions++
+		}
+	}
 	if len(q.main.messages) > 0 {
 		runtime.OldestEnqueuedAt = q.main.messages[0].enqueuedAt
 	}

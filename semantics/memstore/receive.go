@@ -11,36 +11,40 @@ import (
 // maxRecheck is the longest a waiting receive sleeps without looking again.
 const maxRecheck = 10 * time.Second
 
-// openToReceive opens a queue for a verb that counts as receive (STAT-2): it stamps the activity (IDLE-5) and carries out
-// what is due.
-func (s *Store) openToReceive(ctx context.Context, path, verb string) (*queue, time.Time, func(), error) {
-	q, now, unlock, err := s.open(ctx, path)
+// openToReceive opens a queue for a verb that counts as receive (STAT-2). The checks stand in the order of ERR-5: existence,
+// status, kind; what passes them stamps the activity (IDLE-5) and carries out what is due; last comes the lock of the session.
+func (s *Store) openToReceive(ctx context.Context, source semantics.Source, verb string, fits kind) (
+	q *queue, in scope, now time.Time, unlock func(), err error,
+) {
+	q, now, unlock, err = s.open(ctx, source.Path)
 	if err != nil {
-		return nil, now, unlock, err
+		return nil, scope{}, now, unlock, err
 	}
 	if !q.options.Status.CanReceive() {
-		return nil, now, unlock, disabled(q, verb)
+		return nil, scope{}, now, unlock, disabled(q, verb)
+	}
+	if err := fits(q, source); err != nil {
+		return nil, scope{}, now, unlock, err
 	}
 	q.accessedAt = now
 	s.look(q, now)
-	return q, now, unlock, nil
+	in, err = q.scopeOf(source, now)
+	return q, in, now, unlock, err
 }
 
 // Receive implements semantics.Receiver.
 func (s *Store) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
-	q, now, unlock, err := s.openToReceive(ctx, source.Path, "receives")
+	q, in, now, unlock, err := s.openToReceive(ctx, source, "receives", forMessages)
 	defer unlock()
 	if err != nil {
 		return semantics.Batch{}, err
 	}
-	box, batch := q.box(source.SubQueue), semantics.Batch{}
-	for _, m := range box.messages {
+	batch := semantics.Batch{}
+	for _, m := range q.receivable(source.SubQueue, in) {
 		if len(batch.Messages) == limit {
 			break
 		}
-		if m.available() {
-			batch.Messages = append(batch.Messages, q.take(box, m, now))
-		}
+		batch.Messages = append(batch.Messages, q.take(m, in.lockEnd(q, now)))
 	}
 	batch.RecheckAfter = q.recheckAfter(now)
 	if register == semantics.RegisterAlways || register == semantics.RegisterIfEmpty && len(batch.Messages) == 0 {
@@ -49,10 +53,24 @@ func (s *Store) Receive(ctx context.Context, source semantics.Source, limit int,
 	return batch, nil
 }
 
+// receivable gives what a receive from a source may take, in the order in which it is handed out.
+func (q *queue) receivable(sub semantics.SubQueue, in scope) []*message {
+	if in.held != nil {
+		return q.offeredTo(in.held, q.messagesOf(in.session))
+	}
+	var free []*message
+	for _, m := range q.box(sub).messages {
+		if m.available() {
+			free = append(free, m)
+		}
+	}
+	return free
+}
+
 // take locks a message and gives it as it is handed out (MSG-10).
-func (q *queue) take(from *box, m *message, now time.Time) *semantics.Received {
-	m.visibleAt = time.Time{}
-	from.lock(m, q.lockEnd(now))
+func (q *queue) take(m *message, until time.Time) *semantics.Received {
+	m.visibleAt, m.skipsOrder = time.Time{}, false
+	m.in.lock(m, until)
 	q.expect(m.due())
 	r := m.view()
 	r.DeliveryCount, r.LockToken, r.LockedUntil = m.count+1, m.token, m.lockedUntil
@@ -90,9 +108,9 @@ func choose(numbers []int64, find func(int64) *message) (chosen []*message, miss
 	return chosen, missing
 }
 
-// choose finds unlocked messages of a state. A deferred one whose time is over is expired now that it is asked for, and so
+// choose finds unlocked messages of a state, with a session only those of it (DEFER-7). A deferred one whose time is over is expired now that it is asked for, and so
 // is not found, whatever becomes of the call (TTL-18).
-func (s *Store) choose(q *queue, box *box, state semantics.State, numbers []int64, now time.Time) ([]*message, error) {
+func (s *Store) choose(q *queue, in scope, box *box, state semantics.State, numbers []int64, now time.Time) ([]*message, error) {
 	group, name := semantics.ShowAvailable, "available"
 	if state == semantics.Deferred {
 		group, name = semantics.ShowDeferred, "deferred"
@@ -100,7 +118,7 @@ func (s *Store) choose(q *queue, box *box, state semantics.State, numbers []int6
 	var over []*message
 	chosen, missing := choose(numbers, func(number int64) *message {
 		m := box.find(number)
-		if m == nil || m.group() != group {
+		if m == nil || !in.has(m) || m.group() != group {
 			return nil
 		}
 		if m.expired(now) {
@@ -110,9 +128,11 @@ func (s *Store) choose(q *queue, box *box, state semantics.State, numbers []int6
 		return m
 	})
 	slices.SortFunc(over, byNumber)
-	s.wakingFor(q, func() {
+	s.wakingFor(q, now, func() {
 		for _, m := range over {
-			q.decide(m, now, false)
+			if m.in == &q.main { // it may have gone with another one of its session
+				q.decide(m, now)
+			}
 		}
 	})
 	if len(missing) > 0 {
@@ -123,35 +143,38 @@ func (s *Store) choose(q *queue, box *box, state semantics.State, numbers []int6
 
 // ReceiveByNumber implements semantics.Receiver.
 func (s *Store) ReceiveByNumber(ctx context.Context, source semantics.Source, state semantics.State, numbers []int64) ([]*semantics.Received, error) {
-	q, now, unlock, err := s.openToReceive(ctx, source.Path, "receives")
+	fits := forMessages
+	if state == semantics.Active {
+		fits = forPlain
+	}
+	q, in, now, unlock, err := s.openToReceive(ctx, source, "receives", fits)
 	defer unlock()
 	if err != nil {
 		return nil, err
 	}
-	box := q.box(source.SubQueue)
-	chosen, err := s.choose(q, box, state, numbers, now)
+	chosen, err := s.choose(q, in, q.box(source.SubQueue), state, numbers, now)
 	if err != nil {
 		return nil, err
 	}
 	taken := make([]*semantics.Received, len(chosen))
 	for i, m := range chosen {
-		taken[i] = q.take(box, m, now)
+		taken[i] = q.take(m, in.lockEnd(q, now))
 	}
 	return taken, nil
 }
 
 // Reactivate implements semantics.Receiver.
 func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers []int64) error {
-	q, now, unlock, err := s.openToReceive(ctx, source.Path, "receives")
+	q, in, now, unlock, err := s.openToReceive(ctx, source, "receives", forAny)
 	defer unlock()
 	if err != nil {
 		return err
 	}
-	chosen, err := s.choose(q, q.box(source.SubQueue), semantics.Deferred, numbers, now)
+	chosen, err := s.choose(q, in, q.box(source.SubQueue), semantics.Deferred, numbers, now)
 	if err != nil {
 		return err
 	}
-	s.wakingFor(q, func() {
+	s.wakingFor(q, now, func() {
 		for _, m := range chosen {
 			m.deferred, m.lasts = false, false
 			q.expect(m.due())
@@ -162,14 +185,14 @@ func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers
 
 // Peek implements semantics.Receiver.
 func (s *Store) Peek(ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show) ([]*semantics.Received, error) {
-	q, now, unlock, err := s.openToReceive(ctx, source.Path, "peeks")
+	q, in, now, unlock, err := s.openToReceive(ctx, source, "peeks", forAny)
 	defer unlock()
 	if err != nil {
 		return nil, err
 	}
 	var seen []*semantics.Received
 	for _, m := range q.inOrder(source.SubQueue) {
-		if m.sequence < from || show&m.group() == 0 {
+		if m.sequence < from || show&m.group() == 0 || !in.has(m) {
 			continue
 		}
 		if len(seen) == limit {

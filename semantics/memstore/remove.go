@@ -9,7 +9,7 @@ import (
 
 // Purge implements semantics.Remover. Before and Last of a dead-letter queue go by sequence number as well.
 func (s *Store) Purge(ctx context.Context, source semantics.Source, purge semantics.Purge) (semantics.Purged, error) {
-	q, now, unlock, err := s.openToReceive(ctx, source.Path, "purges")
+	q, in, now, unlock, err := s.openToReceive(ctx, source, "purges", forAny)
 	defer unlock()
 	if err != nil {
 		return semantics.Purged{}, err
@@ -18,42 +18,42 @@ func (s *Store) Purge(ctx context.Context, source semantics.Source, purge semant
 	if done.Before.IsZero() {
 		done.Before = now
 	}
-	for _, m := range q.inOrder(source.SubQueue) {
-		if m.sequence <= purge.After || m.group() != purge.Show || !m.enqueuedAt.Before(done.Before) {
-			continue
+	s.wakingFor(q, now, func() { // what goes may have held up others of its session
+		for _, m := range q.inOrder(source.SubQueue) {
+			if m.sequence <= purge.After || m.group() != purge.Show || !m.enqueuedAt.Before(done.Before) || !in.has(m) {
+				continue
+			}
+			m.in.remove(m) // of a scheduled one the id stays remembered: this is no cancel (PURGE-8)
+			done.Deleted++
+			done.Last = m.sequence
+			if done.Deleted == purge.Limit {
+				done.More = true
+				break
+			}
 		}
-		if m.scheduled {
-			q.scheduled.remove(m) // the id stays remembered: this is no cancel (PURGE-8)
-		} else {
-			q.box(source.SubQueue).remove(m)
-		}
-		done.Deleted++
-		done.Last = m.sequence
-		if done.Deleted == purge.Limit {
-			done.More = true
-			break
-		}
-	}
+	})
 	return done, nil
 }
 
 // DeleteByNumber implements semantics.Remover.
 func (s *Store) DeleteByNumber(ctx context.Context, source semantics.Source, numbers []int64) ([]semantics.Code, error) {
-	q, _, unlock, err := s.openToReceive(ctx, source.Path, "deletions")
+	q, in, now, unlock, err := s.openToReceive(ctx, source, "deletions", forAny)
 	defer unlock()
 	if err != nil {
 		return nil, err
 	}
 	codes := make([]semantics.Code, len(numbers))
 	box := q.box(source.SubQueue)
-	for i, number := range numbers {
-		m := box.find(number)
-		if m == nil || m.locked() {
-			codes[i] = semantics.MessageNotFound
-			continue
+	s.wakingFor(q, now, func() { // as in Purge
+		for i, number := range numbers {
+			m := box.find(number)
+			if m == nil || m.locked() || !in.has(m) {
+				codes[i] = semantics.MessageNotFound
+				continue
+			}
+			box.remove(m)
 		}
-		box.remove(m)
-	}
+	})
 	return codes, nil
 }
 
@@ -80,7 +80,7 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 	}
 	to.accessedAt = now
 	results := make([]semantics.Resubmitted, len(letters))
-	s.wakingFor(to, func() {
+	s.wakingFor(to, now, func() {
 		for i, letter := range letters {
 			m := from.dead.find(letter.SequenceNumber)
 			if m == nil || m.locked() {
@@ -102,6 +102,9 @@ func resubmit(from, to *queue, letter *message, how semantics.Resubmission, bypa
 	}
 	if sent.Size() > to.options.MaxMessageBytes() {
 		return semantics.Resubmitted{Code: semantics.MessageSizeExceeded}
+	}
+	if to.options.RequiresSession && sent.SessionID == "" {
+		return semantics.Resubmitted{Code: semantics.SessionIDMissing}
 	}
 	if !bypass {
 		if number, is := to.duplicateOf(&sent, now); is {

@@ -8,7 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Send implements semantics.Sender. The checks stand in the order of ERR-5: existence, sizes, status, kind, room.
+// Send implements semantics.Sender. The checks stand in the order of ERR-5: existence, sizes, status, kind,
+// partition, room.
 func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Message) ([]semantics.Stored, error) {
 	q, now, unlock, err := s.open(ctx, path)
 	defer unlock()
@@ -21,6 +22,9 @@ func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Mes
 	if !q.options.Status.CanSend() {
 		return nil, disabled(q, "sends")
 	}
+	if err := q.checkSessions(messages); err != nil {
+		return nil, err
+	}
 	if err := q.checkPartitions(messages); err != nil {
 		return nil, err
 	}
@@ -29,7 +33,7 @@ func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Mes
 	}
 
 	stored := make([]semantics.Stored, len(messages))
-	s.wakingFor(q, func() {
+	s.wakingFor(q, now, func() {
 		for i, sent := range messages {
 			if number, is := q.duplicateOf(sent, now); is { // also of one of this call (DUP-8)
 				stored[i] = semantics.Stored{SequenceNumber: number, Deduplicated: true}
@@ -50,11 +54,11 @@ func (q *queue) accept(m *message, now time.Time) int64 {
 		m.scheduled = true
 		m.live(m.sent.ScheduledAt)
 		q.scheduled.add(m)
-		q.expect(m.due())
-		return m.sequence
+	} else {
+		m.live(now)
+		q.main.add(m)
 	}
-	m.live(now)
-	q.main.add(m)
+	q.join(m, now)
 	q.expect(m.due())
 	return m.sequence
 }
@@ -71,6 +75,19 @@ func (q *queue) checkSizes(messages []*semantics.Message) error {
 	}
 	if limit := q.options.MaxBatchBytes(); len(messages) > 1 && total > limit {
 		return semantics.SizeExceeded("batch", total, limit)
+	}
+	return nil
+}
+
+// checkSessions lets only messages of sessions into a queue with sessions (SESS-6).
+func (q *queue) checkSessions(messages []*semantics.Message) error {
+	if !q.options.RequiresSession {
+		return nil
+	}
+	for i, m := range messages {
+		if m.SessionID == "" {
+			return semantics.SessionMissing(q.name, i)
+		}
 	}
 	return nil
 }
@@ -148,7 +165,7 @@ func (q *queue) checkHistory(n int) error {
 
 // CancelScheduled implements semantics.Sender. What is due is activated first, so it can no longer be cancelled.
 func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int64) error {
-	q, unlock, err := s.openToCancel(ctx, path)
+	q, now, unlock, err := s.openToCancel(ctx, path)
 	defer unlock()
 	if err != nil {
 		return err
@@ -157,41 +174,45 @@ func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int6
 	if len(missing) > 0 {
 		return semantics.NumbersNotFound(q.name, "scheduled", missing)
 	}
-	for _, m := range chosen {
-		q.cancel(m)
-	}
+	s.wakingFor(q, now, func() {
+		for _, m := range chosen {
+			q.cancel(m)
+		}
+	})
 	return nil
 }
 
 // CancelScheduledByID implements semantics.Sender.
 func (s *Store) CancelScheduledByID(ctx context.Context, path string, ids []string) (int, error) {
-	q, unlock, err := s.openToCancel(ctx, path)
+	q, now, unlock, err := s.openToCancel(ctx, path)
 	defer unlock()
 	if err != nil {
 		return 0, err
 	}
 	before := len(q.scheduled.messages)
-	for _, id := range ids {
-		for i := len(q.scheduled.messages) - 1; i >= 0; i-- {
-			if m := q.scheduled.messages[i]; m.sent.MessageID == id {
-				q.cancel(m)
+	s.wakingFor(q, now, func() {
+		for _, id := range ids {
+			for i := len(q.scheduled.messages) - 1; i >= 0; i-- {
+				if m := q.scheduled.messages[i]; m.sent.MessageID == id {
+					q.cancel(m)
+				}
 			}
 		}
-	}
+	})
 	return before - len(q.scheduled.messages), nil
 }
 
-func (s *Store) openToCancel(ctx context.Context, path string) (*queue, func(), error) {
+func (s *Store) openToCancel(ctx context.Context, path string) (*queue, time.Time, func(), error) {
 	q, now, unlock, err := s.open(ctx, path)
 	if err != nil {
-		return nil, unlock, err
+		return nil, now, unlock, err
 	}
 	if !q.options.Status.CanSend() {
-		return nil, unlock, disabled(q, "cancellations")
+		return nil, now, unlock, disabled(q, "cancellations")
 	}
 	q.accessedAt = now
 	s.look(q, now)
-	return q, unlock, nil
+	return q, now, unlock, nil
 }
 
 func (q *queue) cancel(m *message) {

@@ -18,7 +18,8 @@ import (
 // Store keeps everything in memory. It implements semantics.Store and semantics.Checker and is safe for concurrent
 // use. Make one with New; there is nothing to close.
 type Store struct {
-	clock func() time.Time
+	clock                             func() time.Time
+	maxIdleSessions, maxSessionStates int
 
 	mu      sync.Mutex
 	queues  map[string]*queue // by folded name
@@ -41,10 +42,12 @@ func WithClock(clock func() time.Time) Option { return func(s *Store) { s.clock 
 // New makes an empty Store.
 func New(opts ...Option) *Store {
 	s := &Store{
-		clock:   time.Now, //nolint:forbidigo // this store has no other clock to ask
-		queues:  map[string]*queue{},
-		watches: map[semantics.Source]map[*watch]struct{}{},
-		waiting: map[semantics.Source]bool{},
+		clock:            time.Now, //nolint:forbidigo // this store has no other clock to ask
+		maxIdleSessions:  semantics.MaxIdleSessions,
+		maxSessionStates: semantics.MaxSessionStates,
+		queues:           map[string]*queue{},
+		watches:          map[semantics.Source]map[*watch]struct{}{},
+		waiting:          map[semantics.Source]bool{},
 	}
 	for _, opt := range opts {
 		opt(s)

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/sidebus/sidebus/semantics"
 )
 
 // look carries out what time has brought about on the whole queue and wakes those who wait for what became available. Every
@@ -14,10 +12,12 @@ func (s *Store) look(q *queue, now time.Time) {
 	if q.due.IsZero() || now.Before(q.due) {
 		return
 	}
-	s.wakingFor(q, func() {
+	s.wakingFor(q, now, func() {
 		q.endMain(now)
+		q.endSessions(now)
 		q.endDelays(&q.main, now)
 		q.activate(now)
+		q.endStates(now)
 		q.endDead(now)
 		q.endDelays(&q.dead, now)
 	})
@@ -27,18 +27,24 @@ func (s *Store) look(q *queue, now time.Time) {
 			q.expect(m.due())
 		}
 	}
+	for _, on := range q.sessions {
+		q.expect(on.due())
+	}
 }
 
-// endMain takes back locks that ended (LOCK-6) and moves or drops what has expired (TTL-8, TTL-11), both in one order of
-// sequence number, in which the dead letters of one look then are.
+// endMain takes back locks that ended (LOCK-6) and then moves or drops what has expired or failed too often (TTL-8, TTL-11,
+// DC-5), in one order of sequence number, in which the dead letters of one look then are. A session's lock ends for all its
+// messages at once, so none of them counts as locked when another one expires (TTL-23).
 func (q *queue) endMain(now time.Time) {
-	for _, m := range slices.Clone(q.main.messages) { // a copy: fates remove from the original
-		switch {
-		case m.holds(now):
-		case m.locked():
-			q.giveBack(m, now, true, m.lockedUntil.Add(q.options.RedeliveryDelay.Truncate(time.Millisecond)))
-		case !m.lasts:
-			q.decide(m, now, false)
+	messages := slices.Clone(q.main.messages) // a copy: fates remove from the original
+	for _, m := range messages {
+		if m.locked() && !m.holds(now) {
+			q.free(m, now, true, m.lockedUntil.Add(q.options.RedeliveryDelay.Truncate(time.Millisecond)))
+		}
+	}
+	for _, m := range messages {
+		if m.in == &q.main && !m.locked() && (m.failed || !m.lasts) {
+			q.decide(m, now)
 		}
 	}
 }
@@ -81,18 +87,6 @@ func (q *queue) activate(now time.Time) {
 		m.scheduled, m.sequence, m.enqueuedAt = false, q.next(), now
 		m.live(now)
 		q.main.add(m)
+		q.join(m, now)
 	}
-}
-
-// wakingFor makes a change and wakes those who wait for what became available by it. When something will be due earlier
-// than before, it also makes one receiver look that waits on either side, so that the next look will be in time.
-func (s *Store) wakingFor(q *queue, change func()) {
-	main, dead, due := q.main.available(), q.dead.available(), q.due
-	change()
-	main, dead = q.main.available()-main, q.dead.available()-dead
-	if !q.due.Equal(due) {
-		main, dead = max(main, 0)+1, max(dead, 0)+1
-	}
-	s.wake(semantics.Source{Path: q.name}, main)
-	s.wake(semantics.Source{Path: q.name, SubQueue: semantics.DeadLetterQueue}, dead)
 }

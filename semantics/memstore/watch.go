@@ -2,6 +2,8 @@ package memstore
 
 import (
 	"context"
+	"maps"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -51,23 +53,79 @@ func (s *Store) PassOn(ctx context.Context, source semantics.Source) error {
 	defer s.mu.Unlock()
 	q := s.queues[semantics.Fold(source.Path)]
 	if q != nil && s.waiting[source.Fold()] {
-		s.wake(source, q.box(source.SubQueue).available())
+		s.wake(source.Fold(), q.offers()[source.Fold()])
 	}
 	return nil
 }
 
-// wake tells every watch of source that n messages arrived. It wakes more than it must, which is harmless: a wake-up
-// means "look again".
-func (s *Store) wake(source semantics.Source, n int) {
-	if n > 0 {
-		s.signal(source.Fold(), n)
+// wakingFor makes a change, does what follows from it for sessions, and wakes those who wait for what there is by it. When
+// something will be due earlier than before, it also makes one look that waits on each source, so that the next look will be in
+// time.
+func (s *Store) wakingFor(q *queue, now time.Time, change func()) {
+	before, due := q.offers(), q.due
+	change()
+	q.tidy(now)
+	q.forgetIdle(s.maxIdleSessions)
+	after := q.offers()
+	for source, n := range after {
+		n -= before[source]
+		if !q.due.Equal(due) {
+			n = max(n, 0) + 1
+		}
+		s.wake(source, n)
+	}
+	for source := range before {
+		if _, still := after[source]; !still { // the session's lock is gone, or nothing is left to know of it
+			s.signal(source, 0)
+		}
 	}
 }
 
-// wakeAll makes every receiver of a queue and of its dead letters look again.
+// offers tells how much there is for those who wait on each source of a queue: messages, or for the main side of a queue with
+// sessions ready sessions. For a held session it is what its holder would be given, for a named one 1 when it can be accepted.
+func (q *queue) offers() map[semantics.Source]int {
+	main := semantics.Source{Path: q.name}.Fold()
+	dead := semantics.Source{Path: q.name, SubQueue: semantics.DeadLetterQueue}.Fold()
+	offers := map[semantics.Source]int{dead: q.dead.available()}
+	if !q.options.RequiresSession {
+		offers[main] = q.main.available()
+		return offers
+	}
+	offers[main] = 0
+	messages := q.bySession()
+	for id, on := range q.sessions {
+		if on.ready() {
+			offers[main]++
+		}
+		named := semantics.Source{Path: main.Path, Session: id}
+		offers[named] = 0
+		if on.acceptable() {
+			offers[named] = 1
+		}
+		if on.isHeld() {
+			offers[semantics.Source{Path: main.Path, SessionLock: on.token}] = len(q.offeredTo(on, messages[id]))
+		}
+	}
+	return offers
+}
+
+// wake tells every watch of a folded source that n messages or sessions are new there. It wakes more than it must, which is
+// harmless: a wake-up means "look again".
+func (s *Store) wake(source semantics.Source, n int) {
+	if n > 0 {
+		s.signal(source, n)
+	}
+}
+
+// wakeAll makes all look again that wait on any source of a queue.
 func (s *Store) wakeAll(path string) {
-	s.signal(semantics.Source{Path: path}.Fold(), 0)
-	s.signal(semantics.Source{Path: path, SubQueue: semantics.DeadLetterQueue}.Fold(), 0)
+	path = semantics.Fold(path)
+	for source := range s.watches {
+		if source.Path == path {
+			s.signal(source, 0)
+		}
+	}
+	maps.DeleteFunc(s.waiting, func(source semantics.Source, _ bool) bool { return source.Path == path })
 }
 
 func (s *Store) signal(source semantics.Source, n int) {

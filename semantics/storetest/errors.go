@@ -147,7 +147,7 @@ func testERR_6_EndedCallChangesNothing(t *testing.T, h *fixture) {
 		},
 		"reactivate": func() error { return h.Store.Reactivate(ended, orders, []int64{4}) },
 		"abandon": func() error {
-			_, err := h.Store.Abandon(ended, orders, tokens, nil, nil)
+			_, err := h.Store.Abandon(ended, orders, tokens, semantics.AbandonOptions{})
 			return err
 		},
 		"defer": func() error {

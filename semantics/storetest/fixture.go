@@ -280,6 +280,7 @@ type snapshot struct {
 	Queue      semantics.Queue
 	Runtime    semantics.Runtime
 	Main, Dead []*semantics.Received
+	Sessions   []semantics.SessionRow
 }
 
 func (h *fixture) snapshot() snapshot {
@@ -290,6 +291,9 @@ func (h *fixture) snapshot() snapshot {
 	s := snapshot{Queue: queue, Runtime: h.runtime()}
 	if queue.Options.Status.CanReceive() {
 		s.Main, s.Dead = h.peek(orders), h.peek(deadOrders)
+	}
+	if queue.Options.RequiresSession {
+		s.Sessions = h.sessions(semantics.SessionFilter{})
 	}
 	return s
 }

@@ -66,7 +66,7 @@ func (m *model) abandon(rt *rapid.T) {
 		delay = &d
 	}
 	m.settle(rt, "abandon", source, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-		return s.Abandon(ctx, source, tokens, delay, maps.Clone(changes))
+		return s.Abandon(ctx, source, tokens, semantics.AbandonOptions{Delay: delay, Properties: maps.Clone(changes)})
 	})
 }
 

@@ -29,6 +29,7 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 			LockDuration: time.Minute, MaxSizeInMegabytes: 1024, MaxMessageSizeInKilobytes: 256,
 			DefaultMessageTimeToLive: semantics.Never, MaxDeliveryCount: 10, EnableBatchedOperations: true,
 			DuplicateDetectionHistoryTimeWindow: 10 * time.Minute, DuplicateHistoryMaxEntries: 1_000_000, DeadLetterTTL: semantics.Never,
+			SessionInFlight: 100, SessionStateTTL: semantics.Never,
 		},
 		CreatedAt: h.Now(), UpdatedAt: h.Now(), AccessedAt: h.Now(),
 	}
@@ -43,6 +44,8 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 		MaxMessageCount: math.MaxInt64, Status: semantics.StatusReceiveDisabled, UserMetadata: "Für wen? \"Alle\" \U0001D11E\n",
 		RequiresDuplicateDetection: true, DuplicateDetectionHistoryTimeWindow: 20 * time.Second, DuplicateHistoryMaxEntries: 1,
 		ForgetOnCancel: true, EnablePartitioning: true, RedeliveryDelay: 7 * 24 * time.Hour, ExpireDeferred: true, DeadLetterTTL: 1001 * ms,
+		RequiresSession: true, SessionInFlight: 7, OnDisconnect: semantics.ReleaseOnDisconnect, SessionExpiryMode: semantics.ExpireSession,
+		SessionOnDeadLetter: semantics.BlockSession, AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 1002 * ms,
 	}
 	_, err = h.broker.CreateQueue(t.Context(), "other", given, semantics.QueueOptionNames)
 	h.ok(err)
@@ -140,6 +143,14 @@ func testENT_11_BoundsOfOptions(t *testing.T, h *fixture) {
 		"deadLetterTtl": {
 			good: []change{keepsDeadFor(time.Second), keepsDeadFor(semantics.Never)},
 			bad:  []change{keepsDeadFor(time.Second - ms), keepsDeadFor(0)},
+		},
+		"sessionInFlight": {
+			good: []change{sessionInFlight(1), sessionInFlight(1000)},
+			bad:  []change{sessionInFlight(0), sessionInFlight(-1), sessionInFlight(1001)},
+		},
+		"sessionStateTtl": {
+			good: []change{keepsStateFor(time.Second), keepsStateFor(semantics.Never)},
+			bad:  []change{keepsStateFor(time.Second - ms), keepsStateFor(0), keepsStateFor(-time.Second)},
 		},
 		"userMetadata": {
 			good: []change{func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("ü", 1024) }},

@@ -40,6 +40,9 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		resubmitTests, resubmitDuplicateTests, keepingTests, countEveryStateTests,
 		lockTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests, errorTests,
 		watchTests, useTests,
+		sessionKindTests, sessionAcceptTests, sessionReadyTests, sessionLockTests, sessionLockEndTests, sessionOrderTests,
+		sessionStateTests, sessionListTests, sessionBlockTests, sessionMessageTests,
+		sessionWaitTests, sessionReceiveWaitTests, sessionStatusTests, sessionUseTests,
 	)
 	for _, test := range all {
 		t.Run(ruleName(test), func(t *testing.T) {

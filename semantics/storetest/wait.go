@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,18 +29,49 @@ var waitTests = []ruleTest{
 // may be lost, whether the receive has sat down by then or not; so a test needs neither sleep nor poll.
 type observed struct {
 	semantics.Store
-	empty chan struct{}
+	empty   chan struct{}
+	watched sync.Map // sources with a session whose subscription stands
 }
 
 func (o *observed) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
 	batch, err := o.Store.Receive(ctx, source, limit, register)
 	if err == nil && len(batch.Messages) == 0 && register != semantics.RegisterNever {
-		select {
-		case o.empty <- struct{}{}:
-		default: // nobody keeps count any more
-		}
+		o.report()
 	}
 	return batch, err
+}
+
+func (o *observed) AcceptNextSession(ctx context.Context, path string, register semantics.Register) (*semantics.Session, time.Duration, error) {
+	session, recheck, err := o.Store.AcceptNextSession(ctx, path, register)
+	if err == nil && session == nil && register != semantics.RegisterNever {
+		o.report()
+	}
+	return session, recheck, err
+}
+
+// AcceptSession has no say in registering: what tells that it goes on to wait is that its subscription stands.
+func (o *observed) AcceptSession(ctx context.Context, path, id string) (*semantics.Session, error) {
+	_, waits := o.watched.Load(semantics.Source{Path: path, Session: id})
+	session, err := o.Store.AcceptSession(ctx, path, id)
+	if waits && semantics.CodeOf(err) == semantics.SessionCannotBeLocked {
+		o.report()
+	}
+	return session, err
+}
+
+func (o *observed) Watch(ctx context.Context, source semantics.Source) (semantics.Watch, error) {
+	w, err := o.Store.Watch(ctx, source)
+	if err == nil && source.Session != "" {
+		o.watched.Store(source, true)
+	}
+	return w, err
+}
+
+func (o *observed) report() {
+	select {
+	case o.empty <- struct{}{}:
+	default: // nobody keeps count any more
+	}
 }
 
 // sidecar is a Broker whose waiting receives can be observed.

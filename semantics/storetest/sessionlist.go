@@ -1,0 +1,378 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+var sessionListTests = []ruleTest{
+	testSESS_35_AllSessions,
+	testSESS_36_MessagesNotConsumedOrState,
+	testSESS_37_UpdatedSince,
+	testSESS_37_ActiveSince,
+	testSESS_38_Rows,
+	testSESS_38_LastActivity,
+	testSESS_38_Pages,
+	testSESS_38_Bounds,
+	testSESS_38_OddIDsAndTokens,
+	testSESS_38_NeedsNoLock,
+	testSESS_33c_StateTTL,
+	testSESS_33c_StateTTLWaitsForRest,
+	testSESS_33c_StateTTLFromTheLastActivity,
+	testSESS_33c_StateTTLOfTheTimeOfRest,
+	testSESS_33c_StateTTLFreesEverything,
+}
+
+func testSESS_35_AllSessions(_ *testing.T, h *fixture) {
+	h.createSessions()
+	h.same(h.sessions(semantics.SessionFilter{}), []semantics.SessionRow(nil))
+	var want []string
+	for i := range 250 { // more than a page
+		want = append(want, fmt.Sprintf("s%03d", i))
+	}
+	h.sendEach(want...)
+	h.same(h.sessionIDs(), want)
+}
+
+func testSESS_36_MessagesNotConsumedOrState(_ *testing.T, h *fixture) {
+	h.createSessions(blocksOnDeadLetter)
+	h.sendEach("available", "locked", "deferred", "delayed", "consumed", "purged", "dead", "blocked and purged", "blocked and purged")
+	h.send(of("scheduled", later("m", h.in(time.Hour))), of("expired", lasting("m", 1000*ms)), of("cancelled", later("m", h.in(time.Hour))))
+	for _, id := range []string{"empty", "cleared", "state"} {
+		h.closeSession(h.accept(id))
+	}
+	locked, deferred, delayed, consumed, dead := h.accept("locked"), h.accept("deferred"), h.accept("delayed"), h.accept("consumed"), h.accept("dead")
+	h.receiveOne(locked)
+	h.setAside(deferred, h.receiveOne(deferred))
+	h.abandonFor(time.Hour, delayed, h.receiveOne(delayed))
+	h.complete(consumed, h.receiveOne(consumed))
+	h.buryIn(dead, h.receiveOne(dead))
+	blocked, cleared, state := h.accept("blocked and purged"), h.accept("cleared"), h.accept("state")
+	h.buryIn(blocked, h.receiveOne(blocked))
+	h.setState(cleared, []byte("note"))
+	h.setState(cleared, nil)
+	h.setState(state, []byte("note"))
+	h.Advance(1000 * ms)
+	h.purge(sessionOf("purged"), semantics.PurgeOptions{})
+	h.purge(sessionOf("blocked and purged"), semantics.PurgeOptions{})
+	h.ok(h.cancel(12))
+	h.accept("held")
+	want := []string{"available", "blocked and purged", "dead", "deferred", "delayed", "locked", "scheduled", "state"}
+	h.same(h.sessionIDs(), want)
+	h.unblock("dead")
+	h.unblock("blocked and purged")
+	h.same(h.sessionIDs(), slices.DeleteFunc(want, func(id string) bool { return id == "dead" || id == "blocked and purged" }))
+}
+
+func testSESS_37_UpdatedSince(_ *testing.T, h *fixture) {
+	h.createSessions()
+	begin := h.Now()
+	since := func(d time.Duration) []string {
+		h.t.Helper()
+		return idsOf(h.sessions(semantics.SessionFilter{UpdatedSince: begin.Add(d)}))
+	}
+	h.sendEach("messages only", "a", "c")
+	a, b, c := h.accept("a"), h.accept("b"), h.accept("c")
+	h.Advance(10 * ms)
+	h.setState(a, []byte("1"))
+	h.Advance(10 * ms)
+	h.setState(b, []byte{})
+	h.setState(c, []byte("1"))
+	h.Advance(10 * ms)
+	h.sendEach("a", "b") // which is nothing to their states
+	h.state(a)
+	h.closeSession(a)
+	h.setState(c, nil) // it has none any more
+	h.same(since(-ms), []string{"a", "b"})
+	h.same(since(10*ms-ms), []string{"a", "b"})
+	h.same(since(10*ms), []string{"b"}) // after the instant
+	h.same(since(20*ms-ms), []string{"b"})
+	h.same(since(20*ms), []string(nil))
+	h.Advance(10 * ms)
+	h.setState(b, []byte{}) // the same bytes again
+	h.same(since(20*ms), []string{"b"})
+	h.same(h.sessionIDs(), []string{"a", "b", "c", "messages only"})
+}
+
+func testSESS_37_ActiveSince(_ *testing.T, h *fixture) {
+	h.createSessions()
+	begin := h.Now()
+	since := func(d time.Duration) []string {
+		h.t.Helper()
+		return idsOf(h.sessions(semantics.SessionFilter{ActiveSince: begin.Add(d)}))
+	}
+	h.sendEach("a", "b", "c")
+	h.Advance(10 * ms)
+	b := h.accept("b")
+	h.setState(b, []byte("1"))
+	h.receive(b, 9)
+	h.Advance(10 * ms)
+	h.sendEach("c")
+	h.closeSession(b)
+	h.closeSession(h.accept("a")) // which are no activity
+	h.same(since(-ms), []string{"a", "b", "c"})
+	h.same(since(0), []string{"b", "c"})
+	h.same(since(10*ms-ms), []string{"b", "c"})
+	h.same(since(10*ms), []string{"c"})
+	h.same(since(20*ms), []string(nil))
+	both := semantics.SessionFilter{UpdatedSince: begin, ActiveSince: begin.Add(ms)}
+	h.same(idsOf(h.sessions(both)), []string{"b"})
+}
+
+func testSESS_38_Rows(_ *testing.T, h *fixture) {
+	h.createSessions(blocksOnDeadLetter)
+	h.sendTo("a", 9)
+	h.send(of("a", later("m", h.in(time.Hour))), of("a", later("m", h.in(time.Hour))), part("b", "m"), part("b", "m"), part("c", "m"))
+	sent := h.Now()
+	h.Advance(ms)
+	a := h.take("a")
+	source := a.Source()
+	got := h.receive(source, 7)
+	h.complete(source, got[0])
+	h.setAside(source, got[1:4]...)
+	h.skipFor(time.Hour, source, got[4])
+	h.takeDeferred(source, 3)
+	version := h.setState(source, []byte("12345"))
+	b := h.accept("b")
+	h.buryIn(b, h.receiveOne(b))
+	h.closeSession(b)
+	h.same(h.sessions(semantics.SessionFilter{}), []semantics.SessionRow{
+		{
+			ID: "a", Available: 3, Delayed: 1, Locked: 3, Deferred: 2, Scheduled: 2, LockedUntil: a.Session.LockedUntil, LastActivity: h.Now(),
+			StateSize: 5, StateVersion: version,
+		},
+		{ID: "b", Available: 1, LastActivity: sent, Blocked: true},
+		{ID: "c", Available: 1, LastActivity: sent},
+	})
+	h.Advance(lock)
+	row := h.sessionRow("a")
+	h.same([]any{row.Available, row.Locked, row.Deferred, row.LockedUntil}, []any{int64(5), int64(0), int64(3), time.Time{}})
+}
+
+func testSESS_38_LastActivity(_ *testing.T, h *fixture) {
+	h.createSessions(detectsDuplicates)
+	want := h.Now()
+	check := func(what string, active bool) {
+		h.t.Helper()
+		if active {
+			want = h.Now()
+		}
+		if got := h.sessionRow("a").LastActivity; !got.Equal(want) {
+			h.t.Errorf("%s: LastActivity is %s, want %s", what, got, want)
+		}
+		h.Advance(ms)
+	}
+	h.send(part("a", "1"), part("a", "2"))
+	check("send", true)
+	h.send(of("a", later("3", h.in(10*ms))))
+	check("schedule", true)
+	h.send(part("a", "1"))
+	check("a duplicate", false)
+	h.sendEach("b")
+	check("send to another", false)
+	a := h.accept("a")
+	check("accept", false)
+	got := h.receive(a, 2)
+	check("receive", false)
+	h.renewSession(a)
+	check("renew", false)
+	h.buryIn(a, got[0])
+	h.release(a, got[1])
+	check("settle", false)
+	h.Advance(10 * ms)
+	h.runtime()
+	check("activation", true)
+	h.resubmit(semantics.ResubmitOptions{BypassDuplicates: true})
+	check("resubmit", true)
+	h.setState(a, []byte("note"))
+	check("set state", true)
+	h.state(a)
+	h.peek(a)
+	check("look", false)
+	h.setState(a, nil)
+	check("clear state", true)
+	h.wantCode(second(h.trySetState(a, []byte("x"), 99)), semantics.PreconditionFailed)
+	check("a refused state", false)
+	h.closeSession(a)
+	check("close", false)
+}
+
+func testSESS_38_Pages(_ *testing.T, h *fixture) {
+	h.createSessions()
+	var want []string
+	for i := range 23 {
+		want = append(want, fmt.Sprintf("s%02d", i))
+	}
+	h.sendEach(want...)
+	for i, id := range want { // some of them are nothing to show
+		if i%3 == 0 {
+			h.deleteNumbers(orders, int64(i+1))
+			h.accept(id)
+		}
+	}
+	want = slices.DeleteFunc(want, func(id string) bool { return (int(id[1]-'0')*10+int(id[2]-'0'))%3 == 0 })
+	for _, size := range []int{1, 2, 7, 15, 16, 100} {
+		h.same(idsOf(h.sessionPages(size, semantics.SessionFilter{})), want)
+	}
+	rows, next, err := h.broker.ListSessions(h.t.Context(), "orders", 0, "", semantics.SessionFilter{}) // 0 means 100
+	h.ok(err)
+	h.same([]any{idsOf(rows), next}, []any{want, ""})
+
+	// What goes and comes between two pages moves nobody else.
+	rows, next, err = h.broker.ListSessions(h.t.Context(), "orders", 3, "", semantics.SessionFilter{})
+	h.ok(err)
+	h.same(idsOf(rows), []string{"s01", "s02", "s04"})
+	h.purge(sessionOf("s04"), semantics.PurgeOptions{Before: h.in(ms)})
+	h.sendEach("s00", "s041")
+	rows, _, err = h.broker.ListSessions(h.t.Context(), "orders", 2, next, semantics.SessionFilter{})
+	h.ok(err)
+	h.same(idsOf(rows), []string{"s041", "s05"})
+}
+
+func testSESS_38_Bounds(t *testing.T, h *fixture) {
+	h.createSessions()
+	h.sendEach("a", "b")
+	list := func(size int, token string) error {
+		_, _, err := h.broker.ListSessions(t.Context(), "orders", size, token, semantics.SessionFilter{})
+		return err
+	}
+	for _, size := range []int{-1, 101} {
+		h.wantCode(list(size, ""), semantics.ArgumentOutOfRange)
+	}
+	for _, token := range []string{"!", "_w"} { // the latter is no text
+		h.wantCode(list(1, token), semantics.InvalidArgument)
+	}
+	h.ok(list(100, ""))
+}
+
+func testSESS_38_OddIDsAndTokens(_ *testing.T, h *fixture) {
+	h.createSessions()
+	h.sendEach(oddIDs...)
+	sorted := slices.Sorted(slices.Values(oddIDs))
+	for _, size := range []int{1, 2, 3, 10, 100} {
+		h.same(idsOf(h.sessionPages(size, semantics.SessionFilter{})), sorted)
+	}
+}
+
+func testSESS_38_NeedsNoLock(t *testing.T, h *fixture) {
+	h.createSessions()
+	h.sendEach("a", "b")
+	h.accept("a")
+	for _, status := range allStatuses {
+		h.setStatus(status)
+		rows, _, err := h.broker.ListSessions(t.Context(), "ORDERS", 0, "", semantics.SessionFilter{})
+		h.ok(err)
+		h.same(idsOf(rows), []string{"a", "b"})
+	}
+}
+
+func testSESS_33c_StateTTL(_ *testing.T, h *fixture) {
+	h.createSessions(keepsStateFor(10 * time.Second))
+	a := h.accept("a")
+	h.setState(a, []byte("note"))
+	h.closeSession(a)
+	h.Advance(10*time.Second - ms)
+	h.wantState(h.take("a").Session.State, []byte("note"))
+	h.Advance(lock)
+	h.wantSessions(0, 0, 0) // it came to rest when that lock ended, and its time was over
+	h.same(h.runtime(), semantics.Runtime{})
+
+	a = h.accept("a")
+	h.setState(a, []byte("note"))
+	h.closeSession(a)
+	h.Advance(10*time.Second - ms)
+	h.same(h.sessionIDs(), []string{"a"})
+	h.Advance(ms)
+	h.same(h.sessionIDs(), []string(nil))
+	h.wantState(h.take("a").Session.State, nil)
+}
+
+func testSESS_33c_StateTTLWaitsForRest(_ *testing.T, h *fixture) {
+	h.createSessions(keepsStateFor(10*time.Second), locksFor(5*time.Minute))
+	h.send(part("messages", "1"), part("deferred", "2"), of("scheduled", later("3", h.in(time.Minute))), part("consumed", "4"))
+	for _, id := range []string{"messages", "deferred", "scheduled", "consumed", "held", "rests"} {
+		source := h.accept(id)
+		h.setState(source, []byte("note"))
+		switch id {
+		case "deferred":
+			h.setAside(source, h.receiveOne(source))
+		case "consumed":
+			h.complete(source, h.receiveOne(source))
+		case "held":
+			continue
+		}
+		h.closeSession(source)
+	}
+	h.Advance(10 * time.Second)
+	h.same(h.sessionIDs(), []string{"deferred", "held", "messages", "scheduled"})
+	h.Advance(50 * time.Second)
+	h.wantState(h.take("scheduled").Session.State, []byte("note"))
+	h.Advance(ms)
+	h.purge(orders, semantics.PurgeOptions{Deferred: true}) // now there are no messages
+	h.same(h.sessionIDs(), []string{"held", "scheduled"})   // and these are held
+	h.Advance(4 * time.Minute)
+	h.same(h.sessionIDs(), []string{"scheduled"})
+	h.Advance(time.Minute)
+	h.same(h.runtime(), semantics.Runtime{})
+}
+
+func testSESS_33c_StateTTLFromTheLastActivity(_ *testing.T, h *fixture) {
+	h.createSessions(keepsStateFor(10 * time.Second))
+	a := h.accept("a")
+	h.setState(a, []byte("note"))
+	h.Advance(4 * time.Second)
+	h.sendTo("a", 1)
+	h.Advance(4 * time.Second)
+	h.pass(a, 1)
+	h.closeSession(a)
+	h.Advance(6*time.Second - ms) // 10 s from the message on
+	h.same(h.sessionIDs(), []string{"a"})
+	h.closeSession(h.accept("a")) // which is no activity
+	h.same(h.sessionIDs(), []string{"a"})
+	h.Advance(ms)
+	h.same(h.sessionIDs(), []string(nil))
+
+	a = h.accept("a")
+	h.setState(a, []byte("note"))
+	h.closeSession(a)
+	h.Advance(9 * time.Second)
+	h.sendTo("a", 1) // in time
+	h.Advance(9 * time.Second)
+	h.wantState(h.take("a").Session.State, []byte("note"))
+}
+
+func testSESS_33c_StateTTLOfTheTimeOfRest(_ *testing.T, h *fixture) {
+	h.createSessions()
+	rest := func(id string) {
+		source := h.accept(id)
+		h.setState(source, []byte("note"))
+		h.closeSession(source)
+	}
+	rest("never")
+	h.update(keepsStateFor(10*time.Second), "sessionStateTtl")
+	rest("10 s")
+	h.update(keepsStateFor(5*time.Second), "sessionStateTtl")
+	rest("5 s")
+	h.update(keepsStateFor(semantics.Never), "sessionStateTtl")
+	h.Advance(5 * time.Second)
+	h.same(h.sessionIDs(), []string{"10 s", "never"})
+	h.Advance(5 * time.Second)
+	h.same(h.sessionIDs(), []string{"never"})
+	h.Advance(1000 * time.Hour)
+	h.same(h.sessionIDs(), []string{"never"})
+}
+
+func testSESS_33c_StateTTLFreesEverything(_ *testing.T, h *fixture) {
+	h.createSessions(keepsStateFor(10*time.Second), megabytes(1))
+	a := h.accept("a")
+	h.setState(a, make([]byte, mebibyte))
+	h.closeSession(a)
+	h.refusedSend(semantics.EntityFull, part("b", "m"))
+	h.Advance(10 * time.Second)
+	h.same(h.runtime(), semantics.Runtime{})
+	h.send(of("b", sized(mebibyte-1)))
+}

@@ -1,0 +1,369 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Waiting for a session. A wake-up that is lost makes these tests fail: the wait itself looks again only after patience.
+var sessionWaitTests = []ruleTest{
+	testSESS_12_WokenBySend,
+	testSESS_12_WokenByClose,
+	testSESS_12_WokenByLockEnd,
+	testSESS_12_WokenByWhatMakesReady,
+	testSESS_12_WokenByTime,
+	testSESS_12_OneSessionForManyWaiters,
+	testSESS_12_EveryWaiterItsSession,
+	testSESS_12_NotWokenForOthers,
+	testSESS_11_WaitEndsWithClose,
+	testSESS_11_WaitEndsWithTheLock,
+	testSESS_11_WaitEndsWithUnblock,
+	testRECV_7_CancelledWaitHoldsNoSession,
+	testRECV_7_CancelAgainstSessionSend,
+	testENT_8_DeleteEndsSessionWaits,
+	testSTAT_5_DisablingEndsSessionWaits,
+	testRR_5_ForbiddingEndsWaits,
+}
+
+type accepted struct {
+	acceptance *semantics.Acceptance
+	err        error
+}
+
+// accepting starts an accept and returns when it has found nothing and waits.
+func (s *sidecar) accepting(ctx context.Context, id string) <-chan accepted {
+	s.h.t.Helper()
+	done := make(chan accepted, 1)
+	go func() {
+		a, err := s.broker.AcceptSession(ctx, orders.Path, semantics.AcceptOptions{SessionID: id, MaxWait: time.Minute})
+		done <- accepted{a, err}
+	}()
+	s.awaitEmpty()
+	return done
+}
+
+// elsewhere makes one more sidecar, over another Store if there is such a thing.
+func (h *fixture) elsewhere() *sidecar {
+	if h.Peer == nil {
+		return h.newSidecar(h.Store)
+	}
+	return h.newSidecar(h.Peer())
+}
+
+// acceptingNext is accepting in another sidecar.
+func (h *fixture) acceptingNext() <-chan accepted {
+	h.t.Helper()
+	return h.elsewhere().accepting(h.t.Context(), "")
+}
+
+// awaitAccept gives the outcome of an accept that must end now.
+func (h *fixture) awaitAccept(done <-chan accepted) accepted {
+	h.t.Helper()
+	select {
+	case a := <-done:
+		return a
+	case <-time.After(patience):
+		h.t.Fatal("the accept still waits")
+		return accepted{}
+	}
+}
+
+// awaitSession gives the session that an accept must get now.
+func (h *fixture) awaitSession(done <-chan accepted, want string) semantics.Source {
+	h.t.Helper()
+	a := h.awaitAccept(done)
+	h.ok(a.err)
+	if a.acceptance.Session == nil {
+		h.t.Fatalf("the accept got no session, want %q", want)
+	}
+	h.same(a.acceptance.Session.ID, want)
+	return a.acceptance.Source()
+}
+
+func testSESS_12_WokenBySend(t *testing.T, h *fixture) {
+	h.createSessions()
+	s := h.newSidecar(h.Store)
+	for n := range int64(3) {
+		done := s.accepting(t.Context(), "")
+		h.sendTo("a", 1)
+		a := h.awaitSession(done, "a")
+		h.pass(a, n+1)
+		h.closeSession(a)
+	}
+}
+
+func testSESS_12_WokenByClose(_ *testing.T, h *fixture) {
+	h.createSessions()
+	h.sendTo("a", 2)
+	a := h.accept("a")
+	h.receiveOne(a)
+	done := h.acceptingNext()
+	h.closeSession(a)
+	h.wantNumbers(h.receive(h.awaitSession(done, "a"), 9), 1, 2)
+
+	b := h.take("b")
+	h.sendTo("b", 1)
+	done = h.acceptingNext()
+	h.ok(b.Undelivered(h.t.Context()))
+	h.awaitSession(done, "b")
+}
+
+func testSESS_12_WokenByLockEnd(_ *testing.T, h *fixture) {
+	// Nothing is done to wake the accept: it must look again by itself when the lock ends.
+	h.createSessions(locksFor(30 * ms))
+	h.sendTo("a", 1)
+	h.receiveOne(h.accept("a"))
+	done := h.acceptingNext()
+	h.Advance(30 * ms)
+	h.same(h.receiveOne(h.awaitSession(done, "a")).DeliveryCount, 2)
+}
+
+func testSESS_12_WokenByWhatMakesReady(_ *testing.T, h *fixture) {
+	for name, c := range map[string]struct{ prepare, wake func() }{
+		"reactivate": {
+			func() { a := h.accept("a"); h.setAside(a, h.receive(a, 9)...); h.closeSession(a) },
+			func() { h.ok(h.reactivate(orders, 1)) },
+		},
+		"resubmit": {
+			func() { a := h.accept("a"); h.buryIn(a, h.receive(a, 9)...); h.closeSession(a) },
+			func() { h.resubmit(semantics.ResubmitOptions{}) },
+		},
+		"unblock": {
+			func() {
+				h.update(blocksOnDeadLetter, "sessionOnDeadLetter")
+				a := h.accept("a")
+				h.buryIn(a, h.receiveOne(a))
+				h.closeSession(a)
+			},
+			func() { h.unblock("a") },
+		},
+		"delete of what holds up": {
+			func() { a := h.accept("a"); h.abandonFor(time.Hour, a, h.receiveOne(a)); h.closeSession(a) },
+			func() { h.deleteNumbers(orders, 1) },
+		},
+		"purge of what holds up": {
+			func() { a := h.accept("a"); h.abandonFor(time.Hour, a, h.receiveOne(a)); h.closeSession(a) },
+			func() { h.Advance(ms); h.purge(sessionOf("a"), semantics.PurgeOptions{MaxMessages: 1}) },
+		},
+		"lock end that somebody else sees": {
+			func() { h.receiveOne(h.accept("a")) },
+			func() { h.Advance(lock); h.runtime() },
+		},
+	} {
+		h.createSessions()
+		h.sendTo("a", 2)
+		c.prepare()
+		done := h.acceptingNext()
+		c.wake()
+		select {
+		case a := <-done:
+			h.ok(a.err)
+			h.same(a.acceptance.Session.ID, "a")
+		case <-time.After(patience):
+			h.t.Errorf("%s does not wake", name)
+		}
+		h.drop()
+	}
+}
+
+func testSESS_12_WokenByTime(_ *testing.T, h *fixture) {
+	for name, prepare := range map[string]func(){
+		"end of a delay": func() {
+			h.sendTo("a", 2)
+			a := h.accept("a")
+			h.abandonFor(30*ms, a, h.receiveOne(a))
+			h.closeSession(a)
+		},
+		"activation": func() { h.send(of("a", later("m", h.in(30*ms)))) },
+		"expiry of what holds up": func() {
+			h.send(of("a", lasting("m", 30*ms)), part("a", "m"))
+			a := h.accept("a")
+			h.abandonFor(time.Hour, a, h.receiveOne(a))
+			h.closeSession(a)
+		},
+	} {
+		h.createSessions()
+		prepare()
+		done := h.acceptingNext()
+		h.Advance(30 * ms)
+		select {
+		case a := <-done:
+			h.ok(a.err)
+			h.same(a.acceptance.Session.ID, "a")
+			h.receiveOne(a.acceptance.Source())
+		case <-time.After(patience):
+			h.t.Errorf("%s is not seen", name)
+		}
+		h.drop()
+	}
+}
+
+func testSESS_12_OneSessionForManyWaiters(t *testing.T, h *fixture) {
+	h.createSessions()
+	const waiters = 5
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan accepted, waiters)
+	s := h.newSidecar(h.Store)
+	for range waiters {
+		wait := s.accepting(ctx, "")
+		go func() { done <- <-wait }()
+	}
+	h.sendTo("a", 7) // one session, however many messages
+	h.awaitSession(done, "a")
+	cancel()
+	for range waiters - 1 {
+		h.wantCode(h.awaitAccept(done).err, semantics.Cancelled)
+	}
+	h.wantSessions(1, 0, 1)
+}
+
+func testSESS_12_EveryWaiterItsSession(t *testing.T, h *fixture) {
+	h.createSessions()
+	stores := []semantics.Store{h.Store}
+	if h.Peer != nil {
+		stores = append(stores, h.Peer())
+	}
+	const waiters = 6
+	done := make(chan accepted, waiters)
+	sidecars := make([]*sidecar, len(stores))
+	for i, store := range stores {
+		sidecars[i] = h.newSidecar(store)
+	}
+	for i := range waiters {
+		wait := sidecars[i%len(sidecars)].accepting(t.Context(), "")
+		go func() { done <- <-wait }()
+	}
+	h.sendEach("a", "b", "c", "d", "e", "f") // one call must wake them all
+	owners := map[string]int{}
+	for range waiters {
+		a := h.awaitAccept(done)
+		h.ok(a.err)
+		owners[a.acceptance.Session.ID]++
+	}
+	h.same(owners, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1})
+}
+
+func testSESS_12_NotWokenForOthers(_ *testing.T, h *fixture) {
+	h.createSessions()
+	a := h.accept("a")
+	done := h.acceptingNext()
+	h.sendTo("a", 1)                             // it is held
+	h.send(of("b", later("m", h.in(time.Hour)))) // and this is not there yet
+	b := h.accept("b")
+	h.setState(b, []byte("note"))
+	h.closeSession(b)
+	h.pass(a, 1)
+	h.closeSession(a)
+	h.sendTo("c", 1)
+	h.awaitSession(done, "c")
+}
+
+func testSESS_11_WaitEndsWithClose(t *testing.T, h *fixture) {
+	h.createSessions()
+	a := h.accept("a") // there are no messages in it
+	s := h.elsewhere()
+	for range 2 {
+		done := s.accepting(t.Context(), "a")
+		h.sendEach("a", "b")
+		h.closeSession(h.accept("b")) // which is another
+		h.closeSession(a)
+		a = h.awaitSession(done, "a")
+	}
+}
+
+func testSESS_11_WaitEndsWithTheLock(t *testing.T, h *fixture) {
+	h.createSessions(locksFor(30 * ms))
+	h.accept("a")
+	done := h.elsewhere().accepting(t.Context(), "a")
+	h.Advance(30 * ms)
+	h.awaitSession(done, "a")
+}
+
+func testSESS_11_WaitEndsWithUnblock(t *testing.T, h *fixture) {
+	h.blocked()
+	done := h.elsewhere().accepting(t.Context(), "a")
+	h.unblock("a")
+	h.wantNumbers(h.receive(h.awaitSession(done, "a"), 9), 2, 3)
+}
+
+func testRECV_7_CancelledWaitHoldsNoSession(t *testing.T, h *fixture) {
+	h.createSessions()
+	a := h.accept("a")
+	for _, id := range []string{"", "a"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := h.elsewhere().accepting(ctx, id)
+		cancel()
+		h.wantCode(h.awaitAccept(done).err, semantics.Cancelled)
+	}
+	h.sendTo("b", 1)
+	h.closeSession(a)
+	h.wantSessions(1, 1, 0)
+}
+
+func testRECV_7_CancelAgainstSessionSend(t *testing.T, h *fixture) {
+	h.createSessions()
+	s := h.newSidecar(h.Store)
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := s.accepting(ctx, "")
+		go cancel()
+		number := h.sendTo("a", 1)
+		switch a := h.awaitAccept(done); {
+		case a.err == nil:
+			h.same(a.acceptance.Session.ID, "a")
+			h.ok(a.acceptance.Undelivered(ctx)) // the caller is gone by now
+		default:
+			h.wantCode(a.err, semantics.Cancelled)
+		}
+		h.wantSessions(1, 1, 0)
+		a := h.accept("a")
+		h.pass(a, number)
+		h.closeSession(a)
+	}
+}
+
+func testENT_8_DeleteEndsSessionWaits(t *testing.T, h *fixture) {
+	h.createSessions()
+	a := h.accept("a")
+	s, other := h.newSidecar(h.Store), h.elsewhere()
+	next, named := s.accepting(t.Context(), ""), other.accepting(t.Context(), "a")
+	received := h.newSidecar(h.Store).waiting(t.Context(), a, 1)
+	h.ok(h.broker.DeleteQueue(t.Context(), "orders"))
+	h.wantCode(h.awaitAccept(next).err, semantics.EntityNotFound)
+	h.wantCode(h.awaitAccept(named).err, semantics.EntityNotFound)
+	h.wantCode(h.await(received).err, semantics.EntityNotFound)
+}
+
+func testSTAT_5_DisablingEndsSessionWaits(t *testing.T, h *fixture) {
+	h.createSessions()
+	a := h.accept("a")
+	for _, status := range []semantics.Status{semantics.StatusDisabled, semantics.StatusReceiveDisabled} {
+		next, named := h.acceptingNext(), h.elsewhere().accepting(t.Context(), "a")
+		received := h.newSidecar(h.Store).waiting(t.Context(), a, 1)
+		h.setStatus(status)
+		h.wantCode(h.awaitAccept(next).err, semantics.EntityDisabled)
+		h.wantCode(h.awaitAccept(named).err, semantics.EntityDisabled)
+		h.wantCode(h.await(received).err, semantics.EntityDisabled)
+		h.setStatus(semantics.StatusActive)
+	}
+	s := h.newSidecar(h.Store)
+	done := s.accepting(t.Context(), "")
+	h.setStatus(semantics.StatusSendDisabled) // which does not concern accepts
+	s.awaitEmpty()
+	h.setStatus(semantics.StatusActive)
+	h.sendTo("b", 1)
+	h.awaitSession(done, "b")
+}
+
+func testRR_5_ForbiddingEndsWaits(t *testing.T, h *fixture) {
+	h.createSessions()
+	a := h.accept("a")
+	next, named := h.acceptingNext(), h.elsewhere().accepting(t.Context(), "a")
+	h.update(forbidsAcceptNext, "acceptNext")
+	h.wantCode(h.awaitAccept(next).err, semantics.InvalidOperation)
+	h.closeSession(a)
+	h.awaitSession(named, "a")
+}
