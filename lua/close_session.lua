@@ -19,7 +19,8 @@
 --@include touch
 --@include held_session
 --@include session_locks_of
---@include give_back
+--@include free_together
+--@include end_lock
 --@include end_session
 local now, token = now_ms(ARGV[1]), ARGV[2]
 
@@ -30,15 +31,18 @@ end
 if not queue.has_sessions then
   return { "SESSION_NOT_SUPPORTED" }
 end
+touch(queue.entity, now)
 local session = held_session(queue, token)
 if not session then
   return { "SESSION_LOCK_LOST" }
 end
-touch(queue.entity, now)
-local locks = session_locks_of(queue, session)
-for _, lock in ipairs(locks) do
-  redis.call("ZREM", queue.main.locks, lock)
-  give_back(queue, queue.main, text(tonumber(string.match(lock, "(%d+):[^:]*$"))), false, 0, session)
+local items = {}
+for i, lock in ipairs(session_locks_of(queue, session)) do
+  items[i] = { lock = lock, position = text(string.match(lock, "(%d+):[^:]*$")), session = session }
+end
+free_together(queue, items, false)
+for _, item in ipairs(items) do
+  end_lock(queue, queue.main, item, false, 0)
 end
 end_session(queue, session)
 return { "OK", close_queue(queue) }

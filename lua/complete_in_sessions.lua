@@ -24,7 +24,8 @@
 --@include now_ms
 --@include text
 --@include touch
---@include held_session
+--@include held_sessions
+--@include in_pieces
 --@include session_lock
 --@include lock_position
 --@include forget_modified
@@ -42,25 +43,45 @@ if requires[2] ~= "1" then
 end
 touch(entity, queue.now)
 
-local held = {} -- token -> its session, or false
-local function session_held(token)
-  if held[token] == nil then
-    held[token] = held_session(queue, token) or false
-  end
-  return held[token]
-end
-
-local results, ids, positions, bytes, woken = { "OK" }, {}, {}, 0, {}
+local tokens, seen = {}, {}
 for i = 2, #ARGV, 3 do
-  local session, lock, id = session_held(ARGV[i]), ARGV[i + 1], ARGV[i + 2]
-  local done = session and redis.call("ZREM", locks, session_lock(session, lock)) or 3
-  results[#results + 1] = done
-  if done == 1 then
-    ids[#ids + 1], positions[#positions + 1], woken[session] = id, lock_position(lock), true
+  if not seen[ARGV[i]] then
+    seen[ARGV[i]], tokens[#tokens + 1] = true, ARGV[i]
+  end
+end
+local held = held_sessions(queue, tokens)
+
+-- kept are the locks of all messages whose session is held, in the form in which they are kept.
+local kept, places = {}, {}
+for i = 2, #ARGV, 3 do
+  local holder = held[ARGV[i]]
+  if holder then
+    kept[#kept + 1], places[#places + 1] = session_lock(holder.session, ARGV[i + 1]), i
+  end
+end
+local is_locked, at = {}, 0
+in_pieces(kept, function(...)
+  for _, score in ipairs(redis.call("ZMSCORE", locks, ...)) do
+    at = at + 1
+    if score then
+      is_locked[places[at]] = kept[at]
+    end
+  end
+end)
+
+local results, ended, ids, positions, bytes, woken, over = { "OK" }, {}, {}, {}, 0, {}, {}
+for i = 2, #ARGV, 3 do
+  local holder, lock, id = held[ARGV[i]], is_locked[i], ARGV[i + 2]
+  local done = holder and 0 or 3
+  if lock and not over[lock] then -- one that is named twice ends once
+    done, over[lock], woken[holder.session] = 1, true, true
+    ended[#ended + 1], ids[#ids + 1], positions[#positions + 1] = lock, id, lock_position(ARGV[i + 1])
     bytes = bytes + string.match(id, "%d+$")
   end
+  results[#results + 1] = done
 end
 if #ids > 0 then
+  redis.call("ZREM", locks, unpack(ended))
   redis.call("XDEL", log, unpack(ids))
   if redis.call("EXISTS", deliveries, expiry, deferred, side.modified) > 0 then
     for _, position in ipairs(positions) do

@@ -12,9 +12,10 @@
 --           1 = if it gets nothing, 2 = anyway
 --
 -- Returns
---   OK                news recheck_ms, then one list per call, each one of
---                       OK left locked_until_ms positions deliveries changes   (left: see receive)
+--   OK                news recheck_ms deliveries changes, then per call
+--                       "<left> <locked_until_ms> <position> ..."  left: see receive
 --                       SESSION_LOCK_LOST
+--                     deliveries, changes: of the messages of all calls, or none at all when no message of the queue has any
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED   status
@@ -24,12 +25,13 @@
 --@include open_source
 --@include close_queue
 --@include answer_limit
---@include held_session
+--@include held_sessions
 --@include receivable
 --@include in_flight
+--@include in_pieces
 --@include session_record
+--@include session_lock
 --@include hold_expiry
---@include lock_in_session
 --@include entry_at
 --@include expire_entry
 --@include touch_session
@@ -42,56 +44,84 @@ end)
 if not queue then
   return refusal
 end
-local any_changes = redis.call("EXISTS", main.modified) == 1
+local tokens = {}
+for i = 5, #ARGV, 3 do
+  tokens[#tokens + 1] = ARGV[i]
+end
+local held = held_sessions(queue, tokens)
+local most = answer_limit(queue, main, 1000, max_bytes)
+local any_expiry = redis.call("EXISTS", main.expiry) == 1
+local any_deliveries, any_changes = redis.call("EXISTS", main.deliveries) == 1, redis.call("EXISTS", main.modified) == 1
 
--- take takes the next messages of a session off by_session and locks those whose time is not over.
-local function take(session, ends, limit)
-  if limit < 1 or (queue.blocks_sessions and session_record(queue, session).blocked ~= "") then
-    return {}, false
-  end
-  local members, positions = receivable(queue, session, limit), {}
-  if #members == 0 then
-    return positions, false
-  end
-  for i, member in ipairs(members) do
-    positions[i] = text(tonumber(string.sub(member, -16)))
-  end
-  redis.call("ZREM", queue.by_session, unpack(members))
-  local live, over = hold_expiry(queue, main, positions)
+-- What is taken from all sessions changes hands at once, but before the same session is looked at again.
+local taken, locks, seen = {}, {}, {}
+local function hand_over()
+  in_pieces(taken, function(...) redis.call("ZREM", queue.by_session, ...) end)
+  in_pieces(locks, function(...) redis.call("ZADD", main.locks, ...) end)
+  taken, locks, seen = {}, {}, {}
+end
+
+local function expire(session, over)
+  hand_over()
+  touch_session(queue, session)
   for _, position in ipairs(over) do
-    touch_session(queue, session)
     local entry = entry_at(main.log, position)
     if entry then
       expire_entry(queue, main, entry)
     end
   end
-  lock_in_session(queue, session, ends, live, nonce)
-  return live, #over > 0
 end
 
-local results = {}
+-- take gives the positions of the next messages of a session, at most limit, and whether there was one whose time is over.
+local function take(session, limit)
+  if limit < 1 or (queue.blocks_sessions and session_record(queue, session).blocked ~= "") then
+    return {}, false
+  end
+  local positions, over = {}, {}
+  for i, member in ipairs(receivable(queue, session, limit)) do
+    positions[i], taken[#taken + 1] = text(string.sub(member, -16)), member
+  end
+  if any_expiry then
+    positions, over = hold_expiry(queue, main, positions)
+  end
+  for _, position in ipairs(positions) do
+    locks[#locks + 1], locks[#locks + 2] = 0, session_lock(session, position .. nonce)
+  end
+  if #over > 0 then
+    expire(session, over)
+  end
+  return positions, #over > 0
+end
+
+local results, all = {}, {}
 for i = 5, #ARGV, 3 do
-  local token, limit, register = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
-  local session, ends = held_session(queue, token)
+  local holder, limit, register = held[ARGV[i]], math.min(most, tonumber(ARGV[i + 1])), ARGV[i + 2]
+  local session = holder and holder.session
   if not session then
-    results[#results + 1] = { "SESSION_LOCK_LOST" }
+    results[#results + 1] = "SESSION_LOCK_LOST"
   else
-    limit = answer_limit(queue, main, limit, max_bytes)
-    local room = queue.in_flight - in_flight(queue, session)
-    local positions, expired = take(session, ends, math.min(limit, room))
-    if register == 2 or (register == 1 and #positions == 0) then
-      redis.call("HSET", queue.session_waiting, session, sidecar .. ":" .. token)
+    if seen[session] then
+      hand_over()
     end
-    local deliveries, changes = {}, {}
-    if #positions > 0 then
-      deliveries = redis.call("HMGET", main.deliveries, unpack(positions))
-      if any_changes then
-        changes = redis.call("HMGET", main.modified, unpack(positions))
-      end
+    seen[session] = true
+    local positions, expired = take(session, math.min(limit, queue.in_flight - in_flight(queue, session)))
+    if register == "2" or (register == "1" and #positions == 0) then
+      redis.call("HSET", queue.session_waiting, session, sidecar .. ":" .. ARGV[i])
     end
-    local left = (expired or #positions == limit) and 1 or 0
-    results[#results + 1] = { "OK", left, text(ends), positions, deliveries, changes }
+    local row = { (expired or #positions == limit) and "1" or "0", text(holder.ends) }
+    for n, position in ipairs(positions) do
+      row[n + 2], all[#all + 1] = position, position
+    end
+    results[#results + 1] = table.concat(row, " ")
   end
 end
+hand_over()
 local news = close_queue(queue)
-return { "OK", news, recheck_ms(queue), unpack(results) }
+local deliveries, changes = {}, {}
+if any_deliveries and #all > 0 then
+  deliveries = redis.call("HMGET", main.deliveries, unpack(all))
+end
+if any_changes and #all > 0 then
+  changes = redis.call("HMGET", main.modified, unpack(all))
+end
+return { "OK", news, recheck_ms(queue), deliveries, changes, unpack(results) }

@@ -28,13 +28,13 @@ end
 if options[3] ~= "1" then
   return { "SESSION_NOT_SUPPORTED" }
 end
+touch(entity, now)
 local session = held_session({ now = now, session_locks = session_locks, session_tokens = session_tokens }, token)
 if not session then
   return { "SESSION_LOCK_LOST" }
 end
 local locked_until, alarm = now + options[1], "0"
 redis.call("ZADD", session_locks, locked_until, session)
-touch(entity, now)
 if locked_until < tonumber(options[2] or "0") then -- LockDuration was made shorter meanwhile
   alarm = text(locked_until)
   redis.call("HSET", entity, "alarm_ms", alarm)

@@ -3,7 +3,7 @@
 --
 -- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
 -- KEYS[37..44] target  entity, log, expiry, waiting, due, history, history_times, modified of the queue they go to
--- KEYS[45..50] sessions  of the queue they go to, in the order of lib/open_target_sessions.lua
+-- KEYS[45..51] sessions  of the queue they go to, in the order of lib/open_target_sessions.lua
 -- ARGV[1] now        int  0 = server time
 -- ARGV[2] bypass     int  1: duplicate detection does not apply
 -- ARGV[3..] per letter: number, ttl_ms (-1 = none), expires_ms (0 = a new life), id, partition, session, and what a new id adds
@@ -68,7 +68,7 @@ target = open_target(KEYS[37], now)
 target.history, target.history_times = KEYS[42], KEYS[43]
 open_history(target)
 if target.has_sessions then
-  open_target_sessions(target, { unpack(KEYS, 45, 50) })
+  open_target_sessions(target, { unpack(KEYS, 45, 51) })
 end
 local same = KEYS[37] == KEYS[1]
 local detects = target.deduplicates and not bypass
@@ -101,11 +101,11 @@ local function store(entry, size, change, ttl_ms, expires_ms, session)
   end
   sequence = sequence + 1
   local number = text(sequence)
-  local id = number .. "-" .. string.match(entry[1], "%d+$")
+  local own_size = string.match(entry[1], "%d+$")
   if target.has_sessions then
-    append_to_session(target, log, id, times, entry[2][2], session)
+    append_to_session(target, log, number, own_size, times, entry[2][2], session)
   else
-    redis.call("XADD", log, id, times, entry[2][2])
+    redis.call("XADD", log, number .. "-" .. own_size, times, entry[2][2])
   end
   if expires then
     redis.call("ZADD", expiry, expires, number)

@@ -12,15 +12,14 @@
 -- KEYS[8]  scheduled_ids  zset    "<message id>\0<number, 16 digits>" of scheduled messages
 -- KEYS[9]  history        hash    key of a message -> "<accepted>:<number>" (DUP-1)
 -- KEYS[10] history_times  zset    key of a message by when it was accepted (ms)
--- KEYS[11..16] sessions   what close_sessions needs, in the order of lib/open_target_sessions.lua
+-- KEYS[11..17] sessions   what close_sessions needs, in the order of lib/open_target_sessions.lua
 -- ARGV[1] now             int     0 = server time
 -- ARGV[2] keyed           int     1: each message has due_ms, message id, partition and session before its payload
 -- ARGV[3..] per call: count, then per message "<size>" or "<size>:<ttl_ms>", then if keyed "<due_ms>" (0 = at once), id,
 --           partition, session, then the payload
 --
 -- Returns
---   OK  alarm, then one list per call, each one of
---         OK first_sequence_number   (consecutive)
+--   OK  alarm, then per call the number of its first message, the others follow; or a list, one of
 --         EACH number ...            (with the sign turned: a duplicate of that number)
 --         MESSAGE_SIZE_EXCEEDED index actual limit  (index -1: the batch)
 --         ENTITY_DISABLED status
@@ -47,6 +46,7 @@
 --@include expect
 --@include open_target_sessions
 --@include append_to_session
+--@include read_sessions
 --@include close_sessions
 --@include wake_next
 local log, expiry, waiting, scheduled, due, scheduled_ids = KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7], KEYS[8]
@@ -64,7 +64,8 @@ if keyed then
   open_history(target)
 end
 if target.has_sessions then
-  open_target_sessions(target, { unpack(KEYS, 11, 16) })
+  open_target_sessions(target, { unpack(KEYS, 11, 17) })
+  target.puts = {}
 end
 local width = keyed and 6 or 2
 local default_ttl_ms = target.default_ttl_ms
@@ -175,8 +176,19 @@ local function schedule(number, size, ttl_ms, due_ms, id, partition, session, pa
   expect(target, due_ms)
 end
 
--- store stores one message, i being where it begins in ARGV. Returns 1 when it can be received now, else 0.
 local immortal = default_ttl_ms < 0 and text(now) .. ":0"
+
+-- append stores the common message of a session, in the fewest steps.
+local function append(number, i)
+  local session, puts = ARGV[i + 4], target.puts
+  local record = target.records[session]
+  record.sequence, record.activity = record.sequence + 1, now
+  redis.call("XADD", log, number .. "-" .. ARGV[i], immortal, ARGV[i + 5], "s", session, "q", text(record.sequence))
+  puts[#puts + 1], puts[#puts + 2] = 0, session_member(session, "a", number)
+  target.touched[session] = target.touched[session] or "added"
+end
+
+-- store stores one message, i being where it begins in ARGV. Returns 1 when it can be received now, else 0.
 local function store(number, i)
   local size, times, payload = ARGV[i], immortal, ARGV[i + width - 1]
   if not tonumber(size) or not immortal or keyed then
@@ -197,11 +209,25 @@ local function store(number, i)
     end
   end
   if target.has_sessions then
-    append_to_session(target, log, number .. "-" .. size, times, payload, ARGV[i + 4])
+    append_to_session(target, log, number, size, times, payload, ARGV[i + 4])
     return 0 -- whether it can be had is up to its session
   end
   redis.call("XADD", log, number .. "-" .. size, times, payload)
   return 1
+end
+
+if target.has_sessions then
+  local sessions, seen, first = {}, {}, 3
+  while first <= #ARGV do
+    local last = first + width * ARGV[first]
+    for i = first + 5, last, width do
+      if not seen[ARGV[i]] then
+        seen[ARGV[i]], sessions[#sessions + 1] = true, ARGV[i]
+      end
+    end
+    first = last + 1
+  end
+  read_sessions(target, sessions)
 end
 
 local results, accepted, came, at = {}, false, 0, 3
@@ -213,10 +239,12 @@ while at <= #ARGV do
   if refused then
     results[#results + 1] = refused
   elseif new == count then
-    results[#results + 1] = { "OK", text(sequence + 1) }
+    results[#results + 1] = text(sequence + 1)
     for i = first, last, width do
       sequence = sequence + 1
-      if immortal and not keyed and tonumber(ARGV[i]) then -- the common message, in the fewest steps
+      if immortal and target.has_sessions and ARGV[i + 1] == "0" and tonumber(ARGV[i]) then
+        append(text(sequence), i)
+      elseif immortal and not keyed and tonumber(ARGV[i]) then -- the common message, in the fewest steps
         redis.call("XADD", log, string.format("%d-%s", sequence, ARGV[i]), immortal, ARGV[i + 1])
         came = came + 1
       else

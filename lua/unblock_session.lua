@@ -16,7 +16,6 @@
 --@include clear_due
 --@include close_queue
 --@include session_record
---@include touch_session
 local now, session = now_ms(ARGV[1]), ARGV[2]
 
 local queue = open_queue(KEYS, now)
@@ -31,6 +30,6 @@ local record = session_record(queue, session)
 if record.blocked ~= "" then
   record.blocked = ""
   redis.call("ZREM", queue.by_session, session .. "\0b")
-  touch_session(queue, session)
+  queue.touched[session] = "unblocked"
 end
 return { "OK", close_queue(queue) }

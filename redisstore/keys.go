@@ -72,7 +72,7 @@ func keysOfQueue(namespace, path string) queueKeys {
 
 // all gives every key of the queue in the order of lua/lib/open_queue.lua.
 func (k queueKeys) all() []string {
-	keys := make([]string, 0, 50) // room for a target, see target
+	keys := make([]string, 0, 51) // room for a target, see target
 	keys = append(keys, k.entity)
 	keys = append(keys, k.main.all()...)
 	keys = append(keys, k.dead.all()...)
@@ -98,7 +98,7 @@ func (k queueKeys) target() []string {
 // targetSessions gives the keys of lua/lib/open_target_sessions.lua.
 func (k queueKeys) targetSessions() []string {
 	s := k.sessions
-	return []string{s.places, s.records, s.ready, s.idle, s.waiting, k.main.delayed}
+	return []string{s.places, s.records, s.ready, s.idle, s.waiting, k.main.delayed, s.statesDue}
 }
 
 // of gives the keys of the side that a source is.

@@ -102,6 +102,15 @@ func (r *reply) next() any {
 
 func (r *reply) more() bool { return r.err == nil && r.at < len(r.items) }
 
+// isText says whether a text is next and not a list.
+func (r *reply) isText() bool {
+	if !r.more() {
+		return false
+	}
+	_, ok := r.items[r.at].(string)
+	return ok
+}
+
 func (r *reply) text() string {
 	value := r.next()
 	text, ok := value.(string)

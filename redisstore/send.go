@@ -135,6 +135,9 @@ func (s *Store) runSends(ctx context.Context, groups []sendCalls) {
 		case r.status != "OK":
 			s.keyed.Delete(semantics.Fold(path))
 			c.err = semantics.NotFound(c.path)
+		case r.isText(): // all stored, with consecutive numbers
+			c.stored = consecutive(r.number(), len(c.messages))
+			c.err = r.failure()
 		default:
 			result := r.list()
 			c.stored, c.err = readSendResult(c.path, len(c.messages), result)
@@ -160,15 +163,16 @@ func sendArgs(now string, keyed bool, calls []*sendCall) []any {
 	return args
 }
 
+func consecutive(first int64, messages int) []semantics.Stored {
+	stored := make([]semantics.Stored, messages)
+	for i := range stored {
+		stored[i].SequenceNumber = first + int64(i)
+	}
+	return stored
+}
+
 func readSendResult(path string, messages int, r *reply) ([]semantics.Stored, error) {
 	switch code := semantics.Code(r.text()); code {
-	case "OK":
-		stored := make([]semantics.Stored, messages)
-		first := r.number()
-		for i := range stored {
-			stored[i].SequenceNumber = first + int64(i)
-		}
-		return stored, nil
 	case "EACH":
 		stored := make([]semantics.Stored, messages)
 		for i := range stored {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,9 +19,8 @@ type sessionReceiveCall struct {
 	limit    int
 	register semantics.Register
 
+	// What the last script gave.
 	positions   []int64
-	deliveries  *reply
-	changes     *reply
 	lockedUntil time.Time
 	left        bool
 
@@ -84,39 +84,50 @@ func (s *Store) receiveInSessionsOnce(ctx context.Context, calls []*sessionRecei
 		return err
 	}
 	recheck := time.Duration(r.number()) * time.Millisecond
+	known := knownOf{deliveries: r.list(), changes: r.list()}
 	for _, c := range calls {
-		c.readLocks(r.list(), recheck)
-		if c.err == nil && r.err != nil {
-			c.err = r.failure()
-		}
+		c.readLocks(r.text(), recheck)
 	}
-	return s.readBodies(ctx, path, nonce, calls)
+	if err := r.failure(); err != nil {
+		return err
+	}
+	return s.readBodies(ctx, path, nonce, calls, known)
 }
 
-// readLocks reads what the script locked for one call.
-func (c *sessionReceiveCall) readLocks(r *reply, recheck time.Duration) {
+// knownOf is what the script told about the messages of all calls, in their order; empty lists when there is nothing to tell.
+type knownOf struct{ deliveries, changes *reply }
+
+// readLocks reads what the script locked for one call: "<left> <locked until> <position> ...".
+func (c *sessionReceiveCall) readLocks(row string, recheck time.Duration) {
 	c.positions, c.left = nil, false
-	if status := r.text(); status != "OK" {
+	if row == string(semantics.SessionLockLost) {
 		if len(c.entries) == 0 {
 			c.err = semantics.SessionFailure(semantics.SessionLockLost, c.source.Path)
 		}
 		return
 	}
-	c.left, c.lockedUntil = r.number() == 1, r.instant()
-	positions := r.list()
-	for positions.more() {
-		c.positions = append(c.positions, positions.number())
+	left, rest, _ := strings.Cut(row, " ")
+	until, rest, more := strings.Cut(rest, " ")
+	ends, err := strconv.ParseInt(until, 10, 64)
+	for more && err == nil {
+		var position string
+		position, rest, more = strings.Cut(rest, " ")
+		var number int64
+		number, err = strconv.ParseInt(position, 10, 64)
+		c.positions = append(c.positions, number)
 	}
-	r.adopt(positions)
-	c.deliveries, c.changes, c.recheck = r.list(), r.list(), recheck
+	if err != nil {
+		c.err = (&reply{err: err}).failure()
+		return
+	}
+	c.left, c.lockedUntil, c.recheck = left == "1", instantOf(ends), recheck
 	if len(c.positions) == 0 && c.left {
 		c.recheck = 0
 	}
-	c.err = r.failure()
 }
 
 // readBodies reads the messages behind the positions of all calls, neighbouring ones with one command.
-func (s *Store) readBodies(ctx context.Context, path string, nonce uint64, calls []*sessionReceiveCall) error {
+func (s *Store) readBodies(ctx context.Context, path string, nonce uint64, calls []*sessionReceiveCall, known knownOf) error {
 	log := s.keys(path).main.log
 	reads := make([][]*redis.Cmd, len(calls))
 	asked := false
@@ -134,13 +145,13 @@ func (s *Store) readBodies(ctx context.Context, path string, nonce uint64, calls
 	}
 	for i, c := range calls {
 		if c.err == nil {
-			c.err = c.readEntries(reads[i], nonce)
+			c.err = c.readEntries(reads[i], nonce, known)
 		}
 	}
 	return nil
 }
 
-func (c *sessionReceiveCall) readEntries(reads []*redis.Cmd, nonce uint64) error {
+func (c *sessionReceiveCall) readEntries(reads []*redis.Cmd, nonce uint64, known knownOf) error {
 	var read []entry
 	for _, cmd := range reads {
 		found, err := readEntries(cmd)
@@ -151,17 +162,20 @@ func (c *sessionReceiveCall) readEntries(reads []*redis.Cmd, nonce uint64) error
 	}
 	for i := range read { // one for each position, or none when the queue is gone
 		e := &read[i]
-		e.failed, e.nonce, e.lockedUntil = c.deliveries.numberOr(0), nonce, c.lockedUntil
-		if c.changes.more() {
-			e.changes = c.changes.textOr("")
+		e.nonce, e.lockedUntil = nonce, c.lockedUntil
+		if known.deliveries.more() {
+			e.failed = known.deliveries.numberOr(0)
+		}
+		if known.changes.more() {
+			e.changes = known.changes.textOr("")
 		}
 	}
 	for _, e := range read {
 		c.bytes += e.size
 	}
 	c.entries = append(c.entries, read...)
-	c.deliveries.adopt(c.changes)
-	return c.deliveries.failure()
+	known.deliveries.adopt(known.changes)
+	return known.deliveries.failure()
 }
 
 // spansOf puts ascending positions together to first and last of runs without holes.

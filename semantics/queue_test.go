@@ -45,6 +45,15 @@ func TestENT_11_OptionBounds(t *testing.T) {
 		{"redeliveryDelay", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.RedeliveryDelay = -1 }},
 		{"deadLetterTtl", "", func(o *semantics.QueueOptions) { o.DeadLetterTTL = time.Second }},
 		{"deadLetterTtl", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.DeadLetterTTL = time.Second - 1 }},
+		{"sessionInFlight", "", func(o *semantics.QueueOptions) { o.SessionInFlight = 1000 }},
+		{"sessionInFlight", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.SessionInFlight = 0 }},
+		{"sessionInFlight", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.SessionInFlight = 1001 }},
+		{"sessionStateTtl", "", func(o *semantics.QueueOptions) { o.SessionStateTTL = time.Second }},
+		{"sessionStateTtl", semantics.ArgumentOutOfRange, func(o *semantics.QueueOptions) { o.SessionStateTTL = time.Second - 1 }},
+		{"onDisconnect", semantics.InvalidArgument, func(o *semantics.QueueOptions) { o.OnDisconnect = 2 }},
+		{"sessionExpiryMode", semantics.InvalidArgument, func(o *semantics.QueueOptions) { o.SessionExpiryMode = 2 }},
+		{"sessionOnDeadLetter", semantics.InvalidArgument, func(o *semantics.QueueOptions) { o.SessionOnDeadLetter = 2 }},
+		{"acceptNext", semantics.InvalidArgument, func(o *semantics.QueueOptions) { o.AcceptNext = 2 }},
 		{"status", "", func(o *semantics.QueueOptions) { o.Status = semantics.StatusReceiveDisabled }},
 		{"status", semantics.InvalidArgument, func(o *semantics.QueueOptions) { o.Status = 4 }},
 		{"userMetadata", "", func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("\U0001D11E", 512) }},
@@ -69,6 +78,9 @@ func TestENT_7_Merge(t *testing.T) {
 		DeadLetteringOnMessageExpiration: true, MaxDeliveryCount: 5, MaxMessageCount: 6, Status: semantics.StatusDisabled, UserMetadata: "7",
 		RequiresDuplicateDetection: true, DuplicateDetectionHistoryTimeWindow: 8, DuplicateHistoryMaxEntries: 9, ForgetOnCancel: true,
 		EnablePartitioning: true, RedeliveryDelay: 10, ExpireDeferred: true, DeadLetterTTL: 11,
+		RequiresSession: true, SessionInFlight: 12, OnDisconnect: semantics.ReleaseOnDisconnect,
+		SessionExpiryMode: semantics.ExpireSession, SessionOnDeadLetter: semantics.BlockSession,
+		AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 13,
 	}
 	defaults := semantics.DefaultQueueOptions()
 	// Each option by itself changes, and all of them together make the other.
@@ -89,7 +101,7 @@ func TestENT_7_Merge(t *testing.T) {
 func TestENT_16_Immutable(t *testing.T) {
 	t.Parallel()
 	for _, name := range append(semantics.QueueOptionNames[:len(semantics.QueueOptionNames):len(semantics.QueueOptionNames)], "unknown") {
-		want := name == "requiresDuplicateDetection" || name == "enablePartitioning"
+		want := name == "requiresDuplicateDetection" || name == "enablePartitioning" || name == "requiresSession"
 		if got := semantics.Immutable(name); got != want {
 			t.Errorf("Immutable(%s) = %v, want %v", name, got, want)
 		}

@@ -1,6 +1,7 @@
 package semantics_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,8 @@ type limited struct {
 	free  *semantics.Broker     // without limit, over the same store
 	door  *door                 // what the limited Broker has for a store
 	locks []semantics.LockToken // of 2 messages
+
+	session semantics.Source // a held session of the queue "sessions"
 }
 
 // door leads to a store, or nowhere: then every call panics.
@@ -53,6 +56,11 @@ func newLimited(t *testing.T, creditsPerSecond float64) *limited {
 	l.locks = l.take(2)
 	l.send(3, time.Time{})
 	l.send(2, time.Now().Add(time.Hour))
+	_, err = l.free.CreateQueue(t.Context(), "sessions", semantics.QueueOptions{RequiresSession: true}, []string{"requiresSession"})
+	l.ok(err)
+	held, err := l.free.AcceptSession(t.Context(), "sessions", semantics.AcceptOptions{SessionID: "held"})
+	l.ok(err)
+	l.session = held.Source()
 	return l
 }
 
@@ -147,6 +155,41 @@ func pricedCalls() []pricedCall {
 			_, err := l.Send(ctx, "orders", []*semantics.Message{{}, {}, {}})
 			return err
 		}},
+		{"SendEach", "", 3, 0, func(ctx context.Context, l *limited) error {
+			_, errs := l.SendEach(ctx, "orders", [][]*semantics.Message{{{}, {}, {}}}) // each call has its own price
+			return cmp.Or(errs...)
+		}},
+		{"Subscribe", "", 1, 0, func(ctx context.Context, l *limited) error {
+			options := semantics.DefaultSubscribeOptions()
+			options.Credits = 0 // so that it receives nothing, which has its price
+			s, err := l.Subscribe(ctx, rateOrders, options)
+			if err == nil {
+				s.Close(ctx)
+			}
+			return err
+		}},
+		{"AcceptSession", "", 1, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.AcceptSession(ctx, "sessions", semantics.AcceptOptions{SessionID: "free"})
+			return err
+		}},
+		{"RenewSessionLock", "", 1, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.RenewSessionLock(ctx, l.session)
+			return err
+		}},
+		{"CloseSession", "", 1, 0, func(ctx context.Context, l *limited) error { return l.CloseSession(ctx, l.session) }},
+		{"SessionState", "", 1, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.SessionState(ctx, l.session)
+			return err
+		}},
+		{"SetSessionState", "", 1, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.SetSessionState(ctx, l.session, []byte("note"), nil)
+			return err
+		}},
+		{"ListSessions", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, _, err := l.ListSessions(ctx, "sessions", 0, "", semantics.SessionFilter{})
+			return err
+		}},
+		{"UnblockSession", "", 10, 0, func(ctx context.Context, l *limited) error { return l.UnblockSession(ctx, "sessions", "held") }},
 		{"CancelScheduled", "by number", 1, 2, func(ctx context.Context, l *limited) error {
 			_, err := l.CancelScheduled(ctx, "orders", []int64{10, 11, 10}, nil)
 			return err

@@ -24,7 +24,7 @@ local function activate_due(queue)
       if main.by_session then
         local session = session_of(entry)
         redis.call("ZREM", main.by_session, session_member(session, "s", string.match(entry[1], "^%d+")))
-        append_to_session(queue, main.log, number .. "-" .. size, times, entry[2][2], session)
+        append_to_session(queue, main.log, number, size, times, entry[2][2], session)
         touch_session(queue, session)
       else
         redis.call("XADD", main.log, number .. "-" .. size, times, entry[2][2])

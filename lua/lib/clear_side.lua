@@ -1,6 +1,7 @@
 -- clear_side does what is due on one side of a queue: at most 100 of each kind. Locks that ended and lifetimes that are over
 -- are dealt with in one order, that of the positions, because their messages may become dead letters (DLQ-16).
---@include give_back
+--@include end_lock
+--@include free_together
 --@include expire_unlocked
 --@include lock_position
 --@include ended_session_locks
@@ -24,13 +25,15 @@ local function clear_side(queue, side)
     end
   end
   table.sort(items, function(a, b) return tonumber(a.position) < tonumber(b.position) end)
+  if side.by_session then
+    free_together(queue, items, true)
+  end
   for _, item in ipairs(items) do
-    if queue.slice_bytes <= 0 then
+    if queue.slice_bytes <= 0 and not queue.freed then
       break
     end
     if item.lock then
-      redis.call("ZREM", side.locks, item.lock)
-      give_back(queue, side, item.position, true, item.ended + delay_ms, item.session)
+      end_lock(queue, side, item, true, item.ended + delay_ms)
       if item.session then
         left[item.session] = left[item.session] - 1
       end
@@ -38,6 +41,7 @@ local function clear_side(queue, side)
       expire_unlocked(queue, side, item.position)
     end
   end
+  queue.freed = nil
   for session, unsettled in pairs(left) do
     if unsettled == 0 then
       end_session(queue, session)

@@ -3,20 +3,26 @@
 -- how many sessions became ready.
 --@include session_record
 --@include write_session
+--@include in_pieces
 --@include receivable
 --@include wake_holder
---@include is_at_rest
---@include first_in_session
+--@include rests
 --@include expect
 local function close_sessions(queue)
+  if queue.puts then
+    in_pieces(queue.puts, function(...) redis.call("ZADD", queue.by_session, ...) end)
+    queue.puts = nil
+  end
   local idle_at_most = 100000 -- semantics.MaxIdleSessions
   local any_idle = redis.call("EXISTS", queue.idle_sessions) == 1
-  local became_ready = 0
+  local any_delayed = redis.call("EXISTS", queue.delayed) == 1
+  local any_due = redis.call("EXISTS", queue.states_due) == 1
+  local ready, records = {}, {}
 
+  -- close_free does so for a session that nobody holds. Returns false when nothing of it is worth keeping.
   local function close_free(session, record, what)
-    local ready = record.blocked == "" and #receivable(queue, session, 1) > 0
-    if ready then
-      became_ready = became_ready + redis.call("ZADD", queue.ready_sessions, "NX", queue.now, session)
+    if record.blocked == "" and ((what == "added" and not any_delayed) or #receivable(queue, session, 1) > 0) then
+      ready[#ready + 1], ready[#ready + 2] = queue.now, session
     elseif what ~= "added" then
       redis.call("ZREM", queue.ready_sessions, session)
     end
@@ -24,19 +30,26 @@ local function close_sessions(queue)
       redis.call("ZREM", queue.idle_sessions, session)
     end
     if what == "added" then
+      if any_due then
+        redis.call("ZREM", queue.states_due, session)
+      end
       return true
     end
-    if is_at_rest(queue, session, record) then
+    if not rests(queue, session) then
+      if any_due then
+        redis.call("ZREM", queue.states_due, session)
+      end
+    elseif record.version > 0 then
+      local due = record.activity + queue.state_ttl_ms
+      if queue.state_ttl_ms >= 0 and redis.call("ZADD", queue.states_due, "NX", due, session) == 1 then
+        expect(queue, due) -- nothing but its state is left (SESS-33c)
+      end
+    elseif record.blocked == "" then
       if record.sequence == 0 then
         return false
       end
       redis.call("ZADD", queue.idle_sessions, queue.now, session)
       any_idle = true
-    elseif record.version > 0 and queue.state_ttl_ms >= 0
-      and #redis.call("ZRANGE", queue.by_session, "[" .. session .. "\0", "(" .. session .. "\1", "BYLEX", "LIMIT", 0, 2) == 1 then
-      local due = record.activity + queue.state_ttl_ms -- nothing but its state is left (SESS-33c)
-      redis.call("ZADD", queue.states_due, due, session)
-      expect(queue, due)
     end
     return true
   end
@@ -48,13 +61,17 @@ local function close_sessions(queue)
     else
       keep = close_free(session, record, what)
     end
-    if keep then
-      write_session(queue, session, record)
-    elseif record.stored then
+    local value = keep and write_session(record)
+    if not keep and record.stored then
       redis.call("HDEL", queue.sessions, session)
+    elseif keep and value ~= record.stored then
+      records[#records + 1], records[#records + 2] = session, value
     end
   end
   queue.touched = {}
+  in_pieces(records, function(...) redis.call("HSET", queue.sessions, ...) end)
+  local became_ready = 0
+  in_pieces(ready, function(...) became_ready = became_ready + redis.call("ZADD", queue.ready_sessions, "NX", ...) end)
   local over = any_idle and redis.call("ZCARD", queue.idle_sessions) - idle_at_most or 0
   if over > 0 then
     local forgotten = redis.call("ZPOPMIN", queue.idle_sessions, math.min(over, 1000))

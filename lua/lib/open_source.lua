@@ -15,6 +15,9 @@ local function open_source(keys, now, sub, check)
   local side = sub == "" and queue.main or queue.dead
   local refusal = check and check(queue, side)
   if refusal then
+    if refusal[1] == "SESSION_LOCK_LOST" then
+      touch(queue.entity, now) -- it was for this queue all the same
+    end
     return nil, nil, refusal
   end
   clear_due(queue)

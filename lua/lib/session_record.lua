@@ -3,22 +3,31 @@
 --   sequence    messages it ever had, MSG-19     activity  when the last one came or the state changed (ms)
 --   token       of its holder, "" = nobody       blocked   "b" = SESS-29
 --   version, state_ms, state_size                of its state; version 0 = none
-local function session_record(queue, session)
-  local record = queue.records[session]
-  if record then
-    return record
-  end
-  local text = redis.call("HGET", queue.sessions, session)
+local function read_session(text)
   if not text then
-    record = { sequence = 0, activity = 0, token = "", blocked = "", version = 0, state_ms = 0, state_size = 0 }
-  else
-    local sequence, activity, more = string.match(text, "^(%d+):(%d+)(.*)$")
-    local token, blocked, version, state_ms, state_size = string.match(more, "^:([^:]*):(b?):(%d+):(%d+):(%d+)$")
-    record = {
-      sequence = tonumber(sequence), activity = tonumber(activity), token = token or "", blocked = blocked or "",
-      stored = text, version = tonumber(version or "0"), state_ms = tonumber(state_ms or "0"), state_size = tonumber(state_size or "0"),
+    return { sequence = 0, activity = 0, token = "", blocked = "", version = 0, state_ms = 0, state_size = 0 }
+  end
+  local sequence, activity = string.match(text, "^(%d+):(%d+)$")
+  if sequence then
+    return {
+      stored = text, sequence = tonumber(sequence), activity = tonumber(activity), token = "", blocked = "", version = 0,
+      state_ms = 0, state_size = 0,
     }
   end
-  queue.records[session] = record
+  local token, blocked, version, state_ms, state_size
+  sequence, activity, token, blocked, version, state_ms, state_size = string.match(text,
+    "^(%d+):(%d+):([^:]*):(b?):(%d+):(%d+):(%d+)$")
+  return {
+    stored = text, sequence = tonumber(sequence), activity = tonumber(activity), token = token, blocked = blocked,
+    version = tonumber(version), state_ms = tonumber(state_ms), state_size = tonumber(state_size),
+  }
+end
+
+local function session_record(queue, session)
+  local record = queue.records[session]
+  if not record then
+    record = read_session(redis.call("HGET", queue.sessions, session))
+    queue.records[session] = record
+  end
   return record
 end

@@ -10,6 +10,8 @@ local function take_session(queue, session, token)
   redis.call("HSET", queue.session_tokens, token, session)
   redis.call("ZREM", queue.ready_sessions, session)
   redis.call("ZREM", queue.idle_sessions, session)
+  redis.call("ZREM", queue.states_due, session)
+  redis.call("ZREM", queue.states_due, session)
   touch_session(queue, session)
   expect(queue, until_ms)
   return until_ms, record

@@ -1,13 +1,9 @@
--- write_session stores the record of a session if it has changed; most have no holder, no block and no state, and so a short
--- one.
---@include text
-local function write_session(queue, session, record)
-  local value = text(record.sequence) .. ":" .. text(record.activity)
-  if record.token ~= "" or record.blocked ~= "" or record.version > 0 then
-    value = value .. ":" .. record.token .. ":" .. record.blocked .. ":" .. text(record.version) .. ":" .. text(record.state_ms)
-      .. ":" .. text(record.state_size)
+-- write_session gives the text under which the record of a session is kept; most have no holder, no block and no state, and so
+-- a short one.
+local function write_session(record)
+  if record.token == "" and record.blocked == "" and record.version == 0 then
+    return string.format("%d:%d", record.sequence, record.activity)
   end
-  if value ~= record.stored then
-    redis.call("HSET", queue.sessions, session, value)
-  end
+  return string.format("%d:%d:%s:%s:%d:%d:%d", record.sequence, record.activity, record.token, record.blocked, record.version,
+    record.state_ms, record.state_size)
 end
