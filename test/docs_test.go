@@ -58,8 +58,8 @@ func TestReadmeSessionWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
 	sessions := blocks(t, "README.md", "<!-- runs -->\n```sh")
-	if len(sessions) != 1 {
-		t.Fatalf("the README has %d sessions, want 1", len(sessions))
+	if len(sessions) != 2 {
+		t.Fatalf("the README has %d sessions, want 2", len(sessions))
 	}
 	printed := shell(t, s, sessions[0])
 	for _, want := range []string{
@@ -76,6 +76,15 @@ func TestReadmeSessionWorksWhenPasted(t *testing.T) {
 	left := s.Must(t, http.MethodGet, "/v1/queues/greetings/runtime", "")
 	if total := left.Body["totalMessageCount"]; total != "1" {
 		t.Errorf("after the session the queue holds %v messages, want the dead letter alone: %s", total, left.Text)
+	}
+	printed = strings.ReplaceAll(shell(t, s, sessions[1]), `": `, `":`)
+	for _, want := range []string{`"sessionId":"order-7"`, `"text":"pay"`, `"version":"1"`, `"availableCount":"1"`, `"stateSize":"4"`} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("the session about sessions did not print %s; it printed:\n%s", want, printed)
+		}
+	}
+	if strings.Contains(printed, "LOCK_LOST") || strings.Contains(printed, `"text":"ship"`) {
+		t.Errorf("a settlement failed or two messages came:\n%s", printed)
 	}
 }
 
