@@ -27,7 +27,7 @@ S         ?=
 help: ## Show this help
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^## / { printf "\n%s\n", substr($$0, 4) } \
-	  /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ## Use
 
@@ -51,6 +51,18 @@ image: ## Build the container image (needs Docker); IMAGE=name:tag
 .PHONY: log-crunch
 log-crunch: build ## Run the log-crunch example: 100,000 lines, four consumers, one killed
 	examples/log-crunch/run.sh $(ARGS)
+
+.PHONY: order-workflow
+order-workflow: build ## Run the order-workflow example: steps in order and once, although workers are killed
+	examples/order-workflow/run.sh
+
+.PHONY: request-reply
+request-reply: build ## Run the request-reply example: many requesters, each gets its own replies
+	examples/request-reply/run.sh
+
+.PHONY: demultiplex
+demultiplex: build ## Run the demultiplex example: over 1,000 interleaved sessions of a real log, four workers
+	examples/demultiplex/run.sh $(ARGS)
 
 ## Check
 
@@ -83,6 +95,10 @@ cover: redis python ## Run all tests and show how much of the code they reach
 .PHONY: bench
 bench: redis ## Run the benchmarks; BENCH=Send BENCHTIME=1x
 	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(PACKAGES)
+
+.PHONY: bench-peers
+bench-peers: build redis ## Compare with NATS JetStream and asynq in one run; ARGS="-messages 50000 -rounds 5"
+	cd test/bench && go run . $(ARGS)
 
 .PHONY: lint
 lint: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check style and layering

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+)
+
+// sidebusStream is Publish and Subscribe, one message a request.
+var sidebusStream = carrier{name: "sidebus-stream", open: openSidebus(`{"maxSizeInMegabytes":"81920"}`, func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
+	return stream(ctx, client, messages, 0)
+})}
+
+// sidebusSessions is the same in strict order through 1,000 sessions.
+var sidebusSessions = carrier{name: "sidebus-sessions", share: 2, open: openSidebus(`{"maxSizeInMegabytes":"81920","requiresSession":true}`, func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
+	return stream(ctx, client, messages, 1000)
+})}
+
+// sidebusUnary is three calls a message.
+var sidebusUnary = carrier{name: "sidebus-unary", share: 5, open: openSidebus(`{"maxSizeInMegabytes":"81920"}`, unary)}
+
+type work = func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error
+
+// openSidebus runs bin/sidebus over a Redis of its own with one queue.
+func openSidebus(options string, carry work) func(context.Context, string) (func(context.Context, int) (time.Duration, error), func(), error) {
+	return func(ctx context.Context, dir string) (func(context.Context, int) (time.Duration, error), func(), error) {
+		socket, stopRedis, err := startRedis(ctx, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		grpcAddr, httpAddr := freeAddress(), freeAddress()
+		command := exec.CommandContext(ctx, "../../bin/sidebus", "serve", "--store", "unix://"+socket, "--grpc-addr", grpcAddr,
+			"--http-addr", httpAddr, "--admin-addr", freeAddress(), "--log-level", "error")
+		command.Stderr = os.Stderr
+		if err := command.Start(); err != nil {
+			stopRedis()
+			return nil, nil, fmt.Errorf("%w; run make build first", err)
+		}
+		stop := func() { _ = command.Process.Kill(); _ = command.Wait(); stopRedis() }
+		if err := createQueue(ctx, "http://"+httpAddr+"/v1/queues/bench", options); err != nil {
+			stop()
+			return nil, nil, err
+		}
+		conn, err := grpc.NewClient(grpcAddr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			stop()
+			return nil, nil, err
+		}
+		client := sidebusv1.NewMessagesClient(conn)
+		return func(ctx context.Context, messages int) (time.Duration, error) {
+			began := time.Now()
+			err := carry(ctx, client, messages)
+			return time.Since(began), err
+		}, func() { _ = conn.Close(); stop() }, nil
+	}
+}
+
+func freeAddress() string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "127.0.0.1:0"
+	}
+	defer listener.Close() //nolint:errcheck // only its address is wanted
+	return listener.Addr().String()
+}
+
+// createQueue waits until the sidecar serves and makes the queue.
+func createQueue(ctx context.Context, url, options string) error {
+	for range 1000 {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPut, url, strings.NewReader(options))
+		if err != nil {
+			return err
+		}
+		if answer, err := http.DefaultClient.Do(request); err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return errors.New("the sidecar does not serve")
+}
+
+// stream carries messages through Publish and Subscribe, those of number i in session i modulo sessions.
+func stream(ctx context.Context, client sidebusv1.MessagesClient, messages, sessions int) error {
+	subscription, err := client.Subscribe(ctx)
+	if err != nil {
+		return err
+	}
+	err = subscription.Send(&sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Open{Open: &sidebusv1.SubscribeOpen{
+		Source: "queues/bench", Credits: proto.Int32(window), MaxConcurrentSessions: proto.Int32(window),
+	}}})
+	if err != nil {
+		return err
+	}
+	published := make(chan error, 1)
+	go func() { published <- publish(ctx, client, messages, sessions) }()
+	for left := messages; ; {
+		answer, err := subscription.Recv()
+		if err != nil {
+			return err
+		}
+		if answer.GetRequestId() == "last" {
+			break
+		}
+		var tokens []string
+		for _, d := range answer.GetDeliveries().GetDeliveries() {
+			for _, m := range d.GetMessages() {
+				tokens = append(tokens, m.GetLockToken())
+			}
+		}
+		if len(tokens) == 0 {
+			continue
+		}
+		settle := &sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Settle{Settle: &sidebusv1.SubscribeSettle{
+			LockTokens: tokens, Verb: &sidebusv1.SubscribeSettle_Complete{Complete: &sidebusv1.CompleteRequest{}},
+		}}}
+		if left -= len(tokens); left == 0 {
+			settle.RequestId = "last"
+		}
+		if err := subscription.Send(settle); err != nil {
+			return err
+		}
+	}
+	if err := subscription.CloseSend(); err != nil {
+		return err
+	}
+	return <-published
+}
+
+// publish sends with at most window unanswered messages.
+func publish(ctx context.Context, client sidebusv1.MessagesClient, messages, sessions int) error {
+	stream, err := client.Publish(ctx)
+	if err != nil {
+		return err
+	}
+	unanswered, ended := make(chan struct{}, window), make(chan error, 1)
+	go func() {
+		for range messages {
+			answer, err := stream.Recv()
+			if err == nil && answer.GetSent() == nil {
+				err = fmt.Errorf("refused: %v", answer.GetFailure())
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+			<-unanswered
+		}
+		ended <- nil
+	}()
+	body := make([]byte, bodySize)
+	for i := range messages {
+		select {
+		case unanswered <- struct{}{}:
+		case err := <-ended:
+			return err
+		}
+		m := &sidebusv1.Message{Content: &sidebusv1.Message_Body{Body: body}}
+		if sessions > 0 {
+			m.SessionId = proto.String(fmt.Sprint("session-", i%sessions))
+		}
+		if err := stream.Send(&sidebusv1.PublishRequest{Target: "queues/bench", Messages: []*sidebusv1.Message{m}}); err != nil {
+			return err
+		}
+	}
+	return errors.Join(stream.CloseSend(), <-ended)
+}
+
+// unary carries messages with a call for each step, from as many callers as asynq has workers.
+func unary(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
+	var failed atomic.Pointer[error]
+	var left atomic.Int64
+	left.Store(int64(messages))
+	var work sync.WaitGroup
+	body := make([]byte, bodySize)
+	for range callers {
+		work.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := one(ctx, client, body); err != nil {
+					failed.Store(&err)
+					return
+				}
+			}
+		})
+	}
+	work.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func one(ctx context.Context, client sidebusv1.MessagesClient, body []byte) error {
+	_, err := client.Send(ctx, &sidebusv1.SendRequest{
+		Target: "queues/bench", Messages: []*sidebusv1.Message{{Content: &sidebusv1.Message_Body{Body: body}}},
+	})
+	if err != nil {
+		return err
+	}
+	taken, err := client.Receive(ctx, &sidebusv1.ReceiveRequest{Source: "queues/bench"})
+	if err != nil {
+		return err
+	}
+	if len(taken.GetMessages()) != 1 {
+		return errors.New("nothing came")
+	}
+	_, err = client.Complete(ctx, &sidebusv1.CompleteRequest{Source: "queues/bench", LockTokens: []string{taken.GetMessages()[0].GetLockToken()}})
+	return err
+}
