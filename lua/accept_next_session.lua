@@ -22,6 +22,7 @@
 --@include close_queue
 --@include take_session
 --@include next_ready
+--@include is_behind
 --@include recheck_ms
 local now, token, register, sidecar = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
@@ -34,7 +35,10 @@ end)
 if not queue then
   return refusal
 end
-local session, more = next_ready(queue)
+local session, more
+if not is_behind(queue) then
+  session, more = next_ready(queue)
+end
 local until_ms, record, state
 if session then
   until_ms, record = take_session(queue, session, token)

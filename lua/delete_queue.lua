@@ -6,7 +6,8 @@
 -- KEYS[2] dead_waiting  zset  as waiting, of the dead-letter queue
 -- KEYS[3] entity        hash  options and state of the queue
 -- KEYS[4] session_waiting  hash  session -> where its holder waits
--- KEYS[5..] rest        -     every other key of the queue
+-- KEYS[5] session_locks    zset  held session by the end of its lock (ms)
+-- KEYS[6..] rest        -     every other key of the queue
 -- ARGV[1] now           int   0 = server time
 --
 -- Returns
@@ -18,6 +19,7 @@
 --@include wake_all
 --@include wake_holders
 local waiting, dead_waiting, entity, session_waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local session_locks = KEYS[5]
 local now = now_ms(ARGV[1])
 
 if redis.call("EXISTS", entity) == 0 then
@@ -25,6 +27,6 @@ if redis.call("EXISTS", entity) == 0 then
 end
 wake_all(waiting)
 wake_all(dead_waiting)
-wake_holders(session_waiting)
+wake_holders(session_waiting, session_locks)
 redis.call("UNLINK", unpack(KEYS))
 return { "OK", text(now) }

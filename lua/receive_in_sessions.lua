@@ -36,6 +36,7 @@
 --@include expire_entry
 --@include touch_session
 --@include recheck_ms
+--@include is_behind
 local now, max_bytes, nonce, sidecar = now_ms(ARGV[1]), tonumber(ARGV[2]), ":" .. ARGV[3], ARGV[4]
 
 local queue, main, refusal = open_source(KEYS, now, "", function(found)
@@ -49,6 +50,7 @@ for i = 5, #ARGV, 3 do
   tokens[#tokens + 1] = ARGV[i]
 end
 local held = held_sessions(queue, tokens)
+local behind = is_behind(queue)
 local most = answer_limit(queue, main, 1000, max_bytes)
 local any_expiry = redis.call("EXISTS", main.expiry) == 1
 local any_deliveries, any_changes = redis.call("EXISTS", main.deliveries) == 1, redis.call("EXISTS", main.modified) == 1
@@ -72,10 +74,13 @@ local function expire(session, over)
   end
 end
 
--- take gives the positions of the next messages of a session, at most limit, and whether there was one whose time is over.
+-- take gives the positions of the next messages of a session, at most limit, and whether the caller is to look again at once.
 local function take(session, limit)
-  if limit < 1 or (queue.blocks_sessions and session_record(queue, session).blocked ~= "") then
+  if limit < 1 or (queue.any_blocked and session_record(queue, session).blocked ~= "") then
     return {}, false
+  end
+  if behind then
+    return {}, true
   end
   local positions, over = {}, {}
   for i, member in ipairs(receivable(queue, session, limit)) do

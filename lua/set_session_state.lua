@@ -53,8 +53,8 @@ end
 if not state then
   if record.version > 0 then
     remove_state(queue, session, record)
-    record.activity = now
   end
+  record.activity = now
   touch_session(queue, session)
   close_queue(queue)
   return { "OK", news, "0" }

@@ -16,6 +16,7 @@
 --@include clear_due
 --@include close_queue
 --@include session_record
+--@include touch_session
 local now, session = now_ms(ARGV[1]), ARGV[2]
 
 local queue = open_queue(KEYS, now)
@@ -30,6 +31,6 @@ local record = session_record(queue, session)
 if record.blocked ~= "" then
   record.blocked = ""
   redis.call("ZREM", queue.by_session, session .. "\0b")
-  queue.touched[session] = "unblocked"
+  touch_session(queue, session)
 end
 return { "OK", close_queue(queue) }

@@ -5,6 +5,7 @@
 -- KEYS[2] waiting       zset  sidecar by since when it waits (ms)
 -- KEYS[3] dead_waiting  zset  as waiting, of the dead-letter queue
 -- KEYS[4] session_waiting  hash  session -> where its holder waits
+-- KEYS[5] session_locks    zset  held session by the end of its lock (ms)
 -- ARGV[1] now           int   0 = server time
 -- ARGV[2..] field value ...  the options to set
 --
@@ -18,6 +19,7 @@
 --@include wake_all
 --@include wake_holders
 local entity, waiting, dead_waiting, session_waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local session_locks = KEYS[5]
 local now = text(now_ms(ARGV[1]))
 
 if redis.call("EXISTS", entity) == 0 then
@@ -35,5 +37,5 @@ end
 redis.call("HSET", entity, "updated_ms", now, "accessed_ms", now)
 wake_all(waiting)
 wake_all(dead_waiting)
-wake_holders(session_waiting)
+wake_holders(session_waiting, session_locks)
 return { "OK", redis.call("HGETALL", entity) }

@@ -52,7 +52,7 @@ func (s *Store) GetQueue(ctx context.Context, path string) (semantics.Queue, err
 func (s *Store) UpdateQueue(ctx context.Context, path string, options semantics.QueueOptions, names []string) (semantics.Queue, error) {
 	keys := s.keys(path)
 	args := appendOptions([]any{s.now()}, options, names)
-	r, err := s.run(ctx, "update_queue", []string{keys.entity, keys.main.waiting, keys.dead.waiting, keys.sessions.waiting}, args...)
+	r, err := s.run(ctx, "update_queue", []string{keys.entity, keys.main.waiting, keys.dead.waiting, keys.sessions.waiting, keys.sessions.locks}, args...)
 	if err != nil {
 		return semantics.Queue{}, err
 	}
@@ -70,7 +70,7 @@ func (s *Store) UpdateQueue(ctx context.Context, path string, options semantics.
 // pass over.
 func (s *Store) DeleteQueue(ctx context.Context, path string) error {
 	keys := s.keys(path)
-	r, err := s.run(ctx, "delete_queue", append([]string{keys.main.waiting, keys.dead.waiting, keys.entity, keys.sessions.waiting}, keys.all()...), s.now())
+	r, err := s.run(ctx, "delete_queue", append([]string{keys.main.waiting, keys.dead.waiting, keys.entity, keys.sessions.waiting, keys.sessions.locks}, keys.all()...), s.now())
 	if err != nil {
 		return err
 	}

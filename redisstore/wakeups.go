@@ -112,7 +112,7 @@ func (w *wakeups) deliver(message any) {
 		number, topic, _ := strings.Cut(m.Payload, " ")
 		count, err := strconv.Atoi(number)
 		if ch := w.channels[m.Channel]; ch != nil && err == nil {
-			ch.wake(topic, count)
+			ch.tell(topic, count)
 		}
 	case *redis.Subscription:
 		ch := w.channels[m.Channel]
@@ -120,13 +120,22 @@ func (w *wakeups) deliver(message any) {
 			return
 		}
 		if ch.stood {
-			for topic := range ch.watches {
-				ch.wake(topic, 0)
-			}
+			ch.tell("", 0)
 			return
 		}
 		ch.stood = true
 		close(ch.stands)
+	}
+}
+
+// tell wakes the watches of a topic, all of them without one.
+func (ch *wakeChannel) tell(topic string, count int) {
+	if topic != "" {
+		ch.wake(topic, count)
+		return
+	}
+	for topic := range ch.watches {
+		ch.wake(topic, count)
 	}
 }
 

@@ -40,6 +40,10 @@ local function bury_entry(queue, entry, count, cause, reason, description)
   if main.by_session and queue.blocks_sessions then
     local session = session_of(entry)
     session_record(queue, session).blocked = "b" -- until somebody has looked into it (SESS-29)
+    if not queue.any_blocked then
+      queue.any_blocked = true
+      redis.call("HSET", queue.entity, "blocked", 1) -- so that as long as none was, no receive need ask
+    end
     redis.call("ZADD", queue.by_session, 0, session .. "\0b")
     touch_session(queue, session)
   end

@@ -2,8 +2,8 @@
 -- records and touched are the sessions this script has looked at and changed: see session_record and close_sessions.
 local function open_sessions(queue, keys)
   local values = redis.call("HMGET", queue.entity, "session_in_flight", "session_expiry_mode", "session_on_dead_letter",
-    "session_state_ttl_ms")
-  queue.in_flight = tonumber(values[1])
+    "session_state_ttl_ms", "blocked")
+  queue.in_flight, queue.any_blocked = tonumber(values[1]), values[5] == "1"
   queue.expires_sessions, queue.blocks_sessions = values[2] == "SESSION", values[3] == "BLOCK"
   queue.state_ttl_ms = tonumber(values[4] or "-1")
   queue.has_sessions, queue.records, queue.touched = true, {}, {}

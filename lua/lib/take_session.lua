@@ -11,7 +11,6 @@ local function take_session(queue, session, token)
   redis.call("ZREM", queue.ready_sessions, session)
   redis.call("ZREM", queue.idle_sessions, session)
   redis.call("ZREM", queue.states_due, session)
-  redis.call("ZREM", queue.states_due, session)
   touch_session(queue, session)
   expect(queue, until_ms)
   return until_ms, record

@@ -40,10 +40,12 @@ func (a *Auditor) Audit(ctx context.Context, path string) error {
 		}
 		return errors.Join(q.faults...)
 	}
+	q.readSessions()
 	first := q.checkSide("") // the earliest instant at which something is due
 	first = earlier(first, q.checkSide("dead_"))
 	q.checkDeadNumbers()
 	first = earlier(first, q.checkScheduled())
+	first = earlier(first, q.checkSessions())
 	q.checkHistory()
 	q.checkAlarm(first)
 	alarm, err := a.client.ZScore(ctx, "sb:{"+a.namespace+"}:alarms", semantics.Fold(path)).Result()
@@ -61,6 +63,9 @@ type audit struct {
 	zsets  map[string]map[string]float64
 	hashes map[string]map[string]string
 	faults []error
+
+	sessions map[string]*sessionKept // nil for a queue without sessions
+	places   map[string][]place      // of the messages in by_session, by position and by number of scheduled ones
 }
 
 type logEntry struct {
@@ -79,8 +84,12 @@ var parts = map[string][]string{
 	"zset": {
 		"ready", "locks", "waiting", "expiry", "gaps", "delayed", "deferred", "dead_ready", "dead_locks", "dead_waiting",
 		"dead_expiry", "dead_gaps", "dead_delayed", "dead_deferred", "dead_numbers", "due", "scheduled_ids", "history_times",
+		"by_session", "session_locks", "ready_sessions", "idle_sessions", "states_due",
 	},
-	"hash": {"entity", "deliveries", "modified", "dead_deliveries", "dead_modified", "history"},
+	"hash": {
+		"entity", "deliveries", "modified", "dead_deliveries", "dead_modified", "history",
+		"sessions", "session_tokens", "session_waiting", "session_states",
+	},
 }
 
 // read fetches all keys in one go, and the names of those there are, so that none besides is passed over.
@@ -166,6 +175,9 @@ func (q *audit) checkSide(side string) int64 {
 	first := int64(0)
 	for lock, end := range q.zsets[side+"locks"] {
 		position, _, _ := strings.Cut(lock, ":")
+		if side == "" && q.sessions != nil {
+			position = q.lockInSession(lock, end)
+		}
 		if locked[position] {
 			q.fault("%s has two locks", side+position)
 		}
@@ -179,7 +191,11 @@ func (q *audit) checkSide(side string) int64 {
 	bytes := int64(0)
 	for position, e := range log {
 		bytes += e.size + q.more(side, position)
-		q.checkState(side, position, cursor, sequence, inGap[position], locked[position])
+		if side == "" && q.sessions != nil {
+			q.checkPlace(position, e, locked[position], sequence)
+		} else {
+			q.checkState(side, position, cursor, sequence, inGap[position], locked[position])
+		}
 		first = earlier(first, q.checkExpiry(side, position, e, locked[position]))
 	}
 	if side == "" {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -36,13 +37,18 @@ func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 	pair, runs := openPair(t), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		m := &model{Pair: pair, ctx: t.Context(), ids: map[int64]string{}}
-		m.main = semantics.Source{Path: fmt.Sprintf("model-%d", runs)}
-		m.dead = semantics.Source{Path: m.main.Path, SubQueue: semantics.DeadLetterQueue}
-		m.other = semantics.Source{Path: m.main.Path + "-other"}
+		m := &model{Pair: pair, ctx: t.Context(), ids: map[int64]string{}, sessionModel: newSessionModel()}
+		path := fmt.Sprintf("model-%d", runs)
+		m.main = origin{Source: semantics.Source{Path: path}}
+		m.dead = origin{Source: semantics.Source{Path: path, SubQueue: semantics.DeadLetterQueue}}
+		m.other = origin{Source: semantics.Source{Path: path + "-other"}}
 		defer func() { pair.Subject = m.Subject }()
 		m.create(rt)
-		rt.Repeat(m.steps())
+		steps := m.steps()
+		if m.options.RequiresSession {
+			maps.Copy(steps, m.sessionSteps())
+		}
+		rt.Repeat(steps)
 		for _, path := range []string{m.main.Path, m.other.Path} {
 			both(rt, m, "delete", func(s semantics.Store) (any, error) { return nil, s.DeleteQueue(m.ctx, path) })
 			m.audit(rt, path)
@@ -98,7 +104,7 @@ func (m *model) steps() map[string]func(*rapid.T) {
 type model struct {
 	Pair
 	ctx               context.Context
-	main, dead, other semantics.Source
+	main, dead, other origin
 	now               time.Time
 	options           semantics.QueueOptions // of main at creation; the window as it is now
 	deliveries        []delivery             // the last ones, most of them over
@@ -110,11 +116,32 @@ type model struct {
 	last           int64            // highest number seen
 	ids            map[int64]string // message id by number, of all that were ever seen
 	otherChanged   bool
+
+	*sessionModel // only of runs whose main queue requires sessions
+}
+
+// origin is a source on both stores, which have given tokens of their own to the holder of a session.
+type origin struct {
+	semantics.Source
+
+	hold *hold // nil: no session is held
+}
+
+// on gives the source as one of the stores knows it.
+func (m *model) on(s semantics.Store, from origin) semantics.Source {
+	if from.hold != nil {
+		from.SessionLock = from.hold.reference
+		if s == m.Subject {
+			from.SessionLock = from.hold.subject
+		}
+	}
+	return from.Source
 }
 
 // delivery is one hand-out of one message by both stores.
 type delivery struct {
-	source             semantics.Source
+	from               origin
+	number             int64
 	reference, subject semantics.LockToken
 }
 
@@ -200,8 +227,16 @@ func drawOptions(rt *rapid.T) semantics.QueueOptions {
 }
 
 func (m *model) create(rt *rapid.T) {
+	sessions := rapid.Bool().Draw(rt, "sessions")
 	for _, path := range []string{m.other.Path, m.main.Path} {
 		m.options = drawOptions(rt)
+		if sessions {
+			m.options = drawSessionOptions(rt, m.options)
+			m.options.RequiresSession = path == m.main.Path || rapid.Bool().Draw(rt, "other has sessions")
+		}
+		if path == m.other.Path {
+			m.otherHasSessions = m.options.RequiresSession
+		}
 		m.options.Status = semantics.StatusActive
 		queue, _ := agree(rt, m, "create", func(s semantics.Store) (semantics.Queue, error) {
 			queue, created, err := s.CreateQueue(m.ctx, path, m.options)
@@ -216,6 +251,9 @@ func (m *model) create(rt *rapid.T) {
 
 func (m *model) update(rt *rapid.T) {
 	options := drawOptions(rt)
+	if m.options.RequiresSession {
+		options = drawSessionOptions(rt, options)
+	}
 	names := rapid.SliceOfNDistinct(rapid.SampledFrom(semantics.QueueOptionNames), 1, 3, rapid.ID).Draw(rt, "options")
 	// Whether ids whose window was over come back to mind with a longer one is not fixed.
 	options.DuplicateDetectionHistoryTimeWindow = min(options.DuplicateDetectionHistoryTimeWindow, m.options.DuplicateDetectionHistoryTimeWindow)
@@ -232,4 +270,5 @@ func (m *model) advance(rt *rapid.T) {
 	m.Advance(step)
 	m.now = m.now.Add(step)
 	m.moved = true
+	m.endHolds(m.now)
 }

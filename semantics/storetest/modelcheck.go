@@ -21,6 +21,7 @@ func (m *model) check(rt *rapid.T) {
 	if ok {
 		m.rows, m.deadRows = rows, dead
 		m.checkSums(rt, r)
+		m.checkSessions(rt)
 		m.checkNumbers(rt, rows)
 		m.checkNumbers(rt, dead)
 		// One group after the other, one at each check.
@@ -66,11 +67,11 @@ func (m *model) compareCounts(rt *rapid.T, path string) (semantics.Runtime, bool
 	})
 }
 
-func (m *model) comparePeek(rt *rapid.T, source semantics.Source, from int64, limit int, show semantics.Show) ([]*semantics.Received, bool) {
+func (m *model) comparePeek(rt *rapid.T, at origin, from int64, limit int, show semantics.Show) ([]*semantics.Received, bool) {
 	reference, subject, ok := both(rt, m, "peek", func(s semantics.Store) ([]*semantics.Received, error) {
-		return s.Peek(m.ctx, source, from, limit, show)
+		return s.Peek(m.ctx, m.on(s, at), from, limit, show)
 	})
-	same(rt, "peek of "+source.String(), plain(reference), plain(subject))
+	same(rt, "peek of "+at.String(), plain(reference), plain(subject))
 	return reference, ok
 }
 
@@ -127,6 +128,7 @@ func (m *model) checkSums(rt *rapid.T, r semantics.Runtime) {
 		want.SizeInBytes += row.Size
 	}
 	want.Active = want.Available + want.Locked + want.Deferred
+	m.addSessions(rt, &want, r)
 	same(rt, "counts of what can be seen", want, r)
 }
 
@@ -151,8 +153,8 @@ func (m *model) checkNumbers(rt *rapid.T, rows []*semantics.Received) {
 }
 
 // checkGroup checks that a peek of one group shows exactly those rows of all that are in it.
-func (m *model) checkGroup(rt *rapid.T, source semantics.Source, show semantics.Show, rows []*semantics.Received) {
-	got, ok := m.comparePeek(rt, source, 0, semantics.MaxPeekMessages, show)
+func (m *model) checkGroup(rt *rapid.T, at origin, show semantics.Show, rows []*semantics.Received) {
+	got, ok := m.comparePeek(rt, at, 0, semantics.MaxPeekMessages, show)
 	if !ok {
 		return
 	}

@@ -6,43 +6,48 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-func (m *model) receive(rt *rapid.T)     { m.take(rt, m.main) }
+func (m *model) receive(rt *rapid.T)     { m.take(rt, m.drawMain(rt)) }
 func (m *model) receiveDead(rt *rapid.T) { m.take(rt, m.dead) }
 
 func (m *model) receiveOther(rt *rapid.T) {
+	if m.otherHasSessions {
+		m.visitOther(rt)
+		return
+	}
 	moved := m.moved
 	m.take(rt, m.other)
 	m.moved = moved // of main nothing was seen
 }
 
-func (m *model) take(rt *rapid.T, source semantics.Source) {
+func (m *model) take(rt *rapid.T, from origin) {
 	limit := rapid.IntRange(1, 4).Draw(rt, "limit")
 	reference, subject, ok := both(rt, m, "receive", func(s semantics.Store) ([]*semantics.Received, error) {
 		for {
-			batch, err := s.Receive(m.ctx, source, limit, semantics.RegisterNever)
+			batch, err := s.Receive(m.ctx, m.on(s, from), limit, semantics.RegisterNever)
 			if err != nil || len(batch.Messages) > 0 || batch.RecheckAfter > 0 {
 				return batch.Messages, err
 			}
 		}
 	})
-	m.took(rt, source, reference, subject)
+	m.took(rt, from, reference, subject, true)
 	m.looked(ok)
 }
 
-// took compares what was handed out and keeps the tokens.
-func (m *model) took(rt *rapid.T, source semantics.Source, reference, subject []*semantics.Received) {
+// took compares what was handed out, in its turn or by number, and keeps the tokens.
+func (m *model) took(rt *rapid.T, from origin, reference, subject []*semantics.Received, inTurn bool) {
 	same(rt, "received", plain(reference), plain(subject))
-	for i := range reference {
-		m.deliveries = append(m.deliveries, delivery{source, reference[i].LockToken, subject[i].LockToken})
+	m.handedOut(rt, from, reference, inTurn)
+	for i, r := range reference {
+		m.deliveries = append(m.deliveries, delivery{from, r.SequenceNumber, r.LockToken, subject[i].LockToken})
 	}
 	m.deliveries = m.deliveries[max(0, len(m.deliveries)-keptDeliveries):]
 }
 
-func (m *model) drawSide(rt *rapid.T) (source semantics.Source, rows []*semantics.Received) {
+func (m *model) drawSide(rt *rapid.T) (from origin, rows []*semantics.Received) {
 	if rapid.IntRange(1, 3).Draw(rt, "side") == 1 {
 		return m.dead, m.deadRows
 	}
-	return m.main, m.rows
+	return m.drawMain(rt), m.rows
 }
 
 func isDeferred(row *semantics.Received) bool {
@@ -54,29 +59,30 @@ func (m *model) receiveDeferred(rt *rapid.T) { m.takeNumbers(rt, semantics.Defer
 func (m *model) receiveByNumber(rt *rapid.T) { m.takeNumbers(rt, semantics.Active, isAvailable) }
 
 func (m *model) takeNumbers(rt *rapid.T, state semantics.State, meant func(row *semantics.Received) bool) {
-	source, rows := m.drawSide(rt)
+	from, rows := m.drawSide(rt)
 	numbers := m.numbers(rt, rows, meant)
 	reference, subject, ok := both(rt, m, "receive by number", func(s semantics.Store) ([]*semantics.Received, error) {
-		return s.ReceiveByNumber(m.ctx, source, state, numbers)
+		return s.ReceiveByNumber(m.ctx, m.on(s, from), state, numbers)
 	})
-	m.took(rt, source, reference, subject)
+	m.took(rt, from, reference, subject, false)
 	m.looked(ok)
 }
 
 func (m *model) reactivate(rt *rapid.T) {
-	source, rows := m.drawSide(rt)
+	from, rows := m.drawSide(rt)
 	numbers := m.numbers(rt, rows, isDeferred)
 	_, ok := agree(rt, m, "reactivate", func(s semantics.Store) (any, error) {
-		return nil, s.Reactivate(m.ctx, source, numbers)
+		return nil, s.Reactivate(m.ctx, m.on(s, from), numbers)
 	})
+	m.noLongerDeferred(ok, numbers...)
 	m.looked(ok)
 }
 
 func (m *model) peek(rt *rapid.T) {
-	source, _ := m.drawSide(rt)
+	at, _ := m.drawSide(rt)
 	from := rapid.Int64Range(0, m.last+1).Draw(rt, "from")
 	limit := rapid.IntRange(1, 5).Draw(rt, "limit")
 	show := semantics.Show(rapid.IntRange(1, int(semantics.ShowAll)).Draw(rt, "show"))
-	_, ok := m.comparePeek(rt, source, from, limit, show)
+	_, ok := m.comparePeek(rt, at, from, limit, show)
 	m.looked(ok)
 }

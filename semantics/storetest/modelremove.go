@@ -12,7 +12,7 @@ import (
 // purge removes the first messages of one group of main.
 func (m *model) purge(rt *rapid.T) {
 	show := rapid.SampledFrom([]semantics.Show{semantics.ShowAvailable, semantics.ShowDeferred, semantics.ShowScheduled}).Draw(rt, "group")
-	m.purgeStepwise(rt, m.main, show, rapid.IntRange(1, 3).Draw(rt, "most"))
+	m.purgeStepwise(rt, m.drawMain(rt), show, rapid.IntRange(1, 3).Draw(rt, "most"))
 }
 
 // purgeDead removes all dead letters of one group: which of them come first is not fixed.
@@ -22,7 +22,7 @@ func (m *model) purgeDead(rt *rapid.T) {
 }
 
 // purgeStepwise goes on until most messages are removed or none is left. How many steps that takes is not fixed.
-func (m *model) purgeStepwise(rt *rapid.T, source semantics.Source, show semantics.Show, most int) {
+func (m *model) purgeStepwise(rt *rapid.T, from origin, show semantics.Show, most int) {
 	purge := semantics.Purge{Show: show}
 	if rapid.IntRange(1, 3).Draw(rt, "has before") == 1 {
 		purge.Before = m.now.Add(-rapid.SampledFrom([]time.Duration{-unit, 0, ms, unit, 2 * unit}).Draw(rt, "before"))
@@ -36,7 +36,7 @@ func (m *model) purgeStepwise(rt *rapid.T, source semantics.Source, show semanti
 		total, next := done{}, purge
 		for range 10_000 {
 			next.Limit = min(step, most-total.Deleted)
-			got, err := s.Purge(m.ctx, source, next)
+			got, err := s.Purge(m.ctx, m.on(s, from), next)
 			if err != nil {
 				return total, err
 			}
@@ -52,15 +52,19 @@ func (m *model) purgeStepwise(rt *rapid.T, source semantics.Source, show semanti
 		rt.Fatalf("purge never ends")
 		return total, nil
 	})
+	if show == semantics.ShowDeferred {
+		clear(m.deferred)
+	}
 	m.looked(ok)
 }
 
 func (m *model) deleteByNumber(rt *rapid.T) {
-	source, rows := m.drawSide(rt)
+	from, rows := m.drawSide(rt)
 	numbers := m.numbers(rt, rows, func(*semantics.Received) bool { return true })
 	_, ok := agree(rt, m, "delete by number", func(s semantics.Store) ([]semantics.Code, error) {
-		return s.DeleteByNumber(m.ctx, source, numbers)
+		return s.DeleteByNumber(m.ctx, m.on(s, from), numbers)
 	})
+	m.noLongerDeferred(ok, numbers...)
 	m.looked(ok)
 }
 
@@ -88,6 +92,7 @@ func (m *model) resubmitTo(rt *rapid.T, target string) {
 				continue
 			}
 			letter.MessageID, letter.PartitionKey, letter.TimeToLive = row.MessageID, row.Partition(), row.TimeToLive
+			letter.SessionID = row.SessionID
 			if row.TimeToLive != nil && *row.TimeToLive <= 0 {
 				letter.TimeToLive = nil
 			}
@@ -102,7 +107,7 @@ func (m *model) resubmitTo(rt *rapid.T, target string) {
 		letters = append(letters, letter)
 	}
 	_, ok := agree(rt, m, "resubmit", func(s semantics.Store) ([]semantics.Resubmitted, error) {
-		return s.Resubmit(m.ctx, m.dead, target, letters, bypass)
+		return s.Resubmit(m.ctx, m.on(s, m.dead), target, letters, bypass)
 	})
 	m.looked(ok)
 }

@@ -46,6 +46,10 @@ func (m *model) send(rt *rapid.T) {
 	for i := range messages {
 		message := m.drawMessage(rt)
 		messages[i] = message
+		if m.options.RequiresSession {
+			m.drawSession(rt, message, partition)
+			continue
+		}
 		switch rapid.IntRange(1, 8).Draw(rt, "key") {
 		case 1:
 			message.SessionID = "p"

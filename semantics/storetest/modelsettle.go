@@ -11,12 +11,12 @@ import (
 )
 
 // draw chooses some deliveries of one source: live ones, old ones, the same one twice, or one of the other source.
-func (m *model) draw(rt *rapid.T) (source semantics.Source, chosen []delivery) {
+func (m *model) draw(rt *rapid.T) (from origin, chosen []delivery) {
 	if len(m.deliveries) == 0 {
 		rt.Skip("nothing was delivered yet")
 	}
 	chosen = rapid.SliceOfN(rapid.SampledFrom(m.deliveries), 1, 3).Draw(rt, "deliveries")
-	return chosen[0].source, chosen
+	return m.stray(rt, chosen[0].from), chosen
 }
 
 func (m *model) tokens(s semantics.Store, chosen []delivery) []semantics.LockToken {
@@ -32,21 +32,24 @@ func (m *model) tokens(s semantics.Store, chosen []delivery) []semantics.LockTok
 
 type settleVerb = func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error)
 
-func (m *model) settle(rt *rapid.T, what string, source semantics.Source, chosen []delivery, verb settleVerb) {
-	agree(rt, m, what, func(s semantics.Store) ([]semantics.Code, error) {
-		return verb(s, m.ctx, source, m.tokens(s, chosen))
+func (m *model) settle(rt *rapid.T, what string, from origin, chosen []delivery, verb settleVerb) {
+	codes, ok := agree(rt, m, what, func(s semantics.Store) ([]semantics.Code, error) {
+		return verb(s, m.ctx, m.on(s, from), m.tokens(s, chosen))
 	})
-	m.otherChanged = m.otherChanged || source == m.other
+	if ok {
+		m.settled(rt, what, from, chosen, codes)
+	}
+	m.otherChanged = m.otherChanged || from == m.other
 }
 
 func (m *model) complete(rt *rapid.T) {
-	source, chosen := m.draw(rt)
-	m.settle(rt, "complete", source, chosen, semantics.Settler.Complete)
+	from, chosen := m.draw(rt)
+	m.settle(rt, "complete", from, chosen, semantics.Settler.Complete)
 }
 
 func (m *model) release(rt *rapid.T) {
-	source, chosen := m.draw(rt)
-	m.settle(rt, "release", source, chosen, semantics.Settler.Release)
+	from, chosen := m.draw(rt)
+	m.settle(rt, "release", from, chosen, semantics.Settler.Release)
 }
 
 // drawChanges gives modified properties, most often none.
@@ -58,22 +61,23 @@ func drawChanges(rt *rapid.T) map[string]semantics.Value {
 }
 
 func (m *model) abandon(rt *rapid.T) {
-	source, chosen := m.draw(rt)
+	from, chosen := m.draw(rt)
 	changes := drawChanges(rt)
 	var delay *time.Duration
 	if rapid.Bool().Draw(rt, "has delay") {
 		d := units(0, 1, 2, 6).Draw(rt, "delay")
 		delay = &d
 	}
-	m.settle(rt, "abandon", source, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-		return s.Abandon(ctx, source, tokens, semantics.AbandonOptions{Delay: delay, Properties: maps.Clone(changes)})
+	skip := m.options.RequiresSession && rapid.Bool().Draw(rt, "skip order")
+	m.settle(rt, "abandon", from, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+		return s.Abandon(ctx, source, tokens, semantics.AbandonOptions{Delay: delay, SkipOrder: skip, Properties: maps.Clone(changes)})
 	})
 }
 
 func (m *model) deferSome(rt *rapid.T) {
-	source, chosen := m.draw(rt)
+	from, chosen := m.draw(rt)
 	changes := drawChanges(rt)
-	m.settle(rt, "defer", source, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	m.settle(rt, "defer", from, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
 		return s.Defer(ctx, source, tokens, maps.Clone(changes))
 	})
 }
@@ -81,7 +85,8 @@ func (m *model) deferSome(rt *rapid.T) {
 func ptr[T any](v T) *T { return &v }
 
 func (m *model) deadLetter(rt *rapid.T) {
-	_, chosen := m.draw(rt)
+	from, chosen := m.draw(rt)
+	from.Source = m.main.Source
 	changes := drawChanges(rt)
 	texts := semantics.DeadLetterTexts{Reason: ptr("by hand"), Description: ptr("")}
 	if rapid.IntRange(1, 6).Draw(rt, "reason is no text") == 1 { // SETTLE-7
@@ -92,14 +97,14 @@ func (m *model) deadLetter(rt *rapid.T) {
 		}
 		changes[semantics.PropertyDeadLetterReason] = semantics.Int64(7)
 	}
-	m.settle(rt, "dead-letter", m.main, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	m.settle(rt, "dead-letter", from, chosen, func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
 		return s.DeadLetter(ctx, source, tokens, texts, maps.Clone(changes))
 	})
 }
 
 func (m *model) renew(rt *rapid.T) {
-	source, chosen := m.draw(rt)
+	from, chosen := m.draw(rt)
 	agree(rt, m, "renew", func(s semantics.Store) ([]semantics.Renewal, error) {
-		return s.RenewLocks(m.ctx, source, m.tokens(s, chosen))
+		return s.RenewLocks(m.ctx, m.on(s, from), m.tokens(s, chosen))
 	})
 }

@@ -32,6 +32,11 @@ func (h *fixture) createSessions(changes ...change) {
 // sessionOf names a session of orders that nobody need hold.
 func sessionOf(id string) semantics.Source { return semantics.Source{Path: orders.Path, Session: id} }
 
+// nobody is the source of a session that nobody holds.
+func nobody() semantics.Source {
+	return semantics.Source{Path: orders.Path, SessionLock: semantics.NewRandomUUID()}
+}
+
 // of makes a message one of a session.
 func of(session string, m *semantics.Message) *semantics.Message {
 	m.SessionID = session
@@ -60,6 +65,9 @@ func (h *fixture) sendEach(sessions ...string) {
 	}
 	h.send(messages...)
 }
+
+// second gives the error of a call whose answer does not matter.
+func second[T any](_ T, err error) error { return err }
 
 func (h *fixture) tryAccept(id string) (*semantics.Acceptance, error) {
 	return h.broker.AcceptSession(h.t.Context(), orders.Path, semantics.AcceptOptions{SessionID: id})

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ var sessionReadyTests = []ruleTest{
 	testSESS_13_FromTheEndOfADelay,
 	testSESS_13_FromWhatMakesItReceivable,
 	testSESS_13_NotAnyLongerWithoutMessages,
+	testSESS_13_StaysInItsPlace,
 	testSESS_13_AThousandSessions,
 	testSESS_13_TwoCallersNeverGetTheSame,
 	testCNT_2_Sessions,
@@ -176,13 +178,30 @@ func testSESS_13_NotAnyLongerWithoutMessages(_ *testing.T, h *fixture) {
 	h.wantNext("a", "deleted", "expired", "purged")
 }
 
+func testSESS_13_StaysInItsPlace(_ *testing.T, h *fixture) {
+	h.createSessions()
+	for _, id := range []string{"purged", "expired", "deleted"} {
+		h.send(of(id, lasting("m", 10*ms)), part(id, "m"))
+	}
+	h.Advance(ms)
+	h.sendEach("a")
+	h.purge(sessionOf("purged"), semantics.PurgeOptions{MaxMessages: 1})
+	h.deleteNumbers(orders, 5)
+	h.Advance(9 * ms)
+	h.runtime()
+	h.wantNext("deleted", "expired", "purged", "a") // what is left of them was there all the time
+}
+
 func testSESS_13_AThousandSessions(_ *testing.T, h *fixture) {
 	h.createSessions()
 	const many = 1000
 	ids := make([]string, many)
 	for i, n := range rand.New(rand.NewPCG(1, 3)).Perm(many) {
 		ids[i] = fmt.Sprint("session ", n)
-		h.sendTo(ids[i], 1)
+	}
+	for some := range slices.Chunk(ids, 20) {
+		h.sendEach(some...)
+		slices.Sort(some) // those of one instant are in this order
 		h.Advance(ms)
 	}
 	h.wantSessions(many, many, 0)

@@ -63,7 +63,11 @@ func testRECV_5_SessionWokenBySettlement(t *testing.T, h *fixture) {
 		settle func(source semantics.Source, messages ...*semantics.Received)
 		next   int64 // from the one that was settled on
 	}{
-		{h.complete, 1}, {h.abandon, 0}, {h.release, 0}, {h.buryIn, 1}, {h.setAside, 1},
+		{h.complete, 1},
+		{h.abandon, 0},
+		{h.release, 0},
+		{h.buryIn, 1},
+		{h.setAside, 1},
 		{func(source semantics.Source, messages ...*semantics.Received) {
 			h.skipFor(time.Hour, source, messages...)
 		}, 1},
@@ -219,16 +223,19 @@ func testRECV_10_WatchOfSessions(_ *testing.T, h *fixture) {
 
 func testRECV_10_WatchOfANamedSession(_ *testing.T, h *fixture) {
 	h.createSessions()
-	a := h.accept("a")
-	w := h.subscribe(sessionOf("a"))
-	for _, end := range []func(){
-		func() { h.closeSession(a) },
-		func() { h.Advance(lock); h.runtime() },
-	} {
-		h.wantCode(second(h.Store.AcceptSession(h.t.Context(), "orders", "a")), semantics.SessionCannotBeLocked)
-		end()
-		h.awaitWake(w)
-		a = h.accept("a")
+	h.sendTo("full", 1)
+	for _, id := range []string{"empty", "full"} {
+		held := h.accept(id)
+		w := h.subscribe(sessionOf(id))
+		for _, end := range []func(){
+			func() { h.closeSession(held) },
+			func() { h.Advance(lock); h.runtime() },
+		} {
+			h.wantCode(second(h.Store.AcceptSession(h.t.Context(), "orders", id)), semantics.SessionCannotBeLocked)
+			end()
+			h.awaitWake(w)
+			held = h.accept(id)
+		}
 	}
 }
 

@@ -18,10 +18,8 @@ var sessionUseTests = []ruleTest{
 	testSESS_24_IdleHolderBlocksOnlyItsOwn,
 	testSESS_30_OrderWhateverFails,
 	testRR_2_RepliesToTheRequester,
+	testRR_3_ReplyByTheHeadersOfTheRequest,
 	testRR_4_LockedBeforeTheRequest,
-	testSESS_21_ReleaseHeldClosesSessions,
-	testSESS_21_DrainEndsSessionWaits,
-	testSESS_21_AccountOfHeldSessions,
 }
 
 // sessionWork is senders and holders at work on a few sessions.
@@ -265,6 +263,28 @@ func testRR_2_RepliesToTheRequester(t *testing.T, h *fixture) {
 	h.wantCounts(0, 0, 0)
 }
 
+func testRR_3_ReplyByTheHeadersOfTheRequest(t *testing.T, h *fixture) {
+	h.createSessions()
+	h.createNamed("requests")
+	app := h.accept("app 1")
+	for want, request := range map[string]*semantics.Message{
+		"of the application": {MessageID: "1", CorrelationID: "of the application", ReplyTo: orders.Path, ReplyToSessionID: "app 1"},
+		"2":                  {MessageID: "2", ReplyTo: orders.Path, ReplyToSessionID: "app 1"},
+	} {
+		h.ok(second(h.broker.Send(t.Context(), "requests", []*semantics.Message{request})))
+		got := h.receiveOne(semantics.Source{Path: "requests"})
+		h.same([]string{got.ReplyTo, got.ReplyToSessionID, got.SessionID}, []string{orders.Path, "app 1", ""})
+		reply := &semantics.Message{SessionID: got.ReplyToSessionID, CorrelationID: got.CorrelationID}
+		if reply.CorrelationID == "" {
+			reply.CorrelationID = got.MessageID
+		}
+		h.ok(second(h.broker.Send(t.Context(), got.ReplyTo, []*semantics.Message{reply})))
+		answer := h.receiveOne(app)
+		h.same([]string{answer.SessionID, answer.CorrelationID}, []string{"app 1", want})
+		h.complete(app, answer)
+	}
+}
+
 func testRR_4_LockedBeforeTheRequest(t *testing.T, h *fixture) {
 	h.createSessions(forbidsAcceptNext, locksFor(30*time.Second))
 	app := semantics.NewRandomUUID().String()
@@ -281,102 +301,4 @@ func testRR_4_LockedBeforeTheRequest(t *testing.T, h *fixture) {
 	h.notFree(app)
 	h.sendTo("of another", 1)
 	h.receiveNone(source)
-}
-
-// inTime moves the clock to that of the machine, by which a Broker keeps account.
-func (h *fixture) inTime() {
-	h.Advance(max(0, time.Since(h.Now())).Truncate(ms) + ms)
-}
-
-func testSESS_21_ReleaseHeldClosesSessions(t *testing.T, h *fixture) {
-	h.inTime()
-	h.createSessions(deliversAtMost(1), delaysFor(time.Hour))
-	h.sendTo("a", 3)
-	h.sendEach("b", "c")
-	h.buryTo("d")
-	a, b := h.accept("a"), h.accept("b")
-	h.accept("empty")
-	got := h.receive(a, 2)
-	h.receive(b, 1)
-	h.receive(deadOrders, 1)
-	other := h.newBroker(h.Store)
-	h.ok(other.CloseSession(t.Context(), b)) // of which this one knows nothing
-	h.same(h.broker.Held(), 7)               // three sessions and four messages
-	h.broker.BeginDrain()
-	for _, id := range []string{"c", ""} {
-		err := h.refused(semantics.StoreUnavailable, func() error {
-			return second(h.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{SessionID: id, MaxWait: patience}))
-		})
-		h.same(err.Details[semantics.DetailCause], "draining")
-	}
-	h.wantCode(second(h.broker.Receive(t.Context(), a, semantics.ReceiveOptions{MaxMessages: 1})), semantics.StoreUnavailable)
-	h.complete(a, got[0]) // what is in hand can be brought to its end
-	h.setState(a, []byte("note"))
-	h.renewSession(a)
-	h.same(h.broker.Held(), 6)
-	h.ok(h.broker.ReleaseHeld(t.Context()))
-	h.same(h.broker.Held(), 0)
-	h.wantSessions(3, 3, 0)
-	h.wantCounts(4, 0, 1)
-	h.wantCounted(orders, 0, 0, 0, 0)
-	next, err := other.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{SessionID: "a"})
-	h.ok(err)
-	h.wantState(next.Session.State, []byte("note"))
-	delivery, err := other.Receive(t.Context(), next.Source(), semantics.ReceiveOptions{MaxMessages: 9})
-	h.ok(err)
-	h.wantNumbers(delivery.Messages, 2, 3)
-}
-
-func testSESS_21_DrainEndsSessionWaits(t *testing.T, h *fixture) {
-	h.createSessions()
-	a := h.accept("a")
-	s := h.newSidecar(h.Store)
-	received := s.waiting(t.Context(), a, 1)
-	next := s.accepting(t.Context(), "")
-	named := s.accepting(t.Context(), "a")
-	strict := make(chan error, 1)
-	go func() {
-		strict <- second(s.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{MaxWait: time.Minute, Strict: true}))
-	}()
-	s.awaitEmpty()
-	s.broker.BeginDrain()
-	h.awaitNumbers(received)
-	got := h.awaitAccept(next)
-	h.ok(got.err)
-	h.same(got.acceptance.Session == nil, true)
-	h.wantCode(h.awaitAccept(named).err, semantics.SessionCannotBeLocked)
-	select {
-	case err := <-strict:
-		h.wantCode(err, semantics.ServiceTimeout)
-	case <-time.After(patience):
-		t.Fatal("the strict accept still waits")
-	}
-	h.wantSessions(1, 0, 1) // the other sidecar's is untouched
-}
-
-func testSESS_21_AccountOfHeldSessions(t *testing.T, h *fixture) {
-	h.inTime()
-	h.createSessions()
-	h.sendTo("a", 4)
-	a := h.accept("a")
-	got := h.receive(a, 3)
-	h.same(h.broker.Held(), 4)
-	h.abandon(a, got[0])
-	h.same(h.broker.Held(), 3)
-	left := make(chan int, 1)
-	go func() { left <- h.broker.AwaitSettled(t.Context()) }()
-	h.complete(a, got[1])
-	h.closeSession(a) // and with it the third
-	h.same(h.broker.Held(), 0)
-	select {
-	case n := <-left:
-		h.same(n, 0)
-	case <-time.After(patience):
-		t.Fatal("AwaitSettled still waits")
-	}
-	a = h.accept("a")
-	h.receive(a, 3)
-	h.Advance(lock)
-	h.wantCode(second(h.broker.RenewSessionLock(t.Context(), a)), semantics.SessionLockLost)
-	h.same(h.broker.Held(), 0) // it has heard of the loss
 }

@@ -40,9 +40,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		resubmitTests, resubmitDuplicateTests, keepingTests, countEveryStateTests,
 		lockTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests, errorTests,
 		watchTests, useTests,
-		sessionKindTests, sessionAcceptTests, sessionReadyTests, sessionLockTests, sessionLockEndTests, sessionOrderTests,
-		sessionStateTests, sessionListTests, sessionBlockTests, sessionMessageTests,
-		sessionWaitTests, sessionReceiveWaitTests, sessionStatusTests, sessionUseTests,
+		sessionKindTests, sessionEntityTests, sessionStatusTests, sessionAcceptTests, sessionReadyTests, sessionLockTests,
+		sessionCloseTests, sessionLockEndTests, sessionCountTests, sessionOrderTests, sessionDelayTests, sessionStateTests,
+		sessionStateTTLTests, sessionListTests, sessionBlockTests, sessionExpiryTests, sessionMessageTests, sessionSequenceTests,
+		sessionWaitTests, sessionWaitEndTests, sessionReceiveWaitTests, sessionUseTests, sessionDrainTests, sessionManyTests,
 	)
 	for _, test := range all {
 		t.Run(ruleName(test), func(t *testing.T) {

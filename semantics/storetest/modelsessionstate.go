@@ -1,0 +1,40 @@
+package storetest
+
+import (
+	"pgregory.net/rapid"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+func (m *model) sessionState(rt *rapid.T) {
+	h := m.drawHold(rt)
+	_, ok := underHold(rt, m, "session state", h, func(s semantics.Store, source semantics.Source) (semantics.SessionState, error) {
+		return s.SessionState(m.ctx, source)
+	})
+	m.looked(ok)
+}
+
+// setSessionState sets or clears a state, most often without asking for its version or with the right one.
+func (m *model) setSessionState(rt *rapid.T) {
+	h := m.drawHold(rt)
+	data := rapid.SampledFrom([][]byte{nil, {}, []byte("s"), []byte("a longer state"), make([]byte, 1100), make([]byte, 250<<10)}).Draw(rt, "state")
+	var expected *int64
+	if rapid.Bool().Draw(rt, "has version") {
+		version := rapid.SampledFrom([]int64{m.versions[h.session], m.versions[h.session], 0, 1, 2}).Draw(rt, "version")
+		expected = &version
+	}
+	version, ok := underHold(rt, m, "set session state", h, func(s semantics.Store, source semantics.Source) (int64, error) {
+		return s.SetSessionState(m.ctx, source, data, expected)
+	})
+	m.looked(ok)
+	if !ok {
+		return
+	}
+	if expected != nil && *expected != m.versions[h.session] {
+		rt.Fatalf("the state of session %q was set as if it had version %d, but it has %d", h.session, *expected, m.versions[h.session])
+	}
+	if (version == 0) != (data == nil) || version != 0 && version <= m.lastVersion {
+		rt.Fatalf("the state of session %q was set to %d bytes and got version %d after %d", h.session, len(data), version, m.lastVersion)
+	}
+	m.versions[h.session], m.lastVersion = version, max(version, m.lastVersion)
+}
