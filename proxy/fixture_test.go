@@ -289,6 +289,8 @@ type spyStore struct {
 	onPeek func()
 	// beforeAccept is as beforeReceive for what accepts sessions.
 	beforeAccept func(ctx context.Context)
+	// onComplete, when set, runs before each completion.
+	onComplete func()
 
 	closed    chan struct{} // of each CloseSession that succeeded
 	released  chan int      // of each Release, the number of messages that were given back
@@ -296,6 +298,7 @@ type spyStore struct {
 
 	mu      sync.Mutex
 	checkup error // what Check fails with
+	outage  error // what Receive fails with
 }
 
 func newSpyStore() *spyStore {
@@ -308,6 +311,12 @@ func (s *spyStore) Receive(ctx context.Context, source semantics.Source, limit i
 	if s.beforeReceive != nil {
 		s.beforeReceive(ctx)
 		ctx = context.WithoutCancel(ctx)
+	}
+	s.mu.Lock()
+	outage := s.outage
+	s.mu.Unlock()
+	if outage != nil {
+		return semantics.Batch{}, outage
 	}
 	return s.Store.Receive(ctx, source, limit, register)
 }
@@ -358,6 +367,9 @@ func (s *spyStore) Release(ctx context.Context, source semantics.Source, tokens 
 }
 
 func (s *spyStore) Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	if s.onComplete != nil {
+		s.onComplete()
+	}
 	codes, err := s.Store.Complete(ctx, source, tokens)
 	s.completed <- done(codes)
 	return codes, err
@@ -385,6 +397,13 @@ func (s *spyStore) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.checkup = err
+}
+
+// failReceives makes Receive fail, or succeed again.
+func (s *spyStore) failReceives(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outage = err
 }
 
 var errDown = semantics.Errorf(semantics.StoreUnavailable, "the store is down")

@@ -16,6 +16,7 @@ type Broker struct {
 	rate  *bucket // nil: no limit
 
 	subscriptions subscriptions
+	requests      requests
 
 	drain    sync.Once
 	draining chan struct{} // closed when no new receives are taken
@@ -26,14 +27,16 @@ func NewBroker(store Store, options ...BrokerOption) *Broker {
 	b := &Broker{store: store, draining: make(chan struct{})}
 	b.rooms.init(store)
 	b.held.init()
+	b.requests.init(b)
 	for _, option := range options {
 		option(b)
 	}
 	return b
 }
 
-// BeginDrain ends all waiting receives with what they have, which is nothing, and makes new ones fail with
-// STORE_UNAVAILABLE and cause "draining". Sends and settlements go on. It does not block; further calls do nothing.
+// BeginDrain ends all waiting receives with what they have, which is nothing, and makes new ones, and requests that wait for
+// their replies, fail with STORE_UNAVAILABLE and cause "draining". Sends and settlements go on. It does not block; further
+// calls do nothing.
 func (b *Broker) BeginDrain() { b.drain.Do(func() { close(b.draining) }) }
 
 // Draining reports whether BeginDrain was called.
@@ -76,6 +79,7 @@ func (b *Broker) ReleaseHeld(ctx context.Context) error {
 // Close ends all waiting and waits for the Broker's goroutines. It does not close the Store.
 func (b *Broker) Close() {
 	b.BeginDrain()
+	b.requests.close()
 	b.rooms.close()
 }
 

@@ -38,6 +38,13 @@ type Delivery struct {
 	source Source
 	mode   Mode
 	tokens []LockToken
+	ended  func() // is called once Delivered or Undelivered has done its work; nil: nothing
+}
+
+func (d *Delivery) end() {
+	if d.ended != nil {
+		d.ended()
+	}
 }
 
 // Source is where the messages are to be settled.
@@ -153,6 +160,7 @@ const settleTimeout = 5 * time.Second
 // Delivered says that the answer was accepted by the client's connection. In ReceiveAndDelete mode only now the
 // messages are removed (RECV-7). If that fails they come back when their locks end. It blocks for one round trip.
 func (d *Delivery) Delivered(ctx context.Context) error {
+	defer d.end()
 	if d.mode != ReceiveAndDelete || len(d.tokens) == 0 {
 		return nil
 	}
@@ -165,6 +173,7 @@ func (d *Delivery) Delivered(ctx context.Context) error {
 // Undelivered says that the answer did not reach the client: the messages are available again at once and nothing
 // is counted (RECV-7). If that fails they come back when their locks end. It blocks for one round trip.
 func (d *Delivery) Undelivered(ctx context.Context) error {
+	defer d.end()
 	if len(d.tokens) == 0 {
 		return nil
 	}

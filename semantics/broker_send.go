@@ -28,6 +28,11 @@ func (b *Broker) Send(ctx context.Context, target string, messages []*Message) (
 	if err != nil {
 		return nil, err
 	}
+	return b.sendPrepared(ctx, path, messages, results)
+}
+
+// sendPrepared sends messages that prepare has seen.
+func (b *Broker) sendPrepared(ctx context.Context, path string, messages []*Message, results []SendResult) ([]SendResult, error) {
 	var stored []Stored
 	if err := b.patiently(ctx, func() (err error) {
 		stored, err = b.store.Send(ctx, path, messages)

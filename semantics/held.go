@@ -18,6 +18,7 @@ type held struct {
 type heldLock struct {
 	source Source
 	until  time.Time
+	owner  *Subscription // that delivered the message; nil: a call did
 }
 
 const firstHeldSweep = 1024
@@ -40,6 +41,18 @@ func (h *held) add(source Source, messages []*Received) {
 	}
 }
 
+// own notes which subscription delivered messages. It is told when they are settled, by whatever call.
+func (h *held) own(tokens []LockToken, owner *Subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range tokens {
+		if lock, ok := h.locks[t]; ok {
+			lock.owner = owner
+			h.locks[t] = lock
+		}
+	}
+}
+
 func (h *held) remove(tokens []LockToken) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,11 +64,25 @@ func (h *held) remove(tokens []LockToken) {
 
 // ended removes those whose settlement ended the lock or found it lost; with any other code the lock stays.
 func (h *held) ended(source Source, tokens []LockToken, codes []Code) {
+	for owner, settled := range h.endedOf(source, tokens, codes) {
+		owner.forget(settled)
+	}
+}
+
+// endedOf is ended but for telling the subscriptions, whose messages it gives.
+func (h *held) endedOf(source Source, tokens []LockToken, codes []Code) map[*Subscription][]LockToken {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	var owned map[*Subscription][]LockToken
 	for i, t := range tokens {
 		switch codes[i] {
 		case "", MessageLockLost:
+			if owner := h.locks[t].owner; owner != nil {
+				if owned == nil {
+					owned = map[*Subscription][]LockToken{}
+				}
+				owned[owner] = append(owned[owner], t)
+			}
 			delete(h.locks, t)
 		case SessionLockLost:
 			delete(h.locks, t)
@@ -64,6 +91,7 @@ func (h *held) ended(source Source, tokens []LockToken, codes []Code) {
 		}
 	}
 	h.signal()
+	return owned
 }
 
 // addSession notes a session under the token of its lock, which is no message's.

@@ -3,6 +3,7 @@ package semantics_test
 import (
 	"cmp"
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +112,30 @@ func (l *limited) spent() time.Duration {
 	return retryAfter(err)
 }
 
+// request makes a request, which somebody answers.
+func (l *limited) request(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var worker sync.WaitGroup
+	worker.Go(func() {
+		requests, err := l.free.Receive(ctx, semantics.Source{Path: "empty"}, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: time.Minute})
+		if err != nil {
+			return // there was no request
+		}
+		r := requests.Messages[0]
+		reply := &semantics.Message{SessionID: r.ReplyToSessionID, CorrelationID: r.MessageID}
+		if _, err := l.free.Send(context.WithoutCancel(ctx), r.ReplyTo, []*semantics.Message{reply}); err != nil {
+			l.t.Error(err)
+		}
+	})
+	_, reply, err := l.Request(ctx, "empty", "sessions", &semantics.Message{}, time.Minute)
+	cancel()
+	worker.Wait()
+	if err != nil {
+		return err
+	}
+	return reply.Delivered(l.t.Context())
+}
+
 func retryAfter(err error) time.Duration {
 	if err == nil {
 		return 0
@@ -159,6 +184,7 @@ func pricedCalls() []pricedCall {
 			_, errs := l.SendEach(ctx, "orders", [][]*semantics.Message{{{}, {}, {}}}) // each call has its own price
 			return cmp.Or(errs...)
 		}},
+		{"Request", "", 1, 1, func(ctx context.Context, l *limited) error { return l.request(ctx) }},
 		{"Subscribe", "", 1, 0, func(ctx context.Context, l *limited) error {
 			options := semantics.DefaultSubscribeOptions()
 			options.Credits = 0 // so that it receives nothing, which has its price

@@ -28,7 +28,8 @@ type SubscribeOptions struct {
 
 	// MaxSessions is the most sessions held at a time, 1 to MaxConcurrentSession. Only for queues with sessions, as the rest.
 	MaxSessions int
-	// SessionInFlight is the most unsettled messages of one session, 1 to the queue's SessionInFlight (SESS-27).
+	// SessionInFlight is the most unsettled messages of one session, 1 to MaxSessionInFlight; the queue's own bound holds too
+	// (SESS-27).
 	SessionInFlight int
 	// SessionIdle is after how long without a message a session is given up (SESS-23). One without messages is given up at
 	// once when another is ready and there is no room for it.
@@ -83,11 +84,12 @@ const (
 	SessionClosed                    // the client asked for it
 	SessionLost                      // its lock ended, or the entity is gone
 	SessionDrained                   // this Broker drains
+	SessionPaused                    // the client has no credit left for it
 )
 
 // Event is one thing that a subscription has to tell its client. Exactly one of its parts is set.
 type Event struct {
-	Delivery      *Delivery // messages; see Delivery for what must be called
+	Delivery      *Delivery // messages; Delivered or Undelivered of the Subscription must be called, not of the Delivery
 	SessionOpened *Session  // its messages follow
 	SessionClosed *ClosedSession
 	LocksLost     []LockToken // of messages that were delivered and can no longer be settled
@@ -102,43 +104,46 @@ type ClosedSession struct {
 }
 
 // Subscription delivers messages of one source as they come, never more than its client has credits for, and keeps their
-// locks alive. Its methods may be called concurrently; Next by one goroutine at a time. End it with Close, Drop or Detach, of
-// which only the first call counts.
+// locks alive. Its methods may be called concurrently; Next by one goroutine at a time. Whoever made it must end it with Close,
+// Drop or Detach, of which only the first call counts and the others wait for it.
+//
+// Pumps take messages from the store, one for a source without sessions, one for each session that is held, and each hands on
+// what it has before it takes more. So nothing is queued here that the client has no credits for, however slow it is.
 type Subscription struct {
-	broker  *Broker
-	source  Source
-	options SubscribeOptions
-
+	broker    *Broker
+	source    Source
+	options   SubscribeOptions
 	bySession bool // the source has sessions
 
 	events  chan Event
-	life    context.Context //nolint:containedctx // of its goroutines
-	stop    context.CancelCauseFunc
-	stopped sync.Once
-	work    sync.WaitGroup
-	over    chan struct{} // closed when no event will come any more
+	lostAny chan struct{} // has room for one: lost is not empty
+	wake    chan struct{} // has room for one: the pump of a source without sessions may have credits
+	room    chan struct{} // has room for one: there may be a place for a session
+
+	life   context.Context //nolint:containedctx // of its goroutines
+	stop   context.CancelCauseFunc
+	ending sync.Once
+	work   sync.WaitGroup
+	over   chan struct{}  // closed when no event will come any more
+	hands  sync.WaitGroup // deliveries in ReceiveAndDelete mode that are on their way to the client
 
 	mu        sync.Mutex
 	ended     *Error // why it ended by itself
-	credits   int
-	reserved  int                          // credits of receives under way
-	unsettled map[LockToken]*delivered     // delivered and neither settled nor lost
-	receiving map[*context.CancelFunc]bool // receives under way
-	starved   []chan struct{}              // of pumps that wait for credits
-	lost      []LockToken                  // that the client is to be told of
-	lostAny   chan struct{}                // has room for one: lost is not empty
-	sessions  map[LockToken]*sessionPump   // that are held
-	room      chan struct{}                // has room for one: there may be a place for a session
-	troubled  bool                         // the client was told of a failure that lasts
-	lockFor   time.Duration                // the queue's LockDuration as last read
+	credits   credits
+	unsettled map[LockToken]*delivered // handed out, or on the way, and neither settled nor lost
+	lost      []LockToken              // that the client is to be told of
+	sessions  map[LockToken]*sessionPump
+	troubled  bool          // the client was told of a failure that lasts
+	lockFor   time.Duration // the queue's LockDuration as last read
 }
 
-// delivered is a message that the client has.
+// delivered is a message that the client has, or is about to get.
 type delivered struct {
-	source Source
-	pump   *sessionPump // nil: of no session
-	since  time.Time    // of this delivery
-	endsAt time.Time    // no earlier than the end of its lock, by this process' clock
+	source  Source
+	pump    *sessionPump // nil: of no session
+	isTaken bool         // Next gave it
+	since   time.Time    // when Next gave it; before that, when it came from the store
+	endsAt  time.Time    // no earlier than the end of its lock, by this process' clock
 }
 
 // Subscribe begins to take messages from source, which must be a queue or its dead letters. It blocks for one round trip; what
@@ -169,80 +174,25 @@ func (b *Broker) Subscribe(ctx context.Context, source Source, options Subscribe
 		return nil, err
 	}
 	s := &Subscription{
-		broker: b, source: source, options: options, events: make(chan Event), over: make(chan struct{}),
-		credits: options.Credits, unsettled: map[LockToken]*delivered{}, receiving: map[*context.CancelFunc]bool{},
-		lostAny: make(chan struct{}, 1), room: make(chan struct{}, 1), sessions: map[LockToken]*sessionPump{},
+		broker: b, source: source, options: options,
+		bySession: queue.Options.RequiresSession && source.SubQueue == MainQueue,
+		events:    make(chan Event), lostAny: make(chan struct{}, 1), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		over: make(chan struct{}), unsettled: map[LockToken]*delivered{}, sessions: map[LockToken]*sessionPump{},
 		lockFor: queue.Options.LockDuration,
 	}
 	s.life, s.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-	s.bySession = queue.Options.RequiresSession && source.SubQueue == MainQueue
+	s.credits.init(s.life, options.Credits)
 	if s.bySession {
 		s.work.Go(s.acceptSessions)
 	} else {
 		s.work.Go(s.pump)
 	}
-	if options.Mode == PeekLock {
-		s.work.Go(s.keepLocks)
-	}
+	s.work.Go(s.keepLocks)
 	go func() {
 		s.work.Wait()
 		close(s.over)
 	}()
 	return s, nil
-}
-
-// Next gives the next event. It blocks until there is one, ctx ends (CANCELLED), or the subscription ends: then it is io.EOF
-// after Close or Drop, and else the reason, which is never one that passes: ENTITY_NOT_FOUND, ENTITY_DISABLED, or
-// STORE_UNAVAILABLE with cause "draining" when the Broker drains and everything was settled.
-func (s *Subscription) Next(ctx context.Context) (Event, error) {
-	select {
-	case e := <-s.events:
-		return e, nil
-	case <-s.lostAny:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		lost := s.lost
-		s.lost = nil
-		return Event{LocksLost: lost}, nil
-	case <-s.over:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.ended != nil {
-			return Event{}, s.ended
-		}
-		return Event{}, io.EOF
-	case <-ctx.Done():
-		return Event{}, cancelled(ctx)
-	}
-}
-
-// Ready gives an event that Next would give at once, if there is one, so that several can be carried together. It does not
-// block.
-func (s *Subscription) Ready() (Event, bool) {
-	select {
-	case e := <-s.events:
-		return e, true
-	default:
-		return Event{}, false
-	}
-}
-
-// SetCredits changes how many messages the client wants to have unsettled, 0 to MaxCredits; those it has stay. With 0 nothing
-// is delivered and the subscription stands. It does not block. ARGUMENT_OUT_OF_RANGE.
-func (s *Subscription) SetCredits(credits int) error {
-	if credits < 0 || credits > MaxCredits {
-		return fieldError(ArgumentOutOfRange, "credits", "is %d, must be 0 to %d", credits, MaxCredits)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.credits = credits
-	if s.free() < 0 { // what is under way might be more than is wanted now
-		for cancel := range s.receiving {
-			(*cancel)()
-		}
-	}
-	s.freed()
-	return nil
 }
 
 // HasSessions tells whether the source has sessions.
@@ -255,194 +205,115 @@ func (s *Subscription) Source(session LockToken) Source {
 	return source
 }
 
-// Settle lets verb, a settlement of the Broker, act on delivered messages, those of each session by themselves and at the same
-// time, and gives the outcome of each. It blocks as long as verb does. A message that was not delivered here, or whose lock is
-// known to be lost, is MESSAGE_LOCK_LOST if it was of a session; else it is tried. The errors are those of verb.
-func (s *Subscription) Settle(ctx context.Context, tokens []LockToken, verb func(context.Context, Source, []LockToken) ([]Code, error)) ([]Code, error) {
-	codes, groups := make([]Code, len(tokens)), map[Source][]int{}
-	s.mu.Lock()
-	for i, t := range tokens {
-		switch d := s.unsettled[t]; {
-		case d != nil:
-			groups[d.source] = append(groups[d.source], i)
-		case s.bySession:
-			codes[i] = MessageLockLost
-		default:
-			groups[s.source] = append(groups[s.source], i)
+// Next gives the next event. It blocks until there is one, ctx ends (CANCELLED), or the subscription ends: then it is io.EOF
+// after Close, Drop or Detach, and else the reason, which is one that does not pass: ENTITY_NOT_FOUND, ENTITY_DISABLED,
+// SESSION_REQUIRED or SESSION_NOT_SUPPORTED when the queue was made anew as another kind, INVALID_OPERATION when its sessions must
+// be named (RR-5), or STORE_UNAVAILABLE with cause "draining" when the Broker drains and everything was settled.
+func (s *Subscription) Next(ctx context.Context) (Event, error) {
+	for {
+		if lost := s.takeLost(); len(lost) > 0 { // first, since the same messages may come again
+			return Event{LocksLost: lost}, nil
+		}
+		select {
+		case e := <-s.events:
+			if s.take(e) {
+				return e, nil
+			}
+			s.giveUp(ctx, e)
+		case <-s.lostAny:
+		case <-s.over:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.ended != nil {
+				return Event{}, s.ended
+			}
+			return Event{}, io.EOF
+		case <-ctx.Done():
+			return Event{}, cancelled(ctx)
 		}
 	}
-	s.mu.Unlock()
-	if len(groups) == 1 {
-		for source := range groups {
-			return s.settle(ctx, source, tokens, verb)
-		}
-	}
-	var work sync.WaitGroup
-	var failed error // of any of them
-	var mu sync.Mutex
-	for source, places := range groups {
-		work.Go(func() {
-			some := make([]LockToken, len(places))
-			for i, at := range places {
-				some[i] = tokens[at]
-			}
-			outcome, err := s.settle(ctx, source, some, verb)
-			mu.Lock()
-			defer mu.Unlock()
-			for i, code := range outcome {
-				codes[places[i]] = code
-			}
-			if err != nil {
-				failed = err
-			}
-		})
-	}
-	work.Wait()
-	return codes, failed
 }
 
-func (s *Subscription) settle(ctx context.Context, source Source, tokens []LockToken, verb func(context.Context, Source, []LockToken) ([]Code, error)) ([]Code, error) {
-	codes, err := verb(ctx, source, tokens)
-	if err == nil {
-		s.settled(tokens, codes)
-	}
-	return codes, err
-}
-
-// settled notes the outcome of a settlement of delivered messages, so that others take their places.
-func (s *Subscription) settled(tokens []LockToken, codes []Code) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, t := range tokens {
-		switch codes[i] {
-		case "", MessageLockLost, SessionLockLost:
-			s.drop(t)
-		default: // the lock holds
-		}
-	}
-	s.freed()
-}
-
-// drop takes one message off the books. The caller holds the mutex and calls freed.
-func (s *Subscription) drop(t LockToken) {
-	d := s.unsettled[t]
-	if d == nil {
-		return
-	}
-	delete(s.unsettled, t)
-	if d.pump != nil {
-		d.pump.inFlight--
-		d.pump.lastActive = time.Now()
-		poke(d.pump.wake)
-	}
-}
-
-// free is how many credits nobody uses. The caller holds the mutex.
-func (s *Subscription) free() int { return s.credits - len(s.unsettled) - s.reserved }
-
-// freed lets those go on that waited for credits. The caller holds the mutex.
-func (s *Subscription) freed() {
-	for n := s.free(); n > 0 && len(s.starved) > 0; n-- {
-		poke(s.starved[0])
-		s.starved = s.starved[1:]
-	}
-	poke(s.room)
-}
-
-// poke wakes the one goroutine that reads c, now or as soon as it looks.
-func poke(c chan struct{}) {
+// Ready gives an event that Next would give at once, if there is one, so that several can be carried together. It does not
+// block, but for a round trip when the subscription ends.
+func (s *Subscription) Ready(ctx context.Context) (Event, bool) {
 	select {
-	case c <- struct{}{}:
+	case e := <-s.events:
+		if s.take(e) {
+			return e, true
+		}
+		s.giveUp(ctx, e)
 	default:
 	}
+	return Event{}, false
 }
 
-// lose notes locks that the client has to be told of. The caller holds the mutex. It does not block, so that a client that does
-// not listen keeps no lock from being renewed.
-func (s *Subscription) lose(tokens []LockToken) {
-	if len(tokens) == 0 {
+// take says whether an event is still worth carrying to the client. Of a delivery it leaves those messages whose locks were not
+// lost while the client was busy.
+func (s *Subscription) take(e Event) bool {
+	if e.Delivery == nil {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return false // what it had is being given back
+	}
+	e.Delivery.keep(func(t LockToken) bool {
+		d := s.unsettled[t]
+		if d != nil {
+			d.isTaken, d.since = true, time.Now()
+		}
+		return d != nil
+	})
+	if len(e.Delivery.Messages) == 0 {
+		return false
+	}
+	if s.removes() {
+		s.hands.Add(1)
+	}
+	return true
+}
+
+func (s *Subscription) takeLost() []LockToken {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost := s.lost
+	s.lost = nil
+	return lost
+}
+
+// removes says whether messages are removed as soon as the client has them.
+func (s *Subscription) removes() bool { return s.options.Mode == ReceiveAndDelete }
+
+// Delivered says that an event reached the client's connection. Messages in ReceiveAndDelete mode are removed now (RECV-7), and
+// then their credits are free. It does not block.
+func (s *Subscription) Delivered(ctx context.Context, e Event) {
+	if e.Delivery == nil || !s.removes() {
 		return
 	}
-	s.lost = append(s.lost, tokens...)
-	poke(s.lostAny)
+	go func() { // so that sessions need not wait for each other; as many as there are credits at most
+		defer s.hands.Done()
+		_ = e.Delivery.Delivered(ctx) // what could not be removed comes again when its lock ends
+		s.forget(e.Delivery.tokens)
+	}()
 }
-
-// Close ends the subscription in order: what the client has not settled is available again at once and nothing is counted, and
-// sessions are free (SESS-21). It blocks for some round trips.
-func (s *Subscription) Close(ctx context.Context) { s.end(ctx, true) }
-
-// Drop ends a subscription whose client is gone. What it had is released, or left to the end of its lock, as the queue's
-// OnDisconnect says (LOCK-10). What it cannot have seen is released in any case (RECV-7).
-func (s *Subscription) Drop(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
-	defer cancel()
-	queue, err := s.broker.store.GetQueue(ctx, s.source.Path)
-	s.end(ctx, err == nil && queue.Options.OnDisconnect == ReleaseOnDisconnect)
-}
-
-// Detach ends a subscription and leaves to the client what it has: its locks hold until their ends, and it may settle by calls.
-// What it cannot have seen is released, and sessions of which it has nothing are free. It is for an end that the client did
-// not ask for.
-func (s *Subscription) Detach(ctx context.Context) { s.end(ctx, false) }
 
 // Undelivered says that an event did not reach the client: its messages are available again at once and nothing is counted
 // (RECV-7). It blocks for one round trip.
 func (s *Subscription) Undelivered(ctx context.Context, e Event) {
+	if e.Delivery != nil && s.removes() {
+		defer s.hands.Done()
+	}
+	s.giveUp(ctx, e)
+}
+
+// giveUp gives back the messages of an event that nobody carries.
+func (s *Subscription) giveUp(ctx context.Context, e Event) {
 	if e.Delivery != nil {
-		_ = e.Delivery.Undelivered(ctx)
+		_ = e.Delivery.Undelivered(ctx) // what cannot be given back comes again when its lock ends
 		s.forget(e.Delivery.tokens)
 	}
-}
-
-func (s *Subscription) end(ctx context.Context, release bool) {
-	s.stopped.Do(func() {
-		s.stop(nil)
-		for open := true; open; {
-			select {
-			case e := <-s.events: // nobody carries it any more
-				s.Undelivered(ctx, e)
-			case <-s.over:
-				open = false
-			}
-		}
-		s.broker.subscriptions.unregister(s.options.ID)
-		s.giveBack(ctx, release)
-	})
-}
-
-// giveBack carries out what becomes of what the client had. Failures are made up for by the ends of the locks.
-func (s *Subscription) giveBack(ctx context.Context, release bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
-	defer cancel()
-	s.mu.Lock()
-	plain, busy := []LockToken{}, map[LockToken]bool{}
-	for token, d := range s.unsettled {
-		busy[d.source.SessionLock] = true
-		if d.source.SessionLock.IsZero() {
-			plain = append(plain, token)
-		}
-	}
-	held := s.sessions
-	s.mu.Unlock()
-	for lock := range held {
-		// A session of which the client had nothing has nothing to wait for.
-		if release || !busy[lock] {
-			_ = s.broker.closeSession(ctx, s.Source(lock))
-		}
-	}
-	if release && len(plain) > 0 {
-		_, _ = s.broker.settleFree(ctx, s.source, plain, s.broker.store.Release)
-	}
-}
-
-// fail ends the subscription with a reason that does not pass.
-func (s *Subscription) fail(err error) {
-	s.mu.Lock()
-	if s.ended == nil {
-		s.ended = AsError(err)
-	}
-	s.mu.Unlock()
-	s.stop(err)
 }
 
 // tell gives an event to Next. It reports false when the subscription ends first.
@@ -455,13 +326,12 @@ func (s *Subscription) tell(e Event) bool {
 	}
 }
 
-func (s *Subscription) forget(tokens []LockToken) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range tokens {
-		s.drop(t)
+// poke wakes the one goroutine that reads c, now or as soon as it looks.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
-	s.freed()
 }
 
 // subscriptions are the names of those that stand.

@@ -2,7 +2,6 @@ package semantics
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -12,239 +11,191 @@ const (
 	lastPause  = 5 * time.Second
 )
 
+// maxEventBytes bounds the messages of one event, unless a single one is larger, so that a client's limit of what it takes at once
+// suffices whatever its credits are.
+const maxEventBytes = 256 << 10
+
 // pump takes messages of a source without sessions for as long as the subscription lives.
 func (s *Subscription) pump() {
 	pause := firstPause
-	for s.life.Err() == nil {
-		n := s.reserve(MaxCredits)
+	for {
+		n := s.awaitCredits()
 		if n == 0 {
 			return
 		}
 		delivery, err := s.receive(s.life, s.source, n, MaxWait)
-		switch {
-		case err == nil:
+		if err == nil {
 			pause = firstPause
 			s.recovered()
 			s.deliver(nil, delivery, n)
-		case !s.survives(err, n, &pause):
+			continue
+		}
+		s.unuse(nil, n)
+		if !s.survives(err, &pause, nil) {
 			return
 		}
 	}
 }
 
-// reserve waits until there are credits and takes up to most of them for a receive. 0: the subscription ends.
-func (s *Subscription) reserve(most int) int {
-	wake := make(chan struct{}, 1)
+// awaitCredits waits until there are credits and takes all. 0: the subscription ends.
+func (s *Subscription) awaitCredits() int {
 	for {
-		draining := s.broker.draining
+		isDraining := s.broker.Draining()
 		s.mu.Lock()
-		n, unsettled := min(most, s.free()), len(s.unsettled)
-		switch {
-		case s.broker.Draining():
-			draining, n = nil, 0 // seen; now the rest is to be settled
-		case n > 0:
-			s.reserved += n
-		}
-		if n < 1 {
-			s.starved = append(s.starved, wake)
+		n, inHand := s.credits.free(), len(s.unsettled)
+		if n > 0 && !isDraining {
+			s.use(nil, n)
 		}
 		s.mu.Unlock()
 		switch {
-		case n > 0:
-			return n
-		case draining == nil && unsettled == 0:
+		case s.life.Err() != nil:
+			return 0
+		case isDraining && inHand == 0:
 			s.fail(s.broker.refuseIfDraining())
 			return 0
+		case n > 0 && !isDraining:
+			return n
 		}
-		select {
-		case <-wake:
-		case <-draining:
-		case <-s.life.Done():
-			return 0
-		}
-		s.notStarved(wake)
+		s.pass(s.wake, isDraining, nil)
 	}
 }
 
-// notStarved takes somebody off the list who was woken for another reason, so that credits go to one that waits for them.
-func (s *Subscription) notStarved(wake chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.starved = slices.DeleteFunc(s.starved, func(other chan struct{}) bool { return other == wake })
+// pass waits for something to happen: a wake-up, the end of the subscription, that the Broker drains, unless that is known already,
+// or an instant.
+func (s *Subscription) pass(wake <-chan struct{}, isDraining bool, instant <-chan time.Time) {
+	draining := s.broker.draining
+	if isDraining {
+		draining = nil
+	}
+	select {
+	case <-wake:
+	case <-draining:
+	case <-instant:
+	case <-s.life.Done():
+	}
 }
 
-func (s *Subscription) unreserve(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reserved -= n
-	s.freed()
-}
-
-// receive takes up to n messages. It comes back early, with nothing, when the client takes back credits or ctx ends.
+// receive takes up to n messages, for which there are credits. It comes back early, with nothing, when the client takes credits
+// back or ctx ends.
 func (s *Subscription) receive(ctx context.Context, source Source, n int, maxWait time.Duration) (*Delivery, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
-	s.receiving[&cancel] = true
-	if s.free() < 0 {
+	unwanted := context.AfterFunc(s.credits.wanted, cancel)
+	if s.credits.free() < 0 {
 		cancel()
 	}
 	s.mu.Unlock()
+	defer unwanted()
 	delivery, err := s.broker.Receive(ctx, source, ReceiveOptions{MaxMessages: n, MaxWait: maxWait, Mode: s.options.Mode})
-	s.mu.Lock()
-	delete(s.receiving, &cancel)
-	s.mu.Unlock()
 	if CodeOf(err) == Cancelled && s.life.Err() == nil {
-		return &Delivery{broker: s.broker, source: source}, nil
+		return &Delivery{broker: s.broker, source: source, mode: s.options.Mode}, nil
 	}
 	return delivery, err
 }
 
-// deliver hands messages on, for which n credits were reserved. It blocks until the client has taken them.
-func (s *Subscription) deliver(pump *sessionPump, delivery *Delivery, n int) {
+// deliver hands messages on, for which n credits are used. It blocks until the client has taken them. What the client has taken
+// back the credits for, or what is of a session that is being given up, goes back at once.
+func (s *Subscription) deliver(p *sessionPump, delivery *Delivery, n int) {
 	s.mu.Lock()
-	now := time.Now()
-	if s.options.Mode == PeekLock {
-		for _, t := range delivery.tokens {
-			s.unsettled[t] = &delivered{source: delivery.source, pump: pump, since: now, endsAt: now.Add(s.lockFor)}
-		}
-		if pump != nil {
-			pump.inFlight += len(delivery.tokens)
-		}
+	s.use(p, len(delivery.tokens)-n)
+	keep := max(len(delivery.tokens)+min(s.credits.free(), 0), 0)
+	if p != nil && p.leaving != nil {
+		keep = 0
 	}
-	s.reserved -= n
+	surplus := delivery.split(keep)
+	now := time.Now()
+	for _, t := range delivery.tokens {
+		s.unsettled[t] = &delivered{source: delivery.source, pump: p, since: now, endsAt: now.Add(s.lockFor)}
+	}
+	if p != nil && keep > 0 {
+		p.lastActive = now
+	}
 	s.freed()
 	s.mu.Unlock()
-	if len(delivery.tokens) > 0 && !s.tell(Event{Delivery: delivery}) {
-		_ = delivery.Undelivered(s.life)
-		s.forget(delivery.tokens)
+	if len(surplus.tokens) > 0 {
+		_ = surplus.Undelivered(s.life)
+		s.unuse(p, len(surplus.tokens))
+	}
+	if s.options.Mode == PeekLock {
+		s.broker.held.own(delivery.tokens, s)
+	}
+	for len(delivery.tokens) > 0 {
+		rest := delivery.split(delivery.fitting(maxEventBytes))
+		if !s.tell(Event{Delivery: delivery}) {
+			s.giveUp(s.life, Event{Delivery: delivery})
+			s.giveUp(s.life, Event{Delivery: rest})
+			return
+		}
+		delivery = rest
 	}
 }
 
-// survives deals with a failed receive: one that passes is told and waited out, any other ends the subscription.
-func (s *Subscription) survives(err error, n int, pause *time.Duration) bool {
-	s.unreserve(n)
-	if s.life.Err() != nil {
-		return false
+// split leaves the first n messages in a delivery and gives the others as one of their own.
+func (d *Delivery) split(n int) *Delivery {
+	rest := *d
+	rest.Messages, rest.tokens = d.Messages[n:], d.tokens[n:]
+	d.Messages, d.tokens = d.Messages[:n:n], d.tokens[:n:n]
+	return &rest
+}
+
+// fitting is how many of the first messages have no more bytes together than most, but at least one.
+func (d *Delivery) fitting(most int64) int {
+	for i, m := range d.Messages {
+		if most -= m.Size; most < 0 {
+			return max(i, 1)
+		}
 	}
+	return len(d.Messages)
+}
+
+// keep leaves only the messages whose tokens are wanted.
+func (d *Delivery) keep(wanted func(LockToken) bool) {
+	n := 0
+	for i, t := range d.tokens {
+		if wanted(t) {
+			d.Messages[n], d.tokens[n] = d.Messages[i], t
+			n++
+		}
+	}
+	d.Messages, d.tokens = d.Messages[:n], d.tokens[:n]
+}
+
+// survives deals with a failure of a pump. One that passes is told, once for each outage, and waited out, unless wake is poked; any
+// other ends the subscription.
+func (s *Subscription) survives(err error, pause *time.Duration, wake <-chan struct{}) bool {
 	e := AsError(err)
-	if e.Details[DetailCause] == "draining" {
-		return true // reserve sees it
-	}
-	if !e.Code.Retryable() {
+	switch {
+	case s.life.Err() != nil:
+		return false
+	case e.Details[DetailCause] == "draining":
+		return true // every pump looks for that itself
+	case !e.Code.Retryable():
 		s.fail(err)
 		return false
 	}
-	s.mu.Lock()
-	first := !s.troubled // once for each outage, however many sessions meet it
-	s.troubled = true
-	s.mu.Unlock()
-	if first && !s.tell(Event{Failure: e}) {
+	if e.Code != Throttled && s.firstTrouble() && !s.tell(Event{Failure: e}) {
 		return false
 	}
-	wait := max(*pause, e.RetryAfter)
+	timer := time.NewTimer(max(*pause, e.RetryAfter))
+	defer timer.Stop()
 	*pause = min(2**pause, lastPause)
-	return s.rest(wait)
+	s.pass(wake, s.broker.Draining(), timer.C)
+	return s.life.Err() == nil
+}
+
+// firstTrouble says whether an outage is news to the client, however many sessions meet it.
+func (s *Subscription) firstTrouble() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	isFirst := !s.troubled
+	s.troubled = true
+	return isFirst
 }
 
 // recovered notes that the store answers again.
 func (s *Subscription) recovered() {
 	s.mu.Lock()
-	s.troubled = false
-	s.mu.Unlock()
-}
-
-// rest waits. It reports false when the subscription ends meanwhile.
-func (s *Subscription) rest(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-s.life.Done():
-		return false
-	}
-}
-
-// keepLocks renews the locks of what the client has, for as long as it may have it (LOCK-9), and finds out which are lost.
-func (s *Subscription) keepLocks() {
-	for {
-		s.mu.Lock()
-		every := s.lockFor / 3
-		s.mu.Unlock()
-		if !s.rest(every) {
-			return
-		}
-		s.readLockDuration()
-		for source, tokens := range s.toRenew() {
-			for len(tokens) > 0 {
-				some := tokens[:min(len(tokens), MaxRenewTokens)]
-				tokens = tokens[len(some):]
-				s.renew(source, some)
-			}
-		}
-		s.renewSessions()
-		s.dropEnded()
-	}
-}
-
-// readLockDuration looks for a change of the option, so that shorter locks are renewed in time.
-func (s *Subscription) readLockDuration() {
-	if queue, err := s.broker.store.GetQueue(s.life, s.source.Path); err == nil {
-		s.mu.Lock()
-		s.lockFor = queue.Options.LockDuration
-		s.mu.Unlock()
-	}
-}
-
-// toRenew gives the messages without session that the client may still keep.
-func (s *Subscription) toRenew() map[Source][]LockToken {
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := map[Source][]LockToken{}
-	for token, d := range s.unsettled {
-		if d.source.SessionLock.IsZero() && time.Since(d.since) < s.options.MaxAutoRenew {
-			found[d.source] = append(found[d.source], token)
-		}
-	}
-	return found
-}
-
-func (s *Subscription) renew(source Source, tokens []LockToken) {
-	renewals, err := s.broker.store.RenewLocks(s.life, source, tokens)
-	if err != nil {
-		return // tried again in time; what is lost meanwhile is found by then
-	}
-	s.broker.held.renew(tokens, renewals)
-	var lost []LockToken
-	s.mu.Lock()
-	for i, r := range renewals {
-		d := s.unsettled[tokens[i]]
-		switch {
-		case d == nil: // settled meanwhile
-		case r.Code != "":
-			s.drop(tokens[i])
-			lost = append(lost, tokens[i])
-		default:
-			d.endsAt = time.Now().Add(s.lockFor)
-		}
-	}
-	s.lose(lost)
-	s.freed()
-	s.mu.Unlock()
-}
-
-// dropEnded forgets messages without session whose lock must have ended because it was not renewed.
-func (s *Subscription) dropEnded() {
-	var lost []LockToken
-	s.mu.Lock()
-	for token, d := range s.unsettled {
-		if d.source.SessionLock.IsZero() && time.Now().After(d.endsAt) {
-			s.drop(token)
-			lost = append(lost, token)
-		}
-	}
-	s.lose(lost)
-	s.freed()
-	s.mu.Unlock()
+	s.troubled = false
 }

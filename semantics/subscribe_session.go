@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// sessionTurn is how long a session that always has messages keeps its place while others are ready, so that none starves.
+// sessionTurn is how long a session that always has messages keeps its place while others may be ready, so that none starves. One
+// that has several messages in flight then takes no more for as long again, so that it can come to an end.
 const sessionTurn = 500 * time.Millisecond
 
 // sessionPump takes the messages of one session that a subscription holds. Its fields are under the subscription's mutex.
@@ -13,147 +14,167 @@ type sessionPump struct {
 	sub     *Subscription
 	session *Session
 	source  Source
+	wake    chan struct{} // has room for one: something has changed
 
-	inFlight   int                // messages that the client has
-	wake       chan struct{}      // has room for one: something has changed
-	waits      bool               // in a receive that waits
-	foundNone  bool               // by its last receive
+	used       int                // credits: for messages that the client has and for a receive under way
 	lastActive time.Time          // when it last had a message, or one of its messages was settled
 	turn       time.Time          // since when it has its place
+	endsAt     time.Time          // no earlier than the end of its lock, by this process' clock
+	isWaiting  bool               // in a receive that waits, for which it uses one credit
+	idle       *time.Timer        // runs while it waits and has nothing in flight
+	interrupt  context.CancelFunc // of that receive
 	leaving    *SessionEnd        // it is to give the session up
-	interrupt  context.CancelFunc // of its receive
+	isClosed   bool               // it has done so
+	successor  *sessionPump       // begins when this one has ended
 }
 
-// acceptSessions accepts sessions for as long as the subscription lives: while there is room, or when one that is held has
-// nothing to do and can make room for one that has.
-func (s *Subscription) acceptSessions() {
+// run is the life of a session with the subscription.
+func (p *sessionPump) run() {
+	s := p.sub
+	if !s.tell(Event{SessionOpened: p.session}) {
+		return // the subscription's end closes it
+	}
 	pause := firstPause
-	for s.awaitRoom() {
-		acceptance, err := s.acceptOne()
-		switch {
-		case err == nil && acceptance != nil && acceptance.Session != nil:
+	for {
+		n, isOver := p.reserve()
+		if isOver {
+			break
+		}
+		delivery, n, err := p.receive(n)
+		if err == nil {
 			pause = firstPause
 			s.recovered()
-			s.open(acceptance)
-		case err != nil && !s.survives(err, 0, &pause):
+			s.deliver(p, delivery, n)
+			continue
+		}
+		s.unuse(p, n)
+		if CodeOf(err) == SessionLockLost {
+			s.mu.Lock()
+			p.lose()
+			s.mu.Unlock()
+		} else if !s.survives(err, &pause, p.wake) {
 			return
 		}
 	}
+	if s.life.Err() == nil {
+		p.end()
+	}
 }
 
-// acceptOne waits for a session that is ready. It comes back without one when there is no room for it any more.
-func (s *Subscription) acceptOne() (*Acceptance, error) {
+// reserve waits until one more message may be in flight and takes credits for those that may. isOver says that the session is to
+// be given up, or that the subscription ends.
+func (p *sessionPump) reserve() (n int, isOver bool) {
+	s := p.sub
+	for s.life.Err() == nil {
+		if p.mayYield() {
+			p.yield()
+		}
+		isDraining := s.broker.Draining()
+		s.mu.Lock()
+		n, until := p.decide(isDraining)
+		isOver := p.leaving != nil
+		s.mu.Unlock()
+		if n > 0 || isOver {
+			return n, isOver
+		}
+		p.await(isDraining, until)
+	}
+	return 0, true
+}
+
+// decide takes credits, or says that the session is to be given up, or until when to wait at most for something to change; zero:
+// for ever. The caller holds the mutex.
+func (p *sessionPump) decide(isDraining bool) (n int, until time.Time) {
+	s := p.sub
+	s.unstarve(p)
+	turn := time.Since(p.turn)
+	switch {
+	case p.leaving != nil:
+		return 0, until
+	case isDraining && p.used == 0:
+		p.leave(SessionDrained)
+		return 0, until
+	case isDraining:
+		return 0, until
+	case turn >= 2*sessionTurn:
+		p.turn = time.Now()
+	case turn >= sessionTurn && p.used > 0 && !s.hasPlace():
+		s.freed() // what it may have been woken for is for others
+		return 0, p.turn.Add(2 * sessionTurn)
+	}
+	if n = s.share(p); n > 0 {
+		s.use(p, n)
+		return n, until
+	}
+	if p.used == 0 {
+		p.leave(SessionPaused)
+	} else if p.used < s.options.SessionInFlight {
+		s.starve(p)
+	}
+	return 0, until
+}
+
+func (p *sessionPump) await(isDraining bool, until time.Time) {
+	var instant <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		instant = timer.C
+	}
+	p.sub.pass(p.wake, isDraining, instant)
+}
+
+// receive takes up to n messages, for which credits are used, or waits for one, for which it keeps one credit. It gives how many
+// are used then.
+func (p *sessionPump) receive(n int) (*Delivery, int, error) {
+	s := p.sub
+	delivery, err := s.receive(s.life, p.source, n, 0)
+	if err != nil || len(delivery.tokens) > 0 {
+		return delivery, n, err
+	}
 	ctx, cancel := context.WithCancel(s.life)
 	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
-	go func() { // a look at each change: acceptances wait long and changes are cheap
-		for {
-			select {
-			case <-s.room:
-			case <-done:
-				return
-			}
-			s.mu.Lock()
-			room := s.hasRoom()
-			s.mu.Unlock()
-			if !room {
-				cancel()
-				return
-			}
-		}
-	}()
-	acceptance, err := s.broker.AcceptSession(ctx, s.source.Path, AcceptOptions{MaxWait: MaxWait})
-	if CodeOf(err) == Cancelled && s.life.Err() == nil {
-		return nil, nil //nolint:nilnil // neither a session nor a failure
-	}
-	return acceptance, err
-}
-
-// awaitRoom waits until a session may be accepted. False: the subscription ends.
-func (s *Subscription) awaitRoom() bool {
-	for {
-		s.mu.Lock()
-		room, held := s.hasRoom(), len(s.sessions)
-		s.mu.Unlock()
-		draining := s.broker.draining
-		switch {
-		case s.life.Err() != nil:
-			return false
-		case s.broker.Draining() && held == 0:
-			s.fail(s.broker.refuseIfDraining())
-			return false
-		case s.broker.Draining():
-			draining = nil // seen; now the sessions that are held are to end
-		case room:
-			return true
-		}
-		select {
-		case <-s.room:
-		case <-draining:
-		case <-s.life.Done():
-			return false
-		}
-	}
-}
-
-// hasRoom says whether one more session may be accepted. Each is sure of one credit. The caller holds the mutex.
-func (s *Subscription) hasRoom() bool {
-	if s.credits == 0 {
-		return false
-	}
-	return !s.isFull() || s.idlest() != nil
-}
-
-// isFull says whether a further session has to take the place of another. The caller holds the mutex.
-func (s *Subscription) isFull() bool {
-	return len(s.sessions) >= min(s.options.MaxSessions, s.credits) || s.free() < 1
-}
-
-// idlest gives the session that has had nothing to do for longest, nil when all have. The caller holds the mutex.
-func (s *Subscription) idlest() *sessionPump {
-	var found *sessionPump
-	for _, p := range s.sessions {
-		if p.waits && p.leaving == nil && p.inFlight == 0 && (found == nil || p.lastActive.Before(found.lastActive)) {
-			found = p
-		}
-	}
-	return found
-}
-
-// open begins with a session that was accepted, in the place of the idlest one if need be.
-func (s *Subscription) open(acceptance *Acceptance) {
-	now := time.Now()
-	p := &sessionPump{
-		sub: s, session: acceptance.Session, source: acceptance.Source(), lastActive: now, turn: now,
-		wake: make(chan struct{}, 1),
-	}
 	s.mu.Lock()
-	if s.isFull() {
-		other := s.idlest()
-		if other == nil { // meanwhile it has got something to do
-			s.mu.Unlock()
-			_ = acceptance.Undelivered(s.life)
-			return
-		}
-		other.leave(SessionYielded)
+	s.use(p, 1-n)
+	p.isWaiting, p.interrupt = true, cancel
+	p.armIdle()
+	if p.leaving != nil {
+		cancel()
 	}
-	s.sessions[p.session.Lock] = p
+	s.freed() // there may also be a place for another session now
 	s.mu.Unlock()
-	s.work.Go(p.run)
+	delivery, err = s.receive(ctx, p.source, 1, MaxWait)
+	s.mu.Lock()
+	p.isWaiting, p.interrupt = false, nil
+	if p.idle != nil {
+		p.idle.Stop()
+	}
+	s.mu.Unlock()
+	return delivery, 1, err
 }
 
-// CloseSession gives a session up: what was not settled is available again at once and nothing is counted. It does not block; the
-// event SessionClosed tells when it is done. SESSION_LOCK_LOST when the subscription does not hold it.
-func (s *Subscription) CloseSession(lock LockToken) error {
+// isIdle says whether the session has nothing to do. The caller holds the mutex.
+func (p *sessionPump) isIdle() bool { return p.isWaiting && p.used == 1 }
+
+// armIdle lets the session be given up when it has had nothing to do for long enough. The caller holds the mutex.
+func (p *sessionPump) armIdle() {
+	left := p.sub.options.SessionIdle - time.Since(p.lastActive)
+	switch {
+	case !p.isIdle():
+	case p.idle == nil:
+		p.idle = time.AfterFunc(left, p.idleOut)
+	default:
+		p.idle.Reset(left)
+	}
+}
+
+func (p *sessionPump) idleOut() {
+	s := p.sub
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.sessions[lock]
-	if p == nil {
-		return SessionFailure(SessionLockLost, s.source.Path)
+	if p.isIdle() && time.Since(p.lastActive) >= s.options.SessionIdle {
+		p.leave(SessionIdle)
 	}
-	p.leave(SessionClosed)
-	return nil
 }
 
 // leave makes a pump give its session up. The caller holds the mutex.
@@ -165,127 +186,34 @@ func (p *sessionPump) leave(why SessionEnd) {
 		p.interrupt()
 	}
 	poke(p.wake)
+	poke(p.sub.room)
 }
 
-func (p *sessionPump) run() {
+// lose notes that the lock has ended, and takes the messages under it off the books. The caller holds the mutex.
+func (p *sessionPump) lose() {
+	lost := SessionLost
+	p.leaving = &lost // whatever it was to be given up for
+	p.leave(lost)
+	p.disown()
+}
+
+// disown takes the messages of the session off the books. The caller holds the mutex.
+func (p *sessionPump) disown() {
 	s := p.sub
-	if !s.tell(Event{SessionOpened: p.session}) {
-		return // the subscription's end closes it
-	}
-	pause := firstPause
-	for {
-		n, why := p.reserve()
-		if why != nil {
-			p.end(*why)
-			return
-		}
-		if n == 0 {
-			return
-		}
-		delivery, n, err := p.receive(n)
-		switch {
-		case err == nil:
-			pause = firstPause
-			s.recovered()
-		case CodeOf(err) == SessionLockLost:
-			s.unreserve(n)
-			p.end(SessionLost)
-			return
-		case !s.survives(err, n, &pause):
-			return
-		}
-		if err == nil {
-			s.deliver(p, delivery, n)
+	for token, d := range s.unsettled {
+		if d.pump == p {
+			s.drop(token)
 		}
 	}
+	s.freed()
 }
 
-// receive takes up to n messages, for which credits are reserved, or waits for one, for which it keeps one credit. It gives how
-// many credits are reserved then.
-func (p *sessionPump) receive(n int) (*Delivery, int, error) {
-	s := p.sub
-	ctx, cancel := context.WithCancel(s.life)
-	defer cancel()
-	delivery, err := s.receive(ctx, p.source, n, 0)
-	if err != nil || len(delivery.tokens) > 0 {
-		return delivery, n, err
-	}
-	s.unreserve(n - 1)
-	s.mu.Lock()
-	p.waits, p.interrupt = true, cancel
-	if p.leaving != nil {
-		cancel()
-	}
-	poke(s.room) // there may be a place for another session now
-	s.mu.Unlock()
-	delivery, err = s.receive(ctx, p.source, 1, min(s.options.SessionIdle, MaxWait))
-	s.mu.Lock()
-	p.waits, p.interrupt = false, nil
-	p.foundNone = err == nil && len(delivery.tokens) == 0
-	if !p.foundNone {
-		p.lastActive = time.Now()
-	}
-	s.mu.Unlock()
-	return delivery, 1, err
-}
-
-// reserve waits until one more message may be in flight and takes credits for those that may. It gives the reason when the
-// session is to be given up instead, and 0 without one when the subscription ends.
-func (p *sessionPump) reserve() (int, *SessionEnd) {
-	s := p.sub
-	for {
-		if s.life.Err() != nil {
-			return 0, nil
-		}
-		if p.turnIsOver() {
-			p.yield()
-		}
-		s.mu.Lock()
-		own, why := p.inFlight, p.leaving
-		n := min(s.options.SessionInFlight-own, s.free())
-		idle := p.foundNone && own == 0 && time.Since(p.lastActive) >= s.options.SessionIdle
-		waitsForTurn := own > 0 && s.isFull() && time.Since(p.turn) >= sessionTurn
-		if why == nil && !idle && !waitsForTurn && n > 0 && !s.broker.Draining() {
-			s.reserved += n
-			s.mu.Unlock()
-			return n, nil
-		}
-		if n < 1 && s.free() < 1 {
-			s.starved = append(s.starved, p.wake)
-		}
-		s.mu.Unlock()
-		ends := SessionIdle
-		switch {
-		case why != nil:
-			return 0, why
-		case own == 0 && s.broker.Draining():
-			ends = SessionDrained
-			return 0, &ends
-		case idle:
-			return 0, &ends
-		}
-		draining := s.broker.draining
-		if s.broker.Draining() {
-			draining = nil
-		}
-		quiet := time.NewTimer(max(s.options.SessionIdle, time.Millisecond)) // for one that gets no credits
-		select {
-		case <-p.wake:
-		case <-draining:
-		case <-quiet.C:
-		case <-s.life.Done():
-		}
-		quiet.Stop()
-		s.notStarved(p.wake)
-	}
-}
-
-// turnIsOver says whether the session has kept its place long enough, and can give it up: nothing is in flight.
-func (p *sessionPump) turnIsOver() bool {
+// mayYield says whether the session has kept its place long enough, and can give it up: nothing is in flight.
+func (p *sessionPump) mayYield() bool {
 	s := p.sub
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return p.leaving == nil && time.Since(p.turn) >= sessionTurn && s.isFull() && p.inFlight == 0
+	return p.leaving == nil && p.used == 0 && time.Since(p.turn) >= sessionTurn && !s.hasPlace()
 }
 
 // yield gives the place to a session that is ready, if there is one.
@@ -293,26 +221,27 @@ func (p *sessionPump) yield() {
 	s := p.sub
 	acceptance, err := s.broker.AcceptSession(s.life, s.source.Path, AcceptOptions{})
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	p.turn = time.Now()
-	s.mu.Unlock()
-	if err != nil || acceptance.Session == nil {
-		return
+	if err == nil && acceptance.Session != nil {
+		next, _ := s.newPump(acceptance)
+		p.makeWayFor(next)
 	}
-	now := time.Now()
-	next := &sessionPump{
-		sub: s, session: acceptance.Session, source: acceptance.Source(), lastActive: now, turn: now,
-		wake: make(chan struct{}, 1),
-	}
-	s.mu.Lock()
-	p.leave(SessionYielded)
-	s.sessions[next.session.Lock] = next
-	s.mu.Unlock()
-	s.work.Go(next.run)
 }
 
-// end gives the session up and tells the client.
-func (p *sessionPump) end(why SessionEnd) {
+// makeWayFor gives the place to another session. The caller holds the mutex.
+func (p *sessionPump) makeWayFor(next *sessionPump) {
+	p.successor = next
+	p.sub.sessions[next.session.Lock] = next
+	p.leave(SessionYielded)
+}
+
+// end gives the session up, tells the client, and lets the successor begin.
+func (p *sessionPump) end() {
 	s := p.sub
+	s.mu.Lock()
+	why := *p.leaving
+	s.mu.Unlock()
 	if why != SessionLost {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), settleTimeout)
 		defer cancel()
@@ -321,42 +250,17 @@ func (p *sessionPump) end(why SessionEnd) {
 		}
 	}
 	s.mu.Lock()
-	delete(s.sessions, p.session.Lock)
-	for token, d := range s.unsettled {
-		if d.pump == p {
-			delete(s.unsettled, token)
-		}
-	}
-	s.freed()
+	p.isClosed = true
+	p.disown()
 	s.mu.Unlock()
-	s.tell(Event{SessionClosed: &ClosedSession{ID: p.session.ID, Lock: p.session.Lock, Why: why}})
-}
-
-// renewSessions renews the locks of all sessions but those of which the client has had a message for too long (LOCK-9).
-func (s *Subscription) renewSessions() {
+	if !s.tell(Event{SessionClosed: &ClosedSession{ID: p.session.ID, Lock: p.session.Lock, Why: why}}) {
+		return
+	}
 	s.mu.Lock()
-	var pumps []*sessionPump
-	oldest := map[*sessionPump]time.Duration{}
-	for _, d := range s.unsettled {
-		oldest[d.pump] = max(oldest[d.pump], time.Since(d.since))
-	}
-	for _, p := range s.sessions {
-		if p.leaving == nil && oldest[p] < s.options.MaxAutoRenew {
-			pumps = append(pumps, p)
-		}
-	}
-	s.mu.Unlock()
-	for _, p := range pumps {
-		until, err := s.broker.store.RenewSessionLock(s.life, p.source)
-		if err == nil {
-			s.broker.held.renewSession(p.source, until)
-			continue
-		}
-		if CodeOf(err) == SessionLockLost {
-			s.broker.sessionFailed(p.source, err)
-			s.mu.Lock()
-			p.leave(SessionLost)
-			s.mu.Unlock()
-		}
+	defer s.mu.Unlock()
+	delete(s.sessions, p.session.Lock)
+	s.freed()
+	if p.successor != nil {
+		s.work.Go(p.successor.run)
 	}
 }

@@ -89,7 +89,7 @@ func TestReadmeSessionWorksWhenPasted(t *testing.T) {
 }
 
 // apiPages are the pages of docs/api in the order a reader takes them.
-var apiPages = []string{"queues", "send", "receive", "settle", "sessions", "peek", "resubmit", "purge"}
+var apiPages = []string{"queues", "send", "receive", "settle", "sessions", "request", "peek", "resubmit", "purge"}
 
 func TestAPIPagesWorkWhenPasted(t *testing.T) {
 	t.Parallel()
@@ -99,6 +99,9 @@ func TestAPIPagesWorkWhenPasted(t *testing.T) {
 			printed := shell(t, s, session)
 			if page == "settle" && strings.Count(printed, "MESSAGE_LOCK_LOST") != 1 {
 				t.Errorf("%s: want one lost lock, the one announced; printed:\n%s", page, printed)
+			}
+			if page == "request" && strings.Count(printed, `"text":"42"`) != 1 {
+				t.Errorf("%s: want the reply; printed:\n%s", page, printed)
 			}
 		}
 	}
@@ -142,8 +145,12 @@ func TestGoSnippetsCompile(t *testing.T) {
 	for _, body := range blocks(t, "docs/api/README.md", "```go-setup") {
 		add("_ int", body+"\n_, _ = messages, admin")
 	}
-	for _, page := range append(slices.Clone(apiPages), "errors") {
-		for _, body := range blocks(t, "docs/api/"+page+".md", "```go") {
+	pages := []string{"docs/sessions.md", "docs/api/errors.md"}
+	for _, page := range apiPages {
+		pages = append(pages, "docs/api/"+page+".md")
+	}
+	for _, page := range pages {
+		for _, body := range blocks(t, page, "```go") {
 			add("messages sidebusv1.MessagesClient, sessions sidebusv1.SessionsClient, admin sidebusv1.AdminClient, token string", body)
 		}
 	}

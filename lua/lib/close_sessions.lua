@@ -67,6 +67,7 @@ local function close_sessions(queue)
     elseif keep and value ~= record.stored then
       records[#records + 1], records[#records + 2] = session, value
     end
+    record.stored = keep and value or nil -- the script may come back to it
   end
   queue.touched = {}
   in_pieces(records, function(...) redis.call("HSET", queue.sessions, ...) end)

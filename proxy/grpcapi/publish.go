@@ -19,6 +19,8 @@ const (
 	maxPublishTogether   = 256 // requests of one send
 )
 
+type publishStream = grpc.BidiStreamingServer[sidebusv1.PublishRequest, sidebusv1.PublishResponse]
+
 // publication is one request of a Publish stream.
 type publication struct {
 	id       string
@@ -30,110 +32,130 @@ type publication struct {
 }
 
 // Publish sends what comes on the stream; see semantics.Broker.SendEach. Whatever has come while a send was under way leaves
-// with the next one, so that one stream is fast without any wait, and in its order (SEND-3).
-func (s *Messages) Publish(stream grpc.BidiStreamingServer[sidebusv1.PublishRequest, sidebusv1.PublishResponse]) error {
+// with the next one, so that one stream is fast without any wait, and in its order (SEND-3). When the sidecar stops, what has been
+// read is sent and answered.
+func (s *Messages) Publish(stream publishStream) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	ahead := newAhead(maxPublishAhead, maxPublishAheadBytes)
-	ended := make(chan error, 1)
-	go func() { ended <- s.readPublications(ctx, stream, ahead) }()
-	for {
-		batch := ahead.take(maxPublishTogether, s.stopping)
-		if batch == nil {
-			break
+	go func() {
+		defer catch(ahead.close)
+		ahead.close(s.readPublications(ctx, stream, ahead))
+	}()
+	go func() {
+		select {
+		case <-s.stopping:
+			ahead.close(stopped())
+		case <-ctx.Done():
 		}
-		if err := s.publish(ctx, stream, batch); err != nil {
+	}()
+	for {
+		batch, err := ahead.take(maxPublishTogether)
+		if len(batch) == 0 {
+			rethrow(err)
+			return err
+		}
+		if err := s.publish(stream, batch); err != nil {
 			return err
 		}
 	}
-	select {
-	case err := <-ended:
-		return err
-	case <-s.stopping:
-		return stopped()
-	}
 }
 
-// stopped is how a stream ends that the client would go on with while the sidecar stops.
-func stopped() error {
-	return semantics.Errorf(semantics.StoreUnavailable, "this sidecar stops; open the stream again on another one").
-		With(semantics.DetailCause, "draining")
-}
-
-// readPublications reads until the client closes its side, which is no error, or the stream breaks.
-func (s *Messages) readPublications(ctx context.Context, stream grpc.BidiStreamingServer[sidebusv1.PublishRequest, sidebusv1.PublishResponse], ahead *ahead) error {
-	defer ahead.close()
+// readPublications reads until the client closes its side, which is no error, or nothing more is taken.
+func (s *Messages) readPublications(ctx context.Context, stream publishStream, ahead *ahead) error {
 	target := ""
 	for {
-		request, err := stream.Recv()
+		request := &sidebusv1.PublishRequest{}
+		err := recv(stream, request)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		p := publication{id: request.GetRequestId(), ack: request.GetAck(), bytes: proto.Size(request)}
 		if request.GetTarget() != "" {
 			target = request.GetTarget()
 		}
-		p.err = s.readPublication(request, target, &p)
-		if !ahead.put(ctx, p) {
+		if !ahead.put(ctx, s.publicationOf(request, target)) {
 			return ctx.Err()
 		}
 	}
 }
 
-func (s *Messages) readPublication(request *sidebusv1.PublishRequest, target string, p *publication) error {
-	err := refuseUnknown("request", request)
-	if err == nil {
-		err = checkRequestID(p.id)
+func (s *Messages) publicationOf(request *sidebusv1.PublishRequest, target string) publication {
+	p := publication{id: request.GetRequestId(), ack: request.GetAck(), bytes: proto.Size(request)}
+	p.err = refuseUnknown("request", request)
+	if p.err == nil {
+		p.err = checkRequestID(p.id)
 	}
-	if err == nil && p.ack != sidebusv1.PublishRequest_STORED && p.ack != sidebusv1.PublishRequest_NONE {
-		err = fieldError("ack", "must be STORED or NONE")
+	if p.err == nil && p.ack != sidebusv1.PublishRequest_STORED && p.ack != sidebusv1.PublishRequest_NONE {
+		p.err = fieldError("ack", "must be STORED or NONE")
 	}
-	if err == nil {
-		p.target, err = queueName("target", target)
+	if p.err == nil {
+		p.target, p.err = queueName("target", target)
 	}
-	if err == nil {
-		p.messages, err = s.messagesOf(request.GetMessages())
+	if p.err == nil {
+		p.messages, p.err = s.messagesOf(request.GetMessages())
 	}
-	return err
+	return p
 }
 
-// publish sends a batch, those for one target together, and answers it.
-func (s *Messages) publish(ctx context.Context, stream grpc.BidiStreamingServer[sidebusv1.PublishRequest, sidebusv1.PublishResponse], batch []publication) error {
+// publish sends a batch, those that follow one another to one target together, and answers it.
+func (s *Messages) publish(stream publishStream, batch []publication) error {
 	for len(batch) > 0 {
-		n := 1
-		for n < len(batch) && batch[n].err == nil && batch[0].err == nil && batch[n].target == batch[0].target {
-			n++
+		if err := stream.Context().Err(); err != nil {
+			return err // nobody would learn what became of the rest
 		}
-		some := batch[:n]
-		batch = batch[n:]
-		results, errs := [][]semantics.SendResult{nil}, []error{some[0].err}
-		if some[0].err == nil {
-			calls := make([][]*semantics.Message, n)
-			for i, p := range some {
-				calls[i] = p.messages
-			}
-			// A send that has begun is seen through, so that its outcome is known.
-			results, errs = s.broker.SendEach(context.WithoutCancel(ctx), some[0].target, calls)
-		}
-		for i, p := range some {
-			response := &sidebusv1.PublishResponse{RequestId: p.id}
-			switch {
-			case errs[i] != nil:
-				response.Outcome = &sidebusv1.PublishResponse_Failure{Failure: failureFrom(errs[i])}
-			case p.ack == sidebusv1.PublishRequest_NONE:
-				s.metrics.Sent(results[i])
-				continue
-			default:
-				s.metrics.Sent(results[i])
-				response.Outcome = &sidebusv1.PublishResponse_Sent{Sent: sentFrom(results[i])}
-			}
-			if err := stream.Send(response); err != nil {
+		n := together(batch)
+		results, errs := s.send(stream.Context(), batch[:n])
+		for i, p := range batch[:n] {
+			if err := acknowledge(stream, p, results[i], errs[i]); err != nil {
 				return err
 			}
 		}
+		batch = batch[n:]
 	}
 	return nil
+}
+
+// together is how many of the first publications go in one send.
+func together(batch []publication) int {
+	n := 1
+	for n < len(batch) && batch[0].err == nil && batch[n].err == nil && batch[n].target == batch[0].target {
+		n++
+	}
+	return n
+}
+
+// send carries out publications to one target, or one that cannot be sent. What has begun is seen through, so that its outcome is
+// known.
+func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.SendResult, []error) {
+	if err := some[0].err; err != nil {
+		return make([][]semantics.SendResult, 1), []error{err}
+	}
+	calls := make([][]*semantics.Message, len(some))
+	for i, p := range some {
+		calls[i] = p.messages
+	}
+	results, errs := s.broker.SendEach(context.WithoutCancel(ctx), some[0].target, calls)
+	for i, err := range errs {
+		if err == nil {
+			s.metrics.Sent(results[i])
+		}
+	}
+	return results, errs
+}
+
+// acknowledge answers one publication, if it wants that or has failed.
+func acknowledge(stream publishStream, p publication, results []semantics.SendResult, err error) error {
+	response := &sidebusv1.PublishResponse{RequestId: p.id}
+	switch {
+	case err != nil:
+		response.Outcome = &sidebusv1.PublishResponse_Failure{Failure: failureFrom(err)}
+	case p.ack == sidebusv1.PublishRequest_NONE:
+		return nil
+	default:
+		response.Outcome = &sidebusv1.PublishResponse_Sent{Sent: sentFrom(results)}
+	}
+	return stream.Send(response)
 }

@@ -13,6 +13,7 @@ var handsOut = map[string]bool{
 	sidebusv1.Messages_Receive_FullMethodName:           true,
 	sidebusv1.Messages_ReceiveDeferred_FullMethodName:   true,
 	sidebusv1.Messages_ReceiveBySequence_FullMethodName: true,
+	sidebusv1.Messages_Request_FullMethodName:           true,
 	sidebusv1.Sessions_Accept_FullMethodName:            true,
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // settleVerb is a settlement with its options.
-type settleVerb func(context.Context, semantics.Source, []semantics.LockToken) ([]semantics.Code, error)
+type settleVerb = semantics.Settlement
 
 // Complete removes messages; see semantics.Broker.Complete.
 func (s *Messages) Complete(ctx context.Context, request *sidebusv1.CompleteRequest) (*sidebusv1.SettleResponse, error) {

@@ -37,7 +37,7 @@ func TestRECV_7_FailedFlushGivesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			logger := slog.New(slog.DiscardHandler)
-			metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker.Held)
+			metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker.Held, broker.OrphanReplies)
 			if err != nil {
 				t.Fatal(err)
 			}

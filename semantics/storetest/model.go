@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -44,11 +43,11 @@ func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 		m.other = origin{Source: semantics.Source{Path: path + "-other"}}
 		defer func() { pair.Subject = m.Subject }()
 		m.create(rt)
-		steps := m.steps()
 		if m.options.RequiresSession {
-			maps.Copy(steps, m.sessionSteps())
+			rt.Repeat(map[string]func(*rapid.T){"": m.check, "step": m.sessionStep})
+		} else {
+			rt.Repeat(m.steps())
 		}
-		rt.Repeat(steps)
 		for _, path := range []string{m.main.Path, m.other.Path} {
 			both(rt, m, "delete", func(s semantics.Store) (any, error) { return nil, s.DeleteQueue(m.ctx, path) })
 			m.audit(rt, path)
@@ -228,6 +227,9 @@ func drawOptions(rt *rapid.T) semantics.QueueOptions {
 
 func (m *model) create(rt *rapid.T) {
 	sessions := rapid.Bool().Draw(rt, "sessions")
+	if sessions {
+		m.drawSessions(rt)
+	}
 	for _, path := range []string{m.other.Path, m.main.Path} {
 		m.options = drawOptions(rt)
 		if sessions {

@@ -60,7 +60,7 @@ func (m *model) receiveByNumber(rt *rapid.T) { m.takeNumbers(rt, semantics.Activ
 
 func (m *model) takeNumbers(rt *rapid.T, state semantics.State, meant func(row *semantics.Received) bool) {
 	from, rows := m.drawSide(rt)
-	numbers := m.numbers(rt, rows, meant)
+	numbers := m.numbers(rt, rows, m.ofSession(rt, from, meant))
 	reference, subject, ok := both(rt, m, "receive by number", func(s semantics.Store) ([]*semantics.Received, error) {
 		return s.ReceiveByNumber(m.ctx, m.on(s, from), state, numbers)
 	})

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -12,6 +14,7 @@ import (
 type sessionModel struct {
 	otherHasSessions bool
 
+	sessions    []string               // ids to draw from
 	holds       []*hold                // of main; the last ones, most of them over
 	current     map[string]*hold       // the last one of each session
 	sessionRows []semantics.SessionRow // what the last look showed
@@ -38,13 +41,24 @@ func (h *hold) live(now time.Time) bool { return !h.closed && now.Before(h.until
 
 const keptHolds = 8
 
-// Few sessions, some of whose ids look like those of others, or like what a store might put behind an id.
-var someSessions = rapid.SampledFrom([]string{
-	"a", "a", "a", "b", "b", "c", "ab", "a\x00", "a\x01", "\x00", "a\x00a0000000000000001", "a:b", "Ä", "{a}",
-})
+// drawSessions chooses the few sessions of a run. Some ids look like those of others, or like what a store might put behind an
+// id.
+func (m *model) drawSessions(rt *rapid.T) {
+	ids := []string{"a", "b", "ab", "a\x00", "a\x01", "\x00", "\x01", "a\x00a0000000000000001", "a\x00t", "a:b", "Ä", "{a}", strings.Repeat("a", 128)}
+	m.sessions = rapid.SliceOfNDistinct(rapid.SampledFrom(ids), 1, 4, rapid.ID).Draw(rt, "session ids")
+}
+
+func (m *model) drawSessionID(rt *rapid.T) string {
+	return m.sessions[even(len(m.sessions)).Draw(rt, "session")]
+}
 
 func drawSessionOptions(rt *rapid.T, o semantics.QueueOptions) semantics.QueueOptions {
 	o.RequiresSession = rapid.Bool().Draw(rt, "requires session")
+	if even(4).Draw(rt, "refuses") > 0 { // what keeps messages out of a queue is rarer here, or sessions would be empty
+		o.RequiresDuplicateDetection, o.MaxMessageCount, o.Status = false, 0, semantics.StatusActive
+		o.EnablePartitioning = false
+	}
+	o.LockDuration = units(2, 5, 12).Draw(rt, "lock duration")
 	o.SessionInFlight = rapid.Int64Range(1, 3).Draw(rt, "in flight")
 	o.SessionExpiryMode = rapid.SampledFrom([]semantics.SessionExpiryMode{0, 0, 1}).Draw(rt, "expiry mode")
 	o.SessionOnDeadLetter = rapid.SampledFrom([]semantics.SessionOnDeadLetter{0, 0, 1}).Draw(rt, "on dead letter")
@@ -54,40 +68,106 @@ func drawSessionOptions(rt *rapid.T, o semantics.QueueOptions) semantics.QueueOp
 	return o
 }
 
-// sessionSteps are what a run with sessions does besides.
-func (m *model) sessionSteps() map[string]func(*rapid.T) {
-	return map[string]func(*rapid.T){
-		"accept":             m.accept,
-		"accept next":        m.acceptNext,
-		"accept next again":  m.acceptNext,
-		"receive in turn":    m.receive,
-		"renew session":      m.renewSession,
-		"close session":      m.closeSession,
-		"session state":      m.sessionState,
-		"set session state":  m.setSessionState,
-		"list sessions":      m.listSome,
-		"unblock":            m.unblock,
-		"peek one session":   m.peekSession,
-		"purge one session":  m.purgeSession,
-		"verb of wrong kind": m.wrongKind,
+// sessionStep is one step of a run with sessions. What must come together to get anywhere is drawn most often. No step may be
+// skipped: that would end the run.
+func (m *model) sessionStep(rt *rapid.T) {
+	always, held, handedOut := true, len(m.holds) > 0, len(m.deliveries) > 0
+	accepts := 10
+	if slices.ContainsFunc(m.rows, isAvailable) && !slices.ContainsFunc(m.holds, func(h *hold) bool { return h.live(m.now) }) {
+		accepts = 50 // or nothing could be received
 	}
-}
-
-// drawHold chooses a lock of a session, most often one that holds.
-func (m *model) drawHold(rt *rapid.T) *hold {
-	if len(m.holds) == 0 {
-		rt.Skip("no session was accepted yet")
+	steps := []struct {
+		weight int
+		can    bool
+		name   string
+		do     func(*rapid.T)
+	}{
+		{14, always, "send", m.send},
+		{6, always, "accept", m.accept},
+		{accepts, always, "accept next", m.acceptNext},
+		{4, held, "renew session", m.renewSession},
+		{4, held, "close session", m.closeSession},
+		{20, held, "receive", m.receive},
+		{6, held, "receive deferred", m.receiveDeferred},
+		{1, always, "receive by number", m.receiveByNumber},
+		{8, handedOut, "complete", m.complete},
+		{8, handedOut, "abandon", m.abandon},
+		{6, handedOut, "defer", m.deferSome},
+		{3, handedOut, "release", m.release},
+		{4, handedOut, "dead-letter", m.deadLetter},
+		{1, handedOut, "renew", m.renew},
+		{7, always, "advance", m.advance},
+		{1, held, "session state", m.sessionState},
+		{4, held, "set session state", m.setSessionState},
+		{2, always, "list sessions", m.listSome},
+		{4, always, "unblock", m.unblock},
+		{1, always, "peek", m.peek},
+		{1, always, "peek one session", m.peekSession},
+		{1, always, "purge", m.purge},
+		{1, always, "purge one session", m.purgeSession},
+		{1, always, "purge dead letters", m.purgeDead},
+		{2, always, "delete by number", m.deleteByNumber},
+		{3, always, "reactivate", m.reactivate},
+		{2, always, "receive dead letters", m.receiveDead},
+		{3, always, "resubmit", m.resubmit},
+		{2, always, "resubmit elsewhere", m.resubmitElsewhere},
+		{1, always, "receive other", m.receiveOther},
+		{1, always, "cancel", m.cancel},
+		{1, always, "cancel by id", m.cancelByID},
+		{3, always, "update", m.update},
+		{1, m.Restart != nil, "restart", m.restart},
+		{1, held, "verb of wrong kind", m.wrongKind},
 	}
-	var live []*hold
-	for _, h := range m.holds {
-		if h.live(m.now) {
-			live = append(live, h)
+	var all []int
+	for i, s := range steps {
+		if s.can {
+			all = append(all, slices.Repeat([]int{i}, s.weight)...)
 		}
 	}
-	if len(live) == 0 || rapid.IntRange(1, 6).Draw(rt, "any hold") == 1 {
-		live = m.holds
+	step := steps[all[even(len(all)).Draw(rt, "step")]]
+	rt.Log(step.name)
+	step.do(rt)
+}
+
+// even draws 0 to n-1, each as often as the others. Other generators favour what is small.
+func even(n int) *rapid.Generator[int] {
+	return rapid.Custom(func(t *rapid.T) int {
+		drawn := 0
+		for range 10 {
+			drawn *= 2
+			if rapid.Bool().Draw(t, "") {
+				drawn++
+			}
+		}
+		return drawn % n
+	})
+}
+
+// drawHold chooses a lock of a session, most often one that holds, and of a session with messages. There must be one.
+func (m *model) drawHold(rt *rapid.T) *hold {
+	holds := m.holds
+	only := func(good func(h *hold) bool) {
+		if left := slices.DeleteFunc(slices.Clone(holds), func(h *hold) bool { return !good(h) }); len(left) > 0 {
+			holds = left
+		}
 	}
-	return rapid.SampledFrom(live).Draw(rt, "hold")
+	if even(8).Draw(rt, "any hold") > 0 {
+		only(func(h *hold) bool { return h.live(m.now) })
+		only(func(h *hold) bool { return m.offers(h.session) })
+	}
+	h := holds[even(len(holds)).Draw(rt, "hold")]
+	if !h.live(m.now) && m.moved {
+		m.compareCounts(rt, m.main.Path) // whether a call that finds its lock lost looks at the queue is not fixed
+		m.moved = false
+	}
+	return h
+}
+
+// offers says whether a session had messages for its holder at the last look.
+func (m *model) offers(id string) bool {
+	return slices.ContainsFunc(m.rows, func(row *semantics.Received) bool {
+		return row.SessionID == id && (isAvailable(row) || isDeferred(row))
+	})
 }
 
 // under is main as the holder of a session sees it.
@@ -95,34 +175,59 @@ func (m *model) under(h *hold) origin { return origin{Source: m.main.Source, hol
 
 // drawMain gives main for a verb that takes messages: with sessions mostly as the holder of one sees it.
 func (m *model) drawMain(rt *rapid.T) origin {
-	if !m.options.RequiresSession || rapid.IntRange(1, 12).Draw(rt, "without session") == 1 {
+	if !m.options.RequiresSession || len(m.holds) == 0 || even(16).Draw(rt, "without session") == 0 {
 		return m.main
 	}
 	return m.under(m.drawHold(rt))
 }
 
+// ofSession narrows down, most often, what is meant to the session that is held.
+func (m *model) ofSession(rt *rapid.T, from origin, meant func(row *semantics.Received) bool) func(row *semantics.Received) bool {
+	if from.hold == nil || even(6).Draw(rt, "any session") == 0 {
+		return meant
+	}
+	return func(row *semantics.Received) bool { return meant(row) && row.SessionID == from.hold.session }
+}
+
 // stray replaces, now and then, the session under which messages are settled by another one, which must never succeed.
 func (m *model) stray(rt *rapid.T, from origin) origin {
-	if !m.options.RequiresSession || from.Path != m.main.Path || rapid.IntRange(1, 8).Draw(rt, "stray") > 1 {
+	if !m.options.RequiresSession || from.Path != m.main.Path || even(8).Draw(rt, "stray") > 0 {
 		return from
 	}
 	return m.drawMain(rt)
 }
 
+// preferHeld makes the first of the chosen deliveries, most often, one whose lock holds.
+func (m *model) preferHeld(rt *rapid.T, chosen []delivery) {
+	if !m.options.RequiresSession || even(6).Draw(rt, "any delivery") == 0 {
+		return
+	}
+	held := slices.DeleteFunc(slices.Clone(m.deliveries), func(d delivery) bool {
+		out := m.out[d.number]
+		return d.from.hold != nil && (out == nil || out.token != d.reference)
+	})
+	if len(held) > 0 {
+		chosen[0] = held[even(len(held)).Draw(rt, "held")]
+	}
+}
+
 // drawSession makes a message one of a session, all of one call the same if the queue is partitioned, and few of none.
 func (m *model) drawSession(rt *rapid.T, message *semantics.Message, partition string) {
 	switch {
-	case rapid.IntRange(1, 16).Draw(rt, "without session") == 1:
+	case even(24).Draw(rt, "without session") == 0:
 		message.PartitionKey = partition
 	case partition != "":
-		message.SessionID = partition
+		message.SessionID = m.sessions[0]
 	default:
-		message.SessionID = someSessions.Draw(rt, "session")
+		message.SessionID = m.drawSessionID(rt)
+	}
+	if even(2).Draw(rt, "lasts") == 0 {
+		message.TimeToLive = nil
 	}
 }
 
 func (m *model) accept(rt *rapid.T) {
-	id := someSessions.Draw(rt, "session")
+	id := m.drawSessionID(rt)
 	m.accepted(rt, id, func(s semantics.Store) (*semantics.Session, error) { return s.AcceptSession(m.ctx, m.main.Path, id) })
 }
 
@@ -227,7 +332,7 @@ func (m *model) closeSession(rt *rapid.T) {
 }
 
 func (m *model) unblock(rt *rapid.T) {
-	id := someSessions.Draw(rt, "session")
+	id := m.drawSessionID(rt)
 	_, ok := agree(rt, m, "unblock", func(s semantics.Store) (any, error) { return nil, s.UnblockSession(m.ctx, m.main.Path, id) })
 	m.looked(ok)
 }

@@ -146,5 +146,5 @@ func (m *model) drawSessionAt(rt *rapid.T) origin {
 	if len(m.holds) > 0 && rapid.Bool().Draw(rt, "as holder") {
 		return m.under(m.drawHold(rt))
 	}
-	return origin{Source: semantics.Source{Path: m.main.Path, Session: someSessions.Draw(rt, "session")}}
+	return origin{Source: semantics.Source{Path: m.main.Path, Session: m.drawSessionID(rt)}}
 }

@@ -16,6 +16,7 @@ func (m *model) draw(rt *rapid.T) (from origin, chosen []delivery) {
 		rt.Skip("nothing was delivered yet")
 	}
 	chosen = rapid.SliceOfN(rapid.SampledFrom(m.deliveries), 1, 3).Draw(rt, "deliveries")
+	m.preferHeld(rt, chosen)
 	return m.stray(rt, chosen[0].from), chosen
 }
 

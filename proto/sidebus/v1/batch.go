@@ -1,4 +1,4 @@
-// Package sidebusv1 is the Go client of Sidebus: what the .proto files generate, and Batch.
+// Package sidebusv1 is the Go client of Sidebus: what the .proto files generate, Batch and Handle.
 package sidebusv1
 
 // Batch gathers messages for one send and knows what they count for before they are sent (BATCH-5). The zero value takes

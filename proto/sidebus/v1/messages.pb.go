@@ -25,11 +25,12 @@ var File_sidebus_v1_messages_proto protoreflect.FileDescriptor
 const file_sidebus_v1_messages_proto_rawDesc = "" +
 	"\n" +
 	"\x19sidebus/v1/messages.proto\x12\n" +
-	"sidebus.v1\x1a\x18sidebus/v1/receive.proto\x1a\x17sidebus/v1/remove.proto\x1a\x15sidebus/v1/send.proto\x1a\x17sidebus/v1/settle.proto\x1a\x17sidebus/v1/stream.proto2\xb3\n" +
+	"sidebus.v1\x1a\x18sidebus/v1/receive.proto\x1a\x17sidebus/v1/remove.proto\x1a\x18sidebus/v1/request.proto\x1a\x15sidebus/v1/send.proto\x1a\x17sidebus/v1/settle.proto\x1a\x17sidebus/v1/stream.proto2\xf7\n" +
 	"\n" +
 	"\bMessages\x129\n" +
 	"\x04Send\x12\x17.sidebus.v1.SendRequest\x1a\x18.sidebus.v1.SendResponse\x12Z\n" +
 	"\x0fCancelScheduled\x12\".sidebus.v1.CancelScheduledRequest\x1a#.sidebus.v1.CancelScheduledResponse\x12B\n" +
+	"\aRequest\x12\x1a.sidebus.v1.RequestRequest\x1a\x1b.sidebus.v1.RequestResponse\x12B\n" +
 	"\aReceive\x12\x1a.sidebus.v1.ReceiveRequest\x1a\x1b.sidebus.v1.ReceiveResponse\x12R\n" +
 	"\x0fReceiveDeferred\x12\".sidebus.v1.ReceiveDeferredRequest\x1a\x1b.sidebus.v1.ReceiveResponse\x12V\n" +
 	"\x11ReceiveBySequence\x12$.sidebus.v1.ReceiveBySequenceRequest\x1a\x1b.sidebus.v1.ReceiveResponse\x129\n" +
@@ -53,74 +54,78 @@ const file_sidebus_v1_messages_proto_rawDesc = "" +
 var file_sidebus_v1_messages_proto_goTypes = []any{
 	(*SendRequest)(nil),              // 0: sidebus.v1.SendRequest
 	(*CancelScheduledRequest)(nil),   // 1: sidebus.v1.CancelScheduledRequest
-	(*ReceiveRequest)(nil),           // 2: sidebus.v1.ReceiveRequest
-	(*ReceiveDeferredRequest)(nil),   // 3: sidebus.v1.ReceiveDeferredRequest
-	(*ReceiveBySequenceRequest)(nil), // 4: sidebus.v1.ReceiveBySequenceRequest
-	(*PeekRequest)(nil),              // 5: sidebus.v1.PeekRequest
-	(*CompleteRequest)(nil),          // 6: sidebus.v1.CompleteRequest
-	(*AbandonRequest)(nil),           // 7: sidebus.v1.AbandonRequest
-	(*DeferRequest)(nil),             // 8: sidebus.v1.DeferRequest
-	(*ReleaseRequest)(nil),           // 9: sidebus.v1.ReleaseRequest
-	(*DeadLetterRequest)(nil),        // 10: sidebus.v1.DeadLetterRequest
-	(*RenewLocksRequest)(nil),        // 11: sidebus.v1.RenewLocksRequest
-	(*ReactivateRequest)(nil),        // 12: sidebus.v1.ReactivateRequest
-	(*DeleteBySequenceRequest)(nil),  // 13: sidebus.v1.DeleteBySequenceRequest
-	(*PurgeRequest)(nil),             // 14: sidebus.v1.PurgeRequest
-	(*ResubmitRequest)(nil),          // 15: sidebus.v1.ResubmitRequest
-	(*PublishRequest)(nil),           // 16: sidebus.v1.PublishRequest
-	(*SubscribeRequest)(nil),         // 17: sidebus.v1.SubscribeRequest
-	(*SendResponse)(nil),             // 18: sidebus.v1.SendResponse
-	(*CancelScheduledResponse)(nil),  // 19: sidebus.v1.CancelScheduledResponse
-	(*ReceiveResponse)(nil),          // 20: sidebus.v1.ReceiveResponse
-	(*PeekResponse)(nil),             // 21: sidebus.v1.PeekResponse
-	(*SettleResponse)(nil),           // 22: sidebus.v1.SettleResponse
-	(*RenewLocksResponse)(nil),       // 23: sidebus.v1.RenewLocksResponse
-	(*ReactivateResponse)(nil),       // 24: sidebus.v1.ReactivateResponse
-	(*DeleteBySequenceResponse)(nil), // 25: sidebus.v1.DeleteBySequenceResponse
-	(*PurgeResponse)(nil),            // 26: sidebus.v1.PurgeResponse
-	(*ResubmitResponse)(nil),         // 27: sidebus.v1.ResubmitResponse
-	(*PublishResponse)(nil),          // 28: sidebus.v1.PublishResponse
-	(*SubscribeResponse)(nil),        // 29: sidebus.v1.SubscribeResponse
+	(*RequestRequest)(nil),           // 2: sidebus.v1.RequestRequest
+	(*ReceiveRequest)(nil),           // 3: sidebus.v1.ReceiveRequest
+	(*ReceiveDeferredRequest)(nil),   // 4: sidebus.v1.ReceiveDeferredRequest
+	(*ReceiveBySequenceRequest)(nil), // 5: sidebus.v1.ReceiveBySequenceRequest
+	(*PeekRequest)(nil),              // 6: sidebus.v1.PeekRequest
+	(*CompleteRequest)(nil),          // 7: sidebus.v1.CompleteRequest
+	(*AbandonRequest)(nil),           // 8: sidebus.v1.AbandonRequest
+	(*DeferRequest)(nil),             // 9: sidebus.v1.DeferRequest
+	(*ReleaseRequest)(nil),           // 10: sidebus.v1.ReleaseRequest
+	(*DeadLetterRequest)(nil),        // 11: sidebus.v1.DeadLetterRequest
+	(*RenewLocksRequest)(nil),        // 12: sidebus.v1.RenewLocksRequest
+	(*ReactivateRequest)(nil),        // 13: sidebus.v1.ReactivateRequest
+	(*DeleteBySequenceRequest)(nil),  // 14: sidebus.v1.DeleteBySequenceRequest
+	(*PurgeRequest)(nil),             // 15: sidebus.v1.PurgeRequest
+	(*ResubmitRequest)(nil),          // 16: sidebus.v1.ResubmitRequest
+	(*PublishRequest)(nil),           // 17: sidebus.v1.PublishRequest
+	(*SubscribeRequest)(nil),         // 18: sidebus.v1.SubscribeRequest
+	(*SendResponse)(nil),             // 19: sidebus.v1.SendResponse
+	(*CancelScheduledResponse)(nil),  // 20: sidebus.v1.CancelScheduledResponse
+	(*RequestResponse)(nil),          // 21: sidebus.v1.RequestResponse
+	(*ReceiveResponse)(nil),          // 22: sidebus.v1.ReceiveResponse
+	(*PeekResponse)(nil),             // 23: sidebus.v1.PeekResponse
+	(*SettleResponse)(nil),           // 24: sidebus.v1.SettleResponse
+	(*RenewLocksResponse)(nil),       // 25: sidebus.v1.RenewLocksResponse
+	(*ReactivateResponse)(nil),       // 26: sidebus.v1.ReactivateResponse
+	(*DeleteBySequenceResponse)(nil), // 27: sidebus.v1.DeleteBySequenceResponse
+	(*PurgeResponse)(nil),            // 28: sidebus.v1.PurgeResponse
+	(*ResubmitResponse)(nil),         // 29: sidebus.v1.ResubmitResponse
+	(*PublishResponse)(nil),          // 30: sidebus.v1.PublishResponse
+	(*SubscribeResponse)(nil),        // 31: sidebus.v1.SubscribeResponse
 }
 var file_sidebus_v1_messages_proto_depIdxs = []int32{
 	0,  // 0: sidebus.v1.Messages.Send:input_type -> sidebus.v1.SendRequest
 	1,  // 1: sidebus.v1.Messages.CancelScheduled:input_type -> sidebus.v1.CancelScheduledRequest
-	2,  // 2: sidebus.v1.Messages.Receive:input_type -> sidebus.v1.ReceiveRequest
-	3,  // 3: sidebus.v1.Messages.ReceiveDeferred:input_type -> sidebus.v1.ReceiveDeferredRequest
-	4,  // 4: sidebus.v1.Messages.ReceiveBySequence:input_type -> sidebus.v1.ReceiveBySequenceRequest
-	5,  // 5: sidebus.v1.Messages.Peek:input_type -> sidebus.v1.PeekRequest
-	6,  // 6: sidebus.v1.Messages.Complete:input_type -> sidebus.v1.CompleteRequest
-	7,  // 7: sidebus.v1.Messages.Abandon:input_type -> sidebus.v1.AbandonRequest
-	8,  // 8: sidebus.v1.Messages.Defer:input_type -> sidebus.v1.DeferRequest
-	9,  // 9: sidebus.v1.Messages.Release:input_type -> sidebus.v1.ReleaseRequest
-	10, // 10: sidebus.v1.Messages.DeadLetter:input_type -> sidebus.v1.DeadLetterRequest
-	11, // 11: sidebus.v1.Messages.RenewLocks:input_type -> sidebus.v1.RenewLocksRequest
-	12, // 12: sidebus.v1.Messages.Reactivate:input_type -> sidebus.v1.ReactivateRequest
-	13, // 13: sidebus.v1.Messages.DeleteBySequence:input_type -> sidebus.v1.DeleteBySequenceRequest
-	14, // 14: sidebus.v1.Messages.Purge:input_type -> sidebus.v1.PurgeRequest
-	15, // 15: sidebus.v1.Messages.Resubmit:input_type -> sidebus.v1.ResubmitRequest
-	16, // 16: sidebus.v1.Messages.Publish:input_type -> sidebus.v1.PublishRequest
-	17, // 17: sidebus.v1.Messages.Subscribe:input_type -> sidebus.v1.SubscribeRequest
-	18, // 18: sidebus.v1.Messages.Send:output_type -> sidebus.v1.SendResponse
-	19, // 19: sidebus.v1.Messages.CancelScheduled:output_type -> sidebus.v1.CancelScheduledResponse
-	20, // 20: sidebus.v1.Messages.Receive:output_type -> sidebus.v1.ReceiveResponse
-	20, // 21: sidebus.v1.Messages.ReceiveDeferred:output_type -> sidebus.v1.ReceiveResponse
-	20, // 22: sidebus.v1.Messages.ReceiveBySequence:output_type -> sidebus.v1.ReceiveResponse
-	21, // 23: sidebus.v1.Messages.Peek:output_type -> sidebus.v1.PeekResponse
-	22, // 24: sidebus.v1.Messages.Complete:output_type -> sidebus.v1.SettleResponse
-	22, // 25: sidebus.v1.Messages.Abandon:output_type -> sidebus.v1.SettleResponse
-	22, // 26: sidebus.v1.Messages.Defer:output_type -> sidebus.v1.SettleResponse
-	22, // 27: sidebus.v1.Messages.Release:output_type -> sidebus.v1.SettleResponse
-	22, // 28: sidebus.v1.Messages.DeadLetter:output_type -> sidebus.v1.SettleResponse
-	23, // 29: sidebus.v1.Messages.RenewLocks:output_type -> sidebus.v1.RenewLocksResponse
-	24, // 30: sidebus.v1.Messages.Reactivate:output_type -> sidebus.v1.ReactivateResponse
-	25, // 31: sidebus.v1.Messages.DeleteBySequence:output_type -> sidebus.v1.DeleteBySequenceResponse
-	26, // 32: sidebus.v1.Messages.Purge:output_type -> sidebus.v1.PurgeResponse
-	27, // 33: sidebus.v1.Messages.Resubmit:output_type -> sidebus.v1.ResubmitResponse
-	28, // 34: sidebus.v1.Messages.Publish:output_type -> sidebus.v1.PublishResponse
-	29, // 35: sidebus.v1.Messages.Subscribe:output_type -> sidebus.v1.SubscribeResponse
-	18, // [18:36] is the sub-list for method output_type
-	0,  // [0:18] is the sub-list for method input_type
+	2,  // 2: sidebus.v1.Messages.Request:input_type -> sidebus.v1.RequestRequest
+	3,  // 3: sidebus.v1.Messages.Receive:input_type -> sidebus.v1.ReceiveRequest
+	4,  // 4: sidebus.v1.Messages.ReceiveDeferred:input_type -> sidebus.v1.ReceiveDeferredRequest
+	5,  // 5: sidebus.v1.Messages.ReceiveBySequence:input_type -> sidebus.v1.ReceiveBySequenceRequest
+	6,  // 6: sidebus.v1.Messages.Peek:input_type -> sidebus.v1.PeekRequest
+	7,  // 7: sidebus.v1.Messages.Complete:input_type -> sidebus.v1.CompleteRequest
+	8,  // 8: sidebus.v1.Messages.Abandon:input_type -> sidebus.v1.AbandonRequest
+	9,  // 9: sidebus.v1.Messages.Defer:input_type -> sidebus.v1.DeferRequest
+	10, // 10: sidebus.v1.Messages.Release:input_type -> sidebus.v1.ReleaseRequest
+	11, // 11: sidebus.v1.Messages.DeadLetter:input_type -> sidebus.v1.DeadLetterRequest
+	12, // 12: sidebus.v1.Messages.RenewLocks:input_type -> sidebus.v1.RenewLocksRequest
+	13, // 13: sidebus.v1.Messages.Reactivate:input_type -> sidebus.v1.ReactivateRequest
+	14, // 14: sidebus.v1.Messages.DeleteBySequence:input_type -> sidebus.v1.DeleteBySequenceRequest
+	15, // 15: sidebus.v1.Messages.Purge:input_type -> sidebus.v1.PurgeRequest
+	16, // 16: sidebus.v1.Messages.Resubmit:input_type -> sidebus.v1.ResubmitRequest
+	17, // 17: sidebus.v1.Messages.Publish:input_type -> sidebus.v1.PublishRequest
+	18, // 18: sidebus.v1.Messages.Subscribe:input_type -> sidebus.v1.SubscribeRequest
+	19, // 19: sidebus.v1.Messages.Send:output_type -> sidebus.v1.SendResponse
+	20, // 20: sidebus.v1.Messages.CancelScheduled:output_type -> sidebus.v1.CancelScheduledResponse
+	21, // 21: sidebus.v1.Messages.Request:output_type -> sidebus.v1.RequestResponse
+	22, // 22: sidebus.v1.Messages.Receive:output_type -> sidebus.v1.ReceiveResponse
+	22, // 23: sidebus.v1.Messages.ReceiveDeferred:output_type -> sidebus.v1.ReceiveResponse
+	22, // 24: sidebus.v1.Messages.ReceiveBySequence:output_type -> sidebus.v1.ReceiveResponse
+	23, // 25: sidebus.v1.Messages.Peek:output_type -> sidebus.v1.PeekResponse
+	24, // 26: sidebus.v1.Messages.Complete:output_type -> sidebus.v1.SettleResponse
+	24, // 27: sidebus.v1.Messages.Abandon:output_type -> sidebus.v1.SettleResponse
+	24, // 28: sidebus.v1.Messages.Defer:output_type -> sidebus.v1.SettleResponse
+	24, // 29: sidebus.v1.Messages.Release:output_type -> sidebus.v1.SettleResponse
+	24, // 30: sidebus.v1.Messages.DeadLetter:output_type -> sidebus.v1.SettleResponse
+	25, // 31: sidebus.v1.Messages.RenewLocks:output_type -> sidebus.v1.RenewLocksResponse
+	26, // 32: sidebus.v1.Messages.Reactivate:output_type -> sidebus.v1.ReactivateResponse
+	27, // 33: sidebus.v1.Messages.DeleteBySequence:output_type -> sidebus.v1.DeleteBySequenceResponse
+	28, // 34: sidebus.v1.Messages.Purge:output_type -> sidebus.v1.PurgeResponse
+	29, // 35: sidebus.v1.Messages.Resubmit:output_type -> sidebus.v1.ResubmitResponse
+	30, // 36: sidebus.v1.Messages.Publish:output_type -> sidebus.v1.PublishResponse
+	31, // 37: sidebus.v1.Messages.Subscribe:output_type -> sidebus.v1.SubscribeResponse
+	19, // [19:38] is the sub-list for method output_type
+	0,  // [0:19] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name
@@ -133,6 +138,7 @@ func file_sidebus_v1_messages_proto_init() {
 	}
 	file_sidebus_v1_receive_proto_init()
 	file_sidebus_v1_remove_proto_init()
+	file_sidebus_v1_request_proto_init()
 	file_sidebus_v1_send_proto_init()
 	file_sidebus_v1_settle_proto_init()
 	file_sidebus_v1_stream_proto_init()

@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Messages_Send_FullMethodName              = "/sidebus.v1.Messages/Send"
 	Messages_CancelScheduled_FullMethodName   = "/sidebus.v1.Messages/CancelScheduled"
+	Messages_Request_FullMethodName           = "/sidebus.v1.Messages/Request"
 	Messages_Receive_FullMethodName           = "/sidebus.v1.Messages/Receive"
 	Messages_ReceiveDeferred_FullMethodName   = "/sidebus.v1.Messages/ReceiveDeferred"
 	Messages_ReceiveBySequence_FullMethodName = "/sidebus.v1.Messages/ReceiveBySequence"
@@ -54,6 +55,12 @@ type MessagesClient interface {
 	// CancelScheduled removes messages that are still scheduled (SCHED-5, SCHED-8). MESSAGE_NOT_FOUND when one is not; the
 	// details have the missing "sequenceNumbers".
 	CancelScheduled(ctx context.Context, in *CancelScheduledRequest, opts ...grpc.CallOption) (*CancelScheduledResponse, error)
+	// Request sends one message and waits for the reply to it, which has to come to this sidecar's session of the queue reply_to
+	// (RR-6). The session is held before the message is sent and as long as requests wait for replies there. SERVICE_TIMEOUT when none
+	// came in time; SESSION_NOT_SUPPORTED when reply_to has no sessions; failures of Send. With outcome "unknown" among the details the
+	// request was sent and somebody may do what it asks for. The reply is removed once the answer was written. When it cannot be
+	// written, the reply goes to a request that waits for it then, as does one that comes too late, and else is removed.
+	Request(ctx context.Context, in *RequestRequest, opts ...grpc.CallOption) (*RequestResponse, error)
 	// Receive takes available messages and waits for the first one (RECV-5), on a queue with sessions those of the session whose lock
 	// is named (SESS-6). No message is an empty list, not an error. When
 	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7).
@@ -131,6 +138,16 @@ func (c *messagesClient) CancelScheduled(ctx context.Context, in *CancelSchedule
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CancelScheduledResponse)
 	err := c.cc.Invoke(ctx, Messages_CancelScheduled_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *messagesClient) Request(ctx context.Context, in *RequestRequest, opts ...grpc.CallOption) (*RequestResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RequestResponse)
+	err := c.cc.Invoke(ctx, Messages_Request_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -318,6 +335,12 @@ type MessagesServer interface {
 	// CancelScheduled removes messages that are still scheduled (SCHED-5, SCHED-8). MESSAGE_NOT_FOUND when one is not; the
 	// details have the missing "sequenceNumbers".
 	CancelScheduled(context.Context, *CancelScheduledRequest) (*CancelScheduledResponse, error)
+	// Request sends one message and waits for the reply to it, which has to come to this sidecar's session of the queue reply_to
+	// (RR-6). The session is held before the message is sent and as long as requests wait for replies there. SERVICE_TIMEOUT when none
+	// came in time; SESSION_NOT_SUPPORTED when reply_to has no sessions; failures of Send. With outcome "unknown" among the details the
+	// request was sent and somebody may do what it asks for. The reply is removed once the answer was written. When it cannot be
+	// written, the reply goes to a request that waits for it then, as does one that comes too late, and else is removed.
+	Request(context.Context, *RequestRequest) (*RequestResponse, error)
 	// Receive takes available messages and waits for the first one (RECV-5), on a queue with sessions those of the session whose lock
 	// is named (SESS-6). No message is an empty list, not an error. When
 	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7).
@@ -386,6 +409,9 @@ func (UnimplementedMessagesServer) Send(context.Context, *SendRequest) (*SendRes
 }
 func (UnimplementedMessagesServer) CancelScheduled(context.Context, *CancelScheduledRequest) (*CancelScheduledResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelScheduled not implemented")
+}
+func (UnimplementedMessagesServer) Request(context.Context, *RequestRequest) (*RequestResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Request not implemented")
 }
 func (UnimplementedMessagesServer) Receive(context.Context, *ReceiveRequest) (*ReceiveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Receive not implemented")
@@ -488,6 +514,24 @@ func _Messages_CancelScheduled_Handler(srv interface{}, ctx context.Context, dec
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MessagesServer).CancelScheduled(ctx, req.(*CancelScheduledRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Messages_Request_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RequestRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MessagesServer).Request(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Messages_Request_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MessagesServer).Request(ctx, req.(*RequestRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -772,6 +816,10 @@ var Messages_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CancelScheduled",
 			Handler:    _Messages_CancelScheduled_Handler,
+		},
+		{
+			MethodName: "Request",
+			Handler:    _Messages_Request_Handler,
 		},
 		{
 			MethodName: "Receive",

@@ -86,6 +86,8 @@ const (
 	SubscribeSessionClosed_LOST SubscribeSessionClosed_Why = 3
 	// The sidecar stops.
 	SubscribeSessionClosed_DRAINING SubscribeSessionClosed_Why = 4
+	// The client has no credit for it.
+	SubscribeSessionClosed_PAUSED SubscribeSessionClosed_Why = 5
 )
 
 // Enum value maps for SubscribeSessionClosed_Why.
@@ -96,6 +98,7 @@ var (
 		2: "CLOSED",
 		3: "LOST",
 		4: "DRAINING",
+		5: "PAUSED",
 	}
 	SubscribeSessionClosed_Why_value = map[string]int32{
 		"IDLE":     0,
@@ -103,6 +106,7 @@ var (
 		"CLOSED":   2,
 		"LOST":     3,
 		"DRAINING": 4,
+		"PAUSED":   5,
 	}
 )
 
@@ -382,11 +386,13 @@ func (*PublishResponse_Sent) isPublishResponse_Outcome() {}
 
 func (*PublishResponse_Failure) isPublishResponse_Outcome() {}
 
-// SubscribeRequest is one thing that the client wants.
+// SubscribeRequest is one thing that the client wants. Requests are carried out side by side: who needs one to follow another waits
+// for the answer. Two come in order all the same: a change of credits holds for what is delivered after it, and a session, or the
+// whole stream, is closed only when all requests before have been carried out.
 type SubscribeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Chosen by the client and given back in the answer, at most 128 characters; only requests that have one are answered. A
-	// failed one is answered in any case.
+	// failed one is answered in any case, by failure.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Types that are valid to be assigned to Request:
 	//
@@ -529,12 +535,13 @@ type SubscribeRequest_Open struct {
 }
 
 type SubscribeRequest_Credits struct {
-	// Changes the credits.
+	// Changes the credits. Has no answer, unless it fails.
 	Credits *SubscribeCredits `protobuf:"bytes,3,opt,name=credits,proto3,oneof"`
 }
 
 type SubscribeRequest_Settle struct {
-	// Ends the locks of delivered messages, whatever session they are of. Answered by settled.
+	// Ends the locks of delivered messages, whatever session they are of. Answered by settled. A message of a session that the stream
+	// no longer has is MESSAGE_LOCK_LOST.
 	Settle *SubscribeSettle `protobuf:"bytes,4,opt,name=settle,proto3,oneof"`
 }
 
@@ -549,7 +556,8 @@ type SubscribeRequest_RenewSession struct {
 }
 
 type SubscribeRequest_CloseSession struct {
-	// Gives a session up: what was not settled is available again at once and nothing is counted. Followed by session_closed.
+	// Gives a session up: what was not settled is available again at once and nothing is counted. Followed by session_closed, and has
+	// no other answer, unless it fails.
 	CloseSession *SubscribeSession `protobuf:"bytes,7,opt,name=close_session,json=closeSession,proto3,oneof"`
 }
 
@@ -597,7 +605,8 @@ type SubscribeOpen struct {
 	MaxAutoRenew *durationpb.Duration `protobuf:"bytes,6,opt,name=max_auto_renew,json=maxAutoRenew,proto3" json:"max_auto_renew,omitempty"`
 	// The most sessions held at a time, 1 to 1000, else ARGUMENT_OUT_OF_RANGE. Absent: 8 (SESS-23).
 	MaxConcurrentSessions *int32 `protobuf:"varint,7,opt,name=max_concurrent_sessions,json=maxConcurrentSessions,proto3,oneof" json:"max_concurrent_sessions,omitempty"`
-	// The most unsettled messages of one session, 1 to the queue's session_in_flight. Absent: 1 (SESS-27).
+	// The most unsettled messages of one session, 1 to 1000, else ARGUMENT_OUT_OF_RANGE. Absent: 1. There are never more than the
+	// queue's session_in_flight (SESS-27).
 	SessionInFlight *int32 `protobuf:"varint,8,opt,name=session_in_flight,json=sessionInFlight,proto3,oneof" json:"session_in_flight,omitempty"`
 	// After how long without a message a session is given up, 0s to 24h, else ARGUMENT_OUT_OF_RANGE. Absent: 60s (SESS-23).
 	SessionIdle   *durationpb.Duration `protobuf:"bytes,9,opt,name=session_idle,json=sessionIdle,proto3" json:"session_idle,omitempty"`
@@ -1642,19 +1651,21 @@ const file_sidebus_v1_stream_proto_rawDesc = "" +
 	"deliveries\"z\n" +
 	"\x11SubscribeDelivery\x12,\n" +
 	"\x12session_lock_token\x18\x01 \x01(\tR\x10sessionLockToken\x127\n" +
-	"\bmessages\x18\x02 \x03(\v2\x1b.sidebus.v1.ReceivedMessageR\bmessages\"\xe1\x01\n" +
+	"\bmessages\x18\x02 \x03(\v2\x1b.sidebus.v1.ReceivedMessageR\bmessages\"\xed\x01\n" +
 	"\x16SubscribeSessionClosed\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12,\n" +
 	"\x12session_lock_token\x18\x02 \x01(\tR\x10sessionLockToken\x128\n" +
-	"\x03why\x18\x03 \x01(\x0e2&.sidebus.v1.SubscribeSessionClosed.WhyR\x03why\"@\n" +
+	"\x03why\x18\x03 \x01(\x0e2&.sidebus.v1.SubscribeSessionClosed.WhyR\x03why\"L\n" +
 	"\x03Why\x12\b\n" +
 	"\x04IDLE\x10\x00\x12\v\n" +
 	"\aYIELDED\x10\x01\x12\n" +
 	"\n" +
 	"\x06CLOSED\x10\x02\x12\b\n" +
 	"\x04LOST\x10\x03\x12\f\n" +
-	"\bDRAINING\x10\x04\"5\n" +
+	"\bDRAINING\x10\x04\x12\n" +
+	"\n" +
+	"\x06PAUSED\x10\x05\"5\n" +
 	"\x12SubscribeLocksLost\x12\x1f\n" +
 	"\vlock_tokens\x18\x01 \x03(\tR\n" +
 	"lockTokensB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"

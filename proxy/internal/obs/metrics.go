@@ -46,9 +46,9 @@ type Metrics struct {
 	Panics               prometheus.Counter
 }
 
-// NewMetrics makes the measures and registers them, the count of held messages, and those of Go and the process. It
-// fails when the registry has other measures of the same names.
-func NewMetrics(registry *prometheus.Registry, held func() int) (*Metrics, error) {
+// NewMetrics makes the measures and registers them, those that are kept elsewhere, and those of Go and the process: held is the
+// count of held messages, orphans that of orphan replies. It fails when the registry has other measures of the same names.
+func NewMetrics(registry *prometheus.Registry, held func() int, orphans func() int64) (*Metrics, error) {
 	m := &Metrics{
 		RPCDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "sidebus_rpc_duration_seconds",
@@ -74,6 +74,9 @@ func NewMetrics(registry *prometheus.Registry, held func() int) (*Metrics, error
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "sidebus_messages_held", Help: "Messages handed out that are neither settled nor past the end of their lock.",
 		}, func() float64 { return float64(held()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "sidebus_orphan_replies_total", Help: "Replies that were completed because no request waited for them (RR-6).",
+		}, func() float64 { return float64(orphans()) }),
 	}
 	for _, c := range own {
 		if err := registry.Register(c); err != nil {

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m, err := obs.NewMetrics(registry, func() int { return 7 })
+	m, err := obs.NewMetrics(registry, func() int { return 7 }, func() int64 { return 3 })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +56,14 @@ func TestMetricNames(t *testing.T) {
 		"sidebus_messages_resubmitted_total{}",
 		"sidebus_messages_sent_total{}",
 		"sidebus_messages_settled_total{outcome=complete}",
+		"sidebus_orphan_replies_total{}",
 		"sidebus_panics_total{}",
 		"sidebus_rpc_duration_seconds{code=OK,method=Messages.Send,wire=grpc}",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if _, err := obs.NewMetrics(registry, func() int { return 0 }); err == nil {
+	if _, err := obs.NewMetrics(registry, func() int { return 0 }, func() int64 { return 0 }); err == nil {
 		t.Error("the same names were registered twice")
 	}
 }

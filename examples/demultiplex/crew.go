@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+)
+
+// crew is the workers. Each has a connection of its own, as if it were on another machine.
+type crew struct {
+	dismiss context.CancelFunc
+	work    sync.WaitGroup
+	outcome [workers]error
+}
+
+func startCrew(ctx context.Context, r *record) *crew {
+	ctx, dismiss := context.WithCancel(ctx)
+	c := &crew{dismiss: dismiss}
+	for i := range workers {
+		c.work.Go(func() { c.outcome[i] = work(ctx, i, r) })
+	}
+	return c
+}
+
+// work is a worker: all it says is which messages it wants, how many sessions at a time, and what to do with a message.
+func work(ctx context.Context, number int, r *record) error {
+	conn, err := connect()
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // the process ends
+	most := int32(atATime)
+	open := &sidebusv1.SubscribeOpen{Source: source, Credits: &most, MaxConcurrentSessions: &most}
+	return sidebusv1.Handle(ctx, sidebusv1.NewMessagesClient(conn), open, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
+		end := r.begin(number, m.GetSessionId())
+		defer end()
+		select {
+		case <-time.After(workTakes):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return r.handled(number, event{m.GetSessionId(), m.GetText()})
+	}, sidebusv1.OnFailure(func(err error) { fmt.Fprintln(os.Stderr, "demultiplex:", err) }))
+}
+
+// stop ends the workers in order and gives why one of them ended before.
+func (c *crew) stop() error {
+	c.dismiss()
+	c.work.Wait()
+	return errors.Join(c.outcome[:]...)
+}

@@ -1,0 +1,43 @@
+package grpcapi
+
+import (
+	"context"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Request sends a message and waits for the reply, which it leaves with the wire; see semantics.Broker.Request.
+func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestRequest) (*sidebusv1.RequestResponse, error) {
+	if err := refuseUnknown("request", request); err != nil {
+		return nil, err
+	}
+	target, err := queueName("target", request.GetTarget())
+	if err != nil {
+		return nil, err
+	}
+	replyTo, err := queueName("replyTo", request.GetReplyTo())
+	if err != nil {
+		return nil, err
+	}
+	if request.GetMessage() == nil {
+		return nil, fieldError("message", "must be given")
+	}
+	var message semantics.Message
+	if err := s.messageOf(request.GetMessage(), &message); err != nil {
+		return nil, err
+	}
+	timeout := semantics.DefaultRequestTimeout
+	if request.GetTimeout() != nil {
+		if timeout, err = duration("timeout", request.GetTimeout()); err != nil {
+			return nil, err
+		}
+	}
+	sent, delivery, err := s.broker.Request(ctx, target, replyTo, &message, timeout)
+	s.metrics.Sent(sent)
+	response, err := s.handOut(ctx, delivery, semantics.ReceiveAndDelete, err)
+	if err != nil {
+		return nil, err
+	}
+	return &sidebusv1.RequestResponse{Message: response.GetMessages()[0]}, nil
+}

@@ -1,0 +1,76 @@
+package grpcapi
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/wireerror"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+const maxRequestID = 128 // characters
+
+func checkRequestID(id string) error {
+	if n := utf8.RuneCountInString(id); n > maxRequestID {
+		return fieldError("requestId", "is %d characters long, at most %d are allowed", n, maxRequestID)
+	}
+	return nil
+}
+
+// recv reads one request of a stream. One that cannot be decoded is INVALID_ARGUMENT, and the end of the stream.
+func recv(stream grpc.ServerStream, request any) error { return checked(stream.RecvMsg)(request) }
+
+// stopped is how a stream ends that the client would go on with while the sidecar stops.
+func stopped() error {
+	return semantics.Errorf(semantics.StoreUnavailable, "this sidecar stops; open the stream again on another one").
+		With(semantics.DetailCause, "draining")
+}
+
+// failureFrom translates an error into what is told on a stream, the same as the body of a failed HTTP call.
+func failureFrom(err error) *sidebusv1.Failure {
+	e := wireerror.Of(err)
+	_, body, _ := wireerror.HTTP(e)
+	failure := &sidebusv1.Failure{
+		Reason: string(body.Reason), Message: strings.ToValidUTF8(body.Message, "\uFFFD"), Retryable: body.Retryable,
+		Details: make(map[string]string, len(body.Details)),
+	}
+	for key, value := range body.Details {
+		failure.Details[key] = strings.ToValidUTF8(value, "\uFFFD") // may hold a cut piece of what the client sent
+	}
+	if e.RetryAfter > 0 {
+		failure.RetryAfter = durationpb.New(e.RetryAfter)
+	}
+	return failure
+}
+
+// caught is a panic in one of a stream's goroutines. The stream's handler panics with it, so that it ends one call and is observed
+// like a panic of the handler itself.
+type caught struct {
+	value any
+	stack []byte
+}
+
+// Error shows the panic and where it was.
+func (c *caught) Error() string { return fmt.Sprintf("%v\n%s", c.value, c.stack) }
+
+// catch hands a panic on. It must be deferred.
+func catch(tell func(error)) {
+	if value := recover(); value != nil {
+		tell(&caught{value, debug.Stack()})
+	}
+}
+
+// rethrow panics when err is a panic that was caught.
+func rethrow(err error) {
+	var c *caught
+	if errors.As(err, &c) {
+		panic(c.Error())
+	}
+}

@@ -1,0 +1,174 @@
+package semantics
+
+import (
+	"context"
+	"time"
+)
+
+// acceptSessions accepts sessions for as long as the subscription lives: while there is room, or when one that is held has
+// nothing to do and can make room for one that has.
+func (s *Subscription) acceptSessions() {
+	pause := firstPause
+	for s.awaitRoom() {
+		acceptance, err := s.acceptOne()
+		if err != nil {
+			if !s.survives(err, &pause, nil) {
+				return
+			}
+			continue
+		}
+		pause = firstPause
+		if acceptance != nil && acceptance.Session != nil {
+			s.recovered()
+			s.open(acceptance)
+		}
+	}
+}
+
+// awaitRoom waits until a session may be accepted. False: the subscription ends.
+func (s *Subscription) awaitRoom() bool {
+	for {
+		isDraining := s.broker.Draining()
+		s.mu.Lock()
+		hasRoom, held := s.hasRoom(), len(s.sessions)
+		s.mu.Unlock()
+		switch {
+		case s.life.Err() != nil:
+			return false
+		case isDraining && held == 0:
+			s.fail(s.broker.refuseIfDraining())
+			return false
+		case hasRoom && !isDraining:
+			return true
+		}
+		s.pass(s.room, isDraining, nil)
+	}
+}
+
+// acceptOne waits for a session that is ready. It comes back without one when there is no room for it any more.
+func (s *Subscription) acceptOne() (*Acceptance, error) {
+	ctx, cancel := context.WithCancel(s.life)
+	defer cancel()
+	type outcome struct {
+		acceptance *Acceptance
+		err        error
+	}
+	done := make(chan outcome, 1)
+	s.work.Go(func() {
+		acceptance, err := s.broker.AcceptSession(ctx, s.source.Path, AcceptOptions{MaxWait: MaxWait})
+		done <- outcome{acceptance, err}
+	})
+	for {
+		select {
+		case o := <-done:
+			if CodeOf(o.err) == Cancelled && s.life.Err() == nil {
+				o.err = nil
+			}
+			return o.acceptance, o.err
+		case <-s.room:
+			s.mu.Lock()
+			if !s.hasRoom() {
+				cancel()
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// hasRoom says whether one more session may be accepted: there is a place, or one that is held can give its place up. The caller
+// holds the mutex.
+func (s *Subscription) hasRoom() bool {
+	return s.hasPlace() || s.credits.granted > 0 && s.idlest() != nil
+}
+
+// hasPlace says whether there is a place for one more session, and a credit. The caller holds the mutex.
+func (s *Subscription) hasPlace() bool {
+	stay, needy := 0, 0
+	for _, p := range s.sessions {
+		if p.leaving == nil {
+			stay++
+			if p.used == 0 {
+				needy++
+			}
+		}
+	}
+	return stay < s.places() && needy < s.credits.free()
+}
+
+// idlest gives the session that has had nothing to do for longest, nil when all have. The caller holds the mutex.
+func (s *Subscription) idlest() *sessionPump {
+	var found *sessionPump
+	for _, p := range s.sessions {
+		if p.isIdle() && p.leaving == nil && (found == nil || p.lastActive.Before(found.lastActive)) {
+			found = p
+		}
+	}
+	return found
+}
+
+// retiring gives a session that is being given up and whose place nobody has yet, nil when there is none. The caller holds the
+// mutex.
+func (s *Subscription) retiring() *sessionPump {
+	for _, p := range s.sessions {
+		if p.leaving != nil && p.successor == nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// open begins with a session that was accepted. When there is no place it takes that of a session with nothing to do, and begins
+// when that has been given up, so that the client never sees more sessions than it wants.
+func (s *Subscription) open(acceptance *Acceptance) {
+	s.mu.Lock()
+	next, former := s.newPump(acceptance)
+	idlest, retiring := s.idlest(), s.retiring()
+	switch {
+	case former != nil && former.successor == nil:
+		former.makeWayFor(next)
+	case s.hasPlace() && retiring != nil && len(s.sessions) >= s.places():
+		retiring.makeWayFor(next)
+	case s.hasPlace():
+		s.sessions[next.session.Lock] = next
+		s.work.Go(next.run)
+	case idlest != nil:
+		idlest.makeWayFor(next)
+	default: // meanwhile all have got something to do
+		next = nil
+	}
+	s.mu.Unlock()
+	if next == nil {
+		_ = acceptance.Undelivered(s.life)
+	}
+}
+
+// newPump makes a pump for a session that was accepted. The pump that held the same session, if there is one, has lost it. The caller
+// holds the mutex.
+func (s *Subscription) newPump(acceptance *Acceptance) (next, former *sessionPump) {
+	now := time.Now()
+	for _, p := range s.sessions {
+		if p.session.ID == acceptance.Session.ID {
+			former = p
+		}
+	}
+	if former != nil && !former.isClosed {
+		former.lose()
+	}
+	return &sessionPump{
+		sub: s, session: acceptance.Session, source: acceptance.Source(), wake: make(chan struct{}, 1),
+		lastActive: now, turn: now, endsAt: now.Add(s.lockFor),
+	}, former
+}
+
+// CloseSession gives a session up: what was not settled is available again at once and nothing is counted. It does not block; the
+// event SessionClosed tells when it is done. SESSION_LOCK_LOST when the subscription does not hold it.
+func (s *Subscription) CloseSession(lock LockToken) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.sessions[lock]
+	if p == nil {
+		return SessionFailure(SessionLockLost, s.source.Path)
+	}
+	p.leave(SessionClosed)
+	return nil
+}
