@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -81,7 +82,7 @@ func (s *benchSidecar) publish(ctx context.Context, target string, messages, ses
 		for range messages {
 			answer, err := stream.Recv()
 			if err == nil && answer.GetSent() == nil {
-				err = fmt.Errorf("refused: %v", answer.GetFailure())
+				err = errors.New("refused: " + answer.GetFailure().String())
 			}
 			if err != nil {
 				failed <- err
