@@ -61,7 +61,7 @@ func New(config Config, broker *semantics.Broker, checker semantics.Checker, log
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	measures, err := obs.NewMetrics(metrics, broker.Held, broker.OrphanReplies)
+	measures, err := obs.NewMetrics(metrics, broker)
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}

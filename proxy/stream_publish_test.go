@@ -114,7 +114,8 @@ func TestERR_4_RefusedPublications(t *testing.T) {
 		{publication(orders, "big", strings.Repeat("x", 257<<10)), "MESSAGE_SIZE_EXCEEDED", map[string]string{"index": "1"}},
 		{
 			&sidebusv1.PublishRequest{RequestId: "empty id", Target: orders, Messages: []*sidebusv1.Message{{MessageId: proto.String("")}}},
-			"INVALID_ARGUMENT", map[string]string{"index": "0"},
+			"INVALID_ARGUMENT",
+			map[string]string{"index": "0"},
 		},
 	} {
 		p.send(publication(orders, fmt.Sprint("good ", i)), c.request, publication(orders, fmt.Sprint("better ", i)))

@@ -49,6 +49,8 @@ func TestERR_2_RefusedOpenings(t *testing.T) {
 		{"unknown sub-queue", opening(func(o *sidebusv1.SubscribeOpen) { o.SubQueue = 7 }), "INVALID_ARGUMENT", "subQueue"},
 		{"unknown mode", opening(func(o *sidebusv1.SubscribeOpen) { o.Mode = 7 }), "INVALID_ARGUMENT", "mode"},
 		{"many credits", opening(func(o *sidebusv1.SubscribeOpen) { o.Credits = proto.Int32(1001) }), "ARGUMENT_OUT_OF_RANGE", "credits"},
+		{"much ahead", opening(func(o *sidebusv1.SubscribeOpen) { o.Prefetch = 1001 }), "ARGUMENT_OUT_OF_RANGE", "prefetch"},
+		{"ahead in sessions", opening(func(o *sidebusv1.SubscribeOpen) { o.Source, o.Prefetch = tales, 1 }), "INVALID_OPERATION", "prefetch"},
 		{"no sessions", opening(func(o *sidebusv1.SubscribeOpen) { o.MaxConcurrentSessions = proto.Int32(0) }), "ARGUMENT_OUT_OF_RANGE", "maxConcurrentSessions"},
 		{"none in flight", opening(func(o *sidebusv1.SubscribeOpen) { o.SessionInFlight = proto.Int32(0) }), "ARGUMENT_OUT_OF_RANGE", "sessionInFlight"},
 		{"long renewal", opening(func(o *sidebusv1.SubscribeOpen) { o.MaxAutoRenew = durationpb.New(25 * time.Hour) }), "ARGUMENT_OUT_OF_RANGE", "maxAutoRenew"},

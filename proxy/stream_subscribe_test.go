@@ -313,6 +313,27 @@ func TestRECV_13_CreditsOnTheWire(t *testing.T) {
 	c.wants("3")
 }
 
+func TestRECV_12_PrefetchOnTheWire(t *testing.T) {
+	t.Parallel()
+	s := start(t, memstore.New())
+	s.publish(t).send(publication(orders, "1", "2", "3", "4"))
+	open := ordersOpen(1)
+	open.Prefetch = 2
+	c := s.subscribe(t, open)
+	c.wants("1")
+	s.counted(t, orders, "available 1 locked 3 dead 0")
+	c.complete("1")
+	c.wants("2")
+	if end := c.closes(); end != "OK" {
+		t.Errorf("got %s", end)
+	}
+	if got := s.countsOf(t, orders); got != "available 3 locked 0 dead 0" {
+		t.Errorf("got %s", got)
+	}
+	s.wantPeeked(t, orders, "2:0 3:0 4:0")
+	s.eventuallyMeasured(t, "sidebus_prefetches_cut_total 0")
+}
+
 // Deliveries are cut so that a client with grpc-go's usual limit of 4 MiB can take them, whatever its credits are.
 func TestRECV_13_DeliveriesFitIntoTheUsualLimit(t *testing.T) {
 	t.Parallel()

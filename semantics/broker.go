@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Broker is what the edges talk to: it validates, fills defaults, waits, and keeps account of what this process
@@ -16,6 +17,7 @@ type Broker struct {
 	rate  *bucket // nil: no limit
 
 	subscriptions subscriptions
+	prefetchesCut atomic.Int64
 	requests      requests
 
 	drain    sync.Once

@@ -26,6 +26,9 @@ type SubscribeOptions struct {
 	// MaxAutoRenew is how long after its delivery a message's lock is renewed, at most MaxAutoRenew; 0: never (LOCK-9).
 	MaxAutoRenew time.Duration
 
+	// Prefetch is how many messages are fetched beyond the credits, 0 to MaxPrefetch; not for queues with sessions (RECV-12).
+	Prefetch int
+
 	// MaxSessions is the most sessions held at a time, 1 to MaxConcurrentSession. Only for queues with sessions, as the rest.
 	MaxSessions int
 	// SessionInFlight is the most unsettled messages of one session, 1 to MaxSessionInFlight; the queue's own bound holds too
@@ -51,6 +54,7 @@ func (o SubscribeOptions) validate() error {
 		value, low, high int
 	}{
 		{"credits", o.Credits, 0, MaxCredits},
+		{"prefetch", o.Prefetch, 0, MaxPrefetch},
 		{"maxConcurrentSessions", o.MaxSessions, 1, MaxConcurrentSession},
 		{"sessionInFlight", o.SessionInFlight, 1, MaxSessionInFlight},
 	}
@@ -130,11 +134,13 @@ type Subscription struct {
 	mu        sync.Mutex
 	ended     *Error // why it ended by itself
 	credits   credits
+	ahead     *prefetch                // nil: nothing is fetched ahead
 	unsettled map[LockToken]*delivered // handed out, or on the way, and neither settled nor lost
 	lost      []LockToken              // that the client is to be told of
 	sessions  map[LockToken]*sessionPump
 	troubled  bool          // the client was told of a failure that lasts
 	lockFor   time.Duration // the queue's LockDuration as last read
+	renewSoon bool          // locks that have been running for long were handed out
 }
 
 // delivered is a message that the client has, or is about to get.
@@ -170,18 +176,26 @@ func (b *Broker) Subscribe(ctx context.Context, source Source, options Subscribe
 	if err != nil {
 		return nil, err
 	}
+	bySession := queue.Options.RequiresSession && source.SubQueue == MainQueue
+	if bySession && options.Prefetch > 0 {
+		return nil, fieldError(InvalidOperation, "prefetch", "is not for queues with sessions; raise sessionInFlight and credits instead")
+	}
 	if err := b.subscriptions.register(options.ID); err != nil {
 		return nil, err
 	}
 	s := &Subscription{
-		broker: b, source: source, options: options,
-		bySession: queue.Options.RequiresSession && source.SubQueue == MainQueue,
-		events:    make(chan Event), lostAny: make(chan struct{}, 1), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		broker: b, source: source, options: options, bySession: bySession,
+		events: make(chan Event), lostAny: make(chan struct{}, 1), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		over: make(chan struct{}), unsettled: map[LockToken]*delivered{}, sessions: map[LockToken]*sessionPump{},
 		lockFor: queue.Options.LockDuration,
 	}
 	s.life, s.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.credits.init(s.life, options.Credits)
+	if options.Prefetch > 0 {
+		s.ahead = &prefetch{sub: s, wake: make(chan struct{}, 1)}
+		s.ahead.limit()
+		s.work.Go(s.ahead.run)
+	}
 	if s.bySession {
 		s.work.Go(s.acceptSessions)
 	} else {

@@ -147,7 +147,7 @@ func (s *Subscription) open(acceptance *Acceptance) {
 func (s *Subscription) newPump(acceptance *Acceptance) (next, former *sessionPump) {
 	now := time.Now()
 	for _, p := range s.sessions {
-		if p.session.ID == acceptance.Session.ID {
+		if p.session.ID == acceptance.Session.ID && (former == nil || former.isClosed) {
 			former = p
 		}
 	}

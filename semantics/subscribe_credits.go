@@ -9,6 +9,7 @@ import (
 // mutex.
 type credits struct {
 	granted int             // by the client
+	ahead   int             // that may be fetched beyond that (RECV-12)
 	used    int             // by unsettled messages, and by receives under way for what they may give
 	busy    int             // sessions that use some
 	starved []*sessionPump  // that wait for more than they use
@@ -21,7 +22,7 @@ func (c *credits) init(life context.Context, granted int) {
 	c.wanted, c.unwant = context.WithCancel(life)
 }
 
-func (c *credits) free() int { return c.granted - c.used }
+func (c *credits) free() int { return c.granted + c.ahead - c.used }
 
 // SetCredits changes how many messages the client wants to have unsettled, 0 to MaxCredits; those it has stay. With 0 nothing
 // is delivered and the subscription stands. It does not block. ARGUMENT_OUT_OF_RANGE.
@@ -33,6 +34,9 @@ func (s *Subscription) SetCredits(n int) error {
 	defer s.mu.Unlock()
 	c := &s.credits
 	c.granted = n
+	if s.ahead != nil {
+		s.ahead.limit()
+	}
 	if c.free() < 0 { // what is under way might be more than is wanted now
 		c.unwant()
 		c.wanted, c.unwant = context.WithCancel(s.life)
@@ -91,6 +95,9 @@ func (s *Subscription) share(p *sessionPump) int {
 func (s *Subscription) freed() {
 	poke(s.wake)
 	poke(s.room)
+	if s.ahead != nil {
+		poke(s.ahead.wake)
+	}
 	c := &s.credits
 	for n := c.free() - s.kept(); n > 0 && len(c.starved) > 0; n-- {
 		poke(c.starved[0].wake)
@@ -105,7 +112,7 @@ func (s *Subscription) starve(p *sessionPump) {
 	}
 }
 
-// unstarve takes a session out of those that wait, and lets others have what it was woken for. The caller holds the mutex.
+// unstarve takes a session out of those that wait for credits. The caller holds the mutex.
 func (s *Subscription) unstarve(p *sessionPump) {
 	c := &s.credits
 	c.starved = slices.DeleteFunc(c.starved, func(other *sessionPump) bool { return other == p })

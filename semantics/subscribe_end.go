@@ -38,14 +38,7 @@ func (s *Subscription) end(ctx context.Context, releases func(context.Context) b
 		s.mu.Lock()
 		s.stop(nil) // no delivery is taken from now on
 		s.mu.Unlock()
-		for isOpen := true; isOpen; {
-			select {
-			case e := <-s.events: // nobody carries it any more
-				s.giveUp(ctx, e)
-			case <-s.over:
-				isOpen = false
-			}
-		}
+		<-s.over
 		s.hands.Wait()
 		ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 		defer cancel()

@@ -281,9 +281,10 @@ type pliantStore struct {
 	*memstore.Store
 
 	mu      sync.Mutex
-	outage  error                 // what calls fail with
-	calls   map[string]int        // by method
-	barrier map[string]chan error // a call of the method stops here until the test lets it go, after its work is done
+	outage  error                    // what calls fail with
+	only    string                   // the method that fails; empty: all
+	calls   map[string]int           // by method
+	barrier map[string]chan struct{} // a call of the method stops here until the test lets it go, after its work is done
 }
 
 // before counts a call and gives the outage, if there is one.
@@ -294,6 +295,9 @@ func (s *pliantStore) before(method string) error {
 		s.calls = map[string]int{}
 	}
 	s.calls[method]++
+	if s.only != "" && s.only != method {
+		return nil
+	}
 	return s.outage
 }
 
@@ -308,13 +312,13 @@ func (s *pliantStore) after(method string) {
 }
 
 // stop makes the calls of a method stop, each until go is sent to.
-func (s *pliantStore) stop(method string) chan error {
+func (s *pliantStore) stop(method string) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.barrier == nil {
-		s.barrier = map[string]chan error{}
+		s.barrier = map[string]chan struct{}{}
 	}
-	s.barrier[method] = make(chan error)
+	s.barrier[method] = make(chan struct{})
 	return s.barrier[method]
 }
 

@@ -27,7 +27,7 @@ func (s *Subscription) keepLocks() {
 			continue
 		}
 		lockFor, isNew := s.lookAtQueue()
-		isDue := isNew || now.Sub(renewed) >= lockFor/3
+		isDue := isNew || s.isUrgent() || now.Sub(renewed) >= lockFor/3
 		messages, sessions := s.renewMessages(isDue), s.renewSessions(isDue)
 		if isDue && messages && sessions {
 			renewed = now
@@ -35,10 +35,19 @@ func (s *Subscription) keepLocks() {
 	}
 }
 
+// isUrgent says whether the client was given messages whose locks have been running for long.
+func (s *Subscription) isUrgent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	isUrgent := s.renewSoon
+	s.renewSoon = false
+	return isUrgent
+}
+
 func (s *Subscription) hasLocks() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.unsettled)+len(s.sessions) > 0
+	return len(s.unsettled)+len(s.sessions) > 0 || s.ahead != nil && len(s.ahead.messages) > 0
 }
 
 // lookAtQueue looks for a change of LockDuration. When it has become longer, locks taken since the last look may be so. A queue that
@@ -66,6 +75,9 @@ func (s *Subscription) lookAtQueue() (lockFor time.Duration, isNew bool) {
 		}
 		for _, p := range s.sessions {
 			p.endsAt = p.endsAt.Add(longer)
+		}
+		if s.ahead != nil {
+			s.ahead.lengthen(longer)
 		}
 	}
 	isNew = s.lockFor != queue.Options.LockDuration
@@ -137,6 +149,9 @@ func (s *Subscription) renewSessions(isDue bool) bool {
 	}
 	for _, p := range s.sessions {
 		oldest, isBusy := since[p]
+		if !p.isOpen { // the client does not read
+			oldest, isBusy = p.turn, true
+		}
 		if p.leaving == nil && (!isBusy && isDue || s.asksFor(isDue, oldest, p.endsAt)) {
 			pumps = append(pumps, p)
 		}

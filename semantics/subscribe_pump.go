@@ -94,29 +94,42 @@ func (s *Subscription) receive(ctx context.Context, source Source, n int, maxWai
 	return delivery, err
 }
 
-// deliver hands messages on, for which n credits are used. It blocks until the client has taken them. What the client has taken
-// back the credits for, or what is of a session that is being given up, goes back at once.
+// deliver hands messages on, for which n credits are used. It blocks until the client has taken them, unless they were fetched ahead.
+// What the client has taken back the credits for, or what is of a session that is being given up, goes back at once.
 func (s *Subscription) deliver(p *sessionPump, delivery *Delivery, n int) {
 	s.mu.Lock()
 	s.use(p, len(delivery.tokens)-n)
 	keep := max(len(delivery.tokens)+min(s.credits.free(), 0), 0)
-	if p != nil && p.leaving != nil {
+	if p != nil && p.leaving != nil || s.life.Err() != nil {
 		keep = 0
 	}
 	surplus := delivery.split(keep)
+	if s.ahead != nil {
+		s.ahead.add(delivery.split(0))
+	}
+	s.book(p, delivery)
+	s.freed()
+	s.mu.Unlock()
+	if len(surplus.tokens) > 0 {
+		_ = surplus.Undelivered(s.life) // what cannot be given back comes again when its lock ends
+		s.unuse(p, len(surplus.tokens))
+	}
+	s.hand(delivery)
+}
+
+// book notes messages that are on their way to the client. The caller holds the mutex.
+func (s *Subscription) book(p *sessionPump, delivery *Delivery) {
 	now := time.Now()
 	for _, t := range delivery.tokens {
 		s.unsettled[t] = &delivered{source: delivery.source, pump: p, since: now, endsAt: now.Add(s.lockFor)}
 	}
-	if p != nil && keep > 0 {
+	if p != nil && len(delivery.tokens) > 0 {
 		p.lastActive = now
 	}
-	s.freed()
-	s.mu.Unlock()
-	if len(surplus.tokens) > 0 {
-		_ = surplus.Undelivered(s.life)
-		s.unuse(p, len(surplus.tokens))
-	}
+}
+
+// hand gives messages that were booked to the client, piece by piece, and blocks until it has taken them.
+func (s *Subscription) hand(delivery *Delivery) {
 	if s.options.Mode == PeekLock {
 		s.broker.held.own(delivery.tokens, s)
 	}

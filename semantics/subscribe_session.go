@@ -21,6 +21,7 @@ type sessionPump struct {
 	turn       time.Time          // since when it has its place
 	endsAt     time.Time          // no earlier than the end of its lock, by this process' clock
 	isWaiting  bool               // in a receive that waits, for which it uses one credit
+	isOpen     bool               // the client knows of it
 	idle       *time.Timer        // runs while it waits and has nothing in flight
 	interrupt  context.CancelFunc // of that receive
 	leaving    *SessionEnd        // it is to give the session up
@@ -34,6 +35,9 @@ func (p *sessionPump) run() {
 	if !s.tell(Event{SessionOpened: p.session}) {
 		return // the subscription's end closes it
 	}
+	s.mu.Lock()
+	p.isOpen = true
+	s.mu.Unlock()
 	pause := firstPause
 	for {
 		n, isOver := p.reserve()
@@ -221,11 +225,15 @@ func (p *sessionPump) yield() {
 	s := p.sub
 	acceptance, err := s.broker.AcceptSession(s.life, s.source.Path, AcceptOptions{})
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	p.turn = time.Now()
-	if err == nil && acceptance.Session != nil {
+	isNone, isTaken := err != nil || acceptance.Session == nil, p.successor != nil
+	if !isNone && !isTaken {
 		next, _ := s.newPump(acceptance)
 		p.makeWayFor(next)
+	}
+	s.mu.Unlock()
+	if !isNone && isTaken { // it was closed meanwhile, and another one has its place
+		_ = acceptance.Undelivered(s.life)
 	}
 }
 
@@ -239,17 +247,14 @@ func (p *sessionPump) makeWayFor(next *sessionPump) {
 // end gives the session up, tells the client, and lets the successor begin.
 func (p *sessionPump) end() {
 	s := p.sub
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), settleTimeout)
+	err := s.broker.closeSession(ctx, p.source) // what fails is made up for by the end of the lock
+	cancel()
 	s.mu.Lock()
 	why := *p.leaving
-	s.mu.Unlock()
-	if why != SessionLost {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), settleTimeout)
-		defer cancel()
-		if err := s.broker.closeSession(ctx, p.source); CodeOf(err) == SessionLockLost {
-			why = SessionLost
-		}
+	if CodeOf(err) == SessionLockLost {
+		why = SessionLost
 	}
-	s.mu.Lock()
 	p.isClosed = true
 	p.disown()
 	s.mu.Unlock()

@@ -352,7 +352,7 @@ func TestSESS_23_MakesWayWhileTheStoreHandsOut(t *testing.T) {
 	})
 }
 
-// run plays a client that settles each message after a time of work, and gives the instant, from now on, of each.
+// run plays a client that settles each message after a time of work, which differs, and gives the instant, from now on, of each.
 func (p *patron) run(work, most time.Duration) map[string]time.Duration {
 	p.t.Helper()
 	began, done := time.Now(), map[string]time.Duration{}
@@ -371,7 +371,7 @@ func (p *patron) run(work, most time.Duration) map[string]time.Duration {
 		for _, m := range e.Delivery.Messages {
 			text := string(m.Body)
 			done[text] = time.Since(began)
-			time.AfterFunc(work, func() { p.complete(text) })
+			time.AfterFunc(work+time.Duration(len(done)%5)*work/4, func() { p.complete(text) })
 		}
 	}
 	return done
@@ -457,6 +457,18 @@ func TestSESS_24_LongMessageDoesNotStopItsSession(t *testing.T) {
 	})
 }
 
+// A session with several in flight leaves a credit for one to come, as long as there may be more sessions.
+func TestSESS_24_CreditIsKeptForASessionToCome(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.sendMany("tales", "a/", 9)
+		p := s.subscribe("tales", func(o *semantics.SubscribeOptions) { o.Credits, o.MaxSessions, o.SessionInFlight = 4, 2, 9 })
+		p.wants("+a a/1 a/2 a/3")
+		s.send("tales", "b/1")
+		p.wants("+b b/1")
+	})
+}
+
 // Credits beyond one for each session go to whoever has use for them.
 func TestSESS_27_SpareCreditsMove(t *testing.T) {
 	t.Parallel()
@@ -488,6 +500,22 @@ func TestSESS_29_BlockedSessionIsPassedBy(t *testing.T) {
 		p.complete("b/1")
 		s.ok(s.UnblockSession(t.Context(), "tales", "a"))
 		p.wants("-b(yielded) +a a/2")
+	})
+}
+
+// A client that does not read keeps no session for ever.
+func TestLOCK_9_SessionOfASlowClient(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.send("tales", "a/1")
+		p := s.subscribe("tales", autoRenew(time.Minute))
+		s.pass(time.Minute)
+		s.wantCounts("tales", "available 1 locked 0 dead 0")
+		other := s.subscribe("tales", nil)
+		other.wants("")
+		s.pass(testLock + time.Second)
+		other.wants("+a a/1")
+		p.wants("+a -a(lost)")
 	})
 }
 

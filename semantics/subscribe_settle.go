@@ -122,6 +122,9 @@ func (s *Subscription) drop(t LockToken) {
 	}
 	delete(s.unsettled, t)
 	s.use(d.pump, -1)
+	if s.ahead != nil && d.isTaken {
+		s.ahead.handled(time.Since(d.since))
+	}
 	if p := d.pump; p != nil {
 		p.lastActive = time.Now()
 		p.armIdle()

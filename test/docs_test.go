@@ -112,7 +112,9 @@ const snippetHead = `package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -127,9 +129,7 @@ import (
 )
 
 var _ = []any{fmt.Println, time.Second, grpc.NewClient, insecure.NewCredentials, durationpb.New, status.Convert,
-	fieldmaskpb.FieldMask{}.Paths, timestamppb.New, errdetails.ErrorInfo{}.Domain}
-
-func main() {}
+	fieldmaskpb.FieldMask{}.Paths, timestamppb.New, errdetails.ErrorInfo{}.Domain, errors.Is, io.EOF}
 `
 
 func TestGoSnippetsCompile(t *testing.T) {
@@ -145,7 +145,7 @@ func TestGoSnippetsCompile(t *testing.T) {
 	for _, body := range blocks(t, "docs/api/README.md", "```go-setup") {
 		add("_ int", body+"\n_, _ = messages, admin")
 	}
-	pages := []string{"docs/sessions.md", "docs/api/errors.md"}
+	pages := []string{"docs/sessions.md", "docs/api/streams.md", "docs/api/errors.md"}
 	for _, page := range apiPages {
 		pages = append(pages, "docs/api/"+page+".md")
 	}
@@ -154,12 +154,45 @@ func TestGoSnippetsCompile(t *testing.T) {
 			add("messages sidebusv1.MessagesClient, sessions sidebusv1.SessionsClient, admin sidebusv1.AdminClient, token string", body)
 		}
 	}
+	source.WriteString("\nfunc main() {}\n")
+	if out, err := exec.Command("go", "vet", "-copylocks=false", writeProgram(t, source.String())).CombinedOutput(); err != nil {
+		t.Errorf("go vet: %v\n%s", err, out)
+	}
+}
+
+// writeProgram writes Go source to a file and gives its name.
+func writeProgram(t *testing.T, source string) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "snippets.go")
-	if err := os.WriteFile(file, []byte(source.String()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "vet", "-copylocks=false", file).CombinedOutput(); err != nil {
-		t.Errorf("go vet: %v\n%s", err, out)
+	return file
+}
+
+// The snippets about streams are one program, since curl cannot show them.
+func TestStreamsPageRuns(t *testing.T) {
+	t.Parallel()
+	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
+	var source strings.Builder
+	source.WriteString(snippetHead)
+	setup := strings.ReplaceAll(blocks(t, "docs/api/README.md", "```go-setup")[0], "127.0.0.1:7421", s.GRPC)
+	fmt.Fprintf(&source, "\nfunc run(ctx context.Context) error {\n%s\n", setup)
+	for _, body := range blocks(t, "docs/api/streams.md", "```go") {
+		fmt.Fprintf(&source, "if err := func() error {\n%s\nreturn nil\n}(); err != nil {\nreturn err\n}\n", body)
+	}
+	source.WriteString("return nil\n}\n\nfunc main() {\nif err := run(context.Background()); err != nil {\npanic(err)\n}\n}\n")
+	printed, err := exec.Command("go", "run", writeProgram(t, source.String())).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, printed)
+	}
+	const want = "one is number 1\ntwo is number 2\nthree is number 3\nworking on one\nworking on two\nworking on three\n"
+	if string(printed) != want {
+		t.Errorf("it printed\n%s\nwant\n%s", printed, want)
+	}
+	left := s.Must(t, http.MethodGet, "/v1/queues/jobs/runtime", "")
+	if total := left.Body["totalMessageCount"]; total != nil && total != "0" {
+		t.Errorf("%v messages are left", total)
 	}
 }
 

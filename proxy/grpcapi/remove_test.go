@@ -55,7 +55,7 @@ func slow(t *testing.T, steps int, dead bool) *Messages {
 	store := &slowStore{Store: memstore.New(), steps: steps}
 	broker := semantics.NewBroker(store)
 	t.Cleanup(broker.Close)
-	metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker.Held, broker.OrphanReplies)
+	metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker)
 	if err != nil {
 		t.Fatal(err)
 	}

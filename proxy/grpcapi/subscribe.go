@@ -146,7 +146,7 @@ func (c *subscriber) open(request *sidebusv1.SubscribeRequest) error {
 // subscriptionOf translates what is to be delivered, and how.
 func subscriptionOf(open *sidebusv1.SubscribeOpen) (semantics.Source, semantics.SubscribeOptions, error) {
 	options := semantics.DefaultSubscribeOptions()
-	options.ID = open.GetId()
+	options.ID, options.Prefetch = open.GetId(), int(open.GetPrefetch())
 	source, err := sourceOf(open, open.GetSource(), open.GetSubQueue())
 	if err != nil {
 		return source, options, err

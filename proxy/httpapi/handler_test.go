@@ -37,7 +37,7 @@ func TestRECV_7_FailedFlushGivesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			logger := slog.New(slog.DiscardHandler)
-			metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker.Held, broker.OrphanReplies)
+			metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -609,7 +609,11 @@ type SubscribeOpen struct {
 	// queue's session_in_flight (SESS-27).
 	SessionInFlight *int32 `protobuf:"varint,8,opt,name=session_in_flight,json=sessionInFlight,proto3,oneof" json:"session_in_flight,omitempty"`
 	// After how long without a message a session is given up, 0s to 24h, else ARGUMENT_OUT_OF_RANGE. Absent: 60s (SESS-23).
-	SessionIdle   *durationpb.Duration `protobuf:"bytes,9,opt,name=session_idle,json=sessionIdle,proto3" json:"session_idle,omitempty"`
+	SessionIdle *durationpb.Duration `protobuf:"bytes,9,opt,name=session_idle,json=sessionIdle,proto3" json:"session_idle,omitempty"`
+	// How many messages the sidecar fetches beyond the credits, 0 to 1000, else ARGUMENT_OUT_OF_RANGE, so that the next ones are at hand.
+	// Their locks run from the fetch; one that has waited for too long is not delivered and has failed, and for a client that is too
+	// slow less is fetched. On a queue with sessions more than 0 is INVALID_OPERATION (RECV-12).
+	Prefetch      int32 `protobuf:"varint,10,opt,name=prefetch,proto3" json:"prefetch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -705,6 +709,13 @@ func (x *SubscribeOpen) GetSessionIdle() *durationpb.Duration {
 		return x.SessionIdle
 	}
 	return nil
+}
+
+func (x *SubscribeOpen) GetPrefetch() int32 {
+	if x != nil {
+		return x.Prefetch
+	}
+	return 0
 }
 
 // SubscribeCredits changes how many unsettled messages the client wants to have.
@@ -1586,7 +1597,7 @@ const file_sidebus_v1_stream_proto_rawDesc = "" +
 	"\rclose_session\x18\a \x01(\v2\x1c.sidebus.v1.SubscribeSessionH\x00R\fcloseSession\x12;\n" +
 	"\tget_state\x18\b \x01(\v2\x1c.sidebus.v1.SubscribeSessionH\x00R\bgetState\x12<\n" +
 	"\tset_state\x18\t \x01(\v2\x1d.sidebus.v1.SubscribeSetStateH\x00R\bsetStateB\t\n" +
-	"\arequest\"\xee\x03\n" +
+	"\arequest\"\x8a\x04\n" +
 	"\rSubscribeOpen\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x126\n" +
 	"\tsub_queue\x18\x02 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\x12\x0e\n" +
@@ -1596,7 +1607,9 @@ const file_sidebus_v1_stream_proto_rawDesc = "" +
 	"\x0emax_auto_renew\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\fmaxAutoRenew\x12;\n" +
 	"\x17max_concurrent_sessions\x18\a \x01(\x05H\x01R\x15maxConcurrentSessions\x88\x01\x01\x12/\n" +
 	"\x11session_in_flight\x18\b \x01(\x05H\x02R\x0fsessionInFlight\x88\x01\x01\x12<\n" +
-	"\fsession_idle\x18\t \x01(\v2\x19.google.protobuf.DurationR\vsessionIdleB\n" +
+	"\fsession_idle\x18\t \x01(\v2\x19.google.protobuf.DurationR\vsessionIdle\x12\x1a\n" +
+	"\bprefetch\x18\n" +
+	" \x01(\x05R\bprefetchB\n" +
 	"\n" +
 	"\b_creditsB\x1a\n" +
 	"\x18_max_concurrent_sessionsB\x14\n" +

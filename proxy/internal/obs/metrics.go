@@ -46,9 +46,16 @@ type Metrics struct {
 	Panics               prometheus.Counter
 }
 
-// NewMetrics makes the measures and registers them, those that are kept elsewhere, and those of Go and the process: held is the
-// count of held messages, orphans that of orphan replies. It fails when the registry has other measures of the same names.
-func NewMetrics(registry *prometheus.Registry, held func() int, orphans func() int64) (*Metrics, error) {
+// Account is what is counted elsewhere; see semantics.Broker.
+type Account interface {
+	Held() int
+	OrphanReplies() int64
+	PrefetchesCut() int64
+}
+
+// NewMetrics makes the measures and registers them, those of the account, and those of Go and the process. It fails when the
+// registry has other measures of the same names.
+func NewMetrics(registry *prometheus.Registry, account Account) (*Metrics, error) {
 	m := &Metrics{
 		RPCDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "sidebus_rpc_duration_seconds",
@@ -73,10 +80,14 @@ func NewMetrics(registry *prometheus.Registry, held func() int, orphans func() i
 		m.MessagesRemoved, m.MessagesResubmitted, m.Connections, m.ConnectionsRefused, m.Panics,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "sidebus_messages_held", Help: "Messages handed out that are neither settled nor past the end of their lock.",
-		}, func() float64 { return float64(held()) }),
+		}, func() float64 { return float64(account.Held()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "sidebus_orphan_replies_total", Help: "Replies that were completed because no request waited for them (RR-6).",
-		}, func() float64 { return float64(orphans()) }),
+		}, func() float64 { return float64(account.OrphanReplies()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "sidebus_prefetches_cut_total",
+			Help: "Streams that began to fetch less ahead than asked for, because their client is too slow for it (RECV-12).",
+		}, func() float64 { return float64(account.PrefetchesCut()) }),
 	}
 	for _, c := range own {
 		if err := registry.Register(c); err != nil {

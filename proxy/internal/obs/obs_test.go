@@ -14,13 +14,20 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
+// account has counted something of everything.
+type account struct{}
+
+func (account) Held() int            { return 7 }
+func (account) OrphanReplies() int64 { return 3 }
+func (account) PrefetchesCut() int64 { return 2 }
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Names and labels of metrics are API: dashboards and alerts use them.
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m, err := obs.NewMetrics(registry, func() int { return 7 }, func() int64 { return 3 })
+	m, err := obs.NewMetrics(registry, account{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +65,13 @@ func TestMetricNames(t *testing.T) {
 		"sidebus_messages_settled_total{outcome=complete}",
 		"sidebus_orphan_replies_total{}",
 		"sidebus_panics_total{}",
+		"sidebus_prefetches_cut_total{}",
 		"sidebus_rpc_duration_seconds{code=OK,method=Messages.Send,wire=grpc}",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if _, err := obs.NewMetrics(registry, func() int { return 0 }, func() int64 { return 0 }); err == nil {
+	if _, err := obs.NewMetrics(registry, account{}); err == nil {
 		t.Error("the same names were registered twice")
 	}
 }
