@@ -18,10 +18,12 @@ ARGS      ?=
 BENCH     ?= .
 BENCHTIME ?= 1s
 CHECKS    ?= 100000
-STEPS     ?= 200
+HISTORIES ?= 1000
 IMAGE     ?= sidebus:$(VERSION)
 PACKAGES  ?= ./...
 S         ?=
+SEED      ?= 1
+STEPS     ?= 200
 
 .PHONY: help
 help: ## Show this help
@@ -83,8 +85,9 @@ rules-check: redis python ## Fail when a rule of docs/rules.md has no passing te
 	go test -json ./... | go run ./test/rules -check
 
 .PHONY: soak
-soak: redis ## Run the model test for hours; CHECKS=100000 runs of STEPS=200 steps
+soak: redis ## Run the model test for hours, CHECKS=100000 runs of STEPS=200 steps, then HISTORIES=1000 of sessions from SEED=1 on
 	go test ./redisstore -run 'TestModel$$' -count=1 -timeout 0 -rapid.checks $(CHECKS) -rapid.steps $(STEPS) -v
+	go test ./test/history -run 'SessionHistories$$' -count=1 -timeout 0 -seed $(SEED) -histories $(HISTORIES) -faulty 5s -v
 
 .PHONY: cover
 cover: redis python ## Run all tests and show how much of the code they reach

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -50,6 +51,40 @@ func TestDC_2_EndOfTheClientsSide(t *testing.T) {
 	s.wantPeeked(t, tales, "a/2:0")
 	if held := s.broker.Held(); held != 0 {
 		t.Errorf("%d held", held)
+	}
+}
+
+// releaseStore is a memstore whose Release takes its time.
+type releaseStore struct {
+	*memstore.Store
+	isEnded chan struct{} // closed by the test
+	early   chan bool     // whether it was before the release was done
+}
+
+func (s *releaseStore) Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	select {
+	case <-s.isEnded:
+		s.early <- true
+	case <-time.After(100 * time.Millisecond):
+		s.early <- false
+	}
+	return s.Store.Release(ctx, source, tokens)
+}
+
+// The end of the stream comes after all is given back, so that whoever sees it can rely on that.
+func TestDC_2_EndComesAfterAllIsBack(t *testing.T) {
+	t.Parallel()
+	over := &releaseStore{Store: memstore.New(), isEnded: make(chan struct{}), early: make(chan bool, 1)}
+	s := start(t, over)
+	s.send(t, "1")
+	c := s.subscribe(t, ordersOpen(1))
+	c.wants("1")
+	if end := c.closes(); end != "OK" {
+		t.Errorf("got %s", end)
+	}
+	close(over.isEnded)
+	if <-over.early {
+		t.Error("the stream ended first")
 	}
 }
 
@@ -251,6 +286,7 @@ func TestERR_1_PanicInARequest(t *testing.T) {
 	if log := s.log.String(); !strings.Contains(log, "boom") || !strings.Contains(log, "stream_end_test.go") {
 		t.Errorf("the log lacks panic or place:\n%s", log)
 	}
+	s.eventuallyMeasured(t, "sidebus_panics_total 1")
 	s.send(t, "it goes on")
 }
 

@@ -20,14 +20,20 @@ type lostAnswers struct {
 
 func openLostAnswers(t *testing.T, change func(*semantics.QueueOptions)) *lostAnswers {
 	t.Helper()
+	return openLostAnswersAt(t, nil, change)
+}
+
+// openLostAnswersAt is openLostAnswers by another clock than Redis'.
+func openLostAnswersAt(t *testing.T, now func() time.Time, change func(*semantics.QueueOptions)) *lostAnswers {
+	t.Helper()
 	url := redistest.URL(t)
 	if !strings.HasPrefix(url, "unix://") {
 		url = redistest.Start(t).URL
 	}
 	l := &lostAnswers{t: t, cut: newCutter(t, url)}
 	namespace := redistest.Namespace()
-	l.sound = redistest.Open(t, redisstore.Options{URL: url, Namespace: namespace})
-	l.there = redistest.Open(t, redisstore.Options{URL: "redis://" + l.cut.listener.Addr().String(), Namespace: namespace})
+	l.sound = redistest.Open(t, redisstore.Options{URL: url, Namespace: namespace, Now: now})
+	l.there = redistest.Open(t, redisstore.Options{URL: "redis://" + l.cut.listener.Addr().String(), Namespace: namespace, Now: now})
 	if _, err := l.sound.Check(t.Context()); err != nil { // loads the scripts, so that no first try is lost
 		t.Fatal(err)
 	}

@@ -39,7 +39,9 @@ func (s *sessions) fails(what string, err error) {
 }
 
 // part is a message of a session.
-func part(session, id string) *semantics.Message { return &semantics.Message{SessionID: session, MessageID: id} }
+func part(session, id string) *semantics.Message {
+	return &semantics.Message{SessionID: session, MessageID: id}
+}
 
 // sendTo sends n messages of one byte to a session, one call each.
 func (s *sessions) sendTo(session string, n int) {

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -38,7 +39,9 @@ func dump(t *testing.T, namespace string) []string {
 		case "names", "registered", "alarms":
 			continue
 		case "entity":
-			for _, field := range []string{"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes"} {
+			for _, field := range []string{
+				"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "state_bytes", "state_version", "blocked",
+			} {
 				if value := c.HGet(t.Context(), key, field).Val(); value != "" {
 					lines = append(lines, "entity "+field+"="+value)
 				}
@@ -53,7 +56,10 @@ func dump(t *testing.T, namespace string) []string {
 		case "zset":
 			for _, z := range c.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
 				member, _, _ := strings.Cut(fmt.Sprint(z.Member), ":")
-				if z.Score < 0 {
+				switch {
+				case strings.HasSuffix(part, "_sessions") || part == "session_locks" || part == "states_due":
+					member += "@" + strconv.FormatFloat(z.Score, 'f', -1, 64)
+				case z.Score < 0:
 					member = "-" + member
 				}
 				lines = append(lines, part+" "+member)

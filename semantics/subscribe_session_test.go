@@ -248,6 +248,83 @@ func TestSESS_23_NeverMoreThanMaxAtATime(t *testing.T) {
 	})
 }
 
+// Also when one is given up for another reason than the next.
+func TestSESS_23_ClosedBeforeTheNextIsOpened(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.sendMany("tales", "a/", 9)
+		s.sendMany("tales", "b/", 9)
+		p := s.subscribe("tales", sessions(1, 1))
+		p.wants("+a a/1")
+		for i := range 8 {
+			id, next := string("ab"[i%2]), string("ab"[(i+1)%2])
+			s.pass(time.Second) // so that the other one has been ready for longer
+			s.ok(p.CloseSession(p.opened[id]))
+			synctest.Wait() // the next one is accepted before the client reads
+			if got, want := p.takes(), fmt.Sprintf("-%s(closed) +%s %s/1", id, next, next); got != want {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+// While more is in hand than the credits permit no session is begun, though there were places.
+func TestSESS_23_NoSessionWithoutACredit(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.sendMany("tales", "a/", 4)
+		p := s.subscribe("tales", func(o *semantics.SubscribeOptions) { o.Credits, o.MaxSessions, o.SessionInFlight = 5, 4, 4 })
+		p.wants("+a a/1 a/2 a/3 a/4")
+		s.ok(p.SetCredits(3))
+		s.send("tales", "b/1")
+		p.wants("")
+		p.complete("a/1")
+		p.wants("")
+		p.complete("a/2")
+		p.wants("+b b/1")
+	})
+}
+
+// A session that was accepted for a place that is gone by then is free again.
+func TestSESS_23_AcceptedForAPlaceThatIsGone(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.send("tales", "a/1")
+		p := s.subscribe("tales", sessions(1, 1))
+		p.wants("+a a/1")
+		p.complete("a/1")
+		synctest.Wait()
+		hold := s.store.stop("AcceptNextSession")
+		s.send("tales", "b/1") // for the place of a
+		synctest.Wait()
+		s.send("tales", "a/2")
+		p.wants("a/2")
+		close(hold)
+		p.wants("")
+		s.store.stop("")
+		s.subscribe("tales", nil).wants("+b b/1")
+	})
+}
+
+// Who has no place does not take a session just to give it back.
+func TestSESS_23_NoRoomNoAccept(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.send("tales", "a/1")
+		p := s.subscribe("tales", sessions(1, 1))
+		p.wants("+a a/1")
+		p.complete("a/1")
+		p.wants("") // and waits, so that others may have its place
+		s.send("tales", "a/2")
+		p.wants("a/2")
+		s.send("tales", "b/1")
+		p.wants("")
+		if n := s.store.count("CloseSession"); n != 0 {
+			t.Errorf("%d sessions were given up", n)
+		}
+	})
+}
+
 func TestSESS_22_LostSession(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {

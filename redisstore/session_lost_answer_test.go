@@ -1,0 +1,202 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/storetest"
+)
+
+// lostSessions are lostAnswers on a queue with sessions, of which a has two messages.
+type lostSessions struct {
+	*lostAnswers
+	clock *storetest.Clock
+}
+
+func openLostSessions(t *testing.T) *lostSessions {
+	t.Helper()
+	clock := storetest.NewClock()
+	l := &lostSessions{clock: clock, lostAnswers: openLostAnswersAt(t, clock.Now, func(o *semantics.QueueOptions) {
+		o.RequiresSession, o.LockDuration, o.SessionInFlight = true, time.Second, 1
+	})}
+	if _, err := l.sound.Send(t.Context(), "orders", []*semantics.Message{part("a", "1"), part("a", "2")}); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (l *lostSessions) accept(s *redisstore.Store) (semantics.Source, error) {
+	session, err := s.AcceptSession(l.t.Context(), "orders", "a")
+	if err != nil {
+		return semantics.Source{}, err
+	}
+	return semantics.Source{Path: "orders", SessionLock: session.Lock}, nil
+}
+
+func (l *lostSessions) hold() semantics.Source {
+	l.t.Helper()
+	source, err := l.accept(l.sound)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return source
+}
+
+// receive gives one message of a held session.
+func (l *lostSessions) receive(s *redisstore.Store, source semantics.Source) ([]*semantics.Received, error) {
+	batch, err := s.Receive(l.t.Context(), source, 1, semantics.RegisterNever)
+	return batch.Messages, err
+}
+
+// A session whose accept was not answered is nobody's until its lock ends: the repeated accept says that somebody holds it, and
+// nothing is counted when it is free again, for nothing was handed out.
+func TestERR_6_AcceptAfterLostAnswer(t *testing.T) {
+	t.Parallel()
+	for name, accept := range map[string]func(l *lostSessions, s *redisstore.Store) error{
+		"named": func(l *lostSessions, s *redisstore.Store) error { _, err := l.accept(s); return err },
+		"next": func(l *lostSessions, s *redisstore.Store) error {
+			session, _, err := s.AcceptNextSession(t.Context(), "orders", semantics.RegisterNever)
+			if err == nil && session == nil {
+				err = &semantics.Error{Code: semantics.SessionCannotBeLocked} // which is how "there is none" looks here
+			}
+			return err
+		},
+	} {
+		l := openLostSessions(t)
+		again := l.lose("accept", func(s *redisstore.Store) error { return accept(l, s) })
+		if semantics.CodeOf(again) != semantics.SessionCannotBeLocked {
+			t.Errorf("%s, again: got %v, want SESSION_CANNOT_BE_LOCKED", name, again)
+		}
+		if c := l.counts(); c.LockedSessions != 1 {
+			t.Errorf("%s: %d sessions are held, want 1", name, c.LockedSessions)
+		}
+		l.clock.Advance(time.Second)
+		got, err := l.receive(l.sound, l.hold())
+		if err != nil || len(got) != 1 || got[0].DeliveryCount != 1 {
+			t.Errorf("%s: when the lock has ended: got %+v, %v, want the first message for the first time", name, got, err)
+		}
+	}
+}
+
+// A session whose close was not answered is closed, once: the repeated close finds that the lock is gone.
+func TestERR_6_CloseAfterLostAnswer(t *testing.T) {
+	t.Parallel()
+	l := openLostSessions(t)
+	a := l.hold()
+	if _, err := l.receive(l.sound, a); err != nil {
+		t.Fatal(err)
+	}
+	again := l.lose("close", func(s *redisstore.Store) error { return s.CloseSession(t.Context(), a) })
+	if semantics.CodeOf(again) != semantics.SessionLockLost {
+		t.Errorf("again: got %v, want SESSION_LOCK_LOST", again)
+	}
+	got, err := l.receive(l.sound, l.hold())
+	if err != nil || len(got) != 1 || got[0].SequenceNumber != 1 || got[0].DeliveryCount != 1 {
+		t.Errorf("got %+v, %v, want message 1, uncounted", got, err)
+	}
+}
+
+// A state whose setting was not answered is set. Who named the version it replaces learns that it has changed and finds its own;
+// who named none sets it a second time.
+func TestERR_6_SetStateAfterLostAnswer(t *testing.T) {
+	t.Parallel()
+	l := openLostSessions(t)
+	a, none := l.hold(), int64(0)
+	set := func(expected *int64) func(s *redisstore.Store) error {
+		return func(s *redisstore.Store) error {
+			_, err := s.SetSessionState(t.Context(), a, []byte("mine"), expected)
+			return err
+		}
+	}
+	if again := l.lose("set state", set(&none)); semantics.CodeOf(again) != semantics.PreconditionFailed {
+		t.Errorf("again with a version: got %v, want PRECONDITION_FAILED", again)
+	}
+	if again := l.lose("set state", set(nil)); again != nil {
+		t.Errorf("again without a version: %v", again)
+	}
+	state, err := l.sound.SessionState(t.Context(), a)
+	if err != nil || string(state.Data) != "mine" || state.Version != 3 {
+		t.Errorf("got %+v, %v, want mine in version 3", state, err)
+	}
+	if c := l.counts(); c.SizeInBytes != int64(len("mine"))+2*2 {
+		t.Errorf("the queue has %d bytes", c.SizeInBytes)
+	}
+}
+
+func TestERR_6_RenewSessionAfterLostAnswer(t *testing.T) {
+	t.Parallel()
+	l := openLostSessions(t)
+	a := l.hold()
+	l.clock.Advance(900 * time.Millisecond)
+	renew := func(s *redisstore.Store) error { _, err := s.RenewSessionLock(t.Context(), a); return err }
+	if again := l.lose("renew", renew); again != nil {
+		t.Errorf("again: %v", again)
+	}
+	l.clock.Advance(900 * time.Millisecond)
+	if err := renew(l.sound); err != nil {
+		t.Errorf("the lock that was renewed is gone: %v", err)
+	}
+}
+
+// Messages whose receive was not answered stay in flight: the repeated receive gives nothing that would overtake them. They come
+// back when the session is closed.
+func TestERR_6_ReceiveInSessionAfterLostAnswer(t *testing.T) {
+	t.Parallel()
+	l := openLostSessions(t)
+	a := l.hold()
+	var got []*semantics.Received
+	again := l.lose("receive", func(s *redisstore.Store) (err error) {
+		got, err = l.receive(s, a)
+		return err
+	})
+	if again != nil || len(got) != 0 {
+		t.Errorf("again: got %d messages, %v, want none", len(got), again)
+	}
+	if err := l.sound.CloseSession(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	got, err := l.receive(l.sound, l.hold())
+	if err != nil || len(got) != 1 || got[0].SequenceNumber != 1 || got[0].DeliveryCount != 1 {
+		t.Errorf("after the close: got %+v, %v, want message 1, uncounted", got, err)
+	}
+}
+
+// A settlement in a session that was not answered has taken effect: repeated, it finds the lock lost, and the next message comes.
+func TestERR_6_SettleInSessionAfterLostAnswer(t *testing.T) {
+	t.Parallel()
+	verbs := map[string]func(s *redisstore.Store, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error){
+		"complete": func(s *redisstore.Store, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+			return s.Complete(t.Context(), source, tokens)
+		},
+		"defer": func(s *redisstore.Store, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+			return s.Defer(t.Context(), source, tokens, nil)
+		},
+		"dead-letter": func(s *redisstore.Store, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+			return s.DeadLetter(t.Context(), source, tokens, semantics.DeadLetterTexts{}, nil)
+		},
+	}
+	for name, verb := range verbs {
+		l := openLostSessions(t)
+		a := l.hold()
+		got, err := l.receive(l.sound, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := l.lose(name, func(s *redisstore.Store) error {
+			codes, err := verb(s, a, tokensOf(got))
+			if err == nil && codes[0] != "" {
+				err = &semantics.Error{Code: codes[0]}
+			}
+			return err
+		})
+		if semantics.CodeOf(again) != semantics.MessageLockLost {
+			t.Errorf("%s again: got %v, want MESSAGE_LOCK_LOST", name, again)
+		}
+		got, err = l.receive(l.sound, a)
+		if err != nil || len(got) != 1 || got[0].SequenceNumber != 2 {
+			t.Errorf("after %s: got %+v, %v, want message 2", name, got, err)
+		}
+	}
+}

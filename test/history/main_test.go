@@ -1,0 +1,24 @@
+// Package history lets senders and holders of sessions work through sidecars of their own on one Redis, does to them what happens
+// in production - kills, pauses longer than a lock, drains, clients that vanish - and then checks all that they saw against the
+// invariants of sessions: one holder at a time and no late one (I3, I5), order (I4), counts (I7), dead letters (I8), recovery (I15),
+// drains (I16), and that nothing is lost (I1).
+package history
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/test/sidecartest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(runner(func() int { return sidecartest.Main(func() int { return redistest.Main(m) }) }))
+}
+
+// runner lets goleak look only after the shared servers have stopped.
+type runner func() int
+
+// Run runs the tests.
+func (r runner) Run() int { return r() }
