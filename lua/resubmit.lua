@@ -132,9 +132,6 @@ local function resubmit(i)
     return "MESSAGE_NOT_FOUND"
   end
   local session = ARGV[i + 5]
-  if target.has_sessions and session == "" then
-    return "SESSION_ID_MISSING"
-  end
   local key = history_key(target.partitioned, ARGV[i + 3], ARGV[i + 4])
   local original = detects and remembered(target, key)
   local entry = entry_at(dead.log, position)
@@ -147,6 +144,9 @@ local function resubmit(i)
   local size = string.match(entry[1], "%d+$") + (change and string.match(change, "^%-?%d+") or 0)
   if size > target.max_message_bytes then
     return "MESSAGE_SIZE_EXCEEDED"
+  end
+  if target.has_sessions and session == "" then
+    return "SESSION_ID_MISSING"
   end
   local result
   if original then

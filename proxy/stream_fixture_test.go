@@ -14,6 +14,9 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
+// streamPatience bounds the life of a stream in a test.
+const streamPatience = 3 * patience
+
 // publisher is the client of a Publish stream.
 type publisher struct {
 	sidebusv1.Messages_PublishClient
@@ -24,7 +27,7 @@ type publisher struct {
 
 func (s *sidecar) publish(t *testing.T) *publisher {
 	t.Helper()
-	ctx, leave := context.WithTimeout(t.Context(), patience)
+	ctx, leave := context.WithTimeout(t.Context(), streamPatience)
 	t.Cleanup(leave)
 	stream, err := s.messages.Publish(ctx)
 	if err != nil {
@@ -113,7 +116,7 @@ type subscriber struct {
 // dialStream begins a Subscribe stream.
 func (s *sidecar) dialStream(t *testing.T) *subscriber {
 	t.Helper()
-	ctx, leave := context.WithTimeout(t.Context(), patience)
+	ctx, leave := context.WithTimeout(t.Context(), streamPatience)
 	t.Cleanup(leave)
 	stream, err := s.messages.Subscribe(ctx)
 	if err != nil {

@@ -93,7 +93,10 @@ func TestSessionsStepByStep(t *testing.T) {
 		"locks a/0000000000000002", "by_session a/a0000000000000003", "session_locks a@t+1005", "session_tokens T1=a")
 
 	s.setState(first, []byte("note"))
-	s.want("set state", "entity sequence=3", "entity bytes=4", "entity state_bytes=4", "entity state_version=1", "log 2-2", "log 3-2",
+	if rows, _, err := s.ListSessions(ctx, "orders", "", 9, semantics.SessionFilter{}); err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	s.want("set state, list", "entity sequence=3", "entity bytes=4", "entity state_bytes=4", "entity state_version=1", "log 2-2", "log 3-2",
 		"sessions a=3:t+5:T1::1:t+5:4", "session_states a=note", "by_session a/t",
 		"locks a/0000000000000002", "by_session a/a0000000000000003", "session_locks a@t+1005", "session_tokens T1=a")
 

@@ -381,7 +381,9 @@ func (s *pliantStore) CloseSession(ctx context.Context, source semantics.Source)
 	if err := s.before("CloseSession"); err != nil {
 		return err
 	}
-	return s.Store.CloseSession(ctx, source)
+	err := s.Store.CloseSession(ctx, source)
+	s.after("CloseSession")
+	return err
 }
 
 func (s *pliantStore) Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {

@@ -234,9 +234,9 @@ func (m *model) create(rt *rapid.T) {
 		m.options = drawOptions(rt)
 		if sessions {
 			m.options = drawSessionOptions(rt, m.options)
-			m.options.RequiresSession = path == m.main.Path || rapid.Bool().Draw(rt, "other has sessions")
 		}
-		if path == m.other.Path {
+		if m.options.RequiresSession = sessions; path == m.other.Path {
+			m.options.RequiresSession = rapid.IntRange(1, 3).Draw(rt, "other has sessions") == 1
 			m.otherHasSessions = m.options.RequiresSession
 		}
 		m.options.Status = semantics.StatusActive

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/test/sidecartest"
 )
 
 // faultFinder is a test that keeps what is said to be wrong.
@@ -165,7 +166,7 @@ func TestChecksFindFaults(t *testing.T) {
 		}, nil, nil},
 		"counted by a drain": {"should have risen by 0 to 0", func(s *story) {
 			a := s.accept(0, "A")
-			a.sidecar = &process{drained: s.at(20), exited: s.at(30)}
+			a.sidecar = &process{Sidecar: &sidecartest.Sidecar{}, drained: s.at(20), exited: s.at(30)}
 			s.deliver(10, a, 1, 1, "", done)
 			s.deliver(50, s.accept(40, "B"), 1, 2, "complete", done)
 		}, nil, nil},
@@ -210,7 +211,7 @@ func TestChecksFindFaults(t *testing.T) {
 			t.Parallel()
 			f := &faultFinder{TB: t}
 			s := &story{began: time.Now().Truncate(time.Second).Add(-time.Minute), run: &run{
-				t: f, lock: 500 * time.Millisecond, most: 3, sessions: []string{"s"}, all: []*process{{}},
+				t: f, lock: 500 * time.Millisecond, most: 3, sessions: []string{"s"}, all: []*process{{Sidecar: &sidecartest.Sidecar{}}},
 				record: record{sent: make([][]sent, 1)},
 			}}
 			c.tell(s)

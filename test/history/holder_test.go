@@ -51,7 +51,7 @@ func (h *holder) try(c *call, do func(ctx context.Context) error) outcome {
 // accept takes the next session, or one by its name.
 func (h *holder) accept(p *process) *hold {
 	request := &sidebusv1.SessionsAcceptRequest{Source: source, MaxWait: wire(0)}
-	c := &call{what: "accept"}
+	c := &call{what: "accept", via: p}
 	if h.chance(30) {
 		c.session = h.sessions[h.rng.IntN(len(h.sessions))]
 		request.SessionId = &c.session
@@ -195,7 +195,7 @@ func (h *holder) stumble(held *hold, left ...*delivery) {
 }
 
 func (h *holder) renew(p *process, held *hold) outcome {
-	c := &call{what: "renew", session: held.session, token: held.token}
+	c := &call{via: p, what: "renew", session: held.session, token: held.token}
 	var response *sidebusv1.SessionsRenewLockResponse
 	got := h.try(c, func(ctx context.Context) (err error) {
 		response, err = p.sessions.RenewLock(ctx, &sidebusv1.SessionsRenewLockRequest{Source: source, LockToken: held.token})
@@ -212,7 +212,7 @@ func (h *holder) renew(p *process, held *hold) outcome {
 }
 
 func (h *holder) close(p *process, held *hold) outcome {
-	c := &call{what: "close", session: held.session, token: held.token}
+	c := &call{via: p, what: "close", session: held.session, token: held.token}
 	got := h.try(c, func(ctx context.Context) error {
 		_, err := p.sessions.Close(ctx, &sidebusv1.SessionsCloseRequest{Source: source, LockToken: held.token})
 		return err
@@ -227,7 +227,7 @@ func (h *holder) close(p *process, held *hold) outcome {
 
 func (h *holder) setState(p *process, held *hold) outcome {
 	h.states++
-	c := &call{what: "set state", session: held.session, token: held.token}
+	c := &call{via: p, what: "set state", session: held.session, token: held.token}
 	request := &sidebusv1.SessionsSetStateRequest{Source: source, LockToken: held.token}
 	if h.rng.IntN(6) > 0 {
 		request.State = fmt.Appendf(nil, "%s %d", h.name, h.states)
@@ -244,7 +244,7 @@ func (h *holder) receive(p *process, held *hold) ([]*delivery, outcome) {
 		Source: source, SessionLockToken: &held.token, MaxMessages: proto.Int32(int32(1 + h.rng.IntN(3))),
 		MaxWait: wire(time.Duration(h.rng.IntN(2)) * 20 * time.Millisecond),
 	}
-	return h.receiveBy(held, false, func(ctx context.Context) ([]*sidebusv1.ReceivedMessage, error) {
+	return h.receiveBy(p, held, false, func(ctx context.Context) ([]*sidebusv1.ReceivedMessage, error) {
 		if h.chance(2) { // it goes away while it waits for the answer
 			var gone context.CancelFunc
 			ctx, gone = context.WithTimeout(ctx, time.Duration(h.rng.IntN(1500))*time.Microsecond)
@@ -261,7 +261,7 @@ func (h *holder) receiveDeferred(p *process, held *hold) bool {
 	if number == 0 {
 		return true
 	}
-	got, result := h.receiveBy(held, true, func(ctx context.Context) ([]*sidebusv1.ReceivedMessage, error) {
+	got, result := h.receiveBy(p, held, true, func(ctx context.Context) ([]*sidebusv1.ReceivedMessage, error) {
 		response, err := p.messages.ReceiveDeferred(ctx, &sidebusv1.ReceiveDeferredRequest{
 			Source: source, SessionLockToken: &held.token, SequenceNumbers: []int64{number},
 		})
@@ -283,8 +283,8 @@ func (h *holder) receiveDeferred(p *process, held *hold) bool {
 	return h.settle(p, held, verb, got[0]) == done
 }
 
-func (h *holder) receiveBy(held *hold, byNumber bool, receive func(ctx context.Context) ([]*sidebusv1.ReceivedMessage, error)) ([]*delivery, outcome) {
-	c := &call{what: "receive", session: held.session, token: held.token}
+func (h *holder) receiveBy(p *process, held *hold, byNumber bool, receive func(ctx context.Context) ([]*sidebusv1.ReceivedMessage, error)) ([]*delivery, outcome) {
+	c := &call{via: p, what: "receive", session: held.session, token: held.token}
 	var messages []*sidebusv1.ReceivedMessage
 	result := h.try(c, func(ctx context.Context) (err error) {
 		messages, err = receive(ctx)
@@ -314,7 +314,7 @@ func (h *holder) settle(p *process, held *hold, verb string, which ...*delivery)
 	for _, d := range which {
 		tokens = append(tokens, d.token)
 	}
-	c := &call{what: verb, session: held.session, token: held.token}
+	c := &call{via: p, what: verb, session: held.session, token: held.token}
 	var response *sidebusv1.SettleResponse
 	result := h.try(c, func(ctx context.Context) (err error) {
 		switch verb {

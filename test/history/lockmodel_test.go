@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +31,11 @@ func (m lockModel) model() porcupine.Model {
 }
 
 func (c *call) String() string {
-	return fmt.Sprintf("%s %s %q -> %q until %s by %.8s", c.session, c.what, c.state, c.outcome, c.until.Format("05.000"), c.token)
+	via := ""
+	if c.via != nil {
+		via = filepath.Base(c.via.GRPC)
+	}
+	return fmt.Sprintf("%s %s %q -> %q until %s by %.8s via %s", c.session, c.what, c.state, c.outcome, c.until.Format("05.000"), c.token, via)
 }
 
 func (c *call) line() string {
@@ -114,7 +119,7 @@ func (r *run) checkLocks() {
 			ends[h.token] = h.until.Add(r.lock)
 			// A drain closes without anybody's asking.
 			if p := h.sidecar; h.session == session && !p.drained.IsZero() && h.accepted.Before(p.exited) && h.closed != done && p.drained.Before(ends[h.token]) {
-				add(&call{what: "close", session: session, token: h.token, began: p.drained, ended: p.exited, outcome: unknown}, p.exited)
+				add(&call{via: p, what: "close", session: session, token: h.token, began: p.drained, ended: p.exited, outcome: unknown}, p.exited)
 			}
 		}
 		for _, c := range r.record.calls {

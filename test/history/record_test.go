@@ -22,6 +22,7 @@ type call struct {
 	what         string // accept, renew, close, set state; all else needs the lock and leaves it alone
 	session      string // "": the next one, and none was given
 	token        string
+	via          *process
 	began, ended time.Time
 	outcome      outcome
 	until        time.Time // end of the lock, of accept and renew

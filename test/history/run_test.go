@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,9 +28,11 @@ type run struct {
 	seed uint64
 
 	namespace string
+	sockets   string            // a folder
 	store     *redisstore.Store // past all sidecars: makes the queue, and looks at it in the end
 	lock      time.Duration
 	most      int // MaxDeliveryCount
+	inFlight  int
 	sessions  []string
 
 	record record
@@ -65,13 +69,15 @@ func newRun(t testing.TB, seed uint64) *run {
 		t: t, ctx: t.Context(), rng: rng, seed: seed, namespace: redistest.Namespace(), stop: make(chan struct{}),
 		lock: time.Duration(500+100*rng.IntN(4)) * time.Millisecond, most: 3 + rng.IntN(3), deferred: map[string][]int64{},
 	}
+	r.sockets = t.TempDir()
 	r.store = redistest.Open(t, redisstore.Options{Namespace: r.namespace})
 	for i := range 3 + rng.IntN(4) {
 		r.sessions = append(r.sessions, fmt.Sprintf("session %d", i))
 	}
 	options := semantics.DefaultQueueOptions()
 	options.RequiresSession, options.LockDuration, options.MaxDeliveryCount = true, r.lock, int64(r.most)
-	options.SessionInFlight = int64(1 + rng.IntN(3))
+	r.inFlight = 1 + rng.IntN(3)
+	options.SessionInFlight = int64(r.inFlight)
 	if _, _, err := r.store.CreateQueue(r.ctx, queue, options); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +97,9 @@ func newRun(t testing.TB, seed uint64) *run {
 // launch puts a new sidecar on a seat.
 func (r *run) launch(s *seat) {
 	r.t.Helper()
-	sidecar := sidecartest.Launch(r.t, "--store", redistest.URL(r.t), "--namespace", r.namespace, "--drain-timeout", "150ms")
+	// A socket of its own: the port of a sidecar that is gone may become that of another one, which its clients would then find.
+	socket := "unix://" + filepath.Join(r.sockets, strconv.Itoa(len(r.all)))
+	sidecar := sidecartest.Launch(r.t, "--store", redistest.URL(r.t), "--namespace", r.namespace, "--grpc-addr", socket, "--drain-timeout", "150ms")
 	p, err := connect(sidecar)
 	if err != nil {
 		r.t.Fatal(err)
