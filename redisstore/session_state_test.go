@@ -351,3 +351,24 @@ func mustPeek(t *testing.T, s *sessions) []*semantics.Received {
 	s.fails("peek", err)
 	return rows
 }
+
+// A dead letter that is too large for a queue with sessions and has no session is refused for its size, which comes first (ERR-5).
+func TestERR_5_SizeBeforeSession(t *testing.T) {
+	t.Parallel()
+	s := openSessions(t, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 })
+	ctx, plain := t.Context(), semantics.Source{Path: "plain"}
+	if _, _, err := s.CreateQueue(ctx, plain.Path, semantics.DefaultQueueOptions()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Send(ctx, plain.Path, []*semantics.Message{{MessageID: "l", Body: make([]byte, 2000)}, {MessageID: "s"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.settle(s.DeadLetter(ctx, plain, tokensOf(s.receiveIn(plain, 2)), semantics.DeadLetterTexts{}, nil))
+	plain.SubQueue = semantics.DeadLetterQueue
+	letters := []semantics.Resubmission{{SequenceNumber: 1, MessageID: "l"}, {SequenceNumber: 2, MessageID: "s"}}
+	moved, err := s.Resubmit(ctx, plain, "orders", letters, false)
+	s.fails("resubmit", err)
+	if moved[0].Code != semantics.MessageSizeExceeded || moved[1].Code != semantics.SessionIDMissing {
+		t.Errorf("got %+v, want MESSAGE_SIZE_EXCEEDED and SESSION_ID_MISSING", moved)
+	}
+}
