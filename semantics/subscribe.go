@@ -138,6 +138,8 @@ type Subscription struct {
 	unsettled map[LockToken]*delivered // handed out, or on the way, and neither settled nor lost
 	lost      []LockToken              // that the client is to be told of
 	sessions  map[LockToken]*sessionPump
+	leavers   int // of them, that are being given up
+	idlers    int // of them, that have nothing to do
 	troubled  bool          // the client was told of a failure that lasts
 	lockFor   time.Duration // the queue's LockDuration as last read
 	renewSoon bool          // locks that have been running for long were handed out
@@ -273,10 +275,11 @@ func (s *Subscription) take(e Event) bool {
 	if s.life.Err() != nil {
 		return false // what it had is being given back
 	}
+	now := time.Now()
 	e.Delivery.keep(func(t LockToken) bool {
 		d := s.unsettled[t]
 		if d != nil {
-			d.isTaken, d.since = true, time.Now()
+			d.isTaken, d.since = true, now
 		}
 		return d != nil
 	})

@@ -83,11 +83,11 @@ func (s *Subscription) hasRoom() bool {
 
 // hasPlace says whether there is a place for one more session, and a credit. The caller holds the mutex.
 func (s *Subscription) hasPlace() bool {
-	stay, needy := 0, 0
-	for _, p := range s.sessions {
-		if p.leaving == nil {
-			stay++
-			if p.used == 0 {
+	stay, needy := len(s.sessions)-s.leavers, len(s.sessions)-s.credits.busy
+	if s.leavers > 0 {
+		needy = 0
+		for _, p := range s.sessions {
+			if p.leaving == nil && p.used == 0 {
 				needy++
 			}
 		}
@@ -98,8 +98,11 @@ func (s *Subscription) hasPlace() bool {
 // idlest gives the session that has had nothing to do for longest, nil when all have. The caller holds the mutex.
 func (s *Subscription) idlest() *sessionPump {
 	var found *sessionPump
+	if s.idlers == 0 {
+		return nil
+	}
 	for _, p := range s.sessions {
-		if p.isIdle() && p.leaving == nil && (found == nil || p.lastActive.Before(found.lastActive)) {
+		if p.isIdle() && (found == nil || p.lastActive.Before(found.lastActive)) {
 			found = p
 		}
 	}
@@ -109,6 +112,9 @@ func (s *Subscription) idlest() *sessionPump {
 // retiring gives a session that is being given up and whose place nobody has yet, nil when there is none. The caller holds the
 // mutex.
 func (s *Subscription) retiring() *sessionPump {
+	if s.leavers == 0 {
+		return nil
+	}
 	for _, p := range s.sessions {
 		if p.leaving != nil && p.successor == nil {
 			return p

@@ -58,6 +58,7 @@ func (s *Subscription) use(p *sessionPump, n int) {
 	if p.used == 0 {
 		s.credits.busy--
 	}
+	p.countIdle()
 }
 
 // unuse gives credits of a pump back.

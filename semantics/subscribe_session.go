@@ -22,6 +22,7 @@ type sessionPump struct {
 	endsAt     time.Time          // no earlier than the end of its lock, by this process' clock
 	isWaiting  bool               // in a receive that waits, for which it uses one credit
 	isOpen     bool               // the client knows of it
+	isCounted  bool               // among those that have nothing to do
 	idle       *time.Timer        // runs while it waits and has nothing in flight
 	interrupt  context.CancelFunc // of that receive
 	leaving    *SessionEnd        // it is to give the session up
@@ -141,6 +142,7 @@ func (p *sessionPump) receive(n int) (*Delivery, int, error) {
 	s.mu.Lock()
 	s.use(p, 1-n)
 	p.isWaiting, p.interrupt = true, cancel
+	p.countIdle()
 	p.armIdle()
 	if p.leaving != nil {
 		cancel()
@@ -150,6 +152,7 @@ func (p *sessionPump) receive(n int) (*Delivery, int, error) {
 	delivery, err = s.receive(ctx, p.source, 1, MaxWait)
 	s.mu.Lock()
 	p.isWaiting, p.interrupt = false, nil
+	p.countIdle()
 	if p.idle != nil {
 		p.idle.Stop()
 	}
@@ -158,7 +161,19 @@ func (p *sessionPump) receive(n int) (*Delivery, int, error) {
 }
 
 // isIdle says whether the session has nothing to do. The caller holds the mutex.
-func (p *sessionPump) isIdle() bool { return p.isWaiting && p.used == 1 }
+func (p *sessionPump) isIdle() bool { return p.isWaiting && p.used == 1 && p.leaving == nil }
+
+// countIdle keeps the count of those that have nothing to do. The caller holds the mutex and has changed what isIdle depends on.
+func (p *sessionPump) countIdle() {
+	if isIdle := p.isIdle(); isIdle != p.isCounted {
+		p.isCounted = isIdle
+		if isIdle {
+			p.sub.idlers++
+		} else {
+			p.sub.idlers--
+		}
+	}
+}
 
 // armIdle lets the session be given up when it has had nothing to do for long enough. The caller holds the mutex.
 func (p *sessionPump) armIdle() {
@@ -185,6 +200,8 @@ func (p *sessionPump) idleOut() {
 func (p *sessionPump) leave(why SessionEnd) {
 	if p.leaving == nil {
 		p.leaving = &why
+		p.sub.leavers++
+		p.countIdle()
 	}
 	if p.interrupt != nil {
 		p.interrupt()
@@ -195,9 +212,8 @@ func (p *sessionPump) leave(why SessionEnd) {
 
 // lose notes that the lock has ended, and takes the messages under it off the books. The caller holds the mutex.
 func (p *sessionPump) lose() {
-	lost := SessionLost
-	p.leaving = &lost // whatever it was to be given up for
-	p.leave(lost)
+	p.leave(SessionLost)
+	*p.leaving = SessionLost // whatever it was to be given up for
 	p.disown()
 }
 
@@ -264,6 +280,7 @@ func (p *sessionPump) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, p.session.Lock)
+	s.leavers--
 	s.freed()
 	if p.successor != nil {
 		s.work.Go(p.successor.run)

@@ -141,7 +141,7 @@ func TestJSONIsThatOfTheAPI(t *testing.T) {
 	s := serveMemory(t)
 	s.ok(t, "entity", "update", "orders", "--set", "redeliveryDelay=1.5s", "--set", "deadLetterTtl=1h", "--set", "userMetadata=\"<é>\u2028")
 	post := func(path, body string) string { return s.call(t, http.MethodPost, path, body) }
-	post("/v1/queues/orders/messages:send", `{"messages":[{"messageId":"m<1>","json":{"a": [1, 2.50]},"timeToLive":"1.25s","properties":{
+	post("/v1/queues/orders/messages:send", `{"messages":[{"messageId":"m<1>","json":{"a": [1, 2.50]},"timeToLive":"3601.25s","properties":{
 		"s":"t<\u0001\ud83d\ude00","b":true,"n":null,"i":-5,"d":1.5,"two":2.0,"huge":1e300,
 		"u":{"type":"uuid","value":"00000000-0000-0000-0000-000000000001"},"by":{"type":"byte","value":7},"c":{"type":"char","value":"é"},
 		"i16":{"type":"int16","value":-3},"u64":{"type":"uint64","value":"18446744073709551615"},"f":{"type":"float","value":0.1},
