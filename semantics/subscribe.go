@@ -138,8 +138,8 @@ type Subscription struct {
 	unsettled map[LockToken]*delivered // handed out, or on the way, and neither settled nor lost
 	lost      []LockToken              // that the client is to be told of
 	sessions  map[LockToken]*sessionPump
-	leavers   int // of them, that are being given up
-	idlers    int // of them, that have nothing to do
+	leavers   int           // of them, that are being given up
+	idlers    int           // of them, that have nothing to do
 	troubled  bool          // the client was told of a failure that lasts
 	lockFor   time.Duration // the queue's LockDuration as last read
 	renewSoon bool          // locks that have been running for long were handed out

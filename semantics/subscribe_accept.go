@@ -97,10 +97,10 @@ func (s *Subscription) hasPlace() bool {
 
 // idlest gives the session that has had nothing to do for longest, nil when all have. The caller holds the mutex.
 func (s *Subscription) idlest() *sessionPump {
-	var found *sessionPump
 	if s.idlers == 0 {
 		return nil
 	}
+	var found *sessionPump
 	for _, p := range s.sessions {
 		if p.isIdle() && (found == nil || p.lastActive.Before(found.lastActive)) {
 			found = p

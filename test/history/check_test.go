@@ -103,18 +103,27 @@ func (r *run) ended(d *delivery) rise {
 
 // given tells by how much the counts rise of what was not settled when a session's lock ended.
 func (r *run) given(h *hold) rise {
-	p := h.sidecar
-	drained := !p.drained.IsZero() && h.accepted.Before(p.exited)
+	drained := h.drained()
 	switch {
 	case h.closed == done:
 		return rise{0, 0}
-	case drained && !h.elsewhere && p.exited.Before(h.until):
+	case len(drained) > 0 && len(h.elsewhere) == 0 && h.sidecar.exited.Before(h.until):
 		return rise{0, 0}
-	case drained, h.closed == unknown:
+	case len(drained) > 0, h.closed == unknown:
 		return rise{0, 1}
 	default: // it ran out
 		return rise{1, 1}
 	}
+}
+
+// drained gives the sidecars through which a session was used and that were drained since. They close it, if it still holds.
+func (h *hold) drained() (all []*process) {
+	for _, p := range append([]*process{h.sidecar}, h.elsewhere...) {
+		if !p.drained.IsZero() && h.accepted.Before(p.exited) && !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // checkCounts checks I7, I8 and I16: each delivery says how many before it have failed.

@@ -175,7 +175,7 @@ func (h *holder) stumble(held *hold, left ...*delivery) {
 	for range h.rng.IntN(4) {
 		p := h.seat.any(h.rng)
 		if p != held.sidecar {
-			h.record.add(func() { held.elsewhere = true })
+			h.record.add(func() { held.elsewhere = append(held.elsewhere, p) })
 		}
 		switch h.rng.IntN(6) {
 		case 0:

@@ -117,9 +117,10 @@ func (r *run) checkLocks() {
 		ends := map[string]time.Time{} // of locks, at the latest
 		for _, h := range r.record.holds {
 			ends[h.token] = h.until.Add(r.lock)
-			// A drain closes without anybody's asking.
-			if p := h.sidecar; h.session == session && !p.drained.IsZero() && h.accepted.Before(p.exited) && h.closed != done && p.drained.Before(ends[h.token]) {
-				add(&call{via: p, what: "close", session: session, token: h.token, began: p.drained, ended: p.exited, outcome: unknown}, p.exited)
+			for _, p := range h.drained() {
+				if h.session == session && p.drained.Before(ends[h.token]) {
+					add(&call{via: p, what: "close", session: session, token: h.token, began: p.drained, ended: p.exited, outcome: unknown}, p.exited)
+				}
 			}
 		}
 		for _, c := range r.record.calls {

@@ -41,9 +41,9 @@ type wait struct {
 // hold is one lock of a session, as its holder knows it.
 type hold struct {
 	session, token  string
-	accepted, until time.Time // by Redis' clock
-	sidecar         *process  // that accepted it, which gives it back when it drains
-	elsewhere       bool      // it was used through another sidecar too
+	accepted, until time.Time  // by Redis' clock
+	sidecar         *process   // that accepted it, which gives it back when it drains
+	elsewhere       []*process // through which it was used too, which give back what they handed out when they drain
 	closed          outcome
 	closedAt        time.Time
 }
