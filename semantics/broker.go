@@ -19,6 +19,7 @@ type Broker struct {
 	subscriptions subscriptions
 	prefetchesCut atomic.Int64
 	requests      requests
+	removals      removals
 
 	drain    sync.Once
 	draining chan struct{} // closed when no new receives are taken
@@ -30,6 +31,7 @@ func NewBroker(store Store, options ...BrokerOption) *Broker {
 	b.rooms.init(store)
 	b.held.init()
 	b.requests.init(b)
+	b.removals.init()
 	for _, option := range options {
 		option(b)
 	}

@@ -42,6 +42,7 @@ type Delivery struct {
 }
 
 func (d *Delivery) end() {
+	d.broker.removals.end(d)
 	if d.ended != nil {
 		d.ended()
 	}
@@ -54,6 +55,14 @@ func (d *Delivery) Source() Source { return d.source }
 // ends, also because the Broker drains, gives an empty Delivery and no error.
 // ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED, THROTTLED, and CANCELLED when ctx ends.
 func (b *Broker) Receive(ctx context.Context, source Source, options ReceiveOptions) (*Delivery, error) {
+	if !source.SessionLock.IsZero() {
+		b.removals.await(ctx, source.SessionLock)
+	}
+	return b.receive(ctx, source, options)
+}
+
+// receive is Receive but for what the client was given before from the same session and may not be removed yet.
+func (b *Broker) receive(ctx context.Context, source Source, options ReceiveOptions) (*Delivery, error) {
 	source, err := checkReceiveSource(source)
 	if err != nil {
 		return nil, err
@@ -151,6 +160,7 @@ func (b *Broker) deliver(source Source, mode Mode, messages []*Received) *Delive
 	if mode == PeekLock {
 		b.held.add(source, messages)
 	}
+	b.removals.begin(d)
 	return d
 }
 

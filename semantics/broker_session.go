@@ -140,6 +140,7 @@ func (b *Broker) CloseSession(ctx context.Context, source Source) error {
 }
 
 func (b *Broker) closeSession(ctx context.Context, source Source) error {
+	b.removals.await(ctx, source.SessionLock)
 	err := b.store.CloseSession(ctx, source)
 	if err == nil {
 		b.held.removeSession(source)

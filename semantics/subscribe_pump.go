@@ -87,7 +87,7 @@ func (s *Subscription) receive(ctx context.Context, source Source, n int, maxWai
 	}
 	s.mu.Unlock()
 	defer unwanted()
-	delivery, err := s.broker.Receive(ctx, source, ReceiveOptions{MaxMessages: n, MaxWait: maxWait, Mode: s.options.Mode})
+	delivery, err := s.broker.receive(ctx, source, ReceiveOptions{MaxMessages: n, MaxWait: maxWait, Mode: s.options.Mode})
 	if CodeOf(err) == Cancelled && s.life.Err() == nil {
 		return &Delivery{broker: s.broker, source: source, mode: s.options.Mode}, nil
 	}

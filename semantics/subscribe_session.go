@@ -210,10 +210,10 @@ func (p *sessionPump) leave(why SessionEnd) {
 	poke(p.sub.room)
 }
 
-// lose notes that the lock has ended, and takes the messages under it off the books. The caller holds the mutex.
+// lose notes that the lock has ended, and takes the messages under it off the books. One that is being given up finds out by itself
+// whether the lock ended before. The caller holds the mutex.
 func (p *sessionPump) lose() {
 	p.leave(SessionLost)
-	*p.leaving = SessionLost // whatever it was to be given up for
 	p.disown()
 }
 

@@ -1,0 +1,69 @@
+package semantics
+
+import (
+	"context"
+	"sync"
+)
+
+// removals counts, by session lock, the messages in ReceiveAndDelete mode that are on their way to the client: they are removed
+// when it has them (RECV-7). The client may know of a message a moment before it is removed. What it does with the session
+// next has to find the message gone: else a close would make it available again.
+type removals struct {
+	mu       sync.Mutex
+	underWay map[LockToken]*removal
+}
+
+type removal struct {
+	messages int
+	over     chan struct{} // closed when there are none
+}
+
+func (r *removals) init() { r.underWay = map[LockToken]*removal{} }
+
+func (r *removals) begin(d *Delivery) {
+	if !d.removesInSession() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	u := r.underWay[d.source.SessionLock]
+	if u == nil {
+		u = &removal{over: make(chan struct{})}
+		r.underWay[d.source.SessionLock] = u
+	}
+	u.messages += len(d.tokens)
+}
+
+// end notes that the messages were removed, or given back, or that either failed.
+func (r *removals) end(d *Delivery) {
+	if !d.removesInSession() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	u := r.underWay[d.source.SessionLock]
+	if u.messages -= len(d.tokens); u.messages == 0 {
+		delete(r.underWay, d.source.SessionLock)
+		close(u.over)
+	}
+}
+
+// await blocks until no message of the session is on its way. A client that is slow to take one makes itself wait, but not for ever.
+func (r *removals) await(ctx context.Context, session LockToken) {
+	r.mu.Lock()
+	u := r.underWay[session]
+	r.mu.Unlock()
+	if u == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	select {
+	case <-u.over:
+	case <-ctx.Done():
+	}
+}
+
+func (d *Delivery) removesInSession() bool {
+	return d.mode == ReceiveAndDelete && !d.source.SessionLock.IsZero() && len(d.tokens) > 0
+}
