@@ -97,7 +97,7 @@ cover: redis python ## Run all tests and show how much of the code they reach
 
 .PHONY: bench
 bench: redis ## Run the benchmarks; BENCH=Send BENCHTIME=1x
-	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(PACKAGES)
+	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 1h $(PACKAGES)
 
 .PHONY: bench-peers
 bench-peers: build redis ## Compare with NATS JetStream and asynq in one run; ARGS="-messages 50000 -rounds 5"
