@@ -38,7 +38,7 @@ func BenchmarkRound(b *testing.B) {
 			b.Error(err)
 		}
 	})
-	if _, err := broker.CreateQueue(b.Context(), "orders", semantics.QueueOptions{}, nil); err != nil {
+	if _, err := broker.CreateEntity(b.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil); err != nil {
 		b.Fatal(err)
 	}
 	text := strings.Repeat("x", 1024)

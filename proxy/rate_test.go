@@ -26,7 +26,7 @@ func startLimited(t *testing.T) (*sidecar, *memstore.Store) {
 	over := memstore.New()
 	s := launchBroker(t, semantics.NewBroker(over, semantics.WithRateLimit(1/slowCredit.Seconds())), over)
 	wait(t, "start", s.proxy.Started())
-	if _, _, err := over.CreateQueue(t.Context(), "orders", semantics.DefaultQueueOptions()); err != nil {
+	if _, _, err := over.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.DefaultOptions()); err != nil {
 		t.Fatal(err)
 	}
 	s.send(t, "paid")
@@ -93,7 +93,7 @@ func TestQUOTA_10_OneBucketForBothWires(t *testing.T) {
 	if _, err := s.messages.Receive(t.Context(), receiveNow()); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("gRPC: got %v", err)
 	}
-	counts, err := over.QueueRuntime(t.Context(), "orders")
+	counts, err := over.Runtime(t.Context(), semantics.QueueKind, "orders")
 	if err != nil || counts.Active != 1 {
 		t.Errorf("the queue has %+v, %v; want the one message that was paid for", counts, err)
 	}

@@ -327,7 +327,7 @@ func TestSEND_2_StopOfTheSidecar(t *testing.T) {
 	if end != "STORE_UNAVAILABLE" {
 		t.Errorf("the stream ended with %s", end)
 	}
-	runtime, err := over.QueueRuntime(t.Context(), "orders")
+	runtime, err := over.Runtime(t.Context(), semantics.QueueKind, "orders")
 	if err != nil || runtime.Active != answered {
 		t.Errorf("%d answered, %d stored, %v", answered, runtime.Active, err)
 	}

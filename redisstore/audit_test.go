@@ -40,7 +40,7 @@ func TestAuditorFindsDamage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openSwept(t, redisstore.Options{})
-			s.create(t, func(o *semantics.QueueOptions) { o.RequiresDuplicateDetection = true })
+			s.create(t, func(o *semantics.Options) { o.RequiresDuplicateDetection = true })
 			life := time.Hour
 			s.send(t, messagesOf(5, semantics.Message{TimeToLive: &life})...)
 			s.send(t, &semantics.Message{MessageID: "later", ScheduledAt: time.Now().Add(time.Hour)})

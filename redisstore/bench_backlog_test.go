@@ -35,7 +35,7 @@ type backlog struct {
 	store  *redisstore.Store
 }
 
-func openBacklog(b *testing.B, change func(*semantics.QueueOptions)) *backlog {
+func openBacklog(b *testing.B, change func(*semantics.Options)) *backlog {
 	server := redistest.Start(b, "--auto-aof-rewrite-percentage", "0", "--stream-node-max-bytes", "16384")
 	b.Cleanup(server.Stop)
 	options, err := redis.ParseURL(server.URL)
@@ -50,10 +50,10 @@ func openBacklog(b *testing.B, change func(*semantics.QueueOptions)) *backlog {
 	if _, err := l.store.Check(b.Context()); err != nil { // loads the scripts
 		b.Fatal(err)
 	}
-	queue := semantics.DefaultQueueOptions()
+	queue := semantics.DefaultOptions()
 	queue.MaxSizeInMegabytes, queue.LockDuration = semantics.MaxSizeMegabytes, semantics.MaxLockDuration
 	change(&queue)
-	if _, _, err := l.store.CreateQueue(b.Context(), "orders", queue); err != nil {
+	if _, _, err := l.store.CreateEntity(b.Context(), semantics.QueueKind, "orders", queue); err != nil {
 		b.Fatal(err)
 	}
 	return l
@@ -158,7 +158,7 @@ func (l *backlog) slowScripts() (mean, slowPercent float64) {
 func BenchmarkBacklog(b *testing.B) {
 	const short, batch = 1000, 10
 	long, moved := sized(1_000_000, 20_000), sized(50_000, 2_000)
-	queues := [2]*backlog{openBacklog(b, func(*semantics.QueueOptions) {}), openBacklog(b, func(*semantics.QueueOptions) {})}
+	queues := [2]*backlog{openBacklog(b, func(*semantics.Options) {}), openBacklog(b, func(*semantics.Options) {})}
 	queues[0].fill(short, benchBody)
 	queues[1].fill(long, benchBody)
 	queues[1].watchScripts()
@@ -198,7 +198,7 @@ func BenchmarkBacklog(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	messages := sized(200_000, 5_000)
 	for b.Loop() {
-		l := openBacklog(b, func(*semantics.QueueOptions) {})
+		l := openBacklog(b, func(*semantics.Options) {})
 		l.fill(100, benchBody) // what is allocated once
 		l.drain()
 		before := l.memory()
@@ -217,7 +217,7 @@ func BenchmarkMemory(b *testing.B) {
 func BenchmarkExpiry(b *testing.B) {
 	messages, over := sized(100_000, 2_000), time.Duration(sized(60_000, 1_000))*time.Millisecond
 	for b.Loop() {
-		l := openBacklog(b, func(o *semantics.QueueOptions) { o.DeadLetteringOnMessageExpiration = true })
+		l := openBacklog(b, func(o *semantics.Options) { o.DeadLetteringOnMessageExpiration = true })
 		l.sendExpiring(messages, over)
 		sweeping(b, l.store)
 		var late []float64
@@ -258,7 +258,7 @@ func (l *backlog) sendExpiring(messages int, over time.Duration) {
 func BenchmarkSchedule(b *testing.B) {
 	messages, over := sized(20_000, 1_000), time.Duration(sized(20_000, 500))*time.Millisecond
 	for b.Loop() {
-		l := openBacklog(b, func(*semantics.QueueOptions) {})
+		l := openBacklog(b, func(*semantics.Options) {})
 		sweeping(b, l.store)
 		begin := time.Now().Add(time.Duration(sized(3_000, 300)) * time.Millisecond)
 		for at := range messages {

@@ -8,7 +8,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-func requiresSession(o *semantics.QueueOptions) { o.RequiresSession = true }
+func requiresSession(o *semantics.Options) { o.RequiresSession = true }
 
 // fillSessions sends messages of a body in turn to as many sessions, whose ids have 36 characters.
 func (l *backlog) fillSessions(sessions, each, body int) {
@@ -129,7 +129,7 @@ func BenchmarkSessionMemory(b *testing.B) {
 func BenchmarkSessionLifecycle(b *testing.B) {
 	const sessions = 1000
 	messages := sized(50_000, 2_000)
-	plain, ordered := openBacklog(b, func(*semantics.QueueOptions) {}), openBacklog(b, func(o *semantics.QueueOptions) {
+	plain, ordered := openBacklog(b, func(*semantics.Options) {}), openBacklog(b, func(o *semantics.Options) {
 		requiresSession(o)
 		o.SessionInFlight = 1
 	})

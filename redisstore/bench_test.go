@@ -132,12 +132,12 @@ func share(b *testing.B, messages, batch int, work func(n int) (done int, err er
 func sidebusLifecycle(b *testing.B, url string, batch, messages int) figures {
 	s := redistest.Open(b, redisstore.Options{URL: url, PoolSize: benchCallers})
 	ctx := b.Context()
-	options := semantics.DefaultQueueOptions()
+	options := semantics.DefaultOptions()
 	options.MaxSizeInMegabytes = semantics.MaxSizeMegabytes
-	if _, _, err := s.CreateQueue(ctx, "bench", options); err != nil {
+	if _, _, err := s.CreateEntity(ctx, semantics.QueueKind, "bench", options); err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = s.DeleteQueue(context.WithoutCancel(ctx), "bench") }()
+	defer func() { _ = s.DeleteEntity(context.WithoutCancel(ctx), semantics.QueueKind, "bench") }()
 	source := semantics.Source{Path: "bench"}
 	body := make([]byte, benchBody)
 	var tokens tray[semantics.LockToken]

@@ -35,8 +35,8 @@ func command(t *testing.T, url string, args ...any) any {
 
 func create(t *testing.T, s semantics.Store) {
 	t.Helper()
-	options := semantics.DefaultQueueOptions()
-	if _, _, err := s.CreateQueue(t.Context(), "orders", options); err != nil {
+	options := semantics.DefaultOptions()
+	if _, _, err := s.CreateEntity(t.Context(), semantics.QueueKind, "orders", options); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -89,10 +89,10 @@ func TestERR_7_FullRedisRefusesSendsAndDrains(t *testing.T) {
 			t.Fatalf("settling in a full Redis: %v %v", codes, err)
 		}
 	}
-	if counts, err := s.QueueRuntime(t.Context(), "orders"); err != nil || counts.Available != 1 || counts.DeadLetter != 1 {
+	if counts, err := s.Runtime(t.Context(), semantics.QueueKind, "orders"); err != nil || counts.Available != 1 || counts.DeadLetter != 1 {
 		t.Errorf("counts %+v, %v", counts, err)
 	}
-	if err := s.DeleteQueue(t.Context(), "orders"); err != nil {
+	if err := s.DeleteEntity(t.Context(), semantics.QueueKind, "orders"); err != nil {
 		t.Error(err)
 	}
 }
@@ -134,7 +134,7 @@ func TestSEND_1_AcknowledgedSurvivesRedisKill(t *testing.T) {
 		t.Errorf("send without Redis: %v", err)
 	}
 	server.Restart(t, durable...)
-	counts, err := s.QueueRuntime(t.Context(), "orders")
+	counts, err := s.Runtime(t.Context(), semantics.QueueKind, "orders")
 	if err != nil || counts.Active != 50 || counts.Locked != 1 {
 		t.Fatalf("after restart: %+v, %v", counts, err)
 	}
@@ -213,7 +213,7 @@ func TestERR_6_LostAnswerIsUnknown(t *testing.T) {
 	cut.deaf.Store(true)
 	_, err := s.Send(t.Context(), "orders", message(10))
 	wantUnknown(t, "send", err)
-	counts, err := direct.QueueRuntime(t.Context(), "orders")
+	counts, err := direct.Runtime(t.Context(), semantics.QueueKind, "orders")
 	if err != nil || counts.Active != 2 {
 		t.Fatalf("after one lost answer: %+v, %v; want 2 messages", counts, err)
 	}

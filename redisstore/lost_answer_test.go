@@ -18,13 +18,13 @@ type lostAnswers struct {
 	there, sound *redisstore.Store
 }
 
-func openLostAnswers(t *testing.T, change func(*semantics.QueueOptions)) *lostAnswers {
+func openLostAnswers(t *testing.T, change func(*semantics.Options)) *lostAnswers {
 	t.Helper()
 	return openLostAnswersAt(t, nil, change)
 }
 
 // openLostAnswersAt is openLostAnswers by another clock than Redis'.
-func openLostAnswersAt(t *testing.T, now func() time.Time, change func(*semantics.QueueOptions)) *lostAnswers {
+func openLostAnswersAt(t *testing.T, now func() time.Time, change func(*semantics.Options)) *lostAnswers {
 	t.Helper()
 	url := redistest.URL(t)
 	if !strings.HasPrefix(url, "unix://") {
@@ -37,9 +37,9 @@ func openLostAnswersAt(t *testing.T, now func() time.Time, change func(*semantic
 	if _, err := l.sound.Check(t.Context()); err != nil { // loads the scripts, so that no first try is lost
 		t.Fatal(err)
 	}
-	options := semantics.DefaultQueueOptions()
+	options := semantics.DefaultOptions()
 	change(&options)
-	if _, _, err := l.sound.CreateQueue(t.Context(), "orders", options); err != nil {
+	if _, _, err := l.sound.CreateEntity(t.Context(), semantics.QueueKind, "orders", options); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -59,7 +59,7 @@ func (l *lostAnswers) lose(what string, call func(s *redisstore.Store) error) (a
 
 func (l *lostAnswers) counts() semantics.Runtime {
 	l.t.Helper()
-	counts, err := l.sound.QueueRuntime(l.t.Context(), "orders")
+	counts, err := l.sound.Runtime(l.t.Context(), semantics.QueueKind, "orders")
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func (l *lostAnswers) counts() semantics.Runtime {
 // With duplicate detection a send that is repeated after its answer was lost stores nothing twice.
 func TestDUP_1_RepeatedSendAfterLostAnswer(t *testing.T) {
 	t.Parallel()
-	l := openLostAnswers(t, func(o *semantics.QueueOptions) { o.RequiresDuplicateDetection = true })
+	l := openLostAnswers(t, func(o *semantics.Options) { o.RequiresDuplicateDetection = true })
 	batch := messagesOf(3, semantics.Message{})
 	batch[2].ScheduledAt = time.Now().Add(time.Hour)
 	var stored []semantics.Stored
@@ -123,7 +123,7 @@ func TestERR_6_RepeatedChangesAfterLostAnswer(t *testing.T) {
 	for name, settle := range settles {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := openLostAnswers(t, func(*semantics.QueueOptions) {})
+			l := openLostAnswers(t, func(*semantics.Options) {})
 			if _, err := l.sound.Send(t.Context(), "orders", message(10)); err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestERR_6_RepeatedChangesAfterLostAnswer(t *testing.T) {
 
 func TestERR_6_RepeatedMovesAfterLostAnswer(t *testing.T) {
 	t.Parallel()
-	l := openLostAnswers(t, func(*semantics.QueueOptions) {})
+	l := openLostAnswers(t, func(*semantics.Options) {})
 	ctx := t.Context()
 	if _, err := l.sound.Send(ctx, "orders", messagesOf(1, semantics.Message{ScheduledAt: time.Now().Add(time.Hour)})); err != nil {
 		t.Fatal(err)

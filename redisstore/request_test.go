@@ -23,12 +23,12 @@ func TestRR_2_ManyRequestersShareAReplyQueue(t *testing.T) {
 		return b, store
 	}
 	worker, store := broker()
-	if _, _, err := store.CreateQueue(t.Context(), "work", semantics.DefaultQueueOptions()); err != nil {
+	if _, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "work", semantics.DefaultOptions()); err != nil {
 		t.Fatal(err)
 	}
-	options := semantics.DefaultQueueOptions()
+	options := semantics.DefaultOptions()
 	options.RequiresSession, options.AcceptNext = true, semantics.AcceptNextForbidden
-	if _, _, err := store.CreateQueue(t.Context(), "replies", options); err != nil {
+	if _, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "replies", options); err != nil {
 		t.Fatal(err)
 	}
 
@@ -42,7 +42,7 @@ func TestRR_2_ManyRequestersShareAReplyQueue(t *testing.T) {
 		for j := range 50 {
 			asking.Go(func() {
 				m := &semantics.Message{MessageID: fmt.Sprint(j), Body: fmt.Append(nil, i, j)} // the same ids on both
-				_, reply, err := asker.Request(t.Context(), "work", "replies", m, time.Minute)
+				_, reply, err := asker.Request(t.Context(), semantics.ToQueue("work"), "replies", m, time.Minute)
 				if err != nil {
 					t.Error(err)
 					return
@@ -65,7 +65,7 @@ func TestRR_2_ManyRequestersShareAReplyQueue(t *testing.T) {
 			t.Errorf("%d held, %d orphans", n, asker.OrphanReplies())
 		}
 	}
-	runtime, err := store.QueueRuntime(t.Context(), "replies")
+	runtime, err := store.Runtime(t.Context(), semantics.QueueKind, "replies")
 	if err != nil || runtime.Total() != 0 || runtime.Sessions != 0 {
 		t.Errorf("left behind: %+v, %v", runtime, err)
 	}
@@ -84,7 +84,7 @@ func work(ctx context.Context, t *testing.T, b *semantics.Broker) {
 		var tokens []semantics.LockToken
 		for _, r := range requests.Messages {
 			reply := &semantics.Message{SessionID: r.ReplyToSessionID, CorrelationID: r.MessageID, Body: append([]byte("reply to "), r.Body...)}
-			if _, err := b.Send(context.WithoutCancel(ctx), r.ReplyTo, []*semantics.Message{reply}); err != nil {
+			if _, err := b.Send(context.WithoutCancel(ctx), semantics.ToQueue(r.ReplyTo), []*semantics.Message{reply}); err != nil {
 				t.Error(err)
 			}
 			tokens = append(tokens, r.LockToken)

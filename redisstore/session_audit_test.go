@@ -49,7 +49,7 @@ func (d *damaged) members(part, prefix string) []string {
 // variedSessions has a session in each condition.
 func variedSessions(t *testing.T) *sessions {
 	t.Helper()
-	s := openSessions(t, func(o *semantics.QueueOptions) {
+	s := openSessions(t, func(o *semantics.Options) {
 		o.SessionOnDeadLetter, o.SessionStateTTL = semantics.BlockSession, time.Hour
 	})
 	ctx := t.Context()
@@ -205,7 +205,7 @@ func TestAuditorFindsSessionsOfAPlainQueue(t *testing.T) {
 		"session_states": {"HSET", "session_states", "a", ""},
 	} {
 		s := openSwept(t, redisstore.Options{})
-		s.create(t, func(*semantics.QueueOptions) {})
+		s.create(t, func(*semantics.Options) {})
 		(&damaged{T: t, c: s.raw, tag: s.key("")}).command(command...)
 		err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders")
 		if err == nil || !strings.Contains(err.Error(), part+" of a queue without sessions") {

@@ -15,9 +15,9 @@ func TestERR_7_FullRedisRefusesStatesAndDrainsSessions(t *testing.T) {
 	defer server.Stop()
 	s := redistest.Open(t, redisstore.Options{URL: server.URL})
 	ctx := t.Context()
-	options := semantics.DefaultQueueOptions()
+	options := semantics.DefaultOptions()
 	options.RequiresSession = true
-	if _, _, err := s.CreateQueue(ctx, "orders", options); err != nil {
+	if _, _, err := s.CreateEntity(ctx, semantics.QueueKind, "orders", options); err != nil {
 		t.Fatal(err)
 	}
 	for _, session := range []string{"a", "a", "a", "a", "a", "b"} {
@@ -102,10 +102,10 @@ func TestERR_7_FullRedisRefusesStatesAndDrainsSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if counts, err := s.QueueRuntime(ctx, "orders"); err != nil || counts.Available != 0 || counts.Deferred != 1 || counts.DeadLetter != 1 {
+	if counts, err := s.Runtime(ctx, semantics.QueueKind, "orders"); err != nil || counts.Available != 0 || counts.Deferred != 1 || counts.DeadLetter != 1 {
 		t.Errorf("counts %+v, %v", counts, err)
 	}
-	if err := s.DeleteQueue(ctx, "orders"); err != nil {
+	if err := s.DeleteEntity(ctx, semantics.QueueKind, "orders"); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,11 +17,11 @@ type sessions struct {
 	clock *storetest.Clock
 }
 
-func openSessions(t *testing.T, changes ...func(*semantics.QueueOptions)) *sessions {
+func openSessions(t *testing.T, changes ...func(*semantics.Options)) *sessions {
 	t.Helper()
 	clock := storetest.NewClock()
 	s := &sessions{t: t, clock: clock, swept: openSwept(t, redisstore.Options{Now: clock.Now})}
-	s.create(t, func(o *semantics.QueueOptions) {
+	s.create(t, func(o *semantics.Options) {
 		o.RequiresSession = true
 		for _, change := range changes {
 			change(o)

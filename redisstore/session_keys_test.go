@@ -52,7 +52,7 @@ func (s *sessions) inParallel(n int, do func(id string)) {
 func TestKeysOfAThousandSessions(t *testing.T) {
 	t.Parallel()
 	const n = 1000
-	s := openSessions(t, func(o *semantics.QueueOptions) {
+	s := openSessions(t, func(o *semantics.Options) {
 		o.LockDuration, o.SessionOnDeadLetter, o.SessionStateTTL = time.Minute, semantics.BlockSession, time.Hour
 	})
 	ctx := t.Context()
@@ -100,7 +100,7 @@ func TestKeysOfAThousandSessions(t *testing.T) {
 	if used := s.memory(); used > n*300 {
 		t.Errorf("%d bytes are left, want at most 300 a session", used)
 	}
-	s.fails("delete", s.DeleteQueue(ctx, "orders"))
+	s.fails("delete", s.DeleteEntity(ctx, semantics.QueueKind, "orders"))
 	if keys := s.keysOf(); len(keys) > 0 {
 		t.Errorf("the deleted queue leaves %v", keys)
 	}
@@ -110,7 +110,7 @@ func TestKeysOfAThousandSessions(t *testing.T) {
 func (s *sessions) await(is func(semantics.Runtime) bool) {
 	s.t.Helper()
 	for range 1000 {
-		counts, err := s.QueueRuntime(s.t.Context(), "orders")
+		counts, err := s.Runtime(s.t.Context(), semantics.QueueKind, "orders")
 		s.fails("counts", err)
 		if is(counts) {
 			return
@@ -147,7 +147,7 @@ func TestSessionsWithoutMessages(t *testing.T) {
 		s.closes(source)
 	}
 	s.clock.Advance(time.Minute)
-	if _, err := s.QueueRuntime(t.Context(), "orders"); err != nil {
+	if _, err := s.Runtime(t.Context(), semantics.QueueKind, "orders"); err != nil {
 		t.Fatal(err)
 	}
 	s.audit()

@@ -18,7 +18,7 @@ type lostSessions struct {
 func openLostSessions(t *testing.T) *lostSessions {
 	t.Helper()
 	clock := storetest.NewClock()
-	l := &lostSessions{clock: clock, lostAnswers: openLostAnswersAt(t, clock.Now, func(o *semantics.QueueOptions) {
+	l := &lostSessions{clock: clock, lostAnswers: openLostAnswersAt(t, clock.Now, func(o *semantics.Options) {
 		o.RequiresSession, o.LockDuration, o.SessionInFlight = true, time.Second, 1
 	})}
 	if _, err := l.sound.Send(t.Context(), "orders", []*semantics.Message{part("a", "1"), part("a", "2")}); err != nil {

@@ -24,7 +24,7 @@ type steps struct {
 	known []string
 }
 
-func openSteps(t *testing.T, changes ...func(*semantics.QueueOptions)) *steps {
+func openSteps(t *testing.T, changes ...func(*semantics.Options)) *steps {
 	t.Helper()
 	s := openSessions(t, changes...)
 	return &steps{sessions: s, began: s.clock.Now(), names: strings.NewReplacer("\x00", "/")}
@@ -64,8 +64,8 @@ func (s *steps) want(step string, lines ...string) {
 	}
 }
 
-func lockFor(d time.Duration) func(*semantics.QueueOptions) {
-	return func(o *semantics.QueueOptions) { o.LockDuration = d }
+func lockFor(d time.Duration) func(*semantics.Options) {
+	return func(o *semantics.Options) { o.LockDuration = d }
 }
 
 // Each verb leaves exactly the keys and members it should, from the first message of a session to the last.
@@ -144,7 +144,7 @@ func TestSessionsStepByStep(t *testing.T) {
 	s.want("all is done", "entity sequence=3", "entity bytes=0", "entity state_bytes=0", "entity state_version=1",
 		"sessions a=3:t+61005", "idle_sessions a@t+61005")
 
-	s.fails("delete", s.DeleteQueue(ctx, "orders"))
+	s.fails("delete", s.DeleteEntity(ctx, semantics.QueueKind, "orders"))
 	s.want("deleted")
 }
 
@@ -167,13 +167,13 @@ func tokenIn(t *testing.T, s *sessions, session string) semantics.LockToken {
 // A session that is blocked is on no list of what can be accepted until it is unblocked, whatever becomes of it meanwhile.
 func TestBlockedSessionsStepByStep(t *testing.T) {
 	t.Parallel()
-	s := openSteps(t, lockFor(time.Second), func(o *semantics.QueueOptions) {
+	s := openSteps(t, lockFor(time.Second), func(o *semantics.Options) {
 		o.SessionOnDeadLetter, o.MaxDeliveryCount = semantics.BlockSession, 1
 	})
 	s.sendTo("a", 2)
 	s.receiveIn(s.accept("a"), 1)
 	s.clock.Advance(time.Second)
-	if _, err := s.QueueRuntime(t.Context(), "orders"); err != nil {
+	if _, err := s.Runtime(t.Context(), semantics.QueueKind, "orders"); err != nil {
 		t.Fatal(err)
 	}
 	dead := []string{
@@ -188,7 +188,7 @@ func TestBlockedSessionsStepByStep(t *testing.T) {
 // One script may block a session, because of what is due, and unblock it: the record follows both changes.
 func TestSESS_29_UnblockedAsItIsBlocked(t *testing.T) {
 	t.Parallel()
-	s := openSteps(t, lockFor(time.Second), func(o *semantics.QueueOptions) {
+	s := openSteps(t, lockFor(time.Second), func(o *semantics.Options) {
 		o.SessionOnDeadLetter, o.MaxDeliveryCount, o.DeadLetteringOnMessageExpiration = semantics.BlockSession, 1, true
 	})
 	short := part("a", "m")
@@ -203,11 +203,11 @@ func TestSESS_29_UnblockedAsItIsBlocked(t *testing.T) {
 // A block outlives the option that brought it about.
 func TestSESS_29_BlockOutlivesTheOption(t *testing.T) {
 	t.Parallel()
-	s := openSessions(t, func(o *semantics.QueueOptions) { o.SessionOnDeadLetter = semantics.BlockSession })
+	s := openSessions(t, func(o *semantics.Options) { o.SessionOnDeadLetter = semantics.BlockSession })
 	s.sendTo("a", 2)
 	a := s.accept("a")
 	s.settle(s.DeadLetter(t.Context(), a, tokensOf(s.receiveIn(a, 1)), semantics.DeadLetterTexts{}, nil))
-	if _, err := s.UpdateQueue(t.Context(), "orders", semantics.DefaultQueueOptions(), []string{"sessionOnDeadLetter"}); err != nil {
+	if _, err := s.UpdateEntity(t.Context(), semantics.QueueKind, "orders", semantics.DefaultOptions(), []string{"sessionOnDeadLetter"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.receiveIn(a, 1); len(got) != 0 {
@@ -222,7 +222,7 @@ func TestSESS_29_BlockOutlivesTheOption(t *testing.T) {
 // The scripts that carry several calls give each its own outcome: of two sessions, of the same one twice, of one that is lost.
 func TestSeveralSessionsInOneScript(t *testing.T) {
 	t.Parallel()
-	s := openSteps(t, func(o *semantics.QueueOptions) { o.SessionInFlight = 3 })
+	s := openSteps(t, func(o *semantics.Options) { o.SessionInFlight = 3 })
 	s.sendTo("a", 2)
 	s.sendTo("b", 4)
 	a, b, lost := s.accept("a").SessionLock, s.accept("b").SessionLock, semantics.NewRandomUUID()
@@ -355,9 +355,9 @@ func mustPeek(t *testing.T, s *sessions) []*semantics.Received {
 // A dead letter that is too large for a queue with sessions and has no session is refused for its size, which comes first (ERR-5).
 func TestERR_5_SizeBeforeSession(t *testing.T) {
 	t.Parallel()
-	s := openSessions(t, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 })
+	s := openSessions(t, func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
 	ctx, plain := t.Context(), semantics.Source{Path: "plain"}
-	if _, _, err := s.CreateQueue(ctx, plain.Path, semantics.DefaultQueueOptions()); err != nil {
+	if _, _, err := s.CreateEntity(ctx, semantics.QueueKind, plain.Path, semantics.DefaultOptions()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Send(ctx, plain.Path, []*semantics.Message{{MessageID: "l", Body: make([]byte, 2000)}, {MessageID: "s"}}); err != nil {

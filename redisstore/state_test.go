@@ -83,9 +83,9 @@ func TestStateStepByStep(t *testing.T) {
 	namespace := redistest.Namespace()
 	s := redistest.Open(t, redisstore.Options{Namespace: namespace, Now: clock.Now})
 	ctx := t.Context()
-	options := semantics.DefaultQueueOptions()
+	options := semantics.DefaultOptions()
 	options.MaxDeliveryCount, options.DeadLetteringOnMessageExpiration = 2, true
-	if _, _, err := s.CreateQueue(ctx, "orders", options); err != nil {
+	if _, _, err := s.CreateEntity(ctx, semantics.QueueKind, "orders", options); err != nil {
 		t.Fatal(err)
 	}
 	held := map[int64]semantics.LockToken{}
@@ -160,7 +160,7 @@ func TestStateStepByStep(t *testing.T) {
 	want("drained", "entity sequence=4", "entity bytes=0", "entity cursor=4", "entity dead_sequence=3", "entity dead_cursor=3",
 		"entity dead_bytes=0")
 
-	if err := s.DeleteQueue(ctx, "orders"); err != nil {
+	if err := s.DeleteEntity(ctx, semantics.QueueKind, "orders"); err != nil {
 		t.Fatal(err)
 	}
 	want("deleted")
@@ -175,9 +175,9 @@ func TestSmallMessagesOfAQueueForLargeOnes(t *testing.T) {
 			receives.Add(1)
 		}
 	}})
-	options := semantics.DefaultQueueOptions()
+	options := semantics.DefaultOptions()
 	options.MaxMessageSizeInKilobytes = semantics.MaxMessageSizeKilobytes
-	if _, _, err := s.CreateQueue(t.Context(), "orders", options); err != nil {
+	if _, _, err := s.CreateEntity(t.Context(), semantics.QueueKind, "orders", options); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Send(t.Context(), "orders", messagesOf(200, semantics.Message{Body: make([]byte, 100)})); err != nil {

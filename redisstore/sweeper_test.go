@@ -71,11 +71,11 @@ func openSwept(t *testing.T, options redisstore.Options) *swept {
 
 func (s *swept) key(part string) string { return "sb:{" + s.namespace + "/orders}:" + part }
 
-func (s *swept) create(t *testing.T, change func(*semantics.QueueOptions)) {
+func (s *swept) create(t *testing.T, change func(*semantics.Options)) {
 	t.Helper()
-	options := semantics.DefaultQueueOptions()
+	options := semantics.DefaultOptions()
 	change(&options)
-	if _, _, err := s.CreateQueue(t.Context(), "orders", options); err != nil {
+	if _, _, err := s.CreateEntity(t.Context(), semantics.QueueKind, "orders", options); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -101,7 +101,7 @@ func messagesOf(n int, like semantics.Message) []*semantics.Message {
 func TestSCHED_6_ActivatedWithoutReceivers(t *testing.T) {
 	t.Parallel()
 	s := openSwept(t, redisstore.Options{})
-	s.create(t, func(*semantics.QueueOptions) {})
+	s.create(t, func(*semantics.Options) {})
 	sweeping(t, s.Store)
 	now, err := s.raw.Time(t.Context()).Result()
 	if err != nil {
@@ -124,7 +124,7 @@ func TestSCHED_6_ActivatedWithoutReceivers(t *testing.T) {
 func TestTTL_20_ExpiredWithoutReceivers(t *testing.T) {
 	t.Parallel()
 	s := openSwept(t, redisstore.Options{})
-	s.create(t, func(o *semantics.QueueOptions) { o.DeadLetteringOnMessageExpiration = true })
+	s.create(t, func(o *semantics.Options) { o.DeadLetteringOnMessageExpiration = true })
 	sweeping(t, s.Store)
 	other := redistest.Open(t, redisstore.Options{Namespace: s.namespace})
 	sweeping(t, other) // two at once do no harm
@@ -142,7 +142,7 @@ func TestTTL_20_ExpiredWithoutReceivers(t *testing.T) {
 func TestTTL_20_LazyExpiry(t *testing.T) {
 	t.Parallel()
 	s := openSwept(t, redisstore.Options{LazyExpiry: true})
-	s.create(t, func(*semantics.QueueOptions) {})
+	s.create(t, func(*semantics.Options) {})
 	sweeping(t, s.Store)
 	life := 50 * time.Millisecond
 	s.send(t, messagesOf(3, semantics.Message{TimeToLive: &life})...)
@@ -152,7 +152,7 @@ func TestTTL_20_LazyExpiry(t *testing.T) {
 	}
 	s.send(t, &semantics.Message{MessageID: "later", ScheduledAt: now.Add(300 * time.Millisecond)})
 	awaitLength(t, s.raw, s.key("log"), 4)
-	if _, err := s.QueueRuntime(t.Context(), "orders"); err != nil {
+	if _, err := s.Runtime(t.Context(), semantics.QueueKind, "orders"); err != nil {
 		t.Fatal(err)
 	}
 	awaitLength(t, s.raw, s.key("log"), 1)
@@ -162,7 +162,7 @@ func TestTTL_20_LazyExpiry(t *testing.T) {
 func TestLOCK_6_LastDeliveryEndsWithoutReceivers(t *testing.T) {
 	t.Parallel()
 	s := openSwept(t, redisstore.Options{})
-	s.create(t, func(o *semantics.QueueOptions) { o.LockDuration, o.MaxDeliveryCount = 200*time.Millisecond, 1 })
+	s.create(t, func(o *semantics.Options) { o.LockDuration, o.MaxDeliveryCount = 200*time.Millisecond, 1 })
 	sweeping(t, s.Store)
 	s.send(t, &semantics.Message{MessageID: "poison"})
 	if _, err := s.Receive(t.Context(), orders, 1, semantics.RegisterNever); err != nil {
@@ -175,7 +175,7 @@ func TestLOCK_6_LastDeliveryEndsWithoutReceivers(t *testing.T) {
 func TestSCHED_6_LostAlarmIsFound(t *testing.T) {
 	t.Parallel()
 	s := openSwept(t, redisstore.Options{})
-	s.create(t, func(*semantics.QueueOptions) {})
+	s.create(t, func(*semantics.Options) {})
 	now, err := s.raw.Time(t.Context()).Result()
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestSCHED_6_LostAlarmIsFound(t *testing.T) {
 func TestDUP_4_HistoryGoesByItself(t *testing.T) {
 	t.Parallel()
 	s := openSwept(t, redisstore.Options{})
-	s.create(t, func(o *semantics.QueueOptions) {
+	s.create(t, func(o *semantics.Options) {
 		o.RequiresDuplicateDetection, o.DuplicateDetectionHistoryTimeWindow = true, 200*time.Millisecond
 	})
 	sweeping(t, s.Store)
@@ -215,7 +215,7 @@ func TestAlarmSetDuringASweepStays(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
 	s := openSwept(t, redisstore.Options{Now: clock.Now})
-	s.create(t, func(*semantics.QueueOptions) {})
+	s.create(t, func(*semantics.Options) {})
 	alarms, ctx := "sb:{"+s.namespace+"}:alarms", t.Context()
 	alarm := func() int64 { return int64(s.raw.ZScore(ctx, alarms, "orders").Val()) }
 
@@ -227,7 +227,7 @@ func TestAlarmSetDuringASweepStays(t *testing.T) {
 	clock.Advance(time.Second)
 	taken := clock.Now().Add(2 * time.Second).UnixMilli()
 	s.raw.ZAdd(ctx, alarms, redis.Z{Score: float64(taken), Member: "orders"}) // as take_alarms does
-	if _, err := s.QueueRuntime(ctx, "orders"); err != nil {                  // as sweep does
+	if _, err := s.Runtime(ctx, semantics.QueueKind, "orders"); err != nil {  // as sweep does
 		t.Fatal(err)
 	}
 	s.send(t, &semantics.Message{MessageID: "2", ScheduledAt: clock.Now().Add(time.Hour)})
@@ -244,7 +244,7 @@ func TestDLQ_24_DeadLettersAreTold(t *testing.T) {
 	s := openSwept(t, redisstore.Options{Now: clock.Now, DeadLettered: func(entity, cause string, numbers []int64) {
 		told[entity+" "+cause] = append(told[entity+" "+cause], numbers...)
 	}})
-	s.create(t, func(o *semantics.QueueOptions) { o.MaxDeliveryCount, o.DeadLetteringOnMessageExpiration = 1, true })
+	s.create(t, func(o *semantics.Options) { o.MaxDeliveryCount, o.DeadLetteringOnMessageExpiration = 1, true })
 	life := time.Second
 	s.send(t, messagesOf(4, semantics.Message{})...)
 	s.send(t, messagesOf(2, semantics.Message{TimeToLive: &life})...)
@@ -263,7 +263,7 @@ func TestDLQ_24_DeadLettersAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.Advance(time.Hour) // the last lock ends, two lifetimes are over
-	if _, err := s.QueueRuntime(t.Context(), "orders"); err != nil {
+	if _, err := s.Runtime(t.Context(), semantics.QueueKind, "orders"); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]int64{
@@ -279,7 +279,7 @@ func TestQUOTA_1_EntitiesOfANamespace(t *testing.T) {
 	t.Parallel()
 	s := redistest.Open(t, redisstore.Options{MaxEntities: 2})
 	create := func(name string) error {
-		_, _, err := s.CreateQueue(t.Context(), name, semantics.DefaultQueueOptions())
+		_, _, err := s.CreateEntity(t.Context(), semantics.QueueKind, name, semantics.DefaultOptions())
 		return err
 	}
 	for _, name := range []string{"a", "b", "A"} {
@@ -290,10 +290,10 @@ func TestQUOTA_1_EntitiesOfANamespace(t *testing.T) {
 	if err := create("c"); semantics.CodeOf(err) != semantics.QuotaExceeded {
 		t.Errorf("got %v, want QUOTA_EXCEEDED", err)
 	}
-	if _, err := s.GetQueue(t.Context(), "c"); semantics.CodeOf(err) != semantics.EntityNotFound {
+	if _, err := s.GetEntity(t.Context(), semantics.QueueKind, "c"); semantics.CodeOf(err) != semantics.EntityNotFound {
 		t.Errorf("the refused queue: %v", err)
 	}
-	if err := s.DeleteQueue(t.Context(), "a"); err != nil {
+	if err := s.DeleteEntity(t.Context(), semantics.QueueKind, "a"); err != nil {
 		t.Fatal(err)
 	}
 	if err := create("c"); err != nil {

@@ -16,6 +16,9 @@ type Broker struct {
 	held  held
 	rate  *bucket // nil: no limit
 
+	compile CompileRule
+	fanout  fanout
+
 	subscriptions subscriptions
 	prefetchesCut atomic.Int64
 	requests      requests
@@ -32,11 +35,18 @@ func NewBroker(store Store, options ...BrokerOption) *Broker {
 	b.held.init()
 	b.requests.init(b)
 	b.removals.init()
+	b.compile = func(Rule) (CompiledRule, error) {
+		return nil, Errorf(FilterInvalid, "this sidecar has no rules")
+	}
 	for _, option := range options {
 		option(b)
 	}
+	b.fanout = fanout{store: store, compile: b.compile, known: map[string]*router{}}
 	return b
 }
+
+// WithRules lets topics have subscriptions: their rules are made ready for use by compile.
+func WithRules(compile CompileRule) BrokerOption { return func(b *Broker) { b.compile = compile } }
 
 // BeginDrain ends all waiting receives with what they have, which is nothing, and makes new ones, and requests that wait for
 // their replies, fail with STORE_UNAVAILABLE and cause "draining". Sends and settlements go on. It does not block; further

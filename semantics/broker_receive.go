@@ -127,7 +127,7 @@ func (b *Broker) tryOrWait(ctx context.Context, source Source, maxWait time.Dura
 
 // checkSource checks a source that may be a held session.
 func checkSource(source Source) (Source, error) {
-	path, err := ParsePath(source.Path)
+	path, err := ParseSourcePath(source.Path)
 	if err != nil {
 		return source, err
 	}

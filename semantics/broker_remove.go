@@ -144,7 +144,7 @@ type ResubmitOptions struct {
 	Numbers          []int64                         // these; empty: all that Matches takes
 	Matches          func(m *Received) (bool, error) // nil: all. An error ends the call before anything was moved by its step
 	Max              int                             // most to move, 1 to MaxResubmitMessages; 0 is MaxResubmitMessages
-	Target           string                          // a queue; empty: the one the dead letters belong to
+	Target           string                          // a queue; empty: the queue or subscription the dead letters belong to
 	NewMessageIDs    bool                            // give each a new message id
 	KeepExpiry       bool                            // ExpiresAt stays instead of a new life beginning (TTL-25)
 	BypassDuplicates bool                            // duplicate detection does not apply
@@ -160,7 +160,7 @@ type ResubmitResult struct {
 // MESSAGE_NOT_FOUND when named. More tells that Max or the end of ctx stopped it. INVALID_OPERATION unless source is a
 // dead-letter queue, INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED.
 func (b *Broker) Resubmit(ctx context.Context, source Source, options ResubmitOptions) (results []ResubmitResult, more bool, err error) {
-	path, err := ParsePath(source.Path)
+	path, err := ParseSourcePath(source.Path)
 	if err != nil {
 		return nil, false, err
 	}
@@ -170,9 +170,11 @@ func (b *Broker) Resubmit(ctx context.Context, source Source, options ResubmitOp
 	}
 	target := path
 	if options.Target != "" {
-		if target, err = parseTarget(options.Target); err != nil {
+		to, err := parseTarget(Target{Path: options.Target})
+		if err != nil {
 			return nil, false, err
 		}
+		target = to.Path
 	}
 	most := options.Max
 	if most == 0 {

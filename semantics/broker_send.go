@@ -19,8 +19,9 @@ type SendResult struct {
 // INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, PARTITION_KEY_MISMATCH, MESSAGE_SIZE_EXCEEDED, ENTITY_NOT_FOUND,
 // ENTITY_DISABLED, ENTITY_FULL, QUOTA_EXCEEDED; INVALID_OPERATION for the address of a dead-letter queue (DLQ-3).
 // When the store cannot be reached it is tried again for some seconds (SEND-2).
-func (b *Broker) Send(ctx context.Context, target string, messages []*Message) ([]SendResult, error) {
-	path, err := parseTarget(target)
+// To a topic it may also be NO_MATCHING_SUBSCRIPTION (TOPIC-3).
+func (b *Broker) Send(ctx context.Context, target Target, messages []*Message) ([]SendResult, error) {
+	target, err := parseTarget(target)
 	if err != nil {
 		return nil, err
 	}
@@ -28,15 +29,20 @@ func (b *Broker) Send(ctx context.Context, target string, messages []*Message) (
 	if err != nil {
 		return nil, err
 	}
-	return b.sendPrepared(ctx, path, messages, results)
+	return b.sendPrepared(ctx, target, messages, results)
 }
 
 // sendPrepared sends messages that prepare has seen.
-func (b *Broker) sendPrepared(ctx context.Context, path string, messages []*Message, results []SendResult) ([]SendResult, error) {
+func (b *Broker) sendPrepared(ctx context.Context, target Target, messages []*Message, results []SendResult) ([]SendResult, error) {
 	var stored []Stored
 	if err := b.patiently(ctx, func() (err error) {
-		stored, err = b.store.Send(ctx, path, messages)
-		return err
+		if !target.IsTopic {
+			stored, err = b.store.Send(ctx, target.Path, messages)
+			return err
+		}
+		outcome := b.publishEach(ctx, target.Path, [][]*Message{messages})[0]
+		stored = outcome.Stored
+		return outcome.Err
 	}); err != nil {
 		return nil, err
 	}
@@ -68,9 +74,9 @@ func (b *Broker) prepare(messages []*Message) ([]SendResult, error) {
 // SendEach carries out several Sends to one entity, in their order, and gives for each what Send gives (SEND-3). One that is
 // refused takes no other with it. When the store cannot be reached they are tried again together for some seconds, so that
 // their order stays (SEND-2).
-func (b *Broker) SendEach(ctx context.Context, target string, calls [][]*Message) ([][]SendResult, []error) {
+func (b *Broker) SendEach(ctx context.Context, target Target, calls [][]*Message) ([][]SendResult, []error) {
 	results, errs := make([][]SendResult, len(calls)), make([]error, len(calls))
-	path, failed := parseTarget(target)
+	target, failed := parseTarget(target)
 	var ready [][]*Message
 	var places []int
 	for i, messages := range calls {
@@ -86,7 +92,7 @@ func (b *Broker) SendEach(ctx context.Context, target string, calls [][]*Message
 	}
 	_ = b.patiently(ctx, func() error {
 		left := -1
-		for i, o := range b.store.SendEach(ctx, path, ready) {
+		for i, o := range b.sendEach(ctx, target, ready) {
 			errs[places[i]] = o.Err
 			for j := range o.Stored {
 				results[places[i]][j].Stored = o.Stored[j]
@@ -104,12 +110,25 @@ func (b *Broker) SendEach(ctx context.Context, target string, calls [][]*Message
 	return results, errs
 }
 
-func parseTarget(target string) (string, error) {
-	if isDeadLetterAddress(target) {
-		return "", Errorf(InvalidOperation, "a dead-letter queue takes no sends; send to its queue").
-			With(DetailEntity, target).With(DetailSubQueue, DeadLetterQueue.String())
+func (b *Broker) sendEach(ctx context.Context, target Target, calls [][]*Message) []SendOutcome {
+	if target.IsTopic {
+		return b.publishEach(ctx, target.Path, calls)
 	}
-	return ParsePath(target)
+	return b.store.SendEach(ctx, target.Path, calls)
+}
+
+func parseTarget(target Target) (Target, error) {
+	if isDeadLetterAddress(target.Path) {
+		return target, Errorf(InvalidOperation, "a dead-letter queue takes no sends; send to its queue").
+			With(DetailEntity, target.Path).With(DetailSubQueue, DeadLetterQueue.String())
+	}
+	if topic, _, ok := SplitSubscription(target.Path); ok {
+		return target, Errorf(InvalidOperation, "a subscription takes no sends; send to its topic %q", topic).
+			With(DetailEntity, target.Path)
+	}
+	var err error
+	target.Path, err = ParsePath(target.Path)
+	return target, err
 }
 
 // MaxCancelNumbers is the most numbers or message ids of one cancel call.
@@ -119,11 +138,12 @@ const MaxCancelNumbers = 1000
 // id, all scheduled ones with that id (SCHED-8). It tells how many messages it removed.
 // INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, and MESSAGE_NOT_FOUND when a number is not
 // that of a scheduled message, or when no scheduled message has one of the ids.
-func (b *Broker) CancelScheduled(ctx context.Context, target string, numbers []int64, ids []string) (int, error) {
-	path, err := parseTarget(target)
+func (b *Broker) CancelScheduled(ctx context.Context, target Target, numbers []int64, ids []string) (int, error) {
+	target, err := parseTarget(target)
 	if err != nil {
 		return 0, err
 	}
+	path := target.Path
 	if len(ids) == 0 {
 		if err := checkNumbers(numbers, MaxCancelNumbers); err != nil {
 			return 0, err

@@ -44,7 +44,7 @@ func TestSEND_2_RetriesWhatStoredNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &flakyStore{failures: c.failures}
 				began := time.Now()
-				_, err := NewBroker(store).Send(t.Context(), "q", []*Message{{}})
+				_, err := NewBroker(store).Send(t.Context(), ToQueue("q"), []*Message{{}})
 				if code := CodeOf(err); code != c.code || len(store.ids) != c.tries || time.Since(began) != c.took {
 					t.Errorf("got %q after %d tries and %s, want %q, %d, %s", code, len(store.ids), time.Since(began), c.code, c.tries, c.took)
 				}
@@ -65,7 +65,7 @@ func TestSEND_2_RetryEndsWithTheCaller(t *testing.T) {
 		store := &flakyStore{failures: []error{passing, passing, passing, passing}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := NewBroker(store).Send(ctx, "q", []*Message{{}})
+		_, err := NewBroker(store).Send(ctx, ToQueue("q"), []*Message{{}})
 		if CodeOf(err) != StoreUnavailable || len(store.ids) != 2 {
 			t.Errorf("got %v after %d tries, want STORE_UNAVAILABLE after 2", err, len(store.ids))
 		}

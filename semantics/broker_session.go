@@ -46,7 +46,7 @@ func (a *Acceptance) Undelivered(ctx context.Context) error {
 // INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_NOT_SUPPORTED,
 // SESSION_CANNOT_BE_LOCKED (named only), INVALID_OPERATION (RR-5), SERVICE_TIMEOUT (strict only), THROTTLED, CANCELLED.
 func (b *Broker) AcceptSession(ctx context.Context, name string, options AcceptOptions) (*Acceptance, error) {
-	path, err := ParsePath(name)
+	path, err := ParseSourcePath(name)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (b *Broker) sessionFailed(source Source, err error) {
 // page, "" after the last (SESS-36 to SESS-38). A page may have fewer rows than asked for, or none, although others follow.
 // pageSize 0 means MaxPageSize. ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, SESSION_NOT_SUPPORTED.
 func (b *Broker) ListSessions(ctx context.Context, name string, pageSize int, pageToken string, filter SessionFilter) ([]SessionRow, string, error) {
-	path, err := ParsePath(name)
+	path, err := ParseSourcePath(name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -225,7 +225,7 @@ func (b *Broker) ListSessions(ctx context.Context, name string, pageSize int, pa
 // UnblockSession lets a session go on that SessionOnDeadLetter blocked (SESS-29). INVALID_ARGUMENT, ENTITY_NOT_FOUND,
 // SESSION_NOT_SUPPORTED.
 func (b *Broker) UnblockSession(ctx context.Context, name, id string) error {
-	path, err := ParsePath(name)
+	path, err := ParseSourcePath(name)
 	if err != nil {
 		return err
 	}

@@ -95,6 +95,14 @@ const (
 	PropertyDeadLetterDescription = "DeadLetterErrorDescription"
 )
 
+// Reasons of dead letters that the broker makes by itself (spec section 7).
+const (
+	ReasonFilterFailed = "FilterEvaluationException" // DLQ-11
+	ReasonHeaderSize   = "HeaderSizeExceeded"        // DLQ-8
+	ReasonNoSession    = "Session ID is null"        // DLQ-9
+	ReasonOverflow     = "MaxMessageCountExceeded"   // TOPIC-7
+)
+
 // DeadLetterTexts say why a message was dead-lettered. A nil text leaves the application property of its name alone and
 // the typed field empty (SETTLE-7).
 type DeadLetterTexts struct{ Reason, Description *string }

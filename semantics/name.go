@@ -8,6 +8,7 @@ import (
 const (
 	MaxPathLength      = 260
 	MaxNamespaceLength = 64
+	MaxNameLength      = 50 // of a subscription or rule
 )
 
 // ParsePath checks the path of a queue or topic and gives it back with \ turned into / (ENT-3, ENT-5). The path
@@ -40,6 +41,59 @@ func ParsePath(path string) (string, error) {
 		}
 	}
 	return path, nil
+}
+
+// subscriptionsSegment stands between the path of a topic and the name of one of its subscriptions.
+const subscriptionsSegment = "/Subscriptions/"
+
+// SubscriptionPath is the path of a subscription: "news/Subscriptions/eu".
+func SubscriptionPath(topic, name string) string { return topic + subscriptionsSegment + name }
+
+// SplitSubscription takes the path of a subscription apart; ok is false for any other path.
+func SplitSubscription(path string) (topic, name string, ok bool) {
+	at := strings.LastIndexByte(path, '/')
+	if at < 0 || !strings.HasSuffix(Fold(path[:at+1]), Fold(subscriptionsSegment)) {
+		return "", "", false
+	}
+	return path[:at+1-len(subscriptionsSegment)], path[at+1:], true
+}
+
+// ParseSourcePath checks the path of a queue or of a subscription, and gives it back as ParsePath does.
+func ParseSourcePath(path string) (string, error) {
+	path = strings.ReplaceAll(path, `\`, "/")
+	topic, name, ok := SplitSubscription(path)
+	if !ok {
+		return ParsePath(path)
+	}
+	topic, err := ParsePath(topic)
+	if err != nil {
+		return "", err
+	}
+	return SubscriptionPath(topic, name), parseName("subscription", name)
+}
+
+// ParseRuleName checks the name of a rule (ENT-3).
+func ParseRuleName(name string) error {
+	if name == DefaultRule {
+		return nil
+	}
+	return parseName("rule", name)
+}
+
+// parseName checks the name of a subscription or rule.
+func parseName(field, name string) error {
+	if name == "" || len(name) > MaxNameLength {
+		return fieldError(InvalidArgument, field, "must be 1 to %d characters long, %q has %d", MaxNameLength, cut(name), len(name))
+	}
+	for i, r := range name {
+		if !isNameChar(r) {
+			return fieldError(InvalidArgument, field, "%q has %q at position %d; letters, digits, '.', '-' and '_' are allowed", cut(name), r, i)
+		}
+	}
+	if !isAlphanumeric(name[0]) || !isAlphanumeric(name[len(name)-1]) {
+		return fieldError(InvalidArgument, field, "%q must start and end with a letter or digit", cut(name))
+	}
+	return nil
 }
 
 // ParseNamespace checks a namespace: 1 to 64 letters, digits, '.', '-' or '_'.
@@ -83,8 +137,20 @@ func (q SubQueue) String() string {
 	return "NONE"
 }
 
-// Source is something one can receive from: a queue, its dead-letter queue, or one session of a queue. Sources compare
-// with ==; Path must come from ParsePath.
+// Target is something one can send to: a queue or a topic. Path must come from ParsePath.
+type Target struct {
+	Path    string
+	IsTopic bool
+}
+
+// ToQueue is the target of a queue.
+func ToQueue(path string) Target { return Target{Path: path} }
+
+// ToTopic is the target of a topic.
+func ToTopic(path string) Target { return Target{Path: path, IsTopic: true} }
+
+// Source is something one can receive from: a queue or subscription, its dead-letter queue, or one session of it. Sources compare
+// with ==; Path must come from ParseSourcePath.
 type Source struct {
 	Path     string
 	SubQueue SubQueue

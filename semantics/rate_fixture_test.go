@@ -45,7 +45,7 @@ func newLimited(t *testing.T, creditsPerSecond float64) *limited {
 	store := memstore.New()
 	l := &limited{t: t, free: semantics.NewBroker(store), door: &door{store}}
 	l.Broker = semantics.NewBroker(l.door, semantics.WithRateLimit(creditsPerSecond))
-	_, err := l.free.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+	_, err := l.free.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil)
 	l.ok(err)
 	l.send(4, time.Time{})
 	tokens := l.take(4)
@@ -57,7 +57,7 @@ func newLimited(t *testing.T, creditsPerSecond float64) *limited {
 	l.locks = l.take(2)
 	l.send(3, time.Time{})
 	l.send(2, time.Now().Add(time.Hour))
-	_, err = l.free.CreateQueue(t.Context(), "sessions", semantics.QueueOptions{RequiresSession: true}, []string{"requiresSession"})
+	_, err = l.free.CreateEntity(t.Context(), semantics.QueueKind, "sessions", semantics.Options{RequiresSession: true}, []string{"requiresSession"})
 	l.ok(err)
 	held, err := l.free.AcceptSession(t.Context(), "sessions", semantics.AcceptOptions{SessionID: "held"})
 	l.ok(err)
@@ -83,7 +83,7 @@ func (l *limited) send(n int, at time.Time) {
 	for i := range messages {
 		messages[i] = &semantics.Message{ScheduledAt: at, MessageID: "m"}
 	}
-	_, err := l.free.Send(l.t.Context(), "orders", messages)
+	_, err := l.free.Send(l.t.Context(), semantics.ToQueue("orders"), messages)
 	l.ok(err)
 }
 
@@ -123,11 +123,11 @@ func (l *limited) request(ctx context.Context) error {
 		}
 		r := requests.Messages[0]
 		reply := &semantics.Message{SessionID: r.ReplyToSessionID, CorrelationID: r.MessageID}
-		if _, err := l.free.Send(context.WithoutCancel(ctx), r.ReplyTo, []*semantics.Message{reply}); err != nil {
+		if _, err := l.free.Send(context.WithoutCancel(ctx), semantics.ToQueue(r.ReplyTo), []*semantics.Message{reply}); err != nil {
 			l.t.Error(err)
 		}
 	})
-	_, reply, err := l.Request(ctx, "empty", "sessions", &semantics.Message{}, time.Minute)
+	_, reply, err := l.Request(ctx, semantics.ToQueue("empty"), "sessions", &semantics.Message{}, time.Minute)
 	cancel()
 	worker.Wait()
 	if err != nil {
@@ -151,7 +151,7 @@ type pricedCall struct {
 }
 
 func pricedCalls() []pricedCall {
-	options := semantics.QueueOptions{MaxDeliveryCount: 5}
+	options := semantics.Options{MaxDeliveryCount: 5}
 	given := []string{"maxDeliveryCount"}
 	receive := func(source semantics.Source, most int) func(context.Context, *limited) error {
 		return func(ctx context.Context, l *limited) error {
@@ -161,27 +161,36 @@ func pricedCalls() []pricedCall {
 	}
 	return []pricedCall{
 		{"EnsureQueue", "", 10, 0, func(ctx context.Context, l *limited) error {
-			_, err := l.EnsureQueue(ctx, "new", options, given)
+			_, err := l.EnsureEntity(ctx, semantics.QueueKind, "new", options, given)
 			return err
 		}},
 		{"CreateQueue", "", 10, 0, func(ctx context.Context, l *limited) error {
-			_, err := l.CreateQueue(ctx, "new", options, given)
+			_, err := l.CreateEntity(ctx, semantics.QueueKind, "new", options, given)
 			return err
 		}},
-		{"GetQueue", "", 10, 0, func(ctx context.Context, l *limited) error { _, err := l.GetQueue(ctx, "orders"); return err }},
+		{"GetQueue", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.GetEntity(ctx, semantics.QueueKind, "orders")
+			return err
+		}},
 		{"UpdateQueue", "", 10, 0, func(ctx context.Context, l *limited) error {
-			_, err := l.UpdateQueue(ctx, "orders", options, given)
+			_, err := l.UpdateEntity(ctx, semantics.QueueKind, "orders", options, given)
 			return err
 		}},
-		{"DeleteQueue", "", 10, 0, func(ctx context.Context, l *limited) error { return l.DeleteQueue(ctx, "orders") }},
-		{"ListQueues", "", 10, 0, func(ctx context.Context, l *limited) error { _, _, err := l.ListQueues(ctx, 0, ""); return err }},
-		{"QueueRuntime", "", 10, 0, func(ctx context.Context, l *limited) error { _, err := l.QueueRuntime(ctx, "orders"); return err }},
+		{"DeleteQueue", "", 10, 0, func(ctx context.Context, l *limited) error { return l.DeleteEntity(ctx, semantics.QueueKind, "orders") }},
+		{"ListQueues", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, _, err := l.ListEntities(ctx, semantics.QueueKind, "", 0, "")
+			return err
+		}},
+		{"QueueRuntime", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.Runtime(ctx, semantics.QueueKind, "orders")
+			return err
+		}},
 		{"Send", "", 3, 0, func(ctx context.Context, l *limited) error {
-			_, err := l.Send(ctx, "orders", []*semantics.Message{{}, {}, {}})
+			_, err := l.Send(ctx, semantics.ToQueue("orders"), []*semantics.Message{{}, {}, {}})
 			return err
 		}},
 		{"SendEach", "", 3, 0, func(ctx context.Context, l *limited) error {
-			_, errs := l.SendEach(ctx, "orders", [][]*semantics.Message{{{}, {}, {}}}) // each call has its own price
+			_, errs := l.SendEach(ctx, semantics.ToQueue("orders"), [][]*semantics.Message{{{}, {}, {}}}) // each call has its own price
 			return cmp.Or(errs...)
 		}},
 		{"Request", "", 1, 1, func(ctx context.Context, l *limited) error { return l.request(ctx) }},
@@ -217,11 +226,11 @@ func pricedCalls() []pricedCall {
 		}},
 		{"UnblockSession", "", 10, 0, func(ctx context.Context, l *limited) error { return l.UnblockSession(ctx, "sessions", "held") }},
 		{"CancelScheduled", "by number", 1, 2, func(ctx context.Context, l *limited) error {
-			_, err := l.CancelScheduled(ctx, "orders", []int64{10, 11, 10}, nil)
+			_, err := l.CancelScheduled(ctx, semantics.ToQueue("orders"), []int64{10, 11, 10}, nil)
 			return err
 		}},
 		{"CancelScheduled", "by id", 1, 2, func(ctx context.Context, l *limited) error {
-			_, err := l.CancelScheduled(ctx, "orders", nil, []string{"m"})
+			_, err := l.CancelScheduled(ctx, semantics.ToQueue("orders"), nil, []string{"m"})
 			return err
 		}},
 		{"Receive", "some", 1, 1, receive(rateOrders, 2)},
@@ -283,7 +292,7 @@ func forEachCall(t *testing.T, test func(t *testing.T, l *limited, c pricedCall)
 			synctest.Test(t, func(t *testing.T) {
 				l := newLimited(t, testRate)
 				defer l.close()
-				_, err := l.free.CreateQueue(t.Context(), "empty", semantics.QueueOptions{}, nil)
+				_, err := l.free.CreateEntity(t.Context(), semantics.QueueKind, "empty", semantics.Options{}, nil)
 				l.ok(err)
 				test(t, l, c)
 			})

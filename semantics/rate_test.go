@@ -99,9 +99,9 @@ func TestERR_5_SyntaxBeforeRate(t *testing.T) {
 		l := newLimited(t, testRate)
 		defer l.close()
 		l.ok(l.pay(10 * testRate))
-		_, err := l.Send(t.Context(), "orders", nil)
+		_, err := l.Send(t.Context(), semantics.ToQueue("orders"), nil)
 		wantCode(t, "send of nothing", err, semantics.InvalidArgument)
-		_, err = l.GetQueue(t.Context(), ".")
+		_, err = l.GetEntity(t.Context(), semantics.QueueKind, ".")
 		wantCode(t, "bad name", err, semantics.InvalidArgument)
 		l.BeginDrain()
 		_, err = l.Receive(t.Context(), rateOrders, semantics.ReceiveOptions{MaxMessages: 1})
@@ -158,7 +158,7 @@ func TestQUOTA_10_OffByDefault(t *testing.T) {
 			l.Broker = semantics.NewBroker(l.door, options...)
 			for range 20 {
 				l.ok(l.pay(semantics.MaxSettleTokens))
-				_, err := l.GetQueue(t.Context(), "orders")
+				_, err := l.GetEntity(t.Context(), semantics.QueueKind, "orders")
 				l.ok(err)
 			}
 		})
@@ -184,7 +184,7 @@ func TestQUOTA_10_OwnWorkIsFree(t *testing.T) {
 		l.ok(removed.Delivered(t.Context()))
 		l.ok(lost.Undelivered(t.Context()))
 		l.ok(l.ReleaseHeld(t.Context()))
-		counts, err := l.free.QueueRuntime(t.Context(), "orders")
+		counts, err := l.free.Runtime(t.Context(), semantics.QueueKind, "orders")
 		l.ok(err)
 		if l.Held() != 0 || counts.Available != 2 || counts.Locked != 2 || l.spent() != 10*time.Second {
 			t.Errorf("holds %d, the queue has %+v, spent %s; want 0, 2 available and 2 locked, 10s", l.Held(), counts, l.spent())

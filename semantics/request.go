@@ -25,7 +25,7 @@ const (
 // SESSION_NOT_SUPPORTED for replyTo, SESSION_CANNOT_BE_LOCKED when the session there is blocked; those of Send; STORE_UNAVAILABLE
 // with cause "draining" when the Broker drains; CANCELLED. A failure after the request was sent has outcome "unknown": somebody
 // may do what was asked for.
-func (b *Broker) Request(ctx context.Context, target, replyTo string, message *Message, timeout time.Duration) ([]SendResult, *Delivery, error) {
+func (b *Broker) Request(ctx context.Context, target Target, replyTo string, message *Message, timeout time.Duration) ([]SendResult, *Delivery, error) {
 	r, err := b.prepareRequest(target, replyTo, message, timeout)
 	if err != nil {
 		return nil, nil, err
@@ -42,9 +42,10 @@ func (b *Broker) Request(ctx context.Context, target, replyTo string, message *M
 
 // request is a Request that was checked and paid for.
 type request struct {
-	target, replyTo string
-	message         *Message
-	results         []SendResult // of prepare
+	target  Target
+	replyTo string
+	message *Message
+	results []SendResult // of prepare
 }
 
 // ask is Request within the time that ctx has.
@@ -77,7 +78,7 @@ func keyOf(request *Message) string {
 }
 
 // prepareRequest checks a request, gives its message what the worker needs, and pays for it.
-func (b *Broker) prepareRequest(target, replyTo string, message *Message, timeout time.Duration) (*request, error) {
+func (b *Broker) prepareRequest(target Target, replyTo string, message *Message, timeout time.Duration) (*request, error) {
 	target, err := parseTarget(target)
 	if err != nil {
 		return nil, err

@@ -67,8 +67,8 @@ func inOffice(t *testing.T, test func(t *testing.T, o *office)) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &spiedStore{Store: memstore.New()}
 		o := &office{t: t, store: store, asks: semantics.NewBroker(store), works: semantics.NewBroker(store)}
-		o.queue("work", semantics.DefaultQueueOptions())
-		replies := semantics.DefaultQueueOptions()
+		o.queue("work", semantics.DefaultOptions())
+		replies := semantics.DefaultOptions()
 		replies.RequiresSession, replies.LockDuration = true, 5*time.Second
 		o.queue("replies", replies)
 		test(t, o)
@@ -81,9 +81,9 @@ func inOffice(t *testing.T, test func(t *testing.T, o *office)) {
 	})
 }
 
-func (o *office) queue(name string, options semantics.QueueOptions) {
+func (o *office) queue(name string, options semantics.Options) {
 	o.t.Helper()
-	if _, _, err := o.store.CreateQueue(o.t.Context(), name, options); err != nil {
+	if _, _, err := o.store.CreateEntity(o.t.Context(), semantics.QueueKind, name, options); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -107,7 +107,7 @@ func (o *office) ask(ctx context.Context, target string, m *semantics.Message, t
 	done := make(chan answer, 1)
 	o.asking.Go(func() {
 		var a answer
-		a.sent, a.delivery, a.err = o.asks.Request(ctx, target, "replies", m, timeout)
+		a.sent, a.delivery, a.err = o.asks.Request(ctx, semantics.ToQueue(target), "replies", m, timeout)
 		if a.err == nil {
 			if err := a.delivery.Delivered(o.t.Context()); err != nil {
 				o.t.Error(err)
@@ -145,7 +145,7 @@ func (o *office) reply(request *semantics.Received, text string) {
 		key = request.MessageID
 	}
 	m := &semantics.Message{SessionID: request.ReplyToSessionID, CorrelationID: key, Body: []byte(text)}
-	if _, err := o.works.Send(o.t.Context(), request.ReplyTo, []*semantics.Message{m}); err != nil {
+	if _, err := o.works.Send(o.t.Context(), semantics.ToQueue(request.ReplyTo), []*semantics.Message{m}); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -153,7 +153,7 @@ func (o *office) reply(request *semantics.Received, text string) {
 // left fails the test unless so many replies are in the reply queue.
 func (o *office) left(want int64) {
 	o.t.Helper()
-	runtime, err := o.store.QueueRuntime(o.t.Context(), "replies")
+	runtime, err := o.store.Runtime(o.t.Context(), semantics.QueueKind, "replies")
 	if err != nil || runtime.Total() != want {
 		o.t.Errorf("%d messages among the replies, %v, want %d", runtime.Total(), err, want)
 	}
@@ -233,7 +233,7 @@ func TestRR_4_SessionIsHeldBeforeTheRequestIsSent(t *testing.T) {
 
 func TestRR_6_RepliesFindTheirRequests(t *testing.T) {
 	inOffice(t, func(t *testing.T, o *office) {
-		o.queue("more/work", semantics.DefaultQueueOptions())
+		o.queue("more/work", semantics.DefaultOptions())
 		const each = 60
 		want := map[string]<-chan answer{}
 		for i := range each {
@@ -280,7 +280,7 @@ func TestRR_6_NoReplyInTime(t *testing.T) {
 		synctest.Wait()
 		o.left(0)
 		o.orphans(2)
-		if runtime, _ := o.store.QueueRuntime(t.Context(), "work"); runtime.Available != 0 {
+		if runtime, _ := o.store.Runtime(t.Context(), semantics.QueueKind, "work"); runtime.Available != 0 {
 			t.Errorf("a request is left that nobody waits for: %+v", runtime)
 		}
 	})
@@ -314,7 +314,7 @@ func TestRR_6_ReplyThatWasNotDelivered(t *testing.T) {
 		replies := make(chan *semantics.Delivery, 1)
 		for _, then := range []string{"is an orphan", "goes to who asks again"} {
 			o.asking.Go(func() {
-				_, delivery, err := o.asks.Request(t.Context(), "work", "replies", &semantics.Message{MessageID: "m"}, time.Minute)
+				_, delivery, err := o.asks.Request(t.Context(), semantics.ToQueue("work"), "replies", &semantics.Message{MessageID: "m"}, time.Minute)
 				if err != nil {
 					t.Error(err)
 				}
@@ -420,7 +420,7 @@ func TestRR_6_SessionThatIsHeldAlready(t *testing.T) {
 
 func TestRR_6_Refusals(t *testing.T) {
 	inOffice(t, func(t *testing.T, o *office) {
-		disabled := semantics.DefaultQueueOptions()
+		disabled := semantics.DefaultOptions()
 		disabled.Status = semantics.StatusReceiveDisabled
 		disabled.RequiresSession = true
 		o.queue("disabled", disabled)
@@ -453,7 +453,7 @@ func TestRR_6_Refusals(t *testing.T) {
 			{"target wants a session", "replies", "replies", plain, time.Second, semantics.SessionIDMissing, ""},
 		} {
 			began := time.Now()
-			sent, delivery, err := o.asks.Request(t.Context(), c.target, c.replyTo, c.m, c.timeout)
+			sent, delivery, err := o.asks.Request(t.Context(), semantics.ToQueue(c.target), c.replyTo, c.m, c.timeout)
 			e := semantics.AsError(err)
 			if sent != nil || delivery != nil || semantics.CodeOf(err) != c.code || e.Details[semantics.DetailField] != c.field || time.Since(began) > 0 {
 				t.Errorf("%s: got %v, %v, %v", c.name, sent, delivery, err)
@@ -462,7 +462,7 @@ func TestRR_6_Refusals(t *testing.T) {
 				t.Errorf("%s: the outcome is not unknown", c.name)
 			}
 		}
-		if runtime, _ := o.store.QueueRuntime(t.Context(), "work"); runtime.Total() != 0 {
+		if runtime, _ := o.store.Runtime(t.Context(), semantics.QueueKind, "work"); runtime.Total() != 0 {
 			t.Errorf("something was sent: %+v", runtime)
 		}
 	})
@@ -472,7 +472,7 @@ func TestRR_6_ReplyQueueIsDeleted(t *testing.T) {
 	inOffice(t, func(t *testing.T, o *office) {
 		done := o.ask(t.Context(), "work", &semantics.Message{}, time.Minute)
 		o.take("work", 1)
-		if err := o.store.DeleteQueue(t.Context(), "replies"); err != nil {
+		if err := o.store.DeleteEntity(t.Context(), semantics.QueueKind, "replies"); err != nil {
 			t.Fatal(err)
 		}
 		a := <-done
@@ -505,7 +505,7 @@ func TestRR_6_DrainWaitsForRepliesInHand(t *testing.T) {
 	inOffice(t, func(t *testing.T, o *office) {
 		replies := make(chan *semantics.Delivery, 1)
 		o.asking.Go(func() {
-			_, delivery, err := o.asks.Request(t.Context(), "work", "replies", &semantics.Message{}, time.Minute)
+			_, delivery, err := o.asks.Request(t.Context(), semantics.ToQueue("work"), "replies", &semantics.Message{}, time.Minute)
 			if err != nil {
 				t.Error(err)
 			}

@@ -280,10 +280,10 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
 	b := newBroker(t, store)
-	if _, err := b.CreateQueue(t.Context(), "q", semantics.QueueOptions{}, nil); err != nil {
+	if _, err := b.CreateEntity(t.Context(), semantics.QueueKind, "q", semantics.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Send(t.Context(), "q", []*semantics.Message{{}, {}, {}}); err != nil {
+	if _, err := b.Send(t.Context(), semantics.ToQueue("q"), []*semantics.Message{{}, {}, {}}); err != nil {
 		t.Fatal(err)
 	}
 	held, err := b.Receive(t.Context(), source, semantics.ReceiveOptions{MaxMessages: 3})
@@ -310,7 +310,7 @@ func TestDrain(t *testing.T) {
 	if cause := semantics.AsError(err).Details[semantics.DetailCause]; cause != "draining" {
 		t.Errorf("the cause is %q", cause)
 	}
-	if _, err := b.Send(t.Context(), "q", []*semantics.Message{{}}); err != nil {
+	if _, err := b.Send(t.Context(), semantics.ToQueue("q"), []*semantics.Message{{}}); err != nil {
 		t.Errorf("a send while draining: %v", err)
 	}
 
@@ -339,10 +339,10 @@ func TestDrain(t *testing.T) {
 func TestAwaitSettledEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, memstore.New())
-	if _, err := b.CreateQueue(t.Context(), "q", semantics.QueueOptions{}, nil); err != nil {
+	if _, err := b.CreateEntity(t.Context(), semantics.QueueKind, "q", semantics.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Send(t.Context(), "q", []*semantics.Message{{}}); err != nil {
+	if _, err := b.Send(t.Context(), semantics.ToQueue("q"), []*semantics.Message{{}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Receive(t.Context(), source, semantics.ReceiveOptions{MaxMessages: 1}); err != nil {

@@ -64,13 +64,13 @@ func TestSEND_3_RetryKeepsTheOrder(t *testing.T) {
 				store := &brittleStore{Store: memstore.New(), fails: c.fails, at: c.at}
 				broker := semantics.NewBroker(store)
 				defer broker.Close()
-				_, err := broker.CreateQueue(t.Context(), "q", semantics.QueueOptions{}, nil)
+				_, err := broker.CreateEntity(t.Context(), semantics.QueueKind, "q", semantics.Options{}, nil)
 				wantCode(t, "create", err, "")
 				var calls [][]*semantics.Message
 				for i := range 5 {
 					calls = append(calls, []*semantics.Message{{Body: []byte(fmt.Sprint(i))}})
 				}
-				results, errs := broker.SendEach(t.Context(), "q", calls)
+				results, errs := broker.SendEach(t.Context(), semantics.ToQueue("q"), calls)
 				lost := 0
 				for i, err := range errs {
 					if err != nil {
@@ -100,16 +100,16 @@ func TestSEND_3_RefusedCallAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := semantics.NewBroker(memstore.New())
 		defer broker.Close()
-		_, err := broker.CreateQueue(t.Context(), "q", semantics.QueueOptions{MaxMessageCount: 3}, []string{"maxMessageCount"})
+		_, err := broker.CreateEntity(t.Context(), semantics.QueueKind, "q", semantics.Options{MaxMessageCount: 3}, []string{"maxMessageCount"})
 		wantCode(t, "create", err, "")
-		_, errs := broker.SendEach(t.Context(), "q", [][]*semantics.Message{
+		_, errs := broker.SendEach(t.Context(), semantics.ToQueue("q"), [][]*semantics.Message{
 			{{}}, {}, {{}, {MessageID: strings.Repeat("x", 129)}}, {{}}, {{}, {}}, {{}},
 		})
 		for i, want := range []semantics.Code{"", semantics.InvalidArgument, semantics.InvalidArgument, "", semantics.EntityFull, ""} {
 			wantCode(t, fmt.Sprint("call ", i), errs[i], want)
 		}
 		for _, target := range []string{".", "q/$deadletterqueue", "nothing"} {
-			results, errs := broker.SendEach(t.Context(), target, [][]*semantics.Message{{{}}, {{}}})
+			results, errs := broker.SendEach(t.Context(), semantics.ToQueue(target), [][]*semantics.Message{{{}}, {{}}})
 			if len(results) != 2 || errs[0] == nil || errs[1] == nil {
 				t.Errorf("%s: got %v, %v", target, results, errs)
 			}

@@ -14,7 +14,8 @@ import (
 // STORE_UNAVAILABLE (with outcome "unknown" when a change may have taken effect, ERR-6) and CANCELLED; the further
 // codes stand at the methods. A Store never repeats a change by itself.
 type Store interface {
-	Queues
+	Entities
+	Topics
 	Sender
 	Receiver
 	Settler
@@ -22,29 +23,38 @@ type Store interface {
 	Sessions
 }
 
-// Queues manages queues.
-type Queues interface {
-	// CreateQueue makes a queue, or gives back the present one unchanged with created=false when the name is taken
-	// (ENT-2, ENT-6).
-	CreateQueue(ctx context.Context, path string, options QueueOptions) (queue Queue, created bool, err error)
+// Entities manages queues, topics and subscriptions. A path with the segment "Subscriptions" names a subscription, see
+// SubscriptionPath; the kind given with another path must be QueueKind or TopicKind. An entity of another kind is
+// ENTITY_NOT_FOUND, but for creation.
+type Entities interface {
+	// CreateEntity makes a queue or a topic, or gives back the present one unchanged with created=false when the name is taken, be
+	// it by one of the other kind (ENT-2, ENT-6). QUOTA_EXCEEDED (QUOTA-1).
+	CreateEntity(ctx context.Context, kind Kind, path string, options Options) (entity Entity, created bool, err error)
 
-	// GetQueue reads a queue. It does not count as activity (IDLE-7). ENTITY_NOT_FOUND.
-	GetQueue(ctx context.Context, path string) (Queue, error)
+	// CreateSubscription makes a subscription with its first rules in one step (RULE-1), or gives back the present one unchanged
+	// with created=false (ENT-2, ENT-6). ENTITY_NOT_FOUND when there is no such topic, QUOTA_EXCEEDED (RULE-4).
+	CreateSubscription(ctx context.Context, path string, options Options, rules []Rule) (entity Entity, created bool, err error)
 
-	// UpdateQueue sets the named options (QueueOptionNames) to the values in options, leaves the others alone and
-	// wakes all waiting receivers. Stored messages and locks stay as they are (ENT-10). ENTITY_NOT_FOUND, and
-	// PROPERTY_IMMUTABLE when one of them is Immutable and differs (ENT-7): nothing is changed then.
-	UpdateQueue(ctx context.Context, path string, options QueueOptions, names []string) (Queue, error)
+	// GetEntity reads an entity. It does not count as activity (IDLE-7). ENTITY_NOT_FOUND.
+	GetEntity(ctx context.Context, kind Kind, path string) (Entity, error)
 
-	// DeleteQueue removes a queue and all it holds and wakes all waiting receivers (ENT-8). ENTITY_NOT_FOUND.
-	DeleteQueue(ctx context.Context, path string) error
+	// UpdateEntity sets the named options (OptionNames) to the values in options, leaves the others alone and wakes all waiting
+	// receivers. Stored messages and locks stay as they are (ENT-10). ENTITY_NOT_FOUND, and PROPERTY_IMMUTABLE when one of them is
+	// Immutable and differs (ENT-7): nothing is changed then.
+	UpdateEntity(ctx context.Context, kind Kind, path string, options Options, names []string) (Entity, error)
 
-	// ListQueues gives up to limit queues in order of their folded names, beginning after the given folded name
-	// ("" = from the start). more tells whether others follow.
-	ListQueues(ctx context.Context, after string, limit int) (queues []Queue, more bool, err error)
+	// DeleteEntity removes an entity and all it holds, a topic with its subscriptions, and wakes all waiting receivers (ENT-8).
+	// From the first step on nobody finds it any more, and it can be made again, empty, when the call has returned. When the call
+	// fails halfway it is repeated by whoever deletes or makes an entity of that name. ENTITY_NOT_FOUND.
+	DeleteEntity(ctx context.Context, kind Kind, path string) error
 
-	// QueueRuntime counts a queue in O(log n) (CNT-4). ENTITY_NOT_FOUND.
-	QueueRuntime(ctx context.Context, path string) (Runtime, error)
+	// ListEntities gives up to limit entities of a kind in order of their folded names, beginning after the given folded name
+	// ("" = from the start). topic is the path of the topic whose subscriptions are listed, else "". more tells whether others
+	// follow. ENTITY_NOT_FOUND for the topic.
+	ListEntities(ctx context.Context, kind Kind, topic, after string, limit int) (entities []Entity, more bool, err error)
+
+	// Runtime counts an entity: a queue or subscription in O(log n) (CNT-4), a topic in O(subscriptions). ENTITY_NOT_FOUND.
+	Runtime(ctx context.Context, kind Kind, path string) (Runtime, error)
 }
 
 // Stored is what a store says of one message that it was sent.

@@ -174,7 +174,7 @@ func (b *Broker) Subscribe(ctx context.Context, source Source, options Subscribe
 	if err := b.admit(callCost); err != nil {
 		return nil, err
 	}
-	queue, err := b.store.GetQueue(ctx, source.Path)
+	queue, err := b.store.GetEntity(ctx, QueueKind, source.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -204,7 +204,7 @@ func TestRECV_13_LargeDeliveriesComeInPieces(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stand) {
 		size := []int{100 << 10, 100 << 10, 100 << 10, 200 << 10, 10, 100 << 10}
 		for _, n := range size {
-			_, err := s.Send(t.Context(), "orders", []*semantics.Message{{Body: make([]byte, n)}})
+			_, err := s.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{{Body: make([]byte, n)}})
 			s.ok(err)
 		}
 		p := s.subscribe("orders", credits(10))

@@ -34,7 +34,7 @@ func (s *stand) inHand(change func(o *semantics.SubscribeOptions)) (orders, tale
 func (s *stand) onDisconnect(v semantics.OnDisconnect) {
 	s.t.Helper()
 	for _, queue := range []string{"orders", "tales"} {
-		s.change(queue, semantics.QueueOptions{OnDisconnect: v}, "onDisconnect")
+		s.change(queue, semantics.Options{OnDisconnect: v}, "onDisconnect")
 	}
 }
 
@@ -233,7 +233,7 @@ func TestRECV_7_EndAmongPieces(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {
 		for range 5 {
-			_, err := s.Send(t.Context(), "orders", []*semantics.Message{{Body: make([]byte, 200<<10)}})
+			_, err := s.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{{Body: make([]byte, 200<<10)}})
 			s.ok(err)
 		}
 		p := s.subscribe("orders", credits(5))
@@ -251,12 +251,12 @@ func TestRECV_13_EndsWithTheQueue(t *testing.T) {
 		change func(s *stand, queue string)
 		want   semantics.Code
 	}{
-		"deleted": {func(s *stand, queue string) { s.ok(s.DeleteQueue(s.t.Context(), queue)) }, semantics.EntityNotFound},
+		"deleted": {func(s *stand, queue string) { s.ok(s.DeleteEntity(s.t.Context(), semantics.QueueKind, queue)) }, semantics.EntityNotFound},
 		"disabled": {func(s *stand, queue string) {
-			s.change(queue, semantics.QueueOptions{Status: semantics.StatusDisabled}, "status")
+			s.change(queue, semantics.Options{Status: semantics.StatusDisabled}, "status")
 		}, semantics.EntityDisabled},
 		"receive disabled": {func(s *stand, queue string) {
-			s.change(queue, semantics.QueueOptions{Status: semantics.StatusReceiveDisabled}, "status")
+			s.change(queue, semantics.Options{Status: semantics.StatusReceiveDisabled}, "status")
 		}, semantics.EntityDisabled},
 	} {
 		for _, queue := range []string{"orders", "tales"} {
@@ -283,7 +283,7 @@ func TestRECV_13_EndsWithTheQueueWhileAllIsInHand(t *testing.T) {
 				s.send(queue, "a/1", "b/1")
 				p := s.subscribe(queue, credits(2))
 				p.takes()
-				s.ok(s.DeleteQueue(t.Context(), queue))
+				s.ok(s.DeleteEntity(t.Context(), semantics.QueueKind, queue))
 				s.pass(testLock)
 				p.wants("end:" + string(semantics.EntityNotFound))
 			})
@@ -295,14 +295,14 @@ func TestRECV_13_QueueMadeAnew(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		queue   string
-		options semantics.QueueOptions
+		options semantics.Options
 		given   []string
 		want    string
 	}{
-		"plain":             {"orders", semantics.QueueOptions{}, nil, "lost:a/1 a/2"},
-		"sessions":          {"tales", semantics.QueueOptions{RequiresSession: true}, []string{"requiresSession"}, "-a(lost) +a a/2"},
-		"plain to sessions": {"orders", semantics.QueueOptions{RequiresSession: true}, []string{"requiresSession"}, "end:SESSION_REQUIRED"},
-		"sessions to plain": {"tales", semantics.QueueOptions{}, nil, "end:SESSION_NOT_SUPPORTED"},
+		"plain":             {"orders", semantics.Options{}, nil, "lost:a/1 a/2"},
+		"sessions":          {"tales", semantics.Options{RequiresSession: true}, []string{"requiresSession"}, "-a(lost) +a a/2"},
+		"plain to sessions": {"orders", semantics.Options{RequiresSession: true}, []string{"requiresSession"}, "end:SESSION_REQUIRED"},
+		"sessions to plain": {"tales", semantics.Options{}, nil, "end:SESSION_NOT_SUPPORTED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -310,7 +310,7 @@ func TestRECV_13_QueueMadeAnew(t *testing.T) {
 				s.send(c.queue, "a/1")
 				p := s.subscribe(c.queue, nil)
 				p.takes()
-				s.ok(s.DeleteQueue(t.Context(), c.queue))
+				s.ok(s.DeleteEntity(t.Context(), semantics.QueueKind, c.queue))
 				s.create(c.queue, c.options, c.given...)
 				s.send(c.queue, "a/2")
 				s.pass(testLock)
@@ -323,7 +323,7 @@ func TestRECV_13_QueueMadeAnew(t *testing.T) {
 func TestRR_5_SessionsMustBeNamed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {
-		s.change("tales", semantics.QueueOptions{AcceptNext: semantics.AcceptNextForbidden}, "acceptNext")
+		s.change("tales", semantics.Options{AcceptNext: semantics.AcceptNextForbidden}, "acceptNext")
 		s.subscribe("tales", nil).wants("end:INVALID_OPERATION")
 	})
 }

@@ -33,8 +33,8 @@ func inBubble(t *testing.T, test func(t *testing.T, s *stand)) {
 		s := &stand{t: t, store: &pliantStore{Store: memstore.New()}}
 		s.Broker = semantics.NewBroker(s.store)
 		t.Cleanup(s.Close)
-		s.create("orders", semantics.QueueOptions{})
-		s.create("tales", semantics.QueueOptions{RequiresSession: true}, "requiresSession")
+		s.create("orders", semantics.Options{})
+		s.create("tales", semantics.Options{RequiresSession: true}, "requiresSession")
 		test(t, s)
 	})
 }
@@ -46,16 +46,16 @@ func (s *stand) ok(err error) {
 	}
 }
 
-func (s *stand) create(name string, options semantics.QueueOptions, given ...string) {
+func (s *stand) create(name string, options semantics.Options, given ...string) {
 	s.t.Helper()
 	options.LockDuration = testLock
-	_, err := s.CreateQueue(s.t.Context(), name, options, append(given, "lockDuration"))
+	_, err := s.CreateEntity(s.t.Context(), semantics.QueueKind, name, options, append(given, "lockDuration"))
 	s.ok(err)
 }
 
-func (s *stand) change(name string, options semantics.QueueOptions, given ...string) {
+func (s *stand) change(name string, options semantics.Options, given ...string) {
 	s.t.Helper()
-	_, err := s.UpdateQueue(s.t.Context(), name, options, given)
+	_, err := s.UpdateEntity(s.t.Context(), semantics.QueueKind, name, options, given)
 	s.ok(err)
 }
 
@@ -67,7 +67,7 @@ func (s *stand) send(queue string, texts ...string) {
 		if !isOfSession {
 			session = ""
 		}
-		_, err := s.Send(s.t.Context(), queue, []*semantics.Message{{SessionID: session, Body: []byte(text)}})
+		_, err := s.Send(s.t.Context(), semantics.ToQueue(queue), []*semantics.Message{{SessionID: session, Body: []byte(text)}})
 		s.ok(err)
 	}
 }
@@ -83,7 +83,7 @@ func (s *stand) sendMany(queue, prefix string, n int) {
 // counts shows how many messages of a queue are in which state.
 func (s *stand) counts(queue string) string {
 	s.t.Helper()
-	r, err := s.QueueRuntime(s.t.Context(), queue)
+	r, err := s.Runtime(s.t.Context(), semantics.QueueKind, queue)
 	s.ok(err)
 	return fmt.Sprintf("available %d locked %d dead %d", r.Available, r.Locked, r.DeadLetter)
 }
@@ -334,11 +334,11 @@ func (s *pliantStore) count(method string) int {
 	return s.calls[method]
 }
 
-func (s *pliantStore) GetQueue(ctx context.Context, path string) (semantics.Queue, error) {
+func (s *pliantStore) GetQueue(ctx context.Context, path string) (semantics.Entity, error) {
 	if err := s.before("GetQueue"); err != nil {
-		return semantics.Queue{}, err
+		return semantics.Entity{}, err
 	}
-	return s.Store.GetQueue(ctx, path)
+	return s.Store.GetEntity(ctx, semantics.QueueKind, path)
 }
 
 func (s *pliantStore) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {

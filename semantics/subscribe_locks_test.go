@@ -133,7 +133,7 @@ func TestLOCK_9_LockDurationIsShortened(t *testing.T) {
 		t.Run(queue, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(t *testing.T, s *stand) {
-				long, short := semantics.QueueOptions{LockDuration: 5 * time.Minute}, semantics.QueueOptions{LockDuration: 5 * time.Second}
+				long, short := semantics.Options{LockDuration: 5 * time.Minute}, semantics.Options{LockDuration: 5 * time.Second}
 				s.change(queue, long, "lockDuration")
 				s.send(queue, "a/1", "b/1")
 				p := s.subscribe(queue, credits(3))
@@ -159,11 +159,11 @@ func TestLOCK_9_LockDurationIsLengthened(t *testing.T) {
 		t.Run(queue, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(t *testing.T, s *stand) {
-				s.change(queue, semantics.QueueOptions{LockDuration: 5 * time.Second}, "lockDuration")
+				s.change(queue, semantics.Options{LockDuration: 5 * time.Second}, "lockDuration")
 				p := s.subscribe(queue, func(o *semantics.SubscribeOptions) { o.Credits, o.MaxAutoRenew = 2, 0 })
 				s.send(queue, "a/0")
 				p.takes()
-				s.change(queue, semantics.QueueOptions{LockDuration: time.Minute}, "lockDuration")
+				s.change(queue, semantics.Options{LockDuration: time.Minute}, "lockDuration")
 				s.send(queue, "b/1")
 				p.takes()
 				p.complete("a/0")
@@ -258,8 +258,8 @@ func TestLOCK_9_ClocksDiffer(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(t *testing.T, s *stand) {
 				s.store.Store = memstore.New(memstore.WithClock(func() time.Time { return time.Now().Add(skew) }))
-				s.create("orders", semantics.QueueOptions{})
-				s.create("tales", semantics.QueueOptions{RequiresSession: true}, "requiresSession")
+				s.create("orders", semantics.Options{})
+				s.create("tales", semantics.Options{RequiresSession: true}, "requiresSession")
 				s.send("orders", "1")
 				s.send("tales", "a/1")
 				p, q := s.subscribe("orders", autoRenew(time.Minute)), s.subscribe("tales", autoRenew(time.Minute))

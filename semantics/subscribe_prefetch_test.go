@@ -209,7 +209,7 @@ func TestRECV_12_SlowClientGetsLess(t *testing.T) {
 		}
 		work(30, 5*time.Second) // 20 would take 100 s, a lock lasts 30 s
 		locked := func() int64 {
-			r, err := s.QueueRuntime(t.Context(), "orders")
+			r, err := s.Runtime(t.Context(), semantics.QueueKind, "orders")
 			s.ok(err)
 			return r.Locked
 		}

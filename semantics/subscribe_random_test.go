@@ -40,7 +40,7 @@ type unrest struct {
 }
 
 func (u *unrest) run() {
-	u.change("tales", semantics.QueueOptions{OnDisconnect: semantics.OnDisconnect(u.random.IntN(2)), MaxDeliveryCount: 1000}, "onDisconnect", "maxDeliveryCount")
+	u.change("tales", semantics.Options{OnDisconnect: semantics.OnDisconnect(u.random.IntN(2)), MaxDeliveryCount: 1000}, "onDisconnect", "maxDeliveryCount")
 	for range 4000 {
 		u.step()
 		if u.all == unrestSessions*unrestMessages {

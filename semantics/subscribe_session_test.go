@@ -53,7 +53,7 @@ func TestSESS_27_SeveralInFlight(t *testing.T) {
 func TestSESS_27_TheQueueBoundsWhatIsInFlight(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {
-		s.change("tales", semantics.QueueOptions{SessionInFlight: 2}, "sessionInFlight")
+		s.change("tales", semantics.Options{SessionInFlight: 2}, "sessionInFlight")
 		s.sendMany("tales", "a/", 4)
 		p := s.subscribe("tales", sessions(1, 3))
 		p.wants("+a a/1 a/2")
@@ -567,7 +567,7 @@ func TestSESS_27_SpareCreditsMove(t *testing.T) {
 func TestSESS_29_BlockedSessionIsPassedBy(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {
-		s.change("tales", semantics.QueueOptions{SessionOnDeadLetter: semantics.BlockSession}, "sessionOnDeadLetter")
+		s.change("tales", semantics.Options{SessionOnDeadLetter: semantics.BlockSession}, "sessionOnDeadLetter")
 		s.sendMany("tales", "a/", 2)
 		s.send("tales", "b/1")
 		p := s.subscribe("tales", sessions(1, 1))

@@ -17,7 +17,7 @@ type Admin struct {
 // NewAdmin makes an Admin over broker.
 func NewAdmin(broker *semantics.Broker) *Admin { return &Admin{broker: broker} }
 
-// EnsureQueue makes a queue if its name is free; see semantics.Broker.EnsureQueue.
+// EnsureQueue makes a queue if its name is free; see semantics.Broker.EnsureEntity.
 func (a *Admin) EnsureQueue(ctx context.Context, request *sidebusv1.EnsureQueueRequest) (*sidebusv1.EnsureQueueResponse, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
@@ -33,11 +33,11 @@ func (a *Admin) EnsureQueue(ctx context.Context, request *sidebusv1.EnsureQueueR
 	if err != nil {
 		return nil, err
 	}
-	ensured, err := a.broker.EnsureQueue(ctx, name, options, given)
+	ensured, err := a.broker.EnsureEntity(ctx, semantics.QueueKind, name, options, given)
 	if err != nil {
 		return nil, err
 	}
-	response := &sidebusv1.EnsureQueueResponse{Created: ensured.Created, Resource: queueFrom(ensured.Queue)}
+	response := &sidebusv1.EnsureQueueResponse{Created: ensured.Created, Resource: queueFrom(ensured.Entity)}
 	for _, d := range ensured.Differences {
 		response.Differences = append(response.Differences, &sidebusv1.EnsureQueueResponse_Difference{
 			Option: d.Option, Present: d.Present, Asked: d.Asked,
@@ -46,7 +46,7 @@ func (a *Admin) EnsureQueue(ctx context.Context, request *sidebusv1.EnsureQueueR
 	return response, nil
 }
 
-// CreateQueue makes a queue; see semantics.Broker.CreateQueue.
+// CreateQueue makes a queue; see semantics.Broker.CreateEntity.
 func (a *Admin) CreateQueue(ctx context.Context, request *sidebusv1.CreateQueueRequest) (*sidebusv1.Queue, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
@@ -55,14 +55,14 @@ func (a *Admin) CreateQueue(ctx context.Context, request *sidebusv1.CreateQueueR
 	if err != nil {
 		return nil, err
 	}
-	queue, err := a.broker.CreateQueue(ctx, request.GetQueue().GetName(), options, given)
+	queue, err := a.broker.CreateEntity(ctx, semantics.QueueKind, request.GetQueue().GetName(), options, given)
 	if err != nil {
 		return nil, err
 	}
 	return queueFrom(queue), nil
 }
 
-// GetQueue reads a queue; see semantics.Broker.GetQueue.
+// GetQueue reads a queue; see semantics.Broker.GetEntity.
 func (a *Admin) GetQueue(ctx context.Context, request *sidebusv1.GetQueueRequest) (*sidebusv1.Queue, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
@@ -71,19 +71,19 @@ func (a *Admin) GetQueue(ctx context.Context, request *sidebusv1.GetQueueRequest
 	if err != nil {
 		return nil, err
 	}
-	queue, err := a.broker.GetQueue(ctx, name)
+	queue, err := a.broker.GetEntity(ctx, semantics.QueueKind, name)
 	if err != nil {
 		return nil, err
 	}
 	return queueFrom(queue), nil
 }
 
-// ListQueues gives one page of queues; see semantics.Broker.ListQueues.
+// ListQueues gives one page of queues; see semantics.Broker.ListEntities.
 func (a *Admin) ListQueues(ctx context.Context, request *sidebusv1.ListQueuesRequest) (*sidebusv1.ListQueuesResponse, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
-	queues, next, err := a.broker.ListQueues(ctx, int(request.GetPageSize()), request.GetPageToken())
+	queues, next, err := a.broker.ListEntities(ctx, semantics.QueueKind, "", int(request.GetPageSize()), request.GetPageToken())
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (a *Admin) ListQueues(ctx context.Context, request *sidebusv1.ListQueuesReq
 	return response, nil
 }
 
-// UpdateQueue changes options of a queue; see semantics.Broker.UpdateQueue.
+// UpdateQueue changes options of a queue; see semantics.Broker.UpdateEntity.
 func (a *Admin) UpdateQueue(ctx context.Context, request *sidebusv1.UpdateQueueRequest) (*sidebusv1.Queue, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
@@ -113,14 +113,14 @@ func (a *Admin) UpdateQueue(ctx context.Context, request *sidebusv1.UpdateQueueR
 	if request.GetUpdateMask() != nil {
 		names = maskOf(request.GetUpdateMask().GetPaths()) // one that is absent has its default in options
 	}
-	queue, err := a.broker.UpdateQueue(ctx, name, options, names)
+	queue, err := a.broker.UpdateEntity(ctx, semantics.QueueKind, name, options, names)
 	if err != nil {
 		return nil, err
 	}
 	return queueFrom(queue), nil
 }
 
-// DeleteQueue removes a queue; see semantics.Broker.DeleteQueue.
+// DeleteQueue removes a queue; see semantics.Broker.DeleteEntity.
 func (a *Admin) DeleteQueue(ctx context.Context, request *sidebusv1.DeleteQueueRequest) (*sidebusv1.DeleteQueueResponse, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
@@ -129,13 +129,13 @@ func (a *Admin) DeleteQueue(ctx context.Context, request *sidebusv1.DeleteQueueR
 	if err != nil {
 		return nil, err
 	}
-	if err := a.broker.DeleteQueue(ctx, name); err != nil {
+	if err := a.broker.DeleteEntity(ctx, semantics.QueueKind, name); err != nil {
 		return nil, err
 	}
 	return &sidebusv1.DeleteQueueResponse{}, nil
 }
 
-// GetQueueRuntime counts a queue; see semantics.Broker.QueueRuntime.
+// GetQueueRuntime counts a queue; see semantics.Broker.Runtime.
 func (a *Admin) GetQueueRuntime(ctx context.Context, request *sidebusv1.GetQueueRuntimeRequest) (*sidebusv1.QueueRuntime, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (a *Admin) GetQueueRuntime(ctx context.Context, request *sidebusv1.GetQueue
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.broker.QueueRuntime(ctx, name)
+	r, err := a.broker.Runtime(ctx, semantics.QueueKind, name)
 	if err != nil {
 		return nil, err
 	}

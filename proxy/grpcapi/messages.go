@@ -37,7 +37,7 @@ func (s *Messages) Send(ctx context.Context, request *sidebusv1.SendRequest) (*s
 	if err != nil {
 		return nil, err
 	}
-	results, err := s.broker.Send(ctx, target, messages)
+	results, err := s.broker.Send(ctx, semantics.ToQueue(target), messages)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s *Messages) CancelScheduled(ctx context.Context, request *sidebusv1.Cance
 	if err != nil {
 		return nil, err
 	}
-	cancelled, err := s.broker.CancelScheduled(ctx, target, request.GetSequenceNumbers(), request.GetMessageIds())
+	cancelled, err := s.broker.CancelScheduled(ctx, semantics.ToQueue(target), request.GetSequenceNumbers(), request.GetMessageIds())
 	if err != nil {
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.
 	for i, p := range some {
 		calls[i] = p.messages
 	}
-	results, errs := s.broker.SendEach(context.WithoutCancel(ctx), some[0].target, calls)
+	results, errs := s.broker.SendEach(context.WithoutCancel(ctx), semantics.ToQueue(some[0].target), calls)
 	for i, err := range errs {
 		if err == nil {
 			s.metrics.Sent(results[i])

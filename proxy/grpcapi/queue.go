@@ -13,8 +13,8 @@ import (
 )
 
 // optionsOf gives the options of a queue with defaults for those that are absent, and the names of those that are not.
-func optionsOf(q *sidebusv1.Queue) (options semantics.QueueOptions, given []string, err error) {
-	options = semantics.DefaultQueueOptions()
+func optionsOf(q *sidebusv1.Queue) (options semantics.Options, given []string, err error) {
+	options = semantics.DefaultOptions()
 	if q == nil {
 		return options, nil, nil
 	}
@@ -132,7 +132,7 @@ func widened(n *int32) *int64 {
 }
 
 // queueFrom is the opposite of optionsOf, with all options present but those that say "no bound".
-func queueFrom(q semantics.Queue) *sidebusv1.Queue { //nolint:gosec // the bounds of the options are within int32
+func queueFrom(q semantics.Entity) *sidebusv1.Queue { //nolint:gosec // the bounds of the options are within int32
 	o := q.Options
 	size, messageSize, deliveries := int32(o.MaxSizeInMegabytes), int32(o.MaxMessageSizeInKilobytes), int32(o.MaxDeliveryCount)
 	inFlight := int32(o.SessionInFlight)

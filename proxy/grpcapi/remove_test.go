@@ -60,7 +60,7 @@ func slow(t *testing.T, steps int, dead bool) *Messages {
 		t.Fatal(err)
 	}
 	ctx, _ := handover.NewDesk(slog.New(slog.DiscardHandler)).Open(t.Context())
-	if _, err := broker.CreateQueue(ctx, "orders", semantics.QueueOptions{}, nil); err != nil {
+	if _, err := broker.CreateEntity(ctx, semantics.QueueKind, "orders", semantics.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -68,7 +68,7 @@ func slow(t *testing.T, steps int, dead bool) *Messages {
 		for i := range batch {
 			batch[i] = &semantics.Message{}
 		}
-		if _, err := broker.Send(ctx, "orders", batch); err != nil {
+		if _, err := broker.Send(ctx, semantics.ToQueue("orders"), batch); err != nil {
 			t.Fatal(err)
 		}
 		if !dead {

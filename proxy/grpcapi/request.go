@@ -33,7 +33,7 @@ func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestReques
 			return nil, err
 		}
 	}
-	sent, delivery, err := s.broker.Request(ctx, target, replyTo, &message, timeout)
+	sent, delivery, err := s.broker.Request(ctx, semantics.ToQueue(target), replyTo, &message, timeout)
 	s.metrics.Sent(sent)
 	response, err := s.handOut(ctx, delivery, semantics.ReceiveAndDelete, err)
 	if err != nil {

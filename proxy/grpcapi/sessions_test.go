@@ -23,7 +23,7 @@ func TestSESS_12_HowLongAnAcceptWaits(t *testing.T) {
 		broker := semantics.NewBroker(memstore.New())
 		defer broker.Close()
 		ctx, _ := handover.NewDesk(slog.New(slog.DiscardHandler)).Open(t.Context())
-		if _, err := broker.CreateQueue(ctx, "tales", semantics.QueueOptions{RequiresSession: true}, []string{"requiresSession"}); err != nil {
+		if _, err := broker.CreateEntity(ctx, semantics.QueueKind, "tales", semantics.Options{RequiresSession: true}, []string{"requiresSession"}); err != nil {
 			t.Fatal(err)
 		}
 		s := NewSessions(broker)

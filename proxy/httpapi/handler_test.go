@@ -30,10 +30,10 @@ func TestRECV_7_FailedFlushGivesBack(t *testing.T) {
 			t.Parallel()
 			broker := semantics.NewBroker(memstore.New())
 			defer broker.Close()
-			if _, err := broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil); err != nil {
+			if _, err := broker.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := broker.Send(t.Context(), "orders", []*semantics.Message{{}}); err != nil {
+			if _, err := broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{{}}); err != nil {
 				t.Fatal(err)
 			}
 			logger := slog.New(slog.DiscardHandler)
@@ -57,7 +57,7 @@ func TestRECV_7_FailedFlushGivesBack(t *testing.T) {
 			if lost.Code != http.StatusOK || !strings.Contains(lost.Body.String(), `"deliveryCount":1`) {
 				t.Fatalf("got %d %s", lost.Code, lost.Body)
 			}
-			if counts, err := broker.QueueRuntime(context.WithoutCancel(t.Context()), "orders"); err != nil || counts.Available != 1 || broker.Held() != 0 {
+			if counts, err := broker.Runtime(context.WithoutCancel(t.Context()), semantics.QueueKind, "orders"); err != nil || counts.Available != 1 || broker.Held() != 0 {
 				t.Errorf("got %+v, %v, held %d", counts, err, broker.Held())
 			}
 			again := httptest.NewRecorder()

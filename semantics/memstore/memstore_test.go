@@ -56,7 +56,7 @@ func TestClockIsCutToMilliseconds(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678_999_999, time.FixedZone("", 3600))
 	store := memstore.New(memstore.WithClock(func() time.Time { return at }))
-	queue, _, err := store.CreateQueue(t.Context(), "q", semantics.DefaultQueueOptions())
+	queue, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "q", semantics.DefaultOptions())
 	if want := at.Truncate(time.Millisecond).UTC(); err != nil || queue.CreatedAt != want {
 		t.Errorf("CreatedAt = %v, %v, want %v", queue.CreatedAt, err, want)
 	}
@@ -66,7 +66,7 @@ func TestExpiryAfterTheLastYearIsNever(t *testing.T) {
 	t.Parallel()
 	at := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 	store := memstore.New(memstore.WithClock(func() time.Time { return at }))
-	if _, _, err := store.CreateQueue(t.Context(), "q", semantics.DefaultQueueOptions()); err != nil {
+	if _, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "q", semantics.DefaultOptions()); err != nil {
 		t.Fatal(err)
 	}
 	last, beyond := time.Second-time.Millisecond, time.Second
@@ -87,7 +87,7 @@ func TestExpiryAfterTheLastYearIsNever(t *testing.T) {
 func TestPassOnEnds(t *testing.T) {
 	t.Parallel()
 	store, source := memstore.New(), semantics.Source{Path: "q"}
-	if _, _, err := store.CreateQueue(t.Context(), "q", semantics.DefaultQueueOptions()); err != nil {
+	if _, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "q", semantics.DefaultOptions()); err != nil {
 		t.Fatal(err)
 	}
 	w, err := store.Watch(t.Context(), source)

@@ -11,7 +11,7 @@ import (
 // queue is a queue with its dead-letter queue.
 type queue struct {
 	name                             string
-	options                          semantics.QueueOptions
+	options                          semantics.Options
 	createdAt, updatedAt, accessedAt time.Time
 
 	lastSequence int64
@@ -38,7 +38,7 @@ type box struct {
 	bytes    int64
 }
 
-func newQueue(name string, options semantics.QueueOptions, now time.Time) *queue {
+func newQueue(name string, options semantics.Options, now time.Time) *queue {
 	newBox := func() box { return box{locks: map[semantics.LockToken]*message{}} }
 	return &queue{
 		name: name, options: options, createdAt: now, updatedAt: now, accessedAt: now,
@@ -123,8 +123,8 @@ func byNumber(a, b *message) int { return cmp.Compare(a.sequence, b.sequence) }
 // expect notes that something will be due at an instant; zero is no instant.
 func (q *queue) expect(at time.Time) { q.due = earlier(q.due, at) }
 
-func (q *queue) view() semantics.Queue {
-	return semantics.Queue{
+func (q *queue) view() semantics.Entity {
+	return semantics.Entity{
 		Name: q.name, Options: q.options,
 		CreatedAt: q.createdAt, UpdatedAt: q.updatedAt, AccessedAt: q.accessedAt,
 	}

@@ -14,9 +14,9 @@ import (
 func sessionQueue(t *testing.T, clock func() time.Time) *memstore.Store {
 	t.Helper()
 	store := memstore.New(memstore.WithClock(clock), memstore.WithMaxIdleSessions(2), memstore.WithMaxSessionStates(2))
-	options := semantics.DefaultQueueOptions()
+	options := semantics.DefaultOptions()
 	options.RequiresSession = true
-	if _, _, err := store.CreateQueue(t.Context(), "q", options); err != nil {
+	if _, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "q", options); err != nil {
 		t.Fatal(err)
 	}
 	return store

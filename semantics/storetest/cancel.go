@@ -74,7 +74,7 @@ func testSCHED_5_AllOrNone(t *testing.T, h *fixture) {
 	h.sendTexts(1)
 	err := h.refused(semantics.MessageNotFound, func() error { return h.cancel(1, 99, 2, 5, 3) })
 	h.same(err.Details[semantics.DetailNumbers], "99,5")
-	n, cancelErr := h.broker.CancelScheduled(t.Context(), "orders", []int64{4, 1, 4, 1}, nil)
+	n, cancelErr := h.broker.CancelScheduled(t.Context(), semantics.ToQueue("orders"), []int64{4, 1, 4, 1}, nil)
 	h.ok(cancelErr)
 	h.same(n, 2) // one that is named twice counts once
 	h.wantNumbers(h.peek(orders), 2, 3, 5)
@@ -98,7 +98,7 @@ func testSCHED_5_Bounds(t *testing.T, h *fixture) {
 		}
 	}
 	h.refused(semantics.InvalidOperation, func() error {
-		_, err := h.broker.CancelScheduled(t.Context(), deadOrders.String(), []int64{2}, nil)
+		_, err := h.broker.CancelScheduled(t.Context(), semantics.ToQueue(deadOrders.String()), []int64{2}, nil)
 		return err
 	})
 }
@@ -113,7 +113,9 @@ func testSCHED_5_CancelAgainstActivation(_ *testing.T, h *fixture) {
 		var cancelled error
 		var taken []*semantics.Received
 		work.Go(func() { h.Advance(ms) })
-		work.Go(func() { _, cancelled = brokers[0].CancelScheduled(h.t.Context(), "orders", []int64{number}, nil) })
+		work.Go(func() {
+			_, cancelled = brokers[0].CancelScheduled(h.t.Context(), semantics.ToQueue("orders"), []int64{number}, nil)
+		})
 		work.Go(func() {
 			delivery, err := brokers[1%len(brokers)].Receive(h.t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 9})
 			if err != nil {
@@ -145,7 +147,7 @@ func testSCHED_5_TwoCancelsHaveOneWinner(_ *testing.T, h *fixture) {
 		for i := range errs {
 			work.Go(func() {
 				numbers := []int64{first, first + 1}
-				_, errs[i] = brokers[i%len(brokers)].CancelScheduled(h.t.Context(), "orders", numbers[i%2:], nil)
+				_, errs[i] = brokers[i%len(brokers)].CancelScheduled(h.t.Context(), semantics.ToQueue("orders"), numbers[i%2:], nil)
 			})
 		}
 		work.Wait()
@@ -225,7 +227,7 @@ func testSCHED_8_Bounds(t *testing.T, h *fixture) {
 		}
 	}
 	h.refused(semantics.InvalidArgument, func() error {
-		_, err := h.broker.CancelScheduled(t.Context(), "orders", []int64{1}, []string{"x"})
+		_, err := h.broker.CancelScheduled(t.Context(), semantics.ToQueue("orders"), []int64{1}, []string{"x"})
 		return err
 	})
 	n, err := h.cancelIDs(ids[1:]...)

@@ -101,7 +101,7 @@ func (h *fixture) produce(senders, each int) {
 					batch = append(batch, text(fmt.Sprintf("%d/%d", s, i)))
 					i++
 				}
-				if _, err := h.broker.Send(h.t.Context(), "orders", batch); err != nil {
+				if _, err := h.broker.Send(h.t.Context(), semantics.ToQueue("orders"), batch); err != nil {
 					h.t.Error(err)
 				}
 			}

@@ -150,13 +150,13 @@ func testQUOTA_12_EveryRemovalFreesAtOnce(_ *testing.T, h *fixture) {
 			h.resubmit(semantics.ResubmitOptions{Target: "other"})
 		},
 	}
-	h.createNamed("other", func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1024 })
+	h.createNamed("other", func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1024 })
 	for name, remove := range removals {
 		h.create(megabytes(1))
 		h.send(sized(mebibyte))
 		h.Advance(ms)
 		remove()
-		if _, err := h.broker.Send(h.t.Context(), "orders", []*semantics.Message{sized(mebibyte)}); err != nil {
+		if _, err := h.broker.Send(h.t.Context(), semantics.ToQueue("orders"), []*semantics.Message{sized(mebibyte)}); err != nil {
 			h.t.Errorf("%s: %v", name, err)
 		}
 		h.drop()

@@ -31,10 +31,10 @@ func testDLQ_1_AlwaysThere(t *testing.T, h *fixture) {
 	h.create()
 	h.receiveNone(deadOrders)
 	h.wantNumbers(h.peek(deadOrders))
-	queues, _, err := h.broker.ListQueues(t.Context(), 0, "")
+	queues, _, err := h.broker.ListEntities(t.Context(), semantics.QueueKind, "", 0, "")
 	h.ok(err)
 	h.same(len(queues), 1) // it is no queue by itself
-	err = h.broker.DeleteQueue(t.Context(), deadOrders.String())
+	err = h.broker.DeleteEntity(t.Context(), semantics.QueueKind, deadOrders.String())
 	h.wantCode(err, semantics.InvalidArgument)
 }
 
@@ -62,7 +62,7 @@ func testDLQ_3_NoSendToIt(t *testing.T, h *fixture) {
 	h.create()
 	for _, address := range []string{deadOrders.String(), "ORDERS/$DeadLetterQueue", `orders\$deadletterqueue`} {
 		h.refused(semantics.InvalidOperation, func() error {
-			_, err := h.broker.Send(t.Context(), address, []*semantics.Message{text("a")})
+			_, err := h.broker.Send(t.Context(), semantics.ToQueue(address), []*semantics.Message{text("a")})
 			return err
 		})
 	}

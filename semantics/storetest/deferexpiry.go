@@ -19,7 +19,7 @@ var deferExpiryTests = []ruleTest{
 	testTTL_18_ExpireDeferredOfTheTimeOfDeferring,
 }
 
-func expiresDeferred(o *semantics.QueueOptions) { o.ExpireDeferred = true }
+func expiresDeferred(o *semantics.Options) { o.ExpireDeferred = true }
 
 // deferredFor makes orders with one deferred message that lives for a second.
 func (h *fixture) deferredFor(changes ...change) {
@@ -40,7 +40,7 @@ func testTTL_18_NotRemovedByItself(_ *testing.T, h *fixture) {
 
 func testTTL_18_ExpiresWhenAskedFor(_ *testing.T, h *fixture) {
 	for _, flag := range []bool{false, true} {
-		h.deferredFor(func(o *semantics.QueueOptions) { o.DeadLetteringOnMessageExpiration = flag })
+		h.deferredFor(func(o *semantics.Options) { o.DeadLetteringOnMessageExpiration = flag })
 		h.Advance(1000 * ms)
 		h.wantMissing(h.receiveDeferred(orders, 1), "1")
 		if flag {
@@ -145,7 +145,7 @@ func testTTL_18_ExpireDeferred(_ *testing.T, h *fixture) {
 func testTTL_18_ExpireDeferredOfTheTimeOfDeferring(_ *testing.T, h *fixture) {
 	h.deferredFor(expiresDeferred)
 	h.send(lasting("b", 1000*ms))
-	h.update(func(*semantics.QueueOptions) {}, "expireDeferred") // off
+	h.update(func(*semantics.Options) {}, "expireDeferred") // off
 	h.setAside(orders, h.receiveOne(orders))
 	h.Advance(1000 * ms)
 	h.same(h.counts(), semantics.Runtime{Active: 1, Deferred: 1})

@@ -88,7 +88,7 @@ func testDC_5_LockEndReachesTheMax(_ *testing.T, h *fixture) {
 		h.same(dead[0].DeadLetterReason, "MaxDeliveryCountExceeded")
 		h.same(dead[0].DeliveryCount, 2)
 		h.wantCounts(0, 0, 1)
-		h.ok(h.Store.DeleteQueue(h.t.Context(), "orders"))
+		h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, "orders"))
 	}
 }
 

@@ -33,7 +33,7 @@ var duplicateTests = []ruleTest{
 // window is how long queues made without saying otherwise remember ids.
 const window = 10 * time.Minute
 
-func partitioned(o *semantics.QueueOptions) { o.EnablePartitioning = true }
+func partitioned(o *semantics.Options) { o.EnablePartitioning = true }
 
 func testDUP_1_RememberedIsDropped(_ *testing.T, h *fixture) {
 	h.create(detectsDuplicates)
@@ -99,11 +99,11 @@ func testDUP_3_WindowIsThePresentOne(_ *testing.T, h *fixture) {
 }
 
 func testDUP_3_DefaultAndBounds(t *testing.T, h *fixture) {
-	_, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{RequiresDuplicateDetection: true}, []string{"requiresDuplicateDetection"})
+	_, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{RequiresDuplicateDetection: true}, []string{"requiresDuplicateDetection"})
 	h.ok(err)
 	set := func(d time.Duration) error {
-		options := semantics.QueueOptions{DuplicateDetectionHistoryTimeWindow: d}
-		_, err := h.broker.UpdateQueue(t.Context(), "orders", options, []string{"duplicateDetectionHistoryTimeWindow"})
+		options := semantics.Options{DuplicateDetectionHistoryTimeWindow: d}
+		_, err := h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", options, []string{"duplicateDetectionHistoryTimeWindow"})
 		return err
 	}
 	const shortest, longest = 20 * time.Second, 7 * 24 * time.Hour
@@ -120,8 +120,8 @@ func testDUP_3_DefaultAndBounds(t *testing.T, h *fixture) {
 	}
 	for _, d := range []time.Duration{shortest - ms, longest + ms, 0, -ms} {
 		h.refused(semantics.ArgumentOutOfRange, func() error { return set(d) })
-		options := semantics.QueueOptions{RequiresDuplicateDetection: true, DuplicateDetectionHistoryTimeWindow: d}
-		_, err := h.broker.CreateQueue(t.Context(), "other", options, []string{"requiresDuplicateDetection", "duplicateDetectionHistoryTimeWindow"})
+		options := semantics.Options{RequiresDuplicateDetection: true, DuplicateDetectionHistoryTimeWindow: d}
+		_, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, "other", options, []string{"requiresDuplicateDetection", "duplicateDetectionHistoryTimeWindow"})
 		h.wantCode(err, semantics.ArgumentOutOfRange)
 	}
 }
@@ -192,7 +192,7 @@ func testDUP_6_CancelDoesNotForget(_ *testing.T, h *fixture) {
 }
 
 func testDUP_6_ForgetOnCancel(_ *testing.T, h *fixture) {
-	h.create(detectsDuplicates, partitioned, func(o *semantics.QueueOptions) { o.ForgetOnCancel = true })
+	h.create(detectsDuplicates, partitioned, func(o *semantics.Options) { o.ForgetOnCancel = true })
 	at := h.in(time.Hour)
 	h.send(later("a", at))
 	h.ok(h.cancel(1))
@@ -217,7 +217,7 @@ func testDUP_6_ForgetOnCancel(_ *testing.T, h *fixture) {
 func testDUP_7_AnswerNamesTheOriginal(t *testing.T, h *fixture) {
 	h.create(detectsDuplicates)
 	h.send(text("x"), text("a"))
-	results, err := h.broker.Send(t.Context(), "orders", []*semantics.Message{text("a"), text("x"), text("y")})
+	results, err := h.broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text("a"), text("x"), text("y")})
 	h.ok(err)
 	h.same(results, []semantics.SendResult{
 		{Stored: duplicate(2), MessageID: "a"}, {Stored: duplicate(1), MessageID: "x"}, {Stored: stored(3), MessageID: "y"},
@@ -244,7 +244,7 @@ func testDUP_10_OneOfManySendersStores(t *testing.T, h *fixture) {
 		var work sync.WaitGroup
 		for i := range results {
 			work.Go(func() {
-				got, err := brokers[i%len(brokers)].Send(t.Context(), "orders", []*semantics.Message{text(id)})
+				got, err := brokers[i%len(brokers)].Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text(id)})
 				if err != nil {
 					t.Error(err)
 					return
@@ -271,7 +271,7 @@ func testDUP_10_OneOfManySendersStores(t *testing.T, h *fixture) {
 }
 
 func testDUP_10_RefusedSendLeavesNoHistory(_ *testing.T, h *fixture) {
-	h.create(detectsDuplicates, partitioned, remembersAtMost(3), holdsAtMost(2), func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 })
+	h.create(detectsDuplicates, partitioned, remembersAtMost(3), holdsAtMost(2), func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
 	refused := func(code semantics.Code, with ...*semantics.Message) {
 		h.t.Helper()
 		h.refusedSend(code, append([]*semantics.Message{text("a")}, with...)...)

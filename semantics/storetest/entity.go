@@ -36,11 +36,11 @@ func testENT_1_DeadLetterQueueFromTheStart(t *testing.T, h *fixture) {
 	}
 	creations := []func() error{
 		func() error {
-			_, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+			_, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil)
 			return err
 		},
 		func() error {
-			_, err := h.broker.EnsureQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+			_, err := h.broker.EnsureEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil)
 			return err
 		},
 	}
@@ -56,22 +56,22 @@ func testENT_1_DeadLetterQueueFromTheStart(t *testing.T, h *fixture) {
 		h.wantNumbers(h.peek(otherDead)) // each queue has its own
 		h.receiveNone(otherDead)
 		h.wantNumbers(h.receive(deadOrders, 2), 1)
-		h.ok(h.broker.DeleteQueue(t.Context(), "orders"))
+		h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 	}
 	missing() // it goes with its queue
 }
 
 func testENT_2_NamesClash(t *testing.T, h *fixture) {
 	h.create()
-	_, err := h.broker.CreateQueue(t.Context(), "ORDERS", semantics.QueueOptions{}, nil)
+	_, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, "ORDERS", semantics.Options{}, nil)
 	h.wantCode(err, semantics.EntityAlreadyExists)
-	_, err = h.broker.CreateQueue(t.Context(), "orders/eu", semantics.QueueOptions{}, nil)
+	_, err = h.broker.CreateEntity(t.Context(), semantics.QueueKind, "orders/eu", semantics.Options{}, nil)
 	h.ok(err) // a path below another one is free
 }
 
 func testENT_3_PathsAreChecked(t *testing.T, h *fixture) {
 	create := func(name string) error {
-		_, err := h.broker.CreateQueue(t.Context(), name, semantics.QueueOptions{}, nil)
+		_, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, name, semantics.Options{}, nil)
 		return err
 	}
 	for _, good := range []string{"q", "0", "a.b-c_d", "Team/orders.eu/2", strings.Repeat("x", semantics.MaxPathLength)} {
@@ -88,22 +88,22 @@ func testENT_3_PathsAreChecked(t *testing.T, h *fixture) {
 
 func testENT_3_BackslashIsSlash(t *testing.T, h *fixture) {
 	h.createNamed("team/orders")
-	queue, err := h.broker.GetQueue(t.Context(), `team\orders`)
+	queue, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, `team\orders`)
 	h.ok(err)
 	h.same(queue.Name, "team/orders")
-	_, err = h.broker.CreateQueue(t.Context(), `team\orders`, semantics.QueueOptions{}, nil)
+	_, err = h.broker.CreateEntity(t.Context(), semantics.QueueKind, `team\orders`, semantics.Options{}, nil)
 	h.wantCode(err, semantics.EntityAlreadyExists)
 }
 
 func testENT_4_CaseIsKeptAndIgnored(t *testing.T, h *fixture) {
-	_, err := h.broker.CreateQueue(t.Context(), "Team/Orders", semantics.QueueOptions{}, nil)
+	_, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, "Team/Orders", semantics.Options{}, nil)
 	h.ok(err)
-	queue, err := h.broker.GetQueue(t.Context(), "tEAM/oRDERS")
+	queue, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, "tEAM/oRDERS")
 	h.ok(err)
 	h.same(queue.Name, "Team/Orders")
 
 	upper, lower := semantics.Source{Path: "TEAM/ORDERS"}, semantics.Source{Path: "team/orders"}
-	_, err = h.broker.Send(t.Context(), upper.Path, []*semantics.Message{text("a"), text("b")})
+	_, err = h.broker.Send(t.Context(), semantics.ToQueue(upper.Path), []*semantics.Message{text("a"), text("b")})
 	h.ok(err)
 	got := h.receive(lower, 2)
 	h.wantNumbers(got, 1, 2)
@@ -111,23 +111,23 @@ func testENT_4_CaseIsKeptAndIgnored(t *testing.T, h *fixture) {
 	h.complete(upper, got[0])
 	h.abandon(upper, got[1])
 	h.wantNumbers(h.peek(upper), 2)
-	queue, err = h.broker.UpdateQueue(t.Context(), "TEAM/orders", semantics.QueueOptions{MaxDeliveryCount: 3}, []string{"maxDeliveryCount"})
+	queue, err = h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "TEAM/orders", semantics.Options{MaxDeliveryCount: 3}, []string{"maxDeliveryCount"})
 	h.ok(err)
 	h.same(queue.Name, "Team/Orders")
-	ensured, err := h.broker.EnsureQueue(t.Context(), "team/ORDERS", semantics.QueueOptions{}, nil)
+	ensured, err := h.broker.EnsureEntity(t.Context(), semantics.QueueKind, "team/ORDERS", semantics.Options{}, nil)
 	h.ok(err)
-	h.same([]any{ensured.Created, ensured.Queue.Name}, []any{false, "Team/Orders"})
-	runtime, err := h.broker.QueueRuntime(t.Context(), "team/ORDERS")
+	h.same([]any{ensured.Created, ensured.Entity.Name}, []any{false, "Team/Orders"})
+	runtime, err := h.broker.Runtime(t.Context(), semantics.QueueKind, "team/ORDERS")
 	h.ok(err)
 	h.same(runtime.Active, int64(1))
-	h.ok(h.broker.DeleteQueue(t.Context(), "TEAM/ORDERS"))
-	_, err = h.broker.GetQueue(t.Context(), "Team/Orders")
+	h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "TEAM/ORDERS"))
+	_, err = h.broker.GetEntity(t.Context(), semantics.QueueKind, "Team/Orders")
 	h.wantCode(err, semantics.EntityNotFound)
 }
 
 func testENT_5_ReservedSegments(t *testing.T, h *fixture) {
 	for _, name := range []string{"$deadletterqueue", "q/$deadletterqueue", "q/$Transfer", "$management", "t/Subscriptions/s", "t/SUBSCRIPTIONS"} {
-		_, err := h.broker.CreateQueue(t.Context(), name, semantics.QueueOptions{}, nil)
+		_, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, name, semantics.Options{}, nil)
 		h.wantCode(err, semantics.InvalidArgument)
 	}
 }
@@ -136,30 +136,30 @@ func testENT_6_CreateOverPresentOneIsRefused(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(1)
 	h.refused(semantics.EntityAlreadyExists, func() error {
-		_, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+		_, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil)
 		return err
 	})
 	h.refused(semantics.EntityAlreadyExists, func() error {
-		_, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{MaxDeliveryCount: 3}, []string{"maxDeliveryCount"})
+		_, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{MaxDeliveryCount: 3}, []string{"maxDeliveryCount"})
 		return err
 	})
 }
 
 func testENT_6_EnsureReportsDifferences(t *testing.T, h *fixture) {
-	asked := semantics.QueueOptions{MaxDeliveryCount: 3, LockDuration: 30 * time.Second}
+	asked := semantics.Options{MaxDeliveryCount: 3, LockDuration: 30 * time.Second}
 	names := []string{"maxDeliveryCount", "lockDuration"}
-	ensured, err := h.broker.EnsureQueue(t.Context(), "orders", asked, names)
+	ensured, err := h.broker.EnsureEntity(t.Context(), semantics.QueueKind, "orders", asked, names)
 	h.ok(err)
-	if !ensured.Created || len(ensured.Differences) != 0 || ensured.Queue.Options.MaxDeliveryCount != 3 {
+	if !ensured.Created || len(ensured.Differences) != 0 || ensured.Entity.Options.MaxDeliveryCount != 3 {
 		t.Errorf("first ensure gave %+v", ensured)
 	}
 	h.Advance(ms)
 	before := h.snapshot()
 	asked.MaxDeliveryCount, asked.UserMetadata = 4, "not asked for"
-	ensured, err = h.broker.EnsureQueue(t.Context(), "orders", asked, names)
+	ensured, err = h.broker.EnsureEntity(t.Context(), semantics.QueueKind, "orders", asked, names)
 	h.ok(err)
 	h.same(ensured.Differences, []semantics.Difference{{Option: "maxDeliveryCount", Present: "3", Asked: "4"}})
-	h.same([]any{ensured.Created, ensured.Queue.Options.MaxDeliveryCount}, []any{false, int64(3)})
+	h.same([]any{ensured.Created, ensured.Entity.Options.MaxDeliveryCount}, []any{false, int64(3)})
 	h.same(h.snapshot(), before)
 }
 
@@ -169,7 +169,7 @@ func testENT_6_EnsureCreatesOnceUnderRace(t *testing.T, h *fixture) {
 	for i := range 16 {
 		work.Go(func() {
 			name := []string{"orders", "Orders"}[i%2]
-			ensured, err := h.broker.EnsureQueue(t.Context(), name, semantics.QueueOptions{}, nil)
+			ensured, err := h.broker.EnsureEntity(t.Context(), semantics.QueueKind, name, semantics.Options{}, nil)
 			if err != nil {
 				t.Error(err)
 			}
@@ -187,11 +187,11 @@ func testENT_8_DeleteTakesEverything(t *testing.T, h *fixture) {
 	h.sendTexts(3)
 	h.bury(h.receiveOne(orders))
 	locked := h.receiveOne(orders)
-	h.ok(h.broker.DeleteQueue(t.Context(), "orders"))
+	h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 	for _, err := range h.everyVerb(orders, locked) {
 		h.wantCode(err, semantics.EntityNotFound)
 	}
-	queues, _, err := h.broker.ListQueues(t.Context(), 0, "")
+	queues, _, err := h.broker.ListEntities(t.Context(), semantics.QueueKind, "", 0, "")
 	h.ok(err)
 	h.same(len(queues), 0)
 }
@@ -199,10 +199,10 @@ func testENT_8_DeleteTakesEverything(t *testing.T, h *fixture) {
 // everyVerb calls every verb that needs a present queue.
 func (h *fixture) everyVerb(source semantics.Source, held *semantics.Received) map[string]error {
 	ctx, tokens, errs := h.t.Context(), tokensOf(held), map[string]error{}
-	_, errs["get"] = h.broker.GetQueue(ctx, source.Path)
-	_, errs["update"] = h.broker.UpdateQueue(ctx, source.Path, semantics.QueueOptions{MaxDeliveryCount: 1}, []string{"maxDeliveryCount"})
-	_, errs["runtime"] = h.broker.QueueRuntime(ctx, source.Path)
-	_, errs["send"] = h.broker.Send(ctx, source.Path, []*semantics.Message{text("a")})
+	_, errs["get"] = h.broker.GetEntity(ctx, semantics.QueueKind, source.Path)
+	_, errs["update"] = h.broker.UpdateEntity(ctx, semantics.QueueKind, source.Path, semantics.Options{MaxDeliveryCount: 1}, []string{"maxDeliveryCount"})
+	_, errs["runtime"] = h.broker.Runtime(ctx, semantics.QueueKind, source.Path)
+	_, errs["send"] = h.broker.Send(ctx, semantics.ToQueue(source.Path), []*semantics.Message{text("a")})
 	for _, sub := range []semantics.SubQueue{semantics.MainQueue, semantics.DeadLetterQueue} {
 		s := semantics.Source{Path: source.Path, SubQueue: sub}
 		name := " " + sub.String()
@@ -221,8 +221,8 @@ func (h *fixture) everyVerb(source semantics.Source, held *semantics.Received) m
 		_, errs["renew"+name] = h.broker.RenewLocks(ctx, s, tokens)
 	}
 	dead := semantics.Source{Path: source.Path, SubQueue: semantics.DeadLetterQueue}
-	_, errs["cancel"] = h.broker.CancelScheduled(ctx, source.Path, []int64{1}, nil)
-	_, errs["cancelByID"] = h.broker.CancelScheduled(ctx, source.Path, nil, []string{"a"})
+	_, errs["cancel"] = h.broker.CancelScheduled(ctx, semantics.ToQueue(source.Path), []int64{1}, nil)
+	_, errs["cancelByID"] = h.broker.CancelScheduled(ctx, semantics.ToQueue(source.Path), nil, []string{"a"})
 	_, _, errs["resubmit"] = h.broker.Resubmit(ctx, dead, semantics.ResubmitOptions{})
 	_, _, errs["resubmit named"] = h.broker.Resubmit(ctx, dead, semantics.ResubmitOptions{Numbers: []int64{1}})
 	_, errs["deadLetter"] = h.broker.DeadLetter(ctx, source, tokens, why("", ""))
@@ -231,7 +231,7 @@ func (h *fixture) everyVerb(source semantics.Source, held *semantics.Received) m
 
 func testENT_8_MissingQueue(t *testing.T, h *fixture) {
 	h.createNamed("other")
-	h.wantCode(h.broker.DeleteQueue(t.Context(), "orders"), semantics.EntityNotFound)
+	h.wantCode(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"), semantics.EntityNotFound)
 	for verb, err := range h.everyVerb(orders, &semantics.Received{LockToken: semantics.NewRandomUUID()}) {
 		e := h.wantCode(err, semantics.EntityNotFound)
 		if e.Details[semantics.DetailEntity] != "orders" {
@@ -245,7 +245,7 @@ func testENT_9_RecreatedQueueIsEmpty(t *testing.T, h *fixture) {
 	h.sendTexts(4)
 	h.bury(h.receiveOne(orders))
 	locked, deadLocked := h.receiveOne(orders), h.receiveOne(deadOrders)
-	h.ok(h.broker.DeleteQueue(t.Context(), "orders"))
+	h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 	h.Advance(ms)
 	queue := h.create()
 	h.same(queue.CreatedAt, h.Now())
@@ -270,7 +270,7 @@ func testENT_17_ListInPages(t *testing.T, h *fixture) {
 		var got []string
 		token := ""
 		for {
-			page, next, err := h.broker.ListQueues(t.Context(), size, token)
+			page, next, err := h.broker.ListEntities(t.Context(), semantics.QueueKind, "", size, token)
 			h.ok(err)
 			if size > 0 && len(page) > size {
 				t.Fatalf("page of %d holds %d queues", size, len(page))
@@ -284,15 +284,15 @@ func testENT_17_ListInPages(t *testing.T, h *fixture) {
 		}
 		h.same(got, want)
 	}
-	all, _, err := h.broker.ListQueues(t.Context(), 0, "")
+	all, _, err := h.broker.ListEntities(t.Context(), semantics.QueueKind, "", 0, "")
 	h.ok(err)
-	one, err := h.broker.GetQueue(t.Context(), "zz")
+	one, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, "zz")
 	h.ok(err)
 	h.same(all[9], one)
 	for _, size := range []int{-1, 101} {
-		_, _, err := h.broker.ListQueues(t.Context(), size, "")
+		_, _, err := h.broker.ListEntities(t.Context(), semantics.QueueKind, "", size, "")
 		h.wantCode(err, semantics.ArgumentOutOfRange)
 	}
-	_, _, err = h.broker.ListQueues(t.Context(), 1, "!")
+	_, _, err = h.broker.ListEntities(t.Context(), semantics.QueueKind, "", 1, "!")
 	h.wantCode(err, semantics.InvalidArgument)
 }

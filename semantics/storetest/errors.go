@@ -36,7 +36,7 @@ func testERR_1_EveryFailureIsOfTheClosedSet(t *testing.T, h *fixture) {
 
 func testERR_5_SyntaxBeforeExistence(t *testing.T, h *fixture) {
 	missing, token := semantics.Source{Path: "missing"}, []semantics.LockToken{semantics.NewRandomUUID()}
-	_, err := h.broker.Send(t.Context(), "missing", []*semantics.Message{lasting("a", 0)})
+	_, err := h.broker.Send(t.Context(), semantics.ToQueue("missing"), []*semantics.Message{lasting("a", 0)})
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 	_, err = h.broker.Receive(t.Context(), semantics.Source{Path: "missing"}, semantics.ReceiveOptions{})
 	h.wantCode(err, semantics.ArgumentOutOfRange)
@@ -48,7 +48,7 @@ func testERR_5_SyntaxBeforeExistence(t *testing.T, h *fixture) {
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 	_, err = h.broker.Defer(t.Context(), missing, token, map[string]semantics.Value{"": semantics.Null()})
 	h.wantCode(err, semantics.InvalidArgument)
-	_, err = h.broker.CancelScheduled(t.Context(), "missing", nil, nil)
+	_, err = h.broker.CancelScheduled(t.Context(), semantics.ToQueue("missing"), nil, nil)
 	h.wantCode(err, semantics.InvalidArgument)
 	_, err = h.broker.ReceiveDeferred(t.Context(), missing, []int64{0}, semantics.PeekLock)
 	h.wantCode(err, semantics.ArgumentOutOfRange)
@@ -58,24 +58,24 @@ func testERR_5_SyntaxBeforeExistence(t *testing.T, h *fixture) {
 	h.wantCode(err, semantics.InvalidArgument)
 	_, _, err = h.broker.Resubmit(t.Context(), missing, semantics.ResubmitOptions{})
 	h.wantCode(err, semantics.InvalidOperation)
-	_, err = h.broker.UpdateQueue(t.Context(), "missing", semantics.QueueOptions{}, []string{"maxDeliveryCount"})
+	_, err = h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "missing", semantics.Options{}, []string{"maxDeliveryCount"})
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 }
 
 func testERR_5_ExistenceBeforeStatus(t *testing.T, h *fixture) {
-	_, err := h.broker.Send(t.Context(), "missing", []*semantics.Message{sized(257 << 10)}) // its limit is the queue's
+	_, err := h.broker.Send(t.Context(), semantics.ToQueue("missing"), []*semantics.Message{sized(257 << 10)}) // its limit is the queue's
 	h.wantCode(err, semantics.EntityNotFound)
 }
 
 func testERR_5_SizeBeforeStatus(_ *testing.T, h *fixture) {
-	h.create(func(o *semantics.QueueOptions) { o.Status = semantics.StatusSendDisabled })
+	h.create(func(o *semantics.Options) { o.Status = semantics.StatusSendDisabled })
 	h.refusedSend(semantics.MessageSizeExceeded, sized(256<<10+1))
 	h.refusedSend(semantics.MessageSizeExceeded, sized(128<<10), sized(128<<10+1))
 	h.refusedSend(semantics.EntityDisabled, text("a"))
 }
 
 func testERR_5_StatusBeforeQuota(_ *testing.T, h *fixture) {
-	h.create(func(o *semantics.QueueOptions) { o.MaxMessageCount = 1 })
+	h.create(func(o *semantics.Options) { o.MaxMessageCount = 1 })
 	h.sendTexts(1)
 	h.refusedSend(semantics.EntityFull, text("a"))
 	h.setStatus(semantics.StatusSendDisabled)
@@ -83,7 +83,7 @@ func testERR_5_StatusBeforeQuota(_ *testing.T, h *fixture) {
 }
 
 func testERR_5_StatusBeforeLock(t *testing.T, h *fixture) {
-	h.create(func(o *semantics.QueueOptions) { o.Status = semantics.StatusDisabled })
+	h.create(func(o *semantics.Options) { o.Status = semantics.StatusDisabled })
 	// Settling is allowed by every status, so what fails is the lock.
 	codes, err := h.broker.Complete(t.Context(), orders, []semantics.LockToken{semantics.NewRandomUUID()})
 	h.wantCodes(codes, err, semantics.MessageLockLost)
@@ -92,7 +92,7 @@ func testERR_5_StatusBeforeLock(t *testing.T, h *fixture) {
 }
 
 func testERR_5_SizesInListOrder(_ *testing.T, h *fixture) {
-	h.create(func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 })
+	h.create(func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
 	err := h.refusedSend(semantics.MessageSizeExceeded, text("a"), sized(1025), sized(2000))
 	h.same(err.Details[semantics.DetailIndex], "1") // the first bad one
 	// One that is too large by itself is told apart from a batch that is too large in sum.
@@ -119,14 +119,14 @@ func testERR_6_EndedCallChangesNothing(t *testing.T, h *fixture) {
 	cancel()
 	calls := map[string]func() error{
 		"create": func() error {
-			_, _, err := h.Store.CreateQueue(ended, "new", semantics.DefaultQueueOptions())
+			_, _, err := h.Store.CreateEntity(ended, semantics.QueueKind, "new", semantics.DefaultOptions())
 			return err
 		},
 		"update": func() error {
-			_, err := h.Store.UpdateQueue(ended, "orders", semantics.QueueOptions{MaxDeliveryCount: 1}, []string{"maxDeliveryCount"})
+			_, err := h.Store.UpdateEntity(ended, semantics.QueueKind, "orders", semantics.Options{MaxDeliveryCount: 1}, []string{"maxDeliveryCount"})
 			return err
 		},
-		"delete": func() error { return h.Store.DeleteQueue(ended, "orders") },
+		"delete": func() error { return h.Store.DeleteEntity(ended, semantics.QueueKind, "orders") },
 		"send": func() error {
 			_, err := h.Store.Send(ended, "orders", []*semantics.Message{text("a")})
 			return err

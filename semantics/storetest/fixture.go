@@ -51,57 +51,57 @@ func (h *fixture) newBroker(store semantics.Store) *semantics.Broker {
 }
 
 // change alters the default options of a queue.
-type change func(o *semantics.QueueOptions)
+type change func(o *semantics.Options)
 
 func locksFor(d time.Duration) change {
-	return func(o *semantics.QueueOptions) { o.LockDuration = d }
+	return func(o *semantics.Options) { o.LockDuration = d }
 }
 
 func deliversAtMost(n int64) change {
-	return func(o *semantics.QueueOptions) { o.MaxDeliveryCount = n }
+	return func(o *semantics.Options) { o.MaxDeliveryCount = n }
 }
 
 func livesFor(d time.Duration) change {
-	return func(o *semantics.QueueOptions) { o.DefaultMessageTimeToLive = d }
+	return func(o *semantics.Options) { o.DefaultMessageTimeToLive = d }
 }
 
-func buriesExpired(o *semantics.QueueOptions) { o.DeadLetteringOnMessageExpiration = true }
+func buriesExpired(o *semantics.Options) { o.DeadLetteringOnMessageExpiration = true }
 
-func detectsDuplicates(o *semantics.QueueOptions) { o.RequiresDuplicateDetection = true }
+func detectsDuplicates(o *semantics.Options) { o.RequiresDuplicateDetection = true }
 
 func remembersFor(d time.Duration) change {
-	return func(o *semantics.QueueOptions) { o.DuplicateDetectionHistoryTimeWindow = d }
+	return func(o *semantics.Options) { o.DuplicateDetectionHistoryTimeWindow = d }
 }
 
 func remembersAtMost(n int64) change {
-	return func(o *semantics.QueueOptions) { o.DuplicateHistoryMaxEntries = n }
+	return func(o *semantics.Options) { o.DuplicateHistoryMaxEntries = n }
 }
 
 func delaysFor(d time.Duration) change {
-	return func(o *semantics.QueueOptions) { o.RedeliveryDelay = d }
+	return func(o *semantics.Options) { o.RedeliveryDelay = d }
 }
 
 func keepsDeadFor(d time.Duration) change {
-	return func(o *semantics.QueueOptions) { o.DeadLetterTTL = d }
+	return func(o *semantics.Options) { o.DeadLetterTTL = d }
 }
 
 func holdsAtMost(n int64) change {
-	return func(o *semantics.QueueOptions) { o.MaxMessageCount = n }
+	return func(o *semantics.Options) { o.MaxMessageCount = n }
 }
 
 // create makes the queue orders in the store itself, so that options may lie outside the Broker's bounds.
-func (h *fixture) create(changes ...change) semantics.Queue {
+func (h *fixture) create(changes ...change) semantics.Entity {
 	h.t.Helper()
 	return h.createNamed(orders.Path, changes...)
 }
 
-func (h *fixture) createNamed(name string, changes ...change) semantics.Queue {
+func (h *fixture) createNamed(name string, changes ...change) semantics.Entity {
 	h.t.Helper()
-	options := semantics.DefaultQueueOptions()
+	options := semantics.DefaultOptions()
 	for _, c := range changes {
 		c(&options)
 	}
-	queue, created, err := h.Store.CreateQueue(h.t.Context(), name, options)
+	queue, created, err := h.Store.CreateEntity(h.t.Context(), semantics.QueueKind, name, options)
 	if err != nil || !created {
 		h.t.Fatalf("CreateQueue(%q) = created %v, %v", name, created, err)
 	}
@@ -111,15 +111,15 @@ func (h *fixture) createNamed(name string, changes ...change) semantics.Queue {
 // update sets options of orders.
 func (h *fixture) update(c change, names ...string) {
 	h.t.Helper()
-	var options semantics.QueueOptions
+	var options semantics.Options
 	c(&options)
-	_, err := h.Store.UpdateQueue(h.t.Context(), orders.Path, options, names)
+	_, err := h.Store.UpdateEntity(h.t.Context(), semantics.QueueKind, orders.Path, options, names)
 	h.ok(err)
 }
 
 func (h *fixture) setStatus(s semantics.Status) {
 	h.t.Helper()
-	h.update(func(o *semantics.QueueOptions) { o.Status = s }, "status")
+	h.update(func(o *semantics.Options) { o.Status = s }, "status")
 }
 
 // text is a message with an id and nothing else but its text.
@@ -143,7 +143,7 @@ func sized(size int64) *semantics.Message {
 // send sends messages to orders in one call and gives the number of the first.
 func (h *fixture) send(messages ...*semantics.Message) int64 {
 	h.t.Helper()
-	results, err := h.broker.Send(h.t.Context(), orders.Path, messages)
+	results, err := h.broker.Send(h.t.Context(), semantics.ToQueue(orders.Path), messages)
 	h.ok(err)
 	return results[0].SequenceNumber
 }
@@ -198,7 +198,7 @@ func (h *fixture) peekFrom(source semantics.Source, from int64, limit int) []*se
 // runtime counts orders and checks that the parts sum up (CNT-1, CNT-4).
 func (h *fixture) runtime() semantics.Runtime {
 	h.t.Helper()
-	r, err := h.broker.QueueRuntime(h.t.Context(), orders.Path)
+	r, err := h.broker.Runtime(h.t.Context(), semantics.QueueKind, orders.Path)
 	h.ok(err)
 	checkSum(h.t, r)
 	return r
@@ -277,7 +277,7 @@ func (h *fixture) same(got, want any) {
 
 // snapshot is all that can be seen of orders without a lock.
 type snapshot struct {
-	Queue      semantics.Queue
+	Queue      semantics.Entity
 	Runtime    semantics.Runtime
 	Main, Dead []*semantics.Received
 	Sessions   []semantics.SessionRow
@@ -285,7 +285,7 @@ type snapshot struct {
 
 func (h *fixture) snapshot() snapshot {
 	h.t.Helper()
-	queue, err := h.Store.GetQueue(h.t.Context(), orders.Path)
+	queue, err := h.Store.GetEntity(h.t.Context(), semantics.QueueKind, orders.Path)
 	h.ok(err)
 	queue.AccessedAt = time.Time{}
 	s := snapshot{Queue: queue, Runtime: h.runtime()}
@@ -313,7 +313,7 @@ func (h *fixture) refused(code semantics.Code, call func() error) *semantics.Err
 func (h *fixture) refusedSend(code semantics.Code, messages ...*semantics.Message) *semantics.Error {
 	h.t.Helper()
 	return h.refused(code, func() error {
-		_, err := h.broker.Send(h.t.Context(), orders.Path, messages)
+		_, err := h.broker.Send(h.t.Context(), semantics.ToQueue(orders.Path), messages)
 		return err
 	})
 }

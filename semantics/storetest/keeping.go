@@ -62,7 +62,7 @@ func testTTL_19_EveryLookClearsAway(_ *testing.T, h *fixture) {
 		h.bury(h.receiveOne(orders))
 		h.Advance(5000 * ms)
 		look()
-		if _, err := h.broker.Send(h.t.Context(), "orders", []*semantics.Message{text("a")}); err != nil {
+		if _, err := h.broker.Send(h.t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text("a")}); err != nil {
 			h.t.Errorf("%s does not clear a dead letter away: %v", name, err)
 		}
 		h.drop()

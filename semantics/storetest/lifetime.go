@@ -158,7 +158,7 @@ func testTTL_9_ExpiresAtOnceWhenGivenUp(_ *testing.T, h *fixture) {
 		func(m *semantics.Received) { h.abandon(orders, m) },
 		func(m *semantics.Received) { h.release(orders, m) },
 	} {
-		h.create(func(o *semantics.QueueOptions) { o.MaxMessageCount = 1 })
+		h.create(func(o *semantics.Options) { o.MaxMessageCount = 1 })
 		h.send(lasting("a", 1000*ms))
 		got := h.receiveOne(orders)
 		h.Advance(1000 * ms)
@@ -166,7 +166,7 @@ func testTTL_9_ExpiresAtOnceWhenGivenUp(_ *testing.T, h *fixture) {
 		giveUp(got)
 		h.send(text("b")) // there is room although nobody has looked since
 		h.wantNumbers(h.receive(orders, 2), 2)
-		h.ok(h.Store.DeleteQueue(h.t.Context(), "orders"))
+		h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, "orders"))
 	}
 }
 
@@ -182,7 +182,7 @@ func testTTL_10_RenewTellsExpiredInHand(_ *testing.T, h *fixture) {
 
 func testTTL_11_FlagDecidesBetweenMoveAndDrop(_ *testing.T, h *fixture) {
 	for _, flag := range []bool{false, true} {
-		h.create(func(o *semantics.QueueOptions) { o.DeadLetteringOnMessageExpiration = flag })
+		h.create(func(o *semantics.Options) { o.DeadLetteringOnMessageExpiration = flag })
 		h.send(lasting("a", 1000*ms))
 		h.Advance(1000 * ms)
 		h.receiveNone(orders)
@@ -193,7 +193,7 @@ func testTTL_11_FlagDecidesBetweenMoveAndDrop(_ *testing.T, h *fixture) {
 			h.wantCounts(0, 0, 0)
 			h.same(h.runtime().SizeInBytes, int64(0))
 		}
-		h.ok(h.Store.DeleteQueue(h.t.Context(), "orders"))
+		h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, "orders"))
 	}
 }
 
@@ -209,7 +209,7 @@ func testTTL_11_EveryLookClearsAway(_ *testing.T, h *fixture) {
 		h.Advance(1000 * ms)
 		look()
 		h.wantNumbers(h.peek(deadOrders), 1)
-		h.ok(h.Store.DeleteQueue(h.t.Context(), "orders"))
+		h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, "orders"))
 	}
 }
 
@@ -232,7 +232,7 @@ func testTTL_12_LockedPastExpiryMovesAtItsEnd(_ *testing.T, h *fixture) {
 		h.same(dead.DeadLetterReason, "TTLExpiredException")
 		h.same(dead.DeliveryCount, []int{1, 0, 1}[i]) // release counts nothing
 		h.same(dead.DeadLetteredAt, h.Now())
-		h.ok(h.Store.DeleteQueue(h.t.Context(), "orders"))
+		h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, "orders"))
 	}
 }
 
@@ -250,7 +250,7 @@ func testTTL_12_NotIfSettled(_ *testing.T, h *fixture) {
 func testTTL_13_ExpiryAndMaxTogether(_ *testing.T, h *fixture) {
 	for _, flag := range []bool{false, true} {
 		for _, byLockEnd := range []bool{false, true} {
-			h.create(deliversAtMost(1), func(o *semantics.QueueOptions) { o.DeadLetteringOnMessageExpiration = flag })
+			h.create(deliversAtMost(1), func(o *semantics.Options) { o.DeadLetteringOnMessageExpiration = flag })
 			h.send(lasting("a", 1000*ms))
 			got := h.receiveOne(orders)
 			h.Advance(lock - ms)
@@ -266,7 +266,7 @@ func testTTL_13_ExpiryAndMaxTogether(_ *testing.T, h *fixture) {
 				want = "TTLExpiredException"
 			}
 			h.same(h.peek(deadOrders)[0].DeadLetterReason, want)
-			h.ok(h.Store.DeleteQueue(h.t.Context(), "orders"))
+			h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, "orders"))
 		}
 	}
 	// A release raises no count, so only expiry is true of it.

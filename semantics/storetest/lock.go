@@ -175,7 +175,7 @@ func testLOCK_6_EndedLockGivesBackCounted(_ *testing.T, h *fixture) {
 		look()
 		row := h.peek(orders)[0]
 		h.same(row.DeliveryCount, 1)
-		h.ok(h.Store.DeleteQueue(h.t.Context(), "orders"))
+		h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, "orders"))
 	}
 }
 
@@ -258,7 +258,7 @@ func testLOCK_8_AnotherBrokerMaySettle(t *testing.T, h *fixture) {
 	h.broker.Close() // the one that took them is gone
 	codes, err := other.Complete(t.Context(), orders, tokensOf(got...))
 	h.settled(codes, err)
-	runtime, err := other.QueueRuntime(t.Context(), "orders")
+	runtime, err := other.Runtime(t.Context(), semantics.QueueKind, "orders")
 	h.ok(err)
 	h.same(runtime.Active, int64(0))
 }

@@ -34,7 +34,7 @@ var messageTests = []ruleTest{
 
 func testMSG_1_MissingIDIsMade(t *testing.T, h *fixture) {
 	h.create()
-	results, err := h.broker.Send(t.Context(), "orders", []*semantics.Message{{}, {}})
+	results, err := h.broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{{}, {}})
 	h.ok(err)
 	for i, m := range h.receive(orders, 2) {
 		h.same(m.MessageID, results[i].MessageID)
@@ -51,7 +51,7 @@ func testMSG_1_MissingIDIsMade(t *testing.T, h *fixture) {
 
 func testMSG_1_GivenIDIsKept(t *testing.T, h *fixture) {
 	h.create()
-	results, err := h.broker.Send(t.Context(), "orders", []*semantics.Message{text("Mine")})
+	results, err := h.broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text("Mine")})
 	h.ok(err)
 	h.same(results, []semantics.SendResult{{Stored: semantics.Stored{SequenceNumber: 1}, MessageID: "Mine"}})
 	h.same(h.receiveOne(orders).MessageID, "Mine")
@@ -118,7 +118,7 @@ func testMSG_5_NumbersRiseByOneFromOne(t *testing.T, h *fixture) {
 	h.complete(orders, h.receive(orders, 3)...)
 	h.same(h.send(text("d")), int64(4)) // numbers are not used again
 	h.createNamed("other")
-	results, err := h.broker.Send(t.Context(), "other", []*semantics.Message{text("a")})
+	results, err := h.broker.Send(t.Context(), semantics.ToQueue("other"), []*semantics.Message{text("a")})
 	h.ok(err)
 	h.same(results[0].SequenceNumber, int64(1)) // each queue counts for itself
 }
@@ -296,11 +296,11 @@ func testMSG_15_HeaderLimits(_ *testing.T, h *fixture) {
 }
 
 func testMSG_20_MessageSizeLimit(_ *testing.T, h *fixture) {
-	h.create(func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 2 })
+	h.create(func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 2 })
 	h.send(sized(2048))
 	err := h.refusedSend(semantics.MessageSizeExceeded, sized(2049))
 	h.same([]string{err.Details[semantics.DetailActual], err.Details[semantics.DetailLimit]}, []string{"2049", "2048"})
-	h.update(func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 3 }, "maxMessageSizeInKilobytes")
+	h.update(func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 3 }, "maxMessageSizeInKilobytes")
 	h.send(sized(3072))
 	h.refusedSend(semantics.MessageSizeExceeded, sized(3073))
 }
@@ -322,21 +322,21 @@ func testMSG_21_BatchSizeLimit(_ *testing.T, h *fixture) {
 	h.refusedSend(semantics.MessageSizeExceeded, sized(semantics.SmallBatchSize/2), sized(semantics.SmallBatchSize/2+1))
 	h.send(sized(semantics.SmallBatchSize))
 
-	h.update(func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 2048 }, "maxMessageSizeInKilobytes")
+	h.update(func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 2048 }, "maxMessageSizeInKilobytes")
 	h.send(sized(semantics.MaxBatchSize/2), sized(semantics.MaxBatchSize/2))
 	h.refusedSend(semantics.MessageSizeExceeded, sized(semantics.MaxBatchSize/2), sized(semantics.MaxBatchSize/2+1))
 	h.send(sized(2 * semantics.MaxBatchSize)) // the limit of batches does not bind a message alone
 }
 
 func testMSG_22_RefusedSendLeavesNoTrace(_ *testing.T, h *fixture) {
-	h.create(func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 })
+	h.create(func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
 	h.send(sized(1024))
-	accessed, err := h.Store.GetQueue(h.t.Context(), "orders")
+	accessed, err := h.Store.GetEntity(h.t.Context(), semantics.QueueKind, "orders")
 	h.ok(err)
 	h.Advance(ms)
-	_, err = h.broker.Send(h.t.Context(), "orders", []*semantics.Message{text("good"), sized(1025)})
+	_, err = h.broker.Send(h.t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text("good"), sized(1025)})
 	h.wantCode(err, semantics.MessageSizeExceeded)
-	after, err := h.Store.GetQueue(h.t.Context(), "orders")
+	after, err := h.Store.GetEntity(h.t.Context(), semantics.QueueKind, "orders")
 	h.ok(err)
 	h.same(after, accessed)
 	h.refusedSend(semantics.MessageSizeExceeded, sized(1025))

@@ -49,7 +49,7 @@ func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 			rt.Repeat(m.steps())
 		}
 		for _, path := range []string{m.main.Path, m.other.Path} {
-			both(rt, m, "delete", func(s semantics.Store) (any, error) { return nil, s.DeleteQueue(m.ctx, path) })
+			both(rt, m, "delete", func(s semantics.Store) (any, error) { return nil, s.DeleteEntity(m.ctx, semantics.QueueKind, path) })
 			m.audit(rt, path)
 		}
 	})
@@ -105,9 +105,9 @@ type model struct {
 	ctx               context.Context
 	main, dead, other origin
 	now               time.Time
-	options           semantics.QueueOptions // of main at creation; the window as it is now
-	deliveries        []delivery             // the last ones, most of them over
-	moved             bool                   // the clock moved and nothing has looked at main since
+	options           semantics.Options // of main at creation; the window as it is now
+	deliveries        []delivery        // the last ones, most of them over
+	moved             bool              // the clock moved and nothing has looked at main since
 	checks            int
 
 	// What the last look showed, to choose from. It may be out of date.
@@ -204,8 +204,8 @@ func units(n ...time.Duration) *rapid.Generator[time.Duration] {
 	return rapid.SampledFrom(n)
 }
 
-func drawOptions(rt *rapid.T) semantics.QueueOptions {
-	o := semantics.DefaultQueueOptions()
+func drawOptions(rt *rapid.T) semantics.Options {
+	o := semantics.DefaultOptions()
 	often := func(rare, n int, label string) bool { return rapid.IntRange(1, n).Draw(rt, label) <= rare }
 	o.LockDuration = units(2, 3, 5).Draw(rt, "lock duration")
 	o.MaxDeliveryCount = rapid.SampledFrom([]int64{1, 2, 3, 100}).Draw(rt, "max delivery count")
@@ -240,8 +240,8 @@ func (m *model) create(rt *rapid.T) {
 			m.otherHasSessions = m.options.RequiresSession
 		}
 		m.options.Status = semantics.StatusActive
-		queue, _ := agree(rt, m, "create", func(s semantics.Store) (semantics.Queue, error) {
-			queue, created, err := s.CreateQueue(m.ctx, path, m.options)
+		queue, _ := agree(rt, m, "create", func(s semantics.Store) (semantics.Entity, error) {
+			queue, created, err := s.CreateEntity(m.ctx, semantics.QueueKind, path, m.options)
 			if !created {
 				rt.Fatalf("queue %s was not created", path)
 			}
@@ -256,11 +256,11 @@ func (m *model) update(rt *rapid.T) {
 	if m.options.RequiresSession {
 		options = drawSessionOptions(rt, options)
 	}
-	names := rapid.SliceOfNDistinct(rapid.SampledFrom(semantics.QueueOptionNames), 1, 3, rapid.ID).Draw(rt, "options")
+	names := rapid.SliceOfNDistinct(rapid.SampledFrom(semantics.OptionNames(semantics.QueueKind)), 1, 3, rapid.ID).Draw(rt, "options")
 	// Whether ids whose window was over come back to mind with a longer one is not fixed.
 	options.DuplicateDetectionHistoryTimeWindow = min(options.DuplicateDetectionHistoryTimeWindow, m.options.DuplicateDetectionHistoryTimeWindow)
-	queue, ok := agree(rt, m, "update", func(s semantics.Store) (semantics.Queue, error) {
-		return s.UpdateQueue(m.ctx, m.main.Path, options, names)
+	queue, ok := agree(rt, m, "update", func(s semantics.Store) (semantics.Entity, error) {
+		return s.UpdateEntity(m.ctx, semantics.QueueKind, m.main.Path, options, names)
 	})
 	if ok {
 		m.options = queue.Options

@@ -47,13 +47,15 @@ func (m *model) audit(rt *rapid.T, path string) {
 }
 
 func (m *model) compareQueue(rt *rapid.T) {
-	agree(rt, m, "get", func(s semantics.Store) (semantics.Queue, error) { return s.GetQueue(m.ctx, m.main.Path) })
+	agree(rt, m, "get", func(s semantics.Store) (semantics.Entity, error) {
+		return s.GetEntity(m.ctx, semantics.QueueKind, m.main.Path)
+	})
 }
 
 func (m *model) compareCounts(rt *rapid.T, path string) (semantics.Runtime, bool) {
 	return agree(rt, m, "counts of "+path, func(s semantics.Store) (semantics.Runtime, error) {
 		for range 100 { // a store may clear away what has expired in slices
-			r, err := s.QueueRuntime(m.ctx, path)
+			r, err := s.Runtime(m.ctx, semantics.QueueKind, path)
 			if err != nil {
 				return r, err
 			}

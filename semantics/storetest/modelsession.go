@@ -52,7 +52,7 @@ func (m *model) drawSessionID(rt *rapid.T) string {
 	return m.sessions[even(len(m.sessions)).Draw(rt, "session")]
 }
 
-func drawSessionOptions(rt *rapid.T, o semantics.QueueOptions) semantics.QueueOptions {
+func drawSessionOptions(rt *rapid.T, o semantics.Options) semantics.Options {
 	o.RequiresSession = rapid.Bool().Draw(rt, "requires session")
 	if even(4).Draw(rt, "refuses") > 0 { // what keeps messages out of a queue is rarer here, or sessions would be empty
 		o.RequiresDuplicateDetection, o.MaxMessageCount, o.Status = false, 0, semantics.StatusActive

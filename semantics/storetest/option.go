@@ -21,11 +21,11 @@ var optionTests = []ruleTest{
 }
 
 func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
-	queue, err := h.broker.CreateQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+	queue, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil)
 	h.ok(err)
-	want := semantics.Queue{
+	want := semantics.Entity{
 		Name: "orders",
-		Options: semantics.QueueOptions{
+		Options: semantics.Options{
 			LockDuration: time.Minute, MaxSizeInMegabytes: 1024, MaxMessageSizeInKilobytes: 256,
 			DefaultMessageTimeToLive: semantics.Never, MaxDeliveryCount: 10, EnableBatchedOperations: true,
 			DuplicateDetectionHistoryTimeWindow: 10 * time.Minute, DuplicateHistoryMaxEntries: 1_000_000, DeadLetterTTL: semantics.Never,
@@ -34,11 +34,11 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 		CreatedAt: h.Now(), UpdatedAt: h.Now(), AccessedAt: h.Now(),
 	}
 	h.same(queue, want)
-	queue, err = h.broker.GetQueue(t.Context(), "orders")
+	queue, err = h.broker.GetEntity(t.Context(), semantics.QueueKind, "orders")
 	h.ok(err)
 	h.same(queue, want)
 
-	given := semantics.QueueOptions{
+	given := semantics.Options{
 		LockDuration: 5 * time.Second, MaxSizeInMegabytes: 81920, MaxMessageSizeInKilobytes: 102400,
 		DefaultMessageTimeToLive: 1234567 * ms, DeadLetteringOnMessageExpiration: true, MaxDeliveryCount: math.MaxInt32,
 		MaxMessageCount: math.MaxInt64, Status: semantics.StatusReceiveDisabled, UserMetadata: "Für wen? \"Alle\" \U0001D11E\n",
@@ -47,25 +47,25 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 		RequiresSession: true, SessionInFlight: 7, OnDisconnect: semantics.ReleaseOnDisconnect, SessionExpiryMode: semantics.ExpireSession,
 		SessionOnDeadLetter: semantics.BlockSession, AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 1002 * ms,
 	}
-	_, err = h.broker.CreateQueue(t.Context(), "other", given, semantics.QueueOptionNames)
+	_, err = h.broker.CreateEntity(t.Context(), semantics.QueueKind, "other", given, semantics.OptionNames(semantics.QueueKind))
 	h.ok(err)
-	queue, err = h.broker.GetQueue(t.Context(), "other")
+	queue, err = h.broker.GetEntity(t.Context(), semantics.QueueKind, "other")
 	h.ok(err)
 	h.same(queue.Options, given)
 }
 
 func testENT_7_UpdateChangesTheNamedOptions(t *testing.T, h *fixture) {
-	before := h.create(func(o *semantics.QueueOptions) { o.UserMetadata = "stays" })
+	before := h.create(func(o *semantics.Options) { o.UserMetadata = "stays" })
 	h.Advance(ms)
-	to := semantics.QueueOptions{MaxDeliveryCount: 3, DefaultMessageTimeToLive: time.Hour, UserMetadata: "not named"}
-	got, err := h.broker.UpdateQueue(t.Context(), "orders", to, []string{"maxDeliveryCount", "defaultMessageTimeToLive"})
+	to := semantics.Options{MaxDeliveryCount: 3, DefaultMessageTimeToLive: time.Hour, UserMetadata: "not named"}
+	got, err := h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", to, []string{"maxDeliveryCount", "defaultMessageTimeToLive"})
 	h.ok(err)
 	want := before
 	want.Options.MaxDeliveryCount, want.Options.DefaultMessageTimeToLive = 3, time.Hour
 	want.UpdatedAt = h.Now()
 	got.AccessedAt = want.AccessedAt
 	h.same(got, want)
-	kept, err := h.broker.GetQueue(t.Context(), "orders")
+	kept, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, "orders")
 	h.ok(err)
 	kept.AccessedAt = want.AccessedAt
 	h.same(kept, want)
@@ -73,7 +73,7 @@ func testENT_7_UpdateChangesTheNamedOptions(t *testing.T, h *fixture) {
 
 func testENT_7_UpdateIsRefusedWhole(t *testing.T, h *fixture) {
 	h.create()
-	good := semantics.QueueOptions{MaxDeliveryCount: 3}
+	good := semantics.Options{MaxDeliveryCount: 3}
 	for _, c := range []struct {
 		code  semantics.Code
 		names []string
@@ -83,7 +83,7 @@ func testENT_7_UpdateIsRefusedWhole(t *testing.T, h *fixture) {
 		{semantics.ArgumentOutOfRange, []string{"maxDeliveryCount", "lockDuration"}}, // it is 0
 	} {
 		h.refused(c.code, func() error {
-			_, err := h.broker.UpdateQueue(t.Context(), "orders", good, c.names)
+			_, err := h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", good, c.names)
 			return err
 		})
 	}
@@ -117,16 +117,16 @@ func testENT_11_BoundsOfOptions(t *testing.T, h *fixture) {
 			bad:  []change{livesFor(time.Second - ms), livesFor(0), livesFor(-time.Second)},
 		},
 		"maxSizeInMegabytes": {
-			good: []change{func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 1 }, func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 81920 }},
-			bad:  []change{func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 0 }, func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 81921 }},
+			good: []change{func(o *semantics.Options) { o.MaxSizeInMegabytes = 1 }, func(o *semantics.Options) { o.MaxSizeInMegabytes = 81920 }},
+			bad:  []change{func(o *semantics.Options) { o.MaxSizeInMegabytes = 0 }, func(o *semantics.Options) { o.MaxSizeInMegabytes = 81921 }},
 		},
 		"maxMessageSizeInKilobytes": {
-			good: []change{func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 }, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 102400 }},
-			bad:  []change{func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 0 }, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 102401 }},
+			good: []change{func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 }, func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 102400 }},
+			bad:  []change{func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 0 }, func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 102401 }},
 		},
 		"maxMessageCount": {
-			good: []change{func(o *semantics.QueueOptions) { o.MaxMessageCount = 1 }, func(o *semantics.QueueOptions) { o.MaxMessageCount = math.MaxInt64 }},
-			bad:  []change{func(o *semantics.QueueOptions) { o.MaxMessageCount = -1 }},
+			good: []change{func(o *semantics.Options) { o.MaxMessageCount = 1 }, func(o *semantics.Options) { o.MaxMessageCount = math.MaxInt64 }},
+			bad:  []change{func(o *semantics.Options) { o.MaxMessageCount = -1 }},
 		},
 		"duplicateDetectionHistoryTimeWindow": {
 			good: []change{remembersFor(20 * time.Second), remembersFor(7 * 24 * time.Hour)},
@@ -153,32 +153,32 @@ func testENT_11_BoundsOfOptions(t *testing.T, h *fixture) {
 			bad:  []change{keepsStateFor(time.Second - ms), keepsStateFor(0), keepsStateFor(-time.Second)},
 		},
 		"userMetadata": {
-			good: []change{func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("ü", 1024) }},
-			bad:  []change{func(o *semantics.QueueOptions) { o.UserMetadata = strings.Repeat("u", 1025) }},
+			good: []change{func(o *semantics.Options) { o.UserMetadata = strings.Repeat("ü", 1024) }},
+			bad:  []change{func(o *semantics.Options) { o.UserMetadata = strings.Repeat("u", 1025) }},
 		},
 	}
 	for name, b := range bounds {
 		for i, c := range b.good {
-			options := semantics.QueueOptions{}
+			options := semantics.Options{}
 			c(&options)
-			_, err := h.broker.UpdateQueue(t.Context(), "orders", options, []string{name})
+			_, err := h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", options, []string{name})
 			h.ok(err)
-			_, err = h.broker.CreateQueue(t.Context(), fmt.Sprintf("%s%d", name, i), options, []string{name})
+			_, err = h.broker.CreateEntity(t.Context(), semantics.QueueKind, fmt.Sprintf("%s%d", name, i), options, []string{name})
 			h.ok(err)
 		}
 		for _, c := range b.bad {
-			options := semantics.QueueOptions{}
+			options := semantics.Options{}
 			c(&options)
 			err := h.refused(semantics.ArgumentOutOfRange, func() error {
-				_, err := h.broker.UpdateQueue(t.Context(), "orders", options, []string{name})
+				_, err := h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", options, []string{name})
 				return err
 			})
 			h.same(err.Details[semantics.DetailField], name)
-			_, failed := h.broker.EnsureQueue(t.Context(), "never", options, []string{name})
+			_, failed := h.broker.EnsureEntity(t.Context(), semantics.QueueKind, "never", options, []string{name})
 			h.wantCode(failed, semantics.ArgumentOutOfRange)
 		}
 	}
-	_, err := h.broker.GetQueue(t.Context(), "never")
+	_, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, "never")
 	h.wantCode(err, semantics.EntityNotFound)
 }
 
@@ -192,32 +192,32 @@ func testENT_12_TenDeliveriesByDefault(_ *testing.T, h *fixture) {
 }
 
 func testENT_16_ImmutableOptions(t *testing.T, h *fixture) {
-	h.create(detectsDuplicates, func(o *semantics.QueueOptions) { o.EnablePartitioning = true })
+	h.create(detectsDuplicates, func(o *semantics.Options) { o.EnablePartitioning = true })
 	h.createNamed("plain")
 	for _, c := range []struct {
 		queue, option string
-		options       semantics.QueueOptions
+		options       semantics.Options
 	}{
-		{"orders", "requiresDuplicateDetection", semantics.QueueOptions{MaxDeliveryCount: 3}},
-		{"orders", "enablePartitioning", semantics.QueueOptions{MaxDeliveryCount: 3}},
-		{"plain", "requiresDuplicateDetection", semantics.QueueOptions{MaxDeliveryCount: 3, RequiresDuplicateDetection: true}},
-		{"plain", "enablePartitioning", semantics.QueueOptions{MaxDeliveryCount: 3, EnablePartitioning: true}},
+		{"orders", "requiresDuplicateDetection", semantics.Options{MaxDeliveryCount: 3}},
+		{"orders", "enablePartitioning", semantics.Options{MaxDeliveryCount: 3}},
+		{"plain", "requiresDuplicateDetection", semantics.Options{MaxDeliveryCount: 3, RequiresDuplicateDetection: true}},
+		{"plain", "enablePartitioning", semantics.Options{MaxDeliveryCount: 3, EnablePartitioning: true}},
 	} {
-		before, err := h.broker.GetQueue(t.Context(), c.queue)
+		before, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, c.queue)
 		h.ok(err)
 		h.Advance(ms)
-		_, err = h.broker.UpdateQueue(t.Context(), c.queue, c.options, []string{"maxDeliveryCount", c.option})
+		_, err = h.broker.UpdateEntity(t.Context(), semantics.QueueKind, c.queue, c.options, []string{"maxDeliveryCount", c.option})
 		e := h.wantCode(err, semantics.PropertyImmutable)
 		h.same([]string{e.Details[semantics.DetailField], e.Details[semantics.DetailEntity]}, []string{c.option, c.queue})
-		after, err := h.broker.GetQueue(t.Context(), c.queue)
+		after, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, c.queue)
 		h.ok(err)
 		h.same(after, before) // the changeable one neither
 	}
 	// Naming one with the value it has is no change of it.
-	same := semantics.QueueOptions{MaxDeliveryCount: 3, RequiresDuplicateDetection: true, EnablePartitioning: true}
-	queue, err := h.broker.UpdateQueue(t.Context(), "orders", same, []string{"maxDeliveryCount", "requiresDuplicateDetection", "enablePartitioning"})
+	same := semantics.Options{MaxDeliveryCount: 3, RequiresDuplicateDetection: true, EnablePartitioning: true}
+	queue, err := h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", same, []string{"maxDeliveryCount", "requiresDuplicateDetection", "enablePartitioning"})
 	h.ok(err)
 	h.same(queue.Options.MaxDeliveryCount, int64(3))
-	_, err = h.broker.UpdateQueue(t.Context(), "missing", same, []string{"enablePartitioning"})
+	_, err = h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "missing", same, []string{"enablePartitioning"})
 	h.wantCode(err, semantics.EntityNotFound)
 }

@@ -24,7 +24,7 @@ var quotaTests = []ruleTest{
 
 // megabytes bounds the size and lets one message take all of it.
 func megabytes(n int64) change {
-	return func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes, o.MaxMessageSizeInKilobytes = n, n<<10 }
+	return func(o *semantics.Options) { o.MaxSizeInMegabytes, o.MaxMessageSizeInKilobytes = n, n<<10 }
 }
 
 const mebibyte = 1 << 20
@@ -61,7 +61,7 @@ func testQUOTA_6_SizeLimit(_ *testing.T, h *fixture) {
 }
 
 func testQUOTA_6_CountLimit(_ *testing.T, h *fixture) {
-	h.create(func(o *semantics.QueueOptions) { o.MaxMessageCount = 3 })
+	h.create(func(o *semantics.Options) { o.MaxMessageCount = 3 })
 	h.sendTexts(2)
 	err := h.refusedSend(semantics.EntityFull, text("3"), text("4"))
 	h.same([]string{err.Details[semantics.DetailLimit], err.Details[semantics.DetailActual]}, []string{"3", "4"})
@@ -137,7 +137,7 @@ func testQUOTA_12_ShrinkingOnlyStopsSends(_ *testing.T, h *fixture) {
 	h.create(megabytes(2))
 	h.send(sized(mebibyte))
 	h.send(sized(mebibyte))
-	h.update(func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 1 }, "maxSizeInMegabytes")
+	h.update(func(o *semantics.Options) { o.MaxSizeInMegabytes = 1 }, "maxSizeInMegabytes")
 	h.wantCounts(2, 0, 0)
 	h.refusedSend(semantics.EntityFull, text("x"))
 	h.complete(orders, h.receiveOne(orders))
@@ -148,13 +148,13 @@ func testQUOTA_12_ShrinkingOnlyStopsSends(_ *testing.T, h *fixture) {
 
 func testQUOTA_13_NeverPassedByParallelSenders(t *testing.T, h *fixture) {
 	const limit, senders, each = 50, 8, 10
-	h.create(func(o *semantics.QueueOptions) { o.MaxMessageCount = limit })
+	h.create(func(o *semantics.Options) { o.MaxMessageCount = limit })
 	var sent atomic.Int64
 	var work sync.WaitGroup
 	for range senders {
 		work.Go(func() {
 			for range each {
-				_, err := h.broker.Send(t.Context(), "orders", []*semantics.Message{text("a")})
+				_, err := h.broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text("a")})
 				switch semantics.CodeOf(err) {
 				case "":
 					sent.Add(1)

@@ -83,14 +83,14 @@ func testMSG_17_ResubmittedIsNew(t *testing.T, h *fixture) {
 
 func testDLQ_22_AnotherTarget(t *testing.T, h *fixture) {
 	h.create()
-	h.createNamed("Other", megabytes(1), func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 100 })
+	h.createNamed("Other", megabytes(1), func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 100 })
 	h.send(sized(100<<10), sized(100<<10+1), text("c"))
 	h.bury(h.receive(orders, 9)...)
 	for range 9 {
-		_, err := h.broker.Send(t.Context(), "other", []*semantics.Message{sized(100 << 10)})
+		_, err := h.broker.Send(t.Context(), semantics.ToQueue("other"), []*semantics.Message{sized(100 << 10)})
 		h.ok(err)
 	}
-	_, err := h.broker.Send(t.Context(), "other", []*semantics.Message{sized(24<<10 + 1)})
+	_, err := h.broker.Send(t.Context(), semantics.ToQueue("other"), []*semantics.Message{sized(24<<10 + 1)})
 	h.ok(err)
 	h.Advance(ms)
 	got := h.resubmit(semantics.ResubmitOptions{Target: "oTHER"})
@@ -101,7 +101,7 @@ func testDLQ_22_AnotherTarget(t *testing.T, h *fixture) {
 	h.same(h.runtime().SizeInBytes, int64(200<<10+1))
 	other := semantics.Source{Path: "other"}
 	h.wantNumbers(h.peekFrom(other, 11, 9), 11)
-	r, err := h.broker.QueueRuntime(t.Context(), "other")
+	r, err := h.broker.Runtime(t.Context(), semantics.QueueKind, "other")
 	h.ok(err)
 	h.same(r.SizeInBytes, int64(924<<10+1+2))
 	h.wantNumbers(h.receive(other, 1), 1)

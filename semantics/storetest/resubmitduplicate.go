@@ -49,7 +49,7 @@ func testDLQ_22_RemembersTheID(_ *testing.T, h *fixture) {
 	h.same(got, []semantics.ResubmitResult{
 		moved([2]int64{1, 1})[0], {SequenceNumber: 2, Resubmitted: semantics.Resubmitted{Stored: duplicate(1)}}, moved([2]int64{3, 2})[0],
 	})
-	results, err := h.broker.Send(h.t.Context(), "other", []*semantics.Message{text("b"), text("a"), text("c")})
+	results, err := h.broker.Send(h.t.Context(), semantics.ToQueue("other"), []*semantics.Message{text("b"), text("a"), text("c")})
 	h.ok(err)
 	h.same([]semantics.Stored{results[0].Stored, results[1].Stored, results[2].Stored}, []semantics.Stored{duplicate(2), duplicate(1), stored(3)})
 	h.wantNumbers(h.peek(deadOrders))
@@ -106,7 +106,7 @@ func testDLQ_22_CountOfTheTarget(_ *testing.T, h *fixture) {
 
 func testDLQ_22_ModifiedSizeOfTheTarget(_ *testing.T, h *fixture) {
 	h.create()
-	h.createNamed("other", func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 })
+	h.createNamed("other", func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
 	h.send(sized(1024), sized(1024))
 	got := h.receive(orders, 2)
 	codes, err := h.modifiers(orders)["dead-letter"](properties{"p": semantics.Null()}, got[0])
@@ -116,8 +116,8 @@ func testDLQ_22_ModifiedSizeOfTheTarget(_ *testing.T, h *fixture) {
 		notMoved(1, semantics.MessageSizeExceeded), moved([2]int64{2, 1})[0],
 	})
 	// As with a send, it does not matter that a message too large would be dropped as a duplicate.
-	h.createNamed("remembering", detectsDuplicates, func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 })
-	_, err = h.broker.Send(h.t.Context(), "remembering", []*semantics.Message{{MessageID: "sized"}})
+	h.createNamed("remembering", detectsDuplicates, func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
+	_, err = h.broker.Send(h.t.Context(), semantics.ToQueue("remembering"), []*semantics.Message{{MessageID: "sized"}})
 	h.ok(err)
 	h.same(h.resubmit(semantics.ResubmitOptions{Target: "remembering"}), []semantics.ResubmitResult{notMoved(1, semantics.MessageSizeExceeded)})
 	h.wantNumbers(h.peek(deadOrders), 1)
@@ -144,7 +144,7 @@ func testSTAT_2_ResubmitReceivesAndSends(t *testing.T, h *fixture) {
 	h.ok(resubmit("other")) // but need not be sent to
 	h.setStatus(semantics.StatusActive)
 	for _, status := range allStatuses {
-		_, err := h.Store.UpdateQueue(t.Context(), "other", semantics.QueueOptions{Status: status}, []string{"status"})
+		_, err := h.Store.UpdateEntity(t.Context(), semantics.QueueKind, "other", semantics.Options{Status: status}, []string{"status"})
 		h.ok(err)
 		want := semantics.Code("")
 		if !status.CanSend() {

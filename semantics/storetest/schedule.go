@@ -213,7 +213,7 @@ func testSCHED_6_ManyAtOnce(_ *testing.T, h *fixture) {
 }
 
 func testSCHED_10_BatchIsAllOrNothing(_ *testing.T, h *fixture) {
-	h.create(holdsAtMost(2), func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 })
+	h.create(holdsAtMost(2), func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
 	at := h.in(time.Second)
 	h.refusedSend(semantics.MessageSizeExceeded, later("a", at), sized(1025))
 	h.refusedSend(semantics.EntityFull, later("a", at), later("b", at), text("c"))

@@ -66,7 +66,7 @@ func testSEND_3_OrderOfCallsAmongManySenders(t *testing.T, h *fixture) {
 		work.Go(func() {
 			for i := range each {
 				id := fmt.Sprintf("%d/%03d", s, i)
-				if _, err := h.broker.Send(t.Context(), "orders", []*semantics.Message{text(id)}); err != nil {
+				if _, err := h.broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text(id)}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -85,7 +85,7 @@ func testSEND_3_OrderOfCallsAmongManySenders(t *testing.T, h *fixture) {
 }
 
 func testBATCH_1_AllOrNothing(_ *testing.T, h *fixture) {
-	h.create(func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes, o.MaxMessageCount = 1, 4 })
+	h.create(func(o *semantics.Options) { o.MaxMessageSizeInKilobytes, o.MaxMessageCount = 1, 4 })
 	h.send(text("first"))
 	nameless := text("nameless")
 	nameless.Properties = map[string]semantics.Value{"": semantics.Null()}
@@ -135,7 +135,7 @@ func testBATCH_2_TenMessagesWithTheirIDsPassAsOne(_ *testing.T, h *fixture) {
 func testBATCH_3_ConsecutiveNumbersInListOrder(t *testing.T, h *fixture) {
 	h.create()
 	h.send(text("before"))
-	results, err := h.broker.Send(t.Context(), "orders", []*semantics.Message{text("z"), text("y"), text("x")})
+	results, err := h.broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text("z"), text("y"), text("x")})
 	h.ok(err)
 	h.same(results, []semantics.SendResult{{Stored: semantics.Stored{SequenceNumber: 2}, MessageID: "z"}, {Stored: semantics.Stored{SequenceNumber: 3}, MessageID: "y"}, {Stored: semantics.Stored{SequenceNumber: 4}, MessageID: "x"}})
 	for i, m := range h.receive(orders, 4) {
@@ -153,7 +153,7 @@ func testBATCH_3_BatchesDoNotMix(t *testing.T, h *fixture) {
 			for i := range batch {
 				batch[i] = text(fmt.Sprintf("%d", s))
 			}
-			if _, err := h.broker.Send(t.Context(), "orders", batch); err != nil {
+			if _, err := h.broker.Send(t.Context(), semantics.ToQueue("orders"), batch); err != nil {
 				t.Error(err)
 			}
 		})

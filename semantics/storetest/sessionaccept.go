@@ -280,7 +280,7 @@ func testRR_5_AcceptNextForbidden(t *testing.T, h *fixture) {
 	a := h.accept("a")
 	h.wantNumbers(h.receive(a, 9), 1)
 	h.closeSession(a)
-	h.update(func(o *semantics.QueueOptions) { o.AcceptNext = semantics.AcceptNextAllowed }, "acceptNext")
+	h.update(func(o *semantics.Options) { o.AcceptNext = semantics.AcceptNextAllowed }, "acceptNext")
 	h.wantNext("a")
 	h.update(forbidsAcceptNext, "acceptNext")
 	h.refused(semantics.InvalidOperation, func() error {

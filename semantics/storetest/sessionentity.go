@@ -81,50 +81,50 @@ func testENT_9_RecreatedQueueHasNoSessions(_ *testing.T, h *fixture) {
 
 func testENT_11_WordsOfSessionOptions(t *testing.T, h *fixture) {
 	h.createSessions()
-	for name, options := range map[string]semantics.QueueOptions{
+	for name, options := range map[string]semantics.Options{
 		"onDisconnect":        {OnDisconnect: semantics.ReleaseOnDisconnect + 1},
 		"sessionExpiryMode":   {SessionExpiryMode: semantics.ExpireSession + 1},
 		"sessionOnDeadLetter": {SessionOnDeadLetter: semantics.BlockSession + 1},
 		"acceptNext":          {AcceptNext: semantics.AcceptNextForbidden + 1},
 	} {
 		err := h.refused(semantics.InvalidArgument, func() error {
-			return second(h.broker.UpdateQueue(t.Context(), "orders", options, []string{name}))
+			return second(h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", options, []string{name}))
 		})
 		h.same(err.Details[semantics.DetailField], name)
 	}
-	want := semantics.QueueOptions{
+	want := semantics.Options{
 		SessionInFlight: 9, OnDisconnect: semantics.ReleaseOnDisconnect, SessionExpiryMode: semantics.ExpireSession,
 		SessionOnDeadLetter: semantics.BlockSession, AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 1234 * ms,
 	}
 	names := []string{"sessionInFlight", "onDisconnect", "sessionExpiryMode", "sessionOnDeadLetter", "acceptNext", "sessionStateTtl"}
-	_, err := h.broker.UpdateQueue(t.Context(), "orders", want, names)
+	_, err := h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", want, names)
 	h.ok(err)
-	queue, err := h.broker.GetQueue(t.Context(), "orders")
+	queue, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, "orders")
 	h.ok(err)
 	h.same(queue.Options.Differences(want, names), []semantics.Difference(nil))
 }
 
 func testENT_16_RequiresSession(t *testing.T, h *fixture) {
 	for _, requires := range []bool{false, true} {
-		h.create(func(o *semantics.QueueOptions) { o.RequiresSession = requires })
-		other := semantics.QueueOptions{RequiresSession: !requires, MaxDeliveryCount: 3}
+		h.create(func(o *semantics.Options) { o.RequiresSession = requires })
+		other := semantics.Options{RequiresSession: !requires, MaxDeliveryCount: 3}
 		names := []string{"maxDeliveryCount", "requiresSession"}
 		err := h.refused(semantics.PropertyImmutable, func() error {
-			return second(h.broker.UpdateQueue(t.Context(), "orders", other, names))
+			return second(h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", other, names))
 		})
 		h.same(err.Details[semantics.DetailField], "requiresSession")
-		ensured, failed := h.broker.EnsureQueue(t.Context(), "orders", other, names)
+		ensured, failed := h.broker.EnsureEntity(t.Context(), semantics.QueueKind, "orders", other, names)
 		h.ok(failed)
-		h.same([]any{ensured.Created, ensured.Queue.Options.RequiresSession, len(ensured.Differences)}, []any{false, requires, 2})
-		same := semantics.QueueOptions{RequiresSession: requires, MaxDeliveryCount: 3}
-		_, failed = h.broker.UpdateQueue(t.Context(), "orders", same, names)
+		h.same([]any{ensured.Created, ensured.Entity.Options.RequiresSession, len(ensured.Differences)}, []any{false, requires, 2})
+		same := semantics.Options{RequiresSession: requires, MaxDeliveryCount: 3}
+		_, failed = h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", same, names)
 		h.ok(failed)
 		h.drop()
 	}
 }
 
 func testBATCH_4_SessionsOfAPartitionedQueue(_ *testing.T, h *fixture) {
-	h.createSessions(func(o *semantics.QueueOptions) { o.EnablePartitioning = true })
+	h.createSessions(func(o *semantics.Options) { o.EnablePartitioning = true })
 	h.refusedSend(semantics.PartitionKeyMismatch, part("a", "1"), part("b", "2"))
 	h.send(part("a", "1"), part("a", "2"))
 	h.sendEach("b")
@@ -132,7 +132,7 @@ func testBATCH_4_SessionsOfAPartitionedQueue(_ *testing.T, h *fixture) {
 }
 
 func testDUP_2_SessionIsThePartition(_ *testing.T, h *fixture) {
-	h.createSessions(detectsDuplicates, func(o *semantics.QueueOptions) { o.EnablePartitioning = true })
+	h.createSessions(detectsDuplicates, func(o *semantics.Options) { o.EnablePartitioning = true })
 	h.same(h.sendAll(part("a", "1")), []semantics.Stored{stored(1)})
 	h.same(h.sendAll(part("b", "1"), part("b", "1")), []semantics.Stored{stored(2), duplicate(2)})
 	h.same(h.sendAll(part("a", "1")), []semantics.Stored{duplicate(1)})

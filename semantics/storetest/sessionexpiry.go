@@ -30,7 +30,7 @@ func testTTL_23_OnlyTheMessageByDefault(_ *testing.T, h *fixture) {
 
 func testTTL_23_TheWholeSession(_ *testing.T, h *fixture) {
 	for _, flag := range []bool{false, true} {
-		h.createSessions(expiresSessions, func(o *semantics.QueueOptions) { o.DeadLetteringOnMessageExpiration = flag })
+		h.createSessions(expiresSessions, func(o *semantics.Options) { o.DeadLetteringOnMessageExpiration = flag })
 		h.send(part("a", "deferred"), part("a", "delayed"), of("a", lasting("first", 2000*ms)), part("a", "4"), of("b", lasting("5", 9000*ms)))
 		h.send(of("a", later("scheduled", h.in(5000*ms))), of("a", lasting("7", 2000*ms)), part("a", "8"), part("b", "9"))
 		a := h.accept("a")

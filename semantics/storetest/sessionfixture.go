@@ -10,17 +10,17 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-func hasSessions(o *semantics.QueueOptions)        { o.RequiresSession = true }
-func expiresSessions(o *semantics.QueueOptions)    { o.SessionExpiryMode = semantics.ExpireSession }
-func blocksOnDeadLetter(o *semantics.QueueOptions) { o.SessionOnDeadLetter = semantics.BlockSession }
-func forbidsAcceptNext(o *semantics.QueueOptions)  { o.AcceptNext = semantics.AcceptNextForbidden }
+func hasSessions(o *semantics.Options)        { o.RequiresSession = true }
+func expiresSessions(o *semantics.Options)    { o.SessionExpiryMode = semantics.ExpireSession }
+func blocksOnDeadLetter(o *semantics.Options) { o.SessionOnDeadLetter = semantics.BlockSession }
+func forbidsAcceptNext(o *semantics.Options)  { o.AcceptNext = semantics.AcceptNextForbidden }
 
 func sessionInFlight(n int64) change {
-	return func(o *semantics.QueueOptions) { o.SessionInFlight = n }
+	return func(o *semantics.Options) { o.SessionInFlight = n }
 }
 
 func keepsStateFor(d time.Duration) change {
-	return func(o *semantics.QueueOptions) { o.SessionStateTTL = d }
+	return func(o *semantics.Options) { o.SessionStateTTL = d }
 }
 
 // createSessions makes orders a queue with sessions.

@@ -249,7 +249,7 @@ func testERR_5_KindAfterStatus(t *testing.T, h *fixture) {
 		if requires {
 			want = semantics.SessionLockLost
 		}
-		h.create(func(o *semantics.QueueOptions) { o.RequiresSession = requires })
+		h.create(func(o *semantics.Options) { o.RequiresSession = requires })
 		h.wantAll(h.holderVerbs(nobody()), want)
 		h.setStatus(semantics.StatusReceiveDisabled)
 		for verb, err := range h.holderVerbs(nobody()) {

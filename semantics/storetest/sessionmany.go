@@ -143,7 +143,7 @@ func testDC_5_ManyInOneSession(_ *testing.T, h *fixture) {
 
 func testTTL_23_ManyInOneSession(_ *testing.T, h *fixture) {
 	for _, flag := range []bool{false, true} {
-		h.createSessions(expiresSessions, func(o *semantics.QueueOptions) { o.DeadLetteringOnMessageExpiration = flag })
+		h.createSessions(expiresSessions, func(o *semantics.Options) { o.DeadLetteringOnMessageExpiration = flag })
 		h.send(of("a", lasting("m", 1000*ms)))
 		h.sendTo("a", many)
 		a := h.accept("a")

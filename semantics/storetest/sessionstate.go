@@ -95,12 +95,12 @@ func testSESS_32_OpaqueBytes(_ *testing.T, h *fixture) {
 }
 
 func testSESS_32_AsLargeAsAMessage(_ *testing.T, h *fixture) {
-	h.createSessions(func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 3 })
+	h.createSessions(func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 3 })
 	a := h.accept("a")
 	h.setState(a, make([]byte, 3<<10))
 	h.refused(semantics.SessionStateTooLarge, func() error { return second(h.trySetState(a, make([]byte, 3<<10+1))) })
 	h.same(h.sessionRow("a").StateSize, int64(3<<10))
-	h.update(func(o *semantics.QueueOptions) { o.MaxMessageSizeInKilobytes = 1 }, "maxMessageSizeInKilobytes")
+	h.update(func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 }, "maxMessageSizeInKilobytes")
 	h.same(len(h.state(a).Data), 3<<10) // which touches nothing stored
 	h.refused(semantics.SessionStateTooLarge, func() error { return second(h.trySetState(a, make([]byte, 1<<10+1))) })
 	h.setState(a, make([]byte, 1<<10))
@@ -331,7 +331,7 @@ func testSESS_33c_ShrinkingIsNeverRefused(_ *testing.T, h *fixture) {
 	h.send(of("a", sized(mebibyte)))
 	a := h.accept("a")
 	h.setState(a, make([]byte, 1000))
-	h.update(func(o *semantics.QueueOptions) { o.MaxSizeInMegabytes = 1 }, "maxSizeInMegabytes") // there is more in it by now
+	h.update(func(o *semantics.Options) { o.MaxSizeInMegabytes = 1 }, "maxSizeInMegabytes") // there is more in it by now
 	h.refused(semantics.EntityFull, func() error { return second(h.trySetState(a, make([]byte, 1001))) })
 	h.setState(a, make([]byte, 1000))
 	h.setState(a, make([]byte, 999))

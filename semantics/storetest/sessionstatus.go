@@ -161,7 +161,7 @@ func testIDLE_7_ListingSessionsIsNoActivity(t *testing.T, h *fixture) {
 	h.Advance(ms)
 	h.sessionIDs()
 	h.runtime()
-	_, err := h.broker.Send(t.Context(), "orders", []*semantics.Message{text("m")})
+	_, err := h.broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text("m")})
 	h.wantCode(err, semantics.SessionIDMissing)
 	h.same(h.accessed(), last)
 }
@@ -204,7 +204,7 @@ func testERR_6_EndedSessionCallChangesNothing(t *testing.T, h *fixture) {
 
 func testENT_4_NamesOfSessionQueues(t *testing.T, h *fixture) {
 	h.createNamed("Team/Orders", hasSessions)
-	_, err := h.broker.Send(t.Context(), "team/orders", []*semantics.Message{part("Id", "m"), part("id", "m")})
+	_, err := h.broker.Send(t.Context(), semantics.ToQueue("team/orders"), []*semantics.Message{part("Id", "m"), part("id", "m")})
 	h.ok(err)
 	a, err := h.broker.AcceptSession(t.Context(), `TEAM\ORDERS`, semantics.AcceptOptions{SessionID: "Id"})
 	h.ok(err)

@@ -58,7 +58,7 @@ func (w *sessionWork) send(sender, n int) {
 			batch = append(batch, part(w.sessions[random.IntN(len(w.sessions))], fmt.Sprintf("%d/%04d", sender, i)))
 			i++
 		}
-		if _, err := b.Send(w.h.t.Context(), orders.Path, batch); err != nil {
+		if _, err := b.Send(w.h.t.Context(), semantics.ToQueue(orders.Path), batch); err != nil {
 			w.h.t.Error(err)
 		}
 	}
@@ -221,7 +221,7 @@ func testRR_2_RepliesToTheRequester(t *testing.T, h *fixture) {
 	h.createSessions(forbidsAcceptNext)
 	h.createNamed("requests")
 	send := func(queue string, m *semantics.Message) {
-		h.ok(second(h.broker.Send(t.Context(), queue, []*semantics.Message{m})))
+		h.ok(second(h.broker.Send(t.Context(), semantics.ToQueue(queue), []*semantics.Message{m})))
 	}
 	apps := map[string]semantics.Source{}
 	for range 2 {
@@ -271,14 +271,14 @@ func testRR_3_ReplyByTheHeadersOfTheRequest(t *testing.T, h *fixture) {
 		"of the application": {MessageID: "1", CorrelationID: "of the application", ReplyTo: orders.Path, ReplyToSessionID: "app 1"},
 		"2":                  {MessageID: "2", ReplyTo: orders.Path, ReplyToSessionID: "app 1"},
 	} {
-		h.ok(second(h.broker.Send(t.Context(), "requests", []*semantics.Message{request})))
+		h.ok(second(h.broker.Send(t.Context(), semantics.ToQueue("requests"), []*semantics.Message{request})))
 		got := h.receiveOne(semantics.Source{Path: "requests"})
 		h.same([]string{got.ReplyTo, got.ReplyToSessionID, got.SessionID}, []string{orders.Path, "app 1", ""})
 		reply := &semantics.Message{SessionID: got.ReplyToSessionID, CorrelationID: got.CorrelationID}
 		if reply.CorrelationID == "" {
 			reply.CorrelationID = got.MessageID
 		}
-		h.ok(second(h.broker.Send(t.Context(), got.ReplyTo, []*semantics.Message{reply})))
+		h.ok(second(h.broker.Send(t.Context(), semantics.ToQueue(got.ReplyTo), []*semantics.Message{reply})))
 		answer := h.receiveOne(app)
 		h.same([]string{answer.SessionID, answer.CorrelationID}, []string{"app 1", want})
 		h.complete(app, answer)

@@ -91,7 +91,7 @@ func testENT_8_DeleteEndsSessionWaits(t *testing.T, h *fixture) {
 	s, other := h.newSidecar(h.Store), h.elsewhere()
 	next, named := s.accepting(t.Context(), ""), other.accepting(t.Context(), "a")
 	received := h.newSidecar(h.Store).waiting(t.Context(), a, 1)
-	h.ok(h.broker.DeleteQueue(t.Context(), "orders"))
+	h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 	h.wantCode(h.awaitAccept(next).err, semantics.EntityNotFound)
 	h.wantCode(h.awaitAccept(named).err, semantics.EntityNotFound)
 	h.wantCode(h.await(received).err, semantics.EntityNotFound)

@@ -235,7 +235,7 @@ func testSETTLE_14_ResultPerToken(t *testing.T, h *fixture) {
 			t.Errorf("%s: %d messages are still locked, want the one that was not named", name, r.Locked)
 		}
 		h.complete(orders, got[2])
-		h.ok(h.Store.DeleteQueue(t.Context(), "orders"))
+		h.ok(h.Store.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 	}
 }
 

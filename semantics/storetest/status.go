@@ -32,16 +32,16 @@ var allStatuses = []semantics.Status{
 func testSTAT_1_FourValues(t *testing.T, h *fixture) {
 	h.create()
 	for _, status := range allStatuses {
-		queue, err := h.broker.UpdateQueue(t.Context(), "orders", semantics.QueueOptions{Status: status}, []string{"status"})
+		queue, err := h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{Status: status}, []string{"status"})
 		h.ok(err)
 		h.same(queue.Options.Status, status)
-		queue, err = h.broker.GetQueue(t.Context(), "orders")
+		queue, err = h.broker.GetEntity(t.Context(), semantics.QueueKind, "orders")
 		h.ok(err)
 		h.same(queue.Options.Status, status)
 	}
 	h.setStatus(semantics.StatusActive)
 	h.refused(semantics.InvalidArgument, func() error {
-		_, err := h.broker.UpdateQueue(t.Context(), "orders", semantics.QueueOptions{Status: 4}, []string{"status"})
+		_, err := h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{Status: 4}, []string{"status"})
 		return err
 	})
 }
@@ -69,7 +69,7 @@ func testSTAT_2_BlockedVerbs(t *testing.T, h *fixture) {
 		canSend := status == semantics.StatusActive || status == semantics.StatusReceiveDisabled
 		canReceive := status == semantics.StatusActive || status == semantics.StatusSendDisabled
 		before := h.snapshot()
-		_, err := h.broker.Send(t.Context(), "orders", []*semantics.Message{text("a")})
+		_, err := h.broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text("a")})
 		h.wantCode(err, want(canSend))
 		for _, source := range []semantics.Source{orders, deadOrders} {
 			for _, wait := range []time.Duration{0, patience} {
@@ -82,7 +82,7 @@ func testSTAT_2_BlockedVerbs(t *testing.T, h *fixture) {
 			_, err = h.broker.Peek(t.Context(), source, 0, 1, semantics.ShowAll)
 			h.wantCode(err, want(canReceive))
 		}
-		_, err = h.broker.Send(t.Context(), "orders", []*semantics.Message{later("b", h.in(time.Hour))})
+		_, err = h.broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{later("b", h.in(time.Hour))})
 		h.wantCode(err, want(canSend))
 		h.wantCode(h.cancel(99), orNotFound(canSend)) // whatever it would find
 		_, err = h.cancelIDs("none")
@@ -121,7 +121,7 @@ func testSTAT_2_LocksTakenBeforeCanBeSettled(_ *testing.T, h *fixture) {
 		h.setAside(orders, got[4])
 		h.complete(deadOrders, dead)
 		h.same(h.counts(), semantics.Runtime{Active: 4, Available: 3, Deferred: 1, DeadLetter: 1})
-		h.ok(h.Store.DeleteQueue(h.t.Context(), "orders"))
+		h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, "orders"))
 	}
 }
 
@@ -150,14 +150,14 @@ func testSTAT_3_LifetimesRunWhileDisabled(_ *testing.T, h *fixture) {
 func testSTAT_3_ManagementStaysAllowed(t *testing.T, h *fixture) {
 	h.create()
 	h.setStatus(semantics.StatusDisabled)
-	_, err := h.broker.GetQueue(t.Context(), "orders")
+	_, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, "orders")
 	h.ok(err)
-	_, err = h.broker.UpdateQueue(t.Context(), "orders", semantics.QueueOptions{MaxDeliveryCount: 2}, []string{"maxDeliveryCount"})
+	_, err = h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{MaxDeliveryCount: 2}, []string{"maxDeliveryCount"})
 	h.ok(err)
 	h.runtime()
-	_, err = h.broker.EnsureQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+	_, err = h.broker.EnsureEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil)
 	h.ok(err)
-	h.ok(h.broker.DeleteQueue(t.Context(), "orders"))
+	h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 }
 
 func testCNT_1_CountsAndTimes(t *testing.T, h *fixture) {
@@ -173,7 +173,7 @@ func testCNT_1_CountsAndTimes(t *testing.T, h *fixture) {
 	h.same(r.SizeInBytes, int64(6*2*len("m1"))) // id and body of each
 	h.complete(deadOrders, h.receive(deadOrders, 2)...)
 	h.same(h.runtime().SizeInBytes, int64(4*2*len("m1")))
-	queue, err := h.broker.GetQueue(t.Context(), "orders")
+	queue, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, "orders")
 	h.ok(err)
 	h.same([]time.Time{queue.CreatedAt, queue.UpdatedAt, queue.AccessedAt}, []time.Time{h.Now(), h.Now(), h.Now()})
 }
@@ -226,7 +226,7 @@ func testCNT_5_AccessedAtFollowsActivity(t *testing.T, h *fixture) {
 	h.create(deliversAtMost(100))
 	h.sendTexts(5)
 	accessed := func() time.Time {
-		queue, err := h.broker.GetQueue(t.Context(), "orders")
+		queue, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, "orders")
 		h.ok(err)
 		return queue.AccessedAt
 	}
@@ -290,11 +290,11 @@ func testCNT_5_AccessedAtFollowsActivity(t *testing.T, h *fixture) {
 	last := h.Now()
 	h.Advance(ms)
 	h.runtime()
-	_, _, err := h.broker.ListQueues(t.Context(), 0, "")
+	_, _, err := h.broker.ListEntities(t.Context(), semantics.QueueKind, "", 0, "")
 	h.ok(err)
-	_, err = h.broker.EnsureQueue(t.Context(), "orders", semantics.QueueOptions{}, nil)
+	_, err = h.broker.EnsureEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil)
 	h.ok(err)
-	_, err = h.broker.Send(t.Context(), "orders", []*semantics.Message{sized(256<<10 + 1)})
+	_, err = h.broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{sized(256<<10 + 1)})
 	h.wantCode(err, semantics.MessageSizeExceeded)
 	h.same(accessed(), last)
 }
@@ -304,13 +304,13 @@ func testCNT_5_UpdatedAtFollowsUpdates(t *testing.T, h *fixture) {
 	h.Advance(ms)
 	h.sendTexts(1)
 	h.complete(orders, h.receiveOne(orders))
-	queue, err := h.broker.GetQueue(t.Context(), "orders")
+	queue, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, "orders")
 	h.ok(err)
 	h.same([]time.Time{queue.CreatedAt, queue.UpdatedAt}, []time.Time{created.CreatedAt, created.CreatedAt})
 	for range 2 { // the second one changes no value
 		h.Advance(ms)
 		h.update(deliversAtMost(4), "maxDeliveryCount")
-		queue, err = h.broker.GetQueue(t.Context(), "orders")
+		queue, err = h.broker.GetEntity(t.Context(), semantics.QueueKind, "orders")
 		h.ok(err)
 		h.same([]time.Time{queue.CreatedAt, queue.UpdatedAt}, []time.Time{created.CreatedAt, h.Now()})
 	}

@@ -62,7 +62,7 @@ func testTTL_16_EveryJobIsDoneOrLate(t *testing.T, h *fixture) {
 		h.send(batch...)
 	}
 	put := func(b *semantics.Broker, queue string, m *semantics.Message) {
-		if _, err := b.Send(t.Context(), queue, []*semantics.Message{m}); err != nil {
+		if _, err := b.Send(t.Context(), semantics.ToQueue(queue), []*semantics.Message{m}); err != nil {
 			t.Errorf("send to %s: %v", queue, err)
 		}
 	}

@@ -20,7 +20,7 @@ func (h *fixture) in(d time.Duration) time.Time { return h.Now().Add(d) }
 // sendAll sends messages to orders in one call and gives what became of each.
 func (h *fixture) sendAll(messages ...*semantics.Message) []semantics.Stored {
 	h.t.Helper()
-	results, err := h.broker.Send(h.t.Context(), orders.Path, messages)
+	results, err := h.broker.Send(h.t.Context(), semantics.ToQueue(orders.Path), messages)
 	h.ok(err)
 	stored := make([]semantics.Stored, len(results))
 	for i, r := range results {
@@ -37,12 +37,12 @@ func duplicate(original int64) semantics.Stored {
 }
 
 func (h *fixture) cancel(numbers ...int64) error {
-	_, err := h.broker.CancelScheduled(h.t.Context(), orders.Path, numbers, nil)
+	_, err := h.broker.CancelScheduled(h.t.Context(), semantics.ToQueue(orders.Path), numbers, nil)
 	return err
 }
 
 func (h *fixture) cancelIDs(ids ...string) (int, error) {
-	return h.broker.CancelScheduled(h.t.Context(), orders.Path, nil, ids)
+	return h.broker.CancelScheduled(h.t.Context(), semantics.ToQueue(orders.Path), nil, ids)
 }
 
 // takeDeferred receives deferred messages that must be there.
@@ -145,7 +145,7 @@ func (h *fixture) counts() semantics.Runtime {
 // accessed is when something last happened to orders.
 func (h *fixture) accessed() time.Time {
 	h.t.Helper()
-	queue, err := h.broker.GetQueue(h.t.Context(), orders.Path)
+	queue, err := h.broker.GetEntity(h.t.Context(), semantics.QueueKind, orders.Path)
 	h.ok(err)
 	return queue.AccessedAt
 }
@@ -153,7 +153,7 @@ func (h *fixture) accessed() time.Time {
 // drop deletes orders, so that a test can begin anew.
 func (h *fixture) drop() {
 	h.t.Helper()
-	h.ok(h.Store.DeleteQueue(h.t.Context(), orders.Path))
+	h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, orders.Path))
 }
 
 // looks are the calls that carry out what is due, on orders and without touching anything that is not, if no message has one

@@ -261,7 +261,7 @@ func testENT_8_DeleteEndsWaits(t *testing.T, h *fixture) {
 	waits := []<-chan outcome{
 		s.waiting(t.Context(), orders, 1), s.waiting(t.Context(), orders, 1), s.waiting(t.Context(), deadOrders, 1),
 	}
-	h.ok(h.broker.DeleteQueue(t.Context(), "orders"))
+	h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 	for _, done := range waits {
 		h.wantCode(h.await(done).err, semantics.EntityNotFound)
 	}

@@ -85,7 +85,7 @@ func testRECV_10_PassOnWakesWhoWaits(t *testing.T, h *fixture) {
 	// There is nothing to pass on, and nothing to pass it on for.
 	h.receiveOne(orders)
 	h.ok(h.Store.PassOn(t.Context(), orders))
-	h.ok(h.Store.DeleteQueue(t.Context(), "orders"))
+	h.ok(h.Store.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 	h.ok(h.Store.PassOn(t.Context(), orders))
 }
 
@@ -173,7 +173,7 @@ func testRECV_5_RecheckIsNotBusy(_ *testing.T, h *fixture) {
 func testENT_8_DeleteWakesEveryone(t *testing.T, h *fixture) {
 	h.create()
 	w, dead := h.watch(orders), h.watch(deadOrders)
-	h.ok(h.Store.DeleteQueue(t.Context(), "orders"))
+	h.ok(h.Store.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 	h.same(h.awaitWake(w), 0)
 	h.same(h.awaitWake(dead), 0)
 }

@@ -27,9 +27,9 @@ func takeOver(t *testing.T, lock time.Duration, end func(first *sidecartest.Side
 	t.Helper()
 	namespace := redistest.Namespace()
 	store := redistest.Open(t, redisstore.Options{Namespace: namespace})
-	options := semantics.DefaultQueueOptions()
+	options := semantics.DefaultOptions()
 	options.RequiresSession, options.LockDuration = true, lock
-	if _, _, err := store.CreateQueue(t.Context(), queue, options); err != nil {
+	if _, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, queue, options); err != nil {
 		t.Fatal(err)
 	}
 	var sides [2]*process

@@ -74,11 +74,11 @@ func newRun(t testing.TB, seed uint64) *run {
 	for i := range 3 + rng.IntN(4) {
 		r.sessions = append(r.sessions, fmt.Sprintf("session %d", i))
 	}
-	options := semantics.DefaultQueueOptions()
+	options := semantics.DefaultOptions()
 	options.RequiresSession, options.LockDuration, options.MaxDeliveryCount = true, r.lock, int64(r.most)
 	r.inFlight = 1 + rng.IntN(3)
 	options.SessionInFlight = int64(r.inFlight)
-	if _, _, err := r.store.CreateQueue(r.ctx, queue, options); err != nil {
+	if _, _, err := r.store.CreateEntity(r.ctx, semantics.QueueKind, queue, options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -174,7 +174,7 @@ func (r *run) play(span time.Duration) {
 	sending.Wait()
 	r.calm.Store(true)
 	sidecartest.Eventually(r.t, "everything is received", func() bool {
-		counts, err := r.store.QueueRuntime(r.ctx, queue)
+		counts, err := r.store.Runtime(r.ctx, semantics.QueueKind, queue)
 		return err == nil && counts.Available+counts.Locked == 0
 	})
 	r.over.Store(true)

@@ -8,10 +8,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// CreateQueue implements semantics.Queues.
-func (s *Store) CreateQueue(ctx context.Context, path string, options semantics.QueueOptions) (semantics.Queue, bool, error) {
+// CreateEntity implements semantics.Entities.
+func (s *Store) CreateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options) (semantics.Entity, bool, error) {
 	if err := refuseIfOver(ctx); err != nil {
-		return semantics.Queue{}, false, err
+		return semantics.Entity{}, false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,30 +23,30 @@ func (s *Store) CreateQueue(ctx context.Context, path string, options semantics.
 	return q.view(), true, nil
 }
 
-// GetQueue implements semantics.Queues.
-func (s *Store) GetQueue(ctx context.Context, path string) (semantics.Queue, error) {
+// GetEntity implements semantics.Entities.
+func (s *Store) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
 	q, _, unlock, err := s.open(ctx, path)
 	defer unlock()
 	if err != nil {
-		return semantics.Queue{}, err
+		return semantics.Entity{}, err
 	}
 	return q.view(), nil
 }
 
-// UpdateQueue implements semantics.Queues.
-func (s *Store) UpdateQueue(ctx context.Context, path string, options semantics.QueueOptions, names []string) (semantics.Queue, error) {
+// UpdateEntity implements semantics.Entities.
+func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string) (semantics.Entity, error) {
 	q, now, unlock, err := s.open(ctx, path)
 	defer unlock()
 	if err != nil {
-		return semantics.Queue{}, err
+		return semantics.Entity{}, err
 	}
 	merged, err := q.options.Merge(options, names)
 	if err != nil {
-		return semantics.Queue{}, err
+		return semantics.Entity{}, err
 	}
 	for _, d := range q.options.Differences(options, names) {
 		if semantics.Immutable(d.Option) {
-			return semantics.Queue{}, semantics.ImmutableChanged(q.name, d.Option)
+			return semantics.Entity{}, semantics.ImmutableChanged(q.name, d.Option)
 		}
 	}
 	q.options, q.updatedAt, q.accessedAt = merged, now, now
@@ -54,8 +54,8 @@ func (s *Store) UpdateQueue(ctx context.Context, path string, options semantics.
 	return q.view(), nil
 }
 
-// DeleteQueue implements semantics.Queues.
-func (s *Store) DeleteQueue(ctx context.Context, path string) error {
+// DeleteEntity implements semantics.Entities.
+func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
 	_, _, unlock, err := s.open(ctx, path)
 	defer unlock()
 	if err != nil {
@@ -66,14 +66,14 @@ func (s *Store) DeleteQueue(ctx context.Context, path string) error {
 	return nil
 }
 
-// ListQueues implements semantics.Queues.
-func (s *Store) ListQueues(ctx context.Context, after string, limit int) ([]semantics.Queue, bool, error) {
+// ListEntities implements semantics.Entities.
+func (s *Store) ListEntities(ctx context.Context, kind semantics.Kind, topic, after string, limit int) ([]semantics.Entity, bool, error) {
 	if err := refuseIfOver(ctx); err != nil {
 		return nil, false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var page []semantics.Queue
+	var page []semantics.Entity
 	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
 		if name <= after {
 			continue
@@ -86,8 +86,8 @@ func (s *Store) ListQueues(ctx context.Context, after string, limit int) ([]sema
 	return page, false, nil
 }
 
-// QueueRuntime implements semantics.Queues.
-func (s *Store) QueueRuntime(ctx context.Context, path string) (semantics.Runtime, error) {
+// Runtime implements semantics.Entities.
+func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (semantics.Runtime, error) {
 	q, now, unlock, err := s.open(ctx, path)
 	defer unlock()
 	if err != nil {

@@ -3,6 +3,7 @@ package semantics
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 	"unicode/utf8"
 )
@@ -48,8 +49,8 @@ const (
 	MaxSessionInFlight      = 1000
 )
 
-// QueueOptions are the options of a queue (spec section 3.1).
-type QueueOptions struct {
+// Options are the options of an entity (spec section 3.1). OptionNames tells which of them a kind has; the others mean nothing to it.
+type Options struct {
 	LockDuration                     time.Duration
 	MaxSizeInMegabytes               int64
 	MaxMessageSizeInKilobytes        int64
@@ -77,7 +78,26 @@ type QueueOptions struct {
 	SessionOnDeadLetter SessionOnDeadLetter // what becomes of a session that lost a message to the dead letters (SESS-29)
 	AcceptNext          AcceptNext          // whether sessions may be accepted without naming them (RR-5)
 	SessionStateTTL     time.Duration       // how long the state of a session without messages is kept (SESS-33c); Never
+
+	SupportOrdering bool // of a topic: accepted, no visible effect
+	FailIfUnmatched bool // of a topic: a message that no subscription gets is refused (TOPIC-3)
+
+	DeadLetteringOnFilterEvaluationExceptions bool     // a message for which a rule has no result becomes a dead letter (RULE-8)
+	Overflow                                  Overflow // what happens to a copy above MaxMessageCount (TOPIC-7)
 }
+
+// Overflow says what happens to a copy for a subscription that has as many messages as MaxMessageCount permits (TOPIC-7).
+type Overflow uint8
+
+// The message is refused, for all subscriptions; its copy becomes a dead letter; or the oldest available message makes way.
+const (
+	RejectOverflow Overflow = iota
+	DeadLetterOverflow
+	DropOldestOverflow
+)
+
+// String gives the value as the API writes it.
+func (v Overflow) String() string { return wordOf(overflowNames, v) }
 
 // OnDisconnect says what becomes of the locks of a stream that breaks without being closed (LOCK-10).
 type OnDisconnect uint8
@@ -132,6 +152,7 @@ var (
 	sessionExpiryNames       = []string{"MESSAGE", "SESSION"}
 	sessionOnDeadLetterNames = []string{"CONTINUE", "BLOCK"}
 	acceptNextNames          = []string{"ALLOWED", "FORBIDDEN"}
+	overflowNames            = []string{"REJECT", "DEAD_LETTER", "DROP_OLDEST"}
 )
 
 func wordOf[T ~uint8](names []string, v T) string {
@@ -141,9 +162,9 @@ func wordOf[T ~uint8](names []string, v T) string {
 	return fmt.Sprint(uint8(v))
 }
 
-// DefaultQueueOptions gives the options of a queue that was created without any (ENT-6).
-func DefaultQueueOptions() QueueOptions {
-	return QueueOptions{
+// DefaultOptions gives the options of an entity that was created without any (ENT-6).
+func DefaultOptions() Options {
+	return Options{
 		LockDuration:              time.Minute,
 		MaxSizeInMegabytes:        1024,
 		MaxMessageSizeInKilobytes: 256,
@@ -157,17 +178,35 @@ func DefaultQueueOptions() QueueOptions {
 
 		SessionInFlight: 100,
 		SessionStateTTL: Never,
+
+		SupportOrdering: true,
+		DeadLetteringOnFilterEvaluationExceptions: true,
 	}
 }
 
-// QueueOptionNames lists the options by the names the API uses, in the order of the specification.
-var QueueOptionNames = []string{
-	"lockDuration", "maxSizeInMegabytes", "maxMessageSizeInKilobytes", "defaultMessageTimeToLive",
-	"deadLetteringOnMessageExpiration", "maxDeliveryCount", "maxMessageCount", "status", "userMetadata",
-	"enableBatchedOperations", "requiresDuplicateDetection", "duplicateDetectionHistoryTimeWindow",
-	"duplicateHistoryMaxEntries", "forgetOnCancel", "enablePartitioning", "redeliveryDelay", "expireDeferred",
-	"deadLetterTtl", "requiresSession", "sessionInFlight", "onDisconnect", "sessionExpiryMode", "sessionOnDeadLetter",
-	"acceptNext", "sessionStateTtl",
+// OptionNames lists the options of a kind by the names the API uses, in the order of the specification.
+func OptionNames(kind Kind) []string { return optionNames[kind] }
+
+var optionNames = [...][]string{
+	QueueKind: {
+		"lockDuration", "maxSizeInMegabytes", "maxMessageSizeInKilobytes", "defaultMessageTimeToLive",
+		"deadLetteringOnMessageExpiration", "maxDeliveryCount", "maxMessageCount", "status", "userMetadata",
+		"enableBatchedOperations", "requiresDuplicateDetection", "duplicateDetectionHistoryTimeWindow",
+		"duplicateHistoryMaxEntries", "forgetOnCancel", "enablePartitioning", "redeliveryDelay", "expireDeferred",
+		"deadLetterTtl", "requiresSession", "sessionInFlight", "onDisconnect", "sessionExpiryMode", "sessionOnDeadLetter",
+		"acceptNext", "sessionStateTtl",
+	},
+	TopicKind: {
+		"maxSizeInMegabytes", "maxMessageSizeInKilobytes", "defaultMessageTimeToLive", "status", "userMetadata",
+		"enableBatchedOperations", "requiresDuplicateDetection", "duplicateDetectionHistoryTimeWindow",
+		"duplicateHistoryMaxEntries", "forgetOnCancel", "enablePartitioning", "supportOrdering", "failIfUnmatched",
+	},
+	SubscriptionKind: {
+		"lockDuration", "defaultMessageTimeToLive", "deadLetteringOnMessageExpiration",
+		"deadLetteringOnFilterEvaluationExceptions", "maxDeliveryCount", "maxMessageCount", "overflow", "status",
+		"userMetadata", "enableBatchedOperations", "redeliveryDelay", "expireDeferred", "deadLetterTtl", "requiresSession",
+		"sessionInFlight", "onDisconnect", "sessionExpiryMode", "sessionOnDeadLetter", "acceptNext", "sessionStateTtl",
+	},
 }
 
 // Immutable reports whether the named option can be set at creation only (ENT-16).
@@ -182,7 +221,7 @@ func ImmutableChanged(entity, option string) *Error {
 }
 
 // option gives a pointer to the named option, nil for an unknown name.
-func (o *QueueOptions) option(name string) any {
+func (o *Options) option(name string) any {
 	switch name {
 	case "lockDuration":
 		return &o.LockDuration
@@ -234,13 +273,31 @@ func (o *QueueOptions) option(name string) any {
 		return &o.AcceptNext
 	case "sessionStateTtl":
 		return &o.SessionStateTTL
+	case "supportOrdering":
+		return &o.SupportOrdering
+	case "failIfUnmatched":
+		return &o.FailIfUnmatched
+	case "deadLetteringOnFilterEvaluationExceptions":
+		return &o.DeadLetteringOnFilterEvaluationExceptions
+	case "overflow":
+		return &o.Overflow
 	default:
 		return nil
 	}
 }
 
+// checkOptionNames refuses names that are no options of the kind: INVALID_ARGUMENT.
+func checkOptionNames(kind Kind, names []string) error {
+	for _, name := range names {
+		if !slices.Contains(optionNames[kind], name) {
+			return fieldError(InvalidArgument, name, "is not an option of a %s", kind)
+		}
+	}
+	return nil
+}
+
 // Merge gives o with the named options taken from other. An unknown name is INVALID_ARGUMENT.
-func (o QueueOptions) Merge(other QueueOptions, names []string) (QueueOptions, error) {
+func (o Options) Merge(other Options, names []string) (Options, error) {
 	for _, name := range names {
 		switch to := o.option(name).(type) {
 		case *time.Duration:
@@ -261,8 +318,10 @@ func (o QueueOptions) Merge(other QueueOptions, names []string) (QueueOptions, e
 			*to = *other.option(name).(*SessionOnDeadLetter)
 		case *AcceptNext:
 			*to = *other.option(name).(*AcceptNext)
+		case *Overflow:
+			*to = *other.option(name).(*Overflow)
 		default:
-			return o, fieldError(InvalidArgument, name, "is not an option of a queue")
+			return o, fieldError(InvalidArgument, name, "is not an option")
 		}
 	}
 	return o, nil
@@ -272,7 +331,7 @@ func (o QueueOptions) Merge(other QueueOptions, names []string) (QueueOptions, e
 type Difference struct{ Option, Present, Asked string }
 
 // Differences compares the named options of o with those asked for.
-func (o QueueOptions) Differences(asked QueueOptions, names []string) []Difference {
+func (o Options) Differences(asked Options, names []string) []Difference {
 	var found []Difference
 	for _, name := range names {
 		present, wanted := optionText(o.option(name)), optionText(asked.option(name))
@@ -305,7 +364,10 @@ func optionText(value any) string {
 
 // Validate checks every option against its bounds; the bounds themselves pass (ENT-11). The error names option and
 // bound.
-func (o QueueOptions) Validate() error {
+func (o Options) Validate(kind Kind) error {
+	if err := o.checkStatus(kind); err != nil {
+		return err
+	}
 	numbers := []struct {
 		name             string
 		value, low, high int64
@@ -352,6 +414,7 @@ func (o QueueOptions) Validate() error {
 		{"sessionExpiryMode", uint8(o.SessionExpiryMode), sessionExpiryNames},
 		{"sessionOnDeadLetter", uint8(o.SessionOnDeadLetter), sessionOnDeadLetterNames},
 		{"acceptNext", uint8(o.AcceptNext), acceptNextNames},
+		{"overflow", uint8(o.Overflow), overflowNames},
 	}
 	for _, w := range words {
 		if int(w.value) >= len(w.allowed) {
@@ -367,51 +430,27 @@ func (o QueueOptions) Validate() error {
 	return nil
 }
 
+// checkStatus refuses a status that the kind does not have (STAT-1).
+func (o Options) checkStatus(kind Kind) error {
+	switch {
+	case kind == TopicKind && o.Status == StatusReceiveDisabled, kind == SubscriptionKind && o.Status == StatusSendDisabled:
+		return fieldError(InvalidArgument, "status", "must not be %s, which a %s does not have", o.Status, kind)
+	default:
+		return nil
+	}
+}
+
 // MaxBytes is the most bytes the queue may hold, its dead letters included (DLQ-5, QUOTA-6).
-func (o QueueOptions) MaxBytes() int64 { return o.MaxSizeInMegabytes << 20 }
+func (o Options) MaxBytes() int64 { return o.MaxSizeInMegabytes << 20 }
 
 // MaxMessageBytes is the most bytes one message may count for (MSG-20).
-func (o QueueOptions) MaxMessageBytes() int64 { return o.MaxMessageSizeInKilobytes << 10 }
+func (o Options) MaxMessageBytes() int64 { return o.MaxMessageSizeInKilobytes << 10 }
 
 // MaxBatchBytes is the most bytes one batch may count for (MSG-21): 1 MiB, or 256 KiB where the entity's messages are
 // no larger than that.
-func (o QueueOptions) MaxBatchBytes() int64 {
+func (o Options) MaxBatchBytes() int64 {
 	if o.MaxMessageBytes() <= SmallBatchSize {
 		return SmallBatchSize
 	}
 	return MaxBatchSize
-}
-
-// Queue is a queue with its name as given at creation, its options and its times by the store's clock (CNT-1, CNT-5).
-type Queue struct {
-	Name       string
-	Options    QueueOptions
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
-	AccessedAt time.Time
-}
-
-// Runtime are the counts of a queue (CNT-1, CNT-2). Active = Available + Locked + Deferred + ExpiredPending (CNT-4).
-type Runtime struct {
-	Active             int64
-	Available          int64 // Delayed included
-	Delayed            int64 // abandoned with a delay that is not over (SETTLE-11)
-	Locked             int64
-	Deferred           int64
-	ExpiredPending     int64
-	Scheduled          int64
-	DeadLetter         int64
-	Transfer           int64
-	TransferDeadLetter int64
-	SizeInBytes        int64     // main queue and dead letters together
-	OldestEnqueuedAt   time.Time // of the main queue; zero when it is empty
-
-	Sessions       int64 // that have messages, state or a holder (CNT-2)
-	ReadySessions  int64 // that AcceptNextSession could give
-	LockedSessions int64 // that somebody holds
-}
-
-// Total is the sum of all message counts (CNT-1).
-func (r Runtime) Total() int64 {
-	return r.Active + r.Scheduled + r.DeadLetter + r.Transfer + r.TransferDeadLetter
 }

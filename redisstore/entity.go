@@ -9,21 +9,21 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// CreateQueue implements semantics.Queues. The name goes on the namespace's list before and after the queue is made: before,
+// CreateEntity implements semantics.Entities. The name goes on the namespace's list before and after the queue is made: before,
 // so that no queue can exist without its name; after, in case a delete of an older queue took it off in between.
-func (s *Store) CreateQueue(ctx context.Context, path string, options semantics.QueueOptions) (semantics.Queue, bool, error) {
+func (s *Store) CreateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options) (semantics.Entity, bool, error) {
 	if err := s.registerName(ctx, path); err != nil {
-		return semantics.Queue{}, false, err
+		return semantics.Entity{}, false, err
 	}
 	args := appendOptions([]any{s.now(), "name", path, "keyed", flag(options.RequiresDuplicateDetection || options.EnablePartitioning || options.RequiresSession)},
-		options, semantics.QueueOptionNames)
+		options, semantics.OptionNames(semantics.QueueKind))
 	r, err := s.run(ctx, "create_queue", []string{s.keys(path).entity}, args...)
 	if err != nil {
-		return semantics.Queue{}, false, err
+		return semantics.Entity{}, false, err
 	}
 	queue, err := readQueue(r)
 	if err != nil {
-		return semantics.Queue{}, false, err
+		return semantics.Entity{}, false, err
 	}
 	return queue, r.status == "OK", s.registerName(ctx, path)
 }
@@ -36,39 +36,39 @@ func (s *Store) registerName(ctx context.Context, path string) error {
 	return err
 }
 
-// GetQueue implements semantics.Queues.
-func (s *Store) GetQueue(ctx context.Context, path string) (semantics.Queue, error) {
+// GetEntity implements semantics.Entities.
+func (s *Store) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
 	r, err := s.run(ctx, "get_queue", []string{s.keys(path).entity})
 	if err != nil {
-		return semantics.Queue{}, err
+		return semantics.Entity{}, err
 	}
 	if r.status != "OK" {
-		return semantics.Queue{}, semantics.NotFound(path)
+		return semantics.Entity{}, semantics.NotFound(path)
 	}
 	return readQueue(r)
 }
 
-// UpdateQueue implements semantics.Queues.
-func (s *Store) UpdateQueue(ctx context.Context, path string, options semantics.QueueOptions, names []string) (semantics.Queue, error) {
+// UpdateEntity implements semantics.Entities.
+func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string) (semantics.Entity, error) {
 	keys := s.keys(path)
 	args := appendOptions([]any{s.now()}, options, names)
 	r, err := s.run(ctx, "update_queue", []string{keys.entity, keys.main.waiting, keys.dead.waiting, keys.sessions.waiting, keys.sessions.locks}, args...)
 	if err != nil {
-		return semantics.Queue{}, err
+		return semantics.Entity{}, err
 	}
 	switch semantics.Code(r.status) {
 	case semantics.EntityNotFound:
-		return semantics.Queue{}, semantics.NotFound(path)
+		return semantics.Entity{}, semantics.NotFound(path)
 	case semantics.PropertyImmutable:
-		return semantics.Queue{}, semantics.ImmutableChanged(path, optionOfField(r.text()))
+		return semantics.Entity{}, semantics.ImmutableChanged(path, optionOfField(r.text()))
 	default:
 		return readQueue(r)
 	}
 }
 
-// DeleteQueue implements semantics.Queues. A crash between the two steps leaves a name on the list without a queue, which lists
+// DeleteEntity implements semantics.Entities. A crash between the two steps leaves a name on the list without a queue, which lists
 // pass over.
-func (s *Store) DeleteQueue(ctx context.Context, path string) error {
+func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
 	keys := s.keys(path)
 	r, err := s.run(ctx, "delete_queue", append([]string{keys.main.waiting, keys.dead.waiting, keys.entity, keys.sessions.waiting, keys.sessions.locks}, keys.all()...), s.now())
 	if err != nil {
@@ -85,9 +85,9 @@ func (s *Store) DeleteQueue(ctx context.Context, path string) error {
 	return err
 }
 
-// ListQueues implements semantics.Queues.
-func (s *Store) ListQueues(ctx context.Context, after string, limit int) ([]semantics.Queue, bool, error) {
-	var queues []semantics.Queue
+// ListEntities implements semantics.Entities.
+func (s *Store) ListEntities(ctx context.Context, kind semantics.Kind, topic, after string, limit int) ([]semantics.Entity, bool, error) {
+	var queues []semantics.Entity
 	for {
 		// One more than asked for tells whether there is a next page.
 		r, err := s.run(ctx, "list_names", []string{s.names.names}, after, limit+1)
@@ -99,7 +99,7 @@ func (s *Store) ListQueues(ctx context.Context, after string, limit int) ([]sema
 		for names.more() {
 			after = names.text()
 			read++
-			queue, err := s.GetQueue(ctx, after)
+			queue, err := s.GetEntity(ctx, semantics.QueueKind, after)
 			if semantics.CodeOf(err) == semantics.EntityNotFound {
 				continue
 			}
@@ -120,8 +120,8 @@ func (s *Store) ListQueues(ctx context.Context, after string, limit int) ([]sema
 	}
 }
 
-// QueueRuntime implements semantics.Queues.
-func (s *Store) QueueRuntime(ctx context.Context, path string) (semantics.Runtime, error) {
+// Runtime implements semantics.Entities.
+func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (semantics.Runtime, error) {
 	r, err := s.run(ctx, "queue_runtime", s.keys(path).all(), s.now())
 	if err != nil {
 		return semantics.Runtime{}, err
@@ -141,7 +141,7 @@ func (s *Store) QueueRuntime(ctx context.Context, path string) (semantics.Runtim
 }
 
 // appendOptions adds the fields under which the named options are kept, with their values.
-func appendOptions(args []any, o semantics.QueueOptions, names []string) []any {
+func appendOptions(args []any, o semantics.Options, names []string) []any {
 	for _, name := range names {
 		switch name {
 		case "lockDuration":
@@ -218,8 +218,8 @@ func flag(set bool) int {
 	return 0
 }
 
-func readQueue(r *reply) (semantics.Queue, error) {
-	var q semantics.Queue
+func readQueue(r *reply) (semantics.Entity, error) {
+	var q semantics.Entity
 	fields := r.list()
 	number := func(value string) int64 {
 		n, err := strconv.ParseInt(value, 10, 64)

@@ -1,0 +1,202 @@
+package semantics
+
+import (
+	"context"
+	"encoding/base64"
+)
+
+// MaxPageSize is the default and the most rows of one page of a list (ENT-17).
+const MaxPageSize = 100
+
+// Ensured is the answer of EnsureEntity.
+type Ensured struct {
+	Entity      Entity
+	Created     bool
+	Differences []Difference // options asked for that the present entity has otherwise; nothing was changed
+}
+
+// EnsureEntity creates a queue or a topic if its name is free, in one atomic step (ENT-6). given names the options the caller
+// set, the others get their defaults. An existing one stays as it is and the answer tells what differs. A subscription gets the
+// rules, or the default rule when there are none (RULE-1); a queue or a topic has none.
+// INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, QUOTA_EXCEEDED, FILTER_INVALID, ACTION_INVALID, and ENTITY_ALREADY_EXISTS when a queue has the
+// name of the topic, or the other way round (ENT-2); ENTITY_NOT_FOUND for the topic of a subscription.
+func (b *Broker) EnsureEntity(ctx context.Context, kind Kind, name string, options Options, given []string, rules ...Rule) (Ensured, error) {
+	path, options, err := checkEntity(kind, name, options, given)
+	if err != nil {
+		return Ensured{}, err
+	}
+	if kind == SubscriptionKind {
+		if rules, err = b.firstRules(rules); err != nil {
+			return Ensured{}, err
+		}
+	}
+	if err := b.admit(managementCost); err != nil {
+		return Ensured{}, err
+	}
+	var ensured Ensured
+	if kind == SubscriptionKind {
+		ensured.Entity, ensured.Created, err = b.store.CreateSubscription(ctx, path, options, rules)
+	} else {
+		ensured.Entity, ensured.Created, err = b.store.CreateEntity(ctx, kind, path, options)
+	}
+	switch {
+	case err != nil:
+		return Ensured{}, err
+	case ensured.Entity.Kind != kind:
+		return Ensured{}, alreadyExists(ensured.Entity)
+	case !ensured.Created:
+		ensured.Differences = ensured.Entity.Options.Differences(options, given)
+	}
+	return ensured, nil
+}
+
+// CreateEntity is EnsureEntity, but fails with ENTITY_ALREADY_EXISTS when the name is taken, even by an equal one (ENT-6).
+func (b *Broker) CreateEntity(ctx context.Context, kind Kind, name string, options Options, given []string, rules ...Rule) (Entity, error) {
+	ensured, err := b.EnsureEntity(ctx, kind, name, options, given, rules...)
+	if err == nil && !ensured.Created {
+		err = alreadyExists(ensured.Entity)
+	}
+	return ensured.Entity, err
+}
+
+func alreadyExists(present Entity) error {
+	return Errorf(EntityAlreadyExists, "%s %q exists already; use PUT to create only if absent", present.Kind, present.Name).
+		With(DetailEntity, present.Name)
+}
+
+func checkEntity(kind Kind, name string, options Options, given []string) (string, Options, error) {
+	path, err := parseEntityPath(kind, name)
+	if err != nil {
+		return "", options, err
+	}
+	if err := checkOptionNames(kind, given); err != nil {
+		return "", options, err
+	}
+	options, err = DefaultOptions().Merge(options, given)
+	if err != nil {
+		return "", options, err
+	}
+	return path, options, options.Validate(kind)
+}
+
+func parseEntityPath(kind Kind, name string) (string, error) {
+	if kind != SubscriptionKind {
+		return ParsePath(name)
+	}
+	path, err := ParseSourcePath(name)
+	if _, _, ok := SplitSubscription(path); err == nil && !ok {
+		err = fieldError(InvalidArgument, "name", "%q is not the path of a subscription", cut(name))
+	}
+	return path, err
+}
+
+// GetEntity reads an entity. INVALID_ARGUMENT, ENTITY_NOT_FOUND.
+func (b *Broker) GetEntity(ctx context.Context, kind Kind, name string) (Entity, error) {
+	path, err := parseEntityPath(kind, name)
+	if err != nil {
+		return Entity{}, err
+	}
+	if err := b.admit(managementCost); err != nil {
+		return Entity{}, err
+	}
+	return b.store.GetEntity(ctx, kind, path)
+}
+
+// UpdateEntity sets the named options and leaves the others alone (ENT-7, ENT-10). No names at all is INVALID_ARGUMENT.
+// ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, PROPERTY_IMMUTABLE; nothing is changed on failure.
+func (b *Broker) UpdateEntity(ctx context.Context, kind Kind, name string, options Options, names []string) (Entity, error) {
+	path, err := parseEntityPath(kind, name)
+	if err != nil {
+		return Entity{}, err
+	}
+	if len(names) == 0 {
+		return Entity{}, fieldError(InvalidArgument, "updateMask", "must name at least one option")
+	}
+	if err := checkOptionNames(kind, names); err != nil {
+		return Entity{}, err
+	}
+	// Bounds hold option by option, so the defaults can stand in for the options that stay.
+	checked, err := DefaultOptions().Merge(options, names)
+	if err != nil {
+		return Entity{}, err
+	}
+	if err := checked.Validate(kind); err != nil {
+		return Entity{}, err
+	}
+	if err := b.admit(managementCost); err != nil {
+		return Entity{}, err
+	}
+	return b.store.UpdateEntity(ctx, kind, path, options, names)
+}
+
+// DeleteEntity removes an entity and all it holds, a topic with its subscriptions (ENT-8). INVALID_ARGUMENT, ENTITY_NOT_FOUND.
+func (b *Broker) DeleteEntity(ctx context.Context, kind Kind, name string) error {
+	path, err := parseEntityPath(kind, name)
+	if err != nil {
+		return err
+	}
+	if err := b.admit(managementCost); err != nil {
+		return err
+	}
+	return b.store.DeleteEntity(ctx, kind, path)
+}
+
+// ListEntities gives one page of entities of a kind in order of name and the token of the next page, "" after the last (ENT-17).
+// topic is the one whose subscriptions are listed, "" for other kinds. pageSize 0 means MaxPageSize. ARGUMENT_OUT_OF_RANGE,
+// INVALID_ARGUMENT for a token it did not make, ENTITY_NOT_FOUND for the topic.
+func (b *Broker) ListEntities(ctx context.Context, kind Kind, topic string, pageSize int, pageToken string) ([]Entity, string, error) {
+	if kind == SubscriptionKind {
+		var err error
+		if topic, err = ParsePath(topic); err != nil {
+			return nil, "", err
+		}
+	}
+	size, after, err := readPage(pageSize, pageToken)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := b.admit(managementCost); err != nil {
+		return nil, "", err
+	}
+	entities, more, err := b.store.ListEntities(ctx, kind, topic, after, size)
+	if err != nil || !more || len(entities) == 0 {
+		return entities, "", err
+	}
+	last := entities[len(entities)-1].Name
+	if _, name, ok := SplitSubscription(last); ok {
+		last = name
+	}
+	return entities, pageTokenAfter(last), nil
+}
+
+// readPage checks what a caller says of the page it wants: how many rows, and after which folded name it begins.
+func readPage(size int, token string) (rows int, after string, err error) {
+	if size == 0 {
+		size = MaxPageSize
+	}
+	if size < 1 || size > MaxPageSize {
+		return 0, "", fieldError(ArgumentOutOfRange, "pageSize", "is %d, must be 1 to %d", size, MaxPageSize)
+	}
+	name, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return 0, "", fieldError(InvalidArgument, "pageToken", "is not a token of an earlier page")
+	}
+	return size, string(name), nil
+}
+
+// pageTokenAfter is the token of the page that begins after a name.
+func pageTokenAfter(name string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(Fold(name)))
+}
+
+// Runtime counts an entity (CNT-1, CNT-2). INVALID_ARGUMENT, ENTITY_NOT_FOUND.
+func (b *Broker) Runtime(ctx context.Context, kind Kind, name string) (Runtime, error) {
+	path, err := parseEntityPath(kind, name)
+	if err != nil {
+		return Runtime{}, err
+	}
+	if err := b.admit(managementCost); err != nil {
+		return Runtime{}, err
+	}
+	return b.store.Runtime(ctx, kind, path)
+}

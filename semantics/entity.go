@@ -1,0 +1,70 @@
+package semantics
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kind is what an entity is (ENT-1).
+type Kind uint8
+
+// The kinds of entities.
+const (
+	QueueKind Kind = iota
+	TopicKind
+	SubscriptionKind
+)
+
+// String gives the kind in lower case.
+func (k Kind) String() string {
+	switch k {
+	case QueueKind:
+		return "queue"
+	case TopicKind:
+		return "topic"
+	case SubscriptionKind:
+		return "subscription"
+	default:
+		return fmt.Sprint(uint8(k))
+	}
+}
+
+// Entity is a queue, topic or subscription with its name as given at creation, its options and its times by the store's clock
+// (CNT-1, CNT-5). The name of a subscription is its path, see SubscriptionPath. Options that its kind does not have are those
+// of DefaultOptions.
+type Entity struct {
+	Kind       Kind
+	Name       string
+	Options    Options
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+	AccessedAt time.Time
+}
+
+// Runtime are the counts of an entity (CNT-1, CNT-2). Active = Available + Locked + Deferred + ExpiredPending (CNT-4). A topic has
+// Scheduled, SizeInBytes and Subscriptions, and nothing else.
+type Runtime struct {
+	Active             int64
+	Available          int64 // Delayed included
+	Delayed            int64 // abandoned with a delay that is not over (SETTLE-11)
+	Locked             int64
+	Deferred           int64
+	ExpiredPending     int64
+	Scheduled          int64
+	DeadLetter         int64
+	Transfer           int64
+	TransferDeadLetter int64
+	SizeInBytes        int64     // messages in every state, dead letters and session states; of a topic those of all its subscriptions too
+	OldestEnqueuedAt   time.Time // of the main queue; zero when it is empty
+
+	Sessions       int64 // that have messages, state or a holder (CNT-2)
+	ReadySessions  int64 // that AcceptNextSession could give
+	LockedSessions int64 // that somebody holds
+
+	Subscriptions int64 // of a topic
+}
+
+// Total is the sum of all message counts (CNT-1).
+func (r Runtime) Total() int64 {
+	return r.Active + r.Scheduled + r.DeadLetter + r.Transfer + r.TransferDeadLetter
+}

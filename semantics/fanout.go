@@ -1,0 +1,169 @@
+package semantics
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// fanout decides which subscriptions get a copy of what is sent to a topic. It keeps the routes of topics as they were when they
+// were last read; the store says when they hold no more.
+type fanout struct {
+	store   Store
+	compile CompileRule
+
+	mu    sync.Mutex
+	known map[string]*router // by folded path of the topic
+}
+
+// mostRouters bounds the topics whose routes are kept.
+const mostRouters = 1000
+
+// router is the routes of a topic, ready for use. It is immutable.
+type router struct {
+	version int64
+	routes  []compiledRoute
+}
+
+type compiledRoute struct {
+	Route
+	rules []CompiledRule
+}
+
+// routes gives the router of a topic: the one that is known, unless it is stale.
+func (f *fanout) routes(ctx context.Context, topic string, stale *router) (*router, error) {
+	name := Fold(topic)
+	f.mu.Lock()
+	known := f.known[name]
+	f.mu.Unlock()
+	if known != nil && known != stale {
+		return known, nil
+	}
+	routes, err := f.store.Routes(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	read, err := f.compileRoutes(routes)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.known) >= mostRouters {
+		clear(f.known) // they are read again when they are needed
+	}
+	f.known[name] = read
+	return read, nil
+}
+
+func (f *fanout) forget(topic string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.known, Fold(topic))
+}
+
+func (f *fanout) compileRoutes(routes Routes) (*router, error) {
+	r := &router{version: routes.Version, routes: make([]compiledRoute, len(routes.Subscriptions))}
+	for i, route := range routes.Subscriptions {
+		r.routes[i].Route = route
+		for _, rule := range route.Rules {
+			compiled, err := f.compile(rule)
+			if err != nil { // it was valid when it was made
+				return nil, &Error{Code: Internal, Message: "a stored rule is not valid", Err: err}
+			}
+			r.routes[i].rules = append(r.routes[i].rules, compiled)
+		}
+	}
+	return r, nil
+}
+
+// try lets do work with the routes of a topic, again for as long as they change meanwhile.
+func (f *fanout) try(ctx context.Context, topic string, do func(*router) error) error {
+	var stale *router
+	for {
+		r, err := f.routes(ctx, topic, stale)
+		if err != nil {
+			return err
+		}
+		if err = do(r); !errors.Is(err, ErrRoutesChanged) {
+			if CodeOf(err) == EntityNotFound {
+				f.forget(topic)
+			}
+			return err
+		}
+		if ctx.Err() != nil {
+			return cancelled(ctx)
+		}
+		stale = r
+	}
+}
+
+// publications decides about the copies of messages.
+func (r *router) publications(messages []*Message) []Publication {
+	publications := make([]Publication, len(messages))
+	for i, m := range messages {
+		publications[i].Message = m
+		if m.ScheduledAt.IsZero() {
+			publications[i].Copies = r.copies(m)
+		}
+	}
+	return publications
+}
+
+func (r *router) copies(m *Message) []Copy {
+	var copies []Copy
+	for i := range r.routes {
+		copies = r.routes[i].appendCopies(copies, m)
+	}
+	return slices.Clip(copies)
+}
+
+// appendCopies adds what one subscription gets: one copy for all rules without action that match, and one for each rule with an
+// action that matches (TOPIC-5). A failure makes one dead letter, however many rules fail (RULE-8).
+func (c *compiledRoute) appendCopies(copies []Copy, m *Message) []Copy {
+	var failed error
+	isPlain := false
+	for _, rule := range c.rules {
+		if isPlain && !rule.HasAction() {
+			continue // its copy is there
+		}
+		matches, err := rule.Matches(m)
+		switch {
+		case err != nil:
+			failed = cmp.Or(failed, err) // one dead letter tells of one failure
+		case !matches:
+		case !rule.HasAction():
+			isPlain = true
+			copies = append(copies, c.copyOf(m))
+		default:
+			changed, err := rule.Act(m)
+			if err != nil {
+				failed = cmp.Or(failed, err)
+				continue
+			}
+			copies = append(copies, c.copyOf(changed))
+		}
+	}
+	if failed != nil && c.DeadLettersFailures {
+		copies = append(copies, c.deadLetter(m, ReasonFilterFailed, failed.Error()))
+	}
+	return copies
+}
+
+// copyOf is a copy, or a dead letter when the subscription cannot have it as it is.
+func (c *compiledRoute) copyOf(m *Message) Copy {
+	switch size := m.HeaderSize(); {
+	case size > MaxHeaderSize: // an action made it so (ACT-9)
+		return c.deadLetter(m, ReasonHeaderSize, "the action of a rule made the headers too large")
+	case c.RequiresSession && m.SessionID == "":
+		return c.deadLetter(m, ReasonNoSession, "the subscription requires a session id")
+	default:
+		return Copy{Subscription: c.Subscription, Message: m}
+	}
+}
+
+func (c *compiledRoute) deadLetter(m *Message, reason, description string) Copy {
+	return Copy{Subscription: c.Subscription, Message: m, DeadLetter: &DeadLetterTexts{Reason: &reason, Description: &description}}
+}

@@ -1,0 +1,81 @@
+package semantics
+
+import (
+	"context"
+	"errors"
+)
+
+// Topics keeps the rules of subscriptions and stores what they select.
+type Topics interface {
+	// CreateRule adds a rule to a subscription (RULE-2) and gives it with its time. ENTITY_NOT_FOUND, RULE_ALREADY_EXISTS,
+	// QUOTA_EXCEEDED (RULE-4).
+	CreateRule(ctx context.Context, subscription string, rule Rule) (Rule, error)
+
+	// GetRule reads a rule. ENTITY_NOT_FOUND, RULE_NOT_FOUND.
+	GetRule(ctx context.Context, subscription, name string) (Rule, error)
+
+	// ListRules gives up to limit rules in order of their folded names, beginning after the given folded name (RULE-9). more tells
+	// whether others follow. ENTITY_NOT_FOUND.
+	ListRules(ctx context.Context, subscription, after string, limit int) (rules []Rule, more bool, err error)
+
+	// DeleteRule removes a rule. ENTITY_NOT_FOUND, RULE_NOT_FOUND.
+	DeleteRule(ctx context.Context, subscription, name string) error
+
+	// Routes gives all that decides which copies a topic makes. ENTITY_NOT_FOUND.
+	Routes(ctx context.Context, topic string) (Routes, error)
+
+	// Publish stores messages with the copies that subscriptions get, each call whole or not at all, in their order, and gives
+	// the outcome of each as Send does (TOPIC-2, SEND-3). The sequence numbers are the topic's; those of the copies are their
+	// subscriptions' own (TOPIC-1). A message whose ScheduledAt is in the future is stored without its copies, for Activate. A copy
+	// lives as long as the shortest of message, topic and subscription allows (TTL-6). The outcome is ErrRoutesChanged when the
+	// copies were decided by other routes than the present ones: then nothing was done. Other errors: as those of Send, with
+	// QUOTA-13 over all subscriptions (TOPIC-7), and NO_MATCHING_SUBSCRIPTION (TOPIC-3).
+	Publish(ctx context.Context, topic string, version int64, calls [][]Publication) []SendOutcome
+
+	// Due gives up to limit scheduled messages of a topic whose time has come, in the order in which they are to be enqueued, and
+	// changes nothing. ENTITY_NOT_FOUND.
+	Due(ctx context.Context, topic string, limit int) ([]*Received, error)
+
+	// Activate enqueues scheduled messages of a topic with the copies that subscriptions get, as if they were sent now (SCHED-3,
+	// SCHED-7). One that is not scheduled any more, or not due, is passed over. Limits and status of the topic do not hold it up
+	// (SCHED-12). ErrRoutesChanged as in Publish, ENTITY_NOT_FOUND.
+	Activate(ctx context.Context, topic string, version int64, activations []Activation) error
+}
+
+// ErrRoutesChanged says that copies were decided by routes that hold no more. Read the routes again and decide again.
+var ErrRoutesChanged = errors.New("the rules of the topic have changed")
+
+// Routes are the subscriptions of a topic with their rules. Whatever changes them gives them another Version; a topic that was
+// deleted and made again has other versions than before.
+type Routes struct {
+	Version       int64
+	Subscriptions []Route
+}
+
+// Route is what decides about the copies of one subscription.
+type Route struct {
+	Subscription        string // its name, folded
+	RequiresSession     bool
+	DeadLettersFailures bool // DeadLetteringOnFilterEvaluationExceptions
+	Rules               []Rule
+}
+
+// Publication is a message on its way into a topic.
+type Publication struct {
+	Message *Message
+	Copies  []Copy
+}
+
+// Copy is what one subscription gets of a publication.
+type Copy struct {
+	Subscription string   // its name, folded
+	Message      *Message // that of the publication, or what an action made of it
+	// DeadLetter is why the copy is a dead letter from the start (RULE-8, SESS-7, ACT-9); nil: it is not.
+	DeadLetter *DeadLetterTexts
+}
+
+// Activation is a scheduled message of a topic whose time has come.
+type Activation struct {
+	SequenceNumber int64 // the one it is scheduled under
+	Publication
+}
