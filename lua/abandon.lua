@@ -3,6 +3,7 @@
 -- Flags: allow-oom
 --
 -- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[37] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now       int     0 = server time
 -- ARGV[2] sub       str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] delay_ms  int     how long the messages stay invisible, -1 = the queue's RedeliveryDelay
@@ -26,13 +27,14 @@
 --@include wrong_kind
 --@include give_back
 local now, sub, delay_ms, skip = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4] == "1"
-local token, count = ARGV[5], tonumber(ARGV[6])
+local token, count, owner = ARGV[5], tonumber(ARGV[6]), KEYS[37]
 local wanted, changes = rest(ARGV, 7, 6 + count), rest(ARGV, 7 + count)
 
 local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
+queue.owner = owner
 local side = sub == "" and queue.main or queue.dead
 local wrong = wrong_kind(side, token)
 if wrong then

@@ -3,7 +3,7 @@
 -- Reads: all.  Writes: scheduled, due, scheduled_ids, history, entity.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue or topic, in the order of lib/open_queue.lua
 -- ARGV[1] now     int  0 = server time
 -- ARGV[2] by      str  numbers or ids
 -- ARGV[3..] what  str  at most 1000 numbers, each once, or message ids
@@ -26,7 +26,7 @@
 --@include remove_scheduled
 local now, by, wanted = now_ms(ARGV[1]), ARGV[2], rest(ARGV, 3)
 
-local queue = open_queue(KEYS, now)
+local queue = open_queue(KEYS, now, true)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end

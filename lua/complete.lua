@@ -33,11 +33,11 @@ local side = { modified = KEYS[7] }
 local now, sub, bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local count = (#ARGV - 3) / 2
 
-local kind = redis.call("HMGET", entity, "status", "requires_session")
-if not kind[1] then
+local values = redis.call("HMGET", entity, "kind", "requires_session")
+if not values[1] or values[1] == "topic" then
   return { "ENTITY_NOT_FOUND" }
 end
-if kind[2] == "1" and sub == "" then
+if values[2] == "1" and sub == "" then
   return { "SESSION_REQUIRED" }
 end
 touch(entity, now)

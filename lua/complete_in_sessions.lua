@@ -34,11 +34,11 @@ local entity, log, locks, deliveries, expiry, deferred = KEYS[1], KEYS[2], KEYS[
 local side = { modified = KEYS[7] }
 local queue = { now = now_ms(ARGV[1]), session_locks = KEYS[8], session_tokens = KEYS[9], session_waiting = KEYS[10] }
 
-local requires = redis.call("HMGET", entity, "status", "requires_session")
-if not requires[1] then
+local values = redis.call("HMGET", entity, "kind", "requires_session")
+if not values[1] or values[1] == "topic" then
   return { "ENTITY_NOT_FOUND" }
 end
-if requires[2] ~= "1" then
+if values[2] ~= "1" then
   return { "SESSION_NOT_SUPPORTED" }
 end
 touch(entity, queue.now)

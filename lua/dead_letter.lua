@@ -3,6 +3,7 @@
 -- Flags: allow-oom
 --
 -- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[37] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] reason       str  "=" and the text the application gives, or "" for none (SETTLE-7)
 -- ARGV[3] description  str  as reason
@@ -25,7 +26,7 @@
 --@include wrong_kind
 --@include entry_at
 --@include bury_entry
-local now, token, count = now_ms(ARGV[1]), ARGV[4], tonumber(ARGV[5])
+local now, token, count, owner = now_ms(ARGV[1]), ARGV[4], tonumber(ARGV[5]), KEYS[37]
 local reason = ARGV[2] ~= "" and string.sub(ARGV[2], 2) or nil
 local description = ARGV[3] ~= "" and string.sub(ARGV[3], 2) or nil
 local wanted, changes = rest(ARGV, 6, 5 + count), rest(ARGV, 6 + count)
@@ -34,6 +35,7 @@ local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
+queue.owner = owner
 local main = queue.main
 local wrong = wrong_kind(main, token)
 if wrong then

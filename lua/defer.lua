@@ -3,6 +3,7 @@
 -- Flags: allow-oom
 --
 -- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[37] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now    int     0 = server time
 -- ARGV[2] sub    str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] token  str     of the session the messages are in, "" on a source without sessions
@@ -25,12 +26,14 @@
 --@include expect
 --@include put_in_session
 local now, sub, token, count = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local owner = KEYS[37]
 local wanted, changes = rest(ARGV, 5, 4 + count), rest(ARGV, 5 + count)
 
 local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
+queue.owner = owner
 local side = sub == "" and queue.main or queue.dead
 local wrong = wrong_kind(side, token)
 if wrong then

@@ -22,7 +22,7 @@ local waiting, dead_waiting, entity, session_waiting = KEYS[1], KEYS[2], KEYS[3]
 local session_locks = KEYS[5]
 local now = now_ms(ARGV[1])
 
-if redis.call("EXISTS", entity) == 0 then
+if redis.call("HGET", entity, "kind") ~= "queue" then
   return { "ENTITY_NOT_FOUND" }
 end
 wake_all(waiting)

@@ -15,7 +15,7 @@ import (
 //	-- Flags: allow-oom            (optional; no-writes or allow-oom)
 //	--
 //	-- KEYS[1] name  type  meaning  ([1..9] = nine of them, which the script passes on whole)
-//	-- ARGV[1] name  type  meaning  ([2..] = this and all that follow)
+//	-- ARGV[1] name  type  meaning  ([2..] = this and all that follow; [2..?] = perhaps none)
 //	--
 //	-- Returns
 //	--   STATUS  values
@@ -29,7 +29,7 @@ type header struct {
 func (h *header) has(flag string) bool { return slices.Contains(h.flags, flag) }
 
 var (
-	parameterLine = regexp.MustCompile(`^-- (KEYS|ARGV)\[(\d+)(\.\.(\d*))?\] +(\S+)`)
+	parameterLine = regexp.MustCompile(`^-- (KEYS|ARGV)\[(\d+)(\.\.(\d*|\?))?\] +(\S+)`)
 	statusLine    = regexp.MustCompile(`^--   ([A-Z][A-Z_]+)(?:  | [a-z]|$)`)
 	indexUse      = regexp.MustCompile(`\b(KEYS|ARGV)\[([^\]]*)\]`)
 )
@@ -81,8 +81,8 @@ func (h *header) declare(kind, index string, many bool, last, name string) error
 	if n := len(*list); n > 0 && (*list)[n-1].Repeats {
 		return fmt.Errorf("header declares %s[%s] after a repeating one", kind, index)
 	}
-	if last == "" {
-		*list = append(*list, Parameter{Name: name, Repeats: many})
+	if last == "" || last == "?" {
+		*list = append(*list, Parameter{Name: name, Repeats: many, optional: last == "?"})
 		return nil
 	}
 	to, err := strconv.Atoi(last)

@@ -19,7 +19,8 @@ type Script struct {
 	Name string
 	// Text is what Redis gets: the flags line, the included functions, then the file, with every line of both kept.
 	Text string
-	// Keys and Args are the declared parameters in order. A last one that repeats stands for any number, at least one.
+	// Keys and Args are the declared parameters in order. A last one that repeats stands for any number, at least one unless
+	// its header says otherwise.
 	Keys, Args []Parameter
 	// ReadOnly scripts write nothing and may run on a replica.
 	ReadOnly bool
@@ -33,6 +34,7 @@ type Parameter struct {
 	Repeats bool
 
 	together bool // one of several that the script passes on whole
+	optional bool // of one that repeats: there may be none
 }
 
 // Accepts reports whether the script takes that many keys and arguments.
@@ -41,10 +43,13 @@ func (s *Script) Accepts(keys, args int) bool {
 }
 
 func countFits(declared []Parameter, n int) bool {
-	if len(declared) > 0 && declared[len(declared)-1].Repeats {
-		return n >= len(declared)
+	if len(declared) == 0 || !declared[len(declared)-1].Repeats {
+		return n == len(declared)
 	}
-	return n == len(declared)
+	if declared[len(declared)-1].optional {
+		n++
+	}
+	return n >= len(declared)
 }
 
 // HasStatus reports whether the script declares the status word.

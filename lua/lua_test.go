@@ -81,11 +81,14 @@ func TestFlagsLetAFullRedisDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"create_queue": "", "update_queue": "", "register_name": "", "send": "",
-		"get_queue": "no-writes", "list_names": "no-writes",
+		"create_entity": "", "create_subscription": "", "create_rule": "", "update_entity": "", "register_name": "",
+		"send": "", "publish": "", "activate": "",
+		"get_entity": "no-writes", "list_names": "no-writes", "list_subscriptions": "no-writes", "list_rules": "no-writes",
+		"routes": "no-writes", "due": "no-writes", "topic_runtime": "no-writes",
 		"receive": "allow-oom", "complete": "allow-oom", "abandon": "allow-oom", "release": "allow-oom",
 		"dead_letter": "allow-oom", "renew_locks": "allow-oom", "peek": "allow-oom", "pass_on": "allow-oom",
-		"queue_runtime": "allow-oom", "delete_queue": "allow-oom", "unregister_name": "allow-oom",
+		"source_runtime": "allow-oom", "delete_queue": "allow-oom", "delete_subscription": "allow-oom", "delete_topic": "allow-oom",
+		"delete_rule": "allow-oom", "unregister_name": "allow-oom",
 		"resubmit": "", "cancel_scheduled": "allow-oom", "defer": "allow-oom", "reactivate": "allow-oom",
 		"receive_by_number": "allow-oom", "purge": "allow-oom", "delete_by_number": "allow-oom", "sweep": "allow-oom",
 		"accept_session": "allow-oom", "accept_next_session": "allow-oom", "renew_session_lock": "allow-oom",
@@ -165,6 +168,7 @@ func TestBadScriptsAreRefused(t *testing.T) {
 	use := "local a, b = KEYS[1], ARGV[1]\n"
 	cases := map[string]struct{ script, lib, want string }{
 		"good":             {goodHeader + use, "", ""},
+		"perhaps none":     {strings.Replace(goodHeader, "ARGV[1]", "ARGV[1..?]", 1) + use, "", ""},
 		"wrong name":       {strings.Replace(goodHeader, "op:", "other:", 1) + use, "", "line 1"},
 		"no cost":          {strings.Replace(goodHeader, "-- Cost: O(1)\n", "", 1) + use, "", "Cost"},
 		"unused argument":  {goodHeader + "local a = KEYS[1]\n", "", "ARGV[1] b is declared and never used"},
@@ -196,11 +200,14 @@ func TestBadScriptsAreRefused(t *testing.T) {
 
 func TestAccepts(t *testing.T) {
 	t.Parallel()
-	s := &Script{Keys: []Parameter{{Name: "a"}}, Args: []Parameter{{Name: "b"}, {Name: "c", Repeats: true}}}
+	s := &Script{
+		Keys: []Parameter{{Name: "a"}, {Name: "d", Repeats: true, optional: true}},
+		Args: []Parameter{{Name: "b"}, {Name: "c", Repeats: true}},
+	}
 	for _, c := range []struct {
 		keys, args int
 		want       bool
-	}{{1, 2, true}, {1, 9, true}, {1, 1, false}, {2, 2, false}, {0, 2, false}} {
+	}{{1, 2, true}, {1, 9, true}, {1, 1, false}, {2, 2, true}, {9, 2, true}, {0, 2, false}} {
 		if got := s.Accepts(c.keys, c.args); got != c.want {
 			t.Errorf("Accepts(%d, %d) = %v, want %v", c.keys, c.args, got, c.want)
 		}

@@ -1,9 +1,11 @@
--- resubmit: move dead letters to a queue as new messages (DLQ-22, MSG-17). Each is removed and stored in this one step, or stays.
+-- resubmit: move dead letters to a queue, or back to their subscription, as new messages (DLQ-22, MSG-17). Each is removed and
+-- stored in this one step, or stays.
 -- Reads: all.  Writes: all of the source; log, expiry, history of the target.
 --
 -- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
 -- KEYS[37..44] target  entity, log, expiry, waiting, due, history, history_times, modified of the queue they go to
 -- KEYS[45..51] sessions  of the queue they go to, in the order of lib/open_target_sessions.lua
+-- KEYS[52] owner  entity of the topic of the subscription they go to, else as KEYS[37]
 -- ARGV[1] now        int  0 = server time
 -- ARGV[2] bypass     int  1: duplicate detection does not apply
 -- ARGV[3..] per letter: number, ttl_ms (-1 = none), expires_ms (0 = a new life), id, partition, session, and what a new id adds
@@ -38,18 +40,20 @@
 --@include remove_entry
 --@include wake_next
 --@include open_target_sessions
+--@include raise_most
 --@include append_to_session
 --@include close_sessions
 local now, bypass = now_ms(ARGV[1]), ARGV[2] == "1"
 local source_keys = { unpack(KEYS, 1, 36) }
-local log, expiry, waiting, due, modified = KEYS[38], KEYS[39], KEYS[40], KEYS[41], KEYS[44]
+local log, expiry, waiting, due, modified, owner = KEYS[38], KEYS[39], KEYS[40], KEYS[41], KEYS[44], KEYS[52]
+local same = KEYS[37] == KEYS[1]
 
 -- The target's refusals come first: nothing may be done then. Its numbers are read after what is due on the source, which may be
 -- the same queue.
 if redis.call("EXISTS", KEYS[1]) == 0 then
   return { "ENTITY_NOT_FOUND", "source" }
 end
-local target = open_target(KEYS[37], now)
+local target = open_target(KEYS[37], now, same)
 if not target then
   return { "ENTITY_NOT_FOUND", "target" }
 end
@@ -64,13 +68,13 @@ if queue.has_sessions then -- the target may be the same queue, and reads them a
   queue.main.came = queue.main.came + close_sessions(queue)
   queue.records = {}
 end
-target = open_target(KEYS[37], now)
+target = open_target(KEYS[37], now, same)
+target.max_message_bytes = tonumber(redis.call("HGET", owner, "max_message_bytes"))
 target.history, target.history_times = KEYS[42], KEYS[43]
 open_history(target)
 if target.has_sessions then
   open_target_sessions(target, { unpack(KEYS, 45, 51) })
 end
-local same = KEYS[37] == KEYS[1]
 local detects = target.deduplicates and not bypass
 
 local function refusal(size)
@@ -135,11 +139,12 @@ local function resubmit(i)
   local key = history_key(target.partitioned, ARGV[i + 3], ARGV[i + 4])
   local original = detects and remembered(target, key)
   local entry = entry_at(dead.log, position)
-  local change = redis.call("HGET", dead.modified, position)
+  local change, longer = redis.call("HGET", dead.modified, position), 0
   if ARGV[i + 6] ~= "" then -- changes follow one another: the last one of a field holds
     local more, before = string.match(change or "0:", "^(%-?%d+):(.*)$")
     local further, id = string.match(ARGV[i + 6], "^(%-?%d+):(.*)$")
     change = text(more + further) .. ":" .. before .. id
+    longer = tonumber(further)
   end
   local size = string.match(entry[1], "%d+$") + (change and string.match(change, "^%-?%d+") or 0)
   if size > target.max_message_bytes then
@@ -157,6 +162,7 @@ local function resubmit(i)
       return refused
     end
     result = store(entry, size, change, ttl_ms, expires_ms, session)
+    raise_most(owner, target.entity, longer)
     if detects then
       remember(target, key, tonumber(result))
     end

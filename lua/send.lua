@@ -42,6 +42,9 @@
 --@include remember
 --@include forget_old
 --@include lifetime
+--@include size_and_ttl
+--@include shorter_ttl
+--@include keep_alarm
 --@include add_gap
 --@include expect
 --@include open_target_sessions
@@ -71,12 +74,6 @@ local width = keyed and 6 or 2
 local default_ttl_ms = target.default_ttl_ms
 local sequence, bytes, messages = target.sequence, target.bytes, redis.call("XLEN", log) + redis.call("ZCARD", due)
 
--- lifetime_of takes "<size>:<ttl_ms>" apart, the form for messages with a time to live of their own.
-local function lifetime_of(head)
-  local size, ttl_ms = string.match(head, "^(%d+):(%d+)$")
-  return size or head, tonumber(ttl_ms or "-1")
-end
-
 -- none stands for the duplicates of calls without any.
 local none = {}
 
@@ -102,7 +99,7 @@ local max_message_bytes, largest = target.max_message_bytes, target.largest
 local function sizes_of(first, last, found)
   local total, stored, new = 0, 0, 0
   for i = first, last, width do
-    local size = tonumber(ARGV[i]) or tonumber((lifetime_of(ARGV[i])))
+    local size = tonumber(ARGV[i]) or tonumber((size_and_ttl(ARGV[i])))
     if size > max_message_bytes then
       return (i - first) / width, size
     end
@@ -192,10 +189,8 @@ end
 local function store(number, i)
   local size, times, payload = ARGV[i], immortal, ARGV[i + width - 1]
   if not tonumber(size) or not immortal or keyed then
-    local own_size, ttl_ms = lifetime_of(size)
-    if default_ttl_ms >= 0 and (ttl_ms < 0 or ttl_ms > default_ttl_ms) then
-      ttl_ms = default_ttl_ms
-    end
+    local own_size, ttl_ms = size_and_ttl(size)
+    ttl_ms = shorter_ttl(ttl_ms, default_ttl_ms)
     if keyed and tonumber(ARGV[i + 1]) > now then
       schedule(number, own_size, ttl_ms, tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], payload)
       return 0
@@ -286,11 +281,7 @@ end
 if target.has_sessions then
   came = close_sessions(target)
 end
-local alarm = "0"
-if target.expected and (target.alarm == 0 or target.expected < target.alarm) then
-  alarm = text(target.expected)
-  redis.call("HSET", target.entity, "alarm_ms", alarm)
-end
+local alarm = keep_alarm(target)
 if came > 0 then
   wake_next(waiting, came)
 end

@@ -2,11 +2,14 @@
 -- Reads: all.  Writes: entity, by_session, sessions, session_states, what is due.
 --
 -- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[37] owner     entity of a subscription's topic, else as KEYS[1]
+-- KEYS[38..?] all    entity of the topic and of every subscription, if the caller was told NEEDS_ALL
 -- ARGV[1] now        int  0 = server time
 -- ARGV[2] token      str
 -- ARGV[3] expected   int  version it must have, 0 = none, -1 = any
 -- ARGV[4] limit      int  most states of a queue
 -- ARGV[5] state      str  "=" and the new one, "" clears it
+-- ARGV[6] version    int  of the routes of the topic that have exactly the subscriptions in all, "" = there is no such list
 --
 -- Returns
 --   OK                       news version    0 = there is no state now
@@ -14,13 +17,16 @@
 --   SESSION_STATE_TOO_LARGE  actual limit
 --   QUOTA_EXCEEDED           news limit
 --   ENTITY_FULL              news actual limit dead_bytes
+--   NEEDS_ALL                news    the topic may be full: its size must be added up
 --   SESSION_LOCK_LOST
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED          status
--- Cost: O(log N + bytes + slice of what is due)
+-- Cost: O(log N + bytes + slice of what is due), and O(subscriptions) where the topic may be full
 --@include now_ms
 --@include text
+--@include held_bytes
+--@include raise_most
 --@include open_source
 --@include close_queue
 --@include held_session
@@ -29,13 +35,14 @@
 --@include remove_state
 local now, token, expected, limit = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local state = ARGV[5] ~= "" and string.sub(ARGV[5], 2) or nil
+local owner, version = KEYS[37], ARGV[6]
 
 local session
 local queue, _, refusal = open_source(KEYS, now, "", function(found)
   if not found.has_sessions then
     return { "SESSION_NOT_SUPPORTED" }
   end
-  local most = tonumber(redis.call("HGET", found.entity, "max_message_bytes"))
+  local most = tonumber(redis.call("HGET", owner, "max_message_bytes"))
   if state and #state > most then
     return { "SESSION_STATE_TOO_LARGE", #state, most }
   end
@@ -63,10 +70,23 @@ if record.version == 0 and redis.call("HLEN", queue.session_states) >= limit the
   return { "QUOTA_EXCEEDED", news, limit }
 end
 local more = #state - record.state_size
-local bounds = redis.call("HMGET", queue.entity, "max_bytes", "bytes", "dead_bytes", "state_bytes")
-local total = more + (bounds[2] or 0) + (bounds[3] or 0) + (bounds[4] or 0)
-if more > 0 and total > tonumber(bounds[1]) then
-  return { "ENTITY_FULL", news, text(total), bounds[1], bounds[3] or "0" }
+
+if more > 0 then
+  local bounds = redis.call("HMGET", owner, "max_bytes", "version", "most_bytes")
+  local max_bytes, most_bytes, dead_bytes = tonumber(bounds[1]), tonumber(bounds[3] or "0"), 0
+  if owner == queue.entity then
+    most_bytes, dead_bytes = held_bytes(KEYS, 37, 37)
+  elseif most_bytes + more > max_bytes then
+    if bounds[2] ~= version then
+      return { "NEEDS_ALL", news }
+    end
+    most_bytes, dead_bytes = held_bytes(KEYS, 38, #KEYS)
+    redis.call("HSET", owner, "most_bytes", text(most_bytes))
+  end
+  if most_bytes + more > max_bytes then
+    return { "ENTITY_FULL", news, text(most_bytes + more), text(max_bytes), text(dead_bytes) }
+  end
+  raise_most(owner, queue.entity, more)
 end
 record.version = redis.call("HINCRBY", queue.entity, "state_version", 1)
 record.state_ms, record.activity, record.state_size = now, now, #state

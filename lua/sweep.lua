@@ -1,14 +1,16 @@
--- sweep: do what time has made due on a queue, for whoever looks after it while nobody else does (TTL-20, SCHED-6).
+-- sweep: do what time has made due on an entity, for whoever looks after it while nobody else does (TTL-20, SCHED-6). Of a topic it
+-- does not activate the messages.
 -- Reads: all.  Writes: what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, subscription or topic, in the order of lib/open_queue.lua
 -- ARGV[1] now   int  0 = server time
 -- ARGV[2] lazy  int  1: leave messages whose time is over until somebody looks (TTL-20)
 --
 -- Returns
---   OK                news alarm after_ms
---                     news: see lib/close_queue; alarm: the next instant at which something becomes due, 0 = never; after_ms: until then, 0 = at once
+--   OK                news alarm after_ms is_topic
+--                     news: see lib/close_queue; alarm: the next instant at which something becomes due, 0 = never; after_ms: until then,
+--                     0 = at once, on a topic by activate
 --   ENTITY_NOT_FOUND
 -- Cost: O(slice of what is due)
 --@include now_ms
@@ -19,7 +21,7 @@
 --@include next_alarm
 local now = now_ms(ARGV[1])
 
-local queue = open_queue(KEYS, now)
+local queue = open_queue(KEYS, now, true)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
@@ -27,4 +29,4 @@ queue.lazy = ARGV[2] == "1"
 clear_due(queue)
 local news = close_queue(queue)
 local alarm = queue.lazy and next_alarm(queue, true) or queue.alarm
-return { "OK", news, text(alarm), text(math.max(0, alarm - now)) }
+return { "OK", news, text(alarm), text(math.max(0, alarm - now)), queue.is_topic and 1 or 0 }

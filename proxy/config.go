@@ -3,6 +3,9 @@ package proxy
 import (
 	"fmt"
 	"time"
+
+	"github.com/sidebus/sidebus/proxy/compat"
+	"github.com/sidebus/sidebus/proxy/push"
 )
 
 // Config says where a Proxy listens and how it behaves. An address is "host:port", port 0 for any free one, or
@@ -23,6 +26,13 @@ type Config struct {
 	// MaxConnections is the most connections of clients over both wires together (QUOTA-5). Zero is
 	// DefaultMaxConnections.
 	MaxConnections int
+
+	// Keys gives the rules of shared access to the compat REST API; nil: nobody is asked for a token (AUTH-5). It is called
+	// for each request.
+	Keys func() compat.Keys
+
+	// Handlers are what the app is called for.
+	Handlers []push.Handler
 
 	// Settings are shown at /config of the admin address as they are, so secrets must be masked already.
 	Settings map[string]string

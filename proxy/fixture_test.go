@@ -24,6 +24,7 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -66,7 +67,7 @@ func start(t *testing.T, over store, change ...func(*proxy.Config)) *sidecar {
 // launch runs a sidecar and does not wait for the store to be fit.
 func launch(t *testing.T, over store, change ...func(*proxy.Config)) *sidecar {
 	t.Helper()
-	return launchBroker(t, semantics.NewBroker(over), over, change...)
+	return launchBroker(t, semantics.NewBroker(over, semantics.WithRules(filter.Compile)), over, change...)
 }
 
 func launchBroker(t *testing.T, broker *semantics.Broker, over store, change ...func(*proxy.Config)) *sidecar {

@@ -49,7 +49,7 @@ func TestENT_11_BoundsOfOptionsPass(t *testing.T) {
 		t.Errorf("ENT-16: got %d %s", a.status, a.body)
 	}
 	if a := s.call(t, http.MethodPut, "/v1/queues/high", `{"requiresDuplicateDetection":true,"redeliveryDelay":"1s"}`); !strings.Contains(a.body,
-		`"differences":[{"option":"redeliveryDelay","present":"0s","asked":"1s"},{"option":"requiresDuplicateDetection","present":"false","asked":"true"}]`) {
+		`"differences":[{"option":"requiresDuplicateDetection","present":"false","asked":"true"},{"option":"redeliveryDelay","present":"0s","asked":"1s"}]`) {
 		t.Errorf("ENT-6: got %s", a.body)
 	}
 }

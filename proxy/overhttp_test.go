@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
 // overHTTP carries the calls of a generated client over the JSON API, with another JSON library than the one that is
@@ -57,17 +59,19 @@ func (overHTTP) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.Cal
 	return nil, status.Error(codes.Unimplemented, "no streams over HTTP")
 }
 
-// httpRequest gives route and body of a call of Messages or Sessions.
+// httpRequest gives route and body of a call.
 func httpRequest(method string, request proto.Message) (verb, path string, body []byte, err error) {
 	request = proto.Clone(request)
 	m := request.ProtoReflect()
+	service, rpc, _ := strings.Cut(strings.TrimPrefix(method, "/sidebus.v1."), "/")
+	if service == "Admin" {
+		return adminRequest(rpc, m)
+	}
 	entity := m.Descriptor().Fields().ByName("source")
 	if entity == nil {
 		entity = m.Descriptor().Fields().ByName("target")
 	}
-	service, rpc, _ := strings.Cut(strings.TrimPrefix(method, "/sidebus.v1."), "/")
-	kind, name, _ := strings.Cut(m.Get(entity).String(), "/")
-	path = "/v1/" + kind + "/" + url.PathEscape(name) + "/" + strings.ToLower(service)
+	path = route(m.Get(entity).String()) + "/" + strings.ToLower(service)
 	m.Clear(entity)
 	if body, err = protojson.Marshal(request); err != nil {
 		return "", "", nil, err
@@ -78,6 +82,60 @@ func httpRequest(method string, request proto.Message) (verb, path string, body 
 	}
 	body, err = retyped(body, shortValue)
 	return http.MethodPost, path + ":" + strings.ToLower(rpc[:1]) + rpc[1:], body, err
+}
+
+// route gives the path of a resource, each name escaped. Names of subscriptions and rules have no slash.
+func route(resource string) string {
+	below := ""
+	for _, kind := range []string{"/rules/", "/subscriptions/"} {
+		if at := strings.LastIndex(resource, kind); at > len("topics") && strings.HasPrefix(resource, "topics/") {
+			below = kind + url.PathEscape(resource[at+len(kind):]) + below
+			resource = resource[:at]
+		}
+	}
+	kind, name, _ := strings.Cut(resource, "/")
+	return "/v1/" + kind + "/" + url.PathEscape(name) + below
+}
+
+// adminRequest is httpRequest of a call of Admin.
+func adminRequest(rpc string, m protoreflect.Message) (verb, path string, body []byte, err error) {
+	verbs := map[string]string{"Ensure": "PUT", "Create": "POST", "Get": "GET", "List": "GET", "Update": "PATCH", "Delete": "DELETE"}
+	kind := ""
+	for prefix, method := range verbs {
+		if rest, ok := strings.CutPrefix(rpc, prefix); ok {
+			verb, kind = method, strings.TrimSuffix(strings.TrimSuffix(rest, "s"), "Runtime")
+		}
+	}
+	fields, query := m.Descriptor().Fields(), url.Values{}
+	above := map[string]protoreflect.Name{"Subscription": "topic", "Rule": "subscription"}[kind]
+	switch {
+	case fields.ByName("name") != nil:
+		path = route(m.Get(fields.ByName("name")).String())
+	case above != "":
+		path = route(m.Get(fields.ByName(above)).String()) + "/" + strings.ToLower(kind) + "s"
+	default:
+		path = "/v1/" + strings.ToLower(kind) + "s"
+	}
+	if strings.HasSuffix(rpc, "Runtime") {
+		path += "/runtime"
+	}
+	for _, name := range []protoreflect.Name{"page_size", "page_token", "name_prefix"} {
+		if field := fields.ByName(name); field != nil && m.Has(field) {
+			query.Set(field.JSONName(), m.Get(field).String())
+		}
+	}
+	if field := fields.ByName("update_mask"); field != nil && m.Has(field) {
+		query.Set("updateMask", strings.Join(m.Get(field).Message().Interface().(*fieldmaskpb.FieldMask).GetPaths(), ","))
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	if description := fields.ByName(protoreflect.Name(strings.ToLower(kind))); description != nil && description.Message() != nil {
+		if body, err = protojson.Marshal(m.Get(description).Message().Interface()); err == nil {
+			body, err = retyped(body, shortValue)
+		}
+	}
+	return verb, path, body, err
 }
 
 // queryOf turns a flat JSON object into a query.
@@ -126,6 +184,10 @@ var statuses = map[string]struct {
 	"FILTER_INVALID":         {codes.InvalidArgument, 400},
 	"ENTITY_NOT_FOUND":       {codes.NotFound, 404},
 	"MESSAGE_NOT_FOUND":      {codes.NotFound, 404},
+	"RULE_NOT_FOUND":         {codes.NotFound, 404},
+	"ENTITY_ALREADY_EXISTS":  {codes.AlreadyExists, 409},
+	"RULE_ALREADY_EXISTS":    {codes.AlreadyExists, 409},
+	"ACTION_INVALID":         {codes.InvalidArgument, 400},
 	"ENTITY_DISABLED":        {codes.FailedPrecondition, 409},
 	"PROPERTY_IMMUTABLE":     {codes.FailedPrecondition, 409},
 	"MESSAGE_SIZE_EXCEEDED":  {codes.InvalidArgument, 413},
@@ -141,6 +203,7 @@ var statuses = map[string]struct {
 	"PRECONDITION_FAILED":      {codes.FailedPrecondition, 412},
 	"ENTITY_FULL":              {codes.ResourceExhausted, 507},
 	"SERVICE_TIMEOUT":          {codes.DeadlineExceeded, 504},
+	"NO_MATCHING_SUBSCRIPTION": {codes.FailedPrecondition, 409},
 }
 
 // retyped rewrites every property of a JSON text.
@@ -168,7 +231,7 @@ func walk(value any, rewrite func(json.RawMessage) (json.RawMessage, error)) err
 	case map[string]any:
 		for name, member := range v {
 			properties, ok := member.(map[string]any)
-			if name != "properties" || !ok {
+			if name != "properties" && name != "parameters" || !ok {
 				if err := walk(member, rewrite); err != nil {
 					return err
 				}

@@ -17,11 +17,13 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/sidebus/sidebus/proxy/admin"
+	"github.com/sidebus/sidebus/proxy/compat"
 	"github.com/sidebus/sidebus/proxy/grpcapi"
 	"github.com/sidebus/sidebus/proxy/httpapi"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
+	"github.com/sidebus/sidebus/proxy/push"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -29,6 +31,7 @@ import (
 // that is gone ends its call by itself.
 const (
 	maxHeaderBytes    = 64 << 10
+	maxMessageHeaders = 512 << 10 // of a message that rides in them, with all characters escaped (MSG-15)
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	minPingInterval   = 10 * time.Second // of a gRPC client, while it waits too
@@ -48,6 +51,7 @@ type Proxy struct {
 	http  *http.Server
 	admin *http.Server
 	conns *connections
+	push  *push.Pusher
 
 	opened   chan struct{}           // closed when all listeners are open
 	bound    [listenerCount]net.Addr // set before opened is closed
@@ -55,7 +59,7 @@ type Proxy struct {
 }
 
 // New makes a Proxy over broker and registers its metrics. It opens nothing and does not block. It fails when an address
-// is missing, a bound is negative, or the registry has metrics of the same names. The caller closes broker after Run.
+// is missing, a bound is negative, a handler makes no sense, or the registry has metrics of the same names. The caller closes broker after Run.
 func New(config Config, broker *semantics.Broker, checker semantics.Checker, logger *slog.Logger, metrics *prometheus.Registry) (*Proxy, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -91,12 +95,22 @@ func New(config Config, broker *semantics.Broker, checker semantics.Checker, log
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	p.http = p.server(api)
+	p.http = p.server(compat.New(compat.Config{
+		Broker: broker, Desk: p.desk, Calls: calls, Metrics: measures, Next: api, IsOverLimit: httpapi.IsOverLimit, Keys: config.Keys,
+	}))
+	p.http.MaxHeaderBytes = maxMessageHeaders
 	p.http.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		if counted, ok := conn.(*countedConn); ok && counted.isOverLimit {
-			return httpapi.OverLimit(ctx)
+		counted, ok := conn.(*countedConn)
+		if !ok {
+			return ctx
 		}
-		return ctx
+		if counted.isOverLimit {
+			ctx = httpapi.OverLimit(ctx)
+		}
+		return compat.Spelled(ctx, counted.Conn)
+	}
+	if p.push, err = push.New(config.Handlers, broker, measures, logger); err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	p.admin = p.server(admin.New(admin.Config{
 		Readiness: p.readiness, Metrics: metrics, Settings: config.Settings,

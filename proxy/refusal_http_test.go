@@ -235,7 +235,7 @@ var httpRefusals = []struct {
 	{"broken query", "GET", "/v1/queues?pageSize=%zz", ``, 400, "INVALID_ARGUMENT", ""},
 	{"unknown route", "GET", "/v2/queues", ``, 404, "INVALID_ARGUMENT", ""},
 	{"root", "GET", "/", ``, 404, "INVALID_ARGUMENT", ""},
-	{"unknown kind", "PUT", "/v1/topics/t", `{}`, 404, "INVALID_ARGUMENT", ""},
+	{"unknown kind", "PUT", "/v1/things/t", `{}`, 404, "INVALID_ARGUMENT", ""},
 	{"unknown verb", "POST", verbPath + "publish", `{}`, 404, "INVALID_ARGUMENT", ""},
 	{"wrong method", "GET", verbPath + "send", ``, 405, "INVALID_ARGUMENT", ""},
 	{"query of sessions on queues", "GET", "/v1/queues?activeSince=2026-01-01T00:00:00Z", ``, 400, "INVALID_ARGUMENT", "activeSince"},

@@ -202,7 +202,9 @@ func removeRefusals() []refusal {
 		resubmit("RULE-4 long filter", "FILTER_INVALID", "filter", filter("a = '"+strings.Repeat("x", 1024)+"'")),
 		resubmit("unknown queue", "ENTITY_NOT_FOUND", "", &sidebusv1.ResubmitRequest{Source: absent}),
 		resubmit("unknown target", "ENTITY_NOT_FOUND", "", target(absent)),
-		resubmit("other kind of target", "INVALID_ARGUMENT", "target", target("topics/t")),
+		resubmit("to a topic", "INVALID_OPERATION", "target", target("topics/t")),
+		resubmit("to another subscription", "INVALID_OPERATION", "target", target("topics/t/subscriptions/s")),
+		resubmit("other kind of target", "INVALID_ARGUMENT", "target", target("things/t")),
 		resubmit("bare target", "INVALID_ARGUMENT", "target", target("orders")),
 		resubmit("target without name", "INVALID_ARGUMENT", "target", target("queues/")),
 		resubmit("malformed target", "INVALID_ARGUMENT", "name", target("queues/a b")),
@@ -246,7 +248,7 @@ func TestGRPCRefusalsOfVerbs(t *testing.T) {
 	s := start(t, memstore.New())
 	there := s.furnish(t)
 	check := s.unchanged(t)
-	const topic, badMode, badSub = "topics/t", sidebusv1.ReceiveRequest_Mode(2), sidebusv1.SubQueue_Kind(-1)
+	const thing, badMode, badSub = "things/t", sidebusv1.ReceiveRequest_Mode(2), sidebusv1.SubQueue_Kind(-1)
 	tokens, bad := []string{there.token}, "INVALID_ARGUMENT"
 	broken := &durationpb.Duration{Seconds: 1, Nanos: -1}
 	scheduled := func(at *timestamppb.Timestamp) *sidebusv1.SendRequest {
@@ -257,9 +259,9 @@ func TestGRPCRefusalsOfVerbs(t *testing.T) {
 		refuse("schedule: before all years", bad, "scheduledEnqueueTime", sending, scheduled(&timestamppb.Timestamp{Seconds: -62135596801})),
 		refuse("schedule: broken instant", bad, "scheduledEnqueueTime", sending, scheduled(&timestamppb.Timestamp{Nanos: -1})),
 		refuse("cancel: unknown field", bad, "request", cancelling, unknownField(&sidebusv1.CancelScheduledRequest{Target: orders, SequenceNumbers: []int64{5}})),
-		refuse("cancel: other kind", bad, "target", cancelling, &sidebusv1.CancelScheduledRequest{Target: topic, SequenceNumbers: []int64{5}}),
+		refuse("cancel: other kind", bad, "target", cancelling, &sidebusv1.CancelScheduledRequest{Target: thing, SequenceNumbers: []int64{5}}),
 		refuse("receive deferred: unknown field", bad, "request", receivingDeferred, unknownField(&sidebusv1.ReceiveDeferredRequest{Source: orders, SequenceNumbers: []int64{1}})),
-		refuse("receive deferred: other kind", bad, "source", receivingDeferred, &sidebusv1.ReceiveDeferredRequest{Source: topic}),
+		refuse("receive deferred: other kind", bad, "source", receivingDeferred, &sidebusv1.ReceiveDeferredRequest{Source: thing}),
 		refuse("receive deferred: unknown mode", bad, "mode", receivingDeferred, &sidebusv1.ReceiveDeferredRequest{Source: orders, SequenceNumbers: []int64{1}, Mode: badMode}),
 		refuse("receive deferred: unknown sub-queue", bad, "subQueue", receivingDeferred, &sidebusv1.ReceiveDeferredRequest{Source: orders, SubQueue: badSub}),
 		refuse("receive by sequence: unknown field", bad, "request", receivingByNumber, unknownField(&sidebusv1.ReceiveBySequenceRequest{Source: orders, SequenceNumbers: []int64{4}})),
@@ -280,7 +282,7 @@ func TestGRPCRefusalsOfVerbs(t *testing.T) {
 		refuse("purge: unknown sub-queue", bad, "subQueue", purging, &sidebusv1.PurgeRequest{Source: orders, SubQueue: badSub}),
 		refuse("resubmit: unknown field", bad, "request", resubmitting, unknownField(&sidebusv1.ResubmitRequest{Source: orders})),
 		refuse("resubmit: unknown sub-queue", bad, "subQueue", resubmitting, &sidebusv1.ResubmitRequest{Source: orders, SubQueue: badSub.Enum()}),
-		refuse("resubmit: other kind", bad, "source", resubmitting, &sidebusv1.ResubmitRequest{Source: topic}),
+		refuse("resubmit: other kind", bad, "source", resubmitting, &sidebusv1.ResubmitRequest{Source: thing}),
 	}
 	for _, r := range all {
 		t.Run(r.name, func(t *testing.T) { r.check(t, s.messages); check(t) })

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/sidebus/sidebus/proxy/compat"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 )
 
@@ -31,8 +32,8 @@ const (
 
 // Run opens all listeners and serves at once, looks at the store until it is fit, and goes on until ctx ends. Then it
 // stops in this order, so that nothing in hand is lost: readiness fails and no new receives are taken; settlements and
-// sends are served until nothing is held or DrainTimeout is over; what is still held is given back uncounted; the servers
-// stop, the admin one last. It returns nil after such a stop.
+// sends are served, and calls of the app go on, until nothing is held or DrainTimeout is over; what is still held is given back
+// uncounted; the servers stop, the admin one last. It returns nil after such a stop.
 //
 // It returns an error, after the same stop, when a listener cannot be opened, when the store is unfit in a way that
 // somebody must mend (PRECONDITION_FAILED, only while starting), or when a server fails. It must be called once.
@@ -64,8 +65,18 @@ func (p *Proxy) Run(ctx context.Context) error {
 		return nil
 	})
 
+	pushing, endPushes := context.WithCancel(context.WithoutCancel(ctx))
+	defer endPushes()
+	work.Go(func() {
+		select {
+		case <-p.Started():
+			p.push.Run(pushing)
+		case <-pushing.Done():
+		}
+	})
+
 	<-ctx.Done()
-	p.stop(context.WithoutCancel(ctx))
+	p.stop(context.WithoutCancel(ctx), endPushes)
 	work.Wait()
 	var failed *failure
 	if errors.As(context.Cause(ctx), &failed) {
@@ -92,13 +103,13 @@ func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, e
 		}
 		p.bound[i] = opened[i].Addr()
 	}
-	opened[httpListener] = p.conns.limited(opened[httpListener], obs.HTTP, true)
+	opened[httpListener] = p.conns.limited(compat.NewListener(opened[httpListener]), obs.HTTP, true)
 	opened[grpcListener] = p.conns.limited(opened[grpcListener], obs.GRPC, false)
 	close(p.opened)
 	return opened, nil
 }
 
-func (p *Proxy) stop(ctx context.Context) {
+func (p *Proxy) stop(ctx context.Context, endPushes func()) {
 	p.broker.BeginDrain()
 	p.logger.InfoContext(ctx, "draining", "held", p.broker.Held(), "timeout", p.config.DrainTimeout)
 	wait, cancel := context.WithTimeout(ctx, p.config.DrainTimeout)
@@ -111,6 +122,7 @@ func (p *Proxy) stop(ctx context.Context) {
 		p.logger.WarnContext(ctx, "gave back messages that were not settled in time", "held", held, slog.Any("error", err))
 	}
 	close(p.stopping)
+	endPushes()
 
 	var work sync.WaitGroup
 	work.Go(func() { p.stopHTTP(ctx, p.http) })

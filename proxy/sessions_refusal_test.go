@@ -168,7 +168,7 @@ func TestGRPCRefusalsOfSessions(t *testing.T) {
 	t.Parallel()
 	s := start(t, newSpyStore())
 	s.openTales(t, "")
-	const topic, bad = "topics/t/subscriptions/s", "INVALID_ARGUMENT"
+	const thing, bad = "things/t", "INVALID_ARGUMENT"
 	for _, r := range []refusalBy[sidebusv1.SessionsClient]{
 		refuse("accept: unknown field", bad, "request", accepting, unknownField(&sidebusv1.SessionsAcceptRequest{Source: tales})),
 		refuse("renew: unknown field", bad, "request", renewing, unknownField(&sidebusv1.SessionsRenewLockRequest{Source: tales, LockToken: nobodysToken})),
@@ -177,10 +177,10 @@ func TestGRPCRefusalsOfSessions(t *testing.T) {
 		refuse("set state: unknown field", bad, "request", settingState, unknownField(&sidebusv1.SessionsSetStateRequest{Source: tales, LockToken: nobodysToken})),
 		refuse("list: unknown field", bad, "request", listing, unknownField(&sidebusv1.SessionsListRequest{Source: tales})),
 		refuse("unblock: unknown field", bad, "request", unblocking, unknownField(&sidebusv1.SessionsUnblockRequest{Source: tales, SessionId: "s"})),
-		refuse("accept: other kind", bad, "source", accepting, &sidebusv1.SessionsAcceptRequest{Source: topic}),
-		refuse("renew: other kind", bad, "source", renewing, &sidebusv1.SessionsRenewLockRequest{Source: topic, LockToken: nobodysToken}),
-		refuse("list: other kind", bad, "source", listing, &sidebusv1.SessionsListRequest{Source: topic}),
-		refuse("unblock: other kind", bad, "source", unblocking, &sidebusv1.SessionsUnblockRequest{Source: topic, SessionId: "s"}),
+		refuse("accept: other kind", bad, "source", accepting, &sidebusv1.SessionsAcceptRequest{Source: thing}),
+		refuse("renew: other kind", bad, "source", renewing, &sidebusv1.SessionsRenewLockRequest{Source: thing, LockToken: nobodysToken}),
+		refuse("list: other kind", bad, "source", listing, &sidebusv1.SessionsListRequest{Source: thing}),
+		refuse("unblock: other kind", bad, "source", unblocking, &sidebusv1.SessionsUnblockRequest{Source: thing, SessionId: "s"}),
 		refuse("accept: broken wait", bad, "maxWait", accepting, &sidebusv1.SessionsAcceptRequest{Source: tales, MaxWait: &durationpb.Duration{Seconds: 1, Nanos: -1}}),
 		refuse("list: broken instant", bad, "activeSince", listing, &sidebusv1.SessionsListRequest{Source: tales, ActiveSince: brokenInstant}),
 		refuse("list: the other broken instant", bad, "updatedSince", listing, &sidebusv1.SessionsListRequest{Source: tales, UpdatedSince: brokenInstant}),

@@ -77,10 +77,10 @@ func TestSEND_3_TargetIsThatOfTheRequestBefore(t *testing.T) {
 	s.openTales(t, "")
 	p := s.publish(t)
 	p.send(
-		publication("", "nowhere"), publication(orders, "1"), publication("", "2"), publication("topics/orders", "no queue"),
+		publication("", "nowhere"), publication(orders, "1"), publication("", "2"), publication("topics/orders", "no topic"),
 		publication("", "still none"), publication(tales, "a/1"), publication("", "a/2"), publication("", "no session"),
 	)
-	want := "nowhere:INVALID_ARGUMENT 1 2 no queue:INVALID_ARGUMENT still none:INVALID_ARGUMENT a/1 a/2 no session:SESSION_ID_MISSING"
+	want := "nowhere:INVALID_ARGUMENT 1 2 no topic:ENTITY_NOT_FOUND still none:ENTITY_NOT_FOUND a/1 a/2 no session:SESSION_ID_MISSING"
 	if got := p.answers(8); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -110,7 +110,9 @@ func TestERR_4_RefusedPublications(t *testing.T) {
 		{publication("queues/nothing", "no queue"), "ENTITY_NOT_FOUND", map[string]string{"entity": "nothing"}},
 		{publication("queues/shut", "shut"), "ENTITY_DISABLED", map[string]string{"entity": "shut"}},
 		{publication("queues/orders/$deadletterqueue", "dead letters"), "INVALID_OPERATION", nil},
-		{publication("topics/orders", "a topic"), "INVALID_ARGUMENT", map[string]string{"field": "target"}},
+		{publication("topics/orders", "a queue as a topic"), "ENTITY_NOT_FOUND", map[string]string{"entity": "orders"}},
+		{publication("topics/t/subscriptions/s", "a subscription"), "INVALID_OPERATION", map[string]string{"entity": "t/Subscriptions/s"}},
+		{publication("things/orders", "a thing"), "INVALID_ARGUMENT", map[string]string{"field": "target"}},
 		{publication(orders, "big", strings.Repeat("x", 257<<10)), "MESSAGE_SIZE_EXCEEDED", map[string]string{"index": "1"}},
 		{
 			&sidebusv1.PublishRequest{RequestId: "empty id", Target: orders, Messages: []*sidebusv1.Message{{MessageId: proto.String("")}}},
@@ -139,8 +141,8 @@ func TestERR_4_RefusedPublications(t *testing.T) {
 			}
 		}
 	}
-	if n := s.runtime(t).GetActiveMessageCount(); n != 20 {
-		t.Errorf("%d messages are stored, want 20", n)
+	if n := s.runtime(t).GetActiveMessageCount(); n != 24 {
+		t.Errorf("%d messages are stored, want 24", n)
 	}
 }
 

@@ -24,6 +24,7 @@ type wire struct {
 
 	messages sidebusv1.MessagesClient // over this wire
 	sessions sidebusv1.SessionsClient // over this wire
+	admin    sidebusv1.AdminClient    // over this wire
 	clock    *clock
 }
 
@@ -36,6 +37,9 @@ func onBothWires(t *testing.T, test func(t *testing.T, w *wire)) {
 			at := newClock()
 			w := &wire{sidecar: start(t, memstore.New(memstore.WithClock(at.Now))), clock: at}
 			w.messages, w.sessions = w.sidecar.clients(name)
+			if w.admin = w.sidecar.admin; name == "http" {
+				w.admin = sidebusv1.NewAdminClient(overHTTP{w.sidecar})
+			}
 			test(t, w)
 		})
 	}

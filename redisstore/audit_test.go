@@ -56,3 +56,48 @@ func TestAuditorFindsDamage(t *testing.T) {
 		})
 	}
 }
+
+// It does so in topics and their subscriptions too.
+func TestAuditorFindsDamageInTopics(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	damages := map[string]func(c *redis.Client, tag string) error{
+		"none":          func(*redis.Client, string) error { return nil },
+		"orphaned keys": func(c *redis.Client, tag string) error { return c.HDel(ctx, tag+"subscriptions", "0").Err() },
+		"flags differ":  func(c *redis.Client, tag string) error { return c.HSet(ctx, tag+"subscriptions", "0", "10").Err() },
+		"rule of nobody": func(c *redis.Client, tag string) error {
+			return c.ZAdd(ctx, tag+"rules", redis.Z{Member: "9\x00r\x00o1:"}).Err()
+		},
+		"filter uncounted": func(c *redis.Client, tag string) error {
+			return c.ZAdd(ctx, tag+"rules", redis.Z{Member: "0\x00r\x00s1:"}).Err()
+		},
+		"rule twice": func(c *redis.Client, tag string) error {
+			return c.ZAdd(ctx, tag+"rules", redis.Z{Member: "0\x00$default\x00o1:"}).Err()
+		},
+		"bound too low":     func(c *redis.Client, tag string) error { return c.HSet(ctx, tag+"entity", "most_bytes", 1).Err() },
+		"bytes wrong":       func(c *redis.Client, tag string) error { return c.HIncrBy(ctx, tag+"entity", "bytes", 1).Err() },
+		"due gone":          func(c *redis.Client, tag string) error { return c.Del(ctx, tag+"due").Err() },
+		"alarm gone":        func(c *redis.Client, tag string) error { return c.HDel(ctx, tag+"entity", "alarm_ms").Err() },
+		"a queue's key":     func(c *redis.Client, tag string) error { return c.ZAdd(ctx, tag+"locks", redis.Z{Member: "1:1"}).Err() },
+		"messages of a sub": func(c *redis.Client, tag string) error { return c.XTrimMaxLen(ctx, tag+"subscriptions/2:log", 1).Err() },
+		"scheduled at a subscription": func(c *redis.Client, tag string) error {
+			return c.ZAdd(ctx, tag+"subscriptions/2:due", redis.Z{Member: "1"}).Err()
+		},
+		"numbers out of order": func(c *redis.Client, tag string) error { return c.HSet(ctx, tag+"entity", "sequence", 2).Err() },
+		"left over":            func(c *redis.Client, tag string) error { return c.Del(ctx, tag+"entity").Err() },
+	}
+	for name, damage := range damages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			raw, namespace := rawClient(t), redistest.Namespace()
+			fill(t, redistest.Open(t, redisstore.Options{Namespace: namespace}))
+			if err := damage(raw, "sb:{"+namespace+"/news}:"); err != nil {
+				t.Fatal(err)
+			}
+			err := redistest.NewAuditor(raw, namespace).Audit(ctx, "news")
+			if (err != nil) != (name != "none") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

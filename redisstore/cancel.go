@@ -49,7 +49,7 @@ func (s *Store) CancelScheduledByID(ctx context.Context, path string, ids []stri
 func (s *Store) onSource(ctx context.Context, source semantics.Source, r *reply) error {
 	switch semantics.Code(r.status) {
 	case semantics.EntityNotFound:
-		return semantics.NotFound(source.Path)
+		return s.notFound(ctx, source.Path)
 	case semantics.EntityDisabled:
 		return disabled(source.Path, r.text())
 	case semantics.SessionRequired, semantics.SessionNotSupported, semantics.SessionLockLost, semantics.InvalidOperation:

@@ -19,6 +19,10 @@ func TestStore(t *testing.T) {
 		return storetest.Harness{
 			Store: redistest.Open(t, options), Now: clock.Now, Advance: clock.Advance,
 			Peer: func() semantics.Store { return redistest.Open(t, options) },
+			WithTopicLimits: func(subscriptions, sqlFilters, correlationFilters int) semantics.Store {
+				limits := redisstore.TopicLimits{Subscriptions: subscriptions, SQLFilters: sqlFilters, CorrelationFilters: correlationFilters}
+				return redistest.Open(t, redisstore.Options{Now: clock.Now, TopicLimits: limits})
+			},
 		}
 	})
 }

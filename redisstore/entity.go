@@ -2,30 +2,51 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
-	"strconv"
-	"time"
+	"math/rand/v2"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// CreateEntity implements semantics.Entities. The name goes on the namespace's list before and after the queue is made: before,
-// so that no queue can exist without its name; after, in case a delete of an older queue took it off in between.
+// kindOf gives the kind of an entity that a caller names: the path of a subscription tells it by itself.
+func kindOf(kind semantics.Kind, path string) semantics.Kind {
+	if _, _, ok := semantics.SplitSubscription(path); ok {
+		return semantics.SubscriptionKind
+	}
+	return kind
+}
+
+// CreateEntity implements semantics.Entities. The name goes on the namespace's list before and after the entity is made: before,
+// so that none can exist without its name; after, in case a delete of an older one took it off in between.
 func (s *Store) CreateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options) (semantics.Entity, bool, error) {
 	if err := s.registerName(ctx, path); err != nil {
 		return semantics.Entity{}, false, err
 	}
-	args := appendOptions([]any{s.now(), "name", path, "keyed", flag(options.RequiresDuplicateDetection || options.EnablePartitioning || options.RequiresSession)},
-		options, semantics.OptionNames(semantics.QueueKind))
-	r, err := s.run(ctx, "create_queue", []string{s.keys(path).entity}, args...)
-	if err != nil {
-		return semantics.Entity{}, false, err
+	args := appendOptions([]any{s.now(), kind.String(), "name", path}, options, semantics.OptionNames(kind))
+	if kind == semantics.TopicKind {
+		args = append(args, "version", rand.Int64N(1<<48)) //nolint:gosec // no secret
+	} else {
+		args = append(args, "keyed", flag(options.RequiresDuplicateDetection || options.EnablePartitioning || options.RequiresSession))
 	}
-	queue, err := readQueue(r)
-	if err != nil {
-		return semantics.Entity{}, false, err
+	keys := s.topicKeys(path)
+	for {
+		r, err := s.run(ctx, "create_entity", []string{keys.entity, keys.subscriptions}, args...)
+		if err != nil {
+			return semantics.Entity{}, false, err
+		}
+		if r.status == "HALF_DELETED" {
+			if err := s.deleteLeft(ctx, path); err != nil {
+				return semantics.Entity{}, false, err
+			}
+			continue
+		}
+		entity, err := readEntity(r)
+		if err != nil {
+			return semantics.Entity{}, false, err
+		}
+		return entity, r.status == "OK", s.registerName(ctx, path)
 	}
-	return queue, r.status == "OK", s.registerName(ctx, path)
 }
 
 func (s *Store) registerName(ctx context.Context, path string) error {
@@ -38,21 +59,53 @@ func (s *Store) registerName(ctx context.Context, path string) error {
 
 // GetEntity implements semantics.Entities.
 func (s *Store) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
-	r, err := s.run(ctx, "get_queue", []string{s.keys(path).entity})
+	entity, err := s.anyEntity(ctx, path)
+	if err == nil && entity.Kind != kindOf(kind, path) {
+		err = semantics.NotFound(path)
+	}
+	if err != nil {
+		return semantics.Entity{}, err
+	}
+	return entity, nil
+}
+
+// anyEntity reads an entity of any kind.
+func (s *Store) anyEntity(ctx context.Context, path string) (semantics.Entity, error) {
+	r, err := s.run(ctx, "get_entity", []string{s.keys(path).entity})
 	if err != nil {
 		return semantics.Entity{}, err
 	}
 	if r.status != "OK" {
 		return semantics.Entity{}, semantics.NotFound(path)
 	}
-	return readQueue(r)
+	return readEntity(r)
+}
+
+// notFound is the error of a verb that receives when there is nothing of that path that one could receive from: a topic is there, but
+// only its subscriptions have messages (TOPIC-8).
+func (s *Store) notFound(ctx context.Context, path string) error {
+	entity, err := s.anyEntity(ctx, path)
+	switch {
+	case semantics.CodeOf(err) == semantics.EntityNotFound, err == nil && entity.Kind != semantics.TopicKind:
+		return semantics.NotFound(path)
+	case err != nil:
+		return err
+	default:
+		return semantics.NotASource(entity.Name)
+	}
 }
 
 // UpdateEntity implements semantics.Entities.
 func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string) (semantics.Entity, error) {
 	keys := s.keys(path)
-	args := appendOptions([]any{s.now()}, options, names)
-	r, err := s.run(ctx, "update_queue", []string{keys.entity, keys.main.waiting, keys.dead.waiting, keys.sessions.waiting, keys.sessions.locks}, args...)
+	topic, name, ok := semantics.SplitSubscription(path)
+	if !ok {
+		topic = path // the script has no use for it
+	}
+	args := appendOptions([]any{s.now(), kindOf(kind, path).String(), semantics.Fold(name)}, options, names)
+	r, err := s.run(ctx, "update_entity", []string{
+		keys.entity, keys.main.waiting, keys.dead.waiting, keys.sessions.waiting, keys.sessions.locks, keys.owner, s.topicKeys(topic).subscriptions,
+	}, args...)
 	if err != nil {
 		return semantics.Entity{}, err
 	}
@@ -62,73 +115,130 @@ func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path stri
 	case semantics.PropertyImmutable:
 		return semantics.Entity{}, semantics.ImmutableChanged(path, optionOfField(r.text()))
 	default:
-		return readQueue(r)
+		return readEntity(r)
 	}
 }
 
-// DeleteEntity implements semantics.Entities. A crash between the two steps leaves a name on the list without a queue, which lists
-// pass over.
+// DeleteEntity implements semantics.Entities.
 func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
-	keys := s.keys(path)
-	r, err := s.run(ctx, "delete_queue", append([]string{keys.main.waiting, keys.dead.waiting, keys.entity, keys.sessions.waiting, keys.sessions.locks}, keys.all()...), s.now())
+	switch kindOf(kind, path) {
+	case semantics.TopicKind:
+		return s.deleteTopic(ctx, path)
+	case semantics.SubscriptionKind:
+		return s.deleteSubscription(ctx, path, false)
+	default:
+		keys := s.keys(path)
+		return s.deleted(ctx, path, "delete_queue", append(keys.waiters(), keys.all()...), s.now())
+	}
+}
+
+// deleted runs a script that deletes an entity and takes its name off the namespace's list. A crash between the two leaves a name
+// on the list without an entity, which lists pass over.
+func (s *Store) deleted(ctx context.Context, path, script string, keys []string, args ...any) error {
+	r, err := s.run(ctx, script, keys, args...)
 	if err != nil {
 		return err
 	}
 	if r.status != "OK" {
 		return semantics.NotFound(path)
 	}
+	return s.unregisterName(ctx, path, r)
+}
+
+// unregisterName takes the name of an entity off the namespace's list that was deleted by the script of this reply.
+func (s *Store) unregisterName(ctx context.Context, path string, r *reply) error {
 	deleted := r.text()
 	if err := r.failure(); err != nil {
 		return err
 	}
-	_, err = s.run(ctx, "unregister_name", []string{s.names.names, s.names.registered, s.names.alarms}, semantics.Fold(path), deleted)
+	_, err := s.run(ctx, "unregister_name", []string{s.names.names, s.names.registered, s.names.alarms}, semantics.Fold(path), deleted)
 	return err
 }
 
 // ListEntities implements semantics.Entities.
 func (s *Store) ListEntities(ctx context.Context, kind semantics.Kind, topic, after string, limit int) ([]semantics.Entity, bool, error) {
-	var queues []semantics.Entity
+	if kind == semantics.SubscriptionKind {
+		return s.listSubscriptions(ctx, topic, after, limit)
+	}
+	var found []semantics.Entity
 	for {
 		// One more than asked for tells whether there is a next page.
-		r, err := s.run(ctx, "list_names", []string{s.names.names}, after, limit+1)
+		names, err := s.listNames(ctx, after, limit+1)
 		if err != nil {
 			return nil, false, err
 		}
-		names := r.list()
-		read := 0
-		for names.more() {
-			after = names.text()
-			read++
-			queue, err := s.GetEntity(ctx, semantics.QueueKind, after)
-			if semantics.CodeOf(err) == semantics.EntityNotFound {
-				continue
-			}
-			if err != nil {
-				return nil, false, err
-			}
-			if len(queues) == limit {
-				return queues, true, nil
-			}
-			queues = append(queues, queue)
-		}
-		if err := names.failure(); err != nil {
+		page, err := s.readEntities(ctx, names)
+		if err != nil {
 			return nil, false, err
 		}
-		if read <= limit {
-			return queues, false, nil
+		for _, entity := range page {
+			if entity.Kind != kind {
+				continue
+			}
+			if len(found) == limit {
+				return found, true, nil
+			}
+			found = append(found, entity)
+		}
+		if len(names) <= limit {
+			return found, false, nil
+		}
+		after = names[limit]
+	}
+}
+
+// listNames gives up to limit names of the namespace's list, in order.
+func (s *Store) listNames(ctx context.Context, after string, limit int) ([]string, error) {
+	r, err := s.run(ctx, "list_names", []string{s.names.names}, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	list := r.list()
+	var names []string
+	for list.more() {
+		names = append(names, list.text())
+	}
+	return names, list.failure()
+}
+
+// readEntities reads entities in one go and passes over those that are not there.
+func (s *Store) readEntities(ctx context.Context, paths []string) ([]semantics.Entity, error) {
+	reads := make([]*redis.Cmd, len(paths))
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, path := range paths {
+			reads[i] = p.Do(ctx, "HGETALL", s.keys(path).entity)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, storeError(err, false)
+	}
+	var found []semantics.Entity
+	for _, cmd := range reads {
+		entity, err := readEntity(&reply{script: "HGETALL", items: []any{cmd.Val()}})
+		if err != nil {
+			return nil, err
+		}
+		if entity.Name != "" {
+			found = append(found, entity)
 		}
 	}
+	return found, nil
 }
 
 // Runtime implements semantics.Entities.
 func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (semantics.Runtime, error) {
-	r, err := s.run(ctx, "queue_runtime", s.keys(path).all(), s.now())
+	if kindOf(kind, path) == semantics.TopicKind {
+		return s.topicRuntime(ctx, path)
+	}
+	r, err := s.run(ctx, "source_runtime", s.keys(path).all(), s.now())
 	if err != nil {
 		return semantics.Runtime{}, err
 	}
-	if err := s.onSource(ctx, semantics.Source{Path: path}, r); err != nil {
-		return semantics.Runtime{}, err
+	if r.status != "OK" {
+		return semantics.Runtime{}, semantics.NotFound(path)
 	}
+	s.heed(ctx, path, r)
 	counts := semantics.Runtime{
 		Active: r.number(), Locked: r.number(), Deferred: r.number(), Delayed: r.number(), ExpiredPending: r.number(),
 		Scheduled: r.number(), DeadLetter: r.number(), SizeInBytes: r.number() + r.number() + r.number(), OldestEnqueuedAt: r.instant(),
@@ -138,183 +248,4 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 	counts.Deferred = min(counts.Deferred, counts.Active-counts.Locked-counts.ExpiredPending)
 	counts.Available = counts.Active - counts.Locked - counts.Deferred - counts.ExpiredPending
 	return counts, r.failure()
-}
-
-// appendOptions adds the fields under which the named options are kept, with their values.
-func appendOptions(args []any, o semantics.Options, names []string) []any {
-	for _, name := range names {
-		switch name {
-		case "lockDuration":
-			args = append(args, "lock_duration_ms", o.LockDuration.Milliseconds())
-		case "maxSizeInMegabytes":
-			args = append(args, "max_bytes", o.MaxBytes())
-		case "maxMessageSizeInKilobytes":
-			args = append(args, "max_message_bytes", o.MaxMessageBytes(), "max_batch_bytes", o.MaxBatchBytes())
-		case "defaultMessageTimeToLive":
-			args = append(args, "default_ttl_ms", ttlMillis(&o.DefaultMessageTimeToLive))
-		case "deadLetteringOnMessageExpiration":
-			args = append(args, "dead_letter_expired", flag(o.DeadLetteringOnMessageExpiration))
-		case "maxDeliveryCount":
-			args = append(args, "max_delivery_count", o.MaxDeliveryCount)
-		case "maxMessageCount":
-			args = append(args, "max_message_count", o.MaxMessageCount)
-		case "status":
-			args = append(args, "status", o.Status.String())
-		case "userMetadata":
-			args = append(args, "user_metadata", o.UserMetadata)
-		case "enableBatchedOperations":
-			args = append(args, "batched_operations", flag(o.EnableBatchedOperations))
-		case "requiresDuplicateDetection":
-			args = append(args, "requires_duplicate_detection", flag(o.RequiresDuplicateDetection))
-		case "duplicateDetectionHistoryTimeWindow":
-			args = append(args, "duplicate_window_ms", o.DuplicateDetectionHistoryTimeWindow.Milliseconds())
-		case "duplicateHistoryMaxEntries":
-			args = append(args, "duplicate_max_entries", o.DuplicateHistoryMaxEntries)
-		case "forgetOnCancel":
-			args = append(args, "forget_on_cancel", flag(o.ForgetOnCancel))
-		case "enablePartitioning":
-			args = append(args, "partitioned", flag(o.EnablePartitioning))
-		case "redeliveryDelay":
-			args = append(args, "redelivery_delay_ms", o.RedeliveryDelay.Milliseconds())
-		case "expireDeferred":
-			args = append(args, "expire_deferred", flag(o.ExpireDeferred))
-		case "deadLetterTtl":
-			args = append(args, "dead_letter_ttl_ms", ttlMillis(&o.DeadLetterTTL))
-		case "requiresSession":
-			args = append(args, "requires_session", flag(o.RequiresSession))
-		case "sessionInFlight":
-			args = append(args, "session_in_flight", o.SessionInFlight)
-		case "onDisconnect":
-			args = append(args, "on_disconnect", o.OnDisconnect.String())
-		case "sessionExpiryMode":
-			args = append(args, "session_expiry_mode", o.SessionExpiryMode.String())
-		case "sessionOnDeadLetter":
-			args = append(args, "session_on_dead_letter", o.SessionOnDeadLetter.String())
-		case "acceptNext":
-			args = append(args, "accept_next", o.AcceptNext.String())
-		case "sessionStateTtl":
-			args = append(args, "session_state_ttl_ms", ttlMillis(&o.SessionStateTTL))
-		}
-	}
-	return args
-}
-
-// optionOfField gives the option that an immutable field is kept for.
-func optionOfField(field string) string {
-	switch field {
-	case "partitioned":
-		return "enablePartitioning"
-	case "requires_session":
-		return "requiresSession"
-	default:
-		return "requiresDuplicateDetection"
-	}
-}
-
-func flag(set bool) int {
-	if set {
-		return 1
-	}
-	return 0
-}
-
-func readQueue(r *reply) (semantics.Entity, error) {
-	var q semantics.Entity
-	fields := r.list()
-	number := func(value string) int64 {
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil && fields.err == nil {
-			fields.err = err
-		}
-		return n
-	}
-	span := func(value string) time.Duration {
-		if ms := number(value); ms >= 0 {
-			return time.Duration(ms) * time.Millisecond
-		}
-		return semantics.Never
-	}
-	for fields.more() {
-		name, value := fields.text(), fields.text()
-		switch name {
-		case "name":
-			q.Name = value
-		case "created_ms":
-			q.CreatedAt = instantOf(number(value))
-		case "updated_ms":
-			q.UpdatedAt = instantOf(number(value))
-		case "accessed_ms":
-			q.AccessedAt = instantOf(number(value))
-		case "lock_duration_ms":
-			q.Options.LockDuration = span(value)
-		case "max_bytes":
-			q.Options.MaxSizeInMegabytes = number(value) >> 20
-		case "max_message_bytes":
-			q.Options.MaxMessageSizeInKilobytes = number(value) >> 10
-		case "default_ttl_ms":
-			q.Options.DefaultMessageTimeToLive = span(value)
-		case "dead_letter_expired":
-			q.Options.DeadLetteringOnMessageExpiration = value == "1"
-		case "max_delivery_count":
-			q.Options.MaxDeliveryCount = number(value)
-		case "max_message_count":
-			q.Options.MaxMessageCount = number(value)
-		case "status":
-			q.Options.Status = statusOf(value)
-		case "user_metadata":
-			q.Options.UserMetadata = value
-		case "batched_operations":
-			q.Options.EnableBatchedOperations = value == "1"
-		case "requires_duplicate_detection":
-			q.Options.RequiresDuplicateDetection = value == "1"
-		case "duplicate_window_ms":
-			q.Options.DuplicateDetectionHistoryTimeWindow = span(value)
-		case "duplicate_max_entries":
-			q.Options.DuplicateHistoryMaxEntries = number(value)
-		case "forget_on_cancel":
-			q.Options.ForgetOnCancel = value == "1"
-		case "partitioned":
-			q.Options.EnablePartitioning = value == "1"
-		case "redelivery_delay_ms":
-			q.Options.RedeliveryDelay = span(value)
-		case "expire_deferred":
-			q.Options.ExpireDeferred = value == "1"
-		case "dead_letter_ttl_ms":
-			q.Options.DeadLetterTTL = span(value)
-		case "requires_session":
-			q.Options.RequiresSession = value == "1"
-		case "session_in_flight":
-			q.Options.SessionInFlight = number(value)
-		case "on_disconnect":
-			q.Options.OnDisconnect = oneOf(value, semantics.ExpireOnDisconnect, semantics.ReleaseOnDisconnect)
-		case "session_expiry_mode":
-			q.Options.SessionExpiryMode = oneOf(value, semantics.ExpireMessage, semantics.ExpireSession)
-		case "session_on_dead_letter":
-			q.Options.SessionOnDeadLetter = oneOf(value, semantics.ContinueSession, semantics.BlockSession)
-		case "accept_next":
-			q.Options.AcceptNext = oneOf(value, semantics.AcceptNextAllowed, semantics.AcceptNextForbidden)
-		case "session_state_ttl_ms":
-			q.Options.SessionStateTTL = span(value)
-		}
-	}
-	return q, fields.failure()
-}
-
-// oneOf gives the value that is written as word, else the first.
-func oneOf[T fmt.Stringer](word string, values ...T) T {
-	for _, v := range values {
-		if v.String() == word {
-			return v
-		}
-	}
-	return values[0]
-}
-
-func statusOf(word string) semantics.Status {
-	for s := semantics.StatusActive; s < semantics.StatusReceiveDisabled; s++ {
-		if s.String() == word {
-			return s
-		}
-	}
-	return semantics.StatusReceiveDisabled
 }

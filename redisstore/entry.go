@@ -20,6 +20,7 @@ type entry struct {
 	dead     *deadLetter
 
 	sessionSequence int64 // of a message of a session
+	origin          int64 // of a copy: its number in the topic
 
 	scheduled bool // times is then "<accepted>:<ttl>"
 
@@ -53,13 +54,15 @@ func readEntry(r *reply) entry {
 	return e
 }
 
-// readFurther reads what only messages of sessions and dead letters have.
+// readFurther reads what only messages of sessions, copies and dead letters have.
 func (e *entry) readFurther(fields *reply) {
 	dead := &deadLetter{}
 	for fields.more() {
 		switch fields.text() {
 		case "q":
 			e.sessionSequence = fields.number()
+		case "e":
+			e.origin = fields.number()
 		case "n":
 			dead.sequence = fields.number()
 			e.dead = dead
@@ -100,7 +103,7 @@ func (e *entry) received() (*semantics.Received, error) {
 		m.SequenceNumber, m.DeliveryCount, m.DeadLetterDeliveryCount = e.dead.sequence, int(e.dead.count), int(e.failed)
 		m.SetDeadLetter(e.dead.texts, e.dead.at)
 	}
-	m.EnqueuedSequenceNumber = m.SequenceNumber
+	m.EnqueuedSequenceNumber = or(e.origin, m.SequenceNumber) // MSG-6
 	if !e.lockedUntil.IsZero() {
 		m.LockToken = lock{position: e.position, size: e.size, nonce: e.nonce}.token()
 		m.LockedUntil = e.lockedUntil

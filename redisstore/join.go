@@ -134,3 +134,19 @@ func (j *joiner[C]) withdraw(l *lane[C], t *ticket[C]) bool {
 	l.weight -= j.weigh(t.call)
 	return true
 }
+
+// piecesOf divides calls, in their order, into pieces that weigh no more than most, but for one that does alone.
+func piecesOf[C any, Calls ~[]C](calls Calls, weight func(Calls) int, most int) []Calls {
+	var pieces []Calls
+	for len(calls) > 0 {
+		n, sum := 1, weight(calls[:1])
+		for n < len(calls) {
+			if sum += weight(calls[n : n+1]); sum > most {
+				break
+			}
+			n++
+		}
+		pieces, calls = append(pieces, slices.Clip(calls[:n])), calls[n:]
+	}
+	return pieces
+}

@@ -33,9 +33,10 @@ func (k sideKeys) all() []string {
 	}
 }
 
-// queueKeys are all keys of one queue. They share a hash tag, so they live in one slot. Queues and topics share one
-// name space (ENT-2), so the tag carries no kind: a clash of names is a clash of keys.
+// queueKeys are all keys of one queue or subscription. They share a hash tag, so they live in one slot. Queues and topics share one
+// name space (ENT-2), so the tag carries no kind: a clash of names is a clash of keys. A subscription has the tag of its topic.
 type queueKeys struct {
+	owner                        string // entity whose quota counts: that of a subscription's topic, else its own
 	entity                       string
 	main, dead                   sideKeys
 	deadNumbers                  string
@@ -61,10 +62,20 @@ func (k sessionKeys) all() []string {
 	return []string{k.places, k.records, k.locks, k.tokens, k.waiting, k.ready, k.idle, k.states, k.statesDue}
 }
 
+// tagOf gives the tag of an entity, and what the keys of one that is not a subscription begin with.
+func tagOf(namespace, path string) string {
+	return "sb:{" + namespace + "/" + semantics.Fold(path) + "}:"
+}
+
 func keysOfQueue(namespace, path string) queueKeys {
-	tag := "sb:{" + namespace + "/" + semantics.Fold(path) + "}:"
+	tag := tagOf(namespace, path)
+	owner := tag
+	if topic, name, ok := semantics.SplitSubscription(path); ok {
+		owner = tagOf(namespace, topic)
+		tag = owner + "subscriptions/" + semantics.Fold(name) + ":"
+	}
 	return queueKeys{
-		entity: tag + "entity", main: keysOfSide(tag), dead: keysOfSide(tag + "dead_"), deadNumbers: tag + "dead_numbers",
+		owner: owner + "entity", entity: tag + "entity", main: keysOfSide(tag), dead: keysOfSide(tag + "dead_"), deadNumbers: tag + "dead_numbers",
 		scheduled: tag + "scheduled", due: tag + "due", scheduledIDs: tag + "scheduled_ids",
 		history: tag + "history", historyTimes: tag + "history_times", sessions: keysOfSessions(tag),
 	}
@@ -72,7 +83,7 @@ func keysOfQueue(namespace, path string) queueKeys {
 
 // all gives every key of the queue in the order of lua/lib/open_queue.lua.
 func (k queueKeys) all() []string {
-	keys := make([]string, 0, 51) // room for a target, see target
+	keys := make([]string, 0, 52) // room for a target, see target
 	keys = append(keys, k.entity)
 	keys = append(keys, k.main.all()...)
 	keys = append(keys, k.dead.all()...)
@@ -90,9 +101,17 @@ func (k queueKeys) send() []string {
 
 // target gives the keys that resubmit.lua needs of the queue it sends to.
 func (k queueKeys) target() []string {
-	return append([]string{
+	return append(append([]string{
 		k.entity, k.main.log, k.main.expiry, k.main.waiting, k.due, k.history, k.historyTimes, k.main.modified,
-	}, k.targetSessions()...)
+	}, k.targetSessions()...), k.owner)
+}
+
+// owned gives every key of the queue and the entity whose quota counts.
+func (k queueKeys) owned() []string { return append(k.all(), k.owner) }
+
+// waiters gives the keys of those that wait for the queue, as the scripts that delete it begin with, and its entity.
+func (k queueKeys) waiters() []string {
+	return []string{k.main.waiting, k.dead.waiting, k.entity, k.sessions.waiting, k.sessions.locks}
 }
 
 // targetSessions gives the keys of lua/lib/open_target_sessions.lua.
@@ -100,6 +119,57 @@ func (k queueKeys) targetSessions() []string {
 	s := k.sessions
 	return []string{s.places, s.records, s.ready, s.idle, s.waiting, k.main.delayed, s.statesDue}
 }
+
+// keyLevel says which keys of a subscription a script gets that stores a copy there: see lua/lib/open_copies.lua.
+type keyLevel byte
+
+const (
+	levelPlain    keyLevel = 'p'
+	levelSessions keyLevel = 's'
+	levelWhole    keyLevel = 'w'
+)
+
+// copies gives the keys that a level stands for.
+func (k queueKeys) copies(level keyLevel) []string {
+	plain := []string{k.entity, k.main.log, k.main.expiry, k.main.waiting}
+	switch level {
+	case levelWhole:
+		return k.all()
+	case levelSessions:
+		return append(plain, k.targetSessions()...)
+	default:
+		return plain
+	}
+}
+
+// topicKeys are the keys that a topic has of its own.
+type topicKeys struct {
+	entity, subscriptions, rules string
+	scheduled, due, scheduledIDs string
+	history, historyTimes        string
+}
+
+func keysOfTopic(namespace, path string) topicKeys {
+	tag := tagOf(namespace, path)
+	return topicKeys{
+		entity: tag + "entity", subscriptions: tag + "subscriptions", rules: tag + "rules",
+		scheduled: tag + "scheduled", due: tag + "due", scheduledIDs: tag + "scheduled_ids",
+		history: tag + "history", historyTimes: tag + "history_times",
+	}
+}
+
+// own gives every key of the topic but the list of its subscriptions, which outlives it (delete_topic.lua).
+func (k topicKeys) own() []string {
+	return []string{k.entity, k.rules, k.scheduled, k.due, k.scheduledIDs, k.history, k.historyTimes}
+}
+
+// publish gives the topic's keys of publish.lua.
+func (k topicKeys) publish() []string {
+	return []string{k.entity, k.scheduled, k.due, k.scheduledIDs, k.history, k.historyTimes}
+}
+
+// activate gives the topic's keys of activate.lua.
+func (k topicKeys) activate() []string { return []string{k.entity, k.scheduled, k.due, k.scheduledIDs} }
 
 // of gives the keys of the side that a source is.
 func (k queueKeys) of(sub semantics.SubQueue) sideKeys {

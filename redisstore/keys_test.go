@@ -51,11 +51,54 @@ func TestKeysOfScripts(t *testing.T) {
 	}
 }
 
+// All keys that a script on a topic or a subscription may get lie in one slot, that of the topic.
+func TestKeysOfATopicShareATag(t *testing.T) {
+	t.Parallel()
+	const tag = "sb:{n/team/news}:"
+	topic, sub := keysOfTopic("n", "Team/News"), keysOfQueue("n", "team/news/subscriptions/EU")
+	all := slices.Concat(topic.own(), topic.publish(), topic.activate(), []string{topic.subscriptions},
+		sub.owned(), sub.waiters(), sub.send(), sub.target(), sub.copies(levelPlain), sub.copies(levelSessions), sub.copies(levelWhole))
+	for _, key := range all {
+		if !strings.HasPrefix(key, tag) {
+			t.Errorf("%s lacks the tag %s", key, tag)
+		}
+	}
+	if sub.owner != topic.entity || sub.entity != tag+"subscriptions/eu:entity" {
+		t.Errorf("the subscription is %s of %s", sub.entity, sub.owner)
+	}
+	if queue := keysOfQueue("n", "q"); queue.owner != queue.entity {
+		t.Errorf("a queue counts as %s", queue.owner)
+	}
+	for level, want := range map[keyLevel]int{levelPlain: 4, levelSessions: 11, levelWhole: 36} {
+		if got := len(sub.copies(level)); got != want {
+			t.Errorf("level %c has %d keys, lua/lib/open_copies.lua has %d", level, got, want)
+		}
+	}
+}
+
+// Whatever a topic has of its own goes with it, but for the list that says that it is half deleted.
+func TestKeysOfATopicAreDeleted(t *testing.T) {
+	t.Parallel()
+	keys := keysOfTopic("n", "news")
+	all := append(keys.own(), keys.subscriptions)
+	for _, key := range slices.Concat(keys.publish(), keys.activate(), []string{keys.rules}) {
+		if !slices.Contains(all, key) {
+			t.Errorf("%s is not deleted with its topic", key)
+		}
+	}
+	if slices.Contains(keys.own(), keys.subscriptions) {
+		t.Error("the mark is deleted first")
+	}
+}
+
 // Names that are different entities never share a key, and a namespace's own keys are no entity's.
 func TestENT_3_KeysDoNotClash(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{keysOfNamespace("a").names: "namespace a", keysOfNamespace("a").registered: "namespace a"}
-	for _, c := range []struct{ namespace, path string }{{"a", "b"}, {"a", "b/c"}, {"a.b", "c"}, {"b", "a"}, {"a", "names"}, {"a", "b/log"}} {
+	for _, c := range []struct{ namespace, path string }{
+		{"a", "b"}, {"a", "b/c"}, {"a.b", "c"}, {"b", "a"}, {"a", "names"}, {"a", "b/log"},
+		{"a", "b/Subscriptions/c"}, {"a", "b/Subscriptions/log"}, {"a", "b/c/Subscriptions/d"}, {"a", "b.c/Subscriptions/d"},
+	} {
 		for _, key := range keysOfQueue(c.namespace, c.path).all() {
 			owner := c.namespace + " " + c.path
 			if other, taken := seen[key]; taken {

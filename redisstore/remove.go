@@ -74,7 +74,10 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 	}
 	switch semantics.Code(r.status) {
 	case semantics.EntityNotFound:
-		return nil, semantics.NotFound(whichOf(r, source.Path, target))
+		if whichOf(r, source.Path, target) == target {
+			return nil, semantics.NotFound(target)
+		}
+		return nil, s.notFound(ctx, source.Path)
 	case semantics.EntityDisabled:
 		path := whichOf(r, source.Path, target)
 		return nil, disabled(path, r.text())

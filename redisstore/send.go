@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -19,6 +20,7 @@ const (
 // sendCall is one Send on its way to the script.
 type sendCall struct {
 	path     string
+	place    int // in the outcomes of its SendEach
 	messages []*semantics.Message
 	payloads [][]byte
 	stored   []semantics.Stored
@@ -65,40 +67,41 @@ func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Mes
 // the last, until one fails.
 func (s *Store) SendEach(ctx context.Context, path string, calls [][]*semantics.Message) []semantics.SendOutcome {
 	outcomes := make([]semantics.SendOutcome, len(calls))
-	var together sendCalls
-	var places []int
-	var failed error // of a script: what follows is not sent, so that nothing overtakes what may be sent again
-	leave := func() {
-		if len(together) == 0 {
-			return
-		}
-		err := failed
-		if err == nil {
-			err = s.sends.do(ctx, semantics.Fold(path), together)
-		}
-		for i, c := range together {
-			outcomes[places[i]] = semantics.SendOutcome{Stored: c.stored, Err: cmp.Or(err, c.err)}
-		}
-		if last := outcomes[places[len(places)-1]].Err; failed == nil && semantics.CodeOf(last) == semantics.StoreUnavailable {
-			notSent := unavailable(last, "an earlier message was not sent, and so this one was not").With(semantics.DetailCause, "redis_unreachable")
-			notSent.RetryAfter = passing
-			failed = notSent
-		}
-		together, places = nil, nil
-	}
+	var ready sendCalls
 	for i, messages := range calls {
 		call, err := newSendCall(path, messages)
-		if err != nil {
-			outcomes[i].Err = err
-			continue
+		if outcomes[i].Err = err; err == nil {
+			call.place = i
+			ready = append(ready, call)
 		}
-		if len(together) > 0 && together.weight()+(sendCalls{call}).weight() > mostSend {
-			leave()
-		}
-		together, places = append(together, call), append(places, i)
 	}
-	leave()
+	var stop error
+	for _, some := range piecesOf(ready, sendCalls.weight, mostSend) {
+		err := stop
+		if err == nil {
+			err = s.sends.do(ctx, semantics.Fold(path), some)
+		}
+		for _, c := range some {
+			outcomes[c.place] = semantics.SendOutcome{Stored: c.stored, Err: cmp.Or(err, c.err)}
+		}
+		stop = cmp.Or(stop, stopAfter(outcomes[some[len(some)-1].place].Err))
+	}
 	return outcomes
+}
+
+// stopAfter tells whether the calls of one caller that follow one with this outcome are not made, so that nothing overtakes what may
+// be made again: then it gives their error.
+func stopAfter(outcome error) error {
+	switch {
+	case errors.Is(outcome, semantics.ErrRoutesChanged):
+		return outcome
+	case semantics.CodeOf(outcome) == semantics.StoreUnavailable:
+		notSent := unavailable(outcome, "an earlier message was not sent, and so this one was not").With(semantics.DetailCause, "redis_unreachable")
+		notSent.RetryAfter = passing
+		return notSent
+	default:
+		return nil
+	}
 }
 
 func newSendCall(path string, messages []*semantics.Message) (*sendCall, error) {

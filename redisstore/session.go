@@ -146,8 +146,7 @@ func (s *Store) SetSessionState(ctx context.Context, source semantics.Source, st
 	if state != nil {
 		text = "=" + string(state)
 	}
-	r, err := s.run(ctx, "set_session_state", s.keys(source.Path).all(), s.now(), sessionToken(source), version,
-		semantics.MaxSessionStates, text)
+	r, err := s.runSetState(ctx, source, version, text)
 	if err != nil {
 		return 0, err
 	}
@@ -167,6 +166,25 @@ func (s *Store) SetSessionState(ctx context.Context, source semantics.Source, st
 		return 0, full(source.Path, "bytes", actual, limit, dead)
 	default: // OK
 		return r.number(), r.failure()
+	}
+}
+
+// runSetState runs the script, again with all entities of the topic when it needs them.
+func (s *Store) runSetState(ctx context.Context, source semantics.Source, version int64, state string) (*reply, error) {
+	var all []string
+	routes := ""
+	for {
+		r, err := s.run(ctx, "set_session_state", append(s.keys(source.Path).owned(), all...), s.now(), sessionToken(source), version,
+			semantics.MaxSessionStates, state, routes)
+		if err != nil || r.status != "NEEDS_ALL" {
+			return r, err
+		}
+		topic, _, _ := semantics.SplitSubscription(source.Path)
+		found, err := s.presentRoster(ctx, topic)
+		if err != nil {
+			return nil, err
+		}
+		all, routes = s.entities(topic, found.names), found.version
 	}
 }
 

@@ -304,7 +304,7 @@ func TestQUOTA_8_StatesOfAQueue(t *testing.T) {
 		{b.SessionLock, "=", "OK"},
 		{a.SessionLock, "=1", "QUOTA_EXCEEDED"},
 	} {
-		if reply := s.script("set_session_state", allKeys, now, step.token, -1, 1, step.state); reply[0] != step.want {
+		if reply := s.script("set_session_state", append(slices.Clip(allKeys), "entity"), now, step.token, -1, 1, step.state, ""); reply[0] != step.want {
 			t.Errorf("step %d: got %v, want %s", i, reply, step.want)
 		}
 		s.audit()

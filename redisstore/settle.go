@@ -105,6 +105,7 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 		named = []string{keys.entity, side.log, side.locks, side.deliveries, side.expiry, side.deferred, side.modified, k.locks, k.tokens, k.waiting}
 		args = appendCompletesInSessions(args, calls)
 	case "abandon":
+		named = keys.owned()
 		args = append(args, prefixOf(source.SubQueue), first.delay, 0, sessionToken(source), locks)
 	default: // release
 		args = append(args, prefixOf(source.SubQueue), sessionToken(source))
@@ -123,7 +124,7 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 		case err != nil:
 			c.err = err
 		case r.status == string(semantics.EntityNotFound):
-			c.err = semantics.NotFound(c.source.Path)
+			c.err = s.notFound(ctx, c.source.Path)
 		case r.status == string(semantics.SessionRequired), r.status == string(semantics.SessionNotSupported):
 			c.err = semantics.SessionFailure(semantics.Code(r.status), c.source.Path)
 		case script == "complete" && r.status == "OK": // all of them, without a row for each
@@ -148,7 +149,7 @@ func (s *Store) settleChanged(ctx context.Context, source semantics.Source, scri
 			args = append(args, o.argument())
 		}
 	}
-	r, err := s.run(ctx, script, s.keys(source.Path).all(), args...)
+	r, err := s.run(ctx, script, s.keys(source.Path).owned(), args...)
 	if err != nil {
 		return nil, err
 	}

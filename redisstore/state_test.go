@@ -34,16 +34,23 @@ func dump(t *testing.T, namespace string) []string {
 	}
 	lines := []string{}
 	for _, key := range keys {
-		part := key[strings.LastIndex(key, ":")+1:]
-		switch part {
+		part := key[strings.Index(key, "}:")+2:] // of a subscription "subscriptions/eu:log"
+		switch part[strings.LastIndex(part, ":")+1:] {
 		case "names", "registered", "alarms":
+			continue
+		case "rules":
+			for _, member := range c.ZRange(t.Context(), key, 0, -1).Val() {
+				names := strings.SplitN(member, "\x00", 3)
+				lines = append(lines, part+" "+names[0]+" "+names[1])
+			}
 			continue
 		case "entity":
 			for _, field := range []string{
 				"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "state_bytes", "state_version", "blocked",
+				"most_bytes", "sql_filters", "correlation_filters",
 			} {
 				if value := c.HGet(t.Context(), key, field).Val(); value != "" {
-					lines = append(lines, "entity "+field+"="+value)
+					lines = append(lines, part+" "+field+"="+value)
 				}
 			}
 			continue
@@ -51,7 +58,11 @@ func dump(t *testing.T, namespace string) []string {
 		switch kind := c.Type(t.Context(), key).Val(); kind {
 		case "stream":
 			for _, m := range c.XRange(t.Context(), key, "-", "+").Val() {
-				lines = append(lines, part+" "+m.ID)
+				line := part + " " + m.ID
+				if origin, is := m.Values["e"]; is {
+					line += " of " + fmt.Sprint(origin)
+				}
+				lines = append(lines, line)
 			}
 		case "zset":
 			for _, z := range c.ZRangeWithScores(t.Context(), key, 0, -1).Val() {

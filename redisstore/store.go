@@ -40,10 +40,12 @@ type Options struct {
 	// Observe is told of every script call: its status word, or "error". It must not block. May be nil.
 	Observe func(script, status string, took time.Duration)
 	// DeadLettered is told of messages that became dead letters in a script of this Store: their sequence numbers and the
-	// cause, Application, MaxDeliveryCountExceeded or TTLExpiredException (DLQ-24). It must not block. May be nil.
+	// cause, "Application" or one of the reasons that the broker gives by itself (DLQ-24). It must not block. May be nil.
 	DeadLettered func(entity, cause string, numbers []int64)
-	// MaxEntities is the most entities the namespace may have (QUOTA-1); zero: no bound.
+	// MaxEntities is the most queues and topics the namespace may have (QUOTA-1); zero: no bound.
 	MaxEntities int64
+	// TopicLimits are what a topic may have. For tests; zero in production.
+	TopicLimits TopicLimits
 	// Now replaces Redis' clock. For tests; nil in production.
 	Now func() time.Time
 }
@@ -61,17 +63,18 @@ type Store struct {
 	receives joiner[*receiveCall]
 	settles  joiner[*settleCall]
 
+	publishes       joiner[publishCalls]
 	sessionReceives joiner[*sessionReceiveCall]
 
 	namespace string
 	keyed     sync.Map      // folded paths of queues whose sends need message ids, as far as this process has learnt
+	levels    sync.Map      // folded path of a subscription -> keyLevel that its copies need, where it is more than the least
 	alarmed   chan struct{} // an alarm was set: the sweeper should look when the next one is due
 }
 
 var (
 	_ semantics.Store   = (*Store)(nil)
 	_ semantics.Checker = (*Store)(nil)
-	_ semantics.Sweeper = (*Store)(nil)
 )
 
 // Open makes a Store. It reads the options and the scripts and does not touch the network: use Check for that.
@@ -99,6 +102,7 @@ func Open(options Options) (*Store, error) {
 	}
 	s.wakeups = newWakeups(s.client)
 	s.sends = joiner[sendCalls]{run: s.runSends, weigh: sendCalls.weight, full: fullSend, most: mostSend}
+	s.publishes = joiner[publishCalls]{run: s.runPublishes, weigh: publishCalls.weight, full: fullPublish, most: mostPublish}
 	s.receives = joiner[*receiveCall]{run: s.runReceives, weigh: (*receiveCall).weight, full: fullReceive, most: mostReceive}
 	s.sessionReceives = joiner[*sessionReceiveCall]{
 		run: s.runSessionReceives, weigh: (*sessionReceiveCall).weight, full: fullReceive, most: mostReceive,
@@ -118,6 +122,8 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) keys(path string) queueKeys { return keysOfQueue(s.namespace, path) }
+
+func (s *Store) topicKeys(path string) topicKeys { return keysOfTopic(s.namespace, path) }
 
 func newSidecarName() string {
 	var b [8]byte

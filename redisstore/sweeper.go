@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,12 +32,15 @@ const wholeName = ""
 // noAlarm stands for the absence of an alarm where one is expected.
 const noAlarm = -1
 
+// activateDue enqueues the scheduled messages of a topic whose time has come: semantics.Broker.ActivateDue.
+type activateDue func(ctx context.Context, topic string) error
+
 // Sweep implements semantics.Sweeper. Any number of sidecars sweep at the same time; an entity is done by the one that takes
 // its alarm. What fails is tried again: the alarm comes back by itself.
-func (s *Store) Sweep(ctx context.Context) {
+func (s *Store) Sweep(ctx context.Context, activate func(ctx context.Context, topic string) error) {
 	_ = s.moveAlarm(ctx, wholeName, noAlarm, 1) // unless other sidecars see to it; a failure shows below
 	for ctx.Err() == nil {
-		wait, err := s.sweepOnce(ctx)
+		wait, err := s.sweepOnce(ctx, activate)
 		if err != nil {
 			wait = sweepPause
 		}
@@ -51,7 +55,7 @@ func (s *Store) Sweep(ctx context.Context) {
 }
 
 // sweepOnce does what is due now and tells how long nothing will be.
-func (s *Store) sweepOnce(ctx context.Context) (time.Duration, error) {
+func (s *Store) sweepOnce(ctx context.Context, activate activateDue) (time.Duration, error) {
 	for {
 		r, err := s.run(ctx, "take_alarms", []string{s.names.alarms}, s.now(), takenFor.Milliseconds(), sweepEntities)
 		if err != nil {
@@ -66,7 +70,7 @@ func (s *Store) sweepOnce(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 		for _, name := range taken {
-			if err := s.sweepAlarm(ctx, name, until); err != nil {
+			if err := s.sweepAlarm(ctx, activate, name, until); err != nil {
 				return 0, err
 			}
 		}
@@ -81,77 +85,120 @@ func (s *Store) sweepOnce(ctx context.Context) (time.Duration, error) {
 }
 
 // sweepAlarm sees to one entity, or to all, and puts the alarm off.
-func (s *Store) sweepAlarm(ctx context.Context, name string, taken int64) error {
+func (s *Store) sweepAlarm(ctx context.Context, activate activateDue, name string, taken int64) error {
 	if name == wholeName {
-		if err := s.sweepAll(ctx); err != nil {
+		if err := s.sweepAll(ctx, activate); err != nil {
 			return err
 		}
 		return s.moveAlarm(ctx, name, taken, taken+(wholeSweep-takenFor).Milliseconds())
 	}
-	next, after, err := s.sweepEntity(ctx, name)
-	if err != nil {
+	done, err := s.sweepEntity(ctx, activate, name)
+	if err != nil || done.failed {
 		return err
 	}
-	if next > 0 && after < sweepPatience.Milliseconds() {
-		next += sweepPatience.Milliseconds() - after
+	next := done.next
+	if next > 0 && done.after < sweepPatience.Milliseconds() {
+		next += sweepPatience.Milliseconds() - done.after
 	}
 	return s.moveAlarm(ctx, name, taken, next)
 }
 
-// sweepEntity does what is due on one entity, slice by slice so that others get their turn, and gives the instant at
-// which something will be due next, 0 for never, and how many ms that is from now.
-func (s *Store) sweepEntity(ctx context.Context, name string) (next, after int64, err error) {
+// sweptEntity is how an entity was left.
+type sweptEntity struct {
+	found   bool
+	isTopic bool
+	next    int64 // when something will be due, 0 for never
+	after   int64 // how many ms that is from now
+	failed  bool  // its messages could not be activated now, which is no reason to leave the others alone
+}
+
+// sweepEntity does what is due on one entity, slice by slice so that others get their turn.
+func (s *Store) sweepEntity(ctx context.Context, activate activateDue, name string) (sweptEntity, error) {
 	for {
 		r, err := s.run(ctx, "sweep", s.keys(name).all(), s.now(), flag(s.options.LazyExpiry))
 		if err != nil || r.status != "OK" {
-			return 0, 0, err
+			return sweptEntity{}, err
 		}
 		s.readNews(name, r) // the sweep itself puts the alarm off
-		next, after := r.number(), r.number()
-		if err := r.failure(); err != nil || next == 0 || after > 0 {
-			return next, after, err
+		done := sweptEntity{found: true, next: r.number(), after: r.number(), isTopic: r.number() == 1}
+		if err := r.failure(); err != nil || done.next == 0 || done.after > 0 {
+			return done, err
+		}
+		if done.isTopic {
+			if err := activate(ctx, name); err != nil {
+				done.failed = true
+				return done, nil //nolint:nilerr // it comes back
+			}
 		}
 		if ctx.Err() != nil {
-			return 0, 0, cancelled(ctx)
+			return sweptEntity{}, cancelled(ctx)
 		}
 	}
 }
 
-// sweepAll makes up for alarms that were lost, because a sidecar died between changing an entity and setting its alarm.
-func (s *Store) sweepAll(ctx context.Context) error {
+// sweepAll makes up for alarms that were lost, because a sidecar died between changing an entity and setting its alarm, and for
+// deletions that were left halfway.
+func (s *Store) sweepAll(ctx context.Context, activate activateDue) error {
 	after := ""
 	for {
-		r, err := s.run(ctx, "list_names", []string{s.names.names}, after, semantics.MaxPageSize)
+		names, err := s.listNames(ctx, after, semantics.MaxPageSize)
 		if err != nil {
 			return err
 		}
-		names := r.list()
-		read := 0
-		for names.more() {
-			after = names.text()
-			read++
-			next, _, err := s.sweepEntity(ctx, after)
-			if err != nil {
+		for _, name := range names {
+			if err := s.sweepNamed(ctx, activate, name); err != nil {
 				return err
 			}
-			if next > 0 {
-				s.setAlarm(ctx, after, next)
-			}
 		}
-		if err := names.failure(); err != nil || read < semantics.MaxPageSize {
+		if len(names) < semantics.MaxPageSize {
+			return nil
+		}
+		after = names[len(names)-1]
+	}
+}
+
+// sweepNamed sweeps an entity and its subscriptions.
+func (s *Store) sweepNamed(ctx context.Context, activate activateDue, name string) error {
+	done, err := s.sweepEntity(ctx, activate, name)
+	switch {
+	case err != nil:
+		return err
+	case !done.found:
+		return s.deleteLeft(ctx, name)
+	case done.next > 0:
+		s.setAlarms(ctx, alarm{name: name, at: done.next})
+	}
+	if !done.isTopic {
+		return nil
+	}
+	found, err := s.presentRoster(ctx, name)
+	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
+		return err
+	}
+	for _, sub := range found.names {
+		path := semantics.Fold(semantics.SubscriptionPath(name, sub))
+		done, err := s.sweepEntity(ctx, activate, path)
+		if err != nil {
 			return err
 		}
+		if done.next > 0 {
+			s.setAlarms(ctx, alarm{name: path, at: done.next})
+		}
 	}
+	return nil
 }
 
 // causes are why a message becomes a dead letter, by the letter the scripts use. An application's own reason stands in the
 // message.
-var causes = map[byte]string{'a': "Application", 'm': "MaxDeliveryCountExceeded", 't': "TTLExpiredException"}
+var causes = map[byte]string{
+	'a': "Application", 'm': "MaxDeliveryCountExceeded", 't': "TTLExpiredException",
+	'f': semantics.ReasonFilterFailed, 'h': semantics.ReasonHeaderSize, 's': semantics.ReasonNoSession, 'o': semantics.ReasonOverflow,
+}
 
 // heed reads the news of a reply (lua/lib/close_queue.lua) and does what they ask for.
 func (s *Store) heed(ctx context.Context, path string, r *reply) {
 	if at := s.readNews(path, r); at > 0 {
-		s.setAlarm(ctx, semantics.Fold(path), at)
+		s.setAlarms(ctx, alarm{name: semantics.Fold(path), at: at})
 	}
 }
 
@@ -181,13 +228,31 @@ func (s *Store) readNews(path string, r *reply) int64 {
 // alarmTimeout bounds the setting of an alarm, which goes on when the caller's own call is over.
 const alarmTimeout = time.Second
 
-// setAlarm sees to it that a sweeper comes to an entity. A failure costs promptness only: whoever looks at the entity
+// alarm says by when a sweeper is to come to an entity.
+type alarm struct {
+	name string // folded path
+	at   int64
+}
+
+// mostAlarms bounds the alarms that one script sets.
+const mostAlarms = 500
+
+// setAlarms sees to it that a sweeper comes to entities. A failure costs promptness only: whoever looks at an entity
 // does what is due, and so does the next look at all entities.
-func (s *Store) setAlarm(ctx context.Context, name string, at int64) {
+func (s *Store) setAlarms(ctx context.Context, alarms ...alarm) {
+	if len(alarms) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmTimeout)
 	defer cancel()
-	if _, err := s.run(ctx, "set_alarm", []string{s.names.alarms}, name, at); err != nil {
-		return
+	for some := range slices.Chunk(alarms, mostAlarms) {
+		var args []any
+		for _, a := range some {
+			args = append(args, a.name, a.at)
+		}
+		if _, err := s.run(ctx, "set_alarm", []string{s.names.alarms}, args...); err != nil {
+			return
+		}
 	}
 	select {
 	case s.alarmed <- struct{}{}:

@@ -52,9 +52,10 @@ func awaitLength(t *testing.T, client *redis.Client, key string, want int64) {
 func sweeping(t testing.TB, s *redisstore.Store) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	broker := brokerOver(s)
 	var done sync.WaitGroup
-	done.Go(func() { s.Sweep(ctx) })
-	t.Cleanup(func() { cancel(); done.Wait() })
+	done.Go(func() { s.Sweep(ctx, broker.ActivateDue) })
+	t.Cleanup(func() { cancel(); done.Wait(); broker.Close() })
 }
 
 type swept struct {

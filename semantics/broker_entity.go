@@ -3,6 +3,7 @@ package semantics
 import (
 	"context"
 	"encoding/base64"
+	"strings"
 )
 
 // MaxPageSize is the default and the most rows of one page of a list (ENT-17).
@@ -145,11 +146,21 @@ func (b *Broker) DeleteEntity(ctx context.Context, kind Kind, name string) error
 // topic is the one whose subscriptions are listed, "" for other kinds. pageSize 0 means MaxPageSize. ARGUMENT_OUT_OF_RANGE,
 // INVALID_ARGUMENT for a token it did not make, ENTITY_NOT_FOUND for the topic.
 func (b *Broker) ListEntities(ctx context.Context, kind Kind, topic string, pageSize int, pageToken string) ([]Entity, string, error) {
+	return b.ListEntitiesByPrefix(ctx, kind, topic, "", pageSize, pageToken)
+}
+
+// ListEntitiesByPrefix is ListEntities of those whose names begin with prefix, without case; that of a subscription is the one
+// within its topic. INVALID_ARGUMENT for a prefix that no name has.
+func (b *Broker) ListEntitiesByPrefix(ctx context.Context, kind Kind, topic, prefix string, pageSize int, pageToken string) ([]Entity, string, error) {
 	if kind == SubscriptionKind {
 		var err error
 		if topic, err = ParsePath(topic); err != nil {
 			return nil, "", err
 		}
+	}
+	prefix, err := parsePrefix(prefix)
+	if err != nil {
+		return nil, "", err
 	}
 	size, after, err := readPage(pageSize, pageToken)
 	if err != nil {
@@ -158,15 +169,44 @@ func (b *Broker) ListEntities(ctx context.Context, kind Kind, topic string, page
 	if err := b.admit(managementCost); err != nil {
 		return nil, "", err
 	}
-	entities, more, err := b.store.ListEntities(ctx, kind, topic, after, size)
+	entities, more, err := b.store.ListEntities(ctx, kind, topic, max(after, before(prefix)), size)
+	for i, e := range entities {
+		if !strings.HasPrefix(Fold(ownName(e)), prefix) { // in order of name those that have it follow one another
+			return entities[:i], "", err
+		}
+	}
 	if err != nil || !more || len(entities) == 0 {
 		return entities, "", err
 	}
-	last := entities[len(entities)-1].Name
-	if _, name, ok := SplitSubscription(last); ok {
-		last = name
+	return entities, pageTokenAfter(ownName(entities[len(entities)-1])), nil
+}
+
+// ownName is the name of an entity, of a subscription the one within its topic.
+func ownName(e Entity) string {
+	if _, name, ok := SplitSubscription(e.Name); ok {
+		return name
 	}
-	return entities, pageTokenAfter(last), nil
+	return e.Name
+}
+
+// parsePrefix checks the beginning of a name and gives it folded.
+func parsePrefix(prefix string) (string, error) {
+	prefix = strings.ReplaceAll(prefix, `\`, "/")
+	for i, r := range prefix {
+		if r != '/' && !isNameChar(r) {
+			return "", fieldError(InvalidArgument, "namePrefix", "has %q at position %d, which no name has", r, i)
+		}
+	}
+	return Fold(prefix), nil
+}
+
+// before gives a text that comes after all folded names that are less than prefix, and before all that begin with it.
+func before(prefix string) string {
+	if prefix == "" {
+		return ""
+	}
+	last := len(prefix) - 1
+	return prefix[:last] + string(prefix[last]-1) + "\x7f" // beyond every character of a name
 }
 
 // readPage checks what a caller says of the page it wants: how many rows, and after which folded name it begins.
@@ -199,4 +239,18 @@ func (b *Broker) Runtime(ctx context.Context, kind Kind, name string) (Runtime, 
 		return Runtime{}, err
 	}
 	return b.store.Runtime(ctx, kind, path)
+}
+
+// getSource reads a queue or a subscription, whichever the path names.
+func (b *Broker) getSource(ctx context.Context, path string) (Entity, error) {
+	if _, _, ok := SplitSubscription(path); ok {
+		return b.store.GetEntity(ctx, SubscriptionKind, path)
+	}
+	queue, err := b.store.GetEntity(ctx, QueueKind, path)
+	if CodeOf(err) == EntityNotFound {
+		if topic, found := b.store.GetEntity(ctx, TopicKind, path); found == nil {
+			return Entity{}, NotASource(topic.Name)
+		}
+	}
+	return queue, err
 }

@@ -1,6 +1,9 @@
 package semantics
 
-import "context"
+import (
+	"context"
+	"strconv"
+)
 
 // CreateRule adds a rule to a subscription (RULE-2) and gives it with its time, and warnings about what is hardly meant so. A rule
 // is never stored unless it is valid (RULE-7). INVALID_ARGUMENT, FILTER_INVALID, ACTION_INVALID, ENTITY_NOT_FOUND,
@@ -77,9 +80,9 @@ func (b *Broker) firstRules(rules []Rule) ([]Rule, error) {
 		return []Rule{{Name: DefaultRule, Filter: RuleFilter{All: true}}}, nil
 	}
 	names := map[string]bool{}
-	for _, rule := range rules {
+	for i, rule := range rules {
 		if _, err := b.checkRule(rule); err != nil {
-			return nil, err
+			return nil, AsError(err).With(DetailIndex, strconv.Itoa(i))
 		}
 		if names[Fold(rule.Name)] {
 			return nil, fieldError(InvalidArgument, "rules", "has two rules of the name %q", rule.Name)

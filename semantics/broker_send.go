@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -118,6 +119,7 @@ func (b *Broker) sendEach(ctx context.Context, target Target, calls [][]*Message
 }
 
 func parseTarget(target Target) (Target, error) {
+	target.Path = strings.ReplaceAll(target.Path, `\`, "/")
 	if isDeadLetterAddress(target.Path) {
 		return target, Errorf(InvalidOperation, "a dead-letter queue takes no sends; send to its queue").
 			With(DetailEntity, target.Path).With(DetailSubQueue, DeadLetterQueue.String())

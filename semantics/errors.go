@@ -169,6 +169,11 @@ func NotFound(entity string) *Error {
 	return Errorf(EntityNotFound, "entity %q does not exist; create it first", entity).With(DetailEntity, entity)
 }
 
+// NotASource is the error of a topic where a queue or subscription is wanted (TOPIC-8).
+func NotASource(topic string) *Error {
+	return Errorf(InvalidOperation, "topic %q cannot be received from; use one of its subscriptions", topic).With(DetailEntity, topic)
+}
+
 // NumbersNotFound is MESSAGE_NOT_FOUND for sequence numbers (SCHED-5, DEFER-4). state says in which state they would have
 // had to be.
 func NumbersNotFound(entity, state string, missing []int64) *Error {

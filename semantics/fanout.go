@@ -104,10 +104,7 @@ func (f *fanout) try(ctx context.Context, topic string, do func(*router) error) 
 func (r *router) publications(messages []*Message) []Publication {
 	publications := make([]Publication, len(messages))
 	for i, m := range messages {
-		publications[i].Message = m
-		if m.ScheduledAt.IsZero() {
-			publications[i].Copies = r.copies(m)
-		}
+		publications[i] = Publication{Message: m, Copies: r.copies(m)} // by the store's clock it may be due, whatever its ScheduledAt
 	}
 	return publications
 }
@@ -126,14 +123,14 @@ func (c *compiledRoute) appendCopies(copies []Copy, m *Message) []Copy {
 	var failed error
 	isPlain := false
 	for _, rule := range c.rules {
-		if isPlain && !rule.HasAction() {
-			continue // its copy is there
+		if isPlain && !rule.HasAction() && !c.DeadLettersFailures {
+			continue // its copy is there, and nobody hears of failures
 		}
 		matches, err := rule.Matches(m)
 		switch {
 		case err != nil:
 			failed = cmp.Or(failed, err) // one dead letter tells of one failure
-		case !matches:
+		case !matches, isPlain && !rule.HasAction(): // its copy is there
 		case !rule.HasAction():
 			isPlain = true
 			copies = append(copies, c.copyOf(m))
@@ -143,7 +140,7 @@ func (c *compiledRoute) appendCopies(copies []Copy, m *Message) []Copy {
 				failed = cmp.Or(failed, err)
 				continue
 			}
-			copies = append(copies, c.copyOf(changed))
+			copies = append(copies, c.changedCopy(changed))
 		}
 	}
 	if failed != nil && c.DeadLettersFailures {
@@ -154,14 +151,18 @@ func (c *compiledRoute) appendCopies(copies []Copy, m *Message) []Copy {
 
 // copyOf is a copy, or a dead letter when the subscription cannot have it as it is.
 func (c *compiledRoute) copyOf(m *Message) Copy {
-	switch size := m.HeaderSize(); {
-	case size > MaxHeaderSize: // an action made it so (ACT-9)
-		return c.deadLetter(m, ReasonHeaderSize, "the action of a rule made the headers too large")
-	case c.RequiresSession && m.SessionID == "":
+	if c.RequiresSession && m.SessionID == "" {
 		return c.deadLetter(m, ReasonNoSession, "the subscription requires a session id")
-	default:
-		return Copy{Subscription: c.Subscription, Message: m}
 	}
+	return Copy{Subscription: c.Subscription, Message: m}
+}
+
+// changedCopy is copyOf for what an action made, which may have grown too large (ACT-9).
+func (c *compiledRoute) changedCopy(m *Message) Copy {
+	if err := m.CheckHeaders(); err != nil {
+		return c.deadLetter(m, ReasonHeaderSize, "an action made too much of it: "+AsError(err).Message)
+	}
+	return c.copyOf(m)
 }
 
 func (c *compiledRoute) deadLetter(m *Message, reason, description string) Copy {

@@ -177,6 +177,20 @@ func (m *Message) Validate() error {
 	return nil
 }
 
+// CheckHeaders is MESSAGE_SIZE_EXCEEDED when the headers are over their limits (MSG-15), as the action of a rule can make them
+// (ACT-9).
+func (m *Message) CheckHeaders() error {
+	for _, name := range slices.Sorted(maps.Keys(m.Properties)) {
+		if n := m.Properties[name].Size(); n > MaxPropertyValueSize {
+			return SizeExceeded("properties["+cut(name)+"]", int64(n), MaxPropertyValueSize)
+		}
+	}
+	if n := m.HeaderSize(); n > MaxHeaderSize {
+		return SizeExceeded("headers and properties", n, MaxHeaderSize)
+	}
+	return nil
+}
+
 // brokerProperties are the names that a settlement cannot change (SETTLE-5): those of the MSG table.
 var brokerProperties = map[string]bool{
 	"MessageId": true, "SessionId": true, "PartitionKey": true, "TransactionPartitionKey": true, "CorrelationId": true,

@@ -74,7 +74,7 @@ func ParseSourcePath(path string) (string, error) {
 
 // ParseRuleName checks the name of a rule (ENT-3).
 func ParseRuleName(name string) error {
-	if name == DefaultRule {
+	if Fold(name) == Fold(DefaultRule) {
 		return nil
 	}
 	return parseName("rule", name)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -44,7 +45,7 @@ func newLimited(t *testing.T, creditsPerSecond float64) *limited {
 	t.Helper()
 	store := memstore.New()
 	l := &limited{t: t, free: semantics.NewBroker(store), door: &door{store}}
-	l.Broker = semantics.NewBroker(l.door, semantics.WithRateLimit(creditsPerSecond))
+	l.Broker = semantics.NewBroker(l.door, semantics.WithRateLimit(creditsPerSecond), semantics.WithRules(filter.Compile))
 	_, err := l.free.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil)
 	l.ok(err)
 	l.send(4, time.Time{})
@@ -62,8 +63,14 @@ func newLimited(t *testing.T, creditsPerSecond float64) *limited {
 	held, err := l.free.AcceptSession(t.Context(), "sessions", semantics.AcceptOptions{SessionID: "held"})
 	l.ok(err)
 	l.session = held.Source()
+	_, err = l.free.CreateEntity(t.Context(), semantics.TopicKind, "news", semantics.Options{}, nil)
+	l.ok(err)
+	_, err = l.free.CreateEntity(t.Context(), semantics.SubscriptionKind, rateEU, semantics.Options{}, nil)
+	l.ok(err)
 	return l
 }
+
+const rateEU = "news/Subscriptions/eu"
 
 func (l *limited) close() {
 	l.Close()
@@ -160,30 +167,49 @@ func pricedCalls() []pricedCall {
 		}
 	}
 	return []pricedCall{
-		{"EnsureQueue", "", 10, 0, func(ctx context.Context, l *limited) error {
+		{"EnsureEntity", "", 10, 0, func(ctx context.Context, l *limited) error {
 			_, err := l.EnsureEntity(ctx, semantics.QueueKind, "new", options, given)
 			return err
 		}},
-		{"CreateQueue", "", 10, 0, func(ctx context.Context, l *limited) error {
+		{"CreateEntity", "", 10, 0, func(ctx context.Context, l *limited) error {
 			_, err := l.CreateEntity(ctx, semantics.QueueKind, "new", options, given)
 			return err
 		}},
-		{"GetQueue", "", 10, 0, func(ctx context.Context, l *limited) error {
+		{"GetEntity", "", 10, 0, func(ctx context.Context, l *limited) error {
 			_, err := l.GetEntity(ctx, semantics.QueueKind, "orders")
 			return err
 		}},
-		{"UpdateQueue", "", 10, 0, func(ctx context.Context, l *limited) error {
+		{"UpdateEntity", "", 10, 0, func(ctx context.Context, l *limited) error {
 			_, err := l.UpdateEntity(ctx, semantics.QueueKind, "orders", options, given)
 			return err
 		}},
-		{"DeleteQueue", "", 10, 0, func(ctx context.Context, l *limited) error { return l.DeleteEntity(ctx, semantics.QueueKind, "orders") }},
-		{"ListQueues", "", 10, 0, func(ctx context.Context, l *limited) error {
+		{"DeleteEntity", "", 10, 0, func(ctx context.Context, l *limited) error { return l.DeleteEntity(ctx, semantics.QueueKind, "orders") }},
+		{"ListEntities", "", 10, 0, func(ctx context.Context, l *limited) error {
 			_, _, err := l.ListEntities(ctx, semantics.QueueKind, "", 0, "")
 			return err
 		}},
-		{"QueueRuntime", "", 10, 0, func(ctx context.Context, l *limited) error {
+		{"Runtime", "", 10, 0, func(ctx context.Context, l *limited) error {
 			_, err := l.Runtime(ctx, semantics.QueueKind, "orders")
 			return err
+		}},
+		{"ListEntitiesByPrefix", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, _, err := l.ListEntitiesByPrefix(ctx, semantics.QueueKind, "", "o", 0, "")
+			return err
+		}},
+		{"CreateRule", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, _, err := l.CreateRule(ctx, rateEU, semantics.Rule{Name: "r", Filter: semantics.RuleFilter{All: true}})
+			return err
+		}},
+		{"GetRule", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, err := l.GetRule(ctx, rateEU, semantics.DefaultRule)
+			return err
+		}},
+		{"ListRules", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, _, err := l.ListRules(ctx, rateEU, 0, "")
+			return err
+		}},
+		{"DeleteRule", "", 10, 0, func(ctx context.Context, l *limited) error {
+			return l.DeleteRule(ctx, rateEU, semantics.DefaultRule)
 		}},
 		{"Send", "", 3, 0, func(ctx context.Context, l *limited) error {
 			_, err := l.Send(ctx, semantics.ToQueue("orders"), []*semantics.Message{{}, {}, {}})

@@ -48,7 +48,7 @@ func (d *replyDesk) run(ctx context.Context) {
 // open takes the session. When another process still seems to hold it, which is a call of ours whose answer was lost, it waits.
 func (d *replyDesk) open(ctx context.Context) (source Source, lockFor time.Duration, err error) {
 	b := d.requests.broker
-	queue, err := b.store.GetEntity(ctx, QueueKind, d.path)
+	queue, err := b.getSource(ctx, d.path)
 	if err != nil {
 		return source, 0, err
 	}
@@ -108,7 +108,7 @@ func (d *replyDesk) keepLock(ctx context.Context, source Source, lockFor time.Du
 			timer.Stop()
 			return
 		}
-		if queue, err := b.store.GetEntity(ctx, QueueKind, d.path); err == nil {
+		if queue, err := b.getSource(ctx, d.path); err == nil {
 			lockFor = queue.Options.LockDuration
 		}
 		until, err := b.store.RenewSessionLock(ctx, source)

@@ -174,7 +174,7 @@ func (b *Broker) Subscribe(ctx context.Context, source Source, options Subscribe
 	if err := b.admit(callCost); err != nil {
 		return nil, err
 	}
-	queue, err := b.store.GetEntity(ctx, QueueKind, source.Path)
+	queue, err := b.getSource(ctx, source.Path)
 	if err != nil {
 		return nil, err
 	}

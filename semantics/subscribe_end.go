@@ -19,7 +19,7 @@ func (s *Subscription) Close(ctx context.Context) {
 // OnDisconnect says (LOCK-10). What it cannot have seen is released in any case (RECV-7). It blocks as Close does.
 func (s *Subscription) Drop(ctx context.Context) {
 	s.end(ctx, func(ctx context.Context) bool {
-		queue, err := s.broker.store.GetEntity(ctx, QueueKind, s.source.Path)
+		queue, err := s.broker.getSource(ctx, s.source.Path)
 		return err == nil && queue.Options.OnDisconnect == ReleaseOnDisconnect
 	})
 }

@@ -137,7 +137,7 @@ func TestLOCK_10_DropDuringAnOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stand) {
 		s.onDisconnect(semantics.ReleaseOnDisconnect)
 		orders, tales := s.inHand(nil)
-		s.store.only = "GetQueue"
+		s.store.only = "GetEntity"
 		s.store.fail(errAway)
 		orders.Drop(t.Context())
 		tales.Drop(t.Context())

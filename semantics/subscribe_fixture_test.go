@@ -334,11 +334,11 @@ func (s *pliantStore) count(method string) int {
 	return s.calls[method]
 }
 
-func (s *pliantStore) GetQueue(ctx context.Context, path string) (semantics.Entity, error) {
-	if err := s.before("GetQueue"); err != nil {
+func (s *pliantStore) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
+	if err := s.before("GetEntity"); err != nil {
 		return semantics.Entity{}, err
 	}
-	return s.Store.GetEntity(ctx, semantics.QueueKind, path)
+	return s.Store.GetEntity(ctx, kind, path)
 }
 
 func (s *pliantStore) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {

@@ -53,7 +53,7 @@ func (s *Subscription) hasLocks() bool {
 // lookAtQueue looks for a change of LockDuration. When it has become longer, locks taken since the last look may be so. A queue that
 // is gone, or was made anew as another kind, ends the subscription: a pump that waits for the client to settle would not find out.
 func (s *Subscription) lookAtQueue() (lockFor time.Duration, isNew bool) {
-	queue, err := s.broker.store.GetEntity(s.life, QueueKind, s.source.Path)
+	queue, err := s.broker.getSource(s.life, s.source.Path)
 	if hasSessions := queue.Options.RequiresSession && s.source.SubQueue == MainQueue; err == nil && hasSessions != s.bySession {
 		reason := SessionRequired
 		if s.bySession {

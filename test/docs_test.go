@@ -89,7 +89,7 @@ func TestReadmeSessionWorksWhenPasted(t *testing.T) {
 }
 
 // apiPages are the pages of docs/api in the order a reader takes them.
-var apiPages = []string{"queues", "send", "receive", "settle", "sessions", "request", "peek", "resubmit", "purge"}
+var apiPages = []string{"queues", "topics", "rules", "send", "receive", "settle", "sessions", "request", "peek", "resubmit", "purge"}
 
 func TestAPIPagesWorkWhenPasted(t *testing.T) {
 	t.Parallel()
@@ -100,10 +100,29 @@ func TestAPIPagesWorkWhenPasted(t *testing.T) {
 			if page == "settle" && strings.Count(printed, "MESSAGE_LOCK_LOST") != 1 {
 				t.Errorf("%s: want one lost lock, the one announced; printed:\n%s", page, printed)
 			}
+			if page == "rules" && (strings.Count(printed, "FILTER_INVALID") != 1 || strings.Count(printed, `"option":"filter"`) != 1) {
+				t.Errorf("%s: want one refused rule and one difference; printed:\n%s", page, printed)
+			}
 			if page == "request" && strings.Count(printed, `"text":"42"`) != 1 {
 				t.Errorf("%s: want the reply; printed:\n%s", page, printed)
 			}
 		}
+	}
+}
+
+func TestTopicsPageWorksWhenPasted(t *testing.T) {
+	t.Parallel()
+	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
+	printed := strings.ReplaceAll(shell(t, s, blocks(t, "docs/topics.md", "<!-- runs -->\n```sh")[0]), `": `, `":`)
+	for want, times := range map[string]int{
+		`"text":"two shirts"`: 2, `"text":"a car"`: 2, `"urgent":true`: 1, `"RuleName":"total"`: 1, `"subscriptionCount":"3"`: 1, `"totalMessageCount":"0"`: 1,
+	} {
+		if n := strings.Count(printed, want); n != times {
+			t.Errorf("the session printed %s %d times, want %d; it printed:\n%s", want, n, times, printed)
+		}
+	}
+	if strings.Contains(printed, "LOCK_LOST") {
+		t.Errorf("a settlement failed:\n%s", printed)
 	}
 }
 
@@ -145,7 +164,7 @@ func TestGoSnippetsCompile(t *testing.T) {
 	for _, body := range blocks(t, "docs/api/README.md", "```go-setup") {
 		add("_ int", body+"\n_, _ = messages, admin")
 	}
-	pages := []string{"docs/sessions.md", "docs/api/streams.md", "docs/api/errors.md"}
+	pages := []string{"docs/sessions.md", "docs/topics.md", "docs/api/streams.md", "docs/api/errors.md"}
 	for _, page := range apiPages {
 		pages = append(pages, "docs/api/"+page+".md")
 	}

@@ -19,10 +19,10 @@ const (
 // kongUsage is how the parser marks errors of the command line, in contrast to those of other sources.
 const kongUsage = 80
 
-const description = `Sidebus gives applications the queues of Azure Service Bus over Redis, as a sidecar.
+const description = `Sidebus gives applications the queues and topics of Azure Service Bus over Redis, as a sidecar.
 
 Settings of "serve" come from flags, then from the environment, then from the file named by --config; the file's
-keys are the names of the flags. The verbs for queues and messages speak to the gRPC address of a running sidecar.`
+keys are the names of the flags. The verbs for entities and messages speak to the gRPC address of a running sidecar.`
 
 type grammar struct {
 	Serve   serveCommand   `cmd:"" help:"Run the sidecar until SIGTERM or SIGINT, then drain and exit."`
@@ -36,8 +36,9 @@ type grammar struct {
 	Session sessionCommand `cmd:"" group:"verbs" help:"List and show sessions, read and set their state."`
 	DLQ     dlqCommand     `cmd:"" name:"dlq" group:"verbs" help:"Look at, count, resubmit and remove dead letters."`
 	Purge   purgeCommand   `cmd:"" group:"verbs" help:"Remove many messages without a trace."`
-	Entity  entityCommand  `cmd:"" group:"verbs" help:"List, show, create, change and delete queues."`
-	Stats   statsCommand   `cmd:"" group:"verbs" help:"Count the messages of queues."`
+	Entity  entityCommand  `cmd:"" group:"verbs" help:"List, show, create, change and delete queues, topics and subscriptions."`
+	Rule    ruleCommand    `cmd:"" group:"verbs" help:"List, show, add, delete and test rules of subscriptions."`
+	Stats   statsCommand   `cmd:"" group:"verbs" help:"Count the messages of queues, topics and subscriptions."`
 }
 
 // run carries out one command line and returns the exit code.
@@ -47,7 +48,7 @@ func run(ctx context.Context, args []string, to terminal) int {
 	parser, err := kong.New(&grammar{},
 		kong.Name("sidebus"), kong.Description(description), kong.Writers(to.stdout, to.stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.ExplicitGroups([]kong.Group{{Key: "verbs", Title: "Queues and messages:"}}),
+		kong.ExplicitGroups([]kong.Group{{Key: "verbs", Title: "Entities and messages:"}}),
 		kong.Exit(func(code int) { exited = code }),
 		kong.Vars(settingDefaults()), kong.WithBeforeResolve(sources.load), kong.Resolvers(sources),
 	)
@@ -69,6 +70,7 @@ func run(ctx context.Context, args []string, to terminal) int {
 		return exitFailure
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
+	command.Bind(sources)
 	if err := command.Run(to); err != nil {
 		for text := range strings.SplitSeq(sources.locate(err).Error(), "\n") {
 			fmt.Fprintf(to.stderr, "sidebus: %s\n", text)

@@ -80,7 +80,7 @@ func TestDefaults(t *testing.T) {
 func TestFileErrorsNameTheirPlace(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
-		"unknown key":      {"store: memory\nhandlers: []\n", `:2: unknown key "handlers"`},
+		"unknown key":      {"store: memory\nwatchers: []\n", `:2: unknown key "watchers"`},
 		"other style":      {"httpAddr: x\n", `did you mean "http-addr"?`},
 		"snake case":       {"http_addr: x\n", `did you mean "http-addr"?`},
 		"config in itself": {"config: x\n", `:1: unknown key "config"`},

@@ -16,9 +16,9 @@ type dlqCommand struct {
 	Queue dlqQueue `arg:""`
 }
 
-// dlqQueue is the queue whose dead letters are meant; the verbs below it get it from the parser.
+// dlqQueue is the queue or subscription whose dead letters are meant; the verbs below it get it from the parser.
 type dlqQueue struct {
-	Queue string `arg:"" help:"The queue: orders or queues/orders."`
+	Queue string `arg:"" help:"The queue, orders or queues/orders, or the subscription, topics/news/subscriptions/eu."`
 
 	List     dlqListCommand     `cmd:"" help:"Show dead letters and why they are there."`
 	Count    dlqCountCommand    `cmd:"" help:"Count them."`
@@ -57,7 +57,7 @@ func (d *dlqCountCommand) Run(ctx context.Context, to terminal, of *dlqQueue) er
 }
 
 func (o *operator) deadLetters(ctx context.Context, resource string) (int64, error) {
-	counts, err := o.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: resource})
+	counts, err := o.count(ctx, resource)
 	return counts.GetDeadLetterMessageCount(), err
 }
 
@@ -66,7 +66,7 @@ type dlqResubmitCommand struct {
 	Filter string  `name:"filter" xor:"which" placeholder:"SQL" help:"Those that a SQL filter selects, such as \"DeadLetterReason = 'Late'\"."`
 	All    bool    `name:"all" xor:"which" help:"All that are there now."`
 
-	To               string `name:"to" placeholder:"QUEUE" help:"Send them to this queue instead of their own."`
+	To               string `name:"to" placeholder:"QUEUE" help:"Send them to this queue instead of where they were."`
 	NewIDs           bool   `name:"new-ids" help:"Give each a new message id."`
 	BypassDuplicates bool   `name:"bypass-duplicates" help:"Send them though the target remembers their message ids; otherwise it drops those."`
 	KeepExpiry       bool   `name:"keep-expiry" help:"They expire when they would have; otherwise a new life begins."`

@@ -3,167 +3,235 @@ package main
 import (
 	"context"
 	"fmt"
-
-	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"strings"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
 )
 
 type entityCommand struct {
-	List   entityListCommand   `cmd:"" help:"List the queues with their main options."`
-	Show   entityShowCommand   `cmd:"" help:"Show a queue with all options."`
-	Create entityCreateCommand `cmd:"" help:"Make a queue; it must not exist."`
-	Ensure entityEnsureCommand `cmd:"" help:"Make a queue if it does not exist, and say what differs if it does."`
-	Update entityUpdateCommand `cmd:"" help:"Change options of a queue and leave the others alone."`
-	Delete entityDeleteCommand `cmd:"" help:"Remove a queue and all it holds."`
+	List   entityListCommand   `cmd:"" help:"List queues, topics or the subscriptions of a topic with their main options."`
+	Show   entityShowCommand   `cmd:"" help:"Show a queue, topic or subscription with all options."`
+	Create entityCreateCommand `cmd:"" help:"Make a queue, topic or subscription; it must not exist."`
+	Ensure entityEnsureCommand `cmd:"" help:"Make a queue, topic or subscription if it does not exist, and say what differs if it does."`
+	Update entityUpdateCommand `cmd:"" help:"Change options and leave the others alone."`
+	Delete entityDeleteCommand `cmd:"" help:"Remove a queue, topic or subscription and all it holds."`
 }
 
-// entityName names one queue.
+// entityName names one entity.
 type entityName struct {
-	Name string `arg:"" help:"The queue: orders or queues/orders."`
+	Name string `arg:"" help:"A queue, orders or queues/orders, a topic, topics/news, or a subscription, topics/news/subscriptions/eu."`
 
 	clientSettings
 }
 
 func (e *entityName) resource() string { return client.Resource(e.Name) }
 
-// entityOptions are options of a queue.
+// entityOptions are options of an entity.
 type entityOptions struct {
 	Set []string `name:"set" short:"s" sep:"none" placeholder:"OPTION=VALUE" help:"An option by its name in the API, such as lockDuration=30s; no value: its default; may be repeated."`
 }
 
-func (e *entityOptions) read() (*sidebusv1.Queue, []string, error) {
-	queue, paths, err := client.Options(e.Set)
+// read gives the description of an entity with the options, and their names.
+func (e *entityOptions) read(resource string) (client.Description, []string, error) {
+	d := blank(resource)
+	paths, err := client.Options(d, e.Set)
 	if err != nil {
 		return nil, nil, misuse("--set: %w", err)
 	}
-	return queue, paths, nil
+	return d, paths, nil
 }
 
-type entityListCommand struct{ clientSettings }
+type entityListCommand struct {
+	Which string `arg:"" optional:"" default:"queues" help:"queues, topics, or a topic, topics/news, for its subscriptions. Default: queues."`
 
-// Run lists all queues. The JSON is one document with all of them.
+	Prefix string `name:"prefix" placeholder:"TEXT" help:"Only those whose names begin so."`
+
+	clientSettings
+}
+
+// Run lists all entities of a kind. The JSON is one document with all of them.
 func (e *entityListCommand) Run(ctx context.Context, to terminal) error {
+	which := strings.TrimSuffix(strings.TrimSuffix(e.Which, "/"), "/subscriptions")
 	return e.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		queues, err := o.queues(ctx)
-		if err != nil {
-			return err
+		switch {
+		case which == "queues":
+			return e.listQueues(ctx, o)
+		case which == "topics":
+			return e.listTopics(ctx, o)
+		case strings.HasPrefix(which, "topics/"):
+			return e.listSubscriptions(ctx, o, client.Resource(which))
+		default:
+			return misuse(`there is no list of %q; there are "queues", "topics" and topics/NAME`, e.Which)
 		}
-		if o.asJSON {
-			return o.document(&sidebusv1.ListQueuesResponse{Queues: queues})
-		}
-		if len(queues) == 0 {
-			o.note(`there are no queues; "sidebus entity create NAME" makes one`)
-			return nil
-		}
-		var rows [][]string
-		for _, q := range queues {
-			lifetime := "never"
-			if d := q.GetDefaultMessageTimeToLive(); d != nil {
-				lifetime = client.Span(d)
-			}
-			rows = append(rows, []string{
-				q.GetName(), q.GetStatus().String(), client.Span(q.GetLockDuration()), fmt.Sprint(q.GetMaxDeliveryCount()),
-				lifetime, fmt.Sprint(q.GetRequiresDuplicateDetection()), fmt.Sprint(q.GetRequiresSession()), client.Instant(q.GetCreatedAt()),
-			})
-		}
-		return o.table([]string{"NAME", "STATUS", "LOCK", "MAX DELIVERIES", "TIME TO LIVE", "DUPLICATE DETECTION", "SESSIONS", "CREATED"}, rows)
 	})
 }
 
-// queues gives all queues, page by page.
-func (o *operator) queues(ctx context.Context) ([]*sidebusv1.Queue, error) {
-	var queues []*sidebusv1.Queue
-	for request := (&sidebusv1.ListQueuesRequest{}); ; {
-		page, err := o.ListQueues(ctx, request)
-		if err != nil {
-			return nil, err
-		}
-		queues = append(queues, page.GetQueues()...)
-		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
-			return queues, nil
-		}
+func (e *entityListCommand) listQueues(ctx context.Context, o *operator) error {
+	queues, err := o.queues(ctx, e.Prefix)
+	switch {
+	case err != nil:
+		return err
+	case o.asJSON:
+		return o.document(&sidebusv1.ListQueuesResponse{Queues: queues})
+	case len(queues) == 0:
+		o.note("%s", e.none("there are no queues", `"sidebus entity create NAME" makes one`))
+		return nil
 	}
+	var rows [][]string
+	for _, q := range queues {
+		rows = append(rows, []string{
+			q.GetName(), q.GetStatus().String(), client.Span(q.GetLockDuration()), fmt.Sprint(q.GetMaxDeliveryCount()),
+			client.Lifetime(q.GetDefaultMessageTimeToLive()), fmt.Sprint(q.GetRequiresDuplicateDetection()), fmt.Sprint(q.GetRequiresSession()),
+			client.Instant(q.GetCreatedAt()),
+		})
+	}
+	return o.table([]string{"NAME", "STATUS", "LOCK", "MAX DELIVERIES", "TIME TO LIVE", "DUPLICATE DETECTION", "SESSIONS", "CREATED"}, rows)
+}
+
+func (e *entityListCommand) listTopics(ctx context.Context, o *operator) error {
+	topics, err := o.topics(ctx, e.Prefix)
+	switch {
+	case err != nil:
+		return err
+	case o.asJSON:
+		return o.document(&sidebusv1.ListTopicsResponse{Topics: topics})
+	case len(topics) == 0:
+		o.note("%s", e.none("there are no topics", `"sidebus entity create topics/NAME" makes one`))
+		return nil
+	}
+	var rows [][]string
+	for _, t := range topics {
+		rows = append(rows, []string{
+			t.GetName(), t.GetStatus().String(), fmt.Sprint(t.GetMaxSizeInMegabytes(), " MiB"), client.Lifetime(t.GetDefaultMessageTimeToLive()),
+			fmt.Sprint(t.GetRequiresDuplicateDetection()), client.Instant(t.GetCreatedAt()),
+		})
+	}
+	return o.table([]string{"NAME", "STATUS", "MAX SIZE", "TIME TO LIVE", "DUPLICATE DETECTION", "CREATED"}, rows)
+}
+
+func (e *entityListCommand) listSubscriptions(ctx context.Context, o *operator, topic string) error {
+	subscriptions, err := o.subscriptions(ctx, topic, e.Prefix)
+	switch {
+	case err != nil:
+		return err
+	case o.asJSON:
+		return o.document(&sidebusv1.ListSubscriptionsResponse{Subscriptions: subscriptions})
+	case len(subscriptions) == 0:
+		o.note("%s", e.none(topic+" has no subscriptions", fmt.Sprintf(`"sidebus entity create %s" makes one`, client.Subscription(topic, "NAME"))))
+		return nil
+	}
+	var rows [][]string
+	for _, s := range subscriptions {
+		rows = append(rows, []string{
+			s.GetName(), s.GetStatus().String(), client.Span(s.GetLockDuration()), fmt.Sprint(s.GetMaxDeliveryCount()),
+			client.Lifetime(s.GetDefaultMessageTimeToLive()), fmt.Sprint(s.GetRequiresSession()), client.Instant(s.GetCreatedAt()),
+		})
+	}
+	return o.table([]string{"NAME", "STATUS", "LOCK", "MAX DELIVERIES", "TIME TO LIVE", "SESSIONS", "CREATED"}, rows)
+}
+
+// none says that a list is empty, and what to do about it unless a prefix has made it so.
+func (e *entityListCommand) none(what, next string) string {
+	if e.Prefix != "" {
+		return fmt.Sprintf("%s whose names begin with %q", what, e.Prefix)
+	}
+	return what + "; " + next
 }
 
 type entityShowCommand struct{ entityName }
 
-// Run prints all that is known about a queue but its counts.
+// Run prints all that is known about an entity but its counts and rules.
 func (e *entityShowCommand) Run(ctx context.Context, to terminal) error {
 	return e.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		queue, err := o.GetQueue(ctx, &sidebusv1.GetQueueRequest{Name: e.resource()})
+		d, err := o.describe(ctx, e.resource())
 		if err != nil {
 			return err
 		}
 		if o.asJSON {
-			return o.document(queue)
+			return o.document(d)
 		}
-		return o.table([]string{"OPTION", "VALUE"}, client.OptionRows(queue))
+		return o.table([]string{"OPTION", "VALUE"}, client.OptionRows(d))
 	})
 }
 
 type entityCreateCommand struct {
 	entityName
 	entityOptions
+	firstRule
 }
 
-// Run makes a queue and fails when there is one.
+// Run makes an entity and fails when there is one.
 func (e *entityCreateCommand) Run(ctx context.Context, to terminal) error {
-	queue, _, err := e.read()
+	d, _, err := e.read(e.resource())
+	if err == nil {
+		err = e.putInto(d)
+	}
 	if err != nil {
 		return err
 	}
 	return e.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		queue.Name = client.Name(e.resource())
-		made, err := o.CreateQueue(ctx, &sidebusv1.CreateQueueRequest{Queue: queue})
+		made, err := o.create(ctx, e.resource(), d)
 		if err != nil {
 			return err
 		}
 		if o.asJSON {
 			return o.document(made)
 		}
-		return o.say("created queues/%s", made.GetName())
+		return o.say("created %s", e.resource())
 	})
 }
 
 type entityEnsureCommand struct {
 	entityName
 	entityOptions
+	firstRule
 }
 
-// Run makes a queue if there is none. One that differs stays as it is, which is no failure.
+// Run makes an entity if there is none. One that differs stays as it is, which is no failure.
 func (e *entityEnsureCommand) Run(ctx context.Context, to terminal) error {
-	queue, _, err := e.read()
+	d, _, err := e.read(e.resource())
+	if err == nil {
+		err = e.putInto(d)
+	}
 	if err != nil {
 		return err
 	}
 	return e.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		answer, err := o.EnsureQueue(ctx, &sidebusv1.EnsureQueueRequest{Name: e.resource(), Queue: queue})
+		answer, err := o.ensure(ctx, e.resource(), d)
 		if err != nil {
 			return err
 		}
-		name := answer.GetResource().GetName()
 		if n := len(answer.GetDifferences()); n > 0 {
-			defer o.note(`nothing was changed; "sidebus entity update %s --set ..." changes options`, name)
+			next := fmt.Sprintf(`"sidebus entity update %s --set ..." changes options`, client.Name(e.resource()))
+			if client.Kind(e.resource()) == semantics.SubscriptionKind {
+				next += `, "sidebus rule" changes rules`
+			}
+			defer o.note("nothing was changed; %s", next)
 		}
-		switch {
-		case o.asJSON:
-			return o.document(answer)
-		case answer.GetCreated():
-			return o.say("created queues/%s", name)
-		case len(answer.GetDifferences()) == 0:
-			return o.say("queues/%s exists as asked for", name)
-		}
-		if err := o.say("queues/%s exists and differs", name); err != nil {
-			return err
-		}
-		var rows [][]string
-		for _, d := range answer.GetDifferences() {
-			rows = append(rows, []string{d.GetOption(), client.OneLine(d.GetPresent()), client.OneLine(d.GetAsked())})
-		}
-		return o.table([]string{"OPTION", "PRESENT", "ASKED"}, rows)
+		return o.ensured(e.resource(), answer)
 	})
+}
+
+// ensured prints the answer to an ensure.
+func (o *operator) ensured(resource string, answer ensured) error {
+	switch {
+	case o.asJSON:
+		return o.document(answer)
+	case answer.GetCreated():
+		return o.say("created %s", resource)
+	case len(answer.GetDifferences()) == 0:
+		return o.say("%s exists as asked for", resource)
+	}
+	if err := o.say("%s exists and differs", resource); err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, d := range answer.GetDifferences() {
+		rows = append(rows, []string{d.GetOption(), client.OneLine(d.GetPresent()), client.OneLine(d.GetAsked())})
+	}
+	return o.table([]string{"OPTION", "PRESENT", "ASKED"}, rows)
 }
 
 type entityUpdateCommand struct {
@@ -173,7 +241,7 @@ type entityUpdateCommand struct {
 
 // Run changes the options that were set and no others.
 func (e *entityUpdateCommand) Run(ctx context.Context, to terminal) error {
-	queue, paths, err := e.read()
+	d, paths, err := e.read(e.resource())
 	if err != nil {
 		return err
 	}
@@ -181,16 +249,14 @@ func (e *entityUpdateCommand) Run(ctx context.Context, to terminal) error {
 		return misuse("nothing to change; --set OPTION=VALUE names an option")
 	}
 	return e.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		changed, err := o.UpdateQueue(ctx, &sidebusv1.UpdateQueueRequest{
-			Name: e.resource(), Queue: queue, UpdateMask: &fieldmaskpb.FieldMask{Paths: paths},
-		})
+		changed, err := o.update(ctx, e.resource(), d, paths)
 		if err != nil {
 			return err
 		}
 		if o.asJSON {
 			return o.document(changed)
 		}
-		return o.say("updated queues/%s", changed.GetName())
+		return o.say("updated %s", e.resource())
 	})
 }
 
@@ -199,28 +265,38 @@ type entityDeleteCommand struct {
 	confirmation
 }
 
-// Run removes a queue after a look at what is in it.
+// Run removes an entity after a look at what is in it.
 func (e *entityDeleteCommand) Run(ctx context.Context, to terminal) error {
 	if err := e.check(to); err != nil {
 		return err
 	}
 	return e.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		counts, err := o.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: e.resource()})
+		held, dead, err := o.held(ctx, e.resource())
 		if err != nil {
 			return err
 		}
-		text := fmt.Sprintf("This deletes %s with %s in it, %d of them dead-lettered.",
-			e.resource(), count(counts.GetTotalMessageCount(), "message"), counts.GetDeadLetterMessageCount())
+		text := fmt.Sprintf("This deletes %s with %s.", e.resource(), held+dead)
 		if err := o.confirm(ctx, &e.confirmation, e.resource(), text); err != nil {
 			return err
 		}
-		answer, err := o.DeleteQueue(ctx, &sidebusv1.DeleteQueueRequest{Name: e.resource()})
+		answer, err := o.remove(ctx, e.resource())
 		if err != nil {
 			return err
 		}
 		if o.asJSON {
 			return o.document(answer)
 		}
-		return o.say("deleted %s with %s in it", e.resource(), count(counts.GetTotalMessageCount(), "message"))
+		return o.say("deleted %s with %s", e.resource(), held)
 	})
+}
+
+// held tells what goes with an entity when it is removed, and what of it is dead-lettered.
+func (o *operator) held(ctx context.Context, resource string) (what, dead string, err error) {
+	if client.Kind(resource) == semantics.TopicKind {
+		counts, err := o.countTopic(ctx, resource)
+		return fmt.Sprintf("%s, %s in all", count(counts.GetSubscriptionCount(), "subscription"), client.Bytes(counts.GetSizeInBytes())), "", err
+	}
+	counts, err := o.count(ctx, resource)
+	return count(counts.GetTotalMessageCount(), "message") + " in it",
+		fmt.Sprintf(", %d of them dead-lettered", counts.GetDeadLetterMessageCount()), err
 }

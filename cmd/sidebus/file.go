@@ -17,13 +17,46 @@ type entry struct {
 	value, place string
 }
 
-// loadFile reads settings from YAML: one mapping whose keys are among the known ones and whose values are plain.
-// Anything else is an error that names the place. The YAML library is the one the YAML organisation keeps; its node
-// tree carries the line numbers that make such errors useful, and it brings no dependencies.
-func loadFile(path string, known map[string]bool) (map[string]entry, error) {
+// section reads a part of the file that is more than one plain value.
+type section func(n node) error
+
+// loadFile reads settings from YAML: one mapping whose keys are among the known ones, with plain values, or those of sections.
+// Anything else is an error that names the place.
+func loadFile(path string, known map[string]bool, sections map[string]section) (map[string]entry, error) {
+	top, err := readYAML("--config", path)
+	if err != nil || top.isNull() {
+		return nil, err
+	}
+	fields, err := top.mapping("settings, like \"store: embedded\"", func(key string) (bool, string) {
+		_, isSection := sections[key]
+		return known[key] || isSection, meant(key, known)
+	})
+	if err != nil {
+		return nil, err
+	}
+	entries := map[string]entry{}
+	for _, field := range fields {
+		if read, isSection := sections[field.key]; isSection {
+			if err := read(field); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		text, err := field.plain()
+		if err != nil {
+			return nil, err
+		}
+		entries[field.key] = entry{value: text, place: field.place}
+	}
+	return entries, nil
+}
+
+// readYAML reads a file with one YAML document, which may be empty. The YAML library is the one the YAML organisation keeps; its node
+// tree carries the line numbers that make errors useful, and it brings no dependencies. flag is what named the file.
+func readYAML(flag, path string) (node, error) {
 	file, err := os.Open(path) //nolint:gosec // the user names the file
 	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
+		return node{}, fmt.Errorf("%s: %w", flag, err)
 	}
 	defer file.Close() //nolint:errcheck // only read from
 
@@ -31,43 +64,93 @@ func loadFile(path string, known map[string]bool) (map[string]entry, error) {
 	var document, second yaml.Node
 	err = decoder.Decode(&document)
 	if errors.Is(err, io.EOF) {
-		return nil, nil // an empty file sets nothing
+		return node{yaml: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
+		return node{}, fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if decoder.Decode(&second) == nil {
-		return nil, fmt.Errorf("%s:%d: only one YAML document is allowed", path, second.Line)
+		return node{}, fmt.Errorf("%s:%d: only one YAML document is allowed", path, second.Line)
 	}
-	return readMapping(path, document.Content[0], known)
+	top := document.Content[0]
+	return node{file: path, place: fmt.Sprintf("%s:%d", path, top.Line), yaml: resolved(top)}, nil
 }
 
-func readMapping(path string, mapping *yaml.Node, known map[string]bool) (map[string]entry, error) {
-	if mapping.Kind != yaml.MappingNode {
-		if mapping.Tag == "!!null" {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("%s:%d: must be a mapping of settings, like \"store: embedded\"", path, mapping.Line)
+// node is a value in a file, with its name and where it stands, for errors. key is its own in the mapping it stands in.
+type node struct {
+	file, place, name, key string
+	yaml                   *yaml.Node
+}
+
+func resolved(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
 	}
-	entries := map[string]entry{}
-	for i := 0; i < len(mapping.Content); i += 2 {
-		key, value := mapping.Content[i], mapping.Content[i+1]
-		place := fmt.Sprintf("%s:%d", path, key.Line)
-		if !known[key.Value] {
-			return nil, fmt.Errorf("%s: unknown key %q%s", place, key.Value, meant(key.Value, known))
-		}
-		if before, twice := entries[key.Value]; twice {
-			return nil, fmt.Errorf("%s: key %q stands already at %s", place, key.Value, before.place)
-		}
-		for value.Kind == yaml.AliasNode {
-			value = value.Alias
-		}
-		if value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
-			return nil, fmt.Errorf("%s: %s must have one plain value", place, key.Value)
-		}
-		entries[key.Value] = entry{value: value.Value, place: place}
+	return n
+}
+
+func (n node) isNull() bool { return n.yaml.Kind == yaml.ScalarNode && n.yaml.Tag == "!!null" }
+
+// errorf makes an error that names the place and, if it has one, the name of the value.
+func (n node) errorf(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	if n.name != "" {
+		text = n.name + " " + text
 	}
-	return entries, nil
+	return fmt.Errorf("%s: %s", n.place, text)
+}
+
+// plain gives the text of a plain value.
+func (n node) plain() (string, error) {
+	if n.yaml.Kind != yaml.ScalarNode || n.isNull() {
+		return "", n.errorf("must have one plain value")
+	}
+	return n.yaml.Value, nil
+}
+
+// mapping gives the values of a mapping in their order. isKnown tells which keys there may be, or what the user may have meant. what
+// says what the mapping is of.
+func (n node) mapping(what string, isKnown func(key string) (ok bool, hint string)) ([]node, error) {
+	if n.yaml.Kind != yaml.MappingNode {
+		return nil, n.errorf("must be a mapping of %s", what)
+	}
+	var fields []node
+	for i := 0; i < len(n.yaml.Content); i += 2 {
+		key, value := n.yaml.Content[i], n.yaml.Content[i+1]
+		field := node{file: n.file, place: fmt.Sprintf("%s:%d", n.file, key.Line), name: key.Value, key: key.Value, yaml: resolved(value)}
+		if n.name != "" {
+			field.name = n.name + "." + key.Value
+		}
+		if ok, hint := isKnown(key.Value); !ok {
+			return nil, fmt.Errorf("%s: unknown key %q%s", field.place, field.name, hint)
+		}
+		if at := slices.IndexFunc(fields, func(other node) bool { return other.key == key.Value }); at >= 0 {
+			return nil, fmt.Errorf("%s: key %q stands already at %s", field.place, field.name, fields[at].place)
+		}
+		fields = append(fields, field)
+	}
+	return fields, nil
+}
+
+// list gives the values of a list.
+func (n node) list(what string) ([]node, error) {
+	if n.yaml.Kind != yaml.SequenceNode {
+		return nil, n.errorf("must be a list of %s", what)
+	}
+	items := make([]node, len(n.yaml.Content))
+	for i, item := range n.yaml.Content {
+		items[i] = node{
+			file: n.file, name: fmt.Sprintf("%s[%d]", n.name, i), place: fmt.Sprintf("%s:%d", n.file, item.Line), yaml: resolved(item),
+		}
+	}
+	return items, nil
+}
+
+// oneOf is for mapping: the keys there may be.
+func oneOf(keys ...string) func(string) (bool, string) {
+	return func(key string) (bool, string) {
+		return slices.Contains(keys, key), "; keys are " + strings.Join(keys, ", ")
+	}
 }
 
 // meant guesses a key that was written in another style, such as httpAddr or http_addr.

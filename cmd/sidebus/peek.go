@@ -23,7 +23,7 @@ type window struct {
 }
 
 type peekCommand struct {
-	Queue string `arg:"" help:"The queue: orders or queues/orders."`
+	Queue string `arg:"" help:"The queue, orders or queues/orders, or the subscription, topics/news/subscriptions/eu."`
 
 	window
 

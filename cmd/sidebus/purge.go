@@ -16,7 +16,7 @@ import (
 )
 
 type purgeCommand struct {
-	Queue string `arg:"" help:"The queue: orders or queues/orders."`
+	Queue string `arg:"" help:"The queue, orders or queues/orders, or the subscription, topics/news/subscriptions/eu."`
 
 	Before  string   `name:"before" placeholder:"INSTANT|AGE" help:"Only messages enqueued before this instant in RFC 3339, or longer ago than this, such as 24h. Default: now."`
 	Include []string `name:"include" enum:"available,deferred,scheduled,dead-letter" placeholder:"GROUP,GROUP" help:"Besides the available messages these: deferred, scheduled, dead-letter."`
@@ -114,10 +114,10 @@ func (p *purging) ask(ctx context.Context, o *operator) error {
 	return o.confirm(ctx, &p.confirmation, p.source, text)
 }
 
-// count gives the counts of the queue, or of the one session.
+// count gives the counts of the source, or of the one session.
 func (p *purging) count(ctx context.Context, o *operator) (*sidebusv1.QueueRuntime, error) {
 	if p.session == nil {
-		return o.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: p.source})
+		return o.count(ctx, p.source)
 	}
 	row, err := o.session(ctx, p.source, *p.session)
 	return &sidebusv1.QueueRuntime{

@@ -25,7 +25,7 @@ const (
 )
 
 type receiveCommand struct {
-	Queue string `arg:"" help:"The queue: orders or queues/orders."`
+	Queue string `arg:"" help:"The queue, orders or queues/orders, or the subscription, topics/news/subscriptions/eu."`
 
 	Max  int           `name:"max" short:"n" default:"1" placeholder:"N" help:"Most messages to receive."`
 	Wait time.Duration `name:"wait" short:"w" default:"0s" placeholder:"TIME" help:"How long to wait for the first one, or for a session, up to 300s."`

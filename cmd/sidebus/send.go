@@ -12,33 +12,20 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
 type sendCommand struct {
-	Queue string   `arg:"" help:"The queue: orders or queues/orders."`
+	Queue string   `arg:"" help:"Where to: a queue, orders or queues/orders, or a topic, topics/news."`
 	Text  []string `arg:"" optional:"" help:"Bodies, each of its own message, stored all or none. None or - reads stdin as one body."`
 
 	File  string `name:"file" short:"f" placeholder:"FILE" help:"Read the body from a file."`
 	Lines bool   `name:"lines" short:"l" help:"Each line of stdin or the file is a message; empty lines are skipped."`
 	JSON  bool   `name:"json" short:"j" help:"Bodies are JSON values."`
 
-	Property      []string `name:"property" short:"p" sep:"none" placeholder:"NAME[:TYPE]=VALUE" help:"Application property, as color=red, n=5, n:int32=5 or id:uuid=...; may be repeated."`
-	MessageID     string   `name:"message-id" placeholder:"ID" help:"Id of the one message, for duplicate detection."`
-	Subject       string   `name:"subject" placeholder:"TEXT" help:"Subject, also called label."`
-	CorrelationID string   `name:"correlation-id" placeholder:"ID"`
-	SessionID     string   `name:"session" aliases:"session-id" placeholder:"ID" help:"Id of the session it belongs to."`
-	PartitionKey  string   `name:"partition-key" placeholder:"KEY"`
-	ContentType   string   `name:"content-type" placeholder:"TYPE" help:"Media type of the body."`
-	ReplyTo       string   `name:"reply-to" placeholder:"PATH"`
-	To            string   `name:"to" placeholder:"PATH"`
-	TTL           string   `name:"ttl" placeholder:"TIME" help:"How long the message lives, such as 30s or 7d."`
-	At            string   `name:"at" xor:"when" placeholder:"INSTANT" help:"Enqueue it then, in RFC 3339."`
-	In            string   `name:"in" xor:"when" placeholder:"TIME" help:"Enqueue it after this time."`
-
+	messageFlags
 	clientSettings
 }
 
@@ -88,61 +75,6 @@ func (s *sendCommand) Run(ctx context.Context, to terminal) error {
 			return s.sendAll(ctx, o, target, template, [][]byte{body})
 		}
 	})
-}
-
-// template makes the message without its body.
-func (s *sendCommand) template(now time.Time) (*sidebusv1.Message, error) {
-	m := &sidebusv1.Message{Properties: map[string]*sidebusv1.Value{}}
-	texts := []struct {
-		value string
-		field **string
-	}{
-		{s.MessageID, &m.MessageId},
-		{s.Subject, &m.Subject},
-		{s.CorrelationID, &m.CorrelationId},
-		{s.SessionID, &m.SessionId},
-		{s.PartitionKey, &m.PartitionKey},
-		{s.ContentType, &m.ContentType},
-		{s.ReplyTo, &m.ReplyTo},
-		{s.To, &m.To},
-	}
-	for _, t := range texts {
-		if t.value != "" {
-			*t.field = proto.String(t.value)
-		}
-	}
-	for _, text := range s.Property {
-		name, value, err := client.Property(text)
-		if err != nil {
-			return nil, misuse("--property %w", err)
-		}
-		if m.Properties[name] != nil {
-			return nil, misuse("--property %s is given twice", name)
-		}
-		m.Properties[name] = value
-	}
-	if s.TTL != "" {
-		lifetime, err := client.Duration(s.TTL)
-		if err != nil {
-			return nil, misuse("--ttl %w", err)
-		}
-		m.TimeToLive = lifetime
-	}
-	switch {
-	case s.At != "":
-		at, err := time.Parse(time.RFC3339Nano, s.At)
-		if err != nil {
-			return nil, misuse("--at is %q, must be an instant such as 2026-01-02T03:04:05Z", s.At)
-		}
-		m.ScheduledEnqueueTime = timestamppb.New(at)
-	case s.In != "":
-		in, err := client.Duration(s.In)
-		if err != nil {
-			return nil, misuse("--in %w", err)
-		}
-		m.ScheduledEnqueueTime = timestamppb.New(now.Add(in.AsDuration()))
-	}
-	return m, nil
 }
 
 var errNoJSON = errors.New("is not valid JSON")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/filter"
 )
 
 // startLine is the message of the one log line that says what is served where.
@@ -20,11 +21,15 @@ type serveCommand struct{ settings }
 
 // Run serves until a signal or a failure. The order matters: the proxy drains first, then the connections to the
 // store close, then a private server stops.
-func (s *serveCommand) Run(ctx context.Context, to terminal) error {
+func (s *serveCommand) Run(ctx context.Context, to terminal, from *sources) error {
 	if err := s.check(); err != nil {
 		return err
 	}
 	logger, err := newLogger(s.LogLevel, s.LogFormat, to.stderr)
+	if err != nil {
+		return err
+	}
+	keys, err := openSASKeys(s.SASKeysFile, logger)
 	if err != nil {
 		return err
 	}
@@ -43,16 +48,17 @@ func (s *serveCommand) Run(ctx context.Context, to terminal) error {
 	}
 	defer store.close()
 	last.set(store.abandon)
-	return s.serve(ctx, store, letters, logger, metrics)
+	config := proxy.Config{
+		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr, DrainTimeout: s.DrainTimeout,
+		Keys: keys, Handlers: from.handlers, Settings: shownHandlers(from.handlers, s.shown()),
+	}
+	return s.serve(ctx, config, store, letters, logger, metrics)
 }
 
-func (s *serveCommand) serve(ctx context.Context, store *openedStore, letters *deadLetters, logger *slog.Logger, metrics *prometheus.Registry) error {
-	broker := semantics.NewBroker(store, semantics.WithRateLimit(s.RateLimit))
+func (s *serveCommand) serve(ctx context.Context, config proxy.Config, store *openedStore, letters *deadLetters, logger *slog.Logger, metrics *prometheus.Registry) error {
+	broker := semantics.NewBroker(store, semantics.WithRateLimit(s.RateLimit), semantics.WithRules(filter.Compile))
 	defer broker.Close()
-	sidecar, err := proxy.New(proxy.Config{
-		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr,
-		DrainTimeout: s.DrainTimeout, Settings: s.shown(),
-	}, broker, store.checker, logger, metrics)
+	sidecar, err := proxy.New(config, broker, store.checker, logger, metrics)
 	if err != nil {
 		return err
 	}
@@ -66,7 +72,10 @@ func (s *serveCommand) serve(ctx context.Context, store *openedStore, letters *d
 		case <-done:
 		}
 	})
-	beside := startBackground(ctx, store.sweep, func(ctx context.Context) { letters.write(ctx, store, logger) })
+	beside := startBackground(ctx,
+		func(ctx context.Context) { store.sweep(ctx, broker.ActivateDue) },
+		func(ctx context.Context) { letters.write(ctx, store, logger) },
+	)
 	err = sidecar.Run(ctx)
 	beside.end()
 	close(done)

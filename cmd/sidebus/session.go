@@ -22,7 +22,7 @@ type sessionCommand struct {
 
 // sessionName names one session.
 type sessionName struct {
-	Queue string `arg:"" help:"The queue: orders or queues/orders."`
+	Queue string `arg:"" help:"The queue, orders or queues/orders, or the subscription, topics/news/subscriptions/eu."`
 	ID    string `arg:"" name:"session" help:"The session's id."`
 }
 
@@ -34,7 +34,7 @@ func (s *sessionName) String() string { return ofSession(s.ID, s.resource()) }
 func ofSession(id, source string) string { return fmt.Sprintf("session %q of %s", id, source) }
 
 type sessionListCommand struct {
-	Queue string `arg:"" help:"The queue: orders or queues/orders."`
+	Queue string `arg:"" help:"The queue, orders or queues/orders, or the subscription, topics/news/subscriptions/eu."`
 
 	Max          int    `name:"max" short:"n" default:"100" placeholder:"N" help:"Most sessions to list; 0: all."`
 	ActiveSince  string `name:"active-since" placeholder:"INSTANT|AGE" help:"Only sessions that got a message or a state after this instant in RFC 3339, or not longer ago than this, such as 1h."`

@@ -36,13 +36,13 @@ const renewalsPerLock = 3
 // keep renews the lock until close, for work that may take longer than a lock. A renewal that fails is tried again; whether the
 // lock is lost the next verb says.
 func (h *heldSession) keep(ctx context.Context) error {
-	queue, err := h.o.GetQueue(ctx, &sidebusv1.GetQueueRequest{Name: h.source})
+	lock, err := h.o.lockDuration(ctx, h.source)
 	if err != nil {
 		return err
 	}
 	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx)) // what is in hand is settled after a signal too
 	h.ended = make(chan struct{})
-	tick := time.NewTicker(queue.GetLockDuration().AsDuration() / renewalsPerLock)
+	tick := time.NewTicker(lock / renewalsPerLock)
 	go func() {
 		defer close(h.ended)
 		defer tick.Stop()

@@ -23,6 +23,7 @@ type settings struct {
 	Store          string        `name:"store" env:"SIDEBUS_STORE" default:"embedded" help:"Where messages live: redis://, rediss:// or unix:// URL; embedded (a private redis-server or valkey-server); memory (nothing survives)."`
 	DataDir        string        `name:"data-dir" env:"SIDEBUS_DATA_DIR" default:"./sidebus-data" help:"Data of --store embedded."`
 	Namespace      string        `name:"namespace" env:"SIDEBUS_NAMESPACE" default:"default" help:"Prefix of all keys; many namespaces share one Redis."`
+	SASKeysFile    string        `name:"sas-keys-file" env:"SIDEBUS_SAS_KEYS_FILE" placeholder:"FILE" help:"Rules of shared access as YAML; with them, requests of the Service Bus REST API need a token."`
 	DrainTimeout   time.Duration `name:"drain-timeout" env:"SIDEBUS_DRAIN_TIMEOUT" default:"25s" help:"How long a stop waits for messages in hand to be settled, 0s to ${maxDrain}."`
 	TTLSweep       string        `name:"ttl-sweep" env:"SIDEBUS_TTL_SWEEP" default:"eager" help:"When expired messages leave: eager, within seconds; lazy, when somebody looks at their queue."`
 	RateLimit      float64       `name:"rate-limit" env:"SIDEBUS_RATE_LIMIT" default:"0" help:"Credits a second that the app may spend, ${minRate} to ${maxRate}: 1 a message, 10 a management call; 0: no limit."`

@@ -8,13 +8,16 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/sidebus/sidebus/proxy/push"
 )
 
 // sources gives the values of flags that are not on the command line: the environment first, then the file. The
 // parser would rank them the other way round, so both are looked up here.
 type sources struct {
-	file   map[string]entry
-	places map[string]string // of the values that were used, by flag
+	file     map[string]entry
+	handlers []push.Handler    // from the file alone
+	places   map[string]string // of the values that were used, by flag
 }
 
 // Validate does nothing: load has checked the file.
@@ -46,7 +49,12 @@ func (s *sources) load(command *kong.Context) error {
 		return nil
 	}
 	var err error
-	s.file, err = loadFile(path, fileKeys(command.Model))
+	s.file, err = loadFile(path, fileKeys(command.Model), map[string]section{
+		handlersKey: func(n node) (err error) {
+			s.handlers, err = readHandlers(n)
+			return err
+		},
+	})
 	return err
 }
 

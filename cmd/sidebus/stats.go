@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
@@ -15,7 +18,7 @@ import (
 )
 
 type statsCommand struct {
-	Queue []string `arg:"" optional:"" help:"The queues: orders or queues/orders. None: all."`
+	Entity []string `arg:"" optional:"" help:"Queues, topics and subscriptions: orders, queues/orders, topics/news, topics/news/subscriptions/eu. None: all."`
 
 	Watch time.Duration `name:"watch" short:"w" placeholder:"TIME" help:"Count again and again, with this pause, until Ctrl-C."`
 
@@ -25,7 +28,7 @@ type statsCommand struct {
 // leastPause is the shortest pause of --watch.
 const leastPause = 100 * time.Millisecond
 
-// Run prints the counts of queues.
+// Run prints counts.
 func (s *statsCommand) Run(ctx context.Context, to terminal) error {
 	if s.Watch != 0 && s.Watch < leastPause {
 		return misuse("--watch is %s, must be at least %s", s.Watch, leastPause)
@@ -71,39 +74,56 @@ func (s *statsCommand) watch(ctx context.Context, o *operator) error {
 	}
 }
 
-// queueCounts are the counts of one queue under its name.
-type queueCounts struct {
+// counted are the counts of entities.
+type counted struct {
+	queues, subscriptions []entityCounts[*sidebusv1.QueueRuntime]
+	topics                []entityCounts[*sidebusv1.TopicRuntime]
+}
+
+// entityCounts are the counts of one entity under its name.
+type entityCounts[M proto.Message] struct {
 	name   string
-	counts *sidebusv1.QueueRuntime
+	counts M
 }
 
 func (s *statsCommand) once(ctx context.Context, o *operator) error {
 	all, err := s.count(ctx, o)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if o.asJSON {
-		var text bytes.Buffer
-		text.WriteString(`{"queues":[`)
-		for i, q := range all {
-			if i > 0 {
-				text.WriteByte(',')
-			}
-			name, err := json.Marshal(q.name)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(&text, `{"name":%s,%s`, name, client.JSON(q.counts)[1:])
-		}
-		text.WriteString("]}")
-		return o.line(text.Bytes())
-	}
-	if len(all) == 0 {
+	case o.asJSON:
+		return o.line(all.document())
+	case len(all.queues)+len(all.subscriptions)+len(all.topics) == 0:
 		o.note(`there are no queues; "sidebus entity create NAME" makes one`)
 		return nil
 	}
+	sources := slices.Concat(all.queues, all.subscriptions)
+	if len(sources) > 0 {
+		if err := o.sourceCounts(sources); err != nil {
+			return err
+		}
+	}
+	if len(all.topics) == 0 {
+		return nil
+	}
+	if len(sources) > 0 {
+		if err := o.say(""); err != nil {
+			return err
+		}
+	}
 	var rows [][]string
-	for _, q := range all {
+	for _, t := range all.topics {
+		rows = append(rows, []string{
+			client.OneLine(t.name), strconv.FormatInt(t.counts.GetSubscriptionCount(), 10), strconv.FormatInt(t.counts.GetScheduledMessageCount(), 10),
+			client.Bytes(t.counts.GetSizeInBytes()),
+		})
+	}
+	return o.table([]string{"TOPIC", "SUBSCRIPTIONS", "SCHEDULED", "SIZE"}, rows)
+}
+
+func (o *operator) sourceCounts(sources []entityCounts[*sidebusv1.QueueRuntime]) error {
+	var rows [][]string
+	for _, q := range sources {
 		row := []string{client.OneLine(q.name)}
 		for _, n := range []int64{
 			q.counts.GetActiveMessageCount(), q.counts.GetAvailableCount(), q.counts.GetLockedCount(), q.counts.GetDeferredCount(),
@@ -120,32 +140,109 @@ func (s *statsCommand) once(ctx context.Context, o *operator) error {
 	return o.table([]string{"QUEUE", "ACTIVE", "AVAILABLE", "LOCKED", "DEFERRED", "SCHEDULED", "DEAD", "SIZE", "OLDEST", "SESSIONS", "READY", "HELD"}, rows)
 }
 
-// count counts the queues that were named, or all; one that is deleted meanwhile is left out.
-func (s *statsCommand) count(ctx context.Context, o *operator) ([]queueCounts, error) {
+// document gives the counts as JSON, each with its name.
+func (c *counted) document() []byte {
+	var text bytes.Buffer
+	text.WriteByte('{')
+	writeCounts(&text, "queues", c.queues)
+	if len(c.subscriptions) > 0 {
+		text.WriteByte(',')
+		writeCounts(&text, "subscriptions", c.subscriptions)
+	}
+	if len(c.topics) > 0 {
+		text.WriteByte(',')
+		writeCounts(&text, "topics", c.topics)
+	}
+	text.WriteByte('}')
+	return text.Bytes()
+}
+
+func writeCounts[M proto.Message](to *bytes.Buffer, key string, all []entityCounts[M]) {
+	fmt.Fprintf(to, `"%s":[`, key)
+	for i, e := range all {
+		if i > 0 {
+			to.WriteByte(',')
+		}
+		name, err := json.Marshal(e.name)
+		if err != nil {
+			panic(err) // a text can always be written
+		}
+		fmt.Fprintf(to, `{"name":%s,%s`, name, client.JSON(e.counts)[1:])
+	}
+	to.WriteByte(']')
+}
+
+// count counts the entities that were named, or all; one that is deleted meanwhile is left out.
+func (s *statsCommand) count(ctx context.Context, o *operator) (*counted, error) {
 	var resources []string
-	for _, name := range s.Queue {
+	for _, name := range s.Entity {
 		resources = append(resources, client.Resource(name))
 	}
 	isNamed := len(resources) > 0
 	if !isNamed {
-		queues, err := o.queues(ctx)
-		if err != nil {
+		var err error
+		if resources, err = o.resources(ctx); err != nil {
 			return nil, err
 		}
-		for _, q := range queues {
-			resources = append(resources, "queues/"+q.GetName())
-		}
 	}
-	var all []queueCounts
+	all := &counted{}
 	for _, resource := range resources {
-		counts, err := o.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: resource})
-		var failure *client.Failure
-		switch {
-		case err == nil:
-			all = append(all, queueCounts{client.Name(resource), counts})
-		case isNamed || !errors.As(err, &failure) || failure.Reason != semantics.EntityNotFound:
+		if err := all.add(ctx, o, resource); err != nil && (isNamed || !isGone(err)) {
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+func (c *counted) add(ctx context.Context, o *operator, resource string) error {
+	kind, name := client.Kind(resource), client.Name(resource)
+	if kind == semantics.TopicKind {
+		counts, err := o.countTopic(ctx, resource)
+		if err == nil {
+			c.topics = append(c.topics, entityCounts[*sidebusv1.TopicRuntime]{name, counts})
+		}
+		return err
+	}
+	counts, err := o.count(ctx, resource)
+	switch {
+	case err != nil:
+	case kind == semantics.QueueKind:
+		c.queues = append(c.queues, entityCounts[*sidebusv1.QueueRuntime]{name, counts})
+	default:
+		c.subscriptions = append(c.subscriptions, entityCounts[*sidebusv1.QueueRuntime]{name, counts})
+	}
+	return err
+}
+
+// resources gives the resource names of all queues, topics and subscriptions.
+func (o *operator) resources(ctx context.Context) ([]string, error) {
+	var all []string
+	queues, err := o.queues(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range queues {
+		all = append(all, "queues/"+q.GetName())
+	}
+	topics, err := o.topics(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range topics {
+		topic := "topics/" + t.GetName()
+		all = append(all, topic)
+		subscriptions, err := o.subscriptions(ctx, topic, "")
+		if err != nil && !isGone(err) {
+			return nil, err
+		}
+		for _, sub := range subscriptions {
+			all = append(all, client.Subscription(topic, sub.GetName()))
+		}
+	}
+	return all, nil
+}
+
+func isGone(err error) bool {
+	var failure *client.Failure
+	return errors.As(err, &failure) && failure.Reason == semantics.EntityNotFound
 }

@@ -31,11 +31,14 @@ const (
 type openedStore struct {
 	semantics.Store
 	checker semantics.Checker
-	sweep   func(context.Context) // what to run beside serving, until its context ends
-	what    string                // for people, without secrets
-	close   func()                // after the last call
-	abandon func()                // just before the process exits at once
+	sweep   sweep  // what to run beside serving, until its context ends
+	what    string // for people, without secrets
+	close   func() // after the last call
+	abandon func() // just before the process exits at once
 }
+
+// sweep is the method of a semantics.Sweeper.
+type sweep = func(ctx context.Context, activate func(ctx context.Context, topic string) error)
 
 // observer is what the store tells of its work.
 type observer struct {
@@ -54,7 +57,9 @@ func openStore(ctx context.Context, s *settings, observe observer, logger *slog.
 	case s.Store == storeMemory:
 		logger.Warn("messages are kept in memory only: nothing survives the end of this process", "store", storeMemory)
 		memory := memstore.New()
-		return &openedStore{Store: memory, checker: memory, what: "memory, nothing survives", sweep: func(context.Context) {}, close: func() {}, abandon: func() {}}, nil
+		return &openedStore{
+			Store: memory, checker: memory, what: "memory, nothing survives", sweep: memory.Sweep, close: func() {}, abandon: func() {},
+		}, nil
 	case s.Store == storeEmbedded:
 		return openEmbedded(ctx, s, observe, logger)
 	}

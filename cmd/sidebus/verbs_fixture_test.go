@@ -21,6 +21,7 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -34,7 +35,7 @@ type served struct {
 func serveMemory(t *testing.T) *served {
 	t.Helper()
 	store := memstore.New()
-	broker := semantics.NewBroker(store)
+	broker := semantics.NewBroker(store, semantics.WithRules(filter.Compile))
 	t.Cleanup(broker.Close)
 	const free = "127.0.0.1:0"
 	sidecar, err := proxy.New(proxy.Config{HTTPAddr: free, GRPCAddr: free, AdminAddr: free}, broker, store,

@@ -1,10 +1,16 @@
--- append_to_session stores a message at the tail of its session, which gives it the next SessionSequence (MSG-19, SESS-25).
+-- append_to_session stores a message at the tail of its session, which gives it the next SessionSequence (MSG-19, SESS-25). origin is
+-- its number in the topic that it is a copy of, if it is one.
 --@include put_in_session
 --@include session_record
 --@include text
-local function append_to_session(queue, log, position, size, times, payload, session)
+local function append_to_session(queue, log, position, size, times, payload, session, origin)
   local record = session_record(queue, session)
   record.sequence, record.activity = record.sequence + 1, queue.now
-  redis.call("XADD", log, position .. "-" .. size, times, payload, "s", session, "q", text(record.sequence))
+  local id, sequence = position .. "-" .. size, text(record.sequence)
+  if origin then
+    redis.call("XADD", log, id, times, payload, "s", session, "q", sequence, "e", origin)
+  else
+    redis.call("XADD", log, id, times, payload, "s", session, "q", sequence)
+  end
   put_in_session(queue, session, "a", position)
 end

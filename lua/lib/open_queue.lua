@@ -1,16 +1,17 @@
--- open_queue reads what the scripts on a queue must know. keys are all keys of the queue, in the order in which every
--- such script declares them as KEYS[1..36]. Returns nil when the queue does not exist.
+-- open_queue reads what the scripts on a queue or subscription must know. keys are all its keys, in the order in which every
+-- such script declares them as KEYS[1..36]. Returns nil when it does not exist. A topic has scheduled messages and a history as a
+-- queue has, and nothing else; it is given only to those who ask for topics too.
 --
 -- The result has the options and two sides, main and dead, which are alike: messages in log, the order of those that came
 -- back in ready, and so on (README.md). came counts what became available on a side, for wake_receivers; on the main side of a
 -- queue with sessions the sessions that became ready.
 --@include open_sessions
-local function open_queue(keys, now)
+local function open_queue(keys, now, topics_too)
   local values = redis.call("HMGET", keys[1], "status", "lock_duration_ms", "max_delivery_count", "dead_letter_expired",
     "largest", "redelivery_delay_ms", "expire_deferred", "dead_letter_ttl_ms", "alarm_ms",
     "sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "duplicate_window_ms",
-    "requires_session")
-  if not values[1] then
+    "requires_session", "kind")
+  if not values[1] or (values[18] == "topic" and not topics_too) then
     return nil
   end
   local queue = {
@@ -33,7 +34,7 @@ local function open_queue(keys, now)
       came = 0,
     },
     scheduled = keys[23], due = keys[24], scheduled_ids = keys[25],
-    history = keys[26], history_times = keys[27],
+    history = keys[26], history_times = keys[27], is_topic = values[18] == "topic",
   }
   if values[17] == "1" then
     open_sessions(queue, { unpack(keys, 28, 36) })

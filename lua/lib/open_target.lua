@@ -1,10 +1,10 @@
 -- open_target reads what must be known to put messages into a queue. The caller adds the keys it writes to. Returns nil when the
--- queue does not exist.
-local function open_target(entity, now)
+-- queue does not exist. Dead letters of a subscription may go back there: then it is one too, if the caller says so.
+local function open_target(entity, now, subscriptions_too)
   local values = redis.call("HMGET", entity, "status", "max_message_bytes", "max_batch_bytes", "max_bytes",
     "max_message_count", "default_ttl_ms", "sequence", "bytes", "dead_bytes", "keyed", "cursor", "alarm_ms", "largest",
-    "requires_session", "state_bytes")
-  if not values[1] then
+    "requires_session", "state_bytes", "kind")
+  if values[16] ~= "queue" and not (values[16] == "subscription" and subscriptions_too) then
     return nil
   end
   return {

@@ -1,5 +1,5 @@
 -- remove_entry removes a message for good and gives its bytes back (SETTLE-3, QUOTA-12). It must be off locks, ready,
--- delayed and deferred and below the cursor or in a gap.
+-- delayed and deferred and below the cursor or in a gap. Returns how many bytes it had.
 --@include forget_modified
 --@include text
 local function remove_entry(queue, side, entry)
@@ -10,5 +10,7 @@ local function remove_entry(queue, side, entry)
   if side.numbers then
     redis.call("ZREM", side.numbers, position)
   end
-  redis.call("HINCRBY", queue.entity, side.prefix .. "bytes", text(-size - forget_modified(side, position)))
+  local bytes = size + forget_modified(side, position)
+  redis.call("HINCRBY", queue.entity, side.prefix .. "bytes", text(-bytes))
+  return bytes
 end

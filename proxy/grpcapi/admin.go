@@ -3,6 +3,9 @@ package grpcapi
 import (
 	"context"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -17,160 +20,122 @@ type Admin struct {
 // NewAdmin makes an Admin over broker.
 func NewAdmin(broker *semantics.Broker) *Admin { return &Admin{broker: broker} }
 
-// EnsureQueue makes a queue if its name is free; see semantics.Broker.EnsureEntity.
-func (a *Admin) EnsureQueue(ctx context.Context, request *sidebusv1.EnsureQueueRequest) (*sidebusv1.EnsureQueueResponse, error) {
-	if err := refuseUnknown("request", request); err != nil {
-		return nil, err
-	}
-	name, err := queueName("name", request.GetName())
-	if err != nil {
-		return nil, err
-	}
-	if err := checkSameName(name, request.GetQueue()); err != nil {
-		return nil, err
-	}
-	options, given, err := optionsOf(request.GetQueue())
-	if err != nil {
-		return nil, err
-	}
-	ensured, err := a.broker.EnsureEntity(ctx, semantics.QueueKind, name, options, given)
-	if err != nil {
-		return nil, err
-	}
-	response := &sidebusv1.EnsureQueueResponse{Created: ensured.Created, Resource: queueFrom(ensured.Entity)}
-	for _, d := range ensured.Differences {
-		response.Differences = append(response.Differences, &sidebusv1.EnsureQueueResponse_Difference{
-			Option: d.Option, Present: d.Present, Asked: d.Asked,
-		})
-	}
-	return response, nil
+// entityRequest is what all requests about one existing entity have in common.
+type entityRequest interface {
+	proto.Message
+	GetName() string
 }
 
-// CreateQueue makes a queue; see semantics.Broker.CreateEntity.
-func (a *Admin) CreateQueue(ctx context.Context, request *sidebusv1.CreateQueueRequest) (*sidebusv1.Queue, error) {
-	if err := refuseUnknown("request", request); err != nil {
-		return nil, err
-	}
-	options, given, err := optionsOf(request.GetQueue())
-	if err != nil {
-		return nil, err
-	}
-	queue, err := a.broker.CreateEntity(ctx, semantics.QueueKind, request.GetQueue().GetName(), options, given)
-	if err != nil {
-		return nil, err
-	}
-	return queueFrom(queue), nil
+// pageRequest is what all requests for a page of entities have in common.
+type pageRequest interface {
+	proto.Message
+	GetPageSize() int32
+	GetPageToken() string
+	GetNamePrefix() string
 }
 
-// GetQueue reads a queue; see semantics.Broker.GetEntity.
-func (a *Admin) GetQueue(ctx context.Context, request *sidebusv1.GetQueueRequest) (*sidebusv1.Queue, error) {
+// pathOf gives the path of the entity that a request is about.
+func (a *Admin) pathOf(kind semantics.Kind, request entityRequest) (string, error) {
 	if err := refuseUnknown("request", request); err != nil {
-		return nil, err
+		return "", err
 	}
-	name, err := queueName("name", request.GetName())
-	if err != nil {
-		return nil, err
-	}
-	queue, err := a.broker.GetEntity(ctx, semantics.QueueKind, name)
-	if err != nil {
-		return nil, err
-	}
-	return queueFrom(queue), nil
+	return pathOf(kind, "name", request.GetName())
 }
 
-// ListQueues gives one page of queues; see semantics.Broker.ListEntities.
-func (a *Admin) ListQueues(ctx context.Context, request *sidebusv1.ListQueuesRequest) (*sidebusv1.ListQueuesResponse, error) {
-	if err := refuseUnknown("request", request); err != nil {
-		return nil, err
-	}
-	queues, next, err := a.broker.ListEntities(ctx, semantics.QueueKind, "", int(request.GetPageSize()), request.GetPageToken())
+// ensure makes an entity if its name is free; see semantics.Broker.EnsureEntity.
+func (a *Admin) ensure(ctx context.Context, kind semantics.Kind, request entityRequest, d description, rules ...semantics.Rule) (semantics.Ensured, error) {
+	path, err := a.pathOf(kind, request)
 	if err != nil {
-		return nil, err
+		return semantics.Ensured{}, err
 	}
-	response := &sidebusv1.ListQueuesResponse{Queues: make([]*sidebusv1.Queue, len(queues)), NextPageToken: next}
-	for i, queue := range queues {
-		response.Queues[i] = queueFrom(queue)
+	if err := checkSameName(path, d); err != nil {
+		return semantics.Ensured{}, err
 	}
-	return response, nil
+	options, given, err := optionsOf(kind, d)
+	if err != nil {
+		return semantics.Ensured{}, err
+	}
+	return a.broker.EnsureEntity(ctx, kind, path, options, given, rules...)
 }
 
-// UpdateQueue changes options of a queue; see semantics.Broker.UpdateEntity.
-func (a *Admin) UpdateQueue(ctx context.Context, request *sidebusv1.UpdateQueueRequest) (*sidebusv1.Queue, error) {
-	if err := refuseUnknown("request", request); err != nil {
-		return nil, err
+func differencesFrom(differences []semantics.Difference) []*sidebusv1.Difference {
+	all := make([]*sidebusv1.Difference, len(differences))
+	for i, d := range differences {
+		all[i] = &sidebusv1.Difference{Option: d.Option, Present: d.Present, Asked: d.Asked}
 	}
-	name, err := queueName("name", request.GetName())
-	if err != nil {
-		return nil, err
-	}
-	if err := checkSameName(name, request.GetQueue()); err != nil {
-		return nil, err
-	}
-	options, names, err := optionsOf(request.GetQueue())
-	if err != nil {
-		return nil, err
-	}
-	if request.GetUpdateMask() != nil {
-		names = maskOf(request.GetUpdateMask().GetPaths()) // one that is absent has its default in options
-	}
-	queue, err := a.broker.UpdateEntity(ctx, semantics.QueueKind, name, options, names)
-	if err != nil {
-		return nil, err
-	}
-	return queueFrom(queue), nil
+	return all
 }
 
-// DeleteQueue removes a queue; see semantics.Broker.DeleteEntity.
-func (a *Admin) DeleteQueue(ctx context.Context, request *sidebusv1.DeleteQueueRequest) (*sidebusv1.DeleteQueueResponse, error) {
-	if err := refuseUnknown("request", request); err != nil {
-		return nil, err
-	}
-	name, err := queueName("name", request.GetName())
+// create makes an entity; see semantics.Broker.CreateEntity.
+func (a *Admin) create(ctx context.Context, kind semantics.Kind, path string, d description, rules ...semantics.Rule) (semantics.Entity, error) {
+	options, given, err := optionsOf(kind, d)
 	if err != nil {
-		return nil, err
+		return semantics.Entity{}, err
 	}
-	if err := a.broker.DeleteEntity(ctx, semantics.QueueKind, name); err != nil {
-		return nil, err
-	}
-	return &sidebusv1.DeleteQueueResponse{}, nil
+	return a.broker.CreateEntity(ctx, kind, path, options, given, rules...)
 }
 
-// GetQueueRuntime counts a queue; see semantics.Broker.Runtime.
-func (a *Admin) GetQueueRuntime(ctx context.Context, request *sidebusv1.GetQueueRuntimeRequest) (*sidebusv1.QueueRuntime, error) {
-	if err := refuseUnknown("request", request); err != nil {
-		return nil, err
-	}
-	name, err := queueName("name", request.GetName())
+// get reads an entity; see semantics.Broker.GetEntity.
+func (a *Admin) get(ctx context.Context, kind semantics.Kind, request entityRequest) (semantics.Entity, error) {
+	path, err := a.pathOf(kind, request)
 	if err != nil {
-		return nil, err
+		return semantics.Entity{}, err
 	}
-	r, err := a.broker.Runtime(ctx, semantics.QueueKind, name)
-	if err != nil {
-		return nil, err
-	}
-	return &sidebusv1.QueueRuntime{
-		ActiveMessageCount:             r.Active,
-		AvailableCount:                 r.Available,
-		LockedCount:                    r.Locked,
-		ExpiredPendingCount:            r.ExpiredPending,
-		DeadLetterMessageCount:         r.DeadLetter,
-		TotalMessageCount:              r.Total(),
-		SizeInBytes:                    r.SizeInBytes,
-		OldestEnqueuedTime:             timestamp(r.OldestEnqueuedAt),
-		DeferredCount:                  r.Deferred,
-		ScheduledMessageCount:          r.Scheduled,
-		DelayedCount:                   r.Delayed,
-		TransferMessageCount:           r.Transfer,
-		TransferDeadLetterMessageCount: r.TransferDeadLetter,
-		SessionCount:                   r.Sessions,
-		ReadySessionCount:              r.ReadySessions,
-		LockedSessionCount:             r.LockedSessions,
-	}, nil
+	return a.broker.GetEntity(ctx, kind, path)
 }
 
-// checkSameName refuses a description that names another queue than the request, which would be a mix-up.
-func checkSameName(name string, queue *sidebusv1.Queue) error {
-	if other := queue.GetName(); other != "" && semantics.Fold(other) != semantics.Fold(name) {
+// list gives one page of entities, of subscriptions those of a topic; see semantics.Broker.ListEntitiesByPrefix.
+func (a *Admin) list(ctx context.Context, kind semantics.Kind, topic string, request pageRequest) ([]semantics.Entity, string, error) {
+	if err := refuseUnknown("request", request); err != nil {
+		return nil, "", err
+	}
+	return a.broker.ListEntitiesByPrefix(ctx, kind, topic, request.GetNamePrefix(), int(request.GetPageSize()), request.GetPageToken())
+}
+
+// update changes options of an entity; see semantics.Broker.UpdateEntity.
+func (a *Admin) update(ctx context.Context, kind semantics.Kind, request entityRequest, d description, mask *fieldmaskpb.FieldMask) (semantics.Entity, error) {
+	path, err := a.pathOf(kind, request)
+	if err != nil {
+		return semantics.Entity{}, err
+	}
+	if err := checkSameName(path, d); err != nil {
+		return semantics.Entity{}, err
+	}
+	options, names, err := optionsOf(kind, d)
+	if err != nil {
+		return semantics.Entity{}, err
+	}
+	if mask != nil {
+		names = maskOf(d, mask.GetPaths()) // one that is absent has its default in options
+	}
+	return a.broker.UpdateEntity(ctx, kind, path, options, names)
+}
+
+// remove removes an entity; see semantics.Broker.DeleteEntity.
+func (a *Admin) remove(ctx context.Context, kind semantics.Kind, request entityRequest) error {
+	path, err := a.pathOf(kind, request)
+	if err != nil {
+		return err
+	}
+	return a.broker.DeleteEntity(ctx, kind, path)
+}
+
+// runtime counts an entity; see semantics.Broker.Runtime.
+func (a *Admin) runtime(ctx context.Context, kind semantics.Kind, request entityRequest) (semantics.Runtime, error) {
+	path, err := a.pathOf(kind, request)
+	if err != nil {
+		return semantics.Runtime{}, err
+	}
+	return a.broker.Runtime(ctx, kind, path)
+}
+
+// checkSameName refuses a description that names another entity than the request, which would be a mix-up.
+func checkSameName(path string, d description) error {
+	name := path
+	if _, own, ok := semantics.SplitSubscription(path); ok {
+		name = own
+	}
+	if other := d.GetName(); other != "" && semantics.Fold(other) != semantics.Fold(name) {
 		return fieldError("name", "is %q in the description and %q in the request", other, name)
 	}
 	return nil

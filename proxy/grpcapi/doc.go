@@ -6,7 +6,6 @@ package grpcapi
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -15,17 +14,6 @@ import (
 
 	"github.com/sidebus/sidebus/semantics"
 )
-
-const queuePrefix = "queues/"
-
-// queueName takes the name of a queue out of a resource name. Only queues exist, so any other kind is INVALID_ARGUMENT.
-func queueName(field, resource string) (string, error) {
-	name, ok := strings.CutPrefix(resource, queuePrefix)
-	if !ok {
-		return "", fieldError(field, `must be "queues/" and the name of a queue`)
-	}
-	return name, nil
-}
 
 // fieldError is INVALID_ARGUMENT that names the field, in lowerCamelCase.
 func fieldError(field, format string, args ...any) *semantics.Error {

@@ -2,9 +2,11 @@ package grpcapi
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -23,6 +25,24 @@ func (s *Messages) messagesOf(sent []*sidebusv1.Message) ([]*semantics.Message, 
 		}
 	}
 	return messages, nil
+}
+
+// MessageOf translates one message of whatever size.
+func MessageOf(from *sidebusv1.Message) (*semantics.Message, error) {
+	m := &semantics.Message{}
+	return m, (&Messages{maxMessageSize: math.MaxInt64}).messageOf(from, m)
+}
+
+// MessageFrom is the opposite of MessageOf.
+func MessageFrom(m *semantics.Message) (*sidebusv1.Message, error) {
+	var r received
+	r.fill(&semantics.Received{Message: *m})
+	message := &sidebusv1.Message{}
+	wire, err := proto.Marshal(&r.message)
+	if err == nil { // its fields are those of Message under the same numbers
+		err = proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(wire, message)
+	}
+	return message, err
 }
 
 func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) error {
@@ -72,18 +92,35 @@ func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) err
 
 // propertiesOf translates properties with their exact types, none to nil.
 func propertiesOf(from map[string]*sidebusv1.Value) (map[string]semantics.Value, error) {
+	return valuesOf("properties", from)
+}
+
+// valuesOf is propertiesOf for values in another field.
+func valuesOf(field string, from map[string]*sidebusv1.Value) (map[string]semantics.Value, error) {
 	if len(from) == 0 {
 		return nil, nil
 	}
-	properties := make(map[string]semantics.Value, len(from))
+	values := make(map[string]semantics.Value, len(from))
 	for name, value := range from {
 		v, err := valueOf(value)
 		if err != nil {
-			return nil, fieldError("properties["+name+"]", "is refused: %s", semantics.AsError(err).Message)
+			return nil, fieldError(field+"["+name+"]", "is refused: %s", semantics.AsError(err).Message)
 		}
-		properties[name] = v
+		values[name] = v
 	}
-	return properties, nil
+	return values, nil
+}
+
+// valuesFrom is the opposite of valuesOf.
+func valuesFrom(from map[string]semantics.Value) map[string]*sidebusv1.Value {
+	if len(from) == 0 {
+		return nil
+	}
+	values := make(map[string]*sidebusv1.Value, len(from))
+	for name, value := range from {
+		values[name] = valueFrom(value)
+	}
+	return values
 }
 
 // received is a ReceivedMessage and everything it points to, so that a whole answer is one allocation. Optional texts
@@ -131,12 +168,7 @@ func (r *received) fill(from *semantics.Received) {
 		setDuration(&r.timeToLive, *ttl)
 		to.TimeToLive = &r.timeToLive
 	}
-	if len(from.Properties) > 0 {
-		to.Properties = make(map[string]*sidebusv1.Value, len(from.Properties))
-		for name, value := range from.Properties {
-			to.Properties[name] = valueFrom(value)
-		}
-	}
+	to.Properties = valuesFrom(from.Properties)
 	switch from.BodyKind {
 	case semantics.BodyText:
 		to.Content = &sidebusv1.ReceivedMessage_Text{Text: string(from.Body)}

@@ -11,8 +11,8 @@ import (
 // Messages serves sidebus.v1.Messages. It is safe for concurrent use.
 type Messages struct {
 	sidebusv1.UnimplementedMessagesServer
+	sources
 
-	broker         *semantics.Broker
 	metrics        *obs.Metrics
 	maxMessageSize int64
 	stopping       <-chan struct{}
@@ -21,7 +21,7 @@ type Messages struct {
 // NewMessages makes a Messages over broker. A sent message may count for at most maxMessageSize bytes, which is less over
 // HTTP than over gRPC (MSG-21). Streams end when stopping is closed.
 func NewMessages(broker *semantics.Broker, metrics *obs.Metrics, maxMessageSize int64, stopping <-chan struct{}) *Messages {
-	return &Messages{broker: broker, metrics: metrics, maxMessageSize: maxMessageSize, stopping: stopping}
+	return &Messages{sources: sources{broker}, metrics: metrics, maxMessageSize: maxMessageSize, stopping: stopping}
 }
 
 // Send stores messages; see semantics.Broker.Send.
@@ -29,7 +29,7 @@ func (s *Messages) Send(ctx context.Context, request *sidebusv1.SendRequest) (*s
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
-	target, err := queueName("target", request.GetTarget())
+	target, err := targetOf("target", request.GetTarget())
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (s *Messages) Send(ctx context.Context, request *sidebusv1.SendRequest) (*s
 	if err != nil {
 		return nil, err
 	}
-	results, err := s.broker.Send(ctx, semantics.ToQueue(target), messages)
+	results, err := s.broker.Send(ctx, target, messages)
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +60,14 @@ func (s *Messages) CancelScheduled(ctx context.Context, request *sidebusv1.Cance
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
-	target, err := queueName("target", request.GetTarget())
+	target, err := targetOf("target", request.GetTarget())
 	if err != nil {
 		return nil, err
 	}
-	cancelled, err := s.broker.CancelScheduled(ctx, semantics.ToQueue(target), request.GetSequenceNumbers(), request.GetMessageIds())
+	if _, _, err := s.topicOf(ctx, request.GetTarget(), nil); err != nil {
+		return nil, err
+	}
+	cancelled, err := s.broker.CancelScheduled(ctx, target, request.GetSequenceNumbers(), request.GetMessageIds())
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +99,9 @@ func (s *Messages) Peek(ctx context.Context, request *sidebusv1.PeekRequest) (*s
 			return nil, fieldError("include", "must have AVAILABLE, LOCKED, DEFERRED and SCHEDULED only")
 		}
 		show |= shown[group]
+	}
+	if _, _, err := s.topicOf(ctx, request.GetSource(), nil); err != nil {
+		return nil, err
 	}
 	messages, err := s.broker.Peek(ctx, source, request.GetFromSequenceNumber(), limit, show)
 	if err != nil {

@@ -24,7 +24,7 @@ type publishStream = grpc.BidiStreamingServer[sidebusv1.PublishRequest, sidebusv
 // publication is one request of a Publish stream.
 type publication struct {
 	id       string
-	target   string
+	target   semantics.Target
 	messages []*semantics.Message
 	ack      sidebusv1.PublishRequest_Ack
 	err      error // why it cannot be sent
@@ -92,7 +92,7 @@ func (s *Messages) publicationOf(request *sidebusv1.PublishRequest, target strin
 		p.err = fieldError("ack", "must be STORED or NONE")
 	}
 	if p.err == nil {
-		p.target, p.err = queueName("target", target)
+		p.target, p.err = targetOf("target", target)
 	}
 	if p.err == nil {
 		p.messages, p.err = s.messagesOf(request.GetMessages())
@@ -137,7 +137,7 @@ func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.
 	for i, p := range some {
 		calls[i] = p.messages
 	}
-	results, errs := s.broker.SendEach(context.WithoutCancel(ctx), semantics.ToQueue(some[0].target), calls)
+	results, errs := s.broker.SendEach(context.WithoutCancel(ctx), some[0].target, calls)
 	for i, err := range errs {
 		if err == nil {
 			s.metrics.Sent(results[i])

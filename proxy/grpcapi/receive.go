@@ -19,7 +19,7 @@ var handsOut = map[string]bool{
 
 // Receive takes messages; see semantics.Broker.Receive.
 func (s *Messages) Receive(ctx context.Context, request *sidebusv1.ReceiveRequest) (*sidebusv1.ReceiveResponse, error) {
-	source, err := sessionSourceOf(request, request.SessionLockToken, nil)
+	source, err := s.sessionSourceOf(ctx, request, request.SessionLockToken, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *Messages) receiveByNumber(ctx context.Context, request interface {
 	GetMode() sidebusv1.ReceiveRequest_Mode
 }, session *string, verb func(context.Context, semantics.Source, []int64, semantics.Mode) (*semantics.Delivery, error),
 ) (*sidebusv1.ReceiveResponse, error) {
-	source, err := sessionSourceOf(request, session, nil)
+	source, err := s.sessionSourceOf(ctx, request, session, nil)
 	if err != nil {
 		return nil, err
 	}

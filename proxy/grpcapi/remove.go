@@ -17,7 +17,7 @@ const removalBudget = 20 * time.Second
 
 // DeleteBySequence removes messages by number; see semantics.Broker.DeleteBySequence.
 func (s *Messages) DeleteBySequence(ctx context.Context, request *sidebusv1.DeleteBySequenceRequest) (*sidebusv1.DeleteBySequenceResponse, error) {
-	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	source, err := s.sourceOf(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (s *Messages) DeleteBySequence(ctx context.Context, request *sidebusv1.Dele
 
 // Purge removes messages for at most removalBudget; see semantics.Broker.Purge.
 func (s *Messages) Purge(ctx context.Context, request *sidebusv1.PurgeRequest) (*sidebusv1.PurgeResponse, error) {
-	source, err := sessionSourceOf(request, request.SessionLockToken, request.SessionId)
+	source, err := s.sessionSourceOf(ctx, request, request.SessionLockToken, request.SessionId)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (s *Messages) Resubmit(ctx context.Context, request *sidebusv1.ResubmitRequ
 		subQueue = request.GetSubQueue()
 	}
 	source, err := sourceOf(request, request.GetSource(), subQueue)
-	if err != nil {
+	if err = s.receivable(ctx, request.GetSource(), err); err != nil {
 		return nil, err
 	}
 	options, err := resubmitOptionsOf(request)
@@ -119,18 +119,36 @@ func resubmitOptionsOf(request *sidebusv1.ResubmitRequest) (options semantics.Re
 	if options.Max, err = bound("max", request.Max, semantics.MaxResubmitMessages); err != nil { //nolint:protogetter // nil and 0 differ
 		return options, err
 	}
-	if request.GetTarget() != "" {
-		if options.Target, err = queueName("target", request.GetTarget()); err != nil {
-			return options, err
-		}
-		if options.Target == "" { // it would mean the source
-			return options, fieldError("target", "must have the name of a queue after %q", queuePrefix)
-		}
+	if options.Target, err = resubmitTarget(request); err != nil {
+		return options, err
 	}
 	if request.Filter != nil {
 		options.Matches, err = selector(request.GetFilter())
 	}
 	return options, err
+}
+
+// resubmitTarget gives the path of the queue that gets the dead letters, empty for the source itself.
+func resubmitTarget(request *sidebusv1.ResubmitRequest) (string, error) {
+	if request.GetTarget() == "" {
+		return "", nil
+	}
+	path, kind, ok := parseResource(request.GetTarget())
+	source, ofSource, _ := parseResource(request.GetSource())
+	switch {
+	case ok && kind == ofSource && semantics.Fold(path) == semantics.Fold(source):
+		return "", nil
+	case ok && kind == semantics.TopicKind:
+		return "", semantics.Errorf(semantics.InvalidOperation, "dead letters cannot be resubmitted to a topic; leave target out, or name a queue").
+			With(semantics.DetailField, "target")
+	case ok && kind == semantics.SubscriptionKind:
+		return "", semantics.Errorf(semantics.InvalidOperation, "dead letters cannot be resubmitted to another subscription; leave target out, or name a queue").
+			With(semantics.DetailField, "target")
+	case !ok || path == "": // which would mean the source
+		return "", fieldError("target", "must be %s", forms[semantics.QueueKind])
+	default:
+		return path, nil
+	}
 }
 
 // selector makes a function that tells whether a SQL filter selects a message. Without a result for a message the filter

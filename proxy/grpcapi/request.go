@@ -12,11 +12,11 @@ func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestReques
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
-	target, err := queueName("target", request.GetTarget())
+	target, err := targetOf("target", request.GetTarget())
 	if err != nil {
 		return nil, err
 	}
-	replyTo, err := queueName("replyTo", request.GetReplyTo())
+	replyTo, err := pathOf(semantics.QueueKind, "replyTo", request.GetReplyTo())
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestReques
 			return nil, err
 		}
 	}
-	sent, delivery, err := s.broker.Request(ctx, semantics.ToQueue(target), replyTo, &message, timeout)
+	sent, delivery, err := s.broker.Request(ctx, target, replyTo, &message, timeout)
 	s.metrics.Sent(sent)
 	response, err := s.handOut(ctx, delivery, semantics.ReceiveAndDelete, err)
 	if err != nil {

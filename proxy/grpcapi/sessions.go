@@ -11,20 +11,19 @@ import (
 // Sessions serves sidebus.v1.Sessions. It is safe for concurrent use.
 type Sessions struct {
 	sidebusv1.UnimplementedSessionsServer
-
-	broker *semantics.Broker
+	sources
 }
 
 // NewSessions makes a Sessions over broker.
-func NewSessions(broker *semantics.Broker) *Sessions { return &Sessions{broker: broker} }
+func NewSessions(broker *semantics.Broker) *Sessions { return &Sessions{sources: sources{broker}} }
 
 // Accept takes a session and leaves the Acceptance with the wire, which ends it; see semantics.Broker.AcceptSession.
 func (s *Sessions) Accept(ctx context.Context, request *sidebusv1.SessionsAcceptRequest) (*sidebusv1.SessionsAcceptResponse, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
-	path, err := queueName("source", request.GetSource())
-	if err != nil {
+	path, err := sourceName(request.GetSource())
+	if err = s.receivable(ctx, request.GetSource(), err); err != nil {
 		return nil, err
 	}
 	options := semantics.AcceptOptions{MaxWait: semantics.DefaultMaxWait, Strict: request.GetStrict()}
@@ -62,7 +61,7 @@ func sessionFrom(session *semantics.Session) *sidebusv1.Session {
 
 // RenewLock extends the lock of a session; see semantics.Broker.RenewSessionLock.
 func (s *Sessions) RenewLock(ctx context.Context, request *sidebusv1.SessionsRenewLockRequest) (*sidebusv1.SessionsRenewLockResponse, error) {
-	source, err := heldSource(request)
+	source, err := s.heldSource(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +74,7 @@ func (s *Sessions) RenewLock(ctx context.Context, request *sidebusv1.SessionsRen
 
 // Close ends the lock of a session; see semantics.Broker.CloseSession.
 func (s *Sessions) Close(ctx context.Context, request *sidebusv1.SessionsCloseRequest) (*sidebusv1.SessionsCloseResponse, error) {
-	source, err := heldSource(request)
+	source, err := s.heldSource(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func (s *Sessions) Close(ctx context.Context, request *sidebusv1.SessionsCloseRe
 
 // GetState reads the state of a session; see semantics.Broker.SessionState.
 func (s *Sessions) GetState(ctx context.Context, request *sidebusv1.SessionsGetStateRequest) (*sidebusv1.SessionsGetStateResponse, error) {
-	source, err := heldSource(request)
+	source, err := s.heldSource(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +99,7 @@ func (s *Sessions) GetState(ctx context.Context, request *sidebusv1.SessionsGetS
 
 // SetState replaces the state of a session; see semantics.Broker.SetSessionState.
 func (s *Sessions) SetState(ctx context.Context, request *sidebusv1.SessionsSetStateRequest) (*sidebusv1.SessionsSetStateResponse, error) {
-	source, err := heldSource(request)
+	source, err := s.heldSource(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +115,8 @@ func (s *Sessions) List(ctx context.Context, request *sidebusv1.SessionsListRequ
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
-	path, err := queueName("source", request.GetSource())
-	if err != nil {
+	path, err := sourceName(request.GetSource())
+	if err = s.receivable(ctx, request.GetSource(), err); err != nil {
 		return nil, err
 	}
 	var filter semantics.SessionFilter
@@ -160,8 +159,8 @@ func (s *Sessions) Unblock(ctx context.Context, request *sidebusv1.SessionsUnblo
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
-	path, err := queueName("source", request.GetSource())
-	if err != nil {
+	path, err := sourceName(request.GetSource())
+	if err = s.receivable(ctx, request.GetSource(), err); err != nil {
 		return nil, err
 	}
 	if err := s.broker.UnblockSession(ctx, path, request.GetSessionId()); err != nil {

@@ -91,7 +91,7 @@ func (s *Messages) deadLetterVerb(request *sidebusv1.DeadLetterRequest) (settleV
 
 // RenewLocks extends locks; see semantics.Broker.RenewLocks.
 func (s *Messages) RenewLocks(ctx context.Context, request *sidebusv1.RenewLocksRequest) (*sidebusv1.RenewLocksResponse, error) {
-	source, tokens, err := locksOf(request, nil)
+	source, tokens, err := s.locksOf(ctx, request, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (s *Messages) renewLocks(ctx context.Context, source semantics.Source, text
 
 // Reactivate makes deferred messages available; see semantics.Broker.Reactivate.
 func (s *Messages) Reactivate(ctx context.Context, request *sidebusv1.ReactivateRequest) (*sidebusv1.ReactivateResponse, error) {
-	source, err := sessionSourceOf(request, request.SessionLockToken, nil)
+	source, err := s.sessionSourceOf(ctx, request, request.SessionLockToken, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (s *Messages) Reactivate(ctx context.Context, request *sidebusv1.Reactivate
 func (s *Messages) settle(ctx context.Context, request lockRequest, session *string, name string,
 	verb settleVerb,
 ) (*sidebusv1.SettleResponse, error) {
-	source, tokens, err := locksOf(request, session)
+	source, tokens, err := s.locksOf(ctx, request, session)
 	if err != nil {
 		return nil, err
 	}

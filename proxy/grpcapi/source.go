@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"context"
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
@@ -9,12 +10,13 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// sourceOf translates the source of a request and refuses fields of the request that are not known.
+// sourceOf translates the source of a request and refuses fields of the request that are not known. A topic is not refused yet, see
+// sources.
 func sourceOf(request proto.Message, resource string, subQueue sidebusv1.SubQueue_Kind) (semantics.Source, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return semantics.Source{}, err
 	}
-	path, err := queueName("source", resource)
+	path, err := sourceName(resource)
 	if err != nil {
 		return semantics.Source{}, err
 	}
@@ -33,6 +35,18 @@ type sourceRequest interface {
 	proto.Message
 	GetSource() string
 	GetSubQueue() sidebusv1.SubQueue_Kind
+}
+
+// sourceOf is sourceOf and refuses topics.
+func (s sources) sourceOf(ctx context.Context, request sourceRequest) (semantics.Source, error) {
+	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
+	return source, s.receivable(ctx, request.GetSource(), err)
+}
+
+// sessionSourceOf is sessionSourceOf and refuses topics.
+func (s sources) sessionSourceOf(ctx context.Context, request sourceRequest, lock, id *string) (semantics.Source, error) {
+	source, err := sessionSourceOf(request, lock, id)
+	return source, s.receivable(ctx, request.GetSource(), err)
 }
 
 // sessionSourceOf is sourceOf for requests that may be about one session: a held one, by the token of its lock, or one that
@@ -61,13 +75,13 @@ type heldRequest interface {
 }
 
 // heldSource translates a held session that a request is about.
-func heldSource(request heldRequest) (semantics.Source, error) {
+func (s sources) heldSource(ctx context.Context, request heldRequest) (semantics.Source, error) {
 	source, err := sourceOf(request, request.GetSource(), sidebusv1.SubQueue_NONE)
 	if err != nil {
 		return source, err
 	}
 	source.SessionLock, err = sessionLock("lockToken", request.GetLockToken())
-	return source, err
+	return source, s.receivable(ctx, request.GetSource(), err)
 }
 
 // sessionLock translates the token of a session's lock. The zero UUID, which no lock has, means "no session" within Sidebus, so
@@ -101,13 +115,13 @@ type numbersRequest interface {
 }
 
 // locksOf translates the source and the tokens of a request; session is the token of a session's lock, nil for none.
-func locksOf(request lockRequest, session *string) (semantics.Source, []semantics.LockToken, error) {
+func (s sources) locksOf(ctx context.Context, request lockRequest, session *string) (semantics.Source, []semantics.LockToken, error) {
 	source, err := sessionSourceOf(request, session, nil)
 	if err != nil {
 		return source, nil, err
 	}
 	tokens, err := tokensOf(request.GetLockTokens())
-	return source, tokens, err
+	return source, tokens, s.receivable(ctx, request.GetSource(), err)
 }
 
 // tokensOf translates lock tokens; a failure carries the position of the bad one.

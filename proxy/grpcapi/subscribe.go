@@ -136,7 +136,8 @@ func (c *subscriber) open(request *sidebusv1.SubscribeRequest) error {
 	}
 	var options semantics.SubscribeOptions
 	var err error
-	if c.source, options, err = subscriptionOf(open); err != nil {
+	c.source, options, err = subscriptionOf(open)
+	if err = c.messages.receivable(c.stream.Context(), open.GetSource(), err); err != nil {
 		return err
 	}
 	c.sub, err = c.messages.broker.Subscribe(c.stream.Context(), c.source, options)

@@ -31,6 +31,14 @@ const (
 	allIfAbsent = "sidebus.v1.ResubmitRequest.sequence_numbers"
 )
 
+// Decode reads the JSON form of a message, as the body of a request is read. It keeps nothing of data and may be called concurrently.
+func Decode(data []byte, into proto.Message) error {
+	if err := decode(data, into); err != nil {
+		return err
+	}
+	return nil
+}
+
 // decode reads the JSON form of a message as docs/api describes it. It differs from protojson in durations
 // and properties, in the field json, in what it says is wrong, and in that a null resets nothing. What it refuses is
 // INVALID_ARGUMENT, or ARGUMENT_OUT_OF_RANGE for a number its field cannot hold, and names the field.

@@ -22,13 +22,16 @@ func Encode(m proto.Message) []byte {
 	return appendMessage(make([]byte, 0, 2*proto.Size(m)+64), m.ProtoReflect())
 }
 
+// onlyIfAny are the lists that most answers say nothing about. An empty one would say that there are none.
+var onlyIfAny = map[protoreflect.FullName]bool{"sidebus.v1.Subscription.rules": true, "sidebus.v1.Rule.warnings": true}
+
 func appendMessage(to []byte, m protoreflect.Message) []byte {
 	to = append(to, '{')
 	isFirst := true
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		field := fields.Get(i)
-		if field.HasPresence() && !m.Has(field) {
+		if (field.HasPresence() || field.IsList() && onlyIfAny[field.FullName()]) && !m.Has(field) {
 			continue
 		}
 		if !isFirst {

@@ -93,7 +93,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 			writeError(w, x, h.calls.Recovered(r.Context(), obs.Method(x.method), recovered))
 		}
 	}()
-	if isOverLimit(r.Context()) {
+	if IsOverLimit(r.Context()) {
 		w.Header().Set("Connection", "close")
 		writeError(w, x, semantics.Errorf(semantics.Throttled, "too many connections to this sidecar; use fewer and keep them open"))
 		return
@@ -152,4 +152,5 @@ func OverLimit(ctx context.Context) context.Context {
 	return context.WithValue(ctx, overLimitKey{}, true)
 }
 
-func isOverLimit(ctx context.Context) bool { return ctx.Value(overLimitKey{}) != nil }
+// IsOverLimit tells whether OverLimit has marked the context of a request.
+func IsOverLimit(ctx context.Context) bool { return ctx.Value(overLimitKey{}) != nil }

@@ -17,21 +17,29 @@ import (
 // Query parameters in both spellings of proto3 JSON.
 var (
 	pageParameters    = []string{"pageSize", "page_size", "pageToken", "page_token"}
+	nameParameters    = append([]string{"namePrefix", "name_prefix"}, pageParameters...)
 	sessionParameters = append([]string{"updatedSince", "updated_since", "activeSince", "active_since"}, pageParameters...)
 	patchParameters   = []string{"updateMask", "update_mask"}
 )
 
 // parametersOf lists the query parameters that a request may have.
 func parametersOf(r *http.Request) []string {
-	switch path := r.URL.EscapedPath(); {
-	case r.Method == http.MethodPatch:
+	if r.Method == http.MethodPatch {
 		return patchParameters
-	case r.Method != http.MethodGet:
+	}
+	segments := strings.Split(r.URL.EscapedPath(), "/")
+	if r.Method != http.MethodGet || len(segments)%2 == 0 { // not a collection: its name is followed by that of an entity in it
 		return nil
-	case strings.HasSuffix(path, "/sessions") && strings.Count(path, "/") == 4: // not a queue of that name
+	}
+	switch segments[len(segments)-1] {
+	case "queues", "topics", "subscriptions":
+		return nameParameters
+	case "sessions":
 		return sessionParameters
-	default:
+	case "rules":
 		return pageParameters
+	default:
+		return nil
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Auditor walks the raw keys of queues and says what does not belong together: a message in two states or in none, an index
+// Auditor walks the raw keys of entities and says what does not belong together: a message in two states or in none, an index
 // entry without its message, a sum that is wrong. What it knows is lua/README.md and not the scripts. It only reads and
-// is safe for concurrent use, but a queue that changes meanwhile looks broken.
+// is safe for concurrent use, but an entity that changes meanwhile looks broken.
 type Auditor struct {
 	client    *redis.Client
 	namespace string
@@ -27,11 +27,11 @@ func NewAuditor(client *redis.Client, namespace string) *Auditor {
 	return &Auditor{client: client, namespace: namespace}
 }
 
-// Audit checks all that is kept of a queue, also of one that was deleted, of which there must be nothing. It blocks for
-// two round trips.
+// Audit checks all that is kept of an entity, of a topic with its subscriptions, also of one that was deleted, of which there
+// must be nothing. It blocks for some round trips.
 func (a *Auditor) Audit(ctx context.Context, path string) error {
-	q := &audit{tag: "sb:{" + a.namespace + "/" + semantics.Fold(path) + "}:"}
-	if err := q.read(ctx, a.client); err != nil {
+	q, err := a.read(ctx, path)
+	if err != nil {
 		return err
 	}
 	if len(q.entity) == 0 {
@@ -40,6 +40,14 @@ func (a *Auditor) Audit(ctx context.Context, path string) error {
 		}
 		return errors.Join(q.faults...)
 	}
+	if q.entity["kind"] == "topic" {
+		return a.auditTopic(ctx, path, q)
+	}
+	return a.auditQueue(ctx, path, q)
+}
+
+func (a *Auditor) auditQueue(ctx context.Context, path string, q *audit) error {
+	q.checkParts(queueParts)
 	q.readSessions()
 	first := q.checkSide("") // the earliest instant at which something is due
 	first = earlier(first, q.checkSide("dead_"))
@@ -48,6 +56,11 @@ func (a *Auditor) Audit(ctx context.Context, path string) error {
 	first = earlier(first, q.checkSessions())
 	q.checkHistory()
 	q.checkAlarm(first)
+	return a.checkSweeper(ctx, path, q)
+}
+
+// checkSweeper checks that a sweeper comes in time, and gives all that was found.
+func (a *Auditor) checkSweeper(ctx context.Context, path string, q *audit) error {
 	alarm, err := a.client.ZScore(ctx, "sb:{"+a.namespace+"}:alarms", semantics.Fold(path)).Result()
 	if want := q.number("alarm_ms"); want > 0 && (err != nil || int64(alarm) > want) {
 		q.fault("no sweeper comes by %d: the alarm is %v (%v)", want, alarm, err)
@@ -78,8 +91,10 @@ func (q *audit) fault(format string, args ...any) {
 	q.faults = append(q.faults, fmt.Errorf(q.tag+" "+format, args...))
 }
 
-// parts are the keys of a queue by type; the sides have the same.
-var parts = map[string][]string{
+// parts are the keys of entities by type. A queue or subscription has queueParts, a topic topicParts.
+type parts map[string][]string
+
+var queueParts = parts{
 	"stream": {"log", "dead_log", "scheduled"},
 	"zset": {
 		"ready", "locks", "waiting", "expiry", "gaps", "delayed", "deferred", "dead_ready", "dead_locks", "dead_waiting",
@@ -92,39 +107,53 @@ var parts = map[string][]string{
 	},
 }
 
+var topicParts = parts{
+	"stream": {"scheduled"},
+	"zset":   {"due", "scheduled_ids", "history_times", "rules"},
+	"hash":   {"entity", "history", "subscriptions"},
+}
+
+// tagOf gives what all keys of an entity begin with.
+func (a *Auditor) tagOf(path string) string {
+	if topic, name, ok := semantics.SplitSubscription(path); ok {
+		return a.tagOf(topic) + "subscriptions/" + semantics.Fold(name) + ":"
+	}
+	return "sb:{" + a.namespace + "/" + semantics.Fold(path) + "}:"
+}
+
 // read fetches all keys in one go, and the names of those there are, so that none besides is passed over.
-func (q *audit) read(ctx context.Context, client *redis.Client) error {
-	q.keys, q.logs = map[string]bool{}, map[string]map[string]logEntry{}
-	q.zsets, q.hashes = map[string]map[string]float64{}, map[string]map[string]string{}
+func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
+	q := &audit{
+		tag: a.tagOf(path), keys: map[string]bool{}, logs: map[string]map[string]logEntry{},
+		zsets: map[string]map[string]float64{}, hashes: map[string]map[string]string{},
+	}
 	var names *redis.StringSliceCmd
 	streams, zsets, hashes := map[string]*redis.Cmd{}, map[string]*redis.ZSliceCmd{}, map[string]*redis.MapStringStringCmd{}
-	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := a.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		names = p.Keys(ctx, globQuote(q.tag)+"*")
-		for _, part := range parts["stream"] {
-			streams[part] = p.Do(ctx, "XRANGE", q.tag+part, "-", "+")
-		}
-		for _, part := range parts["zset"] {
-			zsets[part] = p.ZRangeWithScores(ctx, q.tag+part, 0, -1)
-		}
-		for _, part := range parts["hash"] {
-			hashes[part] = p.HGetAll(ctx, q.tag+part)
+		for _, of := range []parts{queueParts, topicParts} {
+			for _, part := range of["stream"] {
+				streams[part] = p.Do(ctx, "XRANGE", q.tag+part, "-", "+")
+			}
+			for _, part := range of["zset"] {
+				zsets[part] = p.ZRangeWithScores(ctx, q.tag+part, 0, -1)
+			}
+			for _, part := range of["hash"] {
+				hashes[part] = p.HGetAll(ctx, q.tag+part)
+			}
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, key := range names.Val() {
-		part := strings.TrimPrefix(key, q.tag)
-		q.keys[part] = true
-		if streams[part] == nil && zsets[part] == nil && hashes[part] == nil {
-			q.fault("%s is no key of a queue", part)
-		}
+		q.keys[strings.TrimPrefix(key, q.tag)] = true
 	}
 	for part, cmd := range streams {
 		items, err := cmd.Slice()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		q.readLog(part, items)
 	}
@@ -138,7 +167,17 @@ func (q *audit) read(ctx context.Context, client *redis.Client) error {
 		q.hashes[part] = cmd.Val()
 	}
 	q.entity = q.hashes["entity"]
-	return nil
+	return q, nil
+}
+
+// checkParts checks that there are no other keys than those an entity may have.
+func (q *audit) checkParts(may parts) {
+	all := slices.Concat(may["stream"], may["zset"], may["hash"])
+	for part := range q.keys {
+		if !slices.Contains(all, part) {
+			q.fault("%s is no key of a %s", part, q.entity["kind"])
+		}
+	}
 }
 
 func (q *audit) readLog(part string, items []any) {

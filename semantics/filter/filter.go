@@ -11,13 +11,16 @@ import (
 
 // Limits of a filter.
 const (
-	MaxTextLength = 1024     // characters (code points) of a filter's text (RULE-4), and of a LIKE pattern
-	MaxDepth      = 64       // parentheses open at the same place (SQL-18)
-	MaxJoinSize   = 64 << 10 // bytes of a text made by +; all properties of a message together are not larger
+	MaxTextLength = semantics.MaxRuleText // characters (code points) of a filter's or action's text (RULE-4), and of a LIKE pattern
+	MaxDepth      = 64                    // parentheses open at the same place (SQL-18)
+	MaxJoinSize   = 64 << 10              // bytes of a text made by +; all properties of a message together are not larger
 )
 
-// field is details.field of every error of Parse.
-const field = "filter"
+// details.field of every error of a filter and of an action.
+const (
+	field       = "filter"
+	actionField = "action"
+)
 
 // Filter is a parsed SQL filter. It is immutable and safe for concurrent use; make one with Parse.
 type Filter struct {
@@ -32,12 +35,20 @@ type Filter struct {
 // An error is FILTER_INVALID with details.field "filter" and starts "column N: ", N counting characters from 1,
 // unless it is about the parameters as given.
 func Parse(text string, parameters map[string]semantics.Value) (*Filter, error) {
-	if n := utf8.RuneCountInString(text); n > MaxTextLength {
-		return nil, semantics.Errorf(semantics.FilterInvalid, "column %d: the text is %d characters long, at most %d are allowed", MaxTextLength+1, n, MaxTextLength).
-			With(semantics.DetailField, field).
-			With(semantics.DetailLimit, strconv.Itoa(MaxTextLength)).With(semantics.DetailActual, strconv.Itoa(n))
+	if err := checkLength(semantics.FilterInvalid, field, text); err != nil {
+		return nil, err
 	}
 	return parse(text, parameters)
+}
+
+func checkLength(code semantics.Code, field, text string) error {
+	n := utf8.RuneCountInString(text)
+	if n <= MaxTextLength {
+		return nil
+	}
+	return semantics.Errorf(code, "column %d: the text is %d characters long, at most %d are allowed", MaxTextLength+1, n, MaxTextLength).
+		With(semantics.DetailField, field).
+		With(semantics.DetailLimit, strconv.Itoa(MaxTextLength)).With(semantics.DetailActual, strconv.Itoa(n))
 }
 
 // parse is Parse for a text of any length.
@@ -76,13 +87,23 @@ func (f *Filter) String() string { return textOf(f.root) }
 // constants (SQL-12). Such a filter is valid but hardly what its author meant. Each starts "column N: ".
 func (f *Filter) Warnings() []string { return slices.Clone(f.warnings) }
 
-// EvaluationError says that a filter has no result for a message (RULE-8).
+// EvaluationError says that a filter or an action has no result for a message (RULE-8).
 type EvaluationError struct {
 	Expression string // the part that failed, in canonical text
 	Problem    string // what is wrong with it; never a value out of the message
 }
 
-// Error gives expression and problem; it fits a dead-letter description (DLQ-11).
+// Error gives expression and problem. It fits a dead-letter description (DLQ-11), although canonical text may be several
+// times as long as what was parsed.
 func (e *EvaluationError) Error() string {
-	return fmt.Sprintf("cannot evaluate %s: %s", e.Expression, e.Problem)
+	const most = semantics.MaxDeadLetterText / 2
+	return fmt.Sprintf("cannot evaluate %s: %s", cut(e.Expression, most), e.Problem)
+}
+
+// cut shortens a text to a number of characters.
+func cut(s string, most int) string {
+	if utf8.RuneCountInString(s) > most {
+		return string([]rune(s)[:most]) + "..."
+	}
+	return s
 }

@@ -48,10 +48,7 @@ func (t token) String() string {
 		return "the end"
 	}
 	const most = 30
-	if utf8.RuneCountInString(t.source) > most {
-		return string([]rune(t.source)[:most]) + "..."
-	}
-	return t.source
+	return cut(t.source, most)
 }
 
 // keywords are the words of SQL-1, which cannot be names without [ ] or " ".

@@ -11,9 +11,9 @@ type parser struct {
 	code       semantics.Code // of every error
 	field      string         // details.field of every error
 	lexer      lexer
-	token      token // the one to look at
-	depth      int   // parentheses open
-	parameters map[string]operand
+	token      token                      // the one to look at
+	depth      int                        // parentheses open
+	parameters map[string]semantics.Value // by folded name without the @
 	warnings   []string
 }
 
@@ -21,27 +21,6 @@ func newParser(code semantics.Code, field, text string) *parser {
 	p := &parser{code: code, field: field, lexer: lexer{text: text, column: 1}}
 	p.advance()
 	return p
-}
-
-// bind takes the values of the parameters (SQL-16).
-func (p *parser) bind(parameters map[string]semantics.Value) error {
-	p.parameters = make(map[string]operand, len(parameters))
-	for name, value := range parameters {
-		bare := name
-		if name != "" && name[0] == '@' {
-			bare = name[1:]
-		}
-		lower := fold(bare)
-		if _, taken := p.parameters[lower]; taken {
-			return p.errorf("parameter %q is given twice; names do not see case", bare)
-		}
-		o := operandOf(value)
-		if !o.fitsParameter(value.Type()) {
-			return p.errorf("parameter %q must be a string, number, bool, datetime or timespan, got %s", bare, value.Type())
-		}
-		p.parameters[lower] = o
-	}
-	return nil
 }
 
 // predicate reads a whole condition.

@@ -6,6 +6,32 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
+// bind takes the values of the parameters (SQL-16). Since they are kept with the rule they are not without bound: all
+// together may be as large as the headers of a message.
+func (p *parser) bind(parameters map[string]semantics.Value) error {
+	p.parameters = make(map[string]semantics.Value, len(parameters))
+	size := 0
+	for name, value := range parameters {
+		bare := name
+		if name != "" && name[0] == '@' {
+			bare = name[1:]
+		}
+		lower := fold(bare)
+		if _, taken := p.parameters[lower]; taken {
+			return p.errorf("parameter %q is given twice; names do not see case", bare)
+		}
+		if !operandOf(value).fitsParameter(value.Type()) {
+			return p.errorf("parameter %q must be a string, number, bool, datetime or timespan, got %s", bare, value.Type())
+		}
+		p.parameters[lower] = value
+		size += len(bare) + value.Size()
+	}
+	if size > semantics.MaxHeaderSize {
+		return p.errorf("the parameters are %d bytes with their names, at most %d are allowed", size, semantics.MaxHeaderSize)
+	}
+	return nil
+}
+
 // open passes an opening parenthesis.
 func (p *parser) open() error {
 	if !p.token.is("(") {

@@ -146,12 +146,12 @@ func (p *parser) number(negative bool) (node, error) {
 
 func (p *parser) parameter() (node, error) {
 	t := p.token
-	o, ok := p.parameters[fold(t.text)]
+	v, ok := p.parameters[fold(t.text)]
 	if !ok {
 		return nil, p.errorAt(t.column, "parameter @%s has no value; give one with the rule", t.text)
 	}
 	p.advance()
-	return &parameter{name: t.text, value: o}, nil
+	return &parameter{name: t.text, value: operandOf(v), given: v}, nil
 }
 
 func (p *parser) newID() (node, error) {

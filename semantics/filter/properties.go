@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"strings"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -87,49 +86,11 @@ func (v *View) User(lower string) (semantics.Value, bool) {
 	return value, ok
 }
 
-// System implements Properties.
+// System implements Properties. ViaPartitionKey is not kept yet.
 func (v *View) System(s SystemProperty) semantics.Value {
-	m := v.message
-	switch s {
-	case ContentType:
-		return textValue(m.ContentType)
-	case CorrelationID:
-		return textValue(m.CorrelationID)
-	case Subject:
-		return textValue(m.Subject)
-	case MessageID:
-		return textValue(m.MessageID)
-	case PartitionKey:
-		return textValue(m.PartitionKey)
-	case ReplyTo:
-		return textValue(m.ReplyTo)
-	case ReplyToSessionID:
-		return textValue(m.ReplyToSessionID)
-	case SessionID:
-		return textValue(m.SessionID)
-	case To:
-		return textValue(m.To)
-	case TimeToLive:
-		return durationValue(m.TimeToLive)
-	case ScheduledEnqueueTimeUTC:
-		return instantValue(m.ScheduledAt)
-	default:
-		return v.brokerSet(s)
-	}
-}
-
-// brokerSet gives what the broker sets. ViaPartitionKey is not kept yet.
-func (v *View) brokerSet(s SystemProperty) semantics.Value {
 	r := v.received
 	if r == nil {
-		switch s {
-		case DeliveryCount:
-			return semantics.Int64(0)
-		case Size:
-			return semantics.Int64(v.message.Size())
-		default:
-			return semantics.Null()
-		}
+		return systemOf(v.message, s)
 	}
 	switch s {
 	case DeliveryCount:
@@ -145,31 +106,77 @@ func (v *View) brokerSet(s SystemProperty) semantics.Value {
 	case Size:
 		return semantics.Int64(r.Size)
 	default:
+		return systemOf(v.message, s)
+	}
+}
+
+// live is Properties over a message as it is at the moment. Nothing is prepared, so that each of many rules looks at a
+// message at no cost, and an action sees what its statements have done already.
+type live semantics.Message
+
+// manyProperties is where the names are worth folding even for a single filter, which may ask for hundreds.
+const manyProperties = 64
+
+// once views a message for one filter.
+func once(m *semantics.Message) Properties {
+	if len(m.Properties) > manyProperties {
+		return Of(m)
+	}
+	return (*live)(m)
+}
+
+// System implements Properties.
+func (l *live) System(s SystemProperty) semantics.Value { return systemOf((*semantics.Message)(l), s) }
+
+// User implements Properties.
+func (l *live) User(lower string) (semantics.Value, bool) {
+	_, value, ok := lookUp(l.Properties, lower)
+	return value, ok
+}
+
+// systemOf gives a system property of a message on its way in: null for what the broker has not given yet.
+func systemOf(m *semantics.Message, s SystemProperty) semantics.Value {
+	if text := textField(m, s); text != nil {
+		return textValue(*text)
+	}
+	switch s {
+	case TimeToLive:
+		return durationValue(m.TimeToLive)
+	case ScheduledEnqueueTimeUTC:
+		return instantValue(m.ScheduledAt)
+	case DeliveryCount:
+		return semantics.Int64(0)
+	case Size:
+		return semantics.Int64(m.Size())
+	default:
 		return semantics.Null()
 	}
 }
 
-// fold brings a name to the form in which names are compared. It is the one semantics.Message.Validate uses, so a name
-// finds at most one property.
-func fold(name string) string { return strings.ToLower(name) }
-
-// foldNames gives the properties by folded name; the same map if all names are folded already.
-func foldNames(properties map[string]semantics.Value) map[string]semantics.Value {
-	folded := true
-	for name := range properties {
-		if fold(name) != name { // does not allocate when they are the same
-			folded = false
-			break
-		}
+// textField is where a message keeps a system property that is a text, nil for the others. An empty one is not set (MSG-2).
+func textField(m *semantics.Message, s SystemProperty) *string {
+	switch s {
+	case ContentType:
+		return &m.ContentType
+	case CorrelationID:
+		return &m.CorrelationID
+	case Subject:
+		return &m.Subject
+	case MessageID:
+		return &m.MessageID
+	case PartitionKey:
+		return &m.PartitionKey
+	case ReplyTo:
+		return &m.ReplyTo
+	case ReplyToSessionID:
+		return &m.ReplyToSessionID
+	case SessionID:
+		return &m.SessionID
+	case To:
+		return &m.To
+	default:
+		return nil
 	}
-	if folded {
-		return properties
-	}
-	user := make(map[string]semantics.Value, len(properties))
-	for name, value := range properties {
-		user[fold(name)] = value
-	}
-	return user
 }
 
 func textValue(s string) semantics.Value {

@@ -13,6 +13,7 @@ type (
 	parameter struct {
 		name  string // as written, without the @
 		value operand
+		given semantics.Value
 	}
 	// property is a system property if system is set, else an application property.
 	property struct {
@@ -56,35 +57,48 @@ func (n *property) operand(p Properties) (operand, error) { return n.find(p), ni
 
 // find gives the value of the property, kindMissing if the message does not have it.
 func (n *property) find(p Properties) operand {
-	if n.system != 0 {
-		return operandOf(p.System(n.system))
-	}
-	v, ok := p.User(n.lower)
+	v, ok := n.exact(p)
 	if !ok {
 		return operand{kind: kindMissing}
 	}
 	return operandOf(v)
 }
 
+// exact gives the value of the property as the message has it. A listed system property is always there, if only as null (SQL-4).
+func (n *property) exact(p Properties) (semantics.Value, bool) {
+	if n.system != 0 {
+		return p.System(n.system), true
+	}
+	return p.User(n.lower)
+}
+
 func (newID) operand(Properties) (operand, error) {
 	return operand{kind: kindUUID, text: semantics.NewRandomUUID().String()}, nil
 }
 
-// operand finds a property whose name is known only now. A name that is no string or empty is missing; a scope "sys."
-// before an unknown name is an error (SQL-4).
 func (n *lookup) operand(p Properties) (operand, error) {
+	found, err := n.resolve(p)
+	if err != nil || found == nil {
+		return operand{kind: kindMissing}, err
+	}
+	return found.find(p), nil
+}
+
+// resolve finds the property whose name is known only now. It is nil for a name that is no string; a scope "sys." before
+// an unknown name is an error (SQL-4).
+func (n *lookup) resolve(p Properties) (*property, error) {
 	if n.fixed != nil {
-		return n.fixed.find(p), nil
+		return n.fixed, nil
 	}
 	name, err := n.name.operand(p)
 	if err != nil || name.kind != kindText {
-		return operand{kind: kindMissing}, err
+		return nil, err
 	}
 	found, ok := propertyByName(name.text)
 	if !ok {
-		return operand{}, &EvaluationError{Expression: textOf(n), Problem: "the name is that of no system property"}
+		return nil, &EvaluationError{Expression: textOf(n), Problem: "the name is that of no system property"}
 	}
-	return found.find(p), nil
+	return found, nil
 }
 
 func (n *signed) operand(p Properties) (operand, error) {

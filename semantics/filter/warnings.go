@@ -1,6 +1,10 @@
 package filter
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/sidebus/sidebus/semantics"
+)
 
 // warnComparison warns of a comparison with NULL, and of two constants whose types do not go together.
 func (p *parser) warnComparison(column int, n *compared) {
@@ -36,6 +40,32 @@ func (p *parser) warnLike(column int, n *like) {
 			p.warn(column, n, "always unknown, because LIKE takes strings, not %s", o.kind)
 			return
 		}
+	}
+}
+
+// warnTarget warns of statements that do nothing, and of names that mean something else without "sys." (ACT-4). bare tells
+// that the name has no scope.
+func (p *parser) warnTarget(column int, s statement, bare bool) {
+	target := s.on()
+	named := systemByName[target.lower]
+	switch {
+	case target.system == ScheduledEnqueueTimeUTC:
+		p.warn(column, s, "without effect: an action cannot schedule a message")
+	case target.lower == fold(PropertyRuleName):
+		p.warn(column, s, "without effect: every copy that an action makes has the name of the rule there")
+	case bare && target.system == 0 && named != 0 && settable(named):
+		p.warn(column, s, "about an application property; write sys.%s for that of the broker", named)
+	}
+}
+
+// warnSet warns of a constant that the system property cannot take.
+func (p *parser) warnSet(column int, n *set) {
+	if _, known := constantOf(n.expression); !known || !settable(n.target.system) {
+		return
+	}
+	v, err := exactOf(n.expression, nil) // a constant asks for no property
+	if problem := setSystem(&semantics.Message{}, n.target.system, v); err == nil && problem != "" {
+		p.warn(column, n, "always a failure: %s", problem)
 	}
 }
 

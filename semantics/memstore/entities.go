@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -18,14 +19,25 @@ func (s *Store) CreateEntity(ctx context.Context, kind semantics.Kind, path stri
 	if q := s.queues[semantics.Fold(path)]; q != nil {
 		return q.view(), false, nil
 	}
-	q := newQueue(path, options, s.now())
+	q := newQueue(kind, path, options, s.now())
+	if kind == semantics.TopicKind {
+		q.subscriptions, q.routesVersion = map[string]*queue{}, firstVersion()
+	}
 	s.queues[semantics.Fold(path)] = q
 	return q.view(), true, nil
 }
 
+// openEntity finds an entity of a kind, which the path of a subscription tells by itself.
+func (s *Store) openEntity(ctx context.Context, kind semantics.Kind, path string) (*queue, time.Time, func(), error) {
+	if _, _, ok := semantics.SplitSubscription(path); ok {
+		kind = semantics.SubscriptionKind
+	}
+	return s.openKind(ctx, kind, path)
+}
+
 // GetEntity implements semantics.Entities.
 func (s *Store) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
-	q, _, unlock, err := s.open(ctx, path)
+	q, _, unlock, err := s.openEntity(ctx, kind, path)
 	defer unlock()
 	if err != nil {
 		return semantics.Entity{}, err
@@ -35,7 +47,7 @@ func (s *Store) GetEntity(ctx context.Context, kind semantics.Kind, path string)
 
 // UpdateEntity implements semantics.Entities.
 func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string) (semantics.Entity, error) {
-	q, now, unlock, err := s.open(ctx, path)
+	q, now, unlock, err := s.openEntity(ctx, kind, path)
 	defer unlock()
 	if err != nil {
 		return semantics.Entity{}, err
@@ -49,6 +61,9 @@ func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path stri
 			return semantics.Entity{}, semantics.ImmutableChanged(q.name, d.Option)
 		}
 	}
+	if merged.DeadLetteringOnFilterEvaluationExceptions != q.options.DeadLetteringOnFilterEvaluationExceptions {
+		q.routesChanged()
+	}
 	q.options, q.updatedAt, q.accessedAt = merged, now, now
 	s.wakeAll(path)
 	return q.view(), nil
@@ -56,14 +71,26 @@ func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path stri
 
 // DeleteEntity implements semantics.Entities.
 func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
-	_, _, unlock, err := s.open(ctx, path)
+	q, _, unlock, err := s.openEntity(ctx, kind, path)
 	defer unlock()
 	if err != nil {
 		return err
 	}
-	delete(s.queues, semantics.Fold(path))
-	s.wakeAll(path)
+	for _, sub := range q.subscriptions {
+		s.remove(sub)
+	}
+	if q.kind == semantics.SubscriptionKind {
+		q.routesChanged()
+		_, name, _ := semantics.SplitSubscription(path)
+		delete(q.topic.subscriptions, semantics.Fold(name))
+	}
+	s.remove(q)
 	return nil
+}
+
+func (s *Store) remove(q *queue) {
+	delete(s.queues, semantics.Fold(q.name))
+	s.wakeAll(q.name)
 }
 
 // ListEntities implements semantics.Entities.
@@ -73,25 +100,38 @@ func (s *Store) ListEntities(ctx context.Context, kind semantics.Kind, topic, af
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	among := s.queues
+	if kind == semantics.SubscriptionKind {
+		t := s.queues[semantics.Fold(topic)]
+		if t == nil || t.kind != semantics.TopicKind {
+			return nil, false, semantics.NotFound(topic)
+		}
+		among = t.subscriptions
+	}
 	var page []semantics.Entity
-	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
-		if name <= after {
+	for _, name := range slices.Sorted(maps.Keys(among)) {
+		if name <= after || among[name].kind != kind {
 			continue
 		}
 		if len(page) == limit {
 			return page, true, nil
 		}
-		page = append(page, s.queues[name].view())
+		page = append(page, among[name].view())
 	}
 	return page, false, nil
 }
 
 // Runtime implements semantics.Entities.
 func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (semantics.Runtime, error) {
-	q, now, unlock, err := s.open(ctx, path)
+	q, now, unlock, err := s.openEntity(ctx, kind, path)
 	defer unlock()
 	if err != nil {
 		return semantics.Runtime{}, err
+	}
+	if q.kind == semantics.TopicKind {
+		return semantics.Runtime{
+			Scheduled: int64(len(q.scheduled.messages)), SizeInBytes: q.bytes(), Subscriptions: int64(len(q.subscriptions)),
+		}, nil
 	}
 	s.look(q, now)
 	runtime := semantics.Runtime{

@@ -5,3 +5,8 @@ func WithMaxIdleSessions(n int) Option { return func(s *Store) { s.maxIdleSessio
 
 // WithMaxSessionStates keeps fewer session states per queue than semantics.MaxSessionStates.
 func WithMaxSessionStates(n int) Option { return func(s *Store) { s.maxSessionStates = n } }
+
+// WithTopicLimits lets the subscriptions of a topic be and have fewer than RULE-4 permits.
+func WithTopicLimits(subscriptions, sqlFilters, correlationFilters int) Option {
+	return func(s *Store) { s.ofTopic = topicLimits{subscriptions, sqlFilters, correlationFilters} }
+}

@@ -100,7 +100,7 @@ func (q *queue) carryOut(f fate, m *message, now time.Time) {
 }
 
 // bury puts a message that left the main queue behind the other dead letters. It keeps all it had (DLQ-16) but that it
-// was deferred or delayed. Its session is blocked if the queue's SessionOnDeadLetter says so (SESS-29).
+// was deferred or delayed. Its session, if it has one (SESS-7), is blocked if the queue's SessionOnDeadLetter says so (SESS-29).
 func (q *queue) bury(m *message, now time.Time, texts semantics.DeadLetterTexts) {
 	m.deferred, m.lasts, m.visibleAt = false, false, time.Time{}
 	m.texts, m.deadAt = texts, now
@@ -111,7 +111,7 @@ func (q *queue) bury(m *message, now time.Time, texts semantics.DeadLetterTexts)
 	}
 	q.dead.add(m)
 	q.expect(m.due())
-	if q.options.RequiresSession && q.options.SessionOnDeadLetter == semantics.BlockSession {
+	if q.options.RequiresSession && q.options.SessionOnDeadLetter == semantics.BlockSession && m.sent.SessionID != "" {
 		q.session(m.sent.SessionID).blocked = true
 	}
 }

@@ -22,6 +22,10 @@ func TestConformance(t *testing.T) {
 		return storetest.Harness{
 			Store: store, Now: clock.Now, Advance: clock.Advance,
 			Peer: func() semantics.Store { return store },
+			WithTopicLimits: func(subscriptions, sqlFilters, correlationFilters int) semantics.Store {
+				limits := memstore.WithTopicLimits(subscriptions, sqlFilters, correlationFilters)
+				return memstore.New(memstore.WithClock(clock.Now), limits)
+			},
 		}
 	})
 }

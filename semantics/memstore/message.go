@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -18,6 +19,7 @@ type message struct {
 	sent       semantics.Message // own copy; TimeToLive is what is in force, nil for never
 	in         *box              // where it lies; nil once it has left the queue
 	sequence   int64
+	fromTopic  int64     // the number its topic gave it (MSG-6); 0: it came in here
 	inSession  int64     // its SessionSequence (MSG-19); 0 without sessions, and while it is scheduled
 	enqueuedAt time.Time // of a scheduled one: when it was accepted
 	expiresAt  time.Time // zero: never
@@ -144,7 +146,7 @@ func (m *message) view() *semantics.Received {
 	r := &semantics.Received{
 		Message:                 clone(&m.sent),
 		SequenceNumber:          m.sequence,
-		EnqueuedSequenceNumber:  m.sequence,
+		EnqueuedSequenceNumber:  cmp.Or(m.fromTopic, m.sequence),
 		EnqueuedAt:              m.enqueuedAt,
 		ExpiresAt:               m.expiresAt,
 		DeliveryCount:           m.count,

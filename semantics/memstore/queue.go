@@ -8,8 +8,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// queue is a queue with its dead-letter queue.
+// queue is a queue with its dead-letter queue. A subscription is one too; a topic is one of which only the scheduled messages and
+// the history are used.
 type queue struct {
+	kind                             semantics.Kind
 	name                             string
 	options                          semantics.Options
 	createdAt, updatedAt, accessedAt time.Time
@@ -26,6 +28,14 @@ type queue struct {
 	lastVersion int64               // of all states there ever were
 	stateBytes  int64
 
+	// Only of a topic.
+	subscriptions map[string]*queue // by folded name
+	routesVersion int64             // of its subscriptions, of their rules and of all else that decides about copies
+
+	// Only of a subscription.
+	topic *queue
+	rules map[string]semantics.Rule // by folded name
+
 	// due is the first instant at which time may change anything here. It may be early but never late, and only saves
 	// sweeps that would find nothing. Zero: never.
 	due time.Time
@@ -38,10 +48,10 @@ type box struct {
 	bytes    int64
 }
 
-func newQueue(name string, options semantics.Options, now time.Time) *queue {
+func newQueue(kind semantics.Kind, name string, options semantics.Options, now time.Time) *queue {
 	newBox := func() box { return box{locks: map[semantics.LockToken]*message{}} }
 	return &queue{
-		name: name, options: options, createdAt: now, updatedAt: now, accessedAt: now,
+		kind: kind, name: name, options: options, createdAt: now, updatedAt: now, accessedAt: now,
 		main: newBox(), scheduled: newBox(), dead: newBox(), history: history{},
 		sessions: map[string]*session{}, idle: map[string]idle{},
 	}
@@ -60,8 +70,31 @@ func (q *queue) next() int64 {
 	return q.lastSequence
 }
 
-// bytes is the size of the queue with all it holds (DLQ-5, SCHED-2, SESS-33c).
-func (q *queue) bytes() int64 { return q.main.bytes + q.scheduled.bytes + q.dead.bytes + q.stateBytes }
+// bytes is the size of the queue with all it holds (DLQ-5, SCHED-2, SESS-33c), of a topic with all its subscriptions (TOPIC-7).
+func (q *queue) bytes() int64 {
+	total := q.main.bytes + q.scheduled.bytes + q.dead.bytes + q.stateBytes
+	for _, sub := range q.subscriptions {
+		total += sub.bytes()
+	}
+	return total
+}
+
+func (q *queue) deadBytes() int64 {
+	total := q.dead.bytes
+	for _, sub := range q.subscriptions {
+		total += sub.deadBytes()
+	}
+	return total
+}
+
+// bounded gives what has the limits of size that hold for q: the topic of a subscription, which all of them share (TOPIC-7), else
+// itself.
+func (q *queue) bounded() *queue {
+	if q.topic != nil {
+		return q.topic
+	}
+	return q
+}
 
 func (b *box) add(m *message) {
 	m.in = b
@@ -125,7 +158,7 @@ func (q *queue) expect(at time.Time) { q.due = earlier(q.due, at) }
 
 func (q *queue) view() semantics.Entity {
 	return semantics.Entity{
-		Name: q.name, Options: q.options,
+		Kind: q.kind, Name: q.name, Options: q.options,
 		CreatedAt: q.createdAt, UpdatedAt: q.updatedAt, AccessedAt: q.accessedAt,
 	}
 }

@@ -20,7 +20,7 @@ func (s *Store) openToReceive(ctx context.Context, source semantics.Source, verb
 	if err != nil {
 		return nil, scope{}, now, unlock, err
 	}
-	if !q.options.Status.CanReceive() {
+	if q.kind != semantics.TopicKind && !q.options.Status.CanReceive() { // a topic has one status for all that is no send (STAT-1)
 		return nil, scope{}, now, unlock, disabled(q, verb)
 	}
 	if err := fits(q, source); err != nil {
@@ -185,7 +185,7 @@ func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers
 
 // Peek implements semantics.Receiver.
 func (s *Store) Peek(ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show) ([]*semantics.Received, error) {
-	q, in, now, unlock, err := s.openToReceive(ctx, source, "peeks", forAny)
+	q, in, now, unlock, err := s.openToReceive(ctx, source, "peeks", forPeek)
 	defer unlock()
 	if err != nil {
 		return nil, err

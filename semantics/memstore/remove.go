@@ -68,8 +68,10 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 	}
 	to := s.queues[semantics.Fold(target)]
 	switch {
-	case to == nil:
+	case to == nil || to != from && to.kind != semantics.QueueKind: // a subscription takes back only what is its own
 		return nil, semantics.NotFound(target)
+	case from.kind == semantics.TopicKind:
+		return nil, refuseTopic(from)
 	case !from.options.Status.CanReceive():
 		return nil, disabled(from, "receives")
 	}
@@ -100,7 +102,7 @@ func resubmit(from, to *queue, letter *message, how semantics.Resubmission, bypa
 	if how.NewID {
 		sent.MessageID = how.MessageID
 	}
-	if sent.Size() > to.options.MaxMessageBytes() {
+	if sent.Size() > to.bounded().options.MaxMessageBytes() {
 		return semantics.Resubmitted{Code: semantics.MessageSizeExceeded}
 	}
 	if to.options.RequiresSession && sent.SessionID == "" {
@@ -112,7 +114,7 @@ func resubmit(from, to *queue, letter *message, how semantics.Resubmission, bypa
 			return semantics.Resubmitted{Stored: semantics.Stored{SequenceNumber: number, Deduplicated: true}}
 		}
 	}
-	if from != to && to.bytes()+sent.Size() > to.options.MaxBytes() {
+	if from != to && to.bytes()+sent.Size() > to.options.MaxBytes() { // what comes back to where it was takes no more room
 		return semantics.Resubmitted{Code: semantics.EntityFull}
 	}
 	if to.checkCount(1) != nil {

@@ -20,6 +20,29 @@ func forMessages(q *queue, source semantics.Source) error {
 
 // forAny is the kind of verbs for which a session is a choice, where there are sessions.
 func forAny(q *queue, source semantics.Source) error {
+	if err := refuseTopic(q); err != nil {
+		return err
+	}
+	return forAnyOrTopic(q, source)
+}
+
+// refuseTopic refuses a topic: only its subscriptions have something to receive (TOPIC-8).
+func refuseTopic(q *queue) error {
+	if q.kind != semantics.TopicKind {
+		return nil
+	}
+	return semantics.NotASource(q.name)
+}
+
+// forPeek is the kind of a peek, which shows the scheduled messages of a topic (SCHED-7). A topic has no dead letters (DLQ-1).
+func forPeek(q *queue, source semantics.Source) error {
+	if source.SubQueue != semantics.MainQueue {
+		return forAny(q, source)
+	}
+	return forAnyOrTopic(q, source)
+}
+
+func forAnyOrTopic(q *queue, source semantics.Source) error {
 	if !q.hasSessions(source) && (!source.SessionLock.IsZero() || source.Session != "") {
 		return forSessions(q, source)
 	}
@@ -38,6 +61,9 @@ func forPlain(q *queue, source semantics.Source) error {
 func forSessions(q *queue, source semantics.Source) error {
 	if q.hasSessions(source) {
 		return nil
+	}
+	if err := refuseTopic(q); err != nil {
+		return err
 	}
 	return semantics.SessionFailure(semantics.SessionNotSupported, q.name)
 }

@@ -11,7 +11,7 @@ import (
 // Send implements semantics.Sender. The checks stand in the order of ERR-5: existence, sizes, status, kind,
 // partition, room.
 func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Message) ([]semantics.Stored, error) {
-	q, now, unlock, err := s.open(ctx, path)
+	q, now, unlock, err := s.openKind(ctx, semantics.QueueKind, path)
 	defer unlock()
 	if err != nil {
 		return nil, err
@@ -109,19 +109,30 @@ func (q *queue) checkPartitions(messages []*semantics.Message) error {
 
 // newAmong leaves out the duplicates, of the history and among the messages themselves.
 func (q *queue) newAmong(messages []*semantics.Message, now time.Time) []*semantics.Message {
-	if !q.options.RequiresDuplicateDetection {
-		return messages
-	}
 	var kept []*semantics.Message
-	seen := map[string]bool{}
+	isNew := q.newOnes(now)
 	for _, m := range messages {
-		key := q.duplicateKey(m)
-		if _, is := q.duplicateOf(m, now); !is && !seen[key] {
+		if isNew(m) {
 			kept = append(kept, m)
 		}
-		seen[key] = true
 	}
 	return kept
+}
+
+// newOnes gives a function that tells of one message after the other whether it is new: a duplicate neither of the history nor of
+// one that it was asked about before.
+func (q *queue) newOnes(now time.Time) func(*semantics.Message) bool {
+	seen := map[string]bool{}
+	return func(m *semantics.Message) bool {
+		if !q.options.RequiresDuplicateDetection {
+			return true
+		}
+		key := q.duplicateKey(m)
+		_, is := q.duplicateOf(m, now)
+		isNew := !is && !seen[key]
+		seen[key] = true
+		return isNew
+	}
 }
 
 // checkRoom checks that all the messages, none of them a duplicate, have room (QUOTA-6, QUOTA-13, DUP-11).
@@ -163,7 +174,8 @@ func (q *queue) checkHistory(n int) error {
 		With(semantics.DetailEntity, q.name).With(semantics.DetailLimit, strconv.FormatInt(limit, 10))
 }
 
-// CancelScheduled implements semantics.Sender. What is due is activated first, so it can no longer be cancelled.
+// CancelScheduled implements semantics.Sender. What is due in a queue is activated first, so it can no longer be cancelled. In a
+// topic it can be until it is activated.
 func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int64) error {
 	q, now, unlock, err := s.openToCancel(ctx, path)
 	defer unlock()

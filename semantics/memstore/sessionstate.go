@@ -25,7 +25,7 @@ func (s *Store) SetSessionState(ctx context.Context, source semantics.Source, da
 		if err := forHeld(q, source); err != nil {
 			return err
 		}
-		if size, limit := int64(len(data)), q.options.MaxMessageBytes(); size > limit {
+		if size, limit := int64(len(data)), q.bounded().options.MaxMessageBytes(); size > limit {
 			return semantics.StateTooLarge(q.name, size, limit)
 		}
 		return nil
@@ -68,8 +68,9 @@ func (q *queue) checkStateRoom(on *session, data []byte, most int) error {
 		return semantics.TooManyStates(q.name, int64(most))
 	}
 	more := int64(len(data) - len(on.state.Data))
-	if limit, actual := q.options.MaxBytes(), q.bytes()+more; more > 0 && actual > limit {
-		return full(q, "bytes", limit, actual)
+	of := q.bounded()
+	if limit, actual := of.options.MaxBytes(), of.bytes()+more; more > 0 && actual > limit {
+		return full(of, "bytes", limit, actual)
 	}
 	return nil
 }

@@ -3,7 +3,8 @@
 // beyond the life of the process.
 //
 // One mutex makes every method atomic and there are no goroutines. Whatever time brings about (locks that end,
-// messages that expire or are due) is carried out by the next call that looks at the queue: see Store.look.
+// messages that expire or are due) is carried out by the next call that looks at the queue: see Store.look. Only a topic's
+// scheduled messages are not, because what becomes of them is decided outside: see Store.Sweep.
 package memstore
 
 import (
@@ -20,12 +21,17 @@ import (
 type Store struct {
 	clock                             func() time.Time
 	maxIdleSessions, maxSessionStates int
+	ofTopic                           topicLimits
 
-	mu      sync.Mutex
-	queues  map[string]*queue // by folded name
-	watches map[semantics.Source]map[*watch]struct{}
-	waiting map[semantics.Source]bool // registered by a receive and not woken since
+	mu        sync.Mutex
+	queues    map[string]*queue // entities of all kinds, by folded path
+	watches   map[semantics.Source]map[*watch]struct{}
+	waiting   map[semantics.Source]bool // registered by a receive and not woken since
+	scheduled chan struct{}             // a topic has got a scheduled message: Sweep should look when it is due
 }
+
+// topicLimits is how much the subscriptions of one topic may be and have together (RULE-4).
+type topicLimits struct{ subscriptions, sqlFilters, correlationFilters int }
 
 var (
 	_ semantics.Store   = (*Store)(nil)
@@ -45,9 +51,15 @@ func New(opts ...Option) *Store {
 		clock:            time.Now, //nolint:forbidigo // this store has no other clock to ask
 		maxIdleSessions:  semantics.MaxIdleSessions,
 		maxSessionStates: semantics.MaxSessionStates,
-		queues:           map[string]*queue{},
-		watches:          map[semantics.Source]map[*watch]struct{}{},
-		waiting:          map[semantics.Source]bool{},
+		ofTopic: topicLimits{
+			subscriptions:      semantics.MaxSubscriptionsPerTopic,
+			sqlFilters:         semantics.MaxSQLFiltersPerTopic,
+			correlationFilters: semantics.MaxCorrelationFiltersPerTopic,
+		},
+		queues:    map[string]*queue{},
+		watches:   map[semantics.Source]map[*watch]struct{}{},
+		waiting:   map[semantics.Source]bool{},
+		scheduled: make(chan struct{}, 1),
 	}
 	for _, opt := range opts {
 		opt(s)
@@ -66,7 +78,8 @@ func (s *Store) Check(ctx context.Context) (semantics.Health, error) {
 // now reads the clock in milliseconds, never rounded up (spec section 0).
 func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Millisecond) }
 
-// open takes the mutex, reads the clock and finds the queue. The caller must call unlock whatever it gets back.
+// open takes the mutex, reads the clock and finds the entity, of whatever kind. The caller must call unlock whatever it gets
+// back.
 func (s *Store) open(ctx context.Context, path string) (q *queue, now time.Time, unlock func(), err error) {
 	if err := refuseIfOver(ctx); err != nil {
 		return nil, time.Time{}, func() {}, err
@@ -77,6 +90,15 @@ func (s *Store) open(ctx context.Context, path string) (q *queue, now time.Time,
 		return nil, time.Time{}, s.mu.Unlock, semantics.NotFound(path)
 	}
 	return q, s.now(), s.mu.Unlock, nil
+}
+
+// openKind is open for an entity of one kind. Another one is not found.
+func (s *Store) openKind(ctx context.Context, kind semantics.Kind, path string) (*queue, time.Time, func(), error) {
+	q, now, unlock, err := s.open(ctx, path)
+	if err == nil && q.kind != kind {
+		return nil, now, unlock, semantics.NotFound(path)
+	}
+	return q, now, unlock, err
 }
 
 func refuseIfOver(ctx context.Context) error {
@@ -92,10 +114,11 @@ func disabled(q *queue, verb string) error {
 }
 
 func full(q *queue, what string, limit, actual int64) error {
+	dead := q.deadBytes()
 	return semantics.Errorf(semantics.EntityFull, "entity %q may hold %d %s and would hold %d, dead letters take %d bytes",
-		q.name, limit, what, actual, q.dead.bytes).
+		q.name, limit, what, actual, dead).
 		With(semantics.DetailEntity, q.name).
 		With(semantics.DetailLimit, strconv.FormatInt(limit, 10)).
 		With(semantics.DetailActual, strconv.FormatInt(actual, 10)).
-		With(semantics.DetailDeadSize, strconv.FormatInt(q.dead.bytes, 10))
+		With(semantics.DetailDeadSize, strconv.FormatInt(dead, 10))
 }

@@ -73,6 +73,17 @@ func (q *queue) endDelays(b *box, now time.Time) {
 // activate enqueues the scheduled messages whose time has come as if they were sent now (SCHED-3, MSG-7), in order of their
 // times and those of one time in order of their numbers (SCHED-6). No status and no quota stops it (SCHED-12).
 func (q *queue) activate(now time.Time) {
+	for _, m := range q.toActivate(now) {
+		q.scheduled.remove(m)
+		m.scheduled, m.sequence, m.enqueuedAt = false, q.next(), now
+		m.live(now)
+		q.main.add(m)
+		q.join(m, now)
+	}
+}
+
+// toActivate gives the scheduled messages whose time has come, in the order in which they are to be enqueued.
+func (q *queue) toActivate(now time.Time) []*message {
 	var due []*message
 	for _, m := range q.scheduled.messages {
 		if reached(m.sent.ScheduledAt, now) {
@@ -82,11 +93,5 @@ func (q *queue) activate(now time.Time) {
 	slices.SortFunc(due, func(a, b *message) int {
 		return cmp.Or(a.sent.ScheduledAt.Compare(b.sent.ScheduledAt), byNumber(a, b))
 	})
-	for _, m := range due {
-		q.scheduled.remove(m)
-		m.scheduled, m.sequence, m.enqueuedAt = false, q.next(), now
-		m.live(now)
-		q.main.add(m)
-		q.join(m, now)
-	}
+	return due
 }

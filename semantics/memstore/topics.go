@@ -2,32 +2,105 @@ package memstore
 
 import (
 	"context"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
-func (s *Store) CreateSubscription(ctx context.Context, path string, options semantics.Options, rules []semantics.Rule) (entity semantics.Entity, created bool, err error) {
-	panic("not built")
+// firstVersion is the version of the routes of a new topic. It is random, so that it is none that an earlier topic of the name had.
+func firstVersion() int64 {
+	random := semantics.NewRandomUUID()
+	return int64(binary.BigEndian.Uint64(random[:8]) >> 12)
 }
-func (s *Store) CreateRule(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error) {
-	panic("not built")
+
+// routesChanged notes on a subscription that something which decides about copies is not as it was. A queue has nothing of the kind.
+func (q *queue) routesChanged() {
+	if q.topic != nil {
+		q.topic.routesVersion++
+	}
 }
-func (s *Store) GetRule(ctx context.Context, subscription, name string) (semantics.Rule, error) {
-	panic("not built")
+
+// CreateSubscription implements semantics.Entities.
+func (s *Store) CreateSubscription(ctx context.Context, path string, options semantics.Options, rules []semantics.Rule) (semantics.Entity, bool, error) {
+	topic, name, _ := semantics.SplitSubscription(path)
+	t, now, unlock, err := s.openKind(ctx, semantics.TopicKind, topic)
+	defer unlock()
+	if err != nil {
+		return semantics.Entity{}, false, err
+	}
+	if sub := t.subscriptions[semantics.Fold(name)]; sub != nil {
+		return sub.view(), false, nil
+	}
+	if n, limit := len(t.subscriptions), s.ofTopic.subscriptions; n >= limit {
+		return semantics.Entity{}, false, tooMany(t, n, "subscriptions", limit)
+	}
+	if err := s.checkRules(t, rules...); err != nil {
+		return semantics.Entity{}, false, err
+	}
+	sub := newQueue(semantics.SubscriptionKind, path, options, now)
+	sub.topic, sub.rules = t, map[string]semantics.Rule{}
+	for _, rule := range rules {
+		sub.addRule(rule, now)
+	}
+	t.subscriptions[semantics.Fold(name)], s.queues[semantics.Fold(path)] = sub, sub
+	sub.routesChanged()
+	return sub.view(), true, nil
 }
-func (s *Store) ListRules(ctx context.Context, subscription, after string, limit int) (rules []semantics.Rule, more bool, err error) {
-	panic("not built")
+
+// checkRules checks that a topic may have so many rules more (RULE-4).
+func (s *Store) checkRules(t *queue, rules ...semantics.Rule) error {
+	sql, correlations := countFilters(slices.Values(rules))
+	hasSQL, hasCorrelations := 0, 0
+	for _, sub := range t.subscriptions {
+		n, m := countFilters(maps.Values(sub.rules))
+		hasSQL, hasCorrelations = hasSQL+n, hasCorrelations+m
+	}
+	switch {
+	case hasSQL+sql > s.ofTopic.sqlFilters:
+		return tooMany(t, hasSQL, "SQL filters", s.ofTopic.sqlFilters)
+	case hasCorrelations+correlations > s.ofTopic.correlationFilters:
+		return tooMany(t, hasCorrelations, "correlation filters", s.ofTopic.correlationFilters)
+	default:
+		return nil
+	}
 }
-func (s *Store) DeleteRule(ctx context.Context, subscription, name string) error { panic("not built") }
+
+func tooMany(t *queue, has int, what string, limit int) error {
+	return semantics.Errorf(semantics.QuotaExceeded, "topic %q has %d %s, at most %d are allowed", t.name, has, what, limit).
+		With(semantics.DetailEntity, t.name).With(semantics.DetailLimit, strconv.Itoa(limit))
+}
+
+// Routes implements semantics.Topics. Subscriptions and rules stand in order of their folded names.
 func (s *Store) Routes(ctx context.Context, topic string) (semantics.Routes, error) {
-	panic("not built")
+	t, _, unlock, err := s.openKind(ctx, semantics.TopicKind, topic)
+	defer unlock()
+	if err != nil {
+		return semantics.Routes{}, err
+	}
+	routes := semantics.Routes{Version: t.routesVersion}
+	for _, name := range slices.Sorted(maps.Keys(t.subscriptions)) {
+		sub := t.subscriptions[name]
+		route := semantics.Route{
+			Subscription: name, RequiresSession: sub.options.RequiresSession,
+			DeadLettersFailures: sub.options.DeadLetteringOnFilterEvaluationExceptions,
+		}
+		for _, rule := range slices.Sorted(maps.Keys(sub.rules)) {
+			route.Rules = append(route.Rules, cloneRule(sub.rules[rule]))
+		}
+		routes.Subscriptions = append(routes.Subscriptions, route)
+	}
+	return routes, nil
 }
-func (s *Store) Publish(ctx context.Context, topic string, version int64, calls [][]semantics.Publication) []semantics.SendOutcome {
-	panic("not built")
-}
-func (s *Store) Due(ctx context.Context, topic string, limit int) ([]*semantics.Received, error) {
-	panic("not built")
-}
-func (s *Store) Activate(ctx context.Context, topic string, version int64, activations []semantics.Activation) error {
-	panic("not built")
+
+// openRoutes is openKind for what was decided by one version of a topic's routes.
+func (s *Store) openRoutes(ctx context.Context, topic string, version int64) (*queue, time.Time, func(), error) {
+	t, now, unlock, err := s.openKind(ctx, semantics.TopicKind, topic)
+	if err == nil && t.routesVersion != version {
+		err = semantics.ErrRoutesChanged
+	}
+	return t, now, unlock, err
 }

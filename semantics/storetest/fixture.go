@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/filter"
 )
 
 // Most tests need one queue, and this is it.
@@ -45,7 +46,7 @@ func newFixture(t *testing.T, harness Harness) *fixture {
 
 // newBroker makes one more Broker, as another sidecar would.
 func (h *fixture) newBroker(store semantics.Store) *semantics.Broker {
-	b := semantics.NewBroker(store)
+	b := semantics.NewBroker(store, semantics.WithRules(filter.Compile))
 	h.t.Cleanup(b.Close)
 	return b
 }

@@ -30,6 +30,7 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 			DefaultMessageTimeToLive: semantics.Never, MaxDeliveryCount: 10, EnableBatchedOperations: true,
 			DuplicateDetectionHistoryTimeWindow: 10 * time.Minute, DuplicateHistoryMaxEntries: 1_000_000, DeadLetterTTL: semantics.Never,
 			SessionInFlight: 100, SessionStateTTL: semantics.Never,
+			SupportOrdering: true, DeadLetteringOnFilterEvaluationExceptions: true, // what no queue has stands at its default
 		},
 		CreatedAt: h.Now(), UpdatedAt: h.Now(), AccessedAt: h.Now(),
 	}
@@ -51,6 +52,7 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 	h.ok(err)
 	queue, err = h.broker.GetEntity(t.Context(), semantics.QueueKind, "other")
 	h.ok(err)
+	given.SupportOrdering, given.DeadLetteringOnFilterEvaluationExceptions = true, true
 	h.same(queue.Options, given)
 }
 

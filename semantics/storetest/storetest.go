@@ -28,6 +28,10 @@ type Harness struct {
 
 	// Peer opens one more Store over the same data, as another sidecar has it. Nil where there is no such thing.
 	Peer func() semantics.Store
+
+	// WithTopicLimits opens another Store, with the same clock and no data yet, in which the subscriptions of one topic may be and
+	// have only so many (RULE-4).
+	WithTopicLimits func(subscriptions, sqlFilters, correlationFilters int) semantics.Store
 }
 
 // Run runs every test of the suite, all in parallel, each on a store of its own from open. open may register clean-up
@@ -44,6 +48,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		sessionCloseTests, sessionLockEndTests, sessionCountTests, sessionOrderTests, sessionDelayTests, sessionStateTests,
 		sessionStateTTLTests, sessionListTests, sessionBlockTests, sessionExpiryTests, sessionMessageTests, sessionSequenceTests,
 		sessionWaitTests, sessionWaitEndTests, sessionReceiveWaitTests, sessionUseTests, sessionDrainTests, sessionManyTests,
+		topicCopyTests, topicMatchTests, topicExactTests, topicRuleTests, topicQuotaTests, topicEntityTests, topicDeleteTests,
+		topicStatusTests, topicScheduleTests, topicReceiveTests, topicDuplicateTests,
 	)
 	for _, test := range all {
 		t.Run(ruleName(test), func(t *testing.T) {
@@ -51,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 			test(t, newFixture(t, open(t)))
 		})
 	}
+	runThroughTopics(t, open)
 }
 
 // ruleTest is the test of one rule. Its function is called test followed by rule and content.

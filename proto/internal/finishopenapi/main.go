@@ -1,5 +1,5 @@
 // Command finishopenapi makes an OpenAPI document say what its generator cannot: the JSON form of typed properties, of
-// embedded JSON, and of failures. generate.sh runs it.
+// embedded JSON, and of failures; operations by name; no routes that only refuse. generate.sh runs it.
 //
 //	finishopenapi FILE
 package main
@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 )
 
 type object = map[string]any
@@ -57,9 +59,16 @@ func finish(path string) error {
 		},
 	}
 	failure := object{"description": "A failure.", "schema": object{"$ref": "#/definitions/Error"}}
-	for _, methods := range document["paths"].(object) {
+	paths := document["paths"].(object)
+	for path, methods := range paths {
+		if onlyRefuses(path) {
+			delete(paths, path)
+			continue
+		}
 		for _, operation := range methods.(object) {
-			operation.(object)["responses"].(object)["default"] = failure
+			o := operation.(object)
+			o["responses"].(object)["default"] = failure
+			o["operationId"] = nameOf(o["operationId"].(string), path)
 		}
 	}
 	var out bytes.Buffer
@@ -70,4 +79,35 @@ func finish(path string) error {
 		return err
 	}
 	return os.WriteFile(path, out.Bytes(), 0o644) //nolint:gosec // a source file
+}
+
+const (
+	ofTopic        = "/v1/topics/{topic}/"
+	ofSubscription = ofTopic + "subscriptions/{subscription}/"
+)
+
+// sends are the verbs that a subscription refuses. A topic refuses the others, but for what shows its scheduled messages.
+var sends = []string{"messages:send", "messages:cancelScheduled", "messages:request"}
+
+// onlyRefuses tells the routes that exist so that who takes them is told why not (TOPIC-8).
+func onlyRefuses(path string) bool {
+	if verb, ok := strings.CutPrefix(path, ofSubscription); ok {
+		return slices.Contains(sends, verb)
+	}
+	verb, ok := strings.CutPrefix(path, ofTopic)
+	isOfMessages := strings.HasPrefix(verb, "messages:") || strings.HasPrefix(verb, "sessions")
+	return ok && isOfMessages && verb != "messages:peek" && !slices.Contains(sends, verb)
+}
+
+// nameOf gives an operation that exists for several kinds of entities a name instead of a number: Send2 becomes TopicSend.
+func nameOf(id, path string) string {
+	base := strings.TrimRight(id, "23")
+	switch {
+	case base == id:
+		return id
+	case strings.HasPrefix(path, ofSubscription):
+		return "Subscription" + base
+	default:
+		return "Topic" + base
+	}
 }

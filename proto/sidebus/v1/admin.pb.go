@@ -77,6 +77,70 @@ func (x *EnsureQueueRequest) GetQueue() *Queue {
 	return nil
 }
 
+// Difference is an option of an existing entity whose value is not the one asked for.
+type Difference struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the option in lowerCamelCase.
+	Option string `protobuf:"bytes,1,opt,name=option,proto3" json:"option,omitempty"`
+	// Its present value, which stays.
+	Present string `protobuf:"bytes,2,opt,name=present,proto3" json:"present,omitempty"`
+	// The value asked for.
+	Asked         string `protobuf:"bytes,3,opt,name=asked,proto3" json:"asked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Difference) Reset() {
+	*x = Difference{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Difference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Difference) ProtoMessage() {}
+
+func (x *Difference) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Difference.ProtoReflect.Descriptor instead.
+func (*Difference) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Difference) GetOption() string {
+	if x != nil {
+		return x.Option
+	}
+	return ""
+}
+
+func (x *Difference) GetPresent() string {
+	if x != nil {
+		return x.Present
+	}
+	return ""
+}
+
+func (x *Difference) GetAsked() string {
+	if x != nil {
+		return x.Asked
+	}
+	return ""
+}
+
 // EnsureQueueResponse tells what is there now.
 type EnsureQueueResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -85,14 +149,14 @@ type EnsureQueueResponse struct {
 	// The queue as it is now.
 	Resource *Queue `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
 	// What differs in an existing queue from the options that were asked for. Nothing was changed.
-	Differences   []*EnsureQueueResponse_Difference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
+	Differences   []*Difference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EnsureQueueResponse) Reset() {
 	*x = EnsureQueueResponse{}
-	mi := &file_sidebus_v1_admin_proto_msgTypes[1]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -104,7 +168,7 @@ func (x *EnsureQueueResponse) String() string {
 func (*EnsureQueueResponse) ProtoMessage() {}
 
 func (x *EnsureQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_admin_proto_msgTypes[1]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -117,7 +181,7 @@ func (x *EnsureQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnsureQueueResponse.ProtoReflect.Descriptor instead.
 func (*EnsureQueueResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{1}
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *EnsureQueueResponse) GetCreated() bool {
@@ -134,7 +198,7 @@ func (x *EnsureQueueResponse) GetResource() *Queue {
 	return nil
 }
 
-func (x *EnsureQueueResponse) GetDifferences() []*EnsureQueueResponse_Difference {
+func (x *EnsureQueueResponse) GetDifferences() []*Difference {
 	if x != nil {
 		return x.Differences
 	}
@@ -152,7 +216,7 @@ type CreateQueueRequest struct {
 
 func (x *CreateQueueRequest) Reset() {
 	*x = CreateQueueRequest{}
-	mi := &file_sidebus_v1_admin_proto_msgTypes[2]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -164,7 +228,7 @@ func (x *CreateQueueRequest) String() string {
 func (*CreateQueueRequest) ProtoMessage() {}
 
 func (x *CreateQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_admin_proto_msgTypes[2]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -177,7 +241,7 @@ func (x *CreateQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateQueueRequest.ProtoReflect.Descriptor instead.
 func (*CreateQueueRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CreateQueueRequest) GetQueue() *Queue {
@@ -198,7 +262,7 @@ type GetQueueRequest struct {
 
 func (x *GetQueueRequest) Reset() {
 	*x = GetQueueRequest{}
-	mi := &file_sidebus_v1_admin_proto_msgTypes[3]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -210,7 +274,7 @@ func (x *GetQueueRequest) String() string {
 func (*GetQueueRequest) ProtoMessage() {}
 
 func (x *GetQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_admin_proto_msgTypes[3]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -223,7 +287,7 @@ func (x *GetQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetQueueRequest) GetName() string {
@@ -239,14 +303,16 @@ type ListQueuesRequest struct {
 	// Most queues in the answer, 1 to 100. 0 and absent: 100.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the page before. Absent: the first page.
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only queues whose names begin so, without case. Absent: all.
+	NamePrefix    string `protobuf:"bytes,3,opt,name=name_prefix,json=namePrefix,proto3" json:"name_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_sidebus_v1_admin_proto_msgTypes[4]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -258,7 +324,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_admin_proto_msgTypes[4]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -271,7 +337,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListQueuesRequest) GetPageSize() int32 {
@@ -284,6 +350,13 @@ func (x *ListQueuesRequest) GetPageSize() int32 {
 func (x *ListQueuesRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListQueuesRequest) GetNamePrefix() string {
+	if x != nil {
+		return x.NamePrefix
 	}
 	return ""
 }
@@ -301,7 +374,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_sidebus_v1_admin_proto_msgTypes[5]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -313,7 +386,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_admin_proto_msgTypes[5]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -326,7 +399,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListQueuesResponse) GetQueues() []*Queue {
@@ -359,7 +432,7 @@ type UpdateQueueRequest struct {
 
 func (x *UpdateQueueRequest) Reset() {
 	*x = UpdateQueueRequest{}
-	mi := &file_sidebus_v1_admin_proto_msgTypes[6]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -371,7 +444,7 @@ func (x *UpdateQueueRequest) String() string {
 func (*UpdateQueueRequest) ProtoMessage() {}
 
 func (x *UpdateQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_admin_proto_msgTypes[6]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -384,7 +457,7 @@ func (x *UpdateQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateQueueRequest.ProtoReflect.Descriptor instead.
 func (*UpdateQueueRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *UpdateQueueRequest) GetName() string {
@@ -419,7 +492,7 @@ type DeleteQueueRequest struct {
 
 func (x *DeleteQueueRequest) Reset() {
 	*x = DeleteQueueRequest{}
-	mi := &file_sidebus_v1_admin_proto_msgTypes[7]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -431,7 +504,7 @@ func (x *DeleteQueueRequest) String() string {
 func (*DeleteQueueRequest) ProtoMessage() {}
 
 func (x *DeleteQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_admin_proto_msgTypes[7]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -444,7 +517,7 @@ func (x *DeleteQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeleteQueueRequest) GetName() string {
@@ -463,7 +536,7 @@ type DeleteQueueResponse struct {
 
 func (x *DeleteQueueResponse) Reset() {
 	*x = DeleteQueueResponse{}
-	mi := &file_sidebus_v1_admin_proto_msgTypes[8]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -475,7 +548,7 @@ func (x *DeleteQueueResponse) String() string {
 func (*DeleteQueueResponse) ProtoMessage() {}
 
 func (x *DeleteQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_admin_proto_msgTypes[8]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -488,7 +561,7 @@ func (x *DeleteQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 // GetQueueRuntimeRequest names the queue to count.
@@ -502,7 +575,7 @@ type GetQueueRuntimeRequest struct {
 
 func (x *GetQueueRuntimeRequest) Reset() {
 	*x = GetQueueRuntimeRequest{}
-	mi := &file_sidebus_v1_admin_proto_msgTypes[9]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -514,7 +587,7 @@ func (x *GetQueueRuntimeRequest) String() string {
 func (*GetQueueRuntimeRequest) ProtoMessage() {}
 
 func (x *GetQueueRuntimeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_admin_proto_msgTypes[9]
+	mi := &file_sidebus_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -527,7 +600,7 @@ func (x *GetQueueRuntimeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueRuntimeRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueRuntimeRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetQueueRuntimeRequest) GetName() string {
@@ -537,34 +610,32 @@ func (x *GetQueueRuntimeRequest) GetName() string {
 	return ""
 }
 
-// Difference is an option whose present value is not the one asked for.
-type EnsureQueueResponse_Difference struct {
+// EnsureTopicRequest names a topic and the options it should have.
+type EnsureTopicRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the option in lowerCamelCase.
-	Option string `protobuf:"bytes,1,opt,name=option,proto3" json:"option,omitempty"`
-	// Its present value, which stays.
-	Present string `protobuf:"bytes,2,opt,name=present,proto3" json:"present,omitempty"`
-	// The value asked for.
-	Asked         string `protobuf:"bytes,3,opt,name=asked,proto3" json:"asked,omitempty"`
+	// The resource name, "topics/{topic}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Options that are absent get their default. topic.name may be left out and must else agree with name.
+	Topic         *Topic `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *EnsureQueueResponse_Difference) Reset() {
-	*x = EnsureQueueResponse_Difference{}
-	mi := &file_sidebus_v1_admin_proto_msgTypes[10]
+func (x *EnsureTopicRequest) Reset() {
+	*x = EnsureTopicRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *EnsureQueueResponse_Difference) String() string {
+func (x *EnsureTopicRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*EnsureQueueResponse_Difference) ProtoMessage() {}
+func (*EnsureTopicRequest) ProtoMessage() {}
 
-func (x *EnsureQueueResponse_Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_admin_proto_msgTypes[10]
+func (x *EnsureTopicRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -575,30 +646,1454 @@ func (x *EnsureQueueResponse_Difference) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use EnsureQueueResponse_Difference.ProtoReflect.Descriptor instead.
-func (*EnsureQueueResponse_Difference) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{1, 0}
+// Deprecated: Use EnsureTopicRequest.ProtoReflect.Descriptor instead.
+func (*EnsureTopicRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *EnsureQueueResponse_Difference) GetOption() string {
+func (x *EnsureTopicRequest) GetName() string {
 	if x != nil {
-		return x.Option
+		return x.Name
 	}
 	return ""
 }
 
-func (x *EnsureQueueResponse_Difference) GetPresent() string {
+func (x *EnsureTopicRequest) GetTopic() *Topic {
 	if x != nil {
-		return x.Present
+		return x.Topic
+	}
+	return nil
+}
+
+// EnsureTopicResponse tells what is there now.
+type EnsureTopicResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The topic was made by this call.
+	Created bool `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
+	// The topic as it is now.
+	Resource *Topic `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
+	// What differs in an existing topic from the options that were asked for. Nothing was changed.
+	Differences   []*Difference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnsureTopicResponse) Reset() {
+	*x = EnsureTopicResponse{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnsureTopicResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnsureTopicResponse) ProtoMessage() {}
+
+func (x *EnsureTopicResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnsureTopicResponse.ProtoReflect.Descriptor instead.
+func (*EnsureTopicResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *EnsureTopicResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+func (x *EnsureTopicResponse) GetResource() *Topic {
+	if x != nil {
+		return x.Resource
+	}
+	return nil
+}
+
+func (x *EnsureTopicResponse) GetDifferences() []*Difference {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+// CreateTopicRequest describes the topic to make.
+type CreateTopicRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name is required; options that are absent get their default.
+	Topic         *Topic `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateTopicRequest) Reset() {
+	*x = CreateTopicRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateTopicRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateTopicRequest) ProtoMessage() {}
+
+func (x *CreateTopicRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateTopicRequest.ProtoReflect.Descriptor instead.
+func (*CreateTopicRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CreateTopicRequest) GetTopic() *Topic {
+	if x != nil {
+		return x.Topic
+	}
+	return nil
+}
+
+// GetTopicRequest names the topic to read.
+type GetTopicRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}".
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTopicRequest) Reset() {
+	*x = GetTopicRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTopicRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTopicRequest) ProtoMessage() {}
+
+func (x *GetTopicRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTopicRequest.ProtoReflect.Descriptor instead.
+func (*GetTopicRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *GetTopicRequest) GetName() string {
+	if x != nil {
+		return x.Name
 	}
 	return ""
 }
 
-func (x *EnsureQueueResponse_Difference) GetAsked() string {
+// ListTopicsRequest asks for one page.
+type ListTopicsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most topics in the answer, 1 to 100. 0 and absent: 100.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before. Absent: the first page.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only topics whose names begin so, without case. Absent: all.
+	NamePrefix    string `protobuf:"bytes,3,opt,name=name_prefix,json=namePrefix,proto3" json:"name_prefix,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTopicsRequest) Reset() {
+	*x = ListTopicsRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTopicsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTopicsRequest) ProtoMessage() {}
+
+func (x *ListTopicsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[15]
 	if x != nil {
-		return x.Asked
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTopicsRequest.ProtoReflect.Descriptor instead.
+func (*ListTopicsRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListTopicsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListTopicsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListTopicsRequest) GetNamePrefix() string {
+	if x != nil {
+		return x.NamePrefix
+	}
+	return ""
+}
+
+// ListTopicsResponse is one page.
+type ListTopicsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In order of name without case.
+	Topics []*Topic `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
+	// Token of the next page, empty after the last.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTopicsResponse) Reset() {
+	*x = ListTopicsResponse{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTopicsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTopicsResponse) ProtoMessage() {}
+
+func (x *ListTopicsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTopicsResponse.ProtoReflect.Descriptor instead.
+func (*ListTopicsResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListTopicsResponse) GetTopics() []*Topic {
+	if x != nil {
+		return x.Topics
+	}
+	return nil
+}
+
+func (x *ListTopicsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// UpdateTopicRequest names the options to change.
+type UpdateTopicRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The new values.
+	Topic *Topic `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
+	// As in UpdateQueueRequest.
+	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateTopicRequest) Reset() {
+	*x = UpdateTopicRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateTopicRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateTopicRequest) ProtoMessage() {}
+
+func (x *UpdateTopicRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateTopicRequest.ProtoReflect.Descriptor instead.
+func (*UpdateTopicRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *UpdateTopicRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UpdateTopicRequest) GetTopic() *Topic {
+	if x != nil {
+		return x.Topic
+	}
+	return nil
+}
+
+func (x *UpdateTopicRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+// DeleteTopicRequest names the topic to remove.
+type DeleteTopicRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}".
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteTopicRequest) Reset() {
+	*x = DeleteTopicRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteTopicRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteTopicRequest) ProtoMessage() {}
+
+func (x *DeleteTopicRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteTopicRequest.ProtoReflect.Descriptor instead.
+func (*DeleteTopicRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DeleteTopicRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// DeleteTopicResponse is empty: the topic is gone.
+type DeleteTopicResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteTopicResponse) Reset() {
+	*x = DeleteTopicResponse{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteTopicResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteTopicResponse) ProtoMessage() {}
+
+func (x *DeleteTopicResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteTopicResponse.ProtoReflect.Descriptor instead.
+func (*DeleteTopicResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{19}
+}
+
+// GetTopicRuntimeRequest names the topic to count.
+type GetTopicRuntimeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}".
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTopicRuntimeRequest) Reset() {
+	*x = GetTopicRuntimeRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTopicRuntimeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTopicRuntimeRequest) ProtoMessage() {}
+
+func (x *GetTopicRuntimeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTopicRuntimeRequest.ProtoReflect.Descriptor instead.
+func (*GetTopicRuntimeRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *GetTopicRuntimeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// EnsureSubscriptionRequest names a subscription and the options it should have.
+type EnsureSubscriptionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}/subscriptions/{subscription}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Options that are absent get their default. subscription.name may be left out and must else agree with name.
+	Subscription  *Subscription `protobuf:"bytes,2,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnsureSubscriptionRequest) Reset() {
+	*x = EnsureSubscriptionRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnsureSubscriptionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnsureSubscriptionRequest) ProtoMessage() {}
+
+func (x *EnsureSubscriptionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnsureSubscriptionRequest.ProtoReflect.Descriptor instead.
+func (*EnsureSubscriptionRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *EnsureSubscriptionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EnsureSubscriptionRequest) GetSubscription() *Subscription {
+	if x != nil {
+		return x.Subscription
+	}
+	return nil
+}
+
+// EnsureSubscriptionResponse tells what is there now.
+type EnsureSubscriptionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The subscription was made by this call.
+	Created bool `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
+	// The subscription as it is now.
+	Resource *Subscription `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
+	// What differs in an existing subscription from the options that were asked for. Nothing was changed.
+	Differences   []*Difference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnsureSubscriptionResponse) Reset() {
+	*x = EnsureSubscriptionResponse{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnsureSubscriptionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnsureSubscriptionResponse) ProtoMessage() {}
+
+func (x *EnsureSubscriptionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnsureSubscriptionResponse.ProtoReflect.Descriptor instead.
+func (*EnsureSubscriptionResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *EnsureSubscriptionResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+func (x *EnsureSubscriptionResponse) GetResource() *Subscription {
+	if x != nil {
+		return x.Resource
+	}
+	return nil
+}
+
+func (x *EnsureSubscriptionResponse) GetDifferences() []*Difference {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+// CreateSubscriptionRequest describes the subscription to make.
+type CreateSubscriptionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The topic, as "topics/{topic}".
+	Topic string `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	// name is required; options that are absent get their default.
+	Subscription  *Subscription `protobuf:"bytes,2,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSubscriptionRequest) Reset() {
+	*x = CreateSubscriptionRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSubscriptionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSubscriptionRequest) ProtoMessage() {}
+
+func (x *CreateSubscriptionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSubscriptionRequest.ProtoReflect.Descriptor instead.
+func (*CreateSubscriptionRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *CreateSubscriptionRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *CreateSubscriptionRequest) GetSubscription() *Subscription {
+	if x != nil {
+		return x.Subscription
+	}
+	return nil
+}
+
+// GetSubscriptionRequest names the subscription to read.
+type GetSubscriptionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}/subscriptions/{subscription}".
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSubscriptionRequest) Reset() {
+	*x = GetSubscriptionRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSubscriptionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSubscriptionRequest) ProtoMessage() {}
+
+func (x *GetSubscriptionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSubscriptionRequest.ProtoReflect.Descriptor instead.
+func (*GetSubscriptionRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *GetSubscriptionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// ListSubscriptionsRequest asks for one page.
+type ListSubscriptionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The topic, as "topics/{topic}".
+	Topic string `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	// Most subscriptions in the answer, 1 to 100. 0 and absent: 100.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before. Absent: the first page.
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only subscriptions whose names begin so, without case. Absent: all.
+	NamePrefix    string `protobuf:"bytes,4,opt,name=name_prefix,json=namePrefix,proto3" json:"name_prefix,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSubscriptionsRequest) Reset() {
+	*x = ListSubscriptionsRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSubscriptionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSubscriptionsRequest) ProtoMessage() {}
+
+func (x *ListSubscriptionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSubscriptionsRequest.ProtoReflect.Descriptor instead.
+func (*ListSubscriptionsRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ListSubscriptionsRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *ListSubscriptionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListSubscriptionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListSubscriptionsRequest) GetNamePrefix() string {
+	if x != nil {
+		return x.NamePrefix
+	}
+	return ""
+}
+
+// ListSubscriptionsResponse is one page.
+type ListSubscriptionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In order of name without case.
+	Subscriptions []*Subscription `protobuf:"bytes,1,rep,name=subscriptions,proto3" json:"subscriptions,omitempty"`
+	// Token of the next page, empty after the last.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSubscriptionsResponse) Reset() {
+	*x = ListSubscriptionsResponse{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSubscriptionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSubscriptionsResponse) ProtoMessage() {}
+
+func (x *ListSubscriptionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSubscriptionsResponse.ProtoReflect.Descriptor instead.
+func (*ListSubscriptionsResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ListSubscriptionsResponse) GetSubscriptions() []*Subscription {
+	if x != nil {
+		return x.Subscriptions
+	}
+	return nil
+}
+
+func (x *ListSubscriptionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// UpdateSubscriptionRequest names the options to change.
+type UpdateSubscriptionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}/subscriptions/{subscription}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The new values.
+	Subscription *Subscription `protobuf:"bytes,2,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	// As in UpdateQueueRequest.
+	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateSubscriptionRequest) Reset() {
+	*x = UpdateSubscriptionRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateSubscriptionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateSubscriptionRequest) ProtoMessage() {}
+
+func (x *UpdateSubscriptionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateSubscriptionRequest.ProtoReflect.Descriptor instead.
+func (*UpdateSubscriptionRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *UpdateSubscriptionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UpdateSubscriptionRequest) GetSubscription() *Subscription {
+	if x != nil {
+		return x.Subscription
+	}
+	return nil
+}
+
+func (x *UpdateSubscriptionRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+// DeleteSubscriptionRequest names the subscription to remove.
+type DeleteSubscriptionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}/subscriptions/{subscription}".
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteSubscriptionRequest) Reset() {
+	*x = DeleteSubscriptionRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteSubscriptionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteSubscriptionRequest) ProtoMessage() {}
+
+func (x *DeleteSubscriptionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteSubscriptionRequest.ProtoReflect.Descriptor instead.
+func (*DeleteSubscriptionRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *DeleteSubscriptionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// DeleteSubscriptionResponse is empty: the subscription is gone.
+type DeleteSubscriptionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteSubscriptionResponse) Reset() {
+	*x = DeleteSubscriptionResponse{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteSubscriptionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteSubscriptionResponse) ProtoMessage() {}
+
+func (x *DeleteSubscriptionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteSubscriptionResponse.ProtoReflect.Descriptor instead.
+func (*DeleteSubscriptionResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{29}
+}
+
+// GetSubscriptionRuntimeRequest names the subscription to count.
+type GetSubscriptionRuntimeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}/subscriptions/{subscription}".
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSubscriptionRuntimeRequest) Reset() {
+	*x = GetSubscriptionRuntimeRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSubscriptionRuntimeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSubscriptionRuntimeRequest) ProtoMessage() {}
+
+func (x *GetSubscriptionRuntimeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSubscriptionRuntimeRequest.ProtoReflect.Descriptor instead.
+func (*GetSubscriptionRuntimeRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *GetSubscriptionRuntimeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// EnsureRuleRequest names a rule and what it should be.
+type EnsureRuleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}/subscriptions/{subscription}/rules/{rule}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// rule.name may be left out and must else agree with name.
+	Rule          *Rule `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnsureRuleRequest) Reset() {
+	*x = EnsureRuleRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnsureRuleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnsureRuleRequest) ProtoMessage() {}
+
+func (x *EnsureRuleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnsureRuleRequest.ProtoReflect.Descriptor instead.
+func (*EnsureRuleRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *EnsureRuleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EnsureRuleRequest) GetRule() *Rule {
+	if x != nil {
+		return x.Rule
+	}
+	return nil
+}
+
+// EnsureRuleResponse tells what is there now.
+type EnsureRuleResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rule was made by this call.
+	Created bool `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
+	// The rule as it is now.
+	Resource *Rule `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
+	// "filter" or "action", when those of an existing rule are others than were asked for. Nothing was changed.
+	Differences   []*Difference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnsureRuleResponse) Reset() {
+	*x = EnsureRuleResponse{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnsureRuleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnsureRuleResponse) ProtoMessage() {}
+
+func (x *EnsureRuleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnsureRuleResponse.ProtoReflect.Descriptor instead.
+func (*EnsureRuleResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *EnsureRuleResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+func (x *EnsureRuleResponse) GetResource() *Rule {
+	if x != nil {
+		return x.Resource
+	}
+	return nil
+}
+
+func (x *EnsureRuleResponse) GetDifferences() []*Difference {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+// CreateRuleRequest describes the rule to make.
+type CreateRuleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The subscription, as "topics/{topic}/subscriptions/{subscription}".
+	Subscription string `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	// name and filter are required.
+	Rule          *Rule `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateRuleRequest) Reset() {
+	*x = CreateRuleRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateRuleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateRuleRequest) ProtoMessage() {}
+
+func (x *CreateRuleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateRuleRequest.ProtoReflect.Descriptor instead.
+func (*CreateRuleRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *CreateRuleRequest) GetSubscription() string {
+	if x != nil {
+		return x.Subscription
+	}
+	return ""
+}
+
+func (x *CreateRuleRequest) GetRule() *Rule {
+	if x != nil {
+		return x.Rule
+	}
+	return nil
+}
+
+// GetRuleRequest names the rule to read.
+type GetRuleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}/subscriptions/{subscription}/rules/{rule}".
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRuleRequest) Reset() {
+	*x = GetRuleRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRuleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRuleRequest) ProtoMessage() {}
+
+func (x *GetRuleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRuleRequest.ProtoReflect.Descriptor instead.
+func (*GetRuleRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *GetRuleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// ListRulesRequest asks for one page.
+type ListRulesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The subscription, as "topics/{topic}/subscriptions/{subscription}".
+	Subscription string `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	// Most rules in the answer, 1 to 100. 0 and absent: 100.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before. Absent: the first page.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRulesRequest) Reset() {
+	*x = ListRulesRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRulesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRulesRequest) ProtoMessage() {}
+
+func (x *ListRulesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRulesRequest.ProtoReflect.Descriptor instead.
+func (*ListRulesRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ListRulesRequest) GetSubscription() string {
+	if x != nil {
+		return x.Subscription
+	}
+	return ""
+}
+
+func (x *ListRulesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListRulesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListRulesResponse is one page.
+type ListRulesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In order of name without case.
+	Rules []*Rule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	// Token of the next page, empty after the last.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRulesResponse) Reset() {
+	*x = ListRulesResponse{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRulesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRulesResponse) ProtoMessage() {}
+
+func (x *ListRulesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRulesResponse.ProtoReflect.Descriptor instead.
+func (*ListRulesResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ListRulesResponse) GetRules() []*Rule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *ListRulesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// DeleteRuleRequest names the rule to remove.
+type DeleteRuleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, "topics/{topic}/subscriptions/{subscription}/rules/{rule}".
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRuleRequest) Reset() {
+	*x = DeleteRuleRequest{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRuleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRuleRequest) ProtoMessage() {}
+
+func (x *DeleteRuleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRuleRequest.ProtoReflect.Descriptor instead.
+func (*DeleteRuleRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *DeleteRuleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// DeleteRuleResponse is empty: the rule is gone.
+type DeleteRuleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRuleResponse) Reset() {
+	*x = DeleteRuleResponse{}
+	mi := &file_sidebus_v1_admin_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRuleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRuleResponse) ProtoMessage() {}
+
+func (x *DeleteRuleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_admin_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRuleResponse.ProtoReflect.Descriptor instead.
+func (*DeleteRuleResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 var File_sidebus_v1_admin_proto protoreflect.FileDescriptor
@@ -606,27 +2101,29 @@ var File_sidebus_v1_admin_proto protoreflect.FileDescriptor
 const file_sidebus_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x16sidebus/v1/admin.proto\x12\n" +
-	"sidebus.v1\x1a google/protobuf/field_mask.proto\x1a\x16sidebus/v1/queue.proto\"Q\n" +
+	"sidebus.v1\x1a google/protobuf/field_mask.proto\x1a\x16sidebus/v1/queue.proto\x1a\x15sidebus/v1/rule.proto\x1a\x1dsidebus/v1/subscription.proto\x1a\x16sidebus/v1/topic.proto\"Q\n" +
 	"\x12EnsureQueueRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
-	"\x05queue\x18\x02 \x01(\v2\x11.sidebus.v1.QueueR\x05queue\"\x82\x02\n" +
-	"\x13EnsureQueueResponse\x12\x18\n" +
-	"\acreated\x18\x01 \x01(\bR\acreated\x12-\n" +
-	"\bresource\x18\x02 \x01(\v2\x11.sidebus.v1.QueueR\bresource\x12L\n" +
-	"\vdifferences\x18\x03 \x03(\v2*.sidebus.v1.EnsureQueueResponse.DifferenceR\vdifferences\x1aT\n" +
+	"\x05queue\x18\x02 \x01(\v2\x11.sidebus.v1.QueueR\x05queue\"T\n" +
 	"\n" +
 	"Difference\x12\x16\n" +
 	"\x06option\x18\x01 \x01(\tR\x06option\x12\x18\n" +
 	"\apresent\x18\x02 \x01(\tR\apresent\x12\x14\n" +
-	"\x05asked\x18\x03 \x01(\tR\x05asked\"=\n" +
+	"\x05asked\x18\x03 \x01(\tR\x05asked\"\x98\x01\n" +
+	"\x13EnsureQueueResponse\x12\x18\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated\x12-\n" +
+	"\bresource\x18\x02 \x01(\v2\x11.sidebus.v1.QueueR\bresource\x128\n" +
+	"\vdifferences\x18\x03 \x03(\v2\x16.sidebus.v1.DifferenceR\vdifferences\"=\n" +
 	"\x12CreateQueueRequest\x12'\n" +
 	"\x05queue\x18\x01 \x01(\v2\x11.sidebus.v1.QueueR\x05queue\"%\n" +
 	"\x0fGetQueueRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"O\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"p\n" +
 	"\x11ListQueuesRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"g\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x1f\n" +
+	"\vname_prefix\x18\x03 \x01(\tR\n" +
+	"namePrefix\"g\n" +
 	"\x12ListQueuesResponse\x12)\n" +
 	"\x06queues\x18\x01 \x03(\v2\x11.sidebus.v1.QueueR\x06queues\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8e\x01\n" +
@@ -639,7 +2136,92 @@ const file_sidebus_v1_admin_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x15\n" +
 	"\x13DeleteQueueResponse\",\n" +
 	"\x16GetQueueRuntimeRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name2\x85\x04\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"Q\n" +
+	"\x12EnsureTopicRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
+	"\x05topic\x18\x02 \x01(\v2\x11.sidebus.v1.TopicR\x05topic\"\x98\x01\n" +
+	"\x13EnsureTopicResponse\x12\x18\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated\x12-\n" +
+	"\bresource\x18\x02 \x01(\v2\x11.sidebus.v1.TopicR\bresource\x128\n" +
+	"\vdifferences\x18\x03 \x03(\v2\x16.sidebus.v1.DifferenceR\vdifferences\"=\n" +
+	"\x12CreateTopicRequest\x12'\n" +
+	"\x05topic\x18\x01 \x01(\v2\x11.sidebus.v1.TopicR\x05topic\"%\n" +
+	"\x0fGetTopicRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"p\n" +
+	"\x11ListTopicsRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x1f\n" +
+	"\vname_prefix\x18\x03 \x01(\tR\n" +
+	"namePrefix\"g\n" +
+	"\x12ListTopicsResponse\x12)\n" +
+	"\x06topics\x18\x01 \x03(\v2\x11.sidebus.v1.TopicR\x06topics\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8e\x01\n" +
+	"\x12UpdateTopicRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
+	"\x05topic\x18\x02 \x01(\v2\x11.sidebus.v1.TopicR\x05topic\x12;\n" +
+	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\"(\n" +
+	"\x12DeleteTopicRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x15\n" +
+	"\x13DeleteTopicResponse\",\n" +
+	"\x16GetTopicRuntimeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"m\n" +
+	"\x19EnsureSubscriptionRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12<\n" +
+	"\fsubscription\x18\x02 \x01(\v2\x18.sidebus.v1.SubscriptionR\fsubscription\"\xa6\x01\n" +
+	"\x1aEnsureSubscriptionResponse\x12\x18\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated\x124\n" +
+	"\bresource\x18\x02 \x01(\v2\x18.sidebus.v1.SubscriptionR\bresource\x128\n" +
+	"\vdifferences\x18\x03 \x03(\v2\x16.sidebus.v1.DifferenceR\vdifferences\"o\n" +
+	"\x19CreateSubscriptionRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12<\n" +
+	"\fsubscription\x18\x02 \x01(\v2\x18.sidebus.v1.SubscriptionR\fsubscription\",\n" +
+	"\x16GetSubscriptionRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x8d\x01\n" +
+	"\x18ListSubscriptionsRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x1f\n" +
+	"\vname_prefix\x18\x04 \x01(\tR\n" +
+	"namePrefix\"\x83\x01\n" +
+	"\x19ListSubscriptionsResponse\x12>\n" +
+	"\rsubscriptions\x18\x01 \x03(\v2\x18.sidebus.v1.SubscriptionR\rsubscriptions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xaa\x01\n" +
+	"\x19UpdateSubscriptionRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12<\n" +
+	"\fsubscription\x18\x02 \x01(\v2\x18.sidebus.v1.SubscriptionR\fsubscription\x12;\n" +
+	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\"/\n" +
+	"\x19DeleteSubscriptionRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x1c\n" +
+	"\x1aDeleteSubscriptionResponse\"3\n" +
+	"\x1dGetSubscriptionRuntimeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"M\n" +
+	"\x11EnsureRuleRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
+	"\x04rule\x18\x02 \x01(\v2\x10.sidebus.v1.RuleR\x04rule\"\x96\x01\n" +
+	"\x12EnsureRuleResponse\x12\x18\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated\x12,\n" +
+	"\bresource\x18\x02 \x01(\v2\x10.sidebus.v1.RuleR\bresource\x128\n" +
+	"\vdifferences\x18\x03 \x03(\v2\x16.sidebus.v1.DifferenceR\vdifferences\"]\n" +
+	"\x11CreateRuleRequest\x12\"\n" +
+	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12$\n" +
+	"\x04rule\x18\x02 \x01(\v2\x10.sidebus.v1.RuleR\x04rule\"$\n" +
+	"\x0eGetRuleRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"r\n" +
+	"\x10ListRulesRequest\x12\"\n" +
+	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"c\n" +
+	"\x11ListRulesResponse\x12&\n" +
+	"\x05rules\x18\x01 \x03(\v2\x10.sidebus.v1.RuleR\x05rules\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"'\n" +
+	"\x11DeleteRuleRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
+	"\x12DeleteRuleResponse2\xe9\x0f\n" +
 	"\x05Admin\x12N\n" +
 	"\vEnsureQueue\x12\x1e.sidebus.v1.EnsureQueueRequest\x1a\x1f.sidebus.v1.EnsureQueueResponse\x12@\n" +
 	"\vCreateQueue\x12\x1e.sidebus.v1.CreateQueueRequest\x1a\x11.sidebus.v1.Queue\x12:\n" +
@@ -648,7 +2230,30 @@ const file_sidebus_v1_admin_proto_rawDesc = "" +
 	"ListQueues\x12\x1d.sidebus.v1.ListQueuesRequest\x1a\x1e.sidebus.v1.ListQueuesResponse\x12@\n" +
 	"\vUpdateQueue\x12\x1e.sidebus.v1.UpdateQueueRequest\x1a\x11.sidebus.v1.Queue\x12N\n" +
 	"\vDeleteQueue\x12\x1e.sidebus.v1.DeleteQueueRequest\x1a\x1f.sidebus.v1.DeleteQueueResponse\x12O\n" +
-	"\x0fGetQueueRuntime\x12\".sidebus.v1.GetQueueRuntimeRequest\x1a\x18.sidebus.v1.QueueRuntimeB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"\x0fGetQueueRuntime\x12\".sidebus.v1.GetQueueRuntimeRequest\x1a\x18.sidebus.v1.QueueRuntime\x12N\n" +
+	"\vEnsureTopic\x12\x1e.sidebus.v1.EnsureTopicRequest\x1a\x1f.sidebus.v1.EnsureTopicResponse\x12@\n" +
+	"\vCreateTopic\x12\x1e.sidebus.v1.CreateTopicRequest\x1a\x11.sidebus.v1.Topic\x12:\n" +
+	"\bGetTopic\x12\x1b.sidebus.v1.GetTopicRequest\x1a\x11.sidebus.v1.Topic\x12K\n" +
+	"\n" +
+	"ListTopics\x12\x1d.sidebus.v1.ListTopicsRequest\x1a\x1e.sidebus.v1.ListTopicsResponse\x12@\n" +
+	"\vUpdateTopic\x12\x1e.sidebus.v1.UpdateTopicRequest\x1a\x11.sidebus.v1.Topic\x12N\n" +
+	"\vDeleteTopic\x12\x1e.sidebus.v1.DeleteTopicRequest\x1a\x1f.sidebus.v1.DeleteTopicResponse\x12O\n" +
+	"\x0fGetTopicRuntime\x12\".sidebus.v1.GetTopicRuntimeRequest\x1a\x18.sidebus.v1.TopicRuntime\x12c\n" +
+	"\x12EnsureSubscription\x12%.sidebus.v1.EnsureSubscriptionRequest\x1a&.sidebus.v1.EnsureSubscriptionResponse\x12U\n" +
+	"\x12CreateSubscription\x12%.sidebus.v1.CreateSubscriptionRequest\x1a\x18.sidebus.v1.Subscription\x12O\n" +
+	"\x0fGetSubscription\x12\".sidebus.v1.GetSubscriptionRequest\x1a\x18.sidebus.v1.Subscription\x12`\n" +
+	"\x11ListSubscriptions\x12$.sidebus.v1.ListSubscriptionsRequest\x1a%.sidebus.v1.ListSubscriptionsResponse\x12U\n" +
+	"\x12UpdateSubscription\x12%.sidebus.v1.UpdateSubscriptionRequest\x1a\x18.sidebus.v1.Subscription\x12c\n" +
+	"\x12DeleteSubscription\x12%.sidebus.v1.DeleteSubscriptionRequest\x1a&.sidebus.v1.DeleteSubscriptionResponse\x12]\n" +
+	"\x16GetSubscriptionRuntime\x12).sidebus.v1.GetSubscriptionRuntimeRequest\x1a\x18.sidebus.v1.QueueRuntime\x12K\n" +
+	"\n" +
+	"EnsureRule\x12\x1d.sidebus.v1.EnsureRuleRequest\x1a\x1e.sidebus.v1.EnsureRuleResponse\x12=\n" +
+	"\n" +
+	"CreateRule\x12\x1d.sidebus.v1.CreateRuleRequest\x1a\x10.sidebus.v1.Rule\x127\n" +
+	"\aGetRule\x12\x1a.sidebus.v1.GetRuleRequest\x1a\x10.sidebus.v1.Rule\x12H\n" +
+	"\tListRules\x12\x1c.sidebus.v1.ListRulesRequest\x1a\x1d.sidebus.v1.ListRulesResponse\x12K\n" +
+	"\n" +
+	"DeleteRule\x12\x1d.sidebus.v1.DeleteRuleRequest\x1a\x1e.sidebus.v1.DeleteRuleResponseB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
 	file_sidebus_v1_admin_proto_rawDescOnce sync.Once
@@ -662,50 +2267,139 @@ func file_sidebus_v1_admin_proto_rawDescGZIP() []byte {
 	return file_sidebus_v1_admin_proto_rawDescData
 }
 
-var file_sidebus_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_sidebus_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_sidebus_v1_admin_proto_goTypes = []any{
-	(*EnsureQueueRequest)(nil),             // 0: sidebus.v1.EnsureQueueRequest
-	(*EnsureQueueResponse)(nil),            // 1: sidebus.v1.EnsureQueueResponse
-	(*CreateQueueRequest)(nil),             // 2: sidebus.v1.CreateQueueRequest
-	(*GetQueueRequest)(nil),                // 3: sidebus.v1.GetQueueRequest
-	(*ListQueuesRequest)(nil),              // 4: sidebus.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),             // 5: sidebus.v1.ListQueuesResponse
-	(*UpdateQueueRequest)(nil),             // 6: sidebus.v1.UpdateQueueRequest
-	(*DeleteQueueRequest)(nil),             // 7: sidebus.v1.DeleteQueueRequest
-	(*DeleteQueueResponse)(nil),            // 8: sidebus.v1.DeleteQueueResponse
-	(*GetQueueRuntimeRequest)(nil),         // 9: sidebus.v1.GetQueueRuntimeRequest
-	(*EnsureQueueResponse_Difference)(nil), // 10: sidebus.v1.EnsureQueueResponse.Difference
-	(*Queue)(nil),                          // 11: sidebus.v1.Queue
-	(*fieldmaskpb.FieldMask)(nil),          // 12: google.protobuf.FieldMask
-	(*QueueRuntime)(nil),                   // 13: sidebus.v1.QueueRuntime
+	(*EnsureQueueRequest)(nil),            // 0: sidebus.v1.EnsureQueueRequest
+	(*Difference)(nil),                    // 1: sidebus.v1.Difference
+	(*EnsureQueueResponse)(nil),           // 2: sidebus.v1.EnsureQueueResponse
+	(*CreateQueueRequest)(nil),            // 3: sidebus.v1.CreateQueueRequest
+	(*GetQueueRequest)(nil),               // 4: sidebus.v1.GetQueueRequest
+	(*ListQueuesRequest)(nil),             // 5: sidebus.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),            // 6: sidebus.v1.ListQueuesResponse
+	(*UpdateQueueRequest)(nil),            // 7: sidebus.v1.UpdateQueueRequest
+	(*DeleteQueueRequest)(nil),            // 8: sidebus.v1.DeleteQueueRequest
+	(*DeleteQueueResponse)(nil),           // 9: sidebus.v1.DeleteQueueResponse
+	(*GetQueueRuntimeRequest)(nil),        // 10: sidebus.v1.GetQueueRuntimeRequest
+	(*EnsureTopicRequest)(nil),            // 11: sidebus.v1.EnsureTopicRequest
+	(*EnsureTopicResponse)(nil),           // 12: sidebus.v1.EnsureTopicResponse
+	(*CreateTopicRequest)(nil),            // 13: sidebus.v1.CreateTopicRequest
+	(*GetTopicRequest)(nil),               // 14: sidebus.v1.GetTopicRequest
+	(*ListTopicsRequest)(nil),             // 15: sidebus.v1.ListTopicsRequest
+	(*ListTopicsResponse)(nil),            // 16: sidebus.v1.ListTopicsResponse
+	(*UpdateTopicRequest)(nil),            // 17: sidebus.v1.UpdateTopicRequest
+	(*DeleteTopicRequest)(nil),            // 18: sidebus.v1.DeleteTopicRequest
+	(*DeleteTopicResponse)(nil),           // 19: sidebus.v1.DeleteTopicResponse
+	(*GetTopicRuntimeRequest)(nil),        // 20: sidebus.v1.GetTopicRuntimeRequest
+	(*EnsureSubscriptionRequest)(nil),     // 21: sidebus.v1.EnsureSubscriptionRequest
+	(*EnsureSubscriptionResponse)(nil),    // 22: sidebus.v1.EnsureSubscriptionResponse
+	(*CreateSubscriptionRequest)(nil),     // 23: sidebus.v1.CreateSubscriptionRequest
+	(*GetSubscriptionRequest)(nil),        // 24: sidebus.v1.GetSubscriptionRequest
+	(*ListSubscriptionsRequest)(nil),      // 25: sidebus.v1.ListSubscriptionsRequest
+	(*ListSubscriptionsResponse)(nil),     // 26: sidebus.v1.ListSubscriptionsResponse
+	(*UpdateSubscriptionRequest)(nil),     // 27: sidebus.v1.UpdateSubscriptionRequest
+	(*DeleteSubscriptionRequest)(nil),     // 28: sidebus.v1.DeleteSubscriptionRequest
+	(*DeleteSubscriptionResponse)(nil),    // 29: sidebus.v1.DeleteSubscriptionResponse
+	(*GetSubscriptionRuntimeRequest)(nil), // 30: sidebus.v1.GetSubscriptionRuntimeRequest
+	(*EnsureRuleRequest)(nil),             // 31: sidebus.v1.EnsureRuleRequest
+	(*EnsureRuleResponse)(nil),            // 32: sidebus.v1.EnsureRuleResponse
+	(*CreateRuleRequest)(nil),             // 33: sidebus.v1.CreateRuleRequest
+	(*GetRuleRequest)(nil),                // 34: sidebus.v1.GetRuleRequest
+	(*ListRulesRequest)(nil),              // 35: sidebus.v1.ListRulesRequest
+	(*ListRulesResponse)(nil),             // 36: sidebus.v1.ListRulesResponse
+	(*DeleteRuleRequest)(nil),             // 37: sidebus.v1.DeleteRuleRequest
+	(*DeleteRuleResponse)(nil),            // 38: sidebus.v1.DeleteRuleResponse
+	(*Queue)(nil),                         // 39: sidebus.v1.Queue
+	(*fieldmaskpb.FieldMask)(nil),         // 40: google.protobuf.FieldMask
+	(*Topic)(nil),                         // 41: sidebus.v1.Topic
+	(*Subscription)(nil),                  // 42: sidebus.v1.Subscription
+	(*Rule)(nil),                          // 43: sidebus.v1.Rule
+	(*QueueRuntime)(nil),                  // 44: sidebus.v1.QueueRuntime
+	(*TopicRuntime)(nil),                  // 45: sidebus.v1.TopicRuntime
 }
 var file_sidebus_v1_admin_proto_depIdxs = []int32{
-	11, // 0: sidebus.v1.EnsureQueueRequest.queue:type_name -> sidebus.v1.Queue
-	11, // 1: sidebus.v1.EnsureQueueResponse.resource:type_name -> sidebus.v1.Queue
-	10, // 2: sidebus.v1.EnsureQueueResponse.differences:type_name -> sidebus.v1.EnsureQueueResponse.Difference
-	11, // 3: sidebus.v1.CreateQueueRequest.queue:type_name -> sidebus.v1.Queue
-	11, // 4: sidebus.v1.ListQueuesResponse.queues:type_name -> sidebus.v1.Queue
-	11, // 5: sidebus.v1.UpdateQueueRequest.queue:type_name -> sidebus.v1.Queue
-	12, // 6: sidebus.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 7: sidebus.v1.Admin.EnsureQueue:input_type -> sidebus.v1.EnsureQueueRequest
-	2,  // 8: sidebus.v1.Admin.CreateQueue:input_type -> sidebus.v1.CreateQueueRequest
-	3,  // 9: sidebus.v1.Admin.GetQueue:input_type -> sidebus.v1.GetQueueRequest
-	4,  // 10: sidebus.v1.Admin.ListQueues:input_type -> sidebus.v1.ListQueuesRequest
-	6,  // 11: sidebus.v1.Admin.UpdateQueue:input_type -> sidebus.v1.UpdateQueueRequest
-	7,  // 12: sidebus.v1.Admin.DeleteQueue:input_type -> sidebus.v1.DeleteQueueRequest
-	9,  // 13: sidebus.v1.Admin.GetQueueRuntime:input_type -> sidebus.v1.GetQueueRuntimeRequest
-	1,  // 14: sidebus.v1.Admin.EnsureQueue:output_type -> sidebus.v1.EnsureQueueResponse
-	11, // 15: sidebus.v1.Admin.CreateQueue:output_type -> sidebus.v1.Queue
-	11, // 16: sidebus.v1.Admin.GetQueue:output_type -> sidebus.v1.Queue
-	5,  // 17: sidebus.v1.Admin.ListQueues:output_type -> sidebus.v1.ListQueuesResponse
-	11, // 18: sidebus.v1.Admin.UpdateQueue:output_type -> sidebus.v1.Queue
-	8,  // 19: sidebus.v1.Admin.DeleteQueue:output_type -> sidebus.v1.DeleteQueueResponse
-	13, // 20: sidebus.v1.Admin.GetQueueRuntime:output_type -> sidebus.v1.QueueRuntime
-	14, // [14:21] is the sub-list for method output_type
-	7,  // [7:14] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	39, // 0: sidebus.v1.EnsureQueueRequest.queue:type_name -> sidebus.v1.Queue
+	39, // 1: sidebus.v1.EnsureQueueResponse.resource:type_name -> sidebus.v1.Queue
+	1,  // 2: sidebus.v1.EnsureQueueResponse.differences:type_name -> sidebus.v1.Difference
+	39, // 3: sidebus.v1.CreateQueueRequest.queue:type_name -> sidebus.v1.Queue
+	39, // 4: sidebus.v1.ListQueuesResponse.queues:type_name -> sidebus.v1.Queue
+	39, // 5: sidebus.v1.UpdateQueueRequest.queue:type_name -> sidebus.v1.Queue
+	40, // 6: sidebus.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	41, // 7: sidebus.v1.EnsureTopicRequest.topic:type_name -> sidebus.v1.Topic
+	41, // 8: sidebus.v1.EnsureTopicResponse.resource:type_name -> sidebus.v1.Topic
+	1,  // 9: sidebus.v1.EnsureTopicResponse.differences:type_name -> sidebus.v1.Difference
+	41, // 10: sidebus.v1.CreateTopicRequest.topic:type_name -> sidebus.v1.Topic
+	41, // 11: sidebus.v1.ListTopicsResponse.topics:type_name -> sidebus.v1.Topic
+	41, // 12: sidebus.v1.UpdateTopicRequest.topic:type_name -> sidebus.v1.Topic
+	40, // 13: sidebus.v1.UpdateTopicRequest.update_mask:type_name -> google.protobuf.FieldMask
+	42, // 14: sidebus.v1.EnsureSubscriptionRequest.subscription:type_name -> sidebus.v1.Subscription
+	42, // 15: sidebus.v1.EnsureSubscriptionResponse.resource:type_name -> sidebus.v1.Subscription
+	1,  // 16: sidebus.v1.EnsureSubscriptionResponse.differences:type_name -> sidebus.v1.Difference
+	42, // 17: sidebus.v1.CreateSubscriptionRequest.subscription:type_name -> sidebus.v1.Subscription
+	42, // 18: sidebus.v1.ListSubscriptionsResponse.subscriptions:type_name -> sidebus.v1.Subscription
+	42, // 19: sidebus.v1.UpdateSubscriptionRequest.subscription:type_name -> sidebus.v1.Subscription
+	40, // 20: sidebus.v1.UpdateSubscriptionRequest.update_mask:type_name -> google.protobuf.FieldMask
+	43, // 21: sidebus.v1.EnsureRuleRequest.rule:type_name -> sidebus.v1.Rule
+	43, // 22: sidebus.v1.EnsureRuleResponse.resource:type_name -> sidebus.v1.Rule
+	1,  // 23: sidebus.v1.EnsureRuleResponse.differences:type_name -> sidebus.v1.Difference
+	43, // 24: sidebus.v1.CreateRuleRequest.rule:type_name -> sidebus.v1.Rule
+	43, // 25: sidebus.v1.ListRulesResponse.rules:type_name -> sidebus.v1.Rule
+	0,  // 26: sidebus.v1.Admin.EnsureQueue:input_type -> sidebus.v1.EnsureQueueRequest
+	3,  // 27: sidebus.v1.Admin.CreateQueue:input_type -> sidebus.v1.CreateQueueRequest
+	4,  // 28: sidebus.v1.Admin.GetQueue:input_type -> sidebus.v1.GetQueueRequest
+	5,  // 29: sidebus.v1.Admin.ListQueues:input_type -> sidebus.v1.ListQueuesRequest
+	7,  // 30: sidebus.v1.Admin.UpdateQueue:input_type -> sidebus.v1.UpdateQueueRequest
+	8,  // 31: sidebus.v1.Admin.DeleteQueue:input_type -> sidebus.v1.DeleteQueueRequest
+	10, // 32: sidebus.v1.Admin.GetQueueRuntime:input_type -> sidebus.v1.GetQueueRuntimeRequest
+	11, // 33: sidebus.v1.Admin.EnsureTopic:input_type -> sidebus.v1.EnsureTopicRequest
+	13, // 34: sidebus.v1.Admin.CreateTopic:input_type -> sidebus.v1.CreateTopicRequest
+	14, // 35: sidebus.v1.Admin.GetTopic:input_type -> sidebus.v1.GetTopicRequest
+	15, // 36: sidebus.v1.Admin.ListTopics:input_type -> sidebus.v1.ListTopicsRequest
+	17, // 37: sidebus.v1.Admin.UpdateTopic:input_type -> sidebus.v1.UpdateTopicRequest
+	18, // 38: sidebus.v1.Admin.DeleteTopic:input_type -> sidebus.v1.DeleteTopicRequest
+	20, // 39: sidebus.v1.Admin.GetTopicRuntime:input_type -> sidebus.v1.GetTopicRuntimeRequest
+	21, // 40: sidebus.v1.Admin.EnsureSubscription:input_type -> sidebus.v1.EnsureSubscriptionRequest
+	23, // 41: sidebus.v1.Admin.CreateSubscription:input_type -> sidebus.v1.CreateSubscriptionRequest
+	24, // 42: sidebus.v1.Admin.GetSubscription:input_type -> sidebus.v1.GetSubscriptionRequest
+	25, // 43: sidebus.v1.Admin.ListSubscriptions:input_type -> sidebus.v1.ListSubscriptionsRequest
+	27, // 44: sidebus.v1.Admin.UpdateSubscription:input_type -> sidebus.v1.UpdateSubscriptionRequest
+	28, // 45: sidebus.v1.Admin.DeleteSubscription:input_type -> sidebus.v1.DeleteSubscriptionRequest
+	30, // 46: sidebus.v1.Admin.GetSubscriptionRuntime:input_type -> sidebus.v1.GetSubscriptionRuntimeRequest
+	31, // 47: sidebus.v1.Admin.EnsureRule:input_type -> sidebus.v1.EnsureRuleRequest
+	33, // 48: sidebus.v1.Admin.CreateRule:input_type -> sidebus.v1.CreateRuleRequest
+	34, // 49: sidebus.v1.Admin.GetRule:input_type -> sidebus.v1.GetRuleRequest
+	35, // 50: sidebus.v1.Admin.ListRules:input_type -> sidebus.v1.ListRulesRequest
+	37, // 51: sidebus.v1.Admin.DeleteRule:input_type -> sidebus.v1.DeleteRuleRequest
+	2,  // 52: sidebus.v1.Admin.EnsureQueue:output_type -> sidebus.v1.EnsureQueueResponse
+	39, // 53: sidebus.v1.Admin.CreateQueue:output_type -> sidebus.v1.Queue
+	39, // 54: sidebus.v1.Admin.GetQueue:output_type -> sidebus.v1.Queue
+	6,  // 55: sidebus.v1.Admin.ListQueues:output_type -> sidebus.v1.ListQueuesResponse
+	39, // 56: sidebus.v1.Admin.UpdateQueue:output_type -> sidebus.v1.Queue
+	9,  // 57: sidebus.v1.Admin.DeleteQueue:output_type -> sidebus.v1.DeleteQueueResponse
+	44, // 58: sidebus.v1.Admin.GetQueueRuntime:output_type -> sidebus.v1.QueueRuntime
+	12, // 59: sidebus.v1.Admin.EnsureTopic:output_type -> sidebus.v1.EnsureTopicResponse
+	41, // 60: sidebus.v1.Admin.CreateTopic:output_type -> sidebus.v1.Topic
+	41, // 61: sidebus.v1.Admin.GetTopic:output_type -> sidebus.v1.Topic
+	16, // 62: sidebus.v1.Admin.ListTopics:output_type -> sidebus.v1.ListTopicsResponse
+	41, // 63: sidebus.v1.Admin.UpdateTopic:output_type -> sidebus.v1.Topic
+	19, // 64: sidebus.v1.Admin.DeleteTopic:output_type -> sidebus.v1.DeleteTopicResponse
+	45, // 65: sidebus.v1.Admin.GetTopicRuntime:output_type -> sidebus.v1.TopicRuntime
+	22, // 66: sidebus.v1.Admin.EnsureSubscription:output_type -> sidebus.v1.EnsureSubscriptionResponse
+	42, // 67: sidebus.v1.Admin.CreateSubscription:output_type -> sidebus.v1.Subscription
+	42, // 68: sidebus.v1.Admin.GetSubscription:output_type -> sidebus.v1.Subscription
+	26, // 69: sidebus.v1.Admin.ListSubscriptions:output_type -> sidebus.v1.ListSubscriptionsResponse
+	42, // 70: sidebus.v1.Admin.UpdateSubscription:output_type -> sidebus.v1.Subscription
+	29, // 71: sidebus.v1.Admin.DeleteSubscription:output_type -> sidebus.v1.DeleteSubscriptionResponse
+	44, // 72: sidebus.v1.Admin.GetSubscriptionRuntime:output_type -> sidebus.v1.QueueRuntime
+	32, // 73: sidebus.v1.Admin.EnsureRule:output_type -> sidebus.v1.EnsureRuleResponse
+	43, // 74: sidebus.v1.Admin.CreateRule:output_type -> sidebus.v1.Rule
+	43, // 75: sidebus.v1.Admin.GetRule:output_type -> sidebus.v1.Rule
+	36, // 76: sidebus.v1.Admin.ListRules:output_type -> sidebus.v1.ListRulesResponse
+	38, // 77: sidebus.v1.Admin.DeleteRule:output_type -> sidebus.v1.DeleteRuleResponse
+	52, // [52:78] is the sub-list for method output_type
+	26, // [26:52] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_admin_proto_init() }
@@ -714,13 +2408,16 @@ func file_sidebus_v1_admin_proto_init() {
 		return
 	}
 	file_sidebus_v1_queue_proto_init()
+	file_sidebus_v1_rule_proto_init()
+	file_sidebus_v1_subscription_proto_init()
+	file_sidebus_v1_topic_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_v1_admin_proto_rawDesc), len(file_sidebus_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,21 +19,41 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Admin_EnsureQueue_FullMethodName     = "/sidebus.v1.Admin/EnsureQueue"
-	Admin_CreateQueue_FullMethodName     = "/sidebus.v1.Admin/CreateQueue"
-	Admin_GetQueue_FullMethodName        = "/sidebus.v1.Admin/GetQueue"
-	Admin_ListQueues_FullMethodName      = "/sidebus.v1.Admin/ListQueues"
-	Admin_UpdateQueue_FullMethodName     = "/sidebus.v1.Admin/UpdateQueue"
-	Admin_DeleteQueue_FullMethodName     = "/sidebus.v1.Admin/DeleteQueue"
-	Admin_GetQueueRuntime_FullMethodName = "/sidebus.v1.Admin/GetQueueRuntime"
+	Admin_EnsureQueue_FullMethodName            = "/sidebus.v1.Admin/EnsureQueue"
+	Admin_CreateQueue_FullMethodName            = "/sidebus.v1.Admin/CreateQueue"
+	Admin_GetQueue_FullMethodName               = "/sidebus.v1.Admin/GetQueue"
+	Admin_ListQueues_FullMethodName             = "/sidebus.v1.Admin/ListQueues"
+	Admin_UpdateQueue_FullMethodName            = "/sidebus.v1.Admin/UpdateQueue"
+	Admin_DeleteQueue_FullMethodName            = "/sidebus.v1.Admin/DeleteQueue"
+	Admin_GetQueueRuntime_FullMethodName        = "/sidebus.v1.Admin/GetQueueRuntime"
+	Admin_EnsureTopic_FullMethodName            = "/sidebus.v1.Admin/EnsureTopic"
+	Admin_CreateTopic_FullMethodName            = "/sidebus.v1.Admin/CreateTopic"
+	Admin_GetTopic_FullMethodName               = "/sidebus.v1.Admin/GetTopic"
+	Admin_ListTopics_FullMethodName             = "/sidebus.v1.Admin/ListTopics"
+	Admin_UpdateTopic_FullMethodName            = "/sidebus.v1.Admin/UpdateTopic"
+	Admin_DeleteTopic_FullMethodName            = "/sidebus.v1.Admin/DeleteTopic"
+	Admin_GetTopicRuntime_FullMethodName        = "/sidebus.v1.Admin/GetTopicRuntime"
+	Admin_EnsureSubscription_FullMethodName     = "/sidebus.v1.Admin/EnsureSubscription"
+	Admin_CreateSubscription_FullMethodName     = "/sidebus.v1.Admin/CreateSubscription"
+	Admin_GetSubscription_FullMethodName        = "/sidebus.v1.Admin/GetSubscription"
+	Admin_ListSubscriptions_FullMethodName      = "/sidebus.v1.Admin/ListSubscriptions"
+	Admin_UpdateSubscription_FullMethodName     = "/sidebus.v1.Admin/UpdateSubscription"
+	Admin_DeleteSubscription_FullMethodName     = "/sidebus.v1.Admin/DeleteSubscription"
+	Admin_GetSubscriptionRuntime_FullMethodName = "/sidebus.v1.Admin/GetSubscriptionRuntime"
+	Admin_EnsureRule_FullMethodName             = "/sidebus.v1.Admin/EnsureRule"
+	Admin_CreateRule_FullMethodName             = "/sidebus.v1.Admin/CreateRule"
+	Admin_GetRule_FullMethodName                = "/sidebus.v1.Admin/GetRule"
+	Admin_ListRules_FullMethodName              = "/sidebus.v1.Admin/ListRules"
+	Admin_DeleteRule_FullMethodName             = "/sidebus.v1.Admin/DeleteRule"
 )
 
 // AdminClient is the client API for Admin service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Admin manages queues. A resource name is "queues/{queue}", the queue's name as it is in gRPC and percent-encoded in an
-// HTTP route ("/" as %2F). Failures are reported as by Messages.
+// Admin manages queues, topics, subscriptions and rules. A resource name is "queues/{queue}", "topics/{topic}",
+// "topics/{topic}/subscriptions/{subscription}", or that of a subscription with "/rules/{rule}": names as they are in gRPC and
+// percent-encoded in an HTTP route ("/" as %2F). Failures are reported as by Messages.
 type AdminClient interface {
 	// EnsureQueue makes the queue if its name is free, in one atomic step; an existing one stays as it is and the answer
 	// tells what differs (ENT-6).
@@ -51,6 +71,48 @@ type AdminClient interface {
 	DeleteQueue(ctx context.Context, in *DeleteQueueRequest, opts ...grpc.CallOption) (*DeleteQueueResponse, error)
 	// GetQueueRuntime counts a queue.
 	GetQueueRuntime(ctx context.Context, in *GetQueueRuntimeRequest, opts ...grpc.CallOption) (*QueueRuntime, error)
+	// EnsureTopic, and the other verbs of a topic, are as those of a queue. ENTITY_ALREADY_EXISTS when a queue has the name (ENT-2).
+	EnsureTopic(ctx context.Context, in *EnsureTopicRequest, opts ...grpc.CallOption) (*EnsureTopicResponse, error)
+	// CreateTopic makes the topic, or fails with ENTITY_ALREADY_EXISTS.
+	CreateTopic(ctx context.Context, in *CreateTopicRequest, opts ...grpc.CallOption) (*Topic, error)
+	// GetTopic reads a topic.
+	GetTopic(ctx context.Context, in *GetTopicRequest, opts ...grpc.CallOption) (*Topic, error)
+	// ListTopics gives one page of topics in order of name.
+	ListTopics(ctx context.Context, in *ListTopicsRequest, opts ...grpc.CallOption) (*ListTopicsResponse, error)
+	// UpdateTopic changes some options and leaves the others alone.
+	UpdateTopic(ctx context.Context, in *UpdateTopicRequest, opts ...grpc.CallOption) (*Topic, error)
+	// DeleteTopic removes the topic, its subscriptions and all they hold (ENT-8).
+	DeleteTopic(ctx context.Context, in *DeleteTopicRequest, opts ...grpc.CallOption) (*DeleteTopicResponse, error)
+	// GetTopicRuntime counts a topic. It takes the longer the more subscriptions there are.
+	GetTopicRuntime(ctx context.Context, in *GetTopicRuntimeRequest, opts ...grpc.CallOption) (*TopicRuntime, error)
+	// EnsureSubscription, and the other verbs of a subscription, are as those of a queue; all may be ENTITY_NOT_FOUND for the topic. The
+	// rules of an existing subscription stay as they are, and are among the differences when rules were asked for.
+	EnsureSubscription(ctx context.Context, in *EnsureSubscriptionRequest, opts ...grpc.CallOption) (*EnsureSubscriptionResponse, error)
+	// CreateSubscription makes the subscription with its first rules in one step (RULE-1), or fails with ENTITY_ALREADY_EXISTS.
+	// FILTER_INVALID and ACTION_INVALID are about one of the rules, QUOTA_EXCEEDED about how many a topic may have (RULE-4).
+	CreateSubscription(ctx context.Context, in *CreateSubscriptionRequest, opts ...grpc.CallOption) (*Subscription, error)
+	// GetSubscription reads a subscription without its rules.
+	GetSubscription(ctx context.Context, in *GetSubscriptionRequest, opts ...grpc.CallOption) (*Subscription, error)
+	// ListSubscriptions gives one page of a topic's subscriptions in order of name.
+	ListSubscriptions(ctx context.Context, in *ListSubscriptionsRequest, opts ...grpc.CallOption) (*ListSubscriptionsResponse, error)
+	// UpdateSubscription changes some options and leaves the others alone.
+	UpdateSubscription(ctx context.Context, in *UpdateSubscriptionRequest, opts ...grpc.CallOption) (*Subscription, error)
+	// DeleteSubscription removes the subscription, its rules and all it holds (ENT-8).
+	DeleteSubscription(ctx context.Context, in *DeleteSubscriptionRequest, opts ...grpc.CallOption) (*DeleteSubscriptionResponse, error)
+	// GetSubscriptionRuntime counts a subscription as a queue.
+	GetSubscriptionRuntime(ctx context.Context, in *GetSubscriptionRuntimeRequest, opts ...grpc.CallOption) (*QueueRuntime, error)
+	// EnsureRule makes the rule if its name is free; an existing one stays as it is and the answer tells what differs (ENT-6). A rule
+	// cannot be changed; make another one and delete it.
+	EnsureRule(ctx context.Context, in *EnsureRuleRequest, opts ...grpc.CallOption) (*EnsureRuleResponse, error)
+	// CreateRule adds a rule, for messages sent from now on (RULE-2, TOPIC-4), or fails with RULE_ALREADY_EXISTS. FILTER_INVALID and
+	// ACTION_INVALID say what is wrong with it (RULE-7), QUOTA_EXCEEDED that the topic has too many (RULE-4).
+	CreateRule(ctx context.Context, in *CreateRuleRequest, opts ...grpc.CallOption) (*Rule, error)
+	// GetRule reads a rule, or fails with RULE_NOT_FOUND.
+	GetRule(ctx context.Context, in *GetRuleRequest, opts ...grpc.CallOption) (*Rule, error)
+	// ListRules gives one page of a subscription's rules in order of name (RULE-9).
+	ListRules(ctx context.Context, in *ListRulesRequest, opts ...grpc.CallOption) (*ListRulesResponse, error)
+	// DeleteRule removes a rule, for messages sent from now on, or fails with RULE_NOT_FOUND (RULE-2, RULE-3).
+	DeleteRule(ctx context.Context, in *DeleteRuleRequest, opts ...grpc.CallOption) (*DeleteRuleResponse, error)
 }
 
 type adminClient struct {
@@ -131,12 +193,203 @@ func (c *adminClient) GetQueueRuntime(ctx context.Context, in *GetQueueRuntimeRe
 	return out, nil
 }
 
+func (c *adminClient) EnsureTopic(ctx context.Context, in *EnsureTopicRequest, opts ...grpc.CallOption) (*EnsureTopicResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EnsureTopicResponse)
+	err := c.cc.Invoke(ctx, Admin_EnsureTopic_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) CreateTopic(ctx context.Context, in *CreateTopicRequest, opts ...grpc.CallOption) (*Topic, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Topic)
+	err := c.cc.Invoke(ctx, Admin_CreateTopic_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) GetTopic(ctx context.Context, in *GetTopicRequest, opts ...grpc.CallOption) (*Topic, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Topic)
+	err := c.cc.Invoke(ctx, Admin_GetTopic_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) ListTopics(ctx context.Context, in *ListTopicsRequest, opts ...grpc.CallOption) (*ListTopicsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTopicsResponse)
+	err := c.cc.Invoke(ctx, Admin_ListTopics_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) UpdateTopic(ctx context.Context, in *UpdateTopicRequest, opts ...grpc.CallOption) (*Topic, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Topic)
+	err := c.cc.Invoke(ctx, Admin_UpdateTopic_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) DeleteTopic(ctx context.Context, in *DeleteTopicRequest, opts ...grpc.CallOption) (*DeleteTopicResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteTopicResponse)
+	err := c.cc.Invoke(ctx, Admin_DeleteTopic_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) GetTopicRuntime(ctx context.Context, in *GetTopicRuntimeRequest, opts ...grpc.CallOption) (*TopicRuntime, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TopicRuntime)
+	err := c.cc.Invoke(ctx, Admin_GetTopicRuntime_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) EnsureSubscription(ctx context.Context, in *EnsureSubscriptionRequest, opts ...grpc.CallOption) (*EnsureSubscriptionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EnsureSubscriptionResponse)
+	err := c.cc.Invoke(ctx, Admin_EnsureSubscription_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) CreateSubscription(ctx context.Context, in *CreateSubscriptionRequest, opts ...grpc.CallOption) (*Subscription, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Subscription)
+	err := c.cc.Invoke(ctx, Admin_CreateSubscription_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) GetSubscription(ctx context.Context, in *GetSubscriptionRequest, opts ...grpc.CallOption) (*Subscription, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Subscription)
+	err := c.cc.Invoke(ctx, Admin_GetSubscription_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) ListSubscriptions(ctx context.Context, in *ListSubscriptionsRequest, opts ...grpc.CallOption) (*ListSubscriptionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSubscriptionsResponse)
+	err := c.cc.Invoke(ctx, Admin_ListSubscriptions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) UpdateSubscription(ctx context.Context, in *UpdateSubscriptionRequest, opts ...grpc.CallOption) (*Subscription, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Subscription)
+	err := c.cc.Invoke(ctx, Admin_UpdateSubscription_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) DeleteSubscription(ctx context.Context, in *DeleteSubscriptionRequest, opts ...grpc.CallOption) (*DeleteSubscriptionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteSubscriptionResponse)
+	err := c.cc.Invoke(ctx, Admin_DeleteSubscription_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) GetSubscriptionRuntime(ctx context.Context, in *GetSubscriptionRuntimeRequest, opts ...grpc.CallOption) (*QueueRuntime, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(QueueRuntime)
+	err := c.cc.Invoke(ctx, Admin_GetSubscriptionRuntime_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) EnsureRule(ctx context.Context, in *EnsureRuleRequest, opts ...grpc.CallOption) (*EnsureRuleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EnsureRuleResponse)
+	err := c.cc.Invoke(ctx, Admin_EnsureRule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) CreateRule(ctx context.Context, in *CreateRuleRequest, opts ...grpc.CallOption) (*Rule, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Rule)
+	err := c.cc.Invoke(ctx, Admin_CreateRule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) GetRule(ctx context.Context, in *GetRuleRequest, opts ...grpc.CallOption) (*Rule, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Rule)
+	err := c.cc.Invoke(ctx, Admin_GetRule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) ListRules(ctx context.Context, in *ListRulesRequest, opts ...grpc.CallOption) (*ListRulesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRulesResponse)
+	err := c.cc.Invoke(ctx, Admin_ListRules_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) DeleteRule(ctx context.Context, in *DeleteRuleRequest, opts ...grpc.CallOption) (*DeleteRuleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteRuleResponse)
+	err := c.cc.Invoke(ctx, Admin_DeleteRule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServer is the server API for Admin service.
 // All implementations must embed UnimplementedAdminServer
 // for forward compatibility.
 //
-// Admin manages queues. A resource name is "queues/{queue}", the queue's name as it is in gRPC and percent-encoded in an
-// HTTP route ("/" as %2F). Failures are reported as by Messages.
+// Admin manages queues, topics, subscriptions and rules. A resource name is "queues/{queue}", "topics/{topic}",
+// "topics/{topic}/subscriptions/{subscription}", or that of a subscription with "/rules/{rule}": names as they are in gRPC and
+// percent-encoded in an HTTP route ("/" as %2F). Failures are reported as by Messages.
 type AdminServer interface {
 	// EnsureQueue makes the queue if its name is free, in one atomic step; an existing one stays as it is and the answer
 	// tells what differs (ENT-6).
@@ -154,6 +407,48 @@ type AdminServer interface {
 	DeleteQueue(context.Context, *DeleteQueueRequest) (*DeleteQueueResponse, error)
 	// GetQueueRuntime counts a queue.
 	GetQueueRuntime(context.Context, *GetQueueRuntimeRequest) (*QueueRuntime, error)
+	// EnsureTopic, and the other verbs of a topic, are as those of a queue. ENTITY_ALREADY_EXISTS when a queue has the name (ENT-2).
+	EnsureTopic(context.Context, *EnsureTopicRequest) (*EnsureTopicResponse, error)
+	// CreateTopic makes the topic, or fails with ENTITY_ALREADY_EXISTS.
+	CreateTopic(context.Context, *CreateTopicRequest) (*Topic, error)
+	// GetTopic reads a topic.
+	GetTopic(context.Context, *GetTopicRequest) (*Topic, error)
+	// ListTopics gives one page of topics in order of name.
+	ListTopics(context.Context, *ListTopicsRequest) (*ListTopicsResponse, error)
+	// UpdateTopic changes some options and leaves the others alone.
+	UpdateTopic(context.Context, *UpdateTopicRequest) (*Topic, error)
+	// DeleteTopic removes the topic, its subscriptions and all they hold (ENT-8).
+	DeleteTopic(context.Context, *DeleteTopicRequest) (*DeleteTopicResponse, error)
+	// GetTopicRuntime counts a topic. It takes the longer the more subscriptions there are.
+	GetTopicRuntime(context.Context, *GetTopicRuntimeRequest) (*TopicRuntime, error)
+	// EnsureSubscription, and the other verbs of a subscription, are as those of a queue; all may be ENTITY_NOT_FOUND for the topic. The
+	// rules of an existing subscription stay as they are, and are among the differences when rules were asked for.
+	EnsureSubscription(context.Context, *EnsureSubscriptionRequest) (*EnsureSubscriptionResponse, error)
+	// CreateSubscription makes the subscription with its first rules in one step (RULE-1), or fails with ENTITY_ALREADY_EXISTS.
+	// FILTER_INVALID and ACTION_INVALID are about one of the rules, QUOTA_EXCEEDED about how many a topic may have (RULE-4).
+	CreateSubscription(context.Context, *CreateSubscriptionRequest) (*Subscription, error)
+	// GetSubscription reads a subscription without its rules.
+	GetSubscription(context.Context, *GetSubscriptionRequest) (*Subscription, error)
+	// ListSubscriptions gives one page of a topic's subscriptions in order of name.
+	ListSubscriptions(context.Context, *ListSubscriptionsRequest) (*ListSubscriptionsResponse, error)
+	// UpdateSubscription changes some options and leaves the others alone.
+	UpdateSubscription(context.Context, *UpdateSubscriptionRequest) (*Subscription, error)
+	// DeleteSubscription removes the subscription, its rules and all it holds (ENT-8).
+	DeleteSubscription(context.Context, *DeleteSubscriptionRequest) (*DeleteSubscriptionResponse, error)
+	// GetSubscriptionRuntime counts a subscription as a queue.
+	GetSubscriptionRuntime(context.Context, *GetSubscriptionRuntimeRequest) (*QueueRuntime, error)
+	// EnsureRule makes the rule if its name is free; an existing one stays as it is and the answer tells what differs (ENT-6). A rule
+	// cannot be changed; make another one and delete it.
+	EnsureRule(context.Context, *EnsureRuleRequest) (*EnsureRuleResponse, error)
+	// CreateRule adds a rule, for messages sent from now on (RULE-2, TOPIC-4), or fails with RULE_ALREADY_EXISTS. FILTER_INVALID and
+	// ACTION_INVALID say what is wrong with it (RULE-7), QUOTA_EXCEEDED that the topic has too many (RULE-4).
+	CreateRule(context.Context, *CreateRuleRequest) (*Rule, error)
+	// GetRule reads a rule, or fails with RULE_NOT_FOUND.
+	GetRule(context.Context, *GetRuleRequest) (*Rule, error)
+	// ListRules gives one page of a subscription's rules in order of name (RULE-9).
+	ListRules(context.Context, *ListRulesRequest) (*ListRulesResponse, error)
+	// DeleteRule removes a rule, for messages sent from now on, or fails with RULE_NOT_FOUND (RULE-2, RULE-3).
+	DeleteRule(context.Context, *DeleteRuleRequest) (*DeleteRuleResponse, error)
 	mustEmbedUnimplementedAdminServer()
 }
 
@@ -184,6 +479,63 @@ func (UnimplementedAdminServer) DeleteQueue(context.Context, *DeleteQueueRequest
 }
 func (UnimplementedAdminServer) GetQueueRuntime(context.Context, *GetQueueRuntimeRequest) (*QueueRuntime, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetQueueRuntime not implemented")
+}
+func (UnimplementedAdminServer) EnsureTopic(context.Context, *EnsureTopicRequest) (*EnsureTopicResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EnsureTopic not implemented")
+}
+func (UnimplementedAdminServer) CreateTopic(context.Context, *CreateTopicRequest) (*Topic, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateTopic not implemented")
+}
+func (UnimplementedAdminServer) GetTopic(context.Context, *GetTopicRequest) (*Topic, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetTopic not implemented")
+}
+func (UnimplementedAdminServer) ListTopics(context.Context, *ListTopicsRequest) (*ListTopicsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListTopics not implemented")
+}
+func (UnimplementedAdminServer) UpdateTopic(context.Context, *UpdateTopicRequest) (*Topic, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateTopic not implemented")
+}
+func (UnimplementedAdminServer) DeleteTopic(context.Context, *DeleteTopicRequest) (*DeleteTopicResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteTopic not implemented")
+}
+func (UnimplementedAdminServer) GetTopicRuntime(context.Context, *GetTopicRuntimeRequest) (*TopicRuntime, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetTopicRuntime not implemented")
+}
+func (UnimplementedAdminServer) EnsureSubscription(context.Context, *EnsureSubscriptionRequest) (*EnsureSubscriptionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EnsureSubscription not implemented")
+}
+func (UnimplementedAdminServer) CreateSubscription(context.Context, *CreateSubscriptionRequest) (*Subscription, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateSubscription not implemented")
+}
+func (UnimplementedAdminServer) GetSubscription(context.Context, *GetSubscriptionRequest) (*Subscription, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSubscription not implemented")
+}
+func (UnimplementedAdminServer) ListSubscriptions(context.Context, *ListSubscriptionsRequest) (*ListSubscriptionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSubscriptions not implemented")
+}
+func (UnimplementedAdminServer) UpdateSubscription(context.Context, *UpdateSubscriptionRequest) (*Subscription, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateSubscription not implemented")
+}
+func (UnimplementedAdminServer) DeleteSubscription(context.Context, *DeleteSubscriptionRequest) (*DeleteSubscriptionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteSubscription not implemented")
+}
+func (UnimplementedAdminServer) GetSubscriptionRuntime(context.Context, *GetSubscriptionRuntimeRequest) (*QueueRuntime, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSubscriptionRuntime not implemented")
+}
+func (UnimplementedAdminServer) EnsureRule(context.Context, *EnsureRuleRequest) (*EnsureRuleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EnsureRule not implemented")
+}
+func (UnimplementedAdminServer) CreateRule(context.Context, *CreateRuleRequest) (*Rule, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateRule not implemented")
+}
+func (UnimplementedAdminServer) GetRule(context.Context, *GetRuleRequest) (*Rule, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRule not implemented")
+}
+func (UnimplementedAdminServer) ListRules(context.Context, *ListRulesRequest) (*ListRulesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRules not implemented")
+}
+func (UnimplementedAdminServer) DeleteRule(context.Context, *DeleteRuleRequest) (*DeleteRuleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteRule not implemented")
 }
 func (UnimplementedAdminServer) mustEmbedUnimplementedAdminServer() {}
 func (UnimplementedAdminServer) testEmbeddedByValue()               {}
@@ -332,6 +684,348 @@ func _Admin_GetQueueRuntime_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admin_EnsureTopic_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EnsureTopicRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).EnsureTopic(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_EnsureTopic_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).EnsureTopic(ctx, req.(*EnsureTopicRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_CreateTopic_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateTopicRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).CreateTopic(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_CreateTopic_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).CreateTopic(ctx, req.(*CreateTopicRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_GetTopic_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetTopicRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).GetTopic(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_GetTopic_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).GetTopic(ctx, req.(*GetTopicRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_ListTopics_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListTopicsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ListTopics(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ListTopics_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ListTopics(ctx, req.(*ListTopicsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_UpdateTopic_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateTopicRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).UpdateTopic(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_UpdateTopic_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).UpdateTopic(ctx, req.(*UpdateTopicRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_DeleteTopic_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteTopicRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).DeleteTopic(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_DeleteTopic_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).DeleteTopic(ctx, req.(*DeleteTopicRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_GetTopicRuntime_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetTopicRuntimeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).GetTopicRuntime(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_GetTopicRuntime_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).GetTopicRuntime(ctx, req.(*GetTopicRuntimeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_EnsureSubscription_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EnsureSubscriptionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).EnsureSubscription(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_EnsureSubscription_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).EnsureSubscription(ctx, req.(*EnsureSubscriptionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_CreateSubscription_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateSubscriptionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).CreateSubscription(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_CreateSubscription_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).CreateSubscription(ctx, req.(*CreateSubscriptionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_GetSubscription_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetSubscriptionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).GetSubscription(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_GetSubscription_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).GetSubscription(ctx, req.(*GetSubscriptionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_ListSubscriptions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSubscriptionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ListSubscriptions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ListSubscriptions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ListSubscriptions(ctx, req.(*ListSubscriptionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_UpdateSubscription_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateSubscriptionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).UpdateSubscription(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_UpdateSubscription_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).UpdateSubscription(ctx, req.(*UpdateSubscriptionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_DeleteSubscription_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteSubscriptionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).DeleteSubscription(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_DeleteSubscription_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).DeleteSubscription(ctx, req.(*DeleteSubscriptionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_GetSubscriptionRuntime_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetSubscriptionRuntimeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).GetSubscriptionRuntime(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_GetSubscriptionRuntime_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).GetSubscriptionRuntime(ctx, req.(*GetSubscriptionRuntimeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_EnsureRule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EnsureRuleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).EnsureRule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_EnsureRule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).EnsureRule(ctx, req.(*EnsureRuleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_CreateRule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateRuleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).CreateRule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_CreateRule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).CreateRule(ctx, req.(*CreateRuleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_GetRule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRuleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).GetRule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_GetRule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).GetRule(ctx, req.(*GetRuleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_ListRules_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRulesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ListRules(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ListRules_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ListRules(ctx, req.(*ListRulesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_DeleteRule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteRuleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).DeleteRule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_DeleteRule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).DeleteRule(ctx, req.(*DeleteRuleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Admin_ServiceDesc is the grpc.ServiceDesc for Admin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -366,6 +1060,82 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetQueueRuntime",
 			Handler:    _Admin_GetQueueRuntime_Handler,
+		},
+		{
+			MethodName: "EnsureTopic",
+			Handler:    _Admin_EnsureTopic_Handler,
+		},
+		{
+			MethodName: "CreateTopic",
+			Handler:    _Admin_CreateTopic_Handler,
+		},
+		{
+			MethodName: "GetTopic",
+			Handler:    _Admin_GetTopic_Handler,
+		},
+		{
+			MethodName: "ListTopics",
+			Handler:    _Admin_ListTopics_Handler,
+		},
+		{
+			MethodName: "UpdateTopic",
+			Handler:    _Admin_UpdateTopic_Handler,
+		},
+		{
+			MethodName: "DeleteTopic",
+			Handler:    _Admin_DeleteTopic_Handler,
+		},
+		{
+			MethodName: "GetTopicRuntime",
+			Handler:    _Admin_GetTopicRuntime_Handler,
+		},
+		{
+			MethodName: "EnsureSubscription",
+			Handler:    _Admin_EnsureSubscription_Handler,
+		},
+		{
+			MethodName: "CreateSubscription",
+			Handler:    _Admin_CreateSubscription_Handler,
+		},
+		{
+			MethodName: "GetSubscription",
+			Handler:    _Admin_GetSubscription_Handler,
+		},
+		{
+			MethodName: "ListSubscriptions",
+			Handler:    _Admin_ListSubscriptions_Handler,
+		},
+		{
+			MethodName: "UpdateSubscription",
+			Handler:    _Admin_UpdateSubscription_Handler,
+		},
+		{
+			MethodName: "DeleteSubscription",
+			Handler:    _Admin_DeleteSubscription_Handler,
+		},
+		{
+			MethodName: "GetSubscriptionRuntime",
+			Handler:    _Admin_GetSubscriptionRuntime_Handler,
+		},
+		{
+			MethodName: "EnsureRule",
+			Handler:    _Admin_EnsureRule_Handler,
+		},
+		{
+			MethodName: "CreateRule",
+			Handler:    _Admin_CreateRule_Handler,
+		},
+		{
+			MethodName: "GetRule",
+			Handler:    _Admin_GetRule_Handler,
+		},
+		{
+			MethodName: "ListRules",
+			Handler:    _Admin_ListRules_Handler,
+		},
+		{
+			MethodName: "DeleteRule",
+			Handler:    _Admin_DeleteRule_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -39,7 +39,7 @@ func (b *Batch) Size() int64 { return b.size }
 // Len is the number of messages in the batch.
 func (b *Batch) Len() int { return len(b.messages) }
 
-// Request makes the call that sends the batch to a target, "queues/{queue}".
+// Request makes the call that sends the batch to a target, "queues/{queue}" or "topics/{topic}".
 func (b *Batch) Request(target string) *SendRequest {
 	return &SendRequest{Target: target, Messages: b.messages}
 }

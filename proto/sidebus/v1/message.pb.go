@@ -757,7 +757,7 @@ type ReceivedMessage struct {
 	// From 1 on, without gaps, in the order of acceptance (MSG-5). A scheduled message gets a new one when it is enqueued, and
 	// the old one is dead from then on (MSG-7).
 	SequenceNumber int64 `protobuf:"varint,50,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
-	// Equals sequence_number in a queue reached directly (MSG-6).
+	// The number that the topic gave to the message, in a subscription; else it equals sequence_number (MSG-6).
 	EnqueuedSequenceNumber int64 `protobuf:"varint,51,opt,name=enqueued_sequence_number,json=enqueuedSequenceNumber,proto3" json:"enqueued_sequence_number,omitempty"`
 	// From 1 on, without gaps, in the order in which the messages of the session were enqueued (MSG-19). Absent on a queue without
 	// sessions and while the message is scheduled.

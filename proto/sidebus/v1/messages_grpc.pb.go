@@ -44,13 +44,16 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Messages sends, receives, settles and removes. A target or source is "queues/{queue}" with the queue's name as it is in
-// gRPC and percent-encoded in an HTTP route ("/" as %2F). Every failure carries a google.rpc.ErrorInfo whose reason is one
+// Messages sends, receives, settles and removes. A target, which takes messages, is "queues/{queue}" or "topics/{topic}"; a source,
+// which gives them, is "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}". Names are as they are in gRPC and
+// percent-encoded in an HTTP route ("/" as %2F). What is said of a queue as a source holds for a subscription too. To send to a
+// subscription and to receive from a topic is INVALID_OPERATION (TOPIC-8). Every failure carries a google.rpc.ErrorInfo whose reason is one
 // of the closed set ERR; clients switch on it. A field this version does not know is INVALID_ARGUMENT.
 type MessagesClient interface {
-	// Send stores all messages or none and answers when they are stored (SEND-1, BATCH-1). The details of a failure that
-	// is about one message have its position as "index". STORE_UNAVAILABLE with outcome "unknown" means that the messages
-	// may have been stored (ERR-6).
+	// Send stores all messages or none and answers when they are stored (SEND-1, BATCH-1), to a topic with the copies of all
+	// subscriptions (TOPIC-2). The details of a failure that is about one message have its position as "index".
+	// NO_MATCHING_SUBSCRIPTION is of a topic with fail_if_unmatched (TOPIC-3). STORE_UNAVAILABLE with outcome "unknown" means that the
+	// messages may have been stored (ERR-6).
 	Send(ctx context.Context, in *SendRequest, opts ...grpc.CallOption) (*SendResponse, error)
 	// CancelScheduled removes messages that are still scheduled (SCHED-5, SCHED-8). MESSAGE_NOT_FOUND when one is not; the
 	// details have the missing "sequenceNumbers".
@@ -72,7 +75,8 @@ type MessagesClient interface {
 	// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of their order, and does not wait
 	// (PURGE-9). Failures as in ReceiveDeferred, and INVALID_OPERATION on a queue with sessions.
 	ReceiveBySequence(ctx context.Context, in *ReceiveBySequenceRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
-	// Peek looks at messages in order of sequence number without lock or count (PEEK-1, PEEK-3).
+	// Peek looks at messages in order of sequence number without lock or count (PEEK-1, PEEK-3). Of a topic it shows the scheduled ones
+	// (SCHED-7).
 	Peek(ctx context.Context, in *PeekRequest, opts ...grpc.CallOption) (*PeekResponse, error)
 	// Complete removes the messages for good (SETTLE-3).
 	Complete(ctx context.Context, in *CompleteRequest, opts ...grpc.CallOption) (*SettleResponse, error)
@@ -324,13 +328,16 @@ type Messages_SubscribeClient = grpc.BidiStreamingClient[SubscribeRequest, Subsc
 // All implementations must embed UnimplementedMessagesServer
 // for forward compatibility.
 //
-// Messages sends, receives, settles and removes. A target or source is "queues/{queue}" with the queue's name as it is in
-// gRPC and percent-encoded in an HTTP route ("/" as %2F). Every failure carries a google.rpc.ErrorInfo whose reason is one
+// Messages sends, receives, settles and removes. A target, which takes messages, is "queues/{queue}" or "topics/{topic}"; a source,
+// which gives them, is "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}". Names are as they are in gRPC and
+// percent-encoded in an HTTP route ("/" as %2F). What is said of a queue as a source holds for a subscription too. To send to a
+// subscription and to receive from a topic is INVALID_OPERATION (TOPIC-8). Every failure carries a google.rpc.ErrorInfo whose reason is one
 // of the closed set ERR; clients switch on it. A field this version does not know is INVALID_ARGUMENT.
 type MessagesServer interface {
-	// Send stores all messages or none and answers when they are stored (SEND-1, BATCH-1). The details of a failure that
-	// is about one message have its position as "index". STORE_UNAVAILABLE with outcome "unknown" means that the messages
-	// may have been stored (ERR-6).
+	// Send stores all messages or none and answers when they are stored (SEND-1, BATCH-1), to a topic with the copies of all
+	// subscriptions (TOPIC-2). The details of a failure that is about one message have its position as "index".
+	// NO_MATCHING_SUBSCRIPTION is of a topic with fail_if_unmatched (TOPIC-3). STORE_UNAVAILABLE with outcome "unknown" means that the
+	// messages may have been stored (ERR-6).
 	Send(context.Context, *SendRequest) (*SendResponse, error)
 	// CancelScheduled removes messages that are still scheduled (SCHED-5, SCHED-8). MESSAGE_NOT_FOUND when one is not; the
 	// details have the missing "sequenceNumbers".
@@ -352,7 +359,8 @@ type MessagesServer interface {
 	// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of their order, and does not wait
 	// (PURGE-9). Failures as in ReceiveDeferred, and INVALID_OPERATION on a queue with sessions.
 	ReceiveBySequence(context.Context, *ReceiveBySequenceRequest) (*ReceiveResponse, error)
-	// Peek looks at messages in order of sequence number without lock or count (PEEK-1, PEEK-3).
+	// Peek looks at messages in order of sequence number without lock or count (PEEK-1, PEEK-3). Of a topic it shows the scheduled ones
+	// (SCHED-7).
 	Peek(context.Context, *PeekRequest) (*PeekResponse, error)
 	// Complete removes the messages for good (SETTLE-3).
 	Complete(context.Context, *CompleteRequest) (*SettleResponse, error)

@@ -578,7 +578,7 @@ func (x *Queue) GetAccessedAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// QueueRuntime are the counts of a queue (CNT-1, CNT-2). Expired messages that were not cleared away yet are counted
+// QueueRuntime are the counts of a queue or of a subscription (CNT-1, CNT-2). Expired messages that were not cleared away yet are counted
 // (CNT-3).
 type QueueRuntime struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

@@ -131,7 +131,7 @@ func (PeekRequest_Include) EnumDescriptor() ([]byte, []int) {
 // ReceiveRequest asks for messages.
 type ReceiveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// 1 to 1000, else ARGUMENT_OUT_OF_RANGE. Absent: 1 (RECV-6). A session gives no more than the queue's session_in_flight permits
 	// together with those that are not settled yet (SESS-27).
@@ -272,7 +272,7 @@ func (x *ReceiveResponse) GetMessages() []*ReceivedMessage {
 // ReceiveDeferredRequest names deferred messages to take.
 type ReceiveDeferredRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// At most 250 sequence numbers, each at least 1, else ARGUMENT_OUT_OF_RANGE. None: the answer is empty (DEFER-4). A number
 	// given twice counts once.
@@ -355,7 +355,7 @@ func (x *ReceiveDeferredRequest) GetSessionLockToken() string {
 // ReceiveBySequenceRequest names available messages to take.
 type ReceiveBySequenceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in ReceiveDeferredRequest.
 	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
@@ -428,7 +428,7 @@ func (x *ReceiveBySequenceRequest) GetSubQueue() SubQueue_Kind {
 // PeekRequest asks for a look at messages.
 type PeekRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// The lowest sequence number to show, not negative. Absent: the oldest (PEEK-3).
 	FromSequenceNumber *int64 `protobuf:"varint,2,opt,name=from_sequence_number,json=fromSequenceNumber,proto3,oneof" json:"from_sequence_number,omitempty"`

@@ -82,7 +82,7 @@ func (PurgeRequest_Include) EnumDescriptor() ([]byte, []int) {
 // DeleteBySequenceRequest names the messages to remove.
 type DeleteBySequenceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// 1 to 250 sequence numbers, each at least 1, else ARGUMENT_OUT_OF_RANGE; none is INVALID_ARGUMENT.
 	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
@@ -192,7 +192,7 @@ func (x *DeleteBySequenceResponse) GetResults() []*DeleteBySequenceResponse_Resu
 // PurgeRequest says what to remove.
 type PurgeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// Only messages enqueued before this instant are removed. Absent: the start of the purge, so that what is sent during it
 	// stays (PURGE-1, PURGE-4).
@@ -358,7 +358,7 @@ func (x *PurgeResponse) GetBefore() *timestamppb.Timestamp {
 // ResubmitRequest says which dead letters to send again and how (DLQ-22).
 type ResubmitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue whose dead letters they are, as "queues/{queue}".
+	// The source whose dead letters they are, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// DEAD_LETTER or absent, which is the same; NONE is INVALID_OPERATION.
 	SubQueue *SubQueue_Kind `protobuf:"varint,2,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind,oneof" json:"sub_queue,omitempty"`
@@ -372,7 +372,8 @@ type ResubmitRequest struct {
 	Filter *string `protobuf:"bytes,4,opt,name=filter,proto3,oneof" json:"filter,omitempty"`
 	// Most to send, 1 to 10000, else ARGUMENT_OUT_OF_RANGE. Absent: 10000.
 	Max *int32 `protobuf:"varint,5,opt,name=max,proto3,oneof" json:"max,omitempty"`
-	// Where to send them, as "queues/{queue}". Absent or empty: source.
+	// Where to send them, as "queues/{queue}", or the source itself. Absent or empty: the source. A subscription gets them alone, its topic
+	// does not (DLQ-22).
 	Target string `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"`
 	// Give each a new message id.
 	NewMessageIds bool `protobuf:"varint,7,opt,name=new_message_ids,json=newMessageIds,proto3" json:"new_message_ids,omitempty"`

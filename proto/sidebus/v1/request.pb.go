@@ -25,7 +25,7 @@ const (
 // RequestRequest is a message that asks for a reply.
 type RequestRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue that takes the request, as "queues/{queue}".
+	// The queue or topic that takes the request, as "queues/{queue}" or "topics/{topic}".
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	// What to send. Without reply_to, reply_to_session_id and scheduled_enqueue_time, else INVALID_ARGUMENT: the sidecar sets reply_to
 	// to the name of the reply queue and reply_to_session_id to its own session there (RR-3). It lives no longer than timeout. Whoever

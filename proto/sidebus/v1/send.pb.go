@@ -24,7 +24,7 @@ const (
 // SendRequest asks for messages to be stored.
 type SendRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The target, as "queues/{queue}" or "topics/{topic}".
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	// 1 to 4500 messages. Several together count for at most 1 MiB, or 256 KiB where the queue's messages may be no larger
 	// than that (BATCH-2, MSG-21).
@@ -127,7 +127,7 @@ func (x *SendResponse) GetResults() []*SendResponse_Result {
 // neither.
 type CancelScheduledRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The target, as "queues/{queue}" or "topics/{topic}".
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	// At most 1000 numbers that Send answered for them, each at least 1, else ARGUMENT_OUT_OF_RANGE. All are removed or none
 	// (SCHED-5). A number given twice counts once.

@@ -26,7 +26,7 @@ const (
 // SessionsAcceptRequest says which session to take and how long to wait for it.
 type SessionsAcceptRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// 1 to 128 UTF-16 units; empty is INVALID_ARGUMENT. Absent: the session that has been ready longest, which is
 	// INVALID_OPERATION where the queue's accept_next forbids it (RR-5).
@@ -229,7 +229,7 @@ func (x *Session) GetStateVersion() int64 {
 // SessionsRenewLockRequest names the lock to extend.
 type SessionsRenewLockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// Of the session. What is no UUID is INVALID_ARGUMENT.
 	LockToken     string `protobuf:"bytes,2,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
@@ -330,7 +330,7 @@ func (x *SessionsRenewLockResponse) GetLockedUntil() *timestamppb.Timestamp {
 // SessionsCloseRequest names the lock to end.
 type SessionsCloseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in SessionsRenewLockRequest.
 	LockToken     string `protobuf:"bytes,2,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
@@ -422,7 +422,7 @@ func (*SessionsCloseResponse) Descriptor() ([]byte, []int) {
 // SessionsGetStateRequest names the session by its lock.
 type SessionsGetStateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in SessionsRenewLockRequest.
 	LockToken     string `protobuf:"bytes,2,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
@@ -532,7 +532,7 @@ func (x *SessionsGetStateResponse) GetVersion() int64 {
 // SessionsSetStateRequest has the state to set.
 type SessionsSetStateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in SessionsRenewLockRequest.
 	LockToken string `protobuf:"bytes,2,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
@@ -652,7 +652,7 @@ func (x *SessionsSetStateResponse) GetVersion() int64 {
 // SessionsListRequest asks for one page.
 type SessionsListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// Only sessions whose state was set after this instant; those without state are left out (SESS-37).
 	UpdatedSince *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=updated_since,json=updatedSince,proto3" json:"updated_since,omitempty"`
@@ -934,7 +934,7 @@ func (x *SessionRow) GetBlocked() bool {
 // SessionsUnblockRequest names the session to let go on.
 type SessionsUnblockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// 1 to 128 UTF-16 units, else INVALID_ARGUMENT.
 	SessionId     string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`

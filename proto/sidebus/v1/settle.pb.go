@@ -26,7 +26,7 @@ const (
 // CompleteRequest names the messages to remove.
 type CompleteRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue they were received from, as "queues/{queue}".
+	// The source they were received from, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// 1 to 1000 lock tokens. A token that is no UUID fails the whole call with INVALID_ARGUMENT, an empty one with
 	// INVALID_OPERATION (LOCK-2, SETTLE-13).
@@ -100,7 +100,7 @@ func (x *CompleteRequest) GetSessionLockToken() string {
 // AbandonRequest names the messages to give back with one delivery more.
 type AbandonRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue they were received from, as "queues/{queue}".
+	// The source they were received from, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in CompleteRequest.
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
@@ -204,7 +204,7 @@ func (x *AbandonRequest) GetSkipOrder() bool {
 // DeferRequest names the messages to set aside.
 type DeferRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue they were received from, as "queues/{queue}".
+	// The source they were received from, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in CompleteRequest.
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
@@ -286,7 +286,7 @@ func (x *DeferRequest) GetSessionLockToken() string {
 // ReleaseRequest names the messages to give back uncounted.
 type ReleaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue they were received from, as "queues/{queue}".
+	// The source they were received from, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in CompleteRequest.
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
@@ -359,7 +359,7 @@ func (x *ReleaseRequest) GetSessionLockToken() string {
 // DeadLetterRequest names the messages to move to the dead-letter queue.
 type DeadLetterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue they were received from, as "queues/{queue}".
+	// The source they were received from, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in CompleteRequest.
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
@@ -507,7 +507,7 @@ func (x *SettleResponse) GetResults() []*SettleResponse_Result {
 // RenewLocksRequest names the locks to extend.
 type RenewLocksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue the messages were received from, as "queues/{queue}".
+	// The source the messages were received from, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// 1 to 500 lock tokens (LOCK-5), else as in CompleteRequest.
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
@@ -617,7 +617,7 @@ func (x *RenewLocksResponse) GetResults() []*RenewLocksResponse_Result {
 // ReactivateRequest names deferred messages to make available.
 type ReactivateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in ReceiveDeferredRequest. None: nothing is done.
 	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`

@@ -224,7 +224,7 @@ type PublishRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Chosen by the client and given back in the answer, at most 128 characters. It need not be unique.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// The queue, as "queues/{queue}". Empty: the same as of the request before.
+	// The target, as "queues/{queue}" or "topics/{topic}". Empty: the same as of the request before.
 	Target string `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
 	// As in SendRequest.
 	Messages []*Message `protobuf:"bytes,3,rep,name=messages,proto3" json:"messages,omitempty"`
@@ -590,7 +590,7 @@ func (*SubscribeRequest_SetState) isSubscribeRequest_Request() {}
 // SubscribeOpen says what to deliver and how.
 type SubscribeOpen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue, as "queues/{queue}".
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// Where to take messages.
 	SubQueue SubQueue_Kind `protobuf:"varint,2,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`

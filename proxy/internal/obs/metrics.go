@@ -10,8 +10,9 @@ import (
 
 // Values of the label "wire".
 const (
-	GRPC = "grpc"
-	HTTP = "http"
+	GRPC   = "grpc"
+	HTTP   = "http"
+	Compat = "compat"
 )
 
 // Values of the label "outcome" of settled messages: the verbs.
@@ -44,6 +45,9 @@ type Metrics struct {
 	Connections          *prometheus.GaugeVec   // wire
 	ConnectionsRefused   *prometheus.CounterVec // wire
 	Panics               prometheus.Counter
+	Pushes               *prometheus.CounterVec   // handler, outcome
+	PushDuration         *prometheus.HistogramVec // handler
+	HandlerReachable     *prometheus.GaugeVec     // handler
 }
 
 // Account is what is counted elsewhere; see semantics.Broker.
@@ -74,10 +78,20 @@ func NewMetrics(registry *prometheus.Registry, account Account) (*Metrics, error
 		}, []string{"wire"}),
 		ConnectionsRefused: counterVec("sidebus_connections_refused_total", "Connections over the limit (QUOTA-5).", "wire"),
 		Panics:             counter("sidebus_panics_total", "Calls that failed by a bug of Sidebus."),
+		Pushes:             counterVec("sidebus_pushes_total", "Messages pushed to the app, by what became of them.", "handler", "outcome"),
+		PushDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "sidebus_push_duration_seconds",
+			Help:    "Time of a push from the call to its answer.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 3, 13),
+		}, []string{"handler"}),
+		HandlerReachable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sidebus_handler_reachable", Help: "1 when the app took the last connection of its handler, else 0.",
+		}, []string{"handler"}),
 	}
 	own := []prometheus.Collector{
 		m.RPCDuration, m.MessagesSent, m.MessagesDeduplicated, m.MessagesReceived, m.MessagesSettled, m.LocksLost,
 		m.MessagesRemoved, m.MessagesResubmitted, m.Connections, m.ConnectionsRefused, m.Panics,
+		m.Pushes, m.PushDuration, m.HandlerReachable,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "sidebus_messages_held", Help: "Messages handed out that are neither settled nor past the end of their lock.",
 		}, func() float64 { return float64(account.Held()) }),

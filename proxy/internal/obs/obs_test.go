@@ -36,6 +36,9 @@ func TestMetricNames(t *testing.T) {
 	m.MessagesRemoved.WithLabelValues(obs.Purge).Inc()
 	m.Connections.WithLabelValues(obs.HTTP).Inc()
 	m.ConnectionsRefused.WithLabelValues(obs.HTTP).Inc()
+	m.Pushes.WithLabelValues("queues/orders", obs.Complete).Inc()
+	m.PushDuration.WithLabelValues("queues/orders").Observe(1)
+	m.HandlerReachable.WithLabelValues("queues/orders").Set(1)
 
 	families, err := registry.Gather()
 	if err != nil {
@@ -55,6 +58,7 @@ func TestMetricNames(t *testing.T) {
 	want := []string{
 		"sidebus_connections{wire=http}",
 		"sidebus_connections_refused_total{wire=http}",
+		"sidebus_handler_reachable{handler=queues/orders}",
 		"sidebus_locks_lost_total{outcome=complete}",
 		"sidebus_messages_deduplicated_total{}",
 		"sidebus_messages_held{}",
@@ -66,6 +70,8 @@ func TestMetricNames(t *testing.T) {
 		"sidebus_orphan_replies_total{}",
 		"sidebus_panics_total{}",
 		"sidebus_prefetches_cut_total{}",
+		"sidebus_push_duration_seconds{handler=queues/orders}",
+		"sidebus_pushes_total{handler=queues/orders,outcome=complete}",
 		"sidebus_rpc_duration_seconds{code=OK,method=Messages.Send,wire=grpc}",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

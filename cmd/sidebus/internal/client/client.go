@@ -63,7 +63,7 @@ func (c *Client) intercept(ctx context.Context, method string, request, reply an
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return c.translate(err)
+	return c.translate(request, err)
 }
 
 // ownTime is how long a call takes by its nature.

@@ -13,9 +13,10 @@ import (
 
 // Failure is a call that a sidecar refused or could not carry out.
 type Failure struct {
-	Reason  semantics.Code // empty when there was no answer of a sidecar
-	Message string
-	Details map[string]string
+	Reason   semantics.Code // empty when there was no answer of a sidecar
+	Message  string
+	Details  map[string]string
+	Resource string // the entity that it is about, where the request has named it
 }
 
 // Error gives reason, text, and what to do next where the text does not say it.
@@ -40,7 +41,13 @@ func (f *Failure) next() string {
 	case semantics.EntityAlreadyExists:
 		return `"sidebus entity ensure" takes what is there, "sidebus entity update" changes it`
 	case semantics.EntityDisabled:
-		return fmt.Sprintf(`"sidebus entity update %s --set status=ACTIVE" does that`, OneLine(f.Details[semantics.DetailEntity]))
+		name := f.Details[semantics.DetailEntity]
+		if f.Resource != "" {
+			name = Name(f.Resource)
+		}
+		return fmt.Sprintf(`"sidebus entity update %s --set status=ACTIVE" does that`, OneLine(name))
+	case semantics.RuleAlreadyExists:
+		return `rules are not changed; "sidebus rule delete" makes room for another one`
 	case semantics.EntityFull:
 		return "receive or purge messages, or raise maxSizeInMegabytes or maxMessageCount"
 	case semantics.SessionRequired:
@@ -61,12 +68,34 @@ func (f *Failure) next() string {
 	}
 }
 
+// resourceOf gives the resource name in a request that is that of the entity with this path, empty if there is none.
+func resourceOf(request any, path string) string {
+	var names []string
+	if r, ok := request.(interface{ GetSource() string }); ok {
+		names = append(names, r.GetSource())
+	}
+	if r, ok := request.(interface{ GetTarget() string }); ok {
+		names = append(names, r.GetTarget())
+	}
+	if r, ok := request.(interface{ GetName() string }); ok {
+		names = append(names, r.GetName())
+	}
+	for _, name := range names {
+		if _, rest, _ := strings.Cut(name, "/"); semantics.Fold(rest) == semantics.Fold(path) {
+			return name
+		}
+	}
+	return ""
+}
+
 // translate turns the error of a call into a Failure.
-func (c *Client) translate(err error) error {
+func (c *Client) translate(request any, err error) error {
 	answer := status.Convert(err)
 	for _, detail := range answer.Details() {
 		if info, ok := detail.(*errdetails.ErrorInfo); ok {
-			return &Failure{Reason: semantics.Code(info.GetReason()), Message: answer.Message(), Details: info.GetMetadata()}
+			failure := &Failure{Reason: semantics.Code(info.GetReason()), Message: answer.Message(), Details: info.GetMetadata()}
+			failure.Resource = resourceOf(request, failure.Details[semantics.DetailEntity])
+			return failure
 		}
 	}
 	switch answer.Code() {

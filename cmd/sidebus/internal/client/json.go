@@ -6,8 +6,15 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/httpapi"
 )
+
+// Values gives application properties as the HTTP API writes them.
+func Values(values map[string]*sidebusv1.Value) []byte {
+	text := JSON(&sidebusv1.Message{Properties: values})
+	return bytes.TrimSuffix(bytes.TrimPrefix(text, []byte(`{"properties":`)), []byte(`}`))
+}
 
 // JSON gives a message as the HTTP API writes it, in one line.
 func JSON(m proto.Message) []byte {

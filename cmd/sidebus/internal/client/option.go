@@ -5,11 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
-
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
 // lifetimes are the durations that may be "never", which is the same as absent.
@@ -19,28 +18,35 @@ var lifetimes = map[protoreflect.Name]bool{
 
 const never = "never"
 
-// isOption tells the options of a queue from its name and its times.
-func isOption(field protoreflect.FieldDescriptor) bool {
-	return field.Name() != "name" && (field.Message() == nil || field.Message().FullName() != "google.protobuf.Timestamp")
+// Description is what describes an entity: a Queue, Topic or Subscription.
+type Description interface {
+	proto.Message
+	GetName() string
 }
 
-// Options reads options of a queue, each "option=value" with the option's name in the API. No value stands for the
-// default. The paths are the names of what was given, for an update mask. Bounds are the sidecar's to check.
-func Options(settings []string) (queue *sidebusv1.Queue, paths []string, err error) {
-	queue = &sidebusv1.Queue{}
-	m := queue.ProtoReflect()
+// isOption tells the options of an entity from its name, its times and the first rules of a subscription.
+func isOption(field protoreflect.FieldDescriptor) bool {
+	isTime := field.Message() != nil && field.Message().FullName() == "google.protobuf.Timestamp"
+	return field.Name() != "name" && !field.IsList() && !isTime
+}
+
+// Options reads options into the description of an entity, each "option=value" with the option's name in the API. No value stands
+// for the default. The paths are the names of what was given, for an update mask. Bounds are the sidecar's to check.
+func Options(into Description, settings []string) (paths []string, err error) {
+	m := into.ProtoReflect()
 	seen := map[string]bool{}
 	for _, setting := range settings {
 		name, value, ok := strings.Cut(setting, "=")
 		if !ok {
-			return nil, nil, fmt.Errorf("%q must be option=value", setting)
+			return nil, fmt.Errorf("%q must be option=value", setting)
 		}
 		field := m.Descriptor().Fields().ByJSONName(name)
 		if field == nil || !isOption(field) {
-			return nil, nil, fmt.Errorf("there is no option %q; the options are %s", name, strings.Join(OptionNames(), ", "))
+			return nil, fmt.Errorf("there is no option %q; the options of a %s are %s",
+				name, strings.ToLower(string(m.Descriptor().Name())), strings.Join(optionNames(m.Descriptor()), ", "))
 		}
 		if seen[name] {
-			return nil, nil, fmt.Errorf("%s is given twice", name)
+			return nil, fmt.Errorf("%s is given twice", name)
 		}
 		seen[name] = true
 		paths = append(paths, name)
@@ -49,17 +55,17 @@ func Options(settings []string) (queue *sidebusv1.Queue, paths []string, err err
 		}
 		read, err := readOption(field, value)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s %w", name, err)
+			return nil, fmt.Errorf("%s %w", name, err)
 		}
 		m.Set(field, read)
 	}
-	return queue, paths, nil
+	return paths, nil
 }
 
-// OptionNames are the names of all options of a queue, in the order of the API.
-func OptionNames() []string {
+// optionNames are the names of all options of an entity, in the order of the API.
+func optionNames(of protoreflect.MessageDescriptor) []string {
 	var names []string
-	fields := (&sidebusv1.Queue{}).ProtoReflect().Descriptor().Fields()
+	fields := of.Fields()
 	for i := range fields.Len() {
 		if isOption(fields.Get(i)) {
 			names = append(names, fields.Get(i).JSONName())
@@ -109,13 +115,14 @@ func readOption(field protoreflect.FieldDescriptor, value string) (protoreflect.
 	}
 }
 
-// OptionRows gives the name and the value of everything about a queue, for people.
-func OptionRows(queue *sidebusv1.Queue) [][]string {
+// OptionRows gives the name and the value of everything about an entity, for people.
+func OptionRows(d Description) [][]string {
 	var rows [][]string
-	m := queue.ProtoReflect()
+	m := d.ProtoReflect()
 	for i := range m.Descriptor().Fields().Len() {
-		field := m.Descriptor().Fields().Get(i)
-		rows = append(rows, []string{field.JSONName(), optionText(m, field)})
+		if field := m.Descriptor().Fields().Get(i); !field.IsList() {
+			rows = append(rows, []string{field.JSONName(), optionText(m, field)})
+		}
 	}
 	return rows
 }

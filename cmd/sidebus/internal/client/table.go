@@ -110,6 +110,14 @@ func Span(d *durationpb.Duration) string {
 	return strconv.FormatInt(d.GetSeconds(), 10) + "s"
 }
 
+// Lifetime is Span of a duration that may be absent, which means never.
+func Lifetime(d *durationpb.Duration) string {
+	if d == nil {
+		return never
+	}
+	return Span(d)
+}
+
 // Bytes gives a size with the unit that suits it.
 func Bytes(n int64) string {
 	const step = 1024

@@ -1,0 +1,48 @@
+-- create_rule: add a rule to a subscription (RULE-2, RULE-3, RULE-4).
+-- Reads: topic, rules, entity.  Writes: topic, rules, entity.
+--
+-- KEYS[1] topic   hash  options and state of the topic
+-- KEYS[2] rules   zset  rules of all its subscriptions, in the form of lib/rule_member.lua
+-- KEYS[3] entity  hash  options and state of the subscription
+-- ARGV[1] now               int  0 = server time
+-- ARGV[2] subscription      str  folded name
+-- ARGV[3] rule              str  folded name
+-- ARGV[4] letter            str  what it counts as: see lib/rule_member.lua
+-- ARGV[5] blob              str  the rule
+-- ARGV[6] most_sql          int  most SQL filters of a topic
+-- ARGV[7] most_correlation  int  most correlation filters of a topic
+--
+-- Returns
+--   OK                   created_ms
+--   RULE_ALREADY_EXISTS
+--   QUOTA_EXCEEDED       what limit: sql_filters or correlation_filters
+--   ENTITY_NOT_FOUND
+-- Cost: O(log rules)
+--@include now_ms
+--@include text
+--@include touch
+--@include rule_member
+--@include find_rule
+--@include filters_over
+--@include count_filters
+local topic, rules, entity = KEYS[1], KEYS[2], KEYS[3]
+local now, subscription, rule, letter, blob = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local most_sql, most_correlation = tonumber(ARGV[6]), tonumber(ARGV[7])
+
+if redis.call("EXISTS", entity) == 0 then
+  return { "ENTITY_NOT_FOUND" }
+end
+if find_rule(rules, subscription, rule) then
+  return { "RULE_ALREADY_EXISTS" }
+end
+local added = { s = 0, c = 0, o = 0 }
+added[letter] = 1
+local over, limit = filters_over(topic, added, most_sql, most_correlation)
+if over then
+  return { "QUOTA_EXCEEDED", over, limit }
+end
+redis.call("ZADD", rules, 0, rule_member(subscription, rule, letter, text(now), blob))
+count_filters(topic, entity, added)
+redis.call("HINCRBY", topic, "version", 1)
+touch(entity, now) -- IDLE-4
+return { "OK", text(now) }

@@ -1,0 +1,60 @@
+-- create_subscription: make a subscription with its first rules unless its name is taken (ENT-2, ENT-6, RULE-1).
+-- Reads: topic, subscriptions, entity.  Writes: topic, subscriptions, rules, entity.
+--
+-- KEYS[1] topic          hash  options and state of the topic
+-- KEYS[2] subscriptions  hash  folded name -> lib/route_flags.lua
+-- KEYS[3] rules          zset  rules of all its subscriptions, in the form of lib/rule_member.lua
+-- KEYS[4] entity         hash  options and state of the subscription
+-- ARGV[1] now              int  0 = server time
+-- ARGV[2] name             str  folded name
+-- ARGV[3] most             int  most subscriptions of a topic (RULE-4)
+-- ARGV[4] most_sql         int  most SQL filters of a topic
+-- ARGV[5] most_correlation int  most correlation filters of a topic
+-- ARGV[6] values           int  number of the fields and values that follow
+-- ARGV[7..] field value ... folded_name letter blob ...  name and options, then per rule what lib/rule_member.lua is made of
+--
+-- Returns
+--   OK                     field value ...
+--   ENTITY_ALREADY_EXISTS  field value ...
+--   ENTITY_NOT_FOUND       there is no such topic
+--   QUOTA_EXCEEDED         what limit: subscriptions, sql_filters or correlation_filters
+-- Cost: O(rules log N)
+--@include now_ms
+--@include text
+--@include rest
+--@include write_entity
+--@include route_flags
+--@include rule_member
+--@include filters_over
+--@include count_filters
+local topic, subscriptions, rules, entity = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local now, name, most = text(now_ms(ARGV[1])), ARGV[2], tonumber(ARGV[3])
+local most_sql, most_correlation, values = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local fields, first = rest(ARGV, 7, 6 + values), rest(ARGV, 7 + values)
+
+if redis.call("HGET", topic, "kind") ~= "topic" then
+  return { "ENTITY_NOT_FOUND" }
+end
+if redis.call("EXISTS", entity) == 1 then
+  return { "ENTITY_ALREADY_EXISTS", redis.call("HGETALL", entity) }
+end
+if redis.call("HLEN", subscriptions) >= most then
+  return { "QUOTA_EXCEEDED", "subscriptions", most }
+end
+local added = { s = 0, c = 0, o = 0 }
+for i = 1, #first, 3 do
+  added[first[i + 1]] = added[first[i + 1]] + 1
+end
+local over, limit = filters_over(topic, added, most_sql, most_correlation)
+if over then
+  return { "QUOTA_EXCEEDED", over, limit }
+end
+write_entity(entity, "subscription", now, fields)
+redis.call("HSET", subscriptions, name, route_flags(entity))
+for i = 1, #first, 3 do
+  redis.call("ZADD", rules, 0, rule_member(name, first[i], first[i + 1], now, first[i + 2]))
+end
+count_filters(topic, entity, added)
+redis.call("HINCRBY", topic, "version", 1)
+redis.call("HSET", topic, "accessed_ms", now)
+return { "OK", redis.call("HGETALL", entity) }

@@ -1,0 +1,34 @@
+-- delete_rule: remove a rule from a subscription (RULE-2, RULE-3). Copies that it made stay (TOPIC-4).
+-- Reads: rules, entity.  Writes: topic, rules, entity.
+-- Flags: allow-oom
+--
+-- KEYS[1] topic   hash  options and state of the topic
+-- KEYS[2] rules   zset  rules of all its subscriptions, in the form of lib/rule_member.lua
+-- KEYS[3] entity  hash  options and state of the subscription
+-- ARGV[1] subscription  str  folded name
+-- ARGV[2] rule          str  folded name
+--
+-- Returns
+--   OK
+--   RULE_NOT_FOUND
+--   ENTITY_NOT_FOUND
+-- Cost: O(log rules)
+--@include find_rule
+--@include count_filters
+local topic, rules, entity = KEYS[1], KEYS[2], KEYS[3]
+local subscription, rule = ARGV[1], ARGV[2]
+
+if redis.call("EXISTS", entity) == 0 then
+  return { "ENTITY_NOT_FOUND" }
+end
+local member = find_rule(rules, subscription, rule)
+if not member then
+  return { "RULE_NOT_FOUND" }
+end
+redis.call("ZREM", rules, member)
+local at = #subscription + #rule + 3
+local removed = { s = 0, c = 0, o = 0 }
+removed[string.sub(member, at, at)] = -1
+count_filters(topic, entity, removed)
+redis.call("HINCRBY", topic, "version", 1)
+return { "OK" }

@@ -1,0 +1,48 @@
+-- delete_subscription: remove a subscription, its rules and all it holds (ENT-8), and make waiting receives look again. With left,
+-- remove what is left of one whose topic was deleted: see delete_topic.
+-- Reads: topic, entity.  Writes: topic, subscriptions, rules, every key of the subscription.
+-- Flags: allow-oom
+--
+-- KEYS[1] topic          hash  options and state of the topic
+-- KEYS[2] subscriptions  hash  folded name -> lib/route_flags.lua
+-- KEYS[3] rules          zset  rules of all its subscriptions, in the form of lib/rule_member.lua
+-- KEYS[4] waiting        zset  sidecar by since when it waits (ms)
+-- KEYS[5] dead_waiting   zset  as waiting, of the dead-letter queue
+-- KEYS[6] entity         hash  options and state of the subscription
+-- KEYS[7] session_waiting  hash  session -> where its holder waits
+-- KEYS[8] session_locks    zset  held session by the end of its lock (ms)
+-- KEYS[9..] others       -     every other key of the subscription
+-- ARGV[1] now   int  0 = server time
+-- ARGV[2] name  str  folded name
+-- ARGV[3] left  int  1: only if the topic is gone
+--
+-- Returns
+--   OK                deleted_ms
+--   ENTITY_NOT_FOUND
+-- Cost: O(rules log N + waiting sidecars); memory is freed in the background
+--@include now_ms
+--@include text
+--@include wake_all
+--@include wake_holders
+--@include count_filters
+local topic, subscriptions, rules, waiting, dead_waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local entity, session_waiting, session_locks = KEYS[6], KEYS[7], KEYS[8]
+local now, name, left = now_ms(ARGV[1]), ARGV[2], ARGV[3] == "1"
+
+-- A topic that was made anew is none of our business: somebody else has removed what was left, before that was possible.
+local other = left and redis.call("EXISTS", topic) == 1
+if other or (not left and redis.call("EXISTS", entity) == 0) then
+  return { "ENTITY_NOT_FOUND" }
+end
+if not left then
+  local filters = redis.call("HMGET", entity, "sql_filters", "correlation_filters")
+  count_filters(topic, entity, { s = -(filters[1] or 0), c = -(filters[2] or 0) })
+  redis.call("ZREMRANGEBYLEX", rules, "[" .. name .. "\0", "(" .. name .. "\1")
+  redis.call("HINCRBY", topic, "version", 1)
+end
+redis.call("HDEL", subscriptions, name)
+wake_all(waiting)
+wake_all(dead_waiting)
+wake_holders(session_waiting, session_locks)
+redis.call("UNLINK", unpack(KEYS, 4))
+return { "OK", text(now) }

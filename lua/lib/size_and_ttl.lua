@@ -1,0 +1,5 @@
+-- size_and_ttl takes "<size>:<ttl_ms>" apart, the form for messages with a time to live of their own, or "<size>" of others.
+local function size_and_ttl(head)
+  local size, ttl_ms = string.match(head, "^(%d+):(%d+)$")
+  return size or head, tonumber(ttl_ms or "-1")
+end

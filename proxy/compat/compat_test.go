@@ -1,0 +1,475 @@
+package compat_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sidebus/sidebus/proxy/compat"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+const (
+	post, put, del = http.MethodPost, http.MethodPut, http.MethodDelete
+	broker         = "BrokerProperties"
+	nobodysToken   = "11111111-2222-4333-8444-555555555555"
+	batchType      = "application/vnd.microsoft.servicebus.json"
+)
+
+var sameValue = cmp.Comparer(func(a, b semantics.Value) bool { return a == b })
+
+func TestREST_1_SendKeepsEverything(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	body := "\x00\xffraw\r\n"
+	sent := s.want(http.StatusCreated, post, "/orders/messages", body, broker, `{"MessageId":"m","Label":"L","CorrelationId":"c","Unknown":1}`,
+		"Content-Type", "image/png", "orderID", "42", "COLOR", `"red"`, "rate", "0.5", "ok", "true")
+	if got := sent.broker(t); sent.body != "" || got["MessageId"] != "m" || got["SequenceNumber"] != 1.0 {
+		t.Errorf("got %v %q", got, sent.body)
+	}
+	m := s.stored("orders")[0]
+	want := semantics.Message{
+		MessageID: "m", Subject: "L", CorrelationID: "c", ContentType: "image/png", Body: []byte(body), TimeToLive: m.TimeToLive,
+		Properties: map[string]semantics.Value{
+			"orderID": semantics.Int64(42), "COLOR": semantics.String("red"), "rate": semantics.Double(0.5), "ok": semantics.Bool(true),
+		},
+	}
+	if diff := cmp.Diff(want, m.Message, sameValue); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestREST_3_BatchOfMessages(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.want(http.StatusCreated, post, "/orders/messages", `[{"Body":"one","UserProperties":{"n":1}},{"Body":"dHdv","IsBodyBase64":true,"BrokerProperties":{"MessageId":"2"}}]`,
+		"Content-Type", batchType, "ignored", "5", broker, `{"MessageId":"ignored"`)
+	got := s.stored("orders")
+	if len(got) != 2 || string(got[0].Body) != "one" || string(got[1].Body) != "two" || got[1].MessageID != "2" || len(got[0].Properties) != 1 || len(got[1].Properties) != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	// All or nothing, and no other content type is a batch.
+	refused := s.want(http.StatusBadRequest, post, "/orders/messages", `[{"Body":"x"},{"BrokerProperties":{"MessageId":""}}]`, "Content-Type", batchType)
+	if !strings.Contains(refused.body, "message 1 of the batch") {
+		t.Errorf("got %s", refused.body)
+	}
+	s.want(http.StatusBadRequest, post, "/orders/messages", `[]`, "Content-Type", batchType)
+	if got := s.stored("orders"); len(got) != 2 {
+		t.Errorf("%d messages", len(got))
+	}
+	s.want(http.StatusCreated, post, "/orders/messages", `[{"Body":"x"}]`, "Content-Type", batchType+"; charset=utf-8")
+	if last := s.stored("orders")[2]; string(last.Body) != `[{"Body":"x"}]` || last.ContentType != batchType+"; charset=utf-8" {
+		t.Errorf("got %+v", last)
+	}
+}
+
+func TestREST_4_PeekLock(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.send(&semantics.Message{
+		MessageID: "m", Subject: "é", ContentType: "text/x", Body: []byte("body\x00"),
+		Properties: map[string]semantics.Value{"orderID": semantics.Int64(42), "Color": semantics.String("rédish \"1\""), "with blank": semantics.Bool(true)},
+	})
+	a := s.want(http.StatusCreated, post, "/ORDERS/messages/head?timeout=0&api-version=2015-01", "", "x-ms-retrypolicy", "NoRetry")
+	got := a.broker(t)
+	token, _ := got["LockToken"].(string)
+	if a.body != "body\x00" || a.header.Get("Content-Type") != "text/x" || a.header.Get("orderID") != "42" || a.header.Get("Color") != `"r\u00e9dish \"1\""` {
+		t.Errorf("got %v %q", a.header, a.body)
+	}
+	if a.header.Get("Sidebus-Properties") != `{"with blank":true}` || a.header.Get("Location") != s.base+"/ORDERS/messages/1/"+token {
+		t.Errorf("got %v", a.header)
+	}
+	if got["DeliveryCount"] != 1.0 || got["State"] != "Active" || got["SequenceNumber"] != 1.0 || got["MessageId"] != "m" || got["Label"] != "é" || len(token) != 36 {
+		t.Errorf("got %v", got) // REST-11 too
+	}
+	for _, date := range []string{"LockedUntilUtc", "EnqueuedTimeUtc"} {
+		text, _ := got[date].(string)
+		if at, err := http.ParseTime(text); err != nil || !strings.HasSuffix(text, " GMT") || time.Since(at).Abs() > 2*time.Minute {
+			t.Errorf("%s: %q", date, text)
+		}
+	}
+	s.want(http.StatusNoContent, post, "/orders/messages/head?timeout=0", "")
+	s.want(http.StatusOK, put, s.lockPath(a), "")
+	if again := s.want(http.StatusCreated, post, "/orders/messages/head?timeout=0", "").broker(t); again["DeliveryCount"] != 2.0 || again["LockToken"] == token {
+		t.Errorf("after an unlock: got %v", again)
+	}
+}
+
+func TestREST_5_ReceiveAndDelete(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.send(&semantics.Message{Body: []byte("one")})
+	a := s.want(http.StatusOK, del, "/orders/messages/head?timeout=0", "")
+	if got := a.broker(t); a.body != "one" || got["LockToken"] != nil || got["LockedUntilUtc"] != nil || a.header.Get("Location") != "" || a.header["Content-Type"] != nil {
+		t.Errorf("got %q %v", a.body, a.header)
+	}
+	awaitCount(t, "removed", s.store.completed)
+	if left := s.stored("orders"); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	s.want(http.StatusNoContent, del, "/orders/messages/head?timeout=0", "")
+}
+
+func TestREST_6_LocksByNumberAndByID(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, id := range []string{"2", "a/b", "ü%2F", "d"} { // the id of the first is the number of the second
+		s.send(&semantics.Message{MessageID: id})
+	}
+	var taken []answer
+	for range 4 {
+		taken = append(taken, s.want(http.StatusCreated, post, "/orders/messages/head", ""))
+	}
+	path := func(i int, id string) string {
+		return "/orders/messages/" + id + "/" + taken[i].broker(t)["LockToken"].(string)
+	}
+	for i, wrong := range []string{"3", "1", "a%2Fb", "5"} {
+		for _, method := range []string{post, put, del} {
+			a := s.want(http.StatusNotFound, method, path(i, wrong), "")
+			if a.header.Get("Sidebus-Error") != string(semantics.MessageNotFound) {
+				t.Errorf("got %v", a.header)
+			}
+		}
+	}
+	if n := s.broker.Held(); n != 4 {
+		t.Errorf("%d are held", n)
+	}
+	renewed := s.want(http.StatusOK, post, path(0, "2"), "")
+	if until, err := http.ParseTime(renewed.broker(t)["LockedUntilUtc"].(string)); err != nil || time.Until(until) > time.Minute || time.Until(until) < 50*time.Second {
+		t.Errorf("renewed until %s, %v", until, err)
+	}
+	s.want(http.StatusOK, del, path(0, "1"), "")
+	s.want(http.StatusOK, del, path(1, "a%2Fb"), "")
+	s.want(http.StatusOK, put, path(2, "%C3%BC%252F"), "")
+	s.want(http.StatusOK, del, path(3, "d"), "")
+	for i, id := range []string{"1", "a%2Fb", "3", "4"} { // the locks are gone
+		for _, method := range []string{post, put, del} {
+			s.want(http.StatusNotFound, method, path(i, id), "")
+		}
+	}
+	if left := s.stored("orders"); len(left) != 1 || left[0].SequenceNumber != 3 || left[0].DeliveryCount != 1 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// LOCK-8: a lock that another sidecar handed out, or another call, is as good as one of this.
+func TestLOCK_8_LocksOfOthers(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, id := range []string{"a", "7"} {
+		s.send(&semantics.Message{MessageID: id})
+	}
+	delivery, err := s.broker.Receive(t.Context(), semantics.Source{Path: "orders"}, semantics.ReceiveOptions{MaxMessages: 2})
+	if err != nil || delivery.Delivered(t.Context()) != nil {
+		t.Fatal(err)
+	}
+	first, second := delivery.Messages[0].LockToken.String(), delivery.Messages[1].LockToken.String()
+	for _, id := range []string{"3", "b", "0", "-1"} {
+		s.want(http.StatusNotFound, del, "/orders/messages/"+id+"/"+first, "")
+	}
+	s.want(http.StatusOK, del, "/orders/messages/1/"+first, "")
+	s.want(http.StatusNotFound, del, "/orders/messages/1/"+second, "") // there is none of that number any more
+	s.want(http.StatusOK, post, "/orders/messages/2/"+second, "")
+	if _, err := s.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{Status: semantics.StatusDisabled}, []string{"status"}); err != nil {
+		t.Fatal(err)
+	}
+	s.want(http.StatusOK, del, "/orders/messages/7/"+second, "") // STAT-2: what is in hand may be settled
+}
+
+func TestREST_7_TopicsAndSubQueues(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.create(semantics.TopicKind, "a/news", semantics.Options{})
+	s.create(semantics.SubscriptionKind, "a/news/Subscriptions/eu", semantics.Options{})
+	for i, path := range []string{"/a/news/messages", "/A/NEWS/messages", "/a%2Fnews/messages", "/a%5Cnews/Messages"} {
+		s.want(http.StatusCreated, post, path, fmt.Sprint(i))
+	}
+	for i, path := range []string{"/a/news/subscriptions/eu", "/a/news/Subscriptions/EU", "/a%2Fnews/SUBSCRIPTIONS/eu", "/a/news%2Fsubscriptions%2Feu"} {
+		a := s.want(http.StatusCreated, post, path+"/messages/head?timeout=0", "")
+		if a.body != fmt.Sprint(i) {
+			t.Errorf("%s: got %q", path, a.body)
+		}
+		token, err := semantics.ParseLockToken(a.broker(t)["LockToken"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		source := semantics.Source{Path: "a/news/Subscriptions/eu"}
+		if i > 0 {
+			s.want(http.StatusOK, del, s.lockPath(a), "")
+		} else if _, err := s.broker.DeadLetter(t.Context(), source, []semantics.LockToken{token}, semantics.DeadLetterOptions{Reason: new("Why")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, queue := range []string{"/$DeadLetterQueue", "/$deadletterqueue", "/%24DEADLETTERQUEUE"} {
+		a := s.want(http.StatusCreated, post, "/a/news/subscriptions/eu"+queue+"/messages/head?timeout=0", "")
+		if a.header.Get("DeadLetterReason") != `"Why"` {
+			t.Errorf("got %v", a.header)
+		}
+		s.want(http.StatusOK, put, s.lockPath(a), "")
+	}
+	s.want(http.StatusBadRequest, post, "/a/news/messages/head", "")             // TOPIC-8
+	s.want(http.StatusBadRequest, post, "/a/news/subscriptions/eu/messages", "") // TOPIC-8
+	s.want(http.StatusBadRequest, post, "/orders/$DeadLetterQueue/messages", "") // DLQ-3
+	s.want(http.StatusGone, post, "/a/news/subscriptions/no/messages/head", "")  //
+	s.want(http.StatusNoContent, post, "/orders/$DeadLetterQueue/messages/head?timeout=0", "")
+}
+
+// A path may be that of a queue now and of a topic later, and the other way round.
+func TestREST_1_TargetsChangeTheirKind(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	kinds := []semantics.Kind{semantics.TopicKind, semantics.QueueKind}
+	for i := range 4 {
+		kind := kinds[i%2]
+		s.want(http.StatusGone, post, "/target/messages", "x")
+		s.create(kind, "target", semantics.Options{})
+		for range 2 {
+			s.want(http.StatusCreated, post, "/target/messages", "x")
+		}
+		if err := s.broker.DeleteEntity(t.Context(), kind, "target"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestREST_8_Timeout(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, bad := range []string{"x", "-1", "1.5", "", "%20", "1s"} {
+		s.want(http.StatusBadRequest, post, "/orders/messages/head?timeout="+bad, "")
+		s.want(http.StatusBadRequest, del, "/orders/messages/head?timeout="+bad, "")
+	}
+	for i, query := range []string{"", "?timeout=301", "?timeout=99999999999999999999"} {
+		queue := fmt.Sprint("q", i)
+		s.create(semantics.QueueKind, queue, semantics.Options{})
+		came := make(chan answer, 1)
+		go func() { came <- s.call(post, "/"+queue+"/messages/head"+query, "") }()
+		awaitCount(t, "waited for", s.store.watched)
+		s.want(http.StatusCreated, post, "/"+queue+"/messages", "x")
+		if a := <-came; a.status != http.StatusCreated || a.body != "x" {
+			t.Errorf("%s: got %d %s", query, a.status, a.body)
+		}
+	}
+}
+
+func TestREST_9_SessionsHaveNoPlainReceive(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.create(semantics.QueueKind, "tales", semantics.Options{RequiresSession: true}, "requiresSession")
+	s.want(http.StatusBadRequest, post, "/tales/messages", "x")
+	s.want(http.StatusCreated, post, "/tales/messages", "x", broker, `{"SessionId":"s"}`)
+	for _, method := range []string{post, del} {
+		a := s.want(http.StatusBadRequest, method, "/tales/messages/head?timeout=0", "")
+		if a.header.Get("Sidebus-Error") != string(semantics.SessionRequired) {
+			t.Errorf("got %v", a.header)
+		}
+	}
+	s.want(http.StatusNoContent, post, "/tales/$DeadLetterQueue/messages/head?timeout=0", "") // SESS-34
+}
+
+func TestREST_1_Refusals(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.create(semantics.QueueKind, "shut", semantics.Options{Status: semantics.StatusDisabled}, "status")
+	s.create(semantics.QueueKind, "small", semantics.Options{MaxSizeInMegabytes: 1, MaxMessageSizeInKilobytes: 1024}, "maxSizeInMegabytes", "maxMessageSizeInKilobytes")
+	s.want(http.StatusCreated, post, "/small/messages", strings.Repeat("x", 700<<10))
+	large := strings.Repeat("x", 1<<20)
+	for _, c := range []struct {
+		name, method, path, body string
+		pairs                    []string
+		status                   int
+		reason                   semantics.Code
+	}{
+		{"no JSON", post, "/orders/messages", "", []string{broker, "{"}, 400, semantics.InvalidArgument},
+		{"MSG-2 empty message id", post, "/orders/messages", "", []string{broker, `{"MessageId":""}`}, 400, semantics.InvalidArgument},
+		{"MSG-2 long message id", post, "/orders/messages", "", []string{broker, `{"MessageId":"` + strings.Repeat("x", 129) + `"}`}, 400, semantics.InvalidArgument},
+		{"MSG-3 keys differ", post, "/orders/messages", "", []string{broker, `{"SessionId":"a","PartitionKey":"b"}`}, 400, semantics.PartitionKeyMismatch},
+		{"TTL-14 no lifetime", post, "/orders/messages", "", []string{broker, `{"TimeToLive":0}`}, 400, semantics.ArgumentOutOfRange},
+		{"REST-12 line break", post, "/orders/messages", "", []string{"p", `"a\r\nX: y"`}, 400, semantics.InvalidArgument},
+		{"property twice", post, "/orders/messages", "", []string{"p", "1", "P", "2"}, 400, semantics.InvalidArgument},
+		{"MSG-14 names differ in case only", post, "/orders/messages", "", []string{"p", "1", "Sidebus-Properties", `{"P":2}`}, 400, semantics.InvalidArgument},
+		{"MSG-15 large property", post, "/orders/messages", "", []string{"p", `"` + strings.Repeat("x", 32<<10+1) + `"`}, 403, semantics.MessageSizeExceeded},
+		{"MSG-15 large headers", post, "/orders/messages", "", []string{"p", strings.Repeat("x", 32<<10), "q", strings.Repeat("x", 32<<10)}, 403, semantics.MessageSizeExceeded},
+		{"MSG-20 large message", post, "/orders/messages", large[:256<<10+1], nil, 403, semantics.MessageSizeExceeded},
+		{"MSG-21 message over 1 MiB", post, "/small/messages", large, []string{"p", "1"}, 403, semantics.MessageSizeExceeded},
+		{"MSG-21 body over 1 MiB", post, "/orders/messages", large + "x", nil, 403, semantics.MessageSizeExceeded},
+		{"large batch", post, "/orders/messages", `[{"Body":"` + large + large[:8] + `"}]`, []string{"Content-Type", batchType}, 403, semantics.MessageSizeExceeded},
+		{"huge batch", post, "/orders/messages", strings.Repeat(" ", 8<<20+1), []string{"Content-Type", batchType}, 403, semantics.MessageSizeExceeded},
+		{"QUOTA-6 full", post, "/small/messages", large[:700<<10], nil, 403, semantics.EntityFull},
+		{"STAT-2 disabled: send", post, "/shut/messages", "", nil, 403, semantics.EntityDisabled},
+		{"STAT-2 disabled: receive", post, "/shut/messages/head?timeout=0", "", nil, 403, semantics.EntityDisabled},
+		{"missing: send", post, "/none/messages", "", nil, 410, semantics.EntityNotFound},
+		{"missing: batch", post, "/none/messages", "[{}]", []string{"Content-Type", batchType}, 410, semantics.EntityNotFound},
+		{"missing: peek-lock", post, "/none/messages/head?timeout=0", "", nil, 410, semantics.EntityNotFound},
+		{"missing: receive and delete", del, "/none/messages/head?timeout=0", "", nil, 410, semantics.EntityNotFound},
+		{"missing: complete", del, "/none/messages/1/" + nobodysToken, "", nil, 410, semantics.EntityNotFound},
+		{"missing: unlock", put, "/none/messages/1/" + nobodysToken, "", nil, 410, semantics.EntityNotFound},
+		{"missing: renew", post, "/none/messages/x/" + nobodysToken, "", nil, 410, semantics.EntityNotFound},
+		{"no message: complete", del, "/orders/messages/1/" + nobodysToken, "", nil, 404, semantics.MessageNotFound},
+		{"no message: unlock", put, "/orders/messages/x/" + nobodysToken, "", nil, 404, semantics.MessageNotFound},
+		{"no message: renew", post, "/orders/messages/99999999999999999999/" + nobodysToken, "", nil, 404, semantics.MessageNotFound},
+		{"LOCK-2 malformed token", del, "/orders/messages/1/x", "", nil, 400, semantics.InvalidArgument},
+		{"ENT-3 bad name", post, "/or*ders/messages", "", nil, 400, semantics.InvalidArgument},
+		{"ENT-3 empty segment", post, "/a//b/messages", "", nil, 400, semantics.InvalidArgument},
+		{"ENT-5 reserved", post, "/orders/$x/messages/head", "", nil, 400, semantics.InvalidArgument},
+		{"transfer dead letters", post, "/orders/$Transfer/$DeadLetterQueue/messages/head", "", nil, 400, semantics.InvalidOperation},
+		{"method of messages", http.MethodGet, "/orders/messages", "", nil, 405, semantics.InvalidArgument},
+		{"method of head", put, "/orders/messages/head", "", nil, 405, semantics.InvalidArgument},
+		{"method of a lock", http.MethodPatch, "/orders/messages/1/" + nobodysToken, "", nil, 405, semantics.InvalidArgument},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := s.call(c.method, c.path, c.body, c.pairs...)
+			var body struct {
+				XMLName xml.Name `xml:"Error"`
+				Code    int
+				Detail  string
+			}
+			err := xml.Unmarshal([]byte(a.body), &body)
+			if a.status != c.status || a.header.Get("Sidebus-Error") != string(c.reason) {
+				t.Errorf("got %d %v %s, want %d %s", a.status, a.header, a.body, c.status, c.reason)
+			}
+			if err != nil || body.Code != c.status || !strings.HasPrefix(body.Detail, string(c.reason)+": ") || !strings.HasPrefix(a.header.Get("Content-Type"), "application/xml") {
+				t.Errorf("the body is %s, %v", a.body, err)
+			}
+			if allow := a.header.Get("Allow"); (c.status == http.StatusMethodNotAllowed) != (allow != "") {
+				t.Errorf("%d with Allow %q", a.status, allow)
+			}
+		})
+	}
+	if got := s.stored("orders"); len(got) != 0 {
+		t.Errorf("something was stored: %v", got)
+	}
+}
+
+func TestREST_1_OtherPathsAreTheNativeAPIs(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, path := range []string{
+		"/", "/v1/queues/orders/messages:send", "/v1/queues/orders/messages", "/openapi.json", "/messages", "/messages/head", "/head", "/orders", "/orders/messages/1",
+		"/orders/messages/", "/orders/messages/head/", "/orders/messages//x", "/orders/message/head",
+	} {
+		s.want(http.StatusTeapot, post, path, "")
+	}
+}
+
+func TestMSG_22_ExactlyTheMostPasses(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.create(semantics.QueueKind, "large", semantics.Options{MaxMessageSizeInKilobytes: 2048}, "maxMessageSizeInKilobytes")
+	s.want(http.StatusCreated, post, "/large/messages", strings.Repeat("x", 1<<20-1), broker, `{"MessageId":"m"}`)
+	s.want(http.StatusForbidden, post, "/large/messages", strings.Repeat("x", 1<<20), broker, `{"MessageId":"m"}`)
+	// MSG-15: 64 KiB of headers, all of it escaped.
+	escaped := strings.Repeat(`\u0001`, 32<<10-1)
+	s.want(http.StatusCreated, post, "/large/messages", "", broker, `{"MessageId":"m"}`, "p", `"`+escaped+`"`, "q", `"`+escaped[6:]+`"`)
+	s.want(http.StatusForbidden, post, "/large/messages", "", broker, `{"MessageId":"m"}`, "p", `"`+escaped+`"`, "q", `"`+escaped+`"`)
+	s.want(http.StatusOK, del, "/large/messages/head", "")
+	if a := s.want(http.StatusOK, del, "/large/messages/head", ""); a.header.Get("p") != `"`+escaped+`"` {
+		t.Error("the large property is another")
+	}
+}
+
+func TestTTL_2_LifetimeAndSchedule(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.want(http.StatusCreated, post, "/orders/messages", "", broker, `{"ScheduledEnqueueTimeUtc":"Sat, 02 Jan 2100 15:04:05 GMT"}`)
+	s.want(http.StatusCreated, post, "/orders/messages", "", broker, `{"ScheduledEnqueueTimeUtc":"2000-01-01T00:00:00Z","TimeToLive":60.5}`)
+	m := s.stored("orders")
+	if m[0].State != semantics.Scheduled || !m[0].ScheduledAt.Equal(time.Date(2100, 1, 2, 15, 4, 5, 0, time.UTC)) {
+		t.Errorf("got %+v", m[0])
+	}
+	if m[1].State != semantics.Active || m[1].ExpiresAt.Sub(m[1].EnqueuedAt) != 60500*time.Millisecond {
+		t.Errorf("got %+v", m[1])
+	}
+}
+
+// What a topic without a matching subscription does with a message cannot be told here (ERR table).
+func TestTOPIC_3_UnmatchedIsCreated(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.create(semantics.TopicKind, "news", semantics.Options{FailIfUnmatched: true}, "failIfUnmatched")
+	if a := s.want(http.StatusCreated, post, "/news/messages", "x"); a.header.Get(broker) != "" || a.body != "" {
+		t.Errorf("got %v", a)
+	}
+}
+
+func TestDUP_7_DuplicateIsCreated(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.create(semantics.QueueKind, "once", semantics.Options{RequiresDuplicateDetection: true}, "requiresDuplicateDetection")
+	for range 2 {
+		if got := s.want(http.StatusCreated, post, "/once/messages", "x", broker, `{"MessageId":"m"}`).broker(t); got["SequenceNumber"] != 1.0 {
+			t.Errorf("got %v", got)
+		}
+	}
+	if got := s.stored("once"); len(got) != 1 {
+		t.Errorf("%d are stored", len(got))
+	}
+}
+
+func TestERR_6_TheStoreIsDown(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.send(&semantics.Message{})
+	lock := s.lockPath(s.want(http.StatusCreated, post, "/orders/messages/head", ""))
+	s.store.fail(semantics.Errorf(semantics.StoreUnavailable, "the store is down"))
+	for _, a := range []answer{s.call(post, "/orders/messages", "x"), s.call(post, "/orders/messages/head?timeout=0", ""), s.call(del, lock, "")} {
+		if a.status != http.StatusServiceUnavailable || a.header.Get("Sidebus-Error") != string(semantics.StoreUnavailable) {
+			t.Errorf("got %d %s", a.status, a.body)
+		}
+	}
+	s.store.fail(nil)
+	s.want(http.StatusOK, del, lock, "")
+}
+
+func TestREST_4_DrainEndsTheWait(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.send(&semantics.Message{})
+	lock := s.lockPath(s.want(http.StatusCreated, post, "/orders/messages/head", ""))
+	s.broker.BeginDrain()
+	s.want(http.StatusServiceUnavailable, post, "/orders/messages/head", "")
+	s.want(http.StatusCreated, post, "/orders/messages", "sends go on")
+	s.want(http.StatusOK, del, lock, "")
+}
+
+func TestQUOTA_10_ThrottledSaysWhen(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	throttled := semantics.Errorf(semantics.Throttled, "slow down")
+	throttled.RetryAfter = 1500 * time.Millisecond
+	s.store.fail(throttled)
+	a := s.want(http.StatusServiceUnavailable, post, "/orders/messages/head?timeout=0", "")
+	if a.header.Get("Retry-After") != "2" {
+		t.Errorf("got %v", a.header)
+	}
+}
+
+func TestREST_1_WebPagesFromElsewhereAreRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.want(http.StatusUnauthorized, post, "/orders/messages", "x", "Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site")
+}
+
+func TestQUOTA_5_OneConnectionTooMany(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *compat.Config) { c.IsOverLimit = isTrue })
+	s.want(http.StatusServiceUnavailable, post, "/orders/messages", "x")
+}
+
+// errBroken is what a store fails with that has a bug.
+var errBroken = errors.New("broken")
+
+func TestINTERNAL_IsA500(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.store.fail(errBroken)
+	if a := s.want(http.StatusInternalServerError, post, "/orders/messages/head?timeout=0", ""); strings.Contains(a.body, "broken") {
+		t.Errorf("the answer tells of the inside: %s", a.body)
+	}
+}

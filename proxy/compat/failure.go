@@ -1,0 +1,92 @@
+package compat
+
+import (
+	"bytes"
+	"encoding/xml"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/sidebus/sidebus/proxy/wireerror"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// errorHeader carries the reason of a failure (ERR-1), so that clients need not read the body.
+const errorHeader = "Sidebus-Error"
+
+// statuses are the column "compat REST" of the table of ERR. Reasons that cannot come here have the status that would do no harm.
+var statuses = map[semantics.Code]int{
+	semantics.InvalidArgument:           http.StatusBadRequest,
+	semantics.ArgumentOutOfRange:        http.StatusBadRequest,
+	semantics.InvalidOperation:          http.StatusBadRequest,
+	semantics.SessionRequired:           http.StatusBadRequest,
+	semantics.SessionIDMissing:          http.StatusBadRequest,
+	semantics.SessionNotSupported:       http.StatusBadRequest,
+	semantics.PartitionKeyMismatch:      http.StatusBadRequest,
+	semantics.FilterInvalid:             http.StatusBadRequest,
+	semantics.ActionInvalid:             http.StatusBadRequest,
+	semantics.ForwardDestinationInvalid: http.StatusBadRequest,
+	semantics.Unauthenticated:           http.StatusUnauthorized,
+	semantics.PermissionDenied:          http.StatusUnauthorized,
+	semantics.EntityNotFound:            http.StatusGone,
+	semantics.MessageNotFound:           http.StatusNotFound,
+	semantics.RuleNotFound:              http.StatusNotFound,
+	semantics.EntityAlreadyExists:       http.StatusConflict,
+	semantics.RuleAlreadyExists:         http.StatusConflict,
+	semantics.ConflictInProgress:        http.StatusConflict,
+	semantics.PropertyImmutable:         http.StatusBadRequest,
+	semantics.PreconditionFailed:        http.StatusPreconditionFailed,
+	semantics.EntityDisabled:            http.StatusForbidden,
+	semantics.SessionCannotBeLocked:     http.StatusConflict, // n/a
+	semantics.MessageLockLost:           http.StatusNotFound,
+	semantics.SessionLockLost:           http.StatusNotFound, // n/a
+	semantics.MessageSizeExceeded:       http.StatusForbidden,
+	semantics.SessionStateTooLarge:      http.StatusForbidden, // n/a
+	semantics.EntityFull:                http.StatusForbidden,
+	semantics.QuotaExceeded:             http.StatusForbidden,
+	semantics.Throttled:                 http.StatusServiceUnavailable,
+	semantics.TransactionTooLarge:       http.StatusBadRequest, // n/a
+	semantics.TransactionTimedOut:       http.StatusConflict,   // n/a
+	semantics.TransactionNotFound:       http.StatusNotFound,   // n/a
+	semantics.NoMatchingSubscription:    http.StatusCreated,
+	semantics.ServiceTimeout:            http.StatusInternalServerError,
+	semantics.StoreUnavailable:          http.StatusServiceUnavailable,
+	semantics.Cancelled:                 http.StatusServiceUnavailable, // nobody reads it
+	semantics.Internal:                  http.StatusInternalServerError,
+}
+
+// errorBody is the body of a failure as Service Bus has it.
+type errorBody struct {
+	XMLName xml.Name `xml:"Error"`
+	Code    int
+	Detail  string
+}
+
+// writeFailure answers a request that failed.
+func writeFailure(w http.ResponseWriter, failure *semantics.Error) {
+	writeStatus(w, statuses[failure.Code], failure)
+}
+
+func writeStatus(w http.ResponseWriter, status int, failure *semantics.Error) {
+	detail := string(failure.Code) + ": " + failure.Message
+	if index, ok := failure.Details[semantics.DetailIndex]; ok {
+		detail += " (message " + index + " of the batch)"
+	}
+	var body bytes.Buffer
+	body.WriteString(xml.Header)
+	if err := xml.NewEncoder(&body).Encode(errorBody{Code: status, Detail: strings.ToValidUTF8(detail, "\uFFFD")}); err != nil {
+		panic(err) // a number and a text can always be written
+	}
+	_, _, retryAfter := wireerror.HTTP(failure)
+	if retryAfter != "" {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", sasScheme)
+	}
+	w.Header().Set(errorHeader, string(failure.Code))
+	w.Header().Set("Content-Type", "application/xml; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes()) // nothing can be done for a reader that is gone
+}

@@ -1,0 +1,105 @@
+package compat
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// locks remembers which message a lock that was handed out here is for, since an address of a lock names both (REST-6).
+type locks struct {
+	mu      sync.Mutex
+	handed  map[semantics.LockToken]handedLock
+	sweepAt int // size at which ended locks are swept out
+}
+
+type handedLock struct {
+	path   string // of the source, folded
+	number int64
+	id     string
+	until  time.Time
+}
+
+const firstLockSweep = 1024
+
+func (l *locks) add(source semantics.Source, m *semantics.Received) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.handed[m.LockToken] = handedLock{path: semantics.Fold(source.String()), number: m.SequenceNumber, id: m.MessageID, until: m.LockedUntil}
+	if len(l.handed) < l.sweepAt {
+		return
+	}
+	now := time.Now()
+	for token, lock := range l.handed {
+		if now.After(lock.until) {
+			delete(l.handed, token)
+		}
+	}
+	l.sweepAt = max(firstLockSweep, 2*len(l.handed))
+}
+
+func (l *locks) get(token semantics.LockToken) (handedLock, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lock, ok := l.handed[token]
+	return lock, ok
+}
+
+func (l *locks) remove(token semantics.LockToken) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.handed, token)
+}
+
+func (l *locks) renew(token semantics.LockToken, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if lock, ok := l.handed[token]; ok {
+		lock.until = until
+		l.handed[token] = lock
+	}
+}
+
+// checkID checks that a lock is that of the message with an id or sequence number, as far as this can be known. Of a lock that was
+// handed out here it is; of another one, by another sidecar or another call, only whether any locked message has the id. The
+// token decides in the end: it settles its own message and no other. MESSAGE_NOT_FOUND, and what Peek fails with.
+func (h *Handler) checkID(ctx context.Context, source semantics.Source, id string, token semantics.LockToken) error {
+	missing := semantics.Errorf(semantics.MessageNotFound, "the lock is not that of a message %q", cut(id)).With(semantics.DetailEntity, source.String())
+	if lock, ok := h.locks.get(token); ok && lock.path == semantics.Fold(source.String()) {
+		if id == lock.id || id == strconv.FormatInt(lock.number, 10) {
+			return nil
+		}
+		return missing
+	}
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err == nil && number > 0 {
+		found, err := h.Broker.Peek(ctx, source, number, 1, semantics.ShowLocked)
+		if err != nil || len(found) > 0 && found[0].SequenceNumber == number {
+			return passable(err)
+		}
+	}
+	locked, err := h.Broker.Peek(ctx, source, 0, semantics.MaxPeekMessages, semantics.ShowLocked)
+	if err != nil {
+		return passable(err)
+	}
+	for _, m := range locked {
+		if m.MessageID == id {
+			return nil
+		}
+	}
+	if len(locked) == semantics.MaxPeekMessages {
+		return nil // there are more than can be looked through
+	}
+	return missing
+}
+
+// passable gives a failure of a look that is one of the settlement too. A source that is disabled can still be settled (STAT-2).
+func passable(err error) error {
+	if semantics.CodeOf(err) == semantics.EntityDisabled {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,128 @@
+package compat
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/sidebus/sidebus/proxy/internal/brokerproperties"
+	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// How long a client may take to read an answer: until shortly before the lock ends, so that the message can still be given back
+// uncounted, but no less than minWriteTime. Of a message received for good nobody knows when its lock ends.
+const (
+	writeMargin  = time.Second
+	minWriteTime = time.Second
+	writeTimeout = 30 * time.Second
+)
+
+// receive takes one message (REST-4, REST-5).
+func (x *exchange) receive(source semantics.Source, mode semantics.Mode) error {
+	timeout, err := x.timeout()
+	if err != nil {
+		return err
+	}
+	ctx := x.request.Context()
+	delivery, err := x.Broker.Receive(ctx, source, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: timeout, Mode: mode})
+	if err != nil {
+		return err
+	}
+	handover.Put(ctx, delivery, mode)
+	if err := ctx.Err(); err != nil {
+		return err // the client went away while the message was on its way
+	}
+	if len(delivery.Messages) == 0 {
+		x.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	m := delivery.Messages[0]
+	x.Metrics.MessagesReceived.Inc()
+	status, patience := http.StatusOK, writeTimeout
+	if mode == semantics.PeekLock {
+		status, patience = http.StatusCreated, max(time.Until(m.LockedUntil)-writeMargin, minWriteTime)
+		x.locks.add(source, m)
+		x.Header().Set("Location", x.location(m))
+	}
+	brokerproperties.Write(x.Header(), m)
+	x.Header().Set("Content-Length", strconv.Itoa(len(m.Body)))
+	x.allow(patience)
+	x.WriteHeader(status)
+	_, _ = x.Write(m.Body) // the flush tells whether it was written
+	return nil
+}
+
+// allow bounds the time of writing the answer.
+func (x *exchange) allow(patience time.Duration) {
+	controller := http.NewResponseController(x.ResponseWriter)
+	if controller.SetWriteDeadline(time.Now().Add(patience)) == nil {
+		x.written = func() { _ = controller.SetWriteDeadline(time.Time{}) } // a connection that is gone needs no more
+	}
+}
+
+// location is the address of a message's lock. It has the sequence number, which needs no escaping.
+func (x *exchange) location(m *semantics.Received) string {
+	path := "/" + x.route.entity + "/messages/" + strconv.FormatInt(m.SequenceNumber, 10) + "/" + m.LockToken.String()
+	address := url.URL{Path: path}
+	if x.request.Host != "" {
+		address.Scheme, address.Host = "http", x.request.Host
+	}
+	return address.String()
+}
+
+// lock gives the token of the lock that a path names, once it is known to be that of the message the path names.
+func (x *exchange) lock(source semantics.Source) ([]semantics.LockToken, error) {
+	token, err := semantics.ParseLockToken(x.route.token)
+	if err != nil {
+		return nil, err
+	}
+	return []semantics.LockToken{token}, x.checkID(x.request.Context(), source, x.route.id, token)
+}
+
+// settle ends a lock (REST-6).
+func (x *exchange) settle(source semantics.Source, name string, verb semantics.Settlement) error {
+	tokens, err := x.lock(source)
+	if err != nil {
+		return err
+	}
+	codes, err := verb(x.request.Context(), source, tokens)
+	if err != nil {
+		return err
+	}
+	x.Metrics.Settled(name, codes)
+	x.locks.remove(tokens[0])
+	return x.done(source, codes[0])
+}
+
+// renew extends a lock and tells its new end (REST-6).
+func (x *exchange) renew(source semantics.Source) error {
+	tokens, err := x.lock(source)
+	if err != nil {
+		return err
+	}
+	renewals, err := x.Broker.RenewLocks(x.request.Context(), source, tokens)
+	if err != nil {
+		return err
+	}
+	if renewals[0].Code != "" {
+		x.Metrics.LocksLost.WithLabelValues(obs.Renew).Inc()
+		x.locks.remove(tokens[0])
+		return x.done(source, renewals[0].Code)
+	}
+	x.locks.renew(tokens[0], renewals[0].LockedUntil)
+	brokerproperties.Renewed(x.Header(), renewals[0].LockedUntil)
+	return x.done(source, "")
+}
+
+// done answers what became of a lock.
+func (x *exchange) done(source semantics.Source, code semantics.Code) error {
+	if code != "" {
+		return semantics.Errorf(code, "the lock does not hold any more; receive the message again").With(semantics.DetailEntity, source.String())
+	}
+	x.Header().Set("Content-Length", "0")
+	x.WriteHeader(http.StatusOK)
+	return nil
+}

@@ -1,0 +1,107 @@
+package compat
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// nativePrefix begins the paths of the native API. An entity whose name begins with "v1/" has no address here.
+const nativePrefix = "/v1/"
+
+// verb is what a request wants done.
+type verb int
+
+const (
+	send verb = iota
+	receive
+	receiveAndDelete
+	complete
+	unlock
+	renew
+)
+
+// names are those of the verbs in metrics and logs.
+var names = map[verb]string{
+	send: "Compat.Send", receive: "Compat.PeekLock", receiveAndDelete: "Compat.ReceiveAndDelete",
+	complete: "Compat.Complete", unlock: "Compat.Unlock", renew: "Compat.RenewLock",
+}
+
+// The forms of paths: what may be done with each, by method.
+var (
+	toMessages = map[string]verb{http.MethodPost: send}
+	toHead     = map[string]verb{http.MethodPost: receive, http.MethodDelete: receiveAndDelete}
+	toLock     = map[string]verb{http.MethodDelete: complete, http.MethodPut: unlock, http.MethodPost: renew}
+)
+
+// route is a path taken apart.
+type route struct {
+	entity string // the path of an entity or a sub-queue, unescaped; not checked
+	verbs  map[string]verb
+	id     string // toLock: the message's id or sequence number
+	token  string // toLock
+	below  string // the rest of the path, from "messages" on
+}
+
+// routeOf takes the path of a request apart (REST-1, REST-4 to REST-7). It reports false for a path that has none of the forms. An
+// entity may have "/" in its name, escaped or not; in an id it has to be escaped.
+func routeOf(u *url.URL) (route, bool) {
+	path := u.EscapedPath()
+	if strings.HasPrefix(path, nativePrefix) || !strings.HasPrefix(path, "/") {
+		return route{}, false
+	}
+	parts := strings.Split(path[1:], "/")
+	r, n := route{}, len(parts)
+	at := func(i int, word string) bool { return i > 0 && strings.EqualFold(parts[i], word) }
+	switch {
+	case at(n-1, "messages"):
+		r.verbs, n = toMessages, n-1
+	case at(n-2, "messages") && at(n-1, "head"):
+		r.verbs, n = toHead, n-2
+	case at(n-3, "messages"):
+		var badID, badToken error
+		r.id, badID = url.PathUnescape(parts[n-2])
+		r.token, badToken = url.PathUnescape(parts[n-1])
+		if badID != nil || badToken != nil || r.id == "" || r.token == "" {
+			return route{}, false
+		}
+		r.verbs, n = toLock, n-3
+	default:
+		return route{}, false
+	}
+	entity, err := url.PathUnescape(strings.Join(parts[:n], "/"))
+	r.below = strings.Join(parts[n:], "/")
+	r.entity = strings.ReplaceAll(entity, `\`, "/") // as ParsePath has it, so that a token is checked for what is done
+	return r, err == nil
+}
+
+// Suffixes of the paths of sub-queues, in lower case (DLQ-2).
+const (
+	deadLetters         = "/$deadletterqueue"
+	transferDeadLetters = "/$transfer" + deadLetters
+)
+
+// source is what the route's entity is to a receiver.
+func (r route) source() (semantics.Source, error) {
+	source := semantics.Source{Path: r.entity}
+	switch folded := semantics.Fold(r.entity); {
+	case strings.HasSuffix(folded, transferDeadLetters):
+		return source, semantics.Errorf(semantics.InvalidOperation, "there are no transfer dead-letter queues yet, since nothing is forwarded")
+	case strings.HasSuffix(folded, deadLetters):
+		source.Path, source.SubQueue = r.entity[:len(r.entity)-len(deadLetters)], semantics.DeadLetterQueue
+	}
+	var err error
+	source.Path, err = semantics.ParseSourcePath(source.Path)
+	return source, err
+}
+
+// owner is the queue or topic that a path belongs to, folded: a subscription takes its topic's rights (AUTH-2).
+func (r route) owner() string {
+	path := strings.TrimSuffix(strings.TrimSuffix(semantics.Fold(r.entity), deadLetters), "/$transfer")
+	if topic, _, ok := semantics.SplitSubscription(path); ok {
+		return topic
+	}
+	return path
+}

@@ -1,0 +1,241 @@
+package compat
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// The server of net/http gives names of headers in their canonical form, "Order-Id" for "order-ID". Names of application properties keep
+// their case (MSG-14), so they have to be read from the connection itself: a spelledConn looks at what passes and follows it from
+// request to request. It looks only; whatever it cannot follow it leaves alone for good, and names are canonical then.
+
+// Bounds of what is kept of a connection.
+const (
+	maxRequestLine = 16 << 10
+	maxHeaderStart = 1 << 10 // of a line: its name, and the value where it says how long a body is
+	maxHeads       = 16      // requests that wait for the answers to those before them, or are not for this package
+)
+
+// NewListener gives a listener whose connections know how the names of headers are spelled; see Spelled.
+func NewListener(listener net.Listener) net.Listener { return &spelledListener{listener} }
+
+type spelledListener struct{ net.Listener }
+
+// Accept gives the next connection.
+func (l *spelledListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &spelledConn{Conn: conn}
+	c.read = c.requestLine
+	return c, nil
+}
+
+type spellingKey struct{}
+
+// Spelled puts the spellings of a connection into the context of its requests. conn is one that a listener of NewListener gave; any
+// other changes nothing.
+func Spelled(ctx context.Context, conn net.Conn) context.Context {
+	if s, ok := conn.(*spelledConn); ok {
+		return context.WithValue(ctx, spellingKey{}, s)
+	}
+	return ctx
+}
+
+// spellingOf gives the names of a request's headers as they were written, by their canonical form, where the two differ.
+func spellingOf(r *http.Request) map[string]string {
+	if conn, ok := r.Context().Value(spellingKey{}).(*spelledConn); ok {
+		return conn.take(r.Method + " " + r.RequestURI + " " + r.Proto)
+	}
+	return nil
+}
+
+// head is what is kept of the head of a request.
+type head struct {
+	request string // its first line
+	names   map[string]string
+}
+
+type spelledConn struct {
+	net.Conn
+
+	mu    sync.Mutex
+	read  func(p []byte) (rest []byte) // what comes next; nil: nobody can tell
+	heads []head                       // that were not taken, oldest first
+
+	line      []byte // so far, cut
+	isNative  bool   // the request is for the native API, where names of headers mean nothing
+	isOld     bool   // the request is of HTTP/1.0
+	current   head
+	length    int64 // of the body as the head tells it
+	isChunked bool
+	left      int64 // of the body or chunk
+}
+
+// Read reads from the connection.
+func (c *spelledConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.follow(p[:n])
+	return n, err
+}
+
+// take gives the spellings of the request with a first line, and forgets it and those before it. Every request of such a line must
+// come here, since later ones may have the same.
+func (c *spelledConn) take(request string) map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, h := range c.heads {
+		if h.request == request {
+			c.heads = c.heads[i+1:]
+			return h.names
+		}
+	}
+	return nil
+}
+
+func (c *spelledConn) follow(p []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(p) > 0 && c.read != nil {
+		p = c.read(p)
+	}
+}
+
+// lose gives up following.
+func (c *spelledConn) lose() []byte {
+	c.read, c.heads, c.current, c.line = nil, nil, head{}, nil
+	return nil
+}
+
+// whole gathers a line until its end, and gives it without the end. Of a long one it keeps the beginning.
+func (c *spelledConn) whole(p []byte, most int) (line, rest []byte, isWhole bool) {
+	part, rest, isWhole := bytes.Cut(p, []byte("\n"))
+	c.line = append(c.line, part[:min(len(part), most-min(len(c.line), most))]...)
+	if !isWhole {
+		return nil, nil, false
+	}
+	line = bytes.TrimSuffix(c.line, []byte("\r"))
+	c.line = c.line[:0]
+	return line, rest, true
+}
+
+func (c *spelledConn) requestLine(p []byte) []byte {
+	line, rest, isWhole := c.whole(p, maxRequestLine)
+	switch {
+	case !isWhole || len(line) == 0: // a blank line may follow a body
+		return rest
+	case len(line) >= maxRequestLine-1 || bytes.HasPrefix(line, []byte("PRI ")):
+		return c.lose()
+	}
+	c.current, c.length, c.isChunked = head{}, 0, false
+	c.isNative, c.isOld = bytes.Contains(line, []byte(" "+nativePrefix)), !bytes.HasSuffix(line, []byte(" HTTP/1.1"))
+	if !c.isNative {
+		c.current.request = string(line)
+	}
+	c.read = c.headerLine
+	return rest
+}
+
+func (c *spelledConn) headerLine(p []byte) []byte {
+	line, rest, isWhole := c.whole(p, maxHeaderStart)
+	switch {
+	case !isWhole:
+		return rest
+	case len(line) == 0:
+		c.endOfHead()
+		return rest
+	}
+	name, value, hasName := bytes.Cut(line, []byte(":"))
+	if !hasName || line[0] == ' ' || line[0] == '\t' { // it goes on with the line before, or is too long to matter
+		return rest
+	}
+	canonical := textproto.CanonicalMIMEHeaderKey(string(name))
+	if !c.noteLength(canonical, strings.TrimSpace(string(value))) {
+		return c.lose()
+	}
+	if !c.isNative && canonical != string(name) {
+		if c.current.names == nil {
+			c.current.names = map[string]string{}
+		}
+		c.current.names[canonical] = string(name)
+	}
+	return rest
+}
+
+// noteLength notes what a header says of the body. It reports false for what net/http refuses or understands in a way of its own.
+func (c *spelledConn) noteLength(canonical, value string) bool {
+	switch canonical {
+	case "Transfer-Encoding":
+		c.isChunked = strings.EqualFold(value, "chunked") && !c.isOld
+		return c.isChunked
+	case "Content-Length":
+		n, err := strconv.ParseUint(value, 10, 63)
+		c.length = int64(n) //nolint:gosec // of 63 bits
+		return err == nil
+	default:
+		return true
+	}
+}
+
+func (c *spelledConn) endOfHead() {
+	if !c.isNative {
+		if len(c.heads) == maxHeads {
+			c.heads = c.heads[1:]
+		}
+		c.heads = append(c.heads, c.current)
+	}
+	switch {
+	case c.isChunked:
+		c.read = c.chunkLine
+	case c.length > 0:
+		c.left, c.read = c.length, c.body
+	default:
+		c.read = c.requestLine
+	}
+}
+
+func (c *spelledConn) body(p []byte) []byte { return c.skip(p, c.requestLine) }
+
+func (c *spelledConn) chunkLine(p []byte) []byte {
+	line, rest, isWhole := c.whole(p, maxHeaderStart)
+	if !isWhole {
+		return rest
+	}
+	size, _, _ := bytes.Cut(line, []byte(";"))
+	n, err := strconv.ParseUint(strings.TrimSpace(string(size)), 16, 62)
+	switch {
+	case err != nil:
+		return c.lose()
+	case n == 0:
+		c.read = c.trailerLine
+	default:
+		c.left, c.read = int64(n)+2, c.chunk //nolint:gosec // of 62 bits, and the end of the line
+	}
+	return rest
+}
+
+func (c *spelledConn) chunk(p []byte) []byte { return c.skip(p, c.chunkLine) }
+
+func (c *spelledConn) trailerLine(p []byte) []byte {
+	line, rest, isWhole := c.whole(p, maxHeaderStart)
+	if isWhole && len(line) == 0 {
+		c.read = c.requestLine
+	}
+	return rest
+}
+
+// skip passes over what is left of a body or chunk, after which next follows.
+func (c *spelledConn) skip(p []byte, next func([]byte) []byte) []byte {
+	n := min(c.left, int64(len(p)))
+	if c.left -= n; c.left == 0 {
+		c.read = next
+	}
+	return p[n:]
+}

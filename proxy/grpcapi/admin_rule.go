@@ -1,0 +1,178 @@
+package grpcapi
+
+import (
+	"context"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// EnsureRule makes a rule if its name is free (ENT-6). One that is deleted before it could be compared is made after all.
+func (a *Admin) EnsureRule(ctx context.Context, request *sidebusv1.EnsureRuleRequest) (*sidebusv1.EnsureRuleResponse, error) {
+	subscription, rule, err := ruleToEnsure(request)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		made, warnings, err := a.broker.CreateRule(ctx, subscription, rule)
+		if err == nil {
+			return &sidebusv1.EnsureRuleResponse{Created: true, Resource: ruleFrom(made, warnings...)}, nil
+		}
+		if semantics.CodeOf(err) != semantics.RuleAlreadyExists {
+			return nil, err
+		}
+		present, err := a.broker.GetRule(ctx, subscription, rule.Name)
+		if semantics.CodeOf(err) == semantics.RuleNotFound && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &sidebusv1.EnsureRuleResponse{Resource: ruleFrom(present), Differences: ruleDifferences(present, rule)}, nil
+	}
+}
+
+// ruleToEnsure translates what an ensure asks for: the path of a subscription, and its rule.
+func ruleToEnsure(request *sidebusv1.EnsureRuleRequest) (string, semantics.Rule, error) {
+	if err := refuseUnknown("request", request); err != nil {
+		return "", semantics.Rule{}, err
+	}
+	subscription, name, err := rulePath("name", request.GetName())
+	if err != nil {
+		return "", semantics.Rule{}, err
+	}
+	if err := checkSameName(name, request.GetRule()); err != nil {
+		return "", semantics.Rule{}, err
+	}
+	rule, err := RuleOf(request.GetRule())
+	rule.Name = name
+	return subscription, rule, err
+}
+
+func ruleDifferences(present, asked semantics.Rule) []*sidebusv1.Difference {
+	var differences []*sidebusv1.Difference
+	if is, wanted := filterText(present.Filter), filterText(asked.Filter); is != wanted {
+		differences = append(differences, &sidebusv1.Difference{Option: "filter", Present: is, Asked: wanted})
+	}
+	if is, wanted := actionText(present.Action), actionText(asked.Action); is != wanted {
+		differences = append(differences, &sidebusv1.Difference{Option: "action", Present: is, Asked: wanted})
+	}
+	return differences
+}
+
+// compareRules tells what differs in the rules of a subscription from those asked for: one that is not there, one that is another one,
+// and one that was not asked for, such as $Default. It stops when it has seen so many that some must be of the last kind.
+func (a *Admin) compareRules(ctx context.Context, subscription string, asked []semantics.Rule) ([]*sidebusv1.Difference, error) {
+	missing := make(map[string]semantics.Rule, len(asked))
+	for _, rule := range asked {
+		missing[semantics.Fold(rule.Name)] = rule
+	}
+	var differences []*sidebusv1.Difference
+	token := ""
+	for unasked := 0; unasked < semantics.MaxPageSize; {
+		rules, next, err := a.broker.ListRules(ctx, subscription, 0, token)
+		if err != nil {
+			return nil, err
+		}
+		for _, present := range rules {
+			name := semantics.Fold(present.Name)
+			wanted, isAsked := missing[name]
+			delete(missing, name)
+			is, want := ruleText(present), ""
+			if isAsked {
+				want = ruleText(wanted)
+			} else {
+				unasked++
+			}
+			if is != want {
+				differences = append(differences, ruleDifference(present.Name, is, want))
+			}
+		}
+		if token = next; token == "" {
+			break
+		}
+	}
+	if token == "" {
+		for _, rule := range asked {
+			if _, ok := missing[semantics.Fold(rule.Name)]; ok {
+				differences = append(differences, ruleDifference(rule.Name, "", ruleText(rule)))
+			}
+		}
+	}
+	return differences, nil
+}
+
+func ruleDifference(name, present, asked string) *sidebusv1.Difference {
+	return &sidebusv1.Difference{Option: "rules[" + name + "]", Present: present, Asked: asked}
+}
+
+// CreateRule adds a rule to a subscription; see semantics.Broker.CreateRule.
+func (a *Admin) CreateRule(ctx context.Context, request *sidebusv1.CreateRuleRequest) (*sidebusv1.Rule, error) {
+	if err := refuseUnknown("request", request); err != nil {
+		return nil, err
+	}
+	subscription, err := pathOf(semantics.SubscriptionKind, "subscription", request.GetSubscription())
+	if err != nil {
+		return nil, err
+	}
+	rule, err := RuleOf(request.GetRule())
+	if err != nil {
+		return nil, err
+	}
+	made, warnings, err := a.broker.CreateRule(ctx, subscription, rule)
+	if err != nil {
+		return nil, err
+	}
+	return ruleFrom(made, warnings...), nil
+}
+
+// GetRule reads a rule; see semantics.Broker.GetRule.
+func (a *Admin) GetRule(ctx context.Context, request *sidebusv1.GetRuleRequest) (*sidebusv1.Rule, error) {
+	if err := refuseUnknown("request", request); err != nil {
+		return nil, err
+	}
+	subscription, name, err := rulePath("name", request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	rule, err := a.broker.GetRule(ctx, subscription, name)
+	if err != nil {
+		return nil, err
+	}
+	return ruleFrom(rule), nil
+}
+
+// ListRules gives one page of a subscription's rules; see semantics.Broker.ListRules.
+func (a *Admin) ListRules(ctx context.Context, request *sidebusv1.ListRulesRequest) (*sidebusv1.ListRulesResponse, error) {
+	if err := refuseUnknown("request", request); err != nil {
+		return nil, err
+	}
+	subscription, err := pathOf(semantics.SubscriptionKind, "subscription", request.GetSubscription())
+	if err != nil {
+		return nil, err
+	}
+	rules, next, err := a.broker.ListRules(ctx, subscription, int(request.GetPageSize()), request.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	response := &sidebusv1.ListRulesResponse{Rules: make([]*sidebusv1.Rule, len(rules)), NextPageToken: next}
+	for i, rule := range rules {
+		response.Rules[i] = ruleFrom(rule)
+	}
+	return response, nil
+}
+
+// DeleteRule removes a rule; see semantics.Broker.DeleteRule.
+func (a *Admin) DeleteRule(ctx context.Context, request *sidebusv1.DeleteRuleRequest) (*sidebusv1.DeleteRuleResponse, error) {
+	if err := refuseUnknown("request", request); err != nil {
+		return nil, err
+	}
+	subscription, name, err := rulePath("name", request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if err := a.broker.DeleteRule(ctx, subscription, name); err != nil {
+		return nil, err
+	}
+	return &sidebusv1.DeleteRuleResponse{}, nil
+}

@@ -1,0 +1,81 @@
+package grpcapi
+
+import (
+	"context"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// EnsureTopic makes a topic if its name is free.
+func (a *Admin) EnsureTopic(ctx context.Context, request *sidebusv1.EnsureTopicRequest) (*sidebusv1.EnsureTopicResponse, error) {
+	ensured, err := a.ensure(ctx, semantics.TopicKind, request, request.GetTopic())
+	if err != nil {
+		return nil, err
+	}
+	return &sidebusv1.EnsureTopicResponse{
+		Created: ensured.Created, Resource: topicFrom(ensured.Entity), Differences: differencesFrom(ensured.Differences),
+	}, nil
+}
+
+// CreateTopic makes a topic.
+func (a *Admin) CreateTopic(ctx context.Context, request *sidebusv1.CreateTopicRequest) (*sidebusv1.Topic, error) {
+	if err := refuseUnknown("request", request); err != nil {
+		return nil, err
+	}
+	topic, err := a.create(ctx, semantics.TopicKind, request.GetTopic().GetName(), request.GetTopic())
+	if err != nil {
+		return nil, err
+	}
+	return topicFrom(topic), nil
+}
+
+// GetTopic reads a topic.
+func (a *Admin) GetTopic(ctx context.Context, request *sidebusv1.GetTopicRequest) (*sidebusv1.Topic, error) {
+	topic, err := a.get(ctx, semantics.TopicKind, request)
+	if err != nil {
+		return nil, err
+	}
+	return topicFrom(topic), nil
+}
+
+// ListTopics gives one page of topics.
+func (a *Admin) ListTopics(ctx context.Context, request *sidebusv1.ListTopicsRequest) (*sidebusv1.ListTopicsResponse, error) {
+	topics, next, err := a.list(ctx, semantics.TopicKind, "", request)
+	if err != nil {
+		return nil, err
+	}
+	response := &sidebusv1.ListTopicsResponse{Topics: make([]*sidebusv1.Topic, len(topics)), NextPageToken: next}
+	for i, topic := range topics {
+		response.Topics[i] = topicFrom(topic)
+	}
+	return response, nil
+}
+
+// UpdateTopic changes options of a topic.
+func (a *Admin) UpdateTopic(ctx context.Context, request *sidebusv1.UpdateTopicRequest) (*sidebusv1.Topic, error) {
+	topic, err := a.update(ctx, semantics.TopicKind, request, request.GetTopic(), request.GetUpdateMask())
+	if err != nil {
+		return nil, err
+	}
+	return topicFrom(topic), nil
+}
+
+// DeleteTopic removes a topic with its subscriptions.
+func (a *Admin) DeleteTopic(ctx context.Context, request *sidebusv1.DeleteTopicRequest) (*sidebusv1.DeleteTopicResponse, error) {
+	if err := a.remove(ctx, semantics.TopicKind, request); err != nil {
+		return nil, err
+	}
+	return &sidebusv1.DeleteTopicResponse{}, nil
+}
+
+// GetTopicRuntime counts a topic.
+func (a *Admin) GetTopicRuntime(ctx context.Context, request *sidebusv1.GetTopicRuntimeRequest) (*sidebusv1.TopicRuntime, error) {
+	r, err := a.runtime(ctx, semantics.TopicKind, request)
+	if err != nil {
+		return nil, err
+	}
+	return &sidebusv1.TopicRuntime{
+		ScheduledMessageCount: r.Scheduled, SubscriptionCount: r.Subscriptions, SizeInBytes: r.SizeInBytes,
+	}, nil
+}

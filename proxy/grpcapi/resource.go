@@ -1,0 +1,124 @@
+package grpcapi
+
+import (
+	"context"
+	"strings"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Pieces of resource names.
+const (
+	queuePrefix          = "queues/"
+	topicPrefix          = "topics/"
+	subscriptionsSegment = "/subscriptions/"
+	rulesSegment         = "/rules/"
+)
+
+// What the resource names of each kind look like, for errors.
+var forms = [...]string{
+	semantics.QueueKind:        `"queues/" and the name of a queue`,
+	semantics.TopicKind:        `"topics/" and the name of a topic`,
+	semantics.SubscriptionKind: `"topics/{topic}/subscriptions/{subscription}"`,
+}
+
+// pathOf takes the path of an entity out of its resource name. The resource name of another kind is INVALID_ARGUMENT.
+func pathOf(kind semantics.Kind, field, resource string) (string, error) {
+	if path, is, ok := parseResource(resource); ok && is == kind {
+		return path, nil
+	}
+	return "", fieldError(field, "must be %s", forms[kind])
+}
+
+// parseResource gives the path of an entity and its kind. It does not check the names.
+func parseResource(resource string) (path string, kind semantics.Kind, ok bool) {
+	if name, ok := strings.CutPrefix(resource, queuePrefix); ok {
+		return name, semantics.QueueKind, true
+	}
+	name, ok := strings.CutPrefix(resource, topicPrefix)
+	if !ok {
+		return "", 0, false
+	}
+	if topic, subscription, ok := semantics.SplitSubscription(name); ok {
+		return semantics.SubscriptionPath(topic, subscription), semantics.SubscriptionKind, true
+	}
+	return name, semantics.TopicKind, true
+}
+
+// resourceOf is the opposite of parseResource.
+func resourceOf(kind semantics.Kind, path string) string {
+	switch topic, subscription, isSubscription := semantics.SplitSubscription(path); {
+	case kind == semantics.QueueKind:
+		return queuePrefix + path
+	case isSubscription:
+		return topicPrefix + topic + subscriptionsSegment + subscription
+	default:
+		return topicPrefix + path
+	}
+}
+
+// subscriptionPath is the path of a subscription that is given by its topic's resource name and its own name.
+func subscriptionPath(topic, name string) (string, error) {
+	path, err := pathOf(semantics.TopicKind, "topic", topic)
+	if err == nil && strings.ContainsAny(name, `/\`) { // or it would be part of the topic's
+		err = fieldError("name", "must be the name of a subscription within its topic, without a slash")
+	}
+	return semantics.SubscriptionPath(path, name), err
+}
+
+// rulePath takes the path of a subscription and the name of its rule out of the resource name of the rule.
+func rulePath(field, resource string) (subscription, name string, err error) {
+	at := strings.LastIndex(resource, rulesSegment)
+	if at >= 0 {
+		subscription, err = pathOf(semantics.SubscriptionKind, field, resource[:at])
+	}
+	if at < 0 || err != nil {
+		return "", "", fieldError(field, "must be %s", `"topics/{topic}/subscriptions/{subscription}/rules/{rule}"`)
+	}
+	return subscription, resource[at+len(rulesSegment):], nil
+}
+
+// targetOf translates what is sent to. What cannot be sent to is for the Broker to refuse.
+func targetOf(field, resource string) (semantics.Target, error) {
+	path, kind, ok := parseResource(resource)
+	if !ok {
+		return semantics.Target{}, fieldError(field, "must be %s or %s", forms[semantics.QueueKind], forms[semantics.TopicKind])
+	}
+	return semantics.Target{Path: path, IsTopic: kind == semantics.TopicKind}, nil
+}
+
+// sourceName gives the path of what is received from, a topic included: see sources.
+func sourceName(resource string) (string, error) {
+	path, kind, ok := parseResource(resource)
+	if !ok {
+		return "", fieldError("source", "must be %s or %s", forms[semantics.QueueKind], forms[semantics.SubscriptionKind])
+	}
+	if kind == semantics.QueueKind { // no subscription is reached by calling it a queue
+		return semantics.ParsePath(path)
+	}
+	return path, nil
+}
+
+// sources knows which entities a service may receive from.
+type sources struct{ broker *semantics.Broker }
+
+// receivable refuses the resource name of a topic, if that exists (ERR-5, TOPIC-8): a path does not tell a topic from a queue, and
+// nobody shall receive from a queue by calling it a topic. An err there is already stays.
+func (s sources) receivable(ctx context.Context, resource string, err error) error {
+	path, isTopic, err := s.topicOf(ctx, resource, err)
+	if err != nil || !isTopic {
+		return err
+	}
+	return semantics.Errorf(semantics.InvalidOperation, "nothing is received from a topic; use one of its subscriptions, %s%s%s",
+		resourceOf(semantics.TopicKind, path), subscriptionsSegment, "{subscription}").With(semantics.DetailEntity, path)
+}
+
+// topicOf tells whether a resource name is that of a topic, which must exist then.
+func (s sources) topicOf(ctx context.Context, resource string, err error) (path string, isTopic bool, _ error) {
+	path, kind, _ := parseResource(resource)
+	if err != nil || kind != semantics.TopicKind {
+		return path, false, err
+	}
+	_, err = s.broker.GetEntity(ctx, kind, path)
+	return path, true, err
+}

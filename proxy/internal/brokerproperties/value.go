@@ -1,0 +1,171 @@
+package brokerproperties
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// parseValue reads an application property from a header: a string in quotes, as JSON has it, or a bare number, boolean or null
+// (REST-1). Anything else is a string as it stands, so that clients need not quote what cannot be taken for something else.
+func parseValue(text string) (semantics.Value, error) {
+	switch {
+	case strings.HasPrefix(text, `"`):
+		s, err := parseString([]byte(text))
+		if err != nil {
+			return semantics.Value{}, errors.New("begins with a quotation mark and is no JSON string")
+		}
+		return semantics.String(s), nil
+	case isNumber(text), text == "true", text == "false", text == "null":
+		return parseJSONValue([]byte(text))
+	default:
+		return semantics.String(text), nil
+	}
+}
+
+// parseJSONValue reads an application property from JSON: a string, boolean, null, or number, which is an int64 without a fraction
+// and else a double.
+func parseJSONValue(raw []byte) (semantics.Value, error) {
+	text := string(raw)
+	switch {
+	case text == "null":
+		return semantics.Null(), nil
+	case text == "true" || text == "false":
+		return semantics.Bool(text == "true"), nil
+	case strings.HasPrefix(text, `"`):
+		s, err := parseString(raw)
+		return semantics.String(s), err
+	case !isNumber(text):
+		return semantics.Value{}, errors.New("must be a string, number, boolean or null")
+	case strings.ContainsAny(text, ".eE"):
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return semantics.Value{}, errors.New("does not fit a double")
+		}
+		return semantics.Double(f), nil
+	default:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return semantics.Value{}, errors.New("does not fit 64 bits; put it in quotes")
+		}
+		return semantics.Int64(n), nil
+	}
+}
+
+// parseString reads a JSON string. Unlike the package json it refuses what is no text: bytes that are no UTF-8 and halves of
+// surrogate pairs.
+func parseString(raw []byte) (string, error) {
+	var s string
+	if !utf8.Valid(raw) || json.Unmarshal(raw, &s) != nil || raw[0] != '"' || hasHalfPair(raw) {
+		return "", errors.New("must be a string")
+	}
+	return s, nil
+}
+
+// hasHalfPair looks for an escaped half of a surrogate pair without the other one in a valid JSON string.
+func hasHalfPair(raw []byte) bool {
+	unit := func(at int) rune {
+		if at+6 > len(raw) || raw[at] != '\\' || raw[at+1] != 'u' {
+			return 0
+		}
+		n, _ := strconv.ParseUint(string(raw[at+2:at+6]), 16, 16)
+		return rune(n)
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		if first := unit(i); utf16.IsSurrogate(first) {
+			if utf16.DecodeRune(first, unit(i+6)) == utf8.RuneError {
+				return true
+			}
+			i += 6
+		}
+		i++ // what is escaped, a backslash too
+	}
+	return false
+}
+
+func isNumber(text string) bool {
+	return text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9') && json.Valid([]byte(text))
+}
+
+// appendValue is the opposite of parseValue. What JSON has no word for is a string: its canonical text, bytes in base64.
+func appendValue(to []byte, v semantics.Value) []byte {
+	switch v.Type() {
+	case semantics.TypeNull:
+		return append(to, "null"...)
+	case semantics.TypeBool:
+		return strconv.AppendBool(to, v.Bool())
+	case semantics.TypeByte, semantics.TypeSByte, semantics.TypeInt16, semantics.TypeUint16, semantics.TypeInt32,
+		semantics.TypeUint32, semantics.TypeInt64:
+		return strconv.AppendInt(to, v.Int(), 10)
+	case semantics.TypeUint64:
+		return strconv.AppendUint(to, v.Uint(), 10)
+	case semantics.TypeFloat:
+		return appendFloat(to, v.Float(), 32)
+	case semantics.TypeDouble:
+		return appendFloat(to, v.Float(), 64)
+	case semantics.TypeDecimal:
+		if isNumber(v.Text()) {
+			return append(to, v.Text()...)
+		}
+		return appendString(to, v.Text())
+	case semantics.TypeChar:
+		return appendString(to, string(rune(v.Int()))) //nolint:gosec // a code point
+	case semantics.TypeTimeSpan:
+		return appendString(to, formatTicks(v.Int()))
+	case semantics.TypeBytes:
+		return appendString(to, base64.StdEncoding.EncodeToString([]byte(v.Text())))
+	default:
+		return appendString(to, v.Text())
+	}
+}
+
+// appendFloat writes a number so that it is read as a double again, with a fraction or an exponent.
+func appendFloat(to []byte, f float64, bits int) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(to, `"NaN"`...)
+	case math.IsInf(f, 1):
+		return append(to, `"Infinity"`...)
+	case math.IsInf(f, -1):
+		return append(to, `"-Infinity"`...)
+	}
+	text := strconv.FormatFloat(f, 'g', -1, bits)
+	if !strings.ContainsAny(text, ".e") {
+		text += ".0"
+	}
+	return append(to, text...)
+}
+
+// appendString writes a JSON string in ASCII without control characters, so that it can stand in a header whatever it says (REST-12).
+func appendString(to []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	unit := func(u rune) {
+		to = append(to, '\\', 'u', hex[u>>12&15], hex[u>>8&15], hex[u>>4&15], hex[u&15])
+	}
+	to = append(to, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			to = append(to, '\\', byte(r))
+		case r >= ' ' && r < 0x7f:
+			to = append(to, byte(r))
+		case r > 0xffff:
+			r -= 0x10000
+			unit(0xd800 + r>>10)
+			unit(0xdc00 + r&0x3ff)
+		default:
+			unit(r)
+		}
+	}
+	return append(to, '"')
+}

@@ -1,0 +1,103 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Due implements semantics.Topics.
+func (s *Store) Due(ctx context.Context, topic string, limit int) ([]*semantics.Received, error) {
+	keys := s.topicKeys(topic)
+	r, err := s.run(ctx, "due", []string{keys.entity, keys.due, keys.scheduled}, s.now(), limit, maxAnswerBytes)
+	if err != nil {
+		return nil, err
+	}
+	if r.status != "OK" {
+		return nil, semantics.NotFound(topic)
+	}
+	var found []*semantics.Received
+	for r.more() {
+		e := readEntry(r)
+		e.scheduled = true
+		e.dead, e.sessionSequence = nil, 0 // its further fields are not those of a dead letter
+		if err := r.failure(); err != nil {
+			return nil, err
+		}
+		m, err := e.received()
+		if err != nil {
+			return nil, err
+		}
+		m.VisibleAt = time.Time{} // is for peeks
+		found = append(found, m)
+	}
+	return found, r.failure()
+}
+
+// activation is a message on its way to the script.
+type activation struct {
+	number int64
+	*fanOut
+}
+
+func weightOf(activations []activation) int {
+	n := 0
+	for _, a := range activations {
+		n += a.weight()
+	}
+	return n
+}
+
+// Activate implements semantics.Topics. What is more than one script takes follows in further ones.
+func (s *Store) Activate(ctx context.Context, topic string, version int64, activations []semantics.Activation) error {
+	ready := make([]activation, len(activations))
+	for i, a := range activations {
+		f, err := newFanOut(a.Publication, false)
+		if err != nil {
+			return err
+		}
+		ready[i] = activation{number: a.SequenceNumber, fanOut: f}
+	}
+	for _, some := range piecesOf(ready, weightOf, mostPublish) {
+		if err := s.activateTogether(ctx, topic, version, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) activateTogether(ctx context.Context, topic string, version int64, activations []activation) error {
+	fanOuts := make([]*fanOut, len(activations))
+	for i, a := range activations {
+		fanOuts[i] = a.fanOut
+	}
+	d := destinationsOf(topic, fanOuts)
+	for {
+		keys, levels := s.appendKeys(s.topicKeys(topic).activate(), d)
+		args := []any{s.now(), version, levels}
+		for _, a := range activations {
+			args = a.append(append(args, a.number), d.index)
+		}
+		r, err := s.run(ctx, "activate", keys, args...)
+		if err != nil {
+			return err
+		}
+		switch r.status {
+		case "NEEDS_KEYS":
+			err = s.learnLevels(d, r)
+		case "ROUTES_CHANGED":
+			err = semantics.ErrRoutesChanged
+		case string(semantics.EntityNotFound):
+			err = semantics.NotFound(topic)
+		default: // OK
+			news := r.list()
+			s.setAlarms(ctx, s.heedCopies(d, news)...)
+			r.adopt(news)
+			return r.failure()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// What shares one publish script, in units of fanOut.weight, so that it stays short: some milliseconds.
+const (
+	fullPublish = 128
+	mostPublish = 1000
+)
+
+// publishCall is one call of a Publish on its way to the script.
+type publishCall struct {
+	place        int // in the outcomes of its Publish
+	topic        string
+	version      int64
+	publications []semantics.Publication
+	fanOuts      []*fanOut
+	stored       []semantics.Stored
+	err          error
+}
+
+// publishCalls are calls of one caller that leave in one script, so that they keep their order.
+type publishCalls []*publishCall
+
+func (calls publishCalls) weight() int {
+	n := 0
+	for _, c := range calls {
+		for _, f := range c.fanOuts {
+			n += f.weight()
+		}
+	}
+	return n
+}
+
+// Publish implements semantics.Topics. What is more than one script takes follows in further ones, each after the answer to the
+// last, until one fails.
+func (s *Store) Publish(ctx context.Context, topic string, version int64, calls [][]semantics.Publication) []semantics.SendOutcome {
+	outcomes := make([]semantics.SendOutcome, len(calls))
+	var ready publishCalls
+	for i, publications := range calls {
+		call := &publishCall{place: i, topic: topic, version: version, publications: publications}
+		if outcomes[i].Err = call.encode(); outcomes[i].Err == nil {
+			ready = append(ready, call)
+		}
+	}
+	var stop error
+	for _, some := range piecesOf(ready, publishCalls.weight, mostPublish) {
+		err := stop
+		if err == nil {
+			err = s.publishes.do(ctx, semantics.Fold(topic), some)
+		}
+		for _, c := range some {
+			outcomes[c.place] = semantics.SendOutcome{Stored: c.stored, Err: cmp.Or(err, c.err)}
+		}
+		stop = cmp.Or(stop, stopAfter(outcomes[some[len(some)-1].place].Err))
+	}
+	return outcomes
+}
+
+func (c *publishCall) encode() error {
+	c.fanOuts = make([]*fanOut, len(c.publications))
+	for i, p := range c.publications {
+		var err error
+		if c.fanOuts[i], err = newFanOut(p, !p.Message.ScheduledAt.IsZero()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runPublishes carries out calls on one topic. Those that were decided by different routes cannot ride together.
+func (s *Store) runPublishes(ctx context.Context, groups []publishCalls) {
+	calls := slices.Concat(groups...)
+	for len(calls) > 0 {
+		n := 1
+		for n < len(calls) && calls[n].version == calls[0].version {
+			n++
+		}
+		s.publishTogether(ctx, calls[:n])
+		calls = calls[n:]
+	}
+}
+
+func (s *Store) publishTogether(ctx context.Context, calls publishCalls) {
+	r, d, err := s.publishScript(ctx, calls)
+	var alarms []alarm
+	if err == nil {
+		if at := s.readNews(calls[0].topic, r); at > 0 {
+			alarms = append(alarms, alarm{name: semantics.Fold(calls[0].topic), at: at})
+		}
+		news := r.list()
+		alarms = append(alarms, s.heedCopies(d, news)...)
+		r.adopt(news)
+	}
+	for _, c := range calls {
+		switch {
+		case err != nil:
+			c.err = err
+		case r.isText(): // all stored, with consecutive numbers
+			c.stored = consecutive(r.number(), len(c.publications))
+			c.err = r.failure()
+		default:
+			result := r.list()
+			c.stored, c.err = readPublishResult(c, d, result)
+			if broken := result.failure(); broken != nil {
+				c.err = broken
+			}
+		}
+	}
+	s.setAlarms(ctx, alarms...)
+}
+
+// publishScript runs the script for calls of one version, again for as long as it needs keys that it was not given. Then nothing
+// was done yet.
+func (s *Store) publishScript(ctx context.Context, calls publishCalls) (*reply, destinations, error) {
+	topic, version := calls[0].topic, strconv.FormatInt(calls[0].version, 10)
+	var fanOuts []*fanOut
+	for _, c := range calls {
+		fanOuts = append(fanOuts, c.fanOuts...)
+	}
+	d := destinationsOf(topic, fanOuts)
+	var all []string // the entities of the topic and of every subscription, where they are needed
+	for {
+		keys, levels := s.appendKeys(append(s.topicKeys(topic).publish(), all...), d)
+		args := []any{s.now(), version, bytesOf(calls), len(all), levels}
+		for _, c := range calls {
+			args = c.append(args, d)
+		}
+		r, err := s.run(ctx, "publish", keys, args...)
+		if err != nil {
+			return nil, d, err
+		}
+		switch r.status {
+		case "NEEDS_KEYS":
+			err = s.learnLevels(d, r)
+		case "NEEDS_ALL":
+			all, err = s.everyEntity(ctx, topic, version)
+		case "ROUTES_CHANGED":
+			err = semantics.ErrRoutesChanged
+		case string(semantics.EntityNotFound):
+			err = semantics.NotFound(topic)
+		default: // OK
+			return r, d, nil
+		}
+		if err != nil {
+			return nil, d, err
+		}
+	}
+}
+
+// everyEntity gives the entities of a topic and of all its subscriptions by a version of its routes.
+func (s *Store) everyEntity(ctx context.Context, topic, version string) ([]string, error) {
+	found, err := s.presentRoster(ctx, topic)
+	if err == nil && found.version != version {
+		err = semantics.ErrRoutesChanged
+	}
+	return s.entities(topic, found.names), err
+}
+
+// bytesOf is the most that the calls can add to the topic.
+func bytesOf(calls publishCalls) int64 {
+	n := int64(0)
+	for _, c := range calls {
+		for i, p := range c.publications {
+			n += max(p.Message.Size(), c.fanOuts[i].bytes)
+		}
+	}
+	return n
+}
+
+func (c *publishCall) append(args []any, d destinations) []any {
+	args = append(args, len(c.publications))
+	for i, p := range c.publications {
+		m, f := p.Message, c.fanOuts[i]
+		args = append(args, sizeAndLifetime(m), dueMillis(m.ScheduledAt), m.MessageID, m.Partition(), f.bytes)
+		args = f.append(args, d.index)
+	}
+	return args
+}
+
+// readPublishResult reads what became of a call that was not stored as a whole with consecutive numbers.
+func readPublishResult(c *publishCall, d destinations, r *reply) ([]semantics.Stored, error) {
+	switch code, _ := r.items[0].(string); semantics.Code(code) {
+	case semantics.NoMatchingSubscription:
+		_, index := r.text(), r.number()
+		return nil, semantics.Errorf(semantics.NoMatchingSubscription, "no subscription of topic %q selects message %d", c.topic, index).
+			With(semantics.DetailEntity, c.topic).With(semantics.DetailIndex, strconv.FormatInt(index, 10))
+	case semantics.EntityFull:
+		_, what, actual, limit, dead, which := r.text(), r.text(), r.number(), r.number(), r.number(), r.number()
+		path := c.topic
+		if which > 0 && int(which) <= len(d.names) {
+			path = d.path(int(which) - 1)
+		}
+		return nil, full(path, what, actual, limit, dead)
+	default:
+		return readSendResult(c.topic, len(c.publications), r)
+	}
+}

@@ -1,0 +1,194 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// A rule is kept as lua/lib/rule_member.lua has it: "<subscription>\0<rule>\0<letter><created, ms>:<blob>", both names folded.
+
+// CreateRule implements semantics.Topics.
+func (s *Store) CreateRule(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error) {
+	blob, err := encodeRule(rule)
+	if err != nil {
+		return semantics.Rule{}, err
+	}
+	topic, name, _ := semantics.SplitSubscription(subscription)
+	limits := s.options.TopicLimits
+	r, err := s.run(ctx, "create_rule", s.ruleKeys(subscription), s.now(), semantics.Fold(name), semantics.Fold(rule.Name), ruleLetter(rule), blob,
+		limits.sqlFilters(), limits.correlationFilters())
+	if err != nil {
+		return semantics.Rule{}, err
+	}
+	switch semantics.Code(r.status) {
+	case semantics.EntityNotFound:
+		return semantics.Rule{}, semantics.NotFound(subscription)
+	case semantics.RuleAlreadyExists:
+		return semantics.Rule{}, semantics.Errorf(semantics.RuleAlreadyExists, "subscription %q has a rule %q already", subscription, rule.Name).
+			With(semantics.DetailEntity, subscription)
+	case semantics.QuotaExceeded:
+		return semantics.Rule{}, limits.over(topic, r)
+	}
+	rule, err = decodeRule(blob) // so that it shares nothing with the caller's
+	rule.CreatedAt = r.instant()
+	if err == nil {
+		err = r.failure()
+	}
+	return rule, err
+}
+
+func (s *Store) ruleKeys(subscription string) []string {
+	topic, _, _ := semantics.SplitSubscription(subscription)
+	keys := s.topicKeys(topic)
+	return []string{keys.entity, keys.rules, s.keys(subscription).entity}
+}
+
+// GetRule implements semantics.Topics.
+func (s *Store) GetRule(ctx context.Context, subscription, name string) (semantics.Rule, error) {
+	_, of, _ := semantics.SplitSubscription(subscription)
+	prefix := semantics.Fold(of) + "\x00" + semantics.Fold(name)
+	rules, err := s.rulesBetween(ctx, subscription, prefix+"\x00", prefix+"\x01", 1)
+	if err != nil {
+		return semantics.Rule{}, err
+	}
+	if len(rules) == 0 {
+		return semantics.Rule{}, noRule(subscription, name)
+	}
+	return rules[0], nil
+}
+
+// ListRules implements semantics.Topics.
+func (s *Store) ListRules(ctx context.Context, subscription, after string, limit int) ([]semantics.Rule, bool, error) {
+	_, of, _ := semantics.SplitSubscription(subscription)
+	prefix := semantics.Fold(of)
+	from := prefix + "\x00"
+	if after != "" {
+		from += after + "\x01"
+	}
+	rules, err := s.rulesBetween(ctx, subscription, from, prefix+"\x01", limit+1)
+	if err != nil || len(rules) <= limit {
+		return rules, false, err
+	}
+	return rules[:limit], true, nil
+}
+
+// rulesBetween reads rules of a subscription, by the form in which they are kept: from the first bound on and before the second.
+func (s *Store) rulesBetween(ctx context.Context, subscription, from, to string, limit int) ([]semantics.Rule, error) {
+	topic, _, _ := semantics.SplitSubscription(subscription)
+	r, err := s.run(ctx, "list_rules", []string{s.keys(subscription).entity, s.topicKeys(topic).rules}, from, to, limit)
+	if err != nil {
+		return nil, err
+	}
+	if r.status != "OK" {
+		return nil, semantics.NotFound(subscription)
+	}
+	var rules []semantics.Rule
+	for r.more() {
+		_, rule, err := readRule(r.text())
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, rule)
+	}
+	return rules, r.failure()
+}
+
+// readRule reads a rule in the form in which it is kept, and the folded name of its subscription.
+func readRule(member string) (subscription string, rule semantics.Rule, err error) {
+	parts := strings.SplitN(member, "\x00", 3)
+	if len(parts) < 3 || parts[2] == "" {
+		return "", rule, unreadableRule(fmt.Errorf("no two names"))
+	}
+	created, blob, _ := strings.Cut(parts[2][1:], ":")
+	ms, err := strconv.ParseInt(created, 10, 64)
+	if err != nil {
+		return "", rule, unreadableRule(err)
+	}
+	rule, err = decodeRule(blob)
+	rule.CreatedAt = instantOf(ms)
+	return parts[0], rule, err
+}
+
+// DeleteRule implements semantics.Topics.
+func (s *Store) DeleteRule(ctx context.Context, subscription, name string) error {
+	_, of, _ := semantics.SplitSubscription(subscription)
+	r, err := s.run(ctx, "delete_rule", s.ruleKeys(subscription), semantics.Fold(of), semantics.Fold(name))
+	if err != nil {
+		return err
+	}
+	switch semantics.Code(r.status) {
+	case semantics.EntityNotFound:
+		return semantics.NotFound(subscription)
+	case semantics.RuleNotFound:
+		return noRule(subscription, name)
+	default:
+		return nil
+	}
+}
+
+func noRule(subscription, name string) error {
+	return semantics.Errorf(semantics.RuleNotFound, "subscription %q has no rule %q", subscription, name).
+		With(semantics.DetailEntity, subscription)
+}
+
+// maxRoutesRules is how many rules one script reads, so that it stays short.
+const maxRoutesRules = 500
+
+// Routes implements semantics.Topics. What does not fit into one script is read by further ones; if the routes change meanwhile it
+// begins again.
+func (s *Store) Routes(ctx context.Context, topic string) (semantics.Routes, error) {
+	for {
+		routes, changed, err := s.readRoutes(ctx, topic)
+		if err != nil || !changed {
+			return routes, err
+		}
+	}
+}
+
+func (s *Store) readRoutes(ctx context.Context, topic string) (routes semantics.Routes, changed bool, err error) {
+	keys := s.topicKeys(topic)
+	rules, after := map[string][]semantics.Rule{}, ""
+	for first := true; ; first = false {
+		r, err := s.run(ctx, "routes", []string{keys.entity, keys.subscriptions, keys.rules}, after, maxRoutesRules)
+		if err != nil {
+			return semantics.Routes{}, false, err
+		}
+		if r.status != "OK" {
+			return semantics.Routes{}, false, semantics.NotFound(topic)
+		}
+		version, subscriptions, members := r.number(), r.list(), r.list()
+		if first {
+			routes.Version, routes.Subscriptions = version, readSubscriptions(subscriptions)
+		}
+		r.adopt(subscriptions)
+		if err := r.failure(); err != nil {
+			return semantics.Routes{}, false, err
+		}
+		if version != routes.Version {
+			return semantics.Routes{}, true, nil
+		}
+		read := 0
+		for ; members.more(); read++ {
+			after = members.text()
+			subscription, rule, err := readRule(after)
+			if err != nil {
+				return semantics.Routes{}, false, err
+			}
+			rules[subscription] = append(rules[subscription], rule)
+		}
+		if err := members.failure(); err != nil {
+			return semantics.Routes{}, false, err
+		}
+		if read < maxRoutesRules {
+			break
+		}
+	}
+	for i := range routes.Subscriptions {
+		routes.Subscriptions[i].Rules = rules[routes.Subscriptions[i].Subscription]
+	}
+	return routes, false, nil
+}

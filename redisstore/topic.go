@@ -1,0 +1,220 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// TopicLimits are what a topic may have (RULE-4). Zero means the bound of the specification.
+type TopicLimits struct{ Subscriptions, SQLFilters, CorrelationFilters int }
+
+func (l TopicLimits) subscriptions() int {
+	return or(l.Subscriptions, semantics.MaxSubscriptionsPerTopic)
+}
+
+func (l TopicLimits) sqlFilters() int { return or(l.SQLFilters, semantics.MaxSQLFiltersPerTopic) }
+
+func (l TopicLimits) correlationFilters() int {
+	return or(l.CorrelationFilters, semantics.MaxCorrelationFiltersPerTopic)
+}
+
+// over is the error of a topic that would have more than it may.
+func (l TopicLimits) over(topic string, r *reply) error {
+	words := map[string]string{"subscriptions": "subscriptions", "sql_filters": "SQL filters", "correlation_filters": "correlation filters"}
+	what, limit := words[r.text()], r.number()
+	if err := r.failure(); err != nil {
+		return err
+	}
+	return semantics.Errorf(semantics.QuotaExceeded, "topic %q has %d %s, the most it may", topic, limit, what).
+		With(semantics.DetailEntity, topic).With(semantics.DetailLimit, strconv.FormatInt(limit, 10))
+}
+
+// CreateSubscription implements semantics.Entities.
+func (s *Store) CreateSubscription(ctx context.Context, path string, options semantics.Options, rules []semantics.Rule) (semantics.Entity, bool, error) {
+	topic, name, _ := semantics.SplitSubscription(path)
+	limits := s.options.TopicLimits
+	fields := appendOptions([]any{"name", path}, options, semantics.OptionNames(semantics.SubscriptionKind))
+	args := append([]any{
+		s.now(), semantics.Fold(name), limits.subscriptions(), limits.sqlFilters(), limits.correlationFilters(), len(fields),
+	}, fields...)
+	for _, rule := range rules {
+		blob, err := encodeRule(rule)
+		if err != nil {
+			return semantics.Entity{}, false, err
+		}
+		args = append(args, semantics.Fold(rule.Name), ruleLetter(rule), blob)
+	}
+	keys := s.topicKeys(topic)
+	r, err := s.run(ctx, "create_subscription", []string{keys.entity, keys.subscriptions, keys.rules, s.keys(path).entity}, args...)
+	if err != nil {
+		return semantics.Entity{}, false, err
+	}
+	switch semantics.Code(r.status) {
+	case semantics.EntityNotFound:
+		return semantics.Entity{}, false, semantics.NotFound(topic)
+	case semantics.QuotaExceeded:
+		return semantics.Entity{}, false, limits.over(topic, r)
+	default: // OK, ENTITY_ALREADY_EXISTS
+		entity, err := readEntity(r)
+		return entity, r.status == "OK", err
+	}
+}
+
+// roster is which subscriptions a topic has, by one version of its routes.
+type roster struct {
+	version string
+	names   []string // folded, in order
+}
+
+// errHalfDeleted says that a topic is deleted, but not yet all that its subscriptions held.
+var errHalfDeleted = errors.New("the topic is half deleted")
+
+// rosterOf reads which subscriptions a topic has, or still had when it was deleted: then the error is errHalfDeleted.
+func (s *Store) rosterOf(ctx context.Context, topic string) (roster, error) {
+	keys := s.topicKeys(topic)
+	r, err := s.run(ctx, "list_subscriptions", []string{keys.entity, keys.subscriptions})
+	if err != nil {
+		return roster{}, err
+	}
+	var found roster
+	switch r.status {
+	case "OK":
+		found.version = r.text()
+	case "HALF_DELETED":
+		err = errHalfDeleted
+	default:
+		return roster{}, semantics.NotFound(topic)
+	}
+	for r.more() {
+		found.names = append(found.names, r.text())
+	}
+	slices.Sort(found.names)
+	if failure := r.failure(); failure != nil {
+		return roster{}, failure
+	}
+	return found, err
+}
+
+// presentRoster is rosterOf for a topic that must be there.
+func (s *Store) presentRoster(ctx context.Context, topic string) (roster, error) {
+	found, err := s.rosterOf(ctx, topic)
+	if errors.Is(err, errHalfDeleted) {
+		err = semantics.NotFound(topic)
+	}
+	return found, err
+}
+
+// entities gives the entity of a topic and those of all its subscriptions.
+func (s *Store) entities(topic string, names []string) []string {
+	keys := make([]string, 0, 1+len(names))
+	keys = append(keys, s.topicKeys(topic).entity)
+	for _, name := range names {
+		keys = append(keys, s.keys(semantics.SubscriptionPath(topic, name)).entity)
+	}
+	return keys
+}
+
+func (s *Store) listSubscriptions(ctx context.Context, topic, after string, limit int) ([]semantics.Entity, bool, error) {
+	found, err := s.presentRoster(ctx, topic)
+	if err != nil {
+		return nil, false, err
+	}
+	at, same := slices.BinarySearch(found.names, after)
+	if same {
+		at++
+	}
+	names := found.names[at:]
+	more := len(names) > limit
+	paths := make([]string, min(len(names), limit))
+	for i := range paths {
+		paths[i] = semantics.SubscriptionPath(topic, names[i])
+	}
+	entities, err := s.readEntities(ctx, paths)
+	return entities, more, err
+}
+
+func (s *Store) topicRuntime(ctx context.Context, topic string) (semantics.Runtime, error) {
+	for {
+		found, err := s.presentRoster(ctx, topic)
+		if err != nil {
+			return semantics.Runtime{}, err
+		}
+		r, err := s.run(ctx, "topic_runtime", append([]string{s.topicKeys(topic).due}, s.entities(topic, found.names)...), found.version)
+		switch {
+		case err != nil:
+			return semantics.Runtime{}, err
+		case r.status == "ROUTES_CHANGED":
+			continue
+		case r.status != "OK":
+			return semantics.Runtime{}, semantics.NotFound(topic)
+		}
+		counts := semantics.Runtime{Scheduled: r.number(), SizeInBytes: r.number(), Subscriptions: r.number()}
+		return counts, r.failure()
+	}
+}
+
+// deleteTopic deletes in steps. After the first nobody finds the topic or a subscription any more, and until the last its name
+// cannot be used; a caller who dies in between leaves the rest to whoever wants the name, or to a sweeper.
+func (s *Store) deleteTopic(ctx context.Context, topic string) error {
+	keys := s.topicKeys(topic)
+	for {
+		found, err := s.rosterOf(ctx, topic)
+		if errors.Is(err, errHalfDeleted) {
+			if err := s.deleteLeft(ctx, topic); err != nil {
+				return err
+			}
+			return semantics.NotFound(topic)
+		}
+		if err != nil {
+			return err
+		}
+		r, err := s.run(ctx, "delete_topic", append(keys.own(), s.entities(topic, found.names)[1:]...), s.now(), found.version)
+		switch {
+		case err != nil:
+			return err
+		case r.status == "ROUTES_CHANGED":
+			continue
+		case r.status != "OK":
+			return semantics.NotFound(topic)
+		}
+		if err := s.deleteSubscriptionsLeft(ctx, topic, found.names); err != nil {
+			return err
+		}
+		return s.unregisterName(ctx, topic, r)
+	}
+}
+
+// deleteLeft deletes what is left of a topic that somebody began to delete.
+func (s *Store) deleteLeft(ctx context.Context, topic string) error {
+	found, err := s.rosterOf(ctx, topic)
+	if !errors.Is(err, errHalfDeleted) {
+		if semantics.CodeOf(err) == semantics.EntityNotFound {
+			return nil
+		}
+		return err
+	}
+	return s.deleteSubscriptionsLeft(ctx, topic, found.names)
+}
+
+func (s *Store) deleteSubscriptionsLeft(ctx context.Context, topic string, names []string) error {
+	for _, name := range names {
+		err := s.deleteSubscription(ctx, semantics.SubscriptionPath(topic, name), true)
+		if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound { // else somebody made the topic anew
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteSubscription deletes a subscription, or what is left of it when its topic was deleted.
+func (s *Store) deleteSubscription(ctx context.Context, path string, isLeft bool) error {
+	topic, name, _ := semantics.SplitSubscription(path)
+	keys, own := s.topicKeys(topic), s.keys(path)
+	s.levels.Delete(semantics.Fold(path))
+	named := append([]string{keys.entity, keys.subscriptions, keys.rules}, own.waiters()...)
+	return s.deleted(ctx, path, "delete_subscription", append(named, own.all()...), s.now(), semantics.Fold(name), flag(isLeft))
+}

@@ -1,0 +1,415 @@
+package redisstore_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/memstore"
+	"github.com/sidebus/sidebus/semantics/storetest"
+)
+
+// topicModel is the topic news in the executable specification and in Redis, which must not differ.
+type topicModel struct {
+	*rapid.T
+	t       *testing.T
+	clock   *storetest.Clock
+	stores  [2]semantics.Store
+	audit   func() error
+	sources []semantics.Source
+	locks   map[semantics.Source][][2]semantics.LockToken
+	sent    int
+	steps   int
+}
+
+// TestTopicModel carries out random calls on both and compares all that a client can see after each. `-rapid.checks=N` runs more.
+func TestTopicModel(t *testing.T) {
+	t.Parallel()
+	raw := rawClient(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		clock, namespace := storetest.NewClock(), redistest.Namespace()
+		subject, err := redisstore.Open(redisstore.Options{URL: redistest.URL(t), Namespace: namespace, Now: clock.Now})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer func() { _ = subject.Close() }()
+		m := &topicModel{
+			T: rt, t: t, clock: clock, stores: [2]semantics.Store{memstore.New(memstore.WithClock(clock.Now)), subject},
+			audit:   func() error { return redistest.NewAuditor(raw, namespace).Audit(t.Context(), "news") },
+			sources: []semantics.Source{of("a"), of("b"), of("c"), deadOf("a"), deadOf("b"), deadOf("c")},
+			locks:   map[semantics.Source][][2]semantics.LockToken{},
+		}
+		m.create()
+		rt.Repeat(map[string]func(*rapid.T){
+			"": m.checkNow, "publish": m.publish, "publish again": m.publish, "publish more": m.publish, "receive": m.receive,
+			"receive again": m.receive, "settle": m.settle, "settle again": m.settle, "advance": m.advance, "activate": m.activate,
+			"cancel": m.cancel, "update": m.update, "rule": m.rule, "make anew": m.makeAnew, "resubmit": m.resubmit, "purge": m.purge,
+			"check": m.check,
+		})
+		m.checkAll(rt)
+		m.both("delete", func(_ int, s semantics.Store) (any, error) {
+			return nil, s.DeleteEntity(t.Context(), semantics.TopicKind, "news")
+		})
+		if err := m.audit(); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// comparing lets an empty list equal an absent one, and does not look at bodies byte by byte.
+var comparing = cmp.Options{
+	cmpopts.EquateEmpty(), cmp.Comparer(func(a, b semantics.Value) bool { return a == b }),
+	cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal)),
+}
+
+// both makes a call on both stores, whose results must be the same.
+func (m *topicModel) both(what string, call func(i int, s semantics.Store) (any, error)) any {
+	m.Helper()
+	var results [2]any
+	var codes [2]semantics.Code
+	for i, s := range m.stores {
+		result, err := call(i, s)
+		results[i], codes[i] = result, semantics.CodeOf(err)
+		if errors.Is(err, semantics.ErrRoutesChanged) {
+			codes[i] = "routes changed"
+		}
+	}
+	if codes[0] != codes[1] {
+		m.Fatalf("%s: got %q, want %q", what, codes[1], codes[0])
+	}
+	if diff := cmp.Diff(results[0], results[1], comparing); diff != "" {
+		m.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+	return results[1]
+}
+
+func (m *topicModel) create() {
+	options := semantics.DefaultOptions()
+	options.RequiresDuplicateDetection = rapid.Bool().Draw(m.T, "detects")
+	options.DuplicateDetectionHistoryTimeWindow = time.Minute
+	options.DuplicateHistoryMaxEntries = 20
+	options.FailIfUnmatched = rapid.Bool().Draw(m.T, "fails unmatched")
+	options.MaxSizeInMegabytes, options.MaxMessageSizeInKilobytes = 1, 1024
+	options.DefaultMessageTimeToLive = m.drawLife("topic lives")
+	m.both("create", func(_ int, s semantics.Store) (any, error) {
+		entity, _, err := s.CreateEntity(m.t.Context(), semantics.TopicKind, "news", options)
+		return entity, err
+	})
+	for _, source := range m.sources[:3] {
+		m.subscribe(source)
+	}
+}
+
+func (m *topicModel) drawLife(label string) time.Duration {
+	return rapid.SampledFrom([]time.Duration{semantics.Never, semantics.Never, 5 * time.Second, 20 * time.Second}).Draw(m.T, label)
+}
+
+func (m *topicModel) subscribe(source semantics.Source) {
+	options := semantics.DefaultOptions()
+	options.LockDuration = 10 * time.Second
+	options.RequiresSession = source == of("c") && rapid.Bool().Draw(m.T, "sessions")
+	options.DefaultMessageTimeToLive = m.drawLife("lives")
+	options.DeadLetteringOnMessageExpiration = rapid.Bool().Draw(m.T, "keeps expired")
+	options.MaxDeliveryCount = 2
+	options.MaxMessageCount = rapid.Int64Range(0, 4).Draw(m.T, "most")
+	options.Overflow = rapid.SampledFrom([]semantics.Overflow{
+		semantics.RejectOverflow, semantics.DeadLetterOverflow, semantics.DropOldestOverflow,
+	}).Draw(m.T, "overflow")
+	m.both("subscribe", func(_ int, s semantics.Store) (any, error) {
+		entity, created, err := s.CreateSubscription(m.t.Context(), source.Path, options, []semantics.Rule{everything})
+		return []any{entity, created}, err
+	})
+}
+
+// message makes one; large ones fill the topic after a few.
+func (m *topicModel) message() *semantics.Message {
+	m.sent++
+	message := &semantics.Message{
+		MessageID: fmt.Sprint(rapid.IntRange(1, 9).Draw(m.T, "id")), Subject: fmt.Sprint(m.sent),
+		SessionID: rapid.SampledFrom([]string{"x", "y"}).Draw(m.T, "session"),
+	}
+	if rapid.IntRange(0, 20).Draw(m.T, "large") == 0 {
+		message.Body = make([]byte, rapid.IntRange(200, 500).Draw(m.T, "KiB")<<10)
+	}
+	if life := m.drawLife("message lives"); life != semantics.Never {
+		message.TimeToLive = &life
+	}
+	return message
+}
+
+func (m *topicModel) copies(message *semantics.Message) []semantics.Copy {
+	var copies []semantics.Copy
+	for range rapid.IntRange(0, 4).Draw(m.T, "copies") {
+		one := semantics.Copy{Subscription: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(m.T, "to"), Message: message}
+		switch rapid.IntRange(0, 5).Draw(m.T, "form") {
+		case 0:
+			other := *message
+			other.Subject += "'"
+			one.Message = &other
+		case 1:
+			reason, description := semantics.ReasonFilterFailed, "of some kind"
+			one.DeadLetter = &semantics.DeadLetterTexts{Reason: &reason, Description: &description}
+		}
+		copies = append(copies, one)
+	}
+	return copies
+}
+
+func (m *topicModel) publish(rt *rapid.T) {
+	m.T = rt
+	calls := make([][]semantics.Publication, rapid.IntRange(1, 3).Draw(rt, "calls"))
+	for i := range calls {
+		for range rapid.IntRange(1, 3).Draw(rt, "messages") {
+			message := m.message()
+			p := semantics.Publication{Message: message, Copies: m.copies(message)}
+			if rapid.IntRange(0, 4).Draw(rt, "later") == 0 {
+				message.ScheduledAt = m.clock.Now().Add(time.Duration(rapid.IntRange(-1, 10).Draw(rt, "after")) * time.Second)
+			}
+			calls[i] = append(calls[i], p)
+		}
+	}
+	stale := int64(0)
+	if rapid.IntRange(0, 9).Draw(rt, "stale") == 0 {
+		stale = 1
+	}
+	m.both("publish", func(_ int, s semantics.Store) (any, error) {
+		routes, err := s.Routes(m.t.Context(), "news")
+		if err != nil {
+			return nil, err
+		}
+		var results []string
+		for _, o := range s.Publish(m.t.Context(), "news", routes.Version-stale, calls) {
+			results = append(results, fmt.Sprint(o.Stored, semantics.CodeOf(o.Err), errors.Is(o.Err, semantics.ErrRoutesChanged)))
+		}
+		return results, nil
+	})
+}
+
+func (m *topicModel) receive(rt *rapid.T) {
+	m.T = rt
+	source := rapid.SampledFrom(m.sources).Draw(rt, "source")
+	limit := rapid.IntRange(1, 4).Draw(rt, "limit")
+	var tokens [2][]semantics.LockToken
+	m.both("receive", func(i int, s semantics.Store) (any, error) {
+		batch, err := s.Receive(m.t.Context(), source, limit, semantics.RegisterNever)
+		for _, received := range batch.Messages {
+			tokens[i] = append(tokens[i], received.LockToken)
+			received.LockToken, received.DeadLetterErrorDescription = semantics.LockToken{}, ""
+			delete(received.Properties, semantics.PropertyDeadLetterDescription)
+		}
+		return batch.Messages, err
+	})
+	for j := range tokens[0] {
+		m.locks[source] = append(m.locks[source], [2]semantics.LockToken{tokens[0][j], tokens[1][j]})
+	}
+}
+
+func (m *topicModel) settle(rt *rapid.T) {
+	m.T = rt
+	source := rapid.SampledFrom(m.sources).Draw(rt, "source")
+	if len(m.locks[source]) == 0 {
+		return
+	}
+	at := rapid.IntRange(0, len(m.locks[source])-1).Draw(rt, "lock")
+	lock := m.locks[source][at]
+	m.locks[source] = append(m.locks[source][:at:at], m.locks[source][at+1:]...)
+	verb := rapid.SampledFrom([]string{"complete", "abandon", "defer", "change", "dead-letter"}).Draw(rt, "verb")
+	if verb == "dead-letter" && source.SubQueue == semantics.DeadLetterQueue {
+		verb = "release"
+	}
+	m.both(verb, func(i int, s semantics.Store) (any, error) {
+		ctx, tokens := m.t.Context(), []semantics.LockToken{lock[i]}
+		switch verb {
+		case "complete":
+			return s.Complete(ctx, source, tokens)
+		case "abandon":
+			delay := 3 * time.Second
+			return s.Abandon(ctx, source, tokens, semantics.AbandonOptions{Delay: &delay})
+		case "defer":
+			return s.Defer(ctx, source, tokens, nil)
+		case "change":
+			return s.Abandon(ctx, source, tokens, semantics.AbandonOptions{
+				Properties: map[string]semantics.Value{"p": semantics.String(fmt.Sprint(m.sent))},
+			})
+		case "dead-letter":
+			return s.DeadLetter(ctx, source, tokens, semantics.DeadLetterTexts{}, nil)
+		default:
+			return s.Release(ctx, source, tokens)
+		}
+	})
+}
+
+func (m *topicModel) advance(rt *rapid.T) {
+	m.clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 500, 1000, 5000, 10_000, 60_000}).Draw(rt, "ms")) * time.Millisecond)
+}
+
+func (m *topicModel) activate(rt *rapid.T) {
+	m.T = rt
+	limit := rapid.IntRange(1, 3).Draw(rt, "limit")
+	var copies [][]semantics.Copy
+	for range limit {
+		copies = append(copies, m.copies(&semantics.Message{}))
+	}
+	m.both("activate", func(_ int, s semantics.Store) (any, error) {
+		routes, err := s.Routes(m.t.Context(), "news")
+		if err != nil {
+			return nil, err
+		}
+		due, err := s.Due(m.t.Context(), "news", limit)
+		if err != nil {
+			return nil, err
+		}
+		var activations []semantics.Activation
+		for i, d := range due {
+			a := semantics.Activation{SequenceNumber: d.SequenceNumber, Publication: semantics.Publication{Message: &d.Message}}
+			for _, c := range copies[i] {
+				c.Message = &d.Message
+				a.Copies = append(a.Copies, c)
+			}
+			activations = append(activations, a)
+		}
+		return due, s.Activate(m.t.Context(), "news", routes.Version, activations)
+	})
+}
+
+func (m *topicModel) cancel(rt *rapid.T) {
+	m.T = rt
+	id := fmt.Sprint(rapid.IntRange(1, 9).Draw(rt, "id"))
+	m.both("cancel", func(_ int, s semantics.Store) (any, error) {
+		return s.CancelScheduledByID(m.t.Context(), "news", []string{id})
+	})
+}
+
+func (m *topicModel) update(rt *rapid.T) {
+	m.T = rt
+	options := semantics.DefaultOptions()
+	options.MaxMessageCount = rapid.Int64Range(0, 4).Draw(rt, "most")
+	options.Overflow = rapid.SampledFrom([]semantics.Overflow{semantics.RejectOverflow, semantics.DeadLetterOverflow, semantics.DropOldestOverflow}).
+		Draw(rt, "overflow")
+	options.DeadLetteringOnFilterEvaluationExceptions = rapid.Bool().Draw(rt, "keeps failures")
+	path := rapid.SampledFrom(m.sources[:3]).Draw(rt, "source").Path
+	m.both("update", func(_ int, s semantics.Store) (any, error) {
+		return s.UpdateEntity(m.t.Context(), semantics.SubscriptionKind, path, options,
+			[]string{"maxMessageCount", "overflow", "deadLetteringOnFilterEvaluationExceptions"})
+	})
+}
+
+func (m *topicModel) rule(rt *rapid.T) {
+	m.T = rt
+	path := rapid.SampledFrom(m.sources[:3]).Draw(rt, "source").Path
+	rule := semantics.Rule{Name: rapid.SampledFrom([]string{"$Default", "one", "ONE", "two"}).Draw(rt, "name")}
+	rule.Filter.SQL = &semantics.SQLText{Expression: "n = 1"}
+	if rapid.Bool().Draw(rt, "delete") {
+		m.both("delete rule", func(_ int, s semantics.Store) (any, error) {
+			return nil, s.DeleteRule(m.t.Context(), path, rule.Name)
+		})
+		return
+	}
+	m.both("create rule", func(_ int, s semantics.Store) (any, error) { return s.CreateRule(m.t.Context(), path, rule) })
+}
+
+func (m *topicModel) makeAnew(rt *rapid.T) {
+	m.T = rt
+	if rapid.IntRange(0, 3).Draw(rt, "seldom") > 0 {
+		return
+	}
+	source := rapid.SampledFrom(m.sources[:3]).Draw(rt, "source")
+	m.both("delete", func(_ int, s semantics.Store) (any, error) {
+		return nil, s.DeleteEntity(m.t.Context(), semantics.SubscriptionKind, source.Path)
+	})
+	m.subscribe(source)
+}
+
+func (m *topicModel) resubmit(rt *rapid.T) {
+	m.T = rt
+	source := rapid.SampledFrom(m.sources[3:]).Draw(rt, "source")
+	m.both("resubmit", func(_ int, s semantics.Store) (any, error) {
+		found, err := s.Peek(m.t.Context(), source, 1, 2, semantics.ShowAvailable)
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		var letters []semantics.Resubmission
+		for _, f := range found {
+			letters = append(letters, semantics.Resubmission{
+				SequenceNumber: f.SequenceNumber, MessageID: f.MessageID + "0", NewID: true, MoreBytes: 1, SessionID: f.SessionID,
+			})
+		}
+		return s.Resubmit(m.t.Context(), source, source.Path, letters, false)
+	})
+}
+
+func (m *topicModel) purge(rt *rapid.T) {
+	m.T = rt
+	source := rapid.SampledFrom(m.sources).Draw(rt, "source")
+	show := rapid.SampledFrom([]semantics.Show{semantics.ShowAvailable, semantics.ShowDeferred}).Draw(rt, "show")
+	m.both("purge", func(_ int, s semantics.Store) (any, error) {
+		step, deleted := semantics.Purge{Show: show, Limit: 2}, 0
+		for {
+			purged, err := s.Purge(m.t.Context(), source, step)
+			deleted += purged.Deleted
+			if err != nil || !purged.More {
+				return deleted, err
+			}
+			step.Before, step.After = purged.Before, purged.Last
+		}
+	})
+}
+
+// check compares all that can be seen.
+func (m *topicModel) check(rt *rapid.T) {
+	m.T = rt
+	ctx := m.t.Context()
+	for _, source := range append(m.sources, semantics.Source{Path: "news"}) {
+		m.both("peek at "+source.String(), func(_ int, s semantics.Store) (any, error) {
+			found, err := s.Peek(ctx, source, 1, 1000, semantics.ShowAll)
+			for _, f := range found {
+				f.DeadLetterErrorDescription = "" // is free to differ
+				delete(f.Properties, semantics.PropertyDeadLetterDescription)
+			}
+			return found, err
+		})
+	}
+	for _, source := range m.sources[:3] {
+		m.both("counts of "+source.Path, func(_ int, s semantics.Store) (any, error) {
+			return s.Runtime(ctx, semantics.SubscriptionKind, source.Path)
+		})
+		m.both("rules", func(_ int, s semantics.Store) (any, error) {
+			rules, _, err := s.ListRules(ctx, source.Path, "", 9)
+			return rules, err
+		})
+		m.both("entity", func(_ int, s semantics.Store) (any, error) {
+			return s.GetEntity(ctx, semantics.SubscriptionKind, source.Path)
+		})
+	}
+	m.both("counts of the topic", func(_ int, s semantics.Store) (any, error) { return s.Runtime(ctx, semantics.TopicKind, "news") })
+	m.both("topic", func(_ int, s semantics.Store) (any, error) { return s.GetEntity(ctx, semantics.TopicKind, "news") })
+	m.both("routes", func(_ int, s semantics.Store) (any, error) {
+		routes, err := s.Routes(ctx, "news")
+		routes.Version = 0 // begins at random
+		return routes, err
+	})
+}
+
+// checkNow looks at everything now and then, which takes longer than the steps do.
+func (m *topicModel) checkNow(rt *rapid.T) {
+	if m.steps++; m.steps%8 == 0 {
+		m.checkAll(rt)
+	}
+}
+
+// checkAll also looks into what Redis keeps.
+func (m *topicModel) checkAll(rt *rapid.T) {
+	m.check(rt)
+	if err := m.audit(); err != nil {
+		m.Fatal(err)
+	}
+}

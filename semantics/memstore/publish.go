@@ -1,0 +1,215 @@
+package memstore
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Publish implements semantics.Topics.
+func (s *Store) Publish(ctx context.Context, topic string, version int64, calls [][]semantics.Publication) []semantics.SendOutcome {
+	t, now, unlock, err := s.openRoutes(ctx, topic, version)
+	defer unlock()
+	outcomes := make([]semantics.SendOutcome, len(calls))
+	for i, call := range calls {
+		if outcomes[i].Err = err; err == nil {
+			outcomes[i].Stored, outcomes[i].Err = s.publish(t, call, now)
+		}
+	}
+	return outcomes
+}
+
+// publish carries out one call. The checks stand in the order of ERR-5, as in Send.
+func (s *Store) publish(t *queue, call []semantics.Publication, now time.Time) ([]semantics.Stored, error) {
+	messages := make([]*semantics.Message, len(call))
+	for i, p := range call {
+		messages[i] = p.Message
+	}
+	if err := t.checkSizes(messages); err != nil {
+		return nil, err
+	}
+	if !t.options.Status.CanSend() {
+		return nil, disabled(t, "sends")
+	}
+	if err := t.checkPartitions(messages); err != nil {
+		return nil, err
+	}
+	if err := t.checkPublications(call, now); err != nil {
+		return nil, err
+	}
+
+	stored, arrivals := make([]semantics.Stored, len(call)), arrivals{}
+	for i, p := range call {
+		if number, is := t.duplicateOf(p.Message, now); is { // also of one of this call (DUP-8)
+			stored[i] = semantics.Stored{SequenceNumber: number, Deduplicated: true}
+			continue
+		}
+		stored[i].SequenceNumber = t.next()
+		t.remember(p.Message, stored[i].SequenceNumber, now)
+		if isForLater(p.Message, now) {
+			s.schedule(t, p.Message, stored[i].SequenceNumber, now)
+			continue
+		}
+		arrivals.add(t, p.Copies, stored[i].SequenceNumber, t.options.DefaultMessageTimeToLive)
+	}
+	s.deliver(arrivals, now)
+	t.accessedAt = now
+	return stored, nil
+}
+
+// isForLater says whether a message that is sent now is to be scheduled (SCHED-2, SCHED-4).
+func isForLater(m *semantics.Message, now time.Time) bool {
+	return m.ScheduledAt.Truncate(time.Millisecond).After(now)
+}
+
+// schedule keeps a message at its topic until its time has come. Who gets copies is decided then (SCHED-7).
+func (s *Store) schedule(t *queue, sent *semantics.Message, number int64, now time.Time) {
+	m := newMessage(sent, t.options.DefaultMessageTimeToLive)
+	m.sequence, m.enqueuedAt, m.scheduled = number, now, true
+	m.live(m.sent.ScheduledAt)
+	t.scheduled.add(m)
+	select {
+	case s.scheduled <- struct{}{}:
+	default: // Sweep is going to look anyway
+	}
+}
+
+// checkPublications checks that each of the messages that are no duplicates goes somewhere, if it must (TOPIC-3), and that there is
+// room for them (TOPIC-7, QUOTA-13, DUP-11).
+func (q *queue) checkPublications(call []semantics.Publication, now time.Time) error {
+	isNew, fresh := q.newOnes(now), 0
+	bytes, copies := int64(0), map[string]int{}
+	for i, p := range call {
+		if !isNew(p.Message) {
+			continue
+		}
+		fresh++
+		if isForLater(p.Message, now) {
+			bytes += p.Message.Size()
+			continue
+		}
+		if len(p.Copies) == 0 && q.options.FailIfUnmatched {
+			return semantics.Errorf(semantics.NoMatchingSubscription, "no subscription of topic %q selects message %d", q.name, i).
+				With(semantics.DetailEntity, q.name).With(semantics.DetailIndex, strconv.Itoa(i))
+		}
+		for _, c := range p.Copies {
+			bytes += c.Message.Size()
+			if c.DeadLetter == nil {
+				copies[c.Subscription]++
+			}
+		}
+	}
+	if fresh == 0 {
+		return nil
+	}
+	if limit, actual := q.options.MaxBytes(), q.bytes()+bytes; actual > limit {
+		return full(q, "bytes", limit, actual)
+	}
+	for name, n := range copies {
+		if sub := q.subscriptions[name]; sub.options.Overflow == semantics.RejectOverflow {
+			if err := sub.checkCount(n); err != nil {
+				return err
+			}
+		}
+	}
+	return q.checkHistory(fresh)
+}
+
+// arrivals are the copies on their way into each subscription, in order.
+type arrivals map[*queue][]arrival
+
+type arrival struct {
+	semantics.Copy
+	fromTopic int64         // the number the topic gave the message
+	ttl       time.Duration // the longest that the topic permits
+}
+
+func (a arrivals) add(t *queue, copies []semantics.Copy, number int64, ttl time.Duration) {
+	for _, c := range copies {
+		sub := t.subscriptions[c.Subscription]
+		a[sub] = append(a[sub], arrival{c, number, ttl})
+	}
+}
+
+func (s *Store) deliver(all arrivals, now time.Time) {
+	for sub, some := range all {
+		s.wakingFor(sub, now, func() {
+			for _, a := range some {
+				sub.arrive(a, now)
+			}
+		})
+	}
+}
+
+// arrive stores a copy, which lives no longer than message, topic and subscription each permit (TTL-6). It is no activity of the
+// subscription (IDLE-4).
+func (q *queue) arrive(a arrival, now time.Time) {
+	m := newMessage(a.Message, min(a.ttl, q.options.DefaultMessageTimeToLive))
+	m.sequence, m.fromTopic, m.enqueuedAt = q.next(), a.fromTopic, now
+	m.live(now)
+	switch {
+	case a.DeadLetter != nil:
+		q.bury(m, now, copyOf(*a.DeadLetter))
+	case !q.makeRoom():
+		reason, description := semantics.ReasonOverflow, "the subscription may hold "+strconv.FormatInt(q.options.MaxMessageCount, 10)+" messages"
+		q.bury(m, now, semantics.DeadLetterTexts{Reason: &reason, Description: &description})
+	default:
+		q.main.add(m)
+		q.join(m, now)
+		q.expect(m.due())
+	}
+}
+
+// makeRoom sees to it that one message more is within MaxMessageCount, as Overflow says, and tells whether it is (TOPIC-7). What
+// REJECT refuses has been refused before; it does not hold up an activation (SCHED-12).
+func (q *queue) makeRoom() bool {
+	if q.checkCount(1) == nil || q.options.Overflow == semantics.RejectOverflow {
+		return true
+	}
+	if q.options.Overflow == semantics.DropOldestOverflow {
+		for _, m := range q.main.messages {
+			if m.group() == semantics.ShowAvailable {
+				q.main.remove(m)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Due implements semantics.Topics.
+func (s *Store) Due(ctx context.Context, topic string, limit int) ([]*semantics.Received, error) {
+	t, now, unlock, err := s.openKind(ctx, semantics.TopicKind, topic)
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	due := t.toActivate(now)
+	views := make([]*semantics.Received, min(len(due), limit))
+	for i := range views {
+		views[i] = due[i].view()
+	}
+	return views, nil
+}
+
+// Activate implements semantics.Topics. The topic's default lifetime was applied when the messages were sent (TTL-22).
+func (s *Store) Activate(ctx context.Context, topic string, version int64, activations []semantics.Activation) error {
+	t, now, unlock, err := s.openRoutes(ctx, topic, version)
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	arrivals := arrivals{}
+	for _, a := range activations {
+		m := t.scheduled.find(a.SequenceNumber)
+		if m == nil || !reached(m.sent.ScheduledAt, now) {
+			continue
+		}
+		t.scheduled.remove(m)
+		arrivals.add(t, a.Copies, t.next(), semantics.Never)
+	}
+	s.deliver(arrivals, now)
+	return nil
+}
