@@ -3,6 +3,7 @@ package semantics
 import (
 	"context"
 	"encoding/base64"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -35,9 +36,7 @@ func (a *Acceptance) Undelivered(ctx context.Context) error {
 	if a.Session == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
-	defer cancel()
-	return a.broker.closeSession(ctx, a.source)
+	return a.broker.closeSession(context.WithoutCancel(ctx), a.source)
 }
 
 // AcceptSession takes the lock of a named session, or of the one that has been ready longest (SESS-11 to SESS-13). A wait for
@@ -130,17 +129,44 @@ func (b *Broker) RenewSessionLock(ctx context.Context, source Source) (time.Time
 }
 
 // CloseSession ends the session's lock: what was not settled is available again at once and nothing is counted (SESS-21,
-// DC-3). The state stays. Errors as RenewSessionLock; also for a session that was closed before.
+// DC-3). The state stays. It waits, at most 5 seconds, for messages in ReceiveAndDelete mode that are on their way (RECV-7).
+// Errors as RenewSessionLock, also for a session that was closed before; CANCELLED when ctx ends first.
 func (b *Broker) CloseSession(ctx context.Context, source Source) error {
 	source, err := b.openSession(source)
 	if err != nil {
 		return err
 	}
-	return b.closeSession(ctx, source)
+	b.removals.await(ctx, source.SessionLock)
+	return b.closeAwaited(ctx, source)
 }
 
+// closeSession is CloseSession for the Broker's own account. However long it waits for removals, the close itself is tried and has
+// its own time, unless ctx was over before.
 func (b *Broker) closeSession(ctx context.Context, source Source) error {
+	if ctx.Err() != nil {
+		return cancelled(ctx)
+	}
 	b.removals.await(ctx, source.SessionLock)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	return b.closeAwaited(ctx, source)
+}
+
+// closeSessions closes sessions side by side, and gives the failures. A session that is lost is closed too.
+func (b *Broker) closeSessions(ctx context.Context, sources []Source) (failed []error) {
+	var mu sync.Mutex
+	sideBySide(sources, func(source Source) {
+		if err := b.closeSession(ctx, source); err != nil && CodeOf(err) != SessionLockLost {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = append(failed, err)
+		}
+	})
+	return failed
+}
+
+// closeAwaited closes a session of which no message is on its way.
+func (b *Broker) closeAwaited(ctx context.Context, source Source) error {
 	err := b.store.CloseSession(ctx, source)
 	if err == nil {
 		b.held.removeSession(source)
