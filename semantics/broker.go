@@ -17,6 +17,8 @@ type Broker struct {
 	held  held
 	rate  *bucket // nil: no limit
 
+	hasNoSessions bool
+
 	subscriptions subscriptions
 	prefetchesCut atomic.Int64
 	requests      requests

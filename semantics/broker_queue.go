@@ -19,7 +19,7 @@ type Ensured struct {
 // set, the others get their defaults. An existing queue stays as it is and the answer tells what differs.
 // INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE.
 func (b *Broker) EnsureQueue(ctx context.Context, name string, options QueueOptions, given []string) (Ensured, error) {
-	path, options, err := checkQueue(name, options, given)
+	path, options, err := b.checkQueue(name, options, given)
 	if err != nil {
 		return Ensured{}, err
 	}
@@ -40,7 +40,7 @@ func (b *Broker) EnsureQueue(ctx context.Context, name string, options QueueOpti
 // CreateQueue creates the queue, or fails with ENTITY_ALREADY_EXISTS, even when the present one is equal (ENT-6).
 // INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE.
 func (b *Broker) CreateQueue(ctx context.Context, name string, options QueueOptions, given []string) (Queue, error) {
-	path, options, err := checkQueue(name, options, given)
+	path, options, err := b.checkQueue(name, options, given)
 	if err != nil {
 		return Queue{}, err
 	}
@@ -55,7 +55,7 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, options QueueOpti
 	return queue, err
 }
 
-func checkQueue(name string, options QueueOptions, given []string) (string, QueueOptions, error) {
+func (b *Broker) checkQueue(name string, options QueueOptions, given []string) (string, QueueOptions, error) {
 	path, err := ParsePath(name)
 	if err != nil {
 		return "", options, err
@@ -63,6 +63,11 @@ func checkQueue(name string, options QueueOptions, given []string) (string, Queu
 	options, err = DefaultQueueOptions().Merge(options, given)
 	if err != nil {
 		return "", options, err
+	}
+	if options.RequiresSession {
+		if err := b.refuseSessions(path); err != nil {
+			return "", options, err
+		}
 	}
 	return path, options, options.Validate()
 }

@@ -45,7 +45,7 @@ func (a *Acceptance) Undelivered(ctx context.Context) error {
 // INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_NOT_SUPPORTED,
 // SESSION_CANNOT_BE_LOCKED (named only), INVALID_OPERATION (RR-5), SERVICE_TIMEOUT (strict only), THROTTLED, CANCELLED.
 func (b *Broker) AcceptSession(ctx context.Context, name string, options AcceptOptions) (*Acceptance, error) {
-	path, err := ParsePath(name)
+	path, err := b.parseSessionPath(name)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,29 @@ func (b *Broker) openSession(source Source) (Source, error) {
 	if err != nil {
 		return source, err
 	}
+	if err := b.refuseSessions(source.Path); err != nil {
+		return source, err
+	}
 	return source, b.admit(callCost)
+}
+
+// WithoutSessions makes every session verb, and the making of an entity that requires sessions, fail with SESSION_NOT_SUPPORTED
+// (SESS-8).
+func WithoutSessions() BrokerOption { return func(b *Broker) { b.hasNoSessions = true } }
+
+func (b *Broker) refuseSessions(path string) error {
+	if !b.hasNoSessions {
+		return nil
+	}
+	return Errorf(SessionNotSupported, "sessions are switched off on this sidecar; set features.sessions").With(DetailEntity, path)
+}
+
+func (b *Broker) parseSessionPath(name string) (string, error) {
+	path, err := ParsePath(name)
+	if err != nil {
+		return "", err
+	}
+	return path, b.refuseSessions(path)
 }
 
 // sessionFailed takes a session off the books when a verb found its lock lost.
@@ -224,7 +246,7 @@ func (b *Broker) sessionFailed(source Source, err error) {
 // page, "" after the last (SESS-36 to SESS-38). A page may have fewer rows than asked for, or none, although others follow.
 // pageSize 0 means MaxPageSize. ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, SESSION_NOT_SUPPORTED.
 func (b *Broker) ListSessions(ctx context.Context, name string, pageSize int, pageToken string, filter SessionFilter) ([]SessionRow, string, error) {
-	path, err := ParsePath(name)
+	path, err := b.parseSessionPath(name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -251,7 +273,7 @@ func (b *Broker) ListSessions(ctx context.Context, name string, pageSize int, pa
 // UnblockSession lets a session go on that SessionOnDeadLetter blocked (SESS-29). INVALID_ARGUMENT, ENTITY_NOT_FOUND,
 // SESSION_NOT_SUPPORTED.
 func (b *Broker) UnblockSession(ctx context.Context, name, id string) error {
-	path, err := ParsePath(name)
+	path, err := b.parseSessionPath(name)
 	if err != nil {
 		return err
 	}

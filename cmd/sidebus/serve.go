@@ -47,7 +47,11 @@ func (s *serveCommand) Run(ctx context.Context, to terminal) error {
 }
 
 func (s *serveCommand) serve(ctx context.Context, store *openedStore, letters *deadLetters, logger *slog.Logger, metrics *prometheus.Registry) error {
-	broker := semantics.NewBroker(store, semantics.WithRateLimit(s.RateLimit))
+	options := []semantics.BrokerOption{semantics.WithRateLimit(s.RateLimit)}
+	if !s.Sessions {
+		options = append(options, semantics.WithoutSessions())
+	}
+	broker := semantics.NewBroker(store, options...)
 	defer broker.Close()
 	sidecar, err := proxy.New(proxy.Config{
 		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr,
