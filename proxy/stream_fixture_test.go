@@ -241,16 +241,27 @@ func (c *subscriber) wants(want string) {
 	for at, word := range words {
 		order[word] = at
 	}
+	last := map[string]int{} // by session
 	for len(got) < len(words) {
-		last := -1
 		for _, word := range c.shown(c.next()) {
 			at, ok := order[word]
-			if !ok || got[word] || at < last {
+			session := sessionOf(word)
+			if !ok || got[word] || at < last[session] {
 				c.t.Fatalf("%q is not what comes next of %q", word, want)
 			}
-			got[word], last = true, at
+			got[word], last[session] = true, at
 		}
 	}
+}
+
+// sessionOf gives the session that a word such as "+a", "a/1" or "-a:IDLE" is about, "" for "1".
+func sessionOf(word string) string {
+	id, _, _ := strings.Cut(strings.TrimLeft(word, "+-"), ":")
+	id, _, isMessage := strings.Cut(id, "/")
+	if !isMessage && !strings.ContainsAny(word[:1], "+-") {
+		return ""
+	}
+	return id
 }
 
 // shown shows an event, and notes what is in hand.

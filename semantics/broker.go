@@ -2,6 +2,7 @@ package semantics
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,8 @@ type Broker struct {
 
 	compile CompileRule
 	fanout  fanout
+
+	hasNoSessions bool
 
 	subscriptions subscriptions
 	prefetchesCut atomic.Int64
@@ -71,23 +74,25 @@ func (b *Broker) Held() int { return b.held.count() }
 func (b *Broker) AwaitSettled(ctx context.Context) int { return b.held.await(ctx) }
 
 // ReleaseHeld gives everything still held back to its source without counting a delivery (SETTLE-10), so that
-// others get it at once, and closes the sessions that are held. It stops at the first failure; what is left comes back when
-// its lock ends.
+// others get it at once, and closes the sessions that are held. One that fails does not keep the others from it, and comes back when
+// its lock ends; the error joins the failures. It blocks until all was tried, or ctx ends.
 func (b *Broker) ReleaseHeld(ctx context.Context) error {
+	var failed []error
+	var sessions []Source
 	for source, tokens := range b.held.bySource() {
 		if !source.SessionLock.IsZero() {
-			if err := b.closeSession(ctx, source); err != nil && CodeOf(err) != SessionLockLost {
-				return err
-			}
+			sessions = append(sessions, source)
 			continue
 		}
 		for some := range slices.Chunk(tokens, MaxSettleTokens) {
 			if _, err := b.settleFree(ctx, source, some, b.store.Release); err != nil {
-				return err
+				failed = append(failed, err)
 			}
 		}
 	}
-	return nil
+	failed = append(failed, b.closeSessions(ctx, sessions)...)
+	isSame := func(one, other error) bool { return one.Error() == other.Error() } // an outage is told once
+	return errors.Join(slices.CompactFunc(failed, isSame)...)
 }
 
 // Close ends all waiting and waits for the Broker's goroutines. It does not close the Store.

@@ -22,7 +22,7 @@ type Ensured struct {
 // INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, QUOTA_EXCEEDED, FILTER_INVALID, ACTION_INVALID, and ENTITY_ALREADY_EXISTS when a queue has the
 // name of the topic, or the other way round (ENT-2); ENTITY_NOT_FOUND for the topic of a subscription.
 func (b *Broker) EnsureEntity(ctx context.Context, kind Kind, name string, options Options, given []string, rules ...Rule) (Ensured, error) {
-	path, options, err := checkEntity(kind, name, options, given)
+	path, options, err := b.checkEntity(kind, name, options, given)
 	if err != nil {
 		return Ensured{}, err
 	}
@@ -65,7 +65,7 @@ func alreadyExists(present Entity) error {
 		With(DetailEntity, present.Name)
 }
 
-func checkEntity(kind Kind, name string, options Options, given []string) (string, Options, error) {
+func (b *Broker) checkEntity(kind Kind, name string, options Options, given []string) (string, Options, error) {
 	path, err := parseEntityPath(kind, name)
 	if err != nil {
 		return "", options, err
@@ -76,6 +76,11 @@ func checkEntity(kind Kind, name string, options Options, given []string) (strin
 	options, err = DefaultOptions().Merge(options, given)
 	if err != nil {
 		return "", options, err
+	}
+	if options.RequiresSession {
+		if err := b.refuseSessions(path); err != nil {
+			return "", options, err
+		}
 	}
 	return path, options, options.Validate(kind)
 }

@@ -38,13 +38,13 @@ type Delivery struct {
 	source Source
 	mode   Mode
 	tokens []LockToken
-	ended  func() // is called once Delivered or Undelivered has done its work; nil: nothing
+	ended  func(verb Settlement, err error) // is called with what Delivered or Undelivered has done; nil: nothing
 }
 
-func (d *Delivery) end() {
-	d.broker.removals.end(d)
+func (d *Delivery) end(verb Settlement, err error) {
+	d.broker.removals.end(d, len(d.tokens))
 	if d.ended != nil {
-		d.ended()
+		d.ended(verb, err)
 	}
 }
 
@@ -169,28 +169,28 @@ const settleTimeout = 5 * time.Second
 
 // Delivered says that the answer was accepted by the client's connection. In ReceiveAndDelete mode only now the
 // messages are removed (RECV-7). If that fails they come back when their locks end. It blocks for one round trip.
-func (d *Delivery) Delivered(ctx context.Context) error {
-	defer d.end()
+func (d *Delivery) Delivered(ctx context.Context) (err error) {
+	defer func() { d.end(d.broker.store.Complete, err) }()
 	if d.mode != ReceiveAndDelete || len(d.tokens) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	_, err := d.broker.store.Complete(ctx, d.source, d.tokens)
+	_, err = d.broker.store.Complete(ctx, d.source, d.tokens)
 	return err
 }
 
 // Undelivered says that the answer did not reach the client: the messages are available again at once and nothing
 // is counted (RECV-7). If that fails they come back when their locks end. It blocks for one round trip.
-func (d *Delivery) Undelivered(ctx context.Context) error {
-	defer d.end()
+func (d *Delivery) Undelivered(ctx context.Context) (err error) {
+	defer func() { d.end(d.broker.store.Release, err) }()
 	if len(d.tokens) == 0 {
 		return nil
 	}
 	d.broker.held.remove(d.tokens)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	_, err := d.broker.store.Release(ctx, d.source, d.tokens)
+	_, err = d.broker.store.Release(ctx, d.source, d.tokens)
 	return err
 }
 

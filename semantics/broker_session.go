@@ -3,6 +3,7 @@ package semantics
 import (
 	"context"
 	"encoding/base64"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -35,9 +36,7 @@ func (a *Acceptance) Undelivered(ctx context.Context) error {
 	if a.Session == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
-	defer cancel()
-	return a.broker.closeSession(ctx, a.source)
+	return a.broker.closeSession(context.WithoutCancel(ctx), a.source)
 }
 
 // AcceptSession takes the lock of a named session, or of the one that has been ready longest (SESS-11 to SESS-13). A wait for
@@ -46,7 +45,7 @@ func (a *Acceptance) Undelivered(ctx context.Context) error {
 // INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_NOT_SUPPORTED,
 // SESSION_CANNOT_BE_LOCKED (named only), INVALID_OPERATION (RR-5), SERVICE_TIMEOUT (strict only), THROTTLED, CANCELLED.
 func (b *Broker) AcceptSession(ctx context.Context, name string, options AcceptOptions) (*Acceptance, error) {
-	path, err := ParseSourcePath(name)
+	path, err := b.parseSessionPath(name)
 	if err != nil {
 		return nil, err
 	}
@@ -130,17 +129,44 @@ func (b *Broker) RenewSessionLock(ctx context.Context, source Source) (time.Time
 }
 
 // CloseSession ends the session's lock: what was not settled is available again at once and nothing is counted (SESS-21,
-// DC-3). The state stays. Errors as RenewSessionLock; also for a session that was closed before.
+// DC-3). The state stays. It waits, at most 5 seconds, for messages in ReceiveAndDelete mode that are on their way (RECV-7).
+// Errors as RenewSessionLock, also for a session that was closed before; CANCELLED when ctx ends first.
 func (b *Broker) CloseSession(ctx context.Context, source Source) error {
 	source, err := b.openSession(source)
 	if err != nil {
 		return err
 	}
-	return b.closeSession(ctx, source)
+	b.removals.await(ctx, source.SessionLock)
+	return b.closeAwaited(ctx, source)
 }
 
+// closeSession is CloseSession for the Broker's own account. However long it waits for removals, the close itself is tried and has
+// its own time, unless ctx was over before.
 func (b *Broker) closeSession(ctx context.Context, source Source) error {
+	if ctx.Err() != nil {
+		return cancelled(ctx)
+	}
 	b.removals.await(ctx, source.SessionLock)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	return b.closeAwaited(ctx, source)
+}
+
+// closeSessions closes sessions side by side, and gives the failures. A session that is lost is closed too.
+func (b *Broker) closeSessions(ctx context.Context, sources []Source) (failed []error) {
+	var mu sync.Mutex
+	sideBySide(sources, func(source Source) {
+		if err := b.closeSession(ctx, source); err != nil && CodeOf(err) != SessionLockLost {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = append(failed, err)
+		}
+	})
+	return failed
+}
+
+// closeAwaited closes a session of which no message is on its way.
+func (b *Broker) closeAwaited(ctx context.Context, source Source) error {
 	err := b.store.CloseSession(ctx, source)
 	if err == nil {
 		b.held.removeSession(source)
@@ -183,7 +209,29 @@ func (b *Broker) openSession(source Source) (Source, error) {
 	if err != nil {
 		return source, err
 	}
+	if err := b.refuseSessions(source.Path); err != nil {
+		return source, err
+	}
 	return source, b.admit(callCost)
+}
+
+// WithoutSessions makes every session verb, and the making of an entity that requires sessions, fail with SESSION_NOT_SUPPORTED
+// (SESS-8).
+func WithoutSessions() BrokerOption { return func(b *Broker) { b.hasNoSessions = true } }
+
+func (b *Broker) refuseSessions(path string) error {
+	if !b.hasNoSessions {
+		return nil
+	}
+	return Errorf(SessionNotSupported, "sessions are switched off on this sidecar; set features.sessions").With(DetailEntity, path)
+}
+
+func (b *Broker) parseSessionPath(name string) (string, error) {
+	path, err := ParseSourcePath(name)
+	if err != nil {
+		return "", err
+	}
+	return path, b.refuseSessions(path)
 }
 
 // sessionFailed takes a session off the books when a verb found its lock lost.
@@ -198,7 +246,7 @@ func (b *Broker) sessionFailed(source Source, err error) {
 // page, "" after the last (SESS-36 to SESS-38). A page may have fewer rows than asked for, or none, although others follow.
 // pageSize 0 means MaxPageSize. ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, SESSION_NOT_SUPPORTED.
 func (b *Broker) ListSessions(ctx context.Context, name string, pageSize int, pageToken string, filter SessionFilter) ([]SessionRow, string, error) {
-	path, err := ParseSourcePath(name)
+	path, err := b.parseSessionPath(name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -225,7 +273,7 @@ func (b *Broker) ListSessions(ctx context.Context, name string, pageSize int, pa
 // UnblockSession lets a session go on that SessionOnDeadLetter blocked (SESS-29). INVALID_ARGUMENT, ENTITY_NOT_FOUND,
 // SESSION_NOT_SUPPORTED.
 func (b *Broker) UnblockSession(ctx context.Context, name, id string) error {
-	path, err := ParseSourcePath(name)
+	path, err := b.parseSessionPath(name)
 	if err != nil {
 		return err
 	}

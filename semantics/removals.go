@@ -21,7 +21,7 @@ type removal struct {
 func (r *removals) init() { r.underWay = map[LockToken]*removal{} }
 
 func (r *removals) begin(d *Delivery) {
-	if !d.removesInSession() {
+	if !d.removesInSession() || len(d.tokens) == 0 {
 		return
 	}
 	r.mu.Lock()
@@ -34,15 +34,15 @@ func (r *removals) begin(d *Delivery) {
 	u.messages += len(d.tokens)
 }
 
-// end notes that the messages were removed, or given back, or that either failed.
-func (r *removals) end(d *Delivery) {
-	if !d.removesInSession() {
+// end notes that n of the messages were removed, or given back, or that either failed.
+func (r *removals) end(d *Delivery, n int) {
+	if !d.removesInSession() || n == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	u := r.underWay[d.source.SessionLock]
-	if u.messages -= len(d.tokens); u.messages == 0 {
+	if u.messages -= n; u.messages == 0 {
 		delete(r.underWay, d.source.SessionLock)
 		close(u.over)
 	}
@@ -65,5 +65,5 @@ func (r *removals) await(ctx context.Context, session LockToken) {
 }
 
 func (d *Delivery) removesInSession() bool {
-	return d.mode == ReceiveAndDelete && !d.source.SessionLock.IsZero() && len(d.tokens) > 0
+	return d.mode == ReceiveAndDelete && !d.source.SessionLock.IsZero()
 }

@@ -2,6 +2,7 @@ package semantics
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -17,12 +18,14 @@ type replyDesk struct {
 	requests *requests
 	path     string
 	idle     chan struct{} // has room for one: the last reply in hand was settled
+	failed   chan struct{} // has room for one: there is something in unsettled
 
 	// Under the mutex of requests.
-	ready   chan struct{}     // closed while the session is held, and then another one
-	askers  map[string]*asker // by the correlation id of the reply
-	inHand  int               // replies given to askers, neither completed nor given back
-	lastUse time.Time         // when the last asker left or had its reply settled
+	ready     chan struct{}      // closed while the session is held, and then another one
+	askers    map[string]*asker  // by the correlation id of the reply
+	inHand    int                // replies given to askers, neither completed nor given back
+	lastUse   time.Time          // when the last asker left or had its reply settled
+	unsettled []*replySettlement // that failed, oldest first
 }
 
 // run holds the session for as long as somebody asks, and for idleReplies after that.
@@ -68,13 +71,13 @@ func (d *replyDesk) open(ctx context.Context) (source Source, lockFor time.Durat
 // with a failure that does not pass.
 func (d *replyDesk) serve(ctx context.Context, source Source, lockFor time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
-	lock := make(chan struct{})
-	go func() {
-		defer close(lock)
+	var work sync.WaitGroup
+	work.Go(func() {
 		defer cancel()
 		d.keepLock(ctx, source, lockFor)
-	}()
-	defer func() { cancel(); <-lock }()
+	})
+	work.Go(func() { d.settleAgain(ctx) })
+	defer func() { cancel(); work.Wait() }()
 	b, pause := d.requests.broker, firstPause
 	for {
 		wait := d.neededFor()
@@ -161,30 +164,32 @@ func (d *replyDesk) handOut(ctx context.Context, source Source, messages []*Rece
 		d.inHand++
 		b.charge(callCost)
 		delivery := b.deliver(source, ReceiveAndDelete, []*Received{m})
-		delivery.ended = d.settled
+		delivery.ended = func(verb Settlement, err error) {
+			d.settled(&replySettlement{source: source, tokens: delivery.tokens, verb: verb}, err)
+		}
 		a.outcome <- outcome{delivery: delivery}
 	}
 	d.requests.mu.Unlock()
 	if len(orphans) == 0 {
 		return
 	}
-	codes, err := b.store.Complete(ctx, source, orphans)
-	if err != nil {
-		return // they come again with the next session
-	}
-	for _, code := range codes {
-		if code == "" {
-			d.requests.orphans.Add(1)
-		}
+	done := &replySettlement{source: source, tokens: orphans, verb: b.store.Complete, isOfOrphans: true}
+	if err := d.settle(ctx, done); err != nil {
+		d.requests.mu.Lock()
+		defer d.requests.mu.Unlock()
+		d.keep(done)
 	}
 }
 
-// settled notes that a reply was completed or given back.
-func (d *replyDesk) settled() {
+// settled notes that a reply was completed or given back, or that this failed.
+func (d *replyDesk) settled(done *replySettlement, err error) {
 	d.requests.mu.Lock()
 	defer d.requests.mu.Unlock()
 	d.inHand--
 	d.lastUse = time.Now()
+	if err != nil {
+		d.keep(done)
+	}
 	if d.inHand == 0 {
 		poke(d.idle)
 	}
@@ -205,8 +210,6 @@ func (d *replyDesk) close(ctx context.Context, source Source) {
 	if b.Draining() {
 		d.awaitSettled()
 	}
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
 	if err := b.closeSession(ctx, source); err != nil {
 		b.held.removeSession(source) // it is free when its lock ends
 	}

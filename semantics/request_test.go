@@ -31,6 +31,7 @@ type spiedStore struct {
 	onSend  func(path string)
 	session atomic.Pointer[semantics.Source]
 	down    atomic.Bool
+	jams    atomic.Bool // replies cannot be settled
 }
 
 func (s *spiedStore) Send(ctx context.Context, path string, messages []*semantics.Message) ([]semantics.Stored, error) {
@@ -58,6 +59,20 @@ func (s *spiedStore) Receive(ctx context.Context, source semantics.Source, limit
 		return semantics.Batch{}, errAway
 	}
 	return s.Store.Receive(ctx, source, limit, register)
+}
+
+func (s *spiedStore) Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	if s.jams.Load() && source.Path == "replies" {
+		return nil, errAway
+	}
+	return s.Store.Complete(ctx, source, tokens)
+}
+
+func (s *spiedStore) Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	if s.jams.Load() && source.Path == "replies" {
+		return nil, errAway
+	}
+	return s.Store.Release(ctx, source, tokens)
 }
 
 // inOffice runs a test in a bubble whose time passes by itself while everybody waits.
@@ -340,6 +355,65 @@ func TestRR_6_ReplyThatWasNotDelivered(t *testing.T) {
 			o.left(0)
 		}
 	})
+}
+
+// A reply that could not be settled is settled when that works again, and is not in the way of others for as long as the session is held.
+func TestRR_6_SettledAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends    func(o *office, d *semantics.Delivery) error
+		orphans int64
+	}{
+		"orphan":      {nil, 1},
+		"delivered":   {func(o *office, d *semantics.Delivery) error { return d.Delivered(o.t.Context()) }, 0},
+		"undelivered": {func(o *office, d *semantics.Delivery) error { return d.Undelivered(o.t.Context()) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inOffice(t, func(t *testing.T, o *office) {
+				one := semantics.Options{SessionInFlight: 1}
+				if _, err := o.store.UpdateEntity(t.Context(), semantics.QueueKind, "replies", one, []string{"sessionInFlight"}); err != nil {
+					t.Fatal(err)
+				}
+				o.jam(c.ends)
+				waits := o.ask(t.Context(), "work", &semantics.Message{}, time.Minute)
+				o.reply(o.take("work", 1)[0], "behind it")
+				<-time.After(20 * time.Second) // of the same session, whose lock is 5 seconds
+				if len(waits) > 0 {
+					t.Fatal("it came although there was no place for it")
+				}
+				o.store.jams.Store(false)
+				began := time.Now()
+				if got, took := (<-waits).text(), time.Since(began); got != "behind it" || took > 5*time.Second {
+					t.Errorf("got %q after %s", got, took)
+				}
+				synctest.Wait()
+				o.left(0)
+				o.orphans(c.orphans)
+			})
+		})
+	}
+}
+
+// jam lets a reply come that cannot be settled when ends has been called for it, or as an orphan.
+func (o *office) jam(ends func(o *office, d *semantics.Delivery) error) {
+	o.t.Helper()
+	replies := make(chan *semantics.Delivery, 1)
+	ctx, cancel := context.WithCancel(o.t.Context())
+	defer cancel()
+	o.asking.Go(func() {
+		_, delivery, _ := o.asks.Request(ctx, semantics.ToQueue("work"), "replies", &semantics.Message{}, time.Minute)
+		replies <- delivery
+	})
+	r := o.take("work", 1)[0]
+	if ends == nil { // nobody waits for it
+		cancel()
+		<-replies
+	}
+	o.store.jams.Store(true)
+	o.reply(r, "in the way")
+	if ends != nil {
+		wantCode(o.t, "settle", ends(o, <-replies), semantics.StoreUnavailable)
+	}
+	synctest.Wait()
 }
 
 func TestRR_6_SessionIsKeptAsLongAsNeeded(t *testing.T) {

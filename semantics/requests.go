@@ -49,6 +49,7 @@ func (r *requests) enter(ctx context.Context, path, key string) (a *asker, ready
 	if d == nil {
 		d = &replyDesk{
 			requests: r, path: path, ready: make(chan struct{}), askers: map[string]*asker{}, idle: make(chan struct{}, 1),
+			failed: make(chan struct{}, 1),
 		}
 		r.desks[Fold(path)] = d
 		r.work.Go(func() { d.run(context.WithoutCancel(ctx)) })

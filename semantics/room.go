@@ -39,6 +39,7 @@ type room struct {
 	seats   list.List // of *seat, oldest first
 	pending int       // wake-ups that found nobody seated while receives were on their way
 	recheck *time.Timer
+	isArmed bool // recheck runs
 	linger  *time.Timer
 	done    chan struct{} // closed when the room closes
 }
@@ -82,7 +83,7 @@ func (r *rooms) enter(ctx context.Context, source Source) (*room, error) {
 	rm := r.open[key]
 	if rm == nil {
 		rm = &room{source: source, ready: make(chan struct{}), done: make(chan struct{})}
-		rm.recheck = time.AfterFunc(time.Hour, func() { rm.wake(1) })
+		rm.recheck = time.AfterFunc(time.Hour, rm.overdue)
 		rm.recheck.Stop()
 		r.open[key] = rm
 		r.work.Add(1)
@@ -227,6 +228,7 @@ func (a attempt) mayWait(err error) bool { return a.waits != nil && a.waits(err)
 // waited out is the outcome when nothing better came.
 func (rm *room) wait(ctx context.Context, draining <-chan struct{}, deadline time.Time, a attempt) error {
 	called := false
+	defer rm.relieve()
 	for {
 		register := RegisterIfEmpty
 		if rm.seated() > 0 {
@@ -264,6 +266,7 @@ func (rm *room) wait(ctx context.Context, draining <-chan struct{}, deadline tim
 func (rm *room) sit(ctx context.Context, draining <-chan struct{}, recheckAfter, left time.Duration) (over bool, err error) {
 	rm.mu.Lock()
 	rm.recheck.Reset(recheckAfter) // the youngest answer knows best when the next lock ends
+	rm.isArmed = true
 	if rm.pending > 0 {
 		rm.pending--
 		rm.mu.Unlock()
@@ -293,6 +296,24 @@ func (rm *room) sit(ctx context.Context, draining <-chan struct{}, recheckAfter,
 		rm.seats.Remove(place)
 	}
 	return over, err
+}
+
+// overdue calls one waiter although nobody told that there is something. If it finds nothing it sits down and arms the timer again.
+func (rm *room) overdue() {
+	rm.mu.Lock()
+	rm.isArmed = false
+	rm.mu.Unlock()
+	rm.wake(1)
+}
+
+// relieve lets another one look when somebody leaves whom the timer may have called: else the timer would never be armed again for
+// those who still sit.
+func (rm *room) relieve() {
+	rm.mu.Lock()
+	defer rm.mu.Unlock()
+	if !rm.isArmed && rm.seats.Len() > 0 {
+		rm.callLocked(1)
+	}
 }
 
 // wake calls n waiters, or all for n = 0. It reports false when nobody is in the room at all.

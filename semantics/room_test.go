@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -88,9 +89,13 @@ func next[T any](t *testing.T, what string, c <-chan T) T {
 }
 
 func startReceive(ctx context.Context, b *semantics.Broker) <-chan received {
+	return startWait(ctx, b, 5*time.Minute)
+}
+
+func startWait(ctx context.Context, b *semantics.Broker, most time.Duration) <-chan received {
 	done := make(chan received, 1)
 	go func() {
-		delivery, err := b.Receive(ctx, source, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: 5 * time.Minute})
+		delivery, err := b.Receive(ctx, source, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: most})
 		done <- received{delivery, err}
 	}()
 	return done
@@ -162,6 +167,33 @@ func TestRECV_10_UnusedWakeUpIsPassedOn(t *testing.T) {
 	next(t, "the answer", done)
 	store.wakes <- 1 // the room stands empty
 	next(t, "the passing on", store.passed)
+}
+
+// The timer goes on for those who still sit when the one that it called leaves, with something or without.
+func TestRECV_10_TimerGoesOnForTheOthers(t *testing.T) {
+	t.Parallel()
+	soon := semantics.Batch{RecheckAfter: time.Second}
+	for name, answer := range map[string]semantics.Batch{"it found something": something(), "it had no more time": soon} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := newFakeStore()
+				b := newBroker(t, store)
+				first := startWait(t.Context(), b, time.Second+time.Millisecond)
+				next(t, "look 1 of the first", store.looks).answer <- soon
+				next(t, "look 2 of the first", store.looks).answer <- soon
+				synctest.Wait() // it sits
+				second := startWait(t.Context(), b, time.Minute)
+				next(t, "the look of the second", store.looks).answer <- soon
+				called := next(t, "the look of the first, called by the timer", store.looks)
+				<-time.After(2 * time.Millisecond)
+				called.answer <- answer
+				next(t, "the end of the first", first)
+				next(t, "a look of the second", store.looks).answer <- something()
+				next(t, "the answer of the second", second)
+			})
+		})
+	}
 }
 
 // A caller that goes away after it was called, but before it could take what it was called for, must leave that to

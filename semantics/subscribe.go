@@ -137,6 +137,7 @@ type Subscription struct {
 	ahead     *prefetch                // nil: nothing is fetched ahead
 	unsettled map[LockToken]*delivered // handed out, or on the way, and neither settled nor lost
 	lost      []LockToken              // that the client is to be told of
+	gone      goneTokens               // that were unsettled when their sessions ended
 	sessions  map[LockToken]*sessionPump
 	leavers   int           // of them, that are being given up
 	idlers    int           // of them, that have nothing to do
@@ -152,6 +153,9 @@ type delivered struct {
 	isTaken bool         // Next gave it
 	since   time.Time    // when Next gave it; before that, when it came from the store
 	endsAt  time.Time    // no earlier than the end of its lock, by this process' clock
+
+	settling int    // settlements under way
+	doubt    *doubt // the last settlement may have taken effect or not; nil: none such
 }
 
 // Subscribe begins to take messages from source, which must be a queue or its dead letters. It blocks for one round trip; what
@@ -250,9 +254,15 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Ready gives an event that Next would give at once, if there is one, so that several can be carried together. It does not
-// block, but for a round trip when the subscription ends.
+// Ready gives an event that Next would give at once, if there is one, so that several can be carried together; of lost locks only
+// Next tells. It does not block, but for a round trip when the subscription ends.
 func (s *Subscription) Ready(ctx context.Context) (Event, bool) {
+	s.mu.Lock()
+	isLost := len(s.lost) > 0
+	s.mu.Unlock()
+	if isLost { // what comes now may be the same messages again
+		return Event{}, false
+	}
 	select {
 	case e := <-s.events:
 		if s.take(e) {

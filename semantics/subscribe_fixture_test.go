@@ -283,8 +283,10 @@ type pliantStore struct {
 	mu      sync.Mutex
 	outage  error                    // what calls fail with
 	only    string                   // the method that fails; empty: all
+	lost    error                    // what settlements fail with when their work is done
 	calls   map[string]int           // by method
 	barrier map[string]chan struct{} // a call of the method stops here until the test lets it go, after its work is done
+	gate    map[string]chan struct{} // the same before its work
 }
 
 // before counts a call and gives the outage, if there is one.
@@ -322,6 +324,35 @@ func (s *pliantStore) stop(method string) chan struct{} {
 	return s.barrier[method]
 }
 
+// stopBefore makes the next call of a method stop before its work. It sends when it is there, and goes on when it is sent to.
+func (s *pliantStore) stopBefore(method string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gate == nil {
+		s.gate = map[string]chan struct{}{}
+	}
+	s.gate[method] = make(chan struct{})
+	return s.gate[method]
+}
+
+func (s *pliantStore) passGate(method string) {
+	s.mu.Lock()
+	gate := s.gate[method]
+	delete(s.gate, method)
+	s.mu.Unlock()
+	if gate != nil {
+		gate <- struct{}{}
+		<-gate
+	}
+}
+
+// loseAnswers makes completions fail when their work is done; nil: no more.
+func (s *pliantStore) loseAnswers(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = err
+}
+
 func (s *pliantStore) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -356,6 +387,7 @@ func (s *pliantStore) AcceptNextSession(ctx context.Context, path string, regist
 	if err := s.before("AcceptNextSession"); err != nil {
 		return nil, 0, err
 	}
+	s.passGate("AcceptNextSession")
 	session, recheck, err := s.Store.AcceptNextSession(ctx, path, register)
 	if session != nil {
 		s.after("AcceptNextSession")
@@ -367,6 +399,7 @@ func (s *pliantStore) RenewLocks(ctx context.Context, source semantics.Source, t
 	if err := s.before("RenewLocks"); err != nil {
 		return nil, err
 	}
+	s.passGate("RenewLocks")
 	return s.Store.RenewLocks(ctx, source, tokens)
 }
 
@@ -392,6 +425,11 @@ func (s *pliantStore) Complete(ctx context.Context, source semantics.Source, tok
 	}
 	codes, err := s.Store.Complete(ctx, source, tokens)
 	s.after("Complete")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil {
+		return nil, s.lost
+	}
 	return codes, err
 }
 

@@ -28,6 +28,7 @@ func (s *Subscription) keepLocks() {
 		}
 		lockFor, isNew := s.lookAtQueue()
 		isDue := isNew || s.isUrgent() || now.Sub(renewed) >= lockFor/3
+		s.resolveDoubts() // first, so that a message that was settled is not found to be lost
 		messages, sessions := s.renewMessages(isDue), s.renewSessions(isDue)
 		if isDue && messages && sessions {
 			renewed = now
@@ -122,7 +123,7 @@ func (s *Subscription) renewed(tokens []LockToken, renewals []Renewal) {
 	for i, r := range renewals {
 		d := s.unsettled[tokens[i]]
 		switch {
-		case d == nil: // settled meanwhile
+		case d == nil || d.settling > 0 && r.Code != "": // settled meanwhile, or about to be
 		case r.Code == "":
 			d.endsAt = time.Now().Add(s.lockFor)
 		default:

@@ -162,7 +162,7 @@ func (d *Delivery) fitting(most int64) int {
 	return len(d.Messages)
 }
 
-// keep leaves only the messages whose tokens are wanted.
+// keep leaves only the messages whose tokens are wanted. The others are lost, so nobody removes them.
 func (d *Delivery) keep(wanted func(LockToken) bool) {
 	n := 0
 	for i, t := range d.tokens {
@@ -171,6 +171,7 @@ func (d *Delivery) keep(wanted func(LockToken) bool) {
 			n++
 		}
 	}
+	d.broker.removals.end(d, len(d.tokens)-n)
 	d.Messages, d.tokens = d.Messages[:n], d.tokens[:n]
 }
 

@@ -222,18 +222,27 @@ func (p *sessionPump) disown() {
 	s := p.sub
 	for token, d := range s.unsettled {
 		if d.pump == p {
+			if d.isTaken {
+				s.gone.add(token)
+			}
 			s.drop(token)
 		}
 	}
 	s.freed()
 }
 
-// mayYield says whether the session has kept its place long enough, and can give it up: nothing is in flight.
+// mayYield says whether the session has kept its place long enough, and can give it up to another: nothing is in flight.
 func (p *sessionPump) mayYield() bool {
 	s := p.sub
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return p.leaving == nil && p.used == 0 && time.Since(p.turn) >= sessionTurn && !s.hasPlace()
+	return p.leaving == nil && p.used == 0 && time.Since(p.turn) >= sessionTurn && s.mayReplace() && !s.hasPlace()
+}
+
+// mayReplace says whether another session may come in the place of one that has nothing in flight: the client wants no fewer than it
+// has, and there is a credit. The caller holds the mutex.
+func (s *Subscription) mayReplace() bool {
+	return len(s.sessions)-s.leavers <= s.places() && s.credits.free() > 0
 }
 
 // yield gives the place to a session that is ready, if there is one.
@@ -242,13 +251,14 @@ func (p *sessionPump) yield() {
 	acceptance, err := s.broker.AcceptSession(s.life, s.source.Path, AcceptOptions{})
 	s.mu.Lock()
 	p.turn = time.Now()
-	isNone, isTaken := err != nil || acceptance.Session == nil, p.successor != nil
-	if !isNone && !isTaken {
+	isNone := err != nil || acceptance.Session == nil
+	isTooLate := p.successor != nil || !s.mayReplace() // it was closed meanwhile, and another one has its place, or credits were taken back
+	if !isNone && !isTooLate {
 		next, _ := s.newPump(acceptance)
 		p.makeWayFor(next)
 	}
 	s.mu.Unlock()
-	if !isNone && isTaken { // it was closed meanwhile, and another one has its place
+	if !isNone && isTooLate {
 		_ = acceptance.Undelivered(s.life)
 	}
 }
@@ -263,9 +273,7 @@ func (p *sessionPump) makeWayFor(next *sessionPump) {
 // end gives the session up, tells the client, and lets the successor begin.
 func (p *sessionPump) end() {
 	s := p.sub
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), settleTimeout)
-	err := s.broker.closeSession(ctx, p.source) // what fails is made up for by the end of the lock
-	cancel()
+	err := s.broker.closeSession(context.WithoutCancel(s.life), p.source) // what fails is made up for by the end of the lock
 	s.mu.Lock()
 	why := *p.leaving
 	if CodeOf(err) == SessionLockLost {

@@ -195,6 +195,64 @@ func TestSESS_23_InFlightIsNotIdle(t *testing.T) {
 	})
 }
 
+// Who wants fewer sessions than it has takes none in the place of one that it gives up.
+func TestSESS_23_NoneIsTakenForOneTooMany(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first                   string // what comes of the first session
+		inFlight, credits, left int
+		complete                []string
+	}{
+		"paused":         {"+a a/1", 1, 2, 0, []string{"b/1"}},
+		"one less":       {"+a a/1", 1, 2, 1, []string{"b/1"}},
+		"none has space": {"+a a/1 a/2", 2, 3, 2, []string{"b/1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t *testing.T, s *stand) {
+				p := s.subscribe("tales", func(o *semantics.SubscribeOptions) {
+					o.MaxSessions, o.SessionInFlight, o.Credits = 2, c.inFlight, c.credits
+				})
+				s.send("tales", "a/1", "a/2")
+				p.wants(c.first)
+				s.send("tales", "b/1", "b/2")
+				p.wants("+b b/1")
+				s.send("tales", "c/1")
+				s.pass(time.Second) // both have had their turn
+				s.ok(p.SetCredits(c.left))
+				p.complete(c.complete...)
+				got := p.takes()
+				if _, first, _ := strings.Cut(got, "("); !strings.HasPrefix(first, "paused)") {
+					t.Errorf("got %q, want one of them paused first", got)
+				}
+				if n := s.store.count("CloseSession"); n != 1 {
+					t.Errorf("%d sessions were given up", n)
+				}
+			})
+		})
+	}
+}
+
+// Also when there is a credit, because another session is about to make way.
+func TestSESS_23_NoneIsTakenWhileThereAreTooMany(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.send("tales", "a/1", "a/2", "b/1", "b/2", "c/1")
+		p := s.subscribe("tales", sessions(3, 1))
+		p.wants("+a a/1 +b b/1 +c c/1")
+		s.pass(time.Second)
+		asking := s.store.stopBefore("AcceptNextSession")
+		p.complete("a/1")
+		<-asking // whether it may make way
+		s.send("tales", "d/1")
+		s.ok(p.SetCredits(2))
+		p.complete("b/1")
+		p.wants("b/2")
+		asking <- struct{}{}
+		p.wants("-a(paused)")
+	})
+}
+
 // A session without messages makes way within no time when another is ready (I17), the one idle longest first.
 func TestSESS_23_IdleMakesWay(t *testing.T) {
 	t.Parallel()
@@ -385,7 +443,7 @@ func TestSESS_21_ClosedByTheClient(t *testing.T) {
 		s.wantPeeked("tales", "a/2:0 a/3:0 a/4:0")
 		wantCode(t, "close twice", p.CloseSession(lock), semantics.SessionLockLost)
 		p.hand["a/2"] = old
-		if codes := p.settle(s.Complete, "a/2"); codes != string(semantics.MessageLockLost) {
+		if codes := p.settle(s.Complete, "a/2"); codes != string(semantics.SessionLockLost) {
 			t.Errorf("a token of the closed session: %q", codes)
 		}
 	})

@@ -10,11 +10,13 @@ import (
 type Settlement func(context.Context, Source, []LockToken) ([]Code, error)
 
 // Settle lets verb act on delivered messages, those of each session by themselves and at the same time, and gives the outcome of
-// each. It blocks as long as verb does. A message of a session that was not delivered here, or whose lock is known to be lost, is
-// MESSAGE_LOCK_LOST; one of no session is tried.
+// each. It blocks as long as verb does. On a queue with sessions a message that was unsettled when its session ended is
+// SESSION_LOCK_LOST (SETTLE-2, SESS-22); any other that is not in hand, and one that came long before, is MESSAGE_LOCK_LOST. On other
+// queues it is tried.
 //
 // The errors are those of verb, and INVALID_OPERATION in ReceiveAndDelete mode (RECV-3). When it failed for some sessions and not
-// for others, the outcome of the whole is unknown (ERR-6).
+// for others, the outcome of the whole is unknown (ERR-6). What verb itself leaves unknown is repeated in the background until it is
+// known or the messages are settled otherwise.
 func (s *Subscription) Settle(ctx context.Context, tokens []LockToken, verb Settlement) ([]Code, error) {
 	if s.removes() {
 		return nil, Errorf(InvalidOperation, "messages received for good are not settled").With(DetailEntity, s.source.Path)
@@ -29,7 +31,7 @@ func (s *Subscription) Settle(ctx context.Context, tokens []LockToken, verb Sett
 		done   int
 	)
 	sideBySide(groups, func(g settleGroup) {
-		outcome, err := s.settle(ctx, g.source, g.tokens, verb)
+		outcome, err := s.settle(ctx, g, verb)
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
@@ -54,7 +56,17 @@ func (s *Subscription) Settle(ctx context.Context, tokens []LockToken, verb Sett
 type settleGroup struct {
 	source Source
 	tokens []LockToken
-	places []int // of the tokens in the call
+	places []int        // of the tokens in the call
+	books  []*delivered // of those that are on the books
+}
+
+// add takes a message into the group. The caller holds the mutex; d is nil for one that is not on the books.
+func (g *settleGroup) add(t LockToken, d *delivered) {
+	g.tokens = append(g.tokens, t)
+	if d != nil {
+		d.settling++
+		g.books = append(g.books, d)
+	}
 }
 
 // bySource finds out where messages are to be settled, and gives the codes of those it has no place for.
@@ -67,6 +79,9 @@ func (s *Subscription) bySource(tokens []LockToken) ([]Code, []settleGroup) {
 		switch {
 		case d != nil:
 			source = d.source
+		case s.gone.has(t):
+			codes[i] = SessionLockLost
+			continue
 		case s.bySession:
 			codes[i] = MessageLockLost
 			continue
@@ -77,27 +92,35 @@ func (s *Subscription) bySource(tokens []LockToken) ([]Code, []settleGroup) {
 			groups = append(groups, settleGroup{source: source})
 		}
 		g := &groups[at[source]]
-		g.tokens, g.places = append(g.tokens, t), append(g.places, i)
+		g.add(t, d)
+		g.places = append(g.places, i)
 	}
 	return codes, groups
 }
 
-func (s *Subscription) settle(ctx context.Context, source Source, tokens []LockToken, verb Settlement) ([]Code, error) {
-	codes, err := verb(ctx, source, tokens)
-	if err != nil {
-		return nil, err
-	}
+func (s *Subscription) settle(ctx context.Context, g settleGroup, verb Settlement) ([]Code, error) {
+	codes, err := verb(ctx, g.source, g.tokens)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, d := range g.books {
+		d.settling--
+	}
+	if err != nil {
+		g.noteDoubt(verb, err)
+		return nil, err
+	}
 	for i, code := range codes {
 		switch code {
 		case "", MessageLockLost:
-			s.drop(tokens[i])
+			s.drop(g.tokens[i])
 		case SessionLockLost:
-			if p := s.sessions[source.SessionLock]; p != nil {
+			if p := s.sessions[g.source.SessionLock]; p != nil {
 				p.lose()
 			}
-		default: // the lock holds
+		default: // the lock holds, so there is nothing in doubt
+			if d := s.unsettled[g.tokens[i]]; d != nil {
+				d.doubt = nil
+			}
 		}
 	}
 	s.freed()
@@ -131,3 +154,22 @@ func (s *Subscription) drop(t LockToken) {
 		poke(p.wake)
 	}
 }
+
+// goneTokens are the tokens of the last MaxCredits messages that the client had not settled when their sessions ended.
+type goneTokens struct {
+	order []LockToken
+	set   map[LockToken]bool
+}
+
+func (g *goneTokens) add(t LockToken) {
+	if g.set == nil {
+		g.set = map[LockToken]bool{}
+	}
+	if len(g.order) == MaxCredits {
+		delete(g.set, g.order[0])
+		g.order = g.order[1:]
+	}
+	g.order, g.set[t] = append(g.order, t), true
+}
+
+func (g *goneTokens) has(t LockToken) bool { return g.set[t] }

@@ -2,7 +2,9 @@ package semantics_test
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -22,7 +24,7 @@ func TestSETTLE_14_TokensOfSeveralSessions(t *testing.T) {
 		}
 		codes, err := p.Settle(t.Context(), tokens, s.Complete)
 		s.ok(err)
-		for i, want := range []semantics.Code{"", semantics.MessageLockLost, "", semantics.MessageLockLost, "", semantics.MessageLockLost} {
+		for i, want := range []semantics.Code{"", semantics.MessageLockLost, "", semantics.SessionLockLost, "", semantics.MessageLockLost} {
 			if codes[i] != want {
 				t.Errorf("token %d: got %q, want %q", i, codes[i], want)
 			}
@@ -127,6 +129,86 @@ func TestRECV_7_UndeliveredComesAgainUncounted(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What was in hand when its session was lost says so for good; what is foreign or settled is another thing.
+func TestSETTLE_2_TokenOfASessionThatIsGone(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.sendMany("tales", "a/", 3)
+		p := s.subscribe("tales", sessions(1, 3))
+		p.wants("+a a/1 a/2 a/3")
+		p.complete("a/1")
+		settled, lost, also := p.hand["a/1"], p.hand["a/2"], p.hand["a/3"]
+		s.ok(s.store.Store.CloseSession(t.Context(), p.Source(p.opened["a"])))
+		for range 2 { // the first finds out
+			codes, err := p.Settle(t.Context(), []semantics.LockToken{lost, also}, s.Complete)
+			s.ok(err)
+			if codes[0] != semantics.SessionLockLost || codes[1] != semantics.SessionLockLost {
+				t.Errorf("got %q", codes)
+			}
+		}
+		p.wants("-a(lost) +a a/2 a/3")
+		codes, err := p.Settle(t.Context(), []semantics.LockToken{p.hand["a/2"], also, settled, semantics.NewRandomUUID()}, s.Complete)
+		s.ok(err)
+		if want := []semantics.Code{"", semantics.SessionLockLost, semantics.MessageLockLost, semantics.MessageLockLost}; !slices.Equal(codes, want) {
+			t.Errorf("got %q, want %q", codes, want)
+		}
+	})
+}
+
+// A settlement whose answer was lost is repeated until it is known: else its session would wait for as long as its lock is renewed.
+func TestERR_6_UnknownSettlementIsRepeated(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]func(s *stand, err error){
+		"it took effect": func(s *stand, err error) { s.store.loseAnswers(err) }, "it did not": func(s *stand, err error) { s.store.fail(err) },
+	} {
+		for _, queue := range []string{"orders", "tales"} {
+			t.Run(name+" "+queue, func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, func(t *testing.T, s *stand) {
+					s.send(queue, "a/1", "a/2")
+					p := s.subscribe(queue, nil)
+					p.takes()
+					s.store.only = "Complete"
+					breaks(s, errAway.With(semantics.DetailOutcome, semantics.OutcomeUnknown))
+					_, err := p.Settle(t.Context(), []semantics.LockToken{p.hand["a/1"]}, s.Complete)
+					wantCode(t, "settle", err, semantics.StoreUnavailable)
+					s.pass(5 * time.Second)
+					p.wants("")
+					breaks(s, nil)
+					s.pass(time.Second)
+					p.wants("a/2")
+					if n := s.store.count("Complete"); n < 3 {
+						t.Errorf("it was tried %d times", n)
+					}
+					s.pass(5 * time.Second)
+					if n := s.store.count("Complete"); n > 8 {
+						t.Errorf("it was tried %d times", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A failure that is known to have changed nothing is the client's to deal with.
+func TestERR_6_KnownFailureIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.send("tales", "a/1")
+		p := s.subscribe("tales", nil)
+		p.wants("+a a/1")
+		s.store.only = "Complete"
+		s.store.fail(errAway)
+		_, err := p.Settle(t.Context(), []semantics.LockToken{p.hand["a/1"]}, s.Complete)
+		wantCode(t, "settle", err, semantics.StoreUnavailable)
+		s.store.fail(nil)
+		s.pass(time.Minute)
+		s.wantCounts("tales", "available 0 locked 1 dead 0")
+		p.abandon("a/1")
+		p.wants("a/1")
+	})
 }
 
 // When the store fails for some sessions and not for others, nobody knows what became of the whole (ERR-6).

@@ -56,7 +56,11 @@ func (s *serveCommand) Run(ctx context.Context, to terminal, from *sources) erro
 }
 
 func (s *serveCommand) serve(ctx context.Context, config proxy.Config, store *openedStore, letters *deadLetters, logger *slog.Logger, metrics *prometheus.Registry) error {
-	broker := semantics.NewBroker(store, semantics.WithRateLimit(s.RateLimit), semantics.WithRules(filter.Compile))
+	options := []semantics.BrokerOption{semantics.WithRateLimit(s.RateLimit), semantics.WithRules(filter.Compile)}
+	if !s.Sessions {
+		options = append(options, semantics.WithoutSessions())
+	}
+	broker := semantics.NewBroker(store, options...)
 	defer broker.Close()
 	sidecar, err := proxy.New(config, broker, store.checker, logger, metrics)
 	if err != nil {

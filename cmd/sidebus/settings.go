@@ -28,6 +28,7 @@ type settings struct {
 	TTLSweep       string        `name:"ttl-sweep" env:"SIDEBUS_TTL_SWEEP" default:"eager" help:"When expired messages leave: eager, within seconds; lazy, when somebody looks at their queue."`
 	RateLimit      float64       `name:"rate-limit" env:"SIDEBUS_RATE_LIMIT" default:"0" help:"Credits a second that the app may spend, ${minRate} to ${maxRate}: 1 a message, 10 a management call; 0: no limit."`
 	MaxEntities    int64         `name:"max-entities" env:"SIDEBUS_MAX_ENTITIES" default:"0" help:"Most entities the namespace may have; 0: no bound. Give all sidecars of a namespace the same."`
+	Sessions       bool          `name:"features.sessions" env:"SIDEBUS_FEATURES_SESSIONS" default:"true" help:"Whether the sidecar has sessions; =false makes every session verb fail."`
 	LogDeadLetters bool          `name:"log-dead-letters" env:"SIDEBUS_LOG_DEAD_LETTERS" help:"Write a log line for each message that becomes a dead letter in a call of this sidecar."`
 	LogLevel       string        `name:"log-level" env:"SIDEBUS_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat      string        `name:"log-format" env:"SIDEBUS_LOG_FORMAT" default:"auto" help:"json, text, or auto: text when stderr is a terminal."`

@@ -48,11 +48,10 @@ type route struct {
 // routeOf takes the path of a request apart (REST-1, REST-4 to REST-7). It reports false for a path that has none of the forms. An
 // entity may have "/" in its name, escaped or not; in an id it has to be escaped.
 func routeOf(u *url.URL) (route, bool) {
-	path := u.EscapedPath()
-	if strings.HasPrefix(path, nativePrefix) || !strings.HasPrefix(path, "/") {
+	if strings.HasPrefix(u.Path, nativePrefix) || !strings.HasPrefix(u.Path, "/") {
 		return route{}, false
 	}
-	parts := strings.Split(path[1:], "/")
+	parts := strings.Split(u.EscapedPath()[1:], "/")
 	r, n := route{}, len(parts)
 	at := func(i int, word string) bool { return i > 0 && strings.EqualFold(parts[i], word) }
 	switch {

@@ -156,6 +156,9 @@ func (c *spelledConn) headerLine(p []byte) []byte {
 	if !hasName || line[0] == ' ' || line[0] == '\t' { // it goes on with the line before, or is too long to matter
 		return rest
 	}
+	if c.isNative && len(name) != len(contentLength) && len(name) != len(transferEncoding) {
+		return rest
+	}
 	canonical := textproto.CanonicalMIMEHeaderKey(string(name))
 	if !c.noteLength(canonical, strings.TrimSpace(string(value))) {
 		return c.lose()
@@ -169,13 +172,19 @@ func (c *spelledConn) headerLine(p []byte) []byte {
 	return rest
 }
 
+// The headers that say how long a body is.
+const (
+	contentLength    = "Content-Length"
+	transferEncoding = "Transfer-Encoding"
+)
+
 // noteLength notes what a header says of the body. It reports false for what net/http refuses or understands in a way of its own.
 func (c *spelledConn) noteLength(canonical, value string) bool {
 	switch canonical {
-	case "Transfer-Encoding":
+	case transferEncoding:
 		c.isChunked = strings.EqualFold(value, "chunked") && !c.isOld
 		return c.isChunked
-	case "Content-Length":
+	case contentLength:
 		n, err := strconv.ParseUint(value, 10, 63)
 		c.length = int64(n) //nolint:gosec // of 63 bits
 		return err == nil

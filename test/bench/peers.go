@@ -67,7 +67,7 @@ var natsJetStream = carrier{name: "nats-jetstream", open: func(ctx context.Conte
 		defer consuming.Stop()
 		body := make([]byte, bodySize)
 		for range messages {
-			if _, err := js.PublishAsync("bench", body); err != nil {
+			if _, err := js.PublishAsync("bench", body, jetstream.WithStallWait(time.Minute)); err != nil {
 				return 0, err
 			}
 		}

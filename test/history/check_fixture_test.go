@@ -63,6 +63,20 @@ func (s *story) deliver(at int, h *hold, number, count int, verb string, result 
 	return d
 }
 
+// takenUpLate lets a session wait for more than a second after its lock has ended, at 501, although somebody waits for one.
+func (s *story) takenUpLate() {
+	s.deliver(10, s.accept(0, "A"), 1, 1, "", done)
+	s.record.waits = append(s.record.waits, &wait{began: s.at(100), ended: s.at(1650), sidecar: s.all[0]})
+	s.deliver(1700, s.accept(1600, "B"), 1, 2, "complete", done)
+}
+
+// acceptBlindly adds an accept whose answer was lost.
+func (s *story) acceptBlindly(at int, session string) {
+	c := s.call(at, "accept", "", unknown)
+	c.session = session
+	s.record.blind = append(s.record.blind, c)
+}
+
 func (s *story) send(number int) {
 	s.record.sent[0] = append(s.record.sent[0], sent{"s", fmt.Sprint(number), int64(number)})
 }
@@ -143,6 +157,9 @@ func TestChecksFindFaults(t *testing.T) {
 			s.call(600, "set state", "A", unknown).state = "=x"
 			s.call(700, "accept", "B", done).state = "=x"
 		}, nil, nil},
+		"never accepted": {"Illegal (I3", func(s *story) {
+			s.call(10, "complete", "A", done) // nothing can come first, so no order is found at all
+		}, nil, nil},
 		"first hand-out out of order": {"for the first time after", func(s *story) {
 			a := s.accept(0, "A")
 			s.deliver(10, a, 2, 1, "complete", done)
@@ -182,8 +199,20 @@ func TestChecksFindFaults(t *testing.T) {
 			s.deliver(10, a, 1, 1, "complete", done)
 			s.deliver(20, a, 1, 1, "", done)
 		}, nil, nil},
-		"message lock lost":  {"its lock was lost", func(s *story) { s.deliver(10, s.accept(0, "A"), 1, 1, "complete", "MESSAGE_LOCK_LOST") }, nil, nil},
-		"lost":               {"is lost (I1)", func(s *story) { s.send(1) }, nil, nil},
+		"message lock lost": {"its lock was lost", func(s *story) { s.deliver(10, s.accept(0, "A"), 1, 1, "complete", "MESSAGE_LOCK_LOST") }, nil, nil},
+		"lost":              {"is lost (I1)", func(s *story) { s.send(1) }, nil, nil},
+		"lost by a release": {"is lost (I1)", func(s *story) {
+			s.send(1)
+			s.deliver(10, s.accept(0, "A"), 1, 1, "release", unknown)
+		}, nil, nil},
+		"lost on the way to the dead letters": {"is lost (I1)", func(s *story) {
+			s.send(1)
+			s.deliver(10, s.accept(0, "A"), 1, 1, "dead-letter", unknown)
+		}, nil, nil},
+		"perhaps completed": {"", func(s *story) {
+			s.send(1)
+			s.deliver(10, s.accept(0, "A"), 1, 1, "complete", unknown)
+		}, nil, nil},
 		"completed and dead": {"several places", func(s *story) { s.deliver(10, s.accept(0, "A"), 1, 1, "complete", done) }, nil, rows{row(1, 3, 0, "MaxDeliveryCountExceeded")}},
 		"dead twice": {
 			"several places", func(*story) {}, nil,
@@ -194,17 +223,24 @@ func TestChecksFindFaults(t *testing.T) {
 		"never received":       {"is left in the queue", func(*story) {}, rows{row(1, 0, 0, "")}, nil},
 		"poison that is kept":  {"is left in the queue", func(*story) {}, rows{row(1, 3, semantics.Deferred, "")}, nil},
 		"numbers out of order": {"(SEND-3)", func(s *story) { s.send(2); s.send(1) }, rows{row(1, 0, semantics.Deferred, ""), row(2, 0, semantics.Deferred, "")}, nil},
-		"taken up too late": {"(I15)", func(s *story) {
-			a := s.accept(0, "A")
-			s.deliver(10, a, 1, 1, "", done)
-			s.record.waits = append(s.record.waits, &wait{began: s.at(100), ended: s.at(1650), sidecar: s.all[0]})
-			s.deliver(1700, s.accept(1600, "B"), 1, 2, "complete", done)
-		}, nil, nil},
+		"taken up too late":    {"(I15)", (*story).takenUpLate, nil, nil},
 		"nobody waited": {"", func(s *story) {
 			a := s.accept(0, "A")
 			s.deliver(10, a, 1, 1, "", done)
 			s.record.waits = append(s.record.waits, &wait{began: s.at(600), ended: s.at(1650), sidecar: s.all[0]})
 			s.deliver(1700, s.accept(1600, "B"), 1, 2, "complete", done)
+		}, nil, nil},
+		"taken up by nobody knows whom": {"", func(s *story) {
+			s.takenUpLate()
+			s.acceptBlindly(1400, "")
+		}, nil, nil},
+		"another one taken up by nobody knows whom": {"(I15)", func(s *story) {
+			s.takenUpLate()
+			s.acceptBlindly(1400, "another")
+		}, nil, nil},
+		"not taken up by anybody in time": {"(I15)", func(s *story) {
+			s.takenUpLate()
+			s.acceptBlindly(1501, "s")
 		}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

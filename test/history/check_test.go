@@ -186,7 +186,7 @@ func (r *run) checkNothingIsLost(main, dead []*semantics.Received) {
 		switch {
 		case d.verb == "complete" && d.outcome == done:
 			put(d.text, "completed", d.number)
-		case d.outcome == unknown:
+		case d.verb == "complete" && d.outcome == unknown: // no other verb removes a message
 			maybe[d.text] = true
 		}
 		byApp[d.number] = byApp[d.number] || d.verb == "dead-letter"
@@ -243,7 +243,7 @@ func (r *run) peek(side semantics.SubQueue) (all []*semantics.Received) {
 }
 
 // checkRecovery checks I15: when the lock of a session ends by itself while somebody waits for a session, the session is taken
-// within a second.
+// within a second, if only by an accept whose answer was lost.
 func (r *run) checkRecovery() {
 	r.t.Helper()
 	const within = time.Second
@@ -257,6 +257,9 @@ func (r *run) checkRecovery() {
 			return d.hold == h && !d.deferred && (d.verb == "" || d.outcome == lost) && d.count < r.most
 		})
 		if next < 0 || !had || r.record.holds[i+1+next].accepted.Before(h.until.Add(within)) {
+			continue
+		}
+		if r.mayBeTakenBlindly(h.session, h.until, h.until.Add(within)) {
 			continue
 		}
 		for _, w := range r.record.waits {

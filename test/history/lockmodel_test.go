@@ -153,6 +153,9 @@ func latest(a, b time.Time) time.Time {
 func firstStuck(operations []porcupine.Operation, info porcupine.LinearizationInfo) string {
 	placed := map[int]bool{}
 	for _, partition := range info.PartialLinearizations() {
+		if len(partition) == 0 {
+			continue // not even one call has a place
+		}
 		longest := slices.MaxFunc(partition, func(a, b []int) int { return len(a) - len(b) })
 		for _, i := range longest {
 			placed[i] = true
@@ -179,9 +182,13 @@ func firstStuck(operations []porcupine.Operation, info porcupine.LinearizationIn
 // isHeldBlindly says whether an accept of unknown outcome may have taken the session that c was refused: its answer was lost, so
 // nobody holds it until the lock ends, or the sidecar notices and closes it.
 func (r *run) isHeldBlindly(c *call) bool {
+	return r.mayBeTakenBlindly(c.session, c.began.Add(-r.lock), c.ended)
+}
+
+// mayBeTakenBlindly says whether an accept of unknown outcome may have taken a session in a piece of time.
+func (r *run) mayBeTakenBlindly(session string, from, to time.Time) bool {
 	return slices.ContainsFunc(r.record.blind, func(b *call) bool {
 		const late = 2 * time.Second // a sidecar that was halted may carry the call out that long after the client gave up
-		return b.what == "accept" && (b.session == "" || b.session == c.session) &&
-			b.began.Before(c.ended) && c.began.Before(b.ended.Add(late+r.lock))
+		return b.what == "accept" && (b.session == "" || b.session == session) && b.began.Before(to) && from.Before(b.ended.Add(late))
 	})
 }

@@ -6,16 +6,22 @@ import (
 	"strings"
 )
 
-// HandledMessage is a message in the hands of a Handler. Its methods may be called concurrently.
+// HandledMessage is a message in the hands of a Handler. Its methods may be called concurrently. Those that settle try again what is
+// refused for a reason that passes, until ctx ends or the lock is lost.
 type HandledMessage struct {
 	*ReceivedMessage
 
 	stream  *handleStream
 	session *handledSession // nil: of none
+	token   string
+	ctx     context.Context //nolint:containedctx // of the handler
+	cancel  context.CancelCauseFunc
+	lost    chan struct{} // closed when the lock is known to be lost
 
 	// Under the mutex of the stream.
 	isSettled   bool
 	isGivenBack bool
+	hasReturned bool // its handler
 }
 
 // Complete removes the message for good.
@@ -81,39 +87,31 @@ func (m *HandledMessage) SetSessionState(ctx context.Context, state []byte) erro
 
 // settle carries out a settlement. A *Failure says that it was refused.
 func (m *HandledMessage) settle(ctx context.Context, settle *SubscribeSettle, givesBack bool) error {
-	settle.LockTokens = []string{m.GetLockToken()}
-	response, err := m.stream.ask(ctx, &SubscribeRequest{Request: &SubscribeRequest_Settle{Settle: settle}})
-	if err != nil {
-		return err
+	if m.LockToken == nil {
+		return &Failure{Reason: "INVALID_OPERATION", Message: "the message was removed before its handler began"} // RECV-3
 	}
-	reason := ""
-	for _, result := range response.GetSettled().GetResults() {
-		reason = result.GetReason()
+	settle.LockTokens = []string{m.token}
+	err := m.persist(ctx, settle)
+	var refused *Failure
+	if err == nil || errors.As(err, &refused) && strings.HasSuffix(refused.GetReason(), "_LOCK_LOST") {
+		m.stream.settled(m, givesBack)
 	}
-	if reason == "" || strings.HasSuffix(reason, "_LOCK_LOST") {
-		m.stream.mu.Lock()
-		m.isSettled, m.isGivenBack = true, m.isGivenBack || givesBack
-		m.stream.mu.Unlock()
-	}
-	if reason != "" {
-		return &Failure{Reason: reason, Message: "the message was not settled"}
-	}
-	return nil
+	return err
 }
 
 // conclude settles the message by what its handler returned.
-func (m *HandledMessage) conclude(ctx context.Context, outcome error) error {
+func (m *HandledMessage) conclude(outcome error) error {
 	m.stream.mu.Lock()
-	isDone := m.isSettled || m.LockToken == nil
+	isSettled := m.isSettled
 	m.stream.mu.Unlock()
-	hasEnded := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handleSettleTimeout)
+	hasEnded := m.ctx.Err() != nil
+	ctx, cancel := m.stream.settling()
 	defer cancel()
 	var letter *DeadLetterError
 	switch {
 	case m.stream.isManual:
 		return outcome
-	case isDone:
+	case isSettled:
 		return nil
 	case outcome == nil:
 		return m.Complete(ctx)

@@ -12,11 +12,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Bounds of waiting for a sidecar that does not answer.
-const (
-	handleSettleTimeout = 10 * time.Second
-	handleCloseTimeout  = 10 * time.Second
-)
+// handleCloseTimeout bounds waiting for the end of a stream that was closed.
+const handleCloseTimeout = 10 * time.Second
 
 var errBroke = errors.New("the stream broke")
 
@@ -24,29 +21,28 @@ var errBroke = errors.New("the stream broke")
 type handleStream struct {
 	*handling
 
-	stream grpc.BidiStreamingClient[SubscribeRequest, SubscribeResponse]
-	ctx    context.Context //nolint:containedctx // of the handlers
-	work   sync.WaitGroup  // the handlers
-	ended  chan struct{}   // closed when nothing comes any more
+	stream      grpc.BidiStreamingClient[SubscribeRequest, SubscribeResponse]
+	hasSessions bool
+	ctx         context.Context //nolint:containedctx // of the handlers
+	ended       chan struct{}   // closed when nothing comes any more
 
 	sending sync.Mutex
+	room    int // for so many messages; under sending
 
 	mu       sync.Mutex
 	isOver   bool                               // no handler begins any more
 	asked    int                                // requests so far
 	answers  map[string]chan *SubscribeResponse // that are waited for, by request id
 	sessions map[string]*handledSession         // that are held, by token
-	inHand   map[string]context.CancelCauseFunc // messages whose handlers run, by token
+	inHand   map[string]*HandledMessage         // that handlers have, or are about to, by token
 }
 
-// handledSession is a session that the stream holds. All but its token is under the mutex of the stream.
+// handledSession is a session that the stream holds. All but id and token is under the mutex of the stream.
 type handledSession struct {
-	token  string
-	state  []byte
-	queue  []*HandledMessage // that wait for the handler
-	isBusy bool              // a goroutine works through the queue
-	ctx    context.Context   //nolint:containedctx // of its handlers
-	cancel context.CancelCauseFunc
+	id, token string
+	state     []byte
+	queue     []*HandledMessage // that wait for the handler
+	isBusy    bool              // a goroutine works through the queue
 }
 
 // once handles what comes over one stream. It tells whether the stream stood, and why it ended; nil because ctx did.
@@ -58,8 +54,9 @@ func (h *handling) once(ctx context.Context) (opened bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	var first *SubscribeResponse
 	if err = stream.Send(&SubscribeRequest{Request: &SubscribeRequest_Open{Open: h.open}}); err == nil || errors.Is(err, io.EOF) {
-		_, err = stream.Recv() // "opened", or why not
+		first, err = stream.Recv() // "opened", or why not
 	}
 	if err != nil {
 		return false, err
@@ -69,8 +66,9 @@ func (h *handling) once(ctx context.Context) (opened bool, err error) {
 	handlers, cancelHandlers := context.WithCancelCause(ctx)
 	defer cancelHandlers(nil)
 	s := &handleStream{
-		handling: h, stream: stream, ctx: handlers, ended: make(chan struct{}), answers: map[string]chan *SubscribeResponse{},
-		sessions: map[string]*handledSession{}, inHand: map[string]context.CancelCauseFunc{},
+		handling: h, stream: stream, hasSessions: first.GetOpened().GetSessions(), ctx: handlers, ended: make(chan struct{}),
+		room: h.credits, answers: map[string]chan *SubscribeResponse{},
+		sessions: map[string]*handledSession{}, inHand: map[string]*HandledMessage{},
 	}
 	var broke error
 	go func() {
@@ -81,12 +79,17 @@ func (h *handling) once(ctx context.Context) (opened bool, err error) {
 	}()
 	select {
 	case <-s.ended:
-		s.work.Wait()
+		if !h.removes { // what was removed is of no stream any more
+			h.work.Wait()
+		}
 		return true, broke
 	case <-ctx.Done():
 	}
 	s.stop()
-	s.work.Wait()
+	if !s.hasSessions { // what came now would only wait for the end; sessions are needed for their states
+		_ = s.send(creditsRequest(0))
+	}
+	h.work.Wait()
 	s.sending.Lock()
 	_ = stream.CloseSend() // what was not settled is given back; a stream that broke needs none
 	s.sending.Unlock()
@@ -138,37 +141,39 @@ func (s *handleStream) receive() error {
 }
 
 func (s *handleStream) sessionOpened(opened *Session) {
-	session := &handledSession{token: opened.GetLockToken(), state: opened.State} //nolint:protogetter // nil and empty differ (SESS-33)
-	session.ctx, session.cancel = context.WithCancelCause(s.ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sessions[session.token] = session
+	s.sessions[opened.GetLockToken()] = &handledSession{
+		id: opened.GetSessionId(), token: opened.GetLockToken(), state: opened.State, //nolint:protogetter // nil and empty differ (SESS-33)
+	}
 }
 
 func (s *handleStream) sessionClosed(closed *SubscribeSessionClosed) {
-	if session := s.forget(closed.GetSessionLockToken()); session != nil {
-		session.cancel(fmt.Errorf("the session %q is not held any more: %s", closed.GetSessionId(), closed.GetWhy()))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	token := closed.GetSessionLockToken()
+	s.forget(token)
+	for _, m := range s.inHand {
+		if m.session != nil && m.session.token == token {
+			s.lose(m, fmt.Errorf("the session %q is not held any more: %s", closed.GetSessionId(), closed.GetWhy()))
+		}
 	}
 }
 
-// forget drops a session with the messages that wait for the handler; they can no longer be settled, or will not be handled.
-func (s *handleStream) forget(token string) *handledSession {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	session := s.sessions[token]
-	delete(s.sessions, token)
-	if session != nil {
+// forget drops a session with the messages that wait for the handler: they come again. The caller holds the mutex.
+func (s *handleStream) forget(token string) {
+	if session := s.sessions[token]; session != nil {
 		session.queue = nil
+		delete(s.sessions, token)
 	}
-	return session
 }
 
 func (s *handleStream) locksLost(tokens []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, token := range tokens {
-		if cancel := s.inHand[token]; cancel != nil {
-			cancel(errors.New("the lock of the message is lost"))
+		if m := s.inHand[token]; m != nil {
+			s.lose(m, errors.New("the lock of the message is lost"))
 		}
 	}
 }
@@ -182,9 +187,10 @@ func (s *handleStream) take(d *SubscribeDelivery) {
 		return // they are given back with the stream, or were with the session
 	}
 	for _, received := range d.GetMessages() {
-		m := &HandledMessage{ReceivedMessage: received, stream: s, session: session}
+		m := &HandledMessage{ReceivedMessage: received, stream: s, session: session, token: received.GetLockToken(), lost: make(chan struct{})}
 		if session == nil {
-			s.work.Go(func() { s.handle(s.ctx, m) })
+			s.book(m)
+			s.work.Go(func() { s.handle(m) })
 		} else {
 			session.queue = append(session.queue, m)
 		}
@@ -197,22 +203,9 @@ func (s *handleStream) take(d *SubscribeDelivery) {
 
 // handleSession works through the queue of a session.
 func (s *handleStream) handleSession(session *handledSession) {
-	for {
-		s.mu.Lock()
-		if len(session.queue) == 0 || s.isOver {
-			session.isBusy = false
-			s.mu.Unlock()
-			return
-		}
-		m := session.queue[0]
-		session.queue = session.queue[1:]
-		s.mu.Unlock()
-		s.handle(session.ctx, m)
-		s.mu.Lock()
-		outOfOrder := m.isGivenBack && s.open.GetSessionInFlight() > 1
-		s.mu.Unlock()
-		if outOfOrder { // those behind it are in hand already; they have to come again, after it
-			s.forget(session.token)
+	for m := s.next(session); m != nil; m = s.next(session) {
+		s.handle(m)
+		if s.leavesGap(m) {
 			_ = s.send(&SubscribeRequest{Request: &SubscribeRequest_CloseSession{
 				CloseSession: &SubscribeSession{SessionLockToken: session.token},
 			}})
@@ -220,26 +213,52 @@ func (s *handleStream) handleSession(session *handledSession) {
 	}
 }
 
-// handle calls the handler for one message and settles it.
-func (s *handleStream) handle(ctx context.Context, m *HandledMessage) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+// next gives the next message of a session, nil when there is none for now.
+func (s *handleStream) next(session *handledSession) *HandledMessage {
 	s.mu.Lock()
-	s.inHand[m.GetLockToken()] = cancel
-	s.mu.Unlock()
-	err := m.conclude(ctx, s.handler(ctx, m))
-	s.mu.Lock()
-	delete(s.inHand, m.GetLockToken())
-	s.mu.Unlock()
-	if err != nil {
-		s.failed(fmt.Errorf("message %d of %s: %w", m.GetSequenceNumber(), s.open.GetSource(), err))
+	defer s.mu.Unlock()
+	if len(session.queue) == 0 || s.isOver {
+		session.isBusy = false
+		return nil
 	}
+	m := session.queue[0]
+	session.queue = session.queue[1:]
+	s.book(m)
+	return m
+}
+
+// leavesGap says whether a message was given back while those behind it are in hand already: they have to come again, after it.
+func (s *handleStream) leavesGap(m *HandledMessage) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !m.isGivenBack || s.open.GetSessionInFlight() <= 1 {
+		return false
+	}
+	s.forget(m.session.token)
+	return true
 }
 
 func (s *handleStream) send(request *SubscribeRequest) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	return s.stream.Send(request)
+}
+
+// want says for how many messages more there is room here.
+func (s *handleStream) want(more int) {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	s.room += more
+	s.mu.Lock()
+	isOver := s.isOver
+	s.mu.Unlock()
+	if !isOver {
+		_ = s.stream.Send(creditsRequest(s.room)) // a stream that broke needs none
+	}
+}
+
+func creditsRequest(n int) *SubscribeRequest {
+	return &SubscribeRequest{Request: &SubscribeRequest_Credits{Credits: &SubscribeCredits{Credits: int32(n)}}}
 }
 
 // ask makes a request and waits for its answer. A *Failure says that it was refused.

@@ -540,8 +540,9 @@ type SubscribeRequest_Credits struct {
 }
 
 type SubscribeRequest_Settle struct {
-	// Ends the locks of delivered messages, whatever session they are of. Answered by settled. A message of a session that the stream
-	// no longer has is MESSAGE_LOCK_LOST.
+	// Ends the locks of delivered messages, whatever session they are of. Answered by settled. A message that was not settled when the
+	// stream lost or closed its session is SESSION_LOCK_LOST (SETTLE-2). When the outcome is unknown (ERR-6), the stream goes on
+	// with the same settlement until it is known.
 	Settle *SubscribeSettle `protobuf:"bytes,4,opt,name=settle,proto3,oneof"`
 }
 
