@@ -95,10 +95,19 @@ func TestKeysOfATopicAreDeleted(t *testing.T) {
 func TestENT_3_KeysDoNotClash(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{keysOfNamespace("a").names: "namespace a", keysOfNamespace("a").registered: "namespace a"}
-	for _, c := range []struct{ namespace, path string }{
-		{"a", "b"}, {"a", "b/c"}, {"a.b", "c"}, {"b", "a"}, {"a", "names"}, {"a", "b/log"},
-		{"a", "b/Subscriptions/c"}, {"a", "b/Subscriptions/log"}, {"a", "b/c/Subscriptions/d"}, {"a", "b.c/Subscriptions/d"},
-	} {
+	entities := []struct{ namespace, path string }{
+		{"a", "b"},
+		{"a", "b/c"},
+		{"a.b", "c"},
+		{"b", "a"},
+		{"a", "names"},
+		{"a", "b/log"},
+		{"a", "b/Subscriptions/c"},
+		{"a", "b/Subscriptions/log"},
+		{"a", "b/c/Subscriptions/d"},
+		{"a", "b.c/Subscriptions/d"},
+	}
+	for _, c := range entities {
 		for _, key := range keysOfQueue(c.namespace, c.path).all() {
 			owner := c.namespace + " " + c.path
 			if other, taken := seen[key]; taken {

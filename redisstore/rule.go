@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -32,13 +33,11 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 			With(semantics.DetailEntity, subscription)
 	case semantics.QuotaExceeded:
 		return semantics.Rule{}, limits.over(topic, r)
+	default: // OK
+		rule, err = decodeRule(blob) // so that it shares nothing with the caller's
+		rule.CreatedAt = r.instant()
+		return rule, cmp.Or(err, r.failure())
 	}
-	rule, err = decodeRule(blob) // so that it shares nothing with the caller's
-	rule.CreatedAt = r.instant()
-	if err == nil {
-		err = r.failure()
-	}
-	return rule, err
 }
 
 func (s *Store) ruleKeys(subscription string) []string {

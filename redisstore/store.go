@@ -75,6 +75,7 @@ type Store struct {
 var (
 	_ semantics.Store   = (*Store)(nil)
 	_ semantics.Checker = (*Store)(nil)
+	_ semantics.Sweeper = (*Store)(nil)
 )
 
 // Open makes a Store. It reads the options and the scripts and does not touch the network: use Check for that.

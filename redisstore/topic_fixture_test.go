@@ -79,9 +79,6 @@ func (s *topics) subscribe(name string, changes ...func(*semantics.Options)) {
 	s.fails("subscribe", subscribe(s.t, s.Store, name, changes...))
 }
 
-// tag is what all keys of the topic begin with.
-func (s *topics) tag() string { return "sb:{" + s.namespace + "/news}:" }
-
 // publish sends a message whose copies are decided already.
 func (s *topics) publish(m *semantics.Message, copies ...semantics.Copy) semantics.SendOutcome {
 	s.t.Helper()

@@ -235,6 +235,30 @@ func TestTOPIC_7_SizeIsExactWhereItCounts(t *testing.T) {
 	}
 }
 
+// What a call pushes out of a subscription makes room for the calls behind it that ride in the same script.
+func TestTOPIC_7_DroppedMessagesMakeRoomAtOnce(t *testing.T) {
+	t.Parallel()
+	s := openTopics(t, func(o *semantics.Options) { o.MaxSizeInMegabytes, o.MaxMessageSizeInKilobytes = 1, 1024 })
+	s.subscribe("eu", func(o *semantics.Options) { o.MaxMessageCount, o.Overflow = 1, semantics.DropOldestOverflow })
+	s.subscribe("us")
+	large := func(kib int, to string) semantics.Publication {
+		m := &semantics.Message{MessageID: "m", Body: make([]byte, kib<<10-1)}
+		return semantics.Publication{Message: m, Copies: copiesOf(m, to)}
+	}
+	s.fails("publish", publish(t, s, large(1000, "eu")).Err)
+	routes, err := s.Routes(t.Context(), "news")
+	s.fails("routes", err)
+	outcomes := s.Publish(t.Context(), "news", routes.Version, [][]semantics.Publication{
+		{large(1, "eu")}, {large(1000, "us")}, {large(24, "us")},
+	})
+	for i, want := range []semantics.Code{"", "", semantics.EntityFull} {
+		if semantics.CodeOf(outcomes[i].Err) != want {
+			t.Errorf("call %d: got %v, want %q", i, outcomes[i].Err, want)
+		}
+	}
+	s.audit()
+}
+
 // A publish wakes those who wait for a subscription or for a session of one, in whichever sidecar.
 func TestRECV_10_PublishWakesWaitingReceives(t *testing.T) {
 	t.Parallel()

@@ -303,10 +303,11 @@ type Sessions interface {
 }
 
 // Sweeper is a Store that does in the background what time makes due: activations, expiry, the end of locks and delays
-// (TTL-20, SCHED-6). Nothing but promptness depends on it, and any number of sidecars may do it at once. Sweep blocks
-// until ctx ends; call it once.
+// (TTL-20, SCHED-6). Nothing but promptness depends on it, but that scheduled messages of a topic wait for activate, which is
+// Broker.ActivateDue and is called with the topic's path. Any number of sidecars may sweep at once. Sweep blocks until ctx ends;
+// call it once.
 type Sweeper interface {
-	Sweep(ctx context.Context)
+	Sweep(ctx context.Context, activate func(ctx context.Context, topic string) error)
 }
 
 // Health is what a Store says of itself when it can serve.

@@ -22,6 +22,7 @@ local function open_copies(levels, keys, at, now)
       first = tonumber(values[5] or "0"), added = 0, came = 0,
     }
     target.makes_room = target.max_message_count > 0 and target.overflow ~= "REJECT"
+    target.is_plain = level == "p" and target.default_ttl_ms < 0 -- nothing is to be done for a copy but to append it
     if level == "w" then
       target.queue = open_queue(own, now)
       target.log, target.waiting, target.expiry = own[2], own[5], own[7]

@@ -1,5 +1,6 @@
 -- open_topic reads what must be known to put messages into a topic. The caller adds the keys it writes to. Returns nil when there is
--- no such topic.
+-- no such topic. immortal is what a copy that never expires has for its times (lifetime).
+--@include text
 local function open_topic(entity, now)
   local values = redis.call("HMGET", entity, "kind", "version", "status", "max_message_bytes", "max_batch_bytes", "max_bytes",
     "default_ttl_ms", "fail_if_unmatched", "sequence", "bytes", "most_bytes", "largest", "alarm_ms",
@@ -13,6 +14,6 @@ local function open_topic(entity, now)
     fails_unmatched = values[8] == "1", sequence = tonumber(values[9] or "0"), bytes = tonumber(values[10] or "0"),
     most_bytes = tonumber(values[11] or "0"), largest = tonumber(values[12] or "0"), alarm = tonumber(values[13] or "0"),
     deduplicates = values[14] == "1", duplicate_window_ms = tonumber(values[15]), duplicate_max_entries = tonumber(values[16]),
-    partitioned = values[17] == "1",
+    partitioned = values[17] == "1", immortal = text(now) .. ":0",
   }
 end

@@ -3,18 +3,19 @@
 -- the description, "=" before them if they are there. Returns them, and where the list goes on.
 --@include size_and_ttl
 local function read_copies(args, at)
-  local forms, reasons = {}, {}
+  local forms, reasons = {}, nil
   local copies, count = args[at], tonumber(args[at + 1])
   at = at + 2
   for i = 1, count do
     local size, ttl_ms = size_and_ttl(args[at])
-    forms[i] = { size = size, ttl_ms = ttl_ms, session = args[at + 1], payload = args[at + 2] }
+    forms[i] = { size = size, bytes = tonumber(size), ttl_ms = ttl_ms, session = args[at + 1], payload = args[at + 2] }
     at = at + 3
   end
   count = tonumber(args[at])
   at = at + 1
   for i = 1, count do
     local reason, description = args[at + 1], args[at + 2]
+    reasons = reasons or {}
     reasons[i] = {
       cause = args[at], reason = reason ~= "" and string.sub(reason, 2) or nil,
       description = description ~= "" and string.sub(description, 2) or nil,

@@ -158,19 +158,34 @@ func TestREST_6_LocksByNumberAndByID(t *testing.T) {
 	}
 }
 
+// A lock is one of its source alone.
+func TestREST_6_ALockOfAnotherQueue(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.create(semantics.QueueKind, "others", semantics.Options{})
+	s.send(&semantics.Message{MessageID: "m"})
+	lock := s.lockPath(s.want(http.StatusCreated, post, "/orders/messages/head", ""))
+	for _, method := range []string{post, put, del} {
+		s.want(http.StatusNotFound, method, strings.Replace(lock, "orders", "others", 1), "")
+		s.want(http.StatusNotFound, method, strings.Replace(lock, "orders", "orders/$DeadLetterQueue", 1), "")
+	}
+	s.want(http.StatusOK, post, lock, "")
+	s.want(http.StatusOK, del, lock, "")
+}
+
 // LOCK-8: a lock that another sidecar handed out, or another call, is as good as one of this.
 func TestLOCK_8_LocksOfOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	for _, id := range []string{"a", "7"} {
+	for _, id := range []string{"a", "7", "c"} {
 		s.send(&semantics.Message{MessageID: id})
 	}
-	delivery, err := s.broker.Receive(t.Context(), semantics.Source{Path: "orders"}, semantics.ReceiveOptions{MaxMessages: 2})
+	delivery, err := s.broker.Receive(t.Context(), semantics.Source{Path: "orders"}, semantics.ReceiveOptions{MaxMessages: 3})
 	if err != nil || delivery.Delivered(t.Context()) != nil {
 		t.Fatal(err)
 	}
 	first, second := delivery.Messages[0].LockToken.String(), delivery.Messages[1].LockToken.String()
-	for _, id := range []string{"3", "b", "0", "-1"} {
+	for _, id := range []string{"4", "b", "0", "-1"} {
 		s.want(http.StatusNotFound, del, "/orders/messages/"+id+"/"+first, "")
 	}
 	s.want(http.StatusOK, del, "/orders/messages/1/"+first, "")
@@ -180,6 +195,7 @@ func TestLOCK_8_LocksOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want(http.StatusOK, del, "/orders/messages/7/"+second, "") // STAT-2: what is in hand may be settled
+	s.want(http.StatusOK, del, "/orders/messages/c/"+delivery.Messages[2].LockToken.String(), "")
 }
 
 func TestREST_7_TopicsAndSubQueues(t *testing.T) {
@@ -432,7 +448,13 @@ func TestREST_4_DrainEndsTheWait(t *testing.T) {
 	s := start(t)
 	s.send(&semantics.Message{})
 	lock := s.lockPath(s.want(http.StatusCreated, post, "/orders/messages/head", ""))
+	waits := make(chan answer, 1)
+	go func() { waits <- s.call(post, "/orders/messages/head?timeout=300", "") }()
+	awaitCount(t, "waited for", s.store.watched)
 	s.broker.BeginDrain()
+	if a := <-waits; a.status != http.StatusNoContent {
+		t.Errorf("the wait: got %d %s", a.status, a.body)
+	}
 	s.want(http.StatusServiceUnavailable, post, "/orders/messages/head", "")
 	s.want(http.StatusCreated, post, "/orders/messages", "sends go on")
 	s.want(http.StatusOK, del, lock, "")

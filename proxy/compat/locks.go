@@ -17,7 +17,6 @@ type locks struct {
 }
 
 type handedLock struct {
-	path   string // of the source, folded
 	number int64
 	id     string
 	until  time.Time
@@ -25,10 +24,10 @@ type handedLock struct {
 
 const firstLockSweep = 1024
 
-func (l *locks) add(source semantics.Source, m *semantics.Received) {
+func (l *locks) add(m *semantics.Received) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.handed[m.LockToken] = handedLock{path: semantics.Fold(source.String()), number: m.SequenceNumber, id: m.MessageID, until: m.LockedUntil}
+	l.handed[m.LockToken] = handedLock{number: m.SequenceNumber, id: m.MessageID, until: m.LockedUntil}
 	if len(l.handed) < l.sweepAt {
 		return
 	}
@@ -68,7 +67,7 @@ func (l *locks) renew(token semantics.LockToken, until time.Time) {
 // token decides in the end: it settles its own message and no other. MESSAGE_NOT_FOUND, and what Peek fails with.
 func (h *Handler) checkID(ctx context.Context, source semantics.Source, id string, token semantics.LockToken) error {
 	missing := semantics.Errorf(semantics.MessageNotFound, "the lock is not that of a message %q", cut(id)).With(semantics.DetailEntity, source.String())
-	if lock, ok := h.locks.get(token); ok && lock.path == semantics.Fold(source.String()) {
+	if lock, ok := h.locks.get(token); ok {
 		if id == lock.id || id == strconv.FormatInt(lock.number, 10) {
 			return nil
 		}

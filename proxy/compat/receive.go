@@ -44,7 +44,7 @@ func (x *exchange) receive(source semantics.Source, mode semantics.Mode) error {
 	status, patience := http.StatusOK, writeTimeout
 	if mode == semantics.PeekLock {
 		status, patience = http.StatusCreated, max(time.Until(m.LockedUntil)-writeMargin, minWriteTime)
-		x.locks.add(source, m)
+		x.locks.add(m)
 		x.Header().Set("Location", x.location(m))
 	}
 	brokerproperties.Write(x.Header(), m)

@@ -59,6 +59,7 @@ func TestAUTH_5_Tokens(t *testing.T) {
 		{"no token", post, "/orders/messages", []string{"SharedAccessSignature"}, 401},
 		{"a field missing", post, "/orders/messages", []string{good[:strings.Index(good, "&skn")]}, 401},
 		{"a field twice", post, "/orders/messages", []string{good + "&se=9999999999"}, 401},
+		{"a field without value", post, "/orders/messages", []string{sign("", "all", "first", in(time.Minute))}, 401},
 		{"a field unknown", post, "/orders/messages", []string{good + "&x=1"}, 401},
 		{"wrong key", post, "/orders/messages", []string{sign(all, "all", "wrong", in(time.Minute))}, 401},
 		{"empty key", post, "/orders/messages", []string{sign(all, "sender", "", in(time.Minute))}, 401},
@@ -107,6 +108,13 @@ func TestAUTH_5_Tokens(t *testing.T) {
 		}
 		if a.status != c.status || (a.status == 401) != (a.header.Get("WWW-Authenticate") != "") {
 			t.Errorf("%s: got %d %v %s, want %d", c.name, a.status, a.header, a.body, c.status)
+		}
+		reason := semantics.Unauthenticated
+		if strings.HasPrefix(c.name, "claim:") || strings.HasPrefix(c.name, "AUTH-2") {
+			reason = semantics.PermissionDenied
+		}
+		if got := a.header.Get("Sidebus-Error"); a.status == 401 && got != string(reason) {
+			t.Errorf("%s: got %s, want %s", c.name, got, reason)
 		}
 		if strings.Contains(a.body, "servicebus.windows.net") {
 			t.Errorf("%s: the answer repeats the token", c.name)

@@ -77,6 +77,7 @@ func (p *Pusher) Run(ctx context.Context) {
 func (h *handler) run(ctx context.Context) {
 	defer h.client.CloseIdleConnections()
 	h.metrics.HandlerReachable.WithLabelValues(h.Source).Set(1)
+	h.logger.InfoContext(ctx, "the handler begins", "maxConcurrent", h.MaxConcurrent, "maxConcurrentSessions", h.MaxConcurrentSessions, "timeout", h.Timeout)
 	for ctx.Err() == nil && !h.broker.Draining() {
 		err := h.once(ctx)
 		if ctx.Err() != nil || h.broker.Draining() {

@@ -36,6 +36,7 @@ type topicLimits struct{ subscriptions, sqlFilters, correlationFilters int }
 var (
 	_ semantics.Store   = (*Store)(nil)
 	_ semantics.Checker = (*Store)(nil)
+	_ semantics.Sweeper = (*Store)(nil)
 )
 
 // Option changes how New makes a Store.

@@ -1,13 +1,11 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -169,16 +167,23 @@ func testTOPIC_4_StaleDecisionIsNotCarriedOut(t *testing.T, h *fixture) {
 type traffic struct {
 	h     *fixture
 	phase atomic.Int64
-	quiet chan int64 // the phases of messages that were sent within one; not of all, there are always more
+	wants chan struct{}  // a message to be sent each
+	sends sync.WaitGroup // those that were wanted and have not been sent yet
 
 	mu     sync.Mutex
 	within map[string]int64 // by id: the quiet phase, for messages that saw only that
 	ids    int              // all that were sent
 }
 
+const (
+	senders      = 4
+	ofQuietPhase = 8  // messages
+	ofStirring   = 12 // messages that may meet a change
+)
+
 // newTraffic makes traffic whose first phase is not quiet.
 func (h *fixture) newTraffic() *traffic {
-	f := &traffic{h: h, quiet: make(chan int64), within: map[string]int64{}}
+	f := &traffic{h: h, wants: make(chan struct{}, ofQuietPhase+ofStirring), within: map[string]int64{}}
 	f.phase.Store(-1)
 	return f
 }
@@ -186,14 +191,17 @@ func (h *fixture) newTraffic() *traffic {
 // run sends until change has returned.
 func (f *traffic) run(change func()) {
 	f.h.t.Helper()
-	ctx, stop := context.WithCancel(f.h.t.Context())
+	brokers := f.h.sidecars()
 	var work sync.WaitGroup
 	defer work.Wait()
-	defer stop()
-	for s, broker := range append(f.h.sidecars(), f.h.sidecars()...) {
+	defer close(f.wants)
+	for s := range senders {
 		work.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
-				f.send(broker, fmt.Sprintf("%d/%d", s, i))
+			i := 0
+			for range f.wants {
+				f.send(brokers[s%len(brokers)], fmt.Sprintf("%d/%d", s, i))
+				f.sends.Done()
+				i++
 			}
 		})
 	}
@@ -211,29 +219,28 @@ func (f *traffic) send(broker *semantics.Broker, id string) {
 	f.ids++
 	if before%2 == 0 && f.phase.Load() == before {
 		f.within[id] = before
-		select {
-		case f.quiet <- before:
-		default:
-		}
 	}
 }
 
-// rest begins a quiet phase and lasts until some messages have been sent in it.
+func (f *traffic) want(n int) {
+	f.sends.Add(n)
+	for range n {
+		f.wants <- struct{}{}
+	}
+}
+
+// rest is a quiet phase. It lasts until its messages, and those of the phase before, have been sent.
 func (f *traffic) rest() {
-	f.h.t.Helper()
-	phase, late := f.phase.Add(1), time.After(patience)
-	for sent := 0; sent < 6; {
-		select {
-		case of := <-f.quiet:
-			sent += btoi(of == phase)
-		case <-late:
-			f.h.t.Fatal("no messages are sent")
-		}
-	}
+	f.phase.Add(1)
+	f.want(ofQuietPhase)
+	f.sends.Wait()
 }
 
-// stir begins a phase in which something changes.
-func (f *traffic) stir() { f.phase.Add(1) }
+// stir begins a phase in which something changes while messages are sent.
+func (f *traffic) stir() {
+	f.phase.Add(1)
+	f.want(ofStirring)
+}
 
 // wantExactly checks that of the messages that saw only one quiet phase those of some phases have a copy, and no others.
 func (f *traffic) wantExactly(got []*semantics.Received, chosen func(phase int64) bool) {
@@ -317,10 +324,11 @@ func testTOPIC_4_ReplacedRuleLosesNothing(_ *testing.T, h *fixture) {
 	f := h.newTraffic()
 	f.run(func() {
 		for i := range 20 {
+			f.stir()
 			h.createRule(eu, always(fmt.Sprint(i+1)))
 			h.deleteRule(eu, fmt.Sprint(i))
+			f.rest()
 		}
-		f.rest()
 	})
 	got := h.takeAll(eu)
 	f.wantExactly(got, func(int64) bool { return true })
