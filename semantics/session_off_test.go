@@ -24,8 +24,14 @@ func TestSESS_8_SessionsSwitchedOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	verbs := map[string]func() error{
-		"create": func() error { _, err := off.CreateQueue(ctx, "other", sessions, []string{"requiresSession"}); return err },
-		"ensure": func() error { _, err := off.EnsureQueue(ctx, "other", sessions, []string{"requiresSession"}); return err },
+		"create": func() error {
+			_, err := off.CreateQueue(ctx, "other", sessions, []string{"requiresSession"})
+			return err
+		},
+		"ensure": func() error {
+			_, err := off.EnsureQueue(ctx, "other", sessions, []string{"requiresSession"})
+			return err
+		},
 		"accept": func() error { _, err := off.AcceptSession(ctx, "tales", semantics.AcceptOptions{}); return err },
 		"renew":  func() error { _, err := off.RenewSessionLock(ctx, a.Source()); return err },
 		"close":  func() error { return off.CloseSession(ctx, a.Source()) },
