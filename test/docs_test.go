@@ -249,7 +249,7 @@ func TestOperationsListsEverySetting(t *testing.T) {
 		t.Fatalf("serve --help: exit code %d", code)
 	}
 	page := readPage(t, "docs/operations.md")
-	flags := regexp.MustCompile(`--[a-z][a-z-]+`)
+	flags := regexp.MustCompile(`--[a-z][a-z.-]*[a-z]`)
 	inHelp := flags.FindAllString(help, -1)
 	for _, flag := range inHelp {
 		if flag != "--help" && !strings.Contains(page, "`"+flag+"`") {

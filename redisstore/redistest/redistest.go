@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/sidebus/sidebus/redisstore"
 )
@@ -35,9 +36,16 @@ var shared struct {
 	server *Server
 }
 
-// Main runs a package's tests and stops the shared server after them. Call it from TestMain.
-func Main(m *testing.M) int {
-	code := m.Run()
+// Main runs a package's tests, stops the shared server after them, fails if goroutines are left then, and exits. It is all that a
+// TestMain needs.
+func Main(m goleak.TestingM) { goleak.VerifyTestMain(runner{m}) }
+
+// runner lets goleak look only after the shared server has stopped.
+type runner struct{ goleak.TestingM }
+
+// Run runs the tests.
+func (r runner) Run() int {
+	code := r.TestingM.Run()
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server != nil {

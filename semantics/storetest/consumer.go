@@ -29,6 +29,8 @@ func (h *fixture) sidecars() []*semantics.Broker {
 
 // ledger counts what consumers took, and ends their work when nothing is left to do.
 type ledger struct {
+	work sync.WaitGroup // the consumers
+
 	mu    sync.Mutex
 	taken map[int64]int
 	left  int
@@ -41,9 +43,8 @@ func (h *fixture) consumeUntil(total, consumers, atOnce int, handle func(b *sema
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	book := &ledger{taken: map[int64]int{}, left: total, done: cancel}
 	brokers := h.sidecars()
-	var work sync.WaitGroup
 	for i := range consumers {
-		work.Go(func() {
+		book.work.Go(func() {
 			b := brokers[i%len(brokers)]
 			for ctx.Err() == nil {
 				delivery, err := b.Receive(ctx, orders, semantics.ReceiveOptions{MaxMessages: atOnce, MaxWait: time.Minute})
@@ -59,7 +60,7 @@ func (h *fixture) consumeUntil(total, consumers, atOnce int, handle func(b *sema
 			}
 		})
 	}
-	h.t.Cleanup(work.Wait)
+	h.t.Cleanup(book.work.Wait)
 	h.t.Cleanup(cancel) // runs before the wait
 	return book, ctx
 }
@@ -115,6 +116,7 @@ func (h *fixture) produce(senders, each int) {
 func (l *ledger) await(ctx context.Context, h *fixture, total int, exactly bool) {
 	h.t.Helper()
 	<-ctx.Done()
+	l.work.Wait() // one that gave a message back may note it after another one was done with it
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.left != 0 {

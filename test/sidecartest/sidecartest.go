@@ -14,6 +14,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sidebus/sidebus/redisstore/redistest"
 )
 
 // Patience bounds everything that tests wait for.
@@ -26,9 +30,14 @@ var built struct {
 	err            error
 }
 
-// Main runs the tests and removes the binary after them. Call it from TestMain.
-func Main(run func() int) int {
-	code := run()
+// Main is redistest.Main, and removes the binary after the tests.
+func Main(m goleak.TestingM) { redistest.Main(runner{m}) }
+
+type runner struct{ goleak.TestingM }
+
+// Run runs the tests.
+func (r runner) Run() int {
+	code := r.TestingM.Run()
 	if built.folder != "" {
 		_ = os.RemoveAll(built.folder)
 	}
