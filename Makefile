@@ -66,6 +66,14 @@ request-reply: build ## Run the request-reply example: many requesters, each get
 demultiplex: build ## Run the demultiplex example: over 1,000 interleaved sessions of a real log, four workers
 	examples/demultiplex/run.sh $(ARGS)
 
+.PHONY: push
+push: build ## Run the push example: the sidecar calls the app, whose answer settles the message
+	examples/push/run.sh
+
+.PHONY: curl-compat
+curl-compat: build ## Run the curl-compat example: Service Bus' own REST API, with curl
+	examples/curl-compat/run.sh
+
 ## Check
 
 .PHONY: test

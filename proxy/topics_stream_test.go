@@ -136,7 +136,7 @@ func TestTOPIC_8_RefusedStreams(t *testing.T) {
 	s := start(t, memstore.New())
 	s.openNews(t)
 	for source, reason := range map[string]string{
-		news: "INVALID_OPERATION", "queues/news": "ENTITY_NOT_FOUND", "topics/none": "ENTITY_NOT_FOUND", "topics/orders": "ENTITY_NOT_FOUND",
+		news: "INVALID_OPERATION", "queues/news": "INVALID_OPERATION", "topics/none": "ENTITY_NOT_FOUND", "topics/orders": "ENTITY_NOT_FOUND",
 		news + "/subscriptions/none": "ENTITY_NOT_FOUND",
 	} {
 		c := s.dialStream(t)

@@ -39,8 +39,14 @@ func CompileCorrelation(f semantics.CorrelationFilter) (*Correlation, error) {
 		system SystemProperty
 		text   *string
 	}{
-		{ContentType, f.ContentType}, {CorrelationID, f.CorrelationID}, {MessageID, f.MessageID}, {ReplyTo, f.ReplyTo},
-		{ReplyToSessionID, f.ReplyToSessionID}, {SessionID, f.SessionID}, {Subject, f.Subject}, {To, f.To},
+		{ContentType, f.ContentType},
+		{CorrelationID, f.CorrelationID},
+		{MessageID, f.MessageID},
+		{ReplyTo, f.ReplyTo},
+		{ReplyToSessionID, f.ReplyToSessionID},
+		{SessionID, f.SessionID},
+		{Subject, f.Subject},
+		{To, f.To},
 	} {
 		if given.text != nil {
 			c.fields = append(c.fields, fieldEqual{given.system, *given.text})
