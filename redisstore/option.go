@@ -70,6 +70,16 @@ func appendOptions(args []any, o semantics.Options, names []string) []any {
 			args = append(args, "dead_letter_failures", flag(o.DeadLetteringOnFilterEvaluationExceptions))
 		case "overflow":
 			args = append(args, "overflow", o.Overflow.String())
+		case "autoDeleteOnIdle":
+			args = append(args, "idle_ms", ttlMillis(&o.AutoDeleteOnIdle))
+		case "autoDeleteKeepsDeadLetters":
+			args = append(args, "idle_keeps_dead", flag(o.AutoDeleteKeepsDeadLetters))
+		case "forwardTo":
+			args = append(args, "forward_to", o.ForwardTo)
+		case "forwardDeadLetteredMessagesTo":
+			args = append(args, "forward_dead_to", o.ForwardDeadLetteredMessagesTo)
+		case "unmatchedTo":
+			args = append(args, "unmatched_to", o.UnmatchedTo)
 		}
 	}
 	return args
@@ -180,6 +190,16 @@ func readEntity(r *reply) (semantics.Entity, error) {
 			e.Options.FailIfUnmatched = value == "1"
 		case "dead_letter_failures":
 			e.Options.DeadLetteringOnFilterEvaluationExceptions = value == "1"
+		case "idle_ms":
+			e.Options.AutoDeleteOnIdle = span(value)
+		case "idle_keeps_dead":
+			e.Options.AutoDeleteKeepsDeadLetters = value == "1"
+		case "forward_to":
+			e.Options.ForwardTo = value
+		case "forward_dead_to":
+			e.Options.ForwardDeadLetteredMessagesTo = value
+		case "unmatched_to":
+			e.Options.UnmatchedTo = value
 		case "overflow":
 			e.Options.Overflow = oneOf(value, semantics.RejectOverflow, semantics.DeadLetterOverflow, semantics.DropOldestOverflow)
 		}

@@ -24,6 +24,12 @@ func encodePayload(m *semantics.Message) ([]byte, error) {
 	if !m.ScheduledAt.IsZero() {
 		stored.ScheduledMs = m.ScheduledAt.UnixMilli()
 	}
+	if f := m.Forwarded; f != nil {
+		stored.Forwarded = &storagev1.Forwarded{
+			Hops: int32(f.Hops), EnqueuedSequenceNumber: f.EnqueuedSequenceNumber, //nolint:gosec // few hops
+			DeadLetterSource: f.DeadLetterSource, DeadLetterReason: f.Reason, DeadLetterDescription: f.Description,
+		}
+	}
 	payload := make([]byte, 1, 1+proto.Size(&stored))
 	payload[0] = formatProto
 	payload, err := proto.MarshalOptions{}.MarshalAppend(payload, &stored)
@@ -91,6 +97,12 @@ func decodePayload(payload string) (semantics.Message, error) {
 	}
 	if stored.ScheduledMs != 0 {
 		m.ScheduledAt = instantOf(stored.ScheduledMs)
+	}
+	if f := stored.Forwarded; f != nil {
+		m.Forwarded = &semantics.Forwarded{
+			Hops: int(f.Hops), EnqueuedSequenceNumber: f.EnqueuedSequenceNumber, DeadLetterSource: f.DeadLetterSource,
+			DeadLetterTexts: semantics.DeadLetterTexts{Reason: f.DeadLetterReason, Description: f.DeadLetterDescription},
+		}
 	}
 	var err error
 	m.Properties, err = decodeProperties(stored.Properties)

@@ -62,6 +62,9 @@ type Message struct {
 	Properties       map[string]Value
 	Body             []byte
 	BodyKind         BodyKind
+
+	// Forwarded is how it came here from other entities; nil for what a sender hands over. Whoever changes it makes a new one.
+	Forwarded *Forwarded
 }
 
 // Received is a stored message as a receiver or a peek sees it.

@@ -127,14 +127,23 @@ type SubQueue uint8
 const (
 	MainQueue SubQueue = iota
 	DeadLetterQueue
+	TransferDeadLetterQueue // what could not be forwarded (DLQ-13)
 )
+
+// IsDeadLetters reports whether it is one of the two that hold dead letters, which take no sends and which nothing leaves by itself
+// (DLQ-3, DLQ-4).
+func (q SubQueue) IsDeadLetters() bool { return q != MainQueue }
 
 // String gives the name of the sub-queue as the API writes it.
 func (q SubQueue) String() string {
-	if q == DeadLetterQueue {
+	switch q {
+	case DeadLetterQueue:
 		return "DEAD_LETTER"
+	case TransferDeadLetterQueue:
+		return "TRANSFER_DEAD_LETTER"
+	default:
+		return "NONE"
 	}
-	return "NONE"
 }
 
 // Target is something one can send to: a queue or a topic. Path must come from ParsePath.
@@ -164,13 +173,20 @@ type Source struct {
 
 // String gives the address of the source, for example "orders/$deadletterqueue" (DLQ-2).
 func (s Source) String() string {
-	if s.SubQueue == DeadLetterQueue {
+	switch s.SubQueue {
+	case DeadLetterQueue:
 		return s.Path + deadLetterSuffix
+	case TransferDeadLetterQueue:
+		return s.Path + transferSuffix + deadLetterSuffix
+	default:
+		return s.Path
 	}
-	return s.Path
 }
 
-const deadLetterSuffix = "/$deadletterqueue"
+const (
+	deadLetterSuffix = "/$deadletterqueue"
+	transferSuffix   = "/$transfer"
+)
 
 // isDeadLetterAddress reports whether path addresses a dead-letter queue, in any case (DLQ-2).
 func isDeadLetterAddress(path string) bool {

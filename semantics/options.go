@@ -47,6 +47,7 @@ const (
 	MaxDelay                = 7 * 24 * time.Hour // of an abandoned message (SETTLE-11) and as RedeliveryDelay
 	MaxUserMetadata         = 1024               // characters
 	MaxSessionInFlight      = 1000
+	MinAutoDeleteOnIdle     = 5 * time.Minute
 )
 
 // Options are the options of an entity (spec section 3.1). OptionNames tells which of them a kind has; the others mean nothing to it.
@@ -81,6 +82,14 @@ type Options struct {
 
 	SupportOrdering bool // of a topic: accepted, no visible effect
 	FailIfUnmatched bool // of a topic: a message that no subscription gets is refused (TOPIC-3)
+
+	AutoDeleteOnIdle           time.Duration // how long an unused entity is kept (IDLE-1); Never
+	AutoDeleteKeepsDeadLetters bool          // not while it has dead letters (IDLE-9)
+
+	// Paths of queues or topics, "" for none.
+	ForwardTo                     string // where messages go on to (FWD-1)
+	ForwardDeadLetteredMessagesTo string // where dead letters go on to (FWD-9)
+	UnmatchedTo                   string // of a topic: where messages that no subscription gets go on to (TOPIC-3)
 
 	DeadLetteringOnFilterEvaluationExceptions bool     // a message for which a rule has no result becomes a dead letter (RULE-8)
 	Overflow                                  Overflow // what happens to a copy above MaxMessageCount (TOPIC-7)
@@ -177,7 +186,7 @@ func DefaultOptions() Options {
 		DeadLetterTTL:                       Never,
 
 		SessionInFlight: 100,
-		SessionStateTTL: Never,
+		SessionStateTTL: Never, AutoDeleteOnIdle: Never,
 
 		SupportOrdering: true,
 		DeadLetteringOnFilterEvaluationExceptions: true,
@@ -194,18 +203,21 @@ var optionNames = [...][]string{
 		"enableBatchedOperations", "requiresDuplicateDetection", "duplicateDetectionHistoryTimeWindow",
 		"duplicateHistoryMaxEntries", "forgetOnCancel", "enablePartitioning", "redeliveryDelay", "expireDeferred",
 		"deadLetterTtl", "requiresSession", "sessionInFlight", "onDisconnect", "sessionExpiryMode", "sessionOnDeadLetter",
-		"acceptNext", "sessionStateTtl",
+		"acceptNext", "sessionStateTtl", "autoDeleteOnIdle", "autoDeleteKeepsDeadLetters", "forwardTo",
+		"forwardDeadLetteredMessagesTo",
 	},
 	TopicKind: {
 		"maxSizeInMegabytes", "maxMessageSizeInKilobytes", "defaultMessageTimeToLive", "status", "userMetadata",
 		"enableBatchedOperations", "requiresDuplicateDetection", "duplicateDetectionHistoryTimeWindow",
 		"duplicateHistoryMaxEntries", "forgetOnCancel", "enablePartitioning", "supportOrdering", "failIfUnmatched",
+		"unmatchedTo", "autoDeleteOnIdle", "autoDeleteKeepsDeadLetters",
 	},
 	SubscriptionKind: {
 		"lockDuration", "defaultMessageTimeToLive", "deadLetteringOnMessageExpiration",
 		"deadLetteringOnFilterEvaluationExceptions", "maxDeliveryCount", "maxMessageCount", "overflow", "status",
 		"userMetadata", "enableBatchedOperations", "redeliveryDelay", "expireDeferred", "deadLetterTtl", "requiresSession",
 		"sessionInFlight", "onDisconnect", "sessionExpiryMode", "sessionOnDeadLetter", "acceptNext", "sessionStateTtl",
+		"autoDeleteOnIdle", "autoDeleteKeepsDeadLetters", "forwardTo", "forwardDeadLetteredMessagesTo",
 	},
 }
 
@@ -281,6 +293,16 @@ func (o *Options) option(name string) any {
 		return &o.DeadLetteringOnFilterEvaluationExceptions
 	case "overflow":
 		return &o.Overflow
+	case "autoDeleteOnIdle":
+		return &o.AutoDeleteOnIdle
+	case "autoDeleteKeepsDeadLetters":
+		return &o.AutoDeleteKeepsDeadLetters
+	case "forwardTo":
+		return &o.ForwardTo
+	case "forwardDeadLetteredMessagesTo":
+		return &o.ForwardDeadLetteredMessagesTo
+	case "unmatchedTo":
+		return &o.UnmatchedTo
 	default:
 		return nil
 	}
@@ -394,6 +416,7 @@ func (o Options) Validate(kind Kind) error {
 		{"redeliveryDelay", o.RedeliveryDelay, 0, MaxDelay},
 		{"deadLetterTtl", o.DeadLetterTTL, MinDefaultTimeToLive, Never},
 		{"sessionStateTtl", o.SessionStateTTL, MinDefaultTimeToLive, Never},
+		{"autoDeleteOnIdle", o.AutoDeleteOnIdle, MinAutoDeleteOnIdle, Never},
 	}
 	for _, d := range spans {
 		switch {

@@ -76,10 +76,10 @@ func namesOf(words protoreflect.EnumValueDescriptors) []protoreflect.Name {
 	return names
 }
 
-// noBound is the option whose zero means that there is no bound.
-const noBound = "maxMessageCount"
+// leftOut are the options whose zero means that there is none.
+var leftOut = []string{"maxMessageCount", "forwardTo", "forwardDeadLetteredMessagesTo", "unmatchedTo"}
 
-// putOptions is the opposite of optionsOf: it sets all options but those that say "no bound".
+// putOptions is the opposite of optionsOf: it sets all options but those that say "none".
 func putOptions(e semantics.Entity, d description) {
 	m := d.ProtoReflect()
 	for _, name := range semantics.OptionNames(e.Kind) {
@@ -93,7 +93,7 @@ func putOptions(e semantics.Entity, d description) {
 			m.Set(field, protoreflect.ValueOfEnum(protoreflect.EnumNumber(from.Uint()))) //nolint:gosec // a word
 		case field.Kind() == protoreflect.Int32Kind:
 			m.Set(field, protoreflect.ValueOfInt32(int32(from.Int()))) //nolint:gosec // the bounds of the options are within int32
-		case name == noBound && from.IsZero():
+		case from.IsZero() && slices.Contains(leftOut, name):
 		default:
 			m.Set(field, protoreflect.ValueOf(from.Interface()))
 		}

@@ -335,6 +335,16 @@ type Queue struct {
 	AcceptNext *Queue_AcceptNext `protobuf:"varint,28,opt,name=accept_next,json=acceptNext,proto3,enum=sidebus.v1.Queue_AcceptNext,oneof" json:"accept_next,omitempty"`
 	// How long the state of a session without messages is kept, at least 1s (SESS-33c). Absent: until it is cleared.
 	SessionStateTtl *durationpb.Duration `protobuf:"bytes,29,opt,name=session_state_ttl,json=sessionStateTtl,proto3" json:"session_state_ttl,omitempty"`
+	// Removed by itself when nobody has used it for that long, with all it holds, at least 300s (IDLE-1). Absent: never. With forward_to it
+	// is never (ENT-14).
+	AutoDeleteOnIdle *durationpb.Duration `protobuf:"bytes,30,opt,name=auto_delete_on_idle,json=autoDeleteOnIdle,proto3" json:"auto_delete_on_idle,omitempty"`
+	// Not while it has dead letters (IDLE-9). Default false.
+	AutoDeleteKeepsDeadLetters *bool `protobuf:"varint,31,opt,name=auto_delete_keeps_dead_letters,json=autoDeleteKeepsDeadLetters,proto3,oneof" json:"auto_delete_keeps_dead_letters,omitempty"`
+	// Name of a queue or topic, without "queues/" or "topics/", to which its messages go on (FWD-1). It cannot be received from then. Not
+	// with requires_session. Empty and absent: none.
+	ForwardTo *string `protobuf:"bytes,32,opt,name=forward_to,json=forwardTo,proto3,oneof" json:"forward_to,omitempty"`
+	// Name of a queue or topic to which its dead letters go on (FWD-9). Empty and absent: none.
+	ForwardDeadLetteredMessagesTo *string `protobuf:"bytes,33,opt,name=forward_dead_lettered_messages_to,json=forwardDeadLetteredMessagesTo,proto3,oneof" json:"forward_dead_lettered_messages_to,omitempty"`
 	// When the queue was made. Ignored on input, as the other times are.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When its options last changed (CNT-5).
@@ -557,6 +567,34 @@ func (x *Queue) GetSessionStateTtl() *durationpb.Duration {
 	return nil
 }
 
+func (x *Queue) GetAutoDeleteOnIdle() *durationpb.Duration {
+	if x != nil {
+		return x.AutoDeleteOnIdle
+	}
+	return nil
+}
+
+func (x *Queue) GetAutoDeleteKeepsDeadLetters() bool {
+	if x != nil && x.AutoDeleteKeepsDeadLetters != nil {
+		return *x.AutoDeleteKeepsDeadLetters
+	}
+	return false
+}
+
+func (x *Queue) GetForwardTo() string {
+	if x != nil && x.ForwardTo != nil {
+		return *x.ForwardTo
+	}
+	return ""
+}
+
+func (x *Queue) GetForwardDeadLetteredMessagesTo() string {
+	if x != nil && x.ForwardDeadLetteredMessagesTo != nil {
+		return *x.ForwardDeadLetteredMessagesTo
+	}
+	return ""
+}
+
 func (x *Queue) GetCreatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedAt
@@ -765,7 +803,7 @@ var File_sidebus_v1_queue_proto protoreflect.FileDescriptor
 const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\n" +
 	"\x16sidebus/v1/queue.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa0\x14\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfe\x16\n" +
 	"\x05Queue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12>\n" +
 	"\rlock_duration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\flockDuration\x126\n" +
@@ -795,7 +833,12 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\x16session_on_dead_letter\x18\x1b \x01(\x0e2%.sidebus.v1.Queue.SessionOnDeadLetterH\x11R\x13sessionOnDeadLetter\x88\x01\x01\x12B\n" +
 	"\vaccept_next\x18\x1c \x01(\x0e2\x1c.sidebus.v1.Queue.AcceptNextH\x12R\n" +
 	"acceptNext\x88\x01\x01\x12E\n" +
-	"\x11session_state_ttl\x18\x1d \x01(\v2\x19.google.protobuf.DurationR\x0fsessionStateTtl\x129\n" +
+	"\x11session_state_ttl\x18\x1d \x01(\v2\x19.google.protobuf.DurationR\x0fsessionStateTtl\x12H\n" +
+	"\x13auto_delete_on_idle\x18\x1e \x01(\v2\x19.google.protobuf.DurationR\x10autoDeleteOnIdle\x12G\n" +
+	"\x1eauto_delete_keeps_dead_letters\x18\x1f \x01(\bH\x13R\x1aautoDeleteKeepsDeadLetters\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"forward_to\x18  \x01(\tH\x14R\tforwardTo\x88\x01\x01\x12M\n" +
+	"!forward_dead_lettered_messages_to\x18! \x01(\tH\x15R\x1dforwardDeadLetteredMessagesTo\x88\x01\x01\x129\n" +
 	"\n" +
 	"created_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
@@ -840,7 +883,10 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\x0e_on_disconnectB\x16\n" +
 	"\x14_session_expiry_modeB\x19\n" +
 	"\x17_session_on_dead_letterB\x0e\n" +
-	"\f_accept_next\"\xaa\x06\n" +
+	"\f_accept_nextB!\n" +
+	"\x1f_auto_delete_keeps_dead_lettersB\r\n" +
+	"\v_forward_toB$\n" +
+	"\"_forward_dead_lettered_messages_to\"\xaa\x06\n" +
 	"\fQueueRuntime\x120\n" +
 	"\x14active_message_count\x18\x01 \x01(\x03R\x12activeMessageCount\x12'\n" +
 	"\x0favailable_count\x18\x02 \x01(\x03R\x0eavailableCount\x12#\n" +
@@ -897,15 +943,16 @@ var file_sidebus_v1_queue_proto_depIdxs = []int32{
 	3,  // 8: sidebus.v1.Queue.session_on_dead_letter:type_name -> sidebus.v1.Queue.SessionOnDeadLetter
 	4,  // 9: sidebus.v1.Queue.accept_next:type_name -> sidebus.v1.Queue.AcceptNext
 	7,  // 10: sidebus.v1.Queue.session_state_ttl:type_name -> google.protobuf.Duration
-	8,  // 11: sidebus.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
-	8,  // 12: sidebus.v1.Queue.updated_at:type_name -> google.protobuf.Timestamp
-	8,  // 13: sidebus.v1.Queue.accessed_at:type_name -> google.protobuf.Timestamp
-	8,  // 14: sidebus.v1.QueueRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	7,  // 11: sidebus.v1.Queue.auto_delete_on_idle:type_name -> google.protobuf.Duration
+	8,  // 12: sidebus.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
+	8,  // 13: sidebus.v1.Queue.updated_at:type_name -> google.protobuf.Timestamp
+	8,  // 14: sidebus.v1.Queue.accessed_at:type_name -> google.protobuf.Timestamp
+	8,  // 15: sidebus.v1.QueueRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_queue_proto_init() }

@@ -178,6 +178,16 @@ type Subscription struct {
 	AcceptNext *Queue_AcceptNext `protobuf:"varint,20,opt,name=accept_next,json=acceptNext,proto3,enum=sidebus.v1.Queue_AcceptNext,oneof" json:"accept_next,omitempty"`
 	// How long the state of a session without messages is kept, at least 1s (SESS-33c). Absent: until it is cleared.
 	SessionStateTtl *durationpb.Duration `protobuf:"bytes,21,opt,name=session_state_ttl,json=sessionStateTtl,proto3" json:"session_state_ttl,omitempty"`
+	// Removed by itself when nobody has used it for that long, with all it holds, at least 300s (IDLE-1). Absent: never. With forward_to it
+	// is never (ENT-14).
+	AutoDeleteOnIdle *durationpb.Duration `protobuf:"bytes,26,opt,name=auto_delete_on_idle,json=autoDeleteOnIdle,proto3" json:"auto_delete_on_idle,omitempty"`
+	// Not while it has dead letters (IDLE-9). Default false.
+	AutoDeleteKeepsDeadLetters *bool `protobuf:"varint,27,opt,name=auto_delete_keeps_dead_letters,json=autoDeleteKeepsDeadLetters,proto3,oneof" json:"auto_delete_keeps_dead_letters,omitempty"`
+	// Name of a queue or topic, without "queues/" or "topics/", to which its messages go on (FWD-1). It cannot be received from then. Not
+	// with requires_session. Empty and absent: none.
+	ForwardTo *string `protobuf:"bytes,28,opt,name=forward_to,json=forwardTo,proto3,oneof" json:"forward_to,omitempty"`
+	// Name of a queue or topic to which its dead letters go on (FWD-9). Empty and absent: none.
+	ForwardDeadLetteredMessagesTo *string `protobuf:"bytes,29,opt,name=forward_dead_lettered_messages_to,json=forwardDeadLetteredMessagesTo,proto3,oneof" json:"forward_dead_lettered_messages_to,omitempty"`
 	// The rules that it is made with, instead of "$Default", which selects every message (RULE-1). Only on input, and only of a create
 	// or an ensure; later, rules have their own verbs.
 	Rules []*Rule `protobuf:"bytes,22,rep,name=rules,proto3" json:"rules,omitempty"`
@@ -368,6 +378,34 @@ func (x *Subscription) GetSessionStateTtl() *durationpb.Duration {
 	return nil
 }
 
+func (x *Subscription) GetAutoDeleteOnIdle() *durationpb.Duration {
+	if x != nil {
+		return x.AutoDeleteOnIdle
+	}
+	return nil
+}
+
+func (x *Subscription) GetAutoDeleteKeepsDeadLetters() bool {
+	if x != nil && x.AutoDeleteKeepsDeadLetters != nil {
+		return *x.AutoDeleteKeepsDeadLetters
+	}
+	return false
+}
+
+func (x *Subscription) GetForwardTo() string {
+	if x != nil && x.ForwardTo != nil {
+		return *x.ForwardTo
+	}
+	return ""
+}
+
+func (x *Subscription) GetForwardDeadLetteredMessagesTo() string {
+	if x != nil && x.ForwardDeadLetteredMessagesTo != nil {
+		return *x.ForwardDeadLetteredMessagesTo
+	}
+	return ""
+}
+
 func (x *Subscription) GetRules() []*Rule {
 	if x != nil {
 		return x.Rules
@@ -401,7 +439,7 @@ var File_sidebus_v1_subscription_proto protoreflect.FileDescriptor
 const file_sidebus_v1_subscription_proto_rawDesc = "" +
 	"\n" +
 	"\x1dsidebus/v1/subscription.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16sidebus/v1/queue.proto\x1a\x15sidebus/v1/rule.proto\"\xa7\x10\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16sidebus/v1/queue.proto\x1a\x15sidebus/v1/rule.proto\"\x85\x13\n" +
 	"\fSubscription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12>\n" +
 	"\rlock_duration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\flockDuration\x12Y\n" +
@@ -426,7 +464,12 @@ const file_sidebus_v1_subscription_proto_rawDesc = "" +
 	"\x16session_on_dead_letter\x18\x13 \x01(\x0e2%.sidebus.v1.Queue.SessionOnDeadLetterH\rR\x13sessionOnDeadLetter\x88\x01\x01\x12B\n" +
 	"\vaccept_next\x18\x14 \x01(\x0e2\x1c.sidebus.v1.Queue.AcceptNextH\x0eR\n" +
 	"acceptNext\x88\x01\x01\x12E\n" +
-	"\x11session_state_ttl\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x0fsessionStateTtl\x12&\n" +
+	"\x11session_state_ttl\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x0fsessionStateTtl\x12H\n" +
+	"\x13auto_delete_on_idle\x18\x1a \x01(\v2\x19.google.protobuf.DurationR\x10autoDeleteOnIdle\x12G\n" +
+	"\x1eauto_delete_keeps_dead_letters\x18\x1b \x01(\bH\x0fR\x1aautoDeleteKeepsDeadLetters\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"forward_to\x18\x1c \x01(\tH\x10R\tforwardTo\x88\x01\x01\x12M\n" +
+	"!forward_dead_lettered_messages_to\x18\x1d \x01(\tH\x11R\x1dforwardDeadLetteredMessagesTo\x88\x01\x01\x12&\n" +
 	"\x05rules\x18\x16 \x03(\v2\x10.sidebus.v1.RuleR\x05rules\x129\n" +
 	"\n" +
 	"created_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
@@ -458,7 +501,10 @@ const file_sidebus_v1_subscription_proto_rawDesc = "" +
 	"\x0e_on_disconnectB\x16\n" +
 	"\x14_session_expiry_modeB\x19\n" +
 	"\x17_session_on_dead_letterB\x0e\n" +
-	"\f_accept_nextB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"\f_accept_nextB!\n" +
+	"\x1f_auto_delete_keeps_dead_lettersB\r\n" +
+	"\v_forward_toB$\n" +
+	"\"_forward_dead_lettered_messages_toB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
 	file_sidebus_v1_subscription_proto_rawDescOnce sync.Once
@@ -498,15 +544,16 @@ var file_sidebus_v1_subscription_proto_depIdxs = []int32{
 	6,  // 8: sidebus.v1.Subscription.session_on_dead_letter:type_name -> sidebus.v1.Queue.SessionOnDeadLetter
 	7,  // 9: sidebus.v1.Subscription.accept_next:type_name -> sidebus.v1.Queue.AcceptNext
 	3,  // 10: sidebus.v1.Subscription.session_state_ttl:type_name -> google.protobuf.Duration
-	8,  // 11: sidebus.v1.Subscription.rules:type_name -> sidebus.v1.Rule
-	9,  // 12: sidebus.v1.Subscription.created_at:type_name -> google.protobuf.Timestamp
-	9,  // 13: sidebus.v1.Subscription.updated_at:type_name -> google.protobuf.Timestamp
-	9,  // 14: sidebus.v1.Subscription.accessed_at:type_name -> google.protobuf.Timestamp
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	3,  // 11: sidebus.v1.Subscription.auto_delete_on_idle:type_name -> google.protobuf.Duration
+	8,  // 12: sidebus.v1.Subscription.rules:type_name -> sidebus.v1.Rule
+	9,  // 13: sidebus.v1.Subscription.created_at:type_name -> google.protobuf.Timestamp
+	9,  // 14: sidebus.v1.Subscription.updated_at:type_name -> google.protobuf.Timestamp
+	9,  // 15: sidebus.v1.Subscription.accessed_at:type_name -> google.protobuf.Timestamp
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_subscription_proto_init() }

@@ -111,6 +111,14 @@ type Topic struct {
 	SupportOrdering *bool `protobuf:"varint,13,opt,name=support_ordering,json=supportOrdering,proto3,oneof" json:"support_ordering,omitempty"`
 	// A message that no subscription gets is NO_MATCHING_SUBSCRIPTION instead of a success that stores nothing (TOPIC-3). Default false.
 	FailIfUnmatched *bool `protobuf:"varint,14,opt,name=fail_if_unmatched,json=failIfUnmatched,proto3,oneof" json:"fail_if_unmatched,omitempty"`
+	// Name of a queue or topic to which messages go that no subscription gets, without "queues/" or "topics/" (TOPIC-3). Such a message is
+	// matched then, for fail_if_unmatched too. Empty and absent: none.
+	UnmatchedTo *string `protobuf:"bytes,18,opt,name=unmatched_to,json=unmatchedTo,proto3,oneof" json:"unmatched_to,omitempty"`
+	// Removed by itself when nobody has used it for that long, with all it holds, at least 300s (IDLE-1). Absent: never. It is
+	// used when one of its subscriptions is (IDLE-3).
+	AutoDeleteOnIdle *durationpb.Duration `protobuf:"bytes,19,opt,name=auto_delete_on_idle,json=autoDeleteOnIdle,proto3" json:"auto_delete_on_idle,omitempty"`
+	// Not while one of its subscriptions has dead letters (IDLE-9). Default false.
+	AutoDeleteKeepsDeadLetters *bool `protobuf:"varint,20,opt,name=auto_delete_keeps_dead_letters,json=autoDeleteKeepsDeadLetters,proto3,oneof" json:"auto_delete_keeps_dead_letters,omitempty"`
 	// When the topic was made. Ignored on input, as the other times are.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When its options last changed (CNT-5).
@@ -249,6 +257,27 @@ func (x *Topic) GetFailIfUnmatched() bool {
 	return false
 }
 
+func (x *Topic) GetUnmatchedTo() string {
+	if x != nil && x.UnmatchedTo != nil {
+		return *x.UnmatchedTo
+	}
+	return ""
+}
+
+func (x *Topic) GetAutoDeleteOnIdle() *durationpb.Duration {
+	if x != nil {
+		return x.AutoDeleteOnIdle
+	}
+	return nil
+}
+
+func (x *Topic) GetAutoDeleteKeepsDeadLetters() bool {
+	if x != nil && x.AutoDeleteKeepsDeadLetters != nil {
+		return *x.AutoDeleteKeepsDeadLetters
+	}
+	return false
+}
+
 func (x *Topic) GetCreatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedAt
@@ -339,8 +368,7 @@ var File_sidebus_v1_topic_proto protoreflect.FileDescriptor
 const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"\n" +
 	"\x16sidebus/v1/topic.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd9\n" +
-	"\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc8\f\n" +
 	"\x05Topic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
 	"\x15max_size_in_megabytes\x18\x02 \x01(\x05H\x00R\x12maxSizeInMegabytes\x88\x01\x01\x12E\n" +
@@ -357,7 +385,10 @@ const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"\x13enable_partitioning\x18\f \x01(\bH\bR\x12enablePartitioning\x88\x01\x01\x12.\n" +
 	"\x10support_ordering\x18\r \x01(\bH\tR\x0fsupportOrdering\x88\x01\x01\x12/\n" +
 	"\x11fail_if_unmatched\x18\x0e \x01(\bH\n" +
-	"R\x0ffailIfUnmatched\x88\x01\x01\x129\n" +
+	"R\x0ffailIfUnmatched\x88\x01\x01\x12&\n" +
+	"\funmatched_to\x18\x12 \x01(\tH\vR\vunmatchedTo\x88\x01\x01\x12H\n" +
+	"\x13auto_delete_on_idle\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x10autoDeleteOnIdle\x12G\n" +
+	"\x1eauto_delete_keeps_dead_letters\x18\x14 \x01(\bH\fR\x1aautoDeleteKeepsDeadLetters\x88\x01\x01\x129\n" +
 	"\n" +
 	"created_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
@@ -379,7 +410,9 @@ const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"\x11_forget_on_cancelB\x16\n" +
 	"\x14_enable_partitioningB\x13\n" +
 	"\x11_support_orderingB\x14\n" +
-	"\x12_fail_if_unmatched\"\x99\x01\n" +
+	"\x12_fail_if_unmatchedB\x0f\n" +
+	"\r_unmatched_toB!\n" +
+	"\x1f_auto_delete_keeps_dead_letters\"\x99\x01\n" +
 	"\fTopicRuntime\x126\n" +
 	"\x17scheduled_message_count\x18\x01 \x01(\x03R\x15scheduledMessageCount\x12-\n" +
 	"\x12subscription_count\x18\x02 \x01(\x03R\x11subscriptionCount\x12\"\n" +
@@ -410,14 +443,15 @@ var file_sidebus_v1_topic_proto_depIdxs = []int32{
 	3, // 0: sidebus.v1.Topic.default_message_time_to_live:type_name -> google.protobuf.Duration
 	0, // 1: sidebus.v1.Topic.status:type_name -> sidebus.v1.Topic.Status
 	3, // 2: sidebus.v1.Topic.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
-	4, // 3: sidebus.v1.Topic.created_at:type_name -> google.protobuf.Timestamp
-	4, // 4: sidebus.v1.Topic.updated_at:type_name -> google.protobuf.Timestamp
-	4, // 5: sidebus.v1.Topic.accessed_at:type_name -> google.protobuf.Timestamp
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	3, // 3: sidebus.v1.Topic.auto_delete_on_idle:type_name -> google.protobuf.Duration
+	4, // 4: sidebus.v1.Topic.created_at:type_name -> google.protobuf.Timestamp
+	4, // 5: sidebus.v1.Topic.updated_at:type_name -> google.protobuf.Timestamp
+	4, // 6: sidebus.v1.Topic.accessed_at:type_name -> google.protobuf.Timestamp
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_topic_proto_init() }

@@ -199,7 +199,7 @@ func (x Property_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Property_Type.Descriptor instead.
 func (Property_Type) EnumDescriptor() ([]byte, []int) {
-	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{3, 0}
+	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{4, 0}
 }
 
 // Message is the part of a message that nobody decides anything on (semantics.Message without its lifetime). Empty
@@ -231,7 +231,9 @@ type Message struct {
 	// How the body was given.
 	BodyKind Message_BodyKind `protobuf:"varint,12,opt,name=body_kind,json=bodyKind,proto3,enum=sidebus.storage.v1.Message_BodyKind" json:"body_kind,omitempty"`
 	// When the sender wanted it enqueued, in ms since 1970; 0: at once (SCHED-1).
-	ScheduledMs   int64 `protobuf:"varint,13,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
+	ScheduledMs int64 `protobuf:"varint,13,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
+	// How it came here from another entity. Absent: a sender sent it here.
+	Forwarded     *Forwarded `protobuf:"bytes,14,opt,name=forwarded,proto3" json:"forwarded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -357,6 +359,95 @@ func (x *Message) GetScheduledMs() int64 {
 	return 0
 }
 
+func (x *Message) GetForwarded() *Forwarded {
+	if x != nil {
+		return x.Forwarded
+	}
+	return nil
+}
+
+// Forwarded is how a message came from one entity to the next (semantics.Forwarded).
+type Forwarded struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How often it was forwarded, at least 1 (FWD-5).
+	Hops int32 `protobuf:"varint,1,opt,name=hops,proto3" json:"hops,omitempty"`
+	// Its number in the entity that it was sent to (FWD-4).
+	EnqueuedSequenceNumber int64 `protobuf:"varint,2,opt,name=enqueued_sequence_number,json=enqueuedSequenceNumber,proto3" json:"enqueued_sequence_number,omitempty"`
+	// Path of the source whose dead letter it was (FWD-9), empty if it was none.
+	DeadLetterSource string `protobuf:"bytes,3,opt,name=dead_letter_source,json=deadLetterSource,proto3" json:"dead_letter_source,omitempty"`
+	// Why it became one, absent as in semantics.DeadLetterTexts.
+	DeadLetterReason *string `protobuf:"bytes,4,opt,name=dead_letter_reason,json=deadLetterReason,proto3,oneof" json:"dead_letter_reason,omitempty"`
+	// The same in more words.
+	DeadLetterDescription *string `protobuf:"bytes,5,opt,name=dead_letter_description,json=deadLetterDescription,proto3,oneof" json:"dead_letter_description,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *Forwarded) Reset() {
+	*x = Forwarded{}
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Forwarded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Forwarded) ProtoMessage() {}
+
+func (x *Forwarded) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Forwarded.ProtoReflect.Descriptor instead.
+func (*Forwarded) Descriptor() ([]byte, []int) {
+	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Forwarded) GetHops() int32 {
+	if x != nil {
+		return x.Hops
+	}
+	return 0
+}
+
+func (x *Forwarded) GetEnqueuedSequenceNumber() int64 {
+	if x != nil {
+		return x.EnqueuedSequenceNumber
+	}
+	return 0
+}
+
+func (x *Forwarded) GetDeadLetterSource() string {
+	if x != nil {
+		return x.DeadLetterSource
+	}
+	return ""
+}
+
+func (x *Forwarded) GetDeadLetterReason() string {
+	if x != nil && x.DeadLetterReason != nil {
+		return *x.DeadLetterReason
+	}
+	return ""
+}
+
+func (x *Forwarded) GetDeadLetterDescription() string {
+	if x != nil && x.DeadLetterDescription != nil {
+		return *x.DeadLetterDescription
+	}
+	return ""
+}
+
 // Changes are what became different about a message after it was stored. Scripts put one behind the other, and what
 // comes later holds.
 type Changes struct {
@@ -364,14 +455,16 @@ type Changes struct {
 	// All application properties the message has now (SETTLE-5). Absent: those it was sent with.
 	Properties *Properties `protobuf:"bytes,1,opt,name=properties,proto3" json:"properties,omitempty"`
 	// The message id it has now. Empty: the one it was sent with.
-	MessageId     string `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	MessageId string `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	// It was put back as a new message, so it was never forwarded (FWD-5).
+	SentAnew      bool `protobuf:"varint,3,opt,name=sent_anew,json=sentAnew,proto3" json:"sent_anew,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_sidebus_storage_v1_message_proto_msgTypes[1]
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -383,7 +476,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_storage_v1_message_proto_msgTypes[1]
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -396,7 +489,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{1}
+	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Changes) GetProperties() *Properties {
@@ -413,6 +506,13 @@ func (x *Changes) GetMessageId() string {
 	return ""
 }
 
+func (x *Changes) GetSentAnew() bool {
+	if x != nil {
+		return x.SentAnew
+	}
+	return false
+}
+
 // Properties are a set of application properties.
 type Properties struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -424,7 +524,7 @@ type Properties struct {
 
 func (x *Properties) Reset() {
 	*x = Properties{}
-	mi := &file_sidebus_storage_v1_message_proto_msgTypes[2]
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -436,7 +536,7 @@ func (x *Properties) String() string {
 func (*Properties) ProtoMessage() {}
 
 func (x *Properties) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_storage_v1_message_proto_msgTypes[2]
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +549,7 @@ func (x *Properties) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Properties.ProtoReflect.Descriptor instead.
 func (*Properties) Descriptor() ([]byte, []int) {
-	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{2}
+	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Properties) GetEntries() []*Property {
@@ -483,7 +583,7 @@ type Property struct {
 
 func (x *Property) Reset() {
 	*x = Property{}
-	mi := &file_sidebus_storage_v1_message_proto_msgTypes[3]
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -495,7 +595,7 @@ func (x *Property) String() string {
 func (*Property) ProtoMessage() {}
 
 func (x *Property) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_storage_v1_message_proto_msgTypes[3]
+	mi := &file_sidebus_storage_v1_message_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -508,7 +608,7 @@ func (x *Property) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Property.ProtoReflect.Descriptor instead.
 func (*Property) Descriptor() ([]byte, []int) {
-	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{3}
+	return file_sidebus_storage_v1_message_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Property) GetName() string {
@@ -564,7 +664,7 @@ var File_sidebus_storage_v1_message_proto protoreflect.FileDescriptor
 
 const file_sidebus_storage_v1_message_proto_rawDesc = "" +
 	"\n" +
-	" sidebus/storage/v1/message.proto\x12\x12sidebus.storage.v1\"\x8d\x04\n" +
+	" sidebus/storage/v1/message.proto\x12\x12sidebus.storage.v1\"\xca\x04\n" +
 	"\aMessage\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x1d\n" +
@@ -583,17 +683,27 @@ const file_sidebus_storage_v1_message_proto_rawDesc = "" +
 	"properties\x12\x12\n" +
 	"\x04body\x18\v \x01(\fR\x04body\x12A\n" +
 	"\tbody_kind\x18\f \x01(\x0e2$.sidebus.storage.v1.Message.BodyKindR\bbodyKind\x12!\n" +
-	"\fscheduled_ms\x18\r \x01(\x03R\vscheduledMs\")\n" +
+	"\fscheduled_ms\x18\r \x01(\x03R\vscheduledMs\x12;\n" +
+	"\tforwarded\x18\x0e \x01(\v2\x1d.sidebus.storage.v1.ForwardedR\tforwarded\")\n" +
 	"\bBodyKind\x12\t\n" +
 	"\x05BYTES\x10\x00\x12\b\n" +
 	"\x04TEXT\x10\x01\x12\b\n" +
-	"\x04JSON\x10\x02\"h\n" +
+	"\x04JSON\x10\x02\"\xaa\x02\n" +
+	"\tForwarded\x12\x12\n" +
+	"\x04hops\x18\x01 \x01(\x05R\x04hops\x128\n" +
+	"\x18enqueued_sequence_number\x18\x02 \x01(\x03R\x16enqueuedSequenceNumber\x12,\n" +
+	"\x12dead_letter_source\x18\x03 \x01(\tR\x10deadLetterSource\x121\n" +
+	"\x12dead_letter_reason\x18\x04 \x01(\tH\x00R\x10deadLetterReason\x88\x01\x01\x12;\n" +
+	"\x17dead_letter_description\x18\x05 \x01(\tH\x01R\x15deadLetterDescription\x88\x01\x01B\x15\n" +
+	"\x13_dead_letter_reasonB\x1a\n" +
+	"\x18_dead_letter_description\"\x85\x01\n" +
 	"\aChanges\x12>\n" +
 	"\n" +
 	"properties\x18\x01 \x01(\v2\x1e.sidebus.storage.v1.PropertiesR\n" +
 	"properties\x12\x1d\n" +
 	"\n" +
-	"message_id\x18\x02 \x01(\tR\tmessageId\"D\n" +
+	"message_id\x18\x02 \x01(\tR\tmessageId\x12\x1b\n" +
+	"\tsent_anew\x18\x03 \x01(\bR\bsentAnew\"D\n" +
 	"\n" +
 	"Properties\x126\n" +
 	"\aentries\x18\x01 \x03(\v2\x1c.sidebus.storage.v1.PropertyR\aentries\"\xba\x03\n" +
@@ -647,26 +757,28 @@ func file_sidebus_storage_v1_message_proto_rawDescGZIP() []byte {
 }
 
 var file_sidebus_storage_v1_message_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_sidebus_storage_v1_message_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_sidebus_storage_v1_message_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_sidebus_storage_v1_message_proto_goTypes = []any{
 	(Message_BodyKind)(0), // 0: sidebus.storage.v1.Message.BodyKind
 	(Property_Type)(0),    // 1: sidebus.storage.v1.Property.Type
 	(*Message)(nil),       // 2: sidebus.storage.v1.Message
-	(*Changes)(nil),       // 3: sidebus.storage.v1.Changes
-	(*Properties)(nil),    // 4: sidebus.storage.v1.Properties
-	(*Property)(nil),      // 5: sidebus.storage.v1.Property
+	(*Forwarded)(nil),     // 3: sidebus.storage.v1.Forwarded
+	(*Changes)(nil),       // 4: sidebus.storage.v1.Changes
+	(*Properties)(nil),    // 5: sidebus.storage.v1.Properties
+	(*Property)(nil),      // 6: sidebus.storage.v1.Property
 }
 var file_sidebus_storage_v1_message_proto_depIdxs = []int32{
-	5, // 0: sidebus.storage.v1.Message.properties:type_name -> sidebus.storage.v1.Property
+	6, // 0: sidebus.storage.v1.Message.properties:type_name -> sidebus.storage.v1.Property
 	0, // 1: sidebus.storage.v1.Message.body_kind:type_name -> sidebus.storage.v1.Message.BodyKind
-	4, // 2: sidebus.storage.v1.Changes.properties:type_name -> sidebus.storage.v1.Properties
-	5, // 3: sidebus.storage.v1.Properties.entries:type_name -> sidebus.storage.v1.Property
-	1, // 4: sidebus.storage.v1.Property.type:type_name -> sidebus.storage.v1.Property.Type
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	3, // 2: sidebus.storage.v1.Message.forwarded:type_name -> sidebus.storage.v1.Forwarded
+	5, // 3: sidebus.storage.v1.Changes.properties:type_name -> sidebus.storage.v1.Properties
+	6, // 4: sidebus.storage.v1.Properties.entries:type_name -> sidebus.storage.v1.Property
+	1, // 5: sidebus.storage.v1.Property.type:type_name -> sidebus.storage.v1.Property.Type
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_storage_v1_message_proto_init() }
@@ -674,13 +786,14 @@ func file_sidebus_storage_v1_message_proto_init() {
 	if File_sidebus_storage_v1_message_proto != nil {
 		return
 	}
+	file_sidebus_storage_v1_message_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_storage_v1_message_proto_rawDesc), len(file_sidebus_storage_v1_message_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

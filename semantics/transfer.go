@@ -1,0 +1,92 @@
+package semantics
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// MaxForwardHops is how often a message is forwarded at most (FWD-5).
+const MaxForwardHops = 4
+
+// Reasons of dead letters that were to be forwarded. The first is in the dead-letter queue of the source, the others in its
+// transfer dead-letter queue (DLQ-10, DLQ-13).
+const (
+	ReasonTooManyHops         = "MaxTransferHopCountExceeded"
+	ReasonDestinationNotFound = "TransferDestinationNotFound"
+	ReasonDestinationDisabled = "TransferDestinationDisabled"
+	ReasonDestinationFull     = "TransferDestinationQuotaExceeded"
+)
+
+// Transfers carry messages on from one entity to another (FWD-1). Source and destination need not be in the same place, so a transfer
+// takes three steps, each atomic: messages are set aside at the source, stored at the destination, removed at the source. Every
+// step may be repeated, by anybody, at any time, and has its effect once; so whoever finds a transfer under way carries it on, and
+// a message is lost and doubled nowhere.
+type Transfers interface {
+	// Destination finds the queue or topic of a path. When there is none its Incarnation is 0, and that is no error.
+	Destination(ctx context.Context, path string) (Destination, error)
+
+	// BeginTransfer gives the transfer of a source that is under way, whatever its destination; else it begins one, with up to limit
+	// of the messages that are available, in order of sequence number (FWD-6). Nobody else gets them from then on, and they do not
+	// expire. The status of the source does not matter. Without any Messages there is nothing to do. ENTITY_NOT_FOUND, and
+	// ErrForwardingChanged when the source does not forward to that path.
+	BeginTransfer(ctx context.Context, source Source, to Destination, limit int) (Transfer, error)
+
+	// Arrive stores what a transfer carries at its destination, all in one step, and says what became of each message, in the order
+	// given. The first call that stores something decides: later ones give its answer. version is that of the routes by which the
+	// copies of a topic were decided, else 0. A message that its destination does not take is refused by itself; but unless isLast, nothing at all is
+	// done when one would be, and the answer is ErrNotYet. A queue with sessions makes a message without one a dead letter of its own (FWD-3, DLQ-9).
+	// An incarnation that is gone is all messages refused. ErrRoutesChanged.
+	Arrive(ctx context.Context, transfer Transfer, version int64, arrivals []Publication, isLast bool) ([]Arrival, error)
+
+	// EndTransfer removes the messages of a transfer from its source, all in one step, as fates says in the order of the messages. It does nothing when
+	// the transfer is over. ENTITY_FULL when the transfer dead-letter queue of the source has no room: it may hold as many bytes as the
+	// source itself.
+	EndTransfer(ctx context.Context, transfer Transfer, fates []Fate) error
+}
+
+var (
+	// ErrForwardingChanged says that a source does not forward to where it did. Read it again.
+	ErrForwardingChanged = errors.New("the source does not forward there")
+	// ErrNotYet says that a destination did not take all of a transfer. Try again later.
+	ErrNotYet = errors.New("the destination does not take it")
+)
+
+// Destination is where messages are forwarded to.
+type Destination struct {
+	Path string
+	Kind Kind // QueueKind or TopicKind
+	// Incarnation tells an entity from one of the same name that was there before. It is never 0, which stands for none.
+	Incarnation int64
+}
+
+// Transfer is a batch of messages on its way from a source to a destination.
+type Transfer struct {
+	Source   Source // the main queue or the dead-letter queue of an entity
+	ID       string // tells it from every other transfer there ever was; a Store gives it its meaning
+	To       Destination
+	Age      time.Duration // since it was begun
+	Messages []*Received
+}
+
+// Arrival is what became of a message at its destination.
+type Arrival struct {
+	Refused Code // "" for stored; else ENTITY_NOT_FOUND, ENTITY_DISABLED, ENTITY_FULL, QUOTA_EXCEEDED, MESSAGE_SIZE_EXCEEDED, NO_MATCHING_SUBSCRIPTION
+}
+
+// Fate is what becomes of a message at its source when its transfer ends.
+type Fate struct {
+	// DeadLetter is why it was not forwarded; nil: it was, and is removed.
+	DeadLetter *DeadLetterTexts
+	// KeepsQueue puts it into the dead-letter queue of the source instead of the transfer dead-letter queue.
+	KeepsQueue bool
+}
+
+// Forwarded is how a message came to the entity that it is in, from others before (FWD-4, FWD-5, FWD-9).
+type Forwarded struct {
+	Hops                   int // at least 1
+	EnqueuedSequenceNumber int64
+
+	DeadLetterSource string // path of the source whose dead letter it was, "" if it was none
+	DeadLetterTexts
+}
