@@ -81,8 +81,8 @@ test: redis python ## Run all tests against a real Redis, installed if need be; 
 	go test $(PACKAGES)
 
 .PHONY: test-race
-test-race: redis python ## Run all tests with the race detector (needs a C compiler)
-	CGO_ENABLED=1 go test -race $(PACKAGES)
+test-race: redis python ## Run the tests with the race detector (needs a C compiler), models with fewer steps
+	CGO_ENABLED=1 go test -race -short -timeout 15m $(PACKAGES)
 
 .PHONY: rules
 rules: redis python ## Write docs/rules.md: which rule is proved by which tests

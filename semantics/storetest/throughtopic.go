@@ -10,9 +10,13 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// runThroughTopics runs the tests of whoever receives from a queue against subscriptions.
+// runThroughTopics runs the tests of whoever receives from a queue against subscriptions. With -short it does not: the same Go code runs
+// for queues.
 func runThroughTopics(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
+	if testing.Short() {
+		return
+	}
 	of := slices.Concat(
 		sendTests, receiveTests, waitTests, consumerTests, deferTests, deferExpiryTests, purgeTests, modifiedTests, delayTests,
 		resubmitTests, keepingTests, lockTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests,
