@@ -66,6 +66,18 @@ request-reply: build ## Run the request-reply example: many requesters, each get
 demultiplex: build ## Run the demultiplex example: over 1,000 interleaved sessions of a real log, four workers
 	examples/demultiplex/run.sh $(ARGS)
 
+.PHONY: news
+news: build python ## Run the news example: a topic, who gets what by rules, and why one did not
+	examples/news/run.sh
+
+.PHONY: reply-queues
+reply-queues: build python ## Run the reply-queues example: a reply queue for each process, one of which is killed
+	examples/reply-queues/run.sh
+
+.PHONY: load-levelling
+load-levelling: build ## Run the load-levelling example: bursts, deadlines, and a watch over the dead letters
+	examples/load-levelling/run.sh
+
 .PHONY: push
 push: build ## Run the push example: the sidecar calls the app, whose answer settles the message
 	examples/push/run.sh
@@ -142,7 +154,7 @@ lua-flat: ## Print a script as Redis gets it, with line numbers; S=receive
 clean: ## Remove what was built
 	rm -rf bin .tmp
 
-# What tests need: found or installed, or the build stops here with the reason.
+# What tests and examples need: found or installed, or the build stops here with the reason.
 .PHONY: redis python
 redis python:
 	@test/install.sh $@

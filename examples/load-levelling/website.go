@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+)
+
+// website takes orders. It never talks to the back end: it puts an order into the queue, and the user's page changes when an answer comes.
+type website struct {
+	messages sidebusv1.MessagesClient
+	book     *book
+}
+
+// place is what happens when a user presses the button. It returns when the order is safe, not when it is done.
+func (w *website) place(ctx context.Context, p *phase, id, tea string) error {
+	began, replyTo := time.Now(), confirmations
+	err := send(ctx, w.messages, orders, &sidebusv1.Message{
+		MessageId: &id, ReplyTo: &replyTo, Content: &sidebusv1.Message_Text{Text: tea},
+		TimeToLive: durationpb.New(deadline), // later nobody looks at the page any more
+	})
+	if err != nil {
+		return fmt.Errorf("place %s: %w", id, err)
+	}
+	w.book.placed(p, time.Since(began))
+	return nil
+}
+
+// trickle places the orders of a phase one after the other. Every tenth is for coffee where isCareless is set.
+func (w *website) trickle(ctx context.Context, p *phase, pause time.Duration, isCareless bool) error {
+	next := time.NewTicker(pause)
+	defer next.Stop()
+	for i, id := range p.ids {
+		tea := "sencha"
+		if isCareless && i%10 == 9 {
+			tea = "coffee"
+		}
+		if err := w.place(ctx, p, id, tea); err != nil {
+			return err
+		}
+		<-next.C
+	}
+	return nil
+}
+
+// burst places the orders of a phase as fast as so many visitors can press the button.
+func (w *website) burst(ctx context.Context, p *phase, visitors int) error {
+	ids, failures := make(chan string, len(p.ids)), make(chan error, visitors)
+	for _, id := range p.ids {
+		ids <- id
+	}
+	close(ids)
+	var crowd sync.WaitGroup
+	for range visitors {
+		crowd.Go(func() {
+			for id := range ids {
+				if err := w.place(ctx, p, id, "sencha"); err != nil {
+					failures <- err
+					return
+				}
+			}
+		})
+	}
+	crowd.Wait()
+	close(failures)
+	return <-failures
+}
+
+// listen takes the answers to a queue until ctx ends and writes down what they mean for the order.
+func listen(ctx context.Context, queue string, b *book, means outcome) error {
+	credits := int32(16)
+	open := &sidebusv1.SubscribeOpen{Source: "queues/" + queue, Credits: &credits}
+	return handle(ctx, open, func(_ context.Context, _ sidebusv1.MessagesClient, m *sidebusv1.HandledMessage) error {
+		b.settle(m.GetCorrelationId(), means)
+		return nil
+	})
+}

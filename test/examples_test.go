@@ -1,0 +1,39 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestExamplesAreListedAndHaveTargets looks whether a reader finds each example, and can run it as the page says.
+func TestExamplesAreListedAndHaveTargets(t *testing.T) {
+	t.Parallel()
+	entries, err := os.ReadDir("../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, makefile := readPage(t, "examples/README.md"), readPage(t, "Makefile")
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		name, folder := entry.Name(), filepath.Join("../examples", entry.Name())
+		if !strings.Contains(list, "\n| `"+name+"/` |") {
+			t.Errorf("examples/README.md does not list %s", name)
+		}
+		if _, err := os.Stat(filepath.Join(folder, "README.md")); err != nil {
+			t.Errorf("%s has no page of its own: %v", name, err)
+		}
+		if _, err := os.Stat(filepath.Join(folder, "run.sh")); err != nil {
+			continue // it is not run by itself
+		}
+		if !strings.Contains(makefile, "\n"+name+":") || !strings.Contains(makefile, "\n\texamples/"+name+"/run.sh") {
+			t.Errorf("the Makefile has no target that runs examples/%s/run.sh", name)
+		}
+		if !strings.Contains(list, "`make "+name+"`") {
+			t.Errorf("examples/README.md does not say `make %s`", name)
+		}
+	}
+}
