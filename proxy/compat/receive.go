@@ -75,11 +75,16 @@ func (x *exchange) location(m *semantics.Received) string {
 
 // lock gives the token of the lock that a path names, once it is known to be that of the message the path names.
 func (x *exchange) lock(source semantics.Source) ([]semantics.LockToken, error) {
-	token, err := semantics.ParseLockToken(x.route.token)
-	if err != nil {
-		return nil, err
+	token, malformed := semantics.ParseLockToken(x.route.token)
+	err := x.checkID(x.request.Context(), source, x.route.id, token)
+	if err == nil && malformed != nil { // no lock has such a token
+		err = lockLost(source, semantics.MessageLockLost)
 	}
-	return []semantics.LockToken{token}, x.checkID(x.request.Context(), source, x.route.id, token)
+	return []semantics.LockToken{token}, err
+}
+
+func lockLost(source semantics.Source, code semantics.Code) error {
+	return semantics.Errorf(code, "the lock does not hold any more; receive the message again").With(semantics.DetailEntity, source.String())
 }
 
 // settle ends a lock (REST-6).
@@ -120,7 +125,7 @@ func (x *exchange) renew(source semantics.Source) error {
 // done answers what became of a lock.
 func (x *exchange) done(source semantics.Source, code semantics.Code) error {
 	if code != "" {
-		return semantics.Errorf(code, "the lock does not hold any more; receive the message again").With(semantics.DetailEntity, source.String())
+		return lockLost(source, code)
 	}
 	x.Header().Set("Content-Length", "0")
 	x.WriteHeader(http.StatusOK)

@@ -1,6 +1,7 @@
 package brokerproperties
 
 import (
+	"math"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -103,7 +104,7 @@ func TestREST_1_CustomHeadersAreProperties(t *testing.T) {
 	t.Parallel()
 	header, spelling := headers(
 		"Quoted", `"High"`, "bare", "12345,ABC", "Escaped", `"caf\u00e9 \"x\""`, "UTF8", "café", "Empty", "", "quotedNumber", `"5"`,
-		"int", "42", "NEGATIVE", "-7", "double", "2.0", "exp", "1e3", "yes", "true", "No", "false", "Nothing", "null", "zeros", "007", "True", "True",
+		"int", "42", "NEGATIVE", "-7", "double", "2.0", "exp", "1e3", "large", "18446744073709551615", "yes", "true", "No", "false", "Nothing", "null", "zeros", "007", "True", "True",
 		"Priority", "high", "Location", "Berlin", "trace-State", "a=b", PropertiesHeader, `{"with blank":"x","Accept":1,"n":null}`,
 		// These are none.
 		"Content-Type", "text/plain", "Accept", "*/*", "User-Agent", "curl", "Host", "x", "Authorization", "x", "Cookie", "a=b", "X-Ms-Retrypolicy", "NoRetry",
@@ -117,7 +118,7 @@ func TestREST_1_CustomHeadersAreProperties(t *testing.T) {
 	want := map[string]semantics.Value{
 		"Quoted": semantics.String("High"), "bare": semantics.String("12345,ABC"), "Escaped": semantics.String(`café "x"`),
 		"UTF8": semantics.String("café"), "Empty": semantics.String(""), "quotedNumber": semantics.String("5"),
-		"int": semantics.Int64(42), "NEGATIVE": semantics.Int64(-7), "double": semantics.Double(2), "exp": semantics.Double(1000),
+		"int": semantics.Int64(42), "NEGATIVE": semantics.Int64(-7), "double": semantics.Double(2), "exp": semantics.Double(1000), "large": semantics.Uint64(math.MaxUint64),
 		"yes": semantics.Bool(true), "No": semantics.Bool(false), "Nothing": semantics.Null(), "zeros": semantics.String("007"), "True": semantics.String("True"),
 		"Priority": semantics.String("high"), "Location": semantics.String("Berlin"), "trace-State": semantics.String("a=b"),
 		"with blank": semantics.String("x"), "Accept": semantics.Int64(1), "n": semantics.Null(),
@@ -139,7 +140,7 @@ func TestREST_1_RefusedHeaders(t *testing.T) {
 		"no string":        {[]string{"P", `"x`}, "properties[P]"},
 		"two strings":      {[]string{"P", `"x","y"`}, "properties[P]"},
 		"half a pair":      {[]string{"P", `"\ud83d"`}, "properties[P]"},
-		"large integer":    {[]string{"P", "9223372036854775808"}, "properties[P]"},
+		"large integer":    {[]string{"P", "18446744073709551616"}, "properties[P]"},
 		"large double":     {[]string{"P", "1e999"}, "properties[P]"},
 		"twice":            {[]string{"P", "1", "p", "2"}, "properties[p]"},
 		"in both headers":  {[]string{"P", "1", PropertiesHeader, `{"P":2}`}, "properties[P]"},

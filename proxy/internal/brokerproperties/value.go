@@ -51,11 +51,14 @@ func parseJSONValue(raw []byte) (semantics.Value, error) {
 		}
 		return semantics.Double(f), nil
 	default:
-		n, err := strconv.ParseInt(text, 10, 64)
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return semantics.Int64(n), nil
+		}
+		n, err := strconv.ParseUint(text, 10, 64) // what is written for an uint64 can be sent again
 		if err != nil {
 			return semantics.Value{}, errors.New("does not fit 64 bits; put it in quotes")
 		}
-		return semantics.Int64(n), nil
+		return semantics.Uint64(n), nil
 	}
 }
 
