@@ -38,7 +38,7 @@ end
 if redis.call("EXISTS", entity) == 1 then
   return { "ENTITY_ALREADY_EXISTS", redis.call("HGETALL", entity) }
 end
-if redis.call("HLEN", subscriptions) >= most then
+if redis.call("HLEN", subscriptions) - redis.call("HEXISTS", subscriptions, "$unmatched") >= most then
   return { "QUOTA_EXCEEDED", "subscriptions", most }
 end
 local added = { s = 0, c = 0, o = 0 }

@@ -8,10 +8,11 @@
 -- KEYS[3] rules          zset  rules of all its subscriptions, in the form of lib/rule_member.lua
 -- KEYS[4] waiting        zset  sidecar by since when it waits (ms)
 -- KEYS[5] dead_waiting   zset  as waiting, of the dead-letter queue
--- KEYS[6] entity         hash  options and state of the subscription
--- KEYS[7] session_waiting  hash  session -> where its holder waits
--- KEYS[8] session_locks    zset  held session by the end of its lock (ms)
--- KEYS[9..] others       -     every other key of the subscription
+-- KEYS[6] transfers_waiting  zset  as waiting, of its transfer dead-letter queue
+-- KEYS[7] entity         hash  options and state of the subscription
+-- KEYS[8] session_waiting  hash  session -> where its holder waits
+-- KEYS[9] session_locks    zset  held session by the end of its lock (ms)
+-- KEYS[10..] others      -     every other key of the subscription and of its transfer dead-letter queue
 -- ARGV[1] now   int  0 = server time
 -- ARGV[2] name  str  folded name
 -- ARGV[3] left  int  1: only if the topic is gone
@@ -26,7 +27,7 @@
 --@include wake_holders
 --@include count_filters
 local topic, subscriptions, rules, waiting, dead_waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local entity, session_waiting, session_locks = KEYS[6], KEYS[7], KEYS[8]
+local transfers_waiting, entity, session_waiting, session_locks = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local now, name, left = now_ms(ARGV[1]), ARGV[2], ARGV[3] == "1"
 
 -- A topic that was made anew is none of our business: somebody else has removed what was left, before that was possible.
@@ -43,6 +44,7 @@ end
 redis.call("HDEL", subscriptions, name)
 wake_all(waiting)
 wake_all(dead_waiting)
+wake_all(transfers_waiting)
 wake_holders(session_waiting, session_locks)
 redis.call("UNLINK", unpack(KEYS, 4))
 return { "OK", text(now) }

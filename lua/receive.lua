@@ -19,6 +19,7 @@
 --                     turn, of what was never delivered before; changes: of both in this order, or none at all
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED   status
+--   FORWARDS_ALL      path        the queue forwards all it gets to there (FWD-2)
 --   SESSION_REQUIRED  this side of the queue has sessions: see receive_in_sessions
 -- Cost: O(messages handed out + slice of what is due)
 --@include now_ms
@@ -26,60 +27,22 @@
 --@include open_source
 --@include close_queue
 --@include answer_limit
---@include next_fresh
---@include take_fresh
---@include hold_expiry
+--@include forwards_on
+--@include take_available
 --@include lock_positions
---@include entry_at
---@include expire_entry
 --@include available
 --@include recheck_ms
 local now, sub, limit, max_bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local nonce, register_below, sidecar = ":" .. ARGV[5], tonumber(ARGV[6]), ARGV[7]
 
-local queue, side, refusal = open_source(KEYS, now, sub, function(_, wanted)
-  return wanted.by_session and { "SESSION_REQUIRED" }
+local queue, side, refusal = open_source(KEYS, now, sub, function(found, wanted)
+  return wanted.by_session and { "SESSION_REQUIRED" } or forwards_on(found, wanted)
 end)
 if not queue then
   return refusal
 end
 limit = answer_limit(queue, side, limit, max_bytes)
-local returned = redis.call("ZRANGE", side.ready, 0, limit - 1)
-local fresh, spans
-if #returned == 0 or tonumber(returned[#returned]) <= side.cursor then
-  fresh, spans = next_fresh(side, limit - #returned)
-else
-  -- A message that was taken by its number and came back may lie behind fresh ones: the lowest numbers go first.
-  fresh, spans = next_fresh(side, limit)
-  local back, new = 0, 0
-  while back + new < limit and (returned[back + 1] or fresh[new + 1]) do
-    if fresh[new + 1] and (not returned[back + 1] or tonumber(fresh[new + 1]) < tonumber(returned[back + 1])) then
-      new = new + 1
-    else
-      back = back + 1
-    end
-  end
-  returned = { unpack(returned, 1, back) }
-  fresh, spans = next_fresh(side, new)
-end
-if #returned > 0 then
-  redis.call("ZREM", side.ready, unpack(returned))
-end
-if #fresh > 0 then
-  take_fresh(queue.entity, side, fresh[#fresh])
-end
-
-local went_on = #returned + #fresh > 0
-local old, old_over = hold_expiry(queue, side, returned)
-local new, new_over = hold_expiry(queue, side, fresh)
-for _, over in ipairs({ old_over, new_over }) do
-  for _, position in ipairs(over) do
-    local entry = entry_at(side.log, position)
-    if entry then
-      expire_entry(queue, side, entry)
-    end
-  end
-end
+local old, new, spans, went_on = take_available(queue, side, limit)
 local deliveries, changes = {}, {}
 if #old > 0 then
   deliveries = redis.call("HMGET", side.deliveries, unpack(old))

@@ -16,6 +16,7 @@
 --   MESSAGE_NOT_FOUND  news, then the numbers that cannot be had
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED    status
+--   FORWARDS_ALL       path    the queue forwards all it gets to there (FWD-2)
 --   SESSION_REQUIRED
 --   SESSION_NOT_SUPPORTED
 --   SESSION_LOCK_LOST
@@ -30,6 +31,7 @@
 --@include lock_positions
 --@include lock_in_session
 --@include wrong_kind
+--@include forwards_on
 --@include held_session
 local now, sub, deferred, nonce = now_ms(ARGV[1]), ARGV[2], ARGV[3] == "deferred", ":" .. ARGV[4]
 local token, numbers = ARGV[5], rest(ARGV, 6)
@@ -38,6 +40,10 @@ local session, ends
 local queue, side, refusal = open_source(KEYS, now, sub, function(queue, side)
   if side.by_session and not deferred then
     return { "INVALID_OPERATION" }
+  end
+  local refusal = forwards_on(queue, side)
+  if refusal then
+    return refusal
   end
   local wrong = wrong_kind(side, token)
   if not wrong and side.by_session then

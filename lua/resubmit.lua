@@ -6,9 +6,12 @@
 -- KEYS[37..44] target  entity, log, expiry, waiting, due, history, history_times, modified of the queue they go to
 -- KEYS[45..51] sessions  of the queue they go to, in the order of lib/open_target_sessions.lua
 -- KEYS[52] owner  entity of the topic of the subscription they go to, else as KEYS[37]
+-- KEYS[53..?] all  entity of the topic and of every subscription, if the caller was told NEEDS_ALL
 -- ARGV[1] now        int  0 = server time
 -- ARGV[2] bypass     int  1: duplicate detection does not apply
--- ARGV[3..] per letter: number, ttl_ms (-1 = none), expires_ms (0 = a new life), id, partition, session, and what a new id adds
+-- ARGV[3] home       int  1: the target is what they are dead letters of
+-- ARGV[4] version    int  of the routes of the topic that have exactly the subscriptions in all, "" = there is no such list
+-- ARGV[5..] per letter: number, ttl_ms (-1 = none), expires_ms (0 = a new life), id, partition, session, and what sending it anew adds
 --           to the changes of the message: "" or "<bytes more>:<change>"
 --
 -- Returns
@@ -17,6 +20,7 @@
 --                       -number         dropped as a duplicate of that number
 --                       reason          not moved: MESSAGE_NOT_FOUND SESSION_ID_MISSING ENTITY_FULL
 --                                       MESSAGE_SIZE_EXCEEDED QUOTA_EXCEEDED
+--   NEEDS_ALL         the topic may be full: its size must be added up; nothing was done
 --   ENTITY_NOT_FOUND  source or target
 --   ENTITY_DISABLED   source or target, then the status
 -- Cost: O(letters log N + bytes moved)
@@ -39,11 +43,13 @@
 --@include entry_at
 --@include remove_entry
 --@include wake_next
+--@include call_forwarder
 --@include open_target_sessions
 --@include raise_most
+--@include held_bytes
 --@include append_to_session
 --@include close_sessions
-local now, bypass = now_ms(ARGV[1]), ARGV[2] == "1"
+local now, bypass, home, version = now_ms(ARGV[1]), ARGV[2] == "1", ARGV[3] == "1", ARGV[4]
 local source_keys = { unpack(KEYS, 1, 36) }
 local log, expiry, waiting, due, modified, owner = KEYS[38], KEYS[39], KEYS[40], KEYS[41], KEYS[44], KEYS[52]
 local same = KEYS[37] == KEYS[1]
@@ -53,7 +59,7 @@ local same = KEYS[37] == KEYS[1]
 if redis.call("EXISTS", KEYS[1]) == 0 then
   return { "ENTITY_NOT_FOUND", "source" }
 end
-local target = open_target(KEYS[37], now, same)
+local target = open_target(KEYS[37], now, home)
 if not target then
   return { "ENTITY_NOT_FOUND", "target" }
 end
@@ -68,7 +74,7 @@ if queue.has_sessions then -- the target may be the same queue, and reads them a
   queue.main.came = queue.main.came + close_sessions(queue)
   queue.records = {}
 end
-target = open_target(KEYS[37], now, same)
+target = open_target(KEYS[37], now, home)
 target.max_message_bytes = tonumber(redis.call("HGET", owner, "max_message_bytes"))
 target.history, target.history_times = KEYS[42], KEYS[43]
 open_history(target)
@@ -77,9 +83,30 @@ if target.has_sessions then
 end
 local detects = target.deduplicates and not bypass
 
+-- held is what the topic of the target holds, where that is to be known: what counted for nobody's quota needs room in it again (TOPIC-7).
+local held
+if home and not same and owner ~= target.entity then
+  local most, bounds = 0, redis.call("HMGET", owner, "max_bytes", "version", "most_bytes")
+  for i = 5, #ARGV, 7 do
+    local position = position_of(dead, ARGV[i])
+    local entry = position and entry_at(dead.log, position)
+    most = most + (entry and string.match(entry[1], "%d+$") or 0) + 65536 -- at least what its changes can add
+  end
+  target.max_bytes, held = tonumber(bounds[1]), tonumber(bounds[3] or "0")
+  if held + most > target.max_bytes then
+    if bounds[2] ~= version then
+      return { "NEEDS_ALL", close_queue(queue) }
+    end
+    held = held_bytes(KEYS, 53, #KEYS)
+  end
+end
+
 local function refusal(size)
-  local bytes = redis.call("HMGET", target.entity, "bytes", "dead_bytes", "state_bytes")
-  if not same and (bytes[1] or 0) + (bytes[2] or 0) + (bytes[3] or 0) + size > target.max_bytes then
+  local before = held
+  if not same and not held then
+    before = held_bytes(KEYS, 37, 37)
+  end
+  if before and before + size > target.max_bytes then
     return "ENTITY_FULL"
   end
   local count = redis.call("XLEN", log) + redis.call("ZCARD", due)
@@ -98,11 +125,7 @@ local function store(entry, size, change, ttl_ms, expires_ms, session)
   if target.default_ttl_ms >= 0 and (ttl_ms < 0 or ttl_ms > target.default_ttl_ms) then
     ttl_ms = target.default_ttl_ms
   end
-  local times, expires = lifetime(now, ttl_ms)
-  if expires_ms > 0 and (not expires or expires_ms < tonumber(expires)) then
-    expires = text(expires_ms)
-    times = text(now) .. ":" .. expires
-  end
+  local times, expires = lifetime(now, ttl_ms, expires_ms > 0 and expires_ms or nil)
   sequence = sequence + 1
   local number = text(sequence)
   local own_size = string.match(entry[1], "%d+$")
@@ -162,6 +185,7 @@ local function resubmit(i)
       return refused
     end
     result = store(entry, size, change, ttl_ms, expires_ms, session)
+    held = held and held + size
     raise_most(owner, target.entity, longer)
     if detects then
       remember(target, key, tonumber(result))
@@ -173,12 +197,15 @@ local function resubmit(i)
 end
 
 local results, moved = {}, 0
-for i = 3, #ARGV, 7 do
+for i = 5, #ARGV, 7 do
   local result = resubmit(i)
   results[#results + 1] = result
   moved = moved + (tonumber(result) and tonumber(result) > 0 and 1 or 0)
 end
 redis.call("HSET", target.entity, "accessed_ms", text(now))
+if held then
+  redis.call("HSET", owner, "most_bytes", text(held))
+end
 if target.has_sessions then
   moved = close_sessions(target)
 end
@@ -186,11 +213,17 @@ if moved > 0 then
   wake_next(waiting, moved)
 end
 local news, target_alarm = close_queue(queue), "0"
+if same then
+  target.forwarder_called = queue.forwarder_called
+end
 if target.expected then
   local present = tonumber(redis.call("HGET", target.entity, "alarm_ms") or "0")
   if present == 0 or target.expected < present then
     target_alarm = text(target.expected)
     redis.call("HSET", target.entity, "alarm_ms", target_alarm)
   end
+end
+if moved > 0 and target.forwards then
+  target_alarm = call_forwarder(target, target_alarm)
 end
 return { "OK", news, target_alarm, unpack(results) }

@@ -10,19 +10,19 @@
 -- ARGV[2] limit          int   most rules
 --
 -- Returns
---   OK                version subscriptions rules
+--   OK                version unmatched_to subscriptions rules
 --                     subscriptions: name, flags, in turn and in any order, only with the first rules
 --   ENTITY_NOT_FOUND
 -- Cost: O(subscriptions + limit)
 local topic, subscriptions, rules = KEYS[1], KEYS[2], KEYS[3]
 local after, limit = ARGV[1], ARGV[2]
 
-local values = redis.call("HMGET", topic, "kind", "version")
+local values = redis.call("HMGET", topic, "kind", "version", "unmatched_to")
 if values[1] ~= "topic" then
   return { "ENTITY_NOT_FOUND" }
 end
 local from = after == "" and "-" or "(" .. after
 return {
-  "OK", values[2], after == "" and redis.call("HGETALL", subscriptions) or {},
+  "OK", values[2], values[3] or "", after == "" and redis.call("HGETALL", subscriptions) or {},
   redis.call("ZRANGE", rules, from, "+", "BYLEX", "LIMIT", 0, limit),
 }

@@ -52,6 +52,7 @@
 --@include read_sessions
 --@include close_sessions
 --@include wake_next
+--@include call_forwarder
 local log, expiry, waiting, scheduled, due, scheduled_ids = KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7], KEYS[8]
 local now, keyed = now_ms(ARGV[1]), ARGV[2] == "1"
 
@@ -284,5 +285,8 @@ end
 local alarm = keep_alarm(target)
 if came > 0 then
   wake_next(waiting, came)
+  if target.forwards then
+    alarm = call_forwarder(target, alarm)
+  end
 end
 return { "OK", alarm, unpack(results) }

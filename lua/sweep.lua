@@ -1,5 +1,5 @@
 -- sweep: do what time has made due on an entity, for whoever looks after it while nobody else does (TTL-20, SCHED-6). Of a topic it
--- does not activate the messages.
+-- does not activate the messages, and it forwards none.
 -- Reads: all.  Writes: what is due.
 -- Flags: allow-oom
 --
@@ -8,9 +8,10 @@
 -- ARGV[2] lazy  int  1: leave messages whose time is over until somebody looks (TTL-20)
 --
 -- Returns
---   OK                news alarm after_ms is_topic
+--   OK                news alarm after_ms is_topic forwards
 --                     news: see lib/close_queue; alarm: the next instant at which something becomes due, 0 = never; after_ms: until then,
---                     0 = at once, on a topic by activate
+--                     0 = at once, on a topic by activate; forwards: letters of the sides that have something to forward now,
+--                     m = main, d = dead
 --   ENTITY_NOT_FOUND
 -- Cost: O(slice of what is due)
 --@include now_ms
@@ -19,6 +20,7 @@
 --@include clear_due
 --@include close_queue
 --@include next_alarm
+--@include to_forward
 local now = now_ms(ARGV[1])
 
 local queue = open_queue(KEYS, now, true)
@@ -29,4 +31,4 @@ queue.lazy = ARGV[2] == "1"
 clear_due(queue)
 local news = close_queue(queue)
 local alarm = queue.lazy and next_alarm(queue, true) or queue.alarm
-return { "OK", news, text(alarm), text(math.max(0, alarm - now)), queue.is_topic and 1 or 0 }
+return { "OK", news, text(alarm), text(math.max(0, alarm - now)), queue.is_topic and 1 or 0, to_forward(queue) }

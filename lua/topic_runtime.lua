@@ -7,7 +7,7 @@
 -- ARGV[1] version  int  of the routes that have exactly these subscriptions
 --
 -- Returns
---   OK                scheduled bytes subscriptions
+--   OK                scheduled bytes
 --   ROUTES_CHANGED
 --   ENTITY_NOT_FOUND
 -- Cost: O(subscriptions)
@@ -22,4 +22,4 @@ end
 if values[2] ~= version then
   return { "ROUTES_CHANGED" }
 end
-return { "OK", redis.call("ZCARD", due), text((held_bytes(KEYS, 2, #KEYS))), #KEYS - 2 }
+return { "OK", redis.call("ZCARD", due), text((held_bytes(KEYS, 2, #KEYS))) }

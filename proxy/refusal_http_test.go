@@ -110,6 +110,7 @@ var queueFields = map[string]string{
 	"forgetOnCancel": "bool", "enablePartitioning": "bool", "redeliveryDelay": "span", "expireDeferred": "bool",
 	"deadLetterTtl": "duration", "requiresSession": "bool", "sessionInFlight": "integer", "onDisconnect": "enum",
 	"sessionExpiryMode": "enum", "sessionOnDeadLetter": "enum", "acceptNext": "enum", "sessionStateTtl": "duration",
+	"autoDeleteOnIdle": "duration", "autoDeleteKeepsDeadLetters": "bool", "forwardTo": "string", "forwardDeadLetteredMessagesTo": "string",
 }
 
 func TestEveryFieldOfWrongTypeIsRefused(t *testing.T) {
@@ -220,7 +221,18 @@ var httpRefusals = []struct {
 	{"delay of a release", "POST", verbPath + "release", `{"lockTokens":["` + nobodysToken + `"],"delay":"1s"}`, 400, "INVALID_ARGUMENT", "delay"},
 	{"delay of a deferral", "POST", verbPath + "defer", `{"lockTokens":["` + nobodysToken + `"],"delay":"1s"}`, 400, "INVALID_ARGUMENT", "delay"},
 	{"properties of a completion", "POST", verbPath + "complete", `{"lockTokens":["` + nobodysToken + `"],"properties":{}}`, 400, "INVALID_ARGUMENT", "properties"},
-	{"feature of later: transfer dead letters", "POST", verbPath + "purge", `{"subQueue":"TRANSFER_DEAD_LETTER"}`, 400, "INVALID_ARGUMENT", "subQueue"},
+	{"DLQ-4 dead-letter a transfer dead letter", "POST", verbPath + "deadLetter", `{"lockTokens":["` + nobodysToken + `"],"subQueue":"TRANSFER_DEAD_LETTER"}`, 400, "INVALID_OPERATION", ""},
+	{"DLQ-2 sub-queue in lower case", "POST", verbPath + "purge", `{"subQueue":"transfer_dead_letter"}`, 400, "INVALID_ARGUMENT", "subQueue"},
+	{"DLQ-1 transfer dead letters of an unknown queue", "POST", "/v1/queues/none/messages:peek", `{"subQueue":"TRANSFER_DEAD_LETTER"}`, 404, "ENTITY_NOT_FOUND", ""},
+	{"ENT-13 forward to an unknown queue", "PATCH", queuePath, `{"forwardTo":"none"}`, 400, "FORWARD_DESTINATION_INVALID", "forwardTo"},
+	{"ENT-13 forward to itself", "PATCH", queuePath, `{"forwardTo":"ORDERS","userMetadata":"x"}`, 400, "FORWARD_DESTINATION_INVALID", "forwardTo"},
+	{"ENT-13 forward to a subscription", "PUT", "/v1/queues/new", `{"forwardTo":"news/Subscriptions/eu"}`, 400, "FORWARD_DESTINATION_INVALID", "forwardTo"},
+	{"ENT-13 forward from sessions", "PUT", "/v1/queues/new", `{"forwardTo":"orders","requiresSession":true}`, 400, "FORWARD_DESTINATION_INVALID", "forwardTo"},
+	{"ENT-13 dead letters to an unknown queue", "POST", "/v1/queues", `{"name":"new","forwardDeadLetteredMessagesTo":"none"}`, 400, "FORWARD_DESTINATION_INVALID", "forwardDeadLetteredMessagesTo"},
+	{"ENT-13 dead letters to itself", "PATCH", queuePath, `{"forwardDeadLetteredMessagesTo":"orders"}`, 400, "FORWARD_DESTINATION_INVALID", "forwardDeadLetteredMessagesTo"},
+	{"ENT-13 unmatched to an unknown queue", "PUT", "/v1/topics/new", `{"unmatchedTo":"none"}`, 400, "FORWARD_DESTINATION_INVALID", "unmatchedTo"},
+	{"ENT-13 no path", "PATCH", queuePath, `{"forwardTo":"a b"}`, 400, "INVALID_ARGUMENT", "forwardTo"},
+	{"IDLE-1 short life of an idle queue", "PATCH", queuePath, `{"autoDeleteOnIdle":"299.999s"}`, 400, "ARGUMENT_OUT_OF_RANGE", "autoDeleteOnIdle"},
 	{"locked ones in a purge", "POST", verbPath + "purge", `{"include":["LOCKED"]}`, 400, "INVALID_ARGUMENT", "include[0]"},
 	{"dead letters in a peek", "POST", verbPath + "peek", `{"include":["SCHEDULED","DEAD_LETTER"]}`, 400, "INVALID_ARGUMENT", "include[1]"},
 	{"wrong method of a purge", "DELETE", verbPath + "purge", ``, 405, "INVALID_ARGUMENT", ""},

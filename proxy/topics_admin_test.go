@@ -44,7 +44,7 @@ func defaultTopic(name string) *sidebusv1.Topic {
 		UserMetadata: proto.String(""), EnableBatchedOperations: proto.Bool(true), RequiresDuplicateDetection: proto.Bool(false),
 		DuplicateDetectionHistoryTimeWindow: durationpb.New(10 * time.Minute), DuplicateHistoryMaxEntries: proto.Int64(1_000_000),
 		ForgetOnCancel: proto.Bool(false), EnablePartitioning: proto.Bool(false), SupportOrdering: proto.Bool(true),
-		FailIfUnmatched: proto.Bool(false),
+		FailIfUnmatched: proto.Bool(false), AutoDeleteKeepsDeadLetters: proto.Bool(false),
 	}
 }
 
@@ -57,7 +57,7 @@ func defaultSubscription(name string) *sidebusv1.Subscription {
 		EnableBatchedOperations: proto.Bool(true), RedeliveryDelay: durationpb.New(0), ExpireDeferred: proto.Bool(false),
 		RequiresSession: proto.Bool(false), SessionInFlight: proto.Int32(100), OnDisconnect: sidebusv1.Queue_EXPIRE.Enum(),
 		SessionExpiryMode: sidebusv1.Queue_MESSAGE.Enum(), SessionOnDeadLetter: sidebusv1.Queue_CONTINUE.Enum(),
-		AcceptNext: sidebusv1.Queue_ALLOWED.Enum(),
+		AcceptNext: sidebusv1.Queue_ALLOWED.Enum(), AutoDeleteKeepsDeadLetters: proto.Bool(false),
 	}
 }
 

@@ -54,8 +54,10 @@ func (s *Store) onSource(ctx context.Context, source semantics.Source, r *reply)
 		return disabled(source.Path, r.text())
 	case semantics.SessionRequired, semantics.SessionNotSupported, semantics.SessionLockLost, semantics.InvalidOperation:
 		return semantics.SessionFailure(semantics.Code(r.status), source.Path)
+	case forwardsAll:
+		return semantics.ForwardsAll(source.Path, r.text())
 	default:
-		s.heed(ctx, source.Path, r)
+		s.heed(ctx, keptAt(source), r)
 		return nil
 	}
 }

@@ -45,6 +45,9 @@ func applyChanges(text string, m *semantics.Message) (int64, error) {
 	if changes.Properties != nil {
 		m.Properties, err = decodeProperties(changes.Properties.Entries)
 	}
+	if changes.SentAnew {
+		m.ForgetForwarding()
+	}
 	return more, err
 }
 
@@ -66,7 +69,7 @@ func (m merged) argument() string {
 // meanwhile: only the holder of the lock may, and the script that stores the outcome checks the lock. A message that is not
 // there has an empty outcome; the script finds its lock lost.
 func (s *Store) merge(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, properties map[string]semantics.Value) ([]merged, error) {
-	keys := s.keys(source.Path).of(source.SubQueue)
+	keys := s.keysOf(source).of(source.SubQueue)
 	bodies := make([]*redis.Cmd, len(tokens))
 	changes := make([]*redis.StringCmd, len(tokens))
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -107,7 +110,7 @@ func mergeInto(items []any, before string, properties map[string]semantics.Value
 	if err != nil {
 		return merged{}, err
 	}
-	sent := m.HeaderSize()
+	sent, wasForwarded := m.HeaderSize(), m.Forwarded != nil
 	if _, err := applyChanges(before, &m); err != nil {
 		return merged{}, err
 	}
@@ -117,7 +120,9 @@ func mergeInto(items []any, before string, properties map[string]semantics.Value
 	}
 	id := m.MessageID
 	m.Properties = now
-	changes := &storagev1.Changes{Properties: &storagev1.Properties{Entries: encodeProperties(now)}, MessageId: id}
+	changes := &storagev1.Changes{
+		Properties: &storagev1.Properties{Entries: encodeProperties(now)}, MessageId: id, SentAnew: wasForwarded && m.Forwarded == nil,
+	}
 	text, err := encodeChanges(m.HeaderSize()-sent, changes)
 	return merged{text: text}, err
 }

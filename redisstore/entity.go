@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,15 +24,19 @@ func (s *Store) CreateEntity(ctx context.Context, kind semantics.Kind, path stri
 	if err := s.registerName(ctx, path); err != nil {
 		return semantics.Entity{}, false, err
 	}
-	args := appendOptions([]any{s.now(), kind.String(), "name", path}, options, semantics.OptionNames(kind))
+	fields := appendOptions([]any{"name", path, "incarnation", newIncarnation()}, options, semantics.OptionNames(kind))
+	unmatchedTo := ""
 	if kind == semantics.TopicKind {
-		args = append(args, "version", rand.Int64N(1<<48)) //nolint:gosec // no secret
+		fields = append(fields, "version", rand.Int64N(1<<48)) //nolint:gosec // no secret
+		unmatchedTo = options.UnmatchedTo
 	} else {
-		args = append(args, "keyed", flag(options.RequiresDuplicateDetection || options.EnablePartitioning || options.RequiresSession))
+		fields = append(fields, "keyed", flag(options.RequiresDuplicateDetection || options.EnablePartitioning || options.RequiresSession))
 	}
+	args := append([]any{s.now(), kind.String(), unmatchedTo, len(fields)}, fields...)
+	args = append(args, unmatchedFields(path, unmatchedTo)...)
 	keys := s.topicKeys(path)
 	for {
-		r, err := s.run(ctx, "create_entity", []string{keys.entity, keys.subscriptions}, args...)
+		r, err := s.run(ctx, "create_entity", []string{keys.entity, keys.subscriptions, s.unmatched(path)}, args...)
 		if err != nil {
 			return semantics.Entity{}, false, err
 		}
@@ -47,6 +52,20 @@ func (s *Store) CreateEntity(ctx context.Context, kind semantics.Kind, path stri
 		}
 		return entity, r.status == "OK", s.registerName(ctx, path)
 	}
+}
+
+// unmatched gives the key of the entity of a topic's subscription for what no other one gets.
+func (s *Store) unmatched(topic string) string {
+	return s.keys(semantics.SubscriptionPath(topic, semantics.UnmatchedSubscription)).entity
+}
+
+// unmatchedFields gives what that subscription is made with, nothing where there need not be one.
+func unmatchedFields(topic, unmatchedTo string) []any {
+	if unmatchedTo == "" {
+		return nil
+	}
+	name := semantics.SubscriptionPath(topic, semantics.UnmatchedSubscription)
+	return appendOptions([]any{"name", name, "incarnation", newIncarnation()}, semantics.DefaultOptions(), semantics.OptionNames(semantics.SubscriptionKind))
 }
 
 func (s *Store) registerName(ctx context.Context, path string) error {
@@ -102,9 +121,16 @@ func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path stri
 	if !ok {
 		topic = path // the script has no use for it
 	}
-	args := appendOptions([]any{s.now(), kindOf(kind, path).String(), semantics.Fold(name)}, options, names)
+	kind = kindOf(kind, path)
+	fields, unmatchedTo := appendOptions(nil, options, names), ""
+	if kind == semantics.TopicKind && slices.Contains(names, "unmatchedTo") {
+		unmatchedTo = options.UnmatchedTo
+	}
+	args := append([]any{s.now(), kind.String(), semantics.Fold(name), unmatchedTo, len(fields)}, fields...)
+	args = append(args, unmatchedFields(path, unmatchedTo)...)
 	r, err := s.run(ctx, "update_entity", []string{
 		keys.entity, keys.main.waiting, keys.dead.waiting, keys.sessions.waiting, keys.sessions.locks, keys.owner, s.topicKeys(topic).subscriptions,
+		keys.transfers().entity, keys.transfers().dead.waiting, s.unmatched(topic),
 	}, args...)
 	if err != nil {
 		return semantics.Entity{}, err
@@ -115,6 +141,7 @@ func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path stri
 	case semantics.PropertyImmutable:
 		return semantics.Entity{}, semantics.ImmutableChanged(path, optionOfField(r.text()))
 	default:
+		s.heed(ctx, path, r)
 		return readEntity(r)
 	}
 }
@@ -127,8 +154,7 @@ func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path stri
 	case semantics.SubscriptionKind:
 		return s.deleteSubscription(ctx, path, false)
 	default:
-		keys := s.keys(path)
-		return s.deleted(ctx, path, "delete_queue", append(keys.waiters(), keys.all()...), s.now())
+		return s.deleted(ctx, path, "delete_queue", s.keys(path).deleted(), s.now())
 	}
 }
 
@@ -231,7 +257,7 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 	if kindOf(kind, path) == semantics.TopicKind {
 		return s.topicRuntime(ctx, path)
 	}
-	r, err := s.run(ctx, "source_runtime", s.keys(path).all(), s.now())
+	r, err := s.run(ctx, "source_runtime", s.keys(path).both(), s.now())
 	if err != nil {
 		return semantics.Runtime{}, err
 	}
@@ -239,9 +265,11 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 		return semantics.Runtime{}, semantics.NotFound(path)
 	}
 	s.heed(ctx, path, r)
+	s.heed(ctx, path+transfersSuffix, r)
 	counts := semantics.Runtime{
 		Active: r.number(), Locked: r.number(), Deferred: r.number(), Delayed: r.number(), ExpiredPending: r.number(),
-		Scheduled: r.number(), DeadLetter: r.number(), SizeInBytes: r.number() + r.number() + r.number(), OldestEnqueuedAt: r.instant(),
+		Scheduled: r.number(), DeadLetter: r.number(), Transfer: r.number(), TransferDeadLetter: r.number(),
+		SizeInBytes: r.number() + r.number() + r.number() + r.number(), OldestEnqueuedAt: r.instant(),
 		Sessions: r.number(), ReadySessions: r.number(), LockedSessions: r.number(),
 	}
 	// Deferred messages whose time is over are both, until they are cleared away.

@@ -104,6 +104,7 @@ func (e *entry) received() (*semantics.Received, error) {
 		m.SetDeadLetter(e.dead.texts, e.dead.at)
 	}
 	m.EnqueuedSequenceNumber = or(e.origin, m.SequenceNumber) // MSG-6
+	m.SetForwarded()
 	if !e.lockedUntil.IsZero() {
 		m.LockToken = lock{position: e.position, size: e.size, nonce: e.nonce}.token()
 		m.LockedUntil = e.lockedUntil

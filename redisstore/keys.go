@@ -1,6 +1,10 @@
 package redisstore
 
-import "github.com/sidebus/sidebus/semantics"
+import (
+	"strings"
+
+	"github.com/sidebus/sidebus/semantics"
+)
 
 // namespaceKeys are the keys a namespace has of its own.
 type namespaceKeys struct {
@@ -43,6 +47,9 @@ type queueKeys struct {
 	scheduled, due, scheduledIDs string
 	history, historyTimes        string
 	sessions                     sessionKeys
+	arrivals                     string // of what others forwarded here
+
+	tag string // what all of them begin with
 }
 
 // sessionKeys are the keys that a queue has only when it requires sessions.
@@ -67,19 +74,42 @@ func tagOf(namespace, path string) string {
 	return "sb:{" + namespace + "/" + semantics.Fold(path) + "}:"
 }
 
+// transfersSuffix names, behind the path of a queue or subscription, its transfer dead-letter queue, which is a queue of its own.
+const transfersSuffix = "/$transfer"
+
+// keptAt gives the path of the queue whose keys a source has.
+func keptAt(source semantics.Source) string {
+	if source.SubQueue == semantics.TransferDeadLetterQueue {
+		return source.Path + transfersSuffix
+	}
+	return source.Path
+}
+
 func keysOfQueue(namespace, path string) queueKeys {
+	path, isTransfers := strings.CutSuffix(path, transfersSuffix)
 	tag := tagOf(namespace, path)
 	owner := tag
 	if topic, name, ok := semantics.SplitSubscription(path); ok {
 		owner = tagOf(namespace, topic)
 		tag = owner + "subscriptions/" + semantics.Fold(name) + ":"
 	}
+	keys := keysAt(tag, owner)
+	if isTransfers {
+		return keys.transfers()
+	}
+	return keys
+}
+
+func keysAt(tag, owner string) queueKeys {
 	return queueKeys{
-		owner: owner + "entity", entity: tag + "entity", main: keysOfSide(tag), dead: keysOfSide(tag + "dead_"), deadNumbers: tag + "dead_numbers",
+		tag: tag, owner: owner + "entity", entity: tag + "entity", main: keysOfSide(tag), dead: keysOfSide(tag + "dead_"), deadNumbers: tag + "dead_numbers",
 		scheduled: tag + "scheduled", due: tag + "due", scheduledIDs: tag + "scheduled_ids",
-		history: tag + "history", historyTimes: tag + "history_times", sessions: keysOfSessions(tag),
+		history: tag + "history", historyTimes: tag + "history_times", sessions: keysOfSessions(tag), arrivals: tag + "arrivals",
 	}
 }
+
+// transfers gives the keys of the transfer dead-letter queue. What it holds counts for nobody's quota.
+func (k queueKeys) transfers() queueKeys { return keysAt(k.tag+"transfer:", k.tag+"transfer:") }
 
 // all gives every key of the queue in the order of lua/lib/open_queue.lua.
 func (k queueKeys) all() []string {
@@ -109,9 +139,13 @@ func (k queueKeys) target() []string {
 // owned gives every key of the queue and the entity whose quota counts.
 func (k queueKeys) owned() []string { return append(k.all(), k.owner) }
 
-// waiters gives the keys of those that wait for the queue, as the scripts that delete it begin with, and its entity.
-func (k queueKeys) waiters() []string {
-	return []string{k.main.waiting, k.dead.waiting, k.entity, k.sessions.waiting, k.sessions.locks}
+// both gives every key of the queue and of its transfer dead-letter queue.
+func (k queueKeys) both() []string { return append(k.all(), k.transfers().all()...) }
+
+// deleted gives every key that goes with the queue, as the scripts that delete it want them: first those of who waits, and its entity.
+func (k queueKeys) deleted() []string {
+	waiters := []string{k.main.waiting, k.dead.waiting, k.transfers().dead.waiting, k.entity, k.sessions.waiting, k.sessions.locks}
+	return append(append(waiters, k.both()...), k.arrivals)
 }
 
 // targetSessions gives the keys of lua/lib/open_target_sessions.lua.
@@ -147,6 +181,7 @@ type topicKeys struct {
 	entity, subscriptions, rules string
 	scheduled, due, scheduledIDs string
 	history, historyTimes        string
+	arrivals                     string
 }
 
 func keysOfTopic(namespace, path string) topicKeys {
@@ -154,13 +189,13 @@ func keysOfTopic(namespace, path string) topicKeys {
 	return topicKeys{
 		entity: tag + "entity", subscriptions: tag + "subscriptions", rules: tag + "rules",
 		scheduled: tag + "scheduled", due: tag + "due", scheduledIDs: tag + "scheduled_ids",
-		history: tag + "history", historyTimes: tag + "history_times",
+		history: tag + "history", historyTimes: tag + "history_times", arrivals: tag + "arrivals",
 	}
 }
 
 // own gives every key of the topic but the list of its subscriptions, which outlives it (delete_topic.lua).
 func (k topicKeys) own() []string {
-	return []string{k.entity, k.rules, k.scheduled, k.due, k.scheduledIDs, k.history, k.historyTimes}
+	return []string{k.entity, k.rules, k.scheduled, k.due, k.scheduledIDs, k.history, k.historyTimes, k.arrivals}
 }
 
 // publish gives the topic's keys of publish.lua.
@@ -171,9 +206,14 @@ func (k topicKeys) publish() []string {
 // activate gives the topic's keys of activate.lua.
 func (k topicKeys) activate() []string { return []string{k.entity, k.scheduled, k.due, k.scheduledIDs} }
 
+// arrive gives the topic's keys of arrive_in_topic.lua.
+func (k topicKeys) arrive() []string {
+	return []string{k.entity, k.arrivals, k.history, k.historyTimes}
+}
+
 // of gives the keys of the side that a source is.
 func (k queueKeys) of(sub semantics.SubQueue) sideKeys {
-	if sub == semantics.DeadLetterQueue {
+	if sub.IsDeadLetters() {
 		return k.dead
 	}
 	return k.main
@@ -181,7 +221,7 @@ func (k queueKeys) of(sub semantics.SubQueue) sideKeys {
 
 // prefixOf gives the prefix of the entity's fields that belong to the source.
 func prefixOf(sub semantics.SubQueue) string {
-	if sub == semantics.DeadLetterQueue {
+	if sub.IsDeadLetters() {
 		return "dead_"
 	}
 	return ""

@@ -44,8 +44,8 @@ func TestKeysOfScripts(t *testing.T) {
 	if len(all) != 36 {
 		t.Errorf("a queue has %d keys, the scripts declare 36", len(all))
 	}
-	for _, key := range slices.Concat(keys.main.all(), keys.dead.all(), keys.send(), keys.target()) {
-		if !slices.Contains(all, key) {
+	for _, key := range slices.Concat(keys.all(), keys.main.all(), keys.dead.all(), keys.send(), keys.target(), keys.transfers().all(), []string{keys.arrivals}) {
+		if !slices.Contains(keys.deleted(), key) {
 			t.Errorf("%s is not deleted with its queue", key)
 		}
 	}
@@ -56,8 +56,8 @@ func TestKeysOfATopicShareATag(t *testing.T) {
 	t.Parallel()
 	const tag = "sb:{n/team/news}:"
 	topic, sub := keysOfTopic("n", "Team/News"), keysOfQueue("n", "team/news/subscriptions/EU")
-	all := slices.Concat(topic.own(), topic.publish(), topic.activate(), []string{topic.subscriptions},
-		sub.owned(), sub.waiters(), sub.send(), sub.target(), sub.copies(levelPlain), sub.copies(levelSessions), sub.copies(levelWhole))
+	all := slices.Concat(topic.own(), topic.publish(), topic.activate(), topic.arrive(), []string{topic.subscriptions},
+		sub.owned(), sub.deleted(), sub.transfers().owned(), sub.send(), sub.target(), sub.copies(levelPlain), sub.copies(levelSessions), sub.copies(levelWhole))
 	for _, key := range all {
 		if !strings.HasPrefix(key, tag) {
 			t.Errorf("%s lacks the tag %s", key, tag)
@@ -81,7 +81,7 @@ func TestKeysOfATopicAreDeleted(t *testing.T) {
 	t.Parallel()
 	keys := keysOfTopic("n", "news")
 	all := append(keys.own(), keys.subscriptions)
-	for _, key := range slices.Concat(keys.publish(), keys.activate(), []string{keys.rules}) {
+	for _, key := range slices.Concat(keys.publish(), keys.activate(), keys.arrive(), []string{keys.rules}) {
 		if !slices.Contains(all, key) {
 			t.Errorf("%s is not deleted with its topic", key)
 		}
@@ -106,9 +106,11 @@ func TestENT_3_KeysDoNotClash(t *testing.T) {
 		{"a", "b/Subscriptions/log"},
 		{"a", "b/c/Subscriptions/d"},
 		{"a", "b.c/Subscriptions/d"},
+		{"a", "b/Subscriptions/transfer"},
+		{"a", "b/transfer"},
 	}
 	for _, c := range entities {
-		for _, key := range keysOfQueue(c.namespace, c.path).all() {
+		for _, key := range keysOfQueue(c.namespace, c.path).deleted()[6:] {
 			owner := c.namespace + " " + c.path
 			if other, taken := seen[key]; taken {
 				t.Errorf("%s belongs to %s and to %s", key, owner, other)

@@ -50,7 +50,7 @@ func groupLetters(show semantics.Show) string {
 
 // peekOnce gives what one script shows and the number to go on from, 0 when there is no more.
 func (s *Store) peekOnce(ctx context.Context, source semantics.Source, from int64, limit int, maxBytes int64, show semantics.Show) ([]*semantics.Received, int64, error) {
-	r, err := s.run(ctx, "peek", s.keys(source.Path).all(), s.now(), prefixOf(source.SubQueue),
+	r, err := s.runOn(ctx, source, "peek", s.keysOf(source).all(), s.now(), prefixOf(source.SubQueue),
 		strconv.FormatInt(from, 10), min(limit, maxScriptMessages), maxBytes, groupLetters(show), sessionToken(source), sessionKey(source.Session))
 	if err != nil {
 		return nil, 0, err

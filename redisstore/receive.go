@@ -108,7 +108,7 @@ func (s *Store) receiveOnce(ctx context.Context, calls []*receiveCall) (found []
 		limit += c.limit - len(c.entries)
 	}
 	nonce := newNonce()
-	r, err := s.run(ctx, "receive", s.keys(source.Path).all(), s.now(), prefixOf(source.SubQueue),
+	r, err := s.runOn(ctx, source, "receive", s.keysOf(source).all(), s.now(), prefixOf(source.SubQueue),
 		min(limit, maxScriptMessages), maxAnswerBytes, nonce, registerBelow, s.sidecar)
 	if err != nil {
 		return nil, false, 0, err
@@ -145,7 +145,7 @@ func (s *Store) readLocked(ctx context.Context, source semantics.Source, back ba
 	if !back.positions.more() && !spans.more() {
 		return nil, nil
 	}
-	log := s.keys(source.Path).of(source.SubQueue).log
+	log := s.keysOf(source).of(source.SubQueue).log
 	var ones, ranges []*redis.Cmd
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for back.positions.more() {
@@ -216,7 +216,7 @@ func (s *Store) ReceiveByNumber(ctx context.Context, source semantics.Source, st
 		word = "deferred"
 	}
 	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue), word, nonce, sessionToken(source)}, onceEach(numbers))
-	r, err := s.run(ctx, "receive_by_number", s.keys(source.Path).all(), args...)
+	r, err := s.runOn(ctx, source, "receive_by_number", s.keysOf(source).all(), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (s *Store) ReceiveByNumber(ctx context.Context, source semantics.Source, st
 // Reactivate implements semantics.Receiver.
 func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers []int64) error {
 	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue), sessionToken(source)}, onceEach(numbers))
-	r, err := s.run(ctx, "reactivate", s.keys(source.Path).all(), args...)
+	r, err := s.runOn(ctx, source, "reactivate", s.keysOf(source).all(), args...)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (s *Store) PassOn(ctx context.Context, source semantics.Source) error {
 	if !source.SessionLock.IsZero() || source.Session != "" {
 		return nil // there is nobody else whom it concerns
 	}
-	keys := s.keys(source.Path)
+	keys := s.keysOf(source)
 	k := keys.of(source.SubQueue)
 	_, err := s.run(ctx, "pass_on", []string{k.log, k.locks, k.waiting, k.delayed, k.deferred, keys.entity, keys.sessions.ready},
 		prefixOf(source.SubQueue))

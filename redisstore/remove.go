@@ -15,7 +15,7 @@ var purgeWords = map[semantics.Show]string{
 
 // Purge implements semantics.Remover. A step looks at no more than one script's worth of messages.
 func (s *Store) Purge(ctx context.Context, source semantics.Source, purge semantics.Purge) (semantics.Purged, error) {
-	r, err := s.run(ctx, "purge", s.keys(source.Path).all(), s.now(), prefixOf(source.SubQueue), purgeWords[purge.Show],
+	r, err := s.runOn(ctx, source, "purge", s.keysOf(source).all(), s.now(), prefixOf(source.SubQueue), purgeWords[purge.Show],
 		beforeMillis(purge), purge.After, purge.Limit, sessionToken(source), sessionKey(source.Session))
 	if err != nil {
 		return semantics.Purged{}, err
@@ -37,7 +37,7 @@ func beforeMillis(purge semantics.Purge) int64 {
 // DeleteByNumber implements semantics.Remover.
 func (s *Store) DeleteByNumber(ctx context.Context, source semantics.Source, numbers []int64) ([]semantics.Code, error) {
 	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue), sessionToken(source)}, numbers)
-	r, err := s.run(ctx, "delete_by_number", s.keys(source.Path).all(), args...)
+	r, err := s.runOn(ctx, source, "delete_by_number", s.keysOf(source).all(), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -55,20 +55,19 @@ func (s *Store) DeleteByNumber(ctx context.Context, source semantics.Source, num
 
 // Resubmit implements semantics.Remover.
 func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target string, letters []semantics.Resubmission, bypassDuplicates bool) ([]semantics.Resubmitted, error) {
-	args := []any{s.now(), flag(bypassDuplicates)}
+	var args []any
 	for _, l := range letters {
 		expires := int64(0)
 		if !l.ExpiresAt.IsZero() {
 			expires = l.ExpiresAt.UnixMilli()
 		}
-		id, err := newIDChange(l)
+		change, err := changeOf(l)
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, l.SequenceNumber, ttlMillis(l.TimeToLive), expires, l.MessageID, l.PartitionKey, sessionKey(l.SessionID), id)
+		args = append(args, l.SequenceNumber, ttlMillis(l.TimeToLive), expires, l.MessageID, l.PartitionKey, sessionKey(l.SessionID), change)
 	}
-	keys := append(s.keys(source.Path).all(), s.keys(target).target()...)
-	r, err := s.run(ctx, "resubmit", keys, args...)
+	r, err := s.runResubmit(ctx, source, target, bypassDuplicates, args)
 	if err != nil {
 		return nil, err
 	}
@@ -83,13 +82,34 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 		return nil, disabled(path, r.text())
 	default: // OK
 	}
-	s.heed(ctx, source.Path, r)
+	s.heed(ctx, keptAt(source), r)
 	s.heed(ctx, target, r)
 	moved := make([]semantics.Resubmitted, len(letters))
 	for i := range moved {
 		moved[i] = readResubmitted(r.text())
 	}
 	return moved, r.failure()
+}
+
+// runResubmit runs the script, again with all entities of the topic when it needs them.
+func (s *Store) runResubmit(ctx context.Context, source semantics.Source, target string, bypassDuplicates bool, letters []any) (*reply, error) {
+	var all []string
+	routes, isHome := "", semantics.Fold(target) == semantics.Fold(source.Path)
+	for {
+		keys := append(append(s.keysOf(source).all(), s.keys(target).target()...), all...)
+		args := append([]any{s.now(), flag(bypassDuplicates), flag(isHome), routes}, letters...)
+		r, err := s.runOn(ctx, source, "resubmit", keys, args...)
+		if err != nil || r.status != "NEEDS_ALL" {
+			return r, err
+		}
+		s.heed(ctx, keptAt(source), r)
+		topic, _, _ := semantics.SplitSubscription(target)
+		found, err := s.presentRoster(ctx, topic)
+		if err != nil {
+			return nil, err
+		}
+		all, routes = s.entities(topic, found.names), found.version
+	}
 }
 
 func whichOf(r *reply, source, target string) string {
@@ -99,12 +119,16 @@ func whichOf(r *reply, source, target string) string {
 	return source
 }
 
-// newIDChange gives what a new message id adds to the changes of a dead letter, "" for none.
-func newIDChange(l semantics.Resubmission) (string, error) {
-	if !l.NewID {
+// changeOf gives what a resubmission adds to the changes of a dead letter, "" for nothing.
+func changeOf(l semantics.Resubmission) (string, error) {
+	if !l.NewID && !l.WasForwarded {
 		return "", nil
 	}
-	return encodeChanges(l.MoreBytes, &storagev1.Changes{MessageId: l.MessageID})
+	changes := &storagev1.Changes{SentAnew: l.WasForwarded}
+	if l.NewID {
+		changes.MessageId = l.MessageID
+	}
+	return encodeChanges(l.MoreBytes, changes)
 }
 
 func readResubmitted(result string) semantics.Resubmitted {

@@ -159,9 +159,9 @@ func (s *Store) readRoutes(ctx context.Context, topic string) (routes semantics.
 		if r.status != "OK" {
 			return semantics.Routes{}, false, semantics.NotFound(topic)
 		}
-		version, subscriptions, members := r.number(), r.list(), r.list()
+		version, unmatchedTo, subscriptions, members := r.number(), r.text(), r.list(), r.list()
 		if first {
-			routes.Version, routes.Subscriptions = version, readSubscriptions(subscriptions)
+			routes = semantics.Routes{Version: version, Subscriptions: readSubscriptions(subscriptions), KeepsUnmatched: unmatchedTo != ""}
 		}
 		r.adopt(subscriptions)
 		if err := r.failure(); err != nil {

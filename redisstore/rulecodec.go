@@ -114,7 +114,7 @@ func readSubscriptions(r *reply) []semantics.Route {
 			r.err = fmt.Errorf("script %s: subscription %q has the flags %q", r.script, name, flags)
 			return nil
 		}
-		if r.err == nil {
+		if r.err == nil && name != semantics.UnmatchedSubscription {
 			routes = append(routes, semantics.Route{
 				Subscription: name, RequiresSession: flags[0] == '1', DeadLettersFailures: flags[1] == '1',
 			})

@@ -88,7 +88,7 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 	first := calls[0]
 	source, script := first.source, first.script
 	args := []any{s.now()}
-	keys := s.keys(source.Path)
+	keys := s.keysOf(source)
 	named := keys.all()
 	locks := 0
 	for _, c := range calls {
@@ -115,9 +115,9 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 			args = appendLocks(args, c.tokens)
 		}
 	}
-	r, err := s.run(ctx, script, named, args...)
+	r, err := s.runOn(ctx, source, script, named, args...)
 	if err == nil && (script == "abandon" || script == "release") && r.status == "OK" {
-		s.heed(ctx, source.Path, r)
+		s.heed(ctx, keptAt(source), r)
 	}
 	for _, c := range calls {
 		switch {
@@ -149,7 +149,7 @@ func (s *Store) settleChanged(ctx context.Context, source semantics.Source, scri
 			args = append(args, o.argument())
 		}
 	}
-	r, err := s.run(ctx, script, s.keys(source.Path).owned(), args...)
+	r, err := s.runOn(ctx, source, script, s.keysOf(source).owned(), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -172,9 +172,9 @@ func (s *Store) settleChanged(ctx context.Context, source semantics.Source, scri
 
 // RenewLocks implements semantics.Settler.
 func (s *Store) RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error) {
-	keys := s.keys(source.Path)
+	keys := s.keysOf(source)
 	side := keys.of(source.SubQueue)
-	r, err := s.run(ctx, "renew_locks", []string{keys.entity, side.locks, side.expiry},
+	r, err := s.runOn(ctx, source, "renew_locks", []string{keys.entity, side.locks, side.expiry},
 		appendLocks([]any{s.now(), prefixOf(source.SubQueue), sessionToken(source)}, tokens)...)
 	if err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
-// dump shows every key of a namespace with its content, but for options, times, payloads and nonces, so that a key or
-// member too many fails a test.
+// dump shows every key of a namespace, or of an entity named behind it and a slash, with its content, but for options, times, payloads
+// and nonces, so that a key or member too many fails a test.
 func dump(t *testing.T, namespace string) []string {
 	t.Helper()
 	options, err := redis.ParseURL(redistest.URL(t))
@@ -28,7 +28,7 @@ func dump(t *testing.T, namespace string) []string {
 	}
 	c := redis.NewClient(options)
 	defer c.Close()
-	keys, err := c.Keys(t.Context(), "sb:{"+namespace+"*").Result()
+	keys, err := c.Keys(t.Context(), "sb:{"+namespace+"[/}]*").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +47,13 @@ func dump(t *testing.T, namespace string) []string {
 		case "entity":
 			for _, field := range []string{
 				"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "state_bytes", "state_version", "blocked",
-				"most_bytes", "sql_filters", "correlation_filters",
+				"most_bytes", "sql_filters", "correlation_filters", "forwarder_called", "transfer", "dead_transfer",
 			} {
-				if value := c.HGet(t.Context(), key, field).Val(); value != "" {
+				value := c.HGet(t.Context(), key, field).Val()
+				if strings.HasSuffix(field, "transfer") { // <number>:<nonce>:<begun>:<kind>:<incarnation>:<path>
+					value = value[strings.LastIndexByte(value, ':')+1:]
+				}
+				if value != "" {
 					lines = append(lines, part+" "+field+"="+value)
 				}
 			}
@@ -77,6 +81,10 @@ func dump(t *testing.T, namespace string) []string {
 			}
 		case "hash":
 			for field, value := range c.HGetAll(t.Context(), key).Val() {
+				if part == "arrivals" { // <incarnation>:<side>:<path> and <number>:<ms>:<outcomes>
+					_, field, _ = strings.Cut(field, ":")
+					value = value[strings.LastIndexByte(value, ':')+1:]
+				}
 				lines = append(lines, part+" "+field+"="+value)
 			}
 		default:

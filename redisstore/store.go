@@ -124,6 +124,8 @@ func (s *Store) Close() error {
 
 func (s *Store) keys(path string) queueKeys { return keysOfQueue(s.namespace, path) }
 
+func (s *Store) keysOf(source semantics.Source) queueKeys { return s.keys(keptAt(source)) }
+
 func (s *Store) topicKeys(path string) topicKeys { return keysOfTopic(s.namespace, path) }
 
 func newSidecarName() string {

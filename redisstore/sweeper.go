@@ -1,11 +1,13 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -24,23 +26,24 @@ const (
 
 	sweepEntities = 16 // taken at a time
 	sweepPause    = time.Second
+	retryPause    = time.Second // until what failed is tried again
 )
 
 // wholeName is the alarm of the look at all entities. No entity has an empty name.
 const wholeName = ""
 
+// dueNow is an alarm that is over.
+const dueNow = 1
+
 // noAlarm stands for the absence of an alarm where one is expected.
 const noAlarm = -1
 
-// activateDue enqueues the scheduled messages of a topic whose time has come: semantics.Broker.ActivateDue.
-type activateDue func(ctx context.Context, topic string) error
-
 // Sweep implements semantics.Sweeper. Any number of sidecars sweep at the same time; an entity is done by the one that takes
 // its alarm. What fails is tried again: the alarm comes back by itself.
-func (s *Store) Sweep(ctx context.Context, activate func(ctx context.Context, topic string) error) {
+func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
 	_ = s.moveAlarm(ctx, wholeName, noAlarm, 1) // unless other sidecars see to it; a failure shows below
 	for ctx.Err() == nil {
-		wait, err := s.sweepOnce(ctx, activate)
+		wait, err := s.sweepOnce(ctx, upkeep)
 		if err != nil {
 			wait = sweepPause
 		}
@@ -55,7 +58,7 @@ func (s *Store) Sweep(ctx context.Context, activate func(ctx context.Context, to
 }
 
 // sweepOnce does what is due now and tells how long nothing will be.
-func (s *Store) sweepOnce(ctx context.Context, activate activateDue) (time.Duration, error) {
+func (s *Store) sweepOnce(ctx context.Context, upkeep semantics.Upkeep) (time.Duration, error) {
 	for {
 		r, err := s.run(ctx, "take_alarms", []string{s.names.alarms}, s.now(), takenFor.Milliseconds(), sweepEntities)
 		if err != nil {
@@ -69,10 +72,8 @@ func (s *Store) sweepOnce(ctx context.Context, activate activateDue) (time.Durat
 		if err := r.failure(); err != nil {
 			return 0, err
 		}
-		for _, name := range taken {
-			if err := s.sweepAlarm(ctx, activate, name, until); err != nil {
-				return 0, err
-			}
+		if err := s.sweepTaken(ctx, upkeep, taken, until); err != nil {
+			return 0, err
 		}
 		switch {
 		case len(taken) > 0: // there may be more, or new alarms meanwhile
@@ -84,20 +85,39 @@ func (s *Store) sweepOnce(ctx context.Context, activate activateDue) (time.Durat
 	}
 }
 
+// sweepTaken sees to several entities at the same time: one that forwards takes a number of round trips, and many may do so at once.
+func (s *Store) sweepTaken(ctx context.Context, upkeep semantics.Upkeep, names []string, taken int64) error {
+	failures := make([]error, len(names))
+	var work sync.WaitGroup
+	for i, name := range names {
+		work.Go(func() { failures[i] = s.sweepAlarm(ctx, upkeep, name, taken) })
+	}
+	work.Wait()
+	return cmp.Or(failures...)
+}
+
 // sweepAlarm sees to one entity, or to all, and puts the alarm off.
-func (s *Store) sweepAlarm(ctx context.Context, activate activateDue, name string, taken int64) error {
+func (s *Store) sweepAlarm(ctx context.Context, upkeep semantics.Upkeep, name string, taken int64) error {
 	if name == wholeName {
-		if err := s.sweepAll(ctx, activate); err != nil {
+		if err := s.sweepAll(ctx, upkeep); err != nil {
 			return err
 		}
 		return s.moveAlarm(ctx, name, taken, taken+(wholeSweep-takenFor).Milliseconds())
 	}
-	done, err := s.sweepEntity(ctx, activate, name)
-	if err != nil || done.failed {
+	done, err := s.sweepEntity(ctx, upkeep, name)
+	if err != nil {
 		return err
 	}
 	next := done.next
-	if next > 0 && done.after < sweepPatience.Milliseconds() {
+	switch {
+	case done.failed:
+		next = taken + (retryPause - takenFor).Milliseconds()
+		if done.after > 0 {
+			next = min(next, done.next)
+		}
+	case done.forwards:
+		next = dueNow
+	case next > 0 && done.after < sweepPatience.Milliseconds():
 		next += sweepPatience.Milliseconds() - done.after
 	}
 	return s.moveAlarm(ctx, name, taken, next)
@@ -105,30 +125,37 @@ func (s *Store) sweepAlarm(ctx context.Context, activate activateDue, name strin
 
 // sweptEntity is how an entity was left.
 type sweptEntity struct {
-	found   bool
-	isTopic bool
-	next    int64 // when something will be due, 0 for never
-	after   int64 // how many ms that is from now
-	failed  bool  // its messages could not be activated now, which is no reason to leave the others alone
+	found    bool
+	isTopic  bool
+	next     int64 // when something will be due, 0 for never
+	after    int64 // how many ms that is from now
+	forwards bool  // there is more to forward at once
+	failed   bool  // its messages could not be activated or forwarded now, which is no reason to leave the others alone
+
+	toForward []semantics.SubQueue
 }
 
-// sweepEntity does what is due on one entity, slice by slice so that others get their turn.
-func (s *Store) sweepEntity(ctx context.Context, activate activateDue, name string) (sweptEntity, error) {
-	for {
-		r, err := s.run(ctx, "sweep", s.keys(name).all(), s.now(), flag(s.options.LazyExpiry))
-		if err != nil || r.status != "OK" {
-			return sweptEntity{}, err
-		}
-		s.readNews(name, r) // the sweep itself puts the alarm off
-		done := sweptEntity{found: true, next: r.number(), after: r.number(), isTopic: r.number() == 1}
-		if err := r.failure(); err != nil || done.next == 0 || done.after > 0 {
+// sweepEntity does what is due on one entity, slice by slice so that others get their turn, and one turn of what it forwards.
+func (s *Store) sweepEntity(ctx context.Context, upkeep semantics.Upkeep, name string) (sweptEntity, error) {
+	for hasForwarded := false; ; {
+		done, err := s.sweepSlice(ctx, name)
+		isDue := done.next > 0 && done.after == 0
+		switch {
+		case err != nil, !done.found:
 			return done, err
+		case isDue && done.isTopic:
+			err = upkeep.ActivateDue(ctx, name)
+		case isDue:
+		case len(done.toForward) == 0, hasForwarded:
+			done.forwards = len(done.toForward) > 0
+			return done, nil
+		default:
+			hasForwarded = true
+			err = forward(ctx, upkeep, name, done.toForward)
 		}
-		if done.isTopic {
-			if err := activate(ctx, name); err != nil {
-				done.failed = true
-				return done, nil //nolint:nilerr // it comes back
-			}
+		if err != nil {
+			done.failed = true
+			return done, nil //nolint:nilerr // it comes back
 		}
 		if ctx.Err() != nil {
 			return sweptEntity{}, cancelled(ctx)
@@ -136,9 +163,36 @@ func (s *Store) sweepEntity(ctx context.Context, activate activateDue, name stri
 	}
 }
 
+// forward does one turn of what an entity forwards. What keeps one side from it need not keep the other.
+func forward(ctx context.Context, upkeep semantics.Upkeep, name string, sides []semantics.SubQueue) error {
+	failures := make([]error, len(sides))
+	for i, side := range sides {
+		failures[i] = upkeep.Forward(ctx, semantics.Source{Path: name, SubQueue: side})
+	}
+	return cmp.Or(failures...)
+}
+
+// sweepSlice does a slice of what is due on one entity.
+func (s *Store) sweepSlice(ctx context.Context, name string) (sweptEntity, error) {
+	r, err := s.run(ctx, "sweep", s.keys(name).all(), s.now(), flag(s.options.LazyExpiry))
+	if err != nil || r.status != "OK" {
+		return sweptEntity{}, err
+	}
+	s.readNews(name, r) // the sweep itself puts the alarm off
+	done := sweptEntity{found: true, next: r.number(), after: r.number(), isTopic: r.number() == 1}
+	letters := r.text()
+	if strings.Contains(letters, "m") {
+		done.toForward = append(done.toForward, semantics.MainQueue)
+	}
+	if strings.Contains(letters, "d") {
+		done.toForward = append(done.toForward, semantics.DeadLetterQueue)
+	}
+	return done, r.failure()
+}
+
 // sweepAll makes up for alarms that were lost, because a sidecar died between changing an entity and setting its alarm, and for
 // deletions that were left halfway.
-func (s *Store) sweepAll(ctx context.Context, activate activateDue) error {
+func (s *Store) sweepAll(ctx context.Context, upkeep semantics.Upkeep) error {
 	after := ""
 	for {
 		names, err := s.listNames(ctx, after, semantics.MaxPageSize)
@@ -146,7 +200,7 @@ func (s *Store) sweepAll(ctx context.Context, activate activateDue) error {
 			return err
 		}
 		for _, name := range names {
-			if err := s.sweepNamed(ctx, activate, name); err != nil {
+			if err := s.sweepNamed(ctx, upkeep, name); err != nil {
 				return err
 			}
 		}
@@ -158,34 +212,54 @@ func (s *Store) sweepAll(ctx context.Context, activate activateDue) error {
 }
 
 // sweepNamed sweeps an entity and its subscriptions.
-func (s *Store) sweepNamed(ctx context.Context, activate activateDue, name string) error {
-	done, err := s.sweepEntity(ctx, activate, name)
+func (s *Store) sweepNamed(ctx context.Context, upkeep semantics.Upkeep, name string) error {
+	done, err := s.sweepWhole(ctx, upkeep, name)
 	switch {
 	case err != nil:
 		return err
 	case !done.found:
 		return s.deleteLeft(ctx, name)
-	case done.next > 0:
-		s.setAlarms(ctx, alarm{name: name, at: done.next})
 	}
-	if !done.isTopic {
-		return nil
+	if err := s.forgetArrivals(ctx, name); err != nil || !done.isTopic {
+		return err
 	}
 	found, err := s.presentRoster(ctx, name)
 	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
 		return err
 	}
 	for _, sub := range found.names {
-		path := semantics.Fold(semantics.SubscriptionPath(name, sub))
-		done, err := s.sweepEntity(ctx, activate, path)
-		if err != nil {
+		if _, err := s.sweepWhole(ctx, upkeep, semantics.Fold(semantics.SubscriptionPath(name, sub))); err != nil {
 			return err
-		}
-		if done.next > 0 {
-			s.setAlarms(ctx, alarm{name: path, at: done.next})
 		}
 	}
 	return nil
+}
+
+// sweepWhole sweeps an entity with its transfer dead-letter queue, and sets the alarms that they should have.
+func (s *Store) sweepWhole(ctx context.Context, upkeep semantics.Upkeep, name string) (sweptEntity, error) {
+	done, err := s.sweepEntity(ctx, upkeep, name)
+	if err != nil || !done.found {
+		return done, err
+	}
+	s.setAlarms(ctx, done.alarm(name)...)
+	if done.isTopic {
+		return done, nil
+	}
+	transfers, err := s.sweepEntity(ctx, upkeep, name+transfersSuffix)
+	s.setAlarms(ctx, transfers.alarm(name+transfersSuffix)...)
+	return done, err
+}
+
+// alarm gives the alarm that an entity should have.
+func (e sweptEntity) alarm(name string) []alarm {
+	switch {
+	case e.forwards, e.failed:
+		return []alarm{{name: name, at: dueNow}}
+	case e.next > 0:
+		return []alarm{{name: name, at: e.next}}
+	default:
+		return nil
+	}
 }
 
 // causes are why a message becomes a dead letter, by the letter the scripts use. An application's own reason stands in the
@@ -193,6 +267,8 @@ func (s *Store) sweepNamed(ctx context.Context, activate activateDue, name strin
 var causes = map[byte]string{
 	'a': "Application", 'm': "MaxDeliveryCountExceeded", 't': "TTLExpiredException",
 	'f': semantics.ReasonFilterFailed, 'h': semantics.ReasonHeaderSize, 's': semantics.ReasonNoSession, 'o': semantics.ReasonOverflow,
+	'x': semantics.ReasonTooManyHops, 'n': semantics.ReasonDestinationNotFound, 'd': semantics.ReasonDestinationDisabled,
+	'q': semantics.ReasonDestinationFull,
 }
 
 // heed reads the news of a reply (lua/lib/close_queue.lua) and does what they ask for.

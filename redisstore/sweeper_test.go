@@ -54,7 +54,7 @@ func sweeping(t testing.TB, s *redisstore.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	broker := brokerOver(s)
 	var done sync.WaitGroup
-	done.Go(func() { s.Sweep(ctx, broker.ActivateDue) })
+	done.Go(func() { s.Sweep(ctx, broker) })
 	t.Cleanup(func() { cancel(); done.Wait(); broker.Close() })
 }
 

@@ -37,7 +37,7 @@ func (l TopicLimits) over(topic string, r *reply) error {
 func (s *Store) CreateSubscription(ctx context.Context, path string, options semantics.Options, rules []semantics.Rule) (semantics.Entity, bool, error) {
 	topic, name, _ := semantics.SplitSubscription(path)
 	limits := s.options.TopicLimits
-	fields := appendOptions([]any{"name", path}, options, semantics.OptionNames(semantics.SubscriptionKind))
+	fields := appendOptions([]any{"name", path, "incarnation", newIncarnation()}, options, semantics.OptionNames(semantics.SubscriptionKind))
 	args := append([]any{
 		s.now(), semantics.Fold(name), limits.subscriptions(), limits.sqlFilters(), limits.correlationFilters(), len(fields),
 	}, fields...)
@@ -68,6 +68,11 @@ func (s *Store) CreateSubscription(ctx context.Context, path string, options sem
 type roster struct {
 	version string
 	names   []string // folded, in order
+}
+
+// visible gives those that are listed and counted.
+func (r roster) visible() []string {
+	return slices.DeleteFunc(slices.Clone(r.names), func(name string) bool { return name == semantics.UnmatchedSubscription })
 }
 
 // errHalfDeleted says that a topic is deleted, but not yet all that its subscriptions held.
@@ -123,11 +128,12 @@ func (s *Store) listSubscriptions(ctx context.Context, topic, after string, limi
 	if err != nil {
 		return nil, false, err
 	}
-	at, same := slices.BinarySearch(found.names, after)
+	visible := found.visible()
+	at, same := slices.BinarySearch(visible, after)
 	if same {
 		at++
 	}
-	names := found.names[at:]
+	names := visible[at:]
 	more := len(names) > limit
 	paths := make([]string, min(len(names), limit))
 	for i := range paths {
@@ -152,7 +158,7 @@ func (s *Store) topicRuntime(ctx context.Context, topic string) (semantics.Runti
 		case r.status != "OK":
 			return semantics.Runtime{}, semantics.NotFound(topic)
 		}
-		counts := semantics.Runtime{Scheduled: r.number(), SizeInBytes: r.number(), Subscriptions: r.number()}
+		counts := semantics.Runtime{Scheduled: r.number(), SizeInBytes: r.number(), Subscriptions: int64(len(found.visible()))}
 		return counts, r.failure()
 	}
 }
@@ -213,8 +219,8 @@ func (s *Store) deleteSubscriptionsLeft(ctx context.Context, topic string, names
 // deleteSubscription deletes a subscription, or what is left of it when its topic was deleted.
 func (s *Store) deleteSubscription(ctx context.Context, path string, isLeft bool) error {
 	topic, name, _ := semantics.SplitSubscription(path)
-	keys, own := s.topicKeys(topic), s.keys(path)
+	keys := s.topicKeys(topic)
 	s.levels.Delete(semantics.Fold(path))
-	named := append([]string{keys.entity, keys.subscriptions, keys.rules}, own.waiters()...)
-	return s.deleted(ctx, path, "delete_subscription", append(named, own.all()...), s.now(), semantics.Fold(name), flag(isLeft))
+	named := append([]string{keys.entity, keys.subscriptions, keys.rules}, s.keys(path).deleted()...)
+	return s.deleted(ctx, path, "delete_subscription", named, s.now(), semantics.Fold(name), flag(isLeft))
 }

@@ -48,7 +48,7 @@ func newWakeups(client *redis.Client) *wakeups {
 
 // Watch implements semantics.Receiver.
 func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.Watch, error) {
-	keys := s.keys(source.Path)
+	keys := s.keysOf(source)
 	switch {
 	case !source.SessionLock.IsZero():
 		return s.wakeups.watch(ctx, keys.sessions.waiting+":"+s.sidecar, sessionToken(source))

@@ -20,6 +20,8 @@ type Broker struct {
 	compile CompileRule
 	fanout  fanout
 
+	forwarding forwarding
+
 	hasNoSessions bool
 
 	subscriptions subscriptions

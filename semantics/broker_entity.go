@@ -19,8 +19,10 @@ type Ensured struct {
 // EnsureEntity creates a queue or a topic if its name is free, in one atomic step (ENT-6). given names the options the caller
 // set, the others get their defaults. An existing one stays as it is and the answer tells what differs. A subscription gets the
 // rules, or the default rule when there are none (RULE-1); a queue or a topic has none.
-// INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, QUOTA_EXCEEDED, FILTER_INVALID, ACTION_INVALID, and ENTITY_ALREADY_EXISTS when a queue has the
-// name of the topic, or the other way round (ENT-2); ENTITY_NOT_FOUND for the topic of a subscription.
+// With ForwardTo it is never deleted for being idle, whatever was asked for (ENT-14).
+// INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, FORWARD_DESTINATION_INVALID (ENT-13), QUOTA_EXCEEDED, FILTER_INVALID, ACTION_INVALID, and
+// ENTITY_ALREADY_EXISTS when a queue has the name of the topic, or the other way round (ENT-2); ENTITY_NOT_FOUND for the topic of a
+// subscription.
 func (b *Broker) EnsureEntity(ctx context.Context, kind Kind, name string, options Options, given []string, rules ...Rule) (Ensured, error) {
 	path, options, err := b.checkEntity(kind, name, options, given)
 	if err != nil {
@@ -32,6 +34,9 @@ func (b *Broker) EnsureEntity(ctx context.Context, kind Kind, name string, optio
 		}
 	}
 	if err := b.admit(managementCost); err != nil {
+		return Ensured{}, err
+	}
+	if options, _, err = b.checkForwarding(ctx, path, options, given); err != nil {
 		return Ensured{}, err
 	}
 	var ensured Ensured
@@ -82,7 +87,11 @@ func (b *Broker) checkEntity(kind Kind, name string, options Options, given []st
 			return "", options, err
 		}
 	}
-	return path, options, options.Validate(kind)
+	if err := options.Validate(kind); err != nil {
+		return "", options, err
+	}
+	options, err = options.parseDestinations(given)
+	return path, options, err
 }
 
 func parseEntityPath(kind Kind, name string) (string, error) {
@@ -108,8 +117,9 @@ func (b *Broker) GetEntity(ctx context.Context, kind Kind, name string) (Entity,
 	return b.store.GetEntity(ctx, kind, path)
 }
 
-// UpdateEntity sets the named options and leaves the others alone (ENT-7, ENT-10). No names at all is INVALID_ARGUMENT.
-// ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, PROPERTY_IMMUTABLE; nothing is changed on failure.
+// UpdateEntity sets the named options and leaves the others alone (ENT-7, ENT-10), but for ENT-14 as in EnsureEntity. No names at all
+// is INVALID_ARGUMENT. ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, PROPERTY_IMMUTABLE, FORWARD_DESTINATION_INVALID; nothing is changed on
+// failure.
 func (b *Broker) UpdateEntity(ctx context.Context, kind Kind, name string, options Options, names []string) (Entity, error) {
 	path, err := parseEntityPath(kind, name)
 	if err != nil {
@@ -129,7 +139,13 @@ func (b *Broker) UpdateEntity(ctx context.Context, kind Kind, name string, optio
 	if err := checked.Validate(kind); err != nil {
 		return Entity{}, err
 	}
+	if options, err = options.parseDestinations(names); err != nil {
+		return Entity{}, err
+	}
 	if err := b.admit(managementCost); err != nil {
+		return Entity{}, err
+	}
+	if options, names, err = b.checkUpdate(ctx, kind, path, options, names); err != nil {
 		return Entity{}, err
 	}
 	return b.store.UpdateEntity(ctx, kind, path, options, names)
@@ -234,9 +250,12 @@ func pageTokenAfter(name string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(Fold(name)))
 }
 
-// Runtime counts an entity (CNT-1, CNT-2). INVALID_ARGUMENT, ENTITY_NOT_FOUND.
+// Runtime counts an entity (CNT-1, CNT-2), also an UnmatchedSubscription. INVALID_ARGUMENT, ENTITY_NOT_FOUND.
 func (b *Broker) Runtime(ctx context.Context, kind Kind, name string) (Runtime, error) {
 	path, err := parseEntityPath(kind, name)
+	if kind == SubscriptionKind && isUnmatched(name) {
+		path, err = Source{Path: name, SubQueue: TransferDeadLetterQueue}.parsePath()
+	}
 	if err != nil {
 		return Runtime{}, err
 	}

@@ -53,7 +53,8 @@ func (d *Delivery) Source() Source { return d.source }
 
 // Receive takes up to MaxMessages available messages and waits up to MaxWait for the first one (RECV-5). A wait that
 // ends, also because the Broker drains, gives an empty Delivery and no error.
-// ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED, THROTTLED, and CANCELLED when ctx ends.
+// ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED, THROTTLED, CANCELLED when ctx ends, and INVALID_OPERATION
+// for a queue that forwards all it gets (FWD-2).
 func (b *Broker) Receive(ctx context.Context, source Source, options ReceiveOptions) (*Delivery, error) {
 	if !source.SessionLock.IsZero() {
 		b.removals.await(ctx, source.SessionLock)
@@ -127,7 +128,7 @@ func (b *Broker) tryOrWait(ctx context.Context, source Source, maxWait time.Dura
 
 // checkSource checks a source that may be a held session.
 func checkSource(source Source) (Source, error) {
-	path, err := ParseSourcePath(source.Path)
+	path, err := source.parsePath()
 	if err != nil {
 		return source, err
 	}

@@ -76,7 +76,7 @@ func (o PurgeOptions) parts(source Source) []purgePart {
 	if o.Deferred {
 		parts = append(parts, purgePart{source, ShowDeferred})
 	}
-	if source.SubQueue == DeadLetterQueue {
+	if source.SubQueue.IsDeadLetters() {
 		return parts
 	}
 	if o.Scheduled {
@@ -156,17 +156,18 @@ type ResubmitResult struct {
 	Resubmitted
 }
 
-// Resubmit sends dead letters of source again, each removed there and sent as one step (DLQ-22). Locked ones are passed over, or
+// Resubmit sends dead letters of source again, each removed there and sent as one step (DLQ-22). It is as if they had never been forwarded
+// (FWD-5). Locked ones are passed over, or
 // MESSAGE_NOT_FOUND when named. More tells that Max or the end of ctx stopped it. INVALID_OPERATION unless source is a
 // dead-letter queue, INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED.
 func (b *Broker) Resubmit(ctx context.Context, source Source, options ResubmitOptions) (results []ResubmitResult, more bool, err error) {
-	path, err := ParseSourcePath(source.Path)
+	path, err := source.parsePath()
 	if err != nil {
 		return nil, false, err
 	}
 	source.Path = path
-	if source.SubQueue != DeadLetterQueue {
-		return nil, false, fieldError(InvalidOperation, "subQueue", "must be DEAD_LETTER: only dead letters can be resubmitted")
+	if !source.SubQueue.IsDeadLetters() {
+		return nil, false, fieldError(InvalidOperation, "subQueue", "must be DEAD_LETTER or TRANSFER_DEAD_LETTER: only dead letters can be resubmitted")
 	}
 	target := path
 	if options.Target != "" {

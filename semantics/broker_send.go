@@ -120,9 +120,9 @@ func (b *Broker) sendEach(ctx context.Context, target Target, calls [][]*Message
 
 func parseTarget(target Target) (Target, error) {
 	target.Path = strings.ReplaceAll(target.Path, `\`, "/")
-	if isDeadLetterAddress(target.Path) {
+	if sub := subQueueOf(target.Path); sub.IsDeadLetters() {
 		return target, Errorf(InvalidOperation, "a dead-letter queue takes no sends; send to its queue").
-			With(DetailEntity, target.Path).With(DetailSubQueue, DeadLetterQueue.String())
+			With(DetailEntity, target.Path).With(DetailSubQueue, sub.String())
 	}
 	if topic, _, ok := SplitSubscription(target.Path); ok {
 		return target, Errorf(InvalidOperation, "a subscription takes no sends; send to its topic %q", topic).

@@ -77,7 +77,7 @@ func (b *Broker) DeadLetter(ctx context.Context, source Source, tokens []LockTok
 	if err != nil {
 		return nil, err
 	}
-	if source.SubQueue == DeadLetterQueue {
+	if source.SubQueue.IsDeadLetters() {
 		return nil, Errorf(InvalidOperation, deadLetterSourceText).With(DetailSubQueue, source.SubQueue.String())
 	}
 	return b.settle(ctx, source, tokens, func(ctx context.Context, source Source, tokens []LockToken) ([]Code, error) {

@@ -14,6 +14,9 @@
 // received by its number only, or abandon it with a delay. A queue may detect duplicates by message id for a window. What
 // nobody wants any more can be purged, and dead letters can be resubmitted.
 //
+// A queue or subscription may forward what it gets, or its dead letters, to another queue or topic. What cannot be forwarded is set
+// aside in its transfer dead-letter queue.
+//
 // # Who does what
 //
 // Broker is what the edges call: it checks arguments, fills in defaults, waits for messages and keeps account of what this

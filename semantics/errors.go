@@ -174,6 +174,11 @@ func NotASource(topic string) *Error {
 	return Errorf(InvalidOperation, "topic %q cannot be received from; use one of its subscriptions", topic).With(DetailEntity, topic)
 }
 
+// ForwardsAll is the error of a queue or subscription that is to be received from, but forwards all it gets (FWD-2).
+func ForwardsAll(entity, destination string) *Error {
+	return Errorf(InvalidOperation, "entity %q forwards all it gets; receive from %q", entity, destination).With(DetailEntity, entity)
+}
+
 // NumbersNotFound is MESSAGE_NOT_FOUND for sequence numbers (SCHED-5, DEFER-4). state says in which state they would have
 // had to be.
 func NumbersNotFound(entity, state string, missing []int64) *Error {

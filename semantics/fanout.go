@@ -23,8 +23,9 @@ const mostRouters = 1000
 
 // router is the routes of a topic, ready for use. It is immutable.
 type router struct {
-	version int64
-	routes  []compiledRoute
+	version        int64
+	routes         []compiledRoute
+	keepsUnmatched bool
 }
 
 type compiledRoute struct {
@@ -65,7 +66,9 @@ func (f *fanout) forget(topic string) {
 }
 
 func (f *fanout) compileRoutes(routes Routes) (*router, error) {
-	r := &router{version: routes.Version, routes: make([]compiledRoute, len(routes.Subscriptions))}
+	r := &router{
+		version: routes.Version, routes: make([]compiledRoute, len(routes.Subscriptions)), keepsUnmatched: routes.KeepsUnmatched,
+	}
 	for i, route := range routes.Subscriptions {
 		r.routes[i].Route = route
 		for _, rule := range route.Rules {
@@ -113,6 +116,9 @@ func (r *router) copies(m *Message) []Copy {
 	var copies []Copy
 	for i := range r.routes {
 		copies = r.routes[i].appendCopies(copies, m)
+	}
+	if len(copies) == 0 && r.keepsUnmatched {
+		return []Copy{{Subscription: UnmatchedSubscription, Message: m}}
 	}
 	return slices.Clip(copies)
 }

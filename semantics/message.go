@@ -126,6 +126,42 @@ func (r *Received) SetDeadLetter(texts DeadLetterTexts, at time.Time) {
 	r.Properties = properties
 }
 
+// SetForwarded fills what came with the message from other entities (FWD-4, DLQ-15). A dead letter keeps the texts that SetDeadLetter
+// gave it.
+func (r *Received) SetForwarded() {
+	from := r.Forwarded
+	if from == nil {
+		return
+	}
+	r.EnqueuedSequenceNumber, r.DeadLetterSource = from.EnqueuedSequenceNumber, from.DeadLetterSource
+	if !r.DeadLetteredAt.IsZero() {
+		return
+	}
+	if from.Reason != nil {
+		r.DeadLetterReason = *from.Reason
+	}
+	if from.Description != nil {
+		r.DeadLetterErrorDescription = *from.Description
+	}
+}
+
+// ForgetForwarding makes m a message that was never forwarded, as one is that is resubmitted (MSG-17, FWD-5). It does not change the
+// properties that m has, but gives it others.
+func (m *Message) ForgetForwarding() {
+	from := m.Forwarded
+	m.Forwarded = nil
+	if from == nil || from.Reason == nil && from.Description == nil {
+		return
+	}
+	m.Properties = maps.Clone(m.Properties)
+	if from.Reason != nil {
+		delete(m.Properties, PropertyDeadLetterReason)
+	}
+	if from.Description != nil {
+		delete(m.Properties, PropertyDeadLetterDescription)
+	}
+}
+
 // HeaderSize is the bytes of all properties, broker and application ones: names and values (MSG-15).
 func (m *Message) HeaderSize() int64 {
 	n := len(m.MessageID) + len(m.SessionID) + len(m.PartitionKey) + len(m.CorrelationID) + len(m.Subject) +

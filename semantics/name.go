@@ -72,6 +72,23 @@ func ParseSourcePath(path string) (string, error) {
 	return SubscriptionPath(topic, name), parseName("subscription", name)
 }
 
+// parsePath is ParseSourcePath of a source, which may be what could not be forwarded of the messages that no subscription wanted.
+func (s Source) parsePath() (string, error) {
+	path := strings.ReplaceAll(s.Path, `\`, "/")
+	if s.SubQueue != TransferDeadLetterQueue || !isUnmatched(path) {
+		return ParseSourcePath(path)
+	}
+	topic, name, _ := SplitSubscription(path)
+	topic, err := ParsePath(topic)
+	return SubscriptionPath(topic, name), err
+}
+
+// isUnmatched reports whether a path is that of an UnmatchedSubscription.
+func isUnmatched(path string) bool {
+	_, name, ok := SplitSubscription(path)
+	return ok && Fold(name) == UnmatchedSubscription
+}
+
 // ParseRuleName checks the name of a rule (ENT-3).
 func ParseRuleName(name string) error {
 	if Fold(name) == Fold(DefaultRule) {
@@ -188,9 +205,17 @@ const (
 	transferSuffix   = "/$transfer"
 )
 
-// isDeadLetterAddress reports whether path addresses a dead-letter queue, in any case (DLQ-2).
-func isDeadLetterAddress(path string) bool {
-	return strings.HasSuffix(Fold(strings.ReplaceAll(path, `\`, "/")), deadLetterSuffix)
+// subQueueOf tells which sub-queue a path addresses, in any case (DLQ-2).
+func subQueueOf(path string) SubQueue {
+	path, isDead := strings.CutSuffix(Fold(strings.ReplaceAll(path, `\`, "/")), deadLetterSuffix)
+	switch {
+	case !isDead:
+		return MainQueue
+	case strings.HasSuffix(path, transferSuffix):
+		return TransferDeadLetterQueue
+	default:
+		return DeadLetterQueue
+	}
 }
 
 // Fold gives the source under the name it is looked up by.

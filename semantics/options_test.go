@@ -81,6 +81,7 @@ func TestENT_7_Merge(t *testing.T) {
 		RequiresSession: true, SessionInFlight: 12, OnDisconnect: semantics.ReleaseOnDisconnect,
 		SessionExpiryMode: semantics.ExpireSession, SessionOnDeadLetter: semantics.BlockSession,
 		AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 13,
+		AutoDeleteOnIdle: 14, AutoDeleteKeepsDeadLetters: true, ForwardTo: "15", ForwardDeadLetteredMessagesTo: "16", UnmatchedTo: "17",
 	}
 	defaults := semantics.DefaultOptions()
 	other.SupportOrdering, other.FailIfUnmatched = false, true

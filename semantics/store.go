@@ -21,6 +21,7 @@ type Store interface {
 	Settler
 	Remover
 	Sessions
+	Transfers
 }
 
 // Entities manages queues, topics and subscriptions. A path with the segment "Subscriptions" names a subscription, see
@@ -132,7 +133,8 @@ type Receiver interface {
 	// From a held session it gives no more than SessionInFlight permits together with those not settled yet, nothing
 	// behind a message that is delayed, and locks that end with the session's (SESS-25 to SESS-28, SETTLE-11).
 	// ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_REQUIRED for a queue with sessions without one (RECV-11),
-	// SESSION_NOT_SUPPORTED for a session of another queue, SESSION_LOCK_LOST.
+	// SESSION_NOT_SUPPORTED for a session of another queue, SESSION_LOCK_LOST, and INVALID_OPERATION for a main queue that forwards what
+	// it gets (FWD-2): see ForwardsAll.
 	Receive(ctx context.Context, source Source, limit int, register Register) (Batch, error)
 
 	// Watch subscribes to wake-ups of source. It blocks until the subscription stands, so that no wake-up caused by
@@ -146,14 +148,14 @@ type Receiver interface {
 	// ReceiveByNumber locks the messages with the given numbers, all or none, and hands them out in the order given, a
 	// number given twice once. state Deferred takes deferred messages (DEFER-3), Active available ones, delayed ones
 	// included (PURGE-9), and is INVALID_OPERATION on a queue with sessions, whose order it would break. A message whose
-	// time is over is expired instead of taken (TTL-8, TTL-18). ENTITY_NOT_FOUND, ENTITY_DISABLED, the session errors of
+	// time is over is expired instead of taken (TTL-8, TTL-18). ENTITY_NOT_FOUND, ENTITY_DISABLED, the further errors of
 	// Receive, and MESSAGE_NOT_FOUND with the numbers that are unknown, in another state, in another session (DEFER-7),
 	// locked or expired.
 	ReceiveByNumber(ctx context.Context, source Source, state State, numbers []int64) ([]*Received, error)
 
 	// Reactivate makes the deferred messages with the given numbers available at their old places, all or none
 	// (DEFER-8), with a held session only those of that session. Errors and expiry as ReceiveByNumber, but a queue with
-	// sessions needs none.
+	// sessions needs none, and one that forwards what it gets may do so.
 	Reactivate(ctx context.Context, source Source, numbers []int64) error
 
 	// Peek gives up to limit messages with sequence numbers of at least from, in ascending order, that are in one of the
@@ -233,7 +235,8 @@ type Resubmission struct {
 	TimeToLive     *time.Duration // of its new life; nil: the target's default
 	ExpiresAt      time.Time      // instead of a new life: the end of the old one stays (TTL-25); zero: a new life
 	NewID          bool           // MessageID is new
-	MoreBytes      int64          // by which a new one is longer
+	WasForwarded   bool           // what is known of that is forgotten: see Message.ForgetForwarding
+	MoreBytes      int64          // by which the message is larger then, less than 0 when it is smaller
 }
 
 // Resubmitted is what became of one dead letter.
@@ -255,8 +258,8 @@ type Remover interface {
 	// gives one Code per number: empty, or MESSAGE_NOT_FOUND. ENTITY_NOT_FOUND, ENTITY_DISABLED.
 	DeleteByNumber(ctx context.Context, source Source, numbers []int64) ([]Code, error)
 
-	// Resubmit moves dead letters of source, which must be a dead-letter queue, to the queue target as new messages,
-	// each moved or not as a whole in one step (DLQ-22). bypassDuplicates switches the target's duplicate detection
+	// Resubmit moves dead letters of source, which must be a dead-letter queue, to the queue target as new messages that were never
+	// forwarded, each moved or not as a whole in one step (DLQ-22, FWD-5). bypassDuplicates switches the target's duplicate detection
 	// off. ENTITY_NOT_FOUND for source or target, ENTITY_DISABLED when source cannot be received from or target not sent
 	// to.
 	Resubmit(ctx context.Context, source Source, target string, letters []Resubmission, bypassDuplicates bool) ([]Resubmitted, error)
@@ -303,11 +306,20 @@ type Sessions interface {
 }
 
 // Sweeper is a Store that does in the background what time makes due: activations, expiry, the end of locks and delays
-// (TTL-20, SCHED-6). Nothing but promptness depends on it, but that scheduled messages of a topic wait for activate, which is
-// Broker.ActivateDue and is called with the topic's path. Any number of sidecars may sweep at once. Sweep blocks until ctx ends;
+// (TTL-20, SCHED-6). Nothing but promptness depends on it, but that scheduled messages of a topic and messages to be forwarded wait for
+// upkeep, which is the Broker. Any number of sidecars may sweep at once. Sweep blocks until ctx ends;
 // call it once.
 type Sweeper interface {
-	Sweep(ctx context.Context, activate func(ctx context.Context, topic string) error)
+	Sweep(ctx context.Context, upkeep Upkeep)
+}
+
+// Upkeep is what a Sweeper has done by others, because it takes rules, or more than one entity. Both methods block until they have done
+// a bounded share of the work, are safe for concurrent use, and are called again for the rest.
+type Upkeep interface {
+	// ActivateDue enqueues the scheduled messages of a topic whose time has come (SCHED-7).
+	ActivateDue(ctx context.Context, topic string) error
+	// Forward carries on what a source has to forward (FWD-1). An error says that it is to be tried again later.
+	Forward(ctx context.Context, source Source) error
 }
 
 // Health is what a Store says of itself when it can serve.

@@ -3,6 +3,7 @@ package semantics
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Topics keeps the rules of subscriptions and stores what they select.
@@ -50,7 +51,13 @@ var ErrRoutesChanged = errors.New("the rules of the topic have changed")
 type Routes struct {
 	Version       int64
 	Subscriptions []Route
+	// KeepsUnmatched: a message that no subscription gets is one copy for UnmatchedSubscription (TOPIC-3).
+	KeepsUnmatched bool
 }
+
+// UnmatchedSubscription is the name of a subscription that a topic with UnmatchedTo has besides its own, and that forwards there what
+// no other one gets. It is neither listed nor counted, and has no rules. When UnmatchedTo is cleared it stays and forwards what it has.
+const UnmatchedSubscription = "$unmatched"
 
 // Route is what decides about the copies of one subscription.
 type Route struct {
@@ -60,10 +67,13 @@ type Route struct {
 	Rules               []Rule
 }
 
-// Publication is a message on its way into a topic.
+// Publication is a message on its way into a topic, or forwarded into a queue, which has no Copies.
 type Publication struct {
 	Message *Message
 	Copies  []Copy
+
+	// ExpiresAt is when a forwarded message ends at the latest, since a hop does not extend its life (TTL-24); zero for others.
+	ExpiresAt time.Time
 }
 
 // Copy is what one subscription gets of a publication.

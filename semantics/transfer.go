@@ -28,15 +28,18 @@ type Transfers interface {
 
 	// BeginTransfer gives the transfer of a source that is under way, whatever its destination; else it begins one, with up to limit
 	// of the messages that are available, in order of sequence number (FWD-6). Nobody else gets them from then on, and they do not
-	// expire. The status of the source does not matter. Without any Messages there is nothing to do. ENTITY_NOT_FOUND, and
-	// ErrForwardingChanged when the source does not forward to that path.
+	// expire. The status of the source does not matter, and it is no activity of it. Without any Messages there is nothing to do.
+	// ENTITY_NOT_FOUND, and ErrForwardingChanged when none is under way and the source does not forward to that path; an empty path is
+	// one it never forwards to.
 	BeginTransfer(ctx context.Context, source Source, to Destination, limit int) (Transfer, error)
 
 	// Arrive stores what a transfer carries at its destination, all in one step, and says what became of each message, in the order
-	// given. The first call that stores something decides: later ones give its answer. version is that of the routes by which the
-	// copies of a topic were decided, else 0. A message that its destination does not take is refused by itself; but unless isLast, nothing at all is
-	// done when one would be, and the answer is ErrNotYet. A queue with sessions makes a message without one a dead letter of its own (FWD-3, DLQ-9).
-	// An incarnation that is gone is all messages refused. ErrRoutesChanged.
+	// given. The first call that decides about them is final: later ones give its answer, whatever they bring. version is that of the
+	// routes by which the copies of a topic were decided, else 0. A message is stored as new, as if it was sent alone, but never
+	// scheduled; a duplicate counts as stored (DUP-9). One that its destination does not take is refused by itself; but unless isLast,
+	// nothing at all is done when one would be, and the answer is ErrNotYet. A queue with sessions makes a message without one a dead
+	// letter of its own (FWD-3, DLQ-9). An incarnation that is gone is all messages refused. It is no activity of the destination
+	// (FWD-10). ErrRoutesChanged.
 	Arrive(ctx context.Context, transfer Transfer, version int64, arrivals []Publication, isLast bool) ([]Arrival, error)
 
 	// EndTransfer removes the messages of a transfer from its source, all in one step, as fates says in the order of the messages. It does nothing when
@@ -87,6 +90,6 @@ type Forwarded struct {
 	Hops                   int // at least 1
 	EnqueuedSequenceNumber int64
 
-	DeadLetterSource string // path of the source whose dead letter it was, "" if it was none
-	DeadLetterTexts
+	DeadLetterSource string // path of the queue or subscription whose dead letter it was, "" if it was none
+	DeadLetterTexts         // why it was one; they are among the application properties too (DLQ-15)
 }

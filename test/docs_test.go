@@ -126,6 +126,27 @@ func TestTopicsPageWorksWhenPasted(t *testing.T) {
 	}
 }
 
+func TestForwardingPageWorksWhenPasted(t *testing.T) {
+	t.Parallel()
+	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
+	sessions := blocks(t, "docs/forwarding.md", "<!-- runs -->\n```sh")
+	printed := strings.ReplaceAll(shell(t, s, sessions[0]), `": `, `":`)
+	for want, times := range map[string]int{
+		`"created":true`: 4, `"text":"Hallo"`: 2, `"text":"Bonjour"`: 2, `"deadLetterSource":"work"`: 1, `"deadLetterReason":"NotFrench"`: 1,
+		`"deadLetterReason":"TransferDestinationDisabled"`: 1, `"transferDeadLetterMessageCount":"1"`: 1, `"reason":"INVALID_OPERATION"`: 1,
+	} {
+		if n := strings.Count(printed, want); n != times {
+			t.Errorf("the session printed %s %d times, want %d; it printed:\n%s", want, n, times, printed)
+		}
+	}
+	if strings.Contains(printed, "LOCK_LOST") {
+		t.Errorf("a settlement failed:\n%s", printed)
+	}
+	if printed := shell(t, s, sessions[1]); !strings.Contains(printed, "to whom it may concern") {
+		t.Errorf("the unwanted message did not arrive:\n%s", printed)
+	}
+}
+
 // snippetHead makes the Go of the pages compile: the lines that docs/api/README.md says they share are its parameters.
 const snippetHead = `package main
 
@@ -164,7 +185,7 @@ func TestGoSnippetsCompile(t *testing.T) {
 	for _, body := range blocks(t, "docs/api/README.md", "```go-setup") {
 		add("_ int", body+"\n_, _ = messages, admin")
 	}
-	pages := []string{"docs/sessions.md", "docs/topics.md", "docs/api/streams.md", "docs/api/errors.md"}
+	pages := []string{"docs/sessions.md", "docs/topics.md", "docs/forwarding.md", "docs/api/streams.md", "docs/api/errors.md"}
 	for _, page := range apiPages {
 		pages = append(pages, "docs/api/"+page+".md")
 	}
@@ -286,6 +307,9 @@ func TestACLOfThePageIsEnough(t *testing.T) {
 		for _, session := range blocks(t, "docs/api/"+page+".md", "<!-- runs -->\n```sh") {
 			shell(t, s, session)
 		}
+	}
+	for _, session := range blocks(t, "docs/forwarding.md", "<!-- runs -->\n```sh") {
+		shell(t, s, session)
 	}
 	if strings.Contains(s.Log(), "NOPERM") {
 		t.Errorf("a right is missing:\n%s", s.Log())

@@ -118,6 +118,8 @@ func TestBadValuesNameFlagAndBound(t *testing.T) {
 		"--grpc-addr=127.0.0.1:7420":             "--http-addr and --grpc-addr are both",
 		"--drain-timeout=-1s":                    "--drain-timeout is -1s, must be 0s to 1h0m0s",
 		"--drain-timeout=61m":                    "--drain-timeout is 1h1m0s",
+		"--forward-retry=-1s":                    "--forward-retry is -1s, must be 0s to 24h0m0s",
+		"--forward-retry=24h1s":                  "--forward-retry is 24h0m1s",
 		"--rate-limit=0.05":                      "--rate-limit is 0.05, must be 0 (no limit) or 0.1 to 1000000",
 		"--rate-limit=-1":                        "--rate-limit is -1",
 		"--rate-limit=1000001":                   "--rate-limit is 1.000001e+06",

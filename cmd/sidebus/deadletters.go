@@ -31,6 +31,18 @@ type deadLetter struct {
 	number        int64
 }
 
+// sides are where the dead letter can be.
+func (d deadLetter) sides() []semantics.SubQueue {
+	switch d.cause {
+	case semantics.ReasonDestinationNotFound, semantics.ReasonDestinationDisabled, semantics.ReasonDestinationFull:
+		return []semantics.SubQueue{semantics.TransferDeadLetterQueue}
+	case semantics.ReasonTooManyHops:
+		return []semantics.SubQueue{semantics.DeadLetterQueue, semantics.TransferDeadLetterQueue}
+	default:
+		return []semantics.SubQueue{semantics.DeadLetterQueue}
+	}
+}
+
 func newDeadLetters(registry *prometheus.Registry, withLines bool) *deadLetters {
 	d := &deadLetters{counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sidebus_dead_lettered_messages_total",
@@ -72,10 +84,13 @@ func (d *deadLetters) write(ctx context.Context, store semantics.Receiver, logge
 
 func (d *deadLetters) writeOne(ctx context.Context, store semantics.Receiver, logger *slog.Logger, letter deadLetter) {
 	fields := []any{"entity", letter.entity, "cause", letter.cause, "sequenceNumber", letter.number}
-	source := semantics.Source{Path: letter.entity, SubQueue: semantics.DeadLetterQueue}
-	found, err := store.Peek(ctx, source, letter.number, 1, semantics.ShowAll)
-	if err == nil && len(found) == 1 && found[0].SequenceNumber == letter.number {
-		fields = append(fields, "messageId", found[0].MessageID, "reason", found[0].DeadLetterReason)
+	for _, side := range letter.sides() {
+		source := semantics.Source{Path: letter.entity, SubQueue: side}
+		found, err := store.Peek(ctx, source, letter.number, 1, semantics.ShowAll)
+		if err == nil && len(found) == 1 && found[0].SequenceNumber == letter.number {
+			fields = append(fields, "messageId", found[0].MessageID, "reason", found[0].DeadLetterReason)
+			break
+		}
 	}
 	logger.Warn(deadLetterLine, fields...)
 	if missed := d.missed.Swap(0); missed > 0 {

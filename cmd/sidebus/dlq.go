@@ -18,7 +18,8 @@ type dlqCommand struct {
 
 // dlqQueue is the queue or subscription whose dead letters are meant; the verbs below it get it from the parser.
 type dlqQueue struct {
-	Queue string `arg:"" help:"The queue, orders or queues/orders, or the subscription, topics/news/subscriptions/eu."`
+	Queue    string `arg:"" help:"The queue, orders or queues/orders, or the subscription, topics/news/subscriptions/eu."`
+	Transfer bool   `name:"transfer" help:"Those of its transfer dead-letter queue: what could not be forwarded."`
 
 	List     dlqListCommand     `cmd:"" help:"Show dead letters and why they are there."`
 	Count    dlqCountCommand    `cmd:"" help:"Count them."`
@@ -28,6 +29,13 @@ type dlqQueue struct {
 
 func (q *dlqQueue) resource() string { return client.Resource(q.Queue) }
 
+func (q *dlqQueue) subQueue() sidebusv1.SubQueue_Kind {
+	if q.Transfer {
+		return sidebusv1.SubQueue_TRANSFER_DEAD_LETTER
+	}
+	return sidebusv1.SubQueue_DEAD_LETTER
+}
+
 type dlqListCommand struct {
 	window
 	clientSettings
@@ -36,7 +44,7 @@ type dlqListCommand struct {
 // Run prints dead letters without touching them.
 func (d *dlqListCommand) Run(ctx context.Context, to terminal, of *dlqQueue) error {
 	return d.show(ctx, to, &d.clientSettings, &sidebusv1.PeekRequest{
-		Source: of.resource(), SubQueue: sidebusv1.SubQueue_DEAD_LETTER, FromSequenceNumber: d.From,
+		Source: of.resource(), SubQueue: of.subQueue(), FromSequenceNumber: d.From,
 	})
 }
 
@@ -45,20 +53,19 @@ type dlqCountCommand struct{ clientSettings }
 // Run prints the number of dead letters and nothing else, or the field of the API.
 func (d *dlqCountCommand) Run(ctx context.Context, to terminal, of *dlqQueue) error {
 	return d.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		n, err := o.deadLetters(ctx, of.resource())
+		n, err := o.deadLetters(ctx, of.resource(), of.subQueue())
 		if err != nil {
 			return err
 		}
 		if o.asJSON {
-			return o.line(fmt.Appendf(nil, `{"deadLetterMessageCount":"%d"}`, n))
+			name := "deadLetterMessageCount"
+			if of.Transfer {
+				name = "transferDeadLetterMessageCount"
+			}
+			return o.line(fmt.Appendf(nil, `{"%s":"%d"}`, name, n))
 		}
 		return o.say("%d", n)
 	})
-}
-
-func (o *operator) deadLetters(ctx context.Context, resource string) (int64, error) {
-	counts, err := o.count(ctx, resource)
-	return counts.GetDeadLetterMessageCount(), err
 }
 
 type dlqResubmitCommand struct {
@@ -94,7 +101,7 @@ func (d *dlqResubmitCommand) Run(ctx context.Context, to terminal, of *dlqQueue)
 	}
 	return d.operate(ctx, to, func(ctx context.Context, o *operator) error {
 		r := &resubmitting{o: o, target: of.resource(), request: &sidebusv1.ResubmitRequest{
-			Source: of.resource(), NewMessageIds: d.NewIDs, BypassDuplicateDetection: d.BypassDuplicates, KeepExpiry: d.KeepExpiry,
+			Source: of.resource(), SubQueue: of.subQueue().Enum(), NewMessageIds: d.NewIDs, BypassDuplicateDetection: d.BypassDuplicates, KeepExpiry: d.KeepExpiry,
 		}}
 		if d.To != "" {
 			r.target = client.Resource(d.To)
@@ -106,12 +113,16 @@ func (d *dlqResubmitCommand) Run(ctx context.Context, to terminal, of *dlqQueue)
 		if d.Filter != "" {
 			r.request.Filter = proto.String(d.Filter)
 		}
-		present, err := o.deadLetters(ctx, of.resource())
+		present, err := o.deadLetters(ctx, of.resource(), of.subQueue())
 		if err != nil {
 			return err
 		}
 		if d.All && present > 0 {
-			text := fmt.Sprintf("This sends %s of %s to %s.", count(present, "dead letter"), of.resource(), r.target)
+			from := of.resource()
+			if of.Transfer {
+				from = place(from, of.subQueue())
+			}
+			text := fmt.Sprintf("This sends %s of %s to %s.", count(present, "dead letter"), from, r.target)
 			if err := o.confirm(ctx, &d.confirmation, of.resource(), text); err != nil {
 				return err
 			}
@@ -255,7 +266,7 @@ type dlqDeleteCommand struct {
 func (d *dlqDeleteCommand) Run(ctx context.Context, to terminal, of *dlqQueue) error {
 	switch {
 	case d.All:
-		p := &purging{source: of.resource(), isDLQ: true, confirmation: d.confirmation}
+		p := &purging{source: of.resource(), subQueue: of.subQueue(), confirmation: d.confirmation}
 		return p.run(ctx, to, &d.clientSettings)
 	case len(d.Number) == 0:
 		return misuse("which ones? --number or --all says so")
@@ -266,10 +277,10 @@ func (d *dlqDeleteCommand) Run(ctx context.Context, to terminal, of *dlqQueue) e
 		for numbers := d.Number; len(numbers) > 0; {
 			step := min(len(numbers), deleteStep)
 			answer, err := o.DeleteBySequence(ctx, &sidebusv1.DeleteBySequenceRequest{
-				Source: of.resource(), SubQueue: sidebusv1.SubQueue_DEAD_LETTER, SequenceNumbers: numbers[:step],
+				Source: of.resource(), SubQueue: of.subQueue(), SequenceNumbers: numbers[:step],
 			})
 			if err != nil {
-				o.note("removed %s from %s", count(deleted, "message"), place(of.resource(), true))
+				o.note("removed %s from %s", count(deleted, "message"), place(of.resource(), of.subQueue()))
 				return err
 			}
 			numbers = numbers[step:]

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
 )
 
 func TestDeadLetterVerbs(t *testing.T) {
@@ -52,6 +53,64 @@ func TestDeadLetterVerbs(t *testing.T) {
 	s.verb(t, nil, "dlq", "orders", "resubmit").wants(t, exitUsage, "--number, --filter or --all")
 	s.verb(t, nil, "dlq", "orders", "delete").wants(t, exitUsage, "--number or --all")
 	s.verb(t, nil, "dlq", "orders", "resubmit", "--all", "--number=1").wants(t, exitUsage, "--number")
+}
+
+// strand puts texts into the transfer dead-letter queue of "orders", whose destination takes nothing meanwhile.
+func (s *served) strand(t *testing.T, texts ...string) {
+	t.Helper()
+	s.ok(t, "entity", "ensure", "bin")
+	s.ok(t, "entity", "update", "bin", "--set", "status=DISABLED")
+	s.ok(t, "entity", "update", "orders", "--set", "forwardTo=bin")
+	s.ok(t, append([]string{"send", "orders"}, texts...)...)
+	if err := s.broker.Forward(t.Context(), semantics.Source{Path: "orders"}); err != nil {
+		t.Fatal(err)
+	}
+	s.ok(t, "entity", "update", "orders", "--set", "forwardTo=")
+}
+
+func TestTransferDeadLetterVerbs(t *testing.T) {
+	t.Parallel()
+	s := serveMemory(t)
+	s.deadLetter(t, "Late", "an ordinary one")
+	s.strand(t, "a", "b", "c", "d", "e", "f")
+	if got := s.ok(t, "dlq", "orders", "count", "--transfer"); got != "6\n" {
+		t.Errorf("count: got %q", got)
+	}
+	if got := s.ok(t, "dlq", "orders", "--transfer", "count", "-o", "json"); got != `{"transferDeadLetterMessageCount":"6"}`+"\n" {
+		t.Errorf("count as JSON: got %q", got)
+	}
+	s.verb(t, nil, "stats", "orders").wants(t, exitClean, "DEAD  TRANSFER  TRANSFER DEAD", "1     0         6")
+	s.verb(t, nil, "dlq", "orders", "list", "--transfer", "--max=1").wants(t, exitClean, "REASON", "TransferDestinationDisabled", "--from")
+	s.wantTexts(t, []string{"a", "b", "c", "d", "e", "f"}, "orders", "--transfer-dlq")
+	s.wantTexts(t, []string{"an ordinary one"}, "orders", "--dlq")
+	s.verb(t, nil, "receive", "orders", "--transfer-dlq", "--complete").wants(t, exitClean, "TransferDestinationDisabled", "  a")
+	s.verb(t, nil, "receive", "orders", "--transfer-dlq", "--max=9").wants(t, exitClean, "  f", "gave back 5 messages")
+	s.verb(t, typing("no\n"), "dlq", "orders", "resubmit", "--transfer", "--all").
+		wants(t, exitFailure, "This sends 5 dead letters of the transfer dead-letter queue of queues/orders to queues/orders.")
+	s.ok(t, "entity", "update", "bin", "--set", "status=")
+	s.verb(t, nil, "dlq", "orders", "resubmit", "--transfer", "--filter=DeadLetterReason LIKE 'Transfer%' AND sys.SequenceNumber < 4", "--to=bin").
+		wants(t, exitClean, "resubmitted 1 message to queues/bin")
+	s.wantTexts(t, []string{"b"}, "bin")
+	third := decoded(t, s.ok(t, "peek", "orders", "--transfer-dlq", "-o", "json"))[0]["sequenceNumber"].(string)
+	s.verb(t, nil, "rule", "test", "--all", "--peek=orders", "--transfer-dlq", "--number", third).wants(t, exitClean, "matches")
+	s.verb(t, nil, "dlq", "orders", "delete", "--transfer", "--number", third).wants(t, exitClean, "removed")
+	s.verb(t, nil, "dlq", "orders", "delete", "--transfer", "--number=999").wants(t, exitFailure, "not removed: MESSAGE_NOT_FOUND: 999")
+	s.verb(t, typing("y\n"), "purge", "orders", "--transfer-dlq").
+		wants(t, exitClean, "up to 3 messages of the transfer dead-letter queue of queues/orders without a trace: 3 not forwarded", "removed 3 messages")
+	s.strand(t, "g")
+	s.verb(t, typing("y\n"), "dlq", "orders", "delete", "--all", "--transfer").wants(t, exitClean, "removed 1 message from the transfer dead-letter queue of queues/orders")
+	s.strand(t, "h")
+	s.verb(t, typing("no\n"), "entity", "delete", "orders").wants(t, exitFailure, "with 2 messages in it, 2 of them dead-lettered")
+	for _, verb := range []string{"receive", "peek", "purge"} {
+		s.verb(t, nil, verb, "orders", "--dlq", "--transfer-dlq").wants(t, exitUsage, "--dlq", "--transfer-dlq")
+		s.verb(t, nil, verb, "orders", "--session=s", "--transfer-dlq").wants(t, exitUsage, "dead letters belong to no session")
+	}
+	s.verb(t, nil, "receive", "orders", "--transfer-dlq").wants(t, exitClean, "  h")
+	s.verb(t, nil, "entity", "create", "q", "--set", "forwardTo=none").wants(t, exitFailure, "FORWARD_DESTINATION_INVALID: forwardTo")
+	if got := decoded(t, s.ok(t, "entity", "create", "q", "--set", "forwardTo=bin", "-o", "json"))[0]["forwardTo"]; got != "bin" {
+		t.Errorf("got %v", got)
+	}
+	s.verb(t, nil, "receive", "q").wants(t, exitFailure, "INVALID_OPERATION", "bin")
 }
 
 func TestResubmitEndsWhenNothingMoves(t *testing.T) {

@@ -298,5 +298,5 @@ func (o *operator) held(ctx context.Context, resource string) (what, dead string
 	}
 	counts, err := o.count(ctx, resource)
 	return count(counts.GetTotalMessageCount(), "message") + " in it",
-		fmt.Sprintf(", %d of them dead-lettered", counts.GetDeadLetterMessageCount()), err
+		fmt.Sprintf(", %d of them dead-lettered", counts.GetDeadLetterMessageCount()+counts.GetTransferDeadLetterMessageCount()), err
 }

@@ -57,7 +57,7 @@ func TestStats(t *testing.T) {
 	s.ok(t, "send", "orders", strings.Repeat("x", 3000), "b")
 	s.take(t, 1)
 	got := s.ok(t, "stats")
-	if rows := strings.Split(strings.TrimSpace(got), "\n"); len(rows) != 3 || !strings.HasPrefix(strings.Join(strings.Fields(rows[1]), " "), "orders 2 1 1 0 0 0 3.0 KiB 20") {
+	if rows := strings.Split(strings.TrimSpace(got), "\n"); len(rows) != 3 || !strings.HasPrefix(strings.Join(strings.Fields(rows[1]), " "), "orders 2 1 1 0 0 0 0 0 3.0 KiB 20") {
 		t.Errorf("got %q", rows)
 	}
 	if got := s.ok(t, "stats", "other"); strings.Contains(got, "orders") {

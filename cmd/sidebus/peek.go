@@ -28,19 +28,19 @@ type peekCommand struct {
 	window
 
 	Session *string  `name:"session" placeholder:"ID" help:"Only messages of this session."`
-	DLQ     bool     `name:"dlq" aliases:"dead-letter" help:"Look into the dead-letter queue."`
 	State   []string `name:"state" enum:"available,locked,deferred,scheduled" placeholder:"STATE,STATE" help:"Only these: available, locked, deferred, scheduled."`
 
+	subQueueFlags
 	clientSettings
 }
 
 // Run prints messages without touching them.
 func (p *peekCommand) Run(ctx context.Context, to terminal) error {
-	if p.DLQ && p.Session != nil {
+	if p.isSet() && p.Session != nil {
 		return misuse("%s", noSessionsThere)
 	}
 	request := &sidebusv1.PeekRequest{
-		Source: client.Resource(p.Queue), SubQueue: subQueue(p.DLQ), FromSequenceNumber: p.From, SessionId: p.Session,
+		Source: client.Resource(p.Queue), SubQueue: p.kind(), FromSequenceNumber: p.From, SessionId: p.Session,
 	}
 	for _, state := range p.State {
 		request.Include = append(request.Include, sidebusv1.PeekRequest_Include(sidebusv1.PeekRequest_Include_value[strings.ToUpper(state)]))
@@ -48,8 +48,8 @@ func (p *peekCommand) Run(ctx context.Context, to terminal) error {
 	return p.show(ctx, to, &p.clientSettings, request)
 }
 
-// noSessionsThere is why a session and the dead-letter queue exclude each other.
-const noSessionsThere = "--session and --dlq exclude each other: dead letters belong to no session"
+// noSessionsThere is why a session and the dead-letter queues exclude each other.
+const noSessionsThere = "--session excludes --dlq and --transfer-dlq: dead letters belong to no session"
 
 // show prints the messages of a request.
 func (w *window) show(ctx context.Context, to terminal, settings *clientSettings, request *sidebusv1.PeekRequest) error {
@@ -61,8 +61,7 @@ func (w *window) show(ctx context.Context, to terminal, settings *clientSettings
 
 // pages goes through the messages of a request.
 func (w *window) pages(ctx context.Context, o *operator, request *sidebusv1.PeekRequest) error {
-	isDLQ := request.GetSubQueue() == sidebusv1.SubQueue_DEAD_LETTER
-	where := place(request.GetSource(), isDLQ)
+	where := place(request.GetSource(), request.GetSubQueue())
 	if request.SessionId != nil {
 		where = ofSession(request.GetSessionId(), request.GetSource())
 	}
@@ -91,7 +90,7 @@ func (w *window) pages(ctx context.Context, o *operator, request *sidebusv1.Peek
 			o.note("there are more; --from %d goes on", page[0].GetSequenceNumber())
 			return nil
 		case shown == 0:
-			columns = columnsOf(page, isDLQ, true)
+			columns = columnsOf(page, request.GetSubQueue(), true)
 		}
 		if err := errors.Join(o.messages(page, columns, shown == 0), o.flush()); err != nil {
 			return err
@@ -107,14 +106,14 @@ type column struct {
 	text func(*sidebusv1.ReceivedMessage) string
 }
 
-// columnsOf are those of a queue or its dead-letter queue, received or peeked, by the first page of it: only where there are
+// columnsOf are those of a queue or one of its dead-letter queues, received or peeked, by the first page of it: only where there are
 // sessions there is a column for them.
-func columnsOf(page []*sidebusv1.ReceivedMessage, isDLQ, isPeek bool) []column {
+func columnsOf(page []*sidebusv1.ReceivedMessage, subQueue sidebusv1.SubQueue_Kind, isPeek bool) []column {
 	columns := []column{
 		{"SEQUENCE", func(m *sidebusv1.ReceivedMessage) string { return strconv.FormatInt(m.GetSequenceNumber(), 10) }},
 		{"ENQUEUED", func(m *sidebusv1.ReceivedMessage) string { return client.Instant(m.GetEnqueuedTime()) }},
 	}
-	if isDLQ {
+	if subQueue != sidebusv1.SubQueue_NONE {
 		columns = append(columns,
 			column{"DEAD-LETTERED", func(m *sidebusv1.ReceivedMessage) string { return client.Instant(m.GetDeadLetteredTime()) }},
 			column{"REASON", func(m *sidebusv1.ReceivedMessage) string { return client.Brief(m.GetDeadLetterReason()) }},

@@ -21,8 +21,8 @@ type purgeCommand struct {
 	Before  string   `name:"before" placeholder:"INSTANT|AGE" help:"Only messages enqueued before this instant in RFC 3339, or longer ago than this, such as 24h. Default: now."`
 	Include []string `name:"include" enum:"available,deferred,scheduled,dead-letter" placeholder:"GROUP,GROUP" help:"Besides the available messages these: deferred, scheduled, dead-letter."`
 	Session *string  `name:"session" placeholder:"ID" help:"Only messages of this session."`
-	DLQ     bool     `name:"dlq" help:"Purge the dead-letter queue alone."`
 
+	subQueueFlags
 	confirmation
 	clientSettings
 }
@@ -33,7 +33,7 @@ const purgeStep = 4000
 // Run removes messages until there are no more to remove.
 func (p *purgeCommand) Run(ctx context.Context, to terminal) error {
 	switch {
-	case p.Session != nil && p.DLQ:
+	case p.Session != nil && p.isSet():
 		return misuse("%s", noSessionsThere)
 	case p.Session != nil && slices.Contains(p.Include, "dead-letter"):
 		return misuse("--session and --include dead-letter exclude each other: dead letters belong to no session")
@@ -43,7 +43,7 @@ func (p *purgeCommand) Run(ctx context.Context, to terminal) error {
 		return err
 	}
 	return (&purging{
-		source: client.Resource(p.Queue), session: p.Session, isDLQ: p.DLQ, before: before, include: p.Include, confirmation: p.confirmation,
+		source: client.Resource(p.Queue), session: p.Session, subQueue: p.kind(), before: before, include: p.Include, confirmation: p.confirmation,
 	}).run(ctx, to, &p.clientSettings)
 }
 
@@ -66,11 +66,11 @@ func instantOrAge(flag, text string, now time.Time) (*timestamppb.Timestamp, err
 type purging struct {
 	confirmation
 
-	source  string
-	session *string // nil: all messages
-	isDLQ   bool
-	before  *timestamppb.Timestamp
-	include []string
+	source   string
+	session  *string // nil: all messages
+	subQueue sidebusv1.SubQueue_Kind
+	before   *timestamppb.Timestamp
+	include  []string
 }
 
 func (p *purging) run(ctx context.Context, to terminal, settings *clientSettings) error {
@@ -93,15 +93,20 @@ func (p *purging) ask(ctx context.Context, o *operator) error {
 	if err != nil {
 		return err
 	}
+	isMain := p.subQueue == sidebusv1.SubQueue_NONE
 	groups := []struct {
 		name  string
 		n     int64
 		isOut bool
 	}{
-		{"available", counts.GetAvailableCount(), p.isDLQ},
-		{"deferred", counts.GetDeferredCount(), p.isDLQ || !slices.Contains(p.include, "deferred")},
-		{"scheduled", counts.GetScheduledMessageCount(), p.isDLQ || !slices.Contains(p.include, "scheduled")},
-		{"dead-lettered", counts.GetDeadLetterMessageCount(), !p.isDLQ && !slices.Contains(p.include, "dead-letter")},
+		{"available", counts.GetAvailableCount(), !isMain},
+		{"deferred", counts.GetDeferredCount(), !isMain || !slices.Contains(p.include, "deferred")},
+		{"scheduled", counts.GetScheduledMessageCount(), !isMain || !slices.Contains(p.include, "scheduled")},
+		{
+			"dead-lettered", counts.GetDeadLetterMessageCount(),
+			p.subQueue != sidebusv1.SubQueue_DEAD_LETTER && (!isMain || !slices.Contains(p.include, "dead-letter")),
+		},
+		{"not forwarded", counts.GetTransferDeadLetterMessageCount(), p.subQueue != sidebusv1.SubQueue_TRANSFER_DEAD_LETTER},
 	}
 	total, parts := int64(0), []string(nil)
 	for _, g := range groups {
@@ -129,13 +134,13 @@ func (p *purging) where() string {
 	if p.session != nil {
 		return ofSession(*p.session, p.source)
 	}
-	return place(p.source, p.isDLQ)
+	return place(p.source, p.subQueue)
 }
 
 // purge goes on with the same instant for as long as the sidecar says that there is more.
 func (p *purging) purge(ctx context.Context, o *operator) error {
 	request := &sidebusv1.PurgeRequest{
-		Source: p.source, SubQueue: subQueue(p.isDLQ), Before: p.before, MaxMessages: proto.Int32(purgeStep), SessionId: p.session,
+		Source: p.source, SubQueue: p.subQueue, Before: p.before, MaxMessages: proto.Int32(purgeStep), SessionId: p.session,
 	}
 	for _, group := range p.include {
 		word := strings.ToUpper(strings.ReplaceAll(group, "-", "_"))

@@ -29,7 +29,8 @@ type receiveCommand struct {
 
 	Max  int           `name:"max" short:"n" default:"1" placeholder:"N" help:"Most messages to receive."`
 	Wait time.Duration `name:"wait" short:"w" default:"0s" placeholder:"TIME" help:"How long to wait for the first one, or for a session, up to 300s."`
-	DLQ  bool          `name:"dlq" aliases:"dead-letter" help:"From the dead-letter queue."`
+
+	subQueueFlags
 
 	Session     *string `name:"session" xor:"session" placeholder:"ID" help:"From this session, which is accepted for it and closed after."`
 	NextSession bool    `name:"next-session" xor:"session" help:"From the session that has been ready longest."`
@@ -57,7 +58,7 @@ func (r *receiveCommand) Run(ctx context.Context, to terminal) error {
 		return misuse("there are %d sequence numbers, at most %d are allowed", len(r.Deferred)+len(r.Number), mostByNumber)
 	case r.Wait < 0:
 		return misuse("--wait is %s, must be 0s to 300s", r.Wait)
-	case r.DLQ && r.hasSession():
+	case r.isSet() && r.hasSession():
 		return misuse("%s", noSessionsThere)
 	case len(r.Number) > 0 && r.hasSession():
 		return misuse("--number would break the order of a session; --deferred takes deferred messages of it")
@@ -140,7 +141,7 @@ func (r *receiving) rounds(ctx context.Context, wait time.Duration) error {
 	}
 	for ; r.printed < int64(r.Max); wait = 0 {
 		answer, err := r.o.Receive(ctx, &sidebusv1.ReceiveRequest{
-			Source: r.source, SubQueue: subQueue(r.DLQ), Mode: r.mode(), MaxWait: durationpb.New(wait), SessionLockToken: r.lock(),
+			Source: r.source, SubQueue: r.kind(), Mode: r.mode(), MaxWait: durationpb.New(wait), SessionLockToken: r.lock(),
 			MaxMessages: proto.Int32(int32(min(int64(r.Max)-r.printed, receiveStep))),
 		})
 		if err != nil {
@@ -159,12 +160,12 @@ func (r *receiving) rounds(ctx context.Context, wait time.Duration) error {
 func (r *receiving) byNumber(ctx context.Context) ([]*sidebusv1.ReceivedMessage, error) {
 	if len(r.Deferred) > 0 {
 		answer, err := r.o.ReceiveDeferred(ctx, &sidebusv1.ReceiveDeferredRequest{
-			Source: r.source, SubQueue: subQueue(r.DLQ), Mode: r.mode(), SequenceNumbers: r.Deferred, SessionLockToken: r.lock(),
+			Source: r.source, SubQueue: r.kind(), Mode: r.mode(), SequenceNumbers: r.Deferred, SessionLockToken: r.lock(),
 		})
 		return answer.GetMessages(), err
 	}
 	answer, err := r.o.ReceiveBySequence(ctx, &sidebusv1.ReceiveBySequenceRequest{
-		Source: r.source, SubQueue: subQueue(r.DLQ), Mode: r.mode(), SequenceNumbers: r.Number,
+		Source: r.source, SubQueue: r.kind(), Mode: r.mode(), SequenceNumbers: r.Number,
 	})
 	return answer.GetMessages(), err
 }
@@ -175,7 +176,7 @@ func (r *receiving) take(ctx context.Context, batch []*sidebusv1.ReceivedMessage
 		r.inHand = append(r.inHand, batch...)
 	}
 	if r.printed == 0 {
-		r.columns = columnsOf(batch, r.DLQ, false)
+		r.columns = columnsOf(batch, r.kind(), false)
 	}
 	err := errors.Join(r.o.messages(batch, r.columns, r.printed == 0), r.o.flush())
 	r.printed += int64(len(batch))
@@ -218,19 +219,19 @@ func (r *receiving) settleWith(ctx context.Context, what string, settle settleme
 
 func (r *receiving) complete(ctx context.Context, tokens []string) (*sidebusv1.SettleResponse, error) {
 	return r.o.Client.Complete(ctx, &sidebusv1.CompleteRequest{
-		Source: r.source, LockTokens: tokens, SubQueue: subQueue(r.DLQ), SessionLockToken: r.lock(),
+		Source: r.source, LockTokens: tokens, SubQueue: r.kind(), SessionLockToken: r.lock(),
 	})
 }
 
 func (r *receiving) abandon(ctx context.Context, tokens []string) (*sidebusv1.SettleResponse, error) {
 	return r.o.Client.Abandon(ctx, &sidebusv1.AbandonRequest{
-		Source: r.source, LockTokens: tokens, SubQueue: subQueue(r.DLQ), SessionLockToken: r.lock(),
+		Source: r.source, LockTokens: tokens, SubQueue: r.kind(), SessionLockToken: r.lock(),
 	})
 }
 
 func (r *receiving) release(ctx context.Context, tokens []string) (*sidebusv1.SettleResponse, error) {
 	return r.o.Client.Release(ctx, &sidebusv1.ReleaseRequest{
-		Source: r.source, LockTokens: tokens, SubQueue: subQueue(r.DLQ), SessionLockToken: r.lock(),
+		Source: r.source, LockTokens: tokens, SubQueue: r.kind(), SessionLockToken: r.lock(),
 	})
 }
 
@@ -245,22 +246,7 @@ func (r *receiving) where() string {
 	if r.session != nil {
 		return ofSession(r.session.GetSessionId(), r.source)
 	}
-	return place(r.source, r.DLQ)
-}
-
-func subQueue(isDLQ bool) sidebusv1.SubQueue_Kind {
-	if isDLQ {
-		return sidebusv1.SubQueue_DEAD_LETTER
-	}
-	return sidebusv1.SubQueue_NONE
-}
-
-// place names a queue or its dead-letter queue for people.
-func place(source string, isDLQ bool) string {
-	if isDLQ {
-		return "the dead-letter queue of " + source
-	}
-	return source
+	return place(r.source, r.kind())
 }
 
 // refused collects sequence numbers by the reason why nothing was done with them.

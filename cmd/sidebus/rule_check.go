@@ -33,8 +33,8 @@ type ruleTestCommand struct {
 	MessageFile string `name:"message-file" xor:"message" placeholder:"FILE" help:"Read it from a file, - for stdin."`
 	Peek        string `name:"peek" xor:"message" placeholder:"SOURCE" help:"A message of this queue, subscription or topic; --number says which."`
 	Number      int64  `name:"number" placeholder:"N" help:"Sequence number of the message to peek at."`
-	DLQ         bool   `name:"dlq" help:"Peek into the dead-letter queue."`
 
+	subQueueFlags
 	clientSettings
 }
 
@@ -77,8 +77,8 @@ func (r *ruleTestCommand) checkFlags() error {
 		return misuse("which rule? --sql, --correlation, --all or --none describes one, or name a subscription")
 	case (r.Peek != "") != (r.Number > 0):
 		return misuse("--peek and --number go together")
-	case r.DLQ && r.Peek == "":
-		return misuse("--dlq goes with --peek")
+	case r.isSet() && r.Peek == "":
+		return misuse("--dlq and --transfer-dlq go with --peek")
 	default:
 		return nil
 	}
@@ -107,7 +107,7 @@ func (r *ruleTestCommand) message(ctx context.Context, o *operator) (*semantics.
 
 func (r *ruleTestCommand) wholeMessage(ctx context.Context, o *operator) (*sidebusv1.Message, error) {
 	if r.Peek != "" {
-		return o.peekAt(ctx, client.Resource(r.Peek), r.Number, r.DLQ)
+		return o.peekAt(ctx, client.Resource(r.Peek), r.Number, r.kind())
 	}
 	text, err := []byte(r.Message), error(nil)
 	switch r.MessageFile {
@@ -124,15 +124,15 @@ func (r *ruleTestCommand) wholeMessage(ctx context.Context, o *operator) (*sideb
 }
 
 // peekAt gives the message with a sequence number as its sender may have handed it over.
-func (o *operator) peekAt(ctx context.Context, source string, number int64, isDLQ bool) (*sidebusv1.Message, error) {
-	answer, err := o.MessagesClient.Peek(ctx, &sidebusv1.PeekRequest{Source: source, SubQueue: subQueue(isDLQ), FromSequenceNumber: &number})
+func (o *operator) peekAt(ctx context.Context, source string, number int64, subQueue sidebusv1.SubQueue_Kind) (*sidebusv1.Message, error) {
+	answer, err := o.MessagesClient.Peek(ctx, &sidebusv1.PeekRequest{Source: source, SubQueue: subQueue, FromSequenceNumber: &number})
 	if err != nil {
 		return nil, err
 	}
 	if found := answer.GetMessages(); len(found) == 1 && found[0].GetSequenceNumber() == number {
 		return client.Sent(found[0])
 	}
-	return nil, fmt.Errorf("there is no message %d in %s", number, place(source, isDLQ))
+	return nil, fmt.Errorf("there is no message %d in %s", number, place(source, subQueue))
 }
 
 // rulesToTest gives the rule of the flags, or those of the subscription.

@@ -56,7 +56,9 @@ func (s *serveCommand) Run(ctx context.Context, to terminal, from *sources) erro
 }
 
 func (s *serveCommand) serve(ctx context.Context, config proxy.Config, store *openedStore, letters *deadLetters, logger *slog.Logger, metrics *prometheus.Registry) error {
-	options := []semantics.BrokerOption{semantics.WithRateLimit(s.RateLimit), semantics.WithRules(filter.Compile)}
+	options := []semantics.BrokerOption{
+		semantics.WithRateLimit(s.RateLimit), semantics.WithRules(filter.Compile), semantics.WithForwardRetry(s.ForwardRetry),
+	}
 	if !s.Sessions {
 		options = append(options, semantics.WithoutSessions())
 	}
@@ -77,7 +79,7 @@ func (s *serveCommand) serve(ctx context.Context, config proxy.Config, store *op
 		}
 	})
 	beside := startBackground(ctx,
-		func(ctx context.Context) { store.sweep(ctx, broker.ActivateDue) },
+		func(ctx context.Context) { store.sweep(ctx, broker) },
 		func(ctx context.Context) { letters.write(ctx, store, logger) },
 	)
 	err = sidecar.Run(ctx)

@@ -351,7 +351,7 @@ func TestSessionsInOtherVerbs(t *testing.T) {
 	s.ok(t, "send", "tales", "x", "--session=b")
 	s.hold(t, "a")
 	rows = cells(s.ok(t, "stats"))
-	if strings.Join(rows[0][9:], " ") != "SESSIONS READY HELD" || strings.Join(rows[2][10:], " ") != "2 1 1" {
+	if strings.Join(rows[0][12:], " ") != "SESSIONS READY HELD" || strings.Join(rows[2][12:], " ") != "2 1 1" {
 		t.Errorf("got %q", rows)
 	}
 	s.verb(t, nil, "send", "tales", "x").wants(t, exitFailure, "SESSION_ID_MISSING")

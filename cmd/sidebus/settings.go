@@ -28,6 +28,7 @@ type settings struct {
 	TTLSweep       string        `name:"ttl-sweep" env:"SIDEBUS_TTL_SWEEP" default:"eager" help:"When expired messages leave: eager, within seconds; lazy, when somebody looks at their queue."`
 	RateLimit      float64       `name:"rate-limit" env:"SIDEBUS_RATE_LIMIT" default:"0" help:"Credits a second that the app may spend, ${minRate} to ${maxRate}: 1 a message, 10 a management call; 0: no limit."`
 	MaxEntities    int64         `name:"max-entities" env:"SIDEBUS_MAX_ENTITIES" default:"0" help:"Most entities the namespace may have; 0: no bound. Give all sidecars of a namespace the same."`
+	ForwardRetry   time.Duration `name:"forward-retry" env:"SIDEBUS_FORWARD_RETRY" default:"0s" help:"How long messages that a forwarding destination does not take are offered again before they are transfer dead letters, 0s to ${maxForwardRetry}. Give all sidecars of a namespace the same."`
 	Sessions       bool          `name:"features.sessions" env:"SIDEBUS_FEATURES_SESSIONS" default:"true" help:"Whether the sidecar has sessions; =false makes every session verb fail."`
 	LogDeadLetters bool          `name:"log-dead-letters" env:"SIDEBUS_LOG_DEAD_LETTERS" help:"Write a log line for each message that becomes a dead letter in a call of this sidecar."`
 	LogLevel       string        `name:"log-level" env:"SIDEBUS_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
@@ -54,6 +55,7 @@ type adminSettings struct {
 // Bounds of settings.
 const (
 	maxDrainTimeout = time.Hour
+	maxForwardRetry = 24 * time.Hour
 	maxPoolSize     = 1000
 	minRateLimit    = 0.1
 	maxRateLimit    = 1_000_000
@@ -66,6 +68,7 @@ const (
 func settingDefaults() kong.Vars {
 	return kong.Vars{
 		"maxDrain":         maxDrainTimeout.String(),
+		"maxForwardRetry":  maxForwardRetry.String(),
 		"maxPool":          strconv.Itoa(maxPoolSize),
 		"minRate":          strconv.FormatFloat(minRateLimit, 'f', -1, 64),
 		"maxRate":          strconv.Itoa(maxRateLimit),
@@ -107,6 +110,9 @@ func (s *settings) check() error {
 	}
 	if r := s.RateLimit; r != 0 && !(r >= minRateLimit && r <= maxRateLimit) { // so that NaN is refused
 		return bad("rate-limit", "is %v, must be 0 (no limit) or %v to %d", r, minRateLimit, maxRateLimit)
+	}
+	if s.ForwardRetry < 0 || s.ForwardRetry > maxForwardRetry {
+		return bad("forward-retry", "is %s, must be 0s to %s", s.ForwardRetry, maxForwardRetry)
 	}
 	if s.MaxEntities < 0 {
 		return bad("max-entities", "is %d, must not be negative", s.MaxEntities)

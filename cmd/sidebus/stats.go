@@ -127,7 +127,8 @@ func (o *operator) sourceCounts(sources []entityCounts[*sidebusv1.QueueRuntime])
 		row := []string{client.OneLine(q.name)}
 		for _, n := range []int64{
 			q.counts.GetActiveMessageCount(), q.counts.GetAvailableCount(), q.counts.GetLockedCount(), q.counts.GetDeferredCount(),
-			q.counts.GetScheduledMessageCount(), q.counts.GetDeadLetterMessageCount(),
+			q.counts.GetScheduledMessageCount(), q.counts.GetDeadLetterMessageCount(), q.counts.GetTransferMessageCount(),
+			q.counts.GetTransferDeadLetterMessageCount(),
 		} {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
@@ -137,7 +138,10 @@ func (o *operator) sourceCounts(sources []entityCounts[*sidebusv1.QueueRuntime])
 		}
 		rows = append(rows, row)
 	}
-	return o.table([]string{"QUEUE", "ACTIVE", "AVAILABLE", "LOCKED", "DEFERRED", "SCHEDULED", "DEAD", "SIZE", "OLDEST", "SESSIONS", "READY", "HELD"}, rows)
+	return o.table([]string{
+		"QUEUE", "ACTIVE", "AVAILABLE", "LOCKED", "DEFERRED", "SCHEDULED", "DEAD", "TRANSFER", "TRANSFER DEAD", "SIZE", "OLDEST",
+		"SESSIONS", "READY", "HELD",
+	}, rows)
 }
 
 // document gives the counts as JSON, each with its name.

@@ -38,7 +38,7 @@ type openedStore struct {
 }
 
 // sweep is the method of a semantics.Sweeper.
-type sweep = func(ctx context.Context, activate func(ctx context.Context, topic string) error)
+type sweep = func(ctx context.Context, upkeep semantics.Upkeep)
 
 // observer is what the store tells of its work.
 type observer struct {

@@ -202,7 +202,7 @@ func TestRuleTest(t *testing.T) {
 	own("--all", "--ttl=0s").wants(t, exitFailure, "ARGUMENT_OUT_OF_RANGE")
 	own("--all", "-m", `{}`, "-p", "a=1").wants(t, exitUsage, "exclude each other")
 	own("--all", "--peek", eu).wants(t, exitUsage, "--peek and --number")
-	own("--all", "--dlq").wants(t, exitUsage, "--dlq goes with --peek")
+	own("--all", "--dlq").wants(t, exitUsage, "--dlq and --transfer-dlq go with --peek")
 	own(eu, "--all").wants(t, exitUsage, "exclude each other")
 	own().wants(t, exitUsage, "which rule?")
 	(&served{grpc: "127.0.0.1:1"}).verb(t, nil, "rule", "test", "--all").wants(t, exitClean, "rule test: matches") // it needs no sidecar

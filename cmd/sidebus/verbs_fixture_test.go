@@ -29,6 +29,7 @@ import (
 type served struct {
 	grpc, http string
 	api        *client.Client
+	broker     *semantics.Broker // nil of a fake
 }
 
 // serveMemory runs a real sidecar with the queue "orders" until the test ends.
@@ -55,7 +56,7 @@ func serveMemory(t *testing.T) *served {
 		running.Wait()
 	})
 	<-sidecar.Started()
-	s := &served{grpc: sidecar.GRPCAddr().String(), http: sidecar.HTTPAddr().String()}
+	s := &served{grpc: sidecar.GRPCAddr().String(), http: sidecar.HTTPAddr().String(), broker: broker}
 	s.connect(t)
 	s.ok(t, "entity", "create", "orders")
 	return s

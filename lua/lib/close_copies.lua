@@ -5,6 +5,7 @@
 --@include close_sessions
 --@include wake_next
 --@include keep_alarm
+--@include call_forwarder
 local function close_copies(targets)
   local news = {}
 
@@ -23,6 +24,9 @@ local function close_copies(targets)
     local alarm = keep_alarm(target)
     if came > 0 then
       wake_next(target.waiting, came)
+      if target.forwards then
+        alarm = call_forwarder(target, alarm)
+      end
     end
     return alarm
   end

@@ -4,14 +4,17 @@
 -- by that one a sweeper comes anyway, and puts it off itself.
 --@include close_sessions
 --@include wake_next
+--@include call_forwarder
 --@include text
 local function close_queue(queue)
   if queue.has_sessions then
     queue.main.came = queue.main.came + close_sessions(queue)
   end
+  local calls = false
   for _, side in ipairs({ queue.main, queue.dead }) do
     if side.came > 0 then
       wake_next(side.waiting, side.came)
+      calls = calls or side.forwards
     end
   end
   local expected, alarm = queue.expected, "0"
@@ -21,6 +24,9 @@ local function close_queue(queue)
     if queue.found_alarm == 0 or expected < queue.found_alarm then
       alarm = text(expected)
     end
+  end
+  if calls then
+    alarm = call_forwarder(queue, alarm)
   end
   return alarm .. (queue.buried or "")
 end

@@ -1,10 +1,15 @@
 -- lifetime gives the field name "<enqueued>:<expires>" of a message that is enqueued now and lives for ttl_ms, and its
--- ExpiresAt, nil for never: a negative ttl_ms, or one that ends after the year 9999 (TTL-2).
+-- ExpiresAt, nil for never: a negative ttl_ms, or one that ends after the year 9999 (TTL-2). ends_ms is an instant at which it ends at
+-- the latest, nil for none; it may be over (TTL-24, TTL-25).
 --@include text
-local function lifetime(now, ttl_ms)
-  if ttl_ms < 0 or now + ttl_ms > 253402300799999 then
+local function lifetime(now, ttl_ms, ends_ms)
+  local expires = ttl_ms >= 0 and now + ttl_ms or ends_ms
+  if ends_ms and ends_ms < expires then
+    expires = ends_ms
+  end
+  if not expires or expires > 253402300799999 then
     return text(now) .. ":0", nil
   end
-  local expires = text(now + ttl_ms)
+  expires = text(expires)
   return text(now) .. ":" .. expires, expires
 end

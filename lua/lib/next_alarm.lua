@@ -11,7 +11,8 @@ local function next_alarm(queue, lazy)
   consider(tonumber(redis.call("ZRANGE", queue.due, 0, 0, "WITHSCORES")[2]))
   for _, side in ipairs({ queue.main, queue.dead }) do
     if not side.by_session then -- there locks end with their session's
-      consider(tonumber(redis.call("ZRANGE", side.locks, 0, 0, "WITHSCORES")[2]))
+      local ends = tonumber(redis.call("ZRANGE", side.locks, 0, 0, "WITHSCORES")[2])
+      consider(ends and ends < 253402300799000 and ends) -- else it is one of those of set_aside
     end
     consider(tonumber(redis.call("ZRANGE", side.delayed, 0, 0, "WITHSCORES")[2]))
     consider(not lazy and tonumber(redis.call("ZRANGEBYSCORE", side.expiry, "(0", "+inf", "WITHSCORES", "LIMIT", 0, 1)[2]))

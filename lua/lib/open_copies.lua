@@ -6,6 +6,7 @@
 -- Returns the subscriptions and which of them need more keys, as number and letter in turn; nil when none does.
 --@include open_queue
 --@include open_target_sessions
+--@include forwards
 local function open_copies(levels, keys, at, now)
   local targets, needs = {}, {}
   local counts = { p = 4, s = 11, w = 36 }
@@ -14,12 +15,12 @@ local function open_copies(levels, keys, at, now)
     local own = { unpack(keys, at, at + counts[level] - 1) }
     at = at + counts[level]
     local values = redis.call("HMGET", own[1], "requires_session", "default_ttl_ms", "max_message_count", "overflow", "sequence",
-      "bytes", "alarm_ms", "largest")
+      "bytes", "alarm_ms", "largest", "forward_to", "forwarder_called")
     local target = {
       now = now, entity = own[1], has_sessions = values[1] == "1", default_ttl_ms = tonumber(values[2]),
       max_message_count = tonumber(values[3]), overflow = values[4], sequence = tonumber(values[5] or "0"),
       bytes = tonumber(values[6] or "0"), alarm = tonumber(values[7] or "0"), largest = tonumber(values[8] or "0"),
-      first = tonumber(values[5] or "0"), added = 0, came = 0,
+      first = tonumber(values[5] or "0"), added = 0, came = 0, forwards = forwards(values[9]), forwarder_called = values[10] == "1",
     }
     target.makes_room = target.max_message_count > 0 and target.overflow ~= "REJECT"
     target.is_plain = level == "p" and target.default_ttl_ms < 0 -- nothing is to be done for a copy but to append it

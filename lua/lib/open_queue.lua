@@ -4,13 +4,14 @@
 --
 -- The result has the options and two sides, main and dead, which are alike: messages in log, the order of those that came
 -- back in ready, and so on (README.md). came counts what became available on a side, for wake_receivers; on the main side of a
--- queue with sessions the sessions that became ready.
+-- queue with sessions the sessions that became ready. forwards is where a side forwards to, nil for nowhere.
 --@include open_sessions
+--@include forwards
 local function open_queue(keys, now, topics_too)
   local values = redis.call("HMGET", keys[1], "status", "lock_duration_ms", "max_delivery_count", "dead_letter_expired",
     "largest", "redelivery_delay_ms", "expire_deferred", "dead_letter_ttl_ms", "alarm_ms",
     "sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "duplicate_window_ms",
-    "requires_session", "kind")
+    "requires_session", "kind", "forward_to", "forward_dead_to", "forwarder_called")
   if not values[1] or (values[18] == "topic" and not topics_too) then
     return nil
   end
@@ -39,5 +40,7 @@ local function open_queue(keys, now, topics_too)
   if values[17] == "1" then
     open_sessions(queue, { unpack(keys, 28, 36) })
   end
+  queue.main.forwards, queue.dead.forwards = forwards(values[19]), forwards(values[20])
+  queue.forwarder_called = values[21] == "1"
   return queue
 end

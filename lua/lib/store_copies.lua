@@ -16,7 +16,7 @@ local function store_copies(topic, targets, message, origin)
       target.largest = bytes
       redis.call("HSET", target.entity, "largest", copy.size)
     end
-    if target.is_plain and copy.ttl_ms < 0 then -- the common copy, in the fewest steps
+    if target.is_plain and copy.ttl_ms < 0 and not copy.ends_ms then -- the common copy, in the fewest steps
       redis.call("XADD", target.log, string.format("%d-%s", sequence, copy.size), topic.immortal, copy.payload, "e", origin)
       target.came, target.added = target.came + 1, target.added + bytes
     else

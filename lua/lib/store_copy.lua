@@ -10,7 +10,7 @@
 --@include drop_oldest
 local function store_copy(topic, target, copy, origin, why)
   local queue, number, dropped = target.queue, text(target.sequence), nil
-  local times, expires = lifetime(topic.now, shorter_ttl(copy.ttl_ms, target.default_ttl_ms))
+  local times, expires = lifetime(topic.now, shorter_ttl(copy.ttl_ms, target.default_ttl_ms), copy.ends_ms)
   if queue then
     queue.main.sequence = target.sequence
   end

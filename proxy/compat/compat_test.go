@@ -238,6 +238,89 @@ func TestREST_7_TopicsAndSubQueues(t *testing.T) {
 	s.want(http.StatusNoContent, post, "/orders/$DeadLetterQueue/messages/head?timeout=0", "")
 }
 
+// change sets options of an entity.
+func (s *stand) change(kind semantics.Kind, name string, options semantics.Options, given ...string) {
+	s.t.Helper()
+	if _, err := s.broker.UpdateEntity(s.t.Context(), kind, name, options, given); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestREST_7_TransferDeadLetters(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.create(semantics.QueueKind, "bin", semantics.Options{})
+	s.create(semantics.TopicKind, "news", semantics.Options{})
+	s.create(semantics.SubscriptionKind, "news/Subscriptions/eu", semantics.Options{ForwardTo: "bin"}, "forwardTo")
+	s.change(semantics.QueueKind, "orders", semantics.Options{ForwardTo: "bin"}, "forwardTo")
+	s.change(semantics.QueueKind, "bin", semantics.Options{Status: semantics.StatusDisabled}, "status")
+	for path, source := range map[string]string{"/orders": "orders", "/news": "news/Subscriptions/eu"} {
+		s.want(http.StatusCreated, post, path+"/messages", "x")
+		if err := s.broker.Forward(t.Context(), semantics.Source{Path: source}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, queue := range []string{"/orders", "/news/subscriptions/eu"} {
+		for _, suffix := range []string{"/$Transfer/$DeadLetterQueue", "/$transfer/$deadletterqueue", "/%24TRANSFER%2F%24DEADLETTERQUEUE"} {
+			a := s.want(http.StatusCreated, post, queue+suffix+"/messages/head?timeout=0", "")
+			if a.header.Get("DeadLetterReason") != `"TransferDestinationDisabled"` {
+				t.Errorf("%s: got %v", queue+suffix, a.header)
+			}
+			s.want(http.StatusOK, post, s.lockPath(a), "") // renew
+			s.want(http.StatusOK, put, s.lockPath(a), "")  // give back
+		}
+		a := s.want(http.StatusOK, del, queue+"/$Transfer/$DeadLetterQueue/messages/head?timeout=0", "")
+		if a.body != "x" {
+			t.Errorf("%s: got %q", queue, a.body)
+		}
+		s.want(http.StatusNoContent, del, queue+"/$Transfer/$DeadLetterQueue/messages/head?timeout=0", "")
+	}
+	s.want(http.StatusBadRequest, post, "/orders/messages/head?timeout=0", "") // FWD-2
+}
+
+func TestREST_7_UnmatchedTransferDeadLetters(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.create(semantics.TopicKind, "news", semantics.Options{UnmatchedTo: "orders"}, "unmatchedTo")
+	s.change(semantics.QueueKind, "orders", semantics.Options{Status: semantics.StatusDisabled}, "status")
+	s.want(http.StatusCreated, post, "/news/messages", "x")
+	if err := s.broker.Forward(t.Context(), semantics.Source{Path: "news/Subscriptions/$unmatched"}); err != nil {
+		t.Fatal(err)
+	}
+	a := s.want(http.StatusCreated, post, "/news/subscriptions/$unmatched/$Transfer/$DeadLetterQueue/messages/head?timeout=0", "")
+	if a.body != "x" {
+		t.Errorf("got %q", a.body)
+	}
+	s.want(http.StatusOK, del, s.lockPath(a), "")
+	s.want(http.StatusBadRequest, post, "/news/subscriptions/$unmatched/messages/head?timeout=0", "")
+}
+
+func TestREST_4_BrokerPropertiesOfForwardedDeadLetters(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.create(semantics.QueueKind, "bin", semantics.Options{})
+	s.change(semantics.QueueKind, "orders", semantics.Options{ForwardDeadLetteredMessagesTo: "bin"}, "forwardDeadLetteredMessagesTo")
+	s.want(http.StatusCreated, post, "/bin/messages", "first")
+	s.want(http.StatusOK, del, "/bin/messages/head?timeout=0", "")
+	s.want(http.StatusCreated, post, "/orders/messages", "x")
+	delivery, err := s.broker.Receive(t.Context(), semantics.Source{Path: "orders"}, semantics.ReceiveOptions{MaxMessages: 1})
+	if err != nil || len(delivery.Messages) != 1 {
+		t.Fatalf("got %v, %v", delivery, err)
+	}
+	tokens := []semantics.LockToken{delivery.Messages[0].LockToken}
+	if _, err := s.broker.DeadLetter(t.Context(), semantics.Source{Path: "orders"}, tokens, semantics.DeadLetterOptions{Reason: new("Why")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.broker.Forward(t.Context(), semantics.Source{Path: "orders", SubQueue: semantics.DeadLetterQueue}); err != nil {
+		t.Fatal(err)
+	}
+	a := s.want(http.StatusCreated, post, "/bin/messages/head?timeout=0", "")
+	got := a.broker(t)
+	if got["DeadLetterSource"] != "orders" || got["EnqueuedSequenceNumber"] != 1.0 || got["SequenceNumber"] != 2.0 || a.header.Get("DeadLetterReason") != `"Why"` {
+		t.Errorf("got %v, %v", got, a.header)
+	}
+}
+
 // A path may be that of a queue now and of a topic later, and the other way round.
 func TestREST_1_TargetsChangeTheirKind(t *testing.T) {
 	t.Parallel()
@@ -335,7 +418,9 @@ func TestREST_1_Refusals(t *testing.T) {
 		{"ENT-3 bad name", post, "/or*ders/messages", "", nil, 400, semantics.InvalidArgument},
 		{"ENT-3 empty segment", post, "/a//b/messages", "", nil, 400, semantics.InvalidArgument},
 		{"ENT-5 reserved", post, "/orders/$x/messages/head", "", nil, 400, semantics.InvalidArgument},
-		{"transfer dead letters", post, "/orders/$Transfer/$DeadLetterQueue/messages/head", "", nil, 400, semantics.InvalidOperation},
+		{"DLQ-3 send to transfer dead letters", post, "/orders/$Transfer/$DeadLetterQueue/messages", "", nil, 400, semantics.InvalidOperation},
+		{"missing: transfer dead letters", del, "/none/$Transfer/$DeadLetterQueue/messages/head?timeout=0", "", nil, 410, semantics.EntityNotFound},
+		{"ENT-5 transfer alone", post, "/orders/$Transfer/messages/head", "", nil, 400, semantics.InvalidArgument},
 		{"method of messages", http.MethodGet, "/orders/messages", "", nil, 405, semantics.InvalidArgument},
 		{"method of head", put, "/orders/messages/head", "", nil, 405, semantics.InvalidArgument},
 		{"method of a lock", http.MethodPatch, "/orders/messages/1/" + nobodysToken, "", nil, 405, semantics.InvalidArgument},

@@ -82,18 +82,16 @@ const (
 	transferDeadLetters = "/$transfer" + deadLetters
 )
 
-// source is what the route's entity is to a receiver.
-func (r route) source() (semantics.Source, error) {
+// source is what the route's entity is to a receiver; not checked.
+func (r route) source() semantics.Source {
 	source := semantics.Source{Path: r.entity}
 	switch folded := semantics.Fold(r.entity); {
 	case strings.HasSuffix(folded, transferDeadLetters):
-		return source, semantics.Errorf(semantics.InvalidOperation, "there are no transfer dead-letter queues yet, since nothing is forwarded")
+		source.Path, source.SubQueue = r.entity[:len(r.entity)-len(transferDeadLetters)], semantics.TransferDeadLetterQueue
 	case strings.HasSuffix(folded, deadLetters):
 		source.Path, source.SubQueue = r.entity[:len(r.entity)-len(deadLetters)], semantics.DeadLetterQueue
 	}
-	var err error
-	source.Path, err = semantics.ParseSourcePath(source.Path)
-	return source, err
+	return source
 }
 
 // owner is the queue or topic that a path belongs to, folded: a subscription takes its topic's rights (AUTH-2).

@@ -92,6 +92,7 @@ func TestAUTH_5_Tokens(t *testing.T) {
 		{"AUTH-2 entity", post, "/news/messages", []string{sign(all, "news", "n", in(time.Minute))}, 201},
 		{"AUTH-2 its subscription", post, toSub, []string{sign(all, "news", "n", in(time.Minute))}, 204},
 		{"AUTH-2 its dead letters", post, "/news/subscriptions/eu/$DeadLetterQueue/messages/head?timeout=0", []string{sign(all, "news", "n", in(time.Minute))}, 204},
+		{"AUTH-2 its transfer dead letters", post, "/news/subscriptions/eu/$Transfer/$DeadLetterQueue/messages/head?timeout=0", []string{sign(all, "news", "n", in(time.Minute))}, 204},
 		{"AUTH-2 another entity", post, "/orders/messages", []string{sign(all, "news", "n", in(time.Minute))}, 401},
 		{"AUTH-2 an entity of longer name", post, "/news/late/messages", []string{sign(all, "news", "n", in(time.Minute))}, 401},
 		{"ERR-5 missing entity", post, "/none/messages", nil, 401},

@@ -192,6 +192,7 @@ func (r *received) fill(from *semantics.Received) {
 	}
 	to.LockedUntil = setTime(&r.locked, from.LockedUntil)
 	to.State = states[from.State]
+	to.DeadLetterReason, to.DeadLetterErrorDescription = present(&from.DeadLetterReason), present(&from.DeadLetterErrorDescription)
 	if !from.DeadLetteredAt.IsZero() { // there the texts may be empty and are still an answer
 		to.DeadLetterReason, to.DeadLetterErrorDescription = &from.DeadLetterReason, &from.DeadLetterErrorDescription
 		deliveries := int32(from.DeadLetterDeliveryCount) //nolint:gosec // nobody abandons a message that often

@@ -25,8 +25,10 @@ func sourceOf(request proto.Message, resource string, subQueue sidebusv1.SubQueu
 		return semantics.Source{Path: path}, nil
 	case sidebusv1.SubQueue_DEAD_LETTER:
 		return semantics.Source{Path: path, SubQueue: semantics.DeadLetterQueue}, nil
+	case sidebusv1.SubQueue_TRANSFER_DEAD_LETTER:
+		return semantics.Source{Path: path, SubQueue: semantics.TransferDeadLetterQueue}, nil
 	default:
-		return semantics.Source{}, fieldError("subQueue", "must be NONE or DEAD_LETTER")
+		return semantics.Source{}, fieldError("subQueue", "must be NONE, DEAD_LETTER or TRANSFER_DEAD_LETTER")
 	}
 }
 

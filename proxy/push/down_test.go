@@ -198,6 +198,39 @@ func TestSTAT_5_ADisabledQueueIsTriedAgain(t *testing.T) {
 	})
 }
 
+// While its source forwards a handler gets nothing, but what the app has in hand is settled.
+func TestFWD_2_AForwardingQueueIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *bed) {
+		app := &held{}
+		forwardTo := func(name string) {
+			_, err := b.UpdateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{ForwardTo: name}, []string{"forwardTo"})
+			b.ok(err)
+		}
+		b.create("elsewhere", semantics.Options{})
+		b.begin(Handler{MaxConcurrent: 2}, app.ServeHTTP)
+		b.send("orders", "one")
+		app.seen()
+		forwardTo("elsewhere")
+		pass(testLock / 2)
+		if app.left() != "" {
+			t.Fatalf("the call ended: %s", app.left())
+		}
+		app.answer("one", 200)
+		pass(time.Minute)
+		if app.seen() != "one" || app.left() != "" {
+			t.Errorf("calls: %s, ended: %s", app.seen(), app.left())
+		}
+		b.wantCounts("orders", nothing)
+		b.wantLogged("cannot be received from", 1)
+		forwardTo("")
+		b.send("orders", "two")
+		pass(lastPause)
+		app.answer("two", 200)
+		b.wantCounts("orders", nothing)
+	})
+}
+
 func TestENT_8_AQueueThatDoesNotExistYet(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {

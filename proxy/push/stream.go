@@ -50,7 +50,7 @@ func (s *stream) run(ctx context.Context) error {
 	}
 	s.app.end()
 	switch semantics.CodeOf(err) {
-	case semantics.EntityDisabled, semantics.StoreUnavailable: // what is in hand may still be settled
+	case semantics.EntityDisabled, semantics.InvalidOperation, semantics.StoreUnavailable: // what is in hand may still be settled (FWD-2)
 	case semantics.Cancelled:
 		s.cancel(errStopped)
 	default:

@@ -47,6 +47,9 @@ func (a *Auditor) Audit(ctx context.Context, path string) error {
 }
 
 func (a *Auditor) auditQueue(ctx context.Context, path string, q *audit) error {
+	if err := a.auditTransfers(ctx, path, q); err != nil {
+		return err
+	}
 	q.checkParts(queueParts)
 	q.readSessions()
 	first := q.checkSide("") // the earliest instant at which something is due
@@ -55,7 +58,9 @@ func (a *Auditor) auditQueue(ctx context.Context, path string, q *audit) error {
 	first = earlier(first, q.checkScheduled())
 	first = earlier(first, q.checkSessions())
 	q.checkHistory()
+	q.checkArrivals()
 	q.checkAlarm(first)
+	a.checkForwarding(ctx, path, q)
 	return a.checkSweeper(ctx, path, q)
 }
 
@@ -103,18 +108,21 @@ var queueParts = parts{
 	},
 	"hash": {
 		"entity", "deliveries", "modified", "dead_deliveries", "dead_modified", "history",
-		"sessions", "session_tokens", "session_waiting", "session_states",
+		"sessions", "session_tokens", "session_waiting", "session_states", "arrivals",
 	},
 }
 
 var topicParts = parts{
 	"stream": {"scheduled"},
 	"zset":   {"due", "scheduled_ids", "history_times", "rules"},
-	"hash":   {"entity", "history", "subscriptions"},
+	"hash":   {"entity", "history", "subscriptions", "arrivals"},
 }
 
 // tagOf gives what all keys of an entity begin with.
 func (a *Auditor) tagOf(path string) string {
+	if source, ok := strings.CutSuffix(path, transfersSuffix); ok {
+		return a.tagOf(source) + "transfer:"
+	}
 	if topic, name, ok := semantics.SplitSubscription(path); ok {
 		return a.tagOf(topic) + "subscriptions/" + semantics.Fold(name) + ":"
 	}
@@ -221,7 +229,9 @@ func (q *audit) checkSide(side string) int64 {
 			q.fault("%s has two locks", side+position)
 		}
 		locked[position] = true
-		first = earlier(first, int64(end))
+		if end != noEnd {
+			first = earlier(first, int64(end))
+		}
 	}
 	for position, visible := range q.zsets[side+"delayed"] {
 		_ = position
@@ -388,6 +398,8 @@ func (q *audit) checkHistory() {
 func (q *audit) checkAlarm(first int64) {
 	if alarm := q.number("alarm_ms"); first > 0 && (alarm == 0 || alarm > first) {
 		q.fault("alarm_ms is %d, something is due at %d", alarm, first)
+	} else if alarm >= noEnd {
+		q.fault("alarm_ms is %d, when nothing is due", alarm)
 	}
 }
 

@@ -39,6 +39,7 @@ func (a *Auditor) auditTopic(ctx context.Context, path string, q *audit) error {
 	q.checkParts(topicParts)
 	first := q.checkScheduled()
 	q.checkHistory()
+	q.checkArrivals()
 	q.checkAlarm(first)
 	return errors.Join(append(faults, a.checkSweeper(ctx, path, q))...)
 }

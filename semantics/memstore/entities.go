@@ -19,12 +19,19 @@ func (s *Store) CreateEntity(ctx context.Context, kind semantics.Kind, path stri
 	if q := s.queues[semantics.Fold(path)]; q != nil {
 		return q.view(), false, nil
 	}
-	q := newQueue(kind, path, options, s.now())
+	q := s.add(newQueue(kind, path, options, s.now()))
 	if kind == semantics.TopicKind {
 		q.subscriptions, q.routesVersion = map[string]*queue{}, firstVersion()
+		s.keepUnmatched(q)
 	}
-	s.queues[semantics.Fold(path)] = q
 	return q.view(), true, nil
+}
+
+func (s *Store) add(q *queue) *queue {
+	s.lastIncarnation++
+	q.incarnation = s.lastIncarnation
+	s.queues[semantics.Fold(q.name)] = q
+	return q
 }
 
 // openEntity finds an entity of a kind, which the path of a subscription tells by itself.
@@ -64,8 +71,14 @@ func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path stri
 	if merged.DeadLetteringOnFilterEvaluationExceptions != q.options.DeadLetteringOnFilterEvaluationExceptions {
 		q.routesChanged()
 	}
+	unmatchedTo := q.options.UnmatchedTo
 	q.options, q.updatedAt, q.accessedAt = merged, now, now
+	if merged.UnmatchedTo != unmatchedTo {
+		q.routesVersion++
+		s.keepUnmatched(q)
+	}
 	s.wakeAll(path)
+	s.noteUpkeep()
 	return q.view(), nil
 }
 
@@ -110,7 +123,7 @@ func (s *Store) ListEntities(ctx context.Context, kind semantics.Kind, topic, af
 	}
 	var page []semantics.Entity
 	for _, name := range slices.Sorted(maps.Keys(among)) {
-		if name <= after || among[name].kind != kind {
+		if name <= after || among[name].kind != kind || name == semantics.UnmatchedSubscription {
 			continue
 		}
 		if len(page) == limit {
@@ -130,18 +143,21 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 	}
 	if q.kind == semantics.TopicKind {
 		return semantics.Runtime{
-			Scheduled: int64(len(q.scheduled.messages)), SizeInBytes: q.bytes(), Subscriptions: int64(len(q.subscriptions)),
+			Scheduled: int64(len(q.scheduled.messages)), SizeInBytes: q.bytes(), Subscriptions: int64(q.countSubscriptions()),
 		}, nil
 	}
 	s.look(q, now)
+	leaving, deadLeaving := len(q.transfers[semantics.MainQueue].all()), len(q.transfers[semantics.DeadLetterQueue].all())
 	runtime := semantics.Runtime{
-		Active:      int64(len(q.main.messages)), // nothing expired is left but what is locked or deferred
-		Locked:      int64(len(q.main.locks)),
-		Deferred:    int64(q.main.count(func(m *message) bool { return m.deferred && !m.locked() })),
-		Delayed:     int64(q.main.count((*message).delayed)),
-		Scheduled:   int64(len(q.scheduled.messages)),
-		DeadLetter:  int64(len(q.dead.messages)),
-		SizeInBytes: q.bytes(),
+		Active:             int64(len(q.main.messages) - leaving), // nothing expired is left but what is locked or deferred
+		Locked:             int64(len(q.main.locks) - leaving),
+		Deferred:           int64(q.main.count(func(m *message) bool { return m.deferred && !m.locked() })),
+		Delayed:            int64(q.main.count((*message).delayed)),
+		Scheduled:          int64(len(q.scheduled.messages)),
+		DeadLetter:         int64(len(q.dead.messages) - deadLeaving),
+		Transfer:           int64(leaving + deadLeaving),
+		TransferDeadLetter: int64(len(q.undelivered.messages)),
+		SizeInBytes:        q.bytes() + q.undelivered.bytes,
 	}
 	runtime.Available = runtime.Active - runtime.Locked - runtime.Deferred
 	for _, on := range q.sessions {

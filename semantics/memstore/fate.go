@@ -41,7 +41,7 @@ func (q *queue) giveBack(m *message, now time.Time, counted bool, visibleAt time
 	case !m.dead():
 		q.decide(m, now)
 	case reached(m.deadUntil, now):
-		q.dead.remove(m)
+		m.in.remove(m)
 	}
 	q.expect(m.due())
 }
@@ -102,16 +102,21 @@ func (q *queue) carryOut(f fate, m *message, now time.Time) {
 // bury puts a message that left the main queue behind the other dead letters. It keeps all it had (DLQ-16) but that it
 // was deferred or delayed. Its session, if it has one (SESS-7), is blocked if the queue's SessionOnDeadLetter says so (SESS-29).
 func (q *queue) bury(m *message, now time.Time, texts semantics.DeadLetterTexts) {
+	q.buryIn(&q.dead, m, now, texts)
+	if q.options.RequiresSession && q.options.SessionOnDeadLetter == semantics.BlockSession && m.sent.SessionID != "" {
+		q.session(m.sent.SessionID).blocked = true
+	}
+}
+
+// buryIn is bury in one of the dead-letter queues.
+func (q *queue) buryIn(dead *box, m *message, now time.Time, texts semantics.DeadLetterTexts) {
 	m.deferred, m.lasts, m.visibleAt = false, false, time.Time{}
-	m.texts, m.deadAt = texts, now
+	m.texts, m.deadAt, m.deadUntil, m.deadCount = texts, now, time.Time{}, 0
 	if ttl := q.options.DeadLetterTTL; ttl != semantics.Never {
 		if at := now.Add(ttl.Truncate(time.Millisecond)); at.Year() <= lastYear {
 			m.deadUntil = at
 		}
 	}
-	q.dead.add(m)
+	dead.add(m)
 	q.expect(m.due())
-	if q.options.RequiresSession && q.options.SessionOnDeadLetter == semantics.BlockSession && m.sent.SessionID != "" {
-		q.session(m.sent.SessionID).blocked = true
-	}
 }

@@ -164,6 +164,7 @@ func (m *message) view() *semantics.Received {
 	if m.dead() {
 		r.SetDeadLetter(m.texts, m.deadAt)
 	}
+	r.SetForwarded()
 	return r
 }
 

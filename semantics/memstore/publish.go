@@ -52,7 +52,7 @@ func (s *Store) publish(t *queue, call []semantics.Publication, now time.Time) (
 			s.schedule(t, p.Message, stored[i].SequenceNumber, now)
 			continue
 		}
-		arrivals.add(t, p.Copies, stored[i].SequenceNumber, t.options.DefaultMessageTimeToLive)
+		arrivals.add(t, p, stored[i].SequenceNumber, t.options.DefaultMessageTimeToLive)
 	}
 	s.deliver(arrivals, now)
 	t.accessedAt = now
@@ -70,10 +70,7 @@ func (s *Store) schedule(t *queue, sent *semantics.Message, number int64, now ti
 	m.sequence, m.enqueuedAt, m.scheduled = number, now, true
 	m.live(m.sent.ScheduledAt)
 	t.scheduled.add(m)
-	select {
-	case s.scheduled <- struct{}{}:
-	default: // Sweep is going to look anyway
-	}
+	s.noteUpkeep()
 }
 
 // checkPublications checks that each of the messages that are no duplicates goes somewhere, if it must (TOPIC-3), and that there is
@@ -124,12 +121,13 @@ type arrival struct {
 	semantics.Copy
 	fromTopic int64         // the number the topic gave the message
 	ttl       time.Duration // the longest that the topic permits
+	endsBy    time.Time     // TTL-24; zero: whenever
 }
 
-func (a arrivals) add(t *queue, copies []semantics.Copy, number int64, ttl time.Duration) {
-	for _, c := range copies {
+func (a arrivals) add(t *queue, p semantics.Publication, number int64, ttl time.Duration) {
+	for _, c := range p.Copies {
 		sub := t.subscriptions[c.Subscription]
-		a[sub] = append(a[sub], arrival{c, number, ttl})
+		a[sub] = append(a[sub], arrival{c, number, ttl, p.ExpiresAt})
 	}
 }
 
@@ -149,6 +147,7 @@ func (q *queue) arrive(a arrival, now time.Time) {
 	m := newMessage(a.Message, min(a.ttl, q.options.DefaultMessageTimeToLive))
 	m.sequence, m.fromTopic, m.enqueuedAt = q.next(), a.fromTopic, now
 	m.live(now)
+	m.endBy(a.endsBy)
 	switch {
 	case a.DeadLetter != nil:
 		q.bury(m, now, copyOf(*a.DeadLetter))
@@ -208,7 +207,7 @@ func (s *Store) Activate(ctx context.Context, topic string, version int64, activ
 			continue
 		}
 		t.scheduled.remove(m)
-		arrivals.add(t, a.Copies, t.next(), semantics.Never)
+		arrivals.add(t, a.Publication, t.next(), semantics.Never)
 	}
 	s.deliver(arrivals, now)
 	return nil

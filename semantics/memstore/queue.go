@@ -8,11 +8,12 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// queue is a queue with its dead-letter queue. A subscription is one too; a topic is one of which only the scheduled messages and
+// queue is a queue with its dead-letter queues. A subscription is one too; a topic is one of which only the scheduled messages and
 // the history are used.
 type queue struct {
 	kind                             semantics.Kind
 	name                             string
+	incarnation                      int64 // tells it from all others of the name
 	options                          semantics.Options
 	createdAt, updatedAt, accessedAt time.Time
 
@@ -20,7 +21,11 @@ type queue struct {
 	main         box // in order of sequence number
 	scheduled    box // as main; moves there when it is due
 	dead         box // in order of arrival
+	undelivered  box // the transfer dead-letter queue, as dead
 	history      history
+
+	transfers map[semantics.SubQueue]*transfer // under way, by where from
+	arrived   map[semantics.Source]decision    // about the last transfer of each source that forwards to here
 
 	// Only of a queue with sessions.
 	sessions    map[string]*session // by id; those that have messages, a holder, state or a block
@@ -52,16 +57,21 @@ func newQueue(kind semantics.Kind, name string, options semantics.Options, now t
 	newBox := func() box { return box{locks: map[semantics.LockToken]*message{}} }
 	return &queue{
 		kind: kind, name: name, options: options, createdAt: now, updatedAt: now, accessedAt: now,
-		main: newBox(), scheduled: newBox(), dead: newBox(), history: history{},
+		main: newBox(), scheduled: newBox(), dead: newBox(), undelivered: newBox(), history: history{},
+		transfers: map[semantics.SubQueue]*transfer{}, arrived: map[semantics.Source]decision{},
 		sessions: map[string]*session{}, idle: map[string]idle{},
 	}
 }
 
 func (q *queue) box(sub semantics.SubQueue) *box {
-	if sub == semantics.DeadLetterQueue {
+	switch sub {
+	case semantics.DeadLetterQueue:
 		return &q.dead
+	case semantics.TransferDeadLetterQueue:
+		return &q.undelivered
+	default:
+		return &q.main
 	}
-	return &q.main
 }
 
 // next gives out a sequence number.
@@ -70,7 +80,8 @@ func (q *queue) next() int64 {
 	return q.lastSequence
 }
 
-// bytes is the size of the queue with all it holds (DLQ-5, SCHED-2, SESS-33c), of a topic with all its subscriptions (TOPIC-7).
+// bytes is the size of the queue with all it holds (DLQ-5, SCHED-2, SESS-33c), of a topic with all its subscriptions (TOPIC-7). What
+// could not be forwarded is apart: it has as much room again.
 func (q *queue) bytes() int64 {
 	total := q.main.bytes + q.scheduled.bytes + q.dead.bytes + q.stateBytes
 	for _, sub := range q.subscriptions {

@@ -34,7 +34,7 @@ func (s *Store) openToReceive(ctx context.Context, source semantics.Source, verb
 
 // Receive implements semantics.Receiver.
 func (s *Store) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
-	q, in, now, unlock, err := s.openToReceive(ctx, source, "receives", forMessages)
+	q, in, now, unlock, err := s.openToReceive(ctx, source, "receives", all(forMessages, forTaking))
 	defer unlock()
 	if err != nil {
 		return semantics.Batch{}, err
@@ -147,7 +147,7 @@ func (s *Store) ReceiveByNumber(ctx context.Context, source semantics.Source, st
 	if state == semantics.Active {
 		fits = forPlain
 	}
-	q, in, now, unlock, err := s.openToReceive(ctx, source, "receives", fits)
+	q, in, now, unlock, err := s.openToReceive(ctx, source, "receives", all(fits, forTaking))
 	defer unlock()
 	if err != nil {
 		return nil, err

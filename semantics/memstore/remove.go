@@ -84,20 +84,21 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 	results := make([]semantics.Resubmitted, len(letters))
 	s.wakingFor(to, now, func() {
 		for i, letter := range letters {
-			m := from.dead.find(letter.SequenceNumber)
+			m := from.box(source.SubQueue).find(letter.SequenceNumber)
 			if m == nil || m.locked() {
 				results[i].Code = semantics.MessageNotFound
 				continue
 			}
-			results[i] = resubmit(from, to, m, letter, bypassDuplicates, now)
+			results[i] = resubmit(to, m, letter, bypassDuplicates, now)
 		}
 	})
 	return results, nil
 }
 
 // resubmit moves one dead letter that is not locked (DLQ-22).
-func resubmit(from, to *queue, letter *message, how semantics.Resubmission, bypass bool, now time.Time) semantics.Resubmitted {
+func resubmit(to *queue, letter *message, how semantics.Resubmission, bypass bool, now time.Time) semantics.Resubmitted {
 	sent := clone(&letter.sent)
+	sent.ForgetForwarding()
 	sent.TimeToLive = how.TimeToLive
 	if how.NewID {
 		sent.MessageID = how.MessageID
@@ -110,11 +111,12 @@ func resubmit(from, to *queue, letter *message, how semantics.Resubmission, bypa
 	}
 	if !bypass {
 		if number, is := to.duplicateOf(&sent, now); is {
-			from.dead.remove(letter)
+			letter.in.remove(letter)
 			return semantics.Resubmitted{Stored: semantics.Stored{SequenceNumber: number, Deduplicated: true}}
 		}
 	}
-	if from != to && to.bytes()+sent.Size() > to.options.MaxBytes() { // what comes back to where it was takes no more room
+	isThere := letter.in == &to.dead // and takes no more room when it comes back
+	if !isThere && to.bytes()+sent.Size() > to.options.MaxBytes() {
 		return semantics.Resubmitted{Code: semantics.EntityFull}
 	}
 	if to.checkCount(1) != nil {
@@ -123,7 +125,7 @@ func resubmit(from, to *queue, letter *message, how semantics.Resubmission, bypa
 	if !bypass && to.checkHistory(1) != nil {
 		return semantics.Resubmitted{Code: semantics.QuotaExceeded}
 	}
-	from.dead.remove(letter)
+	letter.in.remove(letter)
 	m := newMessage(&sent, to.options.DefaultMessageTimeToLive)
 	number := to.accept(m, now)
 	m.endBy(how.ExpiresAt)

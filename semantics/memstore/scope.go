@@ -57,6 +57,26 @@ func forPlain(q *queue, source semantics.Source) error {
 	return forAny(q, source)
 }
 
+// forTaking is the kind of verbs that take messages which a source that forwards them does not give (FWD-2).
+func forTaking(q *queue, source semantics.Source) error {
+	if source.SubQueue == semantics.MainQueue && q.options.ForwardTo != "" {
+		return semantics.ForwardsAll(q.name, q.options.ForwardTo)
+	}
+	return nil
+}
+
+// all is the kind of verbs that need several; the first that does not fit tells why.
+func all(kinds ...kind) kind {
+	return func(q *queue, source semantics.Source) error {
+		for _, fits := range kinds {
+			if err := fits(q, source); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // forSessions is the kind of verbs on sessions (SESS-5).
 func forSessions(q *queue, source semantics.Source) error {
 	if q.hasSessions(source) {

@@ -28,7 +28,8 @@ func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Mes
 	if err := q.checkPartitions(messages); err != nil {
 		return nil, err
 	}
-	if err := q.checkRoom(q.newAmong(messages, now)); err != nil {
+	fresh := q.newAmong(messages, now)
+	if err := q.checkRoom(fresh, len(fresh)); err != nil {
 		return nil, err
 	}
 
@@ -135,8 +136,9 @@ func (q *queue) newOnes(now time.Time) func(*semantics.Message) bool {
 	}
 }
 
-// checkRoom checks that all the messages, none of them a duplicate, have room (QUOTA-6, QUOTA-13, DUP-11).
-func (q *queue) checkRoom(messages []*semantics.Message) error {
+// checkRoom checks that all the messages, none of them a duplicate, have room (QUOTA-6, QUOTA-13, DUP-11). So many of them do not become
+// dead letters at once.
+func (q *queue) checkRoom(messages []*semantics.Message, active int) error {
 	if len(messages) == 0 {
 		return nil
 	}
@@ -147,7 +149,7 @@ func (q *queue) checkRoom(messages []*semantics.Message) error {
 	if limit, actual := q.options.MaxBytes(), q.bytes()+total; actual > limit {
 		return full(q, "bytes", limit, actual)
 	}
-	if err := q.checkCount(len(messages)); err != nil {
+	if err := q.checkCount(active); err != nil && active > 0 {
 		return err
 	}
 	return q.checkHistory(len(messages))

@@ -4,7 +4,7 @@
 //
 // One mutex makes every method atomic and there are no goroutines. Whatever time brings about (locks that end,
 // messages that expire or are due) is carried out by the next call that looks at the queue: see Store.look. Only a topic's
-// scheduled messages are not, because what becomes of them is decided outside: see Store.Sweep.
+// scheduled messages are not, nor is anything forwarded, because what becomes of them is decided outside: see Store.Sweep.
 package memstore
 
 import (
@@ -23,11 +23,14 @@ type Store struct {
 	maxIdleSessions, maxSessionStates int
 	ofTopic                           topicLimits
 
-	mu        sync.Mutex
-	queues    map[string]*queue // entities of all kinds, by folded path
-	watches   map[semantics.Source]map[*watch]struct{}
-	waiting   map[semantics.Source]bool // registered by a receive and not woken since
-	scheduled chan struct{}             // a topic has got a scheduled message: Sweep should look when it is due
+	mu      sync.Mutex
+	queues  map[string]*queue // entities of all kinds, by folded path
+	watches map[semantics.Source]map[*watch]struct{}
+	waiting map[semantics.Source]bool // registered by a receive and not woken since
+	upkeep  chan struct{}             // there may be something for Sweep to do, or earlier than it knows
+
+	lastIncarnation int64 // of all entities there ever were
+	lastTransfer    int64 // of all sources
 }
 
 // topicLimits is how much the subscriptions of one topic may be and have together (RULE-4).
@@ -57,10 +60,10 @@ func New(opts ...Option) *Store {
 			sqlFilters:         semantics.MaxSQLFiltersPerTopic,
 			correlationFilters: semantics.MaxCorrelationFiltersPerTopic,
 		},
-		queues:    map[string]*queue{},
-		watches:   map[semantics.Source]map[*watch]struct{}{},
-		waiting:   map[semantics.Source]bool{},
-		scheduled: make(chan struct{}, 1),
+		queues:  map[string]*queue{},
+		watches: map[semantics.Source]map[*watch]struct{}{},
+		waiting: map[semantics.Source]bool{},
+		upkeep:  make(chan struct{}, 1),
 	}
 	for _, opt := range opts {
 		opt(s)
@@ -90,7 +93,13 @@ func (s *Store) open(ctx context.Context, path string) (q *queue, now time.Time,
 	if q == nil {
 		return nil, time.Time{}, s.mu.Unlock, semantics.NotFound(path)
 	}
-	return q, s.now(), s.mu.Unlock, nil
+	due := q.due
+	return q, s.now(), func() {
+		if q.forwards() && !q.due.Equal(due) { // something will be available sooner than Sweep knows
+			s.noteUpkeep()
+		}
+		s.mu.Unlock()
+	}, nil
 }
 
 // openKind is open for an entity of one kind. Another one is not found.

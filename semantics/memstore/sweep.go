@@ -18,11 +18,13 @@ func (s *Store) look(q *queue, now time.Time) {
 		q.endDelays(&q.main, now)
 		q.activate(now)
 		q.endStates(now)
-		q.endDead(now)
-		q.endDelays(&q.dead, now)
+		for _, dead := range []*box{&q.dead, &q.undelivered} {
+			q.endDead(dead, now)
+			q.endDelays(dead, now)
+		}
 	})
 	q.due = time.Time{}
-	for _, box := range []*box{&q.main, &q.scheduled, &q.dead} {
+	for _, box := range []*box{&q.main, &q.scheduled, &q.dead, &q.undelivered} {
 		for _, m := range box.messages {
 			q.expect(m.due())
 		}
@@ -50,14 +52,14 @@ func (q *queue) endMain(now time.Time) {
 }
 
 // endDead takes back locks that ended and drops what has been kept long enough (TTL-19).
-func (q *queue) endDead(now time.Time) {
-	for _, m := range slices.Clone(q.dead.messages) {
+func (q *queue) endDead(dead *box, now time.Time) {
+	for _, m := range slices.Clone(dead.messages) {
 		switch {
 		case m.holds(now):
 		case m.locked():
 			q.giveBack(m, now, true, now)
 		case reached(m.deadUntil, now):
-			q.dead.remove(m)
+			dead.remove(m)
 		}
 	}
 }

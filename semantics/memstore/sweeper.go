@@ -13,13 +13,13 @@ const (
 	sweepRetry    = time.Second
 )
 
-// Sweep has the scheduled messages of topics activated when they are due: activate is called with the path of a topic that has some
-// (SCHED-6, SCHED-7). All else that time brings about is carried out when somebody looks. It blocks until ctx ends; call it once.
-func (s *Store) Sweep(ctx context.Context, activate func(ctx context.Context, topic string) error) {
+// Sweep has the scheduled messages of topics activated when they are due (SCHED-6, SCHED-7), and forwarded what is to be forwarded as
+// soon as it is there (FWD-1). All else that time brings about is carried out when somebody looks. It blocks until ctx ends; call it once.
+func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
 	for ctx.Err() == nil {
 		var failed error
-		for _, topic := range s.dueTopics() {
-			if err := activate(ctx, topic); err != nil {
+		for _, do := range s.due() {
+			if err := do(ctx, upkeep); err != nil {
 				failed = err
 			}
 		}
@@ -30,37 +30,61 @@ func (s *Store) Sweep(ctx context.Context, activate func(ctx context.Context, to
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-s.scheduled:
+		case <-s.upkeep:
 		case <-ctx.Done():
 		}
 		timer.Stop()
 	}
 }
 
-// dueTopics are the topics that have scheduled messages whose time has come.
-func (s *Store) dueTopics() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var due []string
-	for _, q := range s.queues {
-		if q.kind == semantics.TopicKind && len(q.toActivate(s.now())) > 0 {
-			due = append(due, q.name)
-		}
+// noteUpkeep makes Sweep look. The mutex may be held.
+func (s *Store) noteUpkeep() {
+	select {
+	case s.upkeep <- struct{}{}:
+	default: // it is going to look anyway
 	}
-	return due
 }
 
-// untilNextDue is how long it is until a topic has something due; 0: one has.
+// task is a piece of upkeep.
+type task func(ctx context.Context, upkeep semantics.Upkeep) error
+
+// due is what is to be done now.
+func (s *Store) due() []task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var tasks []task
+	for _, q := range s.queues {
+		if q.kind == semantics.TopicKind && len(q.toActivate(s.now())) > 0 {
+			tasks = append(tasks, func(ctx context.Context, upkeep semantics.Upkeep) error { return upkeep.ActivateDue(ctx, q.name) })
+		}
+		if q.forwards() {
+			s.look(q, s.now()) // it may become available by that
+		}
+		for _, side := range q.toForward() {
+			source := semantics.Source{Path: q.name, SubQueue: side}
+			tasks = append(tasks, func(ctx context.Context, upkeep semantics.Upkeep) error { return upkeep.Forward(ctx, source) })
+		}
+	}
+	return tasks
+}
+
+// untilNextDue is how long it is until there is something to do; 0: there is now.
 func (s *Store) untilNextDue() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pause := maxSweepPause
+	until := func(at time.Time) { pause = min(pause, max(at.Sub(s.now()), 0)) }
 	for _, q := range s.queues {
-		if q.kind != semantics.TopicKind {
-			continue
+		if q.kind == semantics.TopicKind {
+			for _, m := range q.scheduled.messages {
+				until(m.sent.ScheduledAt)
+			}
 		}
-		for _, m := range q.scheduled.messages {
-			pause = min(pause, max(m.sent.ScheduledAt.Sub(s.now()), 0))
+		if q.forwards() && !q.due.IsZero() {
+			until(q.due)
+		}
+		if len(q.toForward()) > 0 {
+			pause = 0
 		}
 	}
 	return pause

@@ -18,8 +18,8 @@ type swept struct {
 	*semantics.Broker
 
 	t     *testing.T
-	calls []string                 // of activate: topic and second
-	fails func(topic string) error // nil: activate does its work
+	calls []string                // what was asked for: path and second
+	fails func(path string) error // nil: it is done
 	began time.Time
 	end   func() // ends Sweep and waits for it
 }
@@ -39,7 +39,7 @@ func sweeping(t *testing.T, test func(s *swept)) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			store.Sweep(ctx, s.activate)
+			store.Sweep(ctx, s)
 		}()
 		s.end = func() { cancel(); <-done }
 		test(s)
@@ -54,14 +54,22 @@ func (s *swept) must(_ semantics.Entity, err error) {
 	}
 }
 
-func (s *swept) activate(ctx context.Context, topic string) error {
-	s.calls = append(s.calls, topic+" "+time.Since(s.began).String())
+func (s *swept) ActivateDue(ctx context.Context, topic string) error {
+	return s.asked(topic, func() error { return s.Broker.ActivateDue(ctx, topic) })
+}
+
+func (s *swept) Forward(ctx context.Context, source semantics.Source) error {
+	return s.asked(source.String(), func() error { return s.Broker.Forward(ctx, source) })
+}
+
+func (s *swept) asked(path string, do func() error) error {
+	s.calls = append(s.calls, path+" "+time.Since(s.began).String())
 	if s.fails != nil {
-		if err := s.fails(topic); err != nil {
+		if err := s.fails(path); err != nil {
 			return err
 		}
 	}
-	return s.ActivateDue(ctx, topic)
+	return do()
 }
 
 // schedule sends a message to a topic for an instant, counted from the beginning.

@@ -35,20 +35,47 @@ func (s *Store) CreateSubscription(ctx context.Context, path string, options sem
 	if sub := t.subscriptions[semantics.Fold(name)]; sub != nil {
 		return sub.view(), false, nil
 	}
-	if n, limit := len(t.subscriptions), s.ofTopic.subscriptions; n >= limit {
+	if n, limit := t.countSubscriptions(), s.ofTopic.subscriptions; n >= limit {
 		return semantics.Entity{}, false, tooMany(t, n, "subscriptions", limit)
 	}
 	if err := s.checkRules(t, rules...); err != nil {
 		return semantics.Entity{}, false, err
 	}
-	sub := newQueue(semantics.SubscriptionKind, path, options, now)
-	sub.topic, sub.rules = t, map[string]semantics.Rule{}
+	sub := s.addSubscription(t, name, path, options)
 	for _, rule := range rules {
 		sub.addRule(rule, now)
 	}
-	t.subscriptions[semantics.Fold(name)], s.queues[semantics.Fold(path)] = sub, sub
 	sub.routesChanged()
 	return sub.view(), true, nil
+}
+
+func (s *Store) addSubscription(t *queue, name, path string, options semantics.Options) *queue {
+	sub := s.add(newQueue(semantics.SubscriptionKind, path, options, s.now()))
+	sub.topic, sub.rules = t, map[string]semantics.Rule{}
+	t.subscriptions[semantics.Fold(name)] = sub
+	return sub
+}
+
+// keepUnmatched sees to it that a topic with UnmatchedTo has the subscription that forwards there (TOPIC-3). Without it any more, that
+// one stays to forward what it has.
+func (s *Store) keepUnmatched(t *queue) {
+	if t.options.UnmatchedTo == "" {
+		return
+	}
+	sub := t.subscriptions[semantics.UnmatchedSubscription]
+	if sub == nil {
+		path := semantics.SubscriptionPath(t.name, semantics.UnmatchedSubscription)
+		sub = s.addSubscription(t, semantics.UnmatchedSubscription, path, semantics.DefaultOptions())
+	}
+	sub.options.ForwardTo = t.options.UnmatchedTo
+}
+
+// countSubscriptions is how many a topic has that can be seen.
+func (q *queue) countSubscriptions() int {
+	if q.subscriptions[semantics.UnmatchedSubscription] != nil {
+		return len(q.subscriptions) - 1
+	}
+	return len(q.subscriptions)
 }
 
 // checkRules checks that a topic may have so many rules more (RULE-4).
@@ -81,8 +108,11 @@ func (s *Store) Routes(ctx context.Context, topic string) (semantics.Routes, err
 	if err != nil {
 		return semantics.Routes{}, err
 	}
-	routes := semantics.Routes{Version: t.routesVersion}
+	routes := semantics.Routes{Version: t.routesVersion, KeepsUnmatched: t.options.UnmatchedTo != ""}
 	for _, name := range slices.Sorted(maps.Keys(t.subscriptions)) {
+		if name == semantics.UnmatchedSubscription {
+			continue
+		}
 		sub := t.subscriptions[name]
 		route := semantics.Route{
 			Subscription: name, RequiresSession: sub.options.RequiresSession,

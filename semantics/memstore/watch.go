@@ -79,14 +79,18 @@ func (s *Store) wakingFor(q *queue, now time.Time, change func()) {
 			s.signal(source, 0)
 		}
 	}
+	if len(q.toForward()) > 0 || q.forwards() && !q.due.Equal(due) {
+		s.noteUpkeep()
+	}
 }
 
 // offers tells how much there is for those who wait on each source of a queue: messages, or for the main side of a queue with
 // sessions ready sessions. For a held session it is what its holder would be given, for a named one 1 when it can be accepted.
 func (q *queue) offers() map[semantics.Source]int {
 	main := semantics.Source{Path: q.name}.Fold()
-	dead := semantics.Source{Path: q.name, SubQueue: semantics.DeadLetterQueue}.Fold()
-	offers := map[semantics.Source]int{dead: q.dead.available()}
+	dead := semantics.Source{Path: main.Path, SubQueue: semantics.DeadLetterQueue}
+	undelivered := semantics.Source{Path: main.Path, SubQueue: semantics.TransferDeadLetterQueue}
+	offers := map[semantics.Source]int{dead: q.dead.available(), undelivered: q.undelivered.available()}
 	if !q.options.RequiresSession {
 		offers[main] = q.main.available()
 		return offers

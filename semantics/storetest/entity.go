@@ -203,7 +203,7 @@ func (h *fixture) everyVerb(source semantics.Source, held *semantics.Received) m
 	_, errs["update"] = h.broker.UpdateEntity(ctx, semantics.QueueKind, source.Path, semantics.Options{MaxDeliveryCount: 1}, []string{"maxDeliveryCount"})
 	_, errs["runtime"] = h.broker.Runtime(ctx, semantics.QueueKind, source.Path)
 	_, errs["send"] = h.broker.Send(ctx, semantics.ToQueue(source.Path), []*semantics.Message{text("a")})
-	for _, sub := range []semantics.SubQueue{semantics.MainQueue, semantics.DeadLetterQueue} {
+	for _, sub := range []semantics.SubQueue{semantics.MainQueue, semantics.DeadLetterQueue, semantics.TransferDeadLetterQueue} {
 		s := semantics.Source{Path: source.Path, SubQueue: sub}
 		name := " " + sub.String()
 		_, errs["receive"+name] = h.broker.Receive(ctx, s, semantics.ReceiveOptions{MaxMessages: 1})

@@ -45,8 +45,8 @@ func newFixture(t *testing.T, harness Harness) *fixture {
 }
 
 // newBroker makes one more Broker, as another sidecar would.
-func (h *fixture) newBroker(store semantics.Store) *semantics.Broker {
-	b := semantics.NewBroker(store, semantics.WithRules(filter.Compile))
+func (h *fixture) newBroker(store semantics.Store, more ...semantics.BrokerOption) *semantics.Broker {
+	b := semantics.NewBroker(store, append(more, semantics.WithRules(filter.Compile))...)
 	h.t.Cleanup(b.Close)
 	return b
 }

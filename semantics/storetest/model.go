@@ -37,10 +37,12 @@ func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
 		m := &model{Pair: pair, ctx: t.Context(), ids: map[int64]string{}, sessionModel: newSessionModel()}
+		m.under = map[semantics.SubQueue]*passage{}
 		path := fmt.Sprintf("model-%d", runs)
 		m.main = origin{Source: semantics.Source{Path: path}}
 		m.dead = origin{Source: semantics.Source{Path: path, SubQueue: semantics.DeadLetterQueue}}
 		m.other = origin{Source: semantics.Source{Path: path + "-other"}}
+		m.undelivered = origin{Source: undelivered(m.main.Source)}
 		defer func() { pair.Subject = m.Subject }()
 		m.create(rt)
 		if m.options.RequiresSession {
@@ -96,6 +98,14 @@ func (m *model) steps() map[string]func(*rapid.T) {
 		"resubmit":             m.resubmit,
 		"resubmit elsewhere":   m.resubmitElsewhere,
 		"update":               m.update,
+
+		"forward":              m.forwardMain,
+		"forward dead letters": m.forwardDead,
+		"begin transfer":       m.beginMain,
+		"arrive":               m.arrive,
+		"arrive again":         m.arrive,
+		"end transfer":         m.endTransfer,
+		"receive undelivered":  m.receiveUndelivered,
 	}
 }
 
@@ -104,6 +114,7 @@ type model struct {
 	Pair
 	ctx               context.Context
 	main, dead, other origin
+	undelivered       origin // what could not be forwarded from main
 	now               time.Time
 	options           semantics.Options // of main at creation; the window as it is now
 	deliveries        []delivery        // the last ones, most of them over
@@ -117,6 +128,7 @@ type model struct {
 	otherChanged   bool
 
 	*sessionModel // only of runs whose main queue requires sessions
+	transferModel
 }
 
 // origin is a source on both stores, which have given tokens of their own to the holder of a session.

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"slices"
+
 	"pgregory.net/rapid"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -18,6 +20,7 @@ func (m *model) check(rt *rapid.T) {
 	r, _ := m.compareCounts(rt, m.main.Path)
 	rows, ok := m.comparePeek(rt, m.main, 0, semantics.MaxPeekMessages, semantics.ShowAll)
 	dead, _ := m.comparePeek(rt, m.dead, 0, semantics.MaxPeekMessages, semantics.ShowAll)
+	m.undeliveredRows, _ = m.comparePeek(rt, m.undelivered, 0, semantics.MaxPeekMessages, semantics.ShowAll)
 	if ok {
 		m.rows, m.deadRows = rows, dead
 		m.checkSums(rt, r)
@@ -126,9 +129,10 @@ func (m *model) checkSums(rt *rapid.T, r semantics.Runtime) {
 			}
 		}
 	}
-	for _, row := range m.deadRows {
+	for _, row := range slices.Concat(m.deadRows, m.undeliveredRows) {
 		want.SizeInBytes += row.Size
 	}
+	m.addTransfers(&want)
 	want.Active = want.Available + want.Locked + want.Deferred
 	m.addSessions(rt, &want, r)
 	same(rt, "counts of what can be seen", want, r)

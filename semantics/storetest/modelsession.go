@@ -115,6 +115,10 @@ func (m *model) sessionStep(rt *rapid.T) {
 		{1, always, "cancel", m.cancel},
 		{1, always, "cancel by id", m.cancelByID},
 		{3, always, "update", m.update},
+		{2, always, "forward dead letters", m.forwardDead},
+		{2, len(m.passages) > 0, "arrive", m.arrive},
+		{2, len(m.passages) > 0, "end transfer", m.endTransfer},
+		{1, always, "receive undelivered", m.receiveUndelivered},
 		{1, m.Restart != nil, "restart", m.restart},
 		{1, held, "verb of wrong kind", m.wrongKind},
 	}

@@ -25,7 +25,7 @@ var topicDeleteTests = []ruleTest{
 // sourceVerbs calls the verbs on a subscription that need nothing but its being there.
 func (h *fixture) sourceVerbs(source semantics.Source) map[string]error {
 	ctx, tokens, errs := h.t.Context(), []semantics.LockToken{semantics.NewRandomUUID()}, map[string]error{}
-	for _, s := range []semantics.Source{source, deadOf(source)} {
+	for _, s := range []semantics.Source{source, deadOf(source), undelivered(source)} {
 		at := " " + s.SubQueue.String()
 		_, errs["receive"+at] = h.broker.Receive(ctx, s, semantics.ReceiveOptions{MaxMessages: 1})
 		_, errs["wait"+at] = h.broker.Receive(ctx, s, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: patience})

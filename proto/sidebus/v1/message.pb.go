@@ -744,7 +744,7 @@ type ReceivedMessage struct {
 	TimeToLive *durationpb.Duration `protobuf:"bytes,10,opt,name=time_to_live,json=timeToLive,proto3" json:"time_to_live,omitempty"`
 	// As sent.
 	ScheduledEnqueueTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=scheduled_enqueue_time,json=scheduledEnqueueTime,proto3" json:"scheduled_enqueue_time,omitempty"`
-	// As sent, and DeadLetterReason and DeadLetterErrorDescription in a dead-letter queue (DLQ-15).
+	// As sent, and DeadLetterReason and DeadLetterErrorDescription in a dead-letter queue and of a forwarded dead letter (DLQ-15).
 	Properties map[string]*Value `protobuf:"bytes,11,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The body in the field the sender used.
 	//
@@ -757,7 +757,8 @@ type ReceivedMessage struct {
 	// From 1 on, without gaps, in the order of acceptance (MSG-5). A scheduled message gets a new one when it is enqueued, and
 	// the old one is dead from then on (MSG-7).
 	SequenceNumber int64 `protobuf:"varint,50,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
-	// The number that the topic gave to the message, in a subscription; else it equals sequence_number (MSG-6).
+	// The number that the topic gave to the message, in a subscription; of a forwarded message, the number in the first entity it was sent
+	// to; else it equals sequence_number (MSG-6, FWD-4).
 	EnqueuedSequenceNumber int64 `protobuf:"varint,51,opt,name=enqueued_sequence_number,json=enqueuedSequenceNumber,proto3" json:"enqueued_sequence_number,omitempty"`
 	// From 1 on, without gaps, in the order in which the messages of the session were enqueued (MSG-19). Absent on a queue without
 	// sessions and while the message is scheduled.
@@ -774,11 +775,12 @@ type ReceivedMessage struct {
 	LockedUntil *timestamppb.Timestamp `protobuf:"bytes,56,opt,name=locked_until,json=lockedUntil,proto3" json:"locked_until,omitempty"`
 	// What becomes of the message (MSG-9).
 	State ReceivedMessage_State `protobuf:"varint,57,opt,name=state,proto3,enum=sidebus.v1.ReceivedMessage_State" json:"state,omitempty"`
-	// At most 4096 characters. Only in a dead-letter queue (DLQ-15).
+	// At most 4096 characters. Only in a dead-letter queue, and of a dead letter that was forwarded since (DLQ-15).
 	DeadLetterReason *string `protobuf:"bytes,58,opt,name=dead_letter_reason,json=deadLetterReason,proto3,oneof" json:"dead_letter_reason,omitempty"`
-	// At most 4096 characters. Only in a dead-letter queue (DLQ-15).
+	// At most 4096 characters. Only in a dead-letter queue, and of a dead letter that was forwarded since (DLQ-15).
 	DeadLetterErrorDescription *string `protobuf:"bytes,59,opt,name=dead_letter_error_description,json=deadLetterErrorDescription,proto3,oneof" json:"dead_letter_error_description,omitempty"`
-	// Path the message was dead-lettered from, only after it was forwarded since.
+	// Path of the queue or subscription whose dead letter it was, as "orders" or "news/Subscriptions/eu". Only of one that was forwarded
+	// since (FWD-9).
 	DeadLetterSource *string `protobuf:"bytes,60,opt,name=dead_letter_source,json=deadLetterSource,proto3,oneof" json:"dead_letter_source,omitempty"`
 	// When the message was dead-lettered. Only in a dead-letter queue (DLQ-16).
 	DeadLetteredTime *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=dead_lettered_time,json=deadLetteredTime,proto3" json:"dead_lettered_time,omitempty"`

@@ -66,7 +66,8 @@ type MessagesClient interface {
 	Request(ctx context.Context, in *RequestRequest, opts ...grpc.CallOption) (*RequestResponse, error)
 	// Receive takes available messages and waits for the first one (RECV-5), on a queue with sessions those of the session whose lock
 	// is named (SESS-6). No message is an empty list, not an error. When
-	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7).
+	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7). INVALID_OPERATION where
+	// forward_to sends the messages elsewhere, also for a call that waits when it is set; the dead-letter queues give theirs (FWD-2).
 	Receive(ctx context.Context, in *ReceiveRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
 	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait (DEFER-3). Abandoned,
 	// or when the lock ends, they are deferred again (DEFER-5). MESSAGE_NOT_FOUND when a number is unknown, not deferred,
@@ -350,7 +351,8 @@ type MessagesServer interface {
 	Request(context.Context, *RequestRequest) (*RequestResponse, error)
 	// Receive takes available messages and waits for the first one (RECV-5), on a queue with sessions those of the session whose lock
 	// is named (SESS-6). No message is an empty list, not an error. When
-	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7).
+	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7). INVALID_OPERATION where
+	// forward_to sends the messages elsewhere, also for a call that waits when it is set; the dead-letter queues give theirs (FWD-2).
 	Receive(context.Context, *ReceiveRequest) (*ReceiveResponse, error)
 	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait (DEFER-3). Abandoned,
 	// or when the lock ends, they are deferred again (DEFER-5). MESSAGE_NOT_FOUND when a number is unknown, not deferred,

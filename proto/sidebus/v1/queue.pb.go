@@ -340,10 +340,12 @@ type Queue struct {
 	AutoDeleteOnIdle *durationpb.Duration `protobuf:"bytes,30,opt,name=auto_delete_on_idle,json=autoDeleteOnIdle,proto3" json:"auto_delete_on_idle,omitempty"`
 	// Not while it has dead letters (IDLE-9). Default false.
 	AutoDeleteKeepsDeadLetters *bool `protobuf:"varint,31,opt,name=auto_delete_keeps_dead_letters,json=autoDeleteKeepsDeadLetters,proto3,oneof" json:"auto_delete_keeps_dead_letters,omitempty"`
-	// Name of a queue or topic, without "queues/" or "topics/", to which its messages go on (FWD-1). It cannot be received from then. Not
-	// with requires_session. Empty and absent: none.
+	// Name of a queue or topic, without "queues/" or "topics/", to which its messages go on (FWD-1). It cannot be received from then. One
+	// that does not exist or is the entity itself is FORWARD_DESTINATION_INVALID, as is any with requires_session (ENT-13, FWD-3). Empty and
+	// absent: none.
 	ForwardTo *string `protobuf:"bytes,32,opt,name=forward_to,json=forwardTo,proto3,oneof" json:"forward_to,omitempty"`
-	// Name of a queue or topic to which its dead letters go on (FWD-9). Empty and absent: none.
+	// Name of a queue or topic to which its dead letters go on (FWD-9), as in forward_to, but with requires_session too. Empty and absent:
+	// none.
 	ForwardDeadLetteredMessagesTo *string `protobuf:"bytes,33,opt,name=forward_dead_lettered_messages_to,json=forwardDeadLetteredMessagesTo,proto3,oneof" json:"forward_dead_lettered_messages_to,omitempty"`
 	// When the queue was made. Ignored on input, as the other times are.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
@@ -620,7 +622,7 @@ func (x *Queue) GetAccessedAt() *timestamppb.Timestamp {
 // (CNT-3).
 type QueueRuntime struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Every message that is neither scheduled nor dead-lettered: available, locked, deferred and expired pending.
+	// Every message that is neither scheduled nor dead-lettered nor in transfer: available, locked, deferred and expired pending.
 	ActiveMessageCount int64 `protobuf:"varint,1,opt,name=active_message_count,json=activeMessageCount,proto3" json:"active_message_count,omitempty"`
 	// Free to be received, delayed ones included.
 	AvailableCount int64 `protobuf:"varint,2,opt,name=available_count,json=availableCount,proto3" json:"available_count,omitempty"`
@@ -636,9 +638,9 @@ type QueueRuntime struct {
 	ScheduledMessageCount int64 `protobuf:"varint,10,opt,name=scheduled_message_count,json=scheduledMessageCount,proto3" json:"scheduled_message_count,omitempty"`
 	// In the dead-letter queue.
 	DeadLetterMessageCount int64 `protobuf:"varint,5,opt,name=dead_letter_message_count,json=deadLetterMessageCount,proto3" json:"dead_letter_message_count,omitempty"`
-	// On their way to another entity. 0 as long as nothing is forwarded.
+	// On their way to the entity they are forwarded to (FWD-8).
 	TransferMessageCount int64 `protobuf:"varint,12,opt,name=transfer_message_count,json=transferMessageCount,proto3" json:"transfer_message_count,omitempty"`
-	// In the transfer dead-letter queue. 0 as long as nothing is forwarded.
+	// In the transfer dead-letter queue (DLQ-13).
 	TransferDeadLetterMessageCount int64 `protobuf:"varint,13,opt,name=transfer_dead_letter_message_count,json=transferDeadLetterMessageCount,proto3" json:"transfer_dead_letter_message_count,omitempty"`
 	// Active, scheduled, dead-lettered and in transfer.
 	TotalMessageCount int64 `protobuf:"varint,6,opt,name=total_message_count,json=totalMessageCount,proto3" json:"total_message_count,omitempty"`

@@ -32,7 +32,7 @@ const (
 	PurgeRequest_DEFERRED PurgeRequest_Include = 1
 	// Scheduled; for them the time of the send counts as enqueued.
 	PurgeRequest_SCHEDULED PurgeRequest_Include = 2
-	// Those of the dead-letter queue of the source.
+	// Those of the dead-letter queue of the source. Those of its transfer dead-letter queue are purged there.
 	PurgeRequest_DEAD_LETTER PurgeRequest_Include = 3
 )
 
@@ -360,7 +360,7 @@ type ResubmitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source whose dead letters they are, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// DEAD_LETTER or absent, which is the same; NONE is INVALID_OPERATION.
+	// DEAD_LETTER or absent, which is the same, or TRANSFER_DEAD_LETTER; NONE is INVALID_OPERATION.
 	SubQueue *SubQueue_Kind `protobuf:"varint,2,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind,oneof" json:"sub_queue,omitempty"`
 	// These, each at least 1 and at most max of them, else ARGUMENT_OUT_OF_RANGE. None: all that filter selects; over HTTP an
 	// empty list is INVALID_ARGUMENT all the same, so that nobody means all by accident. Together with

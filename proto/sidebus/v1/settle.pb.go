@@ -363,7 +363,7 @@ type DeadLetterRequest struct {
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in CompleteRequest.
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
-	// The sub-queue they were received from; DEAD_LETTER is INVALID_OPERATION (SETTLE-8).
+	// The sub-queue they were received from; any but NONE is INVALID_OPERATION (SETTLE-8).
 	SubQueue SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
 	// Why, at most 4096 characters, else ARGUMENT_OUT_OF_RANGE (SETTLE-6).
 	Reason *string `protobuf:"bytes,4,opt,name=reason,proto3,oneof" json:"reason,omitempty"`

@@ -29,6 +29,8 @@ const (
 	SubQueue_NONE SubQueue_Kind = 0
 	// Its dead-letter queue (DLQ-1, DLQ-2).
 	SubQueue_DEAD_LETTER SubQueue_Kind = 1
+	// Its transfer dead-letter queue: what could not be forwarded (DLQ-13, DLQ-19). The same verbs as for DEAD_LETTER.
+	SubQueue_TRANSFER_DEAD_LETTER SubQueue_Kind = 2
 )
 
 // Enum value maps for SubQueue_Kind.
@@ -36,10 +38,12 @@ var (
 	SubQueue_Kind_name = map[int32]string{
 		0: "NONE",
 		1: "DEAD_LETTER",
+		2: "TRANSFER_DEAD_LETTER",
 	}
 	SubQueue_Kind_value = map[string]int32{
-		"NONE":        0,
-		"DEAD_LETTER": 1,
+		"NONE":                 0,
+		"DEAD_LETTER":          1,
+		"TRANSFER_DEAD_LETTER": 2,
 	}
 )
 
@@ -112,11 +116,12 @@ var File_sidebus_v1_subqueue_proto protoreflect.FileDescriptor
 const file_sidebus_v1_subqueue_proto_rawDesc = "" +
 	"\n" +
 	"\x19sidebus/v1/subqueue.proto\x12\n" +
-	"sidebus.v1\"-\n" +
-	"\bSubQueue\"!\n" +
+	"sidebus.v1\"G\n" +
+	"\bSubQueue\";\n" +
 	"\x04Kind\x12\b\n" +
 	"\x04NONE\x10\x00\x12\x0f\n" +
-	"\vDEAD_LETTER\x10\x01B7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"\vDEAD_LETTER\x10\x01\x12\x18\n" +
+	"\x14TRANSFER_DEAD_LETTER\x10\x02B7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
 	file_sidebus_v1_subqueue_proto_rawDescOnce sync.Once

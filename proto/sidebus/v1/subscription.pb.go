@@ -183,10 +183,12 @@ type Subscription struct {
 	AutoDeleteOnIdle *durationpb.Duration `protobuf:"bytes,26,opt,name=auto_delete_on_idle,json=autoDeleteOnIdle,proto3" json:"auto_delete_on_idle,omitempty"`
 	// Not while it has dead letters (IDLE-9). Default false.
 	AutoDeleteKeepsDeadLetters *bool `protobuf:"varint,27,opt,name=auto_delete_keeps_dead_letters,json=autoDeleteKeepsDeadLetters,proto3,oneof" json:"auto_delete_keeps_dead_letters,omitempty"`
-	// Name of a queue or topic, without "queues/" or "topics/", to which its messages go on (FWD-1). It cannot be received from then. Not
-	// with requires_session. Empty and absent: none.
+	// Name of a queue or topic, without "queues/" or "topics/", to which its messages go on (FWD-1). It cannot be received from then. One
+	// that does not exist or is the entity itself is FORWARD_DESTINATION_INVALID, as is any with requires_session (ENT-13, FWD-3). Empty and
+	// absent: none.
 	ForwardTo *string `protobuf:"bytes,28,opt,name=forward_to,json=forwardTo,proto3,oneof" json:"forward_to,omitempty"`
-	// Name of a queue or topic to which its dead letters go on (FWD-9). Empty and absent: none.
+	// Name of a queue or topic to which its dead letters go on (FWD-9), as in forward_to, but with requires_session too. Empty and absent:
+	// none.
 	ForwardDeadLetteredMessagesTo *string `protobuf:"bytes,29,opt,name=forward_dead_lettered_messages_to,json=forwardDeadLetteredMessagesTo,proto3,oneof" json:"forward_dead_lettered_messages_to,omitempty"`
 	// The rules that it is made with, instead of "$Default", which selects every message (RULE-1). Only on input, and only of a create
 	// or an ensure; later, rules have their own verbs.

@@ -55,6 +55,7 @@ type Account interface {
 	Held() int
 	OrphanReplies() int64
 	PrefetchesCut() int64
+	Forwarded() (forwarded, refused int64)
 }
 
 // NewMetrics makes the measures and registers them, those of the account, and those of Go and the process. It fails when the
@@ -102,6 +103,13 @@ func NewMetrics(registry *prometheus.Registry, account Account) (*Metrics, error
 			Name: "sidebus_prefetches_cut_total",
 			Help: "Streams that began to fetch less ahead than asked for, because their client is too slow for it (RECV-12).",
 		}, func() float64 { return float64(account.PrefetchesCut()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "sidebus_messages_forwarded_total", Help: "Messages that this sidecar forwarded, one for each hop (FWD-12).",
+		}, func() float64 { forwarded, _ := account.Forwarded(); return float64(forwarded) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "sidebus_forwards_refused_total",
+			Help: "Messages that this sidecar could not forward and made dead letters of (FWD-5, FWD-8).",
+		}, func() float64 { _, refused := account.Forwarded(); return float64(refused) }),
 	}
 	for _, c := range own {
 		if err := registry.Register(c); err != nil {

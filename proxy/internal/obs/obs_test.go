@@ -20,6 +20,9 @@ type account struct{}
 func (account) Held() int            { return 7 }
 func (account) OrphanReplies() int64 { return 3 }
 func (account) PrefetchesCut() int64 { return 2 }
+func (account) Forwarded() (forwarded, refused int64) {
+	return 5, 4
+}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -58,9 +61,11 @@ func TestMetricNames(t *testing.T) {
 	want := []string{
 		"sidebus_connections{wire=http}",
 		"sidebus_connections_refused_total{wire=http}",
+		"sidebus_forwards_refused_total{}",
 		"sidebus_handler_reachable{handler=queues/orders}",
 		"sidebus_locks_lost_total{outcome=complete}",
 		"sidebus_messages_deduplicated_total{}",
+		"sidebus_messages_forwarded_total{}",
 		"sidebus_messages_held{}",
 		"sidebus_messages_received_total{}",
 		"sidebus_messages_removed_total{verb=purge}",

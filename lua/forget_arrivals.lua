@@ -1,0 +1,27 @@
+-- forget_arrivals: forget transfers of sources that are gone, and look again later at those that are not.
+-- Reads: arrivals.  Writes: arrivals.
+-- Flags: allow-oom
+--
+-- KEYS[1] arrivals  hash  source -> its last transfer that has arrived: see arrive
+-- ARGV[1] now       int   0 = server time
+-- ARGV[2..] source note is_gone ...  what old_arrivals gave, and 1 or 0
+--
+-- Returns
+--   OK
+-- Cost: O(sources)
+--@include now_ms
+--@include text
+--@include rest
+local arrivals, now, items = KEYS[1], now_ms(ARGV[1]), rest(ARGV, 2)
+
+for i = 1, #items, 3 do
+  local source, note = items[i], items[i + 1]
+  if redis.call("HGET", arrivals, source) == note then
+    if items[i + 2] == "1" then
+      redis.call("HDEL", arrivals, source)
+    else
+      redis.call("HSET", arrivals, source, (string.gsub(note, "^(%d+):%d+:", "%1:" .. text(now) .. ":")))
+    end
+  end
+end
+return { "OK" }

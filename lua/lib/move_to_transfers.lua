@@ -1,0 +1,25 @@
+-- move_to_transfers moves a message of a side, off every index but deliveries, expiry and modified, to the transfer dead-letter queue (DLQ-13,
+-- DLQ-16). fate has reason, description and cause in one letter.
+--@include add_dead_letter
+--@include remove_entry
+--@include text
+local function move_to_transfers(queue, side, transfers, entry, fate)
+  local position, size = string.match(entry[1], "^(%d+)%-(%d+)")
+  local fields, was = { entry[2][1], entry[2][2] }, {}
+  for i = 3, #entry[2], 2 do
+    local name, value = entry[2][i], entry[2][i + 1]
+    was[name] = value
+    if name == "s" or name == "q" or name == "e" then
+      fields[#fields + 1], fields[#fields + 2] = name, value
+    end
+  end
+  local sequence = side.numbers and was.n or position -- of a dead letter the number and count that it had before it died
+  local count = side.numbers and was.c or redis.call("HGET", side.deliveries, position) or "0"
+  local changed = redis.call("HGET", side.modified, position)
+  local to = add_dead_letter(transfers, fields, size, sequence, count, fate.reason, fate.description)
+  if changed then
+    redis.call("HSET", transfers.dead.modified, to, changed)
+  end
+  redis.call("HINCRBY", transfers.entity, "dead_bytes", text(remove_entry(queue, side, entry)))
+  queue.buried = (queue.buried or "") .. " " .. sequence .. fate.cause
+end

@@ -1,0 +1,21 @@
+-- to_forward says by their letters which sides of a queue have something to forward (FWD-1), m = main, d = dead: messages that are available, or
+-- a transfer under way. If none has, the call for a forwarder is taken back, so that the next message makes it anew.
+--@include available
+local function to_forward(queue)
+  if queue.is_topic then
+    return ""
+  end
+  local under_way, letters = redis.call("HMGET", queue.entity, "transfer", "dead_transfer"), ""
+  if under_way[1] or (queue.main.forwards and available(queue.main) > 0) then
+    letters = "m"
+  end
+  if under_way[2] or (queue.dead.forwards and available(queue.dead) > 0) then
+    letters = letters .. "d"
+  end
+  if letters == "" and queue.forwarder_called then
+    redis.call("HDEL", queue.entity, "forwarder_called")
+  elseif letters ~= "" and not queue.forwarder_called then
+    redis.call("HSET", queue.entity, "forwarder_called", 1)
+  end
+  return letters
+end

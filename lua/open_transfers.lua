@@ -1,0 +1,26 @@
+-- open_transfers: see to it that an entity's transfer dead-letter queue is there before a verb on it (DLQ-19), which is activity of the entity
+-- (IDLE-6).
+-- Reads: entity, transfers.  Writes: entity, transfers.
+-- Flags: allow-oom
+--
+-- KEYS[1] entity     hash  options and state of the queue or subscription
+-- KEYS[2] transfers  hash  options and state of its transfer dead-letter queue
+-- ARGV[1] now        int   0 = server time
+--
+-- Returns
+--   OK
+--   ENTITY_NOT_FOUND
+-- Cost: O(1)
+--@include now_ms
+--@include text
+--@include touch
+--@include make_transfers
+local entity, transfers, now = KEYS[1], KEYS[2], now_ms(ARGV[1])
+
+local kind = redis.call("HGET", entity, "kind")
+if kind ~= "queue" and kind ~= "subscription" then
+  return { "ENTITY_NOT_FOUND" }
+end
+make_transfers(entity, transfers, text(now))
+touch(entity, now)
+return { "OK" }

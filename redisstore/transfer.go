@@ -1,0 +1,296 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// newIncarnation makes the number that tells an entity from others of its name, before and after. It is never 0.
+func newIncarnation() int64 { return 1 + rand.Int64N(1<<48) } //nolint:gosec // no secret
+
+// Destination implements semantics.Transfers.
+func (s *Store) Destination(ctx context.Context, path string) (semantics.Destination, error) {
+	r, err := s.run(ctx, "destination", []string{s.keys(path).entity})
+	if err != nil || r.status != "OK" {
+		return semantics.Destination{Path: path}, err
+	}
+	kind := oneOf(r.text(), semantics.QueueKind, semantics.TopicKind)
+	return semantics.Destination{Kind: kind, Path: r.text(), Incarnation: r.number()}, r.failure()
+}
+
+// transferNote is what a source keeps of its transfer while it is under way: "<number>:<nonce>:<begun ms>:<kind>:<incarnation>:<path>".
+type transferNote struct {
+	number string
+	nonce  uint64
+	to     semantics.Destination
+}
+
+// noteOf gives the part of the note that says where a transfer goes to.
+func noteOf(to semantics.Destination) string {
+	return fmt.Sprintf("%s:%d:%s", to.Kind, to.Incarnation, to.Path)
+}
+
+func readNote(text string) (transferNote, error) {
+	parts := strings.SplitN(text, ":", 6)
+	if len(parts) < 6 {
+		return transferNote{}, unreadable(fmt.Errorf("a source has the transfer %q", text))
+	}
+	nonce, err1 := strconv.ParseUint(parts[1], 10, 64)
+	incarnation, err2 := strconv.ParseInt(parts[4], 10, 64)
+	if err1 != nil || err2 != nil {
+		return transferNote{}, unreadable(fmt.Errorf("a source has the transfer %q", text))
+	}
+	kind := oneOf(parts[3], semantics.QueueKind, semantics.TopicKind)
+	return transferNote{
+		number: parts[0], nonce: nonce, to: semantics.Destination{Path: parts[5], Kind: kind, Incarnation: incarnation},
+	}, nil
+}
+
+// transferID is the ID of a transfer: "<incarnation of the source>:<number>". An incarnation gives each number once.
+func transferID(incarnation, number string) string { return incarnation + ":" + number }
+
+func splitTransferID(id string) (incarnation, number string) {
+	incarnation, number, _ = strings.Cut(id, ":")
+	return incarnation, number
+}
+
+// BeginTransfer implements semantics.Transfers.
+func (s *Store) BeginTransfer(ctx context.Context, source semantics.Source, to semantics.Destination, limit int) (semantics.Transfer, error) {
+	limit, bytes, err := s.transferBounds(ctx, to, limit)
+	if err != nil {
+		return semantics.Transfer{}, err
+	}
+	for {
+		transfer, left, err := s.beginOnce(ctx, source, to, limit, bytes)
+		if err != nil || !left {
+			return transfer, err
+		}
+		if ctx.Err() != nil {
+			return semantics.Transfer{}, cancelled(ctx)
+		}
+	}
+}
+
+// transferBounds gives how many messages and bytes a transfer may have, so that the one script that stores all its copies stays short.
+func (s *Store) transferBounds(ctx context.Context, to semantics.Destination, limit int) (messages int, bytes int64, err error) {
+	limit, bytes = min(limit, maxScriptMessages), maxAnswerBytes
+	if to.Kind != semantics.TopicKind || to.Incarnation == 0 {
+		return limit, bytes, nil
+	}
+	subscriptions, err := s.client.HLen(ctx, s.topicKeys(to.Path).subscriptions).Result()
+	if err != nil {
+		return 0, 0, storeError(err, false)
+	}
+	each := max(1, subscriptions)
+	return max(1, min(limit, mostPublish/int(each))), max(1, min(bytes, mostPublish<<14/each)), nil
+}
+
+// beginOnce runs the script. left tells that nothing was set aside because there was too much to clear away first.
+func (s *Store) beginOnce(ctx context.Context, source semantics.Source, to semantics.Destination, limit int, bytes int64) (transfer semantics.Transfer, left bool, err error) {
+	r, err := s.run(ctx, "begin_transfer", s.keysOf(source).all(), s.now(), prefixOf(source.SubQueue), semantics.Fold(to.Path), noteOf(to),
+		limit, bytes, newNonce())
+	if err != nil {
+		return transfer, false, err
+	}
+	if r.status == string(semantics.EntityNotFound) {
+		return transfer, false, s.notFound(ctx, source.Path)
+	}
+	s.heed(ctx, source.Path, r)
+	if r.status != "OK" {
+		return transfer, false, semantics.ErrForwardingChanged
+	}
+	left = r.number() == 1
+	incarnation, age, text := r.text(), time.Duration(r.number())*time.Millisecond, r.text()
+	back, spans := backAgain{positions: r.list(), deliveries: r.list(), changes: r.list()}, r.list()
+	if err := r.failure(); err != nil || text == "" {
+		return transfer, left, err
+	}
+	note, err := readNote(text)
+	if err != nil {
+		return transfer, false, err
+	}
+	found, err := s.readLocked(ctx, source, back, spans)
+	if err != nil {
+		return transfer, false, err
+	}
+	transfer = semantics.Transfer{Source: source, ID: transferID(incarnation, note.number), To: note.to, Age: age}
+	for _, e := range found {
+		e.nonce, e.lockedUntil = note.nonce, never
+		m, err := e.received()
+		if err != nil {
+			return transfer, false, err
+		}
+		transfer.Messages = append(transfer.Messages, m)
+	}
+	return transfer, false, nil
+}
+
+// never is the end of the locks of messages that were set aside: see lua/lib/set_aside.lua.
+var never = time.UnixMilli(253402300799000).UTC()
+
+// outcomes are what became of a message at its destination, by the letters of lua/lib/note_arrival.lua.
+var outcomes = map[byte]semantics.Code{
+	'd': semantics.EntityDisabled, 'f': semantics.EntityFull, 'q': semantics.QuotaExceeded, 's': semantics.MessageSizeExceeded,
+	'u': semantics.NoMatchingSubscription,
+}
+
+// readArrivals reads the outcomes of so many messages, "" when all were stored.
+func readArrivals(text string, messages int) []semantics.Arrival {
+	arrivals := make([]semantics.Arrival, messages)
+	for i := range min(len(text), messages) {
+		arrivals[i].Refused = outcomes[text[i]]
+	}
+	return arrivals
+}
+
+// arrivalField is the name under which a destination keeps the last transfer of a source.
+func arrivalField(source semantics.Source, incarnation string) string {
+	return incarnation + ":" + prefixOf(source.SubQueue) + ":" + semantics.Fold(source.Path)
+}
+
+// Arrive implements semantics.Transfers.
+func (s *Store) Arrive(ctx context.Context, transfer semantics.Transfer, version int64, arrivals []semantics.Publication, isLast bool) ([]semantics.Arrival, error) {
+	var r *reply
+	var err error
+	incarnation, number := splitTransferID(transfer.ID)
+	args := []any{s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), number, flag(isLast)}
+	if transfer.To.Kind == semantics.TopicKind {
+		r, err = s.arriveInTopic(ctx, transfer.To.Path, version, arrivals, args)
+	} else {
+		r, err = s.arriveInQueue(ctx, transfer.To.Path, arrivals, args)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case r.status == "NOT_YET", r.status == string(semantics.EntityNotFound) && !isLast:
+		return nil, semantics.ErrNotYet
+	case r.status == string(semantics.EntityNotFound):
+		refused := make([]semantics.Arrival, len(arrivals))
+		for i := range refused {
+			refused[i].Refused = semantics.EntityNotFound
+		}
+		return refused, nil
+	default: // OK
+		return readArrivals(r.text(), len(arrivals)), r.failure()
+	}
+}
+
+// arriveInQueue runs the script and reads its reply up to the outcomes.
+func (s *Store) arriveInQueue(ctx context.Context, path string, arrivals []semantics.Publication, args []any) (*reply, error) {
+	for _, a := range arrivals {
+		payload, err := encodePayload(a.Message)
+		if err != nil {
+			return nil, err
+		}
+		m := a.Message
+		args = append(args, sizeAndLifetime(m), dueMillis(a.ExpiresAt), m.MessageID, m.Partition(), sessionKey(m.SessionID), payload)
+	}
+	keys := s.keys(path)
+	r, err := s.run(ctx, "arrive", append(keys.all(), keys.arrivals), args...)
+	if err == nil && r.status == "OK" {
+		s.heed(ctx, path, r)
+	}
+	return r, err
+}
+
+// arriveInTopic runs the script, again for as long as it needs keys that it was not given, and reads its reply up to the outcomes.
+func (s *Store) arriveInTopic(ctx context.Context, topic string, version int64, arrivals []semantics.Publication, args []any) (*reply, error) {
+	fanOuts, bytes := make([]*fanOut, len(arrivals)), int64(0)
+	for i, a := range arrivals {
+		var err error
+		if fanOuts[i], err = newFanOut(a, false); err != nil {
+			return nil, err
+		}
+		bytes += fanOuts[i].bytes
+	}
+	d := destinationsOf(topic, fanOuts)
+	var all []string // the entities of the topic and of every subscription, where they are needed
+	for {
+		keys, levels := s.appendKeys(append(s.topicKeys(topic).arrive(), all...), d)
+		given := append(args[:len(args):len(args)], version, bytes, len(all), levels)
+		for i, a := range arrivals {
+			m := a.Message
+			given = append(given, m.Size(), dueMillis(a.ExpiresAt), m.MessageID, m.Partition(), fanOuts[i].bytes)
+			given = fanOuts[i].append(given, d.index)
+		}
+		r, err := s.run(ctx, "arrive_in_topic", keys, given...)
+		if err != nil {
+			return nil, err
+		}
+		switch r.status {
+		case "NEEDS_KEYS":
+			err = s.learnLevels(d, r)
+		case "NEEDS_ALL":
+			all, err = s.everyEntity(ctx, topic, strconv.FormatInt(version, 10))
+		case "ROUTES_CHANGED":
+			err = semantics.ErrRoutesChanged
+		case "OK":
+			s.heed(ctx, topic, r)
+			news := r.list()
+			s.setAlarms(ctx, s.heedCopies(d, news)...)
+			r.adopt(news)
+			return r, r.failure()
+		default:
+			return r, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// fateOf gives the fate of a message for the script, and the letter of its cause.
+func fateOf(fate semantics.Fate) (letter, cause string) {
+	if fate.DeadLetter == nil {
+		return "r", ""
+	}
+	cause = "a"
+	if fate.DeadLetter.Reason != nil {
+		for letter, reason := range causes {
+			if reason == *fate.DeadLetter.Reason {
+				cause = string(letter)
+			}
+		}
+	}
+	if fate.KeepsQueue {
+		return "k", cause
+	}
+	return "t", cause
+}
+
+// EndTransfer implements semantics.Transfers.
+func (s *Store) EndTransfer(ctx context.Context, transfer semantics.Transfer, fates []semantics.Fate) error {
+	incarnation, number := splitTransferID(transfer.ID)
+	args := []any{s.now(), prefixOf(transfer.Source.SubQueue), incarnation, number}
+	for i, m := range transfer.Messages {
+		l, _ := lockOf(m.LockToken)
+		letter, cause := fateOf(fates[i])
+		var texts semantics.DeadLetterTexts
+		if fates[i].DeadLetter != nil {
+			texts = *fates[i].DeadLetter
+		}
+		args = append(args, l.position, letter, cause, textOrNone(texts.Reason), textOrNone(texts.Description))
+	}
+	path := transfer.Source.Path
+	keys := s.keys(path)
+	r, err := s.run(ctx, "end_transfer", append(keys.both(), keys.owner), args...)
+	switch {
+	case err != nil:
+		return err
+	case r.status == "OVER":
+		return nil
+	case r.status == string(semantics.EntityFull):
+		actual := r.number()
+		return full(path+transfersSuffix, "bytes", actual, r.number(), actual)
+	default: // OK
+		s.heed(ctx, path, r)
+		s.heed(ctx, path+transfersSuffix, r)
+		return r.failure()
+	}
+}

@@ -1,0 +1,26 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// forwardsAll is the status of a receive from a source that forwards all it gets (lua/lib/forwards_on.lua).
+const forwardsAll = "FORWARDS_ALL"
+
+// runOn is run for a verb on a source. A transfer dead-letter queue is made when somebody asks for it, so that one that nothing was put
+// into can be received from and waited on as well (DLQ-19).
+func (s *Store) runOn(ctx context.Context, source semantics.Source, name string, keys []string, args ...any) (*reply, error) {
+	if source.SubQueue == semantics.TransferDeadLetterQueue {
+		of := s.keys(source.Path)
+		r, err := s.run(ctx, "open_transfers", []string{of.entity, of.transfers().entity}, s.now())
+		if err != nil {
+			return nil, err
+		}
+		if r.status != "OK" {
+			return nil, s.notFound(ctx, source.Path)
+		}
+	}
+	return s.run(ctx, name, keys, args...)
+}

@@ -1,0 +1,150 @@
+package memstore
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// decision is what became of the messages of a transfer at its destination.
+type decision struct {
+	transfer int64
+	arrivals []semantics.Arrival
+	at       time.Time
+}
+
+// decisionKept is for how long the decision about a source's last transfer is kept after the source has gone. Somebody may still carry
+// that transfer on.
+const decisionKept = time.Hour
+
+// Arrive implements semantics.Transfers.
+func (s *Store) Arrive(ctx context.Context, transfer semantics.Transfer, version int64, publications []semantics.Publication, isLast bool,
+) ([]semantics.Arrival, error) {
+	q, now, unlock, err := s.open(ctx, transfer.To.Path)
+	defer unlock()
+	if semantics.CodeOf(err) == semantics.EntityNotFound || err == nil && q.incarnation != transfer.To.Incarnation {
+		return allRefused(semantics.EntityNotFound, len(publications), isLast)
+	}
+	if err != nil {
+		return nil, err
+	}
+	from := transfer.Source.Fold()
+	number, err := strconv.ParseInt(transfer.ID, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	if last, is := q.arrived[from]; is && last.transfer >= number {
+		return append(slices.Clone(last.arrivals), make([]semantics.Arrival, len(publications))...)[:len(publications)], nil
+	}
+	if q.kind == semantics.TopicKind && q.routesVersion != version {
+		return nil, semantics.ErrRoutesChanged
+	}
+	decided := q.decideArrivals(publications, now)
+	if !isLast && slices.ContainsFunc(decided, func(a semantics.Arrival) bool { return a.Refused != "" }) {
+		return nil, semantics.ErrNotYet
+	}
+	s.forgetDecisions(q, now)
+	q.arrived[from] = decision{number, slices.Clone(decided), now}
+	s.takeIn(q, publications, decided, now)
+	return decided, nil
+}
+
+func allRefused(code semantics.Code, n int, isLast bool) ([]semantics.Arrival, error) {
+	if !isLast {
+		return nil, semantics.ErrNotYet
+	}
+	return slices.Repeat([]semantics.Arrival{{Refused: code}}, n), nil
+}
+
+// forgetDecisions forgets those about sources that are gone.
+func (s *Store) forgetDecisions(q *queue, now time.Time) {
+	maps.DeleteFunc(q.arrived, func(from semantics.Source, d decision) bool {
+		return s.queues[from.Path] == nil && now.Sub(d.at) > decisionKept
+	})
+}
+
+// decideArrivals decides about messages one by one, as if those before that are taken were there already.
+func (q *queue) decideArrivals(publications []semantics.Publication, now time.Time) []semantics.Arrival {
+	arrivals := make([]semantics.Arrival, len(publications))
+	var taken []semantics.Publication
+	for i, p := range publications {
+		unscheduled := *p.Message // since it was that before
+		unscheduled.ScheduledAt = time.Time{}
+		p.Message = &unscheduled
+		if err := q.checkArrival(p.Message, append(taken, p), now); err != nil {
+			arrivals[i].Refused = semantics.CodeOf(err)
+		} else {
+			taken = append(taken, p)
+		}
+	}
+	return arrivals
+}
+
+// checkArrival checks the last one of some messages, of which the others can be taken. The checks stand in the order of ERR-5, as in Send.
+func (q *queue) checkArrival(m *semantics.Message, all []semantics.Publication, now time.Time) error {
+	if err := q.checkSizes([]*semantics.Message{m}); err != nil {
+		return err
+	}
+	if !q.options.Status.CanSend() {
+		return disabled(q, "sends")
+	}
+	if q.kind == semantics.TopicKind {
+		return q.checkPublications(all, now)
+	}
+	messages := make([]*semantics.Message, len(all))
+	for i, p := range all {
+		messages[i] = p.Message
+	}
+	fresh, active := q.newAmong(messages, now), 0
+	for _, m := range fresh {
+		if !q.lacksSession(m) {
+			active++
+		}
+	}
+	return q.checkRoom(fresh, active)
+}
+
+// lacksSession says whether a forwarded message becomes a dead letter on arrival (DLQ-9).
+func (q *queue) lacksSession(m *semantics.Message) bool {
+	return q.options.RequiresSession && m.SessionID == ""
+}
+
+// takeIn stores what was decided to be taken, but for duplicates.
+func (s *Store) takeIn(q *queue, publications []semantics.Publication, decided []semantics.Arrival, now time.Time) {
+	copies := arrivals{}
+	s.wakingFor(q, now, func() {
+		for i, p := range publications {
+			if _, is := q.duplicateOf(p.Message, now); is || decided[i].Refused != "" {
+				continue
+			}
+			number := q.next()
+			q.remember(p.Message, number, now)
+			if q.kind == semantics.TopicKind {
+				copies.add(q, p, number, q.options.DefaultMessageTimeToLive)
+			} else {
+				q.takeForwarded(p, number, now)
+			}
+		}
+	})
+	s.deliver(copies, now)
+}
+
+// takeForwarded stores a forwarded message in a queue (FWD-4).
+func (q *queue) takeForwarded(p semantics.Publication, number int64, now time.Time) {
+	m := newMessage(p.Message, q.options.DefaultMessageTimeToLive)
+	m.sequence, m.enqueuedAt = number, now
+	m.live(now)
+	m.endBy(p.ExpiresAt)
+	if q.lacksSession(p.Message) {
+		reason, description := semantics.ReasonNoSession, "the queue requires a session id"
+		q.bury(m, now, semantics.DeadLetterTexts{Reason: &reason, Description: &description})
+		return
+	}
+	q.main.add(m)
+	q.join(m, now)
+	q.expect(m.due())
+}

@@ -1,0 +1,247 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Dead letters that are forwarded.
+var forwardDeadTests = []ruleTest{
+	testFWD_9_DeadLettersGoOn,
+	testFWD_9_ByTheBroker,
+	testFWD_9_OfASubscriptionToATopic,
+	testFWD_9_AreNormalMessages,
+	testFWD_9_BeginANewLife,
+	testFWD_9_OfSessions,
+	testDLQ_15_TextsGoAlong,
+	testDLQ_15_TextsStayOverMoreHops,
+	testDLQ_15_LastSourceIsTold,
+	testDLQ_15_NoTexts,
+	testDLQ_15_DeadLetterHasItsOwnTexts,
+	testMSG_17_ResubmittedWasNeverForwarded,
+	testDLQ_13_ReasonOfBeforeIsInTheDescription,
+}
+
+// createMourning makes archive, and orders, whose dead letters go there.
+func (h *fixture) createMourning(changes ...change) {
+	h.t.Helper()
+	h.createNamed(archive.Path)
+	h.create(append(changes, forwardsDeadTo(archive.Path))...)
+}
+
+func testFWD_9_DeadLettersGoOn(_ *testing.T, h *fixture) {
+	h.createMourning()
+	h.sendTexts(3)
+	got := h.receive(orders, 3)
+	h.bury(got[1])
+	h.bury(got[0])
+	h.forward()
+	h.wantIDs(archive, "m2", "m1") // in the order in which they died
+	h.same(h.counts(), semantics.Runtime{Active: 1, Locked: 1})
+	h.complete(orders, got[2]) // and the queue itself is one like others
+	h.sendTexts(1)
+	h.wantNumbers(h.receive(orders, 9), 4)
+}
+
+func testFWD_9_ByTheBroker(_ *testing.T, h *fixture) {
+	h.createMourning(buriesExpired, deliversAtMost(1))
+	h.send(lasting("expired", time.Second), text("spent"))
+	h.abandon(orders, h.takeNumbers(orders, 2)...)
+	h.Advance(time.Second)
+	h.forward() // nobody else has looked
+	rows := h.peek(archive)
+	h.same(messageIDs(rows), []string{"spent", "expired"})
+	h.same([]string{rows[0].DeadLetterReason, rows[1].DeadLetterReason}, []string{"MaxDeliveryCountExceeded", "TTLExpiredException"})
+	h.same(h.counts(), semantics.Runtime{})
+}
+
+func testFWD_9_OfASubscriptionToATopic(_ *testing.T, h *fixture) {
+	const fates = "fates"
+	poisoned, others := semantics.SubscriptionPath(fates, "poisoned"), semantics.SubscriptionPath(fates, "others")
+	h.createTopic()
+	h.createTopicNamed(fates)
+	byReason := "DeadLetterReason = 'poison' AND DeadLetterErrorDescription LIKE '%read'"
+	h.createSubscriptionWith(semantics.Source{Path: poisoned}, []semantics.Rule{onSQL("r", byReason)})
+	h.createSubscriptionWith(semantics.Source{Path: others}, []semantics.Rule{doing(onSQL("r", "NOT ("+byReason+")"), "REMOVE DeadLetterReason")})
+	h.createSubscription(eu, forwardsDeadTo(fates), deliversAtMost(1))
+	h.createSubscription(us)
+	h.publishTexts("a", "b")
+	h.buryFrom(eu, h.receiveOne(eu))
+	h.abandon(eu, h.receiveOne(eu))
+	h.forward()
+	h.wantIDs(semantics.Source{Path: poisoned}, "a")
+	m := h.receiveOne(semantics.Source{Path: others})
+	h.same([]any{m.MessageID, m.DeadLetterSource, m.EnqueuedSequenceNumber}, []any{"b", eu.Path, int64(2)})
+	if _, has := m.Properties[semantics.PropertyDeadLetterReason]; has {
+		h.t.Error("the property that the action removed is there again")
+	}
+	h.wantIDs(us, "a", "b")
+}
+
+func testFWD_9_AreNormalMessages(_ *testing.T, h *fixture) {
+	h.createNamed(archive.Path, deliversAtMost(2), detectsDuplicates)
+	h.create(forwardsDeadTo(archive.Path))
+	h.buryTexts("a", "a", "b")
+	h.forward()
+	h.wantIDs(archive, "a", "b")
+	m := h.receiveOne(archive)
+	h.same([]any{m.DeliveryCount, m.State, m.DeadLetteredAt, m.DeadLetterDeliveryCount}, []any{1, semantics.Active, time.Time{}, 0})
+	h.abandon(archive, m)
+	h.abandon(archive, h.receiveOne(archive))
+	h.wantReasons(deadArchive, "MaxDeliveryCountExceeded")
+}
+
+// A dead letter has no end (TTL-19), so it cannot have had it when it arrives: it lives as long as if it was sent there.
+func testFWD_9_BeginANewLife(_ *testing.T, h *fixture) {
+	h.createNamed(archive.Path, livesFor(5*time.Second))
+	h.create(forwardsDeadTo(archive.Path), buriesExpired, livesFor(time.Minute))
+	h.send(lasting("expired", 2*time.Second), lasting("cut", 10*time.Second), text("never"))
+	h.Advance(2 * time.Second)
+	h.bury(h.receive(orders, 2)...)
+	h.Advance(time.Hour)
+	h.forward()
+	for i, want := range []time.Duration{2 * time.Second, 5 * time.Second, 5 * time.Second} {
+		m := h.row(archive, int64(i+1))
+		h.same([]any{*m.TimeToLive, m.ExpiresAt}, []any{want, h.in(want)})
+	}
+	h.Advance(2 * time.Second)
+	h.wantNumbers(h.receive(archive, 9), 2, 3)
+}
+
+func testFWD_9_OfSessions(_ *testing.T, h *fixture) {
+	h.createNamed(archive.Path, hasSessions)
+	h.createSessions(forwardsDeadTo(archive.Path))
+	h.sendTo("s", 2)
+	source := h.accept("s")
+	h.buryIn(source, h.receive(source, 9)...)
+	h.forward()
+	got := h.receive(h.acceptOf(archive, "s"), 9)
+	h.wantNumbers(got, 1, 2)
+	h.same(got[0].DeadLetterSource, orders.Path)
+	h.same(h.messageCounts(), semantics.Runtime{})
+}
+
+func testDLQ_15_TextsGoAlong(t *testing.T, h *fixture) {
+	h.createNamed(archive.Path)
+	h.createNamed("Team/Orders", forwardsDeadTo(archive.Path))
+	source := semantics.Source{Path: "team/orders"}
+	sent := with(properties{"p": semantics.Int64(1)})
+	h.sendToQueue(source, sent)
+	options := why("why", "how")
+	options.Properties = properties{"q": semantics.Bool(true)}
+	codes, err := h.broker.DeadLetter(t.Context(), source, tokensOf(h.receiveOne(source)), options)
+	h.settled(codes, err)
+	h.Advance(time.Second)
+	h.forward()
+	m := h.receiveOne(archive)
+	h.same([]any{m.DeadLetterReason, m.DeadLetterErrorDescription, m.DeadLetterSource}, []any{"why", "how", "Team/Orders"})
+	h.same(m.Properties, properties{
+		"p": semantics.Int64(1), "q": semantics.Bool(true),
+		semantics.PropertyDeadLetterReason: semantics.String("why"), semantics.PropertyDeadLetterDescription: semantics.String("how"),
+	})
+	h.same([]any{m.DeadLetteredAt, m.EnqueuedAt}, []any{time.Time{}, h.Now()})
+	h.same(m.Size, m.Message.Size()) // they are properties now, and counted
+}
+
+func testDLQ_15_TextsStayOverMoreHops(_ *testing.T, h *fixture) {
+	h.createTopic()
+	h.createSubscription(eu)
+	h.createNamed(attic.Path, forwardsTo(news))
+	h.createNamed(archive.Path, forwardsTo(attic.Path))
+	h.create(forwardsDeadTo(archive.Path))
+	h.buryTexts("a")
+	h.forward()
+	m := h.receiveOne(eu)
+	h.same([]any{m.DeadLetterReason, m.DeadLetterErrorDescription, m.DeadLetterSource}, []any{"poison", "cannot be read", orders.Path})
+	h.same(m.Properties[semantics.PropertyDeadLetterReason], semantics.String("poison"))
+	h.same([]any{m.EnqueuedSequenceNumber, m.Forwarded.Hops}, []any{int64(1), 3})
+}
+
+func testDLQ_15_LastSourceIsTold(_ *testing.T, h *fixture) {
+	h.createNamed(attic.Path)
+	h.createNamed(archive.Path, forwardsDeadTo(attic.Path), deliversAtMost(1))
+	h.create(forwardsDeadTo(archive.Path))
+	h.buryTexts("a")
+	h.forward()
+	h.abandon(archive, h.receiveOne(archive))
+	h.forward()
+	m := h.receiveOne(attic)
+	h.same([]any{m.DeadLetterReason, m.DeadLetterSource, m.Forwarded.Hops}, []any{"MaxDeliveryCountExceeded", archive.Path, 2})
+	h.same(m.Properties[semantics.PropertyDeadLetterReason], semantics.String("MaxDeliveryCountExceeded"))
+}
+
+// Without texts the properties of their names are what the sender made of them (MSG-4).
+func testDLQ_15_NoTexts(t *testing.T, h *fixture) {
+	h.createMourning()
+	number := properties{semantics.PropertyDeadLetterReason: semantics.Int64(5)}
+	h.send(with(number), with(number))
+	got := h.receive(orders, 2)
+	options := semantics.DeadLetterOptions{Properties: properties{
+		semantics.PropertyDeadLetterReason: semantics.Int64(7), semantics.PropertyDeadLetterDescription: semantics.Bool(true),
+	}}
+	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), options)
+	h.settled(codes, err)
+	codes, err = h.broker.DeadLetter(t.Context(), orders, tokensOf(got[1]), why("", ""))
+	h.settled(codes, err)
+	before := h.peek(deadOrders)
+	h.forward()
+	for i, m := range h.peek(archive) {
+		h.same([]any{m.DeadLetterReason, m.DeadLetterErrorDescription, m.DeadLetterSource}, []any{"", "", orders.Path})
+		h.same(m.Properties, before[i].Properties)
+	}
+}
+
+func testDLQ_15_DeadLetterHasItsOwnTexts(t *testing.T, h *fixture) {
+	h.createMourning()
+	h.buryTexts("a", "b")
+	h.forward()
+	got := h.receive(archive, 2)
+	codes, err := h.broker.DeadLetter(t.Context(), archive, tokensOf(got[0]), why("again", "and again"))
+	h.settled(codes, err)
+	h.release(archive, got[1])
+	dead := h.receiveOne(deadArchive)
+	h.same([]any{dead.DeadLetterReason, dead.DeadLetterErrorDescription, dead.DeadLetterSource}, []any{"again", "and again", orders.Path})
+	h.same(dead.Properties[semantics.PropertyDeadLetterReason], semantics.String("again"))
+	h.same(dead.DeadLetteredAt, h.Now())
+	h.same(h.row(archive, 2).DeadLetterReason, "poison")
+}
+
+func testMSG_17_ResubmittedWasNeverForwarded(t *testing.T, h *fixture) {
+	h.createMourning()
+	h.send(with(properties{"p": semantics.Int64(1)}))
+	sent := h.peek(orders)[0]
+	h.bury(h.receiveOne(orders))
+	h.forward()
+	h.buryFrom(archive, h.receiveOne(archive))
+	h.same(h.peek(deadArchive)[0].DeadLetterSource, orders.Path)
+	h.ok(third(h.broker.Resubmit(t.Context(), deadArchive, semantics.ResubmitOptions{})))
+	m := h.peek(archive)[0]
+	h.same([]any{m.DeadLetterReason, m.DeadLetterErrorDescription, m.DeadLetterSource, m.EnqueuedSequenceNumber}, []any{"", "", "", int64(2)})
+	h.same(m.Message, sent.Message) // with the properties and the size it was sent with
+	h.same([]int64{m.Size, h.countSize(archive)}, []int64{sent.Size, sent.Size})
+	h.buryFrom(archive, h.receiveOne(archive))
+	h.ok(third(h.broker.Resubmit(t.Context(), deadArchive, semantics.ResubmitOptions{NewMessageIDs: true, Target: orders.Path})))
+	m = h.peek(orders)[0]
+	h.same([]any{m.Forwarded, m.Size, m.Properties}, []any{(*semantics.Forwarded)(nil), sent.Size + 36 - int64(len(sent.MessageID)), sent.Properties})
+}
+
+// third gives the error of a call with two other results.
+func third[T, U any](_ T, _ U, err error) error { return err }
+
+func (h *fixture) countSize(queue semantics.Source) int64 {
+	h.t.Helper()
+	r, err := h.broker.Runtime(h.t.Context(), semantics.QueueKind, queue.Path)
+	h.ok(err)
+	return r.SizeInBytes
+}
+
+func testDLQ_13_ReasonOfBeforeIsInTheDescription(_ *testing.T, h *fixture) {
+	h.createMourning()
+	h.deleteQueue(archive)
+	h.buryTexts("a")
+	h.forward()
+	h.wantUndelivered(semantics.ReasonDestinationNotFound, "poison: cannot be read", "a")
+	h.same(h.counts(), semantics.Runtime{TransferDeadLetter: 1})
+}
