@@ -1,5 +1,5 @@
 -- delete_queue: remove a queue and all it holds (ENT-8) and make waiting receives look again.
--- Reads: entity.  Writes: every key of the queue.
+-- Reads: entity, due, locks, dead_locks, session_locks, dead_log.  Writes: every key of the queue.
 -- Flags: allow-oom
 --
 -- KEYS[1] waiting       zset  sidecar by since when it waits (ms)
@@ -7,23 +7,36 @@
 -- KEYS[3] entity        hash  options and state of the queue
 -- KEYS[4] session_waiting  hash  session -> where its holder waits
 -- KEYS[5] session_locks    zset  held session by the end of its lock (ms)
--- KEYS[6..] rest        -     every other key of the queue
+-- KEYS[6] locks            zset  lock by its end (ms)
+-- KEYS[7] dead_locks       zset  as locks, of the dead-letter queue
+-- KEYS[8] due              zset  scheduled message by when it is due (ms)
+-- KEYS[9] dead_log         stream  dead letters
+-- KEYS[10..] rest       -     every other key of the queue
 -- ARGV[1] now           int   0 = server time
+-- ARGV[2] unused        int   1: only if nobody has used it for as long as AutoDeleteOnIdle says (IDLE-8)
 --
 -- Returns
 --   OK                deleted_ms
+--   IN_USE            nothing was done
 --   ENTITY_NOT_FOUND
 -- Cost: O(waiting sidecars); memory is freed in the background
 --@include now_ms
 --@include text
 --@include wake_all
 --@include wake_holders
+--@include unused_at
 local waiting, dead_waiting, entity, session_waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local session_locks = KEYS[5]
-local now = now_ms(ARGV[1])
+local session_locks, locks, dead_locks, due, dead_log = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local now, unused = now_ms(ARGV[1]), ARGV[2] == "1"
 
 if redis.call("HGET", entity, "kind") ~= "queue" then
   return { "ENTITY_NOT_FOUND" }
+end
+if unused then
+  local at = unused_at(entity, due, { locks, dead_locks, session_locks }, dead_log, now)
+  if not at or at > now then
+    return { "IN_USE" }
+  end
 end
 wake_all(waiting)
 wake_all(dead_waiting)

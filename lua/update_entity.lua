@@ -24,6 +24,7 @@
 --@include wake_all
 --@include wake_holders
 --@include route_flags
+--@include alarm_unused
 local entity, waiting, dead_waiting, session_waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local session_locks, owner, subscriptions = KEYS[5], KEYS[6], KEYS[7]
 local now, kind, name, fields = text(now_ms(ARGV[1])), ARGV[2], ARGV[3], rest(ARGV, 4)
@@ -38,6 +39,7 @@ for i = 1, #fields, 2 do
   end
 end
 redis.call("HSET", entity, "updated_ms", now, "accessed_ms", now, unpack(fields))
+alarm_unused(entity, tonumber(now))
 if kind == "subscription" then
   local flags = route_flags(entity)
   if redis.call("HGET", subscriptions, name) ~= flags then

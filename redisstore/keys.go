@@ -1,6 +1,10 @@
 package redisstore
 
-import "github.com/sidebus/sidebus/semantics"
+import (
+	"slices"
+
+	"github.com/sidebus/sidebus/semantics"
+)
 
 // namespaceKeys are the keys a namespace has of its own.
 type namespaceKeys struct {
@@ -114,6 +118,16 @@ func (k queueKeys) waiters() []string {
 	return []string{k.main.waiting, k.dead.waiting, k.entity, k.sessions.waiting, k.sessions.locks}
 }
 
+// delete gives the keys of the scripts that delete the queue: of those that wait for it, of what keeps it in use, and all.
+func (k queueKeys) delete() []string {
+	return slices.Concat(k.waiters(), []string{k.main.locks, k.dead.locks, k.due, k.dead.log}, k.all())
+}
+
+// keepers gives the keys of a subscription by which delete_topic finds out whether its topic is unused.
+func (k queueKeys) keepers() []string {
+	return []string{k.main.locks, k.dead.locks, k.sessions.locks, k.dead.log}
+}
+
 // targetSessions gives the keys of lua/lib/open_target_sessions.lua.
 func (k queueKeys) targetSessions() []string {
 	s := k.sessions
@@ -160,7 +174,7 @@ func keysOfTopic(namespace, path string) topicKeys {
 
 // own gives every key of the topic but the list of its subscriptions, which outlives it (delete_topic.lua).
 func (k topicKeys) own() []string {
-	return []string{k.entity, k.rules, k.scheduled, k.due, k.scheduledIDs, k.history, k.historyTimes}
+	return []string{k.entity, k.due, k.rules, k.scheduled, k.scheduledIDs, k.history, k.historyTimes}
 }
 
 // publish gives the topic's keys of publish.lua.

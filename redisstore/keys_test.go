@@ -57,7 +57,7 @@ func TestKeysOfATopicShareATag(t *testing.T) {
 	const tag = "sb:{n/team/news}:"
 	topic, sub := keysOfTopic("n", "Team/News"), keysOfQueue("n", "team/news/subscriptions/EU")
 	all := slices.Concat(topic.own(), topic.publish(), topic.activate(), []string{topic.subscriptions},
-		sub.owned(), sub.waiters(), sub.send(), sub.target(), sub.copies(levelPlain), sub.copies(levelSessions), sub.copies(levelWhole))
+		sub.owned(), sub.delete(), sub.keepers(), sub.send(), sub.target(), sub.copies(levelPlain), sub.copies(levelSessions), sub.copies(levelWhole))
 	for _, key := range all {
 		if !strings.HasPrefix(key, tag) {
 			t.Errorf("%s lacks the tag %s", key, tag)

@@ -39,10 +39,14 @@ type activateDue func(ctx context.Context, topic string) error
 // its alarm. What fails is tried again: the alarm comes back by itself.
 func (s *Store) Sweep(ctx context.Context, activate func(ctx context.Context, topic string) error) {
 	_ = s.moveAlarm(ctx, wholeName, noAlarm, 1) // unless other sidecars see to it; a failure shows below
+	s.holdRemovals()
 	for ctx.Err() == nil {
 		wait, err := s.sweepOnce(ctx, activate)
 		if err != nil {
 			wait = sweepPause
+			if semantics.CodeOf(err) == semantics.StoreUnavailable {
+				s.holdRemovals()
+			}
 		}
 		timer := time.NewTimer(min(wait, maxSweepPause))
 		select {
@@ -105,11 +109,12 @@ func (s *Store) sweepAlarm(ctx context.Context, activate activateDue, name strin
 
 // sweptEntity is how an entity was left.
 type sweptEntity struct {
-	found   bool
-	isTopic bool
-	next    int64 // when something will be due, 0 for never
-	after   int64 // how many ms that is from now
-	failed  bool  // its messages could not be activated now, which is no reason to leave the others alone
+	found    bool
+	isTopic  bool
+	isUnused bool
+	next     int64 // when something will be due, 0 for never
+	after    int64 // how many ms that is from now
+	failed   bool  // its messages could not be activated now, or it may not be removed yet, which is no reason to leave the others alone
 }
 
 // sweepEntity does what is due on one entity, slice by slice so that others get their turn.
@@ -120,9 +125,19 @@ func (s *Store) sweepEntity(ctx context.Context, activate activateDue, name stri
 			return sweptEntity{}, err
 		}
 		s.readNews(name, r) // the sweep itself puts the alarm off
-		done := sweptEntity{found: true, next: r.number(), after: r.number(), isTopic: r.number() == 1}
+		done := sweptEntity{found: true, next: r.number(), after: r.number(), isTopic: r.number() == 1, isUnused: r.number() == 1}
 		if err := r.failure(); err != nil || done.next == 0 || done.after > 0 {
 			return done, err
+		}
+		if done.isUnused {
+			if done.failed = !s.mayRemove(); done.failed {
+				return done, nil
+			}
+			next, again, err := s.removeUnused(ctx, name, done.isTopic)
+			if err != nil || !again {
+				return sweptEntity{found: true, isTopic: done.isTopic, next: next}, err
+			}
+			continue
 		}
 		if done.isTopic {
 			if err := activate(ctx, name); err != nil {

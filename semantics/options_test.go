@@ -81,6 +81,8 @@ func TestENT_7_Merge(t *testing.T) {
 		RequiresSession: true, SessionInFlight: 12, OnDisconnect: semantics.ReleaseOnDisconnect,
 		SessionExpiryMode: semantics.ExpireSession, SessionOnDeadLetter: semantics.BlockSession,
 		AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 13,
+		AutoDeleteOnIdle: 14, AutoDeleteKeepsDeadLetters: true,
+		ForwardTo: "a", ForwardDeadLetteredMessagesTo: "b", UnmatchedTo: "c",
 	}
 	defaults := semantics.DefaultOptions()
 	other.SupportOrdering, other.FailIfUnmatched = false, true

@@ -1,5 +1,13 @@
 package memstore
 
+import "context"
+
+// SweepOnce does once what Sweep does all the time.
+func (s *Store) SweepOnce(ctx context.Context, activate func(ctx context.Context, topic string) error) error {
+	_ = s.sweepOnce(ctx, activate)
+	return nil
+}
+
 // WithMaxIdleSessions remembers fewer sessions that have nothing any more than semantics.MaxIdleSessions.
 func WithMaxIdleSessions(n int) Option { return func(s *Store) { s.maxIdleSessions = n } }
 

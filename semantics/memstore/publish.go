@@ -70,10 +70,7 @@ func (s *Store) schedule(t *queue, sent *semantics.Message, number int64, now ti
 	m.sequence, m.enqueuedAt, m.scheduled = number, now, true
 	m.live(m.sent.ScheduledAt)
 	t.scheduled.add(m)
-	select {
-	case s.scheduled <- struct{}{}:
-	default: // Sweep is going to look anyway
-	}
+	s.sweepSoon()
 }
 
 // checkPublications checks that each of the messages that are no duplicates goes somewhere, if it must (TOPIC-3), and that there is
@@ -208,6 +205,7 @@ func (s *Store) Activate(ctx context.Context, topic string, version int64, activ
 			continue
 		}
 		t.scheduled.remove(m)
+		t.used(now) // until now it had scheduled messages (IDLE-3)
 		arrivals.add(t, a.Copies, t.next(), semantics.Never)
 	}
 	s.deliver(arrivals, now)

@@ -23,11 +23,12 @@ type Store struct {
 	maxIdleSessions, maxSessionStates int
 	ofTopic                           topicLimits
 
-	mu        sync.Mutex
-	queues    map[string]*queue // entities of all kinds, by folded path
-	watches   map[semantics.Source]map[*watch]struct{}
-	waiting   map[semantics.Source]bool // registered by a receive and not woken since
-	scheduled chan struct{}             // a topic has got a scheduled message: Sweep should look when it is due
+	mu      sync.Mutex
+	queues  map[string]*queue // entities of all kinds, by folded path
+	watches map[semantics.Source]map[*watch]struct{}
+	waiting map[semantics.Source]bool // registered by a receive and not woken since
+	sooner  chan struct{}             // there is something that Sweep may not know of yet
+	removed func(kind semantics.Kind, path string)
 }
 
 // topicLimits is how much the subscriptions of one topic may be and have together (RULE-4).
@@ -57,10 +58,10 @@ func New(opts ...Option) *Store {
 			sqlFilters:         semantics.MaxSQLFiltersPerTopic,
 			correlationFilters: semantics.MaxCorrelationFiltersPerTopic,
 		},
-		queues:    map[string]*queue{},
-		watches:   map[semantics.Source]map[*watch]struct{}{},
-		waiting:   map[semantics.Source]bool{},
-		scheduled: make(chan struct{}, 1),
+		queues:  map[string]*queue{},
+		watches: map[semantics.Source]map[*watch]struct{}{},
+		waiting: map[semantics.Source]bool{},
+		sooner:  make(chan struct{}, 1),
 	}
 	for _, opt := range opts {
 		opt(s)

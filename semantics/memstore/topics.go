@@ -48,6 +48,8 @@ func (s *Store) CreateSubscription(ctx context.Context, path string, options sem
 	}
 	t.subscriptions[semantics.Fold(name)], s.queues[semantics.Fold(path)] = sub, sub
 	sub.routesChanged()
+	t.used(now) // IDLE-3
+	s.sweepForUnused(sub)
 	return sub.view(), true, nil
 }
 

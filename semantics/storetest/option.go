@@ -29,7 +29,7 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 			LockDuration: time.Minute, MaxSizeInMegabytes: 1024, MaxMessageSizeInKilobytes: 256,
 			DefaultMessageTimeToLive: semantics.Never, MaxDeliveryCount: 10, EnableBatchedOperations: true,
 			DuplicateDetectionHistoryTimeWindow: 10 * time.Minute, DuplicateHistoryMaxEntries: 1_000_000, DeadLetterTTL: semantics.Never,
-			SessionInFlight: 100, SessionStateTTL: semantics.Never,
+			SessionInFlight: 100, SessionStateTTL: semantics.Never, AutoDeleteOnIdle: semantics.Never,
 			SupportOrdering: true, DeadLetteringOnFilterEvaluationExceptions: true, // what no queue has stands at its default
 		},
 		CreatedAt: h.Now(), UpdatedAt: h.Now(), AccessedAt: h.Now(),
@@ -47,6 +47,7 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 		ForgetOnCancel: true, EnablePartitioning: true, RedeliveryDelay: 7 * 24 * time.Hour, ExpireDeferred: true, DeadLetterTTL: 1001 * ms,
 		RequiresSession: true, SessionInFlight: 7, OnDisconnect: semantics.ReleaseOnDisconnect, SessionExpiryMode: semantics.ExpireSession,
 		SessionOnDeadLetter: semantics.BlockSession, AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 1002 * ms,
+		AutoDeleteOnIdle: 5 * time.Minute, AutoDeleteKeepsDeadLetters: true,
 	}
 	_, err = h.broker.CreateEntity(t.Context(), semantics.QueueKind, "other", given, semantics.OptionNames(semantics.QueueKind))
 	h.ok(err)

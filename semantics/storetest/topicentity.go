@@ -184,7 +184,7 @@ func testENT_6_TopicGetsDefaults(t *testing.T, h *fixture) {
 		MaxSizeInMegabytes: 81920, MaxMessageSizeInKilobytes: 102400, DefaultMessageTimeToLive: 1234567 * ms, Status: semantics.StatusSendDisabled,
 		UserMetadata: "Für wen?", EnableBatchedOperations: false, RequiresDuplicateDetection: true,
 		DuplicateDetectionHistoryTimeWindow: 20 * time.Second, DuplicateHistoryMaxEntries: 1, ForgetOnCancel: true, EnablePartitioning: true,
-		SupportOrdering: false, FailIfUnmatched: true,
+		SupportOrdering: false, FailIfUnmatched: true, AutoDeleteOnIdle: 5 * time.Minute, AutoDeleteKeepsDeadLetters: true,
 	}
 	_, err := h.broker.CreateEntity(t.Context(), semantics.TopicKind, "other", given, semantics.OptionNames(semantics.TopicKind))
 	h.ok(err)
@@ -216,6 +216,7 @@ func testENT_6_SubscriptionGetsDefaults(t *testing.T, h *fixture) {
 		RedeliveryDelay: 7 * 24 * time.Hour, ExpireDeferred: true, DeadLetterTTL: 1001 * ms, RequiresSession: true, SessionInFlight: 7,
 		OnDisconnect: semantics.ReleaseOnDisconnect, SessionExpiryMode: semantics.ExpireSession, SessionOnDeadLetter: semantics.BlockSession,
 		AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 1002 * ms,
+		AutoDeleteOnIdle: 5 * time.Minute, AutoDeleteKeepsDeadLetters: true,
 	}
 	_, err := h.broker.CreateEntity(t.Context(), semantics.SubscriptionKind, us.Path, given, semantics.OptionNames(semantics.SubscriptionKind))
 	h.ok(err)
