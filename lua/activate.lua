@@ -27,6 +27,7 @@
 --@include store_copies
 --@include close_copies
 --@include entry_at
+--@include note_use
 local scheduled, due, scheduled_ids = KEYS[2], KEYS[3], KEYS[4]
 local now, version, levels = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 
@@ -69,6 +70,9 @@ while at <= #ARGV do
     sequence, bytes = sequence + 1, bytes - size
     most_bytes = most_bytes - size + store_copies(topic, targets, copies, text(sequence))
   end
+end
+if sequence > topic.sequence then
+  note_use(topic.entity, now) -- until now it had scheduled messages (IDLE-3)
 end
 redis.call("HSET", topic.entity, "sequence", text(sequence), "bytes", text(bytes), "most_bytes", text(most_bytes))
 return { "OK", close_copies(targets) }

@@ -5,18 +5,21 @@
 -- KEYS[1] topic   hash  options and state of the topic
 -- KEYS[2] rules   zset  rules of all its subscriptions, in the form of lib/rule_member.lua
 -- KEYS[3] entity  hash  options and state of the subscription
--- ARGV[1] subscription  str  folded name
--- ARGV[2] rule          str  folded name
+-- ARGV[1] now           int  0 = server time
+-- ARGV[2] subscription  str  folded name
+-- ARGV[3] rule          str  folded name
 --
 -- Returns
 --   OK
 --   RULE_NOT_FOUND
 --   ENTITY_NOT_FOUND
 -- Cost: O(log rules)
+--@include now_ms
+--@include touch
 --@include find_rule
 --@include count_filters
 local topic, rules, entity = KEYS[1], KEYS[2], KEYS[3]
-local subscription, rule = ARGV[1], ARGV[2]
+local now, subscription, rule = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 
 if redis.call("EXISTS", entity) == 0 then
   return { "ENTITY_NOT_FOUND" }
@@ -31,4 +34,5 @@ local removed = { s = 0, c = 0, o = 0 }
 removed[string.sub(member, at, at)] = -1
 count_filters(topic, entity, removed)
 redis.call("HINCRBY", topic, "version", 1)
+touch(entity, now) -- IDLE-4
 return { "OK" }

@@ -1,30 +1,70 @@
 -- delete_topic: make a topic and its subscriptions cease to exist, in one step (ENT-8). What the subscriptions hold is still
 -- there: as long as subscriptions has their names, nobody can make an entity of this name, and delete_subscription has to be called
 -- with left for each.
--- Reads: topic.  Writes: every key of the topic but subscriptions, the entity of every subscription.
+-- Reads: topic; with unused, also of every subscription entity, locks, dead_locks, transfers_locks, session_locks, dead_log,
+-- transfers_log.  Writes: every key of the
+-- topic but subscriptions, the entity of every subscription.
 -- Flags: allow-oom
 --
 -- KEYS[1] topic     hash  options and state of the topic
--- KEYS[2..] others  -     every other key of the topic but subscriptions, then the entity of every subscription
--- ARGV[1] now      int  0 = server time
--- ARGV[2] version  int  of the routes that have exactly these subscriptions
+-- KEYS[2] due       zset  scheduled message by when it is due (ms)
+-- KEYS[3..] others  -     every other key of the topic but subscriptions, then the entity of every subscription; with unused, then locks,
+--                         dead_locks, transfers_locks, session_locks, dead_log and transfers_log of every subscription
+-- ARGV[1] now            int  0 = server time
+-- ARGV[2] version        int  of the routes that have exactly these subscriptions
+-- ARGV[3] subscriptions  int  number of them
+-- ARGV[4] unused         int  1: only if nobody has used it or a subscription for as long as AutoDeleteOnIdle says (IDLE-3, IDLE-8)
 --
 -- Returns
 --   OK                deleted_ms
+--   IN_USE            at_ms    when to look again, 0 = see what sweep says
 --   ROUTES_CHANGED    nothing was done
 --   ENTITY_NOT_FOUND
 -- Cost: O(subscriptions); memory is freed in the background
 --@include now_ms
 --@include text
-local topic = KEYS[1]
-local now, version = now_ms(ARGV[1]), ARGV[2]
+--@include note_use
+--@include last_use
+--@include unused_at
+--@include keep_a_while
+local topic, due = KEYS[1], KEYS[2]
+local now, version, count, unused = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4] == "1"
+local last_key = unused and #KEYS - 6 * count or #KEYS -- of those that are removed
 
-local values = redis.call("HMGET", topic, "kind", "version")
+local values = redis.call("HMGET", topic, "kind", "version", "idle_keeps_dead")
 if values[1] ~= "topic" then
   return { "ENTITY_NOT_FOUND" }
 end
 if values[2] ~= version then
   return { "ROUTES_CHANGED" }
 end
-redis.call("UNLINK", unpack(KEYS))
+
+-- of_subscriptions gives the last use of any of them, and whether there are dead letters to be kept: the topic or the subscription says so.
+local function of_subscriptions()
+  local last, keeps = 0, false
+  for i = 1, count do
+    local entity, at = KEYS[last_key - count + i], last_key + 6 * (i - 1)
+    last = math.max(last, last_use(entity, due, { KEYS[at + 1], KEYS[at + 2], KEYS[at + 3], KEYS[at + 4] }, now))
+    local keeps_dead = values[3] == "1" or redis.call("HGET", entity, "idle_keeps_dead") == "1"
+    keeps = keeps or (keeps_dead and redis.call("EXISTS", KEYS[at + 5], KEYS[at + 6]) > 0)
+  end
+  return last, keeps
+end
+
+if unused then
+  local at = unused_at(topic, due, {}, nil, now)
+  if not at or at > now then
+    return { "IN_USE", "0" }
+  end
+  local last, keeps = of_subscriptions()
+  note_use(topic, last)
+  at = unused_at(topic, due, {}, nil, now)
+  if at > now then
+    return { "IN_USE", "0" }
+  end
+  if keeps then
+    return { "IN_USE", keep_a_while(topic, now) }
+  end
+end
+redis.call("UNLINK", unpack(KEYS, 1, last_key))
 return { "OK", text(now) }

@@ -27,6 +27,7 @@
 --@include now_ms
 --@include text
 --@include open_source
+--@include touch
 --@include close_queue
 --@include open_target
 --@include open_history
@@ -196,13 +197,16 @@ local function resubmit(i)
   return result
 end
 
-local results, moved = {}, 0
+local results, moved, accepted = {}, 0, false
 for i = 5, #ARGV, 7 do
   local result = resubmit(i)
+  local number = tonumber(result)
   results[#results + 1] = result
-  moved = moved + (tonumber(result) and tonumber(result) > 0 and 1 or 0)
+  moved, accepted = moved + (number and number > 0 and 1 or 0), accepted or number ~= nil
 end
-redis.call("HSET", target.entity, "accessed_ms", text(now))
+if accepted then
+  touch(target.entity, now) -- as a send does
+end
 if held then
   redis.call("HSET", owner, "most_bytes", text(held))
 end

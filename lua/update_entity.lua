@@ -34,6 +34,7 @@
 --@include keep_unmatched
 --@include forwards
 --@include call_forwarder
+--@include alarm_unused
 local entity, waiting, dead_waiting, session_waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local session_locks, owner, subscriptions, transfers, transfers_waiting = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local now, kind, name, to = text(now_ms(ARGV[1])), ARGV[2], ARGV[3], ARGV[4]
@@ -51,6 +52,7 @@ for i = 1, #fields, 2 do
 end
 local unmatched_to = redis.call("HGET", entity, "unmatched_to")
 redis.call("HSET", entity, "updated_ms", now, "accessed_ms", now, unpack(fields))
+alarm_unused(entity, tonumber(now))
 if kind == "topic" then
   keep_unmatched(subscriptions, unmatched, now, to, rest(ARGV, 6 + values))
   if redis.call("HGET", entity, "unmatched_to") ~= unmatched_to then

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/sidebus/sidebus/redisstore"
@@ -19,6 +20,9 @@ func TestStore(t *testing.T) {
 		return storetest.Harness{
 			Store: redistest.Open(t, options), Now: clock.Now, Advance: clock.Advance,
 			Peer: func() semantics.Store { return redistest.Open(t, options) },
+			Sweep: func(ctx context.Context, store semantics.Store, upkeep semantics.Upkeep) error {
+				return store.(*redisstore.Store).SweepOnce(ctx, upkeep)
+			},
 			WithTopicLimits: func(subscriptions, sqlFilters, correlationFilters int) semantics.Store {
 				limits := redisstore.TopicLimits{Subscriptions: subscriptions, SQLFilters: sqlFilters, CorrelationFilters: correlationFilters}
 				return redistest.Open(t, redisstore.Options{Now: clock.Now, TopicLimits: limits})

@@ -50,6 +50,9 @@ func (s *Store) CreateEntity(ctx context.Context, kind semantics.Kind, path stri
 		if err != nil {
 			return semantics.Entity{}, false, err
 		}
+		if r.status == "OK" {
+			s.alarmUnused(ctx, entity)
+		}
 		return entity, r.status == "OK", s.registerName(ctx, path)
 	}
 }
@@ -142,32 +145,52 @@ func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path stri
 		return semantics.Entity{}, semantics.ImmutableChanged(path, optionOfField(r.text()))
 	default:
 		s.heed(ctx, path, r)
-		return readEntity(r)
+		entity, err := readEntity(r)
+		if err == nil {
+			s.alarmUnused(ctx, entity)
+		}
+		return entity, err
 	}
 }
 
 // DeleteEntity implements semantics.Entities.
 func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
-	switch kindOf(kind, path) {
+	return s.deleteEntity(ctx, kindOf(kind, path), path, asked)
+}
+
+// deletion is why an entity is deleted.
+type deletion uint8
+
+const (
+	asked  deletion = iota // by somebody
+	unused                 // only if nobody has used it for long enough (IDLE-1); else the error is inUse
+	isLeft                 // what is left of a subscription when its topic was deleted
+)
+
+func (s *Store) deleteEntity(ctx context.Context, kind semantics.Kind, path string, why deletion) error {
+	switch kind {
 	case semantics.TopicKind:
-		return s.deleteTopic(ctx, path)
+		return s.deleteTopic(ctx, path, why)
 	case semantics.SubscriptionKind:
-		return s.deleteSubscription(ctx, path, false)
+		return s.deleteSubscription(ctx, path, why)
 	default:
-		return s.deleted(ctx, path, "delete_queue", s.keys(path).deleted(), s.now())
+		return s.deleted(ctx, kind, path, why, "delete_queue", s.keys(path).deleted(), s.now(), flag(why == unused))
 	}
 }
 
 // deleted runs a script that deletes an entity and takes its name off the namespace's list. A crash between the two leaves a name
 // on the list without an entity, which lists pass over.
-func (s *Store) deleted(ctx context.Context, path, script string, keys []string, args ...any) error {
+func (s *Store) deleted(ctx context.Context, kind semantics.Kind, path string, why deletion, script string, keys []string, args ...any) error {
 	r, err := s.run(ctx, script, keys, args...)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if r.status != "OK" {
+	case r.status == "IN_USE":
+		return stillInUse(r)
+	case r.status != "OK":
 		return semantics.NotFound(path)
 	}
+	s.tellRemoved(kind, path, why)
 	return s.unregisterName(ctx, path, r)
 }
 

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -142,10 +143,21 @@ func (k queueKeys) owned() []string { return append(k.all(), k.owner) }
 // both gives every key of the queue and of its transfer dead-letter queue.
 func (k queueKeys) both() []string { return append(k.all(), k.transfers().all()...) }
 
-// deleted gives every key that goes with the queue, as the scripts that delete it want them: first those of who waits, and its entity.
+// deleted gives every key that goes with the queue, as the scripts that delete it want them: first those of who waits, and its entity, then
+// what keeps it in use, and all.
 func (k queueKeys) deleted() []string {
-	waiters := []string{k.main.waiting, k.dead.waiting, k.transfers().dead.waiting, k.entity, k.sessions.waiting, k.sessions.locks}
-	return append(append(waiters, k.both()...), k.arrivals)
+	t := k.transfers()
+	return slices.Concat(
+		[]string{k.main.waiting, k.dead.waiting, t.dead.waiting, k.entity, k.sessions.waiting, k.sessions.locks},
+		[]string{k.main.locks, k.dead.locks, t.dead.locks, k.due, k.dead.log, t.dead.log},
+		k.both(), []string{k.arrivals},
+	)
+}
+
+// keepers gives the keys of a subscription by which delete_topic finds out whether its topic is unused.
+func (k queueKeys) keepers() []string {
+	t := k.transfers().dead
+	return []string{k.main.locks, k.dead.locks, t.locks, k.sessions.locks, k.dead.log, t.log}
 }
 
 // targetSessions gives the keys of lua/lib/open_target_sessions.lua.
@@ -195,7 +207,7 @@ func keysOfTopic(namespace, path string) topicKeys {
 
 // own gives every key of the topic but the list of its subscriptions, which outlives it (delete_topic.lua).
 func (k topicKeys) own() []string {
-	return []string{k.entity, k.rules, k.scheduled, k.due, k.scheduledIDs, k.history, k.historyTimes, k.arrivals}
+	return []string{k.entity, k.due, k.rules, k.scheduled, k.scheduledIDs, k.history, k.historyTimes, k.arrivals}
 }
 
 // publish gives the topic's keys of publish.lua.

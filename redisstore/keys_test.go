@@ -57,7 +57,8 @@ func TestKeysOfATopicShareATag(t *testing.T) {
 	const tag = "sb:{n/team/news}:"
 	topic, sub := keysOfTopic("n", "Team/News"), keysOfQueue("n", "team/news/subscriptions/EU")
 	all := slices.Concat(topic.own(), topic.publish(), topic.activate(), topic.arrive(), []string{topic.subscriptions},
-		sub.owned(), sub.deleted(), sub.transfers().owned(), sub.send(), sub.target(), sub.copies(levelPlain), sub.copies(levelSessions), sub.copies(levelWhole))
+		sub.owned(), sub.deleted(), sub.keepers(), sub.transfers().owned(), sub.send(), sub.target(),
+		sub.copies(levelPlain), sub.copies(levelSessions), sub.copies(levelWhole))
 	for _, key := range all {
 		if !strings.HasPrefix(key, tag) {
 			t.Errorf("%s lacks the tag %s", key, tag)

@@ -115,7 +115,7 @@ func readRule(member string) (subscription string, rule semantics.Rule, err erro
 // DeleteRule implements semantics.Topics.
 func (s *Store) DeleteRule(ctx context.Context, subscription, name string) error {
 	_, of, _ := semantics.SplitSubscription(subscription)
-	r, err := s.run(ctx, "delete_rule", s.ruleKeys(subscription), semantics.Fold(of), semantics.Fold(name))
+	r, err := s.run(ctx, "delete_rule", s.ruleKeys(subscription), s.now(), semantics.Fold(of), semantics.Fold(name))
 	if err != nil {
 		return err
 	}

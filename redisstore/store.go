@@ -42,6 +42,10 @@ type Options struct {
 	// DeadLettered is told of messages that became dead letters in a script of this Store: their sequence numbers and the
 	// cause, "Application" or one of the reasons that the broker gives by itself (DLQ-24). It must not block. May be nil.
 	DeadLettered func(entity, cause string, numbers []int64)
+	// Removed is told of entities that a sweeper of this Store removed because nobody used them (IDLE-1). It must not block. May be nil.
+	Removed func(kind semantics.Kind, path string)
+	// RemovalGrace is for how long Sweep removes no such entity after its start and after an outage. For tests; zero in production.
+	RemovalGrace time.Duration
 	// MaxEntities is the most queues and topics the namespace may have (QUOTA-1); zero: no bound.
 	MaxEntities int64
 	// TopicLimits are what a topic may have. For tests; zero in production.
@@ -70,6 +74,8 @@ type Store struct {
 	keyed     sync.Map      // folded paths of queues whose sends need message ids, as far as this process has learnt
 	levels    sync.Map      // folded path of a subscription -> keyLevel that its copies need, where it is more than the least
 	alarmed   chan struct{} // an alarm was set: the sweeper should look when the next one is due
+
+	removesFrom time.Time // only Sweep uses it: before that it removes nothing
 }
 
 var (

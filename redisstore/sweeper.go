@@ -42,10 +42,14 @@ const noAlarm = -1
 // its alarm. What fails is tried again: the alarm comes back by itself.
 func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
 	_ = s.moveAlarm(ctx, wholeName, noAlarm, 1) // unless other sidecars see to it; a failure shows below
+	s.holdRemovals()
 	for ctx.Err() == nil {
 		wait, err := s.sweepOnce(ctx, upkeep)
 		if err != nil {
 			wait = sweepPause
+			if semantics.CodeOf(err) == semantics.StoreUnavailable {
+				s.holdRemovals()
+			}
 		}
 		timer := time.NewTimer(min(wait, maxSweepPause))
 		select {
@@ -127,10 +131,12 @@ func (s *Store) sweepAlarm(ctx context.Context, upkeep semantics.Upkeep, name st
 type sweptEntity struct {
 	found    bool
 	isTopic  bool
+	isUnused bool
 	next     int64 // when something will be due, 0 for never
 	after    int64 // how many ms that is from now
 	forwards bool  // there is more to forward at once
-	failed   bool  // its messages could not be activated or forwarded now, which is no reason to leave the others alone
+	// failed: its messages could not be activated or forwarded now, or it may not be removed yet, which is no reason to leave the others alone
+	failed bool
 
 	toForward []semantics.SubQueue
 }
@@ -143,6 +149,14 @@ func (s *Store) sweepEntity(ctx context.Context, upkeep semantics.Upkeep, name s
 		switch {
 		case err != nil, !done.found:
 			return done, err
+		case isDue && done.isUnused:
+			if done.failed = !s.mayRemove(); done.failed {
+				return done, nil
+			}
+			next, again, err := s.removeUnused(ctx, name, done.isTopic)
+			if err != nil || !again {
+				return sweptEntity{found: true, isTopic: done.isTopic, next: next}, err
+			}
 		case isDue && done.isTopic:
 			err = upkeep.ActivateDue(ctx, name)
 		case isDue:
@@ -179,7 +193,7 @@ func (s *Store) sweepSlice(ctx context.Context, name string) (sweptEntity, error
 		return sweptEntity{}, err
 	}
 	s.readNews(name, r) // the sweep itself puts the alarm off
-	done := sweptEntity{found: true, next: r.number(), after: r.number(), isTopic: r.number() == 1}
+	done := sweptEntity{found: true, next: r.number(), after: r.number(), isTopic: r.number() == 1, isUnused: r.number() == 1}
 	letters := r.text()
 	if strings.Contains(letters, "m") {
 		done.toForward = append(done.toForward, semantics.MainQueue)

@@ -60,6 +60,9 @@ func (s *Store) CreateSubscription(ctx context.Context, path string, options sem
 		return semantics.Entity{}, false, limits.over(topic, r)
 	default: // OK, ENTITY_ALREADY_EXISTS
 		entity, err := readEntity(r)
+		if err == nil && r.status == "OK" {
+			s.alarmUnused(ctx, entity)
+		}
 		return entity, r.status == "OK", err
 	}
 }
@@ -165,8 +168,7 @@ func (s *Store) topicRuntime(ctx context.Context, topic string) (semantics.Runti
 
 // deleteTopic deletes in steps. After the first nobody finds the topic or a subscription any more, and until the last its name
 // cannot be used; a caller who dies in between leaves the rest to whoever wants the name, or to a sweeper.
-func (s *Store) deleteTopic(ctx context.Context, topic string) error {
-	keys := s.topicKeys(topic)
+func (s *Store) deleteTopic(ctx context.Context, topic string, why deletion) error {
 	for {
 		found, err := s.rosterOf(ctx, topic)
 		if errors.Is(err, errHalfDeleted) {
@@ -178,15 +180,24 @@ func (s *Store) deleteTopic(ctx context.Context, topic string) error {
 		if err != nil {
 			return err
 		}
-		r, err := s.run(ctx, "delete_topic", append(keys.own(), s.entities(topic, found.names)[1:]...), s.now(), found.version)
+		keys := append(s.topicKeys(topic).own(), s.entities(topic, found.names)[1:]...)
+		if why == unused {
+			for _, name := range found.names {
+				keys = append(keys, s.keys(semantics.SubscriptionPath(topic, name)).keepers()...)
+			}
+		}
+		r, err := s.run(ctx, "delete_topic", keys, s.now(), found.version, len(found.names), flag(why == unused))
 		switch {
 		case err != nil:
 			return err
 		case r.status == "ROUTES_CHANGED":
 			continue
+		case r.status == "IN_USE":
+			return stillInUse(r)
 		case r.status != "OK":
 			return semantics.NotFound(topic)
 		}
+		s.tellRemoved(semantics.TopicKind, topic, why)
 		if err := s.deleteSubscriptionsLeft(ctx, topic, found.names); err != nil {
 			return err
 		}
@@ -208,7 +219,7 @@ func (s *Store) deleteLeft(ctx context.Context, topic string) error {
 
 func (s *Store) deleteSubscriptionsLeft(ctx context.Context, topic string, names []string) error {
 	for _, name := range names {
-		err := s.deleteSubscription(ctx, semantics.SubscriptionPath(topic, name), true)
+		err := s.deleteSubscription(ctx, semantics.SubscriptionPath(topic, name), isLeft)
 		if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound { // else somebody made the topic anew
 			return err
 		}
@@ -216,11 +227,12 @@ func (s *Store) deleteSubscriptionsLeft(ctx context.Context, topic string, names
 	return nil
 }
 
-// deleteSubscription deletes a subscription, or what is left of it when its topic was deleted.
-func (s *Store) deleteSubscription(ctx context.Context, path string, isLeft bool) error {
+// deleteSubscription deletes a subscription.
+func (s *Store) deleteSubscription(ctx context.Context, path string, why deletion) error {
 	topic, name, _ := semantics.SplitSubscription(path)
 	keys := s.topicKeys(topic)
 	s.levels.Delete(semantics.Fold(path))
 	named := append([]string{keys.entity, keys.subscriptions, keys.rules}, s.keys(path).deleted()...)
-	return s.deleted(ctx, path, "delete_subscription", named, s.now(), semantics.Fold(name), flag(isLeft))
+	return s.deleted(ctx, semantics.SubscriptionKind, path, why, "delete_subscription", named,
+		s.now(), semantics.Fold(name), flag(why == isLeft), flag(why == unused))
 }

@@ -15,6 +15,7 @@ type Broker struct {
 	store Store
 	rooms rooms
 	held  held
+	uses  uses
 	rate  *bucket // nil: no limit
 
 	compile CompileRule
@@ -38,6 +39,7 @@ func NewBroker(store Store, options ...BrokerOption) *Broker {
 	b := &Broker{store: store, draining: make(chan struct{})}
 	b.rooms.init(store)
 	b.held.init()
+	b.uses.init(store)
 	b.requests.init(b)
 	b.removals.init()
 	b.compile = func(Rule) (CompiledRule, error) {
@@ -102,6 +104,7 @@ func (b *Broker) Close() {
 	b.BeginDrain()
 	b.requests.close()
 	b.rooms.close()
+	b.uses.close()
 }
 
 func (b *Broker) refuseIfDraining() error {

@@ -123,6 +123,8 @@ func (b *Broker) tryOrWait(ctx context.Context, source Source, maxWait time.Dura
 		return err
 	}
 	defer b.rooms.leave(ctx, room)
+	b.uses.begin(ctx, source.Path)
+	defer b.uses.end(source.Path)
 	return room.wait(ctx, b.draining, deadline, a)
 }
 

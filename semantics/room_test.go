@@ -19,6 +19,7 @@ type fakeStore struct {
 	wakes  chan int
 	passed chan struct{}
 	watch  func() error
+	noted  chan []semantics.Use
 }
 
 type look struct {
@@ -29,6 +30,7 @@ type look struct {
 func newFakeStore() *fakeStore {
 	return &fakeStore{
 		looks: make(chan look), wakes: make(chan int), passed: make(chan struct{}, 100), watch: func() error { return nil },
+		noted: make(chan []semantics.Use, 100),
 	}
 }
 
@@ -56,6 +58,11 @@ func (s *fakeStore) Watch(context.Context, semantics.Source) (semantics.Watch, e
 }
 func (s *fakeStore) C() <-chan int { return s.wakes }
 func (s *fakeStore) Close()        {}
+
+func (s *fakeStore) NoteUse(_ context.Context, uses []semantics.Use) error {
+	s.noted <- uses
+	return nil
+}
 
 func (s *fakeStore) PassOn(context.Context, semantics.Source) error {
 	s.passed <- struct{}{}

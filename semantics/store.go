@@ -124,6 +124,12 @@ type Watch interface {
 	Close()
 }
 
+// Use says until when a queue or subscription was in use.
+type Use struct {
+	Path string
+	Ago  time.Duration // since then; 0: it still is
+}
+
 // Receiver takes and looks at messages.
 type Receiver interface {
 	// Receive locks up to limit available messages for the queue's LockDuration and hands them out with new tokens, in
@@ -140,6 +146,10 @@ type Receiver interface {
 	// Watch subscribes to wake-ups of source. It blocks until the subscription stands, so that no wake-up caused by
 	// a later Receive of the same caller can be missed.
 	Watch(ctx context.Context, source Source) (Watch, error)
+
+	// NoteUse stamps the activity of queues and subscriptions that were in use without a call, as somebody waited for their messages (IDLE-5).
+	// It concerns only those that AutoDeleteOnIdle may remove, or with their topic. One that is not there is passed over.
+	NoteUse(ctx context.Context, uses []Use) error
 
 	// PassOn wakes the next sidecar that waits on source if there is something to receive. Whoever was woken and
 	// has nobody left to serve calls it.

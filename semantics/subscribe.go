@@ -208,8 +208,10 @@ func (b *Broker) Subscribe(ctx context.Context, source Source, options Subscribe
 		s.work.Go(s.pump)
 	}
 	s.work.Go(s.keepLocks)
+	b.uses.begin(ctx, source.Path)
 	go func() {
 		s.work.Wait()
+		b.uses.end(source.Path)
 		close(s.over)
 	}()
 	return s, nil

@@ -147,6 +147,17 @@ func TestForwardingPageWorksWhenPasted(t *testing.T) {
 	}
 }
 
+func TestTemporaryEntitiesPageWorksWhenPasted(t *testing.T) {
+	t.Parallel()
+	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
+	printed := strings.ReplaceAll(shell(t, s, blocks(t, "docs/temporary-entities.md", "<!-- runs -->\n```sh")[0]), `": `, `":`)
+	for want, times := range map[string]int{`"text":"42"`: 1, `"correlationId":"q-1"`: 1, `"autoDeleteOnIdle":"300s"`: 2, `"accessedAt":"`: 3} {
+		if n := strings.Count(printed, want); n != times {
+			t.Errorf("the session printed %s %d times, want %d; it printed:\n%s", want, n, times, printed)
+		}
+	}
+}
+
 // snippetHead makes the Go of the pages compile: the lines that docs/api/README.md says they share are its parameters.
 const snippetHead = `package main
 

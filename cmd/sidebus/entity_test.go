@@ -50,6 +50,29 @@ func TestEntityVerbs(t *testing.T) {
 	}
 }
 
+func TestENT_11_AutoDeleteOnIdleOfTheVerbs(t *testing.T) {
+	t.Parallel()
+	s := serveMemory(t)
+	for _, name := range []string{"replies", "topics/news", "topics/news/subscriptions/eu"} {
+		s.verb(t, nil, "entity", "create", name, "--set", "autoDeleteOnIdle=4m59s").wants(t, exitFailure, "ARGUMENT_OUT_OF_RANGE", "autoDeleteOnIdle", "5m0s")
+		s.ok(t, "entity", "create", name, "--set", "autoDeleteOnIdle=5m", "--set", "autoDeleteKeepsDeadLetters=true")
+		got := decoded(t, s.ok(t, "entity", "show", name, "-o", "json"))[0]
+		if got["autoDeleteOnIdle"] != "300s" || got["autoDeleteKeepsDeadLetters"] != true {
+			t.Errorf("%s: got %v", name, got)
+		}
+		s.ok(t, "entity", "update", name, "--set", "autoDeleteOnIdle=never")
+		got = decoded(t, s.ok(t, "entity", "show", name, "-o", "json"))[0]
+		if span, is := got["autoDeleteOnIdle"]; is {
+			t.Errorf("%s: after the update it is %v", name, span)
+		}
+		for _, line := range strings.Split(s.ok(t, "entity", "show", name), "\n") {
+			if words := strings.Fields(line); len(words) == 2 && words[0] == "autoDeleteOnIdle" && words[1] != "never" {
+				t.Errorf("%s shows %q", name, line)
+			}
+		}
+	}
+}
+
 func TestStats(t *testing.T) {
 	t.Parallel()
 	s := serveMemory(t)

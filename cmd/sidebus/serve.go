@@ -39,7 +39,8 @@ func (s *serveCommand) Run(ctx context.Context, to terminal, from *sources) erro
 
 	metrics := prometheus.NewRegistry()
 	letters := newDeadLetters(metrics, s.LogDeadLetters)
-	store, err := openStore(ctx, &s.settings, observer{script: scriptObserver(metrics), deadLettered: letters.observe}, logger)
+	observe := observer{script: scriptObserver(metrics), deadLettered: letters.observe, removed: removalObserver(metrics, logger)}
+	store, err := openStore(ctx, &s.settings, observe, logger)
 	if err != nil {
 		if errors.Is(err, errStopped) {
 			return nil // told to stop before there was anything to stop

@@ -44,6 +44,7 @@ type sweep = func(ctx context.Context, upkeep semantics.Upkeep)
 type observer struct {
 	script       func(script, status string, took time.Duration)
 	deadLettered func(entity, cause string, numbers []int64)
+	removed      func(kind semantics.Kind, entity string)
 }
 
 // openStore makes the store that --store names. For a Redis elsewhere it does no network: the proxy checks it and
@@ -56,7 +57,7 @@ func openStore(ctx context.Context, s *settings, observe observer, logger *slog.
 	switch {
 	case s.Store == storeMemory:
 		logger.Warn("messages are kept in memory only: nothing survives the end of this process", "store", storeMemory)
-		memory := memstore.New()
+		memory := memstore.New(memstore.WithRemoved(observe.removed))
 		return &openedStore{
 			Store: memory, checker: memory, what: "memory, nothing survives", sweep: memory.Sweep, close: func() {}, abandon: func() {},
 		}, nil
@@ -76,7 +77,8 @@ func openRedis(s *settings, address, what string, observe observer) (*openedStor
 		DialTimeout: s.RedisDialTimeout, ReadTimeout: s.RedisReadTimeout, WriteTimeout: s.RedisWriteTimeout,
 		PoolSize: s.RedisPoolSize, TLSCAFile: s.RedisTLSCAFile, TLSCertFile: s.RedisTLSCertFile,
 		TLSKeyFile: s.RedisTLSKeyFile, TLSInsecureSkipVerify: s.RedisTLSInsecureSkipVer,
-		Observe: observe.script, DeadLettered: observe.deadLettered, LazyExpiry: s.TTLSweep == sweepLazy, MaxEntities: s.MaxEntities,
+		Observe: observe.script, DeadLettered: observe.deadLettered, Removed: observe.removed,
+		LazyExpiry: s.TTLSweep == sweepLazy, MaxEntities: s.MaxEntities,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--store: %w", err)

@@ -5,6 +5,7 @@
 --@include session_of
 --@include append_to_session
 --@include text
+--@include note_end
 local function activate_due(queue)
   local main = queue.main
   local sequence = main.sequence
@@ -39,5 +40,6 @@ local function activate_due(queue)
   if sequence > main.sequence then
     main.sequence = sequence
     redis.call("HSET", queue.entity, "sequence", text(sequence))
+    note_end(queue, queue.now) -- until now it had scheduled messages (IDLE-2)
   end
 end

@@ -9,6 +9,7 @@
 --@include forget_states
 --@include close_sessions
 --@include next_alarm
+--@include note_use
 --@include text
 local function clear_due(queue)
   if queue.alarm == 0 or queue.now < queue.alarm then
@@ -19,6 +20,9 @@ local function clear_due(queue)
     clear_side(queue, queue.main)
     activate_due(queue)
     clear_side(queue, queue.dead)
+  end
+  if queue.used then
+    note_use(queue.entity, queue.used)
   end
   forget_old(queue, 200)
   if queue.has_sessions then -- whoever called wants to see the sessions as they are now

@@ -7,6 +7,7 @@
 --@include ended_session_locks
 --@include end_session
 --@include end_delay
+--@include note_end
 local function clear_side(queue, side)
   local slice = 100
   local delay_ms = side == queue.main and queue.redelivery_delay_ms or 0
@@ -15,6 +16,7 @@ local function clear_side(queue, side)
     left = ended_session_locks(queue, slice, items)
   else
     local ended = redis.call("ZRANGEBYSCORE", side.locks, "-inf", queue.now, "WITHSCORES", "LIMIT", 0, slice)
+    note_end(queue, tonumber(ended[#ended]))
     for i = 1, #ended, 2 do
       items[#items + 1] = { lock = ended[i], ended = tonumber(ended[i + 1]), position = lock_position(ended[i]) }
     end

@@ -2,6 +2,7 @@
 -- they are at least slice. Returns how many locks each of those sessions has.
 --@include session_locks_of
 --@include text
+--@include note_end
 local function ended_session_locks(queue, slice, items)
   local left = {}
   local ended = redis.call("ZRANGEBYSCORE", queue.session_locks, "-inf", queue.now, "WITHSCORES", "LIMIT", 0, slice)
@@ -11,6 +12,7 @@ local function ended_session_locks(queue, slice, items)
       break
     end
     left[session] = 0
+    note_end(queue, ends)
     for _, lock in ipairs(session_locks_of(queue, session)) do
       local position = text(tonumber(string.match(lock, "(%d+):[^:]*$")))
       items[#items + 1] = { lock = lock, ended = ends, position = position, session = session }

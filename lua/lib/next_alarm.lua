@@ -1,6 +1,7 @@
 -- next_alarm finds the first instant at which something on a queue becomes due, 0 for none. The duplicate history
 -- counts by its newest id: that is when all of it can go, and until then sends clear it as they pass. lazy leaves the lifetimes
 -- out (TTL-20).
+--@include unused_at
 local function next_alarm(queue, lazy)
   local first = 0
   local function consider(at)
@@ -23,5 +24,6 @@ local function next_alarm(queue, lazy)
   end
   local newest = tonumber(redis.call("ZRANGE", queue.history_times, -1, -1, "WITHSCORES")[2])
   consider(newest and newest + queue.duplicate_window_ms)
+  consider(unused_at(queue.entity, queue.due, { queue.main.locks, queue.dead.locks, queue.session_locks }, queue.dead.log, queue.now))
   return first
 end

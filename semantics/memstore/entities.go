@@ -24,6 +24,7 @@ func (s *Store) CreateEntity(ctx context.Context, kind semantics.Kind, path stri
 		q.subscriptions, q.routesVersion = map[string]*queue{}, firstVersion()
 		s.keepUnmatched(q)
 	}
+	s.sweepForUnused(q)
 	return q.view(), true, nil
 }
 
@@ -84,21 +85,29 @@ func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path stri
 
 // DeleteEntity implements semantics.Entities.
 func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
-	q, _, unlock, err := s.openEntity(ctx, kind, path)
+	q, now, unlock, err := s.openEntity(ctx, kind, path)
 	defer unlock()
 	if err != nil {
 		return err
 	}
+	if q.topic != nil {
+		q.topic.used(now) // IDLE-3
+	}
+	s.delete(q)
+	return nil
+}
+
+// delete removes an entity, a topic with its subscriptions.
+func (s *Store) delete(q *queue) {
 	for _, sub := range q.subscriptions {
 		s.remove(sub)
 	}
-	if q.kind == semantics.SubscriptionKind {
+	if q.topic != nil {
 		q.routesChanged()
-		_, name, _ := semantics.SplitSubscription(path)
+		_, name, _ := semantics.SplitSubscription(q.name)
 		delete(q.topic.subscriptions, semantics.Fold(name))
 	}
 	s.remove(q)
-	return nil
 }
 
 func (s *Store) remove(q *queue) {

@@ -1,5 +1,17 @@
 package memstore
 
+import (
+	"context"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// SweepOnce does once what Sweep does all the time.
+func (s *Store) SweepOnce(ctx context.Context, upkeep semantics.Upkeep) error {
+	_ = s.sweepOnce(ctx, upkeep)
+	return nil
+}
+
 // WithMaxIdleSessions remembers fewer sessions that have nothing any more than semantics.MaxIdleSessions.
 func WithMaxIdleSessions(n int) Option { return func(s *Store) { s.maxIdleSessions = n } }
 

@@ -22,6 +22,9 @@ func TestConformance(t *testing.T) {
 		return storetest.Harness{
 			Store: store, Now: clock.Now, Advance: clock.Advance,
 			Peer: func() semantics.Store { return store },
+			Sweep: func(ctx context.Context, _ semantics.Store, upkeep semantics.Upkeep) error {
+				return store.SweepOnce(ctx, upkeep)
+			},
 			WithTopicLimits: func(subscriptions, sqlFilters, correlationFilters int) semantics.Store {
 				limits := memstore.WithTopicLimits(subscriptions, sqlFilters, correlationFilters)
 				return memstore.New(memstore.WithClock(clock.Now), limits)

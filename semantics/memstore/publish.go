@@ -207,6 +207,7 @@ func (s *Store) Activate(ctx context.Context, topic string, version int64, activ
 			continue
 		}
 		t.scheduled.remove(m)
+		t.used(now) // until now it had scheduled messages (IDLE-3)
 		arrivals.add(t, a.Publication, t.next(), semantics.Never)
 	}
 	s.deliver(arrivals, now)

@@ -80,7 +80,6 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 	if !to.options.Status.CanSend() {
 		return nil, disabled(to, "sends")
 	}
-	to.accessedAt = now
 	results := make([]semantics.Resubmitted, len(letters))
 	s.wakingFor(to, now, func() {
 		for i, letter := range letters {
@@ -90,6 +89,9 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 				continue
 			}
 			results[i] = resubmit(to, m, letter, bypassDuplicates, now)
+			if results[i].Code == "" {
+				to.used(now) // as by a send
+			}
 		}
 	})
 	return results, nil

@@ -52,6 +52,7 @@ func (s *Store) DeleteRule(ctx context.Context, subscription, name string) error
 	}
 	delete(sub.rules, semantics.Fold(name))
 	sub.routesChanged()
+	sub.used(s.now()) // IDLE-4
 	return nil
 }
 

@@ -119,6 +119,7 @@ func (s *Store) CloseSession(ctx context.Context, source semantics.Source) error
 func (q *queue) endSessions(now time.Time) {
 	for _, on := range q.sessions {
 		if on.isHeld() && !on.holds(now) {
+			q.used(on.lockedUntil)
 			on.unlock()
 		}
 	}

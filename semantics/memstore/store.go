@@ -28,6 +28,7 @@ type Store struct {
 	watches map[semantics.Source]map[*watch]struct{}
 	waiting map[semantics.Source]bool // registered by a receive and not woken since
 	upkeep  chan struct{}             // there may be something for Sweep to do, or earlier than it knows
+	removed func(kind semantics.Kind, path string)
 
 	lastIncarnation int64 // of all entities there ever were
 	lastTransfer    int64 // of all sources

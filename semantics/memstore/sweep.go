@@ -41,6 +41,7 @@ func (q *queue) endMain(now time.Time) {
 	messages := slices.Clone(q.main.messages) // a copy: fates remove from the original
 	for _, m := range messages {
 		if m.locked() && !m.holds(now) {
+			q.used(m.lockedUntil)
 			q.free(m, now, true, m.lockedUntil.Add(q.options.RedeliveryDelay.Truncate(time.Millisecond)))
 		}
 	}
@@ -57,6 +58,7 @@ func (q *queue) endDead(dead *box, now time.Time) {
 		switch {
 		case m.holds(now):
 		case m.locked():
+			q.used(m.lockedUntil)
 			q.giveBack(m, now, true, now)
 		case reached(m.deadUntil, now):
 			dead.remove(m)
@@ -78,6 +80,7 @@ func (q *queue) activate(now time.Time) {
 	for _, m := range q.toActivate(now) {
 		q.scheduled.remove(m)
 		m.scheduled, m.sequence, m.enqueuedAt = false, q.next(), now
+		q.used(now) // until now it had scheduled messages (IDLE-2)
 		m.live(now)
 		q.main.add(m)
 		q.join(m, now)

@@ -14,20 +14,11 @@ const (
 )
 
 // Sweep has the scheduled messages of topics activated when they are due (SCHED-6, SCHED-7), and forwarded what is to be forwarded as
-// soon as it is there (FWD-1). All else that time brings about is carried out when somebody looks. It blocks until ctx ends; call it once.
+// soon as it is there (FWD-1), and removes entities that nobody uses (IDLE-1). All else that time brings about is carried out when
+// somebody looks. It blocks until ctx ends; call it once.
 func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
 	for ctx.Err() == nil {
-		var failed error
-		for _, do := range s.due() {
-			if err := do(ctx, upkeep); err != nil {
-				failed = err
-			}
-		}
-		pause := s.untilNextDue()
-		if failed != nil {
-			pause = max(pause, sweepRetry)
-		}
-		timer := time.NewTimer(pause)
+		timer := time.NewTimer(s.sweepOnce(ctx, upkeep))
 		select {
 		case <-timer.C:
 		case <-s.upkeep:
@@ -43,6 +34,25 @@ func (s *Store) noteUpkeep() {
 	case s.upkeep <- struct{}{}:
 	default: // it is going to look anyway
 	}
+}
+
+// sweepOnce does what is due now and tells how long nothing will be.
+func (s *Store) sweepOnce(ctx context.Context, upkeep semantics.Upkeep) time.Duration {
+	var failed error
+	for _, do := range s.due() {
+		if err := do(ctx, upkeep); err != nil {
+			failed = err
+		}
+	}
+	next := s.removeUnused()
+	pause := s.untilNextDue()
+	if !next.IsZero() {
+		pause = min(pause, max(next.Sub(s.now()), 0))
+	}
+	if failed != nil {
+		pause = max(pause, sweepRetry)
+	}
+	return pause
 }
 
 // task is a piece of upkeep.

@@ -46,6 +46,8 @@ func (s *Store) CreateSubscription(ctx context.Context, path string, options sem
 		sub.addRule(rule, now)
 	}
 	sub.routesChanged()
+	t.used(now) // IDLE-3
+	s.sweepForUnused(sub)
 	return sub.view(), true, nil
 }
 

@@ -6,6 +6,7 @@
 package storetest
 
 import (
+	"context"
 	"reflect"
 	"runtime"
 	"slices"
@@ -29,6 +30,9 @@ type Harness struct {
 	// Peer opens one more Store over the same data, as another sidecar has it. Nil where there is no such thing.
 	Peer func() semantics.Store
 
+	// Sweep does in Store, or in one that Peer opened, what is due now, as every sidecar does in the background.
+	Sweep func(ctx context.Context, store semantics.Store, upkeep semantics.Upkeep) error
+
 	// WithTopicLimits opens another Store, with the same clock and no data yet, in which the subscriptions of one topic may be and
 	// have only so many (RULE-4).
 	WithTopicLimits func(subscriptions, sqlFilters, correlationFilters int) semantics.Store
@@ -51,6 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		topicCopyTests, topicMatchTests, topicExactTests, topicRuleTests, topicQuotaTests, topicEntityTests, topicDeleteTests,
 		topicStatusTests, topicScheduleTests, topicReceiveTests, topicDuplicateTests,
 		forwardTests, forwardStepTests, forwardRefusedTests, forwardDeadTests, undeliveredTests, forwardEntityTests,
+		idleTests, idleActivityTests, idleTopicTests,
 	)
 	for _, test := range all {
 		t.Run(ruleName(test), func(t *testing.T) {

@@ -206,6 +206,14 @@ func (s throughTopic) Watch(ctx context.Context, source semantics.Source) (seman
 	return s.Store.Watch(ctx, onlySource(source))
 }
 
+func (s throughTopic) NoteUse(ctx context.Context, uses []semantics.Use) error {
+	uses = slices.Clone(uses)
+	for i := range uses {
+		uses[i].Path = onlyPath(uses[i].Path)
+	}
+	return s.Store.NoteUse(ctx, uses)
+}
+
 func (s throughTopic) PassOn(ctx context.Context, source semantics.Source) error {
 	return s.Store.PassOn(ctx, onlySource(source))
 }

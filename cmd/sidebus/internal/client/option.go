@@ -13,7 +13,7 @@ import (
 
 // lifetimes are the durations that may be "never", which is the same as absent.
 var lifetimes = map[protoreflect.Name]bool{
-	"default_message_time_to_live": true, "dead_letter_ttl": true, "session_state_ttl": true,
+	"default_message_time_to_live": true, "dead_letter_ttl": true, "session_state_ttl": true, "auto_delete_on_idle": true,
 }
 
 const never = "never"
