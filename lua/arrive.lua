@@ -1,5 +1,5 @@
--- arrive: store what a transfer carries in the queue that it is for, once however often it is repeated, and each message as if it was sent alone
--- (FWD-1, FWD-4, FWD-8). One without a session becomes a dead letter of a queue with sessions (DLQ-9).
+-- arrive: store what a transfer carries in the queue that it is for, once however often it is repeated, and each message as if it was sent
+-- alone (FWD-1, FWD-4, FWD-8). One without a session becomes a dead letter of a queue with sessions (DLQ-9).
 -- Reads: all, arrivals.  Writes: all, arrivals.
 --
 -- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua

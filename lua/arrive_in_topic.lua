@@ -1,13 +1,13 @@
--- arrive_in_topic: as arrive, for a topic: store copies of what a transfer carries in its subscriptions (FWD-1, TOPIC-1). Which copies there are
--- was decided by the routes of one version; by other routes nothing is done.
+-- arrive_in_topic: as arrive, for a topic: store copies of what a transfer carries in its subscriptions (FWD-1, TOPIC-1). Which copies
+-- there are was decided by the routes of one version; by other routes nothing is done.
 -- Reads: topic, arrivals, history, entity of every subscription.  Writes: topic, arrivals, history, subscriptions that get copies.
 --
 -- KEYS[1] topic          hash    options and state of the topic
 -- KEYS[2] arrivals       hash    source -> its last transfer that has arrived: see arrive
 -- KEYS[3] history        hash    key of a message -> "<accepted>:<number>" (DUP-1)
 -- KEYS[4] history_times  zset    key of a message by when it was accepted (ms)
--- KEYS[5..?] others      -       as in publish: if the caller was told NEEDS_ALL, the entity of the topic and of every subscription; then for
---                                each subscription that gets copies what its letter in levels says
+-- KEYS[5..?] others      -       as in publish: if the caller was told NEEDS_ALL, the entity of the topic and of every subscription; then
+--                                for each subscription that gets copies what its letter in levels says
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] incarnation  int  of the topic
 -- ARGV[3] source       str  field of arrivals
@@ -17,7 +17,8 @@
 -- ARGV[7] bytes        int  of all copies, at most
 -- ARGV[8] all          int  number of keys given for NEEDS_ALL
 -- ARGV[9] levels       str  see lib/open_copies.lua
--- ARGV[10..] per message size, when it ends at the latest (ms, 0 = whenever), id, partition, bytes of its copies, and its copies as in lib/read_copies.lua
+-- ARGV[10..] per message size, when it ends at the latest (ms, 0 = whenever), id, partition, bytes of its copies, and its copies as in
+--            lib/read_copies.lua
 --
 -- Returns
 --   OK                alarm news outcomes    news: of subscriptions, see lib/close_copies.lua

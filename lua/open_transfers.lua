@@ -1,5 +1,5 @@
--- open_transfers: see to it that an entity's transfer dead-letter queue is there before a verb on it (DLQ-19), which is activity of the entity
--- (IDLE-6).
+-- open_transfers: see to it that an entity's transfer dead-letter queue is there before a verb on it (DLQ-19), which is activity of the
+-- entity (IDLE-6).
 -- Reads: entity, transfers.  Writes: entity, transfers.
 -- Flags: allow-oom
 --

@@ -7,8 +7,8 @@
 -- ARGV[1] now  int  0 = server time
 --
 -- Returns
---   OK                news transfers_news active locked deferred delayed expired_pending scheduled dead set_aside transfers bytes dead_bytes
---                     state_bytes transfers_bytes oldest_enqueued_ms sessions ready_sessions locked_sessions
+--   OK                news transfers_news active locked deferred delayed expired_pending scheduled dead set_aside transfers bytes
+--                     dead_bytes state_bytes transfers_bytes oldest_enqueued_ms sessions ready_sessions locked_sessions
 --                     set_aside: messages of transfers under way, which no other number counts
 --   ENTITY_NOT_FOUND
 -- Cost: O(log N)

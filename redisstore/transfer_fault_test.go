@@ -196,8 +196,8 @@ func TestFWD_1_StaleForwarder(t *testing.T) {
 	s.audit("orders", "archive")
 }
 
-// A destination that is deleted and made anew between two steps is another one: nothing of the transfer reaches it, nothing is lost that the
-// old one did not have, and the next transfer goes there.
+// A destination that is deleted and made anew between two steps is another one: nothing of the transfer reaches it, nothing is lost that
+// the old one did not have, and the next transfer goes there.
 func TestFWD_8_DestinationMadeAnew(t *testing.T) {
 	t.Parallel()
 	anew := map[string]func(s *transfers){

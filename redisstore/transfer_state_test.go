@@ -32,8 +32,8 @@ func (s *transfers) wants(step string, lines ...string) {
 	s.audit("orders", "archive", "attic", "news")
 }
 
-// Each step of a transfer leaves exactly the keys and members it should, at its source and at its destination, and so does each step that is
-// repeated.
+// Each step of a transfer leaves exactly the keys and members it should, at its source and at its destination, and so does each step that
+// is repeated.
 func TestFWD_1_TransferStepByStep(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)
@@ -319,7 +319,8 @@ func TestFWD_1_TransfersToTopicsAreSmall(t *testing.T) {
 	}
 }
 
-// A transfer dead letter counts for no quota. When it is sent again to its subscription it needs room in the topic, exactly as much as it has.
+// A transfer dead letter counts for no quota. When it is sent again to its subscription it needs room in the topic, exactly as much as it
+// has.
 func TestTOPIC_7_RoomForWhatIsSentAgain(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)
@@ -385,6 +386,9 @@ func TestFWD_5_SentAnewStaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		bury("after")
+		if found, err := s.Peek(t.Context(), deadOrders, 1, 9, semantics.ShowAll); err != nil || len(found) != 1 || found[0].Forwarded != nil {
+			t.Fatalf("dead again: %+v %v", found, err)
+		}
 		s.audit("orders")
 	}
 }

@@ -57,7 +57,9 @@ func TestFWD_1_ForwardedWithoutReceivers(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"orders", "archive"} { // nobody is left to be called
-		await(t, func() bool { return s.raw.HExists(t.Context(), s.keyOf(path, "entity"), "forwarder_called").Val() == false })
+		await(t, func() bool {
+			return s.raw.HExists(t.Context(), s.keyOf(path, "entity"), "forwarder_called").Val() == false
+		})
 	}
 	audit(t, s, "orders", "archive", "attic")
 }
@@ -78,8 +80,8 @@ func await(t *testing.T, is func() bool) {
 	}
 }
 
-// Every way in which something becomes available brings it on its way: sends, copies, activations, resubmits, the ends of locks and delays, and
-// for dead letters every way in which they die.
+// Every way in which something becomes available brings it on its way: sends, copies, activations, resubmits, the ends of locks and
+// delays, and for dead letters every way in which they die.
 func TestFWD_1_WhateverBecomesAvailable(t *testing.T) {
 	t.Parallel()
 	s := sweptTopic(t, func(o *semantics.Options) { o.ForwardTo = "archive" })
@@ -251,7 +253,8 @@ func TestFWD_8_TriedAgainLater(t *testing.T) {
 	audit(t, s, "orders", "attic")
 }
 
-// What a source has forwarded is forgotten by its destination when the source is gone, but not at once; of a source that is there it is kept.
+// What a source has forwarded is forgotten by its destination when the source is gone, but not at once; of a source that is there it is
+// kept.
 func TestFWD_1_ArrivalsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)

@@ -1,5 +1,5 @@
--- move_to_transfers moves a message of a side, off every index but deliveries, expiry and modified, to the transfer dead-letter queue (DLQ-13,
--- DLQ-16). fate has reason, description and cause in one letter.
+-- move_to_transfers moves a message of a side, off every index but deliveries, expiry and modified, to the transfer dead-letter queue
+-- (DLQ-13, DLQ-16). fate has reason, description and cause in one letter.
 --@include add_dead_letter
 --@include remove_entry
 --@include text

@@ -1,6 +1,6 @@
--- note_arrival notes what became of the messages of a transfer that arrives now: a letter for each in their order, "." for stored, or "" when all
--- were stored. The letters of refusals are d = ENTITY_DISABLED, f = ENTITY_FULL, q = QUOTA_EXCEEDED, s = MESSAGE_SIZE_EXCEEDED,
--- u = NO_MATCHING_SUBSCRIPTION. Returns the note.
+-- note_arrival notes what became of the messages of a transfer that arrives now: a letter for each in their order, "." for stored, or ""
+-- when all were stored. The letters of refusals are d = ENTITY_DISABLED, f = ENTITY_FULL, q = QUOTA_EXCEEDED, s = MESSAGE_SIZE_EXCEEDED, u
+-- = NO_MATCHING_SUBSCRIPTION. Returns the note.
 --@include text
 local function note_arrival(arrivals, source, number, now, letters)
   local outcomes = table.concat(letters)

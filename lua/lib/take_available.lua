@@ -1,6 +1,7 @@
--- take_available takes the available messages with the lowest positions off a side, at most limit, so that the caller can lock them (RECV-8,
--- RECV-9). Those whose time is over are expired instead (TTL-8). Returns the positions of those that were delivered before, of those that
--- were not, these also as spans { first, last, first, last, ... } with the expired ones among them, and whether there was anything at all.
+-- take_available takes the available messages with the lowest positions off a side, at most limit, so that the caller can lock them
+-- (RECV-8, RECV-9). Those whose time is over are expired instead (TTL-8). Returns the positions of those that were delivered before, of
+-- those that were not, these also as spans { first, last, first, last, ... } with the expired ones among them, and whether there was
+-- anything at all.
 --@include next_fresh
 --@include take_fresh
 --@include hold_expiry

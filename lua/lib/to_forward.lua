@@ -1,5 +1,5 @@
--- to_forward says by their letters which sides of a queue have something to forward (FWD-1), m = main, d = dead: messages that are available, or
--- a transfer under way. If none has, the call for a forwarder is taken back, so that the next message makes it anew.
+-- to_forward says by their letters which sides of a queue have something to forward (FWD-1), m = main, d = dead: messages that are
+-- available, or a transfer under way. If none has, the call for a forwarder is taken back, so that the next message makes it anew.
 --@include available
 local function to_forward(queue)
   if queue.is_topic then

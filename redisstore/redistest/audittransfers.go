@@ -56,8 +56,8 @@ func (a *Auditor) auditTransfers(ctx context.Context, path string, of *audit) er
 	return nil
 }
 
-// checkForwarding checks what a source has to forward: messages that are set aside belong to the transfer that is noted, and whatever is to go
-// has somebody coming for it.
+// checkForwarding checks what a source has to forward: messages that are set aside belong to the transfer that is noted, and whatever is
+// to go has somebody coming for it.
 func (a *Auditor) checkForwarding(ctx context.Context, path string, q *audit) {
 	for _, side := range []string{"", "dead_"} {
 		note, aside := q.entity[side+"transfer"], q.countAside(side)

@@ -221,6 +221,11 @@ func testMSG_17_ResubmittedWasNeverForwarded(t *testing.T, h *fixture) {
 	h.same([]any{m.DeadLetterReason, m.DeadLetterErrorDescription, m.DeadLetterSource, m.EnqueuedSequenceNumber}, []any{"", "", "", int64(2)})
 	h.same(m.Message, sent.Message) // with the properties and the size it was sent with
 	h.same([]int64{m.Size, h.countSize(archive)}, []int64{sent.Size, sent.Size})
+	h.complete(archive, h.receiveOne(archive))
+	h.send(with(properties{"p": semantics.Int64(1)}))
+	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(h.receiveOne(orders)), why("", "")) // which are texts as well
+	h.settled(codes, err)
+	h.forward()
 	h.buryFrom(archive, h.receiveOne(archive))
 	h.ok(third(h.broker.Resubmit(t.Context(), deadArchive, semantics.ResubmitOptions{NewMessageIDs: true, Target: orders.Path})))
 	m = h.peek(orders)[0]

@@ -37,7 +37,7 @@ func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
 		m := &model{Pair: pair, ctx: t.Context(), ids: map[int64]string{}, sessionModel: newSessionModel()}
-		m.under = map[semantics.SubQueue]*passage{}
+		m.onTheWay = map[semantics.SubQueue]*passage{}
 		path := fmt.Sprintf("model-%d", runs)
 		m.main = origin{Source: semantics.Source{Path: path}}
 		m.dead = origin{Source: semantics.Source{Path: path, SubQueue: semantics.DeadLetterQueue}}

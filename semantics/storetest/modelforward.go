@@ -12,7 +12,7 @@ import (
 // transferModel is what a run knows of what it forwards from main to other, step by step and in any order.
 type transferModel struct {
 	passages        []*passage                      // the last ones, most of them over
-	under           map[semantics.SubQueue]*passage // those that are not
+	onTheWay        map[semantics.SubQueue]*passage // those that are not
 	undeliveredRows []*semantics.Received           // what the last look showed
 }
 
@@ -68,7 +68,7 @@ func (m *model) begin(rt *rapid.T, source semantics.Source) {
 		return
 	}
 	same(rt, "transfer", plainTransfer(reference), plainTransfer(subject))
-	if under := m.under[source.SubQueue]; under != nil {
+	if under := m.onTheWay[source.SubQueue]; under != nil {
 		if under.reference.ID != reference.ID || under.subject.ID != subject.ID {
 			rt.Fatalf("there are two transfers from %s at a time", source)
 		}
@@ -85,7 +85,7 @@ func (m *model) begin(rt *rapid.T, source semantics.Source) {
 		}
 		p.publications = append(p.publications, publication)
 	}
-	m.under[source.SubQueue] = p
+	m.onTheWay[source.SubQueue] = p
 	m.passages = append(m.passages, p)
 	m.passages = m.passages[max(0, len(m.passages)-keptPassages):]
 }
@@ -146,8 +146,8 @@ func (m *model) endTransfer(rt *rapid.T) {
 	agree(rt, m, "end transfer", func(s semantics.Store) (any, error) {
 		return nil, s.EndTransfer(m.ctx, p.on(m, s), fates)
 	})
-	if m.under[side] == p {
-		delete(m.under, side)
+	if m.onTheWay[side] == p {
+		delete(m.onTheWay, side)
 	}
 }
 
@@ -155,11 +155,11 @@ func (m *model) receiveUndelivered(rt *rapid.T) { m.take(rt, m.undelivered) }
 
 // addTransfers counts what is set aside, which looks as if it was locked.
 func (m *model) addTransfers(want *semantics.Runtime) {
-	if p := m.under[semantics.MainQueue]; p != nil {
+	if p := m.onTheWay[semantics.MainQueue]; p != nil {
 		want.Locked -= int64(len(p.publications))
 		want.Transfer += int64(len(p.publications))
 	}
-	if p := m.under[semantics.DeadLetterQueue]; p != nil {
+	if p := m.onTheWay[semantics.DeadLetterQueue]; p != nil {
 		want.DeadLetter -= int64(len(p.publications))
 		want.Transfer += int64(len(p.publications))
 	}
