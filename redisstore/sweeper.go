@@ -134,10 +134,10 @@ func (s *Store) sweepEntity(ctx context.Context, activate activateDue, name stri
 				return done, nil
 			}
 			next, again, err := s.removeUnused(ctx, name, done.isTopic)
-			if err != nil || !again {
-				return sweptEntity{found: true, isTopic: done.isTopic, next: next}, err
+			if again {
+				continue
 			}
-			continue
+			return sweptEntity{found: true, isTopic: done.isTopic, next: next, after: sweepPatience.Milliseconds()}, err // if any, it is far
 		}
 		if done.isTopic {
 			if err := activate(ctx, name); err != nil {
