@@ -154,9 +154,10 @@ func (s *Store) sweepEntity(ctx context.Context, upkeep semantics.Upkeep, name s
 				return done, nil
 			}
 			next, again, err := s.removeUnused(ctx, name, done.isTopic)
-			if err != nil || !again {
-				return sweptEntity{found: true, isTopic: done.isTopic, next: next}, err
+			if again {
+				continue
 			}
+			return sweptEntity{found: true, isTopic: done.isTopic, next: next, after: sweepPatience.Milliseconds()}, err // if any, it is far
 		case isDue && done.isTopic:
 			err = upkeep.ActivateDue(ctx, name)
 		case isDue:

@@ -210,6 +210,9 @@ func TestIDLE_8_UseBetweenSweepAndRemoval(t *testing.T) {
 			if len(r.told) > 0 {
 				t.Fatalf("%s although it was used", r.told)
 			}
+			for _, path := range []string{"orders", "news"} {
+				r.fails("audit", redistest.NewAuditor(r.raw, r.namespace).Audit(t.Context(), path))
+			}
 			next := r.clock.Now().Add(unusedFor).UnixMilli()
 			if at := r.alarms()[c.of]; at != next {
 				t.Errorf("the alarm is at %d, want %d", at, next)

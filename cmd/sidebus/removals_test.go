@@ -35,7 +35,7 @@ func TestIDLE_1_LogLineAndMetric(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var work sync.WaitGroup
-		work.Go(func() { store.sweep(ctx, func(context.Context, string) error { return nil }) })
+		work.Go(func() { store.sweep(ctx, semantics.NewBroker(store)) })
 		<-time.After(semantics.MinAutoDeleteOnIdle + time.Minute)
 		cancel()
 		work.Wait()

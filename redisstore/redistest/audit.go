@@ -394,12 +394,17 @@ func (q *audit) checkHistory() {
 	}
 }
 
-// checkAlarm checks that nothing is due before the alarm: scripts do nothing about time until then.
+// checkAlarm checks that nothing is due before the alarm: scripts do nothing about time until then. What may be removed as unused always
+// has one.
 func (q *audit) checkAlarm(first int64) {
-	if alarm := q.number("alarm_ms"); first > 0 && (alarm == 0 || alarm > first) {
+	alarm := q.number("alarm_ms")
+	if first > 0 && (alarm == 0 || alarm > first) {
 		q.fault("alarm_ms is %d, something is due at %d", alarm, first)
 	} else if alarm >= noEnd {
 		q.fault("alarm_ms is %d, when nothing is due", alarm)
+	}
+	if q.number("idle_ms") > 0 && alarm == 0 {
+		q.fault("nobody will find out when it is unused")
 	}
 }
 

@@ -318,6 +318,12 @@ func testIDLE_9_DeadLettersKeep(_ *testing.T, h *fixture) {
 	h.complete(deadOrders, h.receiveOne(deadOrders))
 	h.ordersGo(span)
 
+	h.create(temporary, keepsDeadLetters)
+	h.buryTexts("a")
+	h.ordersStay(3*span + span/3)
+	h.deleteNumbers(deadOrders, 1)
+	h.ordersGo(span)
+
 	h.create(temporary, keepsDeadLetters) // messages that are no dead letters are not kept
 	h.sendTexts(1)
 	h.ordersGo(span)

@@ -133,11 +133,13 @@ func testIDLE_3_ScheduledMessagesKeep(_ *testing.T, h *fixture) {
 // The last use of a subscription that was removed by itself is not forgotten with it.
 func testIDLE_3_UseOfARemovedSubscriptionCounts(_ *testing.T, h *fixture) {
 	h.createTopic(removedAfter(5 * span))
-	h.createSubscription(eu, temporary)
-	h.Advance(4 * span)
+	h.createSubscription(eu, removedAfter(3*span))
+	h.newsStay(2 * span)
+	h.publishTexts("a") // so that nobody looks at the topic before the subscription is gone
+	h.newsStay(span)
 	h.peek(eu)
-	h.subscriptionGoes(eu, span)
-	h.newsGo(4*span - time.Minute)
+	h.subscriptionGoes(eu, 3*span)
+	h.newsGo(2*span - time.Minute)
 }
 
 func testIDLE_3_UseOfASubscriptionIsNoted(t *testing.T, h *fixture) {
