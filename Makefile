@@ -86,6 +86,10 @@ push: build ## Run the push example: the sidecar calls the app, whose answer set
 curl-compat: build ## Run the curl-compat example: Service Bus' own REST API, with curl
 	examples/curl-compat/run.sh
 
+.PHONY: entities
+entities: build ## Run the entities example: queues, topics and rules from a file, the emulator's too
+	examples/entities/run.sh
+
 ## Check
 
 .PHONY: test

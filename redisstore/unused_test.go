@@ -55,7 +55,7 @@ func (r *removal) sweep() { r.sweepBy(r.t.Context(), r.Store) }
 
 func (r *removal) sweepBy(ctx context.Context, s *redisstore.Store) {
 	r.t.Helper()
-	if err := s.SweepOnce(ctx, func(context.Context, string) error { return nil }); err != nil && ctx.Err() == nil {
+	if err := s.SweepOnce(ctx, semantics.NewBroker(s)); err != nil && ctx.Err() == nil {
 		r.t.Fatal(err)
 	}
 }
@@ -399,15 +399,15 @@ func TestIDLE_5_NothingIsRemovedAfterAnOutage(t *testing.T) {
 	defer stop()
 	var work sync.WaitGroup
 	work.Go(func() { s.Sweep(ctx, func(context.Context, string) error { return nil }) })
-	await(t, "a second sweep", sweeps)
-	await(t, "a second sweep", sweeps) // so it comes back to it
+	awaitPoke(t, "a second sweep", sweeps)
+	awaitPoke(t, "a second sweep", sweeps) // so it comes back to it
 	if _, err := s.GetEntity(t.Context(), semantics.QueueKind, "orders"); err != nil {
 		t.Errorf("removed at the start: %v", err)
 	}
 	began := time.Now()
 	server.Kill()
-	await(t, "a failure", failures)
-	await(t, "another failure", failures) // after the first one was noted
+	awaitPoke(t, "a failure", failures)
+	awaitPoke(t, "another failure", failures) // after the first one was noted
 	stop()
 	work.Wait()
 	if from := s.RemovesFrom(); from.Before(began.Add(grace)) {
@@ -422,7 +422,7 @@ func poke(c chan<- string) {
 	}
 }
 
-func await(t *testing.T, what string, c <-chan string) {
+func awaitPoke(t *testing.T, what string, c <-chan string) {
 	t.Helper()
 	select {
 	case <-c:

@@ -97,7 +97,7 @@ func inBrief(t *testing.T, test func(t *testing.T, s *brevity)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var work sync.WaitGroup
 		work.Go(func() {
-			shared.Sweep(ctx, func(context.Context, string) error { return nil })
+			shared.Sweep(ctx, s.Broker)
 		})
 		defer func() { s.Close(); cancel(); work.Wait() }()
 		test(t, s)

@@ -108,7 +108,7 @@ func (d *dlqResubmitCommand) Run(ctx context.Context, to terminal, of *dlqQueue)
 			r.request.Target = r.target
 		}
 		if len(d.Number) > 0 {
-			return r.report(o.progress("resubmitted"), r.numbers(ctx, d.Number))
+			return r.report(o.progress("resubmitted", "message"), r.numbers(ctx, d.Number))
 		}
 		if d.Filter != "" {
 			r.request.Filter = proto.String(d.Filter)
@@ -130,7 +130,7 @@ func (d *dlqResubmitCommand) Run(ctx context.Context, to terminal, of *dlqQueue)
 		if !d.All {
 			present = max(present, 1) // so that the sidecar reads the filter
 		}
-		progress := o.progress("resubmitted")
+		progress := o.progress("resubmitted", "message")
 		return r.report(progress, r.all(ctx, present, progress))
 	})
 }

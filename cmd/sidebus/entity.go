@@ -17,6 +17,8 @@ type entityCommand struct {
 	Ensure entityEnsureCommand `cmd:"" help:"Make a queue, topic or subscription if it does not exist, and say what differs if it does."`
 	Update entityUpdateCommand `cmd:"" help:"Change options and leave the others alone."`
 	Delete entityDeleteCommand `cmd:"" help:"Remove a queue, topic or subscription and all it holds."`
+	Apply  entityApplyCommand  `cmd:"" help:"Make the queues, topics, subscriptions and rules that a file has, and say what differs."`
+	Export entityExportCommand `cmd:"" help:"Write queues, topics, subscriptions and rules in the form that apply reads."`
 }
 
 // entityName names one entity.
@@ -35,7 +37,7 @@ type entityOptions struct {
 
 // read gives the description of an entity with the options, and their names.
 func (e *entityOptions) read(resource string) (client.Description, []string, error) {
-	d := blank(resource)
+	d := client.Blank(resource)
 	paths, err := client.Options(d, e.Set)
 	if err != nil {
 		return nil, nil, misuse("--set: %w", err)
@@ -69,7 +71,7 @@ func (e *entityListCommand) Run(ctx context.Context, to terminal) error {
 }
 
 func (e *entityListCommand) listQueues(ctx context.Context, o *operator) error {
-	queues, err := o.queues(ctx, e.Prefix)
+	queues, err := client.Queues(ctx, o, e.Prefix)
 	switch {
 	case err != nil:
 		return err
@@ -91,7 +93,7 @@ func (e *entityListCommand) listQueues(ctx context.Context, o *operator) error {
 }
 
 func (e *entityListCommand) listTopics(ctx context.Context, o *operator) error {
-	topics, err := o.topics(ctx, e.Prefix)
+	topics, err := client.Topics(ctx, o, e.Prefix)
 	switch {
 	case err != nil:
 		return err
@@ -112,7 +114,7 @@ func (e *entityListCommand) listTopics(ctx context.Context, o *operator) error {
 }
 
 func (e *entityListCommand) listSubscriptions(ctx context.Context, o *operator, topic string) error {
-	subscriptions, err := o.subscriptions(ctx, topic, e.Prefix)
+	subscriptions, err := client.Subscriptions(ctx, o, topic, e.Prefix)
 	switch {
 	case err != nil:
 		return err
@@ -199,7 +201,7 @@ func (e *entityEnsureCommand) Run(ctx context.Context, to terminal) error {
 		return err
 	}
 	return e.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		answer, err := o.ensure(ctx, e.resource(), d)
+		answer, err := client.Ensure(ctx, o, e.resource(), d)
 		if err != nil {
 			return err
 		}
@@ -215,7 +217,7 @@ func (e *entityEnsureCommand) Run(ctx context.Context, to terminal) error {
 }
 
 // ensured prints the answer to an ensure.
-func (o *operator) ensured(resource string, answer ensured) error {
+func (o *operator) ensured(resource string, answer client.Ensured) error {
 	switch {
 	case o.asJSON:
 		return o.document(answer)
@@ -249,7 +251,7 @@ func (e *entityUpdateCommand) Run(ctx context.Context, to terminal) error {
 		return misuse("nothing to change; --set OPTION=VALUE names an option")
 	}
 	return e.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		changed, err := o.update(ctx, e.resource(), d, paths)
+		changed, err := client.Update(ctx, o, e.resource(), d, paths)
 		if err != nil {
 			return err
 		}

@@ -27,6 +27,8 @@ func TestEntityVerbs(t *testing.T) {
 	}
 	s.verb(t, nil, "entity", "ensure", "made", "--set", "maxDeliveryCount=4").
 		wants(t, exitClean, "queues/made exists and differs", "maxDeliveryCount", "nothing was changed")
+	s.verb(t, nil, "entity", "ensure", "made", "--set", "deadLetterTtl=never", "--set", "defaultMessageTimeToLive=never").
+		wants(t, exitClean, "queues/made exists and differs", "deadLetterTtl", "nothing was changed")
 	s.verb(t, nil, "entity", "ensure", "orders").wants(t, exitClean, "queues/orders exists as asked for")
 	if got := decoded(t, s.ok(t, "entity", "ensure", "fresh", "-o", "json")); len(got) != 1 || got[0]["created"] != true {
 		t.Errorf("got %v", got)

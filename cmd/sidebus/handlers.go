@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/yamlfile"
 	"github.com/sidebus/sidebus/proxy/push"
 )
 
@@ -13,8 +14,8 @@ import (
 const handlersKey = "handlers"
 
 // readHandlers reads a list of handlers. An error names the place.
-func readHandlers(n node) ([]push.Handler, error) {
-	items, err := n.list("handlers")
+func readHandlers(n yamlfile.Node) ([]push.Handler, error) {
+	items, err := n.List("handlers")
 	if err != nil {
 		return nil, err
 	}
@@ -24,30 +25,30 @@ func readHandlers(n node) ([]push.Handler, error) {
 			return nil, err
 		}
 		if before, twice := places[handlers[i].Source]; twice {
-			return nil, item.errorf("has the source %q, which has a handler already at %s", handlers[i].Source, before)
+			return nil, item.Errorf("has the source %q, which has a handler already at %s", handlers[i].Source, before)
 		}
-		places[handlers[i].Source] = item.place
+		places[handlers[i].Source] = item.Place
 	}
 	return handlers, nil
 }
 
-func readHandler(n node) (push.Handler, error) {
+func readHandler(n yamlfile.Node) (push.Handler, error) {
 	var h push.Handler
-	fields, err := n.mapping("source, url and so on", oneOf("source", "url", "maxConcurrent", "maxConcurrentSessions", "timeout"))
+	fields, err := n.Mapping("source, url and so on", yamlfile.OneOf("source", "url", "maxConcurrent", "maxConcurrentSessions", "timeout"))
 	if err != nil {
 		return h, err
 	}
 	for _, key := range []string{"source", "url"} {
-		if !slices.ContainsFunc(fields, func(field node) bool { return field.key == key }) {
-			return h, n.errorf("must have a %s", key)
+		if !slices.ContainsFunc(fields, func(field yamlfile.Node) bool { return field.Key == key }) {
+			return h, n.Errorf("must have a %s", key)
 		}
 	}
 	for _, field := range fields {
-		text, err := field.plain()
+		text, err := field.Plain()
 		if err != nil {
 			return h, err
 		}
-		switch field.key {
+		switch field.Key {
 		case "source":
 			h.Source = text
 		case "url":
@@ -64,25 +65,25 @@ func readHandler(n node) (push.Handler, error) {
 		}
 	}
 	if h, err = h.WithDefaults(); err != nil {
-		return h, fmt.Errorf("%s: %s.%w", n.place, n.name, err)
+		return h, fmt.Errorf("%s: %s.%w", n.Place, n.Name, err)
 	}
 	return h, nil
 }
 
 // number reads a whole number that is not 0, which would mean the default.
-func number(n node, text string) (int, error) {
+func number(n yamlfile.Node, text string) (int, error) {
 	value, err := strconv.Atoi(text)
 	if err != nil || value == 0 {
-		return 0, n.errorf("is %q, must be a whole number of at least 1", text)
+		return 0, n.Errorf("is %q, must be a whole number of at least 1", text)
 	}
 	return value, nil
 }
 
 // span reads a duration that is not 0, which would mean the default.
-func span(n node, text string) (time.Duration, error) {
+func span(n yamlfile.Node, text string) (time.Duration, error) {
 	value, err := time.ParseDuration(text)
 	if err != nil || value == 0 {
-		return 0, n.errorf("is %q, must be a duration like 90s or 5m", text)
+		return 0, n.Errorf("is %q, must be a duration like 90s or 5m", text)
 	}
 	return value, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,9 +18,15 @@ import (
 
 // clientSettings are the flags that all operator verbs have.
 type clientSettings struct {
+	connectionSettings
+
+	Output string `name:"output" short:"o" enum:"table,json" default:"table" help:"table, or json: the API's form, one document or one message a line."`
+}
+
+// connectionSettings are those of them that say how to reach the sidecar.
+type connectionSettings struct {
 	GRPCAddr string        `name:"grpc-addr" env:"SIDEBUS_GRPC_ADDR" default:"127.0.0.1:7421" help:"Address of the sidecar's gRPC API: host:port or unix:///path."`
 	Config   string        `name:"config" env:"SIDEBUS_CONFIG" placeholder:"FILE" help:"Settings as YAML; keys are the names of the flags of serve."`
-	Output   string        `name:"output" short:"o" enum:"table,json" default:"table" help:"table, or json: the API's form, one document or one message a line."`
 	Timeout  time.Duration `name:"timeout" default:"30s" placeholder:"TIME" help:"How long one answer of the sidecar may take, beyond a wait that was asked for."`
 }
 
@@ -48,9 +55,14 @@ type interrupted struct{ by os.Signal }
 // Error names the signal.
 func (i interrupted) Error() string { return "ended by a signal: " + i.by.String() }
 
-// operate connects to the sidecar and lets work run until it is done or a signal comes. The first signal ends the context,
-// so that work can say what was done; a second one ends the process.
+// operate lets work run with a connection to the sidecar.
 func (c *clientSettings) operate(ctx context.Context, to terminal, work func(context.Context, *operator) error) error {
+	return c.connect(ctx, to, c.Output == "json", work)
+}
+
+// connect connects to the sidecar and lets work run until it is done or a signal comes. The first signal ends the context,
+// so that work can say what was done; a second one ends the process.
+func (c *connectionSettings) connect(ctx context.Context, to terminal, asJSON bool, work func(context.Context, *operator) error) error {
 	if err := checkAddress("grpc-addr", c.GRPCAddr); err != nil {
 		return err
 	}
@@ -64,7 +76,7 @@ func (c *clientSettings) operate(ctx context.Context, to terminal, work func(con
 	defer conn.Close()
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	o := &operator{terminal: to, Client: conn, out: bufio.NewWriter(to.stdout), asJSON: c.Output == "json"}
+	o := &operator{terminal: to, Client: conn, out: bufio.NewWriter(to.stdout), asJSON: asJSON}
 	return errors.Join(work(ctx, o), o.flush())
 }
 
@@ -129,10 +141,13 @@ func (o *operator) flush() error {
 	return nil
 }
 
-// count gives "1 message", "2 messages".
+// count gives "1 message", "2 messages", "2 entities".
 func count[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -147,7 +147,7 @@ func (p *purging) purge(ctx context.Context, o *operator) error {
 		request.Include = append(request.Include, sidebusv1.PurgeRequest_Include(sidebusv1.PurgeRequest_Include_value[word]))
 	}
 	sum := &sidebusv1.PurgeResponse{More: true, Before: p.before}
-	progress := o.progress("removed")
+	progress := o.progress("removed", "message")
 	var failed error
 	for failed == nil && sum.GetMore() {
 		var answer *sidebusv1.PurgeResponse

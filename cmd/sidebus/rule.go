@@ -5,9 +5,7 @@ import (
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
-	"github.com/sidebus/sidebus/proxy/grpcapi"
 	"github.com/sidebus/sidebus/semantics"
-	"github.com/sidebus/sidebus/semantics/filter"
 )
 
 type ruleCommand struct {
@@ -42,7 +40,7 @@ type ruleListCommand struct {
 // Run lists all rules of a subscription. The JSON is one document with all of them.
 func (r *ruleListCommand) Run(ctx context.Context, to terminal) error {
 	return r.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		rules, err := o.rules(ctx, r.resource())
+		rules, err := client.Rules(ctx, o, r.resource())
 		switch {
 		case err != nil:
 			return err
@@ -55,33 +53,12 @@ func (r *ruleListCommand) Run(ctx context.Context, to terminal) error {
 		var rows [][]string
 		for _, rule := range rules {
 			rows = append(rows, []string{
-				client.OneLine(rule.GetName()), client.Brief(filterText(rule)), client.Brief(rule.GetAction().GetSql().GetExpression()),
+				client.OneLine(rule.GetName()), client.Brief(client.FilterText(rule)), client.Brief(rule.GetAction().GetSql().GetExpression()),
 				client.Instant(rule.GetCreatedAt()),
 			})
 		}
 		return o.table([]string{"NAME", "FILTER", "ACTION", "CREATED"}, rows)
 	})
-}
-
-// filterText gives the filter of a rule as people read it.
-func filterText(r *sidebusv1.Rule) string {
-	switch f := r.GetFilter().GetKind().(type) {
-	case *sidebusv1.Rule_Filter_Sql:
-		return f.Sql.GetExpression()
-	case *sidebusv1.Rule_Filter_All:
-		return "every message"
-	case *sidebusv1.Rule_Filter_None:
-		return "no message"
-	}
-	rule, err := grpcapi.RuleOf(r)
-	if err != nil || rule.Filter.Correlation == nil {
-		return client.Absent
-	}
-	correlation, err := filter.CompileCorrelation(*rule.Filter.Correlation)
-	if err != nil { // of a sidecar that knows more
-		return client.Absent
-	}
-	return correlation.String()
 }
 
 type ruleShowCommand struct {
@@ -99,7 +76,7 @@ func (r *ruleShowCommand) Run(ctx context.Context, to terminal) error {
 		if o.asJSON {
 			return o.document(rule)
 		}
-		rows := [][]string{{"name", client.OneLine(rule.GetName())}, {"filter", client.OneLine(filterText(rule))}}
+		rows := [][]string{{"name", client.OneLine(rule.GetName())}, {"filter", client.OneLine(client.FilterText(rule))}}
 		rows = append(rows, parameterRows("filter", rule.GetFilter().GetSql())...)
 		rows = append(rows, []string{"action", client.OneLine(rule.GetAction().GetSql().GetExpression())})
 		rows = append(rows, parameterRows("action", rule.GetAction().GetSql())...)

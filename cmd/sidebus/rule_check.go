@@ -146,7 +146,7 @@ func (r *ruleTestCommand) rulesToTest(ctx context.Context, o *operator) ([]*side
 		rule, err := o.GetRule(ctx, &sidebusv1.GetRuleRequest{Name: subscription + "/rules/" + r.Rule})
 		return []*sidebusv1.Rule{rule}, err
 	default:
-		return o.rules(ctx, subscription)
+		return client.Rules(ctx, o, subscription)
 	}
 }
 

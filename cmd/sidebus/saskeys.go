@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/yamlfile"
 	"github.com/sidebus/sidebus/proxy/compat"
 )
 
@@ -70,14 +71,14 @@ var sasClaims = map[string]compat.Claims{"Send": compat.Send, "Listen": compat.L
 
 // readSASKeys reads rules from YAML: a mapping of their names. An error names the place and no key.
 func readSASKeys(path string) (compat.Keys, error) {
-	top, err := readYAML("--sas-keys-file", path)
+	top, err := yamlfile.Read("--sas-keys-file", path)
 	if err != nil {
 		return nil, err
 	}
-	if top.isNull() {
+	if top.IsNull() {
 		return nil, fmt.Errorf("--sas-keys-file: %s has no rules, so that nobody could do anything", path)
 	}
-	rules, err := top.mapping("rules by their names", func(string) (bool, string) { return true, "" })
+	rules, err := top.Mapping("rules by their names", func(string) (bool, string) { return true, "" })
 	if err != nil {
 		return nil, err
 	}
@@ -87,39 +88,39 @@ func readSASKeys(path string) (compat.Keys, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := key.Check(rule.key); err != nil {
-			return nil, rule.errorf("%s", err.Error())
+		if err := key.Check(rule.Key); err != nil {
+			return nil, rule.Errorf("%s", err.Error())
 		}
-		keys[rule.key] = key
+		keys[rule.Key] = key
 	}
 	return keys, nil
 }
 
-func readSASKey(rule node) (compat.Key, error) {
+func readSASKey(rule yamlfile.Node) (compat.Key, error) {
 	var key compat.Key
-	fields, err := rule.mapping("primaryKey, claims and so on", oneOf("primaryKey", "secondaryKey", "claims", "entity"))
+	fields, err := rule.Mapping("primaryKey, claims and so on", yamlfile.OneOf("primaryKey", "secondaryKey", "claims", "entity"))
 	if err != nil {
 		return key, err
 	}
 	texts := map[string]*string{"primaryKey": &key.Primary, "secondaryKey": &key.Secondary, "entity": &key.Entity}
 	for _, field := range fields {
-		if to := texts[field.key]; to != nil {
-			if *to, err = field.plain(); err != nil {
+		if to := texts[field.Key]; to != nil {
+			if *to, err = field.Plain(); err != nil {
 				return key, err
 			}
 			continue
 		}
-		claims, err := field.list("claims")
+		claims, err := field.List("claims")
 		if err != nil {
 			return key, err
 		}
 		for _, claim := range claims {
-			text, err := claim.plain()
+			text, err := claim.Plain()
 			if err != nil {
 				return key, err
 			}
 			if sasClaims[text] == 0 {
-				return key, claim.errorf("is %q, must be Send, Listen or Manage", text)
+				return key, claim.Errorf("is %q, must be Send, Listen or Manage", text)
 			}
 			key.Claims |= sasClaims[text]
 		}

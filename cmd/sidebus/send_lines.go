@@ -122,7 +122,7 @@ func (s *sendCommand) sendLines(ctx context.Context, o *operator, target string,
 	lines := readLines(reading, input)
 	l := &lineSending{sendCommand: s, o: o, target: target, template: template}
 	fixed := proto.Size(template) + messageBytes
-	progress := o.progress("sent")
+	progress := o.progress("sent", "message")
 	var failed error
 	for failed == nil {
 		var batch []textLine

@@ -33,6 +33,10 @@ func (s *serveCommand) Run(ctx context.Context, to terminal, from *sources) erro
 	if err != nil {
 		return err
 	}
+	declared, err := newDeclared(ctx, from.entities, s.Sessions, logger)
+	if err != nil {
+		return err
+	}
 	last := &lastWill{}
 	ctx, stop := stopSignals(ctx, logger, last.carryOut)
 	defer stop()
@@ -51,9 +55,12 @@ func (s *serveCommand) Run(ctx context.Context, to terminal, from *sources) erro
 	last.set(store.abandon)
 	config := proxy.Config{
 		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr, DrainTimeout: s.DrainTimeout,
-		Keys: keys, Handlers: from.handlers, Settings: shownHandlers(from.handlers, s.shown()),
+		Keys: keys, Handlers: from.handlers, Settings: declared.shown(shownHandlers(from.handlers, s.shown())),
 	}
-	return s.serve(ctx, config, store, letters, logger, metrics)
+	ctx, end := declared.begin(ctx, store, s.Sessions)
+	err = s.serve(ctx, config, store, letters, logger, metrics)
+	end(nil)
+	return errors.Join(declared.end(), err)
 }
 
 func (s *serveCommand) serve(ctx context.Context, config proxy.Config, store *openedStore, letters *deadLetters, logger *slog.Logger, metrics *prometheus.Registry) error {

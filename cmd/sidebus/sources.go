@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/entities"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/yamlfile"
 	"github.com/sidebus/sidebus/proxy/push"
 )
 
@@ -17,6 +20,8 @@ import (
 type sources struct {
 	file     map[string]entry
 	handlers []push.Handler    // from the file alone
+	entities *entities.Set     // as handlers
+	settings map[string]bool   // all keys that the file may have
 	places   map[string]string // of the values that were used, by flag
 }
 
@@ -44,18 +49,32 @@ func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 
 // load reads the file that --config or its variable names. It runs between the flags and the rest.
 func (s *sources) load(command *kong.Context) error {
+	flags, sections := fileKeys(command.Model), map[string]section{
+		handlersKey: func(n yamlfile.Node) (err error) {
+			s.handlers, err = readHandlers(n)
+			return err
+		},
+		entities.Key: func(n yamlfile.Node) (err error) {
+			s.entities, err = entities.Section(n)
+			return err
+		},
+	}
+	s.settings = maps.Clone(flags)
+	for key := range sections {
+		s.settings[key] = true
+	}
 	path := configPath(command)
 	if path == "" {
 		return nil
 	}
 	var err error
-	s.file, err = loadFile(path, fileKeys(command.Model), map[string]section{
-		handlersKey: func(n node) (err error) {
-			s.handlers, err = readHandlers(n)
-			return err
-		},
-	})
+	s.file, err = loadFile(path, flags, sections)
 	return err
+}
+
+// isSetting tells whether the file of serve may have a key.
+func (s *sources) isSetting(key string) bool {
+	return s.settings[key]
 }
 
 func configPath(command *kong.Context) string {

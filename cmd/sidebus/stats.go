@@ -221,21 +221,21 @@ func (c *counted) add(ctx context.Context, o *operator, resource string) error {
 // resources gives the resource names of all queues, topics and subscriptions.
 func (o *operator) resources(ctx context.Context) ([]string, error) {
 	var all []string
-	queues, err := o.queues(ctx, "")
+	queues, err := client.Queues(ctx, o, "")
 	if err != nil {
 		return nil, err
 	}
 	for _, q := range queues {
 		all = append(all, "queues/"+q.GetName())
 	}
-	topics, err := o.topics(ctx, "")
+	topics, err := client.Topics(ctx, o, "")
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range topics {
 		topic := "topics/" + t.GetName()
 		all = append(all, topic)
-		subscriptions, err := o.subscriptions(ctx, topic, "")
+		subscriptions, err := client.Subscriptions(ctx, o, topic, "")
 		if err != nil && !isGone(err) {
 			return nil, err
 		}

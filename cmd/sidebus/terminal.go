@@ -102,7 +102,7 @@ func await[T any](ctx context.Context, work func() (T, error)) (T, error) {
 // progress tells how far long work is: in one line that moves on a terminal, else in a line every few seconds.
 type progress struct {
 	to          *operator
-	what        string // such as "sent"
+	what, of    string // such as "sent" and "message"
 	began, last time.Time
 	isShown     bool
 }
@@ -110,12 +110,12 @@ type progress struct {
 // moves is how often a line on a terminal moves.
 const moves = 200 * time.Millisecond
 
-func (o *operator) progress(what string) *progress {
+func (o *operator) progress(what, of string) *progress {
 	now := time.Now()
-	return &progress{to: o, what: what, began: now, last: now}
+	return &progress{to: o, what: what, of: of, began: now, last: now}
 }
 
-// tell says that n messages are done, when it is time to.
+// tell says that n are done, when it is time to.
 func (p *progress) tell(n int64) {
 	pause := p.to.progressEvery
 	if p.to.isWatched {
@@ -126,7 +126,7 @@ func (p *progress) tell(n int64) {
 		return
 	}
 	p.last = now
-	text := fmt.Sprintf("%s %s, %s", p.what, count(n, "message"), p.rate(n))
+	text := fmt.Sprintf("%s %s, %s", p.what, count(n, p.of), p.rate(n))
 	if p.to.isWatched {
 		p.isShown = true
 		fmt.Fprintf(p.to.stderr, "\r%s\x1b[K", text)
@@ -142,7 +142,7 @@ func (p *progress) end() {
 	}
 }
 
-// rate gives n messages over the time since the beginning.
+// rate gives n over the time since the beginning.
 func (p *progress) rate(n int64) string {
 	took := time.Since(p.began)
 	return fmt.Sprintf("%.0f/s in %s", float64(n)/max(took.Seconds(), 1e-9), took.Round(time.Millisecond))

@@ -79,7 +79,7 @@ func TestIDLE_8_SweepRemovesOnTime(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				var work sync.WaitGroup
-				work.Go(func() { store.Sweep(ctx, func(context.Context, string) error { return nil }) })
+				work.Go(func() { store.Sweep(ctx, semantics.NewBroker(store)) })
 				<-time.After(7 * time.Minute)
 				if err := c.call(t.Context(), store); err != nil {
 					t.Fatal(err)

@@ -47,6 +47,9 @@ func New(target, addr string, timeout time.Duration) (*Client, error) {
 	return c, nil
 }
 
+// Conn is the connection, for an AdminClient over Patient.
+func (c *Client) Conn() grpc.ClientConnInterface { return c.conn }
+
 // Close ends the connection.
 func (c *Client) Close() { _ = c.conn.Close() } // nothing is left to lose
 

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -17,6 +18,8 @@ type Failure struct {
 	Message  string
 	Details  map[string]string
 	Resource string // the entity that it is about, where the request has named it
+
+	RetryAfter time.Duration // when to try again; zero when nothing is known
 }
 
 // Error gives reason, text, and what to do next where the text does not say it.
@@ -91,12 +94,18 @@ func resourceOf(request any, path string) string {
 // translate turns the error of a call into a Failure.
 func (c *Client) translate(request any, err error) error {
 	answer := status.Convert(err)
+	failure := &Failure{Message: answer.Message()}
 	for _, detail := range answer.Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok {
-			failure := &Failure{Reason: semantics.Code(info.GetReason()), Message: answer.Message(), Details: info.GetMetadata()}
+		switch info := detail.(type) {
+		case *errdetails.ErrorInfo:
+			failure.Reason, failure.Details = semantics.Code(info.GetReason()), info.GetMetadata()
 			failure.Resource = resourceOf(request, failure.Details[semantics.DetailEntity])
-			return failure
+		case *errdetails.RetryInfo:
+			failure.RetryAfter = info.GetRetryDelay().AsDuration()
 		}
+	}
+	if failure.Reason != "" {
+		return failure
 	}
 	switch answer.Code() {
 	case codes.Unavailable:

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // lifetimes are the durations that may be "never", which is the same as absent.
@@ -33,45 +35,116 @@ func isOption(field protoreflect.FieldDescriptor) bool {
 // Options reads options into the description of an entity, each "option=value" with the option's name in the API. No value stands
 // for the default. The paths are the names of what was given, for an update mask. Bounds are the sidecar's to check.
 func Options(into Description, settings []string) (paths []string, err error) {
-	m := into.ProtoReflect()
 	seen := map[string]bool{}
 	for _, setting := range settings {
 		name, value, ok := strings.Cut(setting, "=")
 		if !ok {
 			return nil, fmt.Errorf("%q must be option=value", setting)
 		}
-		field := m.Descriptor().Fields().ByJSONName(name)
-		if field == nil || !isOption(field) {
-			return nil, fmt.Errorf("there is no option %q; the options of a %s are %s",
-				name, strings.ToLower(string(m.Descriptor().Name())), strings.Join(optionNames(m.Descriptor()), ", "))
+		if hasOption, hint := HasOption(into)(name); !hasOption {
+			return nil, fmt.Errorf("there is no option %q%s", name, hint)
 		}
 		if seen[name] {
 			return nil, fmt.Errorf("%s is given twice", name)
 		}
 		seen[name] = true
 		paths = append(paths, name)
-		if value == "" || value == never && lifetimes[field.Name()] {
+		if value == "" {
 			continue
 		}
-		read, err := readOption(field, value)
-		if err != nil {
+		if err := SetOption(into, name, value); err != nil {
 			return nil, fmt.Errorf("%s %w", name, err)
 		}
-		m.Set(field, read)
 	}
 	return paths, nil
 }
 
-// optionNames are the names of all options of an entity, in the order of the API.
-func optionNames(of protoreflect.MessageDescriptor) []string {
+// HasOption tells whether a name is that of an option of the entity, or which there are.
+func HasOption(of Description) func(name string) (ok bool, hint string) {
+	m := of.ProtoReflect().Descriptor()
+	return func(name string) (bool, string) {
+		if field := m.Fields().ByJSONName(name); field != nil && isOption(field) {
+			return true, ""
+		}
+		return false, fmt.Sprintf("; the options of a %s are %s", strings.ToLower(string(m.Name())), strings.Join(OptionNames(of), ", "))
+	}
+}
+
+// SetOption reads an option that there is from its text. "never" is the longest lifetime, which is given where an absent one is not.
+func SetOption(into Description, name, text string) error {
+	m := into.ProtoReflect()
+	field := m.Descriptor().Fields().ByJSONName(name)
+	if text == never && lifetimes[field.Name()] {
+		m.Set(field, protoreflect.ValueOfMessage((&durationpb.Duration{Seconds: longest}).ProtoReflect()))
+		return nil
+	}
+	read, err := readOption(field, text)
+	if err == nil {
+		m.Set(field, read)
+	}
+	return err
+}
+
+// longest are the seconds of the longest duration on the wire, which means never.
+const longest = 315_576_000_000
+
+// OptionNames are the names of all options of an entity, in the order of the API.
+func OptionNames(of Description) []string {
 	var names []string
-	fields := of.Fields()
+	fields := of.ProtoReflect().Descriptor().Fields()
 	for i := range fields.Len() {
 		if isOption(fields.Get(i)) {
 			names = append(names, fields.Get(i).JSONName())
 		}
 	}
 	return names
+}
+
+// IsGiven tells whether an option is given.
+func IsGiven(d Description, option string) bool {
+	m := d.ProtoReflect()
+	return m.Has(m.Descriptor().Fields().ByJSONName(option))
+}
+
+// Unset takes options away that may be given.
+func Unset(d Description, options ...string) {
+	m := d.ProtoReflect()
+	for _, option := range options {
+		if field := m.Descriptor().Fields().ByJSONName(option); field != nil {
+			m.Clear(field)
+		}
+	}
+}
+
+// OptionValue gives the text of an option as a file of entities has it.
+func OptionValue(d Description, option string) string {
+	m := d.ProtoReflect()
+	field := m.Descriptor().Fields().ByJSONName(option)
+	if field.Kind() == protoreflect.MessageKind {
+		return spanValue(m, field)
+	}
+	value := m.Get(field)
+	if field.Kind() == protoreflect.EnumKind {
+		if word := field.Enum().Values().ByNumber(value.Enum()); word != nil {
+			return string(word.Name())
+		}
+	}
+	return value.String()
+}
+
+// spanValue gives a duration in seconds, as the API writes it.
+func spanValue(m protoreflect.Message, field protoreflect.FieldDescriptor) string {
+	span, _ := m.Get(field).Message().Interface().(*durationpb.Duration)
+	switch {
+	case lifetimes[field.Name()] && (!m.Has(field) || span.AsDuration() >= semantics.Never):
+		return never
+	case !m.Has(field):
+		return Absent
+	case span.GetNanos() == 0:
+		return strconv.FormatInt(span.GetSeconds(), 10) + "s"
+	default:
+		return strconv.FormatFloat(span.AsDuration().Seconds(), 'f', -1, 64) + "s"
+	}
 }
 
 func readOption(field protoreflect.FieldDescriptor, value string) (protoreflect.Value, error) {
@@ -146,4 +219,14 @@ func optionText(m protoreflect.Message, field protoreflect.FieldDescriptor) stri
 	default:
 		return Absent
 	}
+}
+
+// Text gives an option that is a text, "" where it is not given or no option of the entity.
+func Text(d Description, option string) string {
+	m := d.ProtoReflect()
+	field := m.Descriptor().Fields().ByJSONName(option)
+	if field == nil || field.Kind() != protoreflect.StringKind {
+		return ""
+	}
+	return m.Get(field).String()
 }
