@@ -1,9 +1,8 @@
 -- delete_topic: make a topic and its subscriptions cease to exist, in one step (ENT-8). What the subscriptions hold is still
 -- there: as long as subscriptions has their names, nobody can make an entity of this name, and delete_subscription has to be called
 -- with left for each.
--- Reads: topic; with unused, also of every subscription entity, locks, dead_locks, transfers_locks, session_locks, dead_log,
--- transfers_log.  Writes: every key of the
--- topic but subscriptions, the entity of every subscription.
+-- Reads: topic; with unused, also locks and dead letters of every subscription.  Writes: every key of the topic but subscriptions, the
+-- entity of every subscription.
 -- Flags: allow-oom
 --
 -- KEYS[1] topic     hash  options and state of the topic

@@ -220,7 +220,7 @@ func TestIDLE_8_UseBetweenSweepAndRemoval(t *testing.T) {
 			r.observe = nil
 			r.clock.Advance(3*unusedFor + time.Hour)
 			for range 3 { // also what was scheduled
-				if err := r.SweepOnce(t.Context(), brokerOver(r.Store).ActivateDue); err != nil {
+				if err := r.SweepOnce(t.Context(), brokerOver(r.Store)); err != nil {
 					t.Fatal(err)
 				}
 				r.clock.Advance(unusedFor + time.Second)
@@ -398,7 +398,7 @@ func TestIDLE_5_NothingIsRemovedAfterAnOutage(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var work sync.WaitGroup
-	work.Go(func() { s.Sweep(ctx, func(context.Context, string) error { return nil }) })
+	work.Go(func() { s.Sweep(ctx, semantics.NewBroker(s)) })
 	awaitPoke(t, "a second sweep", sweeps)
 	awaitPoke(t, "a second sweep", sweeps) // so it comes back to it
 	if _, err := s.GetEntity(t.Context(), semantics.QueueKind, "orders"); err != nil {
