@@ -45,7 +45,7 @@ local function of_subscriptions()
     local entity, at = KEYS[last_key - count + i], last_key + 6 * (i - 1)
     last = math.max(last, last_use(entity, due, { KEYS[at + 1], KEYS[at + 2], KEYS[at + 3], KEYS[at + 4] }, now))
     local keeps_dead = values[3] == "1" or redis.call("HGET", entity, "idle_keeps_dead") == "1"
-    keeps = keeps or (keeps_dead and redis.call("EXISTS", KEYS[at + 5], KEYS[at + 6]) > 0)
+    keeps = keeps or (keeps_dead and redis.call("XLEN", KEYS[at + 5]) + redis.call("XLEN", KEYS[at + 6]) > 0)
   end
   return last, keeps
 end

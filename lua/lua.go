@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 )
 
 //go:embed *.lua lib/*.lua
@@ -64,8 +65,12 @@ func (s *Script) HasStatus(word string) bool {
 
 // Scripts gives all operations by name. It fails when a file breaks a rule of this package: header missing or out of
 // step with use, unknown or circular include. The scripts are fixed at build time, so a build that passes its tests
-// never fails here.
-func Scripts() (map[string]*Script, error) {
+// never fails here. It is always the same map, made once, which nobody may change.
+func Scripts() (map[string]*Script, error) { return scripts() }
+
+var scripts = sync.OnceValues(loadAll)
+
+func loadAll() (map[string]*Script, error) {
 	names, err := fs.Glob(files, "*.lua")
 	if err != nil {
 		return nil, fmt.Errorf("lua: list scripts: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,13 +19,17 @@ type script struct {
 	call *redis.Script
 }
 
-func prepare(all map[string]*lua.Script) map[string]script {
-	prepared := make(map[string]script, len(all))
-	for name, s := range all {
-		prepared[name] = script{Script: s, call: redis.NewScript(s.Text)}
+var prepared = sync.OnceValues(func() (map[string]script, error) {
+	all, err := lua.Scripts()
+	if err != nil {
+		return nil, err
 	}
-	return prepared
-}
+	ready := make(map[string]script, len(all))
+	for name, s := range all {
+		ready[name] = script{Script: s, call: redis.NewScript(s.Text)}
+	}
+	return ready, nil
+})
 
 // run calls one script and gives its reply, the status word read and checked. It is the only place that does, but for
 // loading. A reply that breaks the script's own declaration is INTERNAL.

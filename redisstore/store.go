@@ -14,7 +14,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sidebus/sidebus/lua"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -97,14 +96,14 @@ func Open(options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	scripts, err := lua.Scripts()
+	scripts, err := prepared()
 	if err != nil {
 		return nil, err
 	}
 	redis.SetLogger(quiet{}) // its lines repeat the errors that calls return
 	s := &Store{
 		client: redis.NewClient(clientOptions), options: options, namespace: namespace,
-		names: keysOfNamespace(namespace), scripts: prepare(scripts), sidecar: newSidecarName(),
+		names: keysOfNamespace(namespace), scripts: scripts, sidecar: newSidecarName(),
 		alarmed: make(chan struct{}, 1),
 	}
 	s.wakeups = newWakeups(s.client)

@@ -49,7 +49,8 @@ func (b *Broker) EnsureEntity(ctx context.Context, kind Kind, name string, optio
 	case err != nil:
 		return Ensured{}, err
 	case ensured.Entity.Kind != kind:
-		return Ensured{}, alreadyExists(ensured.Entity)
+		return Ensured{}, Errorf(EntityAlreadyExists, "%s %q exists already; queues and topics share their names",
+			ensured.Entity.Kind, ensured.Entity.Name).With(DetailEntity, ensured.Entity.Name)
 	case !ensured.Created:
 		ensured.Differences = ensured.Entity.Options.Differences(options, given)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/yamlfile"
 	"github.com/sidebus/sidebus/proxy/push"
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // handlersKey is the part of the file that says where the app is called.
@@ -24,10 +25,11 @@ func readHandlers(n yamlfile.Node) ([]push.Handler, error) {
 		if handlers[i], err = readHandler(item); err != nil {
 			return nil, err
 		}
-		if before, twice := places[handlers[i].Source]; twice {
+		source := semantics.Fold(handlers[i].Source)
+		if before, twice := places[source]; twice {
 			return nil, item.Errorf("has the source %q, which has a handler already at %s", handlers[i].Source, before)
 		}
-		places[handlers[i].Source] = item.Place
+		places[source] = item.Place
 	}
 	return handlers, nil
 }

@@ -221,6 +221,7 @@ func decodeMap(s *scanner, entries protoreflect.Map, field protoreflect.FieldDes
 // be taken for its opposite: an abandoned message that must not come back would come back at once.
 var lifetimes = map[protoreflect.Name]bool{
 	"time_to_live": true, "default_message_time_to_live": true, "dead_letter_ttl": true, "session_state_ttl": true,
+	"auto_delete_on_idle": true,
 }
 
 func decodeNested(s *scanner, m protoreflect.Message, field protoreflect.FieldDescriptor, at string) *semantics.Error {

@@ -59,7 +59,7 @@ func TestNullIsAbsent(t *testing.T) {
 func TestNeverIsForLifetimes(t *testing.T) {
 	t.Parallel()
 	lifetimes := &sidebusv1.Queue{}
-	if err := decode([]byte(`{"defaultMessageTimeToLive":"never","deadLetterTtl":"never"}`), lifetimes); err != nil || !proto.Equal(lifetimes, &sidebusv1.Queue{}) {
+	if err := decode([]byte(`{"defaultMessageTimeToLive":"never","deadLetterTtl":"never","autoDeleteOnIdle":"never"}`), lifetimes); err != nil || !proto.Equal(lifetimes, &sidebusv1.Queue{}) {
 		t.Errorf("got %v, %v", lifetimes, err)
 	}
 	for text, into := range map[string]proto.Message{

@@ -45,7 +45,7 @@ func newPusher(handlers []Handler, broker *semantics.Broker, metrics *obs.Metric
 	for i, given := range handlers {
 		checked, err := given.WithDefaults()
 		if err != nil {
-			return nil, fmt.Errorf("handler %d: %w", i+1, err)
+			return nil, fmt.Errorf("handlers[%d]: %w", i, err)
 		}
 		h := &handler{Handler: checked, broker: broker, metrics: metrics}
 		h.logger = logger.With("handler", h.Source, "url", h.Shown())
@@ -54,7 +54,7 @@ func newPusher(handlers []Handler, broker *semantics.Broker, metrics *obs.Metric
 		h.faults.logger, h.trouble.logger, h.app = h.logger, h.logger, newApp(h.tellOfApp)
 		h.client = newClient(h.target, dial, max(h.MaxConcurrent, h.MaxConcurrentSessions))
 		if taken[h.source.Fold()] {
-			return nil, fmt.Errorf("handler %d: source %q has a handler already", i+1, h.Source)
+			return nil, fmt.Errorf("handlers[%d]: source %q has a handler already", i, h.Source)
 		}
 		taken[h.source.Fold()] = true
 		p.handlers = append(p.handlers, h)
