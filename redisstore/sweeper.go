@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -235,8 +237,8 @@ func (s *Store) sweepNamed(ctx context.Context, upkeep semantics.Upkeep, name st
 	case !done.found:
 		return s.deleteLeft(ctx, name)
 	}
-	if err := s.forgetArrivals(ctx, name); err != nil || !done.isTopic {
-		return err
+	if !done.isTopic {
+		return nil
 	}
 	found, err := s.presentRoster(ctx, name)
 	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
@@ -250,19 +252,33 @@ func (s *Store) sweepNamed(ctx context.Context, upkeep semantics.Upkeep, name st
 	return nil
 }
 
-// sweepWhole sweeps an entity with its transfer dead-letter queue, and sets the alarms that they should have.
+// sweepWhole sweeps an entity with what forwarding has brought it, and sets the alarms that it should have.
 func (s *Store) sweepWhole(ctx context.Context, upkeep semantics.Upkeep, name string) (sweptEntity, error) {
 	done, err := s.sweepEntity(ctx, upkeep, name)
 	if err != nil || !done.found {
 		return done, err
 	}
 	s.setAlarms(ctx, done.alarm(name)...)
-	if done.isTopic {
-		return done, nil
+	var transfers, arrivals *redis.IntCmd // most entities have neither
+	_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		transfers = p.Exists(ctx, s.keys(name).transfers().entity)
+		arrivals = p.Exists(ctx, s.keys(name).arrivals)
+		return nil
+	})
+	if err != nil {
+		return done, storeError(err, false)
 	}
-	transfers, err := s.sweepEntity(ctx, upkeep, name+transfersSuffix)
-	s.setAlarms(ctx, transfers.alarm(name+transfersSuffix)...)
-	return done, err
+	if arrivals.Val() > 0 {
+		if err := s.forgetArrivals(ctx, name); err != nil {
+			return done, err
+		}
+	}
+	if transfers.Val() > 0 {
+		letters, err := s.sweepEntity(ctx, upkeep, name+transfersSuffix)
+		s.setAlarms(ctx, letters.alarm(name+transfersSuffix)...)
+		return done, err
+	}
+	return done, nil
 }
 
 // alarm gives the alarm that an entity should have.

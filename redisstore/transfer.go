@@ -250,18 +250,16 @@ func fateOf(fate semantics.Fate) (letter, cause string) {
 	if fate.DeadLetter == nil {
 		return "r", ""
 	}
-	cause = "a"
-	if fate.DeadLetter.Reason != nil {
-		for letter, reason := range causes {
-			if reason == *fate.DeadLetter.Reason {
-				cause = string(letter)
-			}
+	letter, cause = "t", "a"
+	if fate.KeepsQueue {
+		letter = "k"
+	}
+	for known, reason := range causes {
+		if fate.DeadLetter.Reason != nil && reason == *fate.DeadLetter.Reason {
+			cause = string(known)
 		}
 	}
-	if fate.KeepsQueue {
-		return "k", cause
-	}
-	return "t", cause
+	return letter, cause
 }
 
 // EndTransfer implements semantics.Transfers.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -145,6 +146,29 @@ func TestDLQ_19_RefusedStepByStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wants("deleted", "archive:entity sequence=1", "archive:entity bytes=1", "archive:log 1-1")
+}
+
+// Whoever ends a transfer is told what became a dead letter by that and why, once.
+func TestDLQ_24_RefusedAreTold(t *testing.T) {
+	t.Parallel()
+	told := map[string][]int64{}
+	s := &transfers{t: t, swept: openSwept(t, redisstore.Options{DeadLettered: func(entity, cause string, numbers []int64) {
+		told[entity+" "+cause] = append(told[entity+" "+cause], numbers...)
+	}})}
+	s.makeAll()
+	s.send(t, messagesOf(5, semantics.Message{})...)
+	transfer := s.begin(orders, "archive", 9)
+	for range 2 {
+		s.end(transfer, semantics.Fate{}, dead(semantics.ReasonTooManyHops, true), dead(semantics.ReasonDestinationFull, false),
+			dead(semantics.ReasonDestinationNotFound, false), dead(semantics.ReasonDestinationDisabled, false))
+	}
+	want := map[string][]int64{
+		"orders " + semantics.ReasonTooManyHops: {2}, "orders " + semantics.ReasonDestinationFull: {3},
+		"orders " + semantics.ReasonDestinationNotFound: {4}, "orders " + semantics.ReasonDestinationDisabled: {5},
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // A dead letter that is refused keeps its number and its count; one that has arrived is gone from all keys.
@@ -338,7 +362,12 @@ func TestTOPIC_7_RoomForWhatIsSentAgain(t *testing.T) {
 	}
 	transfer := s.begin(of("eu"), "archive", 9)
 	s.end(transfer, dead("r", false), dead("r", false))
+	send("us", 200<<10)
 	send("us", 1<<20-300<<10)
+	codes, err := s.Complete(t.Context(), of("us"), []semantics.LockToken{receiveOneOf(t, s, of("us")).LockToken})
+	if err != nil || codes[0] != "" { // so that the topic holds less than the bound that it has says
+		t.Fatal(codes, err)
+	}
 	refused := semantics.Source{Path: of("eu").Path, SubQueue: semantics.TransferDeadLetterQueue}
 	moved, err := s.Resubmit(t.Context(), refused, of("eu").Path, []semantics.Resubmission{
 		{SequenceNumber: 1, MessageID: "m"}, {SequenceNumber: 2, MessageID: "m"},

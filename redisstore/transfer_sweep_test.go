@@ -19,7 +19,7 @@ func (s *swept) keyOf(path, part string) string {
 	return "sb:{" + s.namespace + "/" + path + "}:" + part
 }
 
-// awaitKey waits until a stream of an entity has so many messages.
+// awaitLog waits until a stream of an entity has so many messages.
 func (s *swept) awaitLog(t *testing.T, path, part string, want int64) {
 	t.Helper()
 	awaitLength(t, s.raw, s.keyOf(path, part), want)
@@ -251,6 +251,33 @@ func TestFWD_8_TriedAgainLater(t *testing.T) {
 	stop()
 	<-done
 	audit(t, s, "orders", "attic")
+}
+
+// Transfer dead letters go when they were kept long enough, although nobody looks, and even if the alarm for it was lost.
+func TestTTL_19_TransferDeadLettersGoByThemselves(t *testing.T) {
+	t.Parallel()
+	for _, isLost := range []bool{false, true} {
+		t.Run(fmt.Sprint(isLost), func(t *testing.T) {
+			t.Parallel()
+			s := openSwept(t, redisstore.Options{})
+			must(t, makeQueue(t, s, "archive"))
+			s.create(t, func(o *semantics.Options) { o.ForwardTo, o.DeadLetterTTL = "archive", 300*time.Millisecond })
+			s.send(t, messagesOf(2, semantics.Message{})...)
+			transfer := begin(t, s, orders, "archive", 9)
+			must(t, s.EndTransfer(t.Context(), transfer, []semantics.Fate{dead("r", false), dead("r", false)}))
+			if n := s.raw.XLen(t.Context(), s.key("transfer:dead_log")).Val(); n != 2 {
+				t.Fatalf("%d transfer dead letters, want 2", n)
+			}
+			if isLost {
+				s.raw.Del(t.Context(), "sb:{"+s.namespace+"}:alarms")
+			}
+			sweeping(t, s.Store)
+			s.awaitLog(t, "orders", "transfer:dead_log", 0)
+			if !isLost {
+				audit(t, s, "orders")
+			}
+		})
+	}
 }
 
 // What a source has forwarded is forgotten by its destination when the source is gone, but not at once; of a source that is there it is

@@ -165,10 +165,25 @@ func (c *compiledRoute) copyOf(m *Message) Copy {
 
 // changedCopy is copyOf for what an action made, which may have grown too large (ACT-9).
 func (c *compiledRoute) changedCopy(m *Message) Copy {
+	m.keepTexts()
 	if err := m.CheckHeaders(); err != nil {
 		return c.deadLetter(m, ReasonHeaderSize, "an action made too much of it: "+AsError(err).Message)
 	}
 	return c.copyOf(m)
+}
+
+// keepTexts lets Forwarded tell no more why m was a dead letter where an action has changed the property that says so.
+func (m *Message) keepTexts() {
+	if m.Forwarded == nil {
+		return
+	}
+	kept := *m.Forwarded
+	for property, text := range map[string]**string{PropertyDeadLetterReason: &kept.Reason, PropertyDeadLetterDescription: &kept.Description} {
+		if *text != nil && m.Properties[property] != String(**text) {
+			*text = nil
+		}
+	}
+	m.Forwarded = &kept
 }
 
 func (c *compiledRoute) deadLetter(m *Message, reason, description string) Copy {

@@ -243,6 +243,9 @@ func TestMSG_17_ForgetForwarding(t *testing.T) {
 		"had a reason": {
 			&semantics.Forwarded{DeadLetterTexts: semantics.DeadLetterTexts{Reason: &text}}, []string{"DeadLetterErrorDescription", "p"},
 		},
+		"was changed": {
+			&semantics.Forwarded{DeadLetterTexts: semantics.DeadLetterTexts{Reason: new(string), Description: &text}}, []string{"DeadLetterReason", "p"},
+		},
 		"had both": {&semantics.Forwarded{DeadLetterTexts: semantics.DeadLetterTexts{Reason: &text, Description: &text}}, []string{"p"}},
 	} {
 		m := semantics.Message{Properties: properties, Forwarded: c.from}

@@ -145,8 +145,8 @@ func (r *Received) SetForwarded() {
 	}
 }
 
-// ForgetForwarding makes m a message that was never forwarded, as one is that is resubmitted (MSG-17, FWD-5). It does not change the
-// properties that m has, but gives it others.
+// ForgetForwarding makes m a message that was never forwarded, as one is that is resubmitted (MSG-17, FWD-5): without the texts among its
+// properties, if they are still those. It does not change the properties that m has, but gives it others.
 func (m *Message) ForgetForwarding() {
 	from := m.Forwarded
 	m.Forwarded = nil
@@ -154,12 +154,31 @@ func (m *Message) ForgetForwarding() {
 		return
 	}
 	m.Properties = maps.Clone(m.Properties)
-	if from.Reason != nil {
-		delete(m.Properties, PropertyDeadLetterReason)
+	for property, told := range from.texts() {
+		if told != nil && m.Properties[property] == String(*told) {
+			delete(m.Properties, property)
+		}
 	}
-	if from.Description != nil {
-		delete(m.Properties, PropertyDeadLetterDescription)
+}
+
+// texts gives the two texts by the names of their properties.
+func (t DeadLetterTexts) texts() map[string]*string {
+	return map[string]*string{PropertyDeadLetterReason: t.Reason, PropertyDeadLetterDescription: t.Description}
+}
+
+// forwardingSize is by how much ForgetForwarding makes a dead letter smaller. Its own texts hide what stands among its properties, which
+// only a dead letter without them can have otherwise (SETTLE-7).
+func (r *Received) forwardingSize() int64 {
+	if r.Forwarded == nil {
+		return 0
 	}
+	size, own := 0, r.deadLetterTexts().texts()
+	for property, told := range r.Forwarded.texts() {
+		if told != nil && (own[property] != nil || r.Properties[property] == String(*told)) {
+			size += len(property) + String(*told).Size()
+		}
+	}
+	return int64(size)
 }
 
 // HeaderSize is the bytes of all properties, broker and application ones: names and values (MSG-15).

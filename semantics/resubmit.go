@@ -106,12 +106,8 @@ func (r *resubmitter) move(ctx context.Context, letters []*Received) error {
 			items[i].MessageID, items[i].NewID = NewRandomUUID().String(), true
 			items[i].MoreBytes = int64(len(items[i].MessageID) - len(m.MessageID))
 		}
-		if m.Forwarded != nil {
-			fresh := m.Message
-			fresh.ForgetForwarding()
-			items[i].WasForwarded = true
-			items[i].MoreBytes += fresh.Size() - m.Message.Size()
-		}
+		items[i].WasForwarded = m.Forwarded != nil
+		items[i].MoreBytes -= m.forwardingSize()
 	}
 	moved, err := r.broker.store.Resubmit(ctx, r.source, r.target, items, r.options.BypassDuplicates)
 	if err != nil {

@@ -230,7 +230,8 @@ func (s *Subscription) Source(session LockToken) Source {
 // Next gives the next event. It blocks until there is one, ctx ends (CANCELLED), or the subscription ends: then it is io.EOF
 // after Close, Drop or Detach, and else the reason, which is one that does not pass: ENTITY_NOT_FOUND, ENTITY_DISABLED,
 // SESSION_REQUIRED or SESSION_NOT_SUPPORTED when the queue was made anew as another kind, INVALID_OPERATION when its sessions must
-// be named (RR-5) or it forwards all it gets (FWD-2), or STORE_UNAVAILABLE with cause "draining" when the Broker drains and everything was settled.
+// be named (RR-5) or it forwards all it gets (FWD-2), or STORE_UNAVAILABLE with cause "draining" when the Broker drains and
+// everything was settled.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
 		if lost := s.takeLost(); len(lost) > 0 { // first, since the same messages may come again

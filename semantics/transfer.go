@@ -42,9 +42,9 @@ type Transfers interface {
 	// (FWD-10). ErrRoutesChanged.
 	Arrive(ctx context.Context, transfer Transfer, version int64, arrivals []Publication, isLast bool) ([]Arrival, error)
 
-	// EndTransfer removes the messages of a transfer from its source, all in one step, as fates says in the order of the messages. It does nothing when
-	// the transfer is over. ENTITY_FULL when the transfer dead-letter queue of the source has no room: it may hold as many bytes as the
-	// source itself.
+	// EndTransfer removes the messages of a transfer from its source, all in one step, as fates says in the order of the messages. It
+	// does nothing when the transfer is over. ENTITY_FULL when the transfer dead-letter queue of the source has no room: it may hold as
+	// many bytes as the source itself.
 	EndTransfer(ctx context.Context, transfer Transfer, fates []Fate) error
 }
 
@@ -74,7 +74,9 @@ type Transfer struct {
 
 // Arrival is what became of a message at its destination.
 type Arrival struct {
-	Refused Code // "" for stored; else ENTITY_NOT_FOUND, ENTITY_DISABLED, ENTITY_FULL, QUOTA_EXCEEDED, MESSAGE_SIZE_EXCEEDED, NO_MATCHING_SUBSCRIPTION
+	// Refused is empty when it was stored; else ENTITY_NOT_FOUND, ENTITY_DISABLED, ENTITY_FULL, QUOTA_EXCEEDED, MESSAGE_SIZE_EXCEEDED
+	// or NO_MATCHING_SUBSCRIPTION.
+	Refused Code
 }
 
 // Fate is what becomes of a message at its source when its transfer ends.

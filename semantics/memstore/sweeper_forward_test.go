@@ -88,6 +88,15 @@ func TestFWD_9_SweepForwardsDeadLetters(t *testing.T) {
 		s.send("x", &semantics.Message{MessageID: "expired", TimeToLive: &ttl})
 		s.wantAt(3*time.Second-time.Millisecond, "a")
 		s.wantAt(3*time.Second, "a", "expired")
+		sub := semantics.SubscriptionPath("b", "lost")
+		s.must(s.CreateEntity(t.Context(), semantics.SubscriptionKind, sub, options, names))
+		s.wantAt(5*time.Second, "a", "expired")
+		m := &semantics.Message{MessageID: "unseen", TimeToLive: &ttl}
+		if _, err := s.Send(t.Context(), semantics.ToTopic("b"), []*semantics.Message{m}); err != nil {
+			t.Fatal(err)
+		}
+		s.wantAt(8*time.Second-time.Millisecond, "a") // the first has expired again, since its new life was as long
+		s.wantAt(8*time.Second, "a", "unseen")
 	})
 }
 

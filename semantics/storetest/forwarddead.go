@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -21,7 +22,10 @@ var forwardDeadTests = []ruleTest{
 	testDLQ_15_NoTexts,
 	testDLQ_15_DeadLetterHasItsOwnTexts,
 	testMSG_17_ResubmittedWasNeverForwarded,
+	testMSG_17_ResubmittedHasItsSize,
+	testMSG_17_ResubmittedAfterAnAction,
 	testDLQ_13_ReasonOfBeforeIsInTheDescription,
+	testDLQ_13_DeadLetterAnew,
 }
 
 // createMourning makes archive, and orders, whose dead letters go there.
@@ -221,15 +225,51 @@ func testMSG_17_ResubmittedWasNeverForwarded(t *testing.T, h *fixture) {
 	h.same([]any{m.DeadLetterReason, m.DeadLetterErrorDescription, m.DeadLetterSource, m.EnqueuedSequenceNumber}, []any{"", "", "", int64(2)})
 	h.same(m.Message, sent.Message) // with the properties and the size it was sent with
 	h.same([]int64{m.Size, h.countSize(archive)}, []int64{sent.Size, sent.Size})
-	h.complete(archive, h.receiveOne(archive))
-	h.send(with(properties{"p": semantics.Int64(1)}))
-	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(h.receiveOne(orders)), why("", "")) // which are texts as well
-	h.settled(codes, err)
+}
+
+// Why a letter is dead now hides why it was before, and an application may put something else there (SETTLE-7). The size stays exact.
+func testMSG_17_ResubmittedHasItsSize(t *testing.T, h *fixture) {
+	number := semantics.DeadLetterOptions{Properties: properties{semantics.PropertyDeadLetterReason: semantics.Int64(7)}}
+	h.createMourning()
+	for _, first := range []semantics.DeadLetterOptions{why("why", "a longer text"), why("", ""), number} {
+		for _, last := range []semantics.DeadLetterOptions{why("x", ""), number} {
+			h.send(with(properties{"p": semantics.Int64(1)}))
+			want := h.peek(orders)[0]
+			codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(h.receiveOne(orders)), first)
+			h.settled(codes, err)
+			h.forward()
+			codes, err = h.broker.DeadLetter(t.Context(), archive, tokensOf(h.receiveOne(archive)), last)
+			h.settled(codes, err)
+			options := semantics.ResubmitOptions{NewMessageIDs: true, Target: attic.Path}
+			h.createNamed(attic.Path)
+			h.ok(third(h.broker.Resubmit(t.Context(), deadArchive, options)))
+			m := h.peek(attic)[0]
+			for _, o := range []semantics.DeadLetterOptions{first, last} { // what is no text is data, and stays
+				maps.Copy(want.Properties, o.Properties)
+			}
+			h.same([]any{m.Forwarded, m.Properties}, []any{(*semantics.Forwarded)(nil), want.Properties})
+			h.same([]int64{m.Size, h.countSize(attic), h.countSize(archive)}, []int64{m.Message.Size(), m.Message.Size(), 0})
+			h.deleteQueue(attic)
+		}
+	}
+}
+
+// An action that changes the texts makes them properties like others.
+func testMSG_17_ResubmittedAfterAnAction(t *testing.T, h *fixture) {
+	h.createTopic()
+	h.createSubscriptionWith(eu, []semantics.Rule{doing(always("do"), "SET DeadLetterReason = 'because'; REMOVE DeadLetterErrorDescription")})
+	h.create(forwardsDeadTo(news))
+	h.buryTexts("a")
 	h.forward()
-	h.buryFrom(archive, h.receiveOne(archive))
-	h.ok(third(h.broker.Resubmit(t.Context(), deadArchive, semantics.ResubmitOptions{NewMessageIDs: true, Target: orders.Path})))
-	m = h.peek(orders)[0]
-	h.same([]any{m.Forwarded, m.Size, m.Properties}, []any{(*semantics.Forwarded)(nil), sent.Size + 36 - int64(len(sent.MessageID)), sent.Properties})
+	m := h.receiveOne(eu)
+	h.same([]any{m.DeadLetterReason, m.DeadLetterErrorDescription, m.DeadLetterSource}, []any{"", "", orders.Path})
+	want := properties{semantics.PropertyDeadLetterReason: semantics.String("because"), "RuleName": semantics.String("do")}
+	h.same(m.Properties, want)
+	h.buryFrom(eu, m)
+	h.ok(third(h.broker.Resubmit(t.Context(), deadEU, semantics.ResubmitOptions{})))
+	m = h.receiveOne(eu)
+	h.same([]any{m.Properties, m.DeadLetterSource}, []any{want, ""})
+	h.same([]int64{m.Size, h.runtimeOf(eu).SizeInBytes}, []int64{m.Message.Size(), m.Message.Size()})
 }
 
 // third gives the error of a call with two other results.
@@ -249,4 +289,25 @@ func testDLQ_13_ReasonOfBeforeIsInTheDescription(_ *testing.T, h *fixture) {
 	h.forward()
 	h.wantUndelivered(semantics.ReasonDestinationNotFound, "poison: cannot be read", "a")
 	h.same(h.counts(), semantics.Runtime{TransferDeadLetter: 1})
+}
+
+// A dead letter that cannot be forwarded is one anew: what happened to it before counts no more, and it is kept as the option says now.
+func testDLQ_13_DeadLetterAnew(_ *testing.T, h *fixture) {
+	h.create(keepsDeadFor(10 * time.Second))
+	h.createNamed(archive.Path, hasStatus(semantics.StatusDisabled))
+	h.send(text("a"), text("b"))
+	h.abandon(orders, h.receive(orders, 2)...)
+	h.bury(h.receive(orders, 2)...)
+	h.abandon(deadOrders, h.receiveOne(deadOrders))
+	died := h.row(deadOrders, 1)
+	h.same([]int{died.DeliveryCount, died.DeadLetterDeliveryCount}, []int{1, 1})
+	h.Advance(5 * time.Second)
+	h.update(func(o *semantics.Options) {
+		o.DeadLetterTTL, o.ForwardDeadLetteredMessagesTo = semantics.Never, archive.Path
+	}, "deadLetterTtl", "forwardDeadLetteredMessagesTo")
+	h.forward()
+	moved := h.row(undelivered(orders), 1)
+	h.same([]any{moved.DeliveryCount, moved.DeadLetterDeliveryCount, moved.DeadLetteredAt}, []any{1, 0, h.Now()})
+	h.Advance(time.Hour)
+	h.same(h.counts(), semantics.Runtime{TransferDeadLetter: 2})
 }

@@ -19,17 +19,6 @@ var forwardEntityTests = []ruleTest{
 	testENT_14_AutoDeleteIsNever,
 	testENT_15_AutoDeleteWithDeadLetters,
 	testENT_6_EnsureForwarding,
-	testTOPIC_3_UnmatchedGoesOn,
-	testTOPIC_3_UnmatchedIsHidden,
-	testTOPIC_3_UnmatchedIsSetAndCleared,
-	testTOPIC_3_UnmatchedByRulesOfTheInstant,
-	testTOPIC_3_UnmatchedAndScheduled,
-	testTOPIC_3_UnmatchedWinsOverFail,
-	testTOPIC_3_UnmatchedCountsForTheTopic,
-	testTOPIC_3_UnmatchedThatIsRefused,
-	testTOPIC_3_UnmatchedThatHasGoneTooFar,
-	testTOPIC_3_UnmatchedIsNoneOfTheLimit,
-	testENT_8_UnmatchedGoesWithTheTopic,
 }
 
 // forwardingOptions are those that a kind has.

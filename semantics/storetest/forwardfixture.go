@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"sync"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -166,13 +165,6 @@ func (h *fixture) end(transfer semantics.Transfer) {
 	h.ok(h.Store.EndTransfer(h.t.Context(), transfer, make([]semantics.Fate, len(transfer.Messages))))
 }
 
-// buryNamed sends messages to a queue and dead-letters them.
-func (h *fixture) buryNamed(queue semantics.Source, messages ...*semantics.Message) {
-	h.t.Helper()
-	h.sendToQueue(queue, messages...)
-	h.buryFrom(queue, h.receive(queue, len(messages))...)
-}
-
 // wantReasons checks why messages of a source are dead letters, in order of number.
 func (h *fixture) wantReasons(source semantics.Source, want ...string) {
 	h.t.Helper()
@@ -181,13 +173,4 @@ func (h *fixture) wantReasons(source semantics.Source, want ...string) {
 		reasons = append(reasons, m.DeadLetterReason)
 	}
 	h.same(reasons, want)
-}
-
-// atOnce runs some work several times at once.
-func atOnce(n int, work func(i int)) {
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { work(i) })
-	}
-	all.Wait()
 }

@@ -54,7 +54,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		sessionWaitTests, sessionWaitEndTests, sessionReceiveWaitTests, sessionUseTests, sessionDrainTests, sessionManyTests,
 		topicCopyTests, topicMatchTests, topicExactTests, topicRuleTests, topicQuotaTests, topicEntityTests, topicDeleteTests,
 		topicStatusTests, topicScheduleTests, topicReceiveTests, topicDuplicateTests,
-		forwardTests, forwardStepTests, forwardRefusedTests, forwardDeadTests, undeliveredTests, forwardEntityTests,
+		forwardTests, forwardStepTests, forwardRefusedTests, forwardArrivalTests, forwardHopTests, forwardDeadTests,
+		forwardEntityTests, undeliveredTests, unmatchedTests,
 		idleTests, idleActivityTests, idleTopicTests,
 	)
 	for _, test := range all {

@@ -200,6 +200,11 @@ func testDLQ_19_HasRoomOfItsOwn(t *testing.T, h *fixture) {
 	h.forward()
 	h.same(h.counts(), semantics.Runtime{TransferDeadLetter: 4})
 	h.same(h.runtime().SizeInBytes, int64(1000<<10))
+	h.forwardTo("")
+	h.send(sized(800 << 10))
+	results, _, err := h.broker.Resubmit(t.Context(), undelivered(orders), semantics.ResubmitOptions{Numbers: []int64{8}})
+	h.ok(err)
+	h.same(results, []semantics.ResubmitResult{notMoved(8, semantics.EntityFull)}) // since it was none of the size of the queue
 }
 
 func testDLQ_19_StatusOfTheSource(t *testing.T, h *fixture) {

@@ -7,6 +7,21 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
+// Messages that no subscription gets, and that are kept.
+var unmatchedTests = []ruleTest{
+	testTOPIC_3_UnmatchedGoesOn,
+	testTOPIC_3_UnmatchedIsHidden,
+	testTOPIC_3_UnmatchedIsSetAndCleared,
+	testTOPIC_3_UnmatchedByRulesOfTheInstant,
+	testTOPIC_3_UnmatchedAndScheduled,
+	testTOPIC_3_UnmatchedWinsOverFail,
+	testTOPIC_3_UnmatchedCountsForTheTopic,
+	testTOPIC_3_UnmatchedThatIsRefused,
+	testTOPIC_3_UnmatchedThatHasGoneTooFar,
+	testTOPIC_3_UnmatchedIsNoneOfTheLimit,
+	testENT_8_UnmatchedGoesWithTheTopic,
+}
+
 func keepsUnmatched(path string) change {
 	return func(o *semantics.Options) { o.UnmatchedTo = path }
 }
