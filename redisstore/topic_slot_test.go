@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"context"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,13 @@ import (
 // clusterNode is a Redis Cluster of one node. It refuses a script that touches a key in another slot than those it was given.
 func clusterNode(t *testing.T) string {
 	t.Helper()
-	server := redistest.Start(t, "--cluster-enabled", "yes")
+	bus, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := bus.Addr().(*net.TCPAddr).Port
+	_ = bus.Close() // for the server, which must have one, and would else take the same as any other
+	server := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(port))
 	t.Cleanup(server.Stop)
 	command(t, server.URL, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	options, err := redis.ParseURL(server.URL)

@@ -50,7 +50,7 @@ func TestHandlersThatMakeNoSense(t *testing.T) {
 	}
 	broker := semantics.NewBroker(nil)
 	defer broker.Close()
-	if _, err := New([]Handler{good, {Source: "queues/ORDERS", URL: good.URL}}, broker, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "handler 2") {
+	if _, err := New([]Handler{good, {Source: "queues/ORDERS", URL: good.URL}}, broker, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "handlers[1]") {
 		t.Errorf("two handlers of one source: got %v", err)
 	}
 }
