@@ -56,6 +56,8 @@ func (s *stream) run(ctx context.Context) error {
 	default:
 		s.cancel(errLockLost)
 	}
+	stop := context.AfterFunc(ctx, func() { s.cancel(errStopped) }) // a drain ends the subscription first, and ctx when its time is over
+	defer stop()
 	s.work.Wait()
 	if ctx.Err() != nil {
 		s.sub.Close(ctx)
