@@ -17,7 +17,7 @@
 -- ARGV[3] name          str   of a subscription: its folded name
 -- ARGV[4] to            str   of a topic: the UnmatchedTo to set, "" = none, or it stays
 -- ARGV[5] values        int   number of the fields and values that follow
--- ARGV[6..] field value ... field value ...  the options to set, then name and options of unmatched, if it is to be made
+-- ARGV[6..?] field value ... field value ...  the options to set, then name and options of unmatched, if it is to be made
 --
 -- Returns
 --   OK                alarm fields
