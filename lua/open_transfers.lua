@@ -6,6 +6,7 @@
 -- KEYS[1] entity     hash  options and state of the queue or subscription
 -- KEYS[2] transfers  hash  options and state of its transfer dead-letter queue
 -- ARGV[1] now        int   0 = server time
+-- ARGV[2] settles    int   1: the verb ends or extends locks, which every status permits (STAT-2)
 --
 -- Returns
 --   OK
@@ -15,12 +16,14 @@
 --@include text
 --@include touch
 --@include make_transfers
-local entity, transfers, now = KEYS[1], KEYS[2], now_ms(ARGV[1])
+local entity, transfers, now, settles = KEYS[1], KEYS[2], now_ms(ARGV[1]), ARGV[2] == "1"
 
-local kind = redis.call("HGET", entity, "kind")
-if kind ~= "queue" and kind ~= "subscription" then
+local values = redis.call("HMGET", entity, "kind", "status")
+if values[1] ~= "queue" and values[1] ~= "subscription" then
   return { "ENTITY_NOT_FOUND" }
 end
 make_transfers(entity, transfers, text(now))
-touch(entity, now)
+if settles or values[2] == "ACTIVE" or values[2] == "SEND_DISABLED" then
+  touch(entity, now)
+end
 return { "OK" }
