@@ -46,7 +46,7 @@ func run(results io.Reader, page string, check bool) error {
 }
 
 // event is a line of "go test -json".
-type event struct{ Action, Package, Test string }
+type event struct{ Action, Package, Test, Output string }
 
 // rule is one rule of the specification with the tests that prove it.
 type rule struct {
@@ -58,20 +58,30 @@ type rule struct {
 
 func (r *rule) id() string { return fmt.Sprintf("%s-%d%s", r.area, r.number, r.suffix) }
 
+// tailLines is how much of a failed package's output is shown: enough for the report of a panic.
+const tailLines = 400
+
 var ruleName = regexp.MustCompile(`(?:^Test|/)([A-Z]+)_(\d+)([a-z]?)_(\w+)`)
 
-// read collects the tests that are named after a rule. A test that failed ends it.
+// read collects the tests that are named after a rule. A test or a package that failed ends it, with the end of what the
+// package printed: one that hangs or panics fails as a whole.
 func read(results io.Reader) (map[string]*rule, error) {
 	rules := map[string]*rule{}
+	printed := map[string][]string{} // package -> its lines
 	lines := bufio.NewScanner(results)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		var e event
-		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Test == "" {
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
 			continue // what the tools print besides
 		}
+		if e.Action == "output" {
+			printed[e.Package] = append(printed[e.Package], e.Output)
+		}
 		if e.Action == "fail" {
-			return nil, fmt.Errorf("%s %s failed", e.Package, e.Test)
+			tail := printed[e.Package]
+			tail = tail[max(0, len(tail)-tailLines):]
+			return nil, fmt.Errorf("%s %s failed:\n%s", e.Package, e.Test, strings.Join(tail, ""))
 		}
 		if m := ruleName.FindStringSubmatch(e.Test); m != nil && e.Action == "pass" {
 			add(rules, e.Package, m)
@@ -166,8 +176,24 @@ func compare(present, wanted string, rules map[string]*rule) error {
 	case len(lost) > 0:
 		return fmt.Errorf("no passing test is named after %s", strings.Join(lost, ", "))
 	case present != wanted:
-		return errors.New("the page is out of date; run make rules")
+		return fmt.Errorf("the page is out of date; run make rules\n%s", difference(present, wanted))
 	default:
 		return nil
 	}
+}
+
+// difference lists the lines of only one of two texts, in their order.
+func difference(present, wanted string) string {
+	var out strings.Builder
+	only := func(sign, text, other string) {
+		others := strings.Split(other, "\n")
+		for line := range strings.SplitSeq(text, "\n") {
+			if !slices.Contains(others, line) {
+				fmt.Fprintln(&out, sign, line)
+			}
+		}
+	}
+	only("-", present, wanted)
+	only("+", wanted, present)
+	return out.String()
 }
