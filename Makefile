@@ -13,6 +13,9 @@ GO_FILES = git ls-files --cached --others --exclude-standard '*.go' | grep -v '\
 
 GOLANGCI_VERSION := v2.15.0
 
+# Tests with Dapr wait for processes more than they work.
+DAPR_PARALLEL := 8
+
 # What the caller may set.
 ARGS      ?=
 BENCH     ?= .
@@ -90,6 +93,10 @@ curl-compat: build ## Run the curl-compat example: Service Bus' own REST API, wi
 entities: build ## Run the entities example: queues, topics and rules from a file, the emulator's too
 	examples/entities/run.sh
 
+.PHONY: dapr-orders
+dapr-orders: build ## Run the dapr example: an order app on Dapr; ARGS=azure or ARGS=redis takes the Component file of these
+	examples/dapr/run.sh $(ARGS)
+
 ## Check
 
 .PHONY: test
@@ -99,6 +106,14 @@ test: redis python ## Run all tests against a real Redis, installed if need be; 
 .PHONY: test-race
 test-race: redis python ## Run the tests with the race detector (needs a C compiler), models with fewer steps
 	CGO_ENABLED=1 go test -race -short -timeout 15m $(PACKAGES)
+
+.PHONY: test-dapr
+test-dapr: redis ## Run the end-to-end tests with Dapr's own runtime, which the first time takes minutes to build
+	cd test/dapr && go test -p 1 -parallel $(DAPR_PARALLEL) ./...
+
+.PHONY: test-dapr-all
+test-dapr-all: test-dapr ## The same with an older runtime too, which hands over to the app all it has at once
+	cd test/dapr && SIDEBUS_TEST_DAPRD=1.14 go test -parallel $(DAPR_PARALLEL) .
 
 .PHONY: rules
 rules: redis python ## Write docs/rules.md: which rule is proved by which tests
@@ -127,10 +142,20 @@ bench: redis ## Run the benchmarks; BENCH=Send BENCHTIME=1x
 bench-peers: build redis ## Compare with NATS JetStream and asynq in one run; ARGS="-messages 50000 -rounds 5"
 	cd test/bench && go run . $(ARGS)
 
+.PHONY: bench-dapr
+bench-dapr: build redis ## Compare with Dapr's pubsub.redis on one Redis in one run; ARGS="-messages 50000 -rounds 5"
+	cd test/dapr/bench && go run . $(ARGS)
+
 .PHONY: lint
 lint: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check style and layering
 	go vet ./...
 	$(BIN)/golangci-lint run ./...
+
+# Packages that link all of Dapr would take the linter minutes; vet takes them too.
+.PHONY: lint-dapr
+lint-dapr: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check the style of what is built with Dapr, in modules of its own
+	cd test/dapr && go vet ./... && $(BIN)/golangci-lint run . ./bench ./daprtest
+	cd examples/dapr && go vet ./... && $(BIN)/golangci-lint run ./...
 
 .PHONY: fmt
 fmt: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Format the code

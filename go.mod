@@ -1,9 +1,10 @@
 module github.com/sidebus/sidebus
 
-go 1.26.0
+go 1.26.5
 
 require (
 	github.com/alecthomas/kong v1.17.0
+	github.com/dapr/dapr v1.18.2
 	github.com/google/go-cmp v0.7.0
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.31.0
 	github.com/prometheus/client_golang v1.25.0

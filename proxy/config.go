@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/proxy/compat"
+	"github.com/sidebus/sidebus/proxy/dapr"
 	"github.com/sidebus/sidebus/proxy/push"
 )
 
@@ -34,6 +35,9 @@ type Config struct {
 	// Handlers are what the app is called for.
 	Handlers []push.Handler
 
+	// Dapr is where Dapr's runtime finds its pub/sub component; without a Socket there is none. Its MaxMessage is MaxGRPCMessage.
+	Dapr dapr.Config
+
 	// Settings are shown at /config of the admin address as they are, so secrets must be masked already.
 	Settings map[string]string
 }
@@ -61,5 +65,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxConnections == 0 {
 		c.MaxConnections = DefaultMaxConnections
 	}
+	c.Dapr.MaxMessage = c.MaxGRPCMessage
 	return c, nil
 }

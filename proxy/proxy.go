@@ -18,6 +18,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/admin"
 	"github.com/sidebus/sidebus/proxy/compat"
+	"github.com/sidebus/sidebus/proxy/dapr"
 	"github.com/sidebus/sidebus/proxy/grpcapi"
 	"github.com/sidebus/sidebus/proxy/httpapi"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
@@ -52,6 +53,7 @@ type Proxy struct {
 	admin *http.Server
 	conns *connections
 	push  *push.Pusher
+	dapr  *dapr.Server
 
 	opened   chan struct{}           // closed when all listeners are open
 	bound    [listenerCount]net.Addr // set before opened is closed
@@ -110,6 +112,9 @@ func New(config Config, broker *semantics.Broker, checker semantics.Checker, log
 		return compat.Spelled(ctx, counted.Conn)
 	}
 	if p.push, err = push.New(config.Handlers, broker, measures, logger); err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	if p.dapr, err = dapr.New(config.Dapr, broker, measures, calls, logger); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	p.admin = p.server(admin.New(admin.Config{

@@ -58,6 +58,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	serve("the HTTP server", func() error { return p.http.Serve(listeners[httpListener]) })
 	serve("the gRPC server", func() error { return p.grpc.Serve(listeners[grpcListener]) })
 	serve("the admin server", func() error { return p.admin.Serve(listeners[adminListener]) })
+	serve("the Dapr component", func() error { return p.dapr.Serve(ctx) })
 	serve("the store", func() error {
 		if err := p.readiness.Start(ctx); ctx.Err() == nil {
 			return err
@@ -103,6 +104,12 @@ func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, e
 		}
 		p.bound[i] = opened[i].Addr()
 	}
+	if err := p.dapr.Open(ctx); err != nil {
+		for _, listener := range opened {
+			err = errors.Join(err, listener.Close())
+		}
+		return opened, err
+	}
 	opened[httpListener] = p.conns.limited(compat.NewListener(opened[httpListener]), obs.HTTP, true)
 	opened[grpcListener] = p.conns.limited(opened[grpcListener], obs.GRPC, false)
 	close(p.opened)
@@ -126,6 +133,7 @@ func (p *Proxy) stop(ctx context.Context, endPushes func()) {
 
 	var work sync.WaitGroup
 	work.Go(func() { p.stopHTTP(ctx, p.http) })
+	work.Go(func() { p.dapr.Stop(ctx) })
 	work.Go(func() {
 		cut := time.AfterFunc(closeTimeout, p.grpc.Stop)
 		defer cut.Stop()

@@ -130,6 +130,26 @@ func TestOnlyCmdJoinsProxyAndStores(t *testing.T) {
 	}
 }
 
+// daprPackage is all there is of Dapr: generated code that needs nothing but gRPC and protobuf.
+const daprPackage = "github.com/dapr/dapr/pkg/proto/components/v1"
+
+func TestOnlyTheComponentKnowsDapr(t *testing.T) {
+	t.Parallel()
+	all := listPackages(t)
+	for path, p := range all {
+		if strings.HasPrefix(path, "github.com/dapr/") && path != daprPackage {
+			t.Errorf("%s is needed; only %s may be", path, daprPackage)
+		}
+		name, isOurs := strings.CutPrefix(path, module)
+		if isOurs && name != "proxy/dapr" && slices.Contains(p.Imports, daprPackage) {
+			t.Errorf("%s imports %s; only proxy/dapr may", name, daprPackage)
+		}
+	}
+	if all[daprPackage] == nil {
+		t.Errorf("nothing needs %s any more", daprPackage)
+	}
+}
+
 func TestTestPackagesStayInTests(t *testing.T) {
 	t.Parallel()
 	for path, p := range listPackages(t) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,6 +38,10 @@ func (s *serveCommand) Run(ctx context.Context, to terminal, from *sources) erro
 	if err != nil {
 		return err
 	}
+	dapr, err := s.dapr(os.Getenv)
+	if err != nil {
+		return err
+	}
 	last := &lastWill{}
 	ctx, stop := stopSignals(ctx, logger, last.carryOut)
 	defer stop()
@@ -55,7 +60,7 @@ func (s *serveCommand) Run(ctx context.Context, to terminal, from *sources) erro
 	last.set(store.abandon)
 	config := proxy.Config{
 		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr, DrainTimeout: s.DrainTimeout,
-		Keys: keys, Handlers: from.handlers, Settings: declared.shown(shownHandlers(from.handlers, s.shown())),
+		Dapr: dapr, Keys: keys, Handlers: from.handlers, Settings: declared.shown(shownHandlers(from.handlers, s.shown())),
 	}
 	ctx, end := declared.begin(ctx, store, s.Sessions)
 	err = s.serve(ctx, config, store, letters, logger, metrics)

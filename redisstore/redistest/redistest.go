@@ -37,8 +37,8 @@ var shared struct {
 }
 
 // Main runs a package's tests, stops the shared server after them, fails if goroutines are left then, and exits. It is all that a
-// TestMain needs.
-func Main(m goleak.TestingM) { goleak.VerifyTestMain(runner{m}) }
+// TestMain needs. Options let pass what the code of others leaves.
+func Main(m goleak.TestingM, leaks ...goleak.Option) { goleak.VerifyTestMain(runner{m}, leaks...) }
 
 // runner lets goleak look only after the shared server has stopped.
 type runner struct{ goleak.TestingM }

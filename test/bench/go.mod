@@ -1,6 +1,6 @@
 module github.com/sidebus/sidebus/test/bench
 
-go 1.26.0
+go 1.26.5
 
 require (
 	github.com/hibiken/asynq v0.26.0

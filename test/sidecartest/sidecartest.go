@@ -31,7 +31,7 @@ var built struct {
 }
 
 // Main is redistest.Main, and removes the binary after the tests.
-func Main(m goleak.TestingM) { redistest.Main(runner{m}) }
+func Main(m goleak.TestingM, leaks ...goleak.Option) { redistest.Main(runner{m}, leaks...) }
 
 type runner struct{ goleak.TestingM }
 
@@ -51,9 +51,14 @@ func Binary(t testing.TB) string {
 		if built.folder, built.err = os.MkdirTemp("", "sidebus-binary-"); built.err != nil { //nolint:usetesting // outlives the test that comes first
 			return
 		}
-		args := append([]string{"build", "-buildvcs=false", "-o", built.folder}, buildFlags...)
 		var out []byte
-		out, built.err = exec.Command("go", append(args, "github.com/sidebus/sidebus/cmd/sidebus")...).CombinedOutput()
+		if out, built.err = exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/sidebus/sidebus").Output(); built.err != nil {
+			return
+		}
+		args := append([]string{"build", "-buildvcs=false", "-o", built.folder}, buildFlags...)
+		build := exec.Command("go", append(args, "github.com/sidebus/sidebus/cmd/sidebus")...)
+		build.Dir = strings.TrimSpace(string(out)) // for tests in modules of their own, whose versions are not those of the binary
+		out, built.err = build.CombinedOutput()
 		built.output = string(out)
 	})
 	if built.err != nil {

@@ -13,6 +13,7 @@ const (
 	GRPC   = "grpc"
 	HTTP   = "http"
 	Compat = "compat"
+	Dapr   = "dapr"
 )
 
 // Values of the label "outcome" of settled messages: the verbs.
@@ -48,6 +49,11 @@ type Metrics struct {
 	Pushes               *prometheus.CounterVec   // handler, outcome
 	PushDuration         *prometheus.HistogramVec // handler
 	HandlerReachable     *prometheus.GaugeVec     // handler
+	DaprStreams          prometheus.Gauge
+	DaprStreamsStalled   prometheus.Gauge
+	DaprDeliveries       *prometheus.CounterVec // outcome
+	DaprBadMetadata      prometheus.Counter
+	DaprHeals            *prometheus.CounterVec // outcome
 }
 
 // Account is what is counted elsewhere; see semantics.Broker.
@@ -88,11 +94,19 @@ func NewMetrics(registry *prometheus.Registry, account Account) (*Metrics, error
 		HandlerReachable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sidebus_handler_reachable", Help: "1 when the app took the last connection of its handler, else 0.",
 		}, []string{"handler"}),
+		DaprStreams: gauge("sidebus_dapr_streams", "Streams of messages that Dapr's runtime has open."),
+		DaprStreamsStalled: gauge("sidebus_dapr_streams_stalled",
+			"Streams of Dapr's runtime whose entity cannot be received from at the moment."),
+		DaprDeliveries: counterVec("sidebus_dapr_deliveries_total", "Messages handed to Dapr's runtime, by what became of them.", "outcome"),
+		DaprBadMetadata: counter("sidebus_dapr_bad_metadata_total",
+			"Values in the metadata of Dapr's subscriptions that make no sense and were passed over."),
+		DaprHeals: counterVec("sidebus_dapr_heals_total", "Restarts of Sidebus under a running runtime of Dapr, by what was done.", "outcome"),
 	}
 	own := []prometheus.Collector{
 		m.RPCDuration, m.MessagesSent, m.MessagesDeduplicated, m.MessagesReceived, m.MessagesSettled, m.LocksLost,
 		m.MessagesRemoved, m.MessagesResubmitted, m.Connections, m.ConnectionsRefused, m.Panics,
 		m.Pushes, m.PushDuration, m.HandlerReachable,
+		m.DaprStreams, m.DaprStreamsStalled, m.DaprDeliveries, m.DaprBadMetadata, m.DaprHeals,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "sidebus_messages_held", Help: "Messages handed out that are neither settled nor past the end of their lock.",
 		}, func() float64 { return float64(account.Held()) }),
@@ -130,6 +144,10 @@ func NewMetrics(registry *prometheus.Registry, account Account) (*Metrics, error
 
 func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
 func counterVec(name, help string, labels ...string) *prometheus.CounterVec {

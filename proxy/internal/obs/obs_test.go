@@ -42,6 +42,8 @@ func TestMetricNames(t *testing.T) {
 	m.Pushes.WithLabelValues("queues/orders", obs.Complete).Inc()
 	m.PushDuration.WithLabelValues("queues/orders").Observe(1)
 	m.HandlerReachable.WithLabelValues("queues/orders").Set(1)
+	m.DaprDeliveries.WithLabelValues(obs.Complete).Inc()
+	m.DaprHeals.WithLabelValues("restarted").Inc()
 
 	families, err := registry.Gather()
 	if err != nil {
@@ -61,6 +63,11 @@ func TestMetricNames(t *testing.T) {
 	want := []string{
 		"sidebus_connections{wire=http}",
 		"sidebus_connections_refused_total{wire=http}",
+		"sidebus_dapr_bad_metadata_total{}",
+		"sidebus_dapr_deliveries_total{outcome=complete}",
+		"sidebus_dapr_heals_total{outcome=restarted}",
+		"sidebus_dapr_streams{}",
+		"sidebus_dapr_streams_stalled{}",
 		"sidebus_forwards_refused_total{}",
 		"sidebus_handler_reachable{handler=queues/orders}",
 		"sidebus_locks_lost_total{outcome=complete}",

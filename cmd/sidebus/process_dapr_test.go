@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	proto "github.com/dapr/dapr/pkg/proto/components/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/test/sidecartest"
+)
+
+// component is Dapr's side of a socket of a sidecar: one Component resource.
+type component struct {
+	proto.PubSubClient
+
+	t   *testing.T
+	ctx context.Context //nolint:containedctx // of its calls
+}
+
+// daprSocket gives the path of a socket, which must be short.
+func daprSocket(t *testing.T, name string) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "sb") //nolint:usetesting // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return filepath.Join(folder, name)
+}
+
+func connectDapr(t *testing.T, socket string) *component {
+	t.Helper()
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), 3*sidecartest.Patience)
+	t.Cleanup(cancel)
+	return &component{PubSubClient: proto.NewPubSubClient(conn), t: t, ctx: metadata.AppendToOutgoingContext(ctx, "x-component-instance", "bus")}
+}
+
+func (c *component) init(properties map[string]string) {
+	c.t.Helper()
+	if _, err := c.Init(c.ctx, &proto.PubSubInitRequest{Metadata: &proto.MetadataRequest{Properties: properties}}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *component) publish(topic, body string) error {
+	_, err := c.Publish(c.ctx, &proto.PublishRequest{Topic: topic, Data: []byte(body), Metadata: map[string]string{"SessionId": "s"}})
+	return err
+}
+
+func (c *component) subscribe(topic string) proto.PubSub_PullMessagesClient {
+	c.t.Helper()
+	stream, err := c.PullMessages(c.ctx)
+	if err == nil {
+		err = stream.Send(&proto.PullMessagesRequest{Topic: &proto.Topic{Name: topic}})
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return stream
+}
+
+// take waits for a message of a stream.
+func (c *component) take(stream proto.PubSub_PullMessagesClient, body string) *proto.PullMessagesResponse {
+	c.t.Helper()
+	m, err := stream.Recv()
+	if err != nil || string(m.GetData()) != body {
+		c.t.Fatalf("got %q, %v; want %q", m.GetData(), err, body)
+	}
+	return m
+}
+
+func (c *component) ack(stream proto.PubSub_PullMessagesClient, m *proto.PullMessagesResponse) {
+	c.t.Helper()
+	if err := stream.Send(&proto.PullMessagesRequest{AckMessageId: m.GetId()}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// A stream of Dapr's runtime outlives Redis: what is answered while it is down is settled when it is back.
+func TestDAPR_6_StreamOutlivesRedis(t *testing.T) {
+	t.Parallel()
+	for _, sessions := range []string{"false", "true"} {
+		t.Run("sessions "+sessions, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, "--appendfsync", "always")
+			defer server.Stop()
+			socket := daprSocket(t, "sidebus.sock")
+			s := sidecartest.Start(t, "--store", server.URL, "--dapr-socket", socket)
+			c := connectDapr(t, socket)
+			c.init(map[string]string{"consumerID": "app", "entityKind": "queue", "requireSessions": sessions, "lockDurationInSec": "60"})
+			stream := c.subscribe("orders")
+			for _, body := range []string{"1", "2"} {
+				if err := c.publish("orders", body); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first := c.take(stream, "1")
+			server.Kill()
+			sidecartest.Eventually(t, "readiness fails", func() bool { return !isReady(t, s) })
+			c.ack(stream, first)
+			if err := c.publish("orders", "lost"); err == nil {
+				t.Error("a message was taken that cannot be stored")
+			}
+			server.Restart(t, "--appendfsync", "always")
+			second := c.take(stream, "2")
+			c.ack(stream, second)
+			sidecartest.Eventually(t, "sends work again", func() bool { return c.publish("orders", "3") == nil })
+			c.ack(stream, c.take(stream, "3"))
+			sidecartest.Eventually(t, "an empty queue", func() bool { return total(t, s, "orders") == "0" })
+			metrics := s.Probe(t.Context(), http.MethodGet, "/metrics").Text
+			for _, want := range []string{"sidebus_dapr_streams 1", `sidebus_dapr_deliveries_total{outcome="complete"} 3`} {
+				if !strings.Contains(metrics, want) {
+					t.Errorf("the metrics lack %q", want)
+				}
+			}
+			s.Signal(syscall.SIGTERM)
+			if code := s.Exit(t); code != exitClean {
+				t.Errorf("got exit code %d, want 0", code)
+			}
+			if _, err := os.Lstat(socket); !os.IsNotExist(err) {
+				t.Errorf("the socket is still there: %v", err)
+			}
+		})
+	}
+}
+
+// After a sidecar was killed under a running runtime the next one takes its socket, publishes without Init, and has the runtime shut down.
+func TestDAPR_6_RestartHealsItself(t *testing.T) {
+	t.Parallel()
+	var isReadyYet, shutDowns, asked atomic.Int64
+	daprd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		switch {
+		case r.URL.Path == "/v1.0/metadata":
+			_, _ = fmt.Fprint(w, `{"components":[{"name":"bus","type":"pubsub.sidebus"}],"subscriptions":[{"pubsubname":"bus","topic":"orders"}]}`)
+		case isReadyYet.Load() == 0:
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			if r.URL.Path == "/v1.0/shutdown" && r.Method == http.MethodPost {
+				shutDowns.Add(1)
+			}
+			w.WriteHeader(http.StatusNoContent)
+		}
+	}))
+	defer daprd.Close()
+	socket := daprSocket(t, "sidebus.sock")
+	args := []string{
+		"--store", redistest.URL(t), "--namespace", redistest.Namespace(), "--dapr-socket", socket,
+		"--dapr-http-addr", strings.TrimPrefix(daprd.URL, "http://"),
+	}
+	s := sidecartest.Start(t, args...)
+	c := connectDapr(t, socket)
+	c.init(map[string]string{"consumerID": "app", "entityKind": "queue"})
+	stream := c.subscribe("orders")
+	if err := c.publish("orders", "1"); err != nil {
+		t.Fatal(err)
+	}
+	c.take(stream, "1")
+	isReadyYet.Store(1)
+	s.Kill()
+	if _, err := stream.Recv(); err == nil {
+		t.Fatal("the stream goes on without its sidecar")
+	}
+	s = sidecartest.Start(t, args...)
+	if err := c.publish("orders", "2"); err != nil {
+		t.Fatal(err)
+	}
+	if n := total(t, s, "orders"); n != "2" {
+		t.Errorf("%s messages in the queue, want both", n)
+	}
+	sidecartest.Eventually(t, "the runtime is shut down", func() bool { return shutDowns.Load() == 1 })
+
+	before := asked.Load()
+	quiet := sidecartest.Start(t, append(slices.Clone(args[:4]), "--dapr-socket", daprSocket(t, "sidebus.sock"), "--dapr-self-heal=false", args[6], args[7])...)
+	quiet.Signal(syscall.SIGTERM)
+	quiet.Exit(t)
+	if n := asked.Load() - before; n != 0 {
+		t.Errorf("the runtime was asked %d times by a sidecar that is to leave it alone", n)
+	}
+}
+
+// The sockets that stand for Dapr's own components take Components that were written for these.
+func TestDAPR_4_DropInOfServe(t *testing.T) {
+	t.Parallel()
+	socket := daprSocket(t, "sidebus.sock")
+	s := sidecartest.Start(t, "--store", "memory", "--dapr-socket", socket, "--dapr-drop-in")
+	c := connectDapr(t, filepath.Join(filepath.Dir(socket), "azure.servicebus.queues.sock"))
+	c.init(map[string]string{"consumerID": "app", "connectionString": "Endpoint=sb://x/;SharedAccessKey=secret", "maxDeliveryCount": "3"})
+	if err := c.publish("orders", "1"); err != nil {
+		t.Fatal(err)
+	}
+	answer := s.Must(t, http.MethodPost, "/v1/queues/orders/messages:receive", `{"maxWait":"1s"}`)
+	if body := base64.StdEncoding.EncodeToString([]byte("1")); !strings.Contains(answer.Text, body) {
+		t.Errorf("got %s", answer.Text)
+	}
+	if strings.Contains(s.Log(), "secret") {
+		t.Error("the log has a password")
+	}
+}
+
+func TestDAPR_1_SettingsOfServe(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"--dapr-drop-in", "--dapr-drop-in needs --dapr-socket"},
+		{"--dapr-socket sidebus", "--dapr-socket"},
+		{"--dapr-socket x.sock --dapr-http-addr nowhere", "--dapr-http-addr"},
+		{"--dapr-socket x.sock --dapr-http-addr 127.0.0.1:0", "--dapr-http-addr"},
+	} {
+		code, output := sidecartest.Run(t, append([]string{"serve", "--store", "memory"}, strings.Fields(c.args)...)...)
+		if code != exitFailure || !strings.Contains(output, c.want) {
+			t.Errorf("%s: got exit code %d and %q", c.args, code, output)
+		}
+	}
+}
+
+func TestDAPR_1_WhereServeFindsDapr(t *testing.T) {
+	t.Parallel()
+	env := func(name string) string {
+		return map[string]string{daprPortVariable: "3500", daprTokenVariable: "secret", "DAPR_COMPONENTS_SOCKETS_FOLDER": "/s"}[name]
+	}
+	for _, c := range []struct {
+		settings settings
+		want     string
+	}{
+		{settings{DaprSocket: "a.sock", DaprSelfHeal: true}, "/s/a.sock 127.0.0.1:3500 secret"},
+		{settings{DaprSocket: "a.sock", DaprSelfHeal: true, DaprHTTPAddr: "[::1]:1"}, "/s/a.sock [::1]:1 secret"},
+		{settings{DaprSocket: "/t/a.sock"}, "/t/a.sock  "},
+		{settings{}, "  "},
+	} {
+		got, err := c.settings.dapr(env)
+		if text := got.Socket + " " + got.HealAddr + " " + got.APIToken; err != nil || text != c.want {
+			t.Errorf("got %q, %v; want %q", text, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,308 @@
+package dapr
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	proto "github.com/dapr/dapr/pkg/proto/components/v1"
+	gproto "google.golang.org/protobuf/proto"
+
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// outgoing is a message that Dapr's runtime has, or is about to get, until it answers.
+type outgoing struct {
+	*semantics.Received
+
+	sub    *semantics.Subscription
+	source semantics.Source
+	isSent bool
+	isMoot bool // what becomes of it is settled, or its lock is lost; the runtime has it all the same
+}
+
+// responseOf is what goes to Dapr's runtime. Its content type stays empty: with one the runtime would take the message for an event whose
+// envelope is in the metadata.
+func responseOf(topic string, m *semantics.Received) *proto.PullMessagesResponse {
+	return &proto.PullMessagesResponse{Data: m.Body, TopicName: topic, Metadata: metadataOf(m), Id: m.LockToken.String()}
+}
+
+// take deals with what a subscription tells.
+func (p *pull) take(ctx context.Context, sub *semantics.Subscription, e semantics.Event) {
+	switch {
+	case e.Delivery != nil:
+		p.recovered()
+		p.deliver(ctx, sub, e)
+	case e.SessionClosed != nil:
+		p.lose(func(o *outgoing) bool { return o.source.SessionLock == e.SessionClosed.Lock })
+	case e.LocksLost != nil:
+		p.lose(func(o *outgoing) bool { return slices.Contains(e.LocksLost, o.LockToken) })
+	case e.Failure != nil:
+		p.logger.WarnContext(ctx, "the subscription of Dapr's runtime gets no messages at the moment; it goes on by itself", "error", e.Failure)
+	}
+}
+
+// deliver sends messages, unless the stream is paused: then they go back.
+func (p *pull) deliver(ctx context.Context, sub *semantics.Subscription, e semantics.Event) {
+	sub.Delivered(ctx, e)
+	p.metrics.MessagesReceived.Add(float64(len(e.Delivery.Messages)))
+	for _, m := range e.Delivery.Messages {
+		o := &outgoing{Received: m, sub: sub, source: e.Delivery.Source()}
+		response := responseOf(p.topic, m)
+		if n := gproto.Size(response); n > maxDelivery {
+			p.refuse(ctx, o, n)
+		} else if !p.send(o, response) {
+			p.carryOut(ctx, o, p.release())
+		}
+	}
+}
+
+// send sends one message. It reports false when the stream is paused. One that cannot be sent is given back at the end of the stream,
+// which is near then.
+func (p *pull) send(o *outgoing, response *proto.PullMessagesResponse) bool {
+	p.mu.Lock()
+	isPaused := p.isPaused
+	if !isPaused && !p.isOver {
+		p.queue = append(p.queue, o)
+		p.window.sent(len(p.queue))
+		p.watchHead()
+	}
+	p.mu.Unlock()
+	if isPaused {
+		return false
+	}
+	if p.stream.Send(response) == nil {
+		p.mu.Lock()
+		o.isSent = true
+		p.mu.Unlock()
+	}
+	return true
+}
+
+// lose notes that the locks of messages are lost. An answer to them settles nothing any more.
+func (p *pull) lose(isLost func(*outgoing) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.queue {
+		if !o.isMoot && isLost(o) {
+			o.isMoot = true
+			p.metrics.DaprDeliveries.WithLabelValues(string(lockLost)).Inc()
+		}
+	}
+	p.changed()
+}
+
+// changed follows a change of what is out. The caller holds the mutex.
+func (p *pull) changed() {
+	p.watchHead()
+	p.grant()
+}
+
+// grant lets the subscription take as many messages as may be out, less those that it does not count itself. One that the app takes too
+// long for may hold up what comes after it, so others get that, and in the end one more goes, whose answer would show that it does not. The
+// caller holds the mutex.
+func (p *pull) grant() {
+	if p.sub == nil {
+		return
+	}
+	credits := p.window.size
+	for _, o := range p.queue {
+		if o.isMoot || o.sub != p.sub {
+			credits--
+		}
+	}
+	switch {
+	case p.isPaused || p.isOver || p.blocked != nil && !p.mayProbe:
+		credits = 0
+	case p.blocked != nil:
+		credits = min(credits, 1)
+	}
+	_ = p.sub.SetCredits(max(credits, 0)) // it is within the bounds
+}
+
+// watchHead lets the time of the message run that was sent first of those that are out. It is the one that the app works on if the runtime
+// hands on one after the other; the others wait for it, and their time has not begun. The caller holds the mutex and has changed the queue.
+func (p *pull) watchHead() {
+	head, blocked := p.working(), (*outgoing)(nil)
+	if head == nil && len(p.queue) > 0 && !p.window.isConcurrent {
+		blocked = p.queue[0]
+	}
+	if head == p.watched && blocked == p.blocked {
+		return
+	}
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.watched, p.blocked, p.mayProbe = head, blocked, false
+	switch timeout := p.settings.handlerTimeout; {
+	case blocked != nil:
+		p.timer = time.AfterFunc(cmp.Or(timeout, probePause), func() { p.probe(blocked) })
+	case head != nil && timeout > 0:
+		p.timer = time.AfterFunc(timeout, func() { p.tooLate(head) })
+	}
+}
+
+// probePause is after how long one more message goes to an app that does not answer, if it has all the time it likes.
+const probePause = time.Minute
+
+// probe lets one more message go although another one is not answered.
+func (p *pull) probe(blocked *outgoing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.blocked == blocked {
+		p.mayProbe = true
+		p.grant()
+	}
+}
+
+// working gives the message that the app has been working on for longest, as far as that is known. nil: there is none. The caller holds the
+// mutex.
+func (p *pull) working() *outgoing {
+	for _, o := range p.queue {
+		if !o.isMoot {
+			return o
+		}
+		if !p.window.isConcurrent { // the app may be working on it still
+			return nil
+		}
+	}
+	return nil
+}
+
+// tooLate takes a message for failed that the app has not answered in its time.
+func (p *pull) tooLate(o *outgoing) {
+	if p.makeMoot(o) {
+		p.carryOut(p.stream.Context(), o, p.abandon(o, timedOut, "no answer within "+p.settings.handlerTimeout.String()))
+	}
+}
+
+// makeMoot notes that what becomes of a message is being settled, unless that is so already.
+func (p *pull) makeMoot(o *outgoing) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o.isMoot || p.isOver || !slices.Contains(p.queue, o) {
+		return false
+	}
+	o.isMoot = true
+	p.changed()
+	return true
+}
+
+// carryOut settles a message beside what else is done. When the stream's account is closed, whoever closed it has done so.
+func (p *pull) carryOut(ctx context.Context, o *outgoing, v verdict) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.isOver {
+		p.work.Go(func() { p.settleSafely(ctx, o, v) })
+	}
+}
+
+// answered settles a message as Dapr's runtime says. An answer that comes too late means nothing.
+func (p *pull) answered(ctx context.Context, id string, failure *proto.AckMessageError) {
+	o := p.takeOut(id)
+	if o == nil || o.isMoot {
+		p.logger.DebugContext(ctx, "an answer of Dapr's runtime is to no message that waits for one", "id", cut(id))
+		return
+	}
+	v := p.complete()
+	if failure != nil {
+		v = p.abandon(o, obs.Abandon, failure.GetMessage())
+	}
+	p.carryOut(ctx, o, v)
+}
+
+// takeOut takes a message out of those that are out, because it is answered. nil: it is not among them.
+func (p *pull) takeOut(id string) *outgoing {
+	token, err := semantics.ParseLockToken(id)
+	if err != nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.IndexFunc(p.queue, func(o *outgoing) bool { return o.LockToken == token })
+	if at < 0 || p.isOver {
+		return nil
+	}
+	o := p.queue[at]
+	p.window.answered(at == 0, len(p.queue), time.Now())
+	p.queue = slices.Delete(p.queue, at, at+1)
+	p.changed()
+	return o
+}
+
+// refuse makes a dead letter of a message that Dapr's runtime cannot take: to send it would end the stream for good. One that is a dead
+// letter already is left alone for long.
+func (p *pull) refuse(ctx context.Context, o *outgoing, bytes int) {
+	p.logger.ErrorContext(ctx, "a message is too large for Dapr's runtime and is not sent", "sequenceNumber", o.SequenceNumber, "messageId", o.MessageID, "bytes", bytes, "limit", maxDelivery)
+	p.carryOut(ctx, o, p.tooLarge(o, bytes))
+}
+
+// finish ends the stream's account: no answer counts any more, and those that came are carried out. It gives back what the runtime
+// still has. A runtime that is gone with its connection has failed with it; one that has ended the stream has not begun with it.
+func (p *pull) finish(ctx context.Context) {
+	p.mu.Lock()
+	rest := slices.DeleteFunc(p.queue, func(o *outgoing) bool { return o.isMoot })
+	p.isOver, p.queue = true, nil
+	p.watchHead()
+	p.mu.Unlock()
+	isLost := lostConnection(p.stream.Context())
+	for _, o := range rest {
+		v := p.release()
+		if isLost && o.isSent {
+			v = p.abandonFor(nil, obs.Abandon, "Dapr's runtime is gone")
+		}
+		p.work.Go(func() { p.settleSafely(ctx, o, v) })
+	}
+	p.work.Wait()
+}
+
+// giveUp makes a dead letter of a message that is out, because Dapr's runtime publishes it to the dead letters of its entity.
+func (c *component) giveUp(ctx context.Context, topic string, token semantics.LockToken) error {
+	p, o := c.findOut(token)
+	if o == nil {
+		return semantics.Errorf(semantics.MessageLockLost, "the message is not out any more; it comes again").With(semantics.DetailEntity, cut(topic))
+	}
+	address, err := sourceOf(topic, p.settings)
+	if err != nil {
+		return err
+	}
+	if semantics.Fold(address.Path) != semantics.Fold(o.source.Path) || o.source.SubQueue.IsDeadLetters() {
+		return semantics.Errorf(semantics.InvalidOperation, "%q takes only what a subscription to its queue or topic gives up", cut(topic)).With(semantics.DetailEntity, cut(topic))
+	}
+	codes, err := o.sub.Settle(ctx, []semantics.LockToken{token}, p.givenUp().settle)
+	if err == nil && codes[0] != "" {
+		err = semantics.Errorf(codes[0], "the message is not locked any more; it comes again").With(semantics.DetailEntity, cut(topic))
+	}
+	if err != nil {
+		return err
+	}
+	p.makeMoot(o)
+	p.count(obs.DeadLetter, obs.DeadLetter)
+	return nil
+}
+
+// findOut finds a message that a stream has out.
+func (c *component) findOut(token semantics.LockToken) (*pull, *outgoing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.instances {
+		for p := range i.pulls {
+			if o := p.outOf(token); o != nil {
+				return p, o
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (p *pull) outOf(token semantics.LockToken) *outgoing {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.IndexFunc(p.queue, func(o *outgoing) bool { return o.LockToken == token && !o.isMoot })
+	if at < 0 {
+		return nil
+	}
+	return p.queue[at]
+}

@@ -1,0 +1,274 @@
+package dapr
+
+import (
+	"encoding/base64"
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sidebus/sidebus/proxy/internal/brokerproperties"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Names of metadata, as the components of Azure Service Bus have them.
+const (
+	metaMessageID        = "MessageId"
+	metaSessionID        = "SessionId"
+	metaCorrelationID    = "CorrelationId"
+	metaPartitionKey     = "PartitionKey"
+	metaLabel            = "Label"
+	metaReplyTo          = "ReplyTo"
+	metaReplyToSessionID = "ReplyToSessionId"
+	metaTo               = "To"
+	metaContentType      = "ContentType"
+	metaScheduled        = "ScheduledEnqueueTimeUtc"
+	metaLockToken        = "LockToken"
+	metaLockedUntil      = "LockedUntilUtc"
+	metaEnqueued         = "EnqueuedTimeUtc"
+	metaSequenceNumber   = "SequenceNumber"
+	metaDeliveryCount    = "DeliveryCount"
+
+	// metaRest holds the application properties whose names or values a header cannot have.
+	metaRest = brokerproperties.PropertiesHeader
+)
+
+const (
+	// deliveredPrefix begins the names of metadata that the app gets with a message. Dapr's runtime gives them back as they are when it
+	// publishes a message to a topic for dead letters.
+	deliveredPrefix = "metadata."
+	// originPrefix begins the names of the properties that say what such a message was before.
+	originPrefix = "Origin"
+	// textPrefix begins a text with characters that a header cannot have, which are escaped (RFC 8187).
+	textPrefix = "utf-8''"
+)
+
+// metaField is a property of a message under its name in metadata.
+type metaField struct {
+	name    string
+	aliases []string
+	write   func(*semantics.Message, string) error // nil: publishers cannot set it
+
+	// What becomes of it when a message that was delivered is published again.
+	isCopied bool // it is set as before
+	isOrigin bool // it becomes an application property
+}
+
+func field(name string, at func(*semantics.Message) *string, aliases ...string) metaField {
+	return metaField{name: name, aliases: aliases, isCopied: true, write: func(m *semantics.Message, text string) error {
+		*at(m) = text
+		return nil
+	}}
+}
+
+// metaFields are all names of metadata that are no application properties. They are looked up without case.
+var metaFields = []metaField{
+	{name: metaMessageID, aliases: []string{"id"}, isOrigin: true, write: func(m *semantics.Message, text string) error { // a new message, not the same one
+		m.MessageID = text
+		return nil
+	}},
+	field(metaSessionID, func(m *semantics.Message) *string { return &m.SessionID }),
+	field(metaCorrelationID, func(m *semantics.Message) *string { return &m.CorrelationID }),
+	field(metaPartitionKey, func(m *semantics.Message) *string { return &m.PartitionKey }),
+	field(metaLabel, func(m *semantics.Message) *string { return &m.Subject }),
+	field(metaReplyTo, func(m *semantics.Message) *string { return &m.ReplyTo }),
+	field(metaReplyToSessionID, func(m *semantics.Message) *string { return &m.ReplyToSessionID }),
+	field(metaTo, func(m *semantics.Message) *string { return &m.To }),
+	field(metaContentType, func(m *semantics.Message) *string { return &m.ContentType }),
+	{name: metaScheduled, write: func(m *semantics.Message, text string) (err error) {
+		m.ScheduledAt, err = brokerproperties.Instant(text)
+		return err
+	}},
+	{name: "ttlInSeconds", aliases: []string{"ttl"}, write: writeTimeToLive},
+	{name: metaSequenceNumber, isOrigin: true},
+	{name: metaDeliveryCount, isOrigin: true},
+	{name: metaEnqueued, isOrigin: true},
+	{name: metaLockToken},
+	{name: metaLockedUntil},
+}
+
+// droppedNames are names of metadata that are Dapr's own affair.
+var droppedNames = []string{"rawPayload", "isRawPayload", "pubsubName", "content-type", maxBulkBytes}
+
+func writeTimeToLive(m *semantics.Message, text string) error {
+	ttl, err := readSpan(text, time.Second)
+	if err != nil {
+		return errors.New("must be a number of seconds or a duration like 1m30s")
+	}
+	if ttl < time.Millisecond {
+		return errors.New("must be at least 1ms")
+	}
+	if ttl == math.MaxInt64 {
+		ttl = semantics.Never
+	}
+	m.TimeToLive = &ttl
+	return nil
+}
+
+func findMeta(name string) (metaField, bool) {
+	isName := func(other string) bool { return strings.EqualFold(other, name) }
+	at := slices.IndexFunc(metaFields, func(f metaField) bool { return isName(f.name) || slices.ContainsFunc(f.aliases, isName) })
+	if at < 0 {
+		return metaField{}, false
+	}
+	return metaFields[at], true
+}
+
+// messageOf makes a message of what is published. Metadata that was delivered counts less than what stands beside it.
+func messageOf(data []byte, metadata map[string]string) (*semantics.Message, error) {
+	m := &semantics.Message{Body: data, Properties: map[string]semantics.Value{}}
+	names := sortedNames(metadata)
+	for _, name := range names {
+		if before, isDelivered := cutPrefixFold(name, deliveredPrefix); isDelivered && metadata[name] != "" {
+			if err := copyBack(m, before, metadata[name]); err != nil {
+				return nil, badMeta(name, err)
+			}
+		}
+	}
+	for _, name := range names {
+		if _, isDelivered := cutPrefixFold(name, deliveredPrefix); isDelivered || metadata[name] == "" || isDropped(name) {
+			continue
+		}
+		if err := write(m, name, metadata[name]); err != nil {
+			return nil, badMeta(name, err)
+		}
+	}
+	return m, nil
+}
+
+// badMeta is INVALID_ARGUMENT for a name of metadata.
+func badMeta(name string, err error) error {
+	var own *semantics.Error
+	if errors.As(err, &own) {
+		return own
+	}
+	return semantics.Errorf(semantics.InvalidArgument, "metadata %s %s", cut(name), err).With(semantics.DetailField, cut(name))
+}
+
+func isDropped(name string) bool {
+	return slices.ContainsFunc(droppedNames, func(other string) bool { return strings.EqualFold(other, name) })
+}
+
+// write sets what a publisher says.
+func write(m *semantics.Message, name, text string) error {
+	if f, ok := findMeta(name); ok && f.write != nil {
+		return f.write(m, text)
+	}
+	setProperty(m, name, text)
+	return nil
+}
+
+// copyBack sets what was delivered before.
+func copyBack(m *semantics.Message, name, text string) error {
+	f, isField := findMeta(name)
+	switch text = unescape(text); {
+	case isField && f.isCopied:
+		return f.write(m, text)
+	case isField && f.isOrigin:
+		setProperty(m, originPrefix+f.name, text)
+	case isField:
+	case strings.EqualFold(name, metaRest):
+		return brokerproperties.ReadProperties(metaRest, text, m)
+	default:
+		setProperty(m, name, text)
+	}
+	return nil
+}
+
+// setProperty sets an application property in place of one whose name differs only in case, which may have been delivered.
+func setProperty(m *semantics.Message, name, text string) {
+	for other := range m.Properties {
+		if strings.EqualFold(other, name) {
+			delete(m.Properties, other)
+		}
+	}
+	m.Properties[name] = semantics.String(text)
+}
+
+func cutPrefixFold(text, prefix string) (string, bool) {
+	if len(text) > len(prefix) && strings.EqualFold(text[:len(prefix)], prefix) {
+		return text[len(prefix):], true
+	}
+	return text, false
+}
+
+// metadataOf gives what the app gets beside the body.
+func metadataOf(m *semantics.Received) map[string]string {
+	all := make(map[string]string, len(m.Properties)+8)
+	set := func(name, value string) {
+		if value != "" {
+			all[deliveredPrefix+name] = escape(value)
+		}
+	}
+	instant := func(name string, at time.Time) {
+		if !at.IsZero() {
+			set(name, at.UTC().Format(http.TimeFormat))
+		}
+	}
+	set(metaMessageID, m.MessageID)
+	set(metaSessionID, m.SessionID)
+	set(metaCorrelationID, m.CorrelationID)
+	set(metaPartitionKey, m.PartitionKey)
+	set(metaLabel, m.Subject)
+	set(metaReplyTo, m.ReplyTo)
+	set(metaReplyToSessionID, m.ReplyToSessionID)
+	set(metaTo, m.To)
+	set(metaContentType, m.ContentType)
+	instant(metaScheduled, m.ScheduledAt)
+	set(metaLockToken, base64.StdEncoding.EncodeToString(m.LockToken[:]))
+	instant(metaLockedUntil, m.LockedUntil)
+	instant(metaEnqueued, m.EnqueuedAt)
+	set(metaSequenceNumber, strconv.FormatInt(m.SequenceNumber, 10))
+	set(metaDeliveryCount, strconv.Itoa(m.DeliveryCount))
+	rest := map[string]semantics.Value{}
+	for name, value := range m.Properties {
+		if plain := brokerproperties.Plain(value); isHeaderName(name) && isHeaderValue(plain) {
+			all[deliveredPrefix+name] = plain
+		} else {
+			rest[name] = value
+		}
+	}
+	if len(rest) > 0 {
+		all[deliveredPrefix+metaRest] = brokerproperties.WriteProperties(rest)
+	}
+	return all
+}
+
+// isHeaderName tells whether a property can have a header of its own, in HTTP and in gRPC, and none that means something else.
+func isHeaderName(name string) bool {
+	isOther := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	}
+	if _, isField := findMeta(name); isField || strings.EqualFold(name, metaRest) || strings.HasSuffix(strings.ToLower(name), "-bin") {
+		return false
+	}
+	return name != "" && !strings.ContainsFunc(name, isOther)
+}
+
+// isHeaderValue tells whether a text comes out of a header as it went in.
+func isHeaderValue(text string) bool {
+	isOther := func(r rune) bool { return r < ' ' || r > '~' }
+	return !strings.ContainsFunc(text, isOther) && strings.TrimSpace(text) == text
+}
+
+// escape makes a text fit for a header. The app could not get the message otherwise.
+func escape(text string) string {
+	if isHeaderValue(text) {
+		return text
+	}
+	return textPrefix + url.PathEscape(text)
+}
+
+// unescape is the opposite of escape.
+func unescape(text string) string {
+	if escaped, ok := cutPrefixFold(text, textPrefix); ok {
+		if plain, err := url.PathUnescape(escaped); err == nil {
+			return plain
+		}
+	}
+	return text
+}

@@ -1,0 +1,145 @@
+package dapr
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/wireerror"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// observeCall records a call, turns a panic into INTERNAL, and its error into a status with its reason.
+func (s *Server) observeCall(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
+	start, method := time.Now(), obs.Method(info.FullMethod)
+	defer func() {
+		var failure *semantics.Error
+		if recovered := recover(); recovered != nil {
+			failure = s.calls.Recovered(ctx, method, recovered)
+		} else if err != nil {
+			failure = wireerror.Of(err)
+		}
+		s.calls.Done(ctx, obs.Dapr, method, start, failure)
+		if failure != nil {
+			reply, err = nil, wireerror.Status(failure).Err()
+		}
+	}()
+	return handle(ctx, request)
+}
+
+// observeStream is observeCall for streams. One of reflection says by itself what is wrong.
+func (s *Server) observeStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+	if _, isOurs := srv.(*component); !isOurs {
+		return handle(srv, stream)
+	}
+	start, method, ctx := time.Now(), obs.Method(info.FullMethod), stream.Context()
+	defer func() {
+		var failure *semantics.Error
+		if recovered := recover(); recovered != nil {
+			failure = s.calls.Recovered(ctx, method, recovered)
+		} else if err != nil {
+			failure = streamFailure(err)
+		}
+		s.calls.Done(ctx, obs.Dapr, method, start, failure)
+		if failure != nil {
+			err = wireerror.Status(failure).Err()
+		}
+	}()
+	return handle(srv, stream)
+}
+
+// streamFailure finds the reason of the end of a stream, which may be grpc-go's own.
+func streamFailure(err error) *semantics.Error {
+	var own *semantics.Error
+	if !errors.As(err, &own) && status.Code(err) == codes.Canceled {
+		return wireerror.Of(context.Canceled)
+	}
+	return wireerror.Of(err)
+}
+
+// trackedCredentials are none. They let a call find out on which connection it came and whether that is lost, and count connections.
+type trackedCredentials struct {
+	metrics *obs.Metrics
+	open    *atomic.Int64
+	closed  func(*trackedConn)
+}
+
+// trackedConn is a connection that knows whether it was closed.
+type trackedConn struct {
+	net.Conn
+
+	by       trackedCredentials
+	isClosed atomic.Bool
+}
+
+// Close closes the connection. grpc-go does it before it ends the calls on it.
+func (c *trackedConn) Close() error {
+	if !c.isClosed.Swap(true) {
+		c.by.open.Add(-1)
+		c.by.metrics.Connections.WithLabelValues(obs.Dapr).Dec()
+		c.by.closed(c)
+	}
+	return c.Conn.Close()
+}
+
+// connInfo is what a call learns of its connection.
+type connInfo struct {
+	credentials.CommonAuthInfo
+
+	conn *trackedConn
+}
+
+// AuthType is the name of the kind of authentication, of which there is none.
+func (connInfo) AuthType() string { return insecure.NewCredentials().Info().SecurityProtocol }
+
+// ServerHandshake exchanges nothing. It refuses a connection that is one too many.
+func (t trackedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if t.open.Add(1) > maxConnections {
+		t.open.Add(-1)
+		t.metrics.ConnectionsRefused.WithLabelValues(obs.Dapr).Inc()
+		return nil, nil, errors.New("too many connections")
+	}
+	t.metrics.Connections.WithLabelValues(obs.Dapr).Inc()
+	tracked := &trackedConn{Conn: conn, by: t}
+	return tracked, connInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, tracked}, nil
+}
+
+// ClientHandshake is not for servers.
+func (trackedCredentials) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("not a client")
+}
+
+// Info tells that there is no security.
+func (trackedCredentials) Info() credentials.ProtocolInfo { return insecure.NewCredentials().Info() }
+
+// Clone gives the same.
+func (t trackedCredentials) Clone() credentials.TransportCredentials { return t }
+
+// OverrideServerName is not for servers.
+func (trackedCredentials) OverrideServerName(string) error { return nil }
+
+// connOf gives the connection of a call, nil when it is none of these.
+func connOf(ctx context.Context) *trackedConn {
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(connInfo); ok {
+			return info.conn
+		}
+	}
+	return nil
+}
+
+// lostConnection tells whether the connection of a call is gone, and not only the call.
+func lostConnection(ctx context.Context) bool {
+	conn := connOf(ctx)
+	return conn != nil && conn.isClosed.Load()
+}

@@ -1,0 +1,147 @@
+package dapr
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"maps"
+	"strconv"
+
+	proto "github.com/dapr/dapr/pkg/proto/components/v1"
+	gproto "google.golang.org/protobuf/proto"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+const (
+	// maxDelivery is the most bytes that Dapr's runtime takes of a message with its metadata. A larger one ends its stream for good.
+	maxDelivery = 4 << 20
+	// surelyDelivered is a body that fits whatever the headers are, which have 64 KiB (MSG-15).
+	surelyDelivered = 3 << 20
+	// maxBulkBytes is the name of metadata that bounds a batch.
+	maxBulkBytes = "maxBulkPubBytes"
+)
+
+// errTimeout is why a call ends that takes longer than timeoutInSec.
+var errTimeout = errors.New("timeoutInSec is over")
+
+// Publish stores a message. To the address of dead letters it moves there what was delivered before, as Dapr's runtime does with messages
+// that the app gives up, if that address is the deadLetterTopic of its subscription.
+func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) (*proto.PublishResponse, error) {
+	s := c.settingsOf(ctx)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
+	defer cancel()
+	if _, sub := addressOf(request.GetTopic()); sub.IsDeadLetters() {
+		if token, ok := deliveredToken(request.GetMetadata()); ok {
+			return &proto.PublishResponse{}, c.giveUp(ctx, request.GetTopic(), token)
+		}
+	}
+	m, err := messageOf(request.GetData(), request.GetMetadata())
+	if err != nil {
+		return nil, err
+	}
+	return &proto.PublishResponse{}, c.send(ctx, s, request.GetTopic(), []*semantics.Message{m})
+}
+
+// BulkPublish stores a batch, all or none (DAPR-5). A failure is that of the call: Dapr's runtime passes over failures of entries.
+func (c *component) BulkPublish(ctx context.Context, request *proto.BulkPublishRequest) (*proto.BulkPublishResponse, error) {
+	s := c.settingsOf(ctx)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
+	defer cancel()
+	messages := make([]*semantics.Message, len(request.GetEntries()))
+	bytes := int64(0)
+	for i, entry := range request.GetEntries() {
+		metadata := maps.Clone(request.GetMetadata())
+		if metadata == nil {
+			metadata = map[string]string{}
+		}
+		maps.Copy(metadata, entry.GetMetadata())
+		m, err := messageOf(entry.GetEvent(), metadata)
+		if err != nil {
+			return nil, semantics.AsError(err).With(semantics.DetailIndex, strconv.Itoa(i))
+		}
+		if m.ContentType == "" {
+			m.ContentType = entry.GetContentType()
+		}
+		messages[i], bytes = m, bytes+m.Size()
+	}
+	if err := checkBulk(request.GetMetadata()[maxBulkBytes], bytes); err != nil {
+		return nil, err
+	}
+	if len(messages) == 0 {
+		return &proto.BulkPublishResponse{}, nil
+	}
+	return &proto.BulkPublishResponse{}, c.send(ctx, s, request.GetTopic(), messages)
+}
+
+// checkBulk compares the size of a batch with the bound that the publisher sets.
+func checkBulk(bound string, bytes int64) error {
+	if bound == "" {
+		return nil
+	}
+	most, err := strconv.ParseInt(bound, 10, 64)
+	if err != nil || most < 1 {
+		return semantics.Errorf(semantics.InvalidArgument, "metadata %s is %q, must be a number of bytes", maxBulkBytes, cut(bound)).
+			With(semantics.DetailField, maxBulkBytes)
+	}
+	if bytes > most {
+		return semantics.SizeExceeded(maxBulkBytes, bytes, most)
+	}
+	return nil
+}
+
+// send stores messages, and makes the entity before if there is none.
+func (c *component) send(ctx context.Context, s settings, topic string, messages []*semantics.Message) error {
+	for i, m := range messages {
+		if err := checkDeliverable(topic, m); err != nil {
+			return semantics.AsError(err).With(semantics.DetailIndex, strconv.Itoa(i))
+		}
+	}
+	target := semantics.Target{Path: topic, IsTopic: s.kind == semantics.TopicKind}
+	results, err := c.broker.Send(ctx, target, messages)
+	if semantics.CodeOf(err) == semantics.EntityNotFound && s.manages {
+		if err = c.ensureTarget(ctx, s, topic); err == nil {
+			results, err = c.broker.Send(ctx, target, messages)
+		}
+	}
+	switch {
+	case err == nil:
+		c.metrics.Sent(results)
+	case ctx.Err() != nil && semantics.CodeOf(err) == semantics.Cancelled:
+		return timeoutError(ctx, s, err)
+	}
+	return err
+}
+
+// timeoutError tells the end of the time for a call from the end of its caller.
+func timeoutError(ctx context.Context, s settings, err error) error {
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		e := semantics.Errorf(semantics.ServiceTimeout, "the message was not stored within timeoutInSec, which is %s", s.timeout)
+		e.Details = semantics.AsError(err).Details
+		return e
+	}
+	return err
+}
+
+// checkDeliverable refuses a message that Dapr's runtime could not take back.
+func checkDeliverable(topic string, m *semantics.Message) error {
+	if len(m.Body) <= surelyDelivered {
+		return nil
+	}
+	const room = 512 // for what the store adds
+	response := responseOf(topic, &semantics.Received{Message: *m})
+	if n := gproto.Size(response) + room; n > maxDelivery {
+		return semantics.SizeExceeded("message for Dapr, with its metadata,", int64(n), maxDelivery)
+	}
+	return nil
+}
+
+// deliveredToken finds the lock token of a message that was delivered before in its metadata.
+func deliveredToken(metadata map[string]string) (token semantics.LockToken, ok bool) {
+	raw, err := base64.StdEncoding.DecodeString(metadata[deliveredPrefix+metaLockToken])
+	if err != nil || len(raw) != len(token) {
+		return token, false
+	}
+	copy(token[:], raw)
+	return token, true
+}

@@ -1,0 +1,334 @@
+package dapr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	proto "github.com/dapr/dapr/pkg/proto/components/v1"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Pauses while an entity cannot be received from, each twice the last, less up to half by chance.
+const (
+	firstPause = 200 * time.Millisecond
+	lastPause  = 10 * time.Second
+	// trial is after how long a subscription that has not failed works.
+	trial = 5 * time.Second
+)
+
+// pull is one stream of messages to Dapr's runtime. It stands until the runtime ends it, whatever happens here: a stream that has ended
+// the runtime does not open again.
+type pull struct {
+	*component
+
+	instance *instance
+	topic    string
+	settings settings
+	stream   proto.PubSub_PullMessagesServer
+	logger   *slog.Logger
+	work     sync.WaitGroup // settlements
+	faults   faults
+
+	hasCompared bool // the entity with the metadata
+
+	mu       sync.Mutex
+	sub      *semantics.Subscription // that stands, nil for none
+	isPaused bool
+	isOver   bool // nothing is sent any more, and no answer counts
+	window   window
+	queue    []*outgoing // what the runtime has not answered, in the order in which it got it
+	watched  *outgoing   // the one that the app works on, as far as that is known
+	blocked  *outgoing   // the moot one that the app may be working on still
+	mayProbe bool        // one more may go all the same
+	timer    *time.Timer // ends the app's time for the former, or the patience with the latter
+	told     semantics.Code
+	isStuck  bool // the entity cannot be received from
+}
+
+// PullMessages sends the messages of a topic to Dapr's runtime and takes its answers.
+func (c *component) PullMessages(stream proto.PubSub_PullMessagesServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return err
+	}
+	if first.GetTopic() == nil {
+		return semantics.Errorf(semantics.InvalidArgument, "topic must be in the first request of the stream").With(semantics.DetailField, "topic")
+	}
+	p, err := c.open(stream, first.GetTopic())
+	if err != nil {
+		return err
+	}
+	defer c.close(p)
+	return p.run()
+}
+
+// open begins a stream. Metadata that makes no sense is passed over: to refuse it would leave the app without messages for good.
+func (c *component) open(stream proto.PubSub_PullMessagesServer, topic *proto.Topic) (*pull, error) {
+	ctx := stream.Context()
+	key := keyOf(ctx)
+	p := &pull{component: c, topic: topic.GetName(), stream: stream}
+	p.logger = c.logger.With("component", cut(key.name), "topic", cut(p.topic))
+	p.faults.logger = p.logger
+	if err := c.join(p, key); err != nil {
+		return nil, err
+	}
+	s, unknown, wrong := p.settings.apply(topic.GetMetadata(), atSubscription)
+	p.settings = s
+	for _, name := range unknown {
+		p.logger.WarnContext(ctx, "metadata of a subscription that Sidebus does not know has no effect", "name", cut(name))
+	}
+	for _, bad := range wrong {
+		c.metrics.DaprBadMetadata.Inc()
+		p.logger.ErrorContext(ctx, "metadata of a subscription makes no sense and is passed over", "name", bad.name, "error", bad.text)
+	}
+	c.metrics.DaprStreams.Inc()
+	p.logger.InfoContext(ctx, "Dapr's runtime subscribes", "consumer", s.consumer, "sessions", s.requireSessions)
+	return p, nil
+}
+
+// join adds a stream to those of its instance, which is not paused any more then.
+func (c *component) join(p *pull, key instanceKey) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = true
+	i, err := c.enroll(key)
+	if err != nil {
+		return err
+	}
+	i.pause(false)
+	i.pulls[p] = true
+	p.instance, p.settings = i, i.settings
+	return nil
+}
+
+func (c *component) close(p *pull) {
+	c.mu.Lock()
+	delete(p.instance.pulls, p)
+	c.mu.Unlock()
+	c.metrics.DaprStreams.Dec()
+	p.logger.Info("Dapr's runtime has ended a subscription")
+}
+
+// errStops is why a stream ends that the runtime would go on with.
+var errStops = semantics.Errorf(semantics.StoreUnavailable, "this sidecar stops").With(semantics.DetailCause, "draining")
+
+// run sends and takes answers until the runtime ends the stream or Sidebus stops. Then what is out is given back.
+func (p *pull) run() error {
+	ctx, cancel := context.WithCancelCause(p.stream.Context())
+	defer cancel(nil)
+	answers := make(chan error, 1)
+	go func() { // it ends with the call, which nobody waits for
+		err := p.takeAnswers(ctx)
+		answers <- err
+		cancel(err)
+	}()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		p.deliverAll(ctx)
+	}()
+	var err error
+	select {
+	case err = <-answers:
+	case <-p.stopping:
+		err = errStops
+		cancel(err)
+	}
+	<-sent
+	p.finish(ctx)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// takeAnswers takes answers until the stream ends, and gives why.
+func (p *pull) takeAnswers(ctx context.Context) error {
+	for {
+		request, err := p.stream.Recv()
+		if err != nil {
+			return err
+		}
+		if id := request.GetAckMessageId(); id != "" {
+			p.answered(ctx, id, request.GetAckError())
+		}
+	}
+}
+
+// deliverAll sends messages for as long as ctx lives.
+func (p *pull) deliverAll(ctx context.Context) {
+	pause := firstPause
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.stuck(false)
+	}()
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := p.safely(ctx, p.deliverSome)
+		if ctx.Err() != nil {
+			return
+		}
+		if p.broker.Draining() { // nothing comes any more, but answers may
+			<-ctx.Done()
+			return
+		}
+		if time.Since(began) >= trial {
+			pause = firstPause
+		}
+		p.trouble(ctx, err)
+		select {
+		case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // no secret
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// safely lets a panic be a failure like others: the stream must not end by it.
+func (p *pull) safely(ctx context.Context, do func(context.Context) error) (err error) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			p.metrics.Panics.Inc()
+			p.logger.ErrorContext(ctx, "panic in a stream of Dapr's runtime, which goes on", "panic", fmt.Sprint(recovered), "stack", string(debug.Stack()))
+			err = semantics.Errorf(semantics.Internal, "a bug in Sidebus")
+		}
+	}()
+	return do(ctx)
+}
+
+// trouble notes that the entity cannot be received from. A reason is told once.
+func (p *pull) trouble(ctx context.Context, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stuck(true)
+	if code := semantics.CodeOf(err); code != p.told {
+		p.told = code
+		p.logger.WarnContext(ctx, "the subscription of Dapr's runtime gets no messages; it is tried again until it does", "error", err)
+	}
+}
+
+// recovered notes that the entity can be received from.
+func (p *pull) recovered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stuck(false)
+	if p.told != "" {
+		p.told = ""
+		p.logger.Info("the subscription of Dapr's runtime gets messages again")
+	}
+}
+
+// stuck sets the measure of streams that get nothing. The caller holds the mutex.
+func (p *pull) stuck(isStuck bool) {
+	if isStuck == p.isStuck {
+		return
+	}
+	p.isStuck = isStuck
+	if isStuck {
+		p.metrics.DaprStreamsStalled.Inc()
+	} else {
+		p.metrics.DaprStreamsStalled.Dec()
+	}
+}
+
+// deliverSome sends what one subscription delivers, and gives why that ended.
+func (p *pull) deliverSome(ctx context.Context) error {
+	sub, err := p.subscribe(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.leave(ctx, sub)
+	lives := time.AfterFunc(trial, p.recovered) // one that cannot be received from says so at once
+	defer lives.Stop()
+	for {
+		e, err := sub.Next(ctx)
+		if err != nil {
+			return err
+		}
+		p.take(ctx, sub, e)
+	}
+}
+
+// subscribe makes a subscription to what the topic stands for, and the entity before if there is none.
+func (p *pull) subscribe(ctx context.Context) (*semantics.Subscription, error) {
+	s := p.settings
+	source, err := sourceOf(p.topic, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.manages && source.SubQueue == semantics.MainQueue {
+		if err := p.ensure(ctx, s, source.Path); err != nil {
+			return nil, err
+		}
+	}
+	options := semantics.DefaultSubscribeOptions()
+	options.Credits, options.MaxSessions, options.SessionIdle = 0, s.maxSessions, s.sessionIdle
+	options.MaxAutoRenew = 0
+	if s.renews {
+		options.MaxAutoRenew = semantics.MaxAutoRenew // as long as the stream stands, or until the app's time is over
+	}
+	sub, err := p.broker.Subscribe(ctx, source, options)
+	if err != nil {
+		return nil, err
+	}
+	if s.requireSessions && source.SubQueue == semantics.MainQueue && !sub.HasSessions() {
+		sub.Close(ctx)
+		return nil, semantics.Errorf(semantics.SessionNotSupported, "%q has no sessions, which requireSessions asks for; delete it to have it made anew with sessions", source)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	isConcurrent := p.window.isConcurrent
+	p.sub, p.window = sub, newWindow(s, sub.HasSessions())
+	p.window.isConcurrent = isConcurrent
+	p.grant()
+	return sub, nil
+}
+
+// ensure makes the entity, and tells once how one that is there differs from what the metadata asks for.
+func (p *pull) ensure(ctx context.Context, s settings, path string) error {
+	differences, err := p.ensureSource(ctx, s, path)
+	if err != nil || p.hasCompared {
+		return err
+	}
+	p.hasCompared = true
+	for _, d := range differences {
+		if d.Option != "maxMessageSizeInKilobytes" && d.Option != "requiresSession" {
+			p.logger.WarnContext(ctx, "the entity has another option than the metadata says; metadata counts only when it is made",
+				"entity", path, "option", d.Option, "present", d.Present, "asked", d.Asked)
+		}
+	}
+	return nil
+}
+
+func (p *pull) setPaused(isPaused bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.isPaused = isPaused
+	p.grant()
+}
+
+// leave ends a subscription. When the stream goes on, what the runtime has may still be answered; else it is given back.
+func (p *pull) leave(ctx context.Context, sub *semantics.Subscription) {
+	p.mu.Lock()
+	p.sub = nil
+	p.mu.Unlock()
+	if ctx.Err() == nil {
+		sub.Detach(ctx)
+		return
+	}
+	_ = sub.SetCredits(0) // so that what is given back does not come here again
+	p.finish(ctx)
+	sub.Close(ctx)
+}

@@ -1,0 +1,163 @@
+package dapr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	proto "github.com/dapr/dapr/pkg/proto/components/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Bounds of the servers.
+const (
+	maxHeaderBytes  = 64 << 10
+	maxConnections  = 1000 // on all sockets
+	maxStreams      = 1000 // calls and streams of one connection
+	minPingInterval = 10 * time.Second
+	pingInterval    = time.Minute // to find a runtime that is gone
+	pingTimeout     = 20 * time.Second
+	closeTimeout    = 5 * time.Second
+)
+
+// Server serves the component. Make it with New, Open it, let Serve run, and end it with Stop.
+type Server struct {
+	config  Config
+	broker  *semantics.Broker
+	metrics *obs.Metrics
+	calls   *obs.Calls
+	logger  *slog.Logger
+
+	served      []*served
+	connections atomic.Int64
+	stopping    chan struct{} // closed when streams must end
+	stop        sync.Once
+}
+
+// served is one socket with its server.
+type served struct {
+	place
+
+	component *component
+	grpc      *grpc.Server
+	socket    *socket
+}
+
+// New makes a Server. It opens nothing and does not block. It fails when the sockets cannot be.
+func New(config Config, broker *semantics.Broker, metrics *obs.Metrics, calls *obs.Calls, logger *slog.Logger) (*Server, error) {
+	places, err := config.places()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: config, broker: broker, metrics: metrics, calls: calls, logger: logger, stopping: make(chan struct{})}
+	for _, p := range places {
+		one := &served{place: p, component: newComponent(s, p)}
+		one.grpc = s.server(one.component)
+		proto.RegisterPubSubServer(one.grpc, one.component)
+		reflection.Register(one.grpc)
+		s.served = append(s.served, one)
+	}
+	return s, nil
+}
+
+func (s *Server) server(c *component) *grpc.Server {
+	return grpc.NewServer(
+		grpc.Creds(trackedCredentials{metrics: s.metrics, open: &s.connections, closed: c.forget}),
+		grpc.MaxRecvMsgSize(s.config.MaxMessage),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
+		grpc.WaitForHandlers(true),
+		grpc.UnaryInterceptor(s.observeCall),
+		grpc.StreamInterceptor(s.observeStream),
+	)
+}
+
+// Open opens the sockets. Their files appear with Serve, when somebody answers. It blocks for a moment at most.
+func (s *Server) Open(ctx context.Context) error {
+	for _, one := range s.served {
+		var err error
+		if one.socket, err = listen(ctx, one.path); err != nil {
+			return errors.Join(fmt.Errorf("the Dapr socket: %w", err), s.close())
+		}
+	}
+	return nil
+}
+
+// close closes the sockets that are open.
+func (s *Server) close() error {
+	var failed []error
+	for _, one := range s.served {
+		if one.socket != nil {
+			failed = append(failed, one.socket.Close())
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// Serve serves until Stop. It must be called once, after Open.
+func (s *Server) Serve(ctx context.Context) error {
+	var work sync.WaitGroup
+	if s.finds(ctx) { // before it can find us
+		work.Go(func() { s.heal(ctx) })
+	}
+	failed := make([]error, len(s.served))
+	for i, one := range s.served {
+		work.Go(func() {
+			s.logger.InfoContext(ctx, "the Dapr component is served", "socket", one.path, "type", one.component.typeName())
+			failed[i] = one.grpc.Serve(one.socket)
+		})
+		if err := one.socket.publish(); err != nil {
+			one.grpc.Stop()
+			work.Wait()
+			return fmt.Errorf("the Dapr socket %s: %w", one.path, err)
+		}
+	}
+	work.Wait()
+	for _, err := range failed {
+		if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop withdraws the sockets, ends the streams, gives back what is out, and waits for calls that run, but not for long.
+func (s *Server) Stop(ctx context.Context) {
+	s.stop.Do(func() { close(s.stopping) })
+	var work sync.WaitGroup
+	for _, one := range s.served {
+		if one.socket == nil {
+			continue
+		}
+		if err := one.socket.withdraw(); err != nil {
+			s.logger.WarnContext(ctx, "the Dapr socket stays behind", "socket", one.path, "error", err)
+		}
+		work.Go(func() {
+			cut := time.AfterFunc(closeTimeout, one.grpc.Stop)
+			defer cut.Stop()
+			one.grpc.GracefulStop()
+		})
+	}
+	work.Wait()
+}
+
+// typeOf gives the type of component that a socket stands for.
+func typeOf(path string) string {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	if at := strings.LastIndexByte(name, '.'); at > 0 {
+		name = name[:at]
+	}
+	return "pubsub." + name
+}

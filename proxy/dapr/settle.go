@@ -1,0 +1,176 @@
+package dapr
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// outcome is what became of a message, as metrics say it: the verb of the settlement, or one of these.
+type outcome string
+
+const (
+	timedOut  outcome = "timeout"   // no answer in time: abandoned
+	tooLarge  outcome = "too_large" // for Dapr's runtime: a dead letter
+	lockLost  outcome = "lock_lost" // it was not this stream's any more
+	unsettled outcome = "unsettled" // the settlement failed
+)
+
+// Why a message became a dead letter by way of Dapr.
+const (
+	reasonTooLarge = "DaprMessageTooLarge"
+	reasonGivenUp  = "DaprDeadLetterTopic"
+)
+
+// refusedPause is how long a dead letter that Dapr's runtime cannot take is left alone.
+const refusedPause = time.Hour
+
+// stopPatience is how long a store that is down is waited for when the stream has ended.
+const stopPatience = 5 * time.Second
+
+// verdict is what is to become of a message.
+type verdict struct {
+	outcome outcome
+	verb    string // in metrics
+	settle  semantics.Settlement
+	detail  string // why the app has failed it; "": it has not
+}
+
+func (p *pull) complete() verdict {
+	return verdict{outcome: obs.Complete, verb: obs.Complete, settle: p.broker.Complete}
+}
+
+func (p *pull) release() verdict {
+	return verdict{outcome: obs.Release, verb: obs.Release, settle: p.broker.Release}
+}
+
+func (p *pull) abandon(o *outgoing, as outcome, detail string) verdict {
+	return p.abandonFor(p.backOff(o), as, detail)
+}
+
+func (p *pull) abandonFor(delay *time.Duration, as outcome, detail string) verdict {
+	return verdict{outcome: as, verb: obs.Abandon, detail: detail, settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+		return p.broker.Abandon(ctx, s, tokens, semantics.AbandonOptions{Delay: delay})
+	}}
+}
+
+// backOff gives after which pause a message comes again: twice the last one with each delivery. nil: after that of its entity.
+func (p *pull) backOff(o *outgoing) *time.Duration {
+	delay, most := p.settings.firstRedelivery, max(p.settings.firstRedelivery, p.settings.maxRedelivery)
+	if delay == 0 {
+		return nil
+	}
+	failed := o.DeliveryCount - 1
+	if o.source.SubQueue.IsDeadLetters() {
+		failed = o.DeadLetterDeliveryCount
+	}
+	for ; failed > 0 && delay < most; failed-- {
+		delay *= 2
+	}
+	delay = min(delay, most)
+	return &delay
+}
+
+func (p *pull) deadLetter(as outcome, reason, description string) verdict {
+	options := semantics.DeadLetterOptions{Reason: &reason, Description: &description}
+	return verdict{outcome: as, verb: obs.DeadLetter, settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+		return p.broker.DeadLetter(ctx, s, tokens, options)
+	}}
+}
+
+func (p *pull) tooLarge(o *outgoing, bytes int) verdict {
+	if o.source.SubQueue.IsDeadLetters() {
+		delay := refusedPause
+		return p.abandonFor(&delay, tooLarge, "")
+	}
+	return p.deadLetter(tooLarge, reasonTooLarge, fmt.Sprintf("with its metadata it is %d bytes, Dapr's runtime takes %d", bytes, maxDelivery))
+}
+
+func (p *pull) givenUp() verdict {
+	return p.deadLetter(obs.DeadLetter, reasonGivenUp,
+		"Dapr's runtime gave it up: the app dropped it, failed it for the last time, or it is no event that can be read")
+}
+
+// count notes what became of a message.
+func (p *pull) count(verb string, as outcome) {
+	p.metrics.Settled(verb, []semantics.Code{""})
+	p.metrics.DaprDeliveries.WithLabelValues(string(as)).Inc()
+}
+
+// settleSafely is settle that survives a bug: the message comes again when its lock ends.
+func (p *pull) settleSafely(ctx context.Context, o *outgoing, v verdict) {
+	_ = p.safely(ctx, func(ctx context.Context) error {
+		p.settle(ctx, o, v)
+		return nil
+	})
+}
+
+// settle carries out a verdict. A store that is down is waited for: for as long as the lock may hold while the stream stands, for a
+// moment when it has ended.
+func (p *pull) settle(ctx context.Context, o *outgoing, v verdict) {
+	life := ctx
+	ctx = context.WithoutCancel(ctx)
+	if life.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, stopPatience)
+		defer cancel()
+	}
+	wasUnknown := false
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		codes, err := o.sub.Settle(ctx, []semantics.LockToken{o.LockToken}, v.settle)
+		switch e := semantics.AsError(err); {
+		case err == nil && (codes[0] == "" || wasUnknown): // or the settlement before has done it (ERR-6)
+			p.count(v.verb, v.outcome)
+			if v.detail != "" {
+				p.faults.note(o.Received, v.detail)
+			}
+			return
+		case err == nil && v.verb == obs.Release: // there is nothing to give back
+			return
+		case err == nil:
+			p.metrics.Settled(v.verb, codes)
+			p.metrics.DaprDeliveries.WithLabelValues(string(lockLost)).Inc()
+			return
+		case !e.Code.Retryable() || life.Err() != nil:
+			p.metrics.DaprDeliveries.WithLabelValues(string(unsettled)).Inc()
+			p.logger.WarnContext(ctx, "a message could not be settled; it comes again when its lock ends", "verb", v.verb, "sequenceNumber", o.SequenceNumber, "error", err)
+			return
+		default:
+			wasUnknown = wasUnknown || e.Details[semantics.DetailOutcome] == semantics.OutcomeUnknown
+			pause = max(pause, e.RetryAfter)
+		}
+		select {
+		case <-time.After(pause):
+		case <-life.Done():
+		}
+	}
+}
+
+// faultPause is the least time between two lines about messages that the app has failed.
+const faultPause = 10 * time.Second
+
+// faults writes a line about a message that the app has failed, but not about each when there are many.
+type faults struct {
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	last   time.Time
+	silent int // since the last line
+}
+
+func (f *faults) note(m *semantics.Received, what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := time.Now(); f.last.IsZero() || now.Sub(f.last) >= faultPause {
+		f.logger.Warn("the app failed a message, which is given back", "why", cut(what),
+			"sequenceNumber", m.SequenceNumber, "messageId", m.MessageID, "deliveryCount", m.DeliveryCount, "others", f.silent)
+		f.last, f.silent = now, 0
+		return
+	}
+	f.silent++
+}

@@ -1,0 +1,42 @@
+package brokerproperties
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Instant reads an instant as RFC 1123 or ISO 8601 has it (REST-2).
+func Instant(text string) (time.Time, error) { return parseInstant(text) }
+
+// Plain gives an application property as text that need not be read back: what JSON would have in quotes without them.
+func Plain(v semantics.Value) string {
+	switch v.Type() {
+	case semantics.TypeNull:
+		return ""
+	case semantics.TypeChar:
+		return string(rune(v.Int())) //nolint:gosec // a code point
+	case semantics.TypeString, semantics.TypeURI, semantics.TypeUUID, semantics.TypeDateTime, semantics.TypeDateTimeOffset, semantics.TypeDecimal:
+		return v.Text()
+	default:
+		return strings.Trim(string(appendValue(nil, v)), `"`)
+	}
+}
+
+// WriteProperties gives application properties as one JSON object in ASCII, as PropertiesHeader has them.
+func WriteProperties(properties map[string]semantics.Value) string {
+	var o object
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		o.key(name)
+		o.text = appendValue(o.text, properties[name])
+	}
+	return string(o.end())
+}
+
+// ReadProperties is the opposite of WriteProperties and adds to the properties of a message. INVALID_ARGUMENT.
+func ReadProperties(field, text string, m *semantics.Message) error {
+	return parseProperties(field, []byte(text), m)
+}

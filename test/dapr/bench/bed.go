@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/test/dapr/daprtest"
+)
+
+// bed is what all contenders share: one Redis, a sidecar over it, and a folder.
+type bed struct {
+	dir, binary string
+	redisAddr   string
+	httpAddr    string // of the sidecar
+	redis       *redis.Client
+	processes   []*exec.Cmd
+}
+
+func newBed(ctx context.Context) (*bed, error) {
+	b := &bed{}
+	var err error
+	if b.binary, err = daprtest.Build(); err != nil {
+		return nil, err
+	}
+	if b.dir, err = os.MkdirTemp("", "sbd-"); err != nil {
+		return nil, err
+	}
+	if err := b.open(ctx); err != nil {
+		b.stop()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bed) open(ctx context.Context) error {
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	b.redisAddr, b.httpAddr = address(ports[0]), address(ports[1])
+	// As Sidebus recommends it.
+	err = b.run("redis-server", nil, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1", "--dir", b.dir, "--save", "",
+		"--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction", "--loglevel", "warning")
+	if err != nil {
+		return err
+	}
+	b.redis = redis.NewClient(&redis.Options{Addr: b.redisAddr})
+	if err := until(ctx, "redis-server answers", func() bool { return b.redis.Ping(ctx).Err() == nil }); err != nil {
+		return err
+	}
+	err = b.run("../../../bin/sidebus", nil, "serve", "--store", "redis://"+b.redisAddr, "--http-addr", b.httpAddr, "--grpc-addr", "127.0.0.1:0",
+		"--admin-addr", "127.0.0.1:0", "--dapr-socket", filepath.Join(b.dir, "sidebus.sock"), "--log-level", "error")
+	if err != nil {
+		return fmt.Errorf("%w; run make build first", err)
+	}
+	return until(ctx, "the sidecar serves", func() bool { return b.ask(ctx, "/v1/queues") })
+}
+
+func (b *bed) stop() {
+	for _, p := range b.processes {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	}
+	_ = os.RemoveAll(b.dir)
+}
+
+func (b *bed) run(program string, env []string, args ...string) error {
+	command := exec.Command(program, args...)
+	command.Env = append(os.Environ(), env...)
+	command.Stderr = os.Stderr
+	if err := command.Start(); err != nil {
+		return err
+	}
+	b.processes = append(b.processes, command)
+	return nil
+}
+
+// daprd runs Dapr's runtime with the component of a contender and gives the address of its API.
+func (b *bed) daprd(ctx context.Context, c *contender, appPort int) (string, error) {
+	resources := filepath.Join(b.dir, c.name)
+	if err := os.Mkdir(resources, 0o755); err != nil {
+		return "", err
+	}
+	metadata := c.metadata
+	if c.isRedis {
+		metadata = map[string]string{"redisHost": b.redisAddr}
+	}
+	if err := os.WriteFile(filepath.Join(resources, "bus.yaml"), []byte(daprtest.Component("bus", c.kind, metadata)), 0o644); err != nil {
+		return "", err
+	}
+	ports, err := freePorts(2)
+	if err != nil {
+		return "", err
+	}
+	err = b.run(b.binary, []string{"DAPR_COMPONENTS_SOCKETS_FOLDER=" + b.dir}, "--app-id", "bench", "--resources-path", resources, "--log-level", "error",
+		"--dapr-http-port", strconv.Itoa(ports[0]), "--dapr-grpc-port", strconv.Itoa(ports[1]), "--dapr-listen-addresses", "127.0.0.1",
+		"--dapr-internal-grpc-listen-address", "127.0.0.1", "--app-port", strconv.Itoa(appPort), "--app-protocol", "grpc")
+	if err != nil {
+		return "", err
+	}
+	err = until(ctx, "daprd is ready", func() bool { return status(ctx, "http://"+address(ports[0])+"/v1.0/healthz") == http.StatusNoContent })
+	return address(ports[1]), err
+}
+
+// subscribed waits until what is published will be delivered.
+func (b *bed) subscribed(ctx context.Context, c *contender) error {
+	return until(ctx, "there is a subscription", func() bool {
+		if c.isRedis {
+			groups, err := b.redis.XInfoGroups(ctx, c.topic()).Result()
+			return err == nil && len(groups) > 0
+		}
+		return b.ask(ctx, "/v1/queues/"+c.topic()) || b.ask(ctx, "/v1/topics/"+c.topic()+"/subscriptions/bench")
+	})
+}
+
+// drained waits until everything was acknowledged.
+func (b *bed) drained(ctx context.Context, c *contender) error {
+	return until(ctx, "everything is acknowledged", func() bool {
+		if c.isRedis {
+			pending, err := b.redis.XPending(ctx, c.topic(), "bench").Result()
+			return err == nil && pending.Count == 0
+		}
+		return b.ask(ctx, "/v1/queues/"+c.topic()+"/runtime", `"totalMessageCount":"0"`) ||
+			b.ask(ctx, "/v1/topics/"+c.topic()+"/subscriptions/bench/runtime", `"totalMessageCount":"0"`)
+	})
+}
+
+// memory gives what Redis has in use.
+func (b *bed) memory(ctx context.Context) (float64, error) {
+	info, err := b.redis.Info(ctx, "memory").Result()
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(info) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "used_memory:"); ok {
+			return strconv.ParseFloat(text, 64)
+		}
+	}
+	return 0, errors.New("INFO does not tell used_memory")
+}
+
+// ask tells whether the sidecar answers 200, with a text in the answer.
+func (b *bed) ask(ctx context.Context, path string, texts ...string) bool {
+	answer, err := get(ctx, "http://"+b.httpAddr+path)
+	if err != nil || answer.status != http.StatusOK {
+		return false
+	}
+	for _, text := range texts {
+		if !strings.Contains(strings.ReplaceAll(answer.body, `": `, `":`), text) {
+			return false
+		}
+	}
+	return true
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,9 @@
+package dapr
+
+import (
+	"testing"
+
+	"github.com/sidebus/sidebus/test/sidecartest"
+)
+
+func TestMain(m *testing.M) { sidecartest.Main(m) }
