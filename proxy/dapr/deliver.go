@@ -1,7 +1,6 @@
 package dapr
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -68,6 +67,7 @@ func (p *pull) send(o *outgoing, response *proto.PullMessagesResponse) bool {
 		p.queue = append(p.queue, o)
 		p.window.sent(len(p.queue))
 		p.watchHead()
+		p.watchProbe()
 	}
 	p.mu.Unlock()
 	if isPaused {
@@ -101,8 +101,7 @@ func (p *pull) changed() {
 }
 
 // grant lets the subscription take as many messages as may be out, less those that it does not count itself. One that the app takes too
-// long for may hold up what comes after it, so others get that, and in the end one more goes, whose answer would show that it does not. The
-// caller holds the mutex.
+// long for may hold up what comes after it, so others get that. The caller holds the mutex.
 func (p *pull) grant() {
 	if p.sub == nil {
 		return
@@ -114,10 +113,13 @@ func (p *pull) grant() {
 		}
 	}
 	switch {
-	case p.isPaused || p.isOver || p.blocked != nil && !p.mayProbe:
-		credits = 0
+	case p.blocked != nil && p.mayProbe:
+		credits = 1
 	case p.blocked != nil:
-		credits = min(credits, 1)
+		credits = 0
+	}
+	if p.isPaused || p.isOver {
+		credits = 0
 	}
 	_ = p.sub.SetCredits(max(credits, 0)) // it is within the bounds
 }
@@ -138,22 +140,9 @@ func (p *pull) watchHead() {
 	p.watched, p.blocked, p.mayProbe = head, blocked, false
 	switch timeout := p.settings.handlerTimeout; {
 	case blocked != nil:
-		p.timer = time.AfterFunc(cmp.Or(timeout, probePause), func() { p.probe(blocked) })
+		p.block()
 	case head != nil && timeout > 0:
 		p.timer = time.AfterFunc(timeout, func() { p.tooLate(head) })
-	}
-}
-
-// probePause is after how long one more message goes to an app that does not answer, if it has all the time it likes.
-const probePause = time.Minute
-
-// probe lets one more message go although another one is not answered.
-func (p *pull) probe(blocked *outgoing) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.blocked == blocked {
-		p.mayProbe = true
-		p.grant()
 	}
 }
 

@@ -2,6 +2,7 @@ package dapr
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -95,7 +96,8 @@ func TestDAPR_2_StrayAnswers(t *testing.T) {
 		synctest.Wait()
 		r.send("orders", "1", "2")
 		f.wants("1 2")
-		f.ids["unknown"], f.ids["odd"] = semantics.NewRandomUUID().String(), "no uuid"
+		f.ids["unknown"], f.ids["odd"] = []string{semantics.NewRandomUUID().String()}, []string{"no uuid"}
+		f.ids["1"] = slices.Repeat(f.ids["1"], 3)
 		f.ack("1", "1", "unknown", "odd")
 		f.nack("1")
 		b.wantCounts("orders", "available 0 locked 1 dead 0")
@@ -199,17 +201,28 @@ func TestDAPR_2_HandlerTimeout(t *testing.T) {
 	})
 }
 
-// An app that hangs costs the message it hangs on a delivery, not those that wait behind it in a runtime that hands on one after the other.
+// An app that hangs costs the message it hangs on a delivery. Those that wait behind it in a runtime that hands on one after the other go
+// back uncounted, and so does each that is sent to see whether they do wait.
 func TestDAPR_2_HungAppFailsOneMessageOnly(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {
-		r := b.begin("entityKind", "queue", "handlerTimeoutInSec", "10", "maxDeliveryCount", "5")
+		r := b.begin("entityKind", "queue", "handlerTimeoutInSec", "10", "redeliveryDelayInMs", "3600000", "maxDeliveryCount", "5")
 		f := r.subscribe("orders")
 		synctest.Wait()
 		r.send("orders", "1", "2", "3", "4")
 		f.wants("1 2")
-		b.pass(time.Hour)
+		b.pass(19 * time.Second)
+		b.wantCounts("orders", "available 3 locked 1 dead 0")
+		b.pass(time.Second)
+		b.wantCounts("orders", "available 4 locked 0 dead 0")
+		b.pass(20 * time.Second)
+		f.wants("2") // to see
+		b.pass(10 * time.Second)
+		b.wantCounts("orders", "available 4 locked 0 dead 0")
+		b.pass(39 * time.Second)
 		f.wants("")
+		b.pass(time.Second)
+		f.wants("2") // to see, less and less often
 		var got []string
 		for _, m := range b.peek("orders", semantics.MainQueue) {
 			got = append(got, fmt.Sprintf("%s:%d", m.Body, m.DeliveryCount))
@@ -217,10 +230,53 @@ func TestDAPR_2_HungAppFailsOneMessageOnly(t *testing.T) {
 		if strings.Join(got, " ") != "1:1 2:0 3:0 4:0" {
 			t.Errorf("got %v", got)
 		}
-		f.ack("1") // it has come to itself: the first one comes again, and time runs for the second one
-		f.wants("1")
-		f.ack("2", "1")
-		f.wants("3 4")
+		f.ack("1") // it has come to itself, and is given the others one by one, of which only the last counts
+		f.ack("2", "2")
+		f.wants("3 4") // behind the last one
+		f.ack("2", "3", "4")
+		b.wantCounts("orders", "available 1 locked 0 dead 0")
+	})
+}
+
+// What lies behind a message that an app hangs on another one gets in the end.
+func TestDAPR_2_HungAppKeepsNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(_ *testing.T, b *bed) {
+		r := b.begin("entityKind", "queue", "handlerTimeoutInSec", "10", "redeliveryDelayInMs", "10")
+		f := r.subscribe("orders")
+		synctest.Wait()
+		r.send("orders", "1", "2")
+		f.wants("1 2")
+		g := r.subscribe("orders")
+		b.pass(11 * time.Second)
+		g.wants("1")
+		g.ack("1")
+		b.pass(10 * time.Second)
+		g.wants("2")
+		g.ack("2")
+		f.ack("1", "2") // too late
+		b.wantCounts("orders", "available 0 locked 0 dead 0")
+	})
+}
+
+// An app that hangs in a message of a session keeps neither that session nor those behind it.
+func TestDAPR_3_HungAppKeepsNoSession(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(_ *testing.T, b *bed) {
+		r := b.begin("entityKind", "queue", "requireSessions", "true", "handlerTimeoutInSec", "10", "redeliveryDelayInMs", "10")
+		f := r.subscribe("orders")
+		synctest.Wait()
+		r.sendTo("orders", "a", "1")
+		r.sendTo("orders", "b", "2")
+		f.wants("1 2")
+		g := r.subscribe("orders")
+		b.pass(11 * time.Second)
+		g.wants("1")
+		g.ack("1")
+		b.pass(10 * time.Second)
+		g.wants("2")
+		g.ack("2")
+		b.wantCounts("orders", "available 0 locked 0 dead 0")
 	})
 }
 
@@ -302,14 +358,12 @@ func TestDAPR_6_RenewalSwitchedOff(t *testing.T) {
 		synctest.Wait()
 		r.send("orders", "1")
 		f.wants("1")
-		first := f.ids["1"]
 		b.pass(15 * time.Second)
 		f.wants("1")
-		if f.ids["1"] == first {
+		if ids := f.ids["1"]; ids[0] == ids[1] {
 			t.Error("the same delivery")
 		}
-		f.ids["old"] = first
-		f.ack("old") // says nothing in the log, and nothing of the new delivery
+		f.ack("1") // the old one: says nothing in the log, and nothing of the new delivery
 		b.wantCounts("orders", "available 0 locked 1 dead 0")
 		f.ack("1")
 		b.wantCounts("orders", "available 0 locked 0 dead 0")

@@ -357,7 +357,7 @@ type feed struct {
 	cancel context.CancelFunc
 	comes  chan *proto.PullMessagesResponse
 	ended  chan error
-	ids    map[string]string // by body, of what came
+	ids    map[string][]string // by body, of what came and was not answered
 }
 
 // subscribe opens a stream and reads what comes.
@@ -366,7 +366,7 @@ func (r *fakeRuntime) subscribe(topic string, pairs ...string) *feed {
 	stream, cancel := r.open(topic, pairs...)
 	f := &feed{
 		fakeRuntime: r, stream: stream, cancel: cancel, comes: make(chan *proto.PullMessagesResponse, 10000), ended: make(chan error, 1),
-		ids: map[string]string{},
+		ids: map[string][]string{},
 	}
 	go func() {
 		for {
@@ -386,7 +386,7 @@ func (f *feed) next() *proto.PullMessagesResponse {
 	f.b.t.Helper()
 	select {
 	case response := <-f.comes:
-		f.ids[string(response.GetData())] = response.GetId()
+		f.note(response)
 		return response
 	case err := <-f.ended:
 		f.b.t.Fatalf("the stream has ended: %v", err)
@@ -404,7 +404,7 @@ func (f *feed) bodies() string {
 	for {
 		select {
 		case response := <-f.comes:
-			f.ids[string(response.GetData())] = response.GetId()
+			f.note(response)
 			all = append(all, string(response.GetData()))
 		case err := <-f.ended:
 			f.b.t.Fatalf("the stream has ended: %v", err)
@@ -412,6 +412,22 @@ func (f *feed) bodies() string {
 			return strings.Join(all, " ")
 		}
 	}
+}
+
+func (f *feed) note(response *proto.PullMessagesResponse) {
+	body := string(response.GetData())
+	f.ids[body] = append(f.ids[body], response.GetId())
+}
+
+// id gives the id under which a body came, of several the first that was not answered.
+func (f *feed) id(body string) string {
+	f.b.t.Helper()
+	ids := f.ids[body]
+	if len(ids) == 0 {
+		f.b.t.Fatalf("%q has not come, or was answered", body)
+	}
+	f.ids[body] = ids[1:]
+	return ids[0]
 }
 
 // wants compares what has come since, in a bubble.
@@ -426,7 +442,7 @@ func (f *feed) wants(bodies string) {
 func (f *feed) ack(bodies ...string) {
 	f.b.t.Helper()
 	for _, body := range bodies {
-		f.b.ok(f.stream.Send(&proto.PullMessagesRequest{AckMessageId: f.ids[body]}))
+		f.b.ok(f.stream.Send(&proto.PullMessagesRequest{AckMessageId: f.id(body)}))
 	}
 }
 
@@ -434,7 +450,7 @@ func (f *feed) ack(bodies ...string) {
 func (f *feed) nack(bodies ...string) {
 	f.b.t.Helper()
 	for _, body := range bodies {
-		f.b.ok(f.stream.Send(&proto.PullMessagesRequest{AckMessageId: f.ids[body], AckError: &proto.AckMessageError{Message: "no luck"}}))
+		f.b.ok(f.stream.Send(&proto.PullMessagesRequest{AckMessageId: f.id(body), AckError: &proto.AckMessageError{Message: "no luck"}}))
 	}
 }
 

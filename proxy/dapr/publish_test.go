@@ -277,7 +277,7 @@ func TestDAPR_5_TooLargeIsRefusedOrBuried(t *testing.T) {
 	if got := f.next(); len(got.GetData()) != maxDelivery-4000 {
 		t.Errorf("%d bytes", len(got.GetData()))
 	}
-	b.ok(f.stream.Send(&proto.PullMessagesRequest{AckMessageId: f.ids[string(body(maxDelivery-4000))]}))
+	b.ok(f.stream.Send(&proto.PullMessagesRequest{AckMessageId: f.id(string(body(maxDelivery - 4000)))}))
 
 	_, err := b.UpdateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{MaxMessageSizeInKilobytes: 10000}, []string{"maxMessageSizeInKilobytes"})
 	b.ok(err)

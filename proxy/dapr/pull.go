@@ -46,9 +46,8 @@ type pull struct {
 	window   window
 	queue    []*outgoing // what the runtime has not answered, in the order in which it got it
 	watched  *outgoing   // the one that the app works on, as far as that is known
-	blocked  *outgoing   // the moot one that the app may be working on still
-	mayProbe bool        // one more may go all the same
-	timer    *time.Timer // ends the app's time for the former, or the patience with the latter
+	timer    *time.Timer // ends the app's time for that one, or what is done while one blocks
+	blockade             // by one that the app has not answered in time
 	told     semantics.Code
 	isStuck  bool // the entity cannot be received from
 }

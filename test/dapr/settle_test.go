@@ -1,10 +1,12 @@
 package dapr
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/test/dapr/daprtest"
 )
 
@@ -208,8 +210,9 @@ func TestDAPR_6_LocksLastWhileTheAppWorks(t *testing.T) {
 func TestDAPR_2_HandlerTimeout(t *testing.T) {
 	t.Parallel()
 	metadata := map[string]string{"handlerTimeoutInSec": "1", "redeliveryDelayInMs": "10"}
-	first := start(t, setup{metadata: metadata, namespace: t.Name()})
-	second := start(t, setup{metadata: metadata, namespace: t.Name()})
+	namespace := redistest.Namespace()
+	first := start(t, setup{metadata: metadata, namespace: namespace})
+	second := start(t, setup{metadata: metadata, namespace: namespace})
 	for _, p := range []*pod{first, second} {
 		p.run(t, overGRPC, daprtest.Subscription{Topic: "orders"})
 	}
@@ -223,6 +226,28 @@ func TestDAPR_2_HandlerTimeout(t *testing.T) {
 	late.Answer(daprtest.Retry) // which counts for nothing
 	again.Answer(daprtest.Success)
 	first.awaitEmpty(t, subscription("orders"))
+}
+
+// What lies in a runtime behind a message that the app hangs on another pod gets, although that runtime cannot be told to let go.
+func TestDAPR_2_HungAppKeepsNothing(t *testing.T) {
+	t.Parallel()
+	for _, sessions := range []bool{false, true} {
+		t.Run(fmt.Sprintf("sessions %t", sessions), func(t *testing.T) {
+			t.Parallel()
+			metadata := map[string]string{"handlerTimeoutInSec": "1", "redeliveryDelayInMs": "10", "requireSessions": strconv.FormatBool(sessions)}
+			namespace := redistest.Namespace()
+			first := start(t, setup{metadata: metadata, namespace: namespace})
+			first.run(t, overGRPC, daprtest.Subscription{Topic: "orders"})
+			first.publish(t, "orders", "tea", "SessionId", "a")
+			first.publish(t, "orders", "milk", "SessionId", "b")
+			hung := first.app.Next(t)
+			second := start(t, setup{metadata: metadata, namespace: namespace})
+			second.run(t, overGRPC, daprtest.Subscription{Topic: "orders"})
+			second.finishAll(t, "tea", "milk")
+			second.awaitEmpty(t, subscription("orders"))
+			hung.Answer(daprtest.Success)
+		})
+	}
 }
 
 // A runtime that hands over all it has gets more and more, up to what the metadata says.
