@@ -80,6 +80,7 @@ type trackedConn struct {
 
 	by       trackedCredentials
 	isClosed atomic.Bool
+	openings openings
 }
 
 // Close closes the connection. grpc-go does it before it ends the calls on it.

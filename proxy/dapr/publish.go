@@ -97,6 +97,9 @@ func (c *component) send(ctx context.Context, s settings, topic string, messages
 			return semantics.AsError(err).With(semantics.DetailIndex, strconv.Itoa(i))
 		}
 	}
+	if conn := connOf(ctx); conn != nil {
+		conn.openings.await(ctx)
+	}
 	target := semantics.Target{Path: topic, IsTopic: s.kind == semantics.TopicKind}
 	results, err := c.broker.Send(ctx, target, messages)
 	if semantics.CodeOf(err) == semantics.EntityNotFound && s.manages {

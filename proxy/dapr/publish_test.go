@@ -2,6 +2,7 @@ package dapr
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -309,4 +310,32 @@ func TestDAPR_5_RequestOverTheLimit(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	r.send("orders", "1")
+}
+
+// Dapr's runtime does not wait for a subscription to stand, so its app may publish to it at once.
+func TestDAPR_1_PublishedRightAfterSubscribing(t *testing.T) {
+	t.Parallel()
+	b := onSockets(t)
+	r := b.begin()
+	for i := range 50 {
+		topic := fmt.Sprint("orders-", i)
+		f := r.subscribe(topic)
+		r.send(topic, "1")
+		if got := string(f.next().GetData()); got != "1" {
+			t.Fatalf("got %q", got)
+		}
+	}
+}
+
+// A subscription that cannot stand holds up nobody.
+func TestDAPR_1_PublishedBesideASubscriptionThatFails(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(_ *testing.T, b *bed) {
+		r := b.begin("disableEntityManagement", "true")
+		missing := r.subscribe("missing")
+		_, err := b.CreateEntity(b.t.Context(), semantics.TopicKind, "orders", semantics.Options{}, nil)
+		b.ok(err)
+		r.send("orders", "1")
+		missing.cancel()
+	})
 }

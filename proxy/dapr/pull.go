@@ -262,6 +262,7 @@ func (p *pull) deliverSome(ctx context.Context) error {
 
 // subscribe makes a subscription to what the topic stands for, and the entity before if there is none.
 func (p *pull) subscribe(ctx context.Context) (*semantics.Subscription, error) {
+	defer opened(p.stream.Context())
 	s := p.settings
 	source, err := sourceOf(p.topic, s)
 	if err != nil {

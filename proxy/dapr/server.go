@@ -79,6 +79,7 @@ func (s *Server) server(c *component) *grpc.Server {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
 		grpc.WaitForHandlers(true),
+		grpc.InTapHandle(noteOpening),
 		grpc.UnaryInterceptor(s.observeCall),
 		grpc.StreamInterceptor(s.observeStream),
 	)
