@@ -93,15 +93,16 @@ curl-compat: build ## Run the curl-compat example: Service Bus' own REST API, wi
 entities: build ## Run the entities example: queues, topics and rules from a file, the emulator's too
 	examples/entities/run.sh
 
-.PHONY: dapr-orders
-dapr-orders: build ## Run the dapr example: an order app on Dapr; ARGS=azure or ARGS=redis takes the Component file of these
+.PHONY: dapr
+dapr: build ## Run the dapr example: an order app on Dapr; ARGS=azure or ARGS=redis takes the Component file of these
 	examples/dapr/run.sh $(ARGS)
 
 ## Check
 
 .PHONY: test
 test: redis python ## Run all tests against a real Redis, installed if need be; PACKAGES=./semantics/...
-	go test $(PACKAGES)
+	@mkdir -p .tmp
+	go test -json -timeout 8m $(PACKAGES) | go run ./test/rules -show .tmp/tests.json
 
 .PHONY: test-race
 test-race: redis python ## Run the tests with the race detector (needs a C compiler), models with fewer steps
@@ -116,12 +117,12 @@ test-dapr-all: test-dapr ## The same with an older runtime too, which hands over
 	cd test/dapr && SIDEBUS_TEST_DAPRD=1.14 go test -parallel $(DAPR_PARALLEL) .
 
 .PHONY: rules
-rules: redis python ## Write docs/rules.md: which rule is proved by which tests
-	go test -json ./... | go run ./test/rules
+rules: test ## Run all tests and write docs/rules.md: which rule is proved by which tests
+	go run ./test/rules < .tmp/tests.json
 
 .PHONY: rules-check
-rules-check: redis python ## Fail when a rule of docs/rules.md has no passing test
-	go test -json ./... | go run ./test/rules -check
+rules-check: test ## Run all tests and fail when a rule of docs/rules.md has no passing one
+	go run ./test/rules -check < .tmp/tests.json
 
 .PHONY: soak
 soak: redis ## Run the model test for hours, CHECKS=100000 runs of STEPS=200 steps, then HISTORIES=1000 of sessions from SEED=1 on

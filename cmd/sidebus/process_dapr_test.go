@@ -126,11 +126,10 @@ func TestDAPR_6_StreamOutlivesRedis(t *testing.T) {
 			sidecartest.Eventually(t, "sends work again", func() bool { return c.publish("orders", "3") == nil })
 			c.ack(stream, c.take(stream, "3"))
 			sidecartest.Eventually(t, "an empty queue", func() bool { return total(t, s, "orders") == "0" })
-			metrics := s.Probe(t.Context(), http.MethodGet, "/metrics").Text
 			for _, want := range []string{"sidebus_dapr_streams 1", `sidebus_dapr_deliveries_total{outcome="complete"} 3`} {
-				if !strings.Contains(metrics, want) {
-					t.Errorf("the metrics lack %q", want)
-				}
+				sidecartest.Eventually(t, "the metrics have "+want, func() bool {
+					return strings.Contains(s.Probe(t.Context(), http.MethodGet, "/metrics").Text, want)
+				})
 			}
 			s.Signal(syscall.SIGTERM)
 			if code := s.Exit(t); code != exitClean {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/test/sidecartest"
@@ -65,6 +66,18 @@ func total(t *testing.T, s *sidecartest.Sidecar, queue string) string {
 	t.Helper()
 	count, _ := s.Must(t, http.MethodGet, "/v1/queues/"+queue+"/runtime", "").Body["totalMessageCount"].(string)
 	return count
+}
+
+// within waits for a channel, but not for ever.
+func within[T any](t *testing.T, c <-chan T) {
+	t.Helper()
+	patience := time.NewTimer(sidecartest.Patience)
+	defer patience.Stop()
+	select {
+	case <-c:
+	case <-patience.C:
+		t.Fatal("it did not happen")
+	}
 }
 
 // A sidecar with handlers, from its file to the app and back, over TCP and over a socket: a queue that comes late, an app that comes
@@ -124,7 +137,7 @@ func TestHandlersOfServe(t *testing.T) {
 			}
 
 			s.Send(t, "orders", "drain-1")
-			<-working
+			within(t, working)
 			s.Signal(syscall.SIGTERM)
 			sidecartest.Eventually(t, "readiness fails", func() bool { return !isReady(t, s) })
 			s.Send(t, "orders", "later")
@@ -159,12 +172,12 @@ func TestDrainCutsOffAPush(t *testing.T) {
 	second := sidecartest.Start(t, "--store", store, "--namespace", namespace)
 	second.Queue(t, "orders", `{"lockDuration":"5m"}`)
 	second.Send(t, "orders", "one")
-	<-working
+	within(t, working)
 	first.Signal(syscall.SIGTERM)
 	if code := first.Exit(t); code != exitClean {
 		t.Errorf("got exit code %d, want 0", code)
 	}
-	<-isGone
+	within(t, isGone)
 	if again := wantMessage(t, second, "orders", "one"); again.DeliveryCount != 1 {
 		t.Errorf("delivery count %d, want 1", again.DeliveryCount)
 	}

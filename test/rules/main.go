@@ -1,6 +1,7 @@
 // Command rules makes docs/rules.md: which rule of the specification is proved by which tests, and on what. It reads the
 // output of "go test -json" from standard input. With -check it writes nothing and fails when a rule of the page has no
-// passing test any more, or when the page is otherwise out of date.
+// passing test any more, or when the page is otherwise out of date. With -show it shows the run as "go test" would, and keeps its
+// lines for later in a file.
 package main
 
 import (
@@ -22,11 +23,26 @@ import (
 func main() {
 	page := flag.String("page", "docs/rules.md", "the page to write or check")
 	check := flag.Bool("check", false, "compare the page with the tests and write nothing")
+	keep := flag.String("show", "", "show the run of the tests, and keep it in this file")
 	flag.Parse()
-	if err := run(os.Stdin, *page, *check); err != nil {
+	var err error
+	if *keep != "" {
+		err = showAndKeep(os.Stdin, *keep)
+	} else {
+		err = run(os.Stdin, *page, *check)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "rules:", err)
 		os.Exit(1)
 	}
+}
+
+func showAndKeep(results io.Reader, path string) error {
+	kept, err := os.Create(path) //nolint:gosec // the file that was named
+	if err != nil {
+		return err
+	}
+	return errors.Join(show(results, os.Stdout, kept), kept.Close())
 }
 
 func run(results io.Reader, page string, check bool) error {
@@ -58,6 +74,9 @@ type rule struct {
 
 func (r *rule) id() string { return fmt.Sprintf("%s-%d%s", r.area, r.number, r.suffix) }
 
+// maxLine is the longest line of a run that is read.
+const maxLine = 16 << 20
+
 // tailLines is how much of a failed package's output is shown: enough for the report of a panic.
 const tailLines = 400
 
@@ -69,7 +88,7 @@ func read(results io.Reader) (map[string]*rule, error) {
 	rules := map[string]*rule{}
 	printed := map[string][]string{} // package -> its lines
 	lines := bufio.NewScanner(results)
-	lines.Buffer(nil, 16<<20)
+	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {

@@ -67,3 +67,35 @@ func TestCheckFails(t *testing.T) {
 		t.Error("no results at all passed")
 	}
 }
+
+func TestShow(t *testing.T) {
+	t.Parallel()
+	const ok = `{"Action":"output","Package":"p","Test":"TestA","Output":"noise\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Output":"PASS\n"}
+{"Action":"output","Package":"p","Output":"ok  \tp\t1s\n"}
+{"Action":"pass","Package":"p"}
+`
+	const bad = `{"Action":"output","Package":"q","Test":"TestB","Output":"noise\n"}
+{"Action":"pass","Package":"q","Test":"TestB"}
+{"Action":"output","Package":"q","Test":"TestC","Output":"reason\n"}
+{"Action":"fail","Package":"q","Test":"TestC"}
+{"Action":"output","Package":"q","Output":"FAIL\tq\n"}
+{"Action":"fail","Package":"q"}
+`
+	for name, c := range map[string]struct{ results, want, fails string }{
+		"good":     {ok, "ok  \tp\t1s\n", ""},
+		"bad":      {ok + bad, "ok  \tp\t1s\nreason\nFAIL\tq\n", "failed packages: 1"},
+		"no build": {`{"Action":"build-output","ImportPath":"p","Output":"p.go:1\n"}`, "p.go:1\n", "no package"},
+		"nothing":  {"", "", "no package"},
+	} {
+		var out, kept strings.Builder
+		err := show(strings.NewReader(c.results), &out, &kept)
+		if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%s: got %v, want %q", name, err, c.fails)
+		}
+		if out.String() != c.want || strings.TrimSpace(kept.String()) != strings.TrimSpace(c.results) {
+			t.Errorf("%s: got %q, kept %q", name, out.String(), kept.String())
+		}
+	}
+}
