@@ -130,23 +130,36 @@ func TestOnlyCmdJoinsProxyAndStores(t *testing.T) {
 	}
 }
 
-// daprPackage is all there is of Dapr: generated code that needs nothing but gRPC and protobuf.
-const daprPackage = "github.com/dapr/dapr/pkg/proto/components/v1"
+// daprPackages are what is used of Dapr: the generated code of components, and the SDK to call the runtime.
+var daprPackages = []string{"github.com/dapr/dapr/pkg/proto/components/v1", "github.com/dapr/go-sdk/client"}
+
+// daprRuntime is what must never be linked: Dapr's runtime, and the components of others.
+var daprRuntime = []string{"github.com/dapr/dapr/pkg/runtime", "github.com/dapr/dapr/cmd", "github.com/dapr/components-contrib"}
 
 func TestOnlyTheComponentKnowsDapr(t *testing.T) {
 	t.Parallel()
-	all := listPackages(t)
-	for path, p := range all {
-		if strings.HasPrefix(path, "github.com/dapr/") && path != daprPackage {
-			t.Errorf("%s is needed; only %s may be", path, daprPackage)
+	used := map[string]bool{}
+	for path, p := range listPackages(t) {
+		for _, banned := range daprRuntime {
+			if strings.HasPrefix(path, banned) {
+				t.Errorf("%s is needed; of %s nothing may be", path, banned)
+			}
 		}
 		name, isOurs := strings.CutPrefix(path, module)
-		if isOurs && name != "proxy/dapr" && slices.Contains(p.Imports, daprPackage) {
-			t.Errorf("%s imports %s; only proxy/dapr may", name, daprPackage)
+		for _, imported := range p.Imports {
+			if !isOurs || !strings.HasPrefix(imported, "github.com/dapr/") {
+				continue
+			}
+			used[imported] = true
+			if name != "proxy/dapr" || !slices.Contains(daprPackages, imported) {
+				t.Errorf("%s imports %s; only proxy/dapr may import anything of Dapr, and that is %v", name, imported, daprPackages)
+			}
 		}
 	}
-	if all[daprPackage] == nil {
-		t.Errorf("nothing needs %s any more", daprPackage)
+	for _, path := range daprPackages {
+		if !used[path] {
+			t.Errorf("nothing needs %s any more", path)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // What Dapr's injector and its command line tell the containers beside daprd.
 const (
-	daprPortVariable  = "DAPR_HTTP_PORT"
+	daprPortVariable  = "DAPR_GRPC_PORT"
 	daprTokenVariable = "DAPR_API_TOKEN" //nolint:gosec // the name of a variable, not a token
 )
 
@@ -27,7 +27,7 @@ func (s *settings) dapr(env func(string) string) (dapr.Config, error) {
 		return config, bad("dapr-socket", "%s", err.Error())
 	}
 	if s.DaprSelfHeal {
-		config.HealAddr, config.APIToken = s.DaprHTTPAddr, env(daprTokenVariable)
+		config.HealAddr, config.APIToken = s.DaprGRPCAddr, env(daprTokenVariable)
 		if port := env(daprPortVariable); config.HealAddr == "" && port != "" {
 			config.HealAddr = net.JoinHostPort("127.0.0.1", port)
 		}
@@ -41,10 +41,10 @@ func (s *settings) checkHealAddr(address string) error {
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" {
-		return bad("dapr-http-addr", "is %q, must be host:port", address)
+		return bad("dapr-grpc-addr", "is %q, must be host:port", address)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return bad("dapr-http-addr", "is %q, its port must be 1 to 65535", address)
+		return bad("dapr-grpc-addr", "is %q, its port must be 1 to 65535", address)
 	}
 	return nil
 }

@@ -3,21 +3,23 @@ package main
 import (
 	"context"
 	"encoding/base64"
-	"fmt"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
+	runtimeproto "github.com/dapr/dapr/pkg/proto/runtime/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/test/sidecartest"
@@ -142,29 +144,56 @@ func TestDAPR_6_StreamOutlivesRedis(t *testing.T) {
 	}
 }
 
+// fakeDaprd is the API of Dapr's runtime.
+type fakeDaprd struct {
+	runtimeproto.UnimplementedDaprServer
+
+	address          string
+	isSubscribed     atomic.Bool
+	asked, shutDowns atomic.Int64
+}
+
+func serveDaprd(t *testing.T) *fakeDaprd {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &fakeDaprd{address: listener.Addr().String()}
+	server := grpc.NewServer()
+	runtimeproto.RegisterDaprServer(server, d)
+	var running sync.WaitGroup
+	running.Go(func() { _ = server.Serve(listener) })
+	t.Cleanup(func() {
+		server.Stop()
+		running.Wait()
+	})
+	return d
+}
+
+func (d *fakeDaprd) GetMetadata(context.Context, *runtimeproto.GetMetadataRequest) (*runtimeproto.GetMetadataResponse, error) {
+	d.asked.Add(1)
+	about := &runtimeproto.GetMetadataResponse{}
+	if d.isSubscribed.Load() {
+		about.RegisteredComponents = []*runtimeproto.RegisteredComponents{{Name: "bus", Type: "pubsub.sidebus"}}
+		about.Subscriptions = []*runtimeproto.PubsubSubscription{{PubsubName: "bus", Topic: "orders"}}
+	}
+	return about, nil
+}
+
+func (d *fakeDaprd) Shutdown(context.Context, *runtimeproto.ShutdownRequest) (*emptypb.Empty, error) {
+	d.shutDowns.Add(1)
+	return &emptypb.Empty{}, nil
+}
+
 // After a sidecar was killed under a running runtime the next one takes its socket, publishes without Init, and has the runtime shut down.
 func TestDAPR_6_RestartHealsItself(t *testing.T) {
 	t.Parallel()
-	var isReadyYet, shutDowns, asked atomic.Int64
-	daprd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		switch {
-		case r.URL.Path == "/v1.0/metadata":
-			_, _ = fmt.Fprint(w, `{"components":[{"name":"bus","type":"pubsub.sidebus"}],"subscriptions":[{"pubsubname":"bus","topic":"orders"}]}`)
-		case isReadyYet.Load() == 0:
-			w.WriteHeader(http.StatusInternalServerError)
-		default:
-			if r.URL.Path == "/v1.0/shutdown" && r.Method == http.MethodPost {
-				shutDowns.Add(1)
-			}
-			w.WriteHeader(http.StatusNoContent)
-		}
-	}))
-	defer daprd.Close()
+	daprd := serveDaprd(t)
 	socket := daprSocket(t, "sidebus.sock")
 	args := []string{
 		"--store", redistest.URL(t), "--namespace", redistest.Namespace(), "--dapr-socket", socket,
-		"--dapr-http-addr", strings.TrimPrefix(daprd.URL, "http://"),
+		"--dapr-grpc-addr", daprd.address,
 	}
 	s := sidecartest.Start(t, args...)
 	c := connectDapr(t, socket)
@@ -174,7 +203,7 @@ func TestDAPR_6_RestartHealsItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.take(stream, "1")
-	isReadyYet.Store(1)
+	daprd.isSubscribed.Store(true)
 	s.Kill()
 	if _, err := stream.Recv(); err == nil {
 		t.Fatal("the stream goes on without its sidecar")
@@ -186,13 +215,13 @@ func TestDAPR_6_RestartHealsItself(t *testing.T) {
 	if n := total(t, s, "orders"); n != "2" {
 		t.Errorf("%s messages in the queue, want both", n)
 	}
-	sidecartest.Eventually(t, "the runtime is shut down", func() bool { return shutDowns.Load() == 1 })
+	sidecartest.Eventually(t, "the runtime is shut down", func() bool { return daprd.shutDowns.Load() == 1 })
 
-	before := asked.Load()
+	before := daprd.asked.Load()
 	quiet := sidecartest.Start(t, append(slices.Clone(args[:4]), "--dapr-socket", daprSocket(t, "sidebus.sock"), "--dapr-self-heal=false", args[6], args[7])...)
 	quiet.Signal(syscall.SIGTERM)
 	quiet.Exit(t)
-	if n := asked.Load() - before; n != 0 {
+	if n := daprd.asked.Load() - before; n != 0 {
 		t.Errorf("the runtime was asked %d times by a sidecar that is to leave it alone", n)
 	}
 }
@@ -221,8 +250,8 @@ func TestDAPR_1_SettingsOfServe(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--dapr-drop-in", "--dapr-drop-in needs --dapr-socket"},
 		{"--dapr-socket sidebus", "--dapr-socket"},
-		{"--dapr-socket x.sock --dapr-http-addr nowhere", "--dapr-http-addr"},
-		{"--dapr-socket x.sock --dapr-http-addr 127.0.0.1:0", "--dapr-http-addr"},
+		{"--dapr-socket x.sock --dapr-grpc-addr nowhere", "--dapr-grpc-addr"},
+		{"--dapr-socket x.sock --dapr-grpc-addr 127.0.0.1:0", "--dapr-grpc-addr"},
 	} {
 		code, output := sidecartest.Run(t, append([]string{"serve", "--store", "memory"}, strings.Fields(c.args)...)...)
 		if code != exitFailure || !strings.Contains(output, c.want) {
@@ -234,14 +263,14 @@ func TestDAPR_1_SettingsOfServe(t *testing.T) {
 func TestDAPR_1_WhereServeFindsDapr(t *testing.T) {
 	t.Parallel()
 	env := func(name string) string {
-		return map[string]string{daprPortVariable: "3500", daprTokenVariable: "secret", "DAPR_COMPONENTS_SOCKETS_FOLDER": "/s"}[name]
+		return map[string]string{daprPortVariable: "50001", daprTokenVariable: "secret", "DAPR_COMPONENTS_SOCKETS_FOLDER": "/s"}[name]
 	}
 	for _, c := range []struct {
 		settings settings
 		want     string
 	}{
-		{settings{DaprSocket: "a.sock", DaprSelfHeal: true}, "/s/a.sock 127.0.0.1:3500 secret"},
-		{settings{DaprSocket: "a.sock", DaprSelfHeal: true, DaprHTTPAddr: "[::1]:1"}, "/s/a.sock [::1]:1 secret"},
+		{settings{DaprSocket: "a.sock", DaprSelfHeal: true}, "/s/a.sock 127.0.0.1:50001 secret"},
+		{settings{DaprSocket: "a.sock", DaprSelfHeal: true, DaprGRPCAddr: "[::1]:1"}, "/s/a.sock [::1]:1 secret"},
 		{settings{DaprSocket: "/t/a.sock"}, "/t/a.sock  "},
 		{settings{}, "  "},
 	} {

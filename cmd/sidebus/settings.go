@@ -23,7 +23,7 @@ type settings struct {
 	DaprSocket     string        `name:"dapr-socket" env:"SIDEBUS_DAPR_SOCKET" placeholder:"FILE" help:"Socket of the pub/sub component of Dapr, like sidebus.sock for type pubsub.sidebus; a path that is not absolute is in the folder of Dapr's sockets."`
 	DaprDropIn     bool          `name:"dapr-drop-in" env:"SIDEBUS_DAPR_DROP_IN" help:"Serve Components of type pubsub.azure.servicebus.topics and .queues too, in place of Dapr's own."`
 	DaprSelfHeal   bool          `name:"dapr-self-heal" env:"SIDEBUS_DAPR_SELF_HEAL" default:"true" help:"After a restart under a running daprd shut daprd down, so that it comes back and subscribes again; =false leaves it alone."`
-	DaprHTTPAddr   string        `name:"dapr-http-addr" env:"SIDEBUS_DAPR_HTTP_ADDR" placeholder:"HOST:PORT" help:"HTTP API of daprd, for that; default: port $$DAPR_HTTP_PORT of 127.0.0.1, and without that nothing is done."`
+	DaprGRPCAddr   string        `name:"dapr-grpc-addr" env:"SIDEBUS_DAPR_GRPC_ADDR" placeholder:"HOST:PORT" help:"gRPC API of daprd, for that; default: port $$DAPR_GRPC_PORT of 127.0.0.1, and without that nothing is done."`
 	Store          string        `name:"store" env:"SIDEBUS_STORE" default:"embedded" help:"Where messages live: redis://, rediss:// or unix:// URL; embedded (a private redis-server or valkey-server); memory (nothing survives)."`
 	DataDir        string        `name:"data-dir" env:"SIDEBUS_DATA_DIR" default:"./sidebus-data" help:"Data of --store embedded."`
 	Namespace      string        `name:"namespace" env:"SIDEBUS_NAMESPACE" default:"default" help:"Prefix of all keys; many namespaces share one Redis."`

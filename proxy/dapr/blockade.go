@@ -77,7 +77,7 @@ func (p *pull) giveBack(blocked *outgoing) {
 	}
 	for _, o := range p.live() {
 		o.isMoot = true
-		p.work.Go(func() { p.settleSafely(p.stream.Context(), o, p.release()) })
+		p.work.Go(func() { p.settleSafely(p.stream.Context(), p.release(), o) })
 	}
 	p.grant()
 	p.rest = min(2*p.rest, max(mostRest, p.patience()))

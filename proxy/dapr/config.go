@@ -38,8 +38,8 @@ type Config struct {
 	Socket string
 	// DropIn serves beside it what Dapr calls pubsub.azure.servicebus.topics and .queues.
 	DropIn bool
-	// HealAddr is where Dapr's runtime has its HTTP API, as host:port. When it runs already while Sidebus starts, Sidebus was restarted
-	// under it, and it is told to shut down, to be started again by whoever started it. "": never.
+	// HealAddr is where Dapr's runtime has its gRPC API, as host:port. When it has subscriptions here already while Sidebus starts, Sidebus
+	// was restarted under it, and it is told to shut down, to be started again by whoever started it. "": never.
 	HealAddr string
 	// APIToken is what the runtime wants to see in a request; "": nothing.
 	APIToken string

@@ -184,7 +184,7 @@ func (p *pull) carryOut(ctx context.Context, o *outgoing, v verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.isOver {
-		p.work.Go(func() { p.settleSafely(ctx, o, v) })
+		p.work.Go(func() { p.settleSafely(ctx, v, o) })
 	}
 }
 
@@ -195,11 +195,11 @@ func (p *pull) answered(ctx context.Context, id string, failure *proto.AckMessag
 		p.logger.DebugContext(ctx, "an answer of Dapr's runtime is to no message that waits for one", "id", cut(id))
 		return
 	}
-	v := p.complete()
-	if failure != nil {
-		v = p.abandon(o, obs.Abandon, failure.GetMessage())
+	if failure == nil {
+		p.completeSoon(ctx, o)
+		return
 	}
-	p.carryOut(ctx, o, v)
+	p.carryOut(ctx, o, p.abandon(o, obs.Abandon, failure.GetMessage()))
 }
 
 // takeOut takes a message out of those that are out, because it is answered. nil: it is not among them.
@@ -235,6 +235,7 @@ func (p *pull) finish(ctx context.Context) {
 	rest := slices.DeleteFunc(p.queue, func(o *outgoing) bool { return o.isMoot })
 	p.isOver, p.queue = true, nil
 	p.watchHead()
+	p.completeNow(ctx)
 	p.mu.Unlock()
 	isLost := lostConnection(p.stream.Context())
 	for _, o := range rest {
@@ -242,7 +243,7 @@ func (p *pull) finish(ctx context.Context) {
 		if isLost && o.isSent {
 			v = p.abandonFor(nil, obs.Abandon, "Dapr's runtime is gone")
 		}
-		p.work.Go(func() { p.settleSafely(ctx, o, v) })
+		p.work.Go(func() { p.settleSafely(ctx, v, o) })
 	}
 	p.work.Wait()
 }

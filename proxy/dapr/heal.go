@@ -3,132 +3,138 @@ package dapr
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"slices"
 	"time"
+
+	sdk "github.com/dapr/go-sdk/client"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 )
 
 // Bounds of what is asked of Dapr's runtime.
 const (
-	healTimeout   = 2 * time.Second // of a request
-	healGrace     = 3 * time.Second // for a runtime to begin by itself
-	healTries     = 5
-	healPause     = time.Second
-	maxHealAnswer = 4 << 20
-	tokenHeader   = "dapr-api-token" //nolint:gosec // the name of a header, not a token
+	healTimeout = 2 * time.Second // of a call
+	healGrace   = 3 * time.Second // for a runtime to begin by itself
+	healTries   = 5
+	healPause   = time.Second
+	tokenHeader = "dapr-api-token" //nolint:gosec // the name of a header, not a token
 )
 
 // What was done about a restart, as metrics say it.
 const (
-	healNeedless = "not_needed" // the runtime has begun anew by itself, or has no subscription here
+	healNeedless = "not_needed" // the runtime has begun anew by itself
 	healDone     = "restarted"
 	healFailed   = "failed"
 )
 
-// finds tells whether Dapr's runtime is ready while Sidebus begins. Then it was so before: without its component it does not get ready.
-func (s *Server) finds(ctx context.Context) bool {
-	if len(s.served) == 0 || s.config.HealAddr == "" {
-		return false
-	}
-	response, err := s.ask(ctx, http.MethodGet, "/v1.0/healthz")
-	return err == nil && response.status == http.StatusNoContent
+// healer deals with a runtime that was there before Sidebus: then Sidebus was restarted under it, and it has lost its streams, which it
+// does not open again by itself.
+type healer struct {
+	*Server
+
+	runtime sdk.Client
 }
 
-// heal makes a runtime begin anew that has lost its streams by a restart of Sidebus: it does not open them again by itself. It is told to
-// shut down; whoever started it starts it again.
-func (s *Server) heal(ctx context.Context) {
+// newHealer makes a healer. It connects when it is asked to do something. nil: there is nothing to heal.
+func newHealer(s *Server) (*healer, error) {
+	if len(s.served) == 0 || s.config.HealAddr == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	conn, err := grpc.NewClient(s.config.HealAddr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy(), // it is beside Sidebus
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			if s.config.APIToken != "" {
+				ctx = metadata.AppendToOutgoingContext(ctx, tokenHeader, s.config.APIToken)
+			}
+			ctx, cancel := context.WithTimeout(ctx, healTimeout)
+			defer cancel()
+			return call(ctx, method, request, reply, conn, options...)
+		}))
+	if err != nil {
+		return nil, err
+	}
+	return &healer{s, sdk.NewClientWithConnection(conn)}, nil
+}
+
+// finds tells whether there is a runtime that has subscriptions to a component of this Server. While the Server is not served yet they can
+// only be older than it.
+func (h *healer) finds(ctx context.Context) (bool, error) {
+	about, err := h.runtime.GetMetadata(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range about.RegisteredComponents {
+		isOurs := slices.ContainsFunc(h.served, func(one *served) bool { return one.component.typeName() == c.Type })
+		isUsed := slices.ContainsFunc(about.Subscriptions, func(sub *sdk.MetadataSubscription) bool { return sub.PubsubName == c.Name })
+		if isOurs && isUsed {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// heal lets a runtime shut down that was found, unless it begins anew by itself: whoever started it starts it again, and it subscribes.
+func (h *healer) heal(ctx context.Context) {
 	select {
-	case <-time.After(cmp.Or(s.config.healGrace, healGrace)):
+	case <-time.After(cmp.Or(h.config.healGrace, healGrace)):
 	case <-ctx.Done():
 		return
 	}
 	outcome := healNeedless
-	if s.isDeaf(ctx) {
-		s.logger.WarnContext(ctx, "Sidebus was restarted under a running daprd, which has lost its subscriptions by that and is told to shut down, to be started again", "daprd", s.config.HealAddr)
-		outcome = s.shutDown(ctx)
+	if h.isDeaf(ctx) {
+		h.logger.WarnContext(ctx, "Sidebus was restarted under a running daprd, which has lost its subscriptions by that and is told to shut down, to be started again", "daprd", h.config.HealAddr)
+		outcome = h.shutDown(ctx)
 	}
-	s.metrics.DaprHeals.WithLabelValues(outcome).Inc()
+	h.metrics.DaprHeals.WithLabelValues(outcome).Inc()
 }
 
-// isDeaf tells whether the runtime has subscriptions here and has not begun with them since this process began.
-func (s *Server) isDeaf(ctx context.Context) bool {
-	if slices.ContainsFunc(s.served, func(one *served) bool { return one.component.hasHeard() }) {
+// isDeaf tells whether the runtime still is as it was found.
+func (h *healer) isDeaf(ctx context.Context) bool {
+	if slices.ContainsFunc(h.served, func(one *served) bool { return one.component.hasHeard() }) {
 		return false
 	}
-	answer, err := s.ask(ctx, http.MethodGet, "/v1.0/metadata")
-	if err != nil || answer.status != http.StatusOK {
-		s.logger.WarnContext(ctx, "daprd does not say which subscriptions it has, so it is left alone", "daprd", s.config.HealAddr, "status", answer.status, "error", err)
-		return false
+	isThere, err := h.finds(ctx)
+	if err != nil {
+		h.logger.WarnContext(ctx, "daprd does not say which subscriptions it has, so it is left alone", "daprd", h.config.HealAddr, "error", err)
 	}
-	var about struct {
-		Components    []struct{ Name, Type string }
-		Subscriptions []struct {
-			PubsubName string `json:"pubsubname"`
-		}
-	}
-	if err := json.Unmarshal(answer.body, &about); err != nil {
-		s.logger.WarnContext(ctx, "daprd does not say which subscriptions it has, so it is left alone", "daprd", s.config.HealAddr, "error", err)
-		return false
-	}
-	for _, c := range about.Components {
-		isOurs := slices.ContainsFunc(s.served, func(one *served) bool { return one.component.typeName() == c.Type })
-		for _, sub := range about.Subscriptions {
-			if isOurs && sub.PubsubName == c.Name {
-				return true
-			}
-		}
-	}
-	return false
+	return isThere
 }
 
 // shutDown tells the runtime to shut down.
-func (s *Server) shutDown(ctx context.Context) string {
+func (h *healer) shutDown(ctx context.Context) string {
 	var err error
 	for range healTries {
-		var answer answer
-		answer, err = s.ask(ctx, http.MethodPost, "/v1.0/shutdown")
-		if err == nil && answer.status == http.StatusNoContent {
+		if err = h.runtime.Shutdown(ctx); err == nil {
 			return healDone
 		}
-		if err == nil {
-			err = fmt.Errorf("it answered %d", answer.status)
-		}
 		select {
-		case <-time.After(cmp.Or(s.config.healPause, healPause)):
+		case <-time.After(cmp.Or(h.config.healPause, healPause)):
 		case <-ctx.Done():
 			return healFailed
 		}
 	}
-	s.logger.ErrorContext(ctx, "daprd does not shut down; its subscriptions get nothing until it is restarted", "daprd", s.config.HealAddr, "error", err)
+	h.logger.ErrorContext(ctx, "daprd does not shut down; its subscriptions get nothing until it is restarted", "daprd", h.config.HealAddr, "error", err)
 	return healFailed
 }
 
-type answer struct {
-	status int
-	body   []byte
-}
-
-// ask makes a request to the runtime. It knows no proxies: the runtime is beside Sidebus.
-func (s *Server) ask(ctx context.Context, method, path string) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, healTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+s.config.HealAddr+path, http.NoBody)
-	if err != nil {
-		return answer{}, err
+// healOlder heals a runtime that is older than this Server, beside what else the Server does. It must be called before the Server is served
+// and blocks for a call; what it gives waits for the end.
+func (s *Server) healOlder(ctx context.Context) (wait func(), err error) {
+	h, err := newHealer(s)
+	if h == nil {
+		return func() {}, err
 	}
-	if s.config.APIToken != "" {
-		request.Header.Set(tokenHeader, s.config.APIToken)
+	isThere, err := h.finds(ctx)
+	if err != nil || !isThere {
+		h.runtime.Close()
+		return func() {}, nil //nolint:nilerr // nobody there yet, which is how it should be
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{}).DialContext, DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		return answer{}, err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxHealAnswer))
-	return answer{response.StatusCode, body}, err
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		defer h.runtime.Close()
+		h.heal(ctx)
+	}()
+	return func() { <-over }, nil
 }

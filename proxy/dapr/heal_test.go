@@ -1,59 +1,89 @@
 package dapr
 
 import (
-	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"strings"
+	"context"
+	"net"
 	"sync"
 	"testing"
 	"time"
+
+	runtimeproto "github.com/dapr/dapr/pkg/proto/runtime/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// fakeDaprd is the HTTP API of Dapr's runtime.
+// fakeDaprd is the API of Dapr's runtime.
 type fakeDaprd struct {
-	*httptest.Server
+	runtimeproto.UnimplementedDaprServer
 
-	isReady   bool
-	metadata  string
-	refusals  int // of a shut-down
+	about    *runtimeproto.GetMetadataResponse // nil: it does not say
+	refusals int                               // of a shut-down
+	address  string
+
 	mu        sync.Mutex
 	shutDowns int
 }
 
-// metadataOfDaprd has one Component resource and the subscriptions to it of so many topics.
-func metadataOfDaprd(name, kind string, subscriptions ...string) string {
-	var subs []string
+// aboutDaprd has one Component resource and subscriptions to these.
+func aboutDaprd(name, kind string, subscriptions ...string) *runtimeproto.GetMetadataResponse {
+	about := &runtimeproto.GetMetadataResponse{Id: "app", RegisteredComponents: []*runtimeproto.RegisteredComponents{{Name: name, Type: kind}}}
 	for _, s := range subscriptions {
-		subs = append(subs, fmt.Sprintf(`{"pubsubname":%q,"topic":"orders"}`, s))
+		about.Subscriptions = append(about.Subscriptions, &runtimeproto.PubsubSubscription{PubsubName: s, Topic: "orders"})
 	}
-	return fmt.Sprintf(`{"id":"app","components":[{"name":%q,"type":%q}],"subscriptions":[%s]}`, name, kind, strings.Join(subs, ","))
+	return about
 }
 
 func newFakeDaprd(t *testing.T, d *fakeDaprd) *fakeDaprd {
 	t.Helper()
-	d.Server = httptest.NewServer(d)
-	t.Cleanup(d.Close)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	runtimeproto.RegisterDaprServer(server, d)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		server.Stop()
+		<-over
+	})
+	d.address = listener.Addr().String()
 	return d
 }
 
-func (d *fakeDaprd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *fakeDaprd) GetMetadata(ctx context.Context, _ *runtimeproto.GetMetadataRequest) (*runtimeproto.GetMetadataResponse, error) {
+	if values := metadata.ValueFromIncomingContext(ctx, tokenHeader); len(values) != 1 || values[0] != "secret" {
+		return nil, status.Error(codes.Unauthenticated, "no token")
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case r.Header.Get(tokenHeader) != "secret":
-		w.WriteHeader(http.StatusUnauthorized)
-	case r.URL.Path == "/v1.0/healthz" && d.isReady:
-		w.WriteHeader(http.StatusNoContent)
-	case r.URL.Path == "/v1.0/metadata":
-		_, _ = w.Write([]byte(d.metadata))
-	case r.URL.Path == "/v1.0/shutdown" && r.Method == http.MethodPost && d.refusals == 0:
-		d.shutDowns++
-		w.WriteHeader(http.StatusNoContent)
-	default:
-		d.refusals--
-		w.WriteHeader(http.StatusInternalServerError)
+	if d.about == nil {
+		return nil, status.Error(codes.Internal, "no answer")
 	}
+	return d.about, nil
+}
+
+func (d *fakeDaprd) Shutdown(context.Context, *runtimeproto.ShutdownRequest) (*emptypb.Empty, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.refusals > 0 {
+		d.refusals--
+		return nil, status.Error(codes.Internal, "not now")
+	}
+	d.shutDowns++
+	return &emptypb.Empty{}, nil
+}
+
+func (d *fakeDaprd) say(about *runtimeproto.GetMetadataResponse) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.about = about
 }
 
 func (d *fakeDaprd) count() int {
@@ -63,16 +93,16 @@ func (d *fakeDaprd) count() int {
 }
 
 func healing(d *fakeDaprd) func(*Config) {
-	return func(c *Config) { c.HealAddr, c.APIToken = strings.TrimPrefix(d.URL, "http://"), "secret" }
+	return func(c *Config) { c.HealAddr, c.APIToken = d.address, "secret" }
 }
 
 // quick does not let a test wait.
 func quick(c *Config) { c.healGrace, c.healPause = time.Millisecond, time.Millisecond }
 
-// A runtime that was ready before Sidebus began has lost its subscriptions and is shut down, once.
+// A runtime that had subscriptions before Sidebus began has lost them and is shut down, once.
 func TestDAPR_6_HealsARuntimeThatLostItsStreams(t *testing.T) {
 	t.Parallel()
-	d := newFakeDaprd(t, &fakeDaprd{isReady: true, metadata: metadataOfDaprd("sb", "pubsub.sidebus", "sb"), refusals: 1})
+	d := newFakeDaprd(t, &fakeDaprd{about: aboutDaprd("sb", "pubsub.sidebus", "sb"), refusals: 1})
 	b := onSockets(t, healing(d), quick)
 	b.eventually(func() bool { return b.metric("sidebus_dapr_heals_total", "outcome=restarted") == 1 })
 	if d.count() != 1 {
@@ -81,55 +111,83 @@ func TestDAPR_6_HealsARuntimeThatLostItsStreams(t *testing.T) {
 	b.wantLog("shut down")
 }
 
-// It is left alone when it has nothing to heal, or does not say.
+// It is left alone when it has nothing to heal, does not say, or is about to begin.
 func TestDAPR_6_LeavesOtherRuntimesAlone(t *testing.T) {
 	t.Parallel()
-	for name, metadata := range map[string]string{
-		"without subscriptions":   metadataOfDaprd("sb", "pubsub.sidebus"),
-		"subscriptions elsewhere": metadataOfDaprd("sb", "pubsub.sidebus", "other"),
-		"another type":            metadataOfDaprd("sb", "pubsub.redis", "sb"),
-		"no answer":               "nothing",
+	for name, about := range map[string]*runtimeproto.GetMetadataResponse{
+		"without subscriptions":   aboutDaprd("sb", "pubsub.sidebus"),
+		"subscriptions elsewhere": aboutDaprd("sb", "pubsub.sidebus", "other"),
+		"another type":            aboutDaprd("sb", "pubsub.redis", "sb"),
+		"no components yet":       {},
+		"no answer":               nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newFakeDaprd(t, &fakeDaprd{isReady: true, metadata: metadata})
-			b := onSockets(t, healing(d), quick)
-			b.eventually(func() bool { return b.metric("sidebus_dapr_heals_total", "outcome=not_needed") == 1 })
-			if d.count() != 0 {
-				t.Errorf("%d times", d.count())
+			d := newFakeDaprd(t, &fakeDaprd{about: about})
+			h := newTestHealer(t, d)
+			if isThere, err := h.finds(t.Context()); isThere || (err != nil) != (about == nil) {
+				t.Errorf("got %v, %v", isThere, err)
+			}
+			if h.isDeaf(t.Context()) {
+				t.Error("it takes the runtime for deaf")
 			}
 		})
 	}
 }
 
+func newTestHealer(t *testing.T, d *fakeDaprd) *healer {
+	t.Helper()
+	b := newBed(t, healing(d))
+	t.Cleanup(b.Broker.Close)
+	h, err := newHealer(b.server)
+	b.ok(err)
+	t.Cleanup(h.runtime.Close)
+	return h
+}
+
+// One that begins anew by itself is not shut down.
 func TestDAPR_6_LeavesARuntimeAloneThatHasBegun(t *testing.T) {
 	t.Parallel()
-	d := newFakeDaprd(t, &fakeDaprd{isReady: true, metadata: metadataOfDaprd("sb", "pubsub.sidebus", "sb")})
+	d := newFakeDaprd(t, &fakeDaprd{about: aboutDaprd("sb", "pubsub.sidebus", "sb")})
 	b := onSockets(t, healing(d), func(c *Config) { c.healGrace = time.Hour })
 	b.begin()
-	if s := b.server; s.isDeaf(t.Context()) {
+	h, err := newHealer(b.server)
+	b.ok(err)
+	defer h.runtime.Close()
+	if h.isDeaf(t.Context()) {
 		t.Error("it takes a runtime for deaf that has begun")
 	}
 }
 
-// A runtime that is not ready yet is about to begin.
-func TestDAPR_6_WaitsForARuntimeThatStarts(t *testing.T) {
+// One that has gone by itself meanwhile is not looked for.
+func TestDAPR_6_TheRuntimeWasRestartedBySomebodyElse(t *testing.T) {
 	t.Parallel()
-	d := newFakeDaprd(t, &fakeDaprd{metadata: metadataOfDaprd("sb", "pubsub.sidebus", "sb")})
-	b := newBed(t, healing(d))
-	t.Cleanup(b.Broker.Close)
-	if b.server.finds(t.Context()) {
-		t.Error("it finds a runtime that is not ready")
+	d := newFakeDaprd(t, &fakeDaprd{about: aboutDaprd("sb", "pubsub.sidebus", "sb")})
+	h := newTestHealer(t, d)
+	if isThere, err := h.finds(t.Context()); err != nil || !isThere {
+		t.Fatal(isThere, err)
 	}
-	d.Close()
-	if b.server.finds(t.Context()) {
-		t.Error("it finds a runtime that is not there")
+	d.say(aboutDaprd("sb", "pubsub.sidebus"))
+	if h.isDeaf(t.Context()) {
+		t.Error("it takes a runtime for deaf that has no subscriptions")
+	}
+}
+
+func TestDAPR_6_NoRuntimeThere(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, func(c *Config) { c.HealAddr = "127.0.0.1:1" })
+	t.Cleanup(b.Broker.Close)
+	h, err := newHealer(b.server)
+	b.ok(err)
+	defer h.runtime.Close()
+	if isThere, err := h.finds(t.Context()); isThere || err == nil {
+		t.Errorf("got %v, %v", isThere, err)
 	}
 }
 
 func TestDAPR_6_RuntimeThatDoesNotShutDown(t *testing.T) {
 	t.Parallel()
-	d := newFakeDaprd(t, &fakeDaprd{isReady: true, metadata: metadataOfDaprd("sb", "pubsub.sidebus", "sb"), refusals: 1000})
+	d := newFakeDaprd(t, &fakeDaprd{about: aboutDaprd("sb", "pubsub.sidebus", "sb"), refusals: 1000})
 	b := onSockets(t, healing(d), quick)
 	b.eventually(func() bool { return b.metric("sidebus_dapr_heals_total", "outcome=failed") == 1 })
 	b.wantLog("until it is restarted")

@@ -48,8 +48,10 @@ type pull struct {
 	watched  *outgoing   // the one that the app works on, as far as that is known
 	timer    *time.Timer // ends the app's time for that one, or what is done while one blocks
 	blockade             // by one that the app has not answered in time
-	told     semantics.Code
-	isStuck  bool // the entity cannot be received from
+
+	completions completions
+	told        semantics.Code
+	isStuck     bool // the entity cannot be received from
 }
 
 // PullMessages sends the messages of a topic to Dapr's runtime and takes its answers.

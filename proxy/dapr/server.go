@@ -109,10 +109,12 @@ func (s *Server) close() error {
 
 // Serve serves until Stop. It must be called once, after Open.
 func (s *Server) Serve(ctx context.Context) error {
-	var work sync.WaitGroup
-	if s.finds(ctx) { // before it can find us
-		work.Go(func() { s.heal(ctx) })
+	waitForHealer, err := s.healOlder(ctx) // before it can find us
+	if err != nil {
+		return fmt.Errorf("the address of daprd: %w", err)
 	}
+	defer waitForHealer()
+	var work sync.WaitGroup
 	failed := make([]error, len(s.served))
 	for i, one := range s.served {
 		work.Go(func() {

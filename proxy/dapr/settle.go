@@ -102,17 +102,17 @@ func (p *pull) count(verb string, as outcome) {
 	p.metrics.DaprDeliveries.WithLabelValues(string(as)).Inc()
 }
 
-// settleSafely is settle that survives a bug: the message comes again when its lock ends.
-func (p *pull) settleSafely(ctx context.Context, o *outgoing, v verdict) {
+// settleSafely is settle that survives a bug: the messages come again when their locks end.
+func (p *pull) settleSafely(ctx context.Context, v verdict, messages ...*outgoing) {
 	_ = p.safely(ctx, func(ctx context.Context) error {
-		p.settle(ctx, o, v)
+		p.settle(ctx, v, messages)
 		return nil
 	})
 }
 
-// settle carries out a verdict. A store that is down is waited for: for as long as the lock may hold while the stream stands, for a
-// moment when it has ended.
-func (p *pull) settle(ctx context.Context, o *outgoing, v verdict) {
+// settle carries out a verdict on messages of one subscription. A store that is down is waited for: for as long as the locks may hold while
+// the stream stands, for a moment when it has ended.
+func (p *pull) settle(ctx context.Context, v verdict, messages []*outgoing) {
 	life := ctx
 	ctx = context.WithoutCancel(ctx)
 	if life.Err() != nil {
@@ -120,25 +120,23 @@ func (p *pull) settle(ctx context.Context, o *outgoing, v verdict) {
 		ctx, cancel = context.WithTimeout(ctx, stopPatience)
 		defer cancel()
 	}
+	tokens := make([]semantics.LockToken, len(messages))
+	for i, o := range messages {
+		tokens[i] = o.LockToken
+	}
 	wasUnknown := false
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		codes, err := o.sub.Settle(ctx, []semantics.LockToken{o.LockToken}, v.settle)
+		codes, err := messages[0].sub.Settle(ctx, tokens, v.settle)
 		switch e := semantics.AsError(err); {
-		case err == nil && (codes[0] == "" || wasUnknown): // or the settlement before has done it (ERR-6)
-			p.count(v.verb, v.outcome)
-			if v.detail != "" {
-				p.faults.note(o.Received, v.detail)
+		case err == nil:
+			for i, code := range codes {
+				p.settled(v, messages[i], code, wasUnknown)
 			}
 			return
-		case err == nil && v.verb == obs.Release: // there is nothing to give back
-			return
-		case err == nil:
-			p.metrics.Settled(v.verb, codes)
-			p.metrics.DaprDeliveries.WithLabelValues(string(lockLost)).Inc()
-			return
 		case !e.Code.Retryable() || life.Err() != nil:
-			p.metrics.DaprDeliveries.WithLabelValues(string(unsettled)).Inc()
-			p.logger.WarnContext(ctx, "a message could not be settled; it comes again when its lock ends", "verb", v.verb, "sequenceNumber", o.SequenceNumber, "error", err)
+			p.metrics.DaprDeliveries.WithLabelValues(string(unsettled)).Add(float64(len(messages)))
+			p.logger.WarnContext(ctx, "messages could not be settled; they come again when their locks end",
+				"verb", v.verb, "sequenceNumber", messages[0].SequenceNumber, "messages", len(messages), "error", err)
 			return
 		default:
 			wasUnknown = wasUnknown || e.Details[semantics.DetailOutcome] == semantics.OutcomeUnknown
@@ -148,6 +146,21 @@ func (p *pull) settle(ctx context.Context, o *outgoing, v verdict) {
 		case <-time.After(pause):
 		case <-life.Done():
 		}
+	}
+}
+
+// settled notes the outcome of a settlement.
+func (p *pull) settled(v verdict, o *outgoing, code semantics.Code, wasUnknown bool) {
+	switch {
+	case code == "" || wasUnknown: // or the settlement before has done it (ERR-6)
+		p.count(v.verb, v.outcome)
+		if v.detail != "" {
+			p.faults.note(o.Received, v.detail)
+		}
+	case v.verb == obs.Release: // there is nothing to give back
+	default:
+		p.metrics.Settled(v.verb, []semantics.Code{code})
+		p.metrics.DaprDeliveries.WithLabelValues(string(lockLost)).Inc()
 	}
 }
 

@@ -222,11 +222,11 @@ func TestDAPR_1_ARestartHealsItself(t *testing.T) {
 	port := daprtest.FreePort(t)
 	p := start(t, setup{
 		metadata: map[string]string{"lockDurationInSec": "5"},
-		serve:    []string{"--dapr-http-addr", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))},
+		serve:    []string{"--dapr-grpc-addr", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))},
 	})
 	p.app = daprtest.GRPC(t, daprtest.Subscription{Topic: "orders"})
 	o := p.options()
-	o.HTTPPort = port
+	o.GRPCPort = port
 	p.startDaprd(t, o)
 	p.awaitSource(t, "orders")
 	p.publish(t, "orders", "in hand")
@@ -252,12 +252,12 @@ func TestDAPR_1_DaprsVariablesAreEnough(t *testing.T) {
 		t.Run(folder, func(t *testing.T) {
 			sockets, port := daprtest.Sockets(t), daprtest.FreePort(t)
 			t.Setenv(folder, sockets)
-			t.Setenv("DAPR_HTTP_PORT", strconv.Itoa(port))
+			t.Setenv("DAPR_GRPC_PORT", strconv.Itoa(port))
 			t.Setenv("DAPR_API_TOKEN", token)
 			flags := []string{"--store", redistest.URL(t), "--namespace", redistest.Namespace(), "--dapr-socket", "sidebus.sock"}
 			bus := sidecartest.Start(t, flags...)
 			o := daprtest.Options{
-				AppID: appID, HTTPPort: port, Sockets: sockets, App: daprtest.HTTP(t, daprtest.Subscription{Topic: "invoices"}),
+				AppID: appID, GRPCPort: port, Sockets: sockets, App: daprtest.HTTP(t, daprtest.Subscription{Topic: "invoices"}),
 				Resources: daprtest.Resources(t, daprtest.Component("bus", sidebusType, nil)),
 			}
 			daprd := daprtest.Start(t, o)
@@ -280,9 +280,9 @@ func TestDAPR_1_DaprsVariablesAreEnough(t *testing.T) {
 func TestDAPR_1_AFirstStartHealsNothing(t *testing.T) {
 	t.Parallel()
 	port := daprtest.FreePort(t)
-	p := start(t, setup{serve: []string{"--dapr-http-addr", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}})
+	p := start(t, setup{serve: []string{"--dapr-grpc-addr", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}})
 	o := p.options()
-	o.HTTPPort = port
+	o.GRPCPort = port
 	p.startDaprd(t, o)
 	p.publish(t, "orders", "tea")
 	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)

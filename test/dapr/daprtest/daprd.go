@@ -30,7 +30,7 @@ type Options struct {
 	App       *App     // nil: there is none
 	Resources string   // folder of Component and other files
 	Sockets   string   // folder of pluggable components' sockets
-	HTTPPort  int      // of daprd's API; 0: a free one
+	GRPCPort  int      // of daprd's API; 0: a free one
 	Flags     []string // further ones
 	User      uint32   // whom it runs as; 0: as the tests
 	Binary    string   // empty: Binary
@@ -82,20 +82,20 @@ func Launch(t testing.TB, o Options) *Daprd {
 	if o.AppID == "" {
 		o.AppID = "orders"
 	}
-	if o.HTTPPort == 0 {
-		o.HTTPPort = FreePort(t)
+	if o.GRPCPort == 0 {
+		o.GRPCPort = FreePort(t)
 	}
 	if o.Binary == "" {
 		o.Binary = Binary(t)
 	}
-	grpcPort := FreePort(t)
+	httpPort := FreePort(t)
 	d := &Daprd{
-		HTTP: fmt.Sprintf("127.0.0.1:%d", o.HTTPPort), GRPC: fmt.Sprintf("127.0.0.1:%d", grpcPort), AppID: o.AppID,
+		HTTP: fmt.Sprintf("127.0.0.1:%d", httpPort), GRPC: fmt.Sprintf("127.0.0.1:%d", o.GRPCPort), AppID: o.AppID,
 		log: &log{}, exited: make(chan struct{}),
 	}
 	args := []string{
 		"--app-id", o.AppID, "--resources-path", o.Resources,
-		"--dapr-http-port", strconv.Itoa(o.HTTPPort), "--dapr-grpc-port", strconv.Itoa(grpcPort), "--dapr-listen-addresses", "127.0.0.1",
+		"--dapr-http-port", strconv.Itoa(httpPort), "--dapr-grpc-port", strconv.Itoa(o.GRPCPort), "--dapr-listen-addresses", "127.0.0.1",
 		"--dapr-internal-grpc-listen-address", "127.0.0.1",
 	}
 	if o.App != nil {

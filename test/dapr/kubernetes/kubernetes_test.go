@@ -86,7 +86,7 @@ func TestSidebusFindsDaprd(t *testing.T) {
 	t.Parallel()
 	containers := injected(t).Spec.InitContainers
 	args := strings.Join(containers[1].Args, " ")
-	port := regexp.MustCompile(`--dapr-http-port (\d+)`).FindStringSubmatch(args)
+	port := regexp.MustCompile(`--dapr-grpc-port (\d+)`).FindStringSubmatch(args)
 	if port == nil {
 		t.Fatalf("daprd runs with %s", args)
 	}
@@ -101,7 +101,7 @@ func TestSidebusFindsDaprd(t *testing.T) {
 			t.Errorf("the binary does not know %s", variable.Name)
 		}
 	}
-	if got := settings["SIDEBUS_DAPR_HTTP_ADDR"]; got != "127.0.0.1:"+port[1] {
+	if got := settings["SIDEBUS_DAPR_GRPC_ADDR"]; got != "127.0.0.1:"+port[1] {
 		t.Errorf("Sidebus looks for daprd at %q, it is at port %s", got, port[1])
 	}
 	if folder, has := settings[consts.ComponentsUDSMountPathEnvVar]; has || folder != "" {
