@@ -55,8 +55,10 @@ func TestCheckFails(t *testing.T) {
 		"rule new":          {"TestNothing", "TestTTL_2_New", "make rules"},
 		"new rule is shown": {"TestNothing", "TestTTL_2_New", "+ | TTL-2 | unit | New |"},
 		"test failed":       {`"pass","Package":"github.com/sidebus/sidebus/proxy"`, `"fail","Package":"p"`, "failed"},
-		"package failed": {`"pass","Package":"github.com/sidebus/sidebus/semantics","Test":"TestNothing"`,
-			`"output","Package":"s","Output":"panic: test timed out"}` + "\n" + `{"Action":"fail","Package":"s"`, "panic: test timed out"},
+		"package failed": {
+			`"pass","Package":"github.com/sidebus/sidebus/semantics","Test":"TestNothing"`,
+			`"output","Package":"s","Output":"panic: test timed out"}` + "\n" + `{"Action":"fail","Package":"s"`, "panic: test timed out",
+		},
 	} {
 		err := run(strings.NewReader(strings.ReplaceAll(results, c.from, c.to)), page, true)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
