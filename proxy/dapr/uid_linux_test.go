@@ -9,7 +9,7 @@ import (
 )
 
 // Another user may connect, which needs the right to write.
-func TestDAPR_1_AnotherUserConnects(t *testing.T) {
+func TestAnotherUserConnects(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can be somebody else") // the mode is checked above
