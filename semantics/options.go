@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 )
@@ -370,7 +371,7 @@ func optionText(value any) string {
 		if *v == Never {
 			return "never"
 		}
-		return fmt.Sprint(v.Seconds()) + "s"
+		return strconv.FormatFloat(v.Seconds(), 'f', -1, 64) + "s"
 	case *int64:
 		return fmt.Sprint(*v)
 	case *bool:

@@ -120,11 +120,13 @@ func TestENT_6_Differences(t *testing.T) {
 	t.Parallel()
 	present, asked := semantics.DefaultOptions(), semantics.DefaultOptions()
 	asked.DefaultMessageTimeToLive, asked.LockDuration, asked.Status = 1500*time.Millisecond, 30*time.Second, semantics.StatusSendDisabled
+	asked.AutoDeleteOnIdle = 14 * 24 * time.Hour
 	want := []semantics.Difference{
 		{Option: "defaultMessageTimeToLive", Present: "never", Asked: "1.5s"},
+		{Option: "autoDeleteOnIdle", Present: "never", Asked: "1209600s"},
 		{Option: "status", Present: "ACTIVE", Asked: "SEND_DISABLED"},
 	}
-	got := present.Differences(asked, []string{"defaultMessageTimeToLive", "maxDeliveryCount", "status"}) // not lockDuration
+	got := present.Differences(asked, []string{"defaultMessageTimeToLive", "maxDeliveryCount", "autoDeleteOnIdle", "status"}) // not lockDuration
 	if !slices.Equal(got, want) {
 		t.Errorf("Differences = %v, want %v", got, want)
 	}
