@@ -60,6 +60,11 @@ func (p *Proxy) Run(ctx context.Context) error {
 	serve("the admin server", func() error { return p.admin.Serve(listeners[adminListener]) })
 	serve("the Dapr component", func() error { return p.dapr.Serve(ctx) })
 	serve("the store", func() error {
+		select {
+		case <-p.dapr.Published(): // daprd looks for sockets once, when this sidecar has started
+		case <-ctx.Done():
+			return nil
+		}
 		if err := p.readiness.Start(ctx); ctx.Err() == nil {
 			return err
 		}

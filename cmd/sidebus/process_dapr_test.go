@@ -226,6 +226,21 @@ func TestDAPR_6_RestartHealsItself(t *testing.T) {
 	}
 }
 
+// A sidecar has not started before daprd can find it, which looks once. Here something holds that up: a daprd that does not answer.
+func TestDAPR_1_StartedWhenTheSocketIsThere(t *testing.T) {
+	t.Parallel()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	socket := daprSocket(t, "sidebus.sock")
+	sidecartest.Start(t, "--store", "memory", "--dapr-socket", socket, "--dapr-grpc-addr", silent.Addr().String())
+	if _, err := os.Lstat(socket); err != nil {
+		t.Error(err)
+	}
+}
+
 // The sockets that stand for Dapr's own components take Components that were written for these.
 func TestDAPR_4_DropInOfServe(t *testing.T) {
 	t.Parallel()

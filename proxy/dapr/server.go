@@ -40,6 +40,7 @@ type Server struct {
 
 	served      []*served
 	connections atomic.Int64
+	published   chan struct{} // closed when all sockets have their names
 	stopping    chan struct{} // closed when streams must end
 	stop        sync.Once
 }
@@ -59,7 +60,7 @@ func New(config Config, broker *semantics.Broker, metrics *obs.Metrics, calls *o
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, broker: broker, metrics: metrics, calls: calls, logger: logger, stopping: make(chan struct{})}
+	s := &Server{config: config, broker: broker, metrics: metrics, calls: calls, logger: logger, published: make(chan struct{}), stopping: make(chan struct{})}
 	for _, p := range places {
 		one := &served{place: p, component: newComponent(s, p)}
 		one.grpc = s.server(one.component)
@@ -107,6 +108,9 @@ func (s *Server) close() error {
 	return errors.Join(failed...)
 }
 
+// Published gives a channel that is closed once Dapr's runtime can find all sockets, if there are any.
+func (s *Server) Published() <-chan struct{} { return s.published }
+
 // Serve serves until Stop. It must be called once, after Open.
 func (s *Server) Serve(ctx context.Context) error {
 	waitForHealer, err := s.healOlder(ctx) // before it can find us
@@ -127,6 +131,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			return fmt.Errorf("the Dapr socket %s: %w", one.path, err)
 		}
 	}
+	close(s.published)
 	work.Wait()
 	for _, err := range failed {
 		if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
