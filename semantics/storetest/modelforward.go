@@ -79,6 +79,9 @@ func (m *model) begin(rt *rapid.T, source semantics.Source) {
 	for _, row := range reference.Messages {
 		message := row.Message
 		message.Forwarded = &semantics.Forwarded{Hops: 1, EnqueuedSequenceNumber: row.EnqueuedSequenceNumber}
+		if message.TimeToLive != nil && *message.TimeToLive <= 0 { // as the Broker does: its life was over when it came
+			message.TimeToLive = nil
+		}
 		publication := semantics.Publication{Message: &message}
 		if source.SubQueue == semantics.MainQueue {
 			publication.ExpiresAt = row.ExpiresAt
