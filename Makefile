@@ -6,12 +6,24 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules --warn-undefined-variables
 
 BIN     := $(CURDIR)/.tmp/bin
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unreleased)
+VERSION := $(shell git describe --tags --match 'v*' --always --dirty 2>/dev/null || echo unreleased)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # Static, and the same bytes wherever it is built. The version comes from here, not from the build's look at git.
-BUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)"
+BUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X github.com/sidebus/sidebus/cmd/sidebus/internal/version.linked=$(VERSION) \
+  -X github.com/sidebus/sidebus/cmd/sidebus/internal/version.commit=$(COMMIT)"
 GO_FILES = git ls-files --cached --others --exclude-standard '*.go' | grep -v '\.pb\.\(gw\.\)\?go$$'
 
-GOLANGCI_VERSION := v2.15.0
+GOLANGCI_VERSION    := v2.15.0
+GORELEASER_VERSION  := v2.16.0
+GOVULNCHECK_VERSION := v1.9.0
+
+# Fuzz targets, as package:target: parsers and decoders of what clients send.
+FUZZ := semantics/filter:FuzzParse semantics/filter:FuzzParseAction semantics/filter:FuzzEvaluate \
+  semantics/filter:FuzzAction semantics/filter:FuzzCorrelation proxy/wirejson:FuzzDecode proxy/compat:FuzzSpelling \
+  proxy/internal/brokerproperties:FuzzParse proxy/internal/brokerproperties:FuzzValue
+
+# Two modules: the sidecar, and in proto/ the API with the client, which has few dependencies. This pattern is both.
+MODULES := github.com/sidebus/sidebus/...
 
 # Tests with Dapr wait for processes more than they work.
 DAPR_PARALLEL := 8
@@ -21,10 +33,11 @@ ARGS      ?=
 BENCH     ?= .
 BENCHTIME ?= 1s
 CHECKS    ?= 100000
+FUZZTIME  ?= 20s
 HISTORIES ?= 1000
 IMAGE     ?= sidebus:$(VERSION)
-PACKAGES  ?= ./...
-RACE      ?= ./cmd/... ./proxy/... ./redisstore/... ./semantics/... ./test/history
+PACKAGES  ?= $(MODULES)
+RACE      ?= ./cmd/... ./proxy/... ./redisstore/... ./semantics/... ./test/history github.com/sidebus/sidebus/proto/client
 S         ?=
 SEED      ?= 1
 STEPS     ?= 200
@@ -51,8 +64,12 @@ run: build ## Serve with a private Redis, installed if need be; ARGS="--log-leve
 	exec bin/sidebus serve --store "$$store" $(ARGS)
 
 .PHONY: image
-image: ## Build the container image (needs Docker); IMAGE=name:tag
-	docker build --file deploy/Dockerfile --build-arg VERSION=$(VERSION) --tag $(IMAGE) .
+image: ## Build the container images (needs Docker), the sidecar as IMAGE=name:tag and the standalone one as name:tag-standalone
+	for target in sidecar standalone; do \
+	  suffix="$${target/sidecar/}"; \
+	  docker build --file deploy/Dockerfile --target "$$target" --tag "$(IMAGE)$${suffix:+-$$suffix}" \
+	    --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg CREATED="$$(date -u +%Y-%m-%dT%H:%M:%SZ)" .; \
+	done
 
 .PHONY: log-crunch
 log-crunch: build ## Run the log-crunch example: 100,000 lines, four consumers, one killed
@@ -101,9 +118,9 @@ dapr: build ## Run the dapr example: an order app on Dapr; ARGS=azure or ARGS=re
 ## Check
 
 .PHONY: test
-test: redis python ## Run all tests against a real Redis, installed if need be; PACKAGES=./semantics/...
+test: redis python node java ## Run all tests against a real Redis, installed if need be; PACKAGES=./semantics/...
 	@mkdir -p .tmp
-	go test -json -timeout 8m $(PACKAGES) | go run ./test/rules -show .tmp/tests.json
+	go test -json -timeout 20m $(PACKAGES) | go run ./test/rules -show .tmp/tests.json
 
 .PHONY: test-race
 test-race: redis python ## Run the tests of what runs side by side with the race detector (needs a C compiler); RACE=./proxy/...
@@ -126,19 +143,36 @@ rules-check: test ## Run all tests and fail when a rule of docs/rules.md has no 
 	go run ./test/rules -check < .tmp/tests.json
 
 .PHONY: soak
-soak: redis ## Run the model test for hours, CHECKS=100000 runs of STEPS=200 steps, then HISTORIES=1000 of sessions from SEED=1 on
-	go test ./redisstore -run 'TestModel$$' -count=1 -timeout 0 -rapid.checks $(CHECKS) -rapid.steps $(STEPS) -v
+soak: redis ## Run the model tests for hours, CHECKS=100000 runs of STEPS=200 steps, then HISTORIES=1000 of sessions, of losses, and half as many with processes, from SEED=1 on
+	go test ./redisstore -run 'Test(Topic|Forward)?Model$$' -count=1 -timeout 0 -rapid.checks $(CHECKS) -rapid.steps $(STEPS) -v
 	go test ./test/history -run 'SessionHistories$$' -count=1 -timeout 0 -seed $(SEED) -histories $(HISTORIES) -faulty 5s -v
+	go test ./test/history -run '(LossHistories|OneEndOfAForwardForgets)$$' -count=1 -timeout 0 -seed $(SEED) -histories $(HISTORIES) -v
+	go test ./test/history -run 'LossHistoriesOfProcesses$$' -count=1 -timeout 0 -seed $(SEED) -histories $(HISTORIES) -v
+
+.PHONY: fuzz
+fuzz: ## Fuzz parsers and decoders for FUZZTIME=20s each; a failing input is written to testdata/fuzz
+	@for target in $(FUZZ); do \
+	  echo "== $$target"; \
+	  go test "./$${target%:*}" -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME); \
+	done
+
+.PHONY: vuln
+vuln: ## Report known vulnerabilities in what is linked; needs access to vuln.go.dev
+	go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) $(MODULES)
 
 .PHONY: cover
-cover: redis python ## Run all tests and show how much of the code they reach
+cover: redis python node java ## Run all tests and show how much of the code they reach
 	@mkdir -p .tmp
-	go test -coverpkg=./... -coverprofile=.tmp/cover.out $(PACKAGES)
+	go test -coverpkg=$(MODULES) -coverprofile=.tmp/cover.out $(PACKAGES)
 	go tool cover -func=.tmp/cover.out | tail -n 1
 
 .PHONY: bench
 bench: redis ## Run the benchmarks; BENCH=Send BENCHTIME=1x
 	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 1h $(PACKAGES)
+
+.PHONY: bench-limits
+bench-limits: redis ## Run every script at its limits; fails when one takes longer than docs/limits.md says. Wants a quiet machine
+	go test -run '^$$' -bench 'Limits$$' -benchtime 1x -timeout 10m ./redisstore
 
 .PHONY: bench-peers
 bench-peers: build redis ## Compare with NATS JetStream and asynq in one run; ARGS="-messages 50000 -rounds 5"
@@ -150,8 +184,9 @@ bench-dapr: build redis ## Compare with Dapr's pubsub.redis on one Redis in one 
 
 .PHONY: lint
 lint: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check style and layering
-	go vet ./...
+	go vet $(MODULES)
 	$(BIN)/golangci-lint run ./...
+	cd proto && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 
 # Packages that link all of Dapr would take the linter minutes; vet takes them too.
 .PHONY: lint-dapr
@@ -167,6 +202,12 @@ fmt: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Format the code
 ci: ## Do what continuous integration does
 	bash .ci/run
 
+## Release
+
+.PHONY: release
+release: $(BIN)/.goreleaser-$(GORELEASER_VERSION) ## Build archives, deb, rpm, brew formula, SBOM and checksums in .tmp/dist; publishes nothing
+	$(BIN)/goreleaser release --config deploy/goreleaser.yaml --snapshot --clean $(ARGS)
+
 ## Look inside
 
 .PHONY: proto
@@ -177,6 +218,14 @@ proto: ## Generate the code and the OpenAPI document of proto/
 proto-check: ## Fail when generated code is stale or the .proto files break a rule
 	bash proto/check.sh
 
+.PHONY: proto-baseline
+proto-baseline: proto ## Write proto/baseline.binpb, the API that proto-check compares with until a version is tagged
+	cd proto && ../.tmp/bin/buf build --exclude-source-info --output baseline.binpb
+
+.PHONY: lua-index
+lua-index: ## Write the index of the functions that the Lua scripts share
+	go test ./lua -run TestIndexIsCurrent -update
+
 .PHONY: lua-flat
 lua-flat: ## Print a script as Redis gets it, with line numbers; S=receive
 	@go run ./test/luaflat "$(S)"
@@ -186,12 +235,17 @@ clean: ## Remove what was built
 	rm -rf bin .tmp
 
 # What tests and examples need: found or installed, or the build stops here with the reason.
-.PHONY: redis python
-redis python:
+.PHONY: redis python node java
+redis python node java:
 	@test/install.sh $@
 
 # Tools are built once for each pinned version; the stamp carries the version.
 $(BIN)/.golangci-lint-$(GOLANGCI_VERSION):
 	@mkdir -p $(BIN) && rm -f $(BIN)/.golangci-lint-*
 	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@touch $@
+
+$(BIN)/.goreleaser-$(GORELEASER_VERSION):
+	@mkdir -p $(BIN) && rm -f $(BIN)/.goreleaser-*
+	GOBIN=$(BIN) go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
 	@touch $@

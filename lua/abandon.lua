@@ -2,7 +2,7 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- KEYS[37] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now       int     0 = server time
 -- ARGV[2] sub       str     "" or "dead_": which of the two queues is the source
@@ -13,22 +13,22 @@
 -- ARGV[7..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
 --
 -- Returns
---   OK                news, then per lock 1 done, 0 lost, 2 refused and still locked, 3 session lost
+--   OK                notifications, then per lock 1 done, 0 lost, 2 refused and still locked, 3 session lost
 --   ENTITY_NOT_FOUND
 --   SESSION_REQUIRED
 --   SESSION_NOT_SUPPORTED
 -- Cost: O(locks log N)
---@include now_ms
---@include rest
---@include open_queue
---@include close_queue
---@include touch
---@include settle_locks
---@include wrong_kind
---@include give_back
+--@include base/now_ms
+--@include base/slice
+--@include entity/open_queue
+--@include entity/close_queue
+--@include entity/touch
+--@include lock/settle_locks
+--@include session/session_mismatch
+--@include lock/return_message
 local now, sub, delay_ms, skip = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4] == "1"
 local token, count, owner = ARGV[5], tonumber(ARGV[6]), KEYS[37]
-local wanted, changes = rest(ARGV, 7, 6 + count), rest(ARGV, 7 + count)
+local wanted, changes = slice(ARGV, 7, 6 + count), slice(ARGV, 7 + count)
 
 local queue = open_queue(KEYS, now)
 if not queue then
@@ -36,15 +36,16 @@ if not queue then
 end
 queue.owner = owner
 local side = sub == "" and queue.main or queue.dead
-local wrong = wrong_kind(side, token)
+local wrong = session_mismatch(side, token)
 if wrong then
   return { wrong }
 end
+redis.call("HLEN", owner) -- as in lib/base/check_key_types
 touch(queue.entity, now)
 if delay_ms < 0 then
   delay_ms = side == queue.main and queue.redelivery_delay_ms or 0
 end
 local results = settle_locks(queue, side, wanted, changes, token, function(position, session)
-  give_back(queue, side, position, true, now + delay_ms, session, skip)
+  return_message(queue, side, position, true, now + delay_ms, session, skip)
 end)
 return { "OK", close_queue(queue), unpack(results) }

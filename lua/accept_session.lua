@@ -2,28 +2,29 @@
 -- Reads: all.  Writes: sessions, session_locks, session_tokens, ready_sessions, idle_sessions, what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now      int  0 = server time
 -- ARGV[2] session  str  as it is kept
 -- ARGV[3] token    str  a new one
 --
 -- Returns
---   OK                        news locked_until_ms version, then the state if there is one
---   SESSION_CANNOT_BE_LOCKED  news clearing   1 = its lock has ended, but there was too much to clear away: ask again at once
+--   OK                        notifications locked_until_ms version, then the state if there is one
+--   SESSION_CANNOT_BE_LOCKED  notifications clearing   1 = its lock has ended, but there was too much to clear away:
+--                             ask again at once
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED           status
 -- Cost: O(log N + slice of what is due)
---@include now_ms
---@include text
---@include open_source
---@include close_queue
---@include take_session
---@include session_record
+--@include base/now_ms
+--@include base/text
+--@include entity/open_source
+--@include entity/close_queue
+--@include session/take_session
+--@include session/session_record
 local now, session, token = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 
-local queue, _, refusal = open_source(KEYS, now, "", function(found)
-  return not found.has_sessions and { "SESSION_NOT_SUPPORTED" }
+local queue, _, refusal = open_source(KEYS, now, "", function(queue)
+  return not queue.has_sessions and { "SESSION_NOT_SUPPORTED" }
 end)
 if not queue then
   return refusal

@@ -1,33 +1,34 @@
--- activate: enqueue scheduled messages of a topic whose time has come, with their copies, as if they were sent now (SCHED-3, SCHED-7,
--- MSG-7). Each leaves scheduled and gets its copies in this one step; one that is not scheduled any more, or not due, is passed over.
--- Which copies there are was decided by the routes of one version; by other routes nothing is done.
+-- activate: enqueue due scheduled messages of a topic, with their copies, as if they were sent now (SCHED-3, SCHED-7,
+-- MSG-7). Each leaves scheduled and gets its copies in this one step; one that is no longer scheduled, or not due, is
+-- skipped. The routes of one version decided which copies there are; with other routes nothing is done.
 -- Reads: topic.  Writes: topic, scheduled, due, scheduled_ids, subscriptions that get copies.
 --
 -- KEYS[1] topic          hash    options and state of the topic
 -- KEYS[2] scheduled      stream  scheduled messages: see publish
 -- KEYS[3] due            zset    number, 16 digits, of scheduled messages by when they are due (ms)
--- KEYS[4] scheduled_ids  zset    "<message id>\0<number, 16 digits>" of scheduled messages
+-- KEYS[4] scheduled_ids  zset    of scheduled messages: see lib/schedule/scheduled_id.lua
 -- KEYS[5..?] others      -       for each subscription that gets copies what its letter in levels says
 -- ARGV[1] now      int  0 = server time
 -- ARGV[2] version  int  of the routes
--- ARGV[3] levels   str  see lib/open_copies.lua
--- ARGV[4..] per message: its number, and its copies as in lib/read_copies.lua
+-- ARGV[3] levels   str  see lib/topic/open_copies.lua
+-- ARGV[4..] per message: its number, and its copies as in lib/topic/read_copies.lua
 --
 -- Returns
---   OK                news of subscriptions: see lib/close_copies.lua
+--   OK                notifications of subscriptions: see lib/topic/close_copies.lua
 --   ROUTES_CHANGED    nothing was done, as with the following
 --   NEEDS_KEYS        subscription letter ...  which of them need more keys
 --   ENTITY_NOT_FOUND
 -- Cost: O(messages + copies log N)
---@include now_ms
---@include text
---@include open_topic
---@include open_copies
---@include read_copies
---@include store_copies
---@include close_copies
---@include entry_at
---@include note_use
+--@include base/now_ms
+--@include base/text
+--@include entity/open_topic
+--@include topic/open_copies
+--@include topic/read_copies
+--@include topic/store_copies
+--@include topic/close_copies
+--@include log/entry_at
+--@include entity/touch_at
+--@include schedule/scheduled_id
 local scheduled, due, scheduled_ids = KEYS[2], KEYS[3], KEYS[4]
 local now, version, levels = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 
@@ -39,12 +40,15 @@ if topic.version ~= version then
   return { "ROUTES_CHANGED" }
 end
 topic.default_ttl_ms = -1 -- it was applied when they were sent (TTL-22)
+redis.call("XLEN", scheduled) -- as in lib/base/check_key_types
+redis.call("ZCARD", due)
+redis.call("ZCARD", scheduled_ids)
 local targets, needs = open_copies(levels, KEYS, 5, now)
 if needs then
   return { "NEEDS_KEYS", unpack(needs) }
 end
 
--- take removes a message from the scheduled ones and gives its bytes, nil when it is none of them or not due.
+-- take removes a scheduled message and returns its bytes, nil when it is not scheduled or not due.
 local function take(number)
   local member = string.format("%016d", number)
   local due_ms = redis.call("ZSCORE", due, member)
@@ -57,7 +61,7 @@ local function take(number)
     return nil
   end
   redis.call("XDEL", scheduled, entry[1])
-  redis.call("ZREM", scheduled_ids, entry[2][4] .. "\0" .. member)
+  redis.call("ZREM", scheduled_ids, scheduled_id(entry[2][4], member))
   return tonumber(string.match(entry[1], "%d+$"))
 end
 
@@ -72,7 +76,7 @@ while at <= #ARGV do
   end
 end
 if sequence > topic.sequence then
-  note_use(topic.entity, now) -- until now it had scheduled messages (IDLE-3)
+  touch_at(topic.entity, now) -- until now it had scheduled messages (IDLE-3)
 end
 redis.call("HSET", topic.entity, "sequence", text(sequence), "bytes", text(bytes), "most_bytes", text(most_bytes))
 return { "OK", close_copies(targets) }

@@ -1,93 +1,98 @@
--- arrive: store what a transfer carries in the queue that it is for, once however often it is repeated, and each message as if it was sent
--- alone (FWD-1, FWD-4, FWD-8). One without a session becomes a dead letter of a queue with sessions (DLQ-9).
+-- arrive: store what a transfer carries in its destination queue, once however often the script runs, and each message
+-- as if it was sent alone (FWD-1, FWD-4, FWD-8). One without a session becomes a dead letter of a queue with sessions
+-- (DLQ-9).
 -- Reads: all, arrivals.  Writes: all, arrivals.
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
--- KEYS[37] arrivals  hash  source -> "<number>:<ms>:<outcomes>" of its last transfer that has arrived: see lib/note_arrival.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[37] arrivals  hash  source -> "<number>:<nonce>:<ms>:<outcomes>" of its last transfer that has arrived: see
+--                          lib/transfer/note_arrival.lua
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] incarnation  int  of the queue
 -- ARGV[3] source       str  field of arrivals
--- ARGV[4] number       int  of the transfer
+-- ARGV[4] id           str  "<number>:<nonce>" of the transfer
 -- ARGV[5] last         int  0: do nothing if not every message can be stored
--- ARGV[6..] per message "<size>" or "<size>:<ttl_ms>", when it ends at the latest (ms, 0 = whenever), id, partition,
---           session, payload
+-- ARGV[6..] per message "<size>" or "<size>:<ttl_ms>", when it ends at the latest (ms, 0 = no bound), id, partition,
+--         session, payload
 --
 -- Returns
---   OK                news outcomes
+--   OK                notifications outcomes
 --   NOT_YET           nothing was done
---   ENTITY_NOT_FOUND  there is no queue of that incarnation, nor will there ever be
+--   OVERTAKEN         number  another transfer, of that number, not lower, was the last to arrive: nothing was done
+--   ENTITY_NOT_FOUND  the queue of that incarnation is gone for ever
 -- Cost: O(messages log N)
---@include now_ms
---@include text
---@include open_queue
---@include open_target
---@include open_history
---@include close_queue
---@include arrived_before
---@include note_arrival
---@include can_send
---@include history_key
---@include history_room
---@include remembered
---@include remember
---@include forget_old
---@include lifetime
---@include size_and_ttl
---@include shorter_ttl
---@include expect
---@include append_to_session
---@include bury_copy
+--@include base/now_ms
+--@include base/text
+--@include entity/open_queue
+--@include entity/open_target
+--@include duplicate/open_history
+--@include entity/close_queue
+--@include transfer/arrived_before
+--@include transfer/note_arrival
+--@include intake/refuse
+--@include intake/reserve
+--@include intake/append_message
+--@include intake/raise_largest
+--@include transfer/outcome_letter
+--@include duplicate/history_key
+--@include duplicate/history_capacity
+--@include duplicate/find_original
+--@include duplicate/remember_key
+--@include duplicate/forget_old_keys
+--@include log/lifetime
+--@include log/size_and_ttl
+--@include log/shorter_ttl
+--@include dead_letter/dead_letter_incoming
 local arrivals = KEYS[37]
-local now, incarnation, source, number, last = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
+local now, incarnation, source, id, last = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
 
 local target = open_target(KEYS[1], now)
 if not target or redis.call("HGET", KEYS[1], "incarnation") ~= incarnation then
   return { "ENTITY_NOT_FOUND" }
 end
-local before = arrived_before(arrivals, source, number)
+local before, overtaken_by = arrived_before(arrivals, source, id)
 if before then
   return { "OK", "0", before }
 end
+if overtaken_by then
+  return { "OVERTAKEN", overtaken_by }
+end
 local queue = open_queue(KEYS, now)
 open_history(queue)
+target.messages = redis.call("XLEN", queue.main.log) + redis.call("ZCARD", queue.due)
+target.free_keys = queue.deduplicates and history_capacity(queue) or nil
+
 local messages = {}
 for i = 6, #ARGV, 6 do
   local size, ttl_ms = size_and_ttl(ARGV[i])
+  local ends_ms = tonumber(ARGV[i + 1])
   messages[#messages + 1] = {
-    size = size, bytes = tonumber(size), ttl_ms = ttl_ms, ends_ms = tonumber(ARGV[i + 1]), session = ARGV[i + 4], payload = ARGV[i + 5],
+    size = size, bytes = tonumber(size), ttl_ms = shorter_ttl(ttl_ms, target.default_ttl_ms),
+    ends_ms = ends_ms > 0 and ends_ms or nil,
+    session = ARGV[i + 4], payload = ARGV[i + 5],
     key = queue.deduplicates and history_key(queue.partitioned, ARGV[i + 2], ARGV[i + 3]) or nil,
     is_lost = queue.has_sessions and ARGV[i + 4] == "",
   }
 end
 
-local bytes = target.bytes + target.dead_bytes + target.state_bytes
-local count, room = redis.call("XLEN", queue.main.log) + redis.call("ZCARD", queue.due), queue.deduplicates and history_room(queue)
 local seen = {}
 
--- decide gives the outcome of a message, those before it having got theirs. Of a duplicate nothing is stored (DUP-9).
+-- decide returns the outcome of a message, those before it having got theirs. Of a duplicate nothing is stored (DUP-9).
 local function decide(message)
-  if message.bytes > target.max_message_bytes then
-    return "s"
+  message.is_known = message.key and (seen[message.key] or find_original(queue, message.key)) and true or false
+  local new = message.is_known and 0 or 1
+  local load = {
+    count = 1, total = message.bytes, too_large = message.bytes > target.max_message_bytes, new = new,
+    bytes = new * message.bytes,
+    counted = message.is_lost and 0 or new, keys = message.key and new or 0,
+  }
+  local refused = refuse(target, load)
+  if not refused then
+    reserve(target, load)
+    if message.key then
+      seen[message.key] = true
+    end
   end
-  if not can_send(target.status) then
-    return "d"
-  end
-  if message.key and (seen[message.key] or remembered(queue, message.key)) then
-    message.is_known = true
-    return "."
-  end
-  local many = target.max_message_count > 0 and count >= target.max_message_count and not message.is_lost
-  if bytes + message.bytes > target.max_bytes or many then
-    return "f"
-  end
-  if message.key and room < 1 then
-    return "q"
-  end
-  bytes, count = bytes + message.bytes, count + (message.is_lost and 0 or 1)
-  if message.key then
-    seen[message.key], room = true, room - 1
-  end
-  return "."
+  return outcome_letter(refused)
 end
 
 local letters = {}
@@ -98,46 +103,32 @@ for i, message in ipairs(messages) do
   end
 end
 
-local main, sequence, added = queue.main, queue.main.sequence, 0
-local function store(message)
-  local times, expires = lifetime(now, shorter_ttl(message.ttl_ms, target.default_ttl_ms), message.ends_ms > 0 and message.ends_ms or nil)
-  sequence = sequence + 1
-  local position = text(sequence)
-  if message.key then
-    remember(queue, message.key, sequence)
-  end
-  if message.bytes > queue.largest then
-    queue.largest = message.bytes
-    redis.call("HSET", queue.entity, "largest", message.size)
-  end
-  if message.is_lost then
-    bury_copy(queue, position, times, message, nil, {
-      cause = "s", reason = "Session ID is null", description = "the queue requires a session id",
-    })
-    return
-  end
-  if queue.has_sessions then
-    append_to_session(queue, main.log, position, message.size, times, message.payload, message.session)
-  else
-    redis.call("XADD", main.log, position .. "-" .. message.size, times, message.payload)
-    main.came = main.came + 1
-  end
-  if expires then
-    redis.call("ZADD", main.expiry, expires, position)
-    expect(queue, tonumber(expires))
-  end
-  added = added + message.bytes
+-- dead_letter_lost stores a message without a session among the dead letters.
+local function dead_letter_lost(message)
+  local why = { cause = "s", reason = "Session ID is null", description = "the queue requires a session id" }
+  queue.main.sequence = queue.main.sequence + 1
+  local times = lifetime(now, message.ttl_ms, message.ends_ms)
+  dead_letter_incoming(queue, text(queue.main.sequence), times, message, nil, why)
 end
 
+local added = 0
 for i, message in ipairs(messages) do
   if letters[i] == "." and not message.is_known then
-    store(message)
+    raise_largest(queue, #message.payload)
+    if message.is_lost then
+      dead_letter_lost(message)
+    else
+      append_message(queue, queue.main, message)
+      added = added + message.bytes
+    end
+    if message.key then
+      remember_key(queue, message.key, queue.main.sequence)
+    end
   end
 end
-main.sequence = sequence
-redis.call("HSET", queue.entity, "sequence", text(sequence), "bytes", text(target.bytes + added))
+redis.call("HSET", queue.entity, "sequence", text(queue.main.sequence), "bytes", text(target.bytes + added))
 if queue.deduplicates then
-  forget_old(queue, 100 + 2 * #messages)
+  forget_old_keys(queue, 100 + 2 * #messages)
 end
-local outcomes = note_arrival(arrivals, source, number, now, letters)
+local outcomes = note_arrival(arrivals, source, id, now, letters)
 return { "OK", close_queue(queue), outcomes }

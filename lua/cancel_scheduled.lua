@@ -1,30 +1,32 @@
--- cancel_scheduled: remove scheduled messages, by sequence number all or none (SCHED-5), or all with one of some message ids
+-- cancel_scheduled: remove scheduled messages, by sequence number all or none (SCHED-5), or all with one of some
+-- message ids
 -- (SCHED-8).
 -- Reads: all.  Writes: scheduled, due, scheduled_ids, history, entity.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue or topic, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue or topic, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now     int  0 = server time
 -- ARGV[2] by      str  numbers or ids
 -- ARGV[3..] what  str  at most 1000 numbers, each once, or message ids
 --
 -- Returns
---   OK                 news cancelled left
+--   OK                 notifications cancelled left
 --                      left: 1 = there are more with these ids than one call removes
---   MESSAGE_NOT_FOUND  news, then the numbers that are not those of scheduled messages
+--   MESSAGE_NOT_FOUND  notifications, then the numbers that are not those of scheduled messages
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED    status
 -- Cost: O(messages log N)
---@include now_ms
---@include rest
---@include open_queue
---@include can_send
---@include clear_due
---@include close_queue
---@include touch
---@include open_history
---@include remove_scheduled
-local now, by, wanted = now_ms(ARGV[1]), ARGV[2], rest(ARGV, 3)
+--@include base/now_ms
+--@include base/slice
+--@include entity/open_queue
+--@include entity/can_send
+--@include due/clear_due
+--@include entity/close_queue
+--@include entity/touch
+--@include duplicate/open_history
+--@include schedule/scheduled_id
+--@include schedule/remove_scheduled
+local now, by, wanted = now_ms(ARGV[1]), ARGV[2], slice(ARGV, 3)
 
 local queue = open_queue(KEYS, now, true)
 if not queue then
@@ -35,7 +37,7 @@ if not can_send(queue.status) then
 end
 clear_due(queue)
 touch(queue.entity, now)
-local members, left = {}, 0
+local members, rows, left = {}, {}, 0
 if by == "numbers" then
   local missing = {}
   for i, number in ipairs(wanted) do
@@ -50,18 +52,25 @@ if by == "numbers" then
 else
   local most = 500
   for _, id in ipairs(wanted) do
-    local from, to = "[" .. id .. "\0", "(" .. id .. "\1"
-    for _, row in ipairs(redis.call("ZRANGE", queue.scheduled_ids, from, to, "BYLEX", "LIMIT", 0, most - #members + 1)) do
+    local from = scheduled_id(id)
+    local to = string.sub(from, 1, -2) .. "\1"
+    for _, row in ipairs(redis.call("ZRANGE", queue.scheduled_ids, "[" .. from, "(" .. to, "BYLEX", "LIMIT", 0,
+      most - #members + 1)) do
       if #members == most then
         left = 1
-      elseif #row == #id + 17 then
-        members[#members + 1] = string.sub(row, -16)
+      elseif #row == #from + 16 then
+        members[#members + 1], rows[#rows + 1] = string.sub(row, -16), row
       end
     end
   end
 end
 open_history(queue)
-for _, member in ipairs(members) do
-  remove_scheduled(queue, member, true)
+local cancelled = 0
+for i, member in ipairs(members) do
+  if remove_scheduled(queue, member, true) then
+    cancelled = cancelled + 1
+  elseif rows[i] then
+    redis.call("ZREM", queue.scheduled_ids, rows[i]) -- of a message that is not there
+  end
 end
-return { "OK", close_queue(queue), #members, left }
+return { "OK", close_queue(queue), cancelled, left }

@@ -1,27 +1,27 @@
--- close_session: end a session's lock and give back what was not settled, uncounted and in its order (SESS-21, DC-3).
+-- close_session: end a session's lock and return what was not settled, uncounted and in its order (SESS-21, DC-3).
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now    int  0 = server time
 -- ARGV[2] token  str
 --
 -- Returns
---   OK                news
+--   OK                notifications
 --   SESSION_LOCK_LOST
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
 -- Cost: O(messages in flight log N)
---@include now_ms
---@include text
---@include open_queue
---@include close_queue
---@include touch
---@include held_session
---@include session_locks_of
---@include free_together
---@include end_lock
---@include end_session
+--@include base/now_ms
+--@include base/text
+--@include entity/open_queue
+--@include entity/close_queue
+--@include entity/touch
+--@include session/held_session
+--@include session/locks_of_session
+--@include lock/unlock_together
+--@include lock/end_lock
+--@include session/end_session
 local now, token = now_ms(ARGV[1]), ARGV[2]
 
 local queue = open_queue(KEYS, now)
@@ -37,10 +37,10 @@ if not session then
   return { "SESSION_LOCK_LOST" }
 end
 local items = {}
-for i, lock in ipairs(session_locks_of(queue, session)) do
+for i, lock in ipairs(locks_of_session(queue, session)) do
   items[i] = { lock = lock, position = text(string.match(lock, "(%d+):[^:]*$")), session = session }
 end
-free_together(queue, items, false)
+unlock_together(queue, items, false)
 for _, item in ipairs(items) do
   end_lock(queue, queue.main, item, false, 0)
 end

@@ -1,4 +1,4 @@
--- complete: remove locked messages for good (SETTLE-3).
+-- complete: remove locked messages (SETTLE-3).
 -- Reads: locks.  Writes: entity, log, locks, deliveries, expiry, deferred, modified, dead_numbers.
 -- Flags: allow-oom
 --
@@ -7,13 +7,12 @@
 -- KEYS[3] locks         zset    lock by its end (ms)
 -- KEYS[4] deliveries    hash    position -> failed deliveries
 -- KEYS[5] expiry        zset    position by ExpiresAt (ms), with the sign turned while it is locked
--- KEYS[6] deferred      zset    position by itself, with the sign turned while it is locked
+-- KEYS[6] deferred      zset    position, scored by itself; the score is negative while it is locked
 -- KEYS[7] modified      hash    position -> changed properties
 -- KEYS[8] dead_numbers  zset    dead-letter position by sequence number
 -- ARGV[1] now           int     0 = server time
 -- ARGV[2] sub           str     "" or "dead_": which of the two queues is the source
--- ARGV[3] bytes         int     sum of the sizes in the ids
--- ARGV[4..] lock ... id ...  str  at most 1000 locks, then as many ids, in the same order
+-- ARGV[3..] lock ... id ...  str  at most 1000 locks, then as many ids, in the same order
 --
 -- Returns
 --   OK                all done
@@ -21,17 +20,19 @@
 --   ENTITY_NOT_FOUND
 --   SESSION_REQUIRED  see complete_in_sessions
 -- Cost: O(locks)
---@include now_ms
---@include text
---@include touch
---@include rest
---@include live_locks
---@include lock_position
---@include forget_modified
-local entity, log, locks, deliveries, expiry, deferred, dead_numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[8]
+--@include base/now_ms
+--@include base/text
+--@include entity/touch
+--@include base/slice
+--@include lock/live_locks
+--@include lock/position_of_lock
+--@include log/forget_changes
+--@include log/delete_ids
+local entity, log, locks, deliveries, expiry, deferred, dead_numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
+  KEYS[6], KEYS[8]
 local side = { modified = KEYS[7] }
-local now, sub, bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local count = (#ARGV - 3) / 2
+local now, sub = now_ms(ARGV[1]), ARGV[2]
+local count = (#ARGV - 2) / 2
 
 local values = redis.call("HMGET", entity, "kind", "requires_session")
 if not values[1] or values[1] == "topic" then
@@ -40,9 +41,20 @@ end
 if values[2] == "1" and sub == "" then
   return { "SESSION_REQUIRED" }
 end
-touch(entity, now)
 
--- all_live says whether every lock holds and none is named twice. Nearly always it is so, and then nothing needs to be
+-- As in lib/base/check_key_types, of what is kept beside the log: nearly always nothing.
+local beside = sub ~= "" or redis.call("EXISTS", deliveries, expiry, deferred, side.modified) > 0
+if beside then
+  for _, key in ipairs({ expiry, deferred, dead_numbers }) do
+    redis.call("ZCARD", key)
+  end
+  redis.call("HLEN", deliveries)
+  redis.call("HLEN", side.modified)
+end
+redis.call("XLEN", log)
+
+-- all_live reports whether every lock holds and none is named twice. Nearly always it is so, and then nothing needs to
+-- be
 -- sorted out.
 local function all_live(wanted)
   local seen = {}
@@ -56,15 +68,16 @@ local function all_live(wanted)
   return true
 end
 
--- clean_up removes what is kept beside the log for messages that are gone.
-local function clean_up(held)
-  if sub == "" and redis.call("EXISTS", deliveries, expiry, deferred, side.modified) == 0 then
-    return
+-- clean_up removes what is kept beside the log for messages that are gone. Returns by how many bytes it had made them
+-- larger.
+local function clean_up(gone)
+  if not beside then
+    return 0
   end
-  local positions = {}
-  for i, lock in ipairs(held) do
-    positions[i] = lock_position(lock)
-    bytes = bytes + forget_modified(side, positions[i])
+  local positions, more = {}, 0
+  for i, lock in ipairs(gone) do
+    positions[i] = position_of_lock(lock)
+    more = more + forget_changes(side, positions[i])
   end
   redis.call("HDEL", deliveries, unpack(positions))
   redis.call("ZREM", expiry, unpack(positions))
@@ -72,32 +85,38 @@ local function clean_up(held)
   if sub ~= "" then
     redis.call("ZREM", dead_numbers, unpack(positions))
   end
+  return more
 end
 
-local wanted = rest(ARGV, 4, 3 + count)
-if all_live(wanted) then
-  redis.call("ZREM", locks, unpack(wanted))
-  redis.call("XDEL", log, unpack(ARGV, 4 + count))
-  clean_up(wanted)
-  redis.call("HINCRBY", entity, sub .. "bytes", text(-bytes))
-  return { "OK" }
-end
-
-local live, held = live_locks(locks, wanted, now)
-local results, ids = { "SOME" }, {}
-bytes = 0
-for i = 1, count do
-  results[i + 1] = live[i] and 1 or 0
-  if live[i] then
-    local id = ARGV[3 + count + i]
-    ids[#ids + 1] = id
-    bytes = bytes + string.match(id, "%d+$")
+local wanted, ids = slice(ARGV, 3, 2 + count), slice(ARGV, 3 + count)
+local held, held_ids = wanted, ids
+if not all_live(wanted) then
+  local live
+  live, held = live_locks(locks, wanted, now)
+  held_ids = {}
+  for i, id in ipairs(ids) do
+    held_ids[#held_ids + 1] = live[i] and id or nil
   end
 end
+touch(entity, now)
+local gone = {}
 if #held > 0 then
-  redis.call("ZREM", locks, unpack(held))
-  redis.call("XDEL", log, unpack(ids))
-  clean_up(held)
-  redis.call("HINCRBY", entity, sub .. "bytes", text(-bytes))
+  local bytes, wrong = delete_ids(log, held_ids)
+  for i, lock in ipairs(wrong and held or {}) do
+    gone[#gone + 1] = not wrong[held_ids[i]] and lock or nil
+  end
+  gone = wrong and gone or held
+  if #gone > 0 then
+    redis.call("ZREM", locks, unpack(gone))
+    redis.call("HINCRBY", entity, sub .. "bytes", text(-bytes - clean_up(gone)))
+  end
+end
+if #gone == count then
+  return { "OK" }
+end
+local results, at = { "SOME" }, 1 -- gone has the order of wanted
+for i, lock in ipairs(wanted) do
+  results[i + 1] = gone[at] == lock and 1 or 0
+  at = at + results[i + 1]
 end
 return results

@@ -1,14 +1,16 @@
--- complete_in_sessions: remove messages of held sessions for good (SETTLE-3). Several sessions' ride in one.
--- Reads: entity, locks, session_locks, session_tokens.  Writes: entity, log, locks, deliveries, expiry, deferred, modified,
+-- complete_in_sessions: remove locked messages of held sessions (SETTLE-3). Calls of several sessions share one
+-- script.
+-- Reads: entity, locks, session_locks, session_tokens.  Writes: entity, log, locks, deliveries, expiry, deferred,
+-- modified,
 -- session_waiting.
 -- Flags: allow-oom
 --
 -- KEYS[1] entity           hash    options and state of the queue
 -- KEYS[2] log              stream  messages of the queue, id = <position>-<size>
--- KEYS[3] locks            zset    session_lock of what is handed out
+-- KEYS[3] locks            zset    session_lock_member of what is handed out
 -- KEYS[4] deliveries       hash    position -> failed deliveries
 -- KEYS[5] expiry           zset    position by ExpiresAt (ms), with the sign turned while it is locked
--- KEYS[6] deferred         zset    position by itself, with the sign turned while it is locked
+-- KEYS[6] deferred         zset    position, scored by itself; the score is negative while it is locked
 -- KEYS[7] modified         hash    position -> changed properties
 -- KEYS[8] session_locks    zset    held session by the end of its lock (ms)
 -- KEYS[9] session_tokens   hash    token -> session it holds
@@ -21,15 +23,16 @@
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
 -- Cost: O(locks log N)
---@include now_ms
---@include text
---@include touch
---@include held_sessions
---@include in_pieces
---@include session_lock
---@include lock_position
---@include forget_modified
---@include wake_holder
+--@include base/now_ms
+--@include base/text
+--@include entity/touch
+--@include session/resolve_tokens
+--@include base/in_pieces
+--@include session/session_lock_member
+--@include lock/position_of_lock
+--@include log/forget_changes
+--@include log/delete_ids
+--@include wake/wake_holder
 local entity, log, locks, deliveries, expiry, deferred = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local side = { modified = KEYS[7] }
 local queue = { now = now_ms(ARGV[1]), session_locks = KEYS[8], session_tokens = KEYS[9], session_waiting = KEYS[10] }
@@ -41,7 +44,17 @@ end
 if values[2] ~= "1" then
   return { "SESSION_NOT_SUPPORTED" }
 end
-touch(entity, queue.now)
+
+-- As in lib/base/check_key_types, of what is kept beside the log: nearly always nothing.
+local beside = redis.call("EXISTS", deliveries, expiry, deferred, side.modified) > 0
+if beside then
+  redis.call("ZCARD", expiry)
+  redis.call("ZCARD", deferred)
+  redis.call("HLEN", deliveries)
+  redis.call("HLEN", side.modified)
+end
+redis.call("XLEN", log)
+redis.call("HLEN", queue.session_waiting)
 
 local tokens, seen = {}, {}
 for i = 2, #ARGV, 3 do
@@ -49,14 +62,14 @@ for i = 2, #ARGV, 3 do
     seen[ARGV[i]], tokens[#tokens + 1] = true, ARGV[i]
   end
 end
-local held = held_sessions(queue, tokens)
+local held = resolve_tokens(queue, tokens)
 
 -- kept are the locks of all messages whose session is held, in the form in which they are kept.
 local kept, places = {}, {}
 for i = 2, #ARGV, 3 do
   local holder = held[ARGV[i]]
   if holder then
-    kept[#kept + 1], places[#places + 1] = session_lock(holder.session, ARGV[i + 1]), i
+    kept[#kept + 1], places[#places + 1] = session_lock_member(holder.session, ARGV[i + 1]), i
   end
 end
 local is_locked, at = {}, 0
@@ -69,23 +82,36 @@ in_pieces(kept, function(...)
   end
 end)
 
-local results, ended, ids, positions, bytes, woken, over = { "OK" }, {}, {}, {}, 0, {}, {}
+touch(entity, queue.now)
+-- One that is named twice ends once.
+local ids, over = {}, {}
 for i = 2, #ARGV, 3 do
-  local holder, lock, id = held[ARGV[i]], is_locked[i], ARGV[i + 2]
+  local lock = is_locked[i]
+  if lock and not over[lock] then
+    over[lock], ids[#ids + 1] = ARGV[i + 2], ARGV[i + 2]
+  end
+end
+local bytes, wrong = 0, nil
+if #ids > 0 then
+  bytes, wrong = delete_ids(log, ids)
+end
+
+local results, ended, positions, woken = { "OK" }, {}, {}, {}
+for i = 2, #ARGV, 3 do
+  local holder, lock = held[ARGV[i]], is_locked[i]
   local done = holder and 0 or 3
-  if lock and not over[lock] then -- one that is named twice ends once
-    done, over[lock], woken[holder.session] = 1, true, true
-    ended[#ended + 1], ids[#ids + 1], positions[#positions + 1] = lock, id, lock_position(ARGV[i + 1])
-    bytes = bytes + string.match(id, "%d+$")
+  local id = lock and over[lock]
+  if id and not (wrong and wrong[id]) then
+    done, over[lock], woken[holder.session] = 1, nil, true
+    ended[#ended + 1], positions[#positions + 1] = lock, position_of_lock(ARGV[i + 1])
   end
   results[#results + 1] = done
 end
-if #ids > 0 then
+if #ended > 0 then
   redis.call("ZREM", locks, unpack(ended))
-  redis.call("XDEL", log, unpack(ids))
-  if redis.call("EXISTS", deliveries, expiry, deferred, side.modified) > 0 then
+  if beside then
     for _, position in ipairs(positions) do
-      bytes = bytes + forget_modified(side, position)
+      bytes = bytes + forget_changes(side, position)
     end
     redis.call("HDEL", deliveries, unpack(positions))
     redis.call("ZREM", expiry, unpack(positions))

@@ -2,7 +2,7 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- KEYS[37] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] reason       str  "=" and the text the application gives, or "" for none (SETTLE-7)
@@ -12,24 +12,25 @@
 -- ARGV[6..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
 --
 -- Returns
---   OK                news, then per lock 1 done, 0 lost, 2 refused and still locked, 3 session lost
+--   OK                notifications, then per lock 1 done, 0 lost, 2 refused and still locked, 3 session lost
 --   ENTITY_NOT_FOUND
 --   SESSION_REQUIRED
 --   SESSION_NOT_SUPPORTED
 -- Cost: O(locks log N + bytes moved)
---@include now_ms
---@include rest
---@include open_queue
---@include close_queue
---@include touch
---@include settle_locks
---@include wrong_kind
---@include entry_at
---@include bury_entry
+--@include base/now_ms
+--@include base/slice
+--@include entity/open_queue
+--@include entity/close_queue
+--@include entity/touch
+--@include lock/settle_locks
+--@include session/session_mismatch
+--@include log/entry_at
+--@include dead_letter/dead_letter_entry
+--@include entity/note_orphan
 local now, token, count, owner = now_ms(ARGV[1]), ARGV[4], tonumber(ARGV[5]), KEYS[37]
 local reason = ARGV[2] ~= "" and string.sub(ARGV[2], 2) or nil
 local description = ARGV[3] ~= "" and string.sub(ARGV[3], 2) or nil
-local wanted, changes = rest(ARGV, 6, 5 + count), rest(ARGV, 6 + count)
+local wanted, changes = slice(ARGV, 6, 5 + count), slice(ARGV, 6 + count)
 
 local queue = open_queue(KEYS, now)
 if not queue then
@@ -37,16 +38,19 @@ if not queue then
 end
 queue.owner = owner
 local main = queue.main
-local wrong = wrong_kind(main, token)
+local wrong = session_mismatch(main, token)
 if wrong then
   return { wrong }
 end
+redis.call("HLEN", owner) -- as in lib/base/check_key_types
 touch(queue.entity, now)
 local results = settle_locks(queue, main, wanted, changes, token, function(position)
   redis.call("ZREM", main.deferred, position)
   local entry = entry_at(main.log, position)
   if entry then
-    bury_entry(queue, entry, redis.call("HGET", main.deliveries, position) or "0", "a", reason, description)
+    dead_letter_entry(queue, entry, redis.call("HGET", main.deliveries, position) or "0", "a", reason, description)
+  else
+    note_orphan(queue, position)
   end
 end)
 return { "OK", close_queue(queue), unpack(results) }

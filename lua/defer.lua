@@ -1,8 +1,8 @@
--- defer: set locked messages aside until they are asked for by number (SETTLE-9, DEFER-1, DC-2).
+-- defer: set locked messages aside until they are received by number (SETTLE-9, DEFER-1, DC-2).
 -- Reads: all.  Writes: locks, deferred, expiry, modified.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- KEYS[37] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now    int     0 = server time
 -- ARGV[2] sub    str     "" or "dead_": which of the two queues is the source
@@ -11,23 +11,23 @@
 -- ARGV[5..] lock ... change ...  str  at most 1000 locks, then nothing or as many changes, "" = none, "!" = refused
 --
 -- Returns
---   OK                news, then per lock 1 done, 0 lost, 2 refused and still locked, 3 session lost
+--   OK                notifications, then per lock 1 done, 0 lost, 2 refused and still locked, 3 session lost
 --   ENTITY_NOT_FOUND
 --   SESSION_REQUIRED
 --   SESSION_NOT_SUPPORTED
 -- Cost: O(locks log N)
---@include now_ms
---@include rest
---@include open_queue
---@include close_queue
---@include touch
---@include settle_locks
---@include wrong_kind
---@include expect
---@include put_in_session
+--@include base/now_ms
+--@include base/slice
+--@include entity/open_queue
+--@include entity/close_queue
+--@include entity/touch
+--@include lock/settle_locks
+--@include session/session_mismatch
+--@include due/expect
+--@include session/put_in_session
 local now, sub, token, count = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 local owner = KEYS[37]
-local wanted, changes = rest(ARGV, 5, 4 + count), rest(ARGV, 5 + count)
+local wanted, changes = slice(ARGV, 5, 4 + count), slice(ARGV, 5 + count)
 
 local queue = open_queue(KEYS, now)
 if not queue then
@@ -35,10 +35,11 @@ if not queue then
 end
 queue.owner = owner
 local side = sub == "" and queue.main or queue.dead
-local wrong = wrong_kind(side, token)
+local wrong = session_mismatch(side, token)
 if wrong then
   return { wrong }
 end
+redis.call("HLEN", owner) -- as in lib/base/check_key_types
 touch(queue.entity, now)
 local results = settle_locks(queue, side, wanted, changes, token, function(position, session)
   redis.call("ZADD", side.deferred, position, position)

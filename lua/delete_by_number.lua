@@ -2,35 +2,35 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now       int  0 = server time
 -- ARGV[2] sub       str  "" or "dead_": which of the two queues is the source
 -- ARGV[3] token     str  of the session they must be in, "" = any
 -- ARGV[4..] number  int  at most 250
 --
 -- Returns
---   OK                news, then 1 or 0 per number: removed, or not found
+--   OK                notifications, then 1 or 0 per number: removed, or not found
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED   status
 --   SESSION_NOT_SUPPORTED
 --   SESSION_LOCK_LOST
 -- Cost: O(numbers log N + slice of what is due)
---@include now_ms
---@include rest
---@include open_source
---@include close_queue
---@include position_of
---@include take_unlocked
---@include session_of
---@include scope
---@include entry_at
---@include remove_entry
-local now, sub, token, numbers = now_ms(ARGV[1]), ARGV[2], ARGV[3], rest(ARGV, 4)
+--@include base/now_ms
+--@include base/slice
+--@include entity/open_source
+--@include entity/close_queue
+--@include log/position_of
+--@include available/take_unlocked
+--@include session/session_of
+--@include session/session_scope
+--@include log/entry_at
+--@include log/remove_entry
+local now, sub, token, numbers = now_ms(ARGV[1]), ARGV[2], ARGV[3], slice(ARGV, 4)
 
 local session
 local queue, side, refusal = open_source(KEYS, now, sub, function(queue, side)
   local wrong
-  session, wrong = scope(queue, side, token, "")
+  session, wrong = session_scope(queue, side, token, "")
   return wrong and { wrong }
 end)
 if not queue then

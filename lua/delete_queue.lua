@@ -4,34 +4,36 @@
 --
 -- KEYS[1] waiting       zset  sidecar by since when it waits (ms)
 -- KEYS[2] dead_waiting  zset  as waiting, of the dead-letter queue
--- KEYS[3] transfers_waiting  zset  as waiting, of its transfer dead-letter queue
+-- KEYS[3] transfers_dead_waiting  zset  as waiting, of its transfer dead-letter queue
 -- KEYS[4] entity        hash  options and state of the queue
 -- KEYS[5] session_waiting  hash  session -> where its holder waits
 -- KEYS[6] session_locks    zset  held session by the end of its lock (ms)
 -- KEYS[7] locks            zset  lock by its end (ms)
 -- KEYS[8] dead_locks       zset  as locks, of the dead-letter queue
--- KEYS[9] transfers_locks  zset  as locks, of its transfer dead-letter queue
+-- KEYS[9] transfers_dead_locks  zset  as locks, of its transfer dead-letter queue
 -- KEYS[10] due             zset  scheduled message by when it is due (ms)
 -- KEYS[11] dead_log        stream  dead letters
--- KEYS[12] transfers_log   stream  transfer dead letters
--- KEYS[13..] rest          -     every other key of the queue and of its transfer dead-letter queue
+-- KEYS[12] transfers_dead_log   stream  transfer dead letters
+-- KEYS[13] barred          string  see lib/entity/bar_ticket.lua
+-- KEYS[14..] rest          -     every other key of the queue and of its transfer dead-letter queue
 -- ARGV[1] now           int   0 = server time
--- ARGV[2] unused        int   1: only if nobody has used it for as long as AutoDeleteOnIdle says (IDLE-8)
+-- ARGV[2] unused        int   1: only if it was not used for AutoDeleteOnIdle (IDLE-8)
 --
 -- Returns
---   OK                deleted_ms
---   IN_USE            at_ms    when to look again, 0 = see what sweep says
+--   OK                ticket   of its name: see register_name
+--   IN_USE            at_ms    when to look again, 0 = as sweep returns
 --   ENTITY_NOT_FOUND
 -- Cost: O(waiting sidecars); memory is freed in the background
---@include now_ms
---@include text
---@include wake_all
---@include wake_holders
---@include unused_at
---@include keep_a_while
-local waiting, dead_waiting, transfers_waiting = KEYS[1], KEYS[2], KEYS[3]
+--@include base/now_ms
+--@include base/text
+--@include wake/wake_all
+--@include wake/wake_all_holders
+--@include entity/unused_at
+--@include entity/postpone_removal
+--@include entity/bar_ticket
+local waiting, dead_waiting, transfers_dead_waiting = KEYS[1], KEYS[2], KEYS[3]
 local entity, session_waiting, session_locks, locks, dead_locks = KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local transfers_locks, due, dead_log, transfers_log = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local transfers_dead_locks, due, dead_log, transfers_dead_log, barred = KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local now, unused = now_ms(ARGV[1]), ARGV[2] == "1"
 
 if redis.call("HGET", entity, "kind") ~= "queue" then
@@ -42,13 +44,16 @@ if unused then
   if not at or at > now then
     return { "IN_USE", "0" }
   end
-  if unused_at(entity, due, { transfers_locks }, transfers_log, now) > now then -- which sweep does not look at
-    return { "IN_USE", keep_a_while(entity, now) }
+  -- which sweep does not look at
+  if unused_at(entity, due, { transfers_dead_locks }, transfers_dead_log, now) > now then
+    return { "IN_USE", postpone_removal(entity, now) }
   end
 end
+local ticket = redis.call("HGET", entity, "ticket") or text(now) -- the latter of one that an older version made
 wake_all(waiting)
 wake_all(dead_waiting)
-wake_all(transfers_waiting)
-wake_holders(session_waiting, session_locks)
+wake_all(transfers_dead_waiting)
+wake_all_holders(session_waiting, session_locks)
 redis.call("UNLINK", unpack(KEYS))
-return { "OK", text(now) }
+bar_ticket(barred, ticket)
+return { "OK", ticket }

@@ -1,36 +1,40 @@
--- delete_topic: make a topic and its subscriptions cease to exist, in one step (ENT-8). What the subscriptions hold is still
--- there: as long as subscriptions has their names, nobody can make an entity of this name, and delete_subscription has to be called
--- with left for each.
--- Reads: topic; with unused, also locks and dead letters of every subscription.  Writes: every key of the topic but subscriptions, the
+-- delete_topic: delete a topic and its subscriptions in one step (ENT-8). What the subscriptions hold stays until
+-- delete_subscription is called with left for each; as long as subscriptions has a name, no entity of the topic's name
+-- can be made.
+-- Reads: topic; with unused, also locks and dead letters of every subscription.  Writes: every key of the topic but
+-- subscriptions, the
 -- entity of every subscription.
 -- Flags: allow-oom
 --
 -- KEYS[1] topic     hash  options and state of the topic
 -- KEYS[2] due       zset  scheduled message by when it is due (ms)
--- KEYS[3..] others  -     every other key of the topic but subscriptions, then the entity of every subscription; with unused, then locks,
---                         dead_locks, transfers_locks, session_locks, dead_log and transfers_log of every subscription
+-- KEYS[3] barred    string  see lib/entity/bar_ticket.lua
+-- KEYS[4..] others  -     every other key of the topic but subscriptions, then the entity of every subscription; with
+--                         unused, then keepers (below) of every subscription
 -- ARGV[1] now            int  0 = server time
 -- ARGV[2] version        int  of the routes that have exactly these subscriptions
 -- ARGV[3] subscriptions  int  number of them
--- ARGV[4] unused         int  1: only if nobody has used it or a subscription for as long as AutoDeleteOnIdle says (IDLE-3, IDLE-8)
+-- ARGV[4] unused         int  1: only if neither it nor a subscription was used for AutoDeleteOnIdle (IDLE-3, IDLE-8)
 --
 -- Returns
---   OK                deleted_ms
---   IN_USE            at_ms    when to look again, 0 = see what sweep says
+--   OK                ticket   of its name: see register_name
+--   IN_USE            at_ms    when to look again, 0 = as sweep returns
 --   ROUTES_CHANGED    nothing was done
 --   ENTITY_NOT_FOUND
 -- Cost: O(subscriptions); memory is freed in the background
---@include now_ms
---@include text
---@include note_use
---@include last_use
---@include unused_at
---@include keep_a_while
-local topic, due = KEYS[1], KEYS[2]
+--@keys keepers locks dead_locks transfers_dead_locks session_locks dead_log transfers_dead_log
+--@include base/now_ms
+--@include base/text
+--@include entity/touch_at
+--@include entity/last_use
+--@include entity/unused_at
+--@include entity/postpone_removal
+--@include entity/bar_ticket
+local topic, due, barred = KEYS[1], KEYS[2], KEYS[3]
 local now, version, count, unused = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4] == "1"
 local last_key = unused and #KEYS - 6 * count or #KEYS -- of those that are removed
 
-local values = redis.call("HMGET", topic, "kind", "version", "idle_keeps_dead")
+local values = redis.call("HMGET", topic, "kind", "version", "idle_keeps_dead", "ticket")
 if values[1] ~= "topic" then
   return { "ENTITY_NOT_FOUND" }
 end
@@ -38,7 +42,8 @@ if values[2] ~= version then
   return { "ROUTES_CHANGED" }
 end
 
--- of_subscriptions gives the last use of any of them, and whether there are dead letters to be kept: the topic or the subscription says so.
+-- of_subscriptions returns the last use of any of them, and whether there are dead letters to keep, by an option of
+-- either.
 local function of_subscriptions()
   local last, keeps = 0, false
   for i = 1, count do
@@ -56,14 +61,16 @@ if unused then
     return { "IN_USE", "0" }
   end
   local last, keeps = of_subscriptions()
-  note_use(topic, last)
+  touch_at(topic, last)
   at = unused_at(topic, due, {}, nil, now)
   if at > now then
     return { "IN_USE", "0" }
   end
   if keeps then
-    return { "IN_USE", keep_a_while(topic, now) }
+    return { "IN_USE", postpone_removal(topic, now) }
   end
 end
+local ticket = values[4] or text(now) -- the latter of one that an older version made
 redis.call("UNLINK", unpack(KEYS, 1, last_key))
-return { "OK", text(now) }
+bar_ticket(barred, ticket)
+return { "OK", ticket }

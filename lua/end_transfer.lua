@@ -1,40 +1,42 @@
--- end_transfer: remove the messages of a transfer from their source, which have arrived or were refused (FWD-1, FWD-5, FWD-8).
+-- end_transfer: remove from their source the messages of a transfer that arrived or were refused (FWD-1, FWD-5,
+-- FWD-8).
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue       all keys of the queue, in the order of lib/open_queue.lua
--- KEYS[37..72] transfers  the same of its transfer dead-letter queue
+-- KEYS[1..36] queue       all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[37..72] transfers_queue  the same of its transfer dead-letter queue
 -- KEYS[73] owner          entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] sub          str  "" or "dead_": which of the two queues is the source
 -- ARGV[3] incarnation  int  of the queue
--- ARGV[4] number       int  of the transfer
--- ARGV[5..?] per message its position, its fate, the cause in one letter (DLQ-24), reason and description as in dead_letter; the fate is
---            r = removed, k = to the queue's own dead letters, t = to the transfer dead-letter queue
+-- ARGV[4] id           str  "<number>:<nonce>" of the transfer
+-- ARGV[5..?] per message its position, its fate, the cause in one letter (DLQ-24), reason and description as in
+--         dead_letter; the fate is r = removed, k = to the queue's own dead letters, t = to the transfer dead-letter
+--         queue
 --
 -- Returns
---   OK           news transfers_news
+--   OK           notifications transfers_notifications
 --   OVER         this transfer is not under way: nothing was done
 --   ENTITY_FULL  actual limit    the transfer dead-letter queue has no room: nothing was done
 -- Cost: O(messages log N + bytes moved)
---@include now_ms
---@include text
---@include open_queue
---@include close_queue
---@include set_aside
---@include lock_position
---@include entry_at
---@include remove_entry
---@include bury_entry
---@include give_back
---@include make_transfers
---@include move_to_transfers
+--@include base/now_ms
+--@include base/text
+--@include entity/open_queue
+--@include entity/close_queue
+--@include transfer/locks_set_aside
+--@include lock/position_of_lock
+--@include log/entry_at
+--@include log/remove_entry
+--@include dead_letter/dead_letter_entry
+--@include lock/return_message
+--@include transfer/ensure_transfers
+--@include transfer/move_to_transfers
 local owner = KEYS[73]
-local now, sub, incarnation, number = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+local now, sub, incarnation, id = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
 
 local queue = open_queue(KEYS, now)
 local values = redis.call("HMGET", KEYS[1], "incarnation", sub .. "transfer")
-if not queue or values[1] ~= incarnation or string.match(values[2] or "", "^%d+") ~= number then
+if not queue or values[1] ~= incarnation or string.match(values[2] or "", "^%d+:%d+") ~= id then
   return { "OVER" }
 end
 local side = sub == "" and queue.main or queue.dead
@@ -48,8 +50,8 @@ for i = 5, #ARGV, 5 do
 end
 
 local items, more = {}, 0
-for _, lock in ipairs(set_aside(side)) do
-  local position = lock_position(lock)
+for _, lock in ipairs(locks_set_aside(side)) do
+  local position = position_of_lock(lock)
   local item = { lock = lock, position = position, fate = fates[position], entry = entry_at(side.log, position) }
   if item.entry and item.fate and item.fate.letter == "t" then
     local longer = string.match(redis.call("HGET", side.modified, position) or "0", "^%-?%d+")
@@ -64,21 +66,24 @@ if more > 0 then
   if actual > limit then
     return { "ENTITY_FULL", text(actual), text(limit) }
   end
-  make_transfers(queue.entity, KEYS[37], text(now))
-  transfers = open_queue({ unpack(KEYS, 37, 72) }, now)
+  local transfer_keys = { unpack(KEYS, 37, 72) }
+  open_queue(transfer_keys, now) -- for lib/base/check_key_types
+  ensure_transfers(queue.entity, KEYS[37], text(now))
+  transfers = open_queue(transfer_keys, now)
 end
 table.sort(items, function(a, b) return tonumber(a.position) < tonumber(b.position) end)
 for _, item in ipairs(items) do
   local fate, entry = item.fate, item.entry
   redis.call("ZREM", side.locks, item.lock)
   if not fate then
-    give_back(queue, side, item.position, false, 0) -- it was not among those that were carried
+    return_message(queue, side, item.position, false, 0) -- it was not among those that were carried
   elseif entry and fate.letter == "t" then
     move_to_transfers(queue, side, transfers, entry, fate)
   elseif entry and fate.letter == "k" then
     local count = redis.call("HGET", side.deliveries, item.position) or "0"
-    bury_entry(queue, entry, count, fate.cause, fate.reason, fate.description)
+    dead_letter_entry(queue, entry, count, fate.cause, fate.reason, fate.description)
   elseif entry then
+    redis.call("ZREM", side.deferred, item.position) -- a dead letter that was sent again may have been
     remove_entry(queue, side, entry)
   end
 end

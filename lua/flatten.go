@@ -3,14 +3,15 @@ package lua
 import (
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 )
 
 const includeMark = "--@include "
 
-// flatten puts the included functions before the script's own text, each once and after those it needs. Nothing is
-// left out: an include line stays where it was, as the comment it is.
+// flatten puts the included functions before the script's own text, each once and after those it needs. It keeps every
+// line: an include line stays where it was, as a comment.
 func flatten(from fs.FS, source string) (string, error) {
 	var out strings.Builder
 	if err := include(from, source, map[string]bool{}, nil, &out); err != nil {
@@ -20,10 +21,10 @@ func flatten(from fs.FS, source string) (string, error) {
 	return out.String(), nil
 }
 
-func include(from fs.FS, source string, done map[string]bool, path []string, out *strings.Builder) error {
+func include(from fs.FS, source string, done map[string]bool, within []string, out *strings.Builder) error {
 	for _, name := range includesOf(source) {
-		if slices.Contains(path, name) {
-			return fmt.Errorf("circular include %s", strings.Join(append(path, name), " -> "))
+		if slices.Contains(within, name) {
+			return fmt.Errorf("circular include %s", strings.Join(append(within, name), " -> "))
 		}
 		if done[name] {
 			continue
@@ -32,10 +33,10 @@ func include(from fs.FS, source string, done map[string]bool, path []string, out
 		if err != nil {
 			return fmt.Errorf("unknown include %q: %w", name, err)
 		}
-		if !strings.Contains(string(text), "\nlocal function "+name+"(") {
-			return fmt.Errorf("lib/%s.lua must define local function %s", name, name)
+		if function := path.Base(name); !strings.Contains(string(text), "\nlocal function "+function+"(") {
+			return fmt.Errorf("lib/%s.lua must define local function %s", name, function)
 		}
-		if err := include(from, string(text), done, append(path, name), out); err != nil {
+		if err := include(from, string(text), done, append(within, name), out); err != nil {
 			return err
 		}
 		done[name] = true

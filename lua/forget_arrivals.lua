@@ -9,10 +9,10 @@
 -- Returns
 --   OK
 -- Cost: O(sources)
---@include now_ms
---@include text
---@include rest
-local arrivals, now, items = KEYS[1], now_ms(ARGV[1]), rest(ARGV, 2)
+--@include base/now_ms
+--@include base/text
+--@include base/slice
+local arrivals, now, items = KEYS[1], now_ms(ARGV[1]), slice(ARGV, 2)
 
 for i = 1, #items, 3 do
   local source, note = items[i], items[i + 1]
@@ -20,7 +20,7 @@ for i = 1, #items, 3 do
     if items[i + 2] == "1" then
       redis.call("HDEL", arrivals, source)
     else
-      redis.call("HSET", arrivals, source, (string.gsub(note, "^(%d+):%d+:", "%1:" .. text(now) .. ":")))
+      redis.call("HSET", arrivals, source, (string.gsub(note, "^(%d+:%d+):%d+:", "%1:" .. text(now) .. ":")))
     end
   end
 end

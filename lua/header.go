@@ -14,7 +14,8 @@ import (
 //	-- Reads: ...  Writes: ...
 //	-- Flags: allow-oom            (optional; no-writes or allow-oom)
 //	--
-//	-- KEYS[1] name  type  meaning  ([1..9] = nine of them, which the script passes on whole)
+//	-- KEYS[1] name  type  meaning  ([1..9] = nine of them, which the script passes on whole: the name is that of a
+//	                                 group, perhaps with a prefix for each of its names: transfers_queue)
 //	-- ARGV[1] name  type  meaning  ([2..] = this and all that follow; [2..?] = perhaps none)
 //	--
 //	-- Returns
@@ -91,6 +92,49 @@ func (h *header) declare(kind, index string, many bool, last, name string) error
 	}
 	for len(*list) < to {
 		*list = append(*list, Parameter{Name: name, together: true})
+	}
+	return nil
+}
+
+// keysMark begins a line that declares keys that a function takes as a list: the name of the group, then theirs. A
+// group goes on in the next line that names it.
+const keysMark = "--@keys "
+
+// groupsOf returns the groups that a text declares.
+func groupsOf(text string) map[string][]string {
+	groups := map[string][]string{}
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, keysMark); ok {
+			names := strings.Fields(rest)
+			groups[names[0]] = append(groups[names[0]], names[1:]...)
+		}
+	}
+	return groups
+}
+
+// nameKeys names the keys that were declared as a group as the group does.
+func (h *header) nameKeys(groups map[string][]string) error {
+	for at := 0; at < len(h.keys); at++ {
+		declared := h.keys[at]
+		if !declared.together {
+			continue
+		}
+		names, prefix := groups[declared.Name], ""
+		for group := range groups {
+			if before, ok := strings.CutSuffix(declared.Name, "_"+group); ok {
+				names, prefix = groups[group], before+"_"
+			}
+		}
+		for i, name := range names {
+			if at+i >= len(h.keys) || h.keys[at+i].Name != declared.Name {
+				return fmt.Errorf("KEYS[%d..] %s are not %d", at+1, declared.Name, len(names))
+			}
+			h.keys[at+i].Name = prefix + name
+		}
+		if at += len(names); len(names) == 0 || at < len(h.keys) && h.keys[at].Name == declared.Name {
+			return fmt.Errorf("KEYS[%d] %s is in no group of keys", at+1, declared.Name)
+		}
+		at--
 	}
 	return nil
 }

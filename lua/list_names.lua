@@ -1,10 +1,10 @@
--- list_names: one page of the namespace's list in order of name.
+-- list_names: read one page of the namespace's list in order of name.
 -- Reads: names.  Writes: nothing.
 -- Flags: no-writes
 --
 -- KEYS[1] names  zset  folded names, all with score 0
 -- ARGV[1] after  str   folded name to begin after, "" = from the start
--- ARGV[2] limit  int   most names to give
+-- ARGV[2] limit  int   most names to return
 --
 -- Returns
 --   OK  name ...

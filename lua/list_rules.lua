@@ -3,13 +3,13 @@
 -- Flags: no-writes
 --
 -- KEYS[1] entity  hash  options and state of the subscription
--- KEYS[2] rules   zset  rules of all subscriptions of the topic, in the form of lib/rule_member.lua
+-- KEYS[2] rules   zset  rules of all subscriptions of the topic, in the form of lib/topic/rule_member.lua
 -- ARGV[1] from    str   the first that may be
 -- ARGV[2] to      str   the first that may not be
 -- ARGV[3] limit   int   most rules
 --
 -- Returns
---   OK                rule ...    in the form of lib/rule_member.lua
+--   OK                rule ...    in the form of lib/topic/rule_member.lua
 --   ENTITY_NOT_FOUND
 -- Cost: O(log rules + limit)
 local entity, rules = KEYS[1], KEYS[2]

@@ -1,8 +1,8 @@
--- list_sessions: look at the sessions of a queue in order of their ids (SESS-36 to SESS-38), after doing what is due.
+-- list_sessions: read the sessions of a queue in order of their ids (SESS-36 to SESS-38), after doing what is due.
 -- Reads: all.  Writes: what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now      int  0 = server time
 -- ARGV[2] after    str  the session to begin after, "" = from the start
 -- ARGV[3] limit    int  most rows
@@ -10,19 +10,20 @@
 -- ARGV[5] active   int  only sessions with activity after this instant (ms), -1 = all
 --
 -- Returns
---   OK                news next, then per row a list: session available delayed locked deferred scheduled locked_until_ms
---                     activity_ms state_size version blocked
+--   OK                notifications next, then per row a list: session available delayed locked deferred scheduled
+--                     locked_until_ms activity_ms state_size version blocked
 --                     next: the last session looked at when there are more, else ""
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
 -- Cost: O(100 log N + slice of what is due)
---@include now_ms
---@include text
---@include open_queue
---@include clear_due
---@include close_queue
---@include session_record
---@include session_member
+--@include base/now_ms
+--@include base/text
+--@include entity/open_queue
+--@include due/clear_due
+--@include entity/close_queue
+--@include session/session_record
+--@include session/session_member
+--@include base/is_before
 local now, after, limit = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local updated, active = tonumber(ARGV[4]), tonumber(ARGV[5])
 
@@ -34,16 +35,16 @@ if not queue.has_sessions then
   return { "SESSION_NOT_SUPPORTED" }
 end
 clear_due(queue)
-local news = close_queue(queue)
+local notifications = close_queue(queue)
 local locks = queue.main.locks
 
--- next_session gives the first session behind another: the lower of those with something in by_session and in locks.
+-- next_session returns the first session after another: the lower of those with something in by_session and in locks.
 local function next_session(session)
   local from, first = session == "" and "-" or "[" .. session .. "\1", nil
   for _, key in ipairs({ queue.by_session, locks }) do
     local member = redis.call("ZRANGE", key, from, "+", "BYLEX", "LIMIT", 0, 1)[1]
     local found = member and string.match(member, "^(.-)%z")
-    if found and (not first or found < first) then
+    if found and (not first or is_before(found, first)) then
       first = found
     end
   end
@@ -59,7 +60,8 @@ local rows, looked, session = {}, 0, next_session(after)
 while session and #rows < limit and looked < 100 do
   looked, after = looked + 1, session
   local record = session_record(queue, session)
-  if (updated < 0 or (record.version > 0 and record.state_ms > updated)) and (active < 0 or record.activity > active) then
+  if (updated < 0 or (record.version > 0 and record.state_ms > updated))
+    and (active < 0 or record.activity > active) then
     local delayed = count(session, "w") + count(session, "x")
     rows[#rows + 1] = {
       session, count(session, "a") + delayed, delayed,
@@ -70,4 +72,4 @@ while session and #rows < limit and looked < 100 do
   end
   session = next_session(session)
 end
-return { "OK", news, session and after or "", unpack(rows) }
+return { "OK", notifications, session and after or "", unpack(rows) }

@@ -3,7 +3,7 @@
 -- Flags: no-writes
 --
 -- KEYS[1] topic          hash  options and state of the topic
--- KEYS[2] subscriptions  hash  folded name -> lib/route_flags.lua
+-- KEYS[2] subscriptions  hash  folded name -> lib/topic/route_flags.lua
 --
 -- Returns
 --   OK                version, then the folded names in any order

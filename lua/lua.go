@@ -1,6 +1,6 @@
-// Package lua holds the scripts that keep Sidebus' promises inside Redis, one file an operation, and the functions they
-// share in lib. It turns each into the exact text Redis gets and knows what each declares in its header. It does not
-// talk to Redis.
+// Package lua holds the scripts that keep Sidebus' promises inside Redis: one file for each operation, and the
+// functions they share in lib, in folders by noun. It turns each script into the exact text Redis gets and knows what
+// its header declares. It does not talk to Redis.
 package lua
 
 import (
@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-//go:embed *.lua lib/*.lua
+//go:embed *.lua lib/*/*.lua
 var files embed.FS
 
 // Script is one operation, ready to be sent to Redis. It is immutable.
@@ -20,13 +20,15 @@ type Script struct {
 	Name string
 	// Text is what Redis gets: the flags line, the included functions, then the file, with every line of both kept.
 	Text string
-	// Keys and Args are the declared parameters in order. A last one that repeats stands for any number, at least one unless
-	// its header says otherwise.
+	// Keys and Args are the declared parameters in order. A last one that repeats stands for any number, at least one
+	// unless its header says otherwise.
 	Keys, Args []Parameter
 	// ReadOnly scripts write nothing and may run on a replica.
 	ReadOnly bool
 	// Statuses are the words a reply may begin with.
 	Statuses []string
+	// Groups are the names of keys that the script or a function it includes takes as a list, by the name of the list.
+	Groups map[string][]string
 }
 
 // Parameter is one KEYS or ARGV of a script as its header declares it.
@@ -63,9 +65,9 @@ func (s *Script) HasStatus(word string) bool {
 	return false
 }
 
-// Scripts gives all operations by name. It fails when a file breaks a rule of this package: header missing or out of
+// Scripts returns all operations by name. It fails when a file breaks a rule of this package: header missing or out of
 // step with use, unknown or circular include. The scripts are fixed at build time, so a build that passes its tests
-// never fails here. It is always the same map, made once, which nobody may change.
+// never fails here. It is always the same map, made once, which no caller may change.
 func Scripts() (map[string]*Script, error) { return scripts() }
 
 var scripts = sync.OnceValues(loadAll)
@@ -103,12 +105,16 @@ func load(from fs.FS, name string) (*Script, error) {
 	if err := checkUse(header, body); err != nil {
 		return nil, err
 	}
+	groups := groupsOf(body)
+	if err := header.nameKeys(groups); err != nil {
+		return nil, err
+	}
 	first := "#!lua\n"
 	if len(header.flags) > 0 {
 		first = "#!lua flags=" + strings.Join(header.flags, ",") + "\n"
 	}
 	return &Script{
 		Name: name, Text: first + body, Keys: header.keys, Args: header.args, Statuses: header.statuses,
-		ReadOnly: header.has("no-writes"),
+		Groups: groups, ReadOnly: header.has("no-writes"),
 	}, nil
 }

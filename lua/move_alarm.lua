@@ -1,4 +1,4 @@
--- move_alarm: put off an alarm that was seen to, unless somebody has set it anew meanwhile.
+-- move_alarm: put off an alarm that was handled, unless it was set again meanwhile.
 -- Reads: alarms.  Writes: alarms.
 -- Flags: allow-oom
 --

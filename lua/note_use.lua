@@ -1,5 +1,5 @@
--- note_use: stamp that an entity was in use until some time ago, although no call told so: somebody waited for its messages, or a stream of
--- them was open (IDLE-5).
+-- note_use: stamp that an entity was in use until some time ago without a call: a receive waited, or a stream was open
+-- (IDLE-5).
 -- Reads: entity.  Writes: entity.
 -- Flags: allow-oom
 --
@@ -11,12 +11,12 @@
 --   OK
 --   ENTITY_NOT_FOUND
 -- Cost: O(1)
---@include now_ms
---@include note_use
+--@include base/now_ms
+--@include entity/touch_at
 local entity, now, ago_ms = KEYS[1], now_ms(ARGV[1]), tonumber(ARGV[2])
 
 if redis.call("EXISTS", entity) == 0 then
   return { "ENTITY_NOT_FOUND" }
 end
-note_use(entity, now - ago_ms)
+touch_at(entity, now - ago_ms)
 return { "OK" }

@@ -1,4 +1,6 @@
--- pass_on: wake the next waiting sidecar if there is something to receive, or a session to accept. Whoever was woken and has nobody to serve does this.
+-- pass_on: wake the next waiting sidecar if there is something to receive, or a session to accept. A sidecar does this
+-- when it was woken and has no receive to serve, and when it stops waiting: then it leaves the list. If it is no
+-- longer there, it was woken.
 -- Reads: entity, log length, locks, delayed, deferred, ready_sessions.  Writes: waiting.
 -- Flags: allow-oom
 --
@@ -6,21 +8,28 @@
 -- KEYS[2] locks     zset    lock by its end (ms)
 -- KEYS[3] waiting   zset    sidecar by since when it waits (ms)
 -- KEYS[4] delayed   zset    position by when it becomes visible (ms)
--- KEYS[5] deferred  zset    position by itself, with the sign turned while it is locked
+-- KEYS[5] deferred  zset    position, scored by itself; the score is negative while it is locked
 -- KEYS[6] entity    hash    options and state of the queue
 -- KEYS[7] ready_sessions  zset  session that can be accepted by when it became ready (ms)
--- ARGV[1] sub       str     "" or "dead_": which of the two queues is the source
+-- ARGV[1] now       int     0 = server time
+-- ARGV[2] sub       str     "" or "dead_": which of the two queues is the source
+-- ARGV[3] leaving   str     the sidecar that leaves the list, "" = none does
 --
 -- Returns
 --   OK
 -- Cost: O(log N)
---@include available
---@include wake_next
+--@include available/count_available
+--@include base/now_ms
+--@include wake/wake_next
 local side = { log = KEYS[1], locks = KEYS[2], waiting = KEYS[3], delayed = KEYS[4], deferred = KEYS[5] }
+local now, sub, leaving = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 
-local has_sessions = ARGV[1] == "" and redis.call("HGET", KEYS[6], "requires_session") == "1"
-local still = has_sessions and redis.call("ZCARD", KEYS[7]) or available(side)
+if leaving ~= "" and redis.call("ZREM", side.waiting, leaving) == 1 then
+  return { "OK" }
+end
+local has_sessions = sub == "" and redis.call("HGET", KEYS[6], "requires_session") == "1"
+local still = has_sessions and redis.call("ZCARD", KEYS[7]) or count_available(side)
 if still > 0 then
-  wake_next(side.waiting, still)
+  wake_next(side.waiting, still, now)
 end
 return { "OK" }

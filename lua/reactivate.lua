@@ -2,45 +2,45 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now       int     0 = server time
 -- ARGV[2] sub       str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] token     str     of the session they must be in, "" = any
 -- ARGV[4..] number  int     at most 250, each once
 --
 -- Returns
---   OK                 news
---   MESSAGE_NOT_FOUND  news, then the numbers that cannot be had
+--   OK                 notifications
+--   MESSAGE_NOT_FOUND  notifications, then the numbers that were not found
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED    status
 --   SESSION_NOT_SUPPORTED
 --   SESSION_LOCK_LOST
 -- Cost: O(numbers log N + slice of what is due)
---@include now_ms
---@include rest
---@include open_source
---@include close_queue
---@include find_numbers
---@include expect
---@include scope
---@include session_of
---@include session_member
---@include entry_at
---@include put_in_session
---@include touch_session
+--@include base/now_ms
+--@include base/slice
+--@include entity/open_source
+--@include entity/close_queue
+--@include log/find_by_number
+--@include due/expect
+--@include session/session_scope
+--@include session/session_of
+--@include session/session_member
+--@include log/entry_at
+--@include session/put_in_session
+--@include session/touch_session
 local now, sub, token = now_ms(ARGV[1]), ARGV[2], ARGV[3]
-local numbers = rest(ARGV, 4)
+local numbers = slice(ARGV, 4)
 
 local session
 local queue, side, refusal = open_source(KEYS, now, sub, function(queue, side)
   local wrong
-  session, wrong = scope(queue, side, token, "")
+  session, wrong = session_scope(queue, side, token, "")
   return wrong and { wrong }
 end)
 if not queue then
   return refusal
 end
-local positions, expiries, missing = find_numbers(queue, side, numbers, true, session)
+local positions, expiries, missing = find_by_number(queue, side, numbers, true, session)
 if #missing > 0 then
   return { "MESSAGE_NOT_FOUND", close_queue(queue), unpack(missing) }
 end
@@ -53,7 +53,7 @@ for i, position in ipairs(positions) do
     touch_session(queue, its)
   else
     redis.call("ZADD", side.ready, position, position)
-    side.came = side.came + 1
+    side.newly_available = side.newly_available + 1
   end
   if expiries[i] > 0 then
     redis.call("ZADD", side.expiry, expiries[i], position)

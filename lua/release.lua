@@ -2,39 +2,39 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now        int     0 = server time
 -- ARGV[2] sub        str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] token      str     of the session the messages are in, "" on a source without sessions
 -- ARGV[4..] lock ...  str     at most 1000
 --
 -- Returns
---   OK                news, then per lock 1 done, 0 lost, 3 session lost
+--   OK                notifications, then per lock 1 done, 0 lost, 3 session lost
 --   ENTITY_NOT_FOUND
 --   SESSION_REQUIRED
 --   SESSION_NOT_SUPPORTED
 -- Cost: O(locks log N)
---@include now_ms
---@include rest
---@include open_queue
---@include close_queue
---@include touch
---@include settle_locks
---@include wrong_kind
---@include give_back
-local now, sub, token, wanted = now_ms(ARGV[1]), ARGV[2], ARGV[3], rest(ARGV, 4)
+--@include base/now_ms
+--@include base/slice
+--@include entity/open_queue
+--@include entity/close_queue
+--@include entity/touch
+--@include lock/settle_locks
+--@include session/session_mismatch
+--@include lock/return_message
+local now, sub, token, wanted = now_ms(ARGV[1]), ARGV[2], ARGV[3], slice(ARGV, 4)
 
 local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
 local side = sub == "" and queue.main or queue.dead
-local wrong = wrong_kind(side, token)
+local wrong = session_mismatch(side, token)
 if wrong then
   return { wrong }
 end
 touch(queue.entity, now)
 local results = settle_locks(queue, side, wanted, {}, token, function(position, session)
-  give_back(queue, side, position, false, 0, session)
+  return_message(queue, side, position, false, 0, session)
 end)
 return { "OK", close_queue(queue), unpack(results) }

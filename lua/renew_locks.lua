@@ -11,18 +11,18 @@
 -- ARGV[4..] lock ...  str   at most 500
 --
 -- Returns
---   OK                alarm locked_until_ms, then per lock 0 = lost, 1 = renewed, 2 = renewed and expired in hand (TTL-10)
+--   OK                alarm locked_until_ms, then per lock 0 = lost, 1 = renewed, 2 = renewed and expired (TTL-10)
 --   ENTITY_NOT_FOUND
 --   SESSION_NOT_SUPPORTED
 --   INVALID_OPERATION  messages of sessions are locked as long as their session (LOCK-4)
 -- Cost: O(locks log N)
---@include now_ms
---@include text
---@include touch
---@include rest
---@include lock_position
+--@include base/now_ms
+--@include base/text
+--@include entity/touch
+--@include base/slice
+--@include lock/position_of_lock
 local entity, locks, expiry = KEYS[1], KEYS[2], KEYS[3]
-local now, sub, token, wanted = now_ms(ARGV[1]), ARGV[2], ARGV[3], rest(ARGV, 4)
+local now, sub, token, wanted = now_ms(ARGV[1]), ARGV[2], ARGV[3], slice(ARGV, 4)
 
 local options = redis.call("HMGET", entity, "lock_duration_ms", "alarm_ms", "requires_session")
 if not options[1] then
@@ -34,6 +34,7 @@ end
 if token ~= "" then
   return { "SESSION_NOT_SUPPORTED" }
 end
+redis.call("ZCARD", expiry) -- as in lib/base/check_key_types
 local locked_until, alarm = now + options[1], "0"
 local results, renewed = {}, false
 for i, score in ipairs(redis.call("ZMSCORE", locks, unpack(wanted))) do
@@ -41,7 +42,7 @@ for i, score in ipairs(redis.call("ZMSCORE", locks, unpack(wanted))) do
   if score and tonumber(score) > now then
     renewed = true
     redis.call("ZADD", locks, "XX", locked_until, wanted[i])
-    local expires = sub == "" and redis.call("ZSCORE", expiry, lock_position(wanted[i]))
+    local expires = sub == "" and redis.call("ZSCORE", expiry, position_of_lock(wanted[i]))
     results[i] = expires and -expires <= now and 2 or 1
   end
 end

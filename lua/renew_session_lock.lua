@@ -1,4 +1,5 @@
--- renew_session_lock: set the end of a session's lock to now + LockDuration, and with it that of all locks under it (SESS-18).
+-- renew_session_lock: set the end of a session's lock to now + LockDuration, and with it that of all locks under it
+-- (SESS-18).
 -- Reads: entity, session_locks, session_tokens.  Writes: entity, session_locks.
 -- Flags: allow-oom
 --
@@ -14,10 +15,10 @@
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
 -- Cost: O(log held sessions)
---@include now_ms
---@include text
---@include touch
---@include held_session
+--@include base/now_ms
+--@include base/text
+--@include entity/touch
+--@include session/held_session
 local entity, session_locks, session_tokens = KEYS[1], KEYS[2], KEYS[3]
 local now, token = now_ms(ARGV[1]), ARGV[2]
 
@@ -28,8 +29,8 @@ end
 if options[3] ~= "1" then
   return { "SESSION_NOT_SUPPORTED" }
 end
-touch(entity, now)
 local session = held_session({ now = now, session_locks = session_locks, session_tokens = session_tokens }, token)
+touch(entity, now)
 if not session then
   return { "SESSION_LOCK_LOST" }
 end

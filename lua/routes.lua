@@ -1,11 +1,11 @@
--- routes: read what decides which copies a topic makes: its subscriptions, and one page of their rules. Pages of one version
--- belong together.
+-- routes: read what decides which copies a topic makes: its subscriptions, and one page of their rules. Pages of one
+-- version belong together.
 -- Reads: topic, subscriptions, rules.  Writes: nothing.
 -- Flags: no-writes
 --
 -- KEYS[1] topic          hash  options and state of the topic
--- KEYS[2] subscriptions  hash  folded name -> lib/route_flags.lua
--- KEYS[3] rules          zset  rules of all its subscriptions, in the form of lib/rule_member.lua
+-- KEYS[2] subscriptions  hash  folded name -> lib/topic/route_flags.lua
+-- KEYS[3] rules          zset  rules of all its subscriptions, in the form of lib/topic/rule_member.lua
 -- ARGV[1] after          str   the rule to begin after, "" = the first
 -- ARGV[2] limit          int   most rules
 --

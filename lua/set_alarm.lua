@@ -1,6 +1,5 @@
--- set_alarm: see to it that a sweeper comes to entities by an instant. Any alarm that is there is made earlier, if only by
--- a millisecond: a sweeper that is at work on the entity may have looked before what this alarm is for, and must find that its
--- own move_alarm no longer applies.
+-- set_alarm: make a sweeper come to entities by an instant. An alarm that is there becomes earlier, if only by a
+-- millisecond: a sweeper at work on the entity may have looked too early, and its own move_alarm must no longer apply.
 -- Reads: alarms.  Writes: alarms.
 -- Flags: allow-oom
 --

@@ -1,73 +1,67 @@
--- set_session_state: replace or clear the note kept with a held session (SESS-33, SESS-33a, SESS-33c).
+-- set_session_state: replace the state of a held session (SESS-33, SESS-33a, SESS-33c); clear_session_state clears it.
 -- Reads: all.  Writes: entity, by_session, sessions, session_states, what is due.
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- KEYS[37] owner     entity of a subscription's topic, else as KEYS[1]
 -- KEYS[38..?] all    entity of the topic and of every subscription, if the caller was told NEEDS_ALL
 -- ARGV[1] now        int  0 = server time
 -- ARGV[2] token      str
 -- ARGV[3] expected   int  version it must have, 0 = none, -1 = any
 -- ARGV[4] limit      int  most states of a queue
--- ARGV[5] state      str  "=" and the new one, "" clears it
--- ARGV[6] version    int  of the routes of the topic that have exactly the subscriptions in all, "" = there is no such list
+-- ARGV[5] state      str  the new one
+-- ARGV[6] routes     int  version of the routes of the topic that have exactly the subscriptions in all, "" = there is
+--                         no such list
+-- ARGV[7] version    int  of the new state, a random number
 --
 -- Returns
---   OK                       news version    0 = there is no state now
---   PRECONDITION_FAILED      news version    the one it has
+--   OK                       notifications version
+--   PRECONDITION_FAILED      notifications version    the one it has
 --   SESSION_STATE_TOO_LARGE  actual limit
---   QUOTA_EXCEEDED           news limit
---   ENTITY_FULL              news actual limit dead_bytes
---   NEEDS_ALL                news    the topic may be full: its size must be added up
+--   QUOTA_EXCEEDED           notifications limit
+--   ENTITY_FULL              notifications actual limit dead_bytes
+--   NEEDS_ALL                notifications    the topic may be full: its size must be added up
 --   SESSION_LOCK_LOST
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED          status
 -- Cost: O(log N + bytes + slice of what is due), and O(subscriptions) where the topic may be full
---@include now_ms
---@include text
---@include held_bytes
---@include raise_most
---@include open_source
---@include close_queue
---@include held_session
---@include session_record
---@include touch_session
---@include remove_state
+--@include base/now_ms
+--@include base/text
+--@include entity/held_bytes
+--@include topic/raise_topic_bound
+--@include entity/open_source
+--@include entity/close_queue
+--@include session/held_session
+--@include session/session_record
+--@include session/touch_session
 local now, token, expected, limit = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local state = ARGV[5] ~= "" and string.sub(ARGV[5], 2) or nil
-local owner, version = KEYS[37], ARGV[6]
+local state, owner, routes, version = ARGV[5], KEYS[37], ARGV[6], ARGV[7]
 
+for i = 38, #KEYS do
+  redis.call("HLEN", KEYS[i]) -- as in lib/base/check_key_types
+end
 local session
-local queue, _, refusal = open_source(KEYS, now, "", function(found)
-  if not found.has_sessions then
+local queue, _, refusal = open_source(KEYS, now, "", function(queue)
+  if not queue.has_sessions then
     return { "SESSION_NOT_SUPPORTED" }
   end
   local most = tonumber(redis.call("HGET", owner, "max_message_bytes"))
-  if state and #state > most then
+  if #state > most then
     return { "SESSION_STATE_TOO_LARGE", #state, most }
   end
-  session = held_session(found, token)
+  session = held_session(queue, token)
   return not session and { "SESSION_LOCK_LOST" }
 end)
 if not queue then
   return refusal
 end
-local news = close_queue(queue)
+local notifications = close_queue(queue)
 local record = session_record(queue, session)
 if expected >= 0 and record.version ~= expected then
-  return { "PRECONDITION_FAILED", news, text(record.version) }
-end
-if not state then
-  if record.version > 0 then
-    remove_state(queue, session, record)
-  end
-  record.activity = now
-  touch_session(queue, session)
-  close_queue(queue)
-  return { "OK", news, "0" }
+  return { "PRECONDITION_FAILED", notifications, text(record.version) }
 end
 if record.version == 0 and redis.call("HLEN", queue.session_states) >= limit then
-  return { "QUOTA_EXCEEDED", news, limit }
+  return { "QUOTA_EXCEEDED", notifications, limit }
 end
 local more = #state - record.state_size
 
@@ -77,22 +71,22 @@ if more > 0 then
   if owner == queue.entity then
     most_bytes, dead_bytes = held_bytes(KEYS, 37, 37)
   elseif most_bytes + more > max_bytes then
-    if bounds[2] ~= version then
-      return { "NEEDS_ALL", news }
+    if bounds[2] ~= routes then
+      return { "NEEDS_ALL", notifications }
     end
     most_bytes, dead_bytes = held_bytes(KEYS, 38, #KEYS)
     redis.call("HSET", owner, "most_bytes", text(most_bytes))
   end
   if most_bytes + more > max_bytes then
-    return { "ENTITY_FULL", news, text(most_bytes + more), text(max_bytes), text(dead_bytes) }
+    return { "ENTITY_FULL", notifications, text(most_bytes + more), text(max_bytes), text(dead_bytes) }
   end
-  raise_most(owner, queue.entity, more)
+  raise_topic_bound(owner, queue.entity, more)
 end
-record.version = redis.call("HINCRBY", queue.entity, "state_version", 1)
+record.version = tonumber(version)
 record.state_ms, record.activity, record.state_size = now, now, #state
 redis.call("HSET", queue.session_states, session, state)
 redis.call("ZADD", queue.by_session, 0, session .. "\0t")
 redis.call("HINCRBY", queue.entity, "state_bytes", text(more))
 touch_session(queue, session)
 close_queue(queue)
-return { "OK", news, text(record.version) }
+return { "OK", notifications, text(record.version) }

@@ -1,41 +1,51 @@
--- sweep: do what time has made due on an entity, for whoever looks after it while nobody else does (TTL-20, SCHED-6). Of a topic it
--- does not activate the messages, and it forwards none.
+-- sweep: do what is due on an entity that no call looks at (TTL-20, SCHED-6). Of a topic it does not activate the
+-- messages, and it forwards none.
 -- Reads: all.  Writes: what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, subscription or topic, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, subscription or topic, in the order of lib/entity/open_queue.lua
+-- KEYS[37] parent     hash  of a transfer dead-letter queue the entity it belongs to, else KEYS[1]
 -- ARGV[1] now   int  0 = server time
--- ARGV[2] lazy  int  1: leave messages whose time is over until somebody looks (TTL-20)
+-- ARGV[2] lazy  int  1: leave expired messages until a call looks (TTL-20)
 --
 -- Returns
---   OK                news alarm after_ms is_topic is_unused forwards
---                     news: see lib/close_queue; alarm: the next instant at which something becomes due, 0 = never; after_ms: until then,
---                     0 = at once, on a topic by activate; is_unused: 1 = nobody has used it for as long as AutoDeleteOnIdle says, as far
---                     as can be seen from here: it is to be removed, see lib/unused_at; forwards: letters of the sides that have something
---                     to forward now, m = main, d = dead
+--   OK                notifications alarm after_ms is_topic is_unused forwards
+--                     notifications: see lib/entity/close_queue; alarm: the next instant at which something becomes
+--                     due, 0 = never; after_ms: until then, 0 = at once, on a topic by activate; is_unused: 1 = it was
+--                     not used for AutoDeleteOnIdle, as far as can be seen from here: it is to be removed, see
+--                     lib/entity/unused_at; forwards: letters of the sides that have something to forward now, m =
+--                     main, d = dead
 --   ENTITY_NOT_FOUND
 -- Cost: O(slice of what is due)
---@include now_ms
---@include text
---@include open_queue
---@include clear_due
---@include close_queue
---@include next_alarm
---@include unused_at
---@include to_forward
+--@include base/now_ms
+--@include base/text
+--@include entity/open_queue
+--@include due/clear_due
+--@include entity/touch_at
+--@include entity/close_queue
+--@include due/next_alarm
+--@include entity/unused_at
+--@include transfer/sides_to_forward
 local now = now_ms(ARGV[1])
 
 local queue = open_queue(KEYS, now, true)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
+local parent = KEYS[37]
+local has_parent = redis.call("HLEN", parent) > 0
 queue.lazy = ARGV[2] == "1"
 clear_due(queue)
-local news = close_queue(queue)
+if queue.used and has_parent then
+  touch_at(parent, queue.used)
+end
+local notifications = close_queue(queue)
 local alarm = queue.lazy and next_alarm(queue, true) or queue.alarm
 local unused = alarm > 0 and alarm <= now
-  and unused_at(queue.entity, queue.due, { queue.main.locks, queue.dead.locks, queue.session_locks }, queue.dead.log, now)
+  and unused_at(queue.entity, queue.due, { queue.main.locks, queue.dead.locks, queue.session_locks }, queue.dead.log,
+    now)
 local is_unused = unused and unused <= now
 return {
-  "OK", news, text(alarm), text(math.max(0, alarm - now)), queue.is_topic and 1 or 0, is_unused and 1 or 0, to_forward(queue),
+  "OK", notifications, text(alarm), text(math.max(0, alarm - now)), queue.is_topic and 1 or 0, is_unused and 1 or 0,
+  sides_to_forward(queue),
 }

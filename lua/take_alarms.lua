@@ -1,5 +1,5 @@
--- take_alarms: find the entities a sweeper has to look at now and take them over for a while, so that other sweepers pass them
--- by. If this one dies, the alarms come back by themselves.
+-- take_alarms: find the entities that a sweeper has to look at now, and lease them to it. If it dies, the alarms come
+-- back.
 -- Reads: alarms.  Writes: alarms.
 -- Flags: allow-oom
 --
@@ -12,8 +12,8 @@
 --   OK  after_ms until_ms name ...
 --       after_ms: when the next alarm is due, -1 = none is set; until_ms: what the alarms were set to meanwhile
 -- Cost: O(limit log entities)
---@include now_ms
---@include text
+--@include base/now_ms
+--@include base/text
 local alarms = KEYS[1]
 local now, taken_ms, limit = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 

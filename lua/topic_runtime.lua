@@ -7,19 +7,19 @@
 -- ARGV[1] version  int  of the routes that have exactly these subscriptions
 --
 -- Returns
---   OK                scheduled bytes
+--   OK                scheduled bytes created_ms updated_ms accessed_ms
 --   ROUTES_CHANGED
 --   ENTITY_NOT_FOUND
 -- Cost: O(subscriptions)
---@include text
---@include held_bytes
+--@include base/text
+--@include entity/held_bytes
 local due, topic, version = KEYS[1], KEYS[2], ARGV[1]
 
-local values = redis.call("HMGET", topic, "kind", "version")
+local values = redis.call("HMGET", topic, "kind", "version", "created_ms", "updated_ms", "accessed_ms")
 if values[1] ~= "topic" then
   return { "ENTITY_NOT_FOUND" }
 end
 if values[2] ~= version then
   return { "ROUTES_CHANGED" }
 end
-return { "OK", redis.call("ZCARD", due), text((held_bytes(KEYS, 2, #KEYS))) }
+return { "OK", redis.call("ZCARD", due), text((held_bytes(KEYS, 2, #KEYS))), values[3], values[4], values[5] }

@@ -1,22 +1,22 @@
--- unblock_session: let a session go on that was blocked when one of its messages became a dead letter (SESS-29).
+-- unblock_session: unblock a session that was blocked when one of its messages became a dead letter (SESS-29).
 -- Reads: all.  Writes: by_session, sessions, ready_sessions, what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue  all keys of the queue, in the order of lib/open_queue.lua
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now      int  0 = server time
 -- ARGV[2] session  str  as it is kept
 --
 -- Returns
---   OK                news
+--   OK                notifications
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
 -- Cost: O(log N + slice of what is due)
---@include now_ms
---@include open_queue
---@include clear_due
---@include close_queue
---@include session_record
---@include touch_session
+--@include base/now_ms
+--@include entity/open_queue
+--@include due/clear_due
+--@include entity/close_queue
+--@include session/session_record
+--@include session/touch_session
 local now, session = now_ms(ARGV[1]), ARGV[2]
 
 local queue = open_queue(KEYS, now)
@@ -31,6 +31,6 @@ local record = session_record(queue, session)
 if record.blocked ~= "" then
   record.blocked = ""
   redis.call("ZREM", queue.by_session, session .. "\0b")
-  touch_session(queue, session)
+  touch_session(queue, session, "unblocked")
 end
 return { "OK", close_queue(queue) }

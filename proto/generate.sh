@@ -29,4 +29,4 @@ done
 
 cd "$proto"
 PATH="$bin:$PATH" buf generate --output "$out"
-go run ./internal/finishopenapi "$out/sidebus/v1/sidebus.swagger.json"
+go run ./internal/finishopenapi "$out/sidebus/v1/sidebus.swagger.json" "$out/sidebus/v1/openapi.json"

@@ -4,7 +4,7 @@ package proto
 
 import _ "embed" // for OpenAPI
 
-// OpenAPI is the OpenAPI v2 document of the HTTP API, as JSON. It must not be changed.
+// OpenAPI is the OpenAPI 3.0 document of the HTTP API, as JSON. It must not be changed.
 //
-//go:embed sidebus/v1/sidebus.swagger.json
+//go:embed sidebus/v1/openapi.json
 var OpenAPI []byte

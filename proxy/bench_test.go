@@ -15,6 +15,7 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -22,7 +23,7 @@ import (
 // measured is the proxy.
 func BenchmarkRound(b *testing.B) {
 	over := memstore.New()
-	broker := semantics.NewBroker(over)
+	broker := broker.New(over)
 	b.Cleanup(broker.Close)
 	p, err := proxy.New(proxy.Config{HTTPAddr: "127.0.0.1:0", GRPCAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0"},
 		broker, over, slog.New(slog.DiscardHandler), prometheus.NewRegistry())

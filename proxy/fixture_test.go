@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,12 +27,13 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
 // patience bounds every wait for something that must happen.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 const orders = "queues/orders"
 
@@ -42,7 +46,7 @@ type store interface {
 // sidecar is a running Proxy with a client on each wire, and the queue "orders".
 type sidecar struct {
 	t        *testing.T
-	broker   *semantics.Broker
+	broker   *broker.Broker
 	proxy    *proxy.Proxy
 	log      *logBuffer
 	stop     context.CancelFunc
@@ -67,10 +71,10 @@ func start(t *testing.T, over store, change ...func(*proxy.Config)) *sidecar {
 // launch runs a sidecar and does not wait for the store to be fit.
 func launch(t *testing.T, over store, change ...func(*proxy.Config)) *sidecar {
 	t.Helper()
-	return launchBroker(t, semantics.NewBroker(over, semantics.WithRules(filter.Compile)), over, change...)
+	return launchBroker(t, broker.New(over, broker.WithRules(filter.Compile)), over, change...)
 }
 
-func launchBroker(t *testing.T, broker *semantics.Broker, over store, change ...func(*proxy.Config)) *sidecar {
+func launchBroker(t *testing.T, broker *broker.Broker, over store, change ...func(*proxy.Config)) *sidecar {
 	t.Helper()
 	config := proxy.Config{HTTPAddr: "127.0.0.1:0", GRPCAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0"}
 	for _, c := range change {
@@ -80,7 +84,8 @@ func launchBroker(t *testing.T, broker *semantics.Broker, over store, change ...
 	t.Cleanup(s.broker.Close)
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
-	if s.proxy, err = proxy.New(config, s.broker, over, logger, prometheus.NewRegistry()); err != nil {
+	registry := prometheus.NewRegistry()
+	if s.proxy, err = proxy.New(config, s.broker, over, logger, registry); err != nil {
 		t.Fatal(err)
 	}
 	var ctx context.Context
@@ -92,6 +97,7 @@ func launchBroker(t *testing.T, broker *semantics.Broker, over store, change ...
 	t.Cleanup(func() {
 		s.stop()
 		wait(t, "end of Run", s.done)
+		allGivenBack(t, registry)
 	})
 	select {
 	case <-s.proxy.Opened():
@@ -109,6 +115,36 @@ func launchBroker(t *testing.T, broker *semantics.Broker, over store, change ...
 	s.messages, s.sessions = sidebusv1.NewMessagesClient(s.conn), sidebusv1.NewSessionsClient(s.conn)
 	s.admin = sidebusv1.NewAdminClient(s.conn)
 	return s
+}
+
+// allGivenBack checks that a sidecar that has stopped holds no memory and no connections any more, as its metrics have
+// it.
+func allGivenBack(t *testing.T, registry *prometheus.Registry) {
+	t.Helper()
+	var held []string
+	defer func() {
+		if len(held) > 0 {
+			t.Log(held)
+		}
+	}()
+	eventually(t, "all memory and connections are given back", func() bool {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = nil
+		for _, family := range families {
+			if !slices.Contains([]string{"sidebus_request_memory_bytes", "sidebus_answer_memory_bytes", "sidebus_connections"}, family.GetName()) {
+				continue
+			}
+			for _, metric := range family.GetMetric() {
+				if metric.GetGauge().GetValue() != 0 {
+					held = append(held, family.GetName()+" "+metric.String())
+				}
+			}
+		}
+		return len(held) == 0
+	})
 }
 
 func dial(t *testing.T, target string, options ...grpc.DialOption) *grpc.ClientConn {
@@ -158,7 +194,9 @@ func (a answer) reason(t *testing.T) (reason, field string) {
 // call makes one request to the JSON API.
 func (s *sidecar) call(t *testing.T, method, path, body string) answer {
 	t.Helper()
-	return s.request(t, method, "http://"+s.proxy.HTTPAddr().String()+path, body)
+	a := s.request(t, method, "http://"+s.proxy.HTTPAddr().String()+path, body)
+	checkDocumented(t, method, path, a.status)
+	return a
 }
 
 // ask makes one request to the admin address.
@@ -169,10 +207,21 @@ func (s *sidecar) ask(t *testing.T, method, path string) answer {
 
 func (s *sidecar) request(t *testing.T, method, url, body string) answer {
 	t.Helper()
+	return s.exchange(t, newRequest(t, method, url, body))
+}
+
+func newRequest(t *testing.T, method, url, body string) *http.Request {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return request
+}
+
+// exchange makes a request that is prepared and reads the answer to its end.
+func (s *sidecar) exchange(t *testing.T, request *http.Request) answer {
+	t.Helper()
 	response, err := s.http.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -204,6 +253,39 @@ func mustPatch(t *testing.T, s *sidecar, body string) {
 func (s *sidecar) eventuallyMeasured(t *testing.T, want string) {
 	t.Helper()
 	eventually(t, want, func() bool { return strings.Contains(s.ask(t, http.MethodGet, "/metrics").body, want+"\n") })
+}
+
+// eventuallyCounts waits until the series of a counter that have all the labels sum up to want.
+func (s *sidecar) eventuallyCounts(t *testing.T, want int, name string, labels ...string) {
+	t.Helper()
+	sum := 0.0
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s %v: the last sum was %v", name, labels, sum)
+		}
+	}()
+	eventually(t, fmt.Sprint(name, labels, " ", want), func() bool {
+		sum = s.sum(t, name, labels...)
+		return sum == float64(want)
+	})
+}
+
+// sum adds up the series of a metric that have all the labels.
+func (s *sidecar) sum(t *testing.T, name string, labels ...string) (sum float64) {
+	t.Helper()
+	for line := range strings.Lines(s.ask(t, http.MethodGet, "/metrics").body) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		is, rest, _ := strings.Cut(series, "{")
+		if is != name || slices.ContainsFunc(labels, func(label string) bool { return !strings.Contains(rest, label) }) {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		sum += n
+	}
+	return sum
 }
 
 // post calls a verb on the queue "orders" and gives the body of a good answer.
@@ -247,6 +329,7 @@ func (s *sidecar) runtime(t *testing.T) *sidebusv1.QueueRuntime {
 	if err != nil {
 		t.Fatal(err)
 	}
+	counts.AccessedAt = nil // a refused call may count as use
 	return counts
 }
 

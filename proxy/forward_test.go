@@ -12,6 +12,7 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
@@ -21,7 +22,8 @@ const (
 	bin             = "queues/bin"
 )
 
-// forward does what the sweeper of a running sidecar has done at once: it forwards what the sources, in this order, have to forward.
+// forward does what the sweeper of a running sidecar has done at once: it forwards what the sources, in this order,
+// have to forward.
 func (s *sidecar) forward(t *testing.T, sources ...semantics.Source) {
 	t.Helper()
 	for _, source := range sources {
@@ -39,7 +41,8 @@ func fromLetters(path string) semantics.Source {
 	return semantics.Source{Path: path, SubQueue: semantics.DeadLetterQueue}
 }
 
-// strand puts texts into the transfer dead-letter queue of "orders": what it forwards to, the queue "bin", is disabled meanwhile.
+// strand puts texts into the transfer dead-letter queue of "orders": what it forwards to, the queue "bin", is disabled
+// meanwhile.
 func (w *wire) strand(t *testing.T, contents ...string) {
 	t.Helper()
 	mustPut(t, w.sidecar, "/v1/"+bin, `{}`)
@@ -305,7 +308,7 @@ func TestFWD_8_Retry(t *testing.T) {
 	t.Parallel()
 	at := newClock()
 	over := memstore.New(memstore.WithClock(at.Now))
-	broker := semantics.NewBroker(over, semantics.WithRules(filter.Compile), semantics.WithForwardRetry(time.Minute))
+	broker := broker.New(over, broker.WithRules(filter.Compile), broker.WithForwardRetry(time.Minute))
 	s := launchBroker(t, broker, over)
 	wait(t, "start", s.proxy.Started())
 	mustPut(t, s, "/v1/"+bin, `{}`)
@@ -403,7 +406,8 @@ func TestTOPIC_3_UnmatchedTo(t *testing.T) {
 	})
 }
 
-// What could not be forwarded of them is among the transfer dead letters of a subscription that is not there for anything else.
+// What could not be forwarded of them is among the transfer dead letters of a subscription that is not there for
+// anything else.
 func TestTOPIC_3_UnmatchedThatCannotBeForwarded(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {

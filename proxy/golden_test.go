@@ -21,9 +21,10 @@ const apiStory = "testdata/api.txt"
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// The story in testdata/api.txt has every route of the JSON API with its exact answer. Lines with ">" are requests, in order, lines with
-// "<" their answers, "! forwards q" has done what a sweeper would do for the queue q, others are comments. The clock of the store stands
-// still; what is random is shown as <uuid 1>, <uuid 2> in the order it appeared and can be used in later requests.
+// The story in testdata/api.txt has every route of the JSON API with its exact answer. Lines with ">" are requests, in
+// order, lines with "<" their answers, "! forwards q" has done what a sweeper would do for the queue q, others are
+// comments. The clock of the store stands still; what is random is shown as <uuid 1>, <uuid 2> in the order it appeared
+// and can be used in later requests.
 func TestJSONOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(apiStory)

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy"
 	"github.com/sidebus/sidebus/semantics"
@@ -35,8 +36,8 @@ func newSlowHands(t *testing.T) *slowHands {
 	return &slowHands{t: t, begun: make(chan string, 100), goOn: make(chan struct{}), sessions: map[string]bool{}}
 }
 
-func (s *slowHands) handle(ctx context.Context, m *sidebusv1.HandledMessage) error {
-	text, session := m.GetText(), m.GetSessionId()
+func (s *slowHands) handle(ctx context.Context, m *client.HandledMessage) error {
+	text, session := string(m.Body), sessionID(m)
 	s.mu.Lock()
 	s.got = append(s.got, text)
 	s.running++
@@ -237,19 +238,19 @@ func TestRECV_1_HandlerGetsWhatWasRemoved(t *testing.T) {
 			store := &completionStore{Store: memstore.New(), first: c.first}
 			s := start(t, store)
 			s.send(t, "x")
-			handled, failures := make(chan *sidebusv1.HandledMessage, 10), make(chan error, 10)
-			h := s.handle(t, removing(orders, 1), func(_ context.Context, m *sidebusv1.HandledMessage) error {
+			handled, failures := make(chan *client.HandledMessage, 10), make(chan error, 10)
+			h := s.handle(t, removing(orders, 1), func(_ context.Context, m *client.HandledMessage) error {
 				handled <- m
 				return nil
-			}, sidebusv1.OnFailure(func(err error) { failures <- err }))
-			var m *sidebusv1.HandledMessage
+			}, onError(func(err error) { failures <- err }))
+			var m *client.HandledMessage
 			select {
 			case m = <-handled:
 			case <-time.After(patience):
 				t.Fatal("it was not handled")
 			}
-			if m.GetDeliveryCount() != 1 {
-				t.Errorf("delivery %d, want the first that counts", m.GetDeliveryCount())
+			if m.DeliveryCount != 1 {
+				t.Errorf("delivery %d, want the first that counts", m.DeliveryCount)
 			}
 			h.stop()
 			if err := h.ends(t); err != nil {
@@ -264,8 +265,7 @@ func TestRECV_1_HandlerGetsWhatWasRemoved(t *testing.T) {
 			for err := range failures {
 				told = errors.Join(told, err)
 			}
-			var refused *sidebusv1.Failure
-			if errors.As(told, &refused); (told != nil) != (c.tells != "") || refused.GetReason() != c.tells {
+			if (told != nil) != (c.tells != "") || told != nil && !errors.Is(told, client.Code(c.tells)) {
 				t.Errorf("told of %v, want %q", told, c.tells)
 			}
 		})
@@ -278,17 +278,17 @@ func TestRECV_3_HandledMessageWithoutLock(t *testing.T) {
 	s := start(t, memstore.New())
 	s.send(t, "x")
 	outcomes := make(chan error, 3)
-	s.handle(t, removing(orders, 1), func(ctx context.Context, m *sidebusv1.HandledMessage) error {
-		if m.LockToken != nil || m.LockedUntil != nil {
+	s.handle(t, removing(orders, 1), func(ctx context.Context, m *client.HandledMessage) error {
+		if m.LockToken != "" || m.LockedUntil != nil {
 			t.Errorf("got %v", m)
 		}
 		outcomes <- m.Complete(ctx)
 		outcomes <- m.Abandon(ctx, nil)
 		return errors.New("of manual settlement")
-	}, sidebusv1.ManualSettlement(), sidebusv1.OnFailure(func(err error) { outcomes <- errors.Unwrap(err) }))
+	}, manual, onError(func(err error) { outcomes <- errors.Unwrap(err) }))
 	for range 2 {
-		var refused *sidebusv1.Failure
-		if err := <-outcomes; !errors.As(err, &refused) || refused.GetReason() != "INVALID_OPERATION" {
+		var refused *client.Error
+		if err := <-outcomes; !errors.As(err, &refused) || string(refused.Code) != "INVALID_OPERATION" {
 			t.Errorf("got %v, want INVALID_OPERATION", err)
 		}
 	}

@@ -10,14 +10,16 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
 // puppet is a sidecar that says what a test wants it to say, in a bubble.
 type puppet struct {
-	sidebusv1.MessagesClient
+	grpc.ClientConnInterface
 
 	t        *testing.T
 	requests chan *sidebusv1.SubscribeRequest
@@ -36,27 +38,29 @@ type puppetStream struct {
 	closed   chan struct{} // by the client
 }
 
-func (p *puppet) Subscribe(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[sidebusv1.SubscribeRequest, sidebusv1.SubscribeResponse], error) {
+// NewStream opens the one stream that Handle needs.
+func (p *puppet) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	p.events = make(chan *sidebusv1.SubscribeResponse, 10)
 	return &puppetStream{ctx: ctx, requests: p.requests, events: p.events, closed: make(chan struct{})}, nil
 }
 
-func (s *puppetStream) Send(r *sidebusv1.SubscribeRequest) error {
-	s.requests <- r
+func (s *puppetStream) SendMsg(r any) error {
+	s.requests <- r.(*sidebusv1.SubscribeRequest)
 	return nil
 }
 
-func (s *puppetStream) Recv() (*sidebusv1.SubscribeResponse, error) {
+func (s *puppetStream) RecvMsg(into any) error {
 	select {
 	case r, isOpen := <-s.events:
 		if !isOpen {
-			return nil, io.ErrUnexpectedEOF
+			return io.ErrUnexpectedEOF
 		}
-		return r, nil
+		proto.Merge(into.(*sidebusv1.SubscribeResponse), r)
+		return nil
 	case <-s.closed:
-		return nil, io.EOF
+		return io.EOF
 	case <-s.ctx.Done():
-		return nil, s.ctx.Err()
+		return s.ctx.Err()
 	}
 }
 
@@ -66,12 +70,11 @@ func (s *puppetStream) CloseSend() error {
 }
 
 // playing runs Handle against a puppet and delivers one message.
-func playing(t *testing.T, handler sidebusv1.Handler, play func(t *testing.T, p *puppet, h handled)) {
+func playing(t *testing.T, handler client.Handler, play func(t *testing.T, p *puppet, h handled)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &puppet{t: t, requests: make(chan *sidebusv1.SubscribeRequest, 10), failures: make(chan error, 10)}
-		s := &sidecar{messages: p}
-		h := s.handle(t, &sidebusv1.SubscribeOpen{Source: orders}, handler, sidebusv1.OnFailure(func(err error) { p.failures <- err }))
+		h := handleOver(t, p, &sidebusv1.SubscribeOpen{Source: orders}, handler, onError(func(err error) { p.failures <- err }))
 		p.opens()
 		p.says(&sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_Deliveries{Deliveries: &sidebusv1.SubscribeDeliveries{
 			Deliveries: []*sidebusv1.SubscribeDelivery{{Messages: []*sidebusv1.ReceivedMessage{{LockToken: new("token")}}}},
@@ -128,8 +131,8 @@ func (p *puppet) isQuiet(span time.Duration) {
 // tells waits for a failure of that reason.
 func (p *puppet) tells(reason string) {
 	p.t.Helper()
-	var refused *sidebusv1.Failure
-	if err := p.told(); !errors.As(err, &refused) || refused.GetReason() != reason {
+	var refused *client.Error
+	if err := p.told(); !errors.As(err, &refused) || string(refused.Code) != reason {
 		p.t.Errorf("told of %v, want %s", err, reason)
 	}
 }
@@ -171,7 +174,7 @@ var (
 	tooLong    = &sidebusv1.Failure{Reason: "ARGUMENT_OUT_OF_RANGE"}
 )
 
-func succeed(context.Context, *sidebusv1.HandledMessage) error { return nil }
+func succeed(context.Context, *client.HandledMessage) error { return nil }
 
 // A settlement that is refused for a reason that passes is tried again, the same one, with longer and longer pauses.
 func TestERR_3_RefusedSettlementIsTriedAgain(t *testing.T) {
@@ -182,11 +185,11 @@ func TestERR_3_RefusedSettlementIsTriedAgain(t *testing.T) {
 	}{
 		"complete":    {nil, func(s *sidebusv1.SubscribeSettle) bool { return s.GetComplete() != nil }},
 		"abandon":     {errors.New("not now"), func(s *sidebusv1.SubscribeSettle) bool { return s.GetAbandon() != nil }},
-		"dead-letter": {sidebusv1.DeadLetter(errors.New("never")), func(s *sidebusv1.SubscribeSettle) bool { return s.GetDeadLetter().GetDescription() == "never" }},
+		"dead-letter": {client.DeadLetter(errors.New("never")), func(s *sidebusv1.SubscribeSettle) bool { return s.GetDeadLetter().GetDescription() == "never" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			handler := func(context.Context, *sidebusv1.HandledMessage) error { return c.outcome }
+			handler := func(context.Context, *client.HandledMessage) error { return c.outcome }
 			playing(t, handler, func(t *testing.T, p *puppet, _ handled) {
 				last, pauses := time.Now(), []time.Duration(nil)
 				for range 12 {
@@ -316,7 +319,7 @@ func TestERR_3_TriesEndWithTheStream(t *testing.T) {
 func TestERR_3_HandlersOwnSettlementIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	var outcome error
-	handler := func(ctx context.Context, m *sidebusv1.HandledMessage) error {
+	handler := func(ctx context.Context, m *client.HandledMessage) error {
 		ctx, cancel := context.WithTimeout(ctx, 15*time.Millisecond)
 		defer cancel()
 		outcome = m.Complete(ctx)
@@ -328,8 +331,8 @@ func TestERR_3_HandlersOwnSettlementIsTriedAgain(t *testing.T) {
 		if s := p.settles(nil, nil); s.GetAbandon() == nil {
 			t.Errorf("tried %v", s)
 		}
-		var refused *sidebusv1.Failure
-		if !errors.As(outcome, &refused) || refused.GetReason() != "STORE_UNAVAILABLE" {
+		var refused *client.Error
+		if !errors.As(outcome, &refused) || string(refused.Code) != "STORE_UNAVAILABLE" {
 			t.Errorf("got %v", outcome)
 		}
 		p.isQuiet(time.Minute)

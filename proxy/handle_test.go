@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy"
 	"github.com/sidebus/sidebus/semantics/memstore"
@@ -27,19 +28,59 @@ type handled struct {
 }
 
 // handle runs Handle until the test ends.
-func (s *sidecar) handle(t *testing.T, open *sidebusv1.SubscribeOpen, handler sidebusv1.Handler, options ...sidebusv1.HandleOption) handled {
+func (s *sidecar) handle(
+	t *testing.T, open *sidebusv1.SubscribeOpen, handler client.Handler, change ...func(*client.HandleOptions),
+) handled {
 	t.Helper()
+	return handleOver(t, s.conn, open, handler, change...)
+}
+
+func handleOver(
+	t *testing.T, conn grpc.ClientConnInterface, open *sidebusv1.SubscribeOpen, handler client.Handler,
+	change ...func(*client.HandleOptions),
+) handled {
+	t.Helper()
+	options := &client.HandleOptions{
+		Concurrency: int(open.GetCredits()), StreamID: open.GetId(), Prefetch: int(open.GetPrefetch()),
+		SessionInFlight: int(open.GetSessionInFlight()),
+	}
+	for _, c := range change {
+		c(options)
+	}
+	mode := client.ReceiveModePeekLock
+	if open.GetMode() == sidebusv1.ReceiveRequest_RECEIVE_AND_DELETE {
+		mode = client.ReceiveModeReceiveAndDelete
+	}
+	c := client.NewFromConn(conn, nil)
+	receiver, err := c.NewReceiverForQueue(strings.TrimPrefix(open.GetSource(), "queues/"), &client.ReceiverOptions{ReceiveMode: mode})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	done, ended := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		done <- sidebusv1.Handle(ctx, s.messages, open, handler, options...)
+		done <- receiver.Handle(ctx, handler, options)
 	}()
 	t.Cleanup(func() {
 		stop()
 		wait(t, "end of Handle", ended)
+		_ = c.Close()
 	})
 	return handled{stop, done}
+}
+
+func onError(f func(error)) func(*client.HandleOptions) {
+	return func(o *client.HandleOptions) { o.OnError = f }
+}
+
+func manual(o *client.HandleOptions) { o.ManualSettlement = true }
+
+func sessionID(m *client.HandledMessage) string {
+	if m.SessionID == nil {
+		return ""
+	}
+	return *m.SessionID
 }
 
 // ends waits for the end of Handle and gives what it returned.
@@ -67,21 +108,21 @@ func TestRECV_14_WhatAHandlerReturns(t *testing.T) {
 	}
 	var mu sync.Mutex
 	tries := map[string]int{}
-	s.handle(t, &sidebusv1.SubscribeOpen{Source: orders, Credits: proto.Int32(3)}, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
+	s.handle(t, &sidebusv1.SubscribeOpen{Source: orders, Credits: proto.Int32(3)}, func(ctx context.Context, m *client.HandledMessage) error {
 		mu.Lock()
-		tries[m.GetText()]++
+		tries[string(m.Body)]++
 		mu.Unlock()
-		switch m.GetText() {
+		switch string(m.Body) {
 		case "bad once":
-			if m.GetDeliveryCount() == 1 {
+			if m.DeliveryCount == 1 {
 				return errors.New("try again")
 			}
 		case "typed":
-			return sidebusv1.DeadLetter(fmt.Errorf("message: %w", &parseError{7}))
+			return client.DeadLetter(fmt.Errorf("message: %w", &parseError{7}))
 		case "plain":
-			return fmt.Errorf("wrapped: %w", sidebusv1.DeadLetter(errors.New(strings.Repeat("ä", 5000))))
+			return fmt.Errorf("wrapped: %w", client.DeadLetter(errors.New(strings.Repeat("ä", 5000))))
 		case "own words":
-			return &sidebusv1.DeadLetterError{Reason: "NotMine", Description: "it is for others"}
+			return &client.DeadLetterError{Reason: "NotMine", Description: "it is for others"}
 		case "deferred":
 			if err := m.Defer(ctx, nil); err != nil {
 				t.Error(err)
@@ -135,8 +176,8 @@ func TestSESS_10_HandlersKeepTheOrderOfSessions(t *testing.T) {
 			busy, got, most, left := map[string]bool{}, map[string][]string{}, 0, sessions*each
 			all := make(chan struct{})
 			open := &sidebusv1.SubscribeOpen{Source: tales, Credits: proto.Int32(16), SessionInFlight: &inFlight}
-			s.handle(t, open, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
-				id := m.GetSessionId()
+			s.handle(t, open, func(ctx context.Context, m *client.HandledMessage) error {
+				id := sessionID(m)
 				mu.Lock()
 				if busy[id] {
 					t.Errorf("two messages of %s at a time", id)
@@ -153,18 +194,18 @@ func TestSESS_10_HandlersKeepTheOrderOfSessions(t *testing.T) {
 					defer mu.Unlock()
 					delete(busy, id)
 				}()
-				if m.GetDeliveryCount() == 1 && m.GetSessionSequence()%5 == 0 {
+				if m.DeliveryCount == 1 && *m.SessionSequence%5 == 0 {
 					return errors.New("not at the first try")
 				}
 				if string(m.SessionState()) != before {
 					t.Errorf("state of %s is %q, want %q", id, m.SessionState(), before)
 				}
-				if err := m.SetSessionState(ctx, fmt.Append(nil, m.GetSessionSequence())); err != nil {
+				if err := m.SetSessionState(ctx, fmt.Append(nil, *m.SessionSequence)); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				got[id] = append(got[id], m.GetText())
+				got[id] = append(got[id], string(m.Body))
 				if left--; left == 0 {
 					close(all)
 				}
@@ -194,11 +235,11 @@ func TestSESS_31_StateFromAHandler(t *testing.T) {
 	w.tell(t, "s", "set", "empty", "clear", "too large")
 	outcomes := make(chan error, 10)
 	states := make(chan []byte, 10)
-	s.handle(t, &sidebusv1.SubscribeOpen{Source: tales}, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
+	s.handle(t, &sidebusv1.SubscribeOpen{Source: tales}, func(ctx context.Context, m *client.HandledMessage) error {
 		states <- m.SessionState()
 		outcomes <- m.SetSessionState(ctx, map[string][]byte{
 			"set": []byte("note"), "empty": {}, "too large": make([]byte, 300<<10),
-		}[m.GetText()])
+		}[string(m.Body)])
 		return nil
 	})
 	for i, want := range [][]byte{nil, []byte("note"), {}, nil} {
@@ -206,14 +247,14 @@ func TestSESS_31_StateFromAHandler(t *testing.T) {
 			t.Errorf("state before message %d is %q, want %q", i+1, got, want)
 		}
 		err := <-outcomes
-		var failure *sidebusv1.Failure
-		if isLast := i == 3; isLast != (errors.As(err, &failure) && failure.GetReason() == "SESSION_STATE_TOO_LARGE") {
+		var failure *client.Error
+		if isLast := i == 3; isLast != (errors.As(err, &failure) && string(failure.Code) == "SESSION_STATE_TOO_LARGE") {
 			t.Errorf("outcome of message %d: %v", i+1, err)
 		}
 	}
 	other := start(t, memstore.New())
 	other.send(t, "of no session")
-	other.handle(t, &sidebusv1.SubscribeOpen{Source: orders}, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
+	other.handle(t, &sidebusv1.SubscribeOpen{Source: orders}, func(ctx context.Context, m *client.HandledMessage) error {
 		if m.SessionState() != nil {
 			t.Error("a state without a session")
 		}
@@ -233,10 +274,10 @@ func TestSESS_10_HandleStopsInOrder(t *testing.T) {
 		s.send(t, text)
 	}
 	begun := make(chan struct{}, 3)
-	h := s.handle(t, &sidebusv1.SubscribeOpen{Source: orders, Credits: proto.Int32(2)}, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
+	h := s.handle(t, &sidebusv1.SubscribeOpen{Source: orders, Credits: proto.Int32(2)}, func(ctx context.Context, m *client.HandledMessage) error {
 		begun <- struct{}{}
 		<-ctx.Done()
-		if m.GetText() == "finishes" {
+		if string(m.Body) == "finishes" {
 			return nil
 		}
 		return ctx.Err()
@@ -264,8 +305,8 @@ func TestSESS_10_HandleGoesOnAfterABreak(t *testing.T) {
 	var got []string
 	begun, failures := make(chan struct{}, 10), make(chan error, 100)
 	open := &sidebusv1.SubscribeOpen{Source: tales, Id: "one at a time"}
-	handler := func(ctx context.Context, m *sidebusv1.HandledMessage) error {
-		if m.GetText() == "2" {
+	handler := func(ctx context.Context, m *client.HandledMessage) error {
+		if string(m.Body) == "2" {
 			begun <- struct{}{}
 			if len(failures) == 0 {
 				<-ctx.Done() // the stream breaks
@@ -274,10 +315,10 @@ func TestSESS_10_HandleGoesOnAfterABreak(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		got = append(got, m.GetText())
+		got = append(got, string(m.Body))
 		return nil
 	}
-	h := first.handle(t, open, handler, sidebusv1.OnFailure(func(err error) { failures <- err }))
+	h := first.handle(t, open, handler, onError(func(err error) { failures <- err }))
 	<-begun
 	first.stop()
 	wait(t, "end of the first sidecar", first.done)
@@ -307,14 +348,14 @@ func TestSESS_10_LostSessionEndsItsHandlers(t *testing.T) {
 	w.tell(t, "s", "1")
 	begun, ended, failures := make(chan int32, 10), make(chan error, 1), make(chan error, 10)
 	var first sync.Once
-	s.handle(t, &sidebusv1.SubscribeOpen{Source: tales}, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
-		begun <- m.GetDeliveryCount()
+	s.handle(t, &sidebusv1.SubscribeOpen{Source: tales}, func(ctx context.Context, m *client.HandledMessage) error {
+		begun <- m.DeliveryCount
 		first.Do(func() {
 			<-ctx.Done()
 			ended <- context.Cause(ctx)
 		})
 		return nil
-	}, sidebusv1.OnFailure(func(err error) { failures <- err }))
+	}, onError(func(err error) { failures <- err }))
 	<-begun
 	if err := s.broker.ReleaseHeld(t.Context()); err != nil {
 		t.Fatal(err)
@@ -322,8 +363,8 @@ func TestSESS_10_LostSessionEndsItsHandlers(t *testing.T) {
 	if err := <-ended; !strings.Contains(err.Error(), "session") {
 		t.Errorf("the handler's context ended because of %v", err)
 	}
-	var refused *sidebusv1.Failure
-	if err := <-failures; !errors.As(err, &refused) || !strings.HasSuffix(refused.GetReason(), "LOCK_LOST") {
+	var refused *client.Error
+	if err := <-failures; !errors.As(err, &refused) || !strings.HasSuffix(string(refused.Code), "LOCK_LOST") {
 		t.Errorf("the settlement: got %v", err)
 	}
 	if n := <-begun; n != 1 {
@@ -338,19 +379,19 @@ func TestRECV_14_ManualSettlement(t *testing.T) {
 	for _, text := range []string{"kept", "complete", "abandon", "release", "dead-letter"} {
 		s.send(t, text)
 	}
-	kept, failures := make(chan *sidebusv1.HandledMessage, 1), make(chan error, 10)
-	h := s.handle(t, &sidebusv1.SubscribeOpen{Source: orders, Credits: proto.Int32(5)}, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
-		if m.GetDeliveryCount() > 1 {
+	kept, failures := make(chan *client.HandledMessage, 1), make(chan error, 10)
+	h := s.handle(t, &sidebusv1.SubscribeOpen{Source: orders, Credits: proto.Int32(5)}, func(ctx context.Context, m *client.HandledMessage) error {
+		if m.DeliveryCount > 1 {
 			return m.Complete(ctx)
 		}
-		switch m.GetText() {
+		switch string(m.Body) {
 		case "kept":
 			kept <- m
 			return errors.New("this settles nothing")
 		case "abandon":
-			return m.Abandon(ctx, &sidebusv1.AbandonRequest{Delay: durationpb.New(0)})
+			return m.Abandon(ctx, &client.AbandonMessageOptions{Delay: new(time.Duration)})
 		case "dead-letter":
-			return m.DeadLetter(ctx, &sidebusv1.DeadLetterRequest{Reason: proto.String("r")})
+			return m.DeadLetter(ctx, &client.DeadLetterOptions{Reason: proto.String("r")})
 		case "release":
 			if err := m.Release(ctx); err != nil {
 				return err
@@ -358,7 +399,7 @@ func TestRECV_14_ManualSettlement(t *testing.T) {
 			return m.Release(ctx) // once too often
 		}
 		return m.Complete(ctx)
-	}, sidebusv1.ManualSettlement(), sidebusv1.OnFailure(func(err error) {
+	}, manual, onError(func(err error) {
 		select {
 		case failures <- err:
 		default: // what is released comes again and again
@@ -381,7 +422,8 @@ func TestRECV_14_ManualSettlement(t *testing.T) {
 	}
 	eventually(t, "the dead letter is left", func() bool {
 		r := s.runtime(t)
-		return r.GetDeadLetterMessageCount() == 1 && r.GetTotalMessageCount() == 2 // and what is released again and again
+		// and what is released again and again
+		return r.GetDeadLetterMessageCount() == 1 && r.GetTotalMessageCount() == 2
 	})
 	h.stop()
 	_ = h.ends(t)
@@ -392,9 +434,9 @@ func TestRECV_1_HandleReceiveAndDelete(t *testing.T) {
 	s := start(t, memstore.New())
 	s.send(t, "x")
 	failures := make(chan error, 1)
-	s.handle(t, &sidebusv1.SubscribeOpen{Source: orders, Mode: sidebusv1.ReceiveRequest_RECEIVE_AND_DELETE}, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
+	s.handle(t, &sidebusv1.SubscribeOpen{Source: orders, Mode: sidebusv1.ReceiveRequest_RECEIVE_AND_DELETE}, func(ctx context.Context, m *client.HandledMessage) error {
 		return errors.New("it is gone all the same")
-	}, sidebusv1.OnFailure(func(err error) { failures <- err }))
+	}, onError(func(err error) { failures <- err }))
 	eventually(t, "it is gone", func() bool { return s.runtime(t).GetTotalMessageCount() == 0 })
 	if len(failures) > 0 {
 		t.Error(<-failures)
@@ -404,7 +446,7 @@ func TestRECV_1_HandleReceiveAndDelete(t *testing.T) {
 func TestSESS_10_HandleEndsWhereNoTryHelps(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New())
-	nothing := func(context.Context, *sidebusv1.HandledMessage) error { return nil }
+	nothing := func(context.Context, *client.HandledMessage) error { return nil }
 	for name, c := range map[string]struct {
 		open *sidebusv1.SubscribeOpen
 		code codes.Code
@@ -419,7 +461,7 @@ func TestSESS_10_HandleEndsWhereNoTryHelps(t *testing.T) {
 	named := &sidebusv1.SubscribeOpen{Source: orders, Id: "a"}
 	begun := make(chan struct{})
 	s.send(t, "x")
-	s.handle(t, named, func(context.Context, *sidebusv1.HandledMessage) error { close(begun); return nil })
+	s.handle(t, named, func(context.Context, *client.HandledMessage) error { close(begun); return nil })
 	wait(t, "the first", begun)
 	if err := s.handle(t, named, nothing).ends(t); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("the same name twice: got %v", err)
@@ -434,9 +476,9 @@ func TestSESS_10_HandleEndsWhereNoTryHelps(t *testing.T) {
 func TestSESS_10_HandleWithoutASidecar(t *testing.T) {
 	t.Parallel()
 	conn := dial(t, "unix:///nowhere")
-	s := &sidecar{messages: sidebusv1.NewMessagesClient(conn)}
+	s := &sidecar{conn: conn}
 	failures := make(chan error, 1)
-	h := s.handle(t, &sidebusv1.SubscribeOpen{Source: orders}, nil, sidebusv1.OnFailure(func(err error) {
+	h := s.handle(t, &sidebusv1.SubscribeOpen{Source: orders}, nil, onError(func(err error) {
 		select {
 		case failures <- err:
 		default:

@@ -24,7 +24,9 @@ type health struct {
 }
 
 // Check tells whether the sidecar is ready. Another service is NOT_FOUND.
-func (h *health) Check(ctx context.Context, request *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+func (h *health) Check(
+	ctx context.Context, request *healthpb.HealthCheckRequest,
+) (*healthpb.HealthCheckResponse, error) {
 	if !isServed(request.GetService()) {
 		return nil, status.Error(codes.NotFound, "unknown service")
 	}
@@ -67,7 +69,10 @@ func (h *health) status(ctx context.Context) healthpb.HealthCheckResponse_Servin
 
 func isServed(service string) bool {
 	switch service {
-	case "", sidebusv1.Messages_ServiceDesc.ServiceName, sidebusv1.Sessions_ServiceDesc.ServiceName, sidebusv1.Admin_ServiceDesc.ServiceName:
+	case "",
+		sidebusv1.Messages_ServiceDesc.ServiceName,
+		sidebusv1.Sessions_ServiceDesc.ServiceName,
+		sidebusv1.Admin_ServiceDesc.ServiceName:
 		return true
 	default:
 		return false

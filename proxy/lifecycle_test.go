@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy"
@@ -154,9 +156,73 @@ func TestDrainRouteTellsWhatIsHeld(t *testing.T) {
 	}
 }
 
+// The duration of a receive is what Sidebus needs, not what it waits for messages.
+func TestDurationsAreWithoutWaits(t *testing.T) {
+	t.Parallel()
+	const waits = 2 * time.Second
+	s := start(t, memstore.New())
+	s.post(t, "receive", `{"maxWait":"2s"}`)
+	for _, wire := range []string{"http", "grpc"} {
+		if wire == "grpc" {
+			if _, err := s.messages.Receive(t.Context(), &sidebusv1.ReceiveRequest{Source: orders, MaxWait: durationpb.New(waits)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		labels := []string{`method="Messages.Receive"`, `wire="` + wire + `"`}
+		s.eventuallyCounts(t, 1, "sidebus_rpc_duration_seconds_count", labels...)
+		if took := s.sum(t, "sidebus_rpc_duration_seconds_sum", labels...); took >= waits.Seconds() {
+			t.Errorf("%s: took %v s, with a wait of %s", wire, took, waits)
+		}
+	}
+}
+
+// The address for other machines shows probes and metrics, and neither settings nor profiles; nobody drains the sidecar
+// through it.
+func TestProbeAddressHasProbesAndMetricsOnly(t *testing.T) {
+	t.Parallel()
+	s := start(t, memstore.New(), func(c *proxy.Config) { c.ProbeAddr, c.Pprof = "127.0.0.1:0", true })
+	at := "http://" + s.proxy.ProbeAddr().String()
+	for path, want := range map[string]int{
+		"GET /startup": 200, "GET /readiness": 200, "GET /liveness": 200, "GET /healthz/ready": 200, "GET /metrics": 200, "HEAD /metrics": 200,
+		"POST /drain": 404, "GET /drain": 404, "GET /config": 404, "GET /debug/pprof/": 404, "GET /debug/pprof/heap": 404, "POST /metrics": 405,
+		"GET /v1/queues": 404,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		if a := s.exchange(t, newRequest(t, method, at+path, "")); a.status != want {
+			t.Errorf("%s %s: got %d %s, want %d", method, path, a.status, a.body, want)
+		}
+	}
+	if s.broker.Draining() {
+		t.Error("the sidecar was drained")
+	}
+}
+
+// A client that has mistaken the port gets an answer it can read, which says where the API is.
+func TestAdminAddressAnswersInJSON(t *testing.T) {
+	t.Parallel()
+	s := start(t, memstore.New())
+	for path, want := range map[string]string{
+		"POST /v1/queues/orders/messages:send": `"reason":"ROUTE_NOT_FOUND","message":"there is no route /v1/queues/orders/messages:send here; the API is at --http-addr`,
+		"GET /v1/queues":                       "ROUTE_NOT_FOUND",
+		"GET /":                                "ROUTE_NOT_FOUND",
+		"GET /drain":                           `"reason":"ROUTE_NOT_FOUND","message":"the route does not take GET but POST"`,
+		"POST /metrics":                        "GET, HEAD",
+		"POST /drain?timeout=soon":             `"reason":"INVALID_ARGUMENT"`,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		if a := s.ask(t, method, path); !json.Valid([]byte(a.body)) || !strings.Contains(a.body, want) {
+			t.Errorf("%s %s: got %d %s, want %s", method, path, a.status, a.body, want)
+		}
+	}
+}
+
 func TestAdminPages(t *testing.T) {
 	t.Parallel()
-	s := start(t, memstore.New(), func(c *proxy.Config) { c.Settings = map[string]string{"store": "memory", "password": "***"} })
+	over := memstore.New()
+	s := start(t, over, func(c *proxy.Config) {
+		c.Version, c.Commit, c.Entities = "v1.2.3", "abc", over
+		c.Settings = map[string]string{"store": "memory", "password": "***"}
+	})
 	s.send(t, "one")
 	var settings map[string]string
 	if a := s.ask(t, http.MethodGet, "/config"); json.Unmarshal([]byte(a.body), &settings) != nil || settings["password"] != "***" {
@@ -165,14 +231,26 @@ func TestAdminPages(t *testing.T) {
 	for _, want := range []string{
 		`sidebus_rpc_duration_seconds_count{code="OK",method="Messages.Send",wire="grpc"} 1`,
 		`sidebus_rpc_duration_seconds_count{code="OK",method="Admin.EnsureQueue",wire="http"} 1`,
-		"sidebus_messages_sent_total 1", "sidebus_messages_held 0", "go_goroutines",
+		`sidebus_messages_sent_total{entity="orders"} 1`, "sidebus_messages_held 0", "go_goroutines", "sidebus_store_up 1",
+		`sidebus_build_info{commit="abc",go="go1.`, `sidebus_entity_messages{entity="orders",state="available"} 1`,
 	} {
 		eventually(t, want, func() bool { // a call is recorded after its answer
 			return strings.Contains(s.ask(t, http.MethodGet, "/metrics").body, want)
 		})
 	}
-	if a := s.ask(t, http.MethodGet, "/debug/pprof/goroutine?debug=1"); a.status != http.StatusOK {
-		t.Errorf("pprof: got %d", a.status)
+}
+
+// Profiles are for who asks for them, and the command line is for nobody: a password may stand on it.
+func TestAUTH_3_ProfilesAreOffByDefault(t *testing.T) {
+	t.Parallel()
+	for isOn, want := range map[bool]int{false: http.StatusNotFound, true: http.StatusOK} {
+		s := start(t, memstore.New(), func(c *proxy.Config) { c.Pprof = isOn })
+		if a := s.ask(t, http.MethodGet, "/debug/pprof/goroutine?debug=1"); a.status != want {
+			t.Errorf("pprof %t: got %d, want %d", isOn, a.status, want)
+		}
+		if a := s.ask(t, http.MethodGet, "/debug/pprof/cmdline"); a.status != http.StatusNotFound {
+			t.Errorf("cmdline, pprof %t: got %d, want 404", isOn, a.status)
+		}
 	}
 }
 

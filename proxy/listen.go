@@ -4,45 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
-	"os"
 	"strings"
-	"time"
+	"syscall"
+
+	"github.com/sidebus/sidebus/proxy/internal/unixsocket"
 )
 
-// dialTimeout is how long a socket file may take to show that somebody listens on it.
-const dialTimeout = time.Second
-
-// listen opens a listener on "host:port" or "unix:///path". A socket file that nobody listens on any more is removed.
-func listen(ctx context.Context, name, addr string) (net.Listener, error) {
-	network, where := "tcp", addr
+// listen opens a listener on "host:port" or "unix:///path". A socket file without a listener is removed; a new one gets
+// the mode.
+func listen(ctx context.Context, name, addr string, mode fs.FileMode) (listener net.Listener, err error) {
 	if path, isUnix := strings.CutPrefix(addr, "unix://"); isUnix {
-		network, where = "unix", path
-		if err := removeStaleSocket(ctx, path); err != nil {
+		if err := unixsocket.RemoveStale(ctx, path); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", name, addr, err)
 		}
+		listener, err = unixsocket.Listen(ctx, path, mode)
+	} else {
+		listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, network, where)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf(
+			"%s: cannot listen on %s, where another process listens, perhaps a sidecar; stop that, or choose another address: %w",
+			name, addr, err,
+		)
+	case err != nil:
 		return nil, fmt.Errorf("%s: cannot listen on %s: %w", name, addr, err)
+	default:
+		return listener, nil
 	}
-	return listener, nil
-}
-
-func removeStaleSocket(ctx context.Context, path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if info.Mode()&os.ModeSocket == 0 {
-		return errors.New("there is a file of that name that is no socket")
-	}
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", path)
-	if err == nil {
-		return errors.Join(errors.New("another process listens there"), conn.Close())
-	}
-	return os.Remove(path)
 }

@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy"
-	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -26,7 +24,7 @@ func TestAddresses(t *testing.T) {
 	run := func(t *testing.T, config proxy.Config) (<-chan struct{}, func() error) {
 		t.Helper()
 		over := memstore.New()
-		broker := semantics.NewBroker(over)
+		broker := broker.New(over)
 		t.Cleanup(broker.Close)
 		p, err := proxy.New(config, broker, over, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 		if err != nil {
@@ -60,6 +58,23 @@ func TestAddresses(t *testing.T) {
 		}
 		if _, err := os.Stat(strings.TrimPrefix(c.GRPCAddr, "unix://")); err == nil {
 			t.Error("the socket file is still there")
+		}
+	})
+	t.Run("finding 31: a socket has its mode, whatever the umask is", func(t *testing.T) {
+		t.Parallel()
+		for given, want := range map[os.FileMode]os.FileMode{0: 0o660, 0o666: 0o666, 0o600: 0o600} {
+			c := config(t)
+			c.SocketMode = given
+			opened, end := run(t, c)
+			wait(t, "opening", opened)
+			for _, addr := range []string{c.HTTPAddr, c.GRPCAddr} {
+				if info, err := os.Stat(strings.TrimPrefix(addr, "unix://")); err != nil || info.Mode().Perm() != want {
+					t.Errorf("%o: got %v, %v, want %o", given, info.Mode(), err, want)
+				}
+			}
+			if err := end(); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 	t.Run("a stale socket is replaced", func(t *testing.T) {
@@ -116,7 +131,7 @@ func TestAddresses(t *testing.T) {
 		defer used.Close() //nolint:errcheck // it is only there to be in the way
 		c.AdminAddr = used.Addr().String()
 		_, end := run(t, c)
-		if err := end(); err == nil || !strings.Contains(err.Error(), "the admin address: cannot listen on "+c.AdminAddr) {
+		if err := end(); err == nil || !strings.Contains(err.Error(), "--admin-addr: cannot listen on "+c.AdminAddr+", where another process listens") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -132,9 +147,11 @@ func TestConfigIsChecked(t *testing.T) {
 		"negative drain timeout": func(c *proxy.Config) { c.DrainTimeout = -time.Second },
 		"negative connections":   func(c *proxy.Config) { c.MaxConnections = -1 },
 		"negative message":       func(c *proxy.Config) { c.MaxGRPCMessage = -1 },
+		"negative memory":        func(c *proxy.Config) { c.RequestMemory = -1 },
+		"negative request time":  func(c *proxy.Config) { c.RequestTime = -1 },
 	}
 	over := memstore.New()
-	broker := semantics.NewBroker(over)
+	broker := broker.New(over)
 	defer broker.Close()
 	for name, change := range bad {
 		config := good
@@ -145,34 +162,6 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-func TestQUOTA_5_TooManyConnectionsDoNotHang(t *testing.T) {
-	t.Parallel()
-	s := start(t, memstore.New(), func(c *proxy.Config) { c.MaxConnections = 2 }) // start has used one for each wire
-	s.send(t, "one")
-	other := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.proxy.HTTPAddr().String()+"/v1/queues", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := other.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("HTTP: got %d, want 429", response.StatusCode)
-	}
-	conn := dial(t, s.proxy.GRPCAddr().String())
-	if _, err := sidebusv1.NewAdminClient(conn).ListQueues(t.Context(), &sidebusv1.ListQueuesRequest{}); status.Code(err) != codes.Unavailable {
-		t.Errorf("gRPC: got %v, want UNAVAILABLE", err)
-	}
-	s.http.CloseIdleConnections()
-	eventually(t, "a place becomes free", func() bool {
-		_, err := sidebusv1.NewAdminClient(dial(t, s.proxy.GRPCAddr().String())).ListQueues(t.Context(), &sidebusv1.ListQueuesRequest{})
-		return err == nil
-	})
-}
-
 // A page from elsewhere in a browser on this machine reaches loopback, and some requests need no permission to be sent.
 func TestWebPagesFromElsewhereAreRefused(t *testing.T) {
 	t.Parallel()
@@ -181,19 +170,11 @@ func TestWebPagesFromElsewhereAreRefused(t *testing.T) {
 		"http://" + s.proxy.HTTPAddr().String() + verbPath + "send",
 		"http://" + s.proxy.AdminAddr().String() + "/drain",
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{"messages":[{}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := newRequest(t, http.MethodPost, url, `{"messages":[{}]}`)
 		request.Header.Set("Origin", "https://elsewhere.example")
 		request.Header.Set("Content-Type", "text/plain")
-		response, err := s.http.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		if response.StatusCode != http.StatusForbidden {
-			t.Errorf("%s: got %d, want 403", url, response.StatusCode)
+		if a := s.exchange(t, request); a.status != http.StatusForbidden {
+			t.Errorf("%s: got %d, want 403", url, a.status)
 		}
 	}
 	if s.broker.Draining() || s.runtime(t).GetTotalMessageCount() != 0 {

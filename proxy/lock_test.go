@@ -11,7 +11,8 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
-// A message that was peeked or received in RECEIVE_AND_DELETE mode has no token, and what it has instead renews nothing.
+// A message that was peeked or received in RECEIVE_AND_DELETE mode has no token, and what it has instead renews
+// nothing.
 func TestLOCK_4_NoRenewWithoutToken(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {
@@ -35,7 +36,8 @@ func TestLOCK_4_NoRenewWithoutToken(t *testing.T) {
 			}
 			tokenless[subQueue] = slices.Concat(peeked.GetMessages(), taken.GetMessages())
 		}
-		if n := len(tokenless[sidebusv1.SubQueue_NONE]); n != 6 { // one in each state, "to delete", and what was deleted
+		// one in each state, "to delete", and what was deleted
+		if n := len(tokenless[sidebusv1.SubQueue_NONE]); n != 6 {
 			t.Fatalf("%d messages, want 6", n)
 		}
 		eventually(t, "two are deleted", func() bool { return w.runtime(t).GetTotalMessageCount() == 4 })

@@ -22,8 +22,8 @@ import (
 )
 
 // overHTTP carries the calls of a generated client over the JSON API, with another JSON library than the one that is
-// tested, so that one test can be about both wires. It does not know the types of properties whose JSON differs from that
-// of the library: char and timespan.
+// tested, so that one test can be about both wires. It does not know the types of properties whose JSON differs from
+// that of the library: char and timespan.
 type overHTTP struct{ *sidecar }
 
 // Invoke implements grpc.ClientConnInterface.

@@ -76,7 +76,9 @@ func (s *sidecar) picture(t *testing.T) picture {
 	for _, q := range queues.GetQueues() {
 		q.AccessedAt = nil // a refused call may count as use
 	}
-	return picture{s.runtime(t), queues, s.peek(t, sidebusv1.SubQueue_NONE), s.peek(t, sidebusv1.SubQueue_DEAD_LETTER)}
+	counts := s.runtime(t)
+	counts.AccessedAt = nil
+	return picture{counts, queues, s.peek(t, sidebusv1.SubQueue_NONE), s.peek(t, sidebusv1.SubQueue_DEAD_LETTER)}
 }
 
 // unchanged remembers counts and messages of "orders" and the list of queues, and gives a function that compares them.

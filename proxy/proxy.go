@@ -21,11 +21,14 @@ import (
 	"github.com/sidebus/sidebus/proxy/dapr"
 	"github.com/sidebus/sidebus/proxy/grpcapi"
 	"github.com/sidebus/sidebus/proxy/httpapi"
+	"github.com/sidebus/sidebus/proxy/internal/door"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/hosts"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
 	"github.com/sidebus/sidebus/proxy/push"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Limits of the servers. There is no time limit for an answer, since a receive may wait for semantics.MaxWait; a client
@@ -43,31 +46,35 @@ const (
 // Proxy is one sidecar. Make it with New and let Run live its whole life.
 type Proxy struct {
 	config    Config
-	broker    *semantics.Broker
+	broker    *broker.Broker
 	logger    *slog.Logger
 	readiness *readiness.Readiness
 	desk      *handover.Desk
 
-	grpc  *grpc.Server
-	http  *http.Server
-	admin *http.Server
-	conns *connections
-	push  *push.Pusher
-	dapr  *dapr.Server
+	grpc   *grpc.Server
+	http   *http.Server
+	admin  *http.Server
+	probes *http.Server
+	door   *door.Door
+	push   *push.Pusher
+	dapr   *dapr.Server
 
 	opened   chan struct{}           // closed when all listeners are open
 	bound    [listenerCount]net.Addr // set before opened is closed
 	stopping chan struct{}           // closed when the servers stop
 }
 
-// New makes a Proxy over broker and registers its metrics. It opens nothing and does not block. It fails when an address
-// is missing, a bound is negative, a handler makes no sense, or the registry has metrics of the same names. The caller closes broker after Run.
-func New(config Config, broker *semantics.Broker, checker semantics.Checker, logger *slog.Logger, metrics *prometheus.Registry) (*Proxy, error) {
+// New makes a Proxy over broker and registers its metrics. It opens nothing and does not block. It fails when an
+// address is missing, a bound is negative, a handler makes no sense, or the registry has metrics of the same names. The
+// caller closes broker after Run.
+func New(
+	config Config, broker *broker.Broker, checker semantics.Checker, logger *slog.Logger, metrics *prometheus.Registry,
+) (*Proxy, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	measures, err := obs.NewMetrics(metrics, broker)
+	measures, err := obs.NewMetrics(metrics, broker, max(config.MetricsEntities, 0))
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
@@ -75,41 +82,53 @@ func New(config Config, broker *semantics.Broker, checker semantics.Checker, log
 		config: config, broker: broker, logger: logger,
 		readiness: readiness.New(checker, broker, logger),
 		desk:      handover.NewDesk(logger),
-		conns:     &connections{limit: int64(config.MaxConnections), metrics: measures, logger: logger},
-		opened:    make(chan struct{}), stopping: make(chan struct{}),
+		door: door.New(door.Config{
+			Connections: config.MaxConnections, Bytes: config.RequestMemory, Patience: config.RequestTime,
+		}, measures, logger),
+		opened: make(chan struct{}), stopping: make(chan struct{}),
+	}
+	if err := obs.RegisterSidecar(metrics, obs.Sidecar{
+		Version: config.Version, Commit: config.Commit, StoreUp: p.readiness.StoreUp,
+		Entities: config.Entities, MaxEntities: config.MetricsEntities,
+	}); err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	calls := obs.NewCalls(measures, logger)
+	calls.OnOutage = p.readiness.Doubt
 	sessions, queues := grpcapi.NewSessions(broker), grpcapi.NewAdmin(broker)
-	p.grpc = grpc.NewServer(
+	p.grpc = grpc.NewServer(append(
+		door.GRPCOptions(),
 		grpcapi.ServerOption(),
 		grpc.MaxRecvMsgSize(config.MaxGRPCMessage),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(
+			keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true},
+		),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
 		grpc.WaitForHandlers(true),
+	)...)
+	grpcapi.Register(
+		p.grpc, grpcapi.NewMessages(broker, measures, semantics.MaxMessageSize, p.stopping), sessions, queues, p.desk,
+		calls, config.Authorizer,
 	)
-	grpcapi.Register(p.grpc, grpcapi.NewMessages(broker, measures, semantics.MaxMessageSize, p.stopping), sessions, queues, p.desk, calls)
 	healthpb.RegisterHealthServer(p.grpc, &health{readiness: p.readiness, stopping: p.stopping})
 	reflection.Register(p.grpc)
 
 	overHTTP := grpcapi.NewMessages(broker, measures, semantics.MaxHTTPMessageSize, p.stopping)
-	api, err := httpapi.New(overHTTP, sessions, queues, p.desk, calls)
+	api, err := httpapi.New(overHTTP, sessions, queues, p.desk, calls, config.Authorizer)
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	p.http = p.server(compat.New(compat.Config{
-		Broker: broker, Desk: p.desk, Calls: calls, Metrics: measures, Next: api, IsOverLimit: httpapi.IsOverLimit, Keys: config.Keys,
-	}))
+	p.http = p.server(p.door.Handler(hosts.New(config.HTTPAddr, config.AllowedHosts), compat.New(compat.Config{
+		Broker: broker, Desk: p.desk, Calls: calls, Metrics: measures, Next: api, Authorizer: config.Authorizer,
+	})))
 	p.http.MaxHeaderBytes = maxMessageHeaders
+	p.http.ConnState = p.door.ConnState
 	p.http.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		counted, ok := conn.(*countedConn)
-		if !ok {
-			return ctx
+		if below, ok := door.Below(conn); ok {
+			ctx = compat.Spelled(ctx, below)
 		}
-		if counted.isOverLimit {
-			ctx = httpapi.OverLimit(ctx)
-		}
-		return compat.Spelled(ctx, counted.Conn)
+		return door.ConnContext(ctx, conn)
 	}
 	if p.push, err = push.New(config.Handlers, broker, measures, logger); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
@@ -117,17 +136,22 @@ func New(config Config, broker *semantics.Broker, checker semantics.Checker, log
 	if p.dapr, err = dapr.New(config.Dapr, broker, measures, calls, logger); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	p.admin = p.server(admin.New(admin.Config{
-		Readiness: p.readiness, Metrics: metrics, Settings: config.Settings,
+	pages := admin.Config{
+		Readiness: p.readiness, Metrics: metrics, Hosts: hosts.New(config.AdminAddr, config.AllowedHosts),
+		Patience: config.RequestTime, Settings: config.Settings, Pprof: config.Pprof,
 		Drain: p.Drain, DrainTimeout: config.DrainTimeout,
-	}))
+	}
+	p.admin = p.server(admin.New(pages))
+	pages.Hosts = hosts.New(config.ProbeAddr, config.AllowedHosts)
+	p.probes = p.server(admin.NewProbes(pages))
 	return p, nil
 }
 
 func (p *Proxy) server(handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler: handler, MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
-		ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
+		Handler: handler, MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout: idleTimeout,
+		ErrorLog:    slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
 	}
 }
 
@@ -145,6 +169,9 @@ func (p *Proxy) GRPCAddr() net.Addr { return p.addr(grpcListener) }
 
 // AdminAddr is the address of probes and metrics as it was opened. It blocks until Opened.
 func (p *Proxy) AdminAddr() net.Addr { return p.addr(adminListener) }
+
+// ProbeAddr is the address of probes and metrics alone as it was opened, nil if there is none. It blocks until Opened.
+func (p *Proxy) ProbeAddr() net.Addr { return p.addr(probeListener) }
 
 func (p *Proxy) addr(which int) net.Addr {
 	<-p.opened

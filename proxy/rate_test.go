@@ -14,6 +14,7 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -24,7 +25,7 @@ const slowCredit = 1000 * time.Second
 func startLimited(t *testing.T) (*sidecar, *memstore.Store) {
 	t.Helper()
 	over := memstore.New()
-	s := launchBroker(t, semantics.NewBroker(over, semantics.WithRateLimit(1/slowCredit.Seconds())), over)
+	s := launchBroker(t, broker.New(over, broker.WithRateLimit(1/slowCredit.Seconds())), over)
 	wait(t, "start", s.proxy.Started())
 	if _, _, err := over.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.DefaultOptions()); err != nil {
 		t.Fatal(err)

@@ -11,11 +11,12 @@ import (
 
 // wrong is JSON that does not fit a field of the kind.
 var wrong = map[string][]string{
-	"string":   {`5`, `true`, `[]`, `{}`, `"\ud800"`},
-	"bool":     {`"true"`, `1`, `[]`, `{}`},
-	"integer":  {`"x"`, `""`, `1.5`, `true`, `[]`, `{}`, `"1e99999999"`},
-	"instant":  {`5`, `true`, `"x"`, `""`, `"2026-01-01"`, `"2026-01-01T00:00:00"`, `"2026-02-30T00:00:00Z"`, `"0000-01-01T00:00:00Z"`, `"9999-12-31T23:59:59-01:00"`, `"never"`, `{}`, `[]`},
-	"span":     {`5`, `true`, `"x"`, `""`, `"never"`, `"1 minute"`, `"0.1ns"`, `{}`, `[]`}, // a duration that cannot be "never"
+	"string":  {`5`, `true`, `[]`, `{}`, `"\ud800"`},
+	"bool":    {`"true"`, `1`, `[]`, `{}`},
+	"integer": {`"x"`, `""`, `1.5`, `true`, `[]`, `{}`, `"1e99999999"`},
+	"instant": {`5`, `true`, `"x"`, `""`, `"2026-01-01"`, `"2026-01-01T00:00:00"`, `"2026-02-30T00:00:00Z"`, `"0000-01-01T00:00:00Z"`, `"9999-12-31T23:59:59-01:00"`, `"never"`, `{}`, `[]`},
+	// a duration that cannot be "never"
+	"span":     {`5`, `true`, `"x"`, `""`, `"never"`, `"1 minute"`, `"0.1ns"`, `{}`, `[]`},
 	"duration": {`5`, `true`, `"x"`, `""`, `"1 minute"`, `"P1Y"`, `"PT"`, `"P"`, `"0.1ns"`, `{}`, `[]`},
 	"enum":     {`"NOPE"`, `99`, `true`, `""`, `[]`, `{}`},
 	"base64":   {`"*"`, `5`, `true`, `[]`, `"YQ=\n="`},
@@ -235,7 +236,7 @@ var httpRefusals = []struct {
 	{"IDLE-1 short life of an idle queue", "PATCH", queuePath, `{"autoDeleteOnIdle":"299.999s"}`, 400, "ARGUMENT_OUT_OF_RANGE", "autoDeleteOnIdle"},
 	{"locked ones in a purge", "POST", verbPath + "purge", `{"include":["LOCKED"]}`, 400, "INVALID_ARGUMENT", "include[0]"},
 	{"dead letters in a peek", "POST", verbPath + "peek", `{"include":["SCHEDULED","DEAD_LETTER"]}`, 400, "INVALID_ARGUMENT", "include[1]"},
-	{"wrong method of a purge", "DELETE", verbPath + "purge", ``, 405, "INVALID_ARGUMENT", ""},
+	{"wrong method of a purge", "DELETE", verbPath + "purge", ``, 405, "ROUTE_NOT_FOUND", ""},
 	{"empty update", "PATCH", queuePath, `{}`, 400, "INVALID_ARGUMENT", "updateMask"},
 	{"unknown option in the mask", "PATCH", queuePath + "?updateMask=nope", `{}`, 400, "INVALID_ARGUMENT", "nope"},
 	{"ENT-17 large page", "GET", "/v1/queues?pageSize=101", ``, 400, "ARGUMENT_OUT_OF_RANGE", "pageSize"},
@@ -245,11 +246,11 @@ var httpRefusals = []struct {
 	{"unknown query", "GET", "/v1/queues?top=5", ``, 400, "INVALID_ARGUMENT", "top"},
 	{"query of another method", "POST", verbPath + "receive?maxMessages=5", `{}`, 400, "INVALID_ARGUMENT", "maxMessages"},
 	{"broken query", "GET", "/v1/queues?pageSize=%zz", ``, 400, "INVALID_ARGUMENT", ""},
-	{"unknown route", "GET", "/v2/queues", ``, 404, "INVALID_ARGUMENT", ""},
-	{"root", "GET", "/", ``, 404, "INVALID_ARGUMENT", ""},
-	{"unknown kind", "PUT", "/v1/things/t", `{}`, 404, "INVALID_ARGUMENT", ""},
-	{"unknown verb", "POST", verbPath + "publish", `{}`, 404, "INVALID_ARGUMENT", ""},
-	{"wrong method", "GET", verbPath + "send", ``, 405, "INVALID_ARGUMENT", ""},
+	{"unknown route", "GET", "/v2/queues", ``, 404, "ROUTE_NOT_FOUND", ""},
+	{"root", "GET", "/", ``, 404, "ROUTE_NOT_FOUND", ""},
+	{"unknown kind", "PUT", "/v1/things/t", `{}`, 404, "ROUTE_NOT_FOUND", ""},
+	{"unknown verb", "POST", verbPath + "publish", `{}`, 404, "ROUTE_NOT_FOUND", ""},
+	{"wrong method", "GET", verbPath + "send", ``, 405, "ROUTE_NOT_FOUND", ""},
 	{"query of sessions on queues", "GET", "/v1/queues?activeSince=2026-01-01T00:00:00Z", ``, 400, "INVALID_ARGUMENT", "activeSince"},
 	{"query of sessions on a queue named so", "GET", "/v1/queues/sessions?updatedSince=2026-01-01T00:00:00Z", ``, 400, "INVALID_ARGUMENT", "updatedSince"},
 	{"SESS-38 large page", "GET", queuePath + "/sessions?pageSize=101", ``, 400, "ARGUMENT_OUT_OF_RANGE", "pageSize"},
@@ -262,13 +263,13 @@ var httpRefusals = []struct {
 	{"SESS-38 unknown query", "GET", queuePath + "/sessions?source=queues/x", ``, 400, "INVALID_ARGUMENT", "source"},
 	{"query of an accept", "POST", sessionPath + "accept?maxWait=5s", `{}`, 400, "INVALID_ARGUMENT", "maxWait"},
 	{"unknown field of an accept", "POST", sessionPath + "accept", `{"session":"x"}`, 400, "INVALID_ARGUMENT", "session"},
-	{"unknown verb of sessions", "POST", sessionPath + "peek", `{}`, 404, "INVALID_ARGUMENT", ""},
-	{"wrong method of an accept", "GET", sessionPath + "accept", ``, 405, "INVALID_ARGUMENT", ""},
-	{"wrong method of a list of sessions", "POST", queuePath + "/sessions", `{}`, 405, "INVALID_ARGUMENT", ""},
+	{"unknown verb of sessions", "POST", sessionPath + "peek", `{}`, 404, "ROUTE_NOT_FOUND", ""},
+	{"wrong method of an accept", "GET", sessionPath + "accept", ``, 405, "ROUTE_NOT_FOUND", ""},
+	{"wrong method of a list of sessions", "POST", queuePath + "/sessions", `{}`, 405, "ROUTE_NOT_FOUND", ""},
 	{"unknown queue: sessions", "GET", "/v1/queues/none/sessions", ``, 404, "ENTITY_NOT_FOUND", ""},
 	{"SESS-5 sessions of a plain queue", "GET", queuePath + "/sessions", ``, 400, "SESSION_NOT_SUPPORTED", ""},
-	{"wrong method of a queue", "POST", queuePath, `{}`, 405, "INVALID_ARGUMENT", ""},
-	{"unescaped slash in a name", "GET", "/v1/queues/a/b", ``, 404, "INVALID_ARGUMENT", ""},
+	{"wrong method of a queue", "POST", queuePath, `{}`, 405, "ROUTE_NOT_FOUND", ""},
+	{"unescaped slash in a name", "GET", "/v1/queues/a/b", ``, 404, "ROUTE_NOT_FOUND", ""},
 }
 
 func tokens(n int) string {

@@ -202,7 +202,7 @@ func removeRefusals() []refusal {
 		resubmit("RULE-4 long filter", "FILTER_INVALID", "filter", filter("a = '"+strings.Repeat("x", 1024)+"'")),
 		resubmit("unknown queue", "ENTITY_NOT_FOUND", "", &sidebusv1.ResubmitRequest{Source: absent}),
 		resubmit("unknown target", "ENTITY_NOT_FOUND", "", target(absent)),
-		resubmit("to a topic", "INVALID_OPERATION", "target", target("topics/t")),
+		resubmit("to an unknown topic", "ENTITY_NOT_FOUND", "", target("topics/t")),
 		resubmit("to another subscription", "INVALID_OPERATION", "target", target("topics/t/subscriptions/s")),
 		resubmit("other kind of target", "INVALID_ARGUMENT", "target", target("things/t")),
 		resubmit("bare target", "INVALID_ARGUMENT", "target", target("orders")),

@@ -109,7 +109,7 @@ func TestRR_6_ManyRequestsOverManyQueues(t *testing.T) {
 			t.Errorf("%d answers, want %d", n, 2*each)
 		}
 		eventually(t, "no reply is left", func() bool { return len(w.seen(t, sidebusv1.SubQueue_NONE)) == 0 })
-		w.eventuallyMeasured(t, "sidebus_messages_sent_total 100")
+		w.eventuallyCounts(t, 100, "sidebus_messages_sent_total")
 		w.eventuallyMeasured(t, "sidebus_orphan_replies_total 0")
 		if w.broker.Held() != 1 {
 			t.Errorf("%d held, want the session of the replies alone", w.broker.Held())
@@ -230,7 +230,7 @@ func TestRR_6_RequesterGone(t *testing.T) {
 			t.Error("the request succeeded")
 		}
 		eventually(t, "the sidecar knows", func() bool {
-			return strings.Contains(w.ask(t, http.MethodGet, "/metrics").body, `_count{code="CANCELLED",method="Messages.Request"`)
+			return strings.Contains(w.ask(t, http.MethodGet, "/metrics").body, `sidebus_rpcs_total{code="CANCELLED",method="Messages.Request"`)
 		})
 		w.reply(t, r, "to nobody")
 		w.eventuallyMeasured(t, "sidebus_orphan_replies_total 1")

@@ -154,7 +154,49 @@ func TestDLQ_22_TargetAndDuplicates(t *testing.T) {
 		if old, reasons := rows(full); reasons != "ENTITY_FULL" || old[0] != 4 {
 			t.Errorf("a full target: got %v", full)
 		}
-		w.eventuallyMeasured(t, "sidebus_messages_resubmitted_total 3")
+		w.eventuallyCounts(t, 3, "sidebus_messages_resubmitted_total")
+	})
+}
+
+// Dead letters of a queue, of a subscription, and those that could not be forwarded go to a topic.
+func TestDLQ_22_ToATopic(t *testing.T) {
+	t.Parallel()
+	onBothWires(t, func(t *testing.T, w *wire) {
+		const news, eu, us = "topics/news", "topics/news/subscriptions/eu", "topics/news/subscriptions/us"
+		mustPut(t, w.sidecar, "/v1/"+news, `{}`)
+		mustPut(t, w.sidecar, "/v1/"+eu, `{}`)
+		mustPut(t, w.sidecar, "/v1/"+us, `{}`)
+		w.bury(t, orders, text("a"), text("b"))
+		sent := w.resubmit(t, &sidebusv1.ResubmitRequest{Source: orders, Target: news, SequenceNumbers: []int64{2, 9}})
+		if _, reasons := rows(sent); reasons != "?,MESSAGE_NOT_FOUND" { // without a new number
+			t.Errorf("of a queue: got %v", sent)
+		}
+		seen := func(source string) string {
+			all, err := w.messages.Peek(t.Context(), &sidebusv1.PeekRequest{Source: source, MaxMessages: proto.Int32(9)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return texts(all.GetMessages())
+		}
+		if got := seen(eu) + "," + seen(us); got != "b,b" {
+			t.Errorf("got %q", got)
+		}
+		taken, err := w.messages.Receive(t.Context(), &sidebusv1.ReceiveRequest{Source: eu})
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled(t)(w.messages.DeadLetter(t.Context(), &sidebusv1.DeadLetterRequest{
+			Source: eu, LockTokens: []string{taken.GetMessages()[0].GetLockToken()},
+		}))
+		if all := w.resubmit(t, &sidebusv1.ResubmitRequest{Source: eu, Target: news}); len(all.GetResults()) != 1 || all.GetMore() {
+			t.Errorf("of a subscription: got %v", all)
+		}
+		if got := seen(eu) + "," + seen(us); got != "b,b b" {
+			t.Errorf("got %q", got)
+		}
+		w.eventuallyCounts(t, 2, "sidebus_messages_resubmitted_total")
+		refuse("no such topic", "ENTITY_NOT_FOUND", "", sidebusv1.MessagesClient.Resubmit,
+			&sidebusv1.ResubmitRequest{Source: orders, Target: "topics/none"}).check(t, w.messages)
 	})
 }
 

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/sidebus/sidebus/proxy/compat"
-	"github.com/sidebus/sidebus/proxy/internal/obs"
 )
 
 // The listeners of a Proxy.
@@ -21,19 +18,15 @@ const (
 	httpListener = iota
 	grpcListener
 	adminListener
+	probeListener // nil without Config.ProbeAddr
 	listenerCount
-)
-
-// Bounds of the last steps of a stop, when nobody is meant to be waiting any more.
-const (
-	releaseTimeout = 5 * time.Second
-	closeTimeout   = 5 * time.Second
 )
 
 // Run opens all listeners and serves at once, looks at the store until it is fit, and goes on until ctx ends. Then it
 // stops in this order, so that nothing in hand is lost: readiness fails and no new receives are taken; settlements and
-// sends are served, and calls of the app go on, until nothing is held or DrainTimeout is over; what is still held is given back
-// uncounted; the servers stop, the admin one last. It returns nil after such a stop.
+// sends are served, and calls of the app go on, until nothing is held or the time for that is over; what is still held
+// is given back uncounted; the servers stop, the admin one last. All that takes StopTime at most. It returns nil after
+// such a stop.
 //
 // It returns an error, after the same stop, when a listener cannot be opened, when the store is unfit in a way that
 // somebody must mend (PRECONDITION_FAILED, only while starting), or when a server fails. It must be called once.
@@ -59,15 +52,22 @@ func (p *Proxy) Run(ctx context.Context) error {
 	serve("the gRPC server", func() error { return p.grpc.Serve(listeners[grpcListener]) })
 	serve("the admin server", func() error { return p.admin.Serve(listeners[adminListener]) })
 	serve("the Dapr component", func() error { return p.dapr.Serve(ctx) })
+	if listener := listeners[probeListener]; listener != nil {
+		serve("the probe server", func() error { return p.probes.Serve(listener) })
+	}
 	serve("the store", func() error {
 		select {
 		case <-p.dapr.Published(): // daprd looks for sockets once, when this sidecar has started
 		case <-ctx.Done():
 			return nil
 		}
-		if err := p.readiness.Start(ctx); ctx.Err() == nil {
+		if err := p.readiness.Start(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
 			return err
 		}
+		p.readiness.Watch(ctx)
 		return nil
 	})
 
@@ -82,8 +82,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	})
 
 	<-ctx.Done()
-	p.stop(context.WithoutCancel(ctx), endPushes)
-	work.Wait()
+	p.stop(context.WithoutCancel(ctx), endPushes, &work)
 	var failed *failure
 	if errors.As(context.Cause(ctx), &failed) {
 		return failed.error
@@ -96,64 +95,35 @@ type failure struct{ error }
 
 func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, err error) {
 	addresses := [listenerCount]struct{ name, addr string }{
-		httpListener:  {"the HTTP address", p.config.HTTPAddr},
-		grpcListener:  {"the gRPC address", p.config.GRPCAddr},
-		adminListener: {"the admin address", p.config.AdminAddr},
+		httpListener:  {"--http-addr", p.config.HTTPAddr},
+		grpcListener:  {"--grpc-addr", p.config.GRPCAddr},
+		adminListener: {"--admin-addr", p.config.AdminAddr},
+		probeListener: {"--probe-addr", p.config.ProbeAddr},
 	}
 	for i, a := range addresses {
-		if opened[i], err = listen(ctx, a.name, a.addr); err != nil {
-			for _, earlier := range opened[:i] {
-				err = errors.Join(err, earlier.Close())
-			}
-			return opened, err
+		if a.addr == "" {
+			continue
+		}
+		if opened[i], err = listen(ctx, a.name, a.addr, p.config.SocketMode); err != nil {
+			return opened, errors.Join(err, closeAll(opened[:i]))
 		}
 		p.bound[i] = opened[i].Addr()
 	}
 	if err := p.dapr.Open(ctx); err != nil {
-		for _, listener := range opened {
-			err = errors.Join(err, listener.Close())
-		}
-		return opened, err
+		return opened, errors.Join(err, closeAll(opened[:]))
 	}
-	opened[httpListener] = p.conns.limited(compat.NewListener(opened[httpListener]), obs.HTTP, true)
-	opened[grpcListener] = p.conns.limited(opened[grpcListener], obs.GRPC, false)
+	opened[httpListener] = p.door.HTTP(compat.NewListener(opened[httpListener]))
+	opened[grpcListener] = p.door.GRPC(opened[grpcListener])
 	close(p.opened)
 	return opened, nil
 }
 
-func (p *Proxy) stop(ctx context.Context, endPushes func()) {
-	p.broker.BeginDrain()
-	p.logger.InfoContext(ctx, "draining", "held", p.broker.Held(), "timeout", p.config.DrainTimeout)
-	wait, cancel := context.WithTimeout(ctx, p.config.DrainTimeout)
-	held := p.Drain(wait)
-	cancel()
-	if held > 0 {
-		release, cancel := context.WithTimeout(ctx, releaseTimeout)
-		err := p.broker.ReleaseHeld(release)
-		cancel()
-		p.logger.WarnContext(ctx, "gave back messages that were not settled in time", "held", held, slog.Any("error", err))
+// closeAll closes the listeners that are open.
+func closeAll(listeners []net.Listener) (err error) {
+	for _, listener := range listeners {
+		if listener != nil {
+			err = errors.Join(err, listener.Close())
+		}
 	}
-	close(p.stopping)
-	endPushes()
-
-	var work sync.WaitGroup
-	work.Go(func() { p.stopHTTP(ctx, p.http) })
-	work.Go(func() { p.dapr.Stop(ctx) })
-	work.Go(func() {
-		cut := time.AfterFunc(closeTimeout, p.grpc.Stop)
-		defer cut.Stop()
-		p.grpc.GracefulStop()
-	})
-	work.Wait()
-	p.desk.Wait()
-	p.stopHTTP(ctx, p.admin)
-}
-
-// stopHTTP lets running requests end, and cuts them off when they take too long.
-func (p *Proxy) stopHTTP(ctx context.Context, server *http.Server) {
-	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		_ = server.Close() // it reports the listeners that Shutdown has closed already
-	}
+	return err
 }

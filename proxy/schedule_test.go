@@ -55,7 +55,8 @@ func TestSCHED_2_StoredUntilDue(t *testing.T) {
 func TestSCHED_4_PastIsNow(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {
-		past := []*timestamppb.Timestamp{w.in(0), w.in(-time.Hour), timestamppb.New(time.Unix(0, 0)), {Seconds: -62135596800}} // the last is the first of year 1
+		// the last is the first of year 1
+		past := []*timestamppb.Timestamp{w.in(0), w.in(-time.Hour), timestamppb.New(time.Unix(0, 0)), {Seconds: -62135596800}}
 		for _, at := range past {
 			w.put(t, &sidebusv1.Message{ScheduledEnqueueTime: at})
 		}
@@ -162,8 +163,7 @@ func TestDUP_7_DuplicateAnswersWithTheOriginal(t *testing.T) {
 		if again := send("a")[0]; again.GetDeduplicated() {
 			t.Errorf("after the window: got %v", again)
 		}
-		for _, want := range []string{"sidebus_messages_sent_total 4", "sidebus_messages_deduplicated_total 2"} {
-			w.eventuallyMeasured(t, want)
-		}
+		w.eventuallyCounts(t, 4, "sidebus_messages_sent_total")
+		w.eventuallyCounts(t, 2, "sidebus_messages_deduplicated_total")
 	})
 }

@@ -58,7 +58,8 @@ func TestSESS_38_Rows(t *testing.T) {
 		}
 		w.close(t, held)
 		counts, err = w.admin.GetQueueRuntime(t.Context(), &sidebusv1.GetQueueRuntimeRequest{Name: tales})
-		if err != nil || counts.GetLockedSessionCount() != 1 || counts.GetReadySessionCount() != 0 { // its first message is delayed
+		// its first message is delayed
+		if err != nil || counts.GetLockedSessionCount() != 1 || counts.GetReadySessionCount() != 0 {
 			t.Errorf("closed: got %v, %v", counts, err)
 		}
 		w.clock.advance(time.Hour)
@@ -88,8 +89,9 @@ func TestSESS_37_Since(t *testing.T) {
 			{between, nil, []string{"new state"}},
 			{between, w.in(0), nil}, // after that instant
 			{w.in(-time.Second), nil, []string{"new state", "old state"}},
-			{&timestamppb.Timestamp{Seconds: -62135596800}, nil, []string{"new state", "old state"}}, // the first instant there is
-			{nil, &timestamppb.Timestamp{Seconds: 253402300799, Nanos: 999_999_999}, nil},            // the last
+			// the first instant there is
+			{&timestamppb.Timestamp{Seconds: -62135596800}, nil, []string{"new state", "old state"}},
+			{nil, &timestamppb.Timestamp{Seconds: 253402300799, Nanos: 999_999_999}, nil}, // the last
 		}
 		for _, c := range cases {
 			listed, err := w.sessions.List(t.Context(), &sidebusv1.SessionsListRequest{Source: tales, UpdatedSince: c.updated, ActiveSince: c.active})

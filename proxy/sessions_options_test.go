@@ -62,7 +62,8 @@ func TestENT_6_SessionOptionsOverHTTP(t *testing.T) {
 	for _, bound := range []string{`"sessionInFlight":1`, `"sessionInFlight":1000`, `"sessionStateTtl":"1s"`, `"sessionStateTtl":"P10675199DT2H48M5.4775807S"`} {
 		mustPatch(t, s, `{`+bound+`}`)
 	}
-	if a := s.call(t, http.MethodPatch, talesPath, `{"requiresSession":true,"sessionInFlight":8}`); a.status != http.StatusOK { // it is what it was
+	// it is what it was
+	if a := s.call(t, http.MethodPatch, talesPath, `{"requiresSession":true,"sessionInFlight":8}`); a.status != http.StatusOK {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 }
@@ -93,9 +94,10 @@ func TestENT_16_SessionOptionsOverGRPC(t *testing.T) {
 		return refuse("update", "INVALID_ARGUMENT", "", sidebusv1.AdminClient.UpdateQueue, request)
 	}
 	for field, queue := range map[string]*sidebusv1.Queue{
-		"onDisconnect":        {OnDisconnect: sidebusv1.Queue_OnDisconnect(2).Enum()},
-		"sessionExpiryMode":   {SessionExpiryMode: sidebusv1.Queue_SessionExpiryMode(-1).Enum()},
-		"sessionOnDeadLetter": {SessionOnDeadLetter: sidebusv1.Queue_SessionOnDeadLetter(256).Enum()}, // which is 0 in eight bits
+		"onDisconnect":      {OnDisconnect: sidebusv1.Queue_OnDisconnect(2).Enum()},
+		"sessionExpiryMode": {SessionExpiryMode: sidebusv1.Queue_SessionExpiryMode(-1).Enum()},
+		// which is 0 in eight bits
+		"sessionOnDeadLetter": {SessionOnDeadLetter: sidebusv1.Queue_SessionOnDeadLetter(256).Enum()},
 		"acceptNext":          {AcceptNext: sidebusv1.Queue_AcceptNext(-256).Enum()},
 		"status":              {Status: sidebusv1.Queue_Status(4).Enum()},
 	} {

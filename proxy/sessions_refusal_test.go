@@ -72,6 +72,7 @@ func TestSESS_6_VerbsAndKindsOfQueues(t *testing.T) {
 				refuse("set state", reason, "", settingState, &sidebusv1.SessionsSetStateRequest{Source: source, LockToken: *lock}),
 				refuse("list", reason, "", listing, &sidebusv1.SessionsListRequest{Source: source}),
 				refuse("unblock", reason, "", unblocking, &sidebusv1.SessionsUnblockRequest{Source: source, SessionId: "s"}),
+				refuse("rest", reason, "", givingUp, &sidebusv1.SessionsDeadLetterRestRequest{Source: source, SessionId: "s"}),
 			} {
 				t.Run(source+": "+r.name, func(t *testing.T) { r.check(t, w.sessions) })
 			}
@@ -129,6 +130,7 @@ func TestSessionRefusalsOnBothWires(t *testing.T) {
 			for _, r := range []refusalBy[sidebusv1.SessionsClient]{
 				refuse("accept", bad, idField, accepting, &sidebusv1.SessionsAcceptRequest{Source: tales, SessionId: &id}),
 				refuse("unblock", bad, idField, unblocking, &sidebusv1.SessionsUnblockRequest{Source: tales, SessionId: id}),
+				refuse("rest", bad, idField, givingUp, &sidebusv1.SessionsDeadLetterRestRequest{Source: tales, SessionId: id}),
 			} {
 				t.Run(r.name+" "+name, func(t *testing.T) { r.check(t, w.sessions) })
 			}
@@ -177,6 +179,8 @@ func TestGRPCRefusalsOfSessions(t *testing.T) {
 		refuse("set state: unknown field", bad, "request", settingState, unknownField(&sidebusv1.SessionsSetStateRequest{Source: tales, LockToken: nobodysToken})),
 		refuse("list: unknown field", bad, "request", listing, unknownField(&sidebusv1.SessionsListRequest{Source: tales})),
 		refuse("unblock: unknown field", bad, "request", unblocking, unknownField(&sidebusv1.SessionsUnblockRequest{Source: tales, SessionId: "s"})),
+		refuse("rest: unknown field", bad, "request", givingUp,
+			unknownField(&sidebusv1.SessionsDeadLetterRestRequest{Source: tales, SessionId: "s"})),
 		refuse("accept: other kind", bad, "source", accepting, &sidebusv1.SessionsAcceptRequest{Source: thing}),
 		refuse("renew: other kind", bad, "source", renewing, &sidebusv1.SessionsRenewLockRequest{Source: thing, LockToken: nobodysToken}),
 		refuse("list: other kind", bad, "source", listing, &sidebusv1.SessionsListRequest{Source: thing}),

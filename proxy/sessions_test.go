@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
@@ -23,6 +24,7 @@ var (
 	settingState = sidebusv1.SessionsClient.SetState
 	listing      = sidebusv1.SessionsClient.List
 	unblocking   = sidebusv1.SessionsClient.Unblock
+	givingUp     = sidebusv1.SessionsClient.DeadLetterRest
 )
 
 func TestSESS_11_AcceptByName(t *testing.T) {
@@ -237,7 +239,7 @@ func TestSESS_22_LostSession(t *testing.T) {
 				t.Errorf("%s: got %v, %v", verb, response, err)
 			}
 		}
-		w.eventuallyMeasured(t, `sidebus_locks_lost_total{outcome="complete"} 2`)
+		w.eventuallyCounts(t, 2, "sidebus_locks_lost_total", `outcome="complete"`)
 		check(t)
 		if again := w.hear(t, w.next(t), 1); again[0].GetDeliveryCount() != 2 { // DC-3
 			t.Errorf("got %v, want a second delivery", again)
@@ -296,6 +298,39 @@ func TestSESS_29_BlockAndUnblock(t *testing.T) {
 		}
 		if rows := w.rows(t); len(rows) != 1 || rows[0].GetBlocked() {
 			t.Errorf("got %v", rows)
+		}
+	})
+}
+
+func TestSESS_29_DeadLetterRest(t *testing.T) {
+	t.Parallel()
+	onBothWires(t, func(t *testing.T, w *wire) {
+		w.openTales(t, `,"sessionOnDeadLetter":"BLOCK"`)
+		w.tell(t, "s", "bad", "worse", "worst")
+		w.tell(t, "other", "good")
+		held := w.accept(t, "s")
+		settled(t)(w.messages.DeadLetter(t.Context(), &sidebusv1.DeadLetterRequest{
+			Source: tales, LockTokens: []string{w.hear(t, held, 1)[0].GetLockToken()}, SessionLockToken: &held.LockToken,
+		}))
+		w.close(t, held)
+		for _, id := range []string{"s", "s", "unknown"} { // one without messages is no error
+			request := &sidebusv1.SessionsDeadLetterRestRequest{Source: tales, SessionId: id}
+			if _, err := w.sessions.DeadLetterRest(t.Context(), request); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		dead, err := w.messages.Peek(t.Context(), &sidebusv1.PeekRequest{
+			Source: tales, SubQueue: sidebusv1.SubQueue_DEAD_LETTER, MaxMessages: proto.Int32(9),
+		})
+		if got := texts(dead.GetMessages()); err != nil || got != "bad worse worst" || dead.GetMessages()[2].GetDeadLetterReason() != "SessionDeadLettered" {
+			t.Errorf("got %v, %v", dead, err)
+		}
+		w.tell(t, "s", "new")
+		if got := texts(w.hear(t, w.accept(t, "s"), 10)); got != "new" {
+			t.Errorf("received %q", got)
+		}
+		if got := texts(w.hear(t, w.next(t), 10)); got != "good" {
+			t.Errorf("received %q", got)
 		}
 	})
 }

@@ -204,9 +204,10 @@ func TestSettlementsAreCounted(t *testing.T) {
 	s.post(t, "resubmit", `{}`)
 	s.post(t, "purge", `{"include":["DEFERRED"],"before":"2099-01-01T00:00:00Z"}`) // what was resubmitted just now too
 	for _, want := range []string{
-		`sidebus_messages_settled_total{outcome="defer"} 2`, `sidebus_locks_lost_total{outcome="defer"} 1`,
-		`sidebus_messages_removed_total{verb="delete"} 1`, `sidebus_messages_removed_total{verb="cancel"} 1`,
-		`sidebus_messages_removed_total{verb="purge"} 3`, "sidebus_messages_resubmitted_total 1",
+		`sidebus_messages_settled_total{entity="orders",outcome="defer"} 2`, `sidebus_locks_lost_total{entity="orders",outcome="defer"} 1`,
+		`sidebus_messages_removed_total{entity="orders",verb="delete"} 1`, `sidebus_messages_removed_total{entity="orders",verb="cancel"} 1`,
+		`sidebus_messages_removed_total{entity="orders",verb="purge"} 3`,
+		`sidebus_messages_resubmitted_total{entity="orders/$deadletterqueue"} 1`,
 		`sidebus_rpc_duration_seconds_count{code="OK",method="Messages.Purge",wire="http"} 1`,
 	} {
 		s.eventuallyMeasured(t, want)

@@ -137,7 +137,7 @@ func TestDC_8_ClientVanishesFromTheWire(t *testing.T) {
 	s.send(t, "3") // is not on its way: there are no credits
 	c.leave()
 	d.leave()
-	s.eventuallyMeasured(t, `sidebus_rpc_duration_seconds_count{code="CANCELLED",method="Messages.Subscribe",wire="grpc"} 2`)
+	s.eventuallyMeasured(t, `sidebus_rpcs_total{code="CANCELLED",method="Messages.Subscribe",wire="grpc"} 2`)
 	s.wantPeeked(t, orders, "1:0 2:0 3:0")
 	if got := s.countsOf(t, orders); got != "available 1 locked 2 dead 0" {
 		t.Errorf("got %s", got)

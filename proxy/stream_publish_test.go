@@ -173,7 +173,7 @@ func TestSEND_4_AckNone(t *testing.T) {
 	if got := s.runtime(t).GetActiveMessageCount(); got != n {
 		t.Errorf("%d messages are stored, want %d", got, n)
 	}
-	s.eventuallyMeasured(t, fmt.Sprint("sidebus_messages_sent_total ", n))
+	s.eventuallyCounts(t, n, "sidebus_messages_sent_total", `entity="orders"`)
 }
 
 func TestSEND_3_NothingToSend(t *testing.T) {
@@ -298,7 +298,7 @@ func TestSEND_2_ClientLeavesInTheMiddle(t *testing.T) {
 	wait(t, "another call", gone)
 	over.proceed <- struct{}{} // the one under way is seen through
 	eventually(t, "the message under way is stored", func() bool { return s.peeked(t, orders) == "1:0" })
-	s.eventuallyMeasured(t, `sidebus_rpc_duration_seconds_count{code="CANCELLED",method="Messages.Publish",wire="grpc"} 1`)
+	s.eventuallyMeasured(t, `sidebus_rpcs_total{code="CANCELLED",method="Messages.Publish",wire="grpc"} 1`)
 	s.wantPeeked(t, orders, "1:0")
 }
 

@@ -28,8 +28,8 @@ func TestRECV_13_DeliversAndSettles(t *testing.T) {
 	c.wants("3")
 	c.complete("3")
 	s.counted(t, orders, "available 0 locked 0 dead 0")
-	s.eventuallyMeasured(t, "sidebus_messages_received_total 3")
-	s.eventuallyMeasured(t, `sidebus_messages_settled_total{outcome="complete"} 3`)
+	s.eventuallyCounts(t, 3, "sidebus_messages_received_total", `entity="orders"`)
+	s.eventuallyCounts(t, 3, "sidebus_messages_settled_total", `entity="orders"`, `outcome="complete"`)
 }
 
 // Without options: one message at a time. The answer to the opening says what the queue is.

@@ -44,6 +44,7 @@ func fromSessions(source, reason string) []refusalBy[sidebusv1.SessionsClient] {
 		refuse("set state", reason, "", settingState, &sidebusv1.SessionsSetStateRequest{Source: source, LockToken: nobodysToken}),
 		refuse("list", reason, "", listing, &sidebusv1.SessionsListRequest{Source: source}),
 		refuse("unblock", reason, "", unblocking, &sidebusv1.SessionsUnblockRequest{Source: source, SessionId: "s"}),
+		refuse("rest", reason, "", givingUp, &sidebusv1.SessionsDeadLetterRestRequest{Source: source, SessionId: "s"}),
 	}
 }
 
@@ -59,8 +60,8 @@ func toTarget(target, reason string) []refusal {
 	}
 }
 
-// Nothing is received from a topic and nothing sent to a subscription. One that does not exist is not found before that (ERR-5), and a
-// queue is not found under the name of a topic.
+// Nothing is received from a topic and nothing sent to a subscription. One that does not exist is not found before that
+// (ERR-5), and a queue is not found under the name of a topic.
 func TestTOPIC_8_WrongEnd(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {
@@ -297,16 +298,16 @@ func TestHTTPTopicRefusals(t *testing.T) {
 			{"POST", ofEU + "/rules", `{"name":"r","filter":{"all":{}},"action":"SET a = 1"}`, 400, bad, "action"},
 			{"POST", ofEU + "/rules", `{"name":"r","filter":null}`, 400, "FILTER_INVALID", "filter"},
 			{"POST", ofEU + "/rules", ``, 400, bad, "rule"},
-			{"PATCH", ofEU + "/rules/$Default", `{"filter":{"all":{}}}`, 405, bad, ""},
-			{"POST", ofEU, `{}`, 405, bad, ""},
+			{"PATCH", ofEU + "/rules/$Default", `{"filter":{"all":{}}}`, 405, "ROUTE_NOT_FOUND", ""},
+			{"POST", ofEU, `{}`, 405, "ROUTE_NOT_FOUND", ""},
 			{"GET", "/v1/topics?prefix=x", ``, 400, bad, "prefix"},
 			{"GET", "/v1/topics/news?pageSize=5", ``, 400, bad, "pageSize"},
 			{"GET", ofEU + "/rules?namePrefix=x", ``, 400, bad, "namePrefix"},
 			{"GET", "/v1/topics/news/subscriptions/sessions?updatedSince=2026-01-01T00:00:00Z", ``, 400, bad, "updatedSince"},
 			{"GET", ofEU + "/sessions?updatedSince=today", ``, 400, bad, "updatedSince"},
 			{"GET", ofEU + "/runtime?pageSize=5", ``, 400, bad, "pageSize"},
-			{"GET", "/v1/topics/news/rules", ``, 404, bad, ""},
-			{"GET", "/v1/topics/news/subscriptions/eu/subscriptions", ``, 404, bad, ""},
+			{"GET", "/v1/topics/news/rules", ``, 404, "ROUTE_NOT_FOUND", ""},
+			{"GET", "/v1/topics/news/subscriptions/eu/subscriptions", ``, 404, "ROUTE_NOT_FOUND", ""},
 			{"GET", "/v1/topics/news%2Fsubscriptions%2Feu", ``, 400, bad, "name"},
 		} {
 			a := w.call(t, c.method, c.path, c.body)

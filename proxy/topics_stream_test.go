@@ -11,7 +11,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
-// What is published to a topic is stored in its order in every subscription, also when publications to queues come between.
+// What is published to a topic is stored in its order in every subscription, also when publications to queues come
+// between.
 func TestSEND_3_OrderOfAStreamToATopic(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New())

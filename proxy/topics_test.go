@@ -141,7 +141,8 @@ func TestDLQ_22_ResubmitToTheSubscription(t *testing.T) {
 	})
 }
 
-// What a topic is to send later is seen at the topic, can be cancelled there for all, and has its copies when it is due.
+// What a topic is to send later is seen at the topic, can be cancelled there for all, and has its copies when it is
+// due.
 func TestSCHED_7_ScheduledAtTheTopic(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {

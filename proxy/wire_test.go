@@ -104,8 +104,8 @@ func settled(t *testing.T) func(*sidebusv1.SettleResponse, error) {
 	}
 }
 
-// clock is the clock of a store, which stands still until a test moves it. It begins at the present, by which the Broker
-// judges what it still holds.
+// clock is the clock of a store, which stands still until a test moves it. It begins at the present, by which the
+// Broker judges what it still holds.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time

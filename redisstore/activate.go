@@ -9,8 +9,7 @@ import (
 
 // Due implements semantics.Topics.
 func (s *Store) Due(ctx context.Context, topic string, limit int) ([]*semantics.Received, error) {
-	keys := s.topicKeys(topic)
-	r, err := s.run(ctx, "due", []string{keys.entity, keys.due, keys.scheduled}, s.now(), limit, maxAnswerBytes)
+	r, err := s.run(ctx, "due", s.keys(topic), s.now(), limit, semantics.MaxAnswerBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -25,10 +24,7 @@ func (s *Store) Due(ctx context.Context, topic string, limit int) ([]*semantics.
 		if err := r.failure(); err != nil {
 			return nil, err
 		}
-		m, err := e.received()
-		if err != nil {
-			return nil, err
-		}
+		m := e.received()
 		m.VisibleAt = time.Time{} // is for peeks
 		found = append(found, m)
 	}
@@ -74,12 +70,12 @@ func (s *Store) activateTogether(ctx context.Context, topic string, version int6
 	}
 	d := destinationsOf(topic, fanOuts)
 	for {
-		keys, levels := s.appendKeys(s.topicKeys(topic).activate(), d)
+		copies, levels := s.appendKeys(nil, d)
 		args := []any{s.now(), version, levels}
 		for _, a := range activations {
 			args = a.append(append(args, a.number), d.index)
 		}
-		r, err := s.run(ctx, "activate", keys, args...)
+		r, err := s.run(ctx, "activate", with(s.keys(topic), copies...), args...)
 		if err != nil {
 			return err
 		}
@@ -91,9 +87,9 @@ func (s *Store) activateTogether(ctx context.Context, topic string, version int6
 		case string(semantics.EntityNotFound):
 			err = semantics.NotFound(topic)
 		default: // OK
-			news := r.list()
-			s.setAlarms(ctx, s.heedCopies(d, news)...)
-			r.adopt(news)
+			notifications := r.list()
+			s.setAlarms(ctx, s.applyCopies(d, notifications)...)
+			r.adopt(notifications)
 			return r.failure()
 		}
 		if err != nil {

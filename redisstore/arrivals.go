@@ -10,46 +10,63 @@ import (
 )
 
 const (
-	// arrivalsKept is how long the last transfer of a source is remembered although the source may be gone: longer than any forwarder
-	// could still be about to repeat it.
+	// arrivalsKept is how long the last transfer of a source is remembered although the source may be gone: longer than
+	// any forwarder could still be about to repeat it.
 	arrivalsKept = time.Hour
-	// mostArrivals bounds those that are looked at in one go.
-	mostArrivals = 500
+	// arrivalsSlice is about how many sources one script looks at.
+	arrivalsSlice = 500
+	// mostOldArrivals bounds what one look at all entities does for one of them: the next look goes on with those that
+	// are still old.
+	mostOldArrivals = 5000
 )
 
 // forgetArrivals forgets what sources that are gone have forwarded to an entity.
 func (s *Store) forgetArrivals(ctx context.Context, name string) error {
-	key := s.keys(name).arrivals
-	r, err := s.run(ctx, "old_arrivals", []string{key}, s.now(), arrivalsKept.Milliseconds(), mostArrivals)
-	if err != nil || !r.more() {
-		return err
+	for cursor, sum := "0", 0; ; {
+		next, old, err := s.forgetSomeArrivals(ctx, s.keys(name), cursor)
+		if sum += old; err != nil || next == "0" || sum >= mostOldArrivals {
+			return err
+		}
+		cursor = next
 	}
+}
+
+// forgetSomeArrivals does so for a slice of the sources. It gives the cursor of the next one, "0" when this was the
+// last, and how many sources of this one were old.
+func (s *Store) forgetSomeArrivals(
+	ctx context.Context, keys entityKeys, cursor string,
+) (next string, old int, err error) {
+	r, err := s.run(ctx, "old_arrivals", keys, s.now(), arrivalsKept.Milliseconds(), cursor, arrivalsSlice)
+	if err != nil {
+		return "", 0, err
+	}
+	next = r.text()
 	var fields, notes []string
 	for r.more() {
 		fields, notes = append(fields, r.text()), append(notes, r.text())
 	}
-	if err := r.failure(); err != nil {
-		return err
+	if err := r.failure(); err != nil || len(fields) == 0 {
+		return next, 0, err
 	}
 	gone, err := s.areGone(ctx, fields)
 	if err != nil {
-		return err
+		return "", 0, err
 	}
 	args := []any{s.now()}
 	for i := range fields {
 		args = append(args, fields[i], notes[i], flag(gone[i]))
 	}
-	_, err = s.run(ctx, "forget_arrivals", []string{key}, args...)
-	return err
+	_, err = s.run(ctx, "forget_arrivals", keys, args...)
+	return next, len(fields), err
 }
 
 // areGone tells which of the sources, named as by arrivalField, are not there any more.
 func (s *Store) areGone(ctx context.Context, fields []string) ([]bool, error) {
 	reads := make([]*redis.StringCmd, len(fields))
-	_, _ = s.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each read has its own error
+	_, _ = s.redis(ctx).Pipelined(ctx, func(p redis.Pipeliner) error { // each read has its own error
 		for i, field := range fields {
 			parts := strings.SplitN(field, ":", 3)
-			reads[i] = p.HGet(ctx, s.keys(parts[len(parts)-1]).entity, "incarnation")
+			reads[i] = p.HGet(ctx, s.keys(parts[len(parts)-1]).key("entity"), "incarnation")
 		}
 		return nil
 	})

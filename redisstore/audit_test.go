@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +98,42 @@ func TestAuditorFindsDamageInTopics(t *testing.T) {
 			err := redistest.NewAuditor(raw, namespace).Audit(ctx, "news")
 			if (err != nil) != (name != "none") {
 				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// With a ledger it finds what is locked and was handed to nobody, what was handed out and is not locked, and what has
+// failed more or less often than was said.
+func TestAuditorFindsLocksOfNobody(t *testing.T) {
+	t.Parallel()
+	damages := map[string]func(t *testing.T, s *swept){
+		"":                 func(*testing.T, *swept) {},
+		"handed to nobody": func(t *testing.T, s *swept) { receiveOne(t, s.Store) }, // past the ledger
+		"is not locked": func(t *testing.T, s *swept) {
+			s.raw.Del(t.Context(), s.key("locks"))
+			s.raw.ZAdd(t.Context(), s.key("ready"), redis.Z{Score: 1, Member: "1"})
+		},
+		"has failed 3 times": func(t *testing.T, s *swept) { s.raw.HSet(t.Context(), s.key("deliveries"), "1", 3) },
+		"it was said until": func(t *testing.T, s *swept) {
+			s.raw.ZAddXX(t.Context(), s.key("locks"), redis.Z{Score: 9e12, Member: s.raw.ZRange(t.Context(), s.key("locks"), 0, 0).Val()[0]})
+		},
+	}
+	for says, damage := range damages {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			s := openSwept(t, redisstore.Options{})
+			s.create(t, func(*semantics.Options) {})
+			s.send(t, messagesOf(3, semantics.Message{})...)
+			ledger := redistest.NewLedger(time.Now)
+			kept := ledger.Keep(s.Store)
+			if _, err := kept.Receive(t.Context(), orders, 1, semantics.RegisterNever); err != nil {
+				t.Fatal(err)
+			}
+			damage(t, s)
+			err := redistest.NewAuditor(s.raw, s.namespace).With(ledger).Audit(t.Context(), "orders")
+			if (err != nil) != (says != "") || err != nil && !strings.Contains(err.Error(), says) {
+				t.Errorf("got %v, want %q", err, says)
 			}
 		})
 	}

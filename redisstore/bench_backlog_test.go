@@ -38,10 +38,7 @@ type backlog struct {
 func openBacklog(b *testing.B, change func(*semantics.Options)) *backlog {
 	server := redistest.Start(b, "--auto-aof-rewrite-percentage", "0", "--stream-node-max-bytes", "16384")
 	b.Cleanup(server.Stop)
-	options, err := redis.ParseURL(server.URL)
-	if err != nil {
-		b.Fatal(err)
-	}
+	options := redistest.ClientOptions(b, server.URL)
 	l := &backlog{
 		b: b, server: server, raw: redis.NewClient(options),
 		store: redistest.Open(b, redisstore.Options{URL: server.URL, PoolSize: benchCallers, Namespace: "default"}),
@@ -153,8 +150,8 @@ func (l *backlog) slowScripts() (mean, slowPercent float64) {
 	return 0, 0
 }
 
-// BenchmarkBacklog measures whether a long queue is slower than a short one (P6), and the scripts' own time while it is long
-// (P10). Each pair moves the same messages through a short and through a long queue, in batches of 10.
+// BenchmarkBacklog measures whether a long queue is slower than a short one (P6), and the scripts' own time while it is
+// long (P10). Each pair moves the same messages through a short and through a long queue, in batches of 10.
 func BenchmarkBacklog(b *testing.B) {
 	const short, batch = 1000, 10
 	long, moved := sized(1_000_000, 20_000), sized(50_000, 2_000)
@@ -212,8 +209,8 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkExpiry lets messages expire one after the other while nobody listens, and measures how late the sweeper removes
-// them (TTL-20): the age of the first message that is past its time, looked at every 5 ms.
+// BenchmarkExpiry lets messages expire one after the other while nobody listens, and measures how late the sweeper
+// removes them (TTL-20): the age of the first message that is past its time, looked at every 5 ms.
 func BenchmarkExpiry(b *testing.B) {
 	messages, over := sized(100_000, 2_000), time.Duration(sized(60_000, 1_000))*time.Millisecond
 	for b.Loop() {
@@ -253,8 +250,8 @@ func (l *backlog) sendExpiring(messages int, over time.Duration) {
 	}
 }
 
-// BenchmarkSchedule lets scheduled messages become due one after the other while nobody listens, and measures how late each
-// was enqueued (SCHED-6, I11 of reliability): both instants are Redis' own.
+// BenchmarkSchedule lets scheduled messages become due one after the other while nobody listens, and measures how late
+// each was enqueued (SCHED-6, I11 of reliability): both instants are Redis' own.
 func BenchmarkSchedule(b *testing.B) {
 	messages, over := sized(20_000, 1_000), time.Duration(sized(20_000, 500))*time.Millisecond
 	for b.Loop() {

@@ -17,8 +17,8 @@ import (
 )
 
 // BenchmarkFanOut publishes 1 KiB messages to a topic from many callers, one message a call, each with a copy for every
-// subscription, and tells what a copy costs Redis in time and memory. Run it with a fixed number of iterations, for example
-// -benchtime=3x. Figures are medians.
+// subscription, and tells what a copy costs Redis in time and memory. Run it with a fixed number of iterations, for
+// example -benchtime=3x. Figures are medians.
 func BenchmarkFanOut(b *testing.B) {
 	for _, subscriptions := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("subscriptions=%d", subscriptions), func(b *testing.B) { fanOut(b, subscriptions) })
@@ -96,10 +96,7 @@ func publishAll(b *testing.B, s *redisstore.Store, names []string) float64 {
 // serverMemory gives a reading of the bytes that Redis has allocated.
 func serverMemory(b *testing.B, url string) func() float64 {
 	b.Helper()
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		b.Fatal(err)
-	}
+	options := redistest.ClientOptions(b, url)
 	client := redis.NewClient(options)
 	b.Cleanup(func() { _ = client.Close() })
 	return func() float64 {

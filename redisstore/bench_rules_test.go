@@ -10,12 +10,13 @@ import (
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 )
 
-// BenchmarkRules sends 1 KiB messages to a topic whose subscriptions have a rule each, from many callers, one message a call, rules and
-// storing included. Either every subscription wants each message, or one of them does. Run it with a fixed number of iterations, for
-// example -benchtime=3x. Figures are medians.
+// BenchmarkRules sends 1 KiB messages to a topic whose subscriptions have a rule each, from many callers, one message a
+// call, rules and storing included. Either every subscription wants each message, or one of them does. Run it with a
+// fixed number of iterations, for example -benchtime=3x. Figures are medians.
 func BenchmarkRules(b *testing.B) {
 	text := func(s string) *string { return &s }
 	filters := map[string]func(region string) semantics.RuleFilter{
@@ -47,7 +48,7 @@ func ruled(b *testing.B, subscriptions, wanting int, filterFor func(region strin
 	b.Helper()
 	server := redistest.Start(b, "--auto-aof-rewrite-percentage", "0")
 	defer server.Stop()
-	broker := semantics.NewBroker(redistest.Open(b, redisstore.Options{URL: server.URL, PoolSize: benchCallers}), semantics.WithRules(filter.Compile))
+	broker := broker.New(redistest.Open(b, redisstore.Options{URL: server.URL, PoolSize: benchCallers}), broker.WithRules(filter.Compile))
 	defer broker.Close()
 	messages := min(mostRuled, benchCopies/wanting)
 	var perSecond []float64
@@ -60,7 +61,7 @@ func ruled(b *testing.B, subscriptions, wanting int, filterFor func(region strin
 }
 
 // sendRuled makes a topic, sends, deletes the topic and gives the seconds that the sends took.
-func sendRuled(b *testing.B, broker *semantics.Broker, subscriptions, wanting, messages int, filterFor func(region string) semantics.RuleFilter) float64 {
+func sendRuled(b *testing.B, broker *broker.Broker, subscriptions, wanting, messages int, filterFor func(region string) semantics.RuleFilter) float64 {
 	b.Helper()
 	ctx := b.Context()
 	large := semantics.Options{MaxSizeInMegabytes: semantics.MaxSizeMegabytes}

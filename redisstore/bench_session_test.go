@@ -55,8 +55,8 @@ func (l *backlog) drainSessions(each int) {
 	}
 }
 
-// BenchmarkSessionBacklog measures whether many sessions are slower than few (P6), and the scripts' own time while they are many
-// (P10): each pair accepts, receives, completes and closes the same number of sessions, and sends to as many.
+// BenchmarkSessionBacklog measures whether many sessions are slower than few (P6), and the scripts' own time while they
+// are many (P10): each pair accepts, receives, completes and closes the same number of sessions, and sends to as many.
 func BenchmarkSessionBacklog(b *testing.B) {
 	for _, shape := range []struct{ sessions, each int }{{1_000_000, 1}, {100_000, 10}} {
 		b.Run(fmt.Sprintf("sessions=%d/messages=%d", shape.sessions, shape.each), func(b *testing.B) {
@@ -98,8 +98,8 @@ func BenchmarkSessionBacklog(b *testing.B) {
 	}
 }
 
-// BenchmarkSessionMemory measures what Redis uses for a session above the bodies and properties of its messages, and what is left
-// when all were consumed.
+// BenchmarkSessionMemory measures what Redis uses for a session above the bodies and properties of its messages, and
+// what is left when all were consumed.
 func BenchmarkSessionMemory(b *testing.B) {
 	for _, shape := range []struct{ sessions, each int }{{1_000_000, 1}, {100_000, 10}} {
 		b.Run(fmt.Sprintf("sessions=%d/messages=%d", shape.sessions, shape.each), func(b *testing.B) {
@@ -124,8 +124,8 @@ func BenchmarkSessionMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkSessionLifecycle moves messages of 1 KiB one by one through 1,000 held sessions in strict order, one in flight in each,
-// against the same number of single messages through a queue without sessions (P4 at the store).
+// BenchmarkSessionLifecycle moves messages of 1 KiB one by one through 1,000 held sessions in strict order, one in
+// flight in each, against the same number of single messages through a queue without sessions (P4 at the store).
 func BenchmarkSessionLifecycle(b *testing.B) {
 	const sessions = 1000
 	messages := sized(50_000, 2_000)

@@ -20,9 +20,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// BenchmarkLifecycle measures the store layer against bare streams on the same Redis in the same run: each iteration sends,
-// receives and completes the same number of 1 KiB messages both ways, one after the other, and the ratio is taken pair by
-// pair. Run it with a fixed number of pairs, for example -benchtime=5x. Figures are medians over the pairs.
+// BenchmarkLifecycle measures the store layer against bare streams on the same Redis in the same run: each iteration
+// sends, receives and completes the same number of 1 KiB messages both ways, one after the other, and the ratio is
+// taken pair by pair. Run it with a fixed number of pairs, for example -benchtime=5x. Figures are medians over the
+// pairs.
 func BenchmarkLifecycle(b *testing.B) {
 	for _, batch := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) { compare(b, batch, min(40_000, 20_000*batch)) })
@@ -31,10 +32,7 @@ func BenchmarkLifecycle(b *testing.B) {
 
 // serverCPU gives a reading of the seconds of processor time that Redis has used.
 func serverCPU(b *testing.B, url string) func() float64 {
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		b.Fatal(err)
-	}
+	options := redistest.ClientOptions(b, url)
 	client := redis.NewClient(options)
 	b.Cleanup(func() { _ = client.Close() })
 	return func() float64 {
@@ -172,10 +170,7 @@ func sidebusLifecycle(b *testing.B, url string, batch, messages int) figures {
 }
 
 func streamsLifecycle(b *testing.B, url string, batch, messages int) figures {
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		b.Fatal(err)
-	}
+	options := redistest.ClientOptions(b, url)
 	options.PoolSize, options.Protocol = benchCallers, 2
 	client := redis.NewClient(options)
 	defer client.Close()

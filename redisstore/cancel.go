@@ -14,7 +14,7 @@ func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int6
 	for _, n := range onceEach(numbers) {
 		args = append(args, n)
 	}
-	r, err := s.run(ctx, "cancel_scheduled", s.keys(path).all(), args...)
+	r, err := s.run(ctx, "cancel_scheduled", s.keys(path), args...)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (s *Store) CancelScheduledByID(ctx context.Context, path string, ids []stri
 	}
 	cancelled := 0
 	for {
-		r, err := s.run(ctx, "cancel_scheduled", s.keys(path).all(), args...)
+		r, err := s.run(ctx, "cancel_scheduled", s.keys(path), args...)
 		if err != nil {
 			return cancelled, err
 		}
@@ -52,12 +52,15 @@ func (s *Store) onSource(ctx context.Context, source semantics.Source, r *reply)
 		return s.notFound(ctx, source.Path)
 	case semantics.EntityDisabled:
 		return disabled(source.Path, r.text())
-	case semantics.SessionRequired, semantics.SessionNotSupported, semantics.SessionLockLost, semantics.InvalidOperation:
+	case semantics.SessionRequired,
+		semantics.SessionNotSupported,
+		semantics.SessionLockLost,
+		semantics.InvalidOperation:
 		return semantics.SessionFailure(semantics.Code(r.status), source.Path)
 	case forwardsAll:
 		return semantics.ForwardsAll(source.Path, r.text())
 	default:
-		s.heed(ctx, keptAt(source), r)
+		s.apply(ctx, keptAt(source), r)
 		return nil
 	}
 }

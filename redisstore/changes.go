@@ -13,14 +13,18 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// What became different about a message after it was stored is kept beside it, as "<bytes more than as sent>:<changes>":
-// entries of a stream cannot be changed. The scripts look at the number only.
+// What became different about a message after it was stored is kept beside it, as "<bytes more than as
+// sent>:<changes>": entries of a stream cannot be changed. The scripts look at the number only.
 
 // encodeChanges writes the properties a message has now.
 func encodeChanges(more int64, changes *storagev1.Changes) (string, error) {
 	blob, err := proto.Marshal(changes)
 	if err != nil {
-		return "", &semantics.Error{Code: semantics.Internal, Message: "changes of a message cannot be encoded", Err: err}
+		return "", &semantics.Error{
+			Code:    semantics.Internal,
+			Message: "changes of a message cannot be encoded",
+			Err:     err,
+		}
 	}
 	return strconv.FormatInt(more, 10) + ":" + string(blob), nil
 }
@@ -65,19 +69,21 @@ func (m merged) argument() string {
 	return m.text
 }
 
-// merge reads the messages behind the tokens and sets properties over theirs (SETTLE-5). Nobody else can change a message
-// meanwhile: only the holder of the lock may, and the script that stores the outcome checks the lock. A message that is not
-// there has an empty outcome; the script finds its lock lost.
-func (s *Store) merge(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, properties map[string]semantics.Value) ([]merged, error) {
+// merge reads the messages behind the tokens and sets properties over theirs (SETTLE-5). Nobody else can change a
+// message meanwhile: only the holder of the lock may, and the script that stores the outcome checks the lock. A message
+// that is not there has an empty outcome; the script finds its lock lost.
+func (s *Store) merge(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, properties map[string]semantics.Value,
+) ([]merged, error) {
 	keys := s.keysOf(source).of(source.SubQueue)
 	bodies := make([]*redis.Cmd, len(tokens))
 	changes := make([]*redis.StringCmd, len(tokens))
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := s.redis(ctx).Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, t := range tokens {
 			l, _ := lockOf(t)
 			position := strconv.FormatInt(l.position, 10)
-			bodies[i] = p.Do(ctx, "XRANGE", keys.log, position, position)
-			changes[i] = p.HGet(ctx, keys.modified, position)
+			bodies[i] = p.Do(ctx, "XRANGE", keys.key("log"), position, position)
+			changes[i] = p.HGet(ctx, keys.key("modified"), position)
 		}
 		return nil
 	})
@@ -121,7 +127,9 @@ func mergeInto(items []any, before string, properties map[string]semantics.Value
 	id := m.MessageID
 	m.Properties = now
 	changes := &storagev1.Changes{
-		Properties: &storagev1.Properties{Entries: encodeProperties(now)}, MessageId: id, SentAnew: wasForwarded && m.Forwarded == nil,
+		Properties: &storagev1.Properties{
+			Entries: encodeProperties(now),
+		}, MessageId: id, SentAnew: wasForwarded && m.Forwarded == nil,
 	}
 	text, err := encodeChanges(m.HeaderSize()-sent, changes)
 	return merged{text: text}, err

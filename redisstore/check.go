@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,10 +12,57 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Check implements semantics.Checker: it loads the scripts and reads from INFO whether this Redis keeps what it is given.
-// It refuses (PRECONDITION_FAILED) versions before 7.0, which lack script flags and a frozen script clock, and
-// eviction, which deletes messages. It warns of everything that opens a loss window.
+// Check implements semantics.Checker: it reads from INFO whether this Redis keeps what it is given, and loads the
+// scripts into one that it has not seen before. It refuses (PRECONDITION_FAILED) versions before 7.0, which lack script
+// flags and a frozen script clock, and eviction, which deletes messages. It warns of everything that opens a loss
+// window.
+//
+// It ends with ctx. The client looks at a context only before it sends, so one that waits for an answer is left behind
+// and joined by the next Check: a Redis that hangs has one of them to answer at a time.
 func (s *Store) Check(ctx context.Context) (semantics.Health, error) {
+	c := s.joinCheck(ctx)
+	select {
+	case <-c.done:
+		return c.health, c.err
+	case <-ctx.Done():
+	}
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return semantics.Health{}, storeError(ctx.Err(), false)
+	}
+	e := unavailable(
+		ctx.Err(), "Redis does not answer; nothing was changed",
+	).With(semantics.DetailCause, causeUnreachable)
+	e.RetryAfter = passing
+	return semantics.Health{}, e
+}
+
+// check is one look at Redis. Its result may be read when done is closed.
+type check struct {
+	done   chan struct{}
+	health semantics.Health
+	err    error
+}
+
+// joinCheck gives the check that is under way, or begins one.
+func (s *Store) joinCheck(ctx context.Context) *check {
+	s.checkMutex.Lock()
+	defer s.checkMutex.Unlock()
+	if s.checking != nil {
+		return s.checking
+	}
+	c := &check{done: make(chan struct{})}
+	s.checking = c
+	go func() {
+		c.health, c.err = s.check(context.WithoutCancel(ctx)) // the client's own timeouts end it
+		s.checkMutex.Lock()
+		s.checking = nil
+		s.checkMutex.Unlock()
+		close(c.done)
+	}()
+	return c
+}
+
+func (s *Store) check(ctx context.Context) (semantics.Health, error) {
 	var info, fsync *redis.Cmd
 	_, pipelineErr := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		info = p.Do(ctx, "INFO")
@@ -32,8 +80,12 @@ func (s *Store) Check(ctx context.Context) (semantics.Health, error) {
 	if err := s.refuse(facts); err != nil {
 		return semantics.Health{}, err
 	}
-	if err := s.load(ctx); err != nil {
-		return semantics.Health{}, storeError(err, false)
+	if seen := s.loadedInto.Load(); seen == nil || *seen != facts["run_id"] {
+		if err := s.load(ctx); err != nil {
+			return semantics.Health{}, storeError(err, false)
+		}
+		run := facts["run_id"]
+		s.loadedInto.Store(&run)
 	}
 	policy := ""
 	if values, err := fsync.StringSlice(); err == nil && len(values) == 2 {
@@ -58,7 +110,10 @@ func (s *Store) refuse(facts map[string]string) error {
 			With(semantics.DetailCause, "redis_readonly")
 	}
 	if p := facts["maxmemory_policy"]; p != "" && p != "noeviction" && !s.options.AllowEviction {
-		return unfit("Redis has maxmemory-policy %s and may delete messages; set it to noeviction, or accept the loss with --redis-allow-eviction", p)
+		return unfit(
+			"Redis has maxmemory-policy %s and may delete messages; set it to noeviction, or accept the loss with --redis-allow-eviction",
+			p,
+		)
 	}
 	if facts["cluster_enabled"] == "1" {
 		return unfit("this Redis is a cluster node; this version of Sidebus serves standalone Redis only")

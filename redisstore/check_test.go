@@ -1,9 +1,11 @@
 package redisstore_test
 
 import (
+	"context"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -114,10 +116,7 @@ func TestScriptsAreCalledByHash(t *testing.T) {
 		t.Fatal(err)
 	}
 	receiveOne(t, s)
-	options, err := redis.ParseURL(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := redistest.ClientOptions(t, server.URL)
 	client := redis.NewClient(options)
 	defer client.Close()
 	stats, err := client.Info(t.Context(), "commandstats").Result()
@@ -126,5 +125,56 @@ func TestScriptsAreCalledByHash(t *testing.T) {
 	}
 	if strings.Contains(stats, "cmdstat_eval:") || strings.Contains(stats, "cmdstat_eval_ro:") {
 		t.Errorf("scripts were sent as text:\n%s", stats)
+	}
+}
+
+// A Redis that takes connections and does not answer: a probe learns so within its own time, not that of a call.
+func TestERR_6_ASilentRedisHoldsUpNoProbe(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections := make(chan net.Conn, 100)
+	go func() {
+		defer close(connections)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connections <- conn
+		}
+	}()
+	s, err := redisstore.Open(redisstore.Options{
+		URL: "redis://" + listener.Addr().String(), Namespace: redistest.Namespace(), PoolSize: 1, ReadTimeout: redistest.Patience,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		_, err := s.Check(ctx)
+		cancel()
+		e := semantics.AsError(err)
+		if e.Code != semantics.StoreUnavailable || e.Details[semantics.DetailCause] != "redis_unreachable" || e.Message != "Redis does not answer; nothing was changed" {
+			t.Errorf("got %v %v, want STORE_UNAVAILABLE", err, e.Details)
+		}
+	}
+	if took := time.Since(began); took > redistest.Patience/2 {
+		t.Errorf("took %v", took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Check(ctx); semantics.CodeOf(err) != semantics.Cancelled {
+		t.Errorf("a caller that went away: got %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	_ = listener.Close()
+	for conn := range connections {
+		_ = conn.Close()
 	}
 }

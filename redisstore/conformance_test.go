@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/redisstore/redistest"
@@ -10,23 +11,70 @@ import (
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
-// Every rule that holds on memstore holds on Redis.
+// Every rule that holds on memstore holds on Redis. While the rules are tried out, the scripts are watched: see
+// watchScripts.
 func TestStore(t *testing.T) {
 	t.Parallel()
+	watch := watchScripts(t)
+	open := func(t *testing.T, options redisstore.Options) *redisstore.Store {
+		t.Helper()
+		s := redistest.Open(t, options)
+		watch.Watch(s)
+		return s
+	}
+	t.Run("WholeSweep", func(t *testing.T) {
+		t.Parallel()
+		wholeSweep(t, open)
+	})
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		t.Helper()
 		clock := storetest.NewClock()
-		options := redisstore.Options{Now: clock.Now, Namespace: redistest.Namespace()}
+		options := redisstore.Options{Now: clock.Now, Namespace: redistest.Namespace(), Orphaned: func(entity string, positions []int64) {
+			t.Errorf("%s: positions %v without messages, though nobody has meddled with the keys", entity, positions)
+		}}
+		ledger := redistest.NewLedger(clock.Now)
+		auditor := redistest.NewAuditor(rawClient(t), options.Namespace).With(ledger)
+		keep := func() semantics.Store { return ledger.Keep(open(t, options)) }
+		t.Cleanup(func() {
+			if err := auditor.AuditAll(context.WithoutCancel(t.Context())); err != nil && !t.Failed() {
+				t.Errorf("what the test has left does not fit together:\n%v", err)
+			}
+		})
 		return storetest.Harness{
-			Store: redistest.Open(t, options), Now: clock.Now, Advance: clock.Advance,
-			Peer: func() semantics.Store { return redistest.Open(t, options) },
+			Store: keep(), Now: clock.Now, Advance: clock.Advance, Peer: keep,
 			Sweep: func(ctx context.Context, store semantics.Store, upkeep semantics.Upkeep) error {
-				return store.(*redisstore.Store).SweepOnce(ctx, upkeep)
+				return store.(redistest.Kept).Store.(*redisstore.Store).SweepOnce(ctx, upkeep)
 			},
 			WithTopicLimits: func(subscriptions, sqlFilters, correlationFilters int) semantics.Store {
 				limits := redisstore.TopicLimits{Subscriptions: subscriptions, SQLFilters: sqlFilters, CorrelationFilters: correlationFilters}
-				return redistest.Open(t, redisstore.Options{Now: clock.Now, TopicLimits: limits})
+				return open(t, redisstore.Options{Now: clock.Now, TopicLimits: limits})
 			},
+			Audit: func(path string) error { return auditor.Audit(context.WithoutCancel(t.Context()), path) },
 		}
 	})
+}
+
+// wholeSweep looks at all entities, one of which has got something from another one that is gone since: the scripts of
+// a store that no rule runs.
+func wholeSweep(t *testing.T, open func(*testing.T, redisstore.Options) *redisstore.Store) {
+	clock := storetest.NewClock()
+	s := open(t, redisstore.Options{Now: clock.Now})
+	options := semantics.DefaultOptions()
+	must(t, makeQueue(t, s, "archive"))
+	options.ForwardTo = "archive"
+	_, _, err := s.CreateEntity(t.Context(), semantics.QueueKind, "orders", options)
+	must(t, err)
+	broker := brokerOver(s)
+	defer broker.Close()
+	_, err = s.Send(t.Context(), "orders", messagesOf(1, semantics.Message{}))
+	must(t, err)
+	must(t, s.SweepOnce(t.Context(), broker))
+	for _, after := range []time.Duration{0, 2 * time.Hour} {
+		if after > 0 {
+			must(t, s.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
+		}
+		clock.Advance(after)
+		_, err = s.LookOnce(t.Context(), broker, func(entity string, err error) { t.Errorf("%s: %v", entity, err) })
+		must(t, err)
+	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// fanOut is one message with its copies, made ready for lua/lib/read_copies.lua. What all copies have in common is sent once.
+// fanOut is one message with its copies, made ready for lua/lib/topic/read_copies.lua. What all copies have in common
+// is sent once.
 type fanOut struct {
 	forms   []form
 	reasons []*semantics.DeadLetterTexts
@@ -60,7 +61,9 @@ func (f *fanOut) addForm(m *semantics.Message, known map[*semantics.Message]int)
 	if err != nil {
 		return err
 	}
-	f.forms = append(f.forms, form{head: sizeAndLifetime(m), session: sessionKey(m.SessionID), payload: payload, size: m.Size()})
+	f.forms = append(
+		f.forms, form{head: sizeAndLifetime(m), session: sessionKey(m.SessionID), payload: payload, size: m.Size()},
+	)
 	known[m] = len(f.forms)
 	return nil
 }
@@ -77,9 +80,10 @@ func (f *fanOut) weight() int {
 	return n
 }
 
-// append adds the arguments of lua/lib/read_copies.lua. index has the number of each subscription in the script, from 1.
+// append adds the arguments of lua/lib/topic/read_copies.lua. index has the number of each subscription in the script,
+// from 1.
 func (f *fanOut) append(args []any, index map[string]int) []any {
-	args = append(args, f.text(index), len(f.forms))
+	args = append(args, len(f.copies), f.text(index), len(f.forms))
 	for _, form := range f.forms {
 		args = append(args, form.head, form.session, form.payload)
 	}
@@ -90,8 +94,8 @@ func (f *fanOut) append(args []any, index map[string]int) []any {
 	return args
 }
 
-// text is what lua/lib/each_copy.lua reads. Copies of the first form for neighbouring subscriptions, which is nearly all there
-// is, become one range.
+// text is what lua/lib/topic/each_copy.lua reads. Copies of the first form for neighbouring subscriptions, which is
+// nearly all there is, become one range.
 func (f *fanOut) text(index map[string]int) string {
 	var out strings.Builder
 	for i := 0; i < len(f.copies); i++ {
@@ -164,13 +168,14 @@ func destinationsOf(topic string, fanOuts []*fanOut) destinations {
 
 func (d destinations) path(i int) string { return semantics.SubscriptionPath(d.topic, d.names[i]) }
 
-// appendKeys adds the keys of the subscriptions and gives their levels, by what this process has learnt about each so far.
+// appendKeys adds the keys of the subscriptions and gives their levels, by what this process has learnt about each so
+// far.
 func (s *Store) appendKeys(keys []string, d destinations) (all []string, levels string) {
 	letters := make([]byte, len(d.names))
 	for i, name := range d.names {
 		level := levelPlain
-		if known, ok := s.levels.Load(semantics.Fold(d.path(i))); ok {
-			level = known.(keyLevel) //nolint:forcetypeassert // nothing else is stored
+		if known, ok := s.levels.get(semantics.Fold(d.path(i))); ok {
+			level = known
 		}
 		if d.whole[name] {
 			level = levelWhole
@@ -189,14 +194,14 @@ func (s *Store) learnLevels(d destinations, r *reply) error {
 			r.err = fmt.Errorf("script %s: subscription %d needs the keys %q", r.script, i, level)
 		}
 		if r.err == nil {
-			s.levels.Store(semantics.Fold(d.path(i-1)), keyLevel(level[0]))
+			s.levels.put(semantics.Fold(d.path(i-1)), keyLevel(level[0]))
 		}
 	}
 	return r.failure()
 }
 
-// heedCopies reads the news of subscriptions (lua/lib/close_copies.lua) and does what they ask for.
-func (s *Store) heedCopies(d destinations, r *reply) []alarm {
+// applyCopies reads the notifications of subscriptions (lua/lib/topic/close_copies.lua) and does what they ask for.
+func (s *Store) applyCopies(d destinations, r *reply) []alarm {
 	var alarms []alarm
 	for r.more() {
 		i := int(r.number())

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -18,48 +17,65 @@ func kindOf(kind semantics.Kind, path string) semantics.Kind {
 	return kind
 }
 
-// CreateEntity implements semantics.Entities. The name goes on the namespace's list before and after the entity is made: before,
-// so that none can exist without its name; after, in case a delete of an older one took it off in between.
-func (s *Store) CreateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options) (semantics.Entity, bool, error) {
-	if err := s.registerName(ctx, path); err != nil {
-		return semantics.Entity{}, false, err
-	}
-	fields := appendOptions([]any{"name", path, "incarnation", newIncarnation()}, options, semantics.OptionNames(kind))
-	unmatchedTo := ""
-	if kind == semantics.TopicKind {
-		fields = append(fields, "version", rand.Int64N(1<<48)) //nolint:gosec // no secret
-		unmatchedTo = options.UnmatchedTo
-	} else {
-		fields = append(fields, "keyed", flag(options.RequiresDuplicateDetection || options.EnablePartitioning || options.RequiresSession))
-	}
-	args := append([]any{s.now(), kind.String(), unmatchedTo, len(fields)}, fields...)
-	args = append(args, unmatchedFields(path, unmatchedTo)...)
-	keys := s.topicKeys(path)
+// CreateEntity implements semantics.Entities. The name goes on the namespace's list before the entity is made, so that
+// none can exist without its name, and is looked for there once more afterwards.
+func (s *Store) CreateEntity(
+	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
+) (semantics.Entity, bool, error) {
+	above := int64(0)
 	for {
-		r, err := s.run(ctx, "create_entity", []string{keys.entity, keys.subscriptions, s.unmatched(path)}, args...)
+		ticket, err := s.registerName(ctx, path, above)
 		if err != nil {
 			return semantics.Entity{}, false, err
 		}
-		if r.status == "HALF_DELETED" {
+		r, err := s.run(ctx, "create_entity", s.keys(path),
+			s.createArgs(kind, path, options, ticket)...)
+		if err != nil {
+			return semantics.Entity{}, false, err
+		}
+		switch r.status {
+		case "HALF_DELETED":
 			if err := s.deleteLeft(ctx, path); err != nil {
 				return semantics.Entity{}, false, err
 			}
 			continue
+		case "NAME_GONE":
+			if above = r.number(); r.failure() != nil {
+				return semantics.Entity{}, false, r.failure()
+			}
+			continue
 		}
 		entity, err := readEntity(r)
+		if err != nil || r.status != "OK" {
+			return entity, false, err
+		}
+		// Redis may have forgotten the name before the entity was made. What puts it there has no bound: the entity is
+		// there.
+		listed, err := s.listName(ctx, path, 0, 0)
+		if err == nil && listed != ticket { // or the entity was deleted since, with its name
+			err = s.forgetName(ctx, path)
+		}
 		if err != nil {
-			return semantics.Entity{}, false, err
+			return entity, false, err
 		}
-		if r.status == "OK" {
-			s.alarmUnused(ctx, entity)
-		}
-		return entity, r.status == "OK", s.registerName(ctx, path)
+		s.alarmUnused(ctx, entity)
+		return entity, true, nil
 	}
 }
 
-// unmatched gives the key of the entity of a topic's subscription for what no other one gets.
-func (s *Store) unmatched(topic string) string {
-	return s.keys(semantics.SubscriptionPath(topic, semantics.UnmatchedSubscription)).entity
+// createArgs gives the arguments of create_entity.lua.
+func (s *Store) createArgs(kind semantics.Kind, path string, options semantics.Options, ticket int64) []any {
+	fields := appendOptions([]any{"name", path, "incarnation", newMark()}, options, semantics.OptionNames(kind))
+	unmatchedTo := ""
+	if kind == semantics.TopicKind {
+		fields = append(fields, "version", newMark())
+		unmatchedTo = options.UnmatchedTo
+	} else {
+		fields = append(fields, "keyed", flag(options.RequiresDuplicateDetection || options.EnablePartitioning ||
+			options.RequiresSession))
+	}
+	args := append([]any{s.now(), kind.String(), unmatchedTo, ticket, len(fields)}, fields...)
+	return append(args, unmatchedFields(path, unmatchedTo)...)
 }
 
 // unmatchedFields gives what that subscription is made with, nothing where there need not be one.
@@ -68,15 +84,10 @@ func unmatchedFields(topic, unmatchedTo string) []any {
 		return nil
 	}
 	name := semantics.SubscriptionPath(topic, semantics.UnmatchedSubscription)
-	return appendOptions([]any{"name", name, "incarnation", newIncarnation()}, semantics.DefaultOptions(), semantics.OptionNames(semantics.SubscriptionKind))
-}
-
-func (s *Store) registerName(ctx context.Context, path string) error {
-	r, err := s.run(ctx, "register_name", []string{s.names.names, s.names.registered}, s.now(), semantics.Fold(path), s.options.MaxEntities)
-	if err == nil && r.status == string(semantics.QuotaExceeded) {
-		err = semantics.TooManyEntities(s.options.MaxEntities)
-	}
-	return err
+	return appendOptions(
+		[]any{"name", name, "incarnation", newMark()}, semantics.DefaultOptions(),
+		semantics.OptionNames(semantics.SubscriptionKind),
+	)
 }
 
 // GetEntity implements semantics.Entities.
@@ -93,7 +104,7 @@ func (s *Store) GetEntity(ctx context.Context, kind semantics.Kind, path string)
 
 // anyEntity reads an entity of any kind.
 func (s *Store) anyEntity(ctx context.Context, path string) (semantics.Entity, error) {
-	r, err := s.run(ctx, "get_entity", []string{s.keys(path).entity})
+	r, err := s.run(ctx, "get_entity", s.keys(path))
 	if err != nil {
 		return semantics.Entity{}, err
 	}
@@ -103,8 +114,8 @@ func (s *Store) anyEntity(ctx context.Context, path string) (semantics.Entity, e
 	return readEntity(r)
 }
 
-// notFound is the error of a verb that receives when there is nothing of that path that one could receive from: a topic is there, but
-// only its subscriptions have messages (TOPIC-8).
+// notFound is the error of a verb that receives when there is nothing of that path that one could receive from: a topic
+// is there, but only its subscriptions have messages (TOPIC-8).
 func (s *Store) notFound(ctx context.Context, path string) error {
 	entity, err := s.anyEntity(ctx, path)
 	switch {
@@ -118,23 +129,18 @@ func (s *Store) notFound(ctx context.Context, path string) error {
 }
 
 // UpdateEntity implements semantics.Entities.
-func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string) (semantics.Entity, error) {
-	keys := s.keys(path)
-	topic, name, ok := semantics.SplitSubscription(path)
-	if !ok {
-		topic = path // the script has no use for it
-	}
+func (s *Store) UpdateEntity(
+	ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string,
+) (semantics.Entity, error) {
+	_, name, _ := semantics.SplitSubscription(path)
 	kind = kindOf(kind, path)
 	fields, unmatchedTo := appendOptions(nil, options, names), ""
 	if kind == semantics.TopicKind && slices.Contains(names, "unmatchedTo") {
 		unmatchedTo = options.UnmatchedTo
 	}
-	args := append([]any{s.now(), kind.String(), semantics.Fold(name), unmatchedTo, len(fields)}, fields...)
+	args := append([]any{s.now(), kind.String(), semantics.Fold(name), unmatchedTo, newMark(), len(fields)}, fields...)
 	args = append(args, unmatchedFields(path, unmatchedTo)...)
-	r, err := s.run(ctx, "update_entity", []string{
-		keys.entity, keys.main.waiting, keys.dead.waiting, keys.sessions.waiting, keys.sessions.locks, keys.owner, s.topicKeys(topic).subscriptions,
-		keys.transfers().entity, keys.transfers().dead.waiting, s.unmatched(topic),
-	}, args...)
+	r, err := s.run(ctx, "update_entity", s.keys(path), args...)
 	if err != nil {
 		return semantics.Entity{}, err
 	}
@@ -144,7 +150,7 @@ func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path stri
 	case semantics.PropertyImmutable:
 		return semantics.Entity{}, semantics.ImmutableChanged(path, optionOfField(r.text()))
 	default:
-		s.heed(ctx, path, r)
+		s.apply(ctx, path, r)
 		entity, err := readEntity(r)
 		if err == nil {
 			s.alarmUnused(ctx, entity)
@@ -167,20 +173,27 @@ const (
 	isLeft                 // what is left of a subscription when its topic was deleted
 )
 
+// deleteEntity deletes an entity and then its name, unless Redis has forgotten in between that the entity is gone.
 func (s *Store) deleteEntity(ctx context.Context, kind semantics.Kind, path string, why deletion) error {
-	switch kind {
-	case semantics.TopicKind:
-		return s.deleteTopic(ctx, path, why)
-	case semantics.SubscriptionKind:
-		return s.deleteSubscription(ctx, path, why)
-	default:
-		return s.deleted(ctx, kind, path, why, "delete_queue", s.keys(path).deleted(), s.now(), flag(why == unused))
-	}
+	return s.Unbroken(ctx, func(ctx context.Context) error {
+		switch kind {
+		case semantics.TopicKind:
+			return s.deleteTopic(ctx, path, why)
+		case semantics.SubscriptionKind:
+			return s.deleteSubscription(ctx, path, why)
+		default:
+			return s.deleted(
+				ctx, kind, path, why, "delete_queue", with(s.keys(path), s.keys(path).deleted()...), s.now(),
+				flag(why == unused),
+			)
+		}
+	})
 }
 
-// deleted runs a script that deletes an entity and takes its name off the namespace's list. A crash between the two leaves a name
-// on the list without an entity, which lists pass over.
-func (s *Store) deleted(ctx context.Context, kind semantics.Kind, path string, why deletion, script string, keys []string, args ...any) error {
+// deleted runs a script that deletes an entity and takes its name off the namespace's list.
+func (s *Store) deleted(
+	ctx context.Context, kind semantics.Kind, path string, why deletion, script string, keys keyNames, args ...any,
+) error {
 	r, err := s.run(ctx, script, keys, args...)
 	switch {
 	case err != nil:
@@ -188,24 +201,16 @@ func (s *Store) deleted(ctx context.Context, kind semantics.Kind, path string, w
 	case r.status == "IN_USE":
 		return stillInUse(r)
 	case r.status != "OK":
-		return semantics.NotFound(path)
+		return s.notThere(ctx, kind, path)
 	}
 	s.tellRemoved(kind, path, why)
-	return s.unregisterName(ctx, path, r)
-}
-
-// unregisterName takes the name of an entity off the namespace's list that was deleted by the script of this reply.
-func (s *Store) unregisterName(ctx context.Context, path string, r *reply) error {
-	deleted := r.text()
-	if err := r.failure(); err != nil {
-		return err
-	}
-	_, err := s.run(ctx, "unregister_name", []string{s.names.names, s.names.registered, s.names.alarms}, semantics.Fold(path), deleted)
-	return err
+	return s.unregisterDeleted(ctx, path, r)
 }
 
 // ListEntities implements semantics.Entities.
-func (s *Store) ListEntities(ctx context.Context, kind semantics.Kind, topic, after string, limit int) ([]semantics.Entity, bool, error) {
+func (s *Store) ListEntities(
+	ctx context.Context, kind semantics.Kind, topic, after string, limit int,
+) ([]semantics.Entity, bool, error) {
 	if kind == semantics.SubscriptionKind {
 		return s.listSubscriptions(ctx, topic, after, limit)
 	}
@@ -236,26 +241,12 @@ func (s *Store) ListEntities(ctx context.Context, kind semantics.Kind, topic, af
 	}
 }
 
-// listNames gives up to limit names of the namespace's list, in order.
-func (s *Store) listNames(ctx context.Context, after string, limit int) ([]string, error) {
-	r, err := s.run(ctx, "list_names", []string{s.names.names}, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	list := r.list()
-	var names []string
-	for list.more() {
-		names = append(names, list.text())
-	}
-	return names, list.failure()
-}
-
 // readEntities reads entities in one go and passes over those that are not there.
 func (s *Store) readEntities(ctx context.Context, paths []string) ([]semantics.Entity, error) {
 	reads := make([]*redis.Cmd, len(paths))
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := s.redis(ctx).Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, path := range paths {
-			reads[i] = p.Do(ctx, "HGETALL", s.keys(path).entity)
+			reads[i] = p.Do(ctx, "HGETALL", s.keys(path).key("entity"))
 		}
 		return nil
 	})
@@ -280,20 +271,21 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 	if kindOf(kind, path) == semantics.TopicKind {
 		return s.topicRuntime(ctx, path)
 	}
-	r, err := s.run(ctx, "source_runtime", s.keys(path).both(), s.now())
+	r, err := s.run(ctx, "source_runtime", s.keys(path), s.now())
 	if err != nil {
 		return semantics.Runtime{}, err
 	}
 	if r.status != "OK" {
 		return semantics.Runtime{}, semantics.NotFound(path)
 	}
-	s.heed(ctx, path, r)
-	s.heed(ctx, path+transfersSuffix, r)
+	s.apply(ctx, path, r)
+	s.apply(ctx, path+transfersSuffix, r)
 	counts := semantics.Runtime{
 		Active: r.number(), Locked: r.number(), Deferred: r.number(), Delayed: r.number(), ExpiredPending: r.number(),
 		Scheduled: r.number(), DeadLetter: r.number(), Transfer: r.number(), TransferDeadLetter: r.number(),
 		SizeInBytes: r.number() + r.number() + r.number() + r.number(), OldestEnqueuedAt: r.instant(),
 		Sessions: r.number(), ReadySessions: r.number(), LockedSessions: r.number(),
+		CreatedAt: r.instant(), UpdatedAt: r.instant(), AccessedAt: r.instant(),
 	}
 	// Deferred messages whose time is over are both, until they are cleared away.
 	counts.Deferred = min(counts.Deferred, counts.Active-counts.Locked-counts.ExpiredPending)

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ type entry struct {
 	size     int64
 	times    string // "<enqueued>:<expires>" in ms
 	payload  string
+	weight   int64  // what it counts for in an answer: see lua/lib/answer/weigh_at.lua
 	failed   int64  // failed deliveries from this source
 	changes  string // what became different since it was sent, "" = nothing
 	dead     *deadLetter
@@ -28,7 +30,7 @@ type entry struct {
 	lockedUntil time.Time // zero without a lock
 }
 
-// deadLetter is what lib/bury_entry.lua adds to an entry.
+// deadLetter is what lib/dead_letter/dead_letter_entry.lua adds to an entry.
 type deadLetter struct {
 	sequence int64
 	count    int64 // deliveries before it became one
@@ -47,6 +49,7 @@ func readEntry(r *reply) entry {
 	}
 	fields := r.list()
 	e.times, e.payload = fields.text(), fields.text()
+	e.weight = messageOverhead + int64(len(e.payload))
 	if fields.more() {
 		e.readFurther(fields)
 	}
@@ -73,32 +76,74 @@ func (e *entry) readFurther(fields *reply) {
 		case "r":
 			reason := fields.text()
 			dead.texts.Reason = &reason
+			e.weight += 2 * int64(len(reason))
 		case "d":
 			description := fields.text()
 			dead.texts.Description = &description
+			e.weight += 2 * int64(len(description))
 		default: // a newer version's field
 			fields.text()
 		}
 	}
 }
 
-// received decodes the message. DeliveryCount is the stored count (MSG-10).
-func (e *entry) received() (*semantics.Received, error) {
-	message, err := decodePayload(e.payload)
-	if err != nil {
-		return nil, err
+func (e *entry) setChanges(changes string) {
+	e.changes = changes
+	e.weight += int64(len(changes))
+}
+
+// known is what a script told about messages, by position: failed deliveries and changes. A message that it locked can
+// be gone when its entry is read, so nothing is paired by the order of the two.
+type known struct {
+	failed  map[int64]int64
+	changes map[int64]string
+}
+
+// readKnown reads two lists of the form of lua/lib/answer/values_of.lua.
+func readKnown(r *reply) known {
+	deliveries, changes := r.list(), r.list()
+	k := known{}
+	if n := len(deliveries.items) / 2; n > 0 {
+		k.failed = make(map[int64]int64, n)
 	}
-	more, err := applyChanges(e.changes, &message)
+	for deliveries.more() {
+		k.failed[deliveries.number()] = deliveries.number()
+	}
+	if n := len(changes.items) / 2; n > 0 {
+		k.changes = make(map[int64]string, n)
+	}
+	for changes.more() {
+		k.changes[changes.number()] = changes.text()
+	}
+	r.adopt(deliveries)
+	r.adopt(changes)
+	return k
+}
+
+// tell adds to an entry what is known of it.
+func (k known) tell(e *entry) {
+	e.failed = k.failed[e.position]
+	e.setChanges(k.changes[e.position])
+}
+
+func (e *entry) lock() lock { return lock{position: e.position, size: e.size, nonce: e.nonce} }
+
+// received decodes the message. DeliveryCount is the stored count (MSG-10). Of what cannot be decoded it gives the
+// rest, with the cause.
+func (e *entry) received() *semantics.Received {
+	message, err := decodePayload(e.payload)
+	more := int64(0)
+	if err == nil {
+		more, err = applyChanges(e.changes, &message)
+	}
 	if err != nil {
-		return nil, err
+		message = semantics.Message{}
 	}
 	m := &semantics.Received{
 		Message: message, SequenceNumber: e.position, DeliveryCount: int(e.failed), Size: e.size + more,
 		SessionSequence: e.sessionSequence,
 	}
-	if err := e.setTimes(m); err != nil {
-		return nil, err
-	}
+	m.Unreadable = cmp.Or(err, e.setTimes(m))
 	if e.dead != nil {
 		m.SequenceNumber, m.DeliveryCount, m.DeadLetterDeliveryCount = e.dead.sequence, int(e.dead.count), int(e.failed)
 		m.SetDeadLetter(e.dead.texts, e.dead.at)
@@ -106,13 +151,14 @@ func (e *entry) received() (*semantics.Received, error) {
 	m.EnqueuedSequenceNumber = or(e.origin, m.SequenceNumber) // MSG-6
 	m.SetForwarded()
 	if !e.lockedUntil.IsZero() {
-		m.LockToken = lock{position: e.position, size: e.size, nonce: e.nonce}.token()
+		m.LockToken = e.lock().token()
 		m.LockedUntil = e.lockedUntil
 	}
-	return m, nil
+	return m
 }
 
-// setTimes reads what was said of the message's life: "<enqueued>:<expires>", or "<accepted>:<ttl>" while it is scheduled.
+// setTimes reads what was said of the message's life: "<enqueued>:<expires>", or "<accepted>:<ttl>" while it is
+// scheduled.
 func (e *entry) setTimes(m *semantics.Received) error {
 	first, second, _ := strings.Cut(e.times, ":")
 	enqueued, err1 := strconv.ParseInt(first, 10, 64)

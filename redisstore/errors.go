@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"time"
 
@@ -39,6 +38,7 @@ const passing = 800 * time.Millisecond
 func storeError(err error, changes bool) error {
 	var reply redis.Error
 	if errors.As(err, &reply) {
+		err = withoutArguments(err)
 		word, _, _ := strings.Cut(reply.Error(), " ")
 		if refusal, known := refusals[word]; known {
 			e := unavailable(err, "Redis refused the call and did nothing").With(semantics.DetailCause, refusal.cause)
@@ -53,16 +53,27 @@ func storeError(err error, changes bool) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &semantics.Error{Code: semantics.Cancelled, Message: "the caller went away", Err: err}
 	}
-	var network *net.OpError
-	unsent := errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed) ||
-		errors.As(err, &network) && network.Op == "dial"
-	if unsent || !changes {
-		e := unavailable(err, "Redis cannot be reached; nothing was changed").With(semantics.DetailCause, "redis_unreachable")
+	isUnsent := errors.Is(err, errUnsent) || errors.Is(err, redis.ErrPoolTimeout) ||
+		errors.Is(err, redis.ErrPoolExhausted) ||
+		errors.Is(err, redis.ErrClosed)
+	if isUnsent || !changes {
+		e := unavailable(
+			err, "Redis cannot be reached; nothing was changed",
+		).With(semantics.DetailCause, unsentCause(err))
 		e.RetryAfter = passing
 		return e
 	}
 	return unavailable(err, "the answer of Redis was lost; the call may have taken effect").
-		With(semantics.DetailCause, "redis_unreachable").With(semantics.DetailOutcome, semantics.OutcomeUnknown)
+		With(semantics.DetailCause, causeUnreachable).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
+}
+
+// withoutArguments takes out of an error what Redis repeats of a command that it does not know: of AUTH and HELLO it is
+// the password.
+func withoutArguments(err error) error {
+	if text, _, repeats := strings.Cut(err.Error(), ", with args beginning with"); repeats {
+		return errors.New(text)
+	}
+	return err
 }
 
 func unavailable(err error, text string) *semantics.Error {

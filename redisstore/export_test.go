@@ -2,16 +2,79 @@ package redisstore
 
 import (
 	"context"
+	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
 // SweepOnce does once what Sweep does all the time.
 func (s *Store) SweepOnce(ctx context.Context, upkeep semantics.Upkeep) error {
-	_, err := s.sweepOnce(ctx, upkeep)
-	return err
+	failed := make(chan error, 1)
+	w := s.newSweeper(upkeep, func(_ string, err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	})
+	for {
+		started, _, err := w.startDue(ctx)
+		w.work.Wait()
+		select {
+		case err = <-failed:
+		default:
+		}
+		if err != nil || started == 0 {
+			return err
+		}
+	}
 }
 
 // RemovesFrom is since when the sweeper may remove what is unused. It must not run.
-func (s *Store) RemovesFrom() time.Time { return s.removesFrom }
+func (s *Store) RemovesFrom() time.Time { return time.Unix(0, s.removesFrom.Load()) }
+
+// LookOnce looks at all entities if it is time and no other sidecar does, and gives when to ask again. report is as
+// Options.UpkeepFailed.
+func (s *Store) LookOnce(ctx context.Context, upkeep semantics.Upkeep, report func(entity string, err error)) (time.Duration, error) {
+	return s.newSweeper(upkeep, report).lookIfDue(ctx)
+}
+
+// LearnAtMost bounds what the Store keeps of what it learns about queues, and about subscriptions.
+func (s *Store) LearnAtMost(n int) { s.keyed.most, s.levels.most = n, n }
+
+// Learnt tells how many queues and subscriptions the Store knows something about.
+func (s *Store) Learnt() (queues, subscriptions int) { return s.keyed.count(), s.levels.count() }
+
+// TokenOfSize gives the token of the same lock and another size, which only somebody who knows how tokens are made can
+// make.
+func TokenOfSize(token semantics.LockToken, size int64) semantics.LockToken {
+	l, _ := lockOf(token)
+	l.size = size
+	return l.token()
+}
+
+// CountReads counts in n the commands that the Store sends beside scripts and its subscription.
+func (s *Store) CountReads(n *atomic.Int64) { s.client.AddHook(readCounter{n}) }
+
+type readCounter struct{ n *atomic.Int64 }
+
+func (readCounter) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c readCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !strings.HasPrefix(cmd.Name(), "eval") {
+			c.n.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c readCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.n.Add(int64(len(cmds)))
+		return next(ctx, cmds)
+	}
+}

@@ -20,10 +20,7 @@ var orders = semantics.Source{Path: "orders"}
 
 func command(t *testing.T, url string, args ...any) any {
 	t.Helper()
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := redistest.ClientOptions(t, url)
 	client := redis.NewClient(options)
 	defer client.Close()
 	result, err := client.Do(t.Context(), args...).Result()
@@ -111,8 +108,8 @@ func TestScriptFlushIsHealed(t *testing.T) {
 	receiveOne(t, s)
 }
 
-// durable are the arguments of a Redis whose answers survive its death at once: with everysec and a busy disk it may lose
-// what it was about to write.
+// durable are the arguments of a Redis whose answers survive its death at once: with everysec and a busy disk it may
+// lose what it was about to write.
 var durable = []string{"--appendfsync", "always"}
 
 // What was acknowledged survives a killed Redis process (AOF), and its lock too.
@@ -190,8 +187,8 @@ func (c *cutter) answer(client, server net.Conn) {
 	}
 }
 
-// An answer that is lost after the script ran is reported as unknown, and the script has run exactly once: nothing in the
-// client repeats it.
+// An answer that is lost after the script ran is reported as unknown, and the script has run exactly once: nothing in
+// the client repeats it.
 func TestERR_6_LostAnswerIsUnknown(t *testing.T) {
 	t.Parallel()
 	url := redistest.URL(t)
@@ -281,7 +278,7 @@ func TestWaitSurvivesRedisRestart(t *testing.T) {
 	if _, err := there.Send(t.Context(), "orders", message(1)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	select {
 	case <-watch.C(): // the send's, or the one that a new connection makes

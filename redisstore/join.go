@@ -8,26 +8,26 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// joiner makes concurrent calls of one kind on one key share script calls (group commit). A call that finds its key idle
-// leaves at once; others gather behind it and leave together when it returns, or as soon as they fill a script and
-// fewer than width are under way. No timer, no goroutine: the first of those that leave does the work for all.
-// Calls leave in order of arrival.
+// joiner makes concurrent calls of one kind on one key share script calls (group commit). A call that finds its key
+// idle leaves at once; others gather behind it and leave together when it returns, or as soon as they fill a script and
+// fewer than width are under way. No timer, no goroutine: the first of those that leave does the work for all. Calls
+// leave in order of arrival.
 type joiner[C any] struct {
 	run   func(ctx context.Context, calls []C) // gives every call its outcome
 	weigh func(C) int
 	full  int // weight that leaves although others are under way
 	most  int // weight that shares one script; a single heavier call still goes
 
-	mu    sync.Mutex
-	lanes map[string]*lane[C]
+	mu     sync.Mutex
+	queues map[string]*batchQueue[C]
 }
 
 // width is the most script calls of one kind under way on one key: enough to keep Redis busy while this process encodes
 // and decodes.
 const width = 8
 
-// lane is the queue before one key. It exists only while a call is under way.
-type lane[C any] struct {
+// batchQueue is the queue before one key. It exists only while a call is under way.
+type batchQueue[C any] struct {
 	waiting []*ticket[C]
 	weight  int // of those waiting
 	going   int // script calls under way
@@ -39,22 +39,22 @@ type ticket[C any] struct {
 	turn chan []*ticket[C]
 }
 
-// do carries out one call, alone or together with others. It blocks until the outcome is there; when ctx ends before the
-// call was sent it returns CANCELLED and nothing was done. Once sent, a call is seen through, so that its
-// outcome is known.
+// do carries out one call, alone or together with others. It blocks until the outcome is there; when ctx ends before
+// the call was sent it returns CANCELLED and nothing was done. Once sent, a call is seen through, so that its outcome
+// is known.
 func (j *joiner[C]) do(ctx context.Context, key string, call C) error {
 	if ctx.Err() != nil {
 		return cancelled(ctx)
 	}
 	t := &ticket[C]{call: call, turn: make(chan []*ticket[C], 1)}
 	j.mu.Lock()
-	l := j.lanes[key]
+	l := j.queues[key]
 	if l == nil {
-		if j.lanes == nil {
-			j.lanes = map[string]*lane[C]{}
+		if j.queues == nil {
+			j.queues = map[string]*batchQueue[C]{}
 		}
-		l = &lane[C]{}
-		j.lanes[key] = l
+		l = &batchQueue[C]{}
+		j.queues[key] = l
 	}
 	l.waiting = append(l.waiting, t)
 	l.weight += j.weigh(call)
@@ -78,7 +78,7 @@ func cancelled(ctx context.Context) error {
 }
 
 // lead carries out a batch; an empty one means that another did it already.
-func (j *joiner[C]) lead(ctx context.Context, key string, l *lane[C], batch []*ticket[C]) {
+func (j *joiner[C]) lead(ctx context.Context, key string, l *batchQueue[C], batch []*ticket[C]) {
 	if len(batch) == 0 {
 		return
 	}
@@ -88,7 +88,7 @@ func (j *joiner[C]) lead(ctx context.Context, key string, l *lane[C], batch []*t
 		l.going--
 		j.dispatch(l)
 		if l.going == 0 {
-			delete(j.lanes, key)
+			delete(j.queues, key)
 		}
 		j.mu.Unlock()
 		for _, t := range batch[1:] {
@@ -103,7 +103,7 @@ func (j *joiner[C]) lead(ctx context.Context, key string, l *lane[C], batch []*t
 }
 
 // dispatch lets those leave that may. The caller holds the mutex.
-func (j *joiner[C]) dispatch(l *lane[C]) {
+func (j *joiner[C]) dispatch(l *batchQueue[C]) {
 	for len(l.waiting) > 0 && (l.going == 0 || l.going < width && l.weight >= j.full) {
 		n, weight := 0, 0
 		for n < len(l.waiting) {
@@ -123,7 +123,7 @@ func (j *joiner[C]) dispatch(l *lane[C]) {
 }
 
 // withdraw takes a call back unless it has left already.
-func (j *joiner[C]) withdraw(l *lane[C], t *ticket[C]) bool {
+func (j *joiner[C]) withdraw(l *batchQueue[C], t *ticket[C]) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	at := slices.Index(l.waiting, t)

@@ -29,7 +29,7 @@ func newHeld(full, most int) *held {
 func (h *held) waiting(key string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if l := h.lanes[key]; l != nil {
+	if l := h.queues[key]; l != nil {
 		return len(l.waiting)
 	}
 	return 0
@@ -65,8 +65,8 @@ func TestJoinerSharesCallsThatGather(t *testing.T) {
 			break
 		}
 	}
-	if len(h.lanes) != 0 {
-		t.Errorf("%d lanes are left", len(h.lanes))
+	if len(h.queues) != 0 {
+		t.Errorf("%d queues are left", len(h.queues))
 	}
 }
 

@@ -1,84 +1,115 @@
 package redisstore
 
 import (
-	"slices"
+	"maps"
 	"strings"
+	"sync"
 
+	"github.com/sidebus/sidebus/lua"
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// namespaceKeys are the keys a namespace has of its own.
-type namespaceKeys struct {
-	names      string // zset of folded entity names
-	registered string // hash: folded name -> when it was put on the list
-	alarms     string // zset of folded names by when a sweeper is to come
+// keyNames finds keys by the names under which the headers of the scripts declare them.
+type keyNames interface {
+	// key returns the key of that name, "" for a name it does not know.
+	key(name string) string
 }
 
-func keysOfNamespace(namespace string) namespaceKeys {
-	tag := "sb:{" + namespace + "}:"
-	return namespaceKeys{names: tag + "names", registered: tag + "registered", alarms: tag + "alarms"}
-}
+// namespaceKeys are the keys a namespace has of its own. It is what they begin with.
+type namespaceKeys string
 
-// sideKeys are the keys of one side of a queue: the main queue or its dead-letter queue.
-type sideKeys struct {
-	log, ready, locks, waiting, deliveries, expiry, gaps, delayed, deferred, modified string
-}
+func keysOfNamespace(namespace string) namespaceKeys { return namespaceKeys("sb:{" + namespace + "}:") }
 
-func keysOfSide(tag string) sideKeys {
-	return sideKeys{
-		log: tag + "log", ready: tag + "ready", locks: tag + "locks", waiting: tag + "waiting",
-		deliveries: tag + "deliveries", expiry: tag + "expiry", gaps: tag + "gaps", delayed: tag + "delayed",
-		deferred: tag + "deferred", modified: tag + "modified",
+func (k namespaceKeys) key(name string) string {
+	switch name {
+	case "names", "registered", "alarms", "whole_sweep":
+		return string(k) + name
+	default:
+		return ""
 	}
 }
 
-func (k sideKeys) all() []string {
-	return []string{
-		k.log, k.ready, k.locks, k.waiting, k.deliveries, k.expiry, k.gaps, k.delayed, k.deferred, k.modified,
+// entityKeys are the keys of one queue, topic or subscription. They share a hash tag, so they live in one slot. Queues
+// and topics share one name space (ENT-2), so the tag carries no kind: a clash of names is a clash of keys. A
+// subscription has the tag of its topic.
+type entityKeys struct {
+	tag   string // what the keys begin with
+	owner string // the tag of the entity whose quota counts: of a subscription its topic, else as tag
+	// the tag of the entity that is in use when this one is: of a transfer dead-letter queue its source, else as tag
+	parent string
+	side   string // "dead_": keys of a side are those of the dead-letter queue, for scripts that know one side only
+}
+
+// keyPlace is where a key of a name lies.
+type keyPlace uint8
+
+const (
+	unknownPlace keyPlace = iota
+	ownPlace              // at the entity
+	sidePlace             // at the entity, once for each of the two sides
+	topicPlace            // at the topic of a subscription
+)
+
+// keyPlaces has every key of an entity by its name, except those with a prefix: "transfers_".
+var keyPlaces = func() map[string]keyPlace {
+	places := map[string]keyPlace{"subscriptions": topicPlace, "rules": topicPlace}
+	for _, name := range []string{
+		"log", "ready", "locks", "waiting", "deliveries", "expiry", "gaps", "delayed",
+		"deferred", "modified",
+	} {
+		places[name], places["dead_"+name] = sidePlace, ownPlace
+	}
+	for _, name := range []string{
+		"entity", "dead_numbers", "scheduled", "due", "scheduled_ids", "history", "history_times",
+		"by_session", "sessions", "session_locks", "session_tokens", "session_waiting", "ready_sessions",
+		"idle_sessions",
+		"session_states", "states_due",
+		"arrivals", "requests", "request_times",
+		"barred", // outlives the entity: see lua/lib/entity/bar_ticket.lua
+	} {
+		places[name] = ownPlace
+	}
+	return places
+}()
+
+func (k entityKeys) key(name string) string {
+	switch keyPlaces[name] {
+	case ownPlace:
+		return k.tag + name
+	case sidePlace:
+		return k.tag + k.side + name
+	case topicPlace:
+		return k.owner + name
+	default:
+		return k.otherKey(name)
 	}
 }
 
-// queueKeys are all keys of one queue or subscription. They share a hash tag, so they live in one slot. Queues and topics share one
-// name space (ENT-2), so the tag carries no kind: a clash of names is a clash of keys. A subscription has the tag of its topic.
-type queueKeys struct {
-	owner                        string // entity whose quota counts: that of a subscription's topic, else its own
-	entity                       string
-	main, dead                   sideKeys
-	deadNumbers                  string
-	scheduled, due, scheduledIDs string
-	history, historyTimes        string
-	sessions                     sessionKeys
-	arrivals                     string // of what others forwarded here
-
-	tag string // what all of them begin with
-}
-
-// sessionKeys are the keys that a queue has only when it requires sessions.
-type sessionKeys struct {
-	places, records, locks, tokens, waiting, ready, idle, states, statesDue string
-}
-
-func keysOfSessions(tag string) sessionKeys {
-	return sessionKeys{
-		places: tag + "by_session", records: tag + "sessions", locks: tag + "session_locks", tokens: tag + "session_tokens",
-		waiting: tag + "session_waiting", ready: tag + "ready_sessions", idle: tag + "idle_sessions",
-		states: tag + "session_states", statesDue: tag + "states_due",
+func (k entityKeys) otherKey(name string) string {
+	switch name {
+	case "topic", "owner":
+		return k.owner + "entity"
+	case "parent":
+		return k.parent + "entity"
+	case "unmatched":
+		return k.owner + "subscriptions/" + semantics.UnmatchedSubscription + ":entity"
 	}
+	if name, ok := strings.CutPrefix(name, "transfers_"); ok {
+		return k.transfers().key(name)
+	}
+	return ""
 }
 
-func (k sessionKeys) all() []string {
-	return []string{k.places, k.records, k.locks, k.tokens, k.waiting, k.ready, k.idle, k.states, k.statesDue}
-}
-
-// tagOf gives the tag of an entity, and what the keys of one that is not a subscription begin with.
+// tagOf returns the tag of an entity, and what the keys of one that is not a subscription begin with.
 func tagOf(namespace, path string) string {
 	return "sb:{" + namespace + "/" + semantics.Fold(path) + "}:"
 }
 
-// transfersSuffix names, behind the path of a queue or subscription, its transfer dead-letter queue, which is a queue of its own.
+// transfersSuffix names, behind the path of a queue or subscription, its transfer dead-letter queue, which is a queue
+// of its own.
 const transfersSuffix = "/$transfer"
 
-// keptAt gives the path of the queue whose keys a source has.
+// keptAt returns the path of the queue whose keys a source has.
 func keptAt(source semantics.Source) string {
 	if source.SubQueue == semantics.TransferDeadLetterQueue {
 		return source.Path + transfersSuffix
@@ -86,7 +117,7 @@ func keptAt(source semantics.Source) string {
 	return source.Path
 }
 
-func keysOfQueue(namespace, path string) queueKeys {
+func keysOfEntity(namespace, path string) entityKeys {
 	path, isTransfers := strings.CutSuffix(path, transfersSuffix)
 	tag := tagOf(namespace, path)
 	owner := tag
@@ -94,79 +125,67 @@ func keysOfQueue(namespace, path string) queueKeys {
 		owner = tagOf(namespace, topic)
 		tag = owner + "subscriptions/" + semantics.Fold(name) + ":"
 	}
-	keys := keysAt(tag, owner)
+	keys := entityKeys{tag: tag, owner: owner, parent: tag}
 	if isTransfers {
 		return keys.transfers()
 	}
 	return keys
 }
 
-func keysAt(tag, owner string) queueKeys {
-	return queueKeys{
-		tag: tag, owner: owner + "entity", entity: tag + "entity", main: keysOfSide(tag), dead: keysOfSide(tag + "dead_"), deadNumbers: tag + "dead_numbers",
-		scheduled: tag + "scheduled", due: tag + "due", scheduledIDs: tag + "scheduled_ids",
-		history: tag + "history", historyTimes: tag + "history_times", sessions: keysOfSessions(tag), arrivals: tag + "arrivals",
+// transfers returns the keys of the transfer dead-letter queue. What it holds counts for no quota.
+func (k entityKeys) transfers() entityKeys {
+	tag := k.tag + "transfer:"
+	return entityKeys{tag: tag, owner: tag, parent: k.tag}
+}
+
+// of returns the keys for scripts that know only the side that a source is.
+func (k entityKeys) of(sub semantics.SubQueue) entityKeys {
+	k.side = prefixOf(sub)
+	return k
+}
+
+// keyGroups has the names of the keys that scripts take as a list, by the name of the list (lua.Script.Groups).
+var keyGroups = sync.OnceValues(func() (map[string][]string, error) {
+	scripts, err := lua.Scripts()
+	groups := map[string][]string{}
+	for _, s := range scripts {
+		maps.Copy(groups, s.Groups)
 	}
+	return groups, err
+})
+
+// group returns the keys of a list, in its order.
+func (k entityKeys) group(name string) []string {
+	groups, _ := keyGroups() // New has seen that the scripts load
+	keys := make([]string, 0, len(groups[name]))
+	for _, name := range groups[name] {
+		keys = append(keys, k.key(name))
+	}
+	return keys
 }
 
-// transfers gives the keys of the transfer dead-letter queue. What it holds counts for nobody's quota.
-func (k queueKeys) transfers() queueKeys { return keysAt(k.tag+"transfer:", k.tag+"transfer:") }
+// all returns every key of a queue that the scripts work on.
+func (k entityKeys) all() []string { return k.group("queue") }
 
-// all gives every key of the queue in the order of lua/lib/open_queue.lua.
-func (k queueKeys) all() []string {
-	keys := make([]string, 0, 52) // room for a target, see target
-	keys = append(keys, k.entity)
-	keys = append(keys, k.main.all()...)
-	keys = append(keys, k.dead.all()...)
-	keys = append(keys, k.deadNumbers, k.scheduled, k.due, k.scheduledIDs, k.history, k.historyTimes)
-	return append(keys, k.sessions.all()...)
+// deleted returns every key that goes with a queue or subscription.
+func (k entityKeys) deleted() []string {
+	keys := append(k.all(), k.transfers().all()...)
+	return append(keys, k.key("arrivals"), k.key("requests"), k.key("request_times"))
 }
 
-// send gives the keys of send.lua.
-func (k queueKeys) send() []string {
-	return append([]string{
-		k.entity, k.main.log, k.main.expiry, k.main.waiting, k.main.gaps, k.scheduled, k.due, k.scheduledIDs,
-		k.history, k.historyTimes,
-	}, k.targetSessions()...)
+// deletedTopic returns every key that goes with a topic: all except the list of its subscriptions, which outlives it.
+func (k entityKeys) deletedTopic() []string {
+	var keys []string
+	for _, name := range []string{
+		"rules", "scheduled", "scheduled_ids", "history", "history_times", "arrivals",
+		"requests", "request_times",
+	} {
+		keys = append(keys, k.key(name))
+	}
+	return keys
 }
 
-// target gives the keys that resubmit.lua needs of the queue it sends to.
-func (k queueKeys) target() []string {
-	return append(append([]string{
-		k.entity, k.main.log, k.main.expiry, k.main.waiting, k.due, k.history, k.historyTimes, k.main.modified,
-	}, k.targetSessions()...), k.owner)
-}
-
-// owned gives every key of the queue and the entity whose quota counts.
-func (k queueKeys) owned() []string { return append(k.all(), k.owner) }
-
-// both gives every key of the queue and of its transfer dead-letter queue.
-func (k queueKeys) both() []string { return append(k.all(), k.transfers().all()...) }
-
-// deleted gives every key that goes with the queue, as the scripts that delete it want them: first those of who waits, and its entity, then
-// what keeps it in use, and all.
-func (k queueKeys) deleted() []string {
-	t := k.transfers()
-	return slices.Concat(
-		[]string{k.main.waiting, k.dead.waiting, t.dead.waiting, k.entity, k.sessions.waiting, k.sessions.locks},
-		[]string{k.main.locks, k.dead.locks, t.dead.locks, k.due, k.dead.log, t.dead.log},
-		k.both(), []string{k.arrivals},
-	)
-}
-
-// keepers gives the keys of a subscription by which delete_topic finds out whether its topic is unused.
-func (k queueKeys) keepers() []string {
-	t := k.transfers().dead
-	return []string{k.main.locks, k.dead.locks, t.locks, k.sessions.locks, k.dead.log, t.log}
-}
-
-// targetSessions gives the keys of lua/lib/open_target_sessions.lua.
-func (k queueKeys) targetSessions() []string {
-	s := k.sessions
-	return []string{s.places, s.records, s.ready, s.idle, s.waiting, k.main.delayed, s.statesDue}
-}
-
-// keyLevel says which keys of a subscription a script gets that stores a copy there: see lua/lib/open_copies.lua.
+// keyLevel says which keys of a subscription a script gets that stores a copy there: see lua/lib/topic/open_copies.lua.
 type keyLevel byte
 
 const (
@@ -175,63 +194,38 @@ const (
 	levelWhole    keyLevel = 'w'
 )
 
-// copies gives the keys that a level stands for.
-func (k queueKeys) copies(level keyLevel) []string {
-	plain := []string{k.entity, k.main.log, k.main.expiry, k.main.waiting}
+// copies returns the keys that a level stands for.
+func (k entityKeys) copies(level keyLevel) []string {
 	switch level {
 	case levelWhole:
 		return k.all()
 	case levelSessions:
-		return append(plain, k.targetSessions()...)
+		return append(k.group("plain"), k.group("sessions")...)
 	default:
-		return plain
+		return k.group("plain")
 	}
 }
 
-// topicKeys are the keys that a topic has of its own.
-type topicKeys struct {
-	entity, subscriptions, rules string
-	scheduled, due, scheduledIDs string
-	history, historyTimes        string
-	arrivals                     string
-}
+// resubmitKeys are those of resubmit.lua: of the source, and with "target_" before their names of the target.
+type resubmitKeys struct{ source, target entityKeys }
 
-func keysOfTopic(namespace, path string) topicKeys {
-	tag := tagOf(namespace, path)
-	return topicKeys{
-		entity: tag + "entity", subscriptions: tag + "subscriptions", rules: tag + "rules",
-		scheduled: tag + "scheduled", due: tag + "due", scheduledIDs: tag + "scheduled_ids",
-		history: tag + "history", historyTimes: tag + "history_times", arrivals: tag + "arrivals",
+func (k resubmitKeys) key(name string) string {
+	if name, ok := strings.CutPrefix(name, "target_"); ok {
+		return k.target.key(name)
 	}
+	return k.source.key(name)
 }
 
-// own gives every key of the topic but the list of its subscriptions, which outlives it (delete_topic.lua).
-func (k topicKeys) own() []string {
-	return []string{k.entity, k.due, k.rules, k.scheduled, k.scheduledIDs, k.history, k.historyTimes, k.arrivals}
+// moreKeys are keys with others behind them, for the last parameter of a script, which repeats.
+type moreKeys struct {
+	keyNames
+	more []string
 }
 
-// publish gives the topic's keys of publish.lua.
-func (k topicKeys) publish() []string {
-	return []string{k.entity, k.scheduled, k.due, k.scheduledIDs, k.history, k.historyTimes}
-}
+// with returns keys and others behind them.
+func with(keys keyNames, more ...string) moreKeys { return moreKeys{keys, more} }
 
-// activate gives the topic's keys of activate.lua.
-func (k topicKeys) activate() []string { return []string{k.entity, k.scheduled, k.due, k.scheduledIDs} }
-
-// arrive gives the topic's keys of arrive_in_topic.lua.
-func (k topicKeys) arrive() []string {
-	return []string{k.entity, k.arrivals, k.history, k.historyTimes}
-}
-
-// of gives the keys of the side that a source is.
-func (k queueKeys) of(sub semantics.SubQueue) sideKeys {
-	if sub.IsDeadLetters() {
-		return k.dead
-	}
-	return k.main
-}
-
-// prefixOf gives the prefix of the entity's fields that belong to the source.
+// prefixOf returns the prefix of the entity's fields that belong to the source.
 func prefixOf(sub semantics.SubQueue) string {
 	if sub.IsDeadLetters() {
 		return "dead_"

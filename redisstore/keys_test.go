@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sidebus/sidebus/lua"
 )
 
 // Keys are kept by others than this program: a change here is a change of the stored form.
 func TestKeysOfQueue(t *testing.T) {
 	t.Parallel()
-	keys := keysOfQueue("prod", "Team/Orders")
+	keys := keysOfEntity("prod", "Team/Orders")
 	const tag = "sb:{prod/team/orders}:"
 	side := []string{
 		"log", "ready", "locks", "waiting", "deliveries", "expiry", "gaps", "delayed", "deferred", "modified",
@@ -36,16 +38,85 @@ func TestKeysOfQueue(t *testing.T) {
 	}
 }
 
-// The keys that a script declares one by one are all among those that are deleted with the queue.
+// declaredKeys are the names of the keys that scripts declare, one by one or as groups, with a script for each.
+func declaredKeys(t *testing.T) map[string]string {
+	t.Helper()
+	scripts, err := lua.Scripts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{}
+	for script, s := range scripts {
+		for _, p := range s.Keys {
+			if !p.Repeats {
+				names[p.Name] = script
+			}
+		}
+		for _, group := range s.Groups {
+			for _, name := range group {
+				names[name] = script
+			}
+		}
+	}
+	return names
+}
+
+// The store has every key that a header names, and has it once.
 func TestKeysOfScripts(t *testing.T) {
 	t.Parallel()
-	keys := keysOfQueue("n", "q")
-	all := keys.all()
-	if len(all) != 36 {
-		t.Errorf("a queue has %d keys, the scripts declare 36", len(all))
+	queue := keysOfEntity("n", "q")
+	known := []keyNames{keysOfNamespace("n"), queue, resubmitKeys{source: queue, target: keysOfEntity("n", "p")}}
+	declared, seen := declaredKeys(t), map[string]string{}
+	for name, script := range declared {
+		key := ""
+		for _, keys := range known {
+			if key == "" {
+				key = keys.key(name)
+			}
+		}
+		if key == "" {
+			t.Errorf("%s declares a key %s, which the store does not know", script, name)
+		}
+		if other, taken := seen[key]; taken && !strings.HasSuffix(key, "entity") { // which has several names
+			t.Errorf("%s and %s are the same key %s", name, other, key)
+		}
+		seen[key] = name
 	}
-	for _, key := range slices.Concat(keys.all(), keys.main.all(), keys.dead.all(), keys.send(), keys.target(), keys.transfers().all(), []string{keys.arrivals}) {
-		if !slices.Contains(keys.deleted(), key) {
+	for name := range keyPlaces {
+		if _, used := declared[name]; !used {
+			t.Errorf("no script declares the key %s", name)
+		}
+	}
+	if queue.key("nothing") != "" || queue.key("transfers_nothing") != "" || keysOfNamespace("n").key("entity") != "" {
+		t.Error("a key is known that there is not")
+	}
+}
+
+// A call without a key that the script declares is refused before Redis gets it.
+func TestMissingKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	scripts, err := prepared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := scripts["receive"].list(keysOfNamespace("n")); err == nil {
+		t.Errorf("receive takes %q", keys)
+	}
+	if keys, err := scripts["complete"].list(keysOfEntity("n", "q").of(2)); err != nil || !slices.Contains(keys, "sb:{n/q}:entity") {
+		t.Errorf("complete gets %q: %v", keys, err)
+	}
+}
+
+// outlive are the keys that stay when an entity is deleted, or that are not its own.
+var outlive = []string{"topic", "owner", "parent", "unmatched", "subscriptions", "rules", "barred", "entity"}
+
+// The keys that scripts declare one by one are all among those that are deleted with the queue.
+func TestKeysAreDeletedWithTheirQueue(t *testing.T) {
+	t.Parallel()
+	keys := keysOfEntity("n", "q")
+	for name := range declaredKeys(t) {
+		key := keys.key(name)
+		if key != "" && !slices.Contains(outlive, name) && !slices.Contains(keys.deleted(), key) {
 			t.Errorf("%s is not deleted with its queue", key)
 		}
 	}
@@ -55,24 +126,29 @@ func TestKeysOfScripts(t *testing.T) {
 func TestKeysOfATopicShareATag(t *testing.T) {
 	t.Parallel()
 	const tag = "sb:{n/team/news}:"
-	topic, sub := keysOfTopic("n", "Team/News"), keysOfQueue("n", "team/news/subscriptions/EU")
-	all := slices.Concat(topic.own(), topic.publish(), topic.activate(), topic.arrive(), []string{topic.subscriptions},
-		sub.owned(), sub.deleted(), sub.keepers(), sub.transfers().owned(), sub.send(), sub.target(),
-		sub.copies(levelPlain), sub.copies(levelSessions), sub.copies(levelWhole))
-	for _, key := range all {
-		if !strings.HasPrefix(key, tag) {
-			t.Errorf("%s lacks the tag %s", key, tag)
+	topic, sub := keysOfEntity("n", "Team/News"), keysOfEntity("n", "team/news/subscriptions/EU")
+	for name := range declaredKeys(t) {
+		for _, key := range []string{topic.key(name), sub.key(name), sub.transfers().key(name)} {
+			if key != "" && !strings.HasPrefix(key, tag) {
+				t.Errorf("%s lacks the tag %s", key, tag)
+			}
 		}
 	}
-	if sub.owner != topic.entity || sub.entity != tag+"subscriptions/eu:entity" {
-		t.Errorf("the subscription is %s of %s", sub.entity, sub.owner)
+	if sub.key("owner") != topic.key("entity") || sub.key("rules") != tag+"rules" || sub.key("entity") != tag+"subscriptions/eu:entity" {
+		t.Errorf("the subscription is %s of %s", sub.key("entity"), sub.key("owner"))
 	}
-	if queue := keysOfQueue("n", "q"); queue.owner != queue.entity {
-		t.Errorf("a queue counts as %s", queue.owner)
+	if got, want := topic.key("unmatched"), keysOfEntity("n", "team/news/subscriptions/$unmatched").key("entity"); got != want {
+		t.Errorf("what no subscription gets is at %s, want %s", got, want)
+	}
+	if queue := keysOfEntity("n", "q"); queue.key("owner") != queue.key("entity") {
+		t.Errorf("a queue counts as %s", queue.key("owner"))
+	}
+	if transfers := sub.transfers(); transfers.key("parent") != sub.key("entity") || transfers.key("owner") != transfers.key("entity") {
+		t.Errorf("transfer dead letters are of %s and count as %s", transfers.key("parent"), transfers.key("owner"))
 	}
 	for level, want := range map[keyLevel]int{levelPlain: 4, levelSessions: 11, levelWhole: 36} {
 		if got := len(sub.copies(level)); got != want {
-			t.Errorf("level %c has %d keys, lua/lib/open_copies.lua has %d", level, got, want)
+			t.Errorf("level %c has %d keys, lua/lib/topic/open_copies.lua has %d", level, got, want)
 		}
 	}
 }
@@ -80,14 +156,27 @@ func TestKeysOfATopicShareATag(t *testing.T) {
 // Whatever a topic has of its own goes with it, but for the list that says that it is half deleted.
 func TestKeysOfATopicAreDeleted(t *testing.T) {
 	t.Parallel()
-	keys := keysOfTopic("n", "news")
-	all := append(keys.own(), keys.subscriptions)
-	for _, key := range slices.Concat(keys.publish(), keys.activate(), keys.arrive(), []string{keys.rules}) {
-		if !slices.Contains(all, key) {
-			t.Errorf("%s is not deleted with its topic", key)
+	scripts, err := prepared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := keysOfEntity("n", "news")
+	all, err := scripts["delete_topic"].list(with(keys, keys.deletedTopic()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range []string{"publish", "activate", "arrive_in_topic", "create_rule", "due"} {
+		list, err := scripts[script].list(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range append(list, keys.group("answers")...) {
+			if !slices.Contains(all, key) {
+				t.Errorf("%s is not deleted with its topic", key)
+			}
 		}
 	}
-	if slices.Contains(keys.own(), keys.subscriptions) {
+	if slices.Contains(all, keys.key("subscriptions")) {
 		t.Error("the mark is deleted first")
 	}
 }
@@ -95,7 +184,7 @@ func TestKeysOfATopicAreDeleted(t *testing.T) {
 // Names that are different entities never share a key, and a namespace's own keys are no entity's.
 func TestENT_3_KeysDoNotClash(t *testing.T) {
 	t.Parallel()
-	seen := map[string]string{keysOfNamespace("a").names: "namespace a", keysOfNamespace("a").registered: "namespace a"}
+	seen := map[string]string{keysOfNamespace("a").key("names"): "namespace a", keysOfNamespace("a").key("registered"): "namespace a"}
 	entities := []struct{ namespace, path string }{
 		{"a", "b"},
 		{"a", "b/c"},
@@ -111,8 +200,8 @@ func TestENT_3_KeysDoNotClash(t *testing.T) {
 		{"a", "b/transfer"},
 	}
 	for _, c := range entities {
-		keys := keysOfQueue(c.namespace, c.path)
-		for _, key := range append(keys.both(), keys.arrivals) {
+		keys := keysOfEntity(c.namespace, c.path)
+		for _, key := range keys.deleted() {
 			owner := c.namespace + " " + c.path
 			if other, taken := seen[key]; taken {
 				t.Errorf("%s belongs to %s and to %s", key, owner, other)

@@ -9,11 +9,12 @@ import (
 )
 
 // A lock is kept in Redis as "<position>:<nonce>" and handed out as a UUID that also carries the size, so that a settle
-// needs nothing but the token: the nonce makes each delivery's token its own, position and size are the id of the
-// message in the log. A token with a wrong size names an entry that is not there. The UUID is of version 8, the one
-// for private layouts:
+// needs nothing but the token: the nonce is that of one script, position and size are the id of the message in the log.
+// All three come back from a client, so scripts use them for finding only. The nonce is hidden under a digest of the
+// other two: a token with any bit altered names a nonce that was never given, and with it no lock, not even that of a
+// message which the same script has handed out. The UUID is of version 8, the one for private layouts:
 //
-//	42 bits nonce | upper 18 bits of size | version  (60 bits + 4)
+//	42 bits hidden nonce | upper 18 bits of size | version  (60 bits + 4)
 //	variant | lower 9 bits of size | 53 bits position (2 bits + 62)
 type lock struct {
 	position int64  // place in the source's log, below 2^53
@@ -35,7 +36,7 @@ func newNonce() uint64 { return rand.Uint64N(1 << nonceBits) } //nolint:gosec //
 
 func (l lock) token() semantics.LockToken {
 	size, position := uint64(l.size), uint64(l.position) //nolint:gosec // both are positive
-	upper := l.nonce<<sizeHighBits | size>>sizeLowBits
+	upper := (l.nonce^l.digest())<<sizeHighBits | size>>sizeLowBits
 	high := upper>>12<<16 | versionNibble<<12 | upper&0xfff
 	low := uint64(variantBits)<<62 | size&(1<<sizeLowBits-1)<<positionBits | position
 	var t semantics.LockToken
@@ -52,11 +53,20 @@ func lockOf(t semantics.LockToken) (l lock, ok bool) {
 	}
 	upper := high>>16<<12 | high&0xfff
 	size := upper&(1<<sizeHighBits-1)<<sizeLowBits | low>>positionBits&(1<<sizeLowBits-1)
-	return lock{
+	l = lock{
 		position: int64(low & (1<<positionBits - 1)), //nolint:gosec // 53 bits
 		size:     int64(size),                        //nolint:gosec // 27 bits
-		nonce:    upper >> sizeHighBits,
-	}, true
+	}
+	l.nonce = upper>>sizeHighBits ^ l.digest()
+	return l, true
+}
+
+// digest gives 42 bits in which those of position and size are mixed well, by the last steps of MurmurHash3.
+func (l lock) digest() uint64 {
+	x := uint64(l.position)<<11 ^ uint64(l.size)*0x9e3779b97f4a7c15 //nolint:gosec // both are positive
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return (x ^ x>>33) >> (64 - nonceBits)
 }
 
 // text gives the form under which the lock is kept.

@@ -10,8 +10,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// lostAnswers are two stores over the same data: one whose answers can be made to get lost after the script ran, and one
-// that sees what became of it.
+// lostAnswers are two stores over the same data: one whose answers can be made to get lost after the script ran, and
+// one that sees what became of it.
 type lostAnswers struct {
 	t            *testing.T
 	cut          *cutter

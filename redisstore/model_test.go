@@ -16,9 +16,10 @@ func TestModel(t *testing.T) {
 	storetest.RunModel(t, func(t *testing.T) storetest.Pair {
 		t.Helper()
 		clock, namespace := storetest.NewClock(), redistest.Namespace()
-		auditor := redistest.NewAuditor(rawClient(t), namespace)
+		ledger := redistest.NewLedger(clock.Now)
+		auditor := redistest.NewAuditor(rawClient(t), namespace).With(ledger)
 		open := func() *redisstore.Store {
-			s, err := redisstore.Open(redisstore.Options{URL: redistest.URL(t), Namespace: namespace, Now: clock.Now})
+			s, err := redisstore.Open(redisstore.Options{URL: redistest.URL(t), Namespace: namespace, Now: clock.Now, ReadTimeout: redistest.Patience})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -28,14 +29,14 @@ func TestModel(t *testing.T) {
 		t.Cleanup(func() { _ = subject.Close() })
 		return storetest.Pair{
 			Reference: memstore.New(memstore.WithClock(clock.Now)),
-			Subject:   subject,
+			Subject:   ledger.Keep(subject),
 			Advance:   clock.Advance,
 			Restart: func() semantics.Store {
 				if err := subject.Close(); err != nil {
 					t.Error(err)
 				}
 				subject = open()
-				return subject
+				return ledger.Keep(subject)
 			},
 			Audit: func(path string) error { return auditor.Audit(t.Context(), path) },
 		}

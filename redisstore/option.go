@@ -201,7 +201,9 @@ func readEntity(r *reply) (semantics.Entity, error) {
 		case "unmatched_to":
 			e.Options.UnmatchedTo = value
 		case "overflow":
-			e.Options.Overflow = oneOf(value, semantics.RejectOverflow, semantics.DeadLetterOverflow, semantics.DropOldestOverflow)
+			e.Options.Overflow = oneOf(
+				value, semantics.RejectOverflow, semantics.DeadLetterOverflow, semantics.DropOldestOverflow,
+			)
 		}
 	}
 	return e, fields.failure()

@@ -101,7 +101,10 @@ func decodePayload(payload string) (semantics.Message, error) {
 	if f := stored.Forwarded; f != nil {
 		m.Forwarded = &semantics.Forwarded{
 			Hops: int(f.Hops), EnqueuedSequenceNumber: f.EnqueuedSequenceNumber, DeadLetterSource: f.DeadLetterSource,
-			DeadLetterTexts: semantics.DeadLetterTexts{Reason: f.DeadLetterReason, Description: f.DeadLetterDescription},
+			DeadLetterTexts: semantics.DeadLetterTexts{
+				Reason:      f.DeadLetterReason,
+				Description: f.DeadLetterDescription,
+			},
 		}
 	}
 	var err error

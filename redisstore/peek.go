@@ -11,20 +11,28 @@ import (
 const mostPeekScripts = 1000
 
 // Peek implements semantics.Receiver.
-func (s *Store) Peek(ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show) ([]*semantics.Received, error) {
+func (s *Store) Peek(
+	ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show,
+) ([]*semantics.Received, error) {
 	var found []*semantics.Received
-	bytes := int64(0)
+	bytes := int64(0) // what was shown counts for
 	from = max(from, 1)
 	for range mostPeekScripts {
-		page, next, err := s.peekOnce(ctx, source, from, limit-len(found), maxAnswerBytes-bytes, show)
+		page, next, err := s.peekOnce(ctx, source, from, limit-len(found), roomText(max(bytes, 1)), show)
+		if err == nil && next < 0 && len(page)+len(found) == 0 {
+			err = s.alone(ctx, func() error {
+				page, next, err = s.peekOnce(ctx, source, -next, 1, roomText(0), show)
+				return err
+			})
+		}
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, page...)
-		for _, m := range page {
-			bytes += m.Size
+		for i := range page {
+			found = append(found, page[i].message)
+			bytes += page[i].weight
 		}
-		if next == 0 || len(found) >= limit || bytes >= maxAnswerBytes {
+		if next <= 0 || len(found) >= limit || bytes >= semantics.MaxAnswerBytes {
 			return found, nil
 		}
 		from = next
@@ -39,7 +47,10 @@ func groupLetters(show semantics.Show) string {
 		group  semantics.Show
 		letter string
 	}{
-		{semantics.ShowAvailable, "a"}, {semantics.ShowLocked, "l"}, {semantics.ShowDeferred, "d"}, {semantics.ShowScheduled, "s"},
+		{semantics.ShowAvailable, "a"},
+		{semantics.ShowLocked, "l"},
+		{semantics.ShowDeferred, "d"},
+		{semantics.ShowScheduled, "s"},
 	} {
 		if show&g.group != 0 {
 			letters += g.letter
@@ -48,10 +59,33 @@ func groupLetters(show semantics.Show) string {
 	return letters
 }
 
-// peekOnce gives what one script shows and the number to go on from, 0 when there is no more.
-func (s *Store) peekOnce(ctx context.Context, source semantics.Source, from int64, limit int, maxBytes int64, show semantics.Show) ([]*semantics.Received, int64, error) {
-	r, err := s.runOn(ctx, source, "peek", s.keysOf(source).all(), s.now(), prefixOf(source.SubQueue),
-		strconv.FormatInt(from, 10), min(limit, maxScriptMessages), maxBytes, groupLetters(show), sessionToken(source), sessionKey(source.Session))
+// peeked is a message and what it counts for in the answer.
+type peeked struct {
+	message *semantics.Received
+	weight  int64
+}
+
+// peekOnce returns what one script shows and the number to go on from: 0 when there is no more, below 0 when the one at
+// that number does not fit.
+func (s *Store) peekOnce(
+	ctx context.Context, source semantics.Source, from int64, limit int, room string, show semantics.Show,
+) ([]peeked, int64, error) {
+	r, err := s.runOn(
+		ctx,
+		source,
+		"peek",
+		s.keysOf(source),
+		s.now(),
+		prefixOf(source.SubQueue),
+		strconv.FormatInt(
+			from, 10,
+		),
+		min(limit, maxScriptMessages),
+		room,
+		groupLetters(show),
+		sessionToken(source),
+		sessionKey(source.Session),
+	)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -61,27 +95,26 @@ func (s *Store) peekOnce(ctx context.Context, source semantics.Source, from int6
 	now := r.instant()
 	next := r.number()
 	entries, deliveries, changes, groups, visible := r.list(), r.list(), r.list(), r.list(), r.list()
-	var found []*semantics.Received
+	var found []peeked
 	for entries.more() {
 		e := readEntry(entries)
-		e.failed, e.changes = deliveries.numberOr(0), changes.textOr("")
+		e.failed = deliveries.numberOr(0)
+		e.setChanges(changes.textOr(""))
 		group := groups.text()
 		if e.scheduled = group == "s"; e.scheduled {
 			e.dead, e.sessionSequence = nil, 0 // its further fields are not those of a dead letter
 		}
-		m, err := e.received()
-		if err != nil {
-			return nil, 0, err
-		}
+		m := e.received()
 		m.Locked = group == "l" || group == "x"
-		m.Expired = group != "s" && source.SubQueue == semantics.MainQueue && !m.ExpiresAt.IsZero() && !now.Before(m.ExpiresAt)
+		m.Expired = group != "s" && source.SubQueue == semantics.MainQueue && !m.ExpiresAt.IsZero() &&
+			!now.Before(m.ExpiresAt)
 		if group == "d" || group == "x" {
 			m.State = semantics.Deferred
 		}
 		if at := visible.instant(); !at.IsZero() {
 			m.VisibleAt = at
 		}
-		found = append(found, m)
+		found = append(found, peeked{m, e.weight})
 	}
 	for _, list := range []*reply{entries, deliveries, changes, groups, visible} {
 		r.adopt(list)

@@ -22,7 +22,9 @@ type publishCall struct {
 	version      int64
 	publications []semantics.Publication
 	fanOuts      []*fanOut
+	once         *semantics.Once // nil: without a request id
 	stored       []semantics.Stored
+	repeats      *semantics.Repetition
 	err          error
 }
 
@@ -39,9 +41,11 @@ func (calls publishCalls) weight() int {
 	return n
 }
 
-// Publish implements semantics.Topics. What is more than one script takes follows in further ones, each after the answer to the
-// last, until one fails.
-func (s *Store) Publish(ctx context.Context, topic string, version int64, calls [][]semantics.Publication) []semantics.SendOutcome {
+// Publish implements semantics.Topics. What is more than one script takes follows in further ones, each after the
+// answer to the last, until one fails.
+func (s *Store) Publish(
+	ctx context.Context, topic string, version int64, calls [][]semantics.Publication,
+) []semantics.SendOutcome {
 	outcomes := make([]semantics.SendOutcome, len(calls))
 	var ready publishCalls
 	for i, publications := range calls {
@@ -62,6 +66,21 @@ func (s *Store) Publish(ctx context.Context, topic string, version int64, calls 
 		stop = cmp.Or(stop, stopAfter(outcomes[some[len(some)-1].place].Err))
 	}
 	return outcomes
+}
+
+// PublishOnce implements semantics.Topics.
+func (s *Store) PublishOnce(
+	ctx context.Context, topic string, version int64, once semantics.Once, publications []semantics.Publication,
+) semantics.SendOutcome {
+	call := &publishCall{topic: topic, version: version, publications: publications, once: &once}
+	err := call.encode()
+	if err == nil {
+		err = s.publishes.do(ctx, semantics.Fold(topic), publishCalls{call})
+	}
+	if err != nil {
+		return semantics.SendOutcome{Err: err}
+	}
+	return semantics.SendOutcome{Stored: call.stored, Repeats: call.repeats, Err: call.err}
 }
 
 func (c *publishCall) encode() error {
@@ -95,9 +114,9 @@ func (s *Store) publishTogether(ctx context.Context, calls publishCalls) {
 		if at := s.readNews(calls[0].topic, r); at > 0 {
 			alarms = append(alarms, alarm{name: semantics.Fold(calls[0].topic), at: at})
 		}
-		news := r.list()
-		alarms = append(alarms, s.heedCopies(d, news)...)
-		r.adopt(news)
+		notifications := r.list()
+		alarms = append(alarms, s.applyCopies(d, notifications)...)
+		r.adopt(notifications)
 	}
 	for _, c := range calls {
 		switch {
@@ -108,7 +127,11 @@ func (s *Store) publishTogether(ctx context.Context, calls publishCalls) {
 			c.err = r.failure()
 		default:
 			result := r.list()
-			c.stored, c.err = readPublishResult(c, d, result)
+			if c.stored, c.repeats, c.err = readRepetition(c.topic, len(c.publications), c.once,
+				result); c.repeats == nil &&
+				c.err == nil {
+				c.stored, c.err = readPublishResult(c, d, result)
+			}
 			if broken := result.failure(); broken != nil {
 				c.err = broken
 			}
@@ -117,23 +140,28 @@ func (s *Store) publishTogether(ctx context.Context, calls publishCalls) {
 	s.setAlarms(ctx, alarms...)
 }
 
-// publishScript runs the script for calls of one version, again for as long as it needs keys that it was not given. Then nothing
-// was done yet.
+// publishScript runs the script for calls of one version, again for as long as it needs keys that it was not given.
+// Then nothing was done yet.
 func (s *Store) publishScript(ctx context.Context, calls publishCalls) (*reply, destinations, error) {
 	topic, version := calls[0].topic, strconv.FormatInt(calls[0].version, 10)
 	var fanOuts []*fanOut
+	hasRequests := false
 	for _, c := range calls {
 		fanOuts = append(fanOuts, c.fanOuts...)
+		hasRequests = hasRequests || c.once != nil
 	}
 	d := destinationsOf(topic, fanOuts)
 	var all []string // the entities of the topic and of every subscription, where they are needed
 	for {
-		keys, levels := s.appendKeys(append(s.topicKeys(topic).publish(), all...), d)
+		more, levels := s.appendKeys(slices.Clone(all), d)
+		if hasRequests {
+			more = append(more, s.keys(topic).group("answers")...)
+		}
 		args := []any{s.now(), version, bytesOf(calls), len(all), levels}
 		for _, c := range calls {
 			args = c.append(args, d)
 		}
-		r, err := s.run(ctx, "publish", keys, args...)
+		r, err := s.run(ctx, "publish", with(s.keys(topic), more...), args...)
 		if err != nil {
 			return nil, d, err
 		}
@@ -176,7 +204,7 @@ func bytesOf(calls publishCalls) int64 {
 }
 
 func (c *publishCall) append(args []any, d destinations) []any {
-	args = append(args, len(c.publications))
+	args = append(args, headOf(len(c.publications), c.once))
 	for i, p := range c.publications {
 		m, f := p.Message, c.fanOuts[i]
 		args = append(args, sizeAndLifetime(m), dueMillis(m.ScheduledAt), m.MessageID, m.Partition(), f.bytes)
@@ -190,8 +218,16 @@ func readPublishResult(c *publishCall, d destinations, r *reply) ([]semantics.St
 	switch code, _ := r.items[0].(string); semantics.Code(code) {
 	case semantics.NoMatchingSubscription:
 		_, index := r.text(), r.number()
-		return nil, semantics.Errorf(semantics.NoMatchingSubscription, "no subscription of topic %q selects message %d", c.topic, index).
-			With(semantics.DetailEntity, c.topic).With(semantics.DetailIndex, strconv.FormatInt(index, 10))
+		return nil, semantics.Errorf(semantics.NoMatchingSubscription, "no subscription of topic %q selects message %d",
+			c.topic, index).
+			With(semantics.DetailEntity, c.topic).
+			With(semantics.DetailIndex, strconv.FormatInt(index, 10))
+	case "TOO_MANY_COPIES":
+		_, load, limit, index := r.text(), semantics.CopyLoad{
+			Copies: r.number(),
+			Bytes:  r.number(),
+		}, r.number(), r.number()
+		return nil, load.Refusal(c.topic, limit, int(index))
 	case semantics.EntityFull:
 		_, what, actual, limit, dead, which := r.text(), r.text(), r.number(), r.number(), r.number(), r.number()
 		path := c.topic

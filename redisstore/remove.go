@@ -15,8 +15,10 @@ var purgeWords = map[semantics.Show]string{
 
 // Purge implements semantics.Remover. A step looks at no more than one script's worth of messages.
 func (s *Store) Purge(ctx context.Context, source semantics.Source, purge semantics.Purge) (semantics.Purged, error) {
-	r, err := s.runOn(ctx, source, "purge", s.keysOf(source).all(), s.now(), prefixOf(source.SubQueue), purgeWords[purge.Show],
-		beforeMillis(purge), purge.After, purge.Limit, sessionToken(source), sessionKey(source.Session))
+	r, err := s.runOn(
+		ctx, source, "purge", s.keysOf(source), s.now(), prefixOf(source.SubQueue), purgeWords[purge.Show],
+		beforeMillis(purge), purge.After, purge.Limit, sessionToken(source), sessionKey(source.Session),
+	)
 	if err != nil {
 		return semantics.Purged{}, err
 	}
@@ -35,9 +37,11 @@ func beforeMillis(purge semantics.Purge) int64 {
 }
 
 // DeleteByNumber implements semantics.Remover.
-func (s *Store) DeleteByNumber(ctx context.Context, source semantics.Source, numbers []int64) ([]semantics.Code, error) {
+func (s *Store) DeleteByNumber(
+	ctx context.Context, source semantics.Source, numbers []int64,
+) ([]semantics.Code, error) {
 	args := appendNumbers([]any{s.now(), prefixOf(source.SubQueue), sessionToken(source)}, numbers)
-	r, err := s.runOn(ctx, source, "delete_by_number", s.keysOf(source).all(), args...)
+	r, err := s.runOn(ctx, source, "delete_by_number", s.keysOf(source), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +58,10 @@ func (s *Store) DeleteByNumber(ctx context.Context, source semantics.Source, num
 }
 
 // Resubmit implements semantics.Remover.
-func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target string, letters []semantics.Resubmission, bypassDuplicates bool) ([]semantics.Resubmitted, error) {
+func (s *Store) Resubmit(
+	ctx context.Context, source semantics.Source, target string, letters []semantics.Resubmission,
+	bypassDuplicates bool,
+) ([]semantics.Resubmitted, error) {
 	var args []any
 	for _, l := range letters {
 		expires := int64(0)
@@ -65,7 +72,10 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, l.SequenceNumber, ttlMillis(l.TimeToLive), expires, l.MessageID, l.PartitionKey, sessionKey(l.SessionID), change)
+		args = append(
+			args, l.SequenceNumber, ttlMillis(l.TimeToLive), expires, l.MessageID, l.PartitionKey,
+			sessionKey(l.SessionID), change,
+		)
 	}
 	r, err := s.runResubmit(ctx, source, target, bypassDuplicates, args)
 	if err != nil {
@@ -82,8 +92,8 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 		return nil, disabled(path, r.text())
 	default: // OK
 	}
-	s.heed(ctx, keptAt(source), r)
-	s.heed(ctx, target, r)
+	s.apply(ctx, keptAt(source), r)
+	s.apply(ctx, target, r)
 	moved := make([]semantics.Resubmitted, len(letters))
 	for i := range moved {
 		moved[i] = readResubmitted(r.text())
@@ -92,17 +102,19 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 }
 
 // runResubmit runs the script, again with all entities of the topic when it needs them.
-func (s *Store) runResubmit(ctx context.Context, source semantics.Source, target string, bypassDuplicates bool, letters []any) (*reply, error) {
+func (s *Store) runResubmit(
+	ctx context.Context, source semantics.Source, target string, bypassDuplicates bool, letters []any,
+) (*reply, error) {
 	var all []string
 	routes, isHome := "", semantics.Fold(target) == semantics.Fold(source.Path)
 	for {
-		keys := append(append(s.keysOf(source).all(), s.keys(target).target()...), all...)
+		keys := with(resubmitKeys{source: s.keysOf(source), target: s.keys(target)}, all...)
 		args := append([]any{s.now(), flag(bypassDuplicates), flag(isHome), routes}, letters...)
 		r, err := s.runOn(ctx, source, "resubmit", keys, args...)
 		if err != nil || r.status != "NEEDS_ALL" {
 			return r, err
 		}
-		s.heed(ctx, keptAt(source), r)
+		s.apply(ctx, keptAt(source), r)
 		topic, _, _ := semantics.SplitSubscription(target)
 		found, err := s.presentRoster(ctx, topic)
 		if err != nil {

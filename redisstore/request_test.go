@@ -10,19 +10,21 @@ import (
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// Two sidecars ask, a third works: each gets the replies to its own requests, and what ends in order leaves nothing behind.
+// Two sidecars ask, a third works: each gets the replies to its own requests, and what ends in order leaves nothing
+// behind.
 func TestRR_2_ManyRequestersShareAReplyQueue(t *testing.T) {
 	t.Parallel()
 	namespace := redistest.Namespace()
-	broker := func() (*semantics.Broker, *redisstore.Store) {
+	b := func() (*broker.Broker, *redisstore.Store) {
 		store := redistest.Open(t, redisstore.Options{Namespace: namespace})
-		b := semantics.NewBroker(store)
+		b := broker.New(store)
 		t.Cleanup(b.Close)
 		return b, store
 	}
-	worker, store := broker()
+	worker, store := b()
 	if _, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "work", semantics.DefaultOptions()); err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +37,9 @@ func TestRR_2_ManyRequestersShareAReplyQueue(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var working, asking sync.WaitGroup
 	working.Go(func() { work(ctx, t, worker) })
-	var askers []*semantics.Broker
+	var askers []*broker.Broker
 	for i := range 2 {
-		asker, _ := broker()
+		asker, _ := b()
 		askers = append(askers, asker)
 		for j := range 50 {
 			asking.Go(func() {
@@ -72,9 +74,9 @@ func TestRR_2_ManyRequestersShareAReplyQueue(t *testing.T) {
 }
 
 // work replies to requests until ctx ends.
-func work(ctx context.Context, t *testing.T, b *semantics.Broker) {
+func work(ctx context.Context, t *testing.T, b *broker.Broker) {
 	for ctx.Err() == nil {
-		requests, err := b.Receive(ctx, semantics.Source{Path: "work"}, semantics.ReceiveOptions{MaxMessages: 10, MaxWait: time.Minute})
+		requests, err := b.Receive(ctx, semantics.Source{Path: "work"}, broker.ReceiveOptions{MaxMessages: 10, MaxWait: time.Minute})
 		if err != nil {
 			if ctx.Err() == nil {
 				t.Error(err)

@@ -10,7 +10,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// A rule is kept as lua/lib/rule_member.lua has it: "<subscription>\0<rule>\0<letter><created, ms>:<blob>", both names folded.
+// A rule is kept as lua/lib/topic/rule_member.lua has it: "<subscription>\0<rule>\0<letter><created, ms>:<blob>", both
+// names folded.
 
 // CreateRule implements semantics.Topics.
 func (s *Store) CreateRule(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error) {
@@ -20,8 +21,10 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 	}
 	topic, name, _ := semantics.SplitSubscription(subscription)
 	limits := s.options.TopicLimits
-	r, err := s.run(ctx, "create_rule", s.ruleKeys(subscription), s.now(), semantics.Fold(name), semantics.Fold(rule.Name), ruleLetter(rule), blob,
-		limits.sqlFilters(), limits.correlationFilters())
+	r, err := s.run(
+		ctx, "create_rule", s.keys(subscription), s.now(), semantics.Fold(name), semantics.Fold(rule.Name),
+		ruleLetter(rule), blob, limits.sqlFilters(), limits.correlationFilters(), newMark(),
+	)
 	if err != nil {
 		return semantics.Rule{}, err
 	}
@@ -29,7 +32,8 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 	case semantics.EntityNotFound:
 		return semantics.Rule{}, semantics.NotFound(subscription)
 	case semantics.RuleAlreadyExists:
-		return semantics.Rule{}, semantics.Errorf(semantics.RuleAlreadyExists, "subscription %q has a rule %q already", subscription, rule.Name).
+		return semantics.Rule{}, semantics.Errorf(semantics.RuleAlreadyExists, "subscription %q has a rule %q already",
+			subscription, rule.Name).
 			With(semantics.DetailEntity, subscription)
 	case semantics.QuotaExceeded:
 		return semantics.Rule{}, limits.over(topic, r)
@@ -38,12 +42,6 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 		rule.CreatedAt = r.instant()
 		return rule, cmp.Or(err, r.failure())
 	}
-}
-
-func (s *Store) ruleKeys(subscription string) []string {
-	topic, _, _ := semantics.SplitSubscription(subscription)
-	keys := s.topicKeys(topic)
-	return []string{keys.entity, keys.rules, s.keys(subscription).entity}
 }
 
 // GetRule implements semantics.Topics.
@@ -75,10 +73,10 @@ func (s *Store) ListRules(ctx context.Context, subscription, after string, limit
 	return rules[:limit], true, nil
 }
 
-// rulesBetween reads rules of a subscription, by the form in which they are kept: from the first bound on and before the second.
+// rulesBetween reads rules of a subscription, by the form in which they are kept: from the first bound on and before
+// the second.
 func (s *Store) rulesBetween(ctx context.Context, subscription, from, to string, limit int) ([]semantics.Rule, error) {
-	topic, _, _ := semantics.SplitSubscription(subscription)
-	r, err := s.run(ctx, "list_rules", []string{s.keys(subscription).entity, s.topicKeys(topic).rules}, from, to, limit)
+	r, err := s.run(ctx, "list_rules", s.keys(subscription), from, to, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +113,9 @@ func readRule(member string) (subscription string, rule semantics.Rule, err erro
 // DeleteRule implements semantics.Topics.
 func (s *Store) DeleteRule(ctx context.Context, subscription, name string) error {
 	_, of, _ := semantics.SplitSubscription(subscription)
-	r, err := s.run(ctx, "delete_rule", s.ruleKeys(subscription), s.now(), semantics.Fold(of), semantics.Fold(name))
+	r, err := s.run(
+		ctx, "delete_rule", s.keys(subscription), s.now(), semantics.Fold(of), semantics.Fold(name), newMark(),
+	)
 	if err != nil {
 		return err
 	}
@@ -137,8 +137,8 @@ func noRule(subscription, name string) error {
 // maxRoutesRules is how many rules one script reads, so that it stays short.
 const maxRoutesRules = 500
 
-// Routes implements semantics.Topics. What does not fit into one script is read by further ones; if the routes change meanwhile it
-// begins again.
+// Routes implements semantics.Topics. What does not fit into one script is read by further ones; if the routes change
+// meanwhile it begins again.
 func (s *Store) Routes(ctx context.Context, topic string) (semantics.Routes, error) {
 	for {
 		routes, changed, err := s.readRoutes(ctx, topic)
@@ -149,10 +149,9 @@ func (s *Store) Routes(ctx context.Context, topic string) (semantics.Routes, err
 }
 
 func (s *Store) readRoutes(ctx context.Context, topic string) (routes semantics.Routes, changed bool, err error) {
-	keys := s.topicKeys(topic)
 	rules, after := map[string][]semantics.Rule{}, ""
 	for first := true; ; first = false {
-		r, err := s.run(ctx, "routes", []string{keys.entity, keys.subscriptions, keys.rules}, after, maxRoutesRules)
+		r, err := s.run(ctx, "routes", s.keys(topic), after, maxRoutesRules)
 		if err != nil {
 			return semantics.Routes{}, false, err
 		}
@@ -161,7 +160,11 @@ func (s *Store) readRoutes(ctx context.Context, topic string) (routes semantics.
 		}
 		version, unmatchedTo, subscriptions, members := r.number(), r.text(), r.list(), r.list()
 		if first {
-			routes = semantics.Routes{Version: version, Subscriptions: readSubscriptions(subscriptions), KeepsUnmatched: unmatchedTo != ""}
+			routes = semantics.Routes{
+				Version:        version,
+				Subscriptions:  readSubscriptions(subscriptions),
+				KeepsUnmatched: unmatchedTo != "",
+			}
 		}
 		r.adopt(subscriptions)
 		if err := r.failure(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// ruleLetter says what a rule counts as (RULE-4): see lua/lib/rule_member.lua.
+// ruleLetter says what a rule counts as (RULE-4): see lua/lib/topic/rule_member.lua.
 func ruleLetter(rule semantics.Rule) string {
 	switch {
 	case rule.Filter.SQL != nil:
@@ -95,7 +95,8 @@ func decodeCorrelation(stored *storagev1.CorrelationFilter) (*semantics.Correlat
 		return &semantics.CorrelationFilter{}, err
 	}
 	return &semantics.CorrelationFilter{
-		ContentType: stored.ContentType, CorrelationID: stored.CorrelationId, MessageID: stored.MessageId, ReplyTo: stored.ReplyTo,
+		ContentType: stored.ContentType, CorrelationID: stored.CorrelationId, MessageID: stored.MessageId,
+		ReplyTo:          stored.ReplyTo,
 		ReplyToSessionID: stored.ReplyToSessionId, SessionID: stored.SessionId, Subject: stored.Subject, To: stored.To,
 		Properties: properties,
 	}, err
@@ -105,7 +106,7 @@ func unreadableRule(err error) error {
 	return &semantics.Error{Code: semantics.Internal, Message: "a stored rule cannot be read", Err: err}
 }
 
-// readSubscriptions reads name and flags (lua/lib/route_flags.lua) of each, and puts them into order.
+// readSubscriptions reads name and flags (lua/lib/topic/route_flags.lua) of each, and puts them into order.
 func readSubscriptions(r *reply) []semantics.Route {
 	var routes []semantics.Route
 	for r.more() {

@@ -33,10 +33,22 @@ var prepared = sync.OnceValues(func() (map[string]script, error) {
 
 // run calls one script and gives its reply, the status word read and checked. It is the only place that does, but for
 // loading. A reply that breaks the script's own declaration is INTERNAL.
-func (s *Store) run(ctx context.Context, name string, keys []string, args ...any) (*reply, error) {
+func (s *Store) run(ctx context.Context, name string, from keyNames, args ...any) (*reply, error) {
 	op, ok := s.scripts[name]
-	if !ok || !op.Accepts(len(keys), len(args)) {
-		return nil, semantics.Errorf(semantics.Internal, "script %s does not take %d keys and %d arguments", name, len(keys), len(args))
+	if !ok {
+		return nil, semantics.Errorf(semantics.Internal, "there is no script %s", name)
+	}
+	keys, err := op.list(from)
+	if err != nil {
+		return nil, err
+	}
+	if !op.Accepts(len(keys), len(args)) {
+		return nil, semantics.Errorf(
+			semantics.Internal, "script %s does not take %d keys and %d arguments", name, len(keys), len(args),
+		)
+	}
+	if err := ctx.Err(); err != nil { // which a pinned connection does not look at
+		return nil, storeError(err, false)
 	}
 	began := time.Now()
 	// The hash first, the text when Redis does not know it (restart, failover, SCRIPT FLUSH). A script Redis does not
@@ -45,7 +57,7 @@ func (s *Store) run(ctx context.Context, name string, keys []string, args ...any
 	if op.ReadOnly {
 		cmd = op.call.RunRO
 	}
-	result, err := cmd(ctx, s.client, keys, args...).Slice()
+	result, err := cmd(ctx, s.redis(ctx), keys, args...).Slice()
 	if err != nil {
 		s.observe(name, "error", began)
 		return nil, storeError(err, !op.ReadOnly)
@@ -63,6 +75,28 @@ func (s *Store) observe(name, status string, began time.Time) {
 	if s.options.Observe != nil {
 		s.options.Observe(name, status, time.Since(began))
 	}
+}
+
+// list gives the keys of a script in the order in which its header declares them.
+func (op script) list(from keyNames) ([]string, error) {
+	var more []string
+	if m, ok := from.(moreKeys); ok {
+		from, more = m.keyNames, m.more
+	}
+	keys := make([]string, 0, len(op.Keys)+len(more))
+	for _, declared := range op.Keys {
+		if declared.Repeats {
+			break
+		}
+		key := from.key(declared.Name)
+		if key == "" {
+			return nil, semantics.Errorf(
+				semantics.Internal, "script %s declares a key %s, which the call does not have", op.Name, declared.Name,
+			)
+		}
+		keys = append(keys, key)
+	}
+	return append(keys, more...), nil
 }
 
 // now gives the instant for scripts: "0", which means Redis' own clock, but in tests.

@@ -23,7 +23,9 @@ type sendCall struct {
 	place    int // in the outcomes of its SendEach
 	messages []*semantics.Message
 	payloads [][]byte
+	once     *semantics.Once // nil: without a request id
 	stored   []semantics.Stored
+	repeats  *semantics.Repetition
 	err      error
 }
 
@@ -63,8 +65,8 @@ func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Mes
 	return call.stored, call.err
 }
 
-// SendEach implements semantics.Sender. What is more than one script takes follows in further ones, each after the answer to
-// the last, until one fails.
+// SendEach implements semantics.Sender. What is more than one script takes follows in further ones, each after the
+// answer to the last, until one fails.
 func (s *Store) SendEach(ctx context.Context, path string, calls [][]*semantics.Message) []semantics.SendOutcome {
 	outcomes := make([]semantics.SendOutcome, len(calls))
 	var ready sendCalls
@@ -89,14 +91,31 @@ func (s *Store) SendEach(ctx context.Context, path string, calls [][]*semantics.
 	return outcomes
 }
 
-// stopAfter tells whether the calls of one caller that follow one with this outcome are not made, so that nothing overtakes what may
-// be made again: then it gives their error.
+// SendOnce implements semantics.Sender.
+func (s *Store) SendOnce(
+	ctx context.Context, path string, once semantics.Once, messages []*semantics.Message,
+) semantics.SendOutcome {
+	call, err := newSendCall(path, messages)
+	if err == nil {
+		call.once = &once
+		err = s.sends.do(ctx, semantics.Fold(path), sendCalls{call})
+	}
+	if err != nil {
+		return semantics.SendOutcome{Err: err}
+	}
+	return semantics.SendOutcome{Stored: call.stored, Repeats: call.repeats, Err: call.err}
+}
+
+// stopAfter tells whether the calls of one caller that follow one with this outcome are not made, so that nothing
+// overtakes what may be made again: then it gives their error.
 func stopAfter(outcome error) error {
 	switch {
 	case errors.Is(outcome, semantics.ErrRoutesChanged):
 		return outcome
 	case semantics.CodeOf(outcome) == semantics.StoreUnavailable:
-		notSent := unavailable(outcome, "an earlier message was not sent, and so this one was not").With(semantics.DetailCause, "redis_unreachable")
+		notSent := unavailable(
+			outcome, "an earlier message was not sent, and so this one was not",
+		).With(semantics.DetailCause, "redis_unreachable")
 		notSent.RetryAfter = passing
 		return notSent
 	default:
@@ -119,31 +138,39 @@ func newSendCall(path string, messages []*semantics.Message) (*sendCall, error) 
 func (s *Store) runSends(ctx context.Context, groups []sendCalls) {
 	calls := slices.Concat(groups...)
 	path := calls[0].path
-	_, keyed := s.keyed.Load(semantics.Fold(path))
+	keyed, _ := s.keyed.get(semantics.Fold(path))
+	hasRequests := false
 	for _, c := range calls {
-		keyed = keyed || c.scheduled()
+		keyed, hasRequests = keyed || c.scheduled(), hasRequests || c.once != nil
 	}
-	r, err := s.run(ctx, "send", s.keys(path).send(), sendArgs(s.now(), keyed, calls)...)
+	keys := with(s.keys(path))
+	if hasRequests {
+		keys.more = s.keys(path).group("answers")
+	}
+	r, err := s.run(ctx, "send", keys, sendArgs(s.now(), keyed, calls)...)
 	if err == nil && r.status == "NEEDS_KEYS" {
-		s.keyed.Store(semantics.Fold(path), true)
-		r, err = s.run(ctx, "send", s.keys(path).send(), sendArgs(s.now(), true, calls)...)
+		s.keyed.put(semantics.Fold(path), true)
+		r, err = s.run(ctx, "send", keys, sendArgs(s.now(), true, calls)...)
 	}
 	if err == nil && r.status == "OK" {
-		s.heed(ctx, path, r)
+		s.apply(ctx, path, r)
 	}
 	for _, c := range calls {
 		switch {
 		case err != nil:
 			c.err = err
 		case r.status != "OK":
-			s.keyed.Delete(semantics.Fold(path))
+			s.keyed.forget(semantics.Fold(path))
 			c.err = semantics.NotFound(c.path)
 		case r.isText(): // all stored, with consecutive numbers
 			c.stored = consecutive(r.number(), len(c.messages))
 			c.err = r.failure()
 		default:
 			result := r.list()
-			c.stored, c.err = readSendResult(c.path, len(c.messages), result)
+			if c.stored, c.repeats, c.err = readRepetition(c.path, len(c.messages), c.once, result); c.repeats == nil &&
+				c.err == nil {
+				c.stored, c.err = readSendResult(c.path, len(c.messages), result)
+			}
 			if broken := result.failure(); broken != nil {
 				c.err = broken
 			}
@@ -154,7 +181,7 @@ func (s *Store) runSends(ctx context.Context, groups []sendCalls) {
 func sendArgs(now string, keyed bool, calls []*sendCall) []any {
 	args := []any{now, flag(keyed)}
 	for _, c := range calls {
-		args = append(args, len(c.messages))
+		args = append(args, headOf(len(c.messages), c.once))
 		for i, m := range c.messages {
 			args = append(args, sizeAndLifetime(m))
 			if keyed {
@@ -185,9 +212,9 @@ func readSendResult(path string, messages int, r *reply) ([]semantics.Stored, er
 	case semantics.MessageSizeExceeded:
 		index, actual, limit := r.number(), r.number(), r.number()
 		if index < 0 {
-			return nil, semantics.SizeExceeded("batch", actual, limit)
+			return nil, semantics.BatchTooLarge(actual, limit)
 		}
-		return nil, semantics.SizeExceeded("message", actual, limit).With(semantics.DetailIndex, strconv.FormatInt(index, 10))
+		return nil, semantics.MessageTooLarge(actual, limit).With(semantics.DetailIndex, strconv.FormatInt(index, 10))
 	case semantics.EntityDisabled:
 		return nil, disabled(path, r.text())
 	case semantics.SessionIDMissing:
@@ -213,15 +240,19 @@ func readStored(number int64) semantics.Stored {
 }
 
 func disabled(path, status string) error {
-	return semantics.Errorf(semantics.EntityDisabled, "entity %q has status %s, which forbids this; set its status", path, status).
+	return semantics.Errorf(semantics.EntityDisabled, "entity %q has status %s, which forbids this; set its status",
+		path, status).
 		With(semantics.DetailEntity, path)
 }
 
 func full(path, what string, actual, limit, dead int64) error {
-	return semantics.Errorf(semantics.EntityFull, "entity %q would hold %d %s, at most %d are allowed (%d bytes are dead letters); receive some or raise its limit",
+	return semantics.Errorf(semantics.EntityFull,
+		"entity %q would hold %d %s, at most %d are allowed (%d bytes are dead letters); receive some or raise its limit",
 		path, actual, what, limit, dead).
-		With(semantics.DetailEntity, path).With(semantics.DetailActual, strconv.FormatInt(actual, 10)).
-		With(semantics.DetailLimit, strconv.FormatInt(limit, 10)).With(semantics.DetailDeadSize, strconv.FormatInt(dead, 10))
+		With(semantics.DetailEntity, path).
+		With(semantics.DetailActual, strconv.FormatInt(actual, 10)).
+		With(semantics.DetailLimit, strconv.FormatInt(limit, 10)).
+		With(semantics.DetailDeadSize, strconv.FormatInt(dead, 10))
 }
 
 // sizeAndLifetime gives "<size>", or "<size>:<ttl_ms>" for a message with a time to live of its own.

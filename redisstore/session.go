@@ -8,8 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// sessionKey gives the form in which the scripts know a session: without zero bytes, which they put behind it. The order of
-// ids stays.
+// sessionKey gives the form in which the scripts know a session: without zero bytes, which they put behind it. The
+// order of ids stays.
 func sessionKey(id string) string { return sessionEscaper.Replace(id) }
 
 func sessionID(key string) string { return sessionUnescaper.Replace(key) }
@@ -31,7 +31,7 @@ func sessionToken(source semantics.Source) string {
 func (s *Store) AcceptSession(ctx context.Context, path, id string) (*semantics.Session, error) {
 	token := semantics.NewRandomUUID()
 	for {
-		r, err := s.run(ctx, "accept_session", s.keys(path).all(), s.now(), sessionKey(id), token.String())
+		r, err := s.run(ctx, "accept_session", s.keys(path), s.now(), sessionKey(id), token.String())
 		if err != nil {
 			return nil, err
 		}
@@ -52,9 +52,13 @@ func (s *Store) AcceptSession(ctx context.Context, path, id string) (*semantics.
 }
 
 // AcceptNextSession implements semantics.Sessions.
-func (s *Store) AcceptNextSession(ctx context.Context, path string, register semantics.Register) (*semantics.Session, time.Duration, error) {
+func (s *Store) AcceptNextSession(
+	ctx context.Context, path string, register semantics.Register,
+) (*semantics.Session, time.Duration, error) {
 	token := semantics.NewRandomUUID()
-	r, err := s.run(ctx, "accept_next_session", s.keys(path).all(), s.now(), token.String(), registerNumber(register), s.sidecar)
+	r, err := s.run(
+		ctx, "accept_next_session", s.keys(path), s.now(), token.String(), registerNumber(register), s.sidecar,
+	)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -104,8 +108,7 @@ func readState(r *reply) semantics.SessionState {
 
 // RenewSessionLock implements semantics.Sessions.
 func (s *Store) RenewSessionLock(ctx context.Context, source semantics.Source) (time.Time, error) {
-	keys := s.keys(source.Path)
-	r, err := s.run(ctx, "renew_session_lock", []string{keys.entity, keys.sessions.locks, keys.sessions.tokens}, s.now(), sessionToken(source))
+	r, err := s.run(ctx, "renew_session_lock", s.keys(source.Path), s.now(), sessionToken(source))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -117,7 +120,7 @@ func (s *Store) RenewSessionLock(ctx context.Context, source semantics.Source) (
 
 // CloseSession implements semantics.Sessions.
 func (s *Store) CloseSession(ctx context.Context, source semantics.Source) error {
-	r, err := s.run(ctx, "close_session", s.keys(source.Path).all(), s.now(), sessionToken(source))
+	r, err := s.run(ctx, "close_session", s.keys(source.Path), s.now(), sessionToken(source))
 	if err != nil {
 		return err
 	}
@@ -126,7 +129,7 @@ func (s *Store) CloseSession(ctx context.Context, source semantics.Source) error
 
 // SessionState implements semantics.Sessions.
 func (s *Store) SessionState(ctx context.Context, source semantics.Source) (semantics.SessionState, error) {
-	r, err := s.run(ctx, "get_session_state", s.keys(source.Path).all(), s.now(), sessionToken(source))
+	r, err := s.run(ctx, "get_session_state", s.keys(source.Path), s.now(), sessionToken(source))
 	if err != nil {
 		return semantics.SessionState{}, err
 	}
@@ -137,16 +140,17 @@ func (s *Store) SessionState(ctx context.Context, source semantics.Source) (sema
 }
 
 // SetSessionState implements semantics.Sessions.
-func (s *Store) SetSessionState(ctx context.Context, source semantics.Source, state []byte, expected *int64) (int64, error) {
+func (s *Store) SetSessionState(
+	ctx context.Context, source semantics.Source, state []byte, expected *int64,
+) (int64, error) {
 	version := int64(-1)
 	if expected != nil {
 		version = *expected
 	}
-	text := ""
-	if state != nil {
-		text = "=" + string(state)
+	if state == nil {
+		return 0, s.clearState(ctx, source, version)
 	}
-	r, err := s.runSetState(ctx, source, version, text)
+	r, err := s.runSetState(ctx, source, version, string(state))
 	if err != nil {
 		return 0, err
 	}
@@ -169,13 +173,30 @@ func (s *Store) SetSessionState(ctx context.Context, source semantics.Source, st
 	}
 }
 
+// clearState is a script of its own, because a full Redis takes nothing in but lets out what is there.
+func (s *Store) clearState(ctx context.Context, source semantics.Source, version int64) error {
+	r, err := s.run(ctx, "clear_session_state", s.keys(source.Path), s.now(), sessionToken(source), version)
+	if err != nil {
+		return err
+	}
+	if err := s.onSource(ctx, source, r); err != nil {
+		return err
+	}
+	if r.status == string(semantics.PreconditionFailed) {
+		return semantics.StateVersionDiffers(source.Path, r.number(), version)
+	}
+	return r.failure()
+}
+
 // runSetState runs the script, again with all entities of the topic when it needs them.
 func (s *Store) runSetState(ctx context.Context, source semantics.Source, version int64, state string) (*reply, error) {
 	var all []string
 	routes := ""
 	for {
-		r, err := s.run(ctx, "set_session_state", append(s.keys(source.Path).owned(), all...), s.now(), sessionToken(source), version,
-			semantics.MaxSessionStates, state, routes)
+		r, err := s.run(
+			ctx, "set_session_state", with(s.keys(source.Path), all...), s.now(), sessionToken(source), version,
+			semantics.MaxSessionStates, state, routes, newMark(),
+		)
 		if err != nil || r.status != "NEEDS_ALL" {
 			return r, err
 		}
@@ -188,9 +209,29 @@ func (s *Store) runSetState(ctx context.Context, source semantics.Source, versio
 	}
 }
 
+// DeadLetterRest implements semantics.Sessions.
+func (s *Store) DeadLetterRest(ctx context.Context, path, id string) error {
+	for begun := false; ; {
+		r, err := s.run(ctx, "dead_letter_rest", s.keys(path), s.now(), sessionKey(id), flag(begun))
+		if err != nil {
+			return err
+		}
+		if err := s.onSource(ctx, semantics.Source{Path: path}, r); err != nil {
+			return err
+		}
+		begun = r.number() == 1
+		if left := r.number() == 1; !left || r.failure() != nil {
+			return r.failure()
+		}
+		if ctx.Err() != nil {
+			return cancelled(ctx)
+		}
+	}
+}
+
 // UnblockSession implements semantics.Sessions.
 func (s *Store) UnblockSession(ctx context.Context, path, id string) error {
-	r, err := s.run(ctx, "unblock_session", s.keys(path).all(), s.now(), sessionKey(id))
+	r, err := s.run(ctx, "unblock_session", s.keys(path), s.now(), sessionKey(id))
 	if err != nil {
 		return err
 	}

@@ -161,10 +161,13 @@ var sessionDamages = []damage{
 	{"bytes of states", `state_bytes is 6`, func(d *damaged) { d.command("HINCRBY", "entity", "state_bytes", 1) }},
 	{"no mark of a state", `by_session with t is false`, func(d *damaged) { d.command("ZREM", "by_session", "held\x00t") }},
 	{"mark of no state", `by_session with t is true`, func(d *damaged) { d.command("ZADD", "by_session", 0, "ready\x00t") }},
-	{"version not given", `state version 2`, func(d *damaged) { d.command("HSET", "entity", "state_version", 1) }},
-	{"version of two", `state version 1`, func(d *damaged) {
-		record := d.c.HGet(d.Context(), d.tag+"sessions", "resting").Val()
-		d.command("HSET", "sessions", "resting", strings.Replace(record, "::2:", "::1:", 1))
+	{"version of two", `state version`, func(d *damaged) {
+		var parts [2][]string // "<sequence>:<activity>:<token>:<b>:<version>:<set at>:<bytes>"
+		for i, session := range []string{"held", "resting"} {
+			parts[i] = strings.Split(d.c.HGet(d.Context(), d.tag+"sessions", session).Val(), ":")
+		}
+		parts[1][4] = parts[0][4]
+		d.command("HSET", "sessions", "resting", strings.Join(parts[1], ":"))
 	}},
 	{"state due while held", `in states_due is true`, func(d *damaged) { d.command("ZADD", "states_due", "9e12", "held") }},
 	{"state due of none", `in states_due is true`, func(d *damaged) { d.command("ZADD", "states_due", "9e12", "ready") }},

@@ -8,7 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// A full Redis takes no state and no message, as something that may pass; sessions go on and can be drained to the last message.
+// A full Redis takes no state and no message, as something that may pass; sessions go on and can be drained to the last
+// message.
 func TestERR_7_FullRedisRefusesStatesAndDrainsSessions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -107,5 +108,41 @@ func TestERR_7_FullRedisRefusesStatesAndDrainsSessions(t *testing.T) {
 	}
 	if err := s.DeleteEntity(ctx, semantics.QueueKind, "orders"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A full Redis takes no state in, but lets one be cleared, which is how room is made (SESS-33c).
+func TestSESS_33c_FullRedisClearsStates(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	defer server.Stop()
+	s := redistest.Open(t, redisstore.Options{URL: server.URL})
+	options := semantics.DefaultOptions()
+	options.RequiresSession = true
+	if _, _, err := s.CreateEntity(t.Context(), semantics.QueueKind, "orders", options); err != nil {
+		t.Fatal(err)
+	}
+	session, err := s.AcceptSession(t.Context(), "orders", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := semantics.Source{Path: "orders", SessionLock: session.Lock}
+	version, err := s.SetSessionState(t.Context(), source, []byte("note"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, server.URL, "CONFIG", "SET", "maxmemory", "1")
+	if _, err := s.SetSessionState(t.Context(), source, []byte("more"), nil); semantics.CodeOf(err) != semantics.StoreUnavailable {
+		t.Errorf("set: %v", err)
+	}
+	other := version + 1
+	if _, err := s.SetSessionState(t.Context(), source, nil, &other); semantics.CodeOf(err) != semantics.PreconditionFailed {
+		t.Errorf("clear of another version: %v", err)
+	}
+	if _, err := s.SetSessionState(t.Context(), source, nil, &version); err != nil {
+		t.Errorf("clear: %v", err)
+	}
+	if state, err := s.SessionState(t.Context(), source); err != nil || state.Data != nil {
+		t.Errorf("state %q, %v", state.Data, err)
 	}
 }

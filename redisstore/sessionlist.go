@@ -13,11 +13,15 @@ const (
 )
 
 // ListSessions implements semantics.Sessions.
-func (s *Store) ListSessions(ctx context.Context, path, after string, limit int, filter semantics.SessionFilter) ([]semantics.SessionRow, string, error) {
+func (s *Store) ListSessions(
+	ctx context.Context, path, after string, limit int, filter semantics.SessionFilter,
+) ([]semantics.SessionRow, string, error) {
 	var rows []semantics.SessionRow
 	for range maxListScripts {
-		r, err := s.run(ctx, "list_sessions", s.keys(path).all(), s.now(), sessionKey(after), min(limit-len(rows), maxScriptSessions),
-			sinceMillis(filter.UpdatedSince), sinceMillis(filter.ActiveSince))
+		r, err := s.run(
+			ctx, "list_sessions", s.keys(path), s.now(), sessionKey(after), min(limit-len(rows), maxScriptSessions),
+			sinceMillis(filter.UpdatedSince), sinceMillis(filter.ActiveSince),
+		)
 		if err != nil {
 			return nil, "", err
 		}

@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -23,38 +25,113 @@ type settleCall struct {
 	err    error
 }
 
-func (c *settleCall) weight() int { return len(c.tokens) }
+// weight counts the bytes too of what may become a dead letter, so that no script copies much more than
+// mostDeadLetterBytes.
+func (c *settleCall) weight() int {
+	n := len(c.tokens)
+	if c.script != "abandon" && c.script != "release" {
+		return n
+	}
+	for _, t := range c.tokens {
+		l, _ := lockOf(t)
+		n += int(l.size / (mostDeadLetterBytes / mostSettle))
+	}
+	return n
+}
 
 // Complete implements semantics.Settler.
-func (s *Store) Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+func (s *Store) Complete(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+) ([]semantics.Code, error) {
 	return s.settle(ctx, source, "complete", 0, tokens)
 }
 
 // Release implements semantics.Settler.
-func (s *Store) Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+func (s *Store) Release(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+) ([]semantics.Code, error) {
 	return s.settle(ctx, source, "release", 0, tokens)
 }
 
 // Abandon implements semantics.Settler.
-func (s *Store) Abandon(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, options semantics.AbandonOptions) ([]semantics.Code, error) {
+func (s *Store) Abandon(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, options semantics.AbandonOptions,
+) ([]semantics.Code, error) {
 	delayMs := int64(-1)
 	if options.Delay != nil {
 		delayMs = options.Delay.Milliseconds()
 	}
-	if len(options.Properties) == 0 && !options.SkipOrder {
-		return s.settle(ctx, source, "abandon", delayMs, tokens)
-	}
-	return s.settleChanged(ctx, source, "abandon", []any{prefixOf(source.SubQueue), delayMs, flag(options.SkipOrder)}, tokens, options.Properties)
+	return inSlices(tokens, func(some []semantics.LockToken) ([]semantics.Code, error) {
+		if len(options.Properties) == 0 && !options.SkipOrder {
+			return s.settle(ctx, source, "abandon", delayMs, some)
+		}
+		return s.settleChanged(
+			ctx, source, "abandon", []any{prefixOf(source.SubQueue), delayMs, flag(options.SkipOrder)}, some,
+			options.Properties,
+		)
+	})
 }
 
 // Defer implements semantics.Settler.
-func (s *Store) Defer(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, properties map[string]semantics.Value) ([]semantics.Code, error) {
+func (s *Store) Defer(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, properties map[string]semantics.Value,
+) ([]semantics.Code, error) {
 	return s.settleChanged(ctx, source, "defer", []any{prefixOf(source.SubQueue)}, tokens, properties)
 }
 
 // DeadLetter implements semantics.Settler.
-func (s *Store) DeadLetter(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, texts semantics.DeadLetterTexts, properties map[string]semantics.Value) ([]semantics.Code, error) {
-	return s.settleChanged(ctx, source, "dead_letter", []any{textOrNone(texts.Reason), textOrNone(texts.Description)}, tokens, properties)
+func (s *Store) DeadLetter(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, texts semantics.DeadLetterTexts,
+	properties map[string]semantics.Value,
+) ([]semantics.Code, error) {
+	return inSlices(tokens, func(some []semantics.LockToken) ([]semantics.Code, error) {
+		return s.settleChanged(
+			ctx, source, "dead_letter", []any{textOrNone(texts.Reason), textOrNone(texts.Description)}, some,
+			properties,
+		)
+	})
+}
+
+// A message that becomes a dead letter is copied, so one script settles at most so many that may, and so many bytes, or
+// one message.
+const (
+	mostDeadLetters     = 250
+	mostDeadLetterBytes = 4 << 20
+)
+
+// inSlices settles what may become dead letters, with as many scripts as that takes, in order of position as one script
+// does (DLQ-16). Each message has an answer of its own, so no more than one script is whole.
+func inSlices(
+	tokens []semantics.LockToken, settle func([]semantics.LockToken) ([]semantics.Code, error),
+) ([]semantics.Code, error) {
+	locks, order := make([]lock, len(tokens)), make([]int, len(tokens))
+	for i, token := range tokens {
+		locks[i], _ = lockOf(token)
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(locks[a].position, locks[b].position) })
+	codes := make([]semantics.Code, len(tokens))
+	for len(order) > 0 {
+		n, bytes := 0, int64(0)
+		var some []semantics.LockToken
+		for n < len(order) && n < mostDeadLetters && (n == 0 || bytes+locks[order[n]].size <= mostDeadLetterBytes) {
+			bytes += locks[order[n]].size
+			some = append(some, tokens[order[n]])
+			n++
+		}
+		found, err := settle(some)
+		if err != nil && len(order) < len(tokens) { // a part is settled
+			err = semantics.AsError(err).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i, code := range found {
+			codes[order[i]] = code
+		}
+		order = order[n:]
+	}
+	return codes, nil
 }
 
 func textOrNone(text *string) string {
@@ -64,21 +141,25 @@ func textOrNone(text *string) string {
 	return "=" + *text
 }
 
-func (s *Store) settle(ctx context.Context, source semantics.Source, script string, delay int64, tokens []semantics.LockToken) ([]semantics.Code, error) {
+func (s *Store) settle(
+	ctx context.Context, source semantics.Source, script string, delay int64, tokens []semantics.LockToken,
+) ([]semantics.Code, error) {
 	call := &settleCall{source: source, script: script, delay: delay, tokens: tokens}
-	lane := script + " " + source.Fold().String()
+	batchKey := script + " " + source.Fold().String()
 	switch {
 	case source.SessionLock.IsZero():
 	case script == "complete":
 		call.script = "complete_in_sessions" // of all sessions together
-		lane = call.script + " " + source.Fold().String()
+		batchKey = call.script + " " + source.Fold().String()
 	default:
-		lane += " " + sessionToken(source)
+		batchKey += " " + sessionToken(source)
 	}
-	if delay > 0 {
-		lane = time.Duration(delay).String() + " " + lane // those with the same delay go together
+	if delay != 0 {
+		batchKey = time.Duration(delay).
+			String() +
+			" " + batchKey // those with the same delay go together, and those with the queue's own
 	}
-	if err := s.settles.do(ctx, lane, call); err != nil {
+	if err := s.settles.do(ctx, batchKey, call); err != nil {
 		return nil, err
 	}
 	return call.codes, call.err
@@ -87,25 +168,19 @@ func (s *Store) settle(ctx context.Context, source semantics.Source, script stri
 func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 	first := calls[0]
 	source, script := first.source, first.script
-	args := []any{s.now()}
-	keys := s.keysOf(source)
-	named := keys.all()
+	args, keys := []any{s.now()}, s.keysOf(source)
 	locks := 0
 	for _, c := range calls {
 		locks += len(c.tokens)
 	}
-	side := keys.of(source.SubQueue)
 	switch script {
 	case "complete":
-		args = append(args, prefixOf(source.SubQueue))
-		named = []string{keys.entity, side.log, side.locks, side.deliveries, side.expiry, side.deferred, side.modified, keys.deadNumbers}
-		args = appendCompletes(args, calls)
+		keys = keys.of(source.SubQueue)
+		args = appendCompletes(append(args, prefixOf(source.SubQueue)), calls)
 	case "complete_in_sessions":
-		k := keys.sessions
-		named = []string{keys.entity, side.log, side.locks, side.deliveries, side.expiry, side.deferred, side.modified, k.locks, k.tokens, k.waiting}
+		keys = keys.of(source.SubQueue)
 		args = appendCompletesInSessions(args, calls)
 	case "abandon":
-		named = keys.owned()
 		args = append(args, prefixOf(source.SubQueue), first.delay, 0, sessionToken(source), locks)
 	default: // release
 		args = append(args, prefixOf(source.SubQueue), sessionToken(source))
@@ -115,9 +190,9 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 			args = appendLocks(args, c.tokens)
 		}
 	}
-	r, err := s.runOn(ctx, source, script, named, args...)
+	r, err := s.runOn(ctx, source, script, keys, args...)
 	if err == nil && (script == "abandon" || script == "release") && r.status == "OK" {
-		s.heed(ctx, keptAt(source), r)
+		s.apply(ctx, keptAt(source), r)
 	}
 	for _, c := range calls {
 		switch {
@@ -135,9 +210,12 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 	}
 }
 
-// settleChanged runs one settle script for one call, whose properties are merged into those of each message. args are what
-// the script wants between the instant and the number of locks.
-func (s *Store) settleChanged(ctx context.Context, source semantics.Source, script string, args []any, tokens []semantics.LockToken, properties map[string]semantics.Value) ([]semantics.Code, error) {
+// settleChanged runs one settle script for one call, whose properties are merged into those of each message. args are
+// what the script wants between the instant and the number of locks.
+func (s *Store) settleChanged(
+	ctx context.Context, source semantics.Source, script string, args []any, tokens []semantics.LockToken,
+	properties map[string]semantics.Value,
+) ([]semantics.Code, error) {
 	var outcomes []merged
 	args = appendLocks(append(append([]any{s.now()}, args...), sessionToken(source), len(tokens)), tokens)
 	if len(properties) > 0 {
@@ -149,7 +227,7 @@ func (s *Store) settleChanged(ctx context.Context, source semantics.Source, scri
 			args = append(args, o.argument())
 		}
 	}
-	r, err := s.runOn(ctx, source, script, s.keysOf(source).owned(), args...)
+	r, err := s.runOn(ctx, source, script, s.keysOf(source), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -171,10 +249,10 @@ func (s *Store) settleChanged(ctx context.Context, source semantics.Source, scri
 }
 
 // RenewLocks implements semantics.Settler.
-func (s *Store) RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error) {
-	keys := s.keysOf(source)
-	side := keys.of(source.SubQueue)
-	r, err := s.runOn(ctx, source, "renew_locks", []string{keys.entity, side.locks, side.expiry},
+func (s *Store) RenewLocks(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+) ([]semantics.Renewal, error) {
+	r, err := s.runOn(ctx, source, "renew_locks", s.keysOf(source).of(source.SubQueue),
 		appendLocks([]any{s.now(), prefixOf(source.SubQueue), sessionToken(source)}, tokens)...)
 	if err != nil {
 		return nil, err
@@ -229,9 +307,8 @@ func appendCompletesInSessions(args []any, calls []*settleCall) []any {
 	return args
 }
 
-// appendCompletes adds the sum of the sizes, all locks, then all ids.
+// appendCompletes adds all locks, then all ids.
 func appendCompletes(args []any, calls []*settleCall) []any {
-	var bytes int64
 	var locks, ids []any
 	for _, c := range calls {
 		for _, t := range c.tokens {
@@ -241,10 +318,9 @@ func appendCompletes(args []any, calls []*settleCall) []any {
 				text, id = foreignLock, "0-0"
 			}
 			locks, ids = append(locks, text), append(ids, id)
-			bytes += l.size
 		}
 	}
-	return append(append(append(args, bytes), locks...), ids...)
+	return append(append(args, locks...), ids...)
 }
 
 func appendLocks(args []any, tokens []semantics.LockToken) []any {

@@ -18,14 +18,11 @@ import (
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
-// dump shows every key of a namespace, or of an entity named behind it and a slash, with its content, but for options, times, payloads
-// and nonces, so that a key or member too many fails a test.
+// dump shows every key of a namespace, or of an entity named behind it and a slash, with its content, but for options,
+// times, payloads and nonces, so that a key or member too many fails a test.
 func dump(t *testing.T, namespace string) []string {
 	t.Helper()
-	options, err := redis.ParseURL(redistest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := redistest.ClientOptions(t, redistest.URL(t))
 	c := redis.NewClient(options)
 	defer c.Close()
 	keys, err := c.Keys(t.Context(), "sb:{"+namespace+"[/}]*").Result()
@@ -36,7 +33,7 @@ func dump(t *testing.T, namespace string) []string {
 	for _, key := range keys {
 		part := key[strings.Index(key, "}:")+2:] // of a subscription "subscriptions/eu:log"
 		switch part[strings.LastIndex(part, ":")+1:] {
-		case "names", "registered", "alarms":
+		case "names", "registered", "alarms", "whole_sweep", "barred":
 			continue
 		case "rules":
 			for _, member := range c.ZRange(t.Context(), key, 0, -1).Val() {
@@ -46,7 +43,7 @@ func dump(t *testing.T, namespace string) []string {
 			continue
 		case "entity":
 			for _, field := range []string{
-				"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "state_bytes", "state_version", "blocked",
+				"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "state_bytes", "blocked",
 				"most_bytes", "sql_filters", "correlation_filters", "forwarder_called", "transfer", "dead_transfer",
 			} {
 				value := c.HGet(t.Context(), key, field).Val()
@@ -81,7 +78,7 @@ func dump(t *testing.T, namespace string) []string {
 			}
 		case "hash":
 			for field, value := range c.HGetAll(t.Context(), key).Val() {
-				if part == "arrivals" { // <incarnation>:<side>:<path> and <number>:<ms>:<outcomes>
+				if part == "arrivals" { // <incarnation>:<side>:<path> and <number>:<nonce>:<ms>:<outcomes>
 					_, field, _ = strings.Cut(field, ":")
 					value = value[strings.LastIndexByte(value, ':')+1:]
 				}

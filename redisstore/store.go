@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -38,12 +39,22 @@ type Options struct {
 	LazyExpiry bool
 	// Observe is told of every script call: its status word, or "error". It must not block. May be nil.
 	Observe func(script, status string, took time.Duration)
-	// DeadLettered is told of messages that became dead letters in a script of this Store: their sequence numbers and the
-	// cause, "Application" or one of the reasons that the broker gives by itself (DLQ-24). It must not block. May be nil.
+	// DeadLettered is told of messages that became dead letters in a script of this Store: their sequence numbers and
+	// the cause, "Application" or one of the reasons that the broker gives by itself (DLQ-24). It must not block. May
+	// be nil.
 	DeadLettered func(entity, cause string, numbers []int64)
-	// Removed is told of entities that a sweeper of this Store removed because nobody used them (IDLE-1). It must not block. May be nil.
+	// Orphaned is told of what was kept of messages that are not in their log any more, by their positions there:
+	// somebody has meddled with the keys, and the rest was dropped (docs/decisions/0013). It must not block. May be
+	// nil.
+	Orphaned func(entity string, positions []int64)
+	// Removed is told of entities that a sweeper of this Store removed because nobody used them (IDLE-1). It must not
+	// block. May be nil.
 	Removed func(kind semantics.Kind, path string)
-	// RemovalGrace is for how long Sweep removes no such entity after its start and after an outage. For tests; zero in production.
+	// UpkeepFailed is told of an entity that Sweep cannot see to until an operator mends it, once for each cause; ""
+	// stands for the sweeper's own keys. It must not block. May be nil.
+	UpkeepFailed func(entity string, err error)
+	// RemovalGrace is for how long Sweep removes no such entity after its start and after an outage. For tests; zero in
+	// production.
 	RemovalGrace time.Duration
 	// MaxEntities is the most queues and topics the namespace may have (QUOTA-1); zero: no bound.
 	MaxEntities int64
@@ -70,11 +81,19 @@ type Store struct {
 	sessionReceives joiner[*sessionReceiveCall]
 
 	namespace string
-	keyed     sync.Map      // folded paths of queues whose sends need message ids, as far as this process has learnt
-	levels    sync.Map      // folded path of a subscription -> keyLevel that its copies need, where it is more than the least
-	alarmed   chan struct{} // an alarm was set: the sweeper should look when the next one is due
+	keyed     *learnt[bool]     // queues whose sends need message ids
+	levels    *learnt[keyLevel] // what the copies of a subscription need, where it is more than the least
+	connected chan struct{}     // there is a new connection, perhaps to another run of Redis
+	alarmed   chan struct{}     // an alarm was set: the sweeper should look when the next one is due
 
-	removesFrom time.Time // only Sweep uses it: before that it removes nothing
+	loadedInto atomic.Pointer[string] // the run of Redis that has all scripts, as far as Check has learnt
+
+	checkMutex sync.Mutex
+	checking   *check // the one that is under way
+
+	large chan struct{} // held while a large message is read
+
+	removesFrom atomic.Int64 // in Unix nanoseconds: before that Sweep removes nothing
 }
 
 var (
@@ -102,19 +121,43 @@ func Open(options Options) (*Store, error) {
 	}
 	redis.SetLogger(quiet{}) // its lines repeat the errors that calls return
 	s := &Store{
-		client: redis.NewClient(clientOptions), options: options, namespace: namespace,
+		options: options, namespace: namespace,
 		names: keysOfNamespace(namespace), scripts: scripts, sidecar: newSidecarName(),
-		alarmed: make(chan struct{}, 1),
+		alarmed: make(
+			chan struct{}, 1,
+		), connected: make(chan struct{}, 1), keyed: newLearnt[bool](), levels: newLearnt[keyLevel](),
+		large: make(chan struct{}, 1),
 	}
+	clientOptions.OnConnect = s.noteConnection
+	s.client = redis.NewClient(clientOptions)
 	s.wakeups = newWakeups(s.client)
 	s.sends = joiner[sendCalls]{run: s.runSends, weigh: sendCalls.weight, full: fullSend, most: mostSend}
-	s.publishes = joiner[publishCalls]{run: s.runPublishes, weigh: publishCalls.weight, full: fullPublish, most: mostPublish}
-	s.receives = joiner[*receiveCall]{run: s.runReceives, weigh: (*receiveCall).weight, full: fullReceive, most: mostReceive}
+	s.publishes = joiner[publishCalls]{
+		run:   s.runPublishes,
+		weigh: publishCalls.weight,
+		full:  fullPublish,
+		most:  mostPublish,
+	}
+	s.receives = joiner[*receiveCall]{
+		run:   s.runReceives,
+		weigh: (*receiveCall).weight,
+		full:  fullReceive,
+		most:  mostReceive,
+	}
 	s.sessionReceives = joiner[*sessionReceiveCall]{
 		run: s.runSessionReceives, weigh: (*sessionReceiveCall).weight, full: fullReceive, most: mostReceive,
 	}
 	s.settles = joiner[*settleCall]{run: s.runSettles, weigh: (*settleCall).weight, full: fullSettle, most: mostSettle}
 	return s, nil
+}
+
+// noteConnection makes Sweep find out whether Redis has been restarted or replaced.
+func (s *Store) noteConnection(context.Context, *redis.Conn) error {
+	select {
+	case s.connected <- struct{}{}:
+	default:
+	}
+	return nil
 }
 
 // quiet drops what the Redis client would log by itself.
@@ -127,11 +170,9 @@ func (s *Store) Close() error {
 	return errors.Join(s.wakeups.close(), s.client.Close())
 }
 
-func (s *Store) keys(path string) queueKeys { return keysOfQueue(s.namespace, path) }
+func (s *Store) keys(path string) entityKeys { return keysOfEntity(s.namespace, path) }
 
-func (s *Store) keysOf(source semantics.Source) queueKeys { return s.keys(keptAt(source)) }
-
-func (s *Store) topicKeys(path string) topicKeys { return keysOfTopic(s.namespace, path) }
+func (s *Store) keysOf(source semantics.Source) entityKeys { return s.keys(keptAt(source)) }
 
 func newSidecarName() string {
 	var b [8]byte
@@ -145,7 +186,10 @@ func clientOptions(o Options) (*redis.Options, error) {
 	c, err := redis.ParseURL(o.URL)
 	if err != nil {
 		// The library's text may hold the URL and with it the password.
-		return nil, semantics.Errorf(semantics.InvalidArgument, "store must be a URL like redis://user:password@host:6379/0, rediss://... or unix:///path")
+		return nil, semantics.Errorf(
+			semantics.InvalidArgument,
+			"store must be a URL like redis://user:password@host:6379/0, rediss://... or unix:///path",
+		)
 	}
 	// go-redis repeats commands after network errors by itself. A script that writes must not run twice, so the
 	// outcome is reported as unknown instead (ERR-6).
@@ -162,6 +206,7 @@ func clientOptions(o Options) (*redis.Options, error) {
 			return nil, err
 		}
 	}
+	c.Dialer = greeter(c)
 	return c, nil
 }
 

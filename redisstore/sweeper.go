@@ -1,16 +1,9 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -18,42 +11,37 @@ import (
 const (
 	// maxSweepPause is the longest a sweeper sleeps without looking for alarms. It bounds how late is done what another
 	// sidecar set an alarm for and then died.
-	maxSweepPause = 2 * time.Second
-	// sweepPatience is how long after its alarm an entity is seen to at the latest: what is due in between is done together.
+	maxSweepPause = 5 * time.Second
+	// sweepPatience is how long after its alarm an entity is seen to at the latest: what is due in between is done
+	// together.
 	sweepPatience = 50 * time.Millisecond
-	// takenFor is how long other sweepers pass an entity by that one is at work on.
+	// takenFor is how long no other sweeper comes to an entity that one is at work on, unless it says that it still is.
 	takenFor = 2 * time.Second
-	// wholeSweep is how often every entity is looked at, whatever its alarm says.
-	wholeSweep = time.Minute
 
-	sweepEntities = 16 // taken at a time
+	sweepEntities = 16 // at the same time: one that forwards takes a number of round trips
 	sweepPause    = time.Second
-	retryPause    = time.Second // until what failed is tried again
 )
 
-// wholeName is the alarm of the look at all entities. No entity has an empty name.
-const wholeName = ""
+// oldWholeSweep is an alarm that sidecars of earlier versions set for the look at all entities. No entity has an empty
+// name.
+const oldWholeSweep = ""
 
-// dueNow is an alarm that is over.
-const dueNow = 1
-
-// noAlarm stands for the absence of an alarm where one is expected.
-const noAlarm = -1
-
-// Sweep implements semantics.Sweeper. Any number of sidecars sweep at the same time; an entity is done by the one that takes
-// its alarm. What fails is tried again: the alarm comes back by itself.
+// Sweep implements semantics.Sweeper. Any number of sidecars sweep at the same time; an entity is done by the one that
+// takes its alarm. What fails is tried again: the alarm comes back by itself. Beside the alarms runs the look at all
+// entities.
 func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
-	_ = s.moveAlarm(ctx, wholeName, noAlarm, 1) // unless other sidecars see to it; a failure shows below
 	s.holdRemovals()
+	w := s.newSweeper(upkeep, s.options.UpkeepFailed)
+	w.work.Go(func() { w.lookAtAll(ctx) })
 	for ctx.Err() == nil {
-		wait, err := s.sweepOnce(ctx, upkeep)
+		_, wait, err := w.startDue(ctx)
 		if err != nil {
+			w.noteFailure(ctx, "", err)
 			wait = sweepPause
-			if semantics.CodeOf(err) == semantics.StoreUnavailable {
-				s.holdRemovals()
-			}
+		} else {
+			w.failures.end("")
 		}
-		timer := time.NewTimer(min(wait, maxSweepPause))
+		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-s.alarmed:
@@ -61,63 +49,131 @@ func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
 		}
 		timer.Stop()
 	}
+	w.work.Wait()
 }
 
-// sweepOnce does what is due now and tells how long nothing will be.
-func (s *Store) sweepOnce(ctx context.Context, upkeep semantics.Upkeep) (time.Duration, error) {
+// sweeper is the work of one Sweep. A bounded number of entities is at work at the same time, and one that is slow
+// holds up no other.
+type sweeper struct {
+	*Store
+	upkeep   semantics.Upkeep
+	report   func(entity string, err error) // may be nil
+	failures failures
+	slots    chan struct{} // one for each entity at work
+	work     sync.WaitGroup
+
+	mu   sync.Mutex
+	busy map[string]int64 // entities at work; until when one was taken once more meanwhile, 0 = it was not
+}
+
+func (s *Store) newSweeper(upkeep semantics.Upkeep, report func(entity string, err error)) *sweeper {
+	return &sweeper{
+		Store:  s,
+		upkeep: upkeep,
+		report: report,
+		slots:  make(chan struct{}, sweepEntities),
+		busy:   map[string]int64{},
+	}
+}
+
+// startDue begins work on the entities that are due now. It blocks only until all of them are at work, and returns how
+// many they are and how long none will be due.
+func (w *sweeper) startDue(ctx context.Context) (started int, next time.Duration, err error) {
 	for {
-		r, err := s.run(ctx, "take_alarms", []string{s.names.alarms}, s.now(), takenFor.Milliseconds(), sweepEntities)
-		if err != nil {
-			return 0, err
+		free := w.claim(ctx)
+		if free == 0 {
+			return started, 0, cancelled(ctx)
 		}
-		after, until := r.number(), r.number()
-		var taken []string
-		for r.more() {
-			taken = append(taken, r.text())
+		names, until, next, err := w.takeAlarms(ctx, free)
+		for range free - len(names) {
+			<-w.slots
 		}
-		if err := r.failure(); err != nil {
-			return 0, err
+		for _, name := range names {
+			w.start(ctx, name, until)
 		}
-		if err := s.sweepTaken(ctx, upkeep, taken, until); err != nil {
-			return 0, err
+		started += len(names)
+		if err != nil || len(names) < free {
+			return started, next, err
 		}
-		switch {
-		case len(taken) > 0: // there may be more, or new alarms meanwhile
-		case after < 0:
-			return maxSweepPause, nil
+	}
+}
+
+// claim takes all free slots, at least one, for which it blocks; none when ctx ends.
+func (w *sweeper) claim(ctx context.Context) int {
+	select {
+	case w.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for n := 1; ; n++ {
+		select {
+		case w.slots <- struct{}{}:
 		default:
-			return time.Duration(after) * time.Millisecond, nil
+			return n
 		}
 	}
 }
 
-// sweepTaken sees to several entities at the same time: one that forwards takes a number of round trips, and many may do so at once.
-func (s *Store) sweepTaken(ctx context.Context, upkeep semantics.Upkeep, names []string, taken int64) error {
-	failures := make([]error, len(names))
-	var work sync.WaitGroup
-	for i, name := range names {
-		work.Go(func() { failures[i] = s.sweepAlarm(ctx, upkeep, name, taken) })
+// start sees to an entity in a slot of its own. If it is at work already, it is seen to once more after that.
+func (w *sweeper) start(ctx context.Context, name string, until int64) {
+	w.mu.Lock()
+	_, isBusy := w.busy[name]
+	if isBusy {
+		w.busy[name] = until
+	} else {
+		w.busy[name] = 0
 	}
-	work.Wait()
-	return cmp.Or(failures...)
+	w.mu.Unlock()
+	if isBusy {
+		<-w.slots
+		return
+	}
+	w.work.Go(func() {
+		defer func() { <-w.slots }()
+		for until != 0 {
+			w.seeTo(ctx, name, until)
+			until = w.takenAgain(name)
+		}
+	})
 }
 
-// sweepAlarm sees to one entity, or to all, and puts the alarm off.
-func (s *Store) sweepAlarm(ctx context.Context, upkeep semantics.Upkeep, name string, taken int64) error {
-	if name == wholeName {
-		if err := s.sweepAll(ctx, upkeep); err != nil {
-			return err
-		}
-		return s.moveAlarm(ctx, name, taken, taken+(wholeSweep-takenFor).Milliseconds())
+// takenAgain gives until when an entity was taken once more while it was at work; 0 ends the work.
+func (w *sweeper) takenAgain(name string) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	until := w.busy[name]
+	if until == 0 {
+		delete(w.busy, name)
+	} else {
+		w.busy[name] = 0
 	}
-	done, err := s.sweepEntity(ctx, upkeep, name)
-	if err != nil {
-		return err
+	return until
+}
+
+// seeTo does what is due on one entity and puts its alarm off. After an outage and at the end of ctx the alarm comes
+// back by itself.
+func (w *sweeper) seeTo(ctx context.Context, name string, until int64) {
+	if name == oldWholeSweep {
+		_ = w.moveAlarm(ctx, name, until, 0)
+		return
 	}
+	t := &taken{name: name, until: until, renewed: time.Now()}
+	done, err := w.sweepEntity(ctx, t)
 	next := done.next
 	switch {
-	case done.failed:
-		next = taken + (retryPause - takenFor).Milliseconds()
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		pause := w.noteFailure(ctx, name, err)
+		if isOutage(err) {
+			return
+		}
+		next = t.after(pause)
+		if done.after > 0 { // its messages could not be activated or forwarded, but there is more to it
+			next = min(next, done.next)
+		}
+	case done.rest > 0:
+		next = t.after(done.rest)
 		if done.after > 0 {
 			next = min(next, done.next)
 		}
@@ -126,248 +182,32 @@ func (s *Store) sweepAlarm(ctx context.Context, upkeep semantics.Upkeep, name st
 	case next > 0 && done.after < sweepPatience.Milliseconds():
 		next += sweepPatience.Milliseconds() - done.after
 	}
-	return s.moveAlarm(ctx, name, taken, next)
-}
-
-// sweptEntity is how an entity was left.
-type sweptEntity struct {
-	found    bool
-	isTopic  bool
-	isUnused bool
-	next     int64 // when something will be due, 0 for never
-	after    int64 // how many ms that is from now
-	forwards bool  // there is more to forward at once
-	// failed: its messages could not be activated or forwarded now, or it may not be removed yet, which is no reason to leave the others alone
-	failed bool
-
-	toForward []semantics.SubQueue
-}
-
-// sweepEntity does what is due on one entity, slice by slice so that others get their turn, and one turn of what it forwards.
-func (s *Store) sweepEntity(ctx context.Context, upkeep semantics.Upkeep, name string) (sweptEntity, error) {
-	for hasForwarded := false; ; {
-		done, err := s.sweepSlice(ctx, name)
-		isDue := done.next > 0 && done.after == 0
-		switch {
-		case err != nil, !done.found:
-			return done, err
-		case isDue && done.isUnused:
-			if done.failed = !s.mayRemove(); done.failed {
-				return done, nil
-			}
-			next, again, err := s.removeUnused(ctx, name, done.isTopic)
-			if again {
-				continue
-			}
-			return sweptEntity{found: true, isTopic: done.isTopic, next: next, after: sweepPatience.Milliseconds()}, err // if any, it is far
-		case isDue && done.isTopic:
-			err = upkeep.ActivateDue(ctx, name)
-		case isDue:
-		case len(done.toForward) == 0, hasForwarded:
-			done.forwards = len(done.toForward) > 0
-			return done, nil
-		default:
-			hasForwarded = true
-			err = forward(ctx, upkeep, name, done.toForward)
-		}
-		if err != nil {
-			done.failed = true
-			return done, nil //nolint:nilerr // it comes back
-		}
-		if ctx.Err() != nil {
-			return sweptEntity{}, cancelled(ctx)
-		}
+	if err == nil && done.rest == 0 {
+		w.failures.end(name)
+	}
+	if w.moveAlarm(ctx, name, t.until, next) == nil && next > 0 {
+		w.wakeSweeper()
 	}
 }
 
-// forward does one turn of what an entity forwards. What keeps one side from it need not keep the other.
-func forward(ctx context.Context, upkeep semantics.Upkeep, name string, sides []semantics.SubQueue) error {
-	failures := make([]error, len(sides))
-	for i, side := range sides {
-		failures[i] = upkeep.Forward(ctx, semantics.Source{Path: name, SubQueue: side})
+// noteFailure reports what failed, each cause once, and gives how long to leave the entity alone. An outage and what
+// has to wait for its destination are no fault of the entity, and so are not reported here.
+func (w *sweeper) noteFailure(ctx context.Context, name string, err error) time.Duration {
+	if ctx.Err() != nil {
+		return 0
 	}
-	return cmp.Or(failures...)
+	if isOutage(err) {
+		w.holdRemovals()
+		return 0
+	}
+	pause, isNew := w.failures.add(name, err)
+	if isNew && isFault(err) && w.report != nil {
+		w.report(name, err)
+	}
+	return pause
 }
 
-// sweepSlice does a slice of what is due on one entity.
-func (s *Store) sweepSlice(ctx context.Context, name string) (sweptEntity, error) {
-	r, err := s.run(ctx, "sweep", s.keys(name).all(), s.now(), flag(s.options.LazyExpiry))
-	if err != nil || r.status != "OK" {
-		return sweptEntity{}, err
-	}
-	s.readNews(name, r) // the sweep itself puts the alarm off
-	done := sweptEntity{found: true, next: r.number(), after: r.number(), isTopic: r.number() == 1, isUnused: r.number() == 1}
-	letters := r.text()
-	if strings.Contains(letters, "m") {
-		done.toForward = append(done.toForward, semantics.MainQueue)
-	}
-	if strings.Contains(letters, "d") {
-		done.toForward = append(done.toForward, semantics.DeadLetterQueue)
-	}
-	return done, r.failure()
-}
+func isOutage(err error) bool { return semantics.CodeOf(err) == semantics.StoreUnavailable }
 
-// sweepAll makes up for alarms that were lost, because a sidecar died between changing an entity and setting its alarm, and for
-// deletions that were left halfway.
-func (s *Store) sweepAll(ctx context.Context, upkeep semantics.Upkeep) error {
-	after := ""
-	for {
-		names, err := s.listNames(ctx, after, semantics.MaxPageSize)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			if err := s.sweepNamed(ctx, upkeep, name); err != nil {
-				return err
-			}
-		}
-		if len(names) < semantics.MaxPageSize {
-			return nil
-		}
-		after = names[len(names)-1]
-	}
-}
-
-// sweepNamed sweeps an entity and its subscriptions.
-func (s *Store) sweepNamed(ctx context.Context, upkeep semantics.Upkeep, name string) error {
-	done, err := s.sweepWhole(ctx, upkeep, name)
-	switch {
-	case err != nil:
-		return err
-	case !done.found:
-		return s.deleteLeft(ctx, name)
-	}
-	if !done.isTopic {
-		return nil
-	}
-	found, err := s.presentRoster(ctx, name)
-	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
-		return err
-	}
-	for _, sub := range found.names {
-		if _, err := s.sweepWhole(ctx, upkeep, semantics.Fold(semantics.SubscriptionPath(name, sub))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sweepWhole sweeps an entity with what forwarding has brought it, and sets the alarms that it should have.
-func (s *Store) sweepWhole(ctx context.Context, upkeep semantics.Upkeep, name string) (sweptEntity, error) {
-	done, err := s.sweepEntity(ctx, upkeep, name)
-	if err != nil || !done.found {
-		return done, err
-	}
-	s.setAlarms(ctx, done.alarm(name)...)
-	var transfers, arrivals *redis.IntCmd // most entities have neither
-	_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		transfers = p.Exists(ctx, s.keys(name).transfers().entity)
-		arrivals = p.Exists(ctx, s.keys(name).arrivals)
-		return nil
-	})
-	if err != nil {
-		return done, storeError(err, false)
-	}
-	if arrivals.Val() > 0 {
-		if err := s.forgetArrivals(ctx, name); err != nil {
-			return done, err
-		}
-	}
-	if transfers.Val() > 0 {
-		letters, err := s.sweepEntity(ctx, upkeep, name+transfersSuffix)
-		s.setAlarms(ctx, letters.alarm(name+transfersSuffix)...)
-		return done, err
-	}
-	return done, nil
-}
-
-// alarm gives the alarm that an entity should have.
-func (e sweptEntity) alarm(name string) []alarm {
-	switch {
-	case e.forwards, e.failed:
-		return []alarm{{name: name, at: dueNow}}
-	case e.next > 0:
-		return []alarm{{name: name, at: e.next}}
-	default:
-		return nil
-	}
-}
-
-// causes are why a message becomes a dead letter, by the letter the scripts use. An application's own reason stands in the
-// message.
-var causes = map[byte]string{
-	'a': "Application", 'm': "MaxDeliveryCountExceeded", 't': "TTLExpiredException",
-	'f': semantics.ReasonFilterFailed, 'h': semantics.ReasonHeaderSize, 's': semantics.ReasonNoSession, 'o': semantics.ReasonOverflow,
-	'x': semantics.ReasonTooManyHops, 'n': semantics.ReasonDestinationNotFound, 'd': semantics.ReasonDestinationDisabled,
-	'q': semantics.ReasonDestinationFull,
-}
-
-// heed reads the news of a reply (lua/lib/close_queue.lua) and does what they ask for.
-func (s *Store) heed(ctx context.Context, path string, r *reply) {
-	if at := s.readNews(path, r); at > 0 {
-		s.setAlarms(ctx, alarm{name: semantics.Fold(path), at: at})
-	}
-}
-
-// readNews gives the alarm that the script changed, 0 for none, and tells of the dead letters.
-func (s *Store) readNews(path string, r *reply) int64 {
-	alarm, letters, _ := strings.Cut(r.text(), " ")
-	at, err := strconv.ParseInt(alarm, 10, 64)
-	if err != nil && r.err == nil {
-		r.err = fmt.Errorf("script %s: news begin with %q: %w", r.script, alarm, err)
-	}
-	if letters == "" || s.options.DeadLettered == nil {
-		return at
-	}
-	numbers := map[string][]int64{}
-	for letter := range strings.SplitSeq(letters, " ") {
-		last := len(letter) - 1
-		if n, err := strconv.ParseInt(letter[:last], 10, 64); err == nil {
-			numbers[causes[letter[last]]] = append(numbers[causes[letter[last]]], n)
-		}
-	}
-	for cause, some := range numbers {
-		s.options.DeadLettered(path, cause, some)
-	}
-	return at
-}
-
-// alarmTimeout bounds the setting of an alarm, which goes on when the caller's own call is over.
-const alarmTimeout = time.Second
-
-// alarm says by when a sweeper is to come to an entity.
-type alarm struct {
-	name string // folded path
-	at   int64
-}
-
-// mostAlarms bounds the alarms that one script sets.
-const mostAlarms = 500
-
-// setAlarms sees to it that a sweeper comes to entities. A failure costs promptness only: whoever looks at an entity
-// does what is due, and so does the next look at all entities.
-func (s *Store) setAlarms(ctx context.Context, alarms ...alarm) {
-	if len(alarms) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmTimeout)
-	defer cancel()
-	for some := range slices.Chunk(alarms, mostAlarms) {
-		var args []any
-		for _, a := range some {
-			args = append(args, a.name, a.at)
-		}
-		if _, err := s.run(ctx, "set_alarm", []string{s.names.alarms}, args...); err != nil {
-			return
-		}
-	}
-	select {
-	case s.alarmed <- struct{}{}:
-	default:
-	}
-}
-
-func (s *Store) moveAlarm(ctx context.Context, name string, taken, at int64) error {
-	_, err := s.run(ctx, "move_alarm", []string{s.names.alarms}, name, taken, at)
-	return err
-}
+// isFault reports whether an operator has to mend something, such as a key of the wrong type.
+func isFault(err error) bool { return semantics.CodeOf(err) == semantics.Internal }

@@ -19,10 +19,7 @@ import (
 // rawClient reads keys past the store, so that looking does not do what the sweeper should.
 func rawClient(t *testing.T) *redis.Client {
 	t.Helper()
-	options, err := redis.ParseURL(redistest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := redistest.ClientOptions(t, redistest.URL(t))
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
@@ -31,7 +28,7 @@ func rawClient(t *testing.T) *redis.Client {
 // awaitLength waits until a stream has so many messages.
 func awaitLength(t *testing.T, client *redis.Client, key string, want int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -115,7 +112,8 @@ func TestSCHED_6_ActivatedWithoutReceivers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const muchTooLate = 5 * time.Second // how punctual it is when the machine does nothing else the benchmark of schedules measures
+	// how punctual it is when the machine does nothing else the benchmark of schedules measures
+	const muchTooLate = 5 * time.Second
 	for _, m := range found {
 		if late := m.EnqueuedAt.Sub(due); late < 0 || late > muchTooLate {
 			t.Fatalf("message %d was enqueued %s late", m.SequenceNumber, late)
@@ -199,7 +197,7 @@ func TestDUP_4_HistoryGoesByItself(t *testing.T) {
 	})
 	sweeping(t, s.Store)
 	s.send(t, messagesOf(500, semantics.Message{})...)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -24,7 +24,11 @@ func (l TopicLimits) correlationFilters() int {
 
 // over is the error of a topic that would have more than it may.
 func (l TopicLimits) over(topic string, r *reply) error {
-	words := map[string]string{"subscriptions": "subscriptions", "sql_filters": "SQL filters", "correlation_filters": "correlation filters"}
+	words := map[string]string{
+		"subscriptions":       "subscriptions",
+		"sql_filters":         "SQL filters",
+		"correlation_filters": "correlation filters",
+	}
 	what, limit := words[r.text()], r.number()
 	if err := r.failure(); err != nil {
 		return err
@@ -34,12 +38,17 @@ func (l TopicLimits) over(topic string, r *reply) error {
 }
 
 // CreateSubscription implements semantics.Entities.
-func (s *Store) CreateSubscription(ctx context.Context, path string, options semantics.Options, rules []semantics.Rule) (semantics.Entity, bool, error) {
+func (s *Store) CreateSubscription(
+	ctx context.Context, path string, options semantics.Options, rules []semantics.Rule,
+) (semantics.Entity, bool, error) {
 	topic, name, _ := semantics.SplitSubscription(path)
 	limits := s.options.TopicLimits
-	fields := appendOptions([]any{"name", path, "incarnation", newIncarnation()}, options, semantics.OptionNames(semantics.SubscriptionKind))
+	fields := appendOptions(
+		[]any{"name", path, "incarnation", newMark()}, options, semantics.OptionNames(semantics.SubscriptionKind),
+	)
 	args := append([]any{
-		s.now(), semantics.Fold(name), limits.subscriptions(), limits.sqlFilters(), limits.correlationFilters(), len(fields),
+		s.now(), semantics.Fold(name), limits.subscriptions(), limits.sqlFilters(), limits.correlationFilters(),
+		newMark(), len(fields),
 	}, fields...)
 	for _, rule := range rules {
 		blob, err := encodeRule(rule)
@@ -48,8 +57,7 @@ func (s *Store) CreateSubscription(ctx context.Context, path string, options sem
 		}
 		args = append(args, semantics.Fold(rule.Name), ruleLetter(rule), blob)
 	}
-	keys := s.topicKeys(topic)
-	r, err := s.run(ctx, "create_subscription", []string{keys.entity, keys.subscriptions, keys.rules, s.keys(path).entity}, args...)
+	r, err := s.run(ctx, "create_subscription", s.keys(path), args...)
 	if err != nil {
 		return semantics.Entity{}, false, err
 	}
@@ -75,7 +83,10 @@ type roster struct {
 
 // visible gives those that are listed and counted.
 func (r roster) visible() []string {
-	return slices.DeleteFunc(slices.Clone(r.names), func(name string) bool { return name == semantics.UnmatchedSubscription })
+	return slices.DeleteFunc(
+		slices.Clone(r.names),
+		func(name string) bool { return name == semantics.UnmatchedSubscription },
+	)
 }
 
 // errHalfDeleted says that a topic is deleted, but not yet all that its subscriptions held.
@@ -83,8 +94,7 @@ var errHalfDeleted = errors.New("the topic is half deleted")
 
 // rosterOf reads which subscriptions a topic has, or still had when it was deleted: then the error is errHalfDeleted.
 func (s *Store) rosterOf(ctx context.Context, topic string) (roster, error) {
-	keys := s.topicKeys(topic)
-	r, err := s.run(ctx, "list_subscriptions", []string{keys.entity, keys.subscriptions})
+	r, err := s.run(ctx, "list_subscriptions", s.keys(topic))
 	if err != nil {
 		return roster{}, err
 	}
@@ -119,14 +129,16 @@ func (s *Store) presentRoster(ctx context.Context, topic string) (roster, error)
 // entities gives the entity of a topic and those of all its subscriptions.
 func (s *Store) entities(topic string, names []string) []string {
 	keys := make([]string, 0, 1+len(names))
-	keys = append(keys, s.topicKeys(topic).entity)
+	keys = append(keys, s.keys(topic).key("entity"))
 	for _, name := range names {
-		keys = append(keys, s.keys(semantics.SubscriptionPath(topic, name)).entity)
+		keys = append(keys, s.keys(semantics.SubscriptionPath(topic, name)).key("entity"))
 	}
 	return keys
 }
 
-func (s *Store) listSubscriptions(ctx context.Context, topic, after string, limit int) ([]semantics.Entity, bool, error) {
+func (s *Store) listSubscriptions(
+	ctx context.Context, topic, after string, limit int,
+) ([]semantics.Entity, bool, error) {
 	found, err := s.presentRoster(ctx, topic)
 	if err != nil {
 		return nil, false, err
@@ -152,7 +164,7 @@ func (s *Store) topicRuntime(ctx context.Context, topic string) (semantics.Runti
 		if err != nil {
 			return semantics.Runtime{}, err
 		}
-		r, err := s.run(ctx, "topic_runtime", append([]string{s.topicKeys(topic).due}, s.entities(topic, found.names)...), found.version)
+		r, err := s.run(ctx, "topic_runtime", with(s.keys(topic), s.entities(topic, found.names)...), found.version)
 		switch {
 		case err != nil:
 			return semantics.Runtime{}, err
@@ -161,32 +173,35 @@ func (s *Store) topicRuntime(ctx context.Context, topic string) (semantics.Runti
 		case r.status != "OK":
 			return semantics.Runtime{}, semantics.NotFound(topic)
 		}
-		counts := semantics.Runtime{Scheduled: r.number(), SizeInBytes: r.number(), Subscriptions: int64(len(found.visible()))}
+		counts := semantics.Runtime{
+			Scheduled: r.number(), SizeInBytes: r.number(), Subscriptions: int64(len(found.visible())),
+			CreatedAt: r.instant(), UpdatedAt: r.instant(), AccessedAt: r.instant(),
+		}
 		return counts, r.failure()
 	}
 }
 
-// deleteTopic deletes in steps. After the first nobody finds the topic or a subscription any more, and until the last its name
-// cannot be used; a caller who dies in between leaves the rest to whoever wants the name, or to a sweeper.
+// deleteTopic deletes in steps. After the first nobody finds the topic or a subscription any more, and until the last
+// its name cannot be used; a caller who dies in between leaves the rest to whoever wants the name, or to a sweeper.
 func (s *Store) deleteTopic(ctx context.Context, topic string, why deletion) error {
 	for {
-		found, err := s.rosterOf(ctx, topic)
-		if errors.Is(err, errHalfDeleted) {
-			if err := s.deleteLeft(ctx, topic); err != nil {
-				return err
-			}
-			return semantics.NotFound(topic)
+		found, err := s.presentRoster(ctx, topic)
+		if semantics.CodeOf(err) == semantics.EntityNotFound {
+			return s.notThere(ctx, semantics.TopicKind, topic)
 		}
 		if err != nil {
 			return err
 		}
-		keys := append(s.topicKeys(topic).own(), s.entities(topic, found.names)[1:]...)
+		more := append(s.keys(topic).deletedTopic(), s.entities(topic, found.names)[1:]...)
 		if why == unused {
 			for _, name := range found.names {
-				keys = append(keys, s.keys(semantics.SubscriptionPath(topic, name)).keepers()...)
+				more = append(more, s.keys(semantics.SubscriptionPath(topic, name)).group("keepers")...)
 			}
 		}
-		r, err := s.run(ctx, "delete_topic", keys, s.now(), found.version, len(found.names), flag(why == unused))
+		r, err := s.run(
+			ctx, "delete_topic", with(s.keys(topic), more...), s.now(), found.version, len(found.names),
+			flag(why == unused),
+		)
 		switch {
 		case err != nil:
 			return err
@@ -195,13 +210,13 @@ func (s *Store) deleteTopic(ctx context.Context, topic string, why deletion) err
 		case r.status == "IN_USE":
 			return stillInUse(r)
 		case r.status != "OK":
-			return semantics.NotFound(topic)
+			return s.notThere(ctx, semantics.TopicKind, topic)
 		}
 		s.tellRemoved(semantics.TopicKind, topic, why)
 		if err := s.deleteSubscriptionsLeft(ctx, topic, found.names); err != nil {
 			return err
 		}
-		return s.unregisterName(ctx, topic, r)
+		return s.unregisterDeleted(ctx, topic, r)
 	}
 }
 
@@ -229,10 +244,9 @@ func (s *Store) deleteSubscriptionsLeft(ctx context.Context, topic string, names
 
 // deleteSubscription deletes a subscription.
 func (s *Store) deleteSubscription(ctx context.Context, path string, why deletion) error {
-	topic, name, _ := semantics.SplitSubscription(path)
-	keys := s.topicKeys(topic)
-	s.levels.Delete(semantics.Fold(path))
-	named := append([]string{keys.entity, keys.subscriptions, keys.rules}, s.keys(path).deleted()...)
-	return s.deleted(ctx, semantics.SubscriptionKind, path, why, "delete_subscription", named,
-		s.now(), semantics.Fold(name), flag(why == isLeft), flag(why == unused))
+	_, name, _ := semantics.SplitSubscription(path)
+	keys := s.keys(path)
+	s.levels.forget(semantics.Fold(path))
+	return s.deleted(ctx, semantics.SubscriptionKind, path, why, "delete_subscription", with(keys, keys.deleted()...),
+		s.now(), semantics.Fold(name), flag(why == isLeft), flag(why == unused), newMark())
 }

@@ -13,9 +13,11 @@ import (
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// killedAfter is a store whose process is gone as far as its caller's context goes, once a script has run for the nth time.
+// killedAfter is a store whose process is gone as far as its caller's context goes, once a script has run for the nth
+// time.
 func killedAfter(t *testing.T, namespace, script string, n int) (*redisstore.Store, context.Context) {
 	t.Helper()
 	ctx, kill := context.WithCancel(t.Context())
@@ -32,7 +34,7 @@ func killedAfter(t *testing.T, namespace, script string, n int) (*redisstore.Sto
 // keysLeft are all keys of news and its subscriptions.
 func keysLeft(t *testing.T, raw *redis.Client, namespace string) []string {
 	t.Helper()
-	keys, err := raw.Keys(t.Context(), "sb:{"+namespace+"/news}:*").Result()
+	keys, err := redistest.Left(t.Context(), raw, "sb:{"+namespace+"/news}:*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +62,8 @@ func fill(t *testing.T, s semantics.Store) {
 	must(publish(t, s, semantics.Publication{Message: &semantics.Message{MessageID: "later", ScheduledAt: time.Now().Add(time.Hour)}}).Err)
 }
 
-// Wherever the deletion of a topic is cut off, nobody finds it or a subscription any more, and whoever wants the name, or a sweeper,
-// removes the rest. What is made then is new.
+// Wherever the deletion of a topic is cut off, nobody finds it or a subscription any more, and whoever wants the name,
+// or a sweeper, removes the rest. What is made then is new.
 func TestENT_8_TopicDeletionCutOff(t *testing.T) {
 	t.Parallel()
 	finishers := map[string]func(t *testing.T, s *redisstore.Store) (made bool){
@@ -153,7 +155,7 @@ func wantGone(t *testing.T, s *redisstore.Store) {
 
 func awaitNoKeys(t *testing.T, raw *redis.Client, namespace string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -206,7 +208,7 @@ func soon(t *testing.T, raw *redis.Client) time.Time {
 // awaitDue waits until news has so many messages to activate.
 func awaitDue(t *testing.T, s semantics.Store, want int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -228,7 +230,7 @@ func TestSCHED_7_ActivatedOnceBySeveral(t *testing.T) {
 	t.Parallel()
 	const n = 200
 	raw, namespace := rawClient(t), redistest.Namespace()
-	var brokers []*semantics.Broker
+	var brokers []*broker.Broker
 	for range 3 {
 		broker := brokerOver(redistest.Open(t, redisstore.Options{Namespace: namespace}))
 		t.Cleanup(broker.Close)

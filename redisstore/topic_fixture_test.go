@@ -6,13 +6,16 @@ import (
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
 // allOrNone is a rule for every message or for none, and all that these tests need of rules.
 type allOrNone struct{ semantics.Rule }
 
-func (r allOrNone) Matches(*semantics.Message) (bool, error)             { return r.Filter.All, nil }
+func (r allOrNone) Matches(*semantics.Message, *semantics.Budget) (bool, error) {
+	return r.Filter.All, nil
+}
 func (r allOrNone) HasAction() bool                                      { return false }
 func (r allOrNone) Act(m *semantics.Message) (*semantics.Message, error) { return m, nil }
 func (r allOrNone) Warnings() []string                                   { return nil }
@@ -20,8 +23,8 @@ func compileAllOrNone(rule semantics.Rule) (semantics.CompiledRule, error) {
 	return allOrNone{rule}, nil
 }
 
-func brokerOver(s semantics.Store) *semantics.Broker {
-	return semantics.NewBroker(s, semantics.WithRules(compileAllOrNone))
+func brokerOver(s semantics.Store) *broker.Broker {
+	return broker.New(s, broker.WithRules(compileAllOrNone))
 }
 
 var everything = semantics.Rule{Name: semantics.DefaultRule, Filter: semantics.RuleFilter{All: true}}

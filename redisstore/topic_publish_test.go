@@ -37,7 +37,8 @@ func (c *counted) ran(script string) int {
 	return c.runs[script]
 }
 
-// Calls of many callers share scripts. One that is refused takes no other with it, one that was decided by other routes neither.
+// Calls of many callers share scripts. One that is refused takes no other with it, one that was decided by other routes
+// neither.
 func TestTOPIC_2_PublishesShareScripts(t *testing.T) {
 	t.Parallel()
 	const callers, each = 40, 25
@@ -104,8 +105,8 @@ func TestTOPIC_2_PublishesShareScripts(t *testing.T) {
 	}
 }
 
-// The first copy for a subscription with sessions, or one that may push others out, takes a second script; from then on it is
-// known. A subscription made anew may need less.
+// The first copy for a subscription with sessions, or one that may push others out, takes a second script; from then on
+// it is known. A subscription made anew may need less.
 func TestPublishLearnsWhichKeysItNeeds(t *testing.T) {
 	t.Parallel()
 	namespace := redistest.Namespace()
@@ -165,7 +166,8 @@ func receiveOneOf(t *testing.T, s semantics.Store, source semantics.Source) *sem
 	return batch.Messages[0]
 }
 
-// The size of a topic is added up only where it may be full, and is exact there, whatever made it larger or smaller meanwhile.
+// The size of a topic is added up only where it may be full, and is exact there, whatever made it larger or smaller
+// meanwhile.
 func TestTOPIC_7_SizeIsExactWhereItCounts(t *testing.T) {
 	t.Parallel()
 	namespace := redistest.Namespace()
@@ -304,7 +306,7 @@ func TestRECV_10_PublishWakesWaitingReceives(t *testing.T) {
 	must(publish(t, there, semantics.Publication{Message: m, Copies: append(copiesOf(m, "held", "overflows", "plain", "sessions"),
 		semantics.Copy{Subscription: "plain", Message: m, DeadLetter: &semantics.DeadLetterTexts{Reason: &reason}})}).Err)
 	for name, watch := range watches {
-		limit, cancel := context.WithTimeout(ctx, 20*time.Second)
+		limit, cancel := context.WithTimeout(ctx, redistest.Patience)
 		select {
 		case <-watch.C():
 		case <-limit.Done():
@@ -320,8 +322,8 @@ func deadOf(name string) semantics.Source {
 	return source
 }
 
-// The number that the topic gave a message stays with its copies, also as dead letters; one that is sent again is a new message
-// (MSG-6, MSG-17).
+// The number that the topic gave a message stays with its copies, also as dead letters; one that is sent again is a new
+// message (MSG-6, MSG-17).
 func TestMSG_6_NumberInTheTopic(t *testing.T) {
 	t.Parallel()
 	s := openTopics(t)

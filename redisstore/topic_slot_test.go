@@ -15,7 +15,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// clusterNode is a Redis Cluster of one node. It refuses a script that touches a key in another slot than those it was given.
+// clusterNode is a Redis Cluster of one node. It refuses a script that touches a key in another slot than those it was
+// given.
 func clusterNode(t *testing.T) string {
 	t.Helper()
 	bus, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,13 +28,10 @@ func clusterNode(t *testing.T) string {
 	server := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(port))
 	t.Cleanup(server.Stop)
 	command(t, server.URL, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-	options, err := redis.ParseURL(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := redistest.ClientOptions(t, server.URL)
 	client := redis.NewClient(options)
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -106,12 +104,9 @@ func TestTopicsKeepToOneSlot(t *testing.T) {
 	must(s.DeleteEntity(ctx, semantics.TopicKind, "news"))
 }
 
-func clientOf(t *testing.T, url string) *redis.Client {
+func clientOf(t testing.TB, url string) *redis.Client {
 	t.Helper()
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := redistest.ClientOptions(t, url)
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	return client

@@ -99,7 +99,8 @@ func TestTopicStateStepByStep(t *testing.T) {
 	s.wants("deleted")
 }
 
-// A scheduled message lies at the topic. When it is activated it leaves nothing there, and a second activation finds nothing to do.
+// A scheduled message lies at the topic. When it is activated it leaves nothing there, and a second activation finds
+// nothing to do.
 func TestSCHED_7_ActivationStepByStep(t *testing.T) {
 	t.Parallel()
 	s := openTopics(t)
@@ -149,7 +150,8 @@ func TestSCHED_7_ActivationStepByStep(t *testing.T) {
 	wants("cancelled", append(copies, "entity bytes=0")...)
 }
 
-// What was decided by other routes is not done, and takes all that follow it from the same caller with it; others go on.
+// What was decided by other routes is not done, and takes all that follow it from the same caller with it; others go
+// on.
 func TestTOPIC_4_ChangedRoutesMidway(t *testing.T) {
 	t.Parallel()
 	namespace := redistest.Namespace()

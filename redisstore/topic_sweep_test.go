@@ -37,8 +37,8 @@ func sweptTopic(t *testing.T, change func(*semantics.Options)) *swept {
 
 func (s *swept) newsKey(part string) string { return "sb:{" + s.namespace + "/news}:" + part }
 
-// Scheduled messages of a topic are enqueued on time while nobody looks, never early, by the rules of that time; what the copies'
-// lifetimes bring follows on time too.
+// Scheduled messages of a topic are enqueued on time while nobody looks, never early, by the rules of that time; what
+// the copies' lifetimes bring follows on time too.
 func TestSCHED_6_TopicActivatedWithoutReceivers(t *testing.T) {
 	t.Parallel()
 	s := sweptTopic(t, func(o *semantics.Options) {

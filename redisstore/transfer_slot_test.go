@@ -9,8 +9,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Source and destination of a transfer may lie in different slots: each of its steps keeps to one of them, and so does whatever is done
-// with what was refused.
+// Source and destination of a transfer may lie in different slots: each of its steps keeps to one of them, and so does
+// whatever is done with what was refused.
 func TestTransfersKeepToTheirSlots(t *testing.T) {
 	t.Parallel()
 	s := redistest.Open(t, redisstore.Options{URL: clusterNode(t)})

@@ -13,6 +13,7 @@ import (
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // wants compares everything that is kept, each line with the name of its entity: "orders:log 1-1".
@@ -33,8 +34,8 @@ func (s *transfers) wants(step string, lines ...string) {
 	s.audit("orders", "archive", "attic", "news")
 }
 
-// Each step of a transfer leaves exactly the keys and members it should, at its source and at its destination, and so does each step that
-// is repeated.
+// Each step of a transfer leaves exactly the keys and members it should, at its source and at its destination, and so
+// does each step that is repeated.
 func TestFWD_1_TransferStepByStep(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)
@@ -92,8 +93,8 @@ func TestFWD_1_TransferStepByStep(t *testing.T) {
 	s.wants("destination deleted", ended[:5]...)
 }
 
-// What could not go on lies in the transfer dead-letter queue, whole, or among the dead letters of its own queue, and can be received and
-// sent again from there.
+// What could not go on lies in the transfer dead-letter queue, whole, or among the dead letters of its own queue, and
+// can be received and sent again from there.
 func TestDLQ_19_RefusedStepByStep(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)
@@ -275,7 +276,8 @@ func TestFWD_8_OutcomesOneByOne(t *testing.T) {
 	s.audit("archive", "orders")
 }
 
-// With room for one of two, the second is refused, in bytes too, and what is refused does not take the room of what follows.
+// With room for one of two, the second is refused, in bytes too, and what is refused does not take the room of what
+// follows.
 func TestFWD_8_RoomIsExact(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)
@@ -319,7 +321,8 @@ func dumpOf(t *testing.T, namespace, path string) []string {
 	return dump(t, namespace+"/"+path)
 }
 
-// A transfer to a topic has fewer messages the more subscriptions there are, so that the script that stores all copies stays short.
+// A transfer to a topic has fewer messages the more subscriptions there are, so that the script that stores all copies
+// stays short.
 func TestFWD_1_TransfersToTopicsAreSmall(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)
@@ -343,8 +346,8 @@ func TestFWD_1_TransfersToTopicsAreSmall(t *testing.T) {
 	}
 }
 
-// A transfer dead letter counts for no quota. When it is sent again to its subscription it needs room in the topic, exactly as much as it
-// has.
+// A transfer dead letter counts for no quota. When it is sent again to its subscription it needs room in the topic,
+// exactly as much as it has.
 func TestTOPIC_7_RoomForWhatIsSentAgain(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)
@@ -381,7 +384,8 @@ func TestTOPIC_7_RoomForWhatIsSentAgain(t *testing.T) {
 	s.audit("news")
 }
 
-// Who sends a dead letter again sends a message that was never forwarded, whatever else is changed about it before and after.
+// Who sends a dead letter again sends a message that was never forwarded, whatever else is changed about it before and
+// after.
 func TestFWD_5_SentAnewStaysSo(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)
@@ -397,11 +401,11 @@ func TestFWD_5_SentAnewStaysSo(t *testing.T) {
 			t.Fatal(codes, err)
 		}
 	}
-	broker := brokerOver(s)
-	defer broker.Close()
+	b := brokerOver(s)
+	defer b.Close()
 	bury("before")
 	for i := range 2 {
-		if results, _, err := broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{NewMessageIDs: i == 0}); err != nil || len(results) != 1 || results[0].Code != "" {
+		if results, _, err := b.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{NewMessageIDs: i == 0}); err != nil || len(results) != 1 || results[0].Code != "" {
 			t.Fatalf("resubmit: %+v %v", results, err)
 		}
 		m := receiveOne(t, s)

@@ -13,6 +13,7 @@ import (
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
 func (s *swept) keyOf(path, part string) string {
@@ -25,7 +26,8 @@ func (s *swept) awaitLog(t *testing.T, path, part string, want int64) {
 	awaitLength(t, s.raw, s.keyOf(path, part), want)
 }
 
-// What is sent to a queue that forwards goes on at once, hop by hop, without anybody who looks at it; and so does what was there before.
+// What is sent to a queue that forwards goes on at once, hop by hop, without anybody who looks at it; and so does what
+// was there before.
 func TestFWD_1_ForwardedWithoutReceivers(t *testing.T) {
 	t.Parallel()
 	s := openSwept(t, redisstore.Options{})
@@ -67,7 +69,7 @@ func TestFWD_1_ForwardedWithoutReceivers(t *testing.T) {
 // await waits until something is so.
 func await(t *testing.T, is func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -80,8 +82,8 @@ func await(t *testing.T, is func() bool) {
 	}
 }
 
-// Every way in which something becomes available brings it on its way: sends, copies, activations, resubmits, the ends of locks and
-// delays, and for dead letters every way in which they die.
+// Every way in which something becomes available brings it on its way: sends, copies, activations, resubmits, the ends
+// of locks and delays, and for dead letters every way in which they die.
 func TestFWD_1_WhateverBecomesAvailable(t *testing.T) {
 	t.Parallel()
 	s := sweptTopic(t, func(o *semantics.Options) { o.ForwardTo = "archive" })
@@ -165,8 +167,8 @@ func TestTOPIC_3_UnmatchedWithoutReceivers(t *testing.T) {
 	}
 }
 
-// A call for a forwarder that was lost with a sidecar is made up for by the look at all entities, and a transfer that was left under way is
-// carried on although its source forwards nowhere any more.
+// A call for a forwarder that was lost with a sidecar is made up for by the look at all entities, and a transfer that
+// was left under way is carried on although its source forwards nowhere any more.
 func TestFWD_1_LostCallIsFound(t *testing.T) {
 	t.Parallel()
 	s := sweptTopic(t, func(o *semantics.Options) { o.ForwardTo = "archive" })
@@ -204,8 +206,8 @@ func (u *stuck) Forward(ctx context.Context, source semantics.Source) error {
 	return u.Upkeep.Forward(ctx, source)
 }
 
-// What cannot be forwarded now is tried again about every second, keeps nobody from their work, and makes nobody who receives look for
-// it again and again.
+// What cannot be forwarded now is tried again about every second, keeps nobody from their work, and makes nobody who
+// receives look for it again and again.
 func TestFWD_8_TriedAgainLater(t *testing.T) {
 	t.Parallel()
 	s := openSwept(t, redisstore.Options{})
@@ -253,7 +255,8 @@ func TestFWD_8_TriedAgainLater(t *testing.T) {
 	audit(t, s, "orders", "attic")
 }
 
-// Transfer dead letters go when they were kept long enough, although nobody looks, and even if the alarm for it was lost.
+// Transfer dead letters go when they were kept long enough, although nobody looks, and even if the alarm for it was
+// lost.
 func TestTTL_19_TransferDeadLettersGoByThemselves(t *testing.T) {
 	t.Parallel()
 	for _, isLost := range []bool{false, true} {
@@ -280,8 +283,8 @@ func TestTTL_19_TransferDeadLettersGoByThemselves(t *testing.T) {
 	}
 }
 
-// What a source has forwarded is forgotten by its destination when the source is gone, but not at once; of a source that is there it is
-// kept.
+// What a source has forwarded is forgotten by its destination when the source is gone, but not at once; of a source
+// that is there it is kept.
 func TestFWD_1_ArrivalsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := openTransfers(t)
@@ -311,16 +314,16 @@ func TestFWD_1_ArrivalsAreForgotten(t *testing.T) {
 	}
 	sweepAll := func() {
 		t.Helper()
-		alarms := "sb:{" + s.namespace + "}:alarms"
-		s.raw.ZRem(t.Context(), alarms, "")
+		note := "sb:{" + s.namespace + "}:whole_sweep"
+		s.raw.Del(t.Context(), note)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		broker := brokerOver(s)
 		defer broker.Close()
 		go func() { defer close(done); s.Sweep(ctx, broker) }()
 		await(t, func() bool {
-			next := s.raw.ZScore(t.Context(), alarms, "").Val()
-			return next > float64(s.clock.Now().Add(30*time.Second).UnixMilli())
+			next, _ := s.raw.HGet(t.Context(), note, "next").Int64()
+			return next > s.clock.Now().Add(30*time.Second).UnixMilli()
 		})
 		stop()
 		<-done
@@ -336,9 +339,46 @@ func TestFWD_1_ArrivalsAreForgotten(t *testing.T) {
 		t.Errorf("after an hour: %s", got)
 	}
 	for field, note := range s.raw.HGetAll(t.Context(), s.keyOf("archive", "arrivals")).Val() {
-		if at := strings.Split(note, ":")[1]; at != fmt.Sprint(s.clock.Now().UnixMilli()) {
+		if at := strings.Split(note, ":")[2]; at != fmt.Sprint(s.clock.Now().UnixMilli()) {
 			t.Errorf("%s is to be looked at again an hour after %s", field, at)
 		}
 	}
 	s.audit("archive", "orders")
+}
+
+// No script looks at all the sources that have ever forwarded to a queue, and one look finds thousands that are gone.
+func TestFWD_1_ManyArrivalsAreForgottenInSlices(t *testing.T) {
+	t.Parallel()
+	const sources = 3000
+	clock, looks := storetest.NewClock(), atomic.Int64{}
+	s := &transfers{t: t, clock: clock, swept: openSwept(t, redisstore.Options{
+		Now: clock.Now, Observe: func(script, _ string, _ time.Duration) {
+			if script == "old_arrivals" {
+				looks.Add(1)
+			}
+		},
+	})}
+	s.make("archive")
+	var fields []any
+	for i := range sources {
+		at := clock.Now().Add(-time.Hour * time.Duration(i%2))
+		fields = append(fields, fmt.Sprintf("%d::gone-%d", i+1, i), fmt.Sprintf("%d:1:%d:", i+1, at.UnixMilli()))
+	}
+	must(t, s.raw.HSet(t.Context(), s.keyOf("archive", "arrivals"), fields...).Err())
+	broker := brokerOver(s)
+	defer broker.Close()
+	_, err := s.LookOnce(t.Context(), broker, func(entity string, err error) { t.Errorf("%s: %v", entity, err) })
+	must(t, err)
+	if n := s.raw.HLen(t.Context(), s.keyOf("archive", "arrivals")).Val(); n != sources/2 {
+		t.Errorf("%d sources are left, want the %d of less than an hour ago", n, sources/2)
+	}
+	if n := looks.Load(); n < 4 {
+		t.Errorf("%d scripts looked at %d sources", n, sources)
+	}
+	s.clock.Advance(2 * time.Hour)
+	_, err = s.LookOnce(t.Context(), broker, func(entity string, err error) { t.Errorf("%s: %v", entity, err) })
+	must(t, err)
+	if n := s.raw.HLen(t.Context(), s.keyOf("archive", "arrivals")).Val(); n != 0 {
+		t.Errorf("%d sources are left", n)
+	}
 }

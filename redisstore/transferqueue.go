@@ -6,18 +6,27 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// forwardsAll is the status of a receive from a source that forwards all it gets (lua/lib/forwards_on.lua).
+// forwardsAll is the status of a receive from a source that forwards all it gets
+// (lua/lib/transfer/refuse_forwarding.lua).
 const forwardsAll = "FORWARDS_ALL"
 
 // settles are the scripts that end or extend locks.
-var settles = map[string]bool{"complete": true, "abandon": true, "release": true, "defer": true, "dead_letter": true, "renew_locks": true}
+var settles = map[string]bool{
+	"complete":    true,
+	"abandon":     true,
+	"release":     true,
+	"defer":       true,
+	"dead_letter": true,
+	"renew_locks": true,
+}
 
-// runOn is run for a verb on a source. A transfer dead-letter queue is made when somebody asks for it, so that one that nothing was put
-// into can be received from and waited on as well (DLQ-19).
-func (s *Store) runOn(ctx context.Context, source semantics.Source, name string, keys []string, args ...any) (*reply, error) {
+// runOn is run for a verb on a source. A transfer dead-letter queue is made when somebody asks for it, so that one that
+// nothing was put into can be received from and waited on as well (DLQ-19).
+func (s *Store) runOn(
+	ctx context.Context, source semantics.Source, name string, keys keyNames, args ...any,
+) (*reply, error) {
 	if source.SubQueue == semantics.TransferDeadLetterQueue {
-		of := s.keys(source.Path)
-		r, err := s.run(ctx, "open_transfers", []string{of.entity, of.transfers().entity}, s.now(), flag(settles[name]))
+		r, err := s.run(ctx, "open_transfers", s.keys(source.Path), s.now(), flag(settles[name]))
 		if err != nil {
 			return nil, err
 		}

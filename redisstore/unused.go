@@ -11,8 +11,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// removalGrace is for how long a sweeper removes nothing after its start, and after an outage: in that time every sidecar that waits for
-// messages has told again that it does (semantics.NoteEvery). Else what nobody could use would be taken for what nobody wants.
+// removalGrace is for how long a sweeper removes nothing after its start, and after an outage: in that time every
+// sidecar that waits for messages has told again that it does (semantics.NoteEvery). Else what nobody could use would
+// be taken for what nobody wants.
 const removalGrace = semantics.NoteEvery + 10*time.Second
 
 // inUse is why an entity is not removed although it looked unused.
@@ -38,7 +39,7 @@ func (s *Store) NoteUse(ctx context.Context, uses []semantics.Use) error {
 		return err
 	}
 	for _, use := range temporary {
-		if _, err := s.run(ctx, "note_use", []string{s.keys(use.Path).entity}, s.now(), use.Ago.Milliseconds()); err != nil {
+		if _, err := s.run(ctx, "note_use", s.keys(use.Path), s.now(), use.Ago.Milliseconds()); err != nil {
 			return err
 		}
 	}
@@ -47,11 +48,14 @@ func (s *Store) NoteUse(ctx context.Context, uses []semantics.Use) error {
 
 // temporaryOf leaves those entities that are removed when nobody uses them, or whose topic is.
 func (s *Store) temporaryOf(ctx context.Context, uses []semantics.Use) ([]semantics.Use, error) {
-	reads := make([][2]*redis.StringCmd, len(uses))
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	reads := make([][]*redis.StringCmd, len(uses))
+	_, err := s.redis(ctx).Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, use := range uses {
 			keys := s.keys(use.Path)
-			reads[i] = [2]*redis.StringCmd{p.HGet(ctx, keys.entity, "idle_ms"), p.HGet(ctx, keys.owner, "idle_ms")}
+			reads[i] = append(reads[i], p.HGet(ctx, keys.key("entity"), "idle_ms"))
+			if keys.owner != keys.tag {
+				reads[i] = append(reads[i], p.HGet(ctx, keys.key("owner"), "idle_ms"))
+			}
 		}
 		return nil
 	})
@@ -78,15 +82,15 @@ func (s *Store) alarmUnused(ctx context.Context, e semantics.Entity) {
 }
 
 // mayRemove says whether the sweeper has been at work for long enough to remove what is unused.
-func (s *Store) mayRemove() bool { return !time.Now().Before(s.removesFrom) }
+func (s *Store) mayRemove() bool { return time.Now().UnixNano() >= s.removesFrom.Load() }
 
 // holdRemovals lets the sweeper remove nothing for a while.
 func (s *Store) holdRemovals() {
-	s.removesFrom = time.Now().Add(or(s.options.RemovalGrace, removalGrace))
+	s.removesFrom.Store(time.Now().Add(or(s.options.RemovalGrace, removalGrace)).UnixNano())
 }
 
-// removeUnused removes an entity that a sweep found unused. If somebody uses it after all, next is when to look again, or again says that
-// the sweep will tell.
+// removeUnused removes an entity that a sweep found unused. If somebody uses it after all, next is when to look again,
+// or again says that the sweep will tell.
 func (s *Store) removeUnused(ctx context.Context, name string, isTopic bool) (next int64, again bool, err error) {
 	kind := semantics.QueueKind
 	if isTopic {

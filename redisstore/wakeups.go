@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,8 +14,9 @@ import (
 )
 
 // wakeups is this process' one subscription connection. Each watched queue has a channel of its own per sidecar, named
-// after its waiting list, on which scripts tell how many messages came: "<count>". All held sessions of a queue share one
-// channel per sidecar, and so do all sessions whose end somebody waits for: "<count> <topic>" tells which one is meant.
+// after its waiting list, on which scripts tell how many messages came: "<count>". All held sessions of a queue share
+// one channel per sidecar, and so do all sessions whose end somebody waits for: "<count> <topic>" tells which one is
+// meant.
 type wakeups struct {
 	client   *redis.Client
 	lifetime context.Context //nolint:containedctx // of the connection, which outlives every watch
@@ -40,6 +42,7 @@ type watch struct {
 	channel string
 	topic   string
 	c       chan int
+	leave   func(context.Context) // takes the sidecar off the waiting list of the channel; nil: it is on none
 }
 
 func newWakeups(client *redis.Client) *wakeups {
@@ -51,16 +54,30 @@ func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.W
 	keys := s.keysOf(source)
 	switch {
 	case !source.SessionLock.IsZero():
-		return s.wakeups.watch(ctx, keys.sessions.waiting+":"+s.sidecar, sessionToken(source))
+		return s.wakeups.watch(
+			ctx, &watch{channel: keys.key("session_waiting") + ":" + s.sidecar, topic: sessionToken(source)},
+		)
 	case source.Session != "":
-		return s.wakeups.watch(ctx, keys.sessions.locks+":ended", sessionKey(source.Session))
+		return s.wakeups.watch(
+			ctx, &watch{channel: keys.key("session_locks") + ":ended", topic: sessionKey(source.Session)},
+		)
 	default:
-		return s.wakeups.watch(ctx, keys.of(source.SubQueue).waiting+":"+s.sidecar, "")
+		return s.wakeups.watch(ctx, &watch{
+			channel: keys.of(source.SubQueue).key("waiting") + ":" + s.sidecar,
+			// else its name grows old there (lua/lib/wake/wait_here.lua)
+			leave: func(ctx context.Context) { _ = s.passOn(ctx, source, s.sidecar) },
+		})
 	}
 }
 
-func (w *wakeups) watch(ctx context.Context, channel, topic string) (*watch, error) {
-	mine := &watch{from: w, channel: channel, topic: topic, c: make(chan int, 1)}
+// pingEvery is after how long without a message the connection is tried. Until then a look at each queue, every 10 s at
+// the latest, makes up for wake-ups that do not come.
+const pingEvery = 10 * time.Second
+
+// watch makes a watch stand.
+func (w *wakeups) watch(ctx context.Context, mine *watch) (*watch, error) {
+	channel, topic := mine.channel, mine.topic
+	mine.from, mine.c = w, make(chan int, 1)
 	w.wire.Lock()
 	w.mu.Lock()
 	ch := w.channels[channel]
@@ -86,15 +103,15 @@ func (w *wakeups) watch(ctx context.Context, channel, topic string) (*watch, err
 	}
 }
 
-// subscribe asks for one more channel. A failure needs no answer here: the connection is made anew with all channels, and
-// who waits for the confirmation has a deadline.
+// subscribe asks for one more channel. A failure needs no answer here: the connection is made anew with all channels,
+// and who waits for the confirmation has a deadline.
 func (w *wakeups) subscribe(ctx context.Context, channel string) {
 	if w.pubsub != nil {
 		_ = w.pubsub.SSubscribe(ctx, channel)
 		return
 	}
 	w.pubsub = w.client.SSubscribe(w.lifetime, channel)
-	messages := w.pubsub.ChannelWithSubscriptions()
+	messages := w.pubsub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(pingEvery))
 	w.work.Go(func() {
 		for m := range messages {
 			w.deliver(m)
@@ -102,8 +119,8 @@ func (w *wakeups) subscribe(ctx context.Context, channel string) {
 	})
 }
 
-// deliver hands on one wake-up. A subscription confirmed for the second time means that the connection was lost and with
-// it perhaps wake-ups, so everyone must look.
+// deliver hands on one wake-up. A subscription confirmed for the second time means that the connection was lost and
+// with it perhaps wake-ups, so everyone must look.
 func (w *wakeups) deliver(message any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,18 +174,37 @@ func (ch *wakeChannel) wake(topic string, count int) {
 // C implements semantics.Watch.
 func (w *watch) C() <-chan int { return w.c }
 
-// Close implements semantics.Watch. It does not wait for Redis' answer.
+// leaveTimeout bounds the script by which a sidecar leaves a waiting list.
+const leaveTimeout = time.Second
+
+// Close implements semantics.Watch. It blocks for one script, by which the sidecar leaves the waiting list while it can
+// still be heard: a wake-up that comes before goes to the next one, and none comes after.
 func (w *watch) Close() {
+	isLeaving := w.leave != nil && w.from.isLast(w)
+	if isLeaving {
+		ctx, cancel := context.WithTimeout(w.from.lifetime, leaveTimeout)
+		w.leave(ctx)
+		cancel()
+	}
 	w.from.wire.Lock()
 	defer w.from.wire.Unlock()
-	if w.from.drop(w) {
+	if w.from.drop(w, isLeaving) {
 		// A failure only leaves a channel subscribed that nobody reads, until the connection ends.
 		_ = w.from.pubsub.SUnsubscribe(w.from.lifetime, w.channel)
 	}
 }
 
-// drop forgets a watch and reports whether it was its channel's last.
-func (w *wakeups) drop(gone *watch) bool {
+// isLast reports whether a watch is the only one of its channel.
+func (w *wakeups) isLast(one *watch) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ch := w.channels[one.channel]
+	return ch != nil && len(ch.watches) == 1 && len(ch.watches[one.topic]) == 1 && ch.watches[one.topic][0] == one
+}
+
+// drop forgets a watch and reports whether it was its channel's last. Those that came while it took the sidecar off the
+// waiting list look again, which puts the sidecar back there.
+func (w *wakeups) drop(gone *watch, hasLeft bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ch := w.channels[gone.channel]
@@ -181,6 +217,9 @@ func (w *wakeups) drop(gone *watch) bool {
 		delete(ch.watches, gone.topic)
 	}
 	if len(ch.watches) > 0 {
+		if hasLeft {
+			ch.tell("", 0)
+		}
 		return false
 	}
 	delete(w.channels, gone.channel)

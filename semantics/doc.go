@@ -1,5 +1,5 @@
-// Package semantics says what Sidebus promises. It is the vocabulary of the product, its rules, and the interface of what
-// keeps them; it knows neither wires nor Redis and imports the standard library only.
+// Package semantics says what Sidebus promises. It is the vocabulary of the product, its rules, and the interface of
+// what keeps them; it knows neither wires nor Redis and imports the standard library only.
 //
 // # The model
 //
@@ -10,18 +10,19 @@
 // the message back by itself. Abandon and the end of a lock count as a failed delivery; after MaxDeliveryCount of
 // them the message is dead-lettered.
 //
-// A message may be scheduled: it is enqueued at its time as if it were sent then. A receiver may defer one, which is then
-// received by its number only, or abandon it with a delay. A queue may detect duplicates by message id for a window. What
-// nobody wants any more can be purged, and dead letters can be resubmitted.
+// A message may be scheduled: it is enqueued at its time as if it were sent then. A receiver may defer one, which is
+// then received by its number only, or abandon it with a delay. A queue may detect duplicates by message id for a
+// window. What nobody wants any more can be purged, and dead letters can be resubmitted.
 //
-// A queue or subscription may forward what it gets, or its dead letters, to another queue or topic. What cannot be forwarded is set
-// aside in its transfer dead-letter queue.
+// A queue or subscription may forward what it gets, or its dead letters, to another queue or topic. What cannot be
+// forwarded is set aside in its transfer dead-letter queue.
 //
 // # Who does what
 //
-// Broker is what the edges call: it checks arguments, fills in defaults, waits for messages and keeps account of what this
-// process has in hand. Store keeps the messages and carries out every promise that must be atomic, by a clock of
-// its own. memstore is the Store in memory and the executable form of the rules; storetest checks any Store against them.
+// Store keeps the messages and carries out every promise that must be atomic, by a clock of its own. memstore is the
+// Store in memory and the executable form of the rules; storetest checks any Store against them. Package broker is what
+// the edges call: it checks arguments, fills in defaults, waits for messages and keeps account of the locks that this
+// process has handed out.
 //
 // # What is promised
 //

@@ -29,9 +29,9 @@ func (k Kind) String() string {
 	}
 }
 
-// Entity is a queue, topic or subscription with its name as given at creation, its options and its times by the store's clock
-// (CNT-1, CNT-5). The name of a subscription is its path, see SubscriptionPath. Options that its kind does not have are those
-// of DefaultOptions.
+// Entity is a queue, topic or subscription with its name as given at creation, its options and its times by the store's
+// clock (CNT-1, CNT-5). The name of a subscription is its path, see SubscriptionPath. Options that its kind does not
+// have are those of DefaultOptions.
 type Entity struct {
 	Kind       Kind
 	Name       string
@@ -41,8 +41,8 @@ type Entity struct {
 	AccessedAt time.Time
 }
 
-// Runtime are the counts of an entity (CNT-1, CNT-2). Active = Available + Locked + Deferred + ExpiredPending (CNT-4). A topic has
-// Scheduled, SizeInBytes and Subscriptions, and nothing else.
+// Runtime are the counts of an entity (CNT-1, CNT-2). Active = Available + Locked + Deferred + ExpiredPending (CNT-4).
+// A topic has Scheduled, SizeInBytes and Subscriptions, and nothing else.
 type Runtime struct {
 	Active             int64
 	Available          int64 // Delayed included
@@ -54,14 +54,17 @@ type Runtime struct {
 	DeadLetter         int64
 	Transfer           int64
 	TransferDeadLetter int64
-	SizeInBytes        int64     // messages in every state, dead letters and session states; of a topic those of all its subscriptions too
-	OldestEnqueuedAt   time.Time // of the main queue; zero when it is empty
+	// messages in every state, dead letters and session states; of a topic those of all its subscriptions too
+	SizeInBytes      int64
+	OldestEnqueuedAt time.Time // of the main queue; zero when it is empty
 
 	Sessions       int64 // that have messages, state or a holder (CNT-2)
 	ReadySessions  int64 // that AcceptNextSession could give
 	LockedSessions int64 // that somebody holds
 
 	Subscriptions int64 // of a topic
+
+	CreatedAt, UpdatedAt, AccessedAt time.Time // as those of Entity (CNT-1, CNT-5)
 }
 
 // Total is the sum of all message counts (CNT-1).

@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -45,6 +46,7 @@ const (
 	EntityFull                Code = "ENTITY_FULL"
 	QuotaExceeded             Code = "QUOTA_EXCEEDED"
 	Throttled                 Code = "THROTTLED"
+	RouteNotFound             Code = "ROUTE_NOT_FOUND"
 	TransactionTooLarge       Code = "TRANSACTION_TOO_LARGE"
 	TransactionTimedOut       Code = "TRANSACTION_TIMED_OUT"
 	TransactionNotFound       Code = "TRANSACTION_NOT_FOUND"
@@ -63,7 +65,8 @@ func Codes() []Code {
 		Unauthenticated, PermissionDenied, EntityNotFound, MessageNotFound, RuleNotFound, EntityAlreadyExists,
 		RuleAlreadyExists, ConflictInProgress, PropertyImmutable, PreconditionFailed, EntityDisabled,
 		SessionCannotBeLocked, MessageLockLost, SessionLockLost, MessageSizeExceeded, SessionStateTooLarge,
-		EntityFull, QuotaExceeded, Throttled, TransactionTooLarge, TransactionTimedOut, TransactionNotFound,
+		EntityFull, QuotaExceeded, Throttled, RouteNotFound, TransactionTooLarge, TransactionTimedOut,
+		TransactionNotFound,
 		NoMatchingSubscription, ServiceTimeout, StoreUnavailable, Cancelled, Internal,
 	}
 }
@@ -92,6 +95,9 @@ const (
 	DetailDeadSize = "deadLetterSizeInBytes"
 	DetailNumbers  = "sequenceNumbers" // those that were not found, separated by commas
 )
+
+// CauseDraining is the value of DetailCause while a sidecar stops, when nothing is wrong with the store.
+const CauseDraining = "draining"
 
 // OutcomeUnknown is the value of DetailOutcome when the answer to a change was lost (ERR-6).
 const OutcomeUnknown = "unknown"
@@ -154,14 +160,43 @@ func CodeOf(err error) Code {
 	return AsError(err).Code
 }
 
-func fieldError(code Code, field, format string, args ...any) *Error {
+// FieldError makes an Error about a field of a call: its text begins with the name, which is in the details too.
+func FieldError(code Code, field, format string, args ...any) *Error {
 	return Errorf(code, "%s %s", field, fmt.Sprintf(format, args...)).With(DetailField, field)
 }
 
 // SizeExceeded is MESSAGE_SIZE_EXCEEDED for the named thing, with both numbers in bytes.
 func SizeExceeded(what string, actual, limit int64) *Error {
 	return Errorf(MessageSizeExceeded, "%s is %d bytes, at most %d are allowed", what, actual, limit).
-		With(DetailField, what).With(DetailActual, strconv.FormatInt(actual, 10)).With(DetailLimit, strconv.FormatInt(limit, 10))
+		With(DetailField, what).
+		With(DetailActual, strconv.FormatInt(actual, 10)).With(DetailLimit, strconv.FormatInt(limit, 10))
+}
+
+// MessageTooLarge is MESSAGE_SIZE_EXCEEDED for a message that its queue or topic does not take (MSG-20).
+func MessageTooLarge(actual, limit int64) *Error {
+	return SizeExceeded("message", actual, limit).
+		next("raise maxMessageSizeInKilobytes of the queue or topic, or send a reference to the body")
+}
+
+// HTTPMessageTooLarge is MESSAGE_SIZE_EXCEEDED for a message that only gRPC takes (MSG-21).
+func HTTPMessageTooLarge(actual int64) *Error {
+	return SizeExceeded("message", actual, MaxHTTPMessageSize).next("this is the bound of HTTP, so send it over gRPC")
+}
+
+// BatchTooLarge is MESSAGE_SIZE_EXCEEDED for messages that are too large together (MSG-21).
+func BatchTooLarge(actual, limit int64) *Error {
+	return SizeExceeded("batch", actual, limit).next("send fewer messages at a time")
+}
+
+// HTTPBodyTooLarge is MESSAGE_SIZE_EXCEEDED for the body of a request over HTTP.
+func HTTPBodyTooLarge(what string, actual, limit int64) *Error {
+	return SizeExceeded(what, actual, limit).next("this is the bound of HTTP, so send less at a time, or over gRPC")
+}
+
+// next adds to the text what to do.
+func (e *Error) next(step string) *Error {
+	e.Message += "; " + step
+	return e
 }
 
 // NotFound is ENTITY_NOT_FOUND for an entity path.
@@ -171,40 +206,69 @@ func NotFound(entity string) *Error {
 
 // NotASource is the error of a topic where a queue or subscription is wanted (TOPIC-8).
 func NotASource(topic string) *Error {
-	return Errorf(InvalidOperation, "topic %q cannot be received from; use one of its subscriptions", topic).With(DetailEntity, topic)
+	return Errorf(
+		InvalidOperation, "topic %q cannot be received from; use one of its subscriptions", topic,
+	).With(DetailEntity, topic)
 }
 
 // ForwardsAll is the error of a queue or subscription that is to be received from, but forwards all it gets (FWD-2).
 func ForwardsAll(entity, destination string) *Error {
-	return Errorf(InvalidOperation, "entity %q forwards all it gets; receive from %q", entity, destination).With(DetailEntity, entity)
+	return Errorf(
+		InvalidOperation, "entity %q forwards all it gets; receive from %q", entity, destination,
+	).With(DetailEntity, entity)
 }
 
-// NumbersNotFound is MESSAGE_NOT_FOUND for sequence numbers (SCHED-5, DEFER-4). state says in which state they would have
-// had to be.
+// NumbersNotFound is MESSAGE_NOT_FOUND for sequence numbers (SCHED-5, DEFER-4). state says in which state they would
+// have had to be.
 func NumbersNotFound(entity, state string, missing []int64) *Error {
 	numbers := make([]string, len(missing))
 	for i, n := range missing {
 		numbers[i] = strconv.FormatInt(n, 10)
 	}
 	list := strings.Join(numbers, ",")
-	return Errorf(MessageNotFound, "entity %q has no %s message with sequence number %s; nothing was changed", entity, state, cut(list)).
-		With(DetailEntity, entity).With(DetailNumbers, list)
+	return Errorf(
+		MessageNotFound, "entity %q has no %s message with sequence number %s; nothing was changed", entity, state,
+		Shorten(list),
+	).
+		With(DetailEntity, entity).
+		With(DetailNumbers, list)
 }
 
 // PartitionsMixed is PARTITION_KEY_MISMATCH for a batch to a partitioned entity (BATCH-4).
 func PartitionsMixed(entity string) *Error {
-	return Errorf(PartitionKeyMismatch, "entity %q is partitioned: all messages of a batch must have the same partitionKey or sessionId", entity).
+	return Errorf(
+		PartitionKeyMismatch,
+		"entity %q is partitioned: all messages of a batch must have the same partitionKey or sessionId", entity,
+	).
 		With(DetailEntity, entity)
 }
 
 // HistoryFull is QUOTA_EXCEEDED for an entity whose duplicate history holds all it may (DUP-11).
 func HistoryFull(entity string, limit int64) *Error {
-	return Errorf(QuotaExceeded, "entity %q remembers %d message ids, the most it may; raise duplicateHistoryMaxEntries or shorten its window", entity, limit).
-		With(DetailEntity, entity).With(DetailLimit, strconv.FormatInt(limit, 10))
+	return Errorf(
+		QuotaExceeded,
+		"entity %q remembers %d message ids, the most it may; raise duplicateHistoryMaxEntries or shorten its window",
+		entity, limit,
+	).
+		With(DetailEntity, entity).
+		With(DetailLimit, strconv.FormatInt(limit, 10))
 }
 
 // TooManyEntities is QUOTA_EXCEEDED for a namespace that has all the entities it may have (QUOTA-1).
 func TooManyEntities(limit int64) *Error {
-	return Errorf(QuotaExceeded, "the namespace has %d entities, the most it may; delete some or raise --max-entities", limit).
+	return Errorf(
+		QuotaExceeded, "the namespace has %d entities, the most it may; delete some or raise --max-entities", limit,
+	).
 		With(DetailLimit, strconv.FormatInt(limit, 10))
+}
+
+// Draining is STORE_UNAVAILABLE for a call that a sidecar does not take any more because it stops.
+func Draining() *Error {
+	return Errorf(StoreUnavailable, "this sidecar is draining and takes no new receives; use another one").
+		With(DetailCause, CauseDraining)
+}
+
+// CancelledBy is CANCELLED for a call whose ctx has ended.
+func CancelledBy(ctx context.Context) *Error {
+	return &Error{Code: Cancelled, Message: "the caller went away", Err: context.Cause(ctx)}
 }

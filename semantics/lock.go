@@ -14,6 +14,11 @@ type LockToken [16]byte
 func NewRandomUUID() LockToken {
 	var t LockToken
 	rand.Read(t[:]) //nolint:errcheck // crypto/rand.Read never fails since Go 1.24
+	return UUIDFrom(t)
+}
+
+// UUIDFrom makes a UUID of random bytes, version 4.
+func UUIDFrom(t LockToken) LockToken {
 	t[6] = t[6]&0x0f | 0x40
 	t[8] = t[8]&0x3f | 0x80
 	return t
@@ -40,9 +45,12 @@ func (t LockToken) IsZero() bool { return t == LockToken{} }
 func ParseLockToken(s string) (LockToken, error) {
 	var t LockToken
 	if s == "" {
-		return t, fieldError(InvalidOperation, "lockToken", "is empty; a message that was peeked or received in RECEIVE_AND_DELETE mode cannot be settled or renewed")
+		return t, FieldError(
+			InvalidOperation, "lockToken",
+			"is empty; a message that was peeked or received in RECEIVE_AND_DELETE mode cannot be settled or renewed",
+		)
 	}
-	bad := fieldError(InvalidArgument, "lockToken", "must be a UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
+	bad := FieldError(InvalidArgument, "lockToken", "must be a UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return t, bad
 	}

@@ -63,7 +63,8 @@ type Message struct {
 	Body             []byte
 	BodyKind         BodyKind
 
-	// Forwarded is how it came here from other entities; nil for what a sender hands over. Whoever changes it makes a new one.
+	// Forwarded is how it came here from other entities; nil for what a sender hands over. Whoever changes it makes a
+	// new one.
 	Forwarded *Forwarded
 }
 
@@ -86,6 +87,10 @@ type Received struct {
 	Size                       int64     // bytes counted against the quota
 	SessionSequence            int64     // 1, 2, 3 ... of its session (MSG-19); 0 where there are no sessions
 
+	// Unreadable is why the stored form of the message cannot be decoded; nil but for those that are damaged or of a
+	// newer version. Then Message is empty. A Store gives it as any other, and the Broker sees to it.
+	Unreadable error
+
 	// Only on peek (PEEK-7).
 	Locked    bool
 	Expired   bool
@@ -104,7 +109,12 @@ const (
 	ReasonHeaderSize   = "HeaderSizeExceeded"        // DLQ-8
 	ReasonNoSession    = "Session ID is null"        // DLQ-9
 	ReasonOverflow     = "MaxMessageCountExceeded"   // TOPIC-7
+	// the stored form cannot be decoded: it is damaged, or of a newer version
+	ReasonUnreadable = "MessageUnreadable"
 )
+
+// MaxDeadLetterText is the most characters of a reason and of a description (SETTLE-6).
+const MaxDeadLetterText = 4096
 
 // DeadLetterTexts say why a message was dead-lettered. A nil text leaves the application property of its name alone and
 // the typed field empty (SETTLE-7).
@@ -126,8 +136,8 @@ func (r *Received) SetDeadLetter(texts DeadLetterTexts, at time.Time) {
 	r.Properties = properties
 }
 
-// SetForwarded fills what came with the message from other entities (FWD-4, DLQ-15). A dead letter keeps the texts that SetDeadLetter
-// gave it.
+// SetForwarded fills what came with the message from other entities (FWD-4, DLQ-15). A dead letter keeps the texts that
+// SetDeadLetter gave it.
 func (r *Received) SetForwarded() {
 	from := r.Forwarded
 	if from == nil {
@@ -145,8 +155,9 @@ func (r *Received) SetForwarded() {
 	}
 }
 
-// ForgetForwarding makes m a message that was never forwarded, as one is that is resubmitted (MSG-17, FWD-5): without the texts among its
-// properties, if they are still those. It does not change the properties that m has, but gives it others.
+// ForgetForwarding makes m a message that was never forwarded, as one is that is resubmitted (MSG-17, FWD-5): without
+// the texts among its properties, if they are still those. It does not change the properties that m has, but gives it
+// others.
 func (m *Message) ForgetForwarding() {
 	from := m.Forwarded
 	m.Forwarded = nil
@@ -166,13 +177,13 @@ func (t DeadLetterTexts) texts() map[string]*string {
 	return map[string]*string{PropertyDeadLetterReason: t.Reason, PropertyDeadLetterDescription: t.Description}
 }
 
-// forwardingSize is by how much ForgetForwarding makes a dead letter smaller. Its own texts hide what stands among its properties, which
-// only a dead letter without them can have otherwise (SETTLE-7).
-func (r *Received) forwardingSize() int64 {
+// ForwardingSize is by how much ForgetForwarding makes a dead letter smaller. Its own texts hide what stands among its
+// properties, which only a dead letter without them can have otherwise (SETTLE-7).
+func (r *Received) ForwardingSize() int64 {
 	if r.Forwarded == nil {
 		return 0
 	}
-	size, own := 0, r.deadLetterTexts().texts()
+	size, own := 0, r.DeadLetterTexts().texts()
 	for property, told := range r.Forwarded.texts() {
 		if told != nil && (own[property] != nil || r.Properties[property] == String(*told)) {
 			size += len(property) + String(*told).Size()
@@ -205,7 +216,7 @@ func (m *Message) Validate() error {
 		{"replyToSessionId", m.ReplyToSessionID},
 	}
 	for _, id := range ids {
-		if err := validateID(id.field, id.value); err != nil {
+		if err := CheckID(id.field, id.value); err != nil {
 			return err
 		}
 	}
@@ -214,14 +225,14 @@ func (m *Message) Validate() error {
 	}
 	for _, text := range texts {
 		if !utf8.ValidString(text.value) {
-			return fieldError(InvalidArgument, text.field, "must be valid UTF-8")
+			return FieldError(InvalidArgument, text.field, "must be valid UTF-8")
 		}
 	}
 	if m.SessionID != "" && m.PartitionKey != "" && m.SessionID != m.PartitionKey {
-		return fieldError(PartitionKeyMismatch, "partitionKey", "must equal sessionId when both are set")
+		return FieldError(PartitionKeyMismatch, "partitionKey", "must equal sessionId when both are set")
 	}
 	if m.TimeToLive != nil && *m.TimeToLive < time.Millisecond {
-		return fieldError(ArgumentOutOfRange, "timeToLive", "must be at least 1ms")
+		return FieldError(ArgumentOutOfRange, "timeToLive", "must be at least 1ms")
 	}
 	if err := m.validateProperties(); err != nil {
 		return err
@@ -235,12 +246,12 @@ func (m *Message) Validate() error {
 	return nil
 }
 
-// CheckHeaders is MESSAGE_SIZE_EXCEEDED when the headers are over their limits (MSG-15), as the action of a rule can make them
-// (ACT-9).
+// CheckHeaders is MESSAGE_SIZE_EXCEEDED when the headers are over their limits (MSG-15), as the action of a rule can
+// make them (ACT-9).
 func (m *Message) CheckHeaders() error {
 	for _, name := range slices.Sorted(maps.Keys(m.Properties)) {
 		if n := m.Properties[name].Size(); n > MaxPropertyValueSize {
-			return SizeExceeded("properties["+cut(name)+"]", int64(n), MaxPropertyValueSize)
+			return SizeExceeded("properties["+Shorten(name)+"]", int64(n), MaxPropertyValueSize)
 		}
 	}
 	if n := m.HeaderSize(); n > MaxHeaderSize {
@@ -254,17 +265,20 @@ var brokerProperties = map[string]bool{
 	"MessageId": true, "SessionId": true, "PartitionKey": true, "TransactionPartitionKey": true, "CorrelationId": true,
 	"Subject": true, "Label": true, "To": true, "ReplyTo": true, "ReplyToSessionId": true, "ContentType": true,
 	"TimeToLive": true, "ScheduledEnqueueTime": true, "SequenceNumber": true, "EnqueuedSequenceNumber": true,
-	"EnqueuedTime": true, "ExpiresAt": true, "DeliveryCount": true, "LockToken": true, "LockedUntil": true, "State": true,
+	"EnqueuedTime": true, "ExpiresAt": true, "DeliveryCount": true, "LockToken": true, "LockedUntil": true,
+	"State":                  true,
 	PropertyDeadLetterReason: true, PropertyDeadLetterDescription: true, "DeadLetterSource": true,
 	"DeadLetteredTime": true, "Size": true,
 }
 
-// checkChanges checks properties that a settlement merges into a message's: their form, and that none has the name of a
+// CheckChanges checks properties that a settlement merges into a message's: their form, and that none has the name of a
 // broker property (SETTLE-5).
-func checkChanges(properties map[string]Value) error {
+func CheckChanges(properties map[string]Value) error {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if brokerProperties[name] {
-			return fieldError(InvalidArgument, "properties["+cut(name)+"]", "is a broker property and cannot be changed")
+			return FieldError(
+				InvalidArgument, "properties["+Shorten(name)+"]", "is a broker property and cannot be changed",
+			)
 		}
 	}
 	return (&Message{Properties: properties}).Validate()
@@ -290,7 +304,7 @@ func (m *Message) MergeProperties(changes map[string]Value) (map[string]Value, C
 // CheckMessageID refuses a message id that is present but empty (MSG-2); nil means absent.
 func CheckMessageID(id *string) error {
 	if id != nil && *id == "" {
-		return fieldError(InvalidArgument, "messageId", "must not be empty when present; leave it out to have one made")
+		return FieldError(InvalidArgument, "messageId", "must not be empty when present; leave it out to have one made")
 	}
 	return nil
 }
@@ -299,39 +313,41 @@ func (m *Message) validateProperties() error {
 	folded := make(map[string]string, len(m.Properties))
 	for _, name := range slices.Sorted(maps.Keys(m.Properties)) {
 		value := m.Properties[name]
-		field := "properties[" + cut(name) + "]"
+		field := "properties[" + Shorten(name) + "]"
 		switch {
 		case name == "":
-			return fieldError(InvalidArgument, "properties", "must not contain an empty name")
+			return FieldError(InvalidArgument, "properties", "must not contain an empty name")
 		case !utf8.ValidString(name):
-			return fieldError(InvalidArgument, "properties", "must have names in valid UTF-8")
-		case utf16Length(name) > MaxPropertyNameLength:
-			return fieldError(InvalidArgument, field, "has a name over %d characters", MaxPropertyNameLength)
+			return FieldError(InvalidArgument, "properties", "must have names in valid UTF-8")
+		case UTF16Length(name) > MaxPropertyNameLength:
+			return FieldError(InvalidArgument, field, "has a name over %d characters", MaxPropertyNameLength)
 		case value.Size() > MaxPropertyValueSize:
 			return SizeExceeded(field, int64(value.Size()), MaxPropertyValueSize)
 		case value.Type() != TypeBytes && !utf8.ValidString(value.Text()):
-			return fieldError(InvalidArgument, field, "must be valid UTF-8")
+			return FieldError(InvalidArgument, field, "must be valid UTF-8")
 		}
 		lower := strings.ToLower(name)
 		if other, taken := folded[lower]; taken {
-			return fieldError(InvalidArgument, field, "differs from %q only in case", cut(other))
+			return FieldError(InvalidArgument, field, "differs from %q only in case", Shorten(other))
 		}
 		folded[lower] = name
 	}
 	return nil
 }
 
-func validateID(field, value string) error {
+// CheckID checks an id, which may be empty (MSG-2). INVALID_ARGUMENT.
+func CheckID(field, value string) error {
 	if !utf8.ValidString(value) {
-		return fieldError(InvalidArgument, field, "must be valid UTF-8")
+		return FieldError(InvalidArgument, field, "must be valid UTF-8")
 	}
-	if n := utf16Length(value); n > MaxIDLength {
-		return fieldError(InvalidArgument, field, "is %d characters long, at most %d are allowed", n, MaxIDLength)
+	if n := UTF16Length(value); n > MaxIDLength {
+		return FieldError(InvalidArgument, field, "is %d characters long, at most %d are allowed", n, MaxIDLength)
 	}
 	return nil
 }
 
-func utf16Length(s string) int {
+// UTF16Length is how many characters a text has, as bounds count them.
+func UTF16Length(s string) int {
 	if len(s) <= MaxIDLength {
 		return len(s) // cannot be over any limit; UTF-16 is never longer than UTF-8
 	}
@@ -340,4 +356,26 @@ func utf16Length(s string) int {
 		n += utf16.RuneLen(r)
 	}
 	return n
+}
+
+// DeadLetterTexts gives what SetDeadLetter was told. A text that is empty and no property was none.
+func (r *Received) DeadLetterTexts() DeadLetterTexts {
+	told := func(text, property string) *string {
+		if r.Properties[property] != String(text) {
+			return nil
+		}
+		return &text
+	}
+	return DeadLetterTexts{
+		Reason:      told(r.DeadLetterReason, PropertyDeadLetterReason),
+		Description: told(r.DeadLetterErrorDescription, PropertyDeadLetterDescription),
+	}
+}
+
+// Partition is what BATCH-4 and DUP-2 go by on a partitioned entity: the partition key, or else the session id.
+func (m *Message) Partition() string {
+	if m.PartitionKey != "" {
+		return m.PartitionKey
+	}
+	return m.SessionID
 }

@@ -16,7 +16,7 @@ const (
 func ParsePath(path string) (string, error) {
 	path = strings.ReplaceAll(path, `\`, "/")
 	bad := func(format string, args ...any) (string, error) {
-		return "", fieldError(InvalidArgument, "name", format, args...)
+		return "", FieldError(InvalidArgument, "name", format, args...)
 	}
 	switch {
 	case path == "":
@@ -26,18 +26,20 @@ func ParsePath(path string) (string, error) {
 	}
 	for i, r := range path {
 		if r != '/' && !isNameChar(r) {
-			return bad("%q has %q at position %d; letters, digits, '.', '-', '_' and '/' are allowed", cut(path), r, i)
+			return bad(
+				"%q has %q at position %d; letters, digits, '.', '-', '_' and '/' are allowed", Shorten(path), r, i,
+			)
 		}
 	}
 	if !isAlphanumeric(path[0]) || !isAlphanumeric(path[len(path)-1]) {
-		return bad("%q must start and end with a letter or digit", cut(path))
+		return bad("%q must start and end with a letter or digit", Shorten(path))
 	}
 	for i, segment := range strings.Split(path, "/") {
 		if segment == "" {
-			return bad("%q has an empty segment", cut(path))
+			return bad("%q has an empty segment", Shorten(path))
 		}
 		if i > 0 && strings.EqualFold(segment, "subscriptions") {
-			return bad("%q has the reserved segment %q", cut(path), segment)
+			return bad("%q has the reserved segment %q", Shorten(path), segment)
 		}
 	}
 	return path, nil
@@ -72,23 +74,6 @@ func ParseSourcePath(path string) (string, error) {
 	return SubscriptionPath(topic, name), parseName("subscription", name)
 }
 
-// parsePath is ParseSourcePath of a source, which may be what could not be forwarded of the messages that no subscription wanted.
-func (s Source) parsePath() (string, error) {
-	path := strings.ReplaceAll(s.Path, `\`, "/")
-	if s.SubQueue != TransferDeadLetterQueue || !isUnmatched(path) {
-		return ParseSourcePath(path)
-	}
-	topic, name, _ := SplitSubscription(path)
-	topic, err := ParsePath(topic)
-	return SubscriptionPath(topic, name), err
-}
-
-// isUnmatched reports whether a path is that of an UnmatchedSubscription.
-func isUnmatched(path string) bool {
-	_, name, ok := SplitSubscription(path)
-	return ok && Fold(name) == UnmatchedSubscription
-}
-
 // ParseRuleName checks the name of a rule (ENT-3).
 func ParseRuleName(name string) error {
 	if Fold(name) == Fold(DefaultRule) {
@@ -100,15 +85,21 @@ func ParseRuleName(name string) error {
 // parseName checks the name of a subscription or rule.
 func parseName(field, name string) error {
 	if name == "" || len(name) > MaxNameLength {
-		return fieldError(InvalidArgument, field, "must be 1 to %d characters long, %q has %d", MaxNameLength, cut(name), len(name))
+		return FieldError(
+			InvalidArgument, field, "must be 1 to %d characters long, %q has %d", MaxNameLength, Shorten(name),
+			len(name),
+		)
 	}
 	for i, r := range name {
 		if !isNameChar(r) {
-			return fieldError(InvalidArgument, field, "%q has %q at position %d; letters, digits, '.', '-' and '_' are allowed", cut(name), r, i)
+			return FieldError(
+				InvalidArgument, field, "%q has %q at position %d; letters, digits, '.', '-' and '_' are allowed",
+				Shorten(name), r, i,
+			)
 		}
 	}
 	if !isAlphanumeric(name[0]) || !isAlphanumeric(name[len(name)-1]) {
-		return fieldError(InvalidArgument, field, "%q must start and end with a letter or digit", cut(name))
+		return FieldError(InvalidArgument, field, "%q must start and end with a letter or digit", Shorten(name))
 	}
 	return nil
 }
@@ -116,11 +107,13 @@ func parseName(field, name string) error {
 // ParseNamespace checks a namespace: 1 to 64 letters, digits, '.', '-' or '_'.
 func ParseNamespace(name string) (string, error) {
 	if name == "" || len(name) > MaxNamespaceLength {
-		return "", fieldError(InvalidArgument, "namespace", "must be 1 to %d characters long", MaxNamespaceLength)
+		return "", FieldError(InvalidArgument, "namespace", "must be 1 to %d characters long", MaxNamespaceLength)
 	}
 	for _, r := range name {
 		if !isNameChar(r) {
-			return "", fieldError(InvalidArgument, "namespace", "has %q; letters, digits, '.', '-' and '_' are allowed", r)
+			return "", FieldError(
+				InvalidArgument, "namespace", "has %q; letters, digits, '.', '-' and '_' are allowed", r,
+			)
 		}
 	}
 	return name, nil
@@ -137,89 +130,13 @@ func isAlphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// SubQueue names one of the queues that lie below a source (ENT-1).
-type SubQueue uint8
-
-// The sub-queues.
-const (
-	MainQueue SubQueue = iota
-	DeadLetterQueue
-	TransferDeadLetterQueue // what could not be forwarded (DLQ-13)
-)
-
-// IsDeadLetters reports whether it is one of the two that hold dead letters, which take no sends and which nothing leaves by itself
-// (DLQ-3, DLQ-4).
-func (q SubQueue) IsDeadLetters() bool { return q != MainQueue }
-
-// String gives the name of the sub-queue as the API writes it.
-func (q SubQueue) String() string {
-	switch q {
-	case DeadLetterQueue:
-		return "DEAD_LETTER"
-	case TransferDeadLetterQueue:
-		return "TRANSFER_DEAD_LETTER"
-	default:
-		return "NONE"
+// ParsePrefix checks the beginning of a name and gives it folded.
+func ParsePrefix(prefix string) (string, error) {
+	prefix = strings.ReplaceAll(prefix, `\`, "/")
+	for i, r := range prefix {
+		if r != '/' && !isNameChar(r) {
+			return "", FieldError(InvalidArgument, "namePrefix", "has %q at position %d, which no name has", r, i)
+		}
 	}
-}
-
-// Target is something one can send to: a queue or a topic. Path must come from ParsePath.
-type Target struct {
-	Path    string
-	IsTopic bool
-}
-
-// ToQueue is the target of a queue.
-func ToQueue(path string) Target { return Target{Path: path} }
-
-// ToTopic is the target of a topic.
-func ToTopic(path string) Target { return Target{Path: path, IsTopic: true} }
-
-// Source is something one can receive from: a queue or subscription, its dead-letter queue, or one session of it. Sources compare
-// with ==; Path must come from ParseSourcePath.
-type Source struct {
-	Path     string
-	SubQueue SubQueue
-
-	// SessionLock is the token of a session that the caller holds (SESS-19). The source is then that session alone.
-	SessionLock LockToken
-	// Session is the id of a session that the caller need not hold. Only what does not receive takes such a source: a
-	// Peek (SESS-39), a Purge (PURGE-7), and a Watch for the end of its lock.
-	Session string
-}
-
-// String gives the address of the source, for example "orders/$deadletterqueue" (DLQ-2).
-func (s Source) String() string {
-	switch s.SubQueue {
-	case DeadLetterQueue:
-		return s.Path + deadLetterSuffix
-	case TransferDeadLetterQueue:
-		return s.Path + transferSuffix + deadLetterSuffix
-	default:
-		return s.Path
-	}
-}
-
-const (
-	deadLetterSuffix = "/$deadletterqueue"
-	transferSuffix   = "/$transfer"
-)
-
-// subQueueOf tells which sub-queue a path addresses, in any case (DLQ-2).
-func subQueueOf(path string) SubQueue {
-	path, isDead := strings.CutSuffix(Fold(strings.ReplaceAll(path, `\`, "/")), deadLetterSuffix)
-	switch {
-	case !isDead:
-		return MainQueue
-	case strings.HasSuffix(path, transferSuffix):
-		return TransferDeadLetterQueue
-	default:
-		return DeadLetterQueue
-	}
-}
-
-// Fold gives the source under the name it is looked up by.
-func (s Source) Fold() Source {
-	s.Path = Fold(s.Path)
-	return s
+	return Fold(prefix), nil
 }

@@ -44,8 +44,9 @@ func TestENT_5_ReservedSegments(t *testing.T) {
 func TestENT_3_SplitSubscription(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string][2]string{
-		"news/Subscriptions/eu":                {"news", "eu"},
-		"News/subscriptions/EU":                {"News", "EU"}, // in any case of the segment, and the case of names is kept
+		"news/Subscriptions/eu": {"news", "eu"},
+		// in any case of the segment, and the case of names is kept
+		"News/subscriptions/EU":                {"News", "EU"},
 		"a/b/c/SUBSCRIPTIONS/x.y-z_1":          {"a/b/c", "x.y-z_1"},
 		"subscriptions/Subscriptions/eu":       {"subscriptions", "eu"},
 		"news/Subscriptions/":                  {"news", ""},

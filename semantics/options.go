@@ -51,7 +51,8 @@ const (
 	MinAutoDeleteOnIdle     = 5 * time.Minute
 )
 
-// Options are the options of an entity (spec section 3.1). OptionNames tells which of them a kind has; the others mean nothing to it.
+// Options are the options of an entity (spec section 3.1). OptionNames tells which of them a kind has; the others mean
+// nothing to it.
 type Options struct {
 	LockDuration                     time.Duration
 	MaxSizeInMegabytes               int64
@@ -73,13 +74,15 @@ type Options struct {
 	ExpireDeferred                      bool          // deferred messages expire by themselves (TTL-18)
 	DeadLetterTTL                       time.Duration // how long dead letters are kept (TTL-19); Never
 
-	RequiresSession     bool                // immutable: every message belongs to a session (SESS-5, SESS-6)
-	SessionInFlight     int64               // most unsettled messages of a session at a time (SESS-27)
-	OnDisconnect        OnDisconnect        // what becomes of the locks of a stream that breaks (LOCK-10)
-	SessionExpiryMode   SessionExpiryMode   // what expires with a message of a session (TTL-23)
-	SessionOnDeadLetter SessionOnDeadLetter // what becomes of a session that lost a message to the dead letters (SESS-29)
-	AcceptNext          AcceptNext          // whether sessions may be accepted without naming them (RR-5)
-	SessionStateTTL     time.Duration       // how long the state of a session without messages is kept (SESS-33c); Never
+	RequiresSession   bool              // immutable: every message belongs to a session (SESS-5, SESS-6)
+	SessionInFlight   int64             // most unsettled messages of a session at a time (SESS-27)
+	OnDisconnect      OnDisconnect      // what becomes of the locks of a stream that breaks (LOCK-10)
+	SessionExpiryMode SessionExpiryMode // what expires with a message of a session (TTL-23)
+	// what becomes of a session that lost a message to the dead letters (SESS-29)
+	SessionOnDeadLetter SessionOnDeadLetter
+	AcceptNext          AcceptNext // whether sessions may be accepted without naming them (RR-5)
+	// how long the state of a session without messages is kept (SESS-33c); Never
+	SessionStateTTL time.Duration
 
 	SupportOrdering bool // of a topic: accepted, no visible effect
 	FailIfUnmatched bool // of a topic: a message that no subscription gets is refused (TOPIC-3)
@@ -92,14 +95,17 @@ type Options struct {
 	ForwardDeadLetteredMessagesTo string // where dead letters go on to (FWD-9)
 	UnmatchedTo                   string // of a topic: where messages that no subscription gets go on to (TOPIC-3)
 
-	DeadLetteringOnFilterEvaluationExceptions bool     // a message for which a rule has no result becomes a dead letter (RULE-8)
+	// a message for which a rule has no result becomes a dead letter (RULE-8)
+	DeadLetteringOnFilterEvaluationExceptions bool
 	Overflow                                  Overflow // what happens to a copy above MaxMessageCount (TOPIC-7)
 }
 
-// Overflow says what happens to a copy for a subscription that has as many messages as MaxMessageCount permits (TOPIC-7).
+// Overflow says what happens to a copy for a subscription that has as many messages as MaxMessageCount permits
+// (TOPIC-7).
 type Overflow uint8
 
-// The message is refused, for all subscriptions; its copy becomes a dead letter; or the oldest available message makes way.
+// The message is refused, for all subscriptions; its copy becomes a dead letter; or the oldest available message makes
+// way.
 const (
 	RejectOverflow Overflow = iota
 	DeadLetterOverflow
@@ -203,7 +209,8 @@ var optionNames = [...][]string{
 		"deadLetteringOnMessageExpiration", "maxDeliveryCount", "maxMessageCount", "status", "userMetadata",
 		"enableBatchedOperations", "requiresDuplicateDetection", "duplicateDetectionHistoryTimeWindow",
 		"duplicateHistoryMaxEntries", "forgetOnCancel", "enablePartitioning", "redeliveryDelay", "expireDeferred",
-		"deadLetterTtl", "requiresSession", "sessionInFlight", "onDisconnect", "sessionExpiryMode", "sessionOnDeadLetter",
+		"deadLetterTtl", "requiresSession", "sessionInFlight", "onDisconnect", "sessionExpiryMode",
+		"sessionOnDeadLetter",
 		"acceptNext", "sessionStateTtl", "autoDeleteOnIdle", "autoDeleteKeepsDeadLetters", "forwardTo",
 		"forwardDeadLetteredMessagesTo",
 	},
@@ -216,7 +223,8 @@ var optionNames = [...][]string{
 	SubscriptionKind: {
 		"lockDuration", "defaultMessageTimeToLive", "deadLetteringOnMessageExpiration",
 		"deadLetteringOnFilterEvaluationExceptions", "maxDeliveryCount", "maxMessageCount", "overflow", "status",
-		"userMetadata", "enableBatchedOperations", "redeliveryDelay", "expireDeferred", "deadLetterTtl", "requiresSession",
+		"userMetadata", "enableBatchedOperations", "redeliveryDelay", "expireDeferred", "deadLetterTtl",
+		"requiresSession",
 		"sessionInFlight", "onDisconnect", "sessionExpiryMode", "sessionOnDeadLetter", "acceptNext", "sessionStateTtl",
 		"autoDeleteOnIdle", "autoDeleteKeepsDeadLetters", "forwardTo", "forwardDeadLetteredMessagesTo",
 	},
@@ -229,7 +237,9 @@ func Immutable(option string) bool {
 
 // ImmutableChanged is PROPERTY_IMMUTABLE for the named option (ENT-7).
 func ImmutableChanged(entity, option string) *Error {
-	return fieldError(PropertyImmutable, option, "can be set at creation only; delete and create the entity to change it").
+	return FieldError(
+		PropertyImmutable, option, "can be set at creation only; delete and create the entity to change it",
+	).
 		With(DetailEntity, entity)
 }
 
@@ -309,11 +319,11 @@ func (o *Options) option(name string) any {
 	}
 }
 
-// checkOptionNames refuses names that are no options of the kind: INVALID_ARGUMENT.
-func checkOptionNames(kind Kind, names []string) error {
+// CheckOptionNames refuses names that are no options of the kind: INVALID_ARGUMENT.
+func CheckOptionNames(kind Kind, names []string) error {
 	for _, name := range names {
 		if !slices.Contains(optionNames[kind], name) {
-			return fieldError(InvalidArgument, name, "is not an option of a %s", kind)
+			return FieldError(InvalidArgument, name, "is not an option of a %s", kind)
 		}
 	}
 	return nil
@@ -344,7 +354,7 @@ func (o Options) Merge(other Options, names []string) (Options, error) {
 		case *Overflow:
 			*to = *other.option(name).(*Overflow)
 		default:
-			return o, fieldError(InvalidArgument, name, "is not an option")
+			return o, FieldError(InvalidArgument, name, "is not an option")
 		}
 	}
 	return o, nil
@@ -404,7 +414,7 @@ func (o Options) Validate(kind Kind) error {
 	}
 	for _, n := range numbers {
 		if n.value < n.low || n.value > n.high {
-			return fieldError(ArgumentOutOfRange, n.name, "is %d, must be %d to %d", n.value, n.low, n.high)
+			return FieldError(ArgumentOutOfRange, n.name, "is %d, must be %d to %d", n.value, n.low, n.high)
 		}
 	}
 	spans := []struct {
@@ -413,7 +423,12 @@ func (o Options) Validate(kind Kind) error {
 	}{
 		{"lockDuration", o.LockDuration, MinLockDuration, MaxLockDuration},
 		{"defaultMessageTimeToLive", o.DefaultMessageTimeToLive, MinDefaultTimeToLive, Never},
-		{"duplicateDetectionHistoryTimeWindow", o.DuplicateDetectionHistoryTimeWindow, MinDuplicateWindow, MaxDuplicateWindow},
+		{
+			"duplicateDetectionHistoryTimeWindow",
+			o.DuplicateDetectionHistoryTimeWindow,
+			MinDuplicateWindow,
+			MaxDuplicateWindow,
+		},
 		{"redeliveryDelay", o.RedeliveryDelay, 0, MaxDelay},
 		{"deadLetterTtl", o.DeadLetterTTL, MinDefaultTimeToLive, Never},
 		{"sessionStateTtl", o.SessionStateTTL, MinDefaultTimeToLive, Never},
@@ -423,9 +438,9 @@ func (o Options) Validate(kind Kind) error {
 		switch {
 		case d.value >= d.low && d.value <= d.high:
 		case d.high == Never:
-			return fieldError(ArgumentOutOfRange, d.name, "is %s, must be at least %s", d.value, d.low)
+			return FieldError(ArgumentOutOfRange, d.name, "is %s, must be at least %s", d.value, d.low)
 		default:
-			return fieldError(ArgumentOutOfRange, d.name, "is %s, must be %s to %s", d.value, d.low, d.high)
+			return FieldError(ArgumentOutOfRange, d.name, "is %s, must be %s to %s", d.value, d.low, d.high)
 		}
 	}
 	words := []struct {
@@ -442,14 +457,16 @@ func (o Options) Validate(kind Kind) error {
 	}
 	for _, w := range words {
 		if int(w.value) >= len(w.allowed) {
-			return fieldError(InvalidArgument, w.name, "must be one of %v", w.allowed)
+			return FieldError(InvalidArgument, w.name, "must be one of %v", w.allowed)
 		}
 	}
 	if !utf8.ValidString(o.UserMetadata) {
-		return fieldError(InvalidArgument, "userMetadata", "must be valid UTF-8")
+		return FieldError(InvalidArgument, "userMetadata", "must be valid UTF-8")
 	}
-	if n := utf16Length(o.UserMetadata); n > MaxUserMetadata {
-		return fieldError(ArgumentOutOfRange, "userMetadata", "is %d characters long, at most %d are allowed", n, MaxUserMetadata)
+	if n := UTF16Length(o.UserMetadata); n > MaxUserMetadata {
+		return FieldError(
+			ArgumentOutOfRange, "userMetadata", "is %d characters long, at most %d are allowed", n, MaxUserMetadata,
+		)
 	}
 	return nil
 }
@@ -457,8 +474,9 @@ func (o Options) Validate(kind Kind) error {
 // checkStatus refuses a status that the kind does not have (STAT-1).
 func (o Options) checkStatus(kind Kind) error {
 	switch {
-	case kind == TopicKind && o.Status == StatusReceiveDisabled, kind == SubscriptionKind && o.Status == StatusSendDisabled:
-		return fieldError(InvalidArgument, "status", "must not be %s, which a %s does not have", o.Status, kind)
+	case kind == TopicKind && o.Status == StatusReceiveDisabled,
+		kind == SubscriptionKind && o.Status == StatusSendDisabled:
+		return FieldError(InvalidArgument, "status", "must not be %s, which a %s does not have", o.Status, kind)
 	default:
 		return nil
 	}

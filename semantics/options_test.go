@@ -126,7 +126,8 @@ func TestENT_6_Differences(t *testing.T) {
 		{Option: "autoDeleteOnIdle", Present: "never", Asked: "1209600s"},
 		{Option: "status", Present: "ACTIVE", Asked: "SEND_DISABLED"},
 	}
-	got := present.Differences(asked, []string{"defaultMessageTimeToLive", "maxDeliveryCount", "autoDeleteOnIdle", "status"}) // not lockDuration
+	// not lockDuration
+	got := present.Differences(asked, []string{"defaultMessageTimeToLive", "maxDeliveryCount", "autoDeleteOnIdle", "status"})
 	if !slices.Equal(got, want) {
 		t.Errorf("Differences = %v, want %v", got, want)
 	}

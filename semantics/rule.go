@@ -30,45 +30,46 @@ type RuleFilter struct {
 	SQL         *SQLText
 }
 
-// SQLText is an SQL filter or action as the user wrote it, with the values of its @parameters (SQL-16): strings, numbers,
-// bools, datetimes and timespans, together no larger than the headers of a message.
+// SQLText is an SQL filter or action as the user wrote it, with the values of its @parameters (SQL-16): strings,
+// numbers, bools, datetimes and timespans, together no larger than the headers of a message.
 type SQLText struct {
 	Expression string
 	Parameters map[string]Value // by name, with or without the @, without case
 }
 
-// CorrelationFilter selects messages in which all the given fields are equal (CORR-1, CORR-2). A nil field is not given; one
-// that is given but empty selects nothing, because an empty field of a message is not set (MSG-2). At least one field or
-// property must be given, and together they must fit the headers of a message (MSG-15).
+// CorrelationFilter selects messages in which all the given fields are equal (CORR-1, CORR-2). A nil field is not
+// given; one that is given but empty selects nothing, because an empty field of a message is not set (MSG-2). At least
+// one field or property must be given, and together they must fit the headers of a message (MSG-15).
 type CorrelationFilter struct {
 	ContentType, CorrelationID, MessageID, ReplyTo, ReplyToSessionID, SessionID, Subject, To *string
 
 	Properties map[string]Value // application properties, by name without case
 }
 
-// CompiledRule is a rule made ready for use. It is immutable and safe for concurrent use, and does not block. Messages given
-// to it must have passed Validate.
+// CompiledRule is a rule made ready for use. It is immutable and safe for concurrent use, and does not block. Messages
+// given to it must have passed Validate.
 type CompiledRule interface {
-	// Matches reports whether the rule selects a message on its way in. An error says that the filter has no result for this
-	// message (RULE-8); its text fits a dead-letter description.
-	Matches(m *Message) (bool, error)
+	// Matches reports whether the rule selects a message on its way in. An error says that the filter has no result for
+	// this message (RULE-8), which is also so when all rules that were asked with this budget have spent it; its text
+	// fits a dead-letter description.
+	Matches(m *Message, budget *Budget) (bool, error)
 
 	// HasAction tells whether Act does anything.
 	HasAction() bool
 
-	// Act gives the copy that the rule's action makes of a message, which it leaves as it is, with the application property
-	// RuleName (TOPIC-6, ACT-2). The copy shares the body. Without an action it gives the message itself. An error is as that
-	// of Matches, and comes without a copy.
+	// Act gives the copy that the rule's action makes of a message, which it leaves as it is, with the application
+	// property RuleName (TOPIC-6, ACT-2). The copy shares the body. Without an action it gives the message itself. An
+	// error is as that of Matches, and comes without a copy.
 	//
-	// The caller checks the header limits of the copy (ACT-9, MSG-15). The copy may have a SessionID that differs from its
-	// PartitionKey, because the partition stays as it was chosen (ACT-8), and no MessageID.
+	// The caller checks the header limits of the copy (ACT-9, MSG-15). The copy may have a SessionID that differs from
+	// its PartitionKey, because the partition stays as it was chosen (ACT-8), and no MessageID.
 	Act(m *Message) (*Message, error)
 
-	// Warnings tells, one sentence each, what is hardly meant so although it is valid (SQL-12). Each starts with "filter: " or
-	// "action: ".
+	// Warnings tells, one sentence each, what is hardly meant so although it is valid (SQL-12). Each starts with
+	// "filter: " or "action: ".
 	Warnings() []string
 }
 
-// CompileRule makes a rule ready for use, or refuses it: FILTER_INVALID or ACTION_INVALID with the column (RULE-7). The package
-// filter has the one that knows the language.
+// CompileRule makes a rule ready for use, or refuses it: FILTER_INVALID or ACTION_INVALID with the column (RULE-7). The
+// package filter has the one that knows the language.
 type CompileRule func(Rule) (CompiledRule, error)

@@ -78,13 +78,16 @@ func SessionMissing(path string, index int) *Error {
 
 // AcceptNextRefused is the error of an accept without id where AcceptNext forbids it (RR-5).
 func AcceptNextRefused(path string) *Error {
-	return Errorf(InvalidOperation, "entity %q has acceptNext FORBIDDEN: name the session", path).With(DetailEntity, path)
+	return Errorf(
+		InvalidOperation, "entity %q has acceptNext FORBIDDEN: name the session", path,
+	).With(DetailEntity, path)
 }
 
 // StateTooLarge is the error of a session state over the entity's message limit (SESS-32).
 func StateTooLarge(path string, actual, limit int64) *Error {
 	return Errorf(SessionStateTooLarge, "state is %d bytes, at most %d are allowed on entity %q", actual, limit, path).
-		With(DetailEntity, path).With(DetailActual, strconv.FormatInt(actual, 10)).With(DetailLimit, strconv.FormatInt(limit, 10))
+		With(DetailEntity, path).
+		With(DetailActual, strconv.FormatInt(actual, 10)).With(DetailLimit, strconv.FormatInt(limit, 10))
 }
 
 // StateVersionDiffers is the error of a session state that has another version than expected (SESS-33a).
@@ -98,3 +101,9 @@ func TooManyStates(path string, limit int64) *Error {
 	return Errorf(QuotaExceeded, "entity %q has %d session states, which is the most; clear some", path, limit).
 		With(DetailEntity, path).With(DetailLimit, strconv.FormatInt(limit, 10))
 }
+
+// Texts of the dead letters that DeadLetterRest makes.
+const (
+	ReasonSession      = "SessionDeadLettered"
+	DescriptionSession = "the rest of its session was dead-lettered"
+)

@@ -9,8 +9,8 @@ import (
 // MaxForwardHops is how often a message is forwarded at most (FWD-5).
 const MaxForwardHops = 4
 
-// Reasons of dead letters that were to be forwarded. The first is in the dead-letter queue of the source, the others in its
-// transfer dead-letter queue (DLQ-10, DLQ-13).
+// Reasons of dead letters that were to be forwarded. The first is in the dead-letter queue of the source, the others in
+// its transfer dead-letter queue (DLQ-10, DLQ-13).
 const (
 	ReasonTooManyHops         = "MaxTransferHopCountExceeded"
 	ReasonDestinationNotFound = "TransferDestinationNotFound"
@@ -18,39 +18,58 @@ const (
 	ReasonDestinationFull     = "TransferDestinationQuotaExceeded"
 )
 
-// Transfers carry messages on from one entity to another (FWD-1). Source and destination need not be in the same place, so a transfer
-// takes three steps, each atomic: messages are set aside at the source, stored at the destination, removed at the source. Every
-// step may be repeated, by anybody, at any time, and has its effect once; so whoever finds a transfer under way carries it on, and
-// a message is lost and doubled nowhere.
+// Transfers carry messages on from one entity to another (FWD-1). Source and destination need not be in the same place,
+// so a transfer takes three steps, each atomic: messages are set aside at the source, stored at the destination,
+// removed at the source. Every step may be repeated, by anybody, at any time, and has its effect once; so whoever finds
+// a transfer under way carries it on, and a message is lost and doubled nowhere.
 type Transfers interface {
 	// Destination finds the queue or topic of a path. When there is none its Incarnation is 0, and that is no error.
 	Destination(ctx context.Context, path string) (Destination, error)
 
-	// BeginTransfer gives the transfer of a source that is under way, whatever its destination; else it begins one, with up to limit
-	// of the messages that are available, in order of sequence number (FWD-6). Nobody else gets them from then on, and they do not
-	// expire. The status of the source does not matter, and it is no activity of it. Without any Messages there is nothing to do.
-	// ENTITY_NOT_FOUND, and ErrForwardingChanged when none is under way and the source does not forward to that path; an empty path is
-	// one it never forwards to.
+	// BeginTransfer gives the transfer of a source that is under way, whatever its destination; else it begins one,
+	// with up to limit of the messages that are available, in order of sequence number (FWD-6). Nobody else gets them
+	// from then on, and they do not expire. The status of the source does not matter, and it is no activity of it.
+	// Without any Messages there is nothing to do. ENTITY_NOT_FOUND, and ErrForwardingChanged when none is under way
+	// and the source does not forward to that path; an empty path is one it never forwards to.
 	BeginTransfer(ctx context.Context, source Source, to Destination, limit int) (Transfer, error)
 
-	// Arrive stores what a transfer carries at its destination, all in one step, and says what became of each message, in the order
-	// given. The first call that decides about them is final: later ones give its answer, whatever they bring. version is that of the
-	// routes by which the copies of a topic were decided, else 0. A message is stored as new, as if it was sent alone, but never
-	// scheduled; a duplicate counts as stored (DUP-9). One that its destination does not take is refused by itself; but unless isLast,
-	// nothing at all is done when one would be, and the answer is ErrNotYet. A queue with sessions makes a message without one a dead
-	// letter of its own (FWD-3, DLQ-9). An incarnation that is gone is all messages refused. It is no activity of the destination
-	// (FWD-10). ErrRoutesChanged.
-	Arrive(ctx context.Context, transfer Transfer, version int64, arrivals []Publication, isLast bool) ([]Arrival, error)
+	// BeginResubmission gives the transfer of a dead-letter queue that is under way, whatever it is for; else it begins
+	// one that sends dead letters again, those with the given numbers that nobody has locked, as BeginTransfer sets
+	// messages aside. It is activity of the source. ENTITY_NOT_FOUND, ENTITY_DISABLED.
+	BeginResubmission(
+		ctx context.Context, source Source, to Destination, numbers []int64, how Resubmitting,
+	) (BegunResubmission, error)
 
-	// EndTransfer removes the messages of a transfer from its source, all in one step, as fates says in the order of the messages. It
-	// does nothing when the transfer is over. ENTITY_FULL when the transfer dead-letter queue of the source has no room: it may hold as
-	// many bytes as the source itself.
+	// Arrive stores what a transfer carries at its destination, all in one step, and says what became of each message,
+	// in the order given. The first call that decides about them is final: later ones give its answer, whatever they
+	// bring, until a later transfer of the source has arrived. From then on it is ErrOvertaken. version is that of the
+	// routes by which the copies of a topic were decided, else 0. A message is stored as new, as if it was sent alone,
+	// but never scheduled; a duplicate counts as stored (DUP-9). One that its destination does not take is refused by
+	// itself; but unless isLast, nothing at all is done when one would be, and the answer is ErrNotYet. A queue with
+	// sessions makes a message without one a dead letter of its own (FWD-3, DLQ-9). An incarnation that is gone is all
+	// messages refused. It is no activity of the destination (FWD-10). ErrRoutesChanged.
+	Arrive(
+		ctx context.Context, transfer Transfer, version int64, arrivals []Publication, isLast bool,
+	) ([]Arrival, error)
+
+	// EndTransfer removes the messages of a transfer from its source, all in one step, as fates says in the order of
+	// the messages. It does nothing when the transfer is over. ENTITY_FULL when the transfer dead-letter queue of the
+	// source has no room: it may hold as many bytes as the source itself.
 	EndTransfer(ctx context.Context, transfer Transfer, fates []Fate) error
+
+	// Unbroken lets do make calls with the context it is given, one after the other. If the store comes back older than
+	// it was between two of them, the later ones fail. Without it a message could be removed at its source because of
+	// an arrival that is forgotten.
+	Unbroken(ctx context.Context, do func(context.Context) error) error
 }
 
 var (
 	// ErrForwardingChanged says that a source does not forward to where it did. Read it again.
 	ErrForwardingChanged = errors.New("the source does not forward there")
+	// ErrOvertaken says that nothing was done because a later transfer of the source has arrived: this one is over, and
+	// what became of it is not known any more; or the store came back older than it was, and the next BeginTransfer
+	// gives a transfer that can arrive.
+	ErrOvertaken = errors.New("a later transfer has arrived")
 	// ErrNotYet says that a destination did not take all of a transfer. Try again later.
 	ErrNotYet = errors.New("the destination does not take it")
 )
@@ -59,7 +78,8 @@ var (
 type Destination struct {
 	Path string
 	Kind Kind // QueueKind or TopicKind
-	// Incarnation tells an entity from one of the same name that was there before. It is never 0, which stands for none.
+	// Incarnation tells an entity from one of the same name that was there before. It is never 0, which stands for
+	// none.
 	Incarnation int64
 }
 
@@ -70,12 +90,29 @@ type Transfer struct {
 	To       Destination
 	Age      time.Duration // since it was begun
 	Messages []*Received
+
+	Resubmits *Resubmitting // how dead letters are sent again; nil: the messages are forwarded
+}
+
+// Resubmitting says how dead letters are sent again (DLQ-22).
+type Resubmitting struct {
+	NewMessageIDs    bool // each gets a new message id
+	KeepExpiry       bool // ExpiresAt stays instead of a new life beginning (TTL-25)
+	BypassDuplicates bool // duplicate detection does not apply
+}
+
+// BegunResubmission is what a BeginResubmission gives.
+type BegunResubmission struct {
+	Transfer
+	IsNew bool // else another one was under way
+	// of how many of the numbers it has, or there is no letter that could be had; the others are for another transfer
+	Looked int
 }
 
 // Arrival is what became of a message at its destination.
 type Arrival struct {
-	// Refused is empty when it was stored; else ENTITY_NOT_FOUND, ENTITY_DISABLED, ENTITY_FULL, QUOTA_EXCEEDED, MESSAGE_SIZE_EXCEEDED
-	// or NO_MATCHING_SUBSCRIPTION.
+	// Refused is empty when it was stored; else ENTITY_NOT_FOUND, ENTITY_DISABLED, ENTITY_FULL, QUOTA_EXCEEDED,
+	// MESSAGE_SIZE_EXCEEDED or NO_MATCHING_SUBSCRIPTION.
 	Refused Code
 }
 
@@ -85,6 +122,8 @@ type Fate struct {
 	DeadLetter *DeadLetterTexts
 	// KeepsQueue puts it into the dead-letter queue of the source instead of the transfer dead-letter queue.
 	KeepsQueue bool
+	// Stays: it is given back where it was, as if nobody had touched it.
+	Stays bool
 }
 
 // Forwarded is how a message came to the entity that it is in, from others before (FWD-4, FWD-5, FWD-9).

@@ -111,7 +111,9 @@ func IntegerOf(t ValueType, n int64) (Value, error) {
 		return Value{}, Errorf(InvalidArgument, "property type %s does not hold an integer", t)
 	}
 	if n < bounds[0] || n > bounds[1] {
-		return Value{}, Errorf(InvalidArgument, "property value %d does not fit %s (%d to %d)", n, t, bounds[0], bounds[1])
+		return Value{}, Errorf(
+			InvalidArgument, "property value %d does not fit %s (%d to %d)", n, t, bounds[0], bounds[1],
+		)
 	}
 	return Value{typ: t, num: uint64(n)}, nil //nolint:gosec // two's complement
 }
@@ -134,18 +136,18 @@ func TextOf(t ValueType, s string) (Value, error) {
 	case TypeUUID:
 		u, err := ParseLockToken(s)
 		if err != nil {
-			return Value{}, Errorf(InvalidArgument, "property value %q is not a uuid", cut(s))
+			return Value{}, Errorf(InvalidArgument, "property value %q is not a uuid", Shorten(s))
 		}
 		return Value{typ: t, str: u.String()}, nil
 	case TypeDecimal:
 		if !isDecimal(s) {
-			return Value{}, Errorf(InvalidArgument, "property value %q is not a decimal number", cut(s))
+			return Value{}, Errorf(InvalidArgument, "property value %q is not a decimal number", Shorten(s))
 		}
 		return Value{typ: t, str: s}, nil
 	case TypeDateTime, TypeDateTimeOffset:
 		at, err := time.Parse(time.RFC3339Nano, s)
 		if err != nil {
-			return Value{}, Errorf(InvalidArgument, "property value %q is not an RFC 3339 instant", cut(s))
+			return Value{}, Errorf(InvalidArgument, "property value %q is not an RFC 3339 instant", Shorten(s))
 		}
 		if t == TypeDateTime {
 			at = at.UTC()
@@ -203,8 +205,8 @@ func isDecimal(s string) bool {
 	return digits > 0 && points <= 1
 }
 
-// cut shortens a text from outside for an error message.
-func cut(s string) string {
+// Shorten shortens a text from outside for an error message.
+func Shorten(s string) string {
 	const most = 60
 	if len(s) > most {
 		return s[:most] + "..."

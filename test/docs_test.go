@@ -41,10 +41,10 @@ func blocks(t *testing.T, page, mark string) []string {
 // shell runs a pasted session in bash, against s in place of the default port, and gives what it printed.
 func shell(t *testing.T, s *sidecartest.Sidecar, script string) string {
 	t.Helper()
-	if !strings.Contains(script, "127.0.0.1:7420") {
+	if !strings.Contains(script, "127.0.0.1:742") {
 		t.Fatalf("the session does not use the default address:\n%s", script)
 	}
-	script = strings.ReplaceAll(script, "127.0.0.1:7420", s.HTTP)
+	script = strings.NewReplacer("127.0.0.1:7420", s.HTTP, "127.0.0.1:7421", s.GRPC, "127.0.0.1:7422", s.Admin).Replace(script)
 	command := exec.Command("bash", "-euo", "pipefail", "-c", script)
 	command.Env = append(os.Environ(), "no_proxy=*")
 	out, err := command.CombinedOutput()
@@ -58,13 +58,13 @@ func TestReadmeSessionWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
 	sessions := blocks(t, "README.md", "<!-- runs -->\n```sh")
-	if len(sessions) != 2 {
-		t.Fatalf("the README has %d sessions, want 2", len(sessions))
+	if len(sessions) != 3 {
+		t.Fatalf("the README has %d sessions, want 3", len(sessions))
 	}
 	printed := shell(t, s, sessions[0])
 	for _, want := range []string{
-		`"created":true`, `"messageId":"m-1"`, `"text":"hello"`, `"deadLetterReason":"NoGreeting"`,
-		`"deadLetterErrorDescription":"it greets nobody"`, `"deadLetterMessageCount":"1"`,
+		`"created":true`, `"messageId":"m-1"`, `"text":"hello"`, `"deadLetterReason":"NotAGreeting"`,
+		`"deadLetterErrorDescription":"it does not greet"`, `"deadLetterMessageCount":"1"`,
 	} {
 		if !strings.Contains(strings.ReplaceAll(printed, `": `, `":`), want) {
 			t.Errorf("the session did not print %s; it printed:\n%s", want, printed)
@@ -78,7 +78,7 @@ func TestReadmeSessionWorksWhenPasted(t *testing.T) {
 		t.Errorf("after the session the queue holds %v messages, want the dead letter alone: %s", total, left.Text)
 	}
 	printed = strings.ReplaceAll(shell(t, s, sessions[1]), `": `, `":`)
-	for _, want := range []string{`"sessionId":"order-7"`, `"text":"pay"`, `"version":"1"`, `"availableCount":"1"`, `"stateSize":"4"`} {
+	for _, want := range []string{`"sessionId":"order-7"`, `"text":"pay"`, `"version":"`, `"availableCount":"1"`, `"stateSize":"4"`} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("the session about sessions did not print %s; it printed:\n%s", want, printed)
 		}
@@ -86,14 +86,22 @@ func TestReadmeSessionWorksWhenPasted(t *testing.T) {
 	if strings.Contains(printed, "LOCK_LOST") || strings.Contains(printed, `"text":"ship"`) {
 		t.Errorf("a settlement failed or two messages came:\n%s", printed)
 	}
+	printed = strings.ReplaceAll(shell(t, s, sessions[2]), `": `, `":`)
+	if strings.Count(printed, `"created":true`) != 3 || strings.Count(printed, `"text":"a car"`) != 1 {
+		t.Errorf("the session about topics did not make three entities and print one message:\n%s", printed)
+	}
 }
 
 // apiPages are the pages of docs/api in the order a reader takes them.
 var apiPages = []string{"queues", "topics", "rules", "send", "receive", "settle", "sessions", "request", "peek", "resubmit", "purge"}
 
+// A reader comes from the README, with all that it has made.
 func TestAPIPagesWorkWhenPasted(t *testing.T) {
 	t.Parallel()
 	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
+	for _, session := range blocks(t, "README.md", "<!-- runs -->\n```sh") {
+		shell(t, s, session)
+	}
 	for _, page := range apiPages {
 		for _, session := range blocks(t, "docs/api/"+page+".md", "<!-- runs -->\n```sh") {
 			printed := shell(t, s, session)
@@ -110,9 +118,28 @@ func TestAPIPagesWorkWhenPasted(t *testing.T) {
 	}
 }
 
+func TestSessionsPageWorksWhenPasted(t *testing.T) {
+	t.Parallel()
+	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
+	printed := strings.ReplaceAll(shell(t, s, blocks(t, "docs/sessions.md", "<!-- runs -->\n```sh")[0]), `": `, `":`)
+	for want, times := range map[string]int{
+		`"text":"packed"`: 1, `"text":"shipped"`: 1, `"sessionId":"parcel-2"`: 1, `"availableCount":"1"`: 1, `"availableCount":"2"`: 1,
+	} {
+		if n := strings.Count(printed, want); n != times {
+			t.Errorf("the session printed %s %d times, want %d; it printed:\n%s", want, n, times, printed)
+		}
+	}
+	if strings.Contains(printed, "LOCK_LOST") {
+		t.Errorf("a settlement failed:\n%s", printed)
+	}
+}
+
 func TestTopicsPageWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
+	for _, session := range blocks(t, "README.md", "<!-- runs -->\n```sh") {
+		shell(t, s, session)
+	}
 	printed := strings.ReplaceAll(shell(t, s, blocks(t, "docs/topics.md", "<!-- runs -->\n```sh")[0]), `": `, `":`)
 	for want, times := range map[string]int{
 		`"text":"two shirts"`: 2, `"text":"a car"`: 2, `"urgent":true`: 1, `"RuleName":"total"`: 1, `"subscriptionCount":"3"`: 1, `"totalMessageCount":"0"`: 1,
@@ -176,10 +203,11 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
-var _ = []any{fmt.Println, time.Second, grpc.NewClient, insecure.NewCredentials, durationpb.New, status.Convert,
+var _ = []any{client.New, sidebusv1.NewAdminClient, fmt.Println, time.Second, grpc.NewClient, insecure.NewCredentials, durationpb.New, status.Convert,
 	fieldmaskpb.FieldMask{}.Paths, timestamppb.New, errdetails.ErrorInfo{}.Domain, errors.Is, io.EOF}
 `
 
@@ -193,6 +221,9 @@ func TestGoSnippetsCompile(t *testing.T) {
 	for _, body := range blocks(t, "README.md", "```go") {
 		add("_ int", body)
 	}
+	for _, body := range blocks(t, "docs/client-go.md", "```go") {
+		add("sidebus *client.Client, sender *client.Sender, message *client.Message, work func(context.Context, []byte) error", body)
+	}
 	for _, body := range blocks(t, "docs/api/README.md", "```go-setup") {
 		add("_ int", body+"\n_, _ = messages, admin")
 	}
@@ -202,7 +233,7 @@ func TestGoSnippetsCompile(t *testing.T) {
 	}
 	for _, page := range pages {
 		for _, body := range blocks(t, page, "```go") {
-			add("messages sidebusv1.MessagesClient, sessions sidebusv1.SessionsClient, admin sidebusv1.AdminClient, token string", body)
+			add("sidebus *client.Client, messages sidebusv1.MessagesClient, sessions sidebusv1.SessionsClient, admin sidebusv1.AdminClient, token string", body)
 		}
 	}
 	source.WriteString("\nfunc main() {}\n")
@@ -284,7 +315,7 @@ func TestOperationsListsEverySetting(t *testing.T) {
 	flags := regexp.MustCompile(`--[a-z][a-z.-]*[a-z]`)
 	inHelp := flags.FindAllString(help, -1)
 	for _, flag := range inHelp {
-		if flag != "--help" && !strings.Contains(page, "`"+flag+"`") {
+		if flag != "--help" && flag != "--version" && !strings.Contains(page, "`"+flag+"`") {
 			t.Errorf("docs/operations.md lacks %s", flag)
 		}
 	}

@@ -57,6 +57,14 @@ type layer struct {
 
 var layers = []layer{
 	{under: "semantics", ours: []string{}, theirs: []string{}},
+	{under: "semantics/broker", ours: []string{"semantics", "semantics/broker/..."}, theirs: []string{}},
+	{under: "semantics/broker/delivery", ours: []string{"semantics"}, theirs: []string{}},
+	{under: "semantics/broker/reply", ours: []string{
+		"semantics", "semantics/broker/delivery", "semantics/broker/internal/loop",
+	}, theirs: []string{}},
+	{under: "semantics/broker/stream", ours: []string{
+		"semantics", "semantics/broker/delivery", "semantics/broker/internal/loop",
+	}, theirs: []string{}},
 	{under: "semantics/memstore", ours: []string{"semantics"}, theirs: []string{}},
 	{under: "semantics/filter", ours: []string{"semantics"}, theirs: []string{}},
 	{under: "lua", ours: []string{}, theirs: []string{}},
@@ -66,14 +74,17 @@ var layers = []layer{
 	{under: "proto/...", ours: []string{"proto/..."}, theirs: []string{
 		"google.golang.org/protobuf", "google.golang.org/grpc", "google.golang.org/genproto", "github.com/grpc-ecosystem/grpc-gateway/v2",
 	}},
-	{under: "proxy/...", ours: []string{"semantics", "semantics/filter", "proto/...", "proxy/..."}, never: []string{"github.com/redis/go-redis"}},
-	{under: "examples/...", ours: []string{"proto/sidebus/v1", "examples/..."}, theirs: []string{
+	{under: "proxy/...", ours: []string{
+		"semantics", "semantics/broker/...", "semantics/filter", "proto/...", "proxy/...",
+	}, never: []string{"github.com/redis/go-redis"}},
+	{under: "cmd/sidebus/internal/client", never: []string{module + "proxy/httpapi", module + "redisstore"}},
+	{under: "examples/...", ours: []string{"proto/client", "proto/sidebus/v1", "examples/..."}, theirs: []string{
 		"google.golang.org/protobuf", "google.golang.org/grpc",
 	}, never: []string{"github.com/redis/go-redis"}},
 }
 
 // testOnly packages must never reach a user's binary.
-var testOnly = []string{"semantics/storetest", "redisstore/redistest", "test/sidecartest"}
+var testOnly = []string{"semantics/storetest", "redisstore/redistest", "test/sidecartest", "test/apptest"}
 
 func TestImportDirections(t *testing.T) {
 	t.Parallel()

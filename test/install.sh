@@ -2,10 +2,12 @@
 # Makes sure that a program the tests or the examples need is on PATH, and installs the system's package when it is not:
 #   test/install.sh redis     redis-server or valkey-server, at least version 7.0
 #   test/install.sh python    python3, which runs the Python example
+#   test/install.sh node      node, at least version 18, which runs the Node example
+#   test/install.sh java      java and javac of a JDK, at least version 17, which run the Java example
 # Prints nothing when all is well, and exits 1 with the reason when it can do nothing.
 set -euo pipefail
 
-readonly what="${1:?usage: test/install.sh redis|python}" least=7
+readonly what="${1:?usage: test/install.sh redis|python|node|java}" least=7 least_node=18 least_java=17
 
 redis_fits() { # is there a server that is new enough?
   local program version
@@ -18,10 +20,22 @@ redis_fits() { # is there a server that is new enough?
   return 1
 }
 
+# Reads v20.1.0 of node, openjdk 17.0.15 of java and javac 17.0.15.
+version_fits() { # is the program of the first argument there, and its version not below the second one's?
+  local version
+  command -v "$1" >/dev/null || return 1
+  version="$("$1" --version 2>/dev/null | sed -n '1s/^[^0-9]*\([0-9]*\).*/\1/p')"
+  if ((${version:-0} >= $2)); then return 0; fi
+  echo "$1 on PATH is version ${version:-unknown}; at least $2 is needed" >&2
+  return 1
+}
+
 fits() {
   case "$what" in
     redis) redis_fits ;;
     python) command -v python3 >/dev/null ;;
+    node) version_fits node "$least_node" ;;
+    java) version_fits java "$least_java" && version_fits javac "$least_java" ;;
   esac
 }
 
@@ -49,7 +63,9 @@ install_package() {
 case "$what" in
   redis) brew=redis apt=redis-server hint="redis-server $least.0 (Debian, Ubuntu), redis (Fedora, Alpine, brew) or valkey" ;;
   python) brew=python3 apt=python3 hint=python3 ;;
-  *) echo "test/install.sh: redis or python, not $what" >&2; exit 2 ;;
+  node) brew=node apt=nodejs hint="Node.js $least_node or later" ;;
+  java) brew=openjdk apt=default-jdk-headless hint="a JDK, version $least_java or later, with java and javac on PATH" ;;
+  *) echo "test/install.sh: redis, python, node or java, not $what" >&2; exit 2 ;;
 esac
 
 if fits; then exit 0; fi

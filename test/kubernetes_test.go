@@ -26,7 +26,21 @@ type (
 			Replicas    int
 			ServiceName string    `yaml:"serviceName"`
 			Selector    yaml.Node // a map of labels in a Service, a matcher elsewhere
-			Ports       []struct {
+			PodSelector struct {
+				MatchLabels map[string]string `yaml:"matchLabels"`
+			} `yaml:"podSelector"`
+			PolicyTypes []string `yaml:"policyTypes"`
+			Ingress     []struct {
+				From  []map[string]any
+				Ports []struct {
+					Protocol string
+					Port     int
+				}
+			}
+			PodMetricsEndpoints []struct {
+				Port, Path, Interval string
+			} `yaml:"podMetricsEndpoints"`
+			Ports []struct {
 				Name       string
 				Port       int
 				TargetPort string `yaml:"targetPort"`
@@ -45,8 +59,9 @@ type (
 		}
 	}
 	metadata struct {
-		Name   string
-		Labels map[string]string
+		Name        string
+		Labels      map[string]string
+		Annotations map[string]string
 	}
 	podSpec struct {
 		TerminationGracePeriodSeconds int             `yaml:"terminationGracePeriodSeconds"`
@@ -159,8 +174,16 @@ func TestKubernetesSidecarFitsTheBinary(t *testing.T) {
 			t.Errorf("probe of %s: got %+v", path, p.HTTPGet)
 		}
 	}
-	if settings["SIDEBUS_ADMIN_ADDR"] != "$(POD_IP):7422" || sidecar.Ports[0].ContainerPort != 7422 {
-		t.Errorf("the kubelet cannot reach the probes at %q", settings["SIDEBUS_ADMIN_ADDR"])
+	if settings["SIDEBUS_PROBE_ADDR"] != ":7423" || sidecar.Ports[0].ContainerPort != 7423 {
+		t.Errorf("the kubelet cannot reach the probes at %q", settings["SIDEBUS_PROBE_ADDR"])
+	}
+	for _, inside := range []string{"SIDEBUS_ADMIN_ADDR", "SIDEBUS_HTTP_ADDR", "SIDEBUS_GRPC_ADDR"} {
+		if settings[inside] != "" {
+			t.Errorf("%s is %q: drain, settings and the APIs belong on loopback", inside, settings[inside])
+		}
+	}
+	if port := app.Spec.Template.Metadata.Annotations["prometheus.io/port"]; port != "7423" {
+		t.Errorf("Prometheus scrapes port %q", port)
 	}
 	if sidecar.SecurityContext.RunAsUser == 0 || !sidecar.SecurityContext.ReadOnlyRootFilesystem {
 		t.Error("the sidecar needs neither root nor a file system")
@@ -177,12 +200,63 @@ func TestKubernetesRedisKeepsMessages(t *testing.T) {
 		kinds[m.Kind] = m
 	}
 	args := strings.Join(kinds["StatefulSet"].Spec.Template.Spec.Containers[0].Args, " ")
-	for _, want := range []string{"--appendonly yes", "--maxmemory-policy noeviction"} {
+	for _, want := range []string{"--appendonly yes", "--maxmemory-policy noeviction", "--maxmemory 384mb"} {
 		if !strings.Contains(args, want) {
 			t.Errorf("Redis runs with %q, want %s", args, want)
 		}
 	}
 	if len(kinds["StatefulSet"].Spec.VolumeClaimTemplates) != 1 || kinds["Service"].Spec.Ports[0].Port != 6379 {
 		t.Error("Redis needs a volume and a service on 6379")
+	}
+}
+
+// Every container has a limit of memory, and an image of one version.
+func TestKubernetesContainersAreBoundedAndPinned(t *testing.T) {
+	t.Parallel()
+	for _, m := range append(manifests(t, "app.yaml"), manifests(t, "redis.yaml")...) {
+		pod := m.Spec.Template.Spec
+		for _, c := range append(pod.InitContainers, pod.Containers...) {
+			if !regexp.MustCompile(`:v?\d[\w.]*$`).MatchString(c.Image) {
+				t.Errorf("%s: the image %s has no version", c.Name, c.Image)
+			}
+			if c.Name != "app" && c.Resources.Limits["memory"] == "" {
+				t.Errorf("%s has no limit of memory", c.Name)
+			}
+		}
+	}
+}
+
+// Other pods reach probes and metrics of the application's pod, and Redis only with the label that its pods carry.
+func TestKubernetesPoliciesFitThePods(t *testing.T) {
+	t.Parallel()
+	for file, port := range map[string]int{"app.yaml": 7423, "redis.yaml": 6379} {
+		var pods map[string]string
+		found := false
+		for _, m := range manifests(t, file) {
+			if labels := m.Spec.Template.Metadata.Labels; labels != nil {
+				pods = labels
+			}
+			if m.Kind != "NetworkPolicy" {
+				continue
+			}
+			found = true
+			if app := m.Spec.PodSelector.MatchLabels["app"]; app == "" || app != pods["app"] {
+				t.Errorf("%s: the policy is for pods with app=%s, they have %s", file, app, pods["app"])
+			}
+			if len(m.Spec.Ingress) != 1 || len(m.Spec.Ingress[0].Ports) != 1 || m.Spec.Ingress[0].Ports[0].Port != port || len(m.Spec.Ingress[0].From) != 1 {
+				t.Errorf("%s: got %+v, want one rule with port %d", file, m.Spec.Ingress, port)
+			}
+		}
+		if !found {
+			t.Errorf("%s has no NetworkPolicy", file)
+		}
+	}
+	app := manifests(t, "app.yaml")[0].Spec.Template
+	if app.Metadata.Labels["redis-client"] != "true" {
+		t.Error("the policy of Redis does not let the application's pod in")
+	}
+	endpoint := manifests(t, "monitoring.yaml")[0].Spec.PodMetricsEndpoints[0]
+	if endpoint.Port != app.Spec.InitContainers[0].Ports[0].Name || endpoint.Path != "/metrics" {
+		t.Errorf("the PodMonitor scrapes %+v", endpoint)
 	}
 }

@@ -61,17 +61,14 @@ func startBench(b *testing.B) *benchSidecar {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = conn.Close() })
-	options, err := redis.ParseURL(server.URL)
-	if err != nil {
-		b.Fatal(err)
-	}
+	options := redistest.ClientOptions(b, server.URL)
 	raw := redis.NewClient(options)
 	b.Cleanup(func() { _ = raw.Close() })
 	return &benchSidecar{Sidecar: s, messages: sidebusv1.NewMessagesClient(conn), redis: raw}
 }
 
-// publish sends messages of 1 KiB one by one on a stream, those of number i to session i modulo sessions, with at most 1,000
-// unanswered.
+// publish sends messages of 1 KiB one by one on a stream, those of number i to session i modulo sessions, with at most
+// 1,000 unanswered.
 func (s *benchSidecar) publish(ctx context.Context, target string, messages, sessions int) error {
 	stream, err := s.messages.Publish(ctx)
 	if err != nil {
@@ -225,8 +222,8 @@ func benchSize(whole, small int) int {
 	return small
 }
 
-// BenchmarkStream measures the whole life of messages of 1 KiB through Publish and Subscribe of the built binary, pair by pair
-// without sessions (P1) and in strict order through 1,000 sessions (P4).
+// BenchmarkStream measures the whole life of messages of 1 KiB through Publish and Subscribe of the built binary, pair
+// by pair without sessions (P1) and in strict order through 1,000 sessions (P4).
 func BenchmarkStream(b *testing.B) {
 	messages := benchSize(50_000, 2_000)
 	s := startBench(b)
@@ -254,8 +251,8 @@ func BenchmarkStream(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkLatency measures on an idle sidecar how long a message takes from the call of Send to a subscriber that waits, and how
-// long a session takes to follow another one in its place (P5).
+// BenchmarkLatency measures on an idle sidecar how long a message takes from the call of Send to a subscriber that
+// waits, and how long a session takes to follow another one in its place (P5).
 func BenchmarkLatency(b *testing.B) {
 	s := startBench(b)
 	s.Queue(b, "plain", `{}`)

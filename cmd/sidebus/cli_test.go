@@ -2,27 +2,22 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/alecthomas/kong"
-)
+	"github.com/google/go-cmp/cmp"
 
-// parseServe reads the settings of serve from a command line, with the environment and files as they are.
-func parseServe(t *testing.T, args ...string) (settings, error) {
-	t.Helper()
-	var g grammar
-	from := &sources{}
-	parser, err := kong.New(&g, kong.Vars(settingDefaults()), kong.WithBeforeResolve(from.load), kong.Resolvers(from))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = parser.Parse(append([]string{"serve"}, args...))
-	return g.Serve.settings, err
-}
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
+)
 
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
@@ -33,113 +28,9 @@ func writeFile(t *testing.T, text string) string {
 	return path
 }
 
-func TestFlagBeatsEnvironmentBeatsFile(t *testing.T) {
-	file := writeFile(t, "namespace: from-file\nhttp-addr: file:1\ndrain-timeout: 7s\nredis-allow-eviction: true\nredis-pool-size: 3\n")
-	t.Setenv("SIDEBUS_CONFIG", file)
-	t.Setenv("SIDEBUS_NAMESPACE", "from-env")
-	t.Setenv("SIDEBUS_HTTP_ADDR", "env:1")
-	t.Setenv("SIDEBUS_GRPC_ADDR", "") // empty counts as not set
-	t.Setenv("SIDEBUS_REDIS_POOL_SIZE", "")
-	s, err := parseServe(t, "--namespace", "from-flag")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.Namespace != "from-flag" || s.HTTPAddr != "env:1" || s.DrainTimeout != 7*time.Second || !s.RedisAllowEviction {
-		t.Errorf("got %+v; want the namespace of the flag, the address of the environment, the rest of the file", s)
-	}
-	if s.GRPCAddr != "127.0.0.1:7421" || s.RedisPoolSize != 3 {
-		t.Errorf("got gRPC address %q and pool size %d; want the default and the file's 3", s.GRPCAddr, s.RedisPoolSize)
-	}
-	other := writeFile(t, "drain-timeout: 9s\n")
-	if s, err = parseServe(t, "--config", other); err != nil || s.DrainTimeout != 9*time.Second {
-		t.Errorf("--config beside SIDEBUS_CONFIG: got %s, %v; want the flag's file", s.DrainTimeout, err)
-	}
-}
-
-func TestDefaults(t *testing.T) {
-	t.Parallel()
-	s, err := parseServe(t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{
-		"http-addr": "127.0.0.1:7420", "grpc-addr": "127.0.0.1:7421", "admin-addr": "127.0.0.1:7422",
-		"store": "embedded", "data-dir": "./sidebus-data", "namespace": "default", "drain-timeout": "25s",
-	}
-	shown := s.shown()
-	for name, value := range want {
-		if shown[name] != value {
-			t.Errorf("--%s: got %q, want %q", name, shown[name], value)
-		}
-	}
-	if err := s.check(); err != nil {
-		t.Errorf("the defaults do not pass: %v", err)
-	}
-}
-
-func TestFileErrorsNameTheirPlace(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct{ text, want string }{
-		"unknown key":      {"store: memory\nwatchers: []\n", `:2: unknown key "watchers"`},
-		"other style":      {"httpAddr: x\n", `did you mean "http-addr"?`},
-		"snake case":       {"http_addr: x\n", `did you mean "http-addr"?`},
-		"config in itself": {"config: x\n", `:1: unknown key "config"`},
-		"twice":            {"store: memory\nstore: memory\n", `:2: key "store" stands already at`},
-		"wrong type":       {"\n\ndrain-timeout: soon\n", ":3: expected duration"},
-		"list":             {"store: [a]\n", ":1: store must have one plain value"},
-		"null":             {"store:\n", ":1: store must have one plain value"},
-		"no mapping":       {"- store\n", ":1: must be a mapping"},
-		"two documents":    {"store: memory\n---\nstore: memory\n", "only one YAML document"},
-		"no YAML":          {"store: {\n", ": line 1"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := writeFile(t, test.text)
-			_, err := parseServe(t, "--config", path)
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
-				t.Errorf("got %v, want %q and the path", err, test.want)
-			}
-		})
-	}
-	for _, text := range []string{"", "# nothing\n", "---\n"} {
-		if _, err := parseServe(t, "--config", writeFile(t, text)); err != nil {
-			t.Errorf("a file with %q: %v", text, err)
-		}
-	}
-}
-
-func TestBadValuesNameFlagAndBound(t *testing.T) {
-	t.Parallel()
-	tests := map[string]string{
-		"--http-addr=nowhere":                    "--http-addr is \"nowhere\", must be host:port or unix:///path",
-		"--grpc-addr=h:70000":                    "--grpc-addr is \"h:70000\", its port must be 0 to 65535",
-		"--admin-addr=unix://relative":           "--admin-addr is \"unix://relative\", must be unix:///absolute/path",
-		"--grpc-addr=127.0.0.1:7420":             "--http-addr and --grpc-addr are both",
-		"--drain-timeout=-1s":                    "--drain-timeout is -1s, must be 0s to 1h0m0s",
-		"--drain-timeout=61m":                    "--drain-timeout is 1h1m0s",
-		"--forward-retry=-1s":                    "--forward-retry is -1s, must be 0s to 24h0m0s",
-		"--forward-retry=24h1s":                  "--forward-retry is 24h0m1s",
-		"--rate-limit=0.05":                      "--rate-limit is 0.05, must be 0 (no limit) or 0.1 to 1000000",
-		"--rate-limit=-1":                        "--rate-limit is -1",
-		"--rate-limit=1000001":                   "--rate-limit is 1.000001e+06",
-		"--rate-limit=NaN":                       "--rate-limit is NaN",
-		"--redis-pool-size=0":                    "--redis-pool-size is 0, must be 1 to 1000",
-		"--redis-read-timeout=1ms":               "--redis-read-timeout is 1ms, must be 10ms to 5m0s",
-		"--redis-tls-cert-file=a":                "--redis-tls-cert-file and --redis-tls-key-file go together",
-		"--namespace=a/b":                        "--namespace is \"a/b\"",
-		"--namespace=" + strings.Repeat("a", 65): "1 to 64 characters",
-	}
-	for arg, want := range tests {
-		s, err := parseServe(t, arg)
-		if err != nil {
-			t.Errorf("%s: %v", arg, err)
-			continue
-		}
-		if err := s.check(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", arg, err, want)
-		}
-	}
+func runLine(t *testing.T, args []string, to terminal.Streams) int {
+	t.Helper()
+	return cli.Run(t.Context(), &grammar{}, args, to)
 }
 
 func TestExitCodes(t *testing.T) {
@@ -151,36 +42,37 @@ func TestExitCodes(t *testing.T) {
 		want int
 		text string
 	}{
-		"no verb":            {nil, exitUsage, "expected one of"},
-		"unknown verb":       {[]string{"fly"}, exitUsage, "fly"},
-		"unknown flag":       {[]string{"serve", "--fly"}, exitUsage, "--fly"},
-		"no such feature":    {[]string{"serve", "--amqp-addr=:1"}, exitUsage, "--amqp-addr"},
-		"flag of wrong type": {[]string{"serve", "--redis-pool-size=many"}, exitUsage, "--redis-pool-size"},
-		"help":               {[]string{"--help"}, exitClean, ""},
-		"help of a verb":     {[]string{"serve", "--help"}, exitClean, ""},
-		"version":            {[]string{"version"}, exitClean, ""},
-		"bad file":           {[]string{"serve", "--config", bad}, exitFailure, "no-such-key"},
-		"no file":            {[]string{"serve", "--config", bad + "x"}, exitFailure, "--config"},
-		"out of bounds":      {[]string{"serve", "--redis-pool-size=0"}, exitFailure, "--redis-pool-size"},
-		"bound in a file":    {[]string{"serve", "--config", outside}, exitFailure, outside + ":2: --drain-timeout is 2h0m0s, must be 0s to 1h0m0s"},
-		"log level":          {[]string{"serve", "--log-level=loud"}, exitFailure, "--log-level"},
-		"log format":         {[]string{"serve", "--log-format=xml"}, exitFailure, "--log-format"},
-		"max entities":       {[]string{"serve", "--max-entities=-1"}, exitFailure, "--max-entities"},
-		"ttl sweep":          {[]string{"serve", "--ttl-sweep=never"}, exitFailure, "must be eager or lazy"},
-		"sentinel":           {[]string{"serve", "--store=redis+sentinel://h/m"}, exitFailure, "standalone Redis only"},
-		"cluster":            {[]string{"serve", "--store=redis+cluster://h"}, exitFailure, "standalone Redis only"},
-		"store scheme":       {[]string{"serve", "--store=http://h"}, exitFailure, "redis://"},
-		"store word":         {[]string{"serve", "--store=disk"}, exitFailure, "embedded or memory"},
-		"password file":      {[]string{"serve", "--store=redis://h", "--redis-password-file", bad + "x"}, exitFailure, "--redis-password-file"},
-		"TLS file":           {[]string{"serve", "--store=rediss://h", "--redis-tls-ca-file", bad}, exitFailure, "PEM"},
-		"nobody to wait for": {[]string{"wait", "--timeout=50ms", "--admin-addr=127.0.0.1:1"}, exitFailure, "127.0.0.1:1"},
-		"nobody to drain":    {[]string{"drain", "--admin-addr=127.0.0.1:1"}, exitFailure, "127.0.0.1:1"},
+		"no verb":            {nil, cli.Usage, "expected one of"},
+		"unknown verb":       {[]string{"fly"}, cli.Usage, "fly"},
+		"unknown flag":       {[]string{"serve", "--fly"}, cli.Usage, "--fly"},
+		"no such feature":    {[]string{"serve", "--amqp-addr=:1"}, cli.Usage, "--amqp-addr"},
+		"flag of wrong type": {[]string{"serve", "--redis-pool-size=many"}, cli.Usage, "--redis-pool-size"},
+		"help":               {[]string{"--help"}, cli.Clean, ""},
+		"help of a verb":     {[]string{"serve", "--help"}, cli.Clean, ""},
+		"version":            {[]string{"version"}, cli.Clean, ""},
+		"bad file":           {[]string{"serve", "--config", bad}, cli.Failure, "no-such-key"},
+		"no file":            {[]string{"serve", "--config", bad + "x"}, cli.Failure, "--config"},
+		"out of bounds":      {[]string{"serve", "--redis-pool-size=0"}, cli.Failure, "--redis-pool-size"},
+		"bound in a file":    {[]string{"serve", "--config", outside}, cli.Failure, outside + ":2: --drain-timeout is 2h, must be 0s to 1h"},
+		"log level":          {[]string{"serve", "--log-level=loud"}, cli.Failure, "--log-level"},
+		"log format":         {[]string{"serve", "--log-format=xml"}, cli.Failure, "--log-format"},
+		"max entities":       {[]string{"serve", "--max-entities=-1"}, cli.Failure, "--max-entities"},
+		"socket mode":        {[]string{"serve", "--socket-mode=0060"}, cli.Failure, "--socket-mode is \"0060\", must be octal"},
+		"ttl sweep":          {[]string{"serve", "--ttl-sweep=never"}, cli.Failure, "must be eager or lazy"},
+		"sentinel":           {[]string{"serve", "--store=redis+sentinel://h/m"}, cli.Failure, "standalone Redis only"},
+		"cluster":            {[]string{"serve", "--store=redis+cluster://h"}, cli.Failure, "standalone Redis only"},
+		"store scheme":       {[]string{"serve", "--store=http://h"}, cli.Failure, "redis://"},
+		"store word":         {[]string{"serve", "--store=disk"}, cli.Failure, "embedded or memory"},
+		"password file":      {[]string{"serve", "--store=redis://h", "--redis-password-file", bad + "x"}, cli.Failure, "--redis-password-file"},
+		"TLS file":           {[]string{"serve", "--store=rediss://h", "--redis-tls-ca-file", bad}, cli.Failure, "PEM"},
+		"nobody to wait for": {[]string{"wait", "--timeout=50ms", "--admin-addr=127.0.0.1:1"}, cli.Failure, "127.0.0.1:1"},
+		"nobody to drain":    {[]string{"drain", "--admin-addr=127.0.0.1:1"}, cli.Failure, "127.0.0.1:1"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
-			got := run(t.Context(), test.args, terminal{stdout: &stdout, stderr: &stderr})
+			got := runLine(t, test.args, terminal.Streams{Stdout: &stdout, Stderr: &stderr})
 			if got != test.want || !strings.Contains(stderr.String(), test.text) {
 				t.Errorf("got exit code %d and %q; want %d and %q", got, &stderr, test.want, test.text)
 			}
@@ -188,13 +80,176 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// A sidecar that takes the connection and does not answer was asked all the same.
+func TestWaitForASilentSidecar(t *testing.T) {
+	t.Parallel()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // the kernel takes connections
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // it served no client
+	var stderr bytes.Buffer
+	got := runLine(t, []string{"wait", "--timeout=50ms", "--admin-addr", silent.Addr().String()}, terminal.Streams{Stdout: io.Discard, Stderr: &stderr})
+	if got != cli.Failure || !strings.Contains(stderr.String(), "within 50ms: it did not answer") {
+		t.Errorf("got exit code %d and %q", got, &stderr)
+	}
+}
+
 func TestVersionSaysWhat(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"version"}, terminal{stdout: &stdout, stderr: &stderr}); code != exitClean {
+	if code := runLine(t, []string{"version"}, terminal.Streams{Stdout: &stdout, Stderr: &stderr}); code != cli.Clean {
 		t.Fatalf("got exit code %d: %s", code, &stderr)
 	}
 	if got := stdout.String(); !strings.HasPrefix(got, "sidebus ") || !strings.Contains(got, "go1.") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What the command line is refused for must not repeat an address on it.
+func TestAUTH_3_ErrorsOfTheCommandLineShowNoSecret(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{"redis://:s3crt9x@h", "redis://u:s3cr t9x@h", "u:s3cr@t9x@h", "redis://u:s3cr%zz\"t9x@h"} {
+		for _, args := range [][]string{
+			{"serve", "--store=" + store, "--redis-tls-cert-file=x"},
+			{"serve", store},
+			{store},
+			{"serve", "--store", "embedded", store},
+			{"serve", "--stroe=" + store},
+			{"serve", "--store=" + store, "--redis-pool-size=many"},
+			{"serve", "--redis-pool-size=" + store},
+			{"serve", "--http-addr=" + store, "--redis-pool-size=0"},
+			{"serve", "--namespace=" + store, "--redis-pool-size=0"},
+			{"serve", "--config=" + writeFile(t, "store: {\n"+store)},
+			{"serve", "--config=" + writeFile(t, "redis-pool-size: '"+store+"'\n")},
+		} {
+			var stdout, stderr bytes.Buffer
+			code := runLine(t, args, terminal.Streams{Stdout: &stdout, Stderr: &stderr})
+			if all := stdout.String() + stderr.String(); code == cli.Clean || strings.Contains(all, "s3cr") || strings.Contains(all, "t9x") {
+				t.Errorf("%q: exit code %d and %q", args, code, all)
+			}
+		}
+	}
+}
+
+func printed(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if got := runLine(t, args, terminal.Streams{Stdout: &stdout, Stderr: &stderr}); got != code {
+		t.Errorf("%q: exit code %d, want %d: %s", args, got, code, &stderr)
+	}
+	return stdout.String() + stderr.String()
+}
+
+func TestVersionFlag(t *testing.T) {
+	t.Parallel()
+	if got, want := printed(t, cli.Clean, "--version"), printed(t, cli.Clean, "version"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestHelpOfAVerb(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"send"}, {"dlq", "list"}, {"entity", "create"}, nil} {
+		want := printed(t, cli.Clean, append(args, "--help")...)
+		if got := printed(t, cli.Clean, append([]string{"help"}, args...)...); got != want || got == "" {
+			t.Errorf("help %q: got %q, want %q", args, got, want)
+		}
+	}
+	printed(t, cli.Usage, "help", "nope")
+}
+
+// helpTexts are all pages of help.
+func helpTexts(t *testing.T) string {
+	t.Helper()
+	parser, err := kong.New(&grammar{}, settings.Vars(), kong.Vars{"version": "v"}, settings.Durations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	text.WriteString(printed(t, cli.Clean, "--help"))
+	for _, leaf := range parser.Model.Leaves(true) {
+		var words []string
+		for node := leaf; node.Type != kong.ApplicationNode; node = node.Parent {
+			words = append([]string{node.Name}, words...)
+		}
+		fmt.Fprintf(&text, "\n## %s\n\n%s", strings.Join(words, " "), printed(t, cli.Clean, append(words, "--help")...))
+	}
+	return text.String()
+}
+
+// The help of every verb is what it was. UPDATE=1 writes it anew: read the difference as a user would.
+func TestHelpIsGolden(t *testing.T) {
+	t.Parallel()
+	const golden = "testdata/help.txt"
+	got := helpTexts(t)
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("help differs from %s; UPDATE=1 rewrites it (-want +got)\n%s", golden, diff)
+	}
+	if id := regexp.MustCompile(`\b[A-Z]{3,9}-\d+\b`).FindString(strings.ReplaceAll(got, "ISO-8601", "")); id != "" {
+		t.Errorf("help has the id of a rule, %s", id)
+	}
+	for _, word := range []string{"whoever", "nobody", "somebody", "anew", "says whether", "in hand", "passed over", "by itself", "it is no "} {
+		if strings.Contains(got, word) {
+			t.Errorf("help has %q, which docs/contributing/writing.md replaces", word)
+		}
+	}
+}
+
+func TestNegativeNumbersNameTheirBound(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"peek", "orders", "--max", "-1"}, {"peek", "orders", "--max=-1"}, {"peek", "orders", "-n", "-1"}} {
+		if got := printed(t, cli.Usage, args...); got != "sidebus: --max is -1, must be 0 (all) or more\n" {
+			t.Errorf("%q: got %q", args, got)
+		}
+	}
+	if got := printed(t, cli.Usage, "receive", "orders", "--max", "-1"); !strings.Contains(got, "--max is -1, must be 1 to 1000") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestDurationsOfFlags(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"400s": "--wait is 400s, must be 0s to 5m", "1d": "--wait is 1d, must be 0s to 5m", "P7D": "--wait is 7d, must be 0s to 5m",
+		"1d2h30m": "--wait is 1d2h30m, must be", "-5s": "--wait is -5s, must be", "soon": `wait is "soon", must be a duration such as 30s, 1d2h30m, 7d or PT30S`,
+	} {
+		if got := printed(t, cli.Usage, "receive", "orders", "--wait", text); !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestMisspeltVariables(t *testing.T) {
+	for name, value := range map[string]string{
+		"SIDEBUS_GRPC_ADR": "x", "SIDEBUS_NAMESPCE": "y", "SIDEBUS_COLOUR_OF_THE_BUS": "z", "SIDEBUS_TEST_ONLY": "1", "SIDEBUS_PORT_7420_TCP": "tcp://10.0.0.1:7420",
+		"SIDEBUS_SERVICE_HOST": "10.0.0.1", "SIDEBUS_REDIS_PASSWORD": "p", "SIDEBUS_LOG_LEVEL": "info",
+	} {
+		t.Setenv(name, value)
+	}
+	got := printed(t, cli.Clean, "version")
+	for _, want := range []string{
+		"warning: the variable SIDEBUS_GRPC_ADR is not a setting and is ignored; did you mean SIDEBUS_GRPC_ADDR?\n",
+		"warning: the variable SIDEBUS_NAMESPCE is not a setting and is ignored; did you mean SIDEBUS_NAMESPACE?\n",
+		"warning: the variable SIDEBUS_COLOUR_OF_THE_BUS is not a setting and is ignored\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if n := strings.Count(got, "warning"); n != 3 {
+		t.Errorf("%d warnings, want 3: %s", n, got)
+	}
+	if log := printed(t, cli.Failure, "serve", "--store=disk", "--log-format=json"); !strings.Contains(log, "did you mean SIDEBUS_NAMESPACE?") || strings.Contains(log, "password") {
+		t.Errorf("serve: got %s", log)
 	}
 }

@@ -5,8 +5,19 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/serve"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/verbs"
 )
 
+type grammar struct {
+	Serve serve.Command `cmd:"" help:"Run the sidecar until SIGTERM or SIGINT, then drain and exit."`
+
+	verbs.Grammar
+}
+
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], processTerminal()))
+	os.Exit(cli.Run(context.Background(), &grammar{}, os.Args[1:], terminal.Process()))
 }

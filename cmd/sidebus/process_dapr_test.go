@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
@@ -134,7 +135,7 @@ func TestDAPR_6_StreamOutlivesRedis(t *testing.T) {
 				})
 			}
 			s.Signal(syscall.SIGTERM)
-			if code := s.Exit(t); code != exitClean {
+			if code := s.Exit(t); code != cli.Clean {
 				t.Errorf("got exit code %d, want 0", code)
 			}
 			if _, err := os.Lstat(socket); !os.IsNotExist(err) {
@@ -186,7 +187,8 @@ func (d *fakeDaprd) Shutdown(context.Context, *runtimeproto.ShutdownRequest) (*e
 	return &emptypb.Empty{}, nil
 }
 
-// After a sidecar was killed under a running runtime the next one takes its socket, publishes without Init, and has the runtime shut down.
+// After a sidecar was killed under a running runtime the next one takes its socket, publishes without Init, and has the
+// runtime shut down.
 func TestDAPR_6_RestartHealsItself(t *testing.T) {
 	t.Parallel()
 	daprd := serveDaprd(t)
@@ -226,7 +228,8 @@ func TestDAPR_6_RestartHealsItself(t *testing.T) {
 	}
 }
 
-// A sidecar has not started before daprd can find it, which looks once. Here something holds that up: a daprd that does not answer.
+// A sidecar has not started before daprd can find it, which looks once. Here something holds that up: a daprd that does
+// not answer.
 func TestDAPR_1_StartedWhenTheSocketIsThere(t *testing.T) {
 	t.Parallel()
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -269,29 +272,8 @@ func TestDAPR_1_SettingsOfServe(t *testing.T) {
 		{"--dapr-socket x.sock --dapr-grpc-addr 127.0.0.1:0", "--dapr-grpc-addr"},
 	} {
 		code, output := sidecartest.Run(t, append([]string{"serve", "--store", "memory"}, strings.Fields(c.args)...)...)
-		if code != exitFailure || !strings.Contains(output, c.want) {
+		if code != cli.Failure || !strings.Contains(output, c.want) {
 			t.Errorf("%s: got exit code %d and %q", c.args, code, output)
-		}
-	}
-}
-
-func TestDAPR_1_WhereServeFindsDapr(t *testing.T) {
-	t.Parallel()
-	env := func(name string) string {
-		return map[string]string{daprPortVariable: "50001", daprTokenVariable: "secret", "DAPR_COMPONENTS_SOCKETS_FOLDER": "/s"}[name]
-	}
-	for _, c := range []struct {
-		settings settings
-		want     string
-	}{
-		{settings{DaprSocket: "a.sock", DaprSelfHeal: true}, "/s/a.sock 127.0.0.1:50001 secret"},
-		{settings{DaprSocket: "a.sock", DaprSelfHeal: true, DaprGRPCAddr: "[::1]:1"}, "/s/a.sock [::1]:1 secret"},
-		{settings{DaprSocket: "/t/a.sock"}, "/t/a.sock  "},
-		{settings{}, "  "},
-	} {
-		got, err := c.settings.dapr(env)
-		if text := got.Socket + " " + got.HealAddr + " " + got.APIToken; err != nil || text != c.want {
-			t.Errorf("got %q, %v; want %q", text, err, c.want)
 		}
 	}
 }

@@ -24,8 +24,8 @@ func took(t *testing.T, s *sidecartest.Sidecar, source, subQueue string) map[str
 	return messages[0].(map[string]any)
 }
 
-// What is to be forwarded goes on by itself and at once: along a chain of queues, from the subscriptions of a topic into one queue, and,
-// when it cannot, into the transfer dead-letter queue.
+// What is to be forwarded goes on by itself and at once: along a chain of queues, from the subscriptions of a topic
+// into one queue, and, when it cannot, into the transfer dead-letter queue.
 func TestFWD_1_SidecarForwards(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string][]string{
@@ -75,7 +75,7 @@ func TestDLQ_24_TransferDeadLetters(t *testing.T) {
 	s.Queue(t, "to", `{"status":"DISABLED"}`)
 	s.Queue(t, "from", `{"forwardTo":"to"}`)
 	s.Must(t, http.MethodPost, "/v1/queues/from/messages:send", `{"messages":[{"messageId":"m-7","text":"x"}]}`)
-	awaitSeen(t, "the log line", func() bool { return strings.Contains(s.Log(), deadLetterLine) })
+	awaitSeen(t, "the log line", func() bool { return strings.Contains(s.Log(), "dead letter") })
 	for _, word := range []string{`"entity":"from"`, `"cause":"TransferDestinationDisabled"`, `"sequenceNumber":1`, `"messageId":"m-7"`} {
 		if !strings.Contains(s.Log(), word) {
 			t.Errorf("the log lacks %s:\n%s", word, s.Log())
@@ -152,8 +152,8 @@ func fill(t *testing.T, s *sidecartest.Sidecar, queue string, n int) {
 	}
 }
 
-// Whichever of two sidecars is killed while messages of many queues are forwarded, and as often as that happens: each message arrives once, in
-// the order of its queue, and none is left behind.
+// Whichever of two sidecars is killed while messages of many queues are forwarded, and as often as that happens: each
+// message arrives once, in the order of its queue, and none is left behind.
 func TestFWD_1_KilledWhileForwarding(t *testing.T) {
 	t.Parallel()
 	const queues, each, kills = 12, 500, 6

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
@@ -80,8 +80,8 @@ func within[T any](t *testing.T, c <-chan T) {
 	}
 }
 
-// A sidecar with handlers, from its file to the app and back, over TCP and over a socket: a queue that comes late, an app that comes
-// late, goes and comes again, and a drain with a call under way.
+// A sidecar with handlers, from its file to the app and back, over TCP and over a socket: a queue that comes late, an
+// app that comes late, goes and comes again, and a drain with a call under way.
 func TestHandlersOfServe(t *testing.T) {
 	t.Parallel()
 	for _, network := range []string{"tcp", "unix"} {
@@ -126,11 +126,8 @@ func TestHandlersOfServe(t *testing.T) {
 			if got := app.seen(); got != "one two" && got != "two one" {
 				t.Errorf("calls: %s", got)
 			}
-			metrics := s.Probe(t.Context(), http.MethodGet, "/metrics").Text
 			for _, want := range []string{`sidebus_pushes_total{handler="queues/orders",outcome="complete"} 2`, `sidebus_handler_reachable{handler="queues/orders"} 1`} {
-				if !strings.Contains(metrics, want) {
-					t.Errorf("the metrics lack %s", want)
-				}
+				awaitSeen(t, want, func() bool { return strings.Contains(s.Probe(t.Context(), http.MethodGet, "/metrics").Text, want) })
 			}
 			if shown := s.Probe(t.Context(), http.MethodGet, "/config").Text; !strings.Contains(shown, "queues/orders to ") {
 				t.Errorf("/config lacks the handler: %s", shown)
@@ -142,7 +139,7 @@ func TestHandlersOfServe(t *testing.T) {
 			sidecartest.Eventually(t, "readiness fails", func() bool { return !isReady(t, s) })
 			s.Send(t, "orders", "later")
 			close(release)
-			if code := s.Exit(t); code != exitClean {
+			if code := s.Exit(t); code != cli.Clean {
 				t.Errorf("got exit code %d, want 0", code)
 			}
 			if strings.Contains(app.seen(), "later") {
@@ -174,7 +171,7 @@ func TestDrainCutsOffAPush(t *testing.T) {
 	second.Send(t, "orders", "one")
 	within(t, working)
 	first.Signal(syscall.SIGTERM)
-	if code := first.Exit(t); code != exitClean {
+	if code := first.Exit(t); code != cli.Clean {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 	within(t, isGone)
@@ -186,9 +183,18 @@ func TestDrainCutsOffAPush(t *testing.T) {
 // The REST API of Service Bus, with shared access, from the flag to the answer.
 func TestAUTH_5_SharedAccessOfServe(t *testing.T) {
 	t.Parallel()
-	keys := writeFile(t, "sender: {primaryKey: s3cret, claims: [Send]}\n")
+	keys := writeFile(t, "sender: {primaryKey: s3cret, claims: [Send]}\nowner: {primaryKey: m=n, claims: [Send, Listen, Manage]}\n")
 	s := sidecartest.Start(t, "--store", "memory", "--sas-keys-file", keys)
-	s.Queue(t, "orders", `{}`)
+	owner, sender := writeFile(t, "owner=m=n\n"), writeFile(t, "sender=s3cret")
+	for _, c := range []struct {
+		key  []string
+		want string
+	}{{nil, "UNAUTHENTICATED"}, {[]string{"--sas-key-file", sender}, "PERMISSION_DENIED"}, {[]string{"--sas-key-file", owner}, ""}} {
+		args := append([]string{"entity", "create", "queues/orders", "--grpc-addr", s.GRPC}, c.key...)
+		if code, out := sidecartest.Run(t, args...); !strings.Contains(out, c.want) || (code == cli.Clean) != (c.want == "") || strings.Contains(out, "s3cret") {
+			t.Errorf("%q: got exit code %d and %s", args, code, out)
+		}
+	}
 	send := func(token string) int {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.HTTP+"/orders/messages", strings.NewReader("one"))
 		if err != nil {
@@ -211,12 +217,11 @@ func TestAUTH_5_SharedAccessOfServe(t *testing.T) {
 	if status := send(token); status != http.StatusCreated {
 		t.Errorf("with a good token: got %d", status)
 	}
-	var got struct {
-		Messages []struct{ Properties map[string]any }
+	if answer := s.Call(t.Context(), http.MethodPost, "/v1/queues/orders/messages:peek", `{}`); answer.Status != http.StatusUnauthorized {
+		t.Errorf("the native API without a token: got %d %s", answer.Status, answer.Text)
 	}
-	answer := s.Must(t, http.MethodPost, "/v1/queues/orders/messages:receive", `{}`) // the native API asks nobody
-	if err := json.Unmarshal([]byte(answer.Text), &got); err != nil || len(got.Messages) != 1 || got.Messages[0].Properties["orderID"] == nil {
-		t.Errorf("got %s", answer.Text)
+	if code, out := sidecartest.Run(t, "peek", "orders", "-o", "json", "--grpc-addr", s.GRPC, "--sas-key-file", owner); code != cli.Clean || !strings.Contains(out, "orderID") {
+		t.Errorf("peek: got exit code %d and %s", code, out)
 	}
 	if strings.Contains(s.Log(), "s3cret") || strings.Contains(s.Probe(t.Context(), http.MethodGet, "/config").Text, "s3cret") {
 		t.Error("the key is shown")

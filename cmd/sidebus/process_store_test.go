@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
@@ -27,10 +28,7 @@ func TestWaitingReceiveWakesOnASendThroughAnotherSidecar(t *testing.T) {
 		waiting.Call(t.Context(), http.MethodPost, "/v1/queues/q/messages:receive", `{"maxWait":"20s"}`)
 		arrived <- time.Now()
 	}()
-	options, err := redis.ParseURL(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := redistest.ClientOptions(t, server.URL)
 	client := redis.NewClient(options)
 	defer client.Close()
 	sidecartest.Eventually(t, "the receive listens for wake-ups", func() bool {
@@ -60,11 +58,11 @@ func TestRedisThatIsDownIsWaitedFor(t *testing.T) {
 		return s.Probe(t.Context(), http.MethodGet, "/liveness").Status == http.StatusOK
 	})
 	code, output := sidecartest.Run(t, "wait", "--admin-addr", s.Admin, "--timeout", "200ms")
-	if code != exitFailure || !strings.Contains(output, "Redis cannot be reached") {
+	if code != cli.Failure || !strings.Contains(output, "Redis cannot be reached") {
 		t.Errorf("wait: got exit code %d and %q; want 1 and the reason", code, output)
 	}
 	s.Signal(syscall.SIGTERM)
-	if code := s.Exit(t); code != exitClean {
+	if code := s.Exit(t); code != cli.Clean {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 }
@@ -74,7 +72,7 @@ func TestRedisThatEvictsIsRefused(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
 	defer server.Stop()
 	s := sidecartest.Launch(t, "--store", server.URL)
-	if code := s.Exit(t); code != exitFailure || !strings.Contains(s.Log(), "--redis-allow-eviction") {
+	if code := s.Exit(t); code != cli.Failure || !strings.Contains(s.Log(), "--redis-allow-eviction") {
 		t.Errorf("got exit code %d and %q; want 1 and the flag that permits it", code, s.Log())
 	}
 	sidecartest.Start(t, "--store", server.URL, "--redis-allow-eviction")
@@ -85,7 +83,7 @@ func TestUsedPort(t *testing.T) {
 	s := sidecartest.Start(t, "--store", "memory")
 	for _, flag := range []string{"--http-addr", "--grpc-addr", "--admin-addr"} {
 		second := sidecartest.Launch(t, "--store", "memory", flag, s.HTTP)
-		if code := second.Exit(t); code != exitFailure || !strings.Contains(second.Log(), s.HTTP) {
+		if code := second.Exit(t); code != cli.Failure || !strings.Contains(second.Log(), s.HTTP) {
 			t.Errorf("%s in use: got exit code %d and %q; want 1 and the address", flag, code, second.Log())
 		}
 	}
@@ -96,7 +94,7 @@ func TestNoServerOnPath(t *testing.T) {
 	command := exec.Command(sidecartest.Binary(t), "serve")
 	command.Dir, command.Env = t.TempDir(), []string{"PATH=" + t.TempDir()}
 	output, err := command.CombinedOutput()
-	if err == nil || command.ProcessState.ExitCode() != exitFailure {
+	if err == nil || command.ProcessState.ExitCode() != cli.Failure {
 		t.Errorf("got %v, want exit code 1", err)
 	}
 	for _, word := range []string{"--store memory", "redis-server"} {
@@ -130,8 +128,8 @@ func TestDrainVerb(t *testing.T) {
 	s.Send(t, "q", "one")
 	wantMessage(t, s, "q", "one")
 	code, output := sidecartest.Run(t, "drain", "--timeout", "50ms", "--admin-addr", s.Admin)
-	if code != exitClean || !strings.Contains(output, "in hand: 1") {
-		t.Errorf("drain: got exit code %d and %q; want 0 and one message in hand", code, output)
+	if code != cli.Clean || !strings.Contains(output, "locked messages: 1") {
+		t.Errorf("drain: got exit code %d and %q; want 0 and one locked message", code, output)
 	}
 	if isReady(t, s) {
 		t.Error("ready although it drains")
@@ -144,7 +142,7 @@ func TestUnixSocketAddresses(t *testing.T) {
 	admin := "unix://" + dir + "/admin.sock"
 	sidecartest.Launch(t, "--store", "memory", "--http-addr", "unix://"+dir+"/http.sock", "--grpc-addr", "unix://"+dir+"/grpc.sock",
 		"--admin-addr", admin)
-	if code, output := sidecartest.Run(t, "wait", "--admin-addr", admin); code != exitClean {
+	if code, output := sidecartest.Run(t, "wait", "--admin-addr", admin); code != cli.Clean {
 		t.Errorf("wait: got exit code %d and %q", code, output)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
 
-// What was scheduled at a topic reaches its subscriptions in time, by the rules of that moment, without anybody's asking (SCHED-6).
+// What was scheduled at a topic reaches its subscriptions in time, by the rules of that moment, without anybody's
+// asking (SCHED-6).
 func TestSCHED_7_SidecarActivatesTopics(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string][]string{

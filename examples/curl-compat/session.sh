@@ -22,9 +22,9 @@ expect() { # WHAT WANT GOT
 }
 
 # Entities are made with the native API.
-curl -f -o /dev/null -X PUT "$base/v1/queues/curl-orders" -d '{"maxDeliveryCount":2}'
-curl -f -o /dev/null -X PUT "$base/v1/topics/curl-news" -d '{}'
-curl -f -o /dev/null -X PUT "$base/v1/topics/curl-news/subscriptions/all" -d '{}'
+curl --fail-with-body -o /dev/null -X PUT "$base/v1/queues/curl-orders" -d '{"maxDeliveryCount":2}'
+curl --fail-with-body -o /dev/null -X PUT "$base/v1/topics/curl-news" -d '{}'
+curl --fail-with-body -o /dev/null -X PUT "$base/v1/topics/curl-news/subscriptions/all" -d '{}'
 
 # Send: the body is the message, BrokerProperties what the broker looks at, other headers are application properties.
 call POST curl-orders/messages -H 'BrokerProperties: {"MessageId":"m-1","Label":"order","TimeToLive":600}' \
@@ -36,8 +36,8 @@ call POST 'curl-orders/messages/head?timeout=5'
 expect 'receive' 201 "$status"
 expect 'its body' 'two teas' "$(cat "$answer/body")"
 expect 'its label' '"Label":"order"' "$(header BrokerProperties)"
-expect 'how often it was delivered' '"DeliveryCount":1' "$(header BrokerProperties)"
-expect 'a text property' '"Ada"' "$(header customer)"
+expect 'its delivery count' '"DeliveryCount":1' "$(header BrokerProperties)"
+expect 'a string property' '"Ada"' "$(header customer)"
 expect 'a number property' '42' "$(header amount)"
 lock="$(header Location)" && lock="${lock#http://*/}"
 
@@ -47,9 +47,9 @@ expect 'renew' 200 "$status"
 call PUT "$lock"
 expect 'unlock' 200 "$status"
 call DELETE "$lock"
-expect 'the lock is gone' 404 "$status"
+expect 'the lock is lost' 404 "$status"
 call POST 'curl-orders/messages/head?timeout=5'
-expect 'it comes again' '"DeliveryCount":2' "$(header BrokerProperties)"
+expect 'it is delivered again' '"DeliveryCount":2' "$(header BrokerProperties)"
 lock="$(header Location)" && lock="${lock#http://*/}"
 
 # Given back a second time it goes where messages go that fail too often: the dead-letter queue, which is read by its path.
@@ -57,7 +57,7 @@ call PUT "$lock"
 call POST 'curl-orders/messages/head?timeout=0'
 expect 'nothing is left' 204 "$status"
 call DELETE 'curl-orders/$DeadLetterQueue/messages/head?timeout=5'
-expect 'the dead letter, received for good' 200 "$status"
+expect 'the dead letter, received and deleted' 200 "$status"
 expect 'why it is there' '"MaxDeliveryCountExceeded"' "$(header DeadLetterReason)"
 
 # Several messages in one request, all or none.

@@ -1,5 +1,5 @@
-// Command dapr is an order app on Dapr, written with Dapr's Go SDK as for Azure Service Bus. It knows of no broker: that is for the
-// Component file to say. It is two programs in one:
+// Command dapr is an order app on Dapr, written with Dapr's Go SDK as for Azure Service Bus. It knows of no broker:
+// that is for the Component file to say. It is two programs in one:
 //
 //	dapr warehouse 127.0.0.1:6000   takes orders; daprd calls it at that address
 //	dapr shop                       places them, through the daprd that DAPR_GRPC_PORT or DAPR_GRPC_ENDPOINT tell
@@ -60,18 +60,30 @@ func shop(ctx context.Context) error {
 	defer client.Close()
 	for _, step := range []string{"ordered", "paid", "packed"} {
 		for _, customer := range []string{"alice", "bob", "eve"} {
-			err := client.PublishEvent(ctx, bus, topic, order{customer, step}, dapr.PublishEventWithMetadata(map[string]string{
-				"SessionId": customer, "Label": step, "ttlInSeconds": "3600",
-			}))
+			err := client.PublishEvent(
+				ctx,
+				bus,
+				topic,
+				order{customer, step},
+				dapr.PublishEventWithMetadata(map[string]string{
+					"SessionId": customer, "Label": step, "ttlInSeconds": "3600",
+				}),
+			)
 			if err != nil {
 				return err
 			}
 		}
 	}
 	due := time.Now().Add(2 * time.Second)
-	return client.PublishEvent(ctx, bus, topic, order{"alice", "reminded"}, dapr.PublishEventWithMetadata(map[string]string{
-		"SessionId": "alice", "ScheduledEnqueueTimeUtc": due.UTC().Format(http.TimeFormat),
-	}))
+	return client.PublishEvent(
+		ctx,
+		bus,
+		topic,
+		order{"alice", "reminded"},
+		dapr.PublishEventWithMetadata(map[string]string{
+			"SessionId": "alice", "ScheduledEnqueueTimeUtc": due.UTC().Format(http.TimeFormat),
+		}),
+	)
 }
 
 // warehouse takes orders until ctx ends: one of a customer at a time and in order, and of several customers at a time.
@@ -87,7 +99,9 @@ func warehouse(ctx context.Context, address string) error {
 		s.AddTopicEventHandler(&common.Subscription{PubsubName: bus, Topic: topic, Metadata: map[string]string{
 			"requireSessions": "true", "maxConcurrentSessions": "8",
 		}}, w.onOrder),
-		s.AddTopicEventHandler(&common.Subscription{PubsubName: bus, Topic: topic + "/$deadletterqueue"}, w.onDeadLetter),
+		s.AddTopicEventHandler(
+			&common.Subscription{PubsubName: bus, Topic: topic + "/$deadletterqueue"}, w.onDeadLetter,
+		),
 	)
 	if err != nil {
 		return err
@@ -109,10 +123,10 @@ func (w *worker) onOrder(_ context.Context, e *common.TopicEvent) (retry bool, e
 	}
 	switch delivery := e.Metadata["deliverycount"]; {
 	case o == order{"eve", "paid"}: // it fails each time, and is set aside in the end
-		fmt.Printf("%s: does not work, delivery %s\n", o, delivery)
+		fmt.Printf("%s: failed, delivery %s\n", o, delivery)
 		return true, errors.New("the card is refused")
 	case o == order{"bob", "paid"} && w.isFirst(o): // not now: it comes again, before the next of bob's
-		fmt.Printf("%s: not now\n", o)
+		fmt.Printf("%s: retry\n", o)
 		return true, errors.New("the bank is closed")
 	default:
 		fmt.Printf("%s: done, delivery %s\n", o, delivery)
@@ -126,7 +140,7 @@ func (w *worker) onDeadLetter(_ context.Context, e *common.TopicEvent) (retry bo
 	if err := e.Struct(&o); err != nil {
 		return false, err
 	}
-	fmt.Printf("%s: set aside, %s\n", o, e.Metadata["deadletterreason"])
+	fmt.Printf("%s: dead-lettered, %s\n", o, e.Metadata["deadletterreason"])
 	return false, nil
 }
 

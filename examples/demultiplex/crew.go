@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proto/client"
 )
 
 // crew is the workers. Each has a connection of its own, as if it were on another machine.
@@ -29,23 +29,28 @@ func startCrew(ctx context.Context, r *record) *crew {
 
 // work is a worker: all it says is which messages it wants, how many sessions at a time, and what to do with a message.
 func work(ctx context.Context, number int, r *record) error {
-	conn, err := connect()
+	sidebus, err := client.New(os.Getenv("GRPC"), nil)
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the process ends
-	most := int32(atATime)
-	open := &sidebusv1.SubscribeOpen{Source: source, Credits: &most, MaxConcurrentSessions: &most}
-	return sidebusv1.Handle(ctx, sidebusv1.NewMessagesClient(conn), open, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
-		end := r.begin(number, m.GetSessionId())
+	defer sidebus.Close() //nolint:errcheck // the process ends
+	receiver, err := sidebus.NewReceiverForQueue(source, nil)
+	if err != nil {
+		return err
+	}
+	return receiver.Handle(ctx, func(ctx context.Context, m *client.HandledMessage) error {
+		end := r.begin(number, *m.SessionID)
 		defer end()
 		select {
 		case <-time.After(workTakes):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		return r.handled(number, event{m.GetSessionId(), m.GetText()})
-	}, sidebusv1.OnFailure(func(err error) { fmt.Fprintln(os.Stderr, "demultiplex:", err) }))
+		return r.handled(number, event{*m.SessionID, string(m.Body)})
+	}, &client.HandleOptions{
+		Concurrency: atATime, MaxConcurrentSessions: atATime,
+		OnError: func(err error) { fmt.Fprintln(os.Stderr, "demultiplex:", err) },
+	})
 }
 
 // stop ends the workers in order and gives why one of them ended before.

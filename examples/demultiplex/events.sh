@@ -27,7 +27,7 @@ enough() {
 
   git log --reverse --date='format:%Y-%m-%d %H:%M:%S' --format='commit %ad %h' --name-status 2>/dev/null | awk -v OFS='\t' '
     /^commit / { at = $2 " " $3; commit = $4; next }
-    NF > 1 { print at, $NF, $1 " in " commit }' >>"$dir/events"
+    NF > 1 && length($NF) <= 128 { print at, $NF, $1 " in " commit }' >>"$dir/events"
   took "history" && return
 
   go test -json ./semantics/memstore | sed -n \

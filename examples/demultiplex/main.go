@@ -1,5 +1,6 @@
-// Command demultiplex splits a log in which the events of many things are interleaved: each thing is a session, and four workers
-// handle the sessions side by side, each session's events in their order and by one worker at a time. See README.md.
+// Command demultiplex splits a log in which the events of many things are interleaved: each thing is a session, and
+// four workers handle the sessions side by side, each session's events in their order and by one worker at a time. See
+// README.md.
 package main
 
 import (
@@ -12,14 +13,12 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
+	"github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
 const (
-	source    = "queues/events"
+	source    = "events"
 	workers   = 4
 	atATime   = 16                   // sessions of one worker
 	workTakes = 2 * time.Millisecond // for one event, as a call of another system would
@@ -30,7 +29,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: demultiplex EVENTS, with the sidecar's address in $GRPC; a line of EVENTS is time, thing and event, separated by tabs")
+		fmt.Fprintln(
+			os.Stderr,
+			"usage: demultiplex EVENTS, with the sidecar's address in $GRPC; a line of EVENTS is time, thing and event, separated by tabs",
+		)
 		os.Exit(2)
 	}
 	if err := run(ctx, os.Args[1]); err != nil {
@@ -69,21 +71,22 @@ func run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := connect()
+	sidebus, err := client.New(os.Getenv("GRPC"), nil)
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the process ends
+	defer sidebus.Close() //nolint:errcheck // the process ends
 	requiresSession := true
 	queue := &sidebusv1.Queue{RequiresSession: &requiresSession}
-	if _, err := sidebusv1.NewAdminClient(conn).EnsureQueue(ctx, &sidebusv1.EnsureQueueRequest{Name: source, Queue: queue}); err != nil {
+	if _, err := sidebus.Admin().EnsureQueue(ctx,
+		&sidebusv1.EnsureQueueRequest{Name: "queues/" + source, Queue: queue}); err != nil {
 		return fmt.Errorf("ensure the queue: %w", err)
 	}
 
 	began := time.Now()
 	watch := newRecord(events)
 	crew := startCrew(ctx, watch)
-	err = send(ctx, sidebusv1.NewMessagesClient(conn), events)
+	err = send(ctx, sidebus, events)
 	if err == nil {
 		err = watch.awaitAll(ctx)
 	}
@@ -97,28 +100,28 @@ func run(ctx context.Context, file string) error {
 	return watch.report(took)
 }
 
-func connect() (*grpc.ClientConn, error) {
-	return grpc.NewClient(os.Getenv("GRPC"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-}
-
 // send sends the events, in their order, some hundred at a time.
-func send(ctx context.Context, messages sidebusv1.MessagesClient, events []event) error {
-	batch := &sidebusv1.Batch{}
+func send(ctx context.Context, sidebus *client.Client, events []event) error {
+	sender, err := sidebus.NewSender(source, nil)
+	if err != nil {
+		return err
+	}
+	batch := sender.NewMessageBatch(nil)
 	for i := 0; i < len(events); {
 		e := events[i]
-		m := &sidebusv1.Message{SessionId: &e.thing, Content: &sidebusv1.Message_Text{Text: e.what}}
-		if batch.Len() < 500 && batch.TryAdd(m) {
+		m := &client.Message{SessionID: &e.thing, Body: []byte(e.what), BodyType: client.BodyText}
+		if batch.NumMessages() < 500 && batch.AddMessage(m, nil) == nil {
 			if i++; i < len(events) {
 				continue
 			}
 		}
-		if batch.Len() == 0 {
+		if batch.NumMessages() == 0 {
 			return fmt.Errorf("event %d is too large", i+1)
 		}
-		if _, err := messages.Send(ctx, batch.Request(source)); err != nil {
+		if _, err := sender.SendMessageBatch(ctx, batch, nil); err != nil {
 			return fmt.Errorf("send before event %d: %w", i+1, err)
 		}
-		batch = &sidebusv1.Batch{}
+		batch = sender.NewMessageBatch(nil)
 	}
 	return nil
 }

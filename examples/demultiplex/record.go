@@ -115,13 +115,16 @@ func (r *record) report(took time.Duration) error {
 		events += len(all)
 		longest = max(longest, len(all))
 	}
-	fmt.Printf("%d events of %d sessions, up to %d of one; %d follow an event of another session\n", events, len(r.expected), longest, r.switches)
+	fmt.Printf(
+		"%d events of %d sessions, up to %d of one; %d follow an event of another session\n", events, len(r.expected),
+		longest, r.switches,
+	)
 	fmt.Printf("handled in %.1f s (%.0f/s)\n\n", took.Seconds(), float64(events)/took.Seconds())
 	fmt.Println("worker  events  sessions  most at a time")
 	for i, w := range r.workers {
 		fmt.Printf("%6d  %6d  %8d  %14d\n", i+1, w.events, len(w.things), w.most)
 	}
-	fmt.Printf("\nsessions that went on with another worker: %d\n", r.moves)
+	fmt.Printf("\nsessions that continued with another worker: %d\n", r.moves)
 	fmt.Println("every event was handled once, in the order of its session, and by one worker at a time")
 	return nil
 }

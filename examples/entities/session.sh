@@ -15,20 +15,20 @@ show() { # WHAT WANTED-EXIT-CODE WANTED-LINE COMMAND...
   fi
 }
 
-show 'what would be done' 1 '+ queue orders' sidebus entity apply -f "$here/entities.yaml" --dry-run
-show 'do it' 0 'created 5 entities' sidebus entity apply -f "$here/entities.yaml"
-show 'once more: nothing to do' 0 '= 5 unchanged' sidebus entity apply -f "$here/entities.yaml"
+show 'dry run: what would change' 1 '+ queue orders' sidebus entity apply -f "$here/entities.yaml" --dry-run
+show 'create the entities' 0 'created 5 entities' sidebus entity apply -f "$here/entities.yaml"
+show 'again: nothing to do' 0 '= 5 unchanged' sidebus entity apply -f "$here/entities.yaml"
 
 sidebus send topics/orders-placed 'a car' -p total=31000 >"$SCRATCH/sent"
 show 'the rules work' 0 'a car' sidebus receive topics/orders-placed/subscriptions/big --complete
 
 sed 's/maxDeliveryCount: 3/maxDeliveryCount: 5/; s/limit: 1000/limit: 5000/' "$here/entities.yaml" >"$SCRATCH/changed.yaml"
-show 'what exists is left as it is' 1 '~ queue orders: maxDeliveryCount 3 -> 5' sidebus entity apply -f "$SCRATCH/changed.yaml"
-show 'unless it is to be changed' 0 'updated 2 entities' sidebus entity apply -f "$SCRATCH/changed.yaml" --update
+show 'existing entities are not changed' 1 '~ queue orders: maxDeliveryCount 3 -> 5' sidebus entity apply -f "$SCRATCH/changed.yaml"
+show 'with --update they are changed' 0 'updated 2 entities' sidebus entity apply -f "$SCRATCH/changed.yaml" --update
 
-show 'what there is, as a file' 0 'maxDeliveryCount: 5' sidebus entity export
+show 'export the entities to a file' 0 'maxDeliveryCount: 5' sidebus entity export
 sidebus entity export >"$SCRATCH/export.yaml"
-show 'which is applied to no effect' 0 '= 5 unchanged' sidebus entity apply -f "$SCRATCH/export.yaml"
+show 'applying the export changes nothing' 0 '= 5 unchanged' sidebus entity apply -f "$SCRATCH/export.yaml"
 
-show "the emulator's file" 0 'created 3 entities' sidebus entity apply -f "$here/Config.json"
+show "a file of the emulator" 0 'created 3 entities' sidebus entity apply -f "$here/Config.json"
 show 'its rule' 0 "sys.Label = 'failed'" sidebus rule list topics/mail-sent/subscriptions/bounces

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proto/client"
 )
 
 // backend does orders at its own pace, whatever comes. It takes the next one when it has done one.
@@ -16,26 +16,28 @@ type backend struct {
 
 // run has the clerks do the orders of a queue until ctx ends.
 func (b *backend) run(ctx context.Context, source string) error {
-	credits := int32(clerks)
-	return handle(ctx, &sidebusv1.SubscribeOpen{Source: source, Credits: &credits}, b.order)
+	return handle(ctx, source, clerks, client.SubQueueNone, b.order)
 }
 
-// order does one order and answers to the queue that it names. An answer may come twice, when it was sent and the order was not completed.
-func (b *backend) order(ctx context.Context, messages sidebusv1.MessagesClient, m *sidebusv1.HandledMessage) error {
+// order does one order and answers to the queue that it names. An answer may come twice, when it was sent and the order
+// was not completed.
+func (b *backend) order(ctx context.Context, sidebus *client.Client, m *client.HandledMessage) error {
 	select {
 	case <-time.After(workTakes):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	tea := string(m.Body)
 	switch {
-	case m.GetText() == "coffee": // no later try makes it tea
-		return &sidebusv1.DeadLetterError{Reason: "NoSuchTea", Description: "there is no tea of the name " + m.GetText()}
+	case tea == "coffee": // no later try makes it tea
+		return &client.DeadLetterError{Reason: "NoSuchTea", Description: "there is no tea of the name " + tea}
 	case b.paymentsFail.Load(): // it may pass: given back, and comes again after the queue's redeliveryDelay
 		return errors.New("the payment provider does not answer")
 	}
-	// Told to stop just now? An answer that is cut off may have been sent all the same, and then the order must not come again.
-	return send(context.WithoutCancel(ctx), messages, "queues/"+m.GetReplyTo(), &sidebusv1.Message{
-		CorrelationId: m.MessageId, Content: &sidebusv1.Message_Text{Text: m.GetText() + ": done"},
+	// Told to stop just now? An answer that is cut off may have been sent all the same, and then the order must not
+	// come again.
+	return send(context.WithoutCancel(ctx), sidebus, *m.ReplyTo, &client.Message{
+		CorrelationID: &m.MessageID, Body: []byte(tea + ": done"), BodyType: client.BodyText,
 	})
 }
 

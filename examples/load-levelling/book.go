@@ -42,7 +42,8 @@ type book struct {
 
 func newBook() *book {
 	return &book{
-		of: map[string]*phase{}, told: map[string]bool{}, outcomes: map[string]outcome{}, reasons: map[string]int{}, failed: make(chan struct{}),
+		of: map[string]*phase{}, told: map[string]bool{}, outcomes: map[string]outcome{}, reasons: map[string]int{},
+		failed: make(chan struct{}),
 	}
 }
 
@@ -161,10 +162,20 @@ func (b *book) report() {
 	fmt.Println("                  orders  send: median  slowest  confirmed  by mail  for a human")
 	for _, p := range b.phases {
 		slices.Sort(p.took)
-		fmt.Printf("%-17s %6d  %9.1f ms %5.0f ms  %9d  %7d  %11d\n", p.name, len(p.ids),
-			milliseconds(p.took[len(p.took)/2]), milliseconds(slices.Max(p.took)), p.outcomes[confirmed], p.outcomes[mailed], p.outcomes[human])
+		fmt.Printf(
+			"%-17s %6d  %9.1f ms %5.0f ms  %9d  %7d  %11d\n",
+			p.name,
+			len(p.ids),
+			milliseconds(
+				p.took[len(p.took)/2],
+			),
+			milliseconds(slices.Max(p.took)),
+			p.outcomes[confirmed],
+			p.outcomes[mailed],
+			p.outcomes[human],
+		)
 	}
-	fmt.Println("\nthe watch saw             dead letters  and")
+	fmt.Println("\nthe watcher received      dead letters  action")
 	for _, reason := range slices.Sorted(maps.Keys(b.reasons)) {
 		fmt.Printf("%-25s %12d  %s\n", reason, b.reasons[reason], deed(reason))
 	}

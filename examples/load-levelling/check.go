@@ -27,10 +27,14 @@ func (s *story) check(ctx context.Context) error {
 	}
 	onPage, byMail := s.book.count(nil, confirmed), s.book.count(nil, mailed)
 	if sent := len(s.book.of); onPage+byMail+dead != sent {
-		return fmt.Errorf("%d orders were sent, %d confirmed, %d answered by mail, %d are dead letters", sent, onPage, byMail, dead)
+		return fmt.Errorf(
+			"%d orders were sent, %d confirmed, %d answered by mail, %d are dead letters", sent, onPage, byMail, dead,
+		)
 	}
-	fmt.Printf("\n%d orders: %d confirmed, %d by mail, %d are dead letters for a human; none is lost, none has two outcomes\n",
-		len(s.book.of), onPage, byMail, dead)
+	fmt.Printf(
+		"\n%d orders: %d confirmed, %d by mail, %d are dead letters for a human; none is lost, none has two outcomes\n",
+		len(s.book.of), onPage, byMail, dead,
+	)
 	return nil
 }
 
@@ -38,9 +42,11 @@ func (s *story) check(ctx context.Context) error {
 func (s *story) checkOutcomes() error {
 	calm, burst, paymentsFail, closed := s.book.phases[0], s.book.phases[1], s.book.phases[2], s.book.phases[3]
 	for what, holds := range map[string]bool{
-		"calm: all in time but those for coffee":        calm.outcomes[human] == len(calm.ids)/10 && calm.outcomes[mailed] == 0,
-		"burst: some in time, some by mail":             burst.outcomes[confirmed] > 0 && burst.outcomes[mailed] > 0,
-		"payments fail: they became dead letters":       s.book.reasons[tooOften] > 0 && paymentsFail.outcomes[confirmed] > 0,
+		"calm: all in time but those for coffee": calm.outcomes[human] == len(calm.ids)/10 &&
+			calm.outcomes[mailed] == 0,
+		"burst: some in time, some by mail": burst.outcomes[confirmed] > 0 && burst.outcomes[mailed] > 0,
+		"payments fail: they became dead letters": s.book.reasons[tooOften] > 0 &&
+			paymentsFail.outcomes[confirmed] > 0,
 		"back end closed: some in time, some not":       closed.outcomes[confirmed] > 0 && closed.outcomes[mailed] > 0,
 		"expired: each told to its user, and then done": len(s.book.told) == s.book.count(nil, mailed),
 	} {
@@ -53,13 +59,18 @@ func (s *story) checkOutcomes() error {
 
 // checkQueues looks whether anything is left but the dead letters for a human.
 func (s *story) checkQueues(ctx context.Context, dead int) error {
-	for name, want := range map[string]int{orders: dead, ordersByMail: 0, "queues/" + confirmations: 0, "queues/" + mails: 0} {
-		runtime, err := s.admin.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: name})
+	for name, want := range map[string]int{orders: dead, ordersByMail: 0, confirmations: 0, mails: 0} {
+		runtime, err := s.admin.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: "queues/" + name})
 		if err != nil {
 			return err
 		}
-		if total, letters := runtime.GetTotalMessageCount(), runtime.GetDeadLetterMessageCount(); total != int64(want) || letters != total {
-			return fmt.Errorf("%s holds %d messages, %d of them dead letters; want %d dead letters alone", name, total, letters, want)
+		if total, letters := runtime.GetTotalMessageCount(), runtime.GetDeadLetterMessageCount(); total != int64(
+			want,
+		) ||
+			letters != total {
+			return fmt.Errorf(
+				"%s holds %d messages, %d of them dead letters; want %d dead letters alone", name, total, letters, want,
+			)
 		}
 	}
 	return nil

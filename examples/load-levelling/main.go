@@ -1,5 +1,6 @@
-// Command load-levelling is a tea shop whose website takes orders faster than its back end can handle them: a queue lies between, an
-// order has a deadline, and a watch looks after those that became dead letters. At the end every order is accounted for. See README.md.
+// Command load-levelling is a tea shop whose website takes orders faster than its back end can handle them: a queue
+// lies between, an order has a deadline, and a watch looks after those that became dead letters. At the end every order
+// is accounted for. See README.md.
 package main
 
 import (
@@ -10,17 +11,14 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proto/client"
 )
 
 const (
-	orders        = "queues/orders"
-	ordersByMail  = "queues/orders-by-mail" // without a deadline
-	confirmations = "confirmations"         // queue of the answers to the website
-	mails         = "mails"                 // queue of the answers that go out by e-mail
+	orders        = "orders"
+	ordersByMail  = "orders-by-mail" // without a deadline
+	confirmations = "confirmations"  // queue of the answers to the website
+	mails         = "mails"          // queue of the answers that go out by e-mail
 
 	deadline  = 2 * time.Second       // so long a user looks at the page
 	clerks    = 2                     // of the back end, and of those who do the orders by mail
@@ -37,28 +35,34 @@ func main() {
 	}
 }
 
-// connect gives each part of the shop a connection of its own, as if it were on another machine.
-func connect() (*grpc.ClientConn, error) {
-	return grpc.NewClient(os.Getenv("GRPC"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-}
+// connect makes a client. Each part of the shop has one of its own, as if it were on another machine.
+func connect() (*client.Client, error) { return client.New(os.Getenv("GRPC"), nil) }
 
-type handler func(ctx context.Context, messages sidebusv1.MessagesClient, m *sidebusv1.HandledMessage) error
+type handler func(ctx context.Context, sidebus *client.Client, m *client.HandledMessage) error
 
-// handle gives every message of a source to h until ctx ends.
-func handle(ctx context.Context, open *sidebusv1.SubscribeOpen, h handler) error {
-	conn, err := connect()
+// handle passes every message of a queue to h until ctx ends.
+func handle(ctx context.Context, queue string, atATime int, from client.SubQueue, h handler) error {
+	sidebus, err := connect()
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is sent any more
-	messages := sidebusv1.NewMessagesClient(conn)
-	return sidebusv1.Handle(ctx, messages, open, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
-		return h(ctx, messages, m)
-	}, sidebusv1.OnFailure(func(err error) { fmt.Fprintln(os.Stderr, "load-levelling:", err) }))
+	defer sidebus.Close() //nolint:errcheck // nothing is sent any more
+	receiver, err := sidebus.NewReceiverForQueue(queue, &client.ReceiverOptions{SubQueue: from})
+	if err != nil {
+		return err
+	}
+	return receiver.Handle(ctx, func(ctx context.Context, m *client.HandledMessage) error {
+		return h(ctx, sidebus, m)
+	}, &client.HandleOptions{
+		Concurrency: atATime, OnError: func(err error) { fmt.Fprintln(os.Stderr, "load-levelling:", err) },
+	})
 }
 
 // send sends one message.
-func send(ctx context.Context, messages sidebusv1.MessagesClient, target string, m *sidebusv1.Message) error {
-	_, err := messages.Send(ctx, &sidebusv1.SendRequest{Target: target, Messages: []*sidebusv1.Message{m}})
-	return err
+func send(ctx context.Context, sidebus *client.Client, queue string, m *client.Message) error {
+	sender, err := sidebus.NewSender(queue, nil)
+	if err != nil {
+		return err
+	}
+	return sender.SendMessage(ctx, m, nil)
 }

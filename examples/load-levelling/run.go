@@ -14,25 +14,24 @@ import (
 
 // story is the shop and what happens in it.
 type story struct {
-	website  *website
-	backend  *backend
-	book     *book
-	admin    sidebusv1.AdminClient
-	messages sidebusv1.MessagesClient
-	shift    *shift
+	website *website
+	backend *backend
+	book    *book
+	admin   sidebusv1.AdminClient
+	shift   *shift
 }
 
 // run opens the shop, lets happen what happens in a shop, and looks at what became of each order.
 func run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not done within %s", bound))
 	defer cancel()
-	conn, err := connect()
+	sidebus, err := connect()
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the process ends
-	s := &story{book: newBook(), backend: &backend{}, admin: sidebusv1.NewAdminClient(conn), messages: sidebusv1.NewMessagesClient(conn)}
-	s.website = &website{messages: s.messages, book: s.book}
+	defer sidebus.Close() //nolint:errcheck // the process ends
+	s := &story{book: newBook(), backend: &backend{}, admin: sidebus.Admin()}
+	s.website = &website{sidebus: sidebus, book: s.book}
 	if err := s.makeQueues(ctx); err != nil {
 		return err
 	}
@@ -60,10 +59,11 @@ func (s *story) makeQueues(ctx context.Context) error {
 			RequiresDuplicateDetection: &yes, // the watch may send an order twice
 			RedeliveryDelay:            durationpb.New(500 * time.Millisecond),
 		},
-		"queues/" + confirmations: {},
-		"queues/" + mails:         {},
+		confirmations: {},
+		mails:         {},
 	} {
-		if _, err := s.admin.EnsureQueue(ctx, &sidebusv1.EnsureQueueRequest{Name: name, Queue: queue}); err != nil {
+		if _, err := s.admin.EnsureQueue(ctx,
+			&sidebusv1.EnsureQueueRequest{Name: "queues/" + name, Queue: queue}); err != nil {
 			return fmt.Errorf("ensure %s: %w", name, err)
 		}
 	}
@@ -123,9 +123,14 @@ func (s *story) burst(ctx context.Context) error {
 		return err
 	}
 	took, done := time.Since(began), s.book.count(p, confirmed)
-	fmt.Printf("a burst: %d orders were taken in %.2f s; %d of them were done by then\n", len(p.ids), took.Seconds(), done)
+	fmt.Printf(
+		"a burst: %d orders were accepted in %.2f s; %d of them were processed by then\n", len(p.ids), took.Seconds(),
+		done,
+	)
 	err := s.book.await(ctx, p)
-	fmt.Printf("after %.1f s all were done, %d of them by mail\n\n", time.Since(began).Seconds(), s.book.count(p, mailed))
+	fmt.Printf(
+		"after %.1f s all were processed, %d of them by mail\n\n", time.Since(began).Seconds(), s.book.count(p, mailed),
+	)
 	return err
 }
 

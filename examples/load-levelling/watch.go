@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
@@ -23,7 +24,7 @@ func deed(reason string) string {
 	case expired:
 		return "told the user, sent again without a deadline"
 	case tooOften:
-		return "set aside, resubmitted when payments worked again"
+		return "kept, resubmitted when payments worked again"
 	default:
 		return "left for a human"
 	}
@@ -40,18 +41,16 @@ type watch struct {
 func (w *watch) run(ctx context.Context) error {
 	retried := make(chan error, 1)
 	go func() { retried <- w.retry(ctx) }()
-	credits := int32(16)
-	open := &sidebusv1.SubscribeOpen{Source: orders, SubQueue: sidebusv1.SubQueue_DEAD_LETTER, Credits: &credits}
-	return errors.Join(handle(ctx, open, w.look), <-retried)
+	return errors.Join(handle(ctx, orders, 16, client.SubQueueDeadLetter, w.look), <-retried)
 }
 
 // look deals with one dead letter. Those that it leaves alone it defers, so that they stay and do not come again.
-func (w *watch) look(ctx context.Context, messages sidebusv1.MessagesClient, m *sidebusv1.HandledMessage) error {
-	reason := m.GetDeadLetterReason()
+func (w *watch) look(ctx context.Context, sidebus *client.Client, m *client.HandledMessage) error {
+	reason := *m.DeadLetterReason
 	w.book.saw(reason)
 	switch reason {
 	case expired:
-		return w.takesLonger(ctx, messages, m)
+		return w.takesLonger(ctx, sidebus, m)
 	case tooOften:
 		err := m.Defer(ctx, nil)
 		if err == nil {
@@ -59,29 +58,30 @@ func (w *watch) look(ctx context.Context, messages sidebusv1.MessagesClient, m *
 		}
 		return err
 	default:
-		w.book.settle(m.GetMessageId(), human)
+		w.book.settle(m.MessageID, human)
 		return m.Defer(ctx, nil)
 	}
 }
 
-// takesLonger tells the user so and sends the order where it has no deadline. A resubmit would keep its time to live. Until the dead letter
-// is completed it may come again, and then be sent again: the target drops the second one by its id.
-func (w *watch) takesLonger(ctx context.Context, messages sidebusv1.MessagesClient, m *sidebusv1.HandledMessage) error {
-	w.book.tell(m.GetMessageId())
-	replyTo := mails
-	return send(ctx, messages, ordersByMail, &sidebusv1.Message{
-		MessageId: m.MessageId, ReplyTo: &replyTo, Content: &sidebusv1.Message_Text{Text: m.GetText()},
+// takesLonger tells the user so and sends the order where it has no deadline. A resubmit would keep its time to live.
+// Until the dead letter is completed it may come again, and then be sent again: the target drops the second one by its
+// id.
+func (w *watch) takesLonger(ctx context.Context, sidebus *client.Client, m *client.HandledMessage) error {
+	w.book.tell(m.MessageID)
+	return send(ctx, sidebus, ordersByMail, &client.Message{
+		MessageID: &m.MessageID, ReplyTo: new(mails), Body: m.Body, BodyType: client.BodyText,
 	})
 }
 
-// retry sends those that failed again once the payment provider answers: all of them in one call, each removed and sent in one step.
+// retry sends those that failed again once the payment provider answers: all of them in one call, each removed and sent
+// in one step.
 func (w *watch) retry(ctx context.Context) error {
-	conn, err := connect()
+	sidebus, err := connect()
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is sent any more
-	messages, filter := sidebusv1.NewMessagesClient(conn), "DeadLetterReason = '"+tooOften+"'"
+	defer sidebus.Close() //nolint:errcheck // nothing is sent any more
+	messages, filter := sidebusv1.NewMessagesClient(sidebus.Conn()), "DeadLetterReason = '"+tooOften+"'"
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	for {
@@ -93,7 +93,7 @@ func (w *watch) retry(ctx context.Context) error {
 		if w.aside.Load() == 0 || w.backend.paymentsFail.Load() {
 			continue
 		}
-		sent, err := messages.Resubmit(ctx, &sidebusv1.ResubmitRequest{Source: orders, Filter: &filter})
+		sent, err := messages.Resubmit(ctx, &sidebusv1.ResubmitRequest{Source: "queues/" + orders, Filter: &filter})
 		if err != nil && ctx.Err() == nil {
 			fmt.Fprintln(os.Stderr, "load-levelling: resubmit, again soon:", err)
 		}

@@ -6,23 +6,22 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proto/client"
 )
 
-// website takes orders. It never talks to the back end: it puts an order into the queue, and the user's page changes when an answer comes.
+// website takes orders. It never talks to the back end: it puts an order into the queue, and the user's page changes
+// when an answer comes.
 type website struct {
-	messages sidebusv1.MessagesClient
-	book     *book
+	sidebus *client.Client
+	book    *book
 }
 
 // place is what happens when a user presses the button. It returns when the order is safe, not when it is done.
 func (w *website) place(ctx context.Context, p *phase, id, tea string) error {
-	began, replyTo := time.Now(), confirmations
-	err := send(ctx, w.messages, orders, &sidebusv1.Message{
-		MessageId: &id, ReplyTo: &replyTo, Content: &sidebusv1.Message_Text{Text: tea},
-		TimeToLive: durationpb.New(deadline), // later nobody looks at the page any more
+	began := time.Now()
+	err := send(ctx, w.sidebus, orders, &client.Message{
+		MessageID: &id, ReplyTo: new(confirmations), Body: []byte(tea), BodyType: client.BodyText,
+		TimeToLive: new(deadline), // later nobody looks at the page any more
 	})
 	if err != nil {
 		return fmt.Errorf("place %s: %w", id, err)
@@ -73,10 +72,14 @@ func (w *website) burst(ctx context.Context, p *phase, visitors int) error {
 
 // listen takes the answers to a queue until ctx ends and writes down what they mean for the order.
 func listen(ctx context.Context, queue string, b *book, means outcome) error {
-	credits := int32(16)
-	open := &sidebusv1.SubscribeOpen{Source: "queues/" + queue, Credits: &credits}
-	return handle(ctx, open, func(_ context.Context, _ sidebusv1.MessagesClient, m *sidebusv1.HandledMessage) error {
-		b.settle(m.GetCorrelationId(), means)
-		return nil
-	})
+	return handle(
+		ctx,
+		queue,
+		16,
+		client.SubQueueNone,
+		func(_ context.Context, _ *client.Client, m *client.HandledMessage) error {
+			b.settle(*m.CorrelationID, means)
+			return nil
+		},
+	)
 }

@@ -51,14 +51,18 @@ func consume(ctx context.Context, address, output string) error {
 	}
 }
 
-func process(ctx context.Context, client sidebusv1.MessagesClient, messages []*sidebusv1.ReceivedMessage, out *os.File) error {
+func process(
+	ctx context.Context, client sidebusv1.MessagesClient, messages []*sidebusv1.ReceivedMessage, out *os.File,
+) error {
 	if len(messages) == 0 {
 		return nil
 	}
 	tokens := make([]string, len(messages))
 	for i, m := range messages {
 		// In hex, so that any line fits into one line of the output.
-		_, err := fmt.Fprintf(out, "%s %d %s\n", m.GetMessageId(), m.GetDeliveryCount(), hex.EncodeToString(m.GetBody()))
+		_, err := fmt.Fprintf(
+			out, "%s %d %s\n", m.GetMessageId(), m.GetDeliveryCount(), hex.EncodeToString(m.GetBody()),
+		)
 		if err != nil {
 			return err
 		}
@@ -72,7 +76,9 @@ func process(ctx context.Context, client sidebusv1.MessagesClient, messages []*s
 	}
 	for _, result := range done.GetResults() {
 		if result.GetReason() != "" {
-			return fmt.Errorf("complete: %s: the work took longer than the lock of %s", result.GetReason(), lockDuration)
+			return fmt.Errorf(
+				"complete: %s: the work took longer than the lock of %s", result.GetReason(), lockDuration,
+			)
 		}
 	}
 	return nil

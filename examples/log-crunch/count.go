@@ -18,8 +18,8 @@ type record struct {
 	delivered int // lines that came with a delivery count above 1
 }
 
-// count compares the outputs with the file, line by line. A line that is missing, changed or unknown is an error, and so
-// is a duplicate that the kill does not explain.
+// count compares the outputs with the file, line by line. A line that is missing, changed or unknown is an error, and
+// so is a duplicate that the kill does not explain.
 func count(lines [][]byte, outputs []string) error {
 	r := &record{times: make([]int, len(lines)), byVictim: make([]bool, len(lines))}
 	for consumer, output := range outputs {
@@ -40,14 +40,17 @@ func count(lines [][]byte, outputs []string) error {
 		}
 	}
 	fmt.Printf("lines: %d, processed by consumer: %v, lost: %d\n", len(lines), r.consumer, lost)
-	fmt.Printf("delivered again after the kill: %d, of these processed twice: %d (at most %d were in hand)\n", r.delivered, doubled, handful)
+	fmt.Printf(
+		"delivered again after the kill: %d, of these processed twice: %d (at most %d were locked)\n", r.delivered,
+		doubled, handful,
+	)
 	switch {
 	case lost > 0:
 		return fmt.Errorf("%d lines were lost", lost)
 	case unexplained > 0 || doubled > handful:
 		return fmt.Errorf("%d lines were processed twice, %d of them without the killed consumer", doubled, unexplained)
 	}
-	fmt.Println("every line was processed; none is left")
+	fmt.Println("every line was processed; no line is left")
 	return nil
 }
 

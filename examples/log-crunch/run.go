@@ -90,8 +90,10 @@ func (c *crew) experiment(ctx context.Context, file string, lines int) ([]string
 		return nil, err
 	}
 	took := time.Since(began)
-	fmt.Printf("%d lines sent, processed and completed in %.1f s (%.0f lines/s), the wait for the locks of the killed consumer included\n",
-		lines, took.Seconds(), float64(lines)/took.Seconds())
+	fmt.Printf(
+		"%d lines sent, processed and completed in %.1f s (%.0f lines/s), including the wait for the locks of the killed consumer\n",
+		lines, took.Seconds(), float64(lines)/took.Seconds(),
+	)
 	return outputs, c.stopRest(ctx)
 }
 

@@ -68,7 +68,7 @@ def check_sport(got, want, before, after):
     demand(not [n for n in got if n <= before], "sport got news from before it was there")
     since = [n for n in want if n > after + 1 or n in got]
     demand(0 < len(since) < len(want), "sport was not made while news flowed")
-    return since, "made after news %d: %d of %d about sport" % (before, len(since), len(want))
+    return since, "created after item %d: %d of %d about sport" % (before, len(since), len(want))
 
 
 def check(name, folder, published, before, after):
@@ -87,7 +87,7 @@ def check(name, folder, published, before, after):
     demand(got == want, "%s: lacks news %s and has too much %s", name, sorted(lacks), sorted(more))
     if name == "digest":
         check_digest(published, papers[0])
-        note = "each with its edition, which nobody else sees"
+        note = "each has an edition, which no other copy has"
     else:
         changed = [news for paper in papers for news in paper if news.get("ruleName") or news.get("edition")]
         demand(not changed, "%s: got %s, which an action changed", name, changed)
@@ -104,7 +104,7 @@ def main(folder, before, after):
     for name in WANTS:
         got, note = check(name, folder, published, before, after)
         print(("%-17s %3d of %d  %s" % (name, got, count, note)).rstrip())
-    print("each subscription got exactly what its rules say, each news once")
+    print("each subscription got exactly the items that its rules select, each item once")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Command news is a reader of the news: it takes what comes to a subscription and prints it, one news a line, as JSON, until it is
-// told to stop. See README.md.
+// Command news is a reader of the news: it takes what comes to a subscription and prints it, one news a line, as JSON,
+// until it is told to stop. See README.md.
 package main
 
 import (
@@ -8,19 +8,20 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proto/client"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: news SUBSCRIPTION, such as topics/news/subscriptions/europe, with the sidecar's address in $GRPC")
+		fmt.Fprintln(
+			os.Stderr,
+			"usage: news SUBSCRIPTION, such as topics/news/subscriptions/europe, with the sidecar's address in $GRPC",
+		)
 		os.Exit(2)
 	}
 	if err := read(ctx, os.Args[1]); err != nil {
@@ -40,23 +41,24 @@ type news struct {
 
 // read prints all news of a subscription. To its readers it is a queue: with two of them each news goes to one.
 func read(ctx context.Context, subscription string) error {
-	conn, err := grpc.NewClient(os.Getenv("GRPC"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	sidebus, err := client.New(os.Getenv("GRPC"), nil)
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the process ends
+	defer sidebus.Close() //nolint:errcheck // the process ends
+	topic, name, _ := strings.Cut(strings.TrimPrefix(subscription, "topics/"), "/subscriptions/")
+	receiver, err := sidebus.NewReceiverForSubscription(topic, name, nil)
+	if err != nil {
+		return err
+	}
 	paper := json.NewEncoder(os.Stdout)
-	open := &sidebusv1.SubscribeOpen{Source: subscription}
-	return sidebusv1.Handle(ctx, sidebusv1.NewMessagesClient(conn), open, func(_ context.Context, m *sidebusv1.HandledMessage) error {
-		n := news{
-			Number:   m.GetEnqueuedSequenceNumber(),
-			Text:     m.GetText(),
-			RuleName: m.GetProperties()["RuleName"].GetStringValue(),
-			Edition:  m.GetProperties()["edition"].GetStringValue(),
-		}
+	return receiver.Handle(ctx, func(_ context.Context, m *client.HandledMessage) error {
+		n := news{Number: m.EnqueuedSequenceNumber, Text: string(m.Body)}
+		n.RuleName, _ = m.ApplicationProperties["RuleName"].(string)
+		n.Edition, _ = m.ApplicationProperties["edition"].(string)
 		if m.TimeToLive != nil {
-			n.TimeToLive = m.GetTimeToLive().AsDuration().String()
+			n.TimeToLive = m.TimeToLive.String()
 		}
 		return paper.Encode(n)
-	}, sidebusv1.OnFailure(func(err error) { fmt.Fprintln(os.Stderr, "news:", err) }))
+	}, &client.HandleOptions{OnError: func(err error) { fmt.Fprintln(os.Stderr, "news:", err) }})
 }

@@ -26,7 +26,7 @@ await() { # WHAT COMMAND...: at most a minute
 has_published() { (($(published) >= $1)); }
 is_empty() {
   local counts
-  counts="$(curl -fsS --unix-socket "$HTTP" "http://sidecar/v1/$news/subscriptions/$1/runtime")"
+  counts="$(curl --fail-with-body -sS --unix-socket "$HTTP" "http://sidecar/v1/$news/subscriptions/$1/runtime")"
   [[ "$counts" == *'"totalMessageCount":"0"'* ]]
 }
 
@@ -48,7 +48,7 @@ for name in breaking asia-and-markets digest; do start "$name" "$name.read"; don
 publisher=$!
 pids+=("$publisher")
 
-# Somebody else gets interested while news flow. The publisher does not notice.
+# Another subscription is created while items are published. The publisher does not notice.
 await 'half of the news' has_published $((count / 2))
 before="$(published)"
 subscribe sport --rule sport --correlation sys.Subject=sport

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// check looks at what the steps have changed: each step once, in order, with what the first one found out, and nothing left behind.
+// check looks at what the steps have changed: each step once, in order, with what the first one found out, and nothing
+// left behind.
 func check(w world, killed, left int) error {
 	for i := range orders {
 		done, err := w.done(orderID(i))
@@ -36,7 +37,7 @@ func check(w world, killed, left int) error {
 		return fmt.Errorf("%d workers were killed, want %d; %d sessions are left, want 0; %d steps were tried, want %d",
 			killed, kills, left, len(tries), orders*len(steps)+again)
 	}
-	fmt.Printf("%d steps were tried twice, because their worker died before it noted them\n", again)
-	fmt.Println("every step was done once and in its order, with the reservation of its order; nothing is left")
+	fmt.Printf("%d steps were tried twice, because their worker was killed before it stored the state\n", again)
+	fmt.Println("every step took effect once and in order, with the reservation of its order; nothing is left")
 	return nil
 }

@@ -21,7 +21,8 @@ type place struct {
 	step  int // from 1
 }
 
-// planned are the places where a worker is killed, and the point of the step. They are random, and the same in every run.
+// planned are the places where a worker is killed, and the point of the step. They are random, and the same in every
+// run.
 func planned() map[place]string {
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // the same in every run is what is wanted
 	plan, each := map[place]string{}, map[string]int{}

@@ -1,6 +1,6 @@
-// Command order-workflow carries orders through their steps: the steps of an order are the messages of one session, and what is
-// known of the order is the session's state. Workers are killed with SIGKILL in the middle of steps, and at the end every step has
-// been done exactly once in effect and in order. See README.md.
+// Command order-workflow carries orders through their steps: the steps of an order are the messages of one session, and
+// what is known of the order is the session's state. Workers are killed with SIGKILL in the middle of steps, and at the
+// end every step has been done exactly once in effect and in order. See README.md.
 package main
 
 import (

@@ -25,7 +25,10 @@ const (
 func orderID(n int) string { return fmt.Sprintf("order-%02d", n+1) }
 
 // run is the whole experiment: it sends the steps of all orders, has workers do them, and looks at what came of it.
-func run(ctx context.Context, messages sidebusv1.MessagesClient, sessions sidebusv1.SessionsClient, admin sidebusv1.AdminClient, w world) error {
+func run(
+	ctx context.Context, messages sidebusv1.MessagesClient, sessions sidebusv1.SessionsClient,
+	admin sidebusv1.AdminClient, w world,
+) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not done within %s", bound))
 	defer cancel()
 	requiresSession := true
@@ -41,7 +44,9 @@ func run(ctx context.Context, messages sidebusv1.MessagesClient, sessions sidebu
 	for _, step := range steps { // all orders at the same time
 		for i := range orders {
 			id := orderID(i)
-			request.Messages = append(request.Messages, &sidebusv1.Message{SessionId: &id, Content: &sidebusv1.Message_Text{Text: step}})
+			request.Messages = append(
+				request.Messages, &sidebusv1.Message{SessionId: &id, Content: &sidebusv1.Message_Text{Text: step}},
+			)
 		}
 	}
 	if _, err := messages.Send(ctx, request); err != nil {
@@ -64,7 +69,10 @@ func run(ctx context.Context, messages sidebusv1.MessagesClient, sessions sidebu
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d orders of %d steps by %d workers in %.1f s; %d workers were killed\n", orders, len(steps), workers, time.Since(began).Seconds(), killed.Load())
+	fmt.Printf(
+		"%d orders of %d steps by %d workers in %.1f s; %d workers were killed\n", orders, len(steps), workers,
+		time.Since(began).Seconds(), killed.Load(),
+	)
 	listed, err := sessions.List(ctx, &sidebusv1.SessionsListRequest{Source: source})
 	if err != nil {
 		return err

@@ -30,7 +30,9 @@ type progress struct {
 // work goes on until ctx ends.
 func (w *worker) work(ctx context.Context) error {
 	for {
-		accepted, err := w.sessions.Accept(ctx, &sidebusv1.SessionsAcceptRequest{Source: source, MaxWait: durationpb.New(20 * time.Second)})
+		accepted, err := w.sessions.Accept(
+			ctx, &sidebusv1.SessionsAcceptRequest{Source: source, MaxWait: durationpb.New(20 * time.Second)},
+		)
 		switch {
 		case ctx.Err() != nil:
 			return nil // told to stop while waiting
@@ -54,16 +56,23 @@ func (w *worker) order(ctx context.Context, s *sidebusv1.Session) error {
 		}
 	}
 	for {
-		received, err := w.messages.Receive(ctx, &sidebusv1.ReceiveRequest{Source: source, SessionLockToken: &s.LockToken, MaxWait: &durationpb.Duration{}})
+		received, err := w.messages.Receive(
+			ctx,
+			&sidebusv1.ReceiveRequest{Source: source, SessionLockToken: &s.LockToken, MaxWait: &durationpb.Duration{}},
+		)
 		if err != nil {
 			return fmt.Errorf("receive: %w", err)
 		}
 		if len(received.GetMessages()) == 0 {
-			_, err := w.sessions.Close(ctx, &sidebusv1.SessionsCloseRequest{Source: source, LockToken: s.GetLockToken()})
+			_, err := w.sessions.Close(
+				ctx, &sidebusv1.SessionsCloseRequest{Source: source, LockToken: s.GetLockToken()},
+			)
 			return err
 		}
 		// A step may take long: from here on there is the whole lock duration again.
-		_, err = w.sessions.RenewLock(ctx, &sidebusv1.SessionsRenewLockRequest{Source: source, LockToken: s.GetLockToken()})
+		_, err = w.sessions.RenewLock(
+			ctx, &sidebusv1.SessionsRenewLockRequest{Source: source, LockToken: s.GetLockToken()},
+		)
 		if status.Code(err) == codes.FailedPrecondition {
 			return nil // the lock is lost: somebody else has the order, and does this step
 		}
@@ -76,8 +85,8 @@ func (w *worker) order(ctx context.Context, s *sidebusv1.Session) error {
 	}
 }
 
-// step does one step and notes it. A worker may die at any point of it: the step comes again, to whoever has the order then, with the
-// state as it was last set.
+// step does one step and notes it. A worker may die at any point of it: the step comes again, to whoever has the order
+// then, with the state as it was last set.
 func (w *worker) step(ctx context.Context, s *sidebusv1.Session, known *progress, m *sidebusv1.ReceivedMessage) error {
 	number := slices.Index(steps, m.GetText()) + 1
 	plan := killAt(s.GetSessionId(), number, m.GetDeliveryCount())
@@ -101,7 +110,14 @@ func (w *worker) step(ctx context.Context, s *sidebusv1.Session, known *progress
 		}
 		plan.reached("noted")
 	}
-	done, err := w.messages.Complete(ctx, &sidebusv1.CompleteRequest{Source: source, LockTokens: []string{m.GetLockToken()}, SessionLockToken: &s.LockToken})
+	done, err := w.messages.Complete(
+		ctx,
+		&sidebusv1.CompleteRequest{
+			Source:           source,
+			LockTokens:       []string{m.GetLockToken()},
+			SessionLockToken: &s.LockToken,
+		},
+	)
 	if err != nil {
 		return fmt.Errorf("complete: %w", err)
 	}

@@ -1,5 +1,5 @@
-// Command push is an app that gets its messages as HTTP requests: no client, no loop, no locks. It listens on the address it is given,
-// or on a unix socket, and says what it does with each message:
+// Command push is an app that gets its messages as HTTP requests: no client, no loop, no locks. It listens on the
+// address it is given, or on a unix socket, and says what it does with each message:
 //
 //	push 127.0.0.1:8080 http://127.0.0.1:7420
 //	push unix:///run/app.sock unix:///run/sidebus.sock
@@ -107,7 +107,8 @@ func (a *app) onOrder(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Printf("%s: not now\n", order)
-	case strings.HasPrefix(order, "slow"): // it takes longer than anybody should wait for an answer: settled later, by its token
+	// it takes longer than anybody should wait for an answer: settled later, by its token
+	case strings.HasPrefix(order, "slow"):
 		w.WriteHeader(http.StatusAccepted)
 		a.later.Go(func() { a.work(context.WithoutCancel(r.Context()), order, m.LockToken) })
 		fmt.Printf("%s: begun\n", order)
@@ -142,7 +143,9 @@ func (a *app) complete(ctx context.Context, token string) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.sidecar+"/v1/queues/orders/messages:complete", bytes.NewReader(asked))
+	request, err := http.NewRequestWithContext(
+		ctx, http.MethodPost, a.sidecar+"/v1/queues/orders/messages:complete", bytes.NewReader(asked),
+	)
 	if err != nil {
 		return err
 	}

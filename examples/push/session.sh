@@ -3,9 +3,9 @@
 #   session.sh PROGRAM
 set -euo pipefail
 program="$1"
-call() { curl -fsS --max-time 20 --unix-socket "$HTTP" "http://sidecar/v1/queues/orders$1" "${@:2}"; }
+call() { curl --fail-with-body -sS --max-time 20 --unix-socket "$HTTP" "http://sidecar/v1/queues/orders$1" "${@:2}"; }
 send() { for order in "$@"; do call /messages:send -d "{\"messages\":[{\"text\":\"$order\"}]}" >/dev/null; done; }
-measure() { curl -fsS --unix-socket "$ADMIN" http://sidecar/metrics | grep -F "$1" || true; }
+measure() { curl --fail-with-body -sS --unix-socket "$ADMIN" http://sidecar/metrics | grep -F "$1" || true; }
 await() { # WHAT WANT COMMAND...
   local got
   for ((i = 0; i < 200; i++)); do
@@ -26,21 +26,21 @@ app=
 
 call '' -X PUT -d '{"lockDuration":"30s","maxDeliveryCount":3}' >/dev/null
 send 'green tea' 'bad coffee' 'busy oolong' 'slow matcha'
-await 'before there is an app' 'sidebus_handler_reachable{handler="queues/orders"} 0' measure sidebus_handler_reachable
-await 'its messages wait, not under lock' '"availableCount":"4"' call /runtime
+await 'before the application starts' 'sidebus_handler_reachable{handler="queues/orders"} 0' measure sidebus_handler_reachable
+await 'its messages wait and are not locked' '"availableCount":"4"' call /runtime
 
 start
-await 'with an app' '"activeMessageCount":"0"' call /runtime
-await 'set aside' '"deadLetterReason":"NoSuchTea"' call /messages:peek -d '{"subQueue":"DEAD_LETTER"}'
+await 'after the application has started' '"activeMessageCount":"0"' call /runtime
+await 'dead-lettered' '"deadLetterReason":"NoSuchTea"' call /messages:peek -d '{"subQueue":"DEAD_LETTER"}'
 for line in 'green tea: done, delivery 1' 'busy oolong: not now' 'busy oolong: done, delivery 2' 'slow matcha: begun' 'slow matcha: done, and completed by its token'; do
-  await 'the app says' "$line" cat "$SCRATCH/app"
+  await 'the application reports' "$line" cat "$SCRATCH/app"
 done
 
 stop
 send 'white tea'
-await 'the app is stopped' 'sidebus_handler_reachable{handler="queues/orders"} 0' measure sidebus_handler_reachable
+await 'the application is stopped' 'sidebus_handler_reachable{handler="queues/orders"} 0' measure sidebus_handler_reachable
 start
-await 'and started again' 'white tea: done, delivery 1' cat "$SCRATCH/app"
-await 'what is left' '"activeMessageCount":"0"' call /runtime
+await 'the application is started again' 'white tea: done, delivery 1' cat "$SCRATCH/app"
+await 'messages left' '"activeMessageCount":"0"' call /runtime
 trap - EXIT
 stop

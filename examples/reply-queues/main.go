@@ -1,5 +1,5 @@
-// Command reply-queues is a worker that answers into the queue that each request names. It knows none of them beforehand, and some are
-// gone when it answers. See README.md.
+// Command reply-queues is a worker that answers into the queue that each request names. It knows none of them
+// beforehand, and some are gone when it answers. See README.md.
 package main
 
 import (
@@ -11,16 +11,11 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
-
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proto/client"
 )
 
 const (
-	requests  = "queues/weekdays"
+	requests  = "weekdays"
 	workTakes = 20 * time.Millisecond // for one request, as a call of another system would
 )
 
@@ -35,36 +30,40 @@ func main() {
 
 // run answers requests until ctx ends, eight at a time.
 func run(ctx context.Context) error {
-	conn, err := grpc.NewClient(os.Getenv("GRPC"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	sidebus, err := client.New(os.Getenv("GRPC"), nil)
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the process ends
-	messages, credits := sidebusv1.NewMessagesClient(conn), int32(8)
-	open := &sidebusv1.SubscribeOpen{Source: requests, Credits: &credits}
-	return sidebusv1.Handle(ctx, messages, open, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
-		if m.GetReplyTo() == "" {
-			return sidebusv1.DeadLetter(errors.New("it does not say where the answer goes"))
+	defer sidebus.Close() //nolint:errcheck // the process ends
+	receiver, err := sidebus.NewReceiverForQueue(requests, nil)
+	if err != nil {
+		return err
+	}
+	return receiver.Handle(ctx, func(ctx context.Context, m *client.HandledMessage) error {
+		if m.ReplyTo == nil {
+			return client.DeadLetter(errors.New("it does not say where the answer goes"))
 		}
-		day, err := time.Parse(time.DateOnly, m.GetText())
+		day, err := time.Parse(time.DateOnly, string(m.Body))
 		if err != nil {
-			return sidebusv1.DeadLetter(err) // no date; no later try makes it one
+			return client.DeadLetter(err) // no date; no later try makes it one
 		}
 		select {
 		case <-time.After(workTakes):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		return answer(ctx, messages, m, day.Weekday().String())
-	}, sidebusv1.OnFailure(func(err error) { fmt.Fprintln(os.Stderr, "reply-queues:", err) }))
+		return answer(ctx, sidebus, m, day.Weekday().String())
+	}, &client.HandleOptions{Concurrency: 8, OnError: func(err error) {
+		fmt.Fprintln(os.Stderr, "reply-queues:",
+			err)
+	}})
 }
 
 // answer sends to whoever asked. The request is completed after that, so that no answer is lost; one may be sent twice.
-func answer(ctx context.Context, messages sidebusv1.MessagesClient, m *sidebusv1.HandledMessage, text string) error {
-	reply := &sidebusv1.Message{CorrelationId: m.MessageId, Content: &sidebusv1.Message_Text{Text: text}}
-	_, err := messages.Send(ctx, &sidebusv1.SendRequest{Target: "queues/" + m.GetReplyTo(), Messages: []*sidebusv1.Message{reply}})
-	if status.Code(err) == codes.NotFound {
-		fmt.Println("nobody waits any more at", m.GetReplyTo()) // and nobody will: the request is done
+func answer(ctx context.Context, sidebus *client.Client, m *client.HandledMessage, text string) error {
+	err := sidebus.Reply(ctx, m.ReceivedMessage, &client.Message{Body: []byte(text), BodyType: client.BodyText}, nil)
+	if errors.Is(err, client.CodeEntityNotFound) {
+		fmt.Println("no client waits at", *m.ReplyTo) // the request is processed
 		return nil
 	}
 	return err

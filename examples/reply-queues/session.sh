@@ -8,7 +8,7 @@ count=200
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true' EXIT
 
-call() { curl -fsS --max-time 20 --unix-socket "$HTTP" "http://sidecar/v1/queues$1" "${@:2}"; }
+call() { curl --fail-with-body -sS --max-time 20 --unix-socket "$HTTP" "http://sidecar/v1/queues$1" "${@:2}"; }
 field() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
 expect() { # WHAT WANT GOT
   if [[ "$3" != *"$2"* ]]; then
@@ -44,7 +44,7 @@ call /weekdays -X PUT -d '{}' >/dev/null
 served=$!
 pids+=("$served")
 
-# Three clients at the same time, each with a queue that nobody knew before. One is killed in the middle.
+# Three clients at the same time, each with a queue of its own. One is killed in the middle.
 start one && one="$client"
 start two && two="$client"
 start three && three="$client"
@@ -64,32 +64,32 @@ finish one "$one"
 finish three "$three"
 await 'the rest of the work' is_done
 
-# What it leaves behind disturbs nobody: its requests were answered, and its queue has the answers.
+# The worker has answered its requests, and its queue has the answers.
 orphan="$(head -n 1 "$SCRATCH/two")"
-expect 'queues that are left' 1 "$(queues)"
+expect 'queues left' 1 "$(queues)"
 left="$(call "/$orphan/runtime" | field totalMessageCount)"
 if ((left < 1)); then
   echo 'the answers to the killed client are not in its queue' >&2
   exit 1
 fi
-echo "client two had $got answers, and its queue holds $left that nobody reads"
+echo "client two got $got answers; its queue holds $left that no client reads"
 shown="$(call "/$orphan")"
-expect 'its queue goes by itself when it was unused for' '"autoDeleteOnIdle":"300s"' "$shown"
+expect 'its queue is deleted after it has been unused for' '"autoDeleteOnIdle":"300s"' "$shown"
 used="$(field accessedAt <<<"$shown")"
-expect 'it was last used at, and looking at it is no use' "$used" "$(call "/$orphan" | field accessedAt)"
-echo 'so it goes five minutes after that, at most a minute late: this is not waited for here'
+expect 'its last use, which reading its options does not change' "$used" "$(call "/$orphan" | field accessedAt)"
+echo 'it is deleted five to six minutes after that; the example does not wait for this'
 
 # The client again is another process with another queue: it sees nothing of what came too late for the first.
 start again
 finish again "$client"
-expect 'answers that still lie in the queue of the killed one' "$left" "$(call "/$orphan/runtime" | field totalMessageCount)"
+expect 'answers still in the queue of the killed client' "$left" "$(call "/$orphan/runtime" | field totalMessageCount)"
 
 # A question whose client ended in order while it waited: the worker notices, and drops the answer.
 gone="$(head -n 1 "$SCRATCH/one")"
 call /weekdays/messages:send -d "{\"messages\":[{\"text\":\"1969-07-20\",\"replyTo\":\"$gone\"}]}" >/dev/null
 await 'the question of a client that is gone' is_done
-expect 'the worker says' "nobody waits any more at $gone" "$(cat "$SCRATCH/worker")"
-expect 'requests that are left, dead letters included' '"totalMessageCount":"0"' "$(call /weekdays/runtime)"
+expect 'the worker reports' "no client waits at $gone" "$(cat "$SCRATCH/worker")"
+expect 'requests left, including dead letters' '"totalMessageCount":"0"' "$(call /weekdays/runtime)"
 
 trap - EXIT
 kill "$served"

@@ -1,5 +1,5 @@
-// Command request-reply asks and answers through queues: the worker sends each reply into the session that the requester names, and
-// the sidecar gives it to whoever asked. See README.md.
+// Command request-reply asks and answers through queues: the worker sends each reply into the session that the
+// requester names, and the sidecar gives it to whoever asked. See README.md.
 package main
 
 import (
@@ -12,16 +12,12 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/protobuf/types/known/durationpb"
-
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proto/client"
 )
 
 const (
-	requests = "queues/factors"
-	replies  = "queues/replies"
+	requests = "factors"
+	replies  = "replies"
 )
 
 func main() {
@@ -37,30 +33,32 @@ func do(ctx context.Context, args []string) error {
 	if len(args) == 0 || args[0] != "work" && (args[0] != "ask" || len(args) != 2) {
 		return fmt.Errorf("usage: request-reply work | ask COUNT, with the sidecar's address in $GRPC")
 	}
-	conn, err := grpc.NewClient(os.Getenv("GRPC"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	sidebus, err := client.New(os.Getenv("GRPC"), nil)
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the process ends
-	messages := sidebusv1.NewMessagesClient(conn)
+	defer sidebus.Close() //nolint:errcheck // the process ends
 	if args[0] == "work" {
-		return work(ctx, messages)
+		return work(ctx, sidebus)
 	}
 	count, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
 	}
-	return ask(ctx, messages, count)
+	return ask(ctx, sidebus, count)
 }
 
-// work answers requests until ctx ends, eight at a time. Nobody needs to know who asks: the request says where the reply goes.
-func work(ctx context.Context, messages sidebusv1.MessagesClient) error {
-	credits := int32(8)
-	open := &sidebusv1.SubscribeOpen{Source: requests, Credits: &credits}
-	return sidebusv1.Handle(ctx, messages, open, func(ctx context.Context, m *sidebusv1.HandledMessage) error {
-		n, err := strconv.Atoi(m.GetText())
+// work answers requests until ctx ends, eight at a time. Nobody needs to know who asks: the request says where the
+// reply goes.
+func work(ctx context.Context, sidebus *client.Client) error {
+	receiver, err := sidebus.NewReceiverForQueue(requests, nil)
+	if err != nil {
+		return err
+	}
+	return receiver.Handle(ctx, func(ctx context.Context, m *client.HandledMessage) error {
+		n, err := strconv.Atoi(string(m.Body))
 		if err != nil {
-			return sidebusv1.DeadLetter(err) // no request; no later try makes it one
+			return client.DeadLetter(err) // no request; no later try makes it one
 		}
 		if n%1000 == 0 { // hard work
 			select {
@@ -69,17 +67,13 @@ func work(ctx context.Context, messages sidebusv1.MessagesClient) error {
 				return ctx.Err()
 			}
 		}
-		reply := &sidebusv1.Message{
-			SessionId:     m.ReplyToSessionId,
-			CorrelationId: m.CorrelationId,
-			Content:       &sidebusv1.Message_Text{Text: fmt.Sprint(n, " = ", factors(n))},
-		}
-		if reply.CorrelationId == nil {
-			reply.CorrelationId = m.MessageId
-		}
-		_, err = messages.Send(ctx, &sidebusv1.SendRequest{Target: "queues/" + m.GetReplyTo(), Messages: []*sidebusv1.Message{reply}})
-		return err // the request is completed after its reply was sent, so that none is lost; one may be sent twice
-	}, sidebusv1.OnFailure(func(err error) { fmt.Fprintln(os.Stderr, "request-reply:", err) }))
+		reply := &client.Message{Body: fmt.Append(nil, n, " = ", factors(n)), BodyType: client.BodyText}
+		// The request is completed after its reply was sent, so that none is lost; one may be sent twice.
+		return sidebus.Reply(ctx, m.ReceivedMessage, reply, nil)
+	}, &client.HandleOptions{Concurrency: 8, OnError: func(err error) {
+		fmt.Fprintln(os.Stderr, "request-reply:",
+			err)
+	}})
 }
 
 // factors gives a number as a product.
@@ -94,20 +88,22 @@ func factors(n int) string {
 }
 
 // ask makes so many requests at the same time and looks at every reply.
-func ask(ctx context.Context, messages sidebusv1.MessagesClient, count int) error {
+func ask(ctx context.Context, sidebus *client.Client, count int) error {
+	sender, err := sidebus.NewSender(requests, nil)
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	failures := make(chan error, count)
 	var askers sync.WaitGroup
 	for i := range count {
 		askers.Go(func() {
 			n := 1001 + i%998 // asked several times over, by askers who know nothing of one another
-			response, err := messages.Request(ctx, &sidebusv1.RequestRequest{
-				Target: requests, ReplyTo: replies, Timeout: durationpb.New(15 * time.Second),
-				Message: &sidebusv1.Message{Content: &sidebusv1.Message_Text{Text: strconv.Itoa(n)}},
-			})
+			request := &client.Message{Body: []byte(strconv.Itoa(n)), BodyType: client.BodyText}
+			reply, err := sender.Request(ctx, request, replies, &client.RequestOptions{Timeout: 15 * time.Second})
 			if err != nil {
 				failures <- err
-			} else if got, want := response.GetMessage().GetText(), fmt.Sprint(n, " = ", factors(n)); got != want {
+			} else if got, want := string(reply.Body), fmt.Sprint(n, " = ", factors(n)); got != want {
 				failures <- fmt.Errorf("asked for %d, got %q, want %q", n, got, want)
 			}
 		})

@@ -38,12 +38,12 @@ for ((i = 0; i < 100; i++)); do
   if [[ "$(metric)" == *' 1' ]]; then break; fi
   sleep 0.1
 done
-expect 'its reply came late and was an orphan' 'sidebus_orphan_replies_total 1' "$(metric)"
+expect 'its late reply was an orphan' 'sidebus_orphan_replies_total 1' "$(metric)"
 
-expect 'a request that is none' '"reason":"SERVICE_TIMEOUT"' "$(ask 'twelve' 200ms)"
+expect 'a malformed request' '"reason":"SERVICE_TIMEOUT"' "$(ask 'twelve' 200ms)"
 dead="$(call factors/messages:peek -d '{"subQueue":"DEAD_LETTER"}')"
 expect 'it was dead-lettered with the reason' '"deadLetterReason":"strconv.NumError"' "$dead"
-expect 'replies that are left' '"totalMessageCount":"0"' "$(call replies/runtime)"
+expect 'replies left' '"totalMessageCount":"0"' "$(call replies/runtime)"
 
 trap - EXIT
 kill "$worker"

@@ -1,24 +1,33 @@
-// Package admin serves what operators and the platform need: probes, metrics, settings, drain and profiles. It belongs on
-// an address that only they can reach.
+// Package admin serves what operators and the platform need: probes, metrics, settings, drain and profiles. It belongs
+// on an address that only they can reach.
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/sidebus/sidebus/proxy/internal/door"
+	"github.com/sidebus/sidebus/proxy/internal/hosts"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
+	"github.com/sidebus/sidebus/proxy/wireerror"
+	"github.com/sidebus/sidebus/semantics"
 )
 
-// Config is what the pages show and do.
+// Config has what the pages show and do.
 type Config struct {
 	Readiness *readiness.Readiness
 	Metrics   *prometheus.Registry
+	Hosts     *hosts.Hosts      // for which requests are served
+	Patience  time.Duration     // for bodies of requests, which mean nothing here
+	Pprof     bool              // whether there are profiles
 	Settings  map[string]string // shown at /config as they are: whoever gives them has masked secrets
 
 	// Drain begins a drain and blocks until nothing is held or ctx ends; it returns how many messages are still held.
@@ -27,34 +36,106 @@ type Config struct {
 	DrainTimeout time.Duration
 }
 
-// New gives the handler of all pages:
+// New returns the handler of all pages:
 //
-//	/startup    /healthz/startup   200 once the store was seen fit to serve, which then stays
-//	/readiness  /healthz/ready     200 while new work should be sent here, else 503
-//	/liveness   /healthz/live      200 always, whatever the store does: a restart does not mend a store
+//	/startup    /healthz/startup   200 once the store was fit, and from then on
+//	/readiness  /healthz/ready     200 while the sidecar takes new work, else 503
+//	/liveness   /healthz/live      200 always: a restart does not mend a store
 //	/metrics                       Prometheus
 //	/config                        the settings in force
 //	/drain                         POST: no new receives; answers {"held":n} when nothing is held or after ?timeout=
-//	/debug/pprof                   profiles
+//	/debug/pprof                   profiles, with Pprof; never the command line, which may hold a password
 func New(config Config) http.Handler {
 	p := &pages{config}
+	mux := p.probes()
+	mux.HandleFunc("GET /config", p.settings)
+	mux.HandleFunc("POST /drain", p.drain)
+	if config.Pprof {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	return p.guard(mux, "; the API is at --http-addr, 127.0.0.1:7420 by default")
+}
+
+// NewProbes returns the handler of the probes and metrics alone, for an address that other machines reach. It changes
+// nothing.
+func NewProbes(config Config) http.Handler {
+	p := &pages{config}
+	return p.guard(p.probes(), "; this address has probes and metrics only")
+}
+
+// probes returns a mux with the pages that change nothing and show no settings.
+func (p *pages) probes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for path, page := range map[string]http.HandlerFunc{
 		"/startup": p.startup, "/healthz/startup": p.startup,
 		"/readiness": p.ready, "/healthz/ready": p.ready,
 		"/liveness": p.live, "/healthz/live": p.live,
-		"/config": p.settings,
 	} {
 		mux.HandleFunc("GET "+path, page)
 	}
-	mux.HandleFunc("POST /drain", p.drain)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(config.Metrics, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return http.NewCrossOriginProtection().Handler(mux) // no web page may drain this sidecar through a browser on its machine
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// guard serves mux to callers that may reach it. A route that does not exist is answered with its reason and hint.
+func (p *pages) guard(mux *http.ServeMux, hint string) http.Handler {
+	// No web page may read from this sidecar or drain it through a browser on its machine.
+	protected := http.NewCrossOriginProtection().Handler(mux)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refused := p.Hosts.Check(r); refused != nil {
+			writeFailure(w, 0, refused)
+			return
+		}
+		door.Hurry(w, r, p.Patience)
+		if _, pattern := mux.Handler(r); pattern == "" {
+			p.noRoute(w, r, mux, hint)
+			return
+		}
+		protected.ServeHTTP(w, r)
+	})
+}
+
+// noRoute answers a request for a page that does not exist, or not with this method.
+func (p *pages) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, hint string) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if allowed != nil {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		writeFailure(
+			w,
+			http.StatusMethodNotAllowed,
+			semantics.Errorf(
+				semantics.RouteNotFound, "the route does not take %s but %s", cut(r.Method),
+				strings.Join(allowed, ", "),
+			),
+		)
+		return
+	}
+	writeFailure(w, 0, semantics.Errorf(semantics.RouteNotFound, "there is no route %s here%s", cut(r.URL.Path), hint))
+}
+
+// cut shortens a text from outside for an error message.
+func cut(s string) string {
+	const most = 80
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
+
+// writeFailure answers a failure in the form of the API. status is 0 for that of the reason.
+func writeFailure(w http.ResponseWriter, status int, failure *semantics.Error) {
+	usual, body, _ := wireerror.HTTP(failure)
+	writeJSON(w, cmp.Or(status, usual), body)
 }
 
 type pages struct{ Config }
@@ -93,7 +174,8 @@ func (p *pages) drain(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("timeout"); text != "" {
 		var err error
 		if timeout, err = time.ParseDuration(text); err != nil || timeout < 0 {
-			writeJSON(w, http.StatusBadRequest, map[string]string{"message": `timeout must be a duration such as "10s"`})
+			writeFailure(w, 0, semantics.Errorf(semantics.InvalidArgument, "timeout must be a duration such as 10s").
+				With(semantics.DetailField, "timeout"))
 			return
 		}
 	}

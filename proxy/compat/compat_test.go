@@ -11,15 +11,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sidebus/sidebus/proxy/compat"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 const (
-	post, put, del = http.MethodPost, http.MethodPut, http.MethodDelete
-	broker         = "BrokerProperties"
-	nobodysToken   = "11111111-2222-4333-8444-555555555555"
-	batchType      = "application/vnd.microsoft.servicebus.json"
+	post, put, del   = http.MethodPost, http.MethodPut, http.MethodDelete
+	brokerProperties = "BrokerProperties"
+	nobodysToken     = "11111111-2222-4333-8444-555555555555"
+	batchType        = "application/vnd.microsoft.servicebus.json"
 )
 
 var sameValue = cmp.Comparer(func(a, b semantics.Value) bool { return a == b })
@@ -28,7 +28,7 @@ func TestREST_1_SendKeepsEverything(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	body := "\x00\xffraw\r\n"
-	sent := s.want(http.StatusCreated, post, "/orders/messages", body, broker, `{"MessageId":"m","Label":"L","CorrelationId":"c","Unknown":1}`,
+	sent := s.want(http.StatusCreated, post, "/orders/messages", body, brokerProperties, `{"MessageId":"m","Label":"L","CorrelationId":"c","Unknown":1}`,
 		"Content-Type", "image/png", "orderID", "42", "COLOR", `"red"`, "rate", "0.5", "ok", "true")
 	if got := sent.broker(t); sent.body != "" || got["MessageId"] != "m" || got["SequenceNumber"] != 1.0 {
 		t.Errorf("got %v %q", got, sent.body)
@@ -49,7 +49,7 @@ func TestREST_3_BatchOfMessages(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.want(http.StatusCreated, post, "/orders/messages", `[{"Body":"one","UserProperties":{"n":1}},{"Body":"dHdv","IsBodyBase64":true,"BrokerProperties":{"MessageId":"2"}}]`,
-		"Content-Type", batchType, "ignored", "5", broker, `{"MessageId":"ignored"`)
+		"Content-Type", batchType, "ignored", "5", brokerProperties, `{"MessageId":"ignored"`)
 	got := s.stored("orders")
 	if len(got) != 2 || string(got[0].Body) != "one" || string(got[1].Body) != "two" || got[1].MessageID != "2" || len(got[0].Properties) != 1 || len(got[1].Properties) != 0 {
 		t.Fatalf("got %+v", got)
@@ -182,7 +182,7 @@ func TestLOCK_8_LocksOfOthers(t *testing.T) {
 	for _, id := range []string{"a", "7", "c"} {
 		s.send(&semantics.Message{MessageID: id})
 	}
-	delivery, err := s.broker.Receive(t.Context(), semantics.Source{Path: "orders"}, semantics.ReceiveOptions{MaxMessages: 3})
+	delivery, err := s.broker.Receive(t.Context(), semantics.Source{Path: "orders"}, broker.ReceiveOptions{MaxMessages: 3})
 	if err != nil || delivery.Delivered(t.Context()) != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestREST_7_TopicsAndSubQueues(t *testing.T) {
 		source := semantics.Source{Path: "a/news/Subscriptions/eu"}
 		if i > 0 {
 			s.want(http.StatusOK, del, s.lockPath(a), "")
-		} else if _, err := s.broker.DeadLetter(t.Context(), source, []semantics.LockToken{token}, semantics.DeadLetterOptions{Reason: new("Why")}); err != nil {
+		} else if _, err := s.broker.DeadLetter(t.Context(), source, []semantics.LockToken{token}, broker.DeadLetterOptions{Reason: new("Why")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -303,12 +303,12 @@ func TestREST_4_BrokerPropertiesOfForwardedDeadLetters(t *testing.T) {
 	s.want(http.StatusCreated, post, "/bin/messages", "first")
 	s.want(http.StatusOK, del, "/bin/messages/head?timeout=0", "")
 	s.want(http.StatusCreated, post, "/orders/messages", "x")
-	delivery, err := s.broker.Receive(t.Context(), semantics.Source{Path: "orders"}, semantics.ReceiveOptions{MaxMessages: 1})
+	delivery, err := s.broker.Receive(t.Context(), semantics.Source{Path: "orders"}, broker.ReceiveOptions{MaxMessages: 1})
 	if err != nil || len(delivery.Messages) != 1 {
 		t.Fatalf("got %v, %v", delivery, err)
 	}
 	tokens := []semantics.LockToken{delivery.Messages[0].LockToken}
-	if _, err := s.broker.DeadLetter(t.Context(), semantics.Source{Path: "orders"}, tokens, semantics.DeadLetterOptions{Reason: new("Why")}); err != nil {
+	if _, err := s.broker.DeadLetter(t.Context(), semantics.Source{Path: "orders"}, tokens, broker.DeadLetterOptions{Reason: new("Why")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.broker.Forward(t.Context(), semantics.Source{Path: "orders", SubQueue: semantics.DeadLetterQueue}); err != nil {
@@ -364,7 +364,7 @@ func TestREST_9_SessionsHaveNoPlainReceive(t *testing.T) {
 	s := start(t)
 	s.create(semantics.QueueKind, "tales", semantics.Options{RequiresSession: true}, "requiresSession")
 	s.want(http.StatusBadRequest, post, "/tales/messages", "x")
-	s.want(http.StatusCreated, post, "/tales/messages", "x", broker, `{"SessionId":"s"}`)
+	s.want(http.StatusCreated, post, "/tales/messages", "x", brokerProperties, `{"SessionId":"s"}`)
 	for _, method := range []string{post, del} {
 		a := s.want(http.StatusBadRequest, method, "/tales/messages/head?timeout=0", "")
 		if a.header.Get("Sidebus-Error") != string(semantics.SessionRequired) {
@@ -387,11 +387,11 @@ func TestREST_1_Refusals(t *testing.T) {
 		status                   int
 		reason                   semantics.Code
 	}{
-		{"no JSON", post, "/orders/messages", "", []string{broker, "{"}, 400, semantics.InvalidArgument},
-		{"MSG-2 empty message id", post, "/orders/messages", "", []string{broker, `{"MessageId":""}`}, 400, semantics.InvalidArgument},
-		{"MSG-2 long message id", post, "/orders/messages", "", []string{broker, `{"MessageId":"` + strings.Repeat("x", 129) + `"}`}, 400, semantics.InvalidArgument},
-		{"MSG-3 keys differ", post, "/orders/messages", "", []string{broker, `{"SessionId":"a","PartitionKey":"b"}`}, 400, semantics.PartitionKeyMismatch},
-		{"TTL-14 no lifetime", post, "/orders/messages", "", []string{broker, `{"TimeToLive":0}`}, 400, semantics.ArgumentOutOfRange},
+		{"no JSON", post, "/orders/messages", "", []string{brokerProperties, "{"}, 400, semantics.InvalidArgument},
+		{"MSG-2 empty message id", post, "/orders/messages", "", []string{brokerProperties, `{"MessageId":""}`}, 400, semantics.InvalidArgument},
+		{"MSG-2 long message id", post, "/orders/messages", "", []string{brokerProperties, `{"MessageId":"` + strings.Repeat("x", 129) + `"}`}, 400, semantics.InvalidArgument},
+		{"MSG-3 keys differ", post, "/orders/messages", "", []string{brokerProperties, `{"SessionId":"a","PartitionKey":"b"}`}, 400, semantics.PartitionKeyMismatch},
+		{"TTL-14 no lifetime", post, "/orders/messages", "", []string{brokerProperties, `{"TimeToLive":0}`}, 400, semantics.ArgumentOutOfRange},
 		{"REST-12 line break", post, "/orders/messages", "", []string{"p", `"a\r\nX: y"`}, 400, semantics.InvalidArgument},
 		{"property twice", post, "/orders/messages", "", []string{"p", "1", "P", "2"}, 400, semantics.InvalidArgument},
 		{"MSG-14 names differ in case only", post, "/orders/messages", "", []string{"p", "1", "Sidebus-Properties", `{"P":2}`}, 400, semantics.InvalidArgument},
@@ -421,9 +421,9 @@ func TestREST_1_Refusals(t *testing.T) {
 		{"DLQ-3 send to transfer dead letters", post, "/orders/$Transfer/$DeadLetterQueue/messages", "", nil, 400, semantics.InvalidOperation},
 		{"missing: transfer dead letters", del, "/none/$Transfer/$DeadLetterQueue/messages/head?timeout=0", "", nil, 410, semantics.EntityNotFound},
 		{"ENT-5 transfer alone", post, "/orders/$Transfer/messages/head", "", nil, 400, semantics.InvalidArgument},
-		{"method of messages", http.MethodGet, "/orders/messages", "", nil, 405, semantics.InvalidArgument},
-		{"method of head", put, "/orders/messages/head", "", nil, 405, semantics.InvalidArgument},
-		{"method of a lock", http.MethodPatch, "/orders/messages/1/" + nobodysToken, "", nil, 405, semantics.InvalidArgument},
+		{"method of messages", http.MethodGet, "/orders/messages", "", nil, 405, semantics.RouteNotFound},
+		{"method of head", put, "/orders/messages/head", "", nil, 405, semantics.RouteNotFound},
+		{"method of a lock", http.MethodPatch, "/orders/messages/1/" + nobodysToken, "", nil, 405, semantics.RouteNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := s.call(c.method, c.path, c.body, c.pairs...)
@@ -464,12 +464,12 @@ func TestMSG_22_ExactlyTheMostPasses(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.create(semantics.QueueKind, "large", semantics.Options{MaxMessageSizeInKilobytes: 2048}, "maxMessageSizeInKilobytes")
-	s.want(http.StatusCreated, post, "/large/messages", strings.Repeat("x", 1<<20-1), broker, `{"MessageId":"m"}`)
-	s.want(http.StatusForbidden, post, "/large/messages", strings.Repeat("x", 1<<20), broker, `{"MessageId":"m"}`)
+	s.want(http.StatusCreated, post, "/large/messages", strings.Repeat("x", 1<<20-1), brokerProperties, `{"MessageId":"m"}`)
+	s.want(http.StatusForbidden, post, "/large/messages", strings.Repeat("x", 1<<20), brokerProperties, `{"MessageId":"m"}`)
 	// MSG-15: 64 KiB of headers, all of it escaped.
 	escaped := strings.Repeat(`\u0001`, 32<<10-1)
-	s.want(http.StatusCreated, post, "/large/messages", "", broker, `{"MessageId":"m"}`, "p", `"`+escaped+`"`, "q", `"`+escaped[6:]+`"`)
-	s.want(http.StatusForbidden, post, "/large/messages", "", broker, `{"MessageId":"m"}`, "p", `"`+escaped+`"`, "q", `"`+escaped+`"`)
+	s.want(http.StatusCreated, post, "/large/messages", "", brokerProperties, `{"MessageId":"m"}`, "p", `"`+escaped+`"`, "q", `"`+escaped[6:]+`"`)
+	s.want(http.StatusForbidden, post, "/large/messages", "", brokerProperties, `{"MessageId":"m"}`, "p", `"`+escaped+`"`, "q", `"`+escaped+`"`)
 	s.want(http.StatusOK, del, "/large/messages/head", "")
 	if a := s.want(http.StatusOK, del, "/large/messages/head", ""); a.header.Get("p") != `"`+escaped+`"` {
 		t.Error("the large property is another")
@@ -479,8 +479,8 @@ func TestMSG_22_ExactlyTheMostPasses(t *testing.T) {
 func TestTTL_2_LifetimeAndSchedule(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.want(http.StatusCreated, post, "/orders/messages", "", broker, `{"ScheduledEnqueueTimeUtc":"Sat, 02 Jan 2100 15:04:05 GMT"}`)
-	s.want(http.StatusCreated, post, "/orders/messages", "", broker, `{"ScheduledEnqueueTimeUtc":"2000-01-01T00:00:00Z","TimeToLive":60.5}`)
+	s.want(http.StatusCreated, post, "/orders/messages", "", brokerProperties, `{"ScheduledEnqueueTimeUtc":"Sat, 02 Jan 2100 15:04:05 GMT"}`)
+	s.want(http.StatusCreated, post, "/orders/messages", "", brokerProperties, `{"ScheduledEnqueueTimeUtc":"2000-01-01T00:00:00Z","TimeToLive":60.5}`)
 	m := s.stored("orders")
 	if m[0].State != semantics.Scheduled || !m[0].ScheduledAt.Equal(time.Date(2100, 1, 2, 15, 4, 5, 0, time.UTC)) {
 		t.Errorf("got %+v", m[0])
@@ -495,7 +495,7 @@ func TestTOPIC_3_UnmatchedIsCreated(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.create(semantics.TopicKind, "news", semantics.Options{FailIfUnmatched: true}, "failIfUnmatched")
-	if a := s.want(http.StatusCreated, post, "/news/messages", "x"); a.header.Get(broker) != "" || a.body != "" {
+	if a := s.want(http.StatusCreated, post, "/news/messages", "x"); a.header.Get(brokerProperties) != "" || a.body != "" {
 		t.Errorf("got %v", a)
 	}
 }
@@ -505,7 +505,7 @@ func TestDUP_7_DuplicateIsCreated(t *testing.T) {
 	s := start(t)
 	s.create(semantics.QueueKind, "once", semantics.Options{RequiresDuplicateDetection: true}, "requiresDuplicateDetection")
 	for range 2 {
-		if got := s.want(http.StatusCreated, post, "/once/messages", "x", broker, `{"MessageId":"m"}`).broker(t); got["SequenceNumber"] != 1.0 {
+		if got := s.want(http.StatusCreated, post, "/once/messages", "x", brokerProperties, `{"MessageId":"m"}`).broker(t); got["SequenceNumber"] != 1.0 {
 			t.Errorf("got %v", got)
 		}
 	}
@@ -562,12 +562,6 @@ func TestREST_1_WebPagesFromElsewhereAreRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.want(http.StatusUnauthorized, post, "/orders/messages", "x", "Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site")
-}
-
-func TestQUOTA_5_OneConnectionTooMany(t *testing.T) {
-	t.Parallel()
-	s := start(t, func(c *compat.Config) { c.IsOverLimit = isTrue })
-	s.want(http.StatusServiceUnavailable, post, "/orders/messages", "x")
 }
 
 // errBroken is what a store fails with that has a bug.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -14,7 +15,8 @@ import (
 // errorHeader carries the reason of a failure (ERR-1), so that clients need not read the body.
 const errorHeader = "Sidebus-Error"
 
-// statuses are the column "compat REST" of the table of ERR. Reasons that cannot come here have the status that would do no harm.
+// statuses are the column "compat REST" of the table of ERR. Reasons that cannot come here have the status that would
+// do no harm.
 var statuses = map[semantics.Code]int{
 	semantics.InvalidArgument:           http.StatusBadRequest,
 	semantics.ArgumentOutOfRange:        http.StatusBadRequest,
@@ -45,6 +47,7 @@ var statuses = map[semantics.Code]int{
 	semantics.EntityFull:                http.StatusForbidden,
 	semantics.QuotaExceeded:             http.StatusForbidden,
 	semantics.Throttled:                 http.StatusServiceUnavailable,
+	semantics.RouteNotFound:             http.StatusNotFound,
 	semantics.TransactionTooLarge:       http.StatusBadRequest, // n/a
 	semantics.TransactionTimedOut:       http.StatusConflict,   // n/a
 	semantics.TransactionNotFound:       http.StatusNotFound,   // n/a
@@ -64,7 +67,7 @@ type errorBody struct {
 
 // writeFailure answers a request that failed.
 func writeFailure(w http.ResponseWriter, failure *semantics.Error) {
-	writeStatus(w, statuses[failure.Code], failure)
+	writeStatus(w, wireerror.StatusOf(failure, statuses[failure.Code]), failure)
 }
 
 func writeStatus(w http.ResponseWriter, status int, failure *semantics.Error) {
@@ -74,7 +77,10 @@ func writeStatus(w http.ResponseWriter, status int, failure *semantics.Error) {
 	}
 	var body bytes.Buffer
 	body.WriteString(xml.Header)
-	if err := xml.NewEncoder(&body).Encode(errorBody{Code: status, Detail: strings.ToValidUTF8(detail, "\uFFFD")}); err != nil {
+	if err := xml.NewEncoder(&body).Encode(errorBody{
+		Code:   status,
+		Detail: strings.ToValidUTF8(detail, "\uFFFD"),
+	}); err != nil {
 		panic(err) // a number and a text can always be written
 	}
 	_, _, retryAfter := wireerror.HTTP(failure)
@@ -82,7 +88,7 @@ func writeStatus(w http.ResponseWriter, status int, failure *semantics.Error) {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	if status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", sasScheme)
+		w.Header().Set("WWW-Authenticate", access.Scheme)
 	}
 	w.Header().Set(errorHeader, string(failure.Code))
 	w.Header().Set("Content-Type", "application/xml; charset=utf-8")

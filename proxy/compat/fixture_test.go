@@ -14,21 +14,23 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/compat"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
 // patience bounds every wait for something that must happen.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // stand is a compat Handler behind a real HTTP server, with the queue "orders".
 type stand struct {
 	t      *testing.T
-	broker *semantics.Broker
+	broker *broker.Broker
 	store  *spyStore
 	base   string // address of the server
 	client *http.Client
@@ -36,7 +38,7 @@ type stand struct {
 
 // spyStore tells of releases, completions and receives that begin to wait, and may hold up receives or fail.
 type spyStore struct {
-	*memstore.Store
+	semantics.Store
 
 	released, completed, watched chan int
 	beforeReceive                func(ctx context.Context)
@@ -99,10 +101,16 @@ func (s *spyStore) fail(err error) {
 // start runs a stand until the test ends.
 func start(t *testing.T, change ...func(*compat.Config)) *stand {
 	t.Helper()
-	store := &spyStore{Store: memstore.New(), released: make(chan int, 100), completed: make(chan int, 100), watched: make(chan int, 100)}
-	broker := semantics.NewBroker(store, semantics.WithRules(filter.Compile))
+	return startOver(t, memstore.New(), change...)
+}
+
+// startOver is start over a store.
+func startOver(t *testing.T, over semantics.Store, change ...func(*compat.Config)) *stand {
+	t.Helper()
+	store := &spyStore{Store: over, released: make(chan int, 100), completed: make(chan int, 100), watched: make(chan int, 100)}
+	broker := broker.New(store, broker.WithRules(filter.Compile))
 	t.Cleanup(broker.Close)
-	metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker)
+	metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,8 +118,7 @@ func start(t *testing.T, change ...func(*compat.Config)) *stand {
 	desk := handover.NewDesk(logger)
 	config := compat.Config{
 		Broker: broker, Desk: desk, Calls: obs.NewCalls(metrics, logger), Metrics: metrics,
-		Next:        http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
-		IsOverLimit: func(context.Context) bool { return false },
+		Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), Authorizer: access.Everybody{},
 	}
 	for _, c := range change {
 		c(&config)

@@ -1,12 +1,12 @@
-// Package compat serves the runtime REST API of Service Bus: send, receive under lock or for good, complete, unlock and renew, with raw
-// bodies, so that a shell with curl is a full client (spec section 19). It stands before the native API and takes the paths
-// that have its forms. There are no rules here; what is particular to the surface is, and nothing else.
+// Package compat serves the runtime REST API of Service Bus: send, receive under lock or for good, complete, unlock and
+// renew, with raw bodies, so that a shell with curl is a full client (spec section 19). It stands before the native API
+// and takes the paths that have its forms. There are no rules here; what is particular to the surface is, and nothing
+// else.
 package compat
 
 import (
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,23 +15,24 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/internal/door"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Config is what a Handler needs.
 type Config struct {
-	Broker  *semantics.Broker
+	Broker  *broker.Broker
 	Desk    *handover.Desk
 	Calls   *obs.Calls
 	Metrics *obs.Metrics
 
-	Next        http.Handler                   // serves all other paths
-	IsOverLimit func(ctx context.Context) bool // of a connection that is one too many (QUOTA-5)
+	Next http.Handler // serves all other paths
 
-	// Keys gives the rules of shared access at the moment; nil: nobody is asked for a token (AUTH-5).
-	Keys func() Keys
+	Authorizer access.Authorizer // decides who may do what (AUTH-5)
 }
 
 // Handler answers HTTP requests. It is safe for concurrent use.
@@ -41,7 +42,8 @@ type Handler struct {
 	locks  locks
 	topics topics
 
-	// crossOrigin keeps web pages that a browser on this machine shows from reaching the sidecar at its loopback address.
+	// crossOrigin keeps web pages that a browser on this machine shows from reaching the sidecar at its loopback
+	// address.
 	crossOrigin http.CrossOriginProtection
 }
 
@@ -65,8 +67,8 @@ type exchange struct {
 	written  func()            // is called when the answer was written or could not be
 }
 
-// ServeHTTP answers one request. What a receive took is confirmed once the answer was flushed to the socket without error, else
-// given back (RECV-7).
+// ServeHTTP answers one request. What a receive took is confirmed once the answer was flushed to the socket without
+// error, else given back (RECV-7).
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route, isOurs := routeOf(r.URL)
 	if !isOurs {
@@ -79,7 +81,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		name = names[what]
 	}
 	ctx, slot := h.Desk.Open(r.Context())
-	x := &exchange{Handler: h, ResponseWriter: w, request: r.WithContext(ctx), route: route, spelling: spellingOf(r), written: func() {}}
+	x := &exchange{
+		Handler:        h,
+		ResponseWriter: w,
+		request:        r.WithContext(ctx),
+		route:          route,
+		spelling:       spellingOf(r),
+		written:        func() {},
+	}
 	x.serve(what, isKnown, name)
 	err := http.NewResponseController(w).Flush()
 	x.written()
@@ -93,9 +102,8 @@ func (x *exchange) serve(what verb, isKnown bool, name string) {
 			x.fail(x.Calls.Recovered(x.request.Context(), name, recovered))
 		}
 	}()
-	if x.IsOverLimit(x.request.Context()) {
-		x.Header().Set("Connection", "close")
-		x.fail(semantics.Errorf(semantics.Throttled, "too many connections to this sidecar; use fewer and keep them open"))
+	if refused := door.Refusal(x.request.Context()); refused != nil {
+		x.fail(refused)
 		return
 	}
 	if x.crossOrigin.Check(x.request) != nil {
@@ -106,15 +114,22 @@ func (x *exchange) serve(what verb, isKnown bool, name string) {
 		x.failMethod()
 		return
 	}
-	if x.Keys != nil {
-		if err := x.Keys().authorize(x.request.Header.Values("Authorization"), x.route, what, time.Now()); err != nil {
-			x.fail(err)
-			return
-		}
+	if err := x.authorize(what); err != nil {
+		x.fail(err)
+		return
 	}
 	if err := x.carryOut(what); err != nil {
 		x.fail(err)
 	}
+}
+
+// authorize asks for the rights of the RPC that does the same.
+func (x *exchange) authorize(what verb) error {
+	ctx, err := access.Enter(x.request.Context(), x.Authorizer, x.request.Header.Values("Authorization"))
+	if err != nil {
+		return err
+	}
+	return access.CheckPath(ctx, rpcs[what], x.route.entity, x.route.below)
 }
 
 func (x *exchange) carryOut(what verb) error {
@@ -130,9 +145,13 @@ func (x *exchange) carryOut(what verb) error {
 	case complete:
 		return x.settle(source, obs.Complete, x.Broker.Complete)
 	case unlock:
-		return x.settle(source, obs.Abandon, func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return x.Broker.Abandon(ctx, source, tokens, semantics.AbandonOptions{})
-		})
+		return x.settle(
+			source,
+			obs.Abandon,
+			func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+				return x.Broker.Abandon(ctx, source, tokens, semantics.AbandonOptions{})
+			},
+		)
 	default:
 		return x.renew(source)
 	}
@@ -146,7 +165,9 @@ func (x *exchange) fail(err error) {
 func (x *exchange) failMethod() {
 	allowed := strings.Join(slices.Sorted(maps.Keys(x.route.verbs)), ", ")
 	x.Header().Set("Allow", allowed)
-	x.failure = semantics.Errorf(semantics.InvalidArgument, "the route does not take %s but %s", cut(x.request.Method), allowed)
+	x.failure = semantics.Errorf(
+		semantics.RouteNotFound, "the route does not take %s but %s", cut(x.request.Method), allowed,
+	)
 	writeStatus(x, http.StatusMethodNotAllowed, x.failure)
 }
 
@@ -164,26 +185,17 @@ func (x *exchange) timeout() (time.Duration, error) {
 	}
 	n, err := strconv.ParseUint(query.Get("timeout"), 10, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, semantics.Errorf(semantics.InvalidArgument, "timeout must be a whole number of seconds").With(semantics.DetailField, "timeout")
+		return 0, semantics.Errorf(semantics.InvalidArgument, "timeout must be a whole number of seconds").
+			With(semantics.DetailField, "timeout")
 	}
 	return time.Duration(min(n, maxTimeout)) * time.Second, nil //nolint:gosec // at most maxTimeout
 }
 
 // readBody reads a body of at most limit bytes. what is the thing that would be larger.
 func (x *exchange) readBody(what string, limit int64) ([]byte, error) {
-	if x.request.ContentLength > limit {
-		return nil, semantics.SizeExceeded(what, x.request.ContentLength, limit)
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.request.Body, limit))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, semantics.Errorf(semantics.MessageSizeExceeded, "%s is larger than %d bytes", what, limit).
-			With(semantics.DetailField, what).With(semantics.DetailLimit, strconv.FormatInt(limit, 10))
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, semantics.Errorf(semantics.InvalidArgument, "the body ended early")
-	case err != nil:
-		return nil, &semantics.Error{Code: semantics.Cancelled, Message: "the body could not be read", Err: err}
+	body, err := door.ReadBody(x.ResponseWriter, x.request, what, limit)
+	if err != nil {
+		return nil, err
 	}
 	return body, nil
 }

@@ -14,8 +14,6 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-func isTrue(context.Context) bool { return true }
-
 // raw opens a connection and writes a request to it.
 func (s *stand) raw(method, path string) net.Conn {
 	s.t.Helper()

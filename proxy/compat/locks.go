@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // locks remembers which message a lock that was handed out here is for, since an address of a lock names both (REST-6).
@@ -62,11 +63,13 @@ func (l *locks) renew(token semantics.LockToken, until time.Time) {
 	}
 }
 
-// checkID checks that a lock is that of the message with an id or sequence number, as far as this can be known. Of a lock that was
-// handed out here it is; of another one, by another sidecar or another call, only whether any locked message has the id. The
-// token decides in the end: it settles its own message and no other. MESSAGE_NOT_FOUND, and what Peek fails with.
+// checkID checks that a lock is that of the message with an id or sequence number, as far as this can be known. Of a
+// lock that was handed out here it is; of another one, by another sidecar or another call, only whether any locked
+// message has the id. The token decides in the end: it settles its own message and no other. MESSAGE_NOT_FOUND, and
+// what Peek fails with.
 func (h *Handler) checkID(ctx context.Context, source semantics.Source, id string, token semantics.LockToken) error {
-	missing := semantics.Errorf(semantics.MessageNotFound, "the lock is not that of a message %q", cut(id)).With(semantics.DetailEntity, source.String())
+	missing := semantics.Errorf(semantics.MessageNotFound, "the lock is not that of a message %q", cut(id)).
+		With(semantics.DetailEntity, source.String())
 	if lock, ok := h.locks.get(token); ok {
 		if id == lock.id || id == strconv.FormatInt(lock.number, 10) {
 			return nil
@@ -80,22 +83,33 @@ func (h *Handler) checkID(ctx context.Context, source semantics.Source, id strin
 			return passable(err)
 		}
 	}
-	locked, err := h.Broker.Peek(ctx, source, 0, semantics.MaxPeekMessages, semantics.ShowLocked)
-	if err != nil {
-		return passable(err)
-	}
-	for _, m := range locked {
-		if m.MessageID == id {
-			return nil
+	next, looked := int64(0), 0
+	for range mostPages {
+		locked, err := h.Broker.Peek(ctx, source, next, broker.MaxPeekMessages-looked, semantics.ShowLocked)
+		if err != nil {
+			return passable(err)
+		}
+		if len(locked) == 0 {
+			return missing
+		}
+		for _, m := range locked {
+			if m.MessageID == id {
+				return nil
+			}
+			next = m.SequenceNumber + 1
+		}
+		if looked += len(locked); looked == broker.MaxPeekMessages {
+			break
 		}
 	}
-	if len(locked) == semantics.MaxPeekMessages {
-		return nil // there are more than can be looked through
-	}
-	return missing
+	return nil // there are more than can be looked through
 }
 
-// passable gives a failure of a look that is one of the settlement too. A source that is disabled can still be settled (STAT-2).
+// mostPages bounds how often the locked messages are peeked at for an id: large ones fill a page each.
+const mostPages = 4
+
+// passable gives a failure of a look that is one of the settlement too. A source that is disabled can still be settled
+// (STAT-2).
 func passable(err error) error {
 	if semantics.CodeOf(err) == semantics.EntityDisabled {
 		return nil

@@ -10,10 +10,11 @@ import (
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// How long a client may take to read an answer: until shortly before the lock ends, so that the message can still be given back
-// uncounted, but no less than minWriteTime. Of a message received for good nobody knows when its lock ends.
+// How long a client may take to read an answer: until shortly before the lock ends, so that the message can still be
+// given back uncounted, but no less than minWriteTime. Of a message received for good nobody knows when its lock ends.
 const (
 	writeMargin  = time.Second
 	minWriteTime = time.Second
@@ -27,7 +28,7 @@ func (x *exchange) receive(source semantics.Source, mode semantics.Mode) error {
 		return err
 	}
 	ctx := x.request.Context()
-	delivery, err := x.Broker.Receive(ctx, source, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: timeout, Mode: mode})
+	delivery, err := x.Broker.Receive(ctx, source, broker.ReceiveOptions{MaxMessages: 1, MaxWait: timeout, Mode: mode})
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (x *exchange) receive(source semantics.Source, mode semantics.Mode) error {
 		return nil
 	}
 	m := delivery.Messages[0]
-	x.Metrics.MessagesReceived.Inc()
+	x.Metrics.Received(source, 1)
 	status, patience := http.StatusOK, writeTimeout
 	if mode == semantics.PeekLock {
 		status, patience = http.StatusCreated, max(time.Until(m.LockedUntil)-writeMargin, minWriteTime)
@@ -84,7 +85,8 @@ func (x *exchange) lock(source semantics.Source) ([]semantics.LockToken, error) 
 }
 
 func lockLost(source semantics.Source, code semantics.Code) error {
-	return semantics.Errorf(code, "the lock does not hold any more; receive the message again").With(semantics.DetailEntity, source.String())
+	return semantics.Errorf(code, "the lock does not hold any more; receive the message again").
+		With(semantics.DetailEntity, source.String())
 }
 
 // settle ends a lock (REST-6).
@@ -97,7 +99,7 @@ func (x *exchange) settle(source semantics.Source, name string, verb semantics.S
 	if err != nil {
 		return err
 	}
-	x.Metrics.Settled(name, codes)
+	x.Metrics.Settled(source, name, codes)
 	x.locks.remove(tokens[0])
 	return x.done(source, codes[0])
 }
@@ -113,7 +115,7 @@ func (x *exchange) renew(source semantics.Source) error {
 		return err
 	}
 	if renewals[0].Code != "" {
-		x.Metrics.LocksLost.WithLabelValues(obs.Renew).Inc()
+		x.Metrics.LockLost(source, obs.Renew)
 		x.locks.remove(tokens[0])
 		return x.done(source, renewals[0].Code)
 	}

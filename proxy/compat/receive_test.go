@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -10,9 +9,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -44,7 +45,7 @@ func (w *deadlineWriter) SetWriteDeadline(at time.Time) error {
 // The bound of one answer must not hold for the next on the same connection.
 func TestRECV_7_TheTimeOfWritingIsBoundedForOneAnswerOnly(t *testing.T) {
 	t.Parallel()
-	broker := semantics.NewBroker(memstore.New())
+	broker := broker.New(memstore.New())
 	defer broker.Close()
 	if _, err := broker.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{LockDuration: 20 * time.Second}, []string{"lockDuration"}); err != nil {
 		t.Fatal(err)
@@ -52,14 +53,15 @@ func TestRECV_7_TheTimeOfWritingIsBoundedForOneAnswerOnly(t *testing.T) {
 	if _, err := broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{{}, {}}); err != nil {
 		t.Fatal(err)
 	}
-	metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker)
+	metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
 	desk := handover.NewDesk(logger)
 	h := New(Config{
-		Broker: broker, Desk: desk, Calls: obs.NewCalls(metrics, logger), Metrics: metrics, IsOverLimit: func(context.Context) bool { return false },
+		Broker: broker, Desk: desk, Calls: obs.NewCalls(metrics, logger), Metrics: metrics,
+		Authorizer: access.Everybody{},
 	})
 	for method, want := range map[string]time.Duration{http.MethodPost: 19 * time.Second, http.MethodDelete: 30 * time.Second} {
 		w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}

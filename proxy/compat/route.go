@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -29,6 +30,13 @@ var names = map[verb]string{
 	complete: "Compat.Complete", unlock: "Compat.Unlock", renew: "Compat.RenewLock",
 }
 
+// rpcs are those of the native API that do the same.
+var rpcs = map[verb]string{
+	send: sidebusv1.Messages_Send_FullMethodName, receive: sidebusv1.Messages_Receive_FullMethodName,
+	receiveAndDelete: sidebusv1.Messages_Receive_FullMethodName, complete: sidebusv1.Messages_Complete_FullMethodName,
+	unlock: sidebusv1.Messages_Abandon_FullMethodName, renew: sidebusv1.Messages_RenewLocks_FullMethodName,
+}
+
 // The forms of paths: what may be done with each, by method.
 var (
 	toMessages = map[string]verb{http.MethodPost: send}
@@ -45,8 +53,8 @@ type route struct {
 	below  string // the rest of the path, from "messages" on
 }
 
-// routeOf takes the path of a request apart (REST-1, REST-4 to REST-7). It reports false for a path that has none of the forms. An
-// entity may have "/" in its name, escaped or not; in an id it has to be escaped.
+// routeOf takes the path of a request apart (REST-1, REST-4 to REST-7). It reports false for a path that has none of
+// the forms. An entity may have "/" in its name, escaped or not; in an id it has to be escaped.
 func routeOf(u *url.URL) (route, bool) {
 	if strings.HasPrefix(u.Path, nativePrefix) || !strings.HasPrefix(u.Path, "/") {
 		return route{}, false
@@ -87,18 +95,10 @@ func (r route) source() semantics.Source {
 	source := semantics.Source{Path: r.entity}
 	switch folded := semantics.Fold(r.entity); {
 	case strings.HasSuffix(folded, transferDeadLetters):
-		source.Path, source.SubQueue = r.entity[:len(r.entity)-len(transferDeadLetters)], semantics.TransferDeadLetterQueue
+		source.Path = r.entity[:len(r.entity)-len(transferDeadLetters)]
+		source.SubQueue = semantics.TransferDeadLetterQueue
 	case strings.HasSuffix(folded, deadLetters):
 		source.Path, source.SubQueue = r.entity[:len(r.entity)-len(deadLetters)], semantics.DeadLetterQueue
 	}
 	return source
-}
-
-// owner is the queue or topic that a path belongs to, folded: a subscription takes its topic's rights (AUTH-2).
-func (r route) owner() string {
-	path := strings.TrimSuffix(strings.TrimSuffix(semantics.Fold(r.entity), deadLetters), "/$transfer")
-	if topic, _, ok := semantics.SplitSubscription(path); ok {
-		return topic
-	}
-	return path
 }

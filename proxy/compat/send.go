@@ -22,17 +22,21 @@ func (x *exchange) send() error {
 	}
 	for _, m := range messages {
 		if n := m.Size(); n > semantics.MaxHTTPMessageSize {
-			return semantics.SizeExceeded("message", n, semantics.MaxHTTPMessageSize)
+			return semantics.HTTPMessageTooLarge(n)
 		}
 	}
-	results, err := x.sendTo(x.route.entity, messages)
+	target, results, repeated, err := x.sendTo(x.route.entity, messages)
 	if semantics.CodeOf(err) == semantics.NoMatchingSubscription {
 		results, err = nil, nil // who sends here cannot be told; see the table of ERR
 	}
 	if err != nil {
 		return err
 	}
-	x.Metrics.Sent(results)
+	if repeated {
+		x.Header().Set(replayedHeader, "true")
+	} else {
+		x.Metrics.Sent(target, results)
+	}
 	if len(results) == 1 && !isBatch {
 		brokerproperties.Sent(x.Header(), results[0])
 	}
@@ -59,19 +63,35 @@ func (x *exchange) messages(isBatch bool) ([]*semantics.Message, error) {
 	return []*semantics.Message{m}, nil
 }
 
+// Headers of a send that may be repeated (IDEM-1). Service Bus has none such.
+const (
+	keyHeader      = "Idempotency-Key"
+	replayedHeader = "Idempotent-Replayed"
+)
+
 // sendTo sends to a queue or a topic: the path does not tell which.
-func (x *exchange) sendTo(path string, messages []*semantics.Message) ([]semantics.SendResult, error) {
+func (x *exchange) sendTo(
+	path string, messages []*semantics.Message,
+) (target semantics.Target, results []semantics.SendResult, repeated bool, err error) {
+	keys := x.request.Header.Values(keyHeader)
+	if len(keys) > 1 {
+		return target, nil, false, semantics.Errorf(semantics.InvalidArgument, "%s is given twice", keyHeader).
+			With(semantics.DetailField, keyHeader)
+	}
 	targets := []semantics.Target{semantics.ToQueue(path), semantics.ToTopic(path)}
 	if x.topics.has(path) {
 		targets[0], targets[1] = targets[1], targets[0]
 	}
-	var results []semantics.SendResult
-	var err error
-	for _, target := range targets {
-		if results, err = x.Broker.Send(x.request.Context(), target, messages); semantics.CodeOf(err) != semantics.EntityNotFound {
+	for _, target = range targets {
+		if len(keys) == 0 {
+			results, err = x.Broker.Send(x.request.Context(), target, messages)
+		} else {
+			results, repeated, err = x.Broker.SendOnce(x.request.Context(), target, keys[0], messages)
+		}
+		if semantics.CodeOf(err) != semantics.EntityNotFound {
 			x.topics.note(path, target.IsTopic)
-			return results, err
+			return target, results, repeated, err
 		}
 	}
-	return nil, err
+	return target, nil, false, err
 }

@@ -11,9 +11,10 @@ import (
 	"sync"
 )
 
-// The server of net/http gives names of headers in their canonical form, "Order-Id" for "order-ID". Names of application properties keep
-// their case (MSG-14), so they have to be read from the connection itself: a spelledConn looks at what passes and follows it from
-// request to request. It looks only; whatever it cannot follow it leaves alone for good, and names are canonical then.
+// The server of net/http gives names of headers in their canonical form, "Order-Id" for "order-ID". Names of
+// application properties keep their case (MSG-14), so they have to be read from the connection itself: a spelledConn
+// looks at what passes and follows it from request to request. It looks only; whatever it cannot follow it leaves alone
+// for good, and names are canonical then.
 
 // Bounds of what is kept of a connection.
 const (
@@ -40,8 +41,8 @@ func (l *spelledListener) Accept() (net.Conn, error) {
 
 type spellingKey struct{}
 
-// Spelled puts the spellings of a connection into the context of its requests. conn is one that a listener of NewListener gave; any
-// other changes nothing.
+// Spelled puts the spellings of a connection into the context of its requests. conn is one that a listener of
+// NewListener gave; any other changes nothing.
 func Spelled(ctx context.Context, conn net.Conn) context.Context {
 	if s, ok := conn.(*spelledConn); ok {
 		return context.WithValue(ctx, spellingKey{}, s)
@@ -49,7 +50,8 @@ func Spelled(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// spellingOf gives the names of a request's headers as they were written, by their canonical form, where the two differ.
+// spellingOf gives the names of a request's headers as they were written, by their canonical form, where the two
+// differ.
 func spellingOf(r *http.Request) map[string]string {
 	if conn, ok := r.Context().Value(spellingKey{}).(*spelledConn); ok {
 		return conn.take(r.Method + " " + r.RequestURI + " " + r.Proto)
@@ -86,8 +88,8 @@ func (c *spelledConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take gives the spellings of the request with a first line, and forgets it and those before it. Every request of such a line must
-// come here, since later ones may have the same.
+// take gives the spellings of the request with a first line, and forgets it and those before it. Every request of such
+// a line must come here, since later ones may have the same.
 func (c *spelledConn) take(request string) map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +180,8 @@ const (
 	transferEncoding = "Transfer-Encoding"
 )
 
-// noteLength notes what a header says of the body. It reports false for what net/http refuses or understands in a way of its own.
+// noteLength notes what a header says of the body. It reports false for what net/http refuses or understands in a way
+// of its own.
 func (c *spelledConn) noteLength(canonical, value string) bool {
 	switch canonical {
 	case transferEncoding:

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// blockade is what a message does to a stream that the app has not answered in time: a runtime that hands on one after the other keeps
-// behind it what comes later, and that for ever if the app hangs.
+// blockade is what a message does to a stream that the app has not answered in time: a runtime that hands on one after
+// the other keeps behind it what comes later, and that for ever if the app hangs.
 //
-// So nothing is sent any more, what lies behind it goes back when the app has had its time once more, and others get that. A runtime that
-// hands on all at once is not held up by it, and shows that by its answer to one message that is sent now and then to see. If there is no
-// answer to that either, it goes back too.
+// So nothing is sent any more, what lies behind it goes back when the app has had its time once more, and others get
+// that. A runtime that hands on all at once is not held up by it, and shows that by its answer to one message that is
+// sent now and then to see. If there is no answer to that either, it goes back too.
 type blockade struct {
 	blocked  *outgoing // the moot one that the app may be working on still; nil: none
 	mayProbe bool      // one message may go to see
@@ -27,12 +27,12 @@ func (p *pull) patience() time.Duration { return cmp.Or(p.settings.handlerTimeou
 
 // block begins a blockade. The caller holds the mutex.
 func (p *pull) block() {
-	p.rest = p.patience()
-	blocked, next := p.blocked, p.probe
+	p.blockade.rest = p.patience()
+	blocked, next := p.blockade.blocked, p.probe
 	if len(p.live()) > 0 {
 		next = p.giveBack
 	}
-	p.timer = time.AfterFunc(p.rest, func() { next(blocked) })
+	p.timer = time.AfterFunc(p.blockade.rest, func() { next(blocked) })
 }
 
 // live gives what is out and not settled. The caller holds the mutex.
@@ -50,29 +50,29 @@ func (p *pull) live() []*outgoing {
 func (p *pull) probe(blocked *outgoing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.blocked == blocked {
-		p.mayProbe = true
+	if p.blockade.blocked == blocked {
+		p.blockade.mayProbe = true
 		p.grant()
 	}
 }
 
 // watchProbe lets the time of a probe run, which has just gone. The caller holds the mutex.
 func (p *pull) watchProbe() {
-	if !p.mayProbe {
+	if !p.blockade.mayProbe {
 		return
 	}
-	p.mayProbe = false
+	p.blockade.mayProbe = false
 	p.grant()
-	blocked := p.blocked
+	blocked := p.blockade.blocked
 	p.timer = time.AfterFunc(p.patience(), func() { p.giveBack(blocked) })
 }
 
-// giveBack gives back, uncounted, what lies behind the message that blocks. The runtime has it all the same and hands it on when the app
-// has come to itself, but that answer means nothing.
+// giveBack gives back, uncounted, what lies behind the message that blocks. The runtime has it all the same and hands
+// it on when the app has come to itself, but that answer means nothing.
 func (p *pull) giveBack(blocked *outgoing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.blocked != blocked || p.isOver {
+	if p.blockade.blocked != blocked || p.isOver {
 		return
 	}
 	for _, o := range p.live() {
@@ -80,6 +80,6 @@ func (p *pull) giveBack(blocked *outgoing) {
 		p.work.Go(func() { p.settleSafely(p.stream.Context(), p.release(), o) })
 	}
 	p.grant()
-	p.rest = min(2*p.rest, max(mostRest, p.patience()))
-	p.timer = time.AfterFunc(p.rest, func() { p.probe(blocked) })
+	p.blockade.rest = min(2*p.blockade.rest, max(mostRest, p.patience()))
+	p.timer = time.AfterFunc(p.blockade.rest, func() { p.probe(blocked) })
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Where Dapr's runtime looks for sockets, and the variables that move the folder: its injector sets the first one on containers of
-// components, the runtime reads the second one.
+// Where Dapr's runtime looks for sockets, and the variables that move the folder: its injector sets the first one on
+// containers of components, the runtime reads the second one.
 const (
 	DefaultFolder    = "/tmp/dapr-components-sockets"
 	injectorVariable = "DAPR_COMPONENT_SOCKETS_FOLDER"
@@ -19,8 +19,8 @@ const (
 // maxSocketPath is the most bytes of the path of a unix socket.
 const maxSocketPath = 107
 
-// dropIns are the sockets that stand for components of Dapr itself, under each name that Dapr has for them. Its runtime takes what it finds
-// in its folder in place of its own.
+// dropIns are the sockets that stand for components of Dapr itself, under each name that Dapr has for them. Its runtime
+// takes what it finds in its folder in place of its own.
 var dropIns = []struct {
 	file    string
 	profile Profile
@@ -33,13 +33,15 @@ var dropIns = []struct {
 
 // Config says where the component is served, and how.
 type Config struct {
-	// Socket is the path of the socket, absolute or unix:///path. A relative one is in the folder of Dapr's sockets, see Folder. The
-	// type of the component is "pubsub." and the name of the file without its last extension. "": no component.
+	// Socket is the path of the socket, absolute or unix:///path. A relative one is in the folder of Dapr's sockets,
+	// see Folder. The type of the component is "pubsub." and the name of the file without its last extension. "": no
+	// component.
 	Socket string
 	// DropIn serves beside it what Dapr calls pubsub.azure.servicebus.topics and .queues.
 	DropIn bool
-	// HealAddr is where Dapr's runtime has its gRPC API, as host:port. When it has subscriptions here already while Sidebus starts, Sidebus
-	// was restarted under it, and it is told to shut down, to be started again by whoever started it. "": never.
+	// HealAddr is where Dapr's runtime has its gRPC API, as host:port. When it has subscriptions here already while
+	// Sidebus starts, Sidebus was restarted under it, and it is told to shut down, to be started again by whoever
+	// started it. "": never.
 	HealAddr string
 	// APIToken is what the runtime wants to see in a request; "": nothing.
 	APIToken string
@@ -72,7 +74,10 @@ func SocketPath(socket string, env func(string) string) (string, error) {
 	}
 	path = filepath.Clean(path)
 	if base := filepath.Base(path); strings.HasPrefix(base, ".") || !strings.Contains(base, ".") {
-		return "", fmt.Errorf("is %q, its file must have a name and an extension, like sidebus.sock: the type of the component is pubsub. and the name", socket)
+		return "", fmt.Errorf(
+			"is %q, its file must have a name and an extension, like sidebus.sock: the type of the component is pubsub. and the name",
+			socket,
+		)
 	}
 	return path, nil
 }

@@ -10,26 +10,32 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 // outgoing is a message that Dapr's runtime has, or is about to get, until it answers.
 type outgoing struct {
 	*semantics.Received
 
-	sub    *semantics.Subscription
+	sub    *stream.Subscription
 	source semantics.Source
 	isSent bool
 	isMoot bool // what becomes of it is settled, or its lock is lost; the runtime has it all the same
 }
 
-// responseOf is what goes to Dapr's runtime. Its content type stays empty: with one the runtime would take the message for an event whose
-// envelope is in the metadata.
+// responseOf is what goes to Dapr's runtime. Its content type stays empty: with one the runtime would take the message
+// for an event whose envelope is in the metadata.
 func responseOf(topic string, m *semantics.Received) *proto.PullMessagesResponse {
-	return &proto.PullMessagesResponse{Data: m.Body, TopicName: topic, Metadata: metadataOf(m), Id: m.LockToken.String()}
+	return &proto.PullMessagesResponse{
+		Data:      m.Body,
+		TopicName: topic,
+		Metadata:  metadataOf(m),
+		Id:        m.LockToken.String(),
+	}
 }
 
 // take deals with what a subscription tells.
-func (p *pull) take(ctx context.Context, sub *semantics.Subscription, e semantics.Event) {
+func (p *pull) take(ctx context.Context, sub *stream.Subscription, e stream.Event) {
 	switch {
 	case e.Delivery != nil:
 		p.recovered()
@@ -39,14 +45,17 @@ func (p *pull) take(ctx context.Context, sub *semantics.Subscription, e semantic
 	case e.LocksLost != nil:
 		p.lose(func(o *outgoing) bool { return slices.Contains(e.LocksLost, o.LockToken) })
 	case e.Failure != nil:
-		p.logger.WarnContext(ctx, "the subscription of Dapr's runtime gets no messages at the moment; it goes on by itself", "error", e.Failure)
+		p.logger.WarnContext(
+			ctx, "the subscription of Dapr's runtime gets no messages at the moment; it goes on by itself", "error",
+			e.Failure,
+		)
 	}
 }
 
 // deliver sends messages, unless the stream is paused: then they go back.
-func (p *pull) deliver(ctx context.Context, sub *semantics.Subscription, e semantics.Event) {
+func (p *pull) deliver(ctx context.Context, sub *stream.Subscription, e stream.Event) {
 	sub.Delivered(ctx, e)
-	p.metrics.MessagesReceived.Add(float64(len(e.Delivery.Messages)))
+	p.metrics.Received(e.Delivery.Source(), len(e.Delivery.Messages))
 	for _, m := range e.Delivery.Messages {
 		o := &outgoing{Received: m, sub: sub, source: e.Delivery.Source()}
 		response := responseOf(p.topic, m)
@@ -58,8 +67,8 @@ func (p *pull) deliver(ctx context.Context, sub *semantics.Subscription, e seman
 	}
 }
 
-// send sends one message. It reports false when the stream is paused. One that cannot be sent is given back at the end of the stream,
-// which is near then.
+// send sends one message. It reports false when the stream is paused. One that cannot be sent is given back at the end
+// of the stream, which is near then.
 func (p *pull) send(o *outgoing, response *proto.PullMessagesResponse) bool {
 	p.mu.Lock()
 	isPaused := p.isPaused
@@ -100,8 +109,8 @@ func (p *pull) changed() {
 	p.grant()
 }
 
-// grant lets the subscription take as many messages as may be out, less those that it does not count itself. One that the app takes too
-// long for may hold up what comes after it, so others get that. The caller holds the mutex.
+// grant lets the subscription take as many messages as may be out, less those that it does not count itself. One that
+// the app takes too long for may hold up what comes after it, so others get that. The caller holds the mutex.
 func (p *pull) grant() {
 	if p.sub == nil {
 		return
@@ -113,9 +122,9 @@ func (p *pull) grant() {
 		}
 	}
 	switch {
-	case p.blocked != nil && p.mayProbe:
+	case p.blockade.blocked != nil && p.blockade.mayProbe:
 		credits = 1
-	case p.blocked != nil:
+	case p.blockade.blocked != nil:
 		credits = 0
 	}
 	if p.isPaused || p.isOver {
@@ -124,20 +133,21 @@ func (p *pull) grant() {
 	_ = p.sub.SetCredits(max(credits, 0)) // it is within the bounds
 }
 
-// watchHead lets the time of the message run that was sent first of those that are out. It is the one that the app works on if the runtime
-// hands on one after the other; the others wait for it, and their time has not begun. The caller holds the mutex and has changed the queue.
+// watchHead lets the time of the message run that was sent first of those that are out. It is the one that the app
+// works on if the runtime hands on one after the other; the others wait for it, and their time has not begun. The
+// caller holds the mutex and has changed the queue.
 func (p *pull) watchHead() {
 	head, blocked := p.working(), (*outgoing)(nil)
 	if head == nil && len(p.queue) > 0 && !p.window.isConcurrent {
 		blocked = p.queue[0]
 	}
-	if head == p.watched && blocked == p.blocked {
+	if head == p.watched && blocked == p.blockade.blocked {
 		return
 	}
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	p.watched, p.blocked, p.mayProbe = head, blocked, false
+	p.watched, p.blockade.blocked, p.blockade.mayProbe = head, blocked, false
 	switch timeout := p.settings.handlerTimeout; {
 	case blocked != nil:
 		p.block()
@@ -146,8 +156,8 @@ func (p *pull) watchHead() {
 	}
 }
 
-// working gives the message that the app has been working on for longest, as far as that is known. nil: there is none. The caller holds the
-// mutex.
+// working gives the message that the app has been working on for longest, as far as that is known. nil: there is none.
+// The caller holds the mutex.
 func (p *pull) working() *outgoing {
 	for _, o := range p.queue {
 		if !o.isMoot {
@@ -163,7 +173,9 @@ func (p *pull) working() *outgoing {
 // tooLate takes a message for failed that the app has not answered in its time.
 func (p *pull) tooLate(o *outgoing) {
 	if p.makeMoot(o) {
-		p.carryOut(p.stream.Context(), o, p.abandon(o, timedOut, "no answer within "+p.settings.handlerTimeout.String()))
+		p.carryOut(
+			p.stream.Context(), o, p.abandon(o, timedOut, "no answer within "+p.settings.handlerTimeout.String()),
+		)
 	}
 }
 
@@ -179,7 +191,8 @@ func (p *pull) makeMoot(o *outgoing) bool {
 	return true
 }
 
-// carryOut settles a message beside what else is done. When the stream's account is closed, whoever closed it has done so.
+// carryOut settles a message beside what else is done. When the stream's account is closed, whoever closed it has done
+// so.
 func (p *pull) carryOut(ctx context.Context, o *outgoing, v verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,18 +234,22 @@ func (p *pull) takeOut(id string) *outgoing {
 	return o
 }
 
-// refuse makes a dead letter of a message that Dapr's runtime cannot take: to send it would end the stream for good. One that is a dead
-// letter already is left alone for long.
+// refuse makes a dead letter of a message that Dapr's runtime cannot take: to send it would end the stream for good.
+// One that is a dead letter already is left alone for long.
 func (p *pull) refuse(ctx context.Context, o *outgoing, bytes int) {
-	p.logger.ErrorContext(ctx, "a message is too large for Dapr's runtime and is not sent", "sequenceNumber", o.SequenceNumber, "messageId", o.MessageID, "bytes", bytes, "limit", maxDelivery)
+	p.logger.ErrorContext(
+		ctx, "a message is too large for Dapr's runtime and is not sent", "sequenceNumber", o.SequenceNumber,
+		"messageId", o.MessageID, "bytes", bytes, "limit", maxDelivery,
+	)
 	p.carryOut(ctx, o, p.tooLarge(o, bytes))
 }
 
-// finish ends the stream's account: no answer counts any more, and those that came are carried out. It gives back what the runtime
-// still has. A runtime that is gone with its connection has failed with it; one that has ended the stream has not begun with it.
+// finish ends the stream's account: no answer counts any more, and those that came are carried out. It gives back what
+// the runtime still has. A runtime that is gone with its connection has failed with it; one that has ended the stream
+// has not begun with it.
 func (p *pull) finish(ctx context.Context) {
 	p.mu.Lock()
-	rest := slices.DeleteFunc(p.queue, func(o *outgoing) bool { return o.isMoot })
+	rest := p.live()
 	p.isOver, p.queue = true, nil
 	p.watchHead()
 	p.completeNow(ctx)
@@ -248,28 +265,33 @@ func (p *pull) finish(ctx context.Context) {
 	p.work.Wait()
 }
 
-// giveUp makes a dead letter of a message that is out, because Dapr's runtime publishes it to the dead letters of its entity.
+// giveUp makes a dead letter of a message that is out, because Dapr's runtime publishes it to the dead letters of its
+// entity.
 func (c *component) giveUp(ctx context.Context, topic string, token semantics.LockToken) error {
 	p, o := c.findOut(token)
 	if o == nil {
-		return semantics.Errorf(semantics.MessageLockLost, "the message is not out any more; it comes again").With(semantics.DetailEntity, cut(topic))
+		return semantics.Errorf(semantics.MessageLockLost, "the message is not out any more; it comes again").
+			With(semantics.DetailEntity, cut(topic))
 	}
 	address, err := sourceOf(topic, p.settings)
 	if err != nil {
 		return err
 	}
 	if semantics.Fold(address.Path) != semantics.Fold(o.source.Path) || o.source.SubQueue.IsDeadLetters() {
-		return semantics.Errorf(semantics.InvalidOperation, "%q takes only what a subscription to its queue or topic gives up", cut(topic)).With(semantics.DetailEntity, cut(topic))
+		return semantics.Errorf(semantics.InvalidOperation,
+			"%q takes only what a subscription to its queue or topic gives up", cut(topic)).
+			With(semantics.DetailEntity, cut(topic))
 	}
 	codes, err := o.sub.Settle(ctx, []semantics.LockToken{token}, p.givenUp().settle)
 	if err == nil && codes[0] != "" {
-		err = semantics.Errorf(codes[0], "the message is not locked any more; it comes again").With(semantics.DetailEntity, cut(topic))
+		err = semantics.Errorf(codes[0], "the message is not locked any more; it comes again").
+			With(semantics.DetailEntity, cut(topic))
 	}
 	if err != nil {
 		return err
 	}
 	p.makeMoot(o)
-	p.count(obs.DeadLetter, obs.DeadLetter)
+	p.count(o, obs.DeadLetter, obs.DeadLetter)
 	return nil
 }
 

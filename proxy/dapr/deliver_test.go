@@ -32,7 +32,8 @@ func TestDAPR_2_AnswersSettle(t *testing.T) {
 	})
 }
 
-// A failed message does not spin: it comes again after a pause that doubles, its count is the store's, and then it is a dead letter.
+// A failed message does not spin: it comes again after a pause that doubles, its count is the store's, and then it is a
+// dead letter.
 func TestDAPR_2_BackOffUntilDeadLetter(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {
@@ -106,7 +107,8 @@ func TestDAPR_2_StrayAnswers(t *testing.T) {
 	})
 }
 
-// Dapr's own dead letters go to the native ones when its topic for them is the address of these: so does what the app drops (DAPR-2).
+// Dapr's own dead letters go to the native ones when its topic for them is the address of these: so does what the app
+// drops (DAPR-2).
 func TestDAPR_2_DeadLetterTopicIsTheNativeOne(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ kind, address string }{
@@ -201,8 +203,8 @@ func TestDAPR_2_HandlerTimeout(t *testing.T) {
 	})
 }
 
-// An app that hangs costs the message it hangs on a delivery. Those that wait behind it in a runtime that hands on one after the other go
-// back uncounted, and so does each that is sent to see whether they do wait.
+// An app that hangs costs the message it hangs on a delivery. Those that wait behind it in a runtime that hands on one
+// after the other go back uncounted, and so does each that is sent to see whether they do wait.
 func TestDAPR_2_HungAppFailsOneMessageOnly(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {
@@ -280,7 +282,8 @@ func TestDAPR_3_HungAppKeepsNoSession(t *testing.T) {
 	})
 }
 
-// A runtime that hands on all at once shows it by an answer that overtakes, and then the one that hangs holds up nothing.
+// A runtime that hands on all at once shows it by an answer that overtakes, and then the one that hangs holds up
+// nothing.
 func TestDAPR_2_HungAppBesideOthers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {
@@ -373,7 +376,8 @@ func TestDAPR_6_RenewalSwitchedOff(t *testing.T) {
 	})
 }
 
-// What is out when the runtime ends a stream is free at once and not counted; when the runtime is gone it has failed with it.
+// What is out when the runtime ends a stream is free at once and not counted; when the runtime is gone it has failed
+// with it.
 func TestDAPR_6_EndOfStreamGivesBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -528,7 +532,8 @@ func TestDAPR_1_PauseAndResume(t *testing.T) {
 	}
 }
 
-// Three streams of one app share what is there, although one alone would get all, and are done in a third of the time (RECV-10).
+// Three streams of one app share what is there, although one alone would get all, and are done in a third of the time
+// (RECV-10).
 func TestDAPR_3_StreamsShareFairly(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {

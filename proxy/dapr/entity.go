@@ -20,7 +20,10 @@ func optionsOf(s settings, kind semantics.Kind) (semantics.Options, []string) {
 func (c *component) ensureTarget(ctx context.Context, s settings, path string) error {
 	options, given := optionsOf(s, s.kind)
 	if s.kind == semantics.TopicKind { // these are for its subscriptions, where they can differ
-		given = slices.DeleteFunc(given, func(name string) bool { return name == "defaultMessageTimeToLive" || name == "autoDeleteOnIdle" })
+		given = slices.DeleteFunc(
+			given,
+			func(name string) bool { return name == "defaultMessageTimeToLive" || name == "autoDeleteOnIdle" },
+		)
 	}
 	_, err := c.broker.EnsureEntity(ctx, s.kind, path, options, given)
 	return err

@@ -26,12 +26,13 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
 // patience bounds what is waited for over sockets, where it is not known when nothing comes any more.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // pliantStore fails when it is told to.
 type pliantStore struct {
@@ -93,7 +94,7 @@ func (s *pliantStore) Complete(ctx context.Context, source semantics.Source, tok
 
 // bed is a Server over a store in memory.
 type bed struct {
-	*semantics.Broker
+	*broker.Broker
 
 	t        *testing.T
 	store    *pliantStore
@@ -141,7 +142,7 @@ func newBed(t *testing.T, change ...func(*Config)) *bed {
 	for _, c := range change {
 		c(&b.config)
 	}
-	b.Broker = semantics.NewBroker(b.store, semantics.WithRules(filter.Compile))
+	b.Broker = broker.New(b.store, broker.WithRules(filter.Compile))
 	b.build()
 	return b
 }
@@ -150,7 +151,7 @@ func newBed(t *testing.T, change ...func(*Config)) *bed {
 func (b *bed) build() {
 	b.t.Helper()
 	b.registry = prometheus.NewRegistry()
-	metrics, err := obs.NewMetrics(b.registry, b.Broker)
+	metrics, err := obs.NewMetrics(b.registry, b.Broker, 10)
 	b.ok(err)
 	logger := slog.New(slog.NewTextHandler(b.log, nil))
 	b.server, err = New(b.config, b.Broker, metrics, obs.NewCalls(metrics, logger), logger)
@@ -192,7 +193,8 @@ func (b *bed) serve() (stop func()) {
 	}
 }
 
-// inBubble runs a test in a bubble, where time passes only when all goroutines wait. The first socket is served over pipes.
+// inBubble runs a test in a bubble, where time passes only when all goroutines wait. The first socket is served over
+// pipes.
 func inBubble(t *testing.T, test func(t *testing.T, b *bed), change ...func(*Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

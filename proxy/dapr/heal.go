@@ -28,45 +28,55 @@ const (
 	healFailed   = "failed"
 )
 
-// healer deals with a runtime that was there before Sidebus: then Sidebus was restarted under it, and it has lost its streams, which it
-// does not open again by itself.
+// healer deals with a runtime that was there before Sidebus: then Sidebus was restarted under it, and it has lost its
+// streams, which it does not open again by itself.
 type healer struct {
-	*Server
+	server *Server
 
 	runtime sdk.Client
 }
 
-// newHealer makes a healer. It connects when it is asked to do something. nil: there is nothing to heal.
+// newHealer makes a healer. It connects when it is asked to do something.
 func newHealer(s *Server) (*healer, error) {
-	if len(s.served) == 0 || s.config.HealAddr == "" {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	conn, err := grpc.NewClient(s.config.HealAddr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient(
+		s.config.HealAddr,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(), // it is beside Sidebus
-		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-			if s.config.APIToken != "" {
-				ctx = metadata.AppendToOutgoingContext(ctx, tokenHeader, s.config.APIToken)
-			}
-			ctx, cancel := context.WithTimeout(ctx, healTimeout)
-			defer cancel()
-			return call(ctx, method, request, reply, conn, options...)
-		}))
+		grpc.WithUnaryInterceptor(
+			func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
+				options ...grpc.CallOption,
+			) error {
+				if s.config.APIToken != "" {
+					ctx = metadata.AppendToOutgoingContext(ctx, tokenHeader, s.config.APIToken)
+				}
+				ctx, cancel := context.WithTimeout(ctx, healTimeout)
+				defer cancel()
+				return call(ctx, method, request, reply, conn, options...)
+			},
+		),
+	)
 	if err != nil {
 		return nil, err
 	}
 	return &healer{s, sdk.NewClientWithConnection(conn)}, nil
 }
 
-// finds tells whether there is a runtime that has subscriptions to a component of this Server. While the Server is not served yet they can
-// only be older than it.
+// finds tells whether there is a runtime that has subscriptions to a component of this Server. While the Server is not
+// served yet they can only be older than it.
 func (h *healer) finds(ctx context.Context) (bool, error) {
 	about, err := h.runtime.GetMetadata(ctx)
 	if err != nil {
 		return false, err
 	}
 	for _, c := range about.RegisteredComponents {
-		isOurs := slices.ContainsFunc(h.served, func(one *served) bool { return one.component.typeName() == c.Type })
-		isUsed := slices.ContainsFunc(about.Subscriptions, func(sub *sdk.MetadataSubscription) bool { return sub.PubsubName == c.Name })
+		isOurs := slices.ContainsFunc(
+			h.server.served,
+			func(one *served) bool { return one.component.typeName() == c.Type },
+		)
+		isUsed := slices.ContainsFunc(
+			about.Subscriptions,
+			func(sub *sdk.MetadataSubscription) bool { return sub.PubsubName == c.Name },
+		)
 		if isOurs && isUsed {
 			return true, nil
 		}
@@ -74,29 +84,37 @@ func (h *healer) finds(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// heal lets a runtime shut down that was found, unless it begins anew by itself: whoever started it starts it again, and it subscribes.
+// heal lets a runtime shut down that was found, unless it begins anew by itself: whoever started it starts it again,
+// and it subscribes.
 func (h *healer) heal(ctx context.Context) {
 	select {
-	case <-time.After(cmp.Or(h.config.healGrace, healGrace)):
+	case <-time.After(cmp.Or(h.server.config.healGrace, healGrace)):
 	case <-ctx.Done():
 		return
 	}
 	outcome := healNeedless
 	if h.isDeaf(ctx) {
-		h.logger.WarnContext(ctx, "Sidebus was restarted under a running daprd, which has lost its subscriptions by that and is told to shut down, to be started again", "daprd", h.config.HealAddr)
+		h.server.logger.WarnContext(
+			ctx,
+			"Sidebus was restarted under a running daprd, which has lost its subscriptions by that and is told to shut down, to be started again",
+			"daprd", h.server.config.HealAddr,
+		)
 		outcome = h.shutDown(ctx)
 	}
-	h.metrics.DaprHeals.WithLabelValues(outcome).Inc()
+	h.server.metrics.DaprHeals.WithLabelValues(outcome).Inc()
 }
 
 // isDeaf tells whether the runtime still is as it was found.
 func (h *healer) isDeaf(ctx context.Context) bool {
-	if slices.ContainsFunc(h.served, func(one *served) bool { return one.component.hasHeard() }) {
+	if slices.ContainsFunc(h.server.served, func(one *served) bool { return one.component.hasHeard() }) {
 		return false
 	}
 	isThere, err := h.finds(ctx)
 	if err != nil {
-		h.logger.WarnContext(ctx, "daprd does not say which subscriptions it has, so it is left alone", "daprd", h.config.HealAddr, "error", err)
+		h.server.logger.WarnContext(
+			ctx, "daprd does not say which subscriptions it has, so it is left alone", "daprd",
+			h.server.config.HealAddr, "error", err,
+		)
 	}
 	return isThere
 }
@@ -109,26 +127,31 @@ func (h *healer) shutDown(ctx context.Context) string {
 			return healDone
 		}
 		select {
-		case <-time.After(cmp.Or(h.config.healPause, healPause)):
+		case <-time.After(cmp.Or(h.server.config.healPause, healPause)):
 		case <-ctx.Done():
 			return healFailed
 		}
 	}
-	h.logger.ErrorContext(ctx, "daprd does not shut down; its subscriptions get nothing until it is restarted", "daprd", h.config.HealAddr, "error", err)
+	h.server.logger.ErrorContext(
+		ctx, "daprd does not shut down; its subscriptions get nothing until it is restarted", "daprd",
+		h.server.config.HealAddr, "error", err,
+	)
 	return healFailed
 }
 
-// healOlder heals a runtime that is older than this Server, beside what else the Server does. It must be called before the Server is served
-// and blocks for a call; what it gives waits for the end.
+// healOlder heals a runtime that is older than this Server, beside what else the Server does. It must be called before
+// the Server is served and blocks for a call; what it gives waits for the end.
 func (s *Server) healOlder(ctx context.Context) (wait func(), err error) {
-	h, err := newHealer(s)
-	if h == nil {
-		return func() {}, err
+	if len(s.served) == 0 || s.config.HealAddr == "" {
+		return func() {}, nil
 	}
-	isThere, err := h.finds(ctx)
-	if err != nil || !isThere {
+	h, err := newHealer(s)
+	if err != nil {
+		return nil, err
+	}
+	if isThere, _ := h.finds(ctx); !isThere { // nobody there yet, which is how it should be
 		h.runtime.Close()
-		return func() {}, nil //nolint:nilerr // nobody there yet, which is how it should be
+		return func() {}, nil
 	}
 	over := make(chan struct{})
 	go func() {

@@ -3,13 +3,16 @@ package dapr
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Bounds of what clients may make grow.
@@ -21,14 +24,17 @@ const (
 // instanceHeader names the Component resource of a call.
 const instanceHeader = "x-component-instance"
 
-// features are what Dapr's runtime need not do itself: messages expire here, batches are stored in one step, and a batch of one
-// need not wait to be filled.
+// features are what Dapr's runtime need not do itself: messages expire here, batches are stored in one step, and a
+// batch of one need not wait to be filled.
 var features = []string{"MESSAGE_TTL", "BULK_PUBSUB", "BULK_SUBSCRIBE_IMMEDIATE"}
 
 // component answers the calls of one socket.
 type component struct {
 	proto.UnimplementedPubSubServer
-	*Server
+	broker   *broker.Broker
+	metrics  *obs.Metrics
+	logger   *slog.Logger
+	stopping <-chan struct{} // closed when streams must end
 
 	place place
 	state *stateFile
@@ -40,8 +46,8 @@ type component struct {
 	heard     bool                // a runtime has begun since this process began
 }
 
-// instanceKey names a Component resource of one runtime. Several runtimes may share a socket, with resources of the same names, and each
-// has connections of its own.
+// instanceKey names a Component resource of one runtime. Several runtimes may share a socket, with resources of the
+// same names, and each has connections of its own.
 type instanceKey struct {
 	conn *trackedConn
 	name string
@@ -55,7 +61,8 @@ type instance struct {
 
 func newComponent(s *Server, p place) *component {
 	return &component{
-		Server: s, place: p, state: newStateFile(p.path), instances: map[instanceKey]*instance{}, latest: map[string]settings{},
+		broker: s.broker, metrics: s.metrics, logger: s.logger, stopping: s.stopping,
+		place: p, state: newStateFile(p.path), instances: map[instanceKey]*instance{}, latest: map[string]settings{},
 	}
 }
 
@@ -70,18 +77,25 @@ func keyOf(ctx context.Context) instanceKey {
 	return key
 }
 
-// Init takes the metadata of a Component resource, in place of what was known before. It asks nothing of the store, which may be down.
+// Init takes the metadata of a Component resource, in place of what was known before. It asks nothing of the store,
+// which may be down.
 func (c *component) Init(ctx context.Context, request *proto.PubSubInitRequest) (*proto.PubSubInitResponse, error) {
 	key, properties := keyOf(ctx), request.GetMetadata().GetProperties()
 	if len(key.name) > maxInstanceName {
-		return nil, semantics.Errorf(semantics.InvalidArgument, "%s is %d bytes long, at most %d are allowed", instanceHeader, len(key.name), maxInstanceName)
+		return nil, semantics.Errorf(
+			semantics.InvalidArgument, "%s is %d bytes long, at most %d are allowed", instanceHeader, len(key.name),
+			maxInstanceName,
+		)
 	}
 	found, unknown, wrong := c.place.profile.defaults().apply(properties, atComponent)
 	if err := firstWrong(found, wrong); err != nil {
 		return nil, err
 	}
 	for _, name := range unknown {
-		c.logger.WarnContext(ctx, "metadata of a Component that Sidebus does not know has no effect", "type", c.typeName(), "component", cut(key.name), "name", cut(name))
+		c.logger.WarnContext(
+			ctx, "metadata of a Component that Sidebus does not know has no effect", "type", c.typeName(), "component",
+			cut(key.name), "name", cut(name),
+		)
 	}
 	c.inits.Lock()
 	defer c.inits.Unlock()
@@ -89,7 +103,11 @@ func (c *component) Init(ctx context.Context, request *proto.PubSubInitRequest) 
 		return nil, err
 	}
 	if err := c.state.keep(key.name, effective(properties)); err != nil {
-		c.logger.WarnContext(ctx, "what Dapr's runtime said at its start cannot be kept; after a restart of Sidebus alone it publishes as without metadata", "error", err)
+		c.logger.WarnContext(
+			ctx,
+			"what Dapr's runtime said at its start cannot be kept; after a restart of Sidebus alone it publishes as without metadata",
+			"error", err,
+		)
 	}
 	return &proto.PubSubInitResponse{}, nil
 }
@@ -97,11 +115,13 @@ func (c *component) Init(ctx context.Context, request *proto.PubSubInitRequest) 
 // firstWrong says what is wrong with the metadata of a component.
 func firstWrong(s settings, wrong []badValue) error {
 	if len(wrong) > 0 {
-		return semantics.Errorf(semantics.InvalidArgument, "metadata %s %s", wrong[0].name, wrong[0].text).With(semantics.DetailField, wrong[0].name)
+		return semantics.Errorf(semantics.InvalidArgument, "metadata %s %s", wrong[0].name, wrong[0].text).
+			With(semantics.DetailField, wrong[0].name)
 	}
 	if s.kind == semantics.TopicKind && s.consumer != "" {
 		if _, err := semantics.ParseSourcePath(semantics.SubscriptionPath("t", s.consumer)); err != nil {
-			return semantics.Errorf(semantics.InvalidArgument, "metadata consumerID is the name of a subscription: %s", semantics.AsError(err).Message).
+			return semantics.Errorf(semantics.InvalidArgument, "metadata consumerID is the name of a subscription: %s",
+				semantics.AsError(err).Message).
 				With(semantics.DetailField, "consumerID")
 		}
 	}
@@ -143,15 +163,18 @@ func (c *component) enroll(key instanceKey) (*instance, error) {
 		return i, nil
 	}
 	if len(c.instances) >= maxInstances {
-		return nil, semantics.Errorf(semantics.QuotaExceeded, "there are %d Component resources on one socket, the most there may be", maxInstances)
+		return nil, semantics.Errorf(
+			semantics.QuotaExceeded, "there are %d Component resources on one socket, the most there may be",
+			maxInstances,
+		)
 	}
 	i = &instance{settings: c.find(key), pulls: map[*pull]bool{}}
 	c.instances[key] = i
 	return i, nil
 }
 
-// find gives the settings of an instance. One that did not begin on its connection is as it was before, on another one or before a
-// restart, or as without metadata. The caller holds the mutex.
+// find gives the settings of an instance. One that did not begin on its connection is as it was before, on another one
+// or before a restart, or as without metadata. The caller holds the mutex.
 func (c *component) find(key instanceKey) settings {
 	if i := c.instances[key]; i != nil {
 		return i.settings
@@ -193,7 +216,8 @@ func (c *component) Features(context.Context, *proto.FeaturesRequest) (*proto.Fe
 	return &proto.FeaturesResponse{Features: features}, nil
 }
 
-// Ping answers as long as Sidebus does. Whether its store does is for its probes to say: a store that is down is waited for.
+// Ping answers as long as Sidebus does. Whether its store does is for its probes to say: a store that is down is waited
+// for.
 func (c *component) Ping(context.Context, *proto.PingRequest) (*proto.PingResponse, error) {
 	return &proto.PingResponse{}, nil
 }
@@ -256,7 +280,10 @@ func sourceOf(topic string, s settings) (semantics.Source, error) {
 			return semantics.Source{}, err
 		}
 		if s.consumer == "" {
-			return semantics.Source{}, semantics.Errorf(semantics.InvalidArgument, "metadata consumerID is missing; it names the subscription of topic %q", cut(path))
+			return semantics.Source{}, semantics.Errorf(
+				semantics.InvalidArgument, "metadata consumerID is missing; it names the subscription of topic %q",
+				cut(path),
+			)
 		}
 		path = semantics.SubscriptionPath(parsed, s.consumer)
 	}

@@ -27,6 +27,7 @@ const (
 	metaTo               = "To"
 	metaContentType      = "ContentType"
 	metaScheduled        = "ScheduledEnqueueTimeUtc"
+	metaRequestID        = "RequestId"
 	metaLockToken        = "LockToken"
 	metaLockedUntil      = "LockedUntilUtc"
 	metaEnqueued         = "EnqueuedTimeUtc"
@@ -38,8 +39,8 @@ const (
 )
 
 const (
-	// deliveredPrefix begins the names of metadata that the app gets with a message. Dapr's runtime gives them back as they are when it
-	// publishes a message to a topic for dead letters.
+	// deliveredPrefix begins the names of metadata that the app gets with a message. Dapr's runtime gives them back as
+	// they are when it publishes a message to a topic for dead letters.
 	deliveredPrefix = "metadata."
 	// originPrefix begins the names of the properties that say what such a message was before.
 	originPrefix = "Origin"
@@ -59,18 +60,28 @@ type metaField struct {
 }
 
 func field(name string, at func(*semantics.Message) *string, aliases ...string) metaField {
-	return metaField{name: name, aliases: aliases, isCopied: true, write: func(m *semantics.Message, text string) error {
-		*at(m) = text
-		return nil
-	}}
+	return metaField{
+		name:     name,
+		aliases:  aliases,
+		isCopied: true,
+		write: func(m *semantics.Message, text string) error {
+			*at(m) = text
+			return nil
+		},
+	}
 }
 
 // metaFields are all names of metadata that are no application properties. They are looked up without case.
 var metaFields = []metaField{
-	{name: metaMessageID, aliases: []string{"id"}, isOrigin: true, write: func(m *semantics.Message, text string) error { // a new message, not the same one
-		m.MessageID = text
-		return nil
-	}},
+	{
+		name:     metaMessageID,
+		aliases:  []string{"id"},
+		isOrigin: true,
+		write: func(m *semantics.Message, text string) error { // a new message, not the same one
+			m.MessageID = text
+			return nil
+		},
+	},
 	field(metaSessionID, func(m *semantics.Message) *string { return &m.SessionID }),
 	field(metaCorrelationID, func(m *semantics.Message) *string { return &m.CorrelationID }),
 	field(metaPartitionKey, func(m *semantics.Message) *string { return &m.PartitionKey }),
@@ -80,7 +91,7 @@ var metaFields = []metaField{
 	field(metaTo, func(m *semantics.Message) *string { return &m.To }),
 	field(metaContentType, func(m *semantics.Message) *string { return &m.ContentType }),
 	{name: metaScheduled, write: func(m *semantics.Message, text string) (err error) {
-		m.ScheduledAt, err = brokerproperties.Instant(text)
+		m.ScheduledAt, err = brokerproperties.ParseInstant(text)
 		return err
 	}},
 	{name: "ttlInSeconds", aliases: []string{"ttl"}, write: writeTimeToLive},
@@ -92,7 +103,7 @@ var metaFields = []metaField{
 }
 
 // droppedNames are names of metadata that are Dapr's own affair.
-var droppedNames = []string{"rawPayload", "isRawPayload", "pubsubName", "content-type", maxBulkBytes}
+var droppedNames = []string{"rawPayload", "isRawPayload", "pubsubName", "content-type", maxBulkBytes, metaRequestID}
 
 func writeTimeToLive(m *semantics.Message, text string) error {
 	ttl, err := readSpan(text, time.Second)
@@ -111,7 +122,10 @@ func writeTimeToLive(m *semantics.Message, text string) error {
 
 func findMeta(name string) (metaField, bool) {
 	isName := func(other string) bool { return strings.EqualFold(other, name) }
-	at := slices.IndexFunc(metaFields, func(f metaField) bool { return isName(f.name) || slices.ContainsFunc(f.aliases, isName) })
+	at := slices.IndexFunc(
+		metaFields,
+		func(f metaField) bool { return isName(f.name) || slices.ContainsFunc(f.aliases, isName) },
+	)
 	if at < 0 {
 		return metaField{}, false
 	}
@@ -130,7 +144,8 @@ func messageOf(data []byte, metadata map[string]string) (*semantics.Message, err
 		}
 	}
 	for _, name := range names {
-		if _, isDelivered := cutPrefixFold(name, deliveredPrefix); isDelivered || metadata[name] == "" || isDropped(name) {
+		if _, isDelivered := cutPrefixFold(name, deliveredPrefix); isDelivered || metadata[name] == "" ||
+			isDropped(name) {
 			continue
 		}
 		if err := write(m, name, metadata[name]); err != nil {
@@ -146,7 +161,8 @@ func badMeta(name string, err error) error {
 	if errors.As(err, &own) {
 		return own
 	}
-	return semantics.Errorf(semantics.InvalidArgument, "metadata %s %s", cut(name), err).With(semantics.DetailField, cut(name))
+	return semantics.Errorf(semantics.InvalidArgument, "metadata %s %s", cut(name), err).
+		With(semantics.DetailField, cut(name))
 }
 
 func isDropped(name string) bool {
@@ -172,14 +188,15 @@ func copyBack(m *semantics.Message, name, text string) error {
 		setProperty(m, originPrefix+f.name, text)
 	case isField:
 	case strings.EqualFold(name, metaRest):
-		return brokerproperties.ReadProperties(metaRest, text, m)
+		return brokerproperties.ReadProperties(metaRest, []byte(text), m)
 	default:
 		setProperty(m, name, text)
 	}
 	return nil
 }
 
-// setProperty sets an application property in place of one whose name differs only in case, which may have been delivered.
+// setProperty sets an application property in place of one whose name differs only in case, which may have been
+// delivered.
 func setProperty(m *semantics.Message, name, text string) {
 	for other := range m.Properties {
 		if strings.EqualFold(other, name) {
@@ -238,12 +255,14 @@ func metadataOf(m *semantics.Received) map[string]string {
 	return all
 }
 
-// isHeaderName tells whether a property can have a header of its own, in HTTP and in gRPC, and none that means something else.
+// isHeaderName tells whether a property can have a header of its own, in HTTP and in gRPC, and none that means
+// something else.
 func isHeaderName(name string) bool {
 	isOther := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 	}
-	if _, isField := findMeta(name); isField || strings.EqualFold(name, metaRest) || strings.HasSuffix(strings.ToLower(name), "-bin") {
+	if _, isField := findMeta(name); isField || strings.EqualFold(name, metaRest) ||
+		strings.HasSuffix(strings.ToLower(name), "-bin") {
 		return false
 	}
 	return name != "" && !strings.ContainsFunc(name, isOther)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 // settings are what the metadata of a component says, and those of a subscription on top of it.
@@ -55,30 +56,85 @@ var knownSettings = []setting{
 	{name: "entityKind", at: atComponent, read: readKind},
 	{name: "consumerID", at: atComponent, read: func(s *settings, text string) error { s.consumer = text; return nil }},
 	{name: "disableEntityManagement", at: atComponent, read: flag(func(s *settings, on bool) { s.manages = !on })},
-	{name: "timeoutInSec", at: atComponent, read: seconds(1, 3600, func(s *settings, d time.Duration) { s.timeout = d })},
+	{
+		name: "timeoutInSec",
+		at:   atComponent,
+		read: seconds(1, 3600, func(s *settings, d time.Duration) { s.timeout = d }),
+	},
 
-	{name: "handlerTimeoutInSec", at: anywhere, read: seconds(0, 86400, func(s *settings, d time.Duration) { s.handlerTimeout = d })},
-	{name: "processingTimeout", at: anywhere, read: span(0, semantics.MaxAutoRenew, func(s *settings, d time.Duration) { s.handlerTimeout = d })},
-	{name: "lockRenewalInSec", at: anywhere, read: seconds(0, 86400, func(s *settings, d time.Duration) { s.renews = d > 0 })},
-	{name: "maxActiveMessages", aliases: []string{"queueDepth"}, at: anywhere, read: count(1, math.MaxInt32, func(s *settings, n int) {
-		s.maxActive = min(n, semantics.MaxCredits)
-	})},
-	{name: "maxConcurrentHandlers", aliases: []string{"concurrency"}, at: anywhere, read: count(0, math.MaxInt32, func(s *settings, n int) {
-		s.maxHandlers = min(n, semantics.MaxCredits)
-	})},
+	{
+		name: "handlerTimeoutInSec",
+		at:   anywhere,
+		read: seconds(0, 86400, func(s *settings, d time.Duration) { s.handlerTimeout = d }),
+	},
+	{
+		name: "processingTimeout",
+		at:   anywhere,
+		read: span(0, stream.MaxAutoRenew, func(s *settings, d time.Duration) { s.handlerTimeout = d }),
+	},
+	{
+		name: "lockRenewalInSec",
+		at:   anywhere,
+		read: seconds(0, 86400, func(s *settings, d time.Duration) { s.renews = d > 0 }),
+	},
+	{
+		name:    "maxActiveMessages",
+		aliases: []string{"queueDepth"},
+		at:      anywhere,
+		read: count(1, math.MaxInt32, func(s *settings, n int) {
+			s.maxActive = min(n, stream.MaxCredits)
+		}),
+	},
+	{
+		name:    "maxConcurrentHandlers",
+		aliases: []string{"concurrency"},
+		at:      anywhere,
+		read: count(0, math.MaxInt32, func(s *settings, n int) {
+			s.maxHandlers = min(n, stream.MaxCredits)
+		}),
+	},
 	{name: "maxRetriableErrorsPerSec", at: anywhere, read: count(0, 1000, func(s *settings, n int) {
 		s.firstRedelivery = 0
 		if n > 0 {
 			s.firstRedelivery = time.Second / time.Duration(n)
 		}
 	})},
-	{name: "redeliverInterval", at: anywhere, read: span(0, semantics.MaxDelay, func(s *settings, d time.Duration) { s.firstRedelivery, s.maxRedelivery = d, d })},
-	{name: "redeliveryDelayInMs", at: anywhere, read: milliseconds(0, semantics.MaxDelay, func(s *settings, d time.Duration) { s.firstRedelivery = d })},
-	{name: "maxRedeliveryDelayInSec", at: anywhere, read: seconds(0, int(semantics.MaxDelay/time.Second), func(s *settings, d time.Duration) { s.maxRedelivery = d })},
+	{
+		name: "redeliverInterval",
+		at:   anywhere,
+		read: span(
+			0, semantics.MaxDelay,
+			func(s *settings, d time.Duration) { s.firstRedelivery, s.maxRedelivery = d, d },
+		),
+	},
+	{
+		name: "redeliveryDelayInMs",
+		at:   anywhere,
+		read: milliseconds(0, semantics.MaxDelay, func(s *settings, d time.Duration) { s.firstRedelivery = d }),
+	},
+	{
+		name: "maxRedeliveryDelayInSec",
+		at:   anywhere,
+		read: seconds(
+			0, int(semantics.MaxDelay/time.Second),
+			func(s *settings, d time.Duration) { s.maxRedelivery = d },
+		),
+	},
 
 	{name: "requireSessions", at: anywhere, read: flag(func(s *settings, on bool) { s.requireSessions = on })},
-	{name: "sessionIdleTimeoutInSec", at: anywhere, read: seconds(1, int(semantics.MaxSessionIdle/time.Second), func(s *settings, d time.Duration) { s.sessionIdle = d })},
-	{name: "maxConcurrentSessions", at: anywhere, read: count(1, semantics.MaxConcurrentSession, func(s *settings, n int) { s.maxSessions = n })},
+	{
+		name: "sessionIdleTimeoutInSec",
+		at:   anywhere,
+		read: seconds(
+			1, int(stream.MaxSessionIdle/time.Second),
+			func(s *settings, d time.Duration) { s.sessionIdle = d },
+		),
+	},
+	{
+		name: "maxConcurrentSessions",
+		at:   anywhere,
+		read: count(1, semantics.MaxConcurrentSession, func(s *settings, n int) { s.maxSessions = n }),
+	},
 
 	{name: "maxDeliveryCount", at: anywhere, read: count(1, math.MaxInt32, func(s *settings, n int) {
 		s.option("maxDeliveryCount", func(o *semantics.Options) { o.MaxDeliveryCount = int64(n) })
@@ -86,38 +142,62 @@ var knownSettings = []setting{
 	{name: "lockDurationInSec", at: anywhere, read: seconds(5, 300, func(s *settings, d time.Duration) {
 		s.option("lockDuration", func(o *semantics.Options) { o.LockDuration = d })
 	})},
-	{name: "defaultMessageTimeToLiveInSec", aliases: []string{"ttlInSeconds", "ttl"}, at: anywhere, read: seconds(1, math.MaxInt32, setTimeToLive)},
+	{
+		name:    "defaultMessageTimeToLiveInSec",
+		aliases: []string{"ttlInSeconds", "ttl"},
+		at:      anywhere,
+		read:    seconds(1, math.MaxInt32, setTimeToLive),
+	},
 	{name: "streamTTL", at: anywhere, read: span(time.Second, math.MaxInt32*time.Second, setTimeToLive)},
 	{name: "autoDeleteOnIdleInSec", at: anywhere, read: seconds(300, math.MaxInt32, func(s *settings, d time.Duration) {
 		s.option("autoDeleteOnIdle", func(o *semantics.Options) { o.AutoDeleteOnIdle = d })
 	})},
 	{name: "deadLetteringOnMessageExpiration", at: anywhere, read: flag(func(s *settings, on bool) {
-		s.option("deadLetteringOnMessageExpiration", func(o *semantics.Options) { o.DeadLetteringOnMessageExpiration = on })
+		s.option(
+			"deadLetteringOnMessageExpiration",
+			func(o *semantics.Options) { o.DeadLetteringOnMessageExpiration = on },
+		)
 	})},
 	{name: "requiresDuplicateDetection", at: atComponent, read: flag(func(s *settings, on bool) {
 		s.option("requiresDuplicateDetection", func(o *semantics.Options) { o.RequiresDuplicateDetection = on })
 	})},
-	{name: "duplicateDetectionHistoryTimeWindowInSec", at: atComponent, read: seconds(20, 604800, func(s *settings, d time.Duration) {
-		s.option("duplicateDetectionHistoryTimeWindow", func(o *semantics.Options) { o.DuplicateDetectionHistoryTimeWindow = d })
-	})},
+	{
+		name: "duplicateDetectionHistoryTimeWindowInSec",
+		at:   atComponent,
+		read: seconds(20, 604800, func(s *settings, d time.Duration) {
+			s.option(
+				"duplicateDetectionHistoryTimeWindow",
+				func(o *semantics.Options) { o.DuplicateDetectionHistoryTimeWindow = d },
+			)
+		}),
+	},
 
 	// Checked, so that a wrong value shows, but Sidebus has its own way.
 	{name: "publishMaxRetries", at: atComponent, read: count(0, math.MaxInt32, func(*settings, int) {})},
-	{name: "publishInitialRetryIntervalInMs", aliases: []string{"publishInitialRetryInternalInMs"}, at: atComponent, read: count(0, math.MaxInt32, func(*settings, int) {})},
+	{
+		name:    "publishInitialRetryIntervalInMs",
+		aliases: []string{"publishInitialRetryInternalInMs"},
+		at:      atComponent,
+		read:    count(0, math.MaxInt32, func(*settings, int) {}),
+	},
 	{name: "minConnectionRecoveryInSec", at: atComponent, read: count(0, math.MaxInt32, func(*settings, int) {})},
 	{name: "maxConnectionRecoveryInSec", at: atComponent, read: count(0, math.MaxInt32, func(*settings, int) {})},
 }
 
-// foreignNames are names of Dapr's runtime, and those by which the components of Azure Service Bus and of Redis find their servers. They
-// may stand in a Component that was written for those and mean nothing here.
+// foreignNames are names of Dapr's runtime, and those by which the components of Azure Service Bus and of Redis find
+// their servers. They may stand in a Component that was written for those and mean nothing here.
 var foreignNames = []string{
-	"allowedTopics", "protectedTopics", "publishingScopes", "subscriptionScopes", "rawPayload", "isRawPayload", "concurrencyMode",
+	"allowedTopics", "protectedTopics", "publishingScopes", "subscriptionScopes", "rawPayload", "isRawPayload",
+	"concurrencyMode",
 
 	"connectionString", "namespaceName",
 
-	"redisHost", "redisPort", "redisUsername", "redisPassword", "redisDB", "redisType", "redisMaxRetries", "redisMinRetryInterval",
-	"redisMaxRetryInterval", "failover", "sentinelMasterName", "sentinelUsername", "sentinelPassword", "enableTLS", "insecureSkipTLSVerify",
-	"clientCert", "clientKey", "useEntraID", "dialTimeout", "readTimeout", "writeTimeout", "poolSize", "poolTimeout", "maxConnAge",
+	"redisHost", "redisPort", "redisUsername", "redisPassword", "redisDB", "redisType", "redisMaxRetries",
+	"redisMinRetryInterval",
+	"redisMaxRetryInterval", "failover", "sentinelMasterName", "sentinelUsername", "sentinelPassword", "enableTLS",
+	"insecureSkipTLSVerify",
+	"clientCert", "clientKey", "useEntraID", "dialTimeout", "readTimeout", "writeTimeout", "poolSize", "poolTimeout",
+	"maxConnAge",
 	"minIdleConns", "idleCheckFrequency", "idleTimeout", "maxLenApprox",
 }
 
@@ -139,7 +219,8 @@ func (s *settings) option(name string, set func(*semantics.Options)) {
 // badValue is a value of metadata that makes no sense.
 type badValue struct{ name, text string }
 
-// apply gives the settings with metadata of a level on top, the names that nobody knows, and what is wrong; the settings have none of that.
+// apply gives the settings with metadata of a level on top, the names that nobody knows, and what is wrong; the
+// settings have none of that.
 func (s settings) apply(metadata map[string]string, at level) (changed settings, unknown []string, wrong []badValue) {
 	for _, name := range sortedNames(metadata) {
 		text := strings.TrimSpace(metadata[name])
@@ -253,7 +334,9 @@ func span(low, high time.Duration, set func(*settings, time.Duration)) func(*set
 }
 
 // spanOf reads a duration: a bare number of units, or one like 1m30s.
-func spanOf(unit, low, high time.Duration, units string, set func(*settings, time.Duration)) func(*settings, string) error {
+func spanOf(
+	unit, low, high time.Duration, units string, set func(*settings, time.Duration),
+) func(*settings, string) error {
 	return func(s *settings, text string) error {
 		d, err := readSpan(text, unit)
 		if err != nil {
@@ -267,7 +350,8 @@ func spanOf(unit, low, high time.Duration, units string, set func(*settings, tim
 	}
 }
 
-// readSpan reads a bare number of units, or a duration like 1m30s. What a time.Duration cannot hold is the longest it can.
+// readSpan reads a bare number of units, or a duration like 1m30s. What a time.Duration cannot hold is the longest it
+// can.
 func readSpan(text string, unit time.Duration) (time.Duration, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {

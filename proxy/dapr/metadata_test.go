@@ -11,7 +11,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Every name of the metadata of Azure's components and of Redis' is known; those that find or enter a server mean nothing here.
+// Every name of the metadata of Azure's components and of Redis' is known; those that find or enter a server mean
+// nothing here.
 func TestDAPR_1_NamesOfOtherComponents(t *testing.T) {
 	t.Parallel()
 	azure := `connectionString namespaceName consumerID timeoutInSec handlerTimeoutInSec lockRenewalInSec maxActiveMessages maxConnectionRecoveryInSec

@@ -20,7 +20,9 @@ import (
 )
 
 // observeCall records a call, turns a panic into INTERNAL, and its error into a status with its reason.
-func (s *Server) observeCall(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
+func (s *Server) observeCall(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+) (reply any, err error) {
 	start, method := time.Now(), obs.Method(info.FullMethod)
 	defer func() {
 		var failure *semantics.Error
@@ -38,7 +40,9 @@ func (s *Server) observeCall(ctx context.Context, request any, info *grpc.UnaryS
 }
 
 // observeStream is observeCall for streams. One of reflection says by itself what is wrong.
-func (s *Server) observeStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+func (s *Server) observeStream(
+	srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler,
+) (err error) {
 	if _, isOurs := srv.(*component); !isOurs {
 		return handle(srv, stream)
 	}
@@ -50,7 +54,7 @@ func (s *Server) observeStream(srv any, stream grpc.ServerStream, info *grpc.Str
 		} else if err != nil {
 			failure = streamFailure(err)
 		}
-		s.calls.Done(ctx, obs.Dapr, method, start, failure)
+		s.calls.StreamDone(ctx, obs.Dapr, method, start, failure)
 		if failure != nil {
 			err = wireerror.Status(failure).Err()
 		}
@@ -67,7 +71,8 @@ func streamFailure(err error) *semantics.Error {
 	return wireerror.Of(err)
 }
 
-// trackedCredentials are none. They let a call find out on which connection it came and whether that is lost, and count connections.
+// trackedCredentials are none. They let a call find out on which connection it came and whether that is lost, and count
+// connections.
 type trackedCredentials struct {
 	metrics *obs.Metrics
 	open    *atomic.Int64

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// opening is a stream of messages that has begun and whose subscription may not stand yet. Dapr's runtime goes on as soon as it has asked
-// for it, so what its app publishes next would find no subscription to go to: a publish waits for those that began before it on its
-// connection.
+// opening is a stream of messages that has begun and whose subscription may not stand yet. Dapr's runtime goes on as
+// soon as it has asked for it, so what its app publishes next would find no subscription to go to: a publish waits for
+// those that began before it on its connection.
 type opening struct {
 	over chan struct{} // closed when the first attempt to subscribe has ended, whatever became of it
 	end  func()

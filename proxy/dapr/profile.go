@@ -6,7 +6,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Profile is the type of component that a socket stands for. It decides about defaults only; all names are known to all.
+// Profile is the type of component that a socket stands for. It decides about defaults only; all names are known to
+// all.
 type Profile uint8
 
 // The profiles.
@@ -33,9 +34,11 @@ const (
 // defaults are the settings of a component whose metadata says nothing.
 func (p Profile) defaults() settings {
 	s := settings{
-		kind: semantics.TopicKind, manages: true, timeout: defaultTimeout, handlerTimeout: ownHandlerTimeout, renews: true,
-		maxActive: defaultMaxActive, firstRedelivery: time.Second / defaultErrorsPerSec, maxRedelivery: defaultMaxRedelivery,
-		sessionIdle: defaultSessionIdle, maxSessions: semantics.DefaultMaxSessions,
+		kind: semantics.TopicKind, manages: true, timeout: defaultTimeout, handlerTimeout: ownHandlerTimeout,
+		renews:    true,
+		maxActive: defaultMaxActive, firstRedelivery: time.Second / defaultErrorsPerSec,
+		maxRedelivery: defaultMaxRedelivery,
+		sessionIdle:   defaultSessionIdle, maxSessions: semantics.DefaultMaxSessions,
 		options: semantics.DefaultOptions(),
 	}
 	if p == AzureQueues {

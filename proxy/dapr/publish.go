@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"strconv"
+	"strings"
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
 	gproto "google.golang.org/protobuf/proto"
@@ -14,7 +15,8 @@ import (
 )
 
 const (
-	// maxDelivery is the most bytes that Dapr's runtime takes of a message with its metadata. A larger one ends its stream for good.
+	// maxDelivery is the most bytes that Dapr's runtime takes of a message with its metadata. A larger one ends its
+	// stream for good.
 	maxDelivery = 4 << 20
 	// surelyDelivered is a body that fits whatever the headers are, which have 64 KiB (MSG-15).
 	surelyDelivered = 3 << 20
@@ -25,8 +27,8 @@ const (
 // errTimeout is why a call ends that takes longer than timeoutInSec.
 var errTimeout = errors.New("timeoutInSec is over")
 
-// Publish stores a message. To the address of dead letters it moves there what was delivered before, as Dapr's runtime does with messages
-// that the app gives up, if that address is the deadLetterTopic of its subscription.
+// Publish stores a message. To the address of dead letters it moves there what was delivered before, as Dapr's runtime
+// does with messages that the app gives up, if that address is the deadLetterTopic of its subscription.
 func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) (*proto.PublishResponse, error) {
 	s := c.settingsOf(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
@@ -40,11 +42,16 @@ func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return &proto.PublishResponse{}, c.send(ctx, s, request.GetTopic(), []*semantics.Message{m})
+	return &proto.PublishResponse{}, c.send(
+		ctx, s, request.GetTopic(), requestIDOf(request.GetMetadata()), []*semantics.Message{m},
+	)
 }
 
-// BulkPublish stores a batch, all or none (DAPR-5). A failure is that of the call: Dapr's runtime passes over failures of entries.
-func (c *component) BulkPublish(ctx context.Context, request *proto.BulkPublishRequest) (*proto.BulkPublishResponse, error) {
+// BulkPublish stores a batch, all or none (DAPR-5). A failure is that of the call: Dapr's runtime passes over failures
+// of entries.
+func (c *component) BulkPublish(
+	ctx context.Context, request *proto.BulkPublishRequest,
+) (*proto.BulkPublishResponse, error) {
 	s := c.settingsOf(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 	defer cancel()
@@ -71,7 +78,9 @@ func (c *component) BulkPublish(ctx context.Context, request *proto.BulkPublishR
 	if len(messages) == 0 {
 		return &proto.BulkPublishResponse{}, nil
 	}
-	return &proto.BulkPublishResponse{}, c.send(ctx, s, request.GetTopic(), messages)
+	return &proto.BulkPublishResponse{}, c.send(
+		ctx, s, request.GetTopic(), requestIDOf(request.GetMetadata()), messages,
+	)
 }
 
 // checkBulk compares the size of a batch with the bound that the publisher sets.
@@ -81,7 +90,8 @@ func checkBulk(bound string, bytes int64) error {
 	}
 	most, err := strconv.ParseInt(bound, 10, 64)
 	if err != nil || most < 1 {
-		return semantics.Errorf(semantics.InvalidArgument, "metadata %s is %q, must be a number of bytes", maxBulkBytes, cut(bound)).
+		return semantics.Errorf(semantics.InvalidArgument, "metadata %s is %q, must be a number of bytes", maxBulkBytes,
+			cut(bound)).
 			With(semantics.DetailField, maxBulkBytes)
 	}
 	if bytes > most {
@@ -90,8 +100,20 @@ func checkBulk(bound string, bytes int64) error {
 	return nil
 }
 
-// send stores messages, and makes the entity before if there is none.
-func (c *component) send(ctx context.Context, s settings, topic string, messages []*semantics.Message) error {
+// requestIDOf gives what makes a repeat of a publish safe (IDEM-1), "" for none.
+func requestIDOf(metadata map[string]string) string {
+	for name, text := range metadata {
+		if strings.EqualFold(name, metaRequestID) {
+			return text
+		}
+	}
+	return ""
+}
+
+// send stores messages, under a request id unless that is empty, and makes the entity before if there is none.
+func (c *component) send(
+	ctx context.Context, s settings, topic, requestID string, messages []*semantics.Message,
+) error {
 	for i, m := range messages {
 		if err := checkDeliverable(topic, m); err != nil {
 			return semantics.AsError(err).With(semantics.DetailIndex, strconv.Itoa(i))
@@ -101,15 +123,23 @@ func (c *component) send(ctx context.Context, s settings, topic string, messages
 		conn.openings.await(ctx)
 	}
 	target := semantics.Target{Path: topic, IsTopic: s.kind == semantics.TopicKind}
-	results, err := c.broker.Send(ctx, target, messages)
+	send := func() (results []semantics.SendResult, repeated bool, err error) {
+		if requestID != "" {
+			return c.broker.SendOnce(ctx, target, requestID, messages)
+		}
+		results, err = c.broker.Send(ctx, target, messages)
+		return results, false, err
+	}
+	results, repeated, err := send()
 	if semantics.CodeOf(err) == semantics.EntityNotFound && s.manages {
 		if err = c.ensureTarget(ctx, s, topic); err == nil {
-			results, err = c.broker.Send(ctx, target, messages)
+			results, repeated, err = send()
 		}
 	}
 	switch {
+	case repeated:
 	case err == nil:
-		c.metrics.Sent(results)
+		c.metrics.Sent(target, results)
 	case ctx.Err() != nil && semantics.CodeOf(err) == semantics.Cancelled:
 		return timeoutError(ctx, s, err)
 	}
@@ -119,7 +149,9 @@ func (c *component) send(ctx context.Context, s settings, topic string, messages
 // timeoutError tells the end of the time for a call from the end of its caller.
 func timeoutError(ctx context.Context, s settings, err error) error {
 	if errors.Is(context.Cause(ctx), errTimeout) {
-		e := semantics.Errorf(semantics.ServiceTimeout, "the message was not stored within timeoutInSec, which is %s", s.timeout)
+		e := semantics.Errorf(
+			semantics.ServiceTimeout, "the message was not stored within timeoutInSec, which is %s", s.timeout,
+		)
 		e.Details = semantics.AsError(err).Details
 		return e
 	}

@@ -339,3 +339,19 @@ func TestDAPR_1_PublishedBesideASubscriptionThatFails(t *testing.T) {
 		missing.cancel()
 	})
 }
+
+// A publish that Dapr's runtime repeats, or the app, is stored once when it has a RequestId, in a queue that is made
+// for it too.
+func TestIDEM_1_RequestIDOfAPublish(t *testing.T) {
+	t.Parallel()
+	b := onSockets(t)
+	r := b.begin("entityKind", "queue")
+	for range 2 {
+		b.ok(r.publish("orders", "body", "requestid", "r", "color", "red"))
+	}
+	b.wantReason(r.publish("orders", "an other body", "RequestId", "r"), semantics.InvalidArgument, "requestId")
+	b.wantReason(r.publish("orders", "body", "RequestId", strings.Repeat("x", 129)), semantics.InvalidArgument, "requestId")
+	if all := b.peek("orders", semantics.MainQueue); len(all) != 1 || len(all[0].Properties) != 1 {
+		t.Errorf("got %+v, want one message with one property", all)
+	}
+}

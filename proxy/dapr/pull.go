@@ -13,7 +13,10 @@ import (
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
 
+	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 // Pauses while an entity cannot be received from, each twice the last, less up to half by chance.
@@ -24,10 +27,12 @@ const (
 	trial = 5 * time.Second
 )
 
-// pull is one stream of messages to Dapr's runtime. It stands until the runtime ends it, whatever happens here: a stream that has ended
-// the runtime does not open again.
+// pull is one stream of messages to Dapr's runtime. It stands until the runtime ends it, whatever happens here: a
+// stream that has ended the runtime does not open again.
 type pull struct {
-	*component
+	component *component
+	broker    *broker.Broker
+	metrics   *obs.Metrics
 
 	instance *instance
 	topic    string
@@ -35,19 +40,19 @@ type pull struct {
 	stream   proto.PubSub_PullMessagesServer
 	logger   *slog.Logger
 	work     sync.WaitGroup // settlements
-	faults   faults
+	faults   obs.Faults
 
 	hasCompared bool // the entity with the metadata
 
 	mu       sync.Mutex
-	sub      *semantics.Subscription // that stands, nil for none
+	sub      *stream.Subscription // that stands, nil for none
 	isPaused bool
 	isOver   bool // nothing is sent any more, and no answer counts
 	window   window
 	queue    []*outgoing // what the runtime has not answered, in the order in which it got it
 	watched  *outgoing   // the one that the app works on, as far as that is known
 	timer    *time.Timer // ends the app's time for that one, or what is done while one blocks
-	blockade             // by one that the app has not answered in time
+	blockade blockade    // by one that the app has not answered in time
 
 	completions completions
 	told        semantics.Code
@@ -64,7 +69,8 @@ func (c *component) PullMessages(stream proto.PubSub_PullMessagesServer) error {
 		return err
 	}
 	if first.GetTopic() == nil {
-		return semantics.Errorf(semantics.InvalidArgument, "topic must be in the first request of the stream").With(semantics.DetailField, "topic")
+		return semantics.Errorf(semantics.InvalidArgument, "topic must be in the first request of the stream").
+			With(semantics.DetailField, "topic")
 	}
 	p, err := c.open(stream, first.GetTopic())
 	if err != nil {
@@ -74,24 +80,29 @@ func (c *component) PullMessages(stream proto.PubSub_PullMessagesServer) error {
 	return p.run()
 }
 
-// open begins a stream. Metadata that makes no sense is passed over: to refuse it would leave the app without messages for good.
+// open begins a stream. Metadata that makes no sense is passed over: to refuse it would leave the app without messages
+// for good.
 func (c *component) open(stream proto.PubSub_PullMessagesServer, topic *proto.Topic) (*pull, error) {
 	ctx := stream.Context()
 	key := keyOf(ctx)
-	p := &pull{component: c, topic: topic.GetName(), stream: stream}
+	p := &pull{component: c, broker: c.broker, metrics: c.metrics, topic: topic.GetName(), stream: stream}
 	p.logger = c.logger.With("component", cut(key.name), "topic", cut(p.topic))
-	p.faults.logger = p.logger
+	p.faults.Logger = p.logger
 	if err := c.join(p, key); err != nil {
 		return nil, err
 	}
 	s, unknown, wrong := p.settings.apply(topic.GetMetadata(), atSubscription)
 	p.settings = s
 	for _, name := range unknown {
-		p.logger.WarnContext(ctx, "metadata of a subscription that Sidebus does not know has no effect", "name", cut(name))
+		p.logger.WarnContext(
+			ctx, "metadata of a subscription that Sidebus does not know has no effect", "name", cut(name),
+		)
 	}
 	for _, bad := range wrong {
 		c.metrics.DaprBadMetadata.Inc()
-		p.logger.ErrorContext(ctx, "metadata of a subscription makes no sense and is passed over", "name", bad.name, "error", bad.text)
+		p.logger.ErrorContext(
+			ctx, "metadata of a subscription makes no sense and is passed over", "name", bad.name, "error", bad.text,
+		)
 	}
 	c.metrics.DaprStreams.Inc()
 	p.logger.InfoContext(ctx, "Dapr's runtime subscribes", "consumer", s.consumer, "sessions", s.requireSessions)
@@ -122,7 +133,8 @@ func (c *component) close(p *pull) {
 }
 
 // errStops is why a stream ends that the runtime would go on with.
-var errStops = semantics.Errorf(semantics.StoreUnavailable, "this sidecar stops").With(semantics.DetailCause, "draining")
+var errStops = semantics.Errorf(semantics.StoreUnavailable, "this sidecar stops").
+	With(semantics.DetailCause, semantics.CauseDraining)
 
 // run sends and takes answers until the runtime ends the stream or Sidebus stops. Then what is out is given back.
 func (p *pull) run() error {
@@ -142,7 +154,7 @@ func (p *pull) run() error {
 	var err error
 	select {
 	case err = <-answers:
-	case <-p.stopping:
+	case <-p.component.stopping:
 		err = errStops
 		cancel(err)
 	}
@@ -202,7 +214,10 @@ func (p *pull) safely(ctx context.Context, do func(context.Context) error) (err 
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			p.metrics.Panics.Inc()
-			p.logger.ErrorContext(ctx, "panic in a stream of Dapr's runtime, which goes on", "panic", fmt.Sprint(recovered), "stack", string(debug.Stack()))
+			p.logger.ErrorContext(
+				ctx, "panic in a stream of Dapr's runtime, which goes on", "panic", fmt.Sprint(recovered), "stack",
+				string(debug.Stack()),
+			)
 			err = semantics.Errorf(semantics.Internal, "a bug in Sidebus")
 		}
 	}()
@@ -216,7 +231,9 @@ func (p *pull) trouble(ctx context.Context, err error) {
 	p.stuck(true)
 	if code := semantics.CodeOf(err); code != p.told {
 		p.told = code
-		p.logger.WarnContext(ctx, "the subscription of Dapr's runtime gets no messages; it is tried again until it does", "error", err)
+		p.logger.WarnContext(
+			ctx, "the subscription of Dapr's runtime gets no messages; it is tried again until it does", "error", err,
+		)
 	}
 }
 
@@ -263,7 +280,7 @@ func (p *pull) deliverSome(ctx context.Context) error {
 }
 
 // subscribe makes a subscription to what the topic stands for, and the entity before if there is none.
-func (p *pull) subscribe(ctx context.Context) (*semantics.Subscription, error) {
+func (p *pull) subscribe(ctx context.Context) (*stream.Subscription, error) {
 	defer opened(p.stream.Context())
 	s := p.settings
 	source, err := sourceOf(p.topic, s)
@@ -275,11 +292,11 @@ func (p *pull) subscribe(ctx context.Context) (*semantics.Subscription, error) {
 			return nil, err
 		}
 	}
-	options := semantics.DefaultSubscribeOptions()
+	options := stream.DefaultOptions()
 	options.Credits, options.MaxSessions, options.SessionIdle = 0, s.maxSessions, s.sessionIdle
 	options.MaxAutoRenew = 0
 	if s.renews {
-		options.MaxAutoRenew = semantics.MaxAutoRenew // as long as the stream stands, or until the app's time is over
+		options.MaxAutoRenew = stream.MaxAutoRenew // as long as the stream stands, or until the app's time is over
 	}
 	sub, err := p.broker.Subscribe(ctx, source, options)
 	if err != nil {
@@ -287,7 +304,10 @@ func (p *pull) subscribe(ctx context.Context) (*semantics.Subscription, error) {
 	}
 	if s.requireSessions && source.SubQueue == semantics.MainQueue && !sub.HasSessions() {
 		sub.Close(ctx)
-		return nil, semantics.Errorf(semantics.SessionNotSupported, "%q has no sessions, which requireSessions asks for; delete it to have it made anew with sessions", source)
+		return nil, semantics.Errorf(
+			semantics.SessionNotSupported,
+			"%q has no sessions, which requireSessions asks for; delete it to have it made anew with sessions", source,
+		)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -300,15 +320,17 @@ func (p *pull) subscribe(ctx context.Context) (*semantics.Subscription, error) {
 
 // ensure makes the entity, and tells once how one that is there differs from what the metadata asks for.
 func (p *pull) ensure(ctx context.Context, s settings, path string) error {
-	differences, err := p.ensureSource(ctx, s, path)
+	differences, err := p.component.ensureSource(ctx, s, path)
 	if err != nil || p.hasCompared {
 		return err
 	}
 	p.hasCompared = true
 	for _, d := range differences {
 		if d.Option != "maxMessageSizeInKilobytes" && d.Option != "requiresSession" {
-			p.logger.WarnContext(ctx, "the entity has another option than the metadata says; metadata counts only when it is made",
-				"entity", path, "option", d.Option, "present", d.Present, "asked", d.Asked)
+			p.logger.WarnContext(
+				ctx, "the entity has another option than the metadata says; metadata counts only when it is made",
+				"entity", path, "option", d.Option, "present", d.Present, "asked", d.Asked,
+			)
 		}
 	}
 	return nil
@@ -321,8 +343,9 @@ func (p *pull) setPaused(isPaused bool) {
 	p.grant()
 }
 
-// leave ends a subscription. When the stream goes on, what the runtime has may still be answered; else it is given back.
-func (p *pull) leave(ctx context.Context, sub *semantics.Subscription) {
+// leave ends a subscription. When the stream goes on, what the runtime has may still be answered; else it is given
+// back.
+func (p *pull) leave(ctx context.Context, sub *stream.Subscription) {
 	p.mu.Lock()
 	p.sub = nil
 	p.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
-	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Bounds of the servers.
@@ -33,7 +33,7 @@ const (
 // Server serves the component. Make it with New, Open it, let Serve run, and end it with Stop.
 type Server struct {
 	config  Config
-	broker  *semantics.Broker
+	broker  *broker.Broker
 	metrics *obs.Metrics
 	calls   *obs.Calls
 	logger  *slog.Logger
@@ -55,12 +55,22 @@ type served struct {
 }
 
 // New makes a Server. It opens nothing and does not block. It fails when the sockets cannot be.
-func New(config Config, broker *semantics.Broker, metrics *obs.Metrics, calls *obs.Calls, logger *slog.Logger) (*Server, error) {
+func New(
+	config Config, broker *broker.Broker, metrics *obs.Metrics, calls *obs.Calls, logger *slog.Logger,
+) (*Server, error) {
 	places, err := config.places()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, broker: broker, metrics: metrics, calls: calls, logger: logger, published: make(chan struct{}), stopping: make(chan struct{})}
+	s := &Server{
+		config:    config,
+		broker:    broker,
+		metrics:   metrics,
+		calls:     calls,
+		logger:    logger,
+		published: make(chan struct{}),
+		stopping:  make(chan struct{}),
+	}
 	for _, p := range places {
 		one := &served{place: p, component: newComponent(s, p)}
 		one.grpc = s.server(one.component)
@@ -77,7 +87,9 @@ func (s *Server) server(c *component) *grpc.Server {
 		grpc.MaxRecvMsgSize(s.config.MaxMessage),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(
+			keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true},
+		),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
 		grpc.WaitForHandlers(true),
 		grpc.InTapHandle(noteOpening),
@@ -122,7 +134,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	failed := make([]error, len(s.served))
 	for i, one := range s.served {
 		work.Go(func() {
-			s.logger.InfoContext(ctx, "the Dapr component is served", "socket", one.path, "type", one.component.typeName())
+			s.logger.InfoContext(
+				ctx, "the Dapr component is served", "socket", one.path, "type", one.component.typeName(),
+			)
 			failed[i] = one.grpc.Serve(one.socket)
 		})
 		if err := one.socket.publish(); err != nil {
@@ -141,8 +155,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Stop withdraws the sockets, ends the streams, gives back what is out, and waits for calls that run, but not for long.
+// Stop withdraws the sockets, ends the streams, gives back what is out, and waits for calls that run until ctx ends,
+// but not for long.
 func (s *Server) Stop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
 	s.stop.Do(func() { close(s.stopping) })
 	var work sync.WaitGroup
 	for _, one := range s.served {
@@ -153,8 +170,8 @@ func (s *Server) Stop(ctx context.Context) {
 			s.logger.WarnContext(ctx, "the Dapr socket stays behind", "socket", one.path, "error", err)
 		}
 		work.Go(func() {
-			cut := time.AfterFunc(closeTimeout, one.grpc.Stop)
-			defer cut.Stop()
+			cut := context.AfterFunc(ctx, one.grpc.Stop)
+			defer cut()
 			one.grpc.GracefulStop()
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 var kinds = []string{"topic", "queue"}
@@ -157,7 +158,8 @@ func (b *bed) lockedSessions(topic string) int64 {
 	return r.LockedSessions
 }
 
-// A message without a session for a subscription that needs one is a dead letter there (SESS-7); to a queue it is refused.
+// A message without a session for a subscription that needs one is a dead letter there (SESS-7); to a queue it is
+// refused.
 func TestDAPR_3_MessageWithoutSession(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {
@@ -172,7 +174,8 @@ func TestDAPR_3_MessageWithoutSession(t *testing.T) {
 	})
 }
 
-// A subscription that relies on sessions gets nothing from an entity that has none, and says so; the other way round it gets order on top.
+// A subscription that relies on sessions gets nothing from an entity that has none, and says so; the other way round it
+// gets order on top.
 func TestDAPR_3_EntityOfTheOtherKind(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {
@@ -264,7 +267,7 @@ func TestDAPR_3_WindowAsTheMetadataSays(t *testing.T) {
 		{"maxConcurrentHandlers=50", false, 50},
 		{"maxConcurrentHandlers=50 maxActiveMessages=20", false, 20},
 		{"concurrency=7 queueDepth=100", false, 7},
-		{"maxConcurrentHandlers=5000 maxActiveMessages=5000", false, semantics.MaxCredits},
+		{"maxConcurrentHandlers=5000 maxActiveMessages=5000", false, stream.MaxCredits},
 		{"", true, 8},
 		{"maxConcurrentSessions=3", true, 3},
 		{"maxConcurrentSessions=30 maxConcurrentHandlers=4", true, 4},

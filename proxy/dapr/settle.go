@@ -3,12 +3,11 @@ package dapr
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // outcome is what became of a message, as metrics say it: the verb of the settlement, or one of these.
@@ -54,12 +53,18 @@ func (p *pull) abandon(o *outgoing, as outcome, detail string) verdict {
 }
 
 func (p *pull) abandonFor(delay *time.Duration, as outcome, detail string) verdict {
-	return verdict{outcome: as, verb: obs.Abandon, detail: detail, settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-		return p.broker.Abandon(ctx, s, tokens, semantics.AbandonOptions{Delay: delay})
-	}}
+	return verdict{
+		outcome: as,
+		verb:    obs.Abandon,
+		detail:  detail,
+		settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+			return p.broker.Abandon(ctx, s, tokens, semantics.AbandonOptions{Delay: delay})
+		},
+	}
 }
 
-// backOff gives after which pause a message comes again: twice the last one with each delivery. nil: after that of its entity.
+// backOff gives after which pause a message comes again: twice the last one with each delivery. nil: after that of its
+// entity.
 func (p *pull) backOff(o *outgoing) *time.Duration {
 	delay, most := p.settings.firstRedelivery, max(p.settings.firstRedelivery, p.settings.maxRedelivery)
 	if delay == 0 {
@@ -77,10 +82,14 @@ func (p *pull) backOff(o *outgoing) *time.Duration {
 }
 
 func (p *pull) deadLetter(as outcome, reason, description string) verdict {
-	options := semantics.DeadLetterOptions{Reason: &reason, Description: &description}
-	return verdict{outcome: as, verb: obs.DeadLetter, settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-		return p.broker.DeadLetter(ctx, s, tokens, options)
-	}}
+	options := broker.DeadLetterOptions{Reason: &reason, Description: &description}
+	return verdict{
+		outcome: as,
+		verb:    obs.DeadLetter,
+		settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+			return p.broker.DeadLetter(ctx, s, tokens, options)
+		},
+	}
 }
 
 func (p *pull) tooLarge(o *outgoing, bytes int) verdict {
@@ -88,17 +97,22 @@ func (p *pull) tooLarge(o *outgoing, bytes int) verdict {
 		delay := refusedPause
 		return p.abandonFor(&delay, tooLarge, "")
 	}
-	return p.deadLetter(tooLarge, reasonTooLarge, fmt.Sprintf("with its metadata it is %d bytes, Dapr's runtime takes %d", bytes, maxDelivery))
+	return p.deadLetter(
+		tooLarge, reasonTooLarge,
+		fmt.Sprintf("with its metadata it is %d bytes, Dapr's runtime takes %d", bytes, maxDelivery),
+	)
 }
 
 func (p *pull) givenUp() verdict {
-	return p.deadLetter(obs.DeadLetter, reasonGivenUp,
-		"Dapr's runtime gave it up: the app dropped it, failed it for the last time, or it is no event that can be read")
+	return p.deadLetter(
+		obs.DeadLetter, reasonGivenUp,
+		"Dapr's runtime gave it up: the app dropped it, failed it for the last time, or it is no event that can be read",
+	)
 }
 
 // count notes what became of a message.
-func (p *pull) count(verb string, as outcome) {
-	p.metrics.Settled(verb, []semantics.Code{""})
+func (p *pull) count(o *outgoing, verb string, as outcome) {
+	p.metrics.Settled(o.source, verb, []semantics.Code{""})
 	p.metrics.DaprDeliveries.WithLabelValues(string(as)).Inc()
 }
 
@@ -110,8 +124,8 @@ func (p *pull) settleSafely(ctx context.Context, v verdict, messages ...*outgoin
 	})
 }
 
-// settle carries out a verdict on messages of one subscription. A store that is down is waited for: for as long as the locks may hold while
-// the stream stands, for a moment when it has ended.
+// settle carries out a verdict on messages of one subscription. A store that is down is waited for: for as long as the
+// locks may hold while the stream stands, for a moment when it has ended.
 func (p *pull) settle(ctx context.Context, v verdict, messages []*outgoing) {
 	life := ctx
 	ctx = context.WithoutCancel(ctx)
@@ -153,37 +167,13 @@ func (p *pull) settle(ctx context.Context, v verdict, messages []*outgoing) {
 func (p *pull) settled(v verdict, o *outgoing, code semantics.Code, wasUnknown bool) {
 	switch {
 	case code == "" || wasUnknown: // or the settlement before has done it (ERR-6)
-		p.count(v.verb, v.outcome)
+		p.count(o, v.verb, v.outcome)
 		if v.detail != "" {
-			p.faults.note(o.Received, v.detail)
+			p.faults.Note(o.Received, cut(v.detail))
 		}
 	case v.verb == obs.Release: // there is nothing to give back
 	default:
-		p.metrics.Settled(v.verb, []semantics.Code{code})
+		p.metrics.Settled(o.source, v.verb, []semantics.Code{code})
 		p.metrics.DaprDeliveries.WithLabelValues(string(lockLost)).Inc()
 	}
-}
-
-// faultPause is the least time between two lines about messages that the app has failed.
-const faultPause = 10 * time.Second
-
-// faults writes a line about a message that the app has failed, but not about each when there are many.
-type faults struct {
-	logger *slog.Logger
-
-	mu     sync.Mutex
-	last   time.Time
-	silent int // since the last line
-}
-
-func (f *faults) note(m *semantics.Received, what string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now := time.Now(); f.last.IsZero() || now.Sub(f.last) >= faultPause {
-		f.logger.Warn("the app failed a message, which is given back", "why", cut(what),
-			"sequenceNumber", m.SequenceNumber, "messageId", m.MessageID, "deliveryCount", m.DeliveryCount, "others", f.silent)
-		f.last, f.silent = now, 0
-		return
-	}
-	f.silent++
 }

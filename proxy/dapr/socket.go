@@ -9,18 +9,17 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
+	"github.com/sidebus/sidebus/proxy/internal/unixsocket"
 	"github.com/sidebus/sidebus/semantics"
 )
 
 const (
-	// privateFolder is beside the sockets. Dapr's runtime passes over folders, so what is in it is not taken for a component.
+	// privateFolder is beside the sockets. Dapr's runtime passes over folders, so what is in it is not taken for a
+	// component.
 	privateFolder = ".sidebus"
 	// hiddenName is how long the name of a socket is before it is published.
 	hiddenName = 8
-	// dialTimeout is how long a socket file may take to show that somebody listens on it.
-	dialTimeout = time.Second
 	// socketMode lets Dapr's runtime connect, which runs as another user: to connect one must be allowed to write.
 	socketMode = 0o666
 )
@@ -36,29 +35,29 @@ type socket struct {
 	isWithdrawn bool
 }
 
-// listen opens a socket under a hidden name. A file of the final name that nobody listens on any more goes away now: Dapr's runtime
-// would wait for it.
+// listen opens a socket under a hidden name. A file of the final name that nobody listens on any more goes away now:
+// Dapr's runtime would wait for it.
 func listen(ctx context.Context, path string) (*socket, error) {
 	folder := filepath.Join(filepath.Dir(path), privateFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // the sockets in it are for others
 		return nil, fmt.Errorf("cannot make the folder of %s: %w", path, err)
 	}
-	if err := removeStale(ctx, path); err != nil {
+	if err := unixsocket.RemoveStale(ctx, path); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	s := &socket{path: path, hidden: filepath.Join(folder, semantics.NewRandomUUID().String()[:hiddenName])}
 	if n := len(s.hidden); n > maxSocketPath {
-		return nil, fmt.Errorf("the folder of %s has too long a path: with what is needed beside the socket it is %d bytes, a socket may have %d", path, n, maxSocketPath)
+		return nil, fmt.Errorf(
+			"the folder of %s has too long a path: with what is needed beside the socket it is %d bytes, a socket may have %d",
+			path, n, maxSocketPath,
+		)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", s.hidden)
+	listener, err := unixsocket.Listen(ctx, s.hidden, socketMode)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", path, err)
 	}
-	listener.(*net.UnixListener).SetUnlinkOnClose(false) //nolint:forcetypeassert // of the network unix
+	listener.SetUnlinkOnClose(false) // withdraw removes the file
 	s.Listener = listener
-	if err := os.Chmod(s.hidden, socketMode); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	return s, nil
 }
 
@@ -80,7 +79,8 @@ func (s *socket) publish() error {
 	return nil
 }
 
-// withdraw removes the file, unless another process has put its own there meanwhile. Connections go on, and no new ones come.
+// withdraw removes the file, unless another process has put its own there meanwhile. Connections go on, and no new ones
+// come.
 func (s *socket) withdraw() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,23 +106,4 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
-}
-
-// removeStale removes a socket that nobody listens on. It fails when somebody does, or the file is something else.
-func removeStale(ctx context.Context, path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if info.Mode()&os.ModeSocket == 0 {
-		return errors.New("there is a file of that name that is no socket")
-	}
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", path)
-	if err == nil {
-		return errors.Join(errors.New("another process listens there"), conn.Close())
-	}
-	return ignoreMissing(os.Remove(path))
 }

@@ -15,8 +15,8 @@ import (
 // maxState is the most bytes of a file of what was said at the start.
 const maxState = 4 << 20
 
-// stateFile keeps the metadata of Component resources beside the socket, so that a Sidebus that is restarted under a running runtime
-// knows it.
+// stateFile keeps the metadata of Component resources beside the socket, so that a Sidebus that is restarted under a
+// running runtime knows it.
 type stateFile struct {
 	path string
 

@@ -5,22 +5,24 @@ import (
 	"time"
 )
 
-// Completions of a busy stream are carried out together, and then as many messages are taken together, which costs the store far less than
-// one by one.
+// Completions of a busy stream are carried out together, and then as many messages are taken together, which costs the
+// store far less than one by one.
 const (
-	togetherFor   = 5 * time.Millisecond // how long the first one waits for others
-	togetherShare = 8                    // of what may be out as many as one in so many may wait, so that the app has enough to do meanwhile
+	togetherFor = 5 * time.Millisecond // how long the first one waits for others
+	// of what may be out as many as one in so many may wait, so that the app has enough to do meanwhile
+	togetherShare = 8
 	togetherMost  = 100
 )
 
-// completions are messages that the app has done, until they are carried out. Its fields are under the mutex of the stream.
+// completions are messages that the app has done, until they are carried out. Its fields are under the mutex of the
+// stream.
 type completions struct {
 	done  []*outgoing
 	timer *time.Timer
 }
 
-// completeSoon completes a message, together with others if the app has more to do. What is of a session is completed at once, because
-// the next one of the session waits for it.
+// completeSoon completes a message, together with others if the app has more to do. What is of a session is completed
+// at once, because the next one of the session waits for it.
 func (p *pull) completeSoon(ctx context.Context, o *outgoing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

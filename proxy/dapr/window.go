@@ -3,7 +3,7 @@ package dapr
 import (
 	"time"
 
-	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 const (
@@ -15,9 +15,10 @@ const (
 
 // window says how many messages may be out on a stream.
 //
-// Some versions of Dapr's runtime hand the messages of a stream to the app one after the other, others all at once, and it does not tell.
-// To the former few are sent, so that they do not lie there while another stream has nothing to do, but enough when the app is quick. An
-// answer that overtakes another one gives the latter away: to these as many go as may be out, the number doubling with each round.
+// Some versions of Dapr's runtime hand the messages of a stream to the app one after the other, others all at once, and
+// it does not tell. To the former few are sent, so that they do not lie there while another stream has nothing to do,
+// but enough when the app is quick. An answer that overtakes another one gives the latter away: to these as many go as
+// may be out, the number doubling with each round.
 type window struct {
 	size, most   int
 	isFixed      bool
@@ -28,7 +29,7 @@ type window struct {
 }
 
 func newWindow(s settings, bySession bool) window {
-	w := window{most: min(s.maxActive, semantics.MaxCredits)}
+	w := window{most: min(s.maxActive, stream.MaxCredits)}
 	switch {
 	case bySession: // one message of each session is out, so order needs no more care
 		w.isFixed, w.size = true, min(s.maxSessions, w.most)

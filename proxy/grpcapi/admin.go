@@ -8,17 +8,18 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Admin serves sidebus.v1.Admin. It is safe for concurrent use.
 type Admin struct {
 	sidebusv1.UnimplementedAdminServer
 
-	broker *semantics.Broker
+	broker *broker.Broker
 }
 
 // NewAdmin makes an Admin over broker.
-func NewAdmin(broker *semantics.Broker) *Admin { return &Admin{broker: broker} }
+func NewAdmin(broker *broker.Broker) *Admin { return &Admin{broker: broker} }
 
 // entityRequest is what all requests about one existing entity have in common.
 type entityRequest interface {
@@ -42,18 +43,20 @@ func (a *Admin) pathOf(kind semantics.Kind, request entityRequest) (string, erro
 	return pathOf(kind, "name", request.GetName())
 }
 
-// ensure makes an entity if its name is free; see semantics.Broker.EnsureEntity.
-func (a *Admin) ensure(ctx context.Context, kind semantics.Kind, request entityRequest, d description, rules ...semantics.Rule) (semantics.Ensured, error) {
+// ensure makes an entity if its name is free; see broker.Broker.EnsureEntity.
+func (a *Admin) ensure(
+	ctx context.Context, kind semantics.Kind, request entityRequest, d description, rules ...semantics.Rule,
+) (broker.Ensured, error) {
 	path, err := a.pathOf(kind, request)
 	if err != nil {
-		return semantics.Ensured{}, err
+		return broker.Ensured{}, err
 	}
 	if err := checkSameName(path, d); err != nil {
-		return semantics.Ensured{}, err
+		return broker.Ensured{}, err
 	}
 	options, given, err := optionsOf(kind, d)
 	if err != nil {
-		return semantics.Ensured{}, err
+		return broker.Ensured{}, err
 	}
 	return a.broker.EnsureEntity(ctx, kind, path, options, given, rules...)
 }
@@ -66,8 +69,10 @@ func differencesFrom(differences []semantics.Difference) []*sidebusv1.Difference
 	return all
 }
 
-// create makes an entity; see semantics.Broker.CreateEntity.
-func (a *Admin) create(ctx context.Context, kind semantics.Kind, path string, d description, rules ...semantics.Rule) (semantics.Entity, error) {
+// create makes an entity; see broker.Broker.CreateEntity.
+func (a *Admin) create(
+	ctx context.Context, kind semantics.Kind, path string, d description, rules ...semantics.Rule,
+) (semantics.Entity, error) {
 	options, given, err := optionsOf(kind, d)
 	if err != nil {
 		return semantics.Entity{}, err
@@ -75,7 +80,7 @@ func (a *Admin) create(ctx context.Context, kind semantics.Kind, path string, d 
 	return a.broker.CreateEntity(ctx, kind, path, options, given, rules...)
 }
 
-// get reads an entity; see semantics.Broker.GetEntity.
+// get reads an entity; see broker.Broker.GetEntity.
 func (a *Admin) get(ctx context.Context, kind semantics.Kind, request entityRequest) (semantics.Entity, error) {
 	path, err := a.pathOf(kind, request)
 	if err != nil {
@@ -84,16 +89,22 @@ func (a *Admin) get(ctx context.Context, kind semantics.Kind, request entityRequ
 	return a.broker.GetEntity(ctx, kind, path)
 }
 
-// list gives one page of entities, of subscriptions those of a topic; see semantics.Broker.ListEntitiesByPrefix.
-func (a *Admin) list(ctx context.Context, kind semantics.Kind, topic string, request pageRequest) ([]semantics.Entity, string, error) {
+// list gives one page of entities, of subscriptions those of a topic; see broker.Broker.ListEntitiesByPrefix.
+func (a *Admin) list(
+	ctx context.Context, kind semantics.Kind, topic string, request pageRequest,
+) ([]semantics.Entity, string, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, "", err
 	}
-	return a.broker.ListEntitiesByPrefix(ctx, kind, topic, request.GetNamePrefix(), int(request.GetPageSize()), request.GetPageToken())
+	return a.broker.ListEntitiesByPrefix(
+		ctx, kind, topic, request.GetNamePrefix(), int(request.GetPageSize()), request.GetPageToken(),
+	)
 }
 
-// update changes options of an entity; see semantics.Broker.UpdateEntity.
-func (a *Admin) update(ctx context.Context, kind semantics.Kind, request entityRequest, d description, mask *fieldmaskpb.FieldMask) (semantics.Entity, error) {
+// update changes options of an entity; see broker.Broker.UpdateEntity.
+func (a *Admin) update(
+	ctx context.Context, kind semantics.Kind, request entityRequest, d description, mask *fieldmaskpb.FieldMask,
+) (semantics.Entity, error) {
 	path, err := a.pathOf(kind, request)
 	if err != nil {
 		return semantics.Entity{}, err
@@ -111,7 +122,7 @@ func (a *Admin) update(ctx context.Context, kind semantics.Kind, request entityR
 	return a.broker.UpdateEntity(ctx, kind, path, options, names)
 }
 
-// remove removes an entity; see semantics.Broker.DeleteEntity.
+// remove removes an entity; see broker.Broker.DeleteEntity.
 func (a *Admin) remove(ctx context.Context, kind semantics.Kind, request entityRequest) error {
 	path, err := a.pathOf(kind, request)
 	if err != nil {
@@ -120,7 +131,7 @@ func (a *Admin) remove(ctx context.Context, kind semantics.Kind, request entityR
 	return a.broker.DeleteEntity(ctx, kind, path)
 }
 
-// runtime counts an entity; see semantics.Broker.Runtime.
+// runtime counts an entity; see broker.Broker.Runtime.
 func (a *Admin) runtime(ctx context.Context, kind semantics.Kind, request entityRequest) (semantics.Runtime, error) {
 	path, err := a.pathOf(kind, request)
 	if err != nil {

@@ -8,13 +8,16 @@ import (
 )
 
 // EnsureQueue makes a queue if its name is free.
-func (a *Admin) EnsureQueue(ctx context.Context, request *sidebusv1.EnsureQueueRequest) (*sidebusv1.EnsureQueueResponse, error) {
+func (a *Admin) EnsureQueue(
+	ctx context.Context, request *sidebusv1.EnsureQueueRequest,
+) (*sidebusv1.EnsureQueueResponse, error) {
 	ensured, err := a.ensure(ctx, semantics.QueueKind, request, request.GetQueue())
 	if err != nil {
 		return nil, err
 	}
 	return &sidebusv1.EnsureQueueResponse{
-		Created: ensured.Created, Resource: queueFrom(ensured.Entity), Differences: differencesFrom(ensured.Differences),
+		Created: ensured.Created, Resource: queueFrom(ensured.Entity),
+		Differences: differencesFrom(ensured.Differences),
 	}, nil
 }
 
@@ -40,7 +43,9 @@ func (a *Admin) GetQueue(ctx context.Context, request *sidebusv1.GetQueueRequest
 }
 
 // ListQueues gives one page of queues.
-func (a *Admin) ListQueues(ctx context.Context, request *sidebusv1.ListQueuesRequest) (*sidebusv1.ListQueuesResponse, error) {
+func (a *Admin) ListQueues(
+	ctx context.Context, request *sidebusv1.ListQueuesRequest,
+) (*sidebusv1.ListQueuesResponse, error) {
 	queues, next, err := a.list(ctx, semantics.QueueKind, "", request)
 	if err != nil {
 		return nil, err
@@ -62,7 +67,9 @@ func (a *Admin) UpdateQueue(ctx context.Context, request *sidebusv1.UpdateQueueR
 }
 
 // DeleteQueue removes a queue.
-func (a *Admin) DeleteQueue(ctx context.Context, request *sidebusv1.DeleteQueueRequest) (*sidebusv1.DeleteQueueResponse, error) {
+func (a *Admin) DeleteQueue(
+	ctx context.Context, request *sidebusv1.DeleteQueueRequest,
+) (*sidebusv1.DeleteQueueResponse, error) {
 	if err := a.remove(ctx, semantics.QueueKind, request); err != nil {
 		return nil, err
 	}
@@ -70,12 +77,16 @@ func (a *Admin) DeleteQueue(ctx context.Context, request *sidebusv1.DeleteQueueR
 }
 
 // GetQueueRuntime counts a queue.
-func (a *Admin) GetQueueRuntime(ctx context.Context, request *sidebusv1.GetQueueRuntimeRequest) (*sidebusv1.QueueRuntime, error) {
+func (a *Admin) GetQueueRuntime(
+	ctx context.Context, request *sidebusv1.GetQueueRuntimeRequest,
+) (*sidebusv1.QueueRuntime, error) {
 	return a.countSource(ctx, semantics.QueueKind, request)
 }
 
 // countSource counts what can be received from.
-func (a *Admin) countSource(ctx context.Context, kind semantics.Kind, request entityRequest) (*sidebusv1.QueueRuntime, error) {
+func (a *Admin) countSource(
+	ctx context.Context, kind semantics.Kind, request entityRequest,
+) (*sidebusv1.QueueRuntime, error) {
 	r, err := a.runtime(ctx, kind, request)
 	if err != nil {
 		return nil, err
@@ -97,5 +108,8 @@ func (a *Admin) countSource(ctx context.Context, kind semantics.Kind, request en
 		SessionCount:                   r.Sessions,
 		ReadySessionCount:              r.ReadySessions,
 		LockedSessionCount:             r.LockedSessions,
+		CreatedAt:                      timestamp(r.CreatedAt),
+		UpdatedAt:                      timestamp(r.UpdatedAt),
+		AccessedAt:                     timestamp(r.AccessedAt),
 	}, nil
 }

@@ -7,8 +7,11 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// EnsureRule makes a rule if its name is free (ENT-6). One that is deleted before it could be compared is made after all.
-func (a *Admin) EnsureRule(ctx context.Context, request *sidebusv1.EnsureRuleRequest) (*sidebusv1.EnsureRuleResponse, error) {
+// EnsureRule makes a rule if its name is free (ENT-6). One that is deleted before it could be compared is made after
+// all.
+func (a *Admin) EnsureRule(
+	ctx context.Context, request *sidebusv1.EnsureRuleRequest,
+) (*sidebusv1.EnsureRuleResponse, error) {
 	subscription, rule, err := ruleToEnsure(request)
 	if err != nil {
 		return nil, err
@@ -28,7 +31,10 @@ func (a *Admin) EnsureRule(ctx context.Context, request *sidebusv1.EnsureRuleReq
 		if err != nil {
 			return nil, err
 		}
-		return &sidebusv1.EnsureRuleResponse{Resource: ruleFrom(present), Differences: ruleDifferences(present, rule)}, nil
+		return &sidebusv1.EnsureRuleResponse{
+			Resource:    ruleFrom(present),
+			Differences: ruleDifferences(present, rule),
+		}, nil
 	}
 }
 
@@ -60,9 +66,12 @@ func ruleDifferences(present, asked semantics.Rule) []*sidebusv1.Difference {
 	return differences
 }
 
-// compareRules tells what differs in the rules of a subscription from those asked for: one that is not there, one that is another one,
-// and one that was not asked for, such as $Default. It stops when it has seen so many that some must be of the last kind.
-func (a *Admin) compareRules(ctx context.Context, subscription string, asked []semantics.Rule) ([]*sidebusv1.Difference, error) {
+// compareRules tells what differs in the rules of a subscription from those asked for: one that is not there, one that
+// is another one, and one that was not asked for, such as $Default. It stops when it has seen so many that some must be
+// of the last kind.
+func (a *Admin) compareRules(
+	ctx context.Context, subscription string, asked []semantics.Rule,
+) ([]*sidebusv1.Difference, error) {
 	missing := make(map[string]semantics.Rule, len(asked))
 	for _, rule := range asked {
 		missing[semantics.Fold(rule.Name)] = rule
@@ -106,7 +115,7 @@ func ruleDifference(name, present, asked string) *sidebusv1.Difference {
 	return &sidebusv1.Difference{Option: "rules[" + name + "]", Present: present, Asked: asked}
 }
 
-// CreateRule adds a rule to a subscription; see semantics.Broker.CreateRule.
+// CreateRule adds a rule to a subscription; see broker.Broker.CreateRule.
 func (a *Admin) CreateRule(ctx context.Context, request *sidebusv1.CreateRuleRequest) (*sidebusv1.Rule, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
@@ -126,7 +135,7 @@ func (a *Admin) CreateRule(ctx context.Context, request *sidebusv1.CreateRuleReq
 	return ruleFrom(made, warnings...), nil
 }
 
-// GetRule reads a rule; see semantics.Broker.GetRule.
+// GetRule reads a rule; see broker.Broker.GetRule.
 func (a *Admin) GetRule(ctx context.Context, request *sidebusv1.GetRuleRequest) (*sidebusv1.Rule, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
@@ -142,8 +151,10 @@ func (a *Admin) GetRule(ctx context.Context, request *sidebusv1.GetRuleRequest) 
 	return ruleFrom(rule), nil
 }
 
-// ListRules gives one page of a subscription's rules; see semantics.Broker.ListRules.
-func (a *Admin) ListRules(ctx context.Context, request *sidebusv1.ListRulesRequest) (*sidebusv1.ListRulesResponse, error) {
+// ListRules gives one page of a subscription's rules; see broker.Broker.ListRules.
+func (a *Admin) ListRules(
+	ctx context.Context, request *sidebusv1.ListRulesRequest,
+) (*sidebusv1.ListRulesResponse, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
@@ -162,8 +173,10 @@ func (a *Admin) ListRules(ctx context.Context, request *sidebusv1.ListRulesReque
 	return response, nil
 }
 
-// DeleteRule removes a rule; see semantics.Broker.DeleteRule.
-func (a *Admin) DeleteRule(ctx context.Context, request *sidebusv1.DeleteRuleRequest) (*sidebusv1.DeleteRuleResponse, error) {
+// DeleteRule removes a rule; see broker.Broker.DeleteRule.
+func (a *Admin) DeleteRule(
+	ctx context.Context, request *sidebusv1.DeleteRuleRequest,
+) (*sidebusv1.DeleteRuleResponse, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}

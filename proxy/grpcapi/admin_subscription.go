@@ -7,8 +7,11 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// EnsureSubscription makes a subscription with its first rules if its name is free. The rules of an existing one are compared too.
-func (a *Admin) EnsureSubscription(ctx context.Context, request *sidebusv1.EnsureSubscriptionRequest) (*sidebusv1.EnsureSubscriptionResponse, error) {
+// EnsureSubscription makes a subscription with its first rules if its name is free. The rules of an existing one are
+// compared too.
+func (a *Admin) EnsureSubscription(
+	ctx context.Context, request *sidebusv1.EnsureSubscriptionRequest,
+) (*sidebusv1.EnsureSubscriptionResponse, error) {
 	rules, err := rulesOf(request.GetSubscription().GetRules())
 	if err != nil {
 		return nil, err
@@ -18,7 +21,8 @@ func (a *Admin) EnsureSubscription(ctx context.Context, request *sidebusv1.Ensur
 		return nil, err
 	}
 	response := &sidebusv1.EnsureSubscriptionResponse{
-		Created: ensured.Created, Resource: subscriptionFrom(ensured.Entity), Differences: differencesFrom(ensured.Differences),
+		Created: ensured.Created, Resource: subscriptionFrom(ensured.Entity),
+		Differences: differencesFrom(ensured.Differences),
 	}
 	if ensured.Created || len(rules) == 0 {
 		return response, nil
@@ -32,7 +36,9 @@ func (a *Admin) EnsureSubscription(ctx context.Context, request *sidebusv1.Ensur
 }
 
 // CreateSubscription makes a subscription with its first rules.
-func (a *Admin) CreateSubscription(ctx context.Context, request *sidebusv1.CreateSubscriptionRequest) (*sidebusv1.Subscription, error) {
+func (a *Admin) CreateSubscription(
+	ctx context.Context, request *sidebusv1.CreateSubscriptionRequest,
+) (*sidebusv1.Subscription, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
@@ -52,7 +58,9 @@ func (a *Admin) CreateSubscription(ctx context.Context, request *sidebusv1.Creat
 }
 
 // GetSubscription reads a subscription.
-func (a *Admin) GetSubscription(ctx context.Context, request *sidebusv1.GetSubscriptionRequest) (*sidebusv1.Subscription, error) {
+func (a *Admin) GetSubscription(
+	ctx context.Context, request *sidebusv1.GetSubscriptionRequest,
+) (*sidebusv1.Subscription, error) {
 	subscription, err := a.get(ctx, semantics.SubscriptionKind, request)
 	if err != nil {
 		return nil, err
@@ -61,7 +69,9 @@ func (a *Admin) GetSubscription(ctx context.Context, request *sidebusv1.GetSubsc
 }
 
 // ListSubscriptions gives one page of a topic's subscriptions.
-func (a *Admin) ListSubscriptions(ctx context.Context, request *sidebusv1.ListSubscriptionsRequest) (*sidebusv1.ListSubscriptionsResponse, error) {
+func (a *Admin) ListSubscriptions(
+	ctx context.Context, request *sidebusv1.ListSubscriptionsRequest,
+) (*sidebusv1.ListSubscriptionsResponse, error) {
 	topic, err := pathOf(semantics.TopicKind, "topic", request.GetTopic())
 	if err != nil {
 		return nil, err
@@ -80,11 +90,15 @@ func (a *Admin) ListSubscriptions(ctx context.Context, request *sidebusv1.ListSu
 }
 
 // UpdateSubscription changes options of a subscription. Rules are not among them.
-func (a *Admin) UpdateSubscription(ctx context.Context, request *sidebusv1.UpdateSubscriptionRequest) (*sidebusv1.Subscription, error) {
+func (a *Admin) UpdateSubscription(
+	ctx context.Context, request *sidebusv1.UpdateSubscriptionRequest,
+) (*sidebusv1.Subscription, error) {
 	if len(request.GetSubscription().GetRules()) > 0 {
 		return nil, fieldError("rules", "cannot be updated; create and delete rules instead")
 	}
-	subscription, err := a.update(ctx, semantics.SubscriptionKind, request, request.GetSubscription(), request.GetUpdateMask())
+	subscription, err := a.update(
+		ctx, semantics.SubscriptionKind, request, request.GetSubscription(), request.GetUpdateMask(),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +106,9 @@ func (a *Admin) UpdateSubscription(ctx context.Context, request *sidebusv1.Updat
 }
 
 // DeleteSubscription removes a subscription with its rules.
-func (a *Admin) DeleteSubscription(ctx context.Context, request *sidebusv1.DeleteSubscriptionRequest) (*sidebusv1.DeleteSubscriptionResponse, error) {
+func (a *Admin) DeleteSubscription(
+	ctx context.Context, request *sidebusv1.DeleteSubscriptionRequest,
+) (*sidebusv1.DeleteSubscriptionResponse, error) {
 	if err := a.remove(ctx, semantics.SubscriptionKind, request); err != nil {
 		return nil, err
 	}
@@ -100,6 +116,8 @@ func (a *Admin) DeleteSubscription(ctx context.Context, request *sidebusv1.Delet
 }
 
 // GetSubscriptionRuntime counts a subscription.
-func (a *Admin) GetSubscriptionRuntime(ctx context.Context, request *sidebusv1.GetSubscriptionRuntimeRequest) (*sidebusv1.QueueRuntime, error) {
+func (a *Admin) GetSubscriptionRuntime(
+	ctx context.Context, request *sidebusv1.GetSubscriptionRuntimeRequest,
+) (*sidebusv1.QueueRuntime, error) {
 	return a.countSource(ctx, semantics.SubscriptionKind, request)
 }

@@ -8,13 +8,16 @@ import (
 )
 
 // EnsureTopic makes a topic if its name is free.
-func (a *Admin) EnsureTopic(ctx context.Context, request *sidebusv1.EnsureTopicRequest) (*sidebusv1.EnsureTopicResponse, error) {
+func (a *Admin) EnsureTopic(
+	ctx context.Context, request *sidebusv1.EnsureTopicRequest,
+) (*sidebusv1.EnsureTopicResponse, error) {
 	ensured, err := a.ensure(ctx, semantics.TopicKind, request, request.GetTopic())
 	if err != nil {
 		return nil, err
 	}
 	return &sidebusv1.EnsureTopicResponse{
-		Created: ensured.Created, Resource: topicFrom(ensured.Entity), Differences: differencesFrom(ensured.Differences),
+		Created: ensured.Created, Resource: topicFrom(ensured.Entity),
+		Differences: differencesFrom(ensured.Differences),
 	}, nil
 }
 
@@ -40,7 +43,9 @@ func (a *Admin) GetTopic(ctx context.Context, request *sidebusv1.GetTopicRequest
 }
 
 // ListTopics gives one page of topics.
-func (a *Admin) ListTopics(ctx context.Context, request *sidebusv1.ListTopicsRequest) (*sidebusv1.ListTopicsResponse, error) {
+func (a *Admin) ListTopics(
+	ctx context.Context, request *sidebusv1.ListTopicsRequest,
+) (*sidebusv1.ListTopicsResponse, error) {
 	topics, next, err := a.list(ctx, semantics.TopicKind, "", request)
 	if err != nil {
 		return nil, err
@@ -62,7 +67,9 @@ func (a *Admin) UpdateTopic(ctx context.Context, request *sidebusv1.UpdateTopicR
 }
 
 // DeleteTopic removes a topic with its subscriptions.
-func (a *Admin) DeleteTopic(ctx context.Context, request *sidebusv1.DeleteTopicRequest) (*sidebusv1.DeleteTopicResponse, error) {
+func (a *Admin) DeleteTopic(
+	ctx context.Context, request *sidebusv1.DeleteTopicRequest,
+) (*sidebusv1.DeleteTopicResponse, error) {
 	if err := a.remove(ctx, semantics.TopicKind, request); err != nil {
 		return nil, err
 	}
@@ -70,12 +77,15 @@ func (a *Admin) DeleteTopic(ctx context.Context, request *sidebusv1.DeleteTopicR
 }
 
 // GetTopicRuntime counts a topic.
-func (a *Admin) GetTopicRuntime(ctx context.Context, request *sidebusv1.GetTopicRuntimeRequest) (*sidebusv1.TopicRuntime, error) {
+func (a *Admin) GetTopicRuntime(
+	ctx context.Context, request *sidebusv1.GetTopicRuntimeRequest,
+) (*sidebusv1.TopicRuntime, error) {
 	r, err := a.runtime(ctx, semantics.TopicKind, request)
 	if err != nil {
 		return nil, err
 	}
 	return &sidebusv1.TopicRuntime{
 		ScheduledMessageCount: r.Scheduled, SubscriptionCount: r.Subscriptions, SizeInBytes: r.SizeInBytes,
+		CreatedAt: timestamp(r.CreatedAt), UpdatedAt: timestamp(r.UpdatedAt), AccessedAt: timestamp(r.AccessedAt),
 	}, nil
 }

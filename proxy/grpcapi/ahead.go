@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// ahead is what was read of a Publish stream and is not sent yet. It is bounded in number and bytes, but always takes one. One
-// goroutine puts, one takes.
+// ahead is what was read of a Publish stream and is not sent yet. It is bounded in number and bytes, but always takes
+// one. One goroutine puts, one takes.
 type ahead struct {
 	most, mostBytes int
 
@@ -79,6 +79,9 @@ func (a *ahead) tryTake(most int) (taken []publication, isClosed bool) {
 	defer a.mu.Unlock()
 	n := min(len(a.items), most)
 	taken, a.items = a.items[:n:n], a.items[n:]
+	if len(a.items) == 0 {
+		a.items = nil // else it would keep what was taken in memory until the next one comes
+	}
 	for _, p := range taken {
 		a.bytes -= p.bytes
 	}

@@ -31,7 +31,9 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return c.CodecV2.Unmarshal(data, v)
 	}
 	if c.CodecV2.Unmarshal(data, in.into) != nil {
-		in.err = semantics.Errorf(semantics.InvalidArgument, "the request is no protobuf message of its type, or has text that is not UTF-8")
+		in.err = semantics.Errorf(
+			semantics.InvalidArgument, "the request is no protobuf message of its type, or has text that is not UTF-8",
+		)
 	}
 	return nil
 }

@@ -54,7 +54,8 @@ func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) err
 	}
 	*to = semantics.Message{
 		MessageID: from.GetMessageId(), SessionID: from.GetSessionId(), PartitionKey: from.GetPartitionKey(),
-		CorrelationID: from.GetCorrelationId(), Subject: from.GetSubject(), To: from.GetTo(), ReplyTo: from.GetReplyTo(),
+		CorrelationID: from.GetCorrelationId(), Subject: from.GetSubject(), To: from.GetTo(),
+		ReplyTo:          from.GetReplyTo(),
 		ReplyToSessionID: from.GetReplyToSessionId(), ContentType: from.GetContentType(),
 	}
 	if ttl := from.GetTimeToLive(); ttl != nil {
@@ -85,6 +86,9 @@ func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) err
 	case nil:
 	}
 	if n := to.Size(); n > s.maxMessageSize {
+		if s.maxMessageSize == semantics.MaxHTTPMessageSize {
+			return semantics.HTTPMessageTooLarge(n)
+		}
 		return semantics.SizeExceeded("message", n, s.maxMessageSize)
 	}
 	return nil
@@ -192,7 +196,11 @@ func (r *received) fill(from *semantics.Received) {
 	}
 	to.LockedUntil = setTime(&r.locked, from.LockedUntil)
 	to.State = states[from.State]
-	to.DeadLetterReason, to.DeadLetterErrorDescription = present(&from.DeadLetterReason), present(&from.DeadLetterErrorDescription)
+	to.DeadLetterReason, to.DeadLetterErrorDescription = present(
+		&from.DeadLetterReason,
+	), present(
+		&from.DeadLetterErrorDescription,
+	)
 	if !from.DeadLetteredAt.IsZero() { // there the texts may be empty and are still an answer
 		to.DeadLetterReason, to.DeadLetterErrorDescription = &from.DeadLetterReason, &from.DeadLetterErrorDescription
 		deliveries := int32(from.DeadLetterDeliveryCount) //nolint:gosec // nobody abandons a message that often

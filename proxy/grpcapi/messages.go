@@ -6,6 +6,7 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Messages serves sidebus.v1.Messages. It is safe for concurrent use.
@@ -18,13 +19,15 @@ type Messages struct {
 	stopping       <-chan struct{}
 }
 
-// NewMessages makes a Messages over broker. A sent message may count for at most maxMessageSize bytes, which is less over
-// HTTP than over gRPC (MSG-21). Streams end when stopping is closed.
-func NewMessages(broker *semantics.Broker, metrics *obs.Metrics, maxMessageSize int64, stopping <-chan struct{}) *Messages {
+// NewMessages makes a Messages over broker. A sent message may count for at most maxMessageSize bytes, which is less
+// over HTTP than over gRPC (MSG-21). Streams end when stopping is closed.
+func NewMessages(
+	broker *broker.Broker, metrics *obs.Metrics, maxMessageSize int64, stopping <-chan struct{},
+) *Messages {
 	return &Messages{sources: sources{broker}, metrics: metrics, maxMessageSize: maxMessageSize, stopping: stopping}
 }
 
-// Send stores messages; see semantics.Broker.Send.
+// Send stores messages; see broker.Broker.Send.
 func (s *Messages) Send(ctx context.Context, request *sidebusv1.SendRequest) (*sidebusv1.SendResponse, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
@@ -37,12 +40,29 @@ func (s *Messages) Send(ctx context.Context, request *sidebusv1.SendRequest) (*s
 	if err != nil {
 		return nil, err
 	}
-	results, err := s.broker.Send(ctx, target, messages)
+	results, repeated, err := s.sendOrRepeat(
+		ctx, target, request.RequestId, messages,
+	) //nolint:protogetter // nil and empty differ (IDEM-1)
 	if err != nil {
 		return nil, err
 	}
-	s.metrics.Sent(results)
-	return sentFrom(results), nil
+	if !repeated {
+		s.metrics.Sent(target, results)
+	}
+	response := sentFrom(results)
+	response.Repeated = repeated
+	return response, nil
+}
+
+// sendOrRepeat sends, once for all calls with the request id if there is one (IDEM-1).
+func (s *Messages) sendOrRepeat(
+	ctx context.Context, target semantics.Target, requestID *string, messages []*semantics.Message,
+) (results []semantics.SendResult, repeated bool, err error) {
+	if requestID != nil {
+		return s.broker.SendOnce(ctx, target, *requestID, messages)
+	}
+	results, err = s.broker.Send(ctx, target, messages)
+	return results, false, err
 }
 
 func sentFrom(results []semantics.SendResult) *sidebusv1.SendResponse {
@@ -55,8 +75,10 @@ func sentFrom(results []semantics.SendResult) *sidebusv1.SendResponse {
 	return response
 }
 
-// CancelScheduled removes scheduled messages; see semantics.Broker.CancelScheduled.
-func (s *Messages) CancelScheduled(ctx context.Context, request *sidebusv1.CancelScheduledRequest) (*sidebusv1.CancelScheduledResponse, error) {
+// CancelScheduled removes scheduled messages; see broker.Broker.CancelScheduled.
+func (s *Messages) CancelScheduled(
+	ctx context.Context, request *sidebusv1.CancelScheduledRequest,
+) (*sidebusv1.CancelScheduledResponse, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
@@ -71,7 +93,7 @@ func (s *Messages) CancelScheduled(ctx context.Context, request *sidebusv1.Cance
 	if err != nil {
 		return nil, err
 	}
-	s.metrics.MessagesRemoved.WithLabelValues(obs.Cancel).Add(float64(cancelled))
+	s.metrics.Removed(target.Path, obs.Cancel, int64(cancelled))
 	return &sidebusv1.CancelScheduledResponse{Cancelled: int64(cancelled)}, nil
 }
 
@@ -83,7 +105,7 @@ var shown = []semantics.Show{
 	sidebusv1.PeekRequest_SCHEDULED: semantics.ShowScheduled,
 }
 
-// Peek looks at messages; see semantics.Broker.Peek.
+// Peek looks at messages; see broker.Broker.Peek.
 func (s *Messages) Peek(ctx context.Context, request *sidebusv1.PeekRequest) (*sidebusv1.PeekResponse, error) {
 	source, err := sessionSourceOf(request, request.SessionLockToken, request.SessionId)
 	if err != nil {

@@ -20,8 +20,9 @@ type description interface {
 	GetName() string
 }
 
-// optionsOf gives the options in a description of an entity with defaults for those that are absent, and the names of those that are
-// not. On both sides options have the same names and words the same numbers, so that no option can be forgotten here.
+// optionsOf gives the options in a description of an entity with defaults for those that are absent, and the names of
+// those that are not. On both sides options have the same names and words the same numbers, so that no option can be
+// forgotten here.
 func optionsOf(kind semantics.Kind, d description) (options semantics.Options, given []string, err error) {
 	options = semantics.DefaultOptions()
 	if err := refuseUnknown(kind.String(), d); err != nil {
@@ -43,7 +44,9 @@ func optionsOf(kind semantics.Kind, d description) (options semantics.Options, g
 
 // optionIn gives the named option to read or set.
 func optionIn(options *semantics.Options, name string) reflect.Value {
-	return reflect.ValueOf(options).Elem().FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })
+	return reflect.ValueOf(options).
+		Elem().
+		FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })
 }
 
 func takeOption(name string, field protoreflect.FieldDescriptor, from protoreflect.Value, to reflect.Value) error {
@@ -92,7 +95,9 @@ func putOptions(e semantics.Entity, d description) {
 		case field.Kind() == protoreflect.EnumKind:
 			m.Set(field, protoreflect.ValueOfEnum(protoreflect.EnumNumber(from.Uint()))) //nolint:gosec // a word
 		case field.Kind() == protoreflect.Int32Kind:
-			m.Set(field, protoreflect.ValueOfInt32(int32(from.Int()))) //nolint:gosec // the bounds of the options are within int32
+			m.Set(
+				field, protoreflect.ValueOfInt32(int32(from.Int())),
+			) //nolint:gosec // the bounds of the options are within int32
 		case from.IsZero() && slices.Contains(leftOut, name):
 		default:
 			m.Set(field, protoreflect.ValueOf(from.Interface()))
@@ -102,7 +107,8 @@ func putOptions(e semantics.Entity, d description) {
 
 func queueFrom(e semantics.Entity) *sidebusv1.Queue {
 	queue := &sidebusv1.Queue{
-		Name: e.Name, CreatedAt: timestamp(e.CreatedAt), UpdatedAt: timestamp(e.UpdatedAt), AccessedAt: timestamp(e.AccessedAt),
+		Name: e.Name, CreatedAt: timestamp(e.CreatedAt), UpdatedAt: timestamp(e.UpdatedAt),
+		AccessedAt: timestamp(e.AccessedAt),
 	}
 	putOptions(e, queue)
 	return queue
@@ -110,7 +116,8 @@ func queueFrom(e semantics.Entity) *sidebusv1.Queue {
 
 func topicFrom(e semantics.Entity) *sidebusv1.Topic {
 	topic := &sidebusv1.Topic{
-		Name: e.Name, CreatedAt: timestamp(e.CreatedAt), UpdatedAt: timestamp(e.UpdatedAt), AccessedAt: timestamp(e.AccessedAt),
+		Name: e.Name, CreatedAt: timestamp(e.CreatedAt), UpdatedAt: timestamp(e.UpdatedAt),
+		AccessedAt: timestamp(e.AccessedAt),
 	}
 	putOptions(e, topic)
 	return topic
@@ -119,14 +126,15 @@ func topicFrom(e semantics.Entity) *sidebusv1.Topic {
 func subscriptionFrom(e semantics.Entity) *sidebusv1.Subscription {
 	_, name, _ := semantics.SplitSubscription(e.Name)
 	subscription := &sidebusv1.Subscription{
-		Name: name, CreatedAt: timestamp(e.CreatedAt), UpdatedAt: timestamp(e.UpdatedAt), AccessedAt: timestamp(e.AccessedAt),
+		Name: name, CreatedAt: timestamp(e.CreatedAt), UpdatedAt: timestamp(e.UpdatedAt),
+		AccessedAt: timestamp(e.AccessedAt),
 	}
 	putOptions(e, subscription)
 	return subscription
 }
 
-// notOptions are the fields of entities that no update changes. A mask may name them, as one made from what was read does;
-// that is ignored, as AIP-161 asks for.
+// notOptions are the fields of entities that no update changes. A mask may name them, as one made from what was read
+// does; that is ignored, as AIP-161 asks for.
 var notOptions = []string{"name", "createdAt", "updatedAt", "accessedAt"}
 
 // maskOf translates the paths of a field mask, in snake_case or lowerCamelCase, to names of options. A path that is no

@@ -12,8 +12,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Every option of a kind is on the wire under its name, and nothing else is but the name, the times and the first rules. A value that
-// is not the default one comes back.
+// Every option of a kind is on the wire under its name, and nothing else is but the name, the times and the first
+// rules. A value that is not the default one comes back.
 func TestENT_6_EveryOptionIsOnTheWire(t *testing.T) {
 	t.Parallel()
 	for kind, d := range map[semantics.Kind]description{

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/internal/door"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -31,9 +33,9 @@ type publication struct {
 	bytes    int
 }
 
-// Publish sends what comes on the stream; see semantics.Broker.SendEach. Whatever has come while a send was under way leaves
-// with the next one, so that one stream is fast without any wait, and in its order (SEND-3). When the sidecar stops, what has been
-// read is sent and answered.
+// Publish sends what comes on the stream; see broker.Broker.SendEach. Whatever has come while a send was under way
+// leaves with the next one, so that one stream is fast without any wait, and in its order (SEND-3). When the sidecar
+// stops, what has been read is sent and answered.
 func (s *Messages) Publish(stream publishStream) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -76,15 +78,19 @@ func (s *Messages) readPublications(ctx context.Context, stream publishStream, a
 		if request.GetTarget() != "" {
 			target = request.GetTarget()
 		}
-		if !ahead.put(ctx, s.publicationOf(request, target)) {
+		request.Target = target
+		if !ahead.put(ctx, s.publicationOf(ctx, request)) {
 			return ctx.Err()
 		}
 	}
 }
 
-func (s *Messages) publicationOf(request *sidebusv1.PublishRequest, target string) publication {
+func (s *Messages) publicationOf(ctx context.Context, request *sidebusv1.PublishRequest) publication {
 	p := publication{id: request.GetRequestId(), ack: request.GetAck(), bytes: proto.Size(request)}
-	p.err = refuseUnknown("request", request)
+	p.err = access.Check(ctx, sidebusv1.Messages_Publish_FullMethodName, request)
+	if p.err == nil {
+		p.err = refuseUnknown("request", request)
+	}
 	if p.err == nil {
 		p.err = checkRequestID(p.id)
 	}
@@ -92,7 +98,7 @@ func (s *Messages) publicationOf(request *sidebusv1.PublishRequest, target strin
 		p.err = fieldError("ack", "must be STORED or NONE")
 	}
 	if p.err == nil {
-		p.target, p.err = targetOf("target", target)
+		p.target, p.err = targetOf("target", request.GetTarget())
 	}
 	if p.err == nil {
 		p.messages, p.err = s.messagesOf(request.GetMessages())
@@ -127,8 +133,8 @@ func together(batch []publication) int {
 	return n
 }
 
-// send carries out publications to one target, or one that cannot be sent. What has begun is seen through, so that its outcome is
-// known.
+// send carries out publications to one target, or one that cannot be sent. What has begun is seen through, so that its
+// outcome is known.
 func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.SendResult, []error) {
 	if err := some[0].err; err != nil {
 		return make([][]semantics.SendResult, 1), []error{err}
@@ -140,7 +146,7 @@ func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.
 	results, errs := s.broker.SendEach(context.WithoutCancel(ctx), some[0].target, calls)
 	for i, err := range errs {
 		if err == nil {
-			s.metrics.Sent(results[i])
+			s.metrics.Sent(some[0].target, results[i])
 		}
 	}
 	return results, errs
@@ -153,6 +159,7 @@ func acknowledge(stream publishStream, p publication, results []semantics.SendRe
 	case err != nil:
 		response.Outcome = &sidebusv1.PublishResponse_Failure{Failure: failureFrom(err)}
 	case p.ack == sidebusv1.PublishRequest_NONE:
+		door.Handled(stream.Context())
 		return nil
 	default:
 		response.Outcome = &sidebusv1.PublishResponse_Sent{Sent: sentFrom(results)}

@@ -6,9 +6,12 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/broker/delivery"
 )
 
-// handsOut tells which methods hand out messages or a session. For each call of one the wire must open a Slot and end it (RECV-7).
+// handsOut tells which methods hand out messages or a session. For each call of one the wire must open a Slot and end
+// it (RECV-7).
 var handsOut = map[string]bool{
 	sidebusv1.Messages_Receive_FullMethodName:           true,
 	sidebusv1.Messages_ReceiveDeferred_FullMethodName:   true,
@@ -17,13 +20,13 @@ var handsOut = map[string]bool{
 	sidebusv1.Sessions_Accept_FullMethodName:            true,
 }
 
-// Receive takes messages; see semantics.Broker.Receive.
+// Receive takes messages; see broker.Broker.Receive.
 func (s *Messages) Receive(ctx context.Context, request *sidebusv1.ReceiveRequest) (*sidebusv1.ReceiveResponse, error) {
 	source, err := s.sessionSourceOf(ctx, request, request.SessionLockToken, nil)
 	if err != nil {
 		return nil, err
 	}
-	options := semantics.ReceiveOptions{MaxMessages: 1, MaxWait: semantics.DefaultMaxWait}
+	options := broker.ReceiveOptions{MaxMessages: 1, MaxWait: semantics.DefaultMaxWait}
 	if request.MaxMessages != nil {
 		options.MaxMessages = int(request.GetMaxMessages())
 	}
@@ -39,20 +42,24 @@ func (s *Messages) Receive(ctx context.Context, request *sidebusv1.ReceiveReques
 	return s.handOut(ctx, delivery, options.Mode, err)
 }
 
-// ReceiveDeferred takes deferred messages by number; see semantics.Broker.ReceiveDeferred.
-func (s *Messages) ReceiveDeferred(ctx context.Context, request *sidebusv1.ReceiveDeferredRequest) (*sidebusv1.ReceiveResponse, error) {
+// ReceiveDeferred takes deferred messages by number; see broker.Broker.ReceiveDeferred.
+func (s *Messages) ReceiveDeferred(
+	ctx context.Context, request *sidebusv1.ReceiveDeferredRequest,
+) (*sidebusv1.ReceiveResponse, error) {
 	return s.receiveByNumber(ctx, request, request.SessionLockToken, s.broker.ReceiveDeferred)
 }
 
-// ReceiveBySequence takes available messages by number; see semantics.Broker.ReceiveBySequence.
-func (s *Messages) ReceiveBySequence(ctx context.Context, request *sidebusv1.ReceiveBySequenceRequest) (*sidebusv1.ReceiveResponse, error) {
+// ReceiveBySequence takes available messages by number; see broker.Broker.ReceiveBySequence.
+func (s *Messages) ReceiveBySequence(
+	ctx context.Context, request *sidebusv1.ReceiveBySequenceRequest,
+) (*sidebusv1.ReceiveResponse, error) {
 	return s.receiveByNumber(ctx, request, nil, s.broker.ReceiveBySequence)
 }
 
 func (s *Messages) receiveByNumber(ctx context.Context, request interface {
 	numbersRequest
 	GetMode() sidebusv1.ReceiveRequest_Mode
-}, session *string, verb func(context.Context, semantics.Source, []int64, semantics.Mode) (*semantics.Delivery, error),
+}, session *string, verb func(context.Context, semantics.Source, []int64, semantics.Mode) (*delivery.Delivery, error),
 ) (*sidebusv1.ReceiveResponse, error) {
 	source, err := s.sessionSourceOf(ctx, request, session, nil)
 	if err != nil {
@@ -78,7 +85,9 @@ func modeOf(mode sidebusv1.ReceiveRequest_Mode) (semantics.Mode, error) {
 }
 
 // handOut answers a receive and leaves the Delivery with the wire, which ends it.
-func (s *Messages) handOut(ctx context.Context, delivery *semantics.Delivery, mode semantics.Mode, err error) (*sidebusv1.ReceiveResponse, error) {
+func (s *Messages) handOut(
+	ctx context.Context, delivery *delivery.Delivery, mode semantics.Mode, err error,
+) (*sidebusv1.ReceiveResponse, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +95,6 @@ func (s *Messages) handOut(ctx context.Context, delivery *semantics.Delivery, mo
 	if err := ctx.Err(); err != nil {
 		return nil, err // the client went away while the messages were on their way
 	}
-	s.metrics.MessagesReceived.Add(float64(len(delivery.Messages)))
+	s.metrics.Received(delivery.Source(), len(delivery.Messages))
 	return &sidebusv1.ReceiveResponse{Messages: receivedFrom(delivery.Messages, false)}, nil
 }

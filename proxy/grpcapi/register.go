@@ -8,35 +8,46 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/internal/door"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Register puts all services on a gRPC server. Every call is observed, a panic in it becomes INTERNAL, and its error a
-// status with an ErrorInfo. That is done around the generated handlers and not in interceptors, because those do not see
-// a request that cannot be decoded. The server must be made with ServerOption. A request over the server's
-// MaxRecvMsgSize is answered by grpc-go itself, RESOURCE_EXHAUSTED without an ErrorInfo.
+// Register puts all services on a gRPC server. The authorizer is asked for every call: who makes it before the request
+// is read, whether the caller may make it before anything is done; streams ask for their requests by themselves. Every
+// call is observed, a panic in it becomes INTERNAL, and its error a status with an ErrorInfo. That is done around the
+// generated handlers and not in interceptors, because those do not see a request that cannot be decoded. The server
+// must be made with ServerOption. A request over the server's MaxRecvMsgSize is answered by grpc-go itself,
+// RESOURCE_EXHAUSTED without an ErrorInfo.
 //
-// What hands out messages or a session is registered as a stream of one answer, which is the same on the wire: so the server learns whether the
-// answer was sent (RECV-7) and no other call pays for it, as it would with a stats.Handler. What grpc-go can tell is
-// that the answer was taken into the send queue of a connection that was open and a call that was not cancelled. The
-// queue is written at once unless the client's flow-control window is full. So the loss window of RECEIVE_AND_DELETE is
-// from there to the client's hands; a message in PEEK_LOCK mode that gets lost there comes back when its lock ends.
-func Register(server *grpc.Server, messages *Messages, sessions *Sessions, admin *Admin, desk *handover.Desk, calls *obs.Calls) {
-	r := &registrar{desk: desk, calls: calls}
+// What hands out messages or a session is registered as a stream of one answer, which is the same on the wire: so the
+// server learns whether the answer was sent (RECV-7) and no other call pays for it, as it would with a stats.Handler.
+// What grpc-go can tell is that the answer was taken into the send queue of a connection that was open and a call that
+// was not cancelled. The queue is written at once unless the client's flow-control window is full. So the loss window
+// of RECEIVE_AND_DELETE is from there to the client's hands; a message in PEEK_LOCK mode that gets lost there comes
+// back when its lock ends.
+func Register(
+	server *grpc.Server, messages *Messages, sessions *Sessions, admin *Admin, desk *handover.Desk, calls *obs.Calls,
+	authorizer access.Authorizer,
+) {
+	r := &registrar{desk: desk, calls: calls, authorizer: authorizer}
 	server.RegisterService(r.observed(sidebusv1.Messages_ServiceDesc), messages)
 	server.RegisterService(r.observed(sidebusv1.Sessions_ServiceDesc), sessions)
 	server.RegisterService(r.observed(sidebusv1.Admin_ServiceDesc), admin)
 }
 
 type registrar struct {
-	desk  *handover.Desk
-	calls *obs.Calls
+	desk       *handover.Desk
+	calls      *obs.Calls
+	authorizer access.Authorizer
 }
 
 // observed gives a copy of a generated description whose handlers are observed.
@@ -47,7 +58,9 @@ func (r *registrar) observed(desc grpc.ServiceDesc) *grpc.ServiceDesc {
 	}
 	for i, m := range desc.Methods {
 		call := r.call("/"+desc.ServiceName+"/"+m.MethodName, m.Handler)
-		desc.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		desc.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error,
+			_ grpc.UnaryServerInterceptor,
+		) (any, error) {
 			return call(srv, ctx, decode)
 		}
 		if handsOut["/"+desc.ServiceName+"/"+m.MethodName] {
@@ -81,12 +94,29 @@ func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
 				reply, err = nil, wireerror.Status(failure).Err()
 			}
 		}()
-		return handle(srv, ctx, checked(decode), nil)
+		if ctx, err = r.enter(door.WithWaits(ctx)); err != nil {
+			return nil, err
+		}
+		return handle(
+			srv,
+			ctx,
+			checked(decode),
+			func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+				if err := access.Check(ctx, full, request.(proto.Message)); err != nil {
+					return nil, err
+				}
+				reply, err := next(ctx, request)
+				if err == nil {
+					err = door.CheckLook(ctx, full, reply)
+				}
+				return reply, err
+			},
+		)
 	}
 }
 
-// stream wraps a generated handler of a stream. What is wrong with one of its requests is the handler's to answer; what it
-// returns is the end of the stream.
+// stream wraps a generated handler of a stream. What is wrong with one of its requests is the handler's to answer; what
+// it returns is the end of the stream.
 func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHandler {
 	method := obs.Method(full)
 	return func(srv any, stream grpc.ServerStream) (err error) {
@@ -101,13 +131,44 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 					failure = wireerror.Of(ctx.Err())
 				}
 			}
-			r.calls.Done(ctx, obs.GRPC, method, start, failure)
+			r.calls.StreamDone(ctx, obs.GRPC, method, start, failure)
 			if failure != nil {
 				err = wireerror.Status(failure).Err()
 			}
 		}()
-		return handle(srv, stream)
+		if ctx, err = r.enter(ctx); err != nil {
+			return err
+		}
+		end, err := door.BeginStream(ctx)
+		if err != nil {
+			return err
+		}
+		defer end()
+		ctx, sent := door.WithStreamMemory(ctx)
+		return handle(srv, &enteredStream{stream, ctx, sent})
 	}
+}
+
+// enter proves who makes a call.
+func (r *registrar) enter(ctx context.Context) (context.Context, error) {
+	return access.Enter(ctx, r.authorizer, metadata.ValueFromIncomingContext(ctx, "authorization"))
+}
+
+// enteredStream is a stream whose context knows the caller.
+type enteredStream struct {
+	grpc.ServerStream
+
+	ctx  context.Context //nolint:containedctx // of the stream
+	sent func()
+}
+
+// Context gives the context of the stream.
+func (s *enteredStream) Context() context.Context { return s.ctx }
+
+// SendMsg counts what is on its way to the client.
+func (s *enteredStream) SendMsg(m any) error {
+	s.sent()
+	return s.ServerStream.SendMsg(m)
 }
 
 // handingOver serves a call that hands out messages or a session.
@@ -124,11 +185,20 @@ func (r *registrar) handingOver(call unaryCall) grpc.StreamHandler {
 }
 
 // failureOf finds the reason of a failure. The services return no gRPC status. One that comes is grpc-go's own about a
-// request it has refused and answered already, so the reason only shows in metrics and log.
+// request it has refused and answered already, or that did not come whole, so the reason only shows in metrics and log.
 func failureOf(err error) *semantics.Error {
 	var own *semantics.Error
-	if !errors.As(err, &own) && status.Code(err) == codes.ResourceExhausted {
-		return semantics.Errorf(semantics.MessageSizeExceeded, "the request is too large: %s", status.Convert(err).Message())
+	if errors.As(err, &own) {
+		return own
 	}
-	return wireerror.Of(err)
+	switch status.Code(err) { //nolint:exhaustive // the others are as foreign as any error
+	case codes.ResourceExhausted:
+		return semantics.Errorf(
+			semantics.MessageSizeExceeded, "the request is too large: %s", status.Convert(err).Message(),
+		)
+	case codes.Canceled, codes.DeadlineExceeded:
+		return wireerror.Of(context.Canceled)
+	default:
+		return wireerror.Of(err)
+	}
 }

@@ -8,15 +8,18 @@ import (
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 )
 
-// removalBudget is how long one Purge or Resubmit works, so that an answer comes before clients and what lies between lose
-// patience. The answer tells that there is more, and the client calls again.
+// removalBudget is how long one Purge or Resubmit works, so that an answer comes before clients and what lies between
+// lose patience. The answer tells that there is more, and the client calls again.
 const removalBudget = 20 * time.Second
 
-// DeleteBySequence removes messages by number; see semantics.Broker.DeleteBySequence.
-func (s *Messages) DeleteBySequence(ctx context.Context, request *sidebusv1.DeleteBySequenceRequest) (*sidebusv1.DeleteBySequenceResponse, error) {
+// DeleteBySequence removes messages by number; see broker.Broker.DeleteBySequence.
+func (s *Messages) DeleteBySequence(
+	ctx context.Context, request *sidebusv1.DeleteBySequenceRequest,
+) (*sidebusv1.DeleteBySequenceResponse, error) {
 	source, err := s.sourceOf(ctx, request)
 	if err != nil {
 		return nil, err
@@ -25,7 +28,9 @@ func (s *Messages) DeleteBySequence(ctx context.Context, request *sidebusv1.Dele
 	if err != nil {
 		return nil, err
 	}
-	response := &sidebusv1.DeleteBySequenceResponse{Results: make([]*sidebusv1.DeleteBySequenceResponse_Result, len(codes))}
+	response := &sidebusv1.DeleteBySequenceResponse{
+		Results: make([]*sidebusv1.DeleteBySequenceResponse_Result, len(codes)),
+	}
 	removed := 0
 	for i := range codes {
 		response.Results[i] = &sidebusv1.DeleteBySequenceResponse_Result{
@@ -35,21 +40,22 @@ func (s *Messages) DeleteBySequence(ctx context.Context, request *sidebusv1.Dele
 			removed++
 		}
 	}
-	s.metrics.MessagesRemoved.WithLabelValues(obs.Delete).Add(float64(removed))
+	s.metrics.Removed(source.String(), obs.Delete, int64(removed))
 	return response, nil
 }
 
-// Purge removes messages for at most removalBudget; see semantics.Broker.Purge.
+// Purge removes messages for at most removalBudget; see broker.Broker.Purge.
 func (s *Messages) Purge(ctx context.Context, request *sidebusv1.PurgeRequest) (*sidebusv1.PurgeResponse, error) {
 	source, err := s.sessionSourceOf(ctx, request, request.SessionLockToken, request.SessionId)
 	if err != nil {
 		return nil, err
 	}
-	options := semantics.PurgeOptions{}
+	options := broker.PurgeOptions{}
 	if options.Before, err = instant("before", request.GetBefore()); err != nil {
 		return nil, err
 	}
-	if options.MaxMessages, err = bound("maxMessages", request.MaxMessages, semantics.MaxPurgeMessages); err != nil { //nolint:protogetter // nil and 0 differ
+	if options.MaxMessages, err = bound("maxMessages", request.MaxMessages,
+		broker.MaxPurgeMessages); err != nil { //nolint:protogetter // nil and 0 differ
 		return nil, err
 	}
 	for _, group := range request.GetInclude() {
@@ -71,12 +77,14 @@ func (s *Messages) Purge(ctx context.Context, request *sidebusv1.PurgeRequest) (
 	if err != nil {
 		return nil, overBudget(ctx, work, err)
 	}
-	s.metrics.MessagesRemoved.WithLabelValues(obs.Purge).Add(float64(result.Deleted))
+	s.metrics.Removed(source.String(), obs.Purge, result.Deleted)
 	return &sidebusv1.PurgeResponse{Deleted: result.Deleted, More: result.More, Before: timestamp(result.Before)}, nil
 }
 
-// Resubmit sends dead letters again for at most removalBudget; see semantics.Broker.Resubmit.
-func (s *Messages) Resubmit(ctx context.Context, request *sidebusv1.ResubmitRequest) (*sidebusv1.ResubmitResponse, error) {
+// Resubmit sends dead letters again for at most removalBudget; see broker.Broker.Resubmit.
+func (s *Messages) Resubmit(
+	ctx context.Context, request *sidebusv1.ResubmitRequest,
+) (*sidebusv1.ResubmitResponse, error) {
 	subQueue := sidebusv1.SubQueue_DEAD_LETTER
 	if request.SubQueue != nil {
 		subQueue = request.GetSubQueue()
@@ -95,7 +103,10 @@ func (s *Messages) Resubmit(ctx context.Context, request *sidebusv1.ResubmitRequ
 	if err != nil {
 		return nil, overBudget(ctx, work, err)
 	}
-	response := &sidebusv1.ResubmitResponse{Results: make([]*sidebusv1.ResubmitResponse_Result, len(results)), More: more}
+	response := &sidebusv1.ResubmitResponse{
+		Results: make([]*sidebusv1.ResubmitResponse_Result, len(results)),
+		More:    more,
+	}
 	moved := 0
 	for i := range results {
 		r := &results[i]
@@ -103,23 +114,27 @@ func (s *Messages) Resubmit(ctx context.Context, request *sidebusv1.ResubmitRequ
 			SequenceNumber: r.SequenceNumber, Deduplicated: r.Deduplicated, Reason: present((*string)(&r.Code)),
 		}
 		if r.Code == "" {
-			response.Results[i].NewSequenceNumber = &r.Stored.SequenceNumber
 			moved++
+			if !options.TargetIsTopic {
+				response.Results[i].NewSequenceNumber = &r.Stored.SequenceNumber
+			}
 		}
 	}
-	s.metrics.MessagesResubmitted.Add(float64(moved))
+	s.metrics.Resubmitted(source, moved)
 	return response, nil
 }
 
-func resubmitOptionsOf(request *sidebusv1.ResubmitRequest) (options semantics.ResubmitOptions, err error) {
-	options = semantics.ResubmitOptions{
-		Numbers: request.GetSequenceNumbers(), NewMessageIDs: request.GetNewMessageIds(), KeepExpiry: request.GetKeepExpiry(),
+func resubmitOptionsOf(request *sidebusv1.ResubmitRequest) (options broker.ResubmitOptions, err error) {
+	options = broker.ResubmitOptions{
+		Numbers: request.GetSequenceNumbers(), NewMessageIDs: request.GetNewMessageIds(),
+		KeepExpiry:       request.GetKeepExpiry(),
 		BypassDuplicates: request.GetBypassDuplicateDetection(),
 	}
-	if options.Max, err = bound("max", request.Max, semantics.MaxResubmitMessages); err != nil { //nolint:protogetter // nil and 0 differ
+	if options.Max, err = bound("max", request.Max,
+		broker.MaxResubmitMessages); err != nil { //nolint:protogetter // nil and 0 differ
 		return options, err
 	}
-	if options.Target, err = resubmitTarget(request); err != nil {
+	if options.Target, options.TargetIsTopic, err = resubmitTarget(request); err != nil {
 		return options, err
 	}
 	if request.Filter != nil {
@@ -128,31 +143,29 @@ func resubmitOptionsOf(request *sidebusv1.ResubmitRequest) (options semantics.Re
 	return options, err
 }
 
-// resubmitTarget gives the path of the queue that gets the dead letters, empty for the source itself.
-func resubmitTarget(request *sidebusv1.ResubmitRequest) (string, error) {
+// resubmitTarget gives the path of the queue or topic that gets the dead letters, empty for the source itself.
+func resubmitTarget(request *sidebusv1.ResubmitRequest) (path string, isTopic bool, err error) {
 	if request.GetTarget() == "" {
-		return "", nil
+		return "", false, nil
 	}
 	path, kind, ok := parseResource(request.GetTarget())
 	source, ofSource, _ := parseResource(request.GetSource())
 	switch {
 	case ok && kind == ofSource && semantics.Fold(path) == semantics.Fold(source):
-		return "", nil
-	case ok && kind == semantics.TopicKind:
-		return "", semantics.Errorf(semantics.InvalidOperation, "dead letters cannot be resubmitted to a topic; leave target out, or name a queue").
-			With(semantics.DetailField, "target")
+		return "", false, nil
 	case ok && kind == semantics.SubscriptionKind:
-		return "", semantics.Errorf(semantics.InvalidOperation, "dead letters cannot be resubmitted to another subscription; leave target out, or name a queue").
+		return "", false, semantics.Errorf(semantics.InvalidOperation,
+			"dead letters cannot be resubmitted to another subscription; leave target out, or name a queue or a topic").
 			With(semantics.DetailField, "target")
 	case !ok || path == "": // which would mean the source
-		return "", fieldError("target", "must be %s", forms[semantics.QueueKind])
+		return "", false, fieldError("target", `must be "queues/{queue}" or "topics/{topic}"`)
 	default:
-		return path, nil
+		return path, kind == semantics.TopicKind, nil
 	}
 }
 
-// selector makes a function that tells whether a SQL filter selects a message. Without a result for a message the filter
-// does not fit what is there, and to take the message or to pass it over would both be a guess.
+// selector makes a function that tells whether a SQL filter selects a message. Without a result for a message the
+// filter does not fit what is there, and to take the message or to pass it over would both be a guess.
 func selector(text string) (func(*semantics.Received) (bool, error), error) {
 	parsed, err := filter.Parse(text, nil)
 	if err != nil {
@@ -161,7 +174,8 @@ func selector(text string) (func(*semantics.Received) (bool, error), error) {
 	return func(m *semantics.Received) (bool, error) {
 		isSelected, err := parsed.Matches(filter.OfReceived(m))
 		if err != nil {
-			return false, semantics.Errorf(semantics.FilterInvalid, "filter has no result for sequence number %d: %v", m.SequenceNumber, err).
+			return false, semantics.Errorf(semantics.FilterInvalid, "filter has no result for sequence number %d: %v",
+				m.SequenceNumber, err).
 				With(semantics.DetailField, "filter")
 		}
 		return isSelected, nil
@@ -174,13 +188,14 @@ func bound(field string, n *int32, most int) (int, error) {
 		return 0, nil
 	}
 	if *n == 0 {
-		return 0, semantics.Errorf(semantics.ArgumentOutOfRange, "%s is 0, must be 1 to %d", field, most).With(semantics.DetailField, field)
+		return 0, semantics.Errorf(semantics.ArgumentOutOfRange, "%s is 0, must be 1 to %d", field, most).
+			With(semantics.DetailField, field)
 	}
 	return int(*n), nil
 }
 
-// overBudget gives the failure of a work whose context was made from ctx. The end of that context alone is SERVICE_TIMEOUT:
-// the caller is still there and nothing was done.
+// overBudget gives the failure of a work whose context was made from ctx. The end of that context alone is
+// SERVICE_TIMEOUT: the caller is still there and nothing was done.
 func overBudget(ctx, work context.Context, err error) error {
 	if ctx.Err() != nil || work.Err() == nil || wireerror.Of(err).Code != semantics.Cancelled {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -53,14 +54,14 @@ func (s *slowStore) Resubmit(ctx context.Context, source semantics.Source, targe
 func slow(t *testing.T, steps int, dead bool) *Messages {
 	t.Helper()
 	store := &slowStore{Store: memstore.New(), steps: steps}
-	broker := semantics.NewBroker(store)
-	t.Cleanup(broker.Close)
-	metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker)
+	b := broker.New(store)
+	t.Cleanup(b.Close)
+	metrics, err := obs.NewMetrics(prometheus.NewRegistry(), b, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, _ := handover.NewDesk(slog.New(slog.DiscardHandler)).Open(t.Context())
-	if _, err := broker.CreateEntity(ctx, semantics.QueueKind, "orders", semantics.Options{}, nil); err != nil {
+	if _, err := b.CreateEntity(ctx, semantics.QueueKind, "orders", semantics.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -68,23 +69,23 @@ func slow(t *testing.T, steps int, dead bool) *Messages {
 		for i := range batch {
 			batch[i] = &semantics.Message{}
 		}
-		if _, err := broker.Send(ctx, semantics.ToQueue("orders"), batch); err != nil {
+		if _, err := b.Send(ctx, semantics.ToQueue("orders"), batch); err != nil {
 			t.Fatal(err)
 		}
 		if !dead {
 			continue
 		}
-		taken, err := broker.Receive(ctx, semantics.Source{Path: "orders"}, semantics.ReceiveOptions{MaxMessages: 1000})
+		taken, err := b.Receive(ctx, semantics.Source{Path: "orders"}, broker.ReceiveOptions{MaxMessages: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range taken.Messages {
-			if _, err := broker.DeadLetter(ctx, semantics.Source{Path: "orders"}, []semantics.LockToken{m.LockToken}, semantics.DeadLetterOptions{}); err != nil {
+			if _, err := b.DeadLetter(ctx, semantics.Source{Path: "orders"}, []semantics.LockToken{m.LockToken}, broker.DeadLetterOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	return NewMessages(broker, metrics, semantics.MaxMessageSize, nil)
+	return NewMessages(b, metrics, semantics.MaxMessageSize, nil)
 }
 
 func TestPURGE_4_EndsWithinItsBudget(t *testing.T) {

@@ -5,9 +5,10 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/reply"
 )
 
-// Request sends a message and waits for the reply, which it leaves with the wire; see semantics.Broker.Request.
+// Request sends a message and waits for the reply, which it leaves with the wire; see broker.Broker.Request.
 func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestRequest) (*sidebusv1.RequestResponse, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
@@ -27,14 +28,14 @@ func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestReques
 	if err := s.messageOf(request.GetMessage(), &message); err != nil {
 		return nil, err
 	}
-	timeout := semantics.DefaultRequestTimeout
+	timeout := reply.DefaultRequestTimeout
 	if request.GetTimeout() != nil {
 		if timeout, err = duration("timeout", request.GetTimeout()); err != nil {
 			return nil, err
 		}
 	}
 	sent, delivery, err := s.broker.Request(ctx, target, replyTo, &message, timeout)
-	s.metrics.Sent(sent)
+	s.metrics.Sent(target, sent)
 	response, err := s.handOut(ctx, delivery, semantics.ReceiveAndDelete, err)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Pieces of resource names.
@@ -82,7 +83,9 @@ func rulePath(field, resource string) (subscription, name string, err error) {
 func targetOf(field, resource string) (semantics.Target, error) {
 	path, kind, ok := parseResource(resource)
 	if !ok {
-		return semantics.Target{}, fieldError(field, "must be %s or %s", forms[semantics.QueueKind], forms[semantics.TopicKind])
+		return semantics.Target{}, fieldError(
+			field, "must be %s or %s", forms[semantics.QueueKind], forms[semantics.TopicKind],
+		)
 	}
 	return semantics.Target{Path: path, IsTopic: kind == semantics.TopicKind}, nil
 }
@@ -91,7 +94,9 @@ func targetOf(field, resource string) (semantics.Target, error) {
 func sourceName(resource string) (string, error) {
 	path, kind, ok := parseResource(resource)
 	if !ok {
-		return "", fieldError("source", "must be %s or %s", forms[semantics.QueueKind], forms[semantics.SubscriptionKind])
+		return "", fieldError(
+			"source", "must be %s or %s", forms[semantics.QueueKind], forms[semantics.SubscriptionKind],
+		)
 	}
 	if kind == semantics.QueueKind { // no subscription is reached by calling it a queue
 		return semantics.ParsePath(path)
@@ -100,17 +105,21 @@ func sourceName(resource string) (string, error) {
 }
 
 // sources knows which entities a service may receive from.
-type sources struct{ broker *semantics.Broker }
+type sources struct{ broker *broker.Broker }
 
-// receivable refuses the resource name of a topic, if that exists (ERR-5, TOPIC-8): a path does not tell a topic from a queue, and
-// nobody shall receive from a queue by calling it a topic. An err there is already stays.
+// receivable refuses the resource name of a topic, if that exists (ERR-5, TOPIC-8): a path does not tell a topic from a
+// queue, and nobody shall receive from a queue by calling it a topic. An err there is already stays.
 func (s sources) receivable(ctx context.Context, resource string, err error) error {
 	path, isTopic, err := s.topicOf(ctx, resource, err)
 	if err != nil || !isTopic {
 		return err
 	}
-	return semantics.Errorf(semantics.InvalidOperation, "nothing is received from a topic; use one of its subscriptions, %s%s%s",
-		resourceOf(semantics.TopicKind, path), subscriptionsSegment, "{subscription}").With(semantics.DetailEntity, path)
+	return semantics.Errorf(semantics.InvalidOperation,
+		"nothing is received from a topic; use one of its subscriptions, %s%s%s",
+		resourceOf(
+			semantics.TopicKind, path,
+		), subscriptionsSegment, "{subscription}").
+		With(semantics.DetailEntity, path)
 }
 
 // topicOf tells whether a resource name is that of a topic, which must exist then.

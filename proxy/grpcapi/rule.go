@@ -32,7 +32,10 @@ func RuleOf(r *sidebusv1.Rule) (semantics.Rule, error) {
 		field string
 		from  proto.Message
 	}{
-		{"rule", r}, {"filter", r.GetFilter()}, {"filter.correlation", r.GetFilter().GetCorrelation()}, {"action", r.GetAction()},
+		{"rule", r},
+		{"filter", r.GetFilter()},
+		{"filter.correlation", r.GetFilter().GetCorrelation()},
+		{"action", r.GetAction()},
 	} {
 		if err := refuseUnknown(part.field, part.from); err != nil {
 			return rule, err
@@ -74,7 +77,12 @@ func sqlOf(field string, sql *sidebusv1.Rule_Sql) (*semantics.SQLText, error) {
 
 // ruleFrom is the opposite of RuleOf.
 func ruleFrom(rule semantics.Rule, warnings ...string) *sidebusv1.Rule {
-	r := &sidebusv1.Rule{Name: rule.Name, Filter: &sidebusv1.Rule_Filter{}, CreatedAt: timestamp(rule.CreatedAt), Warnings: warnings}
+	r := &sidebusv1.Rule{
+		Name:      rule.Name,
+		Filter:    &sidebusv1.Rule_Filter{},
+		CreatedAt: timestamp(rule.CreatedAt),
+		Warnings:  warnings,
+	}
 	switch f := rule.Filter; {
 	case f.All:
 		r.Filter.Kind = &sidebusv1.Rule_Filter_All{All: &sidebusv1.Rule_All{}}
@@ -100,7 +108,8 @@ func sqlFrom(sql *semantics.SQLText) *sidebusv1.Rule_Sql {
 	return &sidebusv1.Rule_Sql{Expression: sql.Expression, Parameters: valuesFrom(sql.Parameters)}
 }
 
-// filterText and actionText show a filter and an action to who wonders what differs. Equal texts mean equal filters and actions.
+// filterText and actionText show a filter and an action to who wonders what differs. Equal texts mean equal filters and
+// actions.
 func filterText(f semantics.RuleFilter) string {
 	switch {
 	case f.All:
@@ -159,7 +168,8 @@ func correlationText(c *semantics.CorrelationFilter) string {
 	return strings.Join(append(parts, valueTexts("properties.", c.Properties)...), ", ")
 }
 
-// valueTexts shows values by name. The names of parameters and properties have no case, and a parameter may be given with its @.
+// valueTexts shows values by name. The names of parameters and properties have no case, and a parameter may be given
+// with its @.
 func valueTexts(before string, values map[string]semantics.Value) []string {
 	byName := map[string]semantics.Value{}
 	for name, value := range values {
@@ -184,7 +194,12 @@ func valueText(v semantics.Value) string {
 		return fmt.Sprintf("%s %d", v.Type(), v.Uint())
 	case semantics.TypeFloat, semantics.TypeDouble:
 		return fmt.Sprintf("%s %v", v.Type(), v.Float())
-	case semantics.TypeDecimal, semantics.TypeUUID, semantics.TypeURI, semantics.TypeDateTime, semantics.TypeDateTimeOffset, semantics.TypeBytes:
+	case semantics.TypeDecimal,
+		semantics.TypeUUID,
+		semantics.TypeURI,
+		semantics.TypeDateTime,
+		semantics.TypeDateTimeOffset,
+		semantics.TypeBytes:
 		return fmt.Sprintf("%s %q", v.Type(), v.Text())
 	default:
 		return fmt.Sprintf("%s %d", v.Type(), v.Int())

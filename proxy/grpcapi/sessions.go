@@ -3,9 +3,12 @@ package grpcapi
 import (
 	"context"
 
+	"google.golang.org/protobuf/proto"
+
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Sessions serves sidebus.v1.Sessions. It is safe for concurrent use.
@@ -15,10 +18,12 @@ type Sessions struct {
 }
 
 // NewSessions makes a Sessions over broker.
-func NewSessions(broker *semantics.Broker) *Sessions { return &Sessions{sources: sources{broker}} }
+func NewSessions(broker *broker.Broker) *Sessions { return &Sessions{sources: sources{broker}} }
 
-// Accept takes a session and leaves the Acceptance with the wire, which ends it; see semantics.Broker.AcceptSession.
-func (s *Sessions) Accept(ctx context.Context, request *sidebusv1.SessionsAcceptRequest) (*sidebusv1.SessionsAcceptResponse, error) {
+// Accept takes a session and leaves the Acceptance with the wire, which ends it; see broker.Broker.AcceptSession.
+func (s *Sessions) Accept(
+	ctx context.Context, request *sidebusv1.SessionsAcceptRequest,
+) (*sidebusv1.SessionsAcceptResponse, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
@@ -26,7 +31,7 @@ func (s *Sessions) Accept(ctx context.Context, request *sidebusv1.SessionsAccept
 	if err = s.receivable(ctx, request.GetSource(), err); err != nil {
 		return nil, err
 	}
-	options := semantics.AcceptOptions{MaxWait: semantics.DefaultMaxWait, Strict: request.GetStrict()}
+	options := broker.AcceptOptions{MaxWait: semantics.DefaultMaxWait, Strict: request.GetStrict()}
 	if request.SessionId != nil {
 		options.MaxWait = 0 // who names a session wants to know at once (SESS-11)
 		if options.SessionID, err = sessionID(request.GetSessionId()); err != nil {
@@ -59,8 +64,10 @@ func sessionFrom(session *semantics.Session) *sidebusv1.Session {
 	}
 }
 
-// RenewLock extends the lock of a session; see semantics.Broker.RenewSessionLock.
-func (s *Sessions) RenewLock(ctx context.Context, request *sidebusv1.SessionsRenewLockRequest) (*sidebusv1.SessionsRenewLockResponse, error) {
+// RenewLock extends the lock of a session; see broker.Broker.RenewSessionLock.
+func (s *Sessions) RenewLock(
+	ctx context.Context, request *sidebusv1.SessionsRenewLockRequest,
+) (*sidebusv1.SessionsRenewLockResponse, error) {
 	source, err := s.heldSource(ctx, request)
 	if err != nil {
 		return nil, err
@@ -72,8 +79,10 @@ func (s *Sessions) RenewLock(ctx context.Context, request *sidebusv1.SessionsRen
 	return &sidebusv1.SessionsRenewLockResponse{LockedUntil: timestamp(until)}, nil
 }
 
-// Close ends the lock of a session; see semantics.Broker.CloseSession.
-func (s *Sessions) Close(ctx context.Context, request *sidebusv1.SessionsCloseRequest) (*sidebusv1.SessionsCloseResponse, error) {
+// Close ends the lock of a session; see broker.Broker.CloseSession.
+func (s *Sessions) Close(
+	ctx context.Context, request *sidebusv1.SessionsCloseRequest,
+) (*sidebusv1.SessionsCloseResponse, error) {
 	source, err := s.heldSource(ctx, request)
 	if err != nil {
 		return nil, err
@@ -84,8 +93,10 @@ func (s *Sessions) Close(ctx context.Context, request *sidebusv1.SessionsCloseRe
 	return &sidebusv1.SessionsCloseResponse{}, nil
 }
 
-// GetState reads the state of a session; see semantics.Broker.SessionState.
-func (s *Sessions) GetState(ctx context.Context, request *sidebusv1.SessionsGetStateRequest) (*sidebusv1.SessionsGetStateResponse, error) {
+// GetState reads the state of a session; see broker.Broker.SessionState.
+func (s *Sessions) GetState(
+	ctx context.Context, request *sidebusv1.SessionsGetStateRequest,
+) (*sidebusv1.SessionsGetStateResponse, error) {
 	source, err := s.heldSource(ctx, request)
 	if err != nil {
 		return nil, err
@@ -97,21 +108,27 @@ func (s *Sessions) GetState(ctx context.Context, request *sidebusv1.SessionsGetS
 	return &sidebusv1.SessionsGetStateResponse{State: state.Data, Version: state.Version}, nil
 }
 
-// SetState replaces the state of a session; see semantics.Broker.SetSessionState.
-func (s *Sessions) SetState(ctx context.Context, request *sidebusv1.SessionsSetStateRequest) (*sidebusv1.SessionsSetStateResponse, error) {
+// SetState replaces the state of a session; see broker.Broker.SetSessionState.
+func (s *Sessions) SetState(
+	ctx context.Context, request *sidebusv1.SessionsSetStateRequest,
+) (*sidebusv1.SessionsSetStateResponse, error) {
 	source, err := s.heldSource(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	version, err := s.broker.SetSessionState(ctx, source, request.State, request.ExpectedVersion) //nolint:protogetter // nil and empty differ (SESS-33)
+	version, err := s.broker.SetSessionState(
+		ctx, source, request.State, request.ExpectedVersion,
+	) //nolint:protogetter // nil and empty differ (SESS-33)
 	if err != nil {
 		return nil, err
 	}
 	return &sidebusv1.SessionsSetStateResponse{Version: version}, nil
 }
 
-// List gives one page of sessions; see semantics.Broker.ListSessions.
-func (s *Sessions) List(ctx context.Context, request *sidebusv1.SessionsListRequest) (*sidebusv1.SessionsListResponse, error) {
+// List gives one page of sessions; see broker.Broker.ListSessions.
+func (s *Sessions) List(
+	ctx context.Context, request *sidebusv1.SessionsListRequest,
+) (*sidebusv1.SessionsListResponse, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return nil, err
 	}
@@ -154,17 +171,39 @@ func rowFrom(row semantics.SessionRow) *sidebusv1.SessionRow {
 	}
 }
 
-// Unblock lets a session go on; see semantics.Broker.UnblockSession.
-func (s *Sessions) Unblock(ctx context.Context, request *sidebusv1.SessionsUnblockRequest) (*sidebusv1.SessionsUnblockResponse, error) {
-	if err := refuseUnknown("request", request); err != nil {
-		return nil, err
-	}
-	path, err := sourceName(request.GetSource())
-	if err = s.receivable(ctx, request.GetSource(), err); err != nil {
-		return nil, err
-	}
-	if err := s.broker.UnblockSession(ctx, path, request.GetSessionId()); err != nil {
+// Unblock lets a session go on; see broker.Broker.UnblockSession.
+func (s *Sessions) Unblock(
+	ctx context.Context, request *sidebusv1.SessionsUnblockRequest,
+) (*sidebusv1.SessionsUnblockResponse, error) {
+	if err := s.manage(ctx, request, s.broker.UnblockSession); err != nil {
 		return nil, err
 	}
 	return &sidebusv1.SessionsUnblockResponse{}, nil
+}
+
+// DeadLetterRest gives up the messages of a session; see broker.Broker.DeadLetterRest.
+func (s *Sessions) DeadLetterRest(
+	ctx context.Context, request *sidebusv1.SessionsDeadLetterRestRequest,
+) (*sidebusv1.SessionsDeadLetterRestResponse, error) {
+	if err := s.manage(ctx, request, s.broker.DeadLetterRest); err != nil {
+		return nil, err
+	}
+	return &sidebusv1.SessionsDeadLetterRestResponse{}, nil
+}
+
+// manage does something about a session that need not be held.
+func (s *Sessions) manage(ctx context.Context, request interface {
+	proto.Message
+	GetSource() string
+	GetSessionId() string
+}, do func(ctx context.Context, path, id string) error,
+) error {
+	if err := refuseUnknown("request", request); err != nil {
+		return err
+	}
+	path, err := sourceName(request.GetSource())
+	if err = s.receivable(ctx, request.GetSource(), err); err != nil {
+		return err
+	}
+	return do(ctx, path, request.GetSessionId())
 }

@@ -14,13 +14,14 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
 func TestSESS_12_HowLongAnAcceptWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		broker := semantics.NewBroker(memstore.New())
+		broker := broker.New(memstore.New())
 		defer broker.Close()
 		ctx, _ := handover.NewDesk(slog.New(slog.DiscardHandler)).Open(t.Context())
 		if _, err := broker.CreateEntity(ctx, semantics.QueueKind, "tales", semantics.Options{RequiresSession: true}, []string{"requiresSession"}); err != nil {

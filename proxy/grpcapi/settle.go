@@ -6,17 +6,20 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // settleVerb is a settlement with its options.
 type settleVerb = semantics.Settlement
 
-// Complete removes messages; see semantics.Broker.Complete.
-func (s *Messages) Complete(ctx context.Context, request *sidebusv1.CompleteRequest) (*sidebusv1.SettleResponse, error) {
+// Complete removes messages; see broker.Broker.Complete.
+func (s *Messages) Complete(
+	ctx context.Context, request *sidebusv1.CompleteRequest,
+) (*sidebusv1.SettleResponse, error) {
 	return s.settle(ctx, request, request.SessionLockToken, obs.Complete, s.broker.Complete)
 }
 
-// Abandon gives messages back; see semantics.Broker.Abandon.
+// Abandon gives messages back; see broker.Broker.Abandon.
 func (s *Messages) Abandon(ctx context.Context, request *sidebusv1.AbandonRequest) (*sidebusv1.SettleResponse, error) {
 	verb, err := s.abandonVerb(request)
 	if err != nil {
@@ -43,7 +46,7 @@ func (s *Messages) abandonVerb(request *sidebusv1.AbandonRequest) (settleVerb, e
 	}, nil
 }
 
-// Defer sets messages aside; see semantics.Broker.Defer.
+// Defer sets messages aside; see broker.Broker.Defer.
 func (s *Messages) Defer(ctx context.Context, request *sidebusv1.DeferRequest) (*sidebusv1.SettleResponse, error) {
 	verb, err := s.deferVerb(request)
 	if err != nil {
@@ -62,13 +65,15 @@ func (s *Messages) deferVerb(request *sidebusv1.DeferRequest) (settleVerb, error
 	}, nil
 }
 
-// Release gives messages back uncounted; see semantics.Broker.Release.
+// Release gives messages back uncounted; see broker.Broker.Release.
 func (s *Messages) Release(ctx context.Context, request *sidebusv1.ReleaseRequest) (*sidebusv1.SettleResponse, error) {
 	return s.settle(ctx, request, request.SessionLockToken, obs.Release, s.broker.Release)
 }
 
-// DeadLetter moves messages to the dead-letter queue; see semantics.Broker.DeadLetter.
-func (s *Messages) DeadLetter(ctx context.Context, request *sidebusv1.DeadLetterRequest) (*sidebusv1.SettleResponse, error) {
+// DeadLetter moves messages to the dead-letter queue; see broker.Broker.DeadLetter.
+func (s *Messages) DeadLetter(
+	ctx context.Context, request *sidebusv1.DeadLetterRequest,
+) (*sidebusv1.SettleResponse, error) {
 	verb, err := s.deadLetterVerb(request)
 	if err != nil {
 		return nil, err
@@ -81,7 +86,7 @@ func (s *Messages) deadLetterVerb(request *sidebusv1.DeadLetterRequest) (settleV
 	if err != nil {
 		return nil, err
 	}
-	options := semantics.DeadLetterOptions{
+	options := broker.DeadLetterOptions{
 		Reason: request.Reason, Description: request.Description, Properties: properties, //nolint:protogetter // nil and empty differ (SETTLE-6)
 	}
 	return func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
@@ -89,8 +94,10 @@ func (s *Messages) deadLetterVerb(request *sidebusv1.DeadLetterRequest) (settleV
 	}, nil
 }
 
-// RenewLocks extends locks; see semantics.Broker.RenewLocks.
-func (s *Messages) RenewLocks(ctx context.Context, request *sidebusv1.RenewLocksRequest) (*sidebusv1.RenewLocksResponse, error) {
+// RenewLocks extends locks; see broker.Broker.RenewLocks.
+func (s *Messages) RenewLocks(
+	ctx context.Context, request *sidebusv1.RenewLocksRequest,
+) (*sidebusv1.RenewLocksResponse, error) {
 	source, tokens, err := s.locksOf(ctx, request, nil)
 	if err != nil {
 		return nil, err
@@ -99,7 +106,9 @@ func (s *Messages) RenewLocks(ctx context.Context, request *sidebusv1.RenewLocks
 }
 
 // renewLocks extends the locks that tokens name, which are texts.
-func (s *Messages) renewLocks(ctx context.Context, source semantics.Source, texts []string, tokens []semantics.LockToken) (*sidebusv1.RenewLocksResponse, error) {
+func (s *Messages) renewLocks(
+	ctx context.Context, source semantics.Source, texts []string, tokens []semantics.LockToken,
+) (*sidebusv1.RenewLocksResponse, error) {
 	renewals, err := s.broker.RenewLocks(ctx, source, tokens)
 	if err != nil {
 		return nil, err
@@ -112,14 +121,16 @@ func (s *Messages) renewLocks(ctx context.Context, source semantics.Source, text
 		if r.Code == "" {
 			response.Results[i].LockedUntil = timestamp(r.LockedUntil)
 		} else {
-			s.metrics.LocksLost.WithLabelValues(obs.Renew).Inc()
+			s.metrics.LockLost(source, obs.Renew)
 		}
 	}
 	return response, nil
 }
 
-// Reactivate makes deferred messages available; see semantics.Broker.Reactivate.
-func (s *Messages) Reactivate(ctx context.Context, request *sidebusv1.ReactivateRequest) (*sidebusv1.ReactivateResponse, error) {
+// Reactivate makes deferred messages available; see broker.Broker.Reactivate.
+func (s *Messages) Reactivate(
+	ctx context.Context, request *sidebusv1.ReactivateRequest,
+) (*sidebusv1.ReactivateResponse, error) {
 	source, err := s.sessionSourceOf(ctx, request, request.SessionLockToken, nil)
 	if err != nil {
 		return nil, err
@@ -142,7 +153,7 @@ func (s *Messages) settle(ctx context.Context, request lockRequest, session *str
 	if err != nil {
 		return nil, err
 	}
-	s.metrics.Settled(name, codes)
+	s.metrics.Settled(source, name, codes)
 	return settledFrom(request.GetLockTokens(), codes), nil
 }
 

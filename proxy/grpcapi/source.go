@@ -10,8 +10,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// sourceOf translates the source of a request and refuses fields of the request that are not known. A topic is not refused yet, see
-// sources.
+// sourceOf translates the source of a request and refuses fields of the request that are not known. A topic is not
+// refused yet, see sources.
 func sourceOf(request proto.Message, resource string, subQueue sidebusv1.SubQueue_Kind) (semantics.Source, error) {
 	if err := refuseUnknown("request", request); err != nil {
 		return semantics.Source{}, err
@@ -46,13 +46,16 @@ func (s sources) sourceOf(ctx context.Context, request sourceRequest) (semantics
 }
 
 // sessionSourceOf is sessionSourceOf and refuses topics.
-func (s sources) sessionSourceOf(ctx context.Context, request sourceRequest, lock, id *string) (semantics.Source, error) {
+func (s sources) sessionSourceOf(
+	ctx context.Context, request sourceRequest, lock, id *string,
+) (semantics.Source, error) {
 	source, err := sessionSourceOf(request, lock, id)
 	return source, s.receivable(ctx, request.GetSource(), err)
 }
 
-// sessionSourceOf is sourceOf for requests that may be about one session: a held one, by the token of its lock, or one that
-// is only named. nil is absent. A text that is present and empty is refused, for as absent it would mean all sessions.
+// sessionSourceOf is sourceOf for requests that may be about one session: a held one, by the token of its lock, or one
+// that is only named. nil is absent. A text that is present and empty is refused, for as absent it would mean all
+// sessions.
 func sessionSourceOf(request sourceRequest, lock, id *string) (semantics.Source, error) {
 	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
 	if err != nil {
@@ -86,12 +89,14 @@ func (s sources) heldSource(ctx context.Context, request heldRequest) (semantics
 	return source, s.receivable(ctx, request.GetSource(), err)
 }
 
-// sessionLock translates the token of a session's lock. The zero UUID, which no lock has, means "no session" within Sidebus, so
-// it is refused as well.
+// sessionLock translates the token of a session's lock. The zero UUID, which no lock has, means "no session" within
+// Sidebus, so it is refused as well.
 func sessionLock(field, text string) (semantics.LockToken, error) {
 	token, err := semantics.ParseLockToken(text)
 	if err != nil || token.IsZero() {
-		return token, fieldError(field, "must be the token of a session's lock, a UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
+		return token, fieldError(
+			field, "must be the token of a session's lock, a UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",
+		)
 	}
 	return token, nil
 }
@@ -117,7 +122,9 @@ type numbersRequest interface {
 }
 
 // locksOf translates the source and the tokens of a request; session is the token of a session's lock, nil for none.
-func (s sources) locksOf(ctx context.Context, request lockRequest, session *string) (semantics.Source, []semantics.LockToken, error) {
+func (s sources) locksOf(
+	ctx context.Context, request lockRequest, session *string,
+) (semantics.Source, []semantics.LockToken, error) {
 	source, err := sessionSourceOf(request, session, nil)
 	if err != nil {
 		return source, nil, err

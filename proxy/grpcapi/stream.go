@@ -30,7 +30,7 @@ func recv(stream grpc.ServerStream, request any) error { return checked(stream.R
 // stopped is how a stream ends that the client would go on with while the sidecar stops.
 func stopped() error {
 	return semantics.Errorf(semantics.StoreUnavailable, "this sidecar stops; open the stream again on another one").
-		With(semantics.DetailCause, "draining")
+		With(semantics.DetailCause, semantics.CauseDraining)
 }
 
 // failureFrom translates an error into what is told on a stream, the same as the body of a failed HTTP call.
@@ -50,8 +50,8 @@ func failureFrom(err error) *sidebusv1.Failure {
 	return failure
 }
 
-// caught is a panic in one of a stream's goroutines. The stream's handler panics with it, so that it ends one call and is observed
-// like a panic of the handler itself.
+// caught is a panic in one of a stream's goroutines. The stream's handler panics with it, so that it ends one call and
+// is observed like a panic of the handler itself.
 type caught struct {
 	value any
 	stack []byte

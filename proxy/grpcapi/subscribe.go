@@ -5,28 +5,33 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 const (
 	maxSubscribeRequests = 64        // of one stream under way at a time; the rest waits in the connection
 	mostTogether         = 64        // deliveries that are written as one
 	mostTogetherBytes    = 256 << 10 // unless a single one is larger
+
+	accessPause = 5 * time.Second // how often a stream looks whether its caller still may (AUTH-4)
 )
 
 type subscribeStream = grpc.BidiStreamingServer[sidebusv1.SubscribeRequest, sidebusv1.SubscribeResponse]
 
-// subscriber is one Subscribe stream. The call's goroutine writes events, another one reads requests, each of which has one of its
-// own and writes its answer.
+// subscriber is one Subscribe stream. The call's goroutine writes events, another one reads requests, each of which has
+// one of its own and writes its answer.
 type subscriber struct {
 	messages *Messages
-	sub      *semantics.Subscription
+	sub      *stream.Subscription
 	source   semantics.Source
 
 	writing sync.Mutex
@@ -38,7 +43,7 @@ type subscriber struct {
 	isOver   bool // no request is begun any more
 }
 
-// Subscribe delivers messages and takes what is done with them; see semantics.Subscription.
+// Subscribe delivers messages and takes what is done with them; see stream.Subscription.
 func (s *Messages) Subscribe(stream subscribeStream) error {
 	first := &sidebusv1.SubscribeRequest{}
 	err := recv(stream, first)
@@ -55,13 +60,7 @@ func (s *Messages) Subscribe(stream subscribeStream) error {
 	defer c.sub.Detach(stream.Context()) // after a panic; any other end has come before
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-s.stopping:
-			cancel(stopped())
-		case <-ctx.Done():
-		}
-	}()
+	go c.watch(ctx, first, cancel)
 	go func() {
 		defer catch(cancel)
 		if err := c.read(ctx, cancel); err != nil {
@@ -71,8 +70,29 @@ func (s *Messages) Subscribe(stream subscribeStream) error {
 	return c.end(ctx, c.write(ctx, first.GetRequestId()))
 }
 
-// end ends the subscription in the way that fits the end of the stream: in order when the client has closed its side, and else
-// after the answers to what it has asked for, by the reason that err or the end of ctx gives.
+// watch ends the stream when the sidecar stops, or its caller may not listen any more: the token has expired, or the
+// rule is another one.
+func (c *subscriber) watch(ctx context.Context, first *sidebusv1.SubscribeRequest, cancel context.CancelCauseFunc) {
+	again := time.NewTicker(accessPause)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			if err := access.Check(ctx, sidebusv1.Messages_Subscribe_FullMethodName, first); err != nil {
+				cancel(err)
+				return
+			}
+		case <-c.messages.stopping:
+			cancel(stopped())
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end ends the subscription in the way that fits the end of the stream: in order when the client has closed its side,
+// and else after the answers to what it has asked for, by the reason that err or the end of ctx gives.
 func (c *subscriber) end(ctx context.Context, err error) error {
 	c.finish()
 	if errors.Is(err, io.EOF) {
@@ -97,7 +117,8 @@ func isGone(err error) bool {
 	return code == codes.Unavailable || code == codes.Canceled
 }
 
-// begin notes a request under way. It reports false when the stream is about to end, or ctx ends before there is a place.
+// begin notes a request under way. It reports false when the stream is about to end, or ctx ends before there is a
+// place.
 func (c *subscriber) begin(ctx context.Context) bool {
 	select {
 	case c.places <- struct{}{}:
@@ -127,6 +148,9 @@ func (c *subscriber) finish() {
 
 // open begins the subscription that the first request asks for.
 func (c *subscriber) open(request *sidebusv1.SubscribeRequest) error {
+	if err := access.Check(c.stream.Context(), sidebusv1.Messages_Subscribe_FullMethodName, request); err != nil {
+		return err
+	}
 	if err := checkRequest(request); err != nil {
 		return err
 	}
@@ -134,7 +158,7 @@ func (c *subscriber) open(request *sidebusv1.SubscribeRequest) error {
 	if open == nil {
 		return fieldError("open", "must be the first request of the stream")
 	}
-	var options semantics.SubscribeOptions
+	var options stream.Options
 	var err error
 	c.source, options, err = subscriptionOf(open)
 	if err = c.messages.receivable(c.stream.Context(), open.GetSource(), err); err != nil {
@@ -145,8 +169,8 @@ func (c *subscriber) open(request *sidebusv1.SubscribeRequest) error {
 }
 
 // subscriptionOf translates what is to be delivered, and how.
-func subscriptionOf(open *sidebusv1.SubscribeOpen) (semantics.Source, semantics.SubscribeOptions, error) {
-	options := semantics.DefaultSubscribeOptions()
+func subscriptionOf(open *sidebusv1.SubscribeOpen) (semantics.Source, stream.Options, error) {
+	options := stream.DefaultOptions()
 	options.ID, options.Prefetch = open.GetId(), int(open.GetPrefetch())
 	source, err := sourceOf(open, open.GetSource(), open.GetSubQueue())
 	if err != nil {
@@ -159,7 +183,9 @@ func subscriptionOf(open *sidebusv1.SubscribeOpen) (semantics.Source, semantics.
 		given *int32
 		to    *int
 	}{
-		{open.Credits, &options.Credits}, {open.MaxConcurrentSessions, &options.MaxSessions}, {open.SessionInFlight, &options.SessionInFlight},
+		{open.Credits, &options.Credits},
+		{open.MaxConcurrentSessions, &options.MaxSessions},
+		{open.SessionInFlight, &options.SessionInFlight},
 	} {
 		if number.given != nil {
 			*number.to = int(*number.given)
@@ -183,13 +209,18 @@ func (c *subscriber) send(response *sidebusv1.SubscribeResponse) error {
 	return c.stream.Send(response)
 }
 
-// write says that the stream stands and carries events to the client until the subscription ends, io.EOF or why, or ctx does, or the
-// client is gone.
+// write says that the stream stands and carries events to the client until the subscription ends, io.EOF or why, or ctx
+// does, or the client is gone.
 func (c *subscriber) write(ctx context.Context, requestID string) error {
 	opened := &sidebusv1.SubscribeOpened{Sessions: c.sub.HasSessions()}
-	err := c.send(&sidebusv1.SubscribeResponse{RequestId: requestID, Response: &sidebusv1.SubscribeResponse_Opened{Opened: opened}})
+	err := c.send(
+		&sidebusv1.SubscribeResponse{
+			RequestId: requestID,
+			Response:  &sidebusv1.SubscribeResponse_Opened{Opened: opened},
+		},
+	)
 	for err == nil {
-		var first semantics.Event
+		var first stream.Event
 		if first, err = c.sub.Next(ctx); err == nil {
 			err = c.carry(ctx, c.gather(ctx, first))
 		}
@@ -198,8 +229,8 @@ func (c *subscriber) write(ctx context.Context, requestID string) error {
 }
 
 // gather adds to an event what is ready to go with it, up to a bound.
-func (c *subscriber) gather(ctx context.Context, first semantics.Event) []semantics.Event {
-	events := []semantics.Event{first}
+func (c *subscriber) gather(ctx context.Context, first stream.Event) []stream.Event {
+	events := []stream.Event{first}
 	for size := bytesOf(first); len(events) < mostTogether && size < mostTogetherBytes; {
 		next, isReady := c.sub.Ready(ctx)
 		if !isReady {
@@ -211,7 +242,7 @@ func (c *subscriber) gather(ctx context.Context, first semantics.Event) []semant
 	return events
 }
 
-func bytesOf(e semantics.Event) (n int64) {
+func bytesOf(e stream.Event) (n int64) {
 	if e.Delivery != nil {
 		for _, m := range e.Delivery.Messages {
 			n += m.Size
@@ -221,7 +252,7 @@ func bytesOf(e semantics.Event) (n int64) {
 }
 
 // carry writes events in their order, deliveries that follow one another as one. What cannot be written is given back.
-func (c *subscriber) carry(ctx context.Context, events []semantics.Event) error {
+func (c *subscriber) carry(ctx context.Context, events []stream.Event) error {
 	for len(events) > 0 {
 		n := 1
 		for n < len(events) && events[0].Delivery != nil && events[n].Delivery != nil {
@@ -235,7 +266,7 @@ func (c *subscriber) carry(ctx context.Context, events []semantics.Event) error 
 		}
 		for _, e := range events[:n] {
 			if e.Delivery != nil {
-				c.messages.metrics.MessagesReceived.Add(float64(len(e.Delivery.Messages)))
+				c.messages.metrics.Received(e.Delivery.Source(), len(e.Delivery.Messages))
 			}
 			c.sub.Delivered(ctx, e)
 		}
@@ -244,8 +275,9 @@ func (c *subscriber) carry(ctx context.Context, events []semantics.Event) error 
 	return nil
 }
 
-// read takes the client's requests until it closes its side, and ends the subscription then, or until nothing can be read any more.
-// Requests are carried out side by side; a change of credits at once, and what closes something after all before it.
+// read takes the client's requests until it closes its side, and ends the subscription then, or until nothing can be
+// read any more. Requests are carried out side by side; a change of credits at once, and what closes something after
+// all before it.
 func (c *subscriber) read(ctx context.Context, broken func(error)) error {
 	for {
 		request := &sidebusv1.SubscribeRequest{}

@@ -2,29 +2,34 @@ package grpcapi
 
 import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
-	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
-var whys = map[semantics.SessionEnd]sidebusv1.SubscribeSessionClosed_Why{
-	semantics.SessionIdle:    sidebusv1.SubscribeSessionClosed_IDLE,
-	semantics.SessionYielded: sidebusv1.SubscribeSessionClosed_YIELDED,
-	semantics.SessionClosed:  sidebusv1.SubscribeSessionClosed_CLOSED,
-	semantics.SessionLost:    sidebusv1.SubscribeSessionClosed_LOST,
-	semantics.SessionDrained: sidebusv1.SubscribeSessionClosed_DRAINING,
-	semantics.SessionPaused:  sidebusv1.SubscribeSessionClosed_PAUSED,
+var whys = map[stream.SessionEnd]sidebusv1.SubscribeSessionClosed_Why{
+	stream.SessionIdle:    sidebusv1.SubscribeSessionClosed_IDLE,
+	stream.SessionYielded: sidebusv1.SubscribeSessionClosed_YIELDED,
+	stream.SessionClosed:  sidebusv1.SubscribeSessionClosed_CLOSED,
+	stream.SessionLost:    sidebusv1.SubscribeSessionClosed_LOST,
+	stream.SessionDrained: sidebusv1.SubscribeSessionClosed_DRAINING,
+	stream.SessionPaused:  sidebusv1.SubscribeSessionClosed_PAUSED,
 }
 
 // responseFrom translates one event, or several deliveries.
-func responseFrom(events []semantics.Event) *sidebusv1.SubscribeResponse {
+func responseFrom(events []stream.Event) *sidebusv1.SubscribeResponse {
 	e := events[0]
 	switch {
 	case e.Delivery != nil:
-		return &sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_Deliveries{Deliveries: deliveriesFrom(events)}}
+		return &sidebusv1.SubscribeResponse{
+			Response: &sidebusv1.SubscribeResponse_Deliveries{Deliveries: deliveriesFrom(events)},
+		}
 	case e.SessionOpened != nil:
-		return &sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_SessionOpened{SessionOpened: sessionFrom(e.SessionOpened)}}
+		return &sidebusv1.SubscribeResponse{
+			Response: &sidebusv1.SubscribeResponse_SessionOpened{SessionOpened: sessionFrom(e.SessionOpened)},
+		}
 	case e.SessionClosed != nil:
 		closed := &sidebusv1.SubscribeSessionClosed{
-			SessionId: e.SessionClosed.ID, SessionLockToken: e.SessionClosed.Lock.String(), Why: whys[e.SessionClosed.Why],
+			SessionId: e.SessionClosed.ID, SessionLockToken: e.SessionClosed.Lock.String(),
+			Why: whys[e.SessionClosed.Why],
 		}
 		return &sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_SessionClosed{SessionClosed: closed}}
 	case e.LocksLost != nil:
@@ -34,11 +39,13 @@ func responseFrom(events []semantics.Event) *sidebusv1.SubscribeResponse {
 		}
 		return &sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_LocksLost{LocksLost: lost}}
 	default:
-		return &sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_Failure{Failure: failureFrom(e.Failure)}}
+		return &sidebusv1.SubscribeResponse{
+			Response: &sidebusv1.SubscribeResponse_Failure{Failure: failureFrom(e.Failure)},
+		}
 	}
 }
 
-func deliveriesFrom(events []semantics.Event) *sidebusv1.SubscribeDeliveries {
+func deliveriesFrom(events []stream.Event) *sidebusv1.SubscribeDeliveries {
 	all := &sidebusv1.SubscribeDeliveries{Deliveries: make([]*sidebusv1.SubscribeDelivery, len(events))}
 	for i, e := range events {
 		all.Deliveries[i] = &sidebusv1.SubscribeDelivery{Messages: receivedFrom(e.Delivery.Messages, false)}

@@ -11,12 +11,14 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// carryOut does what one request asks for and answers it, if it has failed, or wants an answer and there is one. A client that is
-// gone does not get it.
+// carryOut does what one request asks for and answers it, if it has failed, or wants an answer and there is one. A
+// client that is gone does not get it.
 func (c *subscriber) carryOut(request *sidebusv1.SubscribeRequest) {
 	response, err := c.outcomeOf(c.stream.Context(), request)
 	if err != nil {
-		response = &sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_Failure{Failure: failureFrom(err)}}
+		response = &sidebusv1.SubscribeResponse{
+			Response: &sidebusv1.SubscribeResponse_Failure{Failure: failureFrom(err)},
+		}
 	} else if response == nil || request.GetRequestId() == "" {
 		return
 	}
@@ -52,7 +54,9 @@ func what(request *sidebusv1.SubscribeRequest) (asked proto.Message, field strin
 	return asked, field
 }
 
-func (c *subscriber) outcomeOf(ctx context.Context, request *sidebusv1.SubscribeRequest) (*sidebusv1.SubscribeResponse, error) {
+func (c *subscriber) outcomeOf(
+	ctx context.Context, request *sidebusv1.SubscribeRequest,
+) (*sidebusv1.SubscribeResponse, error) {
 	if err := checkRequest(request); err != nil {
 		return nil, err
 	}
@@ -82,13 +86,19 @@ func (c *subscriber) outcomeOf(ctx context.Context, request *sidebusv1.Subscribe
 	}
 }
 
-func (c *subscriber) settle(ctx context.Context, request *sidebusv1.SubscribeSettle) (*sidebusv1.SettleResponse, error) {
+func (c *subscriber) settle(
+	ctx context.Context, request *sidebusv1.SubscribeSettle,
+) (*sidebusv1.SettleResponse, error) {
 	name, verb, rest, err := c.messages.settlementOf(request)
 	if err != nil {
 		return nil, err
 	}
-	if rest.GetSource() != "" || rest.GetSubQueue() != 0 || len(rest.GetLockTokens()) > 0 || rest.GetSessionLockToken() != "" {
-		return nil, fieldError("verb", "must have neither source nor tokens: the stream knows the source, and lockTokens stand in settle itself")
+	if rest.GetSource() != "" || rest.GetSubQueue() != 0 || len(rest.GetLockTokens()) > 0 ||
+		rest.GetSessionLockToken() != "" {
+		return nil, fieldError(
+			"verb",
+			"must have neither source nor tokens: the stream knows the source, and lockTokens stand in settle itself",
+		)
 	}
 	if err := refuseUnknown("verb", rest); err != nil {
 		return nil, err
@@ -101,12 +111,14 @@ func (c *subscriber) settle(ctx context.Context, request *sidebusv1.SubscribeSet
 	if err != nil {
 		return nil, err
 	}
-	c.messages.metrics.Settled(name, codes)
+	c.messages.metrics.Settled(c.source, name, codes)
 	return settledFrom(request.GetLockTokens(), codes), nil
 }
 
 // settlementOf translates the verb of a settlement, and gives its name in metrics and the rest of its request.
-func (s *Messages) settlementOf(request *sidebusv1.SubscribeSettle) (name string, verb semantics.Settlement, rest interface {
+func (s *Messages) settlementOf(
+	request *sidebusv1.SubscribeSettle,
+) (name string, verb semantics.Settlement, rest interface {
 	lockRequest
 	GetSessionLockToken() string
 }, err error,
@@ -144,7 +156,9 @@ func (c *subscriber) session(request interface{ GetSessionLockToken() string }) 
 	return c.sub.Source(lock), err
 }
 
-func (c *subscriber) renewSession(ctx context.Context, request *sidebusv1.SubscribeSession) (*sidebusv1.SubscribeResponse, error) {
+func (c *subscriber) renewSession(
+	ctx context.Context, request *sidebusv1.SubscribeSession,
+) (*sidebusv1.SubscribeResponse, error) {
 	session, err := c.session(request)
 	if err != nil {
 		return nil, err
@@ -155,7 +169,9 @@ func (c *subscriber) renewSession(ctx context.Context, request *sidebusv1.Subscr
 	}}, err
 }
 
-func (c *subscriber) getState(ctx context.Context, request *sidebusv1.SubscribeSession) (*sidebusv1.SubscribeResponse, error) {
+func (c *subscriber) getState(
+	ctx context.Context, request *sidebusv1.SubscribeSession,
+) (*sidebusv1.SubscribeResponse, error) {
 	session, err := c.session(request)
 	if err != nil {
 		return nil, err
@@ -164,12 +180,16 @@ func (c *subscriber) getState(ctx context.Context, request *sidebusv1.SubscribeS
 	return stateResponse(state), err
 }
 
-func (c *subscriber) setState(ctx context.Context, request *sidebusv1.SubscribeSetState) (*sidebusv1.SubscribeResponse, error) {
+func (c *subscriber) setState(
+	ctx context.Context, request *sidebusv1.SubscribeSetState,
+) (*sidebusv1.SubscribeResponse, error) {
 	session, err := c.session(request)
 	if err != nil {
 		return nil, err
 	}
-	version, err := c.messages.broker.SetSessionState(ctx, session, request.State, request.ExpectedVersion) //nolint:protogetter // nil and empty differ (SESS-33)
+	version, err := c.messages.broker.SetSessionState(
+		ctx, session, request.State, request.ExpectedVersion,
+	) //nolint:protogetter // nil and empty differ (SESS-33)
 	return stateResponse(semantics.SessionState{Version: version}), err
 }
 

@@ -8,6 +8,9 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/sidebus/sidebus/proxy/wirejson"
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // codec is the JSON form of the API for the gateway.
@@ -22,7 +25,7 @@ func (codec) Marshal(v any) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%T is not a proto.Message", v)
 	}
-	return Encode(m), nil
+	return wirejson.Encode(m), nil
 }
 
 // Unmarshal reads into a proto.Message, or a pointer to one which is set.
@@ -31,10 +34,7 @@ func (codec) Unmarshal(data []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	if e := decode(data, m); e != nil {
-		return e
-	}
-	return nil
+	return wirejson.Decode(data, m)
 }
 
 // NewEncoder gives an Encoder that writes to w.
@@ -62,10 +62,13 @@ func (c codec) NewDecoder(r io.Reader) runtime.Decoder {
 		if err != nil {
 			return err
 		}
-		if b.exchange.refused = decode(b.data, m); b.exchange.refused != nil {
-			return b.exchange.refused
+		data := b.data
+		b.data = nil // a call that waits does not keep it in memory
+		b.Reset(nil)
+		if err = wirejson.Decode(data, m); err != nil {
+			b.exchange.refused = semantics.AsError(err)
 		}
-		return nil
+		return err
 	})
 }
 

@@ -12,12 +12,16 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/wireerror"
+	"github.com/sidebus/sidebus/proxy/wirejson"
 	"github.com/sidebus/sidebus/semantics"
 )
 
 // writeFailure is the gateway's way to answer a call that failed.
-func (h *Handler) writeFailure(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
+func (h *Handler) writeFailure(
+	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
+) {
 	x := exchangeOf(ctx)
 	x.method, _ = runtime.RPCMethod(ctx)
 	failure := x.refused
@@ -38,27 +42,34 @@ func failureOf(err error) *semantics.Error {
 	case errors.As(err, &malformed):
 		return semantics.Errorf(semantics.InvalidArgument, "the path cannot be read: %v", malformed.Err)
 	case status.Code(err) == codes.InvalidArgument:
-		return semantics.Errorf(semantics.InvalidArgument, "the request cannot be read: %s", status.Convert(err).Message())
+		return semantics.Errorf(
+			semantics.InvalidArgument, "the request cannot be read: %s", status.Convert(err).Message(),
+		)
 	default:
 		return wireerror.Of(err)
 	}
 }
 
-// writeRoutingFailure is the gateway's way to answer a request that met no route. The closed set of reasons has none for
-// that; the status tells it apart.
-func (h *Handler) writeRoutingFailure(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, statusCode int) {
+// writeRoutingFailure is the gateway's way to answer a request that met no route.
+func (h *Handler) writeRoutingFailure(
+	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request,
+	statusCode int,
+) {
 	x := exchangeOf(ctx)
 	if statusCode == http.StatusMethodNotAllowed {
 		writeWrongMethod(w, x, r.Method, h.methodsFor(r))
 		return
 	}
-	x.failure = semantics.Errorf(semantics.InvalidArgument, "there is no route %s; see /openapi.json", cut(r.URL.Path))
-	writeBody(w, http.StatusNotFound, x.failure)
+	writeError(w, x, semantics.Errorf(semantics.RouteNotFound,
+		"there is no route %s; the nearest is %s, and a \"/\" in a name is written %%2F; /openapi.json lists all",
+		wirejson.Cut(r.URL.Path), nearestRoute(r.URL.EscapedPath())))
 }
 
 func writeWrongMethod(w http.ResponseWriter, x *exchange, method string, allowed []string) {
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	x.failure = semantics.Errorf(semantics.InvalidArgument, "the route does not take %s but %s", cut(method), strings.Join(allowed, ", "))
+	x.failure = semantics.Errorf(
+		semantics.RouteNotFound, "the route does not take %s but %s", wirejson.Cut(method), strings.Join(allowed, ", "),
+	)
 	writeBody(w, http.StatusMethodNotAllowed, x.failure)
 }
 
@@ -67,6 +78,9 @@ func writeError(w http.ResponseWriter, x *exchange, failure *semantics.Error) {
 	statusCode, _, retryAfter := wireerror.HTTP(failure)
 	if retryAfter != "" {
 		w.Header().Set("Retry-After", retryAfter)
+	}
+	if failure.Code == semantics.Unauthenticated {
+		w.Header().Set("WWW-Authenticate", access.Scheme)
 	}
 	writeBody(w, statusCode, failure)
 }
@@ -106,7 +120,10 @@ func (h *Handler) methodsFor(r *http.Request) []string {
 		return nil // this is the answer to a probe
 	}
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+	for _, method := range []string{
+		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete,
+	} {
 		p := &probe{}
 		asked := r.Clone(context.WithValue(r.Context(), probeKey{}, p))
 		asked.Method = method

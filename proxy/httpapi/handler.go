@@ -15,30 +15,37 @@ import (
 
 	protofiles "github.com/sidebus/sidebus/proto"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/internal/door"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/wireerror"
+	"github.com/sidebus/sidebus/proxy/wirejson"
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// MaxBody is the most bytes of a request body. A message of the most bytes HTTP permits, 1 MiB (MSG-21), fits in however
-// JSON escapes it.
+// MaxBody is the most bytes of a request body. A message of the most bytes HTTP permits, 1 MiB (MSG-21), fits in
+// however JSON escapes it.
 const MaxBody = 8 << 20
 
 // Handler answers HTTP requests. It is safe for concurrent use.
 type Handler struct {
-	mux   *runtime.ServeMux
-	desk  *handover.Desk
-	calls *obs.Calls
+	mux        *runtime.ServeMux
+	desk       *handover.Desk
+	calls      *obs.Calls
+	authorizer access.Authorizer
 
-	// crossOrigin keeps web pages that a browser on this machine shows from reaching the sidecar at its loopback address.
+	// crossOrigin keeps web pages that a browser on this machine shows from reaching the sidecar at its loopback
+	// address.
 	crossOrigin http.CrossOriginProtection
 }
 
-// New makes a Handler over the services. messages must hold to the limit of HTTP (MSG-21).
+// New makes a Handler over the services. The authorizer is asked for every call, but not for the description of the
+// API. messages must hold to the limit of HTTP (MSG-21).
 func New(messages sidebusv1.MessagesServer, sessions sidebusv1.SessionsServer, admin sidebusv1.AdminServer,
-	desk *handover.Desk, calls *obs.Calls,
+	desk *handover.Desk, calls *obs.Calls, authorizer access.Authorizer,
 ) (*Handler, error) {
-	h := &Handler{desk: desk, calls: calls}
+	h := &Handler{desk: desk, calls: calls, authorizer: authorizer}
 	h.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec{}),
 		// A name is one segment of a path and is unescaped whole; only this mode leaves an escaped "/" in its segment.
@@ -52,18 +59,23 @@ func New(messages sidebusv1.MessagesServer, sessions sidebusv1.SessionsServer, a
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithDisableHTTPMethodOverride(),
 	)
+	conn := local{}
+	conn.add(sidebusv1.Messages_ServiceDesc, messages)
+	conn.add(sidebusv1.Sessions_ServiceDesc, sessions)
+	conn.add(sidebusv1.Admin_ServiceDesc, admin)
 	unused := context.TODO() // only a gateway that dials needs it
-	if err := sidebusv1.RegisterMessagesHandlerServer(unused, h.mux, messages); err != nil {
+	if err := sidebusv1.RegisterMessagesHandlerClient(unused, h.mux, sidebusv1.NewMessagesClient(conn)); err != nil {
 		return nil, err
 	}
-	if err := sidebusv1.RegisterSessionsHandlerServer(unused, h.mux, sessions); err != nil {
+	if err := sidebusv1.RegisterSessionsHandlerClient(unused, h.mux, sidebusv1.NewSessionsClient(conn)); err != nil {
 		return nil, err
 	}
-	return h, sidebusv1.RegisterAdminHandlerServer(unused, h.mux, admin)
+	return h, sidebusv1.RegisterAdminHandlerClient(unused, h.mux, sidebusv1.NewAdminClient(conn))
 }
 
 // exchange is what is known of one request beyond what the gateway carries.
 type exchange struct {
+	keys    []string         // of the header that gives a request id
 	method  string           // of gRPC, full; empty before a route was found
 	refused *semantics.Error // why the body was refused
 	failure *semantics.Error // what was answered, nil when it went well
@@ -73,15 +85,19 @@ type exchangeKey struct{}
 
 func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
 
-// ServeHTTP answers one request. What a receive or an accept took is confirmed once the answer was flushed to the socket without
-// error, else given back (RECV-7). A client that went away before the answer is found by the context, which those
-// handlers look at; looking at it once more after the flush would take messages back from a client that has read its
-// answer and closed.
+// ServeHTTP answers one request. What a receive or an accept took is confirmed once the answer was flushed to the
+// socket without error, else given back (RECV-7). A client that went away before the answer is found by the context,
+// which those handlers look at; looking at it once more after the flush would take messages back from a client that has
+// read its answer and closed.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	x := &exchange{}
+	x := &exchange{keys: r.Header.Values(keyHeader)}
 	ctx, slot := h.desk.Open(context.WithValue(r.Context(), exchangeKey{}, x))
-	h.serve(w, r.WithContext(ctx), x)
+	r = r.WithContext(ctx)
+	if r.Method == http.MethodHead { // answered as GET is, and the server leaves out the body
+		r.Method = http.MethodGet
+	}
+	h.serve(w, r, x)
 	err := http.NewResponseController(w).Flush()
 	slot.End(ctx, err == nil && x.failure == nil)
 	h.calls.Done(ctx, obs.HTTP, obs.Method(x.method), start, x.failure)
@@ -93,31 +109,38 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 			writeError(w, x, h.calls.Recovered(r.Context(), obs.Method(x.method), recovered))
 		}
 	}()
-	if IsOverLimit(r.Context()) {
-		w.Header().Set("Connection", "close")
-		writeError(w, x, semantics.Errorf(semantics.Throttled, "too many connections to this sidecar; use fewer and keep them open"))
+	if refused := door.Refusal(r.Context()); refused != nil {
+		writeError(w, x, refused)
 		return
 	}
 	if h.crossOrigin.Check(r) != nil {
-		writeError(w, x, semantics.Errorf(semantics.PermissionDenied, "requests of web pages from elsewhere are not served"))
+		writeError(
+			w, x, semantics.Errorf(semantics.PermissionDenied, "requests of web pages from elsewhere are not served"),
+		)
 		return
 	}
 	if r.URL.Path == "/openapi.json" {
 		serveOpenAPI(w, r, x)
 		return
 	}
+	ctx, denied := access.Enter(r.Context(), h.authorizer, r.Header.Values("Authorization"))
+	if denied != nil {
+		writeError(w, x, wireerror.Of(denied))
+		return
+	}
+	r = r.WithContext(ctx)
 	query, err := checkQuery(r)
 	if err != nil {
 		writeError(w, x, err)
 		return
 	}
-	data, err := readBody(w, r)
+	data, err := door.ReadBody(w, r, "body", MaxBody)
 	if err != nil {
 		writeError(w, x, err)
 		return
 	}
 	if r.Method == http.MethodPatch && !query.Has("updateMask") && !query.Has("update_mask") {
-		if keys := memberNames(data); len(keys) > 0 {
+		if keys := wirejson.MemberNames(data); len(keys) > 0 {
 			query.Set("updateMask", strings.Join(keys, ","))
 		}
 	}
@@ -131,7 +154,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 }
 
 func serveOpenAPI(w http.ResponseWriter, r *http.Request, x *exchange) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if r.Method != http.MethodGet {
 		writeWrongMethod(w, x, r.Method, []string{http.MethodGet, http.MethodHead})
 		return
 	}
@@ -144,13 +167,3 @@ func rememberMethod(ctx context.Context, _ http.ResponseWriter, _ proto.Message)
 	exchangeOf(ctx).method, _ = runtime.RPCMethod(ctx)
 	return nil
 }
-
-type overLimitKey struct{}
-
-// OverLimit marks the context of a connection that is one too many: its requests are answered THROTTLED (QUOTA-5).
-func OverLimit(ctx context.Context) context.Context {
-	return context.WithValue(ctx, overLimitKey{}, true)
-}
-
-// IsOverLimit tells whether OverLimit has marked the context of a request.
-func IsOverLimit(ctx context.Context) bool { return ctx.Value(overLimitKey{}) != nil }

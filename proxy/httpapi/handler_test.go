@@ -11,10 +11,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/grpcapi"
 	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -28,7 +30,7 @@ func TestRECV_7_FailedFlushGivesBack(t *testing.T) {
 	for _, mode := range []string{"PEEK_LOCK", "RECEIVE_AND_DELETE"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			broker := semantics.NewBroker(memstore.New())
+			broker := broker.New(memstore.New())
 			defer broker.Close()
 			if _, err := broker.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil); err != nil {
 				t.Fatal(err)
@@ -37,12 +39,12 @@ func TestRECV_7_FailedFlushGivesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			logger := slog.New(slog.DiscardHandler)
-			metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker)
+			metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker, 10)
 			if err != nil {
 				t.Fatal(err)
 			}
 			desk := handover.NewDesk(logger)
-			h, err := New(grpcapi.NewMessages(broker, metrics, semantics.MaxHTTPMessageSize, nil), grpcapi.NewSessions(broker), grpcapi.NewAdmin(broker), desk, obs.NewCalls(metrics, logger))
+			h, err := New(grpcapi.NewMessages(broker, metrics, semantics.MaxHTTPMessageSize, nil), grpcapi.NewSessions(broker), grpcapi.NewAdmin(broker), desk, obs.NewCalls(metrics, logger), access.Everybody{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,15 +2,14 @@ package httpapi
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/sidebus/sidebus/proxy/wirejson"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -18,8 +17,10 @@ import (
 var (
 	pageParameters    = []string{"pageSize", "page_size", "pageToken", "page_token"}
 	nameParameters    = append([]string{"namePrefix", "name_prefix"}, pageParameters...)
-	sessionParameters = append([]string{"updatedSince", "updated_since", "activeSince", "active_since"}, pageParameters...)
-	patchParameters   = []string{"updateMask", "update_mask"}
+	sessionParameters = append(
+		[]string{"updatedSince", "updated_since", "activeSince", "active_since"},
+		pageParameters...)
+	patchParameters = []string{"updateMask", "update_mask"}
 )
 
 // parametersOf lists the query parameters that a request may have.
@@ -28,7 +29,8 @@ func parametersOf(r *http.Request) []string {
 		return patchParameters
 	}
 	segments := strings.Split(r.URL.EscapedPath(), "/")
-	if r.Method != http.MethodGet || len(segments)%2 == 0 { // not a collection: its name is followed by that of an entity in it
+	if r.Method != http.MethodGet ||
+		len(segments)%2 == 0 { // not a collection: its name is followed by that of an entity in it
 		return nil
 	}
 	switch segments[len(segments)-1] {
@@ -43,8 +45,8 @@ func parametersOf(r *http.Request) []string {
 	}
 }
 
-// checkQuery refuses query parameters that do not exist, as fields of a body are, because the gateway ignores them, and values
-// that do not fit, which it refuses in other words.
+// checkQuery refuses query parameters that do not exist, as fields of a body are, because the gateway ignores them, and
+// values that do not fit, which it refuses in other words.
 func checkQuery(r *http.Request) (url.Values, *semantics.Error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -53,10 +55,10 @@ func checkQuery(r *http.Request) (url.Values, *semantics.Error) {
 	allowed := parametersOf(r)
 	for name, values := range query {
 		if !slices.Contains(allowed, name) {
-			return nil, badValue(cut(name), "is not a known query parameter")
+			return nil, wirejson.BadValue(wirejson.Cut(name), "is not a known query parameter")
 		}
 		if len(values) != 1 {
-			return nil, badValue(name, "is given twice")
+			return nil, wirejson.BadValue(name, "is given twice")
 		}
 		if err := checkParameter(name, values[0]); err != nil {
 			return nil, err
@@ -69,53 +71,18 @@ func checkParameter(name, value string) *semantics.Error {
 	switch name {
 	case "pageSize", "page_size":
 		if _, err := strconv.ParseInt(value, 10, 32); errors.Is(err, strconv.ErrRange) {
-			return refused(semantics.ArgumentOutOfRange, "pageSize", "does not fit 32 bits")
+			return wirejson.Refused(semantics.ArgumentOutOfRange, "pageSize", "does not fit 32 bits")
 		} else if err != nil {
-			return badValue("pageSize", "must be a whole number")
+			return wirejson.BadValue("pageSize", "must be a whole number")
 		}
 	case "updatedSince", "updated_since":
-		_, err := parseInstant(value, "updatedSince")
+		_, err := wirejson.ParseInstant(value, "updatedSince")
 		return err
 	case "activeSince", "active_since":
-		_, err := parseInstant(value, "activeSince")
+		_, err := wirejson.ParseInstant(value, "activeSince")
 		return err
 	}
 	return nil
-}
-
-// readBody reads a body of at most MaxBody bytes.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *semantics.Error) {
-	if r.ContentLength > MaxBody {
-		return nil, semantics.SizeExceeded("body", r.ContentLength, MaxBody)
-	}
-	buffer := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
-	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, semantics.Errorf(semantics.MessageSizeExceeded, "body is larger than %d bytes", MaxBody).
-			With(semantics.DetailField, "body").With(semantics.DetailLimit, strconv.Itoa(MaxBody))
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, semantics.Errorf(semantics.InvalidArgument, "the body ended early")
-	case err != nil:
-		return nil, &semantics.Error{Code: semantics.Cancelled, Message: "the body could not be read", Err: err}
-	}
-	return buffer.Bytes(), nil
-}
-
-// memberNames lists the names of a JSON object, none when it is not one.
-func memberNames(data []byte) []string {
-	if !json.Valid(data) {
-		return nil
-	}
-	var names []string
-	if s := (&scanner{data: data}); s.open('{') {
-		for s.next('}') {
-			names = append(names, s.key())
-			s.value()
-		}
-	}
-	return names
 }
 
 // body is a request body that was read. The gateway hands it to the codec, which finds the exchange in it: an error it

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Pauses while the app takes no connections, or a source cannot be received from: each twice the last, less up to half by chance, so that
-// many sidecars do not come all at once.
+// Pauses while the app takes no connections, or a source cannot be received from: each twice the last, less up to half
+// by chance, so that many sidecars do not come all at once.
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = 10 * time.Second
@@ -31,7 +31,8 @@ const (
 	appProbing          // one message is pushed to find out, the others wait for that
 )
 
-// app watches over whether the app takes connections. While it does not, no messages are taken for it, so that none is under lock.
+// app watches over whether the app takes connections. While it does not, no messages are taken for it, so that none is
+// under lock.
 type app struct {
 	told func(isUp bool, err error, lasted time.Duration) // what has changed
 
@@ -51,7 +52,8 @@ func newApp(told func(isUp bool, err error, lasted time.Duration)) *app {
 	return &app{told: told, changed: make(chan struct{})}
 }
 
-// begin lets messages be taken, with up to so many credits, which grant gives out. It does not block, and neither must grant.
+// begin lets messages be taken, with up to so many credits, which grant gives out. It does not block, and neither must
+// grant.
 func (a *app) begin(credits int, grant func(credits int)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,16 +75,16 @@ func (a *app) end() {
 	}
 }
 
-// keepsSome notes that the app may have messages beside those that are being pushed. They use credits, nobody knows how many, so
-// from now on a probe gets all.
+// keepsSome notes that the app may have messages beside those that are being pushed. They use credits, nobody knows how
+// many, so from now on a probe gets all.
 func (a *app) keepsSome() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.probing = a.full
 }
 
-// enter asks for leave to push. It blocks while another push probes the app. ok is false when the app is down or ctx ends. Who gets
-// leave must call leave in the end.
+// enter asks for leave to push. It blocks while another push probes the app. ok is false when the app is down or ctx
+// ends. Who gets leave must call leave in the end.
 func (a *app) enter(ctx context.Context) (isProbe, ok bool) {
 	for {
 		a.mu.Lock()

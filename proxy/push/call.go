@@ -18,6 +18,7 @@ import (
 	"github.com/sidebus/sidebus/proxy/internal/brokerproperties"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Headers of a call and of its answer.
@@ -85,7 +86,9 @@ var (
 )
 
 // call pushes one message and gives what is to become of it. reached is called when there is a connection.
-func (h *handler) call(ctx context.Context, m *semantics.Received, source semantics.Source, reached func()) (verdict, error) {
+func (h *handler) call(
+	ctx context.Context, m *semantics.Received, source semantics.Source, reached func(),
+) (verdict, error) {
 	timed, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	var isConnected atomic.Bool
@@ -93,7 +96,9 @@ func (h *handler) call(ctx context.Context, m *semantics.Received, source semant
 		isConnected.Store(true)
 		reached()
 	}}
-	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(timed, trace), http.MethodPost, h.target.url, bytes.NewReader(m.Body))
+	request, err := http.NewRequestWithContext(
+		httptrace.WithClientTrace(timed, trace), http.MethodPost, h.target.url, bytes.NewReader(m.Body),
+	)
 	if err != nil {
 		return verdict{}, err // of a URL that was checked
 	}
@@ -161,8 +166,8 @@ func isVisible(s string) bool {
 	return s != "" && len(s) <= maxTrace && !strings.ContainsFunc(s, isOther) && strings.TrimSpace(s) == s
 }
 
-// discard reads an answer to its end, if that is near, so that the connection can be used again. One that cannot be read to its end is an
-// answer all the same.
+// discard reads an answer to its end, if that is near, so that the connection can be used again. One that cannot be
+// read to its end is an answer all the same.
 func discard(body io.ReadCloser) {
 	cut := time.AfterFunc(answerPatience, func() { _ = body.Close() }) // whoever reads finds out
 	_, _ = io.CopyN(io.Discard, body, maxAnswerBody)
@@ -176,9 +181,15 @@ func (h *handler) judge(response *http.Response) verdict {
 	case asked == "dead-letter":
 		return h.deadLetter(response.Header)
 	case asked == "defer":
-		return verdict{outcome: obs.Defer, verb: obs.Defer, settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return h.broker.Defer(ctx, s, tokens, nil)
-		}}
+		return verdict{
+			outcome: obs.Defer,
+			verb:    obs.Defer,
+			settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code,
+				error,
+			) {
+				return h.broker.Defer(ctx, s, tokens, nil)
+			},
+		}
 	case asked == "release":
 		return h.release(obs.Release)
 	case asked != "":
@@ -197,16 +208,29 @@ func (h *handler) release(as outcome) verdict {
 }
 
 func (h *handler) abandon(as outcome, delay *time.Duration, detail string) verdict {
-	return verdict{outcome: as, verb: obs.Abandon, isFault: true, detail: detail, settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-		return h.broker.Abandon(ctx, s, tokens, semantics.AbandonOptions{Delay: delay})
-	}}
+	return verdict{
+		outcome: as,
+		verb:    obs.Abandon,
+		isFault: true,
+		detail:  detail,
+		settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+			return h.broker.Abandon(ctx, s, tokens, semantics.AbandonOptions{Delay: delay})
+		},
+	}
 }
 
 func (h *handler) deadLetter(header http.Header) verdict {
-	options := semantics.DeadLetterOptions{Reason: textOf(header, reasonHeader), Description: textOf(header, descriptionHeader)}
-	return verdict{outcome: obs.DeadLetter, verb: obs.DeadLetter, settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-		return h.broker.DeadLetter(ctx, s, tokens, options)
-	}}
+	options := broker.DeadLetterOptions{
+		Reason:      textOf(header, reasonHeader),
+		Description: textOf(header, descriptionHeader),
+	}
+	return verdict{
+		outcome: obs.DeadLetter,
+		verb:    obs.DeadLetter,
+		settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+			return h.broker.DeadLetter(ctx, s, tokens, options)
+		},
+	}
 }
 
 // textOf reads a text from a header: UTF-8, or escaped as in RFC 8187 (REST-12). nil: there is none.
@@ -233,12 +257,14 @@ func cutText(s string, most int) string {
 	return string([]rune(s)[:most])
 }
 
-// retryAfter reads when the app wants the message again: seconds, or an instant. nil: it does not say. It is at most what a message can
-// be delayed.
+// retryAfter reads when the app wants the message again: seconds, or an instant. nil: it does not say. It is at most
+// what a message can be delayed.
 func retryAfter(text string) *time.Duration {
 	var delay time.Duration
 	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		delay = time.Duration(min(seconds, uint64(semantics.MaxDelay/time.Second))) * time.Second //nolint:gosec // a few days
+		delay = time.Duration(
+			min(seconds, uint64(semantics.MaxDelay/time.Second)),
+		) * time.Second //nolint:gosec // a few days
 	} else if at, err := http.ParseTime(text); err == nil {
 		delay = min(max(time.Until(at), 0), semantics.MaxDelay)
 	} else {

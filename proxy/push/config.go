@@ -7,22 +7,24 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 // Bounds and defaults of a Handler.
 const (
 	DefaultMaxConcurrent = 10
-	MaxConcurrent        = semantics.MaxCredits
+	MaxConcurrent        = stream.MaxCredits
 	DefaultTimeout       = 5 * time.Minute
 	MinTimeout           = 10 * time.Millisecond
-	MaxTimeout           = semantics.MaxAutoRenew // locks are renewed for no longer (LOCK-9)
+	MaxTimeout           = stream.MaxAutoRenew // locks are renewed for no longer (LOCK-9)
 )
 
 // Handler says where the messages of a source are pushed, and how. Zero means the default, but for Source and URL.
 type Handler struct {
 	// Source is "queues/orders" or "topics/news/subscriptions/eu"; "/" in a name is written "%2F".
 	Source string
-	// URL is http://, https://, or unix:///path/of.sock for a socket, which may have a path of its own: unix:///path/of.sock:/on-order.
+	// URL is http://, https://, or unix:///path/of.sock for a socket, which may have a path of its own:
+	// unix:///path/of.sock:/on-order.
 	URL string
 
 	MaxConcurrent         int           // calls at a time, of a source without sessions
@@ -44,7 +46,12 @@ func (h Handler) WithDefaults() (Handler, error) {
 		initial, most int
 	}{
 		{"maxConcurrent", &h.MaxConcurrent, DefaultMaxConcurrent, MaxConcurrent},
-		{"maxConcurrentSessions", &h.MaxConcurrentSessions, semantics.DefaultMaxSessions, semantics.MaxConcurrentSession},
+		{
+			"maxConcurrentSessions",
+			&h.MaxConcurrentSessions,
+			semantics.DefaultMaxSessions,
+			semantics.MaxConcurrentSession,
+		},
 	}
 	for _, n := range numbers {
 		if *n.value == 0 {
@@ -79,7 +86,9 @@ func sourceOf(resource string) (semantics.Source, error) {
 	for i := 1; i < len(parts); i += 2 {
 		name, err := url.PathUnescape(parts[i])
 		if err != nil {
-			return semantics.Source{}, fmt.Errorf("source is %q, which is not escaped as it should be: %w", resource, err)
+			return semantics.Source{}, fmt.Errorf(
+				"source is %q, which is not escaped as it should be: %w", resource, err,
+			)
 		}
 		names = append(names, name)
 	}
@@ -93,7 +102,10 @@ func sourceOf(resource string) (semantics.Source, error) {
 			path, err = semantics.ParseSourcePath(semantics.SubscriptionPath(path, names[1]))
 		}
 	default:
-		return semantics.Source{}, fmt.Errorf(`source is %q, must be "queues/NAME" or "topics/NAME/subscriptions/NAME"`, resource)
+		return semantics.Source{}, fmt.Errorf(
+			`source is %q, must be "queues/NAME" or "topics/NAME/subscriptions/NAME"`,
+			resource,
+		)
 	}
 	if err != nil {
 		return semantics.Source{}, fmt.Errorf("source is %q: %s", resource, semantics.AsError(err).Message)
@@ -120,8 +132,12 @@ func targetOf(address string) (target, error) {
 		return target{url: address}, nil
 	case "unix":
 		socket, path, _ := strings.Cut(parsed.Path, ":")
-		if parsed.Host != "" || !strings.HasPrefix(socket, "/") || path != "" && !strings.HasPrefix(path, "/") || parsed.Fragment != "" {
-			return target{}, fmt.Errorf("url is %q, must be unix:///path/of.sock or unix:///path/of.sock:/path", parsed.Redacted())
+		if parsed.Host != "" || !strings.HasPrefix(socket, "/") || path != "" && !strings.HasPrefix(path, "/") ||
+			parsed.Fragment != "" {
+			return target{}, fmt.Errorf(
+				"url is %q, must be unix:///path/of.sock or unix:///path/of.sock:/path",
+				parsed.Redacted(),
+			)
 		}
 		inside := url.URL{Scheme: "http", Host: "localhost", Path: path, RawQuery: parsed.RawQuery}
 		return target{url: inside.String(), socket: socket}, nil

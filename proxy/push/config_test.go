@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 func TestHandlersThatMakeNoSense(t *testing.T) {
@@ -48,7 +48,7 @@ func TestHandlersThatMakeNoSense(t *testing.T) {
 	if want := (Handler{good.Source, good.URL, 10, 8, 5 * time.Minute}); got != want || err != nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	broker := semantics.NewBroker(nil)
+	broker := broker.New(nil)
 	defer broker.Close()
 	if _, err := New([]Handler{good, {Source: "queues/ORDERS", URL: good.URL}}, broker, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "handlers[1]") {
 		t.Errorf("two handlers of one source: got %v", err)

@@ -105,7 +105,8 @@ func TestRECV_13_OneMessageFindsOut(t *testing.T) {
 	})
 }
 
-// With messages that were left to the app nobody knows how many credits a probe needs; it finds out all the same, and one at a time.
+// With messages that were left to the app nobody knows how many credits a probe needs; it finds out all the same, and
+// one at a time.
 func TestRECV_13_OneMessageFindsOutBesideThoseLeft(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
@@ -88,7 +89,7 @@ func (a *fakeApp) Addr() net.Addr { return &net.UnixAddr{} }
 
 // bed is a Pusher in a bubble, with a queue "orders", a queue with sessions "tales", and an app.
 type bed struct {
-	*semantics.Broker
+	*broker.Broker
 
 	t       *testing.T
 	store   *pliantStore
@@ -135,7 +136,8 @@ func (s *pliantStore) RenewSessionLock(ctx context.Context, source semantics.Sou
 	return s.Store.RenewSessionLock(ctx, source)
 }
 
-// inBubble runs a test in a bubble, where time passes only when all goroutines wait. The Pusher begins when the test calls begin.
+// inBubble runs a test in a bubble, where time passes only when all goroutines wait. The Pusher begins when the test
+// calls begin.
 func inBubble(t *testing.T, test func(t *testing.T, b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +145,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bed)) {
 			t: t, store: &pliantStore{Store: memstore.New()}, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), over: make(chan struct{}),
 			app: &fakeApp{incomes: make(chan net.Conn), closed: make(chan struct{})},
 		}
-		b.Broker = semantics.NewBroker(b.store, semantics.WithRules(filter.Compile))
+		b.Broker = broker.New(b.store, broker.WithRules(filter.Compile))
 		b.create("orders", semantics.Options{})
 		b.create("tales", semantics.Options{RequiresSession: true}, "requiresSession")
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.app.ServeHTTP(w, r) })}
@@ -184,7 +186,7 @@ func (b *bed) begin(h Handler, app http.HandlerFunc) {
 		h.Source = "queues/orders"
 	}
 	b.app.Handler = app
-	metrics, err := obs.NewMetrics(b.metrics, b.Broker)
+	metrics, err := obs.NewMetrics(b.metrics, b.Broker, 10)
 	b.ok(err)
 	pusher, err := newPusher([]Handler{h}, b.Broker, metrics, slog.New(slog.NewTextHandler(b.log, nil)), b.app.dial)
 	b.ok(err)

@@ -1,6 +1,6 @@
-// Package push calls the app with messages: it takes those of a source as they come, makes each an HTTP request, and settles it by the
-// answer (spec: api.md, section 5). Locks are renewed while a call runs. There are no rules here, they are those of a
-// semantics.Subscription.
+// Package push calls the app with messages: it takes those of a source as they come, makes each an HTTP request, and
+// settles it by the answer (spec: api.md, section 5). Locks are renewed while a call runs. There are no rules here,
+// they are those of a stream.Subscription.
 package push
 
 import (
@@ -14,6 +14,8 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 // Pusher pushes the messages of some sources. Make it with New and let Run live its life.
@@ -26,20 +28,23 @@ type handler struct {
 	source  semantics.Source
 	target  target
 	client  *http.Client
-	broker  *semantics.Broker
+	broker  *broker.Broker
 	metrics *obs.Metrics
 	logger  *slog.Logger
-	faults  faults
+	faults  obs.Faults
 	trouble trouble
 	app     *app
 }
 
-// New makes a Pusher. It opens nothing and does not block. It fails when a handler makes no sense, or two have the same source.
-func New(handlers []Handler, broker *semantics.Broker, metrics *obs.Metrics, logger *slog.Logger) (*Pusher, error) {
+// New makes a Pusher. It opens nothing and does not block. It fails when a handler makes no sense, or two have the same
+// source.
+func New(handlers []Handler, broker *broker.Broker, metrics *obs.Metrics, logger *slog.Logger) (*Pusher, error) {
 	return newPusher(handlers, broker, metrics, logger, (&net.Dialer{Timeout: dialTimeout}).DialContext)
 }
 
-func newPusher(handlers []Handler, broker *semantics.Broker, metrics *obs.Metrics, logger *slog.Logger, dial dialer) (*Pusher, error) {
+func newPusher(
+	handlers []Handler, broker *broker.Broker, metrics *obs.Metrics, logger *slog.Logger, dial dialer,
+) (*Pusher, error) {
 	p := &Pusher{}
 	taken := map[semantics.Source]bool{}
 	for i, given := range handlers {
@@ -51,7 +56,7 @@ func newPusher(handlers []Handler, broker *semantics.Broker, metrics *obs.Metric
 		h.logger = logger.With("handler", h.Source, "url", h.Shown())
 		h.source, _ = sourceOf(h.Source) // they were checked
 		h.target, _ = targetOf(h.URL)
-		h.faults.logger, h.trouble.logger, h.app = h.logger, h.logger, newApp(h.tellOfApp)
+		h.faults.Logger, h.trouble.logger, h.app = h.logger, h.logger, newApp(h.tellOfApp)
 		h.client = newClient(h.target, dial, max(h.MaxConcurrent, h.MaxConcurrentSessions))
 		if taken[h.source.Fold()] {
 			return nil, fmt.Errorf("handlers[%d]: source %q has a handler already", i, h.Source)
@@ -62,8 +67,8 @@ func newPusher(handlers []Handler, broker *semantics.Broker, metrics *obs.Metric
 	return p, nil
 }
 
-// Run pushes until ctx ends, or the Broker drains and nothing is in hand. Then it waits for calls that run: they are told to end, and
-// their messages are given back uncounted. It must be called once.
+// Run pushes until ctx ends, or the Broker drains and nothing is in hand. Then it waits for calls that run: they are
+// told to end, and their messages are given back uncounted. It must be called once.
 func (p *Pusher) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	for _, h := range p.handlers {
@@ -72,12 +77,15 @@ func (p *Pusher) Run(ctx context.Context) {
 	work.Wait()
 }
 
-// run pushes messages for as long as ctx lives, and waits for what does not last: a source that does not exist yet, or must not be
-// received from, or a store that is down.
+// run pushes messages for as long as ctx lives, and waits for what does not last: a source that does not exist yet, or
+// must not be received from, or a store that is down.
 func (h *handler) run(ctx context.Context) {
 	defer h.client.CloseIdleConnections()
 	h.metrics.HandlerReachable.WithLabelValues(h.Source).Set(1)
-	h.logger.InfoContext(ctx, "the handler begins", "maxConcurrent", h.MaxConcurrent, "maxConcurrentSessions", h.MaxConcurrentSessions, "timeout", h.Timeout)
+	h.logger.InfoContext(
+		ctx, "the handler begins", "maxConcurrent", h.MaxConcurrent, "maxConcurrentSessions", h.MaxConcurrentSessions,
+		"timeout", h.Timeout,
+	)
 	for ctx.Err() == nil && !h.broker.Draining() {
 		err := h.once(ctx)
 		if ctx.Err() != nil || h.broker.Draining() {
@@ -92,7 +100,7 @@ func (h *handler) run(ctx context.Context) {
 
 // once pushes what one subscription delivers, and gives the reason of its end.
 func (h *handler) once(ctx context.Context) error {
-	options := semantics.DefaultSubscribeOptions()
+	options := stream.DefaultOptions()
 	options.Credits, options.MaxAutoRenew, options.MaxSessions = 0, h.Timeout, h.MaxConcurrentSessions
 	sub, err := h.broker.Subscribe(ctx, h.source, options)
 	if err != nil {
@@ -102,10 +110,12 @@ func (h *handler) once(ctx context.Context) error {
 	if sub.HasSessions() {
 		credits = h.MaxConcurrentSessions
 	}
-	s := &stream{handler: h, sub: sub, inHand: map[semantics.LockToken]*push{}}
+	s := &feed{handler: h, sub: sub, inHand: map[semantics.LockToken]*push{}}
 	s.calls, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.app.begin(credits, func(n int) { _ = sub.SetCredits(n) }) // n is within the bounds
-	lives := time.AfterFunc(sourceTrial, h.trouble.over)        // a source that must not be received from says so at once
+	lives := time.AfterFunc(
+		sourceTrial, h.trouble.over,
+	) // a source that must not be received from says so at once
 	defer lives.Stop()
 	return s.run(ctx)
 }
@@ -153,29 +163,8 @@ func (h *handler) tellOfApp(isUp bool, err error, lasted time.Duration) {
 	}
 	gauge.Set(0)
 	h.client.CloseIdleConnections()
-	h.logger.Warn("the app takes no connections; its messages wait in the queue, not under lock and not counted", "error", plain(err))
-}
-
-// faultPause is the least time between two lines about messages that the app has failed.
-const faultPause = 10 * time.Second
-
-// faults writes a line about a message that the app has failed, but not about each when there are many.
-type faults struct {
-	logger *slog.Logger
-
-	mu     sync.Mutex
-	last   time.Time
-	silent int // since the last line
-}
-
-func (f *faults) note(m *semantics.Received, what string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now := time.Now(); f.last.IsZero() || now.Sub(f.last) >= faultPause {
-		f.logger.Warn("the app failed a message, which is given back and comes again", "why", what,
-			"sequenceNumber", m.SequenceNumber, "messageId", m.MessageID, "deliveryCount", m.DeliveryCount, "others", f.silent)
-		f.last, f.silent = now, 0
-		return
-	}
-	f.silent++
+	h.logger.Warn(
+		"the app takes no connections; its messages wait in the queue, not under lock and not counted", "error",
+		plain(err),
+	)
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -75,7 +76,8 @@ func TestRECV_14_WhatAnAnswerMeans(t *testing.T) {
 		{"204", answering(204), nothing, "complete"},
 		{"299", answering(299, "Retry-After", "5"), nothing, "complete"},
 		{"202", answering(202), "available 0 delayed 0 locked 1 deferred 0 dead 0", "left"},
-		{"400", answering(400), "available 0 delayed 0 locked 0 deferred 0 dead 1", "abandon"}, // the only delivery that is permitted
+		// the only delivery that is permitted
+		{"400", answering(400), "available 0 delayed 0 locked 0 deferred 0 dead 1", "abandon"},
 		{"500", answering(500), "available 0 delayed 0 locked 0 deferred 0 dead 1", "abandon"},
 		{"redirect", answering(302, "Location", "http://app.test:8080/elsewhere"), "available 0 delayed 0 locked 0 deferred 0 dead 1", "abandon"},
 		{"not modified", answering(304), "available 0 delayed 0 locked 0 deferred 0 dead 1", "abandon"},
@@ -170,7 +172,8 @@ func TestRECV_13_NoMoreCallsThanPermitted(t *testing.T) {
 		}
 		app.answer("b", 200)
 		app.answer("a", 500)
-		if got := app.seen(); !strings.HasSuffix(got, " d a") && !strings.HasSuffix(got, " a d") { // what was abandoned comes first
+		// what was abandoned comes first
+		if got := app.seen(); !strings.HasSuffix(got, " d a") && !strings.HasSuffix(got, " a d") {
 			t.Errorf("calls: %s", got)
 		}
 		b.wantCounts("orders", "available 1 delayed 0 locked 3 deferred 0 dead 0")
@@ -215,7 +218,8 @@ func TestLOCK_9_ATimeoutAbandons(t *testing.T) {
 	})
 }
 
-// 202 leaves the message to the app: its lock is renewed for the time of a call, and its place is free when it is settled.
+// 202 leaves the message to the app: its lock is renewed for the time of a call, and its place is free when it is
+// settled.
 func TestRECV_13_LeftToTheApp(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {
@@ -271,7 +275,8 @@ func TestSESS_25_OneAtATimeAndInOrder(t *testing.T) {
 	})
 }
 
-// A message of a session that is left to the app holds the rest up; the app can settle it, since it has the tokens of both.
+// A message of a session that is left to the app holds the rest up; the app can settle it, since it has the tokens of
+// both.
 func TestSESS_26_LeftToTheAppInASession(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {
@@ -341,7 +346,8 @@ func TestDAPR_6_ALostLockEndsTheCall(t *testing.T) {
 			if app.left() != "a/1" {
 				t.Errorf("%s: the call goes on", queue)
 			}
-			b.create(queue, semantics.Options{RequiresSession: queue == "tales"}, "requiresSession") // and all begins anew
+			// and all begins anew
+			b.create(queue, semantics.Options{RequiresSession: queue == "tales"}, "requiresSession")
 			pass(lastPause)
 			b.send(queue, "a/2")
 			if app.seen() != "a/1 a/2" {
@@ -479,7 +485,7 @@ func TestRECV_13_ManyFailuresAreNotALineEach(t *testing.T) {
 		}
 		synctest.Wait()
 		b.wantLogged("the app failed a message", 1)
-		pass(faultPause)
+		pass(obs.FaultPause)
 		b.send("orders", "later")
 		synctest.Wait()
 		b.wantLogged("the app failed a message", 2)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 // Bounds of settling: how long a store that is down is waited for, and how long when the sidecar stops.
@@ -17,11 +18,11 @@ const (
 	stopPatience   = 5 * time.Second
 )
 
-// stream pushes what one subscription delivers.
-type stream struct {
+// feed pushes what one subscription delivers.
+type feed struct {
 	*handler
 
-	sub    *semantics.Subscription
+	sub    *stream.Subscription
 	calls  context.Context //nolint:containedctx // of the calls
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup // the pushes
@@ -39,24 +40,30 @@ type push struct {
 	cancel context.CancelCauseFunc
 }
 
-// run takes events until the subscription ends, or ctx does, and gives the reason. It comes back when all pushes have ended.
-func (s *stream) run(ctx context.Context) error {
+// run takes events until the subscription ends, or ctx does, and gives the reason. It comes back when all pushes have
+// ended.
+func (s *feed) run(ctx context.Context) error {
 	var err error
 	for err == nil {
-		var e semantics.Event
+		var e stream.Event
 		if e, err = s.sub.Next(ctx); err == nil {
 			s.take(ctx, e)
 		}
 	}
 	s.app.end()
 	switch semantics.CodeOf(err) {
-	case semantics.EntityDisabled, semantics.InvalidOperation, semantics.StoreUnavailable: // what is in hand may still be settled (FWD-2)
+	case semantics.EntityDisabled,
+		semantics.InvalidOperation,
+		semantics.StoreUnavailable: // what is in hand may still be settled (FWD-2)
 	case semantics.Cancelled:
 		s.cancel(errStopped)
 	default:
 		s.cancel(errLockLost)
 	}
-	stop := context.AfterFunc(ctx, func() { s.cancel(errStopped) }) // a drain ends the subscription first, and ctx when its time is over
+	stop := context.AfterFunc(
+		ctx,
+		func() { s.cancel(errStopped) },
+	) // a drain ends the subscription first, and ctx when its time is over
 	defer stop()
 	s.work.Wait()
 	if ctx.Err() != nil {
@@ -68,12 +75,12 @@ func (s *stream) run(ctx context.Context) error {
 	return err
 }
 
-func (s *stream) take(ctx context.Context, e semantics.Event) {
+func (s *feed) take(ctx context.Context, e stream.Event) {
 	switch {
 	case e.Delivery != nil:
 		s.trouble.over()
 		s.sub.Delivered(ctx, e)
-		s.metrics.MessagesReceived.Add(float64(len(e.Delivery.Messages)))
+		s.metrics.Received(e.Delivery.Source(), len(e.Delivery.Messages))
 		for _, m := range e.Delivery.Messages {
 			s.begin(m, e.Delivery.Source())
 		}
@@ -84,12 +91,14 @@ func (s *stream) take(ctx context.Context, e semantics.Event) {
 			s.lose(func(p *push) bool { return p.LockToken == token })
 		}
 	case e.Failure != nil:
-		s.logger.WarnContext(ctx, "the handler gets no messages at the moment; it goes on by itself", "error", e.Failure)
+		s.logger.WarnContext(
+			ctx, "the handler gets no messages at the moment; it goes on by itself", "error", e.Failure,
+		)
 	}
 }
 
 // begin pushes a message.
-func (s *stream) begin(m *semantics.Received, source semantics.Source) {
+func (s *feed) begin(m *semantics.Received, source semantics.Source) {
 	p := &push{Received: m, source: source}
 	p.ctx, p.cancel = context.WithCancelCause(s.calls)
 	s.mu.Lock()
@@ -111,7 +120,7 @@ func (s *stream) begin(m *semantics.Received, source semantics.Source) {
 }
 
 // lose ends the calls of messages whose locks are lost.
-func (s *stream) lose(isLost func(*push) bool) {
+func (s *feed) lose(isLost func(*push) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.inHand {
@@ -122,7 +131,7 @@ func (s *stream) lose(isLost func(*push) bool) {
 }
 
 // push calls the app with a message and settles it.
-func (s *stream) push(p *push) {
+func (s *feed) push(p *push) {
 	isProbe, mayGo := s.app.enter(p.ctx)
 	defer s.app.leave(isProbe)
 	if !mayGo || s.broker.Draining() { // no new calls
@@ -150,14 +159,17 @@ func (s *stream) push(p *push) {
 	s.metrics.PushDuration.WithLabelValues(s.Source).Observe(took.Seconds())
 	switch {
 	case v.outcome == lockLost:
-		s.logger.Warn("a message's lock does not hold any more; it comes again, unless the app has settled it by itself", "sequenceNumber", p.SequenceNumber, "messageId", p.MessageID)
+		s.logger.Warn(
+			"a message's lock does not hold any more; it comes again, unless the app has settled it by itself",
+			"sequenceNumber", p.SequenceNumber, "messageId", p.MessageID,
+		)
 	case v.isFault && v.outcome != unsettled:
-		s.faults.note(p.Received, v.detail)
+		s.faults.Note(p.Received, v.detail)
 	}
 }
 
 // settle carries out a verdict, and gives what became of it. A store that is down is waited for.
-func (s *stream) settle(p *push, v verdict) outcome {
+func (s *feed) settle(p *push, v verdict) outcome {
 	patience := settlePatience
 	if s.calls.Err() != nil {
 		patience = stopPatience
@@ -169,18 +181,21 @@ func (s *stream) settle(p *push, v verdict) outcome {
 		codes, err := s.sub.Settle(ctx, []semantics.LockToken{p.LockToken}, v.settle)
 		switch e := semantics.AsError(err); {
 		case err == nil && codes[0] == "":
-			s.metrics.Settled(v.verb, codes)
+			s.metrics.Settled(p.source, v.verb, codes)
 			return v.outcome
 		case err == nil && wasUnknown: // the settlement before has done it (ERR-6)
-			s.metrics.Settled(v.verb, []semantics.Code{""})
+			s.metrics.Settled(p.source, v.verb, []semantics.Code{""})
 			return v.outcome
 		case err == nil && v.verb == obs.Release: // there is nothing to give back
 			return v.outcome
 		case err == nil:
-			s.metrics.Settled(v.verb, codes)
+			s.metrics.Settled(p.source, v.verb, codes)
 			return lockLost
 		case !e.Code.Retryable() || ctx.Err() != nil || s.calls.Err() != nil:
-			s.logger.Warn("a message could not be settled; it comes again when its lock ends", "verb", v.verb, "sequenceNumber", p.SequenceNumber, "error", err)
+			s.logger.Warn(
+				"a message could not be settled; it comes again when its lock ends", "verb", v.verb, "sequenceNumber",
+				p.SequenceNumber, "error", err,
+			)
 			return unsettled
 		default:
 			wasUnknown = wasUnknown || e.Details[semantics.DetailOutcome] == semantics.OutcomeUnknown

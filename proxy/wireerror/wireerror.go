@@ -61,6 +61,7 @@ var table = map[semantics.Code]wire{
 	semantics.EntityFull:                {codes.ResourceExhausted, http.StatusInsufficientStorage},
 	semantics.QuotaExceeded:             {codes.ResourceExhausted, http.StatusInsufficientStorage},
 	semantics.Throttled:                 {codes.ResourceExhausted, http.StatusTooManyRequests},
+	semantics.RouteNotFound:             {codes.NotFound, http.StatusNotFound},
 	semantics.TransactionTooLarge:       {codes.InvalidArgument, http.StatusBadRequest},
 	semantics.TransactionTimedOut:       {codes.Aborted, http.StatusConflict},
 	semantics.TransactionNotFound:       {codes.NotFound, http.StatusNotFound},
@@ -69,6 +70,36 @@ var table = map[semantics.Code]wire{
 	semantics.StoreUnavailable:          {codes.Unavailable, http.StatusServiceUnavailable},
 	semantics.Cancelled:                 {codes.Canceled, statusClientClosed},
 	semantics.Internal:                  {codes.Internal, http.StatusInternalServerError},
+}
+
+// Causes of a semantics.Error that have a status of their own over HTTP, whatever the reason.
+var (
+	ErrMisdirected = errors.New("the host is not served here")       // 421
+	ErrBodyLate    = errors.New("the request's body did not arrive") // 408
+)
+
+// StatusOf gives the HTTP status of the cause of e, or usual when it has none of its own.
+func StatusOf(e *semantics.Error, usual int) int {
+	switch {
+	case errors.Is(e.Err, ErrMisdirected):
+		return http.StatusMisdirectedRequest
+	case errors.Is(e.Err, ErrBodyLate):
+		return http.StatusRequestTimeout
+	default:
+		return usual
+	}
+}
+
+// usualPause is the pause suggested where nothing better is known.
+const usualPause = time.Second
+
+// RetryAfter gives the pause after which to try again, zero when nothing is known. The answers that tell a client to
+// come back, THROTTLED and STORE_UNAVAILABLE, always have one.
+func RetryAfter(e *semantics.Error) time.Duration {
+	if e.RetryAfter == 0 && (e.Code == semantics.Throttled || e.Code == semantics.StoreUnavailable) {
+		return usualPause
+	}
+	return e.RetryAfter
 }
 
 // Of finds the semantics.Error in err. The end of a context, by the caller or by the caller's deadline, is CANCELLED;
@@ -97,7 +128,7 @@ func Status(e *semantics.Error) *status.Status {
 		&errdetails.ErrorInfo{Reason: string(e.Code), Domain: Domain, Metadata: metadata},
 	}
 	if e.Code.Retryable() {
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(e.RetryAfter)})
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(RetryAfter(e))})
 	}
 	full, err := bare.WithDetails(details...)
 	if err != nil {
@@ -115,20 +146,21 @@ type Body struct {
 	Details      map[string]string `json:"details"`
 }
 
-// HTTP gives the HTTP form of e: the status of the table, the body, and the value of Retry-After in whole seconds, ""
-// when nothing is known. The cause of e stays inside.
+// HTTP gives the HTTP form of e: the status of the table or of the cause, the body, and the value of Retry-After in
+// whole seconds, "" when nothing is known. The cause of e stays inside.
 func HTTP(e *semantics.Error) (statusCode int, body Body, retryAfter string) {
+	pause := RetryAfter(e)
 	body = Body{
 		Reason: e.Code, Message: e.Message, Retryable: e.Code.Retryable(),
-		RetryAfterMs: int64(math.Ceil(float64(e.RetryAfter) / float64(time.Millisecond))), Details: e.Details,
+		RetryAfterMs: int64(math.Ceil(float64(pause) / float64(time.Millisecond))), Details: e.Details,
 	}
 	if body.Details == nil {
 		body.Details = map[string]string{}
 	}
-	if e.RetryAfter > 0 {
-		retryAfter = strconv.FormatInt(int64(math.Ceil(e.RetryAfter.Seconds())), 10)
+	if pause > 0 {
+		retryAfter = strconv.FormatInt(int64(math.Ceil(pause.Seconds())), 10)
 	}
-	return row(e.Code).http, body, retryAfter
+	return StatusOf(e, row(e.Code).http), body, retryAfter
 }
 
 func row(code semantics.Code) wire {

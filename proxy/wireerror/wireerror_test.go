@@ -54,6 +54,7 @@ var want = map[semantics.Code]struct {
 	"ENTITY_FULL":                 {codes.ResourceExhausted, 507},
 	"QUOTA_EXCEEDED":              {codes.ResourceExhausted, 507},
 	"THROTTLED":                   {codes.ResourceExhausted, 429},
+	"ROUTE_NOT_FOUND":             {codes.NotFound, 404},
 	"TRANSACTION_TOO_LARGE":       {codes.InvalidArgument, 400},
 	"TRANSACTION_TIMED_OUT":       {codes.Aborted, 409},
 	"TRANSACTION_NOT_FOUND":       {codes.NotFound, 404},
@@ -88,7 +89,14 @@ func TestERR_1_EveryReasonHasItsStatus(t *testing.T) {
 			wantBody := wireerror.Body{
 				Reason: code, Message: "text", Retryable: code.Retryable(), Details: map[string]string{"entity": "orders"},
 			}
-			if statusCode != want[code].http || retryAfter != "" || !cmp.Equal(body, wantBody) {
+			wantHeader := ""
+			if want[code].http == 429 || want[code].http == 503 { // a client that is told to come back is told when
+				wantHeader, wantBody.RetryAfterMs = "1", 1000
+				if retry.GetRetryDelay().AsDuration() != time.Second {
+					t.Errorf("got RetryInfo %v, want 1 s", retry)
+				}
+			}
+			if statusCode != want[code].http || retryAfter != wantHeader || !cmp.Equal(body, wantBody) {
 				t.Errorf("HTTP: got %d %+v Retry-After %q, want %d %+v", statusCode, body, retryAfter, want[code].http, wantBody)
 			}
 		})

@@ -14,12 +14,17 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Auditor walks the raw keys of entities and says what does not belong together: a message in two states or in none, an index
-// entry without its message, a sum that is wrong. What it knows is lua/README.md and not the scripts. It only reads and
-// is safe for concurrent use, but an entity that changes meanwhile looks broken.
+// scheduledID writes an id as scheduled_ids has it.
+var scheduledID = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
+
+// Auditor walks the raw keys of entities and says what does not belong together: a message in two states or in none, an
+// index entry without its message, a sum that is wrong. What it knows is lua/README.md and not the scripts. It only
+// reads and is safe for concurrent use, but an entity that changes meanwhile looks broken.
 type Auditor struct {
 	client    *redis.Client
 	namespace string
+	ledger    *Ledger
+	known     bool // no keys are looked for besides those that an entity has
 }
 
 // NewAuditor makes an Auditor of a namespace.
@@ -27,8 +32,15 @@ func NewAuditor(client *redis.Client, namespace string) *Auditor {
 	return &Auditor{client: client, namespace: namespace}
 }
 
-// Audit checks all that is kept of an entity, of a topic with its subscriptions, also of one that was deleted, of which there
-// must be nothing. It blocks for some round trips.
+// With makes an Auditor that also compares what is locked with what a Ledger says was handed out.
+func (a *Auditor) With(ledger *Ledger) *Auditor {
+	with := *a
+	with.ledger = ledger
+	return &with
+}
+
+// Audit checks all that is kept of an entity, of a topic with its subscriptions, also of one that was deleted, of which
+// there must be nothing. It blocks for some round trips.
 func (a *Auditor) Audit(ctx context.Context, path string) error {
 	q, err := a.read(ctx, path)
 	if err != nil {
@@ -54,10 +66,13 @@ func (a *Auditor) auditQueue(ctx context.Context, path string, q *audit) error {
 	q.readSessions()
 	first := q.checkSide("") // the earliest instant at which something is due
 	first = earlier(first, q.checkSide("dead_"))
+	a.checkLedger(path, "", q)
+	a.checkLedger(path, "dead_", q)
 	q.checkDeadNumbers()
 	first = earlier(first, q.checkScheduled())
 	first = earlier(first, q.checkSessions())
 	q.checkHistory()
+	q.checkRequests()
 	q.checkArrivals()
 	q.checkAlarm(first)
 	a.checkForwarding(ctx, path, q)
@@ -104,18 +119,18 @@ var queueParts = parts{
 	"zset": {
 		"ready", "locks", "waiting", "expiry", "gaps", "delayed", "deferred", "dead_ready", "dead_locks", "dead_waiting",
 		"dead_expiry", "dead_gaps", "dead_delayed", "dead_deferred", "dead_numbers", "due", "scheduled_ids", "history_times",
-		"by_session", "session_locks", "ready_sessions", "idle_sessions", "states_due",
+		"by_session", "session_locks", "ready_sessions", "idle_sessions", "states_due", "request_times",
 	},
 	"hash": {
 		"entity", "deliveries", "modified", "dead_deliveries", "dead_modified", "history",
-		"sessions", "session_tokens", "session_waiting", "session_states", "arrivals",
+		"sessions", "session_tokens", "session_waiting", "session_states", "arrivals", "requests",
 	},
 }
 
 var topicParts = parts{
 	"stream": {"scheduled"},
-	"zset":   {"due", "scheduled_ids", "history_times", "rules"},
-	"hash":   {"entity", "history", "subscriptions", "arrivals"},
+	"zset":   {"due", "scheduled_ids", "history_times", "rules", "request_times"},
+	"hash":   {"entity", "history", "subscriptions", "arrivals", "requests"},
 }
 
 // tagOf gives what all keys of an entity begin with.
@@ -138,7 +153,9 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 	var names *redis.StringSliceCmd
 	streams, zsets, hashes := map[string]*redis.Cmd{}, map[string]*redis.ZSliceCmd{}, map[string]*redis.MapStringStringCmd{}
 	_, err := a.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		names = p.Keys(ctx, globQuote(q.tag)+"*")
+		if !a.known {
+			names = p.Keys(ctx, globQuote(q.tag)+"*")
+		}
 		for _, of := range []parts{queueParts, topicParts} {
 			for _, part := range of["stream"] {
 				streams[part] = p.Do(ctx, "XRANGE", q.tag+part, "-", "+")
@@ -155,8 +172,12 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range names.Val() {
-		q.keys[strings.TrimPrefix(key, q.tag)] = true
+	if names != nil {
+		for _, key := range names.Val() {
+			if part := strings.TrimPrefix(key, q.tag); part != "barred" { // it outlives what it is about
+				q.keys[part] = true
+			}
+		}
 	}
 	for part, cmd := range streams {
 		items, err := cmd.Slice()
@@ -174,8 +195,29 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 	for part, cmd := range hashes {
 		q.hashes[part] = cmd.Val()
 	}
+	if a.known {
+		q.findKeys()
+	}
 	q.entity = q.hashes["entity"]
 	return q, nil
+}
+
+// findKeys takes for the keys that there are those in which something was found.
+func (q *audit) findKeys() {
+	found := func(part string, n int) {
+		if n > 0 {
+			q.keys[part] = true
+		}
+	}
+	for part, log := range q.logs {
+		found(part, len(log))
+	}
+	for part, zset := range q.zsets {
+		found(part, len(zset))
+	}
+	for part, hash := range q.hashes {
+		found(part, len(hash))
+	}
 }
 
 // checkParts checks that there are no other keys than those an entity may have.
@@ -370,7 +412,7 @@ func (q *audit) checkScheduled() int64 {
 		n, _ := strconv.ParseInt(number, 10, 64)
 		member := fmt.Sprintf("%016d", n)
 		at, has := due[member]
-		if _, named := ids[e.fields["i"]+"\x00"+member]; !has || !named {
+		if _, named := ids[scheduledID.Replace(e.fields["i"])+"\x00"+member]; !has || !named {
 			q.fault("scheduled %s is not in due or scheduled_ids", number)
 		}
 		if _, active := q.logs["log"][number]; active || n > q.number("sequence") {
@@ -394,13 +436,35 @@ func (q *audit) checkHistory() {
 	}
 }
 
-// checkAlarm checks that nothing is due before the alarm: scripts do nothing about time until then. What may be removed as unused always
-// has one.
+// checkRequests checks what is remembered of sends with a request id (IDEM-1).
+func (q *audit) checkRequests() {
+	requests, times := maps.Clone(q.hashes["requests"]), q.zsets["request_times"]
+	counted, bytes := requests[""], 0
+	delete(requests, "")
+	if len(requests) != len(times) || len(requests) > semantics.MaxRequestsKept {
+		q.fault("requests has %d, request_times %d", len(requests), len(times))
+	}
+	for id, value := range requests {
+		at, _, _ := strings.Cut(value, ":")
+		if strconv.FormatInt(int64(times[id]), 10) != at {
+			q.fault("requests has %s for %q, request_times %v", value, id, times[id])
+		}
+		if strings.Contains(value, ":RUNS ") {
+			bytes += len(value)
+		}
+	}
+	if counted != strconv.Itoa(bytes) && (counted != "" || bytes > 0) {
+		q.fault("requests counts %s bytes of answers in runs, has %d", counted, bytes)
+	}
+}
+
+// checkAlarm checks that nothing is due before the alarm: scripts do nothing about time until then. What may be removed
+// as unused always has one.
 func (q *audit) checkAlarm(first int64) {
 	alarm := q.number("alarm_ms")
 	if first > 0 && (alarm == 0 || alarm > first) {
 		q.fault("alarm_ms is %d, something is due at %d", alarm, first)
-	} else if alarm >= noEnd {
+	} else if first == 0 && alarm >= noEnd {
 		q.fault("alarm_ms is %d, when nothing is due", alarm)
 	}
 	if q.number("idle_ms") > 0 && alarm == 0 {

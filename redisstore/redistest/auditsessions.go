@@ -129,8 +129,8 @@ func (q *audit) lockInSession(lock string, end float64) string {
 	return position
 }
 
-// checkPlace is checkState for the main side of a queue with sessions: a message is in by_session once, under the letter that
-// goes with delayed and deferred, or it is locked.
+// checkPlace is checkState for the main side of a queue with sessions: a message is in by_session once, under the
+// letter that goes with delayed and deferred, or it is locked.
 func (q *audit) checkPlace(position string, e logEntry, locked bool, sequence int64) {
 	deferred, isDeferred := q.zsets["deferred"][position]
 	_, delayed := q.zsets["delayed"][position]
@@ -173,8 +173,8 @@ func (q *audit) checkSessions() int64 {
 	for session, on := range q.sessions {
 		q.checkSession(session, on)
 		bytes += int64(len(q.hashes["session_states"][session]))
-		if other, taken := versions[on.version]; on.version > 0 && (taken || on.version > q.number("state_version")) {
-			q.fault("session %q has the state version %d, as %q has; the last is %d", session, on.version, other, q.number("state_version"))
+		if other, taken := versions[on.version]; on.version > 0 && taken {
+			q.fault("session %q has the state version %d, as %q has", session, on.version, other)
 		}
 		versions[on.version] = session
 		first = earlier(first, int64(q.zsets["session_locks"][session]))
@@ -256,7 +256,8 @@ func (q *audit) checkSession(session string, on *sessionKept) {
 	}
 }
 
-// receivable says whether a message stands there that a receive could hand out: not behind one that is delayed and holds it up.
+// receivable says whether a message stands there that a receive could hand out: not behind one that is delayed and
+// holds it up.
 func (on *sessionKept) receivable() bool {
 	lowest := func(letter string) int64 {
 		low := int64(-1)

@@ -39,6 +39,7 @@ func (a *Auditor) auditTopic(ctx context.Context, path string, q *audit) error {
 	q.checkParts(topicParts)
 	first := q.checkScheduled()
 	q.checkHistory()
+	q.checkRequests()
 	q.checkArrivals()
 	q.checkAlarm(first)
 	return errors.Join(append(faults, a.checkSweeper(ctx, path, q))...)
@@ -87,8 +88,8 @@ func (q *audit) checkTopicBytes() int64 {
 	return bytes
 }
 
-// checkSubscription checks what a subscription has and a queue has not: what its topic keeps of it, and copies that are numbered
-// in the order in which the topic took them.
+// checkSubscription checks what a subscription has and a queue has not: what its topic keeps of it, and copies that are
+// numbered in the order in which the topic took them.
 func (q *audit) checkSubscription(flags string, filters map[string]int64, sequence int64) {
 	if want := q.entity["requires_session"] + q.entity["dead_letter_failures"]; q.entity["kind"] != "subscription" || flags != want {
 		q.fault("it is a %q, its topic says %q, it says %q", q.entity["kind"], flags, want)
@@ -110,7 +111,8 @@ func (q *audit) checkSubscription(flags string, filters map[string]int64, sequen
 				position = e.fields["n"]
 			}
 			number, _ := strconv.ParseInt(position, 10, 64)
-			if origin, err := strconv.ParseInt(e.fields["e"], 10, 64); err == nil { // else it was sent again from the dead letters
+			// else it was sent again from the dead letters
+			if origin, err := strconv.ParseInt(e.fields["e"], 10, 64); err == nil {
 				origins[number] = origin
 			}
 		}

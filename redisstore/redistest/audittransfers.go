@@ -20,7 +20,7 @@ const noEnd = 253402300799000
 var (
 	transferNote = regexp.MustCompile(`^(\d+):\d+:\d+:(?:queue|topic):\d+:.+$`)
 	arrivalField = regexp.MustCompile(`^\d+:(?:dead_)?:[^:]+$`)
-	arrivalNote  = regexp.MustCompile(`^\d+:\d+:[.dfqsu]*$`)
+	arrivalNote  = regexp.MustCompile(`^\d+:\d+:\d+:[.dfqsu]*$`)
 )
 
 // auditTransfers checks the transfer dead-letter queue of a source, which is a queue with nothing on its main side.
@@ -48,6 +48,7 @@ func (a *Auditor) auditTransfers(ctx context.Context, path string, of *audit) er
 		}
 	}
 	first := q.checkSide("dead_")
+	a.checkLedger(path+transfersSuffix, "dead_", q)
 	q.checkDeadNumbers()
 	q.checkAlarm(first)
 	if err := a.checkSweeper(ctx, path+transfersSuffix, q); err != nil {
@@ -56,8 +57,8 @@ func (a *Auditor) auditTransfers(ctx context.Context, path string, of *audit) er
 	return nil
 }
 
-// checkForwarding checks what a source has to forward: messages that are set aside belong to the transfer that is noted, and whatever is
-// to go has somebody coming for it.
+// checkForwarding checks what a source has to forward: messages that are set aside belong to the transfer that is
+// noted, and whatever is to go has somebody coming for it.
 func (a *Auditor) checkForwarding(ctx context.Context, path string, q *audit) {
 	for _, side := range []string{"", "dead_"} {
 		note, aside := q.entity[side+"transfer"], q.countAside(side)

@@ -1,11 +1,12 @@
-// Package redistest gives tests a real Redis: the one SIDEBUS_TEST_REDIS names, else one redis-server (or valkey-server)
-// that it starts for the test binary and stops with it. It never falls back to a fake and never skips. Tests share
-// that Redis and keep apart by namespace, so they run in parallel and never flush.
+// Package redistest gives tests a real Redis: the one SIDEBUS_TEST_REDIS names, else one redis-server (or
+// valkey-server) that it starts for the test binary and stops with it. It never falls back to a fake and never skips.
+// Tests share that Redis and keep apart by namespace, so they run in parallel and never flush.
 package redistest
 
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -21,13 +22,18 @@ import (
 	"github.com/sidebus/sidebus/redisstore"
 )
 
+// Patience bounds every wait of a test for what must happen. It only ends a test that hangs, so it is far more than a
+// busy machine needs.
+const Patience = 2 * time.Minute
+
 // Server is a redis-server process that a test started.
 type Server struct {
 	// URL is how to reach it, over a unix socket.
 	URL string
 
 	command *exec.Cmd
-	folder  string
+	folder  string // of its data
+	socket  string
 	exited  chan struct{}
 }
 
@@ -36,8 +42,8 @@ var shared struct {
 	server *Server
 }
 
-// Main runs a package's tests, stops the shared server after them, fails if goroutines are left then, and exits. It is all that a
-// TestMain needs. Options let pass what the code of others leaves.
+// Main runs a package's tests, stops the shared server after them, fails if goroutines are left then, and exits. It is
+// all that a TestMain needs. Options let pass what the code of others leaves.
 func Main(m goleak.TestingM, leaks ...goleak.Option) { goleak.VerifyTestMain(runner{m}, leaks...) }
 
 // runner lets goleak look only after the shared server has stopped.
@@ -69,6 +75,8 @@ func URL(t testing.TB) string {
 }
 
 // Start runs a redis-server of the caller's own, with further arguments as on its command line. The caller stops it.
+// However long a script takes, the server makes neighbours wait and never answers BUSY, unless an argument sets
+// busy-reply-threshold.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	program := ""
@@ -85,7 +93,8 @@ func Start(t testing.TB, args ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{folder: folder, URL: "unix://" + filepath.Join(folder, "s")}
+	socket := filepath.Join(folder, "s")
+	s := &Server{folder: folder, socket: socket, URL: "unix://" + socket}
 	s.run(t, program, args)
 	return s
 }
@@ -93,8 +102,9 @@ func Start(t testing.TB, args ...string) *Server {
 func (s *Server) run(t testing.TB, program string, args []string) {
 	t.Helper()
 	args = append([]string{
-		"--port", "0", "--unixsocket", filepath.Join(s.folder, "s"), "--dir", s.folder, "--save", "",
+		"--port", "0", "--unixsocket", s.socket, "--dir", s.folder, "--save", "",
 		"--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction", "--loglevel", "warning",
+		"--busy-reply-threshold", "0",
 	}, args...)
 	s.command = exec.Command(program, args...)
 	s.exited = make(chan struct{})
@@ -106,13 +116,10 @@ func (s *Server) run(t testing.TB, program string, args []string) {
 		_ = s.command.Wait()
 		close(s.exited)
 	}()
-	options, err := redis.ParseURL(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := ClientOptions(t, s.URL)
 	client := redis.NewClient(options)
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	for client.Ping(ctx).Err() != nil {
 		select {
@@ -145,6 +152,21 @@ func (s *Server) Stop() {
 	_ = os.RemoveAll(s.folder)
 }
 
+// seedSlice is how many rows one script of Seed writes: few milliseconds, so that neighbours on the server do not wait.
+const seedSlice = 1000
+
+// Seed runs a piece of Lua with i = 1 to rows, in scripts that are short however many rows there are. What is in Redis
+// between two of them must do no harm.
+func Seed(t testing.TB, client *redis.Client, rows int, keys []string, row string) {
+	t.Helper()
+	script := redis.NewScript("for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do " + row + "\nend")
+	for first := 1; first <= rows; first += seedSlice {
+		if err := script.Run(t.Context(), client, keys, first, min(first+seedSlice-1, rows)).Err(); err != nil && !errors.Is(err, redis.Nil) {
+			t.Fatalf("seed rows from %d: %v", first, err)
+		}
+	}
+}
+
 // Namespace gives a namespace no other test has.
 func Namespace() string {
 	var b [8]byte
@@ -152,6 +174,17 @@ func Namespace() string {
 		b[i] = byte(rand.Uint32())
 	}
 	return "test-" + hex.EncodeToString(b[:])
+}
+
+// ClientOptions returns how a test connects to the Redis of a URL. Its calls have as long as a busy machine needs.
+func ClientOptions(t testing.TB, url string) *redis.Options {
+	t.Helper()
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = Patience, Patience, Patience
+	return options
 }
 
 // Open makes a Store on the shared Redis with a namespace of its own, unless options name one, and closes it with the
@@ -163,6 +196,9 @@ func Open(t testing.TB, options redisstore.Options) *redisstore.Store {
 	}
 	if options.Namespace == "" {
 		options.Namespace = Namespace()
+	}
+	if options.ReadTimeout == 0 {
+		options.ReadTimeout = Patience // neighbours on the shared server must not make an outcome unknown
 	}
 	store, err := redisstore.Open(options)
 	if err != nil {

@@ -6,11 +6,12 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// PropertyRuleName is the application property in which a copy that an action made carries the name of the rule (TOPIC-6).
+// PropertyRuleName is the application property in which a copy that an action made carries the name of the rule
+// (TOPIC-6).
 const PropertyRuleName = "RuleName"
 
-// Action is a parsed SQL action: statements that change a copy of a message, in order (ACT-1, ACT-2). It is immutable and
-// safe for concurrent use; make one with ParseAction.
+// Action is a parsed SQL action: statements that change a copy of a message, in order (ACT-1, ACT-2). It is immutable
+// and safe for concurrent use; make one with ParseAction.
 type Action struct {
 	statements []statement
 	warnings   []string
@@ -39,11 +40,12 @@ func parseAction(text string, parameters map[string]semantics.Value) (*Action, e
 	return &Action{statements: statements, warnings: p.warnings}, nil
 }
 
-// Apply gives the copy that the action makes of a message, which must have passed Validate and stays as it is; the copy has
-// the same Body. The error is an *EvaluationError, without a copy (RULE-8).
+// Apply gives the copy that the action makes of a message, which must have passed Validate and stays as it is; the copy
+// has the same Body. The error is an *EvaluationError, without a copy (RULE-8).
 //
-// The copy keeps all rules of a message but two. Its headers may be over their limit, see semantics.Message.CheckHeaders. And its SessionID
-// and PartitionKey may differ, because the partition was chosen before (ACT-8). It may have no MessageID.
+// The copy keeps all rules of a message but two. Its headers may be over their limit, see
+// semantics.Message.CheckHeaders. And its SessionID and PartitionKey may differ, because the partition was chosen
+// before (ACT-8). It may have no MessageID.
 func (a *Action) Apply(m *semantics.Message) (*semantics.Message, error) {
 	draft := draftOf(m, len(a.statements)+1)
 	for _, s := range a.statements {
@@ -54,8 +56,8 @@ func (a *Action) Apply(m *semantics.Message) (*semantics.Message, error) {
 	return draft, nil
 }
 
-// draftOf copies a message so that nothing that is done to the copy but to its Body is seen in the message. There is room
-// for some more properties.
+// draftOf copies a message so that nothing that is done to the copy but to its Body is seen in the message. There is
+// room for some more properties.
 func draftOf(m *semantics.Message, more int) *semantics.Message {
 	draft := *m
 	draft.Properties = make(map[string]semantics.Value, len(m.Properties)+more)
@@ -75,8 +77,8 @@ func signRule(draft *semantics.Message, rule string) {
 	draft.Properties[PropertyRuleName] = semantics.String(rule)
 }
 
-// String gives the action in canonical text: parsed again with the same parameters it is the same action. It may be longer
-// than what was parsed, even over MaxTextLength.
+// String gives the action in canonical text: parsed again with the same parameters it is the same action. It may be
+// longer than what was parsed, even over MaxTextLength.
 func (a *Action) String() string {
 	var w writer
 	for i, s := range a.statements {

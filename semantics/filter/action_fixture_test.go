@@ -14,8 +14,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/filter"
 )
 
-// effect is an action and what it changes in the order: "qty int32 6", "sys.Label x", "-color" for what it removes, divided
-// by "; " and sorted; or E.
+// effect is an action and what it changes in the order: "qty int32 6", "sys.Label x", "-color" for what it removes,
+// divided by "; " and sorted; or E.
 type effect struct{ action, want string }
 
 // onOrder checks effects on the order as it was sent.
@@ -29,8 +29,8 @@ func onOrder(t *testing.T, parameters values, effects []effect) {
 	}
 }
 
-// effectOf applies an action as it is and in canonical text, checks that both do the same and that the message stays as it
-// was and the copy is valid, and tells what changed.
+// effectOf applies an action as it is and in canonical text, checks that both do the same and that the message stays as
+// it was and the copy is valid, and tells what changed.
 func effectOf(t *testing.T, action string, parameters values, m *semantics.Message) string {
 	t.Helper()
 	a := parseAction(t, action, parameters)

@@ -52,7 +52,8 @@ func TestACT_4_WithoutScopeItIsAnApplicationProperty(t *testing.T) {
 		{`SET user.CorrelationId = 'x'`, "CorrelationId string x"},
 		{`SET TimeToLive = '5s'`, "TimeToLive string 5s"},
 		{`SET SequenceNumber = 5`, "SequenceNumber int64 5"},
-		{`SET [sys.To] = 'x'`, "sys.To string x"}, // a property of that name, which the table of differences shows in its place
+		// a property of that name, which the table of differences shows in its place
+		{`SET [sys.To] = 'x'`, "sys.To string x"},
 		{`REMOVE Label`, ""},
 	})
 }

@@ -156,7 +156,8 @@ func TestACT_2_LaterStatementsSeeEarlierOnes(t *testing.T) {
 	})
 }
 
-// sizeWithoutLabel is that of the order, in which y is 11 more: the property x has one character and 8 bytes, the label two.
+// sizeWithoutLabel is that of the order, in which y is 11 more: the property x has one character and 8 bytes, the label
+// two.
 func sizeWithoutLabel() string {
 	m := order().Message
 	m.Subject = ""

@@ -181,8 +181,7 @@ func compareDecimals(a, b figures) int {
 		return 1
 	}
 	order := cmp.Or(
-		cmp.Compare(len(a.whole), len(b.whole)),
-		strings.Compare(a.whole, b.whole),
+		cmp.Compare(len(a.whole), len(b.whole)), strings.Compare(a.whole, b.whole),
 		strings.Compare(a.fraction, b.fraction),
 	)
 	if a.negative {

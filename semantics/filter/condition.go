@@ -156,7 +156,11 @@ func (n *like) truth(p Properties) (Truth, error) {
 	if compiled == nil || left.kind != kindText {
 		return Unknown, nil
 	}
-	return truthOf(compiled.matches(left.text)).negatedIf(n.negated), nil
+	matches := compiled.matches(left.text, budgetOf(p))
+	if budgetOf(p).Spent() {
+		return False, failed(n, budgetSpent)
+	}
+	return truthOf(matches).negatedIf(n.negated), nil
 }
 
 // patternOf compiles the pattern for one message; nil if there is none to be had (SQL-14).
@@ -178,6 +182,9 @@ func (n *like) patternOf(p Properties) (*pattern, error) {
 	}
 	if source.kind != kindText {
 		return nil, nil
+	}
+	if !budgetOf(p).Spend(len(source.text)) {
+		return nil, failed(n, budgetSpent)
 	}
 	compiled, _ := compilePattern(source.text, escape)
 	return compiled, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// convert brings a value to the type of the property it is set to (ACT-5). What would lose something fails: a fraction in an
-// integer, a number out of range, a text that is none of the type.
+// convert brings a value to the type of the property it is set to (ACT-5). What would lose something fails: a fraction
+// in an integer, a number out of range, a text that is none of the type.
 func convert(v semantics.Value, to semantics.ValueType) (converted semantics.Value, problem string) {
 	if v.Type() == to {
 		return v, ""

@@ -8,8 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Correlation is a compiled correlation filter: a message is selected if all its fields are equal (CORR-2). It is immutable
-// and safe for concurrent use; make one with CompileCorrelation.
+// Correlation is a compiled correlation filter: a message is selected if all its fields are equal (CORR-2). It is
+// immutable and safe for concurrent use; make one with CompileCorrelation.
 type Correlation struct {
 	fields     []fieldEqual
 	properties []propertyEqual
@@ -29,9 +29,9 @@ type propertyEqual struct {
 	given    semantics.Value
 }
 
-// CompileCorrelation takes a correlation filter with at least one field (CORR-1). The fields together are bounded as the
-// headers of a message are (MSG-2, MSG-14, MSG-15), for what is beyond is in no message. An error is FILTER_INVALID with
-// details.field "filter".
+// CompileCorrelation takes a correlation filter with at least one field (CORR-1). The fields together are bounded as
+// the headers of a message are (MSG-2, MSG-14, MSG-15), for what is beyond is in no message. An error is FILTER_INVALID
+// with details.field "filter".
 func CompileCorrelation(f semantics.CorrelationFilter) (*Correlation, error) {
 	c := &Correlation{}
 	as := semantics.Message{Properties: f.Properties} // the message that the filter selects
@@ -59,7 +59,10 @@ func CompileCorrelation(f semantics.CorrelationFilter) (*Correlation, error) {
 	for _, name := range slices.Sorted(maps.Keys(f.Properties)) {
 		equal := propertyEqual{userProperty(name), operandOf(f.Properties[name]), f.Properties[name]}
 		if equal.want.kind == kindOpaque {
-			return nil, filterInvalid("the correlation filter's properties[%s] is %s, which equals nothing", cut(name, 60), nounOf(equal.given))
+			return nil, filterInvalid(
+				"the correlation filter's properties[%s] is %s, which equals nothing", cut(name, 60),
+				nounOf(equal.given),
+			)
 		}
 		c.properties = append(c.properties, equal)
 	}
@@ -85,7 +88,9 @@ func correlationInvalid(e *semantics.Error) error {
 func (c *Correlation) warn() {
 	for _, f := range c.fields {
 		if f.want == "" {
-			c.warnings = append(c.warnings, "sys."+f.system.String()+" = '' matches no message, because an empty one is not set")
+			c.warnings = append(
+				c.warnings, "sys."+f.system.String()+" = '' matches no message, because an empty one is not set",
+			)
 		}
 	}
 	for _, p := range c.properties {
@@ -113,7 +118,9 @@ func (c *Correlation) Matches(m *semantics.Message) bool {
 	return true
 }
 
-func (c *Correlation) matches(m *semantics.Message) (bool, error) { return c.Matches(m), nil }
+func (c *Correlation) matches(m *semantics.Message, _ *semantics.Budget) (bool, error) {
+	return c.Matches(m), nil
+}
 
 // holds is false for a field that is not set in the message (CORR-2).
 func (f *fieldEqual) holds(m *semantics.Message) bool {
@@ -130,8 +137,8 @@ func (e *propertyEqual) holds(m *semantics.Message) bool {
 	return identical(operandOf(have), e.want)
 }
 
-// identical reports whether two values are of one kind and equal: numbers by value, null with null only (CORR-3 to CORR-5).
-// Unlike =, it does not take a text for a uuid or a datetime.
+// identical reports whether two values are of one kind and equal: numbers by value, null with null only (CORR-3 to
+// CORR-5). Unlike =, it does not take a text for a uuid or a datetime.
 func identical(a, b operand) bool {
 	switch {
 	case a.isNumber() && b.isNumber():

@@ -164,7 +164,8 @@ func TestCORR_3_Case(t *testing.T) {
 		{semantics.CorrelationFilter{Properties: values{"GRÖßE": semantics.String("Ärger")}}, true},
 		{semantics.CorrelationFilter{Properties: values{"GRÖSSE": semantics.String("Ärger")}}, false},
 		{semantics.CorrelationFilter{Properties: values{"Größe": semantics.String("ärger")}}, false},
-		{semantics.CorrelationFilter{Properties: values{"\u212Aey": semantics.Int64(1)}}, true}, // the Kelvin sign folds to k
+		// the Kelvin sign folds to k
+		{semantics.CorrelationFilter{Properties: values{"\u212Aey": semantics.Int64(1)}}, true},
 		{semantics.CorrelationFilter{Properties: values{"ke": semantics.Int64(1)}}, false},
 		{semantics.CorrelationFilter{Properties: values{"keys": semantics.Int64(1)}}, false},
 	} {

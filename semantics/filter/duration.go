@@ -8,16 +8,19 @@ import (
 	"time"
 )
 
-// Texts that stand for timespans are those of the API: Go syntax ("1m30s") and ISO-8601 without years and months ("PT1M30S").
+// Texts that stand for timespans are those of the API: Go syntax ("1m30s") and ISO-8601 without years and months
+// ("PT1M30S").
 const (
 	amount       = `(?:\d+(?:\.\d*)?|\.\d+)`
 	maxSpanBytes = 64
 )
 
 var (
-	goSpan   = regexp.MustCompile(`^[+-]?(?:0|(?:` + amount + `(?:ns|us|µs|μs|ms|s|m|h))+)$`)
-	goPart   = regexp.MustCompile(`(` + amount + `)(ns|us|µs|μs|ms|s|m|h)`)
-	isoSpan  = regexp.MustCompile(`^[+-]?P(?:` + amount + `W)?(?:` + amount + `D)?(?:T(?:` + amount + `H)?(?:` + amount + `M)?(?:` + amount + `S)?)?$`)
+	goSpan  = regexp.MustCompile(`^[+-]?(?:0|(?:` + amount + `(?:ns|us|µs|μs|ms|s|m|h))+)$`)
+	goPart  = regexp.MustCompile(`(` + amount + `)(ns|us|µs|μs|ms|s|m|h)`)
+	isoSpan = regexp.MustCompile(
+		`^[+-]?P(?:` + amount + `W)?(?:` + amount + `D)?(?:T(?:` + amount + `H)?(?:` + amount + `M)?(?:` + amount + `S)?)?$`,
+	)
 	isoPart  = regexp.MustCompile(`(` + amount + `)([WDHMS])`)
 	unitSize = map[string]time.Duration{
 		"ns": 1, "us": time.Microsecond, "µs": time.Microsecond, "μs": time.Microsecond, "ms": time.Millisecond,
@@ -31,7 +34,8 @@ func parseSpan(s string) (ticks int64, ok bool) {
 	if len(s) > maxSpanBytes {
 		return 0, false
 	}
-	if d, err := time.ParseDuration(s); err == nil && !strings.Contains(s, ".") { // the usual ones; a fraction might be rounded
+	if d, err := time.ParseDuration(s); err == nil &&
+		!strings.Contains(s, ".") { // the usual ones; a fraction might be rounded
 		return int64(d / tick), d%tick == 0
 	}
 	var parts [][]string

@@ -12,8 +12,8 @@ type Step struct {
 }
 
 // Explain evaluates every condition of the filter by itself and gives the outcomes, each condition before its terms, in
-// the order they are written. Unlike Evaluate it also looks at terms that do not count any more, so one may fail although
-// the filter does not. It is meant for people who test a rule, not for the way of a message.
+// the order they are written. Unlike Evaluate it also looks at terms that do not count any more, so one may fail
+// although the filter does not. It is meant for people who test a rule, not for the way of a message.
 func (f *Filter) Explain(p Properties) []Step { return explain(nil, f.root, 0, p) }
 
 func (f *Filter) explain(m *semantics.Message) []Step { return f.Explain(Of(m)) }
@@ -53,12 +53,16 @@ func (c *Correlation) Explain(m *semantics.Message) []Step {
 	for i := range c.fields {
 		f := &c.fields[i]
 		steps = append(steps, Step{
-			Depth: 1, Text: f.String(), Truth: truthOf(f.holds(m)), Seen: []Seen{seen(&property{system: f.system}, (*live)(m))},
+			Depth: 1, Text: f.String(), Truth: truthOf(f.holds(m)),
+			Seen: []Seen{seen(&property{system: f.system}, (*live)(m))},
 		})
 	}
 	for i := range c.properties {
 		e := &c.properties[i]
-		steps = append(steps, Step{Depth: 1, Text: e.String(), Truth: truthOf(e.holds(m)), Seen: []Seen{seen(e.property, (*live)(m))}})
+		steps = append(
+			steps,
+			Step{Depth: 1, Text: e.String(), Truth: truthOf(e.holds(m)), Seen: []Seen{seen(e.property, (*live)(m))}},
+		)
 	}
 	return steps
 }

@@ -11,10 +11,12 @@ import (
 type Explanation struct {
 	Rule    string
 	Matches bool
-	Steps   []Step             // of the filter, the whole first
-	Changes []Change           // of the action, up to the statement that fails; none unless the rule matches
-	Copy    *semantics.Message // what the subscription gets: the message itself unless there is an action; nil if nothing
-	Failure error              // why filter or action has no result (RULE-8), or why the copy is too large (ACT-9); or nil
+	Steps   []Step   // of the filter, the whole first
+	Changes []Change // of the action, up to the statement that fails; none unless the rule matches
+	// what the subscription gets: the message itself unless there is an action; nil if nothing
+	Copy *semantics.Message
+	// why filter or action has no result (RULE-8), or why the copy is too large (ACT-9); or nil
+	Failure error
 }
 
 // Change is what one statement of an action does.
@@ -23,15 +25,15 @@ type Change struct {
 	Before, After Seen   // the property the statement is about
 }
 
-// Explain compiles a rule and tells step by step what it does with a message, which must have passed Validate and stays as
-// it is. The error is that of Compile.
+// Explain compiles a rule and tells step by step what it does with a message, which must have passed Validate and stays
+// as it is. The error is that of Compile.
 func Explain(r semantics.Rule, m *semantics.Message) (*Explanation, error) {
 	compiled, err := compile(r)
 	if err != nil {
 		return nil, err
 	}
 	e := &Explanation{Rule: r.Name, Steps: compiled.filter.explain(m)}
-	if e.Matches, e.Failure = compiled.Matches(m); !e.Matches {
+	if e.Matches, e.Failure = compiled.Matches(m, semantics.NewBudget()); !e.Matches {
 		return e, nil
 	}
 	e.Copy = m
@@ -55,7 +57,9 @@ func (e *Explanation) act(r *rule, m *semantics.Message) {
 	name := userProperty(PropertyRuleName)
 	before := seen(name, (*live)(draft))
 	signRule(draft, r.name)
-	e.Changes = append(e.Changes, Change{Statement: "the name of the rule", Before: before, After: seen(name, (*live)(draft))})
+	e.Changes = append(
+		e.Changes, Change{Statement: "the name of the rule", Before: before, After: seen(name, (*live)(draft))},
+	)
 	if e.Failure = draft.CheckHeaders(); e.Failure == nil {
 		e.Copy = draft
 	}

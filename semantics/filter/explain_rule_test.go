@@ -30,7 +30,7 @@ func explained(t *testing.T, r semantics.Rule, want string) {
 
 func agrees(t *testing.T, e *filter.Explanation, compiled semantics.CompiledRule, m *semantics.Message) {
 	t.Helper()
-	matches, err := compiled.Matches(m)
+	matches, err := compiled.Matches(m, nil)
 	if matches != e.Matches || (err != nil) != (e.Failure != nil && !e.Matches) {
 		t.Errorf("Matches gives %v, %v, but is explained as %v, %v", matches, err, e.Matches, e.Failure)
 	}

@@ -11,9 +11,11 @@ import (
 
 // Limits of a filter.
 const (
-	MaxTextLength = semantics.MaxRuleText // characters (code points) of a filter's or action's text (RULE-4), and of a LIKE pattern
-	MaxDepth      = 64                    // parentheses open at the same place (SQL-18)
-	MaxJoinSize   = 64 << 10              // bytes of a text made by +; all properties of a message together are not larger
+	// characters (code points) of a filter's or action's text (RULE-4), and of a LIKE pattern
+	MaxTextLength = semantics.MaxRuleText
+	MaxDepth      = 64 // parentheses open at the same place (SQL-18)
+	// bytes of a text made by +; all properties of a message together are not larger
+	MaxJoinSize = 64 << 10
 )
 
 // details.field of every error of a filter and of an action.
@@ -26,6 +28,7 @@ const (
 type Filter struct {
 	root     condition
 	warnings []string
+	reads    bool // through texts, which a Budget bounds
 }
 
 // Parse reads a filter of at most MaxTextLength characters (SQL-1, RULE-4, RULE-7). Parameters are the values of @name,
@@ -46,9 +49,11 @@ func checkLength(code semantics.Code, field, text string) error {
 	if n <= MaxTextLength {
 		return nil
 	}
-	return semantics.Errorf(code, "column %d: the text is %d characters long, at most %d are allowed", MaxTextLength+1, n, MaxTextLength).
+	return semantics.Errorf(code, "column %d: the text is %d characters long, at most %d are allowed", MaxTextLength+1,
+		n, MaxTextLength).
 		With(semantics.DetailField, field).
-		With(semantics.DetailLimit, strconv.Itoa(MaxTextLength)).With(semantics.DetailActual, strconv.Itoa(n))
+		With(semantics.DetailLimit, strconv.Itoa(MaxTextLength)).
+		With(semantics.DetailActual, strconv.Itoa(n))
 }
 
 // parse is Parse for a text of any length.
@@ -64,7 +69,7 @@ func parse(text string, parameters map[string]semantics.Value) (*Filter, error) 
 	if p.token.kind != tokenEnd {
 		return nil, p.expected("AND, OR or the end")
 	}
-	return &Filter{root: root, warnings: p.warnings}, nil
+	return &Filter{root: root, warnings: p.warnings, reads: p.reads}, nil
 }
 
 // Matches reports whether the filter selects the message: whether its truth is True (SQL-7). The error is as for
@@ -93,8 +98,8 @@ type EvaluationError struct {
 	Problem    string // what is wrong with it; never a value out of the message
 }
 
-// Error gives expression and problem. It fits a dead-letter description (DLQ-11), although canonical text may be several
-// times as long as what was parsed.
+// Error gives expression and problem. It fits a dead-letter description (DLQ-11), although canonical text may be
+// several times as long as what was parsed.
 func (e *EvaluationError) Error() string {
 	const most = semantics.MaxDeadLetterText / 2
 	return fmt.Sprintf("cannot evaluate %s: %s", cut(e.Expression, most), e.Problem)

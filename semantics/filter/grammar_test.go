@@ -154,7 +154,8 @@ func TestSQL_15_Functions(t *testing.T) {
 	named := &semantics.Message{Properties: values{
 		"0.1": semantics.Int64(1), orderID: semantics.Int64(1), "d": typed(semantics.TypeDecimal, "0.1"), "u": typed(semantics.TypeUUID, orderID),
 	}}
-	check(t, filter.Of(named), nil, []outcome{{`p(d) = 1`, U}, {`p(u) = 1`, U}, {`p('0.1') = 1`, T}}) // a name is a string
+	// a name is a string
+	check(t, filter.Of(named), nil, []outcome{{`p(d) = 1`, U}, {`p(u) = 1`, U}, {`p('0.1') = 1`, T}})
 
 	seen := map[string]bool{}
 	f := parse(t, `newid() = '`+otherID+`'`, nil)

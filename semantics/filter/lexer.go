@@ -53,8 +53,9 @@ func (t token) String() string {
 
 // keywords are the words of SQL-1, which cannot be names without [ ] or " ".
 var keywords = map[string]bool{
-	"and": true, "or": true, "not": true, "is": true, "null": true, "in": true, "like": true, "escape": true, "exists": true,
-	"true": true, "false": true, "sys": true, "user": true, "newid": true, "property": true, "p": true,
+	"and": true, "or": true, "not": true, "is": true, "null": true, "in": true, "like": true, "escape": true,
+	"exists": true,
+	"true":   true, "false": true, "sys": true, "user": true, "newid": true, "property": true, "p": true,
 }
 
 // lexer cuts a text into tokens. Text that is no token gives a tokenBad at the place of the fault.

@@ -4,16 +4,18 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // noEscape is the escape character of a LIKE without ESCAPE; no text contains it.
 const noEscape rune = -1
 
-// pattern is a LIKE pattern cut at its % signs (SQL-14). One piece means the text must equal it; else the text must start
-// with the first, end with the last, and have the others between them in order, nowhere overlapping.
+// pattern is a LIKE pattern cut at its % signs (SQL-14). One piece means the text must equal it; else the text must
+// start with the first, end with the last, and have the others between them in order, nowhere overlapping.
 //
 // Taking the leftmost place for each piece in between is enough, because it leaves the most room for what follows. So
-// matching never goes back, and takes at most length of text x length of pattern.
+// matching never goes back, and looks at each character of the text once (SQL-18): see window for the exception.
 type pattern struct {
 	pieces []piece
 }
@@ -22,6 +24,7 @@ type pattern struct {
 type piece struct {
 	literal string // the whole piece, if it has no _
 	runes   []rune // else its characters, with anyRune for _
+	window  window // over the first of them
 }
 
 const anyRune rune = -1
@@ -68,14 +71,18 @@ func compilePattern(source string, escape rune) (compiled *pattern, problem stri
 func pieceOf(runes []rune) piece {
 	for _, r := range runes {
 		if r == anyRune {
-			return piece{runes: runes}
+			return piece{runes: runes, window: windowOf(runes)}
 		}
 	}
 	return piece{literal: string(runes)}
 }
 
-// matches reports whether the whole text fits the pattern.
-func (p *pattern) matches(s string) bool {
+// matches reports whether the whole text fits the pattern. It takes what it looks at off the budget, and gives up when
+// that is spent.
+func (p *pattern) matches(s string, budget *semantics.Budget) bool {
+	if !budget.Spend(len(s)) {
+		return false
+	}
 	first, rest := p.pieces[0], p.pieces[1:]
 	end, ok := first.prefix(s)
 	if !ok {
@@ -87,7 +94,7 @@ func (p *pattern) matches(s string) bool {
 	}
 	last, between := rest[len(rest)-1], rest[:len(rest)-1]
 	for _, piece := range between {
-		if end, ok = piece.find(s); !ok {
+		if end, ok = piece.find(s, budget); !ok {
 			return false
 		}
 		s = s[end:]
@@ -111,13 +118,27 @@ func (p piece) prefix(s string) (end int, ok bool) {
 }
 
 // find gives the end of the leftmost place of the piece in s.
-func (p piece) find(s string) (end int, ok bool) {
+func (p piece) find(s string, budget *semantics.Budget) (end int, ok bool) {
 	if p.runes == nil {
 		at := strings.Index(s, p.literal)
 		return at + len(p.literal), at >= 0
 	}
-	for at := range s {
-		if end, ok := p.prefix(s[at:]); ok {
+	rest := piece{runes: p.runes[p.window.length:]}
+	fits, whole := uint64(0), uint64(1)<<(p.window.length-1)
+	for at := 0; at < len(s); {
+		char, size := utf8.DecodeRuneInString(s[at:])
+		at += size
+		fits = (fits<<1 | 1) & p.window.places(char)
+		if fits&whole == 0 {
+			continue
+		}
+		if len(rest.runes) == 0 {
+			return at, true
+		}
+		if !budget.Spend(len(rest.runes)) {
+			return 0, false
+		}
+		if end, ok := rest.prefix(s[at:]); ok {
 			return at + end, true
 		}
 	}

@@ -15,6 +15,7 @@ type parser struct {
 	depth      int                        // parentheses open
 	parameters map[string]semantics.Value // by folded name without the @
 	warnings   []string
+	reads      bool // see Filter
 }
 
 func newParser(code semantics.Code, field, text string) *parser {
@@ -215,6 +216,7 @@ func (p *parser) like(start token, n node, negated bool) (node, error) {
 	}
 	p.advance()
 	patternAt := p.token.column
+	p.reads = true
 	test := &like{left: left, negated: negated}
 	if test.pattern, err = p.value(); err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ func (p *parser) statements() ([]statement, error) {
 			return nil, err
 		}
 		if len(all) == semantics.MaxActionExpressions {
-			return nil, semantics.AsError(p.errorAt(at, "the action has more than %d statements", semantics.MaxActionExpressions)).
+			return nil, semantics.AsError(p.errorAt(at, "the action has more than %d statements",
+				semantics.MaxActionExpressions)).
 				With(semantics.DetailLimit, strconv.Itoa(semantics.MaxActionExpressions))
 		}
 		all = append(all, s)
@@ -83,7 +84,9 @@ func (p *parser) target() (*property, error) {
 	case target == nil:
 		return nil, p.expected("the name of a property")
 	case target.system == 0 && utf16Length(target.name) > semantics.MaxPropertyNameLength:
-		return nil, p.errorAt(at.column, "the name of a property has at most %d characters", semantics.MaxPropertyNameLength)
+		return nil, p.errorAt(
+			at.column, "the name of a property has at most %d characters", semantics.MaxPropertyNameLength,
+		)
 	case target.system == 0 || target.system == ScheduledEnqueueTimeUTC || settable(target.system):
 		return target, nil
 	default:

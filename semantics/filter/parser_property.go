@@ -9,7 +9,9 @@ func (p *parser) property() (*property, error) {
 	case t.kind == tokenName, t.kind == tokenWord && t.word == "":
 		p.advance()
 		if p.token.is(".") {
-			return nil, p.errorAt(t.column, "expected sys or user before a dot, found %s; write [ ] around a name with a dot in it", t)
+			return nil, p.errorAt(
+				t.column, "expected sys or user before a dot, found %s; write [ ] around a name with a dot in it", t,
+			)
 		}
 		return userProperty(t.text), nil
 	case t.is("sys"), t.is("user"):

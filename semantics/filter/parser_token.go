@@ -21,13 +21,17 @@ func (p *parser) bind(parameters map[string]semantics.Value) error {
 			return p.errorf("parameter %q is given twice; names do not see case", bare)
 		}
 		if !operandOf(value).fitsParameter(value.Type()) {
-			return p.errorf("parameter %q must be a string, number, bool, datetime or timespan, got %s", bare, value.Type())
+			return p.errorf(
+				"parameter %q must be a string, number, bool, datetime or timespan, got %s", bare, value.Type(),
+			)
 		}
 		p.parameters[lower] = value
 		size += len(bare) + value.Size()
 	}
 	if size > semantics.MaxHeaderSize {
-		return p.errorf("the parameters are %d bytes with their names, at most %d are allowed", size, semantics.MaxHeaderSize)
+		return p.errorf(
+			"the parameters are %d bytes with their names, at most %d are allowed", size, semantics.MaxHeaderSize,
+		)
 	}
 	return nil
 }

@@ -45,6 +45,7 @@ func (p *parser) chain(next func() (node, error), operators map[string]operator)
 		if right, err = p.asValue(at, n); err != nil {
 			break
 		}
+		p.reads = true
 		step := &arithmetic{op: op, left: left, right: right}
 		p.warnArithmetic(start.column, step)
 		n = step
@@ -133,7 +134,9 @@ func (p *parser) number(negative bool) (node, error) {
 	if t.kind == tokenInteger {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, p.errorAt(t.column, "integer %s does not fit 64 bits (%d to %d)", text, math.MinInt64, math.MaxInt64)
+			return nil, p.errorAt(
+				t.column, "integer %s does not fit 64 bits (%d to %d)", text, math.MinInt64, math.MaxInt64,
+			)
 		}
 		return &constant{intOperand(n)}, nil
 	}

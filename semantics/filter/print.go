@@ -139,7 +139,8 @@ func (n *arithmetic) write(w *writer) {
 	w.put(n.right, n.op.precedence()+1)
 }
 
-// write puts parentheses around a number, because a sign right before it would become part of it, and around another sign.
+// write puts parentheses around a number, because a sign right before it would become part of it, and around another
+// sign.
 func (n *signed) write(w *writer) {
 	sign := "+"
 	if n.negative {

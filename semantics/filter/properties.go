@@ -153,7 +153,8 @@ func systemOf(m *semantics.Message, s SystemProperty) semantics.Value {
 	}
 }
 
-// textField is where a message keeps a system property that is a text, nil for the others. An empty one is not set (MSG-2).
+// textField is where a message keeps a system property that is a text, nil for the others. An empty one is not set
+// (MSG-2).
 func textField(m *semantics.Message, s SystemProperty) *string {
 	switch s {
 	case ContentType:

@@ -2,8 +2,8 @@ package filter
 
 import "github.com/sidebus/sidebus/semantics"
 
-// Compile is the semantics.CompileRule that knows the language: it refuses what can be known to be wrong with a rule without
-// a message (RULE-7), and makes the rest ready for use. The name of the rule is for others to check.
+// Compile is the semantics.CompileRule that knows the language: it refuses what can be known to be wrong with a rule
+// without a message (RULE-7), and makes the rest ready for use. The name of the rule is for others to check.
 func Compile(r semantics.Rule) (semantics.CompiledRule, error) {
 	compiled, err := compile(r)
 	if err != nil {
@@ -23,7 +23,7 @@ type rule struct {
 
 // selector is a filter of any kind (RULE-6).
 type selector interface {
-	matches(m *semantics.Message) (bool, error)
+	matches(m *semantics.Message, budget *semantics.Budget) (bool, error)
 	Warnings() []string
 	explain(m *semantics.Message) []Step
 }
@@ -52,7 +52,9 @@ func compileFilter(f semantics.RuleFilter) (selector, error) {
 	}
 	switch {
 	case kinds != 1:
-		return nil, filterInvalid("a rule has exactly one filter, this one has %d: give all, none, correlation or sql", kinds)
+		return nil, filterInvalid(
+			"a rule has exactly one filter, this one has %d: give all, none, correlation or sql", kinds,
+		)
 	case f.Correlation != nil:
 		return CompileCorrelation(*f.Correlation)
 	case f.SQL != nil:
@@ -67,7 +69,9 @@ func filterInvalid(format string, args ...any) *semantics.Error {
 }
 
 // Matches implements semantics.CompiledRule.
-func (r *rule) Matches(m *semantics.Message) (bool, error) { return r.filter.matches(m) }
+func (r *rule) Matches(m *semantics.Message, budget *semantics.Budget) (bool, error) {
+	return r.filter.matches(m, budget)
+}
 
 // HasAction implements semantics.CompiledRule.
 func (r *rule) HasAction() bool { return r.action != nil }
@@ -102,9 +106,14 @@ func (r *rule) Warnings() []string {
 // every is the filter that selects all messages, or none.
 type every bool
 
-func (e every) matches(*semantics.Message) (bool, error) { return bool(e), nil }
+func (e every) matches(*semantics.Message, *semantics.Budget) (bool, error) { return bool(e), nil }
 
 // Warnings has nothing to say.
 func (e every) Warnings() []string { return nil }
 
-func (f *Filter) matches(m *semantics.Message) (bool, error) { return f.Matches(once(m)) }
+func (f *Filter) matches(m *semantics.Message, budget *semantics.Budget) (bool, error) {
+	if !f.reads || budget == nil { // the rest costs an allocation
+		return f.Matches(once(m))
+	}
+	return f.Matches(&metered{once(m), budget})
+}

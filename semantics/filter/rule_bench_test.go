@@ -45,7 +45,7 @@ func benchmarkMatches(b *testing.B, f semantics.RuleFilter) {
 	m := usual()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := r.Matches(m); err != nil {
+		if _, err := r.Matches(m, semantics.NewBudget()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestSQL_18_RulesDoNotAllocate(t *testing.T) {
 	}
 	m := usual()
 	for name, r := range rules {
-		if n := testing.AllocsPerRun(100, func() { _, _ = r.Matches(m) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { _, _ = r.Matches(m, nil) }); n != 0 {
 			t.Errorf("%s allocates %.0f times", name, n)
 		}
 	}
@@ -118,7 +118,7 @@ func TestSQL_3_ManyProperties(t *testing.T) {
 		for where, want := range map[string]bool{
 			fmt.Sprintf("%s = %d", last, n-1): true, fmt.Sprintf("%s = %d", last, n): false, "prop IS NULL": true, "EXISTS(" + strings.ToUpper(last) + ")": true,
 		} {
-			if got, err := compile(t, ruleOf(where, "")).Matches(m); got != want || err != nil {
+			if got, err := compile(t, ruleOf(where, "")).Matches(m, nil); got != want || err != nil {
 				t.Errorf("%d properties: %s gives %v, %v", n, where, got, err)
 			}
 		}
@@ -141,7 +141,7 @@ func TestACT_2_ConcurrentUse(t *testing.T) {
 		work.Go(func() {
 			for range 200 {
 				for _, r := range rules {
-					matches, err := r.Matches(&m)
+					matches, err := r.Matches(&m, nil)
 					made, actErr := r.Act(&m)
 					if !matches || err != nil || actErr != nil || made == nil {
 						t.Errorf("gives %v, %v, %v", matches, err, actErr)

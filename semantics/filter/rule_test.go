@@ -47,7 +47,7 @@ func TestRULE_6_FilterKinds(t *testing.T) {
 		"correlation not": {semantics.RuleFilter{Correlation: &semantics.CorrelationFilter{To: ptr("S6")}}, false},
 	} {
 		r := compile(t, semantics.Rule{Name: "r", Filter: c.filter})
-		if got, err := r.Matches(&m); got != c.want || err != nil {
+		if got, err := r.Matches(&m, nil); got != c.want || err != nil {
 			t.Errorf("%s gives %v, %v", name, got, err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestRULE_8_FailuresHaveNoResult(t *testing.T) {
 	t.Parallel()
 	m := order().Message
 	failing := compile(t, ruleOf(`10 / zero > 1`, `SET a = 1`))
-	if matches, err := failing.Matches(&m); matches || err == nil || err.Error() != "cannot evaluate 10 / zero: division of an integer by zero" {
+	if matches, err := failing.Matches(&m, nil); matches || err == nil || err.Error() != "cannot evaluate 10 / zero: division of an integer by zero" {
 		t.Errorf("gives %v, %v", matches, err)
 	}
 	for action, text := range map[string]string{
@@ -144,7 +144,7 @@ func TestRULE_8_FailuresFitADeadLetterDescription(t *testing.T) {
 	t.Parallel()
 	long := "1E20" + strings.Repeat("+1E20", 200) // each number is 23 characters in canonical text
 	m := order().Message
-	_, matchErr := compile(t, ruleOf(`1 / zero = p('sys.' + color) AND a = 1`, "")).Matches(&m)
+	_, matchErr := compile(t, ruleOf(`1 / zero = p('sys.' + color) AND a = 1`, "")).Matches(&m, nil)
 	_, actErr := compile(t, ruleOf(`1=1`, `SET qty = `+long)).Act(&m)
 	for _, err := range []error{matchErr, actErr} {
 		if n := utf8.RuneCountInString(err.Error()); n > semantics.MaxDeadLetterText || n < 20 || !strings.Contains(err.Error(), ": ") {
@@ -211,7 +211,7 @@ func TestCORR_6_CorrelationRulesMayAct(t *testing.T) {
 		Filter: semantics.RuleFilter{Correlation: &semantics.CorrelationFilter{To: ptr("S5")}},
 		Action: &semantics.SQLText{Expression: `SET sys.To = @to`, Parameters: values{"to": semantics.String("S6")}},
 	})
-	matches, err := r.Matches(&m)
+	matches, err := r.Matches(&m, nil)
 	made, actErr := r.Act(&m)
 	if !matches || err != nil || actErr != nil || difference(&m, made) != "RuleName string to-S5; sys.To S6" {
 		t.Errorf("gives %v, %v, %v, %v", matches, err, made, actErr)

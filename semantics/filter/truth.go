@@ -1,7 +1,7 @@
 package filter
 
-// Truth is the outcome of a condition in three-valued logic (SQL-7). Values are ordered False < Unknown < True, so that AND is
-// the least and OR the greatest of its operands.
+// Truth is the outcome of a condition in three-valued logic (SQL-7). Values are ordered False < Unknown < True, so that
+// AND is the least and OR the greatest of its operands.
 type Truth uint8
 
 // The three truths.

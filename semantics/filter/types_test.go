@@ -238,8 +238,9 @@ func TestSQL_12_Datetimes(t *testing.T) {
 func TestSQL_12_DatetimesAtTheEnds(t *testing.T) {
 	t.Parallel()
 	m := &semantics.Message{Properties: values{
-		"last":   typed(semantics.TypeDateTime, "9999-12-31T23:59:59.999999999Z"),
-		"beyond": typed(semantics.TypeDateTime, "9999-12-31T23:00:00-02:00"), // year 10000 in UTC, which no text can say
+		"last": typed(semantics.TypeDateTime, "9999-12-31T23:59:59.999999999Z"),
+		// year 10000 in UTC, which no text can say
+		"beyond": typed(semantics.TypeDateTime, "9999-12-31T23:00:00-02:00"),
 		"year0":  typed(semantics.TypeDateTimeOffset, "0000-01-01T00:00:00+14:00"),
 	}}
 	check(t, filter.Of(m), nil, []outcome{

@@ -64,7 +64,8 @@ func (n *property) find(p Properties) operand {
 	return operandOf(v)
 }
 
-// exact gives the value of the property as the message has it. A listed system property is always there, if only as null (SQL-4).
+// exact gives the value of the property as the message has it. A listed system property is always there, if only as
+// null (SQL-4).
 func (n *property) exact(p Properties) (semantics.Value, bool) {
 	if n.system != 0 {
 		return p.System(n.system), true
@@ -84,8 +85,8 @@ func (n *lookup) operand(p Properties) (operand, error) {
 	return found.find(p), nil
 }
 
-// resolve finds the property whose name is known only now. It is nil for a name that is no string; a scope "sys." before
-// an unknown name is an error (SQL-4).
+// resolve finds the property whose name is known only now. It is nil for a name that is no string; a scope "sys."
+// before an unknown name is an error (SQL-4).
 func (n *lookup) resolve(p Properties) (*property, error) {
 	if n.fixed != nil {
 		return n.fixed, nil
@@ -116,6 +117,9 @@ func (n *arithmetic) operand(p Properties) (operand, error) {
 		return operand{}, err
 	}
 	result, problem := calculate(n.op, left, right)
+	if result.kind == kindText && !budgetOf(p).Spend(len(result.text)) {
+		problem = budgetSpent
+	}
 	return result, failed(n, problem)
 }
 

@@ -43,8 +43,8 @@ func (p *parser) warnLike(column int, n *like) {
 	}
 }
 
-// warnTarget warns of statements that do nothing, and of names that mean something else without "sys." (ACT-4). bare tells
-// that the name has no scope.
+// warnTarget warns of statements that do nothing, and of names that mean something else without "sys." (ACT-4). bare
+// tells that the name has no scope.
 func (p *parser) warnTarget(column int, s statement, bare bool) {
 	target := s.on()
 	named := systemByName[target.lower]
@@ -75,8 +75,9 @@ func (p *parser) warn(column int, n node, format string, args ...any) {
 
 var kindNames = [...]string{
 	kindMissing: "no value", kindNull: "NULL", kindBool: "a bool", kindInteger: "a number", kindUnsigned: "a number",
-	kindDouble: "a number", kindDecimal: "a number", kindText: "a string", kindUUID: "a uuid", kindInstant: "a datetime",
-	kindSpan: "a timespan", kindOpaque: "bytes",
+	kindDouble: "a number", kindDecimal: "a number", kindText: "a string", kindUUID: "a uuid",
+	kindInstant: "a datetime",
+	kindSpan:    "a timespan", kindOpaque: "bytes",
 }
 
 // String names the kind for people.

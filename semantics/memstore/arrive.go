@@ -17,12 +17,13 @@ type decision struct {
 	at       time.Time
 }
 
-// decisionKept is for how long the decision about a source's last transfer is kept after the source has gone. Somebody may still carry
-// that transfer on.
+// decisionKept is for how long the decision about a source's last transfer is kept after the source has gone. Somebody
+// may still carry that transfer on.
 const decisionKept = time.Hour
 
 // Arrive implements semantics.Transfers.
-func (s *Store) Arrive(ctx context.Context, transfer semantics.Transfer, version int64, publications []semantics.Publication, isLast bool,
+func (s *Store) Arrive(
+	ctx context.Context, transfer semantics.Transfer, version int64, publications []semantics.Publication, isLast bool,
 ) ([]semantics.Arrival, error) {
 	q, now, unlock, err := s.open(ctx, transfer.To.Path)
 	defer unlock()
@@ -37,11 +38,20 @@ func (s *Store) Arrive(ctx context.Context, transfer semantics.Transfer, version
 	if err != nil {
 		return nil, err
 	}
-	if last, is := q.arrived[from]; is && last.transfer >= number {
-		return append(slices.Clone(last.arrivals), make([]semantics.Arrival, len(publications))...)[:len(publications)], nil
+	last, is := q.arrived[from]
+	if is && last.transfer > number {
+		return nil, semantics.ErrOvertaken
+	}
+	if is && last.transfer == number {
+		return append(slices.Clone(last.arrivals),
+			make([]semantics.Arrival, len(publications))...)[:len(publications)], nil
 	}
 	if q.kind == semantics.TopicKind && q.routesVersion != version {
 		return nil, semantics.ErrRoutesChanged
+	}
+	if how := transfer.Resubmits; how != nil && how.BypassDuplicates {
+		defer func(on bool) { q.options.RequiresDuplicateDetection = on }(q.options.RequiresDuplicateDetection)
+		q.options.RequiresDuplicateDetection = false // for as long as the store is locked
 	}
 	decided := q.decideArrivals(publications, now)
 	if !isLast && slices.ContainsFunc(decided, func(a semantics.Arrival) bool { return a.Refused != "" }) {
@@ -84,9 +94,13 @@ func (q *queue) decideArrivals(publications []semantics.Publication, now time.Ti
 	return arrivals
 }
 
-// checkArrival checks the last one of some messages, of which the others can be taken. The checks stand in the order of ERR-5, as in Send.
+// checkArrival checks the last one of some messages, of which the others can be taken. The checks stand in the order of
+// ERR-5, as in Send.
 func (q *queue) checkArrival(m *semantics.Message, all []semantics.Publication, now time.Time) error {
 	if err := q.checkSizes([]*semantics.Message{m}); err != nil {
+		return err
+	}
+	if err := q.checkCopies(all[len(all)-1:], now); err != nil {
 		return err
 	}
 	if !q.options.Status.CanSend() {
@@ -141,7 +155,7 @@ func (q *queue) takeForwarded(p semantics.Publication, number int64, now time.Ti
 	m.endBy(p.ExpiresAt)
 	if q.lacksSession(p.Message) {
 		reason, description := semantics.ReasonNoSession, "the queue requires a session id"
-		q.bury(m, now, semantics.DeadLetterTexts{Reason: &reason, Description: &description})
+		q.deadLetter(m, now, semantics.DeadLetterTexts{Reason: &reason, Description: &description})
 		return
 	}
 	q.main.add(m)

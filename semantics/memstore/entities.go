@@ -10,7 +10,9 @@ import (
 )
 
 // CreateEntity implements semantics.Entities.
-func (s *Store) CreateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options) (semantics.Entity, bool, error) {
+func (s *Store) CreateEntity(
+	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
+) (semantics.Entity, bool, error) {
 	if err := refuseIfOver(ctx); err != nil {
 		return semantics.Entity{}, false, err
 	}
@@ -54,7 +56,9 @@ func (s *Store) GetEntity(ctx context.Context, kind semantics.Kind, path string)
 }
 
 // UpdateEntity implements semantics.Entities.
-func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string) (semantics.Entity, error) {
+func (s *Store) UpdateEntity(
+	ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string,
+) (semantics.Entity, error) {
 	q, now, unlock, err := s.openEntity(ctx, kind, path)
 	defer unlock()
 	if err != nil {
@@ -71,6 +75,9 @@ func (s *Store) UpdateEntity(ctx context.Context, kind semantics.Kind, path stri
 	}
 	if merged.DeadLetteringOnFilterEvaluationExceptions != q.options.DeadLetteringOnFilterEvaluationExceptions {
 		q.routesChanged()
+	}
+	if merged.SessionStateTTL == semantics.Never {
+		q.keepStates()
 	}
 	unmatchedTo := q.options.UnmatchedTo
 	q.options, q.updatedAt, q.accessedAt = merged, now, now
@@ -116,7 +123,9 @@ func (s *Store) remove(q *queue) {
 }
 
 // ListEntities implements semantics.Entities.
-func (s *Store) ListEntities(ctx context.Context, kind semantics.Kind, topic, after string, limit int) ([]semantics.Entity, bool, error) {
+func (s *Store) ListEntities(
+	ctx context.Context, kind semantics.Kind, topic, after string, limit int,
+) ([]semantics.Entity, bool, error) {
 	if err := refuseIfOver(ctx); err != nil {
 		return nil, false, err
 	}
@@ -152,13 +161,22 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 	}
 	if q.kind == semantics.TopicKind {
 		return semantics.Runtime{
-			Scheduled: int64(len(q.scheduled.messages)), SizeInBytes: q.bytes(), Subscriptions: int64(q.countSubscriptions()),
+			Scheduled: int64(
+				len(q.scheduled.messages),
+			), SizeInBytes: q.bytes(), Subscriptions: int64(q.countSubscriptions()),
+			CreatedAt: q.createdAt, UpdatedAt: q.updatedAt, AccessedAt: q.accessedAt,
 		}, nil
 	}
 	s.look(q, now)
-	leaving, deadLeaving := len(q.transfers[semantics.MainQueue].all()), len(q.transfers[semantics.DeadLetterQueue].all())
+	leaving, deadLeaving := len(
+		q.transfers[semantics.MainQueue].all(),
+	), len(
+		q.transfers[semantics.DeadLetterQueue].all(),
+	)
 	runtime := semantics.Runtime{
-		Active:             int64(len(q.main.messages) - leaving), // nothing expired is left but what is locked or deferred
+		Active: int64(
+			len(q.main.messages) - leaving,
+		), // nothing expired is left but what is locked or deferred
 		Locked:             int64(len(q.main.locks) - leaving),
 		Deferred:           int64(q.main.count(func(m *message) bool { return m.deferred && !m.locked() })),
 		Delayed:            int64(q.main.count((*message).delayed)),
@@ -167,6 +185,9 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 		Transfer:           int64(leaving + deadLeaving),
 		TransferDeadLetter: int64(len(q.undelivered.messages)),
 		SizeInBytes:        q.bytes() + q.undelivered.bytes,
+		CreatedAt:          q.createdAt,
+		UpdatedAt:          q.updatedAt,
+		AccessedAt:         q.accessedAt,
 	}
 	runtime.Available = runtime.Active - runtime.Locked - runtime.Deferred
 	for _, on := range q.sessions {

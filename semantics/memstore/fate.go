@@ -14,13 +14,17 @@ type fate struct {
 	reason, description string // of dead-lettering; both empty: it is dropped
 }
 
-// fateOf decides by lifetime and delivery count (TTL-11, TTL-13, DC-5). The count is looked at only when a delivery has just
-// failed (DC-6).
+// fateOf decides by lifetime and delivery count (TTL-11, TTL-13, DC-5). The count is looked at only when a delivery has
+// just failed (DC-6).
 func (q *queue) fateOf(m *message, expired bool) fate {
 	spent := m.failed && int64(m.count) >= q.options.MaxDeliveryCount
 	switch {
 	case expired && q.options.DeadLetteringOnMessageExpiration:
-		return fate{expires: true, reason: "TTLExpiredException", description: "the message expired before it was settled"}
+		return fate{
+			expires:     true,
+			reason:      "TTLExpiredException",
+			description: "the message expired before it was settled",
+		}
 	case spent:
 		return fate{
 			reason: "MaxDeliveryCountExceeded",
@@ -46,9 +50,9 @@ func (q *queue) giveBack(m *message, now time.Time, counted bool, visibleAt time
 	q.expect(m.due())
 }
 
-// free ends a lock without settlement, which must be followed by decide in the main queue. counted says whether a delivery has
-// failed (DC-1) or not (DC-2). Before visibleAt the message is not received again (SETTLE-11). A deferred one is deferred
-// again instead (DEFER-5), from now on as the queue's ExpireDeferred says (TTL-18).
+// free ends a lock without settlement, which must be followed by decide in the main queue. counted says whether a
+// delivery has failed (DC-1) or not (DC-2). Before visibleAt the message is not received again (SETTLE-11). A deferred
+// one is deferred again instead (DEFER-5), from now on as the queue's ExpireDeferred says (TTL-18).
 func (q *queue) free(m *message, now time.Time, counted bool, visibleAt time.Time) {
 	m.in.unlock(m)
 	switch {
@@ -74,7 +78,8 @@ func (q *queue) setAside(m *message) {
 }
 
 // decide carries out the fate of a message of the main queue that is not locked. If it expires and the queue's
-// SessionExpiryMode says so, all of its session that are neither locked nor scheduled expire with it, by number (TTL-23).
+// SessionExpiryMode says so, all of its session that are neither locked nor scheduled expire with it, by number
+// (TTL-23).
 func (q *queue) decide(m *message, now time.Time) {
 	f := q.fateOf(m, m.expired(now))
 	q.carryOut(f, m, now)
@@ -95,21 +100,22 @@ func (q *queue) carryOut(f fate, m *message, now time.Time) {
 	}
 	q.main.remove(m)
 	if f.reason != "" {
-		q.bury(m, now, semantics.DeadLetterTexts{Reason: &f.reason, Description: &f.description})
+		q.deadLetter(m, now, semantics.DeadLetterTexts{Reason: &f.reason, Description: &f.description})
 	}
 }
 
-// bury puts a message that left the main queue behind the other dead letters. It keeps all it had (DLQ-16) but that it
-// was deferred or delayed. Its session, if it has one (SESS-7), is blocked if the queue's SessionOnDeadLetter says so (SESS-29).
-func (q *queue) bury(m *message, now time.Time, texts semantics.DeadLetterTexts) {
-	q.buryIn(&q.dead, m, now, texts)
+// deadLetter puts a message that left the main queue behind the other dead letters. It keeps all it had (DLQ-16) but
+// that it was deferred or delayed. Its session, if it has one (SESS-7), is blocked if the queue's SessionOnDeadLetter
+// says so (SESS-29).
+func (q *queue) deadLetter(m *message, now time.Time, texts semantics.DeadLetterTexts) {
+	q.deadLetterIn(&q.dead, m, now, texts)
 	if q.options.RequiresSession && q.options.SessionOnDeadLetter == semantics.BlockSession && m.sent.SessionID != "" {
 		q.session(m.sent.SessionID).blocked = true
 	}
 }
 
-// buryIn is bury in one of the dead-letter queues.
-func (q *queue) buryIn(dead *box, m *message, now time.Time, texts semantics.DeadLetterTexts) {
+// deadLetterIn is deadLetter in one of the dead-letter queues.
+func (q *queue) deadLetterIn(dead *box, m *message, now time.Time, texts semantics.DeadLetterTexts) {
 	m.deferred, m.lasts, m.visibleAt = false, false, time.Time{}
 	m.texts, m.deadAt, m.deadUntil, m.deadCount = texts, now, time.Time{}, 0
 	if ttl := q.options.DeadLetterTTL; ttl != semantics.Never {

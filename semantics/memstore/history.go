@@ -42,8 +42,8 @@ func (q *queue) remember(m *semantics.Message, number int64, now time.Time) {
 	}
 }
 
-// forget removes what the window, as it is now, no longer covers. Nothing else removes anything (DUP-5), but for a cancel
-// with ForgetOnCancel.
+// forget removes what the window, as it is now, no longer covers. Nothing else removes anything (DUP-5), but for a
+// cancel with ForgetOnCancel.
 func (q *queue) forget(now time.Time) {
 	for key, entry := range q.history {
 		if !now.Before(entry.acceptedAt.Add(q.options.DuplicateDetectionHistoryTimeWindow)) {

@@ -13,8 +13,8 @@ import (
 const lastYear = 9999
 
 // message is one stored message. It is locked while token is set, even past lockedUntil: the lock no longer holds then
-// (LOCK-7), but its end has not been carried out yet. The same is true of visibleAt, deadUntil and the rest: what has become
-// due is so only when a sweep carries it out.
+// (LOCK-7), but its end has not been carried out yet. The same is true of visibleAt, deadUntil and the rest: what has
+// become due is so only when a sweep carries it out.
 type message struct {
 	sent       semantics.Message // own copy; TimeToLive is what is in force, nil for never
 	in         *box              // where it lies; nil once it has left the queue
@@ -107,8 +107,8 @@ func (m *message) group() semantics.Show {
 // holds says whether a lock can still be used: up to its end, not including it (LOCK-7).
 func (m *message) holds(now time.Time) bool { return m.locked() && now.Before(m.lockedUntil) }
 
-// expired says whether the lifetime is over: from ExpiresAt on (TTL-8). It does not run for a scheduled message (TTL-17), and
-// counts for nothing among dead letters (TTL-19).
+// expired says whether the lifetime is over: from ExpiresAt on (TTL-8). It does not run for a scheduled message
+// (TTL-17), and counts for nothing among dead letters (TTL-19).
 func (m *message) expired(now time.Time) bool {
 	return !m.dead() && !m.scheduled && reached(m.expiresAt, now)
 }

@@ -9,7 +9,9 @@ import (
 )
 
 // Publish implements semantics.Topics.
-func (s *Store) Publish(ctx context.Context, topic string, version int64, calls [][]semantics.Publication) []semantics.SendOutcome {
+func (s *Store) Publish(
+	ctx context.Context, topic string, version int64, calls [][]semantics.Publication,
+) []semantics.SendOutcome {
 	t, now, unlock, err := s.openRoutes(ctx, topic, version)
 	defer unlock()
 	outcomes := make([]semantics.SendOutcome, len(calls))
@@ -28,6 +30,9 @@ func (s *Store) publish(t *queue, call []semantics.Publication, now time.Time) (
 		messages[i] = p.Message
 	}
 	if err := t.checkSizes(messages); err != nil {
+		return nil, err
+	}
+	if err := t.checkCopies(call, now); err != nil {
 		return nil, err
 	}
 	if !t.options.Status.CanSend() {
@@ -59,6 +64,24 @@ func (s *Store) publish(t *queue, call []semantics.Publication, now time.Time) (
 	return stored, nil
 }
 
+// checkCopies checks how many copies a call makes at once. What is scheduled makes its copies later, in a step of its
+// own.
+func (q *queue) checkCopies(call []semantics.Publication, now time.Time) error {
+	var together semantics.CopyLoad
+	for i, p := range call {
+		if !isForLater(p.Message, now) {
+			together.Add(p.Copies)
+			continue
+		}
+		var alone semantics.CopyLoad
+		alone.Add(p.Copies)
+		if err := alone.Check(q.name, q.options.MaxMessageBytes(), i); err != nil {
+			return err
+		}
+	}
+	return together.Check(q.name, q.options.MaxMessageBytes(), -1)
+}
+
 // isForLater says whether a message that is sent now is to be scheduled (SCHED-2, SCHED-4).
 func isForLater(m *semantics.Message, now time.Time) bool {
 	return m.ScheduledAt.Truncate(time.Millisecond).After(now)
@@ -73,8 +96,8 @@ func (s *Store) schedule(t *queue, sent *semantics.Message, number int64, now ti
 	s.noteUpkeep()
 }
 
-// checkPublications checks that each of the messages that are no duplicates goes somewhere, if it must (TOPIC-3), and that there is
-// room for them (TOPIC-7, QUOTA-13, DUP-11).
+// checkPublications checks that each of the messages that are no duplicates goes somewhere, if it must (TOPIC-3), and
+// that there is room for them (TOPIC-7, QUOTA-13, DUP-11).
 func (q *queue) checkPublications(call []semantics.Publication, now time.Time) error {
 	isNew, fresh := q.newOnes(now), 0
 	bytes, copies := int64(0), map[string]int{}
@@ -88,8 +111,10 @@ func (q *queue) checkPublications(call []semantics.Publication, now time.Time) e
 			continue
 		}
 		if len(p.Copies) == 0 && q.options.FailIfUnmatched {
-			return semantics.Errorf(semantics.NoMatchingSubscription, "no subscription of topic %q selects message %d", q.name, i).
-				With(semantics.DetailEntity, q.name).With(semantics.DetailIndex, strconv.Itoa(i))
+			return semantics.Errorf(semantics.NoMatchingSubscription, "no subscription of topic %q selects message %d",
+				q.name, i).
+				With(semantics.DetailEntity, q.name).
+				With(semantics.DetailIndex, strconv.Itoa(i))
 		}
 		for _, c := range p.Copies {
 			bytes += c.Message.Size()
@@ -141,8 +166,8 @@ func (s *Store) deliver(all arrivals, now time.Time) {
 	}
 }
 
-// arrive stores a copy, which lives no longer than message, topic and subscription each permit (TTL-6). It is no activity of the
-// subscription (IDLE-4).
+// arrive stores a copy, which lives no longer than message, topic and subscription each permit (TTL-6). It is no
+// activity of the subscription (IDLE-4).
 func (q *queue) arrive(a arrival, now time.Time) {
 	m := newMessage(a.Message, min(a.ttl, q.options.DefaultMessageTimeToLive))
 	m.sequence, m.fromTopic, m.enqueuedAt = q.next(), a.fromTopic, now
@@ -150,10 +175,12 @@ func (q *queue) arrive(a arrival, now time.Time) {
 	m.endBy(a.endsBy)
 	switch {
 	case a.DeadLetter != nil:
-		q.bury(m, now, copyOf(*a.DeadLetter))
+		q.deadLetter(m, now, copyOf(*a.DeadLetter))
 	case !q.makeRoom():
-		reason, description := semantics.ReasonOverflow, "the subscription may hold "+strconv.FormatInt(q.options.MaxMessageCount, 10)+" messages"
-		q.bury(m, now, semantics.DeadLetterTexts{Reason: &reason, Description: &description})
+		reason, description := semantics.ReasonOverflow, "the subscription may hold "+strconv.FormatInt(
+			q.options.MaxMessageCount, 10,
+		)+" messages"
+		q.deadLetter(m, now, semantics.DeadLetterTexts{Reason: &reason, Description: &description})
 	default:
 		q.main.add(m)
 		q.join(m, now)
@@ -161,8 +188,8 @@ func (q *queue) arrive(a arrival, now time.Time) {
 	}
 }
 
-// makeRoom sees to it that one message more is within MaxMessageCount, as Overflow says, and tells whether it is (TOPIC-7). What
-// REJECT refuses has been refused before; it does not hold up an activation (SCHED-12).
+// makeRoom sees to it that one message more is within MaxMessageCount, as Overflow says, and tells whether it is
+// (TOPIC-7). What REJECT refuses has been refused before; it does not hold up an activation (SCHED-12).
 func (q *queue) makeRoom() bool {
 	if q.checkCount(1) == nil || q.options.Overflow == semantics.RejectOverflow {
 		return true

@@ -8,8 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// queue is a queue with its dead-letter queues. A subscription is one too; a topic is one of which only the scheduled messages and
-// the history are used.
+// queue is a queue with its dead-letter queues. A subscription is one too; a topic is one of which only the scheduled
+// messages and the history are used.
 type queue struct {
 	kind                             semantics.Kind
 	name                             string
@@ -23,6 +23,7 @@ type queue struct {
 	dead         box // in order of arrival
 	undelivered  box // the transfer dead-letter queue, as dead
 	history      history
+	requests     requests
 
 	transfers map[semantics.SubQueue]*transfer // under way, by where from
 	arrived   map[semantics.Source]decision    // about the last transfer of each source that forwards to here
@@ -80,8 +81,8 @@ func (q *queue) next() int64 {
 	return q.lastSequence
 }
 
-// bytes is the size of the queue with all it holds (DLQ-5, SCHED-2, SESS-33c), of a topic with all its subscriptions (TOPIC-7). What
-// could not be forwarded is apart: it has as much room again.
+// bytes is the size of the queue with all it holds (DLQ-5, SCHED-2, SESS-33c), of a topic with all its subscriptions
+// (TOPIC-7). What could not be forwarded is apart: it has as much room again.
 func (q *queue) bytes() int64 {
 	total := q.main.bytes + q.scheduled.bytes + q.dead.bytes + q.stateBytes
 	for _, sub := range q.subscriptions {
@@ -98,8 +99,8 @@ func (q *queue) deadBytes() int64 {
 	return total
 }
 
-// bounded gives what has the limits of size that hold for q: the topic of a subscription, which all of them share (TOPIC-7), else
-// itself.
+// bounded gives what has the limits of size that hold for q: the topic of a subscription, which all of them share
+// (TOPIC-7), else itself.
 func (q *queue) bounded() *queue {
 	if q.topic != nil {
 		return q.topic

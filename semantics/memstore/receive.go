@@ -11,8 +11,9 @@ import (
 // maxRecheck is the longest a waiting receive sleeps without looking again.
 const maxRecheck = 10 * time.Second
 
-// openToReceive opens a queue for a verb that counts as receive (STAT-2). The checks stand in the order of ERR-5: existence,
-// status, kind; what passes them stamps the activity (IDLE-5) and carries out what is due; last comes the lock of the session.
+// openToReceive opens a queue for a verb that counts as receive (STAT-2). The checks stand in the order of ERR-5:
+// existence, status, kind; what passes them stamps the activity (IDLE-5) and carries out what is due; last comes the
+// lock of the session.
 func (s *Store) openToReceive(ctx context.Context, source semantics.Source, verb string, fits kind) (
 	q *queue, in scope, now time.Time, unlock func(), err error,
 ) {
@@ -20,7 +21,8 @@ func (s *Store) openToReceive(ctx context.Context, source semantics.Source, verb
 	if err != nil {
 		return nil, scope{}, now, unlock, err
 	}
-	if q.kind != semantics.TopicKind && !q.options.Status.CanReceive() { // a topic has one status for all that is no send (STAT-1)
+	if q.kind != semantics.TopicKind &&
+		!q.options.Status.CanReceive() { // a topic has one status for all that is no send (STAT-1)
 		return nil, scope{}, now, unlock, disabled(q, verb)
 	}
 	if err := fits(q, source); err != nil {
@@ -33,17 +35,17 @@ func (s *Store) openToReceive(ctx context.Context, source semantics.Source, verb
 }
 
 // Receive implements semantics.Receiver.
-func (s *Store) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
+func (s *Store) Receive(
+	ctx context.Context, source semantics.Source, limit int, register semantics.Register,
+) (semantics.Batch, error) {
 	q, in, now, unlock, err := s.openToReceive(ctx, source, "receives", all(forMessages, forTaking))
 	defer unlock()
 	if err != nil {
 		return semantics.Batch{}, err
 	}
 	batch := semantics.Batch{}
-	for _, m := range q.receivable(source.SubQueue, in) {
-		if len(batch.Messages) == limit {
-			break
-		}
+	offered := q.receivable(source.SubQueue, in)
+	for _, m := range offered[:fitting(offered[:min(limit, len(offered))])] {
 		batch.Messages = append(batch.Messages, q.take(m, in.lockEnd(q, now)))
 	}
 	batch.RecheckAfter = q.recheckAfter(now)
@@ -51,6 +53,14 @@ func (s *Store) Receive(ctx context.Context, source semantics.Source, limit int,
 		s.waiting[source.Fold()] = true
 	}
 	return batch, nil
+}
+
+// fitting is how many of the first messages one answer may have.
+func fitting(messages []*message) int {
+	return semantics.Fitting(
+		messages, semantics.MaxAnswerBytes,
+		func(m *message) int64 { return m.view().AnswerSize() },
+	)
 }
 
 // receivable gives what a receive from a source may take, in the order in which it is handed out.
@@ -82,8 +92,8 @@ func (q *queue) lockEnd(now time.Time) time.Time {
 	return now.Add(q.options.LockDuration).Truncate(time.Millisecond)
 }
 
-// recheckAfter is until the next instant at which time does something here. A lock that others take meanwhile cannot end
-// before LockDuration.
+// recheckAfter is until the next instant at which time does something here. A lock that others take meanwhile cannot
+// end before LockDuration.
 func (q *queue) recheckAfter(now time.Time) time.Duration {
 	after := min(maxRecheck, q.options.LockDuration)
 	if !q.due.IsZero() {
@@ -92,8 +102,8 @@ func (q *queue) recheckAfter(now time.Time) time.Duration {
 	return max(after, time.Millisecond)
 }
 
-// choose finds the messages with the given numbers, each once and in the order given, and those numbers that find gives none
-// for.
+// choose finds the messages with the given numbers, each once and in the order given, and those numbers that find gives
+// none for.
 func choose(numbers []int64, find func(int64) *message) (chosen []*message, missing []int64) {
 	for i, number := range numbers {
 		if slices.Contains(numbers[:i], number) {
@@ -108,9 +118,11 @@ func choose(numbers []int64, find func(int64) *message) (chosen []*message, miss
 	return chosen, missing
 }
 
-// choose finds unlocked messages of a state, with a session only those of it (DEFER-7). A deferred one whose time is over is expired now that it is asked for, and so
-// is not found, whatever becomes of the call (TTL-18).
-func (s *Store) choose(q *queue, in scope, box *box, state semantics.State, numbers []int64, now time.Time) ([]*message, error) {
+// choose finds unlocked messages of a state, with a session only those of it (DEFER-7). A deferred one whose time is
+// over is expired now that it is asked for, and so is not found, whatever becomes of the call (TTL-18).
+func (s *Store) choose(
+	q *queue, in scope, box *box, state semantics.State, numbers []int64, now time.Time,
+) ([]*message, error) {
 	group, name := semantics.ShowAvailable, "available"
 	if state == semantics.Deferred {
 		group, name = semantics.ShowDeferred, "deferred"
@@ -142,7 +154,9 @@ func (s *Store) choose(q *queue, in scope, box *box, state semantics.State, numb
 }
 
 // ReceiveByNumber implements semantics.Receiver.
-func (s *Store) ReceiveByNumber(ctx context.Context, source semantics.Source, state semantics.State, numbers []int64) ([]*semantics.Received, error) {
+func (s *Store) ReceiveByNumber(
+	ctx context.Context, source semantics.Source, state semantics.State, numbers []int64,
+) ([]*semantics.Received, error) {
 	fits := forMessages
 	if state == semantics.Active {
 		fits = forPlain
@@ -155,6 +169,13 @@ func (s *Store) ReceiveByNumber(ctx context.Context, source semantics.Source, st
 	chosen, err := s.choose(q, in, q.box(source.SubQueue), state, numbers, now)
 	if err != nil {
 		return nil, err
+	}
+	if n := fitting(chosen); n < len(chosen) {
+		first := make([]int64, n)
+		for i := range first {
+			first[i] = chosen[i].sequence
+		}
+		return nil, semantics.TooLargeAnswer(first)
 	}
 	taken := make([]*semantics.Received, len(chosen))
 	for i, m := range chosen {
@@ -184,7 +205,9 @@ func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers
 }
 
 // Peek implements semantics.Receiver.
-func (s *Store) Peek(ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show) ([]*semantics.Received, error) {
+func (s *Store) Peek(
+	ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show,
+) ([]*semantics.Received, error) {
 	q, in, now, unlock, err := s.openToReceive(ctx, source, "peeks", forPeek)
 	defer unlock()
 	if err != nil {
@@ -205,7 +228,7 @@ func (s *Store) Peek(ctx context.Context, source semantics.Source, from int64, l
 		}
 		seen = append(seen, r)
 	}
-	return seen, nil
+	return seen[:semantics.Fitting(seen, semantics.MaxAnswerBytes, (*semantics.Received).AnswerSize)], nil
 }
 
 // inOrder gives all messages of a source, the scheduled ones of the main queue among them, by number.

@@ -36,7 +36,9 @@ func (s *Store) Purge(ctx context.Context, source semantics.Source, purge semant
 }
 
 // DeleteByNumber implements semantics.Remover.
-func (s *Store) DeleteByNumber(ctx context.Context, source semantics.Source, numbers []int64) ([]semantics.Code, error) {
+func (s *Store) DeleteByNumber(
+	ctx context.Context, source semantics.Source, numbers []int64,
+) ([]semantics.Code, error) {
 	q, in, now, unlock, err := s.openToReceive(ctx, source, "deletions", forAny)
 	defer unlock()
 	if err != nil {
@@ -98,7 +100,9 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 }
 
 // resubmit moves one dead letter that is not locked (DLQ-22).
-func resubmit(to *queue, letter *message, how semantics.Resubmission, bypass bool, now time.Time) semantics.Resubmitted {
+func resubmit(
+	to *queue, letter *message, how semantics.Resubmission, bypass bool, now time.Time,
+) semantics.Resubmitted {
 	sent := clone(&letter.sent)
 	sent.ForgetForwarding()
 	sent.TimeToLive = how.TimeToLive

@@ -18,7 +18,8 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 		return semantics.Rule{}, err
 	}
 	if _, taken := sub.rules[semantics.Fold(rule.Name)]; taken {
-		return semantics.Rule{}, semantics.Errorf(semantics.RuleAlreadyExists, "subscription %q has a rule %q already", sub.name, rule.Name).
+		return semantics.Rule{}, semantics.Errorf(semantics.RuleAlreadyExists, "subscription %q has a rule %q already",
+			sub.name, rule.Name).
 			With(semantics.DetailEntity, sub.name)
 	}
 	if err := s.checkRules(sub.topic, rule); err != nil {
@@ -63,14 +64,17 @@ func (s *Store) openRule(ctx context.Context, subscription, name string) (*queue
 	}
 	rule, ok := sub.rules[semantics.Fold(name)]
 	if !ok {
-		return nil, rule, unlock, semantics.Errorf(semantics.RuleNotFound, "subscription %q has no rule %q", sub.name, name).
+		return nil, rule, unlock, semantics.Errorf(semantics.RuleNotFound, "subscription %q has no rule %q", sub.name,
+			name).
 			With(semantics.DetailEntity, sub.name)
 	}
 	return sub, rule, unlock, nil
 }
 
 // ListRules implements semantics.Topics.
-func (s *Store) ListRules(ctx context.Context, subscription, after string, limit int) (page []semantics.Rule, more bool, err error) {
+func (s *Store) ListRules(
+	ctx context.Context, subscription, after string, limit int,
+) (page []semantics.Rule, more bool, err error) {
 	sub, _, unlock, err := s.openKind(ctx, semantics.SubscriptionKind, subscription)
 	defer unlock()
 	if err != nil {
@@ -107,7 +111,8 @@ func cloneRule(rule semantics.Rule) semantics.Rule {
 	if filter := rule.Filter.Correlation; filter != nil {
 		c := *filter
 		for _, field := range []**string{
-			&c.ContentType, &c.CorrelationID, &c.MessageID, &c.ReplyTo, &c.ReplyToSessionID, &c.SessionID, &c.Subject, &c.To,
+			&c.ContentType, &c.CorrelationID, &c.MessageID, &c.ReplyTo, &c.ReplyToSessionID, &c.SessionID, &c.Subject,
+			&c.To,
 		} {
 			*field = cloneValue(*field)
 		}

@@ -34,7 +34,8 @@ func refuseTopic(q *queue) error {
 	return semantics.NotASource(q.name)
 }
 
-// forPeek is the kind of a peek, which shows the scheduled messages of a topic (SCHED-7). A topic has no dead letters (DLQ-1).
+// forPeek is the kind of a peek, which shows the scheduled messages of a topic (SCHED-7). A topic has no dead letters
+// (DLQ-1).
 func forPeek(q *queue, source semantics.Source) error {
 	if source.SubQueue != semantics.MainQueue {
 		return forAny(q, source)
@@ -104,7 +105,8 @@ type scope struct {
 	held    *session // nil: not held by the caller
 }
 
-// scopeOf finds what a source of the right kind means. SESSION_LOCK_LOST when its lock does not hold (SESS-19, SESS-22).
+// scopeOf finds what a source of the right kind means. SESSION_LOCK_LOST when its lock does not hold (SESS-19,
+// SESS-22).
 func (q *queue) scopeOf(source semantics.Source, now time.Time) (scope, error) {
 	if source.SessionLock.IsZero() {
 		return scope{session: source.Session}, nil

@@ -16,6 +16,10 @@ func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Mes
 	if err != nil {
 		return nil, err
 	}
+	return s.send(q, messages, now)
+}
+
+func (s *Store) send(q *queue, messages []*semantics.Message, now time.Time) ([]semantics.Stored, error) {
 	if err := q.checkSizes(messages); err != nil {
 		return nil, err
 	}
@@ -70,12 +74,12 @@ func (q *queue) checkSizes(messages []*semantics.Message) error {
 	for i, m := range messages {
 		size := m.Size()
 		if limit := q.options.MaxMessageBytes(); size > limit {
-			return semantics.SizeExceeded("message", size, limit).With(semantics.DetailIndex, strconv.Itoa(i))
+			return semantics.MessageTooLarge(size, limit).With(semantics.DetailIndex, strconv.Itoa(i))
 		}
 		total += size
 	}
 	if limit := q.options.MaxBatchBytes(); len(messages) > 1 && total > limit {
-		return semantics.SizeExceeded("batch", total, limit)
+		return semantics.BatchTooLarge(total, limit)
 	}
 	return nil
 }
@@ -100,8 +104,11 @@ func (q *queue) checkPartitions(messages []*semantics.Message) error {
 	}
 	for _, m := range messages {
 		if m.Partition() != messages[0].Partition() {
-			return semantics.Errorf(semantics.PartitionKeyMismatch,
-				"entity %q is partitioned: the messages of one call must have the same partition key or session id", q.name).
+			return semantics.Errorf(
+				semantics.PartitionKeyMismatch,
+				"entity %q is partitioned: the messages of one call must have the same partition key or session id",
+				q.name,
+			).
 				With(semantics.DetailEntity, q.name)
 		}
 	}
@@ -120,8 +127,8 @@ func (q *queue) newAmong(messages []*semantics.Message, now time.Time) []*semant
 	return kept
 }
 
-// newOnes gives a function that tells of one message after the other whether it is new: a duplicate neither of the history nor of
-// one that it was asked about before.
+// newOnes gives a function that tells of one message after the other whether it is new: a duplicate neither of the
+// history nor of one that it was asked about before.
 func (q *queue) newOnes(now time.Time) func(*semantics.Message) bool {
 	seen := map[string]bool{}
 	return func(m *semantics.Message) bool {
@@ -136,8 +143,8 @@ func (q *queue) newOnes(now time.Time) func(*semantics.Message) bool {
 	}
 }
 
-// checkRoom checks that all the messages, none of them a duplicate, have room (QUOTA-6, QUOTA-13, DUP-11). So many of them do not become
-// dead letters at once.
+// checkRoom checks that all the messages, none of them a duplicate, have room (QUOTA-6, QUOTA-13, DUP-11). So many of
+// them do not become dead letters at once.
 func (q *queue) checkRoom(messages []*semantics.Message, active int) error {
 	if len(messages) == 0 {
 		return nil
@@ -170,14 +177,16 @@ func (q *queue) checkHistory(n int) error {
 	if !q.options.RequiresDuplicateDetection || int64(len(q.history)+n) <= limit {
 		return nil
 	}
-	return semantics.Errorf(semantics.QuotaExceeded,
+	return semantics.Errorf(
+		semantics.QuotaExceeded,
 		"entity %q remembers %d message ids, at most %d are allowed; raise duplicateHistoryMaxEntries or shorten the window",
-		q.name, len(q.history), limit).
+		q.name, len(q.history), limit,
+	).
 		With(semantics.DetailEntity, q.name).With(semantics.DetailLimit, strconv.FormatInt(limit, 10))
 }
 
-// CancelScheduled implements semantics.Sender. What is due in a queue is activated first, so it can no longer be cancelled. In a
-// topic it can be until it is activated.
+// CancelScheduled implements semantics.Sender. What is due in a queue is activated first, so it can no longer be
+// cancelled. In a topic it can be until it is activated.
 func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int64) error {
 	q, now, unlock, err := s.openToCancel(ctx, path)
 	defer unlock()

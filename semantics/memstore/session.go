@@ -7,8 +7,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// session is one session of a queue with RequiresSession. It is held while token is set, even past lockedUntil: its end is
-// carried out by a sweep, as that of a message's lock. Its messages are those of the queue that have its id.
+// session is one session of a queue with RequiresSession. It is held while token is set, even past lockedUntil: its end
+// is carried out by a sweep, as that of a message's lock. Its messages are those of the queue that have its id.
 type session struct {
 	id           string
 	lastSequence int64     // the SessionSequence given last (MSG-19)
@@ -46,7 +46,8 @@ func (on *session) due() time.Time { return earlier(on.lockedUntil, on.stateUnti
 
 func (on *session) unlock() { on.token, on.lockedUntil = semantics.LockToken{}, time.Time{} }
 
-// session gives the session with an id, which begins to exist if need be. Who calls it must see to it that tidy follows.
+// session gives the session with an id, which begins to exist if need be. Who calls it must see to it that tidy
+// follows.
 func (q *queue) session(id string) *session {
 	on := q.sessions[id]
 	if on == nil {
@@ -92,8 +93,8 @@ func (q *queue) bySession() map[string][]*message {
 	return messages
 }
 
-// inTurn gives those of a session's messages that its order permits to hand out, by number: the available ones, but for those
-// behind a delayed one that does not skip its order (SESS-25, SETTLE-11).
+// inTurn gives those of a session's messages that its order permits to hand out, by number: the available ones, but for
+// those behind a delayed one that does not skip its order (SESS-25, SETTLE-11).
 func inTurn(messages []*message) []*message {
 	var free []*message
 	for _, m := range messages {
@@ -107,8 +108,8 @@ func inTurn(messages []*message) []*message {
 	return free
 }
 
-// offeredTo gives what a session's holder may receive of its messages: none while it is blocked (SESS-29), and no more than
-// SessionInFlight together with those not settled yet (SESS-27). Those that were asked for by number do not count.
+// offeredTo gives what a session's holder may receive of its messages: none while it is blocked (SESS-29), and no more
+// than SessionInFlight together with those not settled yet (SESS-27). Those that were asked for by number do not count.
 func (q *queue) offeredTo(on *session, messages []*message) []*message {
 	if on.blocked {
 		return nil
@@ -123,8 +124,8 @@ func (q *queue) offeredTo(on *session, messages []*message) []*message {
 	return free[:min(len(free), max(room, 0))]
 }
 
-// tidy does what follows for sessions from a change, or from a look as a whole: some have become ready, some have come to rest,
-// some have nothing any more.
+// tidy does what follows for sessions from a change, or from a look as a whole: some have become ready, some have come
+// to rest, some have nothing any more.
 func (q *queue) tidy(now time.Time) {
 	if !q.options.RequiresSession {
 		return

@@ -22,8 +22,8 @@ func sessionQueue(t *testing.T, clock func() time.Time) *memstore.Store {
 	return store
 }
 
-// sendAndDelete sends a message to each of the sessions and makes all of them idle at one instant. It gives the numbers that
-// the messages had in their sessions.
+// sendAndDelete sends a message to each of the sessions and makes all of them idle at one instant. It gives the numbers
+// that the messages had in their sessions.
 func sendAndDelete(t *testing.T, store *memstore.Store, ids ...string) []int64 {
 	t.Helper()
 	source := semantics.Source{Path: "q"}

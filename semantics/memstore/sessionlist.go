@@ -10,7 +10,9 @@ import (
 )
 
 // ListSessions implements semantics.Sessions.
-func (s *Store) ListSessions(ctx context.Context, path, after string, limit int, filter semantics.SessionFilter) ([]semantics.SessionRow, string, error) {
+func (s *Store) ListSessions(
+	ctx context.Context, path, after string, limit int, filter semantics.SessionFilter,
+) ([]semantics.SessionRow, string, error) {
 	q, _, unlock, err := s.openSessions(ctx, path)
 	defer unlock()
 	if err != nil {

@@ -22,7 +22,9 @@ func (s *Store) AcceptSession(ctx context.Context, path, id string) (*semantics.
 }
 
 // AcceptNextSession implements semantics.Sessions.
-func (s *Store) AcceptNextSession(ctx context.Context, path string, register semantics.Register) (*semantics.Session, time.Duration, error) {
+func (s *Store) AcceptNextSession(
+	ctx context.Context, path string, register semantics.Register,
+) (*semantics.Session, time.Duration, error) {
 	source := semantics.Source{Path: path}
 	q, _, now, unlock, err := s.openToReceive(ctx, source, "accepting of sessions", forNextSession)
 	defer unlock()
@@ -135,6 +137,28 @@ func (s *Store) UnblockSession(ctx context.Context, path, id string) error {
 	if on := q.sessions[id]; on != nil {
 		s.wakingFor(q, now, func() { on.blocked = false })
 	}
+	return nil
+}
+
+// DeadLetterRest implements semantics.Sessions.
+func (s *Store) DeadLetterRest(ctx context.Context, path, id string) error {
+	q, now, unlock, err := s.openSessions(ctx, path)
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	reason, description := semantics.ReasonSession, semantics.DescriptionSession
+	s.wakingFor(q, now, func() {
+		for _, m := range q.messagesOf(id) {
+			if !m.locked() {
+				q.main.remove(m)
+				q.deadLetterIn(&q.dead, m, now, semantics.DeadLetterTexts{Reason: &reason, Description: &description})
+			}
+		}
+		if on := q.sessions[id]; on != nil {
+			on.blocked = false
+		}
+	})
 	return nil
 }
 

@@ -18,9 +18,11 @@ func (s *Store) SessionState(ctx context.Context, source semantics.Source) (sema
 	return in.held.copyOfState(), nil
 }
 
-// SetSessionState implements semantics.Sessions. The checks stand in the order of ERR-5: existence, status, kind, size (SESS-32),
-// lock, version, room.
-func (s *Store) SetSessionState(ctx context.Context, source semantics.Source, data []byte, expected *int64) (int64, error) {
+// SetSessionState implements semantics.Sessions. The checks stand in the order of ERR-5: existence, status, kind, size
+// (SESS-32), lock, version, room.
+func (s *Store) SetSessionState(
+	ctx context.Context, source semantics.Source, data []byte, expected *int64,
+) (int64, error) {
 	fits := func(q *queue, source semantics.Source) error {
 		if err := forHeld(q, source); err != nil {
 			return err
@@ -62,7 +64,8 @@ func (on *session) copyOfState() semantics.SessionState {
 	return semantics.SessionState{Data: slices.Clone(on.state.Data), Version: on.state.Version}
 }
 
-// checkStateRoom checks that there is room for one state more, and for the bytes by which a session's grows (SESS-33c, QUOTA-8).
+// checkStateRoom checks that there is room for one state more, and for the bytes by which a session's grows (SESS-33c,
+// QUOTA-8).
 func (q *queue) checkStateRoom(on *session, data []byte, most int) error {
 	if data != nil && !on.hasState() && q.states() >= most {
 		return semantics.TooManyStates(q.name, int64(most))
@@ -97,6 +100,13 @@ func (q *queue) rest(on *session) {
 			on.stateUntil = at
 			q.expect(on.due())
 		}
+	}
+}
+
+// keepStates keeps the states of sessions at rest from now on (SESS-33c).
+func (q *queue) keepStates() {
+	for _, on := range q.sessions {
+		on.stateUntil = time.Time{}
 	}
 }
 

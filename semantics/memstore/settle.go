@@ -9,7 +9,9 @@ import (
 )
 
 // Complete implements semantics.Settler.
-func (s *Store) Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+func (s *Store) Complete(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+) ([]semantics.Code, error) {
 	return s.settle(ctx, source, tokens, nil, func(q *queue, m *message, _ time.Time) {
 		q.box(source.SubQueue).remove(m)
 	})
@@ -43,7 +45,9 @@ func (s *Store) Defer(ctx context.Context, source semantics.Source, tokens []sem
 }
 
 // Release implements semantics.Settler.
-func (s *Store) Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+func (s *Store) Release(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+) ([]semantics.Code, error) {
 	return s.settle(ctx, source, tokens, nil, func(q *queue, m *message, now time.Time) {
 		q.giveBack(m, now, false, now)
 	})
@@ -55,7 +59,7 @@ func (s *Store) DeadLetter(ctx context.Context, source semantics.Source, tokens 
 ) ([]semantics.Code, error) {
 	return s.settle(ctx, source, tokens, properties, func(q *queue, m *message, now time.Time) {
 		q.main.remove(m)
-		q.bury(m, now, copyOf(texts))
+		q.deadLetter(m, now, copyOf(texts))
 	})
 }
 
@@ -69,8 +73,9 @@ func copyOf(texts semantics.DeadLetterTexts) semantics.DeadLetterTexts {
 	return texts
 }
 
-// openToSettle opens a queue for a verb that goes on under a lock whatever the status is (STAT-2). It stamps the activity, but
-// carries out nothing that is due. lost is SESSION_LOCK_LOST when the source is a session whose lock does not hold.
+// openToSettle opens a queue for a verb that goes on under a lock whatever the status is (STAT-2). It stamps the
+// activity, but carries out nothing that is due. lost is SESSION_LOCK_LOST when the source is a session whose lock does
+// not hold.
 func (s *Store) openToSettle(ctx context.Context, source semantics.Source, fits kind) (
 	q *queue, in scope, now time.Time, unlock func(), lost, err error,
 ) {
@@ -86,10 +91,10 @@ func (s *Store) openToSettle(ctx context.Context, source semantics.Source, fits 
 	return q, in, now, unlock, lost, nil
 }
 
-// settle merges properties into every message whose token holds and lets verb act on it, in order of sequence number, so
-// that messages that become dead letters together are in that order there (DLQ-16). A token that is given twice holds
-// only once. A message that cannot take the properties keeps its lock (SETTLE-5). When the lock of the session does not hold, no
-// token does (SETTLE-2).
+// settle merges properties into every message whose token holds and lets verb act on it, in order of sequence number,
+// so that messages that become dead letters together are in that order there (DLQ-16). A token that is given twice
+// holds only once. A message that cannot take the properties keeps its lock (SETTLE-5). When the lock of the session
+// does not hold, no token does (SETTLE-2).
 func (s *Store) settle(ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
 	properties map[string]semantics.Value, verb func(q *queue, m *message, now time.Time),
 ) ([]semantics.Code, error) {
@@ -129,7 +134,9 @@ func (s *Store) settle(ctx context.Context, source semantics.Source, tokens []se
 }
 
 // RenewLocks implements semantics.Settler.
-func (s *Store) RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error) {
+func (s *Store) RenewLocks(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+) ([]semantics.Renewal, error) {
 	q, _, now, unlock, _, err := s.openToSettle(ctx, source, forPlain)
 	defer unlock()
 	if err != nil {

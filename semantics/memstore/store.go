@@ -2,9 +2,10 @@
 // spec/semantics.md mean in the plainest code that is right; the Redis store must answer the same. It keeps nothing
 // beyond the life of the process.
 //
-// One mutex makes every method atomic and there are no goroutines. Whatever time brings about (locks that end,
-// messages that expire or are due) is carried out by the next call that looks at the queue: see Store.look. Only a topic's
-// scheduled messages are not, nor is anything forwarded, because what becomes of them is decided outside: see Store.Sweep.
+// One mutex makes every method atomic and there are no goroutines. Whatever time brings about (locks that end, messages
+// that expire or are due) is carried out by the next call that looks at the queue: see Store.look. Only a topic's
+// scheduled messages are not, nor is anything forwarded, because what becomes of them is decided outside: see
+// Store.Sweep.
 package memstore
 
 import (
@@ -83,8 +84,8 @@ func (s *Store) Check(ctx context.Context) (semantics.Health, error) {
 // now reads the clock in milliseconds, never rounded up (spec section 0).
 func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Millisecond) }
 
-// open takes the mutex, reads the clock and finds the entity, of whatever kind. The caller must call unlock whatever it gets
-// back.
+// open takes the mutex, reads the clock and finds the entity, of whatever kind. The caller must call unlock whatever it
+// gets back.
 func (s *Store) open(ctx context.Context, path string) (q *queue, now time.Time, unlock func(), err error) {
 	if err := refuseIfOver(ctx); err != nil {
 		return nil, time.Time{}, func() {}, err
@@ -126,7 +127,8 @@ func disabled(q *queue, verb string) error {
 
 func full(q *queue, what string, limit, actual int64) error {
 	dead := q.deadBytes()
-	return semantics.Errorf(semantics.EntityFull, "entity %q may hold %d %s and would hold %d, dead letters take %d bytes",
+	return semantics.Errorf(semantics.EntityFull,
+		"entity %q may hold %d %s and would hold %d, dead letters take %d bytes",
 		q.name, limit, what, actual, dead).
 		With(semantics.DetailEntity, q.name).
 		With(semantics.DetailLimit, strconv.FormatInt(limit, 10)).

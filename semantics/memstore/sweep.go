@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// look carries out what time has brought about on the whole queue and wakes those who wait for what became available. Every
-// call that looks at a queue does this first.
+// look carries out what time has brought about on the whole queue and wakes those who wait for what became available.
+// Every call that looks at a queue does this first.
 func (s *Store) look(q *queue, now time.Time) {
 	if q.due.IsZero() || now.Before(q.due) {
 		return
@@ -34,9 +34,9 @@ func (s *Store) look(q *queue, now time.Time) {
 	}
 }
 
-// endMain takes back locks that ended (LOCK-6) and then moves or drops what has expired or failed too often (TTL-8, TTL-11,
-// DC-5), in one order of sequence number, in which the dead letters of one look then are. A session's lock ends for all its
-// messages at once, so none of them counts as locked when another one expires (TTL-23).
+// endMain takes back locks that ended (LOCK-6) and then moves or drops what has expired or failed too often (TTL-8,
+// TTL-11, DC-5), in one order of sequence number, in which the dead letters of one look then are. A session's lock ends
+// for all its messages at once, so none of them counts as locked when another one expires (TTL-23).
 func (q *queue) endMain(now time.Time) {
 	messages := slices.Clone(q.main.messages) // a copy: fates remove from the original
 	for _, m := range messages {
@@ -74,8 +74,8 @@ func (q *queue) endDelays(b *box, now time.Time) {
 	}
 }
 
-// activate enqueues the scheduled messages whose time has come as if they were sent now (SCHED-3, MSG-7), in order of their
-// times and those of one time in order of their numbers (SCHED-6). No status and no quota stops it (SCHED-12).
+// activate enqueues the scheduled messages whose time has come as if they were sent now (SCHED-3, MSG-7), in order of
+// their times and those of one time in order of their numbers (SCHED-6). No status and no quota stops it (SCHED-12).
 func (q *queue) activate(now time.Time) {
 	for _, m := range q.toActivate(now) {
 		q.scheduled.remove(m)

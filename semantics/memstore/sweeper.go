@@ -13,9 +13,9 @@ const (
 	sweepRetry    = time.Second
 )
 
-// Sweep has the scheduled messages of topics activated when they are due (SCHED-6, SCHED-7), and forwarded what is to be forwarded as
-// soon as it is there (FWD-1), and removes entities that nobody uses (IDLE-1). All else that time brings about is carried out when
-// somebody looks. It blocks until ctx ends; call it once.
+// Sweep has the scheduled messages of topics activated when they are due (SCHED-6, SCHED-7), and forwarded what is to
+// be forwarded as soon as it is there (FWD-1), and removes entities that nobody uses (IDLE-1). All else that time
+// brings about is carried out when somebody looks. It blocks until ctx ends; call it once.
 func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
 	for ctx.Err() == nil {
 		timer := time.NewTimer(s.sweepOnce(ctx, upkeep))
@@ -65,14 +65,20 @@ func (s *Store) due() []task {
 	var tasks []task
 	for _, q := range s.queues {
 		if q.kind == semantics.TopicKind && len(q.toActivate(s.now())) > 0 {
-			tasks = append(tasks, func(ctx context.Context, upkeep semantics.Upkeep) error { return upkeep.ActivateDue(ctx, q.name) })
+			tasks = append(
+				tasks,
+				func(ctx context.Context, upkeep semantics.Upkeep) error { return upkeep.ActivateDue(ctx, q.name) },
+			)
 		}
 		if q.forwards() {
 			s.look(q, s.now()) // it may become available by that
 		}
 		for _, side := range q.toForward() {
 			source := semantics.Source{Path: q.name, SubQueue: side}
-			tasks = append(tasks, func(ctx context.Context, upkeep semantics.Upkeep) error { return upkeep.Forward(ctx, source) })
+			tasks = append(
+				tasks,
+				func(ctx context.Context, upkeep semantics.Upkeep) error { return upkeep.Forward(ctx, source) },
+			)
 		}
 	}
 	return tasks

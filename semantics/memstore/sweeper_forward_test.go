@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // forwarding makes queues of which each forwards to the next. The last one is the subscription "all" of the topic a.
@@ -58,7 +59,7 @@ func TestFWD_1_SweepForwardsWhenItIsTime(t *testing.T) {
 		for _, id := range []string{"lock ends", "delay ends"} {
 			s.send("x", &semantics.Message{MessageID: id})
 		}
-		delivery, err := s.Receive(t.Context(), semantics.Source{Path: "x"}, semantics.ReceiveOptions{MaxMessages: 2})
+		delivery, err := s.Receive(t.Context(), semantics.Source{Path: "x"}, broker.ReceiveOptions{MaxMessages: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

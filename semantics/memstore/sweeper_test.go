@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
 // swept is a Broker with the topics a and b, each with a subscription "all", over a store that is swept.
 type swept struct {
-	*semantics.Broker
+	*broker.Broker
 
 	t     *testing.T
 	calls []string                // what was asked for: path and second
@@ -29,7 +30,7 @@ func sweeping(t *testing.T, test func(s *swept)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		s := &swept{t: t, Broker: semantics.NewBroker(store, semantics.WithRules(filter.Compile)), began: time.Now()}
+		s := &swept{t: t, Broker: broker.New(store, broker.WithRules(filter.Compile)), began: time.Now()}
 		defer s.Close()
 		for _, topic := range []string{"a", "b"} {
 			s.must(s.CreateEntity(t.Context(), semantics.TopicKind, topic, semantics.Options{}, nil))

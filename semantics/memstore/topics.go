@@ -11,13 +11,15 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// firstVersion is the version of the routes of a new topic. It is random, so that it is none that an earlier topic of the name had.
+// firstVersion is the version of the routes of a new topic. It is random, so that it is none that an earlier topic of
+// the name had.
 func firstVersion() int64 {
 	random := semantics.NewRandomUUID()
 	return int64(binary.BigEndian.Uint64(random[:8]) >> 12)
 }
 
-// routesChanged notes on a subscription that something which decides about copies is not as it was. A queue has nothing of the kind.
+// routesChanged notes on a subscription that something which decides about copies is not as it was. A queue has nothing
+// of the kind.
 func (q *queue) routesChanged() {
 	if q.topic != nil {
 		q.topic.routesVersion++
@@ -25,7 +27,9 @@ func (q *queue) routesChanged() {
 }
 
 // CreateSubscription implements semantics.Entities.
-func (s *Store) CreateSubscription(ctx context.Context, path string, options semantics.Options, rules []semantics.Rule) (semantics.Entity, bool, error) {
+func (s *Store) CreateSubscription(
+	ctx context.Context, path string, options semantics.Options, rules []semantics.Rule,
+) (semantics.Entity, bool, error) {
 	topic, name, _ := semantics.SplitSubscription(path)
 	t, now, unlock, err := s.openKind(ctx, semantics.TopicKind, topic)
 	defer unlock()
@@ -58,8 +62,8 @@ func (s *Store) addSubscription(t *queue, name, path string, options semantics.O
 	return sub
 }
 
-// keepUnmatched sees to it that a topic with UnmatchedTo has the subscription that forwards there (TOPIC-3). Without it any more, that
-// one stays to forward what it has.
+// keepUnmatched sees to it that a topic with UnmatchedTo has the subscription that forwards there (TOPIC-3). Without it
+// any more, that one stays to forward what it has.
 func (s *Store) keepUnmatched(t *queue) {
 	if t.options.UnmatchedTo == "" {
 		return
@@ -99,8 +103,10 @@ func (s *Store) checkRules(t *queue, rules ...semantics.Rule) error {
 }
 
 func tooMany(t *queue, has int, what string, limit int) error {
-	return semantics.Errorf(semantics.QuotaExceeded, "topic %q has %d %s, at most %d are allowed", t.name, has, what, limit).
-		With(semantics.DetailEntity, t.name).With(semantics.DetailLimit, strconv.Itoa(limit))
+	return semantics.Errorf(semantics.QuotaExceeded, "topic %q has %d %s, at most %d are allowed", t.name, has, what,
+		limit).
+		With(semantics.DetailEntity, t.name).
+		With(semantics.DetailLimit, strconv.Itoa(limit))
 }
 
 // Routes implements semantics.Topics. Subscriptions and rules stand in order of their folded names.

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,7 @@ type transfer struct {
 	to       semantics.Destination
 	begunAt  time.Time
 	messages []*message
+	how      *semantics.Resubmitting
 }
 
 // noEnd is when a lock ends that is not to end.
@@ -52,6 +54,9 @@ func (q *queue) toForward() (sides []semantics.SubQueue) {
 			sides = append(sides, side)
 		}
 	}
+	if q.transfers[semantics.TransferDeadLetterQueue] != nil {
+		sides = append(sides, semantics.TransferDeadLetterQueue)
+	}
 	return sides
 }
 
@@ -70,7 +75,9 @@ func (s *Store) Destination(ctx context.Context, path string) (semantics.Destina
 }
 
 // BeginTransfer implements semantics.Transfers.
-func (s *Store) BeginTransfer(ctx context.Context, source semantics.Source, to semantics.Destination, limit int) (semantics.Transfer, error) {
+func (s *Store) BeginTransfer(
+	ctx context.Context, source semantics.Source, to semantics.Destination, limit int,
+) (semantics.Transfer, error) {
 	q, now, unlock, err := s.open(ctx, source.Path)
 	defer unlock()
 	if err == nil && q.kind == semantics.TopicKind {
@@ -87,22 +94,58 @@ func (s *Store) BeginTransfer(ctx context.Context, source semantics.Source, to s
 		}
 		under = s.begin(q, source.SubQueue, to, limit, now)
 	}
-	begun := semantics.Transfer{Source: source, ID: under.id(), To: under.to, Age: now.Sub(under.begunAt)}
-	for _, m := range under.messages {
-		begun.Messages = append(begun.Messages, m.view())
+	return under.view(source, now), nil
+}
+
+func (t *transfer) view(source semantics.Source, now time.Time) semantics.Transfer {
+	view := semantics.Transfer{Source: source, ID: t.id(), To: t.to, Age: now.Sub(t.begunAt), Resubmits: t.how}
+	for _, m := range t.messages {
+		view.Messages = append(view.Messages, m.view())
 	}
+	return view
+}
+
+// BeginResubmission implements semantics.Transfers.
+func (s *Store) BeginResubmission(
+	ctx context.Context, source semantics.Source, to semantics.Destination, numbers []int64, how semantics.Resubmitting,
+) (begun semantics.BegunResubmission, err error) {
+	q, _, now, unlock, err := s.openToReceive(ctx, source, "receives", forAny)
+	defer unlock()
+	if err != nil {
+		return begun, err
+	}
+	begun.Looked = len(numbers)
+	under := q.transfers[source.SubQueue]
+	if under == nil {
+		var chosen []*message
+		for _, m := range q.box(source.SubQueue).messages {
+			if slices.Contains(numbers, m.sequence) && !m.locked() {
+				chosen = append(chosen, m)
+			}
+		}
+		begun.IsNew, under = true, s.set(q, source.SubQueue, to, chosen, now)
+		under.how = &how
+	}
+	begun.Transfer = under.view(source, now)
 	return begun, nil
 }
 
-// begin sets messages aside. Without any there is no transfer.
+// begin sets messages aside.
 func (s *Store) begin(q *queue, side semantics.SubQueue, to semantics.Destination, limit int, now time.Time) *transfer {
 	chosen := q.receivable(side, scope{})
-	chosen = chosen[:min(len(chosen), limit)]
+	return s.set(q, side, to, chosen[:min(len(chosen), limit)], now)
+}
+
+// set sets messages aside. Without any there is no transfer.
+func (s *Store) set(
+	q *queue, side semantics.SubQueue, to semantics.Destination, chosen []*message, now time.Time,
+) *transfer {
 	begun := &transfer{to: to, begunAt: now, messages: chosen}
 	if len(chosen) == 0 {
 		return begun
 	}
 	for _, m := range chosen {
+		m.visibleAt, m.skipsOrder = time.Time{}, false // as whenever a message is taken
 		m.in.lock(m, noEnd)
 	}
 	s.lastTransfer++
@@ -132,20 +175,25 @@ func (s *Store) EndTransfer(ctx context.Context, over semantics.Transfer, fates 
 	delete(q.transfers, side)
 	s.wakingFor(q, now, func() {
 		for i, m := range under.messages {
+			if fates[i].Stays {
+				q.free(m, now, false, time.Time{})
+				continue
+			}
 			m.in.remove(m)
 			switch fate := fates[i]; {
 			case fate.DeadLetter == nil:
 			case fate.KeepsQueue:
-				q.bury(m, now, copyOf(*fate.DeadLetter))
+				q.deadLetter(m, now, copyOf(*fate.DeadLetter))
 			default:
-				q.buryIn(&q.undelivered, m, now, copyOf(*fate.DeadLetter))
+				q.deadLetterIn(&q.undelivered, m, now, copyOf(*fate.DeadLetter))
 			}
 		}
 	})
 	return nil
 }
 
-// checkUndelivered checks that the transfer dead-letter queue has room for what goes there: as much as the queue itself may hold.
+// checkUndelivered checks that the transfer dead-letter queue has room for what goes there: as much as the queue itself
+// may hold.
 func (q *queue) checkUndelivered(under *transfer, fates []semantics.Fate) error {
 	bytes := int64(0)
 	for i, m := range under.messages {
@@ -158,3 +206,6 @@ func (q *queue) checkUndelivered(under *transfer, fates []semantics.Fate) error 
 	}
 	return nil
 }
+
+// Unbroken implements semantics.Transfers. This store never comes back.
+func (s *Store) Unbroken(ctx context.Context, do func(context.Context) error) error { return do(ctx) }

@@ -12,7 +12,8 @@ import (
 // keptRecheck is how often an entity is looked at that only its dead letters keep (IDLE-9).
 const keptRecheck = 30 * time.Second
 
-// WithRemoved has removed called for every entity that is removed because nobody used it (IDLE-1), with the Store's mutex held.
+// WithRemoved has removed called for every entity that is removed because nobody used it (IDLE-1), with the Store's
+// mutex held.
 func WithRemoved(removed func(kind semantics.Kind, path string)) Option {
 	return func(s *Store) { s.removed = removed }
 }
@@ -49,12 +50,14 @@ func (q *queue) used(at time.Time) {
 	}
 }
 
-// lastUse gives the last instant at which the entity was in use: now while it has scheduled messages, while somebody holds a message or
-// session of it, and while it forwards (IDLE-2, IDLE-4, IDLE-5, ENT-14). What is done with a subscription counts for its topic (IDLE-3).
-// What is due must have been carried out.
+// lastUse gives the last instant at which the entity was in use: now while it has scheduled messages, while somebody
+// holds a message or session of it, and while it forwards (IDLE-2, IDLE-4, IDLE-5, ENT-14). What is done with a
+// subscription counts for its topic (IDLE-3). What is due must have been carried out.
 func (q *queue) lastUse(now time.Time) time.Time {
 	last := q.accessedAt
-	if q.options.ForwardTo != "" || len(q.scheduled.messages)+len(q.main.locks)+len(q.dead.locks)+len(q.undelivered.locks) > 0 || q.hasHolder() {
+	if q.options.ForwardTo != "" ||
+		len(q.scheduled.messages)+len(q.main.locks)+len(q.dead.locks)+len(q.undelivered.locks) > 0 ||
+		q.hasHolder() {
 		last = now
 	}
 	for _, sub := range q.subscriptions {
@@ -74,8 +77,8 @@ func (q *queue) hasHolder() bool {
 	return false
 }
 
-// keepsDeadLetters says whether there are dead letters that forbid to remove the entity (IDLE-9): of a subscription it is enough if it or
-// its topic says so.
+// keepsDeadLetters says whether there are dead letters that forbid to remove the entity (IDLE-9): of a subscription it
+// is enough if it or its topic says so.
 func (q *queue) keepsDeadLetters() bool {
 	of := slices.Collect(maps.Values(q.subscriptions))
 	return slices.ContainsFunc(append(of, q), func(one *queue) bool {
@@ -84,7 +87,8 @@ func (q *queue) keepsDeadLetters() bool {
 	})
 }
 
-// unusedAt gives the first instant at which the entity may be removed if nobody uses it until then (IDLE-1, IDLE-8). Zero: never.
+// unusedAt gives the first instant at which the entity may be removed if nobody uses it until then (IDLE-1, IDLE-8).
+// Zero: never.
 func (q *queue) unusedAt(now time.Time) time.Time {
 	if !q.isTemporary() {
 		return time.Time{}
@@ -96,7 +100,8 @@ func (q *queue) unusedAt(now time.Time) time.Time {
 	return at
 }
 
-// removeUnused removes every entity that nobody has used for long enough, and tells when the next one may be; zero: never.
+// removeUnused removes every entity that nobody has used for long enough, and tells when the next one may be; zero:
+// never.
 func (s *Store) removeUnused() (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
-// Sweep removes what is unused on time, whatever it was waiting for when the entity was made or got its AutoDeleteOnIdle, and tells of it.
+// Sweep removes what is unused on time, whatever it was waiting for when the entity was made or got its
+// AutoDeleteOnIdle, and tells of it.
 func TestIDLE_8_SweepRemovesOnTime(t *testing.T) {
 	t.Parallel()
 	const span = 10 * time.Minute
@@ -79,7 +81,7 @@ func TestIDLE_8_SweepRemovesOnTime(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				var work sync.WaitGroup
-				work.Go(func() { store.Sweep(ctx, semantics.NewBroker(store)) })
+				work.Go(func() { store.Sweep(ctx, broker.New(store)) })
 				<-time.After(7 * time.Minute)
 				if err := c.call(t.Context(), store); err != nil {
 					t.Fatal(err)

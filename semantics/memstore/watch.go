@@ -58,9 +58,9 @@ func (s *Store) PassOn(ctx context.Context, source semantics.Source) error {
 	return nil
 }
 
-// wakingFor makes a change, does what follows from it for sessions, and wakes those who wait for what there is by it. When
-// something will be due earlier than before, it also makes one look that waits on each source, so that the next look will be in
-// time.
+// wakingFor makes a change, does what follows from it for sessions, and wakes those who wait for what there is by it.
+// When something will be due earlier than before, it also makes one look that waits on each source, so that the next
+// look will be in time.
 func (s *Store) wakingFor(q *queue, now time.Time, change func()) {
 	before, due := q.offers(), q.due
 	change()
@@ -84,8 +84,9 @@ func (s *Store) wakingFor(q *queue, now time.Time, change func()) {
 	}
 }
 
-// offers tells how much there is for those who wait on each source of a queue: messages, or for the main side of a queue with
-// sessions ready sessions. For a held session it is what its holder would be given, for a named one 1 when it can be accepted.
+// offers tells how much there is for those who wait on each source of a queue: messages, or for the main side of a
+// queue with sessions ready sessions. For a held session it is what its holder would be given, for a named one 1 when
+// it can be accepted.
 func (q *queue) offers() map[semantics.Source]int {
 	main := semantics.Source{Path: q.name}.Fold()
 	dead := semantics.Source{Path: main.Path, SubQueue: semantics.DeadLetterQueue}
@@ -113,8 +114,8 @@ func (q *queue) offers() map[semantics.Source]int {
 	return offers
 }
 
-// wake tells every watch of a folded source that n messages or sessions are new there. It wakes more than it must, which is
-// harmless: a wake-up means "look again".
+// wake tells every watch of a folded source that n messages or sessions are new there. It wakes more than it must,
+// which is harmless: a wake-up means "look again".
 func (s *Store) wake(source semantics.Source, n int) {
 	if n > 0 {
 		s.signal(source, n)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var cancelTests = []ruleTest{
@@ -83,11 +84,11 @@ func testSCHED_5_AllOrNone(t *testing.T, h *fixture) {
 func testSCHED_5_Bounds(t *testing.T, h *fixture) {
 	h.create()
 	h.send(later("a", h.in(time.Second)))
-	many := make([]int64, semantics.MaxCancelNumbers+1)
+	many := make([]int64, broker.MaxCancelNumbers+1)
 	for i := range many {
 		many[i] = 1
 	}
-	h.ok(h.cancel(many[:semantics.MaxCancelNumbers]...))
+	h.ok(h.cancel(many[:broker.MaxCancelNumbers]...))
 	h.send(later("a", h.in(time.Second)))
 	for code, numbers := range map[semantics.Code][][]int64{
 		semantics.InvalidArgument:    {nil},
@@ -117,7 +118,7 @@ func testSCHED_5_CancelAgainstActivation(_ *testing.T, h *fixture) {
 			_, cancelled = brokers[0].CancelScheduled(h.t.Context(), semantics.ToQueue("orders"), []int64{number}, nil)
 		})
 		work.Go(func() {
-			delivery, err := brokers[1%len(brokers)].Receive(h.t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 9})
+			delivery, err := brokers[1%len(brokers)].Receive(h.t.Context(), orders, broker.ReceiveOptions{MaxMessages: 9})
 			if err != nil {
 				h.t.Error(err)
 				return
@@ -211,7 +212,7 @@ func testSCHED_8_ManyOfOneID(_ *testing.T, h *fixture) {
 func testSCHED_8_Bounds(t *testing.T, h *fixture) {
 	h.create()
 	h.send(later("x", h.in(1000*ms)))
-	ids := make([]string, semantics.MaxCancelNumbers+1)
+	ids := make([]string, broker.MaxCancelNumbers+1)
 	for i := range ids {
 		ids[i] = "x"
 	}

@@ -3,11 +3,13 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var consumerTests = []ruleTest{
@@ -19,8 +21,8 @@ var consumerTests = []ruleTest{
 }
 
 // sidecars gives one Broker for each Store there is over the data.
-func (h *fixture) sidecars() []*semantics.Broker {
-	brokers := []*semantics.Broker{h.broker}
+func (h *fixture) sidecars() []*broker.Broker {
+	brokers := []*broker.Broker{h.broker}
 	if h.Peer != nil {
 		brokers = append(brokers, h.newBroker(h.Peer()))
 	}
@@ -37,9 +39,9 @@ type ledger struct {
 	done  context.CancelFunc
 }
 
-// consumeUntil runs consumers until total messages are done. handle is called for every message and tells whether it is done.
-// The context ends when they are, or when it takes too long.
-func (h *fixture) consumeUntil(total, consumers, atOnce int, handle func(b *semantics.Broker, m *semantics.Received) bool) (*ledger, context.Context) {
+// consumeUntil runs consumers until total messages are done. handle is called for every message and tells whether it is
+// done. The context ends when they are, or when it takes too long.
+func (h *fixture) consumeUntil(total, consumers, atOnce int, handle func(b *broker.Broker, m *semantics.Received) bool) (*ledger, context.Context) {
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	book := &ledger{taken: map[int64]int{}, left: total, done: cancel}
 	brokers := h.sidecars()
@@ -47,7 +49,7 @@ func (h *fixture) consumeUntil(total, consumers, atOnce int, handle func(b *sema
 		book.work.Go(func() {
 			b := brokers[i%len(brokers)]
 			for ctx.Err() == nil {
-				delivery, err := b.Receive(ctx, orders, semantics.ReceiveOptions{MaxMessages: atOnce, MaxWait: time.Minute})
+				delivery, err := b.Receive(ctx, orders, broker.ReceiveOptions{MaxMessages: atOnce, MaxWait: time.Minute})
 				if err != nil {
 					if semantics.CodeOf(err) != semantics.Cancelled {
 						h.t.Error(err)
@@ -85,7 +87,7 @@ func (h *fixture) settleOne(verb func(context.Context, semantics.Source, []seman
 	return true
 }
 
-func abandonAtOnce(b *semantics.Broker) func(context.Context, semantics.Source, []semantics.LockToken) ([]semantics.Code, error) {
+func abandonAtOnce(b *broker.Broker) func(context.Context, semantics.Source, []semantics.LockToken) ([]semantics.Code, error) {
 	return func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
 		return b.Abandon(ctx, source, tokens, semantics.AbandonOptions{})
 	}
@@ -111,8 +113,8 @@ func (h *fixture) produce(senders, each int) {
 	work.Wait()
 }
 
-// await blocks until the work is done and checks that every message was taken at least, and where exactly is set no more
-// than, once.
+// await blocks until the work is done and checks that every message was taken at least, and where exactly is set no
+// more than, once.
 func (l *ledger) await(ctx context.Context, h *fixture, total int, exactly bool) {
 	h.t.Helper()
 	<-ctx.Done()
@@ -132,7 +134,7 @@ func (l *ledger) await(ctx context.Context, h *fixture, total int, exactly bool)
 func testRECV_10_EachMessageToExactlyOne(_ *testing.T, h *fixture) {
 	h.create()
 	const senders, each, consumers = 4, 50, 8
-	book, ctx := h.consumeUntil(senders*each, consumers, 3, func(b *semantics.Broker, m *semantics.Received) bool {
+	book, ctx := h.consumeUntil(senders*each, consumers, 3, func(b *broker.Broker, m *semantics.Received) bool {
 		return h.settleOne(b.Complete, m)
 	})
 	h.produce(senders, each)
@@ -143,7 +145,7 @@ func testRECV_10_EachMessageToExactlyOne(_ *testing.T, h *fixture) {
 func testCOMP_7_EveryMessageAtLeastOnce(_ *testing.T, h *fixture) {
 	h.create(deliversAtMost(1000))
 	const senders, each, consumers = 3, 40, 6
-	book, ctx := h.consumeUntil(senders*each, consumers, 2, func(b *semantics.Broker, m *semantics.Received) bool {
+	book, ctx := h.consumeUntil(senders*each, consumers, 2, func(b *broker.Broker, m *semantics.Received) bool {
 		if m.SequenceNumber%3 == 0 && m.DeliveryCount < 3 { // some consumers fail
 			h.settleOne(abandonAtOnce(b), m)
 			return false
@@ -202,22 +204,22 @@ func testRECV_10_EveryWaiterGetsItsShare(t *testing.T, h *fixture) {
 	for i := range waiters {
 		wait(i)
 	}
-	share := make([]int, waiters)
-	for range waiters * rounds {
+	// How long a waiter takes to sit down is the machine's affair: it may miss many rounds once, but not over and over.
+	// So this goes on until none has less than half of its share, which one that is left out never has.
+	share, end := make([]int, waiters), time.After(patience)
+	for total := 1; ; total++ {
 		h.sendTexts(1)
 		select {
 		case got := <-done:
 			h.ok(got.err)
 			h.complete(orders, got.delivery.Messages...)
 			share[got.waiter]++
+			if total >= waiters*rounds && 2*waiters*slices.Min(share) >= total {
+				return
+			}
 			wait(got.waiter) // and goes to the end of the line
-		case <-time.After(patience):
-			t.Fatalf("nobody took a message; shares so far: %v", share)
-		}
-	}
-	for i, n := range share {
-		if n < rounds/2 {
-			t.Errorf("waiter %d got %d of %d messages, less than half of its share: %v", i, n, waiters*rounds, share)
+		case <-end:
+			t.Fatalf("the shares are %v of %d messages: somebody has less than half of what is fair", share, total)
 		}
 	}
 }
@@ -233,7 +235,7 @@ func testCOMP_3_NoOverlapWithoutWaiting(t *testing.T, h *fixture) {
 	for i := range consumers {
 		work.Go(func() {
 			for {
-				delivery, err := brokers[i%len(brokers)].Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 3})
+				delivery, err := brokers[i%len(brokers)].Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 3})
 				if err != nil {
 					t.Error(err)
 					return

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var countEveryStateTests = []ruleTest{
 	testCNT_1_EveryState,
+	testCNT_1_Times,
 	testCNT_2_OldestOfTheMainQueue,
 	testCNT_4_PartsSumUpWhateverHappens,
 	testRECV_4_NothingLeavesUnasked,
@@ -78,9 +80,9 @@ func testCNT_4_PartsSumUpWhateverHappens(_ *testing.T, h *fixture) {
 		func() { take(1); _, _ = h.broker.DeadLetter(ctx, orders, someHeld(semantics.MainQueue), why("a", "b")) },
 		func() { h.Advance(time.Duration(random.IntN(2500)) * ms) },
 		func() {
-			h.purge(orders, semantics.PurgeOptions{MaxMessages: 1, Deferred: random.IntN(2) == 0, Scheduled: true})
+			h.purge(orders, broker.PurgeOptions{MaxMessages: 1, Deferred: random.IntN(2) == 0, Scheduled: true})
 		},
-		func() { _, _, _ = h.broker.Resubmit(ctx, deadOrders, semantics.ResubmitOptions{Max: 1}) },
+		func() { _, _, _ = h.broker.Resubmit(ctx, deadOrders, broker.ResubmitOptions{Max: 1}) },
 		func() { _ = h.reactivate(orders, h.showing(orders, semantics.ShowDeferred)...) },
 	}
 	for range 300 {
@@ -126,7 +128,7 @@ func testRECV_4_NothingLeavesUnasked(_ *testing.T, h *fixture) {
 		h.setAside(deadOrders, h.receiveOne(deadOrders))
 		h.Advance(lock)
 		h.abandon(deadOrders, h.takeDeferred(deadOrders, got[4].SequenceNumber)...)
-		h.resubmit(semantics.ResubmitOptions{})
+		h.resubmit(broker.ResubmitOptions{})
 		h.same(h.counts(), semantics.Runtime{Active: 6, Available: 6})
 	}
 }
@@ -134,12 +136,12 @@ func testRECV_4_NothingLeavesUnasked(_ *testing.T, h *fixture) {
 func testQUOTA_12_EveryRemovalFreesAtOnce(_ *testing.T, h *fixture) {
 	removals := map[string]func(){
 		"delete by number": func() { h.deleteNumbers(orders, 1) },
-		"purge":            func() { h.purge(orders, semantics.PurgeOptions{}) },
+		"purge":            func() { h.purge(orders, broker.PurgeOptions{}) },
 		"purge deferred": func() {
 			h.setAside(orders, h.receiveOne(orders))
-			h.purge(orders, semantics.PurgeOptions{Deferred: true})
+			h.purge(orders, broker.PurgeOptions{Deferred: true})
 		},
-		"purge dead letters":  func() { h.bury(h.receiveOne(orders)); h.purge(deadOrders, semantics.PurgeOptions{}) },
+		"purge dead letters":  func() { h.bury(h.receiveOne(orders)); h.purge(deadOrders, broker.PurgeOptions{}) },
 		"delete dead letters": func() { h.bury(h.receiveOne(orders)); h.deleteNumbers(deadOrders, 1) },
 		"complete deferred": func() {
 			h.setAside(orders, h.receiveOne(orders))
@@ -147,7 +149,7 @@ func testQUOTA_12_EveryRemovalFreesAtOnce(_ *testing.T, h *fixture) {
 		},
 		"resubmit elsewhere": func() {
 			h.bury(h.receiveOne(orders))
-			h.resubmit(semantics.ResubmitOptions{Target: "other"})
+			h.resubmit(broker.ResubmitOptions{Target: "other"})
 		},
 	}
 	h.createNamed("other", func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1024 })
@@ -160,5 +162,28 @@ func testQUOTA_12_EveryRemovalFreesAtOnce(_ *testing.T, h *fixture) {
 			h.t.Errorf("%s: %v", name, err)
 		}
 		h.drop()
+	}
+}
+
+// The times of an entity are told with its counts, as they are told with its options.
+func testCNT_1_Times(t *testing.T, h *fixture) {
+	h.create()
+	h.createNews()
+	h.Advance(time.Second)
+	h.update(livesFor(time.Hour), "defaultMessageTimeToLive")
+	h.Advance(time.Second)
+	h.sendTexts(1)
+	h.publish(text("a"))
+	h.Advance(time.Second)
+	for path, kind := range map[string]semantics.Kind{orders.Path: semantics.QueueKind, news: semantics.TopicKind, eu.Path: semantics.SubscriptionKind} {
+		entity, err := h.Store.GetEntity(t.Context(), kind, path)
+		h.ok(err)
+		counts, err := h.Store.Runtime(t.Context(), kind, path)
+		h.ok(err)
+		h.same([]time.Time{counts.CreatedAt, counts.UpdatedAt, counts.AccessedAt}, []time.Time{entity.CreatedAt, entity.UpdatedAt, entity.AccessedAt})
+		h.same(entity.CreatedAt.IsZero(), false)
+		if kind == semantics.QueueKind {
+			h.same([]time.Duration{counts.UpdatedAt.Sub(counts.CreatedAt), counts.AccessedAt.Sub(counts.CreatedAt)}, []time.Duration{time.Second, 2 * time.Second})
+		}
 	}
 }

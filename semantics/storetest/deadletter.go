@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var deadLetterTests = []ruleTest{
@@ -275,7 +276,7 @@ func testDLQ_21_ReadWhileSendsAreDisabled(t *testing.T, h *fixture) {
 	h.same(h.deleteNumbers(deadOrders, 6), []semantics.Code{""})
 	h.wantNumbers(h.receive(deadOrders, 10), 5, 7, 8, 9)
 	h.Advance(lock)
-	h.same(h.purge(deadOrders, semantics.PurgeOptions{}), int64(4))
+	h.same(h.purge(deadOrders, broker.PurgeOptions{}), int64(4))
 	h.same(h.runtime(), semantics.Runtime{})
 }
 
@@ -285,7 +286,7 @@ func testDLQ_21_ReceiveStatusForbidsReading(t *testing.T, h *fixture) {
 	h.setAside(deadOrders, h.takeNumbers(deadOrders, 2)...)
 	receive := func(mode semantics.Mode) func() error {
 		return func() error {
-			_, err := h.broker.Receive(t.Context(), deadOrders, semantics.ReceiveOptions{MaxMessages: 1, Mode: mode})
+			_, err := h.broker.Receive(t.Context(), deadOrders, broker.ReceiveOptions{MaxMessages: 1, Mode: mode})
 			return err
 		}
 	}

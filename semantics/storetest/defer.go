@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/broker/delivery"
 )
 
 var deferTests = []ruleTest{
@@ -96,7 +98,7 @@ func testDEFER_3_AnyReceiverThatKnowsTheNumber(t *testing.T, h *fixture) {
 
 func testDEFER_3_ReceiveAndDelete(t *testing.T, h *fixture) {
 	h.deferred(2)
-	take := func(number int64) *semantics.Delivery {
+	take := func(number int64) *delivery.Delivery {
 		delivery, err := h.broker.ReceiveDeferred(t.Context(), orders, []int64{number}, semantics.ReceiveAndDelete)
 		h.ok(err)
 		h.wantNumbers(delivery.Messages, number)
@@ -146,7 +148,7 @@ func testDEFER_4_AllOrNone(_ *testing.T, h *fixture) {
 }
 
 func testDEFER_4_Bounds(t *testing.T, h *fixture) {
-	h.deferred(semantics.MaxDeferredNumbers)
+	h.deferred(broker.MaxDeferredNumbers)
 	delivery, err := h.broker.ReceiveDeferred(t.Context(), orders, nil, semantics.PeekLock)
 	h.ok(err)
 	h.wantNumbers(delivery.Messages) // none asked for, none given

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var deferExpiryTests = []ruleTest{
@@ -107,7 +108,8 @@ func testTTL_18_LockedIsNotTouched(_ *testing.T, h *fixture) {
 	h.same(h.counts(), semantics.Runtime{Active: 4, Locked: 3, Deferred: 1})
 	h.abandon(orders, got[2])
 	h.release(orders, got[3])
-	h.same(h.counts(), semantics.Runtime{Active: 2, Locked: 1, Deferred: 1, DeadLetter: 2}) // given up, so it expires at once
+	// given up, so it expires at once
+	h.same(h.counts(), semantics.Runtime{Active: 2, Locked: 1, Deferred: 1, DeadLetter: 2})
 	h.Advance(lock)
 	h.same(h.counts(), semantics.Runtime{Active: 1, Deferred: 1, DeadLetter: 3})
 	for _, dead := range h.receive(deadOrders, 9) {
@@ -121,7 +123,7 @@ func testTTL_18_RemovalIsNoExpiry(_ *testing.T, h *fixture) {
 	h.setAside(orders, h.receive(orders, 2)...)
 	h.Advance(1000 * ms)
 	h.same(h.deleteNumbers(orders, 1), []semantics.Code{""})
-	h.same(h.purge(orders, semantics.PurgeOptions{Deferred: true}), int64(1))
+	h.same(h.purge(orders, broker.PurgeOptions{Deferred: true}), int64(1))
 	h.same(h.runtime(), semantics.Runtime{}) // no dead letters
 }
 

@@ -152,5 +152,6 @@ func testDC_9_DeadLetterKeepsTheLastValue(_ *testing.T, h *fixture) {
 	h.receiveNone(orders)
 	dead := h.peek(deadOrders)
 	h.wantNumbers(dead, 1, 2)
-	h.same([]int{dead[0].DeliveryCount, dead[1].DeliveryCount}, []int{5, 4}) // the end of its lock counted for the first
+	// the end of its lock counted for the first
+	h.same([]int{dead[0].DeliveryCount, dead[1].DeliveryCount}, []int{5, 4})
 }

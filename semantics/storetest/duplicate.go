@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var duplicateTests = []ruleTest{
@@ -148,7 +149,7 @@ func testDUP_5_NothingClearsTheHistory(_ *testing.T, h *fixture) {
 	h.bury(h.takeNumbers(orders, 3, 6)...)
 	h.same(h.deleteNumbers(orders, 5), []semantics.Code{""})
 	h.Advance(1000 * ms)
-	h.same(h.purge(orders, semantics.PurgeOptions{DeadLetters: true}), int64(3))
+	h.same(h.purge(orders, broker.PurgeOptions{DeadLetters: true}), int64(3))
 	h.same(h.runtime(), semantics.Runtime{})
 	got := h.sendAll(text("completed"), text("expired"), text("dead"), text("purged"), text("deleted"), text("dead purged"))
 	for i, s := range got {
@@ -200,7 +201,8 @@ func testDUP_6_ForgetOnCancel(_ *testing.T, h *fixture) {
 	h.send(&semantics.Message{MessageID: "b", PartitionKey: "p", ScheduledAt: at})
 	h.send(&semantics.Message{MessageID: "b", PartitionKey: "q", ScheduledAt: at})
 	h.ok(h.cancel(3))
-	h.same(h.sendAll(&semantics.Message{MessageID: "b", PartitionKey: "q"}), []semantics.Stored{duplicate(4)}) // of its partition only
+	// of its partition only
+	h.same(h.sendAll(&semantics.Message{MessageID: "b", PartitionKey: "q"}), []semantics.Stored{duplicate(4)})
 	h.same(h.sendAll(&semantics.Message{MessageID: "b", PartitionKey: "p", ScheduledAt: at}), []semantics.Stored{stored(5)})
 	n, err := h.cancelIDs("b")
 	h.ok(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var entityTests = []ruleTest{
@@ -31,7 +32,7 @@ func testENT_1_DeadLetterQueueFromTheStart(t *testing.T, h *fixture) {
 		h.t.Helper()
 		_, err := h.broker.Peek(t.Context(), deadOrders, 0, 1, semantics.ShowAll)
 		h.wantCode(err, semantics.EntityNotFound)
-		_, err = h.broker.Receive(t.Context(), deadOrders, semantics.ReceiveOptions{MaxMessages: 1})
+		_, err = h.broker.Receive(t.Context(), deadOrders, broker.ReceiveOptions{MaxMessages: 1})
 		h.wantCode(err, semantics.EntityNotFound)
 	}
 	creations := []func() error{
@@ -206,8 +207,8 @@ func (h *fixture) everyVerb(source semantics.Source, held *semantics.Received) m
 	for _, sub := range []semantics.SubQueue{semantics.MainQueue, semantics.DeadLetterQueue, semantics.TransferDeadLetterQueue} {
 		s := semantics.Source{Path: source.Path, SubQueue: sub}
 		name := " " + sub.String()
-		_, errs["receive"+name] = h.broker.Receive(ctx, s, semantics.ReceiveOptions{MaxMessages: 1})
-		_, errs["wait"+name] = h.broker.Receive(ctx, s, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: patience})
+		_, errs["receive"+name] = h.broker.Receive(ctx, s, broker.ReceiveOptions{MaxMessages: 1})
+		_, errs["wait"+name] = h.broker.Receive(ctx, s, broker.ReceiveOptions{MaxMessages: 1, MaxWait: patience})
 		_, errs["peek"+name] = h.broker.Peek(ctx, s, 0, 1, semantics.ShowAll)
 		_, errs["complete"+name] = h.broker.Complete(ctx, s, tokens)
 		_, errs["abandon"+name] = h.broker.Abandon(ctx, s, tokens, semantics.AbandonOptions{})
@@ -215,7 +216,7 @@ func (h *fixture) everyVerb(source semantics.Source, held *semantics.Received) m
 		_, errs["receiveDeferred"+name] = h.broker.ReceiveDeferred(ctx, s, []int64{1}, semantics.PeekLock)
 		_, errs["receiveBySequence"+name] = h.broker.ReceiveBySequence(ctx, s, []int64{1}, semantics.PeekLock)
 		errs["reactivate"+name] = h.broker.Reactivate(ctx, s, []int64{1})
-		_, errs["purge"+name] = h.broker.Purge(ctx, s, semantics.PurgeOptions{})
+		_, errs["purge"+name] = h.broker.Purge(ctx, s, broker.PurgeOptions{})
 		_, errs["deleteBySequence"+name] = h.broker.DeleteBySequence(ctx, s, []int64{1})
 		_, errs["release"+name] = h.broker.Release(ctx, s, tokens)
 		_, errs["renew"+name] = h.broker.RenewLocks(ctx, s, tokens)
@@ -223,8 +224,8 @@ func (h *fixture) everyVerb(source semantics.Source, held *semantics.Received) m
 	dead := semantics.Source{Path: source.Path, SubQueue: semantics.DeadLetterQueue}
 	_, errs["cancel"] = h.broker.CancelScheduled(ctx, semantics.ToQueue(source.Path), []int64{1}, nil)
 	_, errs["cancelByID"] = h.broker.CancelScheduled(ctx, semantics.ToQueue(source.Path), nil, []string{"a"})
-	_, _, errs["resubmit"] = h.broker.Resubmit(ctx, dead, semantics.ResubmitOptions{})
-	_, _, errs["resubmit named"] = h.broker.Resubmit(ctx, dead, semantics.ResubmitOptions{Numbers: []int64{1}})
+	_, _, errs["resubmit"] = h.broker.Resubmit(ctx, dead, broker.ResubmitOptions{})
+	_, _, errs["resubmit named"] = h.broker.Resubmit(ctx, dead, broker.ResubmitOptions{Numbers: []int64{1}})
 	_, errs["deadLetter"] = h.broker.DeadLetter(ctx, source, tokens, why("", ""))
 	return errs
 }

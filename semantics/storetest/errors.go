@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var errorTests = []ruleTest{
@@ -38,7 +39,7 @@ func testERR_5_SyntaxBeforeExistence(t *testing.T, h *fixture) {
 	missing, token := semantics.Source{Path: "missing"}, []semantics.LockToken{semantics.NewRandomUUID()}
 	_, err := h.broker.Send(t.Context(), semantics.ToQueue("missing"), []*semantics.Message{lasting("a", 0)})
 	h.wantCode(err, semantics.ArgumentOutOfRange)
-	_, err = h.broker.Receive(t.Context(), semantics.Source{Path: "missing"}, semantics.ReceiveOptions{})
+	_, err = h.broker.Receive(t.Context(), semantics.Source{Path: "missing"}, broker.ReceiveOptions{})
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 	_, err = h.broker.Peek(t.Context(), semantics.Source{Path: "missing"}, 0, 0, semantics.ShowAll)
 	h.wantCode(err, semantics.ArgumentOutOfRange)
@@ -52,18 +53,19 @@ func testERR_5_SyntaxBeforeExistence(t *testing.T, h *fixture) {
 	h.wantCode(err, semantics.InvalidArgument)
 	_, err = h.broker.ReceiveDeferred(t.Context(), missing, []int64{0}, semantics.PeekLock)
 	h.wantCode(err, semantics.ArgumentOutOfRange)
-	_, err = h.broker.Purge(t.Context(), missing, semantics.PurgeOptions{MaxMessages: -1})
+	_, err = h.broker.Purge(t.Context(), missing, broker.PurgeOptions{MaxMessages: -1})
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 	_, err = h.broker.DeleteBySequence(t.Context(), missing, nil)
 	h.wantCode(err, semantics.InvalidArgument)
-	_, _, err = h.broker.Resubmit(t.Context(), missing, semantics.ResubmitOptions{})
+	_, _, err = h.broker.Resubmit(t.Context(), missing, broker.ResubmitOptions{})
 	h.wantCode(err, semantics.InvalidOperation)
 	_, err = h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "missing", semantics.Options{}, []string{"maxDeliveryCount"})
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 }
 
 func testERR_5_ExistenceBeforeStatus(t *testing.T, h *fixture) {
-	_, err := h.broker.Send(t.Context(), semantics.ToQueue("missing"), []*semantics.Message{sized(257 << 10)}) // its limit is the queue's
+	// its limit is the queue's
+	_, err := h.broker.Send(t.Context(), semantics.ToQueue("missing"), []*semantics.Message{sized(257 << 10)})
 	h.wantCode(err, semantics.EntityNotFound)
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 var forwardTests = []ruleTest{
@@ -174,7 +176,8 @@ func testFWD_1_FromASubscription(_ *testing.T, h *fixture) {
 	h.same(h.topicRuntime().SizeInBytes, int64(4)) // those of the other subscription
 }
 
-// What is asked of a source that forwards nothing, or is not there, is no failure: whoever sweeps may know less than others.
+// What is asked of a source that forwards nothing, or is not there, is no failure: whoever sweeps may know less than
+// others.
 func testFWD_1_NothingToDo(t *testing.T, h *fixture) {
 	h.create()
 	h.createTopic()
@@ -194,7 +197,7 @@ func testFWD_2_CannotBeReceivedFrom(t *testing.T, h *fixture) {
 	h.forwardTo(archive.Path)
 	for _, wait := range []time.Duration{0, time.Minute} {
 		err := h.refused(semantics.InvalidOperation, func() error {
-			return second(h.broker.Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: wait}))
+			return second(h.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1, MaxWait: wait}))
 		})
 		h.same(err.Message, `entity "orders" forwards all it gets; receive from "archive"`)
 	}
@@ -229,7 +232,7 @@ func testFWD_2_EndsStreams(t *testing.T, h *fixture) {
 	h.complete(eu, next().Delivery.Messages...)
 	h.updateSubscription(eu, forwardsTo(archive.Path), "forwardTo")
 	again, _ := h.stream(eu)
-	for _, ends := range []*semantics.Subscription{s, again} {
+	for _, ends := range []*stream.Subscription{s, again} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		_, err := ends.Next(ctx)
 		cancel()
@@ -248,7 +251,7 @@ func testFWD_2_OtherVerbs(_ *testing.T, h *fixture) {
 	h.renew(orders, got[1])
 	h.ok(h.reactivate(orders, 1))
 	h.same(h.deleteNumbers(orders, 1, 2), []semantics.Code{"", semantics.MessageNotFound})
-	h.same(h.purge(orders, semantics.PurgeOptions{Before: h.in(time.Second), MaxMessages: 2}), int64(2))
+	h.same(h.purge(orders, broker.PurgeOptions{Before: h.in(time.Second), MaxMessages: 2}), int64(2))
 	number := h.send(later("scheduled", h.in(time.Hour)))
 	h.ok(h.cancel(number))
 	h.forward()
@@ -310,7 +313,8 @@ func testFWD_6_WhatCameBackGoesFirst(_ *testing.T, h *fixture) {
 	h.wantIDs(archive, "m1", "m2", "m3", "m4", "m5")
 }
 
-// What arrives by forwarding keeps its destination as little alive as what the source is asked for then (FWD-10, IDLE-7).
+// What arrives by forwarding keeps its destination as little alive as what the source is asked for then (FWD-10,
+// IDLE-7).
 func testFWD_10_IsNoActivity(_ *testing.T, h *fixture) {
 	h.createForwarding(forwardsDeadTo(news))
 	topic := h.createTopic()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Dead letters that are forwarded.
@@ -97,7 +98,8 @@ func testFWD_9_AreNormalMessages(_ *testing.T, h *fixture) {
 	h.wantReasons(deadArchive, "MaxDeliveryCountExceeded")
 }
 
-// A dead letter has no end (TTL-19), so it cannot have had it when it arrives: it lives as long as if it was sent there.
+// A dead letter has no end (TTL-19), so it cannot have had it when it arrives: it lives as long as if it was sent
+// there.
 func testFWD_9_BeginANewLife(_ *testing.T, h *fixture) {
 	h.createNamed(archive.Path, livesFor(5*time.Second))
 	h.create(forwardsDeadTo(archive.Path), buriesExpired, livesFor(time.Minute))
@@ -182,7 +184,7 @@ func testDLQ_15_NoTexts(t *testing.T, h *fixture) {
 	number := properties{semantics.PropertyDeadLetterReason: semantics.Int64(5)}
 	h.send(with(number), with(number))
 	got := h.receive(orders, 2)
-	options := semantics.DeadLetterOptions{Properties: properties{
+	options := broker.DeadLetterOptions{Properties: properties{
 		semantics.PropertyDeadLetterReason: semantics.Int64(7), semantics.PropertyDeadLetterDescription: semantics.Bool(true),
 	}}
 	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), options)
@@ -220,19 +222,20 @@ func testMSG_17_ResubmittedWasNeverForwarded(t *testing.T, h *fixture) {
 	h.forward()
 	h.buryFrom(archive, h.receiveOne(archive))
 	h.same(h.peek(deadArchive)[0].DeadLetterSource, orders.Path)
-	h.ok(third(h.broker.Resubmit(t.Context(), deadArchive, semantics.ResubmitOptions{})))
+	h.ok(third(h.broker.Resubmit(t.Context(), deadArchive, broker.ResubmitOptions{})))
 	m := h.peek(archive)[0]
 	h.same([]any{m.DeadLetterReason, m.DeadLetterErrorDescription, m.DeadLetterSource, m.EnqueuedSequenceNumber}, []any{"", "", "", int64(2)})
 	h.same(m.Message, sent.Message) // with the properties and the size it was sent with
 	h.same([]int64{m.Size, h.countSize(archive)}, []int64{sent.Size, sent.Size})
 }
 
-// Why a letter is dead now hides why it was before, and an application may put something else there (SETTLE-7). The size stays exact.
+// Why a letter is dead now hides why it was before, and an application may put something else there (SETTLE-7). The
+// size stays exact.
 func testMSG_17_ResubmittedHasItsSize(t *testing.T, h *fixture) {
-	number := semantics.DeadLetterOptions{Properties: properties{semantics.PropertyDeadLetterReason: semantics.Int64(7)}}
+	number := broker.DeadLetterOptions{Properties: properties{semantics.PropertyDeadLetterReason: semantics.Int64(7)}}
 	h.createMourning()
-	for _, first := range []semantics.DeadLetterOptions{why("why", "a longer text"), why("", ""), number} {
-		for _, last := range []semantics.DeadLetterOptions{why("x", ""), number} {
+	for _, first := range []broker.DeadLetterOptions{why("why", "a longer text"), why("", ""), number} {
+		for _, last := range []broker.DeadLetterOptions{why("x", ""), number} {
 			h.send(with(properties{"p": semantics.Int64(1)}))
 			want := h.peek(orders)[0]
 			codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(h.receiveOne(orders)), first)
@@ -240,11 +243,11 @@ func testMSG_17_ResubmittedHasItsSize(t *testing.T, h *fixture) {
 			h.forward()
 			codes, err = h.broker.DeadLetter(t.Context(), archive, tokensOf(h.receiveOne(archive)), last)
 			h.settled(codes, err)
-			options := semantics.ResubmitOptions{NewMessageIDs: true, Target: attic.Path}
+			options := broker.ResubmitOptions{NewMessageIDs: true, Target: attic.Path}
 			h.createNamed(attic.Path)
 			h.ok(third(h.broker.Resubmit(t.Context(), deadArchive, options)))
 			m := h.peek(attic)[0]
-			for _, o := range []semantics.DeadLetterOptions{first, last} { // what is no text is data, and stays
+			for _, o := range []broker.DeadLetterOptions{first, last} { // what is no text is data, and stays
 				maps.Copy(want.Properties, o.Properties)
 			}
 			h.same([]any{m.Forwarded, m.Properties}, []any{(*semantics.Forwarded)(nil), want.Properties})
@@ -266,7 +269,7 @@ func testMSG_17_ResubmittedAfterAnAction(t *testing.T, h *fixture) {
 	want := properties{semantics.PropertyDeadLetterReason: semantics.String("because"), "RuleName": semantics.String("do")}
 	h.same(m.Properties, want)
 	h.buryFrom(eu, m)
-	h.ok(third(h.broker.Resubmit(t.Context(), deadEU, semantics.ResubmitOptions{})))
+	h.ok(third(h.broker.Resubmit(t.Context(), deadEU, broker.ResubmitOptions{})))
 	m = h.receiveOne(eu)
 	h.same([]any{m.Properties, m.DeadLetterSource}, []any{want, ""})
 	h.same([]int64{m.Size, h.runtimeOf(eu).SizeInBytes}, []int64{m.Message.Size(), m.Message.Size()})
@@ -291,7 +294,8 @@ func testDLQ_13_ReasonOfBeforeIsInTheDescription(_ *testing.T, h *fixture) {
 	h.same(h.counts(), semantics.Runtime{TransferDeadLetter: 1})
 }
 
-// A dead letter that cannot be forwarded is one anew: what happened to it before counts no more, and it is kept as the option says now.
+// A dead letter that cannot be forwarded is one anew: what happened to it before counts no more, and it is kept as the
+// option says now.
 func testDLQ_13_DeadLetterAnew(_ *testing.T, h *fixture) {
 	h.create(keepsDeadFor(10 * time.Second))
 	h.createNamed(archive.Path, hasStatus(semantics.StatusDisabled))

@@ -41,7 +41,8 @@ func to(option, path string) semantics.Options {
 	}
 }
 
-// forEachForwarding runs a test for each option of each kind, with the path of an entity of the kind that is not there yet.
+// forEachForwarding runs a test for each option of each kind, with the path of an entity of the kind that is not there
+// yet.
 func (h *fixture) forEachForwarding(test func(kind semantics.Kind, path, option string)) {
 	h.t.Helper()
 	h.createTopicNamed("parent")
@@ -68,7 +69,8 @@ func testENT_13_DestinationsAtCreation(t *testing.T, h *fixture) {
 		for _, good := range []string{"queue", "TOPIC", ""} {
 			created, err := h.broker.CreateEntity(t.Context(), kind, path, to(option, good), []string{option})
 			h.ok(err)
-			h.same(created.Options.Differences(to(option, good), []string{option}), []semantics.Difference(nil)) // as it was given
+			// as it was given
+			h.same(created.Options.Differences(to(option, good), []string{option}), []semantics.Difference(nil))
 			if good != "" {
 				h.ok(h.broker.DeleteEntity(t.Context(), kind, path))
 			}
@@ -113,7 +115,8 @@ func testENT_13_BadPaths(t *testing.T, h *fixture) {
 		h.ok(h.make(kind, path))
 		_, err := h.broker.UpdateEntity(t.Context(), kind, path, to(option, "a//b"), []string{option})
 		h.same(h.wantCode(err, semantics.InvalidArgument).Details[semantics.DetailField], option)
-		updated, err := h.broker.UpdateEntity(t.Context(), kind, path, to(option, `team\queue`), []string{option}) // ENT-3
+		// ENT-3
+		updated, err := h.broker.UpdateEntity(t.Context(), kind, path, to(option, `team\queue`), []string{option})
 		h.ok(err)
 		h.same(updated.Options.Differences(to(option, "team/queue"), []string{option}), []semantics.Difference(nil))
 	})
@@ -139,7 +142,8 @@ func testENT_13_NotWithSessions(t *testing.T, h *fixture) {
 		options := semantics.Options{RequiresSession: true, ForwardTo: "queue"}
 		_, err := h.broker.CreateEntity(t.Context(), kind, path, options, []string{"requiresSession", "forwardTo"})
 		h.same(h.wantCode(err, semantics.ForwardDestinationInvalid).Details[semantics.DetailField], "forwardTo")
-		options = semantics.Options{RequiresSession: true, ForwardDeadLetteredMessagesTo: "queue"} // dead letters have none (SESS-34)
+		// dead letters have none (SESS-34)
+		options = semantics.Options{RequiresSession: true, ForwardDeadLetteredMessagesTo: "queue"}
 		_, err = h.broker.CreateEntity(t.Context(), kind, path, options, []string{"requiresSession", "forwardDeadLetteredMessagesTo"})
 		h.ok(err)
 		_, err = h.broker.UpdateEntity(t.Context(), kind, path, to("forwardTo", "queue"), []string{"forwardTo"})
@@ -196,7 +200,8 @@ func testENT_14_AutoDeleteIsNever(t *testing.T, h *fixture) {
 		h.same(ensured.Entity.Options.AutoDeleteOnIdle, semantics.Never)
 		update(options, "autoDeleteOnIdle")
 		idle(semantics.Never)
-		update(semantics.Options{AutoDeleteOnIdle: time.Hour}, "autoDeleteOnIdle", "forwardTo") // which ends the forwarding
+		// which ends the forwarding
+		update(semantics.Options{AutoDeleteOnIdle: time.Hour}, "autoDeleteOnIdle", "forwardTo")
 		idle(time.Hour)
 		update(options, "userMetadata", "forwardTo")
 		idle(semantics.Never)

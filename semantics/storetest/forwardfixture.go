@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Most tests of forwarding have orders forward to one of these queues.
@@ -63,7 +65,7 @@ func (h *fixture) forward() {
 	h.forwardBy(h.broker)
 }
 
-func (h *fixture) forwardBy(broker *semantics.Broker) {
+func (h *fixture) forwardBy(broker *broker.Broker) {
 	h.t.Helper()
 	sources := h.forwarding()
 	for range semantics.MaxForwardHops + 2 { // each round takes every message one hop on
@@ -157,6 +159,15 @@ func (h *fixture) arriveWith(transfer semantics.Transfer, publications []semanti
 		codes = append(codes, a.Refused)
 	}
 	return codes
+}
+
+// isOvertaken checks that a transfer does not arrive any more.
+func (h *fixture) isOvertaken(transfer semantics.Transfer) {
+	h.t.Helper()
+	arrivals, err := h.Store.Arrive(h.t.Context(), transfer, 0, carried(transfer), true)
+	if !errors.Is(err, semantics.ErrOvertaken) {
+		h.t.Errorf("it was overtaken: %v %v", arrivals, err)
+	}
 }
 
 // end removes all of a transfer from its source.

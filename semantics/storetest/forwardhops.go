@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // How far messages are forwarded.
@@ -60,7 +61,7 @@ func testFWD_5_ResubmittedBeginsAnew(_ *testing.T, h *fixture) {
 	h.forward()
 	stuck := semantics.Source{Path: "q3"}
 	h.wantReasons(deadOf(stuck), semantics.ReasonTooManyHops)
-	_, _, err := h.broker.Resubmit(h.t.Context(), deadOf(stuck), semantics.ResubmitOptions{})
+	_, _, err := h.broker.Resubmit(h.t.Context(), deadOf(stuck), broker.ResubmitOptions{})
 	h.ok(err)
 	h.same(h.peek(stuck)[0].Forwarded, (*semantics.Forwarded)(nil))
 	h.same(h.peek(stuck)[0].EnqueuedSequenceNumber, int64(2))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // What a destination says to what is forwarded to it.
@@ -21,6 +22,7 @@ var forwardRefusedTests = []ruleTest{
 	testFWD_8_RemembersNoMore,
 	testFWD_8_TopicDisabledOrDeleted,
 	testFWD_8_TopicFull,
+	testFWD_8_TooManyCopies,
 	testFWD_8_NobodySelectsIt,
 	testFWD_8_RetryWaits,
 	testFWD_8_RetryEnds,
@@ -29,7 +31,8 @@ var forwardRefusedTests = []ruleTest{
 	testFWD_8_RetryDoesNotWaitForWhatIsGone,
 }
 
-// wantUndelivered checks the only transfer dead letters of orders: their ids, that all have a reason, and what the description says.
+// wantUndelivered checks the only transfer dead letters of orders: their ids, that all have a reason, and what the
+// description says.
 func (h *fixture) wantUndelivered(reason, says string, ids ...string) {
 	h.t.Helper()
 	rows := h.peek(undelivered(orders))
@@ -50,7 +53,7 @@ func testFWD_8_Disabled(_ *testing.T, h *fixture) {
 		h.sendTexts(2)
 		h.forward()
 		h.wantUndelivered(semantics.ReasonDestinationDisabled, "ENTITY_DISABLED", "m1", "m2")
-		h.purge(undelivered(orders), semantics.PurgeOptions{Before: h.in(time.Second)})
+		h.purge(undelivered(orders), broker.PurgeOptions{Before: h.in(time.Second)})
 	}
 	h.updateNamed(archive, hasStatus(semantics.StatusReceiveDisabled), "status")
 	h.send(text("goes"))
@@ -160,12 +163,12 @@ func testFWD_8_TopicDisabledOrDeleted(_ *testing.T, h *fixture) {
 	h.sendTexts(2)
 	h.forward()
 	h.wantUndelivered(semantics.ReasonDestinationDisabled, "ENTITY_DISABLED", "m1", "m2")
-	h.purge(undelivered(orders), semantics.PurgeOptions{Before: h.in(time.Second)})
+	h.purge(undelivered(orders), broker.PurgeOptions{Before: h.in(time.Second)})
 	h.deleteTopic()
 	h.sendTexts(2)
 	h.forward()
 	h.wantUndelivered(semantics.ReasonDestinationNotFound, "ENTITY_NOT_FOUND", "m1", "m2")
-	h.purge(undelivered(orders), semantics.PurgeOptions{Before: h.in(time.Second)})
+	h.purge(undelivered(orders), broker.PurgeOptions{Before: h.in(time.Second)})
 	h.createNews()
 	h.send(text("a"), text("b"))
 	h.begin(orders, news, 1)
@@ -213,7 +216,7 @@ func testFWD_8_NobodySelectsIt(_ *testing.T, h *fixture) {
 
 // patient makes the fixture's Broker one that waits so long for a destination.
 func (h *fixture) patient(retry time.Duration) {
-	h.broker = h.newBroker(h.Store, semantics.WithForwardRetry(retry))
+	h.broker = h.newBroker(h.Store, broker.WithForwardRetry(retry))
 }
 
 // waits checks that orders cannot be forwarded now, and that nobody has lost anything by trying.
@@ -295,7 +298,8 @@ func testFWD_8_RetryToATopic(_ *testing.T, h *fixture) {
 	h.wantUndelivered(semantics.ReasonDestinationNotFound, "ENTITY_NOT_FOUND", "m1", "m2")
 }
 
-// There is another queue of the name by now, so what was for the first one will never arrive, and holds up the others no longer.
+// There is another queue of the name by now, so what was for the first one will never arrive, and holds up the others
+// no longer.
 func testFWD_8_RetryDoesNotWaitForWhatIsGone(_ *testing.T, h *fixture) {
 	h.createForwarding()
 	h.patient(time.Hour)

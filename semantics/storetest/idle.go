@@ -16,6 +16,7 @@ var idleTests = []ruleTest{
 	testIDLE_2_CancelBeginsTheSpan,
 	testIDLE_5_HeldMessageKeeps,
 	testIDLE_5_HeldDeadLetterKeeps,
+	testIDLE_5_HeldTransferDeadLetterKeeps,
 	testIDLE_5_HeldSessionKeeps,
 	testIDLE_5_WaitOfOneThatIsGoneDoesNotKeep,
 	testIDLE_5_UseIsNoted,
@@ -30,7 +31,8 @@ var idleTests = []ruleTest{
 	testENT_15_ForwardedDeadLettersAreNoUse,
 }
 
-// span is the AutoDeleteOnIdle of the entities of these tests. It is longer than a minute, which is how late a removal may be.
+// span is the AutoDeleteOnIdle of the entities of these tests. It is longer than a minute, which is how late a removal
+// may be.
 const span = 10 * time.Minute
 
 func removedAfter(d time.Duration) change {
@@ -170,6 +172,25 @@ func testIDLE_5_HeldDeadLetterKeeps(_ *testing.T, h *fixture) {
 	h.buryTexts("a")
 	h.receiveOne(deadOrders)
 	h.ordersStay(2 * span)
+	h.ordersGo(span)
+}
+
+func testIDLE_5_HeldTransferDeadLetterKeeps(_ *testing.T, h *fixture) {
+	h.stranded(1, temporary, locksFor(2*span))
+	h.forwardTo("")
+	h.receiveOne(undelivered(orders))
+	ends := h.Now().Add(2 * span)
+	h.ordersStay(2 * span)
+	h.counts() // which does what is due
+	h.same(h.accessed(), ends)
+	h.ordersGo(span)
+
+	h.deleteQueue(archive)
+	h.stranded(1, temporary, locksFor(2*span))
+	h.forwardTo("")
+	h.receiveOne(undelivered(orders))
+	h.ordersStay(2 * span)
+	h.sweep()
 	h.ordersGo(span)
 }
 

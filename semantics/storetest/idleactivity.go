@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var idleActivityTests = []ruleTest{
@@ -18,8 +19,8 @@ var idleActivityTests = []ruleTest{
 	testCNT_5_EndOfALockIsActivity,
 }
 
-// resetsTheSpan checks for each verb, on a new orders, that the full span begins with it. fill is done at first; the verbs may
-// move the clock, but must leave nothing held.
+// resetsTheSpan checks for each verb, on a new orders, that the full span begins with it. fill is done at first; the
+// verbs may move the clock, but must leave nothing held.
 func (h *fixture) resetsTheSpan(create, fill func(), verbs map[string]func()) {
 	h.t.Helper()
 	for name, verb := range verbs {
@@ -90,11 +91,11 @@ func testIDLE_2_EveryVerbResetsTheSpan(t *testing.T, h *fixture) {
 			codes, err := h.Store.Complete(t.Context(), orders, tokens)
 			h.wantCodes(codes, err, semantics.MessageLockLost)
 		},
-		"purge":            func() { h.purge(orders, semantics.PurgeOptions{}) },
-		"purge nothing":    func() { h.purge(orders, semantics.PurgeOptions{Before: time.UnixMilli(1)}) },
+		"purge":            func() { h.purge(orders, broker.PurgeOptions{}) },
+		"purge nothing":    func() { h.purge(orders, broker.PurgeOptions{Before: time.UnixMilli(1)}) },
 		"delete by number": func() { h.deleteNumbers(orders, 99) },
 		"resubmit": func() {
-			h.resubmit(semantics.ResubmitOptions{Numbers: []int64{5}, BypassDuplicates: true})
+			h.resubmit(broker.ResubmitOptions{Numbers: []int64{5}, BypassDuplicates: true})
 		},
 		"update": func() { h.update(deliversAtMost(99), "maxDeliveryCount") },
 	})
@@ -126,7 +127,7 @@ func testIDLE_5_EverySessionVerbResetsTheSpan(t *testing.T, h *fixture) {
 		"close":       func() { h.closeSession(held) },
 		"peek":        free(func() { h.peek(orders) }),
 		"peek one":    free(func() { h.peek(sessionOf("b")) }),
-		"purge one":   free(func() { h.purge(sessionOf("b"), semantics.PurgeOptions{}) }),
+		"purge one":   free(func() { h.purge(sessionOf("b"), broker.PurgeOptions{}) }),
 		"lost":        free(func() { h.wantCode(second(h.Store.RenewSessionLock(t.Context(), held)), semantics.SessionLockLost) }),
 		"send":        free(func() { h.sendTo("a", 1) }),
 	})
@@ -165,7 +166,7 @@ func testIDLE_6_SubQueuesCountForTheirParent(t *testing.T, h *fixture) {
 		"complete":          func() { h.complete(deadOrders, taken()) },
 		"abandon":           func() { h.abandon(deadOrders, taken()) },
 		"defer":             func() { h.setAside(deadOrders, taken()) },
-		"purge":             func() { h.purge(deadOrders, semantics.PurgeOptions{}) },
+		"purge":             func() { h.purge(deadOrders, broker.PurgeOptions{}) },
 		"delete by number":  func() { h.deleteNumbers(deadOrders, 1) },
 	})
 }
@@ -267,7 +268,7 @@ func testCNT_5_ResubmitIsActivityOfTheTarget(t *testing.T, h *fixture) {
 	}
 	move := func(number int64) {
 		h.Advance(ms)
-		h.resubmit(semantics.ResubmitOptions{Target: "target", Numbers: []int64{number}})
+		h.resubmit(broker.ResubmitOptions{Target: "target", Numbers: []int64{number}})
 		h.same(h.accessed(), h.Now())
 	}
 	move(99)

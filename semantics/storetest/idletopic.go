@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var idleTopicTests = []ruleTest{
@@ -86,7 +87,7 @@ func testIDLE_3_VerbsOfASubscription(t *testing.T, h *fixture) {
 			h.aSecondLater()
 			h.complete(eu, got)
 		},
-		"purge":       func() { h.purge(eu, semantics.PurgeOptions{}) },
+		"purge":       func() { h.purge(eu, broker.PurgeOptions{}) },
 		"update":      func() { h.updateSubscription(eu, deliversAtMost(9), "maxDeliveryCount") },
 		"a new rule":  func() { h.createRule(eu, onSubject("r", "s")) },
 		"rule delete": func() { h.deleteRule(eu, semantics.DefaultRule) },

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // How long dead letters are kept.
@@ -168,6 +169,6 @@ func testDC_7_CountOfItsOwn(_ *testing.T, h *fixture) {
 			h.ok(h.reactivate(deadOrders, 1))
 		}
 	}
-	h.resubmit(semantics.ResubmitOptions{})
+	h.resubmit(broker.ResubmitOptions{})
 	h.same(counts(h.row(orders, 2)), []int{0, 0})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var messageTests = []ruleTest{
@@ -172,7 +173,7 @@ func testMSG_11_NoLockOnPeekAndReceiveAndDelete(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(2)
 	h.receiveOne(orders)
-	taken, err := h.broker.Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 1, Mode: semantics.ReceiveAndDelete})
+	taken, err := h.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1, Mode: semantics.ReceiveAndDelete})
 	h.ok(err)
 	for _, m := range append(h.peek(orders), taken.Messages...) {
 		if !m.LockToken.IsZero() || !m.LockedUntil.IsZero() {

@@ -19,31 +19,32 @@ type Pair struct {
 	Subject   semantics.Store
 	Advance   func(time.Duration) // moves the clock of both
 
-	// Restart ends the subject and gives one that takes its place over the same data, as a sidecar that was restarted has
-	// it. Nil when there is no such thing.
+	// Restart ends the subject and gives one that takes its place over the same data, as a sidecar that was restarted
+	// has it. Nil when there is no such thing.
 	Restart func() semantics.Store
 
-	// Audit looks into what the subject keeps of a queue and says what does not fit together. Nil when there is nothing to
-	// look into.
+	// Audit looks into what the subject keeps of a queue and says what does not fit together. Nil when there is nothing
+	// to look into.
 	Audit func(path string) error
 }
 
 // RunModel carries out random calls and time steps on two stores and fails when a client could tell them apart. Lock
-// tokens are random; those of one delivery count as the same. After each step it also checks what must hold whatever was
-// done (see model.check). openPair is called once; every run uses queues of its own.
+// tokens are random; those of one delivery count as the same. After each step it also checks what must hold whatever
+// was done (see model.check). openPair is called once; every run uses queues of its own.
 func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 	t.Helper()
 	pair, runs := openPair(t), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
 		m := &model{Pair: pair, ctx: t.Context(), ids: map[int64]string{}, sessionModel: newSessionModel()}
+		m.Reference, m.Subject = numbered{pair.Reference, newVersions()}, numbered{pair.Subject, newVersions()}
 		m.onTheWay = map[semantics.SubQueue]*passage{}
 		path := fmt.Sprintf("model-%d", runs)
 		m.main = origin{Source: semantics.Source{Path: path}}
 		m.dead = origin{Source: semantics.Source{Path: path, SubQueue: semantics.DeadLetterQueue}}
 		m.other = origin{Source: semantics.Source{Path: path + "-other"}}
 		m.undelivered = origin{Source: undelivered(m.main.Source)}
-		defer func() { pair.Subject = m.Subject }()
+		defer func() { pair.Subject = m.Subject.(numbered).Store }() //nolint:forcetypeassert // made above
 		m.create(rt)
 		if m.options.RequiresSession {
 			rt.Repeat(map[string]func(*rapid.T){"": m.check, "step": m.sessionStep})
@@ -61,7 +62,7 @@ func (m *model) restart(rt *rapid.T) {
 	if m.Restart == nil {
 		rt.Skip("nothing to restart")
 	}
-	m.Subject = m.Restart()
+	m.Subject = numbered{m.Restart(), m.Subject.(numbered).versions} //nolint:forcetypeassert // as it was made
 }
 
 func (m *model) steps() map[string]func(*rapid.T) {
@@ -72,6 +73,7 @@ func (m *model) steps() map[string]func(*rapid.T) {
 		"advance again":        m.advance, // some are drawn more often than the rest
 		"send":                 m.send,
 		"send again":           m.send,
+		"send once":            m.sendOnce,
 		"receive":              m.receive,
 		"receive again":        m.receive,
 		"receive and again":    m.receive,
@@ -117,7 +119,7 @@ type model struct {
 	undelivered       origin // what could not be forwarded from main
 	now               time.Time
 	options           semantics.Options // of main at creation; the window as it is now
-	deliveries        []delivery        // the last ones, most of them over
+	deliveries        []received        // the last ones, most of them over
 	moved             bool              // the clock moved and nothing has looked at main since
 	checks            int
 
@@ -149,8 +151,8 @@ func (m *model) on(s semantics.Store, from origin) semantics.Source {
 	return from.Source
 }
 
-// delivery is one hand-out of one message by both stores.
-type delivery struct {
+// received is one hand-out of one message by both stores.
+type received struct {
 	from               origin
 	number             int64
 	reference, subject semantics.LockToken

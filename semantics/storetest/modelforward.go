@@ -31,7 +31,8 @@ func (p *passage) on(m *model, s semantics.Store) semantics.Transfer {
 	return p.reference
 }
 
-// forwardMain has the main queue forward, begins a transfer, and most often has it forward no more, or nothing could be received.
+// forwardMain has the main queue forward, begins a transfer, and most often has it forward no more, or nothing could be
+// received.
 func (m *model) forwardMain(rt *rapid.T) {
 	m.setForwarding(rt, "forwardTo", m.other.Path)
 	m.begin(rt, m.main.Source)

@@ -4,6 +4,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 func (m *model) receive(rt *rapid.T)     { m.take(rt, m.drawMain(rt)) }
@@ -20,7 +21,7 @@ func (m *model) receiveOther(rt *rapid.T) {
 }
 
 func (m *model) take(rt *rapid.T, from origin) {
-	limit := rapid.IntRange(1, 4).Draw(rt, "limit")
+	limit := few(rt, mostModelReceive, "limit")
 	reference, subject, ok := both(rt, m, "receive", func(s semantics.Store) ([]*semantics.Received, error) {
 		for {
 			batch, err := s.Receive(m.ctx, m.on(s, from), limit, semantics.RegisterNever)
@@ -38,7 +39,7 @@ func (m *model) took(rt *rapid.T, from origin, reference, subject []*semantics.R
 	same(rt, "received", plain(reference), plain(subject))
 	m.handedOut(rt, from, reference, inTurn)
 	for i, r := range reference {
-		m.deliveries = append(m.deliveries, delivery{from, r.SequenceNumber, r.LockToken, subject[i].LockToken})
+		m.deliveries = append(m.deliveries, received{from, r.SequenceNumber, r.LockToken, subject[i].LockToken})
 	}
 	m.deliveries = m.deliveries[max(0, len(m.deliveries)-keptDeliveries):]
 }
@@ -60,7 +61,7 @@ func (m *model) receiveByNumber(rt *rapid.T) { m.takeNumbers(rt, semantics.Activ
 
 func (m *model) takeNumbers(rt *rapid.T, state semantics.State, meant func(row *semantics.Received) bool) {
 	from, rows := m.drawSide(rt)
-	numbers := m.numbers(rt, rows, m.ofSession(rt, from, meant))
+	numbers := m.numbers(rt, rows, broker.MaxDeferredNumbers, m.ofSession(rt, from, meant))
 	reference, subject, ok := both(rt, m, "receive by number", func(s semantics.Store) ([]*semantics.Received, error) {
 		return s.ReceiveByNumber(m.ctx, m.on(s, from), state, numbers)
 	})
@@ -70,7 +71,7 @@ func (m *model) takeNumbers(rt *rapid.T, state semantics.State, meant func(row *
 
 func (m *model) reactivate(rt *rapid.T) {
 	from, rows := m.drawSide(rt)
-	numbers := m.numbers(rt, rows, isDeferred)
+	numbers := m.numbers(rt, rows, broker.MaxDeferredNumbers, isDeferred)
 	_, ok := agree(rt, m, "reactivate", func(s semantics.Store) (any, error) {
 		return nil, s.Reactivate(m.ctx, m.on(s, from), numbers)
 	})

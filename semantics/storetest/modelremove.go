@@ -7,7 +7,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
+
+// mostModelLetters is the most dead letters of one step of a resubmission.
+const mostModelLetters = 100
 
 // purge removes the first messages of one group of main.
 func (m *model) purge(rt *rapid.T) {
@@ -18,7 +22,7 @@ func (m *model) purge(rt *rapid.T) {
 // purgeDead removes all dead letters of one group: which of them come first is not fixed.
 func (m *model) purgeDead(rt *rapid.T) {
 	show := rapid.SampledFrom([]semantics.Show{semantics.ShowAvailable, semantics.ShowDeferred}).Draw(rt, "group")
-	m.purgeStepwise(rt, m.dead, show, semantics.MaxPurgeMessages)
+	m.purgeStepwise(rt, m.dead, show, broker.MaxPurgeMessages)
 }
 
 // purgeStepwise goes on until most messages are removed or none is left. How many steps that takes is not fixed.
@@ -60,7 +64,7 @@ func (m *model) purgeStepwise(rt *rapid.T, from origin, show semantics.Show, mos
 
 func (m *model) deleteByNumber(rt *rapid.T) {
 	from, rows := m.drawSide(rt)
-	numbers := m.numbers(rt, rows, func(*semantics.Received) bool { return true })
+	numbers := m.numbers(rt, rows, broker.MaxDeferredNumbers, func(*semantics.Received) bool { return true })
 	_, ok := agree(rt, m, "delete by number", func(s semantics.Store) ([]semantics.Code, error) {
 		return s.DeleteByNumber(m.ctx, m.on(s, from), numbers)
 	})
@@ -81,11 +85,11 @@ func (m *model) resubmitTo(rt *rapid.T, target string) {
 	fresh := rapid.IntRange(1, 3).Draw(rt, "new ids") == 1
 	bypass := rapid.Bool().Draw(rt, "bypass duplicates")
 	// As Broker does it, which looks at the dead letters first.
-	if rows, ok := m.comparePeek(rt, m.dead, 0, semantics.MaxPeekMessages, semantics.ShowAll); ok {
+	if rows, ok := m.comparePages(rt, m.dead, semantics.ShowAll); ok {
 		m.deadRows, m.moved = rows, false
 	}
 	var letters []semantics.Resubmission
-	for _, number := range m.numbers(rt, m.deadRows, func(*semantics.Received) bool { return true }) {
+	for _, number := range m.numbers(rt, m.deadRows, mostModelLetters, func(*semantics.Received) bool { return true }) {
 		letter := semantics.Resubmission{SequenceNumber: number, MessageID: "unknown"}
 		for _, row := range m.deadRows {
 			if row.SequenceNumber != number {

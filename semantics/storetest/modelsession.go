@@ -19,13 +19,13 @@ type sessionModel struct {
 	current     map[string]*hold       // the last one of each session
 	sessionRows []semantics.SessionRow // what the last look showed
 
-	versions    map[string]int64 // of the states, as far as seen
-	lastVersion int64
+	versions     map[string]int64 // of the states, as far as seen
+	pastVersions map[int64]bool
 	books
 }
 
 func newSessionModel() *sessionModel {
-	return &sessionModel{current: map[string]*hold{}, versions: map[string]int64{}, books: newBooks()}
+	return &sessionModel{current: map[string]*hold{}, versions: map[string]int64{}, pastVersions: map[int64]bool{}, books: newBooks()}
 }
 
 // hold is one lock of a session. Both stores gave it at the same instant.
@@ -41,8 +41,8 @@ func (h *hold) live(now time.Time) bool { return !h.closed && now.Before(h.until
 
 const keptHolds = 8
 
-// drawSessions chooses the few sessions of a run. Some ids look like those of others, or like what a store might put behind an
-// id.
+// drawSessions chooses the few sessions of a run. Some ids look like those of others, or like what a store might put
+// behind an id.
 func (m *model) drawSessions(rt *rapid.T) {
 	ids := []string{"a", "b", "ab", "a\x00", "a\x01", "\x00", "\x01", "a\x00a0000000000000001", "a\x00t", "a:b", "Ä", "{a}", strings.Repeat("a", 128)}
 	m.sessions = rapid.SliceOfNDistinct(rapid.SampledFrom(ids), 1, 4, rapid.ID).Draw(rt, "session ids")
@@ -68,8 +68,8 @@ func drawSessionOptions(rt *rapid.T, o semantics.Options) semantics.Options {
 	return o
 }
 
-// sessionStep is one step of a run with sessions. What must come together to get anywhere is drawn most often. No step may be
-// skipped: that would end the run.
+// sessionStep is one step of a run with sessions. What must come together to get anywhere is drawn most often. No step
+// may be skipped: that would end the run.
 func (m *model) sessionStep(rt *rapid.T) {
 	always, held, handedOut := true, len(m.holds) > 0, len(m.deliveries) > 0
 	accepts := 10
@@ -83,6 +83,7 @@ func (m *model) sessionStep(rt *rapid.T) {
 		do     func(*rapid.T)
 	}{
 		{14, always, "send", m.send},
+		{2, always, "send once", m.sendOnce},
 		{6, always, "accept", m.accept},
 		{accepts, always, "accept next", m.acceptNext},
 		{4, held, "renew session", m.renewSession},
@@ -101,6 +102,7 @@ func (m *model) sessionStep(rt *rapid.T) {
 		{4, held, "set session state", m.setSessionState},
 		{2, always, "list sessions", m.listSome},
 		{4, always, "unblock", m.unblock},
+		{2, always, "dead-letter the rest", m.deadLetterRest},
 		{1, always, "peek", m.peek},
 		{1, always, "peek one session", m.peekSession},
 		{1, always, "purge", m.purge},
@@ -202,11 +204,11 @@ func (m *model) stray(rt *rapid.T, from origin) origin {
 }
 
 // preferHeld makes the first of the chosen deliveries, most often, one whose lock holds.
-func (m *model) preferHeld(rt *rapid.T, chosen []delivery) {
+func (m *model) preferHeld(rt *rapid.T, chosen []received) {
 	if !m.options.RequiresSession || even(6).Draw(rt, "any delivery") == 0 {
 		return
 	}
-	held := slices.DeleteFunc(slices.Clone(m.deliveries), func(d delivery) bool {
+	held := slices.DeleteFunc(slices.Clone(m.deliveries), func(d received) bool {
 		out := m.out[d.number]
 		return d.from.hold != nil && (out == nil || out.token != d.reference)
 	})
@@ -291,8 +293,8 @@ func (m *model) isHeld(id string) bool {
 	return h != nil && h.live(m.now)
 }
 
-// fenced checks the outcome of a verb under a session's lock: it can succeed only while the lock holds, and SESSION_LOCK_LOST is
-// said only when it does not (I3, I5).
+// fenced checks the outcome of a verb under a session's lock: it can succeed only while the lock holds, and
+// SESSION_LOCK_LOST is said only when it does not (I3, I5).
 func (m *model) fenced(rt *rapid.T, what string, h *hold, code semantics.Code) {
 	if code == "" && !h.live(m.now) {
 		rt.Fatalf("%s took effect under the lock of session %q that ended at %s, closed %t (I5)", what, h.session, h.until, h.closed)
@@ -339,6 +341,20 @@ func (m *model) unblock(rt *rapid.T) {
 	id := m.drawSessionID(rt)
 	_, ok := agree(rt, m, "unblock", func(s semantics.Store) (any, error) { return nil, s.UnblockSession(m.ctx, m.main.Path, id) })
 	m.looked(ok)
+}
+
+func (m *model) deadLetterRest(rt *rapid.T) {
+	id := m.drawSessionID(rt)
+	_, ok := agree(rt, m, "dead-letter the rest", func(s semantics.Store) (any, error) {
+		return nil, s.DeadLetterRest(m.ctx, m.main.Path, id)
+	})
+	m.looked(ok)
+	m.decideEnded()
+	for _, row := range m.rows { // as they were before
+		if ok && row.SessionID == id && m.out[row.SequenceNumber] == nil {
+			delete(m.deferred, row.SequenceNumber)
+		}
+	}
 }
 
 // visitOther takes a session of other, and some of its messages for good.

@@ -8,16 +8,18 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// books are what must be true of the messages of sessions by what was answered alone, whatever the stores agree on: who has
-// each, how often its delivery failed (DC-1 to DC-9), and in which order they were handed out for the first time (SESS-25).
+// books are what must be true of the messages of sessions by what was answered alone, whatever the stores agree on: who
+// has each, how often its delivery failed (DC-1 to DC-9), and in which order they were handed out for the first time
+// (SESS-25).
 type books struct {
-	out      map[int64]*handOut // what was handed out and is not settled, by number
-	ended    map[int64]*handOut // what was in flight as a lock ended, until somebody looks
-	failed   map[int64]int      // deliveries that failed
-	handed   map[int64]bool     // what was ever handed out
-	first    map[string]int64   // SessionSequence of the last message of a session that was handed out for the first time
-	deferred map[int64]bool     // what must be found as deferred
-	spent    map[int64]bool     // what must be gone, because its last permitted delivery has failed
+	out    map[int64]*handOut // what was handed out and is not settled, by number
+	ended  map[int64]*handOut // what was in flight as a lock ended, until somebody looks
+	failed map[int64]int      // deliveries that failed
+	handed map[int64]bool     // what was ever handed out
+	// SessionSequence of the last message of a session that was handed out for the first time
+	first    map[string]int64
+	deferred map[int64]bool // what must be found as deferred
+	spent    map[int64]bool // what must be gone, because its last permitted delivery has failed
 
 	expiredSessions bool // the queue's SessionExpiryMode was SESSION once
 }
@@ -82,7 +84,7 @@ func (m *model) handedOut(rt *rapid.T, from origin, messages []*semantics.Receiv
 }
 
 // settled enters the outcome of settling messages under a session.
-func (m *model) settled(rt *rapid.T, what string, from origin, chosen []delivery, codes []semantics.Code) {
+func (m *model) settled(rt *rapid.T, what string, from origin, chosen []received, codes []semantics.Code) {
 	if from.hold == nil {
 		return
 	}
@@ -131,7 +133,8 @@ func (m *model) setDeferred(number int64, h *handOut, is bool) {
 	}
 }
 
-// endHolds enters that time has ended locks of sessions: what was in flight under them has failed once more (DC-1, DC-4).
+// endHolds enters that time has ended locks of sessions: what was in flight under them has failed once more (DC-1,
+// DC-4).
 func (m *model) endHolds(now time.Time) {
 	for _, h := range m.current {
 		if !h.closed && !h.ended && !h.live(now) {

@@ -59,7 +59,8 @@ func (m *model) listed(rt *rapid.T, id string) semantics.SessionRow {
 	return semantics.SessionRow{}
 }
 
-// addSessions adds what the counts of a queue must say of its sessions. How many are ready cannot be told from what is seen.
+// addSessions adds what the counts of a queue must say of its sessions. How many are ready cannot be told from what is
+// seen.
 func (m *model) addSessions(rt *rapid.T, want *semantics.Runtime, got semantics.Runtime) {
 	if !m.options.RequiresSession {
 		return

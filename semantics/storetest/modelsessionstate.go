@@ -33,8 +33,8 @@ func (m *model) setSessionState(rt *rapid.T) {
 	if expected != nil && *expected != m.versions[h.session] {
 		rt.Fatalf("the state of session %q was set as if it had version %d, but it has %d", h.session, *expected, m.versions[h.session])
 	}
-	if (version == 0) != (data == nil) || version != 0 && version <= m.lastVersion {
-		rt.Fatalf("the state of session %q was set to %d bytes and got version %d after %d", h.session, len(data), version, m.lastVersion)
+	if (version == 0) != (data == nil) || m.pastVersions[version] {
+		rt.Fatalf("the state of session %q was set to %d bytes and got version %d, which is that of none or of another one", h.session, len(data), version)
 	}
-	m.versions[h.session], m.lastVersion = version, max(version, m.lastVersion)
+	m.versions[h.session], m.pastVersions[version] = version, version != 0
 }

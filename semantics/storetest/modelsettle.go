@@ -11,7 +11,7 @@ import (
 )
 
 // draw chooses some deliveries of one source: live ones, old ones, the same one twice, or one of the other source.
-func (m *model) draw(rt *rapid.T) (from origin, chosen []delivery) {
+func (m *model) draw(rt *rapid.T) (from origin, chosen []received) {
 	if len(m.deliveries) == 0 {
 		rt.Skip("nothing was delivered yet")
 	}
@@ -20,7 +20,7 @@ func (m *model) draw(rt *rapid.T) (from origin, chosen []delivery) {
 	return m.stray(rt, chosen[0].from), chosen
 }
 
-func (m *model) tokens(s semantics.Store, chosen []delivery) []semantics.LockToken {
+func (m *model) tokens(s semantics.Store, chosen []received) []semantics.LockToken {
 	tokens := make([]semantics.LockToken, len(chosen))
 	for i, d := range chosen {
 		tokens[i] = d.reference
@@ -33,7 +33,7 @@ func (m *model) tokens(s semantics.Store, chosen []delivery) []semantics.LockTok
 
 type settleVerb = func(s semantics.Settler, ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error)
 
-func (m *model) settle(rt *rapid.T, what string, from origin, chosen []delivery, verb settleVerb) {
+func (m *model) settle(rt *rapid.T, what string, from origin, chosen []received, verb settleVerb) {
 	codes, ok := agree(rt, m, what, func(s semantics.Store) ([]semantics.Code, error) {
 		return verb(s, m.ctx, m.on(s, from), m.tokens(s, chosen))
 	})

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var modifiedTests = []ruleTest{
@@ -37,7 +38,7 @@ func (h *fixture) modifiers(source semantics.Source) map[string]func(p propertie
 	}
 	if source == orders {
 		verbs["dead-letter"] = func(p properties, m ...*semantics.Received) ([]semantics.Code, error) {
-			return h.broker.DeadLetter(h.t.Context(), source, tokensOf(m...), semantics.DeadLetterOptions{Properties: p})
+			return h.broker.DeadLetter(h.t.Context(), source, tokensOf(m...), broker.DeadLetterOptions{Properties: p})
 		}
 	}
 	return verbs
@@ -108,7 +109,8 @@ func testSETTLE_5_StayWithTheMessage(_ *testing.T, h *fixture) {
 	h.same(got.Properties, want)
 	h.Advance(lock) // the end of a lock changes none
 	h.same(h.row(orders, 1).Properties, want)
-	codes, err = verbs["abandon"](properties{"n": semantics.Int64(3)}, h.takeDeferred(orders, 1)...) // the last delivery
+	// the last delivery
+	codes, err = verbs["abandon"](properties{"n": semantics.Int64(3)}, h.takeDeferred(orders, 1)...)
 	h.settled(codes, err)
 	want["n"] = semantics.Int64(3)
 	h.same(without(h.row(deadOrders, 1).Properties), want)
@@ -128,12 +130,13 @@ func testSETTLE_5_SizeAndQuotaFollow(_ *testing.T, h *fixture) {
 		h.refusedSend(semantics.EntityFull, sized(mebibyte-want+1))
 		h.send(sized(mebibyte - want))
 		if name == "defer" {
-			codes, err = verb(properties{"a": semantics.String("123")}, h.takeDeferred(orders, 1)...) // never refused for size (QUOTA-13)
+			// never refused for size (QUOTA-13)
+			codes, err = verb(properties{"a": semantics.String("123")}, h.takeDeferred(orders, 1)...)
 			h.settled(codes, err)
 			h.same(h.runtime().SizeInBytes, int64(mebibyte+2))
 		}
 		h.Advance(ms)
-		h.purge(orders, semantics.PurgeOptions{Deferred: true, DeadLetters: true})
+		h.purge(orders, broker.PurgeOptions{Deferred: true, DeadLetters: true})
 		h.same(h.runtime(), semantics.Runtime{})
 		h.drop()
 	}
@@ -299,7 +302,7 @@ func testSETTLE_6_MapAndArgumentMustAgree(t *testing.T, h *fixture) {
 func testSETTLE_6_NoTexts(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(1)
-	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(h.receiveOne(orders)), semantics.DeadLetterOptions{})
+	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(h.receiveOne(orders)), broker.DeadLetterOptions{})
 	h.settled(codes, err)
 	dead := h.row(deadOrders, 1)
 	h.same([]string{dead.DeadLetterReason, dead.DeadLetterErrorDescription}, []string{"", ""}) // as DLQ-12 permits

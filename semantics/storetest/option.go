@@ -30,7 +30,8 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 			DefaultMessageTimeToLive: semantics.Never, MaxDeliveryCount: 10, EnableBatchedOperations: true,
 			DuplicateDetectionHistoryTimeWindow: 10 * time.Minute, DuplicateHistoryMaxEntries: 1_000_000, DeadLetterTTL: semantics.Never,
 			SessionInFlight: 100, SessionStateTTL: semantics.Never, AutoDeleteOnIdle: semantics.Never,
-			SupportOrdering: true, DeadLetteringOnFilterEvaluationExceptions: true, // what no queue has stands at its default
+			// what no queue has stands at its default
+			SupportOrdering: true, DeadLetteringOnFilterEvaluationExceptions: true,
 		},
 		CreatedAt: h.Now(), UpdatedAt: h.Now(), AccessedAt: h.Now(),
 	}

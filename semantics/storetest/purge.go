@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var purgeTests = []ruleTest{
@@ -33,13 +34,13 @@ func testPURGE_1_OldestFirst(_ *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(12)
 	h.Advance(ms)
-	h.same(h.purge(orders, semantics.PurgeOptions{MaxMessages: 3}), int64(3))
+	h.same(h.purge(orders, broker.PurgeOptions{MaxMessages: 3}), int64(3))
 	h.wantNumbers(h.peek(orders), 4, 5, 6, 7, 8, 9, 10, 11, 12)
 	got := h.receive(orders, 7)
 	h.abandon(orders, got[1]) // 5 comes back to its place
-	h.same(h.purge(orders, semantics.PurgeOptions{MaxMessages: 2}), int64(2))
+	h.same(h.purge(orders, broker.PurgeOptions{MaxMessages: 2}), int64(2))
 	h.wantNumbers(h.peek(orders), 4, 6, 7, 8, 9, 10, 12)
-	h.same(h.purge(orders, semantics.PurgeOptions{MaxMessages: 4000}), int64(1))
+	h.same(h.purge(orders, broker.PurgeOptions{MaxMessages: 4000}), int64(1))
 	h.same(h.counts(), semantics.Runtime{Active: 6, Locked: 6})
 }
 
@@ -49,10 +50,11 @@ func testPURGE_1_BeforeAnInstant(_ *testing.T, h *fixture) {
 	h.Advance(5 * ms)
 	h.sendTexts(2)
 	h.Advance(5 * ms)
-	h.same(h.purge(orders, semantics.PurgeOptions{Before: h.in(-10 * ms)}), int64(0))
-	h.same(h.purge(orders, semantics.PurgeOptions{Before: h.in(-5 * ms)}), int64(2)) // not what was enqueued at the instant
+	h.same(h.purge(orders, broker.PurgeOptions{Before: h.in(-10 * ms)}), int64(0))
+	// not what was enqueued at the instant
+	h.same(h.purge(orders, broker.PurgeOptions{Before: h.in(-5 * ms)}), int64(2))
 	h.wantNumbers(h.peek(orders), 3, 4)
-	h.same(h.purge(orders, semantics.PurgeOptions{Before: h.in(-5*ms + ms)}), int64(2))
+	h.same(h.purge(orders, broker.PurgeOptions{Before: h.in(-5*ms + ms)}), int64(2))
 }
 
 func testPURGE_1_Bounds(t *testing.T, h *fixture) {
@@ -61,13 +63,13 @@ func testPURGE_1_Bounds(t *testing.T, h *fixture) {
 	h.Advance(ms)
 	for _, n := range []int{-1, 4001} {
 		h.refused(semantics.ArgumentOutOfRange, func() error {
-			_, err := h.broker.Purge(t.Context(), orders, semantics.PurgeOptions{MaxMessages: n})
+			_, err := h.broker.Purge(t.Context(), orders, broker.PurgeOptions{MaxMessages: n})
 			return err
 		})
 	}
-	result, err := h.broker.Purge(t.Context(), orders, semantics.PurgeOptions{MaxMessages: 4000})
+	result, err := h.broker.Purge(t.Context(), orders, broker.PurgeOptions{MaxMessages: 4000})
 	h.ok(err)
-	h.same(result, semantics.PurgeResult{Deleted: 1, Before: h.Now()})
+	h.same(result, broker.PurgeResult{Deleted: 1, Before: h.Now()})
 	h.same(h.accessed(), h.Now())
 }
 
@@ -76,10 +78,10 @@ func testPURGE_2_LockedStay(_ *testing.T, h *fixture) {
 	h.sendTexts(3)
 	got := h.receive(orders, 2)
 	h.Advance(ms)
-	h.same(h.purge(orders, semantics.PurgeOptions{Deferred: true}), int64(1))
+	h.same(h.purge(orders, broker.PurgeOptions{Deferred: true}), int64(1))
 	h.complete(orders, got[0])
 	h.abandon(orders, got[1])
-	h.same(h.purge(orders, semantics.PurgeOptions{}), int64(1))
+	h.same(h.purge(orders, broker.PurgeOptions{}), int64(1))
 	h.lost(orders, got[1])
 	h.Advance(2 * lock)
 	h.same(h.runtime(), semantics.Runtime{}) // nor does the end of its lock bring it back
@@ -96,7 +98,7 @@ func testPURGE_2_AgainstReceivers(t *testing.T, h *fixture) {
 	for i := range receivers {
 		work.Go(func() {
 			for {
-				delivery, err := brokers[i%len(brokers)].Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 3})
+				delivery, err := brokers[i%len(brokers)].Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 3})
 				if err != nil {
 					t.Error(err)
 					return
@@ -118,7 +120,7 @@ func testPURGE_2_AgainstReceivers(t *testing.T, h *fixture) {
 		})
 		work.Go(func() {
 			for {
-				result, err := brokers[i%len(brokers)].Purge(t.Context(), orders, semantics.PurgeOptions{MaxMessages: 5})
+				result, err := brokers[i%len(brokers)].Purge(t.Context(), orders, broker.PurgeOptions{MaxMessages: 5})
 				if err != nil {
 					t.Error(err)
 				}
@@ -135,7 +137,7 @@ func testPURGE_2_AgainstReceivers(t *testing.T, h *fixture) {
 
 func testPURGE_3_NothingToDelete(_ *testing.T, h *fixture) {
 	h.create()
-	everything := semantics.PurgeOptions{Deferred: true, Scheduled: true, DeadLetters: true}
+	everything := broker.PurgeOptions{Deferred: true, Scheduled: true, DeadLetters: true}
 	h.same(h.purge(orders, everything), int64(0))
 	h.same(h.purge(deadOrders, everything), int64(0))
 }
@@ -145,12 +147,12 @@ func testPURGE_4_OnlyWhatWasThereBefore(t *testing.T, h *fixture) {
 	h.sendTexts(1)
 	h.Advance(ms)
 	h.sendTexts(1) // in the very millisecond in which the purge starts
-	result, err := h.broker.Purge(t.Context(), orders, semantics.PurgeOptions{})
+	result, err := h.broker.Purge(t.Context(), orders, broker.PurgeOptions{})
 	h.ok(err)
-	h.same(result, semantics.PurgeResult{Deleted: 1, Before: h.Now()})
+	h.same(result, broker.PurgeResult{Deleted: 1, Before: h.Now()})
 	h.wantNumbers(h.peek(orders), 2)
 	h.Advance(ms)
-	h.same(h.purge(orders, semantics.PurgeOptions{Before: result.Before}), int64(0)) // it goes on from where it began
+	h.same(h.purge(orders, broker.PurgeOptions{Before: result.Before}), int64(0)) // it goes on from where it began
 	h.wantNumbers(h.peek(orders), 2)
 }
 
@@ -162,13 +164,13 @@ func testPURGE_4_MoreThanOneStep(_ *testing.T, h *fixture) {
 	h.setAside(orders, h.receive(orders, 300)...)
 	h.Advance(ms)
 	h.sendTexts(1)
-	h.same(h.purge(orders, semantics.PurgeOptions{MaxMessages: 1200, Deferred: true, DeadLetters: true}), int64(1200))
-	h.same(h.purge(orders, semantics.PurgeOptions{Deferred: true, DeadLetters: true}), int64(100))
+	h.same(h.purge(orders, broker.PurgeOptions{MaxMessages: 1200, Deferred: true, DeadLetters: true}), int64(1200))
+	h.same(h.purge(orders, broker.PurgeOptions{Deferred: true, DeadLetters: true}), int64(100))
 	h.same(h.counts(), semantics.Runtime{Active: 1, Available: 1})
 }
 
-// oneOfEach makes orders with one message in each state: 1 available, 2 locked, 3 deferred, 4 scheduled, 5 delayed, and among
-// the dead letters 6 available, 7 locked, 8 deferred. All but the locks were there a millisecond ago.
+// oneOfEach makes orders with one message in each state: 1 available, 2 locked, 3 deferred, 4 scheduled, 5 delayed, and
+// among the dead letters 6 available, 7 locked, 8 deferred. All but the locks were there a millisecond ago.
 func (h *fixture) oneOfEach() {
 	h.t.Helper()
 	h.create()
@@ -189,7 +191,7 @@ func (h *fixture) oneOfEach() {
 
 func testPURGE_5_AvailableOnlyByDefault(_ *testing.T, h *fixture) {
 	h.oneOfEach()
-	h.same(h.purge(orders, semantics.PurgeOptions{}), int64(2)) // the delayed one is available, but not yet visible
+	h.same(h.purge(orders, broker.PurgeOptions{}), int64(2)) // the delayed one is available, but not yet visible
 	h.wantNumbers(h.peek(orders), 2, 3, 4)
 	h.wantNumbers(h.peek(deadOrders), 6, 7, 8)
 }
@@ -197,16 +199,16 @@ func testPURGE_5_AvailableOnlyByDefault(_ *testing.T, h *fixture) {
 func testPURGE_5_Include(_ *testing.T, h *fixture) {
 	for _, c := range []struct {
 		source     semantics.Source
-		options    semantics.PurgeOptions
+		options    broker.PurgeOptions
 		main, dead []int64
 	}{
-		{orders, semantics.PurgeOptions{Deferred: true}, []int64{2, 4}, []int64{6, 7, 8}},
-		{orders, semantics.PurgeOptions{Scheduled: true}, []int64{2, 3}, []int64{6, 7, 8}},
-		{orders, semantics.PurgeOptions{DeadLetters: true}, []int64{2, 3, 4}, []int64{7, 8}},
-		{orders, semantics.PurgeOptions{DeadLetters: true, Deferred: true}, []int64{2, 4}, []int64{7}},
-		{orders, semantics.PurgeOptions{DeadLetters: true, Deferred: true, Scheduled: true}, []int64{2}, []int64{7}},
-		{deadOrders, semantics.PurgeOptions{}, []int64{1, 2, 3, 4, 5}, []int64{7, 8}},
-		{deadOrders, semantics.PurgeOptions{DeadLetters: true, Deferred: true, Scheduled: true}, []int64{1, 2, 3, 4, 5}, []int64{7}},
+		{orders, broker.PurgeOptions{Deferred: true}, []int64{2, 4}, []int64{6, 7, 8}},
+		{orders, broker.PurgeOptions{Scheduled: true}, []int64{2, 3}, []int64{6, 7, 8}},
+		{orders, broker.PurgeOptions{DeadLetters: true}, []int64{2, 3, 4}, []int64{7, 8}},
+		{orders, broker.PurgeOptions{DeadLetters: true, Deferred: true}, []int64{2, 4}, []int64{7}},
+		{orders, broker.PurgeOptions{DeadLetters: true, Deferred: true, Scheduled: true}, []int64{2}, []int64{7}},
+		{deadOrders, broker.PurgeOptions{}, []int64{1, 2, 3, 4, 5}, []int64{7, 8}},
+		{deadOrders, broker.PurgeOptions{DeadLetters: true, Deferred: true, Scheduled: true}, []int64{1, 2, 3, 4, 5}, []int64{7}},
 	} {
 		h.oneOfEach()
 		h.same(h.purge(c.source, c.options), int64(8-len(c.main)-len(c.dead)))
@@ -221,10 +223,10 @@ func testPURGE_6_DeadLetters(_ *testing.T, h *fixture) {
 	h.create()
 	h.buryTexts("a", "b", "c")
 	h.Advance(ms)
-	h.same(h.purge(deadOrders, semantics.PurgeOptions{Before: h.in(-ms)}), int64(0)) // by EnqueuedTime, as anywhere
-	h.same(h.purge(deadOrders, semantics.PurgeOptions{MaxMessages: 2}), int64(2))
+	h.same(h.purge(deadOrders, broker.PurgeOptions{Before: h.in(-ms)}), int64(0)) // by EnqueuedTime, as anywhere
+	h.same(h.purge(deadOrders, broker.PurgeOptions{MaxMessages: 2}), int64(2))
 	h.same(h.runtime().SizeInBytes, int64(2))
-	h.same(h.purge(deadOrders, semantics.PurgeOptions{}), int64(1))
+	h.same(h.purge(deadOrders, broker.PurgeOptions{}), int64(1))
 	h.same(h.runtime(), semantics.Runtime{})
 }
 
@@ -233,7 +235,7 @@ func testPURGE_8_WithoutATrace(_ *testing.T, h *fixture) {
 	h.send(lasting("a", time.Hour), later("b", h.in(time.Hour)))
 	h.refusedSend(semantics.EntityFull, text("c"))
 	h.Advance(ms)
-	h.same(h.purge(orders, semantics.PurgeOptions{Scheduled: true}), int64(2))
+	h.same(h.purge(orders, broker.PurgeOptions{Scheduled: true}), int64(2))
 	h.same(h.runtime(), semantics.Runtime{}) // no dead letters, and the bytes are free
 	h.same(h.sendAll(text("a"), text("b"), text("c"), text("d")), []semantics.Stored{duplicate(1), duplicate(2), stored(3), stored(4)})
 	h.Advance(time.Hour)

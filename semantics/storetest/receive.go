@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/broker/delivery"
 )
 
 var receiveTests = []ruleTest{
@@ -21,9 +23,9 @@ var receiveTests = []ruleTest{
 }
 
 // receiveAs makes a receive without wait and gives the Delivery itself.
-func (h *fixture) receiveAs(source semantics.Source, n int, mode semantics.Mode) *semantics.Delivery {
+func (h *fixture) receiveAs(source semantics.Source, n int, mode semantics.Mode) *delivery.Delivery {
 	h.t.Helper()
-	delivery, err := h.broker.Receive(h.t.Context(), source, semantics.ReceiveOptions{MaxMessages: n, Mode: mode})
+	delivery, err := h.broker.Receive(h.t.Context(), source, broker.ReceiveOptions{MaxMessages: n, Mode: mode})
 	h.ok(err)
 	return delivery
 }
@@ -103,7 +105,7 @@ func testRECV_6_Bounds(t *testing.T, h *fixture) {
 		batch = append(batch, &semantics.Message{MessageID: "i"})
 	}
 	h.send(batch...)
-	for _, o := range []semantics.ReceiveOptions{
+	for _, o := range []broker.ReceiveOptions{
 		{MaxMessages: 0},
 		{MaxMessages: -1},
 		{MaxMessages: 1001},
@@ -116,10 +118,10 @@ func testRECV_6_Bounds(t *testing.T, h *fixture) {
 		})
 	}
 	h.refused(semantics.InvalidArgument, func() error {
-		_, err := h.broker.Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 1, Mode: 2})
+		_, err := h.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1, Mode: 2})
 		return err
 	})
-	delivery, err := h.broker.Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 1000, MaxWait: 5 * time.Minute})
+	delivery, err := h.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1000, MaxWait: 5 * time.Minute})
 	h.ok(err)
 	h.same(len(delivery.Messages), 1000)
 	h.wantCounts(1, 1000, 0)

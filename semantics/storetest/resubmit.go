@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var resubmitTests = []ruleTest{
@@ -29,26 +30,26 @@ var resubmitTests = []ruleTest{
 }
 
 // moved is what is heard of dead letters that got the given numbers.
-func moved(pairs ...[2]int64) (results []semantics.ResubmitResult) {
+func moved(pairs ...[2]int64) (results []broker.ResubmitResult) {
 	for _, p := range pairs {
-		results = append(results, semantics.ResubmitResult{
+		results = append(results, broker.ResubmitResult{
 			SequenceNumber: p[0], Resubmitted: semantics.Resubmitted{Stored: stored(p[1])},
 		})
 	}
 	return results
 }
 
-func notMoved(number int64, code semantics.Code) semantics.ResubmitResult {
-	return semantics.ResubmitResult{SequenceNumber: number, Resubmitted: semantics.Resubmitted{Code: code}}
+func notMoved(number int64, code semantics.Code) broker.ResubmitResult {
+	return broker.ResubmitResult{SequenceNumber: number, Resubmitted: semantics.Resubmitted{Code: code}}
 }
 
 func testDLQ_22_MovesToTheParent(_ *testing.T, h *fixture) {
 	h.create()
-	h.same(h.resubmit(semantics.ResubmitOptions{}), []semantics.ResubmitResult(nil)) // there is nothing
+	h.same(h.resubmit(broker.ResubmitOptions{}), []broker.ResubmitResult(nil)) // there is nothing
 	h.buryTexts("a", "b", "c")
 	h.sendTexts(1)
 	size := h.runtime().SizeInBytes
-	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 5}, [2]int64{2, 6}, [2]int64{3, 7}))
+	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 5}, [2]int64{2, 6}, [2]int64{3, 7}))
 	h.same(h.counts(), semantics.Runtime{Active: 4, Available: 4})
 	h.same(h.runtime().SizeInBytes, size)
 	h.wantNumbers(h.receive(orders, 9), 4, 5, 6, 7)
@@ -69,7 +70,7 @@ func testMSG_17_ResubmittedIsNew(t *testing.T, h *fixture) {
 	h.settled(codes, err)
 	h.abandon(deadOrders, h.receiveOne(deadOrders))
 	h.Advance(time.Second)
-	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 2}))
+	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 2}))
 	// Everything the sender set stays, and what was modified; all else begins anew.
 	want := semantics.Received{Message: *sent, SequenceNumber: 2, EnqueuedSequenceNumber: 2, EnqueuedAt: h.Now(), Size: sent.Size() + 1}
 	want.Properties = options.Properties
@@ -93,8 +94,8 @@ func testDLQ_22_AnotherTarget(t *testing.T, h *fixture) {
 	_, err := h.broker.Send(t.Context(), semantics.ToQueue("other"), []*semantics.Message{sized(24<<10 + 1)})
 	h.ok(err)
 	h.Advance(ms)
-	got := h.resubmit(semantics.ResubmitOptions{Target: "oTHER"})
-	h.same(got, []semantics.ResubmitResult{
+	got := h.resubmit(broker.ResubmitOptions{Target: "oTHER"})
+	h.same(got, []broker.ResubmitResult{
 		notMoved(1, semantics.EntityFull), notMoved(2, semantics.MessageSizeExceeded), moved([2]int64{3, 11})[0],
 	})
 	h.wantNumbers(h.peek(deadOrders), 1, 2) // what is not taken stays where it is
@@ -105,15 +106,15 @@ func testDLQ_22_AnotherTarget(t *testing.T, h *fixture) {
 	h.ok(err)
 	h.same(r.SizeInBytes, int64(924<<10+1+2))
 	h.wantNumbers(h.receive(other, 1), 1)
-	_, _, err = h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{Target: "missing"})
+	_, _, err = h.broker.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{Target: "missing"})
 	h.same(h.wantCode(err, semantics.EntityNotFound).Details[semantics.DetailEntity], "missing")
 }
 
 func testDLQ_22_NewMessageIDs(_ *testing.T, h *fixture) {
 	h.create()
 	h.buryTexts("a", "b")
-	h.resubmit(semantics.ResubmitOptions{Numbers: []int64{1}})
-	h.resubmit(semantics.ResubmitOptions{NewMessageIDs: true})
+	h.resubmit(broker.ResubmitOptions{Numbers: []int64{1}})
+	h.resubmit(broker.ResubmitOptions{NewMessageIDs: true})
 	got := h.receive(orders, 2)
 	h.same(got[0].MessageID, "a") // only on request
 	if id, err := semantics.ParseLockToken(got[1].MessageID); err != nil || id.IsZero() {
@@ -127,9 +128,9 @@ func testDLQ_22_NamedOnes(_ *testing.T, h *fixture) {
 	h.buryTexts("a", "b", "c", "d")
 	h.takeNumbers(deadOrders, 2)
 	h.sendTexts(1)
-	got := h.resubmit(semantics.ResubmitOptions{Numbers: []int64{4, 2, 99, 5, 1, 4}})
+	got := h.resubmit(broker.ResubmitOptions{Numbers: []int64{4, 2, 99, 5, 1, 4}})
 	missing := semantics.MessageNotFound
-	h.same(got, []semantics.ResubmitResult{
+	h.same(got, []broker.ResubmitResult{
 		moved([2]int64{4, 6})[0], notMoved(2, missing), notMoved(99, missing), notMoved(5, missing), moved([2]int64{1, 7})[0], notMoved(4, missing),
 	})
 	h.wantNumbers(h.peek(deadOrders), 2, 3)
@@ -140,10 +141,10 @@ func testDLQ_22_LockedAreSkipped(_ *testing.T, h *fixture) {
 	h.create()
 	h.buryTexts("a", "b", "c")
 	got := h.takeNumbers(deadOrders, 2)[0]
-	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 4}, [2]int64{3, 5}))
+	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 4}, [2]int64{3, 5}))
 	h.Advance(lock)
 	h.lost(deadOrders, got)
-	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{2, 6}))
+	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{2, 6}))
 }
 
 func testDLQ_22_DeferredToo(_ *testing.T, h *fixture) {
@@ -151,7 +152,7 @@ func testDLQ_22_DeferredToo(_ *testing.T, h *fixture) {
 	h.buryTexts("a", "b")
 	h.setAside(deadOrders, h.receiveOne(deadOrders))
 	h.abandonFor(time.Hour, deadOrders, h.receiveOne(deadOrders))
-	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 3}, [2]int64{2, 4}))
+	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 3}, [2]int64{2, 4}))
 	h.wantNumbers(h.receive(orders, 9), 3, 4)
 	h.same(h.runtime().DeadLetter, int64(0))
 }
@@ -162,11 +163,11 @@ func testDLQ_22_Matching(t *testing.T, h *fixture) {
 	matches := func(m *semantics.Received) (bool, error) {
 		return m.DeadLetterReason == "poison" && m.MessageID != "b", nil
 	}
-	h.same(h.resubmit(semantics.ResubmitOptions{Matches: matches, Max: 2}), moved([2]int64{1, 5}, [2]int64{3, 6}))
-	h.same(h.resubmit(semantics.ResubmitOptions{Matches: matches}), moved([2]int64{4, 7}))
+	h.same(h.resubmit(broker.ResubmitOptions{Matches: matches, Max: 2}), moved([2]int64{1, 5}, [2]int64{3, 6}))
+	h.same(h.resubmit(broker.ResubmitOptions{Matches: matches}), moved([2]int64{4, 7}))
 	h.wantNumbers(h.peek(deadOrders), 2)
 	h.refused(semantics.FilterInvalid, func() error {
-		_, _, err := h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{
+		_, _, err := h.broker.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{
 			Matches: func(*semantics.Received) (bool, error) {
 				return true, semantics.Errorf(semantics.FilterInvalid, "fails")
 			},
@@ -178,11 +179,11 @@ func testDLQ_22_Matching(t *testing.T, h *fixture) {
 func testDLQ_22_MaxAndMore(t *testing.T, h *fixture) {
 	h.create()
 	h.buryTexts("a", "b", "c")
-	results, more, err := h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{Max: 2})
+	results, more, err := h.broker.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{Max: 2})
 	h.ok(err)
 	h.same(results, moved([2]int64{1, 4}, [2]int64{2, 5}))
 	h.same(more, true)
-	results, more, err = h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{Max: 2})
+	results, more, err = h.broker.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{Max: 2})
 	h.ok(err)
 	h.same(results, moved([2]int64{3, 6}))
 	h.same(more, false)
@@ -194,7 +195,7 @@ func testDLQ_22_MoreThanOneStep(_ *testing.T, h *fixture) {
 	h.sendTexts(many)
 	h.bury(h.receive(orders, many)...)
 	h.sendTexts(150)
-	results := h.resubmit(semantics.ResubmitOptions{})
+	results := h.resubmit(broker.ResubmitOptions{})
 	h.same(len(results), many)
 	for i, r := range results { // 400 have room
 		want := moved([2]int64{int64(i + 1), int64(many + 150 + i + 1)})[0]
@@ -213,23 +214,23 @@ func testDLQ_22_Arguments(t *testing.T, h *fixture) {
 	for _, c := range []struct {
 		code    semantics.Code
 		source  semantics.Source
-		options semantics.ResubmitOptions
+		options broker.ResubmitOptions
 	}{
-		{semantics.InvalidOperation, orders, semantics.ResubmitOptions{}},
-		{semantics.InvalidOperation, deadOrders, semantics.ResubmitOptions{Target: deadOrders.String()}},
-		{semantics.InvalidArgument, deadOrders, semantics.ResubmitOptions{Target: "a//b"}},
-		{semantics.InvalidArgument, deadOrders, semantics.ResubmitOptions{Numbers: []int64{1}, Matches: all}},
-		{semantics.ArgumentOutOfRange, deadOrders, semantics.ResubmitOptions{Numbers: []int64{0}}},
-		{semantics.ArgumentOutOfRange, deadOrders, semantics.ResubmitOptions{Numbers: []int64{1, 2}, Max: 1}},
-		{semantics.ArgumentOutOfRange, deadOrders, semantics.ResubmitOptions{Max: -1}},
-		{semantics.ArgumentOutOfRange, deadOrders, semantics.ResubmitOptions{Max: semantics.MaxResubmitMessages + 1}},
+		{semantics.InvalidOperation, orders, broker.ResubmitOptions{}},
+		{semantics.InvalidOperation, deadOrders, broker.ResubmitOptions{Target: deadOrders.String()}},
+		{semantics.InvalidArgument, deadOrders, broker.ResubmitOptions{Target: "a//b"}},
+		{semantics.InvalidArgument, deadOrders, broker.ResubmitOptions{Numbers: []int64{1}, Matches: all}},
+		{semantics.ArgumentOutOfRange, deadOrders, broker.ResubmitOptions{Numbers: []int64{0}}},
+		{semantics.ArgumentOutOfRange, deadOrders, broker.ResubmitOptions{Numbers: []int64{1, 2}, Max: 1}},
+		{semantics.ArgumentOutOfRange, deadOrders, broker.ResubmitOptions{Max: -1}},
+		{semantics.ArgumentOutOfRange, deadOrders, broker.ResubmitOptions{Max: broker.MaxResubmitMessages + 1}},
 	} {
 		h.refused(c.code, func() error {
 			_, _, err := h.broker.Resubmit(t.Context(), c.source, c.options)
 			return err
 		})
 	}
-	h.same(len(h.resubmit(semantics.ResubmitOptions{Max: semantics.MaxResubmitMessages, Target: "ORDERS"})), 1)
+	h.same(len(h.resubmit(broker.ResubmitOptions{Max: broker.MaxResubmitMessages, Target: "ORDERS"})), 1)
 }
 
 // Two that resubmit and one that receives: each dead letter goes to exactly one of them.
@@ -243,7 +244,7 @@ func testDLQ_22_RaceHasOneWinner(t *testing.T, h *fixture) {
 	var work sync.WaitGroup
 	for i := range 2 {
 		work.Go(func() {
-			results, _, err := brokers[i%len(brokers)].Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{})
+			results, _, err := brokers[i%len(brokers)].Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{})
 			if err != nil {
 				t.Error(err)
 			}
@@ -260,7 +261,7 @@ func testDLQ_22_RaceHasOneWinner(t *testing.T, h *fixture) {
 	}
 	work.Go(func() {
 		for range 10 {
-			delivery, err := h.broker.Receive(t.Context(), deadOrders, semantics.ReceiveOptions{MaxMessages: 3})
+			delivery, err := h.broker.Receive(t.Context(), deadOrders, broker.ReceiveOptions{MaxMessages: 3})
 			if err != nil {
 				t.Error(err)
 				return
@@ -279,9 +280,9 @@ func testDLQ_22_Wakes(t *testing.T, h *fixture) {
 	h.buryTexts("a", "b")
 	s := h.newSidecar(h.Store)
 	here, there := s.waiting(t.Context(), orders, 9), s.waiting(t.Context(), semantics.Source{Path: "other"}, 9)
-	h.resubmit(semantics.ResubmitOptions{Numbers: []int64{2}})
+	h.resubmit(broker.ResubmitOptions{Numbers: []int64{2}})
 	h.awaitNumbers(here, 3)
-	h.resubmit(semantics.ResubmitOptions{Target: "other"})
+	h.resubmit(broker.ResubmitOptions{Target: "other"})
 	h.awaitNumbers(there, 1)
 }
 
@@ -291,11 +292,12 @@ func testTTL_25_NewLife(_ *testing.T, h *fixture) {
 	h.send(lasting("a", 1000*ms), lasting("b", 2000*ms), text("c"))
 	h.bury(h.receive(orders, 3)...)
 	h.Advance(time.Hour)
-	h.resubmit(semantics.ResubmitOptions{Numbers: []int64{1}})
+	h.resubmit(broker.ResubmitOptions{Numbers: []int64{1}})
 	row := h.row(orders, 4)
 	h.same([]any{*row.TimeToLive, row.ExpiresAt}, []any{1000 * ms, h.in(1000 * ms)})
-	h.resubmit(semantics.ResubmitOptions{Target: "short"})
-	for _, m := range h.peek(semantics.Source{Path: "short"}) { // cut to the target's default, which is also that of those without
+	h.resubmit(broker.ResubmitOptions{Target: "short"})
+	// cut to the target's default, which is also that of those without
+	for _, m := range h.peek(semantics.Source{Path: "short"}) {
 		h.same([]any{*m.TimeToLive, m.ExpiresAt}, []any{1500 * ms, h.in(1500 * ms)})
 	}
 	h.Advance(1000 * ms)
@@ -309,7 +311,7 @@ func testTTL_25_KeepExpiry(_ *testing.T, h *fixture) {
 	ends := h.in(2000 * ms)
 	h.bury(h.receive(orders, 3)...)
 	h.Advance(1000 * ms)
-	h.resubmit(semantics.ResubmitOptions{KeepExpiry: true})
+	h.resubmit(broker.ResubmitOptions{KeepExpiry: true})
 	// The second has had its time and is dead-lettered again.
 	h.wantNumbers(h.peek(orders), 4, 6)
 	h.same([]time.Time{h.row(orders, 4).ExpiresAt, h.row(orders, 6).ExpiresAt}, []time.Time{ends, {}})
@@ -327,8 +329,9 @@ func testTTL_25_KeptExpiryIsCutToo(_ *testing.T, h *fixture) {
 	h.send(lasting("a", time.Hour), lasting("b", 3000*ms), lasting("c", 2000*ms), text("never"))
 	h.bury(h.receive(orders, 4)...)
 	h.Advance(1000 * ms)
-	h.resubmit(semantics.ResubmitOptions{KeepExpiry: true, Target: "short"})
-	for i, left := range []time.Duration{1500 * ms, 1500 * ms, 1000 * ms, 1500 * ms} { // the default is the ceiling (TTL-4)
+	h.resubmit(broker.ResubmitOptions{KeepExpiry: true, Target: "short"})
+	// the default is the ceiling (TTL-4)
+	for i, left := range []time.Duration{1500 * ms, 1500 * ms, 1000 * ms, 1500 * ms} {
 		m := h.row(semantics.Source{Path: "short"}, int64(i+1))
 		h.same([]any{m.ExpiresAt, *m.TimeToLive}, []any{h.in(left), left})
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var resubmitDuplicateTests = []ruleTest{
@@ -23,19 +24,19 @@ func testDLQ_22_DuplicateVanishes(_ *testing.T, h *fixture) {
 	h.buryTexts("a", "b")
 	h.send(text("c"))
 	h.Advance(window - ms)
-	got := h.resubmit(semantics.ResubmitOptions{Numbers: []int64{2}})
-	h.same(got, []semantics.ResubmitResult{{SequenceNumber: 2, Resubmitted: semantics.Resubmitted{Stored: duplicate(2)}}})
+	got := h.resubmit(broker.ResubmitOptions{Numbers: []int64{2}})
+	h.same(got, []broker.ResubmitResult{{SequenceNumber: 2, Resubmitted: semantics.Resubmitted{Stored: duplicate(2)}}})
 	h.same(h.counts(), semantics.Runtime{Active: 1, Available: 1, DeadLetter: 1}) // dropped, as any duplicate
 	h.same(h.runtime().SizeInBytes, int64(4))
 	h.Advance(ms) // the window is over
-	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 4}))
+	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 4}))
 }
 
 func testDLQ_22_BypassDuplicates(_ *testing.T, h *fixture) {
 	h.create(detectsDuplicates, remembersFor(20*time.Second))
 	h.buryTexts("a")
 	h.Advance(10 * time.Second)
-	h.same(h.resubmit(semantics.ResubmitOptions{BypassDuplicates: true}), moved([2]int64{1, 2}))
+	h.same(h.resubmit(broker.ResubmitOptions{BypassDuplicates: true}), moved([2]int64{1, 2}))
 	h.same(h.sendAll(text("a")), []semantics.Stored{duplicate(1)})
 	h.Advance(10 * time.Second) // it was not remembered again
 	h.same(h.sendAll(text("a")), []semantics.Stored{stored(3)})
@@ -45,8 +46,8 @@ func testDLQ_22_RemembersTheID(_ *testing.T, h *fixture) {
 	h.create()
 	h.createNamed("other", detectsDuplicates)
 	h.buryTexts("a", "a", "b")
-	got := h.resubmit(semantics.ResubmitOptions{Target: "other"})
-	h.same(got, []semantics.ResubmitResult{
+	got := h.resubmit(broker.ResubmitOptions{Target: "other"})
+	h.same(got, []broker.ResubmitResult{
 		moved([2]int64{1, 1})[0], {SequenceNumber: 2, Resubmitted: semantics.Resubmitted{Stored: duplicate(1)}}, moved([2]int64{3, 2})[0],
 	})
 	results, err := h.broker.Send(h.t.Context(), semantics.ToQueue("other"), []*semantics.Message{text("b"), text("a"), text("c")})
@@ -55,7 +56,7 @@ func testDLQ_22_RemembersTheID(_ *testing.T, h *fixture) {
 	h.wantNumbers(h.peek(deadOrders))
 
 	h.buryTexts("a", "a")
-	got = h.resubmit(semantics.ResubmitOptions{Target: "other", NewMessageIDs: true}) // which are new to the target
+	got = h.resubmit(broker.ResubmitOptions{Target: "other", NewMessageIDs: true}) // which are new to the target
 	h.same(got, moved([2]int64{4, 4}, [2]int64{5, 5}))
 }
 
@@ -63,13 +64,13 @@ func testDLQ_22_HistoryIsFull(_ *testing.T, h *fixture) {
 	h.create()
 	h.createNamed("other", detectsDuplicates, remembersAtMost(1))
 	h.buryTexts("a", "b", "a")
-	got := h.resubmit(semantics.ResubmitOptions{Target: "other"})
-	h.same(got, []semantics.ResubmitResult{
+	got := h.resubmit(broker.ResubmitOptions{Target: "other"})
+	h.same(got, []broker.ResubmitResult{
 		moved([2]int64{1, 1})[0], notMoved(2, semantics.QuotaExceeded),
 		{SequenceNumber: 3, Resubmitted: semantics.Resubmitted{Stored: duplicate(1)}},
 	})
 	h.wantNumbers(h.peek(deadOrders), 2)
-	h.same(h.resubmit(semantics.ResubmitOptions{Target: "other", BypassDuplicates: true}), moved([2]int64{2, 2}))
+	h.same(h.resubmit(broker.ResubmitOptions{Target: "other", BypassDuplicates: true}), moved([2]int64{2, 2}))
 }
 
 func testDLQ_22_PartitionOfTheTarget(_ *testing.T, h *fixture) {
@@ -80,8 +81,8 @@ func testDLQ_22_PartitionOfTheTarget(_ *testing.T, h *fixture) {
 	}
 	h.send(part("p", ""), part("q", ""), part("", "p"), part("", ""))
 	h.bury(h.receive(orders, 9)...)
-	got := h.resubmit(semantics.ResubmitOptions{Target: "other"}) // each by itself, so partitions may differ
-	h.same(got, []semantics.ResubmitResult{
+	got := h.resubmit(broker.ResubmitOptions{Target: "other"}) // each by itself, so partitions may differ
+	h.same(got, []broker.ResubmitResult{
 		moved([2]int64{1, 1})[0], moved([2]int64{2, 2})[0],
 		{SequenceNumber: 3, Resubmitted: semantics.Resubmitted{Stored: duplicate(1)}},
 		moved([2]int64{4, 3})[0],
@@ -92,16 +93,19 @@ func testDLQ_22_CountOfTheTarget(_ *testing.T, h *fixture) {
 	h.create(holdsAtMost(3), detectsDuplicates, megabytes(1))
 	h.send(text("a"), sized(mebibyte-100))
 	h.bury(h.receive(orders, 2)...)
-	h.send(&semantics.Message{MessageID: "x", ScheduledAt: h.in(time.Hour), Body: make([]byte, 97)}) // now it is full to the last byte
-	got := h.resubmit(semantics.ResubmitOptions{NewMessageIDs: true, Numbers: []int64{2}})           // to the same queue bytes never stand in the way
+	// now it is full to the last byte
+	h.send(&semantics.Message{MessageID: "x", ScheduledAt: h.in(time.Hour), Body: make([]byte, 97)})
+	// to the same queue bytes never stand in the way
+	got := h.resubmit(broker.ResubmitOptions{NewMessageIDs: true, Numbers: []int64{2}})
 	h.same(got, moved([2]int64{2, 4}))
-	got = h.resubmit(semantics.ResubmitOptions{NewMessageIDs: true})
+	got = h.resubmit(broker.ResubmitOptions{NewMessageIDs: true})
 	h.same(got, moved([2]int64{1, 5}))
 	h.bury(h.takeNumbers(orders, 5)...)
 	h.update(holdsAtMost(2), "maxMessageCount")
-	h.same(h.resubmit(semantics.ResubmitOptions{BypassDuplicates: true}), []semantics.ResubmitResult{notMoved(5, semantics.EntityFull)}) // scheduled ones count
+	// scheduled ones count
+	h.same(h.resubmit(broker.ResubmitOptions{BypassDuplicates: true}), []broker.ResubmitResult{notMoved(5, semantics.EntityFull)})
 	h.ok(h.cancel(3))
-	h.same(h.resubmit(semantics.ResubmitOptions{BypassDuplicates: true}), moved([2]int64{5, 6}))
+	h.same(h.resubmit(broker.ResubmitOptions{BypassDuplicates: true}), moved([2]int64{5, 6}))
 }
 
 func testDLQ_22_ModifiedSizeOfTheTarget(_ *testing.T, h *fixture) {
@@ -112,14 +116,14 @@ func testDLQ_22_ModifiedSizeOfTheTarget(_ *testing.T, h *fixture) {
 	codes, err := h.modifiers(orders)["dead-letter"](properties{"p": semantics.Null()}, got[0])
 	h.settled(codes, err)
 	h.bury(got[1]) // the texts are none of its size
-	h.same(h.resubmit(semantics.ResubmitOptions{Target: "other"}), []semantics.ResubmitResult{
+	h.same(h.resubmit(broker.ResubmitOptions{Target: "other"}), []broker.ResubmitResult{
 		notMoved(1, semantics.MessageSizeExceeded), moved([2]int64{2, 1})[0],
 	})
 	// As with a send, it does not matter that a message too large would be dropped as a duplicate.
 	h.createNamed("remembering", detectsDuplicates, func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
 	_, err = h.broker.Send(h.t.Context(), semantics.ToQueue("remembering"), []*semantics.Message{{MessageID: "sized"}})
 	h.ok(err)
-	h.same(h.resubmit(semantics.ResubmitOptions{Target: "remembering"}), []semantics.ResubmitResult{notMoved(1, semantics.MessageSizeExceeded)})
+	h.same(h.resubmit(broker.ResubmitOptions{Target: "remembering"}), []broker.ResubmitResult{notMoved(1, semantics.MessageSizeExceeded)})
 	h.wantNumbers(h.peek(deadOrders), 1)
 }
 
@@ -128,7 +132,7 @@ func testSTAT_2_ResubmitReceivesAndSends(t *testing.T, h *fixture) {
 	h.createNamed("other")
 	h.buryTexts("a", "b", "c")
 	resubmit := func(target string) error {
-		_, _, err := h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{Target: target, Max: 1})
+		_, _, err := h.broker.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{Target: target, Max: 1})
 		return err
 	}
 	for _, status := range allStatuses[1:] {
@@ -138,7 +142,7 @@ func testSTAT_2_ResubmitReceivesAndSends(t *testing.T, h *fixture) {
 		h.same(h.runtime(), before)
 	}
 	h.wantCode(resubmit("other"), semantics.EntityDisabled) // it cannot be received from
-	_, _, err := h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{Target: "missing", Numbers: []int64{1}})
+	_, _, err := h.broker.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{Target: "missing", Numbers: []int64{1}})
 	h.wantCode(err, semantics.EntityDisabled) // PEEK looks first
 	h.setStatus(semantics.StatusSendDisabled)
 	h.ok(resubmit("other")) // but need not be sent to

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var sessionAcceptTests = []ruleTest{
@@ -62,7 +63,7 @@ func testSESS_11_HeldIsRefusedAtOnce(t *testing.T, h *fixture) {
 	h.Advance(ms)
 	h.notFree("a") // not even for its holder, whose lock is not extended by it
 	for _, b := range h.sidecars() {
-		h.wantCode(second(b.AcceptSession(t.Context(), "ORDERS", semantics.AcceptOptions{SessionID: "a"})), semantics.SessionCannotBeLocked)
+		h.wantCode(second(b.AcceptSession(t.Context(), "ORDERS", broker.AcceptOptions{SessionID: "a"})), semantics.SessionCannotBeLocked)
 	}
 	h.Advance(lock - 2*ms)
 	h.notFree("a")
@@ -76,7 +77,7 @@ func testSESS_11_WaitEndsInTheSameError(t *testing.T, h *fixture) {
 	h.accept("a")
 	for range 2 {
 		h.refused(semantics.SessionCannotBeLocked, func() error {
-			return second(h.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{SessionID: "a", MaxWait: 20 * ms}))
+			return second(h.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{SessionID: "a", MaxWait: 20 * ms}))
 		})
 	}
 }
@@ -84,8 +85,8 @@ func testSESS_11_WaitEndsInTheSameError(t *testing.T, h *fixture) {
 func testSESS_11_Bounds(t *testing.T, h *fixture) {
 	h.createSessions()
 	h.sendTo("a", 1)
-	accept := func(o semantics.AcceptOptions) error { return second(h.broker.AcceptSession(t.Context(), "orders", o)) }
-	for _, o := range []semantics.AcceptOptions{
+	accept := func(o broker.AcceptOptions) error { return second(h.broker.AcceptSession(t.Context(), "orders", o)) }
+	for _, o := range []broker.AcceptOptions{
 		{SessionID: "a", MaxWait: -ms},
 		{SessionID: "a", MaxWait: time.Minute + ms},
 		{MaxWait: -ms},
@@ -94,14 +95,18 @@ func testSESS_11_Bounds(t *testing.T, h *fixture) {
 		h.refused(semantics.ArgumentOutOfRange, func() error { return accept(o) })
 	}
 	for _, id := range []string{strings.Repeat("x", 129), strings.Repeat("\U0001D11E", 64) + "x", "\xff"} {
-		h.refused(semantics.InvalidArgument, func() error { return accept(semantics.AcceptOptions{SessionID: id}) })
+		h.refused(semantics.InvalidArgument, func() error { return accept(broker.AcceptOptions{SessionID: id}) })
 	}
-	h.ok(accept(semantics.AcceptOptions{SessionID: "b", MaxWait: time.Minute}))
-	h.ok(accept(semantics.AcceptOptions{MaxWait: 5 * time.Minute}))
-	h.ok(accept(semantics.AcceptOptions{SessionID: strings.Repeat("\U0001D11E", 64)}))
+	h.ok(accept(broker.AcceptOptions{SessionID: "b", MaxWait: time.Minute}))
+	h.ok(accept(broker.AcceptOptions{MaxWait: 5 * time.Minute}))
+	h.ok(accept(broker.AcceptOptions{SessionID: strings.Repeat("\U0001D11E", 64)}))
 	h.refused(semantics.InvalidArgument, func() error { return h.broker.UnblockSession(t.Context(), "orders", "") })
 	h.refused(semantics.InvalidArgument, func() error { return h.broker.UnblockSession(t.Context(), "orders", strings.Repeat("x", 129)) })
-	h.refused(semantics.InvalidArgument, func() error { return h.broker.CloseSession(t.Context(), orders) }) // without a token
+	for _, id := range []string{"", strings.Repeat("x", 129)} {
+		h.refused(semantics.InvalidArgument, func() error { return h.broker.DeadLetterRest(t.Context(), "orders", id) })
+	}
+	// without a token
+	h.refused(semantics.InvalidArgument, func() error { return h.broker.CloseSession(t.Context(), orders) })
 }
 
 func testSESS_11_OddIDs(_ *testing.T, h *fixture) {
@@ -149,7 +154,7 @@ func testSESS_11_RaceHasOneWinner(t *testing.T, h *fixture) {
 		var work sync.WaitGroup
 		for i := range 8 {
 			work.Go(func() {
-				options := semantics.AcceptOptions{SessionID: []string{"a", ""}[i/4]}
+				options := broker.AcceptOptions{SessionID: []string{"a", ""}[i/4]}
 				a, err := brokers[i%len(brokers)].AcceptSession(t.Context(), "orders", options)
 				switch {
 				case semantics.CodeOf(err) == semantics.SessionCannotBeLocked && options.SessionID != "":
@@ -197,7 +202,7 @@ func testSESS_12_OnlyWithSomethingToReceive(t *testing.T, h *fixture) {
 	h.Advance(lock - 1001*ms)
 	h.wantNext("behind", "delayed")
 	h.accept("scheduled") // by its name it could be had all the time
-	h.wantCode(second(h.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{Strict: true})), semantics.ServiceTimeout)
+	h.wantCode(second(h.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{Strict: true})), semantics.ServiceTimeout)
 }
 
 func testSESS_12_NoneIsNoError(t *testing.T, h *fixture) {
@@ -205,11 +210,11 @@ func testSESS_12_NoneIsNoError(t *testing.T, h *fixture) {
 	h.accept("a")
 	h.sendTo("a", 1)
 	for _, wait := range []time.Duration{0, 20 * ms, 20 * ms} {
-		a, err := h.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{MaxWait: wait})
+		a, err := h.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{MaxWait: wait})
 		h.ok(err)
 		h.same(a.Session == nil, true)
 		h.ok(a.Undelivered(t.Context())) // nothing to give back
-		err = h.wantCode(second(h.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{MaxWait: wait, Strict: true})), semantics.ServiceTimeout)
+		err = h.wantCode(second(h.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{MaxWait: wait, Strict: true})), semantics.ServiceTimeout)
 		h.same(semantics.AsError(err).Code.Retryable(), true)
 	}
 	h.wantSessions(1, 0, 1)
@@ -220,11 +225,11 @@ func testSESS_12_FoundAtOnceDoesNotWait(t *testing.T, h *fixture) {
 	s := h.newSidecar(h.Store)
 	h.sendEach("a", "b")
 	for _, want := range []string{"a", "b"} { // without a waiting room, and with one that was opened by an earlier wait
-		a, err := s.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{MaxWait: 5 * time.Minute, Strict: true})
+		a, err := s.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{MaxWait: 5 * time.Minute, Strict: true})
 		h.ok(err)
 		h.same(a.Session.ID, want)
-		h.ok(second(s.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{SessionID: "free " + want, MaxWait: time.Minute})))
-		h.wantCode(second(s.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{SessionID: want, MaxWait: ms})), semantics.SessionCannotBeLocked)
+		h.ok(second(s.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{SessionID: "free " + want, MaxWait: time.Minute})))
+		h.wantCode(second(s.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{SessionID: want, MaxWait: ms})), semantics.SessionCannotBeLocked)
 	}
 }
 
@@ -273,7 +278,7 @@ func testRR_5_AcceptNextForbidden(t *testing.T, h *fixture) {
 	for _, wait := range []time.Duration{0, patience} {
 		for _, strict := range []bool{false, true} {
 			h.refused(semantics.InvalidOperation, func() error {
-				return second(h.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{MaxWait: wait, Strict: strict}))
+				return second(h.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{MaxWait: wait, Strict: strict}))
 			})
 		}
 	}
@@ -284,7 +289,7 @@ func testRR_5_AcceptNextForbidden(t *testing.T, h *fixture) {
 	h.wantNext("a")
 	h.update(forbidsAcceptNext, "acceptNext")
 	h.refused(semantics.InvalidOperation, func() error {
-		return second(h.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{}))
+		return second(h.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{}))
 	})
 }
 
@@ -292,7 +297,7 @@ func testRECV_7_UndeliveredSession(t *testing.T, h *fixture) {
 	h.createSessions(deliversAtMost(1))
 	h.sendTo("a", 2)
 	for range 3 { // more often than deliveries are permitted
-		for _, a := range []*semantics.Acceptance{h.take("a"), nil} {
+		for _, a := range []*broker.Acceptance{h.take("a"), nil} {
 			if a == nil {
 				a = h.acceptNext()
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // What becomes of a session that lost a message to the dead letters (SESS-29).
@@ -16,10 +17,14 @@ var sessionBlockTests = []ruleTest{
 	testSESS_29_OnlyByDeadLetters,
 	testSESS_29_UnblockGoesOn,
 	testSESS_29_UnblockWhatIsNotBlocked,
+	testSESS_29_DeadLetterRest,
+	testSESS_29_DeadLetterRestOfWhatIsNotThere,
+	testSESS_29_DeadLetterRestOfAHeldSession,
+	testSESS_29_DeadLetterRestOfMany,
 }
 
-// blocked makes orders with the session a, of which one message became a dead letter and two are left, held by nobody, and with
-// the session b.
+// blocked makes orders with the session a, of which one message became a dead letter and two are left, held by nobody,
+// and with the session b.
 func (h *fixture) blocked(changes ...change) {
 	h.t.Helper()
 	h.createSessions(append([]change{blocksOnDeadLetter}, changes...)...)
@@ -68,7 +73,7 @@ func testSESS_29_BlockedIsPassedBy(t *testing.T, h *fixture) {
 	h.wantNext("b")
 	h.notFree("a")
 	h.refused(semantics.SessionCannotBeLocked, func() error {
-		return second(h.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{SessionID: "a", MaxWait: 20 * ms}))
+		return second(h.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{SessionID: "a", MaxWait: 20 * ms}))
 	})
 	h.sendTo("a", 1) // which goes on all the same
 	h.wantNext()
@@ -130,7 +135,7 @@ func testSESS_29_OnlyByDeadLetters(_ *testing.T, h *fixture) {
 	h.setAside(a, h.receiveOne(a))
 	h.abandon(a, h.receiveOne(a))
 	h.deleteNumbers(orders, 3)
-	h.same(h.purge(sessionOf("a"), semantics.PurgeOptions{MaxMessages: 2, Deferred: true}), int64(2)) // 4 and 5
+	h.same(h.purge(sessionOf("a"), broker.PurgeOptions{MaxMessages: 2, Deferred: true}), int64(2)) // 4 and 5
 	h.complete(a, h.receiveOne(a))
 	h.Advance(1000 * ms) // the next is dropped
 	h.pass(a, 8)
@@ -166,7 +171,7 @@ func testSESS_29_UnblockGoesOn(_ *testing.T, h *fixture) {
 	h.closeSession(held[1])
 	h.same(h.sessionRow("a").Blocked, true)
 
-	h.resubmit(semantics.ResubmitOptions{Numbers: []int64{1}})
+	h.resubmit(broker.ResubmitOptions{Numbers: []int64{1}})
 	h.notFree("a") // until somebody says so
 	h.unblock("a")
 	h.wantNext("a")
@@ -181,4 +186,87 @@ func testSESS_29_UnblockWhatIsNotBlocked(_ *testing.T, h *fixture) {
 		h.unblock(id)
 	}
 	h.same(h.snapshot(), before)
+}
+
+func (h *fixture) deadLetterRest(id string) {
+	h.t.Helper()
+	h.ok(h.broker.DeadLetterRest(h.t.Context(), orders.Path, id))
+}
+
+func testSESS_29_DeadLetterRest(_ *testing.T, h *fixture) {
+	h.createSessions(blocksOnDeadLetter)
+	h.send(part("a", "1"), part("a", "deferred"), part("a", "delayed"), part("a", "4"), part("b", "5"))
+	h.send(of("a", later("scheduled", h.in(5000*ms))), of("a", lasting("7", 9000*ms)))
+	a := h.accept("a")
+	h.setState(a, []byte("note"))
+	bad := h.receiveOne(a)
+	h.setAside(a, h.receiveOne(a))
+	h.abandonFor(time.Hour, a, h.receiveOne(a))
+	h.buryIn(a, bad)
+	h.closeSession(a)
+	h.Advance(ms)
+	size := h.runtime().SizeInBytes
+	h.deadLetterRest("a")
+	h.same(h.runtime().SizeInBytes, size)
+	h.wantNumbers(h.peek(orders), 5, 6)
+	h.wantNumbers(h.peek(deadOrders), 1, 2, 3, 4, 7) // in their order, behind the one that began it
+	for _, dead := range h.peek(deadOrders)[1:] {
+		h.same([]any{dead.DeadLetterReason, dead.DeadLetterErrorDescription, dead.DeadLetteredAt, dead.State, dead.SessionID},
+			[]any{"SessionDeadLettered", "the rest of its session was dead-lettered", h.Now(), semantics.Active, "a"})
+	}
+	h.wantCounted(deadOrders, 0, 0, 1, 0, 0)
+	row := h.sessionRow("a")
+	h.same([]any{row.Blocked, row.Available, row.Deferred, row.Delayed, row.Scheduled, row.StateSize}, []any{false, int64(0), int64(0), int64(0), int64(1), int64(4)})
+	h.wantNext("b")
+	h.Advance(9000 * ms) // what was scheduled came to no harm, nor did dead letters whose time has passed
+	h.sendTo("a", 1)
+	a = h.wantNext("a")[0]
+	h.wantNumbers(h.receive(a, 9), 8, 9)
+	h.same(h.runtime().DeadLetter, int64(5))
+	h.same(len(h.resubmit(broker.ResubmitOptions{})), 5) // when it is mended, in order
+	h.closeSession(a)
+	h.wantNumbers(h.receive(h.accept("a"), 9), 8, 9, 10, 11, 12, 13, 14)
+}
+
+func testSESS_29_DeadLetterRestOfWhatIsNotThere(_ *testing.T, h *fixture) {
+	h.createSessions(blocksOnDeadLetter)
+	h.sendEach("b")
+	before := h.snapshot()
+	h.deadLetterRest("a")
+	h.same(h.snapshot(), before)
+	h.buryTo("a") // blocked and empty
+	h.deadLetterRest("a")
+	h.same(h.sessionIDs(), []string{"b"})
+	h.same(h.runtime().DeadLetter, int64(1))
+}
+
+// What the holder of the session has received is the holder's, who goes on with what comes later.
+func testSESS_29_DeadLetterRestOfAHeldSession(_ *testing.T, h *fixture) {
+	h.createSessions(blocksOnDeadLetter)
+	h.sendTo("a", 5)
+	a := h.accept("a")
+	got := h.receive(a, 3)
+	h.deadLetterRest("a")
+	h.wantNumbers(h.peek(deadOrders), 4, 5)
+	h.same(h.sessionRow("a").Blocked, false)
+	h.complete(a, got[0])
+	h.abandon(a, got[1])
+	h.sendTo("a", 1)
+	h.wantNumbers(h.receive(a, 9), 2, 6)
+	h.buryIn(a, got[2]) // which blocks it, as it would have
+	h.same(h.sessionRow("a").Blocked, true)
+}
+
+func testSESS_29_DeadLetterRestOfMany(_ *testing.T, h *fixture) {
+	const messages = 1100
+	h.createSessions()
+	for left := messages; left > 0; left -= 100 {
+		h.sendTo("a", 100)
+	}
+	h.sendTo("b", 3)
+	h.deadLetterRest("a")
+	h.same(h.messageCounts(), semantics.Runtime{Active: 3, Available: 3, DeadLetter: messages})
+	h.sendTo("a", 1)
+	h.wantNumbers(h.receive(h.accept("a"), 9), messages+4)
+	h.wantNext("b")
 }

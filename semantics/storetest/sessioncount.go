@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // What counts as a failed delivery in a session.
@@ -53,8 +54,8 @@ func testDC_2_NotInASession(t *testing.T, h *fixture) {
 	h.wantCounted(deadOrders, 0)
 }
 
-// The three rows of the table in the seed 004_7e309082fb6d87a6.txt. Row one: the session is accepted, but its lock runs out
-// (by timeout). Is the delivery count raised? Yes.
+// The three rows of the table in the seed 004_7e309082fb6d87a6.txt. Row one: the session is accepted, but its lock runs
+// out (by timeout). Is the delivery count raised? Yes.
 func testDC_3_LockOfAnAcceptedSessionRunsOut(_ *testing.T, h *fixture) {
 	h.createSessions()
 	h.sendTo("a", 2)
@@ -68,7 +69,8 @@ func testDC_3_LockOfAnAcceptedSessionRunsOut(_ *testing.T, h *fixture) {
 	}
 }
 
-// Row two: the session is accepted, its messages are not completed (even if they are locked), and the session is closed. No.
+// Row two: the session is accepted, its messages are not completed (even if they are locked), and the session is
+// closed. No.
 func testDC_3_ClosedWithMessagesNotCompleted(_ *testing.T, h *fixture) {
 	h.createSessions(deliversAtMost(2))
 	h.sendTo("a", 3)
@@ -129,16 +131,16 @@ func testDC_8_OnlyAnExplicitCloseCountsNothing(t *testing.T, h *fixture) {
 	h.sendTo("a", 1)
 	brokers := h.sidecars()
 	gone := h.newBroker(h.Store)
-	a, err := gone.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{SessionID: "a"})
+	a, err := gone.AcceptSession(t.Context(), "orders", broker.AcceptOptions{SessionID: "a"})
 	h.ok(err)
-	_, err = gone.Receive(t.Context(), a.Source(), semantics.ReceiveOptions{MaxMessages: 1})
+	_, err = gone.Receive(t.Context(), a.Source(), broker.ReceiveOptions{MaxMessages: 1})
 	h.ok(err)
 	gone.Close() // its sidecar has vanished
 	h.notFree("a")
 	h.wantCounted(orders, 0)
 	h.Advance(lock)
 	h.wantCounted(orders, 1)
-	b, err := brokers[len(brokers)-1].AcceptSession(t.Context(), "orders", semantics.AcceptOptions{})
+	b, err := brokers[len(brokers)-1].AcceptSession(t.Context(), "orders", broker.AcceptOptions{})
 	h.ok(err)
 	h.same(h.receiveOne(b.Source()).DeliveryCount, 2)
 	h.closeSession(b.Source())

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Delayed messages of sessions.
@@ -130,7 +131,7 @@ func testSETTLE_11_RedeliveryDelayHoldsUp(_ *testing.T, h *fixture) {
 
 func testSETTLE_11_RemovalEndsTheHoldUp(_ *testing.T, h *fixture) {
 	for name, remove := range map[string]func(a semantics.Source){
-		"purge":  func(semantics.Source) { h.purge(sessionOf("a"), semantics.PurgeOptions{MaxMessages: 1}) },
+		"purge":  func(semantics.Source) { h.purge(sessionOf("a"), broker.PurgeOptions{MaxMessages: 1}) },
 		"delete": func(a semantics.Source) { h.deleteNumbers(a, 1) },
 		"expiry": func(semantics.Source) { h.Advance(1000 * ms) },
 	} {

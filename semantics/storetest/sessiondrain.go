@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // What a sidecar that goes down does with its sessions.
@@ -36,11 +37,11 @@ func testSESS_21_ReleaseHeldClosesSessions(t *testing.T, h *fixture) {
 	h.broker.BeginDrain()
 	for _, id := range []string{"c", ""} {
 		err := h.refused(semantics.StoreUnavailable, func() error {
-			return second(h.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{SessionID: id, MaxWait: patience}))
+			return second(h.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{SessionID: id, MaxWait: patience}))
 		})
 		h.same(err.Details[semantics.DetailCause], "draining")
 	}
-	h.wantCode(second(h.broker.Receive(t.Context(), a, semantics.ReceiveOptions{MaxMessages: 1})), semantics.StoreUnavailable)
+	h.wantCode(second(h.broker.Receive(t.Context(), a, broker.ReceiveOptions{MaxMessages: 1})), semantics.StoreUnavailable)
 	h.complete(a, got[0]) // what is in hand can be brought to its end
 	h.setState(a, []byte("note"))
 	h.renewSession(a)
@@ -50,10 +51,10 @@ func testSESS_21_ReleaseHeldClosesSessions(t *testing.T, h *fixture) {
 	h.wantSessions(3, 3, 0)
 	h.wantCounts(4, 0, 1)
 	h.wantCounted(orders, 0, 0, 0, 0)
-	next, err := other.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{SessionID: "a"})
+	next, err := other.AcceptSession(t.Context(), "orders", broker.AcceptOptions{SessionID: "a"})
 	h.ok(err)
 	h.wantState(next.Session.State, []byte("note"))
-	delivery, err := other.Receive(t.Context(), next.Source(), semantics.ReceiveOptions{MaxMessages: 9})
+	delivery, err := other.Receive(t.Context(), next.Source(), broker.ReceiveOptions{MaxMessages: 9})
 	h.ok(err)
 	h.wantNumbers(delivery.Messages, 2, 3)
 }
@@ -67,7 +68,7 @@ func testSESS_21_DrainEndsSessionWaits(t *testing.T, h *fixture) {
 	named := s.accepting(t.Context(), "a")
 	strict := make(chan error, 1)
 	go func() {
-		strict <- second(s.broker.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{MaxWait: time.Minute, Strict: true}))
+		strict <- second(s.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{MaxWait: time.Minute, Strict: true}))
 	}()
 	s.awaitEmpty()
 	s.broker.BeginDrain()

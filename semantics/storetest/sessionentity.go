@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Sessions and what is done to the queue as a whole.
@@ -22,13 +23,14 @@ func (h *fixture) queueSessionVerbs() map[string]error {
 	ctx, errs := h.t.Context(), map[string]error{}
 	for _, id := range []string{"", "a"} {
 		for _, wait := range []time.Duration{0, patience} {
-			errs["accept "+id+" "+wait.String()] = second(h.broker.AcceptSession(ctx, "orders", semantics.AcceptOptions{SessionID: id, MaxWait: wait}))
+			errs["accept "+id+" "+wait.String()] = second(h.broker.AcceptSession(ctx, "orders", broker.AcceptOptions{SessionID: id, MaxWait: wait}))
 		}
 	}
 	_, _, errs["list"] = h.broker.ListSessions(ctx, "orders", 1, "", semantics.SessionFilter{})
 	errs["unblock"] = h.broker.UnblockSession(ctx, "orders", "a")
+	errs["dead-letter the rest"] = h.broker.DeadLetterRest(ctx, "orders", "a")
 	errs["peek"] = second(h.broker.Peek(ctx, sessionOf("a"), 0, 1, semantics.ShowAll))
-	errs["purge"] = second(h.broker.Purge(ctx, sessionOf("a"), semantics.PurgeOptions{}))
+	errs["purge"] = second(h.broker.Purge(ctx, sessionOf("a"), broker.PurgeOptions{}))
 	return errs
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // What expires together.
@@ -165,7 +166,7 @@ func testTTL_23_OtherRemovalsAreNoExpiry(_ *testing.T, h *fixture) {
 	h.renewSession(a)
 	h.same(h.deleteNumbers(orders, 4), []semantics.Code{""})
 	h.wantNumbers(h.peek(orders), 3, 5, 6)
-	h.same(h.purge(sessionOf("a"), semantics.PurgeOptions{Deferred: true, MaxMessages: 2}), int64(2))
+	h.same(h.purge(sessionOf("a"), broker.PurgeOptions{Deferred: true, MaxMessages: 2}), int64(2))
 	h.sendTo("a", 1)
 	h.complete(a, got[2])
 	h.wantNumbers(h.receive(a, 9), 7)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 func hasSessions(o *semantics.Options)        { o.RequiresSession = true }
@@ -69,12 +70,12 @@ func (h *fixture) sendEach(sessions ...string) {
 // second gives the error of a call whose answer does not matter.
 func second[T any](_ T, err error) error { return err }
 
-func (h *fixture) tryAccept(id string) (*semantics.Acceptance, error) {
-	return h.broker.AcceptSession(h.t.Context(), orders.Path, semantics.AcceptOptions{SessionID: id})
+func (h *fixture) tryAccept(id string) (*broker.Acceptance, error) {
+	return h.broker.AcceptSession(h.t.Context(), orders.Path, broker.AcceptOptions{SessionID: id})
 }
 
 // take accepts a session that must be free.
-func (h *fixture) take(id string) *semantics.Acceptance {
+func (h *fixture) take(id string) *broker.Acceptance {
 	h.t.Helper()
 	a, err := h.tryAccept(id)
 	h.ok(err)
@@ -98,9 +99,9 @@ func (h *fixture) notFree(id string) {
 }
 
 // acceptNext accepts the session that has been ready longest, if there is one.
-func (h *fixture) acceptNext() *semantics.Acceptance {
+func (h *fixture) acceptNext() *broker.Acceptance {
 	h.t.Helper()
-	a, err := h.broker.AcceptSession(h.t.Context(), orders.Path, semantics.AcceptOptions{})
+	a, err := h.broker.AcceptSession(h.t.Context(), orders.Path, broker.AcceptOptions{})
 	h.ok(err)
 	return a
 }
@@ -251,12 +252,12 @@ func (h *fixture) buryIn(source semantics.Source, messages ...*semantics.Receive
 // holderVerbs calls every verb that a source with a session's lock can be given, but for settlements.
 func (h *fixture) holderVerbs(source semantics.Source) map[string]error {
 	ctx, errs := h.t.Context(), map[string]error{}
-	_, errs["receive"] = h.broker.Receive(ctx, source, semantics.ReceiveOptions{MaxMessages: 1})
-	_, errs["wait"] = h.broker.Receive(ctx, source, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: patience})
+	_, errs["receive"] = h.broker.Receive(ctx, source, broker.ReceiveOptions{MaxMessages: 1})
+	_, errs["wait"] = h.broker.Receive(ctx, source, broker.ReceiveOptions{MaxMessages: 1, MaxWait: patience})
 	errs["receive deferred"] = h.receiveDeferred(source, 1)
 	errs["reactivate"] = h.reactivate(source, 1)
 	_, errs["peek"] = h.broker.Peek(ctx, source, 0, 1, semantics.ShowAll)
-	_, errs["purge"] = h.broker.Purge(ctx, source, semantics.PurgeOptions{Deferred: true, Scheduled: true})
+	_, errs["purge"] = h.broker.Purge(ctx, source, broker.PurgeOptions{Deferred: true, Scheduled: true})
 	_, errs["delete by number"] = h.broker.DeleteBySequence(ctx, source, []int64{1})
 	_, errs["renew"] = h.broker.RenewSessionLock(ctx, source)
 	errs["close"] = h.broker.CloseSession(ctx, source)
@@ -314,8 +315,8 @@ func (h *fixture) wantAll(errs map[string]error, want semantics.Code) {
 	}
 }
 
-// sessionLost checks that no verb works with a session's token, nor with tokens of messages that were received by it, and
-// that nothing changes by trying.
+// sessionLost checks that no verb works with a session's token, nor with tokens of messages that were received by it,
+// and that nothing changes by trying.
 func (h *fixture) sessionLost(source semantics.Source, messages ...*semantics.Received) {
 	h.t.Helper()
 	before := h.snapshot()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Which queue takes which verbs.
@@ -96,13 +97,14 @@ func testSESS_5_SessionVerbsNeedAQueueWithSessions(t *testing.T, h *fixture) {
 	before := h.snapshot()
 	errs := h.holderVerbs(source)
 	errs["accept"] = second(h.tryAccept("a"))
-	errs["accept next"] = second(h.broker.AcceptSession(ctx, "orders", semantics.AcceptOptions{}))
-	errs["wait for one"] = second(h.broker.AcceptSession(ctx, "orders", semantics.AcceptOptions{SessionID: "a", MaxWait: patience}))
-	errs["wait for the next"] = second(h.broker.AcceptSession(ctx, "orders", semantics.AcceptOptions{MaxWait: patience}))
+	errs["accept next"] = second(h.broker.AcceptSession(ctx, "orders", broker.AcceptOptions{}))
+	errs["wait for one"] = second(h.broker.AcceptSession(ctx, "orders", broker.AcceptOptions{SessionID: "a", MaxWait: patience}))
+	errs["wait for the next"] = second(h.broker.AcceptSession(ctx, "orders", broker.AcceptOptions{MaxWait: patience}))
 	_, _, errs["list"] = h.broker.ListSessions(ctx, "orders", 1, "", semantics.SessionFilter{})
 	errs["unblock"] = h.broker.UnblockSession(ctx, "orders", "a")
+	errs["dead-letter the rest"] = h.broker.DeadLetterRest(ctx, "orders", "a")
 	errs["peek of one"] = second(h.broker.Peek(ctx, sessionOf("a"), 0, 1, semantics.ShowAll))
-	errs["purge of one"] = second(h.broker.Purge(ctx, sessionOf("a"), semantics.PurgeOptions{}))
+	errs["purge of one"] = second(h.broker.Purge(ctx, sessionOf("a"), broker.PurgeOptions{}))
 	errs["renew locks"] = second(h.broker.RenewLocks(ctx, source, tokensOf(got)))
 	errs["receive by number"] = h.receiveNumbers(source, 1)
 	for verb, s := range h.settlements(source, tokensOf(got)) {
@@ -117,7 +119,8 @@ func testSESS_6_SendNeedsAnID(_ *testing.T, h *fixture) {
 	h.createSessions(detectsDuplicates)
 	h.refusedSend(semantics.SessionIDMissing, text("1"))
 	h.refusedSend(semantics.SessionIDMissing, later("1", h.in(time.Hour)))
-	h.refusedSend(semantics.SessionIDMissing, &semantics.Message{MessageID: "1", PartitionKey: "a"}) // which is no session
+	// which is no session
+	h.refusedSend(semantics.SessionIDMissing, &semantics.Message{MessageID: "1", PartitionKey: "a"})
 	err := h.refusedSend(semantics.SessionIDMissing, part("a", "1"), text("2"), text("3"))
 	h.same(err.Details[semantics.DetailIndex], "1")
 	h.same(h.sendAll(part("a", "1")), []semantics.Stored{stored(1)}) // nor is its id remembered
@@ -133,10 +136,10 @@ func testSESS_6_EveryVerbNeedsASession(t *testing.T, h *fixture) {
 	before := h.snapshot()
 	errs := map[string]error{"receive deferred": h.receiveDeferred(orders, 1)}
 	for _, wait := range []time.Duration{0, patience} {
-		errs["receive "+wait.String()] = second(h.broker.Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: wait}))
+		errs["receive "+wait.String()] = second(h.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1, MaxWait: wait}))
 	}
 	named := sessionOf("a") // that it names a session does not mean to hold it
-	errs["receive of one"] = second(h.broker.Receive(t.Context(), named, semantics.ReceiveOptions{MaxMessages: 1}))
+	errs["receive of one"] = second(h.broker.Receive(t.Context(), named, broker.ReceiveOptions{MaxMessages: 1}))
 	errs["receive deferred of one"] = h.receiveDeferred(named, 1)
 	for verb, s := range h.settlements(orders, tokensOf(got)) {
 		errs[verb] = s.err
@@ -182,13 +185,13 @@ func testSESS_34_DeadLettersHaveNoSessions(t *testing.T, h *fixture) {
 	for _, source := range []semantics.Source{{Path: "orders", SessionLock: a.SessionLock}, sessionOf("a")} {
 		source.SubQueue = semantics.DeadLetterQueue
 		h.refused(semantics.SessionNotSupported, func() error {
-			return second(h.broker.Receive(t.Context(), source, semantics.ReceiveOptions{MaxMessages: 1}))
+			return second(h.broker.Receive(t.Context(), source, broker.ReceiveOptions{MaxMessages: 1}))
 		})
 		h.refused(semantics.SessionNotSupported, func() error {
 			return second(h.broker.Peek(t.Context(), source, 0, 1, semantics.ShowAll))
 		})
 		h.refused(semantics.SessionNotSupported, func() error {
-			return second(h.broker.Purge(t.Context(), source, semantics.PurgeOptions{}))
+			return second(h.broker.Purge(t.Context(), source, broker.PurgeOptions{}))
 		})
 	}
 }
@@ -199,7 +202,7 @@ func testRECV_11_PlainReceiveIsRefused(t *testing.T, h *fixture) {
 	for _, wait := range []time.Duration{0, patience} { // at once, not only when the wait is over
 		for _, mode := range []semantics.Mode{semantics.PeekLock, semantics.ReceiveAndDelete} {
 			h.refused(semantics.SessionRequired, func() error {
-				return second(h.broker.Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: wait, Mode: mode}))
+				return second(h.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1, MaxWait: wait, Mode: mode}))
 			})
 		}
 	}
@@ -261,7 +264,7 @@ func testERR_5_KindAfterStatus(t *testing.T, h *fixture) {
 				t.Errorf("%s with sessions %v: got %v, want %s", verb, requires, err, code)
 			}
 		}
-		h.wantCode(second(h.broker.Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 1})), semantics.EntityDisabled)
+		h.wantCode(second(h.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1})), semantics.EntityDisabled)
 		h.drop()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var sessionListTests = []ruleTest{
@@ -52,8 +53,8 @@ func testSESS_36_MessagesNotConsumedOrState(_ *testing.T, h *fixture) {
 	h.setState(cleared, nil)
 	h.setState(state, []byte("note"))
 	h.Advance(1000 * ms)
-	h.purge(sessionOf("purged"), semantics.PurgeOptions{})
-	h.purge(sessionOf("blocked and purged"), semantics.PurgeOptions{})
+	h.purge(sessionOf("purged"), broker.PurgeOptions{})
+	h.purge(sessionOf("blocked and purged"), broker.PurgeOptions{})
 	h.ok(h.cancel(12))
 	h.accept("held")
 	want := []string{"available", "blocked and purged", "dead", "deferred", "delayed", "locked", "scheduled", "state"}
@@ -181,7 +182,7 @@ func testSESS_38_LastActivity(_ *testing.T, h *fixture) {
 	h.Advance(10 * ms)
 	h.runtime()
 	check("activation", true)
-	h.resubmit(semantics.ResubmitOptions{BypassDuplicates: true})
+	h.resubmit(broker.ResubmitOptions{BypassDuplicates: true})
 	check("resubmit", true)
 	h.setState(a, []byte("note"))
 	check("set state", true)
@@ -223,7 +224,7 @@ func testSESS_38_Pages(_ *testing.T, h *fixture) {
 	rows, next, err = h.broker.ListSessions(h.t.Context(), "orders", 3, "", semantics.SessionFilter{})
 	h.ok(err)
 	h.same(idsOf(rows), []string{"s01", "s02", "s04"})
-	h.purge(sessionOf("s04"), semantics.PurgeOptions{Before: h.in(ms)})
+	h.purge(sessionOf("s04"), broker.PurgeOptions{Before: h.in(ms)})
 	h.sendEach("s00", "s041")
 	rows, _, err = h.broker.ListSessions(h.t.Context(), "orders", 2, next, semantics.SessionFilter{})
 	h.ok(err)

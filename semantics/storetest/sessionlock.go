@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var sessionLockTests = []ruleTest{
@@ -69,7 +70,7 @@ func testSESS_16_OnlyToItsHolder(t *testing.T, h *fixture) {
 	brokers := h.sidecars() // as on several machines
 	held := map[string]semantics.Source{}
 	for i, id := range ids {
-		a, err := brokers[i%len(brokers)].AcceptSession(t.Context(), "orders", semantics.AcceptOptions{SessionID: id})
+		a, err := brokers[i%len(brokers)].AcceptSession(t.Context(), "orders", broker.AcceptOptions{SessionID: id})
 		h.ok(err)
 		held[id] = a.Source()
 	}
@@ -77,7 +78,7 @@ func testSESS_16_OnlyToItsHolder(t *testing.T, h *fixture) {
 	for range 10 {
 		for i, id := range ids {
 			b := brokers[i%len(brokers)]
-			delivery, err := b.Receive(t.Context(), held[id], semantics.ReceiveOptions{MaxMessages: i + 1})
+			delivery, err := b.Receive(t.Context(), held[id], broker.ReceiveOptions{MaxMessages: i + 1})
 			h.ok(err)
 			for _, m := range delivery.Messages {
 				h.same(m.SessionID, id)
@@ -193,13 +194,15 @@ func testSESS_19_WrongTokens(_ *testing.T, h *fixture) {
 	got := h.receiveOne(a)
 	h.setState(a, []byte("note"))
 	h.sessionLost(nobody(), got)
-	h.sessionLost(semantics.Source{Path: "orders", SessionLock: got.LockToken}, got) // a message's token is no session's
+	// a message's token is no session's
+	h.sessionLost(semantics.Source{Path: "orders", SessionLock: got.LockToken}, got)
 	h.wantSettlements(h.settlements(a, []semantics.LockToken{a.SessionLock}), 1, semantics.MessageLockLost)
 
 	elsewhere := semantics.Source{Path: "other", SessionLock: a.SessionLock}
 	h.wantAll(h.holderVerbs(elsewhere), semantics.SessionLockLost)
 	h.wantSettlements(h.settlements(elsewhere, tokensOf(got)), 1, semantics.SessionLockLost)
-	h.same(string(h.state(semantics.Source{Path: "ORDERS", SessionLock: a.SessionLock}).Data), "note") // names have no case
+	// names have no case
+	h.same(string(h.state(semantics.Source{Path: "ORDERS", SessionLock: a.SessionLock}).Data), "note")
 	h.complete(a, got)
 }
 
@@ -298,7 +301,7 @@ func testLOCK_8_AnotherSidecarMayUseTheSession(t *testing.T, h *fixture) {
 	h.same(until, h.in(lock))
 	codes, err := other.Complete(t.Context(), a, tokensOf(got))
 	h.settled(codes, err)
-	delivery, err := other.Receive(t.Context(), a, semantics.ReceiveOptions{MaxMessages: 9})
+	delivery, err := other.Receive(t.Context(), a, broker.ReceiveOptions{MaxMessages: 9})
 	h.ok(err)
 	h.wantNumbers(delivery.Messages, 2, 3)
 	h.ok(other.CloseSession(t.Context(), a))

@@ -117,7 +117,8 @@ func testSESS_22_HeldByAnother(_ *testing.T, h *fixture) {
 	h.same(h.receiveOne(again).DeliveryCount, 2) // the other never received
 }
 
-// A former holder that does not know what has happened cannot act on the messages, nor on the state, that another has now.
+// A former holder that does not know what has happened cannot act on the messages, nor on the state, that another has
+// now.
 func testSESS_22_FencedOff(_ *testing.T, h *fixture) {
 	h.createSessions()
 	h.sendTo("a", 5)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Scheduled, deferred, peeked and purged messages of sessions (SESS-40).
@@ -167,8 +168,8 @@ func testPEEK_8_OverAllSessions(_ *testing.T, h *fixture) {
 	h.wantCounted(orders, 0, 0, 0, 0, 0)
 }
 
-// eachState makes orders with the session a that has one message in each state, 2, 4, 6, 8 and 10, and messages of b at the odd
-// numbers. It gives the source of a, which is held.
+// eachState makes orders with the session a that has one message in each state, 2, 4, 6, 8 and 10, and messages of b at
+// the odd numbers. It gives the source of a, which is held.
 func (h *fixture) eachState() semantics.Source {
 	h.t.Helper()
 	h.createSessions()
@@ -228,15 +229,15 @@ func testSESS_39_PeekWithoutHolding(t *testing.T, h *fixture) {
 
 func testPURGE_7_OneSession(t *testing.T, h *fixture) {
 	for _, c := range []struct {
-		options semantics.PurgeOptions
+		options broker.PurgeOptions
 		left    []int64
 	}{
-		{semantics.PurgeOptions{}, []int64{2, 4, 10}},
-		{semantics.PurgeOptions{MaxMessages: 1}, []int64{2, 4, 8, 10}},
-		{semantics.PurgeOptions{Deferred: true}, []int64{4, 10}},
-		{semantics.PurgeOptions{Scheduled: true}, []int64{2, 4}},
-		{semantics.PurgeOptions{Deferred: true, Scheduled: true}, []int64{4}},
-		{semantics.PurgeOptions{Before: time.UnixMilli(1)}, []int64{2, 4, 6, 8, 10}},
+		{broker.PurgeOptions{}, []int64{2, 4, 10}},
+		{broker.PurgeOptions{MaxMessages: 1}, []int64{2, 4, 8, 10}},
+		{broker.PurgeOptions{Deferred: true}, []int64{4, 10}},
+		{broker.PurgeOptions{Scheduled: true}, []int64{2, 4}},
+		{broker.PurgeOptions{Deferred: true, Scheduled: true}, []int64{4}},
+		{broker.PurgeOptions{Before: time.UnixMilli(1)}, []int64{2, 4, 6, 8, 10}},
 	} {
 		h.eachState()
 		h.same(h.purge(sessionOf("a"), c.options), int64(5-len(c.left)))
@@ -247,19 +248,19 @@ func testPURGE_7_OneSession(t *testing.T, h *fixture) {
 	a := h.eachState()
 	for _, source := range []semantics.Source{a, sessionOf("a")} {
 		h.refused(semantics.InvalidArgument, func() error {
-			return second(h.broker.Purge(t.Context(), source, semantics.PurgeOptions{DeadLetters: true}))
+			return second(h.broker.Purge(t.Context(), source, broker.PurgeOptions{DeadLetters: true}))
 		})
 	}
 }
 
 func testPURGE_7_OfItsHolder(t *testing.T, h *fixture) {
 	a := h.eachState()
-	h.same(h.purge(a, semantics.PurgeOptions{Deferred: true, Scheduled: true}), int64(4))
+	h.same(h.purge(a, broker.PurgeOptions{Deferred: true, Scheduled: true}), int64(4))
 	h.wantNumbers(h.peek(orders), 1, 3, 4, 5, 7, 9)
-	h.same(h.purge(h.accept("empty"), semantics.PurgeOptions{}), int64(0))
+	h.same(h.purge(h.accept("empty"), broker.PurgeOptions{}), int64(0))
 	h.Advance(lock)
-	h.wantCode(second(h.broker.Purge(t.Context(), a, semantics.PurgeOptions{})), semantics.SessionLockLost)
-	h.same(h.purge(orders, semantics.PurgeOptions{}), int64(6)) // without a session of all
+	h.wantCode(second(h.broker.Purge(t.Context(), a, broker.PurgeOptions{})), semantics.SessionLockLost)
+	h.same(h.purge(orders, broker.PurgeOptions{}), int64(6)) // without a session of all
 	h.same(h.runtime(), semantics.Runtime{})
 }
 
@@ -271,9 +272,9 @@ func testPURGE_7_ManyAndNone(_ *testing.T, h *fixture) {
 	h.sendTo("b", 100)
 	h.Advance(ms)
 	h.sendTo("a", 1)
-	h.same(h.purge(sessionOf("nobody"), semantics.PurgeOptions{}), int64(0))
-	h.same(h.purge(sessionOf("a"), semantics.PurgeOptions{MaxMessages: 600}), int64(600))
-	h.same(h.purge(sessionOf("a"), semantics.PurgeOptions{}), int64(many-600))
+	h.same(h.purge(sessionOf("nobody"), broker.PurgeOptions{}), int64(0))
+	h.same(h.purge(sessionOf("a"), broker.PurgeOptions{MaxMessages: 600}), int64(600))
+	h.same(h.purge(sessionOf("a"), broker.PurgeOptions{}), int64(many-600))
 	h.wantNumbers(h.peek(sessionOf("a")), many+201)
 	h.same(h.sessionRow("b").Available, int64(200))
 	h.wantCounts(201, 0, 0)
@@ -284,7 +285,7 @@ func testPURGE_7_OddIDs(_ *testing.T, h *fixture) {
 	h.sendEach(oddIDs...)
 	h.Advance(ms)
 	for i, id := range oddIDs {
-		h.same(h.purge(sessionOf(id), semantics.PurgeOptions{Deferred: true, Scheduled: true}), int64(1))
+		h.same(h.purge(sessionOf(id), broker.PurgeOptions{Deferred: true, Scheduled: true}), int64(1))
 		h.same(h.runtime().Available, int64(len(oddIDs)-i-1))
 	}
 	h.same(h.runtime(), semantics.Runtime{})
@@ -294,7 +295,8 @@ func testPURGE_9_DeleteBySequenceInSessions(_ *testing.T, h *fixture) {
 	const missing = semantics.MessageNotFound
 	a := h.eachState()
 	h.same(h.deleteNumbers(a, 1, 2, 4, 6, 10, 99, 2), []semantics.Code{missing, "", missing, "", missing, missing, missing})
-	h.same(h.deleteNumbers(orders, 1, 8, 4), []semantics.Code{"", "", missing}) // without a session whatever session they are of
+	// without a session whatever session they are of
+	h.same(h.deleteNumbers(orders, 1, 8, 4), []semantics.Code{"", "", missing})
 	h.wantNumbers(h.peek(orders), 3, 4, 5, 7, 9, 10)
 	h.receiveNone(a)
 	h.wantNumbers(h.receive(h.accept("b"), 9), 3, 5, 7, 9)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Order within a session, and how many of its messages are in flight.
@@ -234,7 +235,7 @@ func testSESS_29_ResentLosesItsPlace(_ *testing.T, h *fixture) {
 	h.buryIn(a, first)
 	again := first.Message
 	h.send(&again)
-	h.resubmit(semantics.ResubmitOptions{})
+	h.resubmit(broker.ResubmitOptions{})
 	got := h.receive(a, 9)
 	h.wantNumbers(got, 2, 3, 4, 5)
 	h.same([]any{got[2].MessageID, got[3].MessageID}, []any{"m1", "m1"})
@@ -254,7 +255,7 @@ func testSESS_29_OnlyMessageTakenOut(_ *testing.T, h *fixture) {
 			h.Advance(1000 * ms)
 			h.release(a, got)
 		},
-		"purge":            func(semantics.Source) { h.Advance(ms); h.purge(orders, semantics.PurgeOptions{}) },
+		"purge":            func(semantics.Source) { h.Advance(ms); h.purge(orders, broker.PurgeOptions{}) },
 		"delete by number": func(a semantics.Source) { h.deleteNumbers(a, 1) },
 		"receive and delete": func(a semantics.Source) {
 			h.ok(h.receiveAs(a, 9, semantics.ReceiveAndDelete).Delivered(h.t.Context()))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Which session is next.
@@ -151,7 +152,7 @@ func testSESS_13_FromWhatMakesItReceivable(_ *testing.T, h *fixture) {
 	h.Advance(10 * ms) // "twice" is due
 	h.runtime()
 	h.Advance(ms)
-	h.resubmit(semantics.ResubmitOptions{})
+	h.resubmit(broker.ResubmitOptions{})
 	h.Advance(ms)
 	h.sendTo("a", 1)
 	h.Advance(8 * ms) // "scheduled" is due
@@ -168,7 +169,7 @@ func testSESS_13_NotAnyLongerWithoutMessages(_ *testing.T, h *fixture) {
 	h.sendEach("purged", "deleted")
 	h.send(of("expired", lasting("m", 10*ms)))
 	h.Advance(10 * ms)
-	h.purge(sessionOf("purged"), semantics.PurgeOptions{})
+	h.purge(sessionOf("purged"), broker.PurgeOptions{})
 	h.deleteNumbers(orders, 2)
 	h.wantNext()
 	h.wantSessions(0, 0, 0)
@@ -185,7 +186,7 @@ func testSESS_13_StaysInItsPlace(_ *testing.T, h *fixture) {
 	}
 	h.Advance(ms)
 	h.sendEach("a")
-	h.purge(sessionOf("purged"), semantics.PurgeOptions{MaxMessages: 1})
+	h.purge(sessionOf("purged"), broker.PurgeOptions{MaxMessages: 1})
 	h.deleteNumbers(orders, 5)
 	h.Advance(9 * ms)
 	h.runtime()
@@ -233,7 +234,7 @@ func testSESS_13_TwoCallersNeverGetTheSame(t *testing.T, h *fixture) {
 	for i := range 8 {
 		work.Go(func() {
 			for {
-				a, err := brokers[i%len(brokers)].AcceptSession(t.Context(), "orders", semantics.AcceptOptions{})
+				a, err := brokers[i%len(brokers)].AcceptSession(t.Context(), "orders", broker.AcceptOptions{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -285,7 +286,7 @@ func testCNT_2_Sessions(_ *testing.T, h *fixture) {
 	h.receiveOne(b)
 	h.Advance(lock)
 	h.wantSessions(1, 1, 0)
-	h.purge(orders, semantics.PurgeOptions{})
+	h.purge(orders, broker.PurgeOptions{})
 	h.wantSessions(0, 0, 0)
 }
 

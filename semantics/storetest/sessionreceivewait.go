@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Waiting for messages of a held session, and what Broker builds its waits on.
@@ -94,7 +95,7 @@ func testRECV_5_SessionWokenByWhatMakesReceivable(t *testing.T, h *fixture) {
 		},
 		"resubmit": {
 			func(a semantics.Source) { h.buryIn(a, h.receive(a, 9)...) },
-			func(semantics.Source) { h.resubmit(semantics.ResubmitOptions{}) },
+			func(semantics.Source) { h.resubmit(broker.ResubmitOptions{}) },
 		},
 		"unblock": {
 			func(a semantics.Source) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Numbers and places within a session.
@@ -26,7 +27,7 @@ func testDLQ_23_NewPlaceAtTheEnd(_ *testing.T, h *fixture) {
 	h.buryIn(b, h.receiveOne(b))
 	h.closeSession(b)
 	h.Advance(ms)
-	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 5}, [2]int64{2, 6}, [2]int64{3, 7}))
+	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 5}, [2]int64{2, 6}, [2]int64{3, 7}))
 	got := h.receive(a, 9)
 	h.wantNumbers(got, 4, 5, 7)
 	h.same([]int64{got[0].SessionSequence, got[1].SessionSequence, got[2].SessionSequence}, []int64{3, 4, 5})
@@ -41,14 +42,14 @@ func testDLQ_23_NeedsASessionID(_ *testing.T, h *fixture) {
 	h.createNamed("sessions", hasSessions)
 	h.send(text("none"), part("a", "one"), text("none either"))
 	h.bury(h.receive(orders, 9)...)
-	h.same(h.resubmit(semantics.ResubmitOptions{Target: "sessions"}), []semantics.ResubmitResult{
+	h.same(h.resubmit(broker.ResubmitOptions{Target: "sessions"}), []broker.ResubmitResult{
 		notMoved(1, semantics.SessionIDMissing), moved([2]int64{2, 1})[0], notMoved(3, semantics.SessionIDMissing),
 	})
 	h.wantNumbers(h.peek(deadOrders), 1, 3)
 	rows := h.peek(semantics.Source{Path: "sessions"})
 	h.wantNumbers(rows, 1)
 	h.same([]any{rows[0].SessionID, rows[0].SessionSequence}, []any{"a", int64(1)})
-	h.same(h.resubmit(semantics.ResubmitOptions{}), moved([2]int64{1, 4}, [2]int64{3, 5})) // home they may go
+	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 4}, [2]int64{3, 5})) // home they may go
 }
 
 func testDLQ_23_IntoAQueueWithoutSessions(_ *testing.T, h *fixture) {
@@ -57,7 +58,7 @@ func testDLQ_23_IntoAQueueWithoutSessions(_ *testing.T, h *fixture) {
 	h.sendTo("a", 2)
 	a := h.accept("a")
 	h.buryIn(a, h.receive(a, 2)...)
-	h.resubmit(semantics.ResubmitOptions{Target: "plain"})
+	h.resubmit(broker.ResubmitOptions{Target: "plain"})
 	plain := semantics.Source{Path: "plain"}
 	got := h.receive(plain, 9)
 	h.wantNumbers(got, 1, 2)
@@ -83,7 +84,8 @@ func testMSG_18_PositionInASession(_ *testing.T, h *fixture) {
 			}
 			h.complete(source, m)
 		}
-		h.same(numbers, map[string][]int64{"a": {2, 4, 7}, "b": {2, 4}}[id])   // it rises, with gaps where others came between
+		// it rises, with gaps where others came between
+		h.same(numbers, map[string][]int64{"a": {2, 4, 7}, "b": {2, 4}}[id])
 		h.same(positions, map[string][]int64{"a": {1, 2, 3}, "b": {1, 2}}[id]) // these are exact
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var sessionStateTests = []ruleTest{
@@ -64,7 +65,7 @@ func testSESS_31_ResumeElsewhere(t *testing.T, h *fixture) {
 	h.Advance(lock)
 	brokers := h.sidecars()
 	other := brokers[len(brokers)-1]
-	next, err := other.AcceptSession(t.Context(), "orders", semantics.AcceptOptions{})
+	next, err := other.AcceptSession(t.Context(), "orders", broker.AcceptOptions{})
 	h.ok(err)
 	source, noted := next.Source(), int64(next.Session.State.Data[0])
 	deferred, err := other.ReceiveDeferred(t.Context(), source, []int64{noted}, semantics.PeekLock)
@@ -289,7 +290,7 @@ func testSESS_33b_StaysUntilCleared(_ *testing.T, h *fixture) {
 	h.pass(a, 1)
 	h.buryIn(a, h.receiveOne(a))
 	h.closeSession(a)
-	h.purge(orders, semantics.PurgeOptions{Deferred: true, Scheduled: true, DeadLetters: true})
+	h.purge(orders, broker.PurgeOptions{Deferred: true, Scheduled: true, DeadLetters: true})
 	h.Advance(1000 * 24 * time.Hour)
 	h.same(h.sessionIDs(), []string{"a"})
 	h.wantNext() // a state alone is nothing to receive
@@ -331,7 +332,8 @@ func testSESS_33c_ShrinkingIsNeverRefused(_ *testing.T, h *fixture) {
 	h.send(of("a", sized(mebibyte)))
 	a := h.accept("a")
 	h.setState(a, make([]byte, 1000))
-	h.update(func(o *semantics.Options) { o.MaxSizeInMegabytes = 1 }, "maxSizeInMegabytes") // there is more in it by now
+	// there is more in it by now
+	h.update(func(o *semantics.Options) { o.MaxSizeInMegabytes = 1 }, "maxSizeInMegabytes")
 	h.refused(semantics.EntityFull, func() error { return second(h.trySetState(a, make([]byte, 1001))) })
 	h.setState(a, make([]byte, 1000))
 	h.setState(a, make([]byte, 999))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // How long the state of a session at rest is kept.
@@ -13,8 +14,10 @@ var sessionStateTTLTests = []ruleTest{
 	testSESS_33c_StateTTLWaitsForRest,
 	testSESS_33c_StateTTLFromTheLastActivity,
 	testSESS_33c_StateTTLOfTheTimeOfRest,
+	testSESS_33c_StateTTLSetToNever,
 	testSESS_33c_StateTTLFreesEverything,
 	testSESS_33c_StateTTLOfABlockedSession,
+	testSESS_33c_StateTTLOfAnUnblockedSession,
 }
 
 func testSESS_33c_StateTTL(_ *testing.T, h *fixture) {
@@ -59,8 +62,8 @@ func testSESS_33c_StateTTLWaitsForRest(_ *testing.T, h *fixture) {
 	h.Advance(50 * time.Second)
 	h.wantState(h.take("scheduled").Session.State, []byte("note"))
 	h.Advance(ms)
-	h.purge(orders, semantics.PurgeOptions{Deferred: true}) // now there are no messages
-	h.same(h.sessionIDs(), []string{"held", "scheduled"})   // and these are held
+	h.purge(orders, broker.PurgeOptions{Deferred: true})  // now there are no messages
+	h.same(h.sessionIDs(), []string{"held", "scheduled"}) // and these are held
 	h.Advance(4 * time.Minute)
 	h.same(h.sessionIDs(), []string{"scheduled"})
 	h.Advance(time.Minute)
@@ -104,13 +107,36 @@ func testSESS_33c_StateTTLOfTheTimeOfRest(_ *testing.T, h *fixture) {
 	rest("10 s")
 	h.update(keepsStateFor(5*time.Second), "sessionStateTtl")
 	rest("5 s")
-	h.update(keepsStateFor(semantics.Never), "sessionStateTtl")
 	h.Advance(5 * time.Second)
 	h.same(h.sessionIDs(), []string{"10 s", "never"})
 	h.Advance(5 * time.Second)
 	h.same(h.sessionIDs(), []string{"never"})
 	h.Advance(1000 * time.Hour)
 	h.same(h.sessionIDs(), []string{"never"})
+}
+
+func testSESS_33c_StateTTLSetToNever(_ *testing.T, h *fixture) {
+	h.createSessions(keepsStateFor(10 * time.Second))
+	rest := func(id string) {
+		source := h.accept(id)
+		h.setState(source, []byte("note"))
+		h.closeSession(source)
+	}
+	rest("over")
+	h.Advance(10 * time.Second)
+	h.same(h.sessionIDs(), []string(nil))
+	rest("rests")
+	h.update(keepsStateFor(semantics.Never), "sessionStateTtl")
+	h.Advance(1000 * time.Hour)
+	h.same(h.sessionIDs(), []string{"rests"})
+	h.update(keepsStateFor(10*time.Second), "sessionStateTtl") // counts from when it comes to rest the next time
+	h.Advance(1000 * time.Hour)
+	h.same(h.sessionIDs(), []string{"rests"})
+	source := h.accept("rests")
+	h.wantState(h.state(source), []byte("note"))
+	h.closeSession(source)
+	h.Advance(10 * time.Second)
+	h.same(h.sessionIDs(), []string(nil))
 }
 
 func testSESS_33c_StateTTLFreesEverything(_ *testing.T, h *fixture) {
@@ -135,7 +161,26 @@ func testSESS_33c_StateTTLOfABlockedSession(_ *testing.T, h *fixture) {
 	h.same(h.sessionRow("a").StateSize, int64(4))
 	h.Advance(ms)
 	row := h.sessionRow("a")
-	h.same([]any{row.StateSize, row.StateVersion, row.Blocked}, []any{int64(0), int64(0), true}) // it goes on to be blocked
+	// it goes on to be blocked
+	h.same([]any{row.StateSize, row.StateVersion, row.Blocked}, []any{int64(0), int64(0), true})
 	h.unblock("a")
 	h.wantSessions(0, 0, 0)
+}
+
+// To be unblocked is not to come to rest: the state stays if it was to stay.
+func testSESS_33c_StateTTLOfAnUnblockedSession(_ *testing.T, h *fixture) {
+	for _, unblock := range []func(){func() { h.unblock("a") }, func() { h.deadLetterRest("a") }} {
+		h.createSessions(blocksOnDeadLetter)
+		h.sendTo("a", 1)
+		a := h.accept("a")
+		h.setState(a, []byte("note"))
+		h.buryIn(a, h.receiveOne(a))
+		h.closeSession(a)
+		h.update(keepsStateFor(10*time.Second), "sessionStateTtl")
+		h.Advance(time.Minute)
+		unblock()
+		h.Advance(time.Hour)
+		h.same(h.sessionRow("a").StateSize, int64(4))
+		h.drop()
+	}
 }

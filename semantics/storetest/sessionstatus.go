@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var sessionStatusTests = []ruleTest{
@@ -35,19 +36,19 @@ func testSTAT_2_SessionVerbs(t *testing.T, h *fixture) {
 		for verb, call := range map[string]func() error{
 			"accept": func() error { return second(h.tryAccept("b")) },
 			"accept held": func() error {
-				return second(h.broker.AcceptSession(ctx, "orders", semantics.AcceptOptions{SessionID: "a", MaxWait: ms}))
+				return second(h.broker.AcceptSession(ctx, "orders", broker.AcceptOptions{SessionID: "a", MaxWait: ms}))
 			},
 			"accept next": func() error {
-				return second(h.broker.AcceptSession(ctx, "orders", semantics.AcceptOptions{MaxWait: patience}))
+				return second(h.broker.AcceptSession(ctx, "orders", broker.AcceptOptions{MaxWait: patience}))
 			},
 			"state":          func() error { return second(h.broker.SessionState(ctx, a)) },
 			"set state":      func() error { return second(h.trySetState(a, []byte("x"))) },
 			"clear state":    func() error { return second(h.trySetState(a, nil)) },
-			"receive":        func() error { return second(h.broker.Receive(ctx, a, semantics.ReceiveOptions{MaxMessages: 1})) },
+			"receive":        func() error { return second(h.broker.Receive(ctx, a, broker.ReceiveOptions{MaxMessages: 1})) },
 			"deferred":       func() error { return h.receiveDeferred(a, 1) },
 			"peek":           func() error { return second(h.broker.Peek(ctx, a, 0, 1, semantics.ShowAll)) },
 			"peek of one":    func() error { return second(h.broker.Peek(ctx, sessionOf("b"), 0, 1, semantics.ShowAll)) },
-			"purge":          func() error { return second(h.broker.Purge(ctx, sessionOf("c"), semantics.PurgeOptions{})) },
+			"purge":          func() error { return second(h.broker.Purge(ctx, sessionOf("c"), broker.PurgeOptions{})) },
 			"reactivate":     func() error { return h.reactivate(orders, 99) },
 			"delete numbers": func() error { return second(h.broker.DeleteBySequence(ctx, a, []int64{99})) },
 		} {
@@ -141,7 +142,7 @@ func testCNT_5_SessionVerbsAreActivity(t *testing.T, h *fixture) {
 		},
 		"peek":      func() { h.peek(a) },
 		"peek one":  func() { h.peek(sessionOf("b")) },
-		"purge one": func() { h.purge(sessionOf("nobody"), semantics.PurgeOptions{}) },
+		"purge one": func() { h.purge(sessionOf("nobody"), broker.PurgeOptions{}) },
 	} {
 		h.Advance(ms)
 		active()
@@ -206,9 +207,9 @@ func testENT_4_NamesOfSessionQueues(t *testing.T, h *fixture) {
 	h.createNamed("Team/Orders", hasSessions)
 	_, err := h.broker.Send(t.Context(), semantics.ToQueue("team/orders"), []*semantics.Message{part("Id", "m"), part("id", "m")})
 	h.ok(err)
-	a, err := h.broker.AcceptSession(t.Context(), `TEAM\ORDERS`, semantics.AcceptOptions{SessionID: "Id"})
+	a, err := h.broker.AcceptSession(t.Context(), `TEAM\ORDERS`, broker.AcceptOptions{SessionID: "Id"})
 	h.ok(err)
-	_, err = h.broker.AcceptSession(t.Context(), "team/orders", semantics.AcceptOptions{SessionID: "Id"})
+	_, err = h.broker.AcceptSession(t.Context(), "team/orders", broker.AcceptOptions{SessionID: "Id"})
 	h.wantCode(err, semantics.SessionCannotBeLocked)
 	lower := semantics.Source{Path: "team/orders", SessionLock: a.Session.Lock}
 	got := h.receiveOne(lower)

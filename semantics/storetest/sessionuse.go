@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // The uses that sessions must serve: first in, first out, and request and reply.
@@ -65,7 +66,7 @@ func (w *sessionWork) send(sender, n int) {
 }
 
 // complete completes a message and notes it in the same breath, so that the notes have the order of the completions.
-func (w *sessionWork) complete(b *semantics.Broker, source semantics.Source, m *semantics.Received) bool {
+func (w *sessionWork) complete(b *broker.Broker, source semantics.Source, m *semantics.Received) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	codes, err := b.Complete(context.WithoutCancel(w.h.t.Context()), source, tokensOf(m))
@@ -84,13 +85,13 @@ func (w *sessionWork) complete(b *semantics.Broker, source semantics.Source, m *
 	return false
 }
 
-// hold accepts one session after the other and works on it until everything is done. Every mishap-th message something goes
-// wrong; 0: never.
+// hold accepts one session after the other and works on it until everything is done. Every mishap-th message something
+// goes wrong; 0: never.
 func (w *sessionWork) hold(ctx context.Context, holder, mishap int) {
 	random := rand.New(rand.NewPCG(uint64(holder), 31))
 	b := w.h.newBroker(w.stores[holder%len(w.stores)])
 	for ctx.Err() == nil {
-		a, err := b.AcceptSession(ctx, orders.Path, semantics.AcceptOptions{MaxWait: time.Minute})
+		a, err := b.AcceptSession(ctx, orders.Path, broker.AcceptOptions{MaxWait: time.Minute})
 		switch {
 		case semantics.CodeOf(err) == semantics.Cancelled:
 			return
@@ -108,9 +109,9 @@ func (w *sessionWork) hold(ctx context.Context, holder, mishap int) {
 }
 
 // work receives and completes until the session has nothing, or is lost.
-func (w *sessionWork) work(ctx context.Context, b *semantics.Broker, source semantics.Source, random *rand.Rand, mishap int) {
+func (w *sessionWork) work(ctx context.Context, b *broker.Broker, source semantics.Source, random *rand.Rand, mishap int) {
 	for {
-		delivery, err := b.Receive(ctx, source, semantics.ReceiveOptions{MaxMessages: 1 + random.IntN(4)})
+		delivery, err := b.Receive(ctx, source, broker.ReceiveOptions{MaxMessages: 1 + random.IntN(4)})
 		if code := semantics.CodeOf(err); code == semantics.Cancelled || mishap > 0 && code == semantics.SessionLockLost {
 			return
 		} else if err != nil {
@@ -151,7 +152,8 @@ func (w *sessionWork) check(err error, mishap int) {
 	}
 }
 
-// run lets senders and holders work and checks that every message was completed once, those of a session in their order.
+// run lets senders and holders work and checks that every message was completed once, those of a session in their
+// order.
 func (w *sessionWork) run(ctx context.Context, senders, holders, mishap int) {
 	w.h.t.Helper()
 	var all sync.WaitGroup
@@ -292,7 +294,7 @@ func testRR_4_LockedBeforeTheRequest(t *testing.T, h *fixture) {
 	done := h.elsewhere().waiting(t.Context(), source, 9)
 	h.notFree(app)
 	h.refused(semantics.InvalidOperation, func() error {
-		return second(h.broker.AcceptSession(t.Context(), orders.Path, semantics.AcceptOptions{}))
+		return second(h.broker.AcceptSession(t.Context(), orders.Path, broker.AcceptOptions{}))
 	})
 	h.Advance(30*time.Second - ms)
 	h.renewSession(source)

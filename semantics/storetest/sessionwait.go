@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// Waiting for a session. A wake-up that is lost makes these tests fail: the wait itself looks again only after patience.
+// Waiting for a session. A wake-up that is lost makes these tests fail: the wait itself looks again only after
+// patience.
 var sessionWaitTests = []ruleTest{
 	testSESS_12_WokenBySend,
 	testSESS_12_WokenByClose,
@@ -21,7 +23,7 @@ var sessionWaitTests = []ruleTest{
 }
 
 type accepted struct {
-	acceptance *semantics.Acceptance
+	acceptance *broker.Acceptance
 	err        error
 }
 
@@ -30,7 +32,7 @@ func (s *sidecar) accepting(ctx context.Context, id string) <-chan accepted {
 	s.h.t.Helper()
 	done := make(chan accepted, 1)
 	go func() {
-		a, err := s.broker.AcceptSession(ctx, orders.Path, semantics.AcceptOptions{SessionID: id, MaxWait: time.Minute})
+		a, err := s.broker.AcceptSession(ctx, orders.Path, broker.AcceptOptions{SessionID: id, MaxWait: time.Minute})
 		done <- accepted{a, err}
 	}()
 	s.awaitEmpty()
@@ -121,7 +123,7 @@ func testSESS_12_WokenByWhatMakesReady(_ *testing.T, h *fixture) {
 		},
 		"resubmit": {
 			func() { a := h.accept("a"); h.buryIn(a, h.receive(a, 9)...); h.closeSession(a) },
-			func() { h.resubmit(semantics.ResubmitOptions{}) },
+			func() { h.resubmit(broker.ResubmitOptions{}) },
 		},
 		"unblock": {
 			func() {
@@ -138,7 +140,7 @@ func testSESS_12_WokenByWhatMakesReady(_ *testing.T, h *fixture) {
 		},
 		"purge of what holds up": {
 			func() { a := h.accept("a"); h.abandonFor(time.Hour, a, h.receiveOne(a)); h.closeSession(a) },
-			func() { h.Advance(ms); h.purge(sessionOf("a"), semantics.PurgeOptions{MaxMessages: 1}) },
+			func() { h.Advance(ms); h.purge(sessionOf("a"), broker.PurgeOptions{MaxMessages: 1}) },
 		},
 		"lock end that somebody else sees": {
 			func() { h.receiveOne(h.accept("a")) },

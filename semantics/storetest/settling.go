@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 func tokensOf(messages ...*semantics.Received) []semantics.LockToken {
@@ -66,8 +67,8 @@ func (h *fixture) settled(codes []semantics.Code, err error) {
 }
 
 // why are the texts of a dead letter.
-func why(reason, description string) semantics.DeadLetterOptions {
-	return semantics.DeadLetterOptions{Reason: &reason, Description: &description}
+func why(reason, description string) broker.DeadLetterOptions {
+	return broker.DeadLetterOptions{Reason: &reason, Description: &description}
 }
 
 // renew renews one lock of source.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var statusTests = []ruleTest{
@@ -73,7 +74,7 @@ func testSTAT_2_BlockedVerbs(t *testing.T, h *fixture) {
 		h.wantCode(err, want(canSend))
 		for _, source := range []semantics.Source{orders, deadOrders} {
 			for _, wait := range []time.Duration{0, patience} {
-				delivery, err := h.broker.Receive(t.Context(), source, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: wait})
+				delivery, err := h.broker.Receive(t.Context(), source, broker.ReceiveOptions{MaxMessages: 1, MaxWait: wait})
 				h.wantCode(err, want(canReceive))
 				if err == nil {
 					h.ok(delivery.Undelivered(t.Context()))
@@ -92,7 +93,7 @@ func testSTAT_2_BlockedVerbs(t *testing.T, h *fixture) {
 		h.wantCode(h.reactivate(orders, 99), orNotFound(canReceive))
 		_, err = h.broker.DeleteBySequence(t.Context(), orders, []int64{99})
 		h.wantCode(err, want(canReceive))
-		_, err = h.broker.Purge(t.Context(), orders, semantics.PurgeOptions{Before: time.UnixMilli(1)})
+		_, err = h.broker.Purge(t.Context(), orders, broker.PurgeOptions{Before: time.UnixMilli(1)})
 		h.wantCode(err, want(canReceive))
 		if !canReceive {
 			h.wantCode(h.receiveDeferred(orders, 9), semantics.EntityDisabled)
@@ -248,7 +249,7 @@ func testCNT_5_AccessedAtFollowsActivity(t *testing.T, h *fixture) {
 			h.ok(err)
 		},
 		"receive by number": func() { h.release(orders, h.takeNumbers(orders, 1)...) },
-		"purge":             func() { h.purge(orders, semantics.PurgeOptions{Before: time.UnixMilli(1)}) },
+		"purge":             func() { h.purge(orders, broker.PurgeOptions{Before: time.UnixMilli(1)}) },
 		"delete by number":  func() { h.deleteNumbers(orders, 99) },
 		"update":            func() { h.update(deliversAtMost(99), "maxDeliveryCount") }, // IDLE-2
 	} {

@@ -33,9 +33,13 @@ type Harness struct {
 	// Sweep does in Store, or in one that Peer opened, what is due now, as every sidecar does in the background.
 	Sweep func(ctx context.Context, store semantics.Store, upkeep semantics.Upkeep) error
 
-	// WithTopicLimits opens another Store, with the same clock and no data yet, in which the subscriptions of one topic may be and
-	// have only so many (RULE-4).
+	// WithTopicLimits opens another Store, with the same clock and no data yet, in which the subscriptions of one topic
+	// may be and have only so many (RULE-4).
 	WithTopicLimits func(subscriptions, sqlFilters, correlationFilters int) semantics.Store
+
+	// Audit looks into what Store keeps of a queue or topic and gives what does not fit together. Nil where there is
+	// nothing to look into.
+	Audit func(path string) error
 }
 
 // Run runs every test of the suite, all in parallel, each on a store of its own from open. open may register clean-up
@@ -44,9 +48,9 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
 	all := slices.Concat(
 		messageTests, sendTests, entityTests, optionTests, statusTests, countTests, receiveTests, waitTests, consumerTests,
-		scheduleTests, cancelTests, deferTests, deferExpiryTests, duplicateTests, purgeTests, modifiedTests, delayTests,
-		resubmitTests, resubmitDuplicateTests, keepingTests, countEveryStateTests,
-		lockTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests, errorTests,
+		scheduleTests, onceTests, cancelTests, deferTests, deferExpiryTests, duplicateTests, purgeTests, modifiedTests, delayTests,
+		resubmitTests, resubmitTopicTests, resubmitDuplicateTests, keepingTests, countEveryStateTests,
+		lockTests, alteredTokenTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests, errorTests,
 		watchTests, useTests,
 		sessionKindTests, sessionEntityTests, sessionStatusTests, sessionAcceptTests, sessionReadyTests, sessionLockTests,
 		sessionCloseTests, sessionLockEndTests, sessionCountTests, sessionOrderTests, sessionDelayTests, sessionStateTests,
@@ -56,7 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		topicStatusTests, topicScheduleTests, topicReceiveTests, topicDuplicateTests,
 		forwardTests, forwardStepTests, forwardRefusedTests, forwardArrivalTests, forwardHopTests, forwardDeadTests,
 		forwardEntityTests, undeliveredTests, unmatchedTests,
-		idleTests, idleActivityTests, idleTopicTests,
+		idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
 	)
 	for _, test := range all {
 		t.Run(ruleName(test), func(t *testing.T) {

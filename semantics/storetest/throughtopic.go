@@ -10,8 +10,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// runThroughTopics runs the tests of whoever receives from a queue against subscriptions. With -short it does not: the same Go code runs
-// for queues.
+// runThroughTopics runs the tests of whoever receives from a queue against subscriptions. With -short it does not: the
+// same Go code runs for queues.
 func runThroughTopics(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
 	if testing.Short() {
@@ -19,7 +19,7 @@ func runThroughTopics(t *testing.T, open func(t *testing.T) Harness) {
 	}
 	of := slices.Concat(
 		sendTests, receiveTests, waitTests, consumerTests, deferTests, deferExpiryTests, purgeTests, modifiedTests, delayTests,
-		resubmitTests, keepingTests, lockTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests,
+		resubmitTests, keepingTests, lockTests, alteredTokenTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests,
 		watchTests,
 		sessionStatusTests, sessionAcceptTests, sessionReadyTests, sessionLockTests, sessionCloseTests, sessionLockEndTests,
 		sessionCountTests, sessionOrderTests, sessionDelayTests, sessionStateTests, sessionStateTTLTests, sessionListTests,
@@ -43,8 +43,8 @@ func runThroughTopics(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-// queuesOnly are the tests that need what a subscription does not have: scheduled messages, a queue to resubmit to, messages that the
-// sender is refused, a name of its own.
+// queuesOnly are the tests that need what a subscription does not have: scheduled messages, a queue to resubmit to,
+// messages that the sender is refused, a name of its own.
 var queuesOnly = []ruleTest{
 	testCNT_2_SessionsOfEveryState, testDLQ_16_KeepsItsCountAndTimes, testDLQ_22_AnotherTarget, testDLQ_22_Wakes,
 	testDLQ_23_IntoAQueueWithoutSessions, testDLQ_23_NeedsASessionID, testIDLE_7_ListingSessionsIsNoActivity,
@@ -56,7 +56,7 @@ var queuesOnly = []ruleTest{
 	testRECV_5_SessionWokenByTime, testSCHED_9_ManyActivatedAtOnce, testSCHED_9_NotOfferedUntilActivation,
 	testSCHED_9_PlaceAtActivation, testSCHED_9_ToItsHolder, testSESS_12_OnlyWithSomethingToReceive, testSESS_12_WokenByTime,
 	testSESS_13_FromWhatMakesItReceivable, testSESS_14_PresentAndComingMessages, testSESS_22_EveryLookCarriesItOut,
-	testSESS_33c_StateTTLWaitsForRest, testSESS_36_MessagesNotConsumedOrState, testSESS_38_LastActivity, testSESS_38_Rows,
+	testSESS_29_DeadLetterRest, testSESS_33c_StateTTLWaitsForRest, testSESS_36_MessagesNotConsumedOrState, testSESS_38_LastActivity, testSESS_38_Rows,
 	testSESS_39_PeekWithoutHolding, testTTL_18_ExpireDeferred, testTTL_19_EveryLookClearsAway, testTTL_23_BlocksItsSession,
 	testTTL_23_TheWholeSession, testTTL_25_KeptExpiryIsCutToo, testTTL_25_NewLife,
 }
@@ -65,8 +65,8 @@ func isOneOf(tests []ruleTest, test ruleTest) bool {
 	return slices.ContainsFunc(tests, func(t ruleTest) bool { return ruleName(t) == ruleName(test) })
 }
 
-// throughTopic is a Store whose queues are each the only subscription of a topic of that name, to which everything is sent. Whoever
-// receives must not be able to tell (TOPIC-1).
+// throughTopic is a Store whose queues are each the only subscription of a topic of that name, to which everything is
+// sent. Whoever receives must not be able to tell (TOPIC-1).
 type throughTopic struct{ semantics.Store }
 
 const onlyName = "only"
@@ -300,6 +300,10 @@ func (s throughTopic) ListSessions(ctx context.Context, path, after string, limi
 
 func (s throughTopic) UnblockSession(ctx context.Context, path, id string) error {
 	return s.Store.UnblockSession(ctx, onlyPath(path), id)
+}
+
+func (s throughTopic) DeadLetterRest(ctx context.Context, path, id string) error {
+	return s.Store.DeadLetterRest(ctx, onlyPath(path), id)
 }
 
 // everything is the rule that selects all messages.

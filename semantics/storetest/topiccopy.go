@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var topicCopyTests = []ruleTest{
@@ -186,7 +187,7 @@ func testTOPIC_9_OptionsOfEachSubscription(_ *testing.T, h *fixture) {
 	h.createSubscription(us, hasSessions, buriesExpired, livesFor(1000*ms))
 	h.publish(of("s", text("a")))
 	h.same(h.receiveOne(eu).LockedUntil, h.in(10*time.Second))
-	h.wantCode(second(h.broker.Receive(h.t.Context(), us, semantics.ReceiveOptions{MaxMessages: 1})), semantics.SessionRequired)
+	h.wantCode(second(h.broker.Receive(h.t.Context(), us, broker.ReceiveOptions{MaxMessages: 1})), semantics.SessionRequired)
 	h.Advance(10 * time.Second)
 	h.wantIDs(deadEU, "a")
 	h.same(h.peek(deadEU)[0].DeadLetterReason, "MaxDeliveryCountExceeded")
@@ -194,8 +195,8 @@ func testTOPIC_9_OptionsOfEachSubscription(_ *testing.T, h *fixture) {
 	h.same(h.peek(deadUS)[0].DeadLetterReason, "TTLExpiredException")
 }
 
-// Many senders through every sidecar: each of their messages is once in every subscription, in the order of its sender, and the
-// order of a subscription is that of the topic's numbers.
+// Many senders through every sidecar: each of their messages is once in every subscription, in the order of its sender,
+// and the order of a subscription is that of the topic's numbers.
 func testSEND_3_OrderInEverySubscription(t *testing.T, h *fixture) {
 	h.createNews()
 	const senders, each = 6, 15
@@ -271,11 +272,10 @@ func testBATCH_2_CountLimitsOfATopic(_ *testing.T, h *fixture) {
 		many[i] = &semantics.Message{MessageID: "i"}
 	}
 	h.refusedPublish(semantics.ArgumentOutOfRange, many...)
+	h.deleteSubscription(us) // two copies of each would be too many: see testTOPIC_2_SoManyCopiesAtOnce
 	h.publish(many[:semantics.MaxBatchMessages]...)
-	for _, source := range []semantics.Source{eu, us} {
-		h.same(h.runtimeOf(source).Available, int64(semantics.MaxBatchMessages))
-		h.wantNumbers(h.peekFrom(source, semantics.MaxBatchMessages, 9), semantics.MaxBatchMessages)
-	}
+	h.same(h.runtimeOf(eu).Available, int64(semantics.MaxBatchMessages))
+	h.wantNumbers(h.peekFrom(eu, semantics.MaxBatchMessages, 9), semantics.MaxBatchMessages)
 }
 
 func testBATCH_3_BatchesDoNotMixInASubscription(t *testing.T, h *fixture) {

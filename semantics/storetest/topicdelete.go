@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 var topicDeleteTests = []ruleTest{
@@ -27,8 +29,8 @@ func (h *fixture) sourceVerbs(source semantics.Source) map[string]error {
 	ctx, tokens, errs := h.t.Context(), []semantics.LockToken{semantics.NewRandomUUID()}, map[string]error{}
 	for _, s := range []semantics.Source{source, deadOf(source), undelivered(source)} {
 		at := " " + s.SubQueue.String()
-		_, errs["receive"+at] = h.broker.Receive(ctx, s, semantics.ReceiveOptions{MaxMessages: 1})
-		_, errs["wait"+at] = h.broker.Receive(ctx, s, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: patience})
+		_, errs["receive"+at] = h.broker.Receive(ctx, s, broker.ReceiveOptions{MaxMessages: 1})
+		_, errs["wait"+at] = h.broker.Receive(ctx, s, broker.ReceiveOptions{MaxMessages: 1, MaxWait: patience})
 		errs["receive deferred"+at] = h.receiveDeferred(s, 1)
 		errs["receive by number"+at] = h.receiveNumbers(s, 1)
 		errs["reactivate"+at] = h.reactivate(s, 1)
@@ -37,23 +39,24 @@ func (h *fixture) sourceVerbs(source semantics.Source) map[string]error {
 		_, errs["defer"+at] = h.broker.Defer(ctx, s, tokens, nil)
 		_, errs["release"+at] = h.broker.Release(ctx, s, tokens)
 		_, errs["renew"+at] = h.broker.RenewLocks(ctx, s, tokens)
-		_, errs["purge"+at] = h.broker.Purge(ctx, s, semantics.PurgeOptions{Deferred: true})
+		_, errs["purge"+at] = h.broker.Purge(ctx, s, broker.PurgeOptions{Deferred: true})
 		_, errs["delete by number"+at] = h.broker.DeleteBySequence(ctx, s, []int64{1})
 	}
 	held := source
 	held.SessionLock = semantics.NewRandomUUID()
 	_, errs["peek dead"] = h.broker.Peek(ctx, deadOf(source), 0, 1, semantics.ShowAll)
 	_, errs["dead-letter"] = h.broker.DeadLetter(ctx, source, tokens, why("", ""))
-	_, _, errs["resubmit"] = h.broker.Resubmit(ctx, deadOf(source), semantics.ResubmitOptions{})
-	_, errs["subscribe"] = h.broker.Subscribe(ctx, source, semantics.DefaultSubscribeOptions())
-	_, errs["accept"] = h.broker.AcceptSession(ctx, source.Path, semantics.AcceptOptions{SessionID: "s"})
-	_, errs["accept next"] = h.broker.AcceptSession(ctx, source.Path, semantics.AcceptOptions{})
+	_, _, errs["resubmit"] = h.broker.Resubmit(ctx, deadOf(source), broker.ResubmitOptions{})
+	_, errs["subscribe"] = h.broker.Subscribe(ctx, source, stream.DefaultOptions())
+	_, errs["accept"] = h.broker.AcceptSession(ctx, source.Path, broker.AcceptOptions{SessionID: "s"})
+	_, errs["accept next"] = h.broker.AcceptSession(ctx, source.Path, broker.AcceptOptions{})
 	_, errs["renew session"] = h.broker.RenewSessionLock(ctx, held)
 	errs["close session"] = h.broker.CloseSession(ctx, held)
 	_, errs["state"] = h.broker.SessionState(ctx, held)
 	_, errs["set state"] = h.trySetState(held, []byte("x"))
 	_, _, errs["list sessions"] = h.broker.ListSessions(ctx, source.Path, 0, "", semantics.SessionFilter{})
 	errs["unblock"] = h.broker.UnblockSession(ctx, source.Path, "s")
+	errs["dead-letter the rest"] = h.broker.DeadLetterRest(ctx, source.Path, "s")
 	return errs
 }
 
@@ -202,7 +205,8 @@ func testENT_9_RecreatedSubscriptionIsEmpty(_ *testing.T, h *fixture) {
 	h.same(h.runtimeOf(eu).Available, int64(1))
 }
 
-// A topic that is deleted and made again while messages are sent to it: every send is refused or in the topic of its time.
+// A topic that is deleted and made again while messages are sent to it: every send is refused or in the topic of its
+// time.
 func testENT_9_DeletionAmongConcurrentSends(t *testing.T, h *fixture) {
 	ctx, stop := context.WithCancel(t.Context())
 	sent := make(chan struct{})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var topicDuplicateTests = []ruleTest{
@@ -72,7 +73,7 @@ func testDUP_9_OnlyAtTheEntrance(_ *testing.T, h *fixture) {
 	h.createNews(detectsDuplicates)
 	h.publishTexts("a")
 	h.buryFrom(eu, h.receiveOne(eu))
-	results, _, err := h.broker.Resubmit(h.t.Context(), deadEU, semantics.ResubmitOptions{})
+	results, _, err := h.broker.Resubmit(h.t.Context(), deadEU, broker.ResubmitOptions{})
 	h.ok(err)
 	h.same(results, moved([2]int64{1, 2})) // inside the window, and without bypassing anything
 	h.wantIDs(eu, "a")

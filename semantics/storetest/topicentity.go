@@ -358,7 +358,8 @@ func testENT_16_ImmutableOptionsOfTopics(t *testing.T, h *fixture) {
 			return second(h.broker.UpdateEntity(t.Context(), c.kind, c.path, c.options, []string{"userMetadata", c.option}))
 		})
 		h.same([]string{err.Details[semantics.DetailField], err.Details[semantics.DetailEntity]}, []string{c.option, c.path})
-		h.ok(second(h.broker.UpdateEntity(t.Context(), c.kind, c.path, c.same, []string{c.option}))) // which is no change
+		// which is no change
+		h.ok(second(h.broker.UpdateEntity(t.Context(), c.kind, c.path, c.same, []string{c.option})))
 	}
 }
 

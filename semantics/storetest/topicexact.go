@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var topicExactTests = []ruleTest{
@@ -162,8 +163,9 @@ func testTOPIC_4_StaleDecisionIsNotCarriedOut(t *testing.T, h *fixture) {
 	h.wantIDs(eu, "a", "b", "c")
 }
 
-// traffic is messages on their way to news through every sidecar while a test changes what they are selected by. The test counts up
-// the phase before and after each change: even phases are quiet, and what was sent within one of them was sent when nothing changed.
+// traffic is messages on their way to news through every sidecar while a test changes what they are selected by. The
+// test counts up the phase before and after each change: even phases are quiet, and what was sent within one of them
+// was sent when nothing changed.
 type traffic struct {
 	h     *fixture
 	phase atomic.Int64
@@ -208,7 +210,7 @@ func (f *traffic) run(change func()) {
 	change()
 }
 
-func (f *traffic) send(broker *semantics.Broker, id string) {
+func (f *traffic) send(broker *broker.Broker, id string) {
 	before := f.phase.Load()
 	if _, err := broker.Send(f.h.t.Context(), semantics.ToTopic(news), []*semantics.Message{text(id)}); err != nil {
 		f.h.t.Error(err)
@@ -242,7 +244,8 @@ func (f *traffic) stir() {
 	f.want(ofStirring)
 }
 
-// wantExactly checks that of the messages that saw only one quiet phase those of some phases have a copy, and no others.
+// wantExactly checks that of the messages that saw only one quiet phase those of some phases have a copy, and no
+// others.
 func (f *traffic) wantExactly(got []*semantics.Received, chosen func(phase int64) bool) {
 	f.h.t.Helper()
 	copies := map[string]int{}

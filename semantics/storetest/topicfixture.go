@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Most tests of topics need one topic and two subscriptions, and these are they.
@@ -128,7 +129,7 @@ func (h *fixture) publish(messages ...*semantics.Message) []semantics.Stored {
 	return h.publishBy(h.broker, messages...)
 }
 
-func (h *fixture) publishBy(broker *semantics.Broker, messages ...*semantics.Message) []semantics.Stored {
+func (h *fixture) publishBy(broker *broker.Broker, messages ...*semantics.Message) []semantics.Stored {
 	h.t.Helper()
 	results, err := broker.Send(h.t.Context(), semantics.ToTopic(news), messages)
 	h.ok(err)
@@ -270,7 +271,7 @@ func (h *fixture) buryFrom(source semantics.Source, messages ...*semantics.Recei
 // acceptOf accepts a session of a subscription and gives the source of its messages.
 func (h *fixture) acceptOf(source semantics.Source, id string) semantics.Source {
 	h.t.Helper()
-	a, err := h.broker.AcceptSession(h.t.Context(), source.Path, semantics.AcceptOptions{SessionID: id})
+	a, err := h.broker.AcceptSession(h.t.Context(), source.Path, broker.AcceptOptions{SessionID: id})
 	h.ok(err)
 	return a.Source()
 }
@@ -331,7 +332,8 @@ func (h *fixture) refusedPublish(code semantics.Code, messages ...*semantics.Mes
 	})
 }
 
-// madeBy gives the rules whose actions made the copies of a source, in alphabetical order; "" stands for a copy without.
+// madeBy gives the rules whose actions made the copies of a source, in alphabetical order; "" stands for a copy
+// without.
 func (h *fixture) madeBy(source semantics.Source) []string {
 	h.t.Helper()
 	var names []string

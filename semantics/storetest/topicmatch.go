@@ -129,14 +129,16 @@ func testTOPIC_6_RuleNameOnCopiesOfActions(_ *testing.T, h *fixture) {
 	h.publish(counting(7, text("a")))
 	h.same(h.receiveOne(eu).Properties, properties{"n": semantics.Int64(7)})
 	h.same(h.receiveOne(us).Properties, properties{
-		"n": semantics.Int64(7), "x": semantics.String("y"), "RuleName": semantics.String("Mark-It"), // in the case it was given
+		// in the case it was given
+		"n": semantics.Int64(7), "x": semantics.String("y"), "RuleName": semantics.String("Mark-It"),
 	})
 }
 
 func testACT_2_OnlyItsOwnCopyIsChanged(_ *testing.T, h *fixture) {
 	h.createTopic()
 	h.createSubscriptionWith(eu, []semantics.Rule{
-		doing(always("a"), "SET sys.Subject = 'changed'; REMOVE n"), always("b"), onSubject("c", "changed"), // c sees the message as it was sent
+		// c sees the message as it was sent
+		doing(always("a"), "SET sys.Subject = 'changed'; REMOVE n"), always("b"), onSubject("c", "changed"),
 	})
 	h.createSubscriptionWith(us, []semantics.Rule{onSubject("a", "changed")})
 	sent := counting(1, about("sport", text("a")))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var topicQuotaTests = []ruleTest{
@@ -26,6 +27,10 @@ var topicQuotaTests = []ruleTest{
 	testTOPIC_7_OverflowIsChangeable,
 	testTOPIC_7_OverflowInSessions,
 	testTOPIC_7_DeadLettersDoNotOverflow,
+	testTOPIC_2_SoManyCopiesAtOnce,
+	testTOPIC_2_SoManyBytesOfCopiesAtOnce,
+	testTOPIC_2_ScheduledMakeTheirCopiesLater,
+	testTOPIC_2_SoManyCopiesOfOneMessage,
 	testQUOTA_2_SubscriptionsOfATopic,
 	testQUOTA_7_LimitsOfAMessageToATopic,
 	testQUOTA_12_FullTopicGoesOn,
@@ -87,7 +92,7 @@ func testTOPIC_7_DeadLettersCount(_ *testing.T, h *fixture) {
 	h.same(h.topicRuntime().SizeInBytes, int64(mebibyte))
 	h.refusedPublish(semantics.EntityFull, text("a"))
 	h.Advance(ms)
-	h.purge(deadEU, semantics.PurgeOptions{})
+	h.purge(deadEU, broker.PurgeOptions{})
 	h.publishTexts("a")
 }
 
@@ -154,7 +159,8 @@ func testTOPIC_7_RejectCountsTheCopiesOfACall(_ *testing.T, h *fixture) {
 	h.createTopic(detectsDuplicates)
 	h.createSubscriptionWith(eu, []semantics.Rule{always("a"), doing(always("b"), "SET x = 1"), failsOnZero("f")}, overflows(4, semantics.RejectOverflow))
 	h.refusedPublish(semantics.EntityFull, text("a"), text("b"), text("c")) // six copies
-	h.publish(counting(0, text("a")), text("b"), text("a"))                 // four and a dead letter; the last one is a duplicate
+	// four and a dead letter; the last one is a duplicate
+	h.publish(counting(0, text("a")), text("b"), text("a"))
 	r := h.runtimeOf(eu)
 	h.same([]int64{r.Active, r.DeadLetter}, []int64{4, 1})
 	h.same(h.publish(text("b")), []semantics.Stored{duplicate(2)}) // which takes no room
@@ -378,7 +384,7 @@ func testQUOTA_13_MovesWithinATopic(_ *testing.T, h *fixture) {
 	h.createSubscription(eu)
 	h.publish(sized(mebibyte))
 	h.buryFrom(eu, h.receiveOne(eu))
-	results, _, err := h.broker.Resubmit(h.t.Context(), deadEU, semantics.ResubmitOptions{})
+	results, _, err := h.broker.Resubmit(h.t.Context(), deadEU, broker.ResubmitOptions{})
 	h.ok(err)
 	h.same(results, moved([2]int64{1, 2}))
 	h.same(h.topicRuntime().SizeInBytes, int64(mebibyte))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 var topicReceiveTests = []ruleTest{
@@ -81,7 +83,7 @@ func testRECV_10_CompetingConsumersOfASubscription(t *testing.T, h *fixture) {
 		for source := range taken {
 			work.Go(func() {
 				for ctx.Err() == nil {
-					delivery, err := brokers[i%len(brokers)].Receive(ctx, source, semantics.ReceiveOptions{MaxMessages: 3, MaxWait: time.Minute})
+					delivery, err := brokers[i%len(brokers)].Receive(ctx, source, broker.ReceiveOptions{MaxMessages: 3, MaxWait: time.Minute})
 					if err != nil {
 						return
 					}
@@ -113,14 +115,14 @@ func testRECV_10_CompetingConsumersOfASubscription(t *testing.T, h *fixture) {
 }
 
 // stream opens a stream of a source and gives a function that waits for its next event.
-func (h *fixture) stream(source semantics.Source) (*semantics.Subscription, func() semantics.Event) {
+func (h *fixture) stream(source semantics.Source) (*stream.Subscription, func() stream.Event) {
 	h.t.Helper()
-	options := semantics.DefaultSubscribeOptions()
+	options := stream.DefaultOptions()
 	options.Credits = 10
 	s, err := h.broker.Subscribe(h.t.Context(), source, options)
 	h.ok(err)
 	h.t.Cleanup(func() { s.Close(context.WithoutCancel(h.t.Context())) })
-	return s, func() semantics.Event {
+	return s, func() stream.Event {
 		h.t.Helper()
 		ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 		defer cancel()
@@ -159,7 +161,7 @@ func testSESS_3_SessionsOfATopic(_ *testing.T, h *fixture) {
 	h.publish(of("b", text("1")), of("a", text("2")), of("b", text("3")))
 	a := h.acceptOf(eu, "a")
 	h.pass(a, 2)
-	next, err := h.broker.AcceptSession(h.t.Context(), eu.Path, semantics.AcceptOptions{})
+	next, err := h.broker.AcceptSession(h.t.Context(), eu.Path, broker.AcceptOptions{})
 	h.ok(err)
 	h.same(next.Session.ID, "b")
 	h.pass(next.Source(), 1, 3)
@@ -175,16 +177,16 @@ func testSESS_9_SessionIsDataElsewhere(_ *testing.T, h *fixture) {
 	h.acceptOf(eu, "s")
 	got := h.receive(us, 9)
 	h.same([]string{got[0].SessionID, got[1].SessionID}, []string{"s", "t"})
-	h.wantCode(second(h.broker.AcceptSession(h.t.Context(), us.Path, semantics.AcceptOptions{SessionID: "s"})), semantics.SessionNotSupported)
+	h.wantCode(second(h.broker.AcceptSession(h.t.Context(), us.Path, broker.AcceptOptions{SessionID: "s"})), semantics.SessionNotSupported)
 }
 
 func testSESS_12_CopyWakesAcceptNext(t *testing.T, h *fixture) {
 	h.createTopic()
 	h.createSubscription(eu, hasSessions)
 	s := h.newSidecar(h.Store)
-	accepted := make(chan *semantics.Acceptance, 1)
+	accepted := make(chan *broker.Acceptance, 1)
 	go func() {
-		a, _ := s.broker.AcceptSession(t.Context(), eu.Path, semantics.AcceptOptions{MaxWait: time.Minute})
+		a, _ := s.broker.AcceptSession(t.Context(), eu.Path, broker.AcceptOptions{MaxWait: time.Minute})
 		accepted <- a
 	}()
 	s.awaitEmpty()
@@ -219,7 +221,7 @@ func testSESS_16_SessionOfEachSubscription(_ *testing.T, h *fixture) {
 	h.wantNumbers(h.receive(there, 9), 1, 2)
 	wrong := us
 	wrong.SessionLock = here.SessionLock
-	h.wantCode(second(h.broker.Receive(h.t.Context(), wrong, semantics.ReceiveOptions{MaxMessages: 1})), semantics.SessionLockLost)
+	h.wantCode(second(h.broker.Receive(h.t.Context(), wrong, broker.ReceiveOptions{MaxMessages: 1})), semantics.SessionLockLost)
 }
 
 func testSESS_25_OrderInASessionOfASubscription(_ *testing.T, h *fixture) {
@@ -274,7 +276,7 @@ func testDLQ_22_BackIntoTheSubscriptionOnly(t *testing.T, h *fixture) {
 	h.publishTexts("a", "b", "c")
 	h.buryFrom(eu, h.receive(eu, 2)...)
 	before := []any{h.peek(us), h.runtimeOf(us)}
-	results, more, err := h.broker.Resubmit(t.Context(), deadEU, semantics.ResubmitOptions{})
+	results, more, err := h.broker.Resubmit(t.Context(), deadEU, broker.ResubmitOptions{})
 	h.ok(err)
 	h.same([]any{results, more}, []any{moved([2]int64{1, 4}, [2]int64{2, 5}), false})
 	h.wantIDs(eu, "c", "a", "b")
@@ -291,7 +293,7 @@ func testDLQ_22_BackWithoutRules(_ *testing.T, h *fixture) {
 	h.publish(counting(0, text("a")))
 	h.buryFrom(us, h.receiveOne(us))
 	for _, source := range []semantics.Source{eu, us} {
-		results, _, err := h.broker.Resubmit(h.t.Context(), deadOf(source), semantics.ResubmitOptions{})
+		results, _, err := h.broker.Resubmit(h.t.Context(), deadOf(source), broker.ResubmitOptions{})
 		h.ok(err)
 		h.same(results, moved([2]int64{1, 2}))
 		h.wantIDs(source, "a")
@@ -305,7 +307,7 @@ func testDLQ_22_FromASubscriptionIntoAQueue(_ *testing.T, h *fixture) {
 	h.createNews()
 	h.publishTexts("a")
 	h.buryFrom(eu, h.receiveOne(eu))
-	results, _, err := h.broker.Resubmit(h.t.Context(), deadEU, semantics.ResubmitOptions{Target: "Orders"})
+	results, _, err := h.broker.Resubmit(h.t.Context(), deadEU, broker.ResubmitOptions{Target: "Orders"})
 	h.ok(err)
 	h.same(results, moved([2]int64{1, 1}))
 	h.wantIDs(orders, "a")
@@ -319,9 +321,9 @@ func testDLQ_22_CountOfTheSubscription(_ *testing.T, h *fixture) {
 	h.publishTexts("a", "b")
 	h.buryFrom(eu, h.receive(eu, 2)...)
 	h.publishTexts("c")
-	results, _, err := h.broker.Resubmit(h.t.Context(), deadEU, semantics.ResubmitOptions{})
+	results, _, err := h.broker.Resubmit(h.t.Context(), deadEU, broker.ResubmitOptions{})
 	h.ok(err)
-	h.same(results, []semantics.ResubmitResult{moved([2]int64{1, 4})[0], notMoved(2, semantics.EntityFull)})
+	h.same(results, []broker.ResubmitResult{moved([2]int64{1, 4})[0], notMoved(2, semantics.EntityFull)})
 	h.wantIDs(eu, "c", "a")
 	h.wantIDs(deadEU, "b")
 }
@@ -335,7 +337,7 @@ func testMSG_17_ResubmittedCopyIsNew(_ *testing.T, h *fixture) {
 	h.buryFrom(eu, h.receiveOne(eu))
 	h.Advance(ms)
 	h.ok(func() error {
-		_, _, err := h.broker.Resubmit(h.t.Context(), deadEU, semantics.ResubmitOptions{})
+		_, _, err := h.broker.Resubmit(h.t.Context(), deadEU, broker.ResubmitOptions{})
 		return err
 	}())
 	want := semantics.Received{Message: *text("c"), SequenceNumber: 2, EnqueuedSequenceNumber: 2, EnqueuedAt: h.Now(), Size: 2}
@@ -349,8 +351,8 @@ func testPURGE_6_OneSubscription(_ *testing.T, h *fixture) {
 	h.setAside(eu, got[0])
 	h.buryFrom(eu, got[1])
 	h.Advance(ms)
-	h.same(h.purge(eu, semantics.PurgeOptions{}), int64(1))
-	h.same(h.purge(eu, semantics.PurgeOptions{Deferred: true, Scheduled: true, DeadLetters: true}), int64(2))
+	h.same(h.purge(eu, broker.PurgeOptions{}), int64(1))
+	h.same(h.purge(eu, broker.PurgeOptions{Deferred: true, Scheduled: true, DeadLetters: true}), int64(2))
 	h.wantIDs(eu, "c") // which is locked
 	h.wantIDs(deadEU)
 	h.wantIDs(us, "a", "b", "c", "d")

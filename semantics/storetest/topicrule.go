@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var topicRuleTests = []ruleTest{
@@ -232,7 +233,7 @@ func testRULE_3_OneOfManyCreatorsWins(t *testing.T, h *fixture) {
 	h.createTopic()
 	h.createSubscriptionWith(eu, nil)
 	var created, deleted atomic.Int32
-	compete := func(count *atomic.Int32, lost semantics.Code, do func(b *semantics.Broker, i int) error) {
+	compete := func(count *atomic.Int32, lost semantics.Code, do func(b *broker.Broker, i int) error) {
 		var work sync.WaitGroup
 		brokers := h.sidecars()
 		for i := range 8 {
@@ -248,11 +249,11 @@ func testRULE_3_OneOfManyCreatorsWins(t *testing.T, h *fixture) {
 		}
 		work.Wait()
 	}
-	compete(&created, semantics.RuleAlreadyExists, func(b *semantics.Broker, i int) error {
+	compete(&created, semantics.RuleAlreadyExists, func(b *broker.Broker, i int) error {
 		_, _, err := b.CreateRule(t.Context(), eu.Path, onSubject([]string{"rule", "Rule"}[i%2], "s"))
 		return err
 	})
-	compete(&deleted, semantics.RuleNotFound, func(b *semantics.Broker, _ int) error { return b.DeleteRule(t.Context(), eu.Path, "RULE") })
+	compete(&deleted, semantics.RuleNotFound, func(b *broker.Broker, _ int) error { return b.DeleteRule(t.Context(), eu.Path, "RULE") })
 	h.same([]int32{created.Load(), deleted.Load()}, []int32{1, 1})
 }
 
@@ -386,7 +387,8 @@ func testRULE_7_BadRuleIsNeverStored(t *testing.T, h *fixture) {
 
 func testRULE_9_ListInPages(t *testing.T, h *fixture) {
 	h.createTopic()
-	want := []string{"$Default", "0", "A", "a-b", "a.b", "a0", "a_b", "aa", "B", "b1", "zz"} // by folded name, byte by byte
+	// by folded name, byte by byte
+	want := []string{"$Default", "0", "A", "a-b", "a.b", "a0", "a_b", "aa", "B", "b1", "zz"}
 	h.createSubscription(eu)
 	for _, i := range []int{3, 9, 7, 5, 1, 8, 2, 6, 4, 10} {
 		h.createRule(eu, onSubject(want[i], want[i]))

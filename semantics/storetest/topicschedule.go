@@ -288,7 +288,8 @@ func testSCHED_7_PeekShowsThemOnTheTopicAlone(t *testing.T, h *fixture) {
 	h.same(h.showing(onTopic, semantics.ShowAll&^semantics.ShowScheduled), []int64(nil))
 	h.same(h.showing(eu, semantics.ShowScheduled), []int64(nil))
 	h.wantIDs(eu, "b")
-	h.wantCode(second(h.broker.Peek(t.Context(), deadOf(onTopic), 0, 1, semantics.ShowAll)), semantics.InvalidOperation) // a topic has none
+	// a topic has none
+	h.wantCode(second(h.broker.Peek(t.Context(), deadOf(onTopic), 0, 1, semantics.ShowAll)), semantics.InvalidOperation)
 	h.Advance(5000 * ms)
 	h.activate()
 	h.wantNumbers(h.peek(onTopic))

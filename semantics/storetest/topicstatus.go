@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var topicStatusTests = []ruleTest{
@@ -58,7 +59,7 @@ func testSTAT_1_DisabledTopicIsLikeSendDisabled(t *testing.T, h *fixture) {
 			"peek":          second(h.broker.Peek(t.Context(), semantics.Source{Path: news}, 0, 1, semantics.ShowAll)),
 			"due":           second(h.Store.Due(t.Context(), news, 1)),
 			"update":        second(h.broker.UpdateEntity(t.Context(), semantics.TopicKind, news, semantics.Options{}, []string{"userMetadata"})),
-			"receive of eu": second(h.broker.Receive(t.Context(), eu, semantics.ReceiveOptions{MaxMessages: 1})),
+			"receive of eu": second(h.broker.Receive(t.Context(), eu, broker.ReceiveOptions{MaxMessages: 1})),
 		}
 		result := map[string]semantics.Code{}
 		for verb, err := range calls {
@@ -119,7 +120,7 @@ func testSTAT_3_ManagementOfDisabledOnes(t *testing.T, h *fixture) {
 
 func testSTAT_4_TopicAndSubscription(t *testing.T, h *fixture) {
 	receive := func() semantics.Code {
-		delivery, err := h.broker.Receive(t.Context(), eu, semantics.ReceiveOptions{MaxMessages: 1})
+		delivery, err := h.broker.Receive(t.Context(), eu, broker.ReceiveOptions{MaxMessages: 1})
 		if err == nil {
 			h.ok(delivery.Undelivered(t.Context()))
 		}
@@ -158,7 +159,7 @@ func testSTAT_4_CopiesPileUp(t *testing.T, h *fixture) {
 		h.publishTexts("c")
 		for _, source := range []semantics.Source{eu, deadEU} {
 			h.wantCode(second(h.broker.Peek(t.Context(), source, 0, 1, semantics.ShowAll)), semantics.EntityDisabled)
-			h.wantCode(second(h.broker.Receive(t.Context(), source, semantics.ReceiveOptions{MaxMessages: 1})), semantics.EntityDisabled)
+			h.wantCode(second(h.broker.Receive(t.Context(), source, broker.ReceiveOptions{MaxMessages: 1})), semantics.EntityDisabled)
 		}
 	}
 	h.complete(eu, got[0]) // a lock taken before can be used
@@ -195,7 +196,8 @@ func testCNT_1_Topic(_ *testing.T, h *fixture) {
 	h.createSubscription(eu)
 	h.createSubscription(us)
 	h.publish(text("a"), text("b"), later("c", h.in(1000*ms)), later("d", h.in(time.Hour)))
-	want := semantics.Runtime{Scheduled: 2, SizeInBytes: 2*2*2 + 2*2, Subscriptions: 2} // never active messages nor dead letters
+	// never active messages nor dead letters
+	want := semantics.Runtime{Scheduled: 2, SizeInBytes: 2*2*2 + 2*2, Subscriptions: 2}
 	h.same(h.topicRuntime(), want)
 	h.buryFrom(eu, h.receiveOne(eu))
 	h.receiveOne(us)
@@ -277,7 +279,7 @@ func testCNT_5_ActivityOfASubscription(_ *testing.T, h *fixture) {
 		"peek dead":       func() { h.peek(deadEU) },
 		"renew":           func() { h.renew(eu, got[0]) },
 		"complete":        func() { h.complete(eu, got[1]) },
-		"purge":           func() { h.purge(eu, semantics.PurgeOptions{Before: time.UnixMilli(1)}) },
+		"purge":           func() { h.purge(eu, broker.PurgeOptions{Before: time.UnixMilli(1)}) },
 		"update":          func() { h.updateSubscription(eu, deliversAtMost(9), "maxDeliveryCount") },
 		"a new rule":      func() { h.createRule(eu, onSubject("r", "s")) },
 	} {
@@ -312,7 +314,7 @@ func testTOPIC_8_TopicCannotBeReceivedFrom(t *testing.T, h *fixture) {
 	_, err := h.Store.Resubmit(t.Context(), deadOf(onTopic), orders.Path, []semantics.Resubmission{{SequenceNumber: 1}}, false)
 	h.wantCode(err, semantics.InvalidOperation)
 	h.same(h.topicSnapshot(), before)
-	err = second(h.broker.Receive(t.Context(), semantics.Source{Path: news}, semantics.ReceiveOptions{MaxMessages: 1}))
+	err = second(h.broker.Receive(t.Context(), semantics.Source{Path: news}, broker.ReceiveOptions{MaxMessages: 1}))
 	h.same(semantics.AsError(err).Details[semantics.DetailEntity], news)
 }
 
@@ -330,7 +332,7 @@ func testTOPIC_8_SubscriptionCannotBeSentTo(t *testing.T, h *fixture) {
 	}
 	h.create()
 	h.buryTexts("a")
-	_, _, err := h.broker.Resubmit(t.Context(), deadOrders, semantics.ResubmitOptions{Target: eu.Path})
+	_, _, err := h.broker.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{Target: eu.Path})
 	h.wantCode(err, semantics.InvalidOperation)
 	h.wantIDs(deadOrders, "a")
 }

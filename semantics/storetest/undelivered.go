@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // The transfer dead-letter queue, which is one as the other in all but where its messages come from.
@@ -32,7 +33,8 @@ var undeliveredTests = []ruleTest{
 	testENT_9_NoTransferDeadLettersAreBack,
 }
 
-// stranded makes orders, which forwards to archive, which takes nothing, and sends texts that so become transfer dead letters.
+// stranded makes orders, which forwards to archive, which takes nothing, and sends texts that so become transfer dead
+// letters.
 func (h *fixture) stranded(n int, changes ...change) {
 	h.t.Helper()
 	h.createNamed(archive.Path, hasStatus(semantics.StatusSendDisabled))
@@ -58,10 +60,10 @@ func testDLQ_19_EmptyOneIsThere(t *testing.T, h *fixture) {
 	for _, source := range []semantics.Source{undelivered(orders), undelivered(eu)} {
 		h.receiveNone(source)
 		h.wantNumbers(h.peek(source))
-		h.same(h.purge(source, semantics.PurgeOptions{}), int64(0))
-		results, _, err := h.broker.Resubmit(t.Context(), source, semantics.ResubmitOptions{Numbers: []int64{1}})
+		h.same(h.purge(source, broker.PurgeOptions{}), int64(0))
+		results, _, err := h.broker.Resubmit(t.Context(), source, broker.ResubmitOptions{Numbers: []int64{1}})
 		h.ok(err)
-		h.same(results, []semantics.ResubmitResult{notMoved(1, semantics.MessageNotFound)})
+		h.same(results, []broker.ResubmitResult{notMoved(1, semantics.MessageNotFound)})
 		codes, err := h.broker.Complete(t.Context(), source, []semantics.LockToken{semantics.NewRandomUUID()})
 		h.wantCodes(codes, err, semantics.MessageLockLost)
 	}
@@ -70,10 +72,10 @@ func testDLQ_19_EmptyOneIsThere(t *testing.T, h *fixture) {
 	h.same(h.listed(semantics.SubscriptionKind, news, 9), []string{eu.Path})
 	for _, source := range []semantics.Source{undelivered(archive), undelivered(us)} {
 		h.wantCode(second(h.broker.Peek(t.Context(), source, 0, 1, semantics.ShowAll)), semantics.EntityNotFound)
-		h.wantCode(second(h.broker.Receive(t.Context(), source, semantics.ReceiveOptions{MaxMessages: 1})), semantics.EntityNotFound)
+		h.wantCode(second(h.broker.Receive(t.Context(), source, broker.ReceiveOptions{MaxMessages: 1})), semantics.EntityNotFound)
 	}
 	news := semantics.Source{Path: news, SubQueue: semantics.TransferDeadLetterQueue}
-	h.wantCode(second(h.broker.Receive(t.Context(), news, semantics.ReceiveOptions{MaxMessages: 1})), semantics.InvalidOperation)
+	h.wantCode(second(h.broker.Receive(t.Context(), news, broker.ReceiveOptions{MaxMessages: 1})), semantics.InvalidOperation)
 }
 
 func testDLQ_19_SitsAtTheSource(_ *testing.T, h *fixture) {
@@ -202,9 +204,10 @@ func testDLQ_19_HasRoomOfItsOwn(t *testing.T, h *fixture) {
 	h.same(h.runtime().SizeInBytes, int64(1000<<10))
 	h.forwardTo("")
 	h.send(sized(800 << 10))
-	results, _, err := h.broker.Resubmit(t.Context(), undelivered(orders), semantics.ResubmitOptions{Numbers: []int64{8}})
+	results, _, err := h.broker.Resubmit(t.Context(), undelivered(orders), broker.ResubmitOptions{Numbers: []int64{8}})
 	h.ok(err)
-	h.same(results, []semantics.ResubmitResult{notMoved(8, semantics.EntityFull)}) // since it was none of the size of the queue
+	// since it was none of the size of the queue
+	h.same(results, []broker.ResubmitResult{notMoved(8, semantics.EntityFull)})
 }
 
 func testDLQ_19_StatusOfTheSource(t *testing.T, h *fixture) {
@@ -218,7 +221,7 @@ func testDLQ_19_StatusOfTheSource(t *testing.T, h *fixture) {
 		}
 		_, err := h.broker.Peek(t.Context(), undelivered(orders), 0, 1, semantics.ShowAll)
 		h.wantCode(err, want)
-		_, _, err = h.broker.Resubmit(t.Context(), undelivered(orders), semantics.ResubmitOptions{Numbers: []int64{99}, Target: orders.Path})
+		_, _, err = h.broker.Resubmit(t.Context(), undelivered(orders), broker.ResubmitOptions{Numbers: []int64{99}, Target: orders.Path})
 		if want == "" && !status.CanSend() {
 			want = semantics.EntityDisabled
 		}
@@ -264,7 +267,7 @@ func testDLQ_4_NoDeadLetterThere(t *testing.T, h *fixture) {
 func testDLQ_22_ResubmitsTransferDeadLetters(t *testing.T, h *fixture) {
 	h.stranded(3)
 	h.opensArchive()
-	results, more, err := h.broker.Resubmit(t.Context(), undelivered(orders), semantics.ResubmitOptions{})
+	results, more, err := h.broker.Resubmit(t.Context(), undelivered(orders), broker.ResubmitOptions{})
 	h.ok(err)
 	h.same([]any{results, more}, []any{moved([2]int64{1, 4}, [2]int64{2, 5}, [2]int64{3, 6}), false})
 	h.same(h.counts(), semantics.Runtime{Active: 3, Available: 3})
@@ -280,13 +283,13 @@ func testDLQ_22_TransferDeadLettersElsewhere(t *testing.T, h *fixture) {
 	h.createNamed(attic.Path, holdsAtMost(2))
 	source := undelivered(orders)
 	locked := h.receiveOne(source)
-	results, _, err := h.broker.Resubmit(t.Context(), source, semantics.ResubmitOptions{Target: attic.Path})
+	results, _, err := h.broker.Resubmit(t.Context(), source, broker.ResubmitOptions{Target: attic.Path})
 	h.ok(err)
 	h.same(results, moved([2]int64{2, 1}, [2]int64{3, 2}))
 	h.release(source, locked)
-	results, _, err = h.broker.Resubmit(t.Context(), source, semantics.ResubmitOptions{Target: attic.Path})
+	results, _, err = h.broker.Resubmit(t.Context(), source, broker.ResubmitOptions{Target: attic.Path})
 	h.ok(err)
-	h.same(results, []semantics.ResubmitResult{notMoved(1, semantics.EntityFull)})
+	h.same(results, []broker.ResubmitResult{notMoved(1, semantics.EntityFull)})
 	h.wantIDs(attic, "m2", "m3")
 	h.wantIDs(source, "m1")
 }
@@ -298,7 +301,7 @@ func testDLQ_22_TransferDeadLettersThatFailAgain(t *testing.T, h *fixture) {
 		h.forward() // as others do meanwhile
 		return true, nil
 	}
-	results, _, err := h.broker.Resubmit(t.Context(), undelivered(orders), semantics.ResubmitOptions{Matches: again})
+	results, _, err := h.broker.Resubmit(t.Context(), undelivered(orders), broker.ResubmitOptions{Matches: again})
 	h.ok(err)
 	h.same(len(results), 3)
 	h.forward()
@@ -313,7 +316,7 @@ func testDLQ_22_OfASubscription(t *testing.T, h *fixture) {
 	h.publishTexts("a", "b")
 	h.forward()
 	h.opensArchive()
-	results, _, err := h.broker.Resubmit(t.Context(), undelivered(eu), semantics.ResubmitOptions{})
+	results, _, err := h.broker.Resubmit(t.Context(), undelivered(eu), broker.ResubmitOptions{})
 	h.ok(err)
 	h.same(results, moved([2]int64{1, 3}, [2]int64{2, 4}))
 	h.forward()
@@ -327,9 +330,9 @@ func testPURGE_1_TransferDeadLetters(_ *testing.T, h *fixture) {
 	h.Advance(time.Second)
 	h.setAside(undelivered(orders), h.receiveOne(undelivered(orders)))
 	locked := h.receiveOne(undelivered(orders))
-	h.same(h.purge(orders, semantics.PurgeOptions{DeadLetters: true, Deferred: true}), int64(0)) // those are others
-	h.same(h.purge(undelivered(orders), semantics.PurgeOptions{DeadLetters: true}), int64(2))
-	h.same(h.purge(undelivered(orders), semantics.PurgeOptions{Deferred: true, Scheduled: true}), int64(1))
+	h.same(h.purge(orders, broker.PurgeOptions{DeadLetters: true, Deferred: true}), int64(0)) // those are others
+	h.same(h.purge(undelivered(orders), broker.PurgeOptions{DeadLetters: true}), int64(2))
+	h.same(h.purge(undelivered(orders), broker.PurgeOptions{Deferred: true, Scheduled: true}), int64(1))
 	h.wantNumbers(h.peek(undelivered(orders)), locked.SequenceNumber)
 	h.same(h.runtime().SizeInBytes, locked.Size)
 }

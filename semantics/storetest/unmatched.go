@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Messages that no subscription gets, and that are kept.
@@ -57,7 +58,7 @@ func testTOPIC_3_UnmatchedIsHidden(t *testing.T, h *fixture) {
 		"get":     h.get(semantics.SubscriptionKind, hidden.Path),
 		"delete":  h.broker.DeleteEntity(t.Context(), semantics.SubscriptionKind, hidden.Path),
 		"peek":    second(h.broker.Peek(t.Context(), hidden, 0, 1, semantics.ShowAll)),
-		"receive": second(h.broker.Receive(t.Context(), hidden, semantics.ReceiveOptions{MaxMessages: 1})),
+		"receive": second(h.broker.Receive(t.Context(), hidden, broker.ReceiveOptions{MaxMessages: 1})),
 		"dead":    second(h.broker.Peek(t.Context(), deadOf(hidden), 0, 1, semantics.ShowAll)),
 		"rules":   third(h.broker.ListRules(t.Context(), hidden.Path, 0, "")),
 		"create":  h.make(semantics.SubscriptionKind, hidden.Path),
@@ -160,13 +161,14 @@ func testTOPIC_3_UnmatchedThatIsRefused(t *testing.T, h *fixture) {
 	h.same(h.runtimeOf(source), semantics.Runtime{TransferDeadLetter: 2, SizeInBytes: 4})
 	h.complete(source, h.receiveOne(source))
 	h.createNamed(archive.Path)
-	h.ok(third(h.broker.Resubmit(t.Context(), source, semantics.ResubmitOptions{})))
+	h.ok(third(h.broker.Resubmit(t.Context(), source, broker.ResubmitOptions{})))
 	h.forward()
 	h.wantIDs(archive, "b")
 	h.wantIDs(source)
 }
 
-// The dead letters of what is unmatched could not be seen, so those that have gone too far are with the others that were refused.
+// The dead letters of what is unmatched could not be seen, so those that have gone too far are with the others that
+// were refused.
 func testTOPIC_3_UnmatchedThatHasGoneTooFar(_ *testing.T, h *fixture) {
 	h.createTopic()
 	h.create(forwardsTo(news))

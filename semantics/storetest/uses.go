@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // useTests are about the uses that rules must serve.
@@ -38,8 +39,8 @@ func testTTL_1_NothingIsLeftOfAPartialRun(_ *testing.T, h *fixture) {
 	h.receiveNone(deadOrders)
 }
 
-// A website hands jobs to workers. While the clock moves on, jobs are taken and expire; in the end each is either done, or
-// late and on its way by another queue, and the website has one reply to it that says which.
+// A website hands jobs to workers. While the clock moves on, jobs are taken and expire; in the end each is either done,
+// or late and on its way by another queue, and the website has one reply to it that says which.
 func testTTL_16_EveryJobIsDoneOrLate(t *testing.T, h *fixture) {
 	const (
 		deadline             = 8 * time.Second
@@ -61,17 +62,17 @@ func testTTL_16_EveryJobIsDoneOrLate(t *testing.T, h *fixture) {
 		}
 		h.send(batch...)
 	}
-	put := func(b *semantics.Broker, queue string, m *semantics.Message) {
+	put := func(b *broker.Broker, queue string, m *semantics.Message) {
 		if _, err := b.Send(t.Context(), semantics.ToQueue(queue), []*semantics.Message{m}); err != nil {
 			t.Errorf("send to %s: %v", queue, err)
 		}
 	}
-	reply := func(b *semantics.Broker, job *semantics.Received, subject string) {
+	reply := func(b *broker.Broker, job *semantics.Received, subject string) {
 		put(b, job.ReplyTo, &semantics.Message{CorrelationID: job.MessageID, Subject: subject})
 	}
-	work := func(b *semantics.Broker, most int) {
+	work := func(b *broker.Broker, most int) {
 		for range most {
-			got, err := b.Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 1})
+			got, err := b.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1})
 			if err != nil || len(got.Messages) == 0 {
 				if err != nil {
 					t.Error(err)

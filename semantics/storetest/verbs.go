@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // later is a text to be enqueued at an instant.
@@ -84,7 +85,7 @@ func (h *fixture) wantMissing(err error, list string) {
 	h.same(e.Details[semantics.DetailNumbers], list)
 }
 
-func (h *fixture) purge(source semantics.Source, options semantics.PurgeOptions) int64 {
+func (h *fixture) purge(source semantics.Source, options broker.PurgeOptions) int64 {
 	h.t.Helper()
 	result, err := h.broker.Purge(h.t.Context(), source, options)
 	h.ok(err)
@@ -99,7 +100,7 @@ func (h *fixture) deleteNumbers(source semantics.Source, numbers ...int64) []sem
 }
 
 // resubmit sends dead letters of orders again and gives what became of each.
-func (h *fixture) resubmit(options semantics.ResubmitOptions) []semantics.ResubmitResult {
+func (h *fixture) resubmit(options broker.ResubmitOptions) []broker.ResubmitResult {
 	h.t.Helper()
 	results, _, err := h.broker.Resubmit(h.t.Context(), deadOrders, options)
 	h.ok(err)
@@ -120,7 +121,7 @@ func (h *fixture) buryTexts(ids ...string) {
 // showing gives the numbers of the messages of source that are in one of the groups.
 func (h *fixture) showing(source semantics.Source, show semantics.Show) []int64 {
 	h.t.Helper()
-	rows, err := h.broker.Peek(h.t.Context(), source, 0, semantics.MaxPeekMessages, show)
+	rows, err := h.broker.Peek(h.t.Context(), source, 0, broker.MaxPeekMessages, show)
 	h.ok(err)
 	return numbersOf(rows)
 }
@@ -156,8 +157,8 @@ func (h *fixture) drop() {
 	h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, orders.Path))
 }
 
-// looks are the calls that carry out what is due, on orders and without touching anything that is not, if no message has one
-// of the numbers and ids used here.
+// looks are the calls that carry out what is due, on orders and without touching anything that is not, if no message
+// has one of the numbers and ids used here.
 func (h *fixture) looks() map[string]func() {
 	const none = 1 << 40
 	ctx := h.t.Context()

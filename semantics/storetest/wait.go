@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/broker/delivery"
 )
 
 var waitTests = []ruleTest{
@@ -36,7 +38,7 @@ type observed struct {
 func (o *observed) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
 	batch, err := o.Store.Receive(ctx, source, limit, register)
 	if err == nil && len(batch.Messages) == 0 && register != semantics.RegisterNever {
-		o.report()
+		o.report(ctx)
 	}
 	return batch, err
 }
@@ -44,7 +46,7 @@ func (o *observed) Receive(ctx context.Context, source semantics.Source, limit i
 func (o *observed) AcceptNextSession(ctx context.Context, path string, register semantics.Register) (*semantics.Session, time.Duration, error) {
 	session, recheck, err := o.Store.AcceptNextSession(ctx, path, register)
 	if err == nil && session == nil && register != semantics.RegisterNever {
-		o.report()
+		o.report(ctx)
 	}
 	return session, recheck, err
 }
@@ -54,7 +56,7 @@ func (o *observed) AcceptSession(ctx context.Context, path, id string) (*semanti
 	_, waits := o.watched.Load(semantics.Source{Path: path, Session: id})
 	session, err := o.Store.AcceptSession(ctx, path, id)
 	if waits && semantics.CodeOf(err) == semantics.SessionCannotBeLocked {
-		o.report()
+		o.report(ctx)
 	}
 	return session, err
 }
@@ -67,7 +69,13 @@ func (o *observed) Watch(ctx context.Context, source semantics.Source) (semantic
 	return w, err
 }
 
-func (o *observed) report() {
+// firstLook is, in the context of a call, what is to happen when it has found nothing for the first time.
+type firstLook struct{}
+
+func (o *observed) report(ctx context.Context) {
+	if first, ok := ctx.Value(firstLook{}).(func() bool); ok && first() {
+		return
+	}
 	select {
 	case o.empty <- struct{}{}:
 	default: // nobody keeps count any more
@@ -77,7 +85,7 @@ func (o *observed) report() {
 // sidecar is a Broker whose waiting receives can be observed.
 type sidecar struct {
 	h      *fixture
-	broker *semantics.Broker
+	broker *broker.Broker
 	store  *observed
 }
 
@@ -87,26 +95,39 @@ func (h *fixture) newSidecar(store semantics.Store) *sidecar {
 }
 
 type outcome struct {
-	delivery *semantics.Delivery
+	delivery *delivery.Delivery
 	err      error
 }
 
-// waiting starts a receive of up to n messages and returns when it has found nothing and waits.
+// waiting starts a receive of up to n messages and returns when it, and not another one that looks again, has found
+// nothing and waits.
 func (s *sidecar) waiting(ctx context.Context, source semantics.Source, n int) <-chan outcome {
 	s.h.t.Helper()
-	done := make(chan outcome, 1)
+	done, empty := make(chan outcome, 1), make(chan struct{})
+	var once sync.Once
+	ctx = context.WithValue(ctx, firstLook{}, func() bool {
+		isFirst := false
+		once.Do(func() { isFirst = true; close(empty) })
+		return isFirst
+	})
 	go func() {
-		delivery, err := s.broker.Receive(ctx, source, semantics.ReceiveOptions{MaxMessages: n, MaxWait: time.Minute})
+		delivery, err := s.broker.Receive(ctx, source, broker.ReceiveOptions{MaxMessages: n, MaxWait: time.Minute})
 		done <- outcome{delivery, err}
 	}()
-	s.awaitEmpty()
+	s.await(empty)
 	return done
 }
 
+// awaitEmpty blocks until a receive has found nothing, again if waiting began it.
 func (s *sidecar) awaitEmpty() {
 	s.h.t.Helper()
+	s.await(s.store.empty)
+}
+
+func (s *sidecar) await(empty <-chan struct{}) {
+	s.h.t.Helper()
 	select {
-	case <-s.store.empty:
+	case <-empty:
 	case <-time.After(patience):
 		s.h.t.Fatal("the receive does not wait")
 	}
@@ -124,7 +145,7 @@ func (h *fixture) await(done <-chan outcome) outcome {
 	}
 }
 
-func (h *fixture) awaitNumbers(done <-chan outcome, want ...int64) *semantics.Delivery {
+func (h *fixture) awaitNumbers(done <-chan outcome, want ...int64) *delivery.Delivery {
 	h.t.Helper()
 	o := h.await(done)
 	h.ok(o.err)
@@ -160,7 +181,7 @@ func testRECV_5_WaitOnTheDeadLetterQueue(t *testing.T, h *fixture) {
 func testRECV_5_EmptyWhenTheWaitEnds(t *testing.T, h *fixture) {
 	h.create()
 	for range 2 {
-		delivery, err := h.broker.Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: 20 * ms})
+		delivery, err := h.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1, MaxWait: 20 * ms})
 		h.ok(err)
 		h.wantNumbers(delivery.Messages)
 	}
@@ -183,10 +204,10 @@ func testRECV_5_FoundAtOnceDoesNotWait(t *testing.T, h *fixture) {
 	s := h.newSidecar(h.Store)
 	h.sendTexts(4)
 	for range 2 { // without a waiting room, and with one that was opened by an earlier wait
-		delivery, err := s.broker.Receive(t.Context(), orders, semantics.ReceiveOptions{MaxMessages: 2, MaxWait: 5 * time.Minute})
+		delivery, err := s.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 2, MaxWait: 5 * time.Minute})
 		h.ok(err)
 		h.same(len(delivery.Messages), 2)
-		if _, err := s.broker.Receive(t.Context(), deadOrders, semantics.ReceiveOptions{MaxMessages: 1, MaxWait: ms}); err != nil {
+		if _, err := s.broker.Receive(t.Context(), deadOrders, broker.ReceiveOptions{MaxMessages: 1, MaxWait: ms}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// carrier is a queue that is compared: it carries messages through their whole life, sent, delivered and acknowledged, sending
-// and receiving at the same time, and gives how long that took.
+// carrier is a queue that is compared: it carries messages through their whole life, sent, delivered and acknowledged,
+// sending and receiving at the same time, and gives how long that took.
 type carrier struct {
-	name  string
-	open  func(ctx context.Context, dir string) (carry func(ctx context.Context, messages int) (time.Duration, error), stop func(), err error)
+	name string
+	open func(ctx context.Context, dir string) (carry func(ctx context.Context, messages int) (time.Duration, error),
+		stop func(), err error)
 	share int // of the messages that a slow one gets: one in share
 }
 

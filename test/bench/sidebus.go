@@ -21,14 +21,27 @@ import (
 )
 
 // sidebusStream is Publish and Subscribe, one message a request.
-var sidebusStream = carrier{name: "sidebus-stream", open: openSidebus(`{"maxSizeInMegabytes":"81920"}`, func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
-	return stream(ctx, client, messages, 0)
-})}
+var sidebusStream = carrier{
+	name: "sidebus-stream",
+	open: openSidebus(
+		`{"maxSizeInMegabytes":"81920"}`,
+		func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
+			return stream(ctx, client, messages, 0)
+		},
+	),
+}
 
 // sidebusSessions is the same in strict order through 1,000 sessions.
-var sidebusSessions = carrier{name: "sidebus-sessions", share: 2, open: openSidebus(`{"maxSizeInMegabytes":"81920","requiresSession":true}`, func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
-	return stream(ctx, client, messages, 1000)
-})}
+var sidebusSessions = carrier{
+	name:  "sidebus-sessions",
+	share: 2,
+	open: openSidebus(
+		`{"maxSizeInMegabytes":"81920","requiresSession":true}`,
+		func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
+			return stream(ctx, client, messages, 1000)
+		},
+	),
+}
 
 // sidebusUnary is three calls a message.
 var sidebusUnary = carrier{name: "sidebus-unary", share: 5, open: openSidebus(`{"maxSizeInMegabytes":"81920"}`, unary)}
@@ -36,15 +49,30 @@ var sidebusUnary = carrier{name: "sidebus-unary", share: 5, open: openSidebus(`{
 type work = func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error
 
 // openSidebus runs bin/sidebus over a Redis of its own with one queue.
-func openSidebus(options string, carry work) func(context.Context, string) (func(context.Context, int) (time.Duration, error), func(), error) {
+func openSidebus(
+	options string, carry work,
+) func(context.Context, string) (func(context.Context, int) (time.Duration, error), func(), error) {
 	return func(ctx context.Context, dir string) (func(context.Context, int) (time.Duration, error), func(), error) {
 		socket, stopRedis, err := startRedis(ctx, dir)
 		if err != nil {
 			return nil, nil, err
 		}
 		grpcAddr, httpAddr := freeAddress(), freeAddress()
-		command := exec.CommandContext(ctx, "../../bin/sidebus", "serve", "--store", "unix://"+socket, "--grpc-addr", grpcAddr,
-			"--http-addr", httpAddr, "--admin-addr", freeAddress(), "--log-level", "error")
+		command := exec.CommandContext(
+			ctx,
+			"../../bin/sidebus",
+			"serve",
+			"--store",
+			"unix://"+socket,
+			"--grpc-addr",
+			grpcAddr,
+			"--http-addr",
+			httpAddr,
+			"--admin-addr",
+			freeAddress(),
+			"--log-level",
+			"error",
+		)
 		command.Stderr = os.Stderr
 		if err := command.Start(); err != nil {
 			stopRedis()
@@ -102,9 +130,11 @@ func stream(ctx context.Context, client sidebusv1.MessagesClient, messages, sess
 	if err != nil {
 		return err
 	}
-	err = subscription.Send(&sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Open{Open: &sidebusv1.SubscribeOpen{
-		Source: "queues/bench", Credits: proto.Int32(window), MaxConcurrentSessions: proto.Int32(window),
-	}}})
+	err = subscription.Send(
+		&sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Open{Open: &sidebusv1.SubscribeOpen{
+			Source: "queues/bench", Credits: proto.Int32(window), MaxConcurrentSessions: proto.Int32(window),
+		}}},
+	)
 	if err != nil {
 		return err
 	}
@@ -127,9 +157,11 @@ func stream(ctx context.Context, client sidebusv1.MessagesClient, messages, sess
 		if len(tokens) == 0 {
 			continue
 		}
-		settle := &sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Settle{Settle: &sidebusv1.SubscribeSettle{
-			LockTokens: tokens, Verb: &sidebusv1.SubscribeSettle_Complete{Complete: &sidebusv1.CompleteRequest{}},
-		}}}
+		settle := &sidebusv1.SubscribeRequest{
+			Request: &sidebusv1.SubscribeRequest_Settle{Settle: &sidebusv1.SubscribeSettle{
+				LockTokens: tokens, Verb: &sidebusv1.SubscribeSettle_Complete{Complete: &sidebusv1.CompleteRequest{}},
+			}},
+		}
 		if left -= len(tokens); left == 0 {
 			settle.RequestId = "last"
 		}
@@ -175,7 +207,10 @@ func publish(ctx context.Context, client sidebusv1.MessagesClient, messages, ses
 		if sessions > 0 {
 			m.SessionId = proto.String(fmt.Sprint("session-", i%sessions))
 		}
-		if err := stream.Send(&sidebusv1.PublishRequest{Target: "queues/bench", Messages: []*sidebusv1.Message{m}}); err != nil {
+		if err := stream.Send(&sidebusv1.PublishRequest{
+			Target:   "queues/bench",
+			Messages: []*sidebusv1.Message{m},
+		}); err != nil {
 			return err
 		}
 	}
@@ -220,6 +255,9 @@ func one(ctx context.Context, client sidebusv1.MessagesClient, body []byte) erro
 	if len(taken.GetMessages()) != 1 {
 		return errors.New("nothing came")
 	}
-	_, err = client.Complete(ctx, &sidebusv1.CompleteRequest{Source: "queues/bench", LockTokens: []string{taken.GetMessages()[0].GetLockToken()}})
+	_, err = client.Complete(
+		ctx,
+		&sidebusv1.CompleteRequest{Source: "queues/bench", LockTokens: []string{taken.GetMessages()[0].GetLockToken()}},
+	)
 	return err
 }

@@ -103,7 +103,8 @@ func (p *pod) startDaprd(t testing.TB, o daprtest.Options) {
 	p.sdk = p.daprd.Client(t)
 }
 
-// awaitSource waits until what an app subscribed to is there: a message that is published before has no subscription to go to.
+// awaitSource waits until what an app subscribed to is there: a message that is published before has no subscription to
+// go to.
 func (p *pod) awaitSource(t testing.TB, topic string) {
 	t.Helper()
 	topic, _, _ = strings.Cut(topic, "/")

@@ -9,6 +9,7 @@ require (
 	github.com/dapr/kit v0.18.2
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/sidebus/sidebus v0.0.0
+	github.com/sidebus/sidebus/proto v0.0.0
 	go.opencensus.io v0.24.0
 	go.uber.org/goleak v1.3.0
 	google.golang.org/grpc v1.85.0
@@ -149,8 +150,8 @@ require (
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
-	golang.org/x/sys v0.48.0 // indirect
-	golang.org/x/term v0.46.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	golang.org/x/time v0.11.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260921155816-b14227669459 // indirect
@@ -175,3 +176,5 @@ require (
 )
 
 replace github.com/sidebus/sidebus => ../..
+
+replace github.com/sidebus/sidebus/proto => ../../proto

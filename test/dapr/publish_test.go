@@ -239,7 +239,8 @@ func TestDAPR_5_BulkPublishIsAllOrNothing(t *testing.T) {
 	p.awaitEmpty(t, queue("orders"))
 }
 
-// Dapr takes the content type of a delivery for a mode of CloudEvents: echoed, an app gets an event without id and data.
+// Dapr takes the content type of a delivery for a mode of CloudEvents: echoed, an app gets an event without id and
+// data.
 func TestDAPR_4_BinaryInBulkArrives(t *testing.T) {
 	t.Parallel()
 	p := start(t, setup{})

@@ -13,7 +13,8 @@ import (
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
 
-// sessionApp takes messages of sessions, whose texts are "session number", holds some of them, answers in any order, and wants some again.
+// sessionApp takes messages of sessions, whose texts are "session number", holds some of them, answers in any order,
+// and wants some again.
 type sessionApp struct {
 	random   *rand.Rand
 	inHand   []*daprtest.Delivery
@@ -66,7 +67,8 @@ func (a *sessionApp) answer() {
 	d.Answer(daprtest.Success)
 }
 
-// work takes and answers until all is done, or only until that many messages are left, or a message is there that will come no more.
+// work takes and answers until all is done, or only until that many messages are left, or a message is there that will
+// come no more.
 func (a *sessionApp) work(t *testing.T, app *daprtest.App) {
 	t.Helper()
 	patience := time.NewTimer(4 * sidecartest.Patience)
@@ -223,7 +225,8 @@ func TestDAPR_3_SessionsThatNobodyAskedFor(t *testing.T) {
 	p.awaitEmpty(t, queue("orders"))
 }
 
-// Who comes first makes the queue, and a publisher does not know what subscribers ask for, unless the Component says it.
+// Who comes first makes the queue, and a publisher does not know what subscribers ask for, unless the Component says
+// it.
 func TestDAPR_3_APublisherMakesTheQueueWithSessions(t *testing.T) {
 	t.Parallel()
 	p := start(t, setup{metadata: map[string]string{"entityKind": "queue", "requireSessions": "true"}})

@@ -152,7 +152,8 @@ func TestDAPR_1_SubscribingToDeadLetters(t *testing.T) {
 	})
 }
 
-// A lock lasts while the app works and while a message waits behind another: on a runtime that hands over one at a time, two of these wait.
+// A lock lasts while the app works and while a message waits behind another: on a runtime that hands over one at a
+// time, two of these wait.
 func TestDAPR_6_LocksLastWhileTheAppWorks(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, kind, source, session string) {
@@ -228,7 +229,8 @@ func TestDAPR_2_HandlerTimeout(t *testing.T) {
 	first.awaitEmpty(t, subscription("orders"))
 }
 
-// What lies in a runtime behind a message that the app hangs on another pod gets, although that runtime cannot be told to let go.
+// What lies in a runtime behind a message that the app hangs on another pod gets, although that runtime cannot be told
+// to let go.
 func TestDAPR_2_HungAppKeepsNothing(t *testing.T) {
 	t.Parallel()
 	for _, sessions := range []bool{false, true} {

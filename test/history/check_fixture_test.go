@@ -54,8 +54,8 @@ func (s *story) close(at int, h *hold) {
 }
 
 // deliver adds the hand-out of a message, number and place in its session being the same, and how it was settled.
-func (s *story) deliver(at int, h *hold, number, count int, verb string, result outcome) *delivery {
-	d := &delivery{
+func (s *story) deliver(at int, h *hold, number, count int, verb string, result outcome) *handout {
+	d := &handout{
 		hold: h, text: fmt.Sprint(number), number: int64(number), sequence: int64(number), count: count, began: s.at(at), ended: s.at(at + 2),
 		verb: verb, outcome: result, settleBegan: s.at(at + 2), settled: s.at(at + 3),
 	}
@@ -63,7 +63,8 @@ func (s *story) deliver(at int, h *hold, number, count int, verb string, result 
 	return d
 }
 
-// takenUpLate lets a session wait for more than a second after its lock has ended, at 501, although somebody waits for one.
+// takenUpLate lets a session wait for more than a second after its lock has ended, at 501, although somebody waits for
+// one.
 func (s *story) takenUpLate() {
 	s.deliver(10, s.accept(0, "A"), 1, 1, "", done)
 	s.record.waits = append(s.record.waits, &wait{began: s.at(100), ended: s.at(1650), sidecar: s.all[0]})
@@ -88,7 +89,8 @@ func row(number, count int, state semantics.State, reason string) *semantics.Rec
 	}
 }
 
-// Every check finds what it is there for, and nothing in a history that is as it should be. A test that cannot fail proves nothing.
+// Every check finds what it is there for, and nothing in a history that is as it should be. A test that cannot fail
+// proves nothing.
 func TestChecksFindFaults(t *testing.T) {
 	t.Parallel()
 	type rows = []*semantics.Received

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // check holds the whole history against the invariants, and then looks at the keys.
@@ -23,7 +24,7 @@ func (r *run) check() {
 // checkAll holds the history against the invariants. main and dead are what the queue has in the end.
 func (r *run) checkAll(main, dead []*semantics.Received) {
 	r.t.Helper()
-	slices.SortStableFunc(r.record.deliveries, func(a, b *delivery) int {
+	slices.SortStableFunc(r.record.deliveries, func(a, b *handout) int {
 		return cmp.Or(a.hold.accepted.Compare(b.hold.accepted), a.began.Compare(b.began), cmp.Compare(a.number, b.number))
 	})
 	r.checkLocks()
@@ -33,11 +34,12 @@ func (r *run) checkAll(main, dead []*semantics.Received) {
 	r.checkRecovery()
 }
 
-// checkOrder checks I4: messages of a session are handed out for the first time, and completed, in the order of their numbers.
+// checkOrder checks I4: messages of a session are handed out for the first time, and completed, in the order of their
+// numbers.
 func (r *run) checkOrder() {
 	r.t.Helper()
 	handed, outOfOrder := map[int64]bool{}, map[int64]bool{}
-	first, completed := map[string]*delivery{}, map[string]*delivery{}
+	first, completed := map[string]*handout{}, map[string]*handout{}
 	for _, d := range r.record.deliveries {
 		if d.verb == "defer" || d.verb == "abandon, skipping" {
 			outOfOrder[d.number] = true // whatever became of it
@@ -57,13 +59,13 @@ func (r *run) checkOrder() {
 			first[session] = d
 		}
 	}
-	var completions []*delivery
+	var completions []*handout
 	for _, d := range r.record.deliveries {
 		if d.verb == "complete" && d.outcome == done && !d.deferred && !outOfOrder[d.number] {
 			completions = append(completions, d)
 		}
 	}
-	slices.SortStableFunc(completions, func(a, b *delivery) int {
+	slices.SortStableFunc(completions, func(a, b *handout) int {
 		return cmp.Or(a.hold.accepted.Compare(b.hold.accepted), a.settleBegan.Compare(b.settleBegan))
 	})
 	for _, d := range completions {
@@ -76,9 +78,9 @@ func (r *run) checkOrder() {
 	}
 }
 
-// handedOutUnseen says whether a message may have been handed out before, to a receive whose answer got lost, and so have been in
-// flight when the next ones were handed out. It cannot when only one may be in flight.
-func (r *run) handedOutUnseen(d *delivery, by time.Time) bool {
+// handedOutUnseen says whether a message may have been handed out before, to a receive whose answer got lost, and so
+// have been in flight when the next ones were handed out. It cannot when only one may be in flight.
+func (r *run) handedOutUnseen(d *handout, by time.Time) bool {
 	return r.inFlight > 1 && slices.ContainsFunc(r.record.blind, func(b *call) bool {
 		return b.what == "receive" && b.session == d.hold.session && b.began.Before(by) && d.enqueued.Before(b.ended)
 	})
@@ -87,8 +89,9 @@ func (r *run) handedOutUnseen(d *delivery, by time.Time) bool {
 // rise is by how much the delivery count may have risen.
 type rise struct{ least, most int }
 
-// ended tells by how much the count of a message rises because of how one of its deliveries ended (I7, DC-1 to DC-3, I16).
-func (r *run) ended(d *delivery) rise {
+// ended tells by how much the count of a message rises because of how one of its deliveries ended (I7, DC-1 to DC-3,
+// I16).
+func (r *run) ended(d *handout) rise {
 	verb, _, _ := strings.Cut(d.verb, ",")
 	settled := map[string]rise{"abandon": {1, 1}, "release": {0, 0}, "defer": {0, 0}, "complete": {0, 0}, "dead-letter": {0, 0}}[verb]
 	if d.verb != "" && d.outcome == done {
@@ -116,7 +119,8 @@ func (r *run) given(h *hold) rise {
 	}
 }
 
-// drained gives the sidecars through which a session was used and that were drained since. They close it, if it still holds.
+// drained gives the sidecars through which a session was used and that were drained since. They close it, if it still
+// holds.
 func (h *hold) drained() (all []*process) {
 	for _, p := range append([]*process{h.sidecar}, h.elsewhere...) {
 		if !p.drained.IsZero() && h.accepted.Before(p.exited) && !slices.Contains(all, p) {
@@ -129,7 +133,7 @@ func (h *hold) drained() (all []*process) {
 // checkCounts checks I7, I8 and I16: each delivery says how many before it have failed.
 func (r *run) checkCounts() {
 	r.t.Helper()
-	last := map[int64]*delivery{}
+	last := map[int64]*handout{}
 	for _, d := range r.record.deliveries {
 		before, from, want := last[d.number], time.Time{}, rise{}
 		count := 1
@@ -169,7 +173,8 @@ func (r *run) callsOf(session string, from, to time.Time) string {
 	return strings.Join(lines[max(0, len(lines)-60):], "\n")
 }
 
-// checkNothingIsLost checks I1 and I8: what was acknowledged is completed, a dead letter or still there, in one place only.
+// checkNothingIsLost checks I1 and I8: what was acknowledged is completed, a dead letter or still there, in one place
+// only.
 func (r *run) checkNothingIsLost(main, dead []*semantics.Received) {
 	r.t.Helper()
 	places, numbers := map[string][]string{}, map[string]int64{}
@@ -232,7 +237,7 @@ func (r *run) checkNothingIsLost(main, dead []*semantics.Received) {
 func (r *run) peek(side semantics.SubQueue) (all []*semantics.Received) {
 	r.t.Helper()
 	for from := int64(0); ; from = all[len(all)-1].SequenceNumber + 1 {
-		rows, err := r.store.Peek(r.ctx, semantics.Source{Path: queue, SubQueue: side}, from, semantics.MaxPeekMessages, semantics.ShowAll)
+		rows, err := r.store.Peek(r.ctx, semantics.Source{Path: queue, SubQueue: side}, from, broker.MaxPeekMessages, semantics.ShowAll)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -242,8 +247,8 @@ func (r *run) peek(side semantics.SubQueue) (all []*semantics.Received) {
 	}
 }
 
-// checkRecovery checks I15: when the lock of a session ends by itself while somebody waits for a session, the session is taken
-// within a second, if only by an accept whose answer was lost.
+// checkRecovery checks I15: when the lock of a session ends by itself while somebody waits for a session, the session
+// is taken within a second, if only by an accept whose answer was lost.
 func (r *run) checkRecovery() {
 	r.t.Helper()
 	const within = time.Second
@@ -253,7 +258,7 @@ func (r *run) checkRecovery() {
 			continue
 		}
 		next := slices.IndexFunc(r.record.holds[i+1:], func(n *hold) bool { return n.session == h.session })
-		had := slices.ContainsFunc(r.record.deliveries, func(d *delivery) bool { // it had a message all the time
+		had := slices.ContainsFunc(r.record.deliveries, func(d *handout) bool { // it had a message all the time
 			return d.hold == h && !d.deferred && (d.verb == "" || d.outcome == lost) && d.count < r.most
 		})
 		if next < 0 || !had || r.record.holds[i+1+next].accepted.Before(h.until.Add(within)) {
@@ -291,10 +296,7 @@ func (r *run) checkKeys() {
 // rawClient reads keys past all sidecars.
 func rawClient(t testing.TB) *redis.Client {
 	t.Helper()
-	options, err := redis.ParseURL(redistest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := redistest.ClientOptions(t, redistest.URL(t))
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	return client

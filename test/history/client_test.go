@@ -50,7 +50,8 @@ func connect(s *sidecartest.Sidecar) (*process, error) {
 	}, nil
 }
 
-// outcomeOf tells what a client knows of a call by its error. Other refusals than those that a test expects are in the text.
+// outcomeOf tells what a client knows of a call by its error. Other refusals than those that a test expects are in the
+// text.
 func outcomeOf(err error) (outcome, string) {
 	if err == nil {
 		return done, ""

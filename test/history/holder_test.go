@@ -143,7 +143,8 @@ func (h *holder) round(p *process, held *hold) bool {
 			return false
 		}
 		if strings.HasPrefix(verb, "abandon") && verb != "abandon, skipping" || verb == "release" {
-			// It is the next one now, so those behind it must wait: an application that cares for order gives them back.
+			// It is the next one now, so those behind it must wait: an application that cares for order gives them
+			// back.
 			return len(got) == i+1 || h.settle(p, held, "release", got[i+1:]...) == done
 		}
 	}
@@ -169,9 +170,9 @@ func (h *holder) verb() string {
 	}
 }
 
-// stumble is what an application does that finds its lock lost or its sidecar gone: now and then it goes on all the same, through
-// whichever sidecar it finds, which must never harm whoever has the session now.
-func (h *holder) stumble(held *hold, left ...*delivery) {
+// stumble is what an application does that finds its lock lost or its sidecar gone: now and then it goes on all the
+// same, through whichever sidecar it finds, which must never harm whoever has the session now.
+func (h *holder) stumble(held *hold, left ...*handout) {
 	for range h.rng.IntN(4) {
 		p := h.seat.any(h.rng)
 		if p != held.sidecar {
@@ -239,7 +240,7 @@ func (h *holder) setState(p *process, held *hold) outcome {
 	})
 }
 
-func (h *holder) receive(p *process, held *hold) ([]*delivery, outcome) {
+func (h *holder) receive(p *process, held *hold) ([]*handout, outcome) {
 	request := &sidebusv1.ReceiveRequest{
 		Source: source, SessionLockToken: &held.token, MaxMessages: proto.Int32(int32(1 + h.rng.IntN(3))),
 		MaxWait: wire(time.Duration(h.rng.IntN(2)) * 20 * time.Millisecond),
@@ -283,16 +284,16 @@ func (h *holder) receiveDeferred(p *process, held *hold) bool {
 	return h.settle(p, held, verb, got[0]) == done
 }
 
-func (h *holder) receiveBy(p *process, held *hold, byNumber bool, receive func(ctx context.Context) ([]*sidebusv1.ReceivedMessage, error)) ([]*delivery, outcome) {
+func (h *holder) receiveBy(p *process, held *hold, byNumber bool, receive func(ctx context.Context) ([]*sidebusv1.ReceivedMessage, error)) ([]*handout, outcome) {
 	c := &call{via: p, what: "receive", session: held.session, token: held.token}
 	var messages []*sidebusv1.ReceivedMessage
 	result := h.try(c, func(ctx context.Context) (err error) {
 		messages, err = receive(ctx)
 		return err
 	})
-	var got []*delivery
+	var got []*handout
 	for _, m := range messages {
-		got = append(got, &delivery{
+		got = append(got, &handout{
 			hold: held, text: m.GetText(), number: m.GetSequenceNumber(), sequence: m.GetSessionSequence(), count: int(m.GetDeliveryCount()),
 			deferred: byNumber, token: m.GetLockToken(), began: c.began, ended: c.ended, enqueued: m.GetEnqueuedTime().AsTime(),
 		})
@@ -309,7 +310,7 @@ func (h *holder) receiveBy(p *process, held *hold, byNumber bool, receive func(c
 }
 
 // settle settles messages of a session in one call. It gives done only when that is what became of all of them.
-func (h *holder) settle(p *process, held *hold, verb string, which ...*delivery) outcome {
+func (h *holder) settle(p *process, held *hold, verb string, which ...*handout) outcome {
 	var tokens []string
 	for _, d := range which {
 		tokens = append(tokens, d.token)

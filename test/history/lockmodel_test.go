@@ -17,8 +17,8 @@ type lockState struct {
 	state           string
 }
 
-// lockModel says which answers to calls about one session are possible, and what they lead to. Every accept and renewal tells the
-// instant of its script by the end of the lock it gives, so time is exact.
+// lockModel says which answers to calls about one session are possible, and what they lead to. Every accept and renewal
+// tells the instant of its script by the end of the lock it gives, so time is exact.
 type lockModel struct{ lock time.Duration }
 
 func (m lockModel) model() porcupine.Model {
@@ -105,8 +105,9 @@ func (m lockModel) unknownStep(s lockState, c *call) []any {
 	return []any{s}
 }
 
-// checkLocks checks, session by session, that the answers to all calls are possible in some order that agrees with time (I3, I5):
-// at most one holds the session, nobody late does anything, and whoever accepts it finds the state that was set last.
+// checkLocks checks, session by session, that the answers to all calls are possible in some order that agrees with time
+// (I3, I5): at most one holds the session, nobody late does anything, and whoever accepts it finds the state that was
+// set last.
 func (r *run) checkLocks() {
 	r.t.Helper()
 	for _, session := range r.sessions {
@@ -179,8 +180,8 @@ func firstStuck(operations []porcupine.Operation, info porcupine.LinearizationIn
 	return text.String()
 }
 
-// isHeldBlindly says whether an accept of unknown outcome may have taken the session that c was refused: its answer was lost, so
-// nobody holds it until the lock ends, or the sidecar notices and closes it.
+// isHeldBlindly says whether an accept of unknown outcome may have taken the session that c was refused: its answer was
+// lost, so nobody holds it until the lock ends, or the sidecar notices and closes it.
 func (r *run) isHeldBlindly(c *call) bool {
 	return r.mayBeTakenBlindly(c.session, c.began.Add(-r.lock), c.ended)
 }
@@ -188,7 +189,8 @@ func (r *run) isHeldBlindly(c *call) bool {
 // mayBeTakenBlindly says whether an accept of unknown outcome may have taken a session in a piece of time.
 func (r *run) mayBeTakenBlindly(session string, from, to time.Time) bool {
 	return slices.ContainsFunc(r.record.blind, func(b *call) bool {
-		const late = 2 * time.Second // a sidecar that was halted may carry the call out that long after the client gave up
+		// a sidecar that was halted may carry the call out that long after the client gave up
+		const late = 2 * time.Second
 		return b.what == "accept" && (b.session == "" || b.session == session) && b.began.Before(to) && from.Before(b.ended.Add(late))
 	})
 }

@@ -25,9 +25,10 @@ type call struct {
 	via          *process
 	began, ended time.Time
 	outcome      outcome
-	until        time.Time // end of the lock, of accept and renew
-	state        string    // that was found or set: "" for none, else "=" and the bytes
-	excused      bool      // of a refused accept: somebody may hold the session without knowing it
+	until        time.Time     // end of the lock, of accept and renew; of a loss, the end of the mark
+	state        string        // that was found or set: "" for none, else "=" and the bytes
+	shift        time.Duration // by which locks last longer from now on, as a clock was set
+	excused      bool          // of a refused accept: somebody may hold the session without knowing it
 }
 
 // wait is one accept of the next session, whatever it gave.
@@ -48,8 +49,8 @@ type hold struct {
 	closedAt        time.Time
 }
 
-// delivery is one hand-out of one message.
-type delivery struct {
+// handout is one hand-out of one message.
+type handout struct {
 	hold             *hold
 	text, token      string
 	number, sequence int64
@@ -75,7 +76,7 @@ type record struct {
 	calls      []*call
 	waits      []*wait
 	holds      []*hold
-	deliveries []*delivery
+	deliveries []*handout
 	sent       [][]sent // by sender
 	blind      []*call  // receives and accepts that may have taken something that nobody saw
 }

@@ -97,7 +97,8 @@ func newRun(t testing.TB, seed uint64) *run {
 // launch puts a new sidecar on a seat.
 func (r *run) launch(s *seat) {
 	r.t.Helper()
-	// A socket of its own: the port of a sidecar that is gone may become that of another one, which its clients would then find.
+	// A socket of its own: the port of a sidecar that is gone may become that of another one, which its clients would
+	// then find.
 	socket := "unix://" + filepath.Join(r.sockets, strconv.Itoa(len(r.all)))
 	sidecar := sidecartest.Launch(r.t, "--store", redistest.URL(r.t), "--namespace", r.namespace, "--grpc-addr", socket, "--drain-timeout", "150ms")
 	p, err := connect(sidecar)

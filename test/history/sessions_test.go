@@ -3,6 +3,7 @@ package history
 import (
 	"flag"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,11 +16,15 @@ var (
 	faulty    = flag.Duration("faulty", 2000*time.Millisecond, "how long faults are injected in each history")
 )
 
-// Whatever is done to sidecars and applications, the sessions of a queue keep their promises. What a history does comes from its seed;
-// what happens then is up to the machine, so a seed may have to be tried several times.
+// Whatever is done to sidecars and applications, the sessions of a queue keep their promises. What a history does comes
+// from its seed; what happens then is up to the machine, so a seed may have to be tried several times.
 func TestSESS_30_SessionHistories(t *testing.T) {
 	t.Parallel()
 	sidecartest.Binary(t)
+	var operations, faults atomic.Int64
+	t.Cleanup(func() {
+		t.Logf("%d histories from seed %d on: %d operations, %d faults", *histories, *firstSeed, operations.Load(), faults.Load())
+	})
 	for i := range *histories {
 		seed := *firstSeed + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -32,13 +37,14 @@ func TestSESS_30_SessionHistories(t *testing.T) {
 			r := newRun(t, seed)
 			r.play(*faulty)
 			r.check()
-			r.tell()
+			operations.Add(int64(len(r.record.calls)))
+			faults.Add(int64(r.tell()))
 		})
 	}
 }
 
-// tell logs how much a history has in it.
-func (r *run) tell() {
+// tell logs how much a history has in it, and gives the number of its faults.
+func (r *run) tell() (faults int) {
 	calls, fenced, blind, redelivered := map[string]int{}, 0, len(r.record.blind), 0
 	for _, c := range r.record.calls {
 		calls[c.what]++
@@ -70,4 +76,5 @@ func (r *run) tell() {
 	}
 	r.t.Logf("%d killed, %d drained, %d halted; %d sent, %d delivered, %d of them again; %d holds, of which %d ran out; %d calls, %d fenced off, %d of unknown outcome; %v",
 		killed, drained, halts, sent, len(r.record.deliveries), redelivered, len(r.record.holds), ended[rise{1, 1}], len(r.record.calls), fenced, blind, calls)
+	return killed + drained + halts
 }

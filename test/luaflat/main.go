@@ -23,7 +23,10 @@ func main() {
 	}
 	script, ok := scripts[name]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "no script %q; say S=NAME with one of: %s\n", name, strings.Join(slices.Sorted(maps.Keys(scripts)), " "))
+		fmt.Fprintf(
+			os.Stderr, "no script %q; say S=NAME with one of: %s\n", name,
+			strings.Join(slices.Sorted(maps.Keys(scripts)), " "),
+		)
 		os.Exit(2)
 	}
 	number := 0

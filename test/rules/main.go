@@ -1,12 +1,11 @@
-// Command rules makes docs/rules.md: which rule of the specification is proved by which tests, and on what. It reads the
-// output of "go test -json" from standard input. With -check it writes nothing and fails when a rule of the page has no
-// passing test any more, or when the page is otherwise out of date. With -show it shows the run as "go test" would, and keeps its
-// lines for later in a file.
+// Command rules makes docs/rules.md: which rule of docs/spec is proved by which tests, and on what. It reads the output
+// of "go test -json" from standard input. With -check it writes nothing and fails when a rule of the page has no
+// passing test any more, or when the page is otherwise out of date. It always fails when a test is named after a rule
+// that does not exist. With -show it shows the run as "go test" would, and keeps its lines for later in a file.
 package main
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -23,13 +22,14 @@ import (
 func main() {
 	page := flag.String("page", "docs/rules.md", "the page to write or check")
 	check := flag.Bool("check", false, "compare the page with the tests and write nothing")
+	spec := flag.String("spec", "docs/spec", "the folder of the specification")
 	keep := flag.String("show", "", "show the run of the tests, and keep it in this file")
 	flag.Parse()
 	var err error
 	if *keep != "" {
 		err = showAndKeep(os.Stdin, *keep)
 	} else {
-		err = run(os.Stdin, *page, *check)
+		err = run(os.Stdin, *spec, *page, *check)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "rules:", err)
@@ -45,12 +45,21 @@ func showAndKeep(results io.Reader, path string) error {
 	return errors.Join(show(results, os.Stdout, kept), kept.Close())
 }
 
-func run(results io.Reader, page string, check bool) error {
+func run(results io.Reader, spec, page string, check bool) error {
+	l, err := readLaw(spec)
+	if err != nil {
+		return err
+	}
 	rules, err := read(results)
 	if err != nil {
 		return err
 	}
-	text := write(rules)
+	for id := range rules {
+		if l.pages[id] == "" {
+			return fmt.Errorf("tests are named after %s, which is not in %s", id, spec)
+		}
+	}
+	text := write(l, rules)
 	if !check {
 		return os.WriteFile(page, []byte(text), 0o644) //nolint:gosec // a page for everybody
 	}
@@ -77,39 +86,51 @@ func (r *rule) id() string { return fmt.Sprintf("%s-%d%s", r.area, r.number, r.s
 // maxLine is the longest line of a run that is read.
 const maxLine = 16 << 20
 
-// tailLines is how much of a failed package's output is shown: enough for the report of a panic.
-const tailLines = 400
-
-var ruleName = regexp.MustCompile(`(?:^Test|/)([A-Z]+)_(\d+)([a-z]?)_(\w+)`)
-
-// read collects the tests that are named after a rule. A test or a package that failed ends it, with the end of what the
-// package printed: one that hangs or panics fails as a whole.
-func read(results io.Reader) (map[string]*rule, error) {
-	rules := map[string]*rule{}
-	printed := map[string][]string{} // package -> its lines
+// eachLine gives the lines of a run one by one, with the event that each is; what the tools print besides is an event
+// without an action.
+func eachLine(results io.Reader, do func(line []byte, e event) error) error {
 	lines := bufio.NewScanner(results)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue // what the tools print besides
+			e = event{}
 		}
+		if err := do(lines.Bytes(), e); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// tailLines is how much of a failed package's output is shown: enough for the report of a panic.
+const tailLines = 400
+
+var ruleName = regexp.MustCompile(`(?:^Test|/)([A-Z]+)_(\d+)([a-z]?)_(\w+)`)
+
+// read collects the tests that are named after a rule. A test or a package that failed ends it, with the end of what
+// the package printed: one that hangs or panics fails as a whole.
+func read(results io.Reader) (map[string]*rule, error) {
+	rules := map[string]*rule{}
+	printed := map[string][]string{} // package -> its lines
+	err := eachLine(results, func(_ []byte, e event) error {
 		if e.Action == "output" {
 			printed[e.Package] = append(printed[e.Package], e.Output)
 		}
 		if e.Action == "fail" {
 			tail := printed[e.Package]
 			tail = tail[max(0, len(tail)-tailLines):]
-			return nil, fmt.Errorf("%s %s failed:\n%s", e.Package, e.Test, strings.Join(tail, ""))
+			return fmt.Errorf("%s %s failed:\n%s", e.Package, e.Test, strings.Join(tail, ""))
 		}
 		if m := ruleName.FindStringSubmatch(e.Test); m != nil && e.Action == "pass" {
 			add(rules, e.Package, m)
 		}
-	}
-	if len(rules) == 0 && lines.Err() == nil {
+		return nil
+	})
+	if len(rules) == 0 && err == nil {
 		return nil, errors.New("no test of a rule passed; pipe the output of go test -json into this program")
 	}
-	return rules, lines.Err()
+	return rules, err
 }
 
 func add(rules map[string]*rule, pkg string, m []string) {
@@ -142,46 +163,52 @@ func where(pkg string) string {
 	}
 }
 
-// areas are the areas of the specification in its order; others follow by name.
-var areas = []string{
-	"ERR", "MSG", "SEND", "ENT", "STAT", "IDLE", "CNT", "RECV", "LOCK", "SETTLE", "DC", "SESS", "RR", "TTL", "DLQ", "SCHED",
-	"DEFER", "DUP", "PEEK", "TOPIC", "RULE", "CORR", "SQL", "ACT", "FWD", "BATCH", "TX", "QUOTA", "THR", "COMP", "PURGE", "AUTH",
-	"REST", "DAPR",
+// areaOf gives the area of an id.
+func areaOf(id string) string {
+	area, _, _ := strings.Cut(id, "-")
+	return area
 }
 
-func order(a, b *rule) int {
-	place := func(r *rule) int {
-		if at := slices.Index(areas, r.area); at >= 0 {
-			return at
-		}
-		return len(areas)
-	}
-	return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.area, b.area), cmp.Compare(a.number, b.number), cmp.Compare(a.suffix, b.suffix))
-}
-
-func write(rules map[string]*rule) string {
+func write(l law, rules map[string]*rule) string {
 	var out strings.Builder
 	out.WriteString("# Rules and their tests\n\n" +
-		"Made by `make rules` from a run of all tests; do not edit. A rule stands here when a passing test is named after it.\n\n" +
+		"Made by `make rules` from a run of all tests; do not edit. These are the rules of [the specification](spec/semantics.md), in its order, with the\n" +
+		"passing tests that are named after them.\n\n" +
 		"*Redis* and *memory* are the two stores, which run the same tests; *wire* is through gRPC and HTTP; *process* is the built\n" +
-		"binary; *unit* is a part by itself.\n")
+		"binary; *unit* is a part by itself. A rule without a test says what queues are for, or is proved by those of others.\n")
+	ids := slices.Clone(l.ids)
+	for _, id := range slices.Sorted(maps.Keys(rules)) {
+		if l.pages[id] != "semantics.md" {
+			ids = append(ids, id)
+		}
+	}
 	area := ""
-	for _, r := range slices.SortedFunc(maps.Values(rules), order) {
-		if r.area != area {
-			area = r.area
+	for _, id := range ids {
+		if areaOf(id) != area {
+			area = areaOf(id)
 			fmt.Fprintf(&out, "\n## %s\n\n| Rule | Proved on | Tests |\n|---|---|---|\n", area)
+		}
+		r := rules[id]
+		switch {
+		case r == nil && l.later[id]:
+			fmt.Fprintf(&out, "| %s | | *not built yet* |\n", l.link(id))
+			continue
+		case r == nil:
+			fmt.Fprintf(&out, "| %s | | |\n", l.link(id))
+			continue
 		}
 		on := map[string]bool{}
 		for _, places := range r.tests {
 			maps.Copy(on, places)
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s |\n", r.id(), strings.Join(slices.Sorted(maps.Keys(on)), ", "),
+		fmt.Fprintf(&out, "| %s | %s | %s |\n", l.link(id), strings.Join(slices.Sorted(maps.Keys(on)), ", "),
 			strings.Join(slices.Sorted(maps.Keys(r.tests)), ", "))
 	}
 	return out.String()
 }
 
-var row = regexp.MustCompile(`(?m)^\| ([A-Z]+-\d+[a-z]?) \|`)
+// row is a rule of the page that has tests.
+var row = regexp.MustCompile(`(?m)^\| \[([A-Z]+-\d+[a-z]?)\]\([^)]*\) \| [A-Za-z]`)
 
 // compare says what is wrong with the page: first the rules that lost their tests.
 func compare(present, wanted string, rules map[string]*rule) error {

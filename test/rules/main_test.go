@@ -16,10 +16,26 @@ const results = `
 {"Action":"pass","Package":"github.com/sidebus/sidebus/semantics","Test":"TestNothing"}
 `
 
+// spec makes a specification of a few rules and gives its folder.
+func spec(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for page, text := range map[string]string{
+		"semantics.md": "| <a id=\"MSG-12\"></a>**MSG-12** | types |\n- <a id=\"LOCK-3\"></a>**LOCK-3** Renew\n- <a id=\"SESS-33b\"></a>**SESS-33b** State\n" +
+			"- <a id=\"TTL-1\"></a>**TTL-1** Why\n- <a id=\"TTL-2\"></a>**TTL-2** *Not built yet.* What\n",
+		"background.md": "| <a id=\"CON-1\"></a>CON-1 | a | b |\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, page), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
 func TestPage(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "rules.md")
-	if err := run(strings.NewReader(results), page, false); err != nil {
+	if err := run(strings.NewReader(results), spec(t), page, false); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(page)
@@ -27,19 +43,21 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| LOCK-3 | Redis, memory | RenewSets |", "| MSG-12 | wire | Types |", "| SESS-33b | unit | StateStays |",
+		"| [LOCK-3](spec/semantics.md#LOCK-3) | Redis, memory | RenewSets |", "| [MSG-12](spec/semantics.md#MSG-12) | wire | Types |",
+		"| [SESS-33b](spec/semantics.md#SESS-33b) | unit | StateStays |", "| [TTL-1](spec/semantics.md#TTL-1) | | |",
+		"| [TTL-2](spec/semantics.md#TTL-2) | | *not built yet* |",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("lacks %q:\n%s", want, text)
 		}
 	}
-	if strings.Contains(string(text), "TTL-1") {
+	if strings.Contains(string(text), "Skipped") {
 		t.Error("a skipped test proves nothing")
 	}
 	if strings.Index(string(text), "MSG-12") > strings.Index(string(text), "LOCK-3") {
 		t.Error("areas are not in the order of the specification")
 	}
-	if err := run(strings.NewReader(results), page, true); err != nil {
+	if err := run(strings.NewReader(results), spec(t), page, true); err != nil {
 		t.Error(err)
 	}
 }
@@ -47,25 +65,26 @@ func TestPage(t *testing.T) {
 func TestCheckFails(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "rules.md")
-	if err := run(strings.NewReader(results), page, false); err != nil {
+	if err := run(strings.NewReader(results), spec(t), page, false); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ from, to, want string }{
+		"unknown rule":      {"TestNothing", "TestTTL_99_New", "TTL-99, which is not in"},
 		"rule lost":         {"LOCK_3_", "LOCKED_", "LOCK-3"},
 		"rule new":          {"TestNothing", "TestTTL_2_New", "make rules"},
-		"new rule is shown": {"TestNothing", "TestTTL_2_New", "+ | TTL-2 | unit | New |"},
+		"new rule is shown": {"TestNothing", "TestTTL_2_New", "+ | [TTL-2](spec/semantics.md#TTL-2) | unit | New |"},
 		"test failed":       {`"pass","Package":"github.com/sidebus/sidebus/proxy"`, `"fail","Package":"p"`, "failed"},
 		"package failed": {
 			`"pass","Package":"github.com/sidebus/sidebus/semantics","Test":"TestNothing"`,
 			`"output","Package":"s","Output":"panic: test timed out"}` + "\n" + `{"Action":"fail","Package":"s"`, "panic: test timed out",
 		},
 	} {
-		err := run(strings.NewReader(strings.ReplaceAll(results, c.from, c.to)), page, true)
+		err := run(strings.NewReader(strings.ReplaceAll(results, c.from, c.to)), spec(t), page, true)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want it to name %s", name, err, c.want)
 		}
 	}
-	if err := run(strings.NewReader(""), page, true); err == nil {
+	if err := run(strings.NewReader(""), spec(t), page, true); err == nil {
 		t.Error("no results at all passed")
 	}
 }

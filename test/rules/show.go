@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,27 +9,20 @@ import (
 	"strings"
 )
 
-// show writes what "go test" writes without -json: a line for each package, and of one that failed what the tests have printed that did
-// not pass. The lines of -json go to kept as they are. It fails when a package failed, or none was tested.
+// show writes what "go test" writes without -json: a line for each package, and of one that failed what the tests have
+// printed that did not pass. The lines of -json go to kept as they are. It fails when a package failed, or none was
+// tested.
 func show(results io.Reader, out, kept io.Writer) error {
 	printed := map[string]map[string]string{} // package -> test, "" for none -> what it printed
 	packages, failed := 0, 0
-	lines := bufio.NewScanner(results)
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		if _, err := fmt.Fprintf(kept, "%s\n", lines.Bytes()); err != nil {
-			return err
-		}
-		var e event
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			fmt.Fprintln(out, lines.Text())
-			continue
-		}
+	err := eachLine(results, func(line []byte, e event) error {
 		if printed[e.Package] == nil {
 			printed[e.Package] = map[string]string{}
 		}
 		own := printed[e.Package]
 		switch {
+		case e.Action == "":
+			fmt.Fprintf(out, "%s\n", line)
 		case e.Action == "build-output":
 			fmt.Fprint(out, e.Output)
 		case e.Action == "output":
@@ -51,10 +42,12 @@ func show(results io.Reader, out, kept io.Writer) error {
 			fmt.Fprint(out, strings.TrimPrefix(own[""], "PASS\n"))
 			delete(printed, e.Package)
 		}
-	}
+		_, err := fmt.Fprintf(kept, "%s\n", line)
+		return err
+	})
 	switch {
-	case lines.Err() != nil:
-		return lines.Err()
+	case err != nil:
+		return err
 	case failed > 0:
 		return fmt.Errorf("failed packages: %d", failed)
 	case packages == 0:

@@ -36,7 +36,7 @@ func (l *startLog) Write(p []byte) (int, error) {
 		}
 		l.read += len(line) + 1
 		var found startLine
-		if l.line.Message == "" && json.Unmarshal(line, &found) == nil && found.Message == "sidebus serves" {
+		if l.line.Message == "" && json.Unmarshal(line, &found) == nil && found.Message == "Sidebus is listening" {
 			l.line = found
 			close(l.opened)
 		}

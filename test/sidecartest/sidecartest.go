@@ -20,8 +20,9 @@ import (
 	"github.com/sidebus/sidebus/redisstore/redistest"
 )
 
-// Patience bounds everything that tests wait for.
-const Patience = 30 * time.Second
+// Patience bounds everything that tests wait for. It only ends a test that hangs, so it is far more than a busy machine
+// needs.
+const Patience = 2 * time.Minute
 
 var built struct {
 	sync.Once
@@ -57,7 +58,8 @@ func Binary(t testing.TB) string {
 		}
 		args := append([]string{"build", "-buildvcs=false", "-o", built.folder}, buildFlags...)
 		build := exec.Command("go", append(args, "github.com/sidebus/sidebus/cmd/sidebus")...)
-		build.Dir = strings.TrimSpace(string(out)) // for tests in modules of their own, whose versions are not those of the binary
+		// for tests in modules of their own, whose versions are not those of the binary
+		build.Dir = strings.TrimSpace(string(out))
 		out, built.err = build.CombinedOutput()
 		built.output = string(out)
 	})

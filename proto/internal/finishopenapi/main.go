@@ -1,7 +1,10 @@
-// Command finishopenapi makes an OpenAPI document say what its generator cannot: the JSON form of typed properties, of
-// embedded JSON, and of failures; operations by name; no routes that only refuse. generate.sh runs it.
+// Command finishopenapi turns the document of protoc-gen-openapiv2 into one of OpenAPI 3.0, and adds what the generator
+// cannot know: the JSON form of typed properties and of embedded JSON, failures with their statuses and reasons,
+// operations by name. It leaves out routes that only refuse. generate.sh runs it.
 //
-//	finishopenapi FILE
+//	finishopenapi FROM TO
+//
+// It removes FROM.
 package main
 
 import (
@@ -9,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -16,13 +20,13 @@ import (
 type object = map[string]any
 
 const valueText = `A string, bool, number or null as it is (a number without fraction is an int64, any other a double), ` +
-	`else {"type":"uuid","value":"..."} with one of the types of MSG-12.`
+	`else {"type":"uuid","value":"..."} with the name of its type.`
 
 func main() {
-	if len(os.Args) != 2 {
-		fail(fmt.Errorf("usage: finishopenapi FILE"))
+	if len(os.Args) != 3 {
+		fail(fmt.Errorf("usage: finishopenapi FROM TO"))
 	}
-	if err := finish(os.Args[1]); err != nil {
+	if err := finish(os.Args[1], os.Args[2]); err != nil {
 		fail(err)
 	}
 }
@@ -32,8 +36,8 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-func finish(path string) error {
-	text, err := os.ReadFile(path) //nolint:gosec // the file to work on
+func finish(from, to string) error {
+	text, err := os.ReadFile(from) //nolint:gosec // the file to work on
 	if err != nil {
 		return err
 	}
@@ -42,7 +46,10 @@ func finish(path string) error {
 		return err
 	}
 	definitions := document["definitions"].(object)
-	definitions["sidebusV1Value"] = object{"title": "One application property with its exact type", "description": valueText}
+	definitions["sidebusV1Value"] = object{
+		"title":       "One application property with its exact type",
+		"description": valueText,
+	}
 	delete(definitions, "protobufNullValue")
 	for _, message := range []string{"v1Message", "v1ReceivedMessage"} {
 		fields := definitions[message].(object)["properties"].(object)
@@ -51,14 +58,16 @@ func finish(path string) error {
 	definitions["Error"] = object{
 		"type": "object",
 		"properties": object{
-			"reason":       object{"type": "string", "description": "A word of the closed set of reasons; programs switch on it."},
+			"reason": object{
+				"type":        "string",
+				"description": "A word of the closed set of reasons; programs switch on it.",
+			},
 			"message":      object{"type": "string", "description": "For people."},
 			"retryable":    object{"type": "boolean", "description": "The same call may succeed later."},
 			"retryAfterMs": object{"type": "integer", "description": "0 when nothing is known."},
 			"details":      object{"type": "object", "additionalProperties": object{"type": "string"}},
 		},
 	}
-	failure := object{"description": "A failure.", "schema": object{"$ref": "#/definitions/Error"}}
 	paths := document["paths"].(object)
 	for path, methods := range paths {
 		if onlyRefuses(path) {
@@ -67,7 +76,6 @@ func finish(path string) error {
 		}
 		for _, operation := range methods.(object) {
 			o := operation.(object)
-			o["responses"].(object)["default"] = failure
 			o["operationId"] = nameOf(o["operationId"].(string), path)
 		}
 	}
@@ -75,10 +83,33 @@ func finish(path string) error {
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(document); err != nil {
+	if err := encoder.Encode(withoutRules(convert(document))); err != nil {
 		return err
 	}
-	return os.WriteFile(path, out.Bytes(), 0o644) //nolint:gosec // a source file
+	if err := os.WriteFile(to, out.Bytes(), 0o644); err != nil { //nolint:gosec // a source file
+		return err
+	}
+	return os.Remove(from)
+}
+
+// ruleIDs are the rules that a comment of a .proto file cites. The document stands alone, so they lead nowhere there.
+var ruleIDs = regexp.MustCompile(`\s?\([A-Z]{2,}-\d+[a-z]?((,|,? to|,? and)\s[A-Z]{2,}-\d+[a-z]?)*\)`)
+
+// withoutRules removes the citations of rules from all texts of a part of the document.
+func withoutRules(part any) any {
+	switch part := part.(type) {
+	case string:
+		return ruleIDs.ReplaceAllString(part, "")
+	case object:
+		for name, value := range part {
+			part[name] = withoutRules(value)
+		}
+	case []any:
+		for i, value := range part {
+			part[i] = withoutRules(value)
+		}
+	}
+	return part
 }
 
 const (
@@ -86,7 +117,8 @@ const (
 	ofSubscription = ofTopic + "subscriptions/{subscription}/"
 )
 
-// sends are the verbs that a subscription refuses. A topic refuses the others, but for what shows its scheduled messages.
+// sends are the verbs that a subscription refuses. A topic refuses the others, but for what shows its scheduled
+// messages.
 var sends = []string{"messages:send", "messages:cancelScheduled", "messages:request"}
 
 // onlyRefuses tells the routes that exist so that who takes them is told why not (TOPIC-8).
@@ -99,7 +131,8 @@ func onlyRefuses(path string) bool {
 	return ok && isOfMessages && verb != "messages:peek" && !slices.Contains(sends, verb)
 }
 
-// nameOf gives an operation that exists for several kinds of entities a name instead of a number: Send2 becomes TopicSend.
+// nameOf gives an operation that exists for several kinds of entities a name instead of a number: Send2 becomes
+// TopicSend.
 func nameOf(id, path string) string {
 	base := strings.TrimRight(id, "23")
 	switch {

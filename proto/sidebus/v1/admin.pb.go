@@ -27,7 +27,7 @@ type EnsureQueueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "queues/{queue}".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Options that are absent get their default. queue.name may be left out and must else agree with name.
+	// Absent options have their defaults. queue.name may be absent; otherwise it must agree with name.
 	Queue         *Queue `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -77,14 +77,14 @@ func (x *EnsureQueueRequest) GetQueue() *Queue {
 	return nil
 }
 
-// Difference is an option of an existing entity whose value is not the one asked for.
+// Difference is an option of an existing entity whose value is not the requested value.
 type Difference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the option in lowerCamelCase.
 	Option string `protobuf:"bytes,1,opt,name=option,proto3" json:"option,omitempty"`
-	// Its present value, which stays.
+	// Its current value, which does not change.
 	Present string `protobuf:"bytes,2,opt,name=present,proto3" json:"present,omitempty"`
-	// The value asked for.
+	// The requested value.
 	Asked         string `protobuf:"bytes,3,opt,name=asked,proto3" json:"asked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -141,14 +141,14 @@ func (x *Difference) GetAsked() string {
 	return ""
 }
 
-// EnsureQueueResponse tells what is there now.
+// EnsureQueueResponse describes the queue after the call.
 type EnsureQueueResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue was made by this call.
+	// Whether this call created the queue.
 	Created bool `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
 	// The queue as it is now.
 	Resource *Queue `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
-	// What differs in an existing queue from the options that were asked for. Nothing was changed.
+	// The options of an existing queue that differ from the request. The call did not change them.
 	Differences   []*Difference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -205,10 +205,10 @@ func (x *EnsureQueueResponse) GetDifferences() []*Difference {
 	return nil
 }
 
-// CreateQueueRequest describes the queue to make.
+// CreateQueueRequest describes the queue to create.
 type CreateQueueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is required; options that are absent get their default.
+	// name is required; absent options have their defaults.
 	Queue         *Queue `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -302,9 +302,9 @@ type ListQueuesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Most queues in the answer, 1 to 100. 0 and absent: 100.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the page before. Absent: the first page.
+	// next_page_token of the previous page. Absent: the first page.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only queues whose names begin so, without case. Absent: all.
+	// Only queues whose names start with this prefix, compared without case. Absent: all.
 	NamePrefix    string `protobuf:"bytes,3,opt,name=name_prefix,json=namePrefix,proto3" json:"name_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -364,9 +364,9 @@ func (x *ListQueuesRequest) GetNamePrefix() string {
 // ListQueuesResponse is one page.
 type ListQueuesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order of name without case.
+	// Ordered by name, without case.
 	Queues []*Queue `protobuf:"bytes,1,rep,name=queues,proto3" json:"queues,omitempty"`
-	// Token of the next page, empty after the last.
+	// Token of the next page, empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -416,15 +416,15 @@ func (x *ListQueuesResponse) GetNextPageToken() string {
 	return ""
 }
 
-// UpdateQueueRequest names the options to change.
+// UpdateQueueRequest has the options to change.
 type UpdateQueueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "queues/{queue}".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The new values.
 	Queue *Queue `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
-	// The options to change, by their names in lowerCamelCase or snake_case. One that is absent from queue gets its default
-	// back. Absent: the options that are present in queue.
+	// The options to change, by their names in lowerCamelCase or snake_case. An option in the mask that is absent from
+	// queue is reset to its default. Absent: the options that are present in queue.
 	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -481,7 +481,7 @@ func (x *UpdateQueueRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 	return nil
 }
 
-// DeleteQueueRequest names the queue to remove.
+// DeleteQueueRequest names the queue to delete.
 type DeleteQueueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "queues/{queue}".
@@ -527,7 +527,7 @@ func (x *DeleteQueueRequest) GetName() string {
 	return ""
 }
 
-// DeleteQueueResponse is empty: the queue is gone.
+// DeleteQueueResponse is empty: the queue is deleted.
 type DeleteQueueResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -564,7 +564,7 @@ func (*DeleteQueueResponse) Descriptor() ([]byte, []int) {
 	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
-// GetQueueRuntimeRequest names the queue to count.
+// GetQueueRuntimeRequest names the queue whose counts to read.
 type GetQueueRuntimeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "queues/{queue}".
@@ -615,7 +615,7 @@ type EnsureTopicRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "topics/{topic}".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Options that are absent get their default. topic.name may be left out and must else agree with name.
+	// Absent options have their defaults. topic.name may be absent; otherwise it must agree with name.
 	Topic         *Topic `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -665,14 +665,14 @@ func (x *EnsureTopicRequest) GetTopic() *Topic {
 	return nil
 }
 
-// EnsureTopicResponse tells what is there now.
+// EnsureTopicResponse describes the topic after the call.
 type EnsureTopicResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The topic was made by this call.
+	// Whether this call created the topic.
 	Created bool `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
 	// The topic as it is now.
 	Resource *Topic `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
-	// What differs in an existing topic from the options that were asked for. Nothing was changed.
+	// The options of an existing topic that differ from the request. The call did not change them.
 	Differences   []*Difference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -729,10 +729,10 @@ func (x *EnsureTopicResponse) GetDifferences() []*Difference {
 	return nil
 }
 
-// CreateTopicRequest describes the topic to make.
+// CreateTopicRequest describes the topic to create.
 type CreateTopicRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is required; options that are absent get their default.
+	// name is required; absent options have their defaults.
 	Topic         *Topic `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -826,9 +826,9 @@ type ListTopicsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Most topics in the answer, 1 to 100. 0 and absent: 100.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the page before. Absent: the first page.
+	// next_page_token of the previous page. Absent: the first page.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only topics whose names begin so, without case. Absent: all.
+	// Only topics whose names start with this prefix, compared without case. Absent: all.
 	NamePrefix    string `protobuf:"bytes,3,opt,name=name_prefix,json=namePrefix,proto3" json:"name_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -888,9 +888,9 @@ func (x *ListTopicsRequest) GetNamePrefix() string {
 // ListTopicsResponse is one page.
 type ListTopicsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order of name without case.
+	// Ordered by name, without case.
 	Topics []*Topic `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
-	// Token of the next page, empty after the last.
+	// Token of the next page, empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -940,7 +940,7 @@ func (x *ListTopicsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// UpdateTopicRequest names the options to change.
+// UpdateTopicRequest has the options to change.
 type UpdateTopicRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "topics/{topic}".
@@ -1004,7 +1004,7 @@ func (x *UpdateTopicRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 	return nil
 }
 
-// DeleteTopicRequest names the topic to remove.
+// DeleteTopicRequest names the topic to delete.
 type DeleteTopicRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "topics/{topic}".
@@ -1050,7 +1050,7 @@ func (x *DeleteTopicRequest) GetName() string {
 	return ""
 }
 
-// DeleteTopicResponse is empty: the topic is gone.
+// DeleteTopicResponse is empty: the topic is deleted.
 type DeleteTopicResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1087,7 +1087,7 @@ func (*DeleteTopicResponse) Descriptor() ([]byte, []int) {
 	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
-// GetTopicRuntimeRequest names the topic to count.
+// GetTopicRuntimeRequest names the topic whose counts to read.
 type GetTopicRuntimeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "topics/{topic}".
@@ -1138,7 +1138,7 @@ type EnsureSubscriptionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "topics/{topic}/subscriptions/{subscription}".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Options that are absent get their default. subscription.name may be left out and must else agree with name.
+	// Absent options have their defaults. subscription.name may be absent; otherwise it must agree with name.
 	Subscription  *Subscription `protobuf:"bytes,2,opt,name=subscription,proto3" json:"subscription,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1188,14 +1188,14 @@ func (x *EnsureSubscriptionRequest) GetSubscription() *Subscription {
 	return nil
 }
 
-// EnsureSubscriptionResponse tells what is there now.
+// EnsureSubscriptionResponse describes the subscription after the call.
 type EnsureSubscriptionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The subscription was made by this call.
+	// Whether this call created the subscription.
 	Created bool `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
 	// The subscription as it is now.
 	Resource *Subscription `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
-	// What differs in an existing subscription from the options that were asked for. Nothing was changed.
+	// The options of an existing subscription that differ from the request. The call did not change them.
 	Differences   []*Difference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1252,12 +1252,12 @@ func (x *EnsureSubscriptionResponse) GetDifferences() []*Difference {
 	return nil
 }
 
-// CreateSubscriptionRequest describes the subscription to make.
+// CreateSubscriptionRequest describes the subscription to create.
 type CreateSubscriptionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The topic, as "topics/{topic}".
 	Topic string `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	// name is required; options that are absent get their default.
+	// name is required; absent options have their defaults.
 	Subscription  *Subscription `protobuf:"bytes,2,opt,name=subscription,proto3" json:"subscription,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1360,9 +1360,9 @@ type ListSubscriptionsRequest struct {
 	Topic string `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	// Most subscriptions in the answer, 1 to 100. 0 and absent: 100.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the page before. Absent: the first page.
+	// next_page_token of the previous page. Absent: the first page.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only subscriptions whose names begin so, without case. Absent: all.
+	// Only subscriptions whose names start with this prefix, compared without case. Absent: all.
 	NamePrefix    string `protobuf:"bytes,4,opt,name=name_prefix,json=namePrefix,proto3" json:"name_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1429,9 +1429,9 @@ func (x *ListSubscriptionsRequest) GetNamePrefix() string {
 // ListSubscriptionsResponse is one page.
 type ListSubscriptionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order of name without case.
+	// Ordered by name, without case.
 	Subscriptions []*Subscription `protobuf:"bytes,1,rep,name=subscriptions,proto3" json:"subscriptions,omitempty"`
-	// Token of the next page, empty after the last.
+	// Token of the next page, empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1481,7 +1481,7 @@ func (x *ListSubscriptionsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// UpdateSubscriptionRequest names the options to change.
+// UpdateSubscriptionRequest has the options to change.
 type UpdateSubscriptionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "topics/{topic}/subscriptions/{subscription}".
@@ -1545,7 +1545,7 @@ func (x *UpdateSubscriptionRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 	return nil
 }
 
-// DeleteSubscriptionRequest names the subscription to remove.
+// DeleteSubscriptionRequest names the subscription to delete.
 type DeleteSubscriptionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "topics/{topic}/subscriptions/{subscription}".
@@ -1591,7 +1591,7 @@ func (x *DeleteSubscriptionRequest) GetName() string {
 	return ""
 }
 
-// DeleteSubscriptionResponse is empty: the subscription is gone.
+// DeleteSubscriptionResponse is empty: the subscription is deleted.
 type DeleteSubscriptionResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1628,7 +1628,7 @@ func (*DeleteSubscriptionResponse) Descriptor() ([]byte, []int) {
 	return file_sidebus_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
-// GetSubscriptionRuntimeRequest names the subscription to count.
+// GetSubscriptionRuntimeRequest names the subscription whose counts to read.
 type GetSubscriptionRuntimeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "topics/{topic}/subscriptions/{subscription}".
@@ -1674,12 +1674,12 @@ func (x *GetSubscriptionRuntimeRequest) GetName() string {
 	return ""
 }
 
-// EnsureRuleRequest names a rule and what it should be.
+// EnsureRuleRequest names a rule and describes it.
 type EnsureRuleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "topics/{topic}/subscriptions/{subscription}/rules/{rule}".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// rule.name may be left out and must else agree with name.
+	// rule.name may be absent; otherwise it must agree with name.
 	Rule          *Rule `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1729,14 +1729,14 @@ func (x *EnsureRuleRequest) GetRule() *Rule {
 	return nil
 }
 
-// EnsureRuleResponse tells what is there now.
+// EnsureRuleResponse describes the rule after the call.
 type EnsureRuleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rule was made by this call.
+	// Whether this call created the rule.
 	Created bool `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
 	// The rule as it is now.
 	Resource *Rule `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
-	// "filter" or "action", when those of an existing rule are others than were asked for. Nothing was changed.
+	// "filter" or "action", if that of an existing rule differs from the request. The call did not change it.
 	Differences   []*Difference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1793,7 +1793,7 @@ func (x *EnsureRuleResponse) GetDifferences() []*Difference {
 	return nil
 }
 
-// CreateRuleRequest describes the rule to make.
+// CreateRuleRequest describes the rule to create.
 type CreateRuleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The subscription, as "topics/{topic}/subscriptions/{subscription}".
@@ -1901,7 +1901,7 @@ type ListRulesRequest struct {
 	Subscription string `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
 	// Most rules in the answer, 1 to 100. 0 and absent: 100.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the page before. Absent: the first page.
+	// next_page_token of the previous page. Absent: the first page.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1961,9 +1961,9 @@ func (x *ListRulesRequest) GetPageToken() string {
 // ListRulesResponse is one page.
 type ListRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order of name without case.
+	// Ordered by name, without case.
 	Rules []*Rule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
-	// Token of the next page, empty after the last.
+	// Token of the next page, empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2013,7 +2013,7 @@ func (x *ListRulesResponse) GetNextPageToken() string {
 	return ""
 }
 
-// DeleteRuleRequest names the rule to remove.
+// DeleteRuleRequest names the rule to delete.
 type DeleteRuleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, "topics/{topic}/subscriptions/{subscription}/rules/{rule}".
@@ -2059,7 +2059,7 @@ func (x *DeleteRuleRequest) GetName() string {
 	return ""
 }
 
-// DeleteRuleResponse is empty: the rule is gone.
+// DeleteRuleResponse is empty: the rule is deleted.
 type DeleteRuleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

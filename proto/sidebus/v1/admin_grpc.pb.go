@@ -52,66 +52,70 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Admin manages queues, topics, subscriptions and rules. A resource name is "queues/{queue}", "topics/{topic}",
-// "topics/{topic}/subscriptions/{subscription}", or that of a subscription with "/rules/{rule}": names as they are in gRPC and
-// percent-encoded in an HTTP route ("/" as %2F). Failures are reported as by Messages.
+// "topics/{topic}/subscriptions/{subscription}", or the name of a subscription followed by "/rules/{rule}". In gRPC,
+// write names as they are. In an HTTP route, percent-encode them ("/" as %2F). Failures have the same form as those of
+// Messages.
 type AdminClient interface {
-	// EnsureQueue makes the queue if its name is free, in one atomic step; an existing one stays as it is and the answer
-	// tells what differs (ENT-6).
+	// EnsureQueue creates the queue if the name is free, in one atomic step. If the queue exists, the call does not
+	// change it and returns the differences.
 	EnsureQueue(ctx context.Context, in *EnsureQueueRequest, opts ...grpc.CallOption) (*EnsureQueueResponse, error)
-	// CreateQueue makes the queue, or fails with ENTITY_ALREADY_EXISTS even when the present one is equal (ENT-6).
+	// CreateQueue creates the queue. If the name is taken, it returns ENTITY_ALREADY_EXISTS, even if the existing queue
+	// has the same options.
 	CreateQueue(ctx context.Context, in *CreateQueueRequest, opts ...grpc.CallOption) (*Queue, error)
-	// GetQueue reads a queue. It does not count as use (IDLE-7).
+	// GetQueue returns a queue. It does not count as use.
 	GetQueue(ctx context.Context, in *GetQueueRequest, opts ...grpc.CallOption) (*Queue, error)
-	// ListQueues gives one page of queues in order of name (ENT-17).
+	// ListQueues returns one page of queues, ordered by name.
 	ListQueues(ctx context.Context, in *ListQueuesRequest, opts ...grpc.CallOption) (*ListQueuesResponse, error)
-	// UpdateQueue changes some options and leaves the others alone (ENT-7). Stored messages and locks stay as they are
-	// (ENT-10).
+	// UpdateQueue changes some options and keeps the others. It does not affect stored messages and locks.
 	UpdateQueue(ctx context.Context, in *UpdateQueueRequest, opts ...grpc.CallOption) (*Queue, error)
-	// DeleteQueue removes the queue and all it holds, dead letters included (ENT-8).
+	// DeleteQueue deletes the queue and everything in it, including dead letters.
 	DeleteQueue(ctx context.Context, in *DeleteQueueRequest, opts ...grpc.CallOption) (*DeleteQueueResponse, error)
-	// GetQueueRuntime counts a queue.
+	// GetQueueRuntime returns the counts of a queue.
 	GetQueueRuntime(ctx context.Context, in *GetQueueRuntimeRequest, opts ...grpc.CallOption) (*QueueRuntime, error)
-	// EnsureTopic, and the other verbs of a topic, are as those of a queue. ENTITY_ALREADY_EXISTS when a queue has the name (ENT-2).
+	// EnsureTopic does the same for a topic as EnsureQueue for a queue; this holds for all calls on topics. It returns
+	// ENTITY_ALREADY_EXISTS if a queue has the name.
 	EnsureTopic(ctx context.Context, in *EnsureTopicRequest, opts ...grpc.CallOption) (*EnsureTopicResponse, error)
-	// CreateTopic makes the topic, or fails with ENTITY_ALREADY_EXISTS.
+	// CreateTopic creates the topic, or returns ENTITY_ALREADY_EXISTS.
 	CreateTopic(ctx context.Context, in *CreateTopicRequest, opts ...grpc.CallOption) (*Topic, error)
-	// GetTopic reads a topic.
+	// GetTopic returns a topic.
 	GetTopic(ctx context.Context, in *GetTopicRequest, opts ...grpc.CallOption) (*Topic, error)
-	// ListTopics gives one page of topics in order of name.
+	// ListTopics returns one page of topics, ordered by name.
 	ListTopics(ctx context.Context, in *ListTopicsRequest, opts ...grpc.CallOption) (*ListTopicsResponse, error)
-	// UpdateTopic changes some options and leaves the others alone.
+	// UpdateTopic changes some options and keeps the others.
 	UpdateTopic(ctx context.Context, in *UpdateTopicRequest, opts ...grpc.CallOption) (*Topic, error)
-	// DeleteTopic removes the topic, its subscriptions and all they hold (ENT-8).
+	// DeleteTopic deletes the topic, its subscriptions and everything in them.
 	DeleteTopic(ctx context.Context, in *DeleteTopicRequest, opts ...grpc.CallOption) (*DeleteTopicResponse, error)
-	// GetTopicRuntime counts a topic. It takes the longer the more subscriptions there are.
+	// GetTopicRuntime returns the counts of a topic. The time it takes grows with the number of subscriptions.
 	GetTopicRuntime(ctx context.Context, in *GetTopicRuntimeRequest, opts ...grpc.CallOption) (*TopicRuntime, error)
-	// EnsureSubscription, and the other verbs of a subscription, are as those of a queue; all may be ENTITY_NOT_FOUND for the topic. The
-	// rules of an existing subscription stay as they are, and are among the differences when rules were asked for.
+	// EnsureSubscription does the same for a subscription as EnsureQueue for a queue; this holds for all calls on
+	// subscriptions. If the topic does not exist, they return ENTITY_NOT_FOUND. The call does not change the rules of an
+	// existing subscription; if the request has rules, the differences include them.
 	EnsureSubscription(ctx context.Context, in *EnsureSubscriptionRequest, opts ...grpc.CallOption) (*EnsureSubscriptionResponse, error)
-	// CreateSubscription makes the subscription with its first rules in one step (RULE-1), or fails with ENTITY_ALREADY_EXISTS.
-	// FILTER_INVALID and ACTION_INVALID are about one of the rules, QUOTA_EXCEEDED about how many a topic may have (RULE-4).
+	// CreateSubscription creates the subscription with its first rules in one step, or returns ENTITY_ALREADY_EXISTS. If
+	// a rule is not valid, it returns FILTER_INVALID or ACTION_INVALID. If the topic has reached its maximum of
+	// subscriptions or rules, it returns QUOTA_EXCEEDED.
 	CreateSubscription(ctx context.Context, in *CreateSubscriptionRequest, opts ...grpc.CallOption) (*Subscription, error)
-	// GetSubscription reads a subscription without its rules.
+	// GetSubscription returns a subscription without its rules.
 	GetSubscription(ctx context.Context, in *GetSubscriptionRequest, opts ...grpc.CallOption) (*Subscription, error)
-	// ListSubscriptions gives one page of a topic's subscriptions in order of name.
+	// ListSubscriptions returns one page of the subscriptions of a topic, ordered by name.
 	ListSubscriptions(ctx context.Context, in *ListSubscriptionsRequest, opts ...grpc.CallOption) (*ListSubscriptionsResponse, error)
-	// UpdateSubscription changes some options and leaves the others alone.
+	// UpdateSubscription changes some options and keeps the others.
 	UpdateSubscription(ctx context.Context, in *UpdateSubscriptionRequest, opts ...grpc.CallOption) (*Subscription, error)
-	// DeleteSubscription removes the subscription, its rules and all it holds (ENT-8).
+	// DeleteSubscription deletes the subscription, its rules and everything in it.
 	DeleteSubscription(ctx context.Context, in *DeleteSubscriptionRequest, opts ...grpc.CallOption) (*DeleteSubscriptionResponse, error)
-	// GetSubscriptionRuntime counts a subscription as a queue.
+	// GetSubscriptionRuntime returns the counts of a subscription, which are the same as those of a queue.
 	GetSubscriptionRuntime(ctx context.Context, in *GetSubscriptionRuntimeRequest, opts ...grpc.CallOption) (*QueueRuntime, error)
-	// EnsureRule makes the rule if its name is free; an existing one stays as it is and the answer tells what differs (ENT-6). A rule
-	// cannot be changed; make another one and delete it.
+	// EnsureRule creates the rule if the name is free. If the rule exists, the call does not change it and returns the
+	// differences. A rule cannot be changed: create another one and delete the old one.
 	EnsureRule(ctx context.Context, in *EnsureRuleRequest, opts ...grpc.CallOption) (*EnsureRuleResponse, error)
-	// CreateRule adds a rule, for messages sent from now on (RULE-2, TOPIC-4), or fails with RULE_ALREADY_EXISTS. FILTER_INVALID and
-	// ACTION_INVALID say what is wrong with it (RULE-7), QUOTA_EXCEEDED that the topic has too many (RULE-4).
+	// CreateRule adds a rule for messages sent from now on, or returns RULE_ALREADY_EXISTS. If the rule is not valid, it
+	// returns FILTER_INVALID or ACTION_INVALID. If the topic has too many rules, it returns QUOTA_EXCEEDED.
 	CreateRule(ctx context.Context, in *CreateRuleRequest, opts ...grpc.CallOption) (*Rule, error)
-	// GetRule reads a rule, or fails with RULE_NOT_FOUND.
+	// GetRule returns a rule, or RULE_NOT_FOUND.
 	GetRule(ctx context.Context, in *GetRuleRequest, opts ...grpc.CallOption) (*Rule, error)
-	// ListRules gives one page of a subscription's rules in order of name (RULE-9).
+	// ListRules returns one page of the rules of a subscription, ordered by name.
 	ListRules(ctx context.Context, in *ListRulesRequest, opts ...grpc.CallOption) (*ListRulesResponse, error)
-	// DeleteRule removes a rule, for messages sent from now on, or fails with RULE_NOT_FOUND (RULE-2, RULE-3).
+	// DeleteRule deletes a rule, or returns RULE_NOT_FOUND. Messages sent from now on are not affected by the rule.
 	DeleteRule(ctx context.Context, in *DeleteRuleRequest, opts ...grpc.CallOption) (*DeleteRuleResponse, error)
 }
 
@@ -388,66 +392,70 @@ func (c *adminClient) DeleteRule(ctx context.Context, in *DeleteRuleRequest, opt
 // for forward compatibility.
 //
 // Admin manages queues, topics, subscriptions and rules. A resource name is "queues/{queue}", "topics/{topic}",
-// "topics/{topic}/subscriptions/{subscription}", or that of a subscription with "/rules/{rule}": names as they are in gRPC and
-// percent-encoded in an HTTP route ("/" as %2F). Failures are reported as by Messages.
+// "topics/{topic}/subscriptions/{subscription}", or the name of a subscription followed by "/rules/{rule}". In gRPC,
+// write names as they are. In an HTTP route, percent-encode them ("/" as %2F). Failures have the same form as those of
+// Messages.
 type AdminServer interface {
-	// EnsureQueue makes the queue if its name is free, in one atomic step; an existing one stays as it is and the answer
-	// tells what differs (ENT-6).
+	// EnsureQueue creates the queue if the name is free, in one atomic step. If the queue exists, the call does not
+	// change it and returns the differences.
 	EnsureQueue(context.Context, *EnsureQueueRequest) (*EnsureQueueResponse, error)
-	// CreateQueue makes the queue, or fails with ENTITY_ALREADY_EXISTS even when the present one is equal (ENT-6).
+	// CreateQueue creates the queue. If the name is taken, it returns ENTITY_ALREADY_EXISTS, even if the existing queue
+	// has the same options.
 	CreateQueue(context.Context, *CreateQueueRequest) (*Queue, error)
-	// GetQueue reads a queue. It does not count as use (IDLE-7).
+	// GetQueue returns a queue. It does not count as use.
 	GetQueue(context.Context, *GetQueueRequest) (*Queue, error)
-	// ListQueues gives one page of queues in order of name (ENT-17).
+	// ListQueues returns one page of queues, ordered by name.
 	ListQueues(context.Context, *ListQueuesRequest) (*ListQueuesResponse, error)
-	// UpdateQueue changes some options and leaves the others alone (ENT-7). Stored messages and locks stay as they are
-	// (ENT-10).
+	// UpdateQueue changes some options and keeps the others. It does not affect stored messages and locks.
 	UpdateQueue(context.Context, *UpdateQueueRequest) (*Queue, error)
-	// DeleteQueue removes the queue and all it holds, dead letters included (ENT-8).
+	// DeleteQueue deletes the queue and everything in it, including dead letters.
 	DeleteQueue(context.Context, *DeleteQueueRequest) (*DeleteQueueResponse, error)
-	// GetQueueRuntime counts a queue.
+	// GetQueueRuntime returns the counts of a queue.
 	GetQueueRuntime(context.Context, *GetQueueRuntimeRequest) (*QueueRuntime, error)
-	// EnsureTopic, and the other verbs of a topic, are as those of a queue. ENTITY_ALREADY_EXISTS when a queue has the name (ENT-2).
+	// EnsureTopic does the same for a topic as EnsureQueue for a queue; this holds for all calls on topics. It returns
+	// ENTITY_ALREADY_EXISTS if a queue has the name.
 	EnsureTopic(context.Context, *EnsureTopicRequest) (*EnsureTopicResponse, error)
-	// CreateTopic makes the topic, or fails with ENTITY_ALREADY_EXISTS.
+	// CreateTopic creates the topic, or returns ENTITY_ALREADY_EXISTS.
 	CreateTopic(context.Context, *CreateTopicRequest) (*Topic, error)
-	// GetTopic reads a topic.
+	// GetTopic returns a topic.
 	GetTopic(context.Context, *GetTopicRequest) (*Topic, error)
-	// ListTopics gives one page of topics in order of name.
+	// ListTopics returns one page of topics, ordered by name.
 	ListTopics(context.Context, *ListTopicsRequest) (*ListTopicsResponse, error)
-	// UpdateTopic changes some options and leaves the others alone.
+	// UpdateTopic changes some options and keeps the others.
 	UpdateTopic(context.Context, *UpdateTopicRequest) (*Topic, error)
-	// DeleteTopic removes the topic, its subscriptions and all they hold (ENT-8).
+	// DeleteTopic deletes the topic, its subscriptions and everything in them.
 	DeleteTopic(context.Context, *DeleteTopicRequest) (*DeleteTopicResponse, error)
-	// GetTopicRuntime counts a topic. It takes the longer the more subscriptions there are.
+	// GetTopicRuntime returns the counts of a topic. The time it takes grows with the number of subscriptions.
 	GetTopicRuntime(context.Context, *GetTopicRuntimeRequest) (*TopicRuntime, error)
-	// EnsureSubscription, and the other verbs of a subscription, are as those of a queue; all may be ENTITY_NOT_FOUND for the topic. The
-	// rules of an existing subscription stay as they are, and are among the differences when rules were asked for.
+	// EnsureSubscription does the same for a subscription as EnsureQueue for a queue; this holds for all calls on
+	// subscriptions. If the topic does not exist, they return ENTITY_NOT_FOUND. The call does not change the rules of an
+	// existing subscription; if the request has rules, the differences include them.
 	EnsureSubscription(context.Context, *EnsureSubscriptionRequest) (*EnsureSubscriptionResponse, error)
-	// CreateSubscription makes the subscription with its first rules in one step (RULE-1), or fails with ENTITY_ALREADY_EXISTS.
-	// FILTER_INVALID and ACTION_INVALID are about one of the rules, QUOTA_EXCEEDED about how many a topic may have (RULE-4).
+	// CreateSubscription creates the subscription with its first rules in one step, or returns ENTITY_ALREADY_EXISTS. If
+	// a rule is not valid, it returns FILTER_INVALID or ACTION_INVALID. If the topic has reached its maximum of
+	// subscriptions or rules, it returns QUOTA_EXCEEDED.
 	CreateSubscription(context.Context, *CreateSubscriptionRequest) (*Subscription, error)
-	// GetSubscription reads a subscription without its rules.
+	// GetSubscription returns a subscription without its rules.
 	GetSubscription(context.Context, *GetSubscriptionRequest) (*Subscription, error)
-	// ListSubscriptions gives one page of a topic's subscriptions in order of name.
+	// ListSubscriptions returns one page of the subscriptions of a topic, ordered by name.
 	ListSubscriptions(context.Context, *ListSubscriptionsRequest) (*ListSubscriptionsResponse, error)
-	// UpdateSubscription changes some options and leaves the others alone.
+	// UpdateSubscription changes some options and keeps the others.
 	UpdateSubscription(context.Context, *UpdateSubscriptionRequest) (*Subscription, error)
-	// DeleteSubscription removes the subscription, its rules and all it holds (ENT-8).
+	// DeleteSubscription deletes the subscription, its rules and everything in it.
 	DeleteSubscription(context.Context, *DeleteSubscriptionRequest) (*DeleteSubscriptionResponse, error)
-	// GetSubscriptionRuntime counts a subscription as a queue.
+	// GetSubscriptionRuntime returns the counts of a subscription, which are the same as those of a queue.
 	GetSubscriptionRuntime(context.Context, *GetSubscriptionRuntimeRequest) (*QueueRuntime, error)
-	// EnsureRule makes the rule if its name is free; an existing one stays as it is and the answer tells what differs (ENT-6). A rule
-	// cannot be changed; make another one and delete it.
+	// EnsureRule creates the rule if the name is free. If the rule exists, the call does not change it and returns the
+	// differences. A rule cannot be changed: create another one and delete the old one.
 	EnsureRule(context.Context, *EnsureRuleRequest) (*EnsureRuleResponse, error)
-	// CreateRule adds a rule, for messages sent from now on (RULE-2, TOPIC-4), or fails with RULE_ALREADY_EXISTS. FILTER_INVALID and
-	// ACTION_INVALID say what is wrong with it (RULE-7), QUOTA_EXCEEDED that the topic has too many (RULE-4).
+	// CreateRule adds a rule for messages sent from now on, or returns RULE_ALREADY_EXISTS. If the rule is not valid, it
+	// returns FILTER_INVALID or ACTION_INVALID. If the topic has too many rules, it returns QUOTA_EXCEEDED.
 	CreateRule(context.Context, *CreateRuleRequest) (*Rule, error)
-	// GetRule reads a rule, or fails with RULE_NOT_FOUND.
+	// GetRule returns a rule, or RULE_NOT_FOUND.
 	GetRule(context.Context, *GetRuleRequest) (*Rule, error)
-	// ListRules gives one page of a subscription's rules in order of name (RULE-9).
+	// ListRules returns one page of the rules of a subscription, ordered by name.
 	ListRules(context.Context, *ListRulesRequest) (*ListRulesResponse, error)
-	// DeleteRule removes a rule, for messages sent from now on, or fails with RULE_NOT_FOUND (RULE-2, RULE-3).
+	// DeleteRule deletes a rule, or returns RULE_NOT_FOUND. Messages sent from now on are not affected by the rule.
 	DeleteRule(context.Context, *DeleteRuleRequest) (*DeleteRuleResponse, error)
 	mustEmbedUnimplementedAdminServer()
 }

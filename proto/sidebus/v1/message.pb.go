@@ -24,15 +24,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// State of a stored message (MSG-9).
+// State is the state of a stored message.
 type ReceivedMessage_State int32
 
 const (
 	// Available or locked.
 	ReceivedMessage_ACTIVE ReceivedMessage_State = 0
-	// Set aside until it is received by its sequence number, or received that way (DEFER-1).
+	// Deferred until it is received by its sequence number, or received in this way.
 	ReceivedMessage_DEFERRED ReceivedMessage_State = 1
-	// Waiting for its scheduled_enqueue_time (SCHED-2).
+	// Waiting for its scheduled_enqueue_time.
 	ReceivedMessage_SCHEDULED ReceivedMessage_State = 2
 )
 
@@ -77,13 +77,15 @@ func (ReceivedMessage_State) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_message_proto_rawDescGZIP(), []int{2, 0}
 }
 
-// Value is one application property with its exact type (MSG-12, MSG-13). One value counts for at most 32 KiB (MSG-15).
+// Value is one application property with its exact type. The value counts for at most 32 KiB.
 //
-// In JSON a string, a bool, a number and null stand for themselves, a number without fraction being an int64 and any
-// other a double. Every other type is {"type":"uuid","value":"..."}, where type is the field's name without "_value".
+// In JSON, write a string, a bool, a number or null as it is. A number without a fraction is an int64, any other number
+// is a double. Write every other type as {"type":"uuid","value":"..."}, where type is the name of the field without
+// "_value".
 type Value struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The value in the field of its type. None set is INVALID_ARGUMENT; the null value is null_value.
+	// The value, in the field of its type. If no field is set, the call returns INVALID_ARGUMENT; use null_value for
+	// null.
 	//
 	// Types that are valid to be assigned to Kind:
 	//
@@ -354,7 +356,7 @@ type Value_StringValue struct {
 }
 
 type Value_BoolValue struct {
-	// A truth value.
+	// True or false.
 	BoolValue bool `protobuf:"varint,3,opt,name=bool_value,json=boolValue,proto3,oneof"`
 }
 
@@ -414,37 +416,37 @@ type Value_DoubleValue struct {
 }
 
 type Value_DecimalValue struct {
-	// A decimal number of at most 64 characters: sign, digits, one point. Kept as written.
+	// A decimal number of at most 64 characters: sign, digits, one point. Stored as written.
 	DecimalValue string `protobuf:"bytes,15,opt,name=decimal_value,json=decimalValue,proto3,oneof"`
 }
 
 type Value_UuidValue struct {
-	// A UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx, given back in lower case.
+	// A UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx, returned in lower case.
 	UuidValue string `protobuf:"bytes,16,opt,name=uuid_value,json=uuidValue,proto3,oneof"`
 }
 
 type Value_UriValue struct {
-	// A URI, kept as written and not checked.
+	// A URI, stored as written and not checked.
 	UriValue string `protobuf:"bytes,17,opt,name=uri_value,json=uriValue,proto3,oneof"`
 }
 
 type Value_DatetimeValue struct {
-	// An instant in RFC 3339, given back in UTC.
+	// An instant in RFC 3339, returned in UTC.
 	DatetimeValue string `protobuf:"bytes,18,opt,name=datetime_value,json=datetimeValue,proto3,oneof"`
 }
 
 type Value_DatetimeoffsetValue struct {
-	// An instant in RFC 3339, given back with its offset.
+	// An instant in RFC 3339, returned with its offset.
 	DatetimeoffsetValue string `protobuf:"bytes,19,opt,name=datetimeoffset_value,json=datetimeoffsetValue,proto3,oneof"`
 }
 
 type Value_TimespanValue struct {
-	// A span of time in ticks of 100 ns. In JSON a duration such as "90s".
+	// A duration in ticks of 100 ns. In JSON a duration such as "90s".
 	TimespanValue int64 `protobuf:"zigzag64,20,opt,name=timespan_value,json=timespanValue,proto3,oneof"`
 }
 
 type Value_BytesValue struct {
-	// Octets. In JSON base64.
+	// Bytes. In JSON base64.
 	BytesValue []byte `protobuf:"bytes,21,opt,name=bytes_value,json=bytesValue,proto3,oneof"`
 }
 
@@ -490,43 +492,46 @@ func (*Value_TimespanValue) isValue_Kind() {}
 
 func (*Value_BytesValue) isValue_Kind() {}
 
-// Message is what a sender hands over (MSG). Fields that are absent are not set; an empty session_id, partition_key or
-// other text counts as not set, an empty message_id is INVALID_ARGUMENT (MSG-2). Body, ids and properties together count
-// for at most the queue's maxMessageSizeInKilobytes, over HTTP at most 1 MiB; ids and properties together for at most 64
-// KiB (MSG-15, MSG-20, MSG-21).
+// Message is a message to send. Absent fields are not set. An empty session_id, partition_key or other text counts as
+// not set; an empty message_id returns INVALID_ARGUMENT. Body, ids and properties together count for at most
+// maxMessageSizeInKilobytes of the queue, and over HTTP for at most 1 MiB. Ids and properties together count for at
+// most 64 KiB.
 type Message struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most 128 UTF-16 units, not empty. Absent: Sidebus makes a random UUID (MSG-1, MSG-2).
+	// At most 128 UTF-16 units, not empty. Absent: Sidebus generates a random UUID.
 	MessageId *string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3,oneof" json:"message_id,omitempty"`
-	// At most 128 UTF-16 units. The session it belongs to on a queue with requires_session, where a message without one is
-	// SESSION_ID_MISSING (SESS-6); elsewhere kept and given back (SESS-9).
+	// At most 128 UTF-16 units. The session of the message on a queue with requires_session, where a message without
+	// session_id returns SESSION_ID_MISSING. Other queues store it and return it to the receiver.
 	SessionId *string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3,oneof" json:"session_id,omitempty"`
-	// At most 128 UTF-16 units. Must equal session_id when both are set, else PARTITION_KEY_MISMATCH (MSG-3).
+	// At most 128 UTF-16 units. If session_id is set too, both must be equal; otherwise the call returns
+	// PARTITION_KEY_MISMATCH.
 	PartitionKey *string `protobuf:"bytes,3,opt,name=partition_key,json=partitionKey,proto3,oneof" json:"partition_key,omitempty"`
 	// At most 128 UTF-16 units.
 	CorrelationId *string `protobuf:"bytes,4,opt,name=correlation_id,json=correlationId,proto3,oneof" json:"correlation_id,omitempty"`
 	// Also called label.
 	Subject *string `protobuf:"bytes,5,opt,name=subject,proto3,oneof" json:"subject,omitempty"`
-	// Kept and never routed on (MSG-16).
+	// Stored, and never used for routing.
 	To *string `protobuf:"bytes,6,opt,name=to,proto3,oneof" json:"to,omitempty"`
-	// Path of the entity a reply should go to, by convention.
+	// By convention, the path of the entity to which to send a reply.
 	ReplyTo *string `protobuf:"bytes,7,opt,name=reply_to,json=replyTo,proto3,oneof" json:"reply_to,omitempty"`
-	// At most 128 UTF-16 units. Session a reply should go to, by convention.
+	// At most 128 UTF-16 units. By convention, the session to which to send a reply.
 	ReplyToSessionId *string `protobuf:"bytes,8,opt,name=reply_to_session_id,json=replyToSessionId,proto3,oneof" json:"reply_to_session_id,omitempty"`
 	// Media type of the body, not interpreted.
 	ContentType *string `protobuf:"bytes,9,opt,name=content_type,json=contentType,proto3,oneof" json:"content_type,omitempty"`
-	// How long the message lives, at least 1 ms, else ARGUMENT_OUT_OF_RANGE (TTL-2, TTL-14). Absent: the queue's
-	// defaultMessageTimeToLive, which is also the ceiling (TTL-3, TTL-5). Over 292 years means never.
+	// How long the message lives, at least 1 ms, otherwise ARGUMENT_OUT_OF_RANGE. Absent: defaultMessageTimeToLive of the
+	// queue, which is also the maximum. Over 292 years means never.
 	TimeToLive *durationpb.Duration `protobuf:"bytes,10,opt,name=time_to_live,json=timeToLive,proto3" json:"time_to_live,omitempty"`
-	// When the message is enqueued, as if it were sent then; until that it is stored as SCHEDULED (SCHED-1 to SCHED-3). Its
-	// lifetime begins then (TTL-17). Absent, now or in the past: at once (SCHED-4). There is no upper bound but the year 9999.
+	// When the message is enqueued, as if it were sent then. Until then it is stored as SCHEDULED, and its time to live
+	// starts then. Absent, now or in the past: at once. The latest year is 9999.
 	ScheduledEnqueueTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=scheduled_enqueue_time,json=scheduledEnqueueTime,proto3" json:"scheduled_enqueue_time,omitempty"`
-	// Accepted for AMQP's sake and ignored: there is no delivery by priority, and receivers do not see it (MSG-16).
+	// Accepted for compatibility with AMQP and ignored: messages are not delivered by priority, and receivers do not see
+	// it.
 	Priority *int32 `protobuf:"varint,16,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
-	// Application properties by name. A name has 1 to 128 UTF-16 units; names that differ only in case are
-	// INVALID_ARGUMENT (MSG-14).
+	// Application properties by name. A name has 1 to 128 UTF-16 units. Names that differ only in case return
+	// INVALID_ARGUMENT.
 	Properties map[string]*Value `protobuf:"bytes,11,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The body, never looked into. Receivers see the same field that the sender used. None set is an empty body.
+	// The body, which Sidebus never inspects. Receivers get the same field that the sender used. If none is set, the body
+	// is empty.
 	//
 	// Types that are valid to be assigned to Content:
 	//
@@ -698,7 +703,7 @@ type isMessage_Content interface {
 }
 
 type Message_Body struct {
-	// Octets. In JSON base64.
+	// Bytes. In JSON base64.
 	Body []byte `protobuf:"bytes,12,opt,name=body,proto3,oneof"`
 }
 
@@ -708,7 +713,7 @@ type Message_Text struct {
 }
 
 type Message_Json struct {
-	// A JSON value as text, kept byte for byte. Over HTTP it is the value itself, not a string that holds it.
+	// A JSON value as text, stored byte for byte. Over HTTP it is the value itself, not a string that contains it.
 	Json string `protobuf:"bytes,14,opt,name=json,proto3,oneof"`
 }
 
@@ -718,11 +723,11 @@ func (*Message_Text) isMessage_Content() {}
 
 func (*Message_Json) isMessage_Content() {}
 
-// ReceivedMessage is a stored message as a receiver or a peek sees it: the fields of Message under the same numbers, and
-// what the broker says about it. When it is sent again as a Message the broker's fields are ignored (MSG-4, MSG-17).
+// ReceivedMessage is a stored message as receive and peek return it: the fields of Message with the same numbers, and
+// the fields that the broker sets. If you send it again as a Message, the fields of the broker are ignored.
 type ReceivedMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As sent, or as made by Sidebus (MSG-1).
+	// As sent, or as generated by Sidebus.
 	MessageId *string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3,oneof" json:"message_id,omitempty"`
 	// As sent.
 	SessionId *string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3,oneof" json:"session_id,omitempty"`
@@ -740,13 +745,14 @@ type ReceivedMessage struct {
 	ReplyToSessionId *string `protobuf:"bytes,8,opt,name=reply_to_session_id,json=replyToSessionId,proto3,oneof" json:"reply_to_session_id,omitempty"`
 	// As sent.
 	ContentType *string `protobuf:"bytes,9,opt,name=content_type,json=contentType,proto3,oneof" json:"content_type,omitempty"`
-	// What was sent, cut to the queue's default (TTL-5). Absent: never expires.
+	// As sent, limited to the default of the queue. Absent: never expires.
 	TimeToLive *durationpb.Duration `protobuf:"bytes,10,opt,name=time_to_live,json=timeToLive,proto3" json:"time_to_live,omitempty"`
 	// As sent.
 	ScheduledEnqueueTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=scheduled_enqueue_time,json=scheduledEnqueueTime,proto3" json:"scheduled_enqueue_time,omitempty"`
-	// As sent, and DeadLetterReason and DeadLetterErrorDescription in a dead-letter queue and of a forwarded dead letter (DLQ-15).
+	// As sent. A message in a dead-letter queue and a forwarded dead letter also have DeadLetterReason and
+	// DeadLetterErrorDescription.
 	Properties map[string]*Value `protobuf:"bytes,11,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The body in the field the sender used.
+	// The body, in the field that the sender used.
 	//
 	// Types that are valid to be assigned to Content:
 	//
@@ -754,45 +760,46 @@ type ReceivedMessage struct {
 	//	*ReceivedMessage_Text
 	//	*ReceivedMessage_Json
 	Content isReceivedMessage_Content `protobuf_oneof:"content"`
-	// From 1 on, without gaps, in the order of acceptance (MSG-5). A scheduled message gets a new one when it is enqueued, and
-	// the old one is dead from then on (MSG-7).
+	// Numbers start at 1 and have no gaps, in the order of acceptance. When a scheduled message is enqueued, it gets a
+	// new number and the old one is no longer valid.
 	SequenceNumber int64 `protobuf:"varint,50,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
-	// The number that the topic gave to the message, in a subscription; of a forwarded message, the number in the first entity it was sent
-	// to; else it equals sequence_number (MSG-6, FWD-4).
+	// In a subscription, the number that the topic assigned to the message. For a forwarded message, the number in the
+	// first entity it was sent to. Otherwise equal to sequence_number.
 	EnqueuedSequenceNumber int64 `protobuf:"varint,51,opt,name=enqueued_sequence_number,json=enqueuedSequenceNumber,proto3" json:"enqueued_sequence_number,omitempty"`
-	// From 1 on, without gaps, in the order in which the messages of the session were enqueued (MSG-19). Absent on a queue without
-	// sessions and while the message is scheduled.
+	// Numbers start at 1 and have no gaps, in the order in which the messages of the session were enqueued. Absent on a
+	// queue without sessions and while the message is scheduled.
 	SessionSequence *int64 `protobuf:"varint,67,opt,name=session_sequence,json=sessionSequence,proto3,oneof" json:"session_sequence,omitempty"`
-	// When the broker accepted the message, or enqueued the scheduled one, by the broker's clock (MSG-8, SCHED-3).
+	// When the broker accepted the message, or enqueued the scheduled message, by the broker's clock.
 	EnqueuedTime *timestamppb.Timestamp `protobuf:"bytes,52,opt,name=enqueued_time,json=enqueuedTime,proto3" json:"enqueued_time,omitempty"`
-	// enqueued_time + time_to_live (TTL-2). Absent: never.
+	// enqueued_time + time_to_live. Absent: never.
 	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,53,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
-	// On receive counting this delivery, so at least 1; on peek the deliveries so far (MSG-10).
+	// On receive, the deliveries including this one, so at least 1. On peek, the deliveries so far.
 	DeliveryCount int32 `protobuf:"varint,54,opt,name=delivery_count,json=deliveryCount,proto3" json:"delivery_count,omitempty"`
-	// Proof of ownership for settlement, a UUID. Absent on peek and in RECEIVE_AND_DELETE mode (MSG-11, LOCK-2).
+	// Proof of ownership for settlement, a UUID. Absent on peek and in RECEIVE_AND_DELETE mode.
 	LockToken *string `protobuf:"bytes,55,opt,name=lock_token,json=lockToken,proto3,oneof" json:"lock_token,omitempty"`
-	// End of the lock by the broker's clock, under a session that of the session's (MSG-11). Absent as lock_token (LOCK-1).
+	// When the lock expires, by the broker's clock. In a session, it is when the session lock expires. Absent if
+	// lock_token is absent.
 	LockedUntil *timestamppb.Timestamp `protobuf:"bytes,56,opt,name=locked_until,json=lockedUntil,proto3" json:"locked_until,omitempty"`
-	// What becomes of the message (MSG-9).
+	// The state of the message.
 	State ReceivedMessage_State `protobuf:"varint,57,opt,name=state,proto3,enum=sidebus.v1.ReceivedMessage_State" json:"state,omitempty"`
-	// At most 4096 characters. Only in a dead-letter queue, and of a dead letter that was forwarded since (DLQ-15).
+	// At most 4096 characters. Only in a dead-letter queue and on a forwarded dead letter.
 	DeadLetterReason *string `protobuf:"bytes,58,opt,name=dead_letter_reason,json=deadLetterReason,proto3,oneof" json:"dead_letter_reason,omitempty"`
-	// At most 4096 characters. Only in a dead-letter queue, and of a dead letter that was forwarded since (DLQ-15).
+	// At most 4096 characters. Only in a dead-letter queue and on a forwarded dead letter.
 	DeadLetterErrorDescription *string `protobuf:"bytes,59,opt,name=dead_letter_error_description,json=deadLetterErrorDescription,proto3,oneof" json:"dead_letter_error_description,omitempty"`
-	// Path of the queue or subscription whose dead letter it was, as "orders" or "news/Subscriptions/eu". Only of one that was forwarded
-	// since (FWD-9).
+	// Path of the queue or subscription in which the message became a dead letter, such as "orders" or
+	// "news/Subscriptions/eu". Only on a forwarded dead letter.
 	DeadLetterSource *string `protobuf:"bytes,60,opt,name=dead_letter_source,json=deadLetterSource,proto3,oneof" json:"dead_letter_source,omitempty"`
-	// When the message was dead-lettered. Only in a dead-letter queue (DLQ-16).
+	// When the message was dead-lettered. Only in a dead-letter queue.
 	DeadLetteredTime *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=dead_lettered_time,json=deadLetteredTime,proto3" json:"dead_lettered_time,omitempty"`
-	// Failed deliveries from the dead-letter queue, which count for nothing. Only in a dead-letter queue (DC-7).
+	// Failed deliveries from the dead-letter queue, which have no limit and no effect. Only in a dead-letter queue.
 	DeadLetterDeliveryCount *int32 `protobuf:"varint,66,opt,name=dead_letter_delivery_count,json=deadLetterDeliveryCount,proto3,oneof" json:"dead_letter_delivery_count,omitempty"`
-	// Bytes the message counts for against the queue's size (MSG-20).
+	// Bytes that the message counts for towards the size of the queue.
 	Size int64 `protobuf:"varint,62,opt,name=size,proto3" json:"size,omitempty"`
-	// Somebody holds a lock on it. Only on peek (PEEK-7).
+	// Whether a receiver holds a lock on the message. Only on peek.
 	Locked *bool `protobuf:"varint,63,opt,name=locked,proto3,oneof" json:"locked,omitempty"`
-	// It is past expires_at and not cleared away yet. Only on peek (PEEK-7).
+	// Whether the message is past expires_at and not removed yet. Only on peek.
 	Expired *bool `protobuf:"varint,64,opt,name=expired,proto3,oneof" json:"expired,omitempty"`
-	// When a scheduled or delayed message becomes available. Only on peek, absent for others (PEEK-7).
+	// When a scheduled or delayed message becomes available. Only on peek, and absent on other messages.
 	VisibleAt     *timestamppb.Timestamp `protobuf:"bytes,65,opt,name=visible_at,json=visibleAt,proto3" json:"visible_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1077,7 +1084,7 @@ type isReceivedMessage_Content interface {
 }
 
 type ReceivedMessage_Body struct {
-	// Octets. In JSON base64.
+	// Bytes. In JSON base64.
 	Body []byte `protobuf:"bytes,12,opt,name=body,proto3,oneof"`
 }
 

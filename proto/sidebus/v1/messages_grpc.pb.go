@@ -44,80 +44,93 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Messages sends, receives, settles and removes. A target, which takes messages, is "queues/{queue}" or "topics/{topic}"; a source,
-// which gives them, is "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}". Names are as they are in gRPC and
-// percent-encoded in an HTTP route ("/" as %2F). What is said of a queue as a source holds for a subscription too. To send to a
-// subscription and to receive from a topic is INVALID_OPERATION (TOPIC-8). Every failure carries a google.rpc.ErrorInfo whose reason is one
-// of the closed set ERR; clients switch on it. A field this version does not know is INVALID_ARGUMENT.
+// Messages sends, receives, settles and deletes messages. You send to a target, "queues/{queue}" or "topics/{topic}".
+// You receive from a source, "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}". What the comments say
+// about a queue as a source also holds for a subscription. If you send to a subscription or receive from a topic, the
+// call returns INVALID_OPERATION.
+//
+// In gRPC, write names as they are. In an HTTP route, percent-encode them ("/" as %2F).
+//
+// Every failure has a google.rpc.ErrorInfo with a reason from a closed list; switch on the reason. A field that this
+// version does not know returns INVALID_ARGUMENT.
 type MessagesClient interface {
-	// Send stores all messages or none and answers when they are stored (SEND-1, BATCH-1), to a topic with the copies of all
-	// subscriptions (TOPIC-2). The details of a failure that is about one message have its position as "index".
-	// NO_MATCHING_SUBSCRIPTION is of a topic with fail_if_unmatched (TOPIC-3). STORE_UNAVAILABLE with outcome "unknown" means that the
-	// messages may have been stored (ERR-6).
+	// Send stores all messages or none, and answers after they are stored. On a topic it stores the copies of all
+	// subscriptions in the same step. If one message causes a failure, the details have its position as "index". If a
+	// topic has fail_if_unmatched and no subscription selects a message, the call returns NO_MATCHING_SUBSCRIPTION.
+	// STORE_UNAVAILABLE with outcome "unknown" means that the messages may be stored: with a request_id, the same call
+	// again returns the first answer and stores nothing twice.
 	Send(ctx context.Context, in *SendRequest, opts ...grpc.CallOption) (*SendResponse, error)
-	// CancelScheduled removes messages that are still scheduled (SCHED-5, SCHED-8). MESSAGE_NOT_FOUND when one is not; the
-	// details have the missing "sequenceNumbers".
+	// CancelScheduled deletes messages that are still scheduled. If a sequence number is not that of a scheduled message,
+	// it returns MESSAGE_NOT_FOUND, and the details have these "sequenceNumbers".
 	CancelScheduled(ctx context.Context, in *CancelScheduledRequest, opts ...grpc.CallOption) (*CancelScheduledResponse, error)
-	// Request sends one message and waits for the reply to it, which has to come to this sidecar's session of the queue reply_to
-	// (RR-6). The session is held before the message is sent and as long as requests wait for replies there. SERVICE_TIMEOUT when none
-	// came in time; SESSION_NOT_SUPPORTED when reply_to has no sessions; failures of Send. With outcome "unknown" among the details the
-	// request was sent and somebody may do what it asks for. The reply is removed once the answer was written. When it cannot be
-	// written, the reply goes to a request that waits for it then, as does one that comes too late, and else is removed.
+	// Request sends one message and waits for the reply. A worker sends the reply to the session of this sidecar in the
+	// queue reply_to. The sidecar locks that session before it sends the message, and keeps the lock while requests wait
+	// for replies there. If no reply arrives in time, the call returns SERVICE_TIMEOUT. If reply_to has no sessions, it
+	// returns SESSION_NOT_SUPPORTED. It also returns the failures of Send. With outcome "unknown" in the details, the
+	// request was sent and a worker may process it.
+	//
+	// The reply is deleted after the answer is written. If the answer cannot be written, or the reply arrives too late,
+	// the reply goes to another request that waits for it; otherwise it is deleted.
 	Request(ctx context.Context, in *RequestRequest, opts ...grpc.CallOption) (*RequestResponse, error)
-	// Receive takes available messages and waits for the first one (RECV-5), on a queue with sessions those of the session whose lock
-	// is named (SESS-6). No message is an empty list, not an error. When
-	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7). INVALID_OPERATION where
-	// forward_to sends the messages elsewhere, also for a call that waits when it is set; the dead-letter queues give theirs (FWD-2).
+	// Receive takes available messages. If there are none, it waits for the first one. On a queue with sessions, it takes
+	// messages of the session whose lock the request names. No message is an empty list, not an error. If the answer
+	// cannot be written, the messages are available again at once and no delivery is counted. If the queue has
+	// forward_to, the call returns INVALID_OPERATION, even if it waits while forward_to is set; the dead-letter queues
+	// can be received from.
 	Receive(ctx context.Context, in *ReceiveRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
-	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait (DEFER-3). Abandoned,
-	// or when the lock ends, they are deferred again (DEFER-5). MESSAGE_NOT_FOUND when a number is unknown, not deferred,
-	// locked or past its time; the details have those "sequenceNumbers" (DEFER-4, TTL-18). Unwritten answers as in Receive.
+	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait. If such a
+	// message is abandoned or its lock expires, it is deferred again. If a number is unknown, not deferred, locked or
+	// expired, the call returns MESSAGE_NOT_FOUND, and the details have these "sequenceNumbers". If the answer cannot be
+	// written, the same happens as in Receive.
 	ReceiveDeferred(ctx context.Context, in *ReceiveDeferredRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
-	// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of their order, and does not wait
-	// (PURGE-9). Failures as in ReceiveDeferred, and INVALID_OPERATION on a queue with sessions.
+	// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of order, and does not wait.
+	// It returns the failures of ReceiveDeferred, and INVALID_OPERATION on a queue with sessions.
 	ReceiveBySequence(ctx context.Context, in *ReceiveBySequenceRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
-	// Peek looks at messages in order of sequence number without lock or count (PEEK-1, PEEK-3). Of a topic it shows the scheduled ones
-	// (SCHED-7).
+	// Peek returns messages in the order of their sequence numbers. It takes no lock and counts no delivery. On a topic
+	// it returns the scheduled messages.
 	Peek(ctx context.Context, in *PeekRequest, opts ...grpc.CallOption) (*PeekResponse, error)
-	// Complete removes the messages for good (SETTLE-3).
+	// Complete deletes the messages.
 	Complete(ctx context.Context, in *CompleteRequest, opts ...grpc.CallOption) (*SettleResponse, error)
-	// Abandon gives the messages back with one delivery more, at once or after a delay; the last permitted delivery is
-	// dead-lettered instead (SETTLE-4, SETTLE-11, SETTLE-12).
+	// Abandon makes the messages available again, at once or after a delay, and counts a delivery. After the last
+	// permitted delivery, it dead-letters the message instead.
 	Abandon(ctx context.Context, in *AbandonRequest, opts ...grpc.CallOption) (*SettleResponse, error)
-	// Defer sets the messages aside until they are received by their sequence numbers; nothing is counted (SETTLE-9,
-	// DEFER-1).
+	// Defer sets the messages aside until they are received by their sequence numbers. It counts no delivery.
 	Defer(ctx context.Context, in *DeferRequest, opts ...grpc.CallOption) (*SettleResponse, error)
-	// Release gives the messages back at once and counts nothing (SETTLE-10).
+	// Release makes the messages available again at once. It counts no delivery.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*SettleResponse, error)
-	// DeadLetter moves the messages to the dead-letter queue of the source (SETTLE-6). On a dead-letter queue it is
-	// INVALID_OPERATION (SETTLE-8).
+	// DeadLetter moves the messages to the dead-letter queue of the source. On a dead-letter queue it returns
+	// INVALID_OPERATION.
 	DeadLetter(ctx context.Context, in *DeadLetterRequest, opts ...grpc.CallOption) (*SettleResponse, error)
-	// RenewLocks sets the end of the locks to now + lockDuration, as often as one likes (LOCK-3). On a queue with sessions it is
-	// INVALID_OPERATION: there Sessions.RenewLock does that (LOCK-4).
+	// RenewLocks extends the locks to now + lockDuration. You can renew any number of times. On a queue with sessions it
+	// returns INVALID_OPERATION: use Sessions.RenewLock.
 	RenewLocks(ctx context.Context, in *RenewLocksRequest, opts ...grpc.CallOption) (*RenewLocksResponse, error)
-	// Reactivate makes deferred messages available again at their old places, all or none (DEFER-8). Failures as in
+	// Reactivate makes deferred messages available at their old places, all or none. It returns the failures of
 	// ReceiveDeferred.
 	Reactivate(ctx context.Context, in *ReactivateRequest, opts ...grpc.CallOption) (*ReactivateResponse, error)
-	// DeleteBySequence removes messages by their sequence numbers that are neither locked nor scheduled, without a trace
-	// (PURGE-9).
+	// DeleteBySequence deletes messages by their sequence numbers if they are neither locked nor scheduled. They do not
+	// become dead letters.
 	DeleteBySequence(ctx context.Context, in *DeleteBySequenceRequest, opts ...grpc.CallOption) (*DeleteBySequenceResponse, error)
-	// Purge removes messages that were enqueued before an instant, without a trace; locked ones stay (PURGE-1 to PURGE-8). It
-	// works for at most 20 s and then answers with more. When it cannot remove one message in that time it is
-	// SERVICE_TIMEOUT.
+	// Purge deletes messages that were enqueued before an instant. They do not become dead letters. Locked messages are
+	// not deleted. The call works for at most 20 s and then answers with more. If it cannot delete any message in that
+	// time, it returns SERVICE_TIMEOUT.
 	Purge(ctx context.Context, in *PurgeRequest, opts ...grpc.CallOption) (*PurgeResponse, error)
-	// Resubmit sends dead letters again, each removed there and sent as one step (DLQ-22). It works for at most 20 s and then
-	// answers with more. When it cannot move one message in that time it is SERVICE_TIMEOUT.
+	// Resubmit sends dead letters again; each is removed and sent in one step. The call works for at most 20 s and then
+	// answers with more. If it cannot move any message in that time, it returns SERVICE_TIMEOUT.
 	Resubmit(ctx context.Context, in *ResubmitRequest, opts ...grpc.CallOption) (*ResubmitResponse, error)
-	// Publish stores what is sent, many requests at a time, and answers each by its request_id (SEND-3). Requests for one entity are
-	// numbered in the order sent, also when some are tried again. When the client closes its side, everything is answered before the
-	// stream ends with OK. What goes wrong with one request is answered as a Failure and the stream goes on.
+	// Publish sends messages, many requests at a time, and answers each request by its request_id. Requests for one
+	// entity are numbered in the order in which you send them, even if the sidecar retries some. After you close your
+	// side, the sidecar answers every request and ends the stream with OK. If one request fails, its answer has a Failure
+	// and the stream continues.
 	Publish(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PublishRequest, PublishResponse], error)
-	// Subscribe delivers messages as they come, never more unsettled ones than the client has credits for (RECV-13), and takes
-	// everything that is done with them. The first request must be open. On a queue with sessions it accepts sessions by itself,
-	// and gives one up at once when it is empty and another is ready. The locks of what the client has are renewed (LOCK-9).
-	// When the client closes its side, what it has not settled is available again at once and nothing is counted; when the stream
-	// breaks, the queue's on_disconnect says what becomes of it (LOCK-10). The stream ends by itself with ENTITY_NOT_FOUND,
-	// ENTITY_DISABLED, or STORE_UNAVAILABLE with cause "draining" when the sidecar stops and all is settled.
+	// Subscribe delivers messages as they arrive and accepts their settlements. There are never more unsettled messages
+	// than credits. The first request must be open. On a queue with sessions, the stream accepts sessions automatically;
+	// if a session is empty and another one is ready, it closes the empty one. The sidecar renews the locks of unsettled
+	// messages.
+	//
+	// After you close your side, unsettled messages are available again at once and no delivery is counted. If the stream
+	// breaks, on_disconnect of the queue decides what happens to them. The sidecar ends the stream with ENTITY_NOT_FOUND,
+	// with ENTITY_DISABLED, or with STORE_UNAVAILABLE and cause "draining" after the sidecar has started to stop and all
+	// messages are settled.
 	Subscribe(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SubscribeRequest, SubscribeResponse], error)
 }
 
@@ -329,80 +342,93 @@ type Messages_SubscribeClient = grpc.BidiStreamingClient[SubscribeRequest, Subsc
 // All implementations must embed UnimplementedMessagesServer
 // for forward compatibility.
 //
-// Messages sends, receives, settles and removes. A target, which takes messages, is "queues/{queue}" or "topics/{topic}"; a source,
-// which gives them, is "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}". Names are as they are in gRPC and
-// percent-encoded in an HTTP route ("/" as %2F). What is said of a queue as a source holds for a subscription too. To send to a
-// subscription and to receive from a topic is INVALID_OPERATION (TOPIC-8). Every failure carries a google.rpc.ErrorInfo whose reason is one
-// of the closed set ERR; clients switch on it. A field this version does not know is INVALID_ARGUMENT.
+// Messages sends, receives, settles and deletes messages. You send to a target, "queues/{queue}" or "topics/{topic}".
+// You receive from a source, "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}". What the comments say
+// about a queue as a source also holds for a subscription. If you send to a subscription or receive from a topic, the
+// call returns INVALID_OPERATION.
+//
+// In gRPC, write names as they are. In an HTTP route, percent-encode them ("/" as %2F).
+//
+// Every failure has a google.rpc.ErrorInfo with a reason from a closed list; switch on the reason. A field that this
+// version does not know returns INVALID_ARGUMENT.
 type MessagesServer interface {
-	// Send stores all messages or none and answers when they are stored (SEND-1, BATCH-1), to a topic with the copies of all
-	// subscriptions (TOPIC-2). The details of a failure that is about one message have its position as "index".
-	// NO_MATCHING_SUBSCRIPTION is of a topic with fail_if_unmatched (TOPIC-3). STORE_UNAVAILABLE with outcome "unknown" means that the
-	// messages may have been stored (ERR-6).
+	// Send stores all messages or none, and answers after they are stored. On a topic it stores the copies of all
+	// subscriptions in the same step. If one message causes a failure, the details have its position as "index". If a
+	// topic has fail_if_unmatched and no subscription selects a message, the call returns NO_MATCHING_SUBSCRIPTION.
+	// STORE_UNAVAILABLE with outcome "unknown" means that the messages may be stored: with a request_id, the same call
+	// again returns the first answer and stores nothing twice.
 	Send(context.Context, *SendRequest) (*SendResponse, error)
-	// CancelScheduled removes messages that are still scheduled (SCHED-5, SCHED-8). MESSAGE_NOT_FOUND when one is not; the
-	// details have the missing "sequenceNumbers".
+	// CancelScheduled deletes messages that are still scheduled. If a sequence number is not that of a scheduled message,
+	// it returns MESSAGE_NOT_FOUND, and the details have these "sequenceNumbers".
 	CancelScheduled(context.Context, *CancelScheduledRequest) (*CancelScheduledResponse, error)
-	// Request sends one message and waits for the reply to it, which has to come to this sidecar's session of the queue reply_to
-	// (RR-6). The session is held before the message is sent and as long as requests wait for replies there. SERVICE_TIMEOUT when none
-	// came in time; SESSION_NOT_SUPPORTED when reply_to has no sessions; failures of Send. With outcome "unknown" among the details the
-	// request was sent and somebody may do what it asks for. The reply is removed once the answer was written. When it cannot be
-	// written, the reply goes to a request that waits for it then, as does one that comes too late, and else is removed.
+	// Request sends one message and waits for the reply. A worker sends the reply to the session of this sidecar in the
+	// queue reply_to. The sidecar locks that session before it sends the message, and keeps the lock while requests wait
+	// for replies there. If no reply arrives in time, the call returns SERVICE_TIMEOUT. If reply_to has no sessions, it
+	// returns SESSION_NOT_SUPPORTED. It also returns the failures of Send. With outcome "unknown" in the details, the
+	// request was sent and a worker may process it.
+	//
+	// The reply is deleted after the answer is written. If the answer cannot be written, or the reply arrives too late,
+	// the reply goes to another request that waits for it; otherwise it is deleted.
 	Request(context.Context, *RequestRequest) (*RequestResponse, error)
-	// Receive takes available messages and waits for the first one (RECV-5), on a queue with sessions those of the session whose lock
-	// is named (SESS-6). No message is an empty list, not an error. When
-	// the answer cannot be written, the messages are available again at once and nothing is counted (RECV-7). INVALID_OPERATION where
-	// forward_to sends the messages elsewhere, also for a call that waits when it is set; the dead-letter queues give theirs (FWD-2).
+	// Receive takes available messages. If there are none, it waits for the first one. On a queue with sessions, it takes
+	// messages of the session whose lock the request names. No message is an empty list, not an error. If the answer
+	// cannot be written, the messages are available again at once and no delivery is counted. If the queue has
+	// forward_to, the call returns INVALID_OPERATION, even if it waits while forward_to is set; the dead-letter queues
+	// can be received from.
 	Receive(context.Context, *ReceiveRequest) (*ReceiveResponse, error)
-	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait (DEFER-3). Abandoned,
-	// or when the lock ends, they are deferred again (DEFER-5). MESSAGE_NOT_FOUND when a number is unknown, not deferred,
-	// locked or past its time; the details have those "sequenceNumbers" (DEFER-4, TTL-18). Unwritten answers as in Receive.
+	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait. If such a
+	// message is abandoned or its lock expires, it is deferred again. If a number is unknown, not deferred, locked or
+	// expired, the call returns MESSAGE_NOT_FOUND, and the details have these "sequenceNumbers". If the answer cannot be
+	// written, the same happens as in Receive.
 	ReceiveDeferred(context.Context, *ReceiveDeferredRequest) (*ReceiveResponse, error)
-	// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of their order, and does not wait
-	// (PURGE-9). Failures as in ReceiveDeferred, and INVALID_OPERATION on a queue with sessions.
+	// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of order, and does not wait.
+	// It returns the failures of ReceiveDeferred, and INVALID_OPERATION on a queue with sessions.
 	ReceiveBySequence(context.Context, *ReceiveBySequenceRequest) (*ReceiveResponse, error)
-	// Peek looks at messages in order of sequence number without lock or count (PEEK-1, PEEK-3). Of a topic it shows the scheduled ones
-	// (SCHED-7).
+	// Peek returns messages in the order of their sequence numbers. It takes no lock and counts no delivery. On a topic
+	// it returns the scheduled messages.
 	Peek(context.Context, *PeekRequest) (*PeekResponse, error)
-	// Complete removes the messages for good (SETTLE-3).
+	// Complete deletes the messages.
 	Complete(context.Context, *CompleteRequest) (*SettleResponse, error)
-	// Abandon gives the messages back with one delivery more, at once or after a delay; the last permitted delivery is
-	// dead-lettered instead (SETTLE-4, SETTLE-11, SETTLE-12).
+	// Abandon makes the messages available again, at once or after a delay, and counts a delivery. After the last
+	// permitted delivery, it dead-letters the message instead.
 	Abandon(context.Context, *AbandonRequest) (*SettleResponse, error)
-	// Defer sets the messages aside until they are received by their sequence numbers; nothing is counted (SETTLE-9,
-	// DEFER-1).
+	// Defer sets the messages aside until they are received by their sequence numbers. It counts no delivery.
 	Defer(context.Context, *DeferRequest) (*SettleResponse, error)
-	// Release gives the messages back at once and counts nothing (SETTLE-10).
+	// Release makes the messages available again at once. It counts no delivery.
 	Release(context.Context, *ReleaseRequest) (*SettleResponse, error)
-	// DeadLetter moves the messages to the dead-letter queue of the source (SETTLE-6). On a dead-letter queue it is
-	// INVALID_OPERATION (SETTLE-8).
+	// DeadLetter moves the messages to the dead-letter queue of the source. On a dead-letter queue it returns
+	// INVALID_OPERATION.
 	DeadLetter(context.Context, *DeadLetterRequest) (*SettleResponse, error)
-	// RenewLocks sets the end of the locks to now + lockDuration, as often as one likes (LOCK-3). On a queue with sessions it is
-	// INVALID_OPERATION: there Sessions.RenewLock does that (LOCK-4).
+	// RenewLocks extends the locks to now + lockDuration. You can renew any number of times. On a queue with sessions it
+	// returns INVALID_OPERATION: use Sessions.RenewLock.
 	RenewLocks(context.Context, *RenewLocksRequest) (*RenewLocksResponse, error)
-	// Reactivate makes deferred messages available again at their old places, all or none (DEFER-8). Failures as in
+	// Reactivate makes deferred messages available at their old places, all or none. It returns the failures of
 	// ReceiveDeferred.
 	Reactivate(context.Context, *ReactivateRequest) (*ReactivateResponse, error)
-	// DeleteBySequence removes messages by their sequence numbers that are neither locked nor scheduled, without a trace
-	// (PURGE-9).
+	// DeleteBySequence deletes messages by their sequence numbers if they are neither locked nor scheduled. They do not
+	// become dead letters.
 	DeleteBySequence(context.Context, *DeleteBySequenceRequest) (*DeleteBySequenceResponse, error)
-	// Purge removes messages that were enqueued before an instant, without a trace; locked ones stay (PURGE-1 to PURGE-8). It
-	// works for at most 20 s and then answers with more. When it cannot remove one message in that time it is
-	// SERVICE_TIMEOUT.
+	// Purge deletes messages that were enqueued before an instant. They do not become dead letters. Locked messages are
+	// not deleted. The call works for at most 20 s and then answers with more. If it cannot delete any message in that
+	// time, it returns SERVICE_TIMEOUT.
 	Purge(context.Context, *PurgeRequest) (*PurgeResponse, error)
-	// Resubmit sends dead letters again, each removed there and sent as one step (DLQ-22). It works for at most 20 s and then
-	// answers with more. When it cannot move one message in that time it is SERVICE_TIMEOUT.
+	// Resubmit sends dead letters again; each is removed and sent in one step. The call works for at most 20 s and then
+	// answers with more. If it cannot move any message in that time, it returns SERVICE_TIMEOUT.
 	Resubmit(context.Context, *ResubmitRequest) (*ResubmitResponse, error)
-	// Publish stores what is sent, many requests at a time, and answers each by its request_id (SEND-3). Requests for one entity are
-	// numbered in the order sent, also when some are tried again. When the client closes its side, everything is answered before the
-	// stream ends with OK. What goes wrong with one request is answered as a Failure and the stream goes on.
+	// Publish sends messages, many requests at a time, and answers each request by its request_id. Requests for one
+	// entity are numbered in the order in which you send them, even if the sidecar retries some. After you close your
+	// side, the sidecar answers every request and ends the stream with OK. If one request fails, its answer has a Failure
+	// and the stream continues.
 	Publish(grpc.BidiStreamingServer[PublishRequest, PublishResponse]) error
-	// Subscribe delivers messages as they come, never more unsettled ones than the client has credits for (RECV-13), and takes
-	// everything that is done with them. The first request must be open. On a queue with sessions it accepts sessions by itself,
-	// and gives one up at once when it is empty and another is ready. The locks of what the client has are renewed (LOCK-9).
-	// When the client closes its side, what it has not settled is available again at once and nothing is counted; when the stream
-	// breaks, the queue's on_disconnect says what becomes of it (LOCK-10). The stream ends by itself with ENTITY_NOT_FOUND,
-	// ENTITY_DISABLED, or STORE_UNAVAILABLE with cause "draining" when the sidecar stops and all is settled.
+	// Subscribe delivers messages as they arrive and accepts their settlements. There are never more unsettled messages
+	// than credits. The first request must be open. On a queue with sessions, the stream accepts sessions automatically;
+	// if a session is empty and another one is ready, it closes the empty one. The sidecar renews the locks of unsettled
+	// messages.
+	//
+	// After you close your side, unsettled messages are available again at once and no delivery is counted. If the stream
+	// breaks, on_disconnect of the queue decides what happens to them. The sidecar ends the stream with ENTITY_NOT_FOUND,
+	// with ENTITY_DISABLED, or with STORE_UNAVAILABLE and cause "draining" after the sidecar has started to stop and all
+	// messages are settled.
 	Subscribe(grpc.BidiStreamingServer[SubscribeRequest, SubscribeResponse]) error
 	mustEmbedUnimplementedMessagesServer()
 }

@@ -23,17 +23,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Status says which verbs the queue takes (STAT-1).
+// Status is what clients may do with the queue.
 type Queue_Status int32
 
 const (
-	// All.
+	// Send and receive.
 	Queue_ACTIVE Queue_Status = 0
 	// Neither send nor receive.
 	Queue_DISABLED Queue_Status = 1
-	// No send.
+	// Receive only.
 	Queue_SEND_DISABLED Queue_Status = 2
-	// No receive and no peek.
+	// Send only: no receive and no peek.
 	Queue_RECEIVE_DISABLED Queue_Status = 3
 )
 
@@ -80,13 +80,13 @@ func (Queue_Status) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 0}
 }
 
-// OnDisconnect says what becomes of the locks of a stream that breaks without being closed (LOCK-10).
+// OnDisconnect is what happens to the locks of a stream that breaks without being closed.
 type Queue_OnDisconnect int32
 
 const (
-	// They hold until their end, and the delivery is counted then.
+	// The locks stay until they expire, and then the delivery is counted.
 	Queue_EXPIRE Queue_OnDisconnect = 0
-	// The messages are available again at once and nothing is counted.
+	// The messages are available again at once and no delivery is counted.
 	Queue_RELEASE Queue_OnDisconnect = 1
 )
 
@@ -129,11 +129,11 @@ func (Queue_OnDisconnect) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 1}
 }
 
-// SessionExpiryMode says what expires when the time of a message of a session is over (TTL-23).
+// SessionExpiryMode is what expires when a message of a session expires.
 type Queue_SessionExpiryMode int32
 
 const (
-	// That message.
+	// Only that message.
 	Queue_MESSAGE Queue_SessionExpiryMode = 0
 	// All messages of its session that are neither locked nor scheduled.
 	Queue_SESSION Queue_SessionExpiryMode = 1
@@ -178,13 +178,13 @@ func (Queue_SessionExpiryMode) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 2}
 }
 
-// SessionOnDeadLetter says what becomes of a session when one of its messages becomes a dead letter (SESS-29).
+// SessionOnDeadLetter is what happens to a session when one of its messages becomes a dead letter.
 type Queue_SessionOnDeadLetter int32
 
 const (
-	// It goes on with its next message.
+	// It continues with its next message.
 	Queue_CONTINUE Queue_SessionOnDeadLetter = 0
-	// It gives no messages until Sessions.Unblock.
+	// It delivers no messages until Sessions.Unblock.
 	Queue_BLOCK Queue_SessionOnDeadLetter = 1
 )
 
@@ -227,13 +227,13 @@ func (Queue_SessionOnDeadLetter) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 3}
 }
 
-// AcceptNext says whether sessions may be accepted without naming them (RR-5).
+// AcceptNext is whether receivers may accept a session without naming it.
 type Queue_AcceptNext int32
 
 const (
 	// They may.
 	Queue_ALLOWED Queue_AcceptNext = 0
-	// It is INVALID_OPERATION.
+	// The call returns INVALID_OPERATION.
 	Queue_FORBIDDEN Queue_AcceptNext = 1
 )
 
@@ -276,82 +276,84 @@ func (Queue_AcceptNext) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 4}
 }
 
-// Queue is a queue: its name, its options, its times. An option outside its bounds is ARGUMENT_OUT_OF_RANGE; the bounds
-// themselves pass (ENT-11). Options can be changed later, but for those that say otherwise: to change one of those is
-// PROPERTY_IMMUTABLE (ENT-16). A change acts on later operations only (ENT-10).
+// Queue is a queue: its name, its options, its times. An option outside its bounds returns ARGUMENT_OUT_OF_RANGE; the
+// bounds themselves are permitted. You can change options later, except those marked "at creation only": changing one
+// of these returns PROPERTY_IMMUTABLE. A change affects later operations only.
 type Queue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name without "queues/": 1 to 260 letters, digits, '.', '-', '_', in segments split by '/', with a letter or digit
-	// at both ends (ENT-3). Looked up without case, kept with the case given at creation (ENT-4).
+	// The name without "queues/": 1 to 260 letters, digits, '.', '-', '_', in segments separated by '/', with a letter or
+	// digit at both ends. Names are looked up without case and keep the case given at creation.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// How long a receiver holds a message, 5s to 300s. Default 60s (LOCK-1).
+	// How long a receiver holds a message, 5s to 300s. Default 60s.
 	LockDuration *durationpb.Duration `protobuf:"bytes,2,opt,name=lock_duration,json=lockDuration,proto3" json:"lock_duration,omitempty"`
-	// Most MiB of messages, dead letters included, 1 to 81920. Default 1024 (QUOTA-6).
+	// The maximum size of all messages in MiB, including dead letters, 1 to 81920. Default 1024.
 	MaxSizeInMegabytes *int32 `protobuf:"varint,3,opt,name=max_size_in_megabytes,json=maxSizeInMegabytes,proto3,oneof" json:"max_size_in_megabytes,omitempty"`
-	// Most KiB one message counts for, 1 to 102400. Default 256 (MSG-20).
+	// The maximum size of one message in KiB, 1 to 102400. Default 256.
 	MaxMessageSizeInKilobytes *int32 `protobuf:"varint,4,opt,name=max_message_size_in_kilobytes,json=maxMessageSizeInKilobytes,proto3,oneof" json:"max_message_size_in_kilobytes,omitempty"`
-	// Lifetime of a message that has none, and the ceiling of those that have one (TTL-4, TTL-5), at least 1s. Absent: never.
+	// Time to live of a message that has none, and the maximum for the others, at least 1s. Absent: never.
 	DefaultMessageTimeToLive *durationpb.Duration `protobuf:"bytes,5,opt,name=default_message_time_to_live,json=defaultMessageTimeToLive,proto3" json:"default_message_time_to_live,omitempty"`
-	// Expired messages go to the dead-letter queue instead of away (TTL-11). Default false.
+	// Whether expired messages become dead letters instead of being deleted. Default false.
 	DeadLetteringOnMessageExpiration *bool `protobuf:"varint,6,opt,name=dead_lettering_on_message_expiration,json=deadLetteringOnMessageExpiration,proto3,oneof" json:"dead_lettering_on_message_expiration,omitempty"`
-	// Deliveries before a message is dead-lettered, 1 to 2147483647. Default 10 (ENT-12, DC-5).
+	// Deliveries before a message is dead-lettered, 1 to 2147483647. Default 10.
 	MaxDeliveryCount *int32 `protobuf:"varint,7,opt,name=max_delivery_count,json=maxDeliveryCount,proto3,oneof" json:"max_delivery_count,omitempty"`
-	// Most messages in the queue; 0 and absent: no bound.
+	// Maximum number of messages in the queue; 0 and absent: no limit.
 	MaxMessageCount *int64 `protobuf:"varint,8,opt,name=max_message_count,json=maxMessageCount,proto3,oneof" json:"max_message_count,omitempty"`
-	// Which verbs it takes. Default ACTIVE.
+	// What clients may do with it. Default ACTIVE.
 	Status *Queue_Status `protobuf:"varint,9,opt,name=status,proto3,enum=sidebus.v1.Queue_Status,oneof" json:"status,omitempty"`
 	// Free text for people and tools, at most 1024 UTF-16 units.
 	UserMetadata *string `protobuf:"bytes,10,opt,name=user_metadata,json=userMetadata,proto3,oneof" json:"user_metadata,omitempty"`
-	// Accepted for Service Bus' sake, has no visible effect. Default true.
+	// Accepted for compatibility with Service Bus, has no visible effect. Default true.
 	EnableBatchedOperations *bool `protobuf:"varint,11,opt,name=enable_batched_operations,json=enableBatchedOperations,proto3,oneof" json:"enable_batched_operations,omitempty"`
-	// A message whose message_id the queue remembers is accepted and dropped (DUP-1). Default false. Cannot be changed.
+	// Whether a message with a remembered message_id is accepted and dropped. Default false. At creation only.
 	RequiresDuplicateDetection *bool `protobuf:"varint,15,opt,name=requires_duplicate_detection,json=requiresDuplicateDetection,proto3,oneof" json:"requires_duplicate_detection,omitempty"`
-	// How long a message_id is remembered from its first acceptance on, 20s to 7 days. Default 600s (DUP-3, DUP-4).
+	// How long a message_id is remembered after it was first accepted, 20s to 7 days. Default 600s.
 	DuplicateDetectionHistoryTimeWindow *durationpb.Duration `protobuf:"bytes,16,opt,name=duplicate_detection_history_time_window,json=duplicateDetectionHistoryTimeWindow,proto3" json:"duplicate_detection_history_time_window,omitempty"`
-	// Most ids remembered at a time, at least 1; a send beyond is QUOTA_EXCEEDED. Default 1000000 (DUP-11).
+	// Maximum number of ids remembered at a time, at least 1; a send beyond it returns QUOTA_EXCEEDED. Default 1000000.
 	DuplicateHistoryMaxEntries *int64 `protobuf:"varint,17,opt,name=duplicate_history_max_entries,json=duplicateHistoryMaxEntries,proto3,oneof" json:"duplicate_history_max_entries,omitempty"`
-	// The id of a scheduled message that is cancelled is forgotten (DUP-6). Default false.
+	// Whether cancelling a scheduled message removes its id from the history. Default false.
 	ForgetOnCancel *bool `protobuf:"varint,18,opt,name=forget_on_cancel,json=forgetOnCancel,proto3,oneof" json:"forget_on_cancel,omitempty"`
-	// The messages of one send must share one partition_key or session_id, else PARTITION_KEY_MISMATCH (BATCH-4), and ids are
-	// duplicates only under the same one (DUP-2). No other effect. Default false. Cannot be changed.
+	// Whether the messages of one send must share one partition_key or session_id; otherwise the send returns
+	// PARTITION_KEY_MISMATCH. Only messages with the same key can be duplicates. No other effect. Default false. At
+	// creation only.
 	EnablePartitioning *bool `protobuf:"varint,19,opt,name=enable_partitioning,json=enablePartitioning,proto3,oneof" json:"enable_partitioning,omitempty"`
-	// How long a message stays invisible after a failed delivery, 0s to 7 days. Default 0s (SETTLE-11).
+	// How long a message stays unavailable after a failed delivery, 0s to 7 days. Default 0s.
 	RedeliveryDelay *durationpb.Duration `protobuf:"bytes,20,opt,name=redelivery_delay,json=redeliveryDelay,proto3" json:"redelivery_delay,omitempty"`
-	// Deferred messages expire by themselves (TTL-18). Default false: only when they are asked for.
+	// Whether deferred messages expire on time. Default false: they expire only when a receiver asks for them.
 	ExpireDeferred *bool `protobuf:"varint,21,opt,name=expire_deferred,json=expireDeferred,proto3,oneof" json:"expire_deferred,omitempty"`
-	// How long dead letters are kept, at least 1s (TTL-19). Absent: for ever.
+	// How long dead letters are kept, at least 1s. Absent: for ever.
 	DeadLetterTtl *durationpb.Duration `protobuf:"bytes,22,opt,name=dead_letter_ttl,json=deadLetterTtl,proto3" json:"dead_letter_ttl,omitempty"`
-	// Every message belongs to a session and is received by whoever holds that (SESS-5, SESS-6). Default false. Cannot be changed.
+	// Whether every message belongs to a session and can be received only by the holder of the session. Default false. At
+	// creation only.
 	RequiresSession *bool `protobuf:"varint,23,opt,name=requires_session,json=requiresSession,proto3,oneof" json:"requires_session,omitempty"`
-	// Most messages of a session that are handed out and not settled at a time, 1 to 1000. Default 100 (SESS-27).
+	// Maximum number of unsettled messages of a session at a time, 1 to 1000. Default 100.
 	SessionInFlight *int32 `protobuf:"varint,24,opt,name=session_in_flight,json=sessionInFlight,proto3,oneof" json:"session_in_flight,omitempty"`
-	// What becomes of the locks of a stream that breaks. Default EXPIRE.
+	// What happens to the locks of a stream that breaks. Default EXPIRE.
 	OnDisconnect *Queue_OnDisconnect `protobuf:"varint,25,opt,name=on_disconnect,json=onDisconnect,proto3,enum=sidebus.v1.Queue_OnDisconnect,oneof" json:"on_disconnect,omitempty"`
 	// What expires with a message of a session. Default MESSAGE.
 	SessionExpiryMode *Queue_SessionExpiryMode `protobuf:"varint,26,opt,name=session_expiry_mode,json=sessionExpiryMode,proto3,enum=sidebus.v1.Queue_SessionExpiryMode,oneof" json:"session_expiry_mode,omitempty"`
-	// What becomes of a session with a dead letter. Default CONTINUE.
+	// What happens to a session with a dead letter. Default CONTINUE.
 	SessionOnDeadLetter *Queue_SessionOnDeadLetter `protobuf:"varint,27,opt,name=session_on_dead_letter,json=sessionOnDeadLetter,proto3,enum=sidebus.v1.Queue_SessionOnDeadLetter,oneof" json:"session_on_dead_letter,omitempty"`
-	// Whether sessions may be accepted without naming them; FORBIDDEN suits a queue of replies. Default ALLOWED.
+	// Whether receivers may accept sessions without naming them. Use FORBIDDEN for a queue of replies. Default ALLOWED.
 	AcceptNext *Queue_AcceptNext `protobuf:"varint,28,opt,name=accept_next,json=acceptNext,proto3,enum=sidebus.v1.Queue_AcceptNext,oneof" json:"accept_next,omitempty"`
-	// How long the state of a session without messages is kept, at least 1s (SESS-33c). Absent: until it is cleared.
+	// How long the state of a session without messages is kept, at least 1s. Absent: until it is cleared.
 	SessionStateTtl *durationpb.Duration `protobuf:"bytes,29,opt,name=session_state_ttl,json=sessionStateTtl,proto3" json:"session_state_ttl,omitempty"`
-	// Removed by itself when nobody has used it for that long, with all it holds, at least 300s (IDLE-1). Absent: never. With forward_to it
-	// is never (ENT-14).
+	// The queue is deleted with everything in it after it has been unused for this long, at least 300s. Absent: never.
+	// With forward_to it is never deleted.
 	AutoDeleteOnIdle *durationpb.Duration `protobuf:"bytes,30,opt,name=auto_delete_on_idle,json=autoDeleteOnIdle,proto3" json:"auto_delete_on_idle,omitempty"`
-	// Not while it has dead letters (IDLE-9). Default false.
+	// Whether the queue is not deleted while it has dead letters. Default false.
 	AutoDeleteKeepsDeadLetters *bool `protobuf:"varint,31,opt,name=auto_delete_keeps_dead_letters,json=autoDeleteKeepsDeadLetters,proto3,oneof" json:"auto_delete_keeps_dead_letters,omitempty"`
-	// Name of a queue or topic, without "queues/" or "topics/", to which its messages go on (FWD-1). It cannot be received from then. One
-	// that does not exist or is the entity itself is FORWARD_DESTINATION_INVALID, as is any with requires_session (ENT-13, FWD-3). Empty and
-	// absent: none.
+	// Name of a queue or topic, without "queues/" or "topics/", to which its messages are forwarded. Then you cannot
+	// receive from it. If the destination does not exist or is the entity itself, or if the queue has requires_session,
+	// the call returns FORWARD_DESTINATION_INVALID. Empty and absent: none.
 	ForwardTo *string `protobuf:"bytes,32,opt,name=forward_to,json=forwardTo,proto3,oneof" json:"forward_to,omitempty"`
-	// Name of a queue or topic to which its dead letters go on (FWD-9), as in forward_to, but with requires_session too. Empty and absent:
-	// none.
+	// Name of a queue or topic to which its dead letters are forwarded, as in forward_to, but also permitted with
+	// requires_session. Empty and absent: none.
 	ForwardDeadLetteredMessagesTo *string `protobuf:"bytes,33,opt,name=forward_dead_lettered_messages_to,json=forwardDeadLetteredMessagesTo,proto3,oneof" json:"forward_dead_lettered_messages_to,omitempty"`
-	// When the queue was made. Ignored on input, as the other times are.
+	// When the queue was created. Ignored on input, like the other times.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When its options last changed (CNT-5).
+	// When its options last changed.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	// When it was last used (CNT-5).
+	// When it was last used.
 	AccessedAt    *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=accessed_at,json=accessedAt,proto3" json:"accessed_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -618,44 +620,49 @@ func (x *Queue) GetAccessedAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// QueueRuntime are the counts of a queue or of a subscription (CNT-1, CNT-2). Expired messages that were not cleared away yet are counted
-// (CNT-3).
+// QueueRuntime has the counts of a queue or of a subscription. Expired messages that are not removed yet are counted.
 type QueueRuntime struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Every message that is neither scheduled nor dead-lettered nor in transfer: available, locked, deferred and expired pending.
+	// Messages that are not scheduled, dead-lettered or in transfer: available, locked, deferred and expired pending.
 	ActiveMessageCount int64 `protobuf:"varint,1,opt,name=active_message_count,json=activeMessageCount,proto3" json:"active_message_count,omitempty"`
-	// Free to be received, delayed ones included.
+	// Ready to be received, including delayed messages.
 	AvailableCount int64 `protobuf:"varint,2,opt,name=available_count,json=availableCount,proto3" json:"available_count,omitempty"`
-	// Those of available_count that were given back with a delay that is not over (SETTLE-11).
+	// Those of available_count that were abandoned with a delay that has not ended.
 	DelayedCount int64 `protobuf:"varint,11,opt,name=delayed_count,json=delayedCount,proto3" json:"delayed_count,omitempty"`
-	// Held by a receiver.
+	// Locked by a receiver.
 	LockedCount int64 `protobuf:"varint,3,opt,name=locked_count,json=lockedCount,proto3" json:"locked_count,omitempty"`
-	// Set aside and not locked (DEFER-6).
+	// Deferred and not locked.
 	DeferredCount int64 `protobuf:"varint,9,opt,name=deferred_count,json=deferredCount,proto3" json:"deferred_count,omitempty"`
-	// Past their expiry and not cleared away yet.
+	// Expired and not removed yet.
 	ExpiredPendingCount int64 `protobuf:"varint,4,opt,name=expired_pending_count,json=expiredPendingCount,proto3" json:"expired_pending_count,omitempty"`
-	// Waiting for their scheduled_enqueue_time (SCHED-2).
+	// Waiting for their scheduled_enqueue_time.
 	ScheduledMessageCount int64 `protobuf:"varint,10,opt,name=scheduled_message_count,json=scheduledMessageCount,proto3" json:"scheduled_message_count,omitempty"`
 	// In the dead-letter queue.
 	DeadLetterMessageCount int64 `protobuf:"varint,5,opt,name=dead_letter_message_count,json=deadLetterMessageCount,proto3" json:"dead_letter_message_count,omitempty"`
-	// On their way to the entity they are forwarded to (FWD-8).
+	// In transfer to the entity they are forwarded to.
 	TransferMessageCount int64 `protobuf:"varint,12,opt,name=transfer_message_count,json=transferMessageCount,proto3" json:"transfer_message_count,omitempty"`
-	// In the transfer dead-letter queue (DLQ-13).
+	// In the transfer dead-letter queue.
 	TransferDeadLetterMessageCount int64 `protobuf:"varint,13,opt,name=transfer_dead_letter_message_count,json=transferDeadLetterMessageCount,proto3" json:"transfer_dead_letter_message_count,omitempty"`
 	// Active, scheduled, dead-lettered and in transfer.
 	TotalMessageCount int64 `protobuf:"varint,6,opt,name=total_message_count,json=totalMessageCount,proto3" json:"total_message_count,omitempty"`
-	// Bytes of all messages, dead letters included (DLQ-5).
+	// Bytes of all messages and session states, including dead letters.
 	SizeInBytes int64 `protobuf:"varint,7,opt,name=size_in_bytes,json=sizeInBytes,proto3" json:"size_in_bytes,omitempty"`
 	// When the oldest message outside the dead-letter queue was accepted. Absent: there is none.
 	OldestEnqueuedTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=oldest_enqueued_time,json=oldestEnqueuedTime,proto3" json:"oldest_enqueued_time,omitempty"`
-	// Sessions that have messages or state, are held or are blocked (CNT-2).
+	// Sessions that have messages or a state, are locked or are blocked.
 	SessionCount int64 `protobuf:"varint,14,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
-	// Those of session_count that Sessions.Accept could give to who names none.
+	// Those of session_count that Sessions.Accept can return without a session_id.
 	ReadySessionCount int64 `protobuf:"varint,15,opt,name=ready_session_count,json=readySessionCount,proto3" json:"ready_session_count,omitempty"`
-	// Those of session_count that somebody holds.
+	// Those of session_count that a receiver holds.
 	LockedSessionCount int64 `protobuf:"varint,16,opt,name=locked_session_count,json=lockedSessionCount,proto3" json:"locked_session_count,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// When the queue or subscription was created.
+	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	// When its options last changed.
+	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	// When it was last used. Reading the counts is not use.
+	AccessedAt    *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=accessed_at,json=accessedAt,proto3" json:"accessed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueueRuntime) Reset() {
@@ -800,6 +807,27 @@ func (x *QueueRuntime) GetLockedSessionCount() int64 {
 	return 0
 }
 
+func (x *QueueRuntime) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *QueueRuntime) GetUpdatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdatedAt
+	}
+	return nil
+}
+
+func (x *QueueRuntime) GetAccessedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AccessedAt
+	}
+	return nil
+}
+
 var File_sidebus_v1_queue_proto protoreflect.FileDescriptor
 
 const file_sidebus_v1_queue_proto_rawDesc = "" +
@@ -888,7 +916,7 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\f_accept_nextB!\n" +
 	"\x1f_auto_delete_keeps_dead_lettersB\r\n" +
 	"\v_forward_toB$\n" +
-	"\"_forward_dead_lettered_messages_to\"\xaa\x06\n" +
+	"\"_forward_dead_lettered_messages_to\"\xdd\a\n" +
 	"\fQueueRuntime\x120\n" +
 	"\x14active_message_count\x18\x01 \x01(\x03R\x12activeMessageCount\x12'\n" +
 	"\x0favailable_count\x18\x02 \x01(\x03R\x0eavailableCount\x12#\n" +
@@ -906,7 +934,13 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\x14oldest_enqueued_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x12oldestEnqueuedTime\x12#\n" +
 	"\rsession_count\x18\x0e \x01(\x03R\fsessionCount\x12.\n" +
 	"\x13ready_session_count\x18\x0f \x01(\x03R\x11readySessionCount\x120\n" +
-	"\x14locked_session_count\x18\x10 \x01(\x03R\x12lockedSessionCountB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"\x14locked_session_count\x18\x10 \x01(\x03R\x12lockedSessionCount\x129\n" +
+	"\n" +
+	"created_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
+	"\n" +
+	"updated_at\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12;\n" +
+	"\vaccessed_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"accessedAtB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
 	file_sidebus_v1_queue_proto_rawDescOnce sync.Once
@@ -950,11 +984,14 @@ var file_sidebus_v1_queue_proto_depIdxs = []int32{
 	8,  // 13: sidebus.v1.Queue.updated_at:type_name -> google.protobuf.Timestamp
 	8,  // 14: sidebus.v1.Queue.accessed_at:type_name -> google.protobuf.Timestamp
 	8,  // 15: sidebus.v1.QueueRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	8,  // 16: sidebus.v1.QueueRuntime.created_at:type_name -> google.protobuf.Timestamp
+	8,  // 17: sidebus.v1.QueueRuntime.updated_at:type_name -> google.protobuf.Timestamp
+	8,  // 18: sidebus.v1.QueueRuntime.accessed_at:type_name -> google.protobuf.Timestamp
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_queue_proto_init() }

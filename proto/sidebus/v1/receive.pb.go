@@ -22,13 +22,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Mode says how messages are taken (RECV-1).
+// Mode is how messages are received.
 type ReceiveRequest_Mode int32
 
 const (
-	// They are locked for the queue's lockDuration and have to be settled (RECV-2).
+	// They are locked for lockDuration of the queue and have to be settled.
 	ReceiveRequest_PEEK_LOCK ReceiveRequest_Mode = 0
-	// They are removed once the answer was written (RECV-3, RECV-7).
+	// They are deleted after the answer is written.
 	ReceiveRequest_RECEIVE_AND_DELETE ReceiveRequest_Mode = 1
 )
 
@@ -71,13 +71,13 @@ func (ReceiveRequest_Mode) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{0, 0}
 }
 
-// Include names a group of messages by what can be done with them now (PEEK-7).
+// Include is a group of messages by their current state.
 type PeekRequest_Include int32
 
 const (
-	// Free to be received, delayed and expired ones included.
+	// Ready to be received, including delayed and expired messages.
 	PeekRequest_AVAILABLE PeekRequest_Include = 0
-	// Held by a receiver.
+	// Locked by a receiver.
 	PeekRequest_LOCKED PeekRequest_Include = 1
 	// Deferred and not locked.
 	PeekRequest_DEFERRED PeekRequest_Include = 2
@@ -133,18 +133,19 @@ type ReceiveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// 1 to 1000, else ARGUMENT_OUT_OF_RANGE. Absent: 1 (RECV-6). A session gives no more than the queue's session_in_flight permits
-	// together with those that are not settled yet (SESS-27).
+	// 1 to 1000, otherwise ARGUMENT_OUT_OF_RANGE. Absent: 1. A session delivers no more than session_in_flight of the
+	// queue permits, including messages that are not settled yet.
 	MaxMessages *int32 `protobuf:"varint,2,opt,name=max_messages,json=maxMessages,proto3,oneof" json:"max_messages,omitempty"`
-	// How long to wait for the first message, 0s to 300s, else ARGUMENT_OUT_OF_RANGE. Absent: 60s. 0s: only what is there
-	// (RECV-5, RECV-6).
+	// How long to wait for the first message, 0s to 300s, otherwise ARGUMENT_OUT_OF_RANGE. Absent: 60s. 0s: only what is
+	// available now.
 	MaxWait *durationpb.Duration `protobuf:"bytes,3,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
-	// How to take them.
+	// How to receive them.
 	Mode ReceiveRequest_Mode `protobuf:"varint,4,opt,name=mode,proto3,enum=sidebus.v1.ReceiveRequest_Mode" json:"mode,omitempty"`
-	// Where to take them.
+	// The sub-queue to receive from.
 	SubQueue SubQueue_Kind `protobuf:"varint,5,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	// Token of the session's lock, for a queue with sessions, else SESSION_REQUIRED. What is no UUID is INVALID_ARGUMENT; on a
-	// queue without sessions and on a dead-letter queue it is SESSION_NOT_SUPPORTED (SESS-5, SESS-34).
+	// Token of the session lock. Required for a queue with sessions, otherwise SESSION_REQUIRED. If it is not a UUID, the
+	// call returns INVALID_ARGUMENT. On a queue without sessions and on a dead-letter queue, it returns
+	// SESSION_NOT_SUPPORTED.
 	SessionLockToken *string `protobuf:"bytes,6,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -222,11 +223,11 @@ func (x *ReceiveRequest) GetSessionLockToken() string {
 	return ""
 }
 
-// ReceiveResponse has what was taken.
+// ReceiveResponse has the received messages.
 type ReceiveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order of sequence number, what was given back first; empty when there was none in time (RECV-8, RECV-9). By number: in
-	// the order of the numbers.
+	// In the order of their sequence numbers; a message that was abandoned or whose lock expired is back at its old
+	// place. Empty if no message arrived in time. If received by number, in the order of the numbers.
 	Messages      []*ReceivedMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -269,19 +270,19 @@ func (x *ReceiveResponse) GetMessages() []*ReceivedMessage {
 	return nil
 }
 
-// ReceiveDeferredRequest names deferred messages to take.
+// ReceiveDeferredRequest names deferred messages to receive.
 type ReceiveDeferredRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// At most 250 sequence numbers, each at least 1, else ARGUMENT_OUT_OF_RANGE. None: the answer is empty (DEFER-4). A number
-	// given twice counts once.
+	// At most 250 sequence numbers, each at least 1, otherwise ARGUMENT_OUT_OF_RANGE. None: the answer is empty. A
+	// repeated number counts once.
 	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
-	// How to take them.
+	// How to receive them.
 	Mode ReceiveRequest_Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=sidebus.v1.ReceiveRequest_Mode" json:"mode,omitempty"`
-	// Where to take them.
+	// The sub-queue to receive from.
 	SubQueue SubQueue_Kind `protobuf:"varint,4,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	// As in ReceiveRequest. A number of another session is MESSAGE_NOT_FOUND (DEFER-7).
+	// As in ReceiveRequest. A number of another session returns MESSAGE_NOT_FOUND.
 	SessionLockToken *string `protobuf:"bytes,5,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -352,16 +353,16 @@ func (x *ReceiveDeferredRequest) GetSessionLockToken() string {
 	return ""
 }
 
-// ReceiveBySequenceRequest names available messages to take.
+// ReceiveBySequenceRequest names available messages to receive.
 type ReceiveBySequenceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in ReceiveDeferredRequest.
 	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
-	// How to take them.
+	// How to receive them.
 	Mode ReceiveRequest_Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=sidebus.v1.ReceiveRequest_Mode" json:"mode,omitempty"`
-	// Where to take them.
+	// The sub-queue to receive from.
 	SubQueue      SubQueue_Kind `protobuf:"varint,4,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -425,23 +426,23 @@ func (x *ReceiveBySequenceRequest) GetSubQueue() SubQueue_Kind {
 	return SubQueue_NONE
 }
 
-// PeekRequest asks for a look at messages.
+// PeekRequest asks for messages to look at.
 type PeekRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// The lowest sequence number to show, not negative. Absent: the oldest (PEEK-3).
+	// The lowest sequence number to return, not negative. Absent: the oldest.
 	FromSequenceNumber *int64 `protobuf:"varint,2,opt,name=from_sequence_number,json=fromSequenceNumber,proto3,oneof" json:"from_sequence_number,omitempty"`
-	// At least 1, else ARGUMENT_OUT_OF_RANGE; more than 250 are cut to that. Absent: 1 (PEEK-4).
+	// At least 1, otherwise ARGUMENT_OUT_OF_RANGE; the call returns at most 250, even if you ask for more. Absent: 1.
 	MaxMessages *int32 `protobuf:"varint,3,opt,name=max_messages,json=maxMessages,proto3,oneof" json:"max_messages,omitempty"`
-	// Where to look.
+	// The sub-queue to peek at.
 	SubQueue SubQueue_Kind `protobuf:"varint,4,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	// The groups to show. None: all.
+	// The groups to return. None: all.
 	Include []PeekRequest_Include `protobuf:"varint,5,rep,packed,name=include,proto3,enum=sidebus.v1.PeekRequest_Include" json:"include,omitempty"`
-	// Only messages of this session, which need not be held: 1 to 128 UTF-16 units (SESS-39). Empty is INVALID_ARGUMENT; together with
-	// session_lock_token it is too. Absent: of all sessions (PEEK-8).
+	// Only messages of this session, whether a receiver holds it or not: 1 to 128 UTF-16 units. If it is empty or
+	// session_lock_token is set too, the call returns INVALID_ARGUMENT. Absent: of all sessions.
 	SessionId *string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3,oneof" json:"session_id,omitempty"`
-	// Only messages of the session that this lock holds, else SESSION_LOCK_LOST.
+	// Only messages of the session with this lock; if the lock is lost, the call returns SESSION_LOCK_LOST.
 	SessionLockToken *string `protobuf:"bytes,7,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -526,10 +527,10 @@ func (x *PeekRequest) GetSessionLockToken() string {
 	return ""
 }
 
-// PeekResponse has what was seen.
+// PeekResponse has the messages.
 type PeekResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In ascending order of sequence number, with locked and expired set and without lock_token (PEEK-1, PEEK-7).
+	// In ascending order of sequence number, with locked and expired set and without lock_token.
 	Messages      []*ReceivedMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -22,17 +22,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Include names a group of messages (PURGE-5).
+// Include is a group of messages.
 type PurgeRequest_Include int32
 
 const (
-	// Free to be received, delayed ones included. They are removed whether it is named or not.
+	// Ready to be received, including delayed messages. They are always deleted, even if you do not pass AVAILABLE.
 	PurgeRequest_AVAILABLE PurgeRequest_Include = 0
 	// Deferred and not locked.
 	PurgeRequest_DEFERRED PurgeRequest_Include = 1
-	// Scheduled; for them the time of the send counts as enqueued.
+	// Scheduled; the time of the send counts as the enqueued time.
 	PurgeRequest_SCHEDULED PurgeRequest_Include = 2
-	// Those of the dead-letter queue of the source. Those of its transfer dead-letter queue are purged there.
+	// In the dead-letter queue of the source. To purge the transfer dead-letter queue, use sub_queue.
 	PurgeRequest_DEAD_LETTER PurgeRequest_Include = 3
 )
 
@@ -79,14 +79,14 @@ func (PurgeRequest_Include) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_remove_proto_rawDescGZIP(), []int{2, 0}
 }
 
-// DeleteBySequenceRequest names the messages to remove.
+// DeleteBySequenceRequest names the messages to delete.
 type DeleteBySequenceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// 1 to 250 sequence numbers, each at least 1, else ARGUMENT_OUT_OF_RANGE; none is INVALID_ARGUMENT.
+	// 1 to 250 sequence numbers, each at least 1, otherwise ARGUMENT_OUT_OF_RANGE; none returns INVALID_ARGUMENT.
 	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
-	// Where they are.
+	// The sub-queue of the messages.
 	SubQueue      SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -143,10 +143,10 @@ func (x *DeleteBySequenceRequest) GetSubQueue() SubQueue_Kind {
 	return SubQueue_NONE
 }
 
-// DeleteBySequenceResponse tells what became of each number.
+// DeleteBySequenceResponse has the result for each number.
 type DeleteBySequenceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One for each number in the order given, each atomic on its own.
+	// One for each number in the order of the request; each deletion is atomic on its own.
 	Results       []*DeleteBySequenceResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -189,23 +189,25 @@ func (x *DeleteBySequenceResponse) GetResults() []*DeleteBySequenceResponse_Resu
 	return nil
 }
 
-// PurgeRequest says what to remove.
+// PurgeRequest selects the messages to delete.
 type PurgeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// Only messages enqueued before this instant are removed. Absent: the start of the purge, so that what is sent during it
-	// stays (PURGE-1, PURGE-4).
+	// Only messages enqueued before this instant are deleted. Absent: the start of the purge, so messages sent during the
+	// purge stay.
 	Before *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=before,proto3" json:"before,omitempty"`
-	// The groups to remove besides the available messages.
+	// The groups to delete in addition to the available messages.
 	Include []PurgeRequest_Include `protobuf:"varint,3,rep,packed,name=include,proto3,enum=sidebus.v1.PurgeRequest_Include" json:"include,omitempty"`
-	// Most messages to remove, 1 to 4000, else ARGUMENT_OUT_OF_RANGE (PURGE-1). Absent: all there are.
+	// Most messages to delete, 1 to 4000, otherwise ARGUMENT_OUT_OF_RANGE. Absent: all.
 	MaxMessages *int32 `protobuf:"varint,4,opt,name=max_messages,json=maxMessages,proto3,oneof" json:"max_messages,omitempty"`
-	// Where to remove them.
+	// The sub-queue to purge.
 	SubQueue SubQueue_Kind `protobuf:"varint,5,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	// Only messages of this session, which need not be held, as in PeekRequest; not together with DEAD_LETTER (PURGE-7).
+	// Only messages of this session, whether a receiver holds it or not, as in PeekRequest; not together with
+	// DEAD_LETTER.
 	SessionId *string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3,oneof" json:"session_id,omitempty"`
-	// Only messages of the session that this lock holds, else SESSION_LOCK_LOST; not together with DEAD_LETTER (PURGE-7).
+	// Only messages of the session with this lock; if the lock is lost, the call returns SESSION_LOCK_LOST. Not together
+	// with DEAD_LETTER.
 	SessionLockToken *string `protobuf:"bytes,7,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -290,15 +292,15 @@ func (x *PurgeRequest) GetSessionLockToken() string {
 	return ""
 }
 
-// PurgeResponse tells what was removed.
+// PurgeResponse has the result.
 type PurgeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many messages were removed.
+	// How many messages were deleted.
 	Deleted int64 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
-	// The purge stopped before the end: at max_messages, where nobody has looked whether there is more, or after 20 s, or because
-	// the store failed in between. To go on, call again with before.
+	// Whether the purge stopped before the end: at max_messages, after 20 s, or because the store failed. At max_messages
+	// the call does not check whether more messages exist. To continue, call again with before.
 	More bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
-	// The instant that was used.
+	// The instant that the purge used.
 	Before        *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -355,31 +357,33 @@ func (x *PurgeResponse) GetBefore() *timestamppb.Timestamp {
 	return nil
 }
 
-// ResubmitRequest says which dead letters to send again and how (DLQ-22).
+// ResubmitRequest selects the dead letters to send again.
 type ResubmitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The source whose dead letters they are, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
+	// The source of the dead letters, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// DEAD_LETTER or absent, which is the same, or TRANSFER_DEAD_LETTER; NONE is INVALID_OPERATION.
+	// DEAD_LETTER, which is also the default, or TRANSFER_DEAD_LETTER; NONE returns INVALID_OPERATION.
 	SubQueue *SubQueue_Kind `protobuf:"varint,2,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind,oneof" json:"sub_queue,omitempty"`
-	// These, each at least 1 and at most max of them, else ARGUMENT_OUT_OF_RANGE. None: all that filter selects; over HTTP an
-	// empty list is INVALID_ARGUMENT all the same, so that nobody means all by accident. Together with
-	// filter they are INVALID_ARGUMENT.
+	// Only these, each at least 1 and at most max of them, otherwise ARGUMENT_OUT_OF_RANGE. None: all that filter
+	// selects. Over HTTP, an empty list returns INVALID_ARGUMENT, so that a client does not select all by mistake.
+	// Together with filter, the call returns INVALID_ARGUMENT.
 	SequenceNumbers []int64 `protobuf:"varint,3,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
-	// Only dead letters that this SQL filter selects, of at most 1024 characters; else FILTER_INVALID, whose text begins
-	// "column N:" (SQL-1, RULE-4). It is FILTER_INVALID too when the filter has no result for a message, as in a division by
-	// zero (RULE-8). Absent: all.
+	// Only dead letters that this SQL filter selects, of at most 1024 characters. If it is malformed, the call returns
+	// FILTER_INVALID with a text that starts with "column N:". If the filter has no result for a message, for example
+	// because of a division by zero, the call also returns FILTER_INVALID. Absent: all.
 	Filter *string `protobuf:"bytes,4,opt,name=filter,proto3,oneof" json:"filter,omitempty"`
-	// Most to send, 1 to 10000, else ARGUMENT_OUT_OF_RANGE. Absent: 10000.
+	// Most dead letters to send, 1 to 10000, otherwise ARGUMENT_OUT_OF_RANGE. Absent: 10000.
 	Max *int32 `protobuf:"varint,5,opt,name=max,proto3,oneof" json:"max,omitempty"`
-	// Where to send them, as "queues/{queue}", or the source itself. Absent or empty: the source. A subscription gets them alone, its topic
-	// does not (DLQ-22).
+	// Where to send them, as "queues/{queue}", "topics/{topic}", or the source itself. Absent or empty: the source. The
+	// dead letters of a subscription return to that subscription only, not to its topic. To a topic they are sent like
+	// any message, and its rules select the subscriptions.
 	Target string `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"`
-	// Give each a new message id.
+	// Whether each message gets a new message id.
 	NewMessageIds bool `protobuf:"varint,7,opt,name=new_message_ids,json=newMessageIds,proto3" json:"new_message_ids,omitempty"`
-	// Their expires_at stays. Otherwise a new life begins (TTL-25).
+	// Whether the messages keep their expires_at. If false, their time to live starts again.
 	KeepExpiry bool `protobuf:"varint,8,opt,name=keep_expiry,json=keepExpiry,proto3" json:"keep_expiry,omitempty"`
-	// Duplicate detection of the target does not apply. Otherwise it drops a message it remembers, which is then gone (DUP-5).
+	// Whether duplicate detection of the target is skipped. If false, the target drops a message whose id it remembers,
+	// and the message is deleted.
 	BypassDuplicateDetection bool `protobuf:"varint,9,opt,name=bypass_duplicate_detection,json=bypassDuplicateDetection,proto3" json:"bypass_duplicate_detection,omitempty"`
 	unknownFields            protoimpl.UnknownFields
 	sizeCache                protoimpl.SizeCache
@@ -478,12 +482,13 @@ func (x *ResubmitRequest) GetBypassDuplicateDetection() bool {
 	return false
 }
 
-// ResubmitResponse tells what became of each dead letter that was chosen.
+// ResubmitResponse has the result for each selected dead letter.
 type ResubmitResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order of number, or as sequence_numbers gives them. Locked dead letters that were not named are passed over.
+	// In the order of the numbers, or of sequence_numbers if given. Locked dead letters are skipped unless you named
+	// them.
 	Results []*ResubmitResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
-	// The call stopped before the end: at max, or after 20 s, or because of a failure in between. Call again to go on.
+	// Whether the call stopped before the end: at max, after 20 s, or because of a failure. To continue, call again.
 	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -533,12 +538,12 @@ func (x *ResubmitResponse) GetMore() bool {
 	return false
 }
 
-// Result is about one number.
+// Result is the result for one number.
 type DeleteBySequenceResponse_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in the request.
 	SequenceNumber int64 `protobuf:"varint,1,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
-	// Absent: removed. MESSAGE_NOT_FOUND: unknown, locked or scheduled.
+	// Absent: deleted. MESSAGE_NOT_FOUND: unknown, locked or scheduled.
 	Reason        *string `protobuf:"bytes,2,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -588,17 +593,20 @@ func (x *DeleteBySequenceResponse_Result) GetReason() string {
 	return ""
 }
 
-// Result is about one dead letter.
+// Result is the result for one dead letter.
 type ResubmitResponse_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its number in the dead-letter queue.
 	SequenceNumber int64 `protobuf:"varint,1,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
-	// Its number in the target. When deduplicated, the number the original was given. Absent when it was not sent.
+	// Its number in the target. If deduplicated, the number of the original. Absent if it was not sent, and if the
+	// target is a topic.
 	NewSequenceNumber *int64 `protobuf:"varint,2,opt,name=new_sequence_number,json=newSequenceNumber,proto3,oneof" json:"new_sequence_number,omitempty"`
-	// The target remembers the message id, so it was removed and not stored again (DUP-7).
+	// Whether the target remembers the message id, so the dead letter was removed and not stored again. Not reported
+	// for a topic.
 	Deduplicated bool `protobuf:"varint,3,opt,name=deduplicated,proto3" json:"deduplicated,omitempty"`
-	// Absent: sent. MESSAGE_NOT_FOUND: unknown or locked. ENTITY_FULL, MESSAGE_SIZE_EXCEEDED, QUOTA_EXCEEDED and
-	// SESSION_ID_MISSING: the target does not take it; it stays.
+	// Absent: sent. MESSAGE_NOT_FOUND: unknown or locked. ENTITY_FULL, MESSAGE_SIZE_EXCEEDED, QUOTA_EXCEEDED,
+	// SESSION_ID_MISSING, and on a topic NO_MATCHING_SUBSCRIPTION and ENTITY_DISABLED: the target rejects the message,
+	// which stays in the dead-letter queue.
 	Reason        *string `protobuf:"bytes,4,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -25,16 +25,17 @@ const (
 // RequestRequest is a message that asks for a reply.
 type RequestRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue or topic that takes the request, as "queues/{queue}" or "topics/{topic}".
+	// The queue or topic for the request, as "queues/{queue}" or "topics/{topic}".
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// What to send. Without reply_to, reply_to_session_id and scheduled_enqueue_time, else INVALID_ARGUMENT: the sidecar sets reply_to
-	// to the name of the reply queue and reply_to_session_id to its own session there (RR-3). It lives no longer than timeout. Whoever
-	// replies sends to that queue and session, with its correlation_id, or else its message_id, as correlation_id. When another
-	// request waits for the same correlation_id in reply_to, it is INVALID_OPERATION.
+	// The message to send, without reply_to, reply_to_session_id and scheduled_enqueue_time, otherwise INVALID_ARGUMENT.
+	// The sidecar sets reply_to to the name of the reply queue and reply_to_session_id to its own session there. The time
+	// to live is at most timeout. The worker sends the reply to that queue and session, and sets correlation_id of the
+	// reply to correlation_id of the request, or to its message_id if it has none. If another request waits for the same
+	// correlation_id in reply_to, the call returns INVALID_OPERATION.
 	Message *Message `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// The queue that takes the reply, as "queues/{queue}", with requires_session. Any number of sidecars may share it (RR-2).
+	// The queue for the reply, as "queues/{queue}"; it must have requires_session. Any number of sidecars can share it.
 	ReplyTo string `protobuf:"bytes,3,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"`
-	// How long to wait for the reply, 1ms to 300s, else ARGUMENT_OUT_OF_RANGE. Absent: 60s.
+	// How long to wait for the reply, 1ms to 300s, otherwise ARGUMENT_OUT_OF_RANGE. Absent: 60s.
 	Timeout       *durationpb.Duration `protobuf:"bytes,4,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -101,7 +102,7 @@ func (x *RequestRequest) GetTimeout() *durationpb.Duration {
 // RequestResponse has the reply.
 type RequestResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As it would have been received in RECEIVE_AND_DELETE mode.
+	// As Receive returns it in RECEIVE_AND_DELETE mode.
 	Message       *ReceivedMessage `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

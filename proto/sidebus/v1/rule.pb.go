@@ -22,19 +22,20 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Rule selects messages of a topic for a subscription, and may change the copy. All rules without action that select a message make
-// one copy together, each one with an action another (TOPIC-5). Rules see properties and never the body (RULE-5).
+// Rule selects messages of a topic for a subscription, and may change the copy. All matching rules without an action
+// create one copy together; each matching rule with an action creates another copy. Rules see properties and never the
+// body.
 type Rule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name within its subscription: as that of a subscription, or "$Default" (ENT-3, RULE-2).
+	// The name within its subscription, with the rules for names of subscriptions, or "$Default".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What it selects.
 	Filter *Rule_Filter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// What it changes. Absent: the copy is the message as it was sent.
 	Action *Rule_Action `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
-	// When the rule was made. Ignored on input.
+	// When the rule was created. Ignored on input.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// What is hardly meant so although it is valid, one sentence each (SQL-12). Only in the answer to a create or an ensure. Ignored on
+	// What is valid but probably not intended, one sentence each. Only in the answer to a create or an ensure. Ignored on
 	// input.
 	Warnings      []string `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -106,10 +107,10 @@ func (x *Rule) GetWarnings() []string {
 	return nil
 }
 
-// Filter selects messages. Exactly one kind is given, else FILTER_INVALID.
+// Filter selects messages. Set exactly one kind, otherwise the call returns FILTER_INVALID.
 type Rule_Filter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What selects.
+	// How the filter selects.
 	//
 	// Types that are valid to be assigned to Kind:
 	//
@@ -200,12 +201,13 @@ type isRule_Filter_Kind interface {
 }
 
 type Rule_Filter_Sql struct {
-	// A condition in SQL, of at most 1024 characters, else FILTER_INVALID, whose text begins "column N:" (SQL-1, RULE-4).
+	// A condition in SQL, of at most 1024 characters. If it is malformed, the call returns FILTER_INVALID with a text
+	// that starts with "column N:".
 	Sql *Rule_Sql `protobuf:"bytes,1,opt,name=sql,proto3,oneof"`
 }
 
 type Rule_Filter_Correlation struct {
-	// Equality. It costs less than SQL (RULE-6).
+	// Equality. It costs less than SQL.
 	Correlation *Rule_Correlation `protobuf:"bytes,2,opt,name=correlation,proto3,oneof"`
 }
 
@@ -227,11 +229,11 @@ func (*Rule_Filter_All) isRule_Filter_Kind() {}
 
 func (*Rule_Filter_None) isRule_Filter_Kind() {}
 
-// Action changes the copy that its rule makes, which also gets the application property RuleName (TOPIC-6).
+// Action changes the copy that its rule creates. The copy also gets the application property RuleName.
 type Rule_Action struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// SET and REMOVE statements, of at most 1024 characters and 32 expressions, else ACTION_INVALID, whose text begins "column N:"
-	// (ACT-1, RULE-4).
+	// SET and REMOVE statements, of at most 1024 characters and 32 expressions. If they are malformed, the call returns
+	// ACTION_INVALID with a text that starts with "column N:".
 	Sql           *Rule_Sql `protobuf:"bytes,1,opt,name=sql,proto3" json:"sql,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -277,9 +279,9 @@ func (x *Rule_Action) GetSql() *Rule_Sql {
 // Sql is a filter or an action in SQL.
 type Rule_Sql struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The text, kept as it is given.
+	// The text, stored as written.
 	Expression string `protobuf:"bytes,1,opt,name=expression,proto3" json:"expression,omitempty"`
-	// The values of its @parameters by name, with or without the "@" (SQL-16): strings, numbers, bools, datetimes, timespans.
+	// The values of its @parameters by name, with or without the "@": strings, numbers, bools, datetimes, timespans.
 	Parameters    map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -329,27 +331,27 @@ func (x *Rule_Sql) GetParameters() map[string]*Value {
 	return nil
 }
 
-// Correlation selects messages that have all the given values; at least one is given, else FILTER_INVALID (CORR-1, CORR-2). Texts are
-// compared with case (CORR-3).
+// Correlation selects messages that have all the given values. If no value is given, the call returns FILTER_INVALID.
+// Strings are compared with case.
 type Rule_Correlation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Equal to the message's.
+	// Content type of the message.
 	ContentType *string `protobuf:"bytes,1,opt,name=content_type,json=contentType,proto3,oneof" json:"content_type,omitempty"`
-	// Equal to the message's.
+	// Correlation id of the message.
 	CorrelationId *string `protobuf:"bytes,2,opt,name=correlation_id,json=correlationId,proto3,oneof" json:"correlation_id,omitempty"`
-	// Equal to the message's.
+	// Id of the message.
 	MessageId *string `protobuf:"bytes,3,opt,name=message_id,json=messageId,proto3,oneof" json:"message_id,omitempty"`
-	// Equal to the message's.
+	// Reply-to of the message.
 	ReplyTo *string `protobuf:"bytes,4,opt,name=reply_to,json=replyTo,proto3,oneof" json:"reply_to,omitempty"`
-	// Equal to the message's.
+	// Reply-to session id of the message.
 	ReplyToSessionId *string `protobuf:"bytes,5,opt,name=reply_to_session_id,json=replyToSessionId,proto3,oneof" json:"reply_to_session_id,omitempty"`
-	// Equal to the message's.
+	// Session id of the message.
 	SessionId *string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3,oneof" json:"session_id,omitempty"`
-	// Equal to the message's; also called label.
+	// Subject of the message, also called label.
 	Subject *string `protobuf:"bytes,7,opt,name=subject,proto3,oneof" json:"subject,omitempty"`
-	// Equal to the message's.
+	// To of the message.
 	To *string `protobuf:"bytes,8,opt,name=to,proto3,oneof" json:"to,omitempty"`
-	// Application properties by name without case. Types must agree: "5" never equals 5 (CORR-4).
+	// Application properties by name, without case. Types must agree: "5" never equals 5.
 	Properties    map[string]*Value `protobuf:"bytes,9,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

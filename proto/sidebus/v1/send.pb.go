@@ -21,14 +21,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SendRequest asks for messages to be stored.
+// SendRequest has the messages to store.
 type SendRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target, as "queues/{queue}" or "topics/{topic}".
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// 1 to 4500 messages. Several together count for at most 1 MiB, or 256 KiB where the queue's messages may be no larger
-	// than that (BATCH-2, MSG-21).
-	Messages      []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
+	// 1 to 4500 messages. Several messages together count for at most 1 MiB, or 256 KiB if the queue accepts no message
+	// larger than that.
+	Messages []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
+	// Makes a repeat safe. For 2 minutes, another send to the same target with the same id, through any sidecar, returns
+	// the first answer and stores nothing. 1 to 128 characters. The same id with other messages returns INVALID_ARGUMENT.
+	// Over HTTP you can use the header Idempotency-Key instead; if both are set and differ, the call returns
+	// INVALID_ARGUMENT. Absent: nothing is remembered.
+	RequestId     *string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3,oneof" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -77,11 +82,21 @@ func (x *SendRequest) GetMessages() []*Message {
 	return nil
 }
 
-// SendResponse tells what became of each message.
+func (x *SendRequest) GetRequestId() string {
+	if x != nil && x.RequestId != nil {
+		return *x.RequestId
+	}
+	return ""
+}
+
+// SendResponse has the result for each message.
 type SendResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One for each message in the order sent, with consecutive sequence numbers but for deduplicated ones (BATCH-3, DUP-8).
-	Results       []*SendResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	// One for each message in the order of the request. Their sequence numbers are consecutive, except those of
+	// deduplicated messages.
+	Results []*SendResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	// Whether this is a repeat of an earlier send with the same request_id, and the answer is that of the first send.
+	Repeated      bool `protobuf:"varint,2,opt,name=repeated,proto3" json:"repeated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -123,17 +138,24 @@ func (x *SendResponse) GetResults() []*SendResponse_Result {
 	return nil
 }
 
-// CancelScheduledRequest names scheduled messages, by sequence_numbers or by message_ids; both is INVALID_ARGUMENT, and so is
-// neither.
+func (x *SendResponse) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
+}
+
+// CancelScheduledRequest names scheduled messages by sequence_numbers or by message_ids. If both or none are set, the
+// call returns INVALID_ARGUMENT.
 type CancelScheduledRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target, as "queues/{queue}" or "topics/{topic}".
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// At most 1000 numbers that Send answered for them, each at least 1, else ARGUMENT_OUT_OF_RANGE. All are removed or none
-	// (SCHED-5). A number given twice counts once.
+	// At most 1000 numbers that Send returned, each at least 1, otherwise ARGUMENT_OUT_OF_RANGE. The call deletes all of
+	// them or none. A repeated number counts once.
 	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
-	// At most 1000 message ids. All scheduled messages with one of them are removed (SCHED-8). MESSAGE_NOT_FOUND only when
-	// there is not one.
+	// At most 1000 message ids. The call deletes all scheduled messages with one of these ids. It returns
+	// MESSAGE_NOT_FOUND only if there are none.
 	MessageIds    []string `protobuf:"bytes,3,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -190,10 +212,10 @@ func (x *CancelScheduledRequest) GetMessageIds() []string {
 	return nil
 }
 
-// CancelScheduledResponse tells what was removed.
+// CancelScheduledResponse has the result.
 type CancelScheduledResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many messages were removed.
+	// How many messages were deleted.
 	Cancelled     int64 `protobuf:"varint,1,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -236,15 +258,15 @@ func (x *CancelScheduledResponse) GetCancelled() int64 {
 	return 0
 }
 
-// Result is about one message.
+// Result is the result for one message.
 type SendResponse_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The number the message was given (MSG-5), of a scheduled message the one to cancel it by (SCHED-1). When
-	// deduplicated, the number the original was given.
+	// The number of the message; you can cancel a scheduled message with it. If deduplicated, the number of the
+	// original.
 	SequenceNumber int64 `protobuf:"varint,1,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
-	// As sent, or as made by Sidebus (MSG-1).
+	// As sent, or as generated by Sidebus.
 	MessageId string `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// The queue remembers the message_id, so the message was not stored; that is a success (DUP-1, DUP-7).
+	// Whether the queue remembers the message_id, so the message was not stored; this is a success.
 	Deduplicated  bool `protobuf:"varint,3,opt,name=deduplicated,proto3" json:"deduplicated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -306,12 +328,16 @@ var File_sidebus_v1_send_proto protoreflect.FileDescriptor
 const file_sidebus_v1_send_proto_rawDesc = "" +
 	"\n" +
 	"\x15sidebus/v1/send.proto\x12\n" +
-	"sidebus.v1\x1a\x18sidebus/v1/message.proto\"V\n" +
+	"sidebus.v1\x1a\x18sidebus/v1/message.proto\"\x89\x01\n" +
 	"\vSendRequest\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12/\n" +
-	"\bmessages\x18\x02 \x03(\v2\x13.sidebus.v1.MessageR\bmessages\"\xbf\x01\n" +
+	"\bmessages\x18\x02 \x03(\v2\x13.sidebus.v1.MessageR\bmessages\x12\"\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tH\x00R\trequestId\x88\x01\x01B\r\n" +
+	"\v_request_id\"\xdb\x01\n" +
 	"\fSendResponse\x129\n" +
-	"\aresults\x18\x01 \x03(\v2\x1f.sidebus.v1.SendResponse.ResultR\aresults\x1at\n" +
+	"\aresults\x18\x01 \x03(\v2\x1f.sidebus.v1.SendResponse.ResultR\aresults\x12\x1a\n" +
+	"\brepeated\x18\x02 \x01(\bR\brepeated\x1at\n" +
 	"\x06Result\x12'\n" +
 	"\x0fsequence_number\x18\x01 \x01(\x03R\x0esequenceNumber\x12\x1d\n" +
 	"\n" +
@@ -362,6 +388,7 @@ func file_sidebus_v1_send_proto_init() {
 		return
 	}
 	file_sidebus_v1_message_proto_init()
+	file_sidebus_v1_send_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

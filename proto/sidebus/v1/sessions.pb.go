@@ -23,18 +23,20 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SessionsAcceptRequest says which session to take and how long to wait for it.
+// SessionsAcceptRequest names a session and how long to wait for it.
 type SessionsAcceptRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// 1 to 128 UTF-16 units; empty is INVALID_ARGUMENT. Absent: the session that has been ready longest, which is
-	// INVALID_OPERATION where the queue's accept_next forbids it (RR-5).
+	// 1 to 128 UTF-16 units; empty returns INVALID_ARGUMENT. Absent: the session that has been ready longest; if
+	// accept_next of the queue is FORBIDDEN, the call returns INVALID_OPERATION.
 	SessionId *string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3,oneof" json:"session_id,omitempty"`
-	// How long to wait, else ARGUMENT_OUT_OF_RANGE: 0s to 300s until a session is ready, absent 60s (SESS-12); 0s to 60s until the
-	// one that is named is free, absent 0s, and then it is SESSION_CANNOT_BE_LOCKED (SESS-11).
+	// How long to wait; outside the bounds, the call returns ARGUMENT_OUT_OF_RANGE. Without session_id: until a session
+	// is ready, 0s to 300s, absent 60s. With session_id: until that session is free, 0s to 60s, absent 0s; then the call
+	// returns SESSION_CANNOT_BE_LOCKED.
 	MaxWait *durationpb.Duration `protobuf:"bytes,3,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
-	// No session in time is SERVICE_TIMEOUT, as in Service Bus, instead of an empty answer (SESS-12).
+	// Whether the call returns SERVICE_TIMEOUT, as Service Bus does, instead of an empty answer if no session is ready in
+	// time.
 	Strict        bool `protobuf:"varint,4,opt,name=strict,proto3" json:"strict,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -98,10 +100,10 @@ func (x *SessionsAcceptRequest) GetStrict() bool {
 	return false
 }
 
-// SessionsAcceptResponse has the session that was taken.
+// SessionsAcceptResponse has the accepted session.
 type SessionsAcceptResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Absent: none became ready in time.
+	// Absent: no session became ready in time.
 	Session       *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -144,16 +146,16 @@ func (x *SessionsAcceptResponse) GetSession() *Session {
 	return nil
 }
 
-// Session is a session whose lock was just taken.
+// Session is an accepted session.
 type Session struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As the senders gave it.
+	// As sent.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Proof of ownership in all further calls, a UUID (SESS-19).
+	// Proof of ownership in all further calls, a UUID.
 	LockToken string `protobuf:"bytes,2,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
-	// End of the lock by the broker's clock.
+	// When the lock expires, by the broker's clock.
 	LockedUntil *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=locked_until,json=lockedUntil,proto3" json:"locked_until,omitempty"`
-	// The note kept with the session. Absent: there is none; empty is a value (SESS-33). In JSON base64.
+	// The state stored with the session. Absent: there is none; empty is a value. In JSON base64.
 	State []byte `protobuf:"bytes,4,opt,name=state,proto3,oneof" json:"state,omitempty"`
 	// Version of the state, which no other state of the queue has had. 0: there is none.
 	StateVersion  int64 `protobuf:"varint,5,opt,name=state_version,json=stateVersion,proto3" json:"state_version,omitempty"`
@@ -231,7 +233,7 @@ type SessionsRenewLockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// Of the session. What is no UUID is INVALID_ARGUMENT.
+	// Token of the session lock. If it is not a UUID, the call returns INVALID_ARGUMENT.
 	LockToken     string `protobuf:"bytes,2,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -281,10 +283,10 @@ func (x *SessionsRenewLockRequest) GetLockToken() string {
 	return ""
 }
 
-// SessionsRenewLockResponse tells how long the lock holds.
+// SessionsRenewLockResponse has the result.
 type SessionsRenewLockResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The new end of the lock by the broker's clock.
+	// When the lock now expires, by the broker's clock.
 	LockedUntil   *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=locked_until,json=lockedUntil,proto3" json:"locked_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -477,7 +479,7 @@ func (x *SessionsGetStateRequest) GetLockToken() string {
 // SessionsGetStateResponse has the state.
 type SessionsGetStateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Absent: none was set, or it was cleared; empty is a value (SESS-33). In JSON base64.
+	// Absent: never set, or cleared; empty is a value. In JSON base64.
 	State []byte `protobuf:"bytes,1,opt,name=state,proto3,oneof" json:"state,omitempty"`
 	// As state_version of Session.
 	Version       int64 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
@@ -536,10 +538,11 @@ type SessionsSetStateRequest struct {
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in SessionsRenewLockRequest.
 	LockToken string `protobuf:"bytes,2,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
-	// At most as many bytes as the queue's max_message_size_in_kilobytes permits, else SESSION_STATE_TOO_LARGE (SESS-32). Absent:
-	// the state is cleared; empty is a value (SESS-33). In JSON base64.
+	// At most as many bytes as max_message_size_in_kilobytes of the queue permits, otherwise SESSION_STATE_TOO_LARGE.
+	// Absent: the state is cleared; empty is a value. In JSON base64.
 	State []byte `protobuf:"bytes,3,opt,name=state,proto3,oneof" json:"state,omitempty"`
-	// The version that the state must have now, 0 for none, else PRECONDITION_FAILED (SESS-33a). Absent: any.
+	// The version that the state must have now, 0 for no state; otherwise the call returns PRECONDITION_FAILED. Absent:
+	// any.
 	ExpectedVersion *int64 `protobuf:"varint,4,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -603,7 +606,7 @@ func (x *SessionsSetStateRequest) GetExpectedVersion() int64 {
 	return 0
 }
 
-// SessionsSetStateResponse has the version of what was set.
+// SessionsSetStateResponse has the version of the new state.
 type SessionsSetStateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As state_version of Session. 0: the state was cleared.
@@ -654,13 +657,14 @@ type SessionsListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// Only sessions whose state was set after this instant; those without state are left out (SESS-37).
+	// Only sessions whose state was set after this instant; sessions without a state are left out.
 	UpdatedSince *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=updated_since,json=updatedSince,proto3" json:"updated_since,omitempty"`
-	// Only sessions with a message accepted or a state set after this instant (SESS-37).
+	// Only sessions with a message accepted or a state set after this instant.
 	ActiveSince *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=active_since,json=activeSince,proto3" json:"active_since,omitempty"`
-	// Most sessions in the answer, 1 to 100. 0 and absent: 100. There may be fewer, or none, although others follow.
+	// Most sessions in the answer, 1 to 100. 0 and absent: 100. The page may have fewer sessions, or none, even if more
+	// pages follow.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the page before. Absent: the first page.
+	// next_page_token of the previous page. Absent: the first page.
 	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -734,9 +738,9 @@ func (x *SessionsListRequest) GetPageToken() string {
 // SessionsListResponse is one page.
 type SessionsListResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order of id, by bytes.
+	// Ordered by id, by bytes.
 	Sessions []*SessionRow `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
-	// Token of the next page, empty after the last.
+	// Token of the next page, empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -786,24 +790,24 @@ func (x *SessionsListResponse) GetNextPageToken() string {
 	return ""
 }
 
-// SessionRow is what a list says of one session (SESS-38). Its dead letters are not counted: they have left it (SESS-34).
+// SessionRow is one session of a list. Its dead letters are not counted, because they no longer belong to the session.
 type SessionRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As the senders gave it.
+	// As sent.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Messages free for the holder to receive, delayed ones included.
+	// Messages that the holder can receive, including delayed messages.
 	AvailableCount int64 `protobuf:"varint,2,opt,name=available_count,json=availableCount,proto3" json:"available_count,omitempty"`
-	// Those of available_count that were given back with a delay that is not over (SETTLE-11).
+	// Those of available_count that were abandoned with a delay that has not ended.
 	DelayedCount int64 `protobuf:"varint,3,opt,name=delayed_count,json=delayedCount,proto3" json:"delayed_count,omitempty"`
-	// Messages handed out and not settled.
+	// Messages received and not settled.
 	LockedCount int64 `protobuf:"varint,4,opt,name=locked_count,json=lockedCount,proto3" json:"locked_count,omitempty"`
-	// Messages set aside and not locked.
+	// Messages deferred and not locked.
 	DeferredCount int64 `protobuf:"varint,5,opt,name=deferred_count,json=deferredCount,proto3" json:"deferred_count,omitempty"`
 	// Messages waiting for their scheduled_enqueue_time.
 	ScheduledCount int64 `protobuf:"varint,6,opt,name=scheduled_count,json=scheduledCount,proto3" json:"scheduled_count,omitempty"`
-	// Somebody holds the session.
+	// Whether a receiver holds the session.
 	Locked bool `protobuf:"varint,7,opt,name=locked,proto3" json:"locked,omitempty"`
-	// End of the holder's lock by the broker's clock. Absent: nobody holds it.
+	// When the session lock expires, by the broker's clock. Absent: no receiver holds it.
 	LockedUntil *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=locked_until,json=lockedUntil,proto3" json:"locked_until,omitempty"`
 	// When a message was last accepted, activated or scheduled, or the state was last set or cleared.
 	LastActivity *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_activity,json=lastActivity,proto3" json:"last_activity,omitempty"`
@@ -811,7 +815,8 @@ type SessionRow struct {
 	StateSize int64 `protobuf:"varint,10,opt,name=state_size,json=stateSize,proto3" json:"state_size,omitempty"`
 	// As in Session.
 	StateVersion int64 `protobuf:"varint,11,opt,name=state_version,json=stateVersion,proto3" json:"state_version,omitempty"`
-	// One of its messages became a dead letter and session_on_dead_letter is BLOCK: it gives no messages until Unblock (SESS-29).
+	// Whether one of its messages became a dead letter and session_on_dead_letter is BLOCK: it delivers no messages until
+	// Unblock.
 	Blocked       bool `protobuf:"varint,12,opt,name=blocked,proto3" json:"blocked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -931,12 +936,12 @@ func (x *SessionRow) GetBlocked() bool {
 	return false
 }
 
-// SessionsUnblockRequest names the session to let go on.
+// SessionsUnblockRequest names the session to continue.
 type SessionsUnblockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// 1 to 128 UTF-16 units, else INVALID_ARGUMENT.
+	// 1 to 128 UTF-16 units, otherwise INVALID_ARGUMENT.
 	SessionId     string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -986,7 +991,7 @@ func (x *SessionsUnblockRequest) GetSessionId() string {
 	return ""
 }
 
-// SessionsUnblockResponse is empty: the session goes on.
+// SessionsUnblockResponse is empty: the session continues.
 type SessionsUnblockResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1021,6 +1026,98 @@ func (x *SessionsUnblockResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use SessionsUnblockResponse.ProtoReflect.Descriptor instead.
 func (*SessionsUnblockResponse) Descriptor() ([]byte, []int) {
 	return file_sidebus_v1_sessions_proto_rawDescGZIP(), []int{15}
+}
+
+// SessionsDeadLetterRestRequest names the session whose messages become dead letters.
+type SessionsDeadLetterRestRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
+	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	// 1 to 128 UTF-16 units, otherwise INVALID_ARGUMENT.
+	SessionId     string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionsDeadLetterRestRequest) Reset() {
+	*x = SessionsDeadLetterRestRequest{}
+	mi := &file_sidebus_v1_sessions_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionsDeadLetterRestRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionsDeadLetterRestRequest) ProtoMessage() {}
+
+func (x *SessionsDeadLetterRestRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_sessions_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionsDeadLetterRestRequest.ProtoReflect.Descriptor instead.
+func (*SessionsDeadLetterRestRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_sessions_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *SessionsDeadLetterRestRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *SessionsDeadLetterRestRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+// SessionsDeadLetterRestResponse is empty: the messages are dead letters.
+type SessionsDeadLetterRestResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionsDeadLetterRestResponse) Reset() {
+	*x = SessionsDeadLetterRestResponse{}
+	mi := &file_sidebus_v1_sessions_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionsDeadLetterRestResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionsDeadLetterRestResponse) ProtoMessage() {}
+
+func (x *SessionsDeadLetterRestResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_sessions_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionsDeadLetterRestResponse.ProtoReflect.Descriptor instead.
+func (*SessionsDeadLetterRestResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_sessions_proto_rawDescGZIP(), []int{17}
 }
 
 var File_sidebus_v1_sessions_proto protoreflect.FileDescriptor
@@ -1107,7 +1204,12 @@ const file_sidebus_v1_sessions_proto_rawDesc = "" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\"\x19\n" +
-	"\x17SessionsUnblockResponse2\xd0\x04\n" +
+	"\x17SessionsUnblockResponse\"V\n" +
+	"\x1dSessionsDeadLetterRestRequest\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\" \n" +
+	"\x1eSessionsDeadLetterRestResponse2\xb9\x05\n" +
 	"\bSessions\x12O\n" +
 	"\x06Accept\x12!.sidebus.v1.SessionsAcceptRequest\x1a\".sidebus.v1.SessionsAcceptResponse\x12X\n" +
 	"\tRenewLock\x12$.sidebus.v1.SessionsRenewLockRequest\x1a%.sidebus.v1.SessionsRenewLockResponse\x12L\n" +
@@ -1115,7 +1217,8 @@ const file_sidebus_v1_sessions_proto_rawDesc = "" +
 	"\bGetState\x12#.sidebus.v1.SessionsGetStateRequest\x1a$.sidebus.v1.SessionsGetStateResponse\x12U\n" +
 	"\bSetState\x12#.sidebus.v1.SessionsSetStateRequest\x1a$.sidebus.v1.SessionsSetStateResponse\x12I\n" +
 	"\x04List\x12\x1f.sidebus.v1.SessionsListRequest\x1a .sidebus.v1.SessionsListResponse\x12R\n" +
-	"\aUnblock\x12\".sidebus.v1.SessionsUnblockRequest\x1a#.sidebus.v1.SessionsUnblockResponseB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"\aUnblock\x12\".sidebus.v1.SessionsUnblockRequest\x1a#.sidebus.v1.SessionsUnblockResponse\x12g\n" +
+	"\x0eDeadLetterRest\x12).sidebus.v1.SessionsDeadLetterRestRequest\x1a*.sidebus.v1.SessionsDeadLetterRestResponseB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
 	file_sidebus_v1_sessions_proto_rawDescOnce sync.Once
@@ -1129,37 +1232,39 @@ func file_sidebus_v1_sessions_proto_rawDescGZIP() []byte {
 	return file_sidebus_v1_sessions_proto_rawDescData
 }
 
-var file_sidebus_v1_sessions_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_sidebus_v1_sessions_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_sidebus_v1_sessions_proto_goTypes = []any{
-	(*SessionsAcceptRequest)(nil),     // 0: sidebus.v1.SessionsAcceptRequest
-	(*SessionsAcceptResponse)(nil),    // 1: sidebus.v1.SessionsAcceptResponse
-	(*Session)(nil),                   // 2: sidebus.v1.Session
-	(*SessionsRenewLockRequest)(nil),  // 3: sidebus.v1.SessionsRenewLockRequest
-	(*SessionsRenewLockResponse)(nil), // 4: sidebus.v1.SessionsRenewLockResponse
-	(*SessionsCloseRequest)(nil),      // 5: sidebus.v1.SessionsCloseRequest
-	(*SessionsCloseResponse)(nil),     // 6: sidebus.v1.SessionsCloseResponse
-	(*SessionsGetStateRequest)(nil),   // 7: sidebus.v1.SessionsGetStateRequest
-	(*SessionsGetStateResponse)(nil),  // 8: sidebus.v1.SessionsGetStateResponse
-	(*SessionsSetStateRequest)(nil),   // 9: sidebus.v1.SessionsSetStateRequest
-	(*SessionsSetStateResponse)(nil),  // 10: sidebus.v1.SessionsSetStateResponse
-	(*SessionsListRequest)(nil),       // 11: sidebus.v1.SessionsListRequest
-	(*SessionsListResponse)(nil),      // 12: sidebus.v1.SessionsListResponse
-	(*SessionRow)(nil),                // 13: sidebus.v1.SessionRow
-	(*SessionsUnblockRequest)(nil),    // 14: sidebus.v1.SessionsUnblockRequest
-	(*SessionsUnblockResponse)(nil),   // 15: sidebus.v1.SessionsUnblockResponse
-	(*durationpb.Duration)(nil),       // 16: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),     // 17: google.protobuf.Timestamp
+	(*SessionsAcceptRequest)(nil),          // 0: sidebus.v1.SessionsAcceptRequest
+	(*SessionsAcceptResponse)(nil),         // 1: sidebus.v1.SessionsAcceptResponse
+	(*Session)(nil),                        // 2: sidebus.v1.Session
+	(*SessionsRenewLockRequest)(nil),       // 3: sidebus.v1.SessionsRenewLockRequest
+	(*SessionsRenewLockResponse)(nil),      // 4: sidebus.v1.SessionsRenewLockResponse
+	(*SessionsCloseRequest)(nil),           // 5: sidebus.v1.SessionsCloseRequest
+	(*SessionsCloseResponse)(nil),          // 6: sidebus.v1.SessionsCloseResponse
+	(*SessionsGetStateRequest)(nil),        // 7: sidebus.v1.SessionsGetStateRequest
+	(*SessionsGetStateResponse)(nil),       // 8: sidebus.v1.SessionsGetStateResponse
+	(*SessionsSetStateRequest)(nil),        // 9: sidebus.v1.SessionsSetStateRequest
+	(*SessionsSetStateResponse)(nil),       // 10: sidebus.v1.SessionsSetStateResponse
+	(*SessionsListRequest)(nil),            // 11: sidebus.v1.SessionsListRequest
+	(*SessionsListResponse)(nil),           // 12: sidebus.v1.SessionsListResponse
+	(*SessionRow)(nil),                     // 13: sidebus.v1.SessionRow
+	(*SessionsUnblockRequest)(nil),         // 14: sidebus.v1.SessionsUnblockRequest
+	(*SessionsUnblockResponse)(nil),        // 15: sidebus.v1.SessionsUnblockResponse
+	(*SessionsDeadLetterRestRequest)(nil),  // 16: sidebus.v1.SessionsDeadLetterRestRequest
+	(*SessionsDeadLetterRestResponse)(nil), // 17: sidebus.v1.SessionsDeadLetterRestResponse
+	(*durationpb.Duration)(nil),            // 18: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),          // 19: google.protobuf.Timestamp
 }
 var file_sidebus_v1_sessions_proto_depIdxs = []int32{
-	16, // 0: sidebus.v1.SessionsAcceptRequest.max_wait:type_name -> google.protobuf.Duration
+	18, // 0: sidebus.v1.SessionsAcceptRequest.max_wait:type_name -> google.protobuf.Duration
 	2,  // 1: sidebus.v1.SessionsAcceptResponse.session:type_name -> sidebus.v1.Session
-	17, // 2: sidebus.v1.Session.locked_until:type_name -> google.protobuf.Timestamp
-	17, // 3: sidebus.v1.SessionsRenewLockResponse.locked_until:type_name -> google.protobuf.Timestamp
-	17, // 4: sidebus.v1.SessionsListRequest.updated_since:type_name -> google.protobuf.Timestamp
-	17, // 5: sidebus.v1.SessionsListRequest.active_since:type_name -> google.protobuf.Timestamp
+	19, // 2: sidebus.v1.Session.locked_until:type_name -> google.protobuf.Timestamp
+	19, // 3: sidebus.v1.SessionsRenewLockResponse.locked_until:type_name -> google.protobuf.Timestamp
+	19, // 4: sidebus.v1.SessionsListRequest.updated_since:type_name -> google.protobuf.Timestamp
+	19, // 5: sidebus.v1.SessionsListRequest.active_since:type_name -> google.protobuf.Timestamp
 	13, // 6: sidebus.v1.SessionsListResponse.sessions:type_name -> sidebus.v1.SessionRow
-	17, // 7: sidebus.v1.SessionRow.locked_until:type_name -> google.protobuf.Timestamp
-	17, // 8: sidebus.v1.SessionRow.last_activity:type_name -> google.protobuf.Timestamp
+	19, // 7: sidebus.v1.SessionRow.locked_until:type_name -> google.protobuf.Timestamp
+	19, // 8: sidebus.v1.SessionRow.last_activity:type_name -> google.protobuf.Timestamp
 	0,  // 9: sidebus.v1.Sessions.Accept:input_type -> sidebus.v1.SessionsAcceptRequest
 	3,  // 10: sidebus.v1.Sessions.RenewLock:input_type -> sidebus.v1.SessionsRenewLockRequest
 	5,  // 11: sidebus.v1.Sessions.Close:input_type -> sidebus.v1.SessionsCloseRequest
@@ -1167,15 +1272,17 @@ var file_sidebus_v1_sessions_proto_depIdxs = []int32{
 	9,  // 13: sidebus.v1.Sessions.SetState:input_type -> sidebus.v1.SessionsSetStateRequest
 	11, // 14: sidebus.v1.Sessions.List:input_type -> sidebus.v1.SessionsListRequest
 	14, // 15: sidebus.v1.Sessions.Unblock:input_type -> sidebus.v1.SessionsUnblockRequest
-	1,  // 16: sidebus.v1.Sessions.Accept:output_type -> sidebus.v1.SessionsAcceptResponse
-	4,  // 17: sidebus.v1.Sessions.RenewLock:output_type -> sidebus.v1.SessionsRenewLockResponse
-	6,  // 18: sidebus.v1.Sessions.Close:output_type -> sidebus.v1.SessionsCloseResponse
-	8,  // 19: sidebus.v1.Sessions.GetState:output_type -> sidebus.v1.SessionsGetStateResponse
-	10, // 20: sidebus.v1.Sessions.SetState:output_type -> sidebus.v1.SessionsSetStateResponse
-	12, // 21: sidebus.v1.Sessions.List:output_type -> sidebus.v1.SessionsListResponse
-	15, // 22: sidebus.v1.Sessions.Unblock:output_type -> sidebus.v1.SessionsUnblockResponse
-	16, // [16:23] is the sub-list for method output_type
-	9,  // [9:16] is the sub-list for method input_type
+	16, // 16: sidebus.v1.Sessions.DeadLetterRest:input_type -> sidebus.v1.SessionsDeadLetterRestRequest
+	1,  // 17: sidebus.v1.Sessions.Accept:output_type -> sidebus.v1.SessionsAcceptResponse
+	4,  // 18: sidebus.v1.Sessions.RenewLock:output_type -> sidebus.v1.SessionsRenewLockResponse
+	6,  // 19: sidebus.v1.Sessions.Close:output_type -> sidebus.v1.SessionsCloseResponse
+	8,  // 20: sidebus.v1.Sessions.GetState:output_type -> sidebus.v1.SessionsGetStateResponse
+	10, // 21: sidebus.v1.Sessions.SetState:output_type -> sidebus.v1.SessionsSetStateResponse
+	12, // 22: sidebus.v1.Sessions.List:output_type -> sidebus.v1.SessionsListResponse
+	15, // 23: sidebus.v1.Sessions.Unblock:output_type -> sidebus.v1.SessionsUnblockResponse
+	17, // 24: sidebus.v1.Sessions.DeadLetterRest:output_type -> sidebus.v1.SessionsDeadLetterRestResponse
+	17, // [17:25] is the sub-list for method output_type
+	9,  // [9:17] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -1196,7 +1303,7 @@ func file_sidebus_v1_sessions_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_v1_sessions_proto_rawDesc), len(file_sidebus_v1_sessions_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

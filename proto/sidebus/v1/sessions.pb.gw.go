@@ -1004,6 +1004,141 @@ func local_request_Sessions_Unblock_2(ctx context.Context, marshaler runtime.Mar
 	return msg, metadata, err
 }
 
+func request_Sessions_DeadLetterRest_0(ctx context.Context, marshaler runtime.Marshaler, client SessionsClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq SessionsDeadLetterRestRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.DeadLetterRest(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_Sessions_DeadLetterRest_0(ctx context.Context, marshaler runtime.Marshaler, server SessionsServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq SessionsDeadLetterRestRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	msg, err := server.DeadLetterRest(ctx, &protoReq)
+	return msg, metadata, err
+}
+
+func request_Sessions_DeadLetterRest_1(ctx context.Context, marshaler runtime.Marshaler, client SessionsClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq SessionsDeadLetterRestRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.DeadLetterRest(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_Sessions_DeadLetterRest_1(ctx context.Context, marshaler runtime.Marshaler, server SessionsServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq SessionsDeadLetterRestRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	msg, err := server.DeadLetterRest(ctx, &protoReq)
+	return msg, metadata, err
+}
+
+func request_Sessions_DeadLetterRest_2(ctx context.Context, marshaler runtime.Marshaler, client SessionsClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq SessionsDeadLetterRestRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.DeadLetterRest(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_Sessions_DeadLetterRest_2(ctx context.Context, marshaler runtime.Marshaler, server SessionsServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq SessionsDeadLetterRestRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	msg, err := server.DeadLetterRest(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 // RegisterSessionsHandlerServer registers the http handlers for service Sessions to "mux".
 // UnaryRPC     :call SessionsServer directly.
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
@@ -1430,6 +1565,66 @@ func RegisterSessionsHandlerServer(ctx context.Context, mux *runtime.ServeMux, s
 		}
 		forward_Sessions_Unblock_2(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_Sessions_DeadLetterRest_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/sidebus.v1.Sessions/DeadLetterRest", runtime.WithHTTPPathPattern("/v1/{source=queues/*}/sessions:deadLetterRest"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_Sessions_DeadLetterRest_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Sessions_DeadLetterRest_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodPost, pattern_Sessions_DeadLetterRest_1, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/sidebus.v1.Sessions/DeadLetterRest", runtime.WithHTTPPathPattern("/v1/{source=topics/*}/sessions:deadLetterRest"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_Sessions_DeadLetterRest_1(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Sessions_DeadLetterRest_1(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodPost, pattern_Sessions_DeadLetterRest_2, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/sidebus.v1.Sessions/DeadLetterRest", runtime.WithHTTPPathPattern("/v1/{source=topics/*/subscriptions/*}/sessions:deadLetterRest"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_Sessions_DeadLetterRest_2(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Sessions_DeadLetterRest_2(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 
 	return nil
 }
@@ -1827,53 +2022,110 @@ func RegisterSessionsHandlerClient(ctx context.Context, mux *runtime.ServeMux, c
 		}
 		forward_Sessions_Unblock_2(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_Sessions_DeadLetterRest_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/sidebus.v1.Sessions/DeadLetterRest", runtime.WithHTTPPathPattern("/v1/{source=queues/*}/sessions:deadLetterRest"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_Sessions_DeadLetterRest_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Sessions_DeadLetterRest_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodPost, pattern_Sessions_DeadLetterRest_1, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/sidebus.v1.Sessions/DeadLetterRest", runtime.WithHTTPPathPattern("/v1/{source=topics/*}/sessions:deadLetterRest"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_Sessions_DeadLetterRest_1(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Sessions_DeadLetterRest_1(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodPost, pattern_Sessions_DeadLetterRest_2, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/sidebus.v1.Sessions/DeadLetterRest", runtime.WithHTTPPathPattern("/v1/{source=topics/*/subscriptions/*}/sessions:deadLetterRest"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_Sessions_DeadLetterRest_2(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Sessions_DeadLetterRest_2(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	return nil
 }
 
 var (
-	pattern_Sessions_Accept_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "accept"))
-	pattern_Sessions_Accept_1    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "accept"))
-	pattern_Sessions_Accept_2    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "accept"))
-	pattern_Sessions_RenewLock_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "renewLock"))
-	pattern_Sessions_RenewLock_1 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "renewLock"))
-	pattern_Sessions_RenewLock_2 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "renewLock"))
-	pattern_Sessions_Close_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "close"))
-	pattern_Sessions_Close_1     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "close"))
-	pattern_Sessions_Close_2     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "close"))
-	pattern_Sessions_GetState_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "getState"))
-	pattern_Sessions_GetState_1  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "getState"))
-	pattern_Sessions_GetState_2  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "getState"))
-	pattern_Sessions_SetState_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "setState"))
-	pattern_Sessions_SetState_1  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "setState"))
-	pattern_Sessions_SetState_2  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "setState"))
-	pattern_Sessions_List_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, ""))
-	pattern_Sessions_List_1      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, ""))
-	pattern_Sessions_List_2      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, ""))
-	pattern_Sessions_Unblock_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "unblock"))
-	pattern_Sessions_Unblock_1   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "unblock"))
-	pattern_Sessions_Unblock_2   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "unblock"))
+	pattern_Sessions_Accept_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "accept"))
+	pattern_Sessions_Accept_1         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "accept"))
+	pattern_Sessions_Accept_2         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "accept"))
+	pattern_Sessions_RenewLock_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "renewLock"))
+	pattern_Sessions_RenewLock_1      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "renewLock"))
+	pattern_Sessions_RenewLock_2      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "renewLock"))
+	pattern_Sessions_Close_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "close"))
+	pattern_Sessions_Close_1          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "close"))
+	pattern_Sessions_Close_2          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "close"))
+	pattern_Sessions_GetState_0       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "getState"))
+	pattern_Sessions_GetState_1       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "getState"))
+	pattern_Sessions_GetState_2       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "getState"))
+	pattern_Sessions_SetState_0       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "setState"))
+	pattern_Sessions_SetState_1       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "setState"))
+	pattern_Sessions_SetState_2       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "setState"))
+	pattern_Sessions_List_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, ""))
+	pattern_Sessions_List_1           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, ""))
+	pattern_Sessions_List_2           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, ""))
+	pattern_Sessions_Unblock_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "unblock"))
+	pattern_Sessions_Unblock_1        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "unblock"))
+	pattern_Sessions_Unblock_2        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "unblock"))
+	pattern_Sessions_DeadLetterRest_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "sessions"}, "deadLetterRest"))
+	pattern_Sessions_DeadLetterRest_1 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "sessions"}, "deadLetterRest"))
+	pattern_Sessions_DeadLetterRest_2 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "sessions"}, "deadLetterRest"))
 )
 
 var (
-	forward_Sessions_Accept_0    = runtime.ForwardResponseMessage
-	forward_Sessions_Accept_1    = runtime.ForwardResponseMessage
-	forward_Sessions_Accept_2    = runtime.ForwardResponseMessage
-	forward_Sessions_RenewLock_0 = runtime.ForwardResponseMessage
-	forward_Sessions_RenewLock_1 = runtime.ForwardResponseMessage
-	forward_Sessions_RenewLock_2 = runtime.ForwardResponseMessage
-	forward_Sessions_Close_0     = runtime.ForwardResponseMessage
-	forward_Sessions_Close_1     = runtime.ForwardResponseMessage
-	forward_Sessions_Close_2     = runtime.ForwardResponseMessage
-	forward_Sessions_GetState_0  = runtime.ForwardResponseMessage
-	forward_Sessions_GetState_1  = runtime.ForwardResponseMessage
-	forward_Sessions_GetState_2  = runtime.ForwardResponseMessage
-	forward_Sessions_SetState_0  = runtime.ForwardResponseMessage
-	forward_Sessions_SetState_1  = runtime.ForwardResponseMessage
-	forward_Sessions_SetState_2  = runtime.ForwardResponseMessage
-	forward_Sessions_List_0      = runtime.ForwardResponseMessage
-	forward_Sessions_List_1      = runtime.ForwardResponseMessage
-	forward_Sessions_List_2      = runtime.ForwardResponseMessage
-	forward_Sessions_Unblock_0   = runtime.ForwardResponseMessage
-	forward_Sessions_Unblock_1   = runtime.ForwardResponseMessage
-	forward_Sessions_Unblock_2   = runtime.ForwardResponseMessage
+	forward_Sessions_Accept_0         = runtime.ForwardResponseMessage
+	forward_Sessions_Accept_1         = runtime.ForwardResponseMessage
+	forward_Sessions_Accept_2         = runtime.ForwardResponseMessage
+	forward_Sessions_RenewLock_0      = runtime.ForwardResponseMessage
+	forward_Sessions_RenewLock_1      = runtime.ForwardResponseMessage
+	forward_Sessions_RenewLock_2      = runtime.ForwardResponseMessage
+	forward_Sessions_Close_0          = runtime.ForwardResponseMessage
+	forward_Sessions_Close_1          = runtime.ForwardResponseMessage
+	forward_Sessions_Close_2          = runtime.ForwardResponseMessage
+	forward_Sessions_GetState_0       = runtime.ForwardResponseMessage
+	forward_Sessions_GetState_1       = runtime.ForwardResponseMessage
+	forward_Sessions_GetState_2       = runtime.ForwardResponseMessage
+	forward_Sessions_SetState_0       = runtime.ForwardResponseMessage
+	forward_Sessions_SetState_1       = runtime.ForwardResponseMessage
+	forward_Sessions_SetState_2       = runtime.ForwardResponseMessage
+	forward_Sessions_List_0           = runtime.ForwardResponseMessage
+	forward_Sessions_List_1           = runtime.ForwardResponseMessage
+	forward_Sessions_List_2           = runtime.ForwardResponseMessage
+	forward_Sessions_Unblock_0        = runtime.ForwardResponseMessage
+	forward_Sessions_Unblock_1        = runtime.ForwardResponseMessage
+	forward_Sessions_Unblock_2        = runtime.ForwardResponseMessage
+	forward_Sessions_DeadLetterRest_0 = runtime.ForwardResponseMessage
+	forward_Sessions_DeadLetterRest_1 = runtime.ForwardResponseMessage
+	forward_Sessions_DeadLetterRest_2 = runtime.ForwardResponseMessage
 )

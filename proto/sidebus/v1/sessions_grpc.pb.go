@@ -19,44 +19,49 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Sessions_Accept_FullMethodName    = "/sidebus.v1.Sessions/Accept"
-	Sessions_RenewLock_FullMethodName = "/sidebus.v1.Sessions/RenewLock"
-	Sessions_Close_FullMethodName     = "/sidebus.v1.Sessions/Close"
-	Sessions_GetState_FullMethodName  = "/sidebus.v1.Sessions/GetState"
-	Sessions_SetState_FullMethodName  = "/sidebus.v1.Sessions/SetState"
-	Sessions_List_FullMethodName      = "/sidebus.v1.Sessions/List"
-	Sessions_Unblock_FullMethodName   = "/sidebus.v1.Sessions/Unblock"
+	Sessions_Accept_FullMethodName         = "/sidebus.v1.Sessions/Accept"
+	Sessions_RenewLock_FullMethodName      = "/sidebus.v1.Sessions/RenewLock"
+	Sessions_Close_FullMethodName          = "/sidebus.v1.Sessions/Close"
+	Sessions_GetState_FullMethodName       = "/sidebus.v1.Sessions/GetState"
+	Sessions_SetState_FullMethodName       = "/sidebus.v1.Sessions/SetState"
+	Sessions_List_FullMethodName           = "/sidebus.v1.Sessions/List"
+	Sessions_Unblock_FullMethodName        = "/sidebus.v1.Sessions/Unblock"
+	Sessions_DeadLetterRest_FullMethodName = "/sidebus.v1.Sessions/DeadLetterRest"
 )
 
 // SessionsClient is the client API for Sessions service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Sessions takes, keeps and lists the sessions of queues with requires_session. Whoever holds a session's lock alone receives
-// its messages, through Messages with the lock's token as session_lock_token (SESS-14, SESS-19). On a queue without sessions
-// every verb is SESSION_NOT_SUPPORTED (SESS-5). A verb that takes a lock_token is SESSION_LOCK_LOST when that lock does not hold,
-// for whatever cause, and changes nothing then (SESS-22). Failures are reported as by Messages.
+// Sessions locks, renews, closes and lists the sessions of queues with requires_session. Only the holder of the session
+// lock receives the messages of a session, through Messages with the token of the lock as session_lock_token. On a
+// queue without sessions, every call returns SESSION_NOT_SUPPORTED. If a lock is lost, a call with its lock_token
+// returns SESSION_LOCK_LOST and changes nothing. Failures have the same form as those of Messages.
 type SessionsClient interface {
-	// Accept takes the lock of a session for the queue's lock_duration: of the one that is named, which may have no message, or of
-	// the one that has been ready longest (SESS-11 to SESS-13). No session is an empty answer, not an error. When the answer
+	// Accept locks a session for lock_duration of the queue: the named session, which may have no message, or the session
+	// that has been ready longest. If there is no session, the answer is empty; this is not an error. If the answer
 	// cannot be written, the session is free again at once.
 	Accept(ctx context.Context, in *SessionsAcceptRequest, opts ...grpc.CallOption) (*SessionsAcceptResponse, error)
-	// RenewLock sets the end of the lock, and of all message locks under it, to now + lock_duration, as often as one likes
-	// (SESS-18).
+	// RenewLock extends the lock, and all message locks under it, to now + lock_duration. You can renew any number of
+	// times.
 	RenewLock(ctx context.Context, in *SessionsRenewLockRequest, opts ...grpc.CallOption) (*SessionsRenewLockResponse, error)
-	// Close ends the lock: messages that were not settled are available again at once and nothing is counted, the state stays
-	// (SESS-21). Closed a second time it is SESSION_LOCK_LOST.
+	// Close ends the lock. Unsettled messages are available again at once, no delivery is counted, and the state stays. A
+	// second Close returns SESSION_LOCK_LOST.
 	Close(ctx context.Context, in *SessionsCloseRequest, opts ...grpc.CallOption) (*SessionsCloseResponse, error)
-	// GetState reads the note that is kept with the session (SESS-31, SESS-33).
+	// GetState returns the state that is stored with the session.
 	GetState(ctx context.Context, in *SessionsGetStateRequest, opts ...grpc.CallOption) (*SessionsGetStateResponse, error)
-	// SetState replaces that note or clears it (SESS-33). SESSION_STATE_TOO_LARGE, ENTITY_FULL and QUOTA_EXCEEDED say that it has
-	// no room (SESS-32, SESS-33c), PRECONDITION_FAILED that its version is another one (SESS-33a).
+	// SetState replaces or clears the state. It returns SESSION_STATE_TOO_LARGE, ENTITY_FULL or QUOTA_EXCEEDED if the
+	// state does not fit, and PRECONDITION_FAILED if the version of the state differs.
 	SetState(ctx context.Context, in *SessionsSetStateRequest, opts ...grpc.CallOption) (*SessionsSetStateResponse, error)
-	// List gives one page of the sessions that have messages or state or are blocked, in order of their ids (SESS-36 to SESS-38).
-	// It needs no lock and does not count as use.
+	// List returns one page of the sessions that have messages or a state or are blocked, ordered by id. It needs no lock
+	// and does not count as use.
 	List(ctx context.Context, in *SessionsListRequest, opts ...grpc.CallOption) (*SessionsListResponse, error)
-	// Unblock lets a session go on that session_on_dead_letter has blocked (SESS-29). One that is not blocked stays as it is.
+	// Unblock continues a session that session_on_dead_letter has blocked. It does nothing if the session is not blocked.
 	Unblock(ctx context.Context, in *SessionsUnblockRequest, opts ...grpc.CallOption) (*SessionsUnblockResponse, error)
+	// DeadLetterRest moves all messages of a session that are neither locked nor scheduled to the dead-letter queue, and
+	// unblocks it. It needs no lock. As soon as the call has started, none of these messages can be received, even if the
+	// call is interrupted. Messages sent later stay. If the session has no messages, the call succeeds.
+	DeadLetterRest(ctx context.Context, in *SessionsDeadLetterRestRequest, opts ...grpc.CallOption) (*SessionsDeadLetterRestResponse, error)
 }
 
 type sessionsClient struct {
@@ -137,35 +142,49 @@ func (c *sessionsClient) Unblock(ctx context.Context, in *SessionsUnblockRequest
 	return out, nil
 }
 
+func (c *sessionsClient) DeadLetterRest(ctx context.Context, in *SessionsDeadLetterRestRequest, opts ...grpc.CallOption) (*SessionsDeadLetterRestResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SessionsDeadLetterRestResponse)
+	err := c.cc.Invoke(ctx, Sessions_DeadLetterRest_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SessionsServer is the server API for Sessions service.
 // All implementations must embed UnimplementedSessionsServer
 // for forward compatibility.
 //
-// Sessions takes, keeps and lists the sessions of queues with requires_session. Whoever holds a session's lock alone receives
-// its messages, through Messages with the lock's token as session_lock_token (SESS-14, SESS-19). On a queue without sessions
-// every verb is SESSION_NOT_SUPPORTED (SESS-5). A verb that takes a lock_token is SESSION_LOCK_LOST when that lock does not hold,
-// for whatever cause, and changes nothing then (SESS-22). Failures are reported as by Messages.
+// Sessions locks, renews, closes and lists the sessions of queues with requires_session. Only the holder of the session
+// lock receives the messages of a session, through Messages with the token of the lock as session_lock_token. On a
+// queue without sessions, every call returns SESSION_NOT_SUPPORTED. If a lock is lost, a call with its lock_token
+// returns SESSION_LOCK_LOST and changes nothing. Failures have the same form as those of Messages.
 type SessionsServer interface {
-	// Accept takes the lock of a session for the queue's lock_duration: of the one that is named, which may have no message, or of
-	// the one that has been ready longest (SESS-11 to SESS-13). No session is an empty answer, not an error. When the answer
+	// Accept locks a session for lock_duration of the queue: the named session, which may have no message, or the session
+	// that has been ready longest. If there is no session, the answer is empty; this is not an error. If the answer
 	// cannot be written, the session is free again at once.
 	Accept(context.Context, *SessionsAcceptRequest) (*SessionsAcceptResponse, error)
-	// RenewLock sets the end of the lock, and of all message locks under it, to now + lock_duration, as often as one likes
-	// (SESS-18).
+	// RenewLock extends the lock, and all message locks under it, to now + lock_duration. You can renew any number of
+	// times.
 	RenewLock(context.Context, *SessionsRenewLockRequest) (*SessionsRenewLockResponse, error)
-	// Close ends the lock: messages that were not settled are available again at once and nothing is counted, the state stays
-	// (SESS-21). Closed a second time it is SESSION_LOCK_LOST.
+	// Close ends the lock. Unsettled messages are available again at once, no delivery is counted, and the state stays. A
+	// second Close returns SESSION_LOCK_LOST.
 	Close(context.Context, *SessionsCloseRequest) (*SessionsCloseResponse, error)
-	// GetState reads the note that is kept with the session (SESS-31, SESS-33).
+	// GetState returns the state that is stored with the session.
 	GetState(context.Context, *SessionsGetStateRequest) (*SessionsGetStateResponse, error)
-	// SetState replaces that note or clears it (SESS-33). SESSION_STATE_TOO_LARGE, ENTITY_FULL and QUOTA_EXCEEDED say that it has
-	// no room (SESS-32, SESS-33c), PRECONDITION_FAILED that its version is another one (SESS-33a).
+	// SetState replaces or clears the state. It returns SESSION_STATE_TOO_LARGE, ENTITY_FULL or QUOTA_EXCEEDED if the
+	// state does not fit, and PRECONDITION_FAILED if the version of the state differs.
 	SetState(context.Context, *SessionsSetStateRequest) (*SessionsSetStateResponse, error)
-	// List gives one page of the sessions that have messages or state or are blocked, in order of their ids (SESS-36 to SESS-38).
-	// It needs no lock and does not count as use.
+	// List returns one page of the sessions that have messages or a state or are blocked, ordered by id. It needs no lock
+	// and does not count as use.
 	List(context.Context, *SessionsListRequest) (*SessionsListResponse, error)
-	// Unblock lets a session go on that session_on_dead_letter has blocked (SESS-29). One that is not blocked stays as it is.
+	// Unblock continues a session that session_on_dead_letter has blocked. It does nothing if the session is not blocked.
 	Unblock(context.Context, *SessionsUnblockRequest) (*SessionsUnblockResponse, error)
+	// DeadLetterRest moves all messages of a session that are neither locked nor scheduled to the dead-letter queue, and
+	// unblocks it. It needs no lock. As soon as the call has started, none of these messages can be received, even if the
+	// call is interrupted. Messages sent later stay. If the session has no messages, the call succeeds.
+	DeadLetterRest(context.Context, *SessionsDeadLetterRestRequest) (*SessionsDeadLetterRestResponse, error)
 	mustEmbedUnimplementedSessionsServer()
 }
 
@@ -196,6 +215,9 @@ func (UnimplementedSessionsServer) List(context.Context, *SessionsListRequest) (
 }
 func (UnimplementedSessionsServer) Unblock(context.Context, *SessionsUnblockRequest) (*SessionsUnblockResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Unblock not implemented")
+}
+func (UnimplementedSessionsServer) DeadLetterRest(context.Context, *SessionsDeadLetterRestRequest) (*SessionsDeadLetterRestResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeadLetterRest not implemented")
 }
 func (UnimplementedSessionsServer) mustEmbedUnimplementedSessionsServer() {}
 func (UnimplementedSessionsServer) testEmbeddedByValue()                  {}
@@ -344,6 +366,24 @@ func _Sessions_Unblock_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Sessions_DeadLetterRest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SessionsDeadLetterRestRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionsServer).DeadLetterRest(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Sessions_DeadLetterRest_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionsServer).DeadLetterRest(ctx, req.(*SessionsDeadLetterRestRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Sessions_ServiceDesc is the grpc.ServiceDesc for Sessions service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -378,6 +418,10 @@ var Sessions_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Unblock",
 			Handler:    _Sessions_Unblock_Handler,
+		},
+		{
+			MethodName: "DeadLetterRest",
+			Handler:    _Sessions_DeadLetterRest_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

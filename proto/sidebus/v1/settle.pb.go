@@ -23,17 +23,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CompleteRequest names the messages to remove.
+// CompleteRequest names the messages to delete.
 type CompleteRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source they were received from, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// 1 to 1000 lock tokens. A token that is no UUID fails the whole call with INVALID_ARGUMENT, an empty one with
-	// INVALID_OPERATION (LOCK-2, SETTLE-13).
+	// 1 to 1000 lock tokens. If a token is not a UUID, the whole call returns INVALID_ARGUMENT; if a token is empty, it
+	// returns INVALID_OPERATION.
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
 	// The sub-queue they were received from.
 	SubQueue SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	// Token of the session's lock, as in ReceiveRequest. When it does not hold, every row has SESSION_LOCK_LOST (SETTLE-2).
+	// Token of the session lock, as in ReceiveRequest. If the session lock is lost, every row has SESSION_LOCK_LOST.
 	SessionLockToken *string `protobuf:"bytes,4,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -97,7 +97,7 @@ func (x *CompleteRequest) GetSessionLockToken() string {
 	return ""
 }
 
-// AbandonRequest names the messages to give back with one delivery more.
+// AbandonRequest names the messages to make available again with one delivery more.
 type AbandonRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source they were received from, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
@@ -106,17 +106,17 @@ type AbandonRequest struct {
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
 	// The sub-queue they were received from.
 	SubQueue SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	// Set over the application properties of each message, in one step with the rest (SETTLE-5); null sets null and removes
-	// nothing. Bounds as of Message.properties. The name of a broker property, such as MessageId or State, is
-	// INVALID_ARGUMENT.
+	// Merged into the application properties of each message, in the same step as the settlement. null sets a property to
+	// null and does not remove it. The limits are those of Message.properties. The name of a broker property, such as
+	// MessageId or State, returns INVALID_ARGUMENT.
 	Properties map[string]*Value `protobuf:"bytes,4,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// How long they stay invisible, 0s to 7 days, else ARGUMENT_OUT_OF_RANGE (SETTLE-11). Absent: the queue's redelivery_delay.
-	// Deferred messages are deferred again and have no delay (DEFER-5).
+	// How long they stay unavailable, 0s to 7 days, otherwise ARGUMENT_OUT_OF_RANGE. Absent: redelivery_delay of the
+	// queue. Deferred messages are deferred again without delay.
 	Delay *durationpb.Duration `protobuf:"bytes,5,opt,name=delay,proto3" json:"delay,omitempty"`
 	// As in CompleteRequest.
 	SessionLockToken *string `protobuf:"bytes,6,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
-	// While a message of a session is delayed, those behind it wait (SETTLE-11). With this they do not, so that it may come after
-	// some of them.
+	// If false, the messages of a session behind a delayed message wait for it. If true, they do not wait, so the delayed
+	// message may be delivered after some of them.
 	SkipOrder     bool `protobuf:"varint,7,opt,name=skip_order,json=skipOrder,proto3" json:"skip_order,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -201,7 +201,7 @@ func (x *AbandonRequest) GetSkipOrder() bool {
 	return false
 }
 
-// DeferRequest names the messages to set aside.
+// DeferRequest names the messages to defer.
 type DeferRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source they were received from, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
@@ -283,7 +283,7 @@ func (x *DeferRequest) GetSessionLockToken() string {
 	return ""
 }
 
-// ReleaseRequest names the messages to give back uncounted.
+// ReleaseRequest names the messages to make available again without counting a delivery.
 type ReleaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source they were received from, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
@@ -363,15 +363,15 @@ type DeadLetterRequest struct {
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// As in CompleteRequest.
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
-	// The sub-queue they were received from; any but NONE is INVALID_OPERATION (SETTLE-8).
+	// The sub-queue they were received from; any value except NONE returns INVALID_OPERATION.
 	SubQueue SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	// Why, at most 4096 characters, else ARGUMENT_OUT_OF_RANGE (SETTLE-6).
+	// The reason, at most 4096 characters, otherwise ARGUMENT_OUT_OF_RANGE.
 	Reason *string `protobuf:"bytes,4,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
-	// More about why, at most 4096 characters, else ARGUMENT_OUT_OF_RANGE (SETTLE-6).
+	// A description, at most 4096 characters, otherwise ARGUMENT_OUT_OF_RANGE.
 	Description *string `protobuf:"bytes,5,opt,name=description,proto3,oneof" json:"description,omitempty"`
-	// As in AbandonRequest, but DeadLetterReason and DeadLetterErrorDescription may be set: they are reason and description.
-	// One that is given there too with another value is INVALID_ARGUMENT (SETTLE-6). One that is no string is kept as a
-	// property only (SETTLE-7).
+	// As in AbandonRequest, except that DeadLetterReason and DeadLetterErrorDescription are permitted: they are the same
+	// as reason and description. If a field and a property are both set and differ, the call returns INVALID_ARGUMENT. If
+	// such a property is not a string, it is stored as a property only.
 	Properties map[string]*Value `protobuf:"bytes,6,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// As in CompleteRequest.
 	SessionLockToken *string `protobuf:"bytes,7,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
@@ -458,10 +458,10 @@ func (x *DeadLetterRequest) GetSessionLockToken() string {
 	return ""
 }
 
-// SettleResponse tells what became of each token.
+// SettleResponse has the result for each token.
 type SettleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One for each token in the order given, each atomic on its own (SETTLE-14).
+	// One for each token in the order of the request; each settlement is atomic on its own.
 	Results       []*SettleResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -509,7 +509,7 @@ type RenewLocksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source the messages were received from, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// 1 to 500 lock tokens (LOCK-5), else as in CompleteRequest.
+	// 1 to 500 lock tokens, otherwise as in CompleteRequest.
 	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
 	// The sub-queue they were received from.
 	SubQueue      SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
@@ -568,10 +568,10 @@ func (x *RenewLocksRequest) GetSubQueue() SubQueue_Kind {
 	return SubQueue_NONE
 }
 
-// RenewLocksResponse tells what became of each lock.
+// RenewLocksResponse has the result for each lock.
 type RenewLocksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One for each token in the order given (LOCK-5).
+	// One for each token in the order of the request.
 	Results       []*RenewLocksResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -619,11 +619,12 @@ type ReactivateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// As in ReceiveDeferredRequest. None: nothing is done.
+	// As in ReceiveDeferredRequest. None: the call does nothing.
 	SequenceNumbers []int64 `protobuf:"varint,2,rep,packed,name=sequence_numbers,json=sequenceNumbers,proto3" json:"sequence_numbers,omitempty"`
-	// Where they are.
+	// The sub-queue of the messages.
 	SubQueue SubQueue_Kind `protobuf:"varint,3,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	// Only those of the session that this lock holds: a number of another one is MESSAGE_NOT_FOUND. Absent: of all sessions.
+	// Only messages of the session with this lock: a number of another session returns MESSAGE_NOT_FOUND. Absent: of all
+	// sessions.
 	SessionLockToken *string `protobuf:"bytes,4,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -724,15 +725,15 @@ func (*ReactivateResponse) Descriptor() ([]byte, []int) {
 	return file_sidebus_v1_settle_proto_rawDescGZIP(), []int{9}
 }
 
-// Result is about one token.
+// Result is the result for one token.
 type SettleResponse_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in the request.
 	LockToken string `protobuf:"bytes,1,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
-	// Absent: done. MESSAGE_LOCK_LOST: the token does not hold, nothing was done (SETTLE-2). SESSION_LOCK_LOST, in every row: the
-	// session's does not. MESSAGE_SIZE_EXCEEDED and
-	// INVALID_ARGUMENT: with the properties the message's headers would be over 64 KiB, or two names differ only in case;
-	// nothing was done and the lock holds (SETTLE-5).
+	// Absent: settled. MESSAGE_LOCK_LOST: the lock is lost and the call did not change the message. SESSION_LOCK_LOST,
+	// in every row: the session lock is lost. MESSAGE_SIZE_EXCEEDED: with the properties, the message would have more
+	// than 64 KiB of headers. INVALID_ARGUMENT: two property names would differ only in case. In the last two cases the
+	// call did not change the message and you still hold the lock.
 	Reason        *string `protobuf:"bytes,2,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -782,16 +783,16 @@ func (x *SettleResponse_Result) GetReason() string {
 	return ""
 }
 
-// Result is about one token.
+// Result is the result for one token.
 type RenewLocksResponse_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in the request.
 	LockToken string `protobuf:"bytes,1,opt,name=lock_token,json=lockToken,proto3" json:"lock_token,omitempty"`
-	// The new end of the lock by the broker's clock. Absent when the lock is lost.
+	// When the lock now expires, by the broker's clock. Absent if the lock is lost.
 	LockedUntil *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=locked_until,json=lockedUntil,proto3" json:"locked_until,omitempty"`
-	// Absent: extended. MESSAGE_LOCK_LOST: the token does not hold.
+	// Absent: extended. MESSAGE_LOCK_LOST: the lock is lost.
 	Reason *string `protobuf:"bytes,3,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
-	// The message is past its expires_at while it is held; going on is the holder's choice (TTL-10).
+	// Whether the message is past its expires_at while you hold it; you may still process it.
 	ExpiredInHand bool `protobuf:"varint,4,opt,name=expired_in_hand,json=expiredInHand,proto3" json:"expired_in_hand,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

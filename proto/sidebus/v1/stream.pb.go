@@ -22,14 +22,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Ack says what the stream answers.
+// Ack is which requests the stream answers.
 type PublishRequest_Ack int32
 
 const (
-	// Every request, once its messages are stored or refused.
+	// Every request, after its messages are stored or rejected.
 	PublishRequest_STORED PublishRequest_Ack = 0
-	// Only requests that failed (SEND-4). What is on its way when the sidecar or the connection dies is lost and nobody learns of
-	// it.
+	// Only requests that failed. If the sidecar or the connection fails, messages in transit are lost and you are not
+	// told.
 	PublishRequest_NONE PublishRequest_Ack = 1
 )
 
@@ -72,21 +72,21 @@ func (PublishRequest_Ack) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{1, 0}
 }
 
-// Why says what ended it.
+// Why is the reason for the end.
 type SubscribeSessionClosed_Why int32
 
 const (
 	// It had no message for session_idle.
 	SubscribeSessionClosed_IDLE SubscribeSessionClosed_Why = 0
-	// Another session was ready and waited for its place.
+	// Another session was ready and the stream was at its limit.
 	SubscribeSessionClosed_YIELDED SubscribeSessionClosed_Why = 1
-	// The client asked for it.
+	// The client closed it.
 	SubscribeSessionClosed_CLOSED SubscribeSessionClosed_Why = 2
-	// Its lock ended. What was not settled has counted as a failed delivery.
+	// Its lock expired. Unsettled messages count a failed delivery.
 	SubscribeSessionClosed_LOST SubscribeSessionClosed_Why = 3
-	// The sidecar stops.
+	// The sidecar is stopping.
 	SubscribeSessionClosed_DRAINING SubscribeSessionClosed_Why = 4
-	// The client has no credit for it.
+	// The client has no credits for it.
 	SubscribeSessionClosed_PAUSED SubscribeSessionClosed_Why = 5
 )
 
@@ -137,18 +137,19 @@ func (SubscribeSessionClosed_Why) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{14, 0}
 }
 
-// Failure says why one request failed, or what troubles the stream: the same as the body of a failed HTTP call.
+// Failure is why one request failed, or a temporary problem of the stream. It has the same fields as the body of a
+// failed HTTP call.
 type Failure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One of the closed set ERR; clients switch on it.
+	// A reason from a closed list; switch on it.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	// For people.
+	// A text for people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// The same may succeed later unchanged (ERR-3).
+	// Whether the same request may succeed later unchanged.
 	Retryable bool `protobuf:"varint,3,opt,name=retryable,proto3" json:"retryable,omitempty"`
-	// When to try again, as far as it is known.
+	// When to retry, if known.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,4,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
-	// entity, field, index, limit and the like.
+	// entity, field, index, limit and others.
 	Details       map[string]string `protobuf:"bytes,5,rep,name=details,proto3" json:"details,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -222,13 +223,13 @@ func (x *Failure) GetDetails() map[string]string {
 // PublishRequest is one Send.
 type PublishRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Chosen by the client and given back in the answer, at most 128 characters. It need not be unique.
+	// Chosen by the client and returned in the answer, at most 128 characters. It does not have to be unique.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// The target, as "queues/{queue}" or "topics/{topic}". Empty: the same as of the request before.
+	// The target, as "queues/{queue}" or "topics/{topic}". Empty: the target of the previous request.
 	Target string `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
 	// As in SendRequest.
 	Messages []*Message `protobuf:"bytes,3,rep,name=messages,proto3" json:"messages,omitempty"`
-	// Holds for this request.
+	// Applies to this request.
 	Ack           PublishRequest_Ack `protobuf:"varint,4,opt,name=ack,proto3,enum=sidebus.v1.PublishRequest_Ack" json:"ack,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -378,7 +379,7 @@ type PublishResponse_Sent struct {
 }
 
 type PublishResponse_Failure struct {
-	// None was. With outcome "unknown" among the details they may have been (ERR-6).
+	// No message was stored. With outcome "unknown" in the details, the messages may be stored.
 	Failure *Failure `protobuf:"bytes,3,opt,name=failure,proto3,oneof"`
 }
 
@@ -386,13 +387,13 @@ func (*PublishResponse_Sent) isPublishResponse_Outcome() {}
 
 func (*PublishResponse_Failure) isPublishResponse_Outcome() {}
 
-// SubscribeRequest is one thing that the client wants. Requests are carried out side by side: who needs one to follow another waits
-// for the answer. Two come in order all the same: a change of credits holds for what is delivered after it, and a session, or the
-// whole stream, is closed only when all requests before have been carried out.
+// SubscribeRequest is one request of the client. The sidecar processes requests concurrently: if one request must
+// follow another, wait for the first answer. There are two exceptions. New credits apply to all deliveries after the
+// request. A session, or the whole stream, is closed only after all earlier requests have been processed.
 type SubscribeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Chosen by the client and given back in the answer, at most 128 characters; only requests that have one are answered. A
-	// failed one is answered in any case, by failure.
+	// Chosen by the client and returned in the answer, at most 128 characters. Only requests that have one are answered;
+	// a failed request is always answered by failure.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Types that are valid to be assigned to Request:
 	//
@@ -530,24 +531,24 @@ type isSubscribeRequest_Request interface {
 }
 
 type SubscribeRequest_Open struct {
-	// Must be first, and only first.
+	// The first request, and only the first.
 	Open *SubscribeOpen `protobuf:"bytes,2,opt,name=open,proto3,oneof"`
 }
 
 type SubscribeRequest_Credits struct {
-	// Changes the credits. Has no answer, unless it fails.
+	// Changes the credits. Not answered, unless it fails.
 	Credits *SubscribeCredits `protobuf:"bytes,3,opt,name=credits,proto3,oneof"`
 }
 
 type SubscribeRequest_Settle struct {
-	// Ends the locks of delivered messages, whatever session they are of. Answered by settled. A message that was not settled when the
-	// stream lost or closed its session is SESSION_LOCK_LOST (SETTLE-2). When the outcome is unknown (ERR-6), the stream goes on
-	// with the same settlement until it is known.
+	// Settles delivered messages of any sessions. Answered by settled. If a message was not settled when the stream
+	// lost or closed its session, its row has SESSION_LOCK_LOST. If the outcome is unknown, the stream retries the
+	// settlement until it is known.
 	Settle *SubscribeSettle `protobuf:"bytes,4,opt,name=settle,proto3,oneof"`
 }
 
 type SubscribeRequest_RenewLocks struct {
-	// Extends the locks of delivered messages that are of no session. Answered by renewed.
+	// Extends the locks of delivered messages without a session. Answered by renewed.
 	RenewLocks *SubscribeRenewLocks `protobuf:"bytes,5,opt,name=renew_locks,json=renewLocks,proto3,oneof"`
 }
 
@@ -557,8 +558,8 @@ type SubscribeRequest_RenewSession struct {
 }
 
 type SubscribeRequest_CloseSession struct {
-	// Gives a session up: what was not settled is available again at once and nothing is counted. Followed by session_closed, and has
-	// no other answer, unless it fails.
+	// Closes a session: unsettled messages are available again at once and no delivery is counted. Followed by
+	// session_closed, and not answered otherwise, unless it fails.
 	CloseSession *SubscribeSession `protobuf:"bytes,7,opt,name=close_session,json=closeSession,proto3,oneof"`
 }
 
@@ -588,32 +589,35 @@ func (*SubscribeRequest_GetState) isSubscribeRequest_Request() {}
 
 func (*SubscribeRequest_SetState) isSubscribeRequest_Request() {}
 
-// SubscribeOpen says what to deliver and how.
+// SubscribeOpen is what to deliver and how.
 type SubscribeOpen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The source, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// Where to take messages.
+	// The sub-queue to receive from.
 	SubQueue SubQueue_Kind `protobuf:"varint,2,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
-	// A name, at most 128 characters. A sidecar takes one stream of a name at a time; a second is INVALID_OPERATION (RECV-13).
+	// A name, at most 128 characters. A sidecar accepts one stream with this name at a time; a second one returns
+	// INVALID_OPERATION.
 	Id string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	// How messages are taken.
+	// How messages are received.
 	Mode ReceiveRequest_Mode `protobuf:"varint,4,opt,name=mode,proto3,enum=sidebus.v1.ReceiveRequest_Mode" json:"mode,omitempty"`
-	// The most unsettled messages, 0 to 1000, else ARGUMENT_OUT_OF_RANGE. Absent: 1. 0 pauses.
+	// Maximum number of unsettled messages, 0 to 1000, otherwise ARGUMENT_OUT_OF_RANGE. Absent: 1. 0 pauses.
 	Credits *int32 `protobuf:"varint,5,opt,name=credits,proto3,oneof" json:"credits,omitempty"`
-	// How long after its delivery the lock of a message is renewed, 0s to 24h, else ARGUMENT_OUT_OF_RANGE. Absent: 5 min; 0s: never
-	// (LOCK-9).
+	// How long after its delivery the lock of a message is renewed, 0s to 24h, otherwise ARGUMENT_OUT_OF_RANGE. Absent: 5
+	// min; 0s: never.
 	MaxAutoRenew *durationpb.Duration `protobuf:"bytes,6,opt,name=max_auto_renew,json=maxAutoRenew,proto3" json:"max_auto_renew,omitempty"`
-	// The most sessions held at a time, 1 to 1000, else ARGUMENT_OUT_OF_RANGE. Absent: 8 (SESS-23).
+	// Maximum number of sessions at a time, 1 to 1000, otherwise ARGUMENT_OUT_OF_RANGE. Absent: 8.
 	MaxConcurrentSessions *int32 `protobuf:"varint,7,opt,name=max_concurrent_sessions,json=maxConcurrentSessions,proto3,oneof" json:"max_concurrent_sessions,omitempty"`
-	// The most unsettled messages of one session, 1 to 1000, else ARGUMENT_OUT_OF_RANGE. Absent: 1. There are never more than the
-	// queue's session_in_flight (SESS-27).
+	// Maximum number of unsettled messages of one session, 1 to 1000, otherwise ARGUMENT_OUT_OF_RANGE. Absent: 1.
+	// session_in_flight of the queue limits it too.
 	SessionInFlight *int32 `protobuf:"varint,8,opt,name=session_in_flight,json=sessionInFlight,proto3,oneof" json:"session_in_flight,omitempty"`
-	// After how long without a message a session is given up, 0s to 24h, else ARGUMENT_OUT_OF_RANGE. Absent: 60s (SESS-23).
+	// How long a session may have no message before it is closed, 0s to 24h, otherwise ARGUMENT_OUT_OF_RANGE. Absent:
+	// 60s.
 	SessionIdle *durationpb.Duration `protobuf:"bytes,9,opt,name=session_idle,json=sessionIdle,proto3" json:"session_idle,omitempty"`
-	// How many messages the sidecar fetches beyond the credits, 0 to 1000, else ARGUMENT_OUT_OF_RANGE, so that the next ones are at hand.
-	// Their locks run from the fetch; one that has waited for too long is not delivered and has failed, and for a client that is too
-	// slow less is fetched. On a queue with sessions more than 0 is INVALID_OPERATION (RECV-12).
+	// How many messages the sidecar fetches beyond the credits, 0 to 1000, otherwise ARGUMENT_OUT_OF_RANGE. Their locks
+	// start at the fetch. If the lock of a fetched message expires before the delivery, the message is not delivered and
+	// the failed delivery is counted. For a slow client, the sidecar fetches fewer messages ahead. On a queue with
+	// sessions, more than 0 returns INVALID_OPERATION.
 	Prefetch      int32 `protobuf:"varint,10,opt,name=prefetch,proto3" json:"prefetch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -719,10 +723,10 @@ func (x *SubscribeOpen) GetPrefetch() int32 {
 	return 0
 }
 
-// SubscribeCredits changes how many unsettled messages the client wants to have.
+// SubscribeCredits changes the maximum number of unsettled messages.
 type SubscribeCredits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in SubscribeOpen. Those it has stay.
+	// As in SubscribeOpen. Delivered messages are not affected.
 	Credits       int32 `protobuf:"varint,1,opt,name=credits,proto3" json:"credits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -765,8 +769,8 @@ func (x *SubscribeCredits) GetCredits() int32 {
 	return 0
 }
 
-// SubscribeSettle ends locks. The fields of the verbs beside lock_tokens, source, sub_queue and session_lock_token, which must be
-// empty, are those of the calls.
+// SubscribeSettle settles messages. In the request of the verb, lock_tokens, source, sub_queue and session_lock_token
+// must be empty; its other fields are as in the calls.
 type SubscribeSettle struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in CompleteRequest.
@@ -877,12 +881,12 @@ type isSubscribeSettle_Verb interface {
 }
 
 type SubscribeSettle_Complete struct {
-	// Removes the messages.
+	// Deletes the messages.
 	Complete *CompleteRequest `protobuf:"bytes,2,opt,name=complete,proto3,oneof"`
 }
 
 type SubscribeSettle_Abandon struct {
-	// Gives them back with one delivery more.
+	// Makes them available again and counts a delivery.
 	Abandon *AbandonRequest `protobuf:"bytes,3,opt,name=abandon,proto3,oneof"`
 }
 
@@ -892,12 +896,12 @@ type SubscribeSettle_DeadLetter struct {
 }
 
 type SubscribeSettle_Defer struct {
-	// Sets them aside.
+	// Defers them.
 	Defer *DeferRequest `protobuf:"bytes,5,opt,name=defer,proto3,oneof"`
 }
 
 type SubscribeSettle_Release struct {
-	// Gives them back uncounted.
+	// Makes them available again without counting a delivery.
 	Release *ReleaseRequest `protobuf:"bytes,6,opt,name=release,proto3,oneof"`
 }
 
@@ -960,7 +964,7 @@ func (x *SubscribeRenewLocks) GetLockTokens() []string {
 // SubscribeSession names a session that the stream holds.
 type SubscribeSession struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As session_opened has it.
+	// As in session_opened.
 	SessionLockToken string `protobuf:"bytes,1,opt,name=session_lock_token,json=sessionLockToken,proto3" json:"session_lock_token,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1006,7 +1010,7 @@ func (x *SubscribeSession) GetSessionLockToken() string {
 // SubscribeSetState sets or clears the state of a session that the stream holds.
 type SubscribeSetState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As session_opened has it.
+	// As in session_opened.
 	SessionLockToken string `protobuf:"bytes,1,opt,name=session_lock_token,json=sessionLockToken,proto3" json:"session_lock_token,omitempty"`
 	// As in SessionsSetStateRequest.
 	State []byte `protobuf:"bytes,2,opt,name=state,proto3,oneof" json:"state,omitempty"`
@@ -1067,10 +1071,10 @@ func (x *SubscribeSetState) GetExpectedVersion() int64 {
 	return 0
 }
 
-// SubscribeResponse is one thing that the client is told.
+// SubscribeResponse is an answer or an event.
 type SubscribeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the request that this answers; empty when it answers none.
+	// The request_id of the answered request; empty for an event.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Types that are valid to be assigned to Response:
 	//
@@ -1228,7 +1232,7 @@ type isSubscribeResponse_Response interface {
 }
 
 type SubscribeResponse_Opened struct {
-	// The stream stands.
+	// The stream is open.
 	Opened *SubscribeOpened `protobuf:"bytes,2,opt,name=opened,proto3,oneof"`
 }
 
@@ -1238,27 +1242,27 @@ type SubscribeResponse_Deliveries struct {
 }
 
 type SubscribeResponse_Settled struct {
-	// The outcome of a settlement.
+	// The result of a settlement.
 	Settled *SettleResponse `protobuf:"bytes,4,opt,name=settled,proto3,oneof"`
 }
 
 type SubscribeResponse_Renewed struct {
-	// The outcome of a renewal.
+	// The result of a renewal.
 	Renewed *RenewLocksResponse `protobuf:"bytes,5,opt,name=renewed,proto3,oneof"`
 }
 
 type SubscribeResponse_SessionRenewed struct {
-	// The new end of a session's lock.
+	// When the session lock now expires.
 	SessionRenewed *SessionsRenewLockResponse `protobuf:"bytes,6,opt,name=session_renewed,json=sessionRenewed,proto3,oneof"`
 }
 
 type SubscribeResponse_SessionOpened struct {
-	// A session was accepted. Its messages follow.
+	// The stream accepted a session. Its messages follow.
 	SessionOpened *Session `protobuf:"bytes,7,opt,name=session_opened,json=sessionOpened,proto3,oneof"`
 }
 
 type SubscribeResponse_SessionClosed struct {
-	// A session is no longer held. No more of its messages follow, and those not settled can no longer be settled.
+	// The stream no longer holds a session. No messages of it follow, and you cannot settle its unsettled messages.
 	SessionClosed *SubscribeSessionClosed `protobuf:"bytes,8,opt,name=session_closed,json=sessionClosed,proto3,oneof"`
 }
 
@@ -1268,12 +1272,12 @@ type SubscribeResponse_State struct {
 }
 
 type SubscribeResponse_LocksLost struct {
-	// Delivered messages that can no longer be settled, because their locks have ended.
+	// Delivered messages that you can no longer settle, because their locks are lost.
 	LocksLost *SubscribeLocksLost `protobuf:"bytes,10,opt,name=locks_lost,json=locksLost,proto3,oneof"`
 }
 
 type SubscribeResponse_Failure struct {
-	// Why the request failed; without request_id, what troubles the stream, which goes on by itself (RECV-13).
+	// Why the request failed. Without request_id: a temporary problem of the stream, which continues automatically.
 	Failure *Failure `protobuf:"bytes,11,opt,name=failure,proto3,oneof"`
 }
 
@@ -1297,10 +1301,10 @@ func (*SubscribeResponse_LocksLost) isSubscribeResponse_Response() {}
 
 func (*SubscribeResponse_Failure) isSubscribeResponse_Response() {}
 
-// SubscribeOpened says what the stream is.
+// SubscribeOpened describes the stream.
 type SubscribeOpened struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The queue has sessions: messages come in sessions that were opened.
+	// Whether the queue has sessions. If so, messages are delivered in sessions that were opened.
 	Sessions      bool `protobuf:"varint,1,opt,name=sessions,proto3" json:"sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1343,10 +1347,10 @@ func (x *SubscribeOpened) GetSessions() bool {
 	return false
 }
 
-// SubscribeDeliveries are messages that came together.
+// SubscribeDeliveries are messages that are delivered together.
 type SubscribeDeliveries struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order, and of each session in its order.
+	// In order, and for each session in the order of the session.
 	Deliveries    []*SubscribeDelivery `protobuf:"bytes,1,rep,name=deliveries,proto3" json:"deliveries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1389,12 +1393,12 @@ func (x *SubscribeDeliveries) GetDeliveries() []*SubscribeDelivery {
 	return nil
 }
 
-// SubscribeDelivery has messages of one session, or of none.
+// SubscribeDelivery has messages of one session, or messages without a session.
 type SubscribeDelivery struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the session they are of, as session_opened has it. Empty: of none.
+	// The token of their session, as in session_opened. Empty: they have no session.
 	SessionLockToken string `protobuf:"bytes,1,opt,name=session_lock_token,json=sessionLockToken,proto3" json:"session_lock_token,omitempty"`
-	// In order of sequence number.
+	// In the order of their sequence numbers.
 	Messages      []*ReceivedMessage `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1444,14 +1448,14 @@ func (x *SubscribeDelivery) GetMessages() []*ReceivedMessage {
 	return nil
 }
 
-// SubscribeSessionClosed says which session is no longer held, and why.
+// SubscribeSessionClosed is a session that the stream no longer holds, and why.
 type SubscribeSessionClosed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As session_opened has it.
+	// As in session_opened.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// As session_opened has it.
+	// As in session_opened.
 	SessionLockToken string `protobuf:"bytes,2,opt,name=session_lock_token,json=sessionLockToken,proto3" json:"session_lock_token,omitempty"`
-	// What ended it.
+	// The reason for the end.
 	Why           SubscribeSessionClosed_Why `protobuf:"varint,3,opt,name=why,proto3,enum=sidebus.v1.SubscribeSessionClosed_Why" json:"why,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1508,10 +1512,10 @@ func (x *SubscribeSessionClosed) GetWhy() SubscribeSessionClosed_Why {
 	return SubscribeSessionClosed_IDLE
 }
 
-// SubscribeLocksLost names delivered messages that can no longer be settled.
+// SubscribeLocksLost names delivered messages that you can no longer settle.
 type SubscribeLocksLost struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As they were delivered.
+	// As delivered.
 	LockTokens    []string `protobuf:"bytes,1,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

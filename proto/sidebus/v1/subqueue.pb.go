@@ -21,15 +21,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Kind says which of them is meant (ENT-1).
+// Kind is one of these queues.
 type SubQueue_Kind int32
 
 const (
 	// The source itself.
 	SubQueue_NONE SubQueue_Kind = 0
-	// Its dead-letter queue (DLQ-1, DLQ-2).
+	// Its dead-letter queue.
 	SubQueue_DEAD_LETTER SubQueue_Kind = 1
-	// Its transfer dead-letter queue: what could not be forwarded (DLQ-13, DLQ-19). The same verbs as for DEAD_LETTER.
+	// Its transfer dead-letter queue, with the messages that could not be forwarded. It has the same operations as
+	// DEAD_LETTER.
 	SubQueue_TRANSFER_DEAD_LETTER SubQueue_Kind = 2
 )
 
@@ -74,7 +75,7 @@ func (SubQueue_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_subqueue_proto_rawDescGZIP(), []int{0, 0}
 }
 
-// SubQueue holds the enum of the queues that lie below a source.
+// SubQueue holds the enum of the queues below a source.
 type SubQueue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

@@ -23,13 +23,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Status says which verbs the subscription takes (STAT-1).
+// Status is what clients may do with the subscription.
 type Subscription_Status int32
 
 const (
-	// All.
+	// Receive.
 	Subscription_ACTIVE Subscription_Status = 0
-	// No receive and no peek. Copies arrive all the same (STAT-4).
+	// No receive and no peek. Copies still arrive.
 	Subscription_DISABLED Subscription_Status = 1
 	// The same as DISABLED.
 	Subscription_RECEIVE_DISABLED Subscription_Status = 3
@@ -76,15 +76,15 @@ func (Subscription_Status) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_subscription_proto_rawDescGZIP(), []int{0, 0}
 }
 
-// Overflow says what happens to a copy for which max_message_count leaves no room (TOPIC-7).
+// Overflow is what happens to a copy if the subscription has max_message_count messages.
 type Subscription_Overflow int32
 
 const (
-	// The send is ENTITY_FULL, for all subscriptions.
+	// The send returns ENTITY_FULL and no subscription gets a copy.
 	Subscription_REJECT Subscription_Overflow = 0
-	// The copy is a dead letter of this subscription with reason "MaxMessageCountExceeded".
+	// The copy becomes a dead letter of this subscription with the reason "MaxMessageCountExceeded".
 	Subscription_DEAD_LETTER Subscription_Overflow = 1
-	// The oldest message that is free to be received makes way; where there is none, as DEAD_LETTER.
+	// The oldest message that is ready to be received is deleted. If there is none, as DEAD_LETTER.
 	Subscription_DROP_OLDEST Subscription_Overflow = 2
 )
 
@@ -129,75 +129,76 @@ func (Subscription_Overflow) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_subscription_proto_rawDescGZIP(), []int{0, 1}
 }
 
-// Subscription is a subscription of a topic: its name, its options, its times. Whoever receives from it sees a queue, with a
-// dead-letter queue and, if it requires them, sessions of its own (TOPIC-1). It gets what its rules select of the messages that were
-// sent since it exists (TOPIC-4). Options are as those of Queue: bounds, changes, and which can be set at creation only.
+// Subscription is a subscription of a topic: its name, its options, its times. You receive from it as from a queue; it
+// has a dead-letter queue and, if it requires them, sessions of its own. It gets the messages that its rules select
+// among those sent after it was created. Bounds, changes and options marked "at creation only" are as in Queue.
 type Subscription struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name within its topic: 1 to 50 letters, digits, '.', '-', '_', with a letter or digit at both ends (ENT-3). Looked up without
-	// case, kept with the case given at creation (ENT-4).
+	// The name within its topic: 1 to 50 letters, digits, '.', '-', '_', with a letter or digit at both ends. Names are
+	// looked up without case and keep the case given at creation.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// How long a receiver holds a message, 5s to 300s. Default 60s (LOCK-1).
+	// How long a receiver holds a message, 5s to 300s. Default 60s.
 	LockDuration *durationpb.Duration `protobuf:"bytes,2,opt,name=lock_duration,json=lockDuration,proto3" json:"lock_duration,omitempty"`
-	// Lifetime of a copy, at least 1s, unless that of the message or the topic is shorter (TTL-6). Absent: never.
+	// Time to live of a copy, at least 1s, unless that of the message or the topic is shorter. Absent: never.
 	DefaultMessageTimeToLive *durationpb.Duration `protobuf:"bytes,3,opt,name=default_message_time_to_live,json=defaultMessageTimeToLive,proto3" json:"default_message_time_to_live,omitempty"`
-	// Expired messages go to the dead-letter queue instead of away (TTL-11). Default false.
+	// Whether expired messages become dead letters instead of being deleted. Default false.
 	DeadLetteringOnMessageExpiration *bool `protobuf:"varint,4,opt,name=dead_lettering_on_message_expiration,json=deadLetteringOnMessageExpiration,proto3,oneof" json:"dead_lettering_on_message_expiration,omitempty"`
-	// A message for which a rule has no result becomes a dead letter (RULE-8). Default true. Otherwise the rule does not match.
+	// Whether a message becomes a dead letter if a rule has no result for it. Default true. If false, the rule does not
+	// match.
 	DeadLetteringOnFilterEvaluationExceptions *bool `protobuf:"varint,5,opt,name=dead_lettering_on_filter_evaluation_exceptions,json=deadLetteringOnFilterEvaluationExceptions,proto3,oneof" json:"dead_lettering_on_filter_evaluation_exceptions,omitempty"`
-	// Deliveries before a message is dead-lettered, 1 to 2147483647. Default 10 (ENT-12, DC-5).
+	// Deliveries before a message is dead-lettered, 1 to 2147483647. Default 10.
 	MaxDeliveryCount *int32 `protobuf:"varint,6,opt,name=max_delivery_count,json=maxDeliveryCount,proto3,oneof" json:"max_delivery_count,omitempty"`
-	// Most messages in the subscription; 0 and absent: no bound.
+	// Maximum number of messages in the subscription; 0 and absent: no limit.
 	MaxMessageCount *int64 `protobuf:"varint,7,opt,name=max_message_count,json=maxMessageCount,proto3,oneof" json:"max_message_count,omitempty"`
 	// What happens beyond max_message_count. Default REJECT.
 	Overflow *Subscription_Overflow `protobuf:"varint,8,opt,name=overflow,proto3,enum=sidebus.v1.Subscription_Overflow,oneof" json:"overflow,omitempty"`
-	// Which verbs it takes. Default ACTIVE.
+	// What clients may do with it. Default ACTIVE.
 	Status *Subscription_Status `protobuf:"varint,9,opt,name=status,proto3,enum=sidebus.v1.Subscription_Status,oneof" json:"status,omitempty"`
 	// Free text for people and tools, at most 1024 UTF-16 units.
 	UserMetadata *string `protobuf:"bytes,10,opt,name=user_metadata,json=userMetadata,proto3,oneof" json:"user_metadata,omitempty"`
-	// Accepted for Service Bus' sake, has no visible effect. Default true.
+	// Accepted for compatibility with Service Bus, has no visible effect. Default true.
 	EnableBatchedOperations *bool `protobuf:"varint,11,opt,name=enable_batched_operations,json=enableBatchedOperations,proto3,oneof" json:"enable_batched_operations,omitempty"`
-	// How long a message stays invisible after a failed delivery, 0s to 7 days. Default 0s (SETTLE-11).
+	// How long a message stays unavailable after a failed delivery, 0s to 7 days. Default 0s.
 	RedeliveryDelay *durationpb.Duration `protobuf:"bytes,12,opt,name=redelivery_delay,json=redeliveryDelay,proto3" json:"redelivery_delay,omitempty"`
-	// Deferred messages expire by themselves (TTL-18). Default false: only when they are asked for.
+	// Whether deferred messages expire on time. Default false: they expire only when a receiver asks for them.
 	ExpireDeferred *bool `protobuf:"varint,13,opt,name=expire_deferred,json=expireDeferred,proto3,oneof" json:"expire_deferred,omitempty"`
-	// How long dead letters are kept, at least 1s (TTL-19). Absent: for ever.
+	// How long dead letters are kept, at least 1s. Absent: for ever.
 	DeadLetterTtl *durationpb.Duration `protobuf:"bytes,14,opt,name=dead_letter_ttl,json=deadLetterTtl,proto3" json:"dead_letter_ttl,omitempty"`
-	// Every message belongs to a session and is received by whoever holds that (SESS-5, SESS-6). A copy without session_id is a dead
-	// letter with reason "Session ID is null" (SESS-7). Default false. Cannot be changed.
+	// Whether every message belongs to a session and can be received only by the holder of the session. A copy without
+	// session_id becomes a dead letter with the reason "Session ID is null". Default false. At creation only.
 	RequiresSession *bool `protobuf:"varint,15,opt,name=requires_session,json=requiresSession,proto3,oneof" json:"requires_session,omitempty"`
-	// Most messages of a session that are handed out and not settled at a time, 1 to 1000. Default 100 (SESS-27).
+	// Maximum number of unsettled messages of a session at a time, 1 to 1000. Default 100.
 	SessionInFlight *int32 `protobuf:"varint,16,opt,name=session_in_flight,json=sessionInFlight,proto3,oneof" json:"session_in_flight,omitempty"`
-	// What becomes of the locks of a stream that breaks. Default EXPIRE.
+	// What happens to the locks of a stream that breaks. Default EXPIRE.
 	OnDisconnect *Queue_OnDisconnect `protobuf:"varint,17,opt,name=on_disconnect,json=onDisconnect,proto3,enum=sidebus.v1.Queue_OnDisconnect,oneof" json:"on_disconnect,omitempty"`
 	// What expires with a message of a session. Default MESSAGE.
 	SessionExpiryMode *Queue_SessionExpiryMode `protobuf:"varint,18,opt,name=session_expiry_mode,json=sessionExpiryMode,proto3,enum=sidebus.v1.Queue_SessionExpiryMode,oneof" json:"session_expiry_mode,omitempty"`
-	// What becomes of a session with a dead letter. Default CONTINUE.
+	// What happens to a session with a dead letter. Default CONTINUE.
 	SessionOnDeadLetter *Queue_SessionOnDeadLetter `protobuf:"varint,19,opt,name=session_on_dead_letter,json=sessionOnDeadLetter,proto3,enum=sidebus.v1.Queue_SessionOnDeadLetter,oneof" json:"session_on_dead_letter,omitempty"`
-	// Whether sessions may be accepted without naming them. Default ALLOWED.
+	// Whether receivers may accept sessions without naming them. Default ALLOWED.
 	AcceptNext *Queue_AcceptNext `protobuf:"varint,20,opt,name=accept_next,json=acceptNext,proto3,enum=sidebus.v1.Queue_AcceptNext,oneof" json:"accept_next,omitempty"`
-	// How long the state of a session without messages is kept, at least 1s (SESS-33c). Absent: until it is cleared.
+	// How long the state of a session without messages is kept, at least 1s. Absent: until it is cleared.
 	SessionStateTtl *durationpb.Duration `protobuf:"bytes,21,opt,name=session_state_ttl,json=sessionStateTtl,proto3" json:"session_state_ttl,omitempty"`
-	// Removed by itself when nobody has used it for that long, with all it holds, at least 300s (IDLE-1). Absent: never. With forward_to it
-	// is never (ENT-14).
+	// The subscription is deleted with everything in it after it has been unused for this long, at least 300s. Absent:
+	// never. With forward_to it is never deleted.
 	AutoDeleteOnIdle *durationpb.Duration `protobuf:"bytes,26,opt,name=auto_delete_on_idle,json=autoDeleteOnIdle,proto3" json:"auto_delete_on_idle,omitempty"`
-	// Not while it has dead letters (IDLE-9). Default false.
+	// Whether the subscription is not deleted while it has dead letters. Default false.
 	AutoDeleteKeepsDeadLetters *bool `protobuf:"varint,27,opt,name=auto_delete_keeps_dead_letters,json=autoDeleteKeepsDeadLetters,proto3,oneof" json:"auto_delete_keeps_dead_letters,omitempty"`
-	// Name of a queue or topic, without "queues/" or "topics/", to which its messages go on (FWD-1). It cannot be received from then. One
-	// that does not exist or is the entity itself is FORWARD_DESTINATION_INVALID, as is any with requires_session (ENT-13, FWD-3). Empty and
-	// absent: none.
+	// Name of a queue or topic, without "queues/" or "topics/", to which its messages are forwarded. Then you cannot
+	// receive from it. If the destination does not exist or is the entity itself, or if the subscription has
+	// requires_session, the call returns FORWARD_DESTINATION_INVALID. Empty and absent: none.
 	ForwardTo *string `protobuf:"bytes,28,opt,name=forward_to,json=forwardTo,proto3,oneof" json:"forward_to,omitempty"`
-	// Name of a queue or topic to which its dead letters go on (FWD-9), as in forward_to, but with requires_session too. Empty and absent:
-	// none.
+	// Name of a queue or topic to which its dead letters are forwarded, as in forward_to, but also permitted with
+	// requires_session. Empty and absent: none.
 	ForwardDeadLetteredMessagesTo *string `protobuf:"bytes,29,opt,name=forward_dead_lettered_messages_to,json=forwardDeadLetteredMessagesTo,proto3,oneof" json:"forward_dead_lettered_messages_to,omitempty"`
-	// The rules that it is made with, instead of "$Default", which selects every message (RULE-1). Only on input, and only of a create
-	// or an ensure; later, rules have their own verbs.
+	// The rules of a new subscription, instead of "$Default", which selects every message. Only on input of a create or
+	// an ensure; to change rules later, use the calls for rules.
 	Rules []*Rule `protobuf:"bytes,22,rep,name=rules,proto3" json:"rules,omitempty"`
-	// When the subscription was made. Ignored on input, as the other times are.
+	// When the subscription was created. Ignored on input, like the other times.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When its options last changed (CNT-5).
+	// When its options last changed.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,24,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	// When it was last used (CNT-5).
+	// When it was last used.
 	AccessedAt    *timestamppb.Timestamp `protobuf:"bytes,25,opt,name=accessed_at,json=accessedAt,proto3" json:"accessed_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -23,15 +23,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Status says which verbs the topic takes (STAT-1).
+// Status is what clients may do with the topic.
 type Topic_Status int32
 
 const (
-	// All.
+	// Send.
 	Topic_ACTIVE Topic_Status = 0
-	// No send. Its subscriptions can be received from all the same (STAT-4).
+	// No send. You can still receive from its subscriptions.
 	Topic_DISABLED Topic_Status = 1
-	// No send.
+	// The same as DISABLED.
 	Topic_SEND_DISABLED Topic_Status = 2
 )
 
@@ -76,54 +76,55 @@ func (Topic_Status) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_topic_proto_rawDescGZIP(), []int{0, 0}
 }
 
-// Topic is a topic: its name, its options, its times. What is sent to it goes to those of its subscriptions whose rules select it,
-// each of which has its own copy (TOPIC-1). Options are as those of Queue: bounds, changes, and which can be set at creation only.
+// Topic is a topic: its name, its options, its times. Each subscription whose rules select a message gets its own copy.
+// Bounds, changes and options marked "at creation only" are as in Queue.
 type Topic struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name without "topics/", as that of a queue, with which it shares one name space (ENT-2).
+	// The name without "topics/". The rules for names are those of queues, and queues and topics share one name space.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Most MiB of what its subscriptions hold, dead letters included, and of its scheduled messages, 1 to 81920. Default 1024
-	// (TOPIC-7).
+	// The maximum size in MiB of all messages of its subscriptions, including dead letters, and of its scheduled
+	// messages, 1 to 81920. Default 1024.
 	MaxSizeInMegabytes *int32 `protobuf:"varint,2,opt,name=max_size_in_megabytes,json=maxSizeInMegabytes,proto3,oneof" json:"max_size_in_megabytes,omitempty"`
-	// Most KiB one message counts for, 1 to 102400. Default 256 (MSG-20).
+	// The maximum size of one message in KiB, 1 to 102400. Default 256.
 	MaxMessageSizeInKilobytes *int32 `protobuf:"varint,3,opt,name=max_message_size_in_kilobytes,json=maxMessageSizeInKilobytes,proto3,oneof" json:"max_message_size_in_kilobytes,omitempty"`
-	// Lifetime of a message that has none, and the ceiling of those that have one, at least 1s. A copy lives as long as the shortest of
-	// message, topic and subscription allows (TTL-6). Absent: never.
+	// Time to live of a message that has none, and the maximum for the others, at least 1s. For a copy, the shortest of
+	// message, topic and subscription applies. Absent: never.
 	DefaultMessageTimeToLive *durationpb.Duration `protobuf:"bytes,4,opt,name=default_message_time_to_live,json=defaultMessageTimeToLive,proto3" json:"default_message_time_to_live,omitempty"`
-	// Which verbs it takes. Default ACTIVE.
+	// What clients may do with it. Default ACTIVE.
 	Status *Topic_Status `protobuf:"varint,5,opt,name=status,proto3,enum=sidebus.v1.Topic_Status,oneof" json:"status,omitempty"`
 	// Free text for people and tools, at most 1024 UTF-16 units.
 	UserMetadata *string `protobuf:"bytes,6,opt,name=user_metadata,json=userMetadata,proto3,oneof" json:"user_metadata,omitempty"`
-	// Accepted for Service Bus' sake, has no visible effect. Default true.
+	// Accepted for compatibility with Service Bus, has no visible effect. Default true.
 	EnableBatchedOperations *bool `protobuf:"varint,7,opt,name=enable_batched_operations,json=enableBatchedOperations,proto3,oneof" json:"enable_batched_operations,omitempty"`
-	// A message whose message_id the topic remembers is accepted and dropped, for all subscriptions (DUP-9). Default false. Cannot be
-	// changed.
+	// Whether a message with a remembered message_id is accepted and dropped, for all subscriptions. Default false. At
+	// creation only.
 	RequiresDuplicateDetection *bool `protobuf:"varint,8,opt,name=requires_duplicate_detection,json=requiresDuplicateDetection,proto3,oneof" json:"requires_duplicate_detection,omitempty"`
-	// How long a message_id is remembered from its first acceptance on, 20s to 7 days. Default 600s (DUP-3, DUP-4).
+	// How long a message_id is remembered after it was first accepted, 20s to 7 days. Default 600s.
 	DuplicateDetectionHistoryTimeWindow *durationpb.Duration `protobuf:"bytes,9,opt,name=duplicate_detection_history_time_window,json=duplicateDetectionHistoryTimeWindow,proto3" json:"duplicate_detection_history_time_window,omitempty"`
-	// Most ids remembered at a time, at least 1; a send beyond is QUOTA_EXCEEDED. Default 1000000 (DUP-11).
+	// Maximum number of ids remembered at a time, at least 1; a send beyond it returns QUOTA_EXCEEDED. Default 1000000.
 	DuplicateHistoryMaxEntries *int64 `protobuf:"varint,10,opt,name=duplicate_history_max_entries,json=duplicateHistoryMaxEntries,proto3,oneof" json:"duplicate_history_max_entries,omitempty"`
-	// The id of a scheduled message that is cancelled is forgotten (DUP-6). Default false.
+	// Whether cancelling a scheduled message removes its id from the history. Default false.
 	ForgetOnCancel *bool `protobuf:"varint,11,opt,name=forget_on_cancel,json=forgetOnCancel,proto3,oneof" json:"forget_on_cancel,omitempty"`
-	// As in Queue. Default false. Cannot be changed.
+	// As in Queue. Default false. At creation only.
 	EnablePartitioning *bool `protobuf:"varint,12,opt,name=enable_partitioning,json=enablePartitioning,proto3,oneof" json:"enable_partitioning,omitempty"`
-	// Accepted for Service Bus' sake, has no visible effect. Default true.
+	// Accepted for compatibility with Service Bus, has no visible effect. Default true.
 	SupportOrdering *bool `protobuf:"varint,13,opt,name=support_ordering,json=supportOrdering,proto3,oneof" json:"support_ordering,omitempty"`
-	// A message that no subscription gets is NO_MATCHING_SUBSCRIPTION instead of a success that stores nothing (TOPIC-3). Default false.
+	// Whether the send of a message that no subscription selects returns NO_MATCHING_SUBSCRIPTION. If false, it succeeds
+	// and stores nothing. Default false.
 	FailIfUnmatched *bool `protobuf:"varint,14,opt,name=fail_if_unmatched,json=failIfUnmatched,proto3,oneof" json:"fail_if_unmatched,omitempty"`
-	// Name of a queue or topic to which messages go that no subscription gets, without "queues/" or "topics/" (TOPIC-3). Such a message is
-	// matched then, for fail_if_unmatched too. Empty and absent: none.
+	// Name of a queue or topic, without "queues/" or "topics/", that gets the messages which no subscription selects.
+	// Such a message counts as matched, also for fail_if_unmatched. Empty and absent: none.
 	UnmatchedTo *string `protobuf:"bytes,18,opt,name=unmatched_to,json=unmatchedTo,proto3,oneof" json:"unmatched_to,omitempty"`
-	// Removed by itself when nobody has used it for that long, with all it holds, at least 300s (IDLE-1). Absent: never. It is
-	// used when one of its subscriptions is (IDLE-3).
+	// The topic is deleted with everything in it after it has been unused for this long, at least 300s. Absent: never.
+	// Use of a subscription is use of its topic.
 	AutoDeleteOnIdle *durationpb.Duration `protobuf:"bytes,19,opt,name=auto_delete_on_idle,json=autoDeleteOnIdle,proto3" json:"auto_delete_on_idle,omitempty"`
-	// Not while one of its subscriptions has dead letters (IDLE-9). Default false.
+	// Whether the topic is not deleted while one of its subscriptions has dead letters. Default false.
 	AutoDeleteKeepsDeadLetters *bool `protobuf:"varint,20,opt,name=auto_delete_keeps_dead_letters,json=autoDeleteKeepsDeadLetters,proto3,oneof" json:"auto_delete_keeps_dead_letters,omitempty"`
-	// When the topic was made. Ignored on input, as the other times are.
+	// When the topic was created. Ignored on input, like the other times.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When its options last changed (CNT-5).
+	// When its options last changed.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	// When it was last used (CNT-5).
+	// When it was last used.
 	AccessedAt    *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=accessed_at,json=accessedAt,proto3" json:"accessed_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -299,15 +300,21 @@ func (x *Topic) GetAccessedAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// TopicRuntime are the counts of a topic (CNT-1). Active messages and dead letters are its subscriptions' (DLQ-20).
+// TopicRuntime has the counts of a topic. Active messages and dead letters are counted in its subscriptions.
 type TopicRuntime struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Waiting for their scheduled_enqueue_time; their copies are made then (SCHED-7).
+	// Messages waiting for their scheduled_enqueue_time; their copies are created then.
 	ScheduledMessageCount int64 `protobuf:"varint,1,opt,name=scheduled_message_count,json=scheduledMessageCount,proto3" json:"scheduled_message_count,omitempty"`
 	// Its subscriptions.
 	SubscriptionCount int64 `protobuf:"varint,2,opt,name=subscription_count,json=subscriptionCount,proto3" json:"subscription_count,omitempty"`
-	// Bytes of its scheduled messages and of all that its subscriptions hold, dead letters and session states included (TOPIC-7).
-	SizeInBytes   int64 `protobuf:"varint,3,opt,name=size_in_bytes,json=sizeInBytes,proto3" json:"size_in_bytes,omitempty"`
+	// Bytes of its scheduled messages and of everything in its subscriptions, including dead letters and session states.
+	SizeInBytes int64 `protobuf:"varint,3,opt,name=size_in_bytes,json=sizeInBytes,proto3" json:"size_in_bytes,omitempty"`
+	// When the topic was created.
+	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	// When its options last changed.
+	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	// When it was last used. Reading the counts is not use.
+	AccessedAt    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=accessed_at,json=accessedAt,proto3" json:"accessed_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -363,6 +370,27 @@ func (x *TopicRuntime) GetSizeInBytes() int64 {
 	return 0
 }
 
+func (x *TopicRuntime) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *TopicRuntime) GetUpdatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdatedAt
+	}
+	return nil
+}
+
+func (x *TopicRuntime) GetAccessedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AccessedAt
+	}
+	return nil
+}
+
 var File_sidebus_v1_topic_proto protoreflect.FileDescriptor
 
 const file_sidebus_v1_topic_proto_rawDesc = "" +
@@ -412,11 +440,17 @@ const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"\x11_support_orderingB\x14\n" +
 	"\x12_fail_if_unmatchedB\x0f\n" +
 	"\r_unmatched_toB!\n" +
-	"\x1f_auto_delete_keeps_dead_letters\"\x99\x01\n" +
+	"\x1f_auto_delete_keeps_dead_letters\"\xcc\x02\n" +
 	"\fTopicRuntime\x126\n" +
 	"\x17scheduled_message_count\x18\x01 \x01(\x03R\x15scheduledMessageCount\x12-\n" +
 	"\x12subscription_count\x18\x02 \x01(\x03R\x11subscriptionCount\x12\"\n" +
-	"\rsize_in_bytes\x18\x03 \x01(\x03R\vsizeInBytesB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"\rsize_in_bytes\x18\x03 \x01(\x03R\vsizeInBytes\x129\n" +
+	"\n" +
+	"created_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
+	"\n" +
+	"updated_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12;\n" +
+	"\vaccessed_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"accessedAtB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
 	file_sidebus_v1_topic_proto_rawDescOnce sync.Once
@@ -440,18 +474,21 @@ var file_sidebus_v1_topic_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
 }
 var file_sidebus_v1_topic_proto_depIdxs = []int32{
-	3, // 0: sidebus.v1.Topic.default_message_time_to_live:type_name -> google.protobuf.Duration
-	0, // 1: sidebus.v1.Topic.status:type_name -> sidebus.v1.Topic.Status
-	3, // 2: sidebus.v1.Topic.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
-	3, // 3: sidebus.v1.Topic.auto_delete_on_idle:type_name -> google.protobuf.Duration
-	4, // 4: sidebus.v1.Topic.created_at:type_name -> google.protobuf.Timestamp
-	4, // 5: sidebus.v1.Topic.updated_at:type_name -> google.protobuf.Timestamp
-	4, // 6: sidebus.v1.Topic.accessed_at:type_name -> google.protobuf.Timestamp
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	3,  // 0: sidebus.v1.Topic.default_message_time_to_live:type_name -> google.protobuf.Duration
+	0,  // 1: sidebus.v1.Topic.status:type_name -> sidebus.v1.Topic.Status
+	3,  // 2: sidebus.v1.Topic.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
+	3,  // 3: sidebus.v1.Topic.auto_delete_on_idle:type_name -> google.protobuf.Duration
+	4,  // 4: sidebus.v1.Topic.created_at:type_name -> google.protobuf.Timestamp
+	4,  // 5: sidebus.v1.Topic.updated_at:type_name -> google.protobuf.Timestamp
+	4,  // 6: sidebus.v1.Topic.accessed_at:type_name -> google.protobuf.Timestamp
+	4,  // 7: sidebus.v1.TopicRuntime.created_at:type_name -> google.protobuf.Timestamp
+	4,  // 8: sidebus.v1.TopicRuntime.updated_at:type_name -> google.protobuf.Timestamp
+	4,  // 9: sidebus.v1.TopicRuntime.accessed_at:type_name -> google.protobuf.Timestamp
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_topic_proto_init() }

@@ -16,9 +16,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Message makes a message, but for its body, of the headers of a request (REST-1, REST-2). spelling gives names of headers as the
-// sender wrote them, by their canonical form; one that is missing stands as it is. INVALID_ARGUMENT. It does not check what
-// semantics.Message.Validate checks.
+// Message makes a message, but for its body, of the headers of a request (REST-1, REST-2). spelling gives names of
+// headers as the sender wrote them, by their canonical form; one that is missing stands as it is. INVALID_ARGUMENT. It
+// does not check what semantics.Message.Validate checks.
 func Message(header http.Header, spelling map[string]string) (*semantics.Message, error) {
 	m := &semantics.Message{ContentType: header.Get("Content-Type"), Properties: map[string]semantics.Value{}}
 	if err := readBrokerProperties(header.Values(Header), m); err != nil {
@@ -57,14 +57,15 @@ func readBrokerProperties(values []string, m *semantics.Message) error {
 	return Parse([]byte(values[0]), m)
 }
 
-// Parse reads broker properties into a message (REST-2). Those that a sender cannot set are ignored, and so are unknown ones; null is as
-// if absent. INVALID_ARGUMENT names what is no JSON or of the wrong type.
+// Parse reads broker properties into a message (REST-2). Those that a sender cannot set are ignored, and so are unknown
+// ones; null is as if absent. INVALID_ARGUMENT names what is no JSON or of the wrong type.
 func Parse(text []byte, m *semantics.Message) error {
 	fields, err := objectOf(text)
 	if err != nil {
 		return refuse(semantics.InvalidArgument, Header, "must be a JSON object in valid UTF-8")
 	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) { // TimeToLive before TimeToLiveTimeSpan, which is the exact one
+	// TimeToLive before TimeToLiveTimeSpan, which is the exact one
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		raw := fields[name]
 		read, ok := readers[name]
 		if !ok || string(raw) == "null" {
@@ -104,7 +105,7 @@ var readers = map[string]func(raw []byte, m *semantics.Message) error{
 	"ScheduledEnqueueTimeUtc": func(raw []byte, m *semantics.Message) error {
 		s, err := parseString(raw)
 		if err == nil {
-			m.ScheduledAt, err = parseInstant(s)
+			m.ScheduledAt, err = ParseInstant(s)
 		}
 		return err
 	},
@@ -143,11 +144,12 @@ func readProperties(field string, values []string, m *semantics.Message) error {
 	if len(values) > 1 {
 		return refuse(semantics.InvalidArgument, field, "stands in more than one header")
 	}
-	return parseProperties(field, []byte(values[0]), m)
+	return ReadProperties(field, []byte(values[0]), m)
 }
 
-// parseProperties reads application properties from a JSON object into a message.
-func parseProperties(field string, object []byte, m *semantics.Message) error {
+// ReadProperties reads application properties from a JSON object, as WriteProperties gives it, and adds them to those
+// of a message. field is what an error names. INVALID_ARGUMENT.
+func ReadProperties(field string, object []byte, m *semantics.Message) error {
 	fields, err := objectOf(object)
 	if err != nil {
 		return refuse(semantics.InvalidArgument, field, "must be a JSON object in valid UTF-8")
@@ -183,7 +185,8 @@ func objectOf(raw []byte) (map[string]json.RawMessage, error) {
 // refuseLineBreaks refuses texts that would begin a header of their own, were they ever written as they are (REST-12).
 func refuseLineBreaks(m *semantics.Message) error {
 	texts := map[string]string{
-		"MessageId": m.MessageID, "SessionId": m.SessionID, "PartitionKey": m.PartitionKey, "CorrelationId": m.CorrelationID, "Label": m.Subject,
+		"MessageId": m.MessageID, "SessionId": m.SessionID, "PartitionKey": m.PartitionKey,
+		"CorrelationId": m.CorrelationID, "Label": m.Subject,
 		"To": m.To, "ReplyTo": m.ReplyTo, "ReplyToSessionId": m.ReplyToSessionID,
 	}
 	for name, value := range m.Properties {
@@ -245,7 +248,7 @@ func batchMessage(item []byte) (*semantics.Message, error) {
 		}
 	}
 	if raw, ok := given("UserProperties"); ok {
-		if err := parseProperties("UserProperties", raw, m); err != nil {
+		if err := ReadProperties("UserProperties", raw, m); err != nil {
 			return nil, err
 		}
 	}

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// standard are the headers of HTTP that come with requests, in canonical form. None is ever an application property. Priority
-// (RFC 9218) is not among them: Service Bus' own examples have a property of that name.
+// standard are the headers of HTTP that come with requests, in canonical form. None is ever an application property.
+// Priority (RFC 9218) is not among them: Service Bus' own examples have a property of that name.
 var standard = setOf(
-	"Accept", "Alt-Used", "Authorization", "Cache-Control", "Connection", "Cookie", "Date", "Depth", "Dnt", "Early-Data", "Expect",
-	"Forwarded", "From", "Host", "Keep-Alive", "Max-Forwards", "Mime-Version", "Origin", "Pragma", "Range", "Referer",
-	"Save-Data", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Upgrade-Insecure-Requests", "User-Agent", "Via", "Warning",
-	"X-Http-Method-Override", "X-Real-Ip", "X-Requested-With",
-	"Brokerproperties", "Servicebusauthorization", "Servicebussupplementaryauthorization",
+	"Accept", "Alt-Used", "Authorization", "Cache-Control", "Connection", "Cookie", "Date", "Depth", "Dnt",
+	"Early-Data", "Expect", "Forwarded", "From", "Host", "Idempotency-Key", "Keep-Alive", "Max-Forwards",
+	"Mime-Version", "Origin", "Pragma", "Range", "Referer", "Save-Data", "Te", "Trailer", "Transfer-Encoding",
+	"Upgrade", "Upgrade-Insecure-Requests", "User-Agent", "Via", "Warning", "X-Http-Method-Override", "X-Real-Ip",
+	"X-Requested-With", "Brokerproperties", "Servicebusauthorization", "Servicebussupplementaryauthorization",
 )
 
 // standardPrefixes are those of families of such headers.
@@ -20,12 +20,12 @@ var standardPrefixes = []string{
 	"Accept-", "Access-Control-", "Content-", "If-", "Proxy-", "Sec-", "Sidebus-", "X-Forwarded-", "X-Ms-",
 }
 
-// answers are the headers of HTTP that an answer may have besides. A property of such a name comes in a header, since there it means
-// nothing else, and goes out in PropertiesHeader.
+// answers are the headers of HTTP that an answer may have besides. A property of such a name comes in a header, since
+// there it means nothing else, and goes out in PropertiesHeader.
 var answers = setOf(
-	"Age", "Allow", "Alt-Svc", "Clear-Site-Data", "Etag", "Expires", "Last-Modified", "Link", "Location", "Nel", "Refresh", "Report-To",
-	"Reporting-Endpoints", "Retry-After", "Server", "Server-Timing", "Set-Cookie", "Strict-Transport-Security", "Timing-Allow-Origin",
-	"Vary", "Www-Authenticate",
+	"Age", "Allow", "Alt-Svc", "Clear-Site-Data", "Etag", "Expires", "Last-Modified", "Link", "Location", "Nel",
+	"Refresh", "Report-To", "Reporting-Endpoints", "Retry-After", "Server", "Server-Timing", "Set-Cookie",
+	"Strict-Transport-Security", "Timing-Allow-Origin", "Vary", "Www-Authenticate",
 )
 
 func setOf(names ...string) map[string]bool {

@@ -4,13 +4,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
-
-// Instant reads an instant as RFC 1123 or ISO 8601 has it (REST-2).
-func Instant(text string) (time.Time, error) { return parseInstant(text) }
 
 // Plain gives an application property as text that need not be read back: what JSON would have in quotes without them.
 func Plain(v semantics.Value) string {
@@ -19,7 +15,12 @@ func Plain(v semantics.Value) string {
 		return ""
 	case semantics.TypeChar:
 		return string(rune(v.Int())) //nolint:gosec // a code point
-	case semantics.TypeString, semantics.TypeURI, semantics.TypeUUID, semantics.TypeDateTime, semantics.TypeDateTimeOffset, semantics.TypeDecimal:
+	case semantics.TypeString,
+		semantics.TypeURI,
+		semantics.TypeUUID,
+		semantics.TypeDateTime,
+		semantics.TypeDateTimeOffset,
+		semantics.TypeDecimal:
 		return v.Text()
 	default:
 		return strings.Trim(string(appendValue(nil, v)), `"`)
@@ -34,9 +35,4 @@ func WriteProperties(properties map[string]semantics.Value) string {
 		o.text = appendValue(o.text, properties[name])
 	}
 	return string(o.end())
-}
-
-// ReadProperties is the opposite of WriteProperties and adds to the properties of a message. INVALID_ARGUMENT.
-func ReadProperties(field, text string, m *semantics.Message) error {
-	return parseProperties(field, []byte(text), m)
 }

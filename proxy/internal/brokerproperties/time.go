@@ -22,11 +22,19 @@ const neverSeconds = "922337203685.47754"
 // formatInstant writes an instant as RFC 1123 has it (REST-4), with whole seconds, never rounded up.
 func formatInstant(at time.Time) string { return at.UTC().Format(http.TimeFormat) }
 
-// instantLayouts are the forms in which an instant is taken: RFC 1123, and ISO 8601, which is UTC when it has no offset.
-var instantLayouts = []string{http.TimeFormat, time.RFC1123, time.RFC1123Z, time.RFC3339Nano, "2006-01-02T15:04:05.999999999"}
+// instantLayouts are the forms in which an instant is taken: RFC 1123, and ISO 8601, which is UTC when it has no
+// offset.
+var instantLayouts = []string{
+	http.TimeFormat,
+	time.RFC1123,
+	time.RFC1123Z,
+	time.RFC3339Nano,
+	"2006-01-02T15:04:05.999999999",
+}
 
-// parseInstant reads an instant. The first instant of year 1 is the zero time, which is what .NET writes for "none".
-func parseInstant(text string) (time.Time, error) {
+// ParseInstant reads an instant as RFC 1123 or ISO 8601 has it (REST-2). The first instant of year 1 is the zero time,
+// which is what .NET writes for "none".
+func ParseInstant(text string) (time.Time, error) {
 	for _, layout := range instantLayouts {
 		at, err := time.Parse(layout, text)
 		if err != nil {
@@ -37,7 +45,9 @@ func parseInstant(text string) (time.Time, error) {
 		}
 		return at, nil
 	}
-	return time.Time{}, errors.New(`must be an instant as RFC 1123 or ISO 8601 has it, like "Sat, 02 Jan 2027 15:04:05 GMT" or "2027-01-02T15:04:05Z"`)
+	return time.Time{}, errors.New(
+		`must be an instant as RFC 1123 or ISO 8601 has it, like "Sat, 02 Jan 2027 15:04:05 GMT" or "2027-01-02T15:04:05Z"`,
+	)
 }
 
 // parseSeconds reads a lifetime in seconds, fraction allowed (REST-2). What time.Duration cannot hold never ends.
@@ -50,7 +60,9 @@ func parseSeconds(raw []byte) (time.Duration, error) {
 	if seconds >= semantics.Never.Seconds() {
 		return semantics.Never, nil
 	}
-	return time.Duration(math.Round(math.Max(seconds, -1) * float64(time.Second))), nil // below zero is refused, however far
+	return time.Duration(
+		math.Round(math.Max(seconds, -1) * float64(time.Second)),
+	), nil // below zero is refused, however far
 }
 
 // formatSeconds is the opposite of parseSeconds.

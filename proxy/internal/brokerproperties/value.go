@@ -13,8 +13,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// parseValue reads an application property from a header: a string in quotes, as JSON has it, or a bare number, boolean or null
-// (REST-1). Anything else is a string as it stands, so that clients need not quote what cannot be taken for something else.
+// parseValue reads an application property from a header: a string in quotes, as JSON has it, or a bare number, boolean
+// or null (REST-1). Anything else is a string as it stands, so that clients need not quote what cannot be taken for
+// something else.
 func parseValue(text string) (semantics.Value, error) {
 	switch {
 	case strings.HasPrefix(text, `"`):
@@ -30,8 +31,8 @@ func parseValue(text string) (semantics.Value, error) {
 	}
 }
 
-// parseJSONValue reads an application property from JSON: a string, boolean, null, or number, which is an int64 without a fraction
-// and else a double.
+// parseJSONValue reads an application property from JSON: a string, boolean, null, or number, which is an int64 without
+// a fraction and else a double.
 func parseJSONValue(raw []byte) (semantics.Value, error) {
 	text := string(raw)
 	switch {
@@ -62,8 +63,8 @@ func parseJSONValue(raw []byte) (semantics.Value, error) {
 	}
 }
 
-// parseString reads a JSON string. Unlike the package json it refuses what is no text: bytes that are no UTF-8 and halves of
-// surrogate pairs.
+// parseString reads a JSON string. Unlike the package json it refuses what is no text: bytes that are no UTF-8 and
+// halves of surrogate pairs.
 func parseString(raw []byte) (string, error) {
 	var s string
 	if !utf8.Valid(raw) || json.Unmarshal(raw, &s) != nil || raw[0] != '"' || hasHalfPair(raw) {
@@ -100,7 +101,8 @@ func isNumber(text string) bool {
 	return text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9') && json.Valid([]byte(text))
 }
 
-// appendValue is the opposite of parseValue. What JSON has no word for is a string: its canonical text, bytes in base64.
+// appendValue is the opposite of parseValue. What JSON has no word for is a string: its canonical text, bytes in
+// base64.
 func appendValue(to []byte, v semantics.Value) []byte {
 	switch v.Type() {
 	case semantics.TypeNull:
@@ -149,7 +151,8 @@ func appendFloat(to []byte, f float64, bits int) []byte {
 	return append(to, text...)
 }
 
-// appendString writes a JSON string in ASCII without control characters, so that it can stand in a header whatever it says (REST-12).
+// appendString writes a JSON string in ASCII without control characters, so that it can stand in a header whatever it
+// says (REST-12).
 func appendString(to []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	unit := func(u rune) {

@@ -14,9 +14,9 @@ import (
 // stateNames are the states in the order of semantics.State.
 var stateNames = []string{semantics.Active: "Active", semantics.Deferred: "Deferred", semantics.Scheduled: "Scheduled"}
 
-// Write puts a message, but for its body, into the headers of an answer or request: its broker properties, its content type, and
-// each application property but those that left names, without case. No header of a kind that is there already is changed but
-// Content-Type.
+// Write puts a message, but for its body, into the headers of an answer or request: its broker properties, its content
+// type, and each application property but those that left names, without case. No header of a kind that is there
+// already is changed but Content-Type.
 func Write(header http.Header, m *semantics.Received, left ...string) {
 	isTyped := writeContentType(header, m)
 	set(header, Header, string(brokerPropertiesOf(m, !isTyped)))

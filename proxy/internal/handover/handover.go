@@ -1,6 +1,6 @@
 // Package handover tells the Broker what became of what it handed out, the messages of a receive or a session that was
-// accepted: whether the answer went out or not (RECV-7). The wire makes a Slot for each such call, the handler puts the Delivery
-// or the Acceptance into it, and the wire ends the Slot once it has tried to write the answer.
+// accepted: whether the answer went out or not (RECV-7). The wire makes a Slot for each such call, the handler puts the
+// Delivery or the Acceptance into it, and the wire ends the Slot once it has tried to write the answer.
 package handover
 
 import (
@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/broker/delivery"
 )
 
 // Desk makes Slots and waits for the work that follows them. It is safe for concurrent use.
@@ -27,9 +29,9 @@ func (d *Desk) Wait() { d.work.Wait() }
 // Slot takes the Delivery of one receive, or one Acceptance. It belongs to the goroutine that serves the call.
 type Slot struct {
 	desk       *Desk
-	delivery   *semantics.Delivery
+	delivery   *delivery.Delivery
 	isGone     bool // the messages are removed when the answer is out
-	acceptance *semantics.Acceptance
+	acceptance *broker.Acceptance
 }
 
 type slotKey struct{}
@@ -41,22 +43,25 @@ func (d *Desk) Open(ctx context.Context) (context.Context, *Slot) {
 }
 
 // Put lays a Delivery into the Slot of ctx. It panics when the wire has opened none, since nobody would end it.
-func Put(ctx context.Context, delivery *semantics.Delivery, mode semantics.Mode) {
+func Put(ctx context.Context, delivery *delivery.Delivery, mode semantics.Mode) {
 	slot := ctx.Value(slotKey{}).(*Slot)
 	slot.delivery, slot.isGone = delivery, mode == semantics.ReceiveAndDelete
 }
 
 // PutSession lays an Acceptance into the Slot of ctx, as Put does.
-func PutSession(ctx context.Context, acceptance *semantics.Acceptance) {
+func PutSession(ctx context.Context, acceptance *broker.Acceptance) {
 	ctx.Value(slotKey{}).(*Slot).acceptance = acceptance
 }
 
-// End says whether the answer was written. An answer that was not gives its messages or its session back before End returns,
-// since nobody waits for it any more. Messages in ReceiveAndDelete mode are removed in a goroutine of the Desk, so that the
-// answer, or the next call on the connection, need not wait. What fails here comes back when its lock ends.
+// End says whether the answer was written. An answer that was not gives its messages or its session back before End
+// returns, since nobody waits for it any more. Messages in ReceiveAndDelete mode are removed in a goroutine of the
+// Desk, so that the answer, or the next call on the connection, need not wait. What fails here comes back when its lock
+// ends.
 func (s *Slot) End(ctx context.Context, written bool) {
 	if s.acceptance != nil && s.acceptance.Session != nil && !written {
-		s.report(ctx, "giving back an unsent session failed; it is free when its lock ends", s.acceptance.Undelivered(ctx))
+		s.report(
+			ctx, "giving back an unsent session failed; it is free when its lock ends", s.acceptance.Undelivered(ctx),
+		)
 	}
 	if s.delivery == nil || len(s.delivery.Messages) == 0 {
 		return

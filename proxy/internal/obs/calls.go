@@ -14,6 +14,10 @@ import (
 
 // Calls observes the calls of both wires in the same way. It is safe for concurrent use.
 type Calls struct {
+	// OnOutage, when set before the first call, is told of each call that failed because the store could not serve. It
+	// must not block.
+	OnOutage func()
+
 	metrics *Metrics
 	logger  *slog.Logger
 }
@@ -33,24 +37,44 @@ func Method(full string) string {
 	return service[strings.LastIndexByte(service, '.')+1:] + "." + method
 }
 
-// Done records one call that began at start: its time, and a log line that names method, wire and reason but neither
-// payload nor token. err is nil when it succeeded. INTERNAL is logged as an error, all else at level debug: what fails with
-// the store fails for every call, so readiness says it once.
+// untimed are methods that wait for someone else, so that their duration says nothing about Sidebus.
+var untimed = map[string]bool{"Messages.Request": true}
+
+// Done records one call that began at start: its duration without what it waited, and a log line with method, wire and
+// reason but neither payload nor token. err is nil if it succeeded. INTERNAL is logged as an error, everything else as
+// debug: if the store fails every call fails, and readiness logs that once.
 func (c *Calls) Done(ctx context.Context, wire, method string, start time.Time, err *semantics.Error) {
-	took := time.Since(start)
-	code, level := "OK", slog.LevelDebug
+	took := max(time.Since(start)-waited(ctx), 0)
+	if !untimed[method] {
+		c.metrics.rpcDuration.WithLabelValues(method, wire, codeOf(err)).Observe(took.Seconds())
+	}
+	c.record(ctx, wire, method, start, err)
+}
+
+// StreamDone is Done for a stream, which lasts as long as its client likes and is not timed.
+func (c *Calls) StreamDone(ctx context.Context, wire, method string, start time.Time, err *semantics.Error) {
+	c.record(ctx, wire, method, start, err)
+}
+
+func (c *Calls) record(ctx context.Context, wire, method string, start time.Time, err *semantics.Error) {
+	code, level := codeOf(err), slog.LevelDebug
 	if err != nil {
-		code = string(err.Code)
 		if err.Code == semantics.Internal {
 			level = slog.LevelError
 		}
+		if c.OnOutage != nil && err.Code == semantics.StoreUnavailable &&
+			err.Details[semantics.DetailCause] != semantics.CauseDraining {
+			c.OnOutage()
+		}
 	}
-	c.metrics.RPCDuration.WithLabelValues(method, wire, code).Observe(took.Seconds())
+	c.metrics.rpcs.WithLabelValues(method, wire, code).Inc()
 	if !c.logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("method", method), slog.String("wire", wire), slog.String("code", code), slog.Duration("took", took),
+		slog.String(
+			"method", method,
+		), slog.String("wire", wire), slog.String("code", code), slog.Duration("took", time.Since(start)),
 	}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))
@@ -58,43 +82,29 @@ func (c *Calls) Done(ctx context.Context, wire, method string, start time.Time, 
 	c.logger.LogAttrs(ctx, level, "call", attrs...)
 }
 
+// codeOf returns the value of the label "code".
+func codeOf(err *semantics.Error) string {
+	if err == nil {
+		return "OK"
+	}
+	return string(err.Code)
+}
+
 // Recovered turns what recover gave, which must not be nil, into INTERNAL and logs it with the stack. It must be called
 // by the deferred function itself.
 func (c *Calls) Recovered(ctx context.Context, method string, recovered any) *semantics.Error {
 	c.metrics.Panics.Inc()
-	c.logger.LogAttrs(ctx, slog.LevelError, "panic in a call",
-		slog.String("method", method), slog.String("panic", fmt.Sprint(recovered)), slog.String("stack", string(debug.Stack())))
+	c.logger.LogAttrs(
+		ctx,
+		slog.LevelError,
+		"panic in a call",
+		slog.String(
+			"method", method,
+		),
+		slog.String("panic", fmt.Sprint(recovered)),
+		slog.String("stack", string(debug.Stack())),
+	)
 	return semantics.Errorf(semantics.Internal, "a bug in Sidebus ended the call")
-}
-
-// Sent counts the outcomes of a send.
-func (m *Metrics) Sent(results []semantics.SendResult) {
-	stored := 0
-	for _, r := range results {
-		if !r.Deduplicated {
-			stored++
-		}
-	}
-	m.MessagesSent.Add(float64(stored))
-	m.MessagesDeduplicated.Add(float64(len(results) - stored))
-}
-
-// Settled counts the outcomes of a settlement. A message that was refused and keeps its lock is neither settled nor lost.
-func (m *Metrics) Settled(verb string, codes []semantics.Code) {
-	settled, lost := 0, 0
-	for _, code := range codes {
-		switch code {
-		case "":
-			settled++
-		case semantics.MessageLockLost, semantics.SessionLockLost:
-			lost++
-		default:
-		}
-	}
-	m.MessagesSettled.WithLabelValues(verb).Add(float64(settled))
-	if lost > 0 {
-		m.LocksLost.WithLabelValues(verb).Add(float64(lost))
-	}
 }
 
 // Failure is wireerror.Of that keeps nil.

@@ -1,8 +1,9 @@
-// Package obs is what the proxy tells about itself: metrics, and a log line for each call. All names are here.
+// Package obs has the metrics of the proxy and writes a log line for each call. docs/metrics.md lists all names.
 package obs
 
 import (
 	"errors"
+	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -33,18 +34,19 @@ const (
 	Purge  = "purge"
 )
 
-// Metrics are the measures of the proxy. They are safe for concurrent use.
+// Metrics are the measures of the proxy. They are safe for concurrent use. What has an entity for a label is counted by
+// methods.
 type Metrics struct {
-	RPCDuration          *prometheus.HistogramVec // method, wire, code
-	MessagesSent         prometheus.Counter
-	MessagesDeduplicated prometheus.Counter
-	MessagesReceived     prometheus.Counter
-	MessagesSettled      *prometheus.CounterVec // outcome
-	LocksLost            *prometheus.CounterVec // outcome that was asked for, or renew
-	MessagesRemoved      *prometheus.CounterVec // verb
-	MessagesResubmitted  prometheus.Counter
 	Connections          *prometheus.GaugeVec   // wire
 	ConnectionsRefused   *prometheus.CounterVec // wire
+	ConnectionsIdleEnded *prometheus.CounterVec // wire
+	WaitsEnded           prometheus.Counter
+	RequestsRefused      prometheus.Counter
+	RequestsLate         prometheus.Counter
+	RequestMemory        prometheus.Gauge
+	AnswersRefused       prometheus.Counter
+	AnswersLate          prometheus.Counter
+	AnswerMemory         prometheus.Gauge
 	Panics               prometheus.Counter
 	Pushes               *prometheus.CounterVec   // handler, outcome
 	PushDuration         *prometheus.HistogramVec // handler
@@ -54,9 +56,20 @@ type Metrics struct {
 	DaprDeliveries       *prometheus.CounterVec // outcome
 	DaprBadMetadata      prometheus.Counter
 	DaprHeals            *prometheus.CounterVec // outcome
+
+	labels       *Labels
+	rpcs         *prometheus.CounterVec   // method, wire, code
+	rpcDuration  *prometheus.HistogramVec // method, wire, code
+	sent         *prometheus.CounterVec   // entity
+	deduplicated *prometheus.CounterVec   // entity
+	received     *prometheus.CounterVec   // entity
+	settled      *prometheus.CounterVec   // entity, outcome
+	locksLost    *prometheus.CounterVec   // entity, outcome that was asked for, or renew
+	removed      *prometheus.CounterVec   // entity, verb
+	resubmitted  *prometheus.CounterVec   // entity
 }
 
-// Account is what is counted elsewhere; see semantics.Broker.
+// Account has the counts of broker.Broker.
 type Account interface {
 	Held() int
 	OrphanReplies() int64
@@ -64,71 +77,122 @@ type Account interface {
 	Forwarded() (forwarded, refused int64)
 }
 
-// NewMetrics makes the measures and registers them, those of the account, and those of Go and the process. It fails when the
-// registry has other measures of the same names.
-func NewMetrics(registry *prometheus.Registry, account Account) (*Metrics, error) {
+// Bounds of histograms, in seconds.
+var (
+	rpcBuckets  = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	pushBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300}
+)
+
+// NewMetrics registers the metrics of the proxy, of the account, and of Go and the process. At most maxEntities
+// entities get a value of their own for the label "entity". It fails if the registry has metrics of the same names.
+func NewMetrics(registry *prometheus.Registry, account Account, maxEntities int) (*Metrics, error) {
 	m := &Metrics{
-		RPCDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "sidebus_rpc_duration_seconds",
-			Help:    "Time of a call from its arrival to its answer, waiting for messages included.",
-			Buckets: prometheus.ExponentialBuckets(0.0002, 3, 13),
+		labels: NewLabels(maxEntities),
+		rpcs: counterVec(
+			"sidebus_rpcs_total", "Calls and streams that have ended, by method, wire and code.", "method", "wire",
+			"code",
+		),
+		rpcDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "sidebus_rpc_duration_seconds",
+			Help: "Time from the arrival of a call to its answer, without the time it waits for messages or a session. " +
+				"Streams and Messages.Request are not in it.",
+			Buckets: rpcBuckets,
 		}, []string{"method", "wire", "code"}),
-		MessagesSent:         counter("sidebus_messages_sent_total", "Messages stored."),
-		MessagesDeduplicated: counter("sidebus_messages_deduplicated_total", "Messages sent and dropped by duplicate detection."),
-		MessagesReceived:     counter("sidebus_messages_received_total", "Messages handed out by receive."),
-		MessagesSettled:      counterVec("sidebus_messages_settled_total", "Messages settled, by verb.", "outcome"),
-		LocksLost:            counterVec("sidebus_locks_lost_total", "Settlements and renewals whose lock did not hold.", "outcome"),
-		MessagesRemoved:      counterVec("sidebus_messages_removed_total", "Messages removed without being received, by verb.", "verb"),
-		MessagesResubmitted:  counter("sidebus_messages_resubmitted_total", "Dead letters sent again."),
+		sent: counterVec("sidebus_messages_sent_total", "Messages stored by sends.", "entity"),
+		deduplicated: counterVec(
+			"sidebus_messages_deduplicated_total", "Messages that duplicate detection dropped.", "entity",
+		),
+		received: counterVec("sidebus_messages_received_total", "Messages delivered to receivers.", "entity"),
+		settled: counterVec(
+			"sidebus_messages_settled_total", "Messages settled, by outcome.", "entity", "outcome",
+		),
+		locksLost: counterVec(
+			"sidebus_locks_lost_total",
+			"Settlements and renewals that failed because the lock had expired or was lost, by the outcome asked for.",
+			"entity", "outcome",
+		),
+		removed: counterVec(
+			"sidebus_messages_removed_total", "Messages removed without being received, by verb.", "entity", "verb",
+		),
+		resubmitted: counterVec(
+			"sidebus_messages_resubmitted_total", "Dead letters sent again, by the entity they came from.", "entity",
+		),
 		Connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sidebus_connections", Help: "Open connections of clients.",
 		}, []string{"wire"}),
-		ConnectionsRefused: counterVec("sidebus_connections_refused_total", "Connections over the limit (QUOTA-5).", "wire"),
-		Panics:             counter("sidebus_panics_total", "Calls that failed by a bug of Sidebus."),
-		Pushes:             counterVec("sidebus_pushes_total", "Messages pushed to the app, by what became of them.", "handler", "outcome"),
+		ConnectionsRefused: counterVec(
+			"sidebus_connections_refused_total", "Connections refused because --max-connections were open.", "wire",
+		),
+		ConnectionsIdleEnded: counterVec("sidebus_connections_idle_ended_total",
+			"Idle connections closed to make place for others.", "wire"),
+		WaitsEnded: counter(
+			"sidebus_waits_ended_total", "Waiting receives answered early to make place for other calls.",
+		),
+		RequestsRefused: counter(
+			"sidebus_requests_refused_total",
+			"Requests refused because requests in flight used all of --request-memory.",
+		),
+		RequestsLate: counter(
+			"sidebus_requests_late_total", "Requests whose body or first message did not arrive in time.",
+		),
+		RequestMemory: gauge("sidebus_request_memory_bytes", "Memory reserved for requests in flight."),
+		AnswersRefused: counter("sidebus_answers_refused_total",
+			"Receives and peeks refused because unread answers used all memory for answers."),
+		AnswersLate: counter(
+			"sidebus_answers_late_total", "Connections closed because the client did not read its answers.",
+		),
+		AnswerMemory: gauge("sidebus_answer_memory_bytes", "Memory reserved for answers that clients have not read."),
+		Panics: counter(
+			"sidebus_panics_total", "Calls, pushes and streams that failed because of a bug in Sidebus.",
+		),
+		Pushes: counterVec(
+			"sidebus_pushes_total", "Messages pushed to the app, by outcome.", "handler", "outcome",
+		),
 		PushDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "sidebus_push_duration_seconds",
-			Help:    "Time of a push from the call to its answer.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 3, 13),
+			Name: "sidebus_push_duration_seconds", Help: "Time from a push to the answer of the app.",
+			Buckets: pushBuckets,
 		}, []string{"handler"}),
 		HandlerReachable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sidebus_handler_reachable", Help: "1 when the app took the last connection of its handler, else 0.",
+			Name: "sidebus_handler_reachable",
+			Help: "1 if the app accepted the last connection of the handler, else 0.",
 		}, []string{"handler"}),
-		DaprStreams: gauge("sidebus_dapr_streams", "Streams of messages that Dapr's runtime has open."),
+		DaprStreams: gauge("sidebus_dapr_streams", "Open message streams of the Dapr runtime."),
 		DaprStreamsStalled: gauge("sidebus_dapr_streams_stalled",
-			"Streams of Dapr's runtime whose entity cannot be received from at the moment."),
-		DaprDeliveries: counterVec("sidebus_dapr_deliveries_total", "Messages handed to Dapr's runtime, by what became of them.", "outcome"),
+			"Open message streams of the Dapr runtime whose entity cannot be received from."),
+		DaprDeliveries: counterVec(
+			"sidebus_dapr_deliveries_total", "Messages delivered to the Dapr runtime, by outcome.", "outcome",
+		),
 		DaprBadMetadata: counter("sidebus_dapr_bad_metadata_total",
-			"Values in the metadata of Dapr's subscriptions that make no sense and were passed over."),
-		DaprHeals: counterVec("sidebus_dapr_heals_total", "Restarts of Sidebus under a running runtime of Dapr, by what was done.", "outcome"),
+			"Invalid values in the metadata of Dapr subscriptions, which were ignored."),
+		DaprHeals: counterVec(
+			"sidebus_dapr_heals_total", "Restarts of Sidebus under a running Dapr runtime, by outcome.", "outcome",
+		),
 	}
 	own := []prometheus.Collector{
-		m.RPCDuration, m.MessagesSent, m.MessagesDeduplicated, m.MessagesReceived, m.MessagesSettled, m.LocksLost,
-		m.MessagesRemoved, m.MessagesResubmitted, m.Connections, m.ConnectionsRefused, m.Panics,
+		m.rpcs, m.rpcDuration, m.sent, m.deduplicated, m.received, m.settled, m.locksLost, m.removed, m.resubmitted,
+		m.Connections, m.ConnectionsRefused, m.Panics,
+		m.ConnectionsIdleEnded, m.WaitsEnded, m.RequestsRefused, m.RequestsLate, m.RequestMemory,
+		m.AnswersRefused, m.AnswersLate, m.AnswerMemory,
 		m.Pushes, m.PushDuration, m.HandlerReachable,
 		m.DaprStreams, m.DaprStreamsStalled, m.DaprDeliveries, m.DaprBadMetadata, m.DaprHeals,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "sidebus_messages_held", Help: "Messages handed out that are neither settled nor past the end of their lock.",
-		}, func() float64 { return float64(account.Held()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "sidebus_orphan_replies_total", Help: "Replies that were completed because no request waited for them (RR-6).",
-		}, func() float64 { return float64(account.OrphanReplies()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "sidebus_prefetches_cut_total",
-			Help: "Streams that began to fetch less ahead than asked for, because their client is too slow for it (RECV-12).",
-		}, func() float64 { return float64(account.PrefetchesCut()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "sidebus_messages_forwarded_total", Help: "Messages that this sidecar forwarded, one for each hop (FWD-12).",
-		}, func() float64 { forwarded, _ := account.Forwarded(); return float64(forwarded) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "sidebus_forwards_refused_total",
-			Help: "Messages that this sidecar could not forward and made dead letters of (FWD-5, FWD-8).",
-		}, func() float64 { _, refused := account.Forwarded(); return float64(refused) }),
+		gaugeFunc(
+			"sidebus_messages_held",
+			"Messages delivered by this sidecar whose locks may hold and that are not settled.",
+			func() float64 { return float64(account.Held()) },
+		),
+		counterFunc("sidebus_orphan_replies_total", "Replies completed because no request waited for them.",
+			func() float64 { return float64(account.OrphanReplies()) }),
+		counterFunc(
+			"sidebus_prefetches_cut_total", "Streams whose prefetch was reduced because the client is too slow for it.",
+			func() float64 { return float64(account.PrefetchesCut()) },
+		),
+		counterFunc("sidebus_messages_forwarded_total", "Messages that this sidecar forwarded, once for each hop.",
+			func() float64 { forwarded, _ := account.Forwarded(); return float64(forwarded) }),
+		counterFunc("sidebus_forwards_refused_total", "Messages that this sidecar could not forward and dead-lettered.",
+			func() float64 { _, refused := account.Forwarded(); return float64(refused) }),
 	}
-	for _, c := range own {
-		if err := registry.Register(c); err != nil {
-			return nil, err
-		}
+	if err := register(registry, own...); err != nil {
+		return nil, err
 	}
 	process := []prometheus.Collector{
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -142,6 +206,44 @@ func NewMetrics(registry *prometheus.Registry, account Account) (*Metrics, error
 	return m, nil
 }
 
+// Sidecar is what a whole sidecar shows of itself and its store.
+type Sidecar struct {
+	Version, Commit string
+	StoreUp         func() bool
+	Entities        EntityStore // nil: entities have no gauges
+	MaxEntities     int         // that have gauges; 0: none
+}
+
+// RegisterSidecar registers the metrics of a sidecar. It fails if the registry has metrics of the same names.
+func RegisterSidecar(registry *prometheus.Registry, s Sidecar) error {
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "sidebus_build_info", Help: "Always 1; the labels have the version of Sidebus, of Go, and the commit.",
+	}, []string{"version", "go", "commit"})
+	build.WithLabelValues(s.Version, runtime.Version(), s.Commit).Set(1)
+	all := []prometheus.Collector{
+		build,
+		gaugeFunc("sidebus_store_up", "1 if the last health check of the store succeeded, else 0.", func() float64 {
+			if s.StoreUp() {
+				return 1
+			}
+			return 0
+		}),
+	}
+	if s.Entities != nil && s.MaxEntities > 0 {
+		all = append(all, newEntities(s.Entities, s.MaxEntities, s.StoreUp))
+	}
+	return register(registry, all...)
+}
+
+func register(registry *prometheus.Registry, all ...prometheus.Collector) error {
+	for _, c := range all {
+		if err := registry.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
@@ -152,4 +254,12 @@ func gauge(name, help string) prometheus.Gauge {
 
 func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func counterFunc(name, help string, value func() float64) prometheus.CounterFunc {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value)
+}
+
+func gaugeFunc(name, help string, value func() float64) prometheus.GaugeFunc {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 }

@@ -30,13 +30,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m, err := obs.NewMetrics(registry, account{})
+	m, err := obs.NewMetrics(registry, account{}, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	obs.NewCalls(m, slog.New(slog.DiscardHandler)).Done(t.Context(), obs.GRPC, "Messages.Send", time.Now(), nil)
-	m.Settled(obs.Complete, []semantics.Code{"", semantics.MessageLockLost, ""})
-	m.MessagesRemoved.WithLabelValues(obs.Purge).Inc()
+	source := semantics.Source{Path: "Orders", SubQueue: semantics.DeadLetterQueue}
+	m.Sent(semantics.ToQueue("Orders"), []semantics.SendResult{{}, {Stored: semantics.Stored{Deduplicated: true}}})
+	m.Received(source, 1)
+	m.Settled(source, obs.Complete, []semantics.Code{"", semantics.MessageLockLost, ""})
+	m.Removed("orders", obs.Purge, 1)
+	m.Resubmitted(source, 1)
 	m.Connections.WithLabelValues(obs.HTTP).Inc()
 	m.ConnectionsRefused.WithLabelValues(obs.HTTP).Inc()
 	m.Pushes.WithLabelValues("queues/orders", obs.Complete).Inc()
@@ -61,6 +65,9 @@ func TestMetricNames(t *testing.T) {
 		got = append(got, family.GetName()+"{"+strings.Join(labels, ",")+"}")
 	}
 	want := []string{
+		"sidebus_answer_memory_bytes{}",
+		"sidebus_answers_late_total{}",
+		"sidebus_answers_refused_total{}",
 		"sidebus_connections{wire=http}",
 		"sidebus_connections_refused_total{wire=http}",
 		"sidebus_dapr_bad_metadata_total{}",
@@ -70,26 +77,31 @@ func TestMetricNames(t *testing.T) {
 		"sidebus_dapr_streams_stalled{}",
 		"sidebus_forwards_refused_total{}",
 		"sidebus_handler_reachable{handler=queues/orders}",
-		"sidebus_locks_lost_total{outcome=complete}",
-		"sidebus_messages_deduplicated_total{}",
+		"sidebus_locks_lost_total{entity=orders/$deadletterqueue,outcome=complete}",
+		"sidebus_messages_deduplicated_total{entity=orders}",
 		"sidebus_messages_forwarded_total{}",
 		"sidebus_messages_held{}",
-		"sidebus_messages_received_total{}",
-		"sidebus_messages_removed_total{verb=purge}",
-		"sidebus_messages_resubmitted_total{}",
-		"sidebus_messages_sent_total{}",
-		"sidebus_messages_settled_total{outcome=complete}",
+		"sidebus_messages_received_total{entity=orders/$deadletterqueue}",
+		"sidebus_messages_removed_total{entity=orders,verb=purge}",
+		"sidebus_messages_resubmitted_total{entity=orders/$deadletterqueue}",
+		"sidebus_messages_sent_total{entity=orders}",
+		"sidebus_messages_settled_total{entity=orders/$deadletterqueue,outcome=complete}",
 		"sidebus_orphan_replies_total{}",
 		"sidebus_panics_total{}",
 		"sidebus_prefetches_cut_total{}",
 		"sidebus_push_duration_seconds{handler=queues/orders}",
 		"sidebus_pushes_total{handler=queues/orders,outcome=complete}",
+		"sidebus_request_memory_bytes{}",
+		"sidebus_requests_late_total{}",
+		"sidebus_requests_refused_total{}",
 		"sidebus_rpc_duration_seconds{code=OK,method=Messages.Send,wire=grpc}",
+		"sidebus_rpcs_total{code=OK,method=Messages.Send,wire=grpc}",
+		"sidebus_waits_ended_total{}",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if _, err := obs.NewMetrics(registry, account{}); err == nil {
+	if _, err := obs.NewMetrics(registry, account{}, 10); err == nil {
 		t.Error("the same names were registered twice")
 	}
 }

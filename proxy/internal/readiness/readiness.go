@@ -1,14 +1,18 @@
-// Package readiness answers whether the sidecar can serve: it looks at the store when somebody asks, and remembers for a
-// moment what it saw.
+// Package readiness answers whether the sidecar can serve. It looks at the store now and then, when it is asked, and
+// when a call has failed, remembers for a moment what it saw, and logs when an outage begins, goes on, and ends.
 package readiness
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // State is what the sidecar is up to.
@@ -28,6 +32,8 @@ type Report struct {
 	Store    string   `json:"store,omitempty"`    // what the store is and where, once it was seen
 	Warnings []string `json:"warnings,omitempty"` // what weakens its promises
 	Reason   string   `json:"reason,omitempty"`   // why it is not ready
+	Cause    string   `json:"cause,omitempty"`    // the same in a word
+	Since    string   `json:"since,omitempty"`    // for how long the store cannot serve: an instant
 }
 
 // How long one look at the store may take, and how long it is believed.
@@ -42,22 +48,39 @@ const (
 	maxPause   = time.Second
 )
 
+// How often Watch looks at the store: while it can serve, while it cannot, and at most when calls fail. How often an
+// outage is logged.
+const (
+	calmPause  = 5 * time.Second
+	downPause  = time.Second
+	doubtPause = 100 * time.Millisecond
+	logPause   = 30 * time.Second
+)
+
+// slowGrace is for how long a store that was fit may give no answer in time before it counts as one that cannot serve.
+// Large replies on all connections look the same for a while.
+const slowGrace = 10 * time.Second
+
 // Readiness watches one store for one Broker. It is safe for concurrent use.
 type Readiness struct {
 	checker semantics.Checker
-	broker  *semantics.Broker
+	broker  *broker.Broker
 	logger  *slog.Logger
 	started chan struct{} // closed once the store was seen fit
+	doubts  chan struct{} // has room for one: a call has failed
+	isUp    atomic.Bool   // the last look found the store fit
 
 	mu     sync.Mutex // held while looking, so that many who ask at once make one look
 	report Report     // of the last look
 	looked time.Time
+	slow   time.Time // since when looks have taken too long; zero: the last one has not
+	outage outage
 }
 
 // New makes a Readiness.
-func New(checker semantics.Checker, broker *semantics.Broker, logger *slog.Logger) *Readiness {
+func New(checker semantics.Checker, broker *broker.Broker, logger *slog.Logger) *Readiness {
 	return &Readiness{
-		checker: checker, broker: broker, logger: logger, started: make(chan struct{}),
+		checker: checker, broker: broker, logger: logger, started: make(chan struct{}), doubts: make(chan struct{}, 1),
 		report: Report{State: Starting},
 	}
 }
@@ -99,6 +122,51 @@ func (r *Readiness) Start(ctx context.Context) error {
 	}
 }
 
+// Doubt makes Watch look at once. It does not block.
+func (r *Readiness) Doubt() {
+	select {
+	case r.doubts <- struct{}{}:
+	default:
+	}
+}
+
+// Watch looks at the store until ctx ends, so that an outage is logged when it begins, whether anybody asks or not.
+func (r *Readiness) Watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause, doubts := calmPause, r.doubts
+		if r.isDown() {
+			pause, doubts = downPause, nil // what fails now is known
+		}
+		next := time.NewTimer(pause)
+		select {
+		case <-next.C:
+		case <-doubts:
+			next.Reset(doubtPause)
+			select {
+			case <-next.C:
+			case <-ctx.Done():
+			}
+		case <-ctx.Done():
+		}
+		next.Stop()
+		r.mu.Lock()
+		if ctx.Err() == nil {
+			_ = r.look(ctx) // what it saw is in the report
+		}
+		r.mu.Unlock()
+	}
+}
+
+// StoreUp reports whether the last look found the store fit to serve. It looks at nothing itself and does not block on
+// the store.
+func (r *Readiness) StoreUp() bool { return r.isUp.Load() }
+
+func (r *Readiness) isDown() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.report.State != Ready || !r.slow.IsZero()
+}
+
 // Report tells whether the sidecar is ready. It blocks for one look at the store, a second at most, unless the last one
 // is younger than a second.
 func (r *Readiness) Report(ctx context.Context) Report {
@@ -117,24 +185,53 @@ func (r *Readiness) Report(ctx context.Context) Report {
 	return report
 }
 
-// look needs the lock. It logs when the answer is another one than last time.
+// look needs the lock. It leaves no trace when ctx ends.
 func (r *Readiness) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	within, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	health, err := r.checker.Check(ctx)
-	before := r.report
+	health, err := r.checker.Check(within)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	r.looked = time.Now()
-	if err == nil {
-		r.report = Report{State: Ready, Store: health.Store, Warnings: health.Warnings}
-		if before.State != Ready {
-			r.logger.LogAttrs(ctx, slog.LevelInfo, "the store can serve",
-				slog.String("store", health.Store), slog.Any("warnings", health.Warnings))
+	if r.report.State == Ready && isSlow(err) {
+		if r.slow.IsZero() {
+			r.slow = r.looked
 		}
+		if r.looked.Sub(r.slow) < slowGrace {
+			return nil
+		}
+	}
+	r.slow = time.Time{}
+	r.isUp.Store(err == nil)
+	if err == nil {
+		if r.report.State != Ready {
+			r.outage.end(ctx, r.logger, health)
+		}
+		r.report = Report{State: Ready, Store: health.Store, Warnings: health.Warnings}
 		return nil
 	}
-	r.report.State, r.report.Reason = StoreUnavailable, semantics.AsError(err).Message
-	if r.report.Reason != before.Reason {
-		r.logger.LogAttrs(ctx, slog.LevelWarn, "the store cannot serve", slog.Any("error", err))
+	r.outage.goOn(ctx, r.logger, err)
+	r.report = Report{
+		State: StoreUnavailable, Store: r.report.Store, Warnings: r.report.Warnings,
+		Reason: reasonOf(err), Cause: causeOf(err), Since: r.outage.began.UTC().Format(time.RFC3339),
 	}
 	return err
 }
+
+// isSlow reports whether a look failed because it took too long, which is no proof that the store cannot serve.
+func isSlow(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
+}
+
+// reasonOf gives what people are told of a failure: what it means, and what the store said.
+func reasonOf(err error) string {
+	e := semantics.AsError(err)
+	if e.Err == nil {
+		return e.Message
+	}
+	return e.Message + ": " + e.Err.Error()
+}
+
+func causeOf(err error) string { return semantics.AsError(err).Details[semantics.DetailCause] }

@@ -49,8 +49,10 @@ func (b *bed) open(ctx context.Context) error {
 	}
 	b.redisAddr, b.httpAddr = address(ports[0]), address(ports[1])
 	// As Sidebus recommends it.
-	err = b.run("redis-server", nil, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1", "--dir", b.dir, "--save", "",
-		"--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction", "--loglevel", "warning")
+	err = b.run(
+		"redis-server", nil, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1", "--dir", b.dir, "--save", "",
+		"--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction", "--loglevel", "warning",
+	)
 	if err != nil {
 		return err
 	}
@@ -58,8 +60,23 @@ func (b *bed) open(ctx context.Context) error {
 	if err := until(ctx, "redis-server answers", func() bool { return b.redis.Ping(ctx).Err() == nil }); err != nil {
 		return err
 	}
-	err = b.run("../../../bin/sidebus", nil, "serve", "--store", "redis://"+b.redisAddr, "--http-addr", b.httpAddr, "--grpc-addr", "127.0.0.1:0",
-		"--admin-addr", "127.0.0.1:0", "--dapr-socket", filepath.Join(b.dir, "sidebus.sock"), "--log-level", "error")
+	err = b.run(
+		"../../../bin/sidebus",
+		nil,
+		"serve",
+		"--store",
+		"redis://"+b.redisAddr,
+		"--http-addr",
+		b.httpAddr,
+		"--grpc-addr",
+		"127.0.0.1:0",
+		"--admin-addr",
+		"127.0.0.1:0",
+		"--dapr-socket",
+		filepath.Join(b.dir, "sidebus.sock"),
+		"--log-level",
+		"error",
+	)
 	if err != nil {
 		return fmt.Errorf("%w; run make build first", err)
 	}
@@ -95,20 +112,28 @@ func (b *bed) daprd(ctx context.Context, c *contender, appPort int) (string, err
 	if c.isRedis {
 		metadata = map[string]string{"redisHost": b.redisAddr}
 	}
-	if err := os.WriteFile(filepath.Join(resources, "bus.yaml"), []byte(daprtest.Component("bus", c.kind, metadata)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(resources, "bus.yaml"), []byte(daprtest.Component("bus", c.kind, metadata)),
+		0o644); err != nil {
 		return "", err
 	}
 	ports, err := freePorts(2)
 	if err != nil {
 		return "", err
 	}
-	err = b.run(b.binary, []string{"DAPR_COMPONENTS_SOCKETS_FOLDER=" + b.dir}, "--app-id", "bench", "--resources-path", resources, "--log-level", "error",
-		"--dapr-http-port", strconv.Itoa(ports[0]), "--dapr-grpc-port", strconv.Itoa(ports[1]), "--dapr-listen-addresses", "127.0.0.1",
-		"--dapr-internal-grpc-listen-address", "127.0.0.1", "--app-port", strconv.Itoa(appPort), "--app-protocol", "grpc")
+	err = b.run(
+		b.binary, []string{"DAPR_COMPONENTS_SOCKETS_FOLDER=" + b.dir}, "--app-id", "bench", "--resources-path",
+		resources, "--log-level", "error", "--dapr-http-port", strconv.Itoa(ports[0]), "--dapr-grpc-port",
+		strconv.Itoa(ports[1]), "--dapr-listen-addresses", "127.0.0.1", "--dapr-internal-grpc-listen-address",
+		"127.0.0.1", "--app-port", strconv.Itoa(appPort), "--app-protocol", "grpc",
+	)
 	if err != nil {
 		return "", err
 	}
-	err = until(ctx, "daprd is ready", func() bool { return status(ctx, "http://"+address(ports[0])+"/v1.0/healthz") == http.StatusNoContent })
+	err = until(
+		ctx,
+		"daprd is ready",
+		func() bool { return status(ctx, "http://"+address(ports[0])+"/v1.0/healthz") == http.StatusNoContent },
+	)
 	return address(ports[1]), err
 }
 

@@ -59,12 +59,15 @@ func (c *contender) start(ctx context.Context, b *bed) error {
 		return err
 	}
 	app := service.NewServiceWithListener(listener)
-	err = app.AddTopicEventHandler(&common.Subscription{PubsubName: "bus", Topic: c.topic()}, func(context.Context, *common.TopicEvent) (bool, error) {
-		if c.handled.Add(1) == c.target.Load() {
-			c.reached <- struct{}{}
-		}
-		return false, nil
-	})
+	err = app.AddTopicEventHandler(
+		&common.Subscription{PubsubName: "bus", Topic: c.topic()},
+		func(context.Context, *common.TopicEvent) (bool, error) {
+			if c.handled.Add(1) == c.target.Load() {
+				c.reached <- struct{}{}
+			}
+			return false, nil
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -187,7 +190,12 @@ func (c *contender) publish(ctx context.Context, i int) error {
 func (c *contender) bulk(ctx context.Context, i, batch int) error {
 	events := make([]any, batch)
 	for n := range events {
-		events[n] = sdk.PublishEventsEvent{EntryID: fmt.Sprint(n), Data: []byte(body), ContentType: "text/plain", Metadata: c.metadataOf(i*batch + n)}
+		events[n] = sdk.PublishEventsEvent{
+			EntryID:     fmt.Sprint(n),
+			Data:        []byte(body),
+			ContentType: "text/plain",
+			Metadata:    c.metadataOf(i*batch + n),
+		}
 	}
 	r := c.client.PublishEvents(ctx, "bus", c.topic(), events)
 	if r.Error == nil && len(r.FailedEvents) > 0 {

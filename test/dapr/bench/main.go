@@ -23,7 +23,10 @@ func main() {
 	var p plan
 	flag.IntVar(&p.messages, "messages", 20_000, "messages of 1 KiB for each phase of a round")
 	flag.IntVar(&p.callers, "callers", 64, "callers that publish at a time")
-	flag.IntVar(&p.batch, "batch", 100, "messages of a call that publishes many; 0: no such calls, which a runtime of 1.14 does not know")
+	flag.IntVar(
+		&p.batch, "batch", 100,
+		"messages of a call that publishes many; 0: no such calls, which a runtime of 1.14 does not know",
+	)
 	flag.IntVar(&p.latencies, "latencies", 1000, "messages that are sent one after the other")
 	rounds := flag.Int("rounds", 5, "rounds; each takes every contender once, the median counts")
 	only := flag.String("only", "", "names of contenders, separated by commas; empty: all")

@@ -1,4 +1,5 @@
-// Package conformance runs the suite that Dapr's own pub/sub components have to pass, over the socket, as Dapr's runtime would call.
+// Package conformance runs the suite that Dapr's own pub/sub components have to pass, over the socket, as Dapr's
+// runtime would call.
 package conformance
 
 import (
@@ -19,10 +20,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sidecartest.Main(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")) // Dapr's metrics never end
+	// Dapr's metrics never end
+	sidecartest.Main(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-// component is one that plugs itself in, with what Dapr's runtime does for subscriptions in bulk to those that have none of their own.
+// component is one that plugs itself in, with what Dapr's runtime does for subscriptions in bulk to those that have
+// none of their own.
 type component struct {
 	pubsub.PubSub
 	pubsub.BulkPublisher

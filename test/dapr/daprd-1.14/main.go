@@ -1,5 +1,5 @@
-// Command daprd-1.14 is the daprd next door from an older release, 1.14.0, of the kind that hands all it has received to the app
-// at once. (Those from 1.16.0 to 1.18.3 hand over one message at a time of each subscription.)
+// Command daprd-1.14 is the daprd next door from an older release, 1.14.0, of the kind that hands all it has received
+// to the app at once. (Those from 1.16.0 to 1.18.3 hand over one message at a time of each subscription.)
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command daprd is Dapr's own runtime without most of the components that ship with it, so that it builds in minutes. Pluggable
-// components, which are what is tested here, take the same way as in the daprd of a release. Built in are pubsub.redis, to compare with,
-// and pubsub.azure.servicebus, whose place Sidebus takes. Flags are those of daprd.
+// Command daprd is Dapr's own runtime without most of the components that ship with it, so that it builds in minutes.
+// Pluggable components, which are what is tested here, take the same way as in the daprd of a release. Built in are
+// pubsub.redis, to compare with, and pubsub.azure.servicebus, whose place Sidebus takes. Flags are those of daprd.
 package main
 
 import (

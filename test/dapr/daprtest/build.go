@@ -1,5 +1,5 @@
-// Package daprtest runs Dapr's runtime and apps for tests: a daprd built once, started on free ports and never left behind, and apps
-// of every kind that daprd knows, whose deliveries a test takes and answers one by one.
+// Package daprtest runs Dapr's runtime and apps for tests: a daprd built once, started on free ports and never left
+// behind, and apps of every kind that daprd knows, whose deliveries a test takes and answers one by one.
 package daprtest
 
 import (
@@ -15,8 +15,8 @@ import (
 // runtimeVariable chooses the runtime: empty for the newest, or the version in the name of a folder daprd-VERSION.
 const runtimeVariable = "SIDEBUS_TEST_DAPRD"
 
-// IsConcurrent reports whether the runtime hands over to the app all that it has received on a subscription. Runtimes from
-// 1.16.0 to 1.18.3 hand over one message at a time.
+// IsConcurrent reports whether the runtime hands over to the app all that it has received on a subscription. Runtimes
+// from 1.16.0 to 1.18.3 hand over one message at a time.
 func IsConcurrent() bool { return os.Getenv(runtimeVariable) == "1.14" }
 
 // IsNewest reports whether the runtime is the newest: older ones know neither Pause nor bulk publishing over the SDK.

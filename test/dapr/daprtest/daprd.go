@@ -132,7 +132,8 @@ func Start(t testing.TB, o Options) *Daprd {
 		if d.isReady(t) {
 			return d
 		}
-		if tries == 0 || !strings.Contains(d.Log(), "address already in use") { // a port that was free may not be so any more
+		// a port that was free may not be so any more
+		if tries == 0 || !strings.Contains(d.Log(), "address already in use") {
 			t.Fatalf("daprd ended: %s", d.command.ProcessState)
 		}
 	}

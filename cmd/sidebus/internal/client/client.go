@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
@@ -25,13 +26,14 @@ type Client struct {
 	conn    *grpc.ClientConn
 	addr    string
 	timeout time.Duration
+	token   func() string // may be nil
 }
 
-// New makes a Client of the sidecar at target, which is "host:port" or "unix:///path". addr is the name that errors give
-// to it. timeout is how long an answer may take beyond the time that a call is meant to wait or work. It does no network;
-// the first call does.
-func New(target, addr string, timeout time.Duration) (*Client, error) {
-	c := &Client{addr: addr, timeout: timeout}
+// New makes a Client of the sidecar at target, which is "host:port" or "unix:///path". addr is the name that errors
+// give to it. timeout is how long an answer may take beyond the time that a call is meant to wait or work. token gives
+// what every call shows as Authorization; it may be nil. New does no network; the first call does.
+func New(target, addr string, timeout time.Duration, token func() string) (*Client, error) {
+	c := &Client{addr: addr, timeout: timeout, token: token}
 	conn, err := grpc.NewClient(target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
@@ -59,6 +61,9 @@ func (c *Client) intercept(ctx context.Context, method string, request, reply an
 ) error {
 	bounded, cancel := context.WithTimeout(ctx, c.timeout+ownTime(request))
 	defer cancel()
+	if c.token != nil {
+		bounded = metadata.AppendToOutgoingContext(bounded, "authorization", c.token())
+	}
 	err := invoke(bounded, method, request, reply, conn, options...)
 	if err == nil {
 		return nil

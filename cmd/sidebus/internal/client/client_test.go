@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
@@ -28,13 +29,13 @@ func TestDuration(t *testing.T) {
 		"30s": 30 * time.Second, "1h30m": 90 * time.Minute, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour, "1.5h": 90 * time.Minute,
 		"PT30S": 30 * time.Second, "P1DT1H": 25 * time.Hour, "-0.5s": -500 * time.Millisecond, "1ms": time.Millisecond, "0": 0,
 	} {
-		got, err := Duration(text)
+		got, err := duration.Wire(text)
 		if err != nil || got.AsDuration() != want {
 			t.Errorf("%s: got %v, %v; want %s", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "5", "P", "PT", "1y", "s", "1.s.", "P1M", " 1s", strings.Repeat("1", 70) + "s", "0.1ns"} {
-		if got, err := Duration(text); err == nil {
+		if got, err := duration.Wire(text); err == nil {
 			t.Errorf("%q: got %v, want an error", text, got)
 		}
 	}

@@ -42,15 +42,21 @@ func Ensure(ctx context.Context, api sidebusv1.AdminClient, resource string, d D
 }
 
 // Update changes the options of the entity that paths names.
-func Update(ctx context.Context, api sidebusv1.AdminClient, resource string, d Description, paths []string) (Description, error) {
+func Update(
+	ctx context.Context, api sidebusv1.AdminClient, resource string, d Description, paths []string,
+) (Description, error) {
 	mask := &fieldmaskpb.FieldMask{Paths: paths}
 	switch d := d.(type) {
 	case *sidebusv1.Topic:
 		return api.UpdateTopic(ctx, &sidebusv1.UpdateTopicRequest{Name: resource, Topic: d, UpdateMask: mask})
 	case *sidebusv1.Subscription:
-		return api.UpdateSubscription(ctx, &sidebusv1.UpdateSubscriptionRequest{Name: resource, Subscription: d, UpdateMask: mask})
+		return api.UpdateSubscription(ctx,
+			&sidebusv1.UpdateSubscriptionRequest{Name: resource, Subscription: d, UpdateMask: mask})
 	default:
-		return api.UpdateQueue(ctx, &sidebusv1.UpdateQueueRequest{Name: resource, Queue: d.(*sidebusv1.Queue), UpdateMask: mask})
+		return api.UpdateQueue(ctx, &sidebusv1.UpdateQueueRequest{
+			Name: resource, Queue: d.(*sidebusv1.Queue),
+			UpdateMask: mask,
+		})
 	}
 }
 
@@ -71,9 +77,13 @@ func Topics(ctx context.Context, api sidebusv1.AdminClient, prefix string) ([]*s
 }
 
 // Subscriptions gives all subscriptions of a topic whose names begin with prefix.
-func Subscriptions(ctx context.Context, api sidebusv1.AdminClient, topic, prefix string) ([]*sidebusv1.Subscription, error) {
+func Subscriptions(
+	ctx context.Context, api sidebusv1.AdminClient, topic, prefix string,
+) ([]*sidebusv1.Subscription, error) {
 	return pages(func(token string) ([]*sidebusv1.Subscription, string, error) {
-		page, err := api.ListSubscriptions(ctx, &sidebusv1.ListSubscriptionsRequest{Topic: topic, NamePrefix: prefix, PageToken: token})
+		page, err := api.ListSubscriptions(
+			ctx, &sidebusv1.ListSubscriptionsRequest{Topic: topic, NamePrefix: prefix, PageToken: token},
+		)
 		return page.GetSubscriptions(), page.GetNextPageToken(), err
 	})
 }

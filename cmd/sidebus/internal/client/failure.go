@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -18,20 +20,40 @@ type Failure struct {
 	Message  string
 	Details  map[string]string
 	Resource string // the entity that it is about, where the request has named it
+	SQL      string // the text that it is about, if any
+	IsSend   bool   // the call was to bring something into the entity
 
 	RetryAfter time.Duration // when to try again; zero when nothing is known
 }
 
-// Error gives reason, text, and what to do next where the text does not say it.
+// Error returns reason, text, what to do next, and where in an SQL text the fault is.
 func (f *Failure) Error() string {
 	if f.Reason == "" {
 		return f.Message
 	}
-	text := fmt.Sprintf("%s: %s", f.Reason, f.Message)
-	if next := f.next(); next != "" {
+	message := f.Message
+	next := f.next()
+	if next != "" { // the API's advice is for those who call it
+		message = strings.TrimSuffix(
+			strings.TrimSuffix(message, "; create it first"), "; use PUT to create only if absent",
+		)
+	}
+	text := fmt.Sprintf("%s: %s", f.Reason, message)
+	if next != "" {
 		text += "; " + next
 	}
-	return text
+	return goDurations.ReplaceAllStringFunc(text, shorter) + Caret(f.SQL, f.Message)
+}
+
+// goDurations are those that a sidecar writes, 168h0m0s. What is in quotes is a text of the user.
+var goDurations = regexp.MustCompile(`"[^"]*"|\b(?:\d+h)?\d+m\d+(?:\.\d+)?s\b`)
+
+func shorter(text string) string {
+	d, err := time.ParseDuration(text)
+	if err != nil { // it is in quotes
+		return text
+	}
+	return duration.Text(d)
 }
 
 // IsUnknown reports whether the call may have taken effect all the same.
@@ -41,38 +63,61 @@ func (f *Failure) IsUnknown() bool {
 
 func (f *Failure) next() string {
 	switch f.Reason {
+	case semantics.EntityNotFound:
+		name := Name(f.Resource)
+		if name == "" {
+			return ""
+		}
+		list := `"sidebus entity list" lists what exists`
+		switch Kind(f.Resource) {
+		case semantics.TopicKind:
+			list = `"sidebus entity list topics" lists what exists`
+		case semantics.SubscriptionKind:
+			topic, _ := TopicOf(f.Resource)
+			list = fmt.Sprintf(`"sidebus entity list %s" lists what exists`, OneLine(topic))
+		default:
+		}
+		if f.IsSend {
+			return fmt.Sprintf(`"sidebus entity create %s" creates it, %s`, OneLine(name), list)
+		}
+		return list
 	case semantics.EntityAlreadyExists:
-		return `"sidebus entity ensure" takes what is there, "sidebus entity update" changes it`
+		return `"sidebus entity ensure" keeps it, "sidebus entity update" changes it`
 	case semantics.EntityDisabled:
 		name := f.Details[semantics.DetailEntity]
 		if f.Resource != "" {
 			name = Name(f.Resource)
 		}
-		return fmt.Sprintf(`"sidebus entity update %s --set status=ACTIVE" does that`, OneLine(name))
+		return fmt.Sprintf(`"sidebus entity update %s --set status=ACTIVE" enables it`, OneLine(name))
 	case semantics.RuleAlreadyExists:
-		return `rules are not changed; "sidebus rule delete" makes room for another one`
+		return `a rule cannot be changed; delete it with "sidebus rule delete" and add it again`
 	case semantics.EntityFull:
 		return "receive or purge messages, or raise maxSizeInMegabytes or maxMessageCount"
 	case semantics.SessionRequired:
-		return "--session or --next-session says which"
+		return "specify --session or --next-session"
 	case semantics.SessionCannotBeLocked:
-		return `"sidebus session show" tells more, and --wait waits for it`
+		return `"sidebus session show" shows until when it is locked, --wait waits for it`
 	case semantics.StoreUnavailable:
-		if f.IsUnknown() {
-			return "it may have taken effect, so look before you repeat it"
+		switch {
+		case f.IsUnknown() && strings.Contains(f.Message, "requestId"): // what to do stands there
+			return "it may have taken effect"
+		case f.IsUnknown():
+			return "it may have taken effect; check before you repeat it"
 		}
 		return "try again"
 	case semantics.ServiceTimeout, semantics.Throttled, semantics.ConflictInProgress:
 		return "try again"
+	case semantics.Unauthenticated:
+		return "pass NAME=KEY of a rule with --sas-key-file or SIDEBUS_SAS_KEY"
 	case semantics.Internal:
-		return "the log of the sidecar says more"
+		return "see the log of the sidecar"
 	default:
 		return ""
 	}
 }
 
-// resourceOf gives the resource name in a request that is that of the entity with this path, empty if there is none.
-func resourceOf(request any, path string) string {
+// ResourceOf returns the resource name in a request that is that of the entity with this path, empty if there is none.
+func ResourceOf(request any, path string) string {
 	var names []string
 	if r, ok := request.(interface{ GetSource() string }); ok {
 		names = append(names, r.GetSource())
@@ -99,7 +144,8 @@ func (c *Client) translate(request any, err error) error {
 		switch info := detail.(type) {
 		case *errdetails.ErrorInfo:
 			failure.Reason, failure.Details = semantics.Code(info.GetReason()), info.GetMetadata()
-			failure.Resource = resourceOf(request, failure.Details[semantics.DetailEntity])
+			failure.SQL, failure.IsSend = sqlOf(request, failure), isSend(request)
+			failure.Resource = ResourceOf(request, failure.Details[semantics.DetailEntity])
 		case *errdetails.RetryInfo:
 			failure.RetryAfter = info.GetRetryDelay().AsDuration()
 		}
@@ -109,12 +155,27 @@ func (c *Client) translate(request any, err error) error {
 	}
 	switch answer.Code() {
 	case codes.Unavailable:
-		return &Failure{Message: fmt.Sprintf(`no sidecar answers at %s: %s; start one with "sidebus serve", or name its gRPC address with --grpc-addr or SIDEBUS_GRPC_ADDR`,
-			c.addr, cause(answer.Message()))}
+		return &Failure{
+			Message: fmt.Sprintf(
+				`no sidecar answers at %s: %s; start one with "sidebus serve", or set its gRPC address with --grpc-addr or SIDEBUS_GRPC_ADDR`,
+				c.addr,
+				cause(answer.Message()),
+			),
+		}
 	case codes.DeadlineExceeded:
-		return &Failure{Message: fmt.Sprintf("the sidecar at %s did not answer within %s; is it its gRPC address? --timeout gives it longer", c.addr, c.timeout)}
+		return &Failure{
+			Message: fmt.Sprintf(
+				"the sidecar at %s did not answer within %s; check that this is its gRPC address, or raise --timeout",
+				c.addr, duration.Text(c.timeout),
+			),
+		}
 	case codes.Unimplemented:
-		return &Failure{Message: fmt.Sprintf("what answers at %s does not know this verb: %s; is it a sidecar, and as new as this sidebus?", c.addr, answer.Message())}
+		return &Failure{
+			Message: fmt.Sprintf(
+				"the server at %s does not know this call: %s; check that it is a sidecar, and not older than this sidebus",
+				c.addr, answer.Message(),
+			),
+		}
 	default:
 		return &Failure{Message: fmt.Sprintf("the call of %s failed: %s: %s", c.addr, answer.Code(), answer.Message())}
 	}

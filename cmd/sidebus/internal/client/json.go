@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
-	"github.com/sidebus/sidebus/proxy/httpapi"
+	"github.com/sidebus/sidebus/proxy/wirejson"
 )
 
 // Values gives application properties as the HTTP API writes them.
@@ -19,7 +19,7 @@ func Values(values map[string]*sidebusv1.Value) []byte {
 // JSON gives a message as the HTTP API writes it, in one line.
 func JSON(m proto.Message) []byte {
 	var line bytes.Buffer
-	written := httpapi.Encode(m)
+	written := wirejson.Encode(m)
 	if json.Compact(&line, written) != nil { // a body of another kind than its field says
 		return written
 	}

@@ -10,12 +10,14 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
 	"github.com/sidebus/sidebus/semantics"
 )
 
 // lifetimes are the durations that may be "never", which is the same as absent.
 var lifetimes = map[protoreflect.Name]bool{
-	"default_message_time_to_live": true, "dead_letter_ttl": true, "session_state_ttl": true, "auto_delete_on_idle": true,
+	"default_message_time_to_live": true, "dead_letter_ttl": true, "session_state_ttl": true,
+	"auto_delete_on_idle": true,
 }
 
 const never = "never"
@@ -32,8 +34,9 @@ func isOption(field protoreflect.FieldDescriptor) bool {
 	return field.Name() != "name" && !field.IsList() && !isTime
 }
 
-// Options reads options into the description of an entity, each "option=value" with the option's name in the API. No value stands
-// for the default. The paths are the names of what was given, for an update mask. Bounds are the sidecar's to check.
+// Options reads options into the description of an entity, each "option=value" with the option's name in the API. No
+// value stands for the default. The paths are the names of what was given, for an update mask. Bounds are the sidecar's
+// to check.
 func Options(into Description, settings []string) (paths []string, err error) {
 	seen := map[string]bool{}
 	for _, setting := range settings {
@@ -66,11 +69,14 @@ func HasOption(of Description) func(name string) (ok bool, hint string) {
 		if field := m.Fields().ByJSONName(name); field != nil && isOption(field) {
 			return true, ""
 		}
-		return false, fmt.Sprintf("; the options of a %s are %s", strings.ToLower(string(m.Name())), strings.Join(OptionNames(of), ", "))
+		return false, fmt.Sprintf(
+			"; the options of a %s are %s", strings.ToLower(string(m.Name())), strings.Join(OptionNames(of), ", "),
+		)
 	}
 }
 
-// SetOption reads an option that there is from its text. "never" is the longest lifetime, which is given where an absent one is not.
+// SetOption reads an option that there is from its text. "never" is the longest lifetime, which is given where an
+// absent one is not.
 func SetOption(into Description, name, text string) error {
 	m := into.ProtoReflect()
 	field := m.Descriptor().Fields().ByJSONName(name)
@@ -132,7 +138,7 @@ func OptionValue(d Description, option string) string {
 	return value.String()
 }
 
-// spanValue gives a duration in seconds, as the API writes it.
+// spanValue returns a duration as people write it.
 func spanValue(m protoreflect.Message, field protoreflect.FieldDescriptor) string {
 	span, _ := m.Get(field).Message().Interface().(*durationpb.Duration)
 	switch {
@@ -140,11 +146,21 @@ func spanValue(m protoreflect.Message, field protoreflect.FieldDescriptor) strin
 		return never
 	case !m.Has(field):
 		return Absent
-	case span.GetNanos() == 0:
-		return strconv.FormatInt(span.GetSeconds(), 10) + "s"
 	default:
-		return strconv.FormatFloat(span.AsDuration().Seconds(), 'f', -1, 64) + "s"
+		return Span(span)
 	}
+}
+
+// OptionText returns the text of an option, which a sidecar writes in seconds, as people write it.
+func OptionText(resource, option, text string) string {
+	field := Blank(resource).ProtoReflect().Descriptor().Fields().ByJSONName(option)
+	if field == nil || field.Message() == nil {
+		return text
+	}
+	if d, err := duration.Wire(text); err == nil {
+		return Span(d)
+	}
+	return text
 }
 
 func readOption(field protoreflect.FieldDescriptor, value string) (protoreflect.Value, error) {
@@ -178,7 +194,7 @@ func readOption(field protoreflect.FieldDescriptor, value string) (protoreflect.
 		}
 		return none, fmt.Errorf("is %q, must be one of %s", value, strings.Join(names, ", "))
 	case protoreflect.MessageKind:
-		d, err := Duration(value)
+		d, err := duration.Wire(value)
 		if err != nil {
 			return none, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
@@ -20,9 +21,9 @@ const kindSuffix = "_value"
 
 var valueFields = (&sidebusv1.Value{}).ProtoReflect().Descriptor().Fields()
 
-// Property reads an application property, "name=value" or "name:type=value" with a type of the API such as int32 or uuid.
-// Without a type the value is read as in the API's JSON: true, false, null, a whole number as int64, one with a fraction
-// as double, a text in double quotes; anything else is a text as it stands.
+// Property reads an application property, "name=value" or "name:type=value" with a type of the API such as int32 or
+// uuid. Without a type the value is read as in the API's JSON: true, false, null, a whole number as int64, one with a
+// fraction as double, a text in double quotes; anything else is a text as it stands.
 func Property(text string) (name string, value *sidebusv1.Value, err error) {
 	name, given, ok := strings.Cut(text, "=")
 	if !ok || name == "" {
@@ -36,7 +37,9 @@ func Property(text string) (name string, value *sidebusv1.Value, err error) {
 			}
 			return name[:colon], value, nil
 		}
-		return "", nil, fmt.Errorf("%q has no known type after the colon; the types are %s", text, strings.Join(types(), ", "))
+		return "", nil, fmt.Errorf(
+			"%q has no known type after the colon; the types are %s", text, strings.Join(types(), ", "),
+		)
 	}
 	return name, plain(given), nil
 }
@@ -98,7 +101,7 @@ func readTyped(field protoreflect.FieldDescriptor, text string) (protoreflect.Va
 		}
 		return protoreflect.ValueOfUint32(uint32(r)), nil
 	case "timespan_value":
-		d, err := Duration(text)
+		d, err := duration.Wire(text)
 		if err != nil || d.GetSeconds() > math.MaxInt64/ticksPerSecond || d.GetNanos()%ticksNanos != 0 {
 			return protoreflect.Value{}, errNoValue
 		}

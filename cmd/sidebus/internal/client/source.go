@@ -13,7 +13,8 @@ const (
 )
 
 // Resource gives the resource name of what an operator calls "orders" or "queues/orders", "topics/news", or
-// "topics/news/subscriptions/eu". A name may be percent-encoded as in a route of the HTTP API, since no name has a percent sign.
+// "topics/news/subscriptions/eu". A name may be percent-encoded as in a route of the HTTP API, since no name has a
+// percent sign.
 func Resource(name string) string {
 	if plain, err := url.PathUnescape(name); err == nil {
 		name = plain
@@ -35,7 +36,8 @@ func Kind(resource string) semantics.Kind {
 	return semantics.TopicKind
 }
 
-// Name gives the name of a queue without the kind of resource, and leaves others as they are: so all are what an operator calls them.
+// Name gives the name of a queue without the kind of resource, and leaves others as they are: so all are what an
+// operator calls them.
 func Name(resource string) string { return strings.TrimPrefix(resource, queuePrefix) }
 
 // TopicOf gives the resource name of a subscription's topic and the name of the subscription within it.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
@@ -102,10 +103,10 @@ func Instant(at *timestamppb.Timestamp) string {
 	return at.AsTime().UTC().Format(time.RFC3339)
 }
 
-// Span gives a duration as people write it, 1h30m0s, or in seconds where Go's form does not reach.
+// Span returns a duration as people write it, 1d2h30m, or in seconds where Go's form does not reach.
 func Span(d *durationpb.Duration) string {
 	if short := d.AsDuration(); durationpb.New(short).GetSeconds() == d.GetSeconds() {
-		return short.String()
+		return duration.Text(short)
 	}
 	return strconv.FormatInt(d.GetSeconds(), 10) + "s"
 }
@@ -129,4 +130,15 @@ func Bytes(n int64) string {
 		size /= step
 	}
 	return fmt.Sprintf("%.1f %s", size, [...]string{"KiB", "MiB", "GiB", "TiB"}[unit])
+}
+
+// Count returns "1 message", "2 messages", "2 entities".
+func Count[N int | int64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

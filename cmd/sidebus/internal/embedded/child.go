@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -22,8 +24,13 @@ type child struct {
 // sends the parent-death signal when the thread that made the child ends, not when the process does.
 func (s *Server) spawn() (*child, error) {
 	c := &child{output: &output{logger: s.logger}, started: time.Now(), gone: make(chan struct{})}
-	c.cmd = exec.Command(s.program, arguments()...) //nolint:gosec,noctx // a fixed name found on PATH; ends by keep, not by a context
+	//nolint:gosec,noctx // a fixed name found on PATH; ends by keep, not by a context
+	c.cmd = exec.Command(s.program, arguments()...)
 	c.cmd.Dir = s.dir
+	c.cmd.Env = slices.DeleteFunc(
+		os.Environ(),
+		func(variable string) bool { return strings.HasPrefix(variable, "SIDEBUS_") },
+	) // passwords among them
 	c.cmd.Stdout, c.cmd.Stderr = c.output, c.output
 	c.cmd.ExtraFiles = []*os.File{s.locks.server} // held for as long as the server, or a child it forked, lives
 	c.cmd.SysProcAttr = processAttributes()
@@ -32,7 +39,7 @@ func (s *Server) spawn() (*child, error) {
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := c.cmd.Start()
+		err := privately(c.cmd.Start)
 		if err == nil {
 			s.child.Store(c.cmd.Process)
 		}

@@ -27,12 +27,15 @@ const lockRetry = 20 * time.Millisecond
 // lockDir takes both locks. A held sidecar lock means a living sidecar: ErrInUse. A held server lock without a
 // sidecar means a left-over server, which is ended first.
 func lockDir(ctx context.Context, dir, socketPath string, logger *slog.Logger) (*locks, error) {
-	sidecar, held, err := lockSidecar(ctx, filepath.Join(dir, "sidecar.lock"))
+	sidecar, held, err := lockSidecar(ctx, filepath.Join(dir, lockName))
 	if err != nil {
 		return nil, err
 	}
 	if held {
-		return nil, fmt.Errorf("%w (process %s): %s", ErrInUse, holder(filepath.Join(dir, "sidecar.lock")), dir)
+		return nil, fmt.Errorf(
+			"%w (process %s): %s; stop that, or choose another with --data-dir", ErrInUse,
+			holder(filepath.Join(dir, lockName)), dir,
+		)
 	}
 	l := &locks{sidecar: sidecar}
 	if err := writePID(sidecar); err != nil {
@@ -76,7 +79,9 @@ func lockServer(ctx context.Context, path, socketPath string, logger *slog.Logge
 			return file, err
 		}
 		if first {
-			logger.Warn("a private server of an earlier sidecar is still there; it is stopped first", "socket", socketPath)
+			logger.Warn(
+				"a private server of an earlier sidecar is still there; it is stopped first", "socket", socketPath,
+			)
 		}
 		shutDown(socketPath)
 		select {
@@ -84,15 +89,19 @@ func lockServer(ctx context.Context, path, socketPath string, logger *slog.Logge
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-patience.C:
-			return nil, fmt.Errorf("a private server of an earlier sidecar holds %s and did not stop in %s; end it and try again",
-				path, stopPatience)
+			return nil, fmt.Errorf(
+				"a private server of an earlier sidecar holds %s and did not stop in %s; end it and try again", path,
+				stopPatience,
+			)
 		}
 	}
 }
 
 // tryLock opens and locks a file without waiting. held means that somebody else has the lock.
 func tryLock(path string) (file *os.File, held bool, err error) {
-	file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // a fixed name in the user's data directory
+	file, err = os.OpenFile(
+		path, os.O_RDWR|os.O_CREATE, 0o600,
+	) //nolint:gosec // a fixed name in the user's data directory
 	if err != nil {
 		return nil, false, fmt.Errorf("data directory: %w", err)
 	}

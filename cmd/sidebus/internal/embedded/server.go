@@ -45,8 +45,8 @@ type Server struct {
 	done     chan struct{}
 }
 
-// Start starts the private server in dir, which is made when absent, and blocks until it answers or has failed, or
-// ctx ends. It fails with ErrNoServer, ErrInUse, or with what the server itself said last.
+// Start starts the private server in dir, which is made when absent and closed to other users, and blocks until it
+// answers or has failed, or ctx ends. It fails with ErrNoServer, ErrInUse, or with what the server itself said last.
 func Start(ctx context.Context, dir string, logger *slog.Logger) (*Server, error) {
 	program, err := findProgram()
 	if err != nil {
@@ -56,7 +56,7 @@ func Start(ctx context.Context, dir string, logger *slog.Logger) (*Server, error
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := closeDir(dir); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	socket, err := newSocket(dir)
@@ -160,8 +160,10 @@ func (s *Server) keep(running *child) {
 		if time.Since(running.started) > steadyAfter {
 			backOff = firstBackOff
 		}
-		s.logger.Error("the private server ended unexpectedly; it is started again",
-			"program", s.program, "state", running.state(), "after", backOff.String(), "last_output", running.output.last())
+		s.logger.Error(
+			"the private server ended unexpectedly; it is started again", "program", s.program, "state",
+			running.state(), "after", backOff.String(), "last_output", running.output.last(),
+		)
 		next, err := s.respawn(&backOff)
 		if err != nil {
 			return
@@ -185,6 +187,8 @@ func (s *Server) respawn(backOff *time.Duration) (*child, error) {
 		if err == nil {
 			return next, nil
 		}
-		s.logger.Error("the private server does not start", "program", s.program, "error", err.Error(), "after", backOff.String())
+		s.logger.Error(
+			"the private server does not start", "program", s.program, "error", err.Error(), "after", backOff.String(),
+		)
 	}
 }

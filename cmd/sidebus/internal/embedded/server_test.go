@@ -68,6 +68,67 @@ func TestStartAnswersAndKeepsData(t *testing.T) {
 	}
 }
 
+// A directory of a version before is closed to other users, and so is all the server writes.
+func TestAUTH_3_DataIsForThisUserAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files := filepath.Join(dir, filesName)
+	for path, mode := range map[string]os.FileMode{dir: 0o755, files: 0o755} {
+		if err := os.MkdirAll(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil { //nolint:gosec // what is to be mended
+			t.Fatal(err)
+		}
+	}
+	old := filepath.Join(files, "left.aof")
+	if err := os.WriteFile(old, nil, 0o644); err != nil { //nolint:gosec // what is to be mended
+		t.Fatal(err)
+	}
+	server := start(t, dir)
+	defer server.Stop()
+	if got := command(t, server, "SET k v"); !strings.HasPrefix(got, "+OK") {
+		t.Fatalf("SET: got %q", got)
+	}
+	seen := 0
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && info.Mode()&0o077 != 0 {
+			t.Errorf("%s has mode %s, others must have no right", path, info.Mode())
+		}
+		seen++
+		return err
+	})
+	if err != nil || seen < 6 { // two directories, two locks, the socket, the files
+		t.Errorf("saw %d files: %v", seen, err)
+	}
+}
+
+func TestAUTH_3_ADirectoryThatOthersUseIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // what is to be refused
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "letter"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, err := Start(t.Context(), dir, slog.New(slog.DiscardHandler))
+	if err == nil {
+		server.Stop()
+	}
+	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "0700") {
+		t.Errorf("got %v, want an error that names %s and the mode to give", err, dir)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the directory was changed: %v, %v", info.Mode(), err)
+	}
+	start(t, filepath.Join(dir, "below")).Stop()
+}
+
 func TestSecondSidecarIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -178,7 +239,7 @@ func TestNoServerOnPath(t *testing.T) {
 // eventually asks until the answer is yes.
 func eventually(t *testing.T, yes func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(2 * time.Minute)
 	defer deadline.Stop()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()

@@ -16,6 +16,7 @@ import (
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
@@ -42,10 +43,10 @@ func (w *watched) Invoke(ctx context.Context, method string, request, reply any,
 	return err
 }
 
-// broker gives a broker over a store in memory, and its management.
-func broker() (*semantics.Broker, *watched, sidebusv1.AdminClient) {
-	b := semantics.NewBroker(memstore.New(), semantics.WithRules(filter.Compile))
-	w := &watched{ClientConnInterface: client.Local(b)}
+// newBroker gives a broker over a store in memory, and its management.
+func newBroker() (*broker.Broker, *watched, sidebusv1.AdminClient) {
+	b := broker.New(memstore.New(), broker.WithRules(filter.Compile))
+	w := &watched{ClientConnInterface: Local(b)}
 	return b, w, sidebusv1.NewAdminClient(w)
 }
 
@@ -80,7 +81,7 @@ func TestENT_13_DestinationsComeFirst(t *testing.T) {
 		},
 	} {
 		set := mustRead(t, c.text)
-		_, w, api := broker()
+		_, w, api := newBroker()
 		if _, err := api.EnsureQueue(t.Context(), &sidebusv1.EnsureQueueRequest{Name: "queues/there"}); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,7 @@ func TestENT_13_DestinationsComeFirst(t *testing.T) {
 	if plan := planOf(t, api, exported(t, api, "")); len(plan.Changes) > 0 || plan.Unchanged != 1 {
 		t.Errorf("with a destination that was deleted: %+v", plan)
 	}
-	_, err = mustRead(t, "queues:\n- name: a\n  forwardTo: nowhere\n").Plan(t.Context(), scratch(), func(int) {})
+	_, err = mustRead(t, "queues:\n- name: a\n  forwardTo: nowhere\n").Plan(t.Context(), scratch(), func(int, int) {})
 	if err == nil || !strings.Contains(err.Error(), `f:3:3: queues[0].forwardTo is "nowhere", and there is no such queue or topic, nor is one to be made`) {
 		t.Errorf("got %v", err)
 	}
@@ -148,7 +149,7 @@ topics:
 	if plan.Unchanged != 2 || plan.Others != 3 || len(plan.Changes) != 3 {
 		t.Errorf("got %d unchanged, %d others, %d changes", plan.Unchanged, plan.Others, len(plan.Changes))
 	}
-	want := []Difference{{"lockDuration", "30s", "45s"}, {"defaultMessageTimeToLive", "3600s", "never"}, {"forwardTo", "", "same"}}
+	want := []Difference{{"lockDuration", "30s", "45s"}, {"defaultMessageTimeToLive", "1h", "never"}, {"forwardTo", "", "same"}}
 	if diff := cmp.Diff(want, plan.Changes[0].Options); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -229,7 +230,7 @@ func TestENT_2_OtherKindOfTheSameName(t *testing.T) {
 	t.Parallel()
 	api := scratch()
 	apply(t, api, false, "topics: [{name: a}]")
-	_, err := mustRead(t, "queues: [{name: A}]").Plan(t.Context(), api, func(int) {})
+	_, err := mustRead(t, "queues: [{name: A}]").Plan(t.Context(), api, func(int, int) {})
 	if err == nil || err.Error() != "f:1:10: queues[0]: there is a topic of this name, and queues and topics share their names" {
 		t.Errorf("got %v", err)
 	}
@@ -238,7 +239,7 @@ func TestENT_2_OtherKindOfTheSameName(t *testing.T) {
 // While a rule is replaced, a message that the old one and the new one select is not missed and does not come twice.
 func TestTOPIC_5_NoMessageIsMissedWhileRulesChange(t *testing.T) {
 	t.Parallel()
-	b, w, api := broker()
+	b, w, api := newBroker()
 	const one = "topics: [{name: t, subscriptions: [{name: s, rules: [{name: a, filter: {sql: {expression: n > 0}}}, {name: old, filter: {sql: {expression: n > 1}}}]}]}]"
 	const two = "topics: [{name: t, subscriptions: [{name: s, rules: [{name: a, filter: {sql: {expression: n > 2}}}, {name: new, filter: {sql: {expression: n > 3}}}]}]}]"
 	apply(t, api, true, one)
@@ -260,7 +261,7 @@ func TestTOPIC_5_NoMessageIsMissedWhileRulesChange(t *testing.T) {
 // The rule that stands in has a name of its own.
 func TestRULE_3_StandInHasAFreeName(t *testing.T) {
 	t.Parallel()
-	_, w, api := broker()
+	_, w, api := newBroker()
 	const text = "topics: [{name: t, subscriptions: [{name: s, rules: [{name: sidebus-apply-0, filter: {all: {}}}, {name: Sidebus-Apply-1, filter: {all: {}}}]}]}]"
 	apply(t, api, true, text)
 	var calls []string
@@ -288,7 +289,7 @@ topics:
   - {name: nobody, rules: []}
 `
 	for failing := 0; ; failing++ {
-		_, w, api := broker()
+		_, w, api := newBroker()
 		apply(t, api, false, start)
 		calls, away := 0, &client.Failure{Reason: semantics.StoreUnavailable, Message: "the store is away"}
 		w.before = func(string, any) error {
@@ -323,7 +324,7 @@ topics:
 func TestRULE_2_SubscriptionWithoutRules(t *testing.T) {
 	t.Parallel()
 	const text = "topics: [{name: t, subscriptions: [{name: s, rules: []}]}]"
-	b, w, api := broker()
+	b, w, api := newBroker()
 	w.after = func(method string) {
 		if method == "EnsureTopic" {
 			return
@@ -401,7 +402,7 @@ func TestENT_6_ExportsAreApplied(t *testing.T) {
 		if again := exported(t, other, ""); again != text {
 			rt.Fatalf("it comes back as another one: %s", cmp.Diff(text, again))
 		}
-		json, err := Export(t.Context(), api, "", func(int) {})
+		json, err := Export(t.Context(), api, "", func(int, int) {})
 		if err != nil {
 			rt.Fatal(err)
 		}

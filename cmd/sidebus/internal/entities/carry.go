@@ -11,9 +11,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// CarryOut makes what is missing, and with update changes what differs. It tells of each entity that it is done with; one that differs
-// still comes with its differences, as does one that somebody else has made meanwhile. It ends at the first failure, which is a
-// *Failed; a new Plan goes on from there.
+// CarryOut makes what is missing, and with update changes what differs. It tells of each entity that it is done with;
+// one that differs still comes with its differences, as does one that somebody else has made meanwhile. It ends at the
+// first failure, which is a *Failed; a new Plan goes on from there.
 func (p *Plan) CarryOut(ctx context.Context, api sidebusv1.AdminClient, update bool, tell func(Change)) error {
 	missing := &Set{}
 	for _, change := range p.Changes {
@@ -24,7 +24,10 @@ func (p *Plan) CarryOut(ctx context.Context, api sidebusv1.AdminClient, update b
 			return err
 		}
 	}
-	err := missing.Make(ctx, api, func(made Made) { tell(Change{Entity: made.Entity, IsNew: made.IsNew, Options: made.Differences}) })
+	err := missing.Make(
+		ctx, api,
+		func(made Made) { tell(Change{Entity: made.Entity, IsNew: made.IsNew, Options: made.Differences}) },
+	)
 	if err != nil {
 		return err
 	}
@@ -59,8 +62,8 @@ func (c *Change) carryOut(ctx context.Context, api sidebusv1.AdminClient) error 
 	return c.carryOutRules(ctx, api)
 }
 
-// carryOutRules brings the rules of a subscription in order so that at no moment a message is missed that old and new rules select: first
-// what is missing, last what is to go.
+// carryOutRules brings the rules of a subscription in order so that at no moment a message is missed that old and new
+// rules select: first what is missing, last what is to go.
 func (c *Change) carryOutRules(ctx context.Context, api sidebusv1.AdminClient) error {
 	r := &ruleWork{api: api, subscription: c.Entity.Resource}
 	for _, rule := range c.Rules {
@@ -95,7 +98,9 @@ type ruleWork struct {
 
 // create makes a rule. One that is there already is what an earlier try has left.
 func (r *ruleWork) create(ctx context.Context, rule *sidebusv1.Rule) error {
-	answer, err := r.api.EnsureRule(ctx, &sidebusv1.EnsureRuleRequest{Name: rulePath(r.subscription, rule.GetName()), Rule: rule})
+	answer, err := r.api.EnsureRule(
+		ctx, &sidebusv1.EnsureRuleRequest{Name: rulePath(r.subscription, rule.GetName()), Rule: rule},
+	)
 	if err == nil && len(answer.GetDifferences()) > 0 {
 		err = fmt.Errorf("somebody else has made another rule %s meanwhile", rule.GetName())
 	}
@@ -113,9 +118,9 @@ func (r *ruleWork) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// replace changes a rule. No call does that, and two rules cannot have one name, so that the new one exists for a moment under another
-// name: a message that comes then is selected by one of the two, and one that both select makes one copy unless they have actions
-// (TOPIC-5).
+// replace changes a rule. No call does that, and two rules cannot have one name, so that the new one exists for a
+// moment under another name: a message that comes then is selected by one of the two, and one that both select makes
+// one copy unless they have actions (TOPIC-5).
 func (r *ruleWork) replace(ctx context.Context, rule RuleChange, meanwhile string) error {
 	placeholder := proto.CloneOf(rule.Asked)
 	placeholder.Name = meanwhile

@@ -23,8 +23,8 @@ var emulatorDefaults = map[string]string{
 // window is the one option with values that the emulator permits and Sidebus does not: it goes down to 5 s there.
 const window = "duplicateDetectionHistoryTimeWindow"
 
-// pick gives the values of a mapping by their keys as they are listed; the file may write them in another case, as the emulator's own
-// parser takes them. What is null is the same as absent.
+// pick gives the values of a mapping by their keys as they are listed; the file may write them in another case, as the
+// emulator's own parser takes them. What is null is the same as absent.
 func (r *reader) pick(n yamlfile.Node, keys ...string) (map[string]yamlfile.Node, error) {
 	canonical := func(key string) string {
 		at := slices.IndexFunc(keys, func(known string) bool { return strings.EqualFold(known, key) })
@@ -125,7 +125,10 @@ func (r *reader) emulatedNamespace(n yamlfile.Node) error {
 		if err != nil {
 			return err
 		}
-		return eachOf(below, "Subscriptions", func(item yamlfile.Node) error { return r.emulatedSubscription(topic, item) })
+		return eachOf(
+			below, "Subscriptions",
+			func(item yamlfile.Node) error { return r.emulatedSubscription(topic, item) },
+		)
 	})
 }
 
@@ -140,7 +143,9 @@ func (r *reader) emulatedSubscription(topic *Entity, n yamlfile.Node) error {
 }
 
 // emulated reads an entity with its Name and Properties, and gives what stands there besides.
-func (r *reader) emulated(n yamlfile.Node, d client.Description, topic, list string) (*Entity, map[string]yamlfile.Node, error) {
+func (r *reader) emulated(
+	n yamlfile.Node, d client.Description, topic, list string,
+) (*Entity, map[string]yamlfile.Node, error) {
 	keys := []string{"Name", "Properties"}
 	if list != "" {
 		keys = append(keys, list)
@@ -168,8 +173,8 @@ func (r *reader) emulated(n yamlfile.Node, d client.Description, topic, list str
 	return e, parts, r.completeEmulated(e)
 }
 
-// emulatedOptions gives the properties of an entity under the names of the options. Beyond those that the emulator has, all of
-// Sidebus may be given.
+// emulatedOptions gives the properties of an entity under the names of the options. Beyond those that the emulator has,
+// all of Sidebus may be given.
 func (r *reader) emulatedOptions(n yamlfile.Node, d client.Description) ([]yamlfile.Node, error) {
 	names := client.OptionNames(d)
 	var keys []string
@@ -303,11 +308,14 @@ func (r *reader) emulatedSQL(n yamlfile.Node) (*sidebusv1.Rule_Sql, error) {
 func (r *reader) emulatedCorrelation(n yamlfile.Node) (*sidebusv1.Rule_Correlation, error) {
 	c := &sidebusv1.Rule_Correlation{}
 	fields := map[string]**string{
-		"ContentType": &c.ContentType, "CorrelationId": &c.CorrelationId, "Label": &c.Subject, "Subject": &c.Subject, "MessageId": &c.MessageId,
-		"ReplyTo": &c.ReplyTo, "ReplyToSessionId": &c.ReplyToSessionId, "SessionId": &c.SessionId, "To": &c.To,
+		"ContentType": &c.ContentType, "CorrelationId": &c.CorrelationId, "Label": &c.Subject, "Subject": &c.Subject,
+		"MessageId": &c.MessageId,
+		"ReplyTo":   &c.ReplyTo, "ReplyToSessionId": &c.ReplyToSessionId, "SessionId": &c.SessionId, "To": &c.To,
 	}
-	parts, err := r.pick(n, "ContentType", "CorrelationId", "Label", "Subject", "MessageId", "ReplyTo", "ReplyToSessionId", "SessionId", "To",
-		"Properties", "ApplicationProperties")
+	parts, err := r.pick(
+		n, "ContentType", "CorrelationId", "Label", "Subject", "MessageId", "ReplyTo", "ReplyToSessionId", "SessionId",
+		"To", "Properties", "ApplicationProperties",
+	)
 	if err != nil {
 		return nil, err
 	}

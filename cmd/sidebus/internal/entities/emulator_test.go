@@ -32,8 +32,8 @@ func TestEmulatorFile(t *testing.T) {
 // The emulator's own parser does not mind the case of keys, nor what is null or left out.
 func TestEmulatorFileInOtherForms(t *testing.T) {
 	t.Parallel()
-	const want = "entities:\n  queues:\n    - name: q\n      defaultMessageTimeToLive: 3600s\n      maxDeliveryCount: 3\n" +
-		"      duplicateDetectionHistoryTimeWindow: 20s\n      autoDeleteOnIdle: 600s\n"
+	const want = "entities:\n  queues:\n    - name: q\n      defaultMessageTimeToLive: 1h\n      maxDeliveryCount: 3\n" +
+		"      duplicateDetectionHistoryTimeWindow: 20s\n      autoDeleteOnIdle: 10m\n"
 	for _, text := range []string{
 		`{"UserConfig":{"Namespaces":[{"Queues":[{"Name":"q","Properties":{"AutoDeleteOnIdle":"PT10M","LockDuration":null}}]}]}}`,
 		`{"userConfig":{"namespaces":[{"name":"x","queues":[{"name":"q","properties":{"autoDeleteOnIdle":"PT10M"}}],"topics":null}],"logging":null}}`,

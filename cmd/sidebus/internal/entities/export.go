@@ -13,9 +13,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Export reads what a sidecar has: queues and topics whose names begin with prefix, by name, and of these topics all subscriptions with
-// their rules. A prefix may begin with "queues/" or "topics/". Options that have their default are left out, as is a lone $Default.
-func Export(ctx context.Context, api sidebusv1.AdminClient, prefix string, tell func(done int)) (*Set, error) {
+// Export reads what a sidecar has: queues and topics whose names begin with prefix, by name, and of these topics all
+// subscriptions with their rules. A prefix may begin with "queues/" or "topics/". Options that have their default are
+// left out, as is a lone $Default.
+func Export(ctx context.Context, api sidebusv1.AdminClient, prefix string, tell func(done, of int)) (*Set, error) {
 	is := newPresent(api, tell)
 	ofQueues, onlyQueues := strings.CutPrefix(prefix, "queues/")
 	ofTopics, onlyTopics := strings.CutPrefix(prefix, "topics/")
@@ -29,6 +30,12 @@ func Export(ctx context.Context, api sidebusv1.AdminClient, prefix string, tell 
 			return nil, err
 		}
 	}
+	is.of = is.looks
+	for _, key := range is.order {
+		if client.Kind(is.byKey[key].resource) == semantics.SubscriptionKind {
+			is.of++
+		}
+	}
 	set := &Set{}
 	usual, err := defaults(ctx)
 	for _, key := range is.order {
@@ -36,7 +43,10 @@ func Export(ctx context.Context, api sidebusv1.AdminClient, prefix string, tell 
 			return nil, err
 		}
 		there := is.byKey[key]
-		e := &Entity{Resource: there.resource, Description: withoutDefaults(there.description, usual[client.Kind(there.resource)])}
+		e := &Entity{
+			Resource:    there.resource,
+			Description: withoutDefaults(there.description, usual[client.Kind(there.resource)]),
+		}
 		if subscription, ok := e.Description.(*sidebusv1.Subscription); ok {
 			if err = exportRules(ctx, is, e, subscription); isGone(err) {
 				err = nil
@@ -54,7 +64,9 @@ func Export(ctx context.Context, api sidebusv1.AdminClient, prefix string, tell 
 // noteUnknown tells of options that this program is too old to know.
 func (s *Set) noteUnknown(e *Entity) {
 	if len(e.Description.ProtoReflect().GetUnknown()) > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%s has options that this sidebus does not know; they are left out", e.Resource))
+		s.Notes = append(
+			s.Notes, fmt.Sprintf("%s has options that this sidebus does not know; they are left out", e.Resource),
+		)
 	}
 }
 
@@ -64,7 +76,9 @@ func exportRules(ctx context.Context, is *present, e *Entity, s *sidebusv1.Subsc
 	if err != nil {
 		return err
 	}
-	if len(rules) == 1 && semantics.Fold(rules[0].GetName()) == semantics.Fold(semantics.DefaultRule) && rules[0].GetFilter().GetAll() != nil && rules[0].GetAction() == nil {
+	if len(rules) == 1 && semantics.Fold(rules[0].GetName()) == semantics.Fold(semantics.DefaultRule) &&
+		rules[0].GetFilter().GetAll() != nil &&
+		rules[0].GetAction() == nil {
 		return nil
 	}
 	e.HasRules = true
@@ -88,8 +102,8 @@ func defaults(ctx context.Context) (map[semantics.Kind]client.Description, error
 	return usual, nil
 }
 
-// withoutDefaults gives the options of an entity that are not as usual. A lifetime that is usually bounded and is not here would
-// be absent, but there is none such.
+// withoutDefaults gives the options of an entity that are not as usual. A lifetime that is usually bounded and is not
+// here would be absent, but there is none such.
 func withoutDefaults(is, usual client.Description) client.Description {
 	d := proto.CloneOf(is)
 	m, other := d.ProtoReflect(), usual.ProtoReflect()

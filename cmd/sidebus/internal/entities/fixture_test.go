@@ -52,7 +52,7 @@ func yamlOf(t *testing.T, set *Set) string {
 
 func exported(t *testing.T, api sidebusv1.AdminClient, prefix string) string {
 	t.Helper()
-	set, err := Export(t.Context(), api, prefix, func(int) {})
+	set, err := Export(t.Context(), api, prefix, func(int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func exported(t *testing.T, api sidebusv1.AdminClient, prefix string) string {
 
 func planOf(t *testing.T, api sidebusv1.AdminClient, text string) *Plan {
 	t.Helper()
-	plan, err := mustRead(t, text).Plan(t.Context(), api, func(int) {})
+	plan, err := mustRead(t, text).Plan(t.Context(), api, func(int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}

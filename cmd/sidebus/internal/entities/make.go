@@ -34,8 +34,8 @@ func (f *Failed) Located() error { return f.Entity.located(f.Err) }
 // Unwrap gives the failure.
 func (f *Failed) Unwrap() error { return f.Err }
 
-// Make ensures all entities (ENT-6), in an order in which nothing is named before it is there, and tells of each. It ends at the first
-// failure, which is a *Failed; made again, it goes on from there.
+// Make ensures all entities (ENT-6), in an order in which nothing is named before it is there, and tells of each. It
+// ends at the first failure, which is a *Failed; made again, it goes on from there.
 func (s *Set) Make(ctx context.Context, api sidebusv1.AdminClient, tell func(Made)) error {
 	steps := s.steps()
 	isNew := map[*Entity]bool{}
@@ -78,7 +78,10 @@ func ensure(ctx context.Context, api sidebusv1.AdminClient, e *Entity, without [
 	for _, d := range answer.GetDifferences() {
 		made.Differences = append(made.Differences, differenceOf(e, resource(answer), d))
 	}
-	made.Differences = slices.DeleteFunc(made.Differences, func(d Difference) bool { return isForced(e.Description, resource(answer), d.Option) })
+	made.Differences = slices.DeleteFunc(
+		made.Differences,
+		func(d Difference) bool { return isForced(e.Description, resource(answer), d.Option) },
+	)
 	switch {
 	case !hasNone:
 	case made.IsNew:
@@ -94,10 +97,15 @@ func differenceOf(e *Entity, is client.Description, d *sidebusv1.Difference) Dif
 	if isOption, _ := client.HasOption(is)(d.GetOption()); !isOption {
 		return Difference{d.GetOption(), d.GetPresent(), d.GetAsked()}
 	}
-	return Difference{d.GetOption(), client.OptionValue(is, d.GetOption()), client.OptionValue(e.Description, d.GetOption())}
+	return Difference{
+		d.GetOption(),
+		client.OptionValue(is, d.GetOption()),
+		client.OptionValue(e.Description, d.GetOption()),
+	}
 }
 
-// isForced tells whether the option has another value than the one asked for as a consequence of what else is asked for (ENT-14).
+// isForced tells whether the option has another value than the one asked for as a consequence of what else is asked for
+// (ENT-14).
 func isForced(asked, is client.Description, option string) bool {
 	forwardTo := client.Text(is, "forwardTo")
 	if isOption, _ := client.HasOption(asked)("forwardTo"); isOption && client.IsGiven(asked, "forwardTo") {
@@ -106,10 +114,13 @@ func isForced(asked, is client.Description, option string) bool {
 	return option == "autoDeleteOnIdle" && forwardTo != ""
 }
 
-// nothing is the rule that a subscription is made with which is to have none, and which is removed then: no call makes one without
-// rules, and with this one too it gets nothing.
+// nothing is the rule that a subscription is made with which is to have none, and which is removed then: no call makes
+// one without rules, and with this one too it gets nothing.
 func nothing() *sidebusv1.Rule {
-	return &sidebusv1.Rule{Name: semantics.DefaultRule, Filter: &sidebusv1.Rule_Filter{Kind: &sidebusv1.Rule_Filter_None{None: &sidebusv1.Rule_None{}}}}
+	return &sidebusv1.Rule{
+		Name:   semantics.DefaultRule,
+		Filter: &sidebusv1.Rule_Filter{Kind: &sidebusv1.Rule_Filter_None{None: &sidebusv1.Rule_None{}}},
+	}
 }
 
 // withoutNothing turns differences from that rule into differences from no rules.

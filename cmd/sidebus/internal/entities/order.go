@@ -22,14 +22,15 @@ func (e *Entity) destinations() []destination {
 	return all
 }
 
-// step is an entity with the options that it gets once all entities are there, because they name one that comes after it.
+// step is an entity with the options that it gets once all entities are there, because they name one that comes after
+// it.
 type step struct {
 	entity *Entity
 	later  []string
 }
 
-// steps gives the entities in the order in which they can be made: topics before subscriptions, as they are in a Set, and
-// destinations before what goes there. Where they go in a circle, somewhere on it an option comes later.
+// steps gives the entities in the order in which they can be made: topics before subscriptions, as they are in a Set,
+// and destinations before what goes there. Where they go in a circle, somewhere on it an option comes later.
 func (s *Set) steps() []step {
 	o := &ordering{set: s, seen: map[*Entity]bool{}, done: map[*Entity]bool{}}
 	for _, e := range s.Entities {

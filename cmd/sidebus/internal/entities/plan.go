@@ -50,9 +50,10 @@ func reasonOf(err error) semantics.Code {
 	return ""
 }
 
-// Plan compares the Set with what a sidecar has, and changes nothing. tell hears how many answers have come. It is an error when a name
-// belongs to another kind of entity, or when an option names a queue or topic that is neither there nor in the Set.
-func (s *Set) Plan(ctx context.Context, api sidebusv1.AdminClient, tell func(done int)) (*Plan, error) {
+// Plan compares the Set with what a sidecar has, and changes nothing. tell hears how many answers have come. It is an
+// error when a name belongs to another kind of entity, or when an option names a queue or topic that is neither there
+// nor in the Set.
+func (s *Set) Plan(ctx context.Context, api sidebusv1.AdminClient, tell func(done, of int)) (*Plan, error) {
 	is := newPresent(api, tell)
 	if err := is.readQueues(ctx, ""); err != nil {
 		return nil, err
@@ -87,7 +88,8 @@ func (s *Set) Plan(ctx context.Context, api sidebusv1.AdminClient, tell func(don
 	return plan, nil
 }
 
-// checkDestinations refuses an option that names what nobody has. One that is so already stays: its destination was deleted since.
+// checkDestinations refuses an option that names what nobody has. One that is so already stays: its destination was
+// deleted since.
 func (s *Set) checkDestinations(e *Entity, is *present) error {
 	for _, d := range e.destinations() {
 		there, exists := is.byKey[keyOf(e.Resource)]
@@ -96,7 +98,9 @@ func (s *Set) checkDestinations(e *Entity, is *present) error {
 		}
 		_, isThere := is.byKey[destinationKey(d.name)]
 		if !isThere && s.find(destinationKey(d.name)) == nil {
-			return e.places[d.option].Errorf("is %q, and there is no such queue or topic, nor is one to be made", d.name)
+			return e.places[d.option].Errorf(
+				"is %q, and there is no such queue or topic, nor is one to be made", d.name,
+			)
 		}
 	}
 	return nil
@@ -142,7 +146,8 @@ func (c *comparison) unusual(e *Entity) []string {
 	var all []string
 	usual := c.usual[client.Kind(e.Resource)]
 	for _, option := range client.OptionNames(e.Description) {
-		if client.IsGiven(e.Description, option) && client.OptionValue(e.Description, option) != client.OptionValue(usual, option) {
+		if client.IsGiven(e.Description, option) &&
+			client.OptionValue(e.Description, option) != client.OptionValue(usual, option) {
 			all = append(all, option)
 		}
 	}
@@ -172,8 +177,11 @@ func (c *comparison) options(ctx context.Context, e *Entity, is client.Descripti
 	}
 	for _, option := range forwards {
 		has, _ := client.HasOption(is)(option)
-		if has && client.IsGiven(e.Description, option) && semantics.Fold(client.Text(is, option)) != semantics.Fold(client.Text(e.Description, option)) {
-			all = append(all, Difference{option, client.OptionValue(is, option), client.OptionValue(e.Description, option)})
+		if has && client.IsGiven(e.Description, option) &&
+			semantics.Fold(client.Text(is, option)) != semantics.Fold(client.Text(e.Description, option)) {
+			all = append(
+				all, Difference{option, client.OptionValue(is, option), client.OptionValue(e.Description, option)},
+			)
 		}
 	}
 	return all, nil
@@ -242,8 +250,11 @@ func (p *Plan) Immutable() []error {
 		for _, d := range change.Options {
 			if semantics.Immutable(d.Option) {
 				node := change.Entity.places[d.Option]
-				all = append(all, node.Errorf("is %s and %s has %s; it is set at creation only, so delete the entity and apply again",
-					d.Asked, change.Entity.Resource, d.Present))
+				all = append(
+					all,
+					node.Errorf("is %s and %s has %s; it is set at creation only, so delete the entity and apply again",
+						d.Asked, change.Entity.Resource, d.Present),
+				)
 			}
 		}
 	}

@@ -11,11 +11,12 @@ import (
 // present is what a sidecar has.
 type present struct {
 	api  sidebusv1.AdminClient
-	tell func(done int)
+	tell func(done, of int)
 
 	byKey map[string]found
 	order []string // of the keys: queues, then each topic with its subscriptions, by name
 	looks int
+	of    int // answers that are expected as far as is known
 }
 
 // found is an entity with all its options.
@@ -24,7 +25,7 @@ type found struct {
 	description client.Description
 }
 
-func newPresent(api sidebusv1.AdminClient, tell func(done int)) *present {
+func newPresent(api sidebusv1.AdminClient, tell func(done, of int)) *present {
 	return &present{api: api, tell: tell, byKey: map[string]found{}}
 }
 
@@ -37,7 +38,7 @@ func (p *present) add(resource string, d client.Description) {
 // looked counts an answer, for who wants to know how far it is.
 func (p *present) looked() {
 	p.looks++
-	p.tell(p.looks)
+	p.tell(p.looks, p.of)
 }
 
 func (p *present) readQueues(ctx context.Context, prefix string) error {
@@ -55,6 +56,7 @@ func (p *present) readTopics(ctx context.Context, prefix string, isWanted func(r
 	if err != nil {
 		return err
 	}
+	p.of = p.looks + 1 + len(topics)
 	p.looked()
 	for _, t := range topics {
 		resource := "topics/" + t.GetName()

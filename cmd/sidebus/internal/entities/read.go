@@ -20,8 +20,8 @@ const maxValues = 1_000_000
 // times are what the sidecar says of an entity besides, and what is ignored on input.
 var times = []string{"createdAt", "updatedAt", "accessedAt"}
 
-// Read reads a file of entities: the emulator's Config.json, or queues and topics with or without the key "entities" above them. Beside
-// that key there may be others that isOther knows; they are left alone.
+// Read reads a file of entities: the emulator's Config.json, or queues and topics with or without the key "entities"
+// above them. Beside that key there may be others that isOther knows; they are left alone.
 func Read(top yamlfile.Node, isOther func(key string) bool) (*Set, error) {
 	r := newReader()
 	top = top.WithColumns()
@@ -76,7 +76,9 @@ func (r *reader) mapping(n yamlfile.Node, what string, isKnown func(string) (boo
 		return nil, err
 	}
 	if r.left -= 1 + len(fields); r.left < 0 {
-		return nil, n.Errorf("is one value too many; at most %d are read, those that are referred to again included", maxValues)
+		return nil, n.Errorf(
+			"is one value too many; at most %d are read, those that are referred to again included", maxValues,
+		)
 	}
 	return fields, nil
 }
@@ -156,7 +158,9 @@ func (r *reader) subscription(topic *Entity, n yamlfile.Node) error {
 }
 
 // fields gives the name and the options of an entity, and apart what stands under the key below.
-func (r *reader) fields(n yamlfile.Node, d client.Description, below string) (own []yamlfile.Node, list *yamlfile.Node, err error) {
+func (r *reader) fields(
+	n yamlfile.Node, d client.Description, below string,
+) (own []yamlfile.Node, list *yamlfile.Node, err error) {
 	isOption := client.HasOption(d)
 	all, err := r.mapping(n, "name, options and so on", func(key string) (bool, string) {
 		if key == "name" || below != "" && key == below || slices.Contains(times, key) {

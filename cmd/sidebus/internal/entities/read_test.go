@@ -13,7 +13,7 @@ const whole = `entities:
   queues:
     - name: orders
       lockDuration: 30s
-      defaultMessageTimeToLive: 1209600s
+      defaultMessageTimeToLive: 14d
       maxMessageCount: 5
       status: SEND_DISABLED
       userMetadata: "5"
@@ -66,7 +66,7 @@ func TestFormsOfAFile(t *testing.T) {
 		"JSON":            string(set.JSON()),
 		"without the key": strings.ReplaceAll("\n"+strings.TrimPrefix(whole, "entities:\n"), "\n  ", "\n"),
 		"among settings":  "store: memory\n" + whole,
-		"other spellings": strings.NewReplacer("30s", "PT30S", "SEND_DISABLED", "send_disabled", "1209600s", "14d", "limit: 1000", "limit: 0x3e8",
+		"other spellings": strings.NewReplacer("30s", "PT30S", "SEND_DISABLED", "send_disabled", "14d", "14d", "limit: 1000", "limit: 0x3e8",
 			"subject: \"7\"", "subject: 7", "userMetadata: \"5\"", "userMetadata: 5", "none: {}", "none: {}\n                all:", "c-d_e", "c-d_e\n      lockDuration: null",
 			"    - name: news", "    - name: news\n      createdAt: 2026-01-01T00:00:00Z").Replace(whole),
 		"references": strings.NewReplacer("expression: total > @limit", "expression: &text total > @limit", "subject: \"7\"",
@@ -130,7 +130,7 @@ func TestENT_11_ErrorsOfAFileNameTheirPlace(t *testing.T) {
 		"not a word":           {"queues: [{name: a, status: ON}]\n", `queues[0].status is "ON", must be one of ACTIVE, DISABLED, `},
 		"not a truth":          {"queues: [{name: a, requiresSession: yes}]\n", `queues[0].requiresSession is "yes", must be true or false`},
 		"not a plain value":    {"queues: [{name: a, lockDuration: [30s]}]\n", "queues[0].lockDuration must have one plain value"},
-		"out of bounds":        {"queues:\n- name: a\n  status: ACTIVE\n  lockDuration: 4s\n", "f:4:3: queues[0].lockDuration: ARGUMENT_OUT_OF_RANGE: lockDuration is 4s, must be 5s to 5m0s"},
+		"out of bounds":        {"queues:\n- name: a\n  status: ACTIVE\n  lockDuration: 4s\n", "f:4:3: queues[0].lockDuration: ARGUMENT_OUT_OF_RANGE: lockDuration is 4s, must be 5s to 5m"},
 		"never too long":       {"queues: [{name: a, lockDuration: never}]\n", "queues[0].lockDuration"},
 		"status of a topic":    {"topics: [{name: a, status: RECEIVE_DISABLED}]\n", "topics[0].status"},
 		"bad destination":      {"queues: [{name: a, forwardTo: 'b c'}]\n", `queues[0].forwardTo is refused: name "b c" has`},

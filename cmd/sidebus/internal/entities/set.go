@@ -22,7 +22,8 @@ type Set struct {
 type Entity struct {
 	Resource    string
 	Description client.Description // with the options that are given, and no others
-	HasRules    bool               // a subscription has these rules and no others, maybe none; otherwise nothing is said about them
+	// a subscription has these rules and no others, maybe none; otherwise nothing is said about them
+	HasRules bool
 
 	node   yamlfile.Node            // where it stands; that of an entity from elsewhere is empty
 	places map[string]yamlfile.Node // of its options, and of its rules as "rules[0]"
@@ -90,7 +91,10 @@ func (e *Entity) located(err error) error {
 	node := e.node
 	var failure *client.Failure
 	if errors.As(err, &failure) {
-		for _, part := range []string{"rules[" + failure.Details[semantics.DetailIndex] + "]", failure.Details[semantics.DetailField]} {
+		for _, part := range []string{
+			"rules[" + failure.Details[semantics.DetailIndex] + "]",
+			failure.Details[semantics.DetailField],
+		} {
 			if found, ok := e.places[part]; ok {
 				node = found
 				break

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/yamlfile"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
-	"github.com/sidebus/sidebus/proxy/httpapi"
+	"github.com/sidebus/sidebus/proxy/wirejson"
 )
 
 // message reads a part of a rule: fields that are texts, messages, or values by name.
@@ -41,7 +41,9 @@ func (r *reader) part(field yamlfile.Node, m protoreflect.Message, of protorefle
 	case of.IsMap():
 		values, err := r.values(field)
 		for name, value := range values {
-			m.Mutable(of).Map().Set(protoreflect.ValueOfString(name).MapKey(), protoreflect.ValueOfMessage(value.ProtoReflect()))
+			m.Mutable(of).
+				Map().
+				Set(protoreflect.ValueOfString(name).MapKey(), protoreflect.ValueOfMessage(value.ProtoReflect()))
 		}
 		return err
 	case of.Message() != nil:
@@ -94,7 +96,7 @@ func (r *reader) value(n yamlfile.Node) (*sidebusv1.Value, error) {
 		return nil, n.Errorf("is no value")
 	}
 	var m sidebusv1.Message
-	if err := httpapi.Decode(document, &m); err != nil {
+	if err := wirejson.Decode(document, &m); err != nil {
 		_, reason, _ := strings.Cut(err.Error(), "properties[p] ")
 		return nil, n.Errorf("%s", reason)
 	}

@@ -98,11 +98,16 @@ func items(list *yaml.Node) []*yaml.Node {
 // bigNumbers are the options that are texts in JSON, because it may cut numbers of 64 bits.
 var bigNumbers = []string{"maxMessageCount", "duplicateHistoryMaxEntries"}
 
-// tidy makes an entity easier to read: numbers as numbers, and no empty lists of values.
+// tidy makes an entity easier to read: numbers as numbers, durations as 30d, and no empty lists of values.
 func tidy(entity *yaml.Node) {
 	for _, option := range bigNumbers {
 		if number := value(entity, option); number != nil {
 			number.Tag, number.Style = "!!int", 0
+		}
+	}
+	for i := 0; i+1 < len(entity.Content); i += 2 {
+		if option, text := entity.Content[i].Value, entity.Content[i+1]; text.Kind == yaml.ScalarNode {
+			text.Value = client.OptionText("queues/q", option, text.Value) // a queue has all durations that there are
 		}
 	}
 	for _, rule := range items(value(entity, "rules")) {

@@ -38,8 +38,8 @@ func parseJSON(text []byte) (*yaml.Node, error) {
 	return top, nil
 }
 
-// withoutComments puts spaces in the place of comments, of commas after which nothing comes, and of a byte order mark, so that
-// everything else keeps its position.
+// withoutComments puts spaces in the place of comments, of commas after which nothing comes, and of a byte order mark,
+// so that everything else keeps its position.
 func withoutComments(text []byte) []byte {
 	text = bytes.Clone(text)
 	if bytes.HasPrefix(text, []byte("\ufeff")) {

@@ -70,8 +70,8 @@ func (n Node) Plain() (string, error) {
 	return n.yaml.Value, nil
 }
 
-// Mapping gives the values of a mapping in their order. isKnown tells which keys there may be, or what the user may have meant. what
-// says what the mapping is of.
+// Mapping gives the values of a mapping in their order. isKnown tells which keys there may be, or what the user may
+// have meant. what says what the mapping is of.
 func (n Node) Mapping(what string, isKnown func(key string) (ok bool, hint string)) ([]Node, error) {
 	if n.yaml.Kind != yaml.MappingNode {
 		return nil, n.Errorf("must be a mapping of %s", what)
@@ -104,7 +104,13 @@ func (n Node) List(what string) ([]Node, error) {
 	items := make([]Node, len(n.yaml.Content))
 	for i, item := range n.yaml.Content {
 		items[i] = n
-		items[i].Place, items[i].Name, items[i].Key, items[i].yaml = n.placeOf(item), fmt.Sprintf("%s[%d]", n.Name, i), "", resolved(item)
+		items[i].Place, items[i].Name, items[i].Key, items[i].yaml = n.placeOf(
+			item,
+		), fmt.Sprintf(
+			"%s[%d]", n.Name, i,
+		), "", resolved(
+			item,
+		)
 	}
 	return items, nil
 }
@@ -116,8 +122,8 @@ func OneOf(keys ...string) func(string) (bool, string) {
 	}
 }
 
-// JSON gives a plain value as JSON: a bool, a number with its fraction mark, null, or else a text. YAML's own ways to write numbers,
-// such as 0x1F, are translated.
+// JSON gives a plain value as JSON: a bool, a number with its fraction mark, null, or else a text. YAML's own ways to
+// write numbers, such as 0x1F, are translated.
 func (n Node) JSON() ([]byte, error) {
 	if n.yaml.Kind != yaml.ScalarNode {
 		return nil, n.Errorf("must have one plain value")
@@ -145,11 +151,51 @@ func (n Node) JSON() ([]byte, error) {
 
 func (n Node) floatJSON(f float64) ([]byte, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, n.Errorf(`is %q, which JSON does not know; write {type: double, value: Infinity}, -Infinity or NaN`, n.yaml.Value)
+		return nil, n.Errorf(
+			`is %q, which JSON does not know; write {type: double, value: Infinity}, -Infinity or NaN`,
+			n.yaml.Value,
+		)
 	}
 	text := strconv.AppendFloat(nil, f, 'g', -1, 64)
 	if !bytes.ContainsAny(text, ".e") {
 		text = append(text, ".0"...)
 	}
 	return text, nil
+}
+
+// Document returns the JSON of a node with all below it.
+func (n Node) Document() ([]byte, error) {
+	isKnown := func(string) (bool, string) { return true, "" }
+	switch n.yaml.Kind {
+	case yaml.MappingNode:
+		fields, err := n.Mapping("values by name", isKnown)
+		return n.join('{', fields, '}', err)
+	case yaml.SequenceNode:
+		items, err := n.List("values")
+		return n.join('[', items, ']', err)
+	default:
+		return n.JSON()
+	}
+}
+
+func (n Node) join(open byte, parts []Node, end byte, err error) ([]byte, error) {
+	text := []byte{open}
+	for i, part := range parts {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if open == '{' {
+			name, err := json.Marshal(part.Key)
+			if err != nil {
+				return nil, err
+			}
+			text = append(append(text, name...), ':')
+		}
+		value, err := part.Document()
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, value...)
+	}
+	return append(text, end), err
 }

@@ -36,9 +36,9 @@ func Load(name string, from io.Reader) (Node, error) {
 	return Parse(name, text)
 }
 
-// Parse reads one document of YAML, or of JSON with comments. The YAML library is the one the YAML organisation keeps; its node tree
-// carries the line numbers that make errors useful, and it brings no dependencies. It does not know all of JSON's escapes, so
-// that JSON is read apart.
+// Parse reads one document of YAML, or of JSON with comments. The YAML library is the one the YAML organisation keeps;
+// its node tree carries the line numbers that make errors useful, and it brings no dependencies. It does not know all
+// of JSON's escapes, so that JSON is read apart.
 func Parse(name string, text []byte) (Node, error) {
 	isJSON := looksLikeJSON(text)
 	if isJSON {

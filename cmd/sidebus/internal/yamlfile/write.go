@@ -1,6 +1,8 @@
 package yamlfile
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
 	"strings"
 	"unicode"
@@ -25,7 +27,8 @@ func Write(to io.Writer, top *yaml.Node) error {
 	return encoder.Close()
 }
 
-// style lets the library choose how to write a text, unless it has many lines, which it does not always read again as it writes them.
+// style lets the library choose how to write a text, unless it has many lines, which it does not always read again as
+// it writes them.
 func style(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		n.Style = 0
@@ -41,9 +44,21 @@ func style(n *yaml.Node) {
 // isBlock tells whether a text of many lines may be written line by line.
 func isBlock(text string) bool {
 	for line := range strings.SplitSeq(text, "\n") {
-		if line == "" || line[0] == ' ' || strings.HasSuffix(line, " ") || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsGraphic(r) || r > unicode.MaxLatin1 }) {
+		if line == "" || line[0] == ' ' || strings.HasSuffix(line, " ") ||
+			strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsGraphic(r) || r > unicode.MaxLatin1 }) {
 			return false
 		}
 	}
 	return true
+}
+
+// WriteJSON writes a document of JSON with a line for each value.
+func WriteJSON(to io.Writer, document []byte) error {
+	var text bytes.Buffer
+	if err := json.Indent(&text, document, "", strings.Repeat(" ", indent)); err != nil {
+		return err
+	}
+	text.WriteByte('\n')
+	_, err := to.Write(text.Bytes())
+	return err
 }

@@ -1,0 +1,78 @@
+// Package cli runs one command line: it parses the flags, fills in the rest from the environment and the file, runs the
+// verb and turns its error into an exit code.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/version"
+)
+
+// kongUsage is how the parser marks errors of the command line, in contrast to those of other sources.
+const kongUsage = 80
+
+const description = `Sidebus gives applications the queues and topics of Azure Service Bus over Redis, as a sidecar.
+
+"serve" reads each setting from its flag, else from the environment, else from the file named by --config. The keys
+of the file are the names of the flags. The verbs for entities and messages call the gRPC API of a running sidecar.`
+
+// Run runs one command line of a grammar, which is a pointer to a struct of verbs for kong, and returns the exit code.
+// The Run methods of verbs may take a context, terminal.Streams and *settings.Sources.
+func Run(ctx context.Context, grammar any, args []string, to terminal.Streams) int {
+	exited := -1
+	sources := &settings.Sources{}
+	parser, err := kong.New(
+		grammar, kong.Name("sidebus"), kong.Description(description), kong.Writers(to.Stdout, to.Stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ExplicitGroups([]kong.Group{{Key: "verbs", Title: "Entities and messages:"}}),
+		kong.Exit(func(code int) { exited = code }), settings.Vars(), kong.Vars{"version": version.Line()},
+		settings.Durations(), kong.WithBeforeResolve(sources.Load), kong.Resolvers(sources),
+	)
+	if err != nil {
+		fmt.Fprintf(to.Stderr, "sidebus: %v\n", err)
+		return Failure
+	}
+	if len(args) > 0 && args[0] == completeVerb {
+		complete(parser.Model, args[1:], to.Stdout)
+		return Clean
+	}
+	args = rewrite(grammar, args)
+	command, err := parser.Parse(args)
+	if exited >= 0 { // --help was printed
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(
+			to.Stderr, "%s %s\n", to.PaintError(terminal.Red, "sidebus:"),
+			settings.Hide(err.Error(), sources.Given(args)),
+		)
+		var parse *kong.ParseError
+		if errors.As(err, &parse) && parse.ExitCode() == kongUsage {
+			fmt.Fprintln(to.Stderr, `Run "sidebus --help" for the verbs and "sidebus VERB --help" for their flags.`)
+			return Usage
+		}
+		return Failure
+	}
+	sources.Warnings = settings.UnknownVariables(parser.Model)
+	if command.Command() != "serve" { // which logs them
+		for _, warning := range sources.Warnings {
+			fmt.Fprintf(to.Stderr, "%s warning: %s\n", to.PaintError(terminal.Yellow, "sidebus:"), warning)
+		}
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	command.Bind(sources)
+	if err := command.Run(to); err != nil {
+		for text := range strings.SplitSeq(settings.Hide(sources.Locate(err).Error(), sources.Given(args)), "\n") {
+			fmt.Fprintf(to.Stderr, "%s %s\n", to.PaintError(terminal.Red, "sidebus:"), text)
+		}
+		return codeOf(err)
+	}
+	return Clean
+}

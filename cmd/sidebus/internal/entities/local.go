@@ -1,0 +1,58 @@
+package entities
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/grpcapi"
+	"github.com/sidebus/sidebus/proxy/wireerror"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+)
+
+// Local gives the connection to a broker in this process. Calls of its AdminClient fail as those of a Client do.
+func Local(broker *broker.Broker) grpc.ClientConnInterface {
+	return local{grpcapi.NewAdmin(broker)}
+}
+
+type local struct{ admin *grpcapi.Admin }
+
+// Invoke calls the handler of a method, as a server would.
+func (l local) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
+	methods := sidebusv1.Admin_ServiceDesc.Methods
+	at := slices.IndexFunc(methods, func(m grpc.MethodDesc) bool { return m.MethodName == path.Base(method) })
+	if at < 0 {
+		return status.Errorf(codes.Unimplemented, "%s is no verb of management", method)
+	}
+	decode := func(into any) error {
+		proto.Merge(into.(proto.Message), request.(proto.Message))
+		return nil
+	}
+	answer, err := methods[at].Handler(l.admin, ctx, decode, nil)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		e := wireerror.Of(err)
+		return &client.Failure{
+			Reason: e.Code, Message: e.Message, Details: e.Details,
+			Resource: client.ResourceOf(request, e.Details[semantics.DetailEntity]), RetryAfter: e.RetryAfter,
+		}
+	}
+	proto.Merge(reply.(proto.Message), answer.(proto.Message))
+	return nil
+}
+
+// NewStream is there for the interface. Management has no streams.
+func (l local) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, fmt.Errorf("management has no streams")
+}

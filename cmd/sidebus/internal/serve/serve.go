@@ -1,0 +1,150 @@
+// Package serve runs the sidecar.
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/declared"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/observe"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/saskeys"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/store"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/version"
+	"github.com/sidebus/sidebus/proxy"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/filter"
+)
+
+// startLine is the message of the one log line that says what is served where.
+const startLine = "Sidebus is listening"
+
+// Command is the verb "serve".
+type Command struct{ settings.Settings }
+
+// Run serves until a signal or a failure. The order matters: the proxy drains first, then the connections to the
+// store close, then a private server stops.
+func (s *Command) Run(ctx context.Context, to terminal.Streams, from *settings.Sources) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	logger, err := newLogger(s.LogLevel, s.LogFormat, to.Stderr)
+	if err != nil {
+		return err
+	}
+	keys, err := saskeys.Open(s.SASKeysFile, logger)
+	if err != nil {
+		return err
+	}
+	entities, err := declared.New(ctx, from.Entities, s.Sessions, logger)
+	if err != nil {
+		return err
+	}
+	config, err := s.config(from, entities)
+	if err != nil {
+		return err
+	}
+	config.Authorizer = saskeys.Authorizer(keys)
+	s.warn(from, logger)
+	last := &lastWill{}
+	ctx, stop := stopSignals(ctx, logger, proxy.StopTime(s.DrainTimeout), last.carryOut)
+	defer stop()
+
+	metrics := prometheus.NewRegistry()
+	letters := observe.NewDeadLetters(metrics, s.EntityMetrics, s.LogDeadLetters)
+	opened, err := store.Open(ctx, &s.Settings, store.Observer{
+		Script: observe.Scripts(metrics), DeadLettered: letters.Observe, Removed: observe.Removals(metrics, logger),
+		UpkeepFailed: observe.UpkeepFaults(metrics, logger), Orphaned: observe.Orphans(metrics, logger),
+	}, logger)
+	if err != nil {
+		if errors.Is(err, errStopped) {
+			return nil // told to stop before there was anything to stop
+		}
+		return err
+	}
+	defer func() {
+		opened.Stop()
+		logger.Info("stopped")
+	}()
+	last.set(opened.StopNow)
+	ctx, end := entities.Begin(ctx, opened, s.Sessions)
+	err = s.serve(ctx, config, opened, letters, logger, metrics)
+	end(nil)
+	return errors.Join(entities.End(), err)
+}
+
+// config returns what the proxy is told of the settings.
+func (s *Command) config(from *settings.Sources, entities *declared.Entities) (proxy.Config, error) {
+	config := proxy.Config{
+		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr, ProbeAddr: s.ProbeAddr,
+		DrainTimeout: s.DrainTimeout, Pprof: s.Pprof,
+		Handlers: from.Handlers, Settings: entities.Show(settings.ShowHandlers(from.Handlers, s.Shown())),
+	}
+	var err error
+	if config.Dapr, err = s.Dapr(os.Getenv); err != nil {
+		return config, err
+	}
+	if config.SocketMode, err = s.FileMode(); err != nil {
+		return config, err
+	}
+	config.Version, config.Commit, config.MetricsEntities = version.Text(), version.Commit(), s.EntityMetrics
+	if s.EntityMetrics == 0 {
+		config.MetricsEntities = -1 // 0 is the default of the package
+	}
+	return config, s.Admission(&config)
+}
+
+func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.Opened, letters *observe.DeadLetters,
+	logger *slog.Logger, metrics *prometheus.Registry,
+) error {
+	options := []broker.Option{
+		broker.WithRateLimit(s.RateLimit), broker.WithRules(filter.Compile), broker.WithForwardRetry(s.ForwardRetry),
+	}
+	if !s.Sessions {
+		options = append(options, broker.WithoutSessions())
+	}
+	config.Entities = opened
+	broker := broker.New(opened, options...)
+	defer broker.Close()
+	sidecar, err := proxy.New(config, broker, opened.Checker, logger, metrics)
+	if err != nil {
+		return err
+	}
+	var announcing sync.WaitGroup
+	done := make(chan struct{})
+	announcing.Go(func() {
+		select {
+		case <-sidecar.Opened():
+			logger.Info(
+				startLine, "version", version.Text(), "http", addressText(sidecar.HTTPAddr()), "grpc",
+				addressText(sidecar.GRPCAddr()), "admin", addressText(sidecar.AdminAddr()), "store", opened.What,
+				"namespace", s.Namespace,
+			)
+		case <-done:
+		}
+	})
+	beside := startBackground(ctx,
+		func(ctx context.Context) { opened.Sweep(ctx, broker) },
+		func(ctx context.Context) { letters.Write(ctx, opened, logger) },
+	)
+	err = sidecar.Run(ctx)
+	beside.end()
+	close(done)
+	announcing.Wait()
+	return err
+}
+
+// addressText gives an address in the form the flags take.
+func addressText(addr net.Addr) string {
+	if addr.Network() == "unix" {
+		return "unix://" + addr.String()
+	}
+	return addr.String()
+}

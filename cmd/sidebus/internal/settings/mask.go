@@ -1,0 +1,112 @@
+package settings
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
+)
+
+// mask stands in for a secret wherever settings are shown.
+const mask = "***"
+
+// Shown gives the settings in force by flag name, fit to be seen by anyone.
+func (s *Settings) Shown() map[string]string {
+	all := map[string]string{}
+	collect(reflect.ValueOf(*s), all)
+	all["store"] = MaskStore(s.Store)
+	return all
+}
+
+func collect(fields reflect.Value, into map[string]string) {
+	for i := range fields.NumField() {
+		field := fields.Type().Field(i)
+		if field.Anonymous {
+			collect(fields.Field(i), into)
+			continue
+		}
+		if name := field.Tag.Get("name"); name != "" {
+			value := fields.Field(i).Interface()
+			if d, isDuration := value.(time.Duration); isDuration {
+				value = duration.Text(d)
+			}
+			into[name] = fmt.Sprint(value)
+		}
+	}
+}
+
+// Addresses of stores that can be shown, as far as they hold nothing secret: user, password, where, and the rest.
+var (
+	redisAddress = regexp.MustCompile(
+		`^(rediss?://)(?:([\w.+-]*)(:[^@/?#]*)?@)?((?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])?(?::\d+)?(?:/\d*)?)(\?[^@#]*)?$`,
+	)
+	unixAddress = regexp.MustCompile(`^(unix://)(?:([\w.+-]*)(:[^@/?#]*)?@)?(/[^@?#]*)(\?[^@#]*)?$`)
+)
+
+// MaskStore gives the value of --store fit to be seen by anyone. What has not the form of an address is hidden whole:
+// there is no telling which part of it is secret. So is a user without a password, who is often a password in the wrong
+// place, and every query.
+func MaskStore(store string) string {
+	if store == Embedded || store == Memory {
+		return store
+	}
+	scheme, _, _ := strings.Cut(store, "://")
+	form := redisAddress
+	switch scheme {
+	case "unix":
+		form = unixAddress
+	case "redis", "rediss":
+	default:
+		return mask
+	}
+	parts := form.FindStringSubmatch(store)
+	if _, err := url.Parse(store); err != nil || parts == nil {
+		return scheme + "://" + mask
+	}
+	user, password, where, query := parts[2], parts[3], parts[4], parts[5]
+	switch {
+	case len(password) > len(":"):
+		user += ":" + mask + "@"
+	case user != "" || password != "":
+		user = mask + "@"
+	}
+	if query != "" {
+		query = "?" + mask
+	}
+	return parts[1] + user + where + query
+}
+
+// HasPassword reports whether the value of --store is an address that holds something that is masked.
+func HasPassword(store string) bool {
+	return strings.Contains(store, "://") && strings.Contains(MaskStore(store), mask)
+}
+
+// Hide takes out of an error's text every given value that may be an address with a password, as it stands or quoted.
+// The parser of the command line repeats what it does not understand.
+func Hide(text string, given []string) string {
+	var secrets []string
+	for _, value := range given {
+		if !strings.Contains(value, "@") {
+			continue
+		}
+		quoted := strconv.Quote(value)
+		secrets = append(secrets, value, quoted[1:len(quoted)-1])
+		if _, after, isFlag := strings.Cut(value, "="); isFlag && strings.HasPrefix(value, "-") {
+			quoted = strconv.Quote(after)
+			secrets = append(secrets, after, quoted[1:len(quoted)-1])
+		}
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // a part of another one comes later
+	for _, secret := range secrets {
+		if strings.Contains(secret, "@") {
+			text = strings.ReplaceAll(text, secret, mask)
+		}
+	}
+	return text
+}

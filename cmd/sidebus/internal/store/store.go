@@ -1,0 +1,154 @@
+// Package store opens the store that --store names.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/embedded"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/memstore"
+)
+
+// Opened is the store a sidecar serves from and what must end with it.
+type Opened struct {
+	semantics.Store
+	Checker semantics.Checker
+	Sweep   sweep  // what to run beside serving, until its context ends
+	What    string // for people, without secrets
+	Stop    func() // after the last call
+	StopNow func() // just before the process exits at once
+}
+
+// sweep is the method of a semantics.Sweeper.
+type sweep = func(ctx context.Context, upkeep semantics.Upkeep)
+
+// Observer is what the store tells of its work.
+type Observer struct {
+	Script       func(script, status string, took time.Duration)
+	DeadLettered func(entity, cause string, numbers []int64)
+	Removed      func(kind semantics.Kind, entity string)
+	UpkeepFailed func(entity string, err error)
+	Orphaned     func(entity string, positions []int64)
+}
+
+// Open makes the store that --store names. For a Redis elsewhere it does no network: the proxy checks it and
+// waits for it. A private server is started and answers when Open returns.
+func Open(ctx context.Context, s *settings.Settings, observe Observer, logger *slog.Logger) (*Opened, error) {
+	password, err := s.RedisPassword()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Store == settings.Memory:
+		logger.Warn(
+			"messages are kept in memory only and are lost when this process ends; nothing survives", "store",
+			settings.Memory,
+		)
+		memory := memstore.New(memstore.WithRemoved(observe.Removed))
+		return &Opened{
+			Store: memory, Checker: memory, What: "memory, nothing survives", Sweep: memory.Sweep, Stop: func() {},
+			StopNow: func() {},
+		}, nil
+	case s.Store == settings.Embedded:
+		return openEmbedded(ctx, s, observe, logger)
+	}
+	address, err := redisURL(s.Store, password)
+	if err != nil {
+		return nil, err
+	}
+	return openRedis(s, address, settings.MaskStore(s.Store), observe)
+}
+
+func openRedis(s *settings.Settings, address, what string, observe Observer) (*Opened, error) {
+	store, err := redisstore.Open(redisstore.Options{
+		URL: address, Namespace: s.Namespace, AllowEviction: s.RedisAllowEviction,
+		DialTimeout: s.RedisDialTimeout, ReadTimeout: s.RedisReadTimeout, WriteTimeout: s.RedisWriteTimeout,
+		PoolSize: s.RedisPoolSize, TLSCAFile: s.RedisTLSCAFile, TLSCertFile: s.RedisTLSCertFile,
+		TLSKeyFile: s.RedisTLSKeyFile, TLSInsecureSkipVerify: s.RedisTLSInsecureSkipVer,
+		Observe: observe.Script, DeadLettered: observe.DeadLettered, Removed: observe.Removed,
+		UpkeepFailed: observe.UpkeepFailed, Orphaned: observe.Orphaned,
+		LazyExpiry: s.TTLSweep == settings.SweepLazy, MaxEntities: s.MaxEntities,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--store: %w", err)
+	}
+	return &Opened{
+		Store: store, Checker: store, What: what, Sweep: store.Sweep,
+		Stop:    func() { _ = store.Close() }, // what it may complain about is gone with it
+		StopNow: func() {},
+	}, nil
+}
+
+func openEmbedded(ctx context.Context, s *settings.Settings, observe Observer, logger *slog.Logger) (*Opened, error) {
+	server, err := embedded.Start(ctx, s.DataDir, logger)
+	if errors.Is(err, embedded.ErrNoServer) {
+		return nil, fmt.Errorf(
+			"--store embedded: %w; install the package redis-server (Debian, Ubuntu), redis (Fedora, Alpine, brew) or valkey; "+
+				"or set --store or SIDEBUS_STORE to the URL of a Redis, such as redis://redis:6379 in a container; "+
+				"or use --store memory, which loses all messages when Sidebus stops",
+			err,
+		)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--store embedded: %w", err)
+	}
+	what := fmt.Sprintf("embedded, %s with data in %s", server.Program(), server.Dir())
+	store, err := openRedis(s, server.URL(), what, observe)
+	if err != nil {
+		server.Stop()
+		return nil, err
+	}
+	closeClient := store.Stop
+	store.Stop = func() { closeClient(); server.Stop() }
+	store.StopNow = server.Abandon
+	return store, nil
+}
+
+// redisURL checks the kind of URL and puts the separate password into it. Its errors never repeat the URL, which may
+// hold a password.
+func redisURL(store, password string) (string, error) {
+	scheme, _, isURL := strings.Cut(store, "://")
+	switch {
+	case !isURL:
+		return "", settings.Bad("store", "must be a redis://, rediss:// or unix:// URL, embedded or memory")
+	case scheme == "redis+sentinel" || scheme == "redis+cluster":
+		return "", settings.Bad(
+			"store",
+			"names %s://, but this version serves standalone Redis only; use redis://, rediss:// or unix://",
+			scheme,
+		)
+	case scheme != "redis" && scheme != "rediss" && scheme != "unix":
+		return "", settings.Bad("store", "must begin with redis://, rediss:// or unix://")
+	}
+	parsed, err := url.Parse(store)
+	if err != nil || scheme == "unix" && parsed.Path == "" || scheme != "unix" && parsed.Host == "" {
+		return "", settings.Bad(
+			"store",
+			"is not a valid %s:// URL; special characters in user and password must be percent-encoded",
+			scheme,
+		)
+	}
+	if password == "" {
+		return store, nil
+	}
+	user := ""
+	if parsed.User != nil {
+		if _, has := parsed.User.Password(); has {
+			return "", fmt.Errorf(
+				"--store has a password, and %s or --redis-password-file gives another; use one",
+				settings.PasswordVariable,
+			)
+		}
+		user = parsed.User.Username()
+	}
+	parsed.User = url.UserPassword(user, password)
+	return parsed.String(), nil
+}

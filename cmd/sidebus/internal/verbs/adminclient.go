@@ -1,0 +1,66 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
+)
+
+// adminClient speaks to the admin port of a sidecar.
+type adminClient struct {
+	base string
+	http *http.Client
+}
+
+// answerLimit bounds what is read of an answer; the admin port's answers are short.
+const answerLimit = 64 << 10
+
+func newAdminClient(addr string) (*adminClient, error) {
+	if err := settings.CheckAddress("admin-addr", addr); err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{DisableKeepAlives: true, Proxy: nil}
+	client := &adminClient{base: "http://" + dialable(addr), http: &http.Client{Transport: transport}}
+	if path, isUnix := strings.CutPrefix(addr, "unix://"); isUnix {
+		client.base = "http://sidebus"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}
+	}
+	return client, nil
+}
+
+// dialable turns an address to listen on into one to connect to: a wildcard host means this machine.
+func dialable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// call makes one request and gives status and body.
+func (c *adminClient) call(ctx context.Context, method, path string) (status int, body string, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	text, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	if err != nil {
+		return 0, "", fmt.Errorf("reading the answer of %s: %w", path, err)
+	}
+	return response.StatusCode, strings.TrimSpace(string(text)), nil
+}

@@ -1,0 +1,52 @@
+package verbs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
+)
+
+type drainCommand struct {
+	settings.Admin
+
+	Timeout *time.Duration `placeholder:"TIME" help:"How long to wait until no message is locked. Default: --drain-timeout of the sidecar."`
+}
+
+// answerTime is what a sidecar gets beyond the drain itself.
+const answerTime = 5 * time.Second
+
+// Run tells the sidecar to drain, blocks until nothing is in hand or the time is over, and prints what is left.
+func (d *drainCommand) Run(ctx context.Context, to terminal.Streams) error {
+	client, err := newAdminClient(d.AdminAddr)
+	if err != nil {
+		return err
+	}
+	path, most := "/drain", settings.MaxDrainTimeout
+	if d.Timeout != nil {
+		if *d.Timeout < 0 || *d.Timeout > settings.MaxDrainTimeout {
+			return fmt.Errorf(
+				"--timeout is %s, must be 0s to %s", duration.Text(*d.Timeout), duration.Text(settings.MaxDrainTimeout),
+			)
+		}
+		path, most = path+"?timeout="+url.QueryEscape(d.Timeout.String()), *d.Timeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, most+answerTime)
+	defer cancel()
+	status, body, err := client.call(ctx, http.MethodPost, path)
+	if err != nil {
+		return fmt.Errorf("no sidecar answers at %s: %w", d.AdminAddr, err)
+	}
+	var left struct{ Held *int }
+	if json.Unmarshal([]byte(body), &left) != nil || status != http.StatusOK || left.Held == nil {
+		return fmt.Errorf("the sidecar at %s answers %d: %s", d.AdminAddr, status, body)
+	}
+	_, err = fmt.Fprintf(to.Stdout, "draining; locked messages: %d\n", *left.Held)
+	return err
+}

@@ -1,0 +1,45 @@
+-- clear_session_state: clear the state of a held session, also when Redis is full (SESS-33, SESS-33a, SESS-33c).
+-- Reads: all.  Writes: entity, by_session, sessions, session_states, what is due.
+-- Flags: allow-oom
+--
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- ARGV[1] now        int  0 = server time
+-- ARGV[2] token      str
+-- ARGV[3] expected   int  version it must have, 0 = none, -1 = any
+--
+-- Returns
+--   OK                   notifications
+--   PRECONDITION_FAILED  notifications version    the one it has
+--   SESSION_LOCK_LOST
+--   SESSION_NOT_SUPPORTED
+--   ENTITY_NOT_FOUND
+--   ENTITY_DISABLED      status
+-- Cost: O(log N + slice of what is due)
+--@include base/now_ms
+--@include base/text
+--@include entity/open_source
+--@include entity/close_queue
+--@include session/held_session
+--@include session/session_record
+--@include session/touch_session
+--@include session/remove_state
+local now, token, expected = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+
+local session
+local queue, _, refusal = open_source(KEYS, now, "", function(queue)
+  session = queue.has_sessions and held_session(queue, token)
+  return not session and { queue.has_sessions and "SESSION_LOCK_LOST" or "SESSION_NOT_SUPPORTED" }
+end)
+if not queue then
+  return refusal
+end
+local record = session_record(queue, session)
+if expected >= 0 and record.version ~= expected then
+  return { "PRECONDITION_FAILED", close_queue(queue), text(record.version) }
+end
+if record.version > 0 then
+  remove_state(queue, session, record)
+end
+record.activity = now
+touch_session(queue, session)
+return { "OK", close_queue(queue) }

@@ -1,0 +1,45 @@
+-- dead_letter_rest: dead-letter all messages of a session that are neither locked nor scheduled, and unblock it
+-- (SESS-29). However many they are, none is handed out after the first call has begun.
+-- Reads: all.  Writes: all.
+-- Flags: allow-oom
+--
+-- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- ARGV[1] now      int  0 = server time
+-- ARGV[2] session  str  as it is kept
+-- ARGV[3] begun    int  1: an earlier call has begun, and this one goes on
+--
+-- Returns
+--   OK                notifications begun left  begun: 0 = messages are to be ended before, ask again; left: 1 = go on
+--   SESSION_NOT_SUPPORTED
+--   ENTITY_NOT_FOUND
+-- Cost: O(log N + slice of what is due)
+--@include base/now_ms
+--@include entity/open_queue
+--@include due/clear_due
+--@include entity/close_queue
+--@include expiry/expire_slice
+--@include expiry/expiring_up_to
+--@include session/session_record
+--@include session/touch_session
+local now, session, begun = now_ms(ARGV[1]), ARGV[2], ARGV[3] == "1"
+
+local queue = open_queue(KEYS, now)
+if not queue then
+  return { "ENTITY_NOT_FOUND" }
+end
+if not queue.has_sessions then
+  return { "SESSION_NOT_SUPPORTED" }
+end
+clear_due(queue)
+if not begun and not queue.expiring then
+  begun = true
+  local record = session_record(queue, session)
+  if record.blocked ~= "" then
+    record.blocked = ""
+    redis.call("ZREM", queue.by_session, session .. "\0b")
+    touch_session(queue, session, "unblocked")
+  end
+  expire_slice(queue, queue.main, session, "d", queue.main.sequence)
+end
+local left = not begun or expiring_up_to(queue, session, "d")
+return { "OK", close_queue(queue), begun and 1 or 0, left and 1 or 0 }

@@ -1,5 +1,0 @@
--- find_rule gives a rule of a subscription in the form of rule_member, nil when there is none of that name.
-local function find_rule(rules, subscription, rule)
-  local from = subscription .. "\0" .. rule
-  return redis.call("ZRANGE", rules, "[" .. from .. "\0", "(" .. from .. "\1", "BYLEX", "LIMIT", 0, 1)[1]
-end

@@ -1,9 +1,0 @@
--- forget_modified drops the changed properties of a message (SETTLE-5) and returns by how many bytes they had made it larger.
-local function forget_modified(side, position)
-  local changed = redis.call("HGET", side.modified, position)
-  if not changed then
-    return 0
-  end
-  redis.call("HDEL", side.modified, position)
-  return tonumber(string.match(changed, "^%-?%d+"))
-end

@@ -1,5 +1,0 @@
--- history_room says how many more keys the duplicate history may take (DUP-11).
-local function history_room(target)
-  local live = redis.call("ZCOUNT", target.history_times, "(" .. string.format("%d", target.now - target.duplicate_window_ms), "+inf")
-  return target.duplicate_max_entries - live
-end

@@ -1,8 +1,0 @@
--- remove_state clears the state of a session and gives its bytes back (SESS-33).
---@include text
-local function remove_state(queue, session, record)
-  redis.call("HDEL", queue.session_states, session)
-  redis.call("ZREM", queue.by_session, session .. "\0t")
-  redis.call("HINCRBY", queue.entity, "state_bytes", text(-record.state_size))
-  record.version, record.state_ms, record.state_size = 0, 0, 0
-end

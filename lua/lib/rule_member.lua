@@ -1,5 +1,0 @@
--- rule_member gives the form in which a rule is kept: "<subscription>\0<rule>\0<letter><created, ms>:<blob>", both names folded. The
--- letter says what it counts as (RULE-4): s = SQL filter, c = correlation filter, o = other. The blob is for the caller.
-local function rule_member(subscription, rule, letter, created, blob)
-  return subscription .. "\0" .. rule .. "\0" .. letter .. created .. ":" .. blob
-end

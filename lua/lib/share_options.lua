@@ -1,5 +1,0 @@
--- share_options gives the transfer dead-letter queue of an entity those of its options that receiving goes by.
-local function share_options(entity, transfers)
-  local values = redis.call("HMGET", entity, "status", "lock_duration_ms", "dead_letter_ttl_ms")
-  redis.call("HSET", transfers, "status", values[1], "lock_duration_ms", values[2], "dead_letter_ttl_ms", values[3] or "-1")
-end

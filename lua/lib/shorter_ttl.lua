@@ -1,7 +1,0 @@
--- shorter_ttl gives the shorter of two lifetimes in ms, of which a negative one is none (TTL-5, TTL-6).
-local function shorter_ttl(ttl_ms, other_ms)
-  if other_ms >= 0 and (ttl_ms < 0 or ttl_ms > other_ms) then
-    return other_ms
-  end
-  return ttl_ms
-end

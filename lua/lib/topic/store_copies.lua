@@ -1,0 +1,26 @@
+-- store_copies stores the copies of a message of a topic (TOPIC-1, TOPIC-5). origin is its number there. Returns how
+-- many bytes more the subscriptions hold, which is negative when others made way.
+--@include topic/each_copy
+--@include log/shorter_ttl
+--@include intake/raise_largest
+--@include topic/store_special_copy
+local function store_copies(topic, targets, copies, origin)
+  local forms, more = copies.forms, 0
+  for _, form in ipairs(forms) do
+    form.ttl_ms = shorter_ttl(form.ttl_ms, topic.default_ttl_ms)
+  end
+  each_copy(copies.text, function(i, form, reason)
+    local target, copy = targets[i], forms[form]
+    more = more + copy.bytes
+    raise_largest(target, #copy.payload)
+    if target.is_plain and copy.ttl_ms < 0 and not copy.ends_ms then -- the common copy, in the fewest steps
+      target.sequence = target.sequence + 1
+      redis.call("XADD", target.log, string.format("%d-%s", target.sequence, copy.size), topic.immortal, copy.payload,
+        "e", origin)
+      target.newly_available, target.added = target.newly_available + 1, target.added + copy.bytes
+    else
+      more = more - store_special_copy(topic, target, copy, origin, reason and copies.reasons[reason])
+    end
+  end)
+  return more
+end

@@ -1,0 +1,12 @@
+-- wake_next tells the sidecar that has waited longest that count messages came. If it is not heard, or the sidecar
+-- hangs (wait_here), it tells the next one. A sidecar that was told leaves the list, so dead ones cost one script
+-- once.
+local function wake_next(waiting, count, now)
+  while true do
+    local first = redis.call("ZPOPMIN", waiting)
+    local sidecar, since = first[1], first[2]
+    if not sidecar or (redis.call("SPUBLISH", waiting .. ":" .. sidecar, count) > 0 and now - since <= 20000) then
+      return
+    end
+  end
+end

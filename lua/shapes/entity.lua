@@ -1,0 +1,36 @@
+-- An entity as a script has opened it. What open_queue, open_target and open_topic return is one of the shapes below,
+-- and
+-- each is an Entity. Fields named after a key of Redis hold that key.
+
+---@class Entity
+-- Variables: entity
+---@field entity string key of the hash with its options and state
+---@field now int the instant of this script, ms
+---@field status string ACTIVE, SEND_DISABLED, RECEIVE_DISABLED or DISABLED
+---@field largest int bytes of the largest payload it ever took
+---@field alarm int alarm_ms: no later than the first instant at which something is due, 0 = nothing is
+---@field expected int? first instant at which something becomes due because of this script: due/expect
+---@field forwarder_called bool a sweeper was called that forwards
+
+---@class History
+-- Variables: target topic queue entity
+---@field history string key: what it took lately
+---@field history_times string key: the same by time
+---@field deduplicates bool RequiresDuplicateDetection
+---@field duplicate_window_ms int how long a message id is remembered
+---@field duplicate_max_entries int how many are remembered
+---@field partitioned bool a message id counts together with its partition
+---@field free_keys int? how many more may be remembered, once it was looked up
+
+---@class Quota
+-- Variables: target topic entity
+---@field max_message_bytes int bytes of one message
+---@field max_batch_bytes int bytes of one call
+---@field max_bytes int bytes of all it holds
+---@field max_message_count int? messages that it holds, 0 or nil = any number
+---@field default_ttl_ms int DefaultMessageTimeToLive, negative = none
+---@field held int? bytes that it holds, with what this script has let in; nil = not bounded here
+---@field dead_bytes int bytes of those that are dead letters
+---@field bytes int bytes on the main side when it was opened; of a topic those of its scheduled messages
+---@field messages int? messages that it holds, with what this script has let in
+---@field sequence int the last number given

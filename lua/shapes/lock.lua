@@ -1,0 +1,21 @@
+-- A message that a script deals with: one whose lock ends, that expires, or that was found.
+
+---@class Item
+-- Variables: item a b
+---@field position string its position
+---@field number string its sequence number
+---@field lock string? its lock, as locks has it
+---@field session string? its session
+---@field ended int? when the lock ended, ms
+---@field count int? failed deliveries
+---@field state string? "a" or "d": it was unlocked, and is available or deferred until it is decided
+---@field change string? what becomes of its properties
+---@field entry table? its log entry, { id, fields }
+---@field fate Fate? what becomes of it at the end of a transfer
+---@field scheduled bool? it is a scheduled message
+
+-- A place of session/places_in_session.
+---@class Place
+-- Variables: place one other
+---@field position string its position
+---@field scheduled bool it is a scheduled message

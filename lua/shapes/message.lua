@@ -1,0 +1,38 @@
+-- A message on its way in. Which fields it has depends on the script.
+
+---@class Message
+-- Variables: message
+---@field size string bytes, as the id of the log entry has it
+---@field bytes int bytes that it counts for in the quota: with those of its copies
+---@field copied int bytes of its copies
+---@field payload string what is stored
+---@field id string message id
+---@field partition string partition key
+---@field session string? session, "" = none
+---@field ttl_ms int time to live, negative = none
+---@field ends_ms int? instant at which it expires at the latest
+---@field due_ms int when it is to be enqueued, 0 = at once
+---@field waits bool? it is enqueued later
+---@field copies Copies of a topic
+---@field key string? what duplicate detection knows it by
+---@field original int? number of the message that it is a duplicate of, 0 = in the same call
+---@field is_known bool it is a duplicate
+---@field is_lost bool it has no session and the queue requires one
+
+-- What a call brings: see intake/refuse.
+---@class Load
+-- Variables: load
+---@field count int messages
+---@field total int bytes of all, or of the first that is too large
+---@field too_large bool a message is larger than one may be
+---@field index int its place in the call, from 0
+---@field new int messages that are stored: all but the duplicates
+---@field bytes int bytes that are added to what the entity holds
+---@field counted int messages that count for MaxMessageCount
+---@field keys int message ids to remember
+---@field wide table? refusal: it makes too many copies
+---@field full table? refusal: a subscription has too many messages
+---@field without_session int? place of the first message without a session that needs one
+---@field is_mixed bool? it has messages of several partitions
+---@field unmatched int? place of the first message that no subscription gets
+---@field copies table subscription -> copies that it gets

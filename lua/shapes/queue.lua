@@ -1,0 +1,47 @@
+---@class Queue : Entity, History, Sessions
+-- Variables: queue transfers
+---@field main Side the queue itself
+---@field dead Side its dead-letter queue
+---@field scheduled string key: scheduled messages
+---@field due string key: scheduled messages by when they are due
+---@field scheduled_ids string key: scheduled messages by message id
+---@field is_topic bool it is a topic, of which there are only scheduled messages and a history
+---@field owner string? key of the entity whose quota counts
+---@field lock_duration_ms int LockDuration
+---@field max_delivery_count int MaxDeliveryCount
+---@field redelivery_delay_ms int how long a message stays invisible whose lock ended
+---@field dead_letter_expired bool DeadLetteringOnMessageExpiration
+---@field dead_letter_ttl_ms int how long dead letters live, negative = for ever
+---@field expire_deferred bool deferred messages expire as well
+---@field found_alarm int alarm when the queue was opened
+---@field lazy bool? lifetimes are left until somebody looks (TTL-20)
+---@field used int? until when it was in use, as far as this script has found out
+---@field slice_bytes int? bytes that this script may still copy for what is due
+---@field rest_left int? messages that this script may still end because others of their session ended
+---@field rest_bytes int? bytes of the same
+---@field undecided table? position -> failed deliveries, of messages that lock/unlock_together took the locks off
+---@field undecided_count int? how many these were at first
+---@field dead_lettered string? what became a dead letter: " <sequence number><cause>" for each
+---@field orphans string? what was dropped because its message is gone: " <position>!" for each
+
+---@class Side
+-- Variables: side main dead
+---@field prefix string "" or "dead_": what its fields of the entity begin with
+---@field log string key: the messages
+---@field ready string key: those that were delivered before and can be received again
+---@field locks string key: the locks
+---@field waiting string key: sidecars that wait
+---@field deliveries string key: failed deliveries
+---@field expiry string key: messages that expire
+---@field gaps string key: positions above the cursor that have nothing to hand out
+---@field delayed string key: messages that are invisible for some time
+---@field deferred string key: deferred messages
+---@field modified string key: changed properties
+---@field numbers string? key, on the dead side: dead letters by sequence number
+---@field by_session string? key, on the main side of a queue with sessions: what each session has
+---@field sequence int the last position given
+---@field cursor int the last position handed out for the first time
+---@field bytes int bytes of its messages when it was opened
+---@field newly_available int messages that became available in this script; with sessions, sessions that became ready
+---@field forwards string? path that it forwards to
+---@field any_changes bool? modified has something, once it was looked up

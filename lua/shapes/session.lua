@@ -1,0 +1,42 @@
+-- What a queue or target has when it requires sessions: see session/open_sessions and session/open_target_sessions.
+
+---@class Sessions
+-- Variables: queue target entity
+---@field has_sessions bool RequiresSession
+---@field by_session string key: what each session has
+---@field sessions string key: the record of each session
+---@field session_locks string key: held sessions
+---@field session_tokens string key: tokens of held sessions
+---@field session_waiting string key: where holders wait
+---@field ready_sessions string key: sessions that can be accepted
+---@field idle_sessions string key: sessions that have nothing but a record
+---@field session_states string key: states
+---@field states_due string key: states that are to be forgotten
+---@field delayed string key: messages that are invisible for some time
+---@field records table session -> Record, of those that this script has looked at
+---@field touched table session -> how this script has changed it: see session/touch_session
+---@field puts table? members of by_session that wait for session/save_sessions
+---@field state_ttl_ms int SessionStateTtl, negative = for ever
+---@field in_flight int how many messages of a session may be locked
+---@field expires_sessions bool SessionExpiryMode SESSION
+---@field blocks_sessions bool SessionOnDeadLetter BLOCK
+---@field expiring string? marks of expiry/mark_expiring
+---@field any_blocked bool a session was blocked once
+---@field any_delayed bool? delayed has something, once it was looked up
+---@field any_waiting bool? session_waiting has something, once it was looked up
+
+---@class Record
+-- Variables: record
+---@field stored string? the text that is stored, nil for a session that is new
+---@field sequence int messages that it ever had (MSG-19)
+---@field activity int when the last one came, or the state changed, ms
+---@field token string of its holder, "" = it is free
+---@field blocked string "b" = it is blocked (SESS-29), else ""
+---@field version int of its state, 0 = none
+---@field state_ms int when the state was set
+---@field state_size int bytes of the state
+
+---@class HeldSession
+-- Variables: holder
+---@field session string the session
+---@field ends int end of its lock, ms

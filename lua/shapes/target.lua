@@ -1,0 +1,20 @@
+-- A queue or subscription that a script puts messages into: less is read of it than of a Queue. It is its own Side.
+
+---@class Target : Entity, History, Quota, Sessions
+-- Variables: target
+---@field keyed bool a send must give id, partition and session of each message
+---@field log string key: the messages
+---@field expiry string key: messages that expire
+---@field waiting string key: sidecars that wait
+---@field gaps string key: positions above the cursor that have nothing to hand out
+---@field prefix string ""
+---@field cursor int the last position handed out for the first time
+---@field forwards string? path that it forwards to
+---@field newly_available int messages that became available in this script
+---@field added int of a subscription: bytes of the copies stored in this script
+---@field first int of a subscription: sequence when it was opened
+---@field overflow string of a subscription: what happens when it has MaxMessageCount: REJECT, DROP_OLDEST or
+-- DEAD_LETTER
+---@field makes_room bool of a subscription: it takes any number of copies, and others make way
+---@field is_plain bool of a subscription: a copy needs nothing but to be appended
+---@field queue Queue? of a subscription: the same with all its keys

@@ -1,0 +1,179 @@
+package access
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// calls gives the rights that each call needs, by the full name of its RPC (the table of AUTH-3). Service Bus' REST API
+// asks for those of the RPC that does the same.
+var calls = map[string]func(proto.Message) []Right{
+	sidebusv1.Messages_Send_FullMethodName:              to(Send),
+	sidebusv1.Messages_CancelScheduled_FullMethodName:   to(Send),
+	sidebusv1.Messages_Publish_FullMethodName:           to(Send),
+	sidebusv1.Messages_Request_FullMethodName:           rightsOfRequest,
+	sidebusv1.Messages_Receive_FullMethodName:           to(Listen),
+	sidebusv1.Messages_ReceiveDeferred_FullMethodName:   to(Listen),
+	sidebusv1.Messages_ReceiveBySequence_FullMethodName: to(Listen),
+	sidebusv1.Messages_Peek_FullMethodName:              to(Listen),
+	sidebusv1.Messages_Complete_FullMethodName:          to(Listen),
+	sidebusv1.Messages_Abandon_FullMethodName:           to(Listen),
+	sidebusv1.Messages_Defer_FullMethodName:             to(Listen),
+	sidebusv1.Messages_Release_FullMethodName:           to(Listen),
+	sidebusv1.Messages_DeadLetter_FullMethodName:        to(Listen),
+	sidebusv1.Messages_RenewLocks_FullMethodName:        to(Listen),
+	sidebusv1.Messages_Reactivate_FullMethodName:        to(Listen),
+	sidebusv1.Messages_DeleteBySequence_FullMethodName:  to(Listen),
+	sidebusv1.Messages_Subscribe_FullMethodName:         rightsOfSubscribe,
+	sidebusv1.Messages_Purge_FullMethodName:             rightsOfPurge,
+	sidebusv1.Messages_Resubmit_FullMethodName:          rightsOfResubmit,
+
+	sidebusv1.Sessions_Accept_FullMethodName:    to(Listen),
+	sidebusv1.Sessions_RenewLock_FullMethodName: to(Listen),
+	sidebusv1.Sessions_Close_FullMethodName:     to(Listen),
+	sidebusv1.Sessions_GetState_FullMethodName:  to(Listen),
+	sidebusv1.Sessions_SetState_FullMethodName:  to(Listen),
+	sidebusv1.Sessions_List_FullMethodName:      to(Listen),
+	sidebusv1.Sessions_Unblock_FullMethodName:   to(Listen),
+
+	sidebusv1.Sessions_DeadLetterRest_FullMethodName: to(Listen),
+
+	sidebusv1.Admin_EnsureQueue_FullMethodName:            manage,
+	sidebusv1.Admin_CreateQueue_FullMethodName:            manage,
+	sidebusv1.Admin_GetQueue_FullMethodName:               manage,
+	sidebusv1.Admin_ListQueues_FullMethodName:             manage,
+	sidebusv1.Admin_UpdateQueue_FullMethodName:            manage,
+	sidebusv1.Admin_DeleteQueue_FullMethodName:            manage,
+	sidebusv1.Admin_GetQueueRuntime_FullMethodName:        manage,
+	sidebusv1.Admin_EnsureTopic_FullMethodName:            manage,
+	sidebusv1.Admin_CreateTopic_FullMethodName:            manage,
+	sidebusv1.Admin_GetTopic_FullMethodName:               manage,
+	sidebusv1.Admin_ListTopics_FullMethodName:             manage,
+	sidebusv1.Admin_UpdateTopic_FullMethodName:            manage,
+	sidebusv1.Admin_DeleteTopic_FullMethodName:            manage,
+	sidebusv1.Admin_GetTopicRuntime_FullMethodName:        manage,
+	sidebusv1.Admin_EnsureSubscription_FullMethodName:     manage,
+	sidebusv1.Admin_CreateSubscription_FullMethodName:     manage,
+	sidebusv1.Admin_GetSubscription_FullMethodName:        manage,
+	sidebusv1.Admin_ListSubscriptions_FullMethodName:      manage,
+	sidebusv1.Admin_UpdateSubscription_FullMethodName:     manage,
+	sidebusv1.Admin_DeleteSubscription_FullMethodName:     manage,
+	sidebusv1.Admin_GetSubscriptionRuntime_FullMethodName: manage,
+
+	sidebusv1.Admin_EnsureRule_FullMethodName: manage,
+	sidebusv1.Admin_CreateRule_FullMethodName: manage,
+	sidebusv1.Admin_GetRule_FullMethodName:    to(Listen),
+	sidebusv1.Admin_ListRules_FullMethodName:  to(Listen),
+	sidebusv1.Admin_DeleteRule_FullMethodName: manage,
+}
+
+// to is for a call that needs the claims on the one entity that it names.
+func to(claims Claims) func(proto.Message) []Right {
+	return func(request proto.Message) []Right { return []Right{{Claims: claims, Path: named(request)}} }
+}
+
+// named gives the path of the entity that a request is about, empty when it names none.
+func named(request proto.Message) string {
+	switch r := request.(type) {
+	case interface{ GetTarget() string }:
+		return pathOf(r.GetTarget())
+	case interface{ GetSource() string }:
+		return pathOf(r.GetSource())
+	case interface{ GetName() string }:
+		return pathOf(r.GetName())
+	case interface{ GetSubscription() string }:
+		return pathOf(r.GetSubscription())
+	case interface{ GetTopic() string }:
+		return pathOf(r.GetTopic())
+	case *sidebusv1.CreateQueueRequest:
+		return r.GetQueue().GetName()
+	case *sidebusv1.CreateTopicRequest:
+		return r.GetTopic().GetName()
+	default:
+		return ""
+	}
+}
+
+// pathOf gives the path of the entity that a resource name is about: of a rule, its subscription. What is malformed
+// stays as it is: a rule for one entity does not permit it, and the others see what is wrong with it later.
+func pathOf(resource string) string {
+	for _, prefix := range []string{"queues/", "topics/"} {
+		if path, ok := strings.CutPrefix(resource, prefix); ok {
+			resource = path
+			break
+		}
+	}
+	if at := strings.LastIndex(resource, "/rules/"); at >= 0 &&
+		strings.IndexByte(resource[at+len("/rules/"):], '/') < 0 {
+		if _, _, ofSubscription := semantics.SplitSubscription(resource[:at]); ofSubscription {
+			return resource[:at]
+		}
+	}
+	return resource
+}
+
+// manage is for a call that needs Manage on the entity that it names, and on those it lets that forward to: else a rule
+// for one entity would reach the others.
+func manage(request proto.Message) []Right {
+	rights := to(Manage)(request)
+	var described any
+	switch r := request.(type) {
+	case interface{ GetQueue() *sidebusv1.Queue }:
+		described = r.GetQueue()
+	case interface{ GetTopic() *sidebusv1.Topic }:
+		described = r.GetTopic()
+	case interface {
+		GetSubscription() *sidebusv1.Subscription
+	}:
+		described = r.GetSubscription()
+	}
+	var destinations []string
+	if d, ok := described.(interface{ GetForwardTo() string }); ok {
+		destinations = append(destinations, d.GetForwardTo())
+	}
+	if d, ok := described.(interface{ GetForwardDeadLetteredMessagesTo() string }); ok {
+		destinations = append(destinations, d.GetForwardDeadLetteredMessagesTo())
+	}
+	if d, ok := described.(interface{ GetUnmatchedTo() string }); ok {
+		destinations = append(destinations, d.GetUnmatchedTo())
+	}
+	for _, path := range destinations {
+		if path != "" {
+			rights = append(rights, Right{Claims: Manage, Path: path})
+		}
+	}
+	return rights
+}
+
+func rightsOfRequest(request proto.Message) []Right {
+	r := request.(*sidebusv1.RequestRequest)
+	return []Right{{Claims: Send, Path: pathOf(r.GetTarget())}, {Claims: Listen, Path: pathOf(r.GetReplyTo())}}
+}
+
+func rightsOfSubscribe(request proto.Message) []Right {
+	return []Right{{Claims: Listen, Path: pathOf(request.(*sidebusv1.SubscribeRequest).GetOpen().GetSource())}}
+}
+
+// rightsOfPurge: with a bound on the messages it is a receiver's verb, else it clears the entity, or a session that
+// others may hold (PURGE-6, PURGE-7).
+func rightsOfPurge(request proto.Message) []Right {
+	r := request.(*sidebusv1.PurgeRequest)
+	if r.MaxMessages != nil && r.SessionId == nil {
+		return to(Listen)(request)
+	}
+	return to(Manage)(request)
+}
+
+// rightsOfResubmit: to where the dead letters came from it is a receive and a send.
+func rightsOfResubmit(request proto.Message) []Right {
+	r := request.(*sidebusv1.ResubmitRequest)
+	source, target := pathOf(r.GetSource()), pathOf(r.GetTarget())
+	if target == "" || semantics.Fold(r.GetSource()) == semantics.Fold(r.GetTarget()) {
+		return []Right{{Claims: Listen | Send, Path: source}}
+	}
+	return []Right{{Claims: Manage, Path: source}, {Claims: Manage, Path: target}}
+}

@@ -1,0 +1,349 @@
+package proxy_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	protofiles "github.com/sidebus/sidebus/proto"
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy"
+	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/semantics/memstore"
+)
+
+// claimsOf is the table of AUTH-3 as the specification has it: which claims are enough for each RPC. "ListenSend" needs
+// both.
+var claimsOf = map[string]string{
+	"Messages.Send": "Send", "Messages.CancelScheduled": "Send", "Messages.Publish": "Send", "Messages.Request": "ListenSend",
+	"Messages.Receive": "Listen", "Messages.ReceiveDeferred": "Listen", "Messages.ReceiveBySequence": "Listen", "Messages.Peek": "Listen",
+	"Messages.Complete": "Listen", "Messages.Abandon": "Listen", "Messages.Defer": "Listen", "Messages.Release": "Listen",
+	"Messages.DeadLetter": "Listen", "Messages.RenewLocks": "Listen", "Messages.Reactivate": "Listen", "Messages.DeleteBySequence": "Listen",
+	"Messages.Subscribe": "Listen", "Messages.Purge": "Manage", "Messages.Resubmit": "ListenSend",
+	"Sessions.Accept": "Listen", "Sessions.RenewLock": "Listen", "Sessions.Close": "Listen", "Sessions.GetState": "Listen",
+	"Sessions.SetState": "Listen", "Sessions.List": "Listen", "Sessions.Unblock": "Listen", "Sessions.DeadLetterRest": "Listen",
+	"Admin.EnsureQueue": "Manage", "Admin.CreateQueue": "Manage", "Admin.GetQueue": "Manage", "Admin.ListQueues": "Manage",
+	"Admin.UpdateQueue": "Manage", "Admin.DeleteQueue": "Manage", "Admin.GetQueueRuntime": "Manage",
+	"Admin.EnsureTopic": "Manage", "Admin.CreateTopic": "Manage", "Admin.GetTopic": "Manage", "Admin.ListTopics": "Manage",
+	"Admin.UpdateTopic": "Manage", "Admin.DeleteTopic": "Manage", "Admin.GetTopicRuntime": "Manage",
+	"Admin.EnsureSubscription": "Manage", "Admin.CreateSubscription": "Manage", "Admin.GetSubscription": "Manage", "Admin.ListSubscriptions": "Manage",
+	"Admin.UpdateSubscription": "Manage", "Admin.DeleteSubscription": "Manage", "Admin.GetSubscriptionRuntime": "Manage",
+	"Admin.EnsureRule": "Manage", "Admin.CreateRule": "Manage", "Admin.DeleteRule": "Manage", "Admin.GetRule": "Listen", "Admin.ListRules": "Listen",
+}
+
+// someKeys has a rule for every set of claims, and one for another entity than those of the tests.
+var someKeys = access.Keys{
+	"Send": {Primary: "k", Claims: access.Send}, "Listen": {Primary: "k", Claims: access.Listen}, "ListenSend": {Primary: "k", Claims: access.Listen | access.Send},
+	"Manage": {Primary: "k", Claims: access.Send | access.Listen | access.Manage},
+	"other":  {Primary: "k", Claims: access.Send | access.Listen | access.Manage, Entity: "elsewhere"},
+}
+
+func tokenOf(rule string) string { return access.Sign(rule, "k", time.Now().Add(time.Hour)) }
+
+// permits reports whether a rule is enough for what an RPC needs.
+func permits(rule, needs string) bool {
+	return rule == "Manage" || rule == needs || rule == "ListenSend" && needs != "Manage"
+}
+
+// guarded runs a sidecar with someKeys.
+func guarded(t *testing.T) *sidecar {
+	t.Helper()
+	s := launch(t, memstore.New(), func(c *proxy.Config) { c.Authorizer = access.SAS(func() access.Keys { return someKeys }) })
+	wait(t, "start", s.proxy.Started())
+	return s
+}
+
+// wantCodes of a refusal, OK for none: an answer of any other kind came after the check.
+func wantCode(rule, needs string) codes.Code {
+	switch {
+	case rule == "":
+		return codes.Unauthenticated
+	case permits(rule, needs):
+		return codes.OK
+	default:
+		return codes.PermissionDenied
+	}
+}
+
+var allRules = []string{"", "Send", "Listen", "ListenSend", "Manage", "other"}
+
+// Every RPC is refused without a token and with one for something else, before anything is said of an entity that is
+// not there (ERR-5).
+func TestAUTH_3_EveryRPCNeedsItsClaim(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	seen := 0
+	for _, file := range []protoreflect.FileDescriptor{sidebusv1.File_sidebus_v1_messages_proto, sidebusv1.File_sidebus_v1_sessions_proto, sidebusv1.File_sidebus_v1_admin_proto} {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				method := service.Methods().Get(j)
+				name := string(service.Name()) + "." + string(method.Name())
+				needs, known := claimsOf[name]
+				if !known {
+					t.Errorf("%s has no claim in the table", name)
+				}
+				seen++
+				for _, rule := range allRules {
+					want := wantCode(rule, needs)
+					err := s.callWith(t, rule, method)
+					if got := status.Code(err); got != want && (want != codes.OK || got == codes.Unauthenticated || got == codes.PermissionDenied) {
+						t.Errorf("%s with rule %q: got %v, want %s", name, rule, err, want)
+					}
+					if err != nil && want != codes.OK && strings.Contains(err.Error(), "does not exist") {
+						t.Errorf("%s with rule %q tells what exists: %v", name, rule, err)
+					}
+				}
+			}
+		}
+	}
+	if seen != len(claimsOf) {
+		t.Errorf("saw %d RPCs, the table has %d", seen, len(claimsOf))
+	}
+}
+
+// callWith calls an RPC for entities that do not exist, with the token of a rule, and gives its first failure.
+func (s *sidecar) callWith(t *testing.T, rule string, method protoreflect.MethodDescriptor) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if rule != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", tokenOf(rule))
+	}
+	full := "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
+	request, reply := requestOf(method.Input(), string(method.Name())), dynamicpb.NewMessage(method.Output())
+	if !method.IsStreamingClient() {
+		return s.conn.Invoke(ctx, full, request, reply)
+	}
+	stream, err := s.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, full)
+	if err != nil {
+		return err
+	}
+	_ = stream.SendMsg(request) // RecvMsg gives the reason of a failure
+	if err := stream.RecvMsg(reply); err != nil {
+		return err
+	}
+	failure := reply.Get(reply.Descriptor().Fields().ByName("failure")).Message().Interface()
+	published := &sidebusv1.Failure{}
+	text, err := proto.Marshal(failure)
+	if err == nil {
+		err = proto.Unmarshal(text, published)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch published.GetReason() { // of one request of a stream that goes on
+	case "UNAUTHENTICATED":
+		return status.Error(codes.Unauthenticated, published.GetMessage())
+	case "PERMISSION_DENIED":
+		return status.Error(codes.PermissionDenied, published.GetMessage())
+	default:
+		return nil
+	}
+}
+
+// requestOf makes a request that names entities in all places.
+func requestOf(of protoreflect.MessageDescriptor, method string) *dynamicpb.Message {
+	m := dynamicpb.NewMessage(of)
+	name := "queues/q"
+	switch {
+	case strings.Contains(method, "Rule"):
+		name = "topics/t/subscriptions/s/rules/r"
+	case strings.Contains(method, "Subscription"):
+		name = "topics/t/subscriptions/s"
+	case strings.Contains(method, "Topic"):
+		name = "topics/t"
+	}
+	for field, value := range map[string]string{"target": "queues/q", "source": "queues/q", "reply_to": "queues/r", "name": name, "topic": "topics/t", "subscription": "topics/t/subscriptions/s"} {
+		fd := of.Fields().ByName(protoreflect.Name(field))
+		if fd != nil && fd.Kind() == protoreflect.StringKind && !(method == "Resubmit" && field == "target") {
+			m.Set(fd, protoreflect.ValueOfString(value))
+		}
+	}
+	if open := of.Fields().ByName("open"); open != nil {
+		m.Set(open, protoreflect.ValueOfMessage(requestOf(open.Message(), method)))
+	}
+	return m
+}
+
+// Every route is refused as its RPC is, and so are routes that do not exist without a token. The description of the API
+// is for all.
+func TestAUTH_3_EveryRouteNeedsItsClaim(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	var api struct {
+		Paths map[string]map[string]struct {
+			OperationID string   `json:"operationId"`
+			Tags        []string `json:"tags"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(protofiles.OpenAPI, &api); err != nil {
+		t.Fatal(err)
+	}
+	routes := 0
+	for path, methods := range api.Paths {
+		path = strings.NewReplacer("{queue}", "q", "{topic}", "t", "{subscription}", "s", "{rule}", "r").Replace(path)
+		for method, operation := range methods {
+			name := operation.Tags[0] + "." + operation.OperationID
+			needs, known := claimsOf[name]
+			for _, kind := range []string{"Topic", "Subscription"} { // of the same RPC for another kind of entity
+				if !known {
+					needs, known = claimsOf[operation.Tags[0]+"."+strings.TrimPrefix(operation.OperationID, kind)]
+				}
+			}
+			if !known || strings.ContainsAny(path, "{}") {
+				t.Errorf("%s %s: the table has no %s", method, path, name)
+			}
+			routes++
+			for _, rule := range allRules {
+				want := map[codes.Code]int{codes.Unauthenticated: 401, codes.PermissionDenied: 403}[wantCode(rule, needs)]
+				body := `{}`
+				switch _, verb, _ := strings.Cut(path, ":"); verb { // none waits
+				case "request":
+					body = `{"replyTo":"queues/r","timeout":"0.001s"}`
+				case "receive", "accept":
+					body = `{"maxWait":"0s"}`
+				}
+				a := s.callAs(t, rule, strings.ToUpper(method), path, body)
+				if isRefused := a.status == 401 || a.status == 403; a.status != want && (want != 0 || isRefused) {
+					t.Errorf("%s %s with rule %q: got %d %s, want %d", method, path, rule, a.status, a.body, want)
+				}
+				if (a.status == 401) != (a.header.Get("WWW-Authenticate") != "") {
+					t.Errorf("%s %s with rule %q: got %d and WWW-Authenticate %q", method, path, rule, a.status, a.header.Get("WWW-Authenticate"))
+				}
+			}
+		}
+	}
+	if routes < len(claimsOf)-2 { // the streams have none
+		t.Errorf("saw %d routes", routes)
+	}
+	for path, want := range map[string]int{"/openapi.json": 200, "/v1/none": 401, "/q/messages": 401, "/v1/queues?x=1": 401} {
+		if a := s.callAs(t, "", http.MethodGet, path, ""); a.status != want && path != "/q/messages" {
+			t.Errorf("%s: got %d, want %d", path, a.status, want)
+		}
+	}
+	if _, err := healthpb.NewHealthClient(s.conn).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+		t.Errorf("health without a token: %v", err)
+	}
+}
+
+// callAs makes a call over HTTP with the token of a rule.
+func (s *sidecar) callAs(t *testing.T, rule, method, path, body string) answer {
+	t.Helper()
+	request := newRequest(t, method, "http://"+s.proxy.HTTPAddr().String()+path, body)
+	if rule != "" {
+		request.Header.Set("Authorization", tokenOf(rule))
+	}
+	return s.exchange(t, request)
+}
+
+// A rule for one entity reaches no other by what a request names beside the first: a forward, a target of dead letters,
+// a reply queue.
+func TestAUTH_2_ARuleForOneEntityReachesNoOther(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	for _, c := range []struct {
+		method, path, body string
+		isDenied           bool
+	}{
+		{http.MethodPut, "/v1/queues/Elsewhere", `{}`, false},
+		{http.MethodPut, "/v1/queues/elsewhere", `{"forwardTo":"orders"}`, true},
+		{http.MethodPut, "/v1/queues/elsewhere", `{"forwardDeadLetteredMessagesTo":"orders"}`, true},
+		{http.MethodPatch, "/v1/queues/elsewhere", `{"forwardTo":"orders"}`, true},
+		{http.MethodPost, "/v1/queues", `{"name":"orders"}`, true},
+		{http.MethodPost, "/v1/topics", `{"name":"orders"}`, true},
+		{http.MethodPut, "/v1/topics/elsewhere/subscriptions/x", `{"forwardTo":"orders"}`, true},
+		{http.MethodPut, "/v1/topics/elsewhere", `{"unmatchedTo":"orders"}`, true},
+		{http.MethodPost, "/v1/topics/elsewhere/subscriptions", `{"name":"s"}`, false},
+		{http.MethodGet, "/v1/topics/elsewhere/subscriptions", ``, false},
+		{http.MethodGet, "/v1/topics/elsewhere/subscriptions/s/rules", ``, false},
+		{http.MethodGet, "/v1/topics/orders/subscriptions/s/rules/%2Fsubscriptions%2Felsewhere", ``, true},
+		{http.MethodGet, "/v1/queues", ``, true},
+		{http.MethodPost, "/v1/queues/elsewhere/messages:resubmit", `{"target":"queues/orders"}`, true},
+		{http.MethodPost, "/v1/queues/elsewhere/messages:resubmit", `{"target":"queues/ELSEWHERE"}`, false},
+		{http.MethodPost, "/v1/queues/elsewhere/messages:request", `{"replyTo":"queues/orders","message":{"text":"x"}}`, true},
+		{http.MethodPost, "/v1/queues/elsewhere%2Fbelow/messages:send", `{"messages":[{"text":"x"}]}`, true},
+		{http.MethodPost, "/v1/queues/elsewhere/messages:peek", `{}`, false},
+	} {
+		a := s.callAs(t, "other", c.method, c.path, c.body)
+		if isDenied := a.status == http.StatusForbidden; isDenied != c.isDenied || a.status == http.StatusUnauthorized {
+			t.Errorf("%s %s %s: got %d %s, denied must be %t", c.method, c.path, c.body, a.status, a.body, c.isDenied)
+		}
+	}
+}
+
+// A bound on the messages makes of a purge a receiver's verb (PURGE-6).
+func TestPURGE_6_ClaimOfAPurge(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	for body, want := range map[string]int{`{}`: 403, `{"maxMessages":1}`: 404, `{"maxMessages":1,"sessionId":"a"}`: 403} {
+		if a := s.callAs(t, "Listen", http.MethodPost, "/v1/queues/q/messages:purge", body); a.status != want {
+			t.Errorf("%s: got %d %s, want %d", body, a.status, a.body, want)
+		}
+	}
+}
+
+// Streams outlive their first look: a Publish is asked for each request, a Subscribe ends soon after its token does not
+// hold any more.
+func TestAUTH_5_AVoidedTokenEndsWhatAStreamMayDo(t *testing.T) {
+	t.Parallel()
+	var keys atomic.Pointer[access.Keys]
+	keys.Store(&someKeys)
+	s := launch(t, memstore.New(), func(c *proxy.Config) { c.Authorizer = access.SAS(func() access.Keys { return *keys.Load() }) })
+	wait(t, "start", s.proxy.Started())
+	if a := s.callAs(t, "Manage", http.MethodPut, "/v1/queues/q", `{}`); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", tokenOf("ListenSend"))
+	publish, err := s.messages.Publish(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscribe, err := s.messages.Subscribe(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := subscribe.Send(&sidebusv1.SubscribeRequest{RequestId: "1", Request: &sidebusv1.SubscribeRequest_Open{Open: &sidebusv1.SubscribeOpen{Source: "queues/q"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := subscribe.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	send := func(target string) *sidebusv1.PublishResponse {
+		t.Helper()
+		if err := publish.Send(&sidebusv1.PublishRequest{Target: target, Messages: []*sidebusv1.Message{{Content: &sidebusv1.Message_Text{Text: "x"}}}}); err != nil {
+			t.Fatal(err)
+		}
+		response, err := publish.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response
+	}
+	if got := send("queues/q"); got.GetSent() == nil {
+		t.Errorf("with a good token: got %v", got)
+	}
+	keys.Store(&access.Keys{})
+	if got := send(""); got.GetFailure().GetReason() != "UNAUTHENTICATED" {
+		t.Errorf("with a voided token: got %v", got)
+	}
+	for err == nil {
+		_, err = subscribe.Recv() // what was delivered before
+	}
+	if status.Code(err) != codes.Unauthenticated {
+		t.Errorf("the subscription ended with %v, want UNAUTHENTICATED", err)
+	}
+}

@@ -1,0 +1,72 @@
+package httpapi
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/internal/door"
+)
+
+// local is a connection to services in this process, for the gateway: so one place sees every call, decoded and before
+// it is made.
+type local map[string]localMethod
+
+type localMethod struct {
+	service any
+	handle  grpc.MethodHandler
+}
+
+func (l local) add(desc grpc.ServiceDesc, service any) {
+	for _, m := range desc.Methods {
+		l["/"+desc.ServiceName+"/"+m.MethodName] = localMethod{service, m.Handler}
+	}
+}
+
+// Invoke makes a call that its caller may make. The request is not copied, and the reply not its contents.
+func (l local) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
+	m, known := l[method]
+	if !known {
+		return status.Errorf(codes.Unimplemented, "%s is not served over HTTP", method)
+	}
+	isThere := func(any) error { return nil }
+	answer, err := m.handle(
+		m.service,
+		ctx,
+		isThere,
+		func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, call grpc.UnaryHandler) (any, error) {
+			if err := access.Check(ctx, method, request.(proto.Message)); err != nil {
+				return nil, err
+			}
+			if err := takeKey(ctx, request); err != nil {
+				return nil, err
+			}
+			return call(ctx, request)
+		},
+	)
+	if err == nil {
+		err = door.CheckLook(ctx, method, answer)
+	}
+	if err != nil {
+		return err
+	}
+	to := reply.(proto.Message).ProtoReflect()
+	answer.(proto.Message).ProtoReflect().
+		Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+			to.Set(field, value)
+			return true
+		})
+	return nil
+}
+
+// NewStream refuses streams, which the gateway has no routes for.
+func (l local) NewStream(
+	_ context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	return nil, status.Errorf(codes.Unimplemented, "%s is not served over HTTP", method)
+}

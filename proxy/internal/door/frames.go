@@ -1,0 +1,155 @@
+package door
+
+import "encoding/binary"
+
+// Of HTTP/2 (RFC 9113) only the heads of frames matter here: which streams begin and end, and how long the messages on
+// them are.
+const (
+	preface     = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	frameHead   = 9
+	frameData   = 0x0
+	frameHeads  = 0x1
+	frameReset  = 0x3
+	frameGoAway = 0x7
+	flagEnd     = 0x1 // END_STREAM
+	flagWhole   = 0x4 // END_HEADERS
+	flagPadded  = 0x8
+)
+
+// frames follows the frames of one direction of a connection.
+type frames struct {
+	head   [frameHead]byte
+	read   int // of the head
+	left   int // of the payload
+	pad    int // of that, padding at its end; less than 0: its length comes first
+	kind   byte
+	flags  byte
+	stream uint32
+}
+
+// follow calls begin at each head of a frame, data for each piece of its payload without padding, and end at its end.
+// It goes on until end reports true, and gives what it did not follow. It reports false for what is no frame.
+func (f *frames) follow(
+	p []byte, begin func(), data func(piece []byte), end func() (stop bool),
+) (rest []byte, ok bool) {
+	for len(p) > 0 {
+		switch {
+		case f.left == 0:
+			n := copy(f.head[f.read:], p)
+			f.read, p = f.read+n, p[n:]
+			if f.read < frameHead {
+				return nil, true
+			}
+			f.start()
+			begin()
+		case f.pad < 0:
+			f.pad, f.left, p = int(p[0]), f.left-1, p[1:]
+			if f.pad > f.left {
+				return nil, false
+			}
+		default:
+			n := min(f.left, len(p))
+			if body := min(n, f.left-f.pad); body > 0 {
+				data(p[:body])
+			}
+			f.left, p = f.left-n, p[n:]
+		}
+		if f.isBetween() && end() {
+			return p, true
+		}
+	}
+	return nil, true
+}
+
+func (f *frames) start() {
+	f.read = 0
+	f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
+	f.kind, f.flags = f.head[3], f.head[4]
+	f.stream = binary.BigEndian.Uint32(f.head[5:]) &^ (1 << 31)
+	f.pad = 0
+	if f.kind == frameData && f.flags&flagPadded != 0 && f.left > 0 {
+		f.pad = -1
+	}
+}
+
+// isBetween reports whether the last frame is complete.
+func (f *frames) isBetween() bool { return f.read == 0 && f.left == 0 }
+
+// frame gives a frame.
+func frame(kind, flags byte, stream uint32, payload []byte) []byte {
+	size := len(payload)
+	head := []byte{
+		byte(size >> 16),
+		byte(size >> 8),
+		byte(size),
+		kind,
+		flags,
+	} //nolint:gosec // a few hundred bytes at most
+	return append(binary.BigEndian.AppendUint32(head, stream), payload...)
+}
+
+// goAway tells a client that streams above last were not looked at, so that it tries them elsewhere.
+func goAway(last uint32) []byte {
+	payload := binary.BigEndian.AppendUint32(nil, last)
+	return frame(frameGoAway, 0, 0, binary.BigEndian.AppendUint32(payload, noError))
+}
+
+// reset ends a stream.
+func reset(stream, code uint32) []byte {
+	return frame(frameReset, 0, stream, binary.BigEndian.AppendUint32(nil, code))
+}
+
+// Codes of reset.
+const (
+	noError = 0x0
+	cancel  = 0x8
+)
+
+// field gives a field of a header in a form that needs no table, and changes none.
+func field(name, value string) []byte {
+	text := func(to []byte, s string) []byte {
+		const most = 127 // a longer length goes on in further bytes
+		n := len(s)
+		if n < most {
+			return append(append(to, byte(n)), s...)
+		}
+		to = append(to, most)
+		return append(binary.AppendUvarint(to, uint64(n-most)), s...) //nolint:gosec // not negative
+	}
+	return text(text([]byte{0}, name), value)
+}
+
+// prefixSize is the size of what stands before a message of gRPC: whether it is compressed, and its length.
+const prefixSize = 5
+
+// messages follows the messages on a stream.
+type messages struct {
+	prefix [prefixSize]byte
+	read   int   // of the prefix
+	left   int64 // of the message
+	came   int   // messages that came whole
+}
+
+// isBetween reports whether the last message is complete.
+func (m *messages) isBetween() bool { return m.read == 0 && m.left == 0 }
+
+// follow calls begin with the length of each message.
+func (m *messages) follow(p []byte, begin func(length int64)) {
+	for len(p) > 0 {
+		if m.left > 0 {
+			n := min(m.left, int64(len(p)))
+			m.left, p = m.left-n, p[n:]
+		} else {
+			n := copy(m.prefix[m.read:], p)
+			m.read, p = m.read+n, p[n:]
+			if m.read < prefixSize {
+				return
+			}
+			m.read, m.left = 0, int64(binary.BigEndian.Uint32(m.prefix[1:]))
+			begin(m.left)
+		}
+		if m.left == 0 {
+			m.came++
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package obs
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Bounds of one look at all entities.
+const (
+	entitiesInterval = 10 * time.Second // between two looks, however often metrics are scraped
+	entitiesTimeout  = 5 * time.Second
+)
+
+// EntityStore is what the gauges of entities ask of the store. It does not count as use of an entity.
+type EntityStore interface {
+	ListEntities(
+		ctx context.Context, kind semantics.Kind, topic, after string, limit int,
+	) (entities []semantics.Entity, more bool, err error)
+	Runtime(ctx context.Context, kind semantics.Kind, path string) (semantics.Runtime, error)
+}
+
+// entities are the gauges of queues, topics and subscriptions, read from the store when they are scraped.
+type entities struct {
+	store EntityStore
+	limit int
+	isUp  func() bool // a store that is down is not asked
+
+	messages, oldest, sessions, size, truncated *prometheus.Desc
+
+	mu   sync.Mutex // held while looking, so that scrapes at the same time look once
+	last snapshot
+	at   time.Time
+}
+
+// snapshot is the result of one look.
+type snapshot struct {
+	rows        []row
+	isTruncated bool // there are more entities than rows
+}
+
+type row struct {
+	semantics.Runtime
+
+	path        string
+	kind        semantics.Kind
+	hasSessions bool
+}
+
+func newEntities(store EntityStore, limit int, isUp func() bool) *entities {
+	describe := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	return &entities{
+		store: store, limit: limit, isUp: isUp,
+		messages: describe(
+			"sidebus_entity_messages", "Messages of a queue, subscription or topic, by state.", "entity", "state",
+		),
+		oldest: describe(
+			"sidebus_entity_oldest_age_seconds",
+			"Time since the oldest message of a queue or subscription was enqueued, dead letters excepted; 0 without messages.",
+			"entity",
+		),
+		sessions: describe(
+			"sidebus_entity_sessions", "Sessions of a queue or subscription that requires sessions, by state.",
+			"entity", "state",
+		),
+		size: describe(
+			"sidebus_entity_size_bytes", "Bytes that an entity counts against its maximum size.", "entity",
+		),
+		truncated: describe("sidebus_entities_truncated",
+			"1 if there are more entities than --metrics-entities, so that some have no gauges, else 0."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (e *entities) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{e.messages, e.oldest, e.sessions, e.size, e.truncated} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. If the store cannot be read there are no values, instead of old ones.
+func (e *entities) Collect(to chan<- prometheus.Metric) {
+	s, at, ok := e.look()
+	if !ok {
+		return
+	}
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	for _, r := range s.rows {
+		name := semantics.Fold(r.path)
+		for state, n := range r.messages() {
+			gauge(e.messages, float64(n), name, state)
+		}
+		gauge(e.size, float64(r.SizeInBytes), name)
+		if r.kind == semantics.TopicKind {
+			continue
+		}
+		age := 0.0
+		if !r.OldestEnqueuedAt.IsZero() {
+			age = max(at.Sub(r.OldestEnqueuedAt).Seconds(), 0)
+		}
+		gauge(e.oldest, age, name)
+		if r.hasSessions {
+			gauge(e.sessions, float64(r.ReadySessions), name, "ready")
+			gauge(e.sessions, float64(r.LockedSessions), name, "locked")
+			gauge(e.sessions, float64(max(r.Sessions-r.ReadySessions-r.LockedSessions, 0)), name, "idle")
+		}
+	}
+	isTruncated := 0.0
+	if s.isTruncated {
+		isTruncated = 1
+	}
+	gauge(e.truncated, isTruncated)
+}
+
+// messages returns the counts by state. Each message is in one state.
+func (r row) messages() map[string]int64 {
+	if r.kind == semantics.TopicKind {
+		return map[string]int64{"scheduled": r.Scheduled}
+	}
+	return map[string]int64{
+		"available": r.Available - r.Delayed, "delayed": r.Delayed, "locked": r.Locked, "deferred": r.Deferred,
+		"expired":   r.ExpiredPending,
+		"scheduled": r.Scheduled, "dead_letter": r.DeadLetter, "transfer": r.Transfer,
+		"transfer_dead_letter": r.TransferDeadLetter,
+	}
+}
+
+// look returns what the store holds, at most entitiesInterval old, and when it was read.
+func (e *entities) look() (snapshot, time.Time, bool) {
+	if !e.isUp() {
+		return snapshot{}, time.Time{}, false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.at.IsZero() && time.Since(e.at) < entitiesInterval {
+		return e.last, e.at, true
+	}
+	//nolint:forbidigo // a Collector is given none
+	ctx, cancel := context.WithTimeout(context.Background(), entitiesTimeout)
+	defer cancel()
+	s, err := e.read(ctx)
+	if err != nil {
+		e.at = time.Time{}
+		return snapshot{}, time.Time{}, false
+	}
+	e.last, e.at = s, time.Now()
+	return s, e.at, true
+}
+
+// read asks the store: queues first, then each topic with its subscriptions, in order of name.
+func (e *entities) read(ctx context.Context) (snapshot, error) {
+	var s snapshot
+	if err := e.list(ctx, &s, semantics.QueueKind, ""); err != nil {
+		return s, err
+	}
+	topics := len(s.rows)
+	if err := e.list(ctx, &s, semantics.TopicKind, ""); err != nil {
+		return s, err
+	}
+	for _, topic := range s.rows[topics:] {
+		if err := e.list(ctx, &s, semantics.SubscriptionKind, topic.path); err != nil {
+			return s, err
+		}
+	}
+	kept := s.rows[:0]
+	for _, r := range s.rows {
+		var err error
+		r.Runtime, err = e.store.Runtime(ctx, r.kind, r.path)
+		switch {
+		case semantics.CodeOf(err) == semantics.EntityNotFound: // deleted since it was listed
+		case err != nil:
+			return s, err
+		default:
+			kept = append(kept, r)
+		}
+	}
+	s.rows = kept
+	return s, nil
+}
+
+func (e *entities) list(ctx context.Context, s *snapshot, kind semantics.Kind, topic string) error {
+	for after := ""; ; {
+		size := min(e.limit-len(s.rows), semantics.MaxPageSize)
+		found, more, err := e.store.ListEntities(
+			ctx, kind, topic, after, max(size, 1),
+		) // one shows whether there are others
+		if semantics.CodeOf(err) == semantics.EntityNotFound {
+			return nil // the topic was deleted since it was listed
+		}
+		if err != nil {
+			return err
+		}
+		if size <= 0 {
+			s.isTruncated = s.isTruncated || len(found) > 0
+			return nil
+		}
+		for _, entity := range found {
+			s.rows = append(s.rows, row{path: entity.Name, kind: kind, hasSessions: entity.Options.RequiresSession})
+			after = listKey(entity.Name)
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+// listKey is the name by which entities are listed: of a subscription the one within its topic.
+func listKey(path string) string {
+	if _, name, ok := semantics.SplitSubscription(path); ok {
+		path = name
+	}
+	return semantics.Fold(path)
+}

@@ -1,0 +1,65 @@
+package obs
+
+import (
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Sent counts the outcomes of a send.
+func (m *Metrics) Sent(target semantics.Target, results []semantics.SendResult) {
+	stored := 0
+	for _, r := range results {
+		if !r.Deduplicated {
+			stored++
+		}
+	}
+	entity := m.labels.Of(target.Path)
+	m.sent.WithLabelValues(entity).Add(float64(stored))
+	if dropped := len(results) - stored; dropped > 0 {
+		m.deduplicated.WithLabelValues(entity).Add(float64(dropped))
+	}
+}
+
+// Received counts messages that were delivered.
+func (m *Metrics) Received(source semantics.Source, n int) {
+	if n > 0 {
+		m.received.WithLabelValues(m.labels.Of(source.String())).Add(float64(n))
+	}
+}
+
+// Settled counts the outcomes of a settlement. A message that was refused and keeps its lock is neither settled nor
+// lost.
+func (m *Metrics) Settled(source semantics.Source, verb string, codes []semantics.Code) {
+	settled := 0
+	for _, code := range codes {
+		switch code {
+		case "":
+			settled++
+		case semantics.MessageLockLost, semantics.SessionLockLost:
+			m.LockLost(source, verb)
+		default:
+		}
+	}
+	if settled > 0 {
+		m.settled.WithLabelValues(m.labels.Of(source.String()), verb).Add(float64(settled))
+	}
+}
+
+// LockLost counts a settlement or renewal whose lock did not hold.
+func (m *Metrics) LockLost(source semantics.Source, verb string) {
+	m.locksLost.WithLabelValues(m.labels.Of(source.String()), verb).Inc()
+}
+
+// Removed counts messages that were removed without being received. entity is a path, or the text of a
+// semantics.Source.
+func (m *Metrics) Removed(entity, verb string, n int64) {
+	if n > 0 {
+		m.removed.WithLabelValues(m.labels.Of(entity), verb).Add(float64(n))
+	}
+}
+
+// Resubmitted counts dead letters that were sent again.
+func (m *Metrics) Resubmitted(source semantics.Source, n int) {
+	if n > 0 {
+		m.resubmitted.WithLabelValues(m.labels.Of(source.String())).Add(float64(n))
+	}
+}

@@ -1,0 +1,273 @@
+package wirejson
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Messages whose JSON is not an object with their fields, and the field whose JSON is a value itself.
+const (
+	durationName  = "google.protobuf.Duration"
+	timestampName = "google.protobuf.Timestamp"
+	valueName     = "sidebus.v1.Value"
+	messageName   = "sidebus.v1.Message"
+	rawField      = "json"
+
+	// allIfAbsent is the list whose absence means all there are. Over gRPC an empty one cannot be told from an absent
+	// one; here it can, and whoever gives an empty list does not mean all.
+	allIfAbsent = "sidebus.v1.ResubmitRequest.sequence_numbers"
+)
+
+// Decode reads the JSON form of a message, as the body of a request is read. It keeps nothing of data and may be called
+// concurrently.
+func Decode(data []byte, into proto.Message) error {
+	if err := decode(data, into); err != nil {
+		return err
+	}
+	return nil
+}
+
+// decode reads the JSON form of a message as docs/api describes it. It differs from protojson in durations
+// and properties, in the field json, in what it says is wrong, and in that a null resets nothing. What it refuses is
+// INVALID_ARGUMENT, or ARGUMENT_OUT_OF_RANGE for a number its field cannot hold, and names the field.
+func decode(data []byte, into proto.Message) *semantics.Error {
+	if !utf8.Valid(data) {
+		return semantics.Errorf(semantics.InvalidArgument, "the body must be valid UTF-8")
+	}
+	if !json.Valid(data) {
+		return syntaxError(data)
+	}
+	s := &scanner{data: data}
+	return decodeMessage(s, into.ProtoReflect(), "")
+}
+
+func syntaxError(data []byte) *semantics.Error {
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal(data, new(json.RawMessage)); errors.As(err, &syntax) {
+		return semantics.Errorf(
+			semantics.InvalidArgument, "the body is not valid JSON: %s at byte %d", syntax, syntax.Offset,
+		)
+	}
+	return semantics.Errorf(semantics.InvalidArgument, "the body is not valid JSON")
+}
+
+// Refused is the error about the field at path, "" for the whole body, whose value is not accepted.
+func Refused(code semantics.Code, path, format string, args ...any) *semantics.Error {
+	name := path
+	if name == "" {
+		name = "the body"
+	}
+	e := semantics.Errorf(code, "%s %s", name, fmt.Sprintf(format, args...))
+	if path != "" {
+		e = e.With(semantics.DetailField, path)
+	}
+	return e
+}
+
+// BadValue is Refused with INVALID_ARGUMENT.
+func BadValue(path, format string, args ...any) *semantics.Error {
+	return Refused(semantics.InvalidArgument, path, format, args...)
+}
+
+// below gives the path of a member.
+func below(path, name string) string {
+	if path == "" {
+		return Cut(name)
+	}
+	return path + "." + Cut(name)
+}
+
+// Cut shortens a name from outside for an error message.
+func Cut(name string) string {
+	const most = 64
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "..."
+}
+
+func decodeMessage(s *scanner, m protoreflect.Message, path string) *semantics.Error {
+	if !s.open('{') {
+		return BadValue(path, "must be an object")
+	}
+	fields := m.Descriptor().Fields()
+	var seen [2]uint64 // by index of the field; no message has more than 128
+	for s.next('}') {
+		name := s.key()
+		at := below(path, name)
+		field := fields.ByJSONName(name)
+		if field == nil {
+			field = fields.ByTextName(name)
+		}
+		if field == nil {
+			if !isBrokers(m.Descriptor(), name) {
+				return BadValue(at, "is not a known field")
+			}
+			s.value()
+			continue
+		}
+		word, bit := field.Index()/64, uint64(1)<<(field.Index()%64)
+		if seen[word]&bit != 0 {
+			return BadValue(at, "is given twice")
+		}
+		seen[word] |= bit
+		if err := decodeField(s, m, field, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isBrokers reports whether name is a field that only the broker sets. A sender may leave it in a message it has
+// received and sends again; it is ignored (MSG-4).
+func isBrokers(message protoreflect.MessageDescriptor, name string) bool {
+	return message.FullName() == messageName &&
+		(&sidebusv1.ReceivedMessage{}).ProtoReflect().Descriptor().Fields().ByJSONName(name) != nil
+}
+
+func decodeField(s *scanner, m protoreflect.Message, field protoreflect.FieldDescriptor, at string) *semantics.Error {
+	isRaw := isRawField(field)
+	if s.peek() == 'n' && !isRaw {
+		s.value()
+		return nil // null is the same as absent
+	}
+	if one := field.ContainingOneof(); one != nil && !one.IsSynthetic() {
+		if other := m.WhichOneof(one); other != nil {
+			return BadValue(at, "cannot be given together with %s", other.JSONName())
+		}
+	}
+	switch {
+	case isRaw:
+		m.Set(field, protoreflect.ValueOfString(string(s.value())))
+		return nil
+	case field.IsMap():
+		return decodeMap(s, m.Mutable(field).Map(), field, at)
+	case field.IsList():
+		list := m.Mutable(field).List()
+		if err := decodeList(s, list, field, at); err != nil || list.Len() > 0 || field.FullName() != allIfAbsent {
+			return err
+		}
+		return BadValue(at, "must not be empty; leave it out to mean all")
+	case field.Message() != nil:
+		return decodeNested(s, m, field, at)
+	}
+	value, err := decodeScalar(s.value(), field, at)
+	if err == nil {
+		m.Set(field, value)
+	}
+	return err
+}
+
+func isRawField(field protoreflect.FieldDescriptor) bool {
+	return field.Name() == rawField && field.Kind() == protoreflect.StringKind
+}
+
+func decodeList(s *scanner, list protoreflect.List, field protoreflect.FieldDescriptor, at string) *semantics.Error {
+	if !s.open('[') {
+		return BadValue(at, "must be a list")
+	}
+	for s.next(']') {
+		i := list.Len()
+		element := fmt.Sprintf("%s[%d]", at, i)
+		if field.Message() != nil {
+			value := list.NewElement()
+			if err := decodeMessage(s, value.Message(), element); err != nil {
+				return err.With(semantics.DetailIndex, strconv.Itoa(i))
+			}
+			list.Append(value)
+			continue
+		}
+		value, err := decodeScalar(s.value(), field, element)
+		if err != nil {
+			return err.With(semantics.DetailIndex, strconv.Itoa(i))
+		}
+		list.Append(value)
+	}
+	return nil
+}
+
+func decodeMap(s *scanner, entries protoreflect.Map, field protoreflect.FieldDescriptor, at string) *semantics.Error {
+	if !s.open('{') {
+		return BadValue(at, "must be an object")
+	}
+	if field.MapValue().Message().FullName() != valueName {
+		return BadValue(at, "cannot be read")
+	}
+	for s.next('}') {
+		name := s.key()
+		element := at + "[" + Cut(name) + "]"
+		key := protoreflect.ValueOfString(name).MapKey()
+		if entries.Has(key) {
+			return BadValue(element, "is given twice")
+		}
+		value := entries.NewValue()
+		if err := decodeProperty(s, value.Message().Interface().(*sidebusv1.Value), element); err != nil {
+			return err
+		}
+		entries.Set(key, value)
+	}
+	return nil
+}
+
+// lifetimes are the durations that may be "never". Of the others an absent one has another meaning, so that "never"
+// would be taken for its opposite: an abandoned message that must not come back would come back at once.
+var lifetimes = map[protoreflect.Name]bool{
+	"time_to_live": true, "default_message_time_to_live": true, "dead_letter_ttl": true, "session_state_ttl": true,
+	"auto_delete_on_idle": true,
+}
+
+func decodeNested(s *scanner, m protoreflect.Message, field protoreflect.FieldDescriptor, at string) *semantics.Error {
+	switch field.Message().FullName() {
+	case durationName:
+		text, ok := unquote(s.value())
+		mayBeNever := lifetimes[field.Name()]
+		if text == "never" && mayBeNever {
+			return nil // the same as absent
+		}
+		var d *durationpb.Duration
+		if ok {
+			d, ok = ParseDuration(text)
+		}
+		switch {
+		case ok:
+		case mayBeNever:
+			return BadValue(at, `must be a duration such as "30s", "1m30s" or "PT30S", or "never"`)
+		default:
+			return BadValue(at, `must be a duration such as "30s", "1m30s" or "PT30S"`)
+		}
+		m.Set(field, protoreflect.ValueOfMessage(d.ProtoReflect()))
+	case timestampName:
+		text, _ := unquote(s.value())
+		instant, err := ParseInstant(text, at)
+		if err != nil {
+			return err
+		}
+		m.Set(field, protoreflect.ValueOfMessage(instant.ProtoReflect()))
+	default:
+		return decodeMessage(s, m.Mutable(field).Message(), at)
+	}
+	return nil
+}
+
+// ParseInstant reads an instant in RFC 3339. at is the path of its field.
+func ParseInstant(text, at string) (*timestamppb.Timestamp, *semantics.Error) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	instant := timestamppb.New(t)
+	if err != nil || !instant.IsValid() { // in UTC the year may be another one than in the text
+		return nil, BadValue(at, `must be an instant such as "2026-01-02T03:04:05Z"`)
+	}
+	return instant, nil
+}

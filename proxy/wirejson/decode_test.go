@@ -1,0 +1,102 @@
+package wirejson
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+func TestNumbersOfAllForms(t *testing.T) {
+	t.Parallel()
+	good := map[string]int32{`5`: 5, `"5"`: 5, `5.0`: 5, `5e0`: 5, `0.5e1`: 5, `-0`: 0, `2147483647`: 2147483647, `"-2147483648"`: -2147483648}
+	for text, want := range good {
+		got := &sidebusv1.ReceiveRequest{}
+		if err := decode([]byte(`{"maxMessages":`+text+`}`), got); err != nil || got.GetMaxMessages() != want {
+			t.Errorf("%s: got %d, %v, want %d", text, got.GetMaxMessages(), err, want)
+		}
+	}
+	bad := map[string]semantics.Code{
+		`5.5`: semantics.InvalidArgument, `" 5"`: semantics.InvalidArgument, `"0x5"`: semantics.InvalidArgument, `"5_0"`: semantics.InvalidArgument,
+		`"+5"`: semantics.InvalidArgument, `"NaN"`: semantics.InvalidArgument, `1e-1`: semantics.InvalidArgument,
+		`2147483648`: semantics.ArgumentOutOfRange, `-2147483649`: semantics.ArgumentOutOfRange, `1e30`: semantics.ArgumentOutOfRange,
+	}
+	for text, want := range bad {
+		err := decode([]byte(`{"maxMessages":`+text+`}`), &sidebusv1.ReceiveRequest{})
+		if err == nil || err.Code != want || err.Details[semantics.DetailField] != "maxMessages" {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestBothSpellingsOfNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"maxMessages", "max_messages", `max\u004dessages`} {
+		got := &sidebusv1.ReceiveRequest{}
+		if err := decode([]byte(`{ "`+name+`" : 3 }`), got); err != nil || got.GetMaxMessages() != 3 {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestNullIsAbsent(t *testing.T) {
+	t.Parallel()
+	got := &sidebusv1.SendRequest{}
+	err := decode([]byte(`{"messages":[{"messageId":null,"timeToLive":null,"properties":null,"body":null,"text":"x"}],"target":null}`), got)
+	want := &sidebusv1.SendRequest{Messages: []*sidebusv1.Message{{Content: &sidebusv1.Message_Text{Text: "x"}}}}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
+// Only a lifetime can be "never"; elsewhere it would be taken for absent, which means something else.
+func TestNeverIsForLifetimes(t *testing.T) {
+	t.Parallel()
+	lifetimes := &sidebusv1.Queue{}
+	if err := decode([]byte(`{"defaultMessageTimeToLive":"never","deadLetterTtl":"never","autoDeleteOnIdle":"never"}`), lifetimes); err != nil || !proto.Equal(lifetimes, &sidebusv1.Queue{}) {
+		t.Errorf("got %v, %v", lifetimes, err)
+	}
+	for text, into := range map[string]proto.Message{
+		`{"delay":"never"}`: &sidebusv1.AbandonRequest{}, `{"redeliveryDelay":"never"}`: &sidebusv1.Queue{},
+		`{"maxWait":"never"}`: &sidebusv1.ReceiveRequest{}, `{"lockDuration":"never"}`: &sidebusv1.Queue{},
+	} {
+		if err := decode([]byte(text), into); err == nil || err.Code != semantics.InvalidArgument || strings.Contains(err.Message, "never") {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+}
+
+// Whatever is sent, decode does not panic, and what it accepts it writes in a form that it reads as the same.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"messages":[]}`, `{"messages":[{"text":"a\u00e9","properties":{"a":1,"b":{"type":"uuid","value":"x"}}}]}`, `{"messages":[{"json":{"x" : [1, 2]}}]}`,
+		`{"messages":[{"body":"AA==","timeToLive":"PT1S"}]} `, "{\"messages\":[{\"text\":\"\\\"\\\\\"}]}", `{"messages":[{"properties":{"t":{"type":"timespan","value":"1h"}}}]}`,
+		`{"messages":[{"scheduledEnqueueTime":"2026-01-02T03:04:05.678+01:00","priority":"1"}]}`, `{"messages":[{"scheduledEnqueueTime":"9999-12-31T23:59:59-01:00"}]}`,
+		`[1,{"a":"}"}]`, `{"messages":[{"json":"]}"},{"json":[[],{}]}]}`, `{"messages":[{"timeToLive":"never","sequenceNumber":[{"a":1}]}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		first := &sidebusv1.SendRequest{}
+		if decode(data, first) != nil {
+			return
+		}
+		if !json.Valid(data) {
+			t.Fatalf("accepted %q", data)
+		}
+		text := Encode(first)
+		second := &sidebusv1.SendRequest{}
+		if err := decode(text, second); err != nil {
+			t.Fatalf("%q became %q, which is refused: %v", data, text, err)
+		}
+		if !proto.Equal(first, second) {
+			t.Fatalf("%q became %q: %v, %v", data, text, first, second)
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package redisstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A new connection is greeted by the client before its first call: protocol, password, name, database. A call whose
+// connection fails before the greeting is over has not been sent, so its outcome is known: nothing was changed (ERR-6).
+// The client does not tell the two apart, so the connection does.
+
+// errUnsent is found by errors.Is in every error of a connection on which no call was sent.
+var errUnsent = errors.New("the call was not sent")
+
+// causeUnreachable and causeFull say why nothing was sent.
+const (
+	causeUnreachable = "redis_unreachable"
+	causeFull        = "redis_maxclients"
+)
+
+// unsent is an error of a connection on which no call was sent. It has no Unwrap, since the client unwraps errors of
+// greetings once.
+type unsent struct {
+	err   error
+	cause string
+}
+
+func (u *unsent) Error() string { return u.err.Error() }
+
+func (u *unsent) Is(target error) bool { return target == errUnsent || errors.Is(u.err, target) }
+
+// Timeout and Temporary make it a net.Error, which the client looks for.
+func (u *unsent) Timeout() bool {
+	var network net.Error
+	return errors.As(u.err, &network) && network.Timeout()
+}
+
+func (u *unsent) Temporary() bool { return false }
+
+// unsentCause gives why a call was not sent.
+func unsentCause(err error) string {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if u, ok := err.(*unsent); ok { //nolint:errorlint // the chain is walked here
+			return u.cause
+		}
+	}
+	return causeUnreachable
+}
+
+// greeter gives a dialer whose connections know when their greeting is over.
+func greeter(o *redis.Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := redis.NewDialer(o)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, &unsent{err, causeUnreachable}
+		}
+		greeted := &greetedConn{Conn: conn}
+		if socket, ok := conn.(syscall.Conn); ok {
+			return &greetedSocket{greeted, socket}, nil
+		}
+		return greeted, nil
+	}
+}
+
+// greetedConn is a connection to Redis.
+type greetedConn struct {
+	net.Conn
+
+	isOver atomic.Bool // the greeting; a call was sent
+	isFull atomic.Bool // Redis has no place for the connection, and closes it
+}
+
+// greetedSocket is one that the client can look at before it uses it again.
+type greetedSocket struct {
+	*greetedConn
+	syscall.Conn
+}
+
+// greetings are the commands that a connection begins with.
+var greetings = [][]byte{[]byte("hello"), []byte("auth"), []byte("client"), []byte("select")}
+
+// maxClients is what Redis says to a connection that is one too many.
+var maxClients = []byte("-ERR max number of clients reached")
+
+var errFull = errors.New("maxclients: Redis has as many connections as it permits")
+
+// Write writes to the connection, but no call to one that Redis has no place for.
+func (c *greetedConn) Write(p []byte) (int, error) {
+	if c.isOver.Load() {
+		return c.Conn.Write(p)
+	}
+	if c.isFull.Load() {
+		return 0, &unsent{errFull, causeFull}
+	}
+	if !isGreeting(p) {
+		c.isOver.Store(true)
+		return c.Conn.Write(p)
+	}
+	n, err := c.Conn.Write(p)
+	if err != nil { // the other side has closed; what it said before can be read still
+		said := make([]byte, len(maxClients))
+		if m, _ := c.Conn.Read(said); bytes.Equal(said[:m], maxClients) {
+			return n, &unsent{errFull, causeFull}
+		}
+	}
+	return n, c.early(err)
+}
+
+// Read reads from the connection.
+func (c *greetedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.isOver.Load() {
+		return n, err
+	}
+	if bytes.HasPrefix(p[:n], maxClients) {
+		c.isFull.Store(true)
+		return 0, &unsent{errFull, causeFull}
+	}
+	return n, c.early(err)
+}
+
+func (c *greetedConn) early(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &unsent{err, causeUnreachable}
+}
+
+// isGreeting reports whether what is written begins with a command of the greeting: "*3\r\n$5\r\nhello\r\n...".
+func isGreeting(p []byte) bool {
+	_, rest, _ := bytes.Cut(p, []byte("\r\n$"))
+	_, rest, _ = bytes.Cut(rest, []byte("\r\n"))
+	word, _, _ := bytes.Cut(rest, []byte("\r\n"))
+	for _, greeting := range greetings {
+		if bytes.EqualFold(word, greeting) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// lockedTimeout bounds what follows once a script has locked messages, which no longer depends on whether the caller is
+// there.
+const lockedTimeout = 10 * time.Second
+
+// readRanges reads what lies from the first to the last position of each range. What is large is read alone.
+func (s *Store) readRanges(ctx context.Context, log string, ranges [][2]string) ([][]entry, error) {
+	read, err := s.readTogether(ctx, log, withoutLarge(ranges))
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range ranges {
+		if len(read[i]) > 0 || !isSingle(r) {
+			continue
+		}
+		err := s.alone(ctx, func() error {
+			large, err := s.readTogether(ctx, log, ranges[i:i+1])
+			if err == nil {
+				read[i] = large[0]
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return read, nil
+}
+
+// readTogether reads ranges with one pipeline. It changes nothing, so a connection that breaks is worth a second try:
+// the messages are locked.
+func (s *Store) readTogether(ctx context.Context, log string, ranges [][2]string) (read [][]entry, err error) {
+	for range 2 {
+		cmds := make([]*redis.Cmd, len(ranges))
+		_, err = s.redis(ctx).Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i, r := range ranges {
+				cmds[i] = p.Do(ctx, "XRANGE", log, r[0], r[1])
+			}
+			return nil
+		})
+		if err != nil {
+			err = storeError(err, true)
+			continue
+		}
+		read = make([][]entry, len(ranges))
+		for i, cmd := range cmds {
+			if read[i], err = readEntries(cmd); err != nil {
+				return nil, err
+			}
+		}
+		return read, nil
+	}
+	return nil, err
+}
+
+func readEntries(cmd *redis.Cmd) ([]entry, error) {
+	items, err := cmd.Slice()
+	if err != nil {
+		return nil, storeError(err, true)
+	}
+	entries := make([]entry, 0, len(items))
+	r := &reply{script: "XRANGE", items: items}
+	for r.more() {
+		pair := r.list()
+		entries = append(entries, readEntry(pair))
+		r.adopt(pair)
+	}
+	return entries, r.failure()
+}
+
+// entriesIn gives what is needed to end the locks of all positions in ranges.
+func entriesIn(ranges [][2]string, nonce uint64) []entry {
+	var entries []entry
+	for _, r := range ranges {
+		first, err1 := strconv.ParseInt(r[0], 10, 64)
+		last, err2 := strconv.ParseInt(r[1], 10, 64)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		for position := first; position <= last; position++ {
+			entries = append(entries, entry{position: position, nonce: nonce})
+		}
+	}
+	return entries
+}
+
+// giveBack releases what was locked and nobody gets, so that nothing is counted (RECV-7, DC-2). If that fails, the
+// locks end by themselves, each with a delivery more.
+func (s *Store) giveBack(ctx context.Context, source semantics.Source, entries []entry) {
+	if len(entries) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockedTimeout)
+	defer cancel()
+	tokens := make([]semantics.LockToken, len(entries))
+	for i := range entries {
+		tokens[i] = entries[i].lock().token()
+	}
+	_, _ = s.Release(ctx, source, tokens)
+}

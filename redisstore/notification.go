@@ -1,0 +1,63 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// causes are why a message becomes a dead letter, by the letter the scripts use. An application's own reason stands in
+// the message.
+var causes = map[byte]string{
+	'a': "Application", 'm': "MaxDeliveryCountExceeded", 't': "TTLExpiredException",
+	'f': semantics.ReasonFilterFailed, 'h': semantics.ReasonHeaderSize, 's': semantics.ReasonNoSession,
+	'o': semantics.ReasonOverflow,
+	'x': semantics.ReasonTooManyHops, 'n': semantics.ReasonDestinationNotFound,
+	'd': semantics.ReasonDestinationDisabled,
+	'q': semantics.ReasonDestinationFull, 'r': semantics.ReasonSession,
+}
+
+// apply reads the notifications of a reply (lua/lib/entity/close_queue.lua) and does what they ask for.
+func (s *Store) apply(ctx context.Context, path string, r *reply) {
+	if at := s.readNews(path, r); at > 0 {
+		s.setAlarms(ctx, alarm{name: semantics.Fold(path), at: at})
+	}
+}
+
+// orphan is the letter of what was dropped because its message was not there (lua/lib/entity/note_orphan.lua).
+const orphan = '!'
+
+// readNews gives the alarm that the script changed, 0 for none, and tells of the dead letters and orphans.
+func (s *Store) readNews(path string, r *reply) int64 {
+	alarm, letters, _ := strings.Cut(r.text(), " ")
+	at, err := strconv.ParseInt(alarm, 10, 64)
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("script %s: news begin with %q: %w", r.script, alarm, err)
+	}
+	if letters == "" {
+		return at
+	}
+	numbers, orphans := map[string][]int64{}, []int64(nil)
+	for letter := range strings.SplitSeq(letters, " ") {
+		last := len(letter) - 1
+		switch n, err := strconv.ParseInt(letter[:last], 10, 64); {
+		case err != nil:
+		case letter[last] == orphan:
+			orphans = append(orphans, n)
+		default:
+			numbers[causes[letter[last]]] = append(numbers[causes[letter[last]]], n)
+		}
+	}
+	if s.options.DeadLettered != nil {
+		for cause, some := range numbers {
+			s.options.DeadLettered(path, cause, some)
+		}
+	}
+	if s.options.Orphaned != nil && len(orphans) > 0 {
+		s.options.Orphaned(path, orphans)
+	}
+	return at
+}

@@ -1,0 +1,142 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// taken is an entity whose alarm a sweeper has taken.
+type taken struct {
+	name    string
+	until   int64 // what the alarm was set to meanwhile (ms)
+	renewed time.Time
+}
+
+// after gives the instant (ms) that comes so long after the alarm was taken.
+func (t *taken) after(d time.Duration) int64 { return t.until + (d - takenFor).Milliseconds() }
+
+// keep tells other sweepers in time that the work on an entity goes on.
+func (s *Store) keep(ctx context.Context, t *taken) {
+	elapsed := time.Since(t.renewed)
+	if elapsed < takenFor/2 {
+		return
+	}
+	until := t.until + elapsed.Milliseconds()
+	if s.moveAlarm(ctx, t.name, t.until, until) == nil {
+		t.until, t.renewed = until, time.Now()
+	}
+}
+
+// sweptEntity is how an entity was left.
+type sweptEntity struct {
+	found    bool
+	isTopic  bool
+	isUnused bool
+	next     int64         // when something will be due, 0 for never
+	after    int64         // how many ms that is from now
+	forwards bool          // there is more to forward at once
+	rest     time.Duration // it may not be seen to for so long: it failed lately, or may not be removed yet
+
+	toForward []semantics.SubQueue
+}
+
+// sweepEntity does what is due on one entity, slice by slice so that others get their turn, and one turn of what it
+// forwards. An error of the latter, or of an activation, leaves the result filled.
+func (w *sweeper) sweepEntity(ctx context.Context, t *taken) (sweptEntity, error) {
+	for hasForwarded := false; ; w.keep(ctx, t) {
+		done, err := w.sweepSlice(ctx, t.name)
+		isDue := done.next > 0 && done.after == 0
+		switch {
+		case err != nil, !done.found:
+			return done, err
+		case isDue && done.isUnused:
+			if !w.mayRemove() {
+				done.rest = sweepPause
+				return done, nil
+			}
+			next, again, err := w.removeUnused(ctx, t.name, done.isTopic)
+			if again {
+				continue
+			}
+			return sweptEntity{
+				found:   true,
+				isTopic: done.isTopic,
+				next:    next,
+				after:   sweepPatience.Milliseconds(),
+			}, err // if any, it is far
+		case isDue && !done.isTopic:
+		case !isDue && (len(done.toForward) == 0 || hasForwarded):
+			done.forwards = len(done.toForward) > 0
+			return done, nil
+		default:
+			if done.rest = w.failures.resting(t.name); done.rest > 0 {
+				return done, nil
+			}
+			if isDue {
+				err = w.upkeep.ActivateDue(ctx, t.name)
+			} else {
+				hasForwarded = true
+				err = forward(ctx, w.upkeep, t.name, done.toForward)
+			}
+		}
+		if err != nil {
+			return done, err
+		}
+		if ctx.Err() != nil {
+			return sweptEntity{}, cancelled(ctx)
+		}
+	}
+}
+
+// forward does one turn of what an entity forwards. What keeps one side from it need not keep the other.
+func forward(ctx context.Context, upkeep semantics.Upkeep, name string, sides []semantics.SubQueue) error {
+	failures := make([]error, len(sides))
+	for i, side := range sides {
+		source := semantics.Source{Path: name, SubQueue: side}
+		if path, is := strings.CutSuffix(name, transfersSuffix); is {
+			source = semantics.Source{Path: path, SubQueue: semantics.TransferDeadLetterQueue}
+		}
+		failures[i] = upkeep.Forward(ctx, source)
+	}
+	return cmp.Or(failures...)
+}
+
+// sweepSlice does a slice of what is due on one entity.
+func (s *Store) sweepSlice(ctx context.Context, name string) (sweptEntity, error) {
+	r, err := s.run(ctx, "sweep", s.keys(name), s.now(), flag(s.options.LazyExpiry))
+	if err != nil || r.status != "OK" {
+		return sweptEntity{}, err
+	}
+	s.readNews(name, r) // the sweep itself puts the alarm off
+	done := sweptEntity{
+		found:    true,
+		next:     r.number(),
+		after:    r.number(),
+		isTopic:  r.number() == 1,
+		isUnused: r.number() == 1,
+	}
+	letters := r.text()
+	if strings.Contains(letters, "m") {
+		done.toForward = append(done.toForward, semantics.MainQueue)
+	}
+	if strings.Contains(letters, "d") {
+		done.toForward = append(done.toForward, semantics.DeadLetterQueue)
+	}
+	return done, r.failure()
+}
+
+// alarm gives the alarm that an entity should have.
+func (e sweptEntity) alarm(name string) []alarm {
+	switch {
+	case len(e.toForward) > 0:
+		return []alarm{{name: name, at: dueNow}}
+	case e.next > 0:
+		return []alarm{{name: name, at: e.next}}
+	default:
+		return nil
+	}
+}

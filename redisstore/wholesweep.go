@@ -1,0 +1,177 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+const (
+	// wholeSweep is the pause between two looks at all entities.
+	wholeSweep = time.Minute
+	// wholeLease is for how long a sidecar has the look at all entities to itself, unless it says that it goes on.
+	wholeLease = 10 * time.Second
+	// keepWhole is how often it says so.
+	keepWhole = wholeLease / 5
+)
+
+// errLeaseLost says that another sidecar goes on with the look at all entities.
+var errLeaseLost = errors.New("another sidecar looks at all entities")
+
+// lookAtAll has every entity looked at once a minute, and when Redis has been restarted or replaced, by one sidecar at
+// a time: for alarms that were lost, because a sidecar died between changing an entity and setting its alarm or because
+// Redis forgot, and for deletions that were left halfway. It looks only, with a bounded slice of work on each entity.
+// What is more than that gets an alarm.
+func (w *sweeper) lookAtAll(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait, err := w.lookIfDue(ctx)
+		switch {
+		case errors.Is(err, errLeaseLost):
+			wait = wholeLease
+		case err != nil:
+			w.noteFailure(ctx, "", err)
+			wait = sweepPause
+		}
+		select {
+		case <-time.After(wait):
+		case <-w.connected:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// lookIfDue looks at all entities if it is time and no other sidecar does, and returns when to ask again.
+func (w *sweeper) lookIfDue(ctx context.Context) (time.Duration, error) {
+	r, err := w.run(
+		ctx, "lease_sweep", w.names, w.now(), w.sidecar, wholeLease.Milliseconds(), wholeSweep.Milliseconds(),
+	)
+	if err != nil {
+		return 0, err
+	}
+	if r.status == "WAIT" {
+		return time.Duration(r.number()) * time.Millisecond, r.failure()
+	}
+	look := &wholeLook{sweeper: w, after: r.text(), kept: time.Now()}
+	if err := r.failure(); err != nil {
+		return 0, err
+	}
+	return wholeSweep, look.goOn(ctx)
+}
+
+// wholeLook is one look at all entities, or the rest of one that another sidecar began.
+type wholeLook struct {
+	*sweeper
+	after  string // the entity looked at last
+	alarms []alarm
+	kept   time.Time
+}
+
+func (l *wholeLook) goOn(ctx context.Context) error {
+	for {
+		names, err := l.listNames(ctx, l.after, semantics.MaxPageSize)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := l.named(ctx, name); err != nil {
+				return err
+			}
+			l.after = name
+		}
+		if len(names) < semantics.MaxPageSize {
+			return l.advance(ctx, wholeSweep)
+		}
+	}
+}
+
+// named looks at an entity and its subscriptions. One that fails keeps nothing else from being looked at.
+func (l *wholeLook) named(ctx context.Context, name string) error {
+	done, err := l.whole(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !done.found {
+		return l.pass(ctx, name, l.forgetName(ctx, name))
+	}
+	if !done.isTopic {
+		return nil
+	}
+	found, err := l.presentRoster(ctx, name)
+	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
+		return l.pass(ctx, name, err)
+	}
+	for _, sub := range found.names {
+		if _, err := l.whole(ctx, semantics.Fold(semantics.SubscriptionPath(name, sub))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole looks at an entity with what forwarding has brought it, and notes the alarms that it should have. One that
+// fails is taken for found.
+func (l *wholeLook) whole(ctx context.Context, name string) (sweptEntity, error) {
+	done, err := l.sweepSlice(ctx, name)
+	if err == nil && done.found {
+		l.alarms = append(l.alarms, done.alarm(name)...)
+		err = l.beside(ctx, name)
+	}
+	if err != nil {
+		done = sweptEntity{found: true}
+	}
+	return done, l.pass(ctx, name, err)
+}
+
+// beside looks at what most entities do not have: what forwarding has brought, and a transfer dead-letter queue.
+func (l *wholeLook) beside(ctx context.Context, name string) error {
+	keys := l.keys(name)
+	found, err := l.redis(ctx).Exists(ctx, keys.key("transfers_entity"), keys.key("arrivals")).Result()
+	if err != nil {
+		return storeError(err, false)
+	}
+	if found == 0 {
+		return nil
+	}
+	if err := l.forgetArrivals(ctx, name); err != nil {
+		return err
+	}
+	letters, err := l.sweepSlice(ctx, name+transfersSuffix)
+	l.alarms = append(l.alarms, letters.alarm(name+transfersSuffix)...)
+	return err
+}
+
+// pass goes on to the next entity, whether this one failed or not, unless Redis cannot be reached or the lease is lost.
+func (l *wholeLook) pass(ctx context.Context, name string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return cancelled(ctx)
+	case isOutage(err):
+		return err
+	case err != nil:
+		l.noteFailure(ctx, name, err)
+	}
+	if len(l.alarms) >= mostAlarms || time.Since(l.kept) >= keepWhole {
+		return l.advance(ctx, 0)
+	}
+	return nil
+}
+
+// advance sets the alarms that were found missing and notes how far the look has come. With a pause it has come to its
+// end.
+func (l *wholeLook) advance(ctx context.Context, pause time.Duration) error {
+	l.setAlarms(ctx, l.alarms...)
+	l.alarms = l.alarms[:0]
+	r, err := l.run(
+		ctx, "advance_sweep", l.names, l.now(), l.sidecar, wholeLease.Milliseconds(), l.after, pause.Milliseconds(),
+	)
+	switch {
+	case err != nil:
+		return err
+	case r.status != "OK":
+		return errLeaseLost
+	}
+	l.kept = time.Now()
+	return nil
+}

@@ -1,0 +1,209 @@
+package broker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
+)
+
+// held is the account of what this process has handed out under lock: it decides how long a drain waits and what it
+// gives back at the end, and nothing else. The store's clock and tokens decide who owns a message.
+type held struct {
+	mu      sync.Mutex
+	locks   map[semantics.LockToken]heldLock
+	settled chan struct{} // closed and replaced whenever locks shrink
+	sweepAt int           // size at which ended locks are swept out
+}
+
+type heldLock struct {
+	source semantics.Source
+	until  time.Time
+	owner  stream.Owner // of the subscription that delivered the message; nil: a call did
+}
+
+const firstHeldSweep = 1024
+
+func (h *held) init() {
+	h.locks = map[semantics.LockToken]heldLock{}
+	h.settled = make(chan struct{})
+	h.sweepAt = firstHeldSweep
+}
+
+func (h *held) add(source semantics.Source, messages []*semantics.Received) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range messages {
+		h.locks[m.LockToken] = heldLock{source: source, until: m.LockedUntil}
+	}
+	if len(h.locks) >= h.sweepAt {
+		h.sweep()
+		h.sweepAt = max(firstHeldSweep, 2*len(h.locks))
+	}
+}
+
+// own notes which subscription delivered messages. It is told when they are settled, by whatever call.
+func (h *held) own(tokens []semantics.LockToken, owner stream.Owner) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range tokens {
+		if lock, ok := h.locks[t]; ok {
+			lock.owner = owner
+			h.locks[t] = lock
+		}
+	}
+}
+
+func (h *held) remove(tokens []semantics.LockToken) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range tokens {
+		delete(h.locks, t)
+	}
+	h.signal()
+}
+
+// ended removes those whose settlement ended the lock or found it lost; with any other code the lock stays.
+func (h *held) ended(source semantics.Source, tokens []semantics.LockToken, codes []semantics.Code) {
+	for owner, settled := range h.endedOf(source, tokens, codes) {
+		owner.Forget(settled)
+	}
+}
+
+// endedOf is ended but for telling the subscriptions, whose messages it gives.
+func (h *held) endedOf(
+	source semantics.Source, tokens []semantics.LockToken, codes []semantics.Code,
+) map[stream.Owner][]semantics.LockToken {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var owned map[stream.Owner][]semantics.LockToken
+	for i, t := range tokens {
+		switch codes[i] {
+		case "", semantics.MessageLockLost:
+			if owner := h.locks[t].owner; owner != nil {
+				if owned == nil {
+					owned = map[stream.Owner][]semantics.LockToken{}
+				}
+				owned[owner] = append(owned[owner], t)
+			}
+			delete(h.locks, t)
+		case semantics.SessionLockLost:
+			delete(h.locks, t)
+			delete(h.locks, source.SessionLock)
+		default: // the lock holds
+		}
+	}
+	h.signal()
+	return owned
+}
+
+// addSession notes a session under the token of its lock, which is no message's.
+func (h *held) addSession(source semantics.Source, until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.locks[source.SessionLock] = heldLock{source: source, until: until}
+}
+
+// renewSession extends the session and all that was received from it (SESS-18).
+func (h *held) renewSession(source semantics.Source, until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t, lock := range h.locks {
+		if lock.source.SessionLock == source.SessionLock {
+			lock.until = until
+			h.locks[t] = lock
+		}
+	}
+	h.signal()
+}
+
+// removeSession removes the session and all that was received from it.
+func (h *held) removeSession(source semantics.Source) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t, lock := range h.locks {
+		if lock.source.SessionLock == source.SessionLock {
+			delete(h.locks, t)
+		}
+	}
+	h.signal()
+}
+
+func (h *held) renew(tokens []semantics.LockToken, renewals []semantics.Renewal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, t := range tokens {
+		lock, ok := h.locks[t]
+		switch {
+		case renewals[i].Code != "":
+			delete(h.locks, t)
+		case ok:
+			lock.until = renewals[i].LockedUntil
+			h.locks[t] = lock
+		}
+	}
+	h.signal()
+}
+
+// sweep drops locks that have ended. Pod clocks may be off, which costs a drain a little too much or too little
+// waiting and no message.
+func (h *held) sweep() {
+	now := time.Now()
+	for t, lock := range h.locks {
+		if now.After(lock.until) {
+			delete(h.locks, t)
+		}
+	}
+}
+
+func (h *held) signal() {
+	close(h.settled)
+	h.settled = make(chan struct{})
+}
+
+func (h *held) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sweep()
+	return len(h.locks)
+}
+
+func (h *held) bySource() map[semantics.Source][]semantics.LockToken {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sweep()
+	tokens := map[semantics.Source][]semantics.LockToken{}
+	for t, lock := range h.locks {
+		tokens[lock.source] = append(tokens[lock.source], t)
+	}
+	return tokens
+}
+
+func (h *held) await(ctx context.Context) int {
+	for {
+		h.mu.Lock()
+		h.sweep()
+		left, settled := len(h.locks), h.settled
+		next := time.Time{}
+		for _, lock := range h.locks {
+			if next.IsZero() || lock.until.Before(next) {
+				next = lock.until
+			}
+		}
+		h.mu.Unlock()
+		if left == 0 {
+			return 0
+		}
+		ended := time.NewTimer(time.Until(next))
+		select {
+		case <-settled:
+		case <-ended.C:
+		case <-ctx.Done():
+			ended.Stop()
+			return left
+		}
+		ended.Stop()
+	}
+}

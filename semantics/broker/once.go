@@ -1,0 +1,85 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// SendOnce is Send under a request id: for two minutes a repeat on the same target, through any sidecar, gets the first
+// answer and stores nothing, and repeated reports that. INVALID_ARGUMENT when the id came with other messages (IDEM-1).
+func (b *Broker) SendOnce(
+	ctx context.Context, target semantics.Target, requestID string, messages []*semantics.Message,
+) (results []semantics.SendResult, repeated bool, err error) {
+	if target, err = target.Parse(); err != nil {
+		return nil, false, err
+	}
+	if requestID == "" {
+		return nil, false, semantics.FieldError(
+			semantics.InvalidArgument, "requestId", "must have 1 to %d characters", semantics.MaxIDLength,
+		)
+	}
+	if err := semantics.CheckID("requestId", requestID); err != nil {
+		return nil, false, err
+	}
+	once := semantics.Once{RequestID: requestID, Digest: digestOf(messages), Seed: semantics.NewRandomUUID().String()}
+	made := fillIDs(once, messages)
+	if results, err = b.prepare(messages); err != nil {
+		return nil, false, err
+	}
+	outcome, err := b.sendPatiently(ctx, target, messages, &once)
+	if err != nil {
+		clearIDs(messages, made)
+		next := "repeat the call with the same requestId within " + semantics.RequestsKeptFor.String() + ", which stores nothing twice"
+		return nil, false, withNextStep(err, next)
+	}
+	for i := range results {
+		results[i].Stored = outcome.Stored[i]
+		if outcome.Repeats != nil && made[i] {
+			results[i].MessageID = idFrom(outcome.Repeats.Seed, i)
+		}
+	}
+	return results, outcome.Repeats != nil, nil
+}
+
+// fillIDs gives ids to messages that have none, and reports which.
+func fillIDs(o semantics.Once, messages []*semantics.Message) (made []bool) {
+	made = make([]bool, len(messages))
+	for i, m := range messages {
+		if made[i] = m.MessageID == ""; made[i] {
+			m.MessageID = idFrom(o.Seed, i)
+		}
+	}
+	return made
+}
+
+// clearIDs is the opposite of fillIDs, so that another try with the same messages has the digest of this one.
+func clearIDs(messages []*semantics.Message, made []bool) {
+	for i, m := range messages {
+		if made[i] {
+			m.MessageID = ""
+		}
+	}
+}
+
+// idFrom makes the message id at a place of a call. With a random seed it is as random as any (MSG-1).
+func idFrom(seed string, place int) string {
+	sum := sha256.Sum256(
+		binary.BigEndian.AppendUint64([]byte(seed), uint64(place)),
+	) //nolint:gosec // a place is not negative
+	return semantics.UUIDFrom(semantics.LockToken(sum[:16])).String()
+}
+
+// digestOf tells the messages of one call from others: by their number, their sizes and the ids that the client gave.
+// It is kept by the store, so it must stay what it is from version to version.
+func digestOf(messages []*semantics.Message) string {
+	hash := sha256.New()
+	for _, m := range messages {
+		head := binary.BigEndian.AppendUint64(nil, uint64(m.Size())) //nolint:gosec // a size is not negative
+		hash.Write(append(binary.BigEndian.AppendUint64(head, uint64(len(m.MessageID))), m.MessageID...))
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:12])
+}

@@ -1,0 +1,81 @@
+package broker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// publishEach is SendEach of a topic: it decides which subscriptions get copies and lets the store carry that out. A
+// store that knows other rules by then sends it back to decide again, so that a change of rules is exact (TOPIC-4).
+func (b *Broker) publishEach(ctx context.Context, topic string, calls [][]*semantics.Message) []semantics.SendOutcome {
+	outcomes, at := make([]semantics.SendOutcome, len(calls)), 0
+	err := b.fanout.try(ctx, topic, func(r *router) error {
+		publications := make([][]semantics.Publication, len(calls)-at)
+		for i, messages := range calls[at:] {
+			publications[i] = r.publications(messages)
+		}
+		for i, o := range b.store.Publish(ctx, topic, r.version, publications) {
+			if errors.Is(o.Err, semantics.ErrRoutesChanged) {
+				at += i // and with it all that follow, so that their order stays
+				return o.Err
+			}
+			outcomes[at+i] = o
+		}
+		return outcomes[len(outcomes)-1].Err
+	})
+	if err != nil { // of the routes, unless the outcomes have it already
+		for i := at; i < len(outcomes); i++ {
+			if outcomes[i].Stored == nil && outcomes[i].Err == nil {
+				outcomes[i].Err = err
+			}
+		}
+	}
+	return outcomes
+}
+
+// publishOnce is SendOnce of a topic.
+func (b *Broker) publishOnce(
+	ctx context.Context, topic string, once semantics.Once, messages []*semantics.Message,
+) (outcome semantics.SendOutcome) {
+	err := b.fanout.try(ctx, topic, func(r *router) error {
+		outcome = b.store.PublishOnce(ctx, topic, r.version, once, r.publications(messages))
+		return outcome.Err
+	})
+	outcome.Err = err
+	return outcome
+}
+
+// activateStep is how many scheduled messages of a topic are enqueued at a time.
+const activateStep = 50
+
+// ActivateDue enqueues the scheduled messages of a topic whose time has come, by the rules of this instant (SCHED-7).
+// Whoever sweeps the store calls it when some are due; any number may do so at once. It blocks until none is left, or
+// something fails. ENTITY_NOT_FOUND.
+func (b *Broker) ActivateDue(ctx context.Context, topic string) error {
+	for {
+		due, err := b.store.Due(ctx, topic, activateStep)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		if due, err = dueReadable(due); len(due) == 0 {
+			return err
+		}
+		err = b.fanout.try(ctx, topic, func(r *router) error {
+			activations := make([]semantics.Activation, len(due))
+			for i, m := range due {
+				message := m.Message
+				message.ScheduledAt = m.ScheduledAt // what it was scheduled for stays on it
+				activations[i] = semantics.Activation{
+					SequenceNumber: m.SequenceNumber,
+					Publication:    semantics.Publication{Message: &message, Copies: r.copies(&message)},
+				}
+			}
+			return b.store.Activate(ctx, topic, r.version, activations)
+		})
+		if err != nil {
+			return err
+		}
+	}
+}

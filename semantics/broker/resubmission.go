@@ -1,0 +1,174 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Dead letters go to a queue, or back to where they were, in one step (Remover.Resubmit). A topic makes copies of them
+// by its rules, and may be in another place, so to a topic they go by a transfer, as what is forwarded does: set aside
+// at their source, stored at the topic, removed at the source. Whoever finds such a transfer under way carries it on,
+// so each letter arrives once, whichever sidecar dies when.
+
+// carryOn brings a transfer of the source to its end that somebody has left: its letters cannot be seen as long as it
+// is under way.
+func (r *resubmitter) carryOn(ctx context.Context) error {
+	return r.broker.store.Unbroken(ctx, func(ctx context.Context) error {
+		transfer, err := r.broker.store.BeginTransfer(ctx, r.source, semantics.Destination{}, 1)
+		switch {
+		case errors.Is(err, semantics.ErrForwardingChanged),
+			semantics.CodeOf(err) == semantics.EntityNotFound: // there is none
+			return nil
+		case err != nil:
+			return err
+		}
+		return r.end(ctx, transfer)
+	})
+}
+
+// end brings a transfer of the source to its end that is not this call's.
+func (r *resubmitter) end(ctx context.Context, transfer semantics.Transfer) error {
+	entity, err := r.broker.getSource(ctx, r.source.Path)
+	if err != nil {
+		return err
+	}
+	err = r.broker.carryOn(ctx, entity.Name, transfer)
+	if errors.Is(err, semantics.ErrOvertaken) { // the next look finds what is under way by now
+		return nil
+	}
+	return err
+}
+
+// moveToTopic sends dead letters to a topic, and notes what became of each.
+func (r *resubmitter) moveToTopic(ctx context.Context, letters []*semantics.Received) error {
+	numbers := make([]int64, len(letters))
+	for i, m := range letters {
+		numbers[i] = m.SequenceNumber
+	}
+	for len(numbers) > 0 {
+		var looked int
+		err := r.broker.store.Unbroken(ctx, func(ctx context.Context) (err error) {
+			looked, err = r.transfer(ctx, numbers)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		numbers = numbers[looked:]
+	}
+	return nil
+}
+
+// transfer sends the first of some letters by one transfer and gives how many that were. It is none when there was
+// another transfer to carry on before.
+func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int, err error) {
+	b := r.broker
+	to, err := b.store.Destination(ctx, r.target)
+	if err != nil {
+		return 0, err
+	}
+	if to.Kind != semantics.TopicKind || to.Incarnation == 0 {
+		return 0, semantics.NotFound(r.target)
+	}
+	limit, err := b.transferLimit(ctx, to.Path, min(len(numbers), transferSize))
+	if err != nil {
+		return 0, err
+	}
+	numbers = numbers[:limit]
+	how := semantics.Resubmitting{
+		NewMessageIDs: r.options.NewMessageIDs, KeepExpiry: r.options.KeepExpiry,
+		BypassDuplicates: r.options.BypassDuplicates,
+	}
+	begun, err := b.store.BeginResubmission(ctx, r.source, to, numbers, how)
+	switch {
+	case err != nil:
+		return 0, err
+	case !begun.IsNew:
+		return 0, r.end(ctx, begun.Transfer)
+	}
+	codes := map[int64]semantics.Code{} // of those that were set aside
+	if len(begun.Messages) > 0 {
+		arrivals, err := b.resubmit(ctx, begun.Transfer)
+		if errors.Is(err, semantics.ErrOvertaken) {
+			message := "others carried on what was to be sent again: see which dead letters are left"
+			err = &semantics.Error{Code: semantics.StoreUnavailable, Message: message, Err: err}
+		}
+		if err != nil { // it is carried on by whoever comes
+			return 0, semantics.AsError(err).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
+		}
+		for i, m := range begun.Messages {
+			codes[m.SequenceNumber] = arrivals[i].Refused
+		}
+	}
+	for _, number := range numbers[:begun.Looked] {
+		result := ResubmitResult{SequenceNumber: number}
+		code, isAside := codes[number]
+		if delete(codes, number); !isAside {
+			code = semantics.MessageNotFound
+		}
+		result.Code = code
+		r.results = append(r.results, result)
+		if code == "" {
+			b.charge(1)
+		}
+	}
+	return begun.Looked, nil
+}
+
+// resubmit brings a transfer of dead letters to its end, wherever it stands, and gives what became of each. One that is
+// refused stays where it was.
+func (b *Broker) resubmit(ctx context.Context, transfer semantics.Transfer) ([]semantics.Arrival, error) {
+	all := make([]semantics.Arrival, len(transfer.Messages))
+	var going []semantics.Publication
+	var places []int // of those that go, among all
+	for i, m := range transfer.Messages {
+		if all[i].Refused = semantics.Internal; m.Unreadable == nil {
+			going, places = append(going, sentAgain(m, transfer, i)), append(places, i)
+		}
+	}
+	arrivals, err := b.arrive(ctx, transfer, going)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range arrivals {
+		all[places[i]] = a
+	}
+	fates := make([]semantics.Fate, len(all))
+	for i, a := range all {
+		fates[i].Stays = a.Refused != ""
+	}
+	return all, b.store.EndTransfer(ctx, transfer, fates)
+}
+
+// sentAgain gives a dead letter as its sender sent it (MSG-17).
+func sentAgain(m *semantics.Received, transfer semantics.Transfer, place int) semantics.Publication {
+	message := m.Message
+	message.Properties = map[string]semantics.Value{}
+	texts := m.DeadLetterTexts()
+	for name, value := range m.Properties {
+		switch {
+		case name == semantics.PropertyDeadLetterReason && texts.Reason != nil,
+			name == semantics.PropertyDeadLetterDescription && texts.Description != nil:
+		default:
+			message.Properties[name] = value
+		}
+	}
+	message.ForgetForwarding()
+	message.ScheduledAt = time.Time{}
+	if message.TimeToLive != nil &&
+		*message.TimeToLive <= 0 { // it was sent again with its end kept, when that was past
+		message.TimeToLive = nil
+	}
+	p := semantics.Publication{Message: &message}
+	if transfer.Resubmits.KeepExpiry {
+		p.ExpiresAt = m.ExpiresAt
+	}
+	if transfer.Resubmits.NewMessageIDs {
+		message.MessageID = idFrom(strings.ToLower(transfer.ID), place) // the same, whoever carries it on
+	}
+	return p
+}

@@ -1,0 +1,149 @@
+package broker
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// resubmitter is one Resubmit under way.
+type resubmitter struct {
+	broker  *Broker
+	source  semantics.Source
+	target  string
+	options ResubmitOptions
+	most    int
+	results []ResubmitResult
+	began   int64 // the first number that this call gave out in the queue of the dead letters; 0: none yet
+}
+
+// all goes through the dead letters by number and moves those that match, page by page. Those that it has moved may die
+// again meanwhile, which must not make it go round for ever: it ends where the numbers begin that it gave out itself.
+func (r *resubmitter) all(ctx context.Context) ([]ResubmitResult, bool, error) {
+	from := int64(1)
+	for {
+		page, err := r.broker.store.Peek(
+			ctx, r.source, from, resubmitStep, semantics.ShowAvailable|semantics.ShowDeferred,
+		)
+		if err != nil {
+			return r.stop(err)
+		}
+		if r.began > 0 {
+			page = slices.DeleteFunc(page, func(m *semantics.Received) bool { return m.SequenceNumber >= r.began })
+		}
+		if len(page) == 0 {
+			return r.results, false, nil
+		}
+		from = page[len(page)-1].SequenceNumber + 1
+		var chosen []*semantics.Received
+		for _, m := range page {
+			matches := m.Unreadable == nil // it stays for a version that can read it
+			if matches && r.options.Matches != nil {
+				if matches, err = r.options.Matches(m); err != nil {
+					return r.stop(err)
+				}
+			}
+			if matches {
+				chosen = append(chosen, m)
+			}
+		}
+		full := len(r.results)+len(chosen) > r.most
+		if full {
+			chosen = chosen[:r.most-len(r.results)]
+		}
+		if err := r.move(ctx, chosen); err != nil {
+			return r.stop(err)
+		}
+		if full {
+			return r.results, true, nil
+		}
+	}
+}
+
+// named moves the dead letters with the given numbers, in the order given.
+func (r *resubmitter) named(ctx context.Context) ([]ResubmitResult, bool, error) {
+	var letters []*semantics.Received
+	for i, number := range r.options.Numbers {
+		found, err := r.broker.store.Peek(ctx, r.source, number, 1, semantics.ShowAvailable|semantics.ShowDeferred)
+		if err != nil {
+			return r.stop(err)
+		}
+		if len(found) == 0 || found[0].SequenceNumber != number {
+			found = []*semantics.Received{{SequenceNumber: number}} // the store answers that there is none
+		}
+		letters = append(letters, found[0])
+		if len(letters) == resubmitStep || i == len(r.options.Numbers)-1 {
+			if err := r.move(ctx, letters); err != nil {
+				return r.stop(err)
+			}
+			letters = nil
+		}
+	}
+	return r.results, false, nil
+}
+
+// stop gives what was done, and the error only when that is nothing.
+func (r *resubmitter) stop(err error) ([]ResubmitResult, bool, error) {
+	if len(r.results) > 0 {
+		return r.results, true, nil
+	}
+	return nil, false, err
+}
+
+func (r *resubmitter) move(ctx context.Context, letters []*semantics.Received) error {
+	if len(letters) == 0 {
+		return nil
+	}
+	// it was named
+	if i := slices.IndexFunc(letters, func(m *semantics.Received) bool { return m.Unreadable != nil }); i >= 0 {
+		if err := r.move(ctx, letters[:i]); err != nil {
+			return err
+		}
+		r.results = append(
+			r.results,
+			ResubmitResult{
+				SequenceNumber: letters[i].SequenceNumber,
+				Resubmitted:    semantics.Resubmitted{Code: semantics.Internal},
+			},
+		)
+		return r.move(ctx, letters[i+1:])
+	}
+	if r.options.TargetIsTopic {
+		return r.moveToTopic(ctx, letters)
+	}
+	items := make([]semantics.Resubmission, len(letters))
+	for i, m := range letters {
+		items[i] = semantics.Resubmission{
+			SequenceNumber: m.SequenceNumber, MessageID: m.MessageID, PartitionKey: m.Partition(),
+			SessionID: m.SessionID,
+		}
+		if m.TimeToLive != nil && *m.TimeToLive > 0 { // else it was sent again with its end kept, when that was past
+			items[i].TimeToLive = m.TimeToLive
+		}
+		if r.options.KeepExpiry {
+			items[i].ExpiresAt = m.ExpiresAt
+		}
+		if r.options.NewMessageIDs {
+			items[i].MessageID, items[i].NewID = semantics.NewRandomUUID().String(), true
+			items[i].MoreBytes = int64(len(items[i].MessageID) - len(m.MessageID))
+		}
+		items[i].WasForwarded = m.Forwarded != nil
+		items[i].MoreBytes -= m.ForwardingSize()
+	}
+	moved, err := r.broker.store.Resubmit(ctx, r.source, r.target, items, r.options.BypassDuplicates)
+	if err != nil {
+		return err
+	}
+	for i, m := range moved {
+		r.results = append(r.results, ResubmitResult{SequenceNumber: letters[i].SequenceNumber, Resubmitted: m})
+		if m.Code == "" {
+			r.broker.charge(1)
+		}
+		if r.began == 0 && m.Code == "" && !m.Deduplicated &&
+			semantics.Fold(r.target) == semantics.Fold(r.source.Path) {
+			r.began = m.SequenceNumber
+		}
+	}
+	return nil
+}

@@ -1,0 +1,295 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Send stores the messages, all or none, and answers when they are stored (SEND-1, BATCH-1). It fills in missing
+// message ids. A message that breaks a rule fails the call with its index in the details. A message with a ScheduledAt
+// in the future is stored as scheduled, and its number is the one to cancel it by (SCHED-1). INVALID_ARGUMENT,
+// ARGUMENT_OUT_OF_RANGE, PARTITION_KEY_MISMATCH, MESSAGE_SIZE_EXCEEDED, ENTITY_NOT_FOUND, ENTITY_DISABLED, ENTITY_FULL,
+// QUOTA_EXCEEDED; INVALID_OPERATION for the address of a dead-letter queue (DLQ-3). When the store cannot be reached it
+// is tried again for some seconds (SEND-2). To a topic it may also be NO_MATCHING_SUBSCRIPTION (TOPIC-3).
+func (b *Broker) Send(
+	ctx context.Context, target semantics.Target, messages []*semantics.Message,
+) ([]semantics.SendResult, error) {
+	target, err := target.Parse()
+	if err != nil {
+		return nil, err
+	}
+	results, err := b.prepare(messages)
+	if err != nil {
+		return nil, err
+	}
+	results, err = b.sendPrepared(ctx, target, messages, results)
+	return results, withNextStep(err, "look before you send again, or send with a requestId, which makes a repeat safe")
+}
+
+// sendPrepared sends messages that prepare has seen.
+func (b *Broker) sendPrepared(
+	ctx context.Context, target semantics.Target, messages []*semantics.Message, results []semantics.SendResult,
+) ([]semantics.SendResult, error) {
+	outcome, err := b.sendPatiently(ctx, target, messages, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i := range results {
+		results[i].Stored = outcome.Stored[i]
+	}
+	return results, nil
+}
+
+// sendPatiently carries out one send, under a request id unless once is nil.
+func (b *Broker) sendPatiently(
+	ctx context.Context, target semantics.Target, messages []*semantics.Message, once *semantics.Once,
+) (semantics.SendOutcome, error) {
+	var outcome semantics.SendOutcome
+	err := b.patiently(ctx, func() error {
+		switch {
+		case target.IsTopic && once != nil:
+			outcome = b.publishOnce(ctx, target.Path, *once, messages)
+		case target.IsTopic:
+			outcome = b.publishEach(ctx, target.Path, [][]*semantics.Message{messages})[0]
+		case once != nil:
+			outcome = b.store.SendOnce(ctx, target.Path, *once, messages)
+		default:
+			outcome.Stored, outcome.Err = b.store.Send(ctx, target.Path, messages)
+		}
+		return outcome.Err
+	})
+	return outcome, err
+}
+
+// withNextStep tells the sender what to do about an outcome that is unknown (IDEM-1).
+func withNextStep(err error, next string) error {
+	if err == nil || semantics.AsError(err).Details[semantics.DetailOutcome] != semantics.OutcomeUnknown {
+		return err
+	}
+	e := *semantics.AsError(err)
+	e.Message += "; " + next
+	return &e
+}
+
+// prepare checks the messages of one call and fills in what is missing.
+func (b *Broker) prepare(messages []*semantics.Message) ([]semantics.SendResult, error) {
+	if err := checkBatch(messages); err != nil {
+		return nil, err
+	}
+	if err := b.admit(len(messages)); err != nil {
+		return nil, err
+	}
+	results := make([]semantics.SendResult, len(messages))
+	for i, m := range messages {
+		if m.MessageID == "" {
+			m.MessageID = semantics.NewRandomUUID().String()
+		}
+		results[i].MessageID = m.MessageID
+		m.ScheduledAt = m.ScheduledAt.UTC().Truncate(time.Millisecond) // instants have milliseconds, never rounded up
+	}
+	return results, nil
+}
+
+// SendEach carries out several Sends to one entity, in their order, and gives for each what Send gives (SEND-3). One
+// that is refused takes no other with it. When the store cannot be reached they are tried again together for some
+// seconds, so that their order stays (SEND-2).
+func (b *Broker) SendEach(
+	ctx context.Context, target semantics.Target, calls [][]*semantics.Message,
+) ([][]semantics.SendResult, []error) {
+	results, errs := make([][]semantics.SendResult, len(calls)), make([]error, len(calls))
+	target, failed := target.Parse()
+	var ready [][]*semantics.Message
+	var places []int
+	for i, messages := range calls {
+		if errs[i] = failed; failed == nil {
+			results[i], errs[i] = b.prepare(messages)
+		}
+		if errs[i] == nil {
+			ready, places = append(ready, messages), append(places, i)
+		}
+	}
+	if len(ready) == 0 {
+		return results, errs
+	}
+	_ = b.patiently(ctx, func() error {
+		left := -1
+		for i, o := range b.sendEach(ctx, target, ready) {
+			errs[places[i]] = o.Err
+			for j := range o.Stored {
+				results[places[i]][j].Stored = o.Stored[j]
+			}
+			if left < 0 && passes(o.Err) {
+				left = i // and with it all that follow: the store stops where it cannot go on
+			}
+		}
+		if left < 0 {
+			return nil
+		}
+		ready, places = ready[left:], places[left:]
+		return errs[places[0]]
+	})
+	return results, errs
+}
+
+func (b *Broker) sendEach(
+	ctx context.Context, target semantics.Target, calls [][]*semantics.Message,
+) []semantics.SendOutcome {
+	if target.IsTopic {
+		return b.publishEach(ctx, target.Path, calls)
+	}
+	return b.store.SendEach(ctx, target.Path, calls)
+}
+
+// MaxCancelNumbers is the most numbers or message ids of one cancel call.
+const MaxCancelNumbers = 1000
+
+// CancelScheduled removes scheduled messages by sequence number, all or none (SCHED-5), and then, message id by message
+// id, all scheduled ones with that id (SCHED-8). It tells how many messages it removed. INVALID_ARGUMENT,
+// ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, and MESSAGE_NOT_FOUND when a number is not that of a
+// scheduled message, or when no scheduled message has one of the ids.
+func (b *Broker) CancelScheduled(
+	ctx context.Context, target semantics.Target, numbers []int64, ids []string,
+) (int, error) {
+	target, err := target.Parse()
+	if err != nil {
+		return 0, err
+	}
+	path := target.Path
+	if len(ids) == 0 {
+		if err := checkNumbers(numbers, MaxCancelNumbers); err != nil {
+			return 0, err
+		}
+		return b.cancelNumbers(ctx, path, numbers)
+	}
+	if len(numbers) > 0 {
+		return 0, semantics.FieldError(
+			semantics.InvalidArgument, "messageIds", "cannot be combined with sequenceNumbers",
+		)
+	}
+	if len(ids) > MaxCancelNumbers {
+		return 0, semantics.FieldError(
+			semantics.ArgumentOutOfRange, "messageIds", "contains %d ids, at most %d are allowed", len(ids),
+			MaxCancelNumbers,
+		)
+	}
+	for _, id := range ids {
+		if id == "" {
+			return 0, semantics.FieldError(semantics.InvalidArgument, "messageIds", "must not contain an empty id")
+		}
+		if err := semantics.CheckID("messageIds", id); err != nil {
+			return 0, err
+		}
+	}
+	if err := b.admit(callCost); err != nil {
+		return 0, err
+	}
+	cancelled, err := b.store.CancelScheduledByID(ctx, path, ids)
+	b.charge(cancelled)
+	if err == nil && cancelled == 0 {
+		err = semantics.Errorf(semantics.MessageNotFound, "entity %q has no scheduled message with such a message id",
+			path).
+			With(semantics.DetailEntity, path)
+	}
+	return cancelled, err
+}
+
+func (b *Broker) cancelNumbers(ctx context.Context, path string, numbers []int64) (int, error) {
+	if err := b.admit(callCost); err != nil {
+		return 0, err
+	}
+	if err := b.store.CancelScheduled(ctx, path, numbers); err != nil {
+		return 0, err
+	}
+	cancelled := len(unique(numbers))
+	b.charge(cancelled)
+	return cancelled, nil
+}
+
+func unique(numbers []int64) []int64 {
+	return slices.Compact(slices.Sorted(slices.Values(numbers)))
+}
+
+// checkNumbers checks a list of sequence numbers that must not be empty.
+func checkNumbers(numbers []int64, most int) error {
+	if len(numbers) == 0 {
+		return semantics.FieldError(semantics.InvalidArgument, "sequenceNumbers", "must contain at least one number")
+	}
+	return checkNumbersOrNone(numbers, most)
+}
+
+func checkNumbersOrNone(numbers []int64, most int) error {
+	if len(numbers) > most {
+		return semantics.FieldError(
+			semantics.ArgumentOutOfRange, "sequenceNumbers", "contains %d numbers, at most %d are allowed",
+			len(numbers), most,
+		)
+	}
+	for _, n := range numbers {
+		if n < 1 {
+			return semantics.FieldError(
+				semantics.ArgumentOutOfRange, "sequenceNumbers", "contains %d, must be at least 1", n,
+			)
+		}
+	}
+	return nil
+}
+
+// Retries of a send (SEND-2): how often, and the first pause, which doubles.
+const (
+	sendRetries    = 3
+	sendFirstPause = 800 * time.Millisecond
+)
+
+// patiently repeats a send that certainly stored nothing and failed for a cause that passes, for which the store
+// sets RetryAfter. A send whose outcome is unknown is never repeated: that could double the messages (ERR-6).
+func (b *Broker) patiently(ctx context.Context, send func() error) error {
+	pause := sendFirstPause
+	for try := 0; ; try++ {
+		err := send()
+		if err == nil {
+			return nil
+		}
+		if try == sendRetries || !passes(err) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+			pause *= 2
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func passes(err error) bool {
+	return err != nil && semantics.AsError(err).RetryAfter > 0 &&
+		semantics.AsError(err).Details[semantics.DetailOutcome] != semantics.OutcomeUnknown
+}
+
+func checkBatch(messages []*semantics.Message) error {
+	if len(messages) == 0 {
+		return semantics.FieldError(semantics.InvalidArgument, "messages", "must contain at least one message")
+	}
+	if len(messages) > semantics.MaxBatchMessages {
+		return semantics.FieldError(
+			semantics.ArgumentOutOfRange, "messages",
+			"contains %d messages, at most %d are allowed; send them in several calls", len(messages),
+			semantics.MaxBatchMessages,
+		)
+	}
+	total := int64(0)
+	for i, m := range messages {
+		if err := m.Validate(); err != nil {
+			return semantics.AsError(err).With(semantics.DetailIndex, strconv.Itoa(i))
+		}
+		total += m.Size()
+	}
+	if len(messages) > 1 && total > semantics.MaxBatchSize {
+		return semantics.BatchTooLarge(total, semantics.MaxBatchSize)
+	}
+	return nil
+}

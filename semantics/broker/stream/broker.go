@@ -1,0 +1,47 @@
+package stream
+
+import (
+	"context"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/delivery"
+)
+
+// Broker is what subscriptions need of the broker whose messages they carry. Nothing but Charge, Take and Accept costs
+// the client anything. All methods may be called concurrently.
+type Broker interface {
+	// Draining gives a channel that is closed when no new receives are taken.
+	Draining() <-chan struct{}
+	// Charge takes what one call costs. THROTTLED.
+	Charge() error
+	// Entity reads a queue or subscription.
+	Entity(ctx context.Context, path string) (semantics.Entity, error)
+	// Use notes that source is in use until end is called.
+	Use(ctx context.Context, path string) (end func())
+
+	// Take receives up to n messages and waits up to maxWait for the first.
+	Take(
+		ctx context.Context, source semantics.Source, n int, maxWait time.Duration, mode semantics.Mode,
+	) (*delivery.Delivery, error)
+	// Own makes owner hear when messages that were taken are settled, by whatever call.
+	Own(tokens []semantics.LockToken, owner Owner)
+	// RenewLocks extends the locks of messages.
+	RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error)
+	// Release gives messages back. What fails comes back when its lock ends.
+	Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken)
+
+	// Accept takes the lock of the session that has been ready longest, and waits up to maxWait for one. Nil: none
+	// became ready.
+	Accept(ctx context.Context, path string, maxWait time.Duration) (*semantics.Session, error)
+	// RenewSession extends the lock of a session and all locks under it.
+	RenewSession(ctx context.Context, source semantics.Source) error
+	// CloseSession gives a session up.
+	CloseSession(ctx context.Context, source semantics.Source) error
+}
+
+// Owner has messages that were taken. Owners compare with ==.
+type Owner interface {
+	// Forget notes that messages were settled, or that their locks are lost.
+	Forget(tokens []semantics.LockToken)
+}

@@ -1,0 +1,470 @@
+package stream_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
+)
+
+// inHand subscribes to "orders" and "tales" with two messages of each in hand, and one that waits for the client to
+// read.
+func (s *stand) unsettled(change func(o *stream.Options)) (orders, tales *client) {
+	s.t.Helper()
+	options := func(o *stream.Options) {
+		o.Credits, o.MaxSessions, o.SessionInFlight = 3, 1, 3
+		if change != nil {
+			change(o)
+		}
+	}
+	s.send("orders", "1", "2")
+	s.send("tales", "a/1", "a/2")
+	orders, tales = s.subscribe("orders", options), s.subscribe("tales", options)
+	orders.wants("1 2")
+	tales.wants("+a a/1 a/2")
+	s.send("orders", "3")
+	s.send("tales", "a/3")
+	synctest.Wait()
+	_, err := s.SetSessionState(s.t.Context(), tales.Source(tales.opened["a"]), []byte("note"), nil)
+	s.ok(err)
+	return orders, tales
+}
+
+func (s *stand) onDisconnect(v semantics.OnDisconnect) {
+	s.t.Helper()
+	for _, queue := range []string{"orders", "tales"} {
+		s.change(queue, semantics.Options{OnDisconnect: v}, "onDisconnect")
+	}
+}
+
+// stateOf takes a session and gives its state.
+func (s *stand) stateOf(id string) string {
+	s.t.Helper()
+	a, err := s.AcceptSession(s.t.Context(), "tales", broker.AcceptOptions{SessionID: id})
+	s.ok(err)
+	defer func() { s.ok(a.Undelivered(s.t.Context())) }()
+	return string(a.Session.State.Data)
+}
+
+func TestDC_2_OrderlyEndCountsNothing(t *testing.T) {
+	t.Parallel()
+	for name, mode := range map[string]semantics.OnDisconnect{"expire": semantics.ExpireOnDisconnect, "release": semantics.ReleaseOnDisconnect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t *testing.T, s *stand) {
+				s.onDisconnect(mode)
+				orders, tales := s.unsettled(nil)
+				orders.Close(t.Context())
+				tales.Close(t.Context())
+				s.wantCounts("orders", "available 3 locked 0 dead 0")
+				s.wantCounts("tales", "available 3 locked 0 dead 0")
+				s.pass(2 * testLock)
+				s.wantPeeked("orders", "1:0 2:0 3:0")
+				s.wantPeeked("tales", "a/1:0 a/2:0 a/3:0")
+				if s.Held() != 0 || s.stateOf("a") != "note" {
+					t.Errorf("%d held, state %q", s.Held(), s.stateOf("a"))
+				}
+				orders.wants("end:EOF")
+				tales.wants("end:EOF")
+			})
+		})
+	}
+}
+
+// A client that vanished has failed with what it had, once; what it never saw comes at once and is not counted
+// (LOCK-10).
+func TestDC_8_VanishedClientCountsOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		orders, tales := s.unsettled(nil)
+		orders.Drop(t.Context())
+		tales.Drop(t.Context())
+		s.wantCounts("orders", "available 1 locked 2 dead 0")
+		s.wantPeeked("orders", "1:0 2:0 3:0")
+		s.wantCounts("tales", "available 1 locked 2 dead 0")
+		s.pass(testLock + time.Second)
+		s.wantPeeked("orders", "1:1 2:1 3:0")
+		s.wantPeeked("tales", "a/1:1 a/2:1 a/3:0")
+		s.wantCounts("orders", "available 3 locked 0 dead 0")
+		s.wantCounts("tales", "available 3 locked 0 dead 0")
+		if state := s.stateOf("a"); state != "note" {
+			t.Errorf("state %q", state)
+		}
+		s.pass(10 * testLock)
+		s.wantPeeked("orders", "1:1 2:1 3:0")
+		s.wantPeeked("tales", "a/1:1 a/2:1 a/3:0")
+	})
+}
+
+func TestLOCK_10_ReleaseGivesBackAtOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		orders, tales := s.unsettled(nil)
+		s.onDisconnect(semantics.ReleaseOnDisconnect) // what holds at the end counts
+		orders.Drop(t.Context())
+		tales.Drop(t.Context())
+		s.wantCounts("orders", "available 3 locked 0 dead 0")
+		s.wantCounts("tales", "available 3 locked 0 dead 0")
+		s.pass(2 * testLock)
+		s.wantPeeked("orders", "1:0 2:0 3:0")
+		s.wantPeeked("tales", "a/1:0 a/2:0 a/3:0")
+		if state := s.stateOf("a"); state != "note" {
+			t.Errorf("state %q", state)
+		}
+	})
+}
+
+// Sessions of which the vanished client had nothing are free for others at once.
+func TestLOCK_10_IdleSessionIsFreeAtOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.send("tales", "a/1", "b/1")
+		p := s.subscribe("tales", credits(2))
+		p.takes()
+		p.complete("a/1")
+		p.Drop(t.Context())
+		other := s.subscribe("tales", credits(2))
+		s.send("tales", "a/2")
+		other.wants("+a a/2")
+		s.pass(testLock)
+		other.wants("+b b/1")
+	})
+}
+
+// When the store does not say what the queue wants, nothing is given back early.
+func TestLOCK_10_DropDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.onDisconnect(semantics.ReleaseOnDisconnect)
+		orders, tales := s.unsettled(nil)
+		s.store.only = "GetEntity"
+		s.store.fail(errAway)
+		orders.Drop(t.Context())
+		tales.Drop(t.Context())
+		s.store.fail(nil)
+		s.wantCounts("orders", "available 1 locked 2 dead 0")
+		s.pass(testLock + time.Second)
+		s.wantPeeked("orders", "1:1 2:1 3:0")
+		s.wantPeeked("tales", "a/1:1 a/2:1 a/3:0")
+	})
+}
+
+// Whatever ends first counts: a client that has closed and then goes away has closed.
+func TestLOCK_10_OnlyTheFirstEndCounts(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		orders, tales := s.unsettled(nil)
+		for _, p := range []*client{orders, tales} {
+			p.Close(t.Context())
+			p.Drop(t.Context())
+			p.Detach(t.Context())
+		}
+		s.pass(2 * testLock)
+		s.wantPeeked("orders", "1:0 2:0 3:0")
+		s.wantPeeked("tales", "a/1:0 a/2:0 a/3:0")
+	})
+}
+
+// An end that the client did not ask for leaves it what it has, to settle by calls (LOCK-8).
+func TestLOCK_10_DetachLeavesWhatIsInHand(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.onDisconnect(semantics.ReleaseOnDisconnect)
+		orders, tales := s.unsettled(nil)
+		orders.Detach(t.Context())
+		tales.Detach(t.Context())
+		for source, token := range map[semantics.Source]semantics.LockToken{
+			orders.Source(semantics.LockToken{}): orders.unsettled["2"],
+			tales.Source(tales.opened["a"]):      tales.unsettled["a/2"],
+		} {
+			codes, err := s.Complete(t.Context(), source, []semantics.LockToken{token})
+			s.ok(err)
+			if codes[0] != "" {
+				t.Errorf("%s: %s", source, codes[0])
+			}
+		}
+		s.wantPeeked("orders", "1:0 3:0")
+		s.pass(testLock + time.Second)
+		s.wantPeeked("orders", "1:1 3:0")
+		s.wantPeeked("tales", "a/1:1 a/3:0")
+	})
+}
+
+// What is on its way in ReceiveAndDelete mode when the client closes is the client's when it arrives, and else comes
+// again.
+func TestRECV_3_EndWaitsForWhatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	for _, queue := range []string{"orders", "tales"} {
+		for name, arrives := range map[string]bool{"arrives": true, "is lost": false} {
+			t.Run(queue+" "+name, func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, func(t *testing.T, s *stand) {
+					s.send(queue, "a/1")
+					p := s.subscribe(queue, func(o *stream.Options) { o.Mode = semantics.ReceiveAndDelete })
+					e, err := p.event()
+					if e.SessionOpened != nil {
+						e, err = p.event()
+					}
+					s.ok(err)
+					closed := make(chan struct{})
+					go func() {
+						defer close(closed)
+						p.Close(t.Context())
+					}()
+					synctest.Wait()
+					if s.counts(queue) != "available 0 locked 1 dead 0" {
+						t.Error("it did not wait")
+					}
+					if arrives {
+						p.delivered(e)
+					} else {
+						p.carried = nil
+						p.Undelivered(t.Context(), e)
+					}
+					<-closed
+					s.wantPeeked(queue, map[bool]string{true: "", false: "a/1:0"}[arrives])
+				})
+			})
+		}
+	}
+}
+
+// Of a delivery that comes in pieces, those that did not reach the client are back at once.
+func TestRECV_7_EndAmongPieces(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		for range 5 {
+			_, err := s.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{{Body: make([]byte, 200<<10)}})
+			s.ok(err)
+		}
+		p := s.subscribe("orders", credits(5))
+		e, err := p.event()
+		s.ok(err)
+		p.delivered(e)
+		p.Detach(t.Context())
+		s.wantCounts("orders", "available 4 locked 1 dead 0")
+	})
+}
+
+func TestRECV_13_EndsWithTheQueue(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(s *stand, queue string)
+		want   semantics.Code
+	}{
+		"deleted": {func(s *stand, queue string) { s.ok(s.DeleteEntity(s.t.Context(), semantics.QueueKind, queue)) }, semantics.EntityNotFound},
+		"disabled": {func(s *stand, queue string) {
+			s.change(queue, semantics.Options{Status: semantics.StatusDisabled}, "status")
+		}, semantics.EntityDisabled},
+		"receive disabled": {func(s *stand, queue string) {
+			s.change(queue, semantics.Options{Status: semantics.StatusReceiveDisabled}, "status")
+		}, semantics.EntityDisabled},
+	} {
+		for _, queue := range []string{"orders", "tales"} {
+			t.Run(queue+" "+name, func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, func(t *testing.T, s *stand) {
+					p := s.subscribe(queue, nil)
+					p.wants("")
+					c.change(s, queue)
+					p.wants("end:" + string(c.want))
+				})
+			})
+		}
+	}
+}
+
+// A client that has no credits left learns of it too.
+func TestRECV_13_EndsWithTheQueueWhileAllIsInHand(t *testing.T) {
+	t.Parallel()
+	for _, queue := range []string{"orders", "tales"} {
+		t.Run(queue, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t *testing.T, s *stand) {
+				s.send(queue, "a/1", "b/1")
+				p := s.subscribe(queue, credits(2))
+				p.takes()
+				s.ok(s.DeleteEntity(t.Context(), semantics.QueueKind, queue))
+				s.pass(testLock)
+				p.wants("end:" + string(semantics.EntityNotFound))
+			})
+		})
+	}
+}
+
+func TestRECV_13_QueueMadeAnew(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		queue   string
+		options semantics.Options
+		given   []string
+		want    string
+	}{
+		"plain":             {"orders", semantics.Options{}, nil, "lost:a/1 a/2"},
+		"sessions":          {"tales", semantics.Options{RequiresSession: true}, []string{"requiresSession"}, "-a(lost) +a a/2"},
+		"plain to sessions": {"orders", semantics.Options{RequiresSession: true}, []string{"requiresSession"}, "end:SESSION_REQUIRED"},
+		"sessions to plain": {"tales", semantics.Options{}, nil, "end:SESSION_NOT_SUPPORTED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t *testing.T, s *stand) {
+				s.send(c.queue, "a/1")
+				p := s.subscribe(c.queue, nil)
+				p.takes()
+				s.ok(s.DeleteEntity(t.Context(), semantics.QueueKind, c.queue))
+				s.create(c.queue, c.options, c.given...)
+				s.send(c.queue, "a/2")
+				s.pass(testLock)
+				p.wants(c.want)
+			})
+		})
+	}
+}
+
+func TestRR_5_SessionsMustBeNamed(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.change("tales", semantics.Options{AcceptNext: semantics.AcceptNextForbidden}, "acceptNext")
+		s.subscribe("tales", nil).wants("end:INVALID_OPERATION")
+	})
+}
+
+func TestRECV_13_Refusals(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		for name, c := range map[string]struct {
+			source semantics.Source
+			change func(o *stream.Options)
+			want   semantics.Code
+		}{
+			"no such queue":      {semantics.Source{Path: "nothing"}, nil, semantics.EntityNotFound},
+			"bad name":           {semantics.Source{Path: "."}, nil, semantics.InvalidArgument},
+			"a held session":     {semantics.Source{Path: "tales", SessionLock: semantics.NewRandomUUID()}, nil, semantics.InvalidArgument},
+			"a named session":    {semantics.Source{Path: "tales", Session: "a"}, nil, semantics.SessionRequired},
+			"too many credits":   {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.Credits = 1001 }, semantics.ArgumentOutOfRange},
+			"negative credits":   {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.Credits = -1 }, semantics.ArgumentOutOfRange},
+			"renews too long":    {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.MaxAutoRenew = 24*time.Hour + 1 }, semantics.ArgumentOutOfRange},
+			"renews negatively":  {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.MaxAutoRenew = -1 }, semantics.ArgumentOutOfRange},
+			"no sessions":        {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.MaxSessions = 0 }, semantics.ArgumentOutOfRange},
+			"too many sessions":  {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.MaxSessions = 1001 }, semantics.ArgumentOutOfRange},
+			"none in flight":     {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.SessionInFlight = 0 }, semantics.ArgumentOutOfRange},
+			"too many in flight": {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.SessionInFlight = 1001 }, semantics.ArgumentOutOfRange},
+			"idle too long":      {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.SessionIdle = 24*time.Hour + 1 }, semantics.ArgumentOutOfRange},
+			"idle negatively":    {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.SessionIdle = -1 }, semantics.ArgumentOutOfRange},
+			"unknown mode":       {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.Mode = 2 }, semantics.InvalidArgument},
+			"long id":            {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.ID = strings.Repeat("x", 129) }, semantics.InvalidArgument},
+		} {
+			options := stream.DefaultOptions()
+			if c.change != nil {
+				c.change(&options)
+			}
+			_, err := s.Subscribe(t.Context(), c.source, options)
+			wantCode(t, name, err, c.want)
+		}
+		s.subscribe("orders", func(o *stream.Options) {
+			o.ID, o.Credits, o.MaxSessions, o.SessionInFlight = strings.Repeat("x", 128), 1000, 1000, 1000
+			o.MaxAutoRenew, o.SessionIdle = 24*time.Hour, 24*time.Hour
+		})
+		s.BeginDrain()
+		_, err := s.Subscribe(t.Context(), semantics.Source{Path: "orders"}, stream.DefaultOptions())
+		wantCode(t, "while draining", err, semantics.StoreUnavailable)
+	})
+}
+
+func TestRECV_13_DeadLettersAreAPlainSource(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.send("tales", "a/1", "b/1")
+		p := s.subscribe("tales", credits(2))
+		p.takes()
+		p.settle(s.deadLettering, "a/1", "b/1")
+		sub, err := s.Subscribe(t.Context(), semantics.Source{Path: "tales", SubQueue: semantics.DeadLetterQueue}, stream.DefaultOptions())
+		s.ok(err)
+		defer sub.Close(t.Context())
+		e, err := sub.Next(t.Context())
+		s.ok(err)
+		if sub.HasSessions() || len(e.Delivery.Messages) != 1 || e.Delivery.Messages[0].SessionID == "" {
+			t.Errorf("got %+v", e.Delivery)
+		}
+	})
+}
+
+func TestRECV_13_DrainEndsWhenAllIsSettled(t *testing.T) {
+	t.Parallel()
+	const drained = "end:STORE_UNAVAILABLE"
+	inBubble(t, func(t *testing.T, s *stand) {
+		orders, tales := s.unsettled(nil)
+		idle, idleTales := s.subscribe("orders", nil), s.subscribe("tales", credits(0))
+		synctest.Wait()
+		s.BeginDrain()
+		idle.wants(drained)
+		idleTales.wants(drained)
+		orders.wants("3") // was on its way
+		tales.wants("a/3")
+		s.sendMany("orders", "n", 3)
+		s.sendMany("tales", "a/n", 3)
+		orders.complete("1")
+		tales.complete("a/1")
+		orders.wants("")
+		tales.wants("")
+		s.pass(4 * testLock) // what is in hand is kept
+		orders.complete("2", "3")
+		tales.complete("a/2")
+		orders.wants(drained)
+		tales.wants("")
+		tales.complete("a/3")
+		tales.wants("-a(drained) " + drained)
+		s.wantCounts("orders", "available 3 locked 0 dead 0")
+		s.wantCounts("tales", "available 3 locked 0 dead 0")
+	})
+}
+
+// A failure that passes is an event, once for each outage however many sessions meet it, and the subscription goes on
+// by itself.
+func TestRECV_13_OutageIsToldOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.send("tales", "a/1", "b/1", "c/1")
+		p := s.subscribe("orders", nil)
+		q := s.subscribe("tales", func(o *stream.Options) { o.Credits, o.SessionInFlight = 8, 2 })
+		p.wants("")
+		q.takes()
+		for range 2 {
+			s.store.fail(errAway)
+			s.pass(time.Minute)
+			p.wants("failure:STORE_UNAVAILABLE")
+			q.wants("failure:STORE_UNAVAILABLE")
+			s.store.fail(nil)
+			s.send("orders", "1")
+			s.pass(lastPause)
+			p.wants("1")
+			p.complete("1")
+			if got := q.takes(); len(strings.Fields(got)) != 9 || strings.Count(got, "(lost)") != 3 {
+				t.Errorf("got %q, want three sessions lost, found again, and their messages", got)
+			}
+		}
+	})
+}
+
+// lastPause is the longest pause after failures.
+const lastPause = 5 * time.Second
+
+// A rate limit is no trouble: the subscription goes at its pace.
+func TestTHR_1_RateLimitIsNotTold(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		s.sendMany("orders", "", 50)
+		s.Broker = broker.New(s.store, broker.WithRateLimit(10))
+		t.Cleanup(s.Close)
+		p := s.subscribe("orders", func(o *stream.Options) { o.Credits, o.Mode = 1, semantics.ReceiveAndDelete })
+		p.wants("1 2 3 4 5 6 7 8 9") // and one for the subscription
+		s.pass(time.Second)
+		if got := len(strings.Fields(p.takes())); got < 5 || got > 10 {
+			t.Errorf("%d in a second, want about 10", got)
+		}
+	})
+}

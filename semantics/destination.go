@@ -1,0 +1,42 @@
+package semantics
+
+import (
+	"slices"
+	"strings"
+)
+
+// DestinationOptions gives the names of the options that say where messages are forwarded to.
+func DestinationOptions() []string {
+	return []string{"forwardTo", "forwardDeadLetteredMessagesTo", "unmatchedTo"}
+}
+
+// Destination gives the path that one of the DestinationOptions holds.
+func (o Options) Destination(name string) string { return *o.option(name).(*string) }
+
+// ParseDestinations checks the paths that the named options hold, as far as that needs no entity, and gives them as
+// ParsePath does.
+func (o Options) ParseDestinations(names []string) (Options, error) {
+	for _, field := range DestinationOptions() {
+		path := o.option(field).(*string)
+		if *path == "" || !slices.Contains(names, field) {
+			continue
+		}
+		given := strings.ReplaceAll(*path, `\`, "/")
+		if topic, _, ok := SplitSubscription(given); ok {
+			return o, BadDestination(
+				field, "must not be a subscription; forward to a queue or to the topic %q", Shorten(topic),
+			)
+		}
+		parsed, err := ParsePath(given)
+		if err != nil {
+			return o, FieldError(InvalidArgument, field, "is no path of a queue or topic: %s", AsError(err).Message)
+		}
+		*path = parsed
+	}
+	return o, nil
+}
+
+// BadDestination is FORWARD_DESTINATION_INVALID for one of the DestinationOptions (ENT-13).
+func BadDestination(field, format string, args ...any) *Error {
+	return FieldError(ForwardDestinationInvalid, field, format, args...)
+}

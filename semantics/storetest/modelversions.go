@@ -1,0 +1,90 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// numbered is a store whose versions of session states are counted from 1. A store may choose what versions it likes,
+// as long as none comes again (SESS-33), so two stores agree only on which of its versions each one is.
+type numbered struct {
+	semantics.Store
+	*versions
+}
+
+// versions outlive a restart of their store.
+type versions struct {
+	counts map[int64]int64 // of each version
+	own    []int64         // versions of the store, by count
+}
+
+// neverUsed stands for a version that the store has not given yet.
+const neverUsed = 1<<53 - 1
+
+func newVersions() *versions { return &versions{counts: map[int64]int64{0: 0}, own: []int64{0}} }
+
+// count gives the count of a version. One that the store gives without having set it is negative, which no count is.
+func (v *versions) count(own int64) int64 {
+	if n, known := v.counts[own]; known {
+		return n
+	}
+	return -own
+}
+
+func (v *versions) ofState(state semantics.SessionState) semantics.SessionState {
+	state.Version = v.count(state.Version)
+	return state
+}
+
+func (s numbered) SetSessionState(ctx context.Context, source semantics.Source, data []byte, expected *int64) (int64, error) {
+	if expected != nil {
+		own := int64(neverUsed)
+		if *expected >= 0 && *expected < int64(len(s.own)) {
+			own = s.own[*expected]
+		}
+		expected = &own
+	}
+	own, err := s.Store.SetSessionState(ctx, source, data, expected)
+	if err != nil || own == 0 {
+		return own, err
+	}
+	if _, again := s.counts[own]; again {
+		return -own, nil
+	}
+	s.counts[own] = int64(len(s.own))
+	s.own = append(s.own, own)
+	return s.counts[own], nil
+}
+
+func (s numbered) SessionState(ctx context.Context, source semantics.Source) (semantics.SessionState, error) {
+	state, err := s.Store.SessionState(ctx, source)
+	return s.ofState(state), err
+}
+
+func (s numbered) AcceptSession(ctx context.Context, path, id string) (*semantics.Session, error) {
+	session, err := s.Store.AcceptSession(ctx, path, id)
+	if session != nil {
+		session.State = s.ofState(session.State)
+	}
+	return session, err
+}
+
+func (s numbered) AcceptNextSession(ctx context.Context, path string, register semantics.Register) (*semantics.Session, time.Duration, error) {
+	session, recheck, err := s.Store.AcceptNextSession(ctx, path, register)
+	if session != nil {
+		session.State = s.ofState(session.State)
+	}
+	return session, recheck, err
+}
+
+func (s numbered) ListSessions(
+	ctx context.Context, path, after string, limit int, filter semantics.SessionFilter,
+) ([]semantics.SessionRow, string, error) {
+	rows, next, err := s.Store.ListSessions(ctx, path, after, limit, filter)
+	for i := range rows {
+		rows[i].StateVersion = s.count(rows[i].StateVersion)
+	}
+	return rows, next, err
+}

@@ -1,0 +1,35 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// mostRecheck is after what time a waiting call looks again although no wake-up came, when nothing else is due.
+const mostRecheck = 10 * time.Second
+
+// wakesOnly is a Store whose waiting calls do not look again in case a wake-up got lost. So a lost wake-up is a test
+// that hangs, however patient the test is. What has a cause, as a lock that ends, is looked at in time.
+type wakesOnly struct{ semantics.Store }
+
+// Receive implements semantics.Receiver.
+func (s wakesOnly) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
+	batch, err := s.Store.Receive(ctx, source, limit, register)
+	batch.RecheckAfter = unlessMost(batch.RecheckAfter)
+	return batch, err
+}
+
+// AcceptNextSession implements semantics.Sessions.
+func (s wakesOnly) AcceptNextSession(ctx context.Context, path string, register semantics.Register) (*semantics.Session, time.Duration, error) {
+	session, recheck, err := s.Store.AcceptNextSession(ctx, path, register)
+	return session, unlessMost(recheck), err
+}
+
+func unlessMost(recheck time.Duration) time.Duration {
+	if recheck >= mostRecheck {
+		return 100 * patience
+	}
+	return recheck
+}

@@ -1,0 +1,270 @@
+package apptest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+)
+
+// App is the app behind a wire, and its books about all messages. It is safe for concurrent use.
+type App struct {
+	t            *testing.T
+	wire         Wire
+	hasSessions  bool
+	atATime      int
+	mostFailures int64
+	raw          semantics.Store // past the sidecars
+	sender       *broker.Broker
+	auditor      *redistest.Auditor
+	gate         sync.RWMutex // is held by each call to the store, and by those who look at what it keeps
+
+	work sync.WaitGroup // settlements by the app itself
+
+	mu       sync.Mutex
+	changed  *sync.Cond
+	random   *rand.Rand
+	messages []*message // by number
+	tokens   map[semantics.LockToken]*message
+	takes    int
+	verbs    []Verb
+	most     int             // messages that the app works on
+	hand     []chan struct{} // those it works on
+	isOver   bool            // no message is to come
+	letGo    chan struct{}   // closed when the sidecar has ended
+}
+
+// message is what the books know of one message.
+type message struct {
+	number   int
+	session  string
+	body     []byte
+	isOut    bool // the app has it
+	answer   Verb // of the app, None until it has answered
+	failed   int64
+	isEnding bool   // a call that puts it where it stays has begun
+	ended    string // where it stays; "": it is still to come
+}
+
+// Where a message stays.
+const (
+	isDone     = "done"
+	isDead     = "dead"
+	isDeferred = "deferred"
+)
+
+func newApp(t *testing.T, wire Wire, random *rand.Rand, hasSessions bool) *App {
+	t.Helper()
+	a := &App{
+		t: t, wire: wire, random: random, hasSessions: hasSessions, atATime: 1 + random.IntN(mostAtATime),
+		mostFailures: []int64{2, 1000}[random.IntN(2)], tokens: map[semantics.LockToken]*message{},
+	}
+	a.changed = sync.NewCond(&a.mu)
+	return a
+}
+
+// begin lets another sidecar come. The app works on so many messages at most before it answers one of them.
+func (a *App) begin(most int, verbs []Verb) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.most, a.verbs, a.isOver, a.letGo, a.hand = most, verbs, false, make(chan struct{}), nil
+	for _, m := range a.messages {
+		m.isOut = false // what the last sidecar had handed over went back
+	}
+}
+
+// LetGo lets the app give up what it works on. A wire calls it when its sidecar has ended.
+func (a *App) LetGo() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(a.letGo)
+}
+
+// over ends a round when its sidecar has stopped.
+func (a *App) over() {
+	a.mu.Lock()
+	a.isOver = true
+	a.changed.Broadcast()
+	a.mu.Unlock()
+	a.work.Wait()
+}
+
+// await waits until something holds, which is asked for under the mutex whenever the books change.
+func (a *App) await(what string, holds func() bool) {
+	a.t.Helper()
+	late := false
+	timer := time.AfterFunc(redistest.Patience, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		late = true
+		a.changed.Broadcast()
+	})
+	defer timer.Stop()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for !holds() && !late {
+		a.changed.Wait()
+	}
+	if late {
+		a.t.Errorf("not within %s: %s; %d are open, %d in hand", redistest.Patience, what, a.open(), len(a.hand))
+	}
+}
+
+func (a *App) taken() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.takes
+}
+
+// open counts messages that are to come. The caller holds the mutex.
+func (a *App) open() (n int) {
+	for _, m := range a.messages {
+		if m.ended == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Take is the app's work on a message: it gives the answer, when others have come or the sidecar has ended.
+func (a *App) Take(id string, body []byte) Verb {
+	a.mu.Lock()
+	if a.enter(id, body); a.takes%auditEvery == 0 {
+		a.mu.Unlock()
+		a.audit()
+		a.mu.Lock()
+	}
+	mine, letGo := make(chan struct{}), a.letGo
+	if a.hand = append(a.hand, mine); len(a.hand) > a.most {
+		a.answerOne()
+	}
+	a.changed.Broadcast()
+	a.mu.Unlock()
+	select {
+	case <-mine:
+	case <-letGo:
+		return None
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	verb := a.verbs[a.random.IntN(len(a.verbs))]
+	if m := a.find(id); m != nil {
+		m.isOut, m.answer = false, verb
+	}
+	return verb
+}
+
+// enter notes that a message has come, and whether it may. The caller holds the mutex.
+func (a *App) enter(id string, body []byte) {
+	m := a.find(id)
+	switch {
+	case m == nil:
+		a.t.Errorf("message %q was never sent", id)
+		return
+	case m.ended != "":
+		a.t.Errorf("message %d came again after it was %s", m.number, m.ended)
+	case m.isOut:
+		a.t.Errorf("message %d came again while the app had it", m.number)
+	case !bytes.Equal(m.body, body):
+		a.t.Errorf("message %d came with %d bytes, it was sent with %d", m.number, len(body), len(m.body))
+	}
+	for _, earlier := range a.messages[:m.number] {
+		if a.hasSessions && earlier.session == m.session && !earlier.isEnding {
+			a.t.Errorf("message %d of session %s came before %d", m.number, m.session, earlier.number)
+		}
+	}
+	m.isOut, m.answer = true, None
+	a.takes++
+}
+
+func (a *App) find(id string) *message {
+	number := 0
+	if _, err := fmt.Sscanf(id, "m%d", &number); err != nil || number >= len(a.messages) {
+		return nil
+	}
+	return a.messages[number]
+}
+
+// answerOne lets the app answer one of those it works on. The caller holds the mutex.
+func (a *App) answerOne() {
+	if n := len(a.hand); n > 0 {
+		i := a.random.IntN(n)
+		close(a.hand[i])
+		a.hand[i] = a.hand[n-1]
+		a.hand = a.hand[:n-1]
+	}
+}
+
+func (a *App) answerSome(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for range n {
+		a.answerOne()
+	}
+}
+
+// CompleteLater completes a message by a call of the app's own. It does not block.
+func (a *App) CompleteLater(broker *broker.Broker, source semantics.Source, token semantics.LockToken) {
+	a.work.Go(func() {
+		ctx := context.WithoutCancel(a.t.Context())
+		if _, err := broker.Complete(ctx, source, []semantics.LockToken{token}); err != nil && semantics.CodeOf(err) != semantics.SessionLockLost {
+			a.t.Errorf("complete by a call: %v", err)
+		}
+	})
+}
+
+// sendUntilOver sends messages for as long as the round lasts, but never far ahead of the app.
+func (a *App) sendUntilOver() {
+	for {
+		batch := a.nextBatch()
+		if batch == nil {
+			return
+		}
+		if _, err := a.sender.Send(context.WithoutCancel(a.t.Context()), semantics.ToQueue(queue), batch); err != nil {
+			a.t.Errorf("send: %v", err)
+			return
+		}
+	}
+}
+
+// nextBatch makes some messages, all in the books before they are sent. nil: the round is over.
+func (a *App) nextBatch() (batch []*semantics.Message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for !a.isOver && a.open() >= mostOpen {
+		a.answerOne() // all that is open may be of the sessions that the app works on
+		a.changed.Wait()
+	}
+	if a.isOver {
+		return nil
+	}
+	n := logUniform(a.random, 20)
+	for range n {
+		m := &message{number: len(a.messages)}
+		sent := &semantics.Message{MessageID: fmt.Sprint("m", m.number)}
+		if a.hasSessions {
+			m.session = fmt.Sprint("s", a.random.IntN(sessions))
+			sent.SessionID = m.session
+		}
+		m.body = bytes.Repeat([]byte{byte(m.number)}, min(logUniform(a.random, bodyLimit/n), bodyLimit-int(sent.HeaderSize())))
+		sent.Body = m.body
+		a.messages, batch = append(a.messages, m), append(batch, sent)
+	}
+	return batch
+}
+
+// logUniform draws 1 to most, as often from 1 to 10 as from 10 to 100. The largest comes now and then.
+func logUniform(random *rand.Rand, most int) int {
+	if random.IntN(50) == 0 {
+		return most
+	}
+	return int(math.Exp(random.Float64() * math.Log(float64(most))))
+}

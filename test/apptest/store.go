@@ -1,0 +1,211 @@
+package apptest
+
+import (
+	"context"
+	"time"
+
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+)
+
+// store keeps the books of an app by the answers of a store. Its calls wait while what is kept is looked at.
+type store struct {
+	redistest.Kept
+
+	app *App
+}
+
+// calling lets nobody look while a call runs that may change the queue.
+func (s store) calling() (over func()) {
+	s.app.gate.RLock()
+	return s.app.gate.RUnlock
+}
+
+// Send implements semantics.Sender.
+func (s store) Send(ctx context.Context, path string, messages []*semantics.Message) ([]semantics.Stored, error) {
+	defer s.calling()()
+	return s.Kept.Send(ctx, path, messages)
+}
+
+// SendEach implements semantics.Sender.
+func (s store) SendEach(ctx context.Context, path string, calls [][]*semantics.Message) []semantics.SendOutcome {
+	defer s.calling()()
+	return s.Kept.SendEach(ctx, path, calls)
+}
+
+// Receive implements semantics.Receiver.
+func (s store) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
+	defer s.calling()()
+	batch, err := s.Kept.Receive(ctx, source, limit, register)
+	s.app.mu.Lock()
+	defer s.app.mu.Unlock()
+	for _, received := range batch.Messages {
+		s.app.tokens[received.LockToken] = s.app.find(received.MessageID)
+	}
+	return batch, err
+}
+
+// Complete implements semantics.Settler.
+func (s store) Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	return s.settle(tokens, Complete, isDone, func() ([]semantics.Code, error) { return s.Kept.Complete(ctx, source, tokens) })
+}
+
+// Abandon implements semantics.Settler.
+func (s store) Abandon(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, options semantics.AbandonOptions) ([]semantics.Code, error) {
+	return s.settle(tokens, Abandon, "", func() ([]semantics.Code, error) { return s.Kept.Abandon(ctx, source, tokens, options) })
+}
+
+// Defer implements semantics.Settler.
+func (s store) Defer(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, properties map[string]semantics.Value) ([]semantics.Code, error) {
+	return s.settle(tokens, Defer, isDeferred, func() ([]semantics.Code, error) { return s.Kept.Defer(ctx, source, tokens, properties) })
+}
+
+// DeadLetter implements semantics.Settler.
+func (s store) DeadLetter(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, texts semantics.DeadLetterTexts, properties map[string]semantics.Value) ([]semantics.Code, error) {
+	return s.settle(tokens, DeadLetter, isDead, func() ([]semantics.Code, error) { return s.Kept.DeadLetter(ctx, source, tokens, texts, properties) })
+}
+
+// Release implements semantics.Settler.
+func (s store) Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	defer s.calling()()
+	return s.Kept.Release(ctx, source, tokens)
+}
+
+// RenewLocks implements semantics.Settler.
+func (s store) RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error) {
+	defer s.calling()()
+	return s.Kept.RenewLocks(ctx, source, tokens)
+}
+
+// AcceptNextSession implements semantics.Sessions.
+func (s store) AcceptNextSession(ctx context.Context, path string, register semantics.Register) (*semantics.Session, time.Duration, error) {
+	defer s.calling()()
+	return s.Kept.AcceptNextSession(ctx, path, register)
+}
+
+// RenewSessionLock implements semantics.Sessions.
+func (s store) RenewSessionLock(ctx context.Context, source semantics.Source) (time.Time, error) {
+	defer s.calling()()
+	return s.Kept.RenewSessionLock(ctx, source)
+}
+
+// CloseSession implements semantics.Sessions.
+func (s store) CloseSession(ctx context.Context, source semantics.Source) error {
+	defer s.calling()()
+	return s.Kept.CloseSession(ctx, source)
+}
+
+// settle notes where messages stay. to is "" for those that have failed, of which some are dead letters then.
+func (s store) settle(tokens []semantics.LockToken, verb Verb, to string, do func() ([]semantics.Code, error)) ([]semantics.Code, error) {
+	defer s.calling()()
+	a := s.app
+	fate := func(m *message) string {
+		if to == "" && m.failed+1 >= a.mostFailures {
+			return isDead
+		}
+		return to
+	}
+	a.mu.Lock()
+	for _, token := range tokens {
+		if m := a.tokens[token]; m != nil {
+			if !m.answer.permits(verb) {
+				a.t.Errorf("message %d, which the app has answered with %q, meets with %q", m.number, m.answer, verb)
+			}
+			m.isEnding = m.isEnding || fate(m) != ""
+		}
+	}
+	a.mu.Unlock()
+	codes, err := do()
+	if err != nil && semantics.CodeOf(err) != semantics.SessionLockLost {
+		a.t.Errorf("settle: %v", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, token := range tokens {
+		m := a.tokens[token]
+		if m == nil {
+			a.t.Errorf("%s was handed to nobody and is settled", token)
+			continue
+		}
+		if err == nil && codes[i] == "" {
+			a.put(m, fate(m))
+		} else {
+			m.isEnding = m.ended != ""
+		}
+	}
+	a.changed.Broadcast()
+	return codes, err
+}
+
+// permits reports whether a message may meet with a settlement when its app has answered so.
+func (v Verb) permits(settled Verb) bool {
+	switch settled {
+	case Complete:
+		return v == Complete || v == Leave
+	case Abandon:
+		return v == Abandon || v == DeadLetter // when that failed
+	default:
+		return v == settled
+	}
+}
+
+// put notes what a settlement has done to a message. The caller holds the mutex.
+func (a *App) put(m *message, to string) {
+	if m.ended != "" {
+		a.t.Errorf("message %d was %s and is %s now", m.number, m.ended, to)
+	}
+	m.failed++ // which does not matter to those that stay somewhere
+	if m.ended = to; to != "" {
+		m.body = nil
+	}
+}
+
+// audit compares all that is kept of the queue with what was handed out. It keeps all calls waiting meanwhile.
+func (a *App) audit() {
+	a.gate.Lock()
+	defer a.gate.Unlock()
+	ctx := context.WithoutCancel(a.t.Context())
+	if err := a.auditor.Audit(ctx, queue); err != nil {
+		a.t.Error(err)
+	}
+	counts, err := a.raw.Runtime(ctx, semantics.QueueKind, queue)
+	if err != nil || counts.Locked > int64(a.atATime) {
+		a.t.Errorf("%d messages are locked for an app that takes %d, %v", counts.Locked, a.atATime, err)
+	}
+}
+
+// checkBooks checks at the end that each message is where it was put.
+func (a *App) checkBooks() {
+	a.t.Helper()
+	where := map[int]string{}
+	find := func(side semantics.SubQueue, name string) {
+		for from := int64(0); ; {
+			rows, err := a.raw.Peek(a.t.Context(), semantics.Source{Path: queue, SubQueue: side}, from, broker.MaxPeekMessages, semantics.ShowAll)
+			if err != nil {
+				a.t.Fatal(err)
+			}
+			if len(rows) == 0 {
+				return
+			}
+			for _, row := range rows {
+				m := a.find(row.MessageID)
+				if m == nil || where[m.number] != "" {
+					a.t.Fatalf("%s is there twice, or was never sent", row.MessageID)
+				}
+				where[m.number] = name
+			}
+			from = rows[len(rows)-1].SequenceNumber + 1
+		}
+	}
+	find(semantics.MainQueue, isDeferred)
+	find(semantics.DeadLetterQueue, isDead)
+	counts := map[string]int{}
+	for _, m := range a.messages {
+		counts[m.ended]++
+		if got := where[m.number]; got != m.ended && (m.ended != isDone || got != "") {
+			a.t.Errorf("message %d was %s, it is among the %q", m.number, m.ended, got)
+		}
+	}
+	a.t.Logf("%d messages: %v; the app took %d", len(a.messages), counts, a.takes)
+}

@@ -1,0 +1,108 @@
+package history
+
+import "time"
+
+// slow is the clock of the Redis in one round, as compared with that of the machine, by which everything is recorded.
+// It is right until a loss sets it back, and is set right in the end.
+type slow struct {
+	back time.Duration // by how much; zero: it stays right
+	gone time.Time     // from when on; zero: not yet
+	// until when; zero: it is not right yet. No call with an instant in its answer is under way then.
+	righted span
+}
+
+// longBack is from how much on nobody waits until what was done before is due again. The clock is set right when all
+// that is new has come.
+const longBack = time.Second
+
+// behind gives by how much the clock is behind at an instant of the machine.
+func (s slow) behind(at time.Time) time.Duration {
+	if s.gone.IsZero() || at.Before(s.gone) || !s.righted.began.IsZero() && !at.Before(s.righted.began) {
+		return 0
+	}
+	return s.back
+}
+
+// when gives the first instant of the machine, from one on, at which the clock shows at least some instant.
+func (s slow) when(due, from time.Time) time.Time {
+	at := later(due, from)
+	if s.back == 0 || s.gone.IsZero() || at.Before(s.gone) {
+		return at
+	}
+	at = later(due.Add(s.back), later(from, s.gone))
+	if s.righted.began.IsZero() || at.Before(s.righted.began) {
+		return at
+	}
+	return later(due, later(from, s.righted.ended))
+}
+
+// until gives the end of a lock, which an answer told, on the machine's clock.
+func (s slow) until(end time.Time, lock time.Duration, asked span) time.Time {
+	if end.IsZero() || asked.ended.Before(s.gone) || s.gone.IsZero() {
+		return end
+	}
+	if !asked.began.Before(s.gone) {
+		return end.Add(s.behind(asked.began))
+	}
+	ran := end.Add(s.back - lock) // if it ran after the loss
+	if ran.Before(asked.began.Truncate(time.Millisecond)) || ran.After(asked.ended) {
+		return end
+	}
+	return end.Add(s.back)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// setBack lets the clock be behind from now on: the Redis that had the right one is gone.
+func (r *lossRun) setBack() {
+	r.clock.SetBack(r.slow.back)
+	r.add(func() { r.slow.gone = time.Now() })
+}
+
+// setRight sets the clock right again, while no call with an instant in its answer is under way.
+func (r *lossRun) setRight() {
+	r.quiet.Lock()
+	defer r.quiet.Unlock()
+	righted := span{began: time.Now()}
+	r.clock.SetBack(0)
+	righted.ended = time.Now()
+	r.add(func() { r.slow.righted = righted })
+}
+
+// clockNow gives the instant that the clock of the Redis shows.
+func (r *lossRun) clockNow() time.Time {
+	now := time.Now()
+	return now.Add(-r.slowNow().behind(now))
+}
+
+// slowNow gives what is known of the clock so far.
+func (r *lossRun) slowNow() (s slow) {
+	r.add(func() { s = r.slow })
+	return s
+}
+
+// newIsIn reports whether all has come that was sent since the clock is behind, and that nothing of before keeps
+// waiting: a session may still be held, by that clock, and what was sent before may be repeated.
+func (r *lossRun) newIsIn() (isIn bool) {
+	r.add(func() {
+		came := map[place]bool{}
+		for _, d := range r.deliveries {
+			came[place{d.source, d.text}] = true
+		}
+		isIn = true
+		for _, s := range r.sends {
+			if s.outcome != done || !s.began.After(r.lost.ended) || r.timesSent[s.text] > 1 || s.target == inOrder {
+				continue
+			}
+			for _, path := range r.destinations(s) {
+				isIn = isIn && came[place{path, s.text}]
+			}
+		}
+	})
+	return isIn
+}

@@ -1,0 +1,180 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+)
+
+var lossSessions = []string{"a", "b", "c"}
+
+// holdAll accepts sessions, receives in them, changes their states and closes them, or forgets to.
+func (r *lossRun) holdAll(rng *rand.Rand) {
+	for states := 0; r.receiving.Load(); {
+		m := r.any(rng)
+		held := r.accept(m, rng)
+		if held == nil {
+			continue
+		}
+		source := semantics.Source{Path: inOrder, SessionLock: held.Lock}
+		for range 1 + rng.IntN(3) {
+			got := r.take(m, source, 1, semantics.PeekLock)
+			if rng.IntN(3) == 0 && r.sending.Load() {
+				states++
+				r.setState(r.any(rng), held, fmt.Sprintf("%d %p %d", r.number, rng, states))
+			}
+			if len(got) == 0 || r.settle(r.any(rng), source, "complete", got[0]) != done {
+				break
+			}
+		}
+		if rng.IntN(8) > 0 || !r.sending.Load() {
+			r.about(&call{what: "close", session: held.ID, token: held.Lock.String()}, func(ctx context.Context) error {
+				return r.any(rng).closeSession(ctx, source)
+			})
+		}
+	}
+}
+
+// about makes one call about a session and records it.
+func (r *lossRun) about(c *call, do func(ctx context.Context) error) outcome {
+	r.quiet.RLock()
+	defer r.quiet.RUnlock()
+	c.began = time.Now()
+	err := do(r.ctx)
+	c.ended, c.outcome = time.Now(), lossOutcome(err)
+	c.until = r.slowNow().until(c.until, sessionLock, span{c.began, c.ended})
+	r.unexpected(c.what, err)
+	r.add(func() { r.calls = append(r.calls, c) })
+	return c.outcome
+}
+
+func (r *lossRun) accept(m member, rng *rand.Rand) *semantics.Session {
+	options := broker.AcceptOptions{MaxWait: 50 * time.Millisecond}
+	c := &call{what: "accept"}
+	if rng.IntN(5) == 0 {
+		options = broker.AcceptOptions{SessionID: lossSessions[rng.IntN(len(lossSessions))]}
+		c.session = options.SessionID
+	}
+	var held *semantics.Session
+	if r.about(c, func(ctx context.Context) error {
+		session, err := m.accept(ctx, inOrder, options)
+		if err == nil && session != nil {
+			held = session
+			c.session, c.token, c.until, c.state = held.ID, held.Lock.String(), held.LockedUntil, stateText(held.State.Data)
+		}
+		return err
+	}) != done {
+		r.rest(5 * time.Millisecond)
+	}
+	return held
+}
+
+func (r *lossRun) setState(m member, held *semantics.Session, text string) {
+	c := &call{what: "set state", session: held.ID, token: held.Lock.String(), state: stateText([]byte(text))}
+	r.about(c, func(ctx context.Context) error {
+		return m.setState(ctx, semantics.Source{Path: inOrder, SessionLock: held.Lock}, []byte(text))
+	})
+}
+
+// forgetfulState is a session as a lock that may come back as it was at the mark.
+type forgetfulState struct{ now, saved lockState }
+
+// shifted is a lock as the machine sees it after the clock of the Redis was set.
+func (s lockState) shifted(by time.Duration) lockState {
+	if s.token != "" {
+		s.atLeast, s.atMost = s.atLeast+by.Milliseconds(), s.atMost+by.Milliseconds()
+	}
+	return s
+}
+
+// forgetfulModel is lockModel for a Redis that forgets.
+type forgetfulModel struct{ lockModel }
+
+func (m forgetfulModel) model() porcupine.Model {
+	nondeterministic := porcupine.NondeterministicModel{
+		Init:              func() []any { return []any{forgetfulState{}} },
+		Step:              func(state, input, _ any) []any { return m.step(state.(forgetfulState), input.(*call)) },
+		DescribeOperation: func(input, _ any) string { return input.(*call).String() },
+	}
+	return nondeterministic.ToModel()
+}
+
+func (m forgetfulModel) step(s forgetfulState, c *call) []any {
+	switch c.what {
+	case "mark":
+		return []any{forgetfulState{s.now, s.now}}
+	case "lose":
+		all := []any{forgetfulState{s.saved.shifted(c.shift), s.saved}}
+		// it was over at the mark, and perhaps it is not even there
+		if c.shift > 0 && s.saved.atLeast <= c.until.UnixMilli() {
+			all = append(all, forgetfulState{lockState{state: s.saved.state}, s.saved})
+		}
+		return all
+	case "set right":
+		return []any{forgetfulState{s.now.shifted(c.shift), s.saved}}
+	case "lose all":
+		return []any{forgetfulState{}}
+	}
+	var all []any
+	for _, next := range m.lockModel.step(s.now, c) {
+		all = append(all, forgetfulState{next.(lockState), s.saved})
+	}
+	return all
+}
+
+// checkSessions checks, session by session, that the answers to all calls are possible in some order that agrees with
+// time and with what was forgotten.
+func (r *lossRun) checkSessions() {
+	r.t.Helper()
+	m := forgetfulModel{lockModel{sessionLock}}
+	for _, session := range lossSessions {
+		var operations []porcupine.Operation
+		for _, c := range r.calls {
+			isLoss := c.session == "" && c.what != "accept"
+			if c.session != session && !isLoss || c.outcome == nothing {
+				continue
+			}
+			by := c.ended
+			switch {
+			case c.outcome == unknown && c.what == "accept":
+				continue // nobody holds it; see excused
+			case c.outcome == unknown: // it may take effect until the connection is known to be lost
+				by = by.Add(sessionLock)
+			case c.outcome == refused:
+				c.excused = slices.ContainsFunc(r.calls, func(b *call) bool {
+					return b.what == "accept" && b.outcome == unknown && (b.session == "" || b.session == session) && b.began.Before(c.ended)
+				})
+			}
+			operations = append(operations, porcupine.Operation{Input: c, Call: c.began.UnixNano(), Return: by.UnixNano()})
+		}
+		result, info := porcupine.CheckOperationsVerbose(m.model(), operations, time.Minute)
+		if result != porcupine.Ok {
+			r.t.Errorf("session %s: the lock's history is %s:\n%s", session, result, firstStuck(operations, info))
+		}
+	}
+}
+
+// checkSessionOrder checks that what was sent and received after the loss was completed in order.
+func (r *round) checkSessionOrder(fail func(format string, args ...any)) {
+	last := map[string]*taking{}
+	var completed []*taking
+	for _, d := range r.deliveries {
+		if d.source == inOrder && d.verb == "complete" && d.outcome == done && (!r.forgets() || d.began.After(r.lost.ended)) {
+			completed = append(completed, d)
+		}
+	}
+	slices.SortStableFunc(completed, func(a, b *taking) int { return a.settled.began.Compare(b.settled.began) })
+	for _, d := range completed {
+		if before := last[d.session]; before != nil && d.number <= before.number {
+			fail("session %s: message %d was completed after %d", d.session, d.number, before.number)
+		}
+		last[d.session] = d
+	}
+}
