@@ -254,7 +254,7 @@ func (a *App) nextBatch() (batch []*semantics.Message) {
 			m.session = fmt.Sprint("s", a.random.IntN(sessions))
 			sent.SessionID = m.session
 		}
-		m.body = bytes.Repeat([]byte{byte(m.number)}, min(logUniform(a.random, bodyLimit/n), bodyLimit-int(sent.HeaderSize())))
+		m.body = bytes.Repeat([]byte{byte(m.number)}, logUniform(a.random, bodyLimit/n-int(sent.HeaderSize())))
 		sent.Body = m.body
 		a.messages, batch = append(a.messages, m), append(batch, sent)
 	}
