@@ -21,11 +21,11 @@ import (
 	"github.com/sidebus/sidebus/proxy/dapr"
 	"github.com/sidebus/sidebus/proxy/grpcapi"
 	"github.com/sidebus/sidebus/proxy/httpapi"
-	"github.com/sidebus/sidebus/proxy/internal/door"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/hosts"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/proxy/push"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -49,15 +49,15 @@ type Proxy struct {
 	broker    *broker.Broker
 	logger    *slog.Logger
 	readiness *readiness.Readiness
-	desk      *handover.Desk
+	responses *response.Tracker
 
-	grpc   *grpc.Server
-	http   *http.Server
-	admin  *http.Server
-	probes *http.Server
-	door   *door.Door
-	push   *push.Pusher
-	dapr   *dapr.Server
+	grpc      *grpc.Server
+	http      *http.Server
+	admin     *http.Server
+	probes    *http.Server
+	admission *admission.Controller
+	push      *push.Pusher
+	dapr      *dapr.Server
 
 	opened   chan struct{}           // closed when all listeners are open
 	bound    [listenerCount]net.Addr // set before opened is closed
@@ -81,9 +81,9 @@ func New(
 	p := &Proxy{
 		config: config, broker: broker, logger: logger,
 		readiness: readiness.New(checker, broker, logger),
-		desk:      handover.NewDesk(logger),
-		door: door.New(door.Config{
-			Connections: config.MaxConnections, Bytes: config.RequestMemory, Patience: config.RequestTime,
+		responses: response.NewTracker(logger),
+		admission: admission.New(admission.Config{
+			MaxConnections: config.MaxConnections, MaxMemory: config.RequestMemory, ReadTimeout: config.RequestTime,
 		}, measures, logger),
 		opened: make(chan struct{}), stopping: make(chan struct{}),
 	}
@@ -97,7 +97,7 @@ func New(
 	calls.OnOutage = p.readiness.Doubt
 	sessions, queues := grpcapi.NewSessions(broker), grpcapi.NewAdmin(broker)
 	p.grpc = grpc.NewServer(append(
-		door.GRPCOptions(),
+		admission.GRPCOptions(),
 		grpcapi.ServerOption(),
 		grpc.MaxRecvMsgSize(config.MaxGRPCMessage),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
@@ -108,27 +108,27 @@ func New(
 		grpc.WaitForHandlers(true),
 	)...)
 	grpcapi.Register(
-		p.grpc, grpcapi.NewMessages(broker, measures, semantics.MaxMessageSize, p.stopping), sessions, queues, p.desk,
+		p.grpc, grpcapi.NewMessages(broker, measures, semantics.MaxMessageSize, p.stopping), sessions, queues, p.responses,
 		calls, config.Authorizer,
 	)
 	healthpb.RegisterHealthServer(p.grpc, &health{readiness: p.readiness, stopping: p.stopping})
 	reflection.Register(p.grpc)
 
 	overHTTP := grpcapi.NewMessages(broker, measures, semantics.MaxHTTPMessageSize, p.stopping)
-	api, err := httpapi.New(overHTTP, sessions, queues, p.desk, calls, config.Authorizer)
+	api, err := httpapi.New(overHTTP, sessions, queues, p.responses, calls, config.Authorizer)
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	p.http = p.server(p.door.Handler(hosts.New(config.HTTPAddr, config.AllowedHosts), compat.New(compat.Config{
-		Broker: broker, Desk: p.desk, Calls: calls, Metrics: measures, Next: api, Authorizer: config.Authorizer,
+	p.http = p.server(p.admission.Handler(hosts.New(config.HTTPAddr, config.AllowedHosts), compat.New(compat.Config{
+		Broker: broker, Responses: p.responses, Calls: calls, Metrics: measures, Next: api, Authorizer: config.Authorizer,
 	})))
 	p.http.MaxHeaderBytes = maxMessageHeaders
-	p.http.ConnState = p.door.ConnState
+	p.http.ConnState = p.admission.ConnState
 	p.http.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		if below, ok := door.Below(conn); ok {
+		if below, ok := admission.Underlying(conn); ok {
 			ctx = compat.Spelled(ctx, below)
 		}
-		return door.ConnContext(ctx, conn)
+		return admission.ConnContext(ctx, conn)
 	}
 	if p.push, err = push.New(config.Handlers, broker, measures, logger); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)

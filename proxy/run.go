@@ -112,8 +112,8 @@ func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, e
 	if err := p.dapr.Open(ctx); err != nil {
 		return opened, errors.Join(err, closeAll(opened[:]))
 	}
-	opened[httpListener] = p.door.HTTP(compat.NewListener(opened[httpListener]))
-	opened[grpcListener] = p.door.GRPC(opened[grpcListener])
+	opened[httpListener] = p.admission.HTTP(compat.NewListener(opened[httpListener]))
+	opened[grpcListener] = p.admission.GRPC(opened[grpcListener])
 	close(p.opened)
 	return opened, nil
 }

@@ -79,11 +79,11 @@ func (p *Proxy) endServers(ctx context.Context, work *sync.WaitGroup) {
 		servers.Go(func() {
 			cut := context.AfterFunc(calm, p.grpc.Stop)
 			defer cut()
-			p.door.EndSilent()
+			p.admission.CloseUnused()
 			p.grpc.GracefulStop()
 		})
 		servers.Wait()
-		p.desk.Wait()
+		p.responses.Wait()
 		stopHTTP(calm, p.admin)
 		stopHTTP(calm, p.probes)
 		work.Wait()

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/sidebus/sidebus/proxy/internal/door"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/hosts"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
 	"github.com/sidebus/sidebus/proxy/wireerror"
@@ -89,7 +89,7 @@ func (p *pages) guard(mux *http.ServeMux, hint string) http.Handler {
 			writeFailure(w, 0, refused)
 			return
 		}
-		door.Hurry(w, r, p.Patience)
+		admission.SetBodyDeadline(w, r, p.Patience)
 		if _, pattern := mux.Handler(r); pattern == "" {
 			p.noRoute(w, r, mux, hint)
 			return

@@ -16,8 +16,8 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/compat"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
@@ -115,9 +115,9 @@ func startOver(t *testing.T, over semantics.Store, change ...func(*compat.Config
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	desk := handover.NewDesk(logger)
+	responses := response.NewTracker(logger)
 	config := compat.Config{
-		Broker: broker, Desk: desk, Calls: obs.NewCalls(metrics, logger), Metrics: metrics,
+		Broker: broker, Responses: responses, Calls: obs.NewCalls(metrics, logger), Metrics: metrics,
 		Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), Authorizer: access.Everybody{},
 	}
 	for _, c := range change {
@@ -135,7 +135,7 @@ func startOver(t *testing.T, over semantics.Store, change ...func(*compat.Config
 		transport.CloseIdleConnections()
 		_ = server.Close()
 		served.Wait()
-		desk.Wait()
+		responses.Wait()
 	})
 	s := &stand{t: t, broker: broker, store: store, base: "http://" + listener.Addr().String(), client: &http.Client{Transport: transport}}
 	s.create(semantics.QueueKind, "orders", semantics.Options{})

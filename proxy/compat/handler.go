@@ -16,19 +16,19 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/proxy/access"
-	"github.com/sidebus/sidebus/proxy/internal/door"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Config is what a Handler needs.
 type Config struct {
-	Broker  *broker.Broker
-	Desk    *handover.Desk
-	Calls   *obs.Calls
-	Metrics *obs.Metrics
+	Broker    *broker.Broker
+	Responses *response.Tracker
+	Calls     *obs.Calls
+	Metrics   *obs.Metrics
 
 	Next http.Handler // serves all other paths
 
@@ -80,7 +80,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if isKnown {
 		name = names[what]
 	}
-	ctx, slot := h.Desk.Open(r.Context())
+	ctx, resp := h.Responses.Begin(r.Context())
 	x := &exchange{
 		Handler:        h,
 		ResponseWriter: w,
@@ -92,7 +92,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.serve(what, isKnown, name)
 	err := http.NewResponseController(w).Flush()
 	x.written()
-	slot.End(ctx, err == nil && x.failure == nil)
+	resp.Finish(ctx, err == nil && x.failure == nil)
 	h.Calls.Done(ctx, obs.Compat, name, start, x.failure)
 }
 
@@ -102,7 +102,7 @@ func (x *exchange) serve(what verb, isKnown bool, name string) {
 			x.fail(x.Calls.Recovered(x.request.Context(), name, recovered))
 		}
 	}()
-	if refused := door.Refusal(x.request.Context()); refused != nil {
+	if refused := admission.Refusal(x.request.Context()); refused != nil {
 		x.fail(refused)
 		return
 	}
@@ -193,7 +193,7 @@ func (x *exchange) timeout() (time.Duration, error) {
 
 // readBody reads a body of at most limit bytes. what is the thing that would be larger.
 func (x *exchange) readBody(what string, limit int64) ([]byte, error) {
-	body, err := door.ReadBody(x.ResponseWriter, x.request, what, limit)
+	body, err := admission.ReadBody(x.ResponseWriter, x.request, what, limit)
 	if err != nil {
 		return nil, err
 	}

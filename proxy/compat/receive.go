@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/proxy/internal/brokerproperties"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
@@ -32,7 +32,7 @@ func (x *exchange) receive(source semantics.Source, mode semantics.Mode) error {
 	if err != nil {
 		return err
 	}
-	handover.Put(ctx, delivery, mode)
+	response.SetDelivery(ctx, delivery, mode)
 	if err := ctx.Err(); err != nil {
 		return err // the client went away while the message was on its way
 	}

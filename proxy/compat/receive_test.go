@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sidebus/sidebus/proxy/access"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
@@ -58,15 +58,15 @@ func TestRECV_7_TheTimeOfWritingIsBoundedForOneAnswerOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	desk := handover.NewDesk(logger)
+	responses := response.NewTracker(logger)
 	h := New(Config{
-		Broker: broker, Desk: desk, Calls: obs.NewCalls(metrics, logger), Metrics: metrics,
+		Broker: broker, Responses: responses, Calls: obs.NewCalls(metrics, logger), Metrics: metrics,
 		Authorizer: access.Everybody{},
 	})
 	for method, want := range map[string]time.Duration{http.MethodPost: 19 * time.Second, http.MethodDelete: 30 * time.Second} {
 		w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "/orders/messages/head?timeout=0", nil))
-		desk.Wait()
+		responses.Wait()
 		if len(w.deadlines) != 2 || !w.deadlines[1].IsZero() || (time.Until(w.deadlines[0])-want).Abs() > 5*time.Second {
 			t.Errorf("%s: %d: bounds %v", method, w.Code, w.deadlines)
 		}

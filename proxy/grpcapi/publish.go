@@ -10,7 +10,7 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/access"
-	"github.com/sidebus/sidebus/proxy/internal/door"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -159,7 +159,7 @@ func acknowledge(stream publishStream, p publication, results []semantics.SendRe
 	case err != nil:
 		response.Outcome = &sidebusv1.PublishResponse_Failure{Failure: failureFrom(err)}
 	case p.ack == sidebusv1.PublishRequest_NONE:
-		door.Handled(stream.Context())
+		admission.RequestHandled(stream.Context())
 		return nil
 	default:
 		response.Outcome = &sidebusv1.PublishResponse_Sent{Sent: sentFrom(results)}

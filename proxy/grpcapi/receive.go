@@ -4,7 +4,7 @@ import (
 	"context"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
@@ -91,7 +91,7 @@ func (s *Messages) handOut(
 	if err != nil {
 		return nil, err
 	}
-	handover.Put(ctx, delivery, mode)
+	response.SetDelivery(ctx, delivery, mode)
 	if err := ctx.Err(); err != nil {
 		return nil, err // the client went away while the messages were on their way
 	}

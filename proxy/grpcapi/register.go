@@ -14,9 +14,9 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/access"
-	"github.com/sidebus/sidebus/proxy/internal/door"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -35,17 +35,17 @@ import (
 // of RECEIVE_AND_DELETE is from there to the client's hands; a message in PEEK_LOCK mode that gets lost there comes
 // back when its lock ends.
 func Register(
-	server *grpc.Server, messages *Messages, sessions *Sessions, admin *Admin, desk *handover.Desk, calls *obs.Calls,
+	server *grpc.Server, messages *Messages, sessions *Sessions, admin *Admin, responses *response.Tracker, calls *obs.Calls,
 	authorizer access.Authorizer,
 ) {
-	r := &registrar{desk: desk, calls: calls, authorizer: authorizer}
+	r := &registrar{responses: responses, calls: calls, authorizer: authorizer}
 	server.RegisterService(r.observed(sidebusv1.Messages_ServiceDesc), messages)
 	server.RegisterService(r.observed(sidebusv1.Sessions_ServiceDesc), sessions)
 	server.RegisterService(r.observed(sidebusv1.Admin_ServiceDesc), admin)
 }
 
 type registrar struct {
-	desk       *handover.Desk
+	responses  *response.Tracker
 	calls      *obs.Calls
 	authorizer access.Authorizer
 }
@@ -94,7 +94,7 @@ func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
 				reply, err = nil, wireerror.Status(failure).Err()
 			}
 		}()
-		if ctx, err = r.enter(door.WithWaits(ctx)); err != nil {
+		if ctx, err = r.enter(admission.WithWaits(ctx)); err != nil {
 			return nil, err
 		}
 		return handle(
@@ -107,7 +107,7 @@ func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
 				}
 				reply, err := next(ctx, request)
 				if err == nil {
-					err = door.CheckLook(ctx, full, reply)
+					err = admission.AcquireResponse(ctx, full, reply)
 				}
 				return reply, err
 			},
@@ -139,12 +139,12 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 		if ctx, err = r.enter(ctx); err != nil {
 			return err
 		}
-		end, err := door.BeginStream(ctx)
+		end, err := admission.BeginStream(ctx)
 		if err != nil {
 			return err
 		}
 		defer end()
-		ctx, sent := door.WithStreamMemory(ctx)
+		ctx, sent := admission.WithStreamMemory(ctx)
 		return handle(srv, &enteredStream{stream, ctx, sent})
 	}
 }
@@ -174,12 +174,12 @@ func (s *enteredStream) SendMsg(m any) error {
 // handingOver serves a call that hands out messages or a session.
 func (r *registrar) handingOver(call unaryCall) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) error {
-		ctx, slot := r.desk.Open(stream.Context())
+		ctx, resp := r.responses.Begin(stream.Context())
 		reply, err := call(srv, ctx, stream.RecvMsg)
 		if err == nil {
 			err = stream.SendMsg(reply)
 		}
-		slot.End(ctx, err == nil)
+		resp.Finish(ctx, err == nil)
 		return err
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -60,7 +60,7 @@ func slow(t *testing.T, steps int, dead bool) *Messages {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, _ := handover.NewDesk(slog.New(slog.DiscardHandler)).Open(t.Context())
+	ctx, _ := response.NewTracker(slog.New(slog.DiscardHandler)).Begin(t.Context())
 	if _, err := b.CreateEntity(ctx, semantics.QueueKind, "orders", semantics.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}

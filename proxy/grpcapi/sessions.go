@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
@@ -47,7 +47,7 @@ func (s *Sessions) Accept(
 	if err != nil {
 		return nil, err
 	}
-	handover.PutSession(ctx, acceptance)
+	response.SetAcceptance(ctx, acceptance)
 	if err := ctx.Err(); err != nil {
 		return nil, err // the client went away while the session was on its way
 	}

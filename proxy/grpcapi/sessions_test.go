@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
@@ -23,7 +23,7 @@ func TestSESS_12_HowLongAnAcceptWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := broker.New(memstore.New())
 		defer broker.Close()
-		ctx, _ := handover.NewDesk(slog.New(slog.DiscardHandler)).Open(t.Context())
+		ctx, _ := response.NewTracker(slog.New(slog.DiscardHandler)).Begin(t.Context())
 		if _, err := broker.CreateEntity(ctx, semantics.QueueKind, "tales", semantics.Options{RequiresSession: true}, []string{"requiresSession"}); err != nil {
 			t.Fatal(err)
 		}

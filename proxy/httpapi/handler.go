@@ -16,9 +16,9 @@ import (
 	protofiles "github.com/sidebus/sidebus/proto"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/access"
-	"github.com/sidebus/sidebus/proxy/internal/door"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/proxy/wirejson"
 	"github.com/sidebus/sidebus/semantics"
@@ -31,7 +31,7 @@ const MaxBody = 8 << 20
 // Handler answers HTTP requests. It is safe for concurrent use.
 type Handler struct {
 	mux        *runtime.ServeMux
-	desk       *handover.Desk
+	responses  *response.Tracker
 	calls      *obs.Calls
 	authorizer access.Authorizer
 
@@ -43,9 +43,9 @@ type Handler struct {
 // New makes a Handler over the services. The authorizer is asked for every call, but not for the description of the
 // API. messages must hold to the limit of HTTP (MSG-21).
 func New(messages sidebusv1.MessagesServer, sessions sidebusv1.SessionsServer, admin sidebusv1.AdminServer,
-	desk *handover.Desk, calls *obs.Calls, authorizer access.Authorizer,
+	responses *response.Tracker, calls *obs.Calls, authorizer access.Authorizer,
 ) (*Handler, error) {
-	h := &Handler{desk: desk, calls: calls, authorizer: authorizer}
+	h := &Handler{responses: responses, calls: calls, authorizer: authorizer}
 	h.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec{}),
 		// A name is one segment of a path and is unescaped whole; only this mode leaves an escaped "/" in its segment.
@@ -92,14 +92,14 @@ func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{})
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	x := &exchange{keys: r.Header.Values(keyHeader)}
-	ctx, slot := h.desk.Open(context.WithValue(r.Context(), exchangeKey{}, x))
+	ctx, resp := h.responses.Begin(context.WithValue(r.Context(), exchangeKey{}, x))
 	r = r.WithContext(ctx)
 	if r.Method == http.MethodHead { // answered as GET is, and the server leaves out the body
 		r.Method = http.MethodGet
 	}
 	h.serve(w, r, x)
 	err := http.NewResponseController(w).Flush()
-	slot.End(ctx, err == nil && x.failure == nil)
+	resp.Finish(ctx, err == nil && x.failure == nil)
 	h.calls.Done(ctx, obs.HTTP, obs.Method(x.method), start, x.failure)
 }
 
@@ -109,7 +109,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 			writeError(w, x, h.calls.Recovered(r.Context(), obs.Method(x.method), recovered))
 		}
 	}()
-	if refused := door.Refusal(r.Context()); refused != nil {
+	if refused := admission.Refusal(r.Context()); refused != nil {
 		writeError(w, x, refused)
 		return
 	}
@@ -134,7 +134,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 		writeError(w, x, err)
 		return
 	}
-	data, err := door.ReadBody(w, r, "body", MaxBody)
+	data, err := admission.ReadBody(w, r, "body", MaxBody)
 	if err != nil {
 		writeError(w, x, err)
 		return

@@ -13,8 +13,8 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/grpcapi"
-	"github.com/sidebus/sidebus/proxy/internal/handover"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
@@ -43,8 +43,8 @@ func TestRECV_7_FailedFlushGivesBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			desk := handover.NewDesk(logger)
-			h, err := New(grpcapi.NewMessages(broker, metrics, semantics.MaxHTTPMessageSize, nil), grpcapi.NewSessions(broker), grpcapi.NewAdmin(broker), desk, obs.NewCalls(metrics, logger), access.Everybody{})
+			responses := response.NewTracker(logger)
+			h, err := New(grpcapi.NewMessages(broker, metrics, semantics.MaxHTTPMessageSize, nil), grpcapi.NewSessions(broker), grpcapi.NewAdmin(broker), responses, obs.NewCalls(metrics, logger), access.Everybody{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestRECV_7_FailedFlushGivesBack(t *testing.T) {
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/queues/orders/messages:receive",
 					strings.NewReader(`{"maxWait":"0s","mode":"`+mode+`"}`))
 				h.ServeHTTP(w, r)
-				desk.Wait()
+				responses.Wait()
 			}
 			lost := httptest.NewRecorder()
 			receive(brokenWriter{lost})

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/sidebus/sidebus/proxy/access"
-	"github.com/sidebus/sidebus/proxy/internal/door"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 )
 
 // local is a connection to services in this process, for the gateway: so one place sees every call, decoded and before
@@ -50,7 +50,7 @@ func (l local) Invoke(ctx context.Context, method string, request, reply any, _ 
 		},
 	)
 	if err == nil {
-		err = door.CheckLook(ctx, method, answer)
+		err = admission.AcquireResponse(ctx, method, answer)
 	}
 	if err != nil {
 		return err

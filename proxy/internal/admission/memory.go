@@ -1,4 +1,4 @@
-package door
+package admission
 
 import (
 	"sync"
@@ -12,8 +12,8 @@ import (
 // A request takes more memory than its bytes: as it came, decoded, in the form in which it is stored, and on its way to
 // the store.
 const (
-	jsonWeight  = 4
-	protoWeight = 3
+	jsonFactor  = 4
+	protoFactor = 3
 )
 
 // smallRequest is up to which size requests are let in when the memory is used up, so that settlements and renewals go
@@ -21,51 +21,51 @@ const (
 const smallRequest = 64 << 10
 
 // Bytes is the memory for requests and answers under way. It is safe for concurrent use.
-type Bytes struct {
-	limit       int64
-	gauge       prometheus.Gauge
-	answerGauge prometheus.Gauge
+type memoryBudget struct {
+	limit         int64
+	requestGauge  prometheus.Gauge
+	responseGauge prometheus.Gauge
 
 	mu        sync.Mutex
-	held      share
-	answers   int64
+	requests  allocation
+	responses int64
 	refusedAt time.Time // the last answer for which there was none
 }
 
 // share is the memory that a request holds.
-type share struct{ small, large int64 }
+type allocation struct{ small, large int64 }
 
 // take takes memory for a request and reports whether it was there. A request that is larger than all of it gets it
 // when nothing else is held.
-func (b *Bytes) take(s *share, n int64, isSmall bool) bool {
+func (b *memoryBudget) acquire(s *allocation, n int64, isSmall bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	held, mine := &b.held.large, &s.large
+	held, mine := &b.requests.large, &s.large
 	if isSmall {
-		held, mine = &b.held.small, &s.small
+		held, mine = &b.requests.small, &s.small
 	}
 	if *held > *mine && *held+n > b.limit {
 		return false
 	}
 	*held, *mine = *held+n, *mine+n
-	b.gauge.Set(float64(b.held.small + b.held.large))
+	b.requestGauge.Set(float64(b.requests.small + b.requests.large))
 	return true
 }
 
 // give gives all of it back.
-func (b *Bytes) give(s *share) {
-	if *s == (share{}) {
+func (b *memoryBudget) release(s *allocation) {
+	if *s == (allocation{}) {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held.small, b.held.large = b.held.small-s.small, b.held.large-s.large
-	*s = share{}
-	b.gauge.Set(float64(b.held.small + b.held.large))
+	b.requests.small, b.requests.large = b.requests.small-s.small, b.requests.large-s.large
+	*s = allocation{}
+	b.requestGauge.Set(float64(b.requests.small + b.requests.large))
 }
 
 // NoMemory is how a request fails for which there is no memory.
-func NoMemory() *semantics.Error {
+func errRequestMemory() *semantics.Error {
 	e := semantics.Errorf(
 		semantics.Throttled,
 		"requests under way take all that --request-memory permits; send again later, or less at a time",

@@ -1,4 +1,4 @@
-package door
+package admission
 
 import (
 	"context"
@@ -25,11 +25,11 @@ import (
 
 // GRPC gives a listener for a server with GRPCOptions. A connection that is one too many is closed, which a client sees
 // as UNAVAILABLE and tries again later.
-func (d *Door) GRPC(listener net.Listener) net.Listener { return &grpcListener{listener, d} }
+func (d *Controller) GRPC(listener net.Listener) net.Listener { return &grpcListener{listener, d} }
 
 type grpcListener struct {
 	net.Listener
-	door *Door
+	controller *Controller
 }
 
 // Accept gives the next connection that is to be served.
@@ -40,16 +40,16 @@ func (l *grpcListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &grpcConn{
-			Conn:    &Conn{Conn: conn, door: l.door, wire: obs.GRPC},
-			streams: map[uint32]*stream{},
-			preface: len(preface),
+			Conn:        &Conn{Conn: conn, controller: l.controller, wire: obs.GRPC},
+			streams:     map[uint32]*streamState{},
+			prefaceLeft: len(preface),
 		}
-		c.dismiss = c.sendAway
-		l.door.metrics.Connections.WithLabelValues(c.wire).Inc()
-		if l.door.admit(c.Conn, false) {
+		c.closeIdle = c.goAway
+		l.controller.metrics.Connections.WithLabelValues(c.wire).Inc()
+		if l.controller.admit(c.Conn, false) {
 			return c, nil
 		}
-		l.door.metrics.Connections.WithLabelValues(c.wire).Dec()
+		l.controller.metrics.Connections.WithLabelValues(c.wire).Dec()
 		_ = conn.Close() // it was never used
 	}
 }
@@ -59,7 +59,7 @@ func GRPCOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.Creds(
 			handshake{insecure.NewCredentials()},
-		), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTime),
+		), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.ChainStreamInterceptor(countStream),
 	}
 }
@@ -79,7 +79,7 @@ func countStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
 }
 
 // handshakeTime is how long a client has for the beginning of a connection.
-const handshakeTime = 10 * time.Second
+const handshakeTimeout = 10 * time.Second
 
 // handshake lets calls find their connection.
 type handshake struct {
@@ -156,29 +156,29 @@ func BeginStream(ctx context.Context) (end func(), err error) {
 type grpcConn struct {
 	*Conn
 
-	writing sync.Mutex // held while something is written
+	writeMu sync.Mutex // held while something is written
 
-	mu         sync.Mutex
-	in, out    frames
-	preface    int // bytes of it that did not come yet
-	streams    map[uint32]*stream
-	last       uint32 // highest stream that began
-	unfinished int    // streams whose first message did not come whole
-	isAway     bool   // the client was sent away, or is to be when nothing is under way
-	isLost     bool   // the frames cannot be followed
-	late       *time.Timer
+	mu            sync.Mutex
+	in, out       frameParser
+	prefaceLeft   int // bytes of it that did not come yet
+	streams       map[uint32]*streamState
+	lastStream    uint32 // highest stream that began
+	reading       int    // streams whose first message did not come whole
+	isGoingAway   bool   // the client was sent away, or is to be when nothing is under way
+	isUnparsable  bool   // the frames cannot be followed
+	deadlineTimer *time.Timer
 
-	ahead   []byte // is read before what comes
-	refused uint32 // stream that is to be reset, as if by the client, when its frame has ended
-	answers []byte // frames for the client that wait until they may be written
+	injected      []byte // is read before what comes
+	refusedStream uint32 // stream that is to be reset, as if by the client, when its frame has ended
+	pendingFrames []byte // frames for the client that wait until they may be written
 }
 
 // stream is one call.
-type stream struct {
-	messages messages
-	held     share
-	until    time.Time // the first message must have come whole
-	unread   unread
+type streamState struct {
+	messages  messageParser
+	allocated allocation
+	deadline  time.Time // the first message must have come whole
+	response  responseState
 }
 
 // Begin is semantics.Waits. The request is decoded by now, so a wait holds none of its memory.
@@ -188,14 +188,14 @@ func (g grpcCall) Begin() (enough <-chan struct{}, end func(), err error) {
 		return nil, nil, err
 	}
 	g.mu.Lock()
-	g.answered(g.stream)
+	g.releaseRequest(g.stream)
 	g.mu.Unlock()
 	measured := g.waiting.Begin()
 	return enough, func() {
 		measured()
 		if stop() {
 			g.mu.Lock()
-			g.isAway = true
+			g.isGoingAway = true
 			g.mu.Unlock()
 		}
 	}, nil
@@ -203,64 +203,64 @@ func (g grpcCall) Begin() (enough <-chan struct{}, end func(), err error) {
 
 // Read reads from the connection.
 func (c *grpcConn) Read(p []byte) (int, error) {
-	n, err := copy(p, c.ahead), error(nil) // there is one reader
-	c.ahead = c.ahead[n:]
+	n, err := copy(p, c.injected), error(nil) // there is one reader
+	c.injected = c.injected[n:]
 	if n == 0 {
 		n, err = c.Conn.Conn.Read(p)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.isAway && len(c.streams) == 0 {
+	if c.isGoingAway && len(c.streams) == 0 {
 		return 0, io.EOF // what came is done elsewhere
 	}
 	came := p[:n]
-	skip := min(c.preface, n)
-	c.preface -= skip
-	if c.isLost {
+	skip := min(c.prefaceLeft, n)
+	c.prefaceLeft -= skip
+	if c.isUnparsable {
 		return n, err
 	}
-	rest, ok := c.in.follow(came[skip:], c.frameCame, c.dataCame, c.frameWent)
+	rest, ok := c.in.parse(came[skip:], c.frameHeaderRead, c.dataRead, c.frameRead)
 	if !ok {
-		c.isLost = true // the server finds that out too, and ends the connection
+		c.isUnparsable = true // the server finds that out too, and ends the connection
 	}
-	if c.refused != 0 && c.in.isBetween() {
-		c.ahead = slices.Concat(reset(c.refused, cancel), rest, c.ahead)
+	if c.refusedStream != 0 && c.in.isBetween() {
+		c.injected = slices.Concat(encodeReset(c.refusedStream, cancel), rest, c.injected)
 		n -= len(rest)
-		c.refused = 0
+		c.refusedStream = 0
 	}
-	if c.unfinished > 0 {
-		c.lookLater()
+	if c.reading > 0 {
+		c.scheduleCheck()
 	}
 	return n, err
 }
 
 // lookLater sees to it that somebody looks whether something is late.
-func (c *grpcConn) lookLater() {
-	if c.late == nil {
-		c.late = time.AfterFunc(c.door.patience, c.endLate)
+func (c *grpcConn) scheduleCheck() {
+	if c.deadlineTimer == nil {
+		c.deadlineTimer = time.AfterFunc(c.controller.readTimeout, c.checkDeadlines)
 	}
 }
 
-func (c *grpcConn) frameCame() {
+func (c *grpcConn) frameHeaderRead() {
 	f := &c.in
 	switch {
-	case f.kind == frameHeads && f.stream > c.last:
-		c.last = f.stream
-		c.streams[f.stream] = &stream{until: time.Now().Add(c.door.patience)}
-		c.unfinished++
-		c.begin()
+	case f.kind == frameHeaders && f.stream > c.lastStream:
+		c.lastStream = f.stream
+		c.streams[f.stream] = &streamState{deadline: time.Now().Add(c.controller.readTimeout)}
+		c.reading++
+		c.callStarted()
 	case f.kind == frameReset:
 		c.endStream(f.stream)
 	}
 }
 
 // frameWent reports whether something is to be put behind the frame that has ended.
-func (c *grpcConn) frameWent() bool {
-	c.hasBegun.Store(true)
-	return c.refused != 0
+func (c *grpcConn) frameRead() bool {
+	c.hasFrames.Store(true)
+	return c.refusedStream != 0
 }
 
-func (c *grpcConn) dataCame(piece []byte) {
+func (c *grpcConn) dataRead(piece []byte) {
 	if c.in.kind != frameData {
 		return
 	}
@@ -268,37 +268,37 @@ func (c *grpcConn) dataCame(piece []byte) {
 	if s == nil {
 		return // it has ended
 	}
-	before := s.messages.came
-	s.messages.follow(piece, func(length int64) {
-		if !c.takeFor(s, length) {
-			c.refuse(c.in.stream)
+	before := s.messages.complete
+	s.messages.parse(piece, func(length int64) {
+		if !c.acquireFor(s, length) {
+			c.refuseStream(c.in.stream)
 		}
 	})
-	if before == 0 && s.messages.came > 0 {
-		c.unfinished--
-		c.came()
+	if before == 0 && s.messages.complete > 0 {
+		c.reading--
+		c.requestRead()
 	}
 }
 
 // refuse answers a call for whose message there is no memory, and takes it from the server before the message is there.
-func (c *grpcConn) refuse(id uint32) {
-	c.refused = id
-	c.answers = append(c.answers, frame(frameHeads, flagEnd|flagWhole, id, noMemoryAnswer())...)
-	c.answers = append(c.answers, reset(id, noError)...)
+func (c *grpcConn) refuseStream(id uint32) {
+	c.refusedStream = id
+	c.pendingFrames = append(c.pendingFrames, encodeFrame(frameHeaders, flagEndStream|flagEndHeaders, id, memoryErrorHeaders())...)
+	c.pendingFrames = append(c.pendingFrames, encodeReset(id, noError)...)
 	go func() {
-		c.writing.Lock()
-		defer c.writing.Unlock()
-		c.writeAnswers()
+		c.writeMu.Lock()
+		defer c.writeMu.Unlock()
+		c.writePending()
 	}()
 }
 
 // writeAnswers writes what waits, if the server has written whole frames only; else it is called again when it has. The
 // caller may write.
-func (c *grpcConn) writeAnswers() {
+func (c *grpcConn) writePending() {
 	c.mu.Lock()
 	var answers []byte
 	if c.out.isBetween() {
-		answers, c.answers = c.answers, nil
+		answers, c.pendingFrames = c.pendingFrames, nil
 	}
 	c.mu.Unlock()
 	if len(answers) > 0 {
@@ -307,21 +307,21 @@ func (c *grpcConn) writeAnswers() {
 }
 
 // noMemoryAnswer is the header of an answer that fails with NoMemory.
-var noMemoryAnswer = sync.OnceValue(func() []byte {
-	failure := wireerror.Status(NoMemory())
+var memoryErrorHeaders = sync.OnceValue(func() []byte {
+	failure := wireerror.Status(errRequestMemory())
 	details, _ := proto.Marshal(failure.Proto()) // it can always be written
-	return slices.Concat(field(":status", "200"), field("content-type", "application/grpc"),
-		field("grpc-status", strconv.Itoa(int(failure.Code()))), field("grpc-message", failure.Message()),
-		field("grpc-status-details-bin", base64.RawStdEncoding.EncodeToString(details)))
+	return slices.Concat(encodeField(":status", "200"), encodeField("content-type", "application/grpc"),
+		encodeField("grpc-status", strconv.Itoa(int(failure.Code()))), encodeField("grpc-message", failure.Message()),
+		encodeField("grpc-status-details-bin", base64.RawStdEncoding.EncodeToString(details)))
 })
 
 // takeFor takes memory for the next message of a stream. What the one before took is given back.
-func (c *grpcConn) takeFor(s *stream, length int64) bool {
-	bytes := c.door.Bytes
-	bytes.give(&s.held)
-	s.until = time.Now().Add(patienceFor(c.door.patience, length))
-	if !bytes.take(&s.held, length*protoWeight, length <= smallRequest) {
-		c.door.tooMuch()
+func (c *grpcConn) acquireFor(s *streamState, length int64) bool {
+	bytes := c.controller.memory
+	bytes.release(&s.allocated)
+	s.deadline = time.Now().Add(timeoutFor(c.controller.readTimeout, length))
+	if !bytes.acquire(&s.allocated, length*protoFactor, length <= smallRequest) {
+		c.controller.requestRefused()
 		return false
 	}
 	return true
@@ -329,18 +329,18 @@ func (c *grpcConn) takeFor(s *stream, length int64) bool {
 
 // answered gives back what the last message of a stream took, when it was answered or its call waits: a stream may be
 // silent for as long as it likes, but not with that memory.
-func (c *grpcConn) answered(id uint32) {
-	if s := c.streams[id]; s != nil && s.messages.came > 0 && s.messages.isBetween() {
-		c.door.Bytes.give(&s.held)
+func (c *grpcConn) releaseRequest(id uint32) {
+	if s := c.streams[id]; s != nil && s.messages.complete > 0 && s.messages.isBetween() {
+		c.controller.memory.release(&s.allocated)
 	}
 }
 
 // Handled gives back what the last request of a stream took that is not answered.
-func Handled(ctx context.Context) {
+func RequestHandled(ctx context.Context) {
 	if c := connOf(ctx); c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.answered(streamOf(ctx))
+		c.releaseRequest(streamOf(ctx))
 	}
 }
 
@@ -351,56 +351,56 @@ func (c *grpcConn) endStream(id uint32) {
 		return
 	}
 	delete(c.streams, id)
-	c.door.Bytes.give(&s.held)
-	c.door.Bytes.giveAnswer(&s.unread.held, s.unread.held)
-	if s.messages.came == 0 {
-		c.unfinished--
-		c.came()
+	c.controller.memory.release(&s.allocated)
+	c.controller.memory.releaseResponse(&s.response.held, s.response.held)
+	if s.messages.complete == 0 {
+		c.reading--
+		c.requestRead()
 	}
-	c.end()
+	c.callEnded()
 }
 
 // Write writes to the connection.
 func (c *grpcConn) Write(p []byte) (int, error) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
 	n, err := c.Conn.Write(p)
 	c.mu.Lock()
-	goes := err == nil && c.followOut(p[:n])
-	last, hasAnswers := c.last, len(c.answers) > 0
+	goes := err == nil && c.parseWritten(p[:n])
+	last, hasAnswers := c.lastStream, len(c.pendingFrames) > 0
 	c.mu.Unlock()
 	if hasAnswers {
-		c.writeAnswers()
+		c.writePending()
 	}
 	if goes {
-		c.closeAway(last)
+		c.closeWithGoAway(last)
 	}
 	return n, err
 }
 
 // followOut reports whether the client is to be sent away now.
-func (c *grpcConn) followOut(p []byte) bool {
-	c.out.follow(p, func() {
+func (c *grpcConn) parseWritten(p []byte) bool {
+	c.out.parse(p, func() {
 		switch f := &c.out; {
-		case f.kind == frameReset, f.kind == frameHeads && f.flags&flagEnd != 0:
+		case f.kind == frameReset, f.kind == frameHeaders && f.flags&flagEndStream != 0:
 			c.endStream(f.stream)
 		case f.kind == frameData:
-			c.answered(f.stream)
+			c.releaseRequest(f.stream)
 		}
 	}, func(piece []byte) {
 		if c.out.kind == frameData {
-			c.wentOut(c.out.stream, piece)
+			c.dataWritten(c.out.stream, piece)
 		}
 	}, func() bool { return false })
-	return c.isAway && len(c.streams) == 0 && c.out.isBetween()
+	return c.isGoingAway && len(c.streams) == 0 && c.out.isBetween()
 }
 
 // sendAway ends the connection once no call is under way whose message is there. The client learns which of its calls
 // were not looked at.
-func (c *grpcConn) sendAway() {
+func (c *grpcConn) goAway() {
 	c.mu.Lock()
-	c.isAway = true
-	isBusy, last := len(c.streams) > c.unfinished, c.last
+	c.isGoingAway = true
+	isBusy, last := len(c.streams) > c.reading, c.lastStream
 	for id := range c.streams { // their messages do not come
 		last = min(last, id-1)
 	}
@@ -408,63 +408,63 @@ func (c *grpcConn) sendAway() {
 	if isBusy {
 		return // a call came just now; its end is the end
 	}
-	if !c.writing.TryLock() {
+	if !c.writeMu.TryLock() {
 		_ = c.Conn.Conn.Close() // a client that does not read
 		return
 	}
-	defer c.writing.Unlock()
+	defer c.writeMu.Unlock()
 	c.mu.Lock()
 	isBetween := c.out.isBetween()
 	c.mu.Unlock()
 	if isBetween {
-		c.closeAway(last)
+		c.closeWithGoAway(last)
 	} else {
 		_ = c.Conn.Conn.Close()
 	}
 }
 
 // closeAway says which stream was the last one, and closes. The caller may write.
-func (c *grpcConn) closeAway(last uint32) {
+func (c *grpcConn) closeWithGoAway(last uint32) {
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-	_, _ = c.Conn.Conn.Write(goAway(last)) // a client that does not learn of it sees the end
+	_, _ = c.Conn.Conn.Write(encodeGoAway(last)) // a client that does not learn of it sees the end
 	_ = c.Conn.Conn.Close()
 }
 
 // endLate ends a connection on which a call's first message does not come, or whose client does not read. Streams may
 // be silent for as long as they like.
-func (c *grpcConn) endLate() {
-	c.door.mu.Lock()
+func (c *grpcConn) checkDeadlines() {
+	c.controller.mu.Lock()
 	silent := c.Conn.streams
-	c.door.mu.Unlock()
+	c.controller.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.late = nil
+	c.deadlineTimer = nil
 	now, unread := time.Now(), false
 	for _, s := range c.streams {
-		if s.unread.isLate(c.door, now) {
-			c.door.metrics.AnswersLate.Inc()
+		if s.response.isLate(c.controller, now) {
+			c.controller.metrics.AnswersLate.Inc()
 			_ = c.Conn.Conn.Close()
 			return
 		}
-		unread = unread || s.unread.held > 0
-		if s.messages.came > 0 || now.Before(s.until) {
+		unread = unread || s.response.held > 0
+		if s.messages.complete > 0 || now.Before(s.deadline) {
 			continue
 		}
 		if s.messages.isBetween() && silent > 0 {
 			silent--
 			continue
 		}
-		c.door.metrics.RequestsLate.Inc()
+		c.controller.metrics.RequestsLate.Inc()
 		_ = c.Conn.Conn.Close()
 		return
 	}
-	if c.unfinished > 0 || unread {
-		c.late = time.AfterFunc(max(c.door.patience/lateLooks, time.Second), c.endLate)
+	if c.reading > 0 || unread {
+		c.deadlineTimer = time.AfterFunc(max(c.controller.readTimeout/checksPerTimeout, time.Second), c.checkDeadlines)
 	}
 }
 
 // lateLooks is how often the time of a message is looked at within that time.
-const lateLooks = 4
+const checksPerTimeout = 4
 
 // Close closes the connection and gives everything back.
 func (c *grpcConn) Close() error {
@@ -472,8 +472,8 @@ func (c *grpcConn) Close() error {
 	for id := range c.streams {
 		c.endStream(id)
 	}
-	if c.late != nil {
-		c.late.Stop()
+	if c.deadlineTimer != nil {
+		c.deadlineTimer.Stop()
 	}
 	c.mu.Unlock()
 	return c.Conn.Close()

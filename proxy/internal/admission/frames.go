@@ -1,24 +1,24 @@
-package door
+package admission
 
 import "encoding/binary"
 
 // Of HTTP/2 (RFC 9113) only the heads of frames matter here: which streams begin and end, and how long the messages on
 // them are.
 const (
-	preface     = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-	frameHead   = 9
-	frameData   = 0x0
-	frameHeads  = 0x1
-	frameReset  = 0x3
-	frameGoAway = 0x7
-	flagEnd     = 0x1 // END_STREAM
-	flagWhole   = 0x4 // END_HEADERS
-	flagPadded  = 0x8
+	preface         = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	frameHeaderSize = 9
+	frameData       = 0x0
+	frameHeaders    = 0x1
+	frameReset      = 0x3
+	frameGoAway     = 0x7
+	flagEndStream   = 0x1 // END_STREAM
+	flagEndHeaders  = 0x4 // END_HEADERS
+	flagPadded      = 0x8
 )
 
 // frames follows the frames of one direction of a connection.
-type frames struct {
-	head   [frameHead]byte
+type frameParser struct {
+	header [frameHeaderSize]byte
 	read   int // of the head
 	left   int // of the payload
 	pad    int // of that, padding at its end; less than 0: its length comes first
@@ -29,15 +29,15 @@ type frames struct {
 
 // follow calls begin at each head of a frame, data for each piece of its payload without padding, and end at its end.
 // It goes on until end reports true, and gives what it did not follow. It reports false for what is no frame.
-func (f *frames) follow(
+func (f *frameParser) parse(
 	p []byte, begin func(), data func(piece []byte), end func() (stop bool),
 ) (rest []byte, ok bool) {
 	for len(p) > 0 {
 		switch {
 		case f.left == 0:
-			n := copy(f.head[f.read:], p)
+			n := copy(f.header[f.read:], p)
 			f.read, p = f.read+n, p[n:]
-			if f.read < frameHead {
+			if f.read < frameHeaderSize {
 				return nil, true
 			}
 			f.start()
@@ -61,11 +61,11 @@ func (f *frames) follow(
 	return nil, true
 }
 
-func (f *frames) start() {
+func (f *frameParser) start() {
 	f.read = 0
-	f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
-	f.kind, f.flags = f.head[3], f.head[4]
-	f.stream = binary.BigEndian.Uint32(f.head[5:]) &^ (1 << 31)
+	f.left = int(f.header[0])<<16 | int(f.header[1])<<8 | int(f.header[2])
+	f.kind, f.flags = f.header[3], f.header[4]
+	f.stream = binary.BigEndian.Uint32(f.header[5:]) &^ (1 << 31)
 	f.pad = 0
 	if f.kind == frameData && f.flags&flagPadded != 0 && f.left > 0 {
 		f.pad = -1
@@ -73,10 +73,10 @@ func (f *frames) start() {
 }
 
 // isBetween reports whether the last frame is complete.
-func (f *frames) isBetween() bool { return f.read == 0 && f.left == 0 }
+func (f *frameParser) isBetween() bool { return f.read == 0 && f.left == 0 }
 
 // frame gives a frame.
-func frame(kind, flags byte, stream uint32, payload []byte) []byte {
+func encodeFrame(kind, flags byte, stream uint32, payload []byte) []byte {
 	size := len(payload)
 	head := []byte{
 		byte(size >> 16),
@@ -89,14 +89,14 @@ func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 }
 
 // goAway tells a client that streams above last were not looked at, so that it tries them elsewhere.
-func goAway(last uint32) []byte {
+func encodeGoAway(last uint32) []byte {
 	payload := binary.BigEndian.AppendUint32(nil, last)
-	return frame(frameGoAway, 0, 0, binary.BigEndian.AppendUint32(payload, noError))
+	return encodeFrame(frameGoAway, 0, 0, binary.BigEndian.AppendUint32(payload, noError))
 }
 
 // reset ends a stream.
-func reset(stream, code uint32) []byte {
-	return frame(frameReset, 0, stream, binary.BigEndian.AppendUint32(nil, code))
+func encodeReset(stream, code uint32) []byte {
+	return encodeFrame(frameReset, 0, stream, binary.BigEndian.AppendUint32(nil, code))
 }
 
 // Codes of reset.
@@ -106,7 +106,7 @@ const (
 )
 
 // field gives a field of a header in a form that needs no table, and changes none.
-func field(name, value string) []byte {
+func encodeField(name, value string) []byte {
 	text := func(to []byte, s string) []byte {
 		const most = 127 // a longer length goes on in further bytes
 		n := len(s)
@@ -123,18 +123,18 @@ func field(name, value string) []byte {
 const prefixSize = 5
 
 // messages follows the messages on a stream.
-type messages struct {
-	prefix [prefixSize]byte
-	read   int   // of the prefix
-	left   int64 // of the message
-	came   int   // messages that came whole
+type messageParser struct {
+	prefix   [prefixSize]byte
+	read     int   // of the prefix
+	left     int64 // of the message
+	complete int   // messages that came whole
 }
 
 // isBetween reports whether the last message is complete.
-func (m *messages) isBetween() bool { return m.read == 0 && m.left == 0 }
+func (m *messageParser) isBetween() bool { return m.read == 0 && m.left == 0 }
 
 // follow calls begin with the length of each message.
-func (m *messages) follow(p []byte, begin func(length int64)) {
+func (m *messageParser) parse(p []byte, begin func(length int64)) {
 	for len(p) > 0 {
 		if m.left > 0 {
 			n := min(m.left, int64(len(p)))
@@ -149,7 +149,7 @@ func (m *messages) follow(p []byte, begin func(length int64)) {
 			begin(m.left)
 		}
 		if m.left == 0 {
-			m.came++
+			m.complete++
 		}
 	}
 }

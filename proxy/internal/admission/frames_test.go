@@ -1,4 +1,4 @@
-package door
+package admission
 
 import (
 	"bytes"
@@ -38,23 +38,23 @@ func TestFramesAreFollowedHoweverTheyAreCut(t *testing.T) {
 				_ = framer.WriteDataPadded(1, false, piece, make([]byte, rapid.IntRange(0, 255).Draw(t, "padding")))
 			}
 		}
-		var f frames
-		var m messages
+		var f frameParser
+		var m messageParser
 		var got []int64
 		for p := wire.Bytes(); len(p) > 0; {
 			n := min(len(p), 1<<rapid.IntRange(0, 15).Draw(t, "read"))
 			data := func(piece []byte) {
 				if f.kind == frameData {
-					m.follow(piece, func(length int64) { got = append(got, length) })
+					m.parse(piece, func(length int64) { got = append(got, length) })
 				}
 			}
-			if _, ok := f.follow(p[:n], func() {}, data, func() bool { return false }); !ok {
+			if _, ok := f.parse(p[:n], func() {}, data, func() bool { return false }); !ok {
 				t.Fatal("lost")
 			}
 			p = p[n:]
 		}
-		if !slices.Equal(got, lengths) || m.came != len(lengths) || !f.isBetween() {
-			t.Fatalf("got %v, %d whole; want %v", got, m.came, lengths)
+		if !slices.Equal(got, lengths) || m.complete != len(lengths) || !f.isBetween() {
+			t.Fatalf("got %v, %d whole; want %v", got, m.complete, lengths)
 		}
 	})
 }
@@ -62,8 +62,8 @@ func TestFramesAreFollowedHoweverTheyAreCut(t *testing.T) {
 // The answer that the door gives by itself is one that clients read.
 func TestTheAnswerOfTheDoorCanBeRead(t *testing.T) {
 	t.Parallel()
-	wire := frame(frameHeads, flagEnd|flagWhole, 7, noMemoryAnswer())
-	wire = append(append(wire, reset(7, noError)...), goAway(7)...)
+	wire := encodeFrame(frameHeaders, flagEndStream|flagEndHeaders, 7, memoryErrorHeaders())
+	wire = append(append(wire, encodeReset(7, noError)...), encodeGoAway(7)...)
 	framer := http2.NewFramer(nil, bytes.NewReader(wire))
 	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	first, err := framer.ReadFrame()

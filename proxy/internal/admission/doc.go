@@ -9,4 +9,4 @@
 //	coming   no request of its calls came whole     as fresh
 //	waiting  all its calls wait for messages        its waits end early, the oldest first (RECV-5)
 //	busy     everything else, streams included      never
-package door
+package admission

@@ -1,4 +1,4 @@
-package door
+package admission
 
 import (
 	"bytes"
@@ -18,11 +18,11 @@ import (
 )
 
 // HTTP gives a listener for a server whose ConnState is that of the Door, and whose connections are found by ConnOf.
-func (d *Door) HTTP(listener net.Listener) net.Listener { return &httpListener{listener, d} }
+func (d *Controller) HTTP(listener net.Listener) net.Listener { return &httpListener{listener, d} }
 
 type httpListener struct {
 	net.Listener
-	door *Door
+	controller *Controller
 }
 
 // Accept gives the next connection that is to be served.
@@ -32,13 +32,13 @@ func (l *httpListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &httpConn{&Conn{Conn: conn, door: l.door, wire: obs.HTTP}}
-		c.dismiss = func() { _ = conn.Close() }
-		l.door.metrics.Connections.WithLabelValues(c.wire).Inc()
-		if l.door.admit(c.Conn, true) {
+		c := &httpConn{&Conn{Conn: conn, controller: l.controller, wire: obs.HTTP}}
+		c.closeIdle = func() { _ = conn.Close() }
+		l.controller.metrics.Connections.WithLabelValues(c.wire).Inc()
+		if l.controller.admit(c.Conn, true) {
 			return c, nil
 		}
-		l.door.metrics.Connections.WithLabelValues(c.wire).Dec()
+		l.controller.metrics.Connections.WithLabelValues(c.wire).Dec()
 		_ = conn.Close() // it was never used
 	}
 }
@@ -48,7 +48,7 @@ type httpConn struct{ *Conn }
 
 // Write writes an answer, or a part of it.
 func (c *httpConn) Write(p []byte) (int, error) {
-	answer, ok := withReason(p)
+	answer, ok := toJSONError(p)
 	if !ok {
 		return c.Conn.Write(p)
 	}
@@ -59,7 +59,7 @@ func (c *httpConn) Write(p []byte) (int, error) {
 }
 
 // Below gives the connection on which an HTTP connection of a Door stands.
-func Below(conn net.Conn) (below net.Conn, ok bool) {
+func Underlying(conn net.Conn) (below net.Conn, ok bool) {
 	if c, ok := conn.(*httpConn); ok {
 		return c.Conn.Conn, true
 	}
@@ -67,35 +67,35 @@ func Below(conn net.Conn) (below net.Conn, ok bool) {
 }
 
 // ConnState is for the server of the connections.
-func (d *Door) ConnState(conn net.Conn, state http.ConnState) {
+func (d *Controller) ConnState(conn net.Conn, state http.ConnState) {
 	c, ok := conn.(*httpConn)
 	if !ok {
 		return
 	}
 	switch state { //nolint:exhaustive // the others change nothing
 	case http.StateActive:
-		c.begin()
+		c.callStarted()
 	case http.StateIdle:
-		c.end()
+		c.callEnded()
 	}
 }
 
 // visit is one request over HTTP.
-type visit struct {
-	door    *Door
-	conn    *Conn
-	writer  http.ResponseWriter
-	refused *semantics.Error
-	until   time.Time // the body must be there
-	held    share
-	answer  int64 // memory of the answer
-	waiting *obs.Waiting
-	size    int64 // of the body as far as there is memory for it
+type httpRequest struct {
+	controller *Controller
+	conn       *Conn
+	writer     http.ResponseWriter
+	refusal    *semantics.Error
+	deadline   time.Time // the body must be there
+	allocated  allocation
+	response   int64 // memory of the answer
+	waiting    *obs.Waiting
+	size       int64 // of the body as far as there is memory for it
 }
 
 type (
-	visitKey struct{}
-	connKey  struct{}
+	requestKey struct{}
+	connKey    struct{}
 )
 
 // ConnContext is for the server of the connections.
@@ -108,54 +108,54 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 
 // Handler gives the handler that stands before all others. It refuses nothing by itself: what is to be refused is for
 // the handlers behind it to answer in their own form, see Refusal.
-func (d *Door) Handler(names *hosts.Hosts, next http.Handler) http.Handler {
+func (d *Controller) Handler(names *hosts.Hosts, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{door: d, writer: w}
+		v := &httpRequest{controller: d, writer: w}
 		v.conn, _ = r.Context().Value(connKey{}).(*Conn)
 		defer func() {
-			d.Bytes.give(&v.held)
-			d.Bytes.giveAnswer(&v.answer, v.answer)
+			d.memory.release(&v.allocated)
+			d.memory.releaseResponse(&v.response, v.response)
 		}()
 		switch {
-		case v.conn != nil && v.conn.IsOver():
+		case v.conn != nil && v.conn.IsExcess():
 			w.Header().Set("Connection", "close")
-			v.refused = semantics.Errorf(semantics.Throttled,
+			v.refusal = semantics.Errorf(semantics.Throttled,
 				"too many connections to this sidecar; use fewer and keep them open").
-				With(semantics.DetailLimit, strconv.Itoa(d.limit))
+				With(semantics.DetailLimit, strconv.Itoa(d.maxConnections))
 		default:
-			v.refused = names.Check(r)
+			v.refusal = names.Check(r)
 		}
-		v.until = Hurry(w, r, d.patience)
-		if v.conn != nil && v.until.IsZero() {
-			v.conn.came()
+		v.deadline = SetBodyDeadline(w, r, d.readTimeout)
+		if v.conn != nil && v.deadline.IsZero() {
+			v.conn.requestRead()
 		}
-		ctx := semantics.WithMemory(context.WithValue(r.Context(), visitKey{}, v), v)
+		ctx := semantics.WithMemory(context.WithValue(r.Context(), requestKey{}, v), v)
 		if v.conn != nil {
 			ctx, v.waiting = obs.WithWaiting(semantics.WithWaits(ctx, v))
 		}
-		answer, r := withRest(w, r.WithContext(ctx))
+		answer, r := newEarlyResponse(w, r.WithContext(ctx))
 		next.ServeHTTP(answer, r)
-		d.Bytes.give(&v.held)
-		answer.drop()
+		d.memory.release(&v.allocated)
+		answer.discardBody()
 	})
 }
 
 // Refusal gives why a request is to be refused, nil when it is not.
 func Refusal(ctx context.Context) *semantics.Error {
-	if v, ok := ctx.Value(visitKey{}).(*visit); ok {
-		return v.refused
+	if v, ok := ctx.Value(requestKey{}).(*httpRequest); ok {
+		return v.refusal
 	}
 	return nil
 }
 
 // Begin is semantics.Waits. A connection whose wait was ended for another one is closed after the answer. The request
 // is decoded by now, so a wait holds none of its memory: it would keep that from calls that do something.
-func (v *visit) Begin() (enough <-chan struct{}, end func(), err error) {
+func (v *httpRequest) Begin() (enough <-chan struct{}, end func(), err error) {
 	enough, stop, err := v.conn.beginWait()
 	if err != nil {
 		return nil, nil, err
 	}
-	v.door.Bytes.give(&v.held)
+	v.controller.memory.release(&v.allocated)
 	measured := v.waiting.Begin()
 	return enough, func() {
 		measured()
@@ -166,20 +166,20 @@ func (v *visit) Begin() (enough <-chan struct{}, end func(), err error) {
 }
 
 // step is for how many bytes of a request there is a second more.
-const step = 64 << 10
+const bytesPerSecond = 64 << 10
 
 // patienceFor gives how long a request of so many bytes may take to arrive.
-func patienceFor(patience time.Duration, size int64) time.Duration {
-	return patience + time.Duration(max(size, 0)/step)*time.Second
+func timeoutFor(patience time.Duration, size int64) time.Duration {
+	return patience + time.Duration(max(size, 0)/bytesPerSecond)*time.Second
 }
 
 // Hurry sets until when the body of a request must be there, whether it is read or not. The server ends that with the
 // request.
-func Hurry(w http.ResponseWriter, r *http.Request, patience time.Duration) (until time.Time) {
+func SetBodyDeadline(w http.ResponseWriter, r *http.Request, patience time.Duration) (until time.Time) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return time.Time{}
 	}
-	until = time.Now().Add(patienceFor(patience, r.ContentLength))
+	until = time.Now().Add(timeoutFor(patience, r.ContentLength))
 	_ = http.NewResponseController(w).SetReadDeadline(until) // a connection without deadlines is one of a test
 	return until
 }
@@ -190,17 +190,17 @@ func ReadBody(w http.ResponseWriter, r *http.Request, what string, limit int64) 
 	if r.ContentLength > limit {
 		return nil, semantics.HTTPBodyTooLarge(what, r.ContentLength, limit)
 	}
-	v, _ := r.Context().Value(visitKey{}).(*visit)
+	v, _ := r.Context().Value(requestKey{}).(*httpRequest)
 	if v == nil {
-		v = &visit{}
+		v = &httpRequest{}
 	}
-	if err := v.take(max(r.ContentLength, 0)); err != nil {
+	if err := v.acquire(max(r.ContentLength, 0)); err != nil {
 		return nil, err
 	}
 	buffer := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
-	_, err := buffer.ReadFrom(&arriving{Reader: http.MaxBytesReader(w, r.Body, limit), visit: v, left: r.ContentLength})
+	_, err := buffer.ReadFrom(&bodyReader{Reader: http.MaxBytesReader(w, r.Body, limit), request: v, left: r.ContentLength})
 	if err == nil {
-		v.arrived(w)
+		v.bodyRead(w)
 		return buffer.Bytes(), nil
 	}
 	var refused *semantics.Error
@@ -215,8 +215,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, what string, limit int64) 
 			With(semantics.DetailLimit, strconv.FormatInt(limit, 10))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")
-		if v.door != nil {
-			v.door.metrics.RequestsLate.Inc()
+		if v.controller != nil {
+			v.controller.metrics.RequestsLate.Inc()
 		}
 		return nil, &semantics.Error{
 			Code: semantics.ServiceTimeout, Message: "the request's body did not arrive in time; send it faster",
@@ -234,47 +234,47 @@ func ReadBody(w http.ResponseWriter, r *http.Request, what string, limit int64) 
 }
 
 // take takes memory for so many bytes of the body.
-func (v *visit) take(n int64) *semantics.Error {
-	if v.door == nil || n == 0 {
+func (v *httpRequest) acquire(n int64) *semantics.Error {
+	if v.controller == nil || n == 0 {
 		return nil
 	}
 	v.size += n
-	if !v.door.Bytes.take(&v.held, n*jsonWeight, v.size <= smallRequest) {
-		v.door.tooMuch()
-		return NoMemory()
+	if !v.controller.memory.acquire(&v.allocated, n*jsonFactor, v.size <= smallRequest) {
+		v.controller.requestRefused()
+		return errRequestMemory()
 	}
 	return nil
 }
 
 // arrived ends the hurry.
-func (v *visit) arrived(w http.ResponseWriter) {
-	if !v.until.IsZero() {
+func (v *httpRequest) bodyRead(w http.ResponseWriter) {
+	if !v.deadline.IsZero() {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		if v.conn != nil {
-			v.conn.came()
+			v.conn.requestRead()
 		}
 	}
 }
 
 // arriving takes memory and time for a body of unknown length as it comes.
-type arriving struct {
+type bodyReader struct {
 	io.Reader
-	visit *visit
-	left  int64 // bytes for which there is memory; less than 0: the length is unknown, so the next bytes need some
+	request *httpRequest
+	left    int64 // bytes for which there is memory; less than 0: the length is unknown, so the next bytes need some
 }
 
 // Read reads a part of the body.
-func (a *arriving) Read(p []byte) (int, error) {
+func (a *bodyReader) Read(p []byte) (int, error) {
 	n, err := a.Reader.Read(p)
 	if a.left >= 0 || n == 0 {
 		return n, err
 	}
-	if refused := a.visit.take(int64(n)); refused != nil {
+	if refused := a.request.acquire(int64(n)); refused != nil {
 		return 0, refused
 	}
-	if !a.visit.until.IsZero() {
-		a.visit.until = a.visit.until.Add(time.Duration(n) * time.Second / step)
-		_ = http.NewResponseController(a.visit.writer).SetReadDeadline(a.visit.until)
+	if !a.request.deadline.IsZero() {
+		a.request.deadline = a.request.deadline.Add(time.Duration(n) * time.Second / bytesPerSecond)
+		_ = http.NewResponseController(a.request.writer).SetReadDeadline(a.request.deadline)
 	}
 	return n, err
 }

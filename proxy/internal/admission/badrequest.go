@@ -1,4 +1,4 @@
-package door
+package admission
 
 import (
 	"bytes"
@@ -11,12 +11,12 @@ import (
 
 // plainHeader is what net/http puts behind the status line of a refusal of its own: of a request that it cannot read,
 // for which there is no handler to ask. All others have more of a header.
-const plainHeader = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+const plainTextHeader = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
 // withReason gives a refusal of net/http the body that all refusals have (ERR-1). It reports false for all other
 // answers.
-func withReason(p []byte) (answer []byte, ok bool) {
-	statusLine, text, ok := bytes.Cut(p, []byte(plainHeader))
+func toJSONError(p []byte) (answer []byte, ok bool) {
+	statusLine, text, ok := bytes.Cut(p, []byte(plainTextHeader))
 	if !ok || bytes.ContainsRune(statusLine, '\r') {
 		return nil, false
 	}
