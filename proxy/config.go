@@ -106,7 +106,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.MaxGRPCMessage = DefaultMaxGRPCMessage
 	}
 	if c.Authorizer == nil {
-		c.Authorizer = access.Everybody{}
+		c.Authorizer = access.AllowAll{}
 	}
 	if c.SocketMode == 0 {
 		c.SocketMode = DefaultSocketMode

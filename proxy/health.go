@@ -13,7 +13,7 @@ import (
 )
 
 // healthPause is how often a watched health is looked at.
-const healthPause = time.Second
+const healthInterval = time.Second
 
 // health serves grpc.health.v1 by what readiness says at the moment, for the server ("") and all services.
 type health struct {
@@ -36,7 +36,7 @@ func (h *health) Check(
 // Watch sends the status now and whenever it changes.
 func (h *health) Watch(request *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	ctx := stream.Context()
-	tick := time.NewTicker(healthPause)
+	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
 	last := healthpb.HealthCheckResponse_UNKNOWN
 	for {

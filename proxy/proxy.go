@@ -94,7 +94,7 @@ func New(
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	calls := obs.NewCalls(measures, logger)
-	calls.OnOutage = p.readiness.Doubt
+	calls.OnOutage = p.readiness.CheckSoon
 	sessions, queues := grpcapi.NewSessions(broker), grpcapi.NewAdmin(broker)
 	p.grpc = grpc.NewServer(append(
 		admission.GRPCOptions(),
@@ -138,7 +138,7 @@ func New(
 	}
 	pages := admin.Config{
 		Readiness: p.readiness, Metrics: metrics, Hosts: hosts.New(config.AdminAddr, config.AllowedHosts),
-		Patience: config.RequestTime, Settings: config.Settings, Pprof: config.Pprof,
+		BodyTimeout: config.RequestTime, Settings: config.Settings, Pprof: config.Pprof,
 		Drain: p.Drain, DrainTimeout: config.DrainTimeout,
 	}
 	p.admin = p.server(admin.New(pages))

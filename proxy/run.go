@@ -44,7 +44,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 			err := f()
 			isStop := errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped)
 			if err != nil && !isStop {
-				fail(&failure{fmt.Errorf("%s: %w", what, err)})
+				fail(&serveError{fmt.Errorf("%s: %w", what, err)})
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 
 	<-ctx.Done()
 	p.stop(context.WithoutCancel(ctx), endPushes, &work)
-	var failed *failure
+	var failed *serveError
 	if errors.As(context.Cause(ctx), &failed) {
 		return failed.error
 	}
@@ -91,7 +91,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 }
 
 // failure tells the end that Run came to by itself from the end of the caller's context.
-type failure struct{ error }
+type serveError struct{ error }
 
 func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, err error) {
 	addresses := [listenerCount]struct{ name, addr string }{

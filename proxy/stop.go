@@ -17,22 +17,22 @@ import (
 //
 // A phase that needs less leaves the rest to those behind it, but the ending is never longer than mostEnding.
 const (
-	mostEnding  = 5 * time.Second
-	leastEnding = 3 * time.Second // however small the budget is
+	maxShutdown = 5 * time.Second
+	minShutdown = 3 * time.Second // however small the budget is
 )
 
 // StopTime is the most that a stop takes in all, of which Run leaves a part for the store to close in.
-func StopTime(budget time.Duration) time.Duration { return max(budget, leastEnding) }
+func StopTime(budget time.Duration) time.Duration { return max(budget, minShutdown) }
 
 // split divides the budget of a stop.
-func split(budget time.Duration) (settling, ending time.Duration) {
-	ending = min(max(budget/2, leastEnding), mostEnding)
+func splitBudget(budget time.Duration) (settling, ending time.Duration) {
+	ending = min(max(budget/2, minShutdown), maxShutdown)
 	return max(budget-ending, 0), ending
 }
 
 func (p *Proxy) stop(ctx context.Context, endPushes func(), work *sync.WaitGroup) {
 	began := time.Now()
-	settling, ending := split(p.config.DrainTimeout)
+	settling, ending := splitBudget(p.config.DrainTimeout)
 	p.broker.BeginDrain()
 	p.logger.InfoContext(
 		ctx, "draining", "held", p.broker.Held(), "timeout", settling, "budget", StopTime(p.config.DrainTimeout),
@@ -42,18 +42,18 @@ func (p *Proxy) stop(ctx context.Context, endPushes func(), work *sync.WaitGroup
 	cancel()
 	end := time.Now().Add(ending)
 	if held > 0 {
-		p.giveBack(ctx, held, end.Add(-ending/2))
+		p.releaseHeld(ctx, held, end.Add(-ending/2))
 	}
 	close(p.stopping)
 	endPushes()
 	p.logger.InfoContext(ctx, "ending servers and calls", "after", time.Since(began))
 	ctx, cancel = context.WithDeadline(ctx, end.Add(-ending/4))
 	defer cancel()
-	p.endServers(ctx, work)
+	p.stopServers(ctx, work)
 	p.logger.InfoContext(ctx, "ended servers and calls", "after", time.Since(began))
 }
 
-func (p *Proxy) giveBack(ctx context.Context, held int, until time.Time) {
+func (p *Proxy) releaseHeld(ctx context.Context, held int, until time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	err := p.broker.ReleaseHeld(ctx)
@@ -62,13 +62,13 @@ func (p *Proxy) giveBack(ctx context.Context, held int, until time.Time) {
 
 // cutAt is the part of the time for servers after which clients that do not end are cut off; the rest is for their
 // calls to notice.
-const cutAt = 3.0 / 4
+const gracefulShare = 3.0 / 4
 
 // endServers lets calls end, then cuts off what is left, then waits for all that serves, the admin server last. When
 // ctx ends it comes back, whatever still hangs: the process is about to end.
-func (p *Proxy) endServers(ctx context.Context, work *sync.WaitGroup) {
+func (p *Proxy) stopServers(ctx context.Context, work *sync.WaitGroup) {
 	deadline, _ := ctx.Deadline()
-	calm, cancel := context.WithTimeout(ctx, time.Duration(float64(time.Until(deadline))*cutAt))
+	calm, cancel := context.WithTimeout(ctx, time.Duration(float64(time.Until(deadline))*gracefulShare))
 	defer cancel()
 	ended := make(chan struct{})
 	go func() {

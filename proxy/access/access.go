@@ -58,18 +58,18 @@ type Caller interface {
 }
 
 // Everybody is the Authorizer that asks nobody.
-type Everybody struct{}
+type AllowAll struct{}
 
 // Authenticate proves nothing.
-func (Everybody) Authenticate([]string) (Caller, error) { return Everybody{}, nil }
+func (AllowAll) Authenticate([]string) (Caller, error) { return AllowAll{}, nil }
 
 // Permit permits all.
-func (Everybody) Permit(Right) error { return nil }
+func (AllowAll) Permit(Right) error { return nil }
 
 type callerKey struct{}
 
 // Enter proves who makes a call and puts that into its context. UNAUTHENTICATED.
-func Enter(ctx context.Context, authorizer Authorizer, credentials []string) (context.Context, error) {
+func Authenticate(ctx context.Context, authorizer Authorizer, credentials []string) (context.Context, error) {
 	caller, err := authorizer.Authenticate(credentials)
 	if err != nil {
 		return ctx, err

@@ -23,12 +23,12 @@ import (
 
 // Config has what the pages show and do.
 type Config struct {
-	Readiness *readiness.Readiness
-	Metrics   *prometheus.Registry
-	Hosts     *hosts.Hosts      // for which requests are served
-	Patience  time.Duration     // for bodies of requests, which mean nothing here
-	Pprof     bool              // whether there are profiles
-	Settings  map[string]string // shown at /config as they are: whoever gives them has masked secrets
+	Readiness   *readiness.Readiness
+	Metrics     *prometheus.Registry
+	Hosts       *hosts.Hosts      // for which requests are served
+	BodyTimeout time.Duration     // for bodies of requests, which mean nothing here
+	Pprof       bool              // whether there are profiles
+	Settings    map[string]string // shown at /config as they are: whoever gives them has masked secrets
 
 	// Drain begins a drain and blocks until nothing is held or ctx ends; it returns how many messages are still held.
 	Drain func(ctx context.Context) int
@@ -89,7 +89,7 @@ func (p *pages) guard(mux *http.ServeMux, hint string) http.Handler {
 			writeFailure(w, 0, refused)
 			return
 		}
-		admission.SetBodyDeadline(w, r, p.Patience)
+		admission.SetBodyDeadline(w, r, p.BodyTimeout)
 		if _, pattern := mux.Handler(r); pattern == "" {
 			p.noRoute(w, r, mux, hint)
 			return

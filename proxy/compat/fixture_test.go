@@ -118,7 +118,7 @@ func startOver(t *testing.T, over semantics.Store, change ...func(*compat.Config
 	responses := response.NewTracker(logger)
 	config := compat.Config{
 		Broker: broker, Responses: responses, Calls: obs.NewCalls(metrics, logger), Metrics: metrics,
-		Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), Authorizer: access.Everybody{},
+		Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), Authorizer: access.AllowAll{},
 	}
 	for _, c := range change {
 		c(&config)

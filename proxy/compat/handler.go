@@ -50,7 +50,7 @@ type Handler struct {
 // New makes a Handler.
 func New(config Config) *Handler {
 	return &Handler{
-		Config: config, locks: locks{handed: map[semantics.LockToken]handedLock{}, sweepAt: firstLockSweep},
+		Config: config, locks: locks{issued: map[semantics.LockToken]issuedLock{}, pruneAt: firstLockPrune},
 		topics: topics{known: map[string]bool{}},
 	}
 }
@@ -118,21 +118,21 @@ func (x *exchange) serve(what verb, isKnown bool, name string) {
 		x.fail(err)
 		return
 	}
-	if err := x.carryOut(what); err != nil {
+	if err := x.dispatch(what); err != nil {
 		x.fail(err)
 	}
 }
 
 // authorize asks for the rights of the RPC that does the same.
 func (x *exchange) authorize(what verb) error {
-	ctx, err := access.Enter(x.request.Context(), x.Authorizer, x.request.Header.Values("Authorization"))
+	ctx, err := access.Authenticate(x.request.Context(), x.Authorizer, x.request.Header.Values("Authorization"))
 	if err != nil {
 		return err
 	}
 	return access.CheckPath(ctx, rpcs[what], x.route.entity, x.route.below)
 }
 
-func (x *exchange) carryOut(what verb) error {
+func (x *exchange) dispatch(what verb) error {
 	if what == send {
 		return x.send()
 	}
@@ -215,7 +215,7 @@ type topics struct {
 	known map[string]bool
 }
 
-const mostTopics = 10_000
+const maxTopics = 10_000
 
 func (t *topics) has(path string) bool {
 	t.mu.Lock()
@@ -230,7 +230,7 @@ func (t *topics) note(path string, isTopic bool) {
 		delete(t.known, semantics.Fold(path))
 		return
 	}
-	if len(t.known) >= mostTopics {
+	if len(t.known) >= maxTopics {
 		clear(t.known)
 	}
 	t.known[semantics.Fold(path)] = true

@@ -13,53 +13,53 @@ import (
 // locks remembers which message a lock that was handed out here is for, since an address of a lock names both (REST-6).
 type locks struct {
 	mu      sync.Mutex
-	handed  map[semantics.LockToken]handedLock
-	sweepAt int // size at which ended locks are swept out
+	issued  map[semantics.LockToken]issuedLock
+	pruneAt int // size at which ended locks are swept out
 }
 
-type handedLock struct {
+type issuedLock struct {
 	number int64
 	id     string
 	until  time.Time
 }
 
-const firstLockSweep = 1024
+const firstLockPrune = 1024
 
 func (l *locks) add(m *semantics.Received) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.handed[m.LockToken] = handedLock{number: m.SequenceNumber, id: m.MessageID, until: m.LockedUntil}
-	if len(l.handed) < l.sweepAt {
+	l.issued[m.LockToken] = issuedLock{number: m.SequenceNumber, id: m.MessageID, until: m.LockedUntil}
+	if len(l.issued) < l.pruneAt {
 		return
 	}
 	now := time.Now()
-	for token, lock := range l.handed {
+	for token, lock := range l.issued {
 		if now.After(lock.until) {
-			delete(l.handed, token)
+			delete(l.issued, token)
 		}
 	}
-	l.sweepAt = max(firstLockSweep, 2*len(l.handed))
+	l.pruneAt = max(firstLockPrune, 2*len(l.issued))
 }
 
-func (l *locks) get(token semantics.LockToken) (handedLock, bool) {
+func (l *locks) get(token semantics.LockToken) (issuedLock, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lock, ok := l.handed[token]
+	lock, ok := l.issued[token]
 	return lock, ok
 }
 
 func (l *locks) remove(token semantics.LockToken) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.handed, token)
+	delete(l.issued, token)
 }
 
 func (l *locks) renew(token semantics.LockToken, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if lock, ok := l.handed[token]; ok {
+	if lock, ok := l.issued[token]; ok {
 		lock.until = until
-		l.handed[token] = lock
+		l.issued[token] = lock
 	}
 }
 
@@ -80,14 +80,14 @@ func (h *Handler) checkID(ctx context.Context, source semantics.Source, id strin
 	if err == nil && number > 0 {
 		found, err := h.Broker.Peek(ctx, source, number, 1, semantics.ShowLocked)
 		if err != nil || len(found) > 0 && found[0].SequenceNumber == number {
-			return passable(err)
+			return ignoreDisabled(err)
 		}
 	}
 	next, looked := int64(0), 0
-	for range mostPages {
+	for range maxPeekPages {
 		locked, err := h.Broker.Peek(ctx, source, next, broker.MaxPeekMessages-looked, semantics.ShowLocked)
 		if err != nil {
-			return passable(err)
+			return ignoreDisabled(err)
 		}
 		if len(locked) == 0 {
 			return missing
@@ -106,11 +106,11 @@ func (h *Handler) checkID(ctx context.Context, source semantics.Source, id strin
 }
 
 // mostPages bounds how often the locked messages are peeked at for an id: large ones fill a page each.
-const mostPages = 4
+const maxPeekPages = 4
 
 // passable gives a failure of a look that is one of the settlement too. A source that is disabled can still be settled
 // (STAT-2).
-func passable(err error) error {
+func ignoreDisabled(err error) error {
 	if semantics.CodeOf(err) == semantics.EntityDisabled {
 		return nil
 	}

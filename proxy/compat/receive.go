@@ -50,14 +50,14 @@ func (x *exchange) receive(source semantics.Source, mode semantics.Mode) error {
 	}
 	brokerproperties.Write(x.Header(), m)
 	x.Header().Set("Content-Length", strconv.Itoa(len(m.Body)))
-	x.allow(patience)
+	x.limitWriteTime(patience)
 	x.WriteHeader(status)
 	_, _ = x.Write(m.Body) // the flush tells whether it was written
 	return nil
 }
 
 // allow bounds the time of writing the answer.
-func (x *exchange) allow(patience time.Duration) {
+func (x *exchange) limitWriteTime(patience time.Duration) {
 	controller := http.NewResponseController(x.ResponseWriter)
 	if controller.SetWriteDeadline(time.Now().Add(patience)) == nil {
 		x.written = func() { _ = controller.SetWriteDeadline(time.Time{}) } // a connection that is gone needs no more

@@ -111,13 +111,13 @@ func (c *spelledConn) follow(p []byte) {
 }
 
 // lose gives up following.
-func (c *spelledConn) lose() []byte {
+func (c *spelledConn) stopParsing() []byte {
 	c.read, c.heads, c.current, c.line = nil, nil, head{}, nil
 	return nil
 }
 
 // whole gathers a line until its end, and gives it without the end. Of a long one it keeps the beginning.
-func (c *spelledConn) whole(p []byte, most int) (line, rest []byte, isWhole bool) {
+func (c *spelledConn) readLine(p []byte, most int) (line, rest []byte, isWhole bool) {
 	part, rest, isWhole := bytes.Cut(p, []byte("\n"))
 	c.line = append(c.line, part[:min(len(part), most-min(len(c.line), most))]...)
 	if !isWhole {
@@ -129,12 +129,12 @@ func (c *spelledConn) whole(p []byte, most int) (line, rest []byte, isWhole bool
 }
 
 func (c *spelledConn) requestLine(p []byte) []byte {
-	line, rest, isWhole := c.whole(p, maxRequestLine)
+	line, rest, isWhole := c.readLine(p, maxRequestLine)
 	switch {
 	case !isWhole || len(line) == 0: // a blank line may follow a body
 		return rest
 	case len(line) >= maxRequestLine-1 || bytes.HasPrefix(line, []byte("PRI ")):
-		return c.lose()
+		return c.stopParsing()
 	}
 	c.current, c.length, c.isChunked = head{}, 0, false
 	c.isNative, c.isOld = bytes.Contains(line, []byte(" "+nativePrefix)), !bytes.HasSuffix(line, []byte(" HTTP/1.1"))
@@ -146,7 +146,7 @@ func (c *spelledConn) requestLine(p []byte) []byte {
 }
 
 func (c *spelledConn) headerLine(p []byte) []byte {
-	line, rest, isWhole := c.whole(p, maxHeaderStart)
+	line, rest, isWhole := c.readLine(p, maxHeaderStart)
 	switch {
 	case !isWhole:
 		return rest
@@ -163,7 +163,7 @@ func (c *spelledConn) headerLine(p []byte) []byte {
 	}
 	canonical := textproto.CanonicalMIMEHeaderKey(string(name))
 	if !c.noteLength(canonical, strings.TrimSpace(string(value))) {
-		return c.lose()
+		return c.stopParsing()
 	}
 	if !c.isNative && canonical != string(name) {
 		if c.current.names == nil {
@@ -216,7 +216,7 @@ func (c *spelledConn) endOfHead() {
 func (c *spelledConn) body(p []byte) []byte { return c.skip(p, c.requestLine) }
 
 func (c *spelledConn) chunkLine(p []byte) []byte {
-	line, rest, isWhole := c.whole(p, maxHeaderStart)
+	line, rest, isWhole := c.readLine(p, maxHeaderStart)
 	if !isWhole {
 		return rest
 	}
@@ -224,7 +224,7 @@ func (c *spelledConn) chunkLine(p []byte) []byte {
 	n, err := strconv.ParseUint(strings.TrimSpace(string(size)), 16, 62)
 	switch {
 	case err != nil:
-		return c.lose()
+		return c.stopParsing()
 	case n == 0:
 		c.read = c.trailerLine
 	default:
@@ -236,7 +236,7 @@ func (c *spelledConn) chunkLine(p []byte) []byte {
 func (c *spelledConn) chunk(p []byte) []byte { return c.skip(p, c.chunkLine) }
 
 func (c *spelledConn) trailerLine(p []byte) []byte {
-	line, rest, isWhole := c.whole(p, maxHeaderStart)
+	line, rest, isWhole := c.readLine(p, maxHeaderStart)
 	if isWhole && len(line) == 0 {
 		c.read = c.requestLine
 	}

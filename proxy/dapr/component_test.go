@@ -183,7 +183,7 @@ func TestDAPR_1_SameNameOnTwoConnections(t *testing.T) {
 		g.wants("1")
 		_ = one.conn.Close()
 		synctest.Wait()
-		if n := len(b.server.served[0].component.instances); n != 1 {
+		if n := len(b.server.endpoints[0].component.instances); n != 1 {
 			t.Errorf("%d instances are remembered", n)
 		}
 		if got := b.metric("sidebus_connections", "wire=dapr"); got != 1 {
@@ -250,7 +250,7 @@ func TestDAPR_1_WhatIsKeptCannotBeRead(t *testing.T) {
 	for _, text := range []string{"", "no JSON", "null", `{"sb":7}`} {
 		b := newBed(t)
 		t.Cleanup(b.Broker.Close)
-		path := b.server.served[0].component.state.path
+		path := b.server.endpoints[0].component.state.path
 		b.ok(os.MkdirAll(filepath.Dir(path), 0o755)) //nolint:gosec // as it is
 		b.ok(os.WriteFile(path, []byte(text), 0o600))
 		t.Cleanup(b.serve())
@@ -266,7 +266,7 @@ func TestDAPR_1_NowhereToKeepIt(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	t.Cleanup(b.Broker.Close)
-	b.ok(os.MkdirAll(b.server.served[0].component.state.path, 0o755)) //nolint:gosec // in the way
+	b.ok(os.MkdirAll(b.server.endpoints[0].component.state.path, 0o755)) //nolint:gosec // in the way
 	t.Cleanup(b.serve())
 	b.begin().send("news", "1")
 	b.wantLog("cannot be kept")
@@ -353,7 +353,7 @@ func TestDAPR_1_EntitiesOfOthersAreLeftAlone(t *testing.T) {
 		b.wantLog("ENTITY_NOT_FOUND")
 		b.make("orders", semantics.Options{}, nil)
 		r.send("orders", "1")
-		b.pass(lastPause)
+		b.pass(maxBackoff)
 		f.wants("1")
 	})
 }

@@ -83,20 +83,20 @@ func SocketPath(socket string, env func(string) string) (string, error) {
 }
 
 // place is one socket that is served.
-type place struct {
+type socketSpec struct {
 	path    string
 	profile Profile
 }
 
 // places gives all sockets that are served.
-func (c Config) places() ([]place, error) {
+func (c Config) sockets() ([]socketSpec, error) {
 	if c.Socket == "" {
 		if c.DropIn {
 			return nil, errors.New("the drop-in needs a socket of its own beside it")
 		}
 		return nil, nil
 	}
-	all := []place{{c.Socket, Sidebus}}
+	all := []socketSpec{{c.Socket, Sidebus}}
 	if c.DropIn {
 		for _, d := range dropIns {
 			path := filepath.Join(filepath.Dir(c.Socket), d.file)
@@ -104,7 +104,7 @@ func (c Config) places() ([]place, error) {
 				all[0].profile = d.profile
 				continue
 			}
-			all = append(all, place{path, d.profile})
+			all = append(all, socketSpec{path, d.profile})
 		}
 	}
 	for _, p := range all {

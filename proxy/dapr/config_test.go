@@ -64,11 +64,11 @@ func TestDAPR_1_SocketsThatCannotBe(t *testing.T) {
 		"drop-in alone": {DropIn: true},
 		"too long":      {Socket: "/" + strings.Repeat("x", 110) + ".sock"},
 	} {
-		if _, err := c.places(); err == nil {
+		if _, err := c.sockets(); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
-	if places, err := (Config{Socket: "/s/azure.servicebus.queues.sock", DropIn: true}).places(); err != nil || len(places) != 4 || places[0].profile != AzureQueues {
+	if places, err := (Config{Socket: "/s/azure.servicebus.queues.sock", DropIn: true}).sockets(); err != nil || len(places) != 4 || places[0].profile != AzureQueues {
 		t.Errorf("got %v, %v", places, err)
 	}
 }

@@ -154,7 +154,7 @@ func TestDAPR_2_DeadLettersAreSubscribedTo(t *testing.T) {
 		r.send("orders", "1")
 		f.wants("1")
 		f.nack("1")
-		b.pass(lastPause)
+		b.pass(maxBackoff)
 		response := dead.bodiesWith(t, 1)[0]
 		if got := response.GetMetadata()["metadata.DeadLetterReason"]; got != "MaxDeliveryCountExceeded" || response.GetTopicName() != "orders/$deadLetterQueue" {
 			t.Errorf("reason %q, topic %q", got, response.GetTopicName())

@@ -215,12 +215,12 @@ func (b *bed) servePipes() (stop func()) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = server.served[0].grpc.Serve(b.listener)
+		_ = server.endpoints[0].grpc.Serve(b.listener)
 	}()
 	return sync.OnceFunc(func() {
 		server.stop.Do(func() { close(server.stopping) })
 		synctest.Wait()
-		server.served[0].grpc.Stop()
+		server.endpoints[0].grpc.Stop()
 		<-over
 	})
 }

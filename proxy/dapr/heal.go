@@ -14,18 +14,18 @@ import (
 
 // Bounds of what is asked of Dapr's runtime.
 const (
-	healTimeout = 2 * time.Second // of a call
-	healGrace   = 3 * time.Second // for a runtime to begin by itself
-	healTries   = 5
-	healPause   = time.Second
-	tokenHeader = "dapr-api-token" //nolint:gosec // the name of a header, not a token
+	healTimeout  = 2 * time.Second // of a call
+	healGrace    = 3 * time.Second // for a runtime to begin by itself
+	healAttempts = 5
+	healPause    = time.Second
+	tokenHeader  = "dapr-api-token" //nolint:gosec // the name of a header, not a token
 )
 
 // What was done about a restart, as metrics say it.
 const (
-	healNeedless = "not_needed" // the runtime has begun anew by itself
-	healDone     = "restarted"
-	healFailed   = "failed"
+	healNotNeeded = "not_needed" // the runtime has begun anew by itself
+	healDone      = "restarted"
+	healFailed    = "failed"
 )
 
 // healer deals with a runtime that was there before Sidebus: then Sidebus was restarted under it, and it has lost its
@@ -63,15 +63,15 @@ func newHealer(s *Server) (*healer, error) {
 
 // finds tells whether there is a runtime that has subscriptions to a component of this Server. While the Server is not
 // served yet they can only be older than it.
-func (h *healer) finds(ctx context.Context) (bool, error) {
+func (h *healer) hasSubscriptions(ctx context.Context) (bool, error) {
 	about, err := h.runtime.GetMetadata(ctx)
 	if err != nil {
 		return false, err
 	}
 	for _, c := range about.RegisteredComponents {
 		isOurs := slices.ContainsFunc(
-			h.server.served,
-			func(one *served) bool { return one.component.typeName() == c.Type },
+			h.server.endpoints,
+			func(one *endpoint) bool { return one.component.typeName() == c.Type },
 		)
 		isUsed := slices.ContainsFunc(
 			about.Subscriptions,
@@ -92,8 +92,8 @@ func (h *healer) heal(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	outcome := healNeedless
-	if h.isDeaf(ctx) {
+	outcome := healNotNeeded
+	if h.needsRestart(ctx) {
 		h.server.logger.WarnContext(
 			ctx,
 			"Sidebus was restarted under a running daprd, which has lost its subscriptions by that and is told to shut down, to be started again",
@@ -105,11 +105,11 @@ func (h *healer) heal(ctx context.Context) {
 }
 
 // isDeaf tells whether the runtime still is as it was found.
-func (h *healer) isDeaf(ctx context.Context) bool {
-	if slices.ContainsFunc(h.server.served, func(one *served) bool { return one.component.hasHeard() }) {
+func (h *healer) needsRestart(ctx context.Context) bool {
+	if slices.ContainsFunc(h.server.endpoints, func(one *endpoint) bool { return one.component.hasSeenRuntime() }) {
 		return false
 	}
-	isThere, err := h.finds(ctx)
+	isThere, err := h.hasSubscriptions(ctx)
 	if err != nil {
 		h.server.logger.WarnContext(
 			ctx, "daprd does not say which subscriptions it has, so it is left alone", "daprd",
@@ -122,7 +122,7 @@ func (h *healer) isDeaf(ctx context.Context) bool {
 // shutDown tells the runtime to shut down.
 func (h *healer) shutDown(ctx context.Context) string {
 	var err error
-	for range healTries {
+	for range healAttempts {
 		if err = h.runtime.Shutdown(ctx); err == nil {
 			return healDone
 		}
@@ -141,15 +141,15 @@ func (h *healer) shutDown(ctx context.Context) string {
 
 // healOlder heals a runtime that is older than this Server, beside what else the Server does. It must be called before
 // the Server is served and blocks for a call; what it gives waits for the end.
-func (s *Server) healOlder(ctx context.Context) (wait func(), err error) {
-	if len(s.served) == 0 || s.config.HealAddr == "" {
+func (s *Server) healRunning(ctx context.Context) (wait func(), err error) {
+	if len(s.endpoints) == 0 || s.config.HealAddr == "" {
 		return func() {}, nil
 	}
 	h, err := newHealer(s)
 	if err != nil {
 		return nil, err
 	}
-	if isThere, _ := h.finds(ctx); !isThere { // nobody there yet, which is how it should be
+	if isThere, _ := h.hasSubscriptions(ctx); !isThere { // nobody there yet, which is how it should be
 		h.runtime.Close()
 		return func() {}, nil
 	}

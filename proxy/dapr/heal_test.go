@@ -125,10 +125,10 @@ func TestDAPR_6_LeavesOtherRuntimesAlone(t *testing.T) {
 			t.Parallel()
 			d := newFakeDaprd(t, &fakeDaprd{about: about})
 			h := newTestHealer(t, d)
-			if isThere, err := h.finds(t.Context()); isThere || (err != nil) != (about == nil) {
+			if isThere, err := h.hasSubscriptions(t.Context()); isThere || (err != nil) != (about == nil) {
 				t.Errorf("got %v, %v", isThere, err)
 			}
-			if h.isDeaf(t.Context()) {
+			if h.needsRestart(t.Context()) {
 				t.Error("it takes the runtime for deaf")
 			}
 		})
@@ -154,7 +154,7 @@ func TestDAPR_6_LeavesARuntimeAloneThatHasBegun(t *testing.T) {
 	h, err := newHealer(b.server)
 	b.ok(err)
 	defer h.runtime.Close()
-	if h.isDeaf(t.Context()) {
+	if h.needsRestart(t.Context()) {
 		t.Error("it takes a runtime for deaf that has begun")
 	}
 }
@@ -164,11 +164,11 @@ func TestDAPR_6_TheRuntimeWasRestartedBySomebodyElse(t *testing.T) {
 	t.Parallel()
 	d := newFakeDaprd(t, &fakeDaprd{about: aboutDaprd("sb", "pubsub.sidebus", "sb")})
 	h := newTestHealer(t, d)
-	if isThere, err := h.finds(t.Context()); err != nil || !isThere {
+	if isThere, err := h.hasSubscriptions(t.Context()); err != nil || !isThere {
 		t.Fatal(isThere, err)
 	}
 	d.say(aboutDaprd("sb", "pubsub.sidebus"))
-	if h.isDeaf(t.Context()) {
+	if h.needsRestart(t.Context()) {
 		t.Error("it takes a runtime for deaf that has no subscriptions")
 	}
 }
@@ -180,7 +180,7 @@ func TestDAPR_6_NoRuntimeThere(t *testing.T) {
 	h, err := newHealer(b.server)
 	b.ok(err)
 	defer h.runtime.Close()
-	if isThere, err := h.finds(t.Context()); isThere || err == nil {
+	if isThere, err := h.hasSubscriptions(t.Context()); isThere || err == nil {
 		t.Errorf("got %v, %v", isThere, err)
 	}
 }

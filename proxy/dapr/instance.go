@@ -36,14 +36,14 @@ type component struct {
 	logger   *slog.Logger
 	stopping <-chan struct{} // closed when streams must end
 
-	place place
+	spec  socketSpec
 	state *stateFile
 	inits sync.Mutex // one at a time, so that what is kept is what the last one said
 
-	mu        sync.Mutex
-	instances map[instanceKey]*instance
-	latest    map[string]settings // of each Component resource, for a connection on which it did not begin
-	heard     bool                // a runtime has begun since this process began
+	mu          sync.Mutex
+	instances   map[instanceKey]*instance
+	latest      map[string]settings // of each Component resource, for a connection on which it did not begin
+	runtimeSeen bool                // a runtime has begun since this process began
 }
 
 // instanceKey names a Component resource of one runtime. Several runtimes may share a socket, with resources of the
@@ -56,17 +56,17 @@ type instanceKey struct {
 // instance is one Component resource.
 type instance struct {
 	settings settings
-	pulls    map[*pull]bool
+	pulls    map[*pullStream]bool
 }
 
-func newComponent(s *Server, p place) *component {
+func newComponent(s *Server, p socketSpec) *component {
 	return &component{
 		broker: s.broker, metrics: s.metrics, logger: s.logger, stopping: s.stopping,
-		place: p, state: newStateFile(p.path), instances: map[instanceKey]*instance{}, latest: map[string]settings{},
+		spec: p, state: newStateFile(p.path), instances: map[instanceKey]*instance{}, latest: map[string]settings{},
 	}
 }
 
-func (c *component) typeName() string { return typeOf(c.place.path) }
+func (c *component) typeName() string { return typeOf(c.spec.path) }
 
 // keyOf says of which instance a call is. The name may be empty, and may stand there twice.
 func keyOf(ctx context.Context) instanceKey {
@@ -87,7 +87,7 @@ func (c *component) Init(ctx context.Context, request *proto.PubSubInitRequest) 
 			maxInstanceName,
 		)
 	}
-	found, unknown, wrong := c.place.profile.defaults().apply(properties, atComponent)
+	found, unknown, wrong := c.spec.profile.defaults().apply(properties, atComponent)
 	if err := firstWrong(found, wrong); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (c *component) Init(ctx context.Context, request *proto.PubSubInitRequest) 
 	}
 	c.inits.Lock()
 	defer c.inits.Unlock()
-	if err := c.begin(key, found); err != nil {
+	if err := c.initInstance(key, found); err != nil {
 		return nil, err
 	}
 	if err := c.state.keep(key.name, effective(properties)); err != nil {
@@ -140,11 +140,11 @@ func effective(properties map[string]string) map[string]string {
 }
 
 // begin sets the settings of an instance. Its streams go on with theirs until the runtime ends them.
-func (c *component) begin(key instanceKey, s settings) error {
+func (c *component) initInstance(key instanceKey, s settings) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.heard = true
-	i, err := c.enroll(key)
+	c.runtimeSeen = true
+	i, err := c.addInstance(key)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *component) begin(key instanceKey, s settings) error {
 }
 
 // enroll gives an instance a place. The caller holds the mutex.
-func (c *component) enroll(key instanceKey) (*instance, error) {
+func (c *component) addInstance(key instanceKey) (*instance, error) {
 	i := c.instances[key]
 	if i != nil {
 		return i, nil
@@ -168,21 +168,21 @@ func (c *component) enroll(key instanceKey) (*instance, error) {
 			maxInstances,
 		)
 	}
-	i = &instance{settings: c.find(key), pulls: map[*pull]bool{}}
+	i = &instance{settings: c.settingsFor(key), pulls: map[*pullStream]bool{}}
 	c.instances[key] = i
 	return i, nil
 }
 
 // find gives the settings of an instance. One that did not begin on its connection is as it was before, on another one
 // or before a restart, or as without metadata. The caller holds the mutex.
-func (c *component) find(key instanceKey) settings {
+func (c *component) settingsFor(key instanceKey) settings {
 	if i := c.instances[key]; i != nil {
 		return i.settings
 	}
 	if s, ok := c.latest[key.name]; ok {
 		return s
 	}
-	s, _, _ := c.place.profile.defaults().apply(c.state.find(key.name), atComponent)
+	s, _, _ := c.spec.profile.defaults().apply(c.state.find(key.name), atComponent)
 	return s
 }
 
@@ -190,7 +190,7 @@ func (c *component) find(key instanceKey) settings {
 func (c *component) settingsOf(ctx context.Context) settings {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.find(keyOf(ctx))
+	return c.settingsFor(keyOf(ctx))
 }
 
 // forget drops the instances of a connection that is closed.
@@ -205,10 +205,10 @@ func (c *component) forget(conn *trackedConn) {
 }
 
 // hasHeard tells whether a runtime has begun since this process began.
-func (c *component) hasHeard() bool {
+func (c *component) hasSeenRuntime() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.heard
+	return c.runtimeSeen
 }
 
 // Features tells what Dapr's runtime need not do itself.

@@ -103,7 +103,7 @@ var metaFields = []metaField{
 }
 
 // droppedNames are names of metadata that are Dapr's own affair.
-var droppedNames = []string{"rawPayload", "isRawPayload", "pubsubName", "content-type", maxBulkBytes, metaRequestID}
+var droppedNames = []string{"rawPayload", "isRawPayload", "pubsubName", "content-type", metaMaxBulkBytes, metaRequestID}
 
 func writeTimeToLive(m *semantics.Message, text string) error {
 	ttl, err := readSpan(text, time.Second)

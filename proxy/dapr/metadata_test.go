@@ -107,7 +107,7 @@ func TestDAPR_4_PageNamesAllMetadata(t *testing.T) {
 	for _, f := range metaFields {
 		names = append(append(names, f.name), f.aliases...)
 	}
-	names = append(append(names, foreignNames...), metaRest, maxBulkBytes, reasonTooLarge, reasonGivenUp)
+	names = append(append(names, foreignNames...), metaRest, metaMaxBulkBytes, reasonTooLarge, reasonGivenUp)
 	for _, name := range names {
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("docs/dapr.md does not name `%s`", name)

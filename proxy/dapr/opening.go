@@ -12,7 +12,7 @@ import (
 // soon as it has asked for it, so what its app publishes next would find no subscription to go to: a publish waits for
 // those that began before it on its connection.
 type opening struct {
-	over chan struct{} // closed when the first attempt to subscribe has ended, whatever became of it
+	done chan struct{} // closed when the first attempt to subscribe has ended, whatever became of it
 	end  func()
 }
 
@@ -23,12 +23,12 @@ type openings struct {
 }
 
 func (os *openings) begin(ctx context.Context) *opening {
-	o := &opening{over: make(chan struct{})}
+	o := &opening{done: make(chan struct{})}
 	o.end = sync.OnceFunc(func() {
 		os.mu.Lock()
 		defer os.mu.Unlock()
 		delete(os.all, o)
-		close(o.over)
+		close(o.done)
 	})
 	os.mu.Lock()
 	if os.all == nil {
@@ -53,7 +53,7 @@ func (os *openings) await(ctx context.Context) {
 			return
 		}
 		select {
-		case <-one.over:
+		case <-one.done:
 		case <-ctx.Done():
 			return
 		}
@@ -63,7 +63,7 @@ func (os *openings) await(ctx context.Context) {
 type openingKey struct{}
 
 // noteOpening sees each call in the order in which they came on a connection, before it runs.
-func noteOpening(ctx context.Context, call *tap.Info) (context.Context, error) {
+func trackOpening(ctx context.Context, call *tap.Info) (context.Context, error) {
 	conn := connOf(ctx)
 	if conn == nil || call.FullMethodName != proto.PubSub_PullMessages_FullMethodName {
 		return ctx, nil
@@ -72,7 +72,7 @@ func noteOpening(ctx context.Context, call *tap.Info) (context.Context, error) {
 }
 
 // opened ends the opening of a stream.
-func opened(ctx context.Context) {
+func finishOpening(ctx context.Context) {
 	if o, ok := ctx.Value(openingKey{}).(*opening); ok {
 		o.end()
 	}

@@ -19,9 +19,9 @@ const (
 	// stream for good.
 	maxDelivery = 4 << 20
 	// surelyDelivered is a body that fits whatever the headers are, which have 64 KiB (MSG-15).
-	surelyDelivered = 3 << 20
+	alwaysDeliverable = 3 << 20
 	// maxBulkBytes is the name of metadata that bounds a batch.
-	maxBulkBytes = "maxBulkPubBytes"
+	metaMaxBulkBytes = "maxBulkPubBytes"
 )
 
 // errTimeout is why a call ends that takes longer than timeoutInSec.
@@ -35,7 +35,7 @@ func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) 
 	defer cancel()
 	if _, sub := addressOf(request.GetTopic()); sub.IsDeadLetters() {
 		if token, ok := deliveredToken(request.GetMetadata()); ok {
-			return &proto.PublishResponse{}, c.giveUp(ctx, request.GetTopic(), token)
+			return &proto.PublishResponse{}, c.deadLetterDelivered(ctx, request.GetTopic(), token)
 		}
 	}
 	m, err := messageOf(request.GetData(), request.GetMetadata())
@@ -72,7 +72,7 @@ func (c *component) BulkPublish(
 		}
 		messages[i], bytes = m, bytes+m.Size()
 	}
-	if err := checkBulk(request.GetMetadata()[maxBulkBytes], bytes); err != nil {
+	if err := checkBulk(request.GetMetadata()[metaMaxBulkBytes], bytes); err != nil {
 		return nil, err
 	}
 	if len(messages) == 0 {
@@ -90,12 +90,12 @@ func checkBulk(bound string, bytes int64) error {
 	}
 	most, err := strconv.ParseInt(bound, 10, 64)
 	if err != nil || most < 1 {
-		return semantics.Errorf(semantics.InvalidArgument, "metadata %s is %q, must be a number of bytes", maxBulkBytes,
+		return semantics.Errorf(semantics.InvalidArgument, "metadata %s is %q, must be a number of bytes", metaMaxBulkBytes,
 			cut(bound)).
-			With(semantics.DetailField, maxBulkBytes)
+			With(semantics.DetailField, metaMaxBulkBytes)
 	}
 	if bytes > most {
-		return semantics.SizeExceeded(maxBulkBytes, bytes, most)
+		return semantics.SizeExceeded(metaMaxBulkBytes, bytes, most)
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func timeoutError(ctx context.Context, s settings, err error) error {
 
 // checkDeliverable refuses a message that Dapr's runtime could not take back.
 func checkDeliverable(topic string, m *semantics.Message) error {
-	if len(m.Body) <= surelyDelivered {
+	if len(m.Body) <= alwaysDeliverable {
 		return nil
 	}
 	const room = 512 // for what the store adds

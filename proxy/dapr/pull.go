@@ -21,15 +21,15 @@ import (
 
 // Pauses while an entity cannot be received from, each twice the last, less up to half by chance.
 const (
-	firstPause = 200 * time.Millisecond
-	lastPause  = 10 * time.Second
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 10 * time.Second
 	// trial is after how long a subscription that has not failed works.
-	trial = 5 * time.Second
+	healthyAfter = 5 * time.Second
 )
 
 // pull is one stream of messages to Dapr's runtime. It stands until the runtime ends it, whatever happens here: a
 // stream that has ended the runtime does not open again.
-type pull struct {
+type pullStream struct {
 	component *component
 	broker    *broker.Broker
 	metrics   *obs.Metrics
@@ -40,23 +40,23 @@ type pull struct {
 	stream   proto.PubSub_PullMessagesServer
 	logger   *slog.Logger
 	work     sync.WaitGroup // settlements
-	faults   obs.Faults
+	failures obs.FailureLog
 
-	hasCompared bool // the entity with the metadata
+	optionsCompared bool // the entity with the metadata
 
-	mu       sync.Mutex
-	sub      *stream.Subscription // that stands, nil for none
-	isPaused bool
-	isOver   bool // nothing is sent any more, and no answer counts
-	window   window
-	queue    []*outgoing // what the runtime has not answered, in the order in which it got it
-	watched  *outgoing   // the one that the app works on, as far as that is known
-	timer    *time.Timer // ends the app's time for that one, or what is done while one blocks
-	blockade blockade    // by one that the app has not answered in time
+	mu         sync.Mutex
+	sub        *stream.Subscription // that stands, nil for none
+	isPaused   bool
+	isClosed   bool // nothing is sent any more, and no answer counts
+	window     window
+	queue      []*outgoing // what the runtime has not answered, in the order in which it got it
+	watched    *outgoing   // the one that the app works on, as far as that is known
+	timer      *time.Timer // ends the app's time for that one, or what is done while one blocks
+	headOfLine headOfLine  // by one that the app has not answered in time
 
-	completions completions
-	told        semantics.Code
-	isStuck     bool // the entity cannot be received from
+	completions completionBatch
+	reported    semantics.Code
+	isStalled   bool // the entity cannot be received from
 }
 
 // PullMessages sends the messages of a topic to Dapr's runtime and takes its answers.
@@ -82,12 +82,12 @@ func (c *component) PullMessages(stream proto.PubSub_PullMessagesServer) error {
 
 // open begins a stream. Metadata that makes no sense is passed over: to refuse it would leave the app without messages
 // for good.
-func (c *component) open(stream proto.PubSub_PullMessagesServer, topic *proto.Topic) (*pull, error) {
+func (c *component) open(stream proto.PubSub_PullMessagesServer, topic *proto.Topic) (*pullStream, error) {
 	ctx := stream.Context()
 	key := keyOf(ctx)
-	p := &pull{component: c, broker: c.broker, metrics: c.metrics, topic: topic.GetName(), stream: stream}
+	p := &pullStream{component: c, broker: c.broker, metrics: c.metrics, topic: topic.GetName(), stream: stream}
 	p.logger = c.logger.With("component", cut(key.name), "topic", cut(p.topic))
-	p.faults.Logger = p.logger
+	p.failures.Logger = p.logger
 	if err := c.join(p, key); err != nil {
 		return nil, err
 	}
@@ -110,11 +110,11 @@ func (c *component) open(stream proto.PubSub_PullMessagesServer, topic *proto.To
 }
 
 // join adds a stream to those of its instance, which is not paused any more then.
-func (c *component) join(p *pull, key instanceKey) error {
+func (c *component) join(p *pullStream, key instanceKey) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.heard = true
-	i, err := c.enroll(key)
+	c.runtimeSeen = true
+	i, err := c.addInstance(key)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *component) join(p *pull, key instanceKey) error {
 	return nil
 }
 
-func (c *component) close(p *pull) {
+func (c *component) close(p *pullStream) {
 	c.mu.Lock()
 	delete(p.instance.pulls, p)
 	c.mu.Unlock()
@@ -133,33 +133,33 @@ func (c *component) close(p *pull) {
 }
 
 // errStops is why a stream ends that the runtime would go on with.
-var errStops = semantics.Errorf(semantics.StoreUnavailable, "this sidecar stops").
+var errStopping = semantics.Errorf(semantics.StoreUnavailable, "this sidecar stops").
 	With(semantics.DetailCause, semantics.CauseDraining)
 
 // run sends and takes answers until the runtime ends the stream or Sidebus stops. Then what is out is given back.
-func (p *pull) run() error {
+func (p *pullStream) run() error {
 	ctx, cancel := context.WithCancelCause(p.stream.Context())
 	defer cancel(nil)
 	answers := make(chan error, 1)
 	go func() { // it ends with the call, which nobody waits for
-		err := p.takeAnswers(ctx)
+		err := p.readAcks(ctx)
 		answers <- err
 		cancel(err)
 	}()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		p.deliverAll(ctx)
+		p.deliverLoop(ctx)
 	}()
 	var err error
 	select {
 	case err = <-answers:
 	case <-p.component.stopping:
-		err = errStops
+		err = errStopping
 		cancel(err)
 	}
 	<-sent
-	p.finish(ctx)
+	p.closeQueue(ctx)
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -167,29 +167,29 @@ func (p *pull) run() error {
 }
 
 // takeAnswers takes answers until the stream ends, and gives why.
-func (p *pull) takeAnswers(ctx context.Context) error {
+func (p *pullStream) readAcks(ctx context.Context) error {
 	for {
 		request, err := p.stream.Recv()
 		if err != nil {
 			return err
 		}
 		if id := request.GetAckMessageId(); id != "" {
-			p.answered(ctx, id, request.GetAckError())
+			p.handleAck(ctx, id, request.GetAckError())
 		}
 	}
 }
 
 // deliverAll sends messages for as long as ctx lives.
-func (p *pull) deliverAll(ctx context.Context) {
-	pause := firstPause
+func (p *pullStream) deliverLoop(ctx context.Context) {
+	pause := minBackoff
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.stuck(false)
+		p.setStalled(false)
 	}()
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := p.safely(ctx, p.deliverSome)
+		err := p.recoverPanic(ctx, p.deliverOnce)
 		if ctx.Err() != nil {
 			return
 		}
@@ -197,20 +197,20 @@ func (p *pull) deliverAll(ctx context.Context) {
 			<-ctx.Done()
 			return
 		}
-		if time.Since(began) >= trial {
-			pause = firstPause
+		if time.Since(began) >= healthyAfter {
+			pause = minBackoff
 		}
-		p.trouble(ctx, err)
+		p.receiveFailed(ctx, err)
 		select {
 		case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // no secret
 		case <-ctx.Done():
 		}
-		pause = min(2*pause, lastPause)
+		pause = min(2*pause, maxBackoff)
 	}
 }
 
 // safely lets a panic be a failure like others: the stream must not end by it.
-func (p *pull) safely(ctx context.Context, do func(context.Context) error) (err error) {
+func (p *pullStream) recoverPanic(ctx context.Context, do func(context.Context) error) (err error) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			p.metrics.Panics.Inc()
@@ -225,12 +225,12 @@ func (p *pull) safely(ctx context.Context, do func(context.Context) error) (err 
 }
 
 // trouble notes that the entity cannot be received from. A reason is told once.
-func (p *pull) trouble(ctx context.Context, err error) {
+func (p *pullStream) receiveFailed(ctx context.Context, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stuck(true)
-	if code := semantics.CodeOf(err); code != p.told {
-		p.told = code
+	p.setStalled(true)
+	if code := semantics.CodeOf(err); code != p.reported {
+		p.reported = code
 		p.logger.WarnContext(
 			ctx, "the subscription of Dapr's runtime gets no messages; it is tried again until it does", "error", err,
 		)
@@ -238,22 +238,22 @@ func (p *pull) trouble(ctx context.Context, err error) {
 }
 
 // recovered notes that the entity can be received from.
-func (p *pull) recovered() {
+func (p *pullStream) receiveRecovered() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stuck(false)
-	if p.told != "" {
-		p.told = ""
+	p.setStalled(false)
+	if p.reported != "" {
+		p.reported = ""
 		p.logger.Info("the subscription of Dapr's runtime gets messages again")
 	}
 }
 
 // stuck sets the measure of streams that get nothing. The caller holds the mutex.
-func (p *pull) stuck(isStuck bool) {
-	if isStuck == p.isStuck {
+func (p *pullStream) setStalled(isStuck bool) {
+	if isStuck == p.isStalled {
 		return
 	}
-	p.isStuck = isStuck
+	p.isStalled = isStuck
 	if isStuck {
 		p.metrics.DaprStreamsStalled.Inc()
 	} else {
@@ -262,26 +262,26 @@ func (p *pull) stuck(isStuck bool) {
 }
 
 // deliverSome sends what one subscription delivers, and gives why that ended.
-func (p *pull) deliverSome(ctx context.Context) error {
+func (p *pullStream) deliverOnce(ctx context.Context) error {
 	sub, err := p.subscribe(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.leave(ctx, sub)
-	lives := time.AfterFunc(trial, p.recovered) // one that cannot be received from says so at once
+	lives := time.AfterFunc(healthyAfter, p.receiveRecovered) // one that cannot be received from says so at once
 	defer lives.Stop()
 	for {
 		e, err := sub.Next(ctx)
 		if err != nil {
 			return err
 		}
-		p.take(ctx, sub, e)
+		p.handleEvent(ctx, sub, e)
 	}
 }
 
 // subscribe makes a subscription to what the topic stands for, and the entity before if there is none.
-func (p *pull) subscribe(ctx context.Context) (*stream.Subscription, error) {
-	defer opened(p.stream.Context())
+func (p *pullStream) subscribe(ctx context.Context) (*stream.Subscription, error) {
+	defer finishOpening(p.stream.Context())
 	s := p.settings
 	source, err := sourceOf(p.topic, s)
 	if err != nil {
@@ -319,12 +319,12 @@ func (p *pull) subscribe(ctx context.Context) (*stream.Subscription, error) {
 }
 
 // ensure makes the entity, and tells once how one that is there differs from what the metadata asks for.
-func (p *pull) ensure(ctx context.Context, s settings, path string) error {
+func (p *pullStream) ensure(ctx context.Context, s settings, path string) error {
 	differences, err := p.component.ensureSource(ctx, s, path)
-	if err != nil || p.hasCompared {
+	if err != nil || p.optionsCompared {
 		return err
 	}
-	p.hasCompared = true
+	p.optionsCompared = true
 	for _, d := range differences {
 		if d.Option != "maxMessageSizeInKilobytes" && d.Option != "requiresSession" {
 			p.logger.WarnContext(
@@ -336,7 +336,7 @@ func (p *pull) ensure(ctx context.Context, s settings, path string) error {
 	return nil
 }
 
-func (p *pull) setPaused(isPaused bool) {
+func (p *pullStream) setPaused(isPaused bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.isPaused = isPaused
@@ -345,7 +345,7 @@ func (p *pull) setPaused(isPaused bool) {
 
 // leave ends a subscription. When the stream goes on, what the runtime has may still be answered; else it is given
 // back.
-func (p *pull) leave(ctx context.Context, sub *stream.Subscription) {
+func (p *pullStream) leave(ctx context.Context, sub *stream.Subscription) {
 	p.mu.Lock()
 	p.sub = nil
 	p.mu.Unlock()
@@ -354,6 +354,6 @@ func (p *pull) leave(ctx context.Context, sub *stream.Subscription) {
 		return
 	}
 	_ = sub.SetCredits(0) // so that what is given back does not come here again
-	p.finish(ctx)
+	p.closeQueue(ctx)
 	sub.Close(ctx)
 }

@@ -38,7 +38,7 @@ type Server struct {
 	calls   *obs.Calls
 	logger  *slog.Logger
 
-	served      []*served
+	endpoints   []*endpoint
 	connections atomic.Int64
 	published   chan struct{} // closed when all sockets have their names
 	stopping    chan struct{} // closed when streams must end
@@ -46,8 +46,8 @@ type Server struct {
 }
 
 // served is one socket with its server.
-type served struct {
-	place
+type endpoint struct {
+	socketSpec
 
 	component *component
 	grpc      *grpc.Server
@@ -58,7 +58,7 @@ type served struct {
 func New(
 	config Config, broker *broker.Broker, metrics *obs.Metrics, calls *obs.Calls, logger *slog.Logger,
 ) (*Server, error) {
-	places, err := config.places()
+	places, err := config.sockets()
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +72,11 @@ func New(
 		stopping:  make(chan struct{}),
 	}
 	for _, p := range places {
-		one := &served{place: p, component: newComponent(s, p)}
+		one := &endpoint{socketSpec: p, component: newComponent(s, p)}
 		one.grpc = s.server(one.component)
 		proto.RegisterPubSubServer(one.grpc, one.component)
 		reflection.Register(one.grpc)
-		s.served = append(s.served, one)
+		s.endpoints = append(s.endpoints, one)
 	}
 	return s, nil
 }
@@ -92,7 +92,7 @@ func (s *Server) server(c *component) *grpc.Server {
 		),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
 		grpc.WaitForHandlers(true),
-		grpc.InTapHandle(noteOpening),
+		grpc.InTapHandle(trackOpening),
 		grpc.UnaryInterceptor(s.observeCall),
 		grpc.StreamInterceptor(s.observeStream),
 	)
@@ -100,7 +100,7 @@ func (s *Server) server(c *component) *grpc.Server {
 
 // Open opens the sockets. Their files appear with Serve, when somebody answers. It blocks for a moment at most.
 func (s *Server) Open(ctx context.Context) error {
-	for _, one := range s.served {
+	for _, one := range s.endpoints {
 		var err error
 		if one.socket, err = listen(ctx, one.path); err != nil {
 			return errors.Join(fmt.Errorf("the Dapr socket: %w", err), s.close())
@@ -112,7 +112,7 @@ func (s *Server) Open(ctx context.Context) error {
 // close closes the sockets that are open.
 func (s *Server) close() error {
 	var failed []error
-	for _, one := range s.served {
+	for _, one := range s.endpoints {
 		if one.socket != nil {
 			failed = append(failed, one.socket.Close())
 		}
@@ -125,14 +125,14 @@ func (s *Server) Published() <-chan struct{} { return s.published }
 
 // Serve serves until Stop. It must be called once, after Open.
 func (s *Server) Serve(ctx context.Context) error {
-	waitForHealer, err := s.healOlder(ctx) // before it can find us
+	waitForHealer, err := s.healRunning(ctx) // before it can find us
 	if err != nil {
 		return fmt.Errorf("the address of daprd: %w", err)
 	}
 	defer waitForHealer()
 	var work sync.WaitGroup
-	failed := make([]error, len(s.served))
-	for i, one := range s.served {
+	failed := make([]error, len(s.endpoints))
+	for i, one := range s.endpoints {
 		work.Go(func() {
 			s.logger.InfoContext(
 				ctx, "the Dapr component is served", "socket", one.path, "type", one.component.typeName(),
@@ -162,7 +162,7 @@ func (s *Server) Stop(ctx context.Context) {
 	defer cancel()
 	s.stop.Do(func() { close(s.stopping) })
 	var work sync.WaitGroup
-	for _, one := range s.served {
+	for _, one := range s.endpoints {
 		if one.socket == nil {
 			continue
 		}

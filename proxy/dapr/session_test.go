@@ -193,10 +193,10 @@ func TestDAPR_3_EntityOfTheOtherKind(t *testing.T) {
 			t.Errorf("%v stalled", got)
 		}
 		b.ok(b.DeleteEntity(t.Context(), semantics.QueueKind, "plain")) // it is made anew
-		b.pass(lastPause)
+		b.pass(maxBackoff)
 		r.sendTo("plain", "a", "2")
 		f.wants("2")
-		b.pass(trial)
+		b.pass(healthyAfter)
 		if got := b.metric("sidebus_dapr_streams_stalled"); got != 0 {
 			t.Errorf("%v stalled", got)
 		}
@@ -221,16 +221,16 @@ func TestDAPR_3_WindowFollowsTheRuntime(t *testing.T) {
 	}
 	s := Sidebus.defaults()
 	w := newWindow(s, false)
-	if w.size != leastWindow {
+	if w.size != minWindow {
 		t.Fatalf("it begins with %d", w.size)
 	}
 	serial(&w, time.Millisecond, 20)
-	if w.size != mostSerial {
+	if w.size != maxSerialWindow {
 		t.Errorf("a quick app gets %d", w.size)
 	}
 	at = at.Add(time.Hour) // it had nothing to do
 	w.answered(true, 1, at)
-	if w.size != mostSerial {
+	if w.size != maxSerialWindow {
 		t.Errorf("after a break it gets %d", w.size)
 	}
 	serial(&w, 20*time.Millisecond, 40)
@@ -238,7 +238,7 @@ func TestDAPR_3_WindowFollowsTheRuntime(t *testing.T) {
 		t.Errorf("an app that needs 20ms gets %d", w.size)
 	}
 	serial(&w, time.Second, 20)
-	if w.size != leastWindow {
+	if w.size != minWindow {
 		t.Errorf("a slow app gets %d", w.size)
 	}
 	for range 12 { // an answer overtakes another one
@@ -262,7 +262,7 @@ func TestDAPR_3_WindowAsTheMetadataSays(t *testing.T) {
 		bySession bool
 		want      int
 	}{
-		{"", false, leastWindow},
+		{"", false, minWindow},
 		{"maxActiveMessages=1", false, 1},
 		{"maxConcurrentHandlers=50", false, 50},
 		{"maxConcurrentHandlers=50 maxActiveMessages=20", false, 20},

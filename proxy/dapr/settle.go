@@ -27,33 +27,33 @@ const (
 )
 
 // refusedPause is how long a dead letter that Dapr's runtime cannot take is left alone.
-const refusedPause = time.Hour
+const tooLargeDelay = time.Hour
 
 // stopPatience is how long a store that is down is waited for when the stream has ended.
-const stopPatience = 5 * time.Second
+const stopTimeout = 5 * time.Second
 
 // verdict is what is to become of a message.
-type verdict struct {
+type settlement struct {
 	outcome outcome
 	verb    string // in metrics
 	settle  semantics.Settlement
 	detail  string // why the app has failed it; "": it has not
 }
 
-func (p *pull) complete() verdict {
-	return verdict{outcome: obs.Complete, verb: obs.Complete, settle: p.broker.Complete}
+func (p *pullStream) complete() settlement {
+	return settlement{outcome: obs.Complete, verb: obs.Complete, settle: p.broker.Complete}
 }
 
-func (p *pull) release() verdict {
-	return verdict{outcome: obs.Release, verb: obs.Release, settle: p.broker.Release}
+func (p *pullStream) release() settlement {
+	return settlement{outcome: obs.Release, verb: obs.Release, settle: p.broker.Release}
 }
 
-func (p *pull) abandon(o *outgoing, as outcome, detail string) verdict {
-	return p.abandonFor(p.backOff(o), as, detail)
+func (p *pullStream) abandon(o *outgoing, as outcome, detail string) settlement {
+	return p.abandonFor(p.redeliveryDelay(o), as, detail)
 }
 
-func (p *pull) abandonFor(delay *time.Duration, as outcome, detail string) verdict {
-	return verdict{
+func (p *pullStream) abandonFor(delay *time.Duration, as outcome, detail string) settlement {
+	return settlement{
 		outcome: as,
 		verb:    obs.Abandon,
 		detail:  detail,
@@ -65,7 +65,7 @@ func (p *pull) abandonFor(delay *time.Duration, as outcome, detail string) verdi
 
 // backOff gives after which pause a message comes again: twice the last one with each delivery. nil: after that of its
 // entity.
-func (p *pull) backOff(o *outgoing) *time.Duration {
+func (p *pullStream) redeliveryDelay(o *outgoing) *time.Duration {
 	delay, most := p.settings.firstRedelivery, max(p.settings.firstRedelivery, p.settings.maxRedelivery)
 	if delay == 0 {
 		return nil
@@ -81,9 +81,9 @@ func (p *pull) backOff(o *outgoing) *time.Duration {
 	return &delay
 }
 
-func (p *pull) deadLetter(as outcome, reason, description string) verdict {
+func (p *pullStream) deadLetter(as outcome, reason, description string) settlement {
 	options := broker.DeadLetterOptions{Reason: &reason, Description: &description}
-	return verdict{
+	return settlement{
 		outcome: as,
 		verb:    obs.DeadLetter,
 		settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
@@ -92,9 +92,9 @@ func (p *pull) deadLetter(as outcome, reason, description string) verdict {
 	}
 }
 
-func (p *pull) tooLarge(o *outgoing, bytes int) verdict {
+func (p *pullStream) tooLarge(o *outgoing, bytes int) settlement {
 	if o.source.SubQueue.IsDeadLetters() {
-		delay := refusedPause
+		delay := tooLargeDelay
 		return p.abandonFor(&delay, tooLarge, "")
 	}
 	return p.deadLetter(
@@ -103,7 +103,7 @@ func (p *pull) tooLarge(o *outgoing, bytes int) verdict {
 	)
 }
 
-func (p *pull) givenUp() verdict {
+func (p *pullStream) givenUp() settlement {
 	return p.deadLetter(
 		obs.DeadLetter, reasonGivenUp,
 		"Dapr's runtime gave it up: the app dropped it, failed it for the last time, or it is no event that can be read",
@@ -111,14 +111,14 @@ func (p *pull) givenUp() verdict {
 }
 
 // count notes what became of a message.
-func (p *pull) count(o *outgoing, verb string, as outcome) {
+func (p *pullStream) count(o *outgoing, verb string, as outcome) {
 	p.metrics.Settled(o.source, verb, []semantics.Code{""})
 	p.metrics.DaprDeliveries.WithLabelValues(string(as)).Inc()
 }
 
 // settleSafely is settle that survives a bug: the messages come again when their locks end.
-func (p *pull) settleSafely(ctx context.Context, v verdict, messages ...*outgoing) {
-	_ = p.safely(ctx, func(ctx context.Context) error {
+func (p *pullStream) settleSafely(ctx context.Context, v settlement, messages ...*outgoing) {
+	_ = p.recoverPanic(ctx, func(ctx context.Context) error {
 		p.settle(ctx, v, messages)
 		return nil
 	})
@@ -126,12 +126,12 @@ func (p *pull) settleSafely(ctx context.Context, v verdict, messages ...*outgoin
 
 // settle carries out a verdict on messages of one subscription. A store that is down is waited for: for as long as the
 // locks may hold while the stream stands, for a moment when it has ended.
-func (p *pull) settle(ctx context.Context, v verdict, messages []*outgoing) {
+func (p *pullStream) settle(ctx context.Context, v settlement, messages []*outgoing) {
 	life := ctx
 	ctx = context.WithoutCancel(ctx)
 	if life.Err() != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, stopPatience)
+		ctx, cancel = context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
 	}
 	tokens := make([]semantics.LockToken, len(messages))
@@ -139,7 +139,7 @@ func (p *pull) settle(ctx context.Context, v verdict, messages []*outgoing) {
 		tokens[i] = o.LockToken
 	}
 	wasUnknown := false
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
 		codes, err := messages[0].sub.Settle(ctx, tokens, v.settle)
 		switch e := semantics.AsError(err); {
 		case err == nil:
@@ -164,12 +164,12 @@ func (p *pull) settle(ctx context.Context, v verdict, messages []*outgoing) {
 }
 
 // settled notes the outcome of a settlement.
-func (p *pull) settled(v verdict, o *outgoing, code semantics.Code, wasUnknown bool) {
+func (p *pullStream) settled(v settlement, o *outgoing, code semantics.Code, wasUnknown bool) {
 	switch {
 	case code == "" || wasUnknown: // or the settlement before has done it (ERR-6)
 		p.count(o, v.verb, v.outcome)
 		if v.detail != "" {
-			p.faults.Note(o.Received, cut(v.detail))
+			p.failures.Note(o.Received, cut(v.detail))
 		}
 	case v.verb == obs.Release: // there is nothing to give back
 	default:

@@ -19,7 +19,7 @@ const (
 	// component.
 	privateFolder = ".sidebus"
 	// hiddenName is how long the name of a socket is before it is published.
-	hiddenName = 8
+	hiddenNameLength = 8
 	// socketMode lets Dapr's runtime connect, which runs as another user: to connect one must be allowed to write.
 	socketMode = 0o666
 )
@@ -45,7 +45,7 @@ func listen(ctx context.Context, path string) (*socket, error) {
 	if err := unixsocket.RemoveStale(ctx, path); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s := &socket{path: path, hidden: filepath.Join(folder, semantics.NewRandomUUID().String()[:hiddenName])}
+	s := &socket{path: path, hidden: filepath.Join(folder, semantics.NewRandomUUID().String()[:hiddenNameLength])}
 	if n := len(s.hidden); n > maxSocketPath {
 		return nil, fmt.Errorf(
 			"the folder of %s has too long a path: with what is needed beside the socket it is %d bytes, a socket may have %d",

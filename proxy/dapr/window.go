@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	leastWindow = 2  // one that the app works on, one that is ready when it is done
-	mostSerial  = 32 // to a runtime that may hand on one message after the other
+	minWindow       = 2  // one that the app works on, one that is ready when it is done
+	maxSerialWindow = 32 // to a runtime that may hand on one message after the other
 	// mostWait is how long messages are to lie in such a runtime at most. Nobody else can have them then.
-	mostWait = 200 * time.Millisecond
+	maxQueueTime = 200 * time.Millisecond
 )
 
 // window says how many messages may be out on a stream.
@@ -39,7 +39,7 @@ func newWindow(s settings, bySession bool) window {
 	case s.maxHandlers > 0:
 		w.isFixed, w.size = true, min(s.maxHandlers, w.most)
 	default:
-		w.size = min(leastWindow, w.most)
+		w.size = min(minWindow, w.most)
 	}
 	return w
 }
@@ -61,12 +61,12 @@ func (w *window) answered(isFirst bool, out int, now time.Time) {
 		if w.wasFull {
 			w.size, w.wasFull = min(2*w.size, w.most), false
 		}
-	case out < leastWindow || isFirstEver: // the app had nothing to do meanwhile
+	case out < minWindow || isFirstEver: // the app had nothing to do meanwhile
 	default:
 		if w.gap == 0 {
 			w.gap = since
 		}
 		w.gap += (since - w.gap) / 4
-		w.size = min(max(int(mostWait/max(w.gap, time.Microsecond)), leastWindow), mostSerial, w.most)
+		w.size = min(max(int(maxQueueTime/max(w.gap, time.Microsecond)), minWindow), maxSerialWindow, w.most)
 	}
 }

@@ -16,9 +16,9 @@ import (
 
 // Bounds of what a Publish stream reads ahead while a send is under way; the rest waits in the connection.
 const (
-	maxPublishAhead      = 256
-	maxPublishAheadBytes = 4 << 20
-	maxPublishTogether   = 256 // requests of one send
+	maxPublishQueue      = 256
+	maxPublishQueueBytes = 4 << 20
+	maxPublishBatch      = 256 // requests of one send
 )
 
 type publishStream = grpc.BidiStreamingServer[sidebusv1.PublishRequest, sidebusv1.PublishResponse]
@@ -39,7 +39,7 @@ type publication struct {
 func (s *Messages) Publish(stream publishStream) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	ahead := newAhead(maxPublishAhead, maxPublishAheadBytes)
+	ahead := newPublishQueue(maxPublishQueue, maxPublishQueueBytes)
 	go func() {
 		defer catch(ahead.close)
 		ahead.close(s.readPublications(ctx, stream, ahead))
@@ -52,7 +52,7 @@ func (s *Messages) Publish(stream publishStream) error {
 		}
 	}()
 	for {
-		batch, err := ahead.take(maxPublishTogether)
+		batch, err := ahead.take(maxPublishBatch)
 		if len(batch) == 0 {
 			rethrow(err)
 			return err
@@ -64,7 +64,7 @@ func (s *Messages) Publish(stream publishStream) error {
 }
 
 // readPublications reads until the client closes its side, which is no error, or nothing more is taken.
-func (s *Messages) readPublications(ctx context.Context, stream publishStream, ahead *ahead) error {
+func (s *Messages) readPublications(ctx context.Context, stream publishStream, ahead *publishQueue) error {
 	target := ""
 	for {
 		request := &sidebusv1.PublishRequest{}
@@ -112,7 +112,7 @@ func (s *Messages) publish(stream publishStream, batch []publication) error {
 		if err := stream.Context().Err(); err != nil {
 			return err // nobody would learn what became of the rest
 		}
-		n := together(batch)
+		n := batchLength(batch)
 		results, errs := s.send(stream.Context(), batch[:n])
 		for i, p := range batch[:n] {
 			if err := acknowledge(stream, p, results[i], errs[i]); err != nil {
@@ -125,7 +125,7 @@ func (s *Messages) publish(stream publishStream, batch []publication) error {
 }
 
 // together is how many of the first publications go in one send.
-func together(batch []publication) int {
+func batchLength(batch []publication) int {
 	n := 1
 	for n < len(batch) && batch[0].err == nil && batch[n].err == nil && batch[n].target == batch[0].target {
 		n++

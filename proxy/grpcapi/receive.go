@@ -12,7 +12,7 @@ import (
 
 // handsOut tells which methods hand out messages or a session. For each call of one the wire must open a Slot and end
 // it (RECV-7).
-var handsOut = map[string]bool{
+var deliversMessages = map[string]bool{
 	sidebusv1.Messages_Receive_FullMethodName:           true,
 	sidebusv1.Messages_ReceiveDeferred_FullMethodName:   true,
 	sidebusv1.Messages_ReceiveBySequence_FullMethodName: true,
@@ -39,7 +39,7 @@ func (s *Messages) Receive(ctx context.Context, request *sidebusv1.ReceiveReques
 		return nil, err
 	}
 	delivery, err := s.broker.Receive(ctx, source, options)
-	return s.handOut(ctx, delivery, options.Mode, err)
+	return s.deliver(ctx, delivery, options.Mode, err)
 }
 
 // ReceiveDeferred takes deferred messages by number; see broker.Broker.ReceiveDeferred.
@@ -70,7 +70,7 @@ func (s *Messages) receiveByNumber(ctx context.Context, request interface {
 		return nil, err
 	}
 	delivery, err := verb(ctx, source, request.GetSequenceNumbers(), mode)
-	return s.handOut(ctx, delivery, mode, err)
+	return s.deliver(ctx, delivery, mode, err)
 }
 
 func modeOf(mode sidebusv1.ReceiveRequest_Mode) (semantics.Mode, error) {
@@ -85,7 +85,7 @@ func modeOf(mode sidebusv1.ReceiveRequest_Mode) (semantics.Mode, error) {
 }
 
 // handOut answers a receive and leaves the Delivery with the wire, which ends it.
-func (s *Messages) handOut(
+func (s *Messages) deliver(
 	ctx context.Context, delivery *delivery.Delivery, mode semantics.Mode, err error,
 ) (*sidebusv1.ReceiveResponse, error) {
 	if err != nil {

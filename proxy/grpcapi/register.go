@@ -63,9 +63,9 @@ func (r *registrar) observed(desc grpc.ServiceDesc) *grpc.ServiceDesc {
 		) (any, error) {
 			return call(srv, ctx, decode)
 		}
-		if handsOut["/"+desc.ServiceName+"/"+m.MethodName] {
+		if deliversMessages["/"+desc.ServiceName+"/"+m.MethodName] {
 			desc.Streams = append(desc.Streams, grpc.StreamDesc{
-				StreamName: m.MethodName, Handler: r.handingOver(call), ServerStreams: true,
+				StreamName: m.MethodName, Handler: r.deliveryStream(call), ServerStreams: true,
 			})
 		}
 	}
@@ -94,7 +94,7 @@ func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
 				reply, err = nil, wireerror.Status(failure).Err()
 			}
 		}()
-		if ctx, err = r.enter(admission.WithWaits(ctx)); err != nil {
+		if ctx, err = r.authenticate(admission.WithWaits(ctx)); err != nil {
 			return nil, err
 		}
 		return handle(
@@ -136,7 +136,7 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 				err = wireerror.Status(failure).Err()
 			}
 		}()
-		if ctx, err = r.enter(ctx); err != nil {
+		if ctx, err = r.authenticate(ctx); err != nil {
 			return err
 		}
 		end, err := admission.BeginStream(ctx)
@@ -145,17 +145,17 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 		}
 		defer end()
 		ctx, sent := admission.WithStreamMemory(ctx)
-		return handle(srv, &enteredStream{stream, ctx, sent})
+		return handle(srv, &authenticatedStream{stream, ctx, sent})
 	}
 }
 
 // enter proves who makes a call.
-func (r *registrar) enter(ctx context.Context) (context.Context, error) {
-	return access.Enter(ctx, r.authorizer, metadata.ValueFromIncomingContext(ctx, "authorization"))
+func (r *registrar) authenticate(ctx context.Context) (context.Context, error) {
+	return access.Authenticate(ctx, r.authorizer, metadata.ValueFromIncomingContext(ctx, "authorization"))
 }
 
 // enteredStream is a stream whose context knows the caller.
-type enteredStream struct {
+type authenticatedStream struct {
 	grpc.ServerStream
 
 	ctx  context.Context //nolint:containedctx // of the stream
@@ -163,16 +163,16 @@ type enteredStream struct {
 }
 
 // Context gives the context of the stream.
-func (s *enteredStream) Context() context.Context { return s.ctx }
+func (s *authenticatedStream) Context() context.Context { return s.ctx }
 
 // SendMsg counts what is on its way to the client.
-func (s *enteredStream) SendMsg(m any) error {
+func (s *authenticatedStream) SendMsg(m any) error {
 	s.sent()
 	return s.ServerStream.SendMsg(m)
 }
 
 // handingOver serves a call that hands out messages or a session.
-func (r *registrar) handingOver(call unaryCall) grpc.StreamHandler {
+func (r *registrar) deliveryStream(call unaryCall) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) error {
 		ctx, resp := r.responses.Begin(stream.Context())
 		reply, err := call(srv, ctx, stream.RecvMsg)

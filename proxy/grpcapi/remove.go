@@ -14,7 +14,7 @@ import (
 
 // removalBudget is how long one Purge or Resubmit works, so that an answer comes before clients and what lies between
 // lose patience. The answer tells that there is more, and the client calls again.
-const removalBudget = 20 * time.Second
+const workBudget = 20 * time.Second
 
 // DeleteBySequence removes messages by number; see broker.Broker.DeleteBySequence.
 func (s *Messages) DeleteBySequence(
@@ -71,11 +71,11 @@ func (s *Messages) Purge(ctx context.Context, request *sidebusv1.PurgeRequest) (
 			return nil, fieldError("include", "must have AVAILABLE, DEFERRED, SCHEDULED and DEAD_LETTER only")
 		}
 	}
-	work, cancel := context.WithTimeout(ctx, removalBudget)
+	work, cancel := context.WithTimeout(ctx, workBudget)
 	defer cancel()
 	result, err := s.broker.Purge(work, source, options)
 	if err != nil {
-		return nil, overBudget(ctx, work, err)
+		return nil, budgetError(ctx, work, err)
 	}
 	s.metrics.Removed(source.String(), obs.Purge, result.Deleted)
 	return &sidebusv1.PurgeResponse{Deleted: result.Deleted, More: result.More, Before: timestamp(result.Before)}, nil
@@ -97,11 +97,11 @@ func (s *Messages) Resubmit(
 	if err != nil {
 		return nil, err
 	}
-	work, cancel := context.WithTimeout(ctx, removalBudget)
+	work, cancel := context.WithTimeout(ctx, workBudget)
 	defer cancel()
 	results, more, err := s.broker.Resubmit(work, source, options)
 	if err != nil {
-		return nil, overBudget(ctx, work, err)
+		return nil, budgetError(ctx, work, err)
 	}
 	response := &sidebusv1.ResubmitResponse{
 		Results: make([]*sidebusv1.ResubmitResponse_Result, len(results)),
@@ -196,9 +196,9 @@ func bound(field string, n *int32, most int) (int, error) {
 
 // overBudget gives the failure of a work whose context was made from ctx. The end of that context alone is
 // SERVICE_TIMEOUT: the caller is still there and nothing was done.
-func overBudget(ctx, work context.Context, err error) error {
+func budgetError(ctx, work context.Context, err error) error {
 	if ctx.Err() != nil || work.Err() == nil || wireerror.Of(err).Code != semantics.Cancelled {
 		return err
 	}
-	return semantics.Errorf(semantics.ServiceTimeout, "nothing could be done within %s", removalBudget)
+	return semantics.Errorf(semantics.ServiceTimeout, "nothing could be done within %s", workBudget)
 }

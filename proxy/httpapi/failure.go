@@ -127,7 +127,7 @@ func (h *Handler) methodsFor(r *http.Request) []string {
 		p := &probe{}
 		asked := r.Clone(context.WithValue(r.Context(), probeKey{}, p))
 		asked.Method = method
-		h.mux.ServeHTTP(nowhere{}, asked)
+		h.mux.ServeHTTP(discardResponse{}, asked)
 		if p.found {
 			allowed = append(allowed, method)
 		}
@@ -136,8 +136,8 @@ func (h *Handler) methodsFor(r *http.Request) []string {
 }
 
 // nowhere takes the answer to a probe.
-type nowhere struct{}
+type discardResponse struct{}
 
-func (nowhere) Header() http.Header         { return http.Header{} }
-func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
-func (nowhere) WriteHeader(int)             {}
+func (discardResponse) Header() http.Header         { return http.Header{} }
+func (discardResponse) Write(b []byte) (int, error) { return len(b), nil }
+func (discardResponse) WriteHeader(int)             {}

@@ -123,7 +123,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 		serveOpenAPI(w, r, x)
 		return
 	}
-	ctx, denied := access.Enter(r.Context(), h.authorizer, r.Header.Values("Authorization"))
+	ctx, denied := access.Authenticate(r.Context(), h.authorizer, r.Header.Values("Authorization"))
 	if denied != nil {
 		writeError(w, x, wireerror.Of(denied))
 		return

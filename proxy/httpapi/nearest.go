@@ -11,8 +11,8 @@ import (
 
 // Bounds of what is compared of a path from outside.
 const (
-	mostSegments = 16
-	mostSegment  = 64 // bytes
+	maxSegments      = 16
+	maxSegmentLength = 64 // bytes
 )
 
 // missingSegment is what a segment too many or too few counts, in letters.
@@ -37,9 +37,9 @@ var routes = sync.OnceValue(func() [][]string {
 // nearestRoute gives the route that differs from path, escaped, in the fewest letters.
 func nearestRoute(path string) string {
 	asked := strings.Split(path, "/")
-	asked = asked[:min(len(asked), mostSegments)]
+	asked = asked[:min(len(asked), maxSegments)]
 	for i, segment := range asked {
-		asked[i] = segment[:min(len(segment), mostSegment)]
+		asked[i] = segment[:min(len(segment), maxSegmentLength)]
 	}
 	best, least := "", -1
 	for _, route := range routes() {

@@ -10,15 +10,15 @@ import (
 // Pauses while the app takes no connections, or a source cannot be received from: each twice the last, less up to half
 // by chance, so that many sidecars do not come all at once.
 const (
-	firstPause = 200 * time.Millisecond
-	lastPause  = 10 * time.Second
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 10 * time.Second
 )
 
 // backOff gives the pause before each try.
-type backOff struct{ last time.Duration }
+type backoff struct{ last time.Duration }
 
-func (b *backOff) next() time.Duration {
-	b.last = min(max(2*b.last, firstPause), lastPause)
+func (b *backoff) next() time.Duration {
+	b.last = min(max(2*b.last, minBackoff), maxBackoff)
 	return b.last/2 + rand.N(b.last/2) //nolint:gosec // no secret
 }
 
@@ -34,30 +34,30 @@ const (
 // app watches over whether the app takes connections. While it does not, no messages are taken for it, so that none is
 // under lock.
 type app struct {
-	told func(isUp bool, err error, lasted time.Duration) // what has changed
+	onChange func(isUp bool, err error, lasted time.Duration) // what has changed
 
-	mu      sync.Mutex
-	grant   func(credits int) // lets so many messages be taken
-	full    int               // credits when the app is well; 0: nothing is taken
-	probing int               // credits for a probe
-	state   appState
-	isTaken bool          // a call is the probe
-	changed chan struct{} // closed and replaced whenever state or isTaken change
-	pause   backOff
-	timer   *time.Timer // ends the pause
-	since   time.Time   // of the outage
+	mu           sync.Mutex
+	grant        func(credits int) // lets so many messages be taken
+	credits      int               // credits when the app is well; 0: nothing is taken
+	probeCredits int               // credits for a probe
+	state        appState
+	hasProbe     bool          // a call is the probe
+	changed      chan struct{} // closed and replaced whenever state or isTaken change
+	pause        backoff
+	timer        *time.Timer // ends the pause
+	since        time.Time   // of the outage
 }
 
 func newApp(told func(isUp bool, err error, lasted time.Duration)) *app {
-	return &app{told: told, changed: make(chan struct{})}
+	return &app{onChange: told, changed: make(chan struct{})}
 }
 
 // begin lets messages be taken, with up to so many credits, which grant gives out. It does not block, and neither must
 // grant.
-func (a *app) begin(credits int, grant func(credits int)) {
+func (a *app) start(credits int, grant func(credits int)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.grant, a.full, a.probing = grant, credits, 1
+	a.grant, a.credits, a.probeCredits = grant, credits, 1
 	if a.state == appUp {
 		a.grant(credits)
 	} else {
@@ -66,10 +66,10 @@ func (a *app) begin(credits int, grant func(credits int)) {
 }
 
 // end lets nothing be taken any more.
-func (a *app) end() {
+func (a *app) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.full = 0
+	a.credits = 0
 	if a.timer != nil {
 		a.timer.Stop()
 	}
@@ -77,21 +77,21 @@ func (a *app) end() {
 
 // keepsSome notes that the app may have messages beside those that are being pushed. They use credits, nobody knows how
 // many, so from now on a probe gets all.
-func (a *app) keepsSome() {
+func (a *app) probeWithAllCredits() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.probing = a.full
+	a.probeCredits = a.credits
 }
 
 // enter asks for leave to push. It blocks while another push probes the app. ok is false when the app is down or ctx
 // ends. Who gets leave must call leave in the end.
-func (a *app) enter(ctx context.Context) (isProbe, ok bool) {
+func (a *app) acquire(ctx context.Context) (isProbe, ok bool) {
 	for {
 		a.mu.Lock()
 		state, changed := a.state, a.changed
-		isProbe = state == appProbing && !a.isTaken
+		isProbe = state == appProbing && !a.hasProbe
 		if isProbe {
-			a.isTaken = true
+			a.hasProbe = true
 		}
 		a.mu.Unlock()
 		switch {
@@ -109,11 +109,11 @@ func (a *app) enter(ctx context.Context) (isProbe, ok bool) {
 }
 
 // leave ends a push. When the probe has not found out anything another push has to.
-func (a *app) leave(isProbe bool) {
+func (a *app) release(isProbe bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if isProbe && a.state == appProbing {
-		a.isTaken = false
+		a.hasProbe = false
 		a.signal()
 	}
 }
@@ -125,10 +125,10 @@ func (a *app) reached(isProbe bool) {
 	if !isProbe || a.state != appProbing {
 		return
 	}
-	a.state, a.isTaken, a.pause = appUp, false, backOff{}
+	a.state, a.hasProbe, a.pause = appUp, false, backoff{}
 	a.signal()
-	a.told(true, nil, time.Since(a.since))
-	a.grant(a.full)
+	a.onChange(true, nil, time.Since(a.since))
+	a.grant(a.credits)
 }
 
 // refused notes that a push got no connection.
@@ -138,7 +138,7 @@ func (a *app) refused(isProbe bool, err error) {
 	switch {
 	case a.state == appUp && !isProbe:
 		a.since = time.Now()
-		a.told(false, err, 0)
+		a.onChange(false, err, 0)
 	case a.state == appProbing && isProbe:
 	default:
 		return
@@ -148,10 +148,10 @@ func (a *app) refused(isProbe bool, err error) {
 
 // down lets nothing be taken until a pause is over. The caller holds the mutex.
 func (a *app) down() {
-	a.state, a.isTaken = appDown, false
+	a.state, a.hasProbe = appDown, false
 	a.signal()
 	a.grant(0)
-	if a.full > 0 {
+	if a.credits > 0 {
 		a.timer = time.AfterFunc(a.pause.next(), a.probe)
 	}
 }
@@ -159,12 +159,12 @@ func (a *app) down() {
 func (a *app) probe() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.state != appDown || a.full == 0 {
+	if a.state != appDown || a.credits == 0 {
 		return
 	}
 	a.state = appProbing
 	a.signal()
-	a.grant(a.probing)
+	a.grant(a.probeCredits)
 }
 
 func (a *app) signal() {

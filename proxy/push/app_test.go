@@ -15,15 +15,15 @@ func probed(t *testing.T) (a *app, granted *[]int) {
 	t.Helper()
 	granted = &[]int{}
 	a = newApp(func(bool, error, time.Duration) {})
-	a.begin(5, func(n int) { *granted = append(*granted, n) })
-	if isProbe, ok := a.enter(t.Context()); isProbe || !ok {
+	a.start(5, func(n int) { *granted = append(*granted, n) })
+	if isProbe, ok := a.acquire(t.Context()); isProbe || !ok {
 		t.Fatalf("got %t, %t of an app that is well", isProbe, ok)
 	}
 	a.refused(false, errRefused)
-	if _, ok := a.enter(t.Context()); ok {
+	if _, ok := a.acquire(t.Context()); ok {
 		t.Fatal("it let a push go")
 	}
-	pass(firstPause)
+	pass(minBackoff)
 	return a, granted
 }
 
@@ -31,20 +31,20 @@ func TestRECV_13_AProbeThatFindsOutNothingLeavesItToTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := probed(t)
-		defer a.end()
-		if isProbe, ok := a.enter(t.Context()); !isProbe || !ok {
+		defer a.stop()
+		if isProbe, ok := a.acquire(t.Context()); !isProbe || !ok {
 			t.Fatalf("the first got %t, %t", isProbe, ok)
 		}
 		next := make(chan bool, 1)
 		go func() {
-			isProbe, ok := a.enter(t.Context())
+			isProbe, ok := a.acquire(t.Context())
 			next <- isProbe && ok
 		}()
 		synctest.Wait()
 		if len(next) > 0 {
 			t.Fatal("the next did not wait")
 		}
-		a.leave(true)
+		a.release(true)
 		if !<-next {
 			t.Error("the next is no probe")
 		}
@@ -55,10 +55,10 @@ func TestRECV_13_OnlyAProbeEndsAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, granted := probed(t)
-		defer a.end()
+		defer a.stop()
 		a.reached(false)             // a call of before
 		a.refused(false, errRefused) // another one
-		isProbe, _ := a.enter(t.Context())
+		isProbe, _ := a.acquire(t.Context())
 		a.reached(isProbe)
 		if got := *granted; len(got) != 4 || got[0] != 5 || got[1] != 0 || got[2] != 1 || got[3] != 5 {
 			t.Errorf("granted %v", got)
@@ -70,12 +70,12 @@ func TestRECV_13_WhoWaitsForAProbeCanLeave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := probed(t)
-		defer a.end()
-		a.enter(t.Context())
+		defer a.stop()
+		a.acquire(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan bool)
 		go func() {
-			_, ok := a.enter(ctx)
+			_, ok := a.acquire(ctx)
 			left <- ok
 		}()
 		synctest.Wait()
@@ -90,15 +90,15 @@ func TestRECV_13_NothingIsTriedAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, granted := probed(t)
-		isProbe, _ := a.enter(t.Context())
-		a.end()
+		isProbe, _ := a.acquire(t.Context())
+		a.stop()
 		a.refused(isProbe, errRefused)
 		pass(time.Hour)
 		if got := *granted; len(got) != 4 || got[3] != 0 {
 			t.Errorf("granted %v", got)
 		}
-		a.begin(5, func(n int) { *granted = append(*granted, n) }) // the outage goes on with the next subscription
-		defer a.end()
+		a.start(5, func(n int) { *granted = append(*granted, n) }) // the outage goes on with the next subscription
+		defer a.stop()
 		pass(time.Minute)
 		if got := *granted; len(got) != 6 || got[4] != 0 || got[5] != 1 {
 			t.Errorf("granted %v", got)

@@ -36,14 +36,14 @@ const (
 	idleTimeout     = time.Second // of a connection, less than any app's, so that it is not us who find it closed
 	maxAnswerHeader = 64 << 10
 	maxAnswerBody   = 64 << 10 // that is read and dropped so that the connection can be used again
-	answerPatience  = time.Second
+	discardTimeout  = time.Second
 )
 
 // outcome is what became of a push, as metrics say it: the verb of the settlement, or one of these.
 type outcome string
 
 const (
-	left        outcome = "left"        // to the app, which settles it later
+	leftToApp   outcome = "left"        // to the app, which settles it later
 	timedOut    outcome = "timeout"     // no answer in time: abandoned
 	noAnswer    outcome = "no_answer"   // the connection broke after the call was made: abandoned
 	unreachable outcome = "unreachable" // no connection: released
@@ -53,7 +53,7 @@ const (
 )
 
 // verdict is what is to become of a message.
-type verdict struct {
+type settlement struct {
 	outcome outcome
 	verb    string               // in metrics; "" with settle nil
 	settle  semantics.Settlement // nil: nothing
@@ -88,7 +88,7 @@ var (
 // call pushes one message and gives what is to become of it. reached is called when there is a connection.
 func (h *handler) call(
 	ctx context.Context, m *semantics.Received, source semantics.Source, reached func(),
-) (verdict, error) {
+) (settlement, error) {
 	timed, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	var isConnected atomic.Bool
@@ -100,19 +100,19 @@ func (h *handler) call(
 		httptrace.WithClientTrace(timed, trace), http.MethodPost, h.target.url, bytes.NewReader(m.Body),
 	)
 	if err != nil {
-		return verdict{}, err // of a URL that was checked
+		return settlement{}, err // of a URL that was checked
 	}
 	h.fill(request.Header, m, source)
 	response, err := h.client.Do(request)
 	if err == nil {
 		defer response.Body.Close() //nolint:errcheck // only read from
 		discard(response.Body)
-		return h.judge(response), nil
+		return h.settlementFor(response), nil
 	}
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, errLockLost):
-		return verdict{outcome: lockLost}, nil
+		return settlement{outcome: lockLost}, nil
 	case cause != nil:
 		return h.release(interrupted), nil
 	case !isConnected.Load():
@@ -169,19 +169,19 @@ func isVisible(s string) bool {
 // discard reads an answer to its end, if that is near, so that the connection can be used again. One that cannot be
 // read to its end is an answer all the same.
 func discard(body io.ReadCloser) {
-	cut := time.AfterFunc(answerPatience, func() { _ = body.Close() }) // whoever reads finds out
+	cut := time.AfterFunc(discardTimeout, func() { _ = body.Close() }) // whoever reads finds out
 	_, _ = io.CopyN(io.Discard, body, maxAnswerBody)
 	cut.Stop()
 }
 
 // judge says what an answer means.
-func (h *handler) judge(response *http.Response) verdict {
+func (h *handler) settlementFor(response *http.Response) settlement {
 	detail := "it answered " + response.Status
 	switch asked := strings.ToLower(response.Header.Get(settleHeader)); {
 	case asked == "dead-letter":
 		return h.deadLetter(response.Header)
 	case asked == "defer":
-		return verdict{
+		return settlement{
 			outcome: obs.Defer,
 			verb:    obs.Defer,
 			settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code,
@@ -195,20 +195,20 @@ func (h *handler) judge(response *http.Response) verdict {
 	case asked != "":
 		return h.abandon(obs.Abandon, nil, detail+" with "+settleHeader+": "+strconv.QuoteToASCII(cutText(asked, 80)))
 	case response.StatusCode == http.StatusAccepted:
-		return verdict{outcome: left}
+		return settlement{outcome: leftToApp}
 	case response.StatusCode >= 200 && response.StatusCode <= 299:
-		return verdict{outcome: obs.Complete, verb: obs.Complete, settle: h.broker.Complete}
+		return settlement{outcome: obs.Complete, verb: obs.Complete, settle: h.broker.Complete}
 	default:
 		return h.abandon(obs.Abandon, retryAfter(response.Header.Get("Retry-After")), detail)
 	}
 }
 
-func (h *handler) release(as outcome) verdict {
-	return verdict{outcome: as, verb: obs.Release, settle: h.broker.Release}
+func (h *handler) release(as outcome) settlement {
+	return settlement{outcome: as, verb: obs.Release, settle: h.broker.Release}
 }
 
-func (h *handler) abandon(as outcome, delay *time.Duration, detail string) verdict {
-	return verdict{
+func (h *handler) abandon(as outcome, delay *time.Duration, detail string) settlement {
+	return settlement{
 		outcome: as,
 		verb:    obs.Abandon,
 		isFault: true,
@@ -219,12 +219,12 @@ func (h *handler) abandon(as outcome, delay *time.Duration, detail string) verdi
 	}
 }
 
-func (h *handler) deadLetter(header http.Header) verdict {
+func (h *handler) deadLetter(header http.Header) settlement {
 	options := broker.DeadLetterOptions{
 		Reason:      textOf(header, reasonHeader),
 		Description: textOf(header, descriptionHeader),
 	}
-	return verdict{
+	return settlement{
 		outcome: obs.DeadLetter,
 		verb:    obs.DeadLetter,
 		settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {

@@ -25,15 +25,15 @@ type Pusher struct{ handlers []*handler }
 type handler struct {
 	Handler
 
-	source  semantics.Source
-	target  target
-	client  *http.Client
-	broker  *broker.Broker
-	metrics *obs.Metrics
-	logger  *slog.Logger
-	faults  obs.Faults
-	trouble trouble
-	app     *app
+	source       semantics.Source
+	target       target
+	client       *http.Client
+	broker       *broker.Broker
+	metrics      *obs.Metrics
+	logger       *slog.Logger
+	failures     obs.FailureLog
+	sourceStatus sourceStatus
+	app          *app
 }
 
 // New makes a Pusher. It opens nothing and does not block. It fails when a handler makes no sense, or two have the same
@@ -56,7 +56,7 @@ func newPusher(
 		h.logger = logger.With("handler", h.Source, "url", h.Shown())
 		h.source, _ = sourceOf(h.Source) // they were checked
 		h.target, _ = targetOf(h.URL)
-		h.faults.Logger, h.trouble.logger, h.app = h.logger, h.logger, newApp(h.tellOfApp)
+		h.failures.Logger, h.sourceStatus.logger, h.app = h.logger, h.logger, newApp(h.appChanged)
 		h.client = newClient(h.target, dial, max(h.MaxConcurrent, h.MaxConcurrentSessions))
 		if taken[h.source.Fold()] {
 			return nil, fmt.Errorf("handlers[%d]: source %q has a handler already", i, h.Source)
@@ -87,19 +87,19 @@ func (h *handler) run(ctx context.Context) {
 		"timeout", h.Timeout,
 	)
 	for ctx.Err() == nil && !h.broker.Draining() {
-		err := h.once(ctx)
+		err := h.runSubscription(ctx)
 		if ctx.Err() != nil || h.broker.Draining() {
 			return
 		}
 		select {
-		case <-time.After(h.trouble.met(err)):
+		case <-time.After(h.sourceStatus.failed(err)):
 		case <-ctx.Done():
 		}
 	}
 }
 
 // once pushes what one subscription delivers, and gives the reason of its end.
-func (h *handler) once(ctx context.Context) error {
+func (h *handler) runSubscription(ctx context.Context) error {
 	options := stream.DefaultOptions()
 	options.Credits, options.MaxAutoRenew, options.MaxSessions = 0, h.Timeout, h.MaxConcurrentSessions
 	sub, err := h.broker.Subscribe(ctx, h.source, options)
@@ -110,51 +110,51 @@ func (h *handler) once(ctx context.Context) error {
 	if sub.HasSessions() {
 		credits = h.MaxConcurrentSessions
 	}
-	s := &feed{handler: h, sub: sub, inHand: map[semantics.LockToken]*push{}}
+	s := &subscriber{handler: h, sub: sub, inFlight: map[semantics.LockToken]*push{}}
 	s.calls, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	h.app.begin(credits, func(n int) { _ = sub.SetCredits(n) }) // n is within the bounds
+	h.app.start(credits, func(n int) { _ = sub.SetCredits(n) }) // n is within the bounds
 	lives := time.AfterFunc(
-		sourceTrial, h.trouble.over,
+		healthyAfter, h.sourceStatus.recovered,
 	) // a source that must not be received from says so at once
 	defer lives.Stop()
 	return s.run(ctx)
 }
 
 // sourceTrial is after how long a subscription that has not failed works.
-const sourceTrial = 5 * time.Second
+const healthyAfter = 5 * time.Second
 
 // trouble is what is known of why a source cannot be received from.
-type trouble struct {
+type sourceStatus struct {
 	logger *slog.Logger
 
-	mu    sync.Mutex
-	told  semantics.Code // of the last line about it; "": there is none
-	pause backOff
+	mu       sync.Mutex
+	reported semantics.Code // of the last line about it; "": there is none
+	pause    backoff
 }
 
 // met notes that a subscription failed, and gives after which pause to try again. A reason is told once.
-func (t *trouble) met(err error) time.Duration {
+func (t *sourceStatus) failed(err error) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if code := semantics.CodeOf(err); code != t.told {
+	if code := semantics.CodeOf(err); code != t.reported {
 		t.logger.Warn("the handler's source cannot be received from; it is tried again until it can", "error", err)
-		t.told = code
+		t.reported = code
 	}
 	return t.pause.next()
 }
 
 // over notes that the source can be received from.
-func (t *trouble) over() {
+func (t *sourceStatus) recovered() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.told != "" {
+	if t.reported != "" {
 		t.logger.Info("the handler's source can be received from again")
 	}
-	t.told, t.pause = "", backOff{}
+	t.reported, t.pause = "", backoff{}
 }
 
 // tellOfApp notes that the app went away, or is back.
-func (h *handler) tellOfApp(isUp bool, err error, lasted time.Duration) {
+func (h *handler) appChanged(isUp bool, err error, lasted time.Duration) {
 	gauge := h.metrics.HandlerReachable.WithLabelValues(h.Source)
 	if isUp {
 		gauge.Set(1)

@@ -348,7 +348,7 @@ func TestDAPR_6_ALostLockEndsTheCall(t *testing.T) {
 			}
 			// and all begins anew
 			b.create(queue, semantics.Options{RequiresSession: queue == "tales"}, "requiresSession")
-			pass(lastPause)
+			pass(maxBackoff)
 			b.send(queue, "a/2")
 			if app.seen() != "a/1 a/2" {
 				t.Errorf("%s: calls: %s", queue, app.seen())
@@ -427,7 +427,7 @@ func TestERR_6_TheStoreIsDownWhenTheAppHasAnswered(t *testing.T) {
 				b.send("orders", "one")
 				pass(10 * time.Second)
 				b.store.failure.Store(nil)
-				pass(lastPause)
+				pass(maxBackoff)
 				b.wantCounts("orders", nothing)
 				b.wantMeasured("sidebus_pushes_total", 1, "complete")
 				b.wantLogged("could not be settled", 0)
@@ -442,7 +442,7 @@ func TestERR_6_TheStoreStaysDown(t *testing.T) {
 		b.store.failure.Store(semantics.Errorf(semantics.StoreUnavailable, "the store is down"))
 		b.begin(Handler{Timeout: time.Second}, answering(200))
 		b.send("orders", "one")
-		pass(settlePatience + time.Second)
+		pass(settleTimeout + time.Second)
 		b.wantLogged("could not be settled", 1)
 		b.wantMeasured("sidebus_pushes_total", 1, "unsettled")
 		b.store.failure.Store(nil)
@@ -485,7 +485,7 @@ func TestRECV_13_ManyFailuresAreNotALineEach(t *testing.T) {
 		}
 		synctest.Wait()
 		b.wantLogged("the app failed a message", 1)
-		pass(obs.FaultPause)
+		pass(obs.FailureLogInterval)
 		b.send("orders", "later")
 		synctest.Wait()
 		b.wantLogged("the app failed a message", 2)

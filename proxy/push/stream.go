@@ -14,12 +14,12 @@ import (
 
 // Bounds of settling: how long a store that is down is waited for, and how long when the sidecar stops.
 const (
-	settlePatience = 30 * time.Second
-	stopPatience   = 5 * time.Second
+	settleTimeout = 30 * time.Second
+	stopTimeout   = 5 * time.Second
 )
 
 // feed pushes what one subscription delivers.
-type feed struct {
+type subscriber struct {
 	*handler
 
 	sub    *stream.Subscription
@@ -27,8 +27,8 @@ type feed struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup // the pushes
 
-	mu     sync.Mutex
-	inHand map[semantics.LockToken]*push
+	mu       sync.Mutex
+	inFlight map[semantics.LockToken]*push
 }
 
 // push is one message on its way to the app.
@@ -42,15 +42,15 @@ type push struct {
 
 // run takes events until the subscription ends, or ctx does, and gives the reason. It comes back when all pushes have
 // ended.
-func (s *feed) run(ctx context.Context) error {
+func (s *subscriber) run(ctx context.Context) error {
 	var err error
 	for err == nil {
 		var e stream.Event
 		if e, err = s.sub.Next(ctx); err == nil {
-			s.take(ctx, e)
+			s.handleEvent(ctx, e)
 		}
 	}
-	s.app.end()
+	s.app.stop()
 	switch semantics.CodeOf(err) {
 	case semantics.EntityDisabled,
 		semantics.InvalidOperation,
@@ -75,20 +75,20 @@ func (s *feed) run(ctx context.Context) error {
 	return err
 }
 
-func (s *feed) take(ctx context.Context, e stream.Event) {
+func (s *subscriber) handleEvent(ctx context.Context, e stream.Event) {
 	switch {
 	case e.Delivery != nil:
-		s.trouble.over()
+		s.sourceStatus.recovered()
 		s.sub.Delivered(ctx, e)
 		s.metrics.Received(e.Delivery.Source(), len(e.Delivery.Messages))
 		for _, m := range e.Delivery.Messages {
-			s.begin(m, e.Delivery.Source())
+			s.startPush(m, e.Delivery.Source())
 		}
 	case e.SessionClosed != nil:
-		s.lose(func(p *push) bool { return p.source.SessionLock == e.SessionClosed.Lock })
+		s.cancelLost(func(p *push) bool { return p.source.SessionLock == e.SessionClosed.Lock })
 	case e.LocksLost != nil:
 		for _, token := range e.LocksLost {
-			s.lose(func(p *push) bool { return p.LockToken == token })
+			s.cancelLost(func(p *push) bool { return p.LockToken == token })
 		}
 	case e.Failure != nil:
 		s.logger.WarnContext(
@@ -98,11 +98,11 @@ func (s *feed) take(ctx context.Context, e stream.Event) {
 }
 
 // begin pushes a message.
-func (s *feed) begin(m *semantics.Received, source semantics.Source) {
+func (s *subscriber) startPush(m *semantics.Received, source semantics.Source) {
 	p := &push{Received: m, source: source}
 	p.ctx, p.cancel = context.WithCancelCause(s.calls)
 	s.mu.Lock()
-	s.inHand[m.LockToken] = p
+	s.inFlight[m.LockToken] = p
 	s.mu.Unlock()
 	s.work.Go(func() {
 		defer func() {
@@ -112,7 +112,7 @@ func (s *feed) begin(m *semantics.Received, source semantics.Source) {
 			}
 			p.cancel(nil)
 			s.mu.Lock()
-			delete(s.inHand, m.LockToken)
+			delete(s.inFlight, m.LockToken)
 			s.mu.Unlock()
 		}()
 		s.push(p)
@@ -120,10 +120,10 @@ func (s *feed) begin(m *semantics.Received, source semantics.Source) {
 }
 
 // lose ends the calls of messages whose locks are lost.
-func (s *feed) lose(isLost func(*push) bool) {
+func (s *subscriber) cancelLost(isLost func(*push) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.inHand {
+	for _, p := range s.inFlight {
 		if isLost(p) {
 			p.cancel(errLockLost)
 		}
@@ -131,9 +131,9 @@ func (s *feed) lose(isLost func(*push) bool) {
 }
 
 // push calls the app with a message and settles it.
-func (s *feed) push(p *push) {
-	isProbe, mayGo := s.app.enter(p.ctx)
-	defer s.app.leave(isProbe)
+func (s *subscriber) push(p *push) {
+	isProbe, mayGo := s.app.acquire(p.ctx)
+	defer s.app.release(isProbe)
 	if !mayGo || s.broker.Draining() { // no new calls
 		s.settle(p, s.release(obs.Release))
 		return
@@ -146,8 +146,8 @@ func (s *feed) push(p *push) {
 		s.app.refused(isProbe, err) // first, so that the message does not come back at once
 	case err != nil:
 		panic(err)
-	case v.outcome == left:
-		s.app.keepsSome()
+	case v.outcome == leftToApp:
+		s.app.probeWithAllCredits()
 	}
 	if v.settle != nil {
 		v.outcome = s.settle(p, v)
@@ -164,20 +164,20 @@ func (s *feed) push(p *push) {
 			"sequenceNumber", p.SequenceNumber, "messageId", p.MessageID,
 		)
 	case v.isFault && v.outcome != unsettled:
-		s.faults.Note(p.Received, v.detail)
+		s.failures.Note(p.Received, v.detail)
 	}
 }
 
 // settle carries out a verdict, and gives what became of it. A store that is down is waited for.
-func (s *feed) settle(p *push, v verdict) outcome {
-	patience := settlePatience
+func (s *subscriber) settle(p *push, v settlement) outcome {
+	patience := settleTimeout
 	if s.calls.Err() != nil {
-		patience = stopPatience
+		patience = stopTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), patience)
 	defer cancel()
 	wasUnknown := false
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
 		codes, err := s.sub.Settle(ctx, []semantics.LockToken{p.LockToken}, v.settle)
 		switch e := semantics.AsError(err); {
 		case err == nil && codes[0] == "":

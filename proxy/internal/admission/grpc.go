@@ -113,7 +113,7 @@ func connOf(ctx context.Context) *grpcConn {
 // WithWaits lets waits of a gRPC call be ended early, and counts its answer.
 func WithWaits(ctx context.Context) context.Context {
 	if c := connOf(ctx); c != nil {
-		ctx, waiting := obs.WithWaiting(ctx)
+		ctx, waiting := obs.WithWaitTimer(ctx)
 		call := grpcCall{c, streamOf(ctx), waiting}
 		return semantics.WithMemory(semantics.WithWaits(ctx, call), call)
 	}
@@ -125,7 +125,7 @@ type grpcCall struct {
 	*grpcConn
 
 	stream  uint32
-	waiting *obs.Waiting
+	waiting *obs.WaitTimer
 }
 
 // streamOf gives the number of a call's stream, 0 when it is unknown. grpc-go knows it and tells nobody; the call's

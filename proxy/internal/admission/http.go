@@ -89,7 +89,7 @@ type httpRequest struct {
 	deadline   time.Time // the body must be there
 	allocated  allocation
 	response   int64 // memory of the answer
-	waiting    *obs.Waiting
+	waiting    *obs.WaitTimer
 	size       int64 // of the body as far as there is memory for it
 }
 
@@ -131,7 +131,7 @@ func (d *Controller) Handler(names *hosts.Hosts, next http.Handler) http.Handler
 		}
 		ctx := semantics.WithMemory(context.WithValue(r.Context(), requestKey{}, v), v)
 		if v.conn != nil {
-			ctx, v.waiting = obs.WithWaiting(semantics.WithWaits(ctx, v))
+			ctx, v.waiting = obs.WithWaitTimer(semantics.WithWaits(ctx, v))
 		}
 		answer, r := newEarlyResponse(w, r.WithContext(ctx))
 		next.ServeHTTP(answer, r)

@@ -86,7 +86,7 @@ func (e *entities) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector. If the store cannot be read there are no values, instead of old ones.
 func (e *entities) Collect(to chan<- prometheus.Metric) {
-	s, at, ok := e.look()
+	s, at, ok := e.current()
 	if !ok {
 		return
 	}
@@ -134,7 +134,7 @@ func (r row) messages() map[string]int64 {
 }
 
 // look returns what the store holds, at most entitiesInterval old, and when it was read.
-func (e *entities) look() (snapshot, time.Time, bool) {
+func (e *entities) current() (snapshot, time.Time, bool) {
 	if !e.isUp() {
 		return snapshot{}, time.Time{}, false
 	}

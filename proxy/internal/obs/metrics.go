@@ -70,7 +70,7 @@ type Metrics struct {
 }
 
 // Account has the counts of broker.Broker.
-type Account interface {
+type BrokerStats interface {
 	Held() int
 	OrphanReplies() int64
 	PrefetchesCut() int64
@@ -85,7 +85,7 @@ var (
 
 // NewMetrics registers the metrics of the proxy, of the account, and of Go and the process. At most maxEntities
 // entities get a value of their own for the label "entity". It fails if the registry has metrics of the same names.
-func NewMetrics(registry *prometheus.Registry, account Account, maxEntities int) (*Metrics, error) {
+func NewMetrics(registry *prometheus.Registry, account BrokerStats, maxEntities int) (*Metrics, error) {
 	m := &Metrics{
 		labels: NewLabels(maxEntities),
 		rpcs: counterVec(

@@ -15,13 +15,13 @@ type outage struct {
 	causes        map[string]bool // that were logged; there are few
 }
 
-func (o *outage) goOn(ctx context.Context, logger *slog.Logger, err error) {
+func (o *outage) failed(ctx context.Context, logger *slog.Logger, err error) {
 	now, text := time.Now(), "the store still cannot serve"
 	if o.began.IsZero() {
 		o.began, o.causes, text = now, map[string]bool{}, "the store cannot serve"
 	}
 	cause := causeOf(err)
-	if o.causes[cause] && now.Sub(o.logged) < logPause {
+	if o.causes[cause] && now.Sub(o.logged) < logInterval {
 		return
 	}
 	o.logged, o.causes[cause] = now, true
@@ -37,7 +37,7 @@ func (o *outage) goOn(ctx context.Context, logger *slog.Logger, err error) {
 	)
 }
 
-func (o *outage) end(ctx context.Context, logger *slog.Logger, health semantics.Health) {
+func (o *outage) recovered(ctx context.Context, logger *slog.Logger, health semantics.Health) {
 	attrs := []slog.Attr{slog.String("store", health.Store), slog.Any("warnings", health.Warnings)}
 	text := "the store can serve"
 	if !o.began.IsZero() {

@@ -148,7 +148,7 @@ func TestERR_1_AFailedCallIsLookedAtOnce(t *testing.T) {
 		over.set(down("redis_unreachable", "connection refused"))
 		looks := over.looked()
 		for range 1000 {
-			r.Doubt()
+			r.CheckSoon()
 			pass(time.Millisecond)
 		}
 		wantLines(t, log, "the store cannot serve", 1)
@@ -172,7 +172,7 @@ func TestOneSlowAnswerIsNoOutage(t *testing.T) {
 				slow.Err = cause
 				for range 5 {
 					over.set(slow)
-					r.Doubt()
+					r.CheckSoon()
 					pass(6 * time.Second)
 					if report := r.Report(t.Context()); report.State != readiness.Ready {
 						t.Errorf("got %+v, want ready", report)
@@ -182,7 +182,7 @@ func TestOneSlowAnswerIsNoOutage(t *testing.T) {
 				}
 				wantLines(t, log, "cannot serve", 0)
 				over.set(slow)
-				r.Doubt()
+				r.CheckSoon()
 				pass(13 * time.Second)
 				wantLines(t, log, "the store cannot serve", 1)
 				if report := r.Report(t.Context()); report.State != readiness.StoreUnavailable {

@@ -44,17 +44,17 @@ const (
 
 // How long to wait between two looks while starting.
 const (
-	firstPause = 50 * time.Millisecond
-	maxPause   = time.Second
+	minStartPause = 50 * time.Millisecond
+	maxStartPause = time.Second
 )
 
 // How often Watch looks at the store: while it can serve, while it cannot, and at most when calls fail. How often an
 // outage is logged.
 const (
-	calmPause  = 5 * time.Second
-	downPause  = time.Second
-	doubtPause = 100 * time.Millisecond
-	logPause   = 30 * time.Second
+	upInterval   = 5 * time.Second
+	downInterval = time.Second
+	recheckDelay = 100 * time.Millisecond
+	logInterval  = 30 * time.Second
 )
 
 // slowGrace is for how long a store that was fit may give no answer in time before it counts as one that cannot serve.
@@ -67,20 +67,20 @@ type Readiness struct {
 	broker  *broker.Broker
 	logger  *slog.Logger
 	started chan struct{} // closed once the store was seen fit
-	doubts  chan struct{} // has room for one: a call has failed
+	recheck chan struct{} // has room for one: a call has failed
 	isUp    atomic.Bool   // the last look found the store fit
 
-	mu     sync.Mutex // held while looking, so that many who ask at once make one look
-	report Report     // of the last look
-	looked time.Time
-	slow   time.Time // since when looks have taken too long; zero: the last one has not
-	outage outage
+	mu        sync.Mutex // held while looking, so that many who ask at once make one look
+	report    Report     // of the last look
+	checkedAt time.Time
+	slowSince time.Time // since when looks have taken too long; zero: the last one has not
+	outage    outage
 }
 
 // New makes a Readiness.
 func New(checker semantics.Checker, broker *broker.Broker, logger *slog.Logger) *Readiness {
 	return &Readiness{
-		checker: checker, broker: broker, logger: logger, started: make(chan struct{}), doubts: make(chan struct{}, 1),
+		checker: checker, broker: broker, logger: logger, started: make(chan struct{}), recheck: make(chan struct{}, 1),
 		report: Report{State: Starting},
 	}
 }
@@ -101,9 +101,9 @@ func (r *Readiness) HasStarted() bool {
 // Start looks at the store until it is fit, and returns nil then. It returns an error when the store is unfit in a way
 // that somebody must mend (PRECONDITION_FAILED), and the cause when ctx ends. It must be called once.
 func (r *Readiness) Start(ctx context.Context) error {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+	for pause := minStartPause; ; pause = min(2*pause, maxStartPause) {
 		r.mu.Lock()
-		err := r.look(ctx)
+		err := r.check(ctx)
 		r.mu.Unlock()
 		if err == nil {
 			close(r.started)
@@ -123,9 +123,9 @@ func (r *Readiness) Start(ctx context.Context) error {
 }
 
 // Doubt makes Watch look at once. It does not block.
-func (r *Readiness) Doubt() {
+func (r *Readiness) CheckSoon() {
 	select {
-	case r.doubts <- struct{}{}:
+	case r.recheck <- struct{}{}:
 	default:
 	}
 }
@@ -133,15 +133,15 @@ func (r *Readiness) Doubt() {
 // Watch looks at the store until ctx ends, so that an outage is logged when it begins, whether anybody asks or not.
 func (r *Readiness) Watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause, doubts := calmPause, r.doubts
+		pause, doubts := upInterval, r.recheck
 		if r.isDown() {
-			pause, doubts = downPause, nil // what fails now is known
+			pause, doubts = downInterval, nil // what fails now is known
 		}
 		next := time.NewTimer(pause)
 		select {
 		case <-next.C:
 		case <-doubts:
-			next.Reset(doubtPause)
+			next.Reset(recheckDelay)
 			select {
 			case <-next.C:
 			case <-ctx.Done():
@@ -151,7 +151,7 @@ func (r *Readiness) Watch(ctx context.Context) {
 		next.Stop()
 		r.mu.Lock()
 		if ctx.Err() == nil {
-			_ = r.look(ctx) // what it saw is in the report
+			_ = r.check(ctx) // what it saw is in the report
 		}
 		r.mu.Unlock()
 	}
@@ -164,15 +164,15 @@ func (r *Readiness) StoreUp() bool { return r.isUp.Load() }
 func (r *Readiness) isDown() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.report.State != Ready || !r.slow.IsZero()
+	return r.report.State != Ready || !r.slowSince.IsZero()
 }
 
 // Report tells whether the sidecar is ready. It blocks for one look at the store, a second at most, unless the last one
 // is younger than a second.
 func (r *Readiness) Report(ctx context.Context) Report {
 	r.mu.Lock()
-	if r.HasStarted() && !r.broker.Draining() && time.Since(r.looked) >= checkMaxAge {
-		_ = r.look(context.WithoutCancel(ctx)) // what it saw is in the report, for others too
+	if r.HasStarted() && !r.broker.Draining() && time.Since(r.checkedAt) >= checkMaxAge {
+		_ = r.check(context.WithoutCancel(ctx)) // what it saw is in the report, for others too
 	}
 	report := r.report
 	r.mu.Unlock()
@@ -186,32 +186,32 @@ func (r *Readiness) Report(ctx context.Context) Report {
 }
 
 // look needs the lock. It leaves no trace when ctx ends.
-func (r *Readiness) look(ctx context.Context) error {
+func (r *Readiness) check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	health, err := r.checker.Check(within)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r.looked = time.Now()
+	r.checkedAt = time.Now()
 	if r.report.State == Ready && isSlow(err) {
-		if r.slow.IsZero() {
-			r.slow = r.looked
+		if r.slowSince.IsZero() {
+			r.slowSince = r.checkedAt
 		}
-		if r.looked.Sub(r.slow) < slowGrace {
+		if r.checkedAt.Sub(r.slowSince) < slowGrace {
 			return nil
 		}
 	}
-	r.slow = time.Time{}
+	r.slowSince = time.Time{}
 	r.isUp.Store(err == nil)
 	if err == nil {
 		if r.report.State != Ready {
-			r.outage.end(ctx, r.logger, health)
+			r.outage.recovered(ctx, r.logger, health)
 		}
 		r.report = Report{State: Ready, Store: health.Store, Warnings: health.Warnings}
 		return nil
 	}
-	r.outage.goOn(ctx, r.logger, err)
+	r.outage.failed(ctx, r.logger, err)
 	r.report = Report{
 		State: StoreUnavailable, Store: r.report.Store, Warnings: r.report.Warnings,
 		Reason: reasonOf(err), Cause: causeOf(err), Since: r.outage.began.UTC().Format(time.RFC3339),

@@ -29,7 +29,7 @@ type keysFile struct {
 // Authorizer makes an Authorizer of what Open gives. Without rules everybody may do everything.
 func Authorizer(keys func() access.Keys) access.Authorizer {
 	if keys == nil {
-		return access.Everybody{}
+		return access.AllowAll{}
 	}
 	return access.SAS(keys)
 }

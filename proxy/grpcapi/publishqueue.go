@@ -7,74 +7,74 @@ import (
 
 // ahead is what was read of a Publish stream and is not sent yet. It is bounded in number and bytes, but always takes
 // one. One goroutine puts, one takes.
-type ahead struct {
-	most, mostBytes int
+type publishQueue struct {
+	maxItems, maxBytes int
 
 	mu       sync.Mutex
 	items    []publication
 	bytes    int
 	isClosed bool
-	why      error         // it was closed
-	came     chan struct{} // has room for one: there is something, or the end
-	went     chan struct{} // has room for one: there is room, or the end
+	reason   error         // it was closed
+	notEmpty chan struct{} // has room for one: there is something, or the end
+	notFull  chan struct{} // has room for one: there is room, or the end
 }
 
-func newAhead(most, mostBytes int) *ahead {
-	return &ahead{most: most, mostBytes: mostBytes, came: make(chan struct{}, 1), went: make(chan struct{}, 1)}
+func newPublishQueue(most, mostBytes int) *publishQueue {
+	return &publishQueue{maxItems: most, maxBytes: mostBytes, notEmpty: make(chan struct{}, 1), notFull: make(chan struct{}, 1)}
 }
 
 // put adds an item and waits for room. It reports false when it was closed or ctx ends first.
-func (a *ahead) put(ctx context.Context, p publication) bool {
+func (a *publishQueue) put(ctx context.Context, p publication) bool {
 	for {
 		if isPut, isClosed := a.tryPut(p); isPut || isClosed {
 			return isPut
 		}
 		select {
-		case <-a.went:
+		case <-a.notFull:
 		case <-ctx.Done():
 			return false
 		}
 	}
 }
 
-func (a *ahead) tryPut(p publication) (isPut, isClosed bool) {
+func (a *publishQueue) tryPut(p publication) (isPut, isClosed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	hasRoom := len(a.items) == 0 || len(a.items) < a.most && a.bytes+p.bytes <= a.mostBytes
+	hasRoom := len(a.items) == 0 || len(a.items) < a.maxItems && a.bytes+p.bytes <= a.maxBytes
 	if a.isClosed || !hasRoom {
 		return false, a.isClosed
 	}
 	a.items, a.bytes = append(a.items, p), a.bytes+p.bytes
-	wake(a.came)
+	wake(a.notEmpty)
 	return true, false
 }
 
 // close lets nothing in any more; what is there can be taken. The first reason counts.
-func (a *ahead) close(why error) {
+func (a *publishQueue) close(why error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.isClosed {
-		a.isClosed, a.why = true, why
+		a.isClosed, a.reason = true, why
 	}
-	wake(a.came)
-	wake(a.went)
+	wake(a.notEmpty)
+	wake(a.notFull)
 }
 
 // take takes up to most items and waits for the first. None: it was closed, for the reason given, and is empty.
-func (a *ahead) take(most int) ([]publication, error) {
+func (a *publishQueue) take(most int) ([]publication, error) {
 	for {
 		taken, isClosed := a.tryTake(most)
 		if len(taken) > 0 {
 			return taken, nil
 		}
 		if isClosed {
-			return nil, a.why
+			return nil, a.reason
 		}
-		<-a.came
+		<-a.notEmpty
 	}
 }
 
-func (a *ahead) tryTake(most int) (taken []publication, isClosed bool) {
+func (a *publishQueue) tryTake(most int) (taken []publication, isClosed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := min(len(a.items), most)
@@ -85,7 +85,7 @@ func (a *ahead) tryTake(most int) (taken []publication, isClosed bool) {
 	for _, p := range taken {
 		a.bytes -= p.bytes
 	}
-	wake(a.went)
+	wake(a.notFull)
 	return taken, a.isClosed
 }
 

@@ -11,35 +11,37 @@ import (
 // So nothing is sent any more, what lies behind it goes back when the app has had its time once more, and others get
 // that. A runtime that hands on all at once is not held up by it, and shows that by its answer to one message that is
 // sent now and then to see. If there is no answer to that either, it goes back too.
-type blockade struct {
-	blocked  *outgoing // the moot one that the app may be working on still; nil: none
+type headOfLine struct {
+	message  *outgoing // the moot one that the app may be working on still; nil: none
 	mayProbe bool      // one message may go to see
-	rest     time.Duration
+	interval time.Duration
 }
 
 const (
-	noTimeout = time.Minute // the patience with an app that has all the time it likes
-	mostRest  = time.Hour   // between two probes, unless the app's time is more than that
+	defaultBlockTimeout = time.Minute // the patience with an app that has all the time it likes
+	maxProbeInterval    = time.Hour   // between two probes, unless the app's time is more than that
 )
 
 // patience is how long what lies behind the message that blocks may lie there.
-func (p *pull) patience() time.Duration { return cmp.Or(p.settings.handlerTimeout, noTimeout) }
+func (p *pullStream) blockTimeout() time.Duration {
+	return cmp.Or(p.settings.handlerTimeout, defaultBlockTimeout)
+}
 
 // block begins a blockade. The caller holds the mutex.
-func (p *pull) block() {
-	p.blockade.rest = p.patience()
-	blocked, next := p.blockade.blocked, p.probe
-	if len(p.live()) > 0 {
-		next = p.giveBack
+func (p *pullStream) blockQueue() {
+	p.headOfLine.interval = p.blockTimeout()
+	blocked, next := p.headOfLine.message, p.probe
+	if len(p.undecided()) > 0 {
+		next = p.releaseBlocked
 	}
-	p.timer = time.AfterFunc(p.blockade.rest, func() { next(blocked) })
+	p.timer = time.AfterFunc(p.headOfLine.interval, func() { next(blocked) })
 }
 
 // live gives what is out and not settled. The caller holds the mutex.
-func (p *pull) live() []*outgoing {
+func (p *pullStream) undecided() []*outgoing {
 	var live []*outgoing
 	for _, o := range p.queue {
-		if !o.isMoot {
+		if !o.isDecided {
 			live = append(live, o)
 		}
 	}
@@ -47,39 +49,39 @@ func (p *pull) live() []*outgoing {
 }
 
 // probe lets one message go.
-func (p *pull) probe(blocked *outgoing) {
+func (p *pullStream) probe(blocked *outgoing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.blockade.blocked == blocked {
-		p.blockade.mayProbe = true
+	if p.headOfLine.message == blocked {
+		p.headOfLine.mayProbe = true
 		p.grant()
 	}
 }
 
 // watchProbe lets the time of a probe run, which has just gone. The caller holds the mutex.
-func (p *pull) watchProbe() {
-	if !p.blockade.mayProbe {
+func (p *pullStream) probeSent() {
+	if !p.headOfLine.mayProbe {
 		return
 	}
-	p.blockade.mayProbe = false
+	p.headOfLine.mayProbe = false
 	p.grant()
-	blocked := p.blockade.blocked
-	p.timer = time.AfterFunc(p.patience(), func() { p.giveBack(blocked) })
+	blocked := p.headOfLine.message
+	p.timer = time.AfterFunc(p.blockTimeout(), func() { p.releaseBlocked(blocked) })
 }
 
 // giveBack gives back, uncounted, what lies behind the message that blocks. The runtime has it all the same and hands
 // it on when the app has come to itself, but that answer means nothing.
-func (p *pull) giveBack(blocked *outgoing) {
+func (p *pullStream) releaseBlocked(blocked *outgoing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.blockade.blocked != blocked || p.isOver {
+	if p.headOfLine.message != blocked || p.isClosed {
 		return
 	}
-	for _, o := range p.live() {
-		o.isMoot = true
+	for _, o := range p.undecided() {
+		o.isDecided = true
 		p.work.Go(func() { p.settleSafely(p.stream.Context(), p.release(), o) })
 	}
 	p.grant()
-	p.blockade.rest = min(2*p.blockade.rest, max(mostRest, p.patience()))
-	p.timer = time.AfterFunc(p.blockade.rest, func() { p.probe(blocked) })
+	p.headOfLine.interval = min(2*p.headOfLine.interval, max(maxProbeInterval, p.blockTimeout()))
+	p.timer = time.AfterFunc(p.headOfLine.interval, func() { p.probe(blocked) })
 }

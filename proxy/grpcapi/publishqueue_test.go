@@ -9,7 +9,7 @@ import (
 func TestSEND_3_ReadsAheadWithinBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAhead(3, 100)
+		a := newPublishQueue(3, 100)
 		done := make(chan bool, 10)
 		put := func(bytes int) { go func() { done <- a.put(t.Context(), publication{bytes: bytes}) }() }
 		wants := func(what string, n int) {
@@ -46,7 +46,7 @@ func TestSEND_3_ReadsAheadWithinBounds(t *testing.T) {
 func TestSEND_3_NothingComesInAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAhead(1, 100)
+		a := newPublishQueue(1, 100)
 		if !a.put(t.Context(), publication{id: "1"}) {
 			t.Fatal("the first was not put")
 		}

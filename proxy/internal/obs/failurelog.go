@@ -9,11 +9,11 @@ import (
 )
 
 // FaultPause is the least time between two lines about messages that the app has failed.
-const FaultPause = 10 * time.Second
+const FailureLogInterval = 10 * time.Second
 
 // Faults writes a line about a message that the app has failed, but not about each when there are many. Logger must be
 // set before the first Note; Note may be called concurrently.
-type Faults struct {
+type FailureLog struct {
 	Logger *slog.Logger
 
 	mu     sync.Mutex
@@ -22,10 +22,10 @@ type Faults struct {
 }
 
 // Note notes that the app has failed a message, and why.
-func (f *Faults) Note(m *semantics.Received, why string) {
+func (f *FailureLog) Note(m *semantics.Received, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now := time.Now(); f.last.IsZero() || now.Sub(f.last) >= FaultPause {
+	if now := time.Now(); f.last.IsZero() || now.Sub(f.last) >= FailureLogInterval {
 		f.Logger.Warn(
 			"the app failed a message, which is given back and comes again", "why", why, "sequenceNumber",
 			m.SequenceNumber, "messageId", m.MessageID, "deliveryCount", m.DeliveryCount, "others", f.silent,
