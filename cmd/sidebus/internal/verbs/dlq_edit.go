@@ -56,31 +56,31 @@ func (d *dlqEditCommand) Run(ctx context.Context, to terminal.Streams) error {
 		return err
 	}
 	e := &editing{dlqEditCommand: d, to: to, target: client.Resource(target)}
-	var original *sidebusv1.Message
 	err := d.operate(ctx, to, func(ctx context.Context, o *operator) (err error) {
-		original, err = o.peekAt(ctx, d.resource(), d.Number, d.subQueue())
+		e.original, err = o.peekAt(ctx, d.resource(), d.Number, d.subQueue())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	original.ScheduledEnqueueTime = nil // it has passed
-	return e.run(ctx, original)
+	e.original.ScheduledEnqueueTime = nil // it has passed
+	return e.run(ctx)
 }
 
 // editing is one edit under way.
 type editing struct {
 	*dlqEditCommand
 
-	to     terminal.Streams
-	o      *operator // nil while the editor runs
-	target string
-	path   string // of the file in the editor
+	to       terminal.Streams
+	o        *operator // nil while the editor runs
+	original *sidebusv1.Message
+	target   string
+	path     string // of the file in the editor
 }
 
 // run edits a dead letter. The file is kept only if there was a failure after a change.
-func (e *editing) run(ctx context.Context, original *sidebusv1.Message) error {
-	before, err := e.write(original)
+func (e *editing) run(ctx context.Context) error {
+	before, err := e.write()
 	if err != nil {
 		return err
 	}
@@ -137,6 +137,9 @@ func (e *editing) edit(ctx context.Context, before []byte) error {
 	for _, line := range e.differences(old, edited) {
 		fmt.Fprintln(e.to.Stderr, line)
 	}
+	if proto.Equal(contentOf(old), contentOf(edited)) {
+		edited.Content = e.original.GetContent() // byte for byte: the editor's form loses spaces and escapes of JSON
+	}
 	text := fmt.Sprintf(
 		"This sends the edited message to %s and deletes dead letter %d of %s.", e.target, e.Number, e.resource(),
 	)
@@ -147,6 +150,11 @@ func (e *editing) edit(ctx context.Context, before []byte) error {
 		}
 		return e.replace(ctx, edited)
 	})
+}
+
+// contentOf is a message with the body of m alone.
+func contentOf(m *sidebusv1.Message) *sidebusv1.Message {
+	return &sidebusv1.Message{Content: m.GetContent()}
 }
 
 // runEditor runs $VISUAL or $EDITOR on the file. They may have arguments. An interrupt from the keyboard is for the
@@ -175,16 +183,17 @@ func (e *editing) runEditor(ctx context.Context) error {
 	return nil
 }
 
-// write gives the text to edit.
-func (e *editing) write(m *sidebusv1.Message) ([]byte, error) {
-	nodes, err := yamlfile.FromJSON(client.JSON(m))
-	if err != nil {
-		return nil, err
-	}
+// write returns the text to edit.
+func (e *editing) write() ([]byte, error) {
+	document := client.JSON(e.original)
 	var text bytes.Buffer
 	if e.JSON {
-		err = yamlfile.WriteJSON(&text, client.JSON(m))
+		err := yamlfile.WriteJSON(&text, document)
 		return text.Bytes(), err
+	}
+	nodes, err := yamlfile.FromJSON(document)
+	if err != nil {
+		return nil, err
 	}
 	fmt.Fprintf(&text, "# Dead letter %d of %s. It is sent to %s when you save, close the editor and confirm.\n"+
 		"# Without changes nothing is sent. The body is text, json, or body in base64.\n", e.Number, e.resource(), e.target)
@@ -267,17 +276,7 @@ func (e *editing) replace(ctx context.Context, edited *sidebusv1.Message) error 
 	}
 	ctx = context.WithoutCancel(ctx) // a signal does not separate the steps that follow
 	tokens := []string{locked.GetMessages()[0].GetLockToken()}
-	answer, err := e.o.Send(
-		ctx,
-		&sidebusv1.SendRequest{
-			Target:    e.target,
-			Messages:  []*sidebusv1.Message{edited},
-			RequestId: proto.String(e.requestID(edited)),
-		},
-	)
-	if err == nil && answer.GetResults()[0].GetDeduplicated() {
-		err = fmt.Errorf("%s dropped the edited message as a duplicate; change its messageId", e.target)
-	}
+	answer, err := e.send(ctx, edited, locked.GetMessages()[0])
 	if err != nil {
 		_, released := e.o.Client.Release(
 			ctx, &sidebusv1.ReleaseRequest{Source: e.resource(), SubQueue: e.subQueue(), LockTokens: tokens},
@@ -305,8 +304,35 @@ func (e *editing) replace(ctx context.Context, edited *sidebusv1.Message) error 
 	)
 }
 
-// requestID is the same for the same edit of the same dead letter.
-func (e *editing) requestID(edited *sidebusv1.Message) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s", e.resource(), e.subQueue(), e.Number, client.JSON(edited)))
+// send sends the edited message in place of the dead letter that is locked. A queue that was deleted and created again
+// counts from 1 again, so the number alone could lead to another dead letter than the one that was edited.
+func (e *editing) send(
+	ctx context.Context, edited *sidebusv1.Message, locked *sidebusv1.ReceivedMessage,
+) (*sidebusv1.SendResponse, error) {
+	now, err := client.Sent(locked)
+	if err != nil {
+		return nil, err
+	}
+	if now.ScheduledEnqueueTime = nil; !proto.Equal(now, e.original) {
+		return nil, errors.New("it is not the message that you edited; nothing was sent")
+	}
+	answer, err := e.o.Send(
+		ctx,
+		&sidebusv1.SendRequest{
+			Target:    e.target,
+			Messages:  []*sidebusv1.Message{edited},
+			RequestId: proto.String(e.requestID(edited, locked)),
+		},
+	)
+	if err == nil && answer.GetResults()[0].GetDeduplicated() {
+		err = fmt.Errorf("%s dropped the edited message as a duplicate; change its messageId", e.target)
+	}
+	return answer, err
+}
+
+// requestID is the same for the same edit of the same dead letter. The time tells dead letters with one number apart.
+func (e *editing) requestID(edited *sidebusv1.Message, locked *sidebusv1.ReceivedMessage) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s %s", e.resource(), e.subQueue(), e.Number,
+		locked.GetEnqueuedTime().AsTime(), client.JSON(edited)))
 	return "edit-" + hex.EncodeToString(sum[:16])
 }

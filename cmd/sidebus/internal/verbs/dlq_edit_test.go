@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
@@ -78,4 +79,50 @@ func TestDLQEditLosesNothing(t *testing.T) {
 	s.wantTexts(t, []string{"edited"}, "orders")
 	s.wantTexts(t, nil, "orders", "--dlq")
 	s.verb(t, nil, "dlq", "edit", "topics/news/subscriptions/eu", "--number=1").wants(t, cli.Usage, "--to is missing")
+}
+
+// What the operator leaves alone stays byte for byte, although the editor shows it in another form.
+func TestDLQEditKeepsTheBody(t *testing.T) {
+	s := serveMemory(t)
+	const body = `{ "a" : "<b>&", "big":9007199254740993, "x":1.10 }`
+	s.ok(t, "send", "orders", "--json", body, "--subject=order")
+	if _, err := s.api.DeadLetter(t.Context(), deadLetterRequest(tokens(s.take(t, 1)))); err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []string{"--json=true", "--json=false"} {
+		editor(t, `sed -i 's/order/repaired order/' "$1"`)
+		number := strings.Fields(strings.Split(s.ok(t, "dlq", "list", "orders"), "\n")[1])[0]
+		s.ok(t, "dlq", "edit", "orders", "--number", number, "--yes", form)
+		got := s.take(t, 1)
+		if got[0].GetJson() != body || !strings.HasPrefix(got[0].GetSubject(), "repaired") {
+			t.Errorf("%s: got %v", form, got)
+		}
+		if _, err := s.api.DeadLetter(t.Context(), deadLetterRequest(tokens(got))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// While the editor runs, the queue is deleted and created again, and another dead letter gets the number.
+func TestDLQEditOfANumberThatMeansAnotherMessage(t *testing.T) {
+	s := serveMemory(t)
+	s.deadLetter(t, "Late", "first")
+	editor(t, `sed -i 's/text: first/text: edited/' "$1"; cat "$TMPDIR/gate"`)
+	gate := filepath.Join(os.Getenv("TMPDIR"), "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan outcome, 1)
+	go func() { ended <- s.verb(t, nil, "dlq", "edit", "orders", "--number=1", "--yes") }()
+	opened, err := os.OpenFile(gate, os.O_WRONLY, 0) // waits for the editor to read
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ok(t, "entity", "delete", "orders", "--yes")
+	s.ok(t, "entity", "create", "orders")
+	s.deadLetter(t, "Late", "second")
+	_ = opened.Close() // the editor ends
+	(<-ended).wants(t, cli.Failure, "dead letter 1 stays: it is not the message that you edited", "the edited text is kept in")
+	s.wantTexts(t, []string{"second"}, "orders", "--dlq")
+	s.wantTexts(t, nil, "orders")
 }

@@ -146,7 +146,16 @@ func (n Node) JSON() ([]byte, error) {
 	if f, ok := value.(float64); ok {
 		return n.floatJSON(f)
 	}
-	return json.Marshal(value)
+	return marshal(value)
+}
+
+// marshal is json.Marshal, but <, > and & stay as they are.
+func marshal(value any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
 func (n Node) floatJSON(f float64) ([]byte, error) {
@@ -185,7 +194,7 @@ func (n Node) join(open byte, parts []Node, end byte, err error) ([]byte, error)
 			text = append(text, ',')
 		}
 		if open == '{' {
-			name, err := json.Marshal(part.Key)
+			name, err := marshal(part.Key)
 			if err != nil {
 				return nil, err
 			}
