@@ -165,7 +165,7 @@ func TestQUOTA_5_OneTooManyIsToldQuietly(t *testing.T) {
 			t.Errorf("gRPC: got %v, want UNAVAILABLE", err)
 		}
 	}
-	if n := strings.Count(s.log.String(), "there are too many"); n != 1 {
+	if n := strings.Count(s.log.String(), "connections or waits refused"); n != 1 {
 		t.Errorf("the log says it %d times", n)
 	}
 	if a := s.ask(t, http.MethodGet, "/readiness"); a.status != http.StatusOK {

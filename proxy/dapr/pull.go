@@ -87,7 +87,7 @@ func (c *component) open(stream proto.PubSub_PullMessagesServer, topic *proto.To
 	key := keyOf(ctx)
 	p := &pullStream{component: c, broker: c.broker, metrics: c.metrics, topic: topic.GetName(), stream: stream}
 	p.logger = c.logger.With("component", cut(key.name), "topic", cut(p.topic))
-	p.failures.Logger = p.logger
+	p.failures = obs.NewFailureLog(p.logger)
 	if err := c.join(p, key); err != nil {
 		return nil, err
 	}

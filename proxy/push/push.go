@@ -56,7 +56,8 @@ func newPusher(
 		h.logger = logger.With("handler", h.Source, "url", h.Shown())
 		h.source, _ = sourceOf(h.Source) // they were checked
 		h.target, _ = targetOf(h.URL)
-		h.failures.Logger, h.sourceStatus.logger, h.app = h.logger, h.logger, newApp(h.appChanged)
+		h.failures, h.app = obs.NewFailureLog(h.logger), newApp(h.appChanged)
+		h.sourceStatus.logger = h.logger
 		h.client = newClient(h.target, dial, max(h.MaxConcurrent, h.MaxConcurrentSessions))
 		if taken[h.source.Fold()] {
 			return nil, fmt.Errorf("handlers[%d]: source %q has a handler already", i, h.Source)

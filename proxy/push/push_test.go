@@ -489,7 +489,7 @@ func TestRECV_13_ManyFailuresAreNotALineEach(t *testing.T) {
 		b.send("orders", "later")
 		synctest.Wait()
 		b.wantLogged("the app failed a message", 2)
-		b.wantLogged("others=499", 1)
+		b.wantLogged("suppressed=499", 1)
 		b.wantLogged("it answered 503 Service Unavailable", 2)
 	})
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// plainHeader is what net/http puts behind the status line of a refusal of its own: of a request that it cannot read,
-// for which there is no handler to ask. All others have more of a header.
+// plainTextHeader follows the status line when net/http itself rejects a request that it cannot parse, before any
+// handler runs. All other responses have more headers.
 const plainTextHeader = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
-// withReason gives a refusal of net/http the body that all refusals have (ERR-1). It reports false for all other
-// answers.
+// toJSONError converts such a rejection to the error body of the API (ERR-1). It reports false for other responses.
 func toJSONError(p []byte) (answer []byte, ok bool) {
 	statusLine, text, ok := bytes.Cut(p, []byte(plainTextHeader))
 	if !ok || bytes.ContainsRune(statusLine, '\r') {
@@ -22,8 +21,8 @@ func toJSONError(p []byte) (answer []byte, ok bool) {
 	}
 	e := semantics.Errorf(
 		semantics.InvalidArgument,
-		"the request cannot be read, its path, its header or its length is malformed or too long: %s; "+
-			"a \"%%\" in a name is written %%25",
+		"the request is malformed: its path, a header or its length is invalid or too long: %s; "+
+			"write \"%%\" in a name as %%25",
 		bytes.ToValidUTF8(text, nil),
 	)
 	_, body, _ := wireerror.HTTP(e)

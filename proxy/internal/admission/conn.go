@@ -11,41 +11,41 @@ import (
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 )
 
-// Conn is a connection of a client.
+// Conn is a client connection whose calls are counted.
 type Conn struct {
 	net.Conn
 
 	controller *Controller
 	wire       string
-	closeIdle  func() // closes it while no call is under way
+	closeIdle  func() // closes the connection; called while no call is in flight
 
-	hasFrames     atomic.Bool               // a frame came; over gRPC only
-	writeDeadline atomic.Pointer[time.Time] // an earlier end of writing that the server has set
+	hasFrames     atomic.Bool               // a frame has arrived; gRPC only
+	writeDeadline atomic.Pointer[time.Time] // the one that the server has set
 
-	// What follows is guarded by the mutex of the Door.
-	isExcess       bool // one too many: there to be told so
-	isReleased     bool // counted no longer
-	closeAfterWait bool // its waits were ended because it is to make room
-	isUsed         bool // a call came
-	isLongLived    bool // is counted as staying
-	calls          int  // under way
-	reading        int  // of those, whose request did not come whole
-	streams        int  // of those, streams, which stay as long as the client likes
+	// The fields below are guarded by controller.mu.
+	isExcess       bool // over the limit: its requests are answered THROTTLED
+	isReleased     bool // no longer counted
+	closeAfterWait bool // its waits were ended to free the connection
+	isUsed         bool // has carried a call
+	isLongLived    bool // counted in controller.longLived
+	calls          int  // in flight
+	reading        int  // of those, calls whose request has not fully arrived
+	streams        int  // of those, streams, which may last forever
 
-	waits   list.List  // of *wait: of those, calls that wait
-	list    *list.List // of the Door, in which it stands; nil: in none
+	waits   list.List  // of *wait: of those, calls that wait for messages
+	list    *list.List // of controller that contains the Conn, or nil
 	element *list.Element
-	since   time.Time // it stands there
+	since   time.Time // when it was added to list
 }
 
-// IsOver reports whether the connection is one too many, whose requests are answered THROTTLED.
+// IsExcess reports whether the connection is over the limit, so that its requests are answered THROTTLED.
 func (c *Conn) IsExcess() bool {
 	c.controller.mu.Lock()
 	defer c.controller.mu.Unlock()
 	return c.isExcess
 }
 
-// Close closes the connection and gives its place free.
+// Close closes the connection and stops counting it.
 func (c *Conn) Close() error {
 	c.controller.mu.Lock()
 	c.release()
@@ -53,16 +53,15 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// writePiece is how much a client must read in one patience, and a second more for each step.
+// writeChunk is how many bytes a client must read within the timeout for that size.
 const writeChunk = 1 << 20
 
-// Write writes to the connection. A client that reads nothing for too long is cut off.
+// Write writes to the connection. If the client does not read a chunk in time, Write fails with os.ErrDeadlineExceeded.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	for {
 		piece := p[n:min(len(p), n+writeChunk)]
-		_ = c.Conn.SetWriteDeadline(
-			c.earlierDeadline(time.Now().Add(timeoutFor(c.controller.readTimeout, int64(len(piece))))),
-		) // it is open, or the write fails
+		deadline := time.Now().Add(timeoutFor(c.controller.readTimeout, int64(len(piece))))
+		_ = c.Conn.SetWriteDeadline(c.earlierDeadline(deadline)) // if the connection is closed, Write fails
 		more, err := c.Conn.Write(piece)
 		n += more
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -74,7 +73,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// SetWriteDeadline sets until when writes may last, where that is earlier than a client has anyway.
+// SetWriteDeadline sets a deadline for writes. Write uses it if it is earlier than its own.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.writeDeadline.Store(&t)
 	return c.Conn.SetWriteDeadline(t)
@@ -87,7 +86,7 @@ func (c *Conn) earlierDeadline(deadline time.Time) time.Time {
 	return deadline
 }
 
-// leave stops counting the connection. The caller holds the mutex, as for all that follows.
+// release stops counting the connection. The caller holds controller.mu, as for all functions below.
 func (c *Conn) release() {
 	if c.isReleased {
 		return
@@ -106,49 +105,49 @@ func (c *Conn) release() {
 	c.controller.metrics.Connections.WithLabelValues(c.wire).Dec()
 }
 
-// settle puts the connection at the end of a line, and takes it out of the one it stands in.
-func (c *Conn) moveTo(line *list.List) {
+// moveTo removes the connection from its list and appends it to another one. nil means none.
+func (c *Conn) moveTo(to *list.List) {
 	if c.list != nil {
 		c.list.Remove(c.element)
 	}
-	c.list, c.element, c.since = line, nil, time.Now()
-	if line != nil {
-		c.element = line.PushBack(c)
+	c.list, c.element, c.since = to, nil, time.Now()
+	if to != nil {
+		c.element = to.PushBack(c)
 	}
 }
 
-// move puts the connection where it belongs after its calls have changed.
+// classify moves the connection to the list that fits its calls.
 func (c *Conn) classify() {
 	if c.isReleased || c.isExcess {
 		return
 	}
-	d := c.controller
-	stays := c.calls > 0 && c.waits.Len()+c.streams >= c.calls
-	if stays != c.isLongLived {
-		c.isLongLived = stays
-		if stays {
-			d.longLived++
+	ctl := c.controller
+	isLongLived := c.calls > 0 && c.waits.Len()+c.streams >= c.calls
+	if isLongLived != c.isLongLived {
+		c.isLongLived = isLongLived
+		if isLongLived {
+			ctl.longLived++
 		} else {
-			d.longLived--
+			ctl.longLived--
 		}
 	}
-	var line *list.List
+	var to *list.List
 	switch {
 	case c.calls == 0 && !c.isUsed:
-		line = &d.unused
+		to = &ctl.unused
 	case c.calls == 0:
-		line = &d.idle
-	case stays && c.waits.Len() > 0:
-		line = &d.waiting
-	case c.calls > 0 && c.reading >= c.calls && c.streams == 0: // a stream may be silent
-		line = &d.reading
+		to = &ctl.idle
+	case isLongLived && c.waits.Len() > 0:
+		to = &ctl.waiting
+	case c.calls > 0 && c.reading >= c.calls && c.streams == 0: // a stream may send nothing for long
+		to = &ctl.reading
 	}
-	if line != c.list {
-		c.moveTo(line)
+	if to != c.list {
+		c.moveTo(to)
 	}
 }
 
-// begin counts a call.
+// callStarted counts a call.
 func (c *Conn) callStarted() {
 	c.controller.mu.Lock()
 	defer c.controller.mu.Unlock()
@@ -156,12 +155,12 @@ func (c *Conn) callStarted() {
 	c.isUsed = true
 	c.reading++
 	if c.wire == obs.HTTP {
-		c.reading = 1 // also when the body of the last one was never read
+		c.reading = 1 // even if the body of the previous request was never read
 	}
 	c.classify()
 }
 
-// came notes that the request of a call is there, or will not come.
+// requestRead notes that the request of a call has arrived, or will not arrive.
 func (c *Conn) requestRead() {
 	c.controller.mu.Lock()
 	defer c.controller.mu.Unlock()
@@ -169,7 +168,7 @@ func (c *Conn) requestRead() {
 	c.classify()
 }
 
-// end counts a call no longer.
+// callEnded stops counting a call.
 func (c *Conn) callEnded() {
 	c.controller.mu.Lock()
 	defer c.controller.mu.Unlock()
@@ -192,22 +191,22 @@ func (c *Conn) endOldestWait() {
 	c.controller.metrics.WaitsEnded.Inc()
 }
 
-// hold makes room for one connection more that stays. It reports false when there is none.
+// canStay reports whether one more long-lived connection is permitted. If necessary, it ends the oldest waits.
 func (c *Conn) canStay() bool {
-	d := c.controller
+	ctl := c.controller
 	wouldStay := c.calls == 0 || c.waits.Len()+c.streams+1 >= c.calls
-	if c.isExcess || c.isLongLived || !wouldStay || d.longLived < d.maxConnections-d.reserve {
+	if c.isExcess || c.isLongLived || !wouldStay || ctl.longLived < ctl.maxConnections-ctl.reserve {
 		return true
 	}
-	return d.endOldestWaits()
+	return ctl.endOldestWaits()
 }
 
-// beginWait is semantics.Waits for a call of the connection. ended says that the wait was ended, and whether the
-// connection is to go.
-func (c *Conn) beginWait() (enough <-chan struct{}, end func() (mustGo bool), err error) {
-	d := c.controller
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// beginWait counts a wait. The channel ended is closed when the wait must end early. end stops counting the wait and
+// reports whether the connection must be closed after the response.
+func (c *Conn) beginWait() (ended <-chan struct{}, end func() (mustClose bool), err error) {
+	ctl := c.controller
+	ctl.mu.Lock()
+	defer ctl.mu.Unlock()
 	ok := c.canStay()
 	if ok && c.waits.Len() >= maxConnWaits {
 		if ok = time.Since(c.waits.Front().Value.(*wait).since) >= minWait; ok {
@@ -215,7 +214,7 @@ func (c *Conn) beginWait() (enough <-chan struct{}, end func() (mustGo bool), er
 		}
 	}
 	if !ok {
-		d.refusals.note("limit", d.maxConnections)
+		ctl.connectionLog.Warn("limit", ctl.maxConnections)
 		return nil, nil, errTooManyWaits()
 	}
 	w := &wait{ended: make(chan struct{}), since: time.Now()}
@@ -223,8 +222,8 @@ func (c *Conn) beginWait() (enough <-chan struct{}, end func() (mustGo bool), er
 	c.closeAfterWait = false
 	c.classify()
 	return w.ended, func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		ctl.mu.Lock()
+		defer ctl.mu.Unlock()
 		if !w.isEnded {
 			c.waits.Remove(w.element)
 			c.classify()
@@ -233,20 +232,20 @@ func (c *Conn) beginWait() (enough <-chan struct{}, end func() (mustGo bool), er
 	}, nil
 }
 
-// beginStream counts a call that is under way already as a stream.
+// beginStream counts a call, which is counted already, as a stream. end stops counting it as one.
 func (c *Conn) beginStream() (end func(), err error) {
-	d := c.controller
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	ctl := c.controller
+	ctl.mu.Lock()
+	defer ctl.mu.Unlock()
 	if !c.canStay() {
-		d.refusals.note("limit", d.maxConnections)
+		ctl.connectionLog.Warn("limit", ctl.maxConnections)
 		return nil, errTooManyWaits()
 	}
 	c.streams++
 	c.classify()
 	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		ctl.mu.Lock()
+		defer ctl.mu.Unlock()
 		c.streams--
 		c.classify()
 	}, nil

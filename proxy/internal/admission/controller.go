@@ -7,148 +7,146 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/lograte"
 	"github.com/sidebus/sidebus/semantics"
 )
 
 const (
-	reserveShare   = 10                     // one of so many places is kept for calls that do not wait (QUOTA-5)
-	maxExcess      = 100                    // connections over the limit that are kept open to be told so, over HTTP
-	unusedGrace    = time.Second            // before that a connection without a call is not closed
-	minWait        = time.Second            // before that a wait is not ended for another one
-	maxConnWaits   = maxStreams * 9 / 10    // most waits of one connection, so that it has streams left for other calls
-	maxStreams     = 10_000                 // most calls of one gRPC connection at a time
-	waitRetryAfter = 500 * time.Millisecond // after which a wait that found no place may be tried again
+	reserveShare   = 10                     // 1/reserveShare of the connections are reserved for calls that do not wait (QUOTA-5)
+	maxExcess      = 100                    // HTTP connections over the limit that stay open to be answered THROTTLED
+	unusedGrace    = time.Second            // an unused connection is not closed earlier
+	minWait        = time.Second            // a wait is not ended earlier in favor of another call
+	maxConnWaits   = maxStreams * 9 / 10    // waits of one connection; the other streams are for other calls
+	maxStreams     = 10_000                 // concurrent calls of one gRPC connection
+	logInterval    = 30 * time.Second       // least time between two log lines about the same refusal
+	waitRetryAfter = 500 * time.Millisecond // RetryAfter of a wait that was refused
 )
 
-// Door counts the connections of all wires. It is safe for concurrent use.
+// Controller admits connections and requests. It is safe for concurrent use.
 type Controller struct {
 	memory *memoryBudget
 
 	maxConnections, reserve int
 	readTimeout             time.Duration
 	metrics                 *obs.Metrics
-	refusals                quiet
-	shortages               quiet
-	unread                  quiet
+	connectionLog           *lograte.Logger
+	requestLog              *lograte.Logger
+	responseLog             *lograte.Logger
 
 	mu         sync.Mutex
-	open       int       // connections, without those over the limit
-	longLived  int       // of them, those whose calls all wait or are streams
-	idle       list.List // of *Conn, the longest idle first
-	unused     list.List // of *Conn without a call, oldest first
-	reading    list.List // of *Conn none of whose requests came whole, oldest first
-	waiting    list.List // of *Conn all of whose calls wait, the oldest first
-	excess     int       // connections over the limit that are open
-	isStopping bool      // no connections over gRPC are let in any more
+	open       int       // admitted connections
+	longLived  int       // of those, connections whose calls all wait or are streams
+	idle       list.List // of *Conn without a call in flight, the longest idle first
+	unused     list.List // of *Conn that have not carried a call, oldest first
+	reading    list.List // of *Conn none of whose requests has fully arrived, oldest first
+	waiting    list.List // of *Conn all of whose calls wait, the longest wait first
+	excess     int       // open connections over the limit
+	isStopping bool      // gRPC connections are refused
 }
 
-// Config says how wide a Door is.
+// Config has the limits of a Controller.
 type Config struct {
-	MaxConnections int           // most connections
-	MaxMemory      int64         // most memory for requests under way
-	ReadTimeout    time.Duration // for a request to arrive, and a second more for each 64 KiB of it
+	MaxConnections int           // open at a time
+	MaxMemory      int64         // bytes for requests in flight, and as many for responses
+	ReadTimeout    time.Duration // for a request to arrive, plus one second for each 64 KiB of it
 }
 
-// New makes a Door.
+// New returns a Controller. metrics and logger must not be nil.
 func New(config Config, metrics *obs.Metrics, logger *slog.Logger) *Controller {
-	d := &Controller{
+	return &Controller{
 		memory: &memoryBudget{
 			limit:         config.MaxMemory,
 			requestGauge:  metrics.RequestMemory,
 			responseGauge: metrics.AnswerMemory,
 		}, maxConnections: config.MaxConnections, reserve: max(config.MaxConnections/reserveShare, 1),
 		readTimeout: config.ReadTimeout, metrics: metrics,
-		refusals:  quiet{logger: logger, text: "connections and waits are refused, there are too many"},
-		shortages: quiet{logger: logger, text: "requests are refused, those under way take all memory for them"},
-		unread: quiet{
-			logger: logger,
-			text:   "receives and peeks are refused, answers that clients do not read take all memory for them",
-		},
+		connectionLog: lograte.New(logger, "connections or waits refused; too many are open", logInterval),
+		requestLog:    lograte.New(logger, "requests refused; requests in flight use all request memory", logInterval),
+		responseLog:   lograte.New(logger, "receives or peeks refused; unread responses use all response memory", logInterval),
 	}
-	return d
 }
 
-// tooMuch notes a request for which there was no memory.
-func (d *Controller) requestRefused() {
-	d.metrics.RequestsRefused.Inc()
-	d.shortages.note("limit", d.memory.limit)
+// requestRefused counts and logs a request that was refused for lack of memory.
+func (ctl *Controller) requestRefused() {
+	ctl.metrics.RequestsRefused.Inc()
+	ctl.requestLog.Warn("limit", ctl.memory.limit)
 }
 
-// admit counts a connection that came. isOver says that it is one too many, and is only there to be told so; ok is
-// false when it must be closed at once.
-func (d *Controller) admit(c *Conn, tells bool) (ok bool) {
-	d.mu.Lock()
-	d.open++
-	goes := d.evict()
-	isOver := d.open > d.maxConnections || d.isStopping && c.wire == obs.GRPC
+// admit counts a new connection and reports whether it may stay open. With mayRespond, some connections over the limit
+// stay open too, so that their requests are answered THROTTLED.
+func (ctl *Controller) admit(c *Conn, mayRespond bool) (ok bool) {
+	ctl.mu.Lock()
+	ctl.open++
+	evicted := ctl.evict()
+	isExcess := ctl.open > ctl.maxConnections || ctl.isStopping && c.wire == obs.GRPC
 	switch {
-	case !isOver:
-		c.moveTo(&d.unused)
-	case !tells || d.excess >= maxExcess:
-		d.open--
+	case !isExcess:
+		c.moveTo(&ctl.unused)
+	case !mayRespond || ctl.excess >= maxExcess:
+		ctl.open--
 		c.isReleased = true
 	default:
-		d.open-- // else some that stay silent would shut out everybody else
-		d.excess++
+		ctl.open-- // silent ones must not shut out other clients
+		ctl.excess++
 		c.isExcess = true
 	}
 	ok = !c.isReleased
-	isEnding := d.isStopping
-	d.mu.Unlock()
-	if goes != nil {
-		goes.closeIdle()
+	isStopping := ctl.isStopping
+	ctl.mu.Unlock()
+	if evicted != nil {
+		evicted.closeIdle()
 	}
-	if isOver && !isEnding {
-		d.metrics.ConnectionsRefused.WithLabelValues(c.wire).Inc()
-		d.refusals.note("limit", d.maxConnections)
+	if isExcess && !isStopping {
+		ctl.metrics.ConnectionsRefused.WithLabelValues(c.wire).Inc()
+		ctl.connectionLog.Warn("limit", ctl.maxConnections)
 	}
 	return ok
 }
 
-// EndSilent closes connections over gRPC on which nothing has begun, and lets no more in: grpc-go would wait for them
-// when it stops.
-func (d *Controller) CloseUnused() {
-	d.mu.Lock()
-	d.isStopping = true
-	var silent []*Conn
-	for e := d.unused.Front(); e != nil; e = e.Next() {
+// CloseUnused closes gRPC connections that have not sent a frame and refuses new ones. Without it, GracefulStop of
+// grpc-go waits for them.
+func (ctl *Controller) CloseUnused() {
+	ctl.mu.Lock()
+	ctl.isStopping = true
+	var unused []*Conn
+	for e := ctl.unused.Front(); e != nil; e = e.Next() {
 		if c := e.Value.(*Conn); c.wire == obs.GRPC && !c.hasFrames.Load() {
-			silent = append(silent, c)
+			unused = append(unused, c)
 		}
 	}
-	d.mu.Unlock()
-	for _, c := range silent {
-		_ = c.Conn.Close() // the server sees that and lets it go
+	ctl.mu.Unlock()
+	for _, c := range unused {
+		_ = c.Conn.Close() // the server notices and forgets it
 	}
 }
 
-// makeRoom sees to it that places for calls that do not wait stay free. The caller holds the mutex, and dismisses the
-// connection that is returned when it has let it go.
-func (d *Controller) evict() (goes *Conn) {
-	if d.open <= d.maxConnections-d.reserve {
+// evict keeps connections free for calls that do not wait. The caller holds the mutex and, after unlocking it, must
+// call closeIdle of the returned connection, if any.
+func (ctl *Controller) evict() *Conn {
+	if ctl.open <= ctl.maxConnections-ctl.reserve {
 		return nil
 	}
-	for _, line := range []*list.List{&d.idle, &d.unused, &d.reading} {
-		if first := line.Front(); first != nil {
+	for _, conns := range []*list.List{&ctl.idle, &ctl.unused, &ctl.reading} {
+		if first := conns.Front(); first != nil {
 			c := first.Value.(*Conn)
-			if line != &d.idle && time.Since(c.since) < unusedGrace {
+			if conns != &ctl.idle && time.Since(c.since) < unusedGrace {
 				continue
 			}
 			c.release()
-			d.metrics.ConnectionsIdleEnded.WithLabelValues(c.wire).Inc()
+			ctl.metrics.ConnectionsIdleEnded.WithLabelValues(c.wire).Inc()
 			return c
 		}
 	}
-	if d.open > d.maxConnections-d.reserve/2 {
-		d.endOldestWaits()
+	if ctl.open > ctl.maxConnections-ctl.reserve/2 {
+		ctl.endOldestWaits()
 	}
 	return nil
 }
 
-// endOldest ends the waits of the connection that has waited longest. It reports false when none has waited long
-// enough.
-func (d *Controller) endOldestWaits() bool {
-	first := d.waiting.Front()
+// endOldestWaits ends the waits of the connection that has waited longest. It reports false if no connection has waited
+// for minWait. The caller holds the mutex.
+func (ctl *Controller) endOldestWaits() bool {
+	first := ctl.waiting.Front()
 	if first == nil || time.Since(first.Value.(*Conn).since) < minWait {
 		return false
 	}
@@ -161,11 +159,11 @@ func (d *Controller) endOldestWaits() bool {
 	return true
 }
 
-// errNoPlace is how a wait or a stream fails that finds no place.
+// errTooManyWaits is the error of a wait or stream that was refused.
 func errTooManyWaits() error {
 	e := semantics.Errorf(
 		semantics.Throttled,
-		"too many receives and streams wait in this sidecar; use fewer connections, or ask again later",
+		"too many receives and streams wait in this sidecar; use fewer connections, or try again later",
 	)
 	e.RetryAfter = waitRetryAfter
 	return e

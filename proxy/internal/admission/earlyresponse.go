@@ -6,49 +6,51 @@ import (
 	"strings"
 )
 
-// maxRest is the most bytes that are read of a refused request. What is longer ends with its connection.
+// maxDiscard is how many bytes of a refused request are read and discarded. If the request is longer, the connection is
+// closed.
 const maxDiscard = 64 << 20
 
-// rest is the writer of an answer to a request that may be refused before it has arrived. The answer goes out at once,
-// and what still comes of the request is dropped: a client that sends all before it reads, as most do, would find its
-// connection reset in place of the answer. That takes no memory, and no more time than the request may take to arrive.
+// earlyResponse writes a response that may be sent before the request has arrived, such as an error. The response is
+// sent at once, then the rest of the request is discarded: most clients send everything before they read, and would get
+// a connection reset instead of the response. Discarding needs no memory and is bounded by the deadline of the body.
 type earlyResponse struct {
 	http.ResponseWriter
 
 	request       *http.Request
-	bodyRequested bool // the client was asked for its body
+	bodyRequested bool // the handler has read from the body
 	discards      bool
 }
 
-// asked is the body of the request.
+// trackedBody is a request body that notes when it is read.
 type trackedBody struct {
 	io.ReadCloser
 
 	response *earlyResponse
 }
 
-// Read reads a part of the body.
+// Read reads from the body.
 func (a trackedBody) Read(p []byte) (int, error) {
 	a.response.bodyRequested = true
 	return a.ReadCloser.Read(p)
 }
 
-// withRest makes a rest, and the request to go with it.
+// newEarlyResponse returns an earlyResponse and the request to serve with it.
 func newEarlyResponse(w http.ResponseWriter, r *http.Request) (*earlyResponse, *http.Request) {
 	a := &earlyResponse{ResponseWriter: w, request: r}
 	if r.Body == nil || r.Body == http.NoBody {
 		a.request = nil
 		return a, r
 	}
-	with := r.WithContext(r.Context()) // the server's own stays as it is
+	with := r.WithContext(r.Context()) // the request of the server must not change
 	with.Body = trackedBody{r.Body, a}
 	return a, with
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the underlying writer, for http.ResponseController.
 func (a *earlyResponse) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader begins the answer. The server would read up to 256 KiB of the request before it, but for a duplex one.
+// WriteHeader starts the response. It switches errors to full duplex, because net/http otherwise reads up to 256 KiB of
+// the request first.
 func (a *earlyResponse) WriteHeader(status int) {
 	if status >= http.StatusBadRequest && a.request != nil && !a.awaitsContinue() && a.Header().Get("Connection") != "close" {
 		a.discards = http.NewResponseController(a.ResponseWriter).EnableFullDuplex() == nil
@@ -56,12 +58,12 @@ func (a *earlyResponse) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// waits reports whether the client waits to be asked for its body, and was not: then it sends nothing.
+// awaitsContinue reports whether the client waits for "100 Continue" and has not got it, so that it sends no body.
 func (a *earlyResponse) awaitsContinue() bool {
 	return !a.bodyRequested && strings.EqualFold(a.request.Header.Get("Expect"), "100-continue")
 }
 
-// drop ends the answer and drops what is left of the request.
+// discardBody sends the response and discards the rest of the request.
 func (a *earlyResponse) discardBody() {
 	if !a.discards {
 		return

@@ -2,8 +2,7 @@ package admission
 
 import "encoding/binary"
 
-// Of HTTP/2 (RFC 9113) only the heads of frames matter here: which streams begin and end, and how long the messages on
-// them are.
+// Of HTTP/2 (RFC 9113) only frame headers matter here: which streams begin and end, and the lengths of their messages.
 const (
 	preface         = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	frameHeaderSize = 9
@@ -16,19 +15,19 @@ const (
 	flagPadded      = 0x8
 )
 
-// frames follows the frames of one direction of a connection.
+// frameParser parses the frames of one direction of a connection.
 type frameParser struct {
 	header [frameHeaderSize]byte
-	read   int // of the head
-	left   int // of the payload
-	pad    int // of that, padding at its end; less than 0: its length comes first
+	read   int // bytes of the header
+	left   int // bytes of the payload
+	pad    int // of those, padding at the end; negative: the padding length comes next
 	kind   byte
 	flags  byte
 	stream uint32
 }
 
-// follow calls begin at each head of a frame, data for each piece of its payload without padding, and end at its end.
-// It goes on until end reports true, and gives what it did not follow. It reports false for what is no frame.
+// parse calls begin after each frame header, data for each piece of payload without padding, and end after each frame.
+// It stops when end returns true, and returns the unparsed rest. It reports false for malformed frames.
 func (f *frameParser) parse(
 	p []byte, begin func(), data func(piece []byte), end func() (stop bool),
 ) (rest []byte, ok bool) {
@@ -75,7 +74,7 @@ func (f *frameParser) start() {
 // isBetween reports whether the last frame is complete.
 func (f *frameParser) isBetween() bool { return f.read == 0 && f.left == 0 }
 
-// frame gives a frame.
+// encodeFrame returns an encoded frame.
 func encodeFrame(kind, flags byte, stream uint32, payload []byte) []byte {
 	size := len(payload)
 	head := []byte{
@@ -88,27 +87,27 @@ func encodeFrame(kind, flags byte, stream uint32, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(head, stream), payload...)
 }
 
-// goAway tells a client that streams above last were not looked at, so that it tries them elsewhere.
+// encodeGoAway returns a GOAWAY frame. The client may retry streams above last elsewhere: they were not processed.
 func encodeGoAway(last uint32) []byte {
 	payload := binary.BigEndian.AppendUint32(nil, last)
 	return encodeFrame(frameGoAway, 0, 0, binary.BigEndian.AppendUint32(payload, noError))
 }
 
-// reset ends a stream.
+// encodeReset returns a RST_STREAM frame.
 func encodeReset(stream, code uint32) []byte {
 	return encodeFrame(frameReset, 0, stream, binary.BigEndian.AppendUint32(nil, code))
 }
 
-// Codes of reset.
+// Error codes of HTTP/2.
 const (
 	noError = 0x0
 	cancel  = 0x8
 )
 
-// field gives a field of a header in a form that needs no table, and changes none.
+// encodeField returns a header field as an HPACK literal without indexing.
 func encodeField(name, value string) []byte {
 	text := func(to []byte, s string) []byte {
-		const most = 127 // a longer length goes on in further bytes
+		const most = 127 // longer lengths continue in further bytes
 		n := len(s)
 		if n < most {
 			return append(append(to, byte(n)), s...)
@@ -119,21 +118,21 @@ func encodeField(name, value string) []byte {
 	return text(text([]byte{0}, name), value)
 }
 
-// prefixSize is the size of what stands before a message of gRPC: whether it is compressed, and its length.
+// prefixSize is the size of the prefix of a gRPC message: the compression flag and the length.
 const prefixSize = 5
 
-// messages follows the messages on a stream.
+// messageParser parses the gRPC messages on a stream.
 type messageParser struct {
 	prefix   [prefixSize]byte
-	read     int   // of the prefix
-	left     int64 // of the message
-	complete int   // messages that came whole
+	read     int   // bytes of the prefix
+	left     int64 // bytes of the message
+	complete int   // messages that have fully arrived
 }
 
 // isBetween reports whether the last message is complete.
 func (m *messageParser) isBetween() bool { return m.read == 0 && m.left == 0 }
 
-// follow calls begin with the length of each message.
+// parse calls begin with the length of each message.
 func (m *messageParser) parse(p []byte, begin func(length int64)) {
 	for len(p) > 0 {
 		if m.left > 0 {

@@ -17,15 +17,15 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// HTTP gives a listener for a server whose ConnState is that of the Door, and whose connections are found by ConnOf.
-func (d *Controller) HTTP(listener net.Listener) net.Listener { return &httpListener{listener, d} }
+// HTTP returns a listener for an http.Server that uses ConnState, ConnContext and Handler of the Controller.
+func (ctl *Controller) HTTP(listener net.Listener) net.Listener { return &httpListener{listener, ctl} }
 
 type httpListener struct {
 	net.Listener
 	controller *Controller
 }
 
-// Accept gives the next connection that is to be served.
+// Accept returns the next connection that is admitted.
 func (l *httpListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -39,14 +39,14 @@ func (l *httpListener) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		l.controller.metrics.Connections.WithLabelValues(c.wire).Dec()
-		_ = conn.Close() // it was never used
+		_ = conn.Close() // no call has used it
 	}
 }
 
-// httpConn is a connection over HTTP.
+// httpConn is a connection of the HTTP server.
 type httpConn struct{ *Conn }
 
-// Write writes an answer, or a part of it.
+// Write writes a response or a part of it.
 func (c *httpConn) Write(p []byte) (int, error) {
 	answer, ok := toJSONError(p)
 	if !ok {
@@ -58,7 +58,7 @@ func (c *httpConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Below gives the connection on which an HTTP connection of a Door stands.
+// Underlying returns the connection that an HTTP connection of a Controller wraps.
 func Underlying(conn net.Conn) (below net.Conn, ok bool) {
 	if c, ok := conn.(*httpConn); ok {
 		return c.Conn.Conn, true
@@ -66,8 +66,8 @@ func Underlying(conn net.Conn) (below net.Conn, ok bool) {
 	return nil, false
 }
 
-// ConnState is for the server of the connections.
-func (d *Controller) ConnState(conn net.Conn, state http.ConnState) {
+// ConnState counts calls. It is for http.Server.ConnState.
+func (ctl *Controller) ConnState(conn net.Conn, state http.ConnState) {
 	c, ok := conn.(*httpConn)
 	if !ok {
 		return
@@ -80,17 +80,17 @@ func (d *Controller) ConnState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// visit is one request over HTTP.
+// httpRequest is the state of one HTTP request.
 type httpRequest struct {
 	controller *Controller
 	conn       *Conn
 	writer     http.ResponseWriter
 	refusal    *semantics.Error
-	deadline   time.Time // the body must be there
+	deadline   time.Time // for the body
 	allocated  allocation
-	response   int64 // memory of the answer
+	response   int64 // bytes allocated for the response
 	waiting    *obs.WaitTimer
-	size       int64 // of the body as far as there is memory for it
+	size       int64 // of the body, as far as memory is allocated for it
 }
 
 type (
@@ -98,7 +98,7 @@ type (
 	connKey    struct{}
 )
 
-// ConnContext is for the server of the connections.
+// ConnContext adds the connection to the context of its requests. It is for http.Server.ConnContext.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*httpConn); ok {
 		return context.WithValue(ctx, connKey{}, c.Conn)
@@ -106,26 +106,26 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// Handler gives the handler that stands before all others. It refuses nothing by itself: what is to be refused is for
-// the handlers behind it to answer in their own form, see Refusal.
-func (d *Controller) Handler(names *hosts.Hosts, next http.Handler) http.Handler {
+// Handler returns a handler that counts requests and calls next. It refuses nothing itself: next must check Refusal,
+// and answer in the format of its API.
+func (ctl *Controller) Handler(names *hosts.Hosts, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &httpRequest{controller: d, writer: w}
+		v := &httpRequest{controller: ctl, writer: w}
 		v.conn, _ = r.Context().Value(connKey{}).(*Conn)
 		defer func() {
-			d.memory.release(&v.allocated)
-			d.memory.releaseResponse(&v.response, v.response)
+			ctl.memory.release(&v.allocated)
+			ctl.memory.releaseResponse(&v.response, v.response)
 		}()
 		switch {
 		case v.conn != nil && v.conn.IsExcess():
 			w.Header().Set("Connection", "close")
 			v.refusal = semantics.Errorf(semantics.Throttled,
 				"too many connections to this sidecar; use fewer and keep them open").
-				With(semantics.DetailLimit, strconv.Itoa(d.maxConnections))
+				With(semantics.DetailLimit, strconv.Itoa(ctl.maxConnections))
 		default:
 			v.refusal = names.Check(r)
 		}
-		v.deadline = SetBodyDeadline(w, r, d.readTimeout)
+		v.deadline = SetBodyDeadline(w, r, ctl.readTimeout)
 		if v.conn != nil && v.deadline.IsZero() {
 			v.conn.requestRead()
 		}
@@ -133,14 +133,14 @@ func (d *Controller) Handler(names *hosts.Hosts, next http.Handler) http.Handler
 		if v.conn != nil {
 			ctx, v.waiting = obs.WithWaitTimer(semantics.WithWaits(ctx, v))
 		}
-		answer, r := newEarlyResponse(w, r.WithContext(ctx))
-		next.ServeHTTP(answer, r)
-		d.memory.release(&v.allocated)
-		answer.discardBody()
+		resp, r := newEarlyResponse(w, r.WithContext(ctx))
+		next.ServeHTTP(resp, r)
+		ctl.memory.release(&v.allocated)
+		resp.discardBody()
 	})
 }
 
-// Refusal gives why a request is to be refused, nil when it is not.
+// Refusal returns the reason to refuse the request of ctx, or nil.
 func Refusal(ctx context.Context) *semantics.Error {
 	if v, ok := ctx.Value(requestKey{}).(*httpRequest); ok {
 		return v.refusal
@@ -148,44 +148,45 @@ func Refusal(ctx context.Context) *semantics.Error {
 	return nil
 }
 
-// Begin is semantics.Waits. A connection whose wait was ended for another one is closed after the answer. The request
-// is decoded by now, so a wait holds none of its memory: it would keep that from calls that do something.
-func (v *httpRequest) Begin() (enough <-chan struct{}, end func(), err error) {
-	enough, stop, err := v.conn.beginWait()
+// Begin implements semantics.Waits. If the wait is ended early, the connection is closed after the response. Begin
+// releases the memory of the request, which is decoded by now, so that waits do not use it up.
+func (v *httpRequest) Begin() (ended <-chan struct{}, end func(), err error) {
+	ended, stop, err := v.conn.beginWait()
 	if err != nil {
 		return nil, nil, err
 	}
 	v.controller.memory.release(&v.allocated)
-	measured := v.waiting.Begin()
-	return enough, func() {
-		measured()
+	stopTimer := v.waiting.Begin()
+	return ended, func() {
+		stopTimer()
 		if stop() {
 			v.writer.Header().Set("Connection", "close")
 		}
 	}, nil
 }
 
-// step is for how many bytes of a request there is a second more.
+// bytesPerSecond is how many bytes of a request extend its timeout by one second.
 const bytesPerSecond = 64 << 10
 
-// patienceFor gives how long a request of so many bytes may take to arrive.
-func timeoutFor(patience time.Duration, size int64) time.Duration {
-	return patience + time.Duration(max(size, 0)/bytesPerSecond)*time.Second
+// timeoutFor returns how long a request of size bytes may take to arrive.
+func timeoutFor(timeout time.Duration, size int64) time.Duration {
+	return timeout + time.Duration(max(size, 0)/bytesPerSecond)*time.Second
 }
 
-// Hurry sets until when the body of a request must be there, whether it is read or not. The server ends that with the
-// request.
-func SetBodyDeadline(w http.ResponseWriter, r *http.Request, patience time.Duration) (until time.Time) {
+// SetBodyDeadline sets the deadline for reading the body of r, and returns it; zero if there is no body. The server
+// removes it after the request.
+func SetBodyDeadline(w http.ResponseWriter, r *http.Request, timeout time.Duration) (deadline time.Time) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return time.Time{}
 	}
-	until = time.Now().Add(timeoutFor(patience, r.ContentLength))
-	_ = http.NewResponseController(w).SetReadDeadline(until) // a connection without deadlines is one of a test
-	return until
+	deadline = time.Now().Add(timeoutFor(timeout, r.ContentLength))
+	_ = http.NewResponseController(w).SetReadDeadline(deadline) // fails only in tests without a connection
+	return deadline
 }
 
-// ReadBody reads a body of at most limit bytes, for which there is memory, in the time it has. what is the thing that
-// would be larger.
+// ReadBody reads the body of r, at most limit bytes, and allocates memory for it. what names the body in the error
+// MESSAGE_SIZE_EXCEEDED. Other errors are THROTTLED if memory is used up, SERVICE_TIMEOUT if the body is late,
+// INVALID_ARGUMENT if it is malformed, and CANCELLED if the connection breaks.
 func ReadBody(w http.ResponseWriter, r *http.Request, what string, limit int64) ([]byte, *semantics.Error) {
 	if r.ContentLength > limit {
 		return nil, semantics.HTTPBodyTooLarge(what, r.ContentLength, limit)
@@ -210,7 +211,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, what string, limit int64) 
 		return nil, refused
 	case errors.As(err, &tooLarge):
 		return nil, semantics.Errorf(semantics.MessageSizeExceeded,
-			"%s is larger than %d bytes; this is the bound of HTTP, so send less at a time, or over gRPC", what, limit).
+			"%s is larger than %d bytes, the limit over HTTP; send less at a time, or use gRPC", what, limit).
 			With(semantics.DetailField, what).
 			With(semantics.DetailLimit, strconv.FormatInt(limit, 10))
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -219,12 +220,12 @@ func ReadBody(w http.ResponseWriter, r *http.Request, what string, limit int64) 
 			v.controller.metrics.RequestsLate.Inc()
 		}
 		return nil, &semantics.Error{
-			Code: semantics.ServiceTimeout, Message: "the request's body did not arrive in time; send it faster",
+			Code: semantics.ServiceTimeout, Message: "the request body did not arrive in time; retry, or send less at a time",
 			Err: wireerror.ErrBodyLate,
 		}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, semantics.Errorf(semantics.InvalidArgument, "the body ended early")
-	// the connection is there, so it is the body: its chunks are malformed
+	// the connection is open, so the chunks of the body are malformed
 	case r.Context().Err() == nil && !errors.As(err, new(net.Error)):
 		w.Header().Set("Connection", "close")
 		return nil, semantics.Errorf(semantics.InvalidArgument, "the body cannot be read: %v", err)
@@ -233,7 +234,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, what string, limit int64) 
 	}
 }
 
-// take takes memory for so many bytes of the body.
+// acquire allocates memory for n more bytes of the body.
 func (v *httpRequest) acquire(n int64) *semantics.Error {
 	if v.controller == nil || n == 0 {
 		return nil
@@ -246,7 +247,7 @@ func (v *httpRequest) acquire(n int64) *semantics.Error {
 	return nil
 }
 
-// arrived ends the hurry.
+// bodyRead removes the deadline for the body.
 func (v *httpRequest) bodyRead(w http.ResponseWriter) {
 	if !v.deadline.IsZero() {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -256,11 +257,11 @@ func (v *httpRequest) bodyRead(w http.ResponseWriter) {
 	}
 }
 
-// arriving takes memory and time for a body of unknown length as it comes.
+// bodyReader allocates memory and extends the deadline while a body of unknown length arrives.
 type bodyReader struct {
 	io.Reader
 	request *httpRequest
-	left    int64 // bytes for which there is memory; less than 0: the length is unknown, so the next bytes need some
+	left    int64 // length of the body; negative: unknown, so each piece needs memory
 }
 
 // Read reads a part of the body.

@@ -9,18 +9,18 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// A request takes more memory than its bytes: as it came, decoded, in the form in which it is stored, and on its way to
-// the store.
+// A request occupies several times its size: as received, decoded, encoded for the store, and in the buffer to the
+// store. The factors are estimates of the sum.
 const (
 	jsonFactor  = 4
 	protoFactor = 3
 )
 
-// smallRequest is up to which size requests are let in when the memory is used up, so that settlements and renewals go
-// on: they have as much again for themselves.
+// smallRequest is the size up to which requests are accepted when the memory is used up, so that settlements and
+// renewals succeed. Small requests have a budget of the same size for themselves.
 const smallRequest = 64 << 10
 
-// Bytes is the memory for requests and answers under way. It is safe for concurrent use.
+// memoryBudget is the memory for requests and responses in flight. It is safe for concurrent use.
 type memoryBudget struct {
 	limit         int64
 	requestGauge  prometheus.Gauge
@@ -29,14 +29,14 @@ type memoryBudget struct {
 	mu        sync.Mutex
 	requests  allocation
 	responses int64
-	refusedAt time.Time // the last answer for which there was none
+	refusedAt time.Time // when a response was refused last
 }
 
-// share is the memory that a request holds.
+// allocation is the memory of one request.
 type allocation struct{ small, large int64 }
 
-// take takes memory for a request and reports whether it was there. A request that is larger than all of it gets it
-// when nothing else is held.
+// acquire allocates n bytes for a request and reports whether they were available. If nothing else is allocated, it
+// succeeds for any n.
 func (b *memoryBudget) acquire(s *allocation, n int64, isSmall bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +52,7 @@ func (b *memoryBudget) acquire(s *allocation, n int64, isSmall bool) bool {
 	return true
 }
 
-// give gives all of it back.
+// release frees all memory of a request.
 func (b *memoryBudget) release(s *allocation) {
 	if *s == (allocation{}) {
 		return
@@ -64,11 +64,11 @@ func (b *memoryBudget) release(s *allocation) {
 	b.requestGauge.Set(float64(b.requests.small + b.requests.large))
 }
 
-// NoMemory is how a request fails for which there is no memory.
+// errRequestMemory is the error of a request that was refused for lack of memory.
 func errRequestMemory() *semantics.Error {
 	e := semantics.Errorf(
 		semantics.Throttled,
-		"requests under way take all that --request-memory permits; send again later, or less at a time",
+		"requests in flight use all of --request-memory; retry later, or send less at a time",
 	)
 	e.RetryAfter = time.Second
 	return e

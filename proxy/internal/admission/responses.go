@@ -10,13 +10,12 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Answers with messages have memory of their own, as much as requests: so clients that do not read cannot keep others
-// from sending and settling. An answer is let in as long as the others hold less than all, however large it is: so the
-// largest message can be received although others are under way, and one answer is the most that is held beyond the
-// limit.
+// Responses with messages have a memory budget of their own, of the same size as that of requests: clients that do not
+// read cannot keep others from sending and settling. A response of any size is accepted while the others use less than
+// the budget. So the largest message can always be received, and the budget is exceeded by one response at most.
 
-// takeAnswer takes memory for an answer and reports whether there was some. One that must be given gets it in any case;
-// of 0 bytes it only asks.
+// acquireResponse allocates n bytes for a response, adds them to held, and reports whether the budget permitted it.
+// With must it always succeeds. With n = 0 it only checks.
 func (b *memoryBudget) acquireResponse(held *int64, n int64, must bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -28,7 +27,7 @@ func (b *memoryBudget) acquireResponse(held *int64, n int64, must bool) bool {
 	return true
 }
 
-// giveAnswer gives back as much, at most what is held.
+// releaseResponse frees n bytes, at most what is held.
 func (b *memoryBudget) releaseResponse(held *int64, n int64) {
 	if n = min(n, *held); n <= 0 {
 		return
@@ -38,28 +37,28 @@ func (b *memoryBudget) releaseResponse(held *int64, n int64) {
 	b.addResponse(held, -n)
 }
 
-// countAnswer needs the lock.
+// addResponse needs the mutex.
 func (b *memoryBudget) addResponse(held *int64, n int64) {
 	*held, b.responses = *held+n, b.responses+n
 	b.responseGauge.Set(float64(b.responses))
 }
 
-// wasShort reports whether an answer found no memory of late.
-func (b *memoryBudget) refusedWithin(within time.Duration) bool {
+// refusedWithin reports whether a response was refused within the last period.
+func (b *memoryBudget) refusedWithin(period time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.refusedAt.IsZero() && time.Since(b.refusedAt) < within
+	return !b.refusedAt.IsZero() && time.Since(b.refusedAt) < period
 }
 
-// noAnswer notes an answer for which there was no memory.
-func (d *Controller) responseRefused() error {
-	d.metrics.AnswersRefused.Inc()
-	d.unread.note("limit", d.memory.limit)
+// responseRefused counts and logs a response that was refused for lack of memory.
+func (ctl *Controller) responseRefused() error {
+	ctl.metrics.AnswersRefused.Inc()
+	ctl.responseLog.Warn("limit", ctl.memory.limit)
 	return semantics.NoMemory()
 }
 
-// CheckLook takes memory for the answer of a call that only looks, a list or a state. What hands out messages asks the
-// Broker to do that, which knows more; other answers are small.
+// AcquireResponse allocates memory for the response of a Get or List call. For messages the Broker does that, which
+// knows their size earlier; other responses are small.
 func AcquireResponse(ctx context.Context, method string, answer any) error {
 	_, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	if m, ok := answer.(proto.Message); ok && (strings.HasPrefix(name, "List") || strings.HasPrefix(name, "Get")) {
@@ -70,7 +69,7 @@ func AcquireResponse(ctx context.Context, method string, answer any) error {
 	return nil
 }
 
-// Take is semantics.Memory for a request over HTTP, whose answer is written when its handler has ended.
+// Take implements semantics.Memory. The response is written after the handler has returned.
 func (v *httpRequest) Take(n int64, must bool) error {
 	if v.controller.memory.acquireResponse(&v.response, n*jsonFactor, must) {
 		return nil
@@ -78,10 +77,10 @@ func (v *httpRequest) Take(n int64, must bool) error {
 	return v.controller.responseRefused()
 }
 
-// Give does nothing: what was handed to the wire is still being written.
+// Give does nothing: the response is still being written.
 func (v *httpRequest) Give(int64) {}
 
-// Take is semantics.Memory for a call over gRPC, whose answer stays in memory until the client has read it.
+// Take implements semantics.Memory. The response stays in memory until the client has read it.
 func (g grpcCall) Take(n int64, must bool) error {
 	if g.acquireResponse(g.stream, n*protoFactor, must) {
 		return nil
@@ -89,16 +88,17 @@ func (g grpcCall) Take(n int64, must bool) error {
 	return g.controller.responseRefused()
 }
 
-// Give does nothing: the end of the call gives everything back.
+// Give does nothing: the end of the call frees everything.
 func (g grpcCall) Give(int64) {}
 
-// grpcStream is a call that is a stream, which gives back what it has sent.
+// grpcStream is a streaming call. It frees the memory of messages that were sent.
 type grpcStream struct{ grpcCall }
 
-// Give gives memory back, when what the stream has sent by now was written.
+// Give frees n bytes when all messages sent so far have been written.
 func (g grpcStream) Give(n int64) { g.releaseResponse(g.grpcCall.stream, n*protoFactor) }
 
-// WithStreamMemory counts what a stream over gRPC hands out. sent must be called before each message that it sends.
+// WithStreamMemory counts the memory of messages that a gRPC stream delivers. The caller must call sent before it sends
+// each message.
 func WithStreamMemory(ctx context.Context) (_ context.Context, sent func()) {
 	c := connOf(ctx)
 	if c == nil {
@@ -108,39 +108,40 @@ func WithStreamMemory(ctx context.Context) (_ context.Context, sent func()) {
 	return semantics.WithMemory(ctx, g), func() { c.sent(g.grpcCall.stream) }
 }
 
-// unread are the answers on a stream of HTTP/2 that the client has not read.
+// responseState tracks what the client has not read of one HTTP/2 stream.
 type responseState struct {
-	held       int64 // memory
+	held       int64 // bytes allocated
 	isStream   bool
-	sent       int              // messages that were handed to the server
+	sent       int              // messages passed to the server
 	written    messageParser    // that went out
-	releases   []pendingRelease // memory that is to be given back when they have gone
+	releases   []pendingRelease // memory to free when they are written
 	deadline   time.Time
-	progressAt time.Time // something went out, or was taken while nothing was there
+	progressAt time.Time // last write, or first allocation
 }
 
 type pendingRelease struct {
-	after int // so many messages
+	after int // number of messages written
 	bytes int64
 }
 
-// isLate reports whether the client has read nothing for too long, or not all of it in time. Streams have time as long
-// as there is memory.
-func (u *responseState) isLate(d *Controller, now time.Time) bool {
+// isLate reports whether the client has read nothing for too long, or not everything in time. A stream is late only if
+// memory is short.
+func (u *responseState) isLate(ctl *Controller, now time.Time) bool {
 	if u.held == 0 {
 		return false
 	}
 	if u.isStream {
-		return u.written.complete < u.sent && now.Sub(u.progressAt) > d.readTimeout && d.memory.refusedWithin(d.readTimeout)
+		return u.written.complete < u.sent && now.Sub(u.progressAt) > ctl.readTimeout && ctl.memory.refusedWithin(ctl.readTimeout)
 	}
-	return now.Sub(u.progressAt) > d.readTimeout || now.After(u.deadline)
+	return now.Sub(u.progressAt) > ctl.readTimeout || now.After(u.deadline)
 }
 
+// acquireResponse allocates n bytes for the response on stream id and sets its deadline.
 func (c *grpcConn) acquireResponse(id uint32, n int64, must bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.streams[id]
-	if s == nil { // it has ended, so nobody gets the answer
+	if s == nil { // the call has ended; its response will not be sent
 		return must || c.controller.memory.acquireResponse(new(int64), 0, false)
 	}
 	u := &s.response
@@ -155,7 +156,7 @@ func (c *grpcConn) acquireResponse(id uint32, n int64, must bool) bool {
 	return true
 }
 
-// giveAnswer gives memory back when what was sent on a stream until now has gone out.
+// releaseResponse frees n bytes when everything sent on the stream so far has been written.
 func (c *grpcConn) releaseResponse(id uint32, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +166,7 @@ func (c *grpcConn) releaseResponse(id uint32, n int64) {
 	}
 }
 
-// sent notes that a message is being handed to the server.
+// sent notes that a message is passed to the server.
 func (c *grpcConn) sent(id uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +179,7 @@ func (c *grpcConn) sent(id uint32) {
 	}
 }
 
-// wentOut follows what is written on a stream.
+// dataWritten follows what is written on a stream.
 func (c *grpcConn) dataWritten(id uint32, piece []byte) {
 	s := c.streams[id]
 	if s == nil {
@@ -191,6 +192,7 @@ func (c *grpcConn) dataWritten(id uint32, piece []byte) {
 	}
 }
 
+// releaseWritten frees the memory of messages that have been written.
 func (c *grpcConn) releaseWritten(u *responseState) {
 	for len(u.releases) > 0 && u.releases[0].after <= u.written.complete {
 		c.controller.memory.releaseResponse(&u.held, u.releases[0].bytes)

@@ -20,7 +20,7 @@ func TestRECV_4_OrphansAreCountedAndLogged(t *testing.T) {
 		observe := Orphans(registry, slog.New(slog.NewTextHandler(&log, nil)))
 		observe("orders", []int64{7, 9})
 		observe("orders", []int64{10})
-		<-time.After(orphansPause)
+		<-time.After(orphansInterval)
 		observe("tales", []int64{1})
 		families, err := registry.Gather()
 		if err != nil || len(families) != 1 || families[0].GetName() != "sidebus_orphans_total" || families[0].GetMetric()[0].GetCounter().GetValue() != 4 {

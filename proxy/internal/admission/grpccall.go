@@ -1,0 +1,91 @@
+package admission
+
+import (
+	"context"
+	"reflect"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// connOf returns the connection of a call, or nil if it did not come through a Controller.
+func connOf(ctx context.Context) *grpcConn {
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(authInfo); ok {
+			return info.conn
+		}
+	}
+	return nil
+}
+
+// streamOf returns the HTTP/2 stream id of a call, or 0 if it is unknown. grpc-go does not export the id: neither a
+// stats.Handler nor a tap gets it, and sending headers early, from which the connection could learn it, would end the
+// client's right to retry transparently. Without the id, memory could not be attributed to a response.
+func streamOf(ctx context.Context) uint32 {
+	stream := reflect.Indirect(reflect.ValueOf(grpc.ServerTransportStreamFromContext(ctx)))
+	if stream.Kind() != reflect.Struct {
+		return 0
+	}
+	if id := stream.FieldByName("id"); id.IsValid() && id.Kind() == reflect.Uint32 {
+		return uint32(id.Uint()) //nolint:gosec // its kind is checked above
+	}
+	return 0
+}
+
+// grpcCall is one call of a connection.
+type grpcCall struct {
+	*grpcConn
+
+	stream  uint32
+	waiting *obs.WaitTimer
+}
+
+// WithWaits returns a context in which waits of a gRPC call can be ended early and its response is counted.
+func WithWaits(ctx context.Context) context.Context {
+	if c := connOf(ctx); c != nil {
+		ctx, waiting := obs.WithWaitTimer(ctx)
+		call := grpcCall{c, streamOf(ctx), waiting}
+		return semantics.WithMemory(semantics.WithWaits(ctx, call), call)
+	}
+	return ctx
+}
+
+// Begin implements semantics.Waits. It releases the memory of the request, which is decoded by now.
+func (g grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
+	ended, stop, err := g.beginWait()
+	if err != nil {
+		return nil, nil, err
+	}
+	g.mu.Lock()
+	g.releaseRequest(g.stream)
+	g.mu.Unlock()
+	stopTimer := g.waiting.Begin()
+	return ended, func() {
+		stopTimer()
+		if stop() {
+			g.mu.Lock()
+			g.isGoingAway = true
+			g.mu.Unlock()
+		}
+	}, nil
+}
+
+// RequestHandled frees the memory of the last request of a stream, for requests that get no response.
+func RequestHandled(ctx context.Context) {
+	if c := connOf(ctx); c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.releaseRequest(streamOf(ctx))
+	}
+}
+
+// BeginStream counts a call as a stream until end is called. It returns THROTTLED if too many calls wait.
+func BeginStream(ctx context.Context) (end func(), err error) {
+	if c := connOf(ctx); c != nil {
+		return c.beginStream()
+	}
+	return func() {}, nil
+}
