@@ -3,59 +3,50 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proto/client"
 )
 
-// A batch stays under the bound of 256 KiB for queues with messages of that size.
-const (
-	batchLines = 500
-	batchBytes = 128 << 10
-)
-
-// feed sends a file, one message a line, the line's number as message id. A send is retried by nobody: a failure ends
-// the run, because without duplicate detection a repeated send could double lines.
+// feed sends a file, one message a line, with the number of the line as message id. A batch is stored completely or not
+// at all. The client repeats a send that fails, and Sidebus stores the batch once.
 func feed(ctx context.Context, address, file string) error {
 	lines, err := readLines(file)
 	if err != nil {
 		return err
 	}
-	conn, err := connect(address)
+	sidebus, err := client.New(address, nil)
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the process ends
-	client := sidebusv1.NewMessagesClient(conn)
-
-	var batch []*sidebusv1.Message
-	size := 0
-	send := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		_, err := client.Send(ctx, &sidebusv1.SendRequest{Target: source, Messages: batch})
-		batch, size = batch[:0], 0
+	defer sidebus.Close() //nolint:errcheck // the process ends
+	sender, err := sidebus.NewSender(queue, nil)
+	if err != nil {
 		return err
 	}
+	batch := sender.NewMessageBatch(nil)
 	for i, line := range lines {
-		if len(batch) == batchLines || size+len(line) > batchBytes {
-			if err := send(); err != nil {
+		m := &client.Message{MessageID: new(strconv.Itoa(i + 1)), Body: line}
+		err := batch.AddMessage(m, nil)
+		if errors.Is(err, client.ErrMessageTooLarge) && batch.NumMessages() > 0 { // the batch is full
+			if _, err := sender.SendMessageBatch(ctx, batch, nil); err != nil {
 				return fmt.Errorf("send before line %d: %w", i+1, err)
 			}
+			batch = sender.NewMessageBatch(nil)
+			err = batch.AddMessage(m, nil)
 		}
-		number := strconv.Itoa(i + 1)
-		batch = append(batch, &sidebusv1.Message{MessageId: &number, Content: &sidebusv1.Message_Body{Body: line}})
-		size += len(line) + len(number)
+		if err != nil {
+			return fmt.Errorf("line %d: %w", i+1, err)
+		}
 	}
-	return send()
+	_, err = sender.SendMessageBatch(ctx, batch, nil)
+	return err
 }
 
-// readLines gives the lines of a file without their ends.
+// readLines returns the lines of a file without their ends.
 func readLines(file string) ([][]byte, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -10,15 +10,11 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 const (
-	source       = "queues/log-crunch"
-	lockDuration = 5 * time.Second // short, so that what the killed consumer had in hand comes back soon
-	callTimeout  = 30 * time.Second
+	queue        = "log-crunch"
+	lockDuration = 5 * time.Second // short, so that the messages of the killed consumer are available again soon
 	usage        = "usage: log-crunch run FILE | feed ADDRESS FILE | consume ADDRESS OUTPUT"
 )
 
@@ -42,9 +38,4 @@ func do(ctx context.Context, args []string) error {
 	default:
 		return fmt.Errorf("%s", usage)
 	}
-}
-
-// connect opens a connection to a sidecar. Loopback needs no TLS.
-func connect(address string) (*grpc.ClientConn, error) {
-	return grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 }

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
@@ -58,14 +59,15 @@ func (c *crew) experiment(ctx context.Context, file string, lines int) ([]string
 	if err != nil {
 		return nil, err
 	}
-	conn, err := connect(addresses[feeder])
+	sidebus, err := client.New(addresses[feeder], nil)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close() //nolint:errcheck // the process ends
-	admin := sidebusv1.NewAdminClient(conn)
-	queue := &sidebusv1.Queue{LockDuration: durationpb.New(lockDuration)}
-	if _, err := admin.EnsureQueue(ctx, &sidebusv1.EnsureQueueRequest{Name: source, Queue: queue}); err != nil {
+	defer sidebus.Close() //nolint:errcheck // the process ends
+	_, err = sidebus.Admin().EnsureQueue(ctx, &sidebusv1.EnsureQueueRequest{
+		Name: "queues/" + queue, Queue: &sidebusv1.Queue{LockDuration: durationpb.New(lockDuration)},
+	})
+	if err != nil {
 		return nil, fmt.Errorf("ensure the queue: %w", err)
 	}
 
@@ -86,7 +88,7 @@ func (c *crew) experiment(ctx context.Context, file string, lines int) ([]string
 	if err := c.awaitExit(ctx, "feeder"); err != nil {
 		return nil, err
 	}
-	if err := awaitEmpty(ctx, admin); err != nil {
+	if err := awaitEmpty(ctx, sidebus.Admin()); err != nil {
 		return nil, err
 	}
 	took := time.Since(began)
@@ -137,7 +139,7 @@ func sizeOf(path string) (int64, error) {
 // awaitEmpty waits until the queue holds nothing at all: not ready, not locked, not dead-lettered.
 func awaitEmpty(ctx context.Context, admin sidebusv1.AdminClient) error {
 	return until(ctx, func() (bool, error) {
-		runtime, err := admin.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: source})
+		runtime, err := admin.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: "queues/" + queue})
 		if err != nil {
 			return false, err
 		}

@@ -10,13 +10,10 @@ import (
 	"os/signal"
 	"syscall"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proto/client"
 )
 
-const source = "queues/orders"
+const queue = "orders"
 
 // steps are what has to be done for an order, in this order.
 var steps = []string{"reserve", "charge", "pack", "ship", "invoice"}
@@ -34,14 +31,13 @@ func do(ctx context.Context, args []string) error {
 	if len(args) != 2 || args[0] != "run" && args[0] != "work" {
 		return fmt.Errorf("usage: order-workflow run|work FOLDER, with the sidecar's address in $GRPC")
 	}
-	conn, err := grpc.NewClient(os.Getenv("GRPC"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	sidebus, err := client.New(os.Getenv("GRPC"), nil)
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the process ends
-	messages, sessions := sidebusv1.NewMessagesClient(conn), sidebusv1.NewSessionsClient(conn)
+	defer sidebus.Close() //nolint:errcheck // the process ends
 	if args[0] == "work" {
-		return (&worker{messages: messages, sessions: sessions, world: world(args[1])}).work(ctx)
+		return (&worker{sidebus: sidebus, world: world(args[1])}).work(ctx)
 	}
-	return run(ctx, messages, sessions, sidebusv1.NewAdminClient(conn), world(args[1]))
+	return run(ctx, sidebus, world(args[1]))
 }

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
@@ -25,31 +26,19 @@ const (
 func orderID(n int) string { return fmt.Sprintf("order-%02d", n+1) }
 
 // run is the whole experiment: it sends the steps of all orders, has workers do them, and looks at what came of it.
-func run(
-	ctx context.Context, messages sidebusv1.MessagesClient, sessions sidebusv1.SessionsClient,
-	admin sidebusv1.AdminClient, w world,
-) error {
+func run(ctx context.Context, sidebus *client.Client, w world) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not done within %s", bound))
 	defer cancel()
-	requiresSession := true
-	_, err := admin.EnsureQueue(ctx, &sidebusv1.EnsureQueueRequest{Name: source, Queue: &sidebusv1.Queue{
-		RequiresSession: &requiresSession, LockDuration: durationpb.New(lockDuration),
-		SessionStateTtl: durationpb.New(24 * time.Hour), // of an order whose worker dies between its last two calls
-	}})
+	options := &sidebusv1.Queue{
+		RequiresSession: new(true), LockDuration: durationpb.New(lockDuration),
+		SessionStateTtl: durationpb.New(24 * time.Hour), // of an order whose worker is killed between its last two calls
+	}
+	_, err := sidebus.Admin().EnsureQueue(ctx, &sidebusv1.EnsureQueueRequest{Name: "queues/" + queue, Queue: options})
 	if err != nil {
 		return fmt.Errorf("ensure the queue: %w", err)
 	}
 	began := time.Now()
-	request := &sidebusv1.SendRequest{Target: source}
-	for _, step := range steps { // all orders at the same time
-		for i := range orders {
-			id := orderID(i)
-			request.Messages = append(
-				request.Messages, &sidebusv1.Message{SessionId: &id, Content: &sidebusv1.Message_Text{Text: step}},
-			)
-		}
-	}
-	if _, err := messages.Send(ctx, request); err != nil {
+	if err := send(ctx, sidebus); err != nil {
 		return fmt.Errorf("send: %w", err)
 	}
 
@@ -60,7 +49,7 @@ func run(
 	for range workers {
 		staff.Go(func() { failures <- employ(staffed, w, &killed) })
 	}
-	err = awaitEmpty(ctx, admin, failures)
+	err = awaitEmpty(ctx, sidebus.Admin(), failures)
 	dismiss()
 	staff.Wait()
 	for range workers {
@@ -73,11 +62,28 @@ func run(
 		"%d orders of %d steps by %d workers in %.1f s; %d workers were killed\n", orders, len(steps), workers,
 		time.Since(began).Seconds(), killed.Load(),
 	)
-	listed, err := sessions.List(ctx, &sidebusv1.SessionsListRequest{Source: source})
+	sessions := sidebusv1.NewSessionsClient(sidebus.Conn())
+	listed, err := sessions.List(ctx, &sidebusv1.SessionsListRequest{Source: "queues/" + queue})
 	if err != nil {
 		return err
 	}
 	return check(w, int(killed.Load()), len(listed.GetSessions()))
+}
+
+// send sends the steps of all orders: a step is a message, an order is a session.
+func send(ctx context.Context, sidebus *client.Client) error {
+	sender, err := sidebus.NewSender(queue, nil)
+	if err != nil {
+		return err
+	}
+	var messages []*client.Message
+	for _, step := range steps { // all orders at the same time
+		for i := range orders {
+			messages = append(messages, &client.Message{SessionID: new(orderID(i)), Body: []byte(step)})
+		}
+	}
+	_, err = sender.SendMessages(ctx, messages, nil)
+	return err
 }
 
 // employ runs a worker, and another one whenever it is killed, until ctx ends.
@@ -108,7 +114,7 @@ func awaitEmpty(ctx context.Context, admin sidebusv1.AdminClient, failures chan 
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for {
-		runtime, err := admin.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: source})
+		runtime, err := admin.GetQueueRuntime(ctx, &sidebusv1.GetQueueRuntimeRequest{Name: "queues/" + queue})
 		if err != nil || runtime.GetTotalMessageCount() == 0 && runtime.GetSessionCount() == 0 {
 			return err
 		}

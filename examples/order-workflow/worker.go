@@ -3,22 +3,18 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
-
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proto/client"
 )
 
-// worker takes one session after the other and does what it finds there (the imperative model).
+// worker takes one session after the other and runs the steps that it finds there.
 type worker struct {
-	messages sidebusv1.MessagesClient
-	sessions sidebusv1.SessionsClient
-	world    world
+	sidebus *client.Client
+	world   world
 }
 
 // progress is the state of a session: what has been done for the order and what later steps need of it.
@@ -29,118 +25,91 @@ type progress struct {
 
 // work goes on until ctx ends.
 func (w *worker) work(ctx context.Context) error {
+	// A step may take longer than a lock: the client renews the lock of the session meanwhile.
+	options := &client.SessionReceiverOptions{MaxAutoRenew: time.Hour}
 	for {
-		accepted, err := w.sessions.Accept(
-			ctx, &sidebusv1.SessionsAcceptRequest{Source: source, MaxWait: durationpb.New(20 * time.Second)},
-		)
+		session, err := w.sidebus.AcceptNextSessionForQueue(ctx, queue, options)
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil && err != nil:
 			return nil // told to stop while waiting
 		case err != nil:
 			return fmt.Errorf("accept: %w", err)
-		case accepted.GetSession() == nil:
-			continue // none became ready
 		}
-		if err := w.order(context.WithoutCancel(ctx), accepted.GetSession()); err != nil {
-			return fmt.Errorf("%s: %w", accepted.GetSession().GetSessionId(), err)
+		err = w.order(context.WithoutCancel(ctx), session)
+		if err != nil && !errors.Is(err, client.CodeSessionLockLost) { // else another worker has the order now
+			return fmt.Errorf("%s: %w", session.SessionID(), err)
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 	}
 }
 
-// order does all steps that are there for one order, and then gives the session up, so that it may go on elsewhere.
-func (w *worker) order(ctx context.Context, s *sidebusv1.Session) error {
+// order runs all steps of one order that are there, and then closes the session, so that any worker can continue it.
+func (w *worker) order(ctx context.Context, session *client.SessionReceiver) (err error) {
+	defer func() { err = errors.Join(err, session.Close(ctx)) }()
+	state, err := session.GetSessionState(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("get state: %w", err)
+	}
 	var known progress
-	if s.State != nil {
-		if err := json.Unmarshal(s.GetState(), &known); err != nil {
+	if state != nil {
+		if err := json.Unmarshal(state, &known); err != nil {
 			return err
 		}
 	}
 	for {
-		received, err := w.messages.Receive(
-			ctx,
-			&sidebusv1.ReceiveRequest{Source: source, SessionLockToken: &s.LockToken, MaxWait: &durationpb.Duration{}},
-		)
+		messages, err := session.ReceiveMessages(ctx, 1, &client.ReceiveMessagesOptions{MaxWait: new(time.Duration)})
 		if err != nil {
 			return fmt.Errorf("receive: %w", err)
 		}
-		if len(received.GetMessages()) == 0 {
-			_, err := w.sessions.Close(
-				ctx, &sidebusv1.SessionsCloseRequest{Source: source, LockToken: s.GetLockToken()},
-			)
-			return err
+		if len(messages) == 0 {
+			return nil
 		}
-		// A step may take long: from here on there is the whole lock duration again.
-		_, err = w.sessions.RenewLock(
-			ctx, &sidebusv1.SessionsRenewLockRequest{Source: source, LockToken: s.GetLockToken()},
-		)
-		if status.Code(err) == codes.FailedPrecondition {
-			return nil // the lock is lost: somebody else has the order, and does this step
-		}
-		if err != nil {
-			return fmt.Errorf("renew: %w", err)
-		}
-		if err := w.step(ctx, s, &known, received.GetMessages()[0]); err != nil {
+		if err := w.step(ctx, session, &known, messages[0]); err != nil {
 			return err
 		}
 	}
 }
 
-// step does one step and notes it. A worker may die at any point of it: the step comes again, to whoever has the order
-// then, with the state as it was last set.
-func (w *worker) step(ctx context.Context, s *sidebusv1.Session, known *progress, m *sidebusv1.ReceivedMessage) error {
-	number := slices.Index(steps, m.GetText()) + 1
-	plan := killAt(s.GetSessionId(), number, m.GetDeliveryCount())
+// step runs one step and stores that in the state. A worker may be killed at any point of it: then the message is
+// delivered again, to the next worker that has the order, with the state as it was last set.
+func (w *worker) step(
+	ctx context.Context, session *client.SessionReceiver, known *progress, m *client.ReceivedMessage,
+) error {
+	step := string(m.Body)
+	number := slices.Index(steps, step) + 1
+	plan := killAt(session.SessionID(), number, m.DeliveryCount)
 	plan.reached("received")
 	switch {
 	case number > known.Done+1:
-		return fmt.Errorf("%q came when %d steps were done", m.GetText(), known.Done)
+		return fmt.Errorf("%q came when %d steps were done", step, known.Done)
 	case number <= known.Done:
-		// Done by one who died before it could complete the message.
+		// Done by a worker that was killed before it completed the message.
 	default:
-		result, err := w.world.change(s.GetSessionId(), m.GetText(), known.Reservation)
+		result, err := w.world.change(session.SessionID(), step, known.Reservation)
 		if err != nil {
 			return err
 		}
 		plan.reached("done")
-		if known.Done = number; m.GetText() == "reserve" {
+		if known.Done = number; step == "reserve" {
 			known.Reservation = result
 		}
-		if err := w.note(ctx, s, known); err != nil {
+		state, err := json.Marshal(known)
+		if err != nil {
 			return err
+		}
+		if err := session.SetSessionState(ctx, state, nil); err != nil {
+			return fmt.Errorf("set state: %w", err)
 		}
 		plan.reached("noted")
 	}
-	done, err := w.messages.Complete(
-		ctx,
-		&sidebusv1.CompleteRequest{
-			Source:           source,
-			LockTokens:       []string{m.GetLockToken()},
-			SessionLockToken: &s.LockToken,
-		},
-	)
-	if err != nil {
+	if err := session.CompleteMessage(ctx, m, nil); err != nil {
 		return fmt.Errorf("complete: %w", err)
-	}
-	if reason := done.GetResults()[0].GetReason(); reason != "" {
-		return fmt.Errorf("complete: %s: the step took longer than the lock", reason)
 	}
 	if known.Done < len(steps) {
 		return nil
 	}
-	return w.note(ctx, s, nil) // the order is done with; what it leaves behind would count against the queue for ever
-}
-
-// note sets the state, nil clears it.
-func (w *worker) note(ctx context.Context, s *sidebusv1.Session, known *progress) error {
-	request := &sidebusv1.SessionsSetStateRequest{Source: source, LockToken: s.GetLockToken()}
-	if known != nil {
-		var err error
-		if request.State, err = json.Marshal(known); err != nil {
-			return err
-		}
-	}
-	if _, err := w.sessions.SetState(ctx, request); err != nil {
-		return fmt.Errorf("set state: %w", err)
-	}
-	return nil
+	// The order is finished. Its state would count against the size of the queue.
+	return session.SetSessionState(ctx, nil, nil)
 }

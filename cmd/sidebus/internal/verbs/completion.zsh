@@ -2,7 +2,8 @@
 # Completion of sidebus for zsh. Save it as _sidebus in a folder of $fpath.
 _sidebus() {
   local -a candidates
-  candidates=("${(@f)$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  candidates=(${(f)"$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  [[ "$PREFIX" = --*=* ]] && compset -P '*=' # of --flag=value, only the value is completed
   if [ "${candidates[1]}" = ":file" ]; then
     _files
   else
