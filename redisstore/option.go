@@ -2,100 +2,148 @@ package redisstore
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
+// maxMessageSize is the option from which a second field follows, for scripts.
+const maxMessageSize = "maxMessageSizeInKilobytes"
+
+// storedOption is an option as the hash of an entity has it.
+type storedOption struct {
+	semantics.Option
+
+	field string
+	shift int // a number is stored in units that are smaller by so many bits
+}
+
+// fieldNames are the fields of options that fieldOf would name otherwise. Stored data has them.
+var fieldNames = map[string]string{
+	"maxSizeInMegabytes":                        "max_bytes",
+	maxMessageSize:                              "max_message_bytes",
+	"defaultMessageTimeToLive":                  "default_ttl_ms",
+	"deadLetteringOnMessageExpiration":          "dead_letter_expired",
+	"deadLetteringOnFilterEvaluationExceptions": "dead_letter_failures",
+	"enableBatchedOperations":                   "batched_operations",
+	"duplicateDetectionHistoryTimeWindow":       "duplicate_window_ms",
+	"duplicateHistoryMaxEntries":                "duplicate_max_entries",
+	"enablePartitioning":                        "partitioned",
+	"autoDeleteOnIdle":                          "idle_ms",
+	"autoDeleteKeepsDeadLetters":                "idle_keeps_dead",
+	"forwardDeadLetteredMessagesTo":             "forward_dead_to",
+}
+
+// shifts are the options that are stored in bytes.
+var shifts = map[string]int{"maxSizeInMegabytes": 20, maxMessageSize: 10}
+
+var storedByName, storedByField = func() (byName, byField map[string]storedOption) {
+	byName, byField = map[string]storedOption{}, map[string]storedOption{}
+	for _, option := range semantics.AllOptions() {
+		stored := storedOption{Option: option, field: fieldOf(option), shift: shifts[option.Name]}
+		byName[option.Name], byField[stored.field] = stored, stored
+	}
+	return byName, byField
+}()
+
+// fieldOf returns the field of an option: its name in snake_case, with the unit of a duration.
+func fieldOf(option semantics.Option) string {
+	if field, ok := fieldNames[option.Name]; ok {
+		return field
+	}
+	var field strings.Builder
+	for _, r := range option.Name {
+		if unicode.IsUpper(r) {
+			field.WriteByte('_')
+		}
+		field.WriteRune(unicode.ToLower(r))
+	}
+	if _, isDuration := option.Value.(semantics.DurationOption); isDuration {
+		field.WriteString("_ms")
+	}
+	return field.String()
+}
+
 // appendOptions adds the fields under which the named options are kept, with their values.
 func appendOptions(args []any, o semantics.Options, names []string) []any {
 	for _, name := range names {
-		switch name {
-		case "lockDuration":
-			args = append(args, "lock_duration_ms", o.LockDuration.Milliseconds())
-		case "maxSizeInMegabytes":
-			args = append(args, "max_bytes", o.MaxBytes())
-		case "maxMessageSizeInKilobytes":
-			args = append(args, "max_message_bytes", o.MaxMessageBytes(), "max_batch_bytes", o.MaxBatchBytes())
-		case "defaultMessageTimeToLive":
-			args = append(args, "default_ttl_ms", ttlMillis(&o.DefaultMessageTimeToLive))
-		case "deadLetteringOnMessageExpiration":
-			args = append(args, "dead_letter_expired", flag(o.DeadLetteringOnMessageExpiration))
-		case "maxDeliveryCount":
-			args = append(args, "max_delivery_count", o.MaxDeliveryCount)
-		case "maxMessageCount":
-			args = append(args, "max_message_count", o.MaxMessageCount)
-		case "status":
-			args = append(args, "status", o.Status.String())
-		case "userMetadata":
-			args = append(args, "user_metadata", o.UserMetadata)
-		case "enableBatchedOperations":
-			args = append(args, "batched_operations", flag(o.EnableBatchedOperations))
-		case "requiresDuplicateDetection":
-			args = append(args, "requires_duplicate_detection", flag(o.RequiresDuplicateDetection))
-		case "duplicateDetectionHistoryTimeWindow":
-			args = append(args, "duplicate_window_ms", o.DuplicateDetectionHistoryTimeWindow.Milliseconds())
-		case "duplicateHistoryMaxEntries":
-			args = append(args, "duplicate_max_entries", o.DuplicateHistoryMaxEntries)
-		case "forgetOnCancel":
-			args = append(args, "forget_on_cancel", flag(o.ForgetOnCancel))
-		case "enablePartitioning":
-			args = append(args, "partitioned", flag(o.EnablePartitioning))
-		case "redeliveryDelay":
-			args = append(args, "redelivery_delay_ms", o.RedeliveryDelay.Milliseconds())
-		case "expireDeferred":
-			args = append(args, "expire_deferred", flag(o.ExpireDeferred))
-		case "deadLetterTtl":
-			args = append(args, "dead_letter_ttl_ms", ttlMillis(&o.DeadLetterTTL))
-		case "requiresSession":
-			args = append(args, "requires_session", flag(o.RequiresSession))
-		case "sessionInFlight":
-			args = append(args, "session_in_flight", o.SessionInFlight)
-		case "onDisconnect":
-			args = append(args, "on_disconnect", o.OnDisconnect.String())
-		case "sessionExpiryMode":
-			args = append(args, "session_expiry_mode", o.SessionExpiryMode.String())
-		case "sessionOnDeadLetter":
-			args = append(args, "session_on_dead_letter", o.SessionOnDeadLetter.String())
-		case "acceptNext":
-			args = append(args, "accept_next", o.AcceptNext.String())
-		case "sessionStateTtl":
-			args = append(args, "session_state_ttl_ms", ttlMillis(&o.SessionStateTTL))
-		case "supportOrdering":
-			args = append(args, "support_ordering", flag(o.SupportOrdering))
-		case "failIfUnmatched":
-			args = append(args, "fail_if_unmatched", flag(o.FailIfUnmatched))
-		case "deadLetteringOnFilterEvaluationExceptions":
-			args = append(args, "dead_letter_failures", flag(o.DeadLetteringOnFilterEvaluationExceptions))
-		case "overflow":
-			args = append(args, "overflow", o.Overflow.String())
-		case "autoDeleteOnIdle":
-			args = append(args, "idle_ms", ttlMillis(&o.AutoDeleteOnIdle))
-		case "autoDeleteKeepsDeadLetters":
-			args = append(args, "idle_keeps_dead", flag(o.AutoDeleteKeepsDeadLetters))
-		case "forwardTo":
-			args = append(args, "forward_to", o.ForwardTo)
-		case "forwardDeadLetteredMessagesTo":
-			args = append(args, "forward_dead_to", o.ForwardDeadLetteredMessagesTo)
-		case "unmatchedTo":
-			args = append(args, "unmatched_to", o.UnmatchedTo)
+		stored, ok := storedByName[name]
+		if !ok {
+			continue
+		}
+		args = append(args, stored.field, stored.value(&o))
+		if name == maxMessageSize {
+			args = append(args, "max_batch_bytes", o.MaxBatchBytes())
 		}
 	}
 	return args
 }
 
-// optionOfField gives the option that an immutable field is kept for.
-func optionOfField(field string) string {
-	switch field {
-	case "partitioned":
-		return "enablePartitioning"
-	case "requires_session":
-		return "requiresSession"
+func (s storedOption) value(o *semantics.Options) any {
+	switch v := s.Value.(type) {
+	case semantics.DurationOption:
+		return ttlMillis(v.At(o))
+	case semantics.IntegerOption:
+		return *v.At(o) << s.shift
+	case semantics.BoolOption:
+		return flag(*v.At(o))
+	case semantics.WordOption:
+		return v.Text(o)
+	case semantics.TextOption:
+		return *v.At(o)
 	default:
-		return "requiresDuplicateDetection"
+		return nil
 	}
 }
+
+// read sets the option to what its field has. An error is one of a number.
+func (s storedOption) read(o *semantics.Options, text string) error {
+	switch v := s.Value.(type) {
+	case semantics.DurationOption:
+		ms, err := strconv.ParseInt(text, 10, 64)
+		*v.At(o) = spanOf(ms)
+		return err
+	case semantics.IntegerOption:
+		n, err := strconv.ParseInt(text, 10, 64)
+		*v.At(o) = n >> s.shift
+		return err
+	case semantics.BoolOption:
+		*v.At(o) = text == "1"
+	case semantics.WordOption:
+		v.Set(o, wordOf(s.Name, text, v.Words))
+	case semantics.TextOption:
+		*v.At(o) = text
+	}
+	return nil
+}
+
+// spanOf is the opposite of ttlMillis.
+func spanOf(ms int64) time.Duration {
+	if ms < 0 {
+		return semantics.Never
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// wordOf returns the number of a word. One that this version does not know counts as the default, except a status,
+// which permits no receives then.
+func wordOf(option, text string, words []string) uint8 {
+	switch i := slices.Index(words, text); {
+	case i >= 0:
+		return uint8(i) //nolint:gosec // there are fewer words
+	case option == "status":
+		return uint8(semantics.StatusReceiveDisabled)
+	default:
+		return 0
+	}
+}
+
+// optionOfField gives the option that a field is kept for.
+func optionOfField(field string) string { return storedByField[field].Name }
 
 func flag(set bool) int {
 	if set {
@@ -108,105 +156,40 @@ func flag(set bool) int {
 func readEntity(r *reply) (semantics.Entity, error) {
 	e := semantics.Entity{Options: semantics.DefaultOptions()}
 	fields := r.list()
-	number := func(value string) int64 {
-		n, err := strconv.ParseInt(value, 10, 64)
+	for fields.more() {
+		name, value := fields.text(), fields.text()
+		err := readField(&e, name, value)
 		if err != nil && fields.err == nil {
 			fields.err = err
 		}
-		return n
-	}
-	span := func(value string) time.Duration {
-		if ms := number(value); ms >= 0 {
-			return time.Duration(ms) * time.Millisecond
-		}
-		return semantics.Never
-	}
-	for fields.more() {
-		name, value := fields.text(), fields.text()
-		switch name {
-		case "kind":
-			e.Kind = oneOf(value, semantics.QueueKind, semantics.TopicKind, semantics.SubscriptionKind)
-		case "name":
-			e.Name = value
-		case "created_ms":
-			e.CreatedAt = instantOf(number(value))
-		case "updated_ms":
-			e.UpdatedAt = instantOf(number(value))
-		case "accessed_ms":
-			e.AccessedAt = instantOf(number(value))
-		case "lock_duration_ms":
-			e.Options.LockDuration = span(value)
-		case "max_bytes":
-			e.Options.MaxSizeInMegabytes = number(value) >> 20
-		case "max_message_bytes":
-			e.Options.MaxMessageSizeInKilobytes = number(value) >> 10
-		case "default_ttl_ms":
-			e.Options.DefaultMessageTimeToLive = span(value)
-		case "dead_letter_expired":
-			e.Options.DeadLetteringOnMessageExpiration = value == "1"
-		case "max_delivery_count":
-			e.Options.MaxDeliveryCount = number(value)
-		case "max_message_count":
-			e.Options.MaxMessageCount = number(value)
-		case "status":
-			e.Options.Status = statusOf(value)
-		case "user_metadata":
-			e.Options.UserMetadata = value
-		case "batched_operations":
-			e.Options.EnableBatchedOperations = value == "1"
-		case "requires_duplicate_detection":
-			e.Options.RequiresDuplicateDetection = value == "1"
-		case "duplicate_window_ms":
-			e.Options.DuplicateDetectionHistoryTimeWindow = span(value)
-		case "duplicate_max_entries":
-			e.Options.DuplicateHistoryMaxEntries = number(value)
-		case "forget_on_cancel":
-			e.Options.ForgetOnCancel = value == "1"
-		case "partitioned":
-			e.Options.EnablePartitioning = value == "1"
-		case "redelivery_delay_ms":
-			e.Options.RedeliveryDelay = span(value)
-		case "expire_deferred":
-			e.Options.ExpireDeferred = value == "1"
-		case "dead_letter_ttl_ms":
-			e.Options.DeadLetterTTL = span(value)
-		case "requires_session":
-			e.Options.RequiresSession = value == "1"
-		case "session_in_flight":
-			e.Options.SessionInFlight = number(value)
-		case "on_disconnect":
-			e.Options.OnDisconnect = oneOf(value, semantics.ExpireOnDisconnect, semantics.ReleaseOnDisconnect)
-		case "session_expiry_mode":
-			e.Options.SessionExpiryMode = oneOf(value, semantics.ExpireMessage, semantics.ExpireSession)
-		case "session_on_dead_letter":
-			e.Options.SessionOnDeadLetter = oneOf(value, semantics.ContinueSession, semantics.BlockSession)
-		case "accept_next":
-			e.Options.AcceptNext = oneOf(value, semantics.AcceptNextAllowed, semantics.AcceptNextForbidden)
-		case "session_state_ttl_ms":
-			e.Options.SessionStateTTL = span(value)
-		case "support_ordering":
-			e.Options.SupportOrdering = value == "1"
-		case "fail_if_unmatched":
-			e.Options.FailIfUnmatched = value == "1"
-		case "dead_letter_failures":
-			e.Options.DeadLetteringOnFilterEvaluationExceptions = value == "1"
-		case "idle_ms":
-			e.Options.AutoDeleteOnIdle = span(value)
-		case "idle_keeps_dead":
-			e.Options.AutoDeleteKeepsDeadLetters = value == "1"
-		case "forward_to":
-			e.Options.ForwardTo = value
-		case "forward_dead_to":
-			e.Options.ForwardDeadLetteredMessagesTo = value
-		case "unmatched_to":
-			e.Options.UnmatchedTo = value
-		case "overflow":
-			e.Options.Overflow = oneOf(
-				value, semantics.RejectOverflow, semantics.DeadLetterOverflow, semantics.DropOldestOverflow,
-			)
-		}
 	}
 	return e, fields.failure()
+}
+
+// readField reads one field of an entity. Those that scripts keep for themselves are skipped.
+func readField(e *semantics.Entity, name, value string) (err error) {
+	switch name {
+	case "kind":
+		e.Kind = oneOf(value, semantics.QueueKind, semantics.TopicKind, semantics.SubscriptionKind)
+	case "name":
+		e.Name = value
+	case "created_ms":
+		e.CreatedAt, err = instantIn(value)
+	case "updated_ms":
+		e.UpdatedAt, err = instantIn(value)
+	case "accessed_ms":
+		e.AccessedAt, err = instantIn(value)
+	default:
+		if stored, ok := storedByField[name]; ok {
+			err = stored.read(&e.Options, value)
+		}
+	}
+	return err
+}
+
+func instantIn(ms string) (time.Time, error) {
+	n, err := strconv.ParseInt(ms, 10, 64)
+	return instantOf(n), err
 }
 
 // oneOf gives the value that is written as word, else the first.
@@ -217,13 +200,4 @@ func oneOf[T fmt.Stringer](word string, values ...T) T {
 		}
 	}
 	return values[0]
-}
-
-func statusOf(word string) semantics.Status {
-	for s := semantics.StatusActive; s < semantics.StatusReceiveDisabled; s++ {
-		if s.String() == word {
-			return s
-		}
-	}
-	return semantics.StatusReceiveDisabled
 }

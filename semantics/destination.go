@@ -6,18 +6,29 @@ import (
 )
 
 // DestinationOptions gives the names of the options that say where messages are forwarded to.
-func DestinationOptions() []string {
-	return []string{"forwardTo", "forwardDeadLetteredMessagesTo", "unmatchedTo"}
-}
+func DestinationOptions() []string { return destinationOptions }
+
+var destinationOptions = func() (names []string) {
+	for _, option := range optionTable {
+		if text, ok := option.Value.(TextOption); ok && text.IsPath {
+			names = append(names, option.Name)
+		}
+	}
+	return names
+}()
 
 // Destination gives the path that one of the DestinationOptions holds.
-func (o Options) Destination(name string) string { return *o.option(name).(*string) }
+func (o Options) Destination(name string) string { return *o.destination(name) }
+
+func (o *Options) destination(name string) *string {
+	return optionsByName[name].Value.(TextOption).At(o)
+}
 
 // ParseDestinations checks the paths that the named options hold, as far as that needs no entity, and gives them as
 // ParsePath does.
 func (o Options) ParseDestinations(names []string) (Options, error) {
-	for _, field := range DestinationOptions() {
-		path := o.option(field).(*string)
+	for _, field := range destinationOptions {
+		path := o.destination(field)
 		if *path == "" || !slices.Contains(names, field) {
 			continue
 		}

@@ -1,10 +1,8 @@
 package grpcapi
 
 import (
-	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -21,56 +19,50 @@ type description interface {
 }
 
 // optionsOf gives the options in a description of an entity with defaults for those that are absent, and the names of
-// those that are not. On both sides options have the same names and words the same numbers, so that no option can be
-// forgotten here.
+// those that are not.
 func optionsOf(kind semantics.Kind, d description) (options semantics.Options, given []string, err error) {
 	options = semantics.DefaultOptions()
 	if err := refuseUnknown(kind.String(), d); err != nil {
 		return options, nil, err
 	}
 	m := d.ProtoReflect()
-	for _, name := range semantics.OptionNames(kind) {
-		field := m.Descriptor().Fields().ByJSONName(name)
+	for _, option := range semantics.OptionsOf(kind) {
+		field := m.Descriptor().Fields().ByJSONName(option.Name)
 		if !m.Has(field) {
 			continue
 		}
-		if err := takeOption(name, field, m.Get(field), optionIn(&options, name)); err != nil {
+		if err := takeOption(option, field, m.Get(field), &options); err != nil {
 			return options, nil, err
 		}
-		given = append(given, name)
+		given = append(given, option.Name)
 	}
 	return options, given, nil
 }
 
-// optionIn gives the named option to read or set.
-func optionIn(options *semantics.Options, name string) reflect.Value {
-	return reflect.ValueOf(options).
-		Elem().
-		FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })
-}
-
-func takeOption(name string, field protoreflect.FieldDescriptor, from protoreflect.Value, to reflect.Value) error {
-	switch field.Kind() {
-	case protoreflect.MessageKind:
-		d, err := duration(name, from.Message().Interface().(*durationpb.Duration))
-		to.SetInt(int64(d))
-		return err
-	case protoreflect.EnumKind:
+// takeOption sets an option to what its field has. Words have the same numbers on both sides.
+func takeOption(
+	option semantics.Option, field protoreflect.FieldDescriptor, from protoreflect.Value, into *semantics.Options,
+) (err error) {
+	switch v := option.Value.(type) {
+	case semantics.DurationOption:
+		*v.At(into), err = duration(option.Name, from.Message().Interface().(*durationpb.Duration))
+	case semantics.IntegerOption:
+		*v.At(into) = from.Int()
+	case semantics.BoolOption:
+		*v.At(into) = from.Bool()
+	case semantics.TextOption:
+		*v.At(into) = from.String()
+	case semantics.WordOption:
 		words := field.Enum().Values()
 		if words.ByNumber(from.Enum()) == nil {
-			return fieldError(name, "must be one of %v", namesOf(words))
+			return fieldError(option.Name, "must be one of %v", namesOf(words))
 		}
-		to.SetUint(uint64(from.Enum())) //nolint:gosec // no word has a negative number
-	case protoreflect.BoolKind:
-		to.SetBool(from.Bool())
-	case protoreflect.StringKind:
-		to.SetString(from.String())
-	default:
-		to.SetInt(from.Int())
+		v.Set(into, uint8(from.Enum())) //nolint:gosec // the number of a word
 	}
-	return nil
+	return err
 }
 
+// namesOf returns the words that a kind has, which may be fewer than the option has.
 func namesOf(words protoreflect.EnumValueDescriptors) []protoreflect.Name {
 	names := make([]protoreflect.Name, words.Len())
 	for i := range names {
@@ -79,29 +71,50 @@ func namesOf(words protoreflect.EnumValueDescriptors) []protoreflect.Name {
 	return names
 }
 
-// leftOut are the options whose zero means that there is none.
-var leftOut = []string{"maxMessageCount", "forwardTo", "forwardDeadLetteredMessagesTo", "unmatchedTo"}
-
-// putOptions is the opposite of optionsOf: it sets all options but those that say "none".
+// putOptions is the opposite of optionsOf: it sets all options except those that say "none".
 func putOptions(e semantics.Entity, d description) {
 	m := d.ProtoReflect()
-	for _, name := range semantics.OptionNames(e.Kind) {
-		field := m.Descriptor().Fields().ByJSONName(name)
-		switch from := optionIn(&e.Options, name); {
-		case field.Kind() == protoreflect.MessageKind:
-			if span := time.Duration(from.Int()); span < semantics.Never {
-				m.Set(field, protoreflect.ValueOfMessage(durationpb.New(span).ProtoReflect()))
-			}
-		case field.Kind() == protoreflect.EnumKind:
-			m.Set(field, protoreflect.ValueOfEnum(protoreflect.EnumNumber(from.Uint()))) //nolint:gosec // a word
-		case field.Kind() == protoreflect.Int32Kind:
-			m.Set(
-				field, protoreflect.ValueOfInt32(int32(from.Int())),
-			) //nolint:gosec // the bounds of the options are within int32
-		case from.IsZero() && slices.Contains(leftOut, name):
-		default:
-			m.Set(field, protoreflect.ValueOf(from.Interface()))
+	for _, option := range semantics.OptionsOf(e.Kind) {
+		field := m.Descriptor().Fields().ByJSONName(option.Name)
+		if value := optionFrom(option, field.Kind(), &e.Options); value.IsValid() {
+			m.Set(field, value)
 		}
+	}
+}
+
+// optionFrom returns the value of an option for a field of a kind, an invalid one if the option says "none".
+func optionFrom(option semantics.Option, kind protoreflect.Kind, from *semantics.Options) protoreflect.Value {
+	var none protoreflect.Value
+	switch v := option.Value.(type) {
+	case semantics.DurationOption:
+		if span := *v.At(from); span < semantics.Never {
+			return protoreflect.ValueOfMessage(durationpb.New(span).ProtoReflect())
+		}
+		return none
+	case semantics.IntegerOption:
+		return integerFrom(*v.At(from), v.Min, kind)
+	case semantics.BoolOption:
+		return protoreflect.ValueOfBool(*v.At(from))
+	case semantics.TextOption:
+		if path := *v.At(from); v.IsPath && path == "" {
+			return none
+		}
+		return protoreflect.ValueOfString(*v.At(from))
+	case semantics.WordOption:
+		return protoreflect.ValueOfEnum(protoreflect.EnumNumber(v.Get(from)))
+	default:
+		return none
+	}
+}
+
+func integerFrom(n, least int64, kind protoreflect.Kind) protoreflect.Value {
+	switch {
+	case n == 0 && least == 0:
+		return protoreflect.Value{}
+	case kind == protoreflect.Int32Kind:
+		return protoreflect.ValueOfInt32(int32(n)) //nolint:gosec // the bounds of such an option are within int32
+	default:
+		return protoreflect.ValueOfInt64(n)
 	}
 }
 

@@ -30,6 +30,9 @@ func TestENT_6_EveryOptionIsOnTheWire(t *testing.T) {
 			if isOption {
 				m.Set(field, unlike(field))
 			}
+			if words := field.Enum(); words != nil {
+				sameWords(t, field.JSONName(), words.Values())
+			}
 		}
 		options, given, err := optionsOf(kind, d)
 		if err != nil || !slices.Equal(given, names) {
@@ -47,6 +50,19 @@ func TestENT_6_EveryOptionIsOnTheWire(t *testing.T) {
 			if field := fields.Get(i); m.Has(field) && !again.ProtoReflect().Get(field).Equal(m.Get(field)) {
 				t.Errorf("%s: %s comes back as %v", kind, field.JSONName(), again.ProtoReflect().Get(field))
 			}
+		}
+	}
+}
+
+// sameWords checks that the words of an option that are on the wire have the same numbers on both sides.
+func sameWords(t *testing.T, option string, words protoreflect.EnumValueDescriptors) {
+	t.Helper()
+	row, _ := semantics.OptionNamed(option)
+	value, _ := row.Value.(semantics.WordOption)
+	for i := range words.Len() {
+		word := words.Get(i)
+		if number := int(word.Number()); number >= len(value.Words) || value.Words[number] != string(word.Name()) {
+			t.Errorf("%s: %d is %s on the wire, and not one of %v", option, number, word.Name(), value.Words)
 		}
 	}
 }

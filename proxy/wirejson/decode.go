@@ -222,19 +222,18 @@ func decodeMap(s *scanner, entries protoreflect.Map, field protoreflect.FieldDes
 	return nil
 }
 
-// lifetimes are the durations that may be "never". Of the others an absent one has another meaning, so that "never"
-// would be taken for its opposite: an abandoned message that must not come back would come back at once.
-var lifetimes = map[protoreflect.Name]bool{
-	"time_to_live": true, "default_message_time_to_live": true, "dead_letter_ttl": true, "session_state_ttl": true,
-	"auto_delete_on_idle": true,
+// mayBeNever reports whether a duration is a lifetime, which may be "never". Of the others an absent one has another
+// meaning, so that "never" would be taken for its opposite: an abandoned message that must not come back would come
+// back at once.
+func mayBeNever(field protoreflect.FieldDescriptor) bool {
+	return field.Name() == "time_to_live" || semantics.MayBeNever(field.JSONName())
 }
 
 func decodeNested(s *scanner, m protoreflect.Message, field protoreflect.FieldDescriptor, at string) *semantics.Error {
 	switch field.Message().FullName() {
 	case durationName:
 		text, ok := unquote(s.value())
-		mayBeNever := lifetimes[field.Name()]
-		if text == "never" && mayBeNever {
+		if text == "never" && mayBeNever(field) {
 			return nil // the same as absent
 		}
 		var d *durationpb.Duration
@@ -243,7 +242,7 @@ func decodeNested(s *scanner, m protoreflect.Message, field protoreflect.FieldDe
 		}
 		switch {
 		case ok:
-		case mayBeNever:
+		case mayBeNever(field):
 			return BadValue(at, `must be a duration such as "30s", "1m30s" or "PT30S", or "never"`)
 		default:
 			return BadValue(at, `must be a duration such as "30s", "1m30s" or "PT30S"`)

@@ -14,12 +14,6 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// lifetimes are the durations that may be "never", which is the same as absent.
-var lifetimes = map[protoreflect.Name]bool{
-	"default_message_time_to_live": true, "dead_letter_ttl": true, "session_state_ttl": true,
-	"auto_delete_on_idle": true,
-}
-
 const never = "never"
 
 // Description is what describes an entity: a Queue, Topic or Subscription.
@@ -80,7 +74,7 @@ func HasOption(of Description) func(name string) (ok bool, hint string) {
 func SetOption(into Description, name, text string) error {
 	m := into.ProtoReflect()
 	field := m.Descriptor().Fields().ByJSONName(name)
-	if text == never && lifetimes[field.Name()] {
+	if text == never && semantics.MayBeNever(name) {
 		m.Set(field, protoreflect.ValueOfMessage((&durationpb.Duration{Seconds: longest}).ProtoReflect()))
 		return nil
 	}
@@ -142,7 +136,7 @@ func OptionValue(d Description, option string) string {
 func spanValue(m protoreflect.Message, field protoreflect.FieldDescriptor) string {
 	span, _ := m.Get(field).Message().Interface().(*durationpb.Duration)
 	switch {
-	case lifetimes[field.Name()] && (!m.Has(field) || span.AsDuration() >= semantics.Never):
+	case semantics.MayBeNever(field.JSONName()) && (!m.Has(field) || span.AsDuration() >= semantics.Never):
 		return never
 	case !m.Has(field):
 		return Absent
@@ -218,7 +212,7 @@ func OptionRows(d Description) [][]string {
 
 func optionText(m protoreflect.Message, field protoreflect.FieldDescriptor) string {
 	switch {
-	case lifetimes[field.Name()] && !m.Has(field):
+	case semantics.MayBeNever(field.JSONName()) && !m.Has(field):
 		return never
 	case field.HasPresence() && !m.Has(field):
 		return Absent

@@ -4,17 +4,16 @@ import (
 	"slices"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
+	"github.com/sidebus/sidebus/semantics"
 )
-
-// forwards are the options that name a queue or topic, which must be there before them (ENT-13).
-var forwards = []string{"forwardTo", "forwardDeadLetteredMessagesTo", "unmatchedTo"}
 
 // destination is what an option of an entity names.
 type destination struct{ option, name string }
 
+// destinations are the queues and topics that must be there before the entity (ENT-13).
 func (e *Entity) destinations() []destination {
 	var all []destination
-	for _, option := range forwards {
+	for _, option := range semantics.DestinationOptions() {
 		if name := client.Text(e.Description, option); name != "" {
 			all = append(all, destination{option, name})
 		}

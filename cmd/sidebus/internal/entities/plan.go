@@ -175,7 +175,7 @@ func (c *comparison) options(ctx context.Context, e *Entity, is client.Descripti
 			all = append(all, differenceOf(e, is, d))
 		}
 	}
-	for _, option := range forwards {
+	for _, option := range semantics.DestinationOptions() {
 		has, _ := client.HasOption(is)(option)
 		if has && client.IsGiven(e.Description, option) &&
 			semantics.Fold(client.Text(is, option)) != semantics.Fold(client.Text(e.Description, option)) {
@@ -190,7 +190,7 @@ func (c *comparison) options(ctx context.Context, e *Entity, is client.Descripti
 // alone gives a description without what is about other entities.
 func alone(d client.Description) client.Description {
 	d = proto.CloneOf(d)
-	client.Unset(d, append([]string{"name", "rules"}, forwards...)...)
+	client.Unset(d, append([]string{"name", "rules"}, semantics.DestinationOptions()...)...)
 	d.ProtoReflect().SetUnknown(nil) // options of a sidecar that is newer
 	return d
 }

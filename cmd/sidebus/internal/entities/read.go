@@ -235,7 +235,7 @@ func refused(field yamlfile.Node, err error) error {
 }
 
 func setOption(field yamlfile.Node, d client.Description, text string) error {
-	if slices.Contains(forwards, field.Key) && text != "" {
+	if slices.Contains(semantics.DestinationOptions(), field.Key) && text != "" {
 		path, err := semantics.ParsePath(text)
 		if err != nil {
 			return refused(field, err)

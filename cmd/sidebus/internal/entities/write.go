@@ -95,13 +95,11 @@ func items(list *yaml.Node) []*yaml.Node {
 	return list.Content
 }
 
-// bigNumbers are the options that are texts in JSON, because it may cut numbers of 64 bits.
-var bigNumbers = []string{"maxMessageCount", "duplicateHistoryMaxEntries"}
-
 // tidy makes an entity easier to read: numbers as numbers, durations as 30d, and no empty lists of values.
 func tidy(entity *yaml.Node) {
-	for _, option := range bigNumbers {
-		if number := value(entity, option); number != nil {
+	for _, option := range semantics.AllOptions() { // JSON has numbers of 64 bits as texts, because it may cut them
+		_, isInteger := option.Value.(semantics.IntegerOption)
+		if number := value(entity, option.Name); isInteger && number != nil {
 			number.Tag, number.Style = "!!int", 0
 		}
 	}

@@ -1,0 +1,108 @@
+package semantics
+
+import "fmt"
+
+// Status says which verbs an entity takes (STAT-1).
+type Status uint8
+
+// The statuses of a queue.
+const (
+	StatusActive Status = iota
+	StatusDisabled
+	StatusSendDisabled
+	StatusReceiveDisabled
+)
+
+var statusNames = []string{"ACTIVE", "DISABLED", "SEND_DISABLED", "RECEIVE_DISABLED"}
+
+// String gives the status as the API writes it.
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return fmt.Sprintf("STATUS_%d", s)
+}
+
+// CanSend reports whether the status permits sends (STAT-2).
+func (s Status) CanSend() bool { return s == StatusActive || s == StatusReceiveDisabled }
+
+// CanReceive reports whether the status permits receives and peeks (STAT-2).
+func (s Status) CanReceive() bool { return s == StatusActive || s == StatusSendDisabled }
+
+// Overflow says what happens to a copy for a subscription that has as many messages as MaxMessageCount permits
+// (TOPIC-7).
+type Overflow uint8
+
+// The message is refused, for all subscriptions; its copy becomes a dead letter; or the oldest available message makes
+// way.
+const (
+	RejectOverflow Overflow = iota
+	DeadLetterOverflow
+	DropOldestOverflow
+)
+
+// String gives the value as the API writes it.
+func (v Overflow) String() string { return wordOf(overflowNames, v) }
+
+// OnDisconnect says what becomes of the locks of a stream that breaks without being closed (LOCK-10).
+type OnDisconnect uint8
+
+// Expire keeps them until their end and counts a delivery then; Release gives the messages back at once, uncounted.
+const (
+	ExpireOnDisconnect OnDisconnect = iota
+	ReleaseOnDisconnect
+)
+
+// String gives the value as the API writes it.
+func (v OnDisconnect) String() string { return wordOf(onDisconnectNames, v) }
+
+// SessionExpiryMode says what expires when the time of a message of a session is over (TTL-23).
+type SessionExpiryMode uint8
+
+// Only the message, or with it all messages of its session that are neither locked nor scheduled.
+const (
+	ExpireMessage SessionExpiryMode = iota
+	ExpireSession
+)
+
+// String gives the value as the API writes it.
+func (v SessionExpiryMode) String() string { return wordOf(sessionExpiryNames, v) }
+
+// SessionOnDeadLetter says what becomes of a session when one of its messages becomes a dead letter (SESS-29).
+type SessionOnDeadLetter uint8
+
+// The session goes on with its next message, or is locked out until somebody unblocks it.
+const (
+	ContinueSession SessionOnDeadLetter = iota
+	BlockSession
+)
+
+// String gives the value as the API writes it.
+func (v SessionOnDeadLetter) String() string { return wordOf(sessionOnDeadLetterNames, v) }
+
+// AcceptNext says whether a queue's sessions may be accepted without naming them (RR-5).
+type AcceptNext uint8
+
+// The values of AcceptNext.
+const (
+	AcceptNextAllowed AcceptNext = iota
+	AcceptNextForbidden
+)
+
+// String gives the value as the API writes it.
+func (v AcceptNext) String() string { return wordOf(acceptNextNames, v) }
+
+var (
+	onDisconnectNames        = []string{"EXPIRE", "RELEASE"}
+	sessionExpiryNames       = []string{"MESSAGE", "SESSION"}
+	sessionOnDeadLetterNames = []string{"CONTINUE", "BLOCK"}
+	acceptNextNames          = []string{"ALLOWED", "FORBIDDEN"}
+	overflowNames            = []string{"REJECT", "DEAD_LETTER", "DROP_OLDEST"}
+)
+
+func wordOf[T ~uint8](names []string, v T) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return fmt.Sprint(uint8(v))
+}
