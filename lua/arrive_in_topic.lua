@@ -35,18 +35,19 @@
 --@include base/text
 --@include entity/open_topic
 --@include topic/open_copies
---@include topic/read_copies
---@include topic/each_copy
+--@include topic/count_copies
+--@include topic/full_subscription
+--@include topic/reserve_copies
 --@include topic/too_many_copies
 --@include topic/store_copies
 --@include topic/close_copies
 --@include entity/held_bytes
 --@include transfer/arrived_before
+--@include transfer/read_forwarded
 --@include transfer/note_arrival
 --@include intake/refuse
 --@include intake/reserve
 --@include transfer/outcome_letter
---@include duplicate/history_key
 --@include duplicate/find_original
 --@include duplicate/remember_key
 --@include duplicate/forget_old_keys
@@ -83,56 +84,20 @@ if topic.held + bytes > topic.max_bytes then
   end
   topic.held = held_bytes(KEYS, 5, 4 + all)
 end
-for _, target in ipairs(targets) do
-  if target.max_message_count > 0 and not target.makes_room then
-    target.messages = redis.call("XLEN", target.log)
-  end
-end
 
-local messages, at = {}, 10
-while at <= #ARGV do
-  local message, ends_ms = { bytes = tonumber(ARGV[at]), copied = tonumber(ARGV[at + 4]) }, tonumber(ARGV[at + 1])
-  message.key = topic.deduplicates and ARGV[at + 2] ~= ""
-    and history_key(topic.partitioned, ARGV[at + 2], ARGV[at + 3]) or nil
-  message.copies, at = read_copies(ARGV, at + 5)
-  for _, form in ipairs(message.copies.forms) do
-    form.ends_ms = ends_ms > 0 and ends_ms or nil
-  end
-  messages[#messages + 1] = message
-end
+local seen = {} -- keys of messages before, which are not in the history yet
 
--- copies_for counts the copies of a message that go into each subscription.
-local function copies_for(message)
-  local counts = {}
-  each_copy(message.copies.text, function(i, _, reason)
-    counts[i] = (counts[i] or 0) + (reason and 0 or 1)
-  end)
-  return counts
-end
-
--- too_many reports whether one of the subscriptions would have more messages than it may.
-local function too_many(counts)
-  for i, count in pairs(counts) do
-    local target = targets[i]
-    if target.messages and count > 0 and target.messages + count > target.max_message_count then
-      return true
-    end
-  end
-  return false
-end
-
-local seen = {}
-
--- decide returns the outcome of a message, those before it having got theirs. Of a duplicate nothing is stored (DUP-9).
+-- decide returns the outcome of the next message. A duplicate arrives, but nothing of it is stored (DUP-9).
 local function decide(message)
   message.is_known = message.key and (seen[message.key] or find_original(topic, message.key)) and true or false
-  local new, counts = message.is_known and 0 or 1, copies_for(message)
+  local new, counts = message.is_known and 0 or 1, {}
+  count_copies(counts, message.copies)
   local load = {
     count = 1, total = message.bytes, new = new, bytes = new * message.copied, counted = new,
     keys = message.key and new or 0,
     too_large = message.bytes > topic.max_message_bytes or too_many_copies(topic, message.copies.count, message.copied),
     unmatched = new == 1 and topic.fails_unmatched and message.copies.text == "",
-    full = too_many(counts) and { "ENTITY_FULL" },
+    full = full_subscription(targets, counts),
   }
   local refused = refuse(topic, load)
   if refused then
@@ -140,9 +105,7 @@ local function decide(message)
   end
   reserve(topic, load)
   if not message.is_known then
-    for i, count in pairs(counts) do
-      targets[i].messages = targets[i].messages and targets[i].messages + count
-    end
+    reserve_copies(targets, counts)
   end
   if message.key then
     seen[message.key] = true
@@ -150,14 +113,13 @@ local function decide(message)
   return outcome_letter(nil)
 end
 
-local letters = {}
+local messages, letters = read_forwarded(topic, ARGV, 10), {}
 for i, message in ipairs(messages) do
   letters[i] = decide(message)
   if letters[i] ~= "." and not last then
     return { "NOT_YET" }
   end
 end
-
 for i, message in ipairs(messages) do
   if letters[i] == "." and not message.is_known then
     topic.sequence = topic.sequence + 1

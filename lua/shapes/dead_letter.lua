@@ -16,3 +16,16 @@
 -- Variables: was
 ---@field n string sequence number before it died
 ---@field c string failed deliveries before it died
+
+-- A dead letter that is to be resubmitted: see the header of resubmit.
+---@class Letter
+-- Variables: letter
+---@field number string its sequence number
+---@field ttl_ms int time to live, negative = none
+---@field ends_ms int? instant at which it expires, nil = a new life
+---@field id string message id
+---@field partition string partition key
+---@field session string session, "" = none
+---@field further string what is added to its changed properties: see log/changes_with
+---@field key string? what duplicate detection knows it by
+---@field original int? number of the message that it is a duplicate of

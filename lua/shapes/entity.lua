@@ -34,3 +34,15 @@
 ---@field bytes int bytes on the main side when it was opened; of a topic those of its scheduled messages
 ---@field messages int? messages that it holds, with what this script has let in
 ---@field sequence int the last number given
+
+-- What schedule/schedule_message stores to.
+---@class Schedule
+-- Variables: target topic entity
+---@field scheduled string key: scheduled messages
+---@field due string key: scheduled messages by when they are due
+---@field scheduled_ids string key: scheduled messages by message id
+---@field gaps string? key, on a queue: positions above the cursor that have nothing to hand out
+---@field new_dues table? scores and members for due: see schedule/save_scheduled
+---@field new_ids table? scores and members for scheduled_ids
+---@field gap_first int? first of the numbers given to scheduled messages that are not yet in gaps
+---@field gap_last int? last of these

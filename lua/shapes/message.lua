@@ -15,7 +15,6 @@
 ---@field waits bool? it is enqueued later
 ---@field copies Copies of a topic
 ---@field key string? what duplicate detection knows it by
----@field original int? number of the message that it is a duplicate of, 0 = in the same call
 ---@field is_known bool it is a duplicate
 ---@field is_lost bool it has no session and the queue requires one
 
@@ -30,6 +29,10 @@
 ---@field bytes int bytes that are added to what the entity holds
 ---@field counted int messages that count for MaxMessageCount
 ---@field keys int message ids to remember
+---@field ids table? what duplicate detection knows the messages by, in their order
+---@field messages table? of a call of publish: its messages
+---@field originals table? place of a duplicate -> number of its original, 0 = in the same call: see match_history
+---@field first int? of a call of send: where its messages begin in ARGV
 ---@field wide table? refusal: it makes too many copies
 ---@field full table? refusal: a subscription has too many messages
 ---@field without_session int? place of the first message without a session that needs one

@@ -1,14 +1,17 @@
 -- A queue or subscription that a script puts messages into: less is read of it than of a Queue. It is its own Side.
 
----@class Target : Entity, History, Quota, Sessions
+---@class Target : Entity, History, Quota, Schedule, Sessions
 -- Variables: target
 ---@field keyed bool a send must give id, partition and session of each message
 ---@field log string key: the messages
 ---@field expiry string key: messages that expire
 ---@field waiting string key: sidecars that wait
+---@field immortal string|false times of a message that never expires, false = all expire: see log/lifetime
+---@field largest_sent int of a send: bytes of its largest payload, at least largest
 ---@field gaps string key: positions above the cursor that have nothing to hand out
 ---@field prefix string ""
 ---@field cursor int the last position handed out for the first time
+---@field modified string key: changed properties
 ---@field forwards string? path that it forwards to
 ---@field newly_available int messages that became available in this script
 ---@field added int of a subscription: bytes of the copies stored in this script

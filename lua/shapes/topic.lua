@@ -1,4 +1,4 @@
----@class Topic : Entity, History, Quota
+---@class Topic : Entity, History, Quota, Schedule
 -- Variables: topic
 ---@field version string of its routes
 ---@field most_bytes int no less than all its subscriptions hold together (README, Quota)

@@ -32,7 +32,6 @@ local function open_copies(levels, keys, at, now)
     else
       target.log, target.expiry, target.waiting = own[2], own[3], own[4]
       check_key_types({ own[4], own[3] }, {}, 0)
-      redis.call("XLEN", target.log)
       if target.makes_room then
         needs[#needs + 1], needs[#needs + 2] = i, "w"
       elseif target.has_sessions and level == "p" then
@@ -42,6 +41,10 @@ local function open_copies(levels, keys, at, now)
         open_target_sessions(target, { unpack(own, 5, 11) })
         target.puts = {}
       end
+    end
+    local messages = redis.call("XLEN", target.log) -- this also checks its type
+    if target.max_message_count > 0 and not target.makes_room then
+      target.messages = messages
     end
     targets[i] = target
   end
