@@ -45,7 +45,7 @@ func weightOf(activations []activation) int {
 	return n
 }
 
-// Activate implements semantics.Topics. What is more than one script takes follows in further ones.
+// Activate implements semantics.Topics. If one script does not take all, further ones follow.
 func (s *Store) Activate(ctx context.Context, topic string, version int64, activations []semantics.Activation) error {
 	ready := make([]activation, len(activations))
 	for i, a := range activations {

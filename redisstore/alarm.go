@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// dueNow is an alarm that has come.
+// dueNow is an alarm whose time has come.
 const dueNow = 1
 
-// alarmTimeout bounds the setting of an alarm, which goes on when the caller's own call is over.
+// alarmTimeout bounds the setting of an alarm, which continues after the caller's own call has ended.
 const alarmTimeout = time.Second
 
-// alarm says by when a sweeper is to come to an entity.
+// alarm is the instant (ms) by which a sweeper must process an entity.
 type alarm struct {
 	name string // folded path
 	at   int64
@@ -21,8 +21,8 @@ type alarm struct {
 // mostAlarms bounds the alarms that one script sets.
 const mostAlarms = 500
 
-// setAlarms sees to it that a sweeper comes to entities. A failure costs promptness only: whoever looks at an entity
-// does what is due, and so does the next look at all entities.
+// setAlarms makes a sweeper process entities when they are due. It never fails: without the alarm, the next script on
+// an entity does what is due, or the next look at all entities.
 func (s *Store) setAlarms(ctx context.Context, alarms ...alarm) {
 	if len(alarms) == 0 {
 		return
@@ -41,7 +41,7 @@ func (s *Store) setAlarms(ctx context.Context, alarms ...alarm) {
 	s.wakeSweeper()
 }
 
-// wakeSweeper makes Sweep look for alarms: there may be one that is earlier than it knows.
+// wakeSweeper makes Sweep look for alarms: one may be earlier than the one it waits for.
 func (s *Store) wakeSweeper() {
 	select {
 	case s.alarmed <- struct{}{}:
@@ -49,14 +49,15 @@ func (s *Store) wakeSweeper() {
 	}
 }
 
-// moveAlarm puts an alarm off that was seen to, unless it was set once more meanwhile; 0 takes it away.
+// moveAlarm moves the alarm of an entity that was processed to a later instant (ms), unless it was set again meanwhile;
+// 0 removes it.
 func (s *Store) moveAlarm(ctx context.Context, name string, taken, at int64) error {
 	_, err := s.run(ctx, "move_alarm", s.names, name, taken, at)
 	return err
 }
 
-// takeAlarms takes up to limit entities that a sweeper is to come to now, so that no other one comes to them until an
-// instant (ms). next is in how long it is time again.
+// takeAlarms takes up to limit entities that are due, so that no other sweeper processes them until an instant (ms).
+// next is how long to wait before the next call.
 func (s *Store) takeAlarms(
 	ctx context.Context, limit int,
 ) (names []string, until int64, next time.Duration, err error) {

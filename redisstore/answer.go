@@ -12,11 +12,11 @@ const (
 	maxScriptMessages = 250
 	maxScriptBytes    = 2 * semantics.MaxAnswerBytes // for all callers together, but one message always fits
 
-	messageOverhead = 256 // of a message, for what an answer tells besides what is stored
+	messageOverhead = 256 // of a message, for what an answer has besides what is stored
 )
 
-// answer is what one caller is given, by one script or by several. What it counts for is what lib/answer/weigh_at.lua
-// says.
+// answer is what one caller gets, from one script or several. lib/answer/weigh_at.lua says what each message counts
+// for.
 type answer struct {
 	limit    int
 	register semantics.Register
@@ -27,19 +27,19 @@ type answer struct {
 
 func (a *answer) weight() int { return min(a.limit, maxScriptMessages) }
 
-// open is how many messages more it may get from one script.
+// open returns how many more messages it may get from one script.
 func (a *answer) open() int { return min(a.limit-len(a.entries), maxScriptMessages) }
 
-func (a *answer) room() int64 { return max(semantics.MaxAnswerBytes-a.bytes, 0) }
+func (a *answer) bytesLeft() int64 { return max(semantics.MaxAnswerBytes-a.bytes, 0) }
 
 func (a *answer) isFull() bool {
-	return len(a.entries) >= a.limit || len(a.entries) > 0 && (a.complete || a.room() == 0)
+	return len(a.entries) >= a.limit || len(a.entries) > 0 && (a.complete || a.bytesLeft() == 0)
 }
 
-// waits reports whether the sidecar is to be on the waiting list when the next script gives nothing.
+// waits reports whether the sidecar is to be on the waiting list when the next script returns nothing.
 func (a *answer) waits() bool { return a.register == semantics.RegisterIfEmpty && len(a.entries) == 0 }
 
-// registersAs is how it registers in the next script.
+// registersAs returns how it registers in the next script.
 func (a *answer) registersAs() semantics.Register {
 	if a.register == semantics.RegisterIfEmpty && !a.waits() {
 		return semantics.RegisterNever
@@ -54,23 +54,23 @@ func (a *answer) add(entries ...entry) {
 	}
 }
 
-func (a *answer) roomText() string { return roomText(a.bytes) }
+func (a *answer) bytesLeftText() string { return bytesLeftText(a.bytes) }
 
-// roomText is the room of an answer with so many bytes as the scripts take it: with a sign when there are messages
-// already, because only the first always fits.
-func roomText(bytes int64) string {
-	room := strconv.FormatInt(max(semantics.MaxAnswerBytes-bytes, 0), 10)
+// bytesLeftText returns how many bytes an answer that has so many may still take, in the form of the scripts: with a
+// plus sign if it has a message, because only the first always fits.
+func bytesLeftText(bytes int64) string {
+	left := strconv.FormatInt(max(semantics.MaxAnswerBytes-bytes, 0), 10)
 	if bytes > 0 {
-		return "+" + room
+		return "+" + left
 	}
-	return room
+	return left
 }
 
-// safe is what messages may weigh so that this answer gets as many as it may whatever becomes of the others;
-// math.MaxInt64 if it makes no difference, as for the one message that always fits.
+// safe returns the weight up to which every message fits, whatever the other answers take; math.MaxInt64 if the weight
+// makes no difference, as for the one message that always fits.
 func (a *answer) safe() int64 {
 	if len(a.entries) == 0 && a.open() == 1 {
 		return math.MaxInt64
 	}
-	return a.room() / int64(max(a.open(), 1))
+	return a.bytesLeft() / int64(max(a.open(), 1))
 }

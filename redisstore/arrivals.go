@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// arrivalsKept is how long the last transfer of a source is remembered although the source may be gone: longer than
-	// any forwarder could still be about to repeat it.
+	// arrivalsKept is how long the last transfer of a source is kept although the source may be gone: longer than any
+	// forwarder repeats it.
 	arrivalsKept = time.Hour
 	// arrivalsSlice is about how many sources one script looks at.
 	arrivalsSlice = 500
-	// mostOldArrivals bounds what one look at all entities does for one of them: the next look goes on with those that
-	// are still old.
+	// mostOldArrivals bounds the work of one look at all entities on one of them: the next look continues.
 	mostOldArrivals = 5000
 )
 
-// forgetArrivals forgets what sources that are gone have forwarded to an entity.
+// forgetArrivals removes what an entity keeps about sources that are gone.
 func (s *Store) forgetArrivals(ctx context.Context, name string) error {
 	for cursor, sum := "0", 0; ; {
 		next, old, err := s.forgetSomeArrivals(ctx, s.keys(name), cursor)
@@ -31,8 +30,8 @@ func (s *Store) forgetArrivals(ctx context.Context, name string) error {
 	}
 }
 
-// forgetSomeArrivals does so for a slice of the sources. It gives the cursor of the next one, "0" when this was the
-// last, and how many sources of this one were old.
+// forgetSomeArrivals does so for a slice of the sources. It returns the cursor of the next slice, "0" after the last,
+// and how many sources of this one were old.
 func (s *Store) forgetSomeArrivals(
 	ctx context.Context, keys entityKeys, cursor string,
 ) (next string, old int, err error) {
@@ -60,7 +59,7 @@ func (s *Store) forgetSomeArrivals(
 	return next, len(fields), err
 }
 
-// areGone tells which of the sources, named as by arrivalField, are not there any more.
+// areGone reports which of the sources, named as by arrivalField, do not exist any more.
 func (s *Store) areGone(ctx context.Context, fields []string) ([]bool, error) {
 	reads := make([]*redis.StringCmd, len(fields))
 	_, _ = s.redis(ctx).Pipelined(ctx, func(p redis.Pipeliner) error { // each read has its own error

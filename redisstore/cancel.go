@@ -44,8 +44,8 @@ func (s *Store) CancelScheduledByID(ctx context.Context, path string, ids []stri
 	}
 }
 
-// onSource reads how every script on a source begins: the statuses that refuse it become errors, and after OK there is
-// the alarm to be kept.
+// onSource reads the beginning of a reply that all scripts on a source share: statuses that refuse become errors, and
+// the notifications after OK are processed.
 func (s *Store) onSource(ctx context.Context, source semantics.Source, r *reply) error {
 	switch semantics.Code(r.status) {
 	case semantics.EntityNotFound:
@@ -65,7 +65,8 @@ func (s *Store) onSource(ctx context.Context, source semantics.Source, r *reply)
 	}
 }
 
-// onNumbers does the same for scripts that may find messages missing, which would have to be in the named state.
+// onNumbers does the same for scripts on messages by number, and returns MESSAGE_NOT_FOUND with the numbers that are
+// not in the named state.
 func (s *Store) onNumbers(ctx context.Context, source semantics.Source, state string, r *reply) error {
 	if err := s.onSource(ctx, source, r); err != nil || r.status != string(semantics.MessageNotFound) {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// What became different about a message after it was stored is kept beside it, as "<bytes more than as
-// sent>:<changes>": entries of a stream cannot be changed. The scripts look at the number only.
+// Entries of a stream cannot be changed. What changes about a message is therefore kept beside it, as "<bytes more than
+// as sent>:<changes>". The scripts read the number only.
 
 // encodeChanges writes the properties a message has now.
 func encodeChanges(more int64, changes *storagev1.Changes) (string, error) {
@@ -29,7 +29,7 @@ func encodeChanges(more int64, changes *storagev1.Changes) (string, error) {
 	return strconv.FormatInt(more, 10) + ":" + string(blob), nil
 }
 
-// apply puts the changes into the message they belong to and gives by how many bytes they make it larger.
+// applyChanges makes the changes to a message and returns by how many bytes they make it larger.
 func applyChanges(text string, m *semantics.Message) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -57,11 +57,11 @@ func applyChanges(text string, m *semantics.Message) (int64, error) {
 
 // merged is the outcome of merging properties into one message.
 type merged struct {
-	code semantics.Code // why it cannot be; then the message keeps its lock
+	code semantics.Code // why they cannot be merged; the message then keeps its lock
 	text string         // the changes to be stored
 }
 
-// argument gives the outcome as the settle scripts take it.
+// argument returns the outcome as the settle scripts take it.
 func (m merged) argument() string {
 	if m.code != "" {
 		return "!"
@@ -69,9 +69,9 @@ func (m merged) argument() string {
 	return m.text
 }
 
-// merge reads the messages behind the tokens and sets properties over theirs (SETTLE-5). Nobody else can change a
+// merge reads the messages behind the tokens and sets properties over theirs (SETTLE-5). No other call can change a
 // message meanwhile: only the holder of the lock may, and the script that stores the outcome checks the lock. A message
-// that is not there has an empty outcome; the script finds its lock lost.
+// that is gone has an empty outcome; the script reports its lock as lost.
 func (s *Store) merge(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, properties map[string]semantics.Value,
 ) ([]merged, error) {
@@ -87,7 +87,7 @@ func (s *Store) merge(
 		}
 		return nil
 	})
-	if err != nil && err != redis.Nil { //nolint:errorlint // go-redis gives this very value
+	if err != nil && err != redis.Nil { //nolint:errorlint // go-redis returns this value itself
 		return nil, storeError(err, false)
 	}
 	outcomes := make([]merged, len(tokens))

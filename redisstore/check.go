@@ -13,12 +13,12 @@ import (
 )
 
 // Check implements semantics.Checker: it reads from INFO whether this Redis keeps what it is given, and loads the
-// scripts into one that it has not seen before. It refuses (PRECONDITION_FAILED) versions before 7.0, which lack script
-// flags and a frozen script clock, and eviction, which deletes messages. It warns of everything that opens a loss
-// window.
+// scripts into one that it has not seen before. It fails with PRECONDITION_FAILED for versions before 7.0, which lack
+// script flags and a frozen script clock, and for eviction, which deletes messages. It warns of every setting with
+// which messages can be lost.
 //
-// It ends with ctx. The client looks at a context only before it sends, so one that waits for an answer is left behind
-// and joined by the next Check: a Redis that hangs has one of them to answer at a time.
+// It blocks until Redis answers or ctx ends. The client checks a context only before it sends, so a check that waits
+// for an answer continues when ctx ends, and the next Check joins it: a Redis that hangs gets one at a time.
 func (s *Store) Check(ctx context.Context) (semantics.Health, error) {
 	c := s.joinCheck(ctx)
 	select {
@@ -36,14 +36,14 @@ func (s *Store) Check(ctx context.Context) (semantics.Health, error) {
 	return semantics.Health{}, e
 }
 
-// check is one look at Redis. Its result may be read when done is closed.
+// check is one reading of INFO and what follows. Its result may be read when done is closed.
 type check struct {
 	done   chan struct{}
 	health semantics.Health
 	err    error
 }
 
-// joinCheck gives the check that is under way, or begins one.
+// joinCheck returns the check that is under way, or begins one.
 func (s *Store) joinCheck(ctx context.Context) *check {
 	s.checkMutex.Lock()
 	defer s.checkMutex.Unlock()
@@ -66,7 +66,7 @@ func (s *Store) check(ctx context.Context) (semantics.Health, error) {
 	var info, fsync *redis.Cmd
 	_, pipelineErr := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		info = p.Do(ctx, "INFO")
-		fsync = p.Do(ctx, "CONFIG", "GET", "appendfsync") // often forbidden; then we do without
+		fsync = p.Do(ctx, "CONFIG", "GET", "appendfsync") // often forbidden; then the check does without
 		return nil
 	})
 	if info.Err() == nil && info.Val() == nil { // not even sent: the connection could not be set up

@@ -8,8 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// fanOut is one message with its copies, made ready for lua/lib/topic/read_copies.lua. What all copies have in common
-// is sent once.
+// fanOut is one message with its copies, encoded for lua/lib/topic/read_copies.lua. What several copies share is sent
+// once.
 type fanOut struct {
 	forms   []form
 	reasons []*semantics.DeadLetterTexts
@@ -25,13 +25,13 @@ type form struct {
 	size    int64
 }
 
-// copyOf says which form of a message a subscription gets. Both numbers count from 1; no reason is 0.
+// copyOf is the form of a message that a subscription gets. form and reason count from 1; 0 is no reason.
 type copyOf struct {
 	subscription string
 	form, reason int
 }
 
-// newFanOut encodes a publication. With keeps the first form is the message itself, which may be kept for later.
+// newFanOut encodes a publication. With keeps, the first form is the message itself, as a scheduled message is stored.
 func newFanOut(p semantics.Publication, keeps bool) (*fanOut, error) {
 	f, known := &fanOut{}, map[*semantics.Message]int{}
 	if keeps {
@@ -68,7 +68,7 @@ func (f *fanOut) addForm(m *semantics.Message, known map[*semantics.Message]int)
 	return nil
 }
 
-// weight is how much a script has to do for the message: it counts copies, and each 16 KiB that are copied as one more.
+// weight returns how much work the message is for a script: it counts copies, and each 16 KiB to copy as one more.
 func (f *fanOut) weight() int {
 	n := 1 + len(f.copies)
 	for _, form := range f.forms {
@@ -81,7 +81,7 @@ func (f *fanOut) weight() int {
 }
 
 // append adds the arguments of lua/lib/topic/read_copies.lua. index has the number of each subscription in the script,
-// from 1.
+// counted from 1.
 func (f *fanOut) append(args []any, index map[string]int) []any {
 	args = append(args, len(f.copies), f.text(index), len(f.forms))
 	for _, form := range f.forms {
@@ -94,8 +94,8 @@ func (f *fanOut) append(args []any, index map[string]int) []any {
 	return args
 }
 
-// text is what lua/lib/topic/each_copy.lua reads. Copies of the first form for neighbouring subscriptions, which is
-// nearly all there is, become one range.
+// text returns the copies in the form of lua/lib/topic/each_copy.lua. Copies of the first form for neighbouring
+// subscriptions, the usual case, become one range.
 func (f *fanOut) text(index map[string]int) string {
 	var out strings.Builder
 	for i := 0; i < len(f.copies); i++ {
@@ -121,7 +121,7 @@ func (f *fanOut) text(index map[string]int) string {
 	return out.String()
 }
 
-// causeLetter is how the scripts know why a copy is a dead letter: see causes.
+// causeLetter returns the letter by which the scripts know why a copy is a dead letter: see causes.
 func causeLetter(texts *semantics.DeadLetterTexts) string {
 	if texts.Reason == nil {
 		return "a"
@@ -168,8 +168,7 @@ func destinationsOf(topic string, fanOuts []*fanOut) destinations {
 
 func (d destinations) path(i int) string { return semantics.SubscriptionPath(d.topic, d.names[i]) }
 
-// appendKeys adds the keys of the subscriptions and gives their levels, by what this process has learnt about each so
-// far.
+// appendKeys adds the keys of the subscriptions and returns their levels, by what this process has learnt about each.
 func (s *Store) appendKeys(keys []string, d destinations) (all []string, levels string) {
 	letters := make([]byte, len(d.names))
 	for i, name := range d.names {
@@ -200,16 +199,17 @@ func (s *Store) learnLevels(d destinations, r *reply) error {
 	return r.failure()
 }
 
-// applyCopies reads the notifications of subscriptions (lua/lib/topic/close_copies.lua) and does what they ask for.
+// applyCopies reads the notifications of subscriptions (lua/lib/topic/close_copies.lua), reports them and returns their
+// alarms.
 func (s *Store) applyCopies(d destinations, r *reply) []alarm {
 	var alarms []alarm
 	for r.more() {
 		i := int(r.number())
 		if i < 1 || i > len(d.names) {
-			r.err = fmt.Errorf("script %s: news of subscription %d", r.script, i)
+			r.err = fmt.Errorf("script %s: notifications of subscription %d", r.script, i)
 			return nil
 		}
-		if at := s.readNews(d.path(i-1), r); at > 0 {
+		if at := s.readNotifications(d.path(i-1), r); at > 0 {
 			alarms = append(alarms, alarm{name: semantics.Fold(d.path(i - 1)), at: at})
 		}
 	}

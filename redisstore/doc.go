@@ -1,5 +1,5 @@
-// Package redisstore keeps Sidebus' entities and messages in Redis. It implements semantics.Store: each promise is one
-// Lua script of package lua, called through one place (script.go), and Redis' clock is the only clock.
+// Package redisstore stores the entities and messages of Sidebus in Redis. It implements semantics.Store: each
+// operation is one Lua script of package lua, called from one place (script.go). The clock of Redis is the only clock.
 //
-// It is the only package that knows Redis. What lies in Redis, key by key, stands in lua/README.md.
+// It is the only package that knows Redis. lua/README.md describes the keys.
 package redisstore

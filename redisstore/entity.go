@@ -9,7 +9,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// kindOf gives the kind of an entity that a caller names: the path of a subscription tells it by itself.
+// kindOf returns the kind of an entity that a caller names: the path of a subscription always names a subscription.
 func kindOf(kind semantics.Kind, path string) semantics.Kind {
 	if _, _, ok := semantics.SplitSubscription(path); ok {
 		return semantics.SubscriptionKind
@@ -17,8 +17,8 @@ func kindOf(kind semantics.Kind, path string) semantics.Kind {
 	return kind
 }
 
-// CreateEntity implements semantics.Entities. The name goes on the namespace's list before the entity is made, so that
-// none can exist without its name, and is looked for there once more afterwards.
+// CreateEntity implements semantics.Entities. The name is put on the namespace's list before the entity is created, so
+// that no entity exists without its name, and is checked again afterwards.
 func (s *Store) CreateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
 ) (semantics.Entity, bool, error) {
@@ -49,8 +49,8 @@ func (s *Store) CreateEntity(
 		if err != nil || r.status != "OK" {
 			return entity, false, err
 		}
-		// Redis may have forgotten the name before the entity was made. What puts it there has no bound: the entity is
-		// there.
+		// Redis may have forgotten the name before the entity was created. Registering it now is not subject to
+		// MaxEntities, because the entity exists.
 		listed, err := s.listName(ctx, path, 0, 0)
 		if err == nil && listed != ticket { // or the entity was deleted since, with its name
 			err = s.forgetName(ctx, path)
@@ -63,7 +63,7 @@ func (s *Store) CreateEntity(
 	}
 }
 
-// createArgs gives the arguments of create_entity.lua.
+// createArgs returns the arguments of create_entity.lua.
 func (s *Store) createArgs(kind semantics.Kind, path string, options semantics.Options, ticket int64) []any {
 	fields := appendOptions([]any{"name", path, "incarnation", newMark()}, options, semantics.OptionNames(kind))
 	unmatchedTo := ""
@@ -78,7 +78,8 @@ func (s *Store) createArgs(kind semantics.Kind, path string, options semantics.O
 	return append(args, unmatchedFields(path, unmatchedTo)...)
 }
 
-// unmatchedFields gives what that subscription is made with, nothing where there need not be one.
+// unmatchedFields returns the fields with which that subscription is created, none if the topic needs no such
+// subscription.
 func unmatchedFields(topic, unmatchedTo string) []any {
 	if unmatchedTo == "" {
 		return nil
@@ -114,8 +115,8 @@ func (s *Store) anyEntity(ctx context.Context, path string) (semantics.Entity, e
 	return readEntity(r)
 }
 
-// notFound is the error of a verb that receives when there is nothing of that path that one could receive from: a topic
-// is there, but only its subscriptions have messages (TOPIC-8).
+// notFound returns the error of a verb that receives from a path without messages: nothing is there, or a topic, of
+// which only the subscriptions have messages (TOPIC-8).
 func (s *Store) notFound(ctx context.Context, path string) error {
 	entity, err := s.anyEntity(ctx, path)
 	switch {
@@ -168,8 +169,8 @@ func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path stri
 type deletion uint8
 
 const (
-	asked  deletion = iota // by somebody
-	unused                 // only if nobody has used it for long enough (IDLE-1); else the error is inUse
+	asked  deletion = iota // by a caller
+	unused                 // only if it was unused for long enough (IDLE-1); else the error is inUse
 	isLeft                 // what is left of a subscription when its topic was deleted
 )
 
@@ -203,7 +204,7 @@ func (s *Store) deleted(
 	case r.status != "OK":
 		return s.notThere(ctx, kind, path)
 	}
-	s.tellRemoved(kind, path, why)
+	s.reportRemoved(kind, path, why)
 	return s.unregisterDeleted(ctx, path, r)
 }
 
@@ -216,7 +217,7 @@ func (s *Store) ListEntities(
 	}
 	var found []semantics.Entity
 	for {
-		// One more than asked for tells whether there is a next page.
+		// One more than asked for shows whether there is a next page.
 		names, err := s.listNames(ctx, after, limit+1)
 		if err != nil {
 			return nil, false, err
@@ -241,7 +242,7 @@ func (s *Store) ListEntities(
 	}
 }
 
-// readEntities reads entities in one go and passes over those that are not there.
+// readEntities reads entities with one pipeline and skips those that do not exist.
 func (s *Store) readEntities(ctx context.Context, paths []string) ([]semantics.Entity, error) {
 	reads := make([]*redis.Cmd, len(paths))
 	_, err := s.redis(ctx).Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -287,7 +288,7 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 		Sessions: r.number(), ReadySessions: r.number(), LockedSessions: r.number(),
 		CreatedAt: r.instant(), UpdatedAt: r.instant(), AccessedAt: r.instant(),
 	}
-	// Deferred messages whose time is over are both, until they are cleared away.
+	// Deferred messages that have expired count as both until they are removed.
 	counts.Deferred = min(counts.Deferred, counts.Active-counts.Locked-counts.ExpiredPending)
 	counts.Available = counts.Active - counts.Locked - counts.Deferred - counts.ExpiredPending
 	return counts, r.failure()

@@ -10,7 +10,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// entry is one element of a source's log as the scripts hand it over, not yet decoded, and what they told about it.
+// entry is one element of a source's log as the scripts return it, not yet decoded, with what they know about it.
 type entry struct {
 	position int64
 	size     int64
@@ -18,7 +18,7 @@ type entry struct {
 	payload  string
 	weight   int64  // what it counts for in an answer: see lua/lib/answer/weigh_at.lua
 	failed   int64  // failed deliveries from this source
-	changes  string // what became different since it was sent, "" = nothing
+	changes  string // what changed since it was sent, "" = nothing
 	dead     *deadLetter
 
 	sessionSequence int64 // of a message of a session
@@ -92,8 +92,8 @@ func (e *entry) setChanges(changes string) {
 	e.weight += int64(len(changes))
 }
 
-// known is what a script told about messages, by position: failed deliveries and changes. A message that it locked can
-// be gone when its entry is read, so nothing is paired by the order of the two.
+// known is what a script returned about messages besides their entries, by position: failed deliveries and changes. A
+// message that it locked can be gone when its entry is read, so their order does not pair them.
 type known struct {
 	failed  map[int64]int64
 	changes map[int64]string
@@ -120,16 +120,16 @@ func readKnown(r *reply) known {
 	return k
 }
 
-// tell adds to an entry what is known of it.
-func (k known) tell(e *entry) {
+// addTo adds to an entry what is known of it.
+func (k known) addTo(e *entry) {
 	e.failed = k.failed[e.position]
 	e.setChanges(k.changes[e.position])
 }
 
 func (e *entry) lock() lock { return lock{position: e.position, size: e.size, nonce: e.nonce} }
 
-// received decodes the message. DeliveryCount is the stored count (MSG-10). Of what cannot be decoded it gives the
-// rest, with the cause.
+// received decodes the message. DeliveryCount is the stored count (MSG-10). If the payload cannot be decoded,
+// Unreadable has the cause and the other fields are set.
 func (e *entry) received() *semantics.Received {
 	message, err := decodePayload(e.payload)
 	more := int64(0)
@@ -157,8 +157,7 @@ func (e *entry) received() *semantics.Received {
 	return m
 }
 
-// setTimes reads what was said of the message's life: "<enqueued>:<expires>", or "<accepted>:<ttl>" while it is
-// scheduled.
+// setTimes reads the times of the message: "<enqueued>:<expires>", or "<accepted>:<ttl>" while it is scheduled.
 func (e *entry) setTimes(m *semantics.Received) error {
 	first, second, _ := strings.Cut(e.times, ":")
 	enqueued, err1 := strconv.ParseInt(first, 10, 64)

@@ -11,7 +11,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// refusals are the first words of Redis errors that mean that it did nothing, and whether they pass by themselves.
+// refusals are the first words of the errors with which Redis rejects a command and changes nothing, with their cause
+// in the details and whether a repetition can succeed without an operator.
 var refusals = map[string]struct {
 	cause  string
 	passes bool
@@ -30,18 +31,18 @@ var refusals = map[string]struct {
 	"NOPERM":      {"redis_noperm", false},
 }
 
-// passing is the pause suggested for failures that pass by themselves and changed nothing.
+// passing is the RetryAfter of failures that changed nothing and can pass without an operator.
 const passing = 800 * time.Millisecond
 
-// storeError gives the failure of a Redis call its Code. changes says whether the call could have changed something, in
-// which case a lost answer means an unknown outcome (ERR-6, ERR-7).
+// storeError returns the failure of a Redis call with its Code. changes reports whether the call could have changed
+// something; a lost answer then means an unknown outcome (ERR-6, ERR-7).
 func storeError(err error, changes bool) error {
 	var reply redis.Error
 	if errors.As(err, &reply) {
 		err = withoutArguments(err)
 		word, _, _ := strings.Cut(reply.Error(), " ")
 		if refusal, known := refusals[word]; known {
-			e := unavailable(err, "Redis refused the call and did nothing").With(semantics.DetailCause, refusal.cause)
+			e := unavailable(err, "Redis rejected the request; nothing changed").With(semantics.DetailCause, refusal.cause)
 			if refusal.passes {
 				e.RetryAfter = passing
 			}
@@ -49,7 +50,7 @@ func storeError(err error, changes bool) error {
 		}
 		return &semantics.Error{Code: semantics.Internal, Message: "Redis failed the call", Err: err}
 	}
-	// The client looks at a call's context only before it sends, so this one never left.
+	// The client checks the context of a call only before it sends, so this call was not sent.
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &semantics.Error{Code: semantics.Cancelled, Message: "the caller went away", Err: err}
 	}
@@ -67,8 +68,8 @@ func storeError(err error, changes bool) error {
 		With(semantics.DetailCause, causeUnreachable).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
 }
 
-// withoutArguments takes out of an error what Redis repeats of a command that it does not know: of AUTH and HELLO it is
-// the password.
+// withoutArguments removes from an error the arguments that Redis repeats of an unknown command: those of AUTH and
+// HELLO contain the password.
 func withoutArguments(err error) error {
 	if text, _, repeats := strings.Cut(err.Error(), ", with args beginning with"); repeats {
 		return errors.New(text)

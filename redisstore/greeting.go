@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A new connection is greeted by the client before its first call: protocol, password, name, database. A call whose
-// connection fails before the greeting is over has not been sent, so its outcome is known: nothing was changed (ERR-6).
-// The client does not tell the two apart, so the connection does.
+// The client begins a new connection with a handshake: protocol, password, name, database. If the connection fails
+// before the handshake has ended, the call was not sent, so its outcome is known: nothing was changed (ERR-6). The
+// client does not distinguish the two, so the connection does.
 
 // errUnsent is found by errors.Is in every error of a connection on which no call was sent.
 var errUnsent = errors.New("the call was not sent")
 
-// causeUnreachable and causeFull say why nothing was sent.
+// causeUnreachable and causeFull are reasons why nothing was sent.
 const (
 	causeUnreachable = "redis_unreachable"
 	causeFull        = "redis_maxclients"
@@ -43,7 +43,7 @@ func (u *unsent) Timeout() bool {
 
 func (u *unsent) Temporary() bool { return false }
 
-// unsentCause gives why a call was not sent.
+// unsentCause returns why a call was not sent.
 func unsentCause(err error) string {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if u, ok := err.(*unsent); ok { //nolint:errorlint // the chain is walked here
@@ -53,7 +53,7 @@ func unsentCause(err error) string {
 	return causeUnreachable
 }
 
-// greeter gives a dialer whose connections know when their greeting is over.
+// greeter returns a dialer whose connections know when their handshake has ended.
 func greeter(o *redis.Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dial := redis.NewDialer(o)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -73,11 +73,11 @@ func greeter(o *redis.Options) func(ctx context.Context, network, addr string) (
 type greetedConn struct {
 	net.Conn
 
-	isOver atomic.Bool // the greeting; a call was sent
-	isFull atomic.Bool // Redis has no place for the connection, and closes it
+	isOver atomic.Bool // the handshake; a call was sent
+	isFull atomic.Bool // Redis has reached maxclients and closes the connection
 }
 
-// greetedSocket is one that the client can look at before it uses it again.
+// greetedSocket is a greetedConn whose socket the client can check before it uses the connection again.
 type greetedSocket struct {
 	*greetedConn
 	syscall.Conn
@@ -86,12 +86,12 @@ type greetedSocket struct {
 // greetings are the commands that a connection begins with.
 var greetings = [][]byte{[]byte("hello"), []byte("auth"), []byte("client"), []byte("select")}
 
-// maxClients is what Redis says to a connection that is one too many.
+// maxClients is the error that Redis sends to a connection beyond maxclients.
 var maxClients = []byte("-ERR max number of clients reached")
 
 var errFull = errors.New("maxclients: Redis has as many connections as it permits")
 
-// Write writes to the connection, but no call to one that Redis has no place for.
+// Write writes to the connection, except a call after Redis has reached maxclients.
 func (c *greetedConn) Write(p []byte) (int, error) {
 	if c.isOver.Load() {
 		return c.Conn.Write(p)
@@ -104,7 +104,7 @@ func (c *greetedConn) Write(p []byte) (int, error) {
 		return c.Conn.Write(p)
 	}
 	n, err := c.Conn.Write(p)
-	if err != nil { // the other side has closed; what it said before can be read still
+	if err != nil { // the other side has closed; what it sent before can still be read
 		said := make([]byte, len(maxClients))
 		if m, _ := c.Conn.Read(said); bytes.Equal(said[:m], maxClients) {
 			return n, &unsent{errFull, causeFull}

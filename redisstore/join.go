@@ -8,15 +8,15 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// joiner makes concurrent calls of one kind on one key share script calls (group commit). A call that finds its key
-// idle leaves at once; others gather behind it and leave together when it returns, or as soon as they fill a script and
-// fewer than width are under way. No timer, no goroutine: the first of those that leave does the work for all. Calls
-// leave in order of arrival.
+// joiner makes concurrent calls of one kind on one key share script calls (group commit). A call whose key is idle is
+// sent at once. Others wait in the batch queue and are sent together when it returns, or as soon as they fill a script
+// and fewer than width are under way. There is no timer and no goroutine: the first call of a batch runs the script for
+// all. Calls are sent in order of arrival.
 type joiner[C any] struct {
-	run   func(ctx context.Context, calls []C) // gives every call its outcome
+	run   func(ctx context.Context, calls []C) // sets the outcome of every call
 	weigh func(C) int
-	full  int // weight that leaves although others are under way
-	most  int // weight that shares one script; a single heavier call still goes
+	full  int // weight that is sent although others are under way
+	most  int // weight that shares one script; a single heavier call is sent alone
 
 	mu     sync.Mutex
 	queues map[string]*batchQueue[C]
@@ -35,13 +35,13 @@ type batchQueue[C any] struct {
 
 type ticket[C any] struct {
 	call C
-	// turn delivers the batch this ticket must carry out, itself first, or is closed when its call has its outcome.
+	// turn delivers the batch that this ticket must run, itself first, or is closed when its call has its outcome.
 	turn chan []*ticket[C]
 }
 
-// do carries out one call, alone or together with others. It blocks until the outcome is there; when ctx ends before
-// the call was sent it returns CANCELLED and nothing was done. Once sent, a call is seen through, so that its outcome
-// is known.
+// do runs one call, alone or together with others. It blocks until the call has its outcome. If ctx ends before the
+// call was sent, do returns CANCELLED and nothing was changed; a call that was sent runs to its end, so that its
+// outcome is known.
 func (j *joiner[C]) do(ctx context.Context, key string, call C) error {
 	if ctx.Err() != nil {
 		return cancelled(ctx)
@@ -77,12 +77,12 @@ func cancelled(ctx context.Context) error {
 	return &semantics.Error{Code: semantics.Cancelled, Message: "the caller went away", Err: context.Cause(ctx)}
 }
 
-// lead carries out a batch; an empty one means that another did it already.
+// lead runs a batch; an empty one means that another call ran it.
 func (j *joiner[C]) lead(ctx context.Context, key string, l *batchQueue[C], batch []*ticket[C]) {
 	if len(batch) == 0 {
 		return
 	}
-	// Also when run panics, so that the key is not blocked for good.
+	// Also when run panics, so that the key is not blocked for ever.
 	defer func() {
 		j.mu.Lock()
 		l.going--
@@ -102,7 +102,7 @@ func (j *joiner[C]) lead(ctx context.Context, key string, l *batchQueue[C], batc
 	j.run(context.WithoutCancel(ctx), calls)
 }
 
-// dispatch lets those leave that may. The caller holds the mutex.
+// dispatch sends the calls that may be sent now. The caller holds the mutex.
 func (j *joiner[C]) dispatch(l *batchQueue[C]) {
 	for len(l.waiting) > 0 && (l.going == 0 || l.going < width && l.weight >= j.full) {
 		n, weight := 0, 0
@@ -122,7 +122,7 @@ func (j *joiner[C]) dispatch(l *batchQueue[C]) {
 	}
 }
 
-// withdraw takes a call back unless it has left already.
+// withdraw removes a call from its batch queue and reports whether it was still there.
 func (j *joiner[C]) withdraw(l *batchQueue[C], t *ticket[C]) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -135,7 +135,8 @@ func (j *joiner[C]) withdraw(l *batchQueue[C], t *ticket[C]) bool {
 	return true
 }
 
-// piecesOf divides calls, in their order, into pieces that weigh no more than most, but for one that does alone.
+// piecesOf divides calls, in their order, into pieces that weigh no more than most. A single heavier call is a piece of
+// its own.
 func piecesOf[C any, Calls ~[]C](calls Calls, weight func(Calls) int, most int) []Calls {
 	var pieces []Calls
 	for len(calls) > 0 {

@@ -15,7 +15,7 @@ type keyNames interface {
 	key(name string) string
 }
 
-// namespaceKeys are the keys a namespace has of its own. It is what they begin with.
+// namespaceKeys are the keys of a namespace itself. The value is their prefix.
 type namespaceKeys string
 
 func keysOfNamespace(namespace string) namespaceKeys { return namespaceKeys("sb:{" + namespace + "}:") }
@@ -33,14 +33,14 @@ func (k namespaceKeys) key(name string) string {
 // and topics share one name space (ENT-2), so the tag carries no kind: a clash of names is a clash of keys. A
 // subscription has the tag of its topic.
 type entityKeys struct {
-	tag   string // what the keys begin with
+	tag   string // prefix of the keys
 	owner string // the tag of the entity whose quota counts: of a subscription its topic, else as tag
 	// the tag of the entity that is in use when this one is: of a transfer dead-letter queue its source, else as tag
 	parent string
 	side   string // "dead_": keys of a side are those of the dead-letter queue, for scripts that know one side only
 }
 
-// keyPlace is where a key of a name lies.
+// keyPlace is where a key lies.
 type keyPlace uint8
 
 const (
@@ -50,7 +50,7 @@ const (
 	topicPlace            // at the topic of a subscription
 )
 
-// keyPlaces has every key of an entity by its name, except those with a prefix: "transfers_".
+// keyPlaces has every key of an entity by its name, except those with the prefix "transfers_".
 var keyPlaces = func() map[string]keyPlace {
 	places := map[string]keyPlace{"subscriptions": topicPlace, "rules": topicPlace}
 	for _, name := range []string{
@@ -100,16 +100,16 @@ func (k entityKeys) otherKey(name string) string {
 	return ""
 }
 
-// tagOf returns the tag of an entity, and what the keys of one that is not a subscription begin with.
+// tagOf returns the tag of an entity, which is also the prefix of its keys unless it is a subscription.
 func tagOf(namespace, path string) string {
 	return "sb:{" + namespace + "/" + semantics.Fold(path) + "}:"
 }
 
-// transfersSuffix names, behind the path of a queue or subscription, its transfer dead-letter queue, which is a queue
-// of its own.
+// transfersSuffix, after the path of a queue or subscription, makes the path of its transfer dead-letter queue, which
+// is stored as a queue of its own.
 const transfersSuffix = "/$transfer"
 
-// keptAt returns the path of the queue whose keys a source has.
+// keptAt returns the path of the queue under whose keys a source is stored.
 func keptAt(source semantics.Source) string {
 	if source.SubQueue == semantics.TransferDeadLetterQueue {
 		return source.Path + transfersSuffix
@@ -132,7 +132,7 @@ func keysOfEntity(namespace, path string) entityKeys {
 	return keys
 }
 
-// transfers returns the keys of the transfer dead-letter queue. What it holds counts for no quota.
+// transfers returns the keys of the transfer dead-letter queue. Its messages count for no quota.
 func (k entityKeys) transfers() entityKeys {
 	tag := k.tag + "transfer:"
 	return entityKeys{tag: tag, owner: tag, parent: k.tag}
@@ -156,7 +156,7 @@ var keyGroups = sync.OnceValues(func() (map[string][]string, error) {
 
 // group returns the keys of a list, in its order.
 func (k entityKeys) group(name string) []string {
-	groups, _ := keyGroups() // New has seen that the scripts load
+	groups, _ := keyGroups() // Open has checked that the scripts load
 	keys := make([]string, 0, len(groups[name]))
 	for _, name := range groups[name] {
 		keys = append(keys, k.key(name))
@@ -164,7 +164,7 @@ func (k entityKeys) group(name string) []string {
 	return keys
 }
 
-// all returns every key of a queue that the scripts work on.
+// all returns the keys of a queue in the order of the group queue.
 func (k entityKeys) all() []string { return k.group("queue") }
 
 // deleted returns every key that goes with a queue or subscription.
@@ -185,7 +185,8 @@ func (k entityKeys) deletedTopic() []string {
 	return keys
 }
 
-// keyLevel says which keys of a subscription a script gets that stores a copy there: see lua/lib/topic/open_copies.lua.
+// keyLevel is the letter for the keys of a subscription that a script needs to store a copy: see
+// lua/lib/topic/open_copies.lua.
 type keyLevel byte
 
 const (
@@ -216,13 +217,13 @@ func (k resubmitKeys) key(name string) string {
 	return k.source.key(name)
 }
 
-// moreKeys are keys with others behind them, for the last parameter of a script, which repeats.
+// moreKeys are keys followed by others, for the last parameter of a script, which repeats.
 type moreKeys struct {
 	keyNames
 	more []string
 }
 
-// with returns keys and others behind them.
+// with returns keys followed by others.
 func with(keys keyNames, more ...string) moreKeys { return moreKeys{keys, more} }
 
 // prefixOf returns the prefix of the entity's fields that belong to the source.

@@ -8,11 +8,11 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Messages that are larger than all others of an answer together may be are read one after the other: else as many of
-// them would be in memory at a time as there are connections, before anything can count them.
+// A message that alone exceeds the bound of an answer is read while no other such message is. Otherwise each connection
+// could have one in memory before the memory for answers is counted.
 
-// alone reads something large while nothing else large is read. THROTTLED: the others take too long, or there is no
-// memory for an answer.
+// alone runs read while no other large message is read. It blocks until its turn; it returns THROTTLED if that takes
+// too long or there is no memory for an answer.
 func (s *Store) alone(ctx context.Context, read func() error) error {
 	wait, cancel := context.WithTimeout(ctx, lockedTimeout)
 	defer cancel()
@@ -30,7 +30,7 @@ func (s *Store) alone(ctx context.Context, read func() error) error {
 	}
 }
 
-// isSingle reports whether a range is of one position, as that of a large message is: no others fit beside it.
+// isSingle reports whether a range is one position. The range of a large message is: no others fit beside it.
 func isSingle(r [2]string) bool { return r[0] == r[1] }
 
 // withoutLarge leaves large messages out of ranges: an id ends in the size.

@@ -5,10 +5,10 @@ import "sync"
 // mostLearnt bounds what a Store keeps of one kind of knowledge about entities: about a megabyte.
 const mostLearnt = 10_000
 
-// learnt is what a Store has learnt about entities by their folded paths. It only saves a second try: every script
-// finds out by itself whether it holds. So it may be wrong, because the entity or all of Redis has changed, and it may
-// forget any of it. Temporary entities come and go, and no sidecar hears of those that others delete, so it keeps a
-// bounded number.
+// learnt is a cache of what a Store knows about entities, by folded path. It only saves a second call: every script
+// checks it. So an entry may be wrong, because the entity or all of Redis has changed, and any entry may be dropped.
+// Temporary entities come and go, and no sidecar is notified of those that others delete, so the number of entries is
+// bounded.
 type learnt[V any] struct {
 	mu   sync.Mutex
 	of   map[string]V
@@ -24,8 +24,8 @@ func (l *learnt[V]) get(path string) (V, bool) {
 	return v, ok
 }
 
-// put keeps one more. When there are too many, any other one goes: with more entities in use than are kept, most tries
-// still are the first.
+// put adds an entry. When there are too many it drops any other: even with more entities in use than entries, most
+// calls need no second one.
 func (l *learnt[V]) put(path string, v V) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

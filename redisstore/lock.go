@@ -9,10 +9,10 @@ import (
 )
 
 // A lock is kept in Redis as "<position>:<nonce>" and handed out as a UUID that also carries the size, so that a settle
-// needs nothing but the token: the nonce is that of one script, position and size are the id of the message in the log.
-// All three come back from a client, so scripts use them for finding only. The nonce is hidden under a digest of the
-// other two: a token with any bit altered names a nonce that was never given, and with it no lock, not even that of a
-// message which the same script has handed out. The UUID is of version 8, the one for private layouts:
+// needs only the token: the nonce is that of one script, position and size are the id of the message in the log. All
+// three come back from a client, so scripts use them only to find the lock. The nonce is hidden under a digest of the
+// other two: a token with any bit altered has a nonce that was never used, so it matches no lock, not even that of
+// another message of the same receive. The UUID is of version 8, the one for private layouts:
 //
 //	42 bits hidden nonce | upper 18 bits of size | version  (60 bits + 4)
 //	variant | lower 9 bits of size | 53 bits position (2 bits + 62)
@@ -31,7 +31,7 @@ const (
 	variantBits   = 0b10
 )
 
-// newNonce makes the number that keeps the locks of one receive apart from all others.
+// newNonce returns a random number that distinguishes the locks of one receive from all others.
 func newNonce() uint64 { return rand.Uint64N(1 << nonceBits) } //nolint:gosec // fencing, not secrecy
 
 func (l lock) token() semantics.LockToken {
@@ -45,7 +45,7 @@ func (l lock) token() semantics.LockToken {
 	return t
 }
 
-// lockOf takes a token apart. ok is false for a UUID that this package did not make.
+// lockOf parses a token. ok is false for a UUID that this package did not create.
 func lockOf(t semantics.LockToken) (l lock, ok bool) {
 	high, low := binary.BigEndian.Uint64(t[:8]), binary.BigEndian.Uint64(t[8:])
 	if high>>12&0xf != versionNibble || low>>62 != variantBits {
@@ -61,7 +61,7 @@ func lockOf(t semantics.LockToken) (l lock, ok bool) {
 	return l, true
 }
 
-// digest gives 42 bits in which those of position and size are mixed well, by the last steps of MurmurHash3.
+// digest returns 42 bits into which those of position and size are mixed, by the last steps of MurmurHash3.
 func (l lock) digest() uint64 {
 	x := uint64(l.position)<<11 ^ uint64(l.size)*0x9e3779b97f4a7c15 //nolint:gosec // both are positive
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
@@ -69,17 +69,17 @@ func (l lock) digest() uint64 {
 	return (x ^ x>>33) >> (64 - nonceBits)
 }
 
-// text gives the form under which the lock is kept.
+// text returns the form under which the lock is kept.
 func (l lock) text() string {
 	return strconv.FormatInt(l.position, 10) + ":" + strconv.FormatUint(l.nonce, 10)
 }
 
-// id gives the id of the message's entry in the log.
+// id returns the id of the message's entry in the log.
 func (l lock) id() string {
 	return strconv.FormatInt(l.position, 10) + "-" + strconv.FormatInt(l.size, 10)
 }
 
-// foreignLock stands for a token that this package did not make. No lock is ever kept under it.
+// foreignLock stands for a token that this package did not create. It never matches a lock.
 const foreignLock = "0:0"
 
 func lockText(t semantics.LockToken) string {

@@ -10,11 +10,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// lockedTimeout bounds what follows once a script has locked messages, which no longer depends on whether the caller is
-// there.
+// lockedTimeout bounds the reads after a script has locked messages. They do not end with the caller's context.
 const lockedTimeout = 10 * time.Second
 
-// readRanges reads what lies from the first to the last position of each range. What is large is read alone.
+// readRanges reads the entries from the first to the last position of each range. It reads large messages alone.
 func (s *Store) readRanges(ctx context.Context, log string, ranges [][2]string) ([][]entry, error) {
 	read, err := s.readTogether(ctx, log, withoutLarge(ranges))
 	if err != nil {
@@ -38,7 +37,7 @@ func (s *Store) readRanges(ctx context.Context, log string, ranges [][2]string) 
 	return read, nil
 }
 
-// readTogether reads ranges with one pipeline. It changes nothing, so a connection that breaks is worth a second try:
+// readTogether reads ranges with one pipeline. It tries again when a connection breaks, because it changes nothing and
 // the messages are locked.
 func (s *Store) readTogether(ctx context.Context, log string, ranges [][2]string) (read [][]entry, err error) {
 	for range 2 {
@@ -79,7 +78,7 @@ func readEntries(cmd *redis.Cmd) ([]entry, error) {
 	return entries, r.failure()
 }
 
-// entriesIn gives what is needed to end the locks of all positions in ranges.
+// entriesIn returns entries with what is needed to end the locks of all positions in ranges.
 func entriesIn(ranges [][2]string, nonce uint64) []entry {
 	var entries []entry
 	for _, r := range ranges {
@@ -95,8 +94,8 @@ func entriesIn(ranges [][2]string, nonce uint64) []entry {
 	return entries
 }
 
-// giveBack releases what was locked and nobody gets, so that nothing is counted (RECV-7, DC-2). If that fails, the
-// locks end by themselves, each with a delivery more.
+// giveBack releases locked messages that no caller gets, so that no delivery is counted (RECV-7, DC-2). If that fails,
+// the locks expire, and each counts a delivery.
 func (s *Store) giveBack(ctx context.Context, source semantics.Source, entries []entry) {
 	if len(entries) == 0 {
 		return

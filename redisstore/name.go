@@ -7,10 +7,10 @@ import (
 )
 
 // The list of the names of a namespace and its entities lie in different slots, so no script changes both. A name is
-// put on the list before its entity is made, and taken off after it was deleted. Its ticket orders the two where they
-// race: see lua/register_name.lua.
+// put on the list before its entity is created and removed after it was deleted. If the two race, the ticket of the
+// name decides: see lua/register_name.lua.
 
-// registerName puts a name on the list and gives its ticket, which is higher than above.
+// registerName puts a name on the list and returns its ticket, which is higher than above.
 func (s *Store) registerName(ctx context.Context, path string, above int64) (ticket int64, err error) {
 	return s.listName(ctx, path, s.options.MaxEntities, above)
 }
@@ -26,8 +26,8 @@ func (s *Store) listName(ctx context.Context, path string, limit, above int64) (
 	return r.number(), r.failure()
 }
 
-// unregisterDeleted takes the name of an entity off the list that was deleted by the script of this reply. It goes on
-// when the caller goes away. A crash leaves the name, which lists pass over and forgetName removes.
+// unregisterDeleted removes the name of an entity from the list after the script of this reply deleted it. It does not
+// end with ctx. After a crash the name stays; lists skip it, and forgetName removes it.
 func (s *Store) unregisterDeleted(ctx context.Context, path string, r *reply) error {
 	barred := r.number()
 	if err := r.failure(); err != nil {
@@ -43,7 +43,7 @@ func (s *Store) unregisterName(ctx context.Context, path string, barred int64) e
 	return err
 }
 
-// notThere is the error of a deletion that found nothing. What an earlier one left halfway is removed.
+// notThere returns the error of a deletion that found no entity, and removes what an earlier deletion left.
 func (s *Store) notThere(ctx context.Context, kind semantics.Kind, path string) error {
 	if kind != semantics.SubscriptionKind {
 		if err := s.forgetName(ctx, path); err != nil {
@@ -53,8 +53,8 @@ func (s *Store) notThere(ctx context.Context, kind semantics.Kind, path string) 
 	return semantics.NotFound(path)
 }
 
-// forgetName takes a name off the list that has no entity, with what is left of one. Who is about to make the entity
-// begins again.
+// forgetName removes a name without an entity from the list, with what is left of the entity. A caller that is creating
+// the entity registers the name again.
 func (s *Store) forgetName(ctx context.Context, path string) error {
 	return s.Unbroken(ctx, func(ctx context.Context) error { return s.forgetNow(ctx, path) })
 }
@@ -77,7 +77,7 @@ func (s *Store) forgetNow(ctx context.Context, path string) error {
 	return s.unregisterName(ctx, path, ticket)
 }
 
-// listNames gives up to limit names of the namespace's list, in order.
+// listNames returns up to limit names of the namespace's list, in order.
 func (s *Store) listNames(ctx context.Context, after string, limit int) ([]string, error) {
 	r, err := s.run(ctx, "list_names", s.names, after, limit)
 	if err != nil {

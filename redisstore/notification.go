@@ -9,8 +9,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// causes are why a message becomes a dead letter, by the letter the scripts use. An application's own reason stands in
-// the message.
+// causes are why a message becomes a dead letter, by the letter that the scripts use. The reason that an application
+// names is in the message.
 var causes = map[byte]string{
 	'a': "Application", 'm': "MaxDeliveryCountExceeded", 't': "TTLExpiredException",
 	'f': semantics.ReasonFilterFailed, 'h': semantics.ReasonHeaderSize, 's': semantics.ReasonNoSession,
@@ -20,22 +20,23 @@ var causes = map[byte]string{
 	'q': semantics.ReasonDestinationFull, 'r': semantics.ReasonSession,
 }
 
-// apply reads the notifications of a reply (lua/lib/entity/close_queue.lua) and does what they ask for.
+// apply reads the notifications of a reply (lua/lib/entity/close_queue.lua), reports them and sets the alarm.
 func (s *Store) apply(ctx context.Context, path string, r *reply) {
-	if at := s.readNews(path, r); at > 0 {
+	if at := s.readNotifications(path, r); at > 0 {
 		s.setAlarms(ctx, alarm{name: semantics.Fold(path), at: at})
 	}
 }
 
-// orphan is the letter of what was dropped because its message was not there (lua/lib/entity/note_orphan.lua).
+// orphan is the letter of what was dropped because its message was gone (lua/lib/entity/note_orphan.lua).
 const orphan = '!'
 
-// readNews gives the alarm that the script changed, 0 for none, and tells of the dead letters and orphans.
-func (s *Store) readNews(path string, r *reply) int64 {
+// readNotifications reports the dead letters and orphans of a script to the callbacks of Options, and returns the alarm
+// that it changed (ms), 0 for none.
+func (s *Store) readNotifications(path string, r *reply) int64 {
 	alarm, letters, _ := strings.Cut(r.text(), " ")
 	at, err := strconv.ParseInt(alarm, 10, 64)
 	if err != nil && r.err == nil {
-		r.err = fmt.Errorf("script %s: news begin with %q: %w", r.script, alarm, err)
+		r.err = fmt.Errorf("script %s: notifications begin with %q: %w", r.script, alarm, err)
 	}
 	if letters == "" {
 		return at

@@ -15,8 +15,8 @@ func headOf(messages int, once *semantics.Once) any {
 	return strconv.Itoa(messages) + ":" + once.Digest + ":" + once.Seed + ":" + once.RequestID
 }
 
-// readRepetition reads the outcome of a call whose request id was taken before. It gives nothing for any other outcome,
-// of which it has read nothing then.
+// readRepetition reads the outcome of a call whose request id was taken before. For any other outcome it returns
+// nothing and has not read from the reply.
 func readRepetition(
 	path string, messages int, once *semantics.Once, r *reply,
 ) ([]semantics.Stored, *semantics.Repetition, error) {
@@ -35,7 +35,7 @@ func readRepetition(
 }
 
 // readAnswer reads an answer as lua/lib/request/save_answer.lua keeps it: the number of the first message, or RUNS with
-// all. EACH was RUNS in the version before.
+// all. The version before wrote EACH for RUNS.
 func readAnswer(messages int, answer []string) ([]semantics.Stored, error) {
 	if len(answer) == 1 {
 		answer = []string{"RUNS", answer[0] + "+" + strconv.Itoa(messages)}
@@ -52,8 +52,8 @@ func readAnswer(messages int, answer []string) ([]semantics.Stored, error) {
 	return stored, nil
 }
 
-// appendRun adds the messages of "<first>" or "<first>+<count>", if they are at most so many. It adds none when it
-// cannot read it.
+// appendRun adds the messages of "<first>" or "<first>+<count>", if they are at most so many. If it cannot parse the
+// text it adds none.
 func appendRun(stored []semantics.Stored, run string, most int) []semantics.Stored {
 	text, times, isRun := strings.Cut(run, "+")
 	count, err := 1, error(nil)

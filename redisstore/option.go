@@ -142,7 +142,7 @@ func wordOf(option, text string, words []string) uint8 {
 	}
 }
 
-// optionOfField gives the option that a field is kept for.
+// optionOfField returns the option that a field is kept for.
 func optionOfField(field string) string { return storedByField[field].Name }
 
 func flag(set bool) int {
@@ -152,7 +152,7 @@ func flag(set bool) int {
 	return 0
 }
 
-// readEntity reads the hash of an entity. What its kind does not have stands at its default.
+// readEntity reads the hash of an entity. Options that its kind does not have get their defaults.
 func readEntity(r *reply) (semantics.Entity, error) {
 	e := semantics.Entity{Options: semantics.DefaultOptions()}
 	fields := r.list()
@@ -192,7 +192,7 @@ func instantIn(ms string) (time.Time, error) {
 	return instantOf(n), err
 }
 
-// oneOf gives the value that is written as word, else the first.
+// oneOf returns the value that is written as word, the first one if none is.
 func oneOf[T fmt.Stringer](word string, values ...T) T {
 	for _, v := range values {
 		if v.String() == word {

@@ -9,11 +9,11 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// formatProto is the first byte of a payload: what follows is a storagev1.Message. Other bytes are free for
-// messages that are to be kept exactly as another protocol delivered them.
+// formatProto is the first byte of a payload: what follows is a storagev1.Message. Other bytes are reserved for
+// messages stored as another protocol delivered them.
 const formatProto = 1
 
-// encodePayload gives what the scripts store and never look into.
+// encodePayload returns the stored form of a message, which the scripts do not parse.
 func encodePayload(m *semantics.Message) ([]byte, error) {
 	stored := storagev1.Message{
 		MessageId: m.MessageID, SessionId: m.SessionID, PartitionKey: m.PartitionKey, CorrelationId: m.CorrelationID,
@@ -93,7 +93,7 @@ func decodePayload(payload string) (semantics.Message, error) {
 		MessageID: stored.MessageId, SessionID: stored.SessionId, PartitionKey: stored.PartitionKey,
 		CorrelationID: stored.CorrelationId, Subject: stored.Subject, To: stored.To, ReplyTo: stored.ReplyTo,
 		ReplyToSessionID: stored.ReplyToSessionId, ContentType: stored.ContentType, Body: stored.Body,
-		BodyKind: semantics.BodyKind(stored.BodyKind), //nolint:gosec // three values, written by us
+		BodyKind: semantics.BodyKind(stored.BodyKind), //nolint:gosec // three values, written by this package
 	}
 	if stored.ScheduledMs != 0 {
 		m.ScheduledAt = instantOf(stored.ScheduledMs)

@@ -7,7 +7,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// mostPeekScripts bounds the scripts of one Peek that finds nothing to show in what it looks at.
+// mostPeekScripts bounds the scripts of one Peek whose filter finds nothing.
 const mostPeekScripts = 1000
 
 // Peek implements semantics.Receiver.
@@ -15,13 +15,13 @@ func (s *Store) Peek(
 	ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show,
 ) ([]*semantics.Received, error) {
 	var found []*semantics.Received
-	bytes := int64(0) // what was shown counts for
+	bytes := int64(0) // bytes that the shown messages count for
 	from = max(from, 1)
 	for range mostPeekScripts {
-		page, next, err := s.peekOnce(ctx, source, from, limit-len(found), roomText(max(bytes, 1)), show)
+		page, next, err := s.peekOnce(ctx, source, from, limit-len(found), bytesLeftText(max(bytes, 1)), show)
 		if err == nil && next < 0 && len(page)+len(found) == 0 {
 			err = s.alone(ctx, func() error {
-				page, next, err = s.peekOnce(ctx, source, -next, 1, roomText(0), show)
+				page, next, err = s.peekOnce(ctx, source, -next, 1, bytesLeftText(0), show)
 				return err
 			})
 		}
@@ -65,8 +65,8 @@ type peeked struct {
 	weight  int64
 }
 
-// peekOnce returns what one script shows and the number to go on from: 0 when there is no more, below 0 when the one at
-// that number does not fit.
+// peekOnce returns what one script shows and the number to continue from: 0 when there are no more, negative when the
+// message at that number does not fit.
 func (s *Store) peekOnce(
 	ctx context.Context, source semantics.Source, from int64, limit int, room string, show semantics.Show,
 ) ([]peeked, int64, error) {

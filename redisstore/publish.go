@@ -9,7 +9,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// What shares one publish script, in units of fanOut.weight, so that it stays short: some milliseconds.
+// Bounds of one publish script, in units of fanOut.weight: it takes some milliseconds.
 const (
 	fullPublish = 128
 	mostPublish = 1000
@@ -28,7 +28,7 @@ type publishCall struct {
 	err          error
 }
 
-// publishCalls are calls of one caller that leave in one script, so that they keep their order.
+// publishCalls are calls of one caller that share one script, so that they keep their order.
 type publishCalls []*publishCall
 
 func (calls publishCalls) weight() int {
@@ -41,8 +41,8 @@ func (calls publishCalls) weight() int {
 	return n
 }
 
-// Publish implements semantics.Topics. What is more than one script takes follows in further ones, each after the
-// answer to the last, until one fails.
+// Publish implements semantics.Topics. If one script does not take all, further ones follow, each after the answer to
+// the last, until one fails.
 func (s *Store) Publish(
 	ctx context.Context, topic string, version int64, calls [][]semantics.Publication,
 ) []semantics.SendOutcome {
@@ -94,7 +94,7 @@ func (c *publishCall) encode() error {
 	return nil
 }
 
-// runPublishes carries out calls on one topic. Those that were decided by different routes cannot ride together.
+// runPublishes runs calls on one topic. Calls with routes of different versions cannot share a script.
 func (s *Store) runPublishes(ctx context.Context, groups []publishCalls) {
 	calls := slices.Concat(groups...)
 	for len(calls) > 0 {
@@ -111,7 +111,7 @@ func (s *Store) publishTogether(ctx context.Context, calls publishCalls) {
 	r, d, err := s.publishScript(ctx, calls)
 	var alarms []alarm
 	if err == nil {
-		if at := s.readNews(calls[0].topic, r); at > 0 {
+		if at := s.readNotifications(calls[0].topic, r); at > 0 {
 			alarms = append(alarms, alarm{name: semantics.Fold(calls[0].topic), at: at})
 		}
 		notifications := r.list()
@@ -140,8 +140,8 @@ func (s *Store) publishTogether(ctx context.Context, calls publishCalls) {
 	s.setAlarms(ctx, alarms...)
 }
 
-// publishScript runs the script for calls of one version, again for as long as it needs keys that it was not given.
-// Then nothing was done yet.
+// publishScript runs the script for calls of one version. If the script needs more keys it changes nothing, and
+// publishScript runs it again with them.
 func (s *Store) publishScript(ctx context.Context, calls publishCalls) (*reply, destinations, error) {
 	topic, version := calls[0].topic, strconv.FormatInt(calls[0].version, 10)
 	var fanOuts []*fanOut
@@ -183,7 +183,7 @@ func (s *Store) publishScript(ctx context.Context, calls publishCalls) (*reply, 
 	}
 }
 
-// everyEntity gives the entities of a topic and of all its subscriptions by a version of its routes.
+// everyEntity returns the entities of a topic and of all its subscriptions by a version of its routes.
 func (s *Store) everyEntity(ctx context.Context, topic, version string) ([]string, error) {
 	found, err := s.presentRoster(ctx, topic)
 	if err == nil && found.version != version {
@@ -192,7 +192,7 @@ func (s *Store) everyEntity(ctx context.Context, topic, version string) ([]strin
 	return s.entities(topic, found.names), err
 }
 
-// bytesOf is the most that the calls can add to the topic.
+// bytesOf returns how many bytes the calls add to the topic at most.
 func bytesOf(calls publishCalls) int64 {
 	n := int64(0)
 	for _, c := range calls {
@@ -213,7 +213,7 @@ func (c *publishCall) append(args []any, d destinations) []any {
 	return args
 }
 
-// readPublishResult reads what became of a call that was not stored as a whole with consecutive numbers.
+// readPublishResult reads the result of a call that was not stored as a whole with consecutive numbers.
 func readPublishResult(c *publishCall, d destinations, r *reply) ([]semantics.Stored, error) {
 	switch code, _ := r.items[0].(string); semantics.Code(code) {
 	case semantics.NoMatchingSubscription:

@@ -11,7 +11,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Messages asked for that share one receive script.
+// How many requested messages share one receive script.
 const (
 	fullReceive = 64
 	mostReceive = maxScriptMessages
@@ -42,7 +42,7 @@ func (s *Store) Receive(
 	return s.batchFor(ctx, source, call.entries, call.recheck)
 }
 
-// batchFor decodes what was locked for a caller. It goes back when the caller is gone (RECV-7).
+// batchFor decodes the messages locked for a caller. If ctx has ended it releases them (RECV-7).
 func (s *Store) batchFor(
 	ctx context.Context, source semantics.Source, entries []entry, recheck time.Duration,
 ) (semantics.Batch, error) {
@@ -63,7 +63,7 @@ func (s *Store) runReceives(ctx context.Context, calls []*receiveCall) {
 	for len(calls) > 0 {
 		left, recheck, err := s.receiveOnce(ctx, calls)
 		for _, c := range calls {
-			// What a caller was given by an earlier script is its own; a failure belongs to those with nothing.
+			// A caller keeps what it got from an earlier script; a failure is returned to the callers with nothing.
 			if err != nil && len(c.entries) == 0 {
 				c.err = err
 			}
@@ -76,7 +76,7 @@ func (s *Store) runReceives(ctx context.Context, calls []*receiveCall) {
 	}
 }
 
-// receiveArgs are those of the script from the limit on: docs/decisions/0012.
+// receiveArgs returns the arguments of the script from the limit on: docs/decisions/0012.
 func (s *Store) receiveArgs(calls []*receiveCall, nonce uint64) []any {
 	limit, registerBelow, safe := 0, 0, int64(math.MaxInt64)
 	var each []any
@@ -85,10 +85,10 @@ func (s *Store) receiveArgs(calls []*receiveCall, nonce uint64) []any {
 		case c.register == semantics.RegisterAlways:
 			registerBelow = math.MaxInt32
 		case c.waits():
-			registerBelow = max(registerBelow, limit+1) // it gets nothing when those before it take all
+			registerBelow = max(registerBelow, limit+1) // it gets nothing if the calls before it take all
 		}
 		limit, safe = limit+c.open(), min(safe, c.safe())
-		each = append(each, c.open(), c.roomText(), registerNumber(c.registersAs()))
+		each = append(each, c.open(), c.bytesLeftText(), registerNumber(c.registersAs()))
 	}
 	limit = min(limit, maxScriptMessages)
 	if limit > 1 {
@@ -100,8 +100,8 @@ func (s *Store) receiveArgs(calls []*receiveCall, nonce uint64) []any {
 	return append([]any{limit, safe, maxScriptBytes, nonce, registerBelow, s.sidecar}, each...)
 }
 
-// receiveOnce runs the script for the calls that are not full yet and gives them what it locked. left tells that there
-// is more to be had; a recheck of zero that nothing was found only because there was too much to clear away.
+// receiveOnce runs the script for the calls that are not full and adds to them what it locked. left reports whether
+// more messages are available; a recheck of zero, that nothing was found only because too much was due first.
 func (s *Store) receiveOnce(ctx context.Context, calls []*receiveCall) (left bool, recheck time.Duration, err error) {
 	source, nonce := calls[0].source, newNonce()
 	args := append([]any{s.now(), prefixOf(source.SubQueue)}, s.receiveArgs(calls, nonce)...)
@@ -131,8 +131,8 @@ func (s *Store) receiveOnce(ctx context.Context, calls []*receiveCall) (left boo
 	return left, recheck, errors.Join(err, counts.failure())
 }
 
-// shareOut gives the calls what was found for them, in order, as the script divided it: by its counts, or by the limits
-// of the calls when it gave none. The result is what nobody gets.
+// shareOut adds to the calls, in order, what was found for them, as the script divided it: by its counts, or by the
+// limits of the calls if it returned none. The result is what no call gets.
 func shareOut(calls []*receiveCall, found []entry, counts *reply) []entry {
 	divided := counts.more()
 	complete := 0
@@ -156,8 +156,8 @@ func shareOut(calls []*receiveCall, found []entry, counts *reply) []entry {
 	return found
 }
 
-// backAgain are the positions of locked messages that were delivered before, and what is known of these and of fresh
-// ones.
+// backAgain is what the script returned about locked messages: the positions of those that were delivered before, and
+// what is known of these and of fresh ones.
 type backAgain struct {
 	positions *reply
 	known     known
@@ -165,7 +165,7 @@ type backAgain struct {
 
 func readBackAgain(r *reply) backAgain { return backAgain{positions: r.list(), known: readKnown(r)} }
 
-// readLocked reads the messages that a script has just locked. What cannot be read is given back.
+// readLocked reads the messages that a script has just locked. It releases those that it cannot read.
 func (s *Store) readLocked(
 	ctx context.Context, source semantics.Source, nonce uint64, back backAgain, spans *reply,
 ) ([]entry, error) {
@@ -184,7 +184,7 @@ func (s *Store) readLocked(
 	return found, nil
 }
 
-// ranges gives what is to be read: what was delivered before one by one, then spans of fresh messages.
+// ranges returns what to read: messages that were delivered before one by one, then spans of fresh messages.
 func (back *backAgain) ranges(spans *reply) ([][2]string, error) {
 	var ranges [][2]string
 	for back.positions.more() {
@@ -198,8 +198,8 @@ func (back *backAgain) ranges(spans *reply) ([][2]string, error) {
 	return ranges, back.positions.failure()
 }
 
-// readFound reads messages that go away meanwhile only with the whole queue or by the hand of an operator. The result
-// is in order of position.
+// readFound reads messages that only an operator or the deletion of the queue can remove meanwhile. The result is in
+// order of position.
 func (s *Store) readFound(
 	ctx context.Context, source semantics.Source, back backAgain, ranges [][2]string,
 ) ([]entry, error) {
@@ -210,7 +210,7 @@ func (s *Store) readFound(
 	var found []entry
 	for _, entries := range read {
 		for _, e := range entries {
-			back.known.tell(&e)
+			back.known.addTo(&e)
 			found = append(found, e)
 		}
 	}
@@ -246,7 +246,7 @@ func (s *Store) ReceiveByNumber(
 			r.failure(), error(semantics.TooLargeAnswer(onceEach(numbers)[:min(int(fitting), len(numbers))])),
 		)
 	}
-	// The messages are locked: from here on nothing depends on the caller.
+	// The messages are locked, so what follows does not end with the caller's context.
 	background, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockedTimeout)
 	defer cancel()
 	lockedUntil := r.instant()
@@ -281,12 +281,12 @@ func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers
 // PassOn implements semantics.Receiver.
 func (s *Store) PassOn(ctx context.Context, source semantics.Source) error {
 	if !source.SessionLock.IsZero() || source.Session != "" {
-		return nil // there is nobody else whom it concerns
+		return nil // no other waiter is concerned
 	}
 	return s.passOn(ctx, source, "")
 }
 
-// passOn is PassOn for a sidecar that still waits, or for the one that has the name leaving and does not wait any more.
+// passOn is PassOn; leaving is the name of a sidecar to remove from the waiting list, "" for one that still waits.
 func (s *Store) passOn(ctx context.Context, source semantics.Source, leaving string) error {
 	keys := s.keysOf(source).of(source.SubQueue)
 	_, err := s.run(ctx, "pass_on", keys, s.now(), prefixOf(source.SubQueue), leaving)

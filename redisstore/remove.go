@@ -8,12 +8,12 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// purgeWords are the groups as purge.lua knows them.
+// purgeWords are the groups of messages as purge.lua names them.
 var purgeWords = map[semantics.Show]string{
 	semantics.ShowAvailable: "available", semantics.ShowDeferred: "deferred", semantics.ShowScheduled: "scheduled",
 }
 
-// Purge implements semantics.Remover. A step looks at no more than one script's worth of messages.
+// Purge implements semantics.Remover. One call examines at most as many messages as one script does.
 func (s *Store) Purge(ctx context.Context, source semantics.Source, purge semantics.Purge) (semantics.Purged, error) {
 	r, err := s.runOn(
 		ctx, source, "purge", s.keysOf(source), s.now(), prefixOf(source.SubQueue), purgeWords[purge.Show],
@@ -101,7 +101,7 @@ func (s *Store) Resubmit(
 	return moved, r.failure()
 }
 
-// runResubmit runs the script, again with all entities of the topic when it needs them.
+// runResubmit runs the script, and again with all entities of the topic if it needs them.
 func (s *Store) runResubmit(
 	ctx context.Context, source semantics.Source, target string, bypassDuplicates bool, letters []any,
 ) (*reply, error) {
@@ -131,7 +131,7 @@ func whichOf(r *reply, source, target string) string {
 	return source
 }
 
-// changeOf gives what a resubmission adds to the changes of a dead letter, "" for nothing.
+// changeOf returns what a resubmission adds to the changes of a dead letter, "" for nothing.
 func changeOf(l semantics.Resubmission) (string, error) {
 	if !l.NewID && !l.WasForwarded {
 		return "", nil

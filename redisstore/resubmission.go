@@ -7,7 +7,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// howToResubmit are the letters with which a transfer notes that it sends dead letters again, and how.
+// howToResubmit returns the letters in which the note of a transfer says how it resubmits dead letters.
 func howToResubmit(how semantics.Resubmitting) string {
 	letters := "r"
 	for letter, on := range map[string]bool{"n": how.NewMessageIDs, "k": how.KeepExpiry, "b": how.BypassDuplicates} {
@@ -18,7 +18,7 @@ func howToResubmit(how semantics.Resubmitting) string {
 	return letters
 }
 
-// readHow is the opposite of howToResubmit, nil for the letters of a transfer that forwards, which has none.
+// readHow is the inverse of howToResubmit. It returns nil for a transfer that forwards, which has no letters.
 func readHow(letters string) *semantics.Resubmitting {
 	if letters == "" {
 		return nil

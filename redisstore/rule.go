@@ -10,8 +10,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// A rule is kept as lua/lib/topic/rule_member.lua has it: "<subscription>\0<rule>\0<letter><created, ms>:<blob>", both
-// names folded.
+// A rule is stored in the form of lua/lib/topic/rule_member.lua: "<subscription>\0<rule>\0<letter><created,
+// ms>:<blob>", both names folded.
 
 // CreateRule implements semantics.Topics.
 func (s *Store) CreateRule(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error) {
@@ -38,7 +38,7 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 	case semantics.QuotaExceeded:
 		return semantics.Rule{}, limits.over(topic, r)
 	default: // OK
-		rule, err = decodeRule(blob) // so that it shares nothing with the caller's
+		rule, err = decodeRule(blob) // so that it shares no memory with the caller's
 		rule.CreatedAt = r.instant()
 		return rule, cmp.Or(err, r.failure())
 	}
@@ -73,8 +73,7 @@ func (s *Store) ListRules(ctx context.Context, subscription, after string, limit
 	return rules[:limit], true, nil
 }
 
-// rulesBetween reads rules of a subscription, by the form in which they are kept: from the first bound on and before
-// the second.
+// rulesBetween reads the rules of a subscription whose stored form is not before the first bound and before the second.
 func (s *Store) rulesBetween(ctx context.Context, subscription, from, to string, limit int) ([]semantics.Rule, error) {
 	r, err := s.run(ctx, "list_rules", s.keys(subscription), from, to, limit)
 	if err != nil {
@@ -94,7 +93,7 @@ func (s *Store) rulesBetween(ctx context.Context, subscription, from, to string,
 	return rules, r.failure()
 }
 
-// readRule reads a rule in the form in which it is kept, and the folded name of its subscription.
+// readRule reads a rule from its stored form, and the folded name of its subscription.
 func readRule(member string) (subscription string, rule semantics.Rule, err error) {
 	parts := strings.SplitN(member, "\x00", 3)
 	if len(parts) < 3 || parts[2] == "" {
@@ -137,8 +136,8 @@ func noRule(subscription, name string) error {
 // maxRoutesRules is how many rules one script reads, so that it stays short.
 const maxRoutesRules = 500
 
-// Routes implements semantics.Topics. What does not fit into one script is read by further ones; if the routes change
-// meanwhile it begins again.
+// Routes implements semantics.Topics. If one script does not return all, further ones follow; if the routes change
+// meanwhile, it begins again.
 func (s *Store) Routes(ctx context.Context, topic string) (semantics.Routes, error) {
 	for {
 		routes, changed, err := s.readRoutes(ctx, topic)

@@ -11,7 +11,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// ruleLetter says what a rule counts as (RULE-4): see lua/lib/topic/rule_member.lua.
+// ruleLetter returns the letter for what a rule counts as (RULE-4): see lua/lib/topic/rule_member.lua.
 func ruleLetter(rule semantics.Rule) string {
 	switch {
 	case rule.Filter.SQL != nil:
@@ -23,7 +23,7 @@ func ruleLetter(rule semantics.Rule) string {
 	}
 }
 
-// encodeRule gives what the scripts keep and never look into. The time is not in it.
+// encodeRule returns the stored form of a rule, which the scripts do not parse. The time is not in it.
 func encodeRule(rule semantics.Rule) (string, error) {
 	stored := storagev1.Rule{Name: rule.Name, Action: encodeText(rule.Action)}
 	switch f := rule.Filter; {
@@ -106,7 +106,7 @@ func unreadableRule(err error) error {
 	return &semantics.Error{Code: semantics.Internal, Message: "a stored rule cannot be read", Err: err}
 }
 
-// readSubscriptions reads name and flags (lua/lib/topic/route_flags.lua) of each, and puts them into order.
+// readSubscriptions reads name and flags (lua/lib/topic/route_flags.lua) of each, and sorts them.
 func readSubscriptions(r *reply) []semantics.Route {
 	var routes []semantics.Route
 	for r.more() {

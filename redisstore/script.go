@@ -31,8 +31,8 @@ var prepared = sync.OnceValues(func() (map[string]script, error) {
 	return ready, nil
 })
 
-// run calls one script and gives its reply, the status word read and checked. It is the only place that does, but for
-// loading. A reply that breaks the script's own declaration is INTERNAL.
+// run calls one script and returns its reply, with the status word read and checked. Only run calls scripts. A status
+// that the script does not declare is INTERNAL.
 func (s *Store) run(ctx context.Context, name string, from keyNames, args ...any) (*reply, error) {
 	op, ok := s.scripts[name]
 	if !ok {
@@ -47,12 +47,12 @@ func (s *Store) run(ctx context.Context, name string, from keyNames, args ...any
 			semantics.Internal, "script %s does not take %d keys and %d arguments", name, len(keys), len(args),
 		)
 	}
-	if err := ctx.Err(); err != nil { // which a pinned connection does not look at
+	if err := ctx.Err(); err != nil { // which a pinned connection does not check
 		return nil, storeError(err, false)
 	}
 	began := time.Now()
-	// The hash first, the text when Redis does not know it (restart, failover, SCRIPT FLUSH). A script Redis does not
-	// know has not run, so that second try is safe.
+	// First by hash, then by text if Redis does not know the hash (restart, failover, SCRIPT FLUSH). A script that
+	// Redis does not know has not run, so the second call is safe.
 	cmd := op.call.Run
 	if op.ReadOnly {
 		cmd = op.call.RunRO
@@ -77,7 +77,7 @@ func (s *Store) observe(name, status string, began time.Time) {
 	}
 }
 
-// list gives the keys of a script in the order in which its header declares them.
+// list returns the keys of a script in the order of its header.
 func (op script) list(from keyNames) ([]string, error) {
 	var more []string
 	if m, ok := from.(moreKeys); ok {
@@ -99,7 +99,7 @@ func (op script) list(from keyNames) ([]string, error) {
 	return append(keys, more...), nil
 }
 
-// now gives the instant for scripts: "0", which means Redis' own clock, but in tests.
+// now returns the instant for scripts: "0", which means the clock of Redis, except in tests.
 func (s *Store) now() string {
 	if s.options.Now == nil {
 		return "0"
@@ -107,18 +107,18 @@ func (s *Store) now() string {
 	return strconv.FormatInt(s.options.Now().UnixMilli(), 10)
 }
 
-// load puts all scripts into Redis' cache, which also shows that Redis takes them.
+// load puts all scripts into the cache of Redis, which also compiles them.
 func (s *Store) load(ctx context.Context) error {
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, op := range s.scripts {
-			p.ScriptLoad(ctx, op.Text) // not op.call.Load, which in a pipeline forgets the hash
+			p.ScriptLoad(ctx, op.Text) // not op.call.Load, which loses the hash in a pipeline
 		}
 		return nil
 	})
 	return err
 }
 
-// reply walks a script's answer. The first mismatch sticks and is reported by failure.
+// reply reads a script's answer value by value. It keeps the first mismatch, which failure returns.
 type reply struct {
 	script string
 	status string
@@ -141,7 +141,7 @@ func (r *reply) next() any {
 
 func (r *reply) more() bool { return r.err == nil && r.at < len(r.items) }
 
-// isText says whether a text is next and not a list.
+// isText reports whether the next value is text.
 func (r *reply) isText() bool {
 	if !r.more() {
 		return false
@@ -197,7 +197,7 @@ func (r *reply) numberOr(absent int64) int64 {
 
 func (r *reply) instant() time.Time { return instantOf(r.number()) }
 
-// list reads a nested list, whose mismatches the caller collects with adopt.
+// list reads a nested list. The caller takes over its mismatch with adopt.
 func (r *reply) list() *reply {
 	value := r.next()
 	items, ok := value.([]any)

@@ -11,7 +11,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// What shares one send script, in units of a message or a KiB, so that it stays short.
+// Bounds of one send script, in units of a message or a KiB.
 const (
 	fullSend = 128
 	mostSend = 256
@@ -29,7 +29,7 @@ type sendCall struct {
 	err      error
 }
 
-// sendCalls are the Sends of one caller that leave in one script, so that they keep their order.
+// sendCalls are the Sends of one caller that share one script, so that they keep their order.
 type sendCalls []*sendCall
 
 func (calls sendCalls) weight() int {
@@ -43,8 +43,8 @@ func (calls sendCalls) weight() int {
 	return n
 }
 
-// scheduled tells whether the script must know more about the messages than size and lifetime.
-func (c *sendCall) scheduled() bool {
+// needsKeys reports whether the script must know more about the messages than size and lifetime.
+func (c *sendCall) needsKeys() bool {
 	for _, m := range c.messages {
 		if !m.ScheduledAt.IsZero() {
 			return true
@@ -65,8 +65,8 @@ func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Mes
 	return call.stored, call.err
 }
 
-// SendEach implements semantics.Sender. What is more than one script takes follows in further ones, each after the
-// answer to the last, until one fails.
+// SendEach implements semantics.Sender. If one script does not take all, further ones follow, each after the answer to
+// the last, until one fails.
 func (s *Store) SendEach(ctx context.Context, path string, calls [][]*semantics.Message) []semantics.SendOutcome {
 	outcomes := make([]semantics.SendOutcome, len(calls))
 	var ready sendCalls
@@ -106,8 +106,8 @@ func (s *Store) SendOnce(
 	return semantics.SendOutcome{Stored: call.stored, Repeats: call.repeats, Err: call.err}
 }
 
-// stopAfter tells whether the calls of one caller that follow one with this outcome are not made, so that nothing
-// overtakes what may be made again: then it gives their error.
+// stopAfter returns the error of the calls of one caller that follow one with this outcome, nil if they are made. They
+// are not made if the first may be repeated, so that they do not overtake it.
 func stopAfter(outcome error) error {
 	switch {
 	case errors.Is(outcome, semantics.ErrRoutesChanged):
@@ -141,7 +141,7 @@ func (s *Store) runSends(ctx context.Context, groups []sendCalls) {
 	keyed, _ := s.keyed.get(semantics.Fold(path))
 	hasRequests := false
 	for _, c := range calls {
-		keyed, hasRequests = keyed || c.scheduled(), hasRequests || c.once != nil
+		keyed, hasRequests = keyed || c.needsKeys(), hasRequests || c.once != nil
 	}
 	keys := with(s.keys(path))
 	if hasRequests {
@@ -231,7 +231,7 @@ func readSendResult(path string, messages int, r *reply) ([]semantics.Stored, er
 	}
 }
 
-// readStored takes a number apart whose sign is turned for a duplicate of that number.
+// readStored parses a number, which is negative for a duplicate of that number.
 func readStored(number int64) semantics.Stored {
 	if number < 0 {
 		return semantics.Stored{SequenceNumber: -number, Deduplicated: true}
@@ -255,7 +255,7 @@ func full(path, what string, actual, limit, dead int64) error {
 		With(semantics.DetailDeadSize, strconv.FormatInt(dead, 10))
 }
 
-// sizeAndLifetime gives "<size>", or "<size>:<ttl_ms>" for a message with a time to live of its own.
+// sizeAndLifetime returns "<size>", or "<size>:<ttl_ms>" for a message with a time to live of its own.
 func sizeAndLifetime(m *semantics.Message) string {
 	text := strconv.FormatInt(m.Size(), 10)
 	if ttl := ttlMillis(m.TimeToLive); ttl >= 0 {
@@ -264,7 +264,7 @@ func sizeAndLifetime(m *semantics.Message) string {
 	return text
 }
 
-// ttlMillis gives a time to live for scripts: -1 for none or never.
+// ttlMillis returns a time to live for scripts: -1 for none or never.
 func ttlMillis(ttl *time.Duration) int64 {
 	if ttl == nil || *ttl == semantics.Never {
 		return -1
@@ -272,7 +272,7 @@ func ttlMillis(ttl *time.Duration) int64 {
 	return ttl.Milliseconds()
 }
 
-// dueMillis gives an instant for scripts, 0 for none.
+// dueMillis returns an instant for scripts, 0 for none.
 func dueMillis(at time.Time) int64 {
 	if at.IsZero() {
 		return 0

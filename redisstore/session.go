@@ -8,8 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// sessionKey gives the form in which the scripts know a session: without zero bytes, which they put behind it. The
-// order of ids stays.
+// sessionKey returns the form in which the scripts store a session id: without zero bytes, which end it in their keys.
+// The order of ids stays.
 func sessionKey(id string) string { return sessionEscaper.Replace(id) }
 
 func sessionID(key string) string { return sessionUnescaper.Replace(key) }
@@ -19,7 +19,7 @@ var (
 	sessionUnescaper = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
 )
 
-// sessionToken gives the token of a held session for scripts, "" for none.
+// sessionToken returns the token of a held session for scripts, "" for none.
 func sessionToken(source semantics.Source) string {
 	if source.SessionLock.IsZero() {
 		return ""
@@ -173,7 +173,7 @@ func (s *Store) SetSessionState(
 	}
 }
 
-// clearState is a script of its own, because a full Redis takes nothing in but lets out what is there.
+// clearState runs a script of its own, because a full Redis runs scripts that remove, and none that add.
 func (s *Store) clearState(ctx context.Context, source semantics.Source, version int64) error {
 	r, err := s.run(ctx, "clear_session_state", s.keys(source.Path), s.now(), sessionToken(source), version)
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *Store) clearState(ctx context.Context, source semantics.Source, version
 	return r.failure()
 }
 
-// runSetState runs the script, again with all entities of the topic when it needs them.
+// runSetState runs the script, and again with all entities of the topic if it needs them.
 func (s *Store) runSetState(ctx context.Context, source semantics.Source, version int64, state string) (*reply, error) {
 	var all []string
 	routes := ""

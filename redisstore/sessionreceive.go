@@ -11,12 +11,12 @@ import (
 )
 
 // sessionReceiveCall is one Receive from a held session on its way to the script. Calls for different sessions of a
-// queue ride together.
+// queue share a script.
 type sessionReceiveCall struct {
 	source semantics.Source
 	answer
 
-	// What the last script gave.
+	// What the last script returned.
 	positions   []int64
 	lockedUntil time.Time
 	left        bool
@@ -43,7 +43,7 @@ func (s *Store) runSessionReceives(ctx context.Context, calls []*sessionReceiveC
 	for len(calls) > 0 {
 		if err := s.receiveInSessionsOnce(ctx, calls); err != nil {
 			for _, c := range calls {
-				if len(c.entries) == 0 { // what an earlier script gave is the caller's own
+				if len(c.entries) == 0 { // the caller keeps what an earlier script returned
 					c.err = err
 				}
 			}
@@ -53,19 +53,19 @@ func (s *Store) runSessionReceives(ctx context.Context, calls []*sessionReceiveC
 	}
 }
 
-// satisfied says that a further script would give the call nothing more. One that found nothing because there was too
-// much to clear away is satisfied too: its caller looks again.
+// satisfied reports whether a further script would add nothing to the call. A call that found nothing because too much
+// was due first is satisfied too: its caller tries again.
 func (c *sessionReceiveCall) satisfied() bool {
 	return c.err != nil || !c.left || len(c.positions) == 0 || c.isFull()
 }
 
-// receiveInSessionsOnce locks with one script and reads what it locked with one pipeline. What cannot be read is given
-// back.
+// receiveInSessionsOnce locks with one script and reads what it locked with one pipeline. It releases what it cannot
+// read.
 func (s *Store) receiveInSessionsOnce(ctx context.Context, calls []*sessionReceiveCall) error {
 	path, nonce := calls[0].source.Path, newNonce()
 	args := []any{s.now(), maxScriptBytes, nonce, s.sidecar}
 	for _, c := range calls {
-		args = append(args, sessionToken(c.source), c.open(), c.roomText(), registerNumber(c.registersAs()))
+		args = append(args, sessionToken(c.source), c.open(), c.bytesLeftText(), registerNumber(c.registersAs()))
 	}
 	r, err := s.run(ctx, "receive_in_sessions", s.keys(path), args...)
 	if err != nil {
@@ -142,17 +142,17 @@ func (s *Store) readBodies(
 	return nil
 }
 
-// take adds what was read for the call, with what the script told about it.
+// take adds to the call what was read for it, with what the script returned about it.
 func (c *sessionReceiveCall) take(read []entry, nonce uint64, known known) {
 	for i := range read {
 		e := &read[i]
 		e.nonce, e.lockedUntil = nonce, c.lockedUntil
-		known.tell(e)
+		known.addTo(e)
 	}
 	c.add(read...)
 }
 
-// spansOf puts ascending positions together to first and last of runs without holes.
+// spansOf returns the first and last of each run of consecutive positions. positions ascend.
 func spansOf(positions []int64) [][2]string {
 	var spans [][2]string
 	for first := 0; first < len(positions); {

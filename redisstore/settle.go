@@ -15,7 +15,7 @@ const (
 	mostSettle = 256
 )
 
-// settleCall is one Complete, Release or Abandon without changes on its way to its script.
+// settleCall is one Complete or Release, or one Abandon without changes, on its way to its script.
 type settleCall struct {
 	source semantics.Source
 	script string
@@ -25,7 +25,7 @@ type settleCall struct {
 	err    error
 }
 
-// weight counts the bytes too of what may become a dead letter, so that no script copies much more than
+// weight also counts the bytes of messages that may become dead letters, so that no script copies much more than
 // mostDeadLetterBytes.
 func (c *settleCall) weight() int {
 	n := len(c.tokens)
@@ -92,15 +92,15 @@ func (s *Store) DeadLetter(
 	})
 }
 
-// A message that becomes a dead letter is copied, so one script settles at most so many that may, and so many bytes, or
-// one message.
+// A message that becomes a dead letter is copied. So one script settles at most this many messages and bytes that may
+// become dead letters, or one message.
 const (
 	mostDeadLetters     = 250
 	mostDeadLetterBytes = 4 << 20
 )
 
-// inSlices settles what may become dead letters, with as many scripts as that takes, in order of position as one script
-// does (DLQ-16). Each message has an answer of its own, so no more than one script is whole.
+// inSlices settles messages that may become dead letters, with as many scripts as that takes, in order of position as
+// one script does (DLQ-16). Only a script is atomic: each message has an answer of its own.
 func inSlices(
 	tokens []semantics.LockToken, settle func([]semantics.LockToken) ([]semantics.Code, error),
 ) ([]semantics.Code, error) {
@@ -211,7 +211,7 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 }
 
 // settleChanged runs one settle script for one call, whose properties are merged into those of each message. args are
-// what the script wants between the instant and the number of locks.
+// the arguments of the script between the instant and the number of locks.
 func (s *Store) settleChanged(
 	ctx context.Context, source semantics.Source, script string, args []any, tokens []semantics.LockToken,
 	properties map[string]semantics.Value,

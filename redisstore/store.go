@@ -18,7 +18,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Options say which Redis to use and how. Only URL is required.
+// Options select and configure a Redis. Only URL is required. The callbacks run in the goroutine of the call that
+// caused them: they must be safe for concurrent use and must not block. Each may be nil.
 type Options struct {
 	// URL is redis://, rediss:// (TLS) or unix:// with user, password, host, port and database as go-redis reads them.
 	URL string
@@ -35,26 +36,23 @@ type Options struct {
 	TLSCAFile, TLSCertFile, TLSKeyFile string
 	// TLSInsecureSkipVerify accepts any server certificate. For tests.
 	TLSInsecureSkipVerify bool
-	// LazyExpiry makes Sweep leave messages whose time is over until somebody looks at their queue (TTL-7, TTL-20).
+	// LazyExpiry makes Sweep leave expired messages until a call reads their queue (TTL-7, TTL-20).
 	LazyExpiry bool
-	// Observe is told of every script call: its status word, or "error". It must not block. May be nil.
+	// Observe is called after every script call, with its status word, or "error".
 	Observe func(script, status string, took time.Duration)
-	// DeadLettered is told of messages that became dead letters in a script of this Store: their sequence numbers and
-	// the cause, "Application" or one of the reasons that the broker gives by itself (DLQ-24). It must not block. May
-	// be nil.
+	// DeadLettered is called after a script of this Store made messages dead letters, with their sequence numbers and
+	// the cause: "Application", or one of the reasons that the broker sets (DLQ-24).
 	DeadLettered func(entity, cause string, numbers []int64)
-	// Orphaned is told of what was kept of messages that are not in their log any more, by their positions there:
-	// somebody has meddled with the keys, and the rest was dropped (docs/decisions/0013). It must not block. May be
-	// nil.
+	// Orphaned is called after a script dropped what was left of messages that are not in their log, with their
+	// positions there: another client has changed the keys (docs/decisions/0013).
 	Orphaned func(entity string, positions []int64)
-	// Removed is told of entities that a sweeper of this Store removed because nobody used them (IDLE-1). It must not
-	// block. May be nil.
+	// Removed is called after a sweeper of this Store deleted an idle entity (IDLE-1).
 	Removed func(kind semantics.Kind, path string)
-	// UpkeepFailed is told of an entity that Sweep cannot see to until an operator mends it, once for each cause; ""
-	// stands for the sweeper's own keys. It must not block. May be nil.
+	// UpkeepFailed is called, once for each cause, for an entity that Sweep cannot process until an operator repairs
+	// it; "" stands for the sweeper's own keys.
 	UpkeepFailed func(entity string, err error)
-	// RemovalGrace is for how long Sweep removes no such entity after its start and after an outage. For tests; zero in
-	// production.
+	// RemovalGrace is how long Sweep deletes no idle entity after its start and after an outage. For tests; zero means
+	// semantics.NoteEvery and 10 s.
 	RemovalGrace time.Duration
 	// MaxEntities is the most queues and topics the namespace may have (QUOTA-1); zero: no bound.
 	MaxEntities int64
@@ -71,7 +69,7 @@ type Store struct {
 	options  Options
 	names    namespaceKeys
 	scripts  map[string]script
-	sidecar  string // what this process is called on waiting lists
+	sidecar  string // the name of this process on waiting lists
 	wakeups  *wakeups
 	sends    joiner[sendCalls]
 	receives joiner[*receiveCall]
@@ -82,7 +80,7 @@ type Store struct {
 
 	namespace string
 	keyed     *learnt[bool]     // queues whose sends need message ids
-	levels    *learnt[keyLevel] // what the copies of a subscription need, where it is more than the least
+	levels    *learnt[keyLevel] // the keys that copies of a subscription need, if they are more than levelPlain
 	connected chan struct{}     // there is a new connection, perhaps to another run of Redis
 	alarmed   chan struct{}     // an alarm was set: the sweeper should look when the next one is due
 
@@ -102,7 +100,9 @@ var (
 	_ semantics.Sweeper = (*Store)(nil)
 )
 
-// Open makes a Store. It reads the options and the scripts and does not touch the network: use Check for that.
+// Open returns a Store, which the caller must Close. It checks the options and loads the scripts into memory; it does
+// not connect: use Check for that. Errors: INVALID_ARGUMENT for a URL or namespace that is not valid, others for
+// unreadable TLS files.
 func Open(options Options) (*Store, error) {
 	namespace := options.Namespace
 	if namespace == "" {
@@ -151,7 +151,7 @@ func Open(options Options) (*Store, error) {
 	return s, nil
 }
 
-// noteConnection makes Sweep find out whether Redis has been restarted or replaced.
+// noteConnection makes Sweep check whether Redis has been restarted or replaced.
 func (s *Store) noteConnection(context.Context, *redis.Conn) error {
 	select {
 	case s.connected <- struct{}{}:
@@ -160,7 +160,7 @@ func (s *Store) noteConnection(context.Context, *redis.Conn) error {
 	return nil
 }
 
-// quiet drops what the Redis client would log by itself.
+// quiet drops the log lines of the Redis client.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
@@ -185,13 +185,13 @@ func newSidecarName() string {
 func clientOptions(o Options) (*redis.Options, error) {
 	c, err := redis.ParseURL(o.URL)
 	if err != nil {
-		// The library's text may hold the URL and with it the password.
+		// The library's text may contain the URL and with it the password.
 		return nil, semantics.Errorf(
 			semantics.InvalidArgument,
 			"store must be a URL like redis://user:password@host:6379/0, rediss://... or unix:///path",
 		)
 	}
-	// go-redis repeats commands after network errors by itself. A script that writes must not run twice, so the
+	// go-redis repeats commands after network errors by default. A script that writes must not run twice, so the
 	// outcome is reported as unknown instead (ERR-6).
 	c.MaxRetries = -1
 	c.DialerRetries = 1

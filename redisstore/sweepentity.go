@@ -12,14 +12,14 @@ import (
 // taken is an entity whose alarm a sweeper has taken.
 type taken struct {
 	name    string
-	until   int64 // what the alarm was set to meanwhile (ms)
+	until   int64 // the instant to which taking set the alarm (ms)
 	renewed time.Time
 }
 
-// after gives the instant (ms) that comes so long after the alarm was taken.
+// after returns the instant (ms) that is the given time after the alarm was taken.
 func (t *taken) after(d time.Duration) int64 { return t.until + (d - takenFor).Milliseconds() }
 
-// keep tells other sweepers in time that the work on an entity goes on.
+// keep extends the lease on an entity until ctx ends.
 func (s *Store) keep(ctx context.Context, t *taken) {
 	elapsed := time.Since(t.renewed)
 	if elapsed < takenFor/2 {
@@ -39,7 +39,7 @@ type sweptEntity struct {
 	next     int64         // when something will be due, 0 for never
 	after    int64         // how many ms that is from now
 	forwards bool          // there is more to forward at once
-	rest     time.Duration // it may not be seen to for so long: it failed lately, or may not be removed yet
+	rest     time.Duration // it may not be processed for so long: it failed, or may not be removed yet
 
 	toForward []semantics.SubQueue
 }
@@ -73,7 +73,7 @@ func (w *sweeper) sweepEntity(ctx context.Context, t *taken) (sweptEntity, error
 			done.forwards = len(done.toForward) > 0
 			return done, nil
 		default:
-			if done.rest = w.failures.resting(t.name); done.rest > 0 {
+			if done.rest = w.failures.pause(t.name); done.rest > 0 {
 				return done, nil
 			}
 			if isDue {
@@ -92,7 +92,7 @@ func (w *sweeper) sweepEntity(ctx context.Context, t *taken) (sweptEntity, error
 	}
 }
 
-// forward does one turn of what an entity forwards. What keeps one side from it need not keep the other.
+// forward does one turn of what an entity forwards. A failure of one side does not stop the other.
 func forward(ctx context.Context, upkeep semantics.Upkeep, name string, sides []semantics.SubQueue) error {
 	failures := make([]error, len(sides))
 	for i, side := range sides {
@@ -111,7 +111,7 @@ func (s *Store) sweepSlice(ctx context.Context, name string) (sweptEntity, error
 	if err != nil || r.status != "OK" {
 		return sweptEntity{}, err
 	}
-	s.readNews(name, r) // the sweep itself puts the alarm off
+	s.readNotifications(name, r) // the sweep itself moves the alarm
 	done := sweptEntity{
 		found:    true,
 		next:     r.number(),
@@ -129,7 +129,7 @@ func (s *Store) sweepSlice(ctx context.Context, name string) (sweptEntity, error
 	return done, r.failure()
 }
 
-// alarm gives the alarm that an entity should have.
+// alarm returns the alarm that an entity should have.
 func (e sweptEntity) alarm(name string) []alarm {
 	switch {
 	case len(e.toForward) > 0:

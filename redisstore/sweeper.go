@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// maxSweepPause is the longest a sweeper sleeps without looking for alarms. It bounds how late is done what another
-	// sidecar set an alarm for and then died.
+	// maxSweepPause is the longest time between two looks for alarms. It bounds how late an alarm is processed that
+	// another sidecar set just before it crashed.
 	maxSweepPause = 5 * time.Second
-	// sweepPatience is how long after its alarm an entity is seen to at the latest: what is due in between is done
-	// together.
+	// sweepPatience is how long after its alarm an entity is processed at the latest, so that what becomes due in
+	// between is done together.
 	sweepPatience = 50 * time.Millisecond
-	// takenFor is how long no other sweeper comes to an entity that one is at work on, unless it says that it still is.
+	// takenFor is the lease of a sweeper on the entity that it processes. The sweeper renews it.
 	takenFor = 2 * time.Second
 
 	sweepEntities = 16 // at the same time: one that forwards takes a number of round trips
 	sweepPause    = time.Second
 )
 
-// oldWholeSweep is an alarm that sidecars of earlier versions set for the look at all entities. No entity has an empty
-// name.
+// oldWholeSweep is the name under which sidecars of earlier versions set an alarm for the look at all entities. No
+// entity has an empty name.
 const oldWholeSweep = ""
 
-// Sweep implements semantics.Sweeper. Any number of sidecars sweep at the same time; an entity is done by the one that
-// takes its alarm. What fails is tried again: the alarm comes back by itself. Beside the alarms runs the look at all
-// entities.
+// Sweep implements semantics.Sweeper. Any number of sidecars sweep at the same time; the one that takes the alarm of an
+// entity processes it. What fails is tried again when the lease on the alarm ends. Sweep also looks at all entities
+// once a minute.
 func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
 	s.holdRemovals()
 	w := s.newSweeper(upkeep, s.options.UpkeepFailed)
@@ -52,18 +52,18 @@ func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
 	w.work.Wait()
 }
 
-// sweeper is the work of one Sweep. A bounded number of entities is at work at the same time, and one that is slow
-// holds up no other.
+// sweeper is the work of one Sweep. It processes a bounded number of entities at the same time, so a slow one does not
+// delay the others.
 type sweeper struct {
 	*Store
 	upkeep   semantics.Upkeep
 	report   func(entity string, err error) // may be nil
 	failures failures
-	slots    chan struct{} // one for each entity at work
+	slots    chan struct{} // has an element for each entity at work
 	work     sync.WaitGroup
 
 	mu   sync.Mutex
-	busy map[string]int64 // entities at work; until when one was taken once more meanwhile, 0 = it was not
+	busy map[string]int64 // entities at work, by until when one was taken again meanwhile, 0 = it was not
 }
 
 func (s *Store) newSweeper(upkeep semantics.Upkeep, report func(entity string, err error)) *sweeper {
@@ -114,7 +114,7 @@ func (w *sweeper) claim(ctx context.Context) int {
 	}
 }
 
-// start sees to an entity in a slot of its own. If it is at work already, it is seen to once more after that.
+// start processes an entity in a slot of its own. If it is at work already, it is processed again afterwards.
 func (w *sweeper) start(ctx context.Context, name string, until int64) {
 	w.mu.Lock()
 	_, isBusy := w.busy[name]
@@ -131,13 +131,13 @@ func (w *sweeper) start(ctx context.Context, name string, until int64) {
 	w.work.Go(func() {
 		defer func() { <-w.slots }()
 		for until != 0 {
-			w.seeTo(ctx, name, until)
+			w.process(ctx, name, until)
 			until = w.takenAgain(name)
 		}
 	})
 }
 
-// takenAgain gives until when an entity was taken once more while it was at work; 0 ends the work.
+// takenAgain returns until when an entity was taken again while it was at work; 0 ends the work.
 func (w *sweeper) takenAgain(name string) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,9 +150,9 @@ func (w *sweeper) takenAgain(name string) int64 {
 	return until
 }
 
-// seeTo does what is due on one entity and puts its alarm off. After an outage and at the end of ctx the alarm comes
-// back by itself.
-func (w *sweeper) seeTo(ctx context.Context, name string, until int64) {
+// process does what is due on one entity and moves its alarm. After an outage and at the end of ctx the alarm stays,
+// and is due again when the lease ends.
+func (w *sweeper) process(ctx context.Context, name string, until int64) {
 	if name == oldWholeSweep {
 		_ = w.moveAlarm(ctx, name, until, 0)
 		return
@@ -169,7 +169,7 @@ func (w *sweeper) seeTo(ctx context.Context, name string, until int64) {
 			return
 		}
 		next = t.after(pause)
-		if done.after > 0 { // its messages could not be activated or forwarded, but there is more to it
+		if done.after > 0 { // its messages could not be activated or forwarded, but there is more to do
 			next = min(next, done.next)
 		}
 	case done.rest > 0:
@@ -190,8 +190,8 @@ func (w *sweeper) seeTo(ctx context.Context, name string, until int64) {
 	}
 }
 
-// noteFailure reports what failed, each cause once, and gives how long to leave the entity alone. An outage and what
-// has to wait for its destination are no fault of the entity, and so are not reported here.
+// noteFailure reports what failed, each cause once, and returns how long not to process the entity. It does not report
+// an outage, or messages that wait for their destination, which are not faults of the entity.
 func (w *sweeper) noteFailure(ctx context.Context, name string, err error) time.Duration {
 	if ctx.Err() != nil {
 		return 0
@@ -209,5 +209,5 @@ func (w *sweeper) noteFailure(ctx context.Context, name string, err error) time.
 
 func isOutage(err error) bool { return semantics.CodeOf(err) == semantics.StoreUnavailable }
 
-// isFault reports whether an operator has to mend something, such as a key of the wrong type.
+// isFault reports whether an operator must repair something, such as a key of the wrong type.
 func isFault(err error) bool { return semantics.CodeOf(err) == semantics.Internal }

@@ -7,15 +7,15 @@ import (
 
 const (
 	firstRetry = time.Second     // until what failed is tried again; each further time it is twice as long
-	mostRetry  = 4 * time.Second // of what may be in order any moment, as a destination that is full
-	faultRetry = time.Minute     // of what somebody has to mend
+	mostRetry  = 4 * time.Second // of what may pass at any moment, such as a full destination
+	faultRetry = time.Minute     // of what an operator must repair
 
 	mostFailures = 10_000 // remembered
 )
 
-// failures remembers which entities a sweeper could not see to, so that they take ever less of its time and each cause
-// is told once. It is by name only: an entity of that name which Redis has now may rest for up to a minute because of
-// one that it has forgotten.
+// failures has the entities that a sweeper could not process, so that it tries them less and less often and reports
+// each cause once. It knows them by name only: a new entity may be left for up to a minute because an earlier one of
+// its name failed.
 type failures struct {
 	mu sync.Mutex
 	of map[string]failure
@@ -24,11 +24,11 @@ type failures struct {
 type failure struct {
 	cause string
 	pause time.Duration
-	until time.Time // not to be tried before
+	until time.Time // is not tried before
 }
 
-// add notes a failure. It gives how long to leave the entity alone, and reports whether the cause is another one than
-// before.
+// add notes a failure. It returns how long not to process the entity, and reports whether the cause differs from the
+// one before.
 func (f *failures) add(name string, err error) (pause time.Duration, isNew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,14 +45,14 @@ func (f *failures) add(name string, err error) (pause time.Duration, isNew bool)
 	return pause, before.cause != cause
 }
 
-// resting gives how long an entity that failed is not to be tried yet.
-func (f *failures) resting(name string) time.Duration {
+// pause returns how long an entity that failed is not tried yet.
+func (f *failures) pause(name string) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return time.Until(f.of[name].until)
 }
 
-// end forgets the failures of an entity.
+// end removes an entity.
 func (f *failures) end(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// TopicLimits are what a topic may have (RULE-4). Zero means the bound of the specification.
+// TopicLimits bound what a topic may have (RULE-4). Zero means the bound of the specification.
 type TopicLimits struct{ Subscriptions, SQLFilters, CorrelationFilters int }
 
 func (l TopicLimits) subscriptions() int {
@@ -22,7 +22,7 @@ func (l TopicLimits) correlationFilters() int {
 	return or(l.CorrelationFilters, semantics.MaxCorrelationFiltersPerTopic)
 }
 
-// over is the error of a topic that would have more than it may.
+// over returns the error of a topic that would have more than it may.
 func (l TopicLimits) over(topic string, r *reply) error {
 	words := map[string]string{
 		"subscriptions":       "subscriptions",
@@ -81,7 +81,7 @@ type roster struct {
 	names   []string // folded, in order
 }
 
-// visible gives those that are listed and counted.
+// visible returns those that are listed and counted.
 func (r roster) visible() []string {
 	return slices.DeleteFunc(
 		slices.Clone(r.names),
@@ -89,7 +89,7 @@ func (r roster) visible() []string {
 	)
 }
 
-// errHalfDeleted says that a topic is deleted, but not yet all that its subscriptions held.
+// errHalfDeleted means that a topic is deleted, but not yet all that its subscriptions held.
 var errHalfDeleted = errors.New("the topic is half deleted")
 
 // rosterOf reads which subscriptions a topic has, or still had when it was deleted: then the error is errHalfDeleted.
@@ -117,7 +117,7 @@ func (s *Store) rosterOf(ctx context.Context, topic string) (roster, error) {
 	return found, err
 }
 
-// presentRoster is rosterOf for a topic that must be there.
+// presentRoster is rosterOf for a topic that must exist.
 func (s *Store) presentRoster(ctx context.Context, topic string) (roster, error) {
 	found, err := s.rosterOf(ctx, topic)
 	if errors.Is(err, errHalfDeleted) {
@@ -126,7 +126,7 @@ func (s *Store) presentRoster(ctx context.Context, topic string) (roster, error)
 	return found, err
 }
 
-// entities gives the entity of a topic and those of all its subscriptions.
+// entities returns the key of the entity of a topic and those of all its subscriptions.
 func (s *Store) entities(topic string, names []string) []string {
 	keys := make([]string, 0, 1+len(names))
 	keys = append(keys, s.keys(topic).key("entity"))
@@ -181,8 +181,8 @@ func (s *Store) topicRuntime(ctx context.Context, topic string) (semantics.Runti
 	}
 }
 
-// deleteTopic deletes in steps. After the first nobody finds the topic or a subscription any more, and until the last
-// its name cannot be used; a caller who dies in between leaves the rest to whoever wants the name, or to a sweeper.
+// deleteTopic deletes in steps. After the first, no call finds the topic or a subscription, and until the last, its
+// name cannot be used. If the sidecar crashes in between, the next creation of that name or a sweeper does the rest.
 func (s *Store) deleteTopic(ctx context.Context, topic string, why deletion) error {
 	for {
 		found, err := s.presentRoster(ctx, topic)
@@ -212,7 +212,7 @@ func (s *Store) deleteTopic(ctx context.Context, topic string, why deletion) err
 		case r.status != "OK":
 			return s.notThere(ctx, semantics.TopicKind, topic)
 		}
-		s.tellRemoved(semantics.TopicKind, topic, why)
+		s.reportRemoved(semantics.TopicKind, topic, why)
 		if err := s.deleteSubscriptionsLeft(ctx, topic, found.names); err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func (s *Store) deleteTopic(ctx context.Context, topic string, why deletion) err
 	}
 }
 
-// deleteLeft deletes what is left of a topic that somebody began to delete.
+// deleteLeft deletes what is left of a topic whose deletion did not end.
 func (s *Store) deleteLeft(ctx context.Context, topic string) error {
 	found, err := s.rosterOf(ctx, topic)
 	if !errors.Is(err, errHalfDeleted) {
@@ -235,7 +235,7 @@ func (s *Store) deleteLeft(ctx context.Context, topic string) error {
 func (s *Store) deleteSubscriptionsLeft(ctx context.Context, topic string, names []string) error {
 	for _, name := range names {
 		err := s.deleteSubscription(ctx, semantics.SubscriptionPath(topic, name), isLeft)
-		if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound { // else somebody made the topic anew
+		if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound { // otherwise the topic was created again
 			return err
 		}
 	}

@@ -21,8 +21,8 @@ func (s *Store) Destination(ctx context.Context, path string) (semantics.Destina
 	return semantics.Destination{Kind: kind, Path: r.text(), Incarnation: r.number()}, r.failure()
 }
 
-// transferNote is what a source keeps of its transfer while it is under way:
-// "<number>:<nonce>:<begun ms>:<kind>:<incarnation>:<path>", and when dead letters are sent again ":<how>".
+// transferNote is what a source stores about its transfer while it is under way: "<number>:<nonce>:<begun
+// ms>:<kind>:<incarnation>:<path>", and when dead letters are resubmitted ":<how>".
 type transferNote struct {
 	id    string // "<number>:<nonce>"
 	nonce uint64
@@ -30,7 +30,7 @@ type transferNote struct {
 	how   *semantics.Resubmitting
 }
 
-// noteOf gives the part of the note that says where a transfer goes to.
+// noteOf returns the part of the note with the destination of a transfer.
 func noteOf(to semantics.Destination) string {
 	return fmt.Sprintf("%s:%d:%s", to.Kind, to.Incarnation, to.Path)
 }
@@ -53,8 +53,8 @@ func readNote(text string) (transferNote, error) {
 	}, nil
 }
 
-// transferID is the ID of a transfer: "<incarnation of the source>:<number>:<nonce>". A source that forgot may give a
-// number again, so only the nonce tells two transfers apart for sure.
+// transferID is the ID of a transfer: "<incarnation of the source>:<number>:<nonce>". If Redis forgot a change, a
+// source may use a number again, so only the nonce distinguishes two transfers.
 func transferID(incarnation, id string) string { return incarnation + ":" + id }
 
 func splitTransferID(full string) (incarnation, id string) {
@@ -81,7 +81,7 @@ func (s *Store) BeginTransfer(
 	}
 }
 
-// transferBounds gives how many messages and bytes a transfer may have, so that the one script that stores all its
+// transferBounds returns how many messages and bytes a transfer may have, so that the one script that stores all its
 // copies stays short.
 func (s *Store) transferBounds(
 	ctx context.Context, to semantics.Destination, limit int,
@@ -98,7 +98,7 @@ func (s *Store) transferBounds(
 	return max(1, min(limit, mostPublish/int(each))), max(1, min(bytes, mostPublish<<14/each)), nil
 }
 
-// beginOnce runs the script. left tells that nothing was set aside because there was too much to clear away first.
+// beginOnce runs the script. left reports whether nothing was set aside because too much was due first.
 func (s *Store) beginOnce(
 	ctx context.Context, source semantics.Source, to semantics.Destination, limit int, bytes int64,
 ) (transfer semantics.Transfer, left bool, err error) {
@@ -121,8 +121,8 @@ func (s *Store) beginOnce(
 	return transfer, left && err == nil && transfer.ID == "", err
 }
 
-// readTransfer reads what begin_transfer.lua or begin_resubmission.lua gives, and the messages. There is none without
-// any.
+// readTransfer reads the answer of begin_transfer.lua or begin_resubmission.lua, and the messages. Without messages
+// there is no transfer.
 func (s *Store) readTransfer(
 	ctx context.Context, source semantics.Source, r *reply,
 ) (transfer semantics.Transfer, err error) {
@@ -156,7 +156,7 @@ func (s *Store) readTransfer(
 // never is the end of the locks of messages that were set aside: see lua/lib/transfer/locks_set_aside.lua.
 var never = time.UnixMilli(253402300799000).UTC()
 
-// outcomes are what became of a message at its destination, by the letters of lua/lib/transfer/note_arrival.lua.
+// outcomes are why a destination refused a message, by the letters of lua/lib/transfer/note_arrival.lua.
 var outcomes = map[byte]semantics.Code{
 	'd': semantics.EntityDisabled, 'f': semantics.EntityFull, 'q': semantics.QuotaExceeded,
 	's': semantics.MessageSizeExceeded,
@@ -172,7 +172,7 @@ func readArrivals(text string, messages int) []semantics.Arrival {
 	return arrivals
 }
 
-// arrivalField is the name under which a destination keeps the last transfer of a source.
+// arrivalField returns the field in which a destination stores the last transfer of a source.
 func arrivalField(source semantics.Source, incarnation string) string {
 	return incarnation + ":" + prefixOf(source.SubQueue) + ":" + semantics.Fold(keptAt(source))
 }
@@ -209,8 +209,8 @@ func (s *Store) Arrive(
 	}
 }
 
-// renumber gives a transfer that was overtaken a number with which it can arrive, and does nothing if it is over. r is
-// the answer of the destination.
+// renumber sets the number of a transfer that was overtaken to one with which it can arrive. It does nothing if the
+// transfer has ended. r is the answer of the destination.
 func (s *Store) renumber(ctx context.Context, transfer semantics.Transfer, r *reply) error {
 	incarnation, id := splitTransferID(transfer.ID)
 	seen := r.number()
@@ -247,8 +247,7 @@ func (s *Store) arriveInQueue(
 	return r, err
 }
 
-// arriveInTopic runs the script, again for as long as it needs keys that it was not given, and reads its reply up to
-// the outcomes.
+// arriveInTopic runs the script, and again with more keys if it needs them, and reads its reply up to the outcomes.
 func (s *Store) arriveInTopic(
 	ctx context.Context, topic string, version int64, arrivals []semantics.Publication, bypass bool, args []any,
 ) (*reply, error) {
@@ -300,7 +299,7 @@ func (s *Store) arriveInTopic(
 	}
 }
 
-// fateOf gives the fate of a message for the script, and the letter of its cause.
+// fateOf returns the fate of a message for the script, and the letter of its cause.
 func fateOf(fate semantics.Fate) (letter, cause string) {
 	if fate.DeadLetter == nil {
 		return "r", ""
@@ -322,7 +321,7 @@ func (s *Store) EndTransfer(ctx context.Context, transfer semantics.Transfer, fa
 	incarnation, id := splitTransferID(transfer.ID)
 	args := []any{s.now(), prefixOf(transfer.Source.SubQueue), incarnation, id}
 	for i, m := range transfer.Messages {
-		if fates[i].Stays { // what has no fate is given back
+		if fates[i].Stays { // messages without a fate are released
 			continue
 		}
 		l, _ := lockOf(m.LockToken)

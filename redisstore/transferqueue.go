@@ -6,7 +6,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// forwardsAll is the status of a receive from a source that forwards all it gets
+// forwardsAll is the status of a receive from a source that forwards its messages
 // (lua/lib/transfer/refuse_forwarding.lua).
 const forwardsAll = "FORWARDS_ALL"
 
@@ -20,8 +20,8 @@ var settles = map[string]bool{
 	"renew_locks": true,
 }
 
-// runOn is run for a verb on a source. A transfer dead-letter queue is made when somebody asks for it, so that one that
-// nothing was put into can be received from and waited on as well (DLQ-19).
+// runOn is run for a verb on a source. It creates a transfer dead-letter queue that does not exist, so that an empty
+// one can be received from and waited on as well (DLQ-19).
 func (s *Store) runOn(
 	ctx context.Context, source semantics.Source, name string, keys keyNames, args ...any,
 ) (*reply, error) {

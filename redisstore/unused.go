@@ -11,19 +11,19 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// removalGrace is for how long a sweeper removes nothing after its start, and after an outage: in that time every
-// sidecar that waits for messages has told again that it does (semantics.NoteEvery). Else what nobody could use would
-// be taken for what nobody wants.
+// removalGrace is how long a sweeper removes nothing after its start and after an outage. In that time every sidecar
+// that waits for messages has stamped its use again (semantics.NoteEvery). Otherwise an entity that could not be used
+// would count as idle.
 const removalGrace = semantics.NoteEvery + 10*time.Second
 
-// inUse is why an entity is not removed although it looked unused.
+// inUse is the error of a removal of an entity that was used meanwhile.
 type inUse struct {
 	until int64 // when to look again (ms), 0 = when sweep says so
 }
 
 func (inUse) Error() string { return "the entity is in use" }
 
-// stillInUse reads the answer of a script that was to delete what is unused.
+// stillInUse reads the answer of a script that did not delete because the entity is in use.
 func stillInUse(r *reply) error {
 	used := inUse{until: r.number()}
 	if err := r.failure(); err != nil {
@@ -32,7 +32,8 @@ func stillInUse(r *reply) error {
 	return used
 }
 
-// NoteUse implements semantics.Receiver. Who is not temporary needs no stamp, which spares most queues one more script.
+// NoteUse implements semantics.Receiver. An entity without AutoDeleteOnIdle needs no stamp, which saves most queues a
+// script.
 func (s *Store) NoteUse(ctx context.Context, uses []semantics.Use) error {
 	temporary, err := s.temporaryOf(ctx, uses)
 	if err != nil {
@@ -46,7 +47,7 @@ func (s *Store) NoteUse(ctx context.Context, uses []semantics.Use) error {
 	return nil
 }
 
-// temporaryOf leaves those entities that are removed when nobody uses them, or whose topic is.
+// temporaryOf returns those of the entities that are deleted when idle, or whose topic is.
 func (s *Store) temporaryOf(ctx context.Context, uses []semantics.Use) ([]semantics.Use, error) {
 	reads := make([][]*redis.StringCmd, len(uses))
 	_, err := s.redis(ctx).Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -74,23 +75,23 @@ func (s *Store) temporaryOf(ctx context.Context, uses []semantics.Use) ([]semant
 	return temporary, nil
 }
 
-// alarmUnused sees to it that a sweeper comes to an entity that was made or updated when it may be removed as unused.
+// alarmUnused sets the alarm of an entity that was created or updated to when it may be deleted as idle.
 func (s *Store) alarmUnused(ctx context.Context, e semantics.Entity) {
 	if span := e.Options.AutoDeleteOnIdle; span != semantics.Never {
 		s.setAlarms(ctx, alarm{name: semantics.Fold(e.Name), at: e.AccessedAt.UnixMilli() + span.Milliseconds()})
 	}
 }
 
-// mayRemove says whether the sweeper has been at work for long enough to remove what is unused.
+// mayRemove reports whether the sweeper has run for long enough to remove idle entities.
 func (s *Store) mayRemove() bool { return time.Now().UnixNano() >= s.removesFrom.Load() }
 
-// holdRemovals lets the sweeper remove nothing for a while.
+// holdRemovals keeps the sweeper from removing anything for the grace period.
 func (s *Store) holdRemovals() {
 	s.removesFrom.Store(time.Now().Add(or(s.options.RemovalGrace, removalGrace)).UnixNano())
 }
 
-// removeUnused removes an entity that a sweep found unused. If somebody uses it after all, next is when to look again,
-// or again says that the sweep will tell.
+// removeUnused deletes an entity that a sweep found idle. If it was used meanwhile, next is when to look again (ms);
+// again reports that another sweep must find out.
 func (s *Store) removeUnused(ctx context.Context, name string, isTopic bool) (next int64, again bool, err error) {
 	kind := semantics.QueueKind
 	if isTopic {
@@ -101,15 +102,15 @@ func (s *Store) removeUnused(ctx context.Context, name string, isTopic bool) (ne
 	switch {
 	case errors.As(err, &used):
 		return used.until, used.until == 0, nil
-	case semantics.CodeOf(err) == semantics.EntityNotFound: // somebody was faster
+	case semantics.CodeOf(err) == semantics.EntityNotFound: // another call has deleted it
 		return 0, false, nil
 	default:
 		return 0, false, err
 	}
 }
 
-// tellRemoved tells of an entity that was removed because nobody used it.
-func (s *Store) tellRemoved(kind semantics.Kind, path string, why deletion) {
+// reportRemoved calls Options.Removed for an entity that was deleted when idle.
+func (s *Store) reportRemoved(kind semantics.Kind, path string, why deletion) {
 	if why == unused && s.options.Removed != nil {
 		s.options.Removed(kind, path)
 	}

@@ -14,15 +14,15 @@ import (
 )
 
 // wakeups is this process' one subscription connection. Each watched queue has a channel of its own per sidecar, named
-// after its waiting list, on which scripts tell how many messages came: "<count>". All held sessions of a queue share
-// one channel per sidecar, and so do all sessions whose end somebody waits for: "<count> <topic>" tells which one is
-// meant.
+// after its waiting list, on which scripts publish how many messages came: "<count>". All held sessions of a queue
+// share one channel per sidecar, and so do all sessions whose end a call waits for; there "<count> <topic>" names the
+// session.
 type wakeups struct {
 	client   *redis.Client
 	lifetime context.Context //nolint:containedctx // of the connection, which outlives every watch
 
-	// wire keeps subscribing and unsubscribing in the order in which channels come and go, without keeping deliver from
-	// its work while Redis is slow. It is taken before mu.
+	// wire keeps subscriptions and their ends in the order in which channels come and go, and does not block deliver
+	// while Redis is slow. It is locked before mu.
 	wire   sync.Mutex
 	pubsub *redis.PubSub // nil until the first watch; under wire
 
@@ -42,7 +42,7 @@ type watch struct {
 	channel string
 	topic   string
 	c       chan int
-	leave   func(context.Context) // takes the sidecar off the waiting list of the channel; nil: it is on none
+	leave   func(context.Context) // removes the sidecar from the waiting list of the channel; nil: it is on none
 }
 
 func newWakeups(client *redis.Client) *wakeups {
@@ -64,17 +64,17 @@ func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.W
 	default:
 		return s.wakeups.watch(ctx, &watch{
 			channel: keys.of(source.SubQueue).key("waiting") + ":" + s.sidecar,
-			// else its name grows old there (lua/lib/wake/wait_here.lua)
+			// if it fails, the name expires there (lua/lib/wake/wait_here.lua)
 			leave: func(ctx context.Context) { _ = s.passOn(ctx, source, s.sidecar) },
 		})
 	}
 }
 
-// pingEvery is after how long without a message the connection is tried. Until then a look at each queue, every 10 s at
-// the latest, makes up for wake-ups that do not come.
+// pingEvery is after how long without a message the connection is tested. Until then each waiter looks at its queue at
+// least every 10 s, in case wake-ups are lost.
 const pingEvery = 10 * time.Second
 
-// watch makes a watch stand.
+// watch starts a watch and blocks until Redis has confirmed its channel.
 func (w *wakeups) watch(ctx context.Context, mine *watch) (*watch, error) {
 	channel, topic := mine.channel, mine.topic
 	mine.from, mine.c = w, make(chan int, 1)
@@ -103,8 +103,8 @@ func (w *wakeups) watch(ctx context.Context, mine *watch) (*watch, error) {
 	}
 }
 
-// subscribe asks for one more channel. A failure needs no answer here: the connection is made anew with all channels,
-// and who waits for the confirmation has a deadline.
+// subscribe requests one more channel. It ignores a failure: the client connects again with all channels, and the
+// confirmation has a deadline.
 func (w *wakeups) subscribe(ctx context.Context, channel string) {
 	if w.pubsub != nil {
 		_ = w.pubsub.SSubscribe(ctx, channel)
@@ -119,8 +119,8 @@ func (w *wakeups) subscribe(ctx context.Context, channel string) {
 	})
 }
 
-// deliver hands on one wake-up. A subscription confirmed for the second time means that the connection was lost and
-// with it perhaps wake-ups, so everyone must look.
+// deliver passes one wake-up on. A second confirmation of a subscription means that the connection was lost, and
+// perhaps wake-ups with it, so all waiters must look.
 func (w *wakeups) deliver(message any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +129,7 @@ func (w *wakeups) deliver(message any) {
 		number, topic, _ := strings.Cut(m.Payload, " ")
 		count, err := strconv.Atoi(number)
 		if ch := w.channels[m.Channel]; ch != nil && err == nil {
-			ch.tell(topic, count)
+			ch.notify(topic, count)
 		}
 	case *redis.Subscription:
 		ch := w.channels[m.Channel]
@@ -137,7 +137,7 @@ func (w *wakeups) deliver(message any) {
 			return
 		}
 		if ch.stood {
-			ch.tell("", 0)
+			ch.notify("", 0)
 			return
 		}
 		ch.stood = true
@@ -145,8 +145,8 @@ func (w *wakeups) deliver(message any) {
 	}
 }
 
-// tell wakes the watches of a topic, all of them without one.
-func (ch *wakeChannel) tell(topic string, count int) {
+// notify wakes the watches of a topic, all of them if there is none.
+func (ch *wakeChannel) notify(topic string, count int) {
 	if topic != "" {
 		ch.wake(topic, count)
 		return
@@ -161,7 +161,7 @@ func (ch *wakeChannel) wake(topic string, count int) {
 		select {
 		case one.c <- count:
 		default:
-			// The reader is behind. Two wake-ups become one that makes everyone look.
+			// The reader is behind. Two wake-ups become one that makes all waiters look.
 			select {
 			case <-one.c:
 			default:
@@ -177,8 +177,8 @@ func (w *watch) C() <-chan int { return w.c }
 // leaveTimeout bounds the script by which a sidecar leaves a waiting list.
 const leaveTimeout = time.Second
 
-// Close implements semantics.Watch. It blocks for one script, by which the sidecar leaves the waiting list while it can
-// still be heard: a wake-up that comes before goes to the next one, and none comes after.
+// Close implements semantics.Watch. It blocks for one script, by which the sidecar leaves the waiting list while it
+// still listens. A wake-up that arrives before is passed on to the next sidecar, and none arrives after.
 func (w *watch) Close() {
 	isLeaving := w.leave != nil && w.from.isLast(w)
 	if isLeaving {
@@ -189,7 +189,7 @@ func (w *watch) Close() {
 	w.from.wire.Lock()
 	defer w.from.wire.Unlock()
 	if w.from.drop(w, isLeaving) {
-		// A failure only leaves a channel subscribed that nobody reads, until the connection ends.
+		// After a failure an unused channel stays subscribed until the connection ends.
 		_ = w.from.pubsub.SUnsubscribe(w.from.lifetime, w.channel)
 	}
 }
@@ -202,8 +202,8 @@ func (w *wakeups) isLast(one *watch) bool {
 	return ch != nil && len(ch.watches) == 1 && len(ch.watches[one.topic]) == 1 && ch.watches[one.topic][0] == one
 }
 
-// drop forgets a watch and reports whether it was its channel's last. Those that came while it took the sidecar off the
-// waiting list look again, which puts the sidecar back there.
+// drop removes a watch and reports whether it was the last of its channel. Watches that came while it removed the
+// sidecar from the waiting list look again, which puts the sidecar back there.
 func (w *wakeups) drop(gone *watch, hasLeft bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,7 +218,7 @@ func (w *wakeups) drop(gone *watch, hasLeft bool) bool {
 	}
 	if len(ch.watches) > 0 {
 		if hasLeft {
-			ch.tell("", 0)
+			ch.notify("", 0)
 		}
 		return false
 	}

@@ -11,19 +11,19 @@ import (
 const (
 	// wholeSweep is the pause between two looks at all entities.
 	wholeSweep = time.Minute
-	// wholeLease is for how long a sidecar has the look at all entities to itself, unless it says that it goes on.
+	// wholeLease is the lease of a sidecar on the look at all entities.
 	wholeLease = 10 * time.Second
-	// keepWhole is how often it says so.
+	// keepWhole is how often it renews the lease.
 	keepWhole = wholeLease / 5
 )
 
-// errLeaseLost says that another sidecar goes on with the look at all entities.
-var errLeaseLost = errors.New("another sidecar looks at all entities")
+// errLeaseLost means that another sidecar continues the look at all entities.
+var errLeaseLost = errors.New("another sidecar has the lease")
 
-// lookAtAll has every entity looked at once a minute, and when Redis has been restarted or replaced, by one sidecar at
-// a time: for alarms that were lost, because a sidecar died between changing an entity and setting its alarm or because
-// Redis forgot, and for deletions that were left halfway. It looks only, with a bounded slice of work on each entity.
-// What is more than that gets an alarm.
+// lookAtAll looks at every entity once a minute, and after Redis was restarted or replaced, in one sidecar at a time.
+// It finds alarms that were lost, because a sidecar crashed between changing an entity and setting its alarm or because
+// Redis forgot, and deletions that did not end. It does a bounded slice of work on each entity and sets an alarm for
+// the rest.
 func (w *sweeper) lookAtAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait, err := w.lookIfDue(ctx)
@@ -86,7 +86,7 @@ func (l *wholeLook) goOn(ctx context.Context) error {
 	}
 }
 
-// named looks at an entity and its subscriptions. One that fails keeps nothing else from being looked at.
+// named looks at an entity and its subscriptions. A failure of one does not stop the others.
 func (l *wholeLook) named(ctx context.Context, name string) error {
 	done, err := l.whole(ctx, name)
 	if err != nil {
@@ -110,8 +110,8 @@ func (l *wholeLook) named(ctx context.Context, name string) error {
 	return nil
 }
 
-// whole looks at an entity with what forwarding has brought it, and notes the alarms that it should have. One that
-// fails is taken for found.
+// whole looks at an entity and what beside looks at, and notes the alarms that it should have. An entity that fails
+// counts as found.
 func (l *wholeLook) whole(ctx context.Context, name string) (sweptEntity, error) {
 	done, err := l.sweepSlice(ctx, name)
 	if err == nil && done.found {
@@ -124,7 +124,7 @@ func (l *wholeLook) whole(ctx context.Context, name string) (sweptEntity, error)
 	return done, l.pass(ctx, name, err)
 }
 
-// beside looks at what most entities do not have: what forwarding has brought, and a transfer dead-letter queue.
+// beside looks at what few entities have: arrivals of transfers, and a transfer dead-letter queue.
 func (l *wholeLook) beside(ctx context.Context, name string) error {
 	keys := l.keys(name)
 	found, err := l.redis(ctx).Exists(ctx, keys.key("transfers_entity"), keys.key("arrivals")).Result()
@@ -142,7 +142,8 @@ func (l *wholeLook) beside(ctx context.Context, name string) error {
 	return err
 }
 
-// pass goes on to the next entity, whether this one failed or not, unless Redis cannot be reached or the lease is lost.
+// pass continues with the next entity, whether this one failed or not, unless Redis is unreachable or the lease is
+// lost.
 func (l *wholeLook) pass(ctx context.Context, name string, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -158,8 +159,7 @@ func (l *wholeLook) pass(ctx context.Context, name string, err error) error {
 	return nil
 }
 
-// advance sets the alarms that were found missing and notes how far the look has come. With a pause it has come to its
-// end.
+// advance sets the alarms that were missing and notes how far the look has come. A pause means that it has ended.
 func (l *wholeLook) advance(ctx context.Context, pause time.Duration) error {
 	l.setAlarms(ctx, l.alarms...)
 	l.alarms = l.alarms[:0]
