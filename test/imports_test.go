@@ -63,6 +63,9 @@ var layers = []layer{
 		"semantics", "semantics/broker/delivery", "semantics/broker/internal/loop",
 	}, theirs: []string{}},
 	{under: "semantics/broker/stream", ours: []string{
+		"semantics", "semantics/broker/delivery", "semantics/broker/internal/loop", "semantics/broker/stream/internal/account",
+	}, theirs: []string{}},
+	{under: "semantics/broker/stream/internal/account", ours: []string{
 		"semantics", "semantics/broker/delivery", "semantics/broker/internal/loop",
 	}, theirs: []string{}},
 	{under: "semantics/memstore", ours: []string{"semantics"}, theirs: []string{}},

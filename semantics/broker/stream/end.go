@@ -32,53 +32,26 @@ func (s *Subscription) Detach(ctx context.Context) {
 	s.end(ctx, func(context.Context) bool { return false })
 }
 
-// end carries out the first of the ends and makes the others wait for it. releases says whether what the client has is
+// end runs the first of the ends and makes the others wait for it. releases reports whether what the client has is
 // given back.
 func (s *Subscription) end(ctx context.Context, releases func(context.Context) bool) {
 	s.ending.Do(func() {
 		ctx := context.WithoutCancel(ctx)
-		s.mu.Lock()
-		s.stop(nil) // no delivery is taken from now on
-		s.mu.Unlock()
+		s.account.Stop(nil)
 		<-s.over
-		s.removing.Wait()
+		s.account.Removals.Wait()
 		ctx, cancel := context.WithTimeout(ctx, delivery.SettleTimeout)
 		defer cancel()
-		s.giveBack(ctx, releases(ctx))
+		s.endLocks(ctx, releases(ctx))
 		s.streams.unregister(s.options.ID)
 	})
 }
 
-// giveBack carries out what becomes of what the client had. Failures are made up for by the ends of the locks.
-func (s *Subscription) giveBack(ctx context.Context, releases bool) {
-	s.mu.Lock()
-	var plain, free []semantics.LockToken
-	unsettled := map[semantics.LockToken]bool{}
-	for token, d := range s.unsettled {
-		unsettled[d.source.SessionLock] = true
-		if d.source.SessionLock.IsZero() {
-			plain = append(plain, token)
-		}
+// endLocks gives back what the client had, as far as it does not keep it. If that fails, the locks expire.
+func (s *Subscription) endLocks(ctx context.Context, releases bool) {
+	messages, sessions := s.account.Left(releases)
+	loop.Each(sessions, func(lock semantics.LockToken) { _ = s.broker.CloseSession(ctx, s.Source(lock)) })
+	if releases && len(messages) > 0 {
+		s.broker.Release(ctx, s.source, messages)
 	}
-	for lock, p := range s.sessions {
-		if !p.isClosed &&
-			(releases || !unsettled[lock]) { // one of which the client has nothing has nothing to wait for
-			free = append(free, lock)
-		}
-	}
-	s.mu.Unlock()
-	loop.Each(free, func(lock semantics.LockToken) { _ = s.broker.CloseSession(ctx, s.Source(lock)) })
-	if releases && len(plain) > 0 {
-		s.broker.Release(ctx, s.source, plain)
-	}
-}
-
-// fail ends the subscription with a reason that does not pass.
-func (s *Subscription) fail(err error) {
-	s.mu.Lock()
-	if s.ended == nil {
-		s.ended = semantics.AsError(err)
-	}
-	s.mu.Unlock()
-	s.stop(err)
 }

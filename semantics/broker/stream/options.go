@@ -4,11 +4,14 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/stream/internal/account"
 )
 
-// Bounds and defaults of a subscription (RECV-13, LOCK-9, SESS-23, SESS-27).
+// Bounds and defaults of a subscription (RECV-12, RECV-13, LOCK-9, SESS-23, SESS-27).
 const (
-	MaxCredits           = 1000
+	MaxCredits           = account.MaxCredits
+	MaxPrefetch          = 1000
+	MaxPrefetchBytes     = account.MaxPrefetchBytes
 	DefaultMaxAutoRenew  = 5 * time.Minute
 	MaxAutoRenew         = 24 * time.Hour
 	MaxSessionIdle       = 24 * time.Hour

@@ -7,6 +7,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
 	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
+	"github.com/sidebus/sidebus/semantics/broker/stream/internal/account"
 )
 
 // maxEventBytes bounds the messages of one event, unless a single one is larger, so that a client's limit of what it
@@ -24,11 +25,11 @@ func (s *Subscription) pump() {
 		taken, err := s.receive(s.life, s.source, n, semantics.MaxWait)
 		if err == nil {
 			pause = loop.FirstPause
-			s.recovered()
+			s.troubled.Store(false)
 			s.deliver(nil, taken, n)
 			continue
 		}
-		s.unuse(nil, n)
+		s.account.Unuse(nil, n)
 		if !s.survives(err, &pause, nil) {
 			return
 		}
@@ -40,25 +41,17 @@ func (s *Subscription) pump() {
 func (s *Subscription) awaitCredits() int {
 	for {
 		isDraining := s.isDraining()
-		s.mu.Lock()
-		if s.ahead != nil {
-			s.ahead.limit()
-		}
-		n, unsettled := min(s.credits.free(), semantics.MaxReceiveMessages), len(s.unsettled)
-		if n > 0 && !isDraining {
-			s.use(nil, n)
-		}
-		s.mu.Unlock()
+		n, unsettled := s.account.UseAll(isDraining)
 		switch {
 		case s.life.Err() != nil:
 			return 0
 		case isDraining && unsettled == 0:
-			s.fail(semantics.Draining())
+			s.account.Stop(semantics.Draining())
 			return 0
-		case n > 0 && !isDraining:
+		case n > 0:
 			return n
 		}
-		s.pass(s.wake, isDraining, nil)
+		s.pass(s.account.CreditsFree, isDraining, nil)
 	}
 }
 
@@ -84,13 +77,7 @@ func (s *Subscription) receive(
 ) (*delivery.Delivery, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.mu.Lock()
-	unwanted := context.AfterFunc(s.credits.wanted, cancel)
-	if s.credits.free() < 0 {
-		cancel()
-	}
-	s.mu.Unlock()
-	defer unwanted()
+	defer s.account.WhileWanted(cancel)()
 	taken, err := s.broker.Take(ctx, source, n, maxWait, s.options.Mode)
 	if semantics.CodeOf(err) == semantics.Cancelled && s.life.Err() == nil {
 		return &delivery.Delivery{}, nil
@@ -101,42 +88,23 @@ func (s *Subscription) receive(
 // deliver hands messages on, for which n credits are used. It blocks until the client has taken them, unless they were
 // fetched ahead. What the client has taken back the credits for, or what is of a session that is being given up, goes
 // back at once.
-func (s *Subscription) deliver(p *sessionPump, taken *delivery.Delivery, n int) {
-	s.mu.Lock()
-	s.use(p, len(taken.Tokens())-n)
-	keep := max(len(taken.Tokens())+min(s.credits.free(), 0), 0)
-	if p != nil && p.leaving != nil || s.life.Err() != nil {
-		keep = 0
-	}
-	surplus := taken.Split(keep)
-	if s.ahead != nil {
-		s.ahead.add(taken.Split(0))
-	}
-	s.book(p, taken)
-	s.freed()
-	s.mu.Unlock()
-	if len(surplus.Tokens()) > 0 {
-		_ = surplus.Undelivered(s.life) // what cannot be given back comes again when its lock ends
-		s.unuse(p, len(surplus.Tokens()))
+func (s *Subscription) deliver(session *account.Session, taken *delivery.Delivery, n int) {
+	if surplus := s.account.Deliver(session, taken, n); surplus != nil {
+		s.giveBack(session, surplus)
 	}
 	s.handOver(taken)
 }
 
-// book notes messages that are on their way to the client. The caller holds the mutex.
-func (s *Subscription) book(p *sessionPump, taken *delivery.Delivery) {
-	now := time.Now()
-	for _, t := range taken.Tokens() {
-		s.unsettled[t] = &delivered{source: taken.Source(), pump: p, since: now, endsAt: now.Add(s.lockFor)}
-	}
-	if p != nil && len(taken.Tokens()) > 0 {
-		p.lastActive = now
-	}
+// giveBack gives back messages that the client cannot have seen, and their credits.
+func (s *Subscription) giveBack(session *account.Session, surplus *delivery.Delivery) {
+	_ = surplus.Undelivered(s.life) // what cannot be given back comes again when its lock ends
+	s.account.Unuse(session, len(surplus.Tokens()))
 }
 
 // handOver gives messages that were booked to the client, piece by piece, and blocks until it has taken them.
 func (s *Subscription) handOver(taken *delivery.Delivery) {
 	if s.options.Mode == semantics.PeekLock {
-		s.broker.Own(taken.Tokens(), books{s})
+		s.broker.Own(taken.Tokens(), s.account)
 	}
 	for len(taken.Tokens()) > 0 {
 		rest := taken.Split(semantics.Fitting(taken.Messages, maxEventBytes, (*semantics.Received).AnswerSize))
@@ -149,7 +117,7 @@ func (s *Subscription) handOver(taken *delivery.Delivery) {
 	}
 }
 
-// survives deals with a failure of a pump. One that passes is told, once for each outage, and waited out, unless wake
+// survives handles a failure of a pump. One that passes is told, once for each outage, and waited out, unless wake
 // is poked; any other ends the subscription.
 func (s *Subscription) survives(err error, pause *time.Duration, wake <-chan struct{}) bool {
 	e := semantics.AsError(err)
@@ -159,10 +127,10 @@ func (s *Subscription) survives(err error, pause *time.Duration, wake <-chan str
 	case e.Details[semantics.DetailCause] == semantics.CauseDraining:
 		return true // every pump looks for that itself
 	case !e.Code.Retryable():
-		s.fail(err)
+		s.account.Stop(err)
 		return false
 	}
-	if e.Code != semantics.Throttled && s.firstTrouble() && !s.tell(Event{Failure: e}) {
+	if e.Code != semantics.Throttled && !s.troubled.Swap(true) && !s.tell(Event{Failure: e}) {
 		return false
 	}
 	timer := time.NewTimer(max(*pause, e.RetryAfter))
@@ -170,20 +138,4 @@ func (s *Subscription) survives(err error, pause *time.Duration, wake <-chan str
 	*pause = min(2**pause, loop.LastPause)
 	s.pass(wake, s.isDraining(), timer.C)
 	return s.life.Err() == nil
-}
-
-// firstTrouble says whether an outage is news to the client, however many sessions meet it.
-func (s *Subscription) firstTrouble() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	isFirst := !s.troubled
-	s.troubled = true
-	return isFirst
-}
-
-// recovered notes that the store answers again.
-func (s *Subscription) recovered() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.troubled = false
 }

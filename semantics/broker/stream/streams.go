@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/stream/internal/account"
 )
 
 // Streams are the subscriptions of one broker.
@@ -58,22 +59,18 @@ func (r *Streams) Subscribe(ctx context.Context, source semantics.Source, option
 	if err := r.register(options.ID); err != nil {
 		return nil, err
 	}
+	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	s := &Subscription{
 		broker: r.broker, streams: r, source: source, options: options, bySession: bySession,
-		events: make(
-			chan Event,
-		), lostAny: make(chan struct{}, 1), wake: make(chan struct{}, 1), place: make(chan struct{}, 1),
-		over: make(
-			chan struct{},
-		), unsettled: map[semantics.LockToken]*delivered{}, sessions: map[semantics.LockToken]*sessionPump{},
-		lockFor: queue.Options.LockDuration,
+		account: account.New(life, stop, account.Settings{
+			Source: source, BySession: bySession, Removes: options.Mode == semantics.ReceiveAndDelete,
+			Prefetch: options.Prefetch, MaxSessions: options.MaxSessions, SessionInFlight: options.SessionInFlight,
+			SessionIdle: options.SessionIdle, MaxAutoRenew: options.MaxAutoRenew, PrefetchesCut: &r.prefetchesCut,
+		}, options.Credits, queue.Options.LockDuration),
+		events: make(chan Event), life: life, over: make(chan struct{}),
 	}
-	s.life, s.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-	s.credits.init(s.life, options.Credits)
 	if options.Prefetch > 0 {
-		s.ahead = &prefetch{sub: s, wake: make(chan struct{}, 1)}
-		s.ahead.limit()
-		s.work.Go(s.ahead.run)
+		s.work.Go(s.handOnPrefetched)
 	}
 	if s.bySession {
 		s.work.Go(s.acceptSessions)
@@ -110,3 +107,7 @@ func (r *Streams) unregister(id string) {
 	defer r.mu.Unlock()
 	delete(r.ids, id)
 }
+
+// PrefetchesCut is how often subscriptions have begun to fetch less ahead for a client than it wants, because it is too
+// slow for it (RECV-12).
+func (r *Streams) PrefetchesCut() int64 { return r.prefetchesCut.Load() }

@@ -4,23 +4,24 @@ import (
 	"context"
 	"io"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
+	"github.com/sidebus/sidebus/semantics/broker/stream/internal/account"
 )
 
-// SessionEnd says why a subscription no longer holds a session.
-type SessionEnd uint8
+// SessionEnd is why a subscription no longer holds a session.
+type SessionEnd = account.SessionEnd
 
 // The ends of a session.
 const (
-	SessionIdle    SessionEnd = iota // it had no message for SessionIdle
-	SessionYielded                   // another session was ready and waited for its place
-	SessionClosed                    // the client asked for it
-	SessionLost                      // its lock ended, or the entity is gone
-	SessionDrained                   // this Broker drains
-	SessionPaused                    // the client has no credit left for it
+	SessionIdle    = account.SessionIdle    // it had no message for SessionIdle
+	SessionYielded = account.SessionYielded // another session was ready and waited for its place
+	SessionClosed  = account.SessionClosed  // the client asked for it
+	SessionLost    = account.SessionLost    // its lock ended, or the entity is gone
+	SessionDrained = account.SessionDrained // this Broker drains
+	SessionPaused  = account.SessionPaused  // the client has no credit left for it
 )
 
 // Event is one thing that a subscription has to tell its client. Exactly one of its parts is set.
@@ -54,43 +55,14 @@ type Subscription struct {
 	options   Options
 	bySession bool // the source has sessions
 
-	events  chan Event
-	lostAny chan struct{} // has room for one: lost is not empty
-	wake    chan struct{} // has room for one: the pump of a source without sessions may have credits
-	place   chan struct{} // has room for one: there may be a place for a session
+	account  *account.Account // what the goroutines below share
+	events   chan Event
+	troubled atomic.Bool // the client was told of a failure that lasts
 
-	life     context.Context //nolint:containedctx // of its goroutines
-	stop     context.CancelCauseFunc
-	ending   sync.Once
-	work     sync.WaitGroup
-	over     chan struct{}  // closed when no event will come any more
-	removing sync.WaitGroup // deliveries in ReceiveAndDelete mode that are on their way to the client
-
-	mu        sync.Mutex
-	ended     *semantics.Error // why it ended by itself
-	credits   credits
-	ahead     *prefetch                          // nil: nothing is fetched ahead
-	unsettled map[semantics.LockToken]*delivered // handed out, or on the way, and neither settled nor lost
-	lost      []semantics.LockToken              // that the client is to be told of
-	gone      goneTokens                         // that were unsettled when their sessions ended
-	sessions  map[semantics.LockToken]*sessionPump
-	leavers   int           // of them, that are being given up
-	idlers    int           // of them, that have nothing to do
-	troubled  bool          // the client was told of a failure that lasts
-	lockFor   time.Duration // the queue's LockDuration as last read
-	renewSoon bool          // locks that have been running for long were handed out
-}
-
-// delivered is a message that the client has, or is about to get.
-type delivered struct {
-	source  semantics.Source
-	pump    *sessionPump // nil: of no session
-	isTaken bool         // Next gave it
-	since   time.Time    // when Next gave it; before that, when it came from the store
-	endsAt  time.Time    // no earlier than the end of its lock, by this process' clock
-
-	settling int    // settlements under way
-	doubt    *doubt // the last settlement may have taken effect or not; nil: none such
+	life   context.Context //nolint:containedctx // of its goroutines
+	ending sync.Once
+	work   sync.WaitGroup
+	over   chan struct{} // closed when no event will come any more
 }
 
 // isDraining reports whether the broker drains.
@@ -120,7 +92,7 @@ func (s *Subscription) Source(session semantics.LockToken) semantics.Source {
 // with cause "draining" when the Broker drains and everything was settled.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
-		if lost := s.takeLost(); len(lost) > 0 { // first, since the same messages may come again
+		if lost := s.account.TakeLost(); len(lost) > 0 { // first, since the same messages may come again
 			return Event{LocksLost: lost}, nil
 		}
 		select {
@@ -129,12 +101,10 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 				return e, nil
 			}
 			s.giveUp(ctx, e)
-		case <-s.lostAny:
+		case <-s.account.LocksLost:
 		case <-s.over:
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if s.ended != nil {
-				return Event{}, s.ended
+			if failure := s.account.Failure(); failure != nil {
+				return Event{}, failure
 			}
 			return Event{}, io.EOF
 		case <-ctx.Done():
@@ -146,10 +116,7 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 // Ready gives an event that Next would give at once, if there is one, so that several can be carried together; of lost
 // locks only Next tells. It does not block, but for a round trip when the subscription ends.
 func (s *Subscription) Ready(ctx context.Context) (Event, bool) {
-	s.mu.Lock()
-	isLost := len(s.lost) > 0
-	s.mu.Unlock()
-	if isLost { // what comes now may be the same messages again
+	if s.account.HasLost() { // what comes now may be the same messages again
 		return Event{}, false
 	}
 	select {
@@ -163,41 +130,8 @@ func (s *Subscription) Ready(ctx context.Context) (Event, bool) {
 	return Event{}, false
 }
 
-// take says whether an event is still worth carrying to the client. Of a delivery it leaves those messages whose locks
-// were not lost while the client was busy.
-func (s *Subscription) take(e Event) bool {
-	if e.Delivery == nil {
-		return true
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.life.Err() != nil {
-		return false // what it had is being given back
-	}
-	now := time.Now()
-	e.Delivery.Keep(func(t semantics.LockToken) bool {
-		d := s.unsettled[t]
-		if d != nil {
-			d.isTaken, d.since = true, now
-		}
-		return d != nil
-	})
-	if len(e.Delivery.Messages) == 0 {
-		return false
-	}
-	if s.removes() {
-		s.removing.Add(1)
-	}
-	return true
-}
-
-func (s *Subscription) takeLost() []semantics.LockToken {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	lost := s.lost
-	s.lost = nil
-	return lost
-}
+// take reports whether an event is still worth carrying to the client.
+func (s *Subscription) take(e Event) bool { return e.Delivery == nil || s.account.Take(e.Delivery) }
 
 // removes says whether messages are removed as soon as the client has them.
 func (s *Subscription) removes() bool { return s.options.Mode == semantics.ReceiveAndDelete }
@@ -213,9 +147,9 @@ func (s *Subscription) Delivered(ctx context.Context, e Event) {
 		return
 	}
 	go func() { // so that sessions need not wait for each other; as many as there are credits at most
-		defer s.removing.Done()
+		defer s.account.Removals.Done()
 		_ = e.Delivery.Delivered(ctx) // what could not be removed comes again when its lock ends
-		s.forget(e.Delivery.Tokens())
+		s.account.Forget(e.Delivery.Tokens())
 	}()
 }
 
@@ -223,7 +157,7 @@ func (s *Subscription) Delivered(ctx context.Context, e Event) {
 // counted (RECV-7). It blocks for one round trip.
 func (s *Subscription) Undelivered(ctx context.Context, e Event) {
 	if e.Delivery != nil && s.removes() {
-		defer s.removing.Done()
+		defer s.account.Removals.Done()
 	}
 	s.giveUp(ctx, e)
 }
@@ -232,8 +166,18 @@ func (s *Subscription) Undelivered(ctx context.Context, e Event) {
 func (s *Subscription) giveUp(ctx context.Context, e Event) {
 	if e.Delivery != nil {
 		_ = e.Delivery.Undelivered(ctx) // what cannot be given back comes again when its lock ends
-		s.forget(e.Delivery.Tokens())
+		s.account.Forget(e.Delivery.Tokens())
 	}
+}
+
+// SetCredits changes how many messages the client wants to have unsettled, 0 to MaxCredits; those it has stay. With 0
+// nothing is delivered and the subscription stands. It does not block. ARGUMENT_OUT_OF_RANGE.
+func (s *Subscription) SetCredits(n int) error {
+	if n < 0 || n > MaxCredits {
+		return semantics.FieldError(semantics.ArgumentOutOfRange, "credits", "is %d, must be 0 to %d", n, MaxCredits)
+	}
+	s.account.Grant(n)
+	return nil
 }
 
 // tell gives an event to Next. It reports false when the subscription ends first.

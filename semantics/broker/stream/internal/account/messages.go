@@ -1,0 +1,123 @@
+package account
+
+import (
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/delivery"
+	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
+)
+
+// message is one that the client has, or is about to get.
+type message struct {
+	source  semantics.Source
+	session *Session  // nil: of no session
+	isTaken bool      // Take took it
+	since   time.Time // when Take took it; before that, when it came from the store
+	endsAt  time.Time // no earlier than the end of its lock, by this process' clock
+
+	settling int    // settlements under way
+	doubt    *doubt // the last settlement may have taken effect or not; nil: none such
+}
+
+// Deliver notes messages of a receive for which n credits are used. taken then has what is to be handed to the client:
+// nothing, if it is fetched ahead. surplus is to be given back with its credits, because the client has taken back the
+// credits for it, or its session is being given up; nil: there is none.
+func (a *Account) Deliver(p *Session, taken *delivery.Delivery, n int) (surplus *delivery.Delivery) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.use(p, len(taken.Tokens())-n)
+	keep := max(len(taken.Tokens())+min(a.credits.free(), 0), 0)
+	if p != nil && p.leaving != nil || a.life.Err() != nil {
+		keep = 0
+	}
+	if keep < len(taken.Tokens()) {
+		surplus = taken.Split(keep)
+	}
+	if a.ahead != nil {
+		a.ahead.add(taken.Split(0))
+	}
+	a.book(p, taken)
+	a.freed()
+	return surplus
+}
+
+// Take reports whether a delivery is still worth handing to the client. It leaves in it those messages whose locks were
+// not lost while the client was busy. In ReceiveAndDelete mode the delivery is one of Removals from now on.
+func (a *Account) Take(d *delivery.Delivery) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.life.Err() != nil {
+		return false // what it had is being given back
+	}
+	now := time.Now()
+	d.Keep(func(t semantics.LockToken) bool {
+		m := a.unsettled[t]
+		if m != nil {
+			m.isTaken, m.since = true, now
+		}
+		return m != nil
+	})
+	if len(d.Messages) == 0 {
+		return false
+	}
+	if a.Removes {
+		a.Removals.Add(1)
+	}
+	return true
+}
+
+// Forget notes that messages were settled, or that the client does not get them.
+func (a *Account) Forget(tokens []semantics.LockToken) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range tokens {
+		a.drop(t)
+	}
+	a.freed()
+}
+
+// TakeLost returns the messages whose locks were lost since the last call, as far as the client has them.
+func (a *Account) TakeLost() []semantics.LockToken {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	lost := a.lost
+	a.lost = nil
+	return lost
+}
+
+// HasLost reports whether TakeLost has something.
+func (a *Account) HasLost() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.lost) > 0
+}
+
+// book notes messages that are on their way to the client.
+func (a *Account) book(p *Session, taken *delivery.Delivery) {
+	now := time.Now()
+	for _, t := range taken.Tokens() {
+		a.unsettled[t] = &message{source: taken.Source(), session: p, since: now, endsAt: now.Add(a.lockFor)}
+	}
+	if p != nil && len(taken.Tokens()) > 0 {
+		p.lastActive = now
+	}
+}
+
+// drop notes that a message is not unsettled any more. freed must be called afterwards.
+func (a *Account) drop(t semantics.LockToken) {
+	m := a.unsettled[t]
+	if m == nil {
+		return
+	}
+	delete(a.unsettled, t)
+	a.use(m.session, -1)
+	if a.ahead != nil && m.isTaken {
+		a.ahead.handled(time.Since(m.since))
+	}
+	if p := m.session; p != nil {
+		p.lastActive = time.Now()
+		p.armIdle()
+		loop.Poke(p.Changed)
+	}
+}
