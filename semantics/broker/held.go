@@ -12,11 +12,14 @@ import (
 // held is the account of what this process has handed out under lock: it decides how long a drain waits and what it
 // gives back at the end, and nothing else. The store's clock and tokens decide who owns a message.
 type held struct {
-	mu      sync.Mutex
-	locks   map[semantics.LockToken]heldLock
-	settled chan struct{} // closed and replaced whenever locks shrink
-	sweepAt int           // size at which ended locks are swept out
+	mu        sync.Mutex // guards what follows; methods whose names end in Locked run while it is locked
+	locks     map[semantics.LockToken]heldLock
+	bySession map[semantics.LockToken]tokenSet // those of locks that are of a session, under the token of its lock
+	settled   chan struct{}                    // closed and replaced whenever locks shrink
+	sweepAt   int                              // size at which ended locks are swept out
 }
+
+type tokenSet map[semantics.LockToken]struct{}
 
 type heldLock struct {
 	source semantics.Source
@@ -27,7 +30,7 @@ type heldLock struct {
 const firstHeldSweep = 1024
 
 func (h *held) init() {
-	h.locks = map[semantics.LockToken]heldLock{}
+	h.locks, h.bySession = map[semantics.LockToken]heldLock{}, map[semantics.LockToken]tokenSet{}
 	h.settled = make(chan struct{})
 	h.sweepAt = firstHeldSweep
 }
@@ -36,10 +39,10 @@ func (h *held) add(source semantics.Source, messages []*semantics.Received) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range messages {
-		h.locks[m.LockToken] = heldLock{source: source, until: m.LockedUntil}
+		h.putLocked(m.LockToken, heldLock{source: source, until: m.LockedUntil})
 	}
 	if len(h.locks) >= h.sweepAt {
-		h.sweep()
+		h.sweepLocked()
 		h.sweepAt = max(firstHeldSweep, 2*len(h.locks))
 	}
 }
@@ -60,9 +63,9 @@ func (h *held) remove(tokens []semantics.LockToken) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range tokens {
-		delete(h.locks, t)
+		h.deleteLocked(t)
 	}
-	h.signal()
+	h.signalLocked()
 }
 
 // ended removes those whose settlement ended the lock or found it lost; with any other code the lock stays.
@@ -72,7 +75,7 @@ func (h *held) ended(source semantics.Source, tokens []semantics.LockToken, code
 	}
 }
 
-// endedOf is ended but for telling the subscriptions, whose messages it gives.
+// endedOf is ended without telling the subscriptions, whose messages it returns.
 func (h *held) endedOf(
 	source semantics.Source, tokens []semantics.LockToken, codes []semantics.Code,
 ) map[stream.Owner][]semantics.LockToken {
@@ -88,14 +91,14 @@ func (h *held) endedOf(
 				}
 				owned[owner] = append(owned[owner], t)
 			}
-			delete(h.locks, t)
+			h.deleteLocked(t)
 		case semantics.SessionLockLost:
-			delete(h.locks, t)
-			delete(h.locks, source.SessionLock)
+			h.deleteLocked(t)
+			h.deleteLocked(source.SessionLock)
 		default: // the lock holds
 		}
 	}
-	h.signal()
+	h.signalLocked()
 	return owned
 }
 
@@ -103,32 +106,29 @@ func (h *held) endedOf(
 func (h *held) addSession(source semantics.Source, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.locks[source.SessionLock] = heldLock{source: source, until: until}
+	h.putLocked(source.SessionLock, heldLock{source: source, until: until})
 }
 
 // renewSession extends the session and all that was received from it (SESS-18).
 func (h *held) renewSession(source semantics.Source, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for t, lock := range h.locks {
-		if lock.source.SessionLock == source.SessionLock {
-			lock.until = until
-			h.locks[t] = lock
-		}
+	for t := range h.bySession[source.SessionLock] {
+		lock := h.locks[t]
+		lock.until = until
+		h.locks[t] = lock
 	}
-	h.signal()
+	h.signalLocked()
 }
 
 // removeSession removes the session and all that was received from it.
 func (h *held) removeSession(source semantics.Source) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for t, lock := range h.locks {
-		if lock.source.SessionLock == source.SessionLock {
-			delete(h.locks, t)
-		}
+	for t := range h.bySession[source.SessionLock] {
+		h.deleteLocked(t)
 	}
-	h.signal()
+	h.signalLocked()
 }
 
 func (h *held) renew(tokens []semantics.LockToken, renewals []semantics.Renewal) {
@@ -138,27 +138,48 @@ func (h *held) renew(tokens []semantics.LockToken, renewals []semantics.Renewal)
 		lock, ok := h.locks[t]
 		switch {
 		case renewals[i].Code != "":
-			delete(h.locks, t)
+			h.deleteLocked(t)
 		case ok:
 			lock.until = renewals[i].LockedUntil
 			h.locks[t] = lock
 		}
 	}
-	h.signal()
+	h.signalLocked()
 }
 
-// sweep drops locks that have ended. Pod clocks may be off, which costs a drain a little too much or too little
+func (h *held) putLocked(t semantics.LockToken, lock heldLock) {
+	h.locks[t] = lock
+	session := lock.source.SessionLock
+	if session.IsZero() {
+		return
+	}
+	if h.bySession[session] == nil {
+		h.bySession[session] = tokenSet{}
+	}
+	h.bySession[session][t] = struct{}{}
+}
+
+func (h *held) deleteLocked(t semantics.LockToken) {
+	session := h.locks[t].source.SessionLock
+	delete(h.locks, t)
+	delete(h.bySession[session], t)
+	if len(h.bySession[session]) == 0 {
+		delete(h.bySession, session)
+	}
+}
+
+// sweepLocked drops locks that have ended. Pod clocks may be off, which costs a drain a little too much or too little
 // waiting and no message.
-func (h *held) sweep() {
+func (h *held) sweepLocked() {
 	now := time.Now()
 	for t, lock := range h.locks {
 		if now.After(lock.until) {
-			delete(h.locks, t)
+			h.deleteLocked(t)
 		}
 	}
 }
 
-func (h *held) signal() {
+func (h *held) signalLocked() {
 	close(h.settled)
 	h.settled = make(chan struct{})
 }
@@ -166,14 +187,14 @@ func (h *held) signal() {
 func (h *held) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sweep()
+	h.sweepLocked()
 	return len(h.locks)
 }
 
 func (h *held) bySource() map[semantics.Source][]semantics.LockToken {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sweep()
+	h.sweepLocked()
 	tokens := map[semantics.Source][]semantics.LockToken{}
 	for t, lock := range h.locks {
 		tokens[lock.source] = append(tokens[lock.source], t)
@@ -184,7 +205,7 @@ func (h *held) bySource() map[semantics.Source][]semantics.LockToken {
 func (h *held) await(ctx context.Context) int {
 	for {
 		h.mu.Lock()
-		h.sweep()
+		h.sweepLocked()
 		left, settled := len(h.locks), h.settled
 		next := time.Time{}
 		for _, lock := range h.locks {
