@@ -21,7 +21,7 @@ type useNoter interface {
 type uses struct {
 	store useNoter
 
-	mu     sync.Mutex
+	mu     sync.Mutex      // guards what follows
 	of     map[string]*use // by folded path
 	timer  *time.Timer     // nil: nothing is to be told
 	tell   func()          // what it calls
@@ -50,7 +50,7 @@ func (u *uses) begin(ctx context.Context, path string) {
 	}
 	u.of[key].count++
 	if u.timer == nil && !u.closed {
-		u.arm(context.WithoutCancel(ctx))
+		u.armLocked(context.WithoutCancel(ctx))
 	}
 }
 
@@ -62,8 +62,8 @@ func (u *uses) end(path string) {
 	one.ended = time.Now()
 }
 
-// arm lets the Store be told in NoteEvery. The caller holds the mutex.
-func (u *uses) arm(ctx context.Context) {
+// armLocked lets the Store be told in NoteEvery.
+func (u *uses) armLocked(ctx context.Context) {
 	u.work.Add(1)
 	u.tell = func() {
 		defer u.work.Done()
@@ -72,7 +72,7 @@ func (u *uses) arm(ctx context.Context) {
 		defer u.mu.Unlock()
 		u.timer = nil
 		if len(u.of) > 0 && !u.closed {
-			u.arm(ctx)
+			u.armLocked(ctx)
 		}
 	}
 	u.timer = time.AfterFunc(semantics.NoteEvery, u.tell)

@@ -29,7 +29,7 @@ type App struct {
 
 	work sync.WaitGroup // settlements by the app itself
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards what follows; methods whose names end in Locked run while it is locked
 	changed  *sync.Cond
 	random   *rand.Rand
 	messages []*message // by number
@@ -97,7 +97,19 @@ func (a *App) over() {
 	a.work.Wait()
 }
 
-// await waits until something holds, which is asked for under the mutex whenever the books change.
+// awaitTaken waits until the app has taken so many messages.
+func (a *App) awaitTaken(enough int) {
+	a.t.Helper()
+	a.await("the app has taken enough", func() bool { return a.takes >= enough })
+}
+
+// awaitAllSettled waits until no message is to come.
+func (a *App) awaitAllSettled() {
+	a.t.Helper()
+	a.await("all is settled", func() bool { return a.openLocked() == 0 })
+}
+
+// await waits until something holds, which is asked for while the mutex is locked, whenever the books change.
 func (a *App) await(what string, holds func() bool) {
 	a.t.Helper()
 	late := false
@@ -114,7 +126,7 @@ func (a *App) await(what string, holds func() bool) {
 		a.changed.Wait()
 	}
 	if late {
-		a.t.Errorf("not within %s: %s; %d are open, %d in hand", redistest.Patience, what, a.open(), len(a.hand))
+		a.t.Errorf("not within %s: %s; %d are open, %d in hand", redistest.Patience, what, a.openLocked(), len(a.hand))
 	}
 }
 
@@ -124,8 +136,8 @@ func (a *App) taken() int {
 	return a.takes
 }
 
-// open counts messages that are to come. The caller holds the mutex.
-func (a *App) open() (n int) {
+// openLocked counts messages that are to come.
+func (a *App) openLocked() (n int) {
 	for _, m := range a.messages {
 		if m.ended == "" {
 			n++
@@ -137,14 +149,14 @@ func (a *App) open() (n int) {
 // Take is the app's work on a message: it gives the answer, when others have come or the sidecar has ended.
 func (a *App) Take(id string, body []byte) Verb {
 	a.mu.Lock()
-	if a.enter(id, body); a.takes%auditEvery == 0 {
+	if a.enterLocked(id, body); a.takes%auditEvery == 0 {
 		a.mu.Unlock()
 		a.audit()
 		a.mu.Lock()
 	}
 	mine, letGo := make(chan struct{}), a.letGo
 	if a.hand = append(a.hand, mine); len(a.hand) > a.most {
-		a.answerOne()
+		a.answerOneLocked()
 	}
 	a.changed.Broadcast()
 	a.mu.Unlock()
@@ -162,8 +174,8 @@ func (a *App) Take(id string, body []byte) Verb {
 	return verb
 }
 
-// enter notes that a message has come, and whether it may. The caller holds the mutex.
-func (a *App) enter(id string, body []byte) {
+// enterLocked notes that a message has come, and whether it may.
+func (a *App) enterLocked(id string, body []byte) {
 	m := a.find(id)
 	switch {
 	case m == nil:
@@ -193,8 +205,8 @@ func (a *App) find(id string) *message {
 	return a.messages[number]
 }
 
-// answerOne lets the app answer one of those it works on. The caller holds the mutex.
-func (a *App) answerOne() {
+// answerOneLocked lets the app answer one of those it works on.
+func (a *App) answerOneLocked() {
 	if n := len(a.hand); n > 0 {
 		i := a.random.IntN(n)
 		close(a.hand[i])
@@ -207,7 +219,79 @@ func (a *App) answerSome(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for range n {
-		a.answerOne()
+		a.answerOneLocked()
+	}
+}
+
+// handedOut notes messages that a sidecar has received.
+func (a *App) handedOut(messages []*semantics.Received) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, received := range messages {
+		a.tokens[received.LockToken] = a.find(received.MessageID)
+	}
+}
+
+// settling notes that a settlement begins, and checks that it is what the app has answered. to is as in store.settle.
+func (a *App) settling(tokens []semantics.LockToken, verb Verb, to string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, token := range tokens {
+		if m := a.tokens[token]; m != nil {
+			if !m.answer.permits(verb) {
+				a.t.Errorf("message %d, which the app has answered with %q, meets with %q", m.number, m.answer, verb)
+			}
+			m.isEnding = m.isEnding || a.fate(m, to) != ""
+		}
+	}
+}
+
+// settled notes what a settlement has done to messages.
+func (a *App) settled(tokens []semantics.LockToken, to string, codes []semantics.Code, err error) {
+	if err != nil && semantics.CodeOf(err) != semantics.SessionLockLost {
+		a.t.Errorf("settle: %v", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, token := range tokens {
+		m := a.tokens[token]
+		if m == nil {
+			a.t.Errorf("%s was handed to nobody and is settled", token)
+			continue
+		}
+		if err != nil || codes[i] != "" {
+			m.isEnding = m.ended != ""
+			continue
+		}
+		if m.ended != "" {
+			a.t.Errorf("message %d was %s and is %s now", m.number, m.ended, a.fate(m, to))
+		}
+		m.ended = a.fate(m, to)
+		m.failed++ // which does not matter to those that stay somewhere
+		if m.ended != "" {
+			m.body = nil
+		}
+	}
+	a.changed.Broadcast()
+}
+
+// fate is where a message stays after a settlement that puts it to a place, or with "" has failed.
+func (a *App) fate(m *message, to string) string {
+	if to == "" && m.failed+1 >= a.mostFailures {
+		return isDead
+	}
+	return to
+}
+
+// permits reports whether a message may meet with a settlement when its app has answered so.
+func (v Verb) permits(settled Verb) bool {
+	switch settled {
+	case Complete:
+		return v == Complete || v == Leave
+	case Abandon:
+		return v == Abandon || v == DeadLetter // when that failed
+	default:
+		return v == settled
 	}
 }
 
@@ -239,8 +323,8 @@ func (a *App) sendUntilOver() {
 func (a *App) nextBatch() (batch []*semantics.Message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for !a.isOver && a.open() >= mostOpen {
-		a.answerOne() // all that is open may be of the sessions that the app works on
+	for !a.isOver && a.openLocked() >= mostOpen {
+		a.answerOneLocked() // all that is open may be of the sessions that the app works on
 		a.changed.Wait()
 	}
 	if a.isOver {

@@ -134,8 +134,7 @@ func (a *App) playUntilAStop(kept store) {
 		defer close(sent)
 		a.sendUntilOver()
 	}()
-	enough := a.taken() + 1 + a.random.IntN(mostTakes)
-	a.await("the app has taken enough", func() bool { return a.takes >= enough })
+	a.awaitTaken(a.taken() + 1 + a.random.IntN(mostTakes))
 	if a.random.IntN(2) == 0 { // else it stops without a drain
 		broker.BeginDrain()
 		a.answerSome(a.random.IntN(a.atATime))
@@ -154,7 +153,7 @@ func (a *App) playToTheEnd(kept store) {
 	a.t.Helper()
 	a.begin(0, []Verb{Complete})
 	broker, stop := a.start(kept)
-	a.await("all is settled", func() bool { return a.open() == 0 })
+	a.awaitAllSettled()
 	stop()
 	a.over()
 	a.wantRest(broker)

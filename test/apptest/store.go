@@ -38,11 +38,7 @@ func (s store) SendEach(ctx context.Context, path string, calls [][]*semantics.M
 func (s store) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
 	defer s.calling()()
 	batch, err := s.Kept.Receive(ctx, source, limit, register)
-	s.app.mu.Lock()
-	defer s.app.mu.Unlock()
-	for _, received := range batch.Messages {
-		s.app.tokens[received.LockToken] = s.app.find(received.MessageID)
-	}
+	s.app.handedOut(batch.Messages)
 	return batch, err
 }
 
@@ -99,66 +95,10 @@ func (s store) CloseSession(ctx context.Context, source semantics.Source) error 
 // settle notes where messages stay. to is "" for those that have failed, of which some are dead letters then.
 func (s store) settle(tokens []semantics.LockToken, verb Verb, to string, do func() ([]semantics.Code, error)) ([]semantics.Code, error) {
 	defer s.calling()()
-	a := s.app
-	fate := func(m *message) string {
-		if to == "" && m.failed+1 >= a.mostFailures {
-			return isDead
-		}
-		return to
-	}
-	a.mu.Lock()
-	for _, token := range tokens {
-		if m := a.tokens[token]; m != nil {
-			if !m.answer.permits(verb) {
-				a.t.Errorf("message %d, which the app has answered with %q, meets with %q", m.number, m.answer, verb)
-			}
-			m.isEnding = m.isEnding || fate(m) != ""
-		}
-	}
-	a.mu.Unlock()
+	s.app.settling(tokens, verb, to)
 	codes, err := do()
-	if err != nil && semantics.CodeOf(err) != semantics.SessionLockLost {
-		a.t.Errorf("settle: %v", err)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i, token := range tokens {
-		m := a.tokens[token]
-		if m == nil {
-			a.t.Errorf("%s was handed to nobody and is settled", token)
-			continue
-		}
-		if err == nil && codes[i] == "" {
-			a.put(m, fate(m))
-		} else {
-			m.isEnding = m.ended != ""
-		}
-	}
-	a.changed.Broadcast()
+	s.app.settled(tokens, to, codes, err)
 	return codes, err
-}
-
-// permits reports whether a message may meet with a settlement when its app has answered so.
-func (v Verb) permits(settled Verb) bool {
-	switch settled {
-	case Complete:
-		return v == Complete || v == Leave
-	case Abandon:
-		return v == Abandon || v == DeadLetter // when that failed
-	default:
-		return v == settled
-	}
-}
-
-// put notes what a settlement has done to a message. The caller holds the mutex.
-func (a *App) put(m *message, to string) {
-	if m.ended != "" {
-		a.t.Errorf("message %d was %s and is %s now", m.number, m.ended, to)
-	}
-	m.failed++ // which does not matter to those that stay somewhere
-	if m.ended = to; to != "" {
-		m.body = nil
-	}
 }
 
 // audit compares all that is kept of the queue with what was handed out. It keeps all calls waiting meanwhile.
