@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
-	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
 )
 
 // MaxCredits is the most credits that a client may grant.
@@ -110,17 +109,4 @@ func (a *Account) Left(releases bool) (messages, sessions []semantics.LockToken)
 		}
 	}
 	return messages, sessions
-}
-
-// freed lets those go on that wait for credits, as many sessions as there are credits for, one after the other. A
-// session that was woken and takes none must call it again.
-func (a *Account) freed() {
-	loop.Poke(a.CreditsFree)
-	loop.Poke(a.PlaceFree)
-	loop.Poke(a.Fetched)
-	c := &a.credits
-	for n := c.free() - a.kept(); n > 0 && len(c.starved) > 0; n-- {
-		loop.Poke(c.starved[0].Changed)
-		c.starved = c.starved[1:]
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
 )
 
 // credits are how many messages the client may have.
@@ -105,6 +106,19 @@ func (a *Account) share(p *Session) int {
 		kept, own = kept-1, 1 // one is its own
 	}
 	return max(min(a.SessionInFlight-p.used, free-kept), min(own, free))
+}
+
+// freed lets those go on that wait for credits, as many sessions as there are credits for, one after the other. A
+// session that was woken and takes none must call it again.
+func (a *Account) freed() {
+	loop.Poke(a.CreditsFree)
+	loop.Poke(a.PlaceFree)
+	loop.Poke(a.Fetched)
+	c := &a.credits
+	for n := c.free() - a.kept(); n > 0 && len(c.starved) > 0; n-- {
+		loop.Poke(c.starved[0].Changed)
+		c.starved = c.starved[1:]
+	}
 }
 
 // starve makes a session wait for credits, behind those that wait already.
