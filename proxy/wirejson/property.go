@@ -202,15 +202,17 @@ func appendTyped(to []byte, v *sidebusv1.Value, value protoreflect.Value, kind p
 	case protoreflect.Uint64Kind:
 		return append(strconv.AppendUint(append(to, '"'), value.Uint(), 10), '"')
 	case protoreflect.FloatKind:
-		return appendFloat(to, value.Float(), 32)
+		return AppendFloat(to, value.Float(), 32)
 	case protoreflect.DoubleKind:
-		return appendFloat(to, value.Float(), 64)
+		return AppendFloat(to, value.Float(), 64)
 	default:
 		return appendString(to, value.String())
 	}
 }
 
-func appendFloat(to []byte, f float64, bits int) []byte {
+// AppendFloat writes a number as short as possible, or the string that stands for one that JSON does not have. It does
+// not show that a whole number is a float.
+func AppendFloat(to []byte, f float64, bits int) []byte {
 	switch {
 	case math.IsNaN(f):
 		return append(to, `"NaN"`...)

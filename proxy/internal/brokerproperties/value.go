@@ -1,15 +1,16 @@
 package brokerproperties
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/sidebus/sidebus/proxy/wirejson"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -115,9 +116,9 @@ func appendValue(to []byte, v semantics.Value) []byte {
 	case semantics.TypeUint64:
 		return strconv.AppendUint(to, v.Uint(), 10)
 	case semantics.TypeFloat:
-		return appendFloat(to, v.Float(), 32)
+		return appendDouble(to, v.Float(), 32)
 	case semantics.TypeDouble:
-		return appendFloat(to, v.Float(), 64)
+		return appendDouble(to, v.Float(), 64)
 	case semantics.TypeDecimal:
 		if isNumber(v.Text()) {
 			return append(to, v.Text()...)
@@ -134,21 +135,13 @@ func appendValue(to []byte, v semantics.Value) []byte {
 	}
 }
 
-// appendFloat writes a number so that it is read as a double again, with a fraction or an exponent.
-func appendFloat(to []byte, f float64, bits int) []byte {
-	switch {
-	case math.IsNaN(f):
-		return append(to, `"NaN"`...)
-	case math.IsInf(f, 1):
-		return append(to, `"Infinity"`...)
-	case math.IsInf(f, -1):
-		return append(to, `"-Infinity"`...)
+// appendDouble writes a number so that it is read as a double again, with a fraction or an exponent.
+func appendDouble(to []byte, f float64, bits int) []byte {
+	number := wirejson.AppendFloat(nil, f, bits)
+	if !bytes.ContainsAny(number, `.e"`) {
+		number = append(number, ".0"...)
 	}
-	text := strconv.FormatFloat(f, 'g', -1, bits)
-	if !strings.ContainsAny(text, ".e") {
-		text += ".0"
-	}
-	return append(to, text...)
+	return append(to, number...)
 }
 
 // appendString writes a JSON string in ASCII without control characters, so that it can stand in a header whatever it
