@@ -22,6 +22,7 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy"
 	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/sas"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -51,7 +52,7 @@ var someKeys = access.Keys{
 	"other":  {Primary: "k", Claims: access.Send | access.Listen | access.Manage, Entity: "elsewhere"},
 }
 
-func tokenOf(rule string) string { return access.Sign(rule, "k", time.Now().Add(time.Hour)) }
+func tokenOf(rule string) string { return sas.Sign(rule, "k", time.Now().Add(time.Hour)) }
 
 // permits reports whether a rule is enough for what an RPC needs.
 func permits(rule, needs string) bool {

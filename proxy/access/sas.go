@@ -1,20 +1,13 @@
 package access
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/sas"
 	"github.com/sidebus/sidebus/semantics"
 )
-
-// Scheme is the scheme of the header Authorization (AUTH-5).
-const Scheme = "SharedAccessSignature"
 
 // Key is a rule of shared access: whoever can sign with one of its keys may do what it claims (AUTH-5).
 type Key struct {
@@ -46,9 +39,6 @@ func (k Key) Check(name string) error {
 	return nil
 }
 
-// sasToken is a token taken apart. Its fields are as they stand in it.
-type sasToken struct{ resource, signature, expiry, rule string }
-
 // SAS is the Authorizer of shared access signatures, by the rules of the moment (AUTH-5).
 type SAS func() Keys
 
@@ -59,7 +49,7 @@ func (s SAS) Authenticate(credentials []string) (Caller, error) {
 			"the request needs one header Authorization with a SharedAccessSignature; gRPC takes it as metadata",
 		)
 	}
-	token, ok := parseToken(credentials[0])
+	token, ok := sas.Parse(credentials[0])
 	if !ok {
 		return nil, refuse("the header Authorization must be: SharedAccessSignature sr=...&sig=...&se=...&skn=...")
 	}
@@ -73,20 +63,20 @@ func refuse(text string) error { return semantics.Errorf(semantics.Unauthenticat
 // sasCaller is who has a token.
 type sasCaller struct {
 	keys  SAS
-	token sasToken
+	token sas.Token
 }
 
 // rule gives the rule that the token is for, as long as the token holds.
 func (c sasCaller) rule() (Key, error) {
-	key, isKnown := c.keys()[c.token.rule]
-	isSigned := c.token.signedBy(key.Primary)
+	key, isKnown := c.keys()[c.token.Rule]
+	isSigned := c.token.SignedBy(key.Primary)
 	if key.Secondary != "" {
-		isSigned = c.token.signedBy(key.Secondary) || isSigned
+		isSigned = c.token.SignedBy(key.Secondary) || isSigned
 	}
 	if !isKnown || !isSigned {
 		return key, refuse("the signature is wrong, or no rule has the name that skn says")
 	}
-	if expiry, err := strconv.ParseInt(c.token.expiry, 10, 64); err != nil || time.Now().Unix() >= expiry {
+	if c.token.IsExpired(time.Now()) {
 		return key, refuse("the token has expired, or its se is no number of seconds since 1970")
 	}
 	return key, nil
@@ -99,7 +89,7 @@ func (c sasCaller) Permit(right Right) error {
 		return err
 	}
 	path := strings.ReplaceAll(right.Path, `\`, "/") // as ParsePath has it, so that a right is asked for what is done
-	if !c.token.covers(path, right.Below) {
+	if !c.token.Covers(path, right.Below) {
 		return refuse(
 			"the token is for another resource: sr must be the address of the entity, or of what it lies under",
 		)
@@ -135,69 +125,4 @@ func owner(path string) string {
 		return topic
 	}
 	return path
-}
-
-// Sign makes a token for everything a rule is for, which holds until expiry.
-func Sign(rule, key string, expiry time.Time) string {
-	t := sasToken{resource: url.QueryEscape("http://localhost/"), expiry: strconv.FormatInt(expiry.Unix(), 10)}
-	return Scheme + " sr=" + t.resource + "&sig=" + url.QueryEscape(base64.StdEncoding.EncodeToString(t.mac(key))) +
-		"&se=" + t.expiry + "&skn=" + url.QueryEscape(rule)
-}
-
-func parseToken(header string) (sasToken, bool) {
-	scheme, text, _ := strings.Cut(header, " ")
-	if !strings.EqualFold(scheme, Scheme) {
-		return sasToken{}, false
-	}
-	var t sasToken
-	fields := map[string]*string{"sr": &t.resource, "sig": &t.signature, "se": &t.expiry, "skn": &t.rule}
-	for part := range strings.SplitSeq(strings.TrimSpace(text), "&") {
-		name, value, _ := strings.Cut(part, "=")
-		field := fields[name]
-		if field == nil || value == "" { // unknown, or there already
-			return sasToken{}, false
-		}
-		*field = value
-		delete(fields, name)
-	}
-	rule, err := url.QueryUnescape(t.rule)
-	t.rule = rule
-	return t, err == nil && len(fields) == 0
-}
-
-// mac gives the signature that a key makes, which is used as it stands, base64 or not.
-func (t sasToken) mac(key string) []byte {
-	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(t.resource + "\n" + t.expiry))
-	return mac.Sum(nil)
-}
-
-// signedBy reports whether the token was signed with a key.
-func (t sasToken) signedBy(key string) bool {
-	text, err := url.QueryUnescape(t.signature)
-	if err != nil {
-		return false
-	}
-	given, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(text, " ", "+")) // a "+" that was not escaped
-	return err == nil && hmac.Equal(given, t.mac(key))
-}
-
-// covers reports whether a path, or what follows it in the address, lies under the token's resource. Of that only the
-// path counts, without case: a sidecar does not know under which names it is known.
-func (t sasToken) covers(entity, below string) bool {
-	address, err := url.QueryUnescape(t.resource)
-	if err != nil {
-		return false
-	}
-	_, rest, hasScheme := strings.Cut(address, "://")
-	if !hasScheme {
-		rest = address
-	}
-	_, path, _ := strings.Cut(rest, "/")
-	path, _, _ = strings.Cut(path, "?")
-	if path, err = url.PathUnescape(path); err != nil {
-		return false
-	}
-	path = semantics.Fold(strings.Trim(strings.ReplaceAll(path, `\`, "/"), "/"))
-	return path == "" || strings.HasPrefix(semantics.Fold(entity+"/"+below)+"/", path+"/")
 }

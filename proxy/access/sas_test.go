@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/sas"
 )
 
 // A refusal says what is missing.
@@ -16,7 +17,7 @@ func TestAUTH_1_RefusalNamesTheNextStep(t *testing.T) {
 		"sender": {Primary: "p", Claims: access.Send},
 		"orders": {Primary: "p", Claims: all, Entity: "orders"},
 	}
-	sas := access.SAS(func() access.Keys { return keys })
+	authorizer := access.SAS(func() access.Keys { return keys })
 	for _, c := range []struct {
 		rule  string
 		right access.Right
@@ -28,7 +29,7 @@ func TestAUTH_1_RefusalNamesTheNextStep(t *testing.T) {
 		{"orders", access.Right{Claims: access.Send, Path: "other"}, `on "other", it is for another entity; use a rule for this one`},
 		{"orders", access.Right{Claims: access.Manage}, "is for one entity; use a rule without entity"},
 	} {
-		caller, err := sas.Authenticate([]string{access.Sign(c.rule, "p", time.Now().Add(time.Hour))})
+		caller, err := authorizer.Authenticate([]string{sas.Sign(c.rule, "p", time.Now().Add(time.Hour))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/sas"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -88,7 +88,7 @@ func writeStatus(w http.ResponseWriter, status int, failure *semantics.Error) {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	if status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", access.Scheme)
+		w.Header().Set("WWW-Authenticate", sas.Scheme)
 	}
 	w.Header().Set(errorHeader, string(failure.Code))
 	w.Header().Set("Content-Type", "application/xml; charset=utf-8")

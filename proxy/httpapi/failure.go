@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/sas"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/proxy/wirejson"
 	"github.com/sidebus/sidebus/semantics"
@@ -80,7 +80,7 @@ func writeError(w http.ResponseWriter, x *exchange, failure *semantics.Error) {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	if failure.Code == semantics.Unauthenticated {
-		w.Header().Set("WWW-Authenticate", access.Scheme)
+		w.Header().Set("WWW-Authenticate", sas.Scheme)
 	}
 	writeBody(w, statusCode, failure)
 }

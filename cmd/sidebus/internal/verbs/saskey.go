@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
-	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/sas"
 )
 
 // tokenLife is how long a token of an operator verb holds. Each call has a token of its own.
@@ -35,5 +35,5 @@ func clientToken(file string) (func() string, error) {
 			"%s must hold NAME=KEY, the name of a rule of --sas-keys-file and one of its keys", place,
 		)
 	}
-	return func() string { return access.Sign(rule, key, time.Now().Add(tokenLife)) }, nil
+	return func() string { return sas.Sign(rule, key, time.Now().Add(tokenLife)) }, nil
 }
