@@ -80,7 +80,12 @@ var layers = []layer{
 	{under: "proxy/...", ours: []string{
 		"semantics", "semantics/broker/...", "semantics/filter", "proto/...", "proxy/...",
 	}, never: []string{"github.com/redis/go-redis"}},
-	{under: "cmd/sidebus/internal/client", never: []string{module + "proxy/httpapi", module + "redisstore"}},
+	{under: "proxy/wire", ours: []string{"semantics", "proto/sidebus/v1"}},
+	{under: "proxy/wirejson", ours: []string{"semantics", "proto/sidebus/v1"}},
+	{under: "proxy/sas", ours: []string{"semantics"}},
+	{under: "cmd/sidebus/internal/client", ours: []string{
+		"semantics", "semantics/filter", "proto/...", "proxy/wire", "proxy/wirejson", "cmd/sidebus/internal/duration",
+	}},
 	{under: "examples/...", ours: []string{"proto/client", "proto/sidebus/v1", "examples/..."}, theirs: []string{
 		"google.golang.org/protobuf", "google.golang.org/grpc",
 	}, never: []string{"github.com/redis/go-redis"}},
@@ -173,6 +178,34 @@ func TestOnlyTheComponentKnowsDapr(t *testing.T) {
 	for _, path := range daprPackages {
 		if !used[path] {
 			t.Errorf("nothing needs %s any more", path)
+		}
+	}
+}
+
+// commandLine are the packages of the command line, and ofWire what they may import of the proxy: the wire, no server.
+// What they need of a server, such as to try a file of entities, package inprocess gives them.
+var (
+	commandLine = []string{
+		"cmd/sidebus/internal/cli", "cmd/sidebus/internal/client", "cmd/sidebus/internal/duration",
+		"cmd/sidebus/internal/entities", "cmd/sidebus/internal/verbs", "cmd/sidebus/internal/yamlfile",
+	}
+	ofWire = []string{"proxy/wire", "proxy/wirejson", "proxy/sas"}
+)
+
+func TestCommandLineImportsNoServer(t *testing.T) {
+	t.Parallel()
+	all := listPackages(t)
+	for _, name := range commandLine {
+		p := all[module+name]
+		if p == nil {
+			t.Errorf("no package %s; has it moved?", name)
+			continue
+		}
+		for _, imported := range p.Imports {
+			ours, isOurs := strings.CutPrefix(imported, module)
+			if isOurs && matches(ours, "proxy/...") && !slices.Contains(ofWire, ours) {
+				t.Errorf("%s imports %s; of the proxy it may import %v", name, ours, ofWire)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
@@ -37,7 +38,7 @@ type pageRequest interface {
 
 // pathOf gives the path of the entity that a request is about.
 func (a *Admin) pathOf(kind semantics.Kind, request entityRequest) (string, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return "", err
 	}
 	return pathOf(kind, "name", request.GetName())
@@ -45,7 +46,7 @@ func (a *Admin) pathOf(kind semantics.Kind, request entityRequest) (string, erro
 
 // ensure makes an entity if its name is free; see broker.Broker.EnsureEntity.
 func (a *Admin) ensure(
-	ctx context.Context, kind semantics.Kind, request entityRequest, d description, rules ...semantics.Rule,
+	ctx context.Context, kind semantics.Kind, request entityRequest, d wire.Description, rules ...semantics.Rule,
 ) (broker.Ensured, error) {
 	path, err := a.pathOf(kind, request)
 	if err != nil {
@@ -54,7 +55,7 @@ func (a *Admin) ensure(
 	if err := checkSameName(path, d); err != nil {
 		return broker.Ensured{}, err
 	}
-	options, given, err := optionsOf(kind, d)
+	options, given, err := wire.OptionsOf(kind, d)
 	if err != nil {
 		return broker.Ensured{}, err
 	}
@@ -71,9 +72,9 @@ func differencesFrom(differences []semantics.Difference) []*sidebusv1.Difference
 
 // create makes an entity; see broker.Broker.CreateEntity.
 func (a *Admin) create(
-	ctx context.Context, kind semantics.Kind, path string, d description, rules ...semantics.Rule,
+	ctx context.Context, kind semantics.Kind, path string, d wire.Description, rules ...semantics.Rule,
 ) (semantics.Entity, error) {
-	options, given, err := optionsOf(kind, d)
+	options, given, err := wire.OptionsOf(kind, d)
 	if err != nil {
 		return semantics.Entity{}, err
 	}
@@ -93,7 +94,7 @@ func (a *Admin) get(ctx context.Context, kind semantics.Kind, request entityRequ
 func (a *Admin) list(
 	ctx context.Context, kind semantics.Kind, topic string, request pageRequest,
 ) ([]semantics.Entity, string, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, "", err
 	}
 	return a.broker.ListEntitiesByPrefix(
@@ -103,7 +104,7 @@ func (a *Admin) list(
 
 // update changes options of an entity; see broker.Broker.UpdateEntity.
 func (a *Admin) update(
-	ctx context.Context, kind semantics.Kind, request entityRequest, d description, mask *fieldmaskpb.FieldMask,
+	ctx context.Context, kind semantics.Kind, request entityRequest, d wire.Description, mask *fieldmaskpb.FieldMask,
 ) (semantics.Entity, error) {
 	path, err := a.pathOf(kind, request)
 	if err != nil {
@@ -112,12 +113,12 @@ func (a *Admin) update(
 	if err := checkSameName(path, d); err != nil {
 		return semantics.Entity{}, err
 	}
-	options, names, err := optionsOf(kind, d)
+	options, names, err := wire.OptionsOf(kind, d)
 	if err != nil {
 		return semantics.Entity{}, err
 	}
 	if mask != nil {
-		names = maskOf(d, mask.GetPaths()) // one that is absent has its default in options
+		names = wire.MaskOf(d, mask.GetPaths()) // one that is absent has its default in options
 	}
 	return a.broker.UpdateEntity(ctx, kind, path, options, names)
 }
@@ -141,7 +142,7 @@ func (a *Admin) runtime(ctx context.Context, kind semantics.Kind, request entity
 }
 
 // checkSameName refuses a description that names another entity than the request, which would be a mix-up.
-func checkSameName(path string, d description) error {
+func checkSameName(path string, d wire.Description) error {
 	name := path
 	if _, own, ok := semantics.SplitSubscription(path); ok {
 		name = own

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -16,21 +17,21 @@ func (a *Admin) EnsureQueue(
 		return nil, err
 	}
 	return &sidebusv1.EnsureQueueResponse{
-		Created: ensured.Created, Resource: queueFrom(ensured.Entity),
+		Created: ensured.Created, Resource: wire.QueueFrom(ensured.Entity),
 		Differences: differencesFrom(ensured.Differences),
 	}, nil
 }
 
 // CreateQueue makes a queue.
 func (a *Admin) CreateQueue(ctx context.Context, request *sidebusv1.CreateQueueRequest) (*sidebusv1.Queue, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	queue, err := a.create(ctx, semantics.QueueKind, request.GetQueue().GetName(), request.GetQueue())
 	if err != nil {
 		return nil, err
 	}
-	return queueFrom(queue), nil
+	return wire.QueueFrom(queue), nil
 }
 
 // GetQueue reads a queue.
@@ -39,7 +40,7 @@ func (a *Admin) GetQueue(ctx context.Context, request *sidebusv1.GetQueueRequest
 	if err != nil {
 		return nil, err
 	}
-	return queueFrom(queue), nil
+	return wire.QueueFrom(queue), nil
 }
 
 // ListQueues gives one page of queues.
@@ -52,7 +53,7 @@ func (a *Admin) ListQueues(
 	}
 	response := &sidebusv1.ListQueuesResponse{Queues: make([]*sidebusv1.Queue, len(queues)), NextPageToken: next}
 	for i, queue := range queues {
-		response.Queues[i] = queueFrom(queue)
+		response.Queues[i] = wire.QueueFrom(queue)
 	}
 	return response, nil
 }
@@ -63,7 +64,7 @@ func (a *Admin) UpdateQueue(ctx context.Context, request *sidebusv1.UpdateQueueR
 	if err != nil {
 		return nil, err
 	}
-	return queueFrom(queue), nil
+	return wire.QueueFrom(queue), nil
 }
 
 // DeleteQueue removes a queue.
@@ -99,7 +100,7 @@ func (a *Admin) countSource(
 		DeadLetterMessageCount:         r.DeadLetter,
 		TotalMessageCount:              r.Total(),
 		SizeInBytes:                    r.SizeInBytes,
-		OldestEnqueuedTime:             timestamp(r.OldestEnqueuedAt),
+		OldestEnqueuedTime:             wire.TimestampFrom(r.OldestEnqueuedAt),
 		DeferredCount:                  r.Deferred,
 		ScheduledMessageCount:          r.Scheduled,
 		DelayedCount:                   r.Delayed,
@@ -108,8 +109,8 @@ func (a *Admin) countSource(
 		SessionCount:                   r.Sessions,
 		ReadySessionCount:              r.ReadySessions,
 		LockedSessionCount:             r.LockedSessions,
-		CreatedAt:                      timestamp(r.CreatedAt),
-		UpdatedAt:                      timestamp(r.UpdatedAt),
-		AccessedAt:                     timestamp(r.AccessedAt),
+		CreatedAt:                      wire.TimestampFrom(r.CreatedAt),
+		UpdatedAt:                      wire.TimestampFrom(r.UpdatedAt),
+		AccessedAt:                     wire.TimestampFrom(r.AccessedAt),
 	}, nil
 }

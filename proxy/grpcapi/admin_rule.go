@@ -4,6 +4,7 @@ import (
 	"context"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -19,7 +20,7 @@ func (a *Admin) EnsureRule(
 	for {
 		made, warnings, err := a.broker.CreateRule(ctx, subscription, rule)
 		if err == nil {
-			return &sidebusv1.EnsureRuleResponse{Created: true, Resource: ruleFrom(made, warnings...)}, nil
+			return &sidebusv1.EnsureRuleResponse{Created: true, Resource: wire.RuleFrom(made, warnings...)}, nil
 		}
 		if semantics.CodeOf(err) != semantics.RuleAlreadyExists {
 			return nil, err
@@ -32,7 +33,7 @@ func (a *Admin) EnsureRule(
 			return nil, err
 		}
 		return &sidebusv1.EnsureRuleResponse{
-			Resource:    ruleFrom(present),
+			Resource:    wire.RuleFrom(present),
 			Differences: ruleDifferences(present, rule),
 		}, nil
 	}
@@ -40,7 +41,7 @@ func (a *Admin) EnsureRule(
 
 // ruleToEnsure translates what an ensure asks for: the path of a subscription, and its rule.
 func ruleToEnsure(request *sidebusv1.EnsureRuleRequest) (string, semantics.Rule, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return "", semantics.Rule{}, err
 	}
 	subscription, name, err := rulePath("name", request.GetName())
@@ -50,7 +51,7 @@ func ruleToEnsure(request *sidebusv1.EnsureRuleRequest) (string, semantics.Rule,
 	if err := checkSameName(name, request.GetRule()); err != nil {
 		return "", semantics.Rule{}, err
 	}
-	rule, err := RuleOf(request.GetRule())
+	rule, err := wire.RuleOf(request.GetRule())
 	rule.Name = name
 	return subscription, rule, err
 }
@@ -117,14 +118,14 @@ func ruleDifference(name, present, asked string) *sidebusv1.Difference {
 
 // CreateRule adds a rule to a subscription; see broker.Broker.CreateRule.
 func (a *Admin) CreateRule(ctx context.Context, request *sidebusv1.CreateRuleRequest) (*sidebusv1.Rule, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	subscription, err := pathOf(semantics.SubscriptionKind, "subscription", request.GetSubscription())
 	if err != nil {
 		return nil, err
 	}
-	rule, err := RuleOf(request.GetRule())
+	rule, err := wire.RuleOf(request.GetRule())
 	if err != nil {
 		return nil, err
 	}
@@ -132,12 +133,12 @@ func (a *Admin) CreateRule(ctx context.Context, request *sidebusv1.CreateRuleReq
 	if err != nil {
 		return nil, err
 	}
-	return ruleFrom(made, warnings...), nil
+	return wire.RuleFrom(made, warnings...), nil
 }
 
 // GetRule reads a rule; see broker.Broker.GetRule.
 func (a *Admin) GetRule(ctx context.Context, request *sidebusv1.GetRuleRequest) (*sidebusv1.Rule, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	subscription, name, err := rulePath("name", request.GetName())
@@ -148,14 +149,14 @@ func (a *Admin) GetRule(ctx context.Context, request *sidebusv1.GetRuleRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return ruleFrom(rule), nil
+	return wire.RuleFrom(rule), nil
 }
 
 // ListRules gives one page of a subscription's rules; see broker.Broker.ListRules.
 func (a *Admin) ListRules(
 	ctx context.Context, request *sidebusv1.ListRulesRequest,
 ) (*sidebusv1.ListRulesResponse, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	subscription, err := pathOf(semantics.SubscriptionKind, "subscription", request.GetSubscription())
@@ -168,7 +169,7 @@ func (a *Admin) ListRules(
 	}
 	response := &sidebusv1.ListRulesResponse{Rules: make([]*sidebusv1.Rule, len(rules)), NextPageToken: next}
 	for i, rule := range rules {
-		response.Rules[i] = ruleFrom(rule)
+		response.Rules[i] = wire.RuleFrom(rule)
 	}
 	return response, nil
 }
@@ -177,7 +178,7 @@ func (a *Admin) ListRules(
 func (a *Admin) DeleteRule(
 	ctx context.Context, request *sidebusv1.DeleteRuleRequest,
 ) (*sidebusv1.DeleteRuleResponse, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	subscription, name, err := rulePath("name", request.GetName())

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -12,7 +13,7 @@ import (
 func (a *Admin) EnsureSubscription(
 	ctx context.Context, request *sidebusv1.EnsureSubscriptionRequest,
 ) (*sidebusv1.EnsureSubscriptionResponse, error) {
-	rules, err := rulesOf(request.GetSubscription().GetRules())
+	rules, err := wire.RulesOf(request.GetSubscription().GetRules())
 	if err != nil {
 		return nil, err
 	}
@@ -21,7 +22,7 @@ func (a *Admin) EnsureSubscription(
 		return nil, err
 	}
 	response := &sidebusv1.EnsureSubscriptionResponse{
-		Created: ensured.Created, Resource: subscriptionFrom(ensured.Entity),
+		Created: ensured.Created, Resource: wire.SubscriptionFrom(ensured.Entity),
 		Differences: differencesFrom(ensured.Differences),
 	}
 	if ensured.Created || len(rules) == 0 {
@@ -39,14 +40,14 @@ func (a *Admin) EnsureSubscription(
 func (a *Admin) CreateSubscription(
 	ctx context.Context, request *sidebusv1.CreateSubscriptionRequest,
 ) (*sidebusv1.Subscription, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	path, err := subscriptionPath(request.GetTopic(), request.GetSubscription().GetName())
 	if err != nil {
 		return nil, err
 	}
-	rules, err := rulesOf(request.GetSubscription().GetRules())
+	rules, err := wire.RulesOf(request.GetSubscription().GetRules())
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (a *Admin) CreateSubscription(
 	if err != nil {
 		return nil, err
 	}
-	return subscriptionFrom(subscription), nil
+	return wire.SubscriptionFrom(subscription), nil
 }
 
 // GetSubscription reads a subscription.
@@ -65,7 +66,7 @@ func (a *Admin) GetSubscription(
 	if err != nil {
 		return nil, err
 	}
-	return subscriptionFrom(subscription), nil
+	return wire.SubscriptionFrom(subscription), nil
 }
 
 // ListSubscriptions gives one page of a topic's subscriptions.
@@ -84,7 +85,7 @@ func (a *Admin) ListSubscriptions(
 		Subscriptions: make([]*sidebusv1.Subscription, len(subscriptions)), NextPageToken: next,
 	}
 	for i, subscription := range subscriptions {
-		response.Subscriptions[i] = subscriptionFrom(subscription)
+		response.Subscriptions[i] = wire.SubscriptionFrom(subscription)
 	}
 	return response, nil
 }
@@ -102,7 +103,7 @@ func (a *Admin) UpdateSubscription(
 	if err != nil {
 		return nil, err
 	}
-	return subscriptionFrom(subscription), nil
+	return wire.SubscriptionFrom(subscription), nil
 }
 
 // DeleteSubscription removes a subscription with its rules.

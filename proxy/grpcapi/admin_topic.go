@@ -4,6 +4,7 @@ import (
 	"context"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -16,21 +17,21 @@ func (a *Admin) EnsureTopic(
 		return nil, err
 	}
 	return &sidebusv1.EnsureTopicResponse{
-		Created: ensured.Created, Resource: topicFrom(ensured.Entity),
+		Created: ensured.Created, Resource: wire.TopicFrom(ensured.Entity),
 		Differences: differencesFrom(ensured.Differences),
 	}, nil
 }
 
 // CreateTopic makes a topic.
 func (a *Admin) CreateTopic(ctx context.Context, request *sidebusv1.CreateTopicRequest) (*sidebusv1.Topic, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	topic, err := a.create(ctx, semantics.TopicKind, request.GetTopic().GetName(), request.GetTopic())
 	if err != nil {
 		return nil, err
 	}
-	return topicFrom(topic), nil
+	return wire.TopicFrom(topic), nil
 }
 
 // GetTopic reads a topic.
@@ -39,7 +40,7 @@ func (a *Admin) GetTopic(ctx context.Context, request *sidebusv1.GetTopicRequest
 	if err != nil {
 		return nil, err
 	}
-	return topicFrom(topic), nil
+	return wire.TopicFrom(topic), nil
 }
 
 // ListTopics gives one page of topics.
@@ -52,7 +53,7 @@ func (a *Admin) ListTopics(
 	}
 	response := &sidebusv1.ListTopicsResponse{Topics: make([]*sidebusv1.Topic, len(topics)), NextPageToken: next}
 	for i, topic := range topics {
-		response.Topics[i] = topicFrom(topic)
+		response.Topics[i] = wire.TopicFrom(topic)
 	}
 	return response, nil
 }
@@ -63,7 +64,7 @@ func (a *Admin) UpdateTopic(ctx context.Context, request *sidebusv1.UpdateTopicR
 	if err != nil {
 		return nil, err
 	}
-	return topicFrom(topic), nil
+	return wire.TopicFrom(topic), nil
 }
 
 // DeleteTopic removes a topic with its subscriptions.
@@ -86,6 +87,8 @@ func (a *Admin) GetTopicRuntime(
 	}
 	return &sidebusv1.TopicRuntime{
 		ScheduledMessageCount: r.Scheduled, SubscriptionCount: r.Subscriptions, SizeInBytes: r.SizeInBytes,
-		CreatedAt: timestamp(r.CreatedAt), UpdatedAt: timestamp(r.UpdatedAt), AccessedAt: timestamp(r.AccessedAt),
+		CreatedAt:  wire.TimestampFrom(r.CreatedAt),
+		UpdatedAt:  wire.TimestampFrom(r.UpdatedAt),
+		AccessedAt: wire.TimestampFrom(r.AccessedAt),
 	}, nil
 }

@@ -2,9 +2,11 @@ package grpcapi
 
 import (
 	"context"
+	"strconv"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
@@ -29,7 +31,7 @@ func NewMessages(
 
 // Send stores messages; see broker.Broker.Send.
 func (s *Messages) Send(ctx context.Context, request *sidebusv1.SendRequest) (*sidebusv1.SendResponse, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	target, err := targetOf("target", request.GetTarget())
@@ -79,7 +81,7 @@ func sentFrom(results []semantics.SendResult) *sidebusv1.SendResponse {
 func (s *Messages) CancelScheduled(
 	ctx context.Context, request *sidebusv1.CancelScheduledRequest,
 ) (*sidebusv1.CancelScheduledResponse, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	target, err := targetOf("target", request.GetTarget())
@@ -129,5 +131,32 @@ func (s *Messages) Peek(ctx context.Context, request *sidebusv1.PeekRequest) (*s
 	if err != nil {
 		return nil, err
 	}
-	return &sidebusv1.PeekResponse{Messages: receivedFrom(messages, true)}, nil
+	return &sidebusv1.PeekResponse{Messages: wire.ReceivedFrom(messages, true)}, nil
+}
+
+// messagesOf translates what a sender hands over. A failure carries the position of the bad message.
+func (s *Messages) messagesOf(sent []*sidebusv1.Message) ([]*semantics.Message, error) {
+	all := make([]semantics.Message, len(sent))
+	messages := make([]*semantics.Message, len(sent))
+	for i, m := range sent {
+		messages[i] = &all[i]
+		if err := s.messageOf(m, &all[i]); err != nil {
+			return nil, semantics.AsError(err).With(semantics.DetailIndex, strconv.Itoa(i))
+		}
+	}
+	return messages, nil
+}
+
+func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) error {
+	if err := wire.MessageOf(from, to); err != nil {
+		return err
+	}
+	switch n := to.Size(); {
+	case n <= s.maxMessageSize:
+		return nil
+	case s.maxMessageSize == semantics.MaxHTTPMessageSize:
+		return semantics.HTTPMessageTooLarge(n)
+	default:
+		return semantics.SizeExceeded("message", n, s.maxMessageSize)
+	}
 }

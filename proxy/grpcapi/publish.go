@@ -11,6 +11,7 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/admission"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -89,7 +90,7 @@ func (s *Messages) publicationOf(ctx context.Context, request *sidebusv1.Publish
 	p := publication{id: request.GetRequestId(), ack: request.GetAck(), bytes: proto.Size(request)}
 	p.err = access.Check(ctx, sidebusv1.Messages_Publish_FullMethodName, request)
 	if p.err == nil {
-		p.err = refuseUnknown("request", request)
+		p.err = wire.RefuseUnknown("request", request)
 	}
 	if p.err == nil {
 		p.err = checkRequestID(p.id)

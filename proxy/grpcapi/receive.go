@@ -5,6 +5,7 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/internal/response"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
@@ -31,7 +32,7 @@ func (s *Messages) Receive(ctx context.Context, request *sidebusv1.ReceiveReques
 		options.MaxMessages = int(request.GetMaxMessages())
 	}
 	if request.GetMaxWait() != nil {
-		if options.MaxWait, err = duration("maxWait", request.GetMaxWait()); err != nil {
+		if options.MaxWait, err = wire.DurationOf("maxWait", request.GetMaxWait()); err != nil {
 			return nil, err
 		}
 	}
@@ -96,5 +97,5 @@ func (s *Messages) deliver(
 		return nil, err // the client went away while the messages were on their way
 	}
 	s.metrics.Received(delivery.Source(), len(delivery.Messages))
-	return &sidebusv1.ReceiveResponse{Messages: receivedFrom(delivery.Messages, false)}, nil
+	return &sidebusv1.ReceiveResponse{Messages: wire.ReceivedFrom(delivery.Messages, false)}, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -34,7 +35,7 @@ func (s *Messages) DeleteBySequence(
 	removed := 0
 	for i := range codes {
 		response.Results[i] = &sidebusv1.DeleteBySequenceResponse_Result{
-			SequenceNumber: request.GetSequenceNumbers()[i], Reason: present((*string)(&codes[i])),
+			SequenceNumber: request.GetSequenceNumbers()[i], Reason: wire.Present((*string)(&codes[i])),
 		}
 		if codes[i] == "" {
 			removed++
@@ -51,7 +52,7 @@ func (s *Messages) Purge(ctx context.Context, request *sidebusv1.PurgeRequest) (
 		return nil, err
 	}
 	options := broker.PurgeOptions{}
-	if options.Before, err = instant("before", request.GetBefore()); err != nil {
+	if options.Before, err = wire.InstantOf("before", request.GetBefore()); err != nil {
 		return nil, err
 	}
 	if options.MaxMessages, err = bound("maxMessages", request.MaxMessages,
@@ -78,7 +79,9 @@ func (s *Messages) Purge(ctx context.Context, request *sidebusv1.PurgeRequest) (
 		return nil, budgetError(ctx, work, err)
 	}
 	s.metrics.Removed(source.String(), obs.Purge, result.Deleted)
-	return &sidebusv1.PurgeResponse{Deleted: result.Deleted, More: result.More, Before: timestamp(result.Before)}, nil
+	return &sidebusv1.PurgeResponse{
+		Deleted: result.Deleted, More: result.More, Before: wire.TimestampFrom(result.Before),
+	}, nil
 }
 
 // Resubmit sends dead letters again for at most removalBudget; see broker.Broker.Resubmit.
@@ -111,7 +114,7 @@ func (s *Messages) Resubmit(
 	for i := range results {
 		r := &results[i]
 		response.Results[i] = &sidebusv1.ResubmitResponse_Result{
-			SequenceNumber: r.SequenceNumber, Deduplicated: r.Deduplicated, Reason: present((*string)(&r.Code)),
+			SequenceNumber: r.SequenceNumber, Deduplicated: r.Deduplicated, Reason: wire.Present((*string)(&r.Code)),
 		}
 		if r.Code == "" {
 			moved++

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/reply"
 )
 
 // Request sends a message and waits for the reply, which it leaves with the wire; see broker.Broker.Request.
 func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestRequest) (*sidebusv1.RequestResponse, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	target, err := targetOf("target", request.GetTarget())
@@ -30,7 +31,7 @@ func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestReques
 	}
 	timeout := reply.DefaultRequestTimeout
 	if request.GetTimeout() != nil {
-		if timeout, err = duration("timeout", request.GetTimeout()); err != nil {
+		if timeout, err = wire.DurationOf("timeout", request.GetTimeout()); err != nil {
 			return nil, err
 		}
 	}

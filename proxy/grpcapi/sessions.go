@@ -7,6 +7,7 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/internal/response"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
@@ -24,7 +25,7 @@ func NewSessions(broker *broker.Broker) *Sessions { return &Sessions{sources: so
 func (s *Sessions) Accept(
 	ctx context.Context, request *sidebusv1.SessionsAcceptRequest,
 ) (*sidebusv1.SessionsAcceptResponse, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	path, err := sourceName(request.GetSource())
@@ -39,7 +40,7 @@ func (s *Sessions) Accept(
 		}
 	}
 	if request.GetMaxWait() != nil {
-		if options.MaxWait, err = duration("maxWait", request.GetMaxWait()); err != nil {
+		if options.MaxWait, err = wire.DurationOf("maxWait", request.GetMaxWait()); err != nil {
 			return nil, err
 		}
 	}
@@ -59,7 +60,7 @@ func (s *Sessions) Accept(
 
 func sessionFrom(session *semantics.Session) *sidebusv1.Session {
 	return &sidebusv1.Session{
-		SessionId: session.ID, LockToken: session.Lock.String(), LockedUntil: timestamp(session.LockedUntil),
+		SessionId: session.ID, LockToken: session.Lock.String(), LockedUntil: wire.TimestampFrom(session.LockedUntil),
 		State: session.State.Data, StateVersion: session.State.Version,
 	}
 }
@@ -76,7 +77,7 @@ func (s *Sessions) RenewLock(
 	if err != nil {
 		return nil, err
 	}
-	return &sidebusv1.SessionsRenewLockResponse{LockedUntil: timestamp(until)}, nil
+	return &sidebusv1.SessionsRenewLockResponse{LockedUntil: wire.TimestampFrom(until)}, nil
 }
 
 // Close ends the lock of a session; see broker.Broker.CloseSession.
@@ -129,7 +130,7 @@ func (s *Sessions) SetState(
 func (s *Sessions) List(
 	ctx context.Context, request *sidebusv1.SessionsListRequest,
 ) (*sidebusv1.SessionsListResponse, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
 	path, err := sourceName(request.GetSource())
@@ -137,10 +138,10 @@ func (s *Sessions) List(
 		return nil, err
 	}
 	var filter semantics.SessionFilter
-	if filter.UpdatedSince, err = instant("updatedSince", request.GetUpdatedSince()); err != nil {
+	if filter.UpdatedSince, err = wire.InstantOf("updatedSince", request.GetUpdatedSince()); err != nil {
 		return nil, err
 	}
-	if filter.ActiveSince, err = instant("activeSince", request.GetActiveSince()); err != nil {
+	if filter.ActiveSince, err = wire.InstantOf("activeSince", request.GetActiveSince()); err != nil {
 		return nil, err
 	}
 	rows, next, err := s.broker.ListSessions(ctx, path, int(request.GetPageSize()), request.GetPageToken(), filter)
@@ -163,8 +164,8 @@ func rowFrom(row semantics.SessionRow) *sidebusv1.SessionRow {
 		DeferredCount:  row.Deferred,
 		ScheduledCount: row.Scheduled,
 		Locked:         !row.LockedUntil.IsZero(),
-		LockedUntil:    timestamp(row.LockedUntil),
-		LastActivity:   timestamp(row.LastActivity),
+		LockedUntil:    wire.TimestampFrom(row.LockedUntil),
+		LastActivity:   wire.TimestampFrom(row.LastActivity),
 		StateSize:      row.StateSize,
 		StateVersion:   row.StateVersion,
 		Blocked:        row.Blocked,
@@ -198,7 +199,7 @@ func (s *Sessions) manage(ctx context.Context, request interface {
 	GetSessionId() string
 }, do func(ctx context.Context, path, id string) error,
 ) error {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return err
 	}
 	path, err := sourceName(request.GetSource())

@@ -5,6 +5,7 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
@@ -29,13 +30,13 @@ func (s *Messages) Abandon(ctx context.Context, request *sidebusv1.AbandonReques
 }
 
 func (s *Messages) abandonVerb(request *sidebusv1.AbandonRequest) (settleVerb, error) {
-	properties, err := propertiesOf(request.GetProperties())
+	properties, err := wire.PropertiesOf(request.GetProperties())
 	if err != nil {
 		return nil, err
 	}
 	options := semantics.AbandonOptions{Properties: properties, SkipOrder: request.GetSkipOrder()}
 	if request.GetDelay() != nil {
-		delay, err := duration("delay", request.GetDelay())
+		delay, err := wire.DurationOf("delay", request.GetDelay())
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +57,7 @@ func (s *Messages) Defer(ctx context.Context, request *sidebusv1.DeferRequest) (
 }
 
 func (s *Messages) deferVerb(request *sidebusv1.DeferRequest) (settleVerb, error) {
-	properties, err := propertiesOf(request.GetProperties())
+	properties, err := wire.PropertiesOf(request.GetProperties())
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (s *Messages) DeadLetter(
 }
 
 func (s *Messages) deadLetterVerb(request *sidebusv1.DeadLetterRequest) (settleVerb, error) {
-	properties, err := propertiesOf(request.GetProperties())
+	properties, err := wire.PropertiesOf(request.GetProperties())
 	if err != nil {
 		return nil, err
 	}
@@ -116,10 +117,10 @@ func (s *Messages) renewLocks(
 	response := &sidebusv1.RenewLocksResponse{Results: make([]*sidebusv1.RenewLocksResponse_Result, len(renewals))}
 	for i, r := range renewals {
 		response.Results[i] = &sidebusv1.RenewLocksResponse_Result{
-			LockToken: texts[i], Reason: present((*string)(&r.Code)), ExpiredInHand: r.ExpiredInHand,
+			LockToken: texts[i], Reason: wire.Present((*string)(&r.Code)), ExpiredInHand: r.ExpiredInHand,
 		}
 		if r.Code == "" {
-			response.Results[i].LockedUntil = timestamp(r.LockedUntil)
+			response.Results[i].LockedUntil = wire.TimestampFrom(r.LockedUntil)
 		} else {
 			s.metrics.LockLost(source, obs.Renew)
 		}
@@ -161,7 +162,7 @@ func settledFrom(tokens []string, codes []semantics.Code) *sidebusv1.SettleRespo
 	all := make([]sidebusv1.SettleResponse_Result, len(codes))
 	response := &sidebusv1.SettleResponse{Results: make([]*sidebusv1.SettleResponse_Result, len(codes))}
 	for i := range codes {
-		all[i].LockToken, all[i].Reason = tokens[i], present((*string)(&codes[i]))
+		all[i].LockToken, all[i].Reason = tokens[i], wire.Present((*string)(&codes[i]))
 		response.Results[i] = &all[i]
 	}
 	return response

@@ -7,13 +7,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 )
 
 // sourceOf translates the source of a request and refuses fields of the request that are not known. A topic is not
 // refused yet, see sources.
 func sourceOf(request proto.Message, resource string, subQueue sidebusv1.SubQueue_Kind) (semantics.Source, error) {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return semantics.Source{}, err
 	}
 	path, err := sourceName(resource)

@@ -13,6 +13,7 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
@@ -192,12 +193,12 @@ func subscriptionOf(open *sidebusv1.SubscribeOpen) (semantics.Source, stream.Opt
 		}
 	}
 	if open.GetMaxAutoRenew() != nil {
-		if options.MaxAutoRenew, err = duration("maxAutoRenew", open.GetMaxAutoRenew()); err != nil {
+		if options.MaxAutoRenew, err = wire.DurationOf("maxAutoRenew", open.GetMaxAutoRenew()); err != nil {
 			return source, options, err
 		}
 	}
 	if open.GetSessionIdle() != nil {
-		options.SessionIdle, err = duration("sessionIdle", open.GetSessionIdle())
+		options.SessionIdle, err = wire.DurationOf("sessionIdle", open.GetSessionIdle())
 	}
 	return source, options, err
 }

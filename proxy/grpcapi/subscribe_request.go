@@ -8,6 +8,7 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -28,7 +29,7 @@ func (c *subscriber) carryOut(request *sidebusv1.SubscribeRequest) {
 
 // checkRequest checks what all requests have in common.
 func checkRequest(request *sidebusv1.SubscribeRequest) error {
-	if err := refuseUnknown("request", request); err != nil {
+	if err := wire.RefuseUnknown("request", request); err != nil {
 		return err
 	}
 	if err := checkRequestID(request.GetRequestId()); err != nil {
@@ -38,7 +39,7 @@ func checkRequest(request *sidebusv1.SubscribeRequest) error {
 	if asked == nil {
 		return fieldError("request", "must ask for something")
 	}
-	return refuseUnknown(field, asked)
+	return wire.RefuseUnknown(field, asked)
 }
 
 // what gives what a request asks for and the name of the field.
@@ -100,7 +101,7 @@ func (c *subscriber) settle(
 			"must have neither source nor tokens: the stream knows the source, and lockTokens stand in settle itself",
 		)
 	}
-	if err := refuseUnknown("verb", rest); err != nil {
+	if err := wire.RefuseUnknown("verb", rest); err != nil {
 		return nil, err
 	}
 	tokens, err := tokensOf(request.GetLockTokens())
@@ -165,7 +166,7 @@ func (c *subscriber) renewSession(
 	}
 	until, err := c.messages.broker.RenewSessionLock(ctx, session)
 	return &sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_SessionRenewed{
-		SessionRenewed: &sidebusv1.SessionsRenewLockResponse{LockedUntil: timestamp(until)},
+		SessionRenewed: &sidebusv1.SessionsRenewLockResponse{LockedUntil: wire.TimestampFrom(until)},
 	}}, err
 }
 

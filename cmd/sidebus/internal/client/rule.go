@@ -2,7 +2,7 @@ package client
 
 import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
-	"github.com/sidebus/sidebus/proxy/grpcapi"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics/filter"
 )
 
@@ -16,7 +16,7 @@ func FilterText(r *sidebusv1.Rule) string {
 	case *sidebusv1.Rule_Filter_None:
 		return "no message"
 	}
-	rule, err := grpcapi.RuleOf(r)
+	rule, err := wire.RuleOf(r)
 	if err != nil || rule.Filter.Correlation == nil {
 		return Absent
 	}

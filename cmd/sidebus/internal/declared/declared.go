@@ -10,6 +10,7 @@ import (
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/entities"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/inprocess"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/store"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
@@ -110,7 +111,7 @@ func (d *Entities) Check(ctx context.Context) (semantics.Health, error) {
 
 // make makes the entities, however long the store is away.
 func (d *Entities) make(ctx context.Context) error {
-	api := sidebusv1.NewAdminClient(client.Patient(entities.Local(d.broker), isPassing))
+	api := sidebusv1.NewAdminClient(client.Patient(inprocess.Connect(d.broker), isPassing))
 	created := 0
 	err := d.set.Make(ctx, api, func(made entities.Made) {
 		if made.IsNew {

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/inprocess"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -46,7 +47,7 @@ func (w *watched) Invoke(ctx context.Context, method string, request, reply any,
 // newBroker gives a broker over a store in memory, and its management.
 func newBroker() (*broker.Broker, *watched, sidebusv1.AdminClient) {
 	b := broker.New(memstore.New(), broker.WithRules(filter.Compile))
-	w := &watched{ClientConnInterface: Local(b)}
+	w := &watched{ClientConnInterface: inprocess.Connect(b)}
 	return b, w, sidebusv1.NewAdminClient(w)
 }
 
@@ -97,7 +98,7 @@ func TestENT_13_DestinationsComeFirst(t *testing.T) {
 			t.Errorf("%s: afterwards %+v differs", name, again.Changes)
 		}
 	}
-	api := scratch()
+	api := inprocess.Empty()
 	apply(t, api, false, "queues: [{name: a, forwardTo: b}, {name: b}]")
 	var differences []Difference
 	err := mustRead(t, "queues: [{name: a, forwardTo: b}, {name: b, forwardTo: a}]").Make(t.Context(), api, func(made Made) {
@@ -112,7 +113,7 @@ func TestENT_13_DestinationsComeFirst(t *testing.T) {
 	if plan := planOf(t, api, exported(t, api, "")); len(plan.Changes) > 0 || plan.Unchanged != 1 {
 		t.Errorf("with a destination that was deleted: %+v", plan)
 	}
-	_, err = mustRead(t, "queues:\n- name: a\n  forwardTo: nowhere\n").Plan(t.Context(), scratch(), func(int, int) {})
+	_, err = mustRead(t, "queues:\n- name: a\n  forwardTo: nowhere\n").Plan(t.Context(), inprocess.Empty(), func(int, int) {})
 	if err == nil || !strings.Contains(err.Error(), `f:3:3: queues[0].forwardTo is "nowhere", and there is no such queue or topic, nor is one to be made`) {
 		t.Errorf("got %v", err)
 	}
@@ -121,7 +122,7 @@ func TestENT_13_DestinationsComeFirst(t *testing.T) {
 // What exists stays as it is, and what differs is told, but only of what the file says.
 func TestENT_6_DifferencesAreReportedAndNotApplied(t *testing.T) {
 	t.Parallel()
-	api := scratch()
+	api := inprocess.Empty()
 	apply(t, api, false, `
 queues:
 - {name: a, lockDuration: 30s, defaultMessageTimeToLive: 1h, maxDeliveryCount: 5}
@@ -192,7 +193,7 @@ topics:
 // Where messages go on, nothing is deleted for being idle, so that asking for both is no difference for ever.
 func TestENT_14_ForwardingForcesNever(t *testing.T) {
 	t.Parallel()
-	api := scratch()
+	api := inprocess.Empty()
 	apply(t, api, false, "queues: [{name: a, forwardTo: b}, {name: b}]")
 	const text = "queues: [{name: a, forwardTo: b, autoDeleteOnIdle: 10m}]"
 	if plan := planOf(t, api, text); len(plan.Changes) != 0 {
@@ -210,7 +211,7 @@ func TestENT_14_ForwardingForcesNever(t *testing.T) {
 
 func TestENT_16_ImmutableOptionsAreNamed(t *testing.T) {
 	t.Parallel()
-	api := scratch()
+	api := inprocess.Empty()
 	apply(t, api, false, "queues: [{name: a}]\ntopics: [{name: t, enablePartitioning: true}]")
 	plan := planOf(t, api, "queues:\n- {name: a, requiresSession: true, lockDuration: 30s}\ntopics: [{name: t, enablePartitioning: false}]")
 	want := []string{
@@ -228,7 +229,7 @@ func TestENT_16_ImmutableOptionsAreNamed(t *testing.T) {
 
 func TestENT_2_OtherKindOfTheSameName(t *testing.T) {
 	t.Parallel()
-	api := scratch()
+	api := inprocess.Empty()
 	apply(t, api, false, "topics: [{name: a}]")
 	_, err := mustRead(t, "queues: [{name: A}]").Plan(t.Context(), api, func(int, int) {})
 	if err == nil || err.Error() != "f:1:10: queues[0]: there is a topic of this name, and queues and topics share their names" {
@@ -364,7 +365,7 @@ func TestRULE_2_SubscriptionWithoutRules(t *testing.T) {
 
 func TestExportByPrefix(t *testing.T) {
 	t.Parallel()
-	api := scratch()
+	api := inprocess.Empty()
 	if got := exported(t, api, ""); got != "entities: {}\n" {
 		t.Errorf("of nothing: got %q", got)
 	}
@@ -389,7 +390,7 @@ func TestENT_6_ExportsAreApplied(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		set := drawSet(rt)
-		api := scratch()
+		api := inprocess.Empty()
 		if err := set.Make(t.Context(), api, func(Made) {}); err != nil {
 			rt.Fatal(err)
 		}
@@ -397,7 +398,7 @@ func TestENT_6_ExportsAreApplied(t *testing.T) {
 		if plan := planOf(t, api, text); len(plan.Changes) > 0 || plan.Others > 0 {
 			rt.Fatalf("%s differs from itself in %+v:\n%s", plan.Changes[0].Entity.Resource, plan.Changes[0], text)
 		}
-		other := scratch()
+		other := inprocess.Empty()
 		apply(t, other, false, text)
 		if again := exported(t, other, ""); again != text {
 			rt.Fatalf("it comes back as another one: %s", cmp.Diff(text, again))

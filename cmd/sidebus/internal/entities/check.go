@@ -4,24 +4,17 @@ import (
 	"context"
 	"errors"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/inprocess"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
-	"github.com/sidebus/sidebus/proxy/grpcapi"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
-	"github.com/sidebus/sidebus/semantics/memstore"
 )
-
-// scratch gives a sidecar's management with nothing in it, in memory. There is nothing to close: a Broker that only
-// manages has no goroutines.
-func scratch(options ...broker.Option) sidebusv1.AdminClient {
-	broker := broker.New(memstore.New(), append([]broker.Option{broker.WithRules(filter.Compile)}, options...)...)
-	return sidebusv1.NewAdminClient(Local(broker))
-}
 
 // Check makes the entities in memory, so that whatever a sidecar would refuse is refused before one is asked, with the
 // place in the file. What they forward to and what is not among them is taken to be there.
 func (s *Set) Check(ctx context.Context, options ...broker.Option) error {
-	api := scratch(options...)
+	api := inprocess.Empty(options...)
 	for _, e := range s.Entities {
 		for _, d := range e.destinations() {
 			if s.find(destinationKey(d.name)) != nil {
@@ -47,7 +40,7 @@ func (s *Set) Check(ctx context.Context, options ...broker.Option) error {
 func (s *Set) noteWarnings() {
 	for _, e := range s.Entities {
 		for i, r := range e.Rules() {
-			rule, err := grpcapi.RuleOf(r)
+			rule, err := wire.RuleOf(r)
 			if err != nil {
 				continue
 			}

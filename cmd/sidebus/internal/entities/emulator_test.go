@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/inprocess"
 )
 
 func TestEmulatorFile(t *testing.T) {
@@ -22,7 +24,7 @@ func TestEmulatorFile(t *testing.T) {
 	if diff := cmp.Diff(want, set.Notes); diff != "" {
 		t.Errorf("notes (-want +got)\n%s", diff)
 	}
-	api := scratch()
+	api := inprocess.Empty()
 	apply(t, api, false, text)
 	if again := planOf(t, api, text); again.Unchanged != 7 || len(again.Changes) != 0 {
 		t.Errorf("applied again: %+v", again)

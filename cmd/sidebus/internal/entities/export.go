@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/inprocess"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -91,7 +92,7 @@ func exportRules(ctx context.Context, is *present, e *Entity, s *sidebusv1.Subsc
 
 // defaults gives an entity of each kind as it is made without any options.
 func defaults(ctx context.Context) (map[semantics.Kind]client.Description, error) {
-	api, usual := scratch(), map[semantics.Kind]client.Description{}
+	api, usual := inprocess.Empty(), map[semantics.Kind]client.Description{}
 	for _, name := range []string{"queues/q", "topics/t", "topics/t/subscriptions/s"} {
 		answer, err := client.Ensure(ctx, api, name, client.Blank(name))
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/inprocess"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -65,7 +66,7 @@ func (s *Set) Plan(ctx context.Context, api sidebusv1.AdminClient, tell func(don
 	if err != nil {
 		return nil, err
 	}
-	plan, compared := &Plan{}, &comparison{api: scratch(), usual: usual}
+	plan, compared := &Plan{}, &comparison{api: inprocess.Empty(), usual: usual}
 	for key := range is.byKey {
 		if s.find(key) == nil {
 			plan.Others++

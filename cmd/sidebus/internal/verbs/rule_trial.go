@@ -16,7 +16,7 @@ import (
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
-	"github.com/sidebus/sidebus/proxy/grpcapi"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/filter"
 )
@@ -103,11 +103,11 @@ func (r *ruleTestCommand) message(ctx context.Context, o *operator) (*semantics.
 			return nil, err
 		}
 	}
-	m, err := grpcapi.MessageOf(given)
-	if err == nil {
-		err = m.Validate()
+	m := &semantics.Message{}
+	if err := wire.MessageOf(given, m); err != nil {
+		return nil, err
 	}
-	return m, err
+	return m, m.Validate()
 }
 
 func (r *ruleTestCommand) wholeMessage(ctx context.Context, o *operator) (*sidebusv1.Message, error) {
@@ -173,7 +173,7 @@ type ruleTrial struct {
 
 // explain prints what one rule does with the message.
 func (t *ruleTrial) explain(rule *sidebusv1.Rule) error {
-	given, err := grpcapi.RuleOf(rule)
+	given, err := wire.RuleOf(rule)
 	if err != nil {
 		return err
 	}
@@ -310,7 +310,7 @@ func (t *ruleTrial) document(e *filter.Explanation) error {
 		)
 	}
 	if e.Copy != nil {
-		made, err := grpcapi.MessageFrom(e.Copy)
+		made, err := wire.MessageFrom(e.Copy)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package grpcapi
+package wire
 
 import (
 	"slices"
@@ -16,7 +16,7 @@ import (
 // rules. A value that is not the default one comes back.
 func TestENT_6_EveryOptionIsOnTheWire(t *testing.T) {
 	t.Parallel()
-	for kind, d := range map[semantics.Kind]description{
+	for kind, d := range map[semantics.Kind]Description{
 		semantics.QueueKind: &sidebusv1.Queue{}, semantics.TopicKind: &sidebusv1.Topic{}, semantics.SubscriptionKind: &sidebusv1.Subscription{},
 	} {
 		names, m := slices.Clone(semantics.OptionNames(kind)), d.ProtoReflect()
@@ -34,7 +34,7 @@ func TestENT_6_EveryOptionIsOnTheWire(t *testing.T) {
 				sameWords(t, field.JSONName(), words.Values())
 			}
 		}
-		options, given, err := optionsOf(kind, d)
+		options, given, err := OptionsOf(kind, d)
 		if err != nil || !slices.Equal(given, names) {
 			t.Errorf("%s: %v is given, %v; want %v", kind, given, err, names)
 		}
@@ -44,7 +44,7 @@ func TestENT_6_EveryOptionIsOnTheWire(t *testing.T) {
 		if len(names) > 0 {
 			t.Errorf("%s: %v keep their defaults", kind, names)
 		}
-		again := m.New().Interface().(description)
+		again := m.New().Interface().(Description)
 		putOptions(semantics.Entity{Kind: kind, Options: options}, again)
 		for i := range fields.Len() {
 			if field := fields.Get(i); m.Has(field) && !again.ProtoReflect().Get(field).Equal(m.Get(field)) {

@@ -1,4 +1,4 @@
-package grpcapi
+package wire
 
 import (
 	"math/rand/v2"
@@ -53,7 +53,7 @@ func TestRECV_6_AnswerSizeIsEnough(t *testing.T) {
 			m.SetDeadLetter(semantics.DeadLetterTexts{Reason: &reason, Description: &description}, now)
 		}
 		size := 0
-		for _, one := range receivedFrom([]*semantics.Received{m}, true) {
+		for _, one := range ReceivedFrom([]*semantics.Received{m}, true) {
 			size += proto.Size(one)
 		}
 		if size := int64(size); size > m.AnswerSize() {

@@ -1,4 +1,4 @@
-package grpcapi
+package wire
 
 import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"

@@ -1,4 +1,4 @@
-package grpcapi
+package wire
 
 import (
 	"strings"
@@ -19,11 +19,11 @@ func TestUnknownFieldsAreNamed(t *testing.T) {
 	}
 	request := &sidebusv1.SendRequest{}
 	request.ProtoReflect().SetUnknown(encoded)
-	err := refuseUnknown("request", request)
+	err := RefuseUnknown("request", request)
 	if err == nil || !strings.Contains(err.Error(), "900, 901, 902, 903, 904 and others; upgrade the sidecar") {
 		t.Errorf("got %v", err)
 	}
-	if err := refuseUnknown("request", &sidebusv1.SendRequest{}); err != nil {
+	if err := RefuseUnknown("request", &sidebusv1.SendRequest{}); err != nil {
 		t.Errorf("without unknown fields: %v", err)
 	}
 }

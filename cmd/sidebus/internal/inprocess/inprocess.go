@@ -1,4 +1,6 @@
-package entities
+// Package inprocess manages a Broker in this process as a Client manages a sidecar: a real sidecar's for its own start,
+// or an empty one in memory, which shows what a sidecar would refuse before one is asked.
+package inprocess
 
 import (
 	"context"
@@ -17,17 +19,26 @@ import (
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/filter"
+	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
-// Local gives the connection to a broker in this process. Calls of its AdminClient fail as those of a Client do.
-func Local(broker *broker.Broker) grpc.ClientConnInterface {
-	return local{grpcapi.NewAdmin(broker)}
+// Connect returns a connection to a broker. Calls of its AdminClient fail as those of a Client do.
+func Connect(broker *broker.Broker) grpc.ClientConnInterface {
+	return connection{grpcapi.NewAdmin(broker)}
 }
 
-type local struct{ admin *grpcapi.Admin }
+// Empty returns the management of a sidecar with nothing in it, in memory. There is nothing to close: a Broker that
+// only manages has no goroutines.
+func Empty(options ...broker.Option) sidebusv1.AdminClient {
+	broker := broker.New(memstore.New(), append([]broker.Option{broker.WithRules(filter.Compile)}, options...)...)
+	return sidebusv1.NewAdminClient(Connect(broker))
+}
+
+type connection struct{ admin *grpcapi.Admin }
 
 // Invoke calls the handler of a method, as a server would.
-func (l local) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
+func (c connection) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
 	methods := sidebusv1.Admin_ServiceDesc.Methods
 	at := slices.IndexFunc(methods, func(m grpc.MethodDesc) bool { return m.MethodName == path.Base(method) })
 	if at < 0 {
@@ -37,7 +48,7 @@ func (l local) Invoke(ctx context.Context, method string, request, reply any, _ 
 		proto.Merge(into.(proto.Message), request.(proto.Message))
 		return nil
 	}
-	answer, err := methods[at].Handler(l.admin, ctx, decode, nil)
+	answer, err := methods[at].Handler(c.admin, ctx, decode, nil)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -53,6 +64,8 @@ func (l local) Invoke(ctx context.Context, method string, request, reply any, _ 
 }
 
 // NewStream is there for the interface. Management has no streams.
-func (l local) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c connection) NewStream(
+	context.Context, *grpc.StreamDesc, string, ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	return nil, fmt.Errorf("management has no streams")
 }

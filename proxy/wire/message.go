@@ -1,10 +1,7 @@
-package grpcapi
+package wire
 
 import (
 	"encoding/json"
-	"math"
-	"strconv"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -14,39 +11,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// messagesOf translates what a sender hands over. A failure carries the position of the bad message.
-func (s *Messages) messagesOf(sent []*sidebusv1.Message) ([]*semantics.Message, error) {
-	all := make([]semantics.Message, len(sent))
-	messages := make([]*semantics.Message, len(sent))
-	for i, m := range sent {
-		messages[i] = &all[i]
-		if err := s.messageOf(m, &all[i]); err != nil {
-			return nil, semantics.AsError(err).With(semantics.DetailIndex, strconv.Itoa(i))
-		}
-	}
-	return messages, nil
-}
-
-// MessageOf translates one message of whatever size.
-func MessageOf(from *sidebusv1.Message) (*semantics.Message, error) {
-	m := &semantics.Message{}
-	return m, (&Messages{maxMessageSize: math.MaxInt64}).messageOf(from, m)
-}
-
-// MessageFrom is the opposite of MessageOf.
-func MessageFrom(m *semantics.Message) (*sidebusv1.Message, error) {
-	var r received
-	r.fill(&semantics.Received{Message: *m})
-	message := &sidebusv1.Message{}
-	wire, err := proto.Marshal(&r.message)
-	if err == nil { // its fields are those of Message under the same numbers
-		err = proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(wire, message)
-	}
-	return message, err
-}
-
-func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) error {
-	if err := refuseUnknown("messages", from); err != nil {
+// MessageOf translates one message of whatever size into to.
+func MessageOf(from *sidebusv1.Message, to *semantics.Message) error {
+	if err := RefuseUnknown("messages", from); err != nil {
 		return err
 	}
 	if err := semantics.CheckMessageID(from.MessageId); err != nil { //nolint:protogetter // nil and empty differ (MSG-2)
@@ -59,17 +26,17 @@ func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) err
 		ReplyToSessionID: from.GetReplyToSessionId(), ContentType: from.GetContentType(),
 	}
 	if ttl := from.GetTimeToLive(); ttl != nil {
-		d, err := duration("timeToLive", ttl)
+		d, err := DurationOf("timeToLive", ttl)
 		if err != nil {
 			return err
 		}
 		to.TimeToLive = &d
 	}
 	var err error
-	if to.ScheduledAt, err = instant("scheduledEnqueueTime", from.GetScheduledEnqueueTime()); err != nil {
+	if to.ScheduledAt, err = InstantOf("scheduledEnqueueTime", from.GetScheduledEnqueueTime()); err != nil {
 		return err
 	}
-	if to.Properties, err = propertiesOf(from.GetProperties()); err != nil {
+	if to.Properties, err = PropertiesOf(from.GetProperties()); err != nil {
 		return err
 	}
 	switch content := from.GetContent().(type) {
@@ -85,21 +52,27 @@ func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) err
 		}
 	case nil:
 	}
-	if n := to.Size(); n > s.maxMessageSize {
-		if s.maxMessageSize == semantics.MaxHTTPMessageSize {
-			return semantics.HTTPMessageTooLarge(n)
-		}
-		return semantics.SizeExceeded("message", n, s.maxMessageSize)
-	}
 	return nil
 }
 
-// propertiesOf translates properties with their exact types, none to nil.
-func propertiesOf(from map[string]*sidebusv1.Value) (map[string]semantics.Value, error) {
+// MessageFrom is the opposite of MessageOf.
+func MessageFrom(m *semantics.Message) (*sidebusv1.Message, error) {
+	var r received
+	r.fill(&semantics.Received{Message: *m})
+	message := &sidebusv1.Message{}
+	encoded, err := proto.Marshal(&r.message)
+	if err == nil { // its fields are those of Message under the same numbers
+		err = proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(encoded, message)
+	}
+	return message, err
+}
+
+// PropertiesOf translates properties with their exact types, none to nil.
+func PropertiesOf(from map[string]*sidebusv1.Value) (map[string]semantics.Value, error) {
 	return valuesOf("properties", from)
 }
 
-// valuesOf is propertiesOf for values in another field.
+// valuesOf is PropertiesOf for values in another field.
 func valuesOf(field string, from map[string]*sidebusv1.Value) (map[string]semantics.Value, error) {
 	if len(from) == 0 {
 		return nil, nil
@@ -136,15 +109,15 @@ type received struct {
 	lockToken                             string
 }
 
-// receivedFrom translates messages for a receiver, or for a peek.
-func receivedFrom(messages []*semantics.Received, isPeek bool) []*sidebusv1.ReceivedMessage {
+// ReceivedFrom translates messages for a receiver, or for a peek.
+func ReceivedFrom(messages []*semantics.Received, isPeek bool) []*sidebusv1.ReceivedMessage {
 	all := make([]received, len(messages))
 	answer := make([]*sidebusv1.ReceivedMessage, len(messages))
 	for i, m := range messages {
 		all[i].fill(m)
 		answer[i] = &all[i].message
 		if isPeek {
-			answer[i].Locked, answer[i].Expired, answer[i].VisibleAt = &m.Locked, &m.Expired, timestamp(m.VisibleAt)
+			answer[i].Locked, answer[i].Expired, answer[i].VisibleAt = &m.Locked, &m.Expired, TimestampFrom(m.VisibleAt)
 		}
 	}
 	return answer
@@ -159,15 +132,15 @@ var states = []sidebusv1.ReceivedMessage_State{
 
 func (r *received) fill(from *semantics.Received) {
 	to := &r.message
-	to.MessageId = present(&from.MessageID)
-	to.SessionId = present(&from.SessionID)
-	to.PartitionKey = present(&from.PartitionKey)
-	to.CorrelationId = present(&from.CorrelationID)
-	to.Subject = present(&from.Subject)
-	to.To = present(&from.To)
-	to.ReplyTo = present(&from.ReplyTo)
-	to.ReplyToSessionId = present(&from.ReplyToSessionID)
-	to.ContentType = present(&from.ContentType)
+	to.MessageId = Present(&from.MessageID)
+	to.SessionId = Present(&from.SessionID)
+	to.PartitionKey = Present(&from.PartitionKey)
+	to.CorrelationId = Present(&from.CorrelationID)
+	to.Subject = Present(&from.Subject)
+	to.To = Present(&from.To)
+	to.ReplyTo = Present(&from.ReplyTo)
+	to.ReplyToSessionId = Present(&from.ReplyToSessionID)
+	to.ContentType = Present(&from.ContentType)
 	if ttl := from.TimeToLive; ttl != nil && *ttl < semantics.Never {
 		setDuration(&r.timeToLive, *ttl)
 		to.TimeToLive = &r.timeToLive
@@ -181,7 +154,7 @@ func (r *received) fill(from *semantics.Received) {
 	case semantics.BodyBytes:
 		to.Content = &sidebusv1.ReceivedMessage_Body{Body: from.Body}
 	}
-	to.ScheduledEnqueueTime = timestamp(from.ScheduledAt)
+	to.ScheduledEnqueueTime = TimestampFrom(from.ScheduledAt)
 
 	to.SequenceNumber, to.EnqueuedSequenceNumber = from.SequenceNumber, from.EnqueuedSequenceNumber
 	if from.SessionSequence > 0 {
@@ -196,9 +169,9 @@ func (r *received) fill(from *semantics.Received) {
 	}
 	to.LockedUntil = setTime(&r.locked, from.LockedUntil)
 	to.State = states[from.State]
-	to.DeadLetterReason, to.DeadLetterErrorDescription = present(
+	to.DeadLetterReason, to.DeadLetterErrorDescription = Present(
 		&from.DeadLetterReason,
-	), present(
+	), Present(
 		&from.DeadLetterErrorDescription,
 	)
 	if !from.DeadLetteredAt.IsZero() { // there the texts may be empty and are still an answer
@@ -206,35 +179,15 @@ func (r *received) fill(from *semantics.Received) {
 		deliveries := int32(from.DeadLetterDeliveryCount) //nolint:gosec // nobody abandons a message that often
 		to.DeadLetterDeliveryCount = &deliveries
 	}
-	to.DeadLetterSource = present(&from.DeadLetterSource)
+	to.DeadLetterSource = Present(&from.DeadLetterSource)
 	to.DeadLetteredTime = setTime(&r.deadLetter, from.DeadLetteredAt)
 	to.Size = from.Size
 }
 
-// present is s, or nil when it is empty, which means "not set" (MSG-2).
-func present(s *string) *string {
+// Present is s, or nil when it is empty, which means "not set" (MSG-2).
+func Present(s *string) *string {
 	if *s == "" {
 		return nil
 	}
 	return s
-}
-
-// setTime fills to and gives it back, nil for the zero time.
-func setTime(to *timestamppb.Timestamp, at time.Time) *timestamppb.Timestamp {
-	if at.IsZero() {
-		return nil
-	}
-	to.Seconds, to.Nanos = at.Unix(), int32(at.Nanosecond()) //nolint:gosec // less than a second
-	return to
-}
-
-func setDuration(to *durationpb.Duration, d time.Duration) {
-	to.Seconds, to.Nanos = int64(d/time.Second), int32(d%time.Second) //nolint:gosec // less than a second
-}
-
-func timestamp(at time.Time) *timestamppb.Timestamp {
-	if at.IsZero() {
-		return nil
-	}
-	return setTime(&timestamppb.Timestamp{}, at)
 }

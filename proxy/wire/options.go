@@ -1,4 +1,4 @@
-package grpcapi
+package wire
 
 import (
 	"slices"
@@ -12,17 +12,17 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// description is what describes an entity on the wire: a Queue, Topic or Subscription. It may be a nil pointer.
-type description interface {
+// Description is what describes an entity on the wire: a Queue, Topic or Subscription. It may be a nil pointer.
+type Description interface {
 	proto.Message
 	GetName() string
 }
 
-// optionsOf gives the options in a description of an entity with defaults for those that are absent, and the names of
+// OptionsOf gives the options in a description of an entity with defaults for those that are absent, and the names of
 // those that are not.
-func optionsOf(kind semantics.Kind, d description) (options semantics.Options, given []string, err error) {
+func OptionsOf(kind semantics.Kind, d Description) (options semantics.Options, given []string, err error) {
 	options = semantics.DefaultOptions()
-	if err := refuseUnknown(kind.String(), d); err != nil {
+	if err := RefuseUnknown(kind.String(), d); err != nil {
 		return options, nil, err
 	}
 	m := d.ProtoReflect()
@@ -45,7 +45,7 @@ func takeOption(
 ) (err error) {
 	switch v := option.Value.(type) {
 	case semantics.DurationOption:
-		*v.At(into), err = duration(option.Name, from.Message().Interface().(*durationpb.Duration))
+		*v.At(into), err = DurationOf(option.Name, from.Message().Interface().(*durationpb.Duration))
 	case semantics.IntegerOption:
 		*v.At(into) = from.Int()
 	case semantics.BoolOption:
@@ -57,7 +57,7 @@ func takeOption(
 		if words.ByNumber(from.Enum()) == nil {
 			return fieldError(option.Name, "must be one of %v", namesOf(words))
 		}
-		v.Set(into, uint8(from.Enum())) //nolint:gosec // the number of a word
+		v.Set(into, uint8(from.Enum()))
 	}
 	return err
 }
@@ -71,8 +71,8 @@ func namesOf(words protoreflect.EnumValueDescriptors) []protoreflect.Name {
 	return names
 }
 
-// putOptions is the opposite of optionsOf: it sets all options except those that say "none".
-func putOptions(e semantics.Entity, d description) {
+// putOptions is the opposite of OptionsOf: it sets all options except those that say "none".
+func putOptions(e semantics.Entity, d Description) {
 	m := d.ProtoReflect()
 	for _, option := range semantics.OptionsOf(e.Kind) {
 		field := m.Descriptor().Fields().ByJSONName(option.Name)
@@ -112,35 +112,38 @@ func integerFrom(n, least int64, kind protoreflect.Kind) protoreflect.Value {
 	case n == 0 && least == 0:
 		return protoreflect.Value{}
 	case kind == protoreflect.Int32Kind:
-		return protoreflect.ValueOfInt32(int32(n)) //nolint:gosec // the bounds of such an option are within int32
+		return protoreflect.ValueOfInt32(int32(n)) // the bounds of such an option are within int32
 	default:
 		return protoreflect.ValueOfInt64(n)
 	}
 }
 
-func queueFrom(e semantics.Entity) *sidebusv1.Queue {
+// QueueFrom describes a queue.
+func QueueFrom(e semantics.Entity) *sidebusv1.Queue {
 	queue := &sidebusv1.Queue{
-		Name: e.Name, CreatedAt: timestamp(e.CreatedAt), UpdatedAt: timestamp(e.UpdatedAt),
-		AccessedAt: timestamp(e.AccessedAt),
+		Name: e.Name, CreatedAt: TimestampFrom(e.CreatedAt), UpdatedAt: TimestampFrom(e.UpdatedAt),
+		AccessedAt: TimestampFrom(e.AccessedAt),
 	}
 	putOptions(e, queue)
 	return queue
 }
 
-func topicFrom(e semantics.Entity) *sidebusv1.Topic {
+// TopicFrom describes a topic.
+func TopicFrom(e semantics.Entity) *sidebusv1.Topic {
 	topic := &sidebusv1.Topic{
-		Name: e.Name, CreatedAt: timestamp(e.CreatedAt), UpdatedAt: timestamp(e.UpdatedAt),
-		AccessedAt: timestamp(e.AccessedAt),
+		Name: e.Name, CreatedAt: TimestampFrom(e.CreatedAt), UpdatedAt: TimestampFrom(e.UpdatedAt),
+		AccessedAt: TimestampFrom(e.AccessedAt),
 	}
 	putOptions(e, topic)
 	return topic
 }
 
-func subscriptionFrom(e semantics.Entity) *sidebusv1.Subscription {
+// SubscriptionFrom describes a subscription.
+func SubscriptionFrom(e semantics.Entity) *sidebusv1.Subscription {
 	_, name, _ := semantics.SplitSubscription(e.Name)
 	subscription := &sidebusv1.Subscription{
-		Name: name, CreatedAt: timestamp(e.CreatedAt), UpdatedAt: timestamp(e.UpdatedAt),
-		AccessedAt: timestamp(e.AccessedAt),
+		Name: name, CreatedAt: TimestampFrom(e.CreatedAt), UpdatedAt: TimestampFrom(e.UpdatedAt),
+		AccessedAt: TimestampFrom(e.AccessedAt),
 	}
 	putOptions(e, subscription)
 	return subscription
@@ -150,9 +153,9 @@ func subscriptionFrom(e semantics.Entity) *sidebusv1.Subscription {
 // does; that is ignored, as AIP-161 asks for.
 var notOptions = []string{"name", "createdAt", "updatedAt", "accessedAt"}
 
-// maskOf translates the paths of a field mask, in snake_case or lowerCamelCase, to names of options. A path that is no
+// MaskOf translates the paths of a field mask, in snake_case or lowerCamelCase, to names of options. A path that is no
 // field of the description stays as it is, for the Broker to refuse.
-func maskOf(d description, paths []string) []string {
+func MaskOf(d Description, paths []string) []string {
 	fields := d.ProtoReflect().Descriptor().Fields()
 	var names []string
 	for _, path := range paths {
