@@ -134,7 +134,7 @@ func spanOf(ms int64) time.Duration {
 func wordOf(option, text string, words []string) uint8 {
 	switch i := slices.Index(words, text); {
 	case i >= 0:
-		return uint8(i) //nolint:gosec // there are fewer words
+		return uint8(i)
 	case option == "status":
 		return uint8(semantics.StatusReceiveDisabled)
 	default:

@@ -54,12 +54,16 @@ func TestENT_11_OptionBounds(t *testing.T) {
 		{"sessionExpiryMode", semantics.InvalidArgument, func(o *semantics.Options) { o.SessionExpiryMode = 2 }},
 		{"sessionOnDeadLetter", semantics.InvalidArgument, func(o *semantics.Options) { o.SessionOnDeadLetter = 2 }},
 		{"acceptNext", semantics.InvalidArgument, func(o *semantics.Options) { o.AcceptNext = 2 }},
+		{"overflow", semantics.InvalidArgument, func(o *semantics.Options) { o.Overflow = 3 }},
+		{"autoDeleteOnIdle", "", func(o *semantics.Options) { o.AutoDeleteOnIdle = 5 * time.Minute }},
+		{"autoDeleteOnIdle", semantics.ArgumentOutOfRange, func(o *semantics.Options) { o.AutoDeleteOnIdle = 5*time.Minute - 1 }},
 		{"status", "", func(o *semantics.Options) { o.Status = semantics.StatusReceiveDisabled }},
 		{"status", semantics.InvalidArgument, func(o *semantics.Options) { o.Status = 4 }},
 		{"userMetadata", "", func(o *semantics.Options) { o.UserMetadata = strings.Repeat("\U0001D11E", 512) }},
 		{"userMetadata", semantics.ArgumentOutOfRange, func(o *semantics.Options) { o.UserMetadata = strings.Repeat("\U0001D11E", 512) + "x" }},
 		{"userMetadata", semantics.InvalidArgument, func(o *semantics.Options) { o.UserMetadata = "\xff" }},
 	}
+	refused := map[string]bool{}
 	for _, c := range cases {
 		o := semantics.DefaultOptions()
 		c.set(&o)
@@ -67,6 +71,14 @@ func TestENT_11_OptionBounds(t *testing.T) {
 		wantCode(t, c.field, err, c.want)
 		if err != nil && semantics.AsError(err).Details[semantics.DetailField] != c.field {
 			t.Errorf("%v does not name %s", semantics.AsError(err).Details, c.field)
+		}
+		refused[c.field] = refused[c.field] || err != nil
+	}
+	for _, option := range semantics.AllOptions() {
+		_, isBool := option.Value.(semantics.BoolOption)
+		text, _ := option.Value.(semantics.TextOption)
+		if !isBool && !text.IsPath && !refused[option.Name] {
+			t.Errorf("no value of %s is refused here", option.Name)
 		}
 	}
 }
