@@ -14,10 +14,10 @@ type useNoter interface {
 	NoteUse(ctx context.Context, uses []semantics.Use) error
 }
 
-// uses is the account of queues and subscriptions that somebody here waits for messages of, or has a stream of. All
-// through that time they are in use, however few calls it takes (IDLE-5). Every NoteEvery the Store is told of those
-// that are and of those that were since the last time, with the instant at which it ended: so a wait costs nothing by
-// itself, and a process that dies just tells no more.
+// uses is the account of queues and subscriptions for which this process has waiting receives or streams. All through
+// that time they are in use, however few calls it takes (IDLE-5). Every NoteEvery the Store is told of those that are
+// and of those that were since the last time, with the instant at which it ended: so a wait costs nothing and a process
+// that crashes just tells no more.
 type uses struct {
 	store useNoter
 

@@ -7,8 +7,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
 )
 
-// acceptSessions accepts sessions for as long as the subscription lives: while there is room, or when one that is held
-// has nothing to do and can make room for one that has.
+// acceptSessions accepts sessions for as long as the subscription lives: while there is a place, or when a session that
+// is held is idle and can give its place to one that is ready.
 func (s *Subscription) acceptSessions() {
 	pause := loop.FirstPause
 	for s.awaitPlace() {
@@ -45,7 +45,7 @@ func (s *Subscription) awaitPlace() bool {
 	}
 }
 
-// acceptOne waits for a session that is ready. It comes back without one when there is no room for it any more.
+// acceptOne waits for a session that is ready. It returns nil when there is no place for it any more.
 func (s *Subscription) acceptOne() (*semantics.Session, error) {
 	ctx, cancel := context.WithCancel(s.life)
 	defer cancel()
@@ -84,7 +84,7 @@ func (s *Subscription) open(accepted *semantics.Session) {
 	}
 }
 
-// refuse gives a session back that there is no place for. If that fails it is free when its lock ends.
+// refuse gives back a session for which there is no place. If that fails, it is free when its lock ends.
 func (s *Subscription) refuse(session *semantics.Session) {
 	_ = s.broker.CloseSession(context.WithoutCancel(s.life), s.Source(session.Lock))
 }

@@ -11,7 +11,7 @@ import (
 // Broker is what subscriptions need of the broker whose messages they carry. Nothing but Charge, Take and Accept costs
 // the client anything. All methods may be called concurrently.
 type Broker interface {
-	// Draining gives a channel that is closed when no new receives are taken.
+	// Draining returns a channel that is closed when no new receives are taken.
 	Draining() <-chan struct{}
 	// Charge takes what one call costs. THROTTLED.
 	Charge() error

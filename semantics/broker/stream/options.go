@@ -18,7 +18,7 @@ const (
 	MaxSubscriptionIDLen = 128
 )
 
-// Options say how a subscription takes messages. DefaultOptions has what a client gets that says nothing.
+// Options are how a subscription takes messages. DefaultOptions has what a client gets that sets nothing.
 type Options struct {
 	// ID names the subscription. A Broker takes one subscription of a name at a time (RECV-13); empty: no name.
 	ID   string
@@ -39,7 +39,7 @@ type Options struct {
 	// holds too (SESS-27).
 	SessionInFlight int
 	// SessionIdle is after how long without a message a session is given up (SESS-23). One without messages is given up
-	// at once when another is ready and there is no room for it.
+	// at once when another is ready and there is no place for it.
 	SessionIdle time.Duration
 }
 

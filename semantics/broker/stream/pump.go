@@ -101,7 +101,7 @@ func (s *Subscription) giveBack(session *account.Session, surplus *delivery.Deli
 	s.account.Unuse(session, len(surplus.Tokens()))
 }
 
-// handOver gives messages that were booked to the client, piece by piece, and blocks until it has taken them.
+// handOver hands booked messages to the client, piece by piece, and blocks until it has taken them.
 func (s *Subscription) handOver(taken *delivery.Delivery) {
 	if s.options.Mode == semantics.PeekLock {
 		s.broker.Own(taken.Tokens(), s.account)

@@ -9,10 +9,10 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream/internal/account"
 )
 
-// Settle lets verb act on delivered messages, those of each session by themselves and at the same time, and gives the
+// Settle lets verb act on delivered messages, those of each session by themselves and at the same time, and returns the
 // outcome of each. It blocks as long as verb does. On a queue with sessions a message that was unsettled when its
-// session ended is SESSION_LOCK_LOST (SETTLE-2, SESS-22); any other that is not in hand, and one that came long before,
-// is MESSAGE_LOCK_LOST. On other queues it is tried.
+// session ended is SESSION_LOCK_LOST (SETTLE-2, SESS-22); any other that is not unsettled, and one that came long
+// before, is MESSAGE_LOCK_LOST. On other queues it is tried.
 //
 // The errors are those of verb, and INVALID_OPERATION in ReceiveAndDelete mode (RECV-3). When it failed for some
 // sessions and not for others, the outcome of the whole is unknown (ERR-6). What verb itself leaves unknown is repeated

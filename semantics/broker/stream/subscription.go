@@ -75,19 +75,19 @@ func (s *Subscription) isDraining() bool {
 	}
 }
 
-// HasSessions tells whether the source has sessions.
+// HasSessions reports whether the source has sessions.
 func (s *Subscription) HasSessions() bool { return s.bySession }
 
-// Source gives the source of a session that was opened, and with the zero token that of the subscription.
+// Source returns the source of a session that was opened, and with the zero token that of the subscription.
 func (s *Subscription) Source(session semantics.LockToken) semantics.Source {
 	source := s.source
 	source.SessionLock = session
 	return source
 }
 
-// Next gives the next event. It blocks until there is one, ctx ends (CANCELLED), or the subscription ends: then it is
+// Next returns the next event. It blocks until there is one, ctx ends (CANCELLED), or the subscription ends: then it is
 // io.EOF after Close, Drop or Detach, and else the reason, which is one that does not pass: ENTITY_NOT_FOUND,
-// ENTITY_DISABLED, SESSION_REQUIRED or SESSION_NOT_SUPPORTED when the queue was made anew as another kind,
+// ENTITY_DISABLED, SESSION_REQUIRED or SESSION_NOT_SUPPORTED when the queue was recreated as another kind,
 // INVALID_OPERATION when its sessions must be named (RR-5) or it forwards all it gets (FWD-2), or STORE_UNAVAILABLE
 // with cause "draining" when the Broker drains and everything was settled.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
@@ -113,8 +113,8 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Ready gives an event that Next would give at once, if there is one, so that several can be carried together; of lost
-// locks only Next tells. It does not block, but for a round trip when the subscription ends.
+// Ready returns an event that Next would return at once, if there is one, so that several can be carried together; of
+// lost locks only Next tells. It does not block, except for a round trip when the subscription ends.
 func (s *Subscription) Ready(ctx context.Context) (Event, bool) {
 	if s.account.HasLost() { // what comes now may be the same messages again
 		return Event{}, false
@@ -133,10 +133,10 @@ func (s *Subscription) Ready(ctx context.Context) (Event, bool) {
 // take reports whether an event is still worth carrying to the client.
 func (s *Subscription) take(e Event) bool { return e.Delivery == nil || s.account.Take(e.Delivery) }
 
-// removes says whether messages are removed as soon as the client has them.
+// removes reports whether messages are removed as soon as the client has them.
 func (s *Subscription) removes() bool { return s.options.Mode == semantics.ReceiveAndDelete }
 
-// Delivered says that an event reached the client's connection. Messages in ReceiveAndDelete mode are removed now
+// Delivered notes that an event reached the client's connection. Messages in ReceiveAndDelete mode are removed now
 // (RECV-7), and then their credits are free. It does not block.
 func (s *Subscription) Delivered(ctx context.Context, e Event) {
 	if e.Delivery == nil {
@@ -153,7 +153,7 @@ func (s *Subscription) Delivered(ctx context.Context, e Event) {
 	}()
 }
 
-// Undelivered says that an event did not reach the client: its messages are available again at once and nothing is
+// Undelivered notes that an event did not reach the client: its messages are available again at once and nothing is
 // counted (RECV-7). It blocks for one round trip.
 func (s *Subscription) Undelivered(ctx context.Context, e Event) {
 	if e.Delivery != nil && s.removes() {
@@ -162,7 +162,7 @@ func (s *Subscription) Undelivered(ctx context.Context, e Event) {
 	s.giveUp(ctx, e)
 }
 
-// giveUp gives back the messages of an event that nobody carries.
+// giveUp gives back the messages of an event that does not reach the client.
 func (s *Subscription) giveUp(ctx context.Context, e Event) {
 	if e.Delivery != nil {
 		_ = e.Delivery.Undelivered(ctx) // what cannot be given back comes again when its lock ends
@@ -180,7 +180,7 @@ func (s *Subscription) SetCredits(n int) error {
 	return nil
 }
 
-// tell gives an event to Next. It reports false when the subscription ends first.
+// tell hands an event to Next. It reports false when the subscription ends first.
 func (s *Subscription) tell(e Event) bool {
 	select {
 	case s.events <- e:
