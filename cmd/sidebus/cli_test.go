@@ -42,7 +42,12 @@ func TestExitCodes(t *testing.T) {
 		want int
 		text string
 	}{
-		"no verb":            {nil, cli.Usage, "expected one of"},
+		"no verb":            {nil, cli.Usage, `"sidebus --help" lists the verbs`},
+		"no argument":        {[]string{"send"}, cli.Usage, `Run "sidebus send --help"`},
+		"no verb of a group": {[]string{"dlq"}, cli.Usage, `Run "sidebus dlq --help"`},
+		"flag before verb":   {[]string{"--grpc-addr=h:1", "stats"}, cli.Usage, `Flags follow the verb`},
+		"no address":         {[]string{"stats", "--grpc-addr=h"}, cli.Usage, "must be host:port"},
+		"no admin address":   {[]string{"wait", "--admin-addr=h"}, cli.Usage, "must be host:port"},
 		"unknown verb":       {[]string{"fly"}, cli.Usage, "fly"},
 		"unknown flag":       {[]string{"serve", "--fly"}, cli.Usage, "--fly"},
 		"no such feature":    {[]string{"serve", "--amqp-addr=:1"}, cli.Usage, "--amqp-addr"},

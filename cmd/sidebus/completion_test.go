@@ -62,7 +62,7 @@ func TestCompletionScriptsOfOtherShells(t *testing.T) {
 	t.Parallel()
 	_, mark := sidecartest.Run(t, "__complete", "send", "orders", "--file", "")
 	for shell, want := range map[string]struct {
-		pieces       []string
+		pieces           []string
 		opening, closing string // first words of lines that open and close a block
 	}{
 		"zsh": {

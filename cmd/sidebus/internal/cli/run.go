@@ -44,6 +44,10 @@ func Run(ctx context.Context, grammar any, args []string, to terminal.Streams) i
 		return Clean
 	}
 	args = rewrite(grammar, args)
+	if len(args) == 0 {
+		fmt.Fprintln(to.Stderr, `Run "sidebus serve" to start a sidecar. "sidebus --help" lists the verbs.`)
+		return Usage
+	}
 	command, err := parser.Parse(args)
 	if exited >= 0 { // --help was printed
 		return exited
@@ -55,7 +59,7 @@ func Run(ctx context.Context, grammar any, args []string, to terminal.Streams) i
 		)
 		var parse *kong.ParseError
 		if errors.As(err, &parse) && parse.ExitCode() == kongUsage {
-			fmt.Fprintln(to.Stderr, `Run "sidebus --help" for the verbs and "sidebus VERB --help" for their flags.`)
+			fmt.Fprintln(to.Stderr, advice(parse))
 			return Usage
 		}
 		return Failure
@@ -75,4 +79,22 @@ func Run(ctx context.Context, grammar any, args []string, to terminal.Streams) i
 		return codeOf(err)
 	}
 	return Clean
+}
+
+// advice is what to do next about a command line that does not parse.
+func advice(failed *kong.ParseError) string {
+	var verb *kong.Node
+	for _, step := range failed.Context.Path {
+		if step.Command != nil {
+			verb = step.Command
+		}
+	}
+	switch {
+	case verb != nil:
+		return fmt.Sprintf(`Run "%s --help" for arguments and flags.`, verb.FullPath())
+	case strings.HasPrefix(failed.Error(), "unknown flag"):
+		return `Flags follow the verb: "sidebus VERB --flag". Run "sidebus --help" for the verbs.`
+	default:
+		return `Run "sidebus --help" for the verbs and "sidebus VERB --help" for their flags.`
+	}
 }

@@ -155,6 +155,12 @@ func (c *Client) translate(request any, err error) error {
 	}
 	switch answer.Code() {
 	case codes.Unavailable:
+		if strings.Contains(answer.Message(), "looked like an HTTP/1.1 header") { // in gRPC's words
+			return &Failure{Message: fmt.Sprintf(
+				"%s is an address of HTTP, not of gRPC; set the gRPC address of the sidecar, "+
+					"127.0.0.1:7421 by default, with --grpc-addr or SIDEBUS_GRPC_ADDR", c.addr,
+			)}
+		}
 		return &Failure{
 			Message: fmt.Sprintf(
 				`no sidecar answers at %s: %s; start one with "sidebus serve", or set its gRPC address with --grpc-addr or SIDEBUS_GRPC_ADDR`,

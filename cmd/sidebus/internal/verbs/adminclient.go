@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 )
 
@@ -20,9 +21,15 @@ type adminClient struct {
 // answerLimit bounds what is read of an answer; the admin port's answers are short.
 const answerLimit = 64 << 10
 
+// Next steps if no sidecar answers at an address, or something else does.
+const (
+	startOne     = `start one with "sidebus serve", or set its admin address with --admin-addr or SIDEBUS_ADMIN_ADDR`
+	notAdminAddr = "this is not the admin address of a sidecar, which is 127.0.0.1:7422 by default: set it with --admin-addr"
+)
+
 func newAdminClient(addr string) (*adminClient, error) {
 	if err := settings.CheckAddress("admin-addr", addr); err != nil {
-		return nil, err
+		return nil, cli.Misuse("%w", err)
 	}
 	transport := &http.Transport{DisableKeepAlives: true, Proxy: nil}
 	client := &adminClient{base: "http://" + dialable(addr), http: &http.Client{Transport: transport}}

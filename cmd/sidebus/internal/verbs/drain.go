@@ -41,7 +41,10 @@ func (d *drainCommand) Run(ctx context.Context, to terminal.Streams) error {
 	defer cancel()
 	status, body, err := client.call(ctx, http.MethodPost, path)
 	if err != nil {
-		return fmt.Errorf("no sidecar answers at %s: %w", d.AdminAddr, err)
+		return fmt.Errorf("no sidecar answers at %s: %w; %s", d.AdminAddr, err, startOne)
+	}
+	if status == http.StatusNotFound {
+		return fmt.Errorf("%s: %s", d.AdminAddr, notAdminAddr)
 	}
 	var left struct{ Held *int }
 	if json.Unmarshal([]byte(body), &left) != nil || status != http.StatusOK || left.Held == nil {

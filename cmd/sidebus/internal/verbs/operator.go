@@ -58,7 +58,7 @@ func (c *connectionSettings) connect(
 	ctx context.Context, to terminal.Streams, asJSON bool, work func(context.Context, *operator) error,
 ) error {
 	if err := settings.CheckAddress("grpc-addr", c.GRPCAddr); err != nil {
-		return err
+		return cli.Misuse("%w", err)
 	}
 	if c.Timeout <= 0 {
 		return cli.Misuse("--timeout is %s, must be more than 0s", duration.Text(c.Timeout))

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -73,6 +75,8 @@ func (r *receiveCommand) Run(ctx context.Context, to terminal.Streams) error {
 			"--number is not for sessions, whose messages are received in order; --deferred receives deferred messages",
 		)
 	}
+	signal.Ignore(syscall.SIGPIPE) // a reader of the pipe that ends must not end this before messages are released
+	defer signal.Reset(syscall.SIGPIPE)
 	return r.operate(ctx, to, func(ctx context.Context, o *operator) error {
 		return (&receiving{receiveCommand: r, o: o, source: client.Resource(r.Queue)}).run(ctx)
 	})
@@ -193,7 +197,10 @@ func (r *receiving) take(ctx context.Context, batch []*sidebusv1.ReceivedMessage
 	if r.printed == 0 {
 		r.columns = columnsOf(batch, r.kind(), false)
 	}
-	err := errors.Join(r.o.messages(batch, r.columns, r.printed == 0), r.o.flush())
+	err := r.o.messages(batch, r.columns, r.printed == 0)
+	if err == nil {
+		err = r.o.flush()
+	}
 	r.printed += int64(len(batch))
 	if err == nil && r.Complete {
 		err = r.settleWith(ctx, "completed", r.complete)

@@ -111,10 +111,10 @@ func TestNobodyAnswers(t *testing.T) {
 	gone.verb(t, nil, "stats").wants(t, cli.Failure, "no sidecar answers at 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused; "+hint)
 	socket := &served{grpc: "unix://" + t.TempDir() + "/none.sock"}
 	socket.verb(t, nil, "peek", "q").wants(t, cli.Failure, "no sidecar answers at "+socket.grpc, hint)
-	(&served{grpc: "nowhere"}).verb(t, nil, "stats").wants(t, cli.Failure, `--grpc-addr is "nowhere", must be host:port or unix:///path`)
+	(&served{grpc: "nowhere"}).verb(t, nil, "stats").wants(t, cli.Usage, `--grpc-addr is "nowhere", must be host:port or unix:///path`)
 
 	other := &served{grpc: serveMemory(t).http}
-	other.verb(t, nil, "stats").wants(t, cli.Failure, "no sidecar answers at "+other.grpc)
+	other.verb(t, nil, "stats").wants(t, cli.Failure, other.grpc+" is an address of HTTP, not of gRPC; set the gRPC address")
 
 	deaf, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

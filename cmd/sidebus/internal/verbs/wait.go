@@ -36,10 +36,12 @@ func (w *waitCommand) Run(ctx context.Context) error {
 		switch {
 		case err == nil && status == http.StatusOK:
 			return nil
+		case err == nil && status == http.StatusNotFound:
+			reason = notAdminAddr
 		case err == nil:
 			reason = fmt.Sprintf("it answers %d: %s", status, body)
 		case ctx.Err() == nil:
-			reason = err.Error()
+			reason = err.Error() + "; " + startOne
 		}
 		next := time.NewTimer(pause)
 		select {
