@@ -58,13 +58,14 @@ func sweeping(t testing.TB, s *redisstore.Store) {
 type swept struct {
 	*redisstore.Store
 	namespace string
+	now       func() time.Time // nil: the clock of Redis
 	raw       *redis.Client
 }
 
 func openSwept(t *testing.T, options redisstore.Options) *swept {
 	t.Helper()
 	options.Namespace = redistest.Namespace()
-	return &swept{Store: redistest.Open(t, options), namespace: options.Namespace, raw: rawClient(t)}
+	return &swept{Store: redistest.Open(t, options), namespace: options.Namespace, now: options.Now, raw: rawClient(t)}
 }
 
 func (s *swept) key(part string) string { return "sb:{" + s.namespace + "/orders}:" + part }

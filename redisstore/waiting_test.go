@@ -15,7 +15,16 @@ import (
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
-// waiter is a sidecar with one watch, as a waiting room has it.
+// openStill creates a queue by a clock that stands still, so that no sidecar waits for longer than the test says.
+func openStill(t *testing.T) (*swept, *storetest.Clock) {
+	t.Helper()
+	clock := storetest.NewClock()
+	s := openSwept(t, redisstore.Options{Now: clock.Now})
+	s.create(t, func(*semantics.Options) {})
+	return s, clock
+}
+
+// waiter is a sidecar with one watch.
 type waiter struct {
 	semantics.Watch
 	store *redisstore.Store
@@ -24,7 +33,7 @@ type waiter struct {
 // wait opens a sidecar that waits on a source of the namespace of s.
 func (s *swept) wait(t *testing.T, source semantics.Source) waiter {
 	t.Helper()
-	w := waiter{store: redistest.Open(t, redisstore.Options{Namespace: s.namespace})}
+	w := waiter{store: redistest.Open(t, redisstore.Options{Namespace: s.namespace, Now: s.now})}
 	var err error
 	if w.Watch, err = w.store.Watch(t.Context(), source); err != nil {
 		t.Fatal(err)
@@ -69,11 +78,10 @@ func TestRECV_10_DeadSidecarsSwallowNoWakeUp(t *testing.T) {
 	for what, source := range map[string]semantics.Source{"waiting": orders, "dead_waiting": deadOrders} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := openSwept(t, redisstore.Options{})
-			s.create(t, func(o *semantics.Options) {})
-			now := s.raw.Time(t.Context()).Val()
+			s, clock := openStill(t)
+			since := float64(clock.Now().UnixMilli() - 10_000)
 			for i := range 150 {
-				s.raw.ZAdd(t.Context(), s.key(what), redis.Z{Score: float64(now.UnixMilli() - 10_000), Member: "dead" + strconv.Itoa(i)})
+				s.raw.ZAdd(t.Context(), s.key(what), redis.Z{Score: since, Member: "dead" + strconv.Itoa(i)})
 			}
 			live := s.wait(t, source)
 			defer live.Close()
@@ -98,8 +106,7 @@ func TestRECV_10_DeadSidecarsSwallowNoWakeUp(t *testing.T) {
 // A sidecar that stops waiting in good order leaves the list at once.
 func TestRECV_10_WhoStopsWaitingLeavesTheList(t *testing.T) {
 	t.Parallel()
-	s := openSwept(t, redisstore.Options{})
-	s.create(t, func(*semantics.Options) {})
+	s, _ := openStill(t)
 	for range 5 {
 		gone := s.wait(t, orders)
 		gone.Close()
@@ -112,9 +119,9 @@ func TestRECV_10_WhoStopsWaitingLeavesTheList(t *testing.T) {
 // A wake-up that comes to a sidecar just when it stops waiting is handed to the next one.
 func TestRECV_10_WakeUpOfOneThatLeavesGoesOn(t *testing.T) {
 	t.Parallel()
-	s := openSwept(t, redisstore.Options{})
-	s.create(t, func(*semantics.Options) {})
+	s, clock := openStill(t)
 	first := s.wait(t, orders)
+	clock.Advance(time.Millisecond)
 	second := s.wait(t, orders)
 	defer second.Close()
 	s.send(t, &semantics.Message{MessageID: "1"})
@@ -126,9 +133,8 @@ func TestRECV_10_WakeUpOfOneThatLeavesGoesOn(t *testing.T) {
 // The list has no names but of sidecars that looked lately, and none of them loses its place by looking.
 func TestRECV_10_ListOfWaitingSidecarsIsBounded(t *testing.T) {
 	t.Parallel()
-	s := openSwept(t, redisstore.Options{})
-	s.create(t, func(*semantics.Options) {})
-	now := float64(s.raw.Time(t.Context()).Val().UnixMilli())
+	s, clock := openStill(t)
+	now := float64(clock.Now().UnixMilli())
 	for i := range 1000 {
 		s.raw.ZAdd(t.Context(), s.key("waiting"), redis.Z{Score: now - 3_600_000, Member: fmt.Sprint("dead", i)})
 	}
@@ -153,14 +159,13 @@ func TestRECV_10_ListOfWaitingSidecarsIsBounded(t *testing.T) {
 // one is told too.
 func TestRECV_10_HangingSidecarSwallowsNoWakeUp(t *testing.T) {
 	t.Parallel()
-	s := openSwept(t, redisstore.Options{})
-	s.create(t, func(*semantics.Options) {})
+	s, clock := openStill(t)
 	hanging := s.wait(t, orders)
 	defer hanging.Close()
 	name := s.raw.ZRange(t.Context(), s.key("waiting"), 0, 0).Val()[0]
 	live := s.wait(t, orders)
 	defer live.Close()
-	s.raw.ZAdd(t.Context(), s.key("waiting"), redis.Z{Score: float64(s.raw.Time(t.Context()).Val().UnixMilli() - 21_000), Member: name})
+	s.raw.ZAdd(t.Context(), s.key("waiting"), redis.Z{Score: float64(clock.Now().UnixMilli() - 21_000), Member: name})
 	s.send(t, &semantics.Message{MessageID: "1"})
 	live.wantWoken(t)
 }
