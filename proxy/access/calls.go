@@ -120,7 +120,7 @@ func pathOf(resource string) string {
 // for one entity would reach the others.
 func manage(request proto.Message) []Right {
 	rights := to(Manage)(request)
-	var described any
+	var described proto.Message
 	switch r := request.(type) {
 	case interface{ GetQueue() *sidebusv1.Queue }:
 		described = r.GetQueue()
@@ -131,22 +131,28 @@ func manage(request proto.Message) []Right {
 	}:
 		described = r.GetSubscription()
 	}
-	var destinations []string
-	if d, ok := described.(interface{ GetForwardTo() string }); ok {
-		destinations = append(destinations, d.GetForwardTo())
-	}
-	if d, ok := described.(interface{ GetForwardDeadLetteredMessagesTo() string }); ok {
-		destinations = append(destinations, d.GetForwardDeadLetteredMessagesTo())
-	}
-	if d, ok := described.(interface{ GetUnmatchedTo() string }); ok {
-		destinations = append(destinations, d.GetUnmatchedTo())
-	}
-	for _, path := range destinations {
-		if path != "" {
-			rights = append(rights, Right{Claims: Manage, Path: path})
-		}
+	for _, path := range destinationsOf(described) {
+		rights = append(rights, Right{Claims: Manage, Path: path})
 	}
 	return rights
+}
+
+// destinationsOf returns the paths that the options of an entity forward to. The description may be nil.
+func destinationsOf(described proto.Message) (paths []string) {
+	if described == nil {
+		return nil
+	}
+	m := described.ProtoReflect()
+	for _, option := range semantics.DestinationOptions() {
+		field := m.Descriptor().Fields().ByJSONName(option)
+		if field == nil {
+			continue
+		}
+		if path := m.Get(field).String(); path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 func rightsOfRequest(request proto.Message) []Right {
