@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// Completions of a busy stream are carried out together, and then as many messages are taken together, which costs the
-// store far less than one by one.
+// Messages of a busy stream are completed in batches, and as many are then received in one call, which costs the store
+// far less than single calls.
 const (
-	batchDelay = 5 * time.Millisecond // how long the first one waits for others
-	// of what may be out as many as one in so many may wait, so that the app has enough to do meanwhile
+	batchDelay = 5 * time.Millisecond // how long the first completion waits for others
+	// 1/batchShare of the window may wait for a batch, so that the app does not run out of messages
 	batchShare = 8
 	maxBatch   = 100
 )
 
-// completions are messages that the app has done, until they are carried out. Its fields are under the mutex of the
-// stream.
+// completionBatch has acknowledged messages that are not completed yet. The mutex of the stream guards it.
 type completionBatch struct {
 	done  []*outgoing
 	timer *time.Timer
 }
 
-// completeSoon completes a message, together with others if the app has more to do. What is of a session is completed
-// at once, because the next one of the session waits for it.
+// queueCompletion completes a message, in a batch if the app has more to do. Messages of sessions are completed at
+// once, because the next message of the session waits for it.
 func (p *pullStream) queueCompletion(ctx context.Context, o *outgoing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +41,7 @@ func (p *pullStream) queueCompletion(ctx context.Context, o *outgoing) {
 	}
 }
 
-// completeNow carries out the completions that wait. The caller holds the mutex.
+// flushCompletions completes the messages that wait. The caller holds the mutex.
 func (p *pullStream) flushCompletions(ctx context.Context) {
 	if t := p.completions.timer; t != nil {
 		t.Stop()
@@ -54,8 +53,8 @@ func (p *pullStream) flushCompletions(ctx context.Context) {
 		for n < len(done) && done[n].sub == done[0].sub {
 			n++
 		}
-		together := done[:n]
+		batch := done[:n]
 		done = done[n:]
-		p.work.Go(func() { p.settleSafely(ctx, p.complete(), together...) })
+		p.work.Go(func() { p.settleSafely(ctx, p.complete(), batch...) })
 	}
 }

@@ -269,7 +269,7 @@ func TestDAPR_1_NowhereToKeepIt(t *testing.T) {
 	b.ok(os.MkdirAll(b.server.endpoints[0].component.state.path, 0o755)) //nolint:gosec // in the way
 	t.Cleanup(b.serve())
 	b.begin().send("news", "1")
-	b.wantLog("cannot be kept")
+	b.wantLog("cannot save the metadata")
 }
 
 func TestDAPR_1_InitIsNotForTheStore(t *testing.T) {
@@ -339,7 +339,7 @@ func TestDAPR_1_EntitiesAreMade(t *testing.T) {
 		b.ok(r.init("maxDeliveryCount", "7"))
 		r.subscribe("orders")
 		synctest.Wait()
-		b.wantLog("option=maxDeliveryCount present=5 asked=7")
+		b.wantLog("option=maxDeliveryCount current=5 requested=7")
 	})
 }
 

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Where Dapr's runtime looks for sockets, and the variables that move the folder: its injector sets the first one on
-// containers of components, the runtime reads the second one.
+// The folder in which the Dapr runtime looks for sockets, and the variables that change it. The Dapr injector sets the
+// first one in component containers; the runtime reads the second one.
 const (
 	DefaultFolder    = "/tmp/dapr-components-sockets"
 	injectorVariable = "DAPR_COMPONENT_SOCKETS_FOLDER"
 	runtimeVariable  = "DAPR_COMPONENTS_SOCKETS_FOLDER"
 )
 
-// maxSocketPath is the most bytes of the path of a unix socket.
+// maxSocketPath is the longest path of a unix socket, in bytes.
 const maxSocketPath = 107
 
-// dropIns are the sockets that stand for components of Dapr itself, under each name that Dapr has for them. Its runtime
-// takes what it finds in its folder in place of its own.
+// dropIns are the sockets that replace built-in components of Dapr, under each name that Dapr has for them. The runtime
+// prefers what it finds in its folder.
 var dropIns = []struct {
 	file    string
 	profile Profile
@@ -31,27 +31,26 @@ var dropIns = []struct {
 	{"azure.servicebusqueues.sock", AzureQueues},
 }
 
-// Config says where the component is served, and how.
+// Config configures the component.
 type Config struct {
-	// Socket is the path of the socket, absolute or unix:///path. A relative one is in the folder of Dapr's sockets,
-	// see Folder. The type of the component is "pubsub." and the name of the file without its last extension. "": no
-	// component.
+	// Socket is the path of the socket, see SocketPath. The component type is "pubsub." plus the file name without its
+	// last extension. Empty: no component.
 	Socket string
-	// DropIn serves beside it what Dapr calls pubsub.azure.servicebus.topics and .queues.
+	// DropIn also serves the component types pubsub.azure.servicebus.topics and .queues.
 	DropIn bool
-	// HealAddr is where Dapr's runtime has its gRPC API, as host:port. When it has subscriptions here already while
-	// Sidebus starts, Sidebus was restarted under it, and it is told to shut down, to be started again by whoever
-	// started it. "": never.
+	// HealAddr is the gRPC API of the Dapr runtime, host:port. If the runtime has subscriptions to this component while
+	// Sidebus starts, then Sidebus was restarted alone. The runtime is told to shut down; its supervisor restarts it.
+	// Empty: never.
 	HealAddr string
-	// APIToken is what the runtime wants to see in a request; "": nothing.
+	// APIToken authenticates requests to the runtime. Empty: none.
 	APIToken string
-	// MaxMessage is the most bytes of one request.
+	// MaxMessage is the maximum size of one request in bytes.
 	MaxMessage int
 
 	healGrace, healPause time.Duration // zero: the defaults
 }
 
-// Folder gives the folder of Dapr's sockets as the environment has it.
+// Folder returns the folder of Dapr's sockets, by the environment.
 func Folder(env func(string) string) string {
 	for _, variable := range []string{injectorVariable, runtimeVariable} {
 		if folder := env(variable); folder != "" {
@@ -61,12 +60,12 @@ func Folder(env func(string) string) string {
 	return DefaultFolder
 }
 
-// SocketPath gives the path of a socket that the user names, and checks it.
+// SocketPath checks the path that the user gave for a socket, and returns it absolute. A relative path is in Folder.
 func SocketPath(socket string, env func(string) string) (string, error) {
 	path := strings.TrimPrefix(socket, "unix://")
 	switch {
 	case path == "" || strings.HasSuffix(path, "/"):
-		return "", fmt.Errorf("is %q, must be the name of a file", socket)
+		return "", fmt.Errorf("is %q, must name a file", socket)
 	case path != socket && !filepath.IsAbs(path):
 		return "", fmt.Errorf("is %q, must be unix:///absolute/path", socket)
 	case !filepath.IsAbs(path):
@@ -75,24 +74,24 @@ func SocketPath(socket string, env func(string) string) (string, error) {
 	path = filepath.Clean(path)
 	if base := filepath.Base(path); strings.HasPrefix(base, ".") || !strings.Contains(base, ".") {
 		return "", fmt.Errorf(
-			"is %q, its file must have a name and an extension, like sidebus.sock: the type of the component is pubsub. and the name",
+			"is %q, the file must have a name and an extension, such as sidebus.sock: the component type is \"pubsub.\" plus the name",
 			socket,
 		)
 	}
 	return path, nil
 }
 
-// place is one socket that is served.
+// socketSpec is a socket to serve.
 type socketSpec struct {
 	path    string
 	profile Profile
 }
 
-// places gives all sockets that are served.
+// sockets returns all sockets to serve.
 func (c Config) sockets() ([]socketSpec, error) {
 	if c.Socket == "" {
 		if c.DropIn {
-			return nil, errors.New("the drop-in needs a socket of its own beside it")
+			return nil, errors.New("the Dapr drop-in needs a socket; set --dapr-socket too")
 		}
 		return nil, nil
 	}
@@ -109,7 +108,7 @@ func (c Config) sockets() ([]socketSpec, error) {
 	}
 	for _, p := range all {
 		if n := len(p.path); n > maxSocketPath {
-			return nil, fmt.Errorf("the path %s is %d bytes long, a unix socket may have %d", p.path, n, maxSocketPath)
+			return nil, fmt.Errorf("the path %s is %d bytes long, at most %d are allowed for a unix socket; use a shorter folder", p.path, n, maxSocketPath)
 		}
 	}
 	return all, nil

@@ -53,7 +53,7 @@ func TestDAPR_1_DropIn(t *testing.T) {
 		r.send(name, "1")
 		_ = f.next()
 	}
-	if strings.Contains(b.log.String(), "does not know") {
+	if strings.Contains(b.log.String(), "unknown metadata") {
 		t.Error(b.log)
 	}
 }

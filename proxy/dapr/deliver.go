@@ -13,18 +13,18 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
-// outgoing is a message that Dapr's runtime has, or is about to get, until it answers.
+// outgoing is a message that the Dapr runtime has, or is about to get, and has not acknowledged.
 type outgoing struct {
 	*semantics.Received
 
 	sub       *stream.Subscription
 	source    semantics.Source
 	isSent    bool
-	isDecided bool // what becomes of it is settled, or its lock is lost; the runtime has it all the same
+	isDecided bool // it is settled or being settled, or its lock is lost; the runtime still has it
 }
 
-// responseOf is what goes to Dapr's runtime. Its content type stays empty: with one the runtime would take the message
-// for an event whose envelope is in the metadata.
+// responseOf returns the message for the Dapr runtime. It leaves the content type empty: otherwise the runtime would
+// expect a cloud event whose envelope is in the metadata.
 func responseOf(topic string, m *semantics.Received) *proto.PullMessagesResponse {
 	return &proto.PullMessagesResponse{
 		Data:      m.Body,
@@ -34,7 +34,7 @@ func responseOf(topic string, m *semantics.Received) *proto.PullMessagesResponse
 	}
 }
 
-// take deals with what a subscription tells.
+// handleEvent handles an event of the subscription.
 func (p *pullStream) handleEvent(ctx context.Context, sub *stream.Subscription, e stream.Event) {
 	switch {
 	case e.Delivery != nil:
@@ -46,13 +46,13 @@ func (p *pullStream) handleEvent(ctx context.Context, sub *stream.Subscription, 
 		p.markLocksLost(func(o *outgoing) bool { return slices.Contains(e.LocksLost, o.LockToken) })
 	case e.Failure != nil:
 		p.logger.WarnContext(
-			ctx, "the subscription of Dapr's runtime gets no messages at the moment; it goes on by itself", "error",
+			ctx, "the Dapr subscription cannot receive at the moment; retrying", "error",
 			e.Failure,
 		)
 	}
 }
 
-// deliver sends messages, unless the stream is paused: then they go back.
+// deliver sends the messages of an event. If the stream is paused, it releases them.
 func (p *pullStream) deliver(ctx context.Context, sub *stream.Subscription, e stream.Event) {
 	sub.Delivered(ctx, e)
 	p.metrics.Received(e.Delivery.Source(), len(e.Delivery.Messages))
@@ -67,8 +67,8 @@ func (p *pullStream) deliver(ctx context.Context, sub *stream.Subscription, e st
 	}
 }
 
-// send sends one message. It reports false when the stream is paused. One that cannot be sent is given back at the end
-// of the stream, which is near then.
+// send sends one message and reports whether the stream is not paused. If sending fails, the stream is about to end and
+// then releases the message.
 func (p *pullStream) send(o *outgoing, response *proto.PullMessagesResponse) bool {
 	p.mu.Lock()
 	isPaused := p.isPaused
@@ -90,7 +90,7 @@ func (p *pullStream) send(o *outgoing, response *proto.PullMessagesResponse) boo
 	return true
 }
 
-// lose notes that the locks of messages are lost. An answer to them settles nothing any more.
+// markLocksLost notes that the locks of messages are lost. Acknowledgments of them have no effect.
 func (p *pullStream) markLocksLost(isLost func(*outgoing) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,14 +103,14 @@ func (p *pullStream) markLocksLost(isLost func(*outgoing) bool) {
 	p.queueChanged()
 }
 
-// changed follows a change of what is out. The caller holds the mutex.
+// queueChanged updates the timer and the credits after the queue has changed. The caller holds the mutex.
 func (p *pullStream) queueChanged() {
 	p.watchHead()
 	p.grant()
 }
 
-// grant lets the subscription take as many messages as may be out, less those that it does not count itself. One that
-// the app takes too long for may hold up what comes after it, so others get that. The caller holds the mutex.
+// grant sets the credits of the subscription to the size of the window. It subtracts messages that the subscription
+// does not count. While the queue is blocked, it grants none, or one for a probe. The caller holds the mutex.
 func (p *pullStream) grant() {
 	if p.sub == nil {
 		return
@@ -130,12 +130,11 @@ func (p *pullStream) grant() {
 	if p.isPaused || p.isClosed {
 		credits = 0
 	}
-	_ = p.sub.SetCredits(max(credits, 0)) // it is within the bounds
+	_ = p.sub.SetCredits(max(credits, 0)) // never out of range
 }
 
-// watchHead lets the time of the message run that was sent first of those that are out. It is the one that the app
-// works on if the runtime hands on one after the other; the others wait for it, and their time has not begun. The
-// caller holds the mutex and has changed the queue.
+// watchHead starts the timeout of the oldest message that the app may be processing. If the runtime passes messages on
+// one at a time, the app has not seen the others yet. The caller holds the mutex and has changed the queue.
 func (p *pullStream) watchHead() {
 	head, blocked := p.processing(), (*outgoing)(nil)
 	if head == nil && len(p.queue) > 0 && !p.window.isConcurrent {
@@ -156,30 +155,30 @@ func (p *pullStream) watchHead() {
 	}
 }
 
-// working gives the message that the app has been working on for longest, as far as that is known. nil: there is none.
-// The caller holds the mutex.
+// processing returns the message that the app has been processing longest, as far as is known, or nil. The caller holds
+// the mutex.
 func (p *pullStream) processing() *outgoing {
 	for _, o := range p.queue {
 		if !o.isDecided {
 			return o
 		}
-		if !p.window.isConcurrent { // the app may be working on it still
+		if !p.window.isConcurrent { // the app may still process it
 			return nil
 		}
 	}
 	return nil
 }
 
-// tooLate takes a message for failed that the app has not answered in its time.
+// handlerTimedOut abandons a message that the app has not acknowledged in time.
 func (p *pullStream) handlerTimedOut(o *outgoing) {
 	if p.decide(o) {
 		p.settleAsync(
-			p.stream.Context(), o, p.abandon(o, timedOut, "no answer within "+p.settings.handlerTimeout.String()),
+			p.stream.Context(), o, p.abandon(o, timedOut, "no acknowledgment within "+p.settings.handlerTimeout.String()),
 		)
 	}
 }
 
-// makeMoot notes that what becomes of a message is being settled, unless that is so already.
+// decide marks a message as decided. It reports false if it was decided before.
 func (p *pullStream) decide(o *outgoing) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,8 +190,7 @@ func (p *pullStream) decide(o *outgoing) bool {
 	return true
 }
 
-// carryOut settles a message beside what else is done. When the stream's account is closed, whoever closed it has done
-// so.
+// settleAsync settles a message in a goroutine. It does nothing if the queue is closed: then closeQueue has settled it.
 func (p *pullStream) settleAsync(ctx context.Context, o *outgoing, v settlement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,11 +199,11 @@ func (p *pullStream) settleAsync(ctx context.Context, o *outgoing, v settlement)
 	}
 }
 
-// answered settles a message as Dapr's runtime says. An answer that comes too late means nothing.
+// handleAck settles a message as the Dapr runtime says. A late acknowledgment has no effect.
 func (p *pullStream) handleAck(ctx context.Context, id string, failure *proto.AckMessageError) {
 	o := p.dequeue(id)
 	if o == nil || o.isDecided {
-		p.logger.DebugContext(ctx, "an answer of Dapr's runtime is to no message that waits for one", "id", cut(id))
+		p.logger.DebugContext(ctx, "acknowledgment of an unknown or decided message", "id", cut(id))
 		return
 	}
 	if failure == nil {
@@ -215,7 +213,7 @@ func (p *pullStream) handleAck(ctx context.Context, id string, failure *proto.Ac
 	p.settleAsync(ctx, o, p.abandon(o, obs.Abandon, failure.GetMessage()))
 }
 
-// takeOut takes a message out of those that are out, because it is answered. nil: it is not among them.
+// dequeue removes an acknowledged message from the queue and returns it, or nil if it is not there.
 func (p *pullStream) dequeue(id string) *outgoing {
 	token, err := semantics.ParseLockToken(id)
 	if err != nil {
@@ -234,19 +232,18 @@ func (p *pullStream) dequeue(id string) *outgoing {
 	return o
 }
 
-// refuse makes a dead letter of a message that Dapr's runtime cannot take: to send it would end the stream for good.
-// One that is a dead letter already is left alone for long.
+// rejectTooLarge dead-letters a message that the Dapr runtime cannot receive: sending it would end the stream for good.
+// A message that is a dead letter already is delayed instead.
 func (p *pullStream) rejectTooLarge(ctx context.Context, o *outgoing, bytes int) {
 	p.logger.ErrorContext(
-		ctx, "a message is too large for Dapr's runtime and is not sent", "sequenceNumber", o.SequenceNumber,
+		ctx, "a message is too large for the Dapr runtime and is not sent", "sequenceNumber", o.SequenceNumber,
 		"messageId", o.MessageID, "bytes", bytes, "limit", maxDelivery,
 	)
 	p.settleAsync(ctx, o, p.tooLarge(o, bytes))
 }
 
-// finish ends the stream's account: no answer counts any more, and those that came are carried out. It gives back what
-// the runtime still has. A runtime that is gone with its connection has failed with it; one that has ended the stream
-// has not begun with it.
+// closeQueue ends the queue: later acknowledgments have no effect, and earlier ones are settled. It abandons what the
+// runtime had received if the connection is lost, because the app may have begun; otherwise it releases it.
 func (p *pullStream) closeQueue(ctx context.Context) {
 	p.mu.Lock()
 	rest := p.undecided()
@@ -258,19 +255,19 @@ func (p *pullStream) closeQueue(ctx context.Context) {
 	for _, o := range rest {
 		v := p.release()
 		if isLost && o.isSent {
-			v = p.abandonFor(nil, obs.Abandon, "Dapr's runtime is gone")
+			v = p.abandonFor(nil, obs.Abandon, "the connection to the Dapr runtime was lost")
 		}
 		p.work.Go(func() { p.settleSafely(ctx, v, o) })
 	}
 	p.work.Wait()
 }
 
-// giveUp makes a dead letter of a message that is out, because Dapr's runtime publishes it to the dead letters of its
-// entity.
+// deadLetterDelivered dead-letters a message that was delivered, because the Dapr runtime publishes it to the
+// dead-letter queue of its entity.
 func (c *component) deadLetterDelivered(ctx context.Context, topic string, token semantics.LockToken) error {
 	p, o := c.findUndecided(token)
 	if o == nil {
-		return semantics.Errorf(semantics.MessageLockLost, "the message is not out any more; it comes again").
+		return semantics.Errorf(semantics.MessageLockLost, "the message is no longer delivered to this runtime; it will be delivered again").
 			With(semantics.DetailEntity, cut(topic))
 	}
 	address, err := sourceOf(topic, p.settings)
@@ -279,12 +276,12 @@ func (c *component) deadLetterDelivered(ctx context.Context, topic string, token
 	}
 	if semantics.Fold(address.Path) != semantics.Fold(o.source.Path) || o.source.SubQueue.IsDeadLetters() {
 		return semantics.Errorf(semantics.InvalidOperation,
-			"%q takes only what a subscription to its queue or topic gives up", cut(topic)).
+			"%q accepts only messages that a subscription to the same queue or topic dead-letters; set it as deadLetterTopic of that one", cut(topic)).
 			With(semantics.DetailEntity, cut(topic))
 	}
 	codes, err := o.sub.Settle(ctx, []semantics.LockToken{token}, p.givenUp().settle)
 	if err == nil && codes[0] != "" {
-		err = semantics.Errorf(codes[0], "the message is not locked any more; it comes again").
+		err = semantics.Errorf(codes[0], "the message is no longer locked; it will be delivered again").
 			With(semantics.DetailEntity, cut(topic))
 	}
 	if err != nil {
@@ -295,7 +292,7 @@ func (c *component) deadLetterDelivered(ctx context.Context, topic string, token
 	return nil
 }
 
-// findOut finds a message that a stream has out.
+// findUndecided finds a delivered message in all streams.
 func (c *component) findUndecided(token semantics.LockToken) (*pullStream, *outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

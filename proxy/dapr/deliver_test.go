@@ -199,7 +199,7 @@ func TestDAPR_2_HandlerTimeout(t *testing.T) {
 		if got := b.metric("sidebus_locks_lost_total"); got != 0 {
 			t.Errorf("%v locks lost", got)
 		}
-		b.wantLog("no answer within 40s")
+		b.wantLog("no acknowledgment within 40s")
 	})
 }
 
@@ -370,7 +370,7 @@ func TestDAPR_6_RenewalSwitchedOff(t *testing.T) {
 		b.wantCounts("orders", "available 0 locked 1 dead 0")
 		f.ack("1")
 		b.wantCounts("orders", "available 0 locked 0 dead 0")
-		if strings.Contains(b.log.String(), "could not be settled") {
+		if strings.Contains(b.log.String(), "cannot settle") {
 			t.Error(b.log.String())
 		}
 	})

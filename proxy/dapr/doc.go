@@ -1,11 +1,13 @@
-// Package dapr serves Dapr's pluggable pub/sub component over unix sockets: what apps publish through Dapr goes to
-// queues and topics of Sidebus, and what these hold goes to the subscribers that Dapr knows (DAPR-1 .. DAPR-6). It
-// translates; the rules are those of package semantics.
+// Package dapr implements Dapr's pluggable pub/sub component over unix sockets. What apps publish through Dapr is sent
+// to queues and topics of Sidebus; messages of these are delivered to Dapr's subscribers (DAPR-1 .. DAPR-6). The
+// package only translates; the rules are in package semantics.
 //
-// Three things about Dapr's runtime shape it. It never opens a stream of messages again that has ended, and says so
-// only in its log, so a stream stands through everything but the end of its client. Some versions hand messages of a
-// stream to the app one after the other, others all at once, so order never rests on Dapr: the next message of a
-// session leaves when the last one was answered. And it comes back to a component that was restarted with calls, but
-// neither with Init nor with its streams, so what Init said is kept in a file, and Dapr's runtime is told to begin
-// anew.
+// Three properties of the Dapr runtime shape it:
+//
+//   - It never reopens a message stream that has ended, and reports that only in its log. So a stream survives everything
+//     except the end of its client.
+//   - Some versions pass the messages of a stream to the app one at a time, others all at once. So order never depends on
+//     Dapr: the next message of a session is sent when the previous one was acknowledged.
+//   - It reconnects to a restarted component with calls, but sends neither Init nor its streams again. So the metadata of
+//     Init is kept in a file, and the runtime is told to restart.
 package dapr

@@ -7,7 +7,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// optionsOf gives the options of an entity of a kind that is made, and which of them differ from the defaults.
+// optionsOf returns the options with which an entity is created, and the names of those that are set.
 func optionsOf(s settings, kind semantics.Kind) (semantics.Options, []string) {
 	options := s.options
 	given := append(slices.Clone(s.given), "maxMessageSizeInKilobytes", "requiresSession")
@@ -16,10 +16,10 @@ func optionsOf(s settings, kind semantics.Kind) (semantics.Options, []string) {
 	return options, slices.DeleteFunc(given, func(name string) bool { return !slices.Contains(has, name) })
 }
 
-// ensureTarget makes the queue or topic that is published to. One that is there stays as it is.
+// ensureTarget creates the queue or topic of a publish if it is missing. It does not change an existing one.
 func (c *component) ensureTarget(ctx context.Context, s settings, path string) error {
 	options, given := optionsOf(s, s.kind)
-	if s.kind == semantics.TopicKind { // these are for its subscriptions, where they can differ
+	if s.kind == semantics.TopicKind { // these are options of its subscriptions
 		given = slices.DeleteFunc(
 			given,
 			func(name string) bool { return name == "defaultMessageTimeToLive" || name == "autoDeleteOnIdle" },
@@ -29,7 +29,7 @@ func (c *component) ensureTarget(ctx context.Context, s settings, path string) e
 	return err
 }
 
-// ensureSource makes what a subscription receives from: a queue, or a topic and a subscription of it.
+// ensureSource creates what a subscription receives from: a queue, or a topic and its subscription.
 func (c *component) ensureSource(ctx context.Context, s settings, path string) ([]semantics.Difference, error) {
 	kind := semantics.QueueKind
 	if topic, _, isSubscription := semantics.SplitSubscription(path); isSubscription {

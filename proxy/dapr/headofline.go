@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// blockade is what a message does to a stream that the app has not answered in time: a runtime that hands on one after
-// the other keeps behind it what comes later, and that for ever if the app hangs.
+// headOfLine is the state of a stream whose oldest message the app has not acknowledged in time. A runtime that passes
+// messages on one at a time cannot deliver the later ones, forever if the app hangs.
 //
-// So nothing is sent any more, what lies behind it goes back when the app has had its time once more, and others get
-// that. A runtime that hands on all at once is not held up by it, and shows that by its answer to one message that is
-// sent now and then to see. If there is no answer to that either, it goes back too.
+// So the stream sends nothing more. After another timeout, the messages behind the blocked one are released, for other
+// receivers. A runtime that passes messages on all at once is not blocked; it proves that when it acknowledges a probe,
+// a single message that is sent now and then. A probe that is not acknowledged is released too.
 type headOfLine struct {
-	message  *outgoing // the moot one that the app may be working on still; nil: none
-	mayProbe bool      // one message may go to see
-	interval time.Duration
+	message  *outgoing     // decided, but the app may still process it; nil: not blocked
+	mayProbe bool          // one message may be sent as a probe
+	interval time.Duration // until the next probe
 }
 
 const (
-	defaultBlockTimeout = time.Minute // the patience with an app that has all the time it likes
-	maxProbeInterval    = time.Hour   // between two probes, unless the app's time is more than that
+	defaultBlockTimeout = time.Minute // if the app has no timeout
+	maxProbeInterval    = time.Hour   // between two probes, unless the timeout of the app is longer
 )
 
-// patience is how long what lies behind the message that blocks may lie there.
+// blockTimeout returns how long messages may stay behind a blocked one.
 func (p *pullStream) blockTimeout() time.Duration {
 	return cmp.Or(p.settings.handlerTimeout, defaultBlockTimeout)
 }
 
-// block begins a blockade. The caller holds the mutex.
+// blockQueue starts the timer for a queue that has become blocked. The caller holds the mutex.
 func (p *pullStream) blockQueue() {
 	p.headOfLine.interval = p.blockTimeout()
 	blocked, next := p.headOfLine.message, p.probe
@@ -37,7 +37,7 @@ func (p *pullStream) blockQueue() {
 	p.timer = time.AfterFunc(p.headOfLine.interval, func() { next(blocked) })
 }
 
-// live gives what is out and not settled. The caller holds the mutex.
+// undecided returns the sent messages whose outcome is open. The caller holds the mutex.
 func (p *pullStream) undecided() []*outgoing {
 	var live []*outgoing
 	for _, o := range p.queue {
@@ -48,7 +48,7 @@ func (p *pullStream) undecided() []*outgoing {
 	return live
 }
 
-// probe lets one message go.
+// probe permits one message.
 func (p *pullStream) probe(blocked *outgoing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *pullStream) probe(blocked *outgoing) {
 	}
 }
 
-// watchProbe lets the time of a probe run, which has just gone. The caller holds the mutex.
+// probeSent starts the timer of a probe that was just sent. The caller holds the mutex.
 func (p *pullStream) probeSent() {
 	if !p.headOfLine.mayProbe {
 		return
@@ -69,8 +69,8 @@ func (p *pullStream) probeSent() {
 	p.timer = time.AfterFunc(p.blockTimeout(), func() { p.releaseBlocked(blocked) })
 }
 
-// giveBack gives back, uncounted, what lies behind the message that blocks. The runtime has it all the same and hands
-// it on when the app has come to itself, but that answer means nothing.
+// releaseBlocked releases the messages behind the blocked one, uncounted. The runtime still has them and may pass them
+// on when the app recovers, but then its acknowledgment has no effect.
 func (p *pullStream) releaseBlocked(blocked *outgoing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,36 +12,36 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Bounds of what is asked of Dapr's runtime.
+// Timeouts of calls to the Dapr runtime.
 const (
-	healTimeout  = 2 * time.Second // of a call
-	healGrace    = 3 * time.Second // for a runtime to begin by itself
+	healTimeout  = 2 * time.Second // of one call
+	healGrace    = 3 * time.Second // for a runtime to initialize the component without help
 	healAttempts = 5
 	healPause    = time.Second
 	tokenHeader  = "dapr-api-token" //nolint:gosec // the name of a header, not a token
 )
 
-// What was done about a restart, as metrics say it.
+// Outcomes of a restart, as in metrics.
 const (
-	healNotNeeded = "not_needed" // the runtime has begun anew by itself
+	healNotNeeded = "not_needed" // the runtime initialized the component again
 	healDone      = "restarted"
 	healFailed    = "failed"
 )
 
-// healer deals with a runtime that was there before Sidebus: then Sidebus was restarted under it, and it has lost its
-// streams, which it does not open again by itself.
+// healer restarts a runtime that is older than Sidebus: Sidebus was restarted alone, and the runtime does not reopen
+// its streams.
 type healer struct {
 	server *Server
 
 	runtime sdk.Client
 }
 
-// newHealer makes a healer. It connects when it is asked to do something.
+// newHealer returns a healer. It connects with the first call.
 func newHealer(s *Server) (*healer, error) {
 	conn, err := grpc.NewClient(
 		s.config.HealAddr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithNoProxy(), // it is beside Sidebus
+		grpc.WithNoProxy(), // daprd is in the same pod
 		grpc.WithUnaryInterceptor(
 			func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
 				options ...grpc.CallOption,
@@ -61,8 +61,8 @@ func newHealer(s *Server) (*healer, error) {
 	return &healer{s, sdk.NewClientWithConnection(conn)}, nil
 }
 
-// finds tells whether there is a runtime that has subscriptions to a component of this Server. While the Server is not
-// served yet they can only be older than it.
+// hasSubscriptions reports whether a runtime has subscriptions to a component of this Server. Before the Server serves,
+// they can only be older than it.
 func (h *healer) hasSubscriptions(ctx context.Context) (bool, error) {
 	about, err := h.runtime.GetMetadata(ctx)
 	if err != nil {
@@ -84,8 +84,8 @@ func (h *healer) hasSubscriptions(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// heal lets a runtime shut down that was found, unless it begins anew by itself: whoever started it starts it again,
-// and it subscribes.
+// heal shuts the runtime down unless it initializes the component again within the grace period. Its supervisor
+// restarts it, and it subscribes again.
 func (h *healer) heal(ctx context.Context) {
 	select {
 	case <-time.After(cmp.Or(h.server.config.healGrace, healGrace)):
@@ -96,7 +96,7 @@ func (h *healer) heal(ctx context.Context) {
 	if h.needsRestart(ctx) {
 		h.server.logger.WarnContext(
 			ctx,
-			"Sidebus was restarted under a running daprd, which has lost its subscriptions by that and is told to shut down, to be started again",
+			"Sidebus was restarted under a running daprd, which lost its subscriptions; telling daprd to shut down, so that it is restarted",
 			"daprd", h.server.config.HealAddr,
 		)
 		outcome = h.shutDown(ctx)
@@ -104,7 +104,7 @@ func (h *healer) heal(ctx context.Context) {
 	h.server.metrics.DaprHeals.WithLabelValues(outcome).Inc()
 }
 
-// isDeaf tells whether the runtime still is as it was found.
+// needsRestart reports whether the runtime still has its old subscriptions.
 func (h *healer) needsRestart(ctx context.Context) bool {
 	if slices.ContainsFunc(h.server.endpoints, func(one *endpoint) bool { return one.component.hasSeenRuntime() }) {
 		return false
@@ -112,14 +112,14 @@ func (h *healer) needsRestart(ctx context.Context) bool {
 	isThere, err := h.hasSubscriptions(ctx)
 	if err != nil {
 		h.server.logger.WarnContext(
-			ctx, "daprd does not say which subscriptions it has, so it is left alone", "daprd",
+			ctx, "cannot read the subscriptions of daprd; not restarting it", "daprd",
 			h.server.config.HealAddr, "error", err,
 		)
 	}
 	return isThere
 }
 
-// shutDown tells the runtime to shut down.
+// shutDown tells the runtime to shut down and returns the outcome.
 func (h *healer) shutDown(ctx context.Context) string {
 	var err error
 	for range healAttempts {
@@ -133,14 +133,14 @@ func (h *healer) shutDown(ctx context.Context) string {
 		}
 	}
 	h.server.logger.ErrorContext(
-		ctx, "daprd does not shut down; its subscriptions get nothing until it is restarted", "daprd",
+		ctx, "daprd does not shut down; its subscriptions get no messages until it is restarted", "daprd",
 		h.server.config.HealAddr, "error", err,
 	)
 	return healFailed
 }
 
-// healOlder heals a runtime that is older than this Server, beside what else the Server does. It must be called before
-// the Server is served and blocks for a call; what it gives waits for the end.
+// healRunning starts a goroutine that heals a runtime that is older than this Server. It must be called before the
+// Server serves and blocks for one call; wait blocks until the goroutine has ended.
 func (s *Server) healRunning(ctx context.Context) (wait func(), err error) {
 	if len(s.endpoints) == 0 || s.config.HealAddr == "" {
 		return func() {}, nil
@@ -149,15 +149,15 @@ func (s *Server) healRunning(ctx context.Context) (wait func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if isThere, _ := h.hasSubscriptions(ctx); !isThere { // nobody there yet, which is how it should be
+	if isThere, _ := h.hasSubscriptions(ctx); !isThere { // the usual case: daprd starts later
 		h.runtime.Close()
 		return func() {}, nil
 	}
-	over := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(done)
 		defer h.runtime.Close()
 		h.heal(ctx)
 	}()
-	return func() { <-over }, nil
+	return func() { <-done }, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// Bounds of what clients may make grow.
+// Limits of what clients can allocate.
 const (
 	maxInstances    = 1000
 	maxInstanceName = 253 // of a Component resource
@@ -24,11 +24,11 @@ const (
 // instanceHeader names the Component resource of a call.
 const instanceHeader = "x-component-instance"
 
-// features are what Dapr's runtime need not do itself: messages expire here, batches are stored in one step, and a
-// batch of one need not wait to be filled.
+// features are what the Dapr runtime need not do itself: messages expire in Sidebus, batches are stored in one step,
+// and a batch of one message need not wait.
 var features = []string{"MESSAGE_TTL", "BULK_PUBSUB", "BULK_SUBSCRIBE_IMMEDIATE"}
 
-// component answers the calls of one socket.
+// component serves the calls of one socket.
 type component struct {
 	proto.UnimplementedPubSubServer
 	broker   *broker.Broker
@@ -38,16 +38,16 @@ type component struct {
 
 	spec  socketSpec
 	state *stateFile
-	inits sync.Mutex // one at a time, so that what is kept is what the last one said
+	inits sync.Mutex // serializes Init, so that the file has the metadata of the last one
 
 	mu          sync.Mutex
 	instances   map[instanceKey]*instance
-	latest      map[string]settings // of each Component resource, for a connection on which it did not begin
-	runtimeSeen bool                // a runtime has begun since this process began
+	latest      map[string]settings // of each Component resource, for connections without Init
+	runtimeSeen bool                // a runtime has called Init or PullMessages
 }
 
-// instanceKey names a Component resource of one runtime. Several runtimes may share a socket, with resources of the
-// same names, and each has connections of its own.
+// instanceKey identifies a Component resource of one runtime. Several runtimes may share a socket and use the same
+// resource names; each has its own connections.
 type instanceKey struct {
 	conn *trackedConn
 	name string
@@ -68,7 +68,7 @@ func newComponent(s *Server, p socketSpec) *component {
 
 func (c *component) typeName() string { return typeOf(c.spec.path) }
 
-// keyOf says of which instance a call is. The name may be empty, and may stand there twice.
+// keyOf returns the instance of a call. The name may be empty.
 func keyOf(ctx context.Context) instanceKey {
 	key := instanceKey{conn: connOf(ctx)}
 	if values := metadata.ValueFromIncomingContext(ctx, instanceHeader); len(values) > 0 {
@@ -77,8 +77,7 @@ func keyOf(ctx context.Context) instanceKey {
 	return key
 }
 
-// Init takes the metadata of a Component resource, in place of what was known before. It asks nothing of the store,
-// which may be down.
+// Init sets the metadata of a Component resource. It does not use the store, which may be down.
 func (c *component) Init(ctx context.Context, request *proto.PubSubInitRequest) (*proto.PubSubInitResponse, error) {
 	key, properties := keyOf(ctx), request.GetMetadata().GetProperties()
 	if len(key.name) > maxInstanceName {
@@ -93,7 +92,7 @@ func (c *component) Init(ctx context.Context, request *proto.PubSubInitRequest) 
 	}
 	for _, name := range unknown {
 		c.logger.WarnContext(
-			ctx, "metadata of a Component that Sidebus does not know has no effect", "type", c.typeName(), "component",
+			ctx, "unknown metadata of a Component ignored", "type", c.typeName(), "component",
 			cut(key.name), "name", cut(name),
 		)
 	}
@@ -105,14 +104,14 @@ func (c *component) Init(ctx context.Context, request *proto.PubSubInitRequest) 
 	if err := c.state.keep(key.name, effective(properties)); err != nil {
 		c.logger.WarnContext(
 			ctx,
-			"what Dapr's runtime said at its start cannot be kept; after a restart of Sidebus alone it publishes as without metadata",
+			"cannot save the metadata of a Component; if Sidebus restarts alone, publishes use the defaults",
 			"error", err,
 		)
 	}
 	return &proto.PubSubInitResponse{}, nil
 }
 
-// firstWrong says what is wrong with the metadata of a component.
+// firstWrong returns the first error in the metadata of a component.
 func firstWrong(s settings, wrong []badValue) error {
 	if len(wrong) > 0 {
 		return semantics.Errorf(semantics.InvalidArgument, "metadata %s %s", wrong[0].name, wrong[0].text).
@@ -120,7 +119,7 @@ func firstWrong(s settings, wrong []badValue) error {
 	}
 	if s.kind == semantics.TopicKind && s.consumer != "" {
 		if _, err := semantics.ParseSourcePath(semantics.SubscriptionPath("t", s.consumer)); err != nil {
-			return semantics.Errorf(semantics.InvalidArgument, "metadata consumerID is the name of a subscription: %s",
+			return semantics.Errorf(semantics.InvalidArgument, "metadata consumerID must be a valid subscription name: %s",
 				semantics.AsError(err).Message).
 				With(semantics.DetailField, "consumerID")
 		}
@@ -128,7 +127,7 @@ func firstWrong(s settings, wrong []badValue) error {
 	return nil
 }
 
-// effective leaves of metadata what has an effect here. So nobody's password is kept.
+// effective returns the metadata that has an effect here, so that no password of another component is saved.
 func effective(properties map[string]string) map[string]string {
 	kept := map[string]string{}
 	for name, value := range properties {
@@ -139,7 +138,7 @@ func effective(properties map[string]string) map[string]string {
 	return kept
 }
 
-// begin sets the settings of an instance. Its streams go on with theirs until the runtime ends them.
+// initInstance sets the settings of an instance. Its open streams keep theirs.
 func (c *component) initInstance(key instanceKey, s settings) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +155,7 @@ func (c *component) initInstance(key instanceKey, s settings) error {
 	return nil
 }
 
-// enroll gives an instance a place. The caller holds the mutex.
+// addInstance returns the instance of key, and adds it if it is new. The caller holds the mutex.
 func (c *component) addInstance(key instanceKey) (*instance, error) {
 	i := c.instances[key]
 	if i != nil {
@@ -164,7 +163,7 @@ func (c *component) addInstance(key instanceKey) (*instance, error) {
 	}
 	if len(c.instances) >= maxInstances {
 		return nil, semantics.Errorf(
-			semantics.QuotaExceeded, "there are %d Component resources on one socket, the most there may be",
+			semantics.QuotaExceeded, "there are %d Component resources on one socket, which is the limit; use another socket",
 			maxInstances,
 		)
 	}
@@ -173,8 +172,8 @@ func (c *component) addInstance(key instanceKey) (*instance, error) {
 	return i, nil
 }
 
-// find gives the settings of an instance. One that did not begin on its connection is as it was before, on another one
-// or before a restart, or as without metadata. The caller holds the mutex.
+// settingsFor returns the settings of an instance. Without Init on its connection, they are those of the last Init,
+// also before a restart, or the defaults. The caller holds the mutex.
 func (c *component) settingsFor(key instanceKey) settings {
 	if i := c.instances[key]; i != nil {
 		return i.settings
@@ -186,14 +185,14 @@ func (c *component) settingsFor(key instanceKey) settings {
 	return s
 }
 
-// settingsOf gives the settings of the instance of a call.
+// settingsOf returns the settings of the instance of a call.
 func (c *component) settingsOf(ctx context.Context) settings {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.settingsFor(keyOf(ctx))
 }
 
-// forget drops the instances of a connection that is closed.
+// forget removes the instances of a closed connection.
 func (c *component) forget(conn *trackedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,31 +203,30 @@ func (c *component) forget(conn *trackedConn) {
 	}
 }
 
-// hasHeard tells whether a runtime has begun since this process began.
+// hasSeenRuntime reports whether a runtime has called Init or PullMessages since this process started.
 func (c *component) hasSeenRuntime() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.runtimeSeen
 }
 
-// Features tells what Dapr's runtime need not do itself.
+// Features returns what the Dapr runtime need not do itself.
 func (c *component) Features(context.Context, *proto.FeaturesRequest) (*proto.FeaturesResponse, error) {
 	return &proto.FeaturesResponse{Features: features}, nil
 }
 
-// Ping answers as long as Sidebus does. Whether its store does is for its probes to say: a store that is down is waited
-// for.
+// Ping always succeeds. The probes report the state of the store; calls wait for a store that is down.
 func (c *component) Ping(context.Context, *proto.PingRequest) (*proto.PingResponse, error) {
 	return &proto.PingResponse{}, nil
 }
 
-// Pause lets the streams of an instance send nothing any more. They take answers as before.
+// Pause stops the streams of an instance from sending. They still take acknowledgments.
 func (c *component) Pause(ctx context.Context, _ *proto.PauseRequest) (*proto.PauseResponse, error) {
 	c.setPaused(ctx, true)
 	return &proto.PauseResponse{}, nil
 }
 
-// Resume lets them send again.
+// Resume lets the streams of an instance send again.
 func (c *component) Resume(ctx context.Context, _ *proto.ResumeRequest) (*proto.ResumeResponse, error) {
 	c.setPaused(ctx, false)
 	return &proto.ResumeResponse{}, nil
@@ -242,17 +240,17 @@ func (c *component) setPaused(ctx context.Context, isPaused bool) {
 	}
 }
 
-// pause lets the streams of an instance send or not. The caller holds the component's mutex.
+// pause pauses or resumes the streams of an instance. The caller holds the mutex of the component.
 func (i *instance) pause(isPaused bool) {
 	for p := range i.pulls {
 		p.setPaused(isPaused)
 	}
 }
 
-// deadLetterSuffix addresses the dead letters of an entity, in any case (DLQ-2).
+// deadLetterSuffix addresses the dead-letter queue of an entity, in any case (DLQ-2).
 const deadLetterSuffix = "/$deadletterqueue"
 
-// addressOf splits the name of a topic into the path and the sub-queue that it addresses.
+// addressOf splits a topic name into the path and the sub-queue.
 func addressOf(topic string) (path string, sub semantics.SubQueue) {
 	path, isDead := cutSuffixFold(topic, deadLetterSuffix)
 	if !isDead {
@@ -271,7 +269,7 @@ func cutSuffixFold(text, suffix string) (string, bool) {
 	return text, false
 }
 
-// sourceOf says what a subscription to a topic receives from.
+// sourceOf returns what a subscription to a topic receives from.
 func sourceOf(topic string, s settings) (semantics.Source, error) {
 	path, sub := addressOf(topic)
 	if _, _, isSubscription := semantics.SplitSubscription(path); !isSubscription && s.kind == semantics.TopicKind {

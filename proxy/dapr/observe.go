@@ -19,7 +19,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// observeCall records a call, turns a panic into INTERNAL, and its error into a status with its reason.
+// observeCall records a call, converts a panic to INTERNAL, and converts its error to a status.
 func (s *Server) observeCall(
 	ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
 ) (reply any, err error) {
@@ -39,7 +39,7 @@ func (s *Server) observeCall(
 	return handle(ctx, request)
 }
 
-// observeStream is observeCall for streams. One of reflection says by itself what is wrong.
+// observeStream is observeCall for streams. Reflection streams are not observed.
 func (s *Server) observeStream(
 	srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler,
 ) (err error) {
@@ -62,7 +62,7 @@ func (s *Server) observeStream(
 	return handle(srv, stream)
 }
 
-// streamFailure finds the reason of the end of a stream, which may be grpc-go's own.
+// streamFailure returns the reason for the end of a stream, which may be an error of grpc-go.
 func streamFailure(err error) *semantics.Error {
 	var own *semantics.Error
 	if !errors.As(err, &own) && status.Code(err) == codes.Canceled {
@@ -71,15 +71,14 @@ func streamFailure(err error) *semantics.Error {
 	return wireerror.Of(err)
 }
 
-// trackedCredentials are none. They let a call find out on which connection it came and whether that is lost, and count
-// connections.
+// trackedCredentials are insecure credentials that count connections and pass the connection to its calls.
 type trackedCredentials struct {
 	metrics *obs.Metrics
 	open    *atomic.Int64
 	closed  func(*trackedConn)
 }
 
-// trackedConn is a connection that knows whether it was closed.
+// trackedConn is a connection that knows whether it is closed.
 type trackedConn struct {
 	net.Conn
 
@@ -88,7 +87,7 @@ type trackedConn struct {
 	openings openings
 }
 
-// Close closes the connection. grpc-go does it before it ends the calls on it.
+// Close closes the connection. grpc-go calls it before it ends the calls on it.
 func (c *trackedConn) Close() error {
 	if !c.isClosed.Swap(true) {
 		c.by.open.Add(-1)
@@ -98,17 +97,17 @@ func (c *trackedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// connInfo is what a call learns of its connection.
+// connInfo passes the connection to its calls.
 type connInfo struct {
 	credentials.CommonAuthInfo
 
 	conn *trackedConn
 }
 
-// AuthType is the name of the kind of authentication, of which there is none.
+// AuthType returns the protocol name of insecure credentials.
 func (connInfo) AuthType() string { return insecure.NewCredentials().Info().SecurityProtocol }
 
-// ServerHandshake exchanges nothing. It refuses a connection that is one too many.
+// ServerHandshake counts the connection, or refuses it if too many are open.
 func (t trackedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if t.open.Add(1) > maxConnections {
 		t.open.Add(-1)
@@ -120,21 +119,21 @@ func (t trackedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credential
 	return tracked, connInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, tracked}, nil
 }
 
-// ClientHandshake is not for servers.
+// ClientHandshake always fails: the credentials are for servers.
 func (trackedCredentials) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errors.New("not a client")
 }
 
-// Info tells that there is no security.
+// Info returns the protocol info of insecure credentials.
 func (trackedCredentials) Info() credentials.ProtocolInfo { return insecure.NewCredentials().Info() }
 
-// Clone gives the same.
+// Clone returns t.
 func (t trackedCredentials) Clone() credentials.TransportCredentials { return t }
 
-// OverrideServerName is not for servers.
+// OverrideServerName does nothing: the credentials are for servers.
 func (trackedCredentials) OverrideServerName(string) error { return nil }
 
-// connOf gives the connection of a call, nil when it is none of these.
+// connOf returns the connection of a call, or nil if it is not a trackedConn.
 func connOf(ctx context.Context) *trackedConn {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(connInfo); ok {
@@ -144,7 +143,7 @@ func connOf(ctx context.Context) *trackedConn {
 	return nil
 }
 
-// lostConnection tells whether the connection of a call is gone, and not only the call.
+// lostConnection reports whether the connection of a call is closed, and not only the call.
 func lostConnection(ctx context.Context) bool {
 	conn := connOf(ctx)
 	return conn != nil && conn.isClosed.Load()

@@ -8,15 +8,15 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// opening is a stream of messages that has begun and whose subscription may not stand yet. Dapr's runtime goes on as
-// soon as it has asked for it, so what its app publishes next would find no subscription to go to: a publish waits for
-// those that began before it on its connection.
+// opening is a message stream that has started but may not have its subscription yet. The Dapr runtime continues as
+// soon as it has opened the stream, so a publish could come before the subscription exists, and its message would not
+// reach it. A publish waits for all openings before it on its connection.
 type opening struct {
-	done chan struct{} // closed when the first attempt to subscribe has ended, whatever became of it
+	done chan struct{} // closed when the first attempt to subscribe has ended, even if it failed
 	end  func()
 }
 
-// openings are those of one connection.
+// openings are the openings of one connection.
 type openings struct {
 	mu  sync.Mutex
 	all map[*opening]bool
@@ -36,11 +36,11 @@ func (os *openings) begin(ctx context.Context) *opening {
 	}
 	os.all[o] = true
 	os.mu.Unlock()
-	context.AfterFunc(ctx, o.end) // the stream may end before anything else
+	context.AfterFunc(ctx, o.end) // the stream may end first
 	return o
 }
 
-// await waits for those that have begun. It ends with ctx too.
+// await blocks until no opening is left, or ctx ends.
 func (os *openings) await(ctx context.Context) {
 	for {
 		os.mu.Lock()
@@ -62,7 +62,7 @@ func (os *openings) await(ctx context.Context) {
 
 type openingKey struct{}
 
-// noteOpening sees each call in the order in which they came on a connection, before it runs.
+// trackOpening is a tap handle: grpc-go calls it for each call in the order of arrival, before the handler.
 func trackOpening(ctx context.Context, call *tap.Info) (context.Context, error) {
 	conn := connOf(ctx)
 	if conn == nil || call.FullMethodName != proto.PubSub_PullMessages_FullMethodName {
@@ -71,7 +71,7 @@ func trackOpening(ctx context.Context, call *tap.Info) (context.Context, error) 
 	return context.WithValue(ctx, openingKey{}, conn.openings.begin(ctx)), nil
 }
 
-// opened ends the opening of a stream.
+// finishOpening ends the opening of a stream.
 func finishOpening(ctx context.Context) {
 	if o, ok := ctx.Value(openingKey{}).(*opening); ok {
 		o.end()

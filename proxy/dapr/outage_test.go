@@ -47,14 +47,14 @@ func TestDAPR_6_SubscribedDuringAnOutage(t *testing.T) {
 		if got := b.metric("sidebus_dapr_streams_stalled"); got != 1 {
 			t.Errorf("%v stalled", got)
 		}
-		if n := strings.Count(b.log.String(), "gets no messages"); n != 1 {
+		if n := strings.Count(b.log.String(), "cannot receive"); n != 1 {
 			t.Errorf("it is told %d times", n)
 		}
 		b.store.isDown.Store(false)
 		b.pass(maxBackoff)
 		r.send("orders", "1")
 		f.wants("1")
-		b.wantLog("gets messages again")
+		b.wantLog("receives again")
 		if got := b.metric("sidebus_dapr_streams_stalled"); got != 0 {
 			t.Errorf("%v stalled", got)
 		}
@@ -133,12 +133,12 @@ func TestDAPR_6_Drain(t *testing.T) {
 		b.pass(time.Minute)
 		b.wantCounts("orders", "available 1 locked 0 dead 0")
 		f.wants("")
-		if strings.Contains(b.log.String(), "gets no messages") {
+		if strings.Contains(b.log.String(), "cannot receive") {
 			t.Error(b.log)
 		}
 		close(b.server.stopping)
 		b.server.stop.Do(func() {})
-		b.wantReason(<-f.ended, semantics.StoreUnavailable, "stops")
+		b.wantReason(<-f.ended, semantics.StoreUnavailable, "stopping")
 	})
 }
 

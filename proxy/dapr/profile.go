@@ -6,11 +6,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Profile is the type of component that a socket stands for. It decides about defaults only; all names are known to
-// all.
+// Profile is the component type that a socket stands for. It decides about defaults only; all types accept all names.
 type Profile uint8
 
-// The profiles.
+// Profiles.
 const (
 	Sidebus     Profile = iota // the component of Sidebus itself
 	AzureTopics                // Dapr's pubsub.azure.servicebus.topics
@@ -27,11 +26,11 @@ const (
 	azureHandlerTimeout  = 60 * time.Second
 	ownHandlerTimeout    = 5 * time.Minute
 
-	// maxMessageKilobytes is what messages of entities made here may have: as much as Dapr's runtime takes.
+	// maxMessageKilobytes is the maximum message size of entities created here: as much as the Dapr runtime accepts.
 	maxMessageKilobytes = 4096
 )
 
-// defaults are the settings of a component whose metadata says nothing.
+// defaults returns the settings of a component without metadata.
 func (p Profile) defaults() settings {
 	s := settings{
 		kind: semantics.TopicKind, manages: true, timeout: defaultTimeout, handlerTimeout: ownHandlerTimeout,

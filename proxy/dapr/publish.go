@@ -15,20 +15,21 @@ import (
 )
 
 const (
-	// maxDelivery is the most bytes that Dapr's runtime takes of a message with its metadata. A larger one ends its
-	// stream for good.
+	// maxDelivery is the most bytes that the Dapr runtime accepts for a message with its metadata. A larger message ends
+	// the stream for good.
 	maxDelivery = 4 << 20
-	// surelyDelivered is a body that fits whatever the headers are, which have 64 KiB (MSG-15).
+	// alwaysDeliverable is a body size that fits with any headers, which have 64 KiB (MSG-15).
 	alwaysDeliverable = 3 << 20
-	// maxBulkBytes is the name of metadata that bounds a batch.
+	// metaMaxBulkBytes is the metadata that limits the size of a batch.
 	metaMaxBulkBytes = "maxBulkPubBytes"
 )
 
-// errTimeout is why a call ends that takes longer than timeoutInSec.
-var errTimeout = errors.New("timeoutInSec is over")
+// errTimeout is the cause of a call that takes longer than timeoutInSec.
+var errTimeout = errors.New("timeoutInSec has elapsed")
 
-// Publish stores a message. To the address of dead letters it moves there what was delivered before, as Dapr's runtime
-// does with messages that the app gives up, if that address is the deadLetterTopic of its subscription.
+// Publish stores a message. If the topic is a dead-letter queue and the message was delivered before, Publish
+// dead-letters the original instead: so the Dapr runtime treats messages that the app fails, if that queue is the
+// deadLetterTopic of the subscription.
 func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) (*proto.PublishResponse, error) {
 	s := c.settingsOf(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
@@ -47,8 +48,8 @@ func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) 
 	)
 }
 
-// BulkPublish stores a batch, all or none (DAPR-5). A failure is that of the call: Dapr's runtime passes over failures
-// of entries.
+// BulkPublish stores a batch, all messages or none (DAPR-5). A failure fails the call, because the Dapr runtime ignores
+// failures of single entries.
 func (c *component) BulkPublish(
 	ctx context.Context, request *proto.BulkPublishRequest,
 ) (*proto.BulkPublishResponse, error) {
@@ -83,7 +84,7 @@ func (c *component) BulkPublish(
 	)
 }
 
-// checkBulk compares the size of a batch with the bound that the publisher sets.
+// checkBulk checks the size of a batch against the limit that the publisher set.
 func checkBulk(bound string, bytes int64) error {
 	if bound == "" {
 		return nil
@@ -100,7 +101,7 @@ func checkBulk(bound string, bytes int64) error {
 	return nil
 }
 
-// requestIDOf gives what makes a repeat of a publish safe (IDEM-1), "" for none.
+// requestIDOf returns the request id that makes a publish safe to repeat (IDEM-1), or "".
 func requestIDOf(metadata map[string]string) string {
 	for name, text := range metadata {
 		if strings.EqualFold(name, metaRequestID) {
@@ -110,7 +111,7 @@ func requestIDOf(metadata map[string]string) string {
 	return ""
 }
 
-// send stores messages, under a request id unless that is empty, and makes the entity before if there is none.
+// send stores messages, with a request id unless it is empty. It creates the entity if it is missing.
 func (c *component) send(
 	ctx context.Context, s settings, topic, requestID string, messages []*semantics.Message,
 ) error {
@@ -146,11 +147,11 @@ func (c *component) send(
 	return err
 }
 
-// timeoutError tells the end of the time for a call from the end of its caller.
+// timeoutError returns SERVICE_TIMEOUT if the call timed out, or err if its caller ended it.
 func timeoutError(ctx context.Context, s settings, err error) error {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		e := semantics.Errorf(
-			semantics.ServiceTimeout, "the message was not stored within timeoutInSec, which is %s", s.timeout,
+			semantics.ServiceTimeout, "the message was not stored within timeoutInSec, %s; publish it again", s.timeout,
 		)
 		e.Details = semantics.AsError(err).Details
 		return e
@@ -158,20 +159,20 @@ func timeoutError(ctx context.Context, s settings, err error) error {
 	return err
 }
 
-// checkDeliverable refuses a message that Dapr's runtime could not take back.
+// checkDeliverable refuses a message that is too large to be delivered to the Dapr runtime.
 func checkDeliverable(topic string, m *semantics.Message) error {
 	if len(m.Body) <= alwaysDeliverable {
 		return nil
 	}
-	const room = 512 // for what the store adds
+	const storeMetadata = 512 // bytes that the store adds
 	response := responseOf(topic, &semantics.Received{Message: *m})
-	if n := gproto.Size(response) + room; n > maxDelivery {
+	if n := gproto.Size(response) + storeMetadata; n > maxDelivery {
 		return semantics.SizeExceeded("message for Dapr, with its metadata,", int64(n), maxDelivery)
 	}
 	return nil
 }
 
-// deliveredToken finds the lock token of a message that was delivered before in its metadata.
+// deliveredToken finds the lock token of a previous delivery in metadata.
 func deliveredToken(metadata map[string]string) (token semantics.LockToken, ok bool) {
 	raw, err := base64.StdEncoding.DecodeString(metadata[deliveredPrefix+metaLockToken])
 	if err != nil || len(raw) != len(token) {

@@ -19,16 +19,16 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
-// Pauses while an entity cannot be received from, each twice the last, less up to half by chance.
+// Backoff while receiving fails: each pause is twice the last one, with jitter.
 const (
 	minBackoff = 200 * time.Millisecond
 	maxBackoff = 10 * time.Second
-	// trial is after how long a subscription that has not failed works.
+	// healthyAfter is how long a subscription must last to count as working.
 	healthyAfter = 5 * time.Second
 )
 
-// pull is one stream of messages to Dapr's runtime. It stands until the runtime ends it, whatever happens here: a
-// stream that has ended the runtime does not open again.
+// pullStream is one message stream to the Dapr runtime. It stays open until the runtime ends it, whatever fails here,
+// because the runtime does not reopen a stream that has ended.
 type pullStream struct {
 	component *component
 	broker    *broker.Broker
@@ -42,24 +42,24 @@ type pullStream struct {
 	work     sync.WaitGroup // settlements
 	failures obs.FailureLog
 
-	optionsCompared bool // the entity with the metadata
+	optionsCompared bool // the options of the entity were compared with the metadata
 
 	mu         sync.Mutex
-	sub        *stream.Subscription // that stands, nil for none
+	sub        *stream.Subscription // the current one, or nil
 	isPaused   bool
-	isClosed   bool // nothing is sent any more, and no answer counts
+	isClosed   bool // nothing is sent, and acknowledgments have no effect
 	window     window
-	queue      []*outgoing // what the runtime has not answered, in the order in which it got it
-	watched    *outgoing   // the one that the app works on, as far as that is known
-	timer      *time.Timer // ends the app's time for that one, or what is done while one blocks
-	headOfLine headOfLine  // by one that the app has not answered in time
+	queue      []*outgoing // sent but not acknowledged, in the order of sending
+	watched    *outgoing   // the message that the app is processing, as far as is known
+	timer      *time.Timer // of the watched message, or of headOfLine
+	headOfLine headOfLine  // set if the oldest message was not acknowledged in time
 
 	completions completionBatch
 	reported    semantics.Code
 	isStalled   bool // the entity cannot be received from
 }
 
-// PullMessages sends the messages of a topic to Dapr's runtime and takes its answers.
+// PullMessages delivers the messages of a topic to the Dapr runtime and takes its acknowledgments.
 func (c *component) PullMessages(stream proto.PubSub_PullMessagesServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *component) PullMessages(stream proto.PubSub_PullMessagesServer) error {
 		return err
 	}
 	if first.GetTopic() == nil {
-		return semantics.Errorf(semantics.InvalidArgument, "topic must be in the first request of the stream").
+		return semantics.Errorf(semantics.InvalidArgument, "topic is missing; set it in the first request of the stream").
 			With(semantics.DetailField, "topic")
 	}
 	p, err := c.open(stream, first.GetTopic())
@@ -80,8 +80,7 @@ func (c *component) PullMessages(stream proto.PubSub_PullMessagesServer) error {
 	return p.run()
 }
 
-// open begins a stream. Metadata that makes no sense is passed over: to refuse it would leave the app without messages
-// for good.
+// open starts a stream. It ignores invalid metadata, because an error would leave the app without messages for good.
 func (c *component) open(stream proto.PubSub_PullMessagesServer, topic *proto.Topic) (*pullStream, error) {
 	ctx := stream.Context()
 	key := keyOf(ctx)
@@ -95,21 +94,21 @@ func (c *component) open(stream proto.PubSub_PullMessagesServer, topic *proto.To
 	p.settings = s
 	for _, name := range unknown {
 		p.logger.WarnContext(
-			ctx, "metadata of a subscription that Sidebus does not know has no effect", "name", cut(name),
+			ctx, "unknown metadata of a subscription ignored", "name", cut(name),
 		)
 	}
 	for _, bad := range wrong {
 		c.metrics.DaprBadMetadata.Inc()
 		p.logger.ErrorContext(
-			ctx, "metadata of a subscription makes no sense and is passed over", "name", bad.name, "error", bad.text,
+			ctx, "invalid metadata of a subscription ignored", "name", bad.name, "error", bad.text,
 		)
 	}
 	c.metrics.DaprStreams.Inc()
-	p.logger.InfoContext(ctx, "Dapr's runtime subscribes", "consumer", s.consumer, "sessions", s.requireSessions)
+	p.logger.InfoContext(ctx, "Dapr subscription opened", "consumer", s.consumer, "sessions", s.requireSessions)
 	return p, nil
 }
 
-// join adds a stream to those of its instance, which is not paused any more then.
+// join adds a stream to its instance and resumes the instance.
 func (c *component) join(p *pullStream, key instanceKey) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,21 +128,22 @@ func (c *component) close(p *pullStream) {
 	delete(p.instance.pulls, p)
 	c.mu.Unlock()
 	c.metrics.DaprStreams.Dec()
-	p.logger.Info("Dapr's runtime has ended a subscription")
+	p.logger.Info("Dapr subscription closed")
 }
 
-// errStops is why a stream ends that the runtime would go on with.
-var errStopping = semantics.Errorf(semantics.StoreUnavailable, "this sidecar stops").
+// errStopping ends streams when the sidecar stops.
+var errStopping = semantics.Errorf(semantics.StoreUnavailable, "this sidecar is stopping").
 	With(semantics.DetailCause, semantics.CauseDraining)
 
-// run sends and takes answers until the runtime ends the stream or Sidebus stops. Then what is out is given back.
+// run delivers messages and takes acknowledgments until the runtime ends the stream or Sidebus stops. Then it settles
+// what is unacknowledged.
 func (p *pullStream) run() error {
 	ctx, cancel := context.WithCancelCause(p.stream.Context())
 	defer cancel(nil)
-	answers := make(chan error, 1)
-	go func() { // it ends with the call, which nobody waits for
+	acks := make(chan error, 1)
+	go func() { // it ends with the call
 		err := p.readAcks(ctx)
-		answers <- err
+		acks <- err
 		cancel(err)
 	}()
 	sent := make(chan struct{})
@@ -153,7 +153,7 @@ func (p *pullStream) run() error {
 	}()
 	var err error
 	select {
-	case err = <-answers:
+	case err = <-acks:
 	case <-p.component.stopping:
 		err = errStopping
 		cancel(err)
@@ -166,7 +166,7 @@ func (p *pullStream) run() error {
 	return err
 }
 
-// takeAnswers takes answers until the stream ends, and gives why.
+// readAcks handles acknowledgments until the stream ends, and returns the reason.
 func (p *pullStream) readAcks(ctx context.Context) error {
 	for {
 		request, err := p.stream.Recv()
@@ -179,7 +179,7 @@ func (p *pullStream) readAcks(ctx context.Context) error {
 	}
 }
 
-// deliverAll sends messages for as long as ctx lives.
+// deliverLoop delivers messages until ctx ends. It subscribes again after each failure.
 func (p *pullStream) deliverLoop(ctx context.Context) {
 	pause := minBackoff
 	defer func() {
@@ -193,7 +193,7 @@ func (p *pullStream) deliverLoop(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if p.broker.Draining() { // nothing comes any more, but answers may
+		if p.broker.Draining() { // no more messages, but acknowledgments may come
 			<-ctx.Done()
 			return
 		}
@@ -209,13 +209,13 @@ func (p *pullStream) deliverLoop(ctx context.Context) {
 	}
 }
 
-// safely lets a panic be a failure like others: the stream must not end by it.
+// recoverPanic calls do and returns a panic as an error, so that it does not end the stream.
 func (p *pullStream) recoverPanic(ctx context.Context, do func(context.Context) error) (err error) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			p.metrics.Panics.Inc()
 			p.logger.ErrorContext(
-				ctx, "panic in a stream of Dapr's runtime, which goes on", "panic", fmt.Sprint(recovered), "stack",
+				ctx, "panic in a Dapr subscription, which continues", "panic", fmt.Sprint(recovered), "stack",
 				string(debug.Stack()),
 			)
 			err = semantics.Errorf(semantics.Internal, "a bug in Sidebus")
@@ -224,7 +224,7 @@ func (p *pullStream) recoverPanic(ctx context.Context, do func(context.Context) 
 	return do(ctx)
 }
 
-// trouble notes that the entity cannot be received from. A reason is told once.
+// receiveFailed notes that receiving failed. It logs each reason once.
 func (p *pullStream) receiveFailed(ctx context.Context, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,23 +232,23 @@ func (p *pullStream) receiveFailed(ctx context.Context, err error) {
 	if code := semantics.CodeOf(err); code != p.reported {
 		p.reported = code
 		p.logger.WarnContext(
-			ctx, "the subscription of Dapr's runtime gets no messages; it is tried again until it does", "error", err,
+			ctx, "the Dapr subscription cannot receive; retrying until it can", "error", err,
 		)
 	}
 }
 
-// recovered notes that the entity can be received from.
+// receiveRecovered notes that receiving works.
 func (p *pullStream) receiveRecovered() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.setStalled(false)
 	if p.reported != "" {
 		p.reported = ""
-		p.logger.Info("the subscription of Dapr's runtime gets messages again")
+		p.logger.Info("the Dapr subscription receives again")
 	}
 }
 
-// stuck sets the measure of streams that get nothing. The caller holds the mutex.
+// setStalled updates the count of streams that cannot receive. The caller holds the mutex.
 func (p *pullStream) setStalled(isStuck bool) {
 	if isStuck == p.isStalled {
 		return
@@ -261,15 +261,15 @@ func (p *pullStream) setStalled(isStuck bool) {
 	}
 }
 
-// deliverSome sends what one subscription delivers, and gives why that ended.
+// deliverOnce delivers the messages of one subscription and returns the reason for its end.
 func (p *pullStream) deliverOnce(ctx context.Context) error {
 	sub, err := p.subscribe(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.leave(ctx, sub)
-	lives := time.AfterFunc(healthyAfter, p.receiveRecovered) // one that cannot be received from says so at once
-	defer lives.Stop()
+	healthy := time.AfterFunc(healthyAfter, p.receiveRecovered) // a subscription that cannot receive fails sooner
+	defer healthy.Stop()
 	for {
 		e, err := sub.Next(ctx)
 		if err != nil {
@@ -279,7 +279,7 @@ func (p *pullStream) deliverOnce(ctx context.Context) error {
 	}
 }
 
-// subscribe makes a subscription to what the topic stands for, and the entity before if there is none.
+// subscribe subscribes to the entity of the topic, and creates it if it is missing.
 func (p *pullStream) subscribe(ctx context.Context) (*stream.Subscription, error) {
 	defer finishOpening(p.stream.Context())
 	s := p.settings
@@ -296,7 +296,7 @@ func (p *pullStream) subscribe(ctx context.Context) (*stream.Subscription, error
 	options.Credits, options.MaxSessions, options.SessionIdle = 0, s.maxSessions, s.sessionIdle
 	options.MaxAutoRenew = 0
 	if s.renews {
-		options.MaxAutoRenew = stream.MaxAutoRenew // as long as the stream stands, or until the app's time is over
+		options.MaxAutoRenew = stream.MaxAutoRenew // while the stream is open, or until handlerTimeout
 	}
 	sub, err := p.broker.Subscribe(ctx, source, options)
 	if err != nil {
@@ -306,7 +306,7 @@ func (p *pullStream) subscribe(ctx context.Context) (*stream.Subscription, error
 		sub.Close(ctx)
 		return nil, semantics.Errorf(
 			semantics.SessionNotSupported,
-			"%q has no sessions, which requireSessions asks for; delete it to have it made anew with sessions", source,
+			"%q does not require sessions, but the metadata requireSessions is set; delete the entity to recreate it with sessions", source,
 		)
 	}
 	p.mu.Lock()
@@ -318,7 +318,7 @@ func (p *pullStream) subscribe(ctx context.Context) (*stream.Subscription, error
 	return sub, nil
 }
 
-// ensure makes the entity, and tells once how one that is there differs from what the metadata asks for.
+// ensure creates the entity. The first time, it logs how an existing one differs from the metadata.
 func (p *pullStream) ensure(ctx context.Context, s settings, path string) error {
 	differences, err := p.component.ensureSource(ctx, s, path)
 	if err != nil || p.optionsCompared {
@@ -328,8 +328,8 @@ func (p *pullStream) ensure(ctx context.Context, s settings, path string) error 
 	for _, d := range differences {
 		if d.Option != "maxMessageSizeInKilobytes" && d.Option != "requiresSession" {
 			p.logger.WarnContext(
-				ctx, "the entity has another option than the metadata says; metadata counts only when it is made",
-				"entity", path, "option", d.Option, "present", d.Present, "asked", d.Asked,
+				ctx, "an option of the existing entity differs from the metadata, which only has an effect at creation",
+				"entity", path, "option", d.Option, "current", d.Present, "requested", d.Asked,
 			)
 		}
 	}
@@ -343,8 +343,8 @@ func (p *pullStream) setPaused(isPaused bool) {
 	p.grant()
 }
 
-// leave ends a subscription. When the stream goes on, what the runtime has may still be answered; else it is given
-// back.
+// leave ends a subscription. If the stream continues, messages that the runtime has can still be acknowledged;
+// otherwise they are settled.
 func (p *pullStream) leave(ctx context.Context, sub *stream.Subscription) {
 	p.mu.Lock()
 	p.sub = nil
@@ -353,7 +353,7 @@ func (p *pullStream) leave(ctx context.Context, sub *stream.Subscription) {
 		sub.Detach(ctx)
 		return
 	}
-	_ = sub.SetCredits(0) // so that what is given back does not come here again
+	_ = sub.SetCredits(0) // released messages must not be delivered here again
 	p.closeQueue(ctx)
 	sub.Close(ctx)
 }

@@ -19,18 +19,18 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// Bounds of the servers.
+// Limits of the servers.
 const (
 	maxHeaderBytes  = 64 << 10
 	maxConnections  = 1000 // on all sockets
-	maxStreams      = 1000 // calls and streams of one connection
+	maxStreams      = 1000 // concurrent calls and streams of one connection
 	minPingInterval = 10 * time.Second
-	pingInterval    = time.Minute // to find a runtime that is gone
+	pingInterval    = time.Minute // to detect a lost runtime
 	pingTimeout     = 20 * time.Second
 	closeTimeout    = 5 * time.Second
 )
 
-// Server serves the component. Make it with New, Open it, let Serve run, and end it with Stop.
+// Server serves the component. Use New, Open, Serve and Stop in this order.
 type Server struct {
 	config  Config
 	broker  *broker.Broker
@@ -40,12 +40,12 @@ type Server struct {
 
 	endpoints   []*endpoint
 	connections atomic.Int64
-	published   chan struct{} // closed when all sockets have their names
+	published   chan struct{} // closed when all sockets are published
 	stopping    chan struct{} // closed when streams must end
 	stop        sync.Once
 }
 
-// served is one socket with its server.
+// endpoint is a socket with its server.
 type endpoint struct {
 	socketSpec
 
@@ -54,7 +54,7 @@ type endpoint struct {
 	socket    *socket
 }
 
-// New makes a Server. It opens nothing and does not block. It fails when the sockets cannot be.
+// New returns a Server. It opens nothing and does not block. It fails if a socket path is invalid.
 func New(
 	config Config, broker *broker.Broker, metrics *obs.Metrics, calls *obs.Calls, logger *slog.Logger,
 ) (*Server, error) {
@@ -98,18 +98,18 @@ func (s *Server) server(c *component) *grpc.Server {
 	)
 }
 
-// Open opens the sockets. Their files appear with Serve, when somebody answers. It blocks for a moment at most.
+// Open opens the sockets, under hidden names until Serve. It may block for a second to detect a stale socket.
 func (s *Server) Open(ctx context.Context) error {
 	for _, one := range s.endpoints {
 		var err error
 		if one.socket, err = listen(ctx, one.path); err != nil {
-			return errors.Join(fmt.Errorf("the Dapr socket: %w", err), s.close())
+			return errors.Join(fmt.Errorf("open Dapr socket: %w", err), s.close())
 		}
 	}
 	return nil
 }
 
-// close closes the sockets that are open.
+// close closes the open sockets.
 func (s *Server) close() error {
 	var failed []error
 	for _, one := range s.endpoints {
@@ -120,14 +120,14 @@ func (s *Server) close() error {
 	return errors.Join(failed...)
 }
 
-// Published gives a channel that is closed once Dapr's runtime can find all sockets, if there are any.
+// Published returns a channel that is closed when the Dapr runtime can find all sockets.
 func (s *Server) Published() <-chan struct{} { return s.published }
 
 // Serve serves until Stop. It must be called once, after Open.
 func (s *Server) Serve(ctx context.Context) error {
-	waitForHealer, err := s.healRunning(ctx) // before it can find us
+	waitForHealer, err := s.healRunning(ctx) // before the runtime can find the sockets
 	if err != nil {
-		return fmt.Errorf("the address of daprd: %w", err)
+		return fmt.Errorf("connect to daprd: %w", err)
 	}
 	defer waitForHealer()
 	var work sync.WaitGroup
@@ -135,14 +135,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	for i, one := range s.endpoints {
 		work.Go(func() {
 			s.logger.InfoContext(
-				ctx, "the Dapr component is served", "socket", one.path, "type", one.component.typeName(),
+				ctx, "Dapr component is listening", "socket", one.path, "type", one.component.typeName(),
 			)
 			failed[i] = one.grpc.Serve(one.socket)
 		})
 		if err := one.socket.publish(); err != nil {
 			one.grpc.Stop()
 			work.Wait()
-			return fmt.Errorf("the Dapr socket %s: %w", one.path, err)
+			return fmt.Errorf("publish Dapr socket %s: %w", one.path, err)
 		}
 	}
 	close(s.published)
@@ -155,8 +155,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Stop withdraws the sockets, ends the streams, gives back what is out, and waits for calls that run until ctx ends,
-// but not for long.
+// Stop removes the sockets, ends the streams, settles what is unacknowledged, and waits for running calls until ctx
+// ends, at most closeTimeout.
 func (s *Server) Stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
@@ -167,7 +167,7 @@ func (s *Server) Stop(ctx context.Context) {
 			continue
 		}
 		if err := one.socket.withdraw(); err != nil {
-			s.logger.WarnContext(ctx, "the Dapr socket stays behind", "socket", one.path, "error", err)
+			s.logger.WarnContext(ctx, "cannot remove the Dapr socket", "socket", one.path, "error", err)
 		}
 		work.Go(func() {
 			cut := context.AfterFunc(ctx, one.grpc.Stop)
@@ -178,7 +178,7 @@ func (s *Server) Stop(ctx context.Context) {
 	work.Wait()
 }
 
-// typeOf gives the type of component that a socket stands for.
+// typeOf returns the component type of a socket.
 func typeOf(path string) string {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	if at := strings.LastIndexByte(name, '.'); at > 0 {

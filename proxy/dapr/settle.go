@@ -10,34 +10,34 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// outcome is what became of a message, as metrics say it: the verb of the settlement, or one of these.
+// outcome is what happened to a message, as in metrics: the verb of the settlement, or one of these.
 type outcome string
 
 const (
-	timedOut  outcome = "timeout"   // no answer in time: abandoned
-	tooLarge  outcome = "too_large" // for Dapr's runtime: a dead letter
-	lockLost  outcome = "lock_lost" // it was not this stream's any more
+	timedOut  outcome = "timeout"   // not acknowledged in time: abandoned
+	tooLarge  outcome = "too_large" // for the Dapr runtime: dead-lettered
+	lockLost  outcome = "lock_lost" // settling found the lock lost
 	unsettled outcome = "unsettled" // the settlement failed
 )
 
-// Why a message became a dead letter by way of Dapr.
+// Dead-letter reasons.
 const (
 	reasonTooLarge = "DaprMessageTooLarge"
 	reasonGivenUp  = "DaprDeadLetterTopic"
 )
 
-// refusedPause is how long a dead letter that Dapr's runtime cannot take is left alone.
+// tooLargeDelay delays a dead letter that is too large for the Dapr runtime.
 const tooLargeDelay = time.Hour
 
-// stopPatience is how long a store that is down is waited for when the stream has ended.
+// stopTimeout bounds settling after the stream has ended, while the store is down.
 const stopTimeout = 5 * time.Second
 
-// verdict is what is to become of a message.
+// settlement is how a message is to be settled.
 type settlement struct {
 	outcome outcome
 	verb    string // in metrics
 	settle  semantics.Settlement
-	detail  string // why the app has failed it; "": it has not
+	detail  string // why the app failed the message; "": it did not
 }
 
 func (p *pullStream) complete() settlement {
@@ -63,7 +63,7 @@ func (p *pullStream) abandonFor(delay *time.Duration, as outcome, detail string)
 	}
 }
 
-// backOff gives after which pause a message comes again: twice the last one with each delivery. nil: after that of its
+// redeliveryDelay returns the delay of the next delivery, which doubles with each failed one. nil: the delay of the
 // entity.
 func (p *pullStream) redeliveryDelay(o *outgoing) *time.Duration {
 	delay, most := p.settings.firstRedelivery, max(p.settings.firstRedelivery, p.settings.maxRedelivery)
@@ -99,24 +99,24 @@ func (p *pullStream) tooLarge(o *outgoing, bytes int) settlement {
 	}
 	return p.deadLetter(
 		tooLarge, reasonTooLarge,
-		fmt.Sprintf("with its metadata it is %d bytes, Dapr's runtime takes %d", bytes, maxDelivery),
+		fmt.Sprintf("the message with its metadata is %d bytes, the Dapr runtime accepts %d", bytes, maxDelivery),
 	)
 }
 
 func (p *pullStream) givenUp() settlement {
 	return p.deadLetter(
 		obs.DeadLetter, reasonGivenUp,
-		"Dapr's runtime gave it up: the app dropped it, failed it for the last time, or it is no event that can be read",
+		"the Dapr runtime dead-lettered it: the app dropped it, it failed too often, or it is not a valid event",
 	)
 }
 
-// count notes what became of a message.
+// count counts a settled message.
 func (p *pullStream) count(o *outgoing, verb string, as outcome) {
 	p.metrics.Settled(o.source, verb, []semantics.Code{""})
 	p.metrics.DaprDeliveries.WithLabelValues(string(as)).Inc()
 }
 
-// settleSafely is settle that survives a bug: the messages come again when their locks end.
+// settleSafely is settle that recovers from a panic: then the messages are delivered again when their locks expire.
 func (p *pullStream) settleSafely(ctx context.Context, v settlement, messages ...*outgoing) {
 	_ = p.recoverPanic(ctx, func(ctx context.Context) error {
 		p.settle(ctx, v, messages)
@@ -124,12 +124,12 @@ func (p *pullStream) settleSafely(ctx context.Context, v settlement, messages ..
 	})
 }
 
-// settle carries out a verdict on messages of one subscription. A store that is down is waited for: for as long as the
-// locks may hold while the stream stands, for a moment when it has ended.
+// settle settles messages of one subscription. While the store is down it retries: as long as the stream is open and
+// the locks may hold, or for stopTimeout after the stream has ended.
 func (p *pullStream) settle(ctx context.Context, v settlement, messages []*outgoing) {
-	life := ctx
+	streamCtx := ctx
 	ctx = context.WithoutCancel(ctx)
-	if life.Err() != nil {
+	if streamCtx.Err() != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
@@ -147,9 +147,9 @@ func (p *pullStream) settle(ctx context.Context, v settlement, messages []*outgo
 				p.settled(v, messages[i], code, wasUnknown)
 			}
 			return
-		case !e.Code.Retryable() || life.Err() != nil:
+		case !e.Code.Retryable() || streamCtx.Err() != nil:
 			p.metrics.DaprDeliveries.WithLabelValues(string(unsettled)).Add(float64(len(messages)))
-			p.logger.WarnContext(ctx, "messages could not be settled; they come again when their locks end",
+			p.logger.WarnContext(ctx, "cannot settle messages; they will be delivered again when their locks expire",
 				"verb", v.verb, "sequenceNumber", messages[0].SequenceNumber, "messages", len(messages), "error", err)
 			return
 		default:
@@ -158,20 +158,20 @@ func (p *pullStream) settle(ctx context.Context, v settlement, messages []*outgo
 		}
 		select {
 		case <-time.After(pause):
-		case <-life.Done():
+		case <-streamCtx.Done():
 		}
 	}
 }
 
-// settled notes the outcome of a settlement.
+// settled counts the outcome of a settlement.
 func (p *pullStream) settled(v settlement, o *outgoing, code semantics.Code, wasUnknown bool) {
 	switch {
-	case code == "" || wasUnknown: // or the settlement before has done it (ERR-6)
+	case code == "" || wasUnknown: // a previous attempt with unknown outcome has settled it (ERR-6)
 		p.count(o, v.verb, v.outcome)
 		if v.detail != "" {
 			p.failures.Note(o.Received, cut(v.detail))
 		}
-	case v.verb == obs.Release: // there is nothing to give back
+	case v.verb == obs.Release: // the lock is lost, so it is released already
 	default:
 		p.metrics.Settled(o.source, v.verb, []semantics.Code{code})
 		p.metrics.DaprDeliveries.WithLabelValues(string(lockLost)).Inc()

@@ -15,32 +15,31 @@ import (
 )
 
 const (
-	// privateFolder is beside the sockets. Dapr's runtime passes over folders, so what is in it is not taken for a
-	// component.
+	// privateFolder is next to the sockets. The Dapr runtime ignores folders, so it does not look for components there.
 	privateFolder = ".sidebus"
-	// hiddenName is how long the name of a socket is before it is published.
+	// hiddenNameLength is the length of the name of a socket before it is published.
 	hiddenNameLength = 8
-	// socketMode lets Dapr's runtime connect, which runs as another user: to connect one must be allowed to write.
+	// socketMode lets the Dapr runtime connect as another user, which needs write permission.
 	socketMode = 0o666
 )
 
-// socket is a listener whose file appears only when it is published.
+// socket is a listener whose file appears when it is published.
 type socket struct {
 	net.Listener
 
 	path, hidden string
 
 	mu          sync.Mutex
-	published   fs.FileInfo // of the file, nil until it has appeared
+	published   fs.FileInfo // of the file; nil until published
 	isWithdrawn bool
 }
 
-// listen opens a socket under a hidden name. A file of the final name that nobody listens on any more goes away now:
-// Dapr's runtime would wait for it.
+// listen opens a socket under a hidden name. It removes a stale file of the final name now, because the Dapr runtime
+// would wait for it.
 func listen(ctx context.Context, path string) (*socket, error) {
 	folder := filepath.Join(filepath.Dir(path), privateFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // the sockets in it are for others
-		return nil, fmt.Errorf("cannot make the folder of %s: %w", path, err)
+		return nil, fmt.Errorf("create the folder of %s: %w", path, err)
 	}
 	if err := unixsocket.RemoveStale(ctx, path); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -48,20 +47,20 @@ func listen(ctx context.Context, path string) (*socket, error) {
 	s := &socket{path: path, hidden: filepath.Join(folder, semantics.NewRandomUUID().String()[:hiddenNameLength])}
 	if n := len(s.hidden); n > maxSocketPath {
 		return nil, fmt.Errorf(
-			"the folder of %s has too long a path: with what is needed beside the socket it is %d bytes, a socket may have %d",
+			"the folder of %s is too long: with a hidden socket the path is %d bytes, at most %d are allowed; use a shorter folder",
 			path, n, maxSocketPath,
 		)
 	}
 	listener, err := unixsocket.Listen(ctx, s.hidden, socketMode)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w", path, err)
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	listener.SetUnlinkOnClose(false) // withdraw removes the file
 	s.Listener = listener
 	return s, nil
 }
 
-// publish gives the file its name, unless it was withdrawn already. Whoever sees it can connect.
+// publish renames the file to its final name, unless the socket was withdrawn. From then on clients can connect.
 func (s *socket) publish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,31 +78,26 @@ func (s *socket) publish() error {
 	return nil
 }
 
-// withdraw removes the file, unless another process has put its own there meanwhile. Connections go on, and no new ones
-// come.
+// withdraw removes the file unless another process has replaced it. Open connections stay; no new ones are accepted.
 func (s *socket) withdraw() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isWithdrawn = true
 	if s.published == nil {
-		return ignoreMissing(os.Remove(s.hidden))
+		return unixsocket.Remove(s.hidden)
 	}
-	present, err := os.Lstat(s.path)
-	if err != nil {
-		return ignoreMissing(err)
-	}
-	if !os.SameFile(present, s.published) {
-		return nil
-	}
-	return ignoreMissing(os.Remove(s.path))
-}
-
-// Close withdraws the file and ends the listener.
-func (s *socket) Close() error { return errors.Join(s.withdraw(), s.Listener.Close()) }
-
-func ignoreMissing(err error) error {
+	current, err := os.Lstat(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(current, s.published) {
+		return nil
+	}
+	return unixsocket.Remove(s.path)
 }
+
+// Close withdraws the file and closes the listener.
+func (s *socket) Close() error { return errors.Join(s.withdraw(), s.Listener.Close()) }

@@ -12,11 +12,11 @@ import (
 	"sync"
 )
 
-// maxState is the most bytes of a file of what was said at the start.
+// maxState is the maximum size of the file in bytes.
 const maxState = 4 << 20
 
-// stateFile keeps the metadata of Component resources beside the socket, so that a Sidebus that is restarted under a
-// running runtime knows it.
+// stateFile saves the metadata of Component resources next to the socket, so that a Sidebus that restarts alone knows
+// them.
 type stateFile struct {
 	path string
 
@@ -29,19 +29,19 @@ func newStateFile(socket string) *stateFile {
 	return &stateFile{path: filepath.Join(filepath.Dir(socket), privateFolder, name)}
 }
 
-// find gives the metadata of an instance, nil when nothing is known.
+// find returns the metadata of an instance, or nil if it is unknown.
 func (f *stateFile) find(instance string) map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_ = f.read() // what cannot be read is not known
+	_ = f.read() // an unreadable file counts as empty
 	return f.known[instance]
 }
 
-// keep writes the metadata of an instance, unless it is known already.
+// keep saves the metadata of an instance if it has changed.
 func (f *stateFile) keep(instance string, properties map[string]string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_ = f.read() // what cannot be read is written anew
+	_ = f.read() // an unreadable file is replaced
 	if before, ok := f.known[instance]; ok && maps.Equal(before, properties) {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (f *stateFile) keep(instance string, properties map[string]string) error {
 		return err
 	}
 	if len(text) > maxState {
-		return fmt.Errorf("%s would have %d bytes, at most %d are kept", f.path, len(text), maxState)
+		return fmt.Errorf("%s would have %d bytes, at most %d are allowed", f.path, len(text), maxState)
 	}
 	return f.replace(text)
 }
@@ -69,7 +69,7 @@ func (f *stateFile) read() error {
 		return err
 	}
 	if info.Size() > maxState {
-		return fmt.Errorf("%s has %d bytes", f.path, info.Size())
+		return fmt.Errorf("%s has %d bytes, at most %d are allowed", f.path, info.Size(), maxState)
 	}
 	text, err := os.ReadFile(f.path)
 	if err != nil {
@@ -83,7 +83,7 @@ func (f *stateFile) read() error {
 	return nil
 }
 
-// replace writes the file in one step, so that a crash leaves the one or the other.
+// replace writes the file atomically.
 func (f *stateFile) replace(text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil { //nolint:gosec // the sockets in it are for others
 		return err

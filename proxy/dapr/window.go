@@ -7,31 +7,31 @@ import (
 )
 
 const (
-	minWindow       = 2  // one that the app works on, one that is ready when it is done
-	maxSerialWindow = 32 // to a runtime that may hand on one message after the other
-	// mostWait is how long messages are to lie in such a runtime at most. Nobody else can have them then.
+	minWindow       = 2  // one for the app to process, one that is ready next
+	maxSerialWindow = 32 // for a runtime that may pass messages on one at a time
+	// maxQueueTime is how long messages should wait in such a runtime, where other receivers cannot get them.
 	maxQueueTime = 200 * time.Millisecond
 )
 
-// window says how many messages may be out on a stream.
+// window controls how many messages of a stream may be unacknowledged.
 //
-// Some versions of Dapr's runtime hand the messages of a stream to the app one after the other, others all at once, and
-// it does not tell. To the former few are sent, so that they do not lie there while another stream has nothing to do,
-// but enough when the app is quick. An answer that overtakes another one gives the latter away: to these as many go as
-// may be out, the number doubling with each round.
+// Some versions of the Dapr runtime pass messages to the app one at a time, others all at once, and the runtime does
+// not report which. In the first case the window is small, so that messages do not wait in the runtime while another
+// stream is idle, but large enough for a fast app. An acknowledgment out of order proves the second case: then the
+// window doubles with each round up to the maximum.
 type window struct {
 	size, most   int
 	isFixed      bool
 	isConcurrent bool
-	wasFull      bool          // since it grew
-	last         time.Time     // of an answer
-	gap          time.Duration // between answers, of late
+	wasFull      bool          // since the last growth
+	last         time.Time     // of the last acknowledgment
+	gap          time.Duration // between acknowledgments, moving average
 }
 
 func newWindow(s settings, bySession bool) window {
 	w := window{most: min(s.maxActive, stream.MaxCredits)}
 	switch {
-	case bySession: // one message of each session is out, so order needs no more care
+	case bySession: // one message of each session at a time keeps the order
 		w.isFixed, w.size = true, min(s.maxSessions, w.most)
 		if s.maxHandlers > 0 {
 			w.size = min(w.size, s.maxHandlers)
@@ -44,10 +44,10 @@ func newWindow(s settings, bySession bool) window {
 	return w
 }
 
-// sent notes that so many messages are out.
+// sent notes the number of unacknowledged messages after a send.
 func (w *window) sent(out int) { w.wasFull = w.wasFull || out >= w.size }
 
-// answered notes an answer. isFirst says whether it is to the message that was out for longest, of so many.
+// answered notes an acknowledgment. isFirst reports whether it is for the oldest of out messages.
 func (w *window) answered(isFirst bool, out int, now time.Time) {
 	w.isConcurrent = w.isConcurrent || !isFirst
 	if w.isFixed {
@@ -61,7 +61,7 @@ func (w *window) answered(isFirst bool, out int, now time.Time) {
 		if w.wasFull {
 			w.size, w.wasFull = min(2*w.size, w.most), false
 		}
-	case out < minWindow || isFirstEver: // the app had nothing to do meanwhile
+	case out < minWindow || isFirstEver: // the app was idle
 	default:
 		if w.gap == 0 {
 			w.gap = since

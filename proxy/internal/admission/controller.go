@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	reserveShare   = 10                     // 1/reserveShare of the connections are reserved for calls that do not wait (QUOTA-5)
+	reserveShare   = 10                     // 1/reserveShare of the connections is for calls that do not wait (QUOTA-5)
 	maxExcess      = 100                    // HTTP connections over the limit that stay open to be answered THROTTLED
 	unusedGrace    = time.Second            // an unused connection is not closed earlier
 	minWait        = time.Second            // a wait is not ended earlier in favor of another call

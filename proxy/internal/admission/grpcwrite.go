@@ -50,8 +50,8 @@ func (c *grpcConn) parseWritten(p []byte) bool {
 // refuseStream answers a call whose message does not fit into memory, and hides the message from the server.
 func (c *grpcConn) refuseStream(id uint32) {
 	c.refusedStream = id
-	c.pendingFrames = append(c.pendingFrames, encodeFrame(frameHeaders, flagEndStream|flagEndHeaders, id, memoryErrorHeaders())...)
-	c.pendingFrames = append(c.pendingFrames, encodeReset(id, noError)...)
+	headers := encodeFrame(frameHeaders, flagEndStream|flagEndHeaders, id, memoryErrorHeaders())
+	c.pendingFrames = append(append(c.pendingFrames, headers...), encodeReset(id, noError)...)
 	go func() {
 		c.writeMu.Lock()
 		defer c.writeMu.Unlock()

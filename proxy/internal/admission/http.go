@@ -199,7 +199,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, what string, limit int64) 
 		return nil, err
 	}
 	buffer := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
-	_, err := buffer.ReadFrom(&bodyReader{Reader: http.MaxBytesReader(w, r.Body, limit), request: v, left: r.ContentLength})
+	reader := &bodyReader{Reader: http.MaxBytesReader(w, r.Body, limit), request: v, left: r.ContentLength}
+	_, err := buffer.ReadFrom(reader)
 	if err == nil {
 		v.bodyRead(w)
 		return buffer.Bytes(), nil

@@ -113,7 +113,7 @@ type responseState struct {
 	held       int64 // bytes allocated
 	isStream   bool
 	sent       int              // messages passed to the server
-	written    messageParser    // that went out
+	written    messageParser    // messages written to the connection
 	releases   []pendingRelease // memory to free when they are written
 	deadline   time.Time
 	progressAt time.Time // last write, or first allocation
@@ -131,7 +131,8 @@ func (u *responseState) isLate(ctl *Controller, now time.Time) bool {
 		return false
 	}
 	if u.isStream {
-		return u.written.complete < u.sent && now.Sub(u.progressAt) > ctl.readTimeout && ctl.memory.refusedWithin(ctl.readTimeout)
+		return u.written.complete < u.sent && now.Sub(u.progressAt) > ctl.readTimeout &&
+			ctl.memory.refusedWithin(ctl.readTimeout)
 	}
 	return now.Sub(u.progressAt) > ctl.readTimeout || now.After(u.deadline)
 }
