@@ -102,7 +102,7 @@ func TestAddresses(t *testing.T) {
 		}
 		defer live.Close() //nolint:errcheck // it is only there to be in the way
 		_, end := run(t, c)
-		if err := end(); err == nil || !strings.Contains(err.Error(), "another process listens there") {
+		if err := end(); err == nil || !strings.Contains(err.Error(), "another process listens on the socket") {
 			t.Errorf("got %v", err)
 		}
 	})

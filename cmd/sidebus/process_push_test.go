@@ -117,7 +117,7 @@ func TestHandlersOfServe(t *testing.T) {
 			awaitSeen(t, "a word about the missing queue", func() bool { return strings.Contains(s.Log(), "cannot be received from") })
 			s.Queue(t, "orders", `{"lockDuration":"5m"}`)
 			s.Must(t, http.MethodPost, "/v1/queues/orders/messages:send", `{"messages":[{"text":"one","properties":{"Color":"red"}},{"text":"two","properties":{"Color":"red"}}]}`)
-			awaitSeen(t, "a word about the app", func() bool { return strings.Contains(s.Log(), "takes no connections") })
+			awaitSeen(t, "a word about the app", func() bool { return strings.Contains(s.Log(), "does not accept connections") })
 			if n := total(t, s, "orders"); n != "2" {
 				t.Errorf("%s messages while the app is down", n)
 			}

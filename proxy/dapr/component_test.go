@@ -117,7 +117,7 @@ func TestDAPR_1_SocketOfAnother(t *testing.T) {
 	b.begin()
 	second := newBed(t, func(c *Config) { c.Socket = b.config.Socket })
 	t.Cleanup(second.Broker.Close)
-	if err := second.server.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "another process listens there") {
+	if err := second.server.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "another process listens on the socket") {
 		t.Errorf("got %v", err)
 	}
 	b.begin() // the first one is none the worse

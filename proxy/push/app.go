@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Pauses while the app takes no connections, or a source cannot be received from: each twice the last, less up to half
-// by chance, so that many sidecars do not come all at once.
+// Backoff while the app does not accept connections, or receiving fails: each pause is twice the last one, with jitter,
+// so that many sidecars do not retry at the same time.
 const (
 	minBackoff = 200 * time.Millisecond
 	maxBackoff = 10 * time.Second
 )
 
-// backOff gives the pause before each try.
+// backoff computes the pause before each attempt.
 type backoff struct{ last time.Duration }
 
 func (b *backoff) next() time.Duration {
@@ -22,38 +22,37 @@ func (b *backoff) next() time.Duration {
 	return b.last/2 + rand.N(b.last/2) //nolint:gosec // no secret
 }
 
-// appState is what is known of the app.
+// appState is what is known about the app.
 type appState int
 
 const (
 	appUp      appState = iota
-	appDown             // it takes no connections; nothing is pushed until a pause is over
-	appProbing          // one message is pushed to find out, the others wait for that
+	appDown             // it accepts no connections; nothing is pushed until a pause has elapsed
+	appProbing          // one message is pushed as a probe, the others wait for its result
 )
 
-// app watches over whether the app takes connections. While it does not, no messages are taken for it, so that none is
-// under lock.
+// app tracks whether the app accepts connections. While it does not, no messages are received for it, so that none is
+// locked.
 type app struct {
-	onChange func(isUp bool, err error, lasted time.Duration) // what has changed
+	onChange func(isUp bool, err error, lasted time.Duration) // called on each change of state
 
 	mu           sync.Mutex
-	grant        func(credits int) // lets so many messages be taken
-	credits      int               // credits when the app is well; 0: nothing is taken
-	probeCredits int               // credits for a probe
+	grant        func(credits int) // sets the credits of the subscription
+	credits      int               // while the app is up; 0: stopped
+	probeCredits int               // while the app is probed
 	state        appState
-	hasProbe     bool          // a call is the probe
-	changed      chan struct{} // closed and replaced whenever state or isTaken change
+	hasProbe     bool          // a push is the probe
+	changed      chan struct{} // closed and replaced when state or hasProbe changes
 	pause        backoff
-	timer        *time.Timer // ends the pause
+	timer        *time.Timer // starts the next probe
 	since        time.Time   // of the outage
 }
 
-func newApp(told func(isUp bool, err error, lasted time.Duration)) *app {
-	return &app{onChange: told, changed: make(chan struct{})}
+func newApp(onChange func(isUp bool, err error, lasted time.Duration)) *app {
+	return &app{onChange: onChange, changed: make(chan struct{})}
 }
 
-// begin lets messages be taken, with up to so many credits, which grant gives out. It does not block, and neither must
-// grant.
+// start lets up to credits messages be received, by calling grant. Neither start nor grant blocks.
 func (a *app) start(credits int, grant func(credits int)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,7 +64,7 @@ func (a *app) start(credits int, grant func(credits int)) {
 	}
 }
 
-// end lets nothing be taken any more.
+// stop lets no more messages be received.
 func (a *app) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,16 +74,16 @@ func (a *app) stop() {
 	}
 }
 
-// keepsSome notes that the app may have messages beside those that are being pushed. They use credits, nobody knows how
-// many, so from now on a probe gets all.
+// probeWithAllCredits notes that the app has messages that it settles later. They use an unknown number of credits, so
+// a probe with one credit might never come.
 func (a *app) probeWithAllCredits() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.probeCredits = a.credits
 }
 
-// enter asks for leave to push. It blocks while another push probes the app. ok is false when the app is down or ctx
-// ends. Who gets leave must call leave in the end.
+// acquire blocks until a push may start, which it does while another push probes the app. ok is false if the app is
+// down or ctx ends. After success the caller must call release.
 func (a *app) acquire(ctx context.Context) (isProbe, ok bool) {
 	for {
 		a.mu.Lock()
@@ -108,7 +107,7 @@ func (a *app) acquire(ctx context.Context) (isProbe, ok bool) {
 	}
 }
 
-// leave ends a push. When the probe has not found out anything another push has to.
+// release ends a push. If it was a probe without a result, another push becomes the probe.
 func (a *app) release(isProbe bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,7 +117,8 @@ func (a *app) release(isProbe bool) {
 	}
 }
 
-// reached notes that a push has got a connection. One that began before the app went down says nothing about it now.
+// reached notes that a push got a connection. Only a probe changes the state: other pushes began before the app went
+// down.
 func (a *app) reached(isProbe bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -146,7 +146,7 @@ func (a *app) refused(isProbe bool, err error) {
 	a.down()
 }
 
-// down lets nothing be taken until a pause is over. The caller holds the mutex.
+// down lets no messages be received until a pause has elapsed. The caller holds the mutex.
 func (a *app) down() {
 	a.state, a.hasProbe = appDown, false
 	a.signal()

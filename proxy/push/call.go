@@ -21,50 +21,50 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// Headers of a call and of its answer.
+// Headers of the request to the app and of its response.
 const (
-	sourceHeader      = "Sidebus-Source"             // the resource the message is from
-	sessionHeader     = "Sidebus-Session-Lock-Token" // of the session it is of, to settle it by calls
-	settleHeader      = "Sidebus-Settle"             // of the answer: the verb, where the status does not say it
+	sourceHeader      = "Sidebus-Source"             // resource name of the source
+	sessionHeader     = "Sidebus-Session-Lock-Token" // session lock token, to settle the message by calls
+	settleHeader      = "Sidebus-Settle"             // of the response: the verb, if the status does not imply it
 	reasonHeader      = "Sidebus-Reason"
 	descriptionHeader = "Sidebus-Description"
 )
 
-// Bounds of a call.
+// Limits of a call.
 const (
 	dialTimeout     = 5 * time.Second
-	idleTimeout     = time.Second // of a connection, less than any app's, so that it is not us who find it closed
+	idleTimeout     = time.Second // of a connection; shorter than that of apps, so that a call does not meet a closed one
 	maxAnswerHeader = 64 << 10
-	maxAnswerBody   = 64 << 10 // that is read and dropped so that the connection can be used again
+	maxAnswerBody   = 64 << 10 // bytes discarded so that the connection can be reused
 	discardTimeout  = time.Second
 )
 
-// outcome is what became of a push, as metrics say it: the verb of the settlement, or one of these.
+// outcome is what happened to a push, as in metrics: the verb of the settlement, or one of these.
 type outcome string
 
 const (
-	leftToApp   outcome = "left"        // to the app, which settles it later
-	timedOut    outcome = "timeout"     // no answer in time: abandoned
-	noAnswer    outcome = "no_answer"   // the connection broke after the call was made: abandoned
+	leftToApp   outcome = "left"        // the app settles the message later
+	timedOut    outcome = "timeout"     // no response in time: abandoned
+	noAnswer    outcome = "no_answer"   // the connection broke during the call: abandoned
 	unreachable outcome = "unreachable" // no connection: released
-	interrupted outcome = "interrupted" // by the end of the sidecar: released
-	lockLost    outcome = "lock_lost"   // the message was not the handler's any more
+	interrupted outcome = "interrupted" // the sidecar stopped: released
+	lockLost    outcome = "lock_lost"   // settling found the lock lost
 	unsettled   outcome = "unsettled"   // the settlement failed
 )
 
-// verdict is what is to become of a message.
+// settlement is how a message is to be settled.
 type settlement struct {
 	outcome outcome
-	verb    string               // in metrics; "" with settle nil
-	settle  semantics.Settlement // nil: nothing
-	isFault bool                 // the app has failed the message
-	detail  string               // what the app said, or why there is no answer, for the log
+	verb    string               // in metrics; empty if settle is nil
+	settle  semantics.Settlement // nil: do not settle
+	isFault bool                 // the app failed the message
+	detail  string               // the response, or why there is none, for the log
 }
 
 // dialer opens connections to apps.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// newClient makes a client for one target. It knows no proxies: the app is beside the sidecar.
+// newClient returns a client for one target. It uses no proxy: the app is in the same pod.
 func newClient(t target, dial dialer, connections int) *http.Client {
 	if t.socket != "" {
 		over := dial
@@ -79,13 +79,13 @@ func newClient(t target, dial dialer, connections int) *http.Client {
 	}
 }
 
-// errLockLost and errStopped are why the context of a call ends early.
+// Causes of the end of a call's context.
 var (
-	errLockLost = errors.New("the lock of the message is lost")
-	errStopped  = errors.New("the sidecar stops")
+	errLockLost = errors.New("the lock of the message was lost")
+	errStopped  = errors.New("the sidecar is stopping")
 )
 
-// call pushes one message and gives what is to become of it. reached is called when there is a connection.
+// call pushes one message and returns how to settle it. It calls reached when it has a connection.
 func (h *handler) call(
 	ctx context.Context, m *semantics.Received, source semantics.Source, reached func(),
 ) (settlement, error) {
@@ -100,7 +100,7 @@ func (h *handler) call(
 		httptrace.WithClientTrace(timed, trace), http.MethodPost, h.target.url, bytes.NewReader(m.Body),
 	)
 	if err != nil {
-		return settlement{}, err // of a URL that was checked
+		return settlement{}, err // cannot happen: the URL was checked
 	}
 	h.fill(request.Header, m, source)
 	response, err := h.client.Do(request)
@@ -118,13 +118,13 @@ func (h *handler) call(
 	case !isConnected.Load():
 		return h.release(unreachable), err
 	case timed.Err() != nil:
-		return h.abandon(timedOut, nil, "no answer within "+h.Timeout.String()), nil
+		return h.abandon(timedOut, nil, "no response within "+h.Timeout.String()), nil
 	default:
 		return h.abandon(noAnswer, nil, plain(err)), nil
 	}
 }
 
-// plain gives an error of a client without the address, which may hold a password.
+// plain returns an error of the client without the URL, which may contain a password.
 func plain(err error) string {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -133,7 +133,7 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// fill writes the headers of a call.
+// fill sets the headers of a call.
 func (h *handler) fill(header http.Header, m *semantics.Received, source semantics.Source) {
 	brokerproperties.Write(header, m, writeTrace(header, m)...)
 	header.Set(sourceHeader, h.Source)
@@ -143,12 +143,12 @@ func (h *handler) fill(header http.Header, m *semantics.Received, source semanti
 	header.Set("User-Agent", "sidebus")
 }
 
-// traceHeaders are those of the W3C trace context. They stand as they are, not in quotes as other properties.
+// traceHeaders are those of the W3C trace context. Their values are written without quotes, unlike other properties.
 var traceHeaders = []string{"traceparent", "tracestate"}
 
-const maxTrace = 512 // bytes that must be passed on
+const maxTrace = 512 // bytes; longer values are written as other properties
 
-// writeTrace passes on the trace context of a message, and gives the names of what it has written.
+// writeTrace writes the trace context of a message, and returns the names of the properties it has written.
 func writeTrace(header http.Header, m *semantics.Received) (written []string) {
 	for name, value := range m.Properties {
 		for _, trace := range traceHeaders {
@@ -166,17 +166,16 @@ func isVisible(s string) bool {
 	return s != "" && len(s) <= maxTrace && !strings.ContainsFunc(s, isOther) && strings.TrimSpace(s) == s
 }
 
-// discard reads an answer to its end, if that is near, so that the connection can be used again. One that cannot be
-// read to its end is an answer all the same.
+// discard reads a short response body to its end, so that the connection can be reused.
 func discard(body io.ReadCloser) {
-	cut := time.AfterFunc(discardTimeout, func() { _ = body.Close() }) // whoever reads finds out
+	cut := time.AfterFunc(discardTimeout, func() { _ = body.Close() }) // CopyN then fails
 	_, _ = io.CopyN(io.Discard, body, maxAnswerBody)
 	cut.Stop()
 }
 
-// judge says what an answer means.
+// settlementFor returns what a response of the app means.
 func (h *handler) settlementFor(response *http.Response) settlement {
-	detail := "it answered " + response.Status
+	detail := "the app responded " + response.Status
 	switch asked := strings.ToLower(response.Header.Get(settleHeader)); {
 	case asked == "dead-letter":
 		return h.deadLetter(response.Header)
@@ -233,7 +232,7 @@ func (h *handler) deadLetter(header http.Header) settlement {
 	}
 }
 
-// textOf reads a text from a header: UTF-8, or escaped as in RFC 8187 (REST-12). nil: there is none.
+// textOf reads a text from a header, UTF-8 or escaped as in RFC 8187 (REST-12). It returns nil if there is none.
 func textOf(header http.Header, name string) *string {
 	if len(header.Values(name)) == 0 {
 		return nil
@@ -249,7 +248,7 @@ func textOf(header http.Header, name string) *string {
 	return &text
 }
 
-// cutText leaves the first characters of a text.
+// cutText returns the first most characters of s.
 func cutText(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s
@@ -257,8 +256,8 @@ func cutText(s string, most int) string {
 	return string([]rune(s)[:most])
 }
 
-// retryAfter reads when the app wants the message again: seconds, or an instant. nil: it does not say. It is at most
-// what a message can be delayed.
+// retryAfter parses a Retry-After header, seconds or an HTTP date, at most the maximum delay of a message. It returns
+// nil if there is none.
 func retryAfter(text string) *time.Duration {
 	var delay time.Duration
 	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {

@@ -10,16 +10,16 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
-// Bounds and defaults of a Handler.
+// Limits and defaults of a Handler.
 const (
 	DefaultMaxConcurrent = 10
 	MaxConcurrent        = stream.MaxCredits
 	DefaultTimeout       = 5 * time.Minute
 	MinTimeout           = 10 * time.Millisecond
-	MaxTimeout           = stream.MaxAutoRenew // locks are renewed for no longer (LOCK-9)
+	MaxTimeout           = stream.MaxAutoRenew // locks are not renewed for longer (LOCK-9)
 )
 
-// Handler says where the messages of a source are pushed, and how. Zero means the default, but for Source and URL.
+// Handler configures pushes of the messages of one source. Zero means the default, except for Source and URL.
 type Handler struct {
 	// Source is "queues/orders" or "topics/news/subscriptions/eu"; "/" in a name is written "%2F".
 	Source string
@@ -27,12 +27,12 @@ type Handler struct {
 	// unix:///path/of.sock:/on-order.
 	URL string
 
-	MaxConcurrent         int           // calls at a time, of a source without sessions
-	MaxConcurrentSessions int           // sessions at a time, each with one call at a time
-	Timeout               time.Duration // of a call; the lock is renewed for as long
+	MaxConcurrent         int           // concurrent calls, for a source without sessions
+	MaxConcurrentSessions int           // concurrent sessions, each with one call at a time
+	Timeout               time.Duration // of a call; the lock is renewed until then
 }
 
-// WithDefaults fills in the defaults and checks the whole. An error names the field and its bounds.
+// WithDefaults sets the defaults and checks all fields. An error names the field and its bounds.
 func (h Handler) WithDefaults() (Handler, error) {
 	if _, err := sourceOf(h.Source); err != nil {
 		return h, err
@@ -70,7 +70,7 @@ func (h Handler) WithDefaults() (Handler, error) {
 	return h, nil
 }
 
-// Shown gives the URL fit to be seen by anyone.
+// Shown returns the URL without its password.
 func (h Handler) Shown() string {
 	parsed, err := url.Parse(h.URL)
 	if err != nil {
@@ -79,7 +79,7 @@ func (h Handler) Shown() string {
 	return parsed.Redacted()
 }
 
-// sourceOf takes the path of an entity out of the name of a resource.
+// sourceOf parses a resource name.
 func sourceOf(resource string) (semantics.Source, error) {
 	parts := strings.Split(resource, "/")
 	names := make([]string, 0, 2)
@@ -87,7 +87,7 @@ func sourceOf(resource string) (semantics.Source, error) {
 		name, err := url.PathUnescape(parts[i])
 		if err != nil {
 			return semantics.Source{}, fmt.Errorf(
-				"source is %q, which is not escaped as it should be: %w", resource, err,
+				"source is %q, which has an invalid escape; write \"/\" in a name as %%2F: %w", resource, err,
 			)
 		}
 		names = append(names, name)
@@ -113,16 +113,16 @@ func sourceOf(resource string) (semantics.Source, error) {
 	return semantics.Source{Path: path}, nil
 }
 
-// target is where calls go.
+// target is where calls are sent.
 type target struct {
-	url    string // as HTTP has it
-	socket string // path of a unix socket, "" for none
+	url    string // for HTTP requests
+	socket string // path of a unix socket, or empty
 }
 
 func targetOf(address string) (target, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
-		return target{}, fmt.Errorf("url cannot be read") // the cause would repeat it, with what is secret in it
+		return target{}, fmt.Errorf("url is malformed") // the cause would contain the URL with its password
 	}
 	switch parsed.Scheme {
 	case "http", "https":

@@ -14,7 +14,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// While the app takes no connections nothing is under lock but for the moments of trying, and nothing is counted.
+// While the app does not accept connections nothing is under lock but for the moments of trying, and nothing is counted.
 func TestRECV_7_TheAppIsDown(t *testing.T) {
 	t.Parallel()
 	for _, queue := range []string{"orders", "tales"} {
@@ -53,7 +53,7 @@ func TestRECV_7_TheAppIsDown(t *testing.T) {
 					t.Errorf("pauses of %s to %s", least, most)
 				}
 				b.wantMeasured("sidebus_handler_reachable", 0)
-				b.wantLogged("the app takes no connections", 1)
+				b.wantLogged("the app does not accept connections", 1)
 				b.wantLogged("connection refused", 1)
 
 				b.app.isDown.Store(false)
@@ -67,7 +67,7 @@ func TestRECV_7_TheAppIsDown(t *testing.T) {
 					t.Errorf("calls: %v", got)
 				}
 				b.wantMeasured("sidebus_handler_reachable", 1)
-				b.wantLogged("the app takes connections again", 1)
+				b.wantLogged("the app accepts connections again", 1)
 
 				b.app.isDown.Store(true) // the next outage begins with short pauses
 				pass(2 * idleTimeout)
@@ -77,7 +77,7 @@ func TestRECV_7_TheAppIsDown(t *testing.T) {
 				if n := len(b.app.tries()) - before; n < 2 {
 					t.Errorf("%d tries in the first second", n)
 				}
-				b.wantLogged("the app takes no connections", 2)
+				b.wantLogged("the app does not accept connections", 2)
 			})
 		})
 	}
@@ -189,13 +189,13 @@ func TestSTAT_5_ADisabledQueueIsTriedAgain(t *testing.T) {
 			t.Errorf("calls: %s, ended: %s", app.seen(), app.left())
 		}
 		b.wantCounts("orders", "available 1 delayed 0 locked 0 deferred 0 dead 0")
-		b.wantLogged("cannot be received from", 1)
+		b.wantLogged("source cannot be received from", 1)
 		set(semantics.StatusActive)
 		pass(maxBackoff)
 		app.answer("two", 200)
 		b.wantCounts("orders", nothing)
 		pass(healthyAfter)
-		b.wantLogged("can be received from again", 1)
+		b.wantLogged("source can be received from again", 1)
 	})
 }
 
@@ -223,7 +223,7 @@ func TestFWD_2_AForwardingQueueIsTriedAgain(t *testing.T) {
 			t.Errorf("calls: %s, ended: %s", app.seen(), app.left())
 		}
 		b.wantCounts("orders", nothing)
-		b.wantLogged("cannot be received from", 1)
+		b.wantLogged("source cannot be received from", 1)
 		forwardTo("")
 		b.send("orders", "two")
 		pass(maxBackoff)
@@ -238,14 +238,14 @@ func TestENT_8_AQueueThatDoesNotExistYet(t *testing.T) {
 		app := &held{}
 		b.begin(Handler{Source: "queues/late"}, app.ServeHTTP)
 		pass(10 * time.Minute)
-		b.wantLogged("cannot be received from", 1)
+		b.wantLogged("source cannot be received from", 1)
 		b.wantLogged("ENTITY_NOT_FOUND", 1)
 		b.create("late", semantics.Options{})
 		b.send("late", "one")
 		pass(maxBackoff)
 		app.answer("one", 200)
 		b.wantCounts("late", nothing)
-		b.wantLogged("can be received from again", 1)
+		b.wantLogged("source can be received from again", 1)
 	})
 }
 

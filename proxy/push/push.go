@@ -1,6 +1,6 @@
-// Package push calls the app with messages: it takes those of a source as they come, makes each an HTTP request, and
-// settles it by the answer (spec: api.md, section 5). Locks are renewed while a call runs. There are no rules here,
-// they are those of a stream.Subscription.
+// Package push delivers messages to the app by HTTP requests. It receives the messages of a source, sends each as a
+// request, and settles it according to the response (spec: api.md, section 5). Locks are renewed while a call runs. The
+// rules are those of stream.Subscription.
 package push
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
-// Pusher pushes the messages of some sources. Make it with New and let Run live its life.
+// Pusher pushes the messages of its sources. Use New, then Run.
 type Pusher struct{ handlers []*handler }
 
-// handler is one Handler at work.
+// handler is a running Handler.
 type handler struct {
 	Handler
 
@@ -36,7 +36,7 @@ type handler struct {
 	app          *app
 }
 
-// New makes a Pusher. It opens nothing and does not block. It fails when a handler makes no sense, or two have the same
+// New returns a Pusher. It opens nothing and does not block. It fails if a handler is invalid, or two have the same
 // source.
 func New(handlers []Handler, broker *broker.Broker, metrics *obs.Metrics, logger *slog.Logger) (*Pusher, error) {
 	return newPusher(handlers, broker, metrics, logger, (&net.Dialer{Timeout: dialTimeout}).DialContext)
@@ -54,13 +54,13 @@ func newPusher(
 		}
 		h := &handler{Handler: checked, broker: broker, metrics: metrics}
 		h.logger = logger.With("handler", h.Source, "url", h.Shown())
-		h.source, _ = sourceOf(h.Source) // they were checked
+		h.source, _ = sourceOf(h.Source) // checked by WithDefaults
 		h.target, _ = targetOf(h.URL)
 		h.failures, h.app = obs.NewFailureLog(h.logger), newApp(h.appChanged)
 		h.sourceStatus.logger = h.logger
 		h.client = newClient(h.target, dial, max(h.MaxConcurrent, h.MaxConcurrentSessions))
 		if taken[h.source.Fold()] {
-			return nil, fmt.Errorf("handlers[%d]: source %q has a handler already", i, h.Source)
+			return nil, fmt.Errorf("handlers[%d]: source %q already has a handler", i, h.Source)
 		}
 		taken[h.source.Fold()] = true
 		p.handlers = append(p.handlers, h)
@@ -68,8 +68,8 @@ func newPusher(
 	return p, nil
 }
 
-// Run pushes until ctx ends, or the Broker drains and nothing is in hand. Then it waits for calls that run: they are
-// told to end, and their messages are given back uncounted. It must be called once.
+// Run pushes until ctx ends, or the Broker drains and no message is in flight. Then it cancels running calls, releases
+// their messages uncounted, and waits for them. It must be called once.
 func (p *Pusher) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	for _, h := range p.handlers {
@@ -78,13 +78,12 @@ func (p *Pusher) Run(ctx context.Context) {
 	work.Wait()
 }
 
-// run pushes messages for as long as ctx lives, and waits for what does not last: a source that does not exist yet, or
-// must not be received from, or a store that is down.
+// run pushes until ctx ends. It retries while the source does not exist, cannot be received from, or the store is down.
 func (h *handler) run(ctx context.Context) {
 	defer h.client.CloseIdleConnections()
 	h.metrics.HandlerReachable.WithLabelValues(h.Source).Set(1)
 	h.logger.InfoContext(
-		ctx, "the handler begins", "maxConcurrent", h.MaxConcurrent, "maxConcurrentSessions", h.MaxConcurrentSessions,
+		ctx, "handler started", "maxConcurrent", h.MaxConcurrent, "maxConcurrentSessions", h.MaxConcurrentSessions,
 		"timeout", h.Timeout,
 	)
 	for ctx.Err() == nil && !h.broker.Draining() {
@@ -99,7 +98,7 @@ func (h *handler) run(ctx context.Context) {
 	}
 }
 
-// once pushes what one subscription delivers, and gives the reason of its end.
+// runSubscription pushes the messages of one subscription, and returns the reason for its end.
 func (h *handler) runSubscription(ctx context.Context) error {
 	options := stream.DefaultOptions()
 	options.Credits, options.MaxAutoRenew, options.MaxSessions = 0, h.Timeout, h.MaxConcurrentSessions
@@ -113,38 +112,36 @@ func (h *handler) runSubscription(ctx context.Context) error {
 	}
 	s := &subscriber{handler: h, sub: sub, inFlight: map[semantics.LockToken]*push{}}
 	s.calls, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	h.app.start(credits, func(n int) { _ = sub.SetCredits(n) }) // n is within the bounds
-	lives := time.AfterFunc(
-		healthyAfter, h.sourceStatus.recovered,
-	) // a source that must not be received from says so at once
-	defer lives.Stop()
+	h.app.start(credits, func(n int) { _ = sub.SetCredits(n) })       // never out of range
+	healthy := time.AfterFunc(healthyAfter, h.sourceStatus.recovered) // a subscription that cannot receive fails sooner
+	defer healthy.Stop()
 	return s.run(ctx)
 }
 
-// sourceTrial is after how long a subscription that has not failed works.
+// healthyAfter is how long a subscription must last to count as working.
 const healthyAfter = 5 * time.Second
 
-// trouble is what is known of why a source cannot be received from.
+// sourceStatus tracks why a source cannot be received from.
 type sourceStatus struct {
 	logger *slog.Logger
 
 	mu       sync.Mutex
-	reported semantics.Code // of the last line about it; "": there is none
+	reported semantics.Code // code in the last log line; empty: none
 	pause    backoff
 }
 
-// met notes that a subscription failed, and gives after which pause to try again. A reason is told once.
+// failed notes that a subscription failed, and returns how long to wait before the next one. It logs each code once.
 func (t *sourceStatus) failed(err error) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if code := semantics.CodeOf(err); code != t.reported {
-		t.logger.Warn("the handler's source cannot be received from; it is tried again until it can", "error", err)
+		t.logger.Warn("the handler's source cannot be received from; retrying until it can", "error", err)
 		t.reported = code
 	}
 	return t.pause.next()
 }
 
-// over notes that the source can be received from.
+// recovered notes that the source can be received from.
 func (t *sourceStatus) recovered() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,18 +151,18 @@ func (t *sourceStatus) recovered() {
 	t.reported, t.pause = "", backoff{}
 }
 
-// tellOfApp notes that the app went away, or is back.
+// appChanged updates metrics and logs that the app went down or is up again.
 func (h *handler) appChanged(isUp bool, err error, lasted time.Duration) {
 	gauge := h.metrics.HandlerReachable.WithLabelValues(h.Source)
 	if isUp {
 		gauge.Set(1)
-		h.logger.Info("the app takes connections again", "after", lasted.Round(time.Millisecond))
+		h.logger.Info("the app accepts connections again", "after", lasted.Round(time.Millisecond))
 		return
 	}
 	gauge.Set(0)
 	h.client.CloseIdleConnections()
 	h.logger.Warn(
-		"the app takes no connections; its messages wait in the queue, not under lock and not counted", "error",
+		"the app does not accept connections; its messages stay in the queue, unlocked and uncounted", "error",
 		plain(err),
 	)
 }

@@ -214,7 +214,7 @@ func TestLOCK_9_ATimeoutAbandons(t *testing.T) {
 			t.Errorf("delivery count %d", m.DeliveryCount)
 		}
 		b.wantMeasured("sidebus_pushes_total", 1, "timeout")
-		b.wantLogged("no answer within 1m0s", 1)
+		b.wantLogged("no response within 1m0s", 1)
 	})
 }
 
@@ -372,7 +372,7 @@ func TestDAPR_6_TheLockOfOneMessageIsLost(t *testing.T) {
 			t.Fatalf("ended: %q", gone)
 		}
 		b.wantMeasured("sidebus_pushes_total", 1, "lock_lost")
-		b.wantLogged("lock does not hold any more", 1)
+		b.wantLogged("the lock of a message was lost", 1)
 		app.answer(strings.Trim(strings.ReplaceAll("one two", gone, ""), " "), 200)
 		b.wantMeasured("sidebus_pushes_total", 1, "complete")
 	})
@@ -430,7 +430,7 @@ func TestERR_6_TheStoreIsDownWhenTheAppHasAnswered(t *testing.T) {
 				pass(maxBackoff)
 				b.wantCounts("orders", nothing)
 				b.wantMeasured("sidebus_pushes_total", 1, "complete")
-				b.wantLogged("could not be settled", 0)
+				b.wantLogged("cannot settle a message", 0)
 			})
 		})
 	}
@@ -443,7 +443,7 @@ func TestERR_6_TheStoreStaysDown(t *testing.T) {
 		b.begin(Handler{Timeout: time.Second}, answering(200))
 		b.send("orders", "one")
 		pass(settleTimeout + time.Second)
-		b.wantLogged("could not be settled", 1)
+		b.wantLogged("cannot settle a message", 1)
 		b.wantMeasured("sidebus_pushes_total", 1, "unsettled")
 		b.store.failure.Store(nil)
 		pass(2 * testLock)
@@ -490,6 +490,6 @@ func TestRECV_13_ManyFailuresAreNotALineEach(t *testing.T) {
 		synctest.Wait()
 		b.wantLogged("the app failed a message", 2)
 		b.wantLogged("suppressed=499", 1)
-		b.wantLogged("it answered 503 Service Unavailable", 2)
+		b.wantLogged("the app responded 503 Service Unavailable", 2)
 	})
 }

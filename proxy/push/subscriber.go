@@ -12,26 +12,26 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
-// Bounds of settling: how long a store that is down is waited for, and how long when the sidecar stops.
+// How long settling retries while the store is down: while the sidecar runs, and while it stops.
 const (
 	settleTimeout = 30 * time.Second
 	stopTimeout   = 5 * time.Second
 )
 
-// feed pushes what one subscription delivers.
+// subscriber pushes the messages of one subscription.
 type subscriber struct {
 	*handler
 
 	sub    *stream.Subscription
 	calls  context.Context //nolint:containedctx // of the calls
 	cancel context.CancelCauseFunc
-	work   sync.WaitGroup // the pushes
+	work   sync.WaitGroup // running pushes
 
 	mu       sync.Mutex
 	inFlight map[semantics.LockToken]*push
 }
 
-// push is one message on its way to the app.
+// push is one message that is being pushed.
 type push struct {
 	*semantics.Received
 
@@ -40,8 +40,7 @@ type push struct {
 	cancel context.CancelCauseFunc
 }
 
-// run takes events until the subscription ends, or ctx does, and gives the reason. It comes back when all pushes have
-// ended.
+// run handles events until the subscription or ctx ends, waits for all pushes, and returns the reason.
 func (s *subscriber) run(ctx context.Context) error {
 	var err error
 	for err == nil {
@@ -54,22 +53,19 @@ func (s *subscriber) run(ctx context.Context) error {
 	switch semantics.CodeOf(err) {
 	case semantics.EntityDisabled,
 		semantics.InvalidOperation,
-		semantics.StoreUnavailable: // what is in hand may still be settled (FWD-2)
+		semantics.StoreUnavailable: // messages in flight may still be settled (FWD-2)
 	case semantics.Cancelled:
 		s.cancel(errStopped)
 	default:
 		s.cancel(errLockLost)
 	}
-	stop := context.AfterFunc(
-		ctx,
-		func() { s.cancel(errStopped) },
-	) // a drain ends the subscription first, and ctx when its time is over
+	stop := context.AfterFunc(ctx, func() { s.cancel(errStopped) }) // after the drain timeout
 	defer stop()
 	s.work.Wait()
 	if ctx.Err() != nil {
 		s.sub.Close(ctx)
 	} else {
-		s.sub.Detach(ctx) // what the app is to settle later it may
+		s.sub.Detach(ctx) // the app may still settle later
 	}
 	s.cancel(nil)
 	return err
@@ -92,12 +88,12 @@ func (s *subscriber) handleEvent(ctx context.Context, e stream.Event) {
 		}
 	case e.Failure != nil:
 		s.logger.WarnContext(
-			ctx, "the handler gets no messages at the moment; it goes on by itself", "error", e.Failure,
+			ctx, "the handler cannot receive at the moment; retrying", "error", e.Failure,
 		)
 	}
 }
 
-// begin pushes a message.
+// startPush pushes a message in a goroutine.
 func (s *subscriber) startPush(m *semantics.Received, source semantics.Source) {
 	p := &push{Received: m, source: source}
 	p.ctx, p.cancel = context.WithCancelCause(s.calls)
@@ -119,7 +115,7 @@ func (s *subscriber) startPush(m *semantics.Received, source semantics.Source) {
 	})
 }
 
-// lose ends the calls of messages whose locks are lost.
+// cancelLost cancels the pushes whose locks are lost.
 func (s *subscriber) cancelLost(isLost func(*push) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,11 +126,11 @@ func (s *subscriber) cancelLost(isLost func(*push) bool) {
 	}
 }
 
-// push calls the app with a message and settles it.
+// push sends a message to the app and settles it.
 func (s *subscriber) push(p *push) {
-	isProbe, mayGo := s.app.acquire(p.ctx)
+	isProbe, ok := s.app.acquire(p.ctx)
 	defer s.app.release(isProbe)
-	if !mayGo || s.broker.Draining() { // no new calls
+	if !ok || s.broker.Draining() { // no new calls
 		s.settle(p, s.release(obs.Release))
 		return
 	}
@@ -143,7 +139,7 @@ func (s *subscriber) push(p *push) {
 	took := time.Since(began)
 	switch {
 	case v.outcome == unreachable:
-		s.app.refused(isProbe, err) // first, so that the message does not come back at once
+		s.app.refused(isProbe, err) // before settling, so that the message is not received again at once
 	case err != nil:
 		panic(err)
 	case v.outcome == leftToApp:
@@ -160,7 +156,7 @@ func (s *subscriber) push(p *push) {
 	switch {
 	case v.outcome == lockLost:
 		s.logger.Warn(
-			"a message's lock does not hold any more; it comes again, unless the app has settled it by itself",
+			"the lock of a message was lost; it will be delivered again unless the app has settled it",
 			"sequenceNumber", p.SequenceNumber, "messageId", p.MessageID,
 		)
 	case v.isFault && v.outcome != unsettled:
@@ -168,13 +164,13 @@ func (s *subscriber) push(p *push) {
 	}
 }
 
-// settle carries out a verdict, and gives what became of it. A store that is down is waited for.
+// settle settles a message and returns the outcome. It retries while the store is down.
 func (s *subscriber) settle(p *push, v settlement) outcome {
-	patience := settleTimeout
+	timeout := settleTimeout
 	if s.calls.Err() != nil {
-		patience = stopTimeout
+		timeout = stopTimeout
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), timeout)
 	defer cancel()
 	wasUnknown := false
 	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
@@ -183,17 +179,17 @@ func (s *subscriber) settle(p *push, v settlement) outcome {
 		case err == nil && codes[0] == "":
 			s.metrics.Settled(p.source, v.verb, codes)
 			return v.outcome
-		case err == nil && wasUnknown: // the settlement before has done it (ERR-6)
+		case err == nil && wasUnknown: // a previous attempt with unknown outcome has settled it (ERR-6)
 			s.metrics.Settled(p.source, v.verb, []semantics.Code{""})
 			return v.outcome
-		case err == nil && v.verb == obs.Release: // there is nothing to give back
+		case err == nil && v.verb == obs.Release: // the lock is lost, so it is released already
 			return v.outcome
 		case err == nil:
 			s.metrics.Settled(p.source, v.verb, codes)
 			return lockLost
 		case !e.Code.Retryable() || ctx.Err() != nil || s.calls.Err() != nil:
 			s.logger.Warn(
-				"a message could not be settled; it comes again when its lock ends", "verb", v.verb, "sequenceNumber",
+				"cannot settle a message; it will be delivered again when its lock expires", "verb", v.verb, "sequenceNumber",
 				p.SequenceNumber, "error", err,
 			)
 			return unsettled
