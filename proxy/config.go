@@ -12,72 +12,67 @@ import (
 	"github.com/sidebus/sidebus/proxy/push"
 )
 
-// Config says where a Proxy listens and how it behaves. An address is "host:port", port 0 for any free one, or
-// "unix:///path".
+// Config configures a Proxy. An address is "host:port", with port 0 for any free one, or "unix:///path".
 type Config struct {
 	HTTPAddr  string // the JSON API
 	GRPCAddr  string // the gRPC API, with health and reflection
 	AdminAddr string // probes, metrics, settings, drain, profiles
-	ProbeAddr string // probes and metrics alone, for an address that other machines reach; empty: nowhere else
+	ProbeAddr string // probes and metrics only, for an address that other machines reach; empty: not served
 
-	// SocketMode are the permissions of unix sockets, whatever the umask is. Zero is DefaultSocketMode.
+	// SocketMode is the permissions of unix sockets, regardless of the umask. Zero is DefaultSocketMode.
 	SocketMode fs.FileMode
 
 	// Pprof serves profiles on AdminAddr.
 	Pprof bool
 
-	// DrainTimeout is the budget of a stop: how long it may take in all, see StopTime. Most of it is for messages in
-	// hand to be settled before they are given back. Zero gives them back at once.
+	// DrainTimeout is the total time of a stop, see StopTime. In most of it, clients settle the messages that they have
+	// locked; then the rest is released. Zero releases them at once.
 	DrainTimeout time.Duration
 
-	// MaxGRPCMessage is the most bytes of one gRPC request; a larger one is RESOURCE_EXHAUSTED and not read. Zero is
-	// DefaultMaxGRPCMessage.
+	// MaxGRPCMessage is the maximum size of a gRPC request in bytes; a larger one is refused with RESOURCE_EXHAUSTED and
+	// not read. Zero is DefaultMaxGRPCMessage.
 	MaxGRPCMessage int
 
-	// MaxConnections is the most connections of clients over both wires together, of which a tenth is kept for calls
-	// that do not wait (QUOTA-5). Zero is DefaultMaxConnections.
+	// MaxConnections limits client connections over HTTP and gRPC together; a tenth is reserved for calls that do not wait
+	// (QUOTA-5). Zero is DefaultMaxConnections.
 	MaxConnections int
 
-	// RequestMemory is the most memory for requests under way, and for answers that were not read yet as much again.
-	// Zero is DefaultRequestMemory.
+	// RequestMemory limits the bytes of requests in flight, and those of unread responses. Zero is DefaultRequestMemory.
 	RequestMemory int64
 
-	// RequestTime is how long a request's body may take to arrive, and a second more for each 64 KiB of it. Zero is
+	// RequestTime is how long a request body may take to arrive, plus one second for each 64 KiB of it. Zero is
 	// DefaultRequestTime.
 	RequestTime time.Duration
 
-	// AllowedHosts are further names for which HTTP requests are served; "*" for all. Loopback and the addresses that
-	// are listened on are always served.
+	// AllowedHosts are further host names for which HTTP requests are served, or "*" for all. Loopback names and the
+	// listen addresses are always served.
 	AllowedHosts []string
 
-	// Authorizer decides who may make which calls of the HTTP and gRPC APIs; nil: everybody may make all.
+	// Authorizer authorizes calls of the HTTP and gRPC APIs. nil permits all calls.
 	Authorizer access.Authorizer
 
-	// Handlers are what the app is called for.
+	// Handlers are the sources whose messages are pushed to the app.
 	Handlers []push.Handler
 
-	// Dapr is where Dapr's runtime finds its pub/sub component; without a Socket there is none. Its MaxMessage is
-	// MaxGRPCMessage.
+	// Dapr configures the Dapr pub/sub component. Without a Socket there is none. Its MaxMessage is set to MaxGRPCMessage.
 	Dapr dapr.Config
 
 	// Version and Commit of the build are shown in the metrics.
 	Version, Commit string
 
-	// Entities is asked for the gauges of queues, topics and subscriptions, as a semantics.Store is; nil: they have
-	// none.
+	// Entities is read for the gauges of queues, topics and subscriptions. nil: no gauges.
 	Entities obs.EntityStore
 
-	// MetricsEntities is how many entities have metrics of their own. Zero is DefaultMetricsEntities, less than zero
-	// none.
+	// MetricsEntities limits the entities with metrics of their own. Zero is DefaultMetricsEntities, negative is none.
 	MetricsEntities int
 
-	// Settings are shown at /config of the admin address as they are, so secrets must be masked already.
+	// Settings are shown at /config of AdminAddr. Secrets must be masked.
 	Settings map[string]string
 }
 
 // Defaults of Config.
 const (
-	DefaultMaxGRPCMessage  = 102 << 20 // the largest message, its properties, and room for the encoding
+	DefaultMaxGRPCMessage  = 102 << 20 // the largest message with its properties and the overhead of the encoding
 	DefaultMaxConnections  = 5000
 	DefaultMetricsEntities = 100
 	DefaultRequestMemory   = 256 << 20
@@ -85,8 +80,9 @@ const (
 	DefaultSocketMode      = fs.FileMode(0o660)
 )
 
-// EntityLabels returns a function from the path of an entity to its value for the label "entity" of a metric. At most
-// limit entities have a value of their own, as with Config.MetricsEntities. The function is safe for concurrent use.
+// EntityLabels returns a function that converts the path of an entity to its value of the metric label "entity". At
+// most limit entities get a value of their own, as with Config.MetricsEntities. The function is safe for concurrent
+// use.
 func EntityLabels(limit int) func(path string) string { return obs.NewLabels(limit).Of }
 
 func (c Config) withDefaults() (Config, error) {

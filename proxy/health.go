@@ -12,10 +12,10 @@ import (
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
 )
 
-// healthPause is how often a watched health is looked at.
+// healthInterval is how often a watched status is checked.
 const healthInterval = time.Second
 
-// health serves grpc.health.v1 by what readiness says at the moment, for the server ("") and all services.
+// health implements grpc.health.v1 by the current readiness, for the server ("") and all services.
 type health struct {
 	healthpb.UnimplementedHealthServer
 
@@ -23,7 +23,7 @@ type health struct {
 	stopping  <-chan struct{} // closed when watches must end
 }
 
-// Check tells whether the sidecar is ready. Another service is NOT_FOUND.
+// Check returns the status of a service. Unknown services are NOT_FOUND.
 func (h *health) Check(
 	ctx context.Context, request *healthpb.HealthCheckRequest,
 ) (*healthpb.HealthCheckResponse, error) {
@@ -33,7 +33,7 @@ func (h *health) Check(
 	return &healthpb.HealthCheckResponse{Status: h.status(ctx)}, nil
 }
 
-// Watch sends the status now and whenever it changes.
+// Watch sends the status now and when it changes.
 func (h *health) Watch(request *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	ctx := stream.Context()
 	tick := time.NewTicker(healthInterval)
@@ -55,7 +55,7 @@ func (h *health) Watch(request *healthpb.HealthCheckRequest, stream healthpb.Hea
 		case <-ctx.Done():
 			return status.FromContextError(ctx.Err()).Err()
 		case <-h.stopping:
-			return status.Error(codes.Unavailable, "this sidecar is being stopped")
+			return status.Error(codes.Unavailable, "this sidecar is stopping")
 		}
 	}
 }

@@ -202,10 +202,10 @@ func TestAdminAddressAnswersInJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New())
 	for path, want := range map[string]string{
-		"POST /v1/queues/orders/messages:send": `"reason":"ROUTE_NOT_FOUND","message":"there is no route /v1/queues/orders/messages:send here; the API is at --http-addr`,
+		"POST /v1/queues/orders/messages:send": `"reason":"ROUTE_NOT_FOUND","message":"there is no route /v1/queues/orders/messages:send; the API is at --http-addr`,
 		"GET /v1/queues":                       "ROUTE_NOT_FOUND",
 		"GET /":                                "ROUTE_NOT_FOUND",
-		"GET /drain":                           `"reason":"ROUTE_NOT_FOUND","message":"the route does not take GET but POST"`,
+		"GET /drain":                           `"reason":"ROUTE_NOT_FOUND","message":"the route does not accept GET; use POST"`,
 		"POST /metrics":                        "GET, HEAD",
 		"POST /drain?timeout=soon":             `"reason":"INVALID_ARGUMENT"`,
 	} {

@@ -12,8 +12,8 @@ import (
 	"github.com/sidebus/sidebus/proxy/internal/unixsocket"
 )
 
-// listen opens a listener on "host:port" or "unix:///path". A socket file without a listener is removed; a new one gets
-// the mode.
+// listen opens a listener on "host:port" or "unix:///path". A stale socket file is removed; the new one gets mode. name
+// is the flag that errors name.
 func listen(ctx context.Context, name, addr string, mode fs.FileMode) (listener net.Listener, err error) {
 	if path, isUnix := strings.CutPrefix(addr, "unix://"); isUnix {
 		if err := unixsocket.RemoveStale(ctx, path); err != nil {
@@ -26,7 +26,7 @@ func listen(ctx context.Context, name, addr string, mode fs.FileMode) (listener 
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf(
-			"%s: cannot listen on %s, where another process listens, perhaps a sidecar; stop that, or choose another address: %w",
+			"%s: cannot listen on %s: the address is in use, perhaps by another sidecar; stop it, or choose another address: %w",
 			name, addr, err,
 		)
 	case err != nil:

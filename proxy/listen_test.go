@@ -131,7 +131,7 @@ func TestAddresses(t *testing.T) {
 		defer used.Close() //nolint:errcheck // it is only there to be in the way
 		c.AdminAddr = used.Addr().String()
 		_, end := run(t, c)
-		if err := end(); err == nil || !strings.Contains(err.Error(), "--admin-addr: cannot listen on "+c.AdminAddr+", where another process listens") {
+		if err := end(); err == nil || !strings.Contains(err.Error(), "--admin-addr: cannot listen on "+c.AdminAddr+": the address is in use") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -1,5 +1,5 @@
-// Package proxy is the running sidecar: it serves the API over gRPC and HTTP, probes and metrics on an address of their
-// own, and knows how to start and how to stop without losing what is in hand. It answers "how to run it".
+// Package proxy is the running sidecar. It serves the API over gRPC and HTTP, probes and metrics on an address of their
+// own, the Dapr component and push handlers, and starts and stops without losing messages.
 package proxy
 
 import (
@@ -31,19 +31,19 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// Limits of the servers. There is no time limit for an answer, since a receive may wait for semantics.MaxWait; a client
-// that is gone ends its call by itself.
+// Limits of the servers. Responses have no time limit, since a receive may wait for semantics.MaxWait. When a client
+// disconnects, its call ends.
 const (
 	maxHeaderBytes    = 64 << 10
-	maxMessageHeaders = 512 << 10 // of a message that rides in them, with all characters escaped (MSG-15)
+	maxMessageHeaders = 512 << 10 // of a message in REST headers, with all characters escaped (MSG-15)
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
-	minPingInterval   = 10 * time.Second // of a gRPC client, while it waits too
-	pingInterval      = time.Minute      // of the gRPC server, to find clients that are gone
+	minPingInterval   = 10 * time.Second // of a gRPC client, also without calls
+	pingInterval      = time.Minute      // of the gRPC server, to detect lost clients
 	pingTimeout       = 20 * time.Second
 )
 
-// Proxy is one sidecar. Make it with New and let Run live its whole life.
+// Proxy is one sidecar. Use New, then Run.
 type Proxy struct {
 	config    Config
 	broker    *broker.Broker
@@ -64,9 +64,9 @@ type Proxy struct {
 	stopping chan struct{}           // closed when the servers stop
 }
 
-// New makes a Proxy over broker and registers its metrics. It opens nothing and does not block. It fails when an
-// address is missing, a bound is negative, a handler makes no sense, or the registry has metrics of the same names. The
-// caller closes broker after Run.
+// New returns a Proxy and registers its metrics. It opens nothing and does not block. It fails if an address is
+// missing, a limit is negative, a handler is invalid, or the registry has metrics of the same names. The caller closes
+// broker after Run.
 func New(
 	config Config, broker *broker.Broker, checker semantics.Checker, logger *slog.Logger, metrics *prometheus.Registry,
 ) (*Proxy, error) {
@@ -155,22 +155,22 @@ func (p *Proxy) server(handler http.Handler) *http.Server {
 	}
 }
 
-// Opened gives a channel that is closed when all listeners are open, from when on the addresses are known.
+// Opened returns a channel that is closed when all listeners are open.
 func (p *Proxy) Opened() <-chan struct{} { return p.opened }
 
-// Started gives a channel that is closed once the store was seen fit to serve.
+// Started returns a channel that is closed when the store was ready for the first time.
 func (p *Proxy) Started() <-chan struct{} { return p.readiness.Started() }
 
-// HTTPAddr is the address of the JSON API as it was opened. It blocks until Opened.
+// HTTPAddr returns the address of the HTTP API. It blocks until Opened.
 func (p *Proxy) HTTPAddr() net.Addr { return p.addr(httpListener) }
 
-// GRPCAddr is the address of the gRPC API as it was opened. It blocks until Opened.
+// GRPCAddr returns the address of the gRPC API. It blocks until Opened.
 func (p *Proxy) GRPCAddr() net.Addr { return p.addr(grpcListener) }
 
-// AdminAddr is the address of probes and metrics as it was opened. It blocks until Opened.
+// AdminAddr returns the address of probes and metrics. It blocks until Opened.
 func (p *Proxy) AdminAddr() net.Addr { return p.addr(adminListener) }
 
-// ProbeAddr is the address of probes and metrics alone as it was opened, nil if there is none. It blocks until Opened.
+// ProbeAddr returns the address that serves only probes and metrics, or nil if there is none. It blocks until Opened.
 func (p *Proxy) ProbeAddr() net.Addr { return p.addr(probeListener) }
 
 func (p *Proxy) addr(which int) net.Addr {
@@ -178,9 +178,9 @@ func (p *Proxy) addr(which int) net.Addr {
 	return p.bound[which]
 }
 
-// Drain makes readiness fail and ends new and waiting receives, while settlements and sends go on. It blocks until
-// nothing is held or ctx ends and returns how many messages are still held. It may be called at any time, also before a
-// stop, which then has little left to wait for.
+// Drain makes readiness fail and ends new and waiting receives; settlements and sends continue. It blocks until no
+// message is locked or ctx ends, and returns how many are. It may be called at any time, also before a stop, which then
+// has less to wait for.
 func (p *Proxy) Drain(ctx context.Context) int {
 	p.broker.BeginDrain()
 	return p.broker.AwaitSettled(ctx)

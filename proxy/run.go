@@ -22,16 +22,15 @@ const (
 	listenerCount
 )
 
-// Run opens all listeners and serves at once, looks at the store until it is fit, and goes on until ctx ends. Then it
-// stops in this order, so that nothing in hand is lost: readiness fails and no new receives are taken; settlements and
-// sends are served, and calls of the app go on, until nothing is held or the time for that is over; what is still held
-// is given back uncounted; the servers stop, the admin one last. All that takes StopTime at most. It returns nil after
-// such a stop.
+// Run opens all listeners, serves at once, and checks the store until it is ready. When ctx ends it stops in this
+// order, so that no message is lost: readiness fails and new receives are refused; settlements, sends and pushes
+// continue until nothing is locked or the drain timeout has elapsed; remaining locks are released uncounted; the
+// servers stop, the admin server last. The stop takes StopTime at most, and Run then returns nil.
 //
-// It returns an error, after the same stop, when a listener cannot be opened, when the store is unfit in a way that
-// somebody must mend (PRECONDITION_FAILED, only while starting), or when a server fails. It must be called once.
+// Run returns an error, after the same stop, if a listener cannot be opened, if the store needs a repair before it can
+// be used (PRECONDITION_FAILED, only while starting), or if a server fails. It must be called once.
 func (p *Proxy) Run(ctx context.Context) error {
-	listeners, err := p.open(context.WithoutCancel(ctx)) // a stop that came early is served in order
+	listeners, err := p.open(context.WithoutCancel(ctx)) // an early stop must still run in order
 	if err != nil {
 		return err
 	}
@@ -48,16 +47,16 @@ func (p *Proxy) Run(ctx context.Context) error {
 			}
 		})
 	}
-	serve("the HTTP server", func() error { return p.http.Serve(listeners[httpListener]) })
-	serve("the gRPC server", func() error { return p.grpc.Serve(listeners[grpcListener]) })
-	serve("the admin server", func() error { return p.admin.Serve(listeners[adminListener]) })
-	serve("the Dapr component", func() error { return p.dapr.Serve(ctx) })
+	serve("HTTP server", func() error { return p.http.Serve(listeners[httpListener]) })
+	serve("gRPC server", func() error { return p.grpc.Serve(listeners[grpcListener]) })
+	serve("admin server", func() error { return p.admin.Serve(listeners[adminListener]) })
+	serve("Dapr component", func() error { return p.dapr.Serve(ctx) })
 	if listener := listeners[probeListener]; listener != nil {
-		serve("the probe server", func() error { return p.probes.Serve(listener) })
+		serve("probe server", func() error { return p.probes.Serve(listener) })
 	}
-	serve("the store", func() error {
+	serve("store", func() error {
 		select {
-		case <-p.dapr.Published(): // daprd looks for sockets once, when this sidecar has started
+		case <-p.dapr.Published(): // daprd looks for sockets once, as soon as this sidecar is ready
 		case <-ctx.Done():
 			return nil
 		}
@@ -90,7 +89,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	return nil
 }
 
-// failure tells the end that Run came to by itself from the end of the caller's context.
+// serveError marks an error of Run itself, to distinguish it from the end of the caller's context.
 type serveError struct{ error }
 
 func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, err error) {
@@ -118,7 +117,7 @@ func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, e
 	return opened, nil
 }
 
-// closeAll closes the listeners that are open.
+// closeAll closes all listeners that are not nil.
 func closeAll(listeners []net.Listener) (err error) {
 	for _, listener := range listeners {
 		if listener != nil {

@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// A stop has one budget, Config.DrainTimeout, which all its phases share:
+// The phases of a stop share one budget, Config.DrainTimeout:
 //
-//	wait for settlements       from the start, for the budget less the ending
-//	give back what is held     at most half of the ending
-//	end servers and calls      until three quarters of the ending are over; then clients are cut off
-//	close the store            what is left, for the caller of Run
+//	wait for settlements      the budget less the shutdown time
+//	release locked messages   at most half of the shutdown time
+//	stop servers and calls    until 3/4 of the shutdown time have elapsed; then connections are closed
+//	close the store           the rest, for the caller of Run
 //
-// A phase that needs less leaves the rest to those behind it, but the ending is never longer than mostEnding.
+// Time that a phase does not need is left to the next ones. The shutdown time is at most maxShutdown.
 const (
 	maxShutdown = 5 * time.Second
-	minShutdown = 3 * time.Second // however small the budget is
+	minShutdown = 3 * time.Second // even if the budget is smaller
 )
 
-// StopTime is the most that a stop takes in all, of which Run leaves a part for the store to close in.
+// StopTime returns the longest time that a stop takes, including the time for the caller of Run to close the store.
 func StopTime(budget time.Duration) time.Duration { return max(budget, minShutdown) }
 
-// split divides the budget of a stop.
-func splitBudget(budget time.Duration) (settling, ending time.Duration) {
-	ending = min(max(budget/2, minShutdown), maxShutdown)
-	return max(budget-ending, 0), ending
+// splitBudget divides the budget of a stop.
+func splitBudget(budget time.Duration) (settling, shutdown time.Duration) {
+	shutdown = min(max(budget/2, minShutdown), maxShutdown)
+	return max(budget-shutdown, 0), shutdown
 }
 
 func (p *Proxy) stop(ctx context.Context, endPushes func(), work *sync.WaitGroup) {
 	began := time.Now()
-	settling, ending := splitBudget(p.config.DrainTimeout)
+	settling, shutdown := splitBudget(p.config.DrainTimeout)
 	p.broker.BeginDrain()
 	p.logger.InfoContext(
 		ctx, "draining", "held", p.broker.Held(), "timeout", settling, "budget", StopTime(p.config.DrainTimeout),
@@ -40,66 +40,66 @@ func (p *Proxy) stop(ctx context.Context, endPushes func(), work *sync.WaitGroup
 	wait, cancel := context.WithTimeout(ctx, settling)
 	held := p.Drain(wait)
 	cancel()
-	end := time.Now().Add(ending)
+	end := time.Now().Add(shutdown)
 	if held > 0 {
-		p.releaseHeld(ctx, held, end.Add(-ending/2))
+		p.releaseHeld(ctx, held, end.Add(-shutdown/2))
 	}
 	close(p.stopping)
 	endPushes()
-	p.logger.InfoContext(ctx, "ending servers and calls", "after", time.Since(began))
-	ctx, cancel = context.WithDeadline(ctx, end.Add(-ending/4))
+	p.logger.InfoContext(ctx, "stopping servers", "after", time.Since(began))
+	ctx, cancel = context.WithDeadline(ctx, end.Add(-shutdown/4))
 	defer cancel()
 	p.stopServers(ctx, work)
-	p.logger.InfoContext(ctx, "ended servers and calls", "after", time.Since(began))
+	p.logger.InfoContext(ctx, "servers stopped", "after", time.Since(began))
 }
 
 func (p *Proxy) releaseHeld(ctx context.Context, held int, until time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	err := p.broker.ReleaseHeld(ctx)
-	p.logger.WarnContext(ctx, "gave back messages that were not settled in time", "held", held, slog.Any("error", err))
+	p.logger.WarnContext(ctx, "released messages that were not settled in time", "held", held, slog.Any("error", err))
 }
 
-// cutAt is the part of the time for servers after which clients that do not end are cut off; the rest is for their
-// calls to notice.
+// gracefulShare is the share of the time for servers after which connections are closed. The rest is for their calls to
+// notice.
 const gracefulShare = 3.0 / 4
 
-// endServers lets calls end, then cuts off what is left, then waits for all that serves, the admin server last. When
-// ctx ends it comes back, whatever still hangs: the process is about to end.
+// stopServers waits for calls to end, closes the connections that remain, and waits for all servers, the admin server
+// last. It returns when ctx ends even if calls are still running: the process is about to exit.
 func (p *Proxy) stopServers(ctx context.Context, work *sync.WaitGroup) {
 	deadline, _ := ctx.Deadline()
-	calm, cancel := context.WithTimeout(ctx, time.Duration(float64(time.Until(deadline))*gracefulShare))
+	graceful, cancel := context.WithTimeout(ctx, time.Duration(float64(time.Until(deadline))*gracefulShare))
 	defer cancel()
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(done)
 		var servers sync.WaitGroup
-		servers.Go(func() { stopHTTP(calm, p.http) })
-		servers.Go(func() { p.dapr.Stop(calm) })
+		servers.Go(func() { stopHTTP(graceful, p.http) })
+		servers.Go(func() { p.dapr.Stop(graceful) })
 		servers.Go(func() {
-			cut := context.AfterFunc(calm, p.grpc.Stop)
+			cut := context.AfterFunc(graceful, p.grpc.Stop)
 			defer cut()
 			p.admission.CloseUnused()
 			p.grpc.GracefulStop()
 		})
 		servers.Wait()
 		p.responses.Wait()
-		stopHTTP(calm, p.admin)
-		stopHTTP(calm, p.probes)
+		stopHTTP(graceful, p.admin)
+		stopHTTP(graceful, p.probes)
 		work.Wait()
 	}()
 	select {
-	case <-ended:
+	case <-done:
 	case <-ctx.Done():
 		p.logger.WarnContext(
-			ctx, "some calls did not end in time and are left; what they hold comes back when its locks end",
+			ctx, "some calls did not end in time; messages they have locked become available when the locks expire",
 		)
 	}
 }
 
-// stopHTTP lets running requests end, and cuts them off when ctx ends.
+// stopHTTP lets running requests end, and closes their connections when ctx ends.
 func stopHTTP(ctx context.Context, server *http.Server) {
 	if err := server.Shutdown(ctx); err != nil {
-		_ = server.Close() // it reports the listeners that Shutdown has closed already
+		_ = server.Close() // the listeners are closed already
 	}
 }

@@ -18,11 +18,11 @@ func TestERR_1_AnIdleSidecarLogsAnOutage(t *testing.T) {
 	s := sidecartest.Start(t, "--store", server.URL)
 	server.Kill()
 	sidecartest.Eventually(t, "the outage is logged", func() bool {
-		return strings.Contains(s.Log(), `"msg":"the store cannot serve","cause":"redis_unreachable"`)
+		return strings.Contains(s.Log(), `"msg":"store unavailable","cause":"redis_unreachable"`)
 	})
 	server.Restart(t)
 	sidecartest.Eventually(t, "its end is logged", func() bool {
-		return strings.Contains(s.Log(), `"msg":"the store can serve again"`) && strings.Contains(s.Log(), `"after":`)
+		return strings.Contains(s.Log(), `"msg":"store is available again"`) && strings.Contains(s.Log(), `"after":`)
 	})
 }
 

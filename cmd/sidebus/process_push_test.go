@@ -145,7 +145,7 @@ func TestHandlersOfServe(t *testing.T) {
 			if strings.Contains(app.seen(), "later") {
 				t.Error("a call was begun while draining")
 			}
-			if strings.Contains(s.Log(), "gave back messages") {
+			if strings.Contains(s.Log(), "released messages") {
 				t.Error("the call under way was cut off")
 			}
 		})

@@ -59,7 +59,7 @@ func TestSETTLE_10_AStopKeepsItsBudget(t *testing.T) {
 		t.Errorf("the stop took %s with a budget of 6s", took)
 	}
 	after := 0
-	for _, line := range []string{`"draining"`, `"gave back messages`, `"ending servers and calls"`, `"ended servers and calls"`} {
+	for _, line := range []string{`"draining"`, `"released messages`, `"stopping servers"`, `"servers stopped"`} {
 		at := strings.Index(first.Log(), line)
 		if at < after {
 			t.Errorf("the log has %s at %d, want it behind %d:\n%s", line, at, after, first.Log())

@@ -1,5 +1,5 @@
-// Package admin serves what operators and the platform need: probes, metrics, settings, drain and profiles. It belongs
-// on an address that only they can reach.
+// Package admin serves pages for operators and the platform: probes, metrics, settings, drain and profiles. Its address
+// must be reachable only for them.
 package admin
 
 import (
@@ -21,30 +21,30 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Config has what the pages show and do.
+// Config configures the pages.
 type Config struct {
 	Readiness   *readiness.Readiness
 	Metrics     *prometheus.Registry
-	Hosts       *hosts.Hosts      // for which requests are served
-	BodyTimeout time.Duration     // for bodies of requests, which mean nothing here
-	Pprof       bool              // whether there are profiles
-	Settings    map[string]string // shown at /config as they are: whoever gives them has masked secrets
+	Hosts       *hosts.Hosts      // names for which requests are served
+	BodyTimeout time.Duration     // for request bodies, which are ignored
+	Pprof       bool              // serve profiles
+	Settings    map[string]string // shown at /config; secrets must be masked
 
-	// Drain begins a drain and blocks until nothing is held or ctx ends; it returns how many messages are still held.
+	// Drain starts a drain, blocks until no message is locked or ctx ends, and returns how many are.
 	Drain func(ctx context.Context) int
-	// DrainTimeout bounds a drain that names no timeout.
+	// DrainTimeout is the default timeout of a drain.
 	DrainTimeout time.Duration
 }
 
 // New returns the handler of all pages:
 //
-//	/startup    /healthz/startup   200 once the store was fit, and from then on
-//	/readiness  /healthz/ready     200 while the sidecar takes new work, else 503
-//	/liveness   /healthz/live      200 always: a restart does not mend a store
-//	/metrics                       Prometheus
-//	/config                        the settings in force
-//	/drain                         POST: no new receives; answers {"held":n} when nothing is held or after ?timeout=
-//	/debug/pprof                   profiles, with Pprof; never the command line, which may hold a password
+//	/startup    /healthz/startup   200 once the store has been ready
+//	/readiness  /healthz/ready     200 while the sidecar accepts new work, else 503
+//	/liveness   /healthz/live      200 always: a restart does not repair a store
+//	/metrics                       Prometheus metrics
+//	/config                        the current settings
+//	/drain                         POST: refuses new receives; responds {"held":n} when n is 0 or after ?timeout=
+//	/debug/pprof                   profiles, with Pprof; never the command line, which may contain a password
 func New(config Config) http.Handler {
 	p := &pages{config}
 	mux := p.probes()
@@ -59,7 +59,7 @@ func New(config Config) http.Handler {
 	return p.guard(mux, "; the API is at --http-addr, 127.0.0.1:7420 by default")
 }
 
-// NewProbes returns the handler of the probes and metrics alone, for an address that other machines reach. It changes
+// NewProbes returns the handler of probes and metrics only, for an address that other machines reach. Its pages change
 // nothing.
 func NewProbes(config Config) http.Handler {
 	p := &pages{config}
@@ -80,9 +80,9 @@ func (p *pages) probes() *http.ServeMux {
 	return mux
 }
 
-// guard serves mux to callers that may reach it. A route that does not exist is answered with its reason and hint.
+// guard checks the host and origin of requests, and answers unknown routes with hint.
 func (p *pages) guard(mux *http.ServeMux, hint string) http.Handler {
-	// No web page may read from this sidecar or drain it through a browser on its machine.
+	// A web page in a browser on this machine must not read from this sidecar or drain it.
 	protected := http.NewCrossOriginProtection().Handler(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refused := p.Hosts.Check(r); refused != nil {
@@ -98,7 +98,7 @@ func (p *pages) guard(mux *http.ServeMux, hint string) http.Handler {
 	})
 }
 
-// noRoute answers a request for a page that does not exist, or not with this method.
+// noRoute answers a request for an unknown page or method.
 func (p *pages) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, hint string) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
@@ -114,16 +114,16 @@ func (p *pages) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeM
 			w,
 			http.StatusMethodNotAllowed,
 			semantics.Errorf(
-				semantics.RouteNotFound, "the route does not take %s but %s", cut(r.Method),
+				semantics.RouteNotFound, "the route does not accept %s; use %s", cut(r.Method),
 				strings.Join(allowed, ", "),
 			),
 		)
 		return
 	}
-	writeFailure(w, 0, semantics.Errorf(semantics.RouteNotFound, "there is no route %s here%s", cut(r.URL.Path), hint))
+	writeFailure(w, 0, semantics.Errorf(semantics.RouteNotFound, "there is no route %s%s", cut(r.URL.Path), hint))
 }
 
-// cut shortens a text from outside for an error message.
+// cut shortens client input for an error message.
 func cut(s string) string {
 	const most = 80
 	if len(s) > most {
@@ -132,7 +132,7 @@ func cut(s string) string {
 	return s
 }
 
-// writeFailure answers a failure in the form of the API. status is 0 for that of the reason.
+// writeFailure writes an error in the format of the API. status 0 means that of the reason.
 func writeFailure(w http.ResponseWriter, status int, failure *semantics.Error) {
 	usual, body, _ := wireerror.HTTP(failure)
 	writeJSON(w, cmp.Or(status, usual), body)
@@ -174,7 +174,7 @@ func (p *pages) drain(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("timeout"); text != "" {
 		var err error
 		if timeout, err = time.ParseDuration(text); err != nil || timeout < 0 {
-			writeFailure(w, 0, semantics.Errorf(semantics.InvalidArgument, "timeout must be a duration such as 10s").
+			writeFailure(w, 0, semantics.Errorf(semantics.InvalidArgument, "timeout must be a duration of 0s or more, such as 10s").
 				With(semantics.DetailField, "timeout"))
 			return
 		}
@@ -187,5 +187,5 @@ func (p *pages) drain(w http.ResponseWriter, r *http.Request) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // nothing can be done for a reader that is gone
+	_ = json.NewEncoder(w).Encode(v) // if it fails, the client is gone
 }

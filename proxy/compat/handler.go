@@ -166,7 +166,7 @@ func (x *exchange) failMethod() {
 	allowed := strings.Join(slices.Sorted(maps.Keys(x.route.verbs)), ", ")
 	x.Header().Set("Allow", allowed)
 	x.failure = semantics.Errorf(
-		semantics.RouteNotFound, "the route does not take %s but %s", cut(x.request.Method), allowed,
+		semantics.RouteNotFound, "the route does not accept %s; use %s", cut(x.request.Method), allowed,
 	)
 	writeStatus(x, http.StatusMethodNotAllowed, x.failure)
 }

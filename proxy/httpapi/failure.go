@@ -68,7 +68,7 @@ func (h *Handler) writeRoutingFailure(
 func writeWrongMethod(w http.ResponseWriter, x *exchange, method string, allowed []string) {
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	x.failure = semantics.Errorf(
-		semantics.RouteNotFound, "the route does not take %s but %s", wirejson.Cut(method), strings.Join(allowed, ", "),
+		semantics.RouteNotFound, "the route does not accept %s; use %s", wirejson.Cut(method), strings.Join(allowed, ", "),
 	)
 	writeBody(w, http.StatusMethodNotAllowed, x.failure)
 }

@@ -1,6 +1,5 @@
-// Package hosts decides for which names requests over HTTP are served. A page of a browser on this machine can give its
-// own name the address of the sidecar ("DNS rebinding") and is then of the same origin for the browser; what it cannot
-// do is hide that name.
+// Package hosts checks the Host header of HTTP requests. A web page in a browser on this machine could map its own name
+// to the address of the sidecar (DNS rebinding) to be of the same origin, but cannot hide that name.
 package hosts
 
 import (
@@ -13,13 +12,13 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Hosts are the names that are served: loopback, the address of the connection, and those that were given.
+// Hosts is the set of served names: loopback, the address of the connection, and configured ones.
 type Hosts struct {
 	all   bool
 	names map[string]bool
 }
 
-// New makes a Hosts. bound is the address that is listened on, allowed what else is served; "*" stands for everything.
+// New returns a Hosts. bound is the listen address, allowed are further names; "*" permits all.
 func New(bound string, allowed []string) *Hosts {
 	h := &Hosts{names: map[string]bool{"localhost": true}}
 	if host, _, err := net.SplitHostPort(bound); err == nil && host != "" {
@@ -32,8 +31,8 @@ func New(bound string, allowed []string) *Hosts {
 	return h
 }
 
-// Check refuses a request for another host with INVALID_ARGUMENT and wireerror.ErrMisdirected. A unix socket is out of
-// reach for pages.
+// Check refuses a request for another host with INVALID_ARGUMENT and wireerror.ErrMisdirected. Requests over a unix
+// socket are permitted, since web pages cannot make them.
 func (h *Hosts) Check(r *http.Request) *semantics.Error {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if h.all || r.Host == "" || local == nil || local.Network() == "unix" {
@@ -56,7 +55,7 @@ func (h *Hosts) Check(r *http.Request) *semantics.Error {
 	}
 	e := semantics.Errorf(
 		semantics.InvalidArgument,
-		"host %q is not served here; use the address that is listened on, or give the name by --allowed-hosts",
+		"host %q is not served; use the listen address, or add the name to --allowed-hosts",
 		cut(r.Host),
 	).
 		With(semantics.DetailField, "Host")
@@ -64,12 +63,12 @@ func (h *Hosts) Check(r *http.Request) *semantics.Error {
 	return e
 }
 
-// plain gives the form in which names are compared.
+// plain returns the normalized form of a host name.
 func plain(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// cut shortens a text from outside for an error message.
+// cut shortens client input for an error message.
 func cut(s string) string {
 	const most = 80
 	if len(s) > most {

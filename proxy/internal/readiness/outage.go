@@ -8,17 +8,17 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// outage logs a time in which the store cannot serve: its beginning, each further cause once, every logPause that it
-// goes on, and its end. It is zero while there is none.
+// outage logs a time in which the store is unavailable: its start, each new cause once, one line in each logInterval,
+// and its end. The zero value means that there is no outage.
 type outage struct {
 	began, logged time.Time
-	causes        map[string]bool // that were logged; there are few
+	causes        map[string]bool // that were logged
 }
 
 func (o *outage) failed(ctx context.Context, logger *slog.Logger, err error) {
-	now, text := time.Now(), "the store still cannot serve"
+	now, text := time.Now(), "store still unavailable"
 	if o.began.IsZero() {
-		o.began, o.causes, text = now, map[string]bool{}, "the store cannot serve"
+		o.began, o.causes, text = now, map[string]bool{}, "store unavailable"
 	}
 	cause := causeOf(err)
 	if o.causes[cause] && now.Sub(o.logged) < logInterval {
@@ -39,7 +39,7 @@ func (o *outage) failed(ctx context.Context, logger *slog.Logger, err error) {
 
 func (o *outage) recovered(ctx context.Context, logger *slog.Logger, health semantics.Health) {
 	attrs := []slog.Attr{slog.String("store", health.Store), slog.Any("warnings", health.Warnings)}
-	text := "the store can serve"
+	text := "store is available"
 	if !o.began.IsZero() {
 		text += " again"
 		attrs = append(attrs, slog.Duration("after", time.Since(o.began).Round(time.Millisecond)))

@@ -107,19 +107,19 @@ func TestERR_1_AnOutageIsLogged(t *testing.T) {
 		over := &checker{}
 		_, log := watched(t, over)
 		pass(time.Minute)
-		wantLines(t, log, "the store can serve", 1)
+		wantLines(t, log, "store is available", 1)
 		over.set(down("redis_unreachable", "connection refused"))
 		pass(6 * time.Second)
-		wantLines(t, log, `msg="the store cannot serve" cause=redis_unreachable reason="the store is down: connection refused" for=0s`, 1)
+		wantLines(t, log, `msg="store unavailable" cause=redis_unreachable reason="the store is down: connection refused" for=0s`, 1)
 		pass(2 * time.Minute)
-		wantLines(t, log, "the store still cannot serve", 4)
+		wantLines(t, log, "store still unavailable", 4)
 		wantLines(t, log, "for=1m30s", 1)
 		over.set(down("redis_loading", "reading its file"))
 		pass(2 * time.Second)
 		wantLines(t, log, "cause=redis_loading", 1)
 		over.set(nil)
 		pass(2 * time.Second)
-		wantLines(t, log, `msg="the store can serve again" store="a store" warnings=[] after=2m`, 1)
+		wantLines(t, log, `msg="store is available again" store="a store" warnings=[] after=2m`, 1)
 	})
 }
 
@@ -151,7 +151,7 @@ func TestERR_1_AFailedCallIsLookedAtOnce(t *testing.T) {
 			r.CheckSoon()
 			pass(time.Millisecond)
 		}
-		wantLines(t, log, "the store cannot serve", 1)
+		wantLines(t, log, "store unavailable", 1)
 		if n := over.looked() - looks; n > 3 {
 			t.Errorf("looked %d times in a second", n)
 		}
@@ -184,7 +184,7 @@ func TestOneSlowAnswerIsNoOutage(t *testing.T) {
 				over.set(slow)
 				r.CheckSoon()
 				pass(13 * time.Second)
-				wantLines(t, log, "the store cannot serve", 1)
+				wantLines(t, log, "store unavailable", 1)
 				if report := r.Report(t.Context()); report.State != readiness.StoreUnavailable {
 					t.Errorf("got %+v, want store unavailable", report)
 				}

@@ -1,5 +1,5 @@
-// Package readiness answers whether the sidecar can serve. It looks at the store now and then, when it is asked, and
-// when a call has failed, remembers for a moment what it saw, and logs when an outage begins, goes on, and ends.
+// Package readiness reports whether the sidecar can serve. It checks the store periodically, for probes, and after
+// failed calls, caches the result briefly, and logs outages.
 package readiness
 
 import (
@@ -15,41 +15,41 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// State is what the sidecar is up to.
+// State is the state of the sidecar.
 type State string
 
-// The states. Only Ready is ready.
+// States of the sidecar. Only Ready is ready.
 const (
-	Starting         State = "starting"          // the store was not seen fit yet
+	Starting         State = "starting"          // the store has not been available yet
 	Ready            State = "ready"             //
-	Draining         State = "draining"          // no new receives; settlements and sends go on
-	StoreUnavailable State = "store unavailable" // it was fit before
+	Draining         State = "draining"          // new receives are refused; settlements and sends continue
+	StoreUnavailable State = "store unavailable" // after it was available
 )
 
-// Report is what probes show.
+// Report is the JSON body of probes.
 type Report struct {
 	State    State    `json:"state"`
-	Store    string   `json:"store,omitempty"`    // what the store is and where, once it was seen
-	Warnings []string `json:"warnings,omitempty"` // what weakens its promises
+	Store    string   `json:"store,omitempty"`    // kind and address of the store, once known
+	Warnings []string `json:"warnings,omitempty"` // settings of the store that weaken its guarantees
 	Reason   string   `json:"reason,omitempty"`   // why it is not ready
-	Cause    string   `json:"cause,omitempty"`    // the same in a word
-	Since    string   `json:"since,omitempty"`    // for how long the store cannot serve: an instant
+	Cause    string   `json:"cause,omitempty"`    // the reason as a code
+	Since    string   `json:"since,omitempty"`    // start of the outage, RFC 3339
 }
 
-// How long one look at the store may take, and how long it is believed.
+// Timeout of one check, and how long its result is used.
 const (
 	checkTimeout = time.Second
 	checkMaxAge  = time.Second
 )
 
-// How long to wait between two looks while starting.
+// Pauses between checks while starting.
 const (
 	minStartPause = 50 * time.Millisecond
 	maxStartPause = time.Second
 )
 
-// How often Watch looks at the store: while it can serve, while it cannot, and at most when calls fail. How often an
-// outage is logged.
+// Intervals of Watch while the store is available and while it is not, the delay of a check after a failed call, and the
+// interval of log lines during an outage.
 const (
 	upInterval   = 5 * time.Second
 	downInterval = time.Second
@@ -57,27 +57,27 @@ const (
 	logInterval  = 30 * time.Second
 )
 
-// slowGrace is for how long a store that was fit may give no answer in time before it counts as one that cannot serve.
-// Large replies on all connections look the same for a while.
+// slowGrace is how long checks may time out before the store counts as unavailable. Large replies on all connections
+// have the same effect for a while.
 const slowGrace = 10 * time.Second
 
-// Readiness watches one store for one Broker. It is safe for concurrent use.
+// Readiness checks one store for one Broker. It is safe for concurrent use.
 type Readiness struct {
 	checker semantics.Checker
 	broker  *broker.Broker
 	logger  *slog.Logger
-	started chan struct{} // closed once the store was seen fit
-	recheck chan struct{} // has room for one: a call has failed
-	isUp    atomic.Bool   // the last look found the store fit
+	started chan struct{} // closed when the store was available for the first time
+	recheck chan struct{} // capacity 1: a call has failed
+	isUp    atomic.Bool   // the last check succeeded
 
-	mu        sync.Mutex // held while looking, so that many who ask at once make one look
-	report    Report     // of the last look
+	mu        sync.Mutex // held during a check, so that concurrent callers share one
+	report    Report     // of the last check
 	checkedAt time.Time
-	slowSince time.Time // since when looks have taken too long; zero: the last one has not
+	slowSince time.Time // since when checks have timed out; zero: the last one has not
 	outage    outage
 }
 
-// New makes a Readiness.
+// New returns a Readiness.
 func New(checker semantics.Checker, broker *broker.Broker, logger *slog.Logger) *Readiness {
 	return &Readiness{
 		checker: checker, broker: broker, logger: logger, started: make(chan struct{}), recheck: make(chan struct{}, 1),
@@ -85,10 +85,10 @@ func New(checker semantics.Checker, broker *broker.Broker, logger *slog.Logger) 
 	}
 }
 
-// Started gives a channel that is closed once the store was seen fit to serve.
+// Started returns a channel that is closed when the store was available for the first time.
 func (r *Readiness) Started() <-chan struct{} { return r.started }
 
-// HasStarted reports whether the store was ever seen fit to serve.
+// HasStarted reports whether the store has ever been available.
 func (r *Readiness) HasStarted() bool {
 	select {
 	case <-r.started:
@@ -98,8 +98,8 @@ func (r *Readiness) HasStarted() bool {
 	}
 }
 
-// Start looks at the store until it is fit, and returns nil then. It returns an error when the store is unfit in a way
-// that somebody must mend (PRECONDITION_FAILED), and the cause when ctx ends. It must be called once.
+// Start checks the store until it is available, and then returns nil. It returns an error if the store needs a repair
+// (PRECONDITION_FAILED), and the cause when ctx ends. It must be called once.
 func (r *Readiness) Start(ctx context.Context) error {
 	for pause := minStartPause; ; pause = min(2*pause, maxStartPause) {
 		r.mu.Lock()
@@ -122,7 +122,7 @@ func (r *Readiness) Start(ctx context.Context) error {
 	}
 }
 
-// Doubt makes Watch look at once. It does not block.
+// CheckSoon makes Watch check the store soon. It does not block.
 func (r *Readiness) CheckSoon() {
 	select {
 	case r.recheck <- struct{}{}:
@@ -130,12 +130,12 @@ func (r *Readiness) CheckSoon() {
 	}
 }
 
-// Watch looks at the store until ctx ends, so that an outage is logged when it begins, whether anybody asks or not.
+// Watch checks the store until ctx ends, so that outages are logged when they start.
 func (r *Readiness) Watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause, doubts := upInterval, r.recheck
 		if r.isDown() {
-			pause, doubts = downInterval, nil // what fails now is known
+			pause, doubts = downInterval, nil // the outage is known
 		}
 		next := time.NewTimer(pause)
 		select {
@@ -151,14 +151,13 @@ func (r *Readiness) Watch(ctx context.Context) {
 		next.Stop()
 		r.mu.Lock()
 		if ctx.Err() == nil {
-			_ = r.check(ctx) // what it saw is in the report
+			_ = r.check(ctx) // the result is in the report
 		}
 		r.mu.Unlock()
 	}
 }
 
-// StoreUp reports whether the last look found the store fit to serve. It looks at nothing itself and does not block on
-// the store.
+// StoreUp reports whether the last check succeeded. It does not check the store and does not block.
 func (r *Readiness) StoreUp() bool { return r.isUp.Load() }
 
 func (r *Readiness) isDown() bool {
@@ -167,25 +166,25 @@ func (r *Readiness) isDown() bool {
 	return r.report.State != Ready || !r.slowSince.IsZero()
 }
 
-// Report tells whether the sidecar is ready. It blocks for one look at the store, a second at most, unless the last one
-// is younger than a second.
+// Report returns the state of the sidecar. If the last check is older than checkMaxAge, it blocks for another one,
+// checkTimeout at most.
 func (r *Readiness) Report(ctx context.Context) Report {
 	r.mu.Lock()
 	if r.HasStarted() && !r.broker.Draining() && time.Since(r.checkedAt) >= checkMaxAge {
-		_ = r.check(context.WithoutCancel(ctx)) // what it saw is in the report, for others too
+		_ = r.check(context.WithoutCancel(ctx)) // the result is in the report, for others too
 	}
 	report := r.report
 	r.mu.Unlock()
 	switch {
 	case r.broker.Draining():
-		report.State, report.Reason = Draining, "this sidecar is being stopped"
+		report.State, report.Reason = Draining, "this sidecar is stopping"
 	case !r.HasStarted():
 		report.State = Starting
 	}
 	return report
 }
 
-// look needs the lock. It leaves no trace when ctx ends.
+// check checks the store. It needs the mutex, and changes nothing if ctx ends.
 func (r *Readiness) check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -219,13 +218,13 @@ func (r *Readiness) check(ctx context.Context) error {
 	return err
 }
 
-// isSlow reports whether a look failed because it took too long, which is no proof that the store cannot serve.
+// isSlow reports whether a check timed out, which does not prove that the store is unavailable.
 func isSlow(err error) bool {
 	var network net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 }
 
-// reasonOf gives what people are told of a failure: what it means, and what the store said.
+// reasonOf returns the message of an error and of its cause.
 func reasonOf(err error) string {
 	e := semantics.AsError(err)
 	if e.Err == nil {
