@@ -111,7 +111,10 @@ func TestTHR_2_TwelveLargePeeksByAClientThatDoesNotRead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("moves a gigabyte, which takes minutes under the race detector")
 	}
-	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace(), "--request-memory", "256MiB", "--redis-read-timeout", "1m")
+	server := redistest.Start(t) // neighbours on the shared one would wait
+	t.Cleanup(server.Stop)
+	s := sidecartest.Start(t, "--store", server.URL, "--request-memory", "256MiB",
+		"--redis-read-timeout", redistest.Patience.String(), "--redis-write-timeout", redistest.Patience.String())
 	s.Queue(t, "q", `{"maxMessageSizeInKilobytes":102400}`)
 	conn, err := grpc.NewClient(s.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
