@@ -131,9 +131,9 @@ func warnings(facts map[string]string, fsync string) []string {
 	case facts["aof_enabled"] != "1":
 		warn("the append-only file is off: a Redis restart loses every message since the last snapshot")
 	case fsync == "everysec":
-		warn("appendfsync is everysec: a crash of Redis' host loses up to about a second of messages")
+		warn("appendfsync is everysec: a crash of the Redis host loses up to about a second of messages")
 	case fsync == "no":
-		warn("appendfsync is no: a crash of Redis' host loses what the system had not written, often 30 seconds")
+		warn("appendfsync is no: a crash of the Redis host loses what the system had not written, often 30 seconds")
 	case fsync == "":
 		warn("appendfsync cannot be read: the loss window of a host crash is unknown")
 	}

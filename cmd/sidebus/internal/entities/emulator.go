@@ -95,7 +95,7 @@ func (r *reader) emulator(top yamlfile.Node) error {
 		return list.Errorf("has %d namespaces, must have one", len(namespaces))
 	}
 	if logging, ok := parts["Logging"]; ok {
-		r.note(logging, "is passed over: the flags of serve say what is logged")
+		r.note(logging, "is ignored: the flags of serve say what is logged")
 	}
 	return r.emulatedNamespace(namespaces[0])
 }
@@ -111,7 +111,7 @@ func (r *reader) emulatedNamespace(n yamlfile.Node) error {
 		return err
 	}
 	if name, ok := parts["Name"]; ok {
-		r.note(name, "is passed over: --namespace of serve says which one it is")
+		r.note(name, "is ignored: --namespace of serve says which one it is")
 	}
 	err = eachOf(parts, "Queues", func(item yamlfile.Node) error {
 		_, _, err := r.emulated(item, &sidebusv1.Queue{}, "", "")
@@ -277,7 +277,7 @@ func (r *reader) emulatedFilter(n yamlfile.Node, parts map[string]yamlfile.Node)
 		return nil, filterType.Errorf("is %q, must be Correlation or Sql", kind)
 	}
 	if unused, ok := parts[other]; ok {
-		r.note(unused, "is passed over, since FilterType is %s", kind)
+		r.note(unused, "is ignored, since FilterType is %s", kind)
 	}
 	filter, err := need(n, parts, used)
 	if err != nil {

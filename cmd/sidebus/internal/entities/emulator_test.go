@@ -17,8 +17,8 @@ func TestEmulatorFile(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	want := []string{
-		"f:121:5: UserConfig.Logging is passed over: the flags of serve say what is logged",
-		"f:6:9: UserConfig.Namespaces[0].Name is passed over: --namespace of serve says which one it is",
+		"f:121:5: UserConfig.Logging is ignored: the flags of serve say what is logged",
+		"f:6:9: UserConfig.Namespaces[0].Name is ignored: --namespace of serve says which one it is",
 		"f:13:15: UserConfig.Namespaces[0].Queues[0].Properties.DuplicateDetectionHistoryTimeWindow is raised to 20s, the least that Sidebus has",
 	}
 	if diff := cmp.Diff(want, set.Notes); diff != "" {
@@ -47,7 +47,7 @@ func TestEmulatorFileInOtherForms(t *testing.T) {
 	}
 	set := mustRead(t, `{"UserConfig":{"Namespaces":[{"Topics":[{"Name":"t","Subscriptions":[{"Name":"s","Rules":[{"Name":"r","Properties":{
 		"FilterType":"sql","SqlFilter":{"SqlExpression":"1=0"},"CorrelationFilter":{"To":"x"},"Action":{"SqlExpression":""}}}]}]}]}]}}`)
-	if len(set.Notes) != 1 || !strings.Contains(set.Notes[0], "CorrelationFilter is passed over, since FilterType is sql") || !strings.HasSuffix(yamlOf(t, set), "expression: 1=0\n") {
+	if len(set.Notes) != 1 || !strings.Contains(set.Notes[0], "CorrelationFilter is ignored, since FilterType is sql") || !strings.HasSuffix(yamlOf(t, set), "expression: 1=0\n") {
 		t.Errorf("got %s and %q", yamlOf(t, set), set.Notes)
 	}
 }

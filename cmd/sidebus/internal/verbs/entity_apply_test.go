@@ -181,7 +181,7 @@ func TestApplyTakesTheEmulatorsFile(t *testing.T) {
 	s := serveMemory(t)
 	s.ok(t, "entity", "delete", "orders", "--yes")
 	file := filepath.Join("..", "entities", "testdata", "Config.json")
-	s.verb(t, nil, "entity", "apply", "-f", file).wants(t, cli.Clean, "created 7 entities", "Config.json:121:5: UserConfig.Logging is passed over")
+	s.verb(t, nil, "entity", "apply", "-f", file).wants(t, cli.Clean, "created 7 entities", "Config.json:121:5: UserConfig.Logging is ignored")
 	s.verb(t, nil, "entity", "apply", "-f", file).wants(t, cli.Clean, "= 7 unchanged")
 	all := s.ok(t, "rule", "list", "topics/news/subscriptions/mail")
 	if !strings.Contains(all, "sys.ContentType = 'application/json' (string)") || !strings.Contains(all, "count = 5 (int64)") || !strings.Contains(all, "SET sys.To = 'there'") || strings.Contains(all, "$Default") {
