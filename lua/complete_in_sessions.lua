@@ -120,6 +120,6 @@ if #ended > 0 then
   redis.call("HINCRBY", entity, "bytes", text(-bytes))
 end
 for session in pairs(woken) do
-  wake_holder(queue, session) -- there is room for one more in flight
+  wake_holder(queue, session) -- one more may be in flight
 end
 return results

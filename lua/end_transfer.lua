@@ -17,7 +17,7 @@
 -- Returns
 --   OK           notifications transfers_notifications
 --   OVER         this transfer is not under way: nothing was done
---   ENTITY_FULL  actual limit    the transfer dead-letter queue has no room: nothing was done
+--   ENTITY_FULL  actual limit    the transfer dead-letter queue is full: nothing was done
 -- Cost: O(messages log N + bytes moved)
 --@include base/now_ms
 --@include base/text

@@ -49,7 +49,7 @@ queue.orphans = nil -- those are among the notifications
 local entries, deliveries, changes, groups, visible = {}, {}, {}, {}, {}
 local next, looked, left, is_full = from, 0, max_bytes, false
 
--- show_one adds a message to the answer if it is to be shown. It reports whether there is room for it.
+-- show_one adds a message to the answer if it is to be shown. It reports whether it fits.
 local function show_one(item)
   local entry = item.entry
   local position = string.match(entry[1], "^%d+")

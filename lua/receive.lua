@@ -83,7 +83,7 @@ local deliveries = values_of(side.deliveries, old)
 local changes = has_changes(side) and values_of(side.modified, positions) or {}
 local waits = #positions < register_below
 if heavy then
-  local shares = share_among_calls((merge_positions(old, new))) -- once more, for some may have expired
+  local shares = share_among_calls((merge_positions(old, new))) -- again, because some may have expired
   counts, waits = { complete, unpack(shares) }, false
   for n = 1, (#ARGV - 8) / 3 do
     local register = ARGV[8 + 3 * n]

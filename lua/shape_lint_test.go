@@ -83,7 +83,8 @@ var wordOrLetter = regexp.MustCompile(`^([A-Z_]+|[a-z])$`)
 // libraries are the tables of Lua and Redis.
 var libraries = []string{"string", "table", "math", "redis"}
 
-// Every field that a script reads or writes is declared by the shape of its table, so that a wrong name is no nil.
+// Every field that a script reads or writes is declared by the shape of its table, so that a wrong name is an error and
+// not nil.
 func TestFieldsAreDeclared(t *testing.T) {
 	t.Parallel()
 	shapes := readShapes(t)

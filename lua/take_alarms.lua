@@ -1,5 +1,4 @@
--- take_alarms: find the entities that a sweeper has to look at now, and lease them to it. If it dies, the alarms come
--- back.
+-- take_alarms: find the entities that are due, and lease them to a sweeper. If it crashes, the alarms come back.
 -- Reads: alarms.  Writes: alarms.
 -- Flags: allow-oom
 --

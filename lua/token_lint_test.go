@@ -32,7 +32,7 @@ func TestLOCK_2_TokensAreForFindingOnly(t *testing.T) {
 		}
 		for _, argument := range names {
 			if !slices.Contains(ofTokens, argument) && !slices.Contains(besides, argument) {
-				t.Errorf("%s takes %s beside locks of clients: find it out in Redis, or say here that it is no part of a token", name, argument)
+				t.Errorf("%s takes %s beside locks of clients: find it out in Redis, or say here that it is not part of a token", name, argument)
 			}
 		}
 	}

@@ -103,13 +103,13 @@ func TestAuditorFindsDamageInTopics(t *testing.T) {
 	}
 }
 
-// With a ledger it finds what is locked and was handed to nobody, what was handed out and is not locked, and what has
+// With a ledger it finds what is locked and was not handed out, what was handed out and is not locked, and what has
 // failed more or less often than was said.
 func TestAuditorFindsLocksOfNobody(t *testing.T) {
 	t.Parallel()
 	damages := map[string]func(t *testing.T, s *swept){
-		"":                 func(*testing.T, *swept) {},
-		"handed to nobody": func(t *testing.T, s *swept) { receiveOne(t, s.Store) }, // past the ledger
+		"":               func(*testing.T, *swept) {},
+		"not handed out": func(t *testing.T, s *swept) { receiveOne(t, s.Store) }, // past the ledger
 		"is not locked": func(t *testing.T, s *swept) {
 			s.raw.Del(t.Context(), s.key("locks"))
 			s.raw.ZAdd(t.Context(), s.key("ready"), redis.Z{Score: 1, Member: "1"})

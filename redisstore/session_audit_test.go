@@ -136,7 +136,7 @@ var sessionDamages = []damage{
 		d.command("ZREM", "locks", lock)
 		d.command("ZADD", "locks", 0, strings.Replace(lock, "held", "ready", 1))
 	}},
-	{"lock that nobody holds", `nobody holds it`, func(d *damaged) {
+	{"lock that no client holds", `no client holds it`, func(d *damaged) {
 		place := d.members("by_session", "ready\x00a")[0]
 		d.command("ZREM", "by_session", place)
 		d.command("ZADD", "locks", 0, strings.Replace(place, "\x00a", "\x00", 1)+":7")

@@ -12,8 +12,8 @@ const (
 	TransferDeadLetterQueue // what could not be forwarded (DLQ-13)
 )
 
-// IsDeadLetters reports whether it is one of the two that hold dead letters, which take no sends and which nothing
-// leaves by itself (DLQ-3, DLQ-4).
+// IsDeadLetters reports whether it is one of the two that hold dead letters, which take no sends and which no message
+// leaves automatically (DLQ-3, DLQ-4).
 func (q SubQueue) IsDeadLetters() bool { return q != MainQueue }
 
 // String gives the name of the sub-queue as the API writes it.
@@ -87,7 +87,7 @@ const (
 	transferSuffix   = "/$transfer"
 )
 
-// subQueueOf tells which sub-queue a path addresses, in any case (DLQ-2).
+// subQueueOf returns which sub-queue a path addresses, in any case (DLQ-2).
 func subQueueOf(path string) SubQueue {
 	path, isDead := strings.CutSuffix(Fold(strings.ReplaceAll(path, `\`, "/")), deadLetterSuffix)
 	switch {

@@ -6,23 +6,23 @@
 // A sender puts messages into a queue. The broker gives each a sequence number in order of acceptance and, if it has a
 // time to live, the instant at which it expires. A receiver takes messages under lock: hidden from all others, each
 // with a token of its own, until the lock's end. It settles each with the token: complete removes it, abandon and
-// release give it back, dead-letter sets it aside in the queue's dead-letter queue. A lock that ends unsettled gives
-// the message back by itself. Abandon and the end of a lock count as a failed delivery; after MaxDeliveryCount of
-// them the message is dead-lettered.
+// release give it back, dead-letter sets it aside in the queue's dead-letter queue. A lock that expires unsettled makes
+// the message available again. Abandon and the end of a lock count as a failed delivery; after MaxDeliveryCount of them
+// the message is dead-lettered.
 //
 // A message may be scheduled: it is enqueued at its time as if it were sent then. A receiver may defer one, which is
 // then received by its number only, or abandon it with a delay. A queue may detect duplicates by message id for a
-// window. What nobody wants any more can be purged, and dead letters can be resubmitted.
+// window. Messages that are not wanted any more can be purged, and dead letters can be resubmitted.
 //
 // A queue or subscription may forward what it gets, or its dead letters, to another queue or topic. What cannot be
 // forwarded is set aside in its transfer dead-letter queue.
 //
 // # Who does what
 //
-// Store keeps the messages and carries out every promise that must be atomic, by a clock of its own. memstore is the
-// Store in memory and the executable form of the rules; storetest checks any Store against them. Package broker is what
-// the edges call: it checks arguments, fills in defaults, waits for messages and keeps account of the locks that this
-// process has handed out.
+// Store keeps the messages and does everything that must be atomic, by a clock of its own. memstore is the Store in
+// memory and the executable form of the rules; storetest checks any Store against them. Package broker is what the
+// edges call: it checks arguments, fills in defaults, waits for messages and keeps account of the locks that this
+// process holds for clients.
 //
 // # What is promised
 //

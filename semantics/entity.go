@@ -60,7 +60,7 @@ type Runtime struct {
 
 	Sessions       int64 // that have messages, state or a holder (CNT-2)
 	ReadySessions  int64 // that AcceptNextSession could give
-	LockedSessions int64 // that somebody holds
+	LockedSessions int64 // that are locked
 
 	Subscriptions int64 // of a topic
 

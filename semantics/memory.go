@@ -10,7 +10,7 @@ type Memory interface {
 	// Take takes memory for messages of so many bytes. Of 0 bytes it only asks whether there is any. THROTTLED: there
 	// is none; not if it must, because what was done cannot be undone.
 	Take(bytes int64, must bool) error
-	// Give says that messages of so many bytes were handed to the wire, or that nobody gets them.
+	// Give releases the memory of messages of so many bytes that were written to the wire, or that no client gets.
 	Give(bytes int64)
 }
 
@@ -34,7 +34,7 @@ type unbounded struct{}
 func (unbounded) Take(int64, bool) error { return nil }
 func (unbounded) Give(int64)             {}
 
-// NoMemory is how a call fails for whose answer there is no memory. Nothing of it was done.
+// NoMemory is how a call fails for whose answer there is no memory. Nothing was changed.
 func NoMemory() *Error {
 	e := Errorf(
 		Throttled,

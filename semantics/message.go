@@ -25,7 +25,7 @@ const (
 // Never is the lifetime of a message that does not expire.
 const Never = time.Duration(1<<63 - 1)
 
-// BodyKind tells which of the three body fields the sender used; receivers see the same one.
+// BodyKind is which of the three body fields the sender used; receivers see the same one.
 type BodyKind uint8
 
 // The body kinds.
@@ -45,8 +45,8 @@ const (
 	Scheduled
 )
 
-// Message is what a sender hands over (MSG table). Empty strings mean "not set" (MSG-2); whoever can tell a present but
-// empty message id from an absent one asks CheckMessageID first. The broker never looks into Body.
+// Message is what a sender hands over (MSG table). Empty strings mean "not set" (MSG-2); a caller that can distinguish
+// an empty message id from an absent one calls CheckMessageID first. The broker never looks into Body.
 type Message struct {
 	MessageID        string
 	SessionID        string
@@ -63,8 +63,8 @@ type Message struct {
 	Body             []byte
 	BodyKind         BodyKind
 
-	// Forwarded is how it came here from other entities; nil for what a sender hands over. Whoever changes it makes a
-	// new one.
+	// Forwarded is how it came here from other entities; nil for what a sender hands over. It is not changed, but
+	// replaced.
 	Forwarded *Forwarded
 }
 
@@ -87,8 +87,8 @@ type Received struct {
 	Size                       int64     // bytes counted against the quota
 	SessionSequence            int64     // 1, 2, 3 ... of its session (MSG-19); 0 where there are no sessions
 
-	// Unreadable is why the stored form of the message cannot be decoded; nil but for those that are damaged or of a
-	// newer version. Then Message is empty. A Store gives it as any other, and the Broker sees to it.
+	// Unreadable is why the stored form of the message cannot be decoded; nil except for those that are damaged or of a
+	// newer version. Message is then empty. A Store returns such a message as any other, and the Broker handles it.
 	Unreadable error
 
 	// Only on peek (PEEK-7).
@@ -103,7 +103,7 @@ const (
 	PropertyDeadLetterDescription = "DeadLetterErrorDescription"
 )
 
-// Reasons of dead letters that the broker makes by itself (spec section 7).
+// Reasons of dead letters that the broker sets (spec section 7).
 const (
 	ReasonFilterFailed = "FilterEvaluationException" // DLQ-11
 	ReasonHeaderSize   = "HeaderSizeExceeded"        // DLQ-8

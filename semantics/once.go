@@ -15,7 +15,7 @@ type Once struct {
 	Seed      string // what ids of messages without one are made from, so that a repeat can answer them
 }
 
-// Repetition is how a store answers a send that it has carried out before.
+// Repetition is how a store answers a send that took effect before.
 type Repetition struct {
 	Seed string // of the first call
 }

@@ -17,8 +17,8 @@ const (
 	MinAutoDeleteOnIdle     = 5 * time.Minute
 )
 
-// Options are the options of an entity (spec section 3.1). OptionNames tells which of them a kind has; the others mean
-// nothing to it.
+// Options are the options of an entity (spec section 3.1). OptionNames returns which of them a kind has; the others
+// mean nothing to it.
 type Options struct {
 	LockDuration                     time.Duration
 	MaxSizeInMegabytes               int64
@@ -37,7 +37,7 @@ type Options struct {
 	ForgetOnCancel                      bool          // a cancelled message's id is forgotten (DUP-6)
 	EnablePartitioning                  bool          // immutable; no effect but DUP-2 and BATCH-4
 	RedeliveryDelay                     time.Duration // how long a message stays invisible after a failed delivery
-	ExpireDeferred                      bool          // deferred messages expire by themselves (TTL-18)
+	ExpireDeferred                      bool          // deferred messages expire automatically (TTL-18)
 	DeadLetterTTL                       time.Duration // how long dead letters are kept (TTL-19); Never
 
 	RequiresSession   bool              // immutable: every message belongs to a session (SESS-5, SESS-6)

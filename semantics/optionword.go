@@ -71,7 +71,7 @@ func (v SessionExpiryMode) String() string { return wordOf(sessionExpiryNames, v
 // SessionOnDeadLetter says what becomes of a session when one of its messages becomes a dead letter (SESS-29).
 type SessionOnDeadLetter uint8
 
-// The session goes on with its next message, or is locked out until somebody unblocks it.
+// The session continues with its next message, or is blocked until an operator unblocks it.
 const (
 	ContinueSession SessionOnDeadLetter = iota
 	BlockSession
@@ -80,7 +80,7 @@ const (
 // String gives the value as the API writes it.
 func (v SessionOnDeadLetter) String() string { return wordOf(sessionOnDeadLetterNames, v) }
 
-// AcceptNext says whether a queue's sessions may be accepted without naming them (RR-5).
+// AcceptNext reports whether a queue's sessions may be accepted without naming them (RR-5).
 type AcceptNext uint8
 
 // The values of AcceptNext.

@@ -54,7 +54,7 @@ type CompiledRule interface {
 	// fits a dead-letter description.
 	Matches(m *Message, budget *Budget) (bool, error)
 
-	// HasAction tells whether Act does anything.
+	// HasAction reports whether Act does anything.
 	HasAction() bool
 
 	// Act gives the copy that the rule's action makes of a message, which it leaves as it is, with the application
@@ -65,8 +65,8 @@ type CompiledRule interface {
 	// its PartitionKey, because the partition stays as it was chosen (ACT-8), and no MessageID.
 	Act(m *Message) (*Message, error)
 
-	// Warnings tells, one sentence each, what is hardly meant so although it is valid (SQL-12). Each starts with
-	// "filter: " or "action: ".
+	// Warnings returns, one sentence each, what is valid but probably not intended (SQL-12). Each starts with "filter:
+	// " or "action: ".
 	Warnings() []string
 }
 

@@ -46,7 +46,7 @@ type SessionRow struct {
 	Locked       int64
 	Deferred     int64
 	Scheduled    int64
-	LockedUntil  time.Time // end of the holder's lock; zero: nobody holds it
+	LockedUntil  time.Time // end of the holder's lock; zero: it is free
 	LastActivity time.Time // when a message was last accepted or activated, or the state set
 	StateSize    int64     // bytes
 	StateVersion int64     // 0: no state
@@ -62,7 +62,7 @@ func SessionFailure(code Code, path string) *Error {
 	case SessionNotSupported:
 		text = "entity %q has no sessions; create it with requiresSession"
 	case SessionCannotBeLocked:
-		text = "entity %q: somebody else holds the session, or it is blocked"
+		text = "entity %q: another client holds the session, or it is blocked"
 	case InvalidOperation:
 		text = "entity %q has sessions, whose order this would break"
 	default: // SESSION_LOCK_LOST

@@ -7,12 +7,12 @@ import (
 
 // Store keeps entities and messages and performs every promise as one atomic step by its own clock.
 //
-// All methods of all parts may be called concurrently by any number of goroutines, block for as long as one round
-// trip to the store takes, and return at once with an *Error when ctx ends. Paths must come from ParsePath and are
-// looked up without case (ENT-4). Arguments are checked by Broker, a Store does not check them again. A Store never
-// keeps a slice it was given after it has returned and hands over the slices it returns. Every method may return
-// STORE_UNAVAILABLE (with outcome "unknown" when a change may have taken effect, ERR-6) and CANCELLED; the further
-// codes stand at the methods. A Store never repeats a change by itself.
+// All methods of all parts may be called concurrently by any number of goroutines, block for as long as one round trip
+// to the store takes, and return at once with an *Error when ctx ends. Paths must come from ParsePath and are looked up
+// without case (ENT-4). Arguments are checked by Broker, a Store does not check them again. A Store never keeps a slice
+// it was given after it has returned and hands over the slices it returns. Every method may return STORE_UNAVAILABLE
+// (with outcome "unknown" when a change may have taken effect, ERR-6) and CANCELLED; the methods list further codes. A
+// Store never repeats a change.
 type Store interface {
 	Entities
 	Topics
@@ -29,13 +29,13 @@ const MaxPageSize = 100
 
 // Entities manages queues, topics and subscriptions. A path with the segment "Subscriptions" names a subscription, see
 // SubscriptionPath; the kind given with another path must be QueueKind or TopicKind. An entity of another kind is
-// ENTITY_NOT_FOUND, but for creation.
+// ENTITY_NOT_FOUND, except for creation.
 type Entities interface {
 	// CreateEntity makes a queue or a topic, or gives back the present one unchanged with created=false when the name
 	// is taken, be it by one of the other kind (ENT-2, ENT-6). QUOTA_EXCEEDED (QUOTA-1).
 	CreateEntity(ctx context.Context, kind Kind, path string, options Options) (entity Entity, created bool, err error)
 
-	// CreateSubscription makes a subscription with its first rules in one step (RULE-1), or gives back the present one
+	// CreateSubscription creates a subscription with its first rules in one step (RULE-1), or returns the present one
 	// unchanged with created=false (ENT-2, ENT-6). ENTITY_NOT_FOUND when there is no such topic, QUOTA_EXCEEDED
 	// (RULE-4).
 	CreateSubscription(
@@ -51,14 +51,14 @@ type Entities interface {
 	UpdateEntity(ctx context.Context, kind Kind, path string, options Options, names []string) (Entity, error)
 
 	// DeleteEntity removes an entity and all it holds, a topic with its subscriptions, and wakes all waiting receivers
-	// (ENT-8). From the first step on nobody finds it any more, and it can be made again, empty, when the call has
-	// returned. When the call fails halfway it is repeated by whoever deletes or makes an entity of that name.
+	// (ENT-8). From the first step on no call finds it, and it can be created again, empty, when the call has returned.
+	// If the call fails halfway, the next deletion or creation of an entity of that name completes it.
 	// ENTITY_NOT_FOUND.
 	DeleteEntity(ctx context.Context, kind Kind, path string) error
 
 	// ListEntities gives up to limit entities of a kind in order of their folded names, beginning after the given
 	// folded name ("" = from the start). topic is the path of the topic whose subscriptions are listed, else "". more
-	// tells whether others follow. ENTITY_NOT_FOUND for the topic.
+	// reports whether others follow. ENTITY_NOT_FOUND for the topic.
 	ListEntities(
 		ctx context.Context, kind Kind, topic, after string, limit int,
 	) (entities []Entity, more bool, err error)
@@ -86,20 +86,20 @@ type SendResult struct {
 type SendOutcome struct {
 	Stored  []Stored
 	Err     error       // as Send gives it
-	Repeats *Repetition // of a SendOnce that was carried out before; nil: it was not
+	Repeats *Repetition // of a SendOnce that took effect before; nil: it did not
 }
 
 // Sender puts messages into entities.
 type Sender interface {
-	// Send stores all messages with consecutive sequence numbers but for duplicates, or none (BATCH-1, BATCH-3, DUP-8,
-	// SEND-1), and tells what became of each in the order given. A message whose ScheduledAt is in the future is stored
-	// as scheduled (SCHED-2). ENTITY_NOT_FOUND, ENTITY_DISABLED, MESSAGE_SIZE_EXCEEDED, ENTITY_FULL, QUOTA_EXCEEDED
-	// (DUP-11), PARTITION_KEY_MISMATCH (BATCH-4), SESSION_ID_MISSING (SESS-6). Calls one goroutine makes one after the
-	// other are numbered in that order (SEND-3).
+	// Send stores all messages except duplicates, with consecutive sequence numbers, or none (BATCH-1, BATCH-3, DUP-8,
+	// SEND-1), and returns the outcome of each in the order given. A message whose ScheduledAt is in the future is
+	// stored as scheduled (SCHED-2). ENTITY_NOT_FOUND, ENTITY_DISABLED, MESSAGE_SIZE_EXCEEDED, ENTITY_FULL,
+	// QUOTA_EXCEEDED (DUP-11), PARTITION_KEY_MISMATCH (BATCH-4), SESSION_ID_MISSING (SESS-6). Calls one goroutine makes
+	// one after the other are numbered in that order (SEND-3).
 	Send(ctx context.Context, path string, messages []*Message) ([]Stored, error)
 
-	// SendEach carries out several Sends on one entity, each whole or not at all, and gives the outcome of each. They
-	// are numbered in the order given, however many ride in one step (SEND-3).
+	// SendEach runs several Sends on one entity, each whole or not at all, and returns the outcome of each. They are
+	// numbered in the order given, however many share one step (SEND-3).
 	SendEach(ctx context.Context, path string, calls [][]*Message) []SendOutcome
 
 	// SendOnce is Send, unless the entity took the request id within RequestsKeptFor: then it gives the outcome of that
@@ -113,13 +113,13 @@ type Sender interface {
 	// (NumbersNotFound).
 	CancelScheduled(ctx context.Context, path string, numbers []int64) error
 
-	// CancelScheduledByID removes every scheduled message with one of the message ids and tells how many (SCHED-8).
+	// CancelScheduledByID removes every scheduled message with one of the message ids and returns how many (SCHED-8).
 	// When there are more than one step may remove, it takes several steps, each atomic. ENTITY_NOT_FOUND,
 	// ENTITY_DISABLED.
 	CancelScheduledByID(ctx context.Context, path string, ids []string) (int, error)
 }
 
-// Register says whether a receive leaves the caller's sidecar on the list of those to wake when something arrives.
+// Register reports whether a receive leaves the caller's sidecar on the list of those to wake when something arrives.
 type Register uint8
 
 const (
@@ -135,9 +135,9 @@ const (
 type Batch struct {
 	Messages []*Received
 
-	// RecheckAfter is how long a caller that got nothing may sleep before it must look again although nobody woke
-	// it: until the next lock ends, and never longer than a bound that makes up for a lost wake-up. Zero means look
-	// again at once: there was more to clear away than one call may do.
+	// RecheckAfter is how long a caller that got nothing may wait before it must try again without a wake-up: until the
+	// next lock ends, and never longer than a bound, in case a wake-up is lost. Zero means try again at once: more was
+	// due than one call may process.
 	RecheckAfter time.Duration
 }
 
@@ -156,8 +156,8 @@ type Use struct {
 	Ago  time.Duration // since then; 0: it still is
 }
 
-// NoteEvery is how often a Broker tells its Store what is in use without a call. It is short against
-// MinAutoDeleteOnIdle, so that one failure costs nothing.
+// NoteEvery is how often a Broker calls NoteUse. It is short against MinAutoDeleteOnIdle, so that one failure costs
+// nothing.
 const NoteEvery = 40 * time.Second
 
 // Receiver takes and looks at messages.
@@ -177,21 +177,21 @@ type Receiver interface {
 	// a later Receive of the same caller can be missed.
 	Watch(ctx context.Context, source Source) (Watch, error)
 
-	// NoteUse stamps the activity of queues and subscriptions that were in use without a call, as somebody waited for
-	// their messages (IDLE-5). It concerns only those that AutoDeleteOnIdle may remove, or with their topic. One that
-	// is not there is passed over.
+	// NoteUse stamps the activity of queues and subscriptions that were in use without a call, because a receive waited
+	// for their messages (IDLE-5). It concerns only those that AutoDeleteOnIdle may delete, or delete with their topic.
+	// One that does not exist is skipped.
 	NoteUse(ctx context.Context, uses []Use) error
 
-	// PassOn wakes the next sidecar that waits on source if there is something to receive. Whoever was woken and
-	// has nobody left to serve calls it.
+	// PassOn wakes the next sidecar that waits on source if there is something to receive. A caller that was woken and
+	// has no waiter left calls it.
 	PassOn(ctx context.Context, source Source) error
 
 	// ReceiveByNumber locks the messages with the given numbers, all or none, and hands them out in the order given, a
 	// number given twice once. state Deferred takes deferred messages (DEFER-3), Active available ones, delayed ones
-	// included (PURGE-9), and is INVALID_OPERATION on a queue with sessions, whose order it would break. A message
-	// whose time is over is expired instead of taken (TTL-8, TTL-18). ENTITY_NOT_FOUND, ENTITY_DISABLED, the further
-	// errors of Receive, and MESSAGE_NOT_FOUND with the numbers that are unknown, in another state, in another session
-	// (DEFER-7), locked or expired.
+	// included (PURGE-9), and is INVALID_OPERATION on a queue with sessions, whose order it would break. An expired
+	// message is ended instead of taken (TTL-8, TTL-18). ENTITY_NOT_FOUND, ENTITY_DISABLED, the further errors of
+	// Receive, and MESSAGE_NOT_FOUND with the numbers that are unknown, in another state, in another session (DEFER-7),
+	// locked or expired.
 	ReceiveByNumber(ctx context.Context, source Source, state State, numbers []int64) ([]*Received, error)
 
 	// Reactivate makes the deferred messages with the given numbers available at their old places, all or none
@@ -200,9 +200,9 @@ type Receiver interface {
 	Reactivate(ctx context.Context, source Source, numbers []int64) error
 
 	// Peek gives up to limit messages with sequence numbers of at least from, in ascending order, that are in one of
-	// the shown states, and changes nothing but the activity stamp (PEEK-1, PEEK-2, PEEK-7, PEEK-9), over all sessions
-	// or in the one that source names or holds (PEEK-8, SESS-39). ENTITY_NOT_FOUND, ENTITY_DISABLED,
-	// SESSION_NOT_SUPPORTED, SESSION_LOCK_LOST.
+	// the shown states, and changes only the activity stamp (PEEK-1, PEEK-2, PEEK-7, PEEK-9), over all sessions or in
+	// the one that source names or holds (PEEK-8, SESS-39). ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_NOT_SUPPORTED,
+	// SESSION_LOCK_LOST.
 	Peek(ctx context.Context, source Source, from int64, limit int, show Show) ([]*Received, error)
 }
 
@@ -317,7 +317,7 @@ type Remover interface {
 // (SESS-19, SESS-22), and change nothing then.
 type Sessions interface {
 	// AcceptSession takes the lock of a session, which may have no message (SESS-11). It does not wait.
-	// SESSION_CANNOT_BE_LOCKED when somebody holds it or it is blocked (SESS-29), ENTITY_DISABLED.
+	// SESSION_CANNOT_BE_LOCKED when another client holds it or it is blocked (SESS-29), ENTITY_DISABLED.
 	AcceptSession(ctx context.Context, path, id string) (*Session, error)
 
 	// AcceptNextSession takes the lock of the session that has been ready longest: not held, not blocked, and with a
@@ -382,9 +382,9 @@ type Health struct {
 	Warnings []string // what weakens its promises, in plain sentences; empty when nothing does
 }
 
-// Checker is a Store that can tell whether it is able and fit to serve. Check blocks for a few round trips and is safe
-// for concurrent use. It fails with STORE_UNAVAILABLE when the store cannot be reached now, which may pass, and with
-// PRECONDITION_FAILED when its version or settings would lose messages, which somebody must mend.
+// Checker is a Store that can check whether it is available and safe to use. Check blocks for a few round trips and is
+// safe for concurrent use. It fails with STORE_UNAVAILABLE when the store cannot be reached now, which may pass, and
+// with PRECONDITION_FAILED when its version or settings would lose messages, which an operator must correct.
 type Checker interface {
 	Check(ctx context.Context) (Health, error)
 }

@@ -17,7 +17,7 @@ type Topics interface {
 	GetRule(ctx context.Context, subscription, name string) (Rule, error)
 
 	// ListRules gives up to limit rules in order of their folded names, beginning after the given folded name (RULE-9).
-	// more tells whether others follow. ENTITY_NOT_FOUND.
+	// more reports whether others follow. ENTITY_NOT_FOUND.
 	ListRules(ctx context.Context, subscription, after string, limit int) (rules []Rule, more bool, err error)
 
 	// DeleteRule removes a rule. ENTITY_NOT_FOUND, RULE_NOT_FOUND.
@@ -43,8 +43,8 @@ type Topics interface {
 	Due(ctx context.Context, topic string, limit int) ([]*Received, error)
 
 	// Activate enqueues scheduled messages of a topic with the copies that subscriptions get, as if they were sent now
-	// (SCHED-3, SCHED-7). One that is not scheduled any more, or not due, is passed over. Limits and status of the
-	// topic do not hold it up (SCHED-12). ErrRoutesChanged as in Publish, ENTITY_NOT_FOUND.
+	// (SCHED-3, SCHED-7). One that is not scheduled any more, or not due, is skipped. Limits and status of the topic do
+	// not apply (SCHED-12). ErrRoutesChanged as in Publish, ENTITY_NOT_FOUND.
 	Activate(ctx context.Context, topic string, version int64, activations []Activation) error
 }
 

@@ -20,41 +20,41 @@ const (
 
 // Transfers carry messages on from one entity to another (FWD-1). Source and destination need not be in the same place,
 // so a transfer takes three steps, each atomic: messages are set aside at the source, stored at the destination,
-// removed at the source. Every step may be repeated, by anybody, at any time, and has its effect once; so whoever finds
-// a transfer under way carries it on, and a message is lost and doubled nowhere.
+// removed at the source. Every step may be repeated, by any sidecar, at any time, and takes effect once. So a sidecar
+// that finds a transfer under way continues it, and no message is lost or duplicated.
 type Transfers interface {
-	// Destination finds the queue or topic of a path. When there is none its Incarnation is 0, and that is no error.
+	// Destination finds the queue or topic of a path. If none exists its Incarnation is 0, and there is no error.
 	Destination(ctx context.Context, path string) (Destination, error)
 
-	// BeginTransfer gives the transfer of a source that is under way, whatever its destination; else it begins one,
-	// with up to limit of the messages that are available, in order of sequence number (FWD-6). Nobody else gets them
-	// from then on, and they do not expire. The status of the source does not matter, and it is no activity of it.
+	// BeginTransfer returns the transfer of a source that is under way, whatever its destination; else it begins one,
+	// with up to limit of the messages that are available, in order of sequence number (FWD-6). No receiver gets them
+	// from then on, and they do not expire. The status of the source does not matter, and its activity is not stamped.
 	// Without any Messages there is nothing to do. ENTITY_NOT_FOUND, and ErrForwardingChanged when none is under way
 	// and the source does not forward to that path; an empty path is one it never forwards to.
 	BeginTransfer(ctx context.Context, source Source, to Destination, limit int) (Transfer, error)
 
-	// BeginResubmission gives the transfer of a dead-letter queue that is under way, whatever it is for; else it begins
-	// one that sends dead letters again, those with the given numbers that nobody has locked, as BeginTransfer sets
+	// BeginResubmission returns the transfer of a dead-letter queue that is under way, whatever it is for; else it
+	// begins one that resubmits dead letters, those with the given numbers that are not locked, as BeginTransfer sets
 	// messages aside. It is activity of the source. ENTITY_NOT_FOUND, ENTITY_DISABLED.
 	BeginResubmission(
 		ctx context.Context, source Source, to Destination, numbers []int64, how Resubmitting,
 	) (BegunResubmission, error)
 
-	// Arrive stores what a transfer carries at its destination, all in one step, and says what became of each message,
-	// in the order given. The first call that decides about them is final: later ones give its answer, whatever they
-	// bring, until a later transfer of the source has arrived. From then on it is ErrOvertaken. version is that of the
-	// routes by which the copies of a topic were decided, else 0. A message is stored as new, as if it was sent alone,
-	// but never scheduled; a duplicate counts as stored (DUP-9). One that its destination does not take is refused by
-	// itself; but unless isLast, nothing at all is done when one would be, and the answer is ErrNotYet. A queue with
-	// sessions makes a message without one a dead letter of its own (FWD-3, DLQ-9). An incarnation that is gone is all
-	// messages refused. It is no activity of the destination (FWD-10). ErrRoutesChanged.
+	// Arrive stores what a transfer carries at its destination, all in one step, and returns the outcome of each
+	// message, in the order given. The first call that decides about them is final: later ones return its answer,
+	// whatever they bring, until a later transfer of the source has arrived. From then on it is ErrOvertaken. version
+	// is that of the routes by which the copies of a topic were decided, else 0. A message is stored as new, as if it
+	// was sent alone, but never scheduled; a duplicate counts as stored (DUP-9). One that its destination does not take
+	// is refused alone; but unless isLast, nothing at all is done when one would be, and the answer is ErrNotYet. A
+	// queue with sessions makes a message without one a dead letter of its own (FWD-3, DLQ-9). An incarnation that is
+	// gone is all messages refused. It is not activity of the destination (FWD-10). ErrRoutesChanged.
 	Arrive(
 		ctx context.Context, transfer Transfer, version int64, arrivals []Publication, isLast bool,
 	) ([]Arrival, error)
 
 	// EndTransfer removes the messages of a transfer from its source, all in one step, as fates says in the order of
-	// the messages. It does nothing when the transfer is over. ENTITY_FULL when the transfer dead-letter queue of the
-	// source has no room: it may hold as many bytes as the source itself.
+	// the messages. It does nothing when the transfer has ended. ENTITY_FULL when the transfer dead-letter queue of the
+	// source is full: it may hold as many bytes as the source itself.
 	EndTransfer(ctx context.Context, transfer Transfer, fates []Fate) error
 
 	// Unbroken lets do make calls with the context it is given, one after the other. If the store comes back older than
@@ -78,15 +78,14 @@ var (
 type Destination struct {
 	Path string
 	Kind Kind // QueueKind or TopicKind
-	// Incarnation tells an entity from one of the same name that was there before. It is never 0, which stands for
-	// none.
+	// Incarnation distinguishes an entity from an earlier one of the same name. It is never 0, which stands for none.
 	Incarnation int64
 }
 
 // Transfer is a batch of messages on its way from a source to a destination.
 type Transfer struct {
 	Source   Source // the main queue or the dead-letter queue of an entity
-	ID       string // tells it from every other transfer there ever was; a Store gives it its meaning
+	ID       string // distinguishes it from every other transfer there ever was; only the Store interprets it
 	To       Destination
 	Age      time.Duration // since it was begun
 	Messages []*Received
@@ -122,7 +121,7 @@ type Fate struct {
 	DeadLetter *DeadLetterTexts
 	// KeepsQueue puts it into the dead-letter queue of the source instead of the transfer dead-letter queue.
 	KeepsQueue bool
-	// Stays: it is given back where it was, as if nobody had touched it.
+	// Stays: it is returned to where it was, unchanged.
 	Stays bool
 }
 

@@ -54,7 +54,7 @@ type Value struct {
 	str string // text forms and bytes
 }
 
-// Type tells the type of the value.
+// Type returns the type of the value.
 func (v Value) Type() ValueType { return v.typ }
 
 // Int gives the number of an integer, char or bool (0 or 1), or the ticks of 100 ns of a timespan.

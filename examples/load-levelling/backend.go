@@ -11,7 +11,7 @@ import (
 
 // backend does orders at its own pace, whatever comes. It takes the next one when it has done one.
 type backend struct {
-	paymentsFail atomic.Bool // the payment provider, whom nobody here can help, does not answer
+	paymentsFail atomic.Bool // the payment provider, does not answer
 }
 
 // run has the clerks do the orders of a queue until ctx ends.
@@ -54,7 +54,7 @@ func (b *backend) open(ctx context.Context, source string) *shift {
 	return s
 }
 
-// close ends it in order: what a clerk has in hand goes back, uncounted.
+// close ends it in order: unsettled orders are released, and no delivery is counted.
 func (s *shift) close() error {
 	s.stop()
 	return <-s.done

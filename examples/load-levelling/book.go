@@ -89,7 +89,7 @@ func (b *book) settle(id string, o outcome) {
 	p, before := b.of[id], b.outcomes[id]
 	switch {
 	case p == nil:
-		b.fail("nobody placed %q", id)
+		b.fail("no customer placed %q", id)
 	case before != "" && before != o:
 		b.fail("%s is %s and %s", id, before, o)
 	case o == mailed && !b.told[id]:

@@ -14,7 +14,7 @@ import (
 
 // Why the broker makes dead letters. Any other reason is one of the back end.
 const (
-	expired  = "TTLExpiredException"      // nobody took it in time
+	expired  = "TTLExpiredException"      // no clerk took it in time
 	tooOften = "MaxDeliveryCountExceeded" // it failed every time
 )
 
@@ -63,9 +63,9 @@ func (w *watch) look(ctx context.Context, sidebus *client.Client, m *client.Hand
 	}
 }
 
-// takesLonger tells the user so and sends the order where it has no deadline. A resubmit would keep its time to live.
-// Until the dead letter is completed it may come again, and then be sent again: the target drops the second one by its
-// id.
+// takesLonger shows that to the user and sends the order where it has no deadline. A resubmit would keep its time to
+// live. Until the dead letter is completed it may come again, and then be sent again: the target drops the second one
+// by its id.
 func (w *watch) takesLonger(ctx context.Context, sidebus *client.Client, m *client.HandledMessage) error {
 	w.book.tell(m.MessageID)
 	return send(ctx, sidebus, ordersByMail, &client.Message{

@@ -21,7 +21,7 @@ func (w *website) place(ctx context.Context, p *phase, id, tea string) error {
 	began := time.Now()
 	err := send(ctx, w.sidebus, orders, &client.Message{
 		MessageID: &id, ReplyTo: new(confirmations), Body: []byte(tea), BodyType: client.BodyText,
-		TimeToLive: new(deadline), // later nobody looks at the page any more
+		TimeToLive: new(deadline), // later the user has left the page
 	})
 	if err != nil {
 		return fmt.Errorf("place %s: %w", id, err)

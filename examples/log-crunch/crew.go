@@ -66,7 +66,7 @@ func (c *crew) startSidecars(ctx context.Context) ([]string, error) {
 	return addresses, nil
 }
 
-// freeAddresses gives loopback addresses that nobody listens on.
+// freeAddresses returns loopback addresses without a listener.
 func freeAddresses(n int) ([]string, error) {
 	addresses := make([]string, n)
 	for i := range addresses {
@@ -74,7 +74,7 @@ func freeAddresses(n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer listener.Close() //nolint:errcheck // nobody ever connected; all are kept open until all are known
+		defer listener.Close() //nolint:errcheck // without connections; all are kept open until all are known
 		addresses[i] = listener.Addr().String()
 	}
 	return addresses, nil
@@ -92,7 +92,7 @@ func (c *crew) start(name, program string, args ...string) error {
 		return err
 	}
 	go func() {
-		_ = m.command.Wait() // the state tells
+		_ = m.command.Wait() // the state shows it
 		close(m.exited)
 	}()
 	if c.members == nil {
@@ -109,7 +109,7 @@ func (c *crew) kill(name string) {
 	<-m.exited
 }
 
-// awaitExit waits for a process to end by itself, and in order.
+// awaitExit waits for a process to end without a signal, and in order.
 func (c *crew) awaitExit(ctx context.Context, name string) error {
 	m := c.members[name]
 	select {

@@ -36,10 +36,10 @@ func planned() map[place]string {
 	return plan
 }
 
-// fate is the point of a step at which the worker dies, "" when it lives.
+// fate is the point of a step at which the worker crashes, "" for none.
 type fate string
 
-// killAt tells the fate of a worker in a step. Only the first delivery is deadly.
+// killAt returns the fate of a worker in a step. It crashes only in the first delivery.
 func killAt(order string, step int, delivery int32) fate {
 	if delivery > 1 {
 		return ""

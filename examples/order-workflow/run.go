@@ -19,7 +19,7 @@ import (
 
 const (
 	workers      = 4
-	lockDuration = 5 * time.Second // the shortest there is: so long an order waits when its worker dies
+	lockDuration = 5 * time.Second // the shortest there is: an order waits this long when its worker crashes
 	bound        = time.Minute
 )
 

@@ -10,7 +10,7 @@ import (
 
 // world is what the steps change: the warehouse, the bank, the carrier. Here it is a folder with a file for each order,
 // which has a line for each thing that was done. As such systems should, it knows a thing by a key, the order and the
-// step, and does it once: whoever asks again is told what came of it the first time. No broker can do that for them.
+// step, and does it once: a repeated request gets the first result. No broker can do that for them.
 type world string
 
 // change does a step and gives what came of it.

@@ -79,7 +79,7 @@ func newApp(sidecar string) *app {
 	return a
 }
 
-// message is what the sidecar tells of a message besides its body.
+// message is what the sidecar sends of a message besides its body.
 type message struct {
 	DeliveryCount int
 	LockToken     string

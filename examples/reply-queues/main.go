@@ -59,7 +59,7 @@ func run(ctx context.Context) error {
 	}})
 }
 
-// answer sends to whoever asked. The request is completed after that, so that no answer is lost; one may be sent twice.
+// answer sends to the requester. The request is completed after that, so that no answer is lost; one may be sent twice.
 func answer(ctx context.Context, sidebus *client.Client, m *client.HandledMessage, text string) error {
 	err := sidebus.Reply(ctx, m.ReceivedMessage, &client.Message{Body: []byte(text), BodyType: client.BodyText}, nil)
 	if errors.Is(err, client.CodeEntityNotFound) {

@@ -1,5 +1,5 @@
 // Command request-reply asks and answers through queues: the worker sends each reply into the session that the
-// requester names, and the sidecar gives it to whoever asked. See README.md.
+// requester names, and the sidecar delivers it to the requester. See README.md.
 package main
 
 import (
@@ -48,7 +48,7 @@ func do(ctx context.Context, args []string) error {
 	return ask(ctx, sidebus, count)
 }
 
-// work answers requests until ctx ends, eight at a time. Nobody needs to know who asks: the request says where the
+// work answers requests until ctx ends, eight at a time. It need not know the requesters: the request says where the
 // reply goes.
 func work(ctx context.Context, sidebus *client.Client) error {
 	receiver, err := sidebus.NewReceiverForQueue(requests, nil)

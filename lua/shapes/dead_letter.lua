@@ -14,8 +14,8 @@
 -- Fields of the log entry of a dead letter.
 ---@class DeadLetterFields
 -- Variables: was
----@field n string sequence number before it died
----@field c string failed deliveries before it died
+---@field n string sequence number before it became a dead letter
+---@field c string failed deliveries before it became a dead letter
 
 -- A dead letter that is to be resubmitted: see the header of resubmit.
 ---@class Letter

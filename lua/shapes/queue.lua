@@ -14,7 +14,7 @@
 ---@field dead_letter_ttl_ms int how long dead letters live, negative = for ever
 ---@field expire_deferred bool deferred messages expire as well
 ---@field found_alarm int alarm when the queue was opened
----@field lazy bool? lifetimes are left until somebody looks (TTL-20)
+---@field lazy bool? lifetimes are left until a call reads the queue (TTL-20)
 ---@field used int? until when it was in use, as far as this script has found out
 ---@field slice_bytes int? bytes that this script may still copy for what is due
 ---@field rest_left int? messages that this script may still end because others of their session ended

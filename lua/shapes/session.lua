@@ -9,7 +9,7 @@
 ---@field session_tokens string key: tokens of held sessions
 ---@field session_waiting string key: where holders wait
 ---@field ready_sessions string key: sessions that can be accepted
----@field idle_sessions string key: sessions that have nothing but a record
+---@field idle_sessions string key: sessions that have only a record
 ---@field session_states string key: states
 ---@field states_due string key: states that are to be forgotten
 ---@field delayed string key: messages that are invisible for some time

@@ -19,5 +19,5 @@
 ---@field overflow string of a subscription: what happens when it has MaxMessageCount: REJECT, DROP_OLDEST or
 -- DEAD_LETTER
 ---@field makes_room bool of a subscription: it takes any number of copies, and others make way
----@field is_plain bool of a subscription: a copy needs nothing but to be appended
+---@field is_plain bool of a subscription: a copy needs only to be appended
 ---@field queue Queue? of a subscription: the same with all its keys

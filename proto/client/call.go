@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// retryTimeout is the most that a call is repeated. The sidecar remembers a request id for two minutes from when it
-// carried out the first try, which may have been at once (IDEM-1).
+// retryTimeout is the most that a call is repeated. The sidecar remembers a request id for two minutes from when it ran
+// the first try, which may have been at once (IDEM-1).
 const retryTimeout = 110 * time.Second
 
 // Pauses before a call is repeated, each twice the last.

@@ -45,8 +45,8 @@
 //
 // A call that fails because no sidecar answers, Redis is away, or the rate limit is reached is repeated, with pauses of
 // 100 ms to 5 s, until its context ends or for Options.RetryTimeout. That is safe: a send has a request id under which
-// messages are stored once, and a settlement that was carried out already counts as success. Calls that cannot be
-// repeated safely say so in their comments.
+// messages are stored once, and a settlement that took effect already counts as success. Calls that cannot be repeated
+// safely say so in their comments.
 //
 // What fails for good is an [Error]. Compare its [Code] with errors.Is, or look at Retryable, RetryAfter and
 // OutcomeUnknown.

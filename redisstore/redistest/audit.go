@@ -144,7 +144,7 @@ func (a *Auditor) tagOf(path string) string {
 	return "sb:{" + a.namespace + "/" + semantics.Fold(path) + "}:"
 }
 
-// read fetches all keys in one go, and the names of those there are, so that none besides is passed over.
+// read fetches all keys in one go, and the names of those there are, so that none is missed.
 func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 	q := &audit{
 		tag: a.tagOf(path), keys: map[string]bool{}, logs: map[string]map[string]logEntry{},
@@ -225,7 +225,7 @@ func (q *audit) checkParts(may parts) {
 	all := slices.Concat(may["stream"], may["zset"], may["hash"])
 	for part := range q.keys {
 		if !slices.Contains(all, part) {
-			q.fault("%s is no key of a %s", part, q.entity["kind"])
+			q.fault("%s is not a key of a %s", part, q.entity["kind"])
 		}
 	}
 }
@@ -468,7 +468,7 @@ func (q *audit) checkAlarm(first int64) {
 		q.fault("alarm_ms is %d, when nothing is due", alarm)
 	}
 	if q.number("idle_ms") > 0 && alarm == 0 {
-		q.fault("nobody will find out when it is unused")
+		q.fault("no sweeper will find out when it is unused")
 	}
 }
 

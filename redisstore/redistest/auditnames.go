@@ -45,9 +45,8 @@ func missing(live, listed map[string]bool) error {
 // mostSubscriptions is how many subscriptions a topic has that AuditAll looks at.
 const mostSubscriptions = 50
 
-// AuditAll is Audit for every queue and topic on the list of the namespace, but for topics with very many
-// subscriptions. It looks for no keys besides those an entity has, since to find these takes longer the more is in
-// Redis.
+// AuditAll is Audit for every queue and topic on the list of the namespace, except topics with very many subscriptions.
+// It looks for no keys besides those an entity has, since to find these takes longer the more is in Redis.
 func (a *Auditor) AuditAll(ctx context.Context) error {
 	known := *a
 	known.known = true
@@ -75,7 +74,7 @@ func (a *Auditor) names(ctx context.Context) (live, listed map[string]bool, err 
 	return live, listed, err
 }
 
-// Left gives the keys of a pattern but for those that outlive the last entity: its mark that its ticket is gone, which
+// Left returns the keys of a pattern except those that outlive the last entity: its mark that its ticket is gone, which
 // ends after an hour, and the number of the last ticket.
 func Left(ctx context.Context, client *redis.Client, pattern string) ([]string, error) {
 	keys, err := client.Keys(ctx, pattern).Result()

@@ -192,7 +192,7 @@ func (q *audit) checkSessions() int64 {
 	return first
 }
 
-// checkPlaces checks that by_session has nothing but what is there: see checkPlace for what the log has.
+// checkPlaces checks that by_session has only what is there: see checkPlace for what the log has.
 func (q *audit) checkPlaces() {
 	for position, places := range q.places {
 		_, active := q.logs["log"][position]
@@ -240,7 +240,7 @@ func (q *audit) checkSession(session string, on *sessionKept) {
 		wrong("its state has %d bytes", len(state))
 	}
 	if len(on.locks) > 0 && !held {
-		wrong("messages are locked, but nobody holds it")
+		wrong("messages are locked, but no client holds it")
 	}
 	if waits, is := q.hashes["session_waiting"][session]; is && (!held || !strings.HasSuffix(waits, ":"+on.token)) {
 		wrong("its holder waits as %s", waits)
@@ -256,8 +256,8 @@ func (q *audit) checkSession(session string, on *sessionKept) {
 	}
 }
 
-// receivable says whether a message stands there that a receive could hand out: not behind one that is delayed and
-// holds it up.
+// receivable reports whether a message is there that a receive could hand out: not behind one that is delayed and holds
+// it up.
 func (on *sessionKept) receivable() bool {
 	lowest := func(letter string) int64 {
 		low := int64(-1)

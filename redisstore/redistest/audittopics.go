@@ -56,7 +56,7 @@ func (q *audit) checkRules() map[string]map[string]int64 {
 		}
 		subscription, rule := m[1], m[2]
 		if _, has := q.hashes["subscriptions"][subscription]; !has {
-			q.fault("rules has %q of %q, which is no subscription", rule, subscription)
+			q.fault("rules has %q of %q, which is not a subscription", rule, subscription)
 		}
 		if seen[subscription+"\x00"+rule] {
 			q.fault("rules has %q of %q twice", rule, subscription)

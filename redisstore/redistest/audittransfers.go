@@ -58,7 +58,7 @@ func (a *Auditor) auditTransfers(ctx context.Context, path string, of *audit) er
 }
 
 // checkForwarding checks what a source has to forward: messages that are set aside belong to the transfer that is
-// noted, and whatever is to go has somebody coming for it.
+// noted, and a sweeper will come for what is to be forwarded.
 func (a *Auditor) checkForwarding(ctx context.Context, path string, q *audit) {
 	for _, side := range []string{"", "dead_"} {
 		note, aside := q.entity[side+"transfer"], q.countAside(side)
@@ -72,7 +72,7 @@ func (a *Auditor) checkForwarding(ctx context.Context, path string, q *audit) {
 		}
 		_, err := a.client.ZScore(ctx, "sb:{"+a.namespace+"}:alarms", semantics.Fold(path)).Result()
 		if q.entity["forwarder_called"] != "1" || err == redis.Nil { //nolint:errorlint // go-redis gives this very value
-			q.fault("nobody comes to forward what is in %slog: forwarder_called is %q (%v)", side, q.entity["forwarder_called"], err)
+			q.fault("no sweeper comes to forward what is in %slog: forwarder_called is %q (%v)", side, q.entity["forwarder_called"], err)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Ledger notes which messages stores have handed out under lock and who has settled them, by their answers alone. With
-// it an Auditor finds what is locked and was handed to nobody, and what was handed out and is not locked. Make one with
+// it an Auditor finds what is locked and was not handed out, and what was handed out and is not locked. Make one with
 // NewLedger and give to the tests what Keep returns. It is safe for concurrent use. A call with an unknown outcome
 // leaves it wrong.
 type Ledger struct {
@@ -222,7 +222,7 @@ func (a *Auditor) checkLedger(path, prefix string, q *audit) {
 		number, _ := strconv.ParseInt(cmp.Or(q.logs[prefix+"log"][position].fields["n"], position), 10, 64)
 		h, isOut := out[number]
 		if !isOut {
-			q.fault("%slocks has %d until %d, which was handed to nobody", prefix, number, int64(end))
+			q.fault("%slocks has %d until %d, which was not handed out", prefix, number, int64(end))
 			continue
 		}
 		delete(out, number)

@@ -14,8 +14,8 @@ type Past struct {
 	dumps     map[string]string
 }
 
-// Remember keeps all that a namespace holds now, so that it can be brought back. It is no snapshot of one instant, so
-// nobody may change the namespace meanwhile.
+// Remember keeps all that a namespace holds now, so that it can be brought back. It is not a snapshot of one instant,
+// so no client may change the namespace meanwhile.
 func Remember(t testing.TB, client *redis.Client, namespace string) *Past {
 	t.Helper()
 	p := &Past{client: client, namespace: namespace, dumps: map[string]string{}}
@@ -30,7 +30,7 @@ func Remember(t testing.TB, client *redis.Client, namespace string) *Past {
 }
 
 // Return makes Redis forget all that has happened in the namespace since, in one step, as if it had come back older
-// than it was. Nobody loses a connection by it. Other namespaces stay as they are.
+// than it was. No client loses its connection. Other namespaces stay as they are.
 func (p *Past) Return(t testing.TB) {
 	t.Helper()
 	keys := p.keys(t)

@@ -192,7 +192,7 @@ func header(in *bufio.Reader, mark byte) (int, error) {
 		return 0, err
 	}
 	if line[0] != mark {
-		return 0, fmt.Errorf("%q is no header of a command", line)
+		return 0, fmt.Errorf("%q is not a header of a command", line)
 	}
 	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }

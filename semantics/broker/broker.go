@@ -12,9 +12,9 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
-// Broker is what the edges talk to: it validates, fills defaults, waits, and keeps account of what this process
-// has in hand. Everything that must be atomic is left to the Store. A Broker is safe for concurrent use; make one
-// with New and end it with Drain and Close. With a rate limit every verb may also fail with THROTTLED (WithRateLimit).
+// Broker is what the edges talk to: it validates, fills defaults, waits, and keeps account of what this process has
+// locked. Everything that must be atomic is left to the Store. A Broker is safe for concurrent use; make one with New
+// and end it with Drain and Close. With a rate limit every verb may also fail with THROTTLED (WithRateLimit).
 type Broker struct {
 	store        semantics.Store
 	waitingLists waitingLists

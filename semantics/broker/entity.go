@@ -16,7 +16,7 @@ type Ensured struct {
 }
 
 // EnsureEntity creates a queue or a topic if its name is free, in one atomic step (ENT-6). given names the options the
-// caller set, the others get their defaults. An existing one stays as it is and the answer tells what differs. A
+// caller set, the others get their defaults. An existing one stays as it is and the result has the differences. A
 // subscription gets the rules, or the default rule when there are none (RULE-1); a queue or a topic has none. With
 // ForwardTo it is never deleted for being idle, whatever was asked for (ENT-14). INVALID_ARGUMENT,
 // ARGUMENT_OUT_OF_RANGE, FORWARD_DESTINATION_INVALID (ENT-13), QUOTA_EXCEEDED, FILTER_INVALID, ACTION_INVALID, and
@@ -131,8 +131,8 @@ func (b *Broker) GetEntity(ctx context.Context, kind semantics.Kind, name string
 	return b.store.GetEntity(ctx, kind, path)
 }
 
-// UpdateEntity sets the named options and leaves the others alone (ENT-7, ENT-10), but for ENT-14 as in EnsureEntity.
-// No names at all is INVALID_ARGUMENT. ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, PROPERTY_IMMUTABLE,
+// UpdateEntity sets the named options and leaves the others alone (ENT-7, ENT-10), except for ENT-14 as in
+// EnsureEntity. No names at all is INVALID_ARGUMENT. ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, PROPERTY_IMMUTABLE,
 // FORWARD_DESTINATION_INVALID; nothing is changed on failure.
 func (b *Broker) UpdateEntity(
 	ctx context.Context, kind semantics.Kind, name string, options semantics.Options, names []string,

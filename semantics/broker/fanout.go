@@ -164,12 +164,12 @@ func (c *compiledRoute) appendCopies(
 	isPlain := false
 	for _, rule := range c.rules {
 		if isPlain && !rule.HasAction() && !c.DeadLettersFailures {
-			continue // its copy is there, and nobody hears of failures
+			continue // its copy is stored, and failures are not reported
 		}
 		matches, err := rule.Matches(m, budget)
 		switch {
 		case err != nil:
-			failed = cmp.Or(failed, err) // one dead letter tells of one failure
+			failed = cmp.Or(failed, err) // one dead letter has one failure
 		case !matches, isPlain && !rule.HasAction(): // its copy is there
 		case !rule.HasAction():
 			isPlain = true

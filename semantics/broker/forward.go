@@ -29,8 +29,8 @@ func WithForwardRetry(d time.Duration) Option {
 	return func(b *Broker) { b.forwarding.retry = d }
 }
 
-// Forwarded tells how many messages this Broker has brought to their destinations, one for each hop (FWD-12), and how
-// many became dead letters because they could not be brought there. What two Brokers carry on together both count.
+// Forwarded returns how many messages this Broker has brought to their destinations, one for each hop (FWD-12), and how
+// many became dead letters because they could not be brought there. What two Brokers forward together both count.
 func (b *Broker) Forwarded() (forwarded, refused int64) {
 	return b.forwarding.arrived.Load(), b.forwarding.refused.Load()
 }
@@ -47,7 +47,7 @@ func (b *Broker) Forward(ctx context.Context, source semantics.Source) error {
 	return nil
 }
 
-// forwardSome carries out one transfer, the one that is under way if there is one.
+// forwardSome runs one transfer, the one that is under way if there is one.
 func (b *Broker) forwardSome(ctx context.Context, source semantics.Source) (more bool, err error) {
 	err = b.store.Unbroken(ctx, func(ctx context.Context) (err error) {
 		more, err = b.forwardOnce(ctx, source)
@@ -199,7 +199,7 @@ func (b *Broker) arrive(
 	if len(messages) == 0 {
 		return nil, nil
 	}
-	isLast := transfer.Age >= b.forwarding.retry || transfer.Resubmits != nil // then somebody waits for the answer
+	isLast := transfer.Age >= b.forwarding.retry || transfer.Resubmits != nil // then a caller waits for the answer
 	arrivals, err := b.tryToArrive(ctx, transfer, messages, isLast)
 	if !errors.Is(err, semantics.ErrNotYet) {
 		return arrivals, err

@@ -23,8 +23,8 @@ func unreadableFate(source string, transfer semantics.Transfer, m *semantics.Rec
 	return semantics.Fate{DeadLetter: &texts, KeepsQueue: keepsQueue(source, transfer)}
 }
 
-// keepsQueue reports whether what may not go on becomes a dead letter of its own queue. A dead letter is in the
-// dead-letter queue already, and nobody could see that of the subscription for what is unmatched.
+// keepsQueue reports whether a message that may not be forwarded becomes a dead letter of its own queue. A dead letter
+// is in the dead-letter queue already, and that of the subscription for unmatched messages is hidden.
 func keepsQueue(source string, transfer semantics.Transfer) bool {
 	return !transfer.Source.SubQueue.IsDeadLetters() && !semantics.IsUnmatched(source)
 }
@@ -37,7 +37,7 @@ func notTaken(transfer semantics.Transfer, m *semantics.Received, code semantics
 		reason = semantics.ReasonDestinationNotFound
 	case semantics.EntityDisabled:
 		reason = semantics.ReasonDestinationDisabled
-	default: // it has no room, or none for this
+	default: // it is full, or too full for this
 	}
 	description := fmt.Sprintf(
 		"the destination %q did not take the message: %s, %s", transfer.To.Path, code, refusals[code],

@@ -102,7 +102,7 @@ func (h *held) endedOf(
 	return owned
 }
 
-// addSession notes a session under the token of its lock, which is no message's.
+// addSession notes a session under the token of its lock, which differs from those of messages.
 func (h *held) addSession(source semantics.Source, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -73,8 +73,8 @@ func idFrom(seed string, place int) string {
 	return semantics.UUIDFrom(semantics.LockToken(sum[:16])).String()
 }
 
-// digestOf tells the messages of one call from others: by their number, their sizes and the ids that the client gave.
-// It is kept by the store, so it must stay what it is from version to version.
+// digestOf returns a digest that distinguishes the messages of one call from others: by their number, their sizes and
+// the ids that the client gave. It is kept by the store, so it must stay what it is from version to version.
 func digestOf(messages []*semantics.Message) string {
 	hash := sha256.New()
 	for _, m := range messages {

@@ -51,7 +51,7 @@ func (b *Broker) publishOnce(
 const activateStep = 50
 
 // ActivateDue enqueues the scheduled messages of a topic whose time has come, by the rules of this instant (SCHED-7).
-// Whoever sweeps the store calls it when some are due; any number may do so at once. It blocks until none is left, or
+// Sweepers of the store call it when some are due; any number may do so at once. It blocks until none is left, or
 // something fails. ENTITY_NOT_FOUND.
 func (b *Broker) ActivateDue(ctx context.Context, topic string) error {
 	for {

@@ -47,7 +47,7 @@ type bucket struct {
 	fullAt time.Time
 }
 
-// take takes cost credits, or none and tells how long it is until there are enough.
+// take takes cost credits, or none and returns how long it is until there are enough.
 func (b *bucket) take(cost int) (wait time.Duration) {
 	now := time.Now()
 	b.mu.Lock()

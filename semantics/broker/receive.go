@@ -31,7 +31,7 @@ func (b *Broker) Receive(
 	return b.receive(ctx, source, options)
 }
 
-// receive is Receive but for what the client was given before from the same session and may not be removed yet.
+// receive is Receive without ending what the client was given before from the same session.
 func (b *Broker) receive(
 	ctx context.Context, source semantics.Source, options ReceiveOptions,
 ) (*delivery.Delivery, error) {
@@ -102,7 +102,7 @@ func (b *Broker) deliver(
 	return delivery.New(ctx, source, mode, messages, settler{b}, b.removals)
 }
 
-// settler carries out what becomes of deliveries, which costs clients nothing.
+// settler settles deliveries, which costs clients no credits.
 type settler struct{ b *Broker }
 
 func (s settler) Complete(

@@ -109,7 +109,7 @@ func (b *Broker) purgePart(
 			step.Limit = min(step.Limit, most-int(result.Deleted))
 		}
 		if step.Limit == 0 {
-			result.More = true // perhaps: the bound is reached, and nobody has looked further
+			result.More = true // perhaps: the bound is reached, and what follows was not examined
 			return nil
 		}
 		done, err := b.store.Purge(ctx, source, step)
@@ -173,9 +173,9 @@ type ResubmitResult struct {
 }
 
 // Resubmit sends dead letters of source again, each of them moved or not, whatever happens meanwhile (DLQ-22). It is as
-// if they had never been forwarded (FWD-5). To a topic the results have no numbers. Locked ones are passed over, or
-// MESSAGE_NOT_FOUND when named. More tells that Max or the end of ctx stopped it. INVALID_OPERATION unless source is a
-// dead-letter queue, INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED.
+// if they had never been forwarded (FWD-5). To a topic the results have no numbers. Locked ones are skipped, or
+// MESSAGE_NOT_FOUND when named. More reports that Max or the end of ctx stopped it. INVALID_OPERATION unless source is
+// a dead-letter queue, INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED.
 func (b *Broker) Resubmit(
 	ctx context.Context, source semantics.Source, options ResubmitOptions,
 ) (results []ResubmitResult, more bool, err error) {

@@ -15,7 +15,7 @@ func (b *Broker) Request(
 	return b.requests.Request(ctx, target, replyTo, message, timeout)
 }
 
-// OrphanReplies is how many replies this Broker has completed for which nobody waited (RR-6).
+// OrphanReplies is how many replies this Broker has completed for which no request waited (RR-6).
 func (b *Broker) OrphanReplies() int64 { return b.requests.Orphans() }
 
 // forRequests is what a Broker offers to its requests.

@@ -11,11 +11,11 @@ import (
 
 // Dead letters go to a queue, or back to where they were, in one step (Remover.Resubmit). A topic makes copies of them
 // by its rules, and may be in another place, so to a topic they go by a transfer, as what is forwarded does: set aside
-// at their source, stored at the topic, removed at the source. Whoever finds such a transfer under way carries it on,
-// so each letter arrives once, whichever sidecar dies when.
+// at their source, stored at the topic, removed at the source. A sidecar that finds such a transfer under way continues
+// it, so each letter arrives once, whichever sidecar crashes when.
 
-// carryOn brings a transfer of the source to its end that somebody has left: its letters cannot be seen as long as it
-// is under way.
+// carryOn finishes a transfer of the source that another call has left: its letters are hidden as long as it is under
+// way.
 func (r *resubmitter) carryOn(ctx context.Context) error {
 	return r.broker.store.Unbroken(ctx, func(ctx context.Context) error {
 		transfer, err := r.broker.store.BeginTransfer(ctx, r.source, semantics.Destination{}, 1)
@@ -97,7 +97,7 @@ func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int
 			message := "others carried on what was to be sent again: see which dead letters are left"
 			err = &semantics.Error{Code: semantics.StoreUnavailable, Message: message, Err: err}
 		}
-		if err != nil { // it is carried on by whoever comes
+		if err != nil { // the next caller continues it
 			return 0, semantics.AsError(err).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
 		}
 		for i, m := range begun.Messages {
@@ -168,7 +168,7 @@ func sentAgain(m *semantics.Received, transfer semantics.Transfer, place int) se
 		p.ExpiresAt = m.ExpiresAt
 	}
 	if transfer.Resubmits.NewMessageIDs {
-		message.MessageID = idFrom(strings.ToLower(transfer.ID), place) // the same, whoever carries it on
+		message.MessageID = idFrom(strings.ToLower(transfer.ID), place) // the same, whichever sidecar continues it
 	}
 	return p
 }

@@ -44,7 +44,7 @@ func (b *Broker) sendPrepared(
 	return results, nil
 }
 
-// sendPatiently carries out one send, under a request id unless once is nil.
+// sendPatiently runs one send, under a request id unless once is nil.
 func (b *Broker) sendPatiently(
 	ctx context.Context, target semantics.Target, messages []*semantics.Message, once *semantics.Once,
 ) (semantics.SendOutcome, error) {
@@ -65,7 +65,7 @@ func (b *Broker) sendPatiently(
 	return outcome, err
 }
 
-// withNextStep tells the sender what to do about an outcome that is unknown (IDEM-1).
+// withNextStep adds to an error with an unknown outcome what the sender can do (IDEM-1).
 func withNextStep(err error, next string) error {
 	if err == nil || semantics.AsError(err).Details[semantics.DetailOutcome] != semantics.OutcomeUnknown {
 		return err
@@ -94,9 +94,9 @@ func (b *Broker) prepare(messages []*semantics.Message) ([]semantics.SendResult,
 	return results, nil
 }
 
-// SendEach carries out several Sends to one entity, in their order, and gives for each what Send gives (SEND-3). One
-// that is refused takes no other with it. When the store cannot be reached they are tried again together for some
-// seconds, so that their order stays (SEND-2).
+// SendEach runs several Sends to one entity, in their order, and returns for each what Send returns (SEND-3). A refused
+// one does not affect the others. When the store cannot be reached they are tried again together for some seconds, so
+// that their order stays (SEND-2).
 func (b *Broker) SendEach(
 	ctx context.Context, target semantics.Target, calls [][]*semantics.Message,
 ) ([][]semantics.SendResult, []error) {
@@ -148,7 +148,7 @@ func (b *Broker) sendEach(
 const MaxCancelNumbers = 1000
 
 // CancelScheduled removes scheduled messages by sequence number, all or none (SCHED-5), and then, message id by message
-// id, all scheduled ones with that id (SCHED-8). It tells how many messages it removed. INVALID_ARGUMENT,
+// id, all scheduled ones with that id (SCHED-8). It returns how many messages it removed. INVALID_ARGUMENT,
 // ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, and MESSAGE_NOT_FOUND when a number is not that of a
 // scheduled message, or when no scheduled message has one of the ids.
 func (b *Broker) CancelScheduled(

@@ -23,8 +23,8 @@ type AcceptOptions struct {
 	Strict bool
 }
 
-// Acceptance is a session that was taken, or none. Whoever carries it to the client must call Undelivered when that
-// failed.
+// Acceptance is a session that was taken, or none. A caller that could not deliver it to the client must call
+// Undelivered.
 type Acceptance struct {
 	Session *semantics.Session // nil: none was ready in time
 

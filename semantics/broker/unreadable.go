@@ -76,7 +76,7 @@ func (b *Broker) allReadable(
 	return nil, e
 }
 
-// markUnreadable lets whoever peeks see why a message has no content.
+// markUnreadable shows in a peek why a message has no content.
 func markUnreadable(messages []*semantics.Received) {
 	for _, m := range messages {
 		if m.Unreadable != nil {

@@ -40,7 +40,7 @@ func (u *uses) init(store useNoter) {
 	u.of = map[string]*use{}
 }
 
-// begin notes that a wait or stream begins. Whoever calls it must call end.
+// begin notes that a wait or stream begins. The caller must call end.
 func (u *uses) begin(ctx context.Context, path string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -78,7 +78,7 @@ func (u *uses) armLocked(ctx context.Context) {
 	u.timer = time.AfterFunc(semantics.NoteEvery, u.tell)
 }
 
-// note tells the Store. What it could not be told is told the next time.
+// note calls NoteUse. What fails is noted the next time.
 func (u *uses) note(ctx context.Context) {
 	u.mu.Lock()
 	now := time.Now()
@@ -107,7 +107,7 @@ func (u *uses) note(ctx context.Context) {
 	}
 }
 
-// close tells the Store a last time, if there is something to be told.
+// close notes a last time, if there is something to note.
 func (u *uses) close() {
 	u.mu.Lock()
 	u.closed = true

@@ -15,7 +15,7 @@ import (
 type attempt struct {
 	// try looks once. recheck is as Batch.RecheckAfter.
 	try func(ctx context.Context, register semantics.Register) (found bool, recheck time.Duration, err error)
-	// waits tells which failures are only to be waited out. Nil: none.
+	// waits reports which failures only need waiting. Nil: none.
 	waits func(err error) bool
 	// enough, when closed, ends the wait as if its time had expired. Nil: never.
 	enough <-chan struct{}
@@ -219,8 +219,8 @@ func (r *waitingLists) leave(ctx context.Context, w *waitingList) {
 	}
 }
 
-// passOn hands a wake-up that nobody here can use to the next sidecar. A failure is made up for by the other
-// sidecars' recheck timers.
+// passOn passes a wake-up without a waiter here to the next sidecar. After a failure the recheck timers of the other
+// sidecars find the messages.
 func (r *waitingLists) passOn(ctx context.Context, w *waitingList) {
 	ctx, cancel := context.WithTimeout(ctx, delivery.SettleTimeout)
 	defer cancel()

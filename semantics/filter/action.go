@@ -56,8 +56,7 @@ func (a *Action) Apply(m *semantics.Message) (*semantics.Message, error) {
 	return draft, nil
 }
 
-// draftOf copies a message so that nothing that is done to the copy but to its Body is seen in the message. There is
-// room for some more properties.
+// draftOf copies a message, all except the bytes of its Body, with capacity for some more properties.
 func draftOf(m *semantics.Message, more int) *semantics.Message {
 	draft := *m
 	draft.Properties = make(map[string]semantics.Value, len(m.Properties)+more)
@@ -90,5 +89,5 @@ func (a *Action) String() string {
 	return w.text.String()
 }
 
-// Warnings tells, one sentence each, what is hardly meant so although it is valid. Each starts "column N: ".
+// Warnings returns, one sentence each, what is valid but probably not intended. Each starts "column N: ".
 func (a *Action) Warnings() []string { return append([]string(nil), a.warnings...) }

@@ -18,7 +18,7 @@ const (
 // String gives the operator as it is written.
 func (o operator) String() string { return [...]string{"+", "-", "*", "/", "%"}[o] }
 
-// precedence tells which operators bind tighter.
+// precedence returns how tightly an operator binds.
 func (o operator) precedence() int {
 	if o <= minus {
 		return precedenceSum

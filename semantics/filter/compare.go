@@ -20,7 +20,7 @@ const (
 // String gives the operator as canonical text has it.
 func (c comparison) String() string { return [...]string{"=", "<>", ">", ">=", "<", "<="}[c] }
 
-// accepts tells the outcome from the order of the operands: -1, 0, 1.
+// accepts returns the outcome for an order of the operands: -1, 0, 1.
 func (c comparison) accepts(order int) Truth {
 	switch c {
 	case equal:
@@ -38,8 +38,7 @@ func (c comparison) accepts(order int) Truth {
 	}
 }
 
-// compare tells how two values stand to each other (SQL-11, SQL-12). Values of unlike types and values without an order
-// give Unknown.
+// compare compares two values (SQL-11, SQL-12). Values of unlike types and values without an order give Unknown.
 func compare(op comparison, a, b operand) Truth {
 	switch {
 	case a.kind == kindText && b.kind == kindText:

@@ -100,7 +100,7 @@ func (c *Correlation) warn() {
 	}
 }
 
-// Warnings tells, one sentence each, which fields no message can match.
+// Warnings returns, one sentence each, which fields no message can match.
 func (c *Correlation) Warnings() []string { return slices.Clone(c.warnings) }
 
 // Matches reports whether the filter selects the message, which must have passed Validate. It does not allocate.

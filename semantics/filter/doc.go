@@ -1,7 +1,7 @@
 // Package filter decides which messages a subscription's rule selects, and what the rule's action makes of its copies
 // (spec sections 12.2 to 12.5).
 //
-// Compile turns a whole rule into a semantics.CompiledRule; Explain tells step by step what a rule does with a message,
+// Compile turns a whole rule into a semantics.CompiledRule; Explain shows step by step what a rule does with a message,
 // and why. Below them, Parse turns an SQL text into a Filter, CompileCorrelation the fields of a correlation filter
 // into a Correlation, ParseAction an SQL text into an Action. All of them refuse what can be known to be wrong without
 // a message (RULE-7). A Filter sees a message through Properties; View is Properties over a semantics message. The body

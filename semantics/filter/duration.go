@@ -29,7 +29,8 @@ var (
 	}
 )
 
-// parseSpan reads a text as ticks. It is false for what is no duration, and for what ticks cannot hold exactly.
+// parseSpan reads a text as ticks. It is false for a text that is not a duration, and for one that ticks cannot hold
+// exactly.
 func parseSpan(s string) (ticks int64, ok bool) {
 	if len(s) > maxSpanBytes {
 		return 0, false

@@ -11,9 +11,9 @@ type Step struct {
 	Seen  []Seen // the properties the condition asks for, for one that is not made of others
 }
 
-// Explain evaluates every condition of the filter by itself and gives the outcomes, each condition before its terms, in
-// the order they are written. Unlike Evaluate it also looks at terms that do not count any more, so one may fail
-// although the filter does not. It is meant for people who test a rule, not for the way of a message.
+// Explain evaluates every condition of the filter on its own and returns the outcomes, each condition before its terms,
+// in the order they are written. Unlike Evaluate it also looks at terms that do not count any more, so one may fail
+// although the filter does not. It is for testing a rule, not for deliveries.
 func (f *Filter) Explain(p Properties) []Step { return explain(nil, f.root, 0, p) }
 
 func (f *Filter) explain(m *semantics.Message) []Step { return f.Explain(Of(m)) }
@@ -46,7 +46,7 @@ func terms(c condition) []condition {
 	}
 }
 
-// Explain tells for each field of the filter whether the message has it so. The first step is the whole filter.
+// Explain returns for each field of the filter whether the message matches it. The first step is the whole filter.
 func (c *Correlation) Explain(m *semantics.Message) []Step {
 	whole := Step{Text: c.String(), Truth: truthOf(c.Matches(m))}
 	steps := []Step{whole}

@@ -7,7 +7,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Explanation tells what a rule does with one message, and why. It is for people who test a rule.
+// Explanation is what a rule does with one message, and why. It is for testing a rule.
 type Explanation struct {
 	Rule    string
 	Matches bool
@@ -25,7 +25,7 @@ type Change struct {
 	Before, After Seen   // the property the statement is about
 }
 
-// Explain compiles a rule and tells step by step what it does with a message, which must have passed Validate and stays
+// Explain compiles a rule and shows step by step what it does with a message, which must have passed Validate and stays
 // as it is. The error is that of Compile.
 func Explain(r semantics.Rule, m *semantics.Message) (*Explanation, error) {
 	compiled, err := compile(r)
@@ -102,7 +102,7 @@ func (s Step) outcome() string {
 	return s.Truth.String()
 }
 
-// because tells what a step saw, and why it failed unless that is told at one of its terms.
+// because returns what a step saw, and why it failed unless one of its terms has the reason.
 func (s Step) because(isLeaf bool) string {
 	var parts []string
 	for _, seen := range s.Seen {

@@ -33,7 +33,7 @@ type Filter struct {
 
 // Parse reads a filter of at most MaxTextLength characters (SQL-1, RULE-4, RULE-7). Parameters are the values of @name,
 // keyed by name with or without the @ and without case; a value is a string, number, bool, datetime or timespan
-// (SQL-16). Parameters nobody uses are allowed.
+// (SQL-16). Unused parameters are allowed.
 //
 // An error is FILTER_INVALID with details.field "filter" and starts "column N: ", N counting characters from 1,
 // unless it is about the parameters as given.
@@ -88,8 +88,8 @@ func (f *Filter) Evaluate(p Properties) (Truth, error) { return f.root.truth(p) 
 // longer than what was parsed, even over MaxTextLength, so keep what the user wrote as well.
 func (f *Filter) String() string { return textOf(f.root) }
 
-// Warnings tells, one sentence each, which parts of the filter are unknown or fail for every message because of their
-// constants (SQL-12). Such a filter is valid but hardly what its author meant. Each starts "column N: ".
+// Warnings returns, one sentence each, which parts of the filter are unknown or fail for every message because of their
+// constants (SQL-12). Such a filter is valid but probably not intended. Each starts "column N: ".
 func (f *Filter) Warnings() []string { return slices.Clone(f.warnings) }
 
 // EvaluationError says that a filter or an action has no result for a message (RULE-8).

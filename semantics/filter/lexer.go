@@ -58,7 +58,7 @@ var keywords = map[string]bool{
 	"true":   true, "false": true, "sys": true, "user": true, "newid": true, "property": true, "p": true,
 }
 
-// lexer cuts a text into tokens. Text that is no token gives a tokenBad at the place of the fault.
+// lexer cuts a text into tokens. Text that is not a token becomes a tokenBad at its place.
 type lexer struct {
 	text   string
 	at     int // in bytes

@@ -14,8 +14,8 @@ const noEscape rune = -1
 // pattern is a LIKE pattern cut at its % signs (SQL-14). One piece means the text must equal it; else the text must
 // start with the first, end with the last, and have the others between them in order, nowhere overlapping.
 //
-// Taking the leftmost place for each piece in between is enough, because it leaves the most room for what follows. So
-// matching never goes back, and looks at each character of the text once (SQL-18): see window for the exception.
+// Taking the leftmost place for each piece in between is enough, because it leaves the longest rest for what follows.
+// So matching never goes back, and looks at each character of the text once (SQL-18): see window for the exception.
 type pattern struct {
 	pieces []piece
 }

@@ -12,7 +12,7 @@ import (
 type kind uint8
 
 const (
-	kindMissing  kind = iota // there is no value: SQL's unknown
+	kindMissing  kind = iota // without a value: SQL's unknown
 	kindNull                 // there is a property, and it is null
 	kindBool                 // bits 0 or 1
 	kindInteger              // bits: int64

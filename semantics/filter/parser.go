@@ -5,8 +5,8 @@ import (
 )
 
 // parser reads tokens from left to right with one token of look-ahead and never goes back, so its time is linear in the
-// text. Parentheses around a condition and around a value look alike until they are closed; so what they hold is
-// parsed as a node, and whoever uses the node asks for the kind it needs.
+// text. Parentheses around a condition and around a value look alike until they are closed; so what they hold is parsed
+// as a node, and the user of the node asks for the kind it needs.
 type parser struct {
 	code       semantics.Code // of every error
 	field      string         // details.field of every error

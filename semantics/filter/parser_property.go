@@ -44,7 +44,7 @@ func (p *parser) property() (*property, error) {
 func userProperty(name string) *property { return &property{name: name, lower: fold(name)} }
 
 // propertyByName finds what property(name) means: a scope may stand before the name (SQL-15). It is false for a name
-// that is no system property.
+// that is not a system property.
 func propertyByName(name string) (*property, bool) {
 	scope, rest, scoped := strings.Cut(name, ".")
 	switch {

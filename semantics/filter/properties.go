@@ -63,8 +63,8 @@ type Properties interface {
 	User(lower string) (semantics.Value, bool)
 }
 
-// View is Properties over a message. It is immutable and safe for concurrent use as long as nobody changes the message.
-// Make one for each message, not for each filter: making it reads all property names.
+// View is Properties over a message. It is immutable and safe for concurrent use as long as the message does not
+// change. Make one for each message, not for each filter: making it reads all property names.
 type View struct {
 	message  *semantics.Message
 	received *semantics.Received // nil before the message is stored

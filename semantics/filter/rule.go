@@ -89,7 +89,7 @@ func (r *rule) Act(m *semantics.Message) (*semantics.Message, error) {
 	return draft, nil
 }
 
-// Warnings implements semantics.CompiledRule. Each tells first whether it is about the filter or the action.
+// Warnings implements semantics.CompiledRule. Each starts with "filter: " or "action: ".
 func (r *rule) Warnings() []string {
 	var all []string
 	for _, warning := range r.filter.Warnings() {

@@ -85,7 +85,7 @@ func (n *lookup) operand(p Properties) (operand, error) {
 	return found.find(p), nil
 }
 
-// resolve finds the property whose name is known only now. It is nil for a name that is no string; a scope "sys."
+// resolve finds the property whose name is known only now. It is nil for a name that is not a string; a scope "sys."
 // before an unknown name is an error (SQL-4).
 func (n *lookup) resolve(p Properties) (*property, error) {
 	if n.fixed != nil {

@@ -44,7 +44,7 @@ func (p *parser) warnLike(column int, n *like) {
 }
 
 // warnTarget warns of statements that do nothing, and of names that mean something else without "sys." (ACT-4). bare
-// tells that the name has no scope.
+// reports that the name has no scope.
 func (p *parser) warnTarget(column int, s statement, bare bool) {
 	target := s.on()
 	named := systemByName[target.lower]

@@ -17,8 +17,8 @@ type decision struct {
 	at       time.Time
 }
 
-// decisionKept is for how long the decision about a source's last transfer is kept after the source has gone. Somebody
-// may still carry that transfer on.
+// decisionKept is for how long the decision about a source's last transfer is kept after the source has gone. A sidecar
+// may still continue that transfer.
 const decisionKept = time.Hour
 
 // Arrive implements semantics.Transfers.
@@ -122,12 +122,12 @@ func (q *queue) checkArrival(m *semantics.Message, all []semantics.Publication, 
 	return q.checkRoom(fresh, active)
 }
 
-// lacksSession says whether a forwarded message becomes a dead letter on arrival (DLQ-9).
+// lacksSession reports whether a forwarded message becomes a dead letter on arrival (DLQ-9).
 func (q *queue) lacksSession(m *semantics.Message) bool {
 	return q.options.RequiresSession && m.SessionID == ""
 }
 
-// takeIn stores what was decided to be taken, but for duplicates.
+// takeIn stores what was decided to be taken, except duplicates.
 func (s *Store) takeIn(q *queue, publications []semantics.Publication, decided []semantics.Arrival, now time.Time) {
 	copies := arrivals{}
 	s.wakingFor(q, now, func() {

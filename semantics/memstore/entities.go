@@ -37,7 +37,7 @@ func (s *Store) add(q *queue) *queue {
 	return q
 }
 
-// openEntity finds an entity of a kind, which the path of a subscription tells by itself.
+// openEntity finds an entity of a kind, which the path of a subscription implies.
 func (s *Store) openEntity(ctx context.Context, kind semantics.Kind, path string) (*queue, time.Time, func(), error) {
 	if _, _, ok := semantics.SplitSubscription(path); ok {
 		kind = semantics.SubscriptionKind

@@ -50,7 +50,7 @@ func (q *queue) giveBack(m *message, now time.Time, counted bool, visibleAt time
 	q.expect(m.due())
 }
 
-// free ends a lock without settlement, which must be followed by decide in the main queue. counted says whether a
+// free ends a lock without settlement, which must be followed by decide in the main queue. counted reports whether a
 // delivery has failed (DC-1) or not (DC-2). Before visibleAt the message is not received again (SETTLE-11). A deferred
 // one is deferred again instead (DEFER-5), from now on as the queue's ExpireDeferred says (TTL-18).
 func (q *queue) free(m *message, now time.Time, counted bool, visibleAt time.Time) {
@@ -77,7 +77,7 @@ func (q *queue) setAside(m *message) {
 	q.expect(m.due())
 }
 
-// decide carries out the fate of a message of the main queue that is not locked. If it expires and the queue's
+// decide applies the fate of a message of the main queue that is not locked. If it expires and the queue's
 // SessionExpiryMode says so, all of its session that are neither locked nor scheduled expire with it, by number
 // (TTL-23).
 func (q *queue) decide(m *message, now time.Time) {

@@ -24,7 +24,7 @@ func (q *queue) duplicateKey(m *semantics.Message) string {
 	return strconv.Itoa(len(p)) + ":" + p + m.MessageID
 }
 
-// duplicateOf tells whether a message has been accepted already and under which number. From the very end of the window
+// duplicateOf reports whether a message was accepted already, and returns its number. From the very end of the window
 // on it is new (DUP-4).
 func (q *queue) duplicateOf(m *semantics.Message, now time.Time) (number int64, is bool) {
 	if !q.options.RequiresDuplicateDetection {
@@ -42,8 +42,8 @@ func (q *queue) remember(m *semantics.Message, number int64, now time.Time) {
 	}
 }
 
-// forget removes what the window, as it is now, no longer covers. Nothing else removes anything (DUP-5), but for a
-// cancel with ForgetOnCancel.
+// forget removes what the window, as it is now, no longer covers. Only a cancel with ForgetOnCancel removes more
+// (DUP-5).
 func (q *queue) forget(now time.Time) {
 	for key, entry := range q.history {
 		if !now.Before(entry.acceptedAt.Add(q.options.DuplicateDetectionHistoryTimeWindow)) {

@@ -13,8 +13,8 @@ import (
 const lastYear = 9999
 
 // message is one stored message. It is locked while token is set, even past lockedUntil: the lock no longer holds then
-// (LOCK-7), but its end has not been carried out yet. The same is true of visibleAt, deadUntil and the rest: what has
-// become due is so only when a sweep carries it out.
+// (LOCK-7), but its end has not been processed yet. The same is true of visibleAt, deadUntil and the rest: what has
+// become due takes effect when a sweep processes it.
 type message struct {
 	sent       semantics.Message // own copy; TimeToLive is what is in force, nil for never
 	in         *box              // where it lies; nil once it has left the queue
@@ -85,7 +85,7 @@ func (m *message) locked() bool  { return !m.token.IsZero() }
 func (m *message) dead() bool    { return !m.deadAt.IsZero() }
 func (m *message) delayed() bool { return !m.visibleAt.IsZero() }
 
-// available says whether a receive may take it, once a sweep has carried out what is due.
+// available reports whether a receive may take it, once a sweep has processed what is due.
 func (m *message) available() bool {
 	return !m.locked() && !m.deferred && !m.scheduled && !m.delayed()
 }
@@ -104,19 +104,19 @@ func (m *message) group() semantics.Show {
 	}
 }
 
-// holds says whether a lock can still be used: up to its end, not including it (LOCK-7).
+// holds reports whether a lock can still be used: up to its end, not including it (LOCK-7).
 func (m *message) holds(now time.Time) bool { return m.locked() && now.Before(m.lockedUntil) }
 
-// expired says whether the lifetime is over: from ExpiresAt on (TTL-8). It does not run for a scheduled message
+// expired reports whether the lifetime has ended: from ExpiresAt on (TTL-8). It does not run for a scheduled message
 // (TTL-17), and counts for nothing among dead letters (TTL-19).
 func (m *message) expired(now time.Time) bool {
 	return !m.dead() && !m.scheduled && reached(m.expiresAt, now)
 }
 
-// reached says whether an instant has come; zero never does.
+// reached reports whether an instant has come; zero never does.
 func reached(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 
-// due is when time next does something to the message by itself; zero: never.
+// due is when time next changes the message; zero: never.
 func (m *message) due() time.Time {
 	switch {
 	case m.locked():

@@ -52,7 +52,7 @@ func (s *Store) PublishOnce(
 	return t.once(once, now, func() ([]semantics.Stored, error) { return s.publish(t, call, now) })
 }
 
-// once carries out a send, unless the entity remembers its id.
+// once runs a send, unless the entity remembers its id.
 func (q *queue) once(
 	once semantics.Once, now time.Time, send func() ([]semantics.Stored, error),
 ) semantics.SendOutcome {

@@ -23,7 +23,7 @@ func (s *Store) Publish(
 	return outcomes
 }
 
-// publish carries out one call. The checks stand in the order of ERR-5, as in Send.
+// publish runs one call. The checks stand in the order of ERR-5, as in Send.
 func (s *Store) publish(t *queue, call []semantics.Publication, now time.Time) ([]semantics.Stored, error) {
 	messages := make([]*semantics.Message, len(call))
 	for i, p := range call {
@@ -82,7 +82,7 @@ func (q *queue) checkCopies(call []semantics.Publication, now time.Time) error {
 	return together.Check(q.name, q.options.MaxMessageBytes(), -1)
 }
 
-// isForLater says whether a message that is sent now is to be scheduled (SCHED-2, SCHED-4).
+// isForLater reports whether a message that is sent now is to be scheduled (SCHED-2, SCHED-4).
 func isForLater(m *semantics.Message, now time.Time) bool {
 	return m.ScheduledAt.Truncate(time.Millisecond).After(now)
 }
@@ -96,8 +96,8 @@ func (s *Store) schedule(t *queue, sent *semantics.Message, number int64, now ti
 	s.noteUpkeep()
 }
 
-// checkPublications checks that each of the messages that are no duplicates goes somewhere, if it must (TOPIC-3), and
-// that there is room for them (TOPIC-7, QUOTA-13, DUP-11).
+// checkPublications checks that each message except duplicates has a subscription, if it must (TOPIC-3), and that the
+// quotas permit them (TOPIC-7, QUOTA-13, DUP-11).
 func (q *queue) checkPublications(call []semantics.Publication, now time.Time) error {
 	isNew, fresh := q.newOnes(now), 0
 	bytes, copies := int64(0), map[string]int{}
@@ -166,7 +166,7 @@ func (s *Store) deliver(all arrivals, now time.Time) {
 	}
 }
 
-// arrive stores a copy, which lives no longer than message, topic and subscription each permit (TTL-6). It is no
+// arrive stores a copy, which lives no longer than message, topic and subscription each permit (TTL-6). It is not
 // activity of the subscription (IDLE-4).
 func (q *queue) arrive(a arrival, now time.Time) {
 	m := newMessage(a.Message, min(a.ttl, q.options.DefaultMessageTimeToLive))
@@ -188,7 +188,7 @@ func (q *queue) arrive(a arrival, now time.Time) {
 	}
 }
 
-// makeRoom sees to it that one message more is within MaxMessageCount, as Overflow says, and tells whether it is
+// makeRoom drops messages as Overflow says so that one more is within MaxMessageCount, and reports whether it is
 // (TOPIC-7). What REJECT refuses has been refused before; it does not hold up an activation (SCHED-12).
 func (q *queue) makeRoom() bool {
 	if q.checkCount(1) == nil || q.options.Overflow == semantics.RejectOverflow {

@@ -13,7 +13,7 @@ import (
 type queue struct {
 	kind                             semantics.Kind
 	name                             string
-	incarnation                      int64 // tells it from all others of the name
+	incarnation                      int64 // distinguishes it from all others of the name
 	options                          semantics.Options
 	createdAt, updatedAt, accessedAt time.Time
 
@@ -82,7 +82,7 @@ func (q *queue) next() int64 {
 }
 
 // bytes is the size of the queue with all it holds (DLQ-5, SCHED-2, SESS-33c), of a topic with all its subscriptions
-// (TOPIC-7). What could not be forwarded is apart: it has as much room again.
+// (TOPIC-7). What could not be forwarded is counted apart, with the same bound again.
 func (q *queue) bytes() int64 {
 	total := q.main.bytes + q.scheduled.bytes + q.dead.bytes + q.stateBytes
 	for _, sub := range q.subscriptions {
@@ -165,7 +165,7 @@ func (b *box) available() int { return b.count((*message).available) }
 
 func byNumber(a, b *message) int { return cmp.Compare(a.sequence, b.sequence) }
 
-// expect notes that something will be due at an instant; zero is no instant.
+// expect notes that something will be due at an instant; zero is not an instant.
 func (q *queue) expect(at time.Time) { q.due = earlier(q.due, at) }
 
 func (q *queue) view() semantics.Entity {

@@ -12,8 +12,8 @@ import (
 const maxRecheck = 10 * time.Second
 
 // openToReceive opens a queue for a verb that counts as receive (STAT-2). The checks stand in the order of ERR-5:
-// existence, status, kind; what passes them stamps the activity (IDLE-5) and carries out what is due; last comes the
-// lock of the session.
+// existence, status, kind; what passes them stamps the activity (IDLE-5) and processes what is due; last comes the lock
+// of the session.
 func (s *Store) openToReceive(ctx context.Context, source semantics.Source, verb string, fits kind) (
 	q *queue, in scope, now time.Time, unlock func(), err error,
 ) {
@@ -22,7 +22,7 @@ func (s *Store) openToReceive(ctx context.Context, source semantics.Source, verb
 		return nil, scope{}, now, unlock, err
 	}
 	if q.kind != semantics.TopicKind &&
-		!q.options.Status.CanReceive() { // a topic has one status for all that is no send (STAT-1)
+		!q.options.Status.CanReceive() { // a topic has one status for all verbs except sends (STAT-1)
 		return nil, scope{}, now, unlock, disabled(q, verb)
 	}
 	if err := fits(q, source); err != nil {
@@ -118,8 +118,8 @@ func choose(numbers []int64, find func(int64) *message) (chosen []*message, miss
 	return chosen, missing
 }
 
-// choose finds unlocked messages of a state, with a session only those of it (DEFER-7). A deferred one whose time is
-// over is expired now that it is asked for, and so is not found, whatever becomes of the call (TTL-18).
+// choose finds unlocked messages of a state, with a session only those of it (DEFER-7). A deferred one that has expired
+// is ended now, and so is not found, whatever becomes of the call (TTL-18).
 func (s *Store) choose(
 	q *queue, in scope, box *box, state semantics.State, numbers []int64, now time.Time,
 ) ([]*message, error) {

@@ -23,7 +23,7 @@ func (s *Store) Purge(ctx context.Context, source semantics.Source, purge semant
 			if m.sequence <= purge.After || m.group() != purge.Show || !m.enqueuedAt.Before(done.Before) || !in.has(m) {
 				continue
 			}
-			m.in.remove(m) // of a scheduled one the id stays remembered: this is no cancel (PURGE-8)
+			m.in.remove(m) // of a scheduled one the id stays remembered: this is not a cancel (PURGE-8)
 			done.Deleted++
 			done.Last = m.sequence
 			if done.Deleted == purge.Limit {
@@ -121,7 +121,7 @@ func resubmit(
 			return semantics.Resubmitted{Stored: semantics.Stored{SequenceNumber: number, Deduplicated: true}}
 		}
 	}
-	isThere := letter.in == &to.dead // and takes no more room when it comes back
+	isThere := letter.in == &to.dead // and takes no more bytes when it comes back
 	if !isThere && to.bytes()+sent.Size() > to.options.MaxBytes() {
 		return semantics.Resubmitted{Code: semantics.EntityFull}
 	}

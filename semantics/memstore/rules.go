@@ -92,7 +92,7 @@ func (s *Store) ListRules(
 	return page, false, nil
 }
 
-// countFilters tells how many of the rules have an SQL filter, and how many a correlation filter.
+// countFilters returns how many of the rules have an SQL filter, and how many a correlation filter.
 func countFilters(rules iter.Seq[semantics.Rule]) (sql, correlations int) {
 	for rule := range rules {
 		switch {

@@ -66,7 +66,7 @@ func forTaking(q *queue, source semantics.Source) error {
 	return nil
 }
 
-// all is the kind of verbs that need several; the first that does not fit tells why.
+// all is the kind of verbs that need several; the first that does not fit returns why.
 func all(kinds ...kind) kind {
 	return func(q *queue, source semantics.Source) error {
 		for _, fits := range kinds {
@@ -94,7 +94,7 @@ func forHeld(q *queue, source semantics.Source) error {
 	return cmp.Or(forSessions(q, source), forMessages(q, source))
 }
 
-// hasSessions says whether a source has sessions: dead letters have none (SESS-34).
+// hasSessions reports whether a source has sessions: dead letters have none (SESS-34).
 func (q *queue) hasSessions(source semantics.Source) bool {
 	return q.options.RequiresSession && source.SubQueue == semantics.MainQueue
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Send implements semantics.Sender. The checks stand in the order of ERR-5: existence, sizes, status, kind,
-// partition, room.
+// Send implements semantics.Sender. The checks stand in the order of ERR-5: existence, sizes, status, kind, partition,
+// quotas.
 func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Message) ([]semantics.Stored, error) {
 	q, now, unlock, err := s.openKind(ctx, semantics.QueueKind, path)
 	defer unlock()
@@ -127,7 +127,7 @@ func (q *queue) newAmong(messages []*semantics.Message, now time.Time) []*semant
 	return kept
 }
 
-// newOnes gives a function that tells of one message after the other whether it is new: a duplicate neither of the
+// newOnes returns a function that reports for one message after the other whether it is new: a duplicate neither of the
 // history nor of one that it was asked about before.
 func (q *queue) newOnes(now time.Time) func(*semantics.Message) bool {
 	seen := map[string]bool{}
@@ -143,8 +143,8 @@ func (q *queue) newOnes(now time.Time) func(*semantics.Message) bool {
 	}
 }
 
-// checkRoom checks that all the messages, none of them a duplicate, have room (QUOTA-6, QUOTA-13, DUP-11). So many of
-// them do not become dead letters at once.
+// checkRoom checks that the quotas permit all the messages, none of them a duplicate (QUOTA-6, QUOTA-13, DUP-11). So
+// many of them do not become dead letters at once.
 func (q *queue) checkRoom(messages []*semantics.Message, active int) error {
 	if len(messages) == 0 {
 		return nil

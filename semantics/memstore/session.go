@@ -8,7 +8,7 @@ import (
 )
 
 // session is one session of a queue with RequiresSession. It is held while token is set, even past lockedUntil: its end
-// is carried out by a sweep, as that of a message's lock. Its messages are those of the queue that have its id.
+// is processed by a sweep, as that of a message's lock. Its messages are those of the queue that have its id.
 type session struct {
 	id           string
 	lastSequence int64     // the SessionSequence given last (MSG-19)
@@ -35,13 +35,13 @@ func (on *session) isHeld() bool   { return !on.token.IsZero() }
 func (on *session) ready() bool    { return !on.readyAt.IsZero() }
 func (on *session) hasState() bool { return on.state.Version != 0 }
 
-// acceptable says whether the session can be accepted by its id (SESS-11, SESS-29).
+// acceptable reports whether the session can be accepted by its id (SESS-11, SESS-29).
 func (on *session) acceptable() bool { return !on.isHeld() && !on.blocked }
 
-// holds says whether the lock can still be used: up to its end, not including it (SESS-22, as LOCK-7).
+// holds reports whether the lock can still be used: up to its end, not including it (SESS-22, as LOCK-7).
 func (on *session) holds(now time.Time) bool { return on.isHeld() && now.Before(on.lockedUntil) }
 
-// due is when time next does something to the session by itself; zero: never.
+// due is when time next changes the session; zero: never.
 func (on *session) due() time.Time { return earlier(on.lockedUntil, on.stateUntil) }
 
 func (on *session) unlock() { on.token, on.lockedUntil = semantics.LockToken{}, time.Time{} }
@@ -93,7 +93,7 @@ func (q *queue) bySession() map[string][]*message {
 	return messages
 }
 
-// inTurn gives those of a session's messages that its order permits to hand out, by number: the available ones, but for
+// inTurn gives those of a session's messages that its order permits to hand out, by number: the available ones, except
 // those behind a delayed one that does not skip its order (SESS-25, SETTLE-11).
 func inTurn(messages []*message) []*message {
 	var free []*message

@@ -34,7 +34,7 @@ func (s *Store) ListSessions(
 	return rows, "", nil
 }
 
-// matches says whether a filter chooses the session (SESS-37).
+// matches reports whether a filter chooses the session (SESS-37).
 func (on *session) matches(filter semantics.SessionFilter) bool {
 	chosen := func(at, since time.Time) bool { return since.IsZero() || at.After(since) }
 	return (filter.UpdatedSince.IsZero() || on.hasState()) &&

@@ -163,7 +163,7 @@ func (s *Store) DeadLetterRest(ctx context.Context, path, id string) error {
 }
 
 // openSessions opens a queue for a verb on sessions that is neither held back by the status nor counts as activity, and
-// carries out what is due.
+// processes what is due.
 func (s *Store) openSessions(ctx context.Context, path string) (*queue, time.Time, func(), error) {
 	q, now, unlock, err := s.open(ctx, path)
 	if err == nil {

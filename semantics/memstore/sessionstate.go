@@ -19,7 +19,7 @@ func (s *Store) SessionState(ctx context.Context, source semantics.Source) (sema
 }
 
 // SetSessionState implements semantics.Sessions. The checks stand in the order of ERR-5: existence, status, kind, size
-// (SESS-32), lock, version, room.
+// (SESS-32), lock, version, quota.
 func (s *Store) SetSessionState(
 	ctx context.Context, source semantics.Source, data []byte, expected *int64,
 ) (int64, error) {
@@ -64,7 +64,7 @@ func (on *session) copyOfState() semantics.SessionState {
 	return semantics.SessionState{Data: slices.Clone(on.state.Data), Version: on.state.Version}
 }
 
-// checkStateRoom checks that there is room for one state more, and for the bytes by which a session's grows (SESS-33c,
+// checkStateRoom checks that the quotas permit one state more, and the bytes by which a session's grows (SESS-33c,
 // QUOTA-8).
 func (q *queue) checkStateRoom(on *session, data []byte, most int) error {
 	if data != nil && !on.hasState() && q.states() >= most {

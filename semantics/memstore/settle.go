@@ -74,7 +74,7 @@ func copyOf(texts semantics.DeadLetterTexts) semantics.DeadLetterTexts {
 }
 
 // openToSettle opens a queue for a verb that goes on under a lock whatever the status is (STAT-2). It stamps the
-// activity, but carries out nothing that is due. lost is SESSION_LOCK_LOST when the source is a session whose lock does
+// activity, but processes nothing that is due. lost is SESSION_LOCK_LOST when the source is a session whose lock does
 // not hold.
 func (s *Store) openToSettle(ctx context.Context, source semantics.Source, fits kind) (
 	q *queue, in scope, now time.Time, unlock func(), lost, err error,

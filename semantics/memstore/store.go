@@ -2,10 +2,9 @@
 // spec/semantics.md mean in the plainest code that is right; the Redis store must answer the same. It keeps nothing
 // beyond the life of the process.
 //
-// One mutex makes every method atomic and there are no goroutines. Whatever time brings about (locks that end, messages
-// that expire or are due) is carried out by the next call that looks at the queue: see Store.look. Only a topic's
-// scheduled messages are not, nor is anything forwarded, because what becomes of them is decided outside: see
-// Store.Sweep.
+// One mutex makes every method atomic and there are no goroutines. What becomes due (locks that end, messages that
+// expire or are scheduled) is processed by the next call on the queue: see Store.look. Only a topic's scheduled
+// messages are not, nor is anything forwarded, because what becomes of them is decided outside: see Store.Sweep.
 package memstore
 
 import (

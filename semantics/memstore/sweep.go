@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// look carries out what time has brought about on the whole queue and wakes those who wait for what became available.
-// Every call that looks at a queue does this first.
+// look processes what is due on the whole queue and wakes those who wait for what became available. Every call on a
+// queue does this first.
 func (s *Store) look(q *queue, now time.Time) {
 	if q.due.IsZero() || now.Before(q.due) {
 		return

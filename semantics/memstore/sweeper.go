@@ -14,8 +14,8 @@ const (
 )
 
 // Sweep has the scheduled messages of topics activated when they are due (SCHED-6, SCHED-7), and forwarded what is to
-// be forwarded as soon as it is there (FWD-1), and removes entities that nobody uses (IDLE-1). All else that time
-// brings about is carried out when somebody looks. It blocks until ctx ends; call it once.
+// be forwarded as soon as it is there (FWD-1), and deletes idle entities (IDLE-1). Everything else that becomes due is
+// processed by the next call on its queue. It blocks until ctx ends; call it once.
 func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
 	for ctx.Err() == nil {
 		timer := time.NewTimer(s.sweepOnce(ctx, upkeep))
@@ -36,7 +36,7 @@ func (s *Store) noteUpkeep() {
 	}
 }
 
-// sweepOnce does what is due now and tells how long nothing will be.
+// sweepOnce does what is due now and returns how long nothing will be.
 func (s *Store) sweepOnce(ctx context.Context, upkeep semantics.Upkeep) time.Duration {
 	var failed error
 	for _, do := range s.due() {

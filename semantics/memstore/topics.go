@@ -62,8 +62,8 @@ func (s *Store) addSubscription(t *queue, name, path string, options semantics.O
 	return sub
 }
 
-// keepUnmatched sees to it that a topic with UnmatchedTo has the subscription that forwards there (TOPIC-3). Without it
-// any more, that one stays to forward what it has.
+// keepUnmatched creates the subscription of a topic with UnmatchedTo that forwards there (TOPIC-3). If UnmatchedTo is
+// unset later, the subscription stays to forward what it has.
 func (s *Store) keepUnmatched(t *queue) {
 	if t.options.UnmatchedTo == "" {
 		return

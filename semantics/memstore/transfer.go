@@ -9,7 +9,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// transfer is a transfer under way. Its messages still lie where they were, under locks that nobody has the tokens of.
+// transfer is a transfer under way. Its messages still lie where they were, under locks whose tokens no client has.
 type transfer struct {
 	number   int64 // no other one of this store has it, and later ones have higher ones
 	to       semantics.Destination
@@ -192,8 +192,8 @@ func (s *Store) EndTransfer(ctx context.Context, over semantics.Transfer, fates 
 	return nil
 }
 
-// checkUndelivered checks that the transfer dead-letter queue has room for what goes there: as much as the queue itself
-// may hold.
+// checkUndelivered checks that the transfer dead-letter queue can take what goes there: it may hold as much as the
+// queue itself.
 func (q *queue) checkUndelivered(under *transfer, fates []semantics.Fate) error {
 	bytes := int64(0)
 	for i, m := range under.messages {

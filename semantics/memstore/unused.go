@@ -12,8 +12,7 @@ import (
 // keptRecheck is how often an entity is looked at that only its dead letters keep (IDLE-9).
 const keptRecheck = 30 * time.Second
 
-// WithRemoved has removed called for every entity that is removed because nobody used it (IDLE-1), with the Store's
-// mutex held.
+// WithRemoved makes the Store call removed, with its mutex held, for every entity that it deletes when idle (IDLE-1).
 func WithRemoved(removed func(kind semantics.Kind, path string)) Option {
 	return func(s *Store) { s.removed = removed }
 }
@@ -50,9 +49,9 @@ func (q *queue) used(at time.Time) {
 	}
 }
 
-// lastUse gives the last instant at which the entity was in use: now while it has scheduled messages, while somebody
+// lastUse gives the last instant at which the entity was in use: now while it has scheduled messages, while a client
 // holds a message or session of it, and while it forwards (IDLE-2, IDLE-4, IDLE-5, ENT-14). What is done with a
-// subscription counts for its topic (IDLE-3). What is due must have been carried out.
+// subscription counts for its topic (IDLE-3). What is due must have been processed.
 func (q *queue) lastUse(now time.Time) time.Time {
 	last := q.accessedAt
 	if q.options.ForwardTo != "" ||
@@ -77,8 +76,8 @@ func (q *queue) hasHolder() bool {
 	return false
 }
 
-// keepsDeadLetters says whether there are dead letters that forbid to remove the entity (IDLE-9): of a subscription it
-// is enough if it or its topic says so.
+// keepsDeadLetters reports whether there are dead letters that forbid to remove the entity (IDLE-9): of a subscription
+// it is enough if it or its topic does.
 func (q *queue) keepsDeadLetters() bool {
 	of := slices.Collect(maps.Values(q.subscriptions))
 	return slices.ContainsFunc(append(of, q), func(one *queue) bool {
@@ -87,7 +86,7 @@ func (q *queue) keepsDeadLetters() bool {
 	})
 }
 
-// unusedAt gives the first instant at which the entity may be removed if nobody uses it until then (IDLE-1, IDLE-8).
+// unusedAt gives the first instant at which the entity may be deleted if it is not used until then (IDLE-1, IDLE-8).
 // Zero: never.
 func (q *queue) unusedAt(now time.Time) time.Time {
 	if !q.isTemporary() {
@@ -100,8 +99,7 @@ func (q *queue) unusedAt(now time.Time) time.Time {
 	return at
 }
 
-// removeUnused removes every entity that nobody has used for long enough, and tells when the next one may be; zero:
-// never.
+// removeUnused deletes every entity that was unused for long enough, and returns when the next one may be; zero: never.
 func (s *Store) removeUnused() (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// watch is one subscription. Its channel holds one wake-up; later ones are added to it while nobody takes it.
+// watch is one subscription. Its channel holds one wake-up; later ones are added to it until it is taken.
 type watch struct {
 	store  *Store
 	source semantics.Source
@@ -44,7 +44,7 @@ func (w *watch) Close() {
 }
 
 // PassOn implements semantics.Receiver. It wakes only when a receive has registered since the last wake-up: two Brokers
-// over this Store with nobody waiting would otherwise pass a wake-up to and fro for ever.
+// over this Store without a waiter would otherwise pass a wake-up to and fro for ever.
 func (s *Store) PassOn(ctx context.Context, source semantics.Source) error {
 	if err := refuseIfOver(ctx); err != nil {
 		return err
@@ -84,9 +84,9 @@ func (s *Store) wakingFor(q *queue, now time.Time, change func()) {
 	}
 }
 
-// offers tells how much there is for those who wait on each source of a queue: messages, or for the main side of a
-// queue with sessions ready sessions. For a held session it is what its holder would be given, for a named one 1 when
-// it can be accepted.
+// offers returns how much is available on each source of a queue: messages, or for the main side of a queue with
+// sessions ready sessions. For a held session it is what its holder would be given, for a named one 1 when it can be
+// accepted.
 func (q *queue) offers() map[semantics.Source]int {
 	main := semantics.Source{Path: q.name}.Fold()
 	dead := semantics.Source{Path: main.Path, SubQueue: semantics.DeadLetterQueue}
@@ -114,7 +114,7 @@ func (q *queue) offers() map[semantics.Source]int {
 	return offers
 }
 
-// wake tells every watch of a folded source that n messages or sessions are new there. It wakes more than it must,
+// wake wakes every watch of a folded source, with the number of new messages or sessions. It wakes more than it must,
 // which is harmless: a wake-up means "look again".
 func (s *Store) wake(source semantics.Source, n int) {
 	if n > 0 {
@@ -136,7 +136,7 @@ func (s *Store) wakeAll(path string) {
 func (s *Store) signal(source semantics.Source, n int) {
 	delete(s.waiting, source)
 	for w := range s.watches[source] {
-		// Only holders of the mutex send, so after taking out an old value there is room.
+		// Only holders of the mutex send, so after an old value was taken out the buffer is free.
 		select {
 		case old := <-w.c:
 			w.c <- sum(old, n)

@@ -1,7 +1,7 @@
--- share_out divides messages of a side, in the order given, among calls that are served one after the other, each up
--- to its limit and the bytes it has left (docs/decisions/0012). One message always fits into a call that has none.
--- total is what one script hands out. weights remembers what was weighed. Returns how many messages each call gets,
--- for how many calls the answer is complete, and how many messages that is together.
+-- share_out divides messages of a side, in the order given, among calls that are served one after the other, each up to
+-- its limit and the bytes it has left (docs/decisions/0012). One message always fits into a call that has none. total
+-- is what one script hands out. weights remembers what was weighed. Returns how many messages each call gets, for how
+-- many calls the answer is complete, and how many messages that is together.
 --@include answer/weigh_at
 local function share_out(side, positions, calls, total, weights)
   local counts, complete, at = {}, 0, 1

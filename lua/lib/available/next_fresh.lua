@@ -1,5 +1,5 @@
--- next_fresh returns the next positions that were never handed out, at most limit, and the same as spans { first,
--- last, first, last, ... } without gaps.
+-- next_fresh returns the next positions that were never handed out, at most limit, and the same as spans { first, last,
+-- first, last, ... } without gaps.
 --@include base/text
 local function next_fresh(side, limit)
   local positions, spans = {}, {}

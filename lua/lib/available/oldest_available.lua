@@ -1,5 +1,5 @@
--- oldest_available returns the lowest available position of a side without sessions, nil when there is none. Of
--- delayed messages it knows the 100 that become visible first.
+-- oldest_available returns the lowest available position of a side without sessions, nil when there is none. Of delayed
+-- messages it knows the 100 that become visible first.
 --@include available/next_fresh
 --@include base/text
 local function oldest_available(side)

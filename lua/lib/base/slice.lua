@@ -1,5 +1,5 @@
--- slice returns the items of a list from one place to another, by default to the end. Lua cannot unpack more than
--- about 8,000 values.
+-- slice returns the items of a list from one place to another, by default to the end. Lua cannot unpack more than about
+-- 8,000 values.
 local function slice(list, first, last)
   last = last or #list
   if last - first < 4000 then

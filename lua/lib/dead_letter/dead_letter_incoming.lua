@@ -1,7 +1,7 @@
 -- dead_letter_incoming stores an incoming message among the dead letters at once: a copy of a topic's message (RULE-8,
 -- SESS-7, ACT-9, TOPIC-7), whose number there is origin, or one forwarded to a queue (DLQ-9). Its own number is then
--- never handed out. The cause in why is a letter: a, f = a filter failed, h = headers too large, s = no session id, o
--- = MaxMessageCount.
+-- never handed out. The cause in why is a letter: a, f = a filter failed, h = headers too large, s = no session id, o =
+-- MaxMessageCount.
 --@include available/add_gap
 --@include dead_letter/append_dead_letter
 --@include session/block_session

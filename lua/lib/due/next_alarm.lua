@@ -1,5 +1,5 @@
--- next_alarm returns the first instant at which something on a queue becomes due, 0 for none. lazy leaves out
--- lifetimes (TTL-20).
+-- next_alarm returns the first instant at which something on a queue becomes due, 0 for none. lazy leaves out lifetimes
+-- (TTL-20).
 --@include duplicate/history_ends
 --@include entity/unused_at
 local function next_alarm(queue, lazy)

@@ -1,6 +1,5 @@
 -- match_history finds which messages of a call the duplicate history knows. keys are theirs, in their order. Returns
--- for
--- each the number of the original, 0 when that is in the same call; nil for one that is new.
+-- for each the number of the original, 0 when that is in the same call; nil for one that is new.
 --@include base/in_pieces
 --@include duplicate/find_original
 local function match_history(target, keys)

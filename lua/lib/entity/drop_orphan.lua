@@ -1,4 +1,4 @@
--- drop_orphan forgets what is stored about a message that is not in the log, because somebody changed keys by hand
+-- drop_orphan forgets what is stored about a message that is not in the log, because another client changed keys
 -- (docs/decisions/0013). session is where it was found, nil for none; scheduled reports whether it was a scheduled
 -- message.
 --@include session/session_member

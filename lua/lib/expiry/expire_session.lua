@@ -1,6 +1,6 @@
--- expire_session ends, with SessionExpiryMode SESSION, the messages of a session that are neither locked nor
--- scheduled, because one of them expired (TTL-23): those up to the last number given, as if in one step. Those that
--- are marked as dead letters become that first.
+-- expire_session ends, with SessionExpiryMode SESSION, the messages of a session that are neither locked nor scheduled,
+-- because one of them expired (TTL-23): those up to the last number given, as if in one step. Those that are marked as
+-- dead letters become that first.
 --@include expiry/expire_slice
 --@include expiry/mark_expiring
 --@include expiry/expiring_up_to

@@ -1,8 +1,6 @@
 -- append_message stores a message under the next number of a side: behind the others, where it can expire in expiry
--- too.
--- message has size, payload, ttl_ms, and perhaps ends_ms, session and origin, its number in the topic it is a copy of.
--- A
--- target is its own side. Returns the number.
+-- too. message has size, payload, ttl_ms, and perhaps ends_ms, session and origin, its number in the topic it is a copy
+-- of. A target is its own side. Returns the number.
 --@include base/text
 --@include log/lifetime
 --@include due/expect

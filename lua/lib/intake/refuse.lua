@@ -1,8 +1,6 @@
 -- refuse returns why an entity does not take a call, as { code, details ... }, nil when it does. The first reason in
--- the
--- order of these checks wins. load is what the call brings (shapes/load.lua). held, messages and free_keys of the
--- entity
--- count what it holds, with the calls of this script so far (reserve); without held its bytes have no bound.
+-- the order of these checks wins. load is what the call brings (shapes/load.lua). held, messages and free_keys of the
+-- entity count what it holds, with the calls of this script so far (reserve); without held its bytes have no bound.
 --@include entity/can_send
 --@include duplicate/history_capacity
 local function refuse(entity, load)

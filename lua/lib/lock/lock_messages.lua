@@ -1,5 +1,5 @@
--- lock_messages locks messages until now + LockDuration (LOCK-1). They must be off ready, delayed and deferred, and
--- off expiry or there with the sign turned. Returns the end of the locks in ms.
+-- lock_messages locks messages until now + LockDuration (LOCK-1). They must be off ready, delayed and deferred, and off
+-- expiry or there with the sign turned. Returns the end of the locks in ms.
 --@include due/expect
 --@include base/text
 local function lock_messages(queue, side, positions, nonce)

@@ -19,7 +19,7 @@ local function settle_locks(queue, side, wanted, changes, token, finish)
     if not session then
       return results
     end
-    touch_session(queue, session) -- there is room for one more in flight
+    touch_session(queue, session) -- one more may be in flight
   end
   for i, ends in ipairs(redis.call("ZMSCORE", side.locks, unpack(kept))) do
     local lock, change = kept[i], changes[i] or ""

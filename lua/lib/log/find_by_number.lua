@@ -1,6 +1,6 @@
--- find_by_number finds the unlocked messages with the given sequence numbers: deferred ones, or available ones.
--- Expired messages are ended first (TTL-8, TTL-18). Returns the positions, for each when it expires (0 = never), and
--- the numbers that were not found. With a session only its messages are found.
+-- find_by_number finds the unlocked messages with the given sequence numbers: deferred ones, or available ones. Expired
+-- messages are ended first (TTL-8, TTL-18). Returns the positions, for each when it expires (0 = never), and the
+-- numbers that were not found. With a session only its messages are found.
 --@include log/position_of
 --@include available/is_fresh
 --@include log/entry_at

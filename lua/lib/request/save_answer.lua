@@ -1,6 +1,6 @@
--- save_answer keeps the answer to a call under a request id, the number of its first message or RUNS with all
--- (IDEM-1). It forgets what is older than two minutes and, beyond 10,000 ids or 16 MiB of runs, the oldest. The empty
--- id counts those bytes. The keys have a time to live, so an idle entity keeps nothing.
+-- save_answer keeps the answer to a call under a request id, the number of its first message or RUNS with all (IDEM-1).
+-- It forgets what is older than two minutes and, beyond 10,000 ids or 16 MiB of runs, the oldest. The empty id counts
+-- those bytes. The keys have a time to live, so an idle entity keeps nothing.
 --@keys answers requests request_times
 --@include base/text
 --@include request/format_runs

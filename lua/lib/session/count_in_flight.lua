@@ -1,5 +1,5 @@
--- count_in_flight counts the messages of a session that were handed out in its order and are not settled. Deferred
--- ones that were received by number do not hold up the rest (DEFER-7).
+-- count_in_flight counts the messages of a session that were handed out in its order and are not settled. Deferred ones
+-- that were received by number do not hold up the rest (DEFER-7).
 --@include session/locks_of_session
 --@include base/in_pieces
 local function count_in_flight(queue, session)

@@ -1,7 +1,7 @@
 -- oldest_in_sessions returns the lowest available position of a queue with sessions: the first of the log if it is
--- among the first 100 there, else the lowest in the 50 sessions that have been ready longest and the 50 whose locks
--- end first. nil when none of these has any. There is no index over all sessions, and a look at the whole log takes
--- too long.
+-- among the first 100 there, else the lowest in the 50 sessions that have been ready longest and the 50 whose locks end
+-- first. nil when none of these has any. There is no index over all sessions, and a look at the whole log takes too
+-- long.
 --@include log/message_state
 --@include session/first_in_session
 --@include base/text

@@ -1,5 +1,5 @@
--- places_in_session finds the messages of a session from a position on, at most limit, in order. show has their
--- letters (peek.lua).
+-- places_in_session finds the messages of a session from a position on, at most limit, in order. show has their letters
+-- (peek.lua).
 --@include base/text
 local function places_in_session(queue, session, from, limit, show)
   local places = {}

@@ -42,7 +42,7 @@ local function save_sessions(queue)
       local due = record.activity + queue.state_ttl_ms
       if what ~= "unblocked" and queue.state_ttl_ms >= 0
         and redis.call("ZADD", queue.states_due, "NX", due, session) == 1 then
-        expect(queue, due) -- nothing but its state is left (SESS-33c)
+        expect(queue, due) -- only its state is left (SESS-33c)
       end
     elseif record.blocked == "" then
       if record.sequence == 0 then

@@ -1,8 +1,6 @@
 -- store_special_copy stores one copy, whatever it needs: behind the others of its subscription, or among the dead
--- letters,
--- for the given reason or because the subscription has as many messages as it may (TOPIC-7). Returns how many bytes
--- made
--- way for it.
+-- letters, for the given reason or because the subscription has as many messages as it may (TOPIC-7). Returns how many
+-- bytes made way for it.
 --@include base/text
 --@include log/shorter_ttl
 --@include log/lifetime

@@ -1,6 +1,5 @@
 -- outcome_letter returns the letter for what became of a message that a transfer carries: see note_arrival. refused is
--- what
--- intake/refuse says of it.
+-- what intake/refuse says of it.
 local function outcome_letter(refused)
   local letters = {
     ENTITY_DISABLED = "d", ENTITY_FULL = "f", INTERNAL = "f", QUOTA_EXCEEDED = "q", MESSAGE_SIZE_EXCEEDED = "s",

@@ -1,5 +1,5 @@
--- wake_holder tells the sidecar in which the holder of a session waits to look again: there is something to receive,
--- one more may be in flight, or the lock is gone.
+-- wake_holder wakes the sidecar in which the holder of a session waits: there is something to receive, one more may be
+-- in flight, or the lock is gone.
 local function wake_holder(queue, session)
   if queue.any_waiting == nil then
     queue.any_waiting = redis.call("EXISTS", queue.session_waiting) == 1

@@ -1,6 +1,5 @@
--- wake_next tells the sidecar that has waited longest that count messages came. If it is not heard, or the sidecar
--- hangs (wait_here), it tells the next one. A sidecar that was told leaves the list, so dead ones cost one script
--- once.
+-- wake_next wakes the sidecar that has waited longest, because count messages came. If it is not heard, or the sidecar
+-- hangs (wait_here), it wakes the next one. A woken sidecar leaves the list, so a crashed one costs one script once.
 local function wake_next(waiting, count, now)
   while true do
     local first = redis.call("ZPOPMIN", waiting)

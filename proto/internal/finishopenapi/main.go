@@ -117,11 +117,11 @@ const (
 	ofSubscription = ofTopic + "subscriptions/{subscription}/"
 )
 
-// sends are the verbs that a subscription refuses. A topic refuses the others, but for what shows its scheduled
+// sends are the verbs that a subscription refuses. A topic refuses the others, except what shows its scheduled
 // messages.
 var sends = []string{"messages:send", "messages:cancelScheduled", "messages:request"}
 
-// onlyRefuses tells the routes that exist so that who takes them is told why not (TOPIC-8).
+// onlyRefuses reports whether a route exists only to return a helpful error (TOPIC-8).
 func onlyRefuses(path string) bool {
 	if verb, ok := strings.CutPrefix(path, ofSubscription); ok {
 		return slices.Contains(sends, verb)

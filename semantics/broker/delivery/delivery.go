@@ -13,7 +13,7 @@ import (
 // SettleTimeout bounds the work that follows a written or unwritten answer, when the call itself may be over.
 const SettleTimeout = 5 * time.Second
 
-// Settler carries out what becomes of the messages of a Delivery.
+// Settler settles the messages of a Delivery.
 type Settler interface {
 	// Complete removes messages.
 	Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error)
@@ -113,7 +113,7 @@ func (d *Delivery) Split(n int) *Delivery {
 	return &rest
 }
 
-// Keep leaves only the messages whose tokens are wanted. The others are lost, so nobody removes them.
+// Keep leaves only the messages whose tokens are wanted. The others are lost, so nothing removes them.
 func (d *Delivery) Keep(wanted func(semantics.LockToken) bool) {
 	n, bytes := 0, int64(0)
 	for i, t := range d.tokens {

@@ -21,8 +21,8 @@ const (
 type consumer struct {
 	requests *Requests
 	path     string
-	idle     chan struct{} // has room for one: the last reply in hand was settled
-	failed   chan struct{} // has room for one: there is something in unsettled
+	idle     chan struct{} // buffer of one: the last unsettled reply was settled
+	failed   chan struct{} // buffer of one: there is something in unsettled
 
 	mu         sync.Mutex
 	ready      chan struct{}    // closed while the session is held, and then another one
@@ -32,7 +32,7 @@ type consumer struct {
 	unsettled  []*settlement    // that failed, oldest first
 }
 
-// run holds the session for as long as somebody asks, and for idleReplies after that.
+// run holds the session as long as requests wait, and for idleReplies after that.
 func (c *consumer) run(ctx context.Context) {
 	pause := loop.FirstPause
 	ctx = semantics.WithMemory(semantics.WithWaits(ctx, nil), nil) // those of the call that began it end before it does
@@ -71,8 +71,8 @@ func (c *consumer) open(ctx context.Context) (source semantics.Source, lockFor t
 	return source, queue.Options.LockDuration, nil
 }
 
-// serve receives from the held session. It ends with nil when nobody needs it any more, the Broker drains or the lock
-// is lost, and with a failure that does not pass.
+// serve receives from the held session. It ends with nil when no request needs it any more, the Broker drains or the
+// lock is lost, and with a failure that does not pass.
 func (c *consumer) serve(ctx context.Context, source semantics.Source, lockFor time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
@@ -125,7 +125,7 @@ func (c *consumer) keepLock(ctx context.Context, source semantics.Source, lockFo
 	}
 }
 
-// neededFor tells how long the session is needed at least. When it is not, whoever asks from now on waits until it is
+// neededFor returns how long the session is needed at least. If it is not needed, requests from now on wait until it is
 // held again.
 func (c *consumer) neededFor() time.Duration {
 	c.mu.Lock()
@@ -140,7 +140,7 @@ func (c *consumer) neededFor() time.Duration {
 	return left
 }
 
-// unreadyLocked makes whoever asks from now on wait until the session is held again.
+// unreadyLocked makes requests from now on wait until the session is held again.
 func (c *consumer) unreadyLocked() {
 	select {
 	case <-c.ready:
@@ -200,8 +200,8 @@ func (c *consumer) removeLocked(a *call) {
 	c.lastUse = time.Now()
 }
 
-// close gives the session up, if it is not lost. A drain lets the replies in hand be settled first, if that does not
-// take long.
+// close gives the session up, if it is not lost. A drain lets unsettled replies be settled first, if that does not take
+// long.
 func (c *consumer) close(ctx context.Context, source semantics.Source) {
 	c.mu.Lock()
 	c.unreadyLocked()
@@ -231,8 +231,8 @@ func (c *consumer) awaitSettled() {
 	}
 }
 
-// ends tells whether the consumer is closed after err, which is nil when the session was given up or lost, and fails
-// those who wait and have nothing to wait for: all when it does not pass, else those who have not sent their request.
+// ends reports whether the consumer is closed after err, which is nil when the session was given up or lost, and fails
+// requests that cannot be answered: all if err does not pass, otherwise those that were not sent.
 func (c *consumer) ends(err error) bool {
 	r := c.requests
 	r.mu.Lock()

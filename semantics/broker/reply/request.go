@@ -14,10 +14,10 @@ const (
 	MaxRequestTimeout     = 5 * time.Minute
 )
 
-// Request sends message to target and waits for the reply to it, at most for timeout (RR-6). The reply is what somebody
-// sends to the queue replyTo, into the session that the request's ReplyToSessionID names, with the request's
+// Request sends message to target and waits for the reply to it, at most for timeout (RR-6). The reply is what the
+// responder sends to the queue replyTo, into the session that the request's ReplyToSessionID names, with the request's
 // CorrelationID, or else its MessageID, as CorrelationID (RR-3). That session is the Broker's own and is held before
-// the request is sent (RR-4). The request lives no longer than timeout, so that nobody begins it in vain.
+// the request is sent (RR-4). The request lives no longer than timeout, so that no responder starts it in vain.
 //
 // It gives what Send gave, also when no reply came, and the reply. The reply is completed by Delivered and given back
 // by Undelivered, as after a receive in ReceiveAndDelete mode; the caller must call exactly one of them. One that was
@@ -28,7 +28,7 @@ const (
 // when another request waits for the same reply; INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE; ENTITY_NOT_FOUND,
 // ENTITY_DISABLED and SESSION_NOT_SUPPORTED for replyTo, SESSION_CANNOT_BE_LOCKED when the session there is blocked;
 // those of Send; STORE_UNAVAILABLE with cause "draining" when the Broker drains; CANCELLED. A failure after the request
-// was sent has outcome "unknown": somebody may do what was asked for.
+// was sent has outcome "unknown": a responder may process the request.
 func (r *Requests) Request(
 	ctx context.Context, target semantics.Target, replyTo string, message *semantics.Message, timeout time.Duration,
 ) ([]semantics.SendResult, *delivery.Delivery, error) {
@@ -118,7 +118,7 @@ func (r *Requests) prepare(
 	if !message.ScheduledAt.IsZero() {
 		return nil, semantics.FieldError(
 			semantics.InvalidArgument, "message.scheduledEnqueueTime",
-			"must be left out; a request that somebody waits for is sent at once",
+			"must be left out; a request that is waited for is sent at once",
 		)
 	}
 	m := *message
@@ -145,5 +145,5 @@ func noReply(err error, path string, timeout time.Duration) *semantics.Error {
 	return e
 }
 
-// Orphans is how many replies were completed for which nobody waited (RR-6).
+// Orphans is how many replies were completed for which no request waited (RR-6).
 func (r *Requests) Orphans() int64 { return r.orphans.Load() }

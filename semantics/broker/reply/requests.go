@@ -43,7 +43,7 @@ func (r *Requests) draining() error {
 type call struct {
 	consumer *consumer
 	key      string
-	outcome  chan outcome // has room for one
+	outcome  chan outcome // buffer of one
 
 	isSent bool // under the consumer's mutex: it waits for its reply and not for the session any more
 }

@@ -61,8 +61,8 @@ func (c *consumer) settleAgain(ctx context.Context) {
 	}
 }
 
-// settleKept carries out what is kept, and stops, with false, at a failure that passes. What is of an earlier session
-// is found to be lost, which settles it too.
+// settleKept runs the settlements that are kept, and stops, with false, at a failure that passes. What is of an earlier
+// session is found to be lost, which settles it too.
 func (c *consumer) settleKept(ctx context.Context) bool {
 	for {
 		c.mu.Lock()

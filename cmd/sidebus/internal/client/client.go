@@ -15,8 +15,8 @@ import (
 // workTime is how long a purge or a resubmit may work before it answers with what it did.
 const workTime = 20 * time.Second
 
-// Client is a connection to the gRPC API of one sidecar. Its calls end by themselves and fail with a *Failure, or with
-// the cause of the context's end. It may be used by many goroutines.
+// Client is a connection to the gRPC API of one sidecar. Each call has a timeout of its own. A call fails with a
+// *Failure, or with the cause of the context's end. A Client is safe for concurrent use.
 type Client struct {
 	sidebusv1.MessagesClient
 	sidebusv1.AdminClient

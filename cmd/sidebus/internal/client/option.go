@@ -22,7 +22,7 @@ type Description interface {
 	GetName() string
 }
 
-// isOption tells the options of an entity from its name, its times and the first rules of a subscription.
+// isOption reports whether a field is an option, and not the name, a time or the first rules of a subscription.
 func isOption(field protoreflect.FieldDescriptor) bool {
 	isTime := field.Message() != nil && field.Message().FullName() == "google.protobuf.Timestamp"
 	return field.Name() != "name" && !field.IsList() && !isTime
@@ -56,7 +56,7 @@ func Options(into Description, settings []string) (paths []string, err error) {
 	return paths, nil
 }
 
-// HasOption tells whether a name is that of an option of the entity, or which there are.
+// HasOption returns an error that lists the options of the entity unless the name is one of them.
 func HasOption(of Description) func(name string) (ok bool, hint string) {
 	m := of.ProtoReflect().Descriptor()
 	return func(name string) (bool, string) {
@@ -100,7 +100,7 @@ func OptionNames(of Description) []string {
 	return names
 }
 
-// IsGiven tells whether an option is given.
+// IsGiven reports whether an option is given.
 func IsGiven(d Description, option string) bool {
 	m := d.ProtoReflect()
 	return m.Has(m.Descriptor().Fields().ByJSONName(option))

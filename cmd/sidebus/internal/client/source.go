@@ -25,7 +25,7 @@ func Resource(name string) string {
 	return queuePrefix + name
 }
 
-// Kind tells what a resource name is the name of.
+// Kind returns the kind of entity that a resource name names.
 func Kind(resource string) semantics.Kind {
 	if strings.HasPrefix(resource, queuePrefix) {
 		return semantics.QueueKind

@@ -85,7 +85,7 @@ func (d *Entities) Begin(
 	return ctx, fail
 }
 
-// End waits for the work and tells whether it has failed.
+// End waits for the work and reports whether it has failed.
 func (d *Entities) End() error {
 	d.work.Wait()
 	if d.broker != nil {
@@ -134,7 +134,7 @@ func (d *Entities) make(ctx context.Context) error {
 	return nil
 }
 
-// isPassing tells failures that pass by themselves from those that somebody must mend.
+// isPassing reports whether a failure can pass without an operator.
 func isPassing(f *client.Failure) bool {
 	switch f.Reason {
 	case semantics.StoreUnavailable, semantics.ServiceTimeout, semantics.Throttled, semantics.ConflictInProgress:

@@ -45,7 +45,7 @@ func (s *Server) spawn() (*child, error) {
 		}
 		started <- err
 		if err == nil {
-			_ = c.cmd.Wait() // the state tells; see child.state
+			_ = c.cmd.Wait() // see child.state
 			close(c.gone)
 		}
 	}()
@@ -81,5 +81,5 @@ func (c *child) end() {
 	}
 }
 
-// state tells how the process ended; call it only once gone is closed.
+// state returns how the process ended. Call it only after gone is closed.
 func (c *child) state() string { return c.cmd.ProcessState.String() }

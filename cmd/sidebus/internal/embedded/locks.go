@@ -97,7 +97,7 @@ func lockServer(ctx context.Context, path, socketPath string, logger *slog.Logge
 	}
 }
 
-// tryLock opens and locks a file without waiting. held means that somebody else has the lock.
+// tryLock opens and locks a file without waiting. held means that another process has the lock.
 func tryLock(path string) (file *os.File, held bool, err error) {
 	file, err = os.OpenFile(
 		path, os.O_RDWR|os.O_CREATE, 0o600,

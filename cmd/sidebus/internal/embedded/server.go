@@ -28,7 +28,7 @@ const (
 	stopPatience  = 10 * time.Second // for a server to write its file and go
 	firstBackOff  = 100 * time.Millisecond
 	mostBackOff   = 5 * time.Second
-	steadyAfter   = 30 * time.Second // a server that lived this long starts the back-off anew
+	steadyAfter   = 30 * time.Second // a server that lived this long resets the back-off
 	slowStartNote = 5 * time.Second
 )
 
@@ -112,7 +112,7 @@ func (s *Server) Stop() {
 	s.release()
 }
 
-// Abandon tells the server to stop and does not wait: for a process that is about to exit at once.
+// Abandon signals the server to stop and does not wait: for a process that is about to exit at once.
 func (s *Server) Abandon() {
 	if child := s.child.Load(); child != nil {
 		_ = child.Signal(syscall.SIGTERM)
@@ -146,7 +146,7 @@ func (s *Server) awaitAnswer(ctx context.Context, child *child) error {
 	}
 }
 
-// keep starts the server again whenever it dies, until Stop.
+// keep starts the server again whenever it exits, until Stop.
 func (s *Server) keep(running *child) {
 	defer close(s.done)
 	backOff := firstBackOff

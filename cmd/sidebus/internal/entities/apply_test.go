@@ -114,7 +114,7 @@ func TestENT_13_DestinationsComeFirst(t *testing.T) {
 		t.Errorf("with a destination that was deleted: %+v", plan)
 	}
 	_, err = mustRead(t, "queues:\n- name: a\n  forwardTo: nowhere\n").Plan(t.Context(), inprocess.Empty(), func(int, int) {})
-	if err == nil || !strings.Contains(err.Error(), `f:3:3: queues[0].forwardTo is "nowhere", and there is no such queue or topic, nor is one to be made`) {
+	if err == nil || !strings.Contains(err.Error(), `f:3:3: queues[0].forwardTo is "nowhere", and there is no such queue or topic, and the file creates none`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// CarryOut makes what is missing, and with update changes what differs. It tells of each entity that it is done with;
-// one that differs still comes with its differences, as does one that somebody else has made meanwhile. It ends at the
-// first failure, which is a *Failed; a new Plan goes on from there.
+// CarryOut makes what is missing, and with update changes what differs. It reports each entity when it is done; one
+// that still differs has its differences, as has one that another client created meanwhile. It ends at the first
+// failure, which is a *Failed; a new Plan continues from there.
 func (p *Plan) CarryOut(ctx context.Context, api sidebusv1.AdminClient, update bool, tell func(Change)) error {
 	missing := &Set{}
 	for _, change := range p.Changes {
@@ -102,7 +102,7 @@ func (r *ruleWork) create(ctx context.Context, rule *sidebusv1.Rule) error {
 		ctx, &sidebusv1.EnsureRuleRequest{Name: rulePath(r.subscription, rule.GetName()), Rule: rule},
 	)
 	if err == nil && len(answer.GetDifferences()) > 0 {
-		err = fmt.Errorf("somebody else has made another rule %s meanwhile", rule.GetName())
+		err = fmt.Errorf("another client created a different rule %s meanwhile", rule.GetName())
 	}
 	if err != nil {
 		return fmt.Errorf("rule %s: %w", rule.GetName(), err)

@@ -100,7 +100,7 @@ func (r *reader) emulator(top yamlfile.Node) error {
 	return r.emulatedNamespace(namespaces[0])
 }
 
-// note keeps what somebody should know and what is no error.
+// note keeps what the user should know although it is not an error.
 func (r *reader) note(n yamlfile.Node, format string, args ...any) {
 	r.set.Notes = append(r.set.Notes, n.Errorf(format, args...).Error())
 }

@@ -62,7 +62,7 @@ func Export(ctx context.Context, api sidebusv1.AdminClient, prefix string, tell 
 	return set, err
 }
 
-// noteUnknown tells of options that this program is too old to know.
+// noteUnknown reports options that this version does not know.
 func (s *Set) noteUnknown(e *Entity) {
 	if len(e.Description.ProtoReflect().GetUnknown()) > 0 {
 		s.Notes = append(

@@ -34,8 +34,8 @@ func (f *Failed) Located() error { return f.Entity.located(f.Err) }
 // Unwrap gives the failure.
 func (f *Failed) Unwrap() error { return f.Err }
 
-// Make ensures all entities (ENT-6), in an order in which nothing is named before it is there, and tells of each. It
-// ends at the first failure, which is a *Failed; made again, it goes on from there.
+// Make ensures all entities (ENT-6), in an order in which an entity exists before another names it, and reports each.
+// It ends at the first failure, which is a *Failed; a repeated call continues from there.
 func (s *Set) Make(ctx context.Context, api sidebusv1.AdminClient, tell func(Made)) error {
 	steps := s.steps()
 	isNew := map[*Entity]bool{}
@@ -104,8 +104,8 @@ func differenceOf(e *Entity, is client.Description, d *sidebusv1.Difference) Dif
 	}
 }
 
-// isForced tells whether the option has another value than the one asked for as a consequence of what else is asked for
-// (ENT-14).
+// isForced reports whether the option has another value than the one asked for as a consequence of what else is asked
+// for (ENT-14).
 func isForced(asked, is client.Description, option string) bool {
 	forwardTo := client.Text(is, "forwardTo")
 	if isOption, _ := client.HasOption(asked)("forwardTo"); isOption && client.IsGiven(asked, "forwardTo") {

@@ -89,8 +89,8 @@ func (s *Set) Plan(ctx context.Context, api sidebusv1.AdminClient, tell func(don
 	return plan, nil
 }
 
-// checkDestinations refuses an option that names what nobody has. One that is so already stays: its destination was
-// deleted since.
+// checkDestinations refuses an option that names an entity that does not exist. An option that is set already stays:
+// its destination was deleted since.
 func (s *Set) checkDestinations(e *Entity, is *present) error {
 	for _, d := range e.destinations() {
 		there, exists := is.byKey[keyOf(e.Resource)]
@@ -100,14 +100,15 @@ func (s *Set) checkDestinations(e *Entity, is *present) error {
 		_, isThere := is.byKey[destinationKey(d.name)]
 		if !isThere && s.find(destinationKey(d.name)) == nil {
 			return e.places[d.option].Errorf(
-				"is %q, and there is no such queue or topic, nor is one to be made", d.name,
+				"is %q, and there is no such queue or topic, and the file creates none", d.name,
 			)
 		}
 	}
 	return nil
 }
 
-// comparison finds out what differs by asking: it makes what is there once more, in memory, and ensures what is to be.
+// comparison finds the differences by trying: it creates the present entities in memory and ensures the wanted ones
+// there.
 type comparison struct {
 	api   sidebusv1.AdminClient
 	usual map[semantics.Kind]client.Description
@@ -137,7 +138,7 @@ func (c *comparison) change(ctx context.Context, e *Entity, is *present) (*Chang
 		}
 	}
 	if len(change.Options)+len(change.Rules) == 0 {
-		return nil, nil //nolint:nilnil // no change is no failure
+		return nil, nil //nolint:nilnil // nothing to change is not a failure
 	}
 	return change, nil
 }
@@ -225,7 +226,7 @@ func (c *comparison) rules(ctx context.Context, e *Entity, is []*sidebusv1.Rule)
 	return changes, nil
 }
 
-// isSame tells whether two rules select and change the same, apart from their names.
+// isSame reports whether two rules select and change the same, apart from their names.
 func (c *comparison) isSame(ctx context.Context, subscription string, one, other *sidebusv1.Rule) (bool, error) {
 	path := rulePath(subscription, "compared")
 	for i, rule := range []*sidebusv1.Rule{one, other} {

@@ -226,7 +226,7 @@ func resourceOf(field yamlfile.Node, d client.Description, topic, name string) (
 	return name, refused(field, err)
 }
 
-// refused tells what is wrong with a value.
+// refused returns what is wrong with a value.
 func refused(field yamlfile.Node, err error) error {
 	if err == nil {
 		return nil

@@ -37,7 +37,7 @@ func (e *Entity) Rules() []*sidebusv1.Rule {
 	return nil
 }
 
-// Count tells how many entities of each kind there are.
+// Count returns how many entities of each kind there are.
 func (s *Set) Count() (queues, topics, subscriptions int) {
 	for _, e := range s.Entities {
 		switch client.Kind(e.Resource) {

@@ -55,7 +55,7 @@ func (r *reader) part(field yamlfile.Node, m protoreflect.Message, of protorefle
 	}
 }
 
-// isInput tells what is read from what only the sidecar says, which is left alone.
+// isInput reports whether a field is read; fields that only the sidecar sets are ignored.
 func isInput(field protoreflect.FieldDescriptor) bool {
 	return !field.IsList() && !slices.Contains(times, field.JSONName())
 }
@@ -93,7 +93,7 @@ func (r *reader) value(n yamlfile.Node) (*sidebusv1.Value, error) {
 	}
 	document, err := json.Marshal(map[string]map[string]json.RawMessage{"properties": {"p": text}})
 	if err != nil {
-		return nil, n.Errorf("is no value")
+		return nil, n.Errorf("is not a value")
 	}
 	var m sidebusv1.Message
 	if err := wirejson.Decode(document, &m); err != nil {

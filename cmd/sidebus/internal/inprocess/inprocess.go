@@ -42,7 +42,7 @@ func (c connection) Invoke(ctx context.Context, method string, request, reply an
 	methods := sidebusv1.Admin_ServiceDesc.Methods
 	at := slices.IndexFunc(methods, func(m grpc.MethodDesc) bool { return m.MethodName == path.Base(method) })
 	if at < 0 {
-		return status.Errorf(codes.Unimplemented, "%s is no verb of management", method)
+		return status.Errorf(codes.Unimplemented, "%s is not a management verb", method)
 	}
 	decode := func(into any) error {
 		proto.Merge(into.(proto.Message), request.(proto.Message))

@@ -59,7 +59,7 @@ func NewDeadLetters(registry *prometheus.Registry, maxEntities int, withLines bo
 	return d
 }
 
-// Observe is what the store tells of dead letters. It does not block.
+// Observe is a redisstore.Options.DeadLettered. It does not block.
 func (d *DeadLetters) Observe(entity, cause string, numbers []int64) {
 	d.counter.WithLabelValues(d.label(entity), cause).Add(float64(len(numbers)))
 	if d.lines == nil {

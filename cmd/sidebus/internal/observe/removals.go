@@ -11,8 +11,8 @@ import (
 // removedLine is the message of the log line about an entity that AutoDeleteOnIdle removed.
 const removedLine = "deleted because idle"
 
-// Removals registers the count of entities that this sidecar removed because nobody used them (IDLE-1), and gives what
-// counts and logs them. Their names are no label: temporary ones have a new name each time.
+// Removals registers the count of entities that this sidecar deleted when idle (IDLE-1), and returns what counts and
+// logs them. Their names are not a label: temporary ones have a new name each time.
 func Removals(registry *prometheus.Registry, logger *slog.Logger) func(kind semantics.Kind, entity string) {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sidebus_removed_entities_total",

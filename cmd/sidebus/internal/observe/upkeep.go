@@ -9,8 +9,8 @@ import (
 // upkeepLine is the message of the log line about an entity that the sweeper cannot see to.
 const upkeepLine = "upkeep failed"
 
-// UpkeepFaults registers the count of faults that keep the sweeper from an entity until somebody mends them, and gives
-// what counts and logs them. Entities are no label: their names have no bound.
+// UpkeepFaults registers the count of faults that keep the sweeper from an entity until an operator repairs them, and
+// returns what counts and logs them. Entities are not a label: their names have no bound.
 func UpkeepFaults(registry *prometheus.Registry, logger *slog.Logger) func(entity string, err error) {
 	counter := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "sidebus_upkeep_faults_total",

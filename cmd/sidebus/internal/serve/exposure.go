@@ -8,7 +8,7 @@ import (
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 )
 
-// warn tells of settings that let others on this machine or network learn or do what only the app should.
+// warn logs settings that let others on this machine or network learn or do what only the app should.
 func (s *Command) warn(from *settings.Sources, logger *slog.Logger) {
 	for _, warning := range from.Warnings {
 		logger.Warn("unknown environment variable", "warning", warning)

@@ -49,9 +49,9 @@ var (
 	unixAddress = regexp.MustCompile(`^(unix://)(?:([\w.+-]*)(:[^@/?#]*)?@)?(/[^@?#]*)(\?[^@#]*)?$`)
 )
 
-// MaskStore gives the value of --store fit to be seen by anyone. What has not the form of an address is hidden whole:
-// there is no telling which part of it is secret. So is a user without a password, who is often a password in the wrong
-// place, and every query.
+// MaskStore gives the value of --store with secrets masked. A text that is not a URL is masked as a whole, because any
+// part of it may be secret. So is a user without a password, who is often a password in the wrong place, and every
+// query.
 func MaskStore(store string) string {
 	if store == Embedded || store == Memory {
 		return store

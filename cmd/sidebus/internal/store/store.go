@@ -30,7 +30,7 @@ type Opened struct {
 // sweep is the method of a semantics.Sweeper.
 type sweep = func(ctx context.Context, upkeep semantics.Upkeep)
 
-// Observer is what the store tells of its work.
+// Observer has the callbacks of the store.
 type Observer struct {
 	Script       func(script, status string, took time.Duration)
 	DeadLettered func(entity, cause string, numbers []int64)

@@ -205,7 +205,7 @@ func (r *resubmitting) all(ctx context.Context, most int64, progress *progress) 
 		if err := done(ctx); err != nil {
 			return err
 		}
-		// What could not be sent comes first again, so there must be room for it in each call.
+		// What could not be sent comes first again, so each call must have space for it.
 		stay := int64(r.left.total)
 		r.request.Max = proto.Int32(int32(min(most-dealt+stay, resubmitStep+stay, 10_000)))
 		before := r.sent + r.duplicates

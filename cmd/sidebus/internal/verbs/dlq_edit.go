@@ -330,7 +330,8 @@ func (e *editing) send(
 	return answer, err
 }
 
-// requestID is the same for the same edit of the same dead letter. The time tells dead letters with one number apart.
+// requestID is the same for the same edit of the same dead letter. The time distinguishes dead letters with the same
+// number.
 func (e *editing) requestID(edited *sidebusv1.Message, locked *sidebusv1.ReceivedMessage) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s %s", e.resource(), e.subQueue(), e.Number,
 		locked.GetEnqueuedTime().AsTime(), client.JSON(edited)))

@@ -22,7 +22,7 @@ type drainCommand struct {
 // answerTime is what a sidecar gets beyond the drain itself.
 const answerTime = 5 * time.Second
 
-// Run tells the sidecar to drain, blocks until nothing is in hand or the time is over, and prints what is left.
+// Run makes the sidecar drain, blocks until nothing is unsettled or the timeout has ended, and prints what is left.
 func (d *drainCommand) Run(ctx context.Context, to terminal.Streams) error {
 	client, err := newAdminClient(d.AdminAddr)
 	if err != nil {

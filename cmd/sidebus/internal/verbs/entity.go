@@ -216,7 +216,7 @@ type entityEnsureCommand struct {
 	firstRule
 }
 
-// Run makes an entity if there is none. One that differs stays as it is, which is no failure.
+// Run makes an entity if there is none. One that differs stays as it is, which is not a failure.
 func (e *entityEnsureCommand) Run(ctx context.Context, to terminal.Streams) error {
 	d, _, err := e.read(e.resource())
 	if err == nil {
@@ -320,7 +320,7 @@ func (e *entityDeleteCommand) Run(ctx context.Context, to terminal.Streams) erro
 	})
 }
 
-// held tells what goes with an entity when it is removed, and what of it is dead-lettered.
+// held returns what is deleted with an entity, and what of it is dead-lettered.
 func (o *operator) held(ctx context.Context, resource string) (what, dead string, err error) {
 	if client.Kind(resource) == semantics.TopicKind {
 		counts, err := o.countTopic(ctx, resource)

@@ -180,7 +180,7 @@ func givenText(c *entities.Change) string {
 	return " (" + strings.Join(given, ", ") + ")"
 }
 
-// applied tells what was done, or with dryRun what would be. It is also the JSON of the answer.
+// applied is what was done, or with dryRun what would be. It is also the JSON of the answer.
 type applied struct {
 	DryRun      bool                `json:"dryRun"`
 	Created     []string            `json:"created"`
@@ -233,7 +233,7 @@ func (a *applied) differences(c *entities.Change) []appliedDifference {
 	return all
 }
 
-// carryOut does what the plan says and tells what was done, also when that is not all.
+// carryOut runs the plan and returns what was done, also after a failure.
 func (e *entityApplyCommand) carryOut(ctx context.Context, o *operator, plan *entities.Plan) error {
 	done := &applied{
 		DryRun: e.DryRun, Created: []string{}, Updated: []string{}, Differences: []appliedDifference{},

@@ -36,7 +36,7 @@ type connectionSettings struct {
 	Timeout    time.Duration `name:"timeout" default:"30s" placeholder:"TIME" help:"Most time for one answer of the sidecar, in addition to --wait."`
 }
 
-// operator carries out one operator verb: it speaks to the sidecar and to who sits at the terminal.
+// operator runs one operator verb: it talks to the sidecar and to the user at the terminal.
 type operator struct {
 	terminal.Streams
 	*client.Client
@@ -135,7 +135,7 @@ func (o *operator) table(header []string, rows [][]string) error {
 	return err
 }
 
-// note tells something beside the answer.
+// note prints a note beside the answer.
 func (o *operator) note(format string, args ...any) {
 	_ = o.flush() // a failure shows again at the end
 	fmt.Fprintf(o.Stderr, "sidebus: "+format+"\n", args...)

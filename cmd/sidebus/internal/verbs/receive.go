@@ -189,7 +189,7 @@ func (r *receiving) byNumber(ctx context.Context) ([]*sidebusv1.ReceivedMessage,
 	return answer.GetMessages(), err
 }
 
-// take prints a batch, which is in hand then. To complete it waits for nothing else.
+// take prints a batch, which is then unsettled. To complete it needs nothing else.
 func (r *receiving) take(ctx context.Context, batch []*sidebusv1.ReceivedMessage) error {
 	if !r.Delete {
 		r.inHand = append(r.inHand, batch...)
@@ -208,7 +208,7 @@ func (r *receiving) take(ctx context.Context, batch []*sidebusv1.ReceivedMessage
 	return err
 }
 
-// settle gives back what is in hand, even after a failure or a signal.
+// settle releases what is unsettled, even after a failure or a signal.
 func (r *receiving) settle(ctx context.Context, isFailed bool) error {
 	if isFailed {
 		return r.settleWith(ctx, "abandoned", r.abandon)

@@ -106,7 +106,7 @@ type ruleAddCommand struct {
 	clientSettings
 }
 
-// Run adds a rule, and tells what is hardly meant so.
+// Run adds a rule, and warns of what is valid but probably not intended.
 func (r *ruleAddCommand) Run(ctx context.Context, to terminal.Streams) error {
 	rule, err := r.ruleFlags.rule(r.Rule)
 	if err != nil {

@@ -20,10 +20,10 @@ type ruleFlags struct {
 	Parameter   []string `name:"parameter" sep:"none" placeholder:"NAME[:TYPE]=VALUE" help:"Value of @NAME in the filter and the action. Can be repeated."`
 }
 
-// isGiven tells whether there is a filter.
+// isGiven reports whether there is a filter.
 func (r *ruleFlags) isGiven() bool { return r.SQL != "" || len(r.Correlation) > 0 || r.All || r.None }
 
-// isEmpty tells whether nothing is given at all.
+// isEmpty reports whether nothing is given at all.
 func (r *ruleFlags) isEmpty() bool { return !r.isGiven() && r.Action == "" && len(r.Parameter) == 0 }
 
 // rule gives the rule that the flags describe.
@@ -75,7 +75,7 @@ func sqlOf(text string, parameters map[string]*sidebusv1.Value) *sidebusv1.Rule_
 	return sql
 }
 
-// uses tells whether an SQL text has a parameter, which has no case and may be named with its @.
+// uses reports whether an SQL text has a parameter, which has no case and may be named with its @.
 func uses(text, parameter string) bool {
 	return strings.Contains(strings.ToLower(text), "@"+strings.ToLower(strings.TrimPrefix(parameter, "@")))
 }

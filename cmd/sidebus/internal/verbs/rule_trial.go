@@ -40,8 +40,8 @@ type ruleTestCommand struct {
 	clientSettings
 }
 
-// Run explains what rules do with a message. It works that out by itself and only reads from the sidecar what it is
-// told to.
+// Run explains what rules do with a message. It evaluates them in this process and reads from the sidecar only what the
+// flags name.
 func (r *ruleTestCommand) Run(ctx context.Context, to terminal.Streams) error {
 	if err := r.checkFlags(); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (t *ruleTrial) note(rule semantics.Rule, e *filter.Explanation) {
 	}
 }
 
-// verdict tells what a subscription with these rules gets (TOPIC-5, RULE-8, SESS-7).
+// verdict returns what a subscription with these rules gets (TOPIC-5, RULE-8, SESS-7).
 func (t *ruleTrial) verdict(s *sidebusv1.Subscription) string {
 	copies, dead := len(t.changed), len(t.tooLong)
 	if len(t.plain) > 0 {

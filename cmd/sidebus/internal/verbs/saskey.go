@@ -27,7 +27,7 @@ func clientToken(file string) (func() string, error) {
 		}
 		text, place = strings.TrimRight(string(content), "\r\n"), "--sas-key-file "+file
 	} else if text == "" {
-		return nil, nil //nolint:nilnil // no key is no mistake
+		return nil, nil //nolint:nilnil // a missing key is not an error
 	}
 	rule, key, isPair := strings.Cut(text, "=")
 	if !isPair || rule == "" || key == "" {

@@ -115,7 +115,7 @@ type lineSending struct {
 	upTo       int // the last line that was sent
 }
 
-// sendLines sends the lines in batches, each stored all or none, in order, until one fails. What was done it tells in
+// sendLines sends the lines in batches, each stored all or none, in order, until one fails. It reports what was done in
 // any case.
 func (s *sendCommand) sendLines(
 	ctx context.Context, o *operator, target string, template *sidebusv1.Message, input io.Reader,

@@ -246,7 +246,7 @@ type sessionUnblockCommand struct {
 	clientSettings
 }
 
-// Run ends the block of a session. One that is not blocked stays as it is, which is no failure.
+// Run ends the block of a session. One that is not blocked stays as it is, which is not a failure.
 func (s *sessionUnblockCommand) Run(ctx context.Context, to terminal.Streams) error {
 	return s.operate(ctx, to, func(ctx context.Context, o *operator) error {
 		answer, err := o.Sessions.Unblock(ctx, &sidebusv1.SessionsUnblockRequest{Source: s.resource(), SessionId: s.ID})
@@ -266,7 +266,7 @@ type sessionRestCommand struct {
 	clientSettings
 }
 
-// Run gives up what is left of a session: what is neither received by somebody nor scheduled.
+// Run gives up what is left of a session: messages that are neither locked nor scheduled.
 func (s *sessionRestCommand) Run(ctx context.Context, to terminal.Streams) error {
 	if err := s.check(to); err != nil {
 		return err

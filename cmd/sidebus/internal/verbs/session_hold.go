@@ -43,7 +43,7 @@ func (h *heldSession) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx)) // what is in hand is settled after a signal too
+	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx)) // unsettled messages are settled after a signal too
 	h.ended = make(chan struct{})
 	tick := time.NewTicker(lock / renewalsPerLock)
 	go func() {
@@ -80,7 +80,7 @@ func (h *heldSession) close(ctx context.Context) error {
 	return nil
 }
 
-// holding lets work act on a session by name while nobody else holds it.
+// holding lets work act on a session by name while no other client holds it.
 func (o *operator) holding(
 	ctx context.Context, source, id string, wait time.Duration, work func(*heldSession) error,
 ) error {

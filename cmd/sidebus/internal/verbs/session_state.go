@@ -53,7 +53,7 @@ type stateGetCommand struct {
 	Raw bool `name:"raw" help:"Write only the bytes of the state."`
 }
 
-// Run prints the state of a session. There being none is no failure.
+// Run prints the state of a session. A missing state is not a failure.
 func (s *stateGetCommand) Run(ctx context.Context, to terminal.Streams) error {
 	if s.Raw && s.Output == "json" {
 		return cli.Misuse("--raw and --output=json exclude each other")
@@ -64,7 +64,7 @@ func (s *stateGetCommand) Run(ctx context.Context, to terminal.Streams) error {
 		case o.asJSON:
 			return o.document(
 				&sidebusv1.SessionsGetStateResponse{State: held.State, Version: held.GetStateVersion()},
-			) //nolint:protogetter // nil is no state
+			) //nolint:protogetter // nil is not a state
 		case held.State == nil:
 			o.note("%s has no state", s.String())
 			return nil

@@ -172,8 +172,8 @@ func (t *topping) table(to *bytes.Buffer, all *counted, now time.Time) error {
 	return client.WriteTable(to, header, rows)
 }
 
-// write puts a text in the place of the one before. In raw mode the terminal does not return to the first column by
-// itself.
+// write puts a text in the place of the one before. In raw mode the terminal does not return to the first column on a
+// line feed.
 func (t *topping) write(text string, isFirst, isRaw bool) error {
 	end := "\n"
 	if isRaw {

@@ -70,8 +70,8 @@ func (n Node) Plain() (string, error) {
 	return n.yaml.Value, nil
 }
 
-// Mapping gives the values of a mapping in their order. isKnown tells which keys there may be, or what the user may
-// have meant. what says what the mapping is of.
+// Mapping gives the values of a mapping in their order. isKnown reports whether a key is permitted, and suggests what
+// the user may have meant. what says what the mapping is of.
 func (n Node) Mapping(what string, isKnown func(key string) (ok bool, hint string)) ([]Node, error) {
 	if n.yaml.Kind != yaml.MappingNode {
 		return nil, n.Errorf("must be a mapping of %s", what)

@@ -41,7 +41,7 @@ func style(n *yaml.Node) {
 	}
 }
 
-// isBlock tells whether a text of many lines may be written line by line.
+// isBlock reports whether a text of many lines may be written line by line.
 func isBlock(text string) bool {
 	for line := range strings.SplitSeq(text, "\n") {
 		if line == "" || line[0] == ' ' || strings.HasSuffix(line, " ") ||

@@ -16,7 +16,7 @@ const (
 	LastPause  = 5 * time.Second
 )
 
-// Poke wakes the one goroutine that reads c, which has room for one, now or as soon as it looks.
+// Poke wakes the one goroutine that reads c, which has a buffer of one, now or as soon as it looks.
 func Poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
