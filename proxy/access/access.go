@@ -1,8 +1,8 @@
-// Package access decides who may do what (AUTH). All wires ask it in the same way: Enter proves who makes a call before
-// anything of it is read, Check asks for the rights that the call needs before anything is looked up (ERR-5). The
-// claims of all calls stand in one table.
+// Package access authenticates and authorizes calls (AUTH). Every wire first calls Authenticate, before it reads the
+// request, then Check, before it looks anything up (ERR-5). One table has the claims that each call needs.
 //
-// Handlers that push and Dapr's component do not ask: the one is in this process, the other has a socket of its own.
+// Push handlers and the Dapr component are not authorized: handlers run in this process, and Dapr has a socket of its
+// own.
 package access
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Claims are what somebody may do (AUTH-1).
+// Claims are what a caller may do (AUTH-1).
 type Claims uint8
 
-// The claims. Manage includes both others.
+// The claims. Manage includes the other two.
 const (
 	Send Claims = 1 << iota
 	Listen
 	Manage
 )
 
-// String gives the claims by name. Who has Manage has the others.
+// String returns the names of the claims.
 func (c Claims) String() string {
 	var names []string
 	for claim, name := range map[Claims]string{Send: "Send", Listen: "Listen", Manage: "Manage"} {
@@ -37,38 +37,38 @@ func (c Claims) String() string {
 	return strings.Join(names, " and ")
 }
 
-// Right is what a call needs: all of the claims on one entity.
+// Right is a set of claims on one entity, all of which a call needs.
 type Right struct {
 	Claims Claims
-	Path   string // of a queue, a topic, a subscription or a sub-queue, not checked; empty: of the whole namespace
-	Below  string // what follows the path in the address of the request, on a wire whose addresses have that
+	Path   string // of a queue, topic, subscription or sub-queue, unchecked; empty: the whole namespace
+	Below  string // rest of the request path after Path, on wires that have one
 }
 
-// Authorizer proves who makes a call. It is safe for concurrent use.
+// Authorizer authenticates callers. It is safe for concurrent use.
 type Authorizer interface {
-	// Authenticate proves it by the values of the header or metadata Authorization. UNAUTHENTICATED.
+	// Authenticate checks the values of the header or metadata Authorization. It fails with UNAUTHENTICATED.
 	Authenticate(credentials []string) (Caller, error)
 }
 
-// Caller is who makes a call. It is safe for concurrent use.
+// Caller is an authenticated caller. It is safe for concurrent use.
 type Caller interface {
-	// Permit refuses a right that the caller does not have at the moment. PERMISSION_DENIED, or UNAUTHENTICATED when
-	// the proof holds no longer.
+	// Permit returns PERMISSION_DENIED if the caller does not have the right now, or UNAUTHENTICATED if the credentials
+	// have expired.
 	Permit(right Right) error
 }
 
-// Everybody is the Authorizer that asks nobody.
+// AllowAll is the Authorizer that permits everything.
 type AllowAll struct{}
 
-// Authenticate proves nothing.
+// Authenticate accepts any credentials.
 func (AllowAll) Authenticate([]string) (Caller, error) { return AllowAll{}, nil }
 
-// Permit permits all.
+// Permit permits every right.
 func (AllowAll) Permit(Right) error { return nil }
 
 type callerKey struct{}
 
-// Enter proves who makes a call and puts that into its context. UNAUTHENTICATED.
+// Authenticate authenticates a caller and returns a context with it. It fails with UNAUTHENTICATED.
 func Authenticate(ctx context.Context, authorizer Authorizer, credentials []string) (context.Context, error) {
 	caller, err := authorizer.Authenticate(credentials)
 	if err != nil {
@@ -77,8 +77,8 @@ func Authenticate(ctx context.Context, authorizer Authorizer, credentials []stri
 	return context.WithValue(ctx, callerKey{}, caller), nil
 }
 
-// Check refuses a call that its caller may not make. method is the full name of its RPC. A context that Enter has not
-// made, and a call without a claim in the table, are refused.
+// Check returns an error if the caller in ctx may not make a call. method is the full name of the RPC. Check refuses a
+// context without a caller, and a method without an entry in the table.
 func Check(ctx context.Context, method string, request proto.Message) error {
 	needs, known := calls[method]
 	if !known {
@@ -87,8 +87,7 @@ func Check(ctx context.Context, method string, request proto.Message) error {
 	return Permit(ctx, needs(request)...)
 }
 
-// CheckPath is Check on a wire that has no request of the RPC, which names one entity: the path, and what follows it in
-// the address.
+// CheckPath is Check for a wire without RPC requests. path is the entity, below the rest of the request path.
 func CheckPath(ctx context.Context, method, path, below string) error {
 	needs, known := calls[method]
 	if !known {
@@ -102,14 +101,14 @@ func CheckPath(ctx context.Context, method, path, below string) error {
 }
 
 func errNoClaim() error {
-	return semantics.Errorf(semantics.PermissionDenied, "no claim permits this call")
+	return semantics.Errorf(semantics.PermissionDenied, "this call is not permitted to any claim")
 }
 
-// Permit refuses a call that its caller may not make for want of one of the rights.
+// Permit returns an error if the caller in ctx does not have all rights.
 func Permit(ctx context.Context, rights ...Right) error {
 	caller, ok := ctx.Value(callerKey{}).(Caller)
 	if !ok {
-		return semantics.Errorf(semantics.Unauthenticated, "nothing is known of the caller")
+		return semantics.Errorf(semantics.Unauthenticated, "the caller is not authenticated")
 	}
 	for _, right := range rights {
 		if err := caller.Permit(right); err != nil {

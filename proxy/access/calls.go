@@ -9,8 +9,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// calls gives the rights that each call needs, by the full name of its RPC (the table of AUTH-3). Service Bus' REST API
-// asks for those of the RPC that does the same.
+// calls returns the rights that each RPC needs, by its full name (the table of AUTH-3). The Service Bus REST API uses
+// those of the corresponding RPC.
 var calls = map[string]func(proto.Message) []Right{
 	sidebusv1.Messages_Send_FullMethodName:              to(Send),
 	sidebusv1.Messages_CancelScheduled_FullMethodName:   to(Send),
@@ -71,12 +71,12 @@ var calls = map[string]func(proto.Message) []Right{
 	sidebusv1.Admin_DeleteRule_FullMethodName: manage,
 }
 
-// to is for a call that needs the claims on the one entity that it names.
+// to returns the function for calls that need the claims on the one entity that the request names.
 func to(claims Claims) func(proto.Message) []Right {
 	return func(request proto.Message) []Right { return []Right{{Claims: claims, Path: named(request)}} }
 }
 
-// named gives the path of the entity that a request is about, empty when it names none.
+// named returns the path of the entity in a request, or "" if there is none.
 func named(request proto.Message) string {
 	switch r := request.(type) {
 	case interface{ GetTarget() string }:
@@ -98,8 +98,8 @@ func named(request proto.Message) string {
 	}
 }
 
-// pathOf gives the path of the entity that a resource name is about: of a rule, its subscription. What is malformed
-// stays as it is: a rule for one entity does not permit it, and the others see what is wrong with it later.
+// pathOf returns the path of the entity in a resource name; for a rule, its subscription. Malformed names are returned
+// unchanged: a SAS rule for one entity does not permit them, and other callers get the error later.
 func pathOf(resource string) string {
 	for _, prefix := range []string{"queues/", "topics/"} {
 		if path, ok := strings.CutPrefix(resource, prefix); ok {
@@ -116,8 +116,8 @@ func pathOf(resource string) string {
 	return resource
 }
 
-// manage is for a call that needs Manage on the entity that it names, and on those it lets that forward to: else a rule
-// for one entity would reach the others.
+// manage returns the rights of calls that need Manage on the entity, and on those that it forwards to: otherwise a SAS
+// rule for one entity would give access to others.
 func manage(request proto.Message) []Right {
 	rights := to(Manage)(request)
 	var described proto.Message
@@ -164,8 +164,8 @@ func rightsOfSubscribe(request proto.Message) []Right {
 	return []Right{{Claims: Listen, Path: pathOf(request.(*sidebusv1.SubscribeRequest).GetOpen().GetSource())}}
 }
 
-// rightsOfPurge: with a bound on the messages it is a receiver's verb, else it clears the entity, or a session that
-// others may hold (PURGE-6, PURGE-7).
+// rightsOfPurge: with a limit of messages, a purge is an operation of a receiver; otherwise it clears the entity, or a
+// session that others may have locked (PURGE-6, PURGE-7).
 func rightsOfPurge(request proto.Message) []Right {
 	r := request.(*sidebusv1.PurgeRequest)
 	if r.MaxMessages != nil && r.SessionId == nil {
@@ -174,7 +174,8 @@ func rightsOfPurge(request proto.Message) []Right {
 	return to(Manage)(request)
 }
 
-// rightsOfResubmit: to where the dead letters came from it is a receive and a send.
+// rightsOfResubmit: a resubmit to where the dead letters came from is a receive and a send; to another entity it needs
+// Manage on both.
 func rightsOfResubmit(request proto.Message) []Right {
 	r := request.(*sidebusv1.ResubmitRequest)
 	source, target := pathOf(r.GetSource()), pathOf(r.GetTarget())

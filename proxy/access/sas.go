@@ -9,17 +9,17 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Key is a rule of shared access: whoever can sign with one of its keys may do what it claims (AUTH-5).
+// Key is a shared access rule: a token signed with one of its keys has its claims (AUTH-5).
 type Key struct {
 	Primary, Secondary string // the secondary may be empty
 	Claims             Claims
-	Entity             string // path of the queue or topic it is for, with all below; empty: all (AUTH-2)
+	Entity             string // path of one queue or topic, with its subscriptions; empty: all (AUTH-2)
 }
 
-// Keys are the rules by name.
+// Keys are rules by name.
 type Keys map[string]Key
 
-// Check tells what is wrong with a rule. name is its name.
+// Check returns an error if the rule is invalid. name is the name of the rule.
 func (k Key) Check(name string) error {
 	switch {
 	case name == "":
@@ -34,24 +34,24 @@ func (k Key) Check(name string) error {
 		return nil
 	}
 	if _, err := semantics.ParsePath(k.Entity); err != nil {
-		return fmt.Errorf("is for an entity that cannot be: %s", semantics.AsError(err).Message)
+		return fmt.Errorf("has an invalid entity: %s", semantics.AsError(err).Message)
 	}
 	return nil
 }
 
-// SAS is the Authorizer of shared access signatures, by the rules of the moment (AUTH-5).
+// SAS is the Authorizer of shared access signatures. It returns the current rules (AUTH-5).
 type SAS func() Keys
 
-// Authenticate proves that a token was signed with the key of a rule and has not expired.
+// Authenticate checks that a token is signed with a key of its rule and has not expired.
 func (s SAS) Authenticate(credentials []string) (Caller, error) {
 	if len(credentials) != 1 {
 		return nil, refuse(
-			"the request needs one header Authorization with a SharedAccessSignature; gRPC takes it as metadata",
+			"the request needs one Authorization header with a SharedAccessSignature; over gRPC, set it as metadata",
 		)
 	}
 	token, ok := sas.Parse(credentials[0])
 	if !ok {
-		return nil, refuse("the header Authorization must be: SharedAccessSignature sr=...&sig=...&se=...&skn=...")
+		return nil, refuse("the Authorization header must be: SharedAccessSignature sr=...&sig=...&se=...&skn=...")
 	}
 	caller := sasCaller{keys: s, token: token}
 	_, err := caller.rule()
@@ -60,13 +60,13 @@ func (s SAS) Authenticate(credentials []string) (Caller, error) {
 
 func refuse(text string) error { return semantics.Errorf(semantics.Unauthenticated, "%s", text) }
 
-// sasCaller is who has a token.
+// sasCaller is the bearer of a token.
 type sasCaller struct {
 	keys  SAS
 	token sas.Token
 }
 
-// rule gives the rule that the token is for, as long as the token holds.
+// rule returns the rule of the token, or UNAUTHENTICATED if the token is not valid now.
 func (c sasCaller) rule() (Key, error) {
 	key, isKnown := c.keys()[c.token.Rule]
 	isSigned := c.token.SignedBy(key.Primary)
@@ -74,24 +74,24 @@ func (c sasCaller) rule() (Key, error) {
 		isSigned = c.token.SignedBy(key.Secondary) || isSigned
 	}
 	if !isKnown || !isSigned {
-		return key, refuse("the signature is wrong, or no rule has the name that skn says")
+		return key, refuse("the signature is invalid, or skn names no rule; sign with a key of an existing rule")
 	}
 	if c.token.IsExpired(time.Now()) {
-		return key, refuse("the token has expired, or its se is no number of seconds since 1970")
+		return key, refuse("the token has expired, or se is not a number of seconds since 1970; create a new token")
 	}
 	return key, nil
 }
 
-// Permit asks the token's resource and the rule for a right.
+// Permit checks a right against the resource of the token and the rule.
 func (c sasCaller) Permit(right Right) error {
 	key, err := c.rule()
 	if err != nil {
 		return err
 	}
-	path := strings.ReplaceAll(right.Path, `\`, "/") // as ParsePath has it, so that a right is asked for what is done
+	path := strings.ReplaceAll(right.Path, `\`, "/") // as ParsePath does, so that the real path is checked
 	if !c.token.Covers(path, right.Below) {
 		return refuse(
-			"the token is for another resource: sr must be the address of the entity, or of what it lies under",
+			"the token is for another resource; sr must be the address of the entity, or a prefix of it",
 		)
 	}
 	isFor := key.Entity == "" || semantics.Fold(strings.ReplaceAll(key.Entity, `\`, "/")) == owner(path)
@@ -112,13 +112,13 @@ func (c sasCaller) Permit(right Right) error {
 	return denied
 }
 
-// Suffixes of the paths of sub-queues, in lower case (DLQ-2).
+// Path suffixes of sub-queues, in lower case (DLQ-2).
 const (
 	transfer    = "/$transfer"
 	deadLetters = "/$deadletterqueue"
 )
 
-// owner is the queue or topic that a path belongs to, folded: a subscription takes its topic's rights (AUTH-2).
+// owner returns the queue or topic of a path, folded. Rights on a topic apply to its subscriptions (AUTH-2).
 func owner(path string) string {
 	path = strings.TrimSuffix(strings.TrimSuffix(semantics.Fold(path), deadLetters), transfer)
 	if topic, _, ok := semantics.SplitSubscription(path); ok {

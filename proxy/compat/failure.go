@@ -12,11 +12,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// errorHeader carries the reason of a failure (ERR-1), so that clients need not read the body.
+// errorHeader has the reason of an error (ERR-1), so that clients need not parse the body.
 const errorHeader = "Sidebus-Error"
 
-// statuses are the column "compat REST" of the table of ERR. Reasons that cannot come here have the status that would
-// do no harm.
+// statuses is the column "compat REST" of the error table. Reasons marked n/a cannot occur here.
 var statuses = map[semantics.Code]int{
 	semantics.InvalidArgument:           http.StatusBadRequest,
 	semantics.ArgumentOutOfRange:        http.StatusBadRequest,
@@ -54,11 +53,11 @@ var statuses = map[semantics.Code]int{
 	semantics.NoMatchingSubscription:    http.StatusCreated,
 	semantics.ServiceTimeout:            http.StatusInternalServerError,
 	semantics.StoreUnavailable:          http.StatusServiceUnavailable,
-	semantics.Cancelled:                 http.StatusServiceUnavailable, // nobody reads it
+	semantics.Cancelled:                 http.StatusServiceUnavailable, // the client is gone
 	semantics.Internal:                  http.StatusInternalServerError,
 }
 
-// errorBody is the body of a failure as Service Bus has it.
+// errorBody is the XML body of an error, as in Service Bus.
 type errorBody struct {
 	XMLName xml.Name `xml:"Error"`
 	Code    int
@@ -81,7 +80,7 @@ func writeStatus(w http.ResponseWriter, status int, failure *semantics.Error) {
 		Code:   status,
 		Detail: strings.ToValidUTF8(detail, "\uFFFD"),
 	}); err != nil {
-		panic(err) // a number and a text can always be written
+		panic(err) // encoding a number and a string cannot fail
 	}
 	_, _, retryAfter := wireerror.HTTP(failure)
 	if retryAfter != "" {
@@ -94,5 +93,5 @@ func writeStatus(w http.ResponseWriter, status int, failure *semantics.Error) {
 	w.Header().Set("Content-Type", "application/xml; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // nothing can be done for a reader that is gone
+	_, _ = w.Write(body.Bytes()) // if it fails, the client is gone
 }

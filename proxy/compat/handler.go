@@ -1,7 +1,6 @@
-// Package compat serves the runtime REST API of Service Bus: send, receive under lock or for good, complete, unlock and
-// renew, with raw bodies, so that a shell with curl is a full client (spec section 19). It stands before the native API
-// and takes the paths that have its forms. There are no rules here; what is particular to the surface is, and nothing
-// else.
+// Package compat implements the runtime REST API of Service Bus: send, receive, complete, unlock and renew, with raw
+// bodies, so that curl is sufficient as a client (spec section 19). Its Handler takes the paths of that API and passes
+// all others to the native API. The rules are in package semantics.
 package compat
 
 import (
@@ -30,24 +29,23 @@ type Config struct {
 	Calls     *obs.Calls
 	Metrics   *obs.Metrics
 
-	Next http.Handler // serves all other paths
+	Next http.Handler // handles all other paths
 
-	Authorizer access.Authorizer // decides who may do what (AUTH-5)
+	Authorizer access.Authorizer // authorizes calls (AUTH-5)
 }
 
-// Handler answers HTTP requests. It is safe for concurrent use.
+// Handler handles HTTP requests. It is safe for concurrent use.
 type Handler struct {
 	Config
 
 	locks  locks
 	topics topics
 
-	// crossOrigin keeps web pages that a browser on this machine shows from reaching the sidecar at its loopback
-	// address.
+	// crossOrigin refuses requests of web pages in a browser on this machine.
 	crossOrigin http.CrossOriginProtection
 }
 
-// New makes a Handler.
+// New returns a Handler.
 func New(config Config) *Handler {
 	return &Handler{
 		Config: config, locks: locks{issued: map[semantics.LockToken]issuedLock{}, pruneAt: firstLockPrune},
@@ -55,20 +53,20 @@ func New(config Config) *Handler {
 	}
 }
 
-// exchange is one request on its way.
+// exchange is one request and its response.
 type exchange struct {
 	*Handler
 	http.ResponseWriter
 
 	request  *http.Request
 	route    route
-	spelling map[string]string // of names of headers
-	failure  *semantics.Error  // what was answered, nil when it went well
-	written  func()            // is called when the answer was written or could not be
+	spelling map[string]string // of header names
+	failure  *semantics.Error  // the error response; nil for success
+	written  func()            // called after writing the response, also if that failed
 }
 
-// ServeHTTP answers one request. What a receive took is confirmed once the answer was flushed to the socket without
-// error, else given back (RECV-7).
+// ServeHTTP handles one request. The messages of a receive are confirmed if the response was flushed to the socket, and
+// released otherwise (RECV-7).
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route, isOurs := routeOf(r.URL)
 	if !isOurs {
@@ -107,7 +105,7 @@ func (x *exchange) serve(what verb, isKnown bool, name string) {
 		return
 	}
 	if x.crossOrigin.Check(x.request) != nil {
-		x.fail(semantics.Errorf(semantics.PermissionDenied, "requests of web pages from elsewhere are not served"))
+		x.fail(semantics.Errorf(semantics.PermissionDenied, "cross-origin requests are not permitted"))
 		return
 	}
 	if !isKnown {
@@ -123,7 +121,7 @@ func (x *exchange) serve(what verb, isKnown bool, name string) {
 	}
 }
 
-// authorize asks for the rights of the RPC that does the same.
+// authorize checks the claims of the corresponding RPC.
 func (x *exchange) authorize(what verb) error {
 	ctx, err := access.Authenticate(x.request.Context(), x.Authorizer, x.request.Header.Values("Authorization"))
 	if err != nil {
@@ -171,13 +169,13 @@ func (x *exchange) failMethod() {
 	writeStatus(x, http.StatusMethodNotAllowed, x.failure)
 }
 
-// Bounds of waiting (REST-8).
+// Limits of the timeout parameter in seconds (REST-8).
 const (
 	defaultTimeout = 60
 	maxTimeout     = 300
 )
 
-// timeout reads how long to wait for a message, in seconds. More than there may be is cut.
+// timeout returns how long to wait for a message. Values over maxTimeout are reduced to it.
 func (x *exchange) timeout() (time.Duration, error) {
 	query := x.request.URL.Query()
 	if !query.Has("timeout") {
@@ -191,7 +189,7 @@ func (x *exchange) timeout() (time.Duration, error) {
 	return time.Duration(min(n, maxTimeout)) * time.Second, nil //nolint:gosec // at most maxTimeout
 }
 
-// readBody reads a body of at most limit bytes. what is the thing that would be larger.
+// readBody reads a body of at most limit bytes. what names it in errors.
 func (x *exchange) readBody(what string, limit int64) ([]byte, error) {
 	body, err := admission.ReadBody(x.ResponseWriter, x.request, what, limit)
 	if err != nil {
@@ -200,7 +198,7 @@ func (x *exchange) readBody(what string, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// cut shortens a text from outside for an error message.
+// cut shortens client input for an error message.
 func cut(s string) string {
 	const most = 80
 	if len(s) > most {
@@ -209,7 +207,7 @@ func cut(s string) string {
 	return s
 }
 
-// topics remembers which targets are topics, of the paths sent to. It only says what to try first, so it may be wrong.
+// topics caches which targets are topics. The cache may be wrong: it only decides what to try first.
 type topics struct {
 	mu    sync.Mutex
 	known map[string]bool

@@ -10,11 +10,11 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// locks remembers which message a lock that was handed out here is for, since an address of a lock names both (REST-6).
+// locks remembers the message of each lock that was issued here, because the path of a lock names both (REST-6).
 type locks struct {
 	mu      sync.Mutex
 	issued  map[semantics.LockToken]issuedLock
-	pruneAt int // size at which ended locks are swept out
+	pruneAt int // size at which expired locks are removed
 }
 
 type issuedLock struct {
@@ -63,12 +63,11 @@ func (l *locks) renew(token semantics.LockToken, until time.Time) {
 	}
 }
 
-// checkID checks that a lock is that of the message with an id or sequence number, as far as this can be known. Of a
-// lock that was handed out here it is; of another one, by another sidecar or another call, only whether any locked
-// message has the id. The token decides in the end: it settles its own message and no other. MESSAGE_NOT_FOUND, and
-// what Peek fails with.
+// checkID checks, as far as possible, that a lock belongs to the message with an id or sequence number. For a lock that
+// was issued here the answer is exact; otherwise checkID only checks that a locked message has the id. The token
+// decides in the end: it settles only its own message. Errors: MESSAGE_NOT_FOUND, and those of Peek.
 func (h *Handler) checkID(ctx context.Context, source semantics.Source, id string, token semantics.LockToken) error {
-	missing := semantics.Errorf(semantics.MessageNotFound, "the lock is not that of a message %q", cut(id)).
+	missing := semantics.Errorf(semantics.MessageNotFound, "the lock does not belong to a message %q; use the Location header of the receive", cut(id)).
 		With(semantics.DetailEntity, source.String())
 	if lock, ok := h.locks.get(token); ok {
 		if id == lock.id || id == strconv.FormatInt(lock.number, 10) {
@@ -102,14 +101,13 @@ func (h *Handler) checkID(ctx context.Context, source semantics.Source, id strin
 			break
 		}
 	}
-	return nil // there are more than can be looked through
+	return nil // too many locked messages to check all
 }
 
-// mostPages bounds how often the locked messages are peeked at for an id: large ones fill a page each.
+// maxPeekPages limits how many pages of locked messages are searched for an id: large messages fill a page each.
 const maxPeekPages = 4
 
-// passable gives a failure of a look that is one of the settlement too. A source that is disabled can still be settled
-// (STAT-2).
+// ignoreDisabled returns nil for ENTITY_DISABLED, because messages of a disabled source can still be settled (STAT-2).
 func ignoreDisabled(err error) error {
 	if semantics.CodeOf(err) == semantics.EntityDisabled {
 		return nil

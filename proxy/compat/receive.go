@@ -13,15 +13,15 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// How long a client may take to read an answer: until shortly before the lock ends, so that the message can still be
-// given back uncounted, but no less than minWriteTime. Of a message received for good nobody knows when its lock ends.
+// How long a client may take to read a response: until writeMargin before the lock expires, so that the message can
+// still be released uncounted, but at least minWriteTime. In ReceiveAndDelete mode the end of the lock is unknown.
 const (
 	writeMargin  = time.Second
 	minWriteTime = time.Second
 	writeTimeout = 30 * time.Second
 )
 
-// receive takes one message (REST-4, REST-5).
+// receive receives one message (REST-4, REST-5).
 func (x *exchange) receive(source semantics.Source, mode semantics.Mode) error {
 	timeout, err := x.timeout()
 	if err != nil {
@@ -34,7 +34,7 @@ func (x *exchange) receive(source semantics.Source, mode semantics.Mode) error {
 	}
 	response.SetDelivery(ctx, delivery, mode)
 	if err := ctx.Err(); err != nil {
-		return err // the client went away while the message was on its way
+		return err // the client disconnected during the receive
 	}
 	if len(delivery.Messages) == 0 {
 		x.WriteHeader(http.StatusNoContent)
@@ -42,29 +42,29 @@ func (x *exchange) receive(source semantics.Source, mode semantics.Mode) error {
 	}
 	m := delivery.Messages[0]
 	x.Metrics.Received(source, 1)
-	status, patience := http.StatusOK, writeTimeout
+	status, timeout := http.StatusOK, writeTimeout
 	if mode == semantics.PeekLock {
-		status, patience = http.StatusCreated, max(time.Until(m.LockedUntil)-writeMargin, minWriteTime)
+		status, timeout = http.StatusCreated, max(time.Until(m.LockedUntil)-writeMargin, minWriteTime)
 		x.locks.add(m)
 		x.Header().Set("Location", x.location(m))
 	}
 	brokerproperties.Write(x.Header(), m)
 	x.Header().Set("Content-Length", strconv.Itoa(len(m.Body)))
-	x.limitWriteTime(patience)
+	x.limitWriteTime(timeout)
 	x.WriteHeader(status)
-	_, _ = x.Write(m.Body) // the flush tells whether it was written
+	_, _ = x.Write(m.Body) // the flush reports whether it was written
 	return nil
 }
 
-// allow bounds the time of writing the answer.
-func (x *exchange) limitWriteTime(patience time.Duration) {
+// limitWriteTime sets a deadline for writing the response.
+func (x *exchange) limitWriteTime(timeout time.Duration) {
 	controller := http.NewResponseController(x.ResponseWriter)
-	if controller.SetWriteDeadline(time.Now().Add(patience)) == nil {
-		x.written = func() { _ = controller.SetWriteDeadline(time.Time{}) } // a connection that is gone needs no more
+	if controller.SetWriteDeadline(time.Now().Add(timeout)) == nil {
+		x.written = func() { _ = controller.SetWriteDeadline(time.Time{}) } // fails only if the connection is closed
 	}
 }
 
-// location is the address of a message's lock. It has the sequence number, which needs no escaping.
+// location returns the URL of a lock. It contains the sequence number, which needs no escaping.
 func (x *exchange) location(m *semantics.Received) string {
 	path := "/" + x.route.entity + "/messages/" + strconv.FormatInt(m.SequenceNumber, 10) + "/" + m.LockToken.String()
 	address := url.URL{Path: path}
@@ -74,7 +74,7 @@ func (x *exchange) location(m *semantics.Received) string {
 	return address.String()
 }
 
-// lock gives the token of the lock that a path names, once it is known to be that of the message the path names.
+// lock returns the token in the path, after checking that it belongs to the message in the path.
 func (x *exchange) lock(source semantics.Source) ([]semantics.LockToken, error) {
 	token, malformed := semantics.ParseLockToken(x.route.token)
 	err := x.checkID(x.request.Context(), source, x.route.id, token)
@@ -85,11 +85,11 @@ func (x *exchange) lock(source semantics.Source) ([]semantics.LockToken, error) 
 }
 
 func lockLost(source semantics.Source, code semantics.Code) error {
-	return semantics.Errorf(code, "the lock does not hold any more; receive the message again").
+	return semantics.Errorf(code, "the lock has expired or was lost; receive the message again").
 		With(semantics.DetailEntity, source.String())
 }
 
-// settle ends a lock (REST-6).
+// settle settles a message by its lock (REST-6).
 func (x *exchange) settle(source semantics.Source, name string, verb semantics.Settlement) error {
 	tokens, err := x.lock(source)
 	if err != nil {
@@ -104,7 +104,7 @@ func (x *exchange) settle(source semantics.Source, name string, verb semantics.S
 	return x.done(source, codes[0])
 }
 
-// renew extends a lock and tells its new end (REST-6).
+// renew renews a lock and returns its new end (REST-6).
 func (x *exchange) renew(source semantics.Source) error {
 	tokens, err := x.lock(source)
 	if err != nil {
@@ -124,7 +124,7 @@ func (x *exchange) renew(source semantics.Source) error {
 	return x.done(source, "")
 }
 
-// done answers what became of a lock.
+// done answers a call on a lock.
 func (x *exchange) done(source semantics.Source, code semantics.Code) error {
 	if code != "" {
 		return lockLost(source, code)

@@ -9,10 +9,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// nativePrefix begins the paths of the native API. An entity whose name begins with "v1/" has no address here.
+// nativePrefix begins the paths of the native API. An entity whose name begins with "v1/" cannot be addressed here.
 const nativePrefix = "/v1/"
 
-// verb is what a request wants done.
+// verb is the operation of a request.
 type verb int
 
 const (
@@ -24,27 +24,27 @@ const (
 	renew
 )
 
-// names are those of the verbs in metrics and logs.
+// names are the names of verbs in metrics and logs.
 var names = map[verb]string{
 	send: "Compat.Send", receive: "Compat.PeekLock", receiveAndDelete: "Compat.ReceiveAndDelete",
 	complete: "Compat.Complete", unlock: "Compat.Unlock", renew: "Compat.RenewLock",
 }
 
-// rpcs are those of the native API that do the same.
+// rpcs are the corresponding RPCs of the native API.
 var rpcs = map[verb]string{
 	send: sidebusv1.Messages_Send_FullMethodName, receive: sidebusv1.Messages_Receive_FullMethodName,
 	receiveAndDelete: sidebusv1.Messages_Receive_FullMethodName, complete: sidebusv1.Messages_Complete_FullMethodName,
 	unlock: sidebusv1.Messages_Abandon_FullMethodName, renew: sidebusv1.Messages_RenewLocks_FullMethodName,
 }
 
-// The forms of paths: what may be done with each, by method.
+// The verbs of each form of path, by HTTP method.
 var (
 	toMessages = map[string]verb{http.MethodPost: send}
 	toHead     = map[string]verb{http.MethodPost: receive, http.MethodDelete: receiveAndDelete}
 	toLock     = map[string]verb{http.MethodDelete: complete, http.MethodPut: unlock, http.MethodPost: renew}
 )
 
-// route is a path taken apart.
+// route is a parsed path.
 type route struct {
 	entity string // the path of an entity or a sub-queue, unescaped; not checked
 	verbs  map[string]verb
@@ -53,8 +53,8 @@ type route struct {
 	below  string // the rest of the path, from "messages" on
 }
 
-// routeOf takes the path of a request apart (REST-1, REST-4 to REST-7). It reports false for a path that has none of
-// the forms. An entity may have "/" in its name, escaped or not; in an id it has to be escaped.
+// routeOf parses the path of a request (REST-1, REST-4 to REST-7). It reports false for paths of other forms. "/" in
+// the name of an entity may be escaped; in a message id it must be.
 func routeOf(u *url.URL) (route, bool) {
 	if strings.HasPrefix(u.Path, nativePrefix) || !strings.HasPrefix(u.Path, "/") {
 		return route{}, false
@@ -80,17 +80,17 @@ func routeOf(u *url.URL) (route, bool) {
 	}
 	entity, err := url.PathUnescape(strings.Join(parts[:n], "/"))
 	r.below = strings.Join(parts[n:], "/")
-	r.entity = strings.ReplaceAll(entity, `\`, "/") // as ParsePath has it, so that a token is checked for what is done
+	r.entity = strings.ReplaceAll(entity, `\`, "/") // as ParsePath does, so that authorization checks the real path
 	return r, err == nil
 }
 
-// Suffixes of the paths of sub-queues, in lower case (DLQ-2).
+// Path suffixes of sub-queues, in lower case (DLQ-2).
 const (
 	deadLetters         = "/$deadletterqueue"
 	transferDeadLetters = "/$transfer" + deadLetters
 )
 
-// source is what the route's entity is to a receiver; not checked.
+// source returns the entity or sub-queue of the route, unchecked.
 func (r route) source() semantics.Source {
 	source := semantics.Source{Path: r.entity}
 	switch folded := semantics.Fold(r.entity); {

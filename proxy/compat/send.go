@@ -7,13 +7,13 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// batchType is the content type of a batch, which has no parameters (REST-3).
+// batchType is the content type of a batch, without parameters (REST-3).
 const batchType = "application/vnd.microsoft.servicebus.json"
 
-// maxBatchBody is the most bytes of a batch. Messages of 1 MiB together (MSG-21) fit in however JSON escapes them.
+// maxBatchBody is the maximum body size of a batch. Messages of 1 MiB together (MSG-21) fit with any JSON escaping.
 const maxBatchBody = 8 << 20
 
-// send stores the message or the messages of a request (REST-1, REST-3).
+// send stores the message or messages of a request (REST-1, REST-3).
 func (x *exchange) send() error {
 	isBatch := x.request.Header.Get("Content-Type") == batchType
 	messages, err := x.messages(isBatch)
@@ -27,7 +27,7 @@ func (x *exchange) send() error {
 	}
 	target, results, repeated, err := x.sendTo(x.route.entity, messages)
 	if semantics.CodeOf(err) == semantics.NoMatchingSubscription {
-		results, err = nil, nil // who sends here cannot be told; see the table of ERR
+		results, err = nil, nil // this API has no such error; see the error table
 	}
 	if err != nil {
 		return err
@@ -63,13 +63,13 @@ func (x *exchange) messages(isBatch bool) ([]*semantics.Message, error) {
 	return []*semantics.Message{m}, nil
 }
 
-// Headers of a send that may be repeated (IDEM-1). Service Bus has none such.
+// Headers of an idempotent send (IDEM-1), which Service Bus does not have.
 const (
 	keyHeader      = "Idempotency-Key"
 	replayedHeader = "Idempotent-Replayed"
 )
 
-// sendTo sends to a queue or a topic: the path does not tell which.
+// sendTo sends to a queue or a topic. The path does not tell which, so it tries both.
 func (x *exchange) sendTo(
 	path string, messages []*semantics.Message,
 ) (target semantics.Target, results []semantics.SendResult, repeated bool, err error) {

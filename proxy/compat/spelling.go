@@ -11,24 +11,23 @@ import (
 	"sync"
 )
 
-// The server of net/http gives names of headers in their canonical form, "Order-Id" for "order-ID". Names of
-// application properties keep their case (MSG-14), so they have to be read from the connection itself: a spelledConn
-// looks at what passes and follows it from request to request. It looks only; whatever it cannot follow it leaves alone
-// for good, and names are canonical then.
+// net/http canonicalizes header names, "order-ID" to "Order-Id". Names of application properties keep their case
+// (MSG-14), so a spelledConn parses what the server reads, request by request, and records the names. If it cannot
+// parse a request, it gives up for that connection, and names are canonical from then on.
 
-// Bounds of what is kept of a connection.
+// Limits of what is recorded for a connection.
 const (
 	maxRequestLine = 16 << 10
-	maxHeaderStart = 1 << 10 // of a line: its name, and the value where it says how long a body is
-	maxHeads       = 16      // requests that wait for the answers to those before them, or are not for this package
+	maxHeaderStart = 1 << 10 // of a header line: the name, and the value of headers about body length
+	maxHeads       = 16      // pipelined requests, and those that this package does not handle
 )
 
-// NewListener gives a listener whose connections know how the names of headers are spelled; see Spelled.
+// NewListener returns a listener whose connections record header names; see Spelled.
 func NewListener(listener net.Listener) net.Listener { return &spelledListener{listener} }
 
 type spelledListener struct{ net.Listener }
 
-// Accept gives the next connection.
+// Accept returns the next connection.
 func (l *spelledListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
@@ -41,8 +40,8 @@ func (l *spelledListener) Accept() (net.Conn, error) {
 
 type spellingKey struct{}
 
-// Spelled puts the spellings of a connection into the context of its requests. conn is one that a listener of
-// NewListener gave; any other changes nothing.
+// Spelled adds the recorded names of a connection to the context of its requests. It does nothing if conn is not from a
+// listener of NewListener.
 func Spelled(ctx context.Context, conn net.Conn) context.Context {
 	if s, ok := conn.(*spelledConn); ok {
 		return context.WithValue(ctx, spellingKey{}, s)
@@ -50,8 +49,7 @@ func Spelled(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// spellingOf gives the names of a request's headers as they were written, by their canonical form, where the two
-// differ.
+// spellingOf returns the header names of a request as written, by canonical name, where the two differ.
 func spellingOf(r *http.Request) map[string]string {
 	if conn, ok := r.Context().Value(spellingKey{}).(*spelledConn); ok {
 		return conn.take(r.Method + " " + r.RequestURI + " " + r.Proto)
@@ -59,7 +57,7 @@ func spellingOf(r *http.Request) map[string]string {
 	return nil
 }
 
-// head is what is kept of the head of a request.
+// head is what is recorded of a request.
 type head struct {
 	request string // its first line
 	names   map[string]string
@@ -69,14 +67,14 @@ type spelledConn struct {
 	net.Conn
 
 	mu    sync.Mutex
-	read  func(p []byte) (rest []byte) // what comes next; nil: nobody can tell
-	heads []head                       // that were not taken, oldest first
+	read  func(p []byte) (rest []byte) // parses what comes next; nil: parsing has stopped
+	heads []head                       // not yet taken, oldest first
 
-	line      []byte // so far, cut
-	isNative  bool   // the request is for the native API, where names of headers mean nothing
-	isOld     bool   // the request is of HTTP/1.0
+	line      []byte // the current line so far, truncated
+	isNative  bool   // a request for the native API, which needs no names
+	isOld     bool   // an HTTP/1.0 request
 	current   head
-	length    int64 // of the body as the head tells it
+	length    int64 // of the body, by its header
 	isChunked bool
 	left      int64 // of the body or chunk
 }
@@ -88,8 +86,8 @@ func (c *spelledConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take gives the spellings of the request with a first line, and forgets it and those before it. Every request of such
-// a line must come here, since later ones may have the same.
+// take returns the names of the request with that first line, and forgets it and earlier ones. It must be called for
+// every request, since later ones may have the same first line.
 func (c *spelledConn) take(request string) map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,13 +108,13 @@ func (c *spelledConn) follow(p []byte) {
 	}
 }
 
-// lose gives up following.
+// stopParsing ends parsing for good.
 func (c *spelledConn) stopParsing() []byte {
 	c.read, c.heads, c.current, c.line = nil, nil, head{}, nil
 	return nil
 }
 
-// whole gathers a line until its end, and gives it without the end. Of a long one it keeps the beginning.
+// readLine collects a line and returns it without its end. A line longer than most is truncated.
 func (c *spelledConn) readLine(p []byte, most int) (line, rest []byte, isWhole bool) {
 	part, rest, isWhole := bytes.Cut(p, []byte("\n"))
 	c.line = append(c.line, part[:min(len(part), most-min(len(c.line), most))]...)
@@ -155,7 +153,7 @@ func (c *spelledConn) headerLine(p []byte) []byte {
 		return rest
 	}
 	name, value, hasName := bytes.Cut(line, []byte(":"))
-	if !hasName || line[0] == ' ' || line[0] == '\t' { // it goes on with the line before, or is too long to matter
+	if !hasName || line[0] == ' ' || line[0] == '\t' { // a continuation line, or a name that is too long
 		return rest
 	}
 	if c.isNative && len(name) != len(contentLength) && len(name) != len(transferEncoding) {
@@ -174,14 +172,14 @@ func (c *spelledConn) headerLine(p []byte) []byte {
 	return rest
 }
 
-// The headers that say how long a body is.
+// Headers about the length of the body.
 const (
 	contentLength    = "Content-Length"
 	transferEncoding = "Transfer-Encoding"
 )
 
-// noteLength notes what a header says of the body. It reports false for what net/http refuses or understands in a way
-// of its own.
+// noteLength records a header about the length of the body. It reports false for values that net/http refuses or
+// interprets differently.
 func (c *spelledConn) noteLength(canonical, value string) bool {
 	switch canonical {
 	case transferEncoding:
@@ -243,7 +241,7 @@ func (c *spelledConn) trailerLine(p []byte) []byte {
 	return rest
 }
 
-// skip passes over what is left of a body or chunk, after which next follows.
+// skip skips the rest of a body or chunk, then continues with next.
 func (c *spelledConn) skip(p []byte, next func([]byte) []byte) []byte {
 	n := min(c.left, int64(len(p)))
 	if c.left -= n; c.left == 0 {

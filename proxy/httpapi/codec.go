@@ -13,13 +13,13 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// codec is the JSON form of the API for the gateway.
+// codec is the JSON format of the API for grpc-gateway.
 type codec struct{}
 
-// ContentType is the media type of an answer.
+// ContentType returns the media type of responses.
 func (codec) ContentType(any) string { return "application/json" }
 
-// Marshal writes a proto.Message.
+// Marshal encodes a proto.Message.
 func (codec) Marshal(v any) ([]byte, error) {
 	m, ok := v.(proto.Message)
 	if !ok {
@@ -28,7 +28,7 @@ func (codec) Marshal(v any) ([]byte, error) {
 	return wirejson.Encode(m), nil
 }
 
-// Unmarshal reads into a proto.Message, or a pointer to one which is set.
+// Unmarshal decodes into a proto.Message, or into a pointer to one, which it sets.
 func (codec) Unmarshal(data []byte, v any) error {
 	m, err := target(v)
 	if err != nil {
@@ -37,7 +37,7 @@ func (codec) Unmarshal(data []byte, v any) error {
 	return wirejson.Decode(data, m)
 }
 
-// NewEncoder gives an Encoder that writes to w.
+// NewEncoder returns an Encoder that writes to w.
 func (c codec) NewEncoder(w io.Writer) runtime.Encoder {
 	return runtime.EncoderFunc(func(v any) error {
 		data, err := c.Marshal(v)
@@ -48,7 +48,8 @@ func (c codec) NewEncoder(w io.Writer) runtime.Encoder {
 	})
 }
 
-// NewDecoder gives a Decoder of a request body. An empty body is io.EOF, which the gateway takes for an empty message.
+// NewDecoder returns a Decoder of a request body. For an empty body it returns io.EOF, which the gateway treats as an
+// empty message.
 func (c codec) NewDecoder(r io.Reader) runtime.Decoder {
 	return runtime.DecoderFunc(func(v any) error {
 		b, ok := r.(*body)
@@ -63,7 +64,7 @@ func (c codec) NewDecoder(r io.Reader) runtime.Decoder {
 			return err
 		}
 		data := b.data
-		b.data = nil // a call that waits does not keep it in memory
+		b.data = nil // a waiting call must not keep it in memory
 		b.Reset(nil)
 		if err = wirejson.Decode(data, m); err != nil {
 			b.exchange.refused = semantics.AsError(err)
@@ -72,8 +73,8 @@ func (c codec) NewDecoder(r io.Reader) runtime.Decoder {
 	})
 }
 
-// target gives the message to read into. For a body that is one field of a request the gateway passes a pointer to that
-// field, which is nil yet.
+// target returns the message to decode into. If the body is one field of a request, the gateway passes a pointer to
+// that field, which is nil.
 func target(v any) (proto.Message, error) {
 	if m, ok := v.(proto.Message); ok {
 		return m, nil

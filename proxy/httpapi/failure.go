@@ -18,7 +18,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// writeFailure is the gateway's way to answer a call that failed.
+// writeFailure answers a call that failed, for the gateway.
 func (h *Handler) writeFailure(
 	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
 ) {
@@ -31,8 +31,8 @@ func (h *Handler) writeFailure(
 	writeError(w, x, failure)
 }
 
-// failureOf finds the reason of a failure. The services return no gRPC status, so one that comes is the gateway's own
-// about a request it could not read.
+// failureOf returns the semantics.Error of a failure. The services return no gRPC status, so a status is from the
+// gateway, about a request that it could not parse.
 func failureOf(err error) *semantics.Error {
 	var own *semantics.Error
 	var malformed *runtime.HTTPStatusError
@@ -40,17 +40,17 @@ func failureOf(err error) *semantics.Error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &malformed):
-		return semantics.Errorf(semantics.InvalidArgument, "the path cannot be read: %v", malformed.Err)
+		return semantics.Errorf(semantics.InvalidArgument, "the path is malformed: %v", malformed.Err)
 	case status.Code(err) == codes.InvalidArgument:
 		return semantics.Errorf(
-			semantics.InvalidArgument, "the request cannot be read: %s", status.Convert(err).Message(),
+			semantics.InvalidArgument, "the request is malformed: %s", status.Convert(err).Message(),
 		)
 	default:
 		return wireerror.Of(err)
 	}
 }
 
-// writeRoutingFailure is the gateway's way to answer a request that met no route.
+// writeRoutingFailure answers a request that matches no route, for the gateway.
 func (h *Handler) writeRoutingFailure(
 	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request,
 	statusCode int,
@@ -89,20 +89,20 @@ func writeBody(w http.ResponseWriter, statusCode int, failure *semantics.Error) 
 	_, body, _ := wireerror.HTTP(failure)
 	text, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // texts and numbers can always be written
+		panic(err) // encoding strings and numbers cannot fail
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(statusCode)
-	_, _ = w.Write(text) // nothing can be done for a reader that is gone
+	_, _ = w.Write(text) // if it fails, the client is gone
 }
 
-// probe finds out whether a route takes a method.
+// probe tests whether a route accepts a method.
 type probe struct{ found bool }
 
 type probeKey struct{}
 
-// stopProbes keeps a probe from being served.
+// stopProbes records a probe instead of serving it.
 func stopProbes(next runtime.HandlerFunc) runtime.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request, params map[string]string) {
 		if p, ok := r.Context().Value(probeKey{}).(*probe); ok {
@@ -113,11 +113,11 @@ func stopProbes(next runtime.HandlerFunc) runtime.HandlerFunc {
 	}
 }
 
-// methodsFor lists the methods the route of r takes. The gateway keeps its routes to itself, so it is asked for one
-// method after the other.
+// methodsFor returns the methods that the route of r accepts. The gateway does not export its routes, so each method is
+// probed.
 func (h *Handler) methodsFor(r *http.Request) []string {
 	if _, ok := r.Context().Value(probeKey{}).(*probe); ok {
-		return nil // this is the answer to a probe
+		return nil // r is a probe itself
 	}
 	var allowed []string
 	for _, method := range []string{
@@ -125,9 +125,9 @@ func (h *Handler) methodsFor(r *http.Request) []string {
 		http.MethodDelete,
 	} {
 		p := &probe{}
-		asked := r.Clone(context.WithValue(r.Context(), probeKey{}, p))
-		asked.Method = method
-		h.mux.ServeHTTP(discardResponse{}, asked)
+		probed := r.Clone(context.WithValue(r.Context(), probeKey{}, p))
+		probed.Method = method
+		h.mux.ServeHTTP(discardResponse{}, probed)
 		if p.found {
 			allowed = append(allowed, method)
 		}
@@ -135,7 +135,7 @@ func (h *Handler) methodsFor(r *http.Request) []string {
 	return allowed
 }
 
-// nowhere takes the answer to a probe.
+// discardResponse discards the response to a probe.
 type discardResponse struct{}
 
 func (discardResponse) Header() http.Header         { return http.Header{} }

@@ -1,5 +1,5 @@
 // Package httpapi serves sidebus.v1 as JSON over HTTP: the routes of proto/http.yaml through grpc-gateway, on the same
-// objects that serve gRPC, and /openapi.json. What is particular to JSON is here and nothing else.
+// objects that serve gRPC, and /openapi.json. It contains only what is specific to JSON over HTTP.
 package httpapi
 
 import (
@@ -85,16 +85,16 @@ type exchangeKey struct{}
 
 func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
 
-// ServeHTTP answers one request. What a receive or an accept took is confirmed once the answer was flushed to the
-// socket without error, else given back (RECV-7). A client that went away before the answer is found by the context,
-// which those handlers look at; looking at it once more after the flush would take messages back from a client that has
-// read its answer and closed.
+// ServeHTTP handles one request. The messages or session of a call are confirmed if the response was flushed to the
+// socket, and released otherwise (RECV-7). A client that disconnects before the response is detected by the handlers,
+// through the context. Checking the context again after the flush would release messages that the client has read
+// before it closed the connection.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	x := &exchange{keys: r.Header.Values(keyHeader)}
 	ctx, resp := h.responses.Begin(context.WithValue(r.Context(), exchangeKey{}, x))
 	r = r.WithContext(ctx)
-	if r.Method == http.MethodHead { // answered as GET is, and the server leaves out the body
+	if r.Method == http.MethodHead { // handled as GET; the server omits the body
 		r.Method = http.MethodGet
 	}
 	h.serve(w, r, x)
@@ -115,7 +115,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 	}
 	if h.crossOrigin.Check(r) != nil {
 		writeError(
-			w, x, semantics.Errorf(semantics.PermissionDenied, "requests of web pages from elsewhere are not served"),
+			w, x, semantics.Errorf(semantics.PermissionDenied, "cross-origin requests are not permitted"),
 		)
 		return
 	}
@@ -146,10 +146,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 	}
 	r.URL = &url.URL{
 		Path: r.URL.Path, RawQuery: query.Encode(),
-		RawPath: r.URL.EscapedPath(), // else the gateway unescapes twice where the path needs no escaping
+		RawPath: r.URL.EscapedPath(), // without it, the gateway unescapes some paths twice
 	}
 	r.Body = newBody(data, x)
-	r.Header.Del("Te") // it asks for trailers, which would make the end of the answer late
+	r.Header.Del("Te") // trailers would delay the end of the response
 	h.mux.ServeHTTP(w, r)
 }
 
@@ -160,7 +160,7 @@ func serveOpenAPI(w http.ResponseWriter, r *http.Request, x *exchange) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(protofiles.OpenAPI)))
-	_, _ = w.Write(protofiles.OpenAPI) // nothing can be done for a reader that is gone
+	_, _ = w.Write(protofiles.OpenAPI) // if it fails, the client is gone
 }
 
 func rememberMethod(ctx context.Context, _ http.ResponseWriter, _ proto.Message) error {

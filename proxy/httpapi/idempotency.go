@@ -9,11 +9,11 @@ import (
 	"github.com/sidebus/sidebus/proxy/wirejson"
 )
 
-// keyHeader is the header that gives a send its request id (IDEM-1).
+// keyHeader is the header with the request id of a send (IDEM-1).
 const keyHeader = "Idempotency-Key"
 
-// takeKey puts the header's request id into a send. With other calls the header is refused: they would pass for safe to
-// repeat, and are not.
+// takeKey copies the request id from the header to a send. Other calls are refused with the header, because they are
+// not idempotent.
 func takeKey(ctx context.Context, request any) error {
 	keys := exchangeOf(ctx).keys
 	if len(keys) == 0 {
@@ -22,11 +22,11 @@ func takeKey(ctx context.Context, request any) error {
 	send, isSend := request.(*sidebusv1.SendRequest)
 	switch {
 	case !isSend:
-		return wirejson.BadValue(keyHeader, "is taken by messages:send only")
+		return wirejson.BadValue(keyHeader, "is accepted by messages:send only")
 	case len(keys) > 1:
 		return wirejson.BadValue(keyHeader, "is given twice")
 	case send.RequestId != nil && send.GetRequestId() != keys[0]:
-		return wirejson.BadValue(keyHeader, "differs from requestId; give one of them, or the same twice")
+		return wirejson.BadValue(keyHeader, "differs from requestId; set one of them, or both to the same value")
 	}
 	send.RequestId = proto.String(keys[0])
 	return nil

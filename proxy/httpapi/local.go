@@ -13,8 +13,8 @@ import (
 	"github.com/sidebus/sidebus/proxy/internal/admission"
 )
 
-// local is a connection to services in this process, for the gateway: so one place sees every call, decoded and before
-// it is made.
+// local is a client connection to services in this process, for the gateway. It authorizes each call between decoding
+// and handling.
 type local map[string]localMethod
 
 type localMethod struct {
@@ -28,17 +28,18 @@ func (l local) add(desc grpc.ServiceDesc, service any) {
 	}
 }
 
-// Invoke makes a call that its caller may make. The request is not copied, and the reply not its contents.
+// Invoke calls a method if its caller is authorized. It passes request without copying; reply gets the fields of the
+// response.
 func (l local) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
 	m, known := l[method]
 	if !known {
 		return status.Errorf(codes.Unimplemented, "%s is not served over HTTP", method)
 	}
-	isThere := func(any) error { return nil }
+	decoded := func(any) error { return nil }
 	answer, err := m.handle(
 		m.service,
 		ctx,
-		isThere,
+		decoded,
 		func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, call grpc.UnaryHandler) (any, error) {
 			if err := access.Check(ctx, method, request.(proto.Message)); err != nil {
 				return nil, err
@@ -64,7 +65,7 @@ func (l local) Invoke(ctx context.Context, method string, request, reply any, _ 
 	return nil
 }
 
-// NewStream refuses streams, which the gateway has no routes for.
+// NewStream always fails: streams have no HTTP routes.
 func (l local) NewStream(
 	_ context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption,
 ) (grpc.ClientStream, error) {

@@ -9,22 +9,22 @@ import (
 	protofiles "github.com/sidebus/sidebus/proto"
 )
 
-// Bounds of what is compared of a path from outside.
+// Limits of how much of a path is compared.
 const (
 	maxSegments      = 16
 	maxSegmentLength = 64 // bytes
 )
 
-// missingSegment is what a segment too many or too few counts, in letters.
+// missingSegment is the cost of a missing or additional segment, in letters.
 const missingSegment = 4
 
-// routes lists the paths of the API, each cut into its segments, in the order of the alphabet.
+// routes returns the paths of the API, split into segments, in alphabetical order.
 var routes = sync.OnceValue(func() [][]string {
 	var document struct {
 		Paths map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(protofiles.OpenAPI, &document); err != nil {
-		panic(err) // it is built in
+		panic(err) // the document is embedded
 	}
 	var all [][]string
 	for path := range document.Paths {
@@ -34,21 +34,21 @@ var routes = sync.OnceValue(func() [][]string {
 	return all
 })
 
-// nearestRoute gives the route that differs from path, escaped, in the fewest letters.
+// nearestRoute returns the route with the smallest edit distance to an escaped path.
 func nearestRoute(path string) string {
-	asked := strings.Split(path, "/")
-	asked = asked[:min(len(asked), maxSegments)]
-	for i, segment := range asked {
-		asked[i] = segment[:min(len(segment), maxSegmentLength)]
+	segments := strings.Split(path, "/")
+	segments = segments[:min(len(segments), maxSegments)]
+	for i, segment := range segments {
+		segments[i] = segment[:min(len(segment), maxSegmentLength)]
 	}
 	best, least := "", -1
 	for _, route := range routes() {
-		d := distance(len(asked), len(route), missingSegment, func(i, j int) int {
-			if strings.HasPrefix(route[j], "{") && asked[i] != "" {
+		d := distance(len(segments), len(route), missingSegment, func(i, j int) int {
+			if strings.HasPrefix(route[j], "{") && segments[i] != "" {
 				return 0
 			}
-			return distance(len(asked[i]), len(route[j]), 1, func(x, y int) int {
-				if asked[i][x] == route[j][y] {
+			return distance(len(segments[i]), len(route[j]), 1, func(x, y int) int {
+				if segments[i][x] == route[j][y] {
 					return 0
 				}
 				return 1
@@ -61,8 +61,8 @@ func nearestRoute(path string) string {
 	return best
 }
 
-// distance is the least cost of changing a list of n things into one of m: gap for each that is put in or left out,
-// change(i, j) for the thing i that becomes the thing j.
+// distance returns the edit distance between a list of n items and one of m: gap for each inserted or removed item,
+// change(i, j) for replacing item i by item j.
 func distance(n, m, gap int, change func(i, j int) int) int {
 	row := make([]int, m+1)
 	for j := range row {

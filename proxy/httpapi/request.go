@@ -13,7 +13,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Query parameters in both spellings of proto3 JSON.
+// Query parameters, in both forms that proto3 JSON permits.
 var (
 	pageParameters    = []string{"pageSize", "page_size", "pageToken", "page_token"}
 	nameParameters    = append([]string{"namePrefix", "name_prefix"}, pageParameters...)
@@ -23,7 +23,7 @@ var (
 	patchParameters = []string{"updateMask", "update_mask"}
 )
 
-// parametersOf lists the query parameters that a request may have.
+// parametersOf returns the query parameters that a request may have.
 func parametersOf(r *http.Request) []string {
 	if r.Method == http.MethodPatch {
 		return patchParameters
@@ -45,12 +45,12 @@ func parametersOf(r *http.Request) []string {
 	}
 }
 
-// checkQuery refuses query parameters that do not exist, as fields of a body are, because the gateway ignores them, and
-// values that do not fit, which it refuses in other words.
+// checkQuery refuses unknown query parameters, which the gateway ignores, and invalid values, for which the gateway has
+// other error texts.
 func checkQuery(r *http.Request) (url.Values, *semantics.Error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, semantics.Errorf(semantics.InvalidArgument, "the query cannot be read: %v", err)
+		return nil, semantics.Errorf(semantics.InvalidArgument, "the query is malformed: %v", err)
 	}
 	allowed := parametersOf(r)
 	for name, values := range query {
@@ -85,8 +85,8 @@ func checkParameter(name, value string) *semantics.Error {
 	return nil
 }
 
-// body is a request body that was read. The gateway hands it to the codec, which finds the exchange in it: an error it
-// returned would arrive as a text.
+// body is a request body that has been read. The codec gets the exchange through it, because an error that it returned
+// would reach the client as text only.
 type body struct {
 	bytes.Reader
 
@@ -100,5 +100,5 @@ func newBody(data []byte, x *exchange) *body {
 	return b
 }
 
-// Close does nothing: the server closes what it has read from.
+// Close does nothing: the server closes the original body.
 func (b *body) Close() error { return nil }

@@ -1,4 +1,4 @@
-// Package wireerror turns a semantics.Error into what goes over the wire, once for every wire (ERR-1, ERR-2).
+// Package wireerror converts a semantics.Error to the errors of gRPC and HTTP (ERR-1, ERR-2).
 package wireerror
 
 import (
@@ -22,10 +22,10 @@ import (
 // Domain is the domain of every ErrorInfo (ERR-2).
 const Domain = "sidebus"
 
-// statusClientClosed is the HTTP status of CANCELLED. Nobody is left to read it, it shows in logs and metrics.
+// statusClientClosed is the HTTP status of CANCELLED, for logs and metrics: the client has disconnected.
 const statusClientClosed = 499
 
-// wire is a row of the table of ERR.
+// wire is a row of the error table (ERR).
 type wire struct {
 	grpc codes.Code
 	http int
@@ -72,13 +72,13 @@ var table = map[semantics.Code]wire{
 	semantics.Internal:                  {codes.Internal, http.StatusInternalServerError},
 }
 
-// Causes of a semantics.Error that have a status of their own over HTTP, whatever the reason.
+// Causes of a semantics.Error that have an HTTP status of their own.
 var (
-	ErrMisdirected = errors.New("the host is not served here")       // 421
-	ErrBodyLate    = errors.New("the request's body did not arrive") // 408
+	ErrMisdirected = errors.New("the host is not served")          // 421
+	ErrBodyLate    = errors.New("the request body did not arrive") // 408
 )
 
-// StatusOf gives the HTTP status of the cause of e, or usual when it has none of its own.
+// StatusOf returns the HTTP status of the cause of e, or usual if it has none.
 func StatusOf(e *semantics.Error, usual int) int {
 	switch {
 	case errors.Is(e.Err, ErrMisdirected):
@@ -90,11 +90,10 @@ func StatusOf(e *semantics.Error, usual int) int {
 	}
 }
 
-// usualPause is the pause suggested where nothing better is known.
+// usualPause is the suggested retry delay if no better one is known.
 const usualPause = time.Second
 
-// RetryAfter gives the pause after which to try again, zero when nothing is known. The answers that tell a client to
-// come back, THROTTLED and STORE_UNAVAILABLE, always have one.
+// RetryAfter returns the retry delay, or zero if none is known. THROTTLED and STORE_UNAVAILABLE always have one.
 func RetryAfter(e *semantics.Error) time.Duration {
 	if e.RetryAfter == 0 && (e.Code == semantics.Throttled || e.Code == semantics.StoreUnavailable) {
 		return usualPause
@@ -102,27 +101,27 @@ func RetryAfter(e *semantics.Error) time.Duration {
 	return e.RetryAfter
 }
 
-// Of finds the semantics.Error in err. The end of a context, by the caller or by the caller's deadline, is CANCELLED;
-// any other foreign error is INTERNAL. err must not be nil.
+// Of returns the semantics.Error in err. The end of a context is CANCELLED; other errors are INTERNAL. err must not be
+// nil.
 func Of(err error) *semantics.Error {
 	var e *semantics.Error
 	switch {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &semantics.Error{Code: semantics.Cancelled, Message: "the caller went away", Err: err}
+		return &semantics.Error{Code: semantics.Cancelled, Message: "the client disconnected", Err: err}
 	default:
 		return semantics.AsError(err)
 	}
 }
 
-// Status gives the gRPC form of e: status, ErrorInfo, and for a retryable reason a RetryInfo whose delay is zero when
-// nothing is known. The cause of e stays inside.
+// Status returns e as a gRPC status with an ErrorInfo, and a RetryInfo if the reason is retryable. The cause of e is
+// not included.
 func Status(e *semantics.Error) *status.Status {
 	bare := status.New(row(e.Code).grpc, strings.ToValidUTF8(e.Message, "\uFFFD"))
 	metadata := make(map[string]string, len(e.Details))
 	for key, value := range e.Details {
-		metadata[key] = strings.ToValidUTF8(value, "\uFFFD") // may hold a cut piece of what the caller sent
+		metadata[key] = strings.ToValidUTF8(value, "\uFFFD") // may contain truncated client input
 	}
 	details := []protoadapt.MessageV1{
 		&errdetails.ErrorInfo{Reason: string(e.Code), Domain: Domain, Metadata: metadata},
@@ -146,8 +145,8 @@ type Body struct {
 	Details      map[string]string `json:"details"`
 }
 
-// HTTP gives the HTTP form of e: the status of the table or of the cause, the body, and the value of Retry-After in
-// whole seconds, "" when nothing is known. The cause of e stays inside.
+// HTTP returns e as an HTTP status, an error body, and the value of Retry-After in whole seconds, "" if none is known.
+// The cause of e is not included.
 func HTTP(e *semantics.Error) (statusCode int, body Body, retryAfter string) {
 	pause := RetryAfter(e)
 	body = Body{

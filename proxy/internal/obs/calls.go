@@ -12,23 +12,23 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Calls observes the calls of both wires in the same way. It is safe for concurrent use.
+// Calls records the calls of all wires. It is safe for concurrent use.
 type Calls struct {
-	// OnOutage, when set before the first call, is told of each call that failed because the store could not serve. It
-	// must not block.
+	// OnOutage is called for each call that failed because the store is unavailable. It must be set before the first call
+	// and must not block.
 	OnOutage func()
 
 	metrics *Metrics
 	logger  *slog.Logger
 }
 
-// NewCalls makes a Calls.
+// NewCalls returns a Calls.
 func NewCalls(metrics *Metrics, logger *slog.Logger) *Calls {
 	return &Calls{metrics: metrics, logger: logger}
 }
 
-// Method turns a full gRPC method name, "/sidebus.v1.Messages/Send", into the value of the label "method",
-// "Messages.Send". The empty name, of a request that met no route, is "none".
+// Method converts a full gRPC method name, "/sidebus.v1.Messages/Send", to the value of the label "method",
+// "Messages.Send". The empty name, of a request without a route, becomes "none".
 func Method(full string) string {
 	if full == "" {
 		return "none"
@@ -37,12 +37,12 @@ func Method(full string) string {
 	return service[strings.LastIndexByte(service, '.')+1:] + "." + method
 }
 
-// untimed are methods that wait for someone else, so that their duration says nothing about Sidebus.
+// untimed are methods that wait for another client, so that their duration does not measure Sidebus.
 var untimed = map[string]bool{"Messages.Request": true}
 
-// Done records one call that began at start: its duration without what it waited, and a log line with method, wire and
-// reason but neither payload nor token. err is nil if it succeeded. INTERNAL is logged as an error, everything else as
-// debug: if the store fails every call fails, and readiness logs that once.
+// Done records a call that started at start: its duration without waits, and a log line without payload or token. err
+// is nil for success. INTERNAL is logged as an error, everything else as debug: if the store fails, every call fails,
+// and readiness logs that once.
 func (c *Calls) Done(ctx context.Context, wire, method string, start time.Time, err *semantics.Error) {
 	took := max(time.Since(start)-waited(ctx), 0)
 	if !untimed[method] {
@@ -51,7 +51,7 @@ func (c *Calls) Done(ctx context.Context, wire, method string, start time.Time, 
 	c.record(ctx, wire, method, start, err)
 }
 
-// StreamDone is Done for a stream, which lasts as long as its client likes and is not timed.
+// StreamDone is Done for a stream, without a duration: a stream lasts as long as its client wants.
 func (c *Calls) StreamDone(ctx context.Context, wire, method string, start time.Time, err *semantics.Error) {
 	c.record(ctx, wire, method, start, err)
 }
@@ -90,8 +90,8 @@ func codeOf(err *semantics.Error) string {
 	return string(err.Code)
 }
 
-// Recovered turns what recover gave, which must not be nil, into INTERNAL and logs it with the stack. It must be called
-// by the deferred function itself.
+// Recovered converts a recovered panic value, not nil, to INTERNAL and logs it with the stack. The deferred function
+// must call it directly.
 func (c *Calls) Recovered(ctx context.Context, method string, recovered any) *semantics.Error {
 	c.metrics.Panics.Inc()
 	c.logger.LogAttrs(
@@ -104,10 +104,10 @@ func (c *Calls) Recovered(ctx context.Context, method string, recovered any) *se
 		slog.String("panic", fmt.Sprint(recovered)),
 		slog.String("stack", string(debug.Stack())),
 	)
-	return semantics.Errorf(semantics.Internal, "a bug in Sidebus ended the call")
+	return semantics.Errorf(semantics.Internal, "internal error in Sidebus; see its log for details")
 }
 
-// Failure is wireerror.Of that keeps nil.
+// Failure is wireerror.Of, except that nil remains nil.
 func Failure(err error) *semantics.Error {
 	if err == nil {
 		return nil

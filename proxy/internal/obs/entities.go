@@ -10,13 +10,13 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Bounds of one look at all entities.
+// Limits of reading the entities.
 const (
-	entitiesInterval = 10 * time.Second // between two looks, however often metrics are scraped
+	entitiesInterval = 10 * time.Second // between two reads, however often metrics are scraped
 	entitiesTimeout  = 5 * time.Second
 )
 
-// EntityStore is what the gauges of entities ask of the store. It does not count as use of an entity.
+// EntityStore is the part of the store that gauges of entities read. Reading does not count as use of an entity.
 type EntityStore interface {
 	ListEntities(
 		ctx context.Context, kind semantics.Kind, topic, after string, limit int,
@@ -24,20 +24,20 @@ type EntityStore interface {
 	Runtime(ctx context.Context, kind semantics.Kind, path string) (semantics.Runtime, error)
 }
 
-// entities are the gauges of queues, topics and subscriptions, read from the store when they are scraped.
+// entities collects the gauges of queues, topics and subscriptions. It reads the store when metrics are scraped.
 type entities struct {
 	store EntityStore
 	limit int
-	isUp  func() bool // a store that is down is not asked
+	isUp  func() bool // an unavailable store is not read
 
 	messages, oldest, sessions, size, truncated *prometheus.Desc
 
-	mu   sync.Mutex // held while looking, so that scrapes at the same time look once
+	mu   sync.Mutex // held while reading, so that concurrent scrapes share one read
 	last snapshot
 	at   time.Time
 }
 
-// snapshot is the result of one look.
+// snapshot is the result of one read.
 type snapshot struct {
 	rows        []row
 	isTruncated bool // there are more entities than rows
@@ -84,7 +84,7 @@ func (e *entities) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. If the store cannot be read there are no values, instead of old ones.
+// Collect implements prometheus.Collector. If the store cannot be read, there are no values instead of old ones.
 func (e *entities) Collect(to chan<- prometheus.Metric) {
 	s, at, ok := e.current()
 	if !ok {
@@ -120,7 +120,7 @@ func (e *entities) Collect(to chan<- prometheus.Metric) {
 	gauge(e.truncated, isTruncated)
 }
 
-// messages returns the counts by state. Each message is in one state.
+// messages returns the number of messages by state. Each message is in one state.
 func (r row) messages() map[string]int64 {
 	if r.kind == semantics.TopicKind {
 		return map[string]int64{"scheduled": r.Scheduled}
@@ -133,7 +133,7 @@ func (r row) messages() map[string]int64 {
 	}
 }
 
-// look returns what the store holds, at most entitiesInterval old, and when it was read.
+// current returns a snapshot that is at most entitiesInterval old, and when it was read.
 func (e *entities) current() (snapshot, time.Time, bool) {
 	if !e.isUp() {
 		return snapshot{}, time.Time{}, false
@@ -143,7 +143,7 @@ func (e *entities) current() (snapshot, time.Time, bool) {
 	if !e.at.IsZero() && time.Since(e.at) < entitiesInterval {
 		return e.last, e.at, true
 	}
-	//nolint:forbidigo // a Collector is given none
+	//nolint:forbidigo // a Collector gets no context
 	ctx, cancel := context.WithTimeout(context.Background(), entitiesTimeout)
 	defer cancel()
 	s, err := e.read(ctx)
@@ -155,7 +155,7 @@ func (e *entities) current() (snapshot, time.Time, bool) {
 	return s, e.at, true
 }
 
-// read asks the store: queues first, then each topic with its subscriptions, in order of name.
+// read reads queues, then topics, then their subscriptions, each by name.
 func (e *entities) read(ctx context.Context) (snapshot, error) {
 	var s snapshot
 	if err := e.list(ctx, &s, semantics.QueueKind, ""); err != nil {
@@ -191,7 +191,7 @@ func (e *entities) list(ctx context.Context, s *snapshot, kind semantics.Kind, t
 		size := min(e.limit-len(s.rows), semantics.MaxPageSize)
 		found, more, err := e.store.ListEntities(
 			ctx, kind, topic, after, max(size, 1),
-		) // one shows whether there are others
+		) // with one it still reports whether there are more
 		if semantics.CodeOf(err) == semantics.EntityNotFound {
 			return nil // the topic was deleted since it was listed
 		}
@@ -212,7 +212,7 @@ func (e *entities) list(ctx context.Context, s *snapshot, kind semantics.Kind, t
 	}
 }
 
-// listKey is the name by which entities are listed: of a subscription the one within its topic.
+// listKey returns the name by which entities are listed; for a subscription, its name within the topic.
 func listKey(path string) string {
 	if _, name, ok := semantics.SplitSubscription(path); ok {
 		path = name

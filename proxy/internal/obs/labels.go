@@ -7,24 +7,23 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// otherEntity is the label of entities beyond the limit. No entity has that name: parentheses are not permitted in
-// names.
+// otherEntity is the label of entities over the limit. No entity has this name, because parentheses are not permitted.
 const otherEntity = "(other)"
 
-// Labels bounds the values of the label "entity" in one process. The first entities that are used get a value of their
+// Labels limits the values of the label "entity" in one process. The first entities that are used get a value of their
 // own. It is safe for concurrent use.
 type Labels struct {
 	limit int
 
 	mu    sync.Mutex
-	known map[string]string // by the path as the caller wrote it, so that most look-ups need no folding
+	known map[string]string // by the path as written, so that most lookups need no folding
 	count int               // of different values
 }
 
-// NewLabels makes Labels with at most limit values beside otherEntity.
+// NewLabels returns Labels with at most limit values, plus otherEntity.
 func NewLabels(limit int) *Labels { return &Labels{limit: limit, known: map[string]string{}} }
 
-// spellings is how many spellings of a name are remembered for each value.
+// spellings is how many spellings of a name are cached for each value.
 const spellings = 4
 
 // Of returns the value for a path: the path in lower case, or otherEntity.

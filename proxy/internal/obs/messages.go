@@ -26,8 +26,8 @@ func (m *Metrics) Received(source semantics.Source, n int) {
 	}
 }
 
-// Settled counts the outcomes of a settlement. A message that was refused and keeps its lock is neither settled nor
-// lost.
+// Settled counts the outcomes of a settlement. A message that was refused and is still locked counts neither as settled
+// nor as lost.
 func (m *Metrics) Settled(source semantics.Source, verb string, codes []semantics.Code) {
 	settled := 0
 	for _, code := range codes {
@@ -44,13 +44,12 @@ func (m *Metrics) Settled(source semantics.Source, verb string, codes []semantic
 	}
 }
 
-// LockLost counts a settlement or renewal whose lock did not hold.
+// LockLost counts a settlement or renewal whose lock was lost.
 func (m *Metrics) LockLost(source semantics.Source, verb string) {
 	m.locksLost.WithLabelValues(m.labels.Of(source.String()), verb).Inc()
 }
 
-// Removed counts messages that were removed without being received. entity is a path, or the text of a
-// semantics.Source.
+// Removed counts messages that were removed without being received. entity is a path, or a semantics.Source as text.
 func (m *Metrics) Removed(entity, verb string, n int64) {
 	if n > 0 {
 		m.removed.WithLabelValues(m.labels.Of(entity), verb).Add(float64(n))

@@ -1,4 +1,4 @@
-// Package obs has the metrics of the proxy and writes a log line for each call. docs/metrics.md lists all names.
+// Package obs has the metrics of the proxy and logs calls. docs/metrics.md lists all metrics.
 package obs
 
 import (
@@ -34,7 +34,7 @@ const (
 	Purge  = "purge"
 )
 
-// Metrics are the measures of the proxy. They are safe for concurrent use. What has an entity for a label is counted by
+// Metrics are the metrics of the proxy. They are safe for concurrent use. Metrics with an entity label are updated by
 // methods.
 type Metrics struct {
 	Connections          *prometheus.GaugeVec   // wire
@@ -64,12 +64,12 @@ type Metrics struct {
 	deduplicated *prometheus.CounterVec   // entity
 	received     *prometheus.CounterVec   // entity
 	settled      *prometheus.CounterVec   // entity, outcome
-	locksLost    *prometheus.CounterVec   // entity, outcome that was asked for, or renew
+	locksLost    *prometheus.CounterVec   // entity, requested outcome or renew
 	removed      *prometheus.CounterVec   // entity, verb
 	resubmitted  *prometheus.CounterVec   // entity
 }
 
-// Account has the counts of broker.Broker.
+// BrokerStats has the counts of broker.Broker.
 type BrokerStats interface {
 	Held() int
 	OrphanReplies() int64
@@ -77,15 +77,15 @@ type BrokerStats interface {
 	Forwarded() (forwarded, refused int64)
 }
 
-// Bounds of histograms, in seconds.
+// Histogram buckets in seconds.
 var (
 	rpcBuckets  = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 	pushBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300}
 )
 
-// NewMetrics registers the metrics of the proxy, of the account, and of Go and the process. At most maxEntities
-// entities get a value of their own for the label "entity". It fails if the registry has metrics of the same names.
-func NewMetrics(registry *prometheus.Registry, account BrokerStats, maxEntities int) (*Metrics, error) {
+// NewMetrics registers the metrics of the proxy, of the Broker, of Go and of the process. At most maxEntities entities
+// get a value of their own for the label "entity". It fails if the registry has metrics of the same names.
+func NewMetrics(registry *prometheus.Registry, stats BrokerStats, maxEntities int) (*Metrics, error) {
 	m := &Metrics{
 		labels: NewLabels(maxEntities),
 		rpcs: counterVec(
@@ -178,18 +178,18 @@ func NewMetrics(registry *prometheus.Registry, account BrokerStats, maxEntities 
 		gaugeFunc(
 			"sidebus_messages_held",
 			"Messages delivered by this sidecar whose locks may hold and that are not settled.",
-			func() float64 { return float64(account.Held()) },
+			func() float64 { return float64(stats.Held()) },
 		),
 		counterFunc("sidebus_orphan_replies_total", "Replies completed because no request waited for them.",
-			func() float64 { return float64(account.OrphanReplies()) }),
+			func() float64 { return float64(stats.OrphanReplies()) }),
 		counterFunc(
 			"sidebus_prefetches_cut_total", "Streams whose prefetch was reduced because the client is too slow for it.",
-			func() float64 { return float64(account.PrefetchesCut()) },
+			func() float64 { return float64(stats.PrefetchesCut()) },
 		),
 		counterFunc("sidebus_messages_forwarded_total", "Messages that this sidecar forwarded, once for each hop.",
-			func() float64 { forwarded, _ := account.Forwarded(); return float64(forwarded) }),
+			func() float64 { forwarded, _ := stats.Forwarded(); return float64(forwarded) }),
 		counterFunc("sidebus_forwards_refused_total", "Messages that this sidecar could not forward and dead-lettered.",
-			func() float64 { _, refused := account.Forwarded(); return float64(refused) }),
+			func() float64 { _, refused := stats.Forwarded(); return float64(refused) }),
 	}
 	if err := register(registry, own...); err != nil {
 		return nil, err
@@ -206,12 +206,12 @@ func NewMetrics(registry *prometheus.Registry, account BrokerStats, maxEntities 
 	return m, nil
 }
 
-// Sidecar is what a whole sidecar shows of itself and its store.
+// Sidecar has the values of metrics about the sidecar and its store.
 type Sidecar struct {
 	Version, Commit string
 	StoreUp         func() bool
-	Entities        EntityStore // nil: entities have no gauges
-	MaxEntities     int         // that have gauges; 0: none
+	Entities        EntityStore // nil: no gauges of entities
+	MaxEntities     int         // with gauges; 0: none
 }
 
 // RegisterSidecar registers the metrics of a sidecar. It fails if the registry has metrics of the same names.

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Waiting measures how long one call waits for messages or a session, so that its duration is without that. It is safe
-// for concurrent use.
+// WaitTimer measures how long one call waits for messages or a session, to subtract it from the duration of the call.
+// It is safe for concurrent use.
 type WaitTimer struct{ sum atomic.Int64 }
 
 type waitingKey struct{}
 
-// WithWaiting puts a Waiting into the context of a call, for Calls.Done to find.
+// WithWaitTimer adds a WaitTimer to the context of a call, for Calls.Done.
 func WithWaitTimer(ctx context.Context) (context.Context, *WaitTimer) {
 	w := &WaitTimer{}
 	return context.WithValue(ctx, waitingKey{}, w), w
 }
 
-// Begin starts to measure, unless w is nil. The returned function must be called once, when the wait ends.
+// Begin starts a measurement. The returned function ends it and must be called once. If w is nil, nothing is measured.
 func (w *WaitTimer) Begin() (end func()) {
 	if w == nil {
 		return func() {}

@@ -130,7 +130,7 @@ func TestERR_1_TheCauseIsShownWhileStarting(t *testing.T) {
 		over := &checker{err: down("redis_wrongpass", "WRONGPASS invalid username-password pair")}
 		r, log := watched(t, over)
 		pass(61 * time.Second)
-		wantLines(t, log, "cannot serve", 3)
+		wantLines(t, log, "unavailable", 3)
 		report := r.Report(t.Context())
 		if report.State != readiness.Starting || report.Cause != "redis_wrongpass" || !strings.Contains(report.Reason, "WRONGPASS") || report.Since == "" {
 			t.Errorf("got %+v, want the cause", report)
@@ -180,7 +180,7 @@ func TestOneSlowAnswerIsNoOutage(t *testing.T) {
 					over.set(nil)
 					pass(2 * time.Second)
 				}
-				wantLines(t, log, "cannot serve", 0)
+				wantLines(t, log, "unavailable", 0)
 				over.set(slow)
 				r.CheckSoon()
 				pass(13 * time.Second)
