@@ -19,7 +19,7 @@
 -- ARGV[7] bytes        int  of all copies, at most
 -- ARGV[8] all          int  number of keys given for NEEDS_ALL
 -- ARGV[9] levels       str  see lib/topic/open_copies.lua
--- ARGV[10..] per message size, when it ends at the latest (ms, 0 = no bound), id ("" = it is no duplicate), partition,
+-- ARGV[10..] per message size, when it ends at the latest (ms, 0 = no bound), id ("" = not compared), partition,
 --         bytes of its copies, and its copies as in lib/topic/read_copies.lua
 --
 -- Returns

@@ -7,7 +7,7 @@
 -- KEYS[3] locks         zset    lock by its end (ms)
 -- KEYS[4] deliveries    hash    position -> failed deliveries
 -- KEYS[5] expiry        zset    position by ExpiresAt (ms), with the sign turned while it is locked
--- KEYS[6] deferred      zset    position, scored by itself; the score is negative while it is locked
+-- KEYS[6] deferred      zset    position by position; the score is negative while it is locked
 -- KEYS[7] modified      hash    position -> changed properties
 -- KEYS[8] dead_numbers  zset    dead-letter position by sequence number
 -- ARGV[1] now           int     0 = server time

@@ -10,7 +10,7 @@
 -- KEYS[3] locks            zset    session_lock_member of what is handed out
 -- KEYS[4] deliveries       hash    position -> failed deliveries
 -- KEYS[5] expiry           zset    position by ExpiresAt (ms), with the sign turned while it is locked
--- KEYS[6] deferred         zset    position, scored by itself; the score is negative while it is locked
+-- KEYS[6] deferred         zset    position by position; the score is negative while it is locked
 -- KEYS[7] modified         hash    position -> changed properties
 -- KEYS[8] session_locks    zset    held session by the end of its lock (ms)
 -- KEYS[9] session_tokens   hash    token -> session it holds

@@ -8,7 +8,7 @@
 -- KEYS[2] locks     zset    lock by its end (ms)
 -- KEYS[3] waiting   zset    sidecar by since when it waits (ms)
 -- KEYS[4] delayed   zset    position by when it becomes visible (ms)
--- KEYS[5] deferred  zset    position, scored by itself; the score is negative while it is locked
+-- KEYS[5] deferred  zset    position by position; the score is negative while it is locked
 -- KEYS[6] entity    hash    options and state of the queue
 -- KEYS[7] ready_sessions  zset  session that can be accepted by when it became ready (ms)
 -- ARGV[1] now       int     0 = server time

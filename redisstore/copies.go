@@ -25,7 +25,7 @@ type form struct {
 	size    int64
 }
 
-// copyOf is the form of a message that a subscription gets. form and reason count from 1; 0 is no reason.
+// copyOf is the form of a message that a subscription gets. form and reason count from 1; 0 means no reason.
 type copyOf struct {
 	subscription string
 	form, reason int

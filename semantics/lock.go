@@ -40,7 +40,7 @@ func (t LockToken) String() string {
 func (t LockToken) IsZero() bool { return t == LockToken{} }
 
 // ParseLockToken reads the canonical form, in any case. The empty text is INVALID_OPERATION, because that is what a
-// peeked or receive-and-delete message has for a token (SETTLE-13, RECV-3); anything else that is no UUID is
+// peeked or receive-and-delete message has for a token (SETTLE-13, RECV-3); anything else that is not a UUID is
 // INVALID_ARGUMENT (LOCK-2).
 func ParseLockToken(s string) (LockToken, error) {
 	var t LockToken

@@ -360,7 +360,7 @@ type Sessions interface {
 }
 
 // Sweeper is a Store that does in the background what time makes due: activations, expiry, the end of locks and delays
-// (TTL-20, SCHED-6). Nothing but promptness depends on it, but that scheduled messages of a topic and messages to be
+// (TTL-20, SCHED-6). Only promptness depends on it, except that scheduled messages of a topic and messages to be
 // forwarded wait for upkeep, which is the Broker. Any number of sidecars may sweep at once. Sweep blocks until ctx
 // ends; call it once.
 type Sweeper interface {

@@ -17,7 +17,7 @@ type useNoter interface {
 // uses is the account of queues and subscriptions for which this process has waiting receives or streams. All through
 // that time they are in use, however few calls it takes (IDLE-5). Every NoteEvery the Store is told of those that are
 // and of those that were since the last time, with the instant at which it ended: so a wait costs nothing and a process
-// that crashes just tells no more.
+// that crashes stops noting it.
 type uses struct {
 	store useNoter
 

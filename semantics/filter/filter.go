@@ -80,7 +80,7 @@ func (f *Filter) Matches(p Properties) (bool, error) {
 }
 
 // Evaluate gives the truth of the filter for one message. The error is an *EvaluationError, with truth False; what
-// follows from it is for the subscription to decide (RULE-8). Nothing but newid() makes two evaluations of the same
+// follows from it is for the subscription to decide (RULE-8). Only newid() makes two evaluations of the same
 // properties differ (SQL-18).
 func (f *Filter) Evaluate(p Properties) (Truth, error) { return f.root.truth(p) }
 

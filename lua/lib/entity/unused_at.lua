@@ -9,7 +9,7 @@ local function unused_at(entity, due, locks, dead_log, now)
   end
   local at = last_use(entity, due, locks, now) + idle_ms
   if at <= now and values[2] == "1" and dead_log and redis.call("XLEN", dead_log) > 0 then
-    -- IDLE-9. Whoever takes the last of them uses the entity, and for their expiry there is an alarm
+    -- IDLE-9. A call that takes the last of them uses the entity, and for their expiry there is an alarm
     return now + idle_ms
   end
   return at

@@ -8,7 +8,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
 )
 
-// Broker is what requests need of the broker that sends them. Nothing but Prepare and Deliver costs the client
+// Broker is what requests need of the broker that sends them. Only Prepare and Deliver cost the client
 // anything. All methods may be called concurrently.
 type Broker interface {
 	// Draining gives a channel that is closed when no new requests are taken.
