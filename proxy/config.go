@@ -29,15 +29,16 @@ type Config struct {
 	// locked; then the rest is released. Zero releases them at once.
 	DrainTimeout time.Duration
 
-	// MaxGRPCMessage is the maximum size of a gRPC request in bytes; a larger one is refused with RESOURCE_EXHAUSTED and
-	// not read. Zero is DefaultMaxGRPCMessage.
+	// MaxGRPCMessage is the maximum size of a gRPC request in bytes; a larger one is refused with RESOURCE_EXHAUSTED
+	// and not read. Zero is DefaultMaxGRPCMessage.
 	MaxGRPCMessage int
 
-	// MaxConnections limits client connections over HTTP and gRPC together; a tenth is reserved for calls that do not wait
-	// (QUOTA-5). Zero is DefaultMaxConnections.
+	// MaxConnections limits client connections over HTTP and gRPC together; a tenth is reserved for calls that do not
+	// wait (QUOTA-5). Zero is DefaultMaxConnections.
 	MaxConnections int
 
-	// RequestMemory limits the bytes of requests in flight, and those of unread responses. Zero is DefaultRequestMemory.
+	// RequestMemory limits the bytes of requests in flight, and those of unread responses. Zero is
+	// DefaultRequestMemory.
 	RequestMemory int64
 
 	// RequestTime is how long a request body may take to arrive, plus one second for each 64 KiB of it. Zero is
@@ -54,7 +55,8 @@ type Config struct {
 	// Handlers are the sources whose messages are pushed to the app.
 	Handlers []push.Handler
 
-	// Dapr configures the Dapr pub/sub component. Without a Socket there is none. Its MaxMessage is set to MaxGRPCMessage.
+	// Dapr configures the Dapr pub/sub component. Without a Socket there is none. Its MaxMessage is set to
+	// MaxGRPCMessage.
 	Dapr dapr.Config
 
 	// Version and Commit of the build are shown in the metrics.

@@ -114,7 +114,7 @@ func TestAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, end := run(t, c)
-		if err := end(); err == nil || !strings.Contains(err.Error(), "no socket") {
+		if err := end(); err == nil || !strings.Contains(err.Error(), "not a socket") {
 			t.Errorf("got %v", err)
 		}
 		if _, err := os.Stat(path); err != nil {

@@ -108,8 +108,8 @@ func New(
 		grpc.WaitForHandlers(true),
 	)...)
 	grpcapi.Register(
-		p.grpc, grpcapi.NewMessages(broker, measures, semantics.MaxMessageSize, p.stopping), sessions, queues, p.responses,
-		calls, config.Authorizer,
+		p.grpc, grpcapi.NewMessages(broker, measures, semantics.MaxMessageSize, p.stopping), sessions, queues,
+		p.responses, calls, config.Authorizer,
 	)
 	healthpb.RegisterHealthServer(p.grpc, &health{readiness: p.readiness, stopping: p.stopping})
 	reflection.Register(p.grpc)
@@ -120,7 +120,8 @@ func New(
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	p.http = p.server(p.admission.Handler(hosts.New(config.HTTPAddr, config.AllowedHosts), compat.New(compat.Config{
-		Broker: broker, Responses: p.responses, Calls: calls, Metrics: measures, Next: api, Authorizer: config.Authorizer,
+		Broker: broker, Responses: p.responses, Calls: calls, Metrics: measures, Next: api,
+		Authorizer: config.Authorizer,
 	})))
 	p.http.MaxHeaderBytes = maxMessageHeaders
 	p.http.ConnState = p.admission.ConnState

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxDelivery is the most bytes that the Dapr runtime accepts for a message with its metadata. A larger message ends
-	// the stream for good.
+	// maxDelivery is the most bytes that the Dapr runtime accepts for a message with its metadata. A larger message
+	// ends the stream for good.
 	maxDelivery = 4 << 20
 	// alwaysDeliverable is a body size that fits with any headers, which have 64 KiB (MSG-15).
 	alwaysDeliverable = 3 << 20

@@ -20,7 +20,9 @@ type publishQueue struct {
 }
 
 func newPublishQueue(most, mostBytes int) *publishQueue {
-	return &publishQueue{maxItems: most, maxBytes: mostBytes, notEmpty: make(chan struct{}, 1), notFull: make(chan struct{}, 1)}
+	return &publishQueue{
+		maxItems: most, maxBytes: mostBytes, notEmpty: make(chan struct{}, 1), notFull: make(chan struct{}, 1),
+	}
 }
 
 // put adds an item and waits for room. It reports false when it was closed or ctx ends first.

@@ -35,8 +35,8 @@ import (
 // of RECEIVE_AND_DELETE is from there to the client's hands; a message in PEEK_LOCK mode that gets lost there comes
 // back when its lock ends.
 func Register(
-	server *grpc.Server, messages *Messages, sessions *Sessions, admin *Admin, responses *response.Tracker, calls *obs.Calls,
-	authorizer access.Authorizer,
+	server *grpc.Server, messages *Messages, sessions *Sessions, admin *Admin, responses *response.Tracker,
+	calls *obs.Calls, authorizer access.Authorizer,
 ) {
 	r := &registrar{responses: responses, calls: calls, authorizer: authorizer}
 	server.RegisterService(r.observed(sidebusv1.Messages_ServiceDesc), messages)

@@ -33,7 +33,7 @@ const (
 // Limits of a call.
 const (
 	dialTimeout     = 5 * time.Second
-	idleTimeout     = time.Second // of a connection; shorter than that of apps, so that a call does not meet a closed one
+	idleTimeout     = time.Second // of a connection; shorter than that of apps, so that calls meet no closed one
 	maxAnswerHeader = 64 << 10
 	maxAnswerBody   = 64 << 10 // bytes discarded so that the connection can be reused
 	discardTimeout  = time.Second

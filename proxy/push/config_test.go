@@ -29,7 +29,7 @@ func TestHandlersThatMakeNoSense(t *testing.T) {
 		`url is "app:8080", must begin with`:  func(h *Handler) { h.URL = "app:8080" },
 		`url is "http:///x", must name`:       func(h *Handler) { h.URL = "http:///x" },
 		`url is "http://x#y", must name`:      func(h *Handler) { h.URL = "http://x#y" },
-		`url is malformed`:                  func(h *Handler) { h.URL = "http://user:secret@x:port/" },
+		`url is malformed`:                    func(h *Handler) { h.URL = "http://user:secret@x:port/" },
 		`url is "unix://app.sock", must be`:   func(h *Handler) { h.URL = "unix://app.sock" },
 		`url is "unix:///a:b", must be`:       func(h *Handler) { h.URL = "unix:///a:b" },
 		"maxConcurrent is -1, must be 1 to 1": func(h *Handler) { h.MaxConcurrent = -1 },

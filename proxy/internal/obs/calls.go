@@ -14,8 +14,8 @@ import (
 
 // Calls records the calls of all wires. It is safe for concurrent use.
 type Calls struct {
-	// OnOutage is called for each call that failed because the store is unavailable. It must be set before the first call
-	// and must not block.
+	// OnOutage is called for each call that failed because the store is unavailable. It must be set before the first
+	// call and must not block.
 	OnOutage func()
 
 	metrics *Metrics

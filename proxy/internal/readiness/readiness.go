@@ -48,8 +48,8 @@ const (
 	maxStartPause = time.Second
 )
 
-// Intervals of Watch while the store is available and while it is not, the delay of a check after a failed call, and the
-// interval of log lines during an outage.
+// Intervals of Watch while the store is available and while it is not, the delay of a check after a failed call, and
+// the interval of log lines during an outage.
 const (
 	upInterval   = 5 * time.Second
 	downInterval = time.Second

@@ -33,7 +33,8 @@ func RemoveStale(ctx context.Context, path string) error {
 	return Remove(path) // another process that starts may have removed it
 }
 
-// Listen opens a socket whose file has the given mode regardless of the umask. The file must not exist, see RemoveStale.
+// Listen opens a socket whose file has the given mode regardless of the umask. The file must not exist, see
+// RemoveStale.
 func Listen(ctx context.Context, path string, mode fs.FileMode) (*net.UnixListener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
