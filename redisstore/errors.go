@@ -42,7 +42,8 @@ func storeError(err error, changes bool) error {
 		err = withoutArguments(err)
 		word, _, _ := strings.Cut(reply.Error(), " ")
 		if refusal, known := refusals[word]; known {
-			e := unavailable(err, "Redis rejected the request; nothing changed").With(semantics.DetailCause, refusal.cause)
+			e := unavailable(err, "Redis rejected the request; nothing changed").
+				With(semantics.DetailCause, refusal.cause)
 			if refusal.passes {
 				e.RetryAfter = passing
 			}
