@@ -125,7 +125,7 @@ func TestDAPR_1_SocketOfAnother(t *testing.T) {
 	plain := newBed(t)
 	t.Cleanup(plain.Broker.Close)
 	b.ok(os.WriteFile(plain.config.Socket, []byte("mine"), 0o600))
-	if err := plain.server.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if err := plain.server.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("got %v", err)
 	}
 	if text, err := os.ReadFile(plain.config.Socket); err != nil || string(text) != "mine" {
