@@ -104,7 +104,7 @@ func (c *Calls) Recovered(ctx context.Context, method string, recovered any) *se
 		slog.String("panic", fmt.Sprint(recovered)),
 		slog.String("stack", string(debug.Stack())),
 	)
-	return semantics.Errorf(semantics.Internal, "internal error in Sidebus; see its log for details")
+	return semantics.Errorf(semantics.Internal, "a bug in Sidebus ended the call; its log has the details")
 }
 
 // Failure is wireerror.Of, except that nil remains nil.
