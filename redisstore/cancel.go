@@ -18,7 +18,7 @@ func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int6
 	if err != nil {
 		return err
 	}
-	return s.onNumbers(ctx, semantics.Source{Path: path}, "scheduled", r)
+	return s.onNumbers(ctx, semantics.Source{Path: path}, semantics.Scheduled, r)
 }
 
 // CancelScheduledByID implements semantics.Sender.
@@ -51,7 +51,7 @@ func (s *Store) onSource(ctx context.Context, source semantics.Source, r *reply)
 	case semantics.EntityNotFound:
 		return s.notFound(ctx, source.Path)
 	case semantics.EntityDisabled:
-		return disabled(source.Path, r.text())
+		return semantics.Disabled(source.Path, r.text())
 	case semantics.SessionRequired,
 		semantics.SessionNotSupported,
 		semantics.SessionLockLost,
@@ -67,7 +67,9 @@ func (s *Store) onSource(ctx context.Context, source semantics.Source, r *reply)
 
 // onNumbers does the same for scripts on messages by number, and returns MESSAGE_NOT_FOUND with the numbers that are
 // not in the named state.
-func (s *Store) onNumbers(ctx context.Context, source semantics.Source, state string, r *reply) error {
+func (s *Store) onNumbers(
+	ctx context.Context, source semantics.Source, state semantics.State, r *reply,
+) error {
 	if err := s.onSource(ctx, source, r); err != nil || r.status != string(semantics.MessageNotFound) {
 		return err
 	}

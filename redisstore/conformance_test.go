@@ -49,7 +49,8 @@ func TestStore(t *testing.T) {
 				limits := redisstore.TopicLimits{Subscriptions: subscriptions, SQLFilters: sqlFilters, CorrelationFilters: correlationFilters}
 				return open(t, redisstore.Options{Now: clock.Now, TopicLimits: limits})
 			},
-			Audit: func(path string) error { return auditor.Audit(context.WithoutCancel(t.Context()), path) },
+			Reference: storetest.Memory,
+			Audit:     func(path string) error { return auditor.Audit(context.WithoutCancel(t.Context()), path) },
 		}
 	})
 }

@@ -44,7 +44,7 @@ type ticket[C any] struct {
 // outcome is known.
 func (j *joiner[C]) do(ctx context.Context, key string, call C) error {
 	if ctx.Err() != nil {
-		return cancelled(ctx)
+		return semantics.CancelledBy(ctx)
 	}
 	t := &ticket[C]{call: call, turn: make(chan []*ticket[C], 1)}
 	j.mu.Lock()
@@ -66,15 +66,11 @@ func (j *joiner[C]) do(ctx context.Context, key string, call C) error {
 		j.lead(ctx, key, l, batch)
 	case <-ctx.Done():
 		if j.withdraw(l, t) {
-			return cancelled(ctx)
+			return semantics.CancelledBy(ctx)
 		}
 		j.lead(ctx, key, l, <-t.turn)
 	}
 	return nil
-}
-
-func cancelled(ctx context.Context) error {
-	return &semantics.Error{Code: semantics.Cancelled, Message: "the caller went away", Err: context.Cause(ctx)}
 }
 
 // lead runs a batch; an empty one means that another call ran it.

@@ -218,10 +218,7 @@ func readPublishResult(c *publishCall, d destinations, r *reply) ([]semantics.St
 	switch code, _ := r.items[0].(string); semantics.Code(code) {
 	case semantics.NoMatchingSubscription:
 		_, index := r.text(), r.number()
-		return nil, semantics.Errorf(semantics.NoMatchingSubscription, "no subscription of topic %q selects message %d",
-			c.topic, index).
-			With(semantics.DetailEntity, c.topic).
-			With(semantics.DetailIndex, strconv.FormatInt(index, 10))
+		return nil, semantics.Unmatched(c.topic, int(index))
 	case "TOO_MANY_COPIES":
 		_, load, limit, index := r.text(), semantics.CopyLoad{
 			Copies: r.number(),
@@ -234,7 +231,7 @@ func readPublishResult(c *publishCall, d destinations, r *reply) ([]semantics.St
 		if which > 0 && int(which) <= len(d.names) {
 			path = d.path(int(which) - 1)
 		}
-		return nil, full(path, what, actual, limit, dead)
+		return nil, semantics.Full(path, semantics.Bound(what), actual, limit, dead)
 	default:
 		return readSendResult(c.topic, len(c.publications), r)
 	}

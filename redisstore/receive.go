@@ -53,7 +53,7 @@ func (s *Store) batchFor(
 	}
 	if ctx.Err() != nil {
 		s.giveBack(ctx, source, entries)
-		return semantics.Batch{}, cancelled(ctx)
+		return semantics.Batch{}, semantics.CancelledBy(ctx)
 	}
 	return semantics.Batch{Messages: messages, RecheckAfter: recheck}, nil
 }
@@ -237,7 +237,7 @@ func (s *Store) ReceiveByNumber(
 	if err != nil {
 		return nil, err
 	}
-	if err := s.onNumbers(ctx, source, word, r); err != nil {
+	if err := s.onNumbers(ctx, source, state, r); err != nil {
 		return nil, err
 	}
 	if r.status == "TOO_LARGE" {
@@ -275,7 +275,7 @@ func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers
 	if err != nil {
 		return err
 	}
-	return s.onNumbers(ctx, source, "deferred", r)
+	return s.onNumbers(ctx, source, semantics.Deferred, r)
 }
 
 // PassOn implements semantics.Receiver.

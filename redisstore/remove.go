@@ -89,7 +89,7 @@ func (s *Store) Resubmit(
 		return nil, s.notFound(ctx, source.Path)
 	case semantics.EntityDisabled:
 		path := whichOf(r, source.Path, target)
-		return nil, disabled(path, r.text())
+		return nil, semantics.Disabled(path, r.text())
 	default: // OK
 	}
 	s.apply(ctx, keptAt(source), r)

@@ -32,9 +32,7 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 	case semantics.EntityNotFound:
 		return semantics.Rule{}, semantics.NotFound(subscription)
 	case semantics.RuleAlreadyExists:
-		return semantics.Rule{}, semantics.Errorf(semantics.RuleAlreadyExists, "subscription %q has a rule %q already",
-			subscription, rule.Name).
-			With(semantics.DetailEntity, subscription)
+		return semantics.Rule{}, semantics.RuleExists(subscription, rule.Name)
 	case semantics.QuotaExceeded:
 		return semantics.Rule{}, limits.over(topic, r)
 	default: // OK
@@ -53,7 +51,7 @@ func (s *Store) GetRule(ctx context.Context, subscription, name string) (semanti
 		return semantics.Rule{}, err
 	}
 	if len(rules) == 0 {
-		return semantics.Rule{}, noRule(subscription, name)
+		return semantics.Rule{}, semantics.RuleUnknown(subscription, name)
 	}
 	return rules[0], nil
 }
@@ -122,15 +120,10 @@ func (s *Store) DeleteRule(ctx context.Context, subscription, name string) error
 	case semantics.EntityNotFound:
 		return semantics.NotFound(subscription)
 	case semantics.RuleNotFound:
-		return noRule(subscription, name)
+		return semantics.RuleUnknown(subscription, name)
 	default:
 		return nil
 	}
-}
-
-func noRule(subscription, name string) error {
-	return semantics.Errorf(semantics.RuleNotFound, "subscription %q has no rule %q", subscription, name).
-		With(semantics.DetailEntity, subscription)
 }
 
 // maxRoutesRules is how many rules one script reads, so that it stays short.

@@ -216,14 +216,14 @@ func readSendResult(path string, messages int, r *reply) ([]semantics.Stored, er
 		}
 		return nil, semantics.MessageTooLarge(actual, limit).With(semantics.DetailIndex, strconv.FormatInt(index, 10))
 	case semantics.EntityDisabled:
-		return nil, disabled(path, r.text())
+		return nil, semantics.Disabled(path, r.text())
 	case semantics.SessionIDMissing:
 		return nil, semantics.SessionMissing(path, int(r.number()))
 	case semantics.PartitionKeyMismatch:
 		return nil, semantics.PartitionsMixed(path)
 	case semantics.EntityFull:
 		what, actual, limit, dead := r.text(), r.number(), r.number(), r.number()
-		return nil, full(path, what, actual, limit, dead)
+		return nil, semantics.Full(path, semantics.Bound(what), actual, limit, dead)
 	case semantics.QuotaExceeded:
 		return nil, semantics.HistoryFull(path, r.number())
 	default:
@@ -237,22 +237,6 @@ func readStored(number int64) semantics.Stored {
 		return semantics.Stored{SequenceNumber: -number, Deduplicated: true}
 	}
 	return semantics.Stored{SequenceNumber: number}
-}
-
-func disabled(path, status string) error {
-	return semantics.Errorf(semantics.EntityDisabled, "entity %q has status %s, which forbids this; set its status",
-		path, status).
-		With(semantics.DetailEntity, path)
-}
-
-func full(path, what string, actual, limit, dead int64) error {
-	return semantics.Errorf(semantics.EntityFull,
-		"entity %q would hold %d %s, at most %d are allowed (%d bytes are dead letters); receive some or raise its limit",
-		path, actual, what, limit, dead).
-		With(semantics.DetailEntity, path).
-		With(semantics.DetailActual, strconv.FormatInt(actual, 10)).
-		With(semantics.DetailLimit, strconv.FormatInt(limit, 10)).
-		With(semantics.DetailDeadSize, strconv.FormatInt(dead, 10))
 }
 
 // sizeAndLifetime returns "<size>", or "<size>:<ttl_ms>" for a message with a time to live of its own.

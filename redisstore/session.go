@@ -167,7 +167,11 @@ func (s *Store) SetSessionState(
 		return 0, semantics.TooManyStates(source.Path, r.number())
 	case semantics.EntityFull:
 		actual, limit, dead := r.number(), r.number(), r.number()
-		return 0, full(source.Path, "bytes", actual, limit, dead)
+		path := source.Path
+		if topic, _, ok := semantics.SplitSubscription(path); ok {
+			path = topic // which all its subscriptions share the size of
+		}
+		return 0, semantics.Full(path, semantics.BoundBytes, actual, limit, dead)
 	default: // OK
 		return r.number(), r.failure()
 	}
@@ -224,7 +228,7 @@ func (s *Store) DeadLetterRest(ctx context.Context, path, id string) error {
 			return r.failure()
 		}
 		if ctx.Err() != nil {
-			return cancelled(ctx)
+			return semantics.CancelledBy(ctx)
 		}
 	}
 }

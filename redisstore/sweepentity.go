@@ -87,7 +87,7 @@ func (w *sweeper) sweepEntity(ctx context.Context, t *taken) (sweptEntity, error
 			return done, err
 		}
 		if ctx.Err() != nil {
-			return sweptEntity{}, cancelled(ctx)
+			return sweptEntity{}, semantics.CancelledBy(ctx)
 		}
 	}
 }

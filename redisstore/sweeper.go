@@ -82,7 +82,7 @@ func (w *sweeper) startDue(ctx context.Context) (started int, next time.Duration
 	for {
 		free := w.claim(ctx)
 		if free == 0 {
-			return started, 0, cancelled(ctx)
+			return started, 0, semantics.CancelledBy(ctx)
 		}
 		names, until, next, err := w.takeAlarms(ctx, free)
 		for range free - len(names) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -33,8 +32,7 @@ func (l TopicLimits) over(topic string, r *reply) error {
 	if err := r.failure(); err != nil {
 		return err
 	}
-	return semantics.Errorf(semantics.QuotaExceeded, "topic %q has %d %s, the most it may", topic, limit, what).
-		With(semantics.DetailEntity, topic).With(semantics.DetailLimit, strconv.FormatInt(limit, 10))
+	return semantics.TooManyInTopic(topic, what, limit)
 }
 
 // CreateSubscription implements semantics.Entities.

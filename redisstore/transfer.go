@@ -76,7 +76,7 @@ func (s *Store) BeginTransfer(
 			return transfer, err
 		}
 		if ctx.Err() != nil {
-			return semantics.Transfer{}, cancelled(ctx)
+			return semantics.Transfer{}, semantics.CancelledBy(ctx)
 		}
 	}
 }
@@ -341,7 +341,7 @@ func (s *Store) EndTransfer(ctx context.Context, transfer semantics.Transfer, fa
 		return nil
 	case r.status == string(semantics.EntityFull):
 		actual := r.number()
-		return full(path+transfersSuffix, "bytes", actual, r.number(), actual)
+		return semantics.Full(path, semantics.BoundUndelivered, actual, r.number(), actual)
 	default: // OK
 		s.apply(ctx, path, r)
 		s.apply(ctx, path+transfersSuffix, r)

@@ -147,7 +147,7 @@ func (l *wholeLook) beside(ctx context.Context, name string) error {
 func (l *wholeLook) pass(ctx context.Context, name string, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return cancelled(ctx)
+		return semantics.CancelledBy(ctx)
 	case isOutage(err):
 		return err
 	case err != nil:

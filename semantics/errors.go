@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -197,69 +196,6 @@ func HTTPBodyTooLarge(what string, actual, limit int64) *Error {
 func (e *Error) next(step string) *Error {
 	e.Message += "; " + step
 	return e
-}
-
-// NotFound is ENTITY_NOT_FOUND for an entity path.
-func NotFound(entity string) *Error {
-	return Errorf(EntityNotFound, "entity %q does not exist; create it first", entity).With(DetailEntity, entity)
-}
-
-// NotASource is the error of a topic where a queue or subscription is wanted (TOPIC-8).
-func NotASource(topic string) *Error {
-	return Errorf(
-		InvalidOperation, "topic %q cannot be received from; use one of its subscriptions", topic,
-	).With(DetailEntity, topic)
-}
-
-// ForwardsAll is the error of a queue or subscription that is to be received from, but forwards all it gets (FWD-2).
-func ForwardsAll(entity, destination string) *Error {
-	return Errorf(
-		InvalidOperation, "entity %q forwards all it gets; receive from %q", entity, destination,
-	).With(DetailEntity, entity)
-}
-
-// NumbersNotFound is MESSAGE_NOT_FOUND for sequence numbers (SCHED-5, DEFER-4). state says in which state they would
-// have had to be.
-func NumbersNotFound(entity, state string, missing []int64) *Error {
-	numbers := make([]string, len(missing))
-	for i, n := range missing {
-		numbers[i] = strconv.FormatInt(n, 10)
-	}
-	list := strings.Join(numbers, ",")
-	return Errorf(
-		MessageNotFound, "entity %q has no %s message with sequence number %s; nothing was changed", entity, state,
-		Shorten(list),
-	).
-		With(DetailEntity, entity).
-		With(DetailNumbers, list)
-}
-
-// PartitionsMixed is PARTITION_KEY_MISMATCH for a batch to a partitioned entity (BATCH-4).
-func PartitionsMixed(entity string) *Error {
-	return Errorf(
-		PartitionKeyMismatch,
-		"entity %q is partitioned: all messages of a batch must have the same partitionKey or sessionId", entity,
-	).
-		With(DetailEntity, entity)
-}
-
-// HistoryFull is QUOTA_EXCEEDED for an entity whose duplicate history holds all it may (DUP-11).
-func HistoryFull(entity string, limit int64) *Error {
-	return Errorf(
-		QuotaExceeded,
-		"entity %q remembers %d message ids, the most it may; raise duplicateHistoryMaxEntries or shorten its window",
-		entity, limit,
-	).
-		With(DetailEntity, entity).
-		With(DetailLimit, strconv.FormatInt(limit, 10))
-}
-
-// TooManyEntities is QUOTA_EXCEEDED for a namespace that has all the entities it may have (QUOTA-1).
-func TooManyEntities(limit int64) *Error {
-	return Errorf(
-		QuotaExceeded, "the namespace has %d entities, the most it may; delete some or raise --max-entities", limit,
-	).
-		With(DetailLimit, strconv.FormatInt(limit, 10))
 }
 
 // Draining is STORE_UNAVAILABLE for a call that a sidecar does not take any more because it stops.

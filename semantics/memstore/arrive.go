@@ -104,7 +104,7 @@ func (q *queue) checkArrival(m *semantics.Message, all []semantics.Publication, 
 		return err
 	}
 	if !q.options.Status.CanSend() {
-		return disabled(q, "sends")
+		return disabled(q)
 	}
 	if q.kind == semantics.TopicKind {
 		return q.checkPublications(all, now)

@@ -1,7 +1,7 @@
 package memstore
 
 import (
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -23,13 +23,13 @@ func (q *queue) fateOf(m *message, expired bool) fate {
 		return fate{
 			expires:     true,
 			reason:      "TTLExpiredException",
-			description: "the message expired before it was settled",
+			description: "the message passed its time to live before it was settled",
 		}
 	case spent:
 		return fate{
 			reason: "MaxDeliveryCountExceeded",
-			description: "the message was delivered as often as the queue permits, which is " +
-				strconv.FormatInt(q.options.MaxDeliveryCount, 10) + " times",
+			description: fmt.Sprintf("the message was delivered %d times without being settled; the queue permits %d",
+				m.count, q.options.MaxDeliveryCount),
 		}
 	case expired:
 		return fate{expires: true}

@@ -16,21 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(*testing.T) storetest.Harness {
-		clock := storetest.NewClock()
-		store := memstore.New(memstore.WithClock(clock.Now))
-		return storetest.Harness{
-			Store: store, Now: clock.Now, Advance: clock.Advance,
-			Peer: func() semantics.Store { return store },
-			Sweep: func(ctx context.Context, _ semantics.Store, upkeep semantics.Upkeep) error {
-				return store.SweepOnce(ctx, upkeep)
-			},
-			WithTopicLimits: func(subscriptions, sqlFilters, correlationFilters int) semantics.Store {
-				limits := memstore.WithTopicLimits(subscriptions, sqlFilters, correlationFilters)
-				return memstore.New(memstore.WithClock(clock.Now), limits)
-			},
-		}
-	})
+	storetest.Run(t, storetest.Memory)
 }
 
 // The store against itself shows that the model test asks for nothing that is left open.

@@ -2,6 +2,8 @@ package memstore
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,7 +38,7 @@ func (s *Store) publish(t *queue, call []semantics.Publication, now time.Time) (
 		return nil, err
 	}
 	if !t.options.Status.CanSend() {
-		return nil, disabled(t, "sends")
+		return nil, disabled(t)
 	}
 	if err := t.checkPartitions(messages); err != nil {
 		return nil, err
@@ -111,10 +113,7 @@ func (q *queue) checkPublications(call []semantics.Publication, now time.Time) e
 			continue
 		}
 		if len(p.Copies) == 0 && q.options.FailIfUnmatched {
-			return semantics.Errorf(semantics.NoMatchingSubscription, "no subscription of topic %q selects message %d",
-				q.name, i).
-				With(semantics.DetailEntity, q.name).
-				With(semantics.DetailIndex, strconv.Itoa(i))
+			return semantics.Unmatched(q.name, i)
 		}
 		for _, c := range p.Copies {
 			bytes += c.Message.Size()
@@ -127,11 +126,11 @@ func (q *queue) checkPublications(call []semantics.Publication, now time.Time) e
 		return nil
 	}
 	if limit, actual := q.options.MaxBytes(), q.bytes()+bytes; actual > limit {
-		return full(q, "bytes", limit, actual)
+		return full(q, semantics.BoundBytes, actual, limit)
 	}
-	for name, n := range copies {
+	for _, name := range slices.Sorted(maps.Keys(copies)) { // the first one that is full is named
 		if sub := q.subscriptions[name]; sub.options.Overflow == semantics.RejectOverflow {
-			if err := sub.checkCount(n); err != nil {
+			if err := sub.checkCount(copies[name]); err != nil {
 				return err
 			}
 		}

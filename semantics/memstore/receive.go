@@ -14,7 +14,7 @@ const maxRecheck = 10 * time.Second
 // openToReceive opens a queue for a verb that counts as receive (STAT-2). The checks stand in the order of ERR-5:
 // existence, status, kind; what passes them stamps the activity (IDLE-5) and processes what is due; last comes the lock
 // of the session.
-func (s *Store) openToReceive(ctx context.Context, source semantics.Source, verb string, fits kind) (
+func (s *Store) openToReceive(ctx context.Context, source semantics.Source, fits kind) (
 	q *queue, in scope, now time.Time, unlock func(), err error,
 ) {
 	q, now, unlock, err = s.open(ctx, source.Path)
@@ -23,7 +23,7 @@ func (s *Store) openToReceive(ctx context.Context, source semantics.Source, verb
 	}
 	if q.kind != semantics.TopicKind &&
 		!q.options.Status.CanReceive() { // a topic has one status for all verbs except sends (STAT-1)
-		return nil, scope{}, now, unlock, disabled(q, verb)
+		return nil, scope{}, now, unlock, disabled(q)
 	}
 	if err := fits(q, source); err != nil {
 		return nil, scope{}, now, unlock, err
@@ -38,7 +38,7 @@ func (s *Store) openToReceive(ctx context.Context, source semantics.Source, verb
 func (s *Store) Receive(
 	ctx context.Context, source semantics.Source, limit int, register semantics.Register,
 ) (semantics.Batch, error) {
-	q, in, now, unlock, err := s.openToReceive(ctx, source, "receives", all(forMessages, forTaking))
+	q, in, now, unlock, err := s.openToReceive(ctx, source, all(forMessages, forTaking))
 	defer unlock()
 	if err != nil {
 		return semantics.Batch{}, err
@@ -123,9 +123,9 @@ func choose(numbers []int64, find func(int64) *message) (chosen []*message, miss
 func (s *Store) choose(
 	q *queue, in scope, box *box, state semantics.State, numbers []int64, now time.Time,
 ) ([]*message, error) {
-	group, name := semantics.ShowAvailable, "available"
+	group := semantics.ShowAvailable
 	if state == semantics.Deferred {
-		group, name = semantics.ShowDeferred, "deferred"
+		group = semantics.ShowDeferred
 	}
 	var over []*message
 	chosen, missing := choose(numbers, func(number int64) *message {
@@ -148,7 +148,7 @@ func (s *Store) choose(
 		}
 	})
 	if len(missing) > 0 {
-		return nil, semantics.NumbersNotFound(q.name, name, missing)
+		return nil, semantics.NumbersNotFound(q.name, state, missing)
 	}
 	return chosen, nil
 }
@@ -161,7 +161,7 @@ func (s *Store) ReceiveByNumber(
 	if state == semantics.Active {
 		fits = forPlain
 	}
-	q, in, now, unlock, err := s.openToReceive(ctx, source, "receives", all(fits, forTaking))
+	q, in, now, unlock, err := s.openToReceive(ctx, source, all(fits, forTaking))
 	defer unlock()
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (s *Store) ReceiveByNumber(
 
 // Reactivate implements semantics.Receiver.
 func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers []int64) error {
-	q, in, now, unlock, err := s.openToReceive(ctx, source, "receives", forAny)
+	q, in, now, unlock, err := s.openToReceive(ctx, source, forAny)
 	defer unlock()
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (s *Store) Reactivate(ctx context.Context, source semantics.Source, numbers
 func (s *Store) Peek(
 	ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show,
 ) ([]*semantics.Received, error) {
-	q, in, now, unlock, err := s.openToReceive(ctx, source, "peeks", forPeek)
+	q, in, now, unlock, err := s.openToReceive(ctx, source, forPeek)
 	defer unlock()
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 
 // Purge implements semantics.Remover. Before and Last of a dead-letter queue go by sequence number as well.
 func (s *Store) Purge(ctx context.Context, source semantics.Source, purge semantics.Purge) (semantics.Purged, error) {
-	q, in, now, unlock, err := s.openToReceive(ctx, source, "purges", forAny)
+	q, in, now, unlock, err := s.openToReceive(ctx, source, forAny)
 	defer unlock()
 	if err != nil {
 		return semantics.Purged{}, err
@@ -39,7 +39,7 @@ func (s *Store) Purge(ctx context.Context, source semantics.Source, purge semant
 func (s *Store) DeleteByNumber(
 	ctx context.Context, source semantics.Source, numbers []int64,
 ) ([]semantics.Code, error) {
-	q, in, now, unlock, err := s.openToReceive(ctx, source, "deletions", forAny)
+	q, in, now, unlock, err := s.openToReceive(ctx, source, forAny)
 	defer unlock()
 	if err != nil {
 		return nil, err
@@ -75,12 +75,12 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 	case from.kind == semantics.TopicKind:
 		return nil, refuseTopic(from)
 	case !from.options.Status.CanReceive():
-		return nil, disabled(from, "receives")
+		return nil, disabled(from)
 	}
 	from.accessedAt = now
 	s.look(from, now)
 	if !to.options.Status.CanSend() {
-		return nil, disabled(to, "sends")
+		return nil, disabled(to)
 	}
 	results := make([]semantics.Resubmitted, len(letters))
 	s.wakingFor(to, now, func() {

@@ -18,9 +18,7 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 		return semantics.Rule{}, err
 	}
 	if _, taken := sub.rules[semantics.Fold(rule.Name)]; taken {
-		return semantics.Rule{}, semantics.Errorf(semantics.RuleAlreadyExists, "subscription %q has a rule %q already",
-			sub.name, rule.Name).
-			With(semantics.DetailEntity, sub.name)
+		return semantics.Rule{}, semantics.RuleExists(sub.name, rule.Name)
 	}
 	if err := s.checkRules(sub.topic, rule); err != nil {
 		return semantics.Rule{}, err
@@ -64,9 +62,7 @@ func (s *Store) openRule(ctx context.Context, subscription, name string) (*queue
 	}
 	rule, ok := sub.rules[semantics.Fold(name)]
 	if !ok {
-		return nil, rule, unlock, semantics.Errorf(semantics.RuleNotFound, "subscription %q has no rule %q", sub.name,
-			name).
-			With(semantics.DetailEntity, sub.name)
+		return nil, rule, unlock, semantics.RuleUnknown(sub.name, name)
 	}
 	return sub, rule, unlock, nil
 }

@@ -24,7 +24,7 @@ func (s *Store) send(q *queue, messages []*semantics.Message, now time.Time) ([]
 		return nil, err
 	}
 	if !q.options.Status.CanSend() {
-		return nil, disabled(q, "sends")
+		return nil, disabled(q)
 	}
 	if err := q.checkSessions(messages); err != nil {
 		return nil, err
@@ -104,12 +104,7 @@ func (q *queue) checkPartitions(messages []*semantics.Message) error {
 	}
 	for _, m := range messages {
 		if m.Partition() != messages[0].Partition() {
-			return semantics.Errorf(
-				semantics.PartitionKeyMismatch,
-				"entity %q is partitioned: the messages of one call must have the same partition key or session id",
-				q.name,
-			).
-				With(semantics.DetailEntity, q.name)
+			return semantics.PartitionsMixed(q.name)
 		}
 	}
 	return nil
@@ -154,7 +149,7 @@ func (q *queue) checkRoom(messages []*semantics.Message, active int) error {
 		total += m.Size()
 	}
 	if limit, actual := q.options.MaxBytes(), q.bytes()+total; actual > limit {
-		return full(q, "bytes", limit, actual)
+		return full(q, semantics.BoundBytes, actual, limit)
 	}
 	if err := q.checkCount(active); err != nil && active > 0 {
 		return err
@@ -166,7 +161,7 @@ func (q *queue) checkRoom(messages []*semantics.Message, active int) error {
 func (q *queue) checkCount(n int) error {
 	limit, actual := q.options.MaxMessageCount, int64(len(q.main.messages)+len(q.scheduled.messages)+n)
 	if limit > 0 && actual > limit {
-		return full(q, "messages", limit, actual)
+		return full(q, semantics.BoundMessages, actual, limit)
 	}
 	return nil
 }
@@ -177,12 +172,7 @@ func (q *queue) checkHistory(n int) error {
 	if !q.options.RequiresDuplicateDetection || int64(len(q.history)+n) <= limit {
 		return nil
 	}
-	return semantics.Errorf(
-		semantics.QuotaExceeded,
-		"entity %q remembers %d message ids, at most %d are allowed; raise duplicateHistoryMaxEntries or shorten the window",
-		q.name, len(q.history), limit,
-	).
-		With(semantics.DetailEntity, q.name).With(semantics.DetailLimit, strconv.FormatInt(limit, 10))
+	return semantics.HistoryFull(q.name, limit)
 }
 
 // CancelScheduled implements semantics.Sender. What is due in a queue is activated first, so it can no longer be
@@ -195,7 +185,7 @@ func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int6
 	}
 	chosen, missing := choose(numbers, q.scheduled.find)
 	if len(missing) > 0 {
-		return semantics.NumbersNotFound(q.name, "scheduled", missing)
+		return semantics.NumbersNotFound(q.name, semantics.Scheduled, missing)
 	}
 	s.wakingFor(q, now, func() {
 		for _, m := range chosen {
@@ -231,7 +221,7 @@ func (s *Store) openToCancel(ctx context.Context, path string) (*queue, time.Tim
 		return nil, now, unlock, err
 	}
 	if !q.options.Status.CanSend() {
-		return nil, now, unlock, disabled(q, "cancellations")
+		return nil, now, unlock, disabled(q)
 	}
 	q.accessedAt = now
 	s.look(q, now)

@@ -10,7 +10,7 @@ import (
 
 // AcceptSession implements semantics.Sessions.
 func (s *Store) AcceptSession(ctx context.Context, path, id string) (*semantics.Session, error) {
-	q, _, now, unlock, err := s.openToReceive(ctx, semantics.Source{Path: path}, "accepting of sessions", forSessions)
+	q, _, now, unlock, err := s.openToReceive(ctx, semantics.Source{Path: path}, forSessions)
 	defer unlock()
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (s *Store) AcceptNextSession(
 	ctx context.Context, path string, register semantics.Register,
 ) (*semantics.Session, time.Duration, error) {
 	source := semantics.Source{Path: path}
-	q, _, now, unlock, err := s.openToReceive(ctx, source, "accepting of sessions", forNextSession)
+	q, _, now, unlock, err := s.openToReceive(ctx, source, forNextSession)
 	defer unlock()
 	if err != nil {
 		return nil, 0, err

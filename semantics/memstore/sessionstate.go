@@ -10,7 +10,7 @@ import (
 
 // SessionState implements semantics.Sessions.
 func (s *Store) SessionState(ctx context.Context, source semantics.Source) (semantics.SessionState, error) {
-	_, in, _, unlock, err := s.openToReceive(ctx, source, "reading of session states", forHeld)
+	_, in, _, unlock, err := s.openToReceive(ctx, source, forHeld)
 	defer unlock()
 	if err != nil {
 		return semantics.SessionState{}, err
@@ -32,7 +32,7 @@ func (s *Store) SetSessionState(
 		}
 		return nil
 	}
-	q, in, now, unlock, err := s.openToReceive(ctx, source, "setting of session states", fits)
+	q, in, now, unlock, err := s.openToReceive(ctx, source, fits)
 	defer unlock()
 	if err != nil {
 		return 0, err
@@ -73,7 +73,7 @@ func (q *queue) checkStateRoom(on *session, data []byte, most int) error {
 	more := int64(len(data) - len(on.state.Data))
 	of := q.bounded()
 	if limit, actual := of.options.MaxBytes(), of.bytes()+more; more > 0 && actual > limit {
-		return full(of, "bytes", limit, actual)
+		return full(of, semantics.BoundBytes, actual, limit)
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ package memstore
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
@@ -49,6 +48,11 @@ type Option func(*Store)
 // WithClock gives the Store another clock than the machine's, for tests. The Store cuts what it reads to milliseconds
 // and calls clock while it holds its mutex.
 func WithClock(clock func() time.Time) Option { return func(s *Store) { s.clock = clock } }
+
+// WithTopicLimits lets the subscriptions of a topic be and have fewer than RULE-4 permits.
+func WithTopicLimits(subscriptions, sqlFilters, correlationFilters int) Option {
+	return func(s *Store) { s.ofTopic = topicLimits{subscriptions, sqlFilters, correlationFilters} }
+}
 
 // New makes an empty Store.
 func New(opts ...Option) *Store {
@@ -116,21 +120,11 @@ func refuseIfOver(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
-	return &semantics.Error{Code: semantics.Cancelled, Message: "the call is over", Err: context.Cause(ctx)}
+	return semantics.CancelledBy(ctx)
 }
 
-func disabled(q *queue, verb string) error {
-	return semantics.Errorf(semantics.EntityDisabled, "entity %q is %s and takes no %s; set its status to ACTIVE",
-		q.name, q.options.Status, verb).With(semantics.DetailEntity, q.name)
-}
+func disabled(q *queue) error { return semantics.Disabled(q.name, q.options.Status.String()) }
 
-func full(q *queue, what string, limit, actual int64) error {
-	dead := q.deadBytes()
-	return semantics.Errorf(semantics.EntityFull,
-		"entity %q may hold %d %s and would hold %d, dead letters take %d bytes",
-		q.name, limit, what, actual, dead).
-		With(semantics.DetailEntity, q.name).
-		With(semantics.DetailLimit, strconv.FormatInt(limit, 10)).
-		With(semantics.DetailActual, strconv.FormatInt(actual, 10)).
-		With(semantics.DetailDeadSize, strconv.FormatInt(dead, 10))
+func full(q *queue, bound semantics.Bound, actual, limit int64) error {
+	return semantics.Full(q.name, bound, actual, limit, q.deadBytes())
 }

@@ -18,7 +18,7 @@ const (
 // processed by the next call on its queue. It blocks until ctx ends; call it once.
 func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
 	for ctx.Err() == nil {
-		timer := time.NewTimer(s.sweepOnce(ctx, upkeep))
+		timer := time.NewTimer(s.SweepOnce(ctx, upkeep))
 		select {
 		case <-timer.C:
 		case <-s.upkeep:
@@ -36,8 +36,8 @@ func (s *Store) noteUpkeep() {
 	}
 }
 
-// sweepOnce does what is due now and returns how long nothing will be.
-func (s *Store) sweepOnce(ctx context.Context, upkeep semantics.Upkeep) time.Duration {
+// SweepOnce does what is due now and returns how long nothing will be.
+func (s *Store) SweepOnce(ctx context.Context, upkeep semantics.Upkeep) time.Duration {
 	var failed error
 	for _, do := range s.due() {
 		if err := do(ctx, upkeep); err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -40,7 +39,7 @@ func (s *Store) CreateSubscription(
 		return sub.view(), false, nil
 	}
 	if n, limit := t.countSubscriptions(), s.ofTopic.subscriptions; n >= limit {
-		return semantics.Entity{}, false, tooMany(t, n, "subscriptions", limit)
+		return semantics.Entity{}, false, semantics.TooManyInTopic(t.name, "subscriptions", int64(limit))
 	}
 	if err := s.checkRules(t, rules...); err != nil {
 		return semantics.Entity{}, false, err
@@ -94,19 +93,12 @@ func (s *Store) checkRules(t *queue, rules ...semantics.Rule) error {
 	}
 	switch {
 	case hasSQL+sql > s.ofTopic.sqlFilters:
-		return tooMany(t, hasSQL, "SQL filters", s.ofTopic.sqlFilters)
+		return semantics.TooManyInTopic(t.name, "SQL filters", int64(s.ofTopic.sqlFilters))
 	case hasCorrelations+correlations > s.ofTopic.correlationFilters:
-		return tooMany(t, hasCorrelations, "correlation filters", s.ofTopic.correlationFilters)
+		return semantics.TooManyInTopic(t.name, "correlation filters", int64(s.ofTopic.correlationFilters))
 	default:
 		return nil
 	}
-}
-
-func tooMany(t *queue, has int, what string, limit int) error {
-	return semantics.Errorf(semantics.QuotaExceeded, "topic %q has %d %s, at most %d are allowed", t.name, has, what,
-		limit).
-		With(semantics.DetailEntity, t.name).
-		With(semantics.DetailLimit, strconv.Itoa(limit))
 }
 
 // Routes implements semantics.Topics. Subscriptions and rules stand in order of their folded names.

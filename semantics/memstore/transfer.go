@@ -109,7 +109,7 @@ func (t *transfer) view(source semantics.Source, now time.Time) semantics.Transf
 func (s *Store) BeginResubmission(
 	ctx context.Context, source semantics.Source, to semantics.Destination, numbers []int64, how semantics.Resubmitting,
 ) (begun semantics.BegunResubmission, err error) {
-	q, _, now, unlock, err := s.openToReceive(ctx, source, "receives", forAny)
+	q, _, now, unlock, err := s.openToReceive(ctx, source, forAny)
 	defer unlock()
 	if err != nil {
 		return begun, err
@@ -202,7 +202,7 @@ func (q *queue) checkUndelivered(under *transfer, fates []semantics.Fate) error 
 		}
 	}
 	if limit, actual := q.bounded().options.MaxBytes(), q.undelivered.bytes+bytes; bytes > 0 && actual > limit {
-		return full(q, "bytes that could not be forwarded", limit, actual)
+		return semantics.Full(q.name, semantics.BoundUndelivered, actual, limit, actual)
 	}
 	return nil
 }

@@ -106,6 +106,7 @@ func testSCHED_5_Bounds(t *testing.T, h *fixture) {
 
 // However cancel and activation meet, exactly one of them gets the message.
 func testSCHED_5_CancelAgainstActivation(_ *testing.T, h *fixture) {
+	h.races()
 	h.create()
 	brokers := h.sidecars()
 	for range 20 {
@@ -139,6 +140,7 @@ func testSCHED_5_CancelAgainstActivation(_ *testing.T, h *fixture) {
 }
 
 func testSCHED_5_TwoCancelsHaveOneWinner(_ *testing.T, h *fixture) {
+	h.races()
 	h.create()
 	brokers := h.sidecars()
 	for range 10 {

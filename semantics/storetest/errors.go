@@ -26,7 +26,7 @@ func testERR_1_EveryFailureIsOfTheClosedSet(t *testing.T, h *fixture) {
 		closed[code] = true
 	}
 	for verb, err := range h.everyVerb(orders, &semantics.Received{}) {
-		if code := semantics.CodeOf(err); !closed[code] {
+		if code := h.codeOf(err); !closed[code] {
 			t.Errorf("%s: %q is not in the closed set", verb, code)
 		}
 		if semantics.AsError(err).Message == "" {
@@ -179,7 +179,7 @@ func testERR_6_EndedCallChangesNothing(t *testing.T, h *fixture) {
 	}
 	for name, call := range calls {
 		before := h.snapshot()
-		if got := semantics.CodeOf(call()); got != semantics.Cancelled {
+		if got := h.codeOf(call()); got != semantics.Cancelled {
 			t.Errorf("%s: got %s, want %s", name, got, semantics.Cancelled)
 		}
 		h.same(h.snapshot(), before)

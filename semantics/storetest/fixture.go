@@ -37,6 +37,8 @@ type fixture struct {
 	Harness
 	t      *testing.T
 	broker *broker.Broker
+
+	refusals refusals // with what the test was refused
 }
 
 func newFixture(t *testing.T, harness Harness) *fixture {
@@ -236,10 +238,16 @@ func (h *fixture) ok(err error) {
 
 func (h *fixture) wantCode(err error, want semantics.Code) *semantics.Error {
 	h.t.Helper()
-	if got := semantics.CodeOf(err); got != want {
+	if got := h.codeOf(err); got != want {
 		h.t.Fatalf("got error %v, want %s", err, want)
 	}
 	return semantics.AsError(err)
+}
+
+// codeOf gives the code of an error that is the same whenever the test runs, so that its text is compared.
+func (h *fixture) codeOf(err error) semantics.Code {
+	h.refusals.add(err)
+	return semantics.CodeOf(err)
 }
 
 func (h *fixture) wantCodes(got []semantics.Code, err error, want ...semantics.Code) {

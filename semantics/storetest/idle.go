@@ -69,7 +69,7 @@ func (h *fixture) goes(kind semantics.Kind, path string, d time.Duration) {
 		h.Advance(30 * time.Second)
 		h.sweep()
 	}
-	if err := h.get(kind, path); semantics.CodeOf(err) != semantics.EntityNotFound {
+	if err := h.get(kind, path); h.codeOf(err) != semantics.EntityNotFound {
 		h.t.Fatalf("%s %s is still there: %v", kind, path, err)
 	}
 }

@@ -165,8 +165,8 @@ func both[T any](rt *rapid.T, m *model, what string, call func(s semantics.Store
 	rt.Helper()
 	reference, wantErr := call(m.Reference)
 	subject, gotErr := call(m.Subject)
-	if want, got := failure(wantErr), failure(gotErr); want != got {
-		rt.Fatalf("%s: got %+v (%v), want %+v (%v)", what, got, gotErr, want, wantErr)
+	if want, got := Refusal(wantErr), Refusal(gotErr); want != got {
+		rt.Fatalf("%s: got %q (%v), want %q (%v)", what, got, gotErr, want, wantErr)
 	}
 	return reference, subject, wantErr == nil
 }
@@ -177,18 +177,6 @@ func agree[T any](rt *rapid.T, m *model, what string, call func(s semantics.Stor
 	reference, subject, ok := both(rt, m, what, call)
 	same(rt, what, reference, subject)
 	return reference, ok
-}
-
-// failure is what programs may rely on of an error.
-func failure(err error) [5]string {
-	if err == nil {
-		return [5]string{}
-	}
-	e := semantics.AsError(err)
-	return [...]string{
-		string(e.Code), e.Details[semantics.DetailNumbers], e.Details[semantics.DetailIndex], e.Details[semantics.DetailLimit],
-		e.Details[semantics.DetailDeadSize],
-	}
 }
 
 // looked notes whether a call has carried out what was due, which all do that are not refused as a whole.

@@ -104,16 +104,13 @@ func sizeOf(rows []*semantics.Received) (sum int64) {
 	return sum
 }
 
-// plain leaves out what stores may choose: tokens, and the wording of descriptions that they write themselves.
+// plain leaves out what stores may choose, which are the tokens.
 func plain(messages []*semantics.Received) []semantics.Received {
 	rows := make([]semantics.Received, len(messages))
 	for i, message := range messages {
 		row := *message
 		if !row.LockToken.IsZero() {
 			row.LockToken = semantics.LockToken{1}
-		}
-		if row.DeadLetterReason == "MaxDeliveryCountExceeded" || row.DeadLetterReason == "TTLExpiredException" {
-			row.SetDeadLetter(semantics.DeadLetterTexts{Reason: &row.DeadLetterReason, Description: new(string)}, row.DeadLetteredAt)
 		}
 		rows[i] = row
 	}

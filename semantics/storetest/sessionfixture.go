@@ -309,7 +309,7 @@ func (h *fixture) wantSettlements(all map[string]settlement, n int, want semanti
 func (h *fixture) wantAll(errs map[string]error, want semantics.Code) {
 	h.t.Helper()
 	for verb, err := range errs {
-		if got := semantics.CodeOf(err); got != want {
+		if got := h.codeOf(err); got != want {
 			h.t.Errorf("%s: got %v, want %s", verb, err, want)
 		}
 	}

@@ -260,7 +260,7 @@ func testERR_5_KindAfterStatus(t *testing.T, h *fixture) {
 			if slices.Contains(receiving, verb) {
 				code = semantics.EntityDisabled
 			}
-			if got := semantics.CodeOf(err); got != code {
+			if got := h.codeOf(err); got != code {
 				t.Errorf("%s with sessions %v: got %v, want %s", verb, requires, err, code)
 			}
 		}

@@ -53,7 +53,7 @@ func testSTAT_2_SessionVerbs(t *testing.T, h *fixture) {
 			"delete numbers": func() error { return second(h.broker.DeleteBySequence(ctx, a, []int64{99})) },
 		} {
 			err := call()
-			switch got := semantics.CodeOf(err); {
+			switch got := h.codeOf(err); {
 			case !allowed && got != semantics.EntityDisabled:
 				t.Errorf("%s while %s: got %v, want %s", verb, status, err, semantics.EntityDisabled)
 			case allowed && got == semantics.EntityDisabled:
@@ -196,7 +196,7 @@ func testERR_6_EndedSessionCallChangesNothing(t *testing.T, h *fixture) {
 		"receive": func() error { return second(h.Store.Receive(ended, a, 1, semantics.RegisterNever)) },
 	} {
 		before := h.snapshot()
-		if got := semantics.CodeOf(call()); got != semantics.Cancelled {
+		if got := h.codeOf(call()); got != semantics.Cancelled {
 			t.Errorf("%s: got %s, want %s", name, got, semantics.Cancelled)
 		}
 		h.same(h.snapshot(), before)

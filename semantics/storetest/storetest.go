@@ -40,6 +40,9 @@ type Harness struct {
 	// Audit looks into what Store keeps of a queue or topic and gives what does not fit together. Nil where there is
 	// nothing to look into.
 	Audit func(path string) error
+
+	// Reference opens a store that must refuse the same calls with the same texts. Nil where Store is the reference.
+	Reference func(t *testing.T) Harness
 }
 
 // Run runs every test of the suite, all in parallel, each on a store of its own from open. open may register clean-up
@@ -65,10 +68,29 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range all {
 		t.Run(ruleName(test), func(t *testing.T) {
 			t.Parallel()
-			test(t, newFixture(t, open(t)))
+			try(t, test, open(t))
 		})
 	}
 	runThroughTopics(t, open)
+}
+
+// try runs the test of a rule on a store, and on its reference if it has one.
+func try(t *testing.T, test ruleTest, harness Harness) {
+	t.Helper()
+	h := newFixture(t, harness)
+	var reference *fixture // stays nil if the names that were asked for leave it out
+	t.Cleanup(func() {     // when subtests have ended too
+		if reference != nil && !t.Failed() {
+			h.wantRefusalsOf(t, reference)
+		}
+	})
+	test(t, h)
+	if harness.Reference != nil {
+		t.Run("reference", func(t *testing.T) {
+			reference = newFixture(t, harness.Reference(t))
+			test(t, reference)
+		})
+	}
 }
 
 // ruleTest is the test of one rule. Its function is called test followed by rule and content.

@@ -32,15 +32,24 @@ func runThroughTopics(t *testing.T, open func(t *testing.T) Harness) {
 		}
 		t.Run("TOPIC_1_AsFromAQueue/"+ruleName(test), func(t *testing.T) {
 			t.Parallel()
-			harness := open(t)
-			peer := harness.Peer
-			harness.Store = throughTopic{harness.Store}
-			if peer != nil {
-				harness.Peer = func() semantics.Store { return throughTopic{peer()} }
-			}
-			test(t, newFixture(t, harness))
+			try(t, test, open(t).throughTopic())
 		})
 	}
+}
+
+// throughTopic is the same harness with a throughTopic for each Store.
+func (h Harness) throughTopic() Harness {
+	h.Store = throughTopic{h.Store}
+	if peer := h.Peer; peer != nil {
+		h.Peer = func() semantics.Store { return throughTopic{peer()} }
+	}
+	if reference := h.Reference; reference != nil {
+		h.Reference = func(t *testing.T) Harness {
+			t.Helper()
+			return reference(t).throughTopic()
+		}
+	}
+	return h
 }
 
 // queuesOnly are the tests that need what a subscription does not have: scheduled messages, a queue to resubmit to,

@@ -93,7 +93,7 @@ func testENT_3_SubscriptionNamesAreChecked(t *testing.T, h *fixture) {
 		"", "$Default", ".a", "a-", "a b", "größe", "a:b", "{a}", "a@b", "a\x00", strings.Repeat("x", 51), "a/b", "Subscriptions/a",
 	}
 	for _, name := range bad {
-		if err := h.make(semantics.SubscriptionKind, subscription(name).Path); semantics.CodeOf(err) != semantics.InvalidArgument {
+		if err := h.make(semantics.SubscriptionKind, subscription(name).Path); h.codeOf(err) != semantics.InvalidArgument {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}

@@ -378,7 +378,7 @@ func testRULE_7_BadRuleIsNeverStored(t *testing.T, h *fixture) {
 			return err
 		})
 		_, err := h.broker.CreateEntity(t.Context(), semantics.SubscriptionKind, us.Path, semantics.Options{}, nil, always("good"), c.rule)
-		if semantics.CodeOf(err) != c.want {
+		if h.codeOf(err) != c.want {
 			t.Errorf("%s: creation of a subscription gives %v", name, err)
 		}
 		h.wantCode(second(h.broker.GetEntity(t.Context(), semantics.SubscriptionKind, us.Path)), semantics.EntityNotFound)
@@ -423,7 +423,7 @@ func testENT_3_RuleNamesAreChecked(t *testing.T, h *fixture) {
 		_, _, create := h.broker.CreateRule(t.Context(), eu.Path, always(name))
 		_, get := h.broker.GetRule(t.Context(), eu.Path, name)
 		for _, err := range []error{create, get, h.broker.DeleteRule(t.Context(), eu.Path, name)} {
-			if semantics.CodeOf(err) != semantics.InvalidArgument {
+			if h.codeOf(err) != semantics.InvalidArgument {
 				t.Errorf("%q: got %v", name, err)
 			}
 		}

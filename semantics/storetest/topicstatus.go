@@ -63,7 +63,7 @@ func testSTAT_1_DisabledTopicIsLikeSendDisabled(t *testing.T, h *fixture) {
 		}
 		result := map[string]semantics.Code{}
 		for verb, err := range calls {
-			result[verb] = semantics.CodeOf(err)
+			result[verb] = h.codeOf(err)
 		}
 		return result
 	}
@@ -124,7 +124,7 @@ func testSTAT_4_TopicAndSubscription(t *testing.T, h *fixture) {
 		if err == nil {
 			h.ok(delivery.Undelivered(t.Context()))
 		}
-		return semantics.CodeOf(err)
+		return h.codeOf(err)
 	}
 	h.createNews()
 	h.publishTexts("a")
@@ -144,7 +144,7 @@ func testSTAT_4_TopicAndSubscription(t *testing.T, h *fixture) {
 		h.updateTopic(hasStatus(c.topic), "status")
 		h.updateSubscription(eu, hasStatus(c.subscription), "status")
 		_, err := h.broker.Send(t.Context(), semantics.ToTopic(news), []*semantics.Message{text("b")})
-		if got := [2]semantics.Code{semantics.CodeOf(err), receive()}; got != [2]semantics.Code{c.send, c.receive} {
+		if got := [2]semantics.Code{h.codeOf(err), receive()}; got != [2]semantics.Code{c.send, c.receive} {
 			t.Errorf("topic %s, subscription %s: send and receive give %q, want %q and %q", c.topic, c.subscription, got, c.send, c.receive)
 		}
 	}

@@ -63,7 +63,7 @@ func testTOPIC_3_UnmatchedIsHidden(t *testing.T, h *fixture) {
 		"rules":   third(h.broker.ListRules(t.Context(), hidden.Path, 0, "")),
 		"create":  h.make(semantics.SubscriptionKind, hidden.Path),
 	} {
-		if code := semantics.CodeOf(err); code != semantics.InvalidArgument {
+		if code := h.codeOf(err); code != semantics.InvalidArgument {
 			t.Errorf("%s: got %v", verb, err)
 		}
 	}
