@@ -8,11 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
-	"github.com/sidebus/sidebus/semantics/memstore"
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
@@ -22,7 +19,6 @@ type forwardModel struct {
 	*topicModel
 	brokers [2]*broker.Broker
 	dying   [2]*dyingStore
-	auditor *redistest.Auditor
 	known   map[string]bool // messages that were sent, by id
 	done    map[string]bool // those that were completed
 }
@@ -91,20 +87,7 @@ func TestForwardModel(t *testing.T) {
 	t.Parallel()
 	raw := rawClient(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		clock, namespace := storetest.NewClock(), redistest.Namespace()
-		subject, err := redisstore.Open(redisstore.Options{URL: redistest.URL(t), Namespace: namespace, Now: clock.Now, ReadTimeout: redistest.Patience})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		defer func() { _ = subject.Close() }()
-		ledger := redistest.NewLedger(clock.Now)
-		m := &forwardModel{
-			auditor: redistest.NewAuditor(raw, namespace).With(ledger), known: map[string]bool{}, done: map[string]bool{},
-			topicModel: &topicModel{
-				T: rt, t: t, clock: clock, stores: [2]semantics.Store{memstore.New(memstore.WithClock(clock.Now)), ledger.Keep(subject)},
-				locks: map[semantics.Source][][2]semantics.LockToken{},
-			},
-		}
+		m := &forwardModel{topicModel: openTopicModel(t, rt, raw), known: map[string]bool{}, done: map[string]bool{}}
 		for i, s := range m.stores {
 			m.dying[i] = &dyingStore{Store: s}
 			m.brokers[i] = brokerOver(m.dying[i])

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
 	"github.com/sidebus/sidebus/redisstore"
@@ -27,6 +28,7 @@ type topicModel struct {
 	t       *testing.T
 	clock   *storetest.Clock
 	stores  [2]semantics.Store
+	auditor *redistest.Auditor
 	audit   func() error
 	sources []semantics.Source
 	crowd   []string // further subscriptions, without a bound
@@ -43,19 +45,9 @@ func TestTopicModel(t *testing.T) {
 	t.Parallel()
 	raw := rawClient(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		clock, namespace := storetest.NewClock(), redistest.Namespace()
-		subject, err := redisstore.Open(redisstore.Options{URL: redistest.URL(t), Namespace: namespace, Now: clock.Now, ReadTimeout: redistest.Patience})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		defer func() { _ = subject.Close() }()
-		ledger := redistest.NewLedger(clock.Now)
-		m := &topicModel{
-			T: rt, t: t, clock: clock, stores: [2]semantics.Store{memstore.New(memstore.WithClock(clock.Now)), ledger.Keep(subject)},
-			audit:   func() error { return redistest.NewAuditor(raw, namespace).With(ledger).Audit(t.Context(), "news") },
-			sources: []semantics.Source{of("a"), of("b"), of("c"), deadOf("a"), deadOf("b"), deadOf("c")},
-			locks:   map[semantics.Source][][2]semantics.LockToken{},
-		}
+		m := openTopicModel(t, rt, raw)
+		m.audit = func() error { return m.auditor.Audit(t.Context(), "news") }
+		m.sources = []semantics.Source{of("a"), of("b"), of("c"), deadOf("a"), deadOf("b"), deadOf("c")}
 		m.create()
 		rt.Repeat(map[string]func(*rapid.T){
 			"": m.checkNow, "publish": m.publish, "publish again": m.publish, "publish more": m.publish, "receive": m.receive,
@@ -72,6 +64,25 @@ func TestTopicModel(t *testing.T) {
 			rt.Fatal(err)
 		}
 	})
+}
+
+// openTopicModel opens both stores, in a namespace of their own, for one run of a model.
+func openTopicModel(t *testing.T, rt *rapid.T, raw *redis.Client) *topicModel {
+	t.Helper()
+	clock, namespace := storetest.NewClock(), redistest.Namespace()
+	subject, err := redisstore.Open(redisstore.Options{
+		URL: redistest.URL(t), Namespace: namespace, Now: clock.Now, ReadTimeout: redistest.Patience,
+	})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	rt.Cleanup(func() { _ = subject.Close() })
+	ledger := redistest.NewLedger(clock.Now)
+	return &topicModel{
+		T: rt, t: t, clock: clock, stores: [2]semantics.Store{memstore.New(memstore.WithClock(clock.Now)), ledger.Keep(subject)},
+		auditor: redistest.NewAuditor(raw, namespace).With(ledger),
+		locks:   map[semantics.Source][][2]semantics.LockToken{},
+	}
 }
 
 // comparing lets an empty list equal an absent one, and does not look at bodies byte by byte.
