@@ -52,7 +52,7 @@ func TestAUTH_5_BadKeysAreErrorsThatNameTheirPlace(t *testing.T) {
 		"a:\n  claims: [Send,\n   Sent]\n": `:3: a.claims[1] is "Sent", must be Send`,
 		"a:\n  claims: [[Send]]\n":         ":2: a.claims[0] must have one plain value",
 		"a:\n  {primaryKey: s3cret, claims: [Manage]}\n":           ":1: a has the claim Manage",
-		"a:\n  {primaryKey: s3cret, claims: [Send], entity: x*}\n": ":1: a is for an entity that cannot be",
+		"a:\n  {primaryKey: s3cret, claims: [Send], entity: x*}\n": ":1: a has an invalid entity",
 		"a: {}\na: {}\n": `:2: key "a" stands already at`,
 		"a: {\n":         ": line 1",
 	} {
