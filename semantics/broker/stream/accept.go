@@ -7,8 +7,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
 )
 
-// acceptSessions accepts sessions for as long as the subscription lives: while there is a place, or when a session that
-// is held is idle and can give its place to one that is ready.
+// acceptSessions accepts sessions until the subscription ends: when there is a place, or when an idle session can give
+// its place to one that is ready.
 func (s *Subscription) acceptSessions() {
 	pause := loop.FirstPause
 	for s.awaitPlace() {
@@ -27,7 +27,7 @@ func (s *Subscription) acceptSessions() {
 	}
 }
 
-// awaitPlace waits until a session may be accepted. False: the subscription ends.
+// awaitPlace waits until a session may be accepted. It returns false when the subscription ends.
 func (s *Subscription) awaitPlace() bool {
 	for {
 		isDraining := s.isDraining()
@@ -45,7 +45,7 @@ func (s *Subscription) awaitPlace() bool {
 	}
 }
 
-// acceptOne waits for a session that is ready. It returns nil when there is no place for it any more.
+// acceptOne waits for a session that is ready. It returns nil when there is no place for the session any more.
 func (s *Subscription) acceptOne() (*semantics.Session, error) {
 	ctx, cancel := context.WithCancel(s.life)
 	defer cancel()
@@ -73,7 +73,7 @@ func (s *Subscription) acceptOne() (*semantics.Session, error) {
 	}
 }
 
-// open begins with a session that was accepted, now or in the place of another one.
+// open opens a session that was accepted, now or when another one has given up its place.
 func (s *Subscription) open(accepted *semantics.Session) {
 	session, isRefused := s.account.Open(accepted)
 	switch {
@@ -89,8 +89,9 @@ func (s *Subscription) refuse(session *semantics.Session) {
 	_ = s.broker.CloseSession(context.WithoutCancel(s.life), s.Source(session.Lock))
 }
 
-// CloseSession gives a session up: what was not settled is available again at once and nothing is counted. It does not
-// block; the event SessionClosed tells when it is done. SESSION_LOCK_LOST when the subscription does not hold it.
+// CloseSession closes a session: its unsettled messages are available again at once and nothing is counted. It does not
+// block; the event SessionClosed reports the end. It returns SESSION_LOCK_LOST if the subscription does not hold the
+// session.
 func (s *Subscription) CloseSession(lock semantics.LockToken) error {
 	if !s.account.CloseSession(lock) {
 		return semantics.SessionFailure(semantics.SessionLockLost, s.source.Path)

@@ -8,12 +8,12 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
 )
 
-// Broker is what subscriptions need of the broker whose messages they carry. Nothing but Charge, Take and Accept costs
-// the client anything. All methods may be called concurrently.
+// Broker is what a subscription needs of the broker whose messages it delivers. Only Charge, Take and Accept count
+// against the client's rate limit. All methods may be called concurrently.
 type Broker interface {
 	// Draining returns a channel that is closed when no new receives are taken.
 	Draining() <-chan struct{}
-	// Charge takes what one call costs. THROTTLED.
+	// Charge counts one call against the rate limit. It returns THROTTLED.
 	Charge() error
 	// Entity reads a queue or subscription.
 	Entity(ctx context.Context, path string) (semantics.Entity, error)
@@ -24,7 +24,7 @@ type Broker interface {
 	Take(
 		ctx context.Context, source semantics.Source, n int, maxWait time.Duration, mode semantics.Mode,
 	) (*delivery.Delivery, error)
-	// Own makes owner hear when messages that were taken are settled, by whatever call.
+	// Own makes owner hear when messages that were taken are settled, by any call.
 	Own(tokens []semantics.LockToken, owner Owner)
 	// RenewLocks extends the locks of messages.
 	RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error)

@@ -8,16 +8,16 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
 )
 
-// Close ends the subscription in order: what the client has not settled is available again at once and nothing is
-// counted, and sessions are free (SESS-21). It blocks for some round trips, and until messages in ReceiveAndDelete mode
-// that are on their way have arrived or not.
+// Close ends the subscription in order: unsettled messages are available again at once and nothing is counted, and
+// sessions are released (SESS-21). It blocks for some round trips, and until it is known whether messages in
+// ReceiveAndDelete mode have reached the client.
 func (s *Subscription) Close(ctx context.Context) {
 	s.end(ctx, func(context.Context) bool { return true })
 }
 
-// Drop ends a subscription whose client is gone. What it had is released, or left to the end of its lock, as the
-// queue's OnDisconnect says (LOCK-10). What it cannot have seen is released in any case (RECV-7). It blocks as Close
-// does.
+// Drop ends a subscription whose client is gone. It releases the client's messages, or leaves them locked until their
+// locks expire, as the queue's OnDisconnect requires (LOCK-10). It releases messages that the client cannot have seen
+// in any case (RECV-7). It blocks as Close does.
 func (s *Subscription) Drop(ctx context.Context) {
 	s.end(ctx, func(ctx context.Context) bool {
 		queue, err := s.broker.Entity(ctx, s.source.Path)
@@ -25,15 +25,15 @@ func (s *Subscription) Drop(ctx context.Context) {
 	})
 }
 
-// Detach ends a subscription and leaves to the client what it has: its locks hold until their ends, and it may settle
-// by calls. What it cannot have seen is released, and sessions of which it has nothing are free. It is for an end that
-// the client did not ask for. It blocks as Close does.
+// Detach ends a subscription that the client did not ask to end. The client keeps its messages: their locks hold until
+// they expire, and the client may settle them by calls. Detach releases messages that the client cannot have seen, and
+// sessions of which it has none. It blocks as Close does.
 func (s *Subscription) Detach(ctx context.Context) {
 	s.end(ctx, func(context.Context) bool { return false })
 }
 
-// end runs the first of the ends and makes the others wait for it. releases reports whether what the client has is
-// given back.
+// end runs the first of the ends and makes the others wait for it. releases reports whether the client's messages are
+// released.
 func (s *Subscription) end(ctx context.Context, releases func(context.Context) bool) {
 	s.ending.Do(func() {
 		ctx := context.WithoutCancel(ctx)
@@ -47,7 +47,7 @@ func (s *Subscription) end(ctx context.Context, releases func(context.Context) b
 	})
 }
 
-// endLocks gives back what the client had, as far as it does not keep it. If that fails, the locks expire.
+// endLocks releases the client's messages, except those that it keeps. If that fails, the locks expire.
 func (s *Subscription) endLocks(ctx context.Context, releases bool) {
 	messages, sessions := s.account.Left(releases)
 	loop.Each(sessions, func(lock semantics.LockToken) { _ = s.broker.CloseSession(ctx, s.Source(lock)) })

@@ -10,8 +10,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
-// inHand subscribes to "orders" and "tales" with two messages of each in hand, and one that waits for the client to
-// read.
+// unsettled subscribes to "orders" and "tales" with two unsettled messages of each, and one that waits for the client
+// to read.
 func (s *stand) unsettled(change func(o *stream.Options)) (orders, tales *client) {
 	s.t.Helper()
 	options := func(o *stream.Options) {

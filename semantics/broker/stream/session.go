@@ -23,7 +23,7 @@ func (s *Subscription) begin(session *account.Session) {
 	s.work.Go((&sessionPump{Session: session, sub: s, source: s.Source(session.Lock)}).run)
 }
 
-// run is the life of a session with the subscription.
+// run takes the messages of the session until its end.
 func (p *sessionPump) run() {
 	s := p.sub
 	if !s.tell(Event{SessionOpened: p.Session.Session}) {
@@ -55,8 +55,8 @@ func (p *sessionPump) run() {
 	}
 }
 
-// awaitCredits waits until one more message may be in flight and takes credits for those that may. isOver: the session
-// is to be given up, or the subscription ends.
+// awaitCredits waits until one more message may be in flight and takes credits. isOver reports that the session is to
+// be closed, or that the subscription ends.
 func (p *sessionPump) awaitCredits() (n int, isOver bool) {
 	s := p.sub
 	for s.life.Err() == nil {
@@ -111,10 +111,10 @@ func (p *sessionPump) yield() {
 	}
 }
 
-// end gives the session up, tells the client, and lets the successor begin.
+// end releases the session, notifies the client, and starts the session that gets its place.
 func (p *sessionPump) end() {
 	s := p.sub
-	// What fails is made up for by the end of the lock.
+	// If that fails, the lock expires.
 	err := s.broker.CloseSession(context.WithoutCancel(s.life), p.source)
 	why := p.Closed(semantics.CodeOf(err) == semantics.SessionLockLost)
 	if !s.tell(Event{SessionClosed: &ClosedSession{ID: p.ID, Lock: p.Lock, Why: why}}) {

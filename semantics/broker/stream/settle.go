@@ -9,14 +9,14 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream/internal/account"
 )
 
-// Settle lets verb act on delivered messages, those of each session by themselves and at the same time, and returns the
-// outcome of each. It blocks as long as verb does. On a queue with sessions a message that was unsettled when its
-// session ended is SESSION_LOCK_LOST (SETTLE-2, SESS-22); any other that is not unsettled, and one that came long
-// before, is MESSAGE_LOCK_LOST. On other queues it is tried.
+// Settle calls verb for delivered messages and returns the outcome of each. It calls verb for each session separately,
+// and concurrently. It blocks as long as verb does. On a queue with sessions a message that was unsettled when its
+// session ended is SESSION_LOCK_LOST (SETTLE-2, SESS-22); any other message that is not unsettled, or was delivered
+// long before, is MESSAGE_LOCK_LOST. On other queues verb is tried with any message.
 //
-// The errors are those of verb, and INVALID_OPERATION in ReceiveAndDelete mode (RECV-3). When it failed for some
-// sessions and not for others, the outcome of the whole is unknown (ERR-6). What verb itself leaves unknown is repeated
-// in the background until it is known or the messages are settled otherwise.
+// The errors are those of verb, and INVALID_OPERATION in ReceiveAndDelete mode (RECV-3). If verb fails for some
+// sessions and not for others, the outcome of the whole is unknown (ERR-6). A settlement whose outcome is unknown is
+// repeated in the background until it is known or the messages are settled otherwise.
 func (s *Subscription) Settle(
 	ctx context.Context, tokens []semantics.LockToken, verb semantics.Settlement,
 ) ([]semantics.Code, error) {
@@ -63,9 +63,9 @@ func (s *Subscription) settle(
 	return codes, err
 }
 
-// resolveDoubts repeats settlements in doubt, which changes nothing if they took effect. Whatever the client does then,
-// the credits of what it has settled come back, and a session does not wait for a message that is gone. What fails is
-// repeated at the next look.
+// resolveDoubts repeats settlements in doubt, which changes nothing if they took effect. So the credits of settled
+// messages come back even if the client does nothing, and a session does not wait for a message that is gone. If it
+// fails, the next look repeats it.
 func (s *Subscription) resolveDoubts() {
 	loop.Each(s.account.Doubts(), func(d account.Doubt) { _, _ = s.settle(s.life, d.Group, d.Verb) })
 }

@@ -24,7 +24,7 @@ const (
 	SessionPaused  = account.SessionPaused  // the client has no credit left for it
 )
 
-// Event is one thing that a subscription has to tell its client. Exactly one of its parts is set.
+// Event is one event for the client. Exactly one of its fields is set.
 type Event struct {
 	// messages; Delivered or Undelivered of the Subscription must be called, not of the Delivery
 	Delivery      *delivery.Delivery
@@ -41,13 +41,12 @@ type ClosedSession struct {
 	Why  SessionEnd
 }
 
-// Subscription delivers messages of one source as they come, never more than its client has credits for, and keeps
-// their locks alive. Its methods may be called concurrently; Next by one goroutine at a time. Whoever made it must end
-// it with Close, Drop or Detach, of which only the first call counts and the others wait for it.
+// Subscription delivers messages of one source as they come, never more than its client has credits for, and renews
+// their locks. Its methods may be called concurrently; Next by one goroutine at a time. The caller of Subscribe must
+// end the subscription with Close, Drop or Detach. Only the first of these calls counts, and the others wait for it.
 //
-// Pumps take messages from the store, one for a source without sessions, one for each session that is held, and each
-// hands on what it has before it takes more. So nothing is queued here that the client has no credits for, however slow
-// it is.
+// Pumps take messages from the store: one for a source without sessions, one for each locked session. Each delivers
+// what it has before it takes more. So no message without a credit is queued here, however slow the client is.
 type Subscription struct {
 	broker    Broker
 	streams   *Streams
@@ -113,8 +112,8 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Ready returns an event that Next would return at once, if there is one, so that several can be carried together; of
-// lost locks only Next tells. It does not block, except for a round trip when the subscription ends.
+// Ready returns an event that Next would return at once, if there is one, so that several can be sent together. Only
+// Next returns lost locks. Ready does not block, except for a round trip when the subscription ends.
 func (s *Subscription) Ready(ctx context.Context) (Event, bool) {
 	if s.account.HasLost() { // what comes now may be the same messages again
 		return Event{}, false
@@ -130,7 +129,7 @@ func (s *Subscription) Ready(ctx context.Context) (Event, bool) {
 	return Event{}, false
 }
 
-// take reports whether an event is still worth carrying to the client.
+// take reports whether an event is still worth sending to the client.
 func (s *Subscription) take(e Event) bool { return e.Delivery == nil || s.account.Take(e.Delivery) }
 
 // removes reports whether messages are removed as soon as the client has them.
@@ -162,7 +161,7 @@ func (s *Subscription) Undelivered(ctx context.Context, e Event) {
 	s.giveUp(ctx, e)
 }
 
-// giveUp gives back the messages of an event that does not reach the client.
+// giveUp releases the messages of an event that does not reach the client.
 func (s *Subscription) giveUp(ctx context.Context, e Event) {
 	if e.Delivery != nil {
 		_ = e.Delivery.Undelivered(ctx) // what cannot be given back comes again when its lock ends

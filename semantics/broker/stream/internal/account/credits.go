@@ -52,7 +52,7 @@ func (a *Account) UseAll(isDraining bool) (n, unsettled int) {
 	return n, len(a.unsettled)
 }
 
-// Unuse gives credits back that a session uses, or with nil a source without sessions.
+// Unuse frees credits that a session uses, or with nil those of a source without sessions.
 func (a *Account) Unuse(p *Session, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

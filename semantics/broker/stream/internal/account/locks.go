@@ -52,7 +52,8 @@ func (a *Account) SetLockDuration(lockFor time.Duration) (isNew bool) {
 	return isNew
 }
 
-// MessagesToRenew returns the messages without session whose locks are to be renewed. isDue: it is time to renew.
+// MessagesToRenew returns the messages without a session whose locks are to be renewed. isDue reports whether it is
+// time to renew.
 func (a *Account) MessagesToRenew(isDue bool) (tokens []semantics.LockToken) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,8 +86,8 @@ func (a *Account) MessagesRenewed(tokens []semantics.LockToken, renewals []seman
 	a.freed()
 }
 
-// SessionsToRenew returns the sessions whose locks are to be renewed: when it is due those of which the client has
-// nothing, and the others as asksFor reports.
+// SessionsToRenew returns the sessions whose locks are to be renewed: if isDue, those of which the client has no
+// messages; the others as asksFor reports.
 func (a *Account) SessionsToRenew(isDue bool) (sessions []*Session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,9 +109,9 @@ func (a *Account) SessionsToRenew(isDue bool) (sessions []*Session) {
 	return sessions
 }
 
-// asksFor reports whether a lock that the client has had something under since an instant is to be renewed: when that
-// is due, as long as it may be, and when it must have ended, for then the store tells whether it has. It still holds
-// when the client has renewed it.
+// asksFor reports whether to renew a lock under which the client has had messages since an instant. It is to be renewed
+// when that is due and still permitted. It is also to be renewed when it must have expired, because the store then
+// reports whether it has: if the client has renewed it, it still holds.
 func (a *Account) asksFor(isDue bool, since, endsAt time.Time) bool {
 	return isDue && time.Since(since) < a.MaxAutoRenew || time.Now().After(endsAt)
 }

@@ -101,7 +101,7 @@ func (p *Session) Remove() *Session {
 	return p.successor
 }
 
-// newSession makes a Session of one that was accepted. The former one of the same ID, if there is one, has lost its
+// newSession returns a Session for one that was accepted. The former one of the same ID, if there is one, has lost its
 // lock.
 func (a *Account) newSession(accepted *semantics.Session) (next, former *Session) {
 	now := time.Now()

@@ -101,7 +101,7 @@ func (p *Session) Waited() {
 	}
 }
 
-// IdleOut gives the session up if it has had nothing to do for long enough.
+// IdleOut closes the session if it has had nothing to do for long enough.
 func (p *Session) IdleOut() {
 	p.account.mu.Lock()
 	defer p.account.mu.Unlock()
