@@ -67,7 +67,7 @@ func guarded(t *testing.T) *sidecar {
 	return s
 }
 
-// wantCodes of a refusal, OK for none: an answer of any other kind came after the check.
+// wantCode checks the code of a refusal, OK for none: an answer of any other kind came after the check.
 func wantCode(rule, needs string) codes.Code {
 	switch {
 	case rule == "":

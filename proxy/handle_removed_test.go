@@ -314,7 +314,7 @@ func TestERR_3_HandleSettlesWhenTheStoreIsBack(t *testing.T) {
 	}
 }
 
-// restarted gives a sidecar that comes in the place of one that stops.
+// restarted returns a sidecar that comes in the place of one that stops.
 func restarted(t *testing.T, s *sidecar, over store) *sidecar {
 	t.Helper()
 	s.stop()

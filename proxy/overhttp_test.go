@@ -59,7 +59,7 @@ func (overHTTP) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.Cal
 	return nil, status.Error(codes.Unimplemented, "no streams over HTTP")
 }
 
-// httpRequest gives route and body of a call.
+// httpRequest returns route and body of a call.
 func httpRequest(method string, request proto.Message) (verb, path string, body []byte, err error) {
 	request = proto.Clone(request)
 	m := request.ProtoReflect()
@@ -84,7 +84,7 @@ func httpRequest(method string, request proto.Message) (verb, path string, body 
 	return http.MethodPost, path + ":" + strings.ToLower(rpc[:1]) + rpc[1:], body, err
 }
 
-// route gives the path of a resource, each name escaped. Names of subscriptions and rules have no slash.
+// route returns the path of a resource, each name escaped. Names of subscriptions and rules have no slash.
 func route(resource string) string {
 	below := ""
 	for _, kind := range []string{"/rules/", "/subscriptions/"} {
@@ -151,7 +151,7 @@ func queryOf(body []byte) (string, error) {
 	return "?" + query.Encode(), nil
 }
 
-// httpFailure gives the gRPC form of a failure over HTTP; its message is the status and the body.
+// httpFailure returns the gRPC form of a failure over HTTP; its message is the status and the body.
 func httpFailure(statusCode int, text []byte) error {
 	var body struct {
 		Reason  string

@@ -43,7 +43,7 @@ func TestERR_2_EveryRetryable503SaysWhen(t *testing.T) {
 	}
 }
 
-// pauseOf gives the pause of a gRPC failure's RetryInfo, 0 without one.
+// pauseOf returns the pause of a gRPC failure's RetryInfo, 0 without one.
 func pauseOf(err error) time.Duration {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {

@@ -98,7 +98,7 @@ func (w *wire) rows(t *testing.T) []*sidebusv1.SessionRow {
 	return listed.GetSessions()
 }
 
-// row gives the row of one session, nil when it is not listed.
+// row returns the row of one session, nil when it is not listed.
 func (w *wire) row(t *testing.T, id string) *sidebusv1.SessionRow {
 	t.Helper()
 	for _, row := range w.rows(t) {
@@ -142,7 +142,7 @@ func (w *wire) unchangedTales(t *testing.T) (check func(t *testing.T)) {
 	}
 }
 
-// reasonOf gives the reason of a failure, "" for none.
+// reasonOf returns the reason of a failure, "" for none.
 func reasonOf(t *testing.T, err error) string {
 	t.Helper()
 	if err == nil {

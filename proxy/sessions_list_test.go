@@ -105,7 +105,7 @@ func TestSESS_37_Since(t *testing.T) {
 	})
 }
 
-// ids gives the ids of rows.
+// ids returns the ids of rows.
 func ids(rows []*sidebusv1.SessionRow) (all []string) {
 	for _, row := range rows {
 		all = append(all, row.GetSessionId())

@@ -217,7 +217,7 @@ func (c *subscriber) complete(contents ...string) {
 	c.settle(completion(), contents...)
 }
 
-// next gives the next event.
+// next returns the next event.
 func (c *subscriber) next() *sidebusv1.SubscribeResponse {
 	c.t.Helper()
 	if len(c.early) > 0 {
@@ -254,7 +254,7 @@ func (c *subscriber) wants(want string) {
 	}
 }
 
-// sessionOf gives the session that a word such as "+a", "a/1" or "-a:IDLE" is about, "" for "1".
+// sessionOf returns the session that a word such as "+a", "a/1" or "-a:IDLE" is about, "" for "1".
 func sessionOf(word string) string {
 	id, _, _ := strings.Cut(strings.TrimLeft(word, "+-"), ":")
 	id, _, isMessage := strings.Cut(id, "/")

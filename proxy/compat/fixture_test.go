@@ -156,7 +156,7 @@ type answer struct {
 	body   string
 }
 
-// broker gives the broker properties of an answer.
+// broker returns the broker properties of an answer.
 func (a answer) broker(t *testing.T) map[string]any {
 	t.Helper()
 	var properties map[string]any
@@ -216,7 +216,7 @@ func (s *stand) stored(path string) []*semantics.Received {
 	return messages
 }
 
-// lockPath gives the path of the lock that an answer names.
+// lockPath returns the path of the lock that an answer names.
 func (s *stand) lockPath(a answer) string {
 	s.t.Helper()
 	path, ok := strings.CutPrefix(a.header.Get("Location"), s.base)

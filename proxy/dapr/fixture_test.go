@@ -421,7 +421,7 @@ func (f *feed) note(response *proto.PullMessagesResponse) {
 	f.ids[body] = append(f.ids[body], response.GetId())
 }
 
-// id gives the id under which a body came, of several the first that was not answered.
+// id returns the id under which a body came, of several the first that was not answered.
 func (f *feed) id(body string) string {
 	f.b.t.Helper()
 	ids := f.ids[body]
@@ -503,7 +503,7 @@ func (b *bed) wantLog(text string) {
 	}
 }
 
-// metric gives a measure, summed up over labels unless one is given as name=value.
+// metric returns a measure, summed up over labels unless one is given as name=value.
 func (b *bed) metric(name string, label ...string) float64 {
 	b.t.Helper()
 	families, err := b.registry.Gather()

@@ -119,7 +119,7 @@ func (h *healer) needsRestart(ctx context.Context) bool {
 	return isThere
 }
 
-// shutDown tells the runtime to shut down and returns the outcome.
+// shutDown requests a shutdown of the runtime and returns the outcome.
 func (h *healer) shutDown(ctx context.Context) string {
 	var err error
 	for range healAttempts {

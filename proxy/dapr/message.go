@@ -255,8 +255,8 @@ func metadataOf(m *semantics.Received) map[string]string {
 	return all
 }
 
-// isHeaderName tells whether a property can have a header of its own, in HTTP and in gRPC, and none that means
-// something else.
+// isHeaderName reports whether a property can be sent as a header of its own name, in HTTP and in gRPC. The names of
+// headers with another meaning cannot.
 func isHeaderName(name string) bool {
 	isOther := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
@@ -268,7 +268,7 @@ func isHeaderName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, isOther)
 }
 
-// isHeaderValue tells whether a text comes out of a header as it went in.
+// isHeaderValue reports whether a header carries a text unchanged.
 func isHeaderValue(text string) bool {
 	isOther := func(r rune) bool { return r < ' ' || r > '~' }
 	return !strings.ContainsFunc(text, isOther) && strings.TrimSpace(text) == text

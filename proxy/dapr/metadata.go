@@ -219,8 +219,8 @@ func (s *settings) option(name string, set func(*semantics.Options)) {
 // badValue is a value of metadata that makes no sense.
 type badValue struct{ name, text string }
 
-// apply gives the settings with metadata of a level on top, the names that nobody knows, and what is wrong; the
-// settings have none of that.
+// apply returns the settings with the metadata of a level applied, the names that are unknown or not permitted at that
+// level, and the invalid values. Unknown names and invalid values change no setting.
 func (s settings) apply(metadata map[string]string, at level) (changed settings, unknown []string, wrong []badValue) {
 	for _, name := range sortedNames(metadata) {
 		text := strings.TrimSpace(metadata[name])

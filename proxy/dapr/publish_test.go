@@ -15,7 +15,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// first gives the first message of a queue, or of the subscription "app" of a topic.
+// first returns the first message of a queue, or of the subscription "app" of a topic.
 func (b *bed) first(path string) *semantics.Received {
 	b.t.Helper()
 	messages := b.peek(path, semantics.MainQueue)

@@ -19,7 +19,7 @@ type Admin struct {
 	broker *broker.Broker
 }
 
-// NewAdmin makes an Admin over broker.
+// NewAdmin returns an Admin over broker.
 func NewAdmin(broker *broker.Broker) *Admin { return &Admin{broker: broker} }
 
 // entityRequest is what all requests about one existing entity have in common.
@@ -36,7 +36,7 @@ type pageRequest interface {
 	GetNamePrefix() string
 }
 
-// pathOf gives the path of the entity that a request is about.
+// pathOf returns the path of the entity that a request names.
 func (a *Admin) pathOf(kind semantics.Kind, request entityRequest) (string, error) {
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return "", err
@@ -44,7 +44,7 @@ func (a *Admin) pathOf(kind semantics.Kind, request entityRequest) (string, erro
 	return pathOf(kind, "name", request.GetName())
 }
 
-// ensure makes an entity if its name is free; see broker.Broker.EnsureEntity.
+// ensure creates an entity if its name is free; see broker.Broker.EnsureEntity.
 func (a *Admin) ensure(
 	ctx context.Context, kind semantics.Kind, request entityRequest, d wire.Description, rules ...semantics.Rule,
 ) (broker.Ensured, error) {
@@ -70,7 +70,7 @@ func differencesFrom(differences []semantics.Difference) []*sidebusv1.Difference
 	return all
 }
 
-// create makes an entity; see broker.Broker.CreateEntity.
+// create creates an entity; see broker.Broker.CreateEntity.
 func (a *Admin) create(
 	ctx context.Context, kind semantics.Kind, path string, d wire.Description, rules ...semantics.Rule,
 ) (semantics.Entity, error) {
@@ -90,7 +90,7 @@ func (a *Admin) get(ctx context.Context, kind semantics.Kind, request entityRequ
 	return a.broker.GetEntity(ctx, kind, path)
 }
 
-// list gives one page of entities, of subscriptions those of a topic; see broker.Broker.ListEntitiesByPrefix.
+// list returns one page of entities, or of the subscriptions of a topic; see broker.Broker.ListEntitiesByPrefix.
 func (a *Admin) list(
 	ctx context.Context, kind semantics.Kind, topic string, request pageRequest,
 ) ([]semantics.Entity, string, error) {
@@ -132,7 +132,7 @@ func (a *Admin) remove(ctx context.Context, kind semantics.Kind, request entityR
 	return a.broker.DeleteEntity(ctx, kind, path)
 }
 
-// runtime counts an entity; see broker.Broker.Runtime.
+// runtime returns the counts of an entity; see broker.Broker.Runtime.
 func (a *Admin) runtime(ctx context.Context, kind semantics.Kind, request entityRequest) (semantics.Runtime, error) {
 	path, err := a.pathOf(kind, request)
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *Admin) runtime(ctx context.Context, kind semantics.Kind, request entity
 	return a.broker.Runtime(ctx, kind, path)
 }
 
-// checkSameName refuses a description that names another entity than the request, which would be a mix-up.
+// checkSameName rejects a description whose name differs from the name in the request.
 func checkSameName(path string, d wire.Description) error {
 	name := path
 	if _, own, ok := semantics.SplitSubscription(path); ok {

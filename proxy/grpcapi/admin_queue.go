@@ -8,7 +8,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// EnsureQueue makes a queue if its name is free.
+// EnsureQueue creates a queue if its name is free.
 func (a *Admin) EnsureQueue(
 	ctx context.Context, request *sidebusv1.EnsureQueueRequest,
 ) (*sidebusv1.EnsureQueueResponse, error) {
@@ -43,7 +43,7 @@ func (a *Admin) GetQueue(ctx context.Context, request *sidebusv1.GetQueueRequest
 	return wire.QueueFrom(queue), nil
 }
 
-// ListQueues gives one page of queues.
+// ListQueues returns one page of queues.
 func (a *Admin) ListQueues(
 	ctx context.Context, request *sidebusv1.ListQueuesRequest,
 ) (*sidebusv1.ListQueuesResponse, error) {
@@ -77,14 +77,14 @@ func (a *Admin) DeleteQueue(
 	return &sidebusv1.DeleteQueueResponse{}, nil
 }
 
-// GetQueueRuntime counts a queue.
+// GetQueueRuntime returns the counts of a queue.
 func (a *Admin) GetQueueRuntime(
 	ctx context.Context, request *sidebusv1.GetQueueRuntimeRequest,
 ) (*sidebusv1.QueueRuntime, error) {
 	return a.countSource(ctx, semantics.QueueKind, request)
 }
 
-// countSource counts what can be received from.
+// countSource returns the counts of a queue or a subscription.
 func (a *Admin) countSource(
 	ctx context.Context, kind semantics.Kind, request entityRequest,
 ) (*sidebusv1.QueueRuntime, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// EnsureRule makes a rule if its name is free (ENT-6). One that is deleted before it could be compared is made after
-// all.
+// EnsureRule creates a rule if its name is free (ENT-6). If an existing rule is deleted before it can be compared,
+// EnsureRule creates it again.
 func (a *Admin) EnsureRule(
 	ctx context.Context, request *sidebusv1.EnsureRuleRequest,
 ) (*sidebusv1.EnsureRuleResponse, error) {
@@ -39,7 +39,7 @@ func (a *Admin) EnsureRule(
 	}
 }
 
-// ruleToEnsure translates what an ensure asks for: the path of a subscription, and its rule.
+// ruleToEnsure translates the request of an ensure: the path of a subscription, and its rule.
 func ruleToEnsure(request *sidebusv1.EnsureRuleRequest) (string, semantics.Rule, error) {
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return "", semantics.Rule{}, err
@@ -67,9 +67,9 @@ func ruleDifferences(present, asked semantics.Rule) []*sidebusv1.Difference {
 	return differences
 }
 
-// compareRules tells what differs in the rules of a subscription from those asked for: one that is not there, one that
-// is another one, and one that was not asked for, such as $Default. It stops when it has seen so many that some must be
-// of the last kind.
+// compareRules returns the differences between the rules of a subscription and the requested rules: rules that are
+// missing, rules that differ, and rules that were not requested, such as $Default. It stops after MaxPageSize rules
+// that were not requested; then it does not report missing rules.
 func (a *Admin) compareRules(
 	ctx context.Context, subscription string, asked []semantics.Rule,
 ) ([]*sidebusv1.Difference, error) {
@@ -152,7 +152,7 @@ func (a *Admin) GetRule(ctx context.Context, request *sidebusv1.GetRuleRequest) 
 	return wire.RuleFrom(rule), nil
 }
 
-// ListRules gives one page of a subscription's rules; see broker.Broker.ListRules.
+// ListRules returns one page of a subscription's rules; see broker.Broker.ListRules.
 func (a *Admin) ListRules(
 	ctx context.Context, request *sidebusv1.ListRulesRequest,
 ) (*sidebusv1.ListRulesResponse, error) {

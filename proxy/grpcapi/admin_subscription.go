@@ -8,8 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// EnsureSubscription makes a subscription with its first rules if its name is free. The rules of an existing one are
-// compared too.
+// EnsureSubscription creates a subscription with its first rules if its name is free. It compares the rules of an
+// existing subscription too.
 func (a *Admin) EnsureSubscription(
 	ctx context.Context, request *sidebusv1.EnsureSubscriptionRequest,
 ) (*sidebusv1.EnsureSubscriptionResponse, error) {
@@ -36,7 +36,7 @@ func (a *Admin) EnsureSubscription(
 	return response, nil
 }
 
-// CreateSubscription makes a subscription with its first rules.
+// CreateSubscription creates a subscription with its first rules.
 func (a *Admin) CreateSubscription(
 	ctx context.Context, request *sidebusv1.CreateSubscriptionRequest,
 ) (*sidebusv1.Subscription, error) {
@@ -69,7 +69,7 @@ func (a *Admin) GetSubscription(
 	return wire.SubscriptionFrom(subscription), nil
 }
 
-// ListSubscriptions gives one page of a topic's subscriptions.
+// ListSubscriptions returns one page of a topic's subscriptions.
 func (a *Admin) ListSubscriptions(
 	ctx context.Context, request *sidebusv1.ListSubscriptionsRequest,
 ) (*sidebusv1.ListSubscriptionsResponse, error) {
@@ -90,7 +90,7 @@ func (a *Admin) ListSubscriptions(
 	return response, nil
 }
 
-// UpdateSubscription changes options of a subscription. Rules are not among them.
+// UpdateSubscription changes options of a subscription. It does not change its rules.
 func (a *Admin) UpdateSubscription(
 	ctx context.Context, request *sidebusv1.UpdateSubscriptionRequest,
 ) (*sidebusv1.Subscription, error) {
@@ -116,7 +116,7 @@ func (a *Admin) DeleteSubscription(
 	return &sidebusv1.DeleteSubscriptionResponse{}, nil
 }
 
-// GetSubscriptionRuntime counts a subscription.
+// GetSubscriptionRuntime returns the counts of a subscription.
 func (a *Admin) GetSubscriptionRuntime(
 	ctx context.Context, request *sidebusv1.GetSubscriptionRuntimeRequest,
 ) (*sidebusv1.QueueRuntime, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// EnsureTopic makes a topic if its name is free.
+// EnsureTopic creates a topic if its name is free.
 func (a *Admin) EnsureTopic(
 	ctx context.Context, request *sidebusv1.EnsureTopicRequest,
 ) (*sidebusv1.EnsureTopicResponse, error) {
@@ -43,7 +43,7 @@ func (a *Admin) GetTopic(ctx context.Context, request *sidebusv1.GetTopicRequest
 	return wire.TopicFrom(topic), nil
 }
 
-// ListTopics gives one page of topics.
+// ListTopics returns one page of topics.
 func (a *Admin) ListTopics(
 	ctx context.Context, request *sidebusv1.ListTopicsRequest,
 ) (*sidebusv1.ListTopicsResponse, error) {
@@ -77,7 +77,7 @@ func (a *Admin) DeleteTopic(
 	return &sidebusv1.DeleteTopicResponse{}, nil
 }
 
-// GetTopicRuntime counts a topic.
+// GetTopicRuntime returns the counts of a topic.
 func (a *Admin) GetTopicRuntime(
 	ctx context.Context, request *sidebusv1.GetTopicRuntimeRequest,
 ) (*sidebusv1.TopicRuntime, error) {

@@ -9,13 +9,13 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// ServerOption is what a server needs to have the services registered on it.
+// ServerOption is the option that a server needs before the services can be registered on it.
 func ServerOption() grpc.ServerOption {
 	return grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")})
 }
 
-// codec is grpc-go's codec for protobuf, except that it keeps the failure to decode an incoming message for the call to
-// answer. Otherwise grpc-go answers it, as INTERNAL and without a reason (ERR-1).
+// codec is grpc-go's codec for protobuf, except that it keeps the error of an incoming message that cannot be decoded,
+// so that the call can answer it. Otherwise grpc-go answers INTERNAL without a reason (ERR-1).
 type codec struct{ encoding.CodecV2 }
 
 // incoming is a request that is being decoded.
@@ -24,7 +24,7 @@ type incoming struct {
 	err  error
 }
 
-// Unmarshal decodes into a message, or into an incoming, which never fails.
+// Unmarshal decodes into a message, or into an incoming, for which it never returns an error.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	in, ok := v.(*incoming)
 	if !ok {

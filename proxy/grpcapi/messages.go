@@ -21,7 +21,7 @@ type Messages struct {
 	stopping       <-chan struct{}
 }
 
-// NewMessages makes a Messages over broker. A sent message may count for at most maxMessageSize bytes, which is less
+// NewMessages returns a Messages over broker. A sent message may count for at most maxMessageSize bytes, which is less
 // over HTTP than over gRPC (MSG-21). Streams end when stopping is closed.
 func NewMessages(
 	broker *broker.Broker, metrics *obs.Metrics, maxMessageSize int64, stopping <-chan struct{},
@@ -56,7 +56,7 @@ func (s *Messages) Send(ctx context.Context, request *sidebusv1.SendRequest) (*s
 	return response, nil
 }
 
-// sendOrRepeat sends, once for all calls with the request id if there is one (IDEM-1).
+// sendOrRepeat sends. If there is a request id, all calls with that id send only once (IDEM-1).
 func (s *Messages) sendOrRepeat(
 	ctx context.Context, target semantics.Target, requestID *string, messages []*semantics.Message,
 ) (results []semantics.SendResult, repeated bool, err error) {
@@ -134,7 +134,7 @@ func (s *Messages) Peek(ctx context.Context, request *sidebusv1.PeekRequest) (*s
 	return &sidebusv1.PeekResponse{Messages: wire.ReceivedFrom(messages, true)}, nil
 }
 
-// messagesOf translates what a sender hands over. A failure carries the position of the bad message.
+// messagesOf translates the messages of a sender. An error carries the position of the invalid message.
 func (s *Messages) messagesOf(sent []*sidebusv1.Message) ([]*semantics.Message, error) {
 	all := make([]semantics.Message, len(sent))
 	messages := make([]*semantics.Message, len(sent))

@@ -15,7 +15,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Bounds of what a Publish stream reads ahead while a send is under way; the rest waits in the connection.
+// Bounds of what a Publish stream reads ahead during a send; the rest waits in the connection.
 const (
 	maxPublishQueue      = 256
 	maxPublishQueueBytes = 4 << 20
@@ -34,9 +34,9 @@ type publication struct {
 	bytes    int
 }
 
-// Publish sends what comes on the stream; see broker.Broker.SendEach. Whatever has come while a send was under way
-// leaves with the next one, so that one stream is fast without any wait, and in its order (SEND-3). When the sidecar
-// stops, what has been read is sent and answered.
+// Publish sends the messages of the stream; see broker.Broker.SendEach. Requests that arrive during a send are sent
+// together by the next one, in order (SEND-3), so that one stream is fast without a delay. When the sidecar stops,
+// requests that were read are sent and answered.
 func (s *Messages) Publish(stream publishStream) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -64,7 +64,7 @@ func (s *Messages) Publish(stream publishStream) error {
 	}
 }
 
-// readPublications reads until the client closes its side, which is no error, or nothing more is taken.
+// readPublications reads until the client closes its side, which is not an error, or the queue accepts no more.
 func (s *Messages) readPublications(ctx context.Context, stream publishStream, ahead *publishQueue) error {
 	target := ""
 	for {
@@ -107,11 +107,11 @@ func (s *Messages) publicationOf(ctx context.Context, request *sidebusv1.Publish
 	return p
 }
 
-// publish sends a batch, those that follow one another to one target together, and answers it.
+// publish sends a batch and answers it. Consecutive publications to one target share a send.
 func (s *Messages) publish(stream publishStream, batch []publication) error {
 	for len(batch) > 0 {
 		if err := stream.Context().Err(); err != nil {
-			return err // nobody would learn what became of the rest
+			return err // the client could not get the outcomes of the rest
 		}
 		n := batchLength(batch)
 		results, errs := s.send(stream.Context(), batch[:n])
@@ -125,7 +125,7 @@ func (s *Messages) publish(stream publishStream, batch []publication) error {
 	return nil
 }
 
-// together is how many of the first publications go in one send.
+// batchLength returns how many of the first publications can share one send.
 func batchLength(batch []publication) int {
 	n := 1
 	for n < len(batch) && batch[0].err == nil && batch[n].err == nil && batch[n].target == batch[0].target {
@@ -134,8 +134,8 @@ func batchLength(batch []publication) int {
 	return n
 }
 
-// send carries out publications to one target, or one that cannot be sent. What has begun is seen through, so that its
-// outcome is known.
+// send sends publications to one target, or returns the error of one that cannot be sent. The end of ctx does not
+// cancel a send, so that its outcome is known.
 func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.SendResult, []error) {
 	if err := some[0].err; err != nil {
 		return make([][]semantics.SendResult, 1), []error{err}
@@ -153,7 +153,7 @@ func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.
 	return results, errs
 }
 
-// acknowledge answers one publication, if it wants that or has failed.
+// acknowledge answers one publication if it failed or requested an acknowledgement.
 func acknowledge(stream publishStream, p publication, results []semantics.SendResult, err error) error {
 	response := &sidebusv1.PublishResponse{RequestId: p.id}
 	switch {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// ahead is what was read of a Publish stream and is not sent yet. It is bounded in number and bytes, but always takes
-// one. One goroutine puts, one takes.
+// publishQueue has the publications that a Publish stream has read and not yet sent. Their number and bytes are
+// bounded, but an empty queue accepts one of any size. One goroutine puts, one takes.
 type publishQueue struct {
 	maxItems, maxBytes int
 
@@ -15,8 +15,8 @@ type publishQueue struct {
 	bytes    int
 	isClosed bool
 	reason   error         // it was closed
-	notEmpty chan struct{} // has room for one: there is something, or the end
-	notFull  chan struct{} // has room for one: there is room, or the end
+	notEmpty chan struct{} // buffer of one; signals an item, or that the queue is closed
+	notFull  chan struct{} // buffer of one; signals free capacity, or that the queue is closed
 }
 
 func newPublishQueue(most, mostBytes int) *publishQueue {
@@ -25,7 +25,7 @@ func newPublishQueue(most, mostBytes int) *publishQueue {
 	}
 }
 
-// put adds an item and waits for room. It reports false when it was closed or ctx ends first.
+// put adds an item. It blocks while the queue is full, and returns false if the queue is closed or ctx ends first.
 func (a *publishQueue) put(ctx context.Context, p publication) bool {
 	for {
 		if isPut, isClosed := a.tryPut(p); isPut || isClosed {
@@ -51,7 +51,7 @@ func (a *publishQueue) tryPut(p publication) (isPut, isClosed bool) {
 	return true, false
 }
 
-// close lets nothing in any more; what is there can be taken. The first reason counts.
+// close rejects further items; items in the queue can still be taken. The first reason counts.
 func (a *publishQueue) close(why error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -62,7 +62,7 @@ func (a *publishQueue) close(why error) {
 	wake(a.notFull)
 }
 
-// take takes up to most items and waits for the first. None: it was closed, for the reason given, and is empty.
+// take takes up to most items and waits for the first. It returns none when the queue is closed and empty.
 func (a *publishQueue) take(most int) ([]publication, error) {
 	for {
 		taken, isClosed := a.tryTake(most)
@@ -82,7 +82,7 @@ func (a *publishQueue) tryTake(most int) (taken []publication, isClosed bool) {
 	n := min(len(a.items), most)
 	taken, a.items = a.items[:n:n], a.items[n:]
 	if len(a.items) == 0 {
-		a.items = nil // else it would keep what was taken in memory until the next one comes
+		a.items = nil // releases the memory of the items that were taken
 	}
 	for _, p := range taken {
 		a.bytes -= p.bytes

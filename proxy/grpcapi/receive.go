@@ -11,8 +11,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
 )
 
-// handsOut tells which methods hand out messages or a session. For each call of one the wire must open a Slot and end
-// it (RECV-7).
+// deliversMessages are the methods that deliver messages or a session. For each call of such a method the wire must
+// open a Slot and end it (RECV-7).
 var deliversMessages = map[string]bool{
 	sidebusv1.Messages_Receive_FullMethodName:           true,
 	sidebusv1.Messages_ReceiveDeferred_FullMethodName:   true,
@@ -85,7 +85,7 @@ func modeOf(mode sidebusv1.ReceiveRequest_Mode) (semantics.Mode, error) {
 	}
 }
 
-// handOut answers a receive and leaves the Delivery with the wire, which ends it.
+// deliver answers a receive and leaves the Delivery to the wire, which ends it.
 func (s *Messages) deliver(
 	ctx context.Context, delivery *delivery.Delivery, mode semantics.Mode, err error,
 ) (*sidebusv1.ReceiveResponse, error) {
@@ -94,7 +94,7 @@ func (s *Messages) deliver(
 	}
 	response.SetDelivery(ctx, delivery, mode)
 	if err := ctx.Err(); err != nil {
-		return nil, err // the client went away while the messages were on their way
+		return nil, err // the client went away before the messages reached it
 	}
 	s.metrics.Received(delivery.Source(), len(delivery.Messages))
 	return &sidebusv1.ReceiveResponse{Messages: wire.ReceivedFrom(delivery.Messages, false)}, nil

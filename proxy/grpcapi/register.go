@@ -21,19 +21,19 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Register puts all services on a gRPC server. The authorizer is asked for every call: who makes it before the request
-// is read, whether the caller may make it before anything is done; streams ask for their requests by themselves. Every
-// call is observed, a panic in it becomes INTERNAL, and its error a status with an ErrorInfo. That is done around the
-// generated handlers and not in interceptors, because those do not see a request that cannot be decoded. The server
-// must be made with ServerOption. A request over the server's MaxRecvMsgSize is answered by grpc-go itself,
+// Register registers all services on a gRPC server, which must be created with ServerOption. For every call the
+// authorizer authenticates the caller before the request is read, and authorizes the call before it runs; the handlers
+// of streams authorize each request themselves. Every call is observed. A panic becomes INTERNAL, and an error becomes
+// a status with an ErrorInfo. Register wraps the generated handlers instead of using interceptors, because interceptors
+// do not see a request that cannot be decoded. grpc-go itself answers a request over the server's MaxRecvMsgSize:
 // RESOURCE_EXHAUSTED without an ErrorInfo.
 //
-// What hands out messages or a session is registered as a stream of one answer, which is the same on the wire: so the
-// server learns whether the answer was sent (RECV-7) and no other call pays for it, as it would with a stats.Handler.
-// What grpc-go can tell is that the answer was taken into the send queue of a connection that was open and a call that
-// was not cancelled. The queue is written at once unless the client's flow-control window is full. So the loss window
-// of RECEIVE_AND_DELETE is from there to the client's hands; a message in PEEK_LOCK mode that gets lost there comes
-// back when its lock ends.
+// A method that delivers messages or a session is registered as a stream with one response, which is the same on the
+// wire. So the server learns whether the response was sent (RECV-7), and no other call pays for it, as it would with a
+// stats.Handler. grpc-go reports only that it put the response into the send queue of an open connection, for a call
+// that was not cancelled. It writes the queue at once unless the client's flow-control window is full. So a message in
+// RECEIVE_AND_DELETE mode can be lost between that queue and the client. A message in PEEK_LOCK mode that is lost there
+// is available again when its lock expires.
 func Register(
 	server *grpc.Server, messages *Messages, sessions *Sessions, admin *Admin, responses *response.Tracker,
 	calls *obs.Calls, authorizer access.Authorizer,
@@ -50,7 +50,7 @@ type registrar struct {
 	authorizer access.Authorizer
 }
 
-// observed gives a copy of a generated description whose handlers are observed.
+// observed returns a copy of a generated description whose handlers are observed.
 func (r *registrar) observed(desc grpc.ServiceDesc) *grpc.ServiceDesc {
 	desc.Methods, desc.Streams = slices.Clone(desc.Methods), slices.Clone(desc.Streams)
 	for i, s := range desc.Streams {
@@ -115,8 +115,8 @@ func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
 	}
 }
 
-// stream wraps a generated handler of a stream. What is wrong with one of its requests is the handler's to answer; what
-// it returns is the end of the stream.
+// stream wraps a generated handler of a stream. The handler answers errors of single requests; the error that it
+// returns ends the stream.
 func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHandler {
 	method := obs.Method(full)
 	return func(srv any, stream grpc.ServerStream) (err error) {
@@ -149,12 +149,12 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 	}
 }
 
-// enter proves who makes a call.
+// authenticate authenticates the caller of a call.
 func (r *registrar) authenticate(ctx context.Context) (context.Context, error) {
 	return access.Authenticate(ctx, r.authorizer, metadata.ValueFromIncomingContext(ctx, "authorization"))
 }
 
-// enteredStream is a stream whose context knows the caller.
+// authenticatedStream is a stream whose context has the caller.
 type authenticatedStream struct {
 	grpc.ServerStream
 
@@ -162,16 +162,16 @@ type authenticatedStream struct {
 	sent func()
 }
 
-// Context gives the context of the stream.
+// Context returns the context of the stream.
 func (s *authenticatedStream) Context() context.Context { return s.ctx }
 
-// SendMsg counts what is on its way to the client.
+// SendMsg counts the bytes that are on their way to the client.
 func (s *authenticatedStream) SendMsg(m any) error {
 	s.sent()
 	return s.ServerStream.SendMsg(m)
 }
 
-// handingOver serves a call that hands out messages or a session.
+// deliveryStream returns the handler of a call that delivers messages or a session.
 func (r *registrar) deliveryStream(call unaryCall) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) error {
 		ctx, resp := r.responses.Begin(stream.Context())
@@ -184,8 +184,8 @@ func (r *registrar) deliveryStream(call unaryCall) grpc.StreamHandler {
 	}
 }
 
-// failureOf finds the reason of a failure. The services return no gRPC status. One that comes is grpc-go's own about a
-// request it has refused and answered already, or that did not come whole, so the reason only shows in metrics and log.
+// failureOf returns the reason of an error, for metrics and logs. The services return no gRPC status. If there is one,
+// it is grpc-go's own: grpc-go has rejected and answered the request, or has not received all of it.
 func failureOf(err error) *semantics.Error {
 	var own *semantics.Error
 	if errors.As(err, &own) {

@@ -13,8 +13,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/filter"
 )
 
-// removalBudget is how long one Purge or Resubmit works, so that an answer comes before clients and what lies between
-// lose patience. The answer tells that there is more, and the client calls again.
+// workBudget is how long one Purge or Resubmit works, so that it answers before clients and proxies time out. The
+// answer reports whether messages are left, and the client calls again.
 const workBudget = 20 * time.Second
 
 // DeleteBySequence removes messages by number; see broker.Broker.DeleteBySequence.
@@ -45,7 +45,7 @@ func (s *Messages) DeleteBySequence(
 	return response, nil
 }
 
-// Purge removes messages for at most removalBudget; see broker.Broker.Purge.
+// Purge removes messages for at most workBudget; see broker.Broker.Purge.
 func (s *Messages) Purge(ctx context.Context, request *sidebusv1.PurgeRequest) (*sidebusv1.PurgeResponse, error) {
 	source, err := s.sessionSourceOf(ctx, request, request.SessionLockToken, request.SessionId)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Messages) Purge(ctx context.Context, request *sidebusv1.PurgeRequest) (
 	}, nil
 }
 
-// Resubmit sends dead letters again for at most removalBudget; see broker.Broker.Resubmit.
+// Resubmit sends dead letters again for at most workBudget; see broker.Broker.Resubmit.
 func (s *Messages) Resubmit(
 	ctx context.Context, request *sidebusv1.ResubmitRequest,
 ) (*sidebusv1.ResubmitResponse, error) {
@@ -146,7 +146,7 @@ func resubmitOptionsOf(request *sidebusv1.ResubmitRequest) (options broker.Resub
 	return options, err
 }
 
-// resubmitTarget gives the path of the queue or topic that gets the dead letters, empty for the source itself.
+// resubmitTarget returns the path of the queue or topic that gets the dead letters, empty for the source itself.
 func resubmitTarget(request *sidebusv1.ResubmitRequest) (path string, isTopic bool, err error) {
 	if request.GetTarget() == "" {
 		return "", false, nil
@@ -167,8 +167,8 @@ func resubmitTarget(request *sidebusv1.ResubmitRequest) (path string, isTopic bo
 	}
 }
 
-// selector makes a function that tells whether a SQL filter selects a message. Without a result for a message the
-// filter does not fit what is there, and to take the message or to pass it over would both be a guess.
+// selector returns a function that reports whether a SQL filter selects a message. If the filter has no result for a
+// message, the function returns an error, because both to select and to skip the message would be a guess.
 func selector(text string) (func(*semantics.Received) (bool, error), error) {
 	parsed, err := filter.Parse(text, nil)
 	if err != nil {
@@ -185,7 +185,7 @@ func selector(text string) (func(*semantics.Received) (bool, error), error) {
 	}, nil
 }
 
-// bound translates an optional bound, of which the Broker takes 0 for absent. One that is present and 0 is a mistake.
+// bound translates an optional bound. For the Broker 0 means absent, so a bound that is present and 0 is an error.
 func bound(field string, n *int32, most int) (int, error) {
 	if n == nil {
 		return 0, nil
@@ -197,8 +197,8 @@ func bound(field string, n *int32, most int) (int, error) {
 	return int(*n), nil
 }
 
-// overBudget gives the failure of a work whose context was made from ctx. The end of that context alone is
-// SERVICE_TIMEOUT: the caller is still there and nothing was done.
+// budgetError returns the error of work whose context was derived from ctx. If only the derived context has ended, that
+// is SERVICE_TIMEOUT: the caller still waits and nothing was done.
 func budgetError(ctx, work context.Context, err error) error {
 	if ctx.Err() != nil || work.Err() == nil || wireerror.Of(err).Code != semantics.Cancelled {
 		return err

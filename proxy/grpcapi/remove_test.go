@@ -50,7 +50,7 @@ func (s *slowStore) Resubmit(ctx context.Context, source semantics.Source, targe
 	return s.Store.Resubmit(ctx, source, target, letters, bypass)
 }
 
-// slow gives a Messages whose store answers some steps, with 1200 messages available, or dead letters.
+// slow returns a Messages whose store answers some steps, with 1200 messages available, or dead letters.
 func slow(t *testing.T, steps int, dead bool) *Messages {
 	t.Helper()
 	store := &slowStore{Store: memstore.New(), steps: steps}

@@ -9,7 +9,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/reply"
 )
 
-// Request sends a message and waits for the reply, which it leaves with the wire; see broker.Broker.Request.
+// Request sends a message, waits for the reply and leaves the reply to the wire; see broker.Broker.Request.
 func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestRequest) (*sidebusv1.RequestResponse, error) {
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err

@@ -16,14 +16,15 @@ const (
 	rulesSegment         = "/rules/"
 )
 
-// What the resource names of each kind look like, for errors.
+// The forms of resource names, for error messages.
 var forms = [...]string{
 	semantics.QueueKind:        `"queues/" and the name of a queue`,
 	semantics.TopicKind:        `"topics/" and the name of a topic`,
 	semantics.SubscriptionKind: `"topics/{topic}/subscriptions/{subscription}"`,
 }
 
-// pathOf takes the path of an entity out of its resource name. The resource name of another kind is INVALID_ARGUMENT.
+// pathOf returns the path of the entity that a resource name names. A resource name of another kind is
+// INVALID_ARGUMENT.
 func pathOf(kind semantics.Kind, field, resource string) (string, error) {
 	if path, is, ok := parseResource(resource); ok && is == kind {
 		return path, nil
@@ -31,7 +32,7 @@ func pathOf(kind semantics.Kind, field, resource string) (string, error) {
 	return "", fieldError(field, "must be %s", forms[kind])
 }
 
-// parseResource gives the path of an entity and its kind. It does not check the names.
+// parseResource returns the path of an entity and its kind. It does not check the names.
 func parseResource(resource string) (path string, kind semantics.Kind, ok bool) {
 	if name, ok := strings.CutPrefix(resource, queuePrefix); ok {
 		return name, semantics.QueueKind, true
@@ -58,16 +59,16 @@ func resourceOf(kind semantics.Kind, path string) string {
 	}
 }
 
-// subscriptionPath is the path of a subscription that is given by its topic's resource name and its own name.
+// subscriptionPath returns the path of a subscription from its topic's resource name and its own name.
 func subscriptionPath(topic, name string) (string, error) {
 	path, err := pathOf(semantics.TopicKind, "topic", topic)
-	if err == nil && strings.ContainsAny(name, `/\`) { // or it would be part of the topic's
+	if err == nil && strings.ContainsAny(name, `/\`) { // otherwise it would be part of the topic's path
 		err = fieldError("name", "must be the name of a subscription within its topic, without a slash")
 	}
 	return semantics.SubscriptionPath(path, name), err
 }
 
-// rulePath takes the path of a subscription and the name of its rule out of the resource name of the rule.
+// rulePath returns the path of a subscription and the name of its rule from the resource name of the rule.
 func rulePath(field, resource string) (subscription, name string, err error) {
 	at := strings.LastIndex(resource, rulesSegment)
 	if at >= 0 {
@@ -79,7 +80,7 @@ func rulePath(field, resource string) (subscription, name string, err error) {
 	return subscription, resource[at+len(rulesSegment):], nil
 }
 
-// targetOf translates what is sent to. What cannot be sent to is for the Broker to refuse.
+// targetOf translates the target of a send. The Broker rejects a target that cannot be sent to.
 func targetOf(field, resource string) (semantics.Target, error) {
 	path, kind, ok := parseResource(resource)
 	if !ok {
@@ -90,7 +91,7 @@ func targetOf(field, resource string) (semantics.Target, error) {
 	return semantics.Target{Path: path, IsTopic: kind == semantics.TopicKind}, nil
 }
 
-// sourceName gives the path of what is received from, a topic included: see sources.
+// sourceName returns the path of the source of a receive. It accepts a topic: see sources.
 func sourceName(resource string) (string, error) {
 	path, kind, ok := parseResource(resource)
 	if !ok {
@@ -98,17 +99,18 @@ func sourceName(resource string) (string, error) {
 			"source", "must be %s or %s", forms[semantics.QueueKind], forms[semantics.SubscriptionKind],
 		)
 	}
-	if kind == semantics.QueueKind { // no subscription is reached by calling it a queue
+	if kind == semantics.QueueKind { // the path of a subscription must not be accepted as that of a queue
 		return semantics.ParsePath(path)
 	}
 	return path, nil
 }
 
-// sources knows which entities a service may receive from.
+// sources finds out which entities a service may receive from.
 type sources struct{ broker *broker.Broker }
 
-// receivable refuses the resource name of a topic, if that exists (ERR-5, TOPIC-8): a path does not tell a topic from a
-// queue, and nobody shall receive from a queue by calling it a topic. An err there is already stays.
+// receivable returns an error if the resource name is that of an existing topic (ERR-5, TOPIC-8). A path alone does not
+// distinguish a topic from a queue, and a queue must not be received from under the resource name of a topic. If err is
+// not nil, receivable returns it unchanged.
 func (s sources) receivable(ctx context.Context, resource string, err error) error {
 	path, isTopic, err := s.topicOf(ctx, resource, err)
 	if err != nil || !isTopic {
@@ -122,7 +124,8 @@ func (s sources) receivable(ctx context.Context, resource string, err error) err
 		With(semantics.DetailEntity, path)
 }
 
-// topicOf tells whether a resource name is that of a topic, which must exist then.
+// topicOf reports whether a resource name is that of a topic, and returns an error if that topic does not exist. If err
+// is not nil, topicOf returns it unchanged.
 func (s sources) topicOf(ctx context.Context, resource string, err error) (path string, isTopic bool, _ error) {
 	path, kind, _ := parseResource(resource)
 	if err != nil || kind != semantics.TopicKind {

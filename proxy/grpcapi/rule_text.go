@@ -10,8 +10,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// filterText and actionText show a filter and an action to who wonders what differs. Equal texts mean equal filters and
-// actions.
+// filterText and actionText return a filter and an action as text for the differences of an ensure. Equal texts mean
+// equal filters and actions.
 func filterText(f semantics.RuleFilter) string {
 	switch {
 	case f.All:
@@ -70,8 +70,8 @@ func correlationText(c *semantics.CorrelationFilter) string {
 	return strings.Join(append(parts, valueTexts("properties.", c.Properties)...), ", ")
 }
 
-// valueTexts shows values by name. The names of parameters and properties have no case, and a parameter may be given
-// with its @.
+// valueTexts returns values as texts by name. Names of parameters and properties are not case-sensitive, and the name
+// of a parameter may begin with its @.
 func valueTexts(before string, values map[string]semantics.Value) []string {
 	byName := map[string]semantics.Value{}
 	for name, value := range values {

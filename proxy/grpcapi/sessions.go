@@ -18,10 +18,10 @@ type Sessions struct {
 	sources
 }
 
-// NewSessions makes a Sessions over broker.
+// NewSessions returns a Sessions over broker.
 func NewSessions(broker *broker.Broker) *Sessions { return &Sessions{sources: sources{broker}} }
 
-// Accept takes a session and leaves the Acceptance with the wire, which ends it; see broker.Broker.AcceptSession.
+// Accept locks a session and leaves the Acceptance to the wire, which ends it; see broker.Broker.AcceptSession.
 func (s *Sessions) Accept(
 	ctx context.Context, request *sidebusv1.SessionsAcceptRequest,
 ) (*sidebusv1.SessionsAcceptResponse, error) {
@@ -34,7 +34,7 @@ func (s *Sessions) Accept(
 	}
 	options := broker.AcceptOptions{MaxWait: semantics.DefaultMaxWait, Strict: request.GetStrict()}
 	if request.SessionId != nil {
-		options.MaxWait = 0 // who names a session wants to know at once (SESS-11)
+		options.MaxWait = 0 // an accept of a named session does not wait by default (SESS-11)
 		if options.SessionID, err = sessionID(request.GetSessionId()); err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func (s *Sessions) Accept(
 	}
 	response.SetAcceptance(ctx, acceptance)
 	if err := ctx.Err(); err != nil {
-		return nil, err // the client went away while the session was on its way
+		return nil, err // the client went away before the session reached it
 	}
 	if acceptance.Session == nil {
 		return &sidebusv1.SessionsAcceptResponse{}, nil
@@ -80,7 +80,7 @@ func (s *Sessions) RenewLock(
 	return &sidebusv1.SessionsRenewLockResponse{LockedUntil: wire.TimestampFrom(until)}, nil
 }
 
-// Close ends the lock of a session; see broker.Broker.CloseSession.
+// Close releases the lock of a session; see broker.Broker.CloseSession.
 func (s *Sessions) Close(
 	ctx context.Context, request *sidebusv1.SessionsCloseRequest,
 ) (*sidebusv1.SessionsCloseResponse, error) {
@@ -126,7 +126,7 @@ func (s *Sessions) SetState(
 	return &sidebusv1.SessionsSetStateResponse{Version: version}, nil
 }
 
-// List gives one page of sessions; see broker.Broker.ListSessions.
+// List returns one page of sessions; see broker.Broker.ListSessions.
 func (s *Sessions) List(
 	ctx context.Context, request *sidebusv1.SessionsListRequest,
 ) (*sidebusv1.SessionsListResponse, error) {
@@ -172,7 +172,7 @@ func rowFrom(row semantics.SessionRow) *sidebusv1.SessionRow {
 	}
 }
 
-// Unblock lets a session go on; see broker.Broker.UnblockSession.
+// Unblock unblocks a session; see broker.Broker.UnblockSession.
 func (s *Sessions) Unblock(
 	ctx context.Context, request *sidebusv1.SessionsUnblockRequest,
 ) (*sidebusv1.SessionsUnblockResponse, error) {
@@ -182,7 +182,7 @@ func (s *Sessions) Unblock(
 	return &sidebusv1.SessionsUnblockResponse{}, nil
 }
 
-// DeadLetterRest gives up the messages of a session; see broker.Broker.DeadLetterRest.
+// DeadLetterRest dead-letters the messages of a session; see broker.Broker.DeadLetterRest.
 func (s *Sessions) DeadLetterRest(
 	ctx context.Context, request *sidebusv1.SessionsDeadLetterRestRequest,
 ) (*sidebusv1.SessionsDeadLetterRestResponse, error) {
@@ -192,7 +192,7 @@ func (s *Sessions) DeadLetterRest(
 	return &sidebusv1.SessionsDeadLetterRestResponse{}, nil
 }
 
-// manage does something about a session that need not be held.
+// manage runs an operation on a session that need not be locked.
 func (s *Sessions) manage(ctx context.Context, request interface {
 	proto.Message
 	GetSource() string

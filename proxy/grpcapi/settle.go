@@ -20,7 +20,7 @@ func (s *Messages) Complete(
 	return s.settle(ctx, request, request.SessionLockToken, obs.Complete, s.broker.Complete)
 }
 
-// Abandon gives messages back; see broker.Broker.Abandon.
+// Abandon makes messages available again; see broker.Broker.Abandon.
 func (s *Messages) Abandon(ctx context.Context, request *sidebusv1.AbandonRequest) (*sidebusv1.SettleResponse, error) {
 	verb, err := s.abandonVerb(request)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Messages) abandonVerb(request *sidebusv1.AbandonRequest) (settleVerb, e
 	}, nil
 }
 
-// Defer sets messages aside; see broker.Broker.Defer.
+// Defer defers messages; see broker.Broker.Defer.
 func (s *Messages) Defer(ctx context.Context, request *sidebusv1.DeferRequest) (*sidebusv1.SettleResponse, error) {
 	verb, err := s.deferVerb(request)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Messages) deferVerb(request *sidebusv1.DeferRequest) (settleVerb, error
 	}, nil
 }
 
-// Release gives messages back uncounted; see broker.Broker.Release.
+// Release makes messages available again without counting a delivery; see broker.Broker.Release.
 func (s *Messages) Release(ctx context.Context, request *sidebusv1.ReleaseRequest) (*sidebusv1.SettleResponse, error) {
 	return s.settle(ctx, request, request.SessionLockToken, obs.Release, s.broker.Release)
 }
@@ -106,7 +106,7 @@ func (s *Messages) RenewLocks(
 	return s.renewLocks(ctx, source, request.GetLockTokens(), tokens)
 }
 
-// renewLocks extends the locks that tokens name, which are texts.
+// renewLocks extends the locks with these tokens, which are texts.
 func (s *Messages) renewLocks(
 	ctx context.Context, source semantics.Source, texts []string, tokens []semantics.LockToken,
 ) (*sidebusv1.RenewLocksResponse, error) {
@@ -142,7 +142,7 @@ func (s *Messages) Reactivate(
 	return &sidebusv1.ReactivateResponse{}, nil
 }
 
-// settle answers a settlement; session is the token of a session's lock, nil for none.
+// settle settles messages and answers. session is the token of a session's lock, nil for none.
 func (s *Messages) settle(ctx context.Context, request lockRequest, session *string, name string,
 	verb settleVerb,
 ) (*sidebusv1.SettleResponse, error) {

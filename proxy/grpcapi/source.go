@@ -11,8 +11,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// sourceOf translates the source of a request and refuses fields of the request that are not known. A topic is not
-// refused yet, see sources.
+// sourceOf translates the source of a request and rejects unknown fields of the request. It does not reject a topic;
+// see sources.
 func sourceOf(request proto.Message, resource string, subQueue sidebusv1.SubQueue_Kind) (semantics.Source, error) {
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return semantics.Source{}, err
@@ -33,7 +33,7 @@ func sourceOf(request proto.Message, resource string, subQueue sidebusv1.SubQueu
 	}
 }
 
-// sourceRequest is what all requests about a source and its sub-queues have in common.
+// sourceRequest has the fields that all requests about a source and its sub-queues have in common.
 type sourceRequest interface {
 	proto.Message
 	GetSource() string
@@ -54,9 +54,9 @@ func (s sources) sessionSourceOf(
 	return source, s.receivable(ctx, request.GetSource(), err)
 }
 
-// sessionSourceOf is sourceOf for requests that may be about one session: a held one, by the token of its lock, or one
-// that is only named. nil is absent. A text that is present and empty is refused, for as absent it would mean all
-// sessions.
+// sessionSourceOf is sourceOf for requests that may be about one session: a locked one, by the token of its lock, or
+// any one by its id. nil is absent. A text that is present and empty is rejected, because as an absent one it would
+// mean all sessions.
 func sessionSourceOf(request sourceRequest, lock, id *string) (semantics.Source, error) {
 	source, err := sourceOf(request, request.GetSource(), request.GetSubQueue())
 	if err != nil {
@@ -73,14 +73,14 @@ func sessionSourceOf(request sourceRequest, lock, id *string) (semantics.Source,
 	return source, err
 }
 
-// heldRequest is what all requests of who holds a session have in common.
+// heldRequest has the fields that all requests of the holder of a session have in common.
 type heldRequest interface {
 	proto.Message
 	GetSource() string
 	GetLockToken() string
 }
 
-// heldSource translates a held session that a request is about.
+// heldSource translates the locked session that a request names.
 func (s sources) heldSource(ctx context.Context, request heldRequest) (semantics.Source, error) {
 	source, err := sourceOf(request, request.GetSource(), sidebusv1.SubQueue_NONE)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s sources) heldSource(ctx context.Context, request heldRequest) (semantics
 }
 
 // sessionLock translates the token of a session's lock. The zero UUID, which no lock has, means "no session" within
-// Sidebus, so it is refused as well.
+// Sidebus, so it is rejected as well.
 func sessionLock(field, text string) (semantics.LockToken, error) {
 	token, err := semantics.ParseLockToken(text)
 	if err != nil || token.IsZero() {
@@ -102,7 +102,7 @@ func sessionLock(field, text string) (semantics.LockToken, error) {
 	return token, nil
 }
 
-// sessionID passes on the id of a session but for the empty one, which means "none" within Sidebus.
+// sessionID returns the id of a session. It rejects the empty one, which means "none" within Sidebus.
 func sessionID(id string) (string, error) {
 	if id == "" {
 		return "", fieldError("sessionId", "must not be empty when present")
@@ -110,19 +110,19 @@ func sessionID(id string) (string, error) {
 	return id, nil
 }
 
-// lockRequest is what all requests about locks have in common.
+// lockRequest has the fields that all requests about locks have in common.
 type lockRequest interface {
 	sourceRequest
 	GetLockTokens() []string
 }
 
-// numbersRequest is what all requests about sequence numbers have in common.
+// numbersRequest has the fields that all requests about sequence numbers have in common.
 type numbersRequest interface {
 	sourceRequest
 	GetSequenceNumbers() []int64
 }
 
-// locksOf translates the source and the tokens of a request; session is the token of a session's lock, nil for none.
+// locksOf translates the source and the tokens of a request. session is the token of a session's lock, nil for none.
 func (s sources) locksOf(
 	ctx context.Context, request lockRequest, session *string,
 ) (semantics.Source, []semantics.LockToken, error) {
@@ -134,7 +134,7 @@ func (s sources) locksOf(
 	return source, tokens, s.receivable(ctx, request.GetSource(), err)
 }
 
-// tokensOf translates lock tokens; a failure carries the position of the bad one.
+// tokensOf translates lock tokens. An error carries the position of the invalid token.
 func tokensOf(texts []string) ([]semantics.LockToken, error) {
 	tokens := make([]semantics.LockToken, len(texts))
 	for i, text := range texts {

@@ -24,16 +24,16 @@ func checkRequestID(id string) error {
 	return nil
 }
 
-// recv reads one request of a stream. One that cannot be decoded is INVALID_ARGUMENT, and the end of the stream.
+// recv reads one request of a stream. A request that cannot be decoded is INVALID_ARGUMENT and ends the stream.
 func recv(stream grpc.ServerStream, request any) error { return checked(stream.RecvMsg)(request) }
 
-// stopped is how a stream ends that the client would go on with while the sidecar stops.
+// stopped returns the error of a stream that ends because the sidecar stops.
 func stopped() error {
 	return semantics.Errorf(semantics.StoreUnavailable, "this sidecar stops; open the stream again on another one").
 		With(semantics.DetailCause, semantics.CauseDraining)
 }
 
-// failureFrom translates an error into what is told on a stream, the same as the body of a failed HTTP call.
+// failureFrom translates an error for a stream. The result equals the body of a failed HTTP call.
 func failureFrom(err error) *sidebusv1.Failure {
 	e := wireerror.Of(err)
 	_, body, _ := wireerror.HTTP(e)
@@ -42,7 +42,7 @@ func failureFrom(err error) *sidebusv1.Failure {
 		Details: make(map[string]string, len(body.Details)),
 	}
 	for key, value := range body.Details {
-		failure.Details[key] = strings.ToValidUTF8(value, "\uFFFD") // may hold a cut piece of what the client sent
+		failure.Details[key] = strings.ToValidUTF8(value, "\uFFFD") // may hold a truncated text of the client
 	}
 	if e.RetryAfter > 0 {
 		failure.RetryAfter = durationpb.New(e.RetryAfter)
@@ -50,24 +50,24 @@ func failureFrom(err error) *sidebusv1.Failure {
 	return failure
 }
 
-// caught is a panic in one of a stream's goroutines. The stream's handler panics with it, so that it ends one call and
-// is observed like a panic of the handler itself.
+// caught is a panic in a goroutine of a stream. The stream's handler panics with it, so that it ends one call and is
+// observed like a panic of the handler itself.
 type caught struct {
 	value any
 	stack []byte
 }
 
-// Error shows the panic and where it was.
+// Error returns the panic and its stack.
 func (c *caught) Error() string { return fmt.Sprintf("%v\n%s", c.value, c.stack) }
 
-// catch hands a panic on. It must be deferred.
+// catch passes a panic to tell. It must be deferred.
 func catch(tell func(error)) {
 	if value := recover(); value != nil {
 		tell(&caught{value, debug.Stack()})
 	}
 }
 
-// rethrow panics when err is a panic that was caught.
+// rethrow panics if err is a panic that was caught.
 func rethrow(err error) {
 	var c *caught
 	if errors.As(err, &c) {

@@ -23,13 +23,13 @@ const (
 	mostTogether         = 64        // deliveries that are written as one
 	mostTogetherBytes    = 256 << 10 // unless a single one is larger
 
-	accessPause = 5 * time.Second // how often a stream looks whether its caller still may (AUTH-4)
+	accessPause = 5 * time.Second // how often a stream checks that its caller is still authorized (AUTH-4)
 )
 
 type subscribeStream = grpc.BidiStreamingServer[sidebusv1.SubscribeRequest, sidebusv1.SubscribeResponse]
 
-// subscriber is one Subscribe stream. The call's goroutine writes events, another one reads requests, each of which has
-// one of its own and writes its answer.
+// subscriber is one Subscribe stream. The call's goroutine writes events. Another goroutine reads requests and starts
+// one for each, which writes its answer.
 type subscriber struct {
 	messages *Messages
 	sub      *stream.Subscription
@@ -38,13 +38,13 @@ type subscriber struct {
 	writing sync.Mutex
 	stream  subscribeStream
 
-	places   chan struct{} // a request under way holds one
+	places   chan struct{} // one slot for each request in progress
 	requests sync.WaitGroup
 	mu       sync.Mutex
-	isOver   bool // no request is begun any more
+	isOver   bool // no further request may begin
 }
 
-// Subscribe delivers messages and takes what is done with them; see stream.Subscription.
+// Subscribe delivers messages and settles them; see stream.Subscription.
 func (s *Messages) Subscribe(stream subscribeStream) error {
 	first := &sidebusv1.SubscribeRequest{}
 	err := recv(stream, first)
@@ -71,8 +71,8 @@ func (s *Messages) Subscribe(stream subscribeStream) error {
 	return c.end(ctx, c.write(ctx, first.GetRequestId()))
 }
 
-// watch ends the stream when the sidecar stops, or its caller may not listen any more: the token has expired, or the
-// rule is another one.
+// watch ends the stream when the sidecar stops, or when its caller is no longer authorized: the token has expired, or
+// the access rules have changed.
 func (c *subscriber) watch(ctx context.Context, first *sidebusv1.SubscribeRequest, cancel context.CancelCauseFunc) {
 	again := time.NewTicker(accessPause)
 	defer again.Stop()
@@ -92,8 +92,8 @@ func (c *subscriber) watch(ctx context.Context, first *sidebusv1.SubscribeReques
 	}
 }
 
-// end ends the subscription in the way that fits the end of the stream: in order when the client has closed its side,
-// and else after the answers to what it has asked for, by the reason that err or the end of ctx gives.
+// end ends the subscription as the end of the stream requires. If the client has closed its side, it closes the
+// subscription in order. Otherwise it waits for the answers in progress, and returns the cause of ctx, or err.
 func (c *subscriber) end(ctx context.Context, err error) error {
 	c.finish()
 	if errors.Is(err, io.EOF) {
@@ -112,14 +112,14 @@ func (c *subscriber) end(ctx context.Context, err error) error {
 	return err
 }
 
-// isGone says whether the stream failed because its connection did, which it may notice before its context ends.
+// isGone reports whether the stream failed because its connection did. The stream may notice that before its context
+// ends.
 func isGone(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unavailable || code == codes.Canceled
 }
 
-// begin notes a request under way. It reports false when the stream is about to end, or ctx ends before there is a
-// place.
+// begin notes a request in progress. It returns false if the stream is about to end, or ctx ends before a slot is free.
 func (c *subscriber) begin(ctx context.Context) bool {
 	select {
 	case c.places <- struct{}{}:
@@ -139,7 +139,7 @@ func (c *subscriber) done() {
 	c.requests.Done()
 }
 
-// finish lets no request begin any more and waits for those under way, answers included.
+// finish permits no further requests and waits for those in progress, including their answers.
 func (c *subscriber) finish() {
 	c.mu.Lock()
 	c.isOver = true
@@ -147,7 +147,7 @@ func (c *subscriber) finish() {
 	c.requests.Wait()
 }
 
-// open begins the subscription that the first request asks for.
+// open opens the subscription that the first request describes.
 func (c *subscriber) open(request *sidebusv1.SubscribeRequest) error {
 	if err := access.Check(c.stream.Context(), sidebusv1.Messages_Subscribe_FullMethodName, request); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (c *subscriber) open(request *sidebusv1.SubscribeRequest) error {
 	return err
 }
 
-// subscriptionOf translates what is to be delivered, and how.
+// subscriptionOf translates the source of a subscription and its options.
 func subscriptionOf(open *sidebusv1.SubscribeOpen) (semantics.Source, stream.Options, error) {
 	options := stream.DefaultOptions()
 	options.ID, options.Prefetch = open.GetId(), int(open.GetPrefetch())
@@ -203,7 +203,7 @@ func subscriptionOf(open *sidebusv1.SubscribeOpen) (semantics.Source, stream.Opt
 	return source, options, err
 }
 
-// send writes a response; streams take one at a time.
+// send writes a response. The stream permits one writer at a time.
 func (c *subscriber) send(response *sidebusv1.SubscribeResponse) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -229,7 +229,7 @@ func (c *subscriber) write(ctx context.Context, requestID string) error {
 	return err
 }
 
-// gather adds to an event what is ready to go with it, up to a bound.
+// gather returns first and the events that are ready to follow it, up to a bound.
 func (c *subscriber) gather(ctx context.Context, first stream.Event) []stream.Event {
 	events := []stream.Event{first}
 	for size := bytesOf(first); len(events) < mostTogether && size < mostTogetherBytes; {
@@ -252,7 +252,7 @@ func bytesOf(e stream.Event) (n int64) {
 	return n
 }
 
-// carry writes events in their order, deliveries that follow one another as one. What cannot be written is given back.
+// carry writes events in order, and consecutive deliveries as one. It gives back what cannot be written.
 func (c *subscriber) carry(ctx context.Context, events []stream.Event) error {
 	for len(events) > 0 {
 		n := 1
@@ -276,9 +276,9 @@ func (c *subscriber) carry(ctx context.Context, events []stream.Event) error {
 	return nil
 }
 
-// read takes the client's requests until it closes its side, and ends the subscription then, or until nothing can be
-// read any more. Requests are carried out side by side; a change of credits at once, and what closes something after
-// all before it.
+// read reads the client's requests until it closes its side, and ends the subscription then, or until the stream fails.
+// Requests run concurrently. A change of credits runs at once, and a request that closes something runs after all
+// requests before it.
 func (c *subscriber) read(ctx context.Context, broken func(error)) error {
 	for {
 		request := &sidebusv1.SubscribeRequest{}

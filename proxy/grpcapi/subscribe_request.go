@@ -12,8 +12,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// carryOut does what one request asks for and answers it, if it has failed, or wants an answer and there is one. A
-// client that is gone does not get it.
+// carryOut runs one request and answers it, if it failed, or has an id and a response. If the client is gone, the
+// answer is dropped.
 func (c *subscriber) carryOut(request *sidebusv1.SubscribeRequest) {
 	response, err := c.outcomeOf(c.stream.Context(), request)
 	if err != nil {
@@ -27,7 +27,7 @@ func (c *subscriber) carryOut(request *sidebusv1.SubscribeRequest) {
 	_ = c.send(response)
 }
 
-// checkRequest checks what all requests have in common.
+// checkRequest checks the fields that all requests have in common.
 func checkRequest(request *sidebusv1.SubscribeRequest) error {
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return err
@@ -42,7 +42,7 @@ func checkRequest(request *sidebusv1.SubscribeRequest) error {
 	return wire.RefuseUnknown(field, asked)
 }
 
-// what gives what a request asks for and the name of the field.
+// what returns the operation of a request and the name of its field.
 func what(request *sidebusv1.SubscribeRequest) (asked proto.Message, field string) {
 	m := request.ProtoReflect()
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -116,7 +116,8 @@ func (c *subscriber) settle(
 	return settledFrom(request.GetLockTokens(), codes), nil
 }
 
-// settlementOf translates the verb of a settlement, and gives its name in metrics and the rest of its request.
+// settlementOf translates the verb of a settlement. It also returns the verb's name in metrics and the rest of the
+// request.
 func (s *Messages) settlementOf(
 	request *sidebusv1.SubscribeSettle,
 ) (name string, verb semantics.Settlement, rest interface {

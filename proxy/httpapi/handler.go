@@ -40,7 +40,7 @@ type Handler struct {
 	crossOrigin http.CrossOriginProtection
 }
 
-// New makes a Handler over the services. The authorizer is asked for every call, but not for the description of the
+// New returns a Handler over the services. The authorizer is asked for every call, but not for the description of the
 // API. messages must hold to the limit of HTTP (MSG-21).
 func New(messages sidebusv1.MessagesServer, sessions sidebusv1.SessionsServer, admin sidebusv1.AdminServer,
 	responses *response.Tracker, calls *obs.Calls, authorizer access.Authorizer,

@@ -10,7 +10,7 @@ import (
 
 var errRefused = errors.New("refused")
 
-// probed gives an app that is down and about to be probed, in a bubble, and the credits it grants.
+// probed returns an app that is down and about to be probed, in a bubble, and the credits it grants.
 func probed(t *testing.T) (a *app, granted *[]int) {
 	t.Helper()
 	granted = &[]int{}

@@ -235,7 +235,7 @@ func pass(d time.Duration) {
 
 const nothing = "available 0 delayed 0 locked 0 deferred 0 dead 0"
 
-// peek gives the messages of a queue or its dead letters.
+// peek returns the messages of a queue or its dead letters.
 func (b *bed) peek(source semantics.Source) []*semantics.Received {
 	b.t.Helper()
 	messages, err := b.Peek(b.t.Context(), source, 0, 250, 0)

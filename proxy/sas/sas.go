@@ -52,7 +52,7 @@ func Parse(header string) (Token, bool) {
 	return t, err == nil && len(fields) == 0
 }
 
-// mac gives the signature that a key makes, which is used as it stands, base64 or not.
+// mac returns the signature that a key makes, which is used as it stands, base64 or not.
 func (t Token) mac(key string) []byte {
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(t.resource + "\n" + t.expiry))

@@ -11,7 +11,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// MessageOf translates one message of whatever size into to.
+// MessageOf translates one message of any size into to.
 func MessageOf(from *sidebusv1.Message, to *semantics.Message) error {
 	if err := RefuseUnknown("messages", from); err != nil {
 		return err
@@ -45,7 +45,7 @@ func MessageOf(from *sidebusv1.Message, to *semantics.Message) error {
 	case *sidebusv1.Message_Text:
 		to.Body, to.BodyKind = []byte(content.Text), semantics.BodyText
 	case *sidebusv1.Message_Json:
-		// Over HTTP it stands in an answer as it is, so anything else would break the answer.
+		// An HTTP response has it unchanged, so an invalid one would break the response.
 		to.Body, to.BodyKind = []byte(content.Json), semantics.BodyJSON
 		if !json.Valid(to.Body) {
 			return fieldError("json", "must be a JSON value")
@@ -100,8 +100,8 @@ func valuesFrom(from map[string]semantics.Value) map[string]*sidebusv1.Value {
 	return values
 }
 
-// received is a ReceivedMessage and everything it points to, so that a whole answer is one allocation. Optional texts
-// point into the semantics.Received, which nobody changes any more.
+// received is a ReceivedMessage and everything it points to, so that a response needs one allocation. Optional texts
+// point into the semantics.Received, which must not change any more.
 type received struct {
 	message                               sidebusv1.ReceivedMessage
 	enqueued, expires, locked, deadLetter timestamppb.Timestamp
@@ -174,9 +174,9 @@ func (r *received) fill(from *semantics.Received) {
 	), Present(
 		&from.DeadLetterErrorDescription,
 	)
-	if !from.DeadLetteredAt.IsZero() { // there the texts may be empty and are still an answer
+	if !from.DeadLetteredAt.IsZero() { // there the texts may be empty and are still set
 		to.DeadLetterReason, to.DeadLetterErrorDescription = &from.DeadLetterReason, &from.DeadLetterErrorDescription
-		deliveries := int32(from.DeadLetterDeliveryCount) //nolint:gosec // nobody abandons a message that often
+		deliveries := int32(from.DeadLetterDeliveryCount) //nolint:gosec // far below the bound of an int32
 		to.DeadLetterDeliveryCount = &deliveries
 	}
 	to.DeadLetterSource = Present(&from.DeadLetterSource)
@@ -184,7 +184,7 @@ func (r *received) fill(from *semantics.Received) {
 	to.Size = from.Size
 }
 
-// Present is s, or nil when it is empty, which means "not set" (MSG-2).
+// Present returns a pointer to s, or nil if s is empty, which means "not set" (MSG-2).
 func Present(s *string) *string {
 	if *s == "" {
 		return nil

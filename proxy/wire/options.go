@@ -12,14 +12,14 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Description is what describes an entity on the wire: a Queue, Topic or Subscription. It may be a nil pointer.
+// Description describes an entity on the wire: a Queue, Topic or Subscription. It may be a nil pointer.
 type Description interface {
 	proto.Message
 	GetName() string
 }
 
-// OptionsOf gives the options in a description of an entity with defaults for those that are absent, and the names of
-// those that are not.
+// OptionsOf returns the options in the description of an entity, with defaults for absent ones, and the names of those
+// that are present.
 func OptionsOf(kind semantics.Kind, d Description) (options semantics.Options, given []string, err error) {
 	options = semantics.DefaultOptions()
 	if err := RefuseUnknown(kind.String(), d); err != nil {
@@ -39,7 +39,7 @@ func OptionsOf(kind semantics.Kind, d Description) (options semantics.Options, g
 	return options, given, nil
 }
 
-// takeOption sets an option to what its field has. Words have the same numbers on both sides.
+// takeOption sets an option to the value of its field. The words of an option have the same numbers on both sides.
 func takeOption(
 	option semantics.Option, field protoreflect.FieldDescriptor, from protoreflect.Value, into *semantics.Options,
 ) (err error) {
@@ -71,7 +71,7 @@ func namesOf(words protoreflect.EnumValueDescriptors) []protoreflect.Name {
 	return names
 }
 
-// putOptions is the opposite of OptionsOf: it sets all options except those that say "none".
+// putOptions is the opposite of OptionsOf: it sets all fields except those of options that are "none".
 func putOptions(e semantics.Entity, d Description) {
 	m := d.ProtoReflect()
 	for _, option := range semantics.OptionsOf(e.Kind) {
@@ -82,7 +82,7 @@ func putOptions(e semantics.Entity, d Description) {
 	}
 }
 
-// optionFrom returns the value of an option for a field of a kind, an invalid one if the option says "none".
+// optionFrom returns the value of an option for a field of a kind, an invalid one if the option is "none".
 func optionFrom(option semantics.Option, kind protoreflect.Kind, from *semantics.Options) protoreflect.Value {
 	var none protoreflect.Value
 	switch v := option.Value.(type) {
@@ -118,7 +118,7 @@ func integerFrom(n, least int64, kind protoreflect.Kind) protoreflect.Value {
 	}
 }
 
-// QueueFrom describes a queue.
+// QueueFrom returns the description of a queue.
 func QueueFrom(e semantics.Entity) *sidebusv1.Queue {
 	queue := &sidebusv1.Queue{
 		Name: e.Name, CreatedAt: TimestampFrom(e.CreatedAt), UpdatedAt: TimestampFrom(e.UpdatedAt),
@@ -128,7 +128,7 @@ func QueueFrom(e semantics.Entity) *sidebusv1.Queue {
 	return queue
 }
 
-// TopicFrom describes a topic.
+// TopicFrom returns the description of a topic.
 func TopicFrom(e semantics.Entity) *sidebusv1.Topic {
 	topic := &sidebusv1.Topic{
 		Name: e.Name, CreatedAt: TimestampFrom(e.CreatedAt), UpdatedAt: TimestampFrom(e.UpdatedAt),
@@ -138,7 +138,7 @@ func TopicFrom(e semantics.Entity) *sidebusv1.Topic {
 	return topic
 }
 
-// SubscriptionFrom describes a subscription.
+// SubscriptionFrom returns the description of a subscription.
 func SubscriptionFrom(e semantics.Entity) *sidebusv1.Subscription {
 	_, name, _ := semantics.SplitSubscription(e.Name)
 	subscription := &sidebusv1.Subscription{
@@ -149,12 +149,12 @@ func SubscriptionFrom(e semantics.Entity) *sidebusv1.Subscription {
 	return subscription
 }
 
-// notOptions are the fields of entities that no update changes. A mask may name them, as one made from what was read
-// does; that is ignored, as AIP-161 asks for.
+// notOptions are the fields of entities that an update cannot change. A mask may name them, as one built from a
+// description does. They are ignored, as AIP-161 requires.
 var notOptions = []string{"name", "createdAt", "updatedAt", "accessedAt"}
 
-// MaskOf translates the paths of a field mask, in snake_case or lowerCamelCase, to names of options. A path that is no
-// field of the description stays as it is, for the Broker to refuse.
+// MaskOf translates the paths of a field mask, in snake_case or lowerCamelCase, to names of options. It leaves a path
+// that is not a field of the description unchanged, and the Broker rejects it.
 func MaskOf(d Description, paths []string) []string {
 	fields := d.ProtoReflect().Descriptor().Fields()
 	var names []string

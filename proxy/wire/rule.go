@@ -9,7 +9,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// RulesOf translates the first rules of a subscription. A failure carries the position of the bad one.
+// RulesOf translates the first rules of a subscription. An error carries the position of the invalid rule.
 func RulesOf(all []*sidebusv1.Rule) ([]semantics.Rule, error) {
 	rules := make([]semantics.Rule, len(all))
 	for i, r := range all {
@@ -21,7 +21,7 @@ func RulesOf(all []*sidebusv1.Rule) ([]semantics.Rule, error) {
 	return rules, nil
 }
 
-// RuleOf translates a rule and checks nothing that semantics.CompileRule checks: one without a filter has none.
+// RuleOf translates a rule. It does not check what semantics.CompileRule checks: a rule without a filter is translated.
 func RuleOf(r *sidebusv1.Rule) (semantics.Rule, error) {
 	rule := semantics.Rule{Name: r.GetName()}
 	for _, part := range []struct {

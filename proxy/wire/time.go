@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// DurationOf translates a duration. More than time.Duration holds, 292 years, counts as that, which is semantics.Never.
+// DurationOf translates a duration. One beyond time.Duration, 292 years, becomes the maximum, which is semantics.Never.
 func DurationOf(field string, d *durationpb.Duration) (time.Duration, error) {
 	const second = int32(time.Second)
 	if n := d.GetNanos(); n <= -second || n >= second || (d.GetSeconds() > 0 && n < 0) ||
@@ -17,9 +17,9 @@ func DurationOf(field string, d *durationpb.Duration) (time.Duration, error) {
 	return d.AsDuration(), nil
 }
 
-// InstantOf translates an instant, nil to the zero time. The first instant there is, which is the zero time too, is
-// moved by what stores can tell apart, so that it is not taken for absent: a purge of what is older removes nothing and
-// not everything.
+// InstantOf translates an instant, nil to the zero time. The first instant of the range, which is also the zero time,
+// becomes the next instant that stores distinguish, so that it does not count as absent: a purge of older messages then
+// removes nothing instead of everything.
 func InstantOf(field string, at *timestamppb.Timestamp) (time.Time, error) {
 	if at == nil {
 		return time.Time{}, nil
@@ -34,7 +34,7 @@ func InstantOf(field string, at *timestamppb.Timestamp) (time.Time, error) {
 	return first, nil
 }
 
-// setTime fills to and gives it back, nil for the zero time.
+// setTime sets to and returns it, nil for the zero time.
 func setTime(to *timestamppb.Timestamp, at time.Time) *timestamppb.Timestamp {
 	if at.IsZero() {
 		return nil

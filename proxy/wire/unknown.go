@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// RefuseUnknown refuses a message with fields this version does not know. Ignoring them, as protobuf does, would break
-// a promise the caller relies on, such as a delay.
+// RefuseUnknown rejects a message with fields that this version does not know. If it ignored them, as protobuf does,
+// the caller would rely on something that does not happen, such as a delay.
 func RefuseUnknown(field string, m proto.Message) error {
 	unknown := m.ProtoReflect().GetUnknown()
 	if len(unknown) == 0 {
@@ -24,10 +24,10 @@ func RefuseUnknown(field string, m proto.Message) error {
 	)
 }
 
-// maxFieldNumbers is how many numbers of unknown fields an error names.
+// maxFieldNumbers is the largest number of unknown fields that an error lists.
 const maxFieldNumbers = 5
 
-// fieldNumbers lists the numbers of encoded fields, each once.
+// fieldNumbers returns the numbers of encoded fields, each once.
 func fieldNumbers(encoded protoreflect.RawFields) string {
 	var numbers []string
 	for len(encoded) > 0 {

@@ -5,8 +5,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// valueOf translates a property with its exact type (MSG-12, MSG-13). A value without kind is one of a type this
-// version does not know, or none.
+// valueOf translates a property with its exact type (MSG-12, MSG-13). A value without a kind has a type that this
+// version does not know, or has no value.
 func valueOf(v *sidebusv1.Value) (semantics.Value, error) {
 	switch k := v.GetKind().(type) {
 	case *sidebusv1.Value_NullValue:

@@ -18,7 +18,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Messages whose JSON is not an object with their fields, and the field whose JSON is a value itself.
+// Messages whose JSON is not an object of their fields, and the field whose JSON is the value itself.
 const (
 	durationName  = "google.protobuf.Duration"
 	timestampName = "google.protobuf.Timestamp"
@@ -26,13 +26,13 @@ const (
 	messageName   = "sidebus.v1.Message"
 	rawField      = "json"
 
-	// allIfAbsent is the list whose absence means all there are. Over gRPC an empty one cannot be told from an absent
-	// one; here it can, and whoever gives an empty list does not mean all.
+	// allIfAbsent is the list whose absence means all messages. gRPC does not distinguish an empty list from an absent
+	// one. JSON does, and an empty list is rejected because its sender does not mean all.
 	allIfAbsent = "sidebus.v1.ResubmitRequest.sequence_numbers"
 )
 
-// Decode reads the JSON form of a message, as the body of a request is read. It keeps nothing of data and may be called
-// concurrently.
+// Decode decodes the JSON form of a message, as the body of a request is decoded. It does not retain data and may be
+// called concurrently.
 func Decode(data []byte, into proto.Message) error {
 	if err := decode(data, into); err != nil {
 		return err
@@ -40,9 +40,9 @@ func Decode(data []byte, into proto.Message) error {
 	return nil
 }
 
-// decode reads the JSON form of a message as docs/api describes it. It differs from protojson in durations
-// and properties, in the field json, in what it says is wrong, and in that a null resets nothing. What it refuses is
-// INVALID_ARGUMENT, or ARGUMENT_OUT_OF_RANGE for a number its field cannot hold, and names the field.
+// decode decodes the JSON form of a message as docs/api describes it. It differs from protojson in durations and
+// properties, in the field json, in its error messages, and in that a null resets nothing. Its errors name the field
+// and are INVALID_ARGUMENT, or ARGUMENT_OUT_OF_RANGE for a number that its field cannot hold.
 func decode(data []byte, into proto.Message) *semantics.Error {
 	if !utf8.Valid(data) {
 		return semantics.Errorf(semantics.InvalidArgument, "the body must be valid UTF-8")
@@ -64,7 +64,7 @@ func syntaxError(data []byte) *semantics.Error {
 	return semantics.Errorf(semantics.InvalidArgument, "the body is not valid JSON")
 }
 
-// Refused is the error about the field at path, "" for the whole body, whose value is not accepted.
+// Refused returns the error about the field at path, "" for the whole body, whose value is not accepted.
 func Refused(code semantics.Code, path, format string, args ...any) *semantics.Error {
 	name := path
 	if name == "" {
@@ -82,7 +82,7 @@ func BadValue(path, format string, args ...any) *semantics.Error {
 	return Refused(semantics.InvalidArgument, path, format, args...)
 }
 
-// below gives the path of a member.
+// below returns the path of a member.
 func below(path, name string) string {
 	if path == "" {
 		return Cut(name)
@@ -131,8 +131,8 @@ func decodeMessage(s *scanner, m protoreflect.Message, path string) *semantics.E
 	return nil
 }
 
-// isBrokers reports whether name is a field that only the broker sets. A sender may leave it in a message it has
-// received and sends again; it is ignored (MSG-4).
+// isBrokers reports whether only the broker sets the field name. A sender may leave such a field in a message that it
+// has received and sends again; the field is ignored (MSG-4).
 func isBrokers(message protoreflect.MessageDescriptor, name string) bool {
 	return message.FullName() == messageName &&
 		(&sidebusv1.ReceivedMessage{}).ProtoReflect().Descriptor().Fields().ByJSONName(name) != nil
@@ -222,9 +222,9 @@ func decodeMap(s *scanner, entries protoreflect.Map, field protoreflect.FieldDes
 	return nil
 }
 
-// mayBeNever reports whether a duration is a lifetime, which may be "never". Of the others an absent one has another
-// meaning, so that "never" would be taken for its opposite: an abandoned message that must not come back would come
-// back at once.
+// mayBeNever reports whether a duration is a lifetime, which may be "never". Other durations may not: if they are
+// absent, that has another meaning, and "never" would get the opposite effect. An abandoned message that must not come
+// back would come back at once.
 func mayBeNever(field protoreflect.FieldDescriptor) bool {
 	return field.Name() == "time_to_live" || semantics.MayBeNever(field.JSONName())
 }
@@ -261,11 +261,11 @@ func decodeNested(s *scanner, m protoreflect.Message, field protoreflect.FieldDe
 	return nil
 }
 
-// ParseInstant reads an instant in RFC 3339. at is the path of its field.
+// ParseInstant parses an instant in RFC 3339. at is the path of its field.
 func ParseInstant(text, at string) (*timestamppb.Timestamp, *semantics.Error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	instant := timestamppb.New(t)
-	if err != nil || !instant.IsValid() { // in UTC the year may be another one than in the text
+	if err != nil || !instant.IsValid() { // the year in UTC may differ from the year in the text
 		return nil, BadValue(at, `must be an instant such as "2026-01-02T03:04:05Z"`)
 	}
 	return instant, nil

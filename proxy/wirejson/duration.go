@@ -30,8 +30,8 @@ var (
 	}
 )
 
-// parseNanos reads a duration in Go syntax ("1m30s") or ISO-8601 ("PT1M30S", without years and months) as nanoseconds,
-// exactly. What is finer is refused.
+// parseNanos parses a duration in Go syntax ("1m30s") or ISO-8601 ("PT1M30S", without years and months) and returns
+// exact nanoseconds. It rejects a finer resolution.
 func parseNanos(s string) (*big.Int, bool) {
 	if len(s) > maxDuration {
 		return nil, false
@@ -64,9 +64,9 @@ func parseNanos(s string) (*big.Int, bool) {
 	return sum.Num(), true
 }
 
-// ParseDuration reads a duration as the API takes it, in Go syntax ("1m30s") or ISO-8601 ("PT1M30S"), and reports
-// whether it is one. What is longer than google.protobuf.Duration can hold, as the longest duration of Service Bus is,
-// is cut to that; it means "never" all the same.
+// ParseDuration parses a duration in Go syntax ("1m30s") or ISO-8601 ("PT1M30S"), and reports whether it is valid. It
+// reduces a duration beyond google.protobuf.Duration, such as the longest of Service Bus, to the maximum, which also
+// means "never".
 func ParseDuration(s string) (*durationpb.Duration, bool) {
 	nanos, ok := parseNanos(s)
 	if !ok {
@@ -86,7 +86,7 @@ func ParseDuration(s string) (*durationpb.Duration, bool) {
 // ticksPerSecond is the resolution of a timespan: 100 ns.
 const ticksPerSecond = int64(time.Second / 100)
 
-// parseTicks reads a duration as ticks of a timespan. It reports false for what a timespan cannot hold exactly.
+// parseTicks parses a duration as ticks of a timespan. It returns false for one that a timespan cannot hold exactly.
 func parseTicks(s string) (int64, bool) {
 	nanos, ok := parseNanos(s)
 	if !ok {
@@ -96,7 +96,7 @@ func parseTicks(s string) (int64, bool) {
 	return ticks.Int64(), rest.Sign() == 0 && ticks.IsInt64()
 }
 
-// appendSeconds writes a duration as seconds with as many digits as it needs, "90s" or "0.5s". whole and part have the
+// appendSeconds appends a duration in seconds with as many digits as it needs, "90s" or "0.5s". whole and part have the
 // same sign; part counts fractions of a second of which digits make one decimal place each.
 func appendSeconds(to []byte, whole, part int64, digits int) []byte {
 	if whole < 0 || part < 0 {

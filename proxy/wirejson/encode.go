@@ -15,14 +15,14 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
-// Encode writes the JSON form of a message in the order of its fields: proto3 JSON with default values written and
-// absent ones left out, but for durations, properties and the field json (see decode). It does not check that the field
-// json is JSON. It keeps nothing and may be called concurrently.
+// Encode returns the JSON form of a message in the order of its fields. It is proto3 JSON that includes default values
+// and leaves out absent ones, except for durations, properties and the field json (see decode). Encode does not check
+// that the field json is JSON. It retains nothing and may be called concurrently.
 func Encode(m proto.Message) []byte {
 	return appendMessage(make([]byte, 0, 2*proto.Size(m)+64), m.ProtoReflect())
 }
 
-// onlyIfAny are the lists that most answers say nothing about. An empty one would say that there are none.
+// onlyIfAny are the lists that most responses do not have. They are left out when they are empty.
 var onlyIfAny = map[protoreflect.FullName]bool{"sidebus.v1.Subscription.rules": true, "sidebus.v1.Rule.warnings": true}
 
 func appendMessage(to []byte, m protoreflect.Message) []byte {
@@ -64,8 +64,7 @@ func appendField(to []byte, value protoreflect.Value, field protoreflect.FieldDe
 	}
 }
 
-// appendMap writes the only kind of map there is, properties by name, in order of name so that equal messages are equal
-// texts.
+// appendMap appends a map of properties, the only kind of map, sorted by name so that equal messages have equal JSON.
 func appendMap(to []byte, entries protoreflect.Map) []byte {
 	names := make([]string, 0, entries.Len())
 	entries.Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
@@ -119,7 +118,7 @@ func appendBase64(to, octets []byte) []byte {
 	return append(base64.StdEncoding.AppendEncode(append(to, '"'), octets), '"')
 }
 
-// appendInstant writes RFC 3339 in UTC with 0, 3, 6 or 9 decimal places, as proto3 JSON does.
+// appendInstant appends an instant in RFC 3339, in UTC, with 0, 3, 6 or 9 decimal places, as proto3 JSON does.
 func appendInstant(to []byte, at time.Time) []byte {
 	layout := `"2006-01-02T15:04:05.000000000Z"`
 	switch n := at.Nanosecond(); {
@@ -135,7 +134,7 @@ func appendInstant(to []byte, at time.Time) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString writes a JSON string and escapes no more than JSON asks for.
+// appendString appends a JSON string and escapes only what JSON requires.
 func appendString(to []byte, s string) []byte {
 	to = append(to, '"')
 	start := 0
@@ -162,7 +161,7 @@ func appendString(to []byte, s string) []byte {
 	return append(append(to, s[start:]...), '"')
 }
 
-// oneRune gives the only character of a text.
+// oneRune returns the only character of a text.
 func oneRune(s string) (rune, bool) {
 	r, size := utf8.DecodeRuneInString(s)
 	return r, s != "" && size == len(s)

@@ -14,11 +14,11 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// kindSuffix is what the fields of Value have after the name of their type.
+// kindSuffix is the suffix of the fields of Value, after the name of their type.
 const kindSuffix = "_value"
 
-// decodeProperty reads a property: string, bool, number (without fraction an int64, else a double) or null, or an
-// object with type and value for any type (MSG-13).
+// decodeProperty decodes a property: string, bool, number (without a fraction an int64, otherwise a double) or null, or
+// an object with type and value for any type (MSG-13).
 func decodeProperty(s *scanner, into *sidebusv1.Value, at string) *semantics.Error {
 	switch c := s.peek(); {
 	case c == 'n':
@@ -75,7 +75,8 @@ func decodeTypedObject(s *scanner, into *sidebusv1.Value, at string) *semantics.
 	return decodeTyped(value, typ, into, at)
 }
 
-// decodeTyped reads a value of a known type. Bounds narrower than those of the field are semantics.IntegerOf's matter.
+// decodeTyped decodes a value of a known type. semantics.IntegerOf checks bounds that are narrower than those of the
+// field.
 func decodeTyped(raw []byte, typ string, into *sidebusv1.Value, at string) *semantics.Error {
 	m := into.ProtoReflect()
 	field := m.Descriptor().Fields().ByName(protoreflect.Name(typ + kindSuffix))
@@ -141,7 +142,7 @@ func typedValue(raw []byte, typ string, kind protoreflect.Kind) (value protorefl
 	}
 }
 
-// parseFloat reads a JSON number, or a string that holds one or one of the values JSON has no number for.
+// parseFloat parses a JSON number, a string that holds one, or a string for a value that JSON has no number for.
 func parseFloat(text string, isText bool, bits int) (float64, bool) {
 	switch {
 	case isText && text == "NaN":
@@ -157,7 +158,8 @@ func parseFloat(text string, isText bool, bits int) (float64, bool) {
 	return f, err == nil
 }
 
-// appendProperty is the opposite of decodeProperty: the short form where it says the type, else the typed one.
+// appendProperty is the opposite of decodeProperty: it appends the short form if that implies the type, otherwise the
+// typed form.
 func appendProperty(to []byte, v *sidebusv1.Value) []byte {
 	switch k := v.GetKind().(type) {
 	case *sidebusv1.Value_NullValue, nil:
@@ -187,7 +189,7 @@ func appendTyped(to []byte, v *sidebusv1.Value, value protoreflect.Value, kind p
 		if r := rune(k.CharValue); utf8.ValidRune(r) { //nolint:gosec // a code point
 			return appendString(to, string(r))
 		}
-		return strconv.AppendUint(to, uint64(k.CharValue), 10) // half a surrogate pair, which no text can hold
+		return strconv.AppendUint(to, uint64(k.CharValue), 10) // an unpaired surrogate, which is not valid UTF-8
 	case *sidebusv1.Value_TimespanValue:
 		to = appendSeconds(append(to, '"'), k.TimespanValue/ticksPerSecond, k.TimespanValue%ticksPerSecond, 7)
 		return append(to, '"')
@@ -210,8 +212,8 @@ func appendTyped(to []byte, v *sidebusv1.Value, value protoreflect.Value, kind p
 	}
 }
 
-// AppendFloat writes a number as short as possible, or the string that stands for one that JSON does not have. It does
-// not show that a whole number is a float.
+// AppendFloat appends the shortest form of a number, or the string for a number that JSON does not have. The form does
+// not show whether a whole number is a float.
 func AppendFloat(to []byte, f float64, bits int) []byte {
 	switch {
 	case math.IsNaN(f):

@@ -65,7 +65,7 @@ func decodeEnum(
 	return protoreflect.Value{}, BadValue(at, "must be one of %s", strings.Join(names, ", "))
 }
 
-// decodeInteger reads a whole number, as a number or as a string that holds one.
+// decodeInteger decodes a whole number, from a number or a string that holds one.
 func decodeInteger(raw []byte, bits int, at string) (int64, *semantics.Error) {
 	text := string(raw)
 	if inner, ok := unquote(raw); ok {
@@ -76,7 +76,7 @@ func decodeInteger(raw []byte, bits int, at string) (int64, *semantics.Error) {
 	}
 	isNumber := len(text) <= 64 && text != "" && (text[0] == '-' || isDigit(text[0])) && json.Valid([]byte(text))
 	exponent := strings.IndexAny(text, "eE")
-	if !isNumber || exponent >= 0 && len(text)-exponent > 5 { // no exponent that takes long to work out
+	if !isNumber || exponent >= 0 && len(text)-exponent > 5 { // bounds the exponent, so that parsing is fast
 		return 0, BadValue(at, "must be a whole number")
 	}
 	exact, ok := new(big.Rat).SetString(text)
@@ -89,7 +89,7 @@ func decodeInteger(raw []byte, bits int, at string) (int64, *semantics.Error) {
 	return exact.Num().Int64(), nil
 }
 
-// parseInt is strconv.ParseInt without the plus sign that JSON does not know.
+// parseInt is strconv.ParseInt without the plus sign, which JSON does not permit.
 func parseInt(text string, bits int) (int64, error) {
 	if strings.HasPrefix(text, "+") {
 		return 0, strconv.ErrSyntax
@@ -99,7 +99,7 @@ func parseInt(text string, bits int) (int64, error) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// decodeBase64 reads base64, in the standard or the URL alphabet, with or without padding.
+// decodeBase64 decodes base64, in the standard or the URL alphabet, with or without padding.
 func decodeBase64(raw []byte) ([]byte, bool) {
 	if raw[0] != '"' {
 		return nil, false

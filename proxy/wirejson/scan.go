@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// MemberNames lists the names of a JSON object, none when it is not one.
+// MemberNames returns the names of a JSON object, none if the text is not an object.
 func MemberNames(data []byte) []string {
 	if !json.Valid(data) {
 		return nil
@@ -22,8 +22,8 @@ func MemberNames(data []byte) []string {
 	return names
 }
 
-// scanner reads JSON that is known to be valid, so that it need not look for errors and can hand out pieces of the
-// input without copying them.
+// scanner reads valid JSON, so that it need not check for errors and can return slices of the input without copying
+// them.
 type scanner struct {
 	data []byte
 	pos  int
@@ -40,13 +40,13 @@ func (s *scanner) space() {
 	}
 }
 
-// peek gives the first byte of the next token.
+// peek returns the first byte of the next token.
 func (s *scanner) peek() byte {
 	s.space()
 	return s.data[s.pos]
 }
 
-// open enters an object or array, or reports false and stays where it is when the next value is not one.
+// open enters an object or array. It returns false and does not advance if the next value is neither.
 func (s *scanner) open(bracket byte) bool {
 	if s.peek() != bracket {
 		return false
@@ -55,7 +55,7 @@ func (s *scanner) open(bracket byte) bool {
 	return true
 }
 
-// next steps to the next element of an object or array, or out of it and reports false.
+// next advances to the next element of an object or array, or leaves it and returns false.
 func (s *scanner) next(bracket byte) bool {
 	if s.peek() == ',' {
 		s.pos++
@@ -77,7 +77,7 @@ func (s *scanner) key() string {
 	return name
 }
 
-// value reads the next value and gives it byte for byte.
+// value reads the next value and returns its bytes.
 func (s *scanner) value() []byte {
 	s.space()
 	start := s.pos
@@ -120,8 +120,8 @@ func (s *scanner) skipWord() {
 	}
 }
 
-// unquote reads a JSON string. It reports false when the value is not a string, or names a surrogate without its other
-// half, which no text can hold.
+// unquote reads a JSON string. It returns false if the value is not a string, or has an unpaired surrogate, which is
+// not valid UTF-8.
 func unquote(raw []byte) (string, bool) {
 	if raw[0] != '"' {
 		return "", false
@@ -134,7 +134,8 @@ func unquote(raw []byte) (string, bool) {
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return "", false
 	}
-	// The library puts U+FFFD in place of half a surrogate pair. It is legal only as often as it was written.
+	// encoding/json replaces an unpaired surrogate with U+FFFD. The result is valid if it has no more U+FFFD than the
+	// input.
 	const replacement = string(utf8.RuneError)
 	written := strings.Count(string(inner), replacement) + strings.Count(strings.ToLower(string(inner)), `\ufffd`)
 	return text, strings.Count(text, replacement) <= written

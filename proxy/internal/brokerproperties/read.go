@@ -16,9 +16,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Message makes a message, but for its body, of the headers of a request (REST-1, REST-2). spelling gives names of
-// headers as the sender wrote them, by their canonical form; one that is missing stands as it is. INVALID_ARGUMENT. It
-// does not check what semantics.Message.Validate checks.
+// Message returns the message in the headers of a request, without its body (REST-1, REST-2). spelling maps canonical
+// names of headers to the sender's spelling; a name that is missing keeps its canonical form. Message returns
+// INVALID_ARGUMENT. It does not check what semantics.Message.Validate checks.
 func Message(header http.Header, spelling map[string]string) (*semantics.Message, error) {
 	m := &semantics.Message{ContentType: header.Get("Content-Type"), Properties: map[string]semantics.Value{}}
 	if err := readBrokerProperties(header.Values(Header), m); err != nil {
@@ -57,14 +57,15 @@ func readBrokerProperties(values []string, m *semantics.Message) error {
 	return Parse([]byte(values[0]), m)
 }
 
-// Parse reads broker properties into a message (REST-2). Those that a sender cannot set are ignored, and so are unknown
-// ones; null is as if absent. INVALID_ARGUMENT names what is no JSON or of the wrong type.
+// Parse reads broker properties into a message (REST-2). It ignores unknown properties and those that a sender cannot
+// set; null counts as absent. If the text is not a JSON object, or a property has the wrong type, it returns
+// INVALID_ARGUMENT.
 func Parse(text []byte, m *semantics.Message) error {
 	fields, err := objectOf(text)
 	if err != nil {
 		return refuse(semantics.InvalidArgument, Header, "must be a JSON object in valid UTF-8")
 	}
-	// TimeToLive before TimeToLiveTimeSpan, which is the exact one
+	// TimeToLive before TimeToLiveTimeSpan, which is exact and wins
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		raw := fields[name]
 		read, ok := readers[name]
@@ -147,8 +148,8 @@ func readProperties(field string, values []string, m *semantics.Message) error {
 	return ReadProperties(field, []byte(values[0]), m)
 }
 
-// ReadProperties reads application properties from a JSON object, as WriteProperties gives it, and adds them to those
-// of a message. field is what an error names. INVALID_ARGUMENT.
+// ReadProperties reads application properties from a JSON object, as WriteProperties writes it, and adds them to those
+// of a message. field is the name for errors. It returns INVALID_ARGUMENT.
 func ReadProperties(field string, object []byte, m *semantics.Message) error {
 	fields, err := objectOf(object)
 	if err != nil {
@@ -167,7 +168,7 @@ func ReadProperties(field string, object []byte, m *semantics.Message) error {
 	return nil
 }
 
-// objectOf takes a JSON object apart. Of a name that stands twice the last value counts, as everywhere in JSON.
+// objectOf returns the members of a JSON object. Of a duplicate name the last value counts, as usual in JSON.
 func objectOf(raw []byte) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if !utf8.Valid(raw) {
@@ -182,7 +183,7 @@ func objectOf(raw []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// refuseLineBreaks refuses texts that would begin a header of their own, were they ever written as they are (REST-12).
+// refuseLineBreaks rejects texts that would begin another header if they were written unescaped (REST-12).
 func refuseLineBreaks(m *semantics.Message) error {
 	texts := map[string]string{
 		"MessageId": m.MessageID, "SessionId": m.SessionID, "PartitionKey": m.PartitionKey,
@@ -204,7 +205,7 @@ func refuseLineBreaks(m *semantics.Message) error {
 	return nil
 }
 
-// Batch reads the messages of a batch (REST-3). An error carries the position of the bad message (BATCH-1).
+// Batch reads the messages of a batch (REST-3). An error carries the position of the invalid message (BATCH-1).
 func Batch(data []byte) ([]*semantics.Message, error) {
 	var items []json.RawMessage
 	if !utf8.Valid(data) || json.Unmarshal(data, &items) != nil || items == nil {

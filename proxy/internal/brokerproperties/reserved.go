@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// standard are the headers of HTTP that come with requests, in canonical form. None is ever an application property.
+// standard are the standard headers of HTTP requests, in canonical form. They are never application properties.
 // Priority (RFC 9218) is not among them: Service Bus' own examples have a property of that name.
 var standard = setOf(
 	"Accept", "Alt-Used", "Authorization", "Cache-Control", "Connection", "Cookie", "Date", "Depth", "Dnt",
@@ -15,13 +15,13 @@ var standard = setOf(
 	"X-Requested-With", "Brokerproperties", "Servicebusauthorization", "Servicebussupplementaryauthorization",
 )
 
-// standardPrefixes are those of families of such headers.
+// standardPrefixes are the prefixes of further standard headers.
 var standardPrefixes = []string{
 	"Accept-", "Access-Control-", "Content-", "If-", "Proxy-", "Sec-", "Sidebus-", "X-Forwarded-", "X-Ms-",
 }
 
-// answers are the headers of HTTP that an answer may have besides. A property of such a name comes in a header, since
-// there it means nothing else, and goes out in PropertiesHeader.
+// answers are further headers that have a meaning in HTTP responses. In a request such a header has no meaning, so it
+// is an application property; in a response the property is in PropertiesHeader.
 var answers = setOf(
 	"Age", "Allow", "Alt-Svc", "Clear-Site-Data", "Etag", "Expires", "Last-Modified", "Link", "Location", "Nel",
 	"Refresh", "Report-To", "Reporting-Endpoints", "Retry-After", "Server", "Server-Timing", "Set-Cookie",
@@ -36,7 +36,7 @@ func setOf(names ...string) map[string]bool {
 	return all
 }
 
-// isStandard tells whether a header, by its canonical name, is part of HTTP or of Service Bus and no property.
+// isStandard reports whether a header, by its canonical name, belongs to HTTP or Service Bus and is not a property.
 func isStandard(canonical string) bool {
 	if standard[canonical] {
 		return true
@@ -49,7 +49,7 @@ func isStandard(canonical string) bool {
 	return false
 }
 
-// fitsHeader tells whether a property can be written as a header of its name.
+// fitsHeader reports whether a property can be written as a header of its name.
 func fitsHeader(name string) bool {
 	if !isToken(name) {
 		return false
@@ -58,7 +58,7 @@ func fitsHeader(name string) bool {
 	return !isStandard(canonical) && !answers[canonical]
 }
 
-// isToken tells whether a text may be the name of a header (RFC 9110).
+// isToken reports whether a text is valid as the name of a header (RFC 9110).
 func isToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]

@@ -8,7 +8,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Plain gives an application property as text that need not be read back: what JSON would have in quotes without them.
+// Plain returns an application property as text that need not be parsed again: JSON strings without their quotes.
 func Plain(v semantics.Value) string {
 	switch v.Type() {
 	case semantics.TypeNull:
@@ -27,7 +27,7 @@ func Plain(v semantics.Value) string {
 	}
 }
 
-// WriteProperties gives application properties as one JSON object in ASCII, as PropertiesHeader has them.
+// WriteProperties returns application properties as one JSON object in ASCII, the value of PropertiesHeader.
 func WriteProperties(properties map[string]semantics.Value) string {
 	var o object
 	for _, name := range slices.Sorted(maps.Keys(properties)) {

@@ -16,14 +16,13 @@ import (
 // ticksPerSecond is the resolution of a TimeSpan: 100 ns.
 const ticksPerSecond = int64(time.Second / 100)
 
-// neverSeconds is how Service Bus writes a lifetime that never ends: the most ticks there are, as seconds.
+// neverSeconds is how Service Bus writes a lifetime that never ends: the largest number of ticks, in seconds.
 const neverSeconds = "922337203685.47754"
 
-// formatInstant writes an instant as RFC 1123 has it (REST-4), with whole seconds, never rounded up.
+// formatInstant formats an instant as RFC 1123 (REST-4), truncated to whole seconds.
 func formatInstant(at time.Time) string { return at.UTC().Format(http.TimeFormat) }
 
-// instantLayouts are the forms in which an instant is taken: RFC 1123, and ISO 8601, which is UTC when it has no
-// offset.
+// instantLayouts are the accepted layouts of an instant: RFC 1123, and ISO 8601, which is UTC if it has no offset.
 var instantLayouts = []string{
 	http.TimeFormat,
 	time.RFC1123,
@@ -32,8 +31,8 @@ var instantLayouts = []string{
 	"2006-01-02T15:04:05.999999999",
 }
 
-// ParseInstant reads an instant as RFC 1123 or ISO 8601 has it (REST-2). The first instant of year 1 is the zero time,
-// which is what .NET writes for "none".
+// ParseInstant parses an instant in RFC 1123 or ISO 8601 (REST-2). The first instant of year 1, which .NET writes for
+// "none", is the zero time.
 func ParseInstant(text string) (time.Time, error) {
 	for _, layout := range instantLayouts {
 		at, err := time.Parse(layout, text)
@@ -50,7 +49,8 @@ func ParseInstant(text string) (time.Time, error) {
 	)
 }
 
-// parseSeconds reads a lifetime in seconds, fraction allowed (REST-2). What time.Duration cannot hold never ends.
+// parseSeconds parses a lifetime in seconds, with an optional fraction (REST-2). A lifetime beyond time.Duration never
+// ends.
 func parseSeconds(raw []byte) (time.Duration, error) {
 	text := string(raw)
 	if !isNumber(text) {
@@ -62,7 +62,7 @@ func parseSeconds(raw []byte) (time.Duration, error) {
 	}
 	return time.Duration(
 		math.Round(math.Max(seconds, -1) * float64(time.Second)),
-	), nil // below zero is refused, however far
+	), nil // every value below zero is rejected
 }
 
 // formatSeconds is the opposite of parseSeconds.
@@ -94,7 +94,7 @@ func parseTimeSpan(text string) (time.Duration, error) {
 	d := hours*time.Hour + minutes*time.Minute + seconds*time.Second + time.Duration(fraction)*100
 	switch {
 	case part[1] == "-":
-		return -1, nil // below zero is refused, however far
+		return -1, nil // every value below zero is rejected
 	case days > (semantics.Never-d)/(24*time.Hour):
 		return semantics.Never, nil
 	default:
@@ -102,7 +102,7 @@ func parseTimeSpan(text string) (time.Duration, error) {
 	}
 }
 
-// formatTicks writes a time span of ticks as .NET does.
+// formatTicks formats a time span of ticks as .NET does.
 func formatTicks(ticks int64) string {
 	sign, rest := "", uint64(ticks) //nolint:gosec // two's complement: the most negative number has no opposite
 	if ticks < 0 {

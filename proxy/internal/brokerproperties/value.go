@@ -14,9 +14,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// parseValue reads an application property from a header: a string in quotes, as JSON has it, or a bare number, boolean
-// or null (REST-1). Anything else is a string as it stands, so that clients need not quote what cannot be taken for
-// something else.
+// parseValue parses an application property from a header: a quoted JSON string, or a bare number, boolean or null
+// (REST-1). Any other text is a string, so that clients need to quote only what parses as another type.
 func parseValue(text string) (semantics.Value, error) {
 	switch {
 	case strings.HasPrefix(text, `"`):
@@ -32,8 +31,8 @@ func parseValue(text string) (semantics.Value, error) {
 	}
 }
 
-// parseJSONValue reads an application property from JSON: a string, boolean, null, or number, which is an int64 without
-// a fraction and else a double.
+// parseJSONValue parses an application property from JSON: a string, a boolean, null, or a number, which is an int64 if
+// it has no fraction and a double otherwise.
 func parseJSONValue(raw []byte) (semantics.Value, error) {
 	text := string(raw)
 	switch {
@@ -56,7 +55,7 @@ func parseJSONValue(raw []byte) (semantics.Value, error) {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return semantics.Int64(n), nil
 		}
-		n, err := strconv.ParseUint(text, 10, 64) // what is written for an uint64 can be sent again
+		n, err := strconv.ParseUint(text, 10, 64) // a uint64 that was written can be sent again
 		if err != nil {
 			return semantics.Value{}, errors.New("does not fit 64 bits; put it in quotes")
 		}
@@ -64,8 +63,7 @@ func parseJSONValue(raw []byte) (semantics.Value, error) {
 	}
 }
 
-// parseString reads a JSON string. Unlike the package json it refuses what is no text: bytes that are no UTF-8 and
-// halves of surrogate pairs.
+// parseString parses a JSON string. Unlike encoding/json it rejects invalid UTF-8 and unpaired surrogates.
 func parseString(raw []byte) (string, error) {
 	var s string
 	if !utf8.Valid(raw) || json.Unmarshal(raw, &s) != nil || raw[0] != '"' || hasHalfPair(raw) {
@@ -74,7 +72,7 @@ func parseString(raw []byte) (string, error) {
 	return s, nil
 }
 
-// hasHalfPair looks for an escaped half of a surrogate pair without the other one in a valid JSON string.
+// hasHalfPair reports whether a valid JSON string has an escaped surrogate without its other half.
 func hasHalfPair(raw []byte) bool {
 	unit := func(at int) rune {
 		if at+6 > len(raw) || raw[at] != '\\' || raw[at+1] != 'u' {
@@ -93,7 +91,7 @@ func hasHalfPair(raw []byte) bool {
 			}
 			i += 6
 		}
-		i++ // what is escaped, a backslash too
+		i++ // skips the escaped character, which may be a backslash
 	}
 	return false
 }
@@ -102,7 +100,7 @@ func isNumber(text string) bool {
 	return text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9') && json.Valid([]byte(text))
 }
 
-// appendValue is the opposite of parseValue. What JSON has no word for is a string: its canonical text, bytes in
+// appendValue is the opposite of parseValue. A type that JSON does not have is a string: its canonical text, bytes in
 // base64.
 func appendValue(to []byte, v semantics.Value) []byte {
 	switch v.Type() {
@@ -135,7 +133,7 @@ func appendValue(to []byte, v semantics.Value) []byte {
 	}
 }
 
-// appendDouble writes a number so that it is read as a double again, with a fraction or an exponent.
+// appendDouble appends a number with a fraction or an exponent, so that it is parsed as a double again.
 func appendDouble(to []byte, f float64, bits int) []byte {
 	number := wirejson.AppendFloat(nil, f, bits)
 	if !bytes.ContainsAny(number, `.e"`) {
@@ -144,8 +142,8 @@ func appendDouble(to []byte, f float64, bits int) []byte {
 	return append(to, number...)
 }
 
-// appendString writes a JSON string in ASCII without control characters, so that it can stand in a header whatever it
-// says (REST-12).
+// appendString appends a JSON string in ASCII without control characters, so that any text can be in a header
+// (REST-12).
 func appendString(to []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	unit := func(u rune) {

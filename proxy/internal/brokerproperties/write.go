@@ -14,9 +14,9 @@ import (
 // stateNames are the states in the order of semantics.State.
 var stateNames = []string{semantics.Active: "Active", semantics.Deferred: "Deferred", semantics.Scheduled: "Scheduled"}
 
-// Write puts a message, but for its body, into the headers of an answer or request: its broker properties, its content
-// type, and each application property but those that left names, without case. No header of a kind that is there
-// already is changed but Content-Type.
+// Write writes a message, without its body, into the headers of a response or request: its broker properties, its
+// content type, and its application properties, except those whose names are in left, in any case. Application
+// properties never replace standard headers.
 func Write(header http.Header, m *semantics.Received, left ...string) {
 	isTyped := writeContentType(header, m)
 	set(header, Header, string(brokerPropertiesOf(m, !isTyped)))
@@ -36,17 +36,17 @@ func Write(header http.Header, m *semantics.Received, left ...string) {
 	}
 }
 
-// set sets a header under the name as it is written, which need not be its canonical one.
+// set sets a header under the name as given, which need not be canonical.
 func set(header http.Header, name, value string) { header[name] = []string{value} }
 
-// contentTypes are what a body without a content type is by its kind.
+// contentTypes are the content types of bodies without one, by kind of body.
 var contentTypes = map[semantics.BodyKind]string{
 	semantics.BodyText: "text/plain; charset=utf-8", semantics.BodyJSON: "application/json",
 }
 
-// writeContentType sets the header of the body. It reports false when it cannot say the message's own.
+// writeContentType sets Content-Type. It returns false if the message has one that a header cannot carry.
 func writeContentType(header http.Header, m *semantics.Received) bool {
-	header["Content-Type"] = nil // and let nobody guess
+	header["Content-Type"] = nil // no header, so that net/http does not guess
 	switch {
 	case m.ContentType == "":
 		if kind, ok := contentTypes[m.BodyKind]; ok {
@@ -61,7 +61,7 @@ func writeContentType(header http.Header, m *semantics.Received) bool {
 	}
 }
 
-// isHeaderValue tells whether a text comes out of a header as it went in.
+// isHeaderValue reports whether a header carries a text unchanged.
 func isHeaderValue(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] >= 0x7f {
@@ -71,7 +71,7 @@ func isHeaderValue(s string) bool {
 	return strings.TrimSpace(s) == s
 }
 
-// brokerPropertiesOf writes what Service Bus tells a receiver (REST-4), in its order.
+// brokerPropertiesOf returns the broker properties that Service Bus sends to a receiver (REST-4), in its order.
 func brokerPropertiesOf(m *semantics.Received, withContentType bool) []byte {
 	var o object
 	if withContentType {
@@ -101,7 +101,7 @@ func brokerPropertiesOf(m *semantics.Received, withContentType bool) []byte {
 	return o.end()
 }
 
-// Sent writes what a sender learns of a message.
+// Sent returns the broker properties of a message for its sender.
 func Sent(header http.Header, result semantics.SendResult) {
 	var o object
 	o.string("MessageId", result.MessageID)
@@ -109,14 +109,14 @@ func Sent(header http.Header, result semantics.SendResult) {
 	set(header, Header, string(o.end()))
 }
 
-// Renewed writes what the holder of a lock learns when it was renewed.
+// Renewed returns the broker properties of a renewed lock for its holder.
 func Renewed(header http.Header, until time.Time) {
 	var o object
 	o.instant("LockedUntilUtc", until)
 	set(header, Header, string(o.end()))
 }
 
-// object writes a JSON object member by member. Texts that are not set are left out, and so are zero instants.
+// object writes a JSON object member by member. It leaves out texts and instants that are not set.
 type object struct{ text []byte }
 
 func (o *object) key(name string) {

@@ -30,7 +30,7 @@ func integerOf(t *testing.T, typ semantics.ValueType, n int64) semantics.Value {
 	return v
 }
 
-// writtenIn gives the broker properties that were written into headers.
+// writtenIn returns the broker properties that were written into headers.
 func writtenIn(header map[string][]string) string { return header[Header][0] }
 
 func TestREST_4_AllBrokerProperties(t *testing.T) {
