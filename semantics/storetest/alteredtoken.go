@@ -83,7 +83,7 @@ func (f *forger) step(rt *rapid.T) {
 			tokens[i], want[i] = f.alter(rt), semantics.MessageLockLost
 		}
 	}
-	if verb != "renew" { // what is renewed stays in hand
+	if verb != "renew" { // renewed messages stay unsettled
 		f.hand = hand
 	}
 	same(rt, verb, want, f.settle(rt, verb, tokens))

@@ -60,7 +60,7 @@ func testSCHED_5_ExactlyUntilDue(_ *testing.T, h *fixture) {
 	h.send(later("a", h.in(1000*ms)), later("b", h.in(1000*ms)))
 	h.Advance(1000*ms - ms)
 	h.ok(h.cancel(1))
-	h.Advance(ms) // and nobody has looked since
+	h.Advance(ms) // without a call since then
 	h.wantMissing(h.cancel(2), "2")
 	h.same(h.receiveOne(orders).MessageID, "b")
 }

@@ -20,7 +20,7 @@ var consumerTests = []ruleTest{
 	testCOMP_7_EveryMessageAtLeastOnce,
 }
 
-// sidecars gives one Broker for each Store there is over the data.
+// sidecars returns one Broker for each Store there is over the data.
 func (h *fixture) sidecars() []*broker.Broker {
 	brokers := []*broker.Broker{h.broker}
 	if h.Peer != nil {
@@ -39,8 +39,8 @@ type ledger struct {
 	done  context.CancelFunc
 }
 
-// consumeUntil runs consumers until total messages are done. handle is called for every message and tells whether it is
-// done. The context ends when they are, or when it takes too long.
+// consumeUntil runs consumers until total messages are done. handle is called for every message and reports whether it
+// is done. The context ends when all are done, or when that takes too long.
 func (h *fixture) consumeUntil(total, consumers, atOnce int, handle func(b *broker.Broker, m *semantics.Received) bool) (*ledger, context.Context) {
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	book := &ledger{taken: map[int64]int{}, left: total, done: cancel}

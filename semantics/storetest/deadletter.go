@@ -34,7 +34,7 @@ func testDLQ_1_AlwaysThere(t *testing.T, h *fixture) {
 	h.wantNumbers(h.peek(deadOrders))
 	queues, _, err := h.broker.ListEntities(t.Context(), semantics.QueueKind, "", 0, "")
 	h.ok(err)
-	h.same(len(queues), 1) // it is no queue by itself
+	h.same(len(queues), 1) // the sub-queue is not listed as a queue
 	err = h.broker.DeleteEntity(t.Context(), semantics.QueueKind, deadOrders.String())
 	h.wantCode(err, semantics.InvalidArgument)
 }

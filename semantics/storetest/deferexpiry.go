@@ -78,7 +78,7 @@ func testTTL_18_ReactivateAsksToo(_ *testing.T, h *fixture) {
 
 	h.deferredFor(buriesExpired)
 	h.ok(h.reactivate(orders, 1))
-	h.Advance(1000 * ms) // being active again, it expires by itself
+	h.Advance(1000 * ms) // active again, it expires automatically
 	h.receiveNone(orders)
 	h.same(h.counts(), semantics.Runtime{DeadLetter: 1})
 }

@@ -120,7 +120,7 @@ func testSETTLE_11_EndOfADelayWakes(_ *testing.T, h *fixture) {
 		w := h.watch(source)
 		h.abandonFor(100*ms, source, got)
 		h.Advance(100 * ms)
-		h.runtime() // wakes whoever waits
+		h.runtime() // wakes the waiting receive
 		for h.awaitWake(w); len(h.receive(source, 1)) == 0; h.awaitWake(w) {
 			h.registerEmpty(source) // a wake-up means "look again", no more
 		}
@@ -182,7 +182,7 @@ func testSETTLE_11_RedeliveryDelayAfterALock(_ *testing.T, h *fixture) {
 	h.wantNumbers(h.receive(orders, 9), 2)
 	h.Advance(1000 * ms)
 	h.wantNumbers(h.receive(orders, 9), 1)
-	h.Advance(5000 * ms) // the second's lock ended a second ago, but nobody looked then
+	h.Advance(5000 * ms) // the second's lock expired a second ago, without a call since then
 	h.wantNumbers(h.receive(orders, 9), 2)
 	h.same(h.row(orders, 1).VisibleAt, h.in(1000*ms))
 }

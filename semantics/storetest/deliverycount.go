@@ -64,7 +64,7 @@ func testDC_5_OneDelivery(_ *testing.T, h *fixture) {
 	h.sendTexts(2)
 	h.abandon(orders, h.receiveOne(orders))
 	h.wantCounts(1, 0, 1)
-	h.complete(orders, h.receiveOne(orders)) // a delivery that succeeds is no failure
+	h.complete(orders, h.receiveOne(orders)) // a delivery that succeeds is not a failure
 	h.wantCounts(0, 0, 1)
 }
 

@@ -139,7 +139,7 @@ func testDUP_4_ExactWindow(_ *testing.T, h *fixture) {
 	h.Advance(ms) // start + window
 	h.same(h.sendAll(text("a")), []semantics.Stored{stored(2)})
 	h.Advance(20*time.Second - ms)
-	h.same(h.sendAll(text("a")), []semantics.Stored{duplicate(2)}) // whose window began anew
+	h.same(h.sendAll(text("a")), []semantics.Stored{duplicate(2)}) // a new window began
 }
 
 func testDUP_5_NothingClearsTheHistory(_ *testing.T, h *fixture) {
@@ -173,7 +173,7 @@ func testDUP_6_ScheduledTakePart(_ *testing.T, h *fixture) {
 	h.same(h.sendAll(text("scheduled")), []semantics.Stored{duplicate(2)})
 	h.same(h.sendAll(later("scheduled", at.Add(time.Hour))), []semantics.Stored{duplicate(2)})
 	h.same(h.counts(), semantics.Runtime{Active: 1, Available: 1, Scheduled: 1})
-	h.Advance(10 * time.Second) // activation is no new acceptance: it is neither checked nor remembered
+	h.Advance(10 * time.Second) // activation is not an acceptance: it is neither checked nor remembered
 	h.same(h.counts(), semantics.Runtime{Active: 2, Available: 2})
 	h.same(h.sendAll(text("scheduled")), []semantics.Stored{duplicate(2)})
 	h.Advance(10 * time.Second)
@@ -286,7 +286,7 @@ func testDUP_10_RefusedSendLeavesNoHistory(_ *testing.T, h *fixture) {
 	refused(semantics.EntityDisabled)
 	h.setStatus(semantics.StatusActive)
 	h.same(h.sendAll(text("a")), []semantics.Stored{stored(1)})
-	// A refusal needs no look at the history, but what is to be stored alone needs room.
+	// A refusal does not check the history, but only messages that are stored need capacity.
 	h.same(h.sendAll(text("a"), text("b"), text("b")), []semantics.Stored{duplicate(1), stored(2), duplicate(2)})
 	h.refusedSend(semantics.EntityFull, text("a"), text("b"), text("c"))
 	h.same(h.sendAll(text("b"), text("a")), []semantics.Stored{duplicate(2), duplicate(1)}) // although it is full

@@ -96,8 +96,8 @@ func testERR_5_StatusBeforeLock(t *testing.T, h *fixture) {
 func testERR_5_SizesInListOrder(_ *testing.T, h *fixture) {
 	h.create(func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
 	err := h.refusedSend(semantics.MessageSizeExceeded, text("a"), sized(1025), sized(2000))
-	h.same(err.Details[semantics.DetailIndex], "1") // the first bad one
-	// One that is too large by itself is told apart from a batch that is too large in sum.
+	h.same(err.Details[semantics.DetailIndex], "1") // the first invalid one
+	// One message that is too large is reported differently from a batch whose sum is too large.
 	many := make([]*semantics.Message, 300)
 	for i := range many {
 		many[i] = sized(1024)

@@ -186,7 +186,7 @@ func (h *fixture) receiveNone(source semantics.Source) {
 	h.wantNumbers(h.receive(source, 10))
 }
 
-// peek gives all messages of source.
+// peek returns all messages of source.
 func (h *fixture) peek(source semantics.Source) []*semantics.Received {
 	h.t.Helper()
 	return h.peekFrom(source, 0, broker.MaxPeekMessages)
@@ -244,7 +244,7 @@ func (h *fixture) wantCode(err error, want semantics.Code) *semantics.Error {
 	return semantics.AsError(err)
 }
 
-// codeOf gives the code of an error that is the same whenever the test runs, so that its text is compared.
+// codeOf returns the code of an error that is the same whenever the test runs, so that its text is compared.
 func (h *fixture) codeOf(err error) semantics.Code {
 	h.refusals.add(err)
 	return semantics.CodeOf(err)

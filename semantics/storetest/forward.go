@@ -176,8 +176,8 @@ func testFWD_1_FromASubscription(_ *testing.T, h *fixture) {
 	h.same(h.topicRuntime().SizeInBytes, int64(4)) // those of the other subscription
 }
 
-// What is asked of a source that forwards nothing, or is not there, is no failure: whoever sweeps may know less than
-// others.
+// An operation on a source that forwards nothing, or does not exist, is not a failure: the sidecar that sweeps may have
+// old information.
 func testFWD_1_NothingToDo(t *testing.T, h *fixture) {
 	h.create()
 	h.createTopic()

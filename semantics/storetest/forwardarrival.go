@@ -45,7 +45,7 @@ func testFWD_3_SessionsOfATopic(_ *testing.T, h *fixture) {
 	h.wantReasons(deadEU, semantics.ReasonNoSession)
 }
 
-// It takes none of the places for messages (TOPIC-7), but its room.
+// A dead letter counts for the size of the queue, but not for its number of messages (TOPIC-7).
 func testDLQ_9_CountsAsDeadLetter(_ *testing.T, h *fixture) {
 	h.createNamed(archive.Path, hasSessions, holdsAtMost(1), detectsDuplicates)
 	h.create(forwardsTo(archive.Path))
@@ -105,7 +105,7 @@ func testSCHED_3_IsNotScheduledAgain(_ *testing.T, h *fixture) {
 		m := h.receiveOne([]semantics.Source{archive, eu}[i])
 		h.same([]any{m.ScheduledAt, m.EnqueuedAt, m.State}, []any{h.in(time.Hour), h.Now(), semantics.Active})
 	}
-	h.updateTopic(failsUnmatched, "failIfUnmatched") // which nobody asks of a message that is only scheduled
+	h.updateTopic(failsUnmatched, "failIfUnmatched") // which does not apply to a message that is scheduled
 	h.sendTexts(1)
 	transfer := h.begin(orders, news, 9)
 	publications := carried(transfer)

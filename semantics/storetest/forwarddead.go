@@ -55,7 +55,7 @@ func testFWD_9_ByTheBroker(_ *testing.T, h *fixture) {
 	h.send(lasting("expired", time.Second), text("spent"))
 	h.abandon(orders, h.takeNumbers(orders, 2)...)
 	h.Advance(time.Second)
-	h.forward() // nobody else has looked
+	h.forward() // without a call by another sidecar
 	rows := h.peek(archive)
 	h.same(messageIDs(rows), []string{"spent", "expired"})
 	h.same([]string{rows[0].DeadLetterReason, rows[1].DeadLetterReason}, []string{"MaxDeliveryCountExceeded", "TTLExpiredException"})
@@ -247,7 +247,7 @@ func testMSG_17_ResubmittedHasItsSize(t *testing.T, h *fixture) {
 			h.createNamed(attic.Path)
 			h.ok(third(h.broker.Resubmit(t.Context(), deadArchive, options)))
 			m := h.peek(attic)[0]
-			for _, o := range []broker.DeadLetterOptions{first, last} { // what is no text is data, and stays
+			for _, o := range []broker.DeadLetterOptions{first, last} { // bytes that are not text are data, and stay
 				maps.Copy(want.Properties, o.Properties)
 			}
 			h.same([]any{m.Forwarded, m.Properties}, []any{(*semantics.Forwarded)(nil), want.Properties})
@@ -275,7 +275,7 @@ func testMSG_17_ResubmittedAfterAnAction(t *testing.T, h *fixture) {
 	h.same([]int64{m.Size, h.runtimeOf(eu).SizeInBytes}, []int64{m.Message.Size(), m.Message.Size()})
 }
 
-// third gives the error of a call with two other results.
+// third returns the error of a call with two other results.
 func third[T, U any](_ T, _ U, err error) error { return err }
 
 func (h *fixture) countSize(queue semantics.Source) int64 {
@@ -294,8 +294,8 @@ func testDLQ_13_ReasonOfBeforeIsInTheDescription(_ *testing.T, h *fixture) {
 	h.same(h.counts(), semantics.Runtime{TransferDeadLetter: 1})
 }
 
-// A dead letter that cannot be forwarded is one anew: what happened to it before counts no more, and it is kept as the
-// option says now.
+// A dead letter that cannot be forwarded is a new dead letter: what happened to it before no longer counts, and its
+// lifetime is that of the present option.
 func testDLQ_13_DeadLetterAnew(_ *testing.T, h *fixture) {
 	h.create(keepsDeadFor(10 * time.Second))
 	h.createNamed(archive.Path, hasStatus(semantics.StatusDisabled))

@@ -122,7 +122,7 @@ func testENT_13_BadPaths(t *testing.T, h *fixture) {
 	})
 }
 
-// The API calls an entity "queues/..." where it is named by itself.
+// The API calls an entity "queues/..." where only the entity is named.
 func testENT_13_Hints(t *testing.T, h *fixture) {
 	h.createNamed("queue")
 	h.createTopicNamed("topic")

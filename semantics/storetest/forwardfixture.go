@@ -59,7 +59,7 @@ func (h *fixture) sendToQueue(queue semantics.Source, messages ...*semantics.Mes
 	h.ok(second(h.broker.Send(h.t.Context(), semantics.ToQueue(queue.Path), messages)))
 }
 
-// forward carries on all that is to be forwarded anywhere until nothing is, as whoever sweeps has it done.
+// forward forwards all messages from all sources until none are left, as a sweep does.
 func (h *fixture) forward() {
 	h.t.Helper()
 	h.forwardBy(h.broker)
@@ -75,7 +75,7 @@ func (h *fixture) forwardBy(broker *broker.Broker) {
 	}
 }
 
-// forwarding gives all sources that forward.
+// forwarding returns all sources that forward.
 func (h *fixture) forwarding() (sources []semantics.Source) {
 	h.t.Helper()
 	add := func(entities []semantics.Entity) {
@@ -133,7 +133,7 @@ func (h *fixture) begin(source semantics.Source, path string, limit int) semanti
 	return transfer
 }
 
-// carried gives the messages of a transfer as they are to arrive, and those that follow them.
+// carried returns the messages of a transfer as they are to arrive, and those that follow them.
 func carried(transfer semantics.Transfer) []semantics.Publication {
 	publications := make([]semantics.Publication, len(transfer.Messages))
 	for i, m := range transfer.Messages {

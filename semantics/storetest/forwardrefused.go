@@ -122,7 +122,7 @@ func testFWD_8_FullOfMessages(_ *testing.T, h *fixture) {
 	h.wantUndelivered(semantics.ReasonDestinationFull, "ENTITY_FULL", "m3", "m4")
 }
 
-// Each message is taken or refused by itself.
+// Each message is accepted or refused separately.
 func testFWD_8_FullOfBytes(_ *testing.T, h *fixture) {
 	h.createNamed(archive.Path, megabytes(1))
 	h.create(forwardsTo(archive.Path))
@@ -191,7 +191,7 @@ func testFWD_8_TopicFull(_ *testing.T, h *fixture) {
 	h.create(forwardsTo(news))
 	h.send(sized(200<<10), text("a"))
 	h.send(sized(200 << 10))
-	h.send(sized(200 << 10)) // which has no room twice
+	h.send(sized(200 << 10)) // which does not fit a second time
 	h.send(text("b"), text("c"))
 	h.forward()
 	h.wantIDs(eu, "sized", "a", "sized")
@@ -219,7 +219,7 @@ func (h *fixture) patient(retry time.Duration) {
 	h.broker = h.newBroker(h.Store, broker.WithForwardRetry(retry))
 }
 
-// waits checks that orders cannot be forwarded now, and that nobody has lost anything by trying.
+// waits checks that orders cannot be forwarded now, and that a try loses nothing.
 func (h *fixture) waits(want semantics.Runtime) {
 	h.t.Helper()
 	for range 2 {

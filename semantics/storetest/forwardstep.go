@@ -12,7 +12,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// The steps of a transfer one by one, as they happen when whoever carries it on dies, is slow, or is not the only one.
+// The steps of a transfer one by one, as they happen when the sidecar that runs it crashes, is slow, or is not the only
+// one.
 var forwardStepTests = []ruleTest{
 	testFWD_1_BeginSetsAside,
 	testFWD_1_BeginGivesWhatIsUnderWay,
@@ -120,7 +121,7 @@ func testFWD_1_NobodyGetsWhatIsSetAside(_ *testing.T, h *fixture) {
 	h.same(h.counts(), semantics.Runtime{})
 }
 
-// Whoever carries a transfer on dies after some step of it, and another one finds it.
+// The sidecar that runs a transfer crashes after some step, and another one finds the transfer.
 func testFWD_1_DiesAfterAnyStep(_ *testing.T, h *fixture) {
 	h.createForwarding()
 	others := h.sidecars()
@@ -183,7 +184,8 @@ func testFWD_1_ArrivesOnce(_ *testing.T, h *fixture) {
 	want := []semantics.Code{"", "", "", semantics.EntityFull, semantics.EntityFull}
 	h.same(h.arrive(transfer), want)
 	h.complete(archive, h.receive(archive, 9)...)
-	// There is room now, but it is decided. So it is for whoever begins anew, and whatever it brings.
+	// The queue has free capacity now, but the decision stays. It also holds for a sidecar that begins again, with any
+	// messages.
 	h.same(h.arrive(transfer), want)
 	h.same(h.arrive(h.begin(orders, archive.Path, 9)), want)
 	h.updateNamed(archive, hasStatus(semantics.StatusDisabled), "status")
@@ -274,7 +276,7 @@ func testFWD_1_ManyForwardersAtOnce(t *testing.T, h *fixture) {
 			for over := false; !over; {
 				select {
 				case <-sent:
-					over = true // once more, for all that is there now
+					over = true // again, for all messages that are there now
 				default:
 				}
 				for range 2 {

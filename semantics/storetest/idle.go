@@ -39,7 +39,7 @@ func removedAfter(d time.Duration) change {
 	return func(o *semantics.Options) { o.AutoDeleteOnIdle = d }
 }
 
-// temporary lets an entity be removed when nobody has used it for span.
+// temporary permits the removal of an entity that was not used for span.
 var temporary = removedAfter(span)
 
 func keepsDeadLetters(o *semantics.Options) { o.AutoDeleteKeepsDeadLetters = true }
@@ -253,7 +253,7 @@ func testIDLE_7_WhatLiesThereDoesNotKeep(_ *testing.T, h *fixture) {
 	got := h.receive(orders, 3)
 	h.setAside(orders, got[0])
 	h.bury(got[1])
-	h.abandon(orders, got[2]) // which nobody sees for an hour
+	h.abandon(orders, got[2]) // which is delayed for an hour
 	h.same(h.counts(), semantics.Runtime{Active: 3, Available: 2, Delayed: 1, Deferred: 1, DeadLetter: 1})
 	last := h.Now()
 	h.ordersStay(span / 2)
@@ -276,7 +276,7 @@ func testIDLE_8_WaitsEndAndNameIsFree(t *testing.T, h *fixture) {
 	h.same(created, true)
 }
 
-// Whoever hears that a message was stored finds it, whatever was removed meanwhile.
+// A message whose sender gets a success can be found, whatever was removed meanwhile.
 func testIDLE_8_SendAgainstRemoval(t *testing.T, h *fixture) {
 	outcomes := map[semantics.Code]int{}
 	for range 200 {
@@ -356,7 +356,7 @@ func testIDLE_9_ExpiredDeadLettersDoNotKeep(_ *testing.T, h *fixture) {
 	h.create(temporary, keepsDeadLetters, keepsDeadFor(3*span+time.Second))
 	h.buryTexts("a")
 	h.ordersStay(3 * span)
-	h.ordersGo(time.Second) // nobody has used it for longer than span already
+	h.ordersGo(time.Second) // it was not used for longer than span already
 }
 
 func testENT_14_ForwardingIsUse(_ *testing.T, h *fixture) {

@@ -256,7 +256,7 @@ func (h *fixture) tryUpdate(c change, names ...string) error {
 	return second(h.Store.UpdateEntity(h.t.Context(), semantics.QueueKind, orders.Path, options, names))
 }
 
-// For the target a resubmission is a send: one that takes nothing is no activity (IDLE-7).
+// For the target a resubmission is a send: one that stores nothing is not activity (IDLE-7).
 func testCNT_5_ResubmitIsActivityOfTheTarget(t *testing.T, h *fixture) {
 	h.create()
 	h.buryTexts("a", "b")
@@ -276,7 +276,7 @@ func testCNT_5_ResubmitIsActivityOfTheTarget(t *testing.T, h *fixture) {
 	move(1)
 	h.same(accessed(), h.Now())
 	last := h.Now()
-	move(2) // for which there is no room
+	move(2) // which does not fit
 	h.same(accessed(), last)
 }
 

@@ -131,12 +131,12 @@ func testIDLE_3_ScheduledMessagesKeep(_ *testing.T, h *fixture) {
 	h.newsGo(span)
 }
 
-// The last use of a subscription that was removed by itself is not forgotten with it.
+// The last use of a subscription counts even after the subscription was deleted when idle.
 func testIDLE_3_UseOfARemovedSubscriptionCounts(_ *testing.T, h *fixture) {
 	h.createTopic(removedAfter(5 * span))
 	h.createSubscription(eu, removedAfter(3*span))
 	h.newsStay(2 * span)
-	h.publishTexts("a") // so that nobody looks at the topic before the subscription is gone
+	h.publishTexts("a") // so that no sweep looks at the topic before the subscription is gone
 	h.newsStay(span)
 	h.peek(eu)
 	h.subscriptionGoes(eu, 3*span)
@@ -257,7 +257,7 @@ func testIDLE_9_DeadLettersKeepTheTopic(_ *testing.T, h *fixture) {
 	h.publishTexts("a")
 	h.buryFrom(eu, h.receiveOne(eu))
 	h.newsStay(3 * span)
-	h.newsGo(time.Second) // nobody has used it for longer than span already
+	h.newsGo(time.Second) // it was not used for longer than span already
 }
 
 func testENT_14_ForwardingSubscriptionIsUse(_ *testing.T, h *fixture) {

@@ -42,7 +42,7 @@ func RandomLogUniform(r *rand.Rand, most int) int {
 	return min(most, int(math.Exp(r.Float64()*math.Log(float64(most)+1))))
 }
 
-// sendBodies sends messages of these sizes, each by itself.
+// sendBodies sends messages of these sizes, each in a call of its own.
 func (h *fixture) sendBodies(sizes ...int) {
 	h.t.Helper()
 	for _, n := range sizes {

@@ -164,7 +164,7 @@ func testTTL_9_ExpiresAtOnceWhenGivenUp(_ *testing.T, h *fixture) {
 		h.Advance(1000 * ms)
 		h.refusedSend(semantics.EntityFull, text("b"))
 		giveUp(got)
-		h.send(text("b")) // there is room although nobody has looked since
+		h.send(text("b")) // the queue has free capacity without a call since then
 		h.wantNumbers(h.receive(orders, 2), 2)
 		h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, "orders"))
 	}

@@ -231,7 +231,7 @@ func testLOCK_7_SettleAtTheEndLoses(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(5)
 	got := h.receive(orders, 5)
-	h.Advance(lock) // and nobody has looked since
+	h.Advance(lock) // without a call since then
 	codes, err := h.broker.Complete(t.Context(), orders, tokensOf(got[0]))
 	h.wantCodes(codes, err, semantics.MessageLockLost)
 	codes, err = h.broker.Abandon(t.Context(), orders, tokensOf(got[1]), semantics.AbandonOptions{})

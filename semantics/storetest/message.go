@@ -164,7 +164,7 @@ func testMSG_10_DeliveryCountOnReceiveAndPeek(_ *testing.T, h *fixture) {
 		h.same(h.peek(orders)[0].DeliveryCount, stored)
 		got := h.receiveOne(orders)
 		h.same(got.DeliveryCount, stored+1)
-		h.same(h.peek(orders)[0].DeliveryCount, stored) // being locked is no delivery yet
+		h.same(h.peek(orders)[0].DeliveryCount, stored) // a lock is not yet a delivery
 		h.abandon(orders, got)
 	}
 }

@@ -28,9 +28,9 @@ type Pair struct {
 	Audit func(path string) error
 }
 
-// RunModel carries out random calls and time steps on two stores and fails when a client could tell them apart. Lock
-// tokens are random; those of one delivery count as the same. After each step it also checks what must hold whatever
-// was done (see model.check). openPair is called once; every run uses queues of its own.
+// RunModel runs random calls and time steps on two stores and fails when a client could distinguish them. Lock tokens
+// are random; those of one delivery count as the same. After each step it also checks the invariants (see model.check).
+// openPair is called once; every run uses queues of its own.
 func RunModel(t *testing.T, openPair func(t *testing.T) Pair) {
 	t.Helper()
 	pair, runs := openPair(t), 0
@@ -140,7 +140,7 @@ type origin struct {
 	hold *hold // nil: no session is held
 }
 
-// on gives the source as one of the stores knows it.
+// on returns the source as one of the stores knows it.
 func (m *model) on(s semantics.Store, from origin) semantics.Source {
 	if from.hold != nil {
 		from.SessionLock = from.hold.reference
@@ -179,7 +179,7 @@ func agree[T any](rt *rapid.T, m *model, what string, call func(s semantics.Stor
 	return reference, ok
 }
 
-// looked notes whether a call has carried out what was due, which all do that are not refused as a whole.
+// looked records whether a call has processed what was due. Every call does that is not refused as a whole.
 func (m *model) looked(ok bool) {
 	if ok {
 		m.moved = false

@@ -117,7 +117,7 @@ func plain(messages []*semantics.Received) []semantics.Received {
 	return rows
 }
 
-// groupOf tells by the marks of a peeked row in which group it is (PEEK-7).
+// groupOf returns the group of a peeked row by its marks (PEEK-7).
 func groupOf(row *semantics.Received) semantics.Show {
 	switch {
 	case row.Locked:

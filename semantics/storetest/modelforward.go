@@ -112,7 +112,8 @@ func (m *model) drawPassage(rt *rapid.T) *passage {
 	return rapid.SampledFrom(m.passages).Draw(rt, "transfer")
 }
 
-// arrive lets a transfer arrive, perhaps once more. What is said of one that was followed by another is not fixed.
+// arrive runs the arrival of a transfer, perhaps again. The results of a transfer that was followed by another are not
+// fixed.
 func (m *model) arrive(rt *rapid.T) {
 	p, isLast := m.drawPassage(rt), rapid.Bool().Draw(rt, "is last")
 	m.compareCounts(rt, m.other.Path) // whether it is a look at the destination is not fixed

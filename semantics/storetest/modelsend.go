@@ -57,7 +57,7 @@ func few(rt *rapid.T, most int, label string) int {
 	return rapid.IntRange(1, 4).Draw(rt, label)
 }
 
-// drawProperties gives properties of which some together are more than a message may have, and of which two differ in
+// drawProperties returns properties of which some together are more than a message may have, and of which two differ in
 // case only.
 func drawProperties(rt *rapid.T) map[string]semantics.Value {
 	name := rapid.SampledFrom([]string{"p", "p", "q", "r", "P"}).Draw(rt, "name")

@@ -36,7 +36,7 @@ type hold struct {
 	closed, ended      bool // ended: it ran out, and what it held is counted
 }
 
-// live says whether the lock holds: up to its end, not including it.
+// live reports whether the lock holds: up to its end, not including it.
 func (h *hold) live(now time.Time) bool { return !h.closed && now.Before(h.until) }
 
 const keptHolds = 8
@@ -169,7 +169,7 @@ func (m *model) drawHold(rt *rapid.T) *hold {
 	return h
 }
 
-// offers says whether a session had messages for its holder at the last look.
+// offers reports whether a session had messages for its holder at the last look.
 func (m *model) offers(id string) bool {
 	return slices.ContainsFunc(m.rows, func(row *semantics.Received) bool {
 		return row.SessionID == id && (isAvailable(row) || isDeferred(row))
@@ -179,7 +179,7 @@ func (m *model) offers(id string) bool {
 // under is main as the holder of a session sees it.
 func (m *model) under(h *hold) origin { return origin{Source: m.main.Source, hold: h} }
 
-// drawMain gives main for a verb that takes messages: with sessions mostly as the holder of one sees it.
+// drawMain returns main for a verb that takes messages: with sessions mostly as the holder of one sees it.
 func (m *model) drawMain(rt *rapid.T) origin {
 	if !m.options.RequiresSession || len(m.holds) == 0 || even(16).Draw(rt, "without session") == 0 {
 		return m.main
@@ -287,7 +287,7 @@ func (m *model) accepted(rt *rapid.T, id string, accept func(s semantics.Store) 
 	m.holds = m.holds[max(0, len(m.holds)-keptHolds):]
 }
 
-// isHeld says whether the lock of a session holds, going by the answers alone.
+// isHeld reports whether the lock of a session holds, according to the answers alone.
 func (m *model) isHeld(id string) bool {
 	h := m.current[id]
 	return h != nil && h.live(m.now)

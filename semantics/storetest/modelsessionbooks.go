@@ -13,7 +13,7 @@ import (
 // (SESS-25).
 type books struct {
 	out    map[int64]*handOut // what was handed out and is not settled, by number
-	ended  map[int64]*handOut // what was in flight as a lock ended, until somebody looks
+	ended  map[int64]*handOut // what was in flight when a lock expired, until a call looks
 	failed map[int64]int      // deliveries that failed
 	handed map[int64]bool     // what was ever handed out
 	// SessionSequence of the last message of a session that was handed out for the first time
@@ -126,14 +126,14 @@ func (m *model) decide(number int64, h *handOut) {
 	m.setDeferred(number, h, h.deferred)
 }
 
-// setDeferred notes that a message is deferred and cannot go away by itself.
+// setDeferred records that a message is deferred and cannot expire.
 func (m *model) setDeferred(number int64, h *handOut, is bool) {
 	if is && !h.mortal {
 		m.deferred[number] = true
 	}
 }
 
-// endHolds enters that time has ended locks of sessions: what was in flight under them has failed once more (DC-1,
+// endHolds records the locks of sessions that have expired: what was in flight under them has failed again (DC-1,
 // DC-4).
 func (m *model) endHolds(now time.Time) {
 	for _, h := range m.current {

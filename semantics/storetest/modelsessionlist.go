@@ -142,7 +142,7 @@ func (m *model) purgeSession(rt *rapid.T) {
 	m.purgeStepwise(rt, m.drawSessionAt(rt), show, rapid.IntRange(1, 3).Draw(rt, "most"))
 }
 
-// drawSessionAt names a session that nobody need hold, or gives that of a holder.
+// drawSessionAt returns a session as its holder, or by its name without a lock.
 func (m *model) drawSessionAt(rt *rapid.T) origin {
 	if len(m.holds) > 0 && rapid.Bool().Draw(rt, "as holder") {
 		return m.under(m.drawHold(rt))

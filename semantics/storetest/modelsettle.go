@@ -53,7 +53,7 @@ func (m *model) release(rt *rapid.T) {
 	m.settle(rt, "release", from, chosen, semantics.Settler.Release)
 }
 
-// drawChanges gives modified properties, most often none.
+// drawChanges returns modified properties, most often none.
 func drawChanges(rt *rapid.T) map[string]semantics.Value {
 	if rapid.IntRange(1, 3).Draw(rt, "modify") > 1 {
 		return nil

@@ -44,7 +44,7 @@ func (h *fixture) modifiers(source semantics.Source) map[string]func(p propertie
 	return verbs
 }
 
-// only gives the one message that is left, wherever it is.
+// only returns the one message that is left, wherever it is.
 func (h *fixture) only() *semantics.Received {
 	h.t.Helper()
 	rows := append(h.peek(orders), h.peek(deadOrders)...)

@@ -217,7 +217,7 @@ func testENT_16_ImmutableOptions(t *testing.T, h *fixture) {
 		h.ok(err)
 		h.same(after, before) // the changeable one neither
 	}
-	// Naming one with the value it has is no change of it.
+	// Naming one with the value it has does not change it.
 	same := semantics.Options{MaxDeliveryCount: 3, RequiresDuplicateDetection: true, EnablePartitioning: true}
 	queue, err := h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", same, []string{"maxDeliveryCount", "requiresDuplicateDetection", "enablePartitioning"})
 	h.ok(err)

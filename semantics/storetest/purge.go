@@ -305,7 +305,7 @@ func testPURGE_9_ReceiveBySequenceAllOrNone(_ *testing.T, h *fixture) {
 	h.create()
 	h.send(lasting("a", 1000*ms), text("b"))
 	h.Advance(1000 * ms)
-	h.wantMissing(h.receiveNumbers(orders, 1, 2), "1") // its time is over
+	h.wantMissing(h.receiveNumbers(orders, 1, 2), "1") // it has expired
 	h.takeNumbers(orders, 2)
 }
 

@@ -157,7 +157,7 @@ func testRECV_7_ReceiveAndDeleteRemovesWhenDelivered(t *testing.T, h *fixture) {
 	h.Advance(2 * lock)
 	h.receiveNone(orders)
 
-	// A sidecar that dies in between loses nothing.
+	// A sidecar that crashes in between loses nothing.
 	h.sendTexts(1)
 	h.receiveAs(orders, 1, semantics.ReceiveAndDelete)
 	h.Advance(lock)

@@ -71,7 +71,7 @@ func testMSG_17_ResubmittedIsNew(t *testing.T, h *fixture) {
 	h.abandon(deadOrders, h.receiveOne(deadOrders))
 	h.Advance(time.Second)
 	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 2}))
-	// Everything the sender set stays, and what was modified; all else begins anew.
+	// Everything that the sender set stays, and so do modifications; all else begins again.
 	want := semantics.Received{Message: *sent, SequenceNumber: 2, EnqueuedSequenceNumber: 2, EnqueuedAt: h.Now(), Size: sent.Size() + 1}
 	want.Properties = options.Properties
 	h.same(h.peek(orders), []*semantics.Received{&want})
@@ -197,7 +197,7 @@ func testDLQ_22_MoreThanOneStep(_ *testing.T, h *fixture) {
 	h.sendTexts(150)
 	results := h.resubmit(broker.ResubmitOptions{})
 	h.same(len(results), many)
-	for i, r := range results { // 400 have room
+	for i, r := range results { // 400 fit
 		want := moved([2]int64{int64(i + 1), int64(many + 150 + i + 1)})[0]
 		if i >= 400 {
 			want = notMoved(int64(i+1), semantics.EntityFull)

@@ -81,7 +81,7 @@ func testDLQ_22_PartitionOfTheTarget(_ *testing.T, h *fixture) {
 	}
 	h.send(part("p", ""), part("q", ""), part("", "p"), part("", ""))
 	h.bury(h.receive(orders, 9)...)
-	got := h.resubmit(broker.ResubmitOptions{Target: "other"}) // each by itself, so partitions may differ
+	got := h.resubmit(broker.ResubmitOptions{Target: "other"}) // each separately, so partitions may differ
 	h.same(got, []broker.ResubmitResult{
 		moved([2]int64{1, 1})[0], moved([2]int64{2, 2})[0],
 		{SequenceNumber: 3, Resubmitted: semantics.Resubmitted{Stored: duplicate(1)}},

@@ -196,7 +196,8 @@ func testDLQ_22_ToATopicWithDuplicates(_ *testing.T, h *fixture) {
 	h.wantNumbers(h.peek(deadEU))
 }
 
-// A sidecar that dies in the middle leaves a transfer that whoever forwards there carries on, or the next resubmission.
+// A sidecar that crashes during a resubmission leaves a transfer. The next sidecar that forwards there, or the next
+// resubmission, completes it.
 func testDLQ_22_CarriedOnByAnother(t *testing.T, h *fixture) {
 	h.create()
 	h.createNews()

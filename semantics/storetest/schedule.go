@@ -130,7 +130,7 @@ func testSCHED_3_EveryLookActivates(_ *testing.T, h *fixture) {
 }
 
 func testSCHED_3_WaitSeesTheActivation(t *testing.T, h *fixture) {
-	// Nothing is sent to wake the receive: it must look again by itself, by its own clock, when the message is due.
+	// No wake-up is sent: the receive must look again, by its own clock, when the message is due.
 	h.create()
 	h.send(later("a", h.in(30*ms)))
 	done := h.newSidecar(h.Store).waiting(t.Context(), orders, 1)

@@ -224,7 +224,7 @@ func testSESS_12_FoundAtOnceDoesNotWait(t *testing.T, h *fixture) {
 	h.createSessions()
 	s := h.newSidecar(h.Store)
 	h.sendEach("a", "b")
-	for _, want := range []string{"a", "b"} { // without a waiting room, and with one that was opened by an earlier wait
+	for _, want := range []string{"a", "b"} { // without a waiting list, and with one that an earlier wait opened
 		a, err := s.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{MaxWait: 5 * time.Minute, Strict: true})
 		h.ok(err)
 		h.same(a.Session.ID, want)
@@ -258,7 +258,7 @@ func testSESS_17_UnclaimedGetsNoDeliveries(_ *testing.T, h *fixture) {
 
 func testCON_1_UnclaimedDelaysNobody(_ *testing.T, h *fixture) {
 	h.createSessions()
-	h.sendTo("4", 300) // at the head of the queue, and nobody wants them
+	h.sendTo("4", 300) // at the head of the queue, and without a receiver
 	h.sendEach("1", "2", "3", "1", "2", "3")
 	one, two, three := h.accept("1"), h.accept("2"), h.accept("3")
 	h.pass(three, 303, 306)

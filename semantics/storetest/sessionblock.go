@@ -23,8 +23,8 @@ var sessionBlockTests = []ruleTest{
 	testSESS_29_DeadLetterRestOfMany,
 }
 
-// blocked makes orders with the session a, of which one message became a dead letter and two are left, held by nobody,
-// and with the session b.
+// blocked creates orders with two sessions without a holder: a, of which one message is a dead letter and two are left,
+// and b.
 func (h *fixture) blocked(changes ...change) {
 	h.t.Helper()
 	h.createSessions(append([]change{blocksOnDeadLetter}, changes...)...)
@@ -91,7 +91,7 @@ func testSESS_29_HolderOfABlockedSession(_ *testing.T, h *fixture) {
 	h.buryIn(a, got[2])
 	h.receiveNone(a)
 	h.abandon(a, got[3])
-	h.receiveNone(a) // not even what it had in hand
+	h.receiveNone(a) // not even the messages that were in flight
 	h.complete(a, got[4])
 	h.Advance(lock - ms)
 	h.renewSession(a)
@@ -117,7 +117,7 @@ func testSESS_29_OnlyOnRequest(_ *testing.T, h *fixture) {
 	h.pass(a, 2) // the session goes on with the next
 	h.update(blocksOnDeadLetter, "sessionOnDeadLetter")
 	h.closeSession(a)
-	a = h.wantNext("a")[0] // which blocks nothing by itself
+	a = h.wantNext("a")[0] // the option alone blocks no session
 	h.buryIn(a, h.receiveOne(a))
 	h.closeSession(a)
 	h.same(h.sessionRow("a").Blocked, true)
@@ -146,7 +146,7 @@ func testSESS_29_OnlyByDeadLetters(_ *testing.T, h *fixture) {
 	h.same(h.sessionRow("b").Blocked, true)
 }
 
-// buryTo sends a message to a session nobody holds and dead-letters it.
+// buryTo sends a message to a session without a holder and dead-letters it.
 func (h *fixture) buryTo(id string) {
 	h.t.Helper()
 	h.sendTo(id, 1)
@@ -172,7 +172,7 @@ func testSESS_29_UnblockGoesOn(_ *testing.T, h *fixture) {
 	h.same(h.sessionRow("a").Blocked, true)
 
 	h.resubmit(broker.ResubmitOptions{Numbers: []int64{1}})
-	h.notFree("a") // until somebody says so
+	h.notFree("a") // until an unblock
 	h.unblock("a")
 	h.wantNext("a")
 }

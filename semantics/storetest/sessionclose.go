@@ -60,7 +60,7 @@ func testSESS_21_CloseOfWhatHasExpired(_ *testing.T, h *fixture) {
 	a := h.accept("a")
 	h.receive(a, 2)
 	h.Advance(1000 * ms)
-	h.wantCounts(0, 2, 0) // it is in hand (TTL-9)
+	h.wantCounts(0, 2, 0) // it is locked (TTL-9)
 	h.closeSession(a)
 	h.wantCounts(1, 0, 1)
 	dead := h.row(deadOrders, 1)
@@ -76,7 +76,7 @@ func testSESS_21_CloseExpiresAtOnce(_ *testing.T, h *fixture) {
 	h.Advance(1000 * ms)
 	h.refusedSend(semantics.EntityFull, part("a", "m"))
 	h.closeSession(a)
-	h.sendTo("a", 1) // there is room although nobody has looked since
+	h.sendTo("a", 1) // the queue has free capacity without a call since then
 	h.wantNumbers(h.receive(h.wantNext("a")[0], 9), 2)
 }
 

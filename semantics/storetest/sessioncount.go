@@ -149,7 +149,7 @@ func testDC_8_OnlyAnExplicitCloseCountsNothing(t *testing.T, h *fixture) {
 
 func testDC_8_PoisonDoesNotLoopForEver(_ *testing.T, h *fixture) {
 	h.createSessions(deliversAtMost(3), sessionInFlight(1))
-	h.sendTo("a", 2) // whoever receives the first crashes
+	h.sendTo("a", 2) // the receiver of the first crashes
 	for range 3 {
 		a := h.wantNext("a")[0]
 		h.same(h.receiveOne(a).SequenceNumber, int64(1))

@@ -91,7 +91,7 @@ func testSETTLE_11_SkipOrderComesBackToItsPlace(_ *testing.T, h *fixture) {
 	h.abandonFor(3000*ms, a, got[1]) // this one holds up those behind it
 	h.receiveNone(a)
 	h.Advance(1000 * ms)
-	h.wantNumbers(h.receive(a, 9), 1, 2) // before it, and as many as there is room for
+	h.wantNumbers(h.receive(a, 9), 1, 2) // before it, as many as may be in flight
 	h.complete(a, got[0])
 	h.receiveNone(a)
 	h.Advance(2000 * ms)
@@ -180,7 +180,7 @@ func testSETTLE_11_DelayOutlivesTheHolder(_ *testing.T, h *fixture) {
 		got := h.receive(a, 2)
 		h.abandonFor(2*lock, a, got[1])
 		visible := h.in(2 * lock)
-		end(a) // with the first in hand
+		end(a) // with the first in flight
 		b := h.wantNext("a")[0]
 		h.pass(b, 1)
 		h.receiveNone(b)

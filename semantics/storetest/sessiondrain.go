@@ -42,7 +42,7 @@ func testSESS_21_ReleaseHeldClosesSessions(t *testing.T, h *fixture) {
 		h.same(err.Details[semantics.DetailCause], "draining")
 	}
 	h.wantCode(second(h.broker.Receive(t.Context(), a, broker.ReceiveOptions{MaxMessages: 1})), semantics.StoreUnavailable)
-	h.complete(a, got[0]) // what is in hand can be brought to its end
+	h.complete(a, got[0]) // locked messages can be settled
 	h.setState(a, []byte("note"))
 	h.renewSession(a)
 	h.same(h.broker.Held(), 6)

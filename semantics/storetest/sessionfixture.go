@@ -30,10 +30,10 @@ func (h *fixture) createSessions(changes ...change) {
 	h.create(append([]change{hasSessions}, changes...)...)
 }
 
-// sessionOf names a session of orders that nobody need hold.
+// sessionOf returns the source of a session of orders by its name, without a lock.
 func sessionOf(id string) semantics.Source { return semantics.Source{Path: orders.Path, Session: id} }
 
-// nobody is the source of a session that nobody holds.
+// nobody returns the source of a session with a token that no lock has.
 func nobody() semantics.Source {
 	return semantics.Source{Path: orders.Path, SessionLock: semantics.NewRandomUUID()}
 }
@@ -67,7 +67,7 @@ func (h *fixture) sendEach(sessions ...string) {
 	h.send(messages...)
 }
 
-// second gives the error of a call whose answer does not matter.
+// second returns the error of a call whose answer does not matter.
 func second[T any](_ T, err error) error { return err }
 
 func (h *fixture) tryAccept(id string) (*broker.Acceptance, error) {
@@ -89,7 +89,7 @@ func (h *fixture) accept(id string) semantics.Source {
 	return h.take(id).Source()
 }
 
-// notFree checks that nobody can take a session now, and that nothing changes by trying.
+// notFree checks that a session cannot be locked now, and that a try changes nothing.
 func (h *fixture) notFree(id string) {
 	h.t.Helper()
 	h.refused(semantics.SessionCannotBeLocked, func() error {
@@ -249,7 +249,7 @@ func (h *fixture) buryIn(source semantics.Source, messages ...*semantics.Receive
 	h.settled(codes, err)
 }
 
-// holderVerbs calls every verb that a source with a session's lock can be given, but for settlements.
+// holderVerbs calls every verb that accepts a source with a session's lock, except settlements.
 func (h *fixture) holderVerbs(source semantics.Source) map[string]error {
 	ctx, errs := h.t.Context(), map[string]error{}
 	_, errs["receive"] = h.broker.Receive(ctx, source, broker.ReceiveOptions{MaxMessages: 1})

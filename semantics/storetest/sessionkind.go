@@ -119,7 +119,7 @@ func testSESS_6_SendNeedsAnID(_ *testing.T, h *fixture) {
 	h.createSessions(detectsDuplicates)
 	h.refusedSend(semantics.SessionIDMissing, text("1"))
 	h.refusedSend(semantics.SessionIDMissing, later("1", h.in(time.Hour)))
-	// which is no session
+	// which is not a session
 	h.refusedSend(semantics.SessionIDMissing, &semantics.Message{MessageID: "1", PartitionKey: "a"})
 	err := h.refusedSend(semantics.SessionIDMissing, part("a", "1"), text("2"), text("3"))
 	h.same(err.Details[semantics.DetailIndex], "1")
@@ -177,7 +177,7 @@ func testSESS_34_DeadLettersHaveNoSessions(t *testing.T, h *fixture) {
 	for i, m := range append(rest, one) {
 		h.same([]any{m.SessionID, m.SessionSequence}, []any{"a", int64((i+1)%3 + 1)})
 	}
-	h.abandonFor(time.Hour, deadOrders, one) // which holds up nobody
+	h.abandonFor(time.Hour, deadOrders, one) // which delays no other message
 	h.release(deadOrders, rest...)
 	h.wantNumbers(h.receive(deadOrders, 9), 2, 3)
 	h.same(h.sessionIDs(), []string(nil))

@@ -220,7 +220,7 @@ func testSESS_38_Pages(_ *testing.T, h *fixture) {
 	h.ok(err)
 	h.same([]any{idsOf(rows), next}, []any{want, ""})
 
-	// What goes and comes between two pages moves nobody else.
+	// Sessions that begin or end between two pages do not move others.
 	rows, next, err = h.broker.ListSessions(h.t.Context(), "orders", 3, "", semantics.SessionFilter{})
 	h.ok(err)
 	h.same(idsOf(rows), []string{"s01", "s02", "s04"})
@@ -241,7 +241,7 @@ func testSESS_38_Bounds(t *testing.T, h *fixture) {
 	for _, size := range []int{-1, 101} {
 		h.wantCode(list(size, ""), semantics.ArgumentOutOfRange)
 	}
-	for _, token := range []string{"!", "_w"} { // the latter is no text
+	for _, token := range []string{"!", "_w"} { // the latter is not text
 		h.wantCode(list(1, token), semantics.InvalidArgument)
 	}
 	h.ok(list(100, ""))

@@ -99,7 +99,7 @@ func testSESS_16_OnlyToItsHolder(t *testing.T, h *fixture) {
 	h.wantCounts(0, 0, 0)
 }
 
-// sessionHas tells whether a session has messages.
+// sessionHas reports whether a session has messages.
 func (h *fixture) sessionHas(id string) bool {
 	h.t.Helper()
 	return len(h.peek(sessionOf(id))) > 0
@@ -143,7 +143,7 @@ func testSESS_18_RenewTakesThePresentDuration(_ *testing.T, h *fixture) {
 	a := h.accept("a")
 	got := h.receiveOne(a)
 	h.update(locksFor(10*time.Second), "lockDuration")
-	h.same(h.sessionRow("a").LockedUntil, h.in(lock)) // which stays by itself (ENT-10)
+	h.same(h.sessionRow("a").LockedUntil, h.in(lock)) // which an update does not change (ENT-10)
 	h.same(h.renewSession(a), h.in(10*time.Second))   // and may be earlier than before
 	h.Advance(10 * time.Second)
 	h.sessionLost(a, got)
@@ -175,7 +175,7 @@ func testSESS_18_RenewAfterLoss(t *testing.T, h *fixture) {
 	h.sendTo("a", 1)
 	a := h.accept("a")
 	got := h.receiveOne(a)
-	h.Advance(lock) // and nobody has looked since
+	h.Advance(lock) // without a call since then
 	for range 2 {
 		h.wantCode(second(h.broker.RenewSessionLock(t.Context(), a)), semantics.SessionLockLost)
 	}
@@ -194,7 +194,7 @@ func testSESS_19_WrongTokens(_ *testing.T, h *fixture) {
 	got := h.receiveOne(a)
 	h.setState(a, []byte("note"))
 	h.sessionLost(nobody(), got)
-	// a message's token is no session's
+	// a message's token is not a session's
 	h.sessionLost(semantics.Source{Path: "orders", SessionLock: got.LockToken}, got)
 	h.wantSettlements(h.settlements(a, []semantics.LockToken{a.SessionLock}), 1, semantics.MessageLockLost)
 

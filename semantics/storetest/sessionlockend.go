@@ -53,12 +53,12 @@ func testSESS_22_ExactBoundary(_ *testing.T, h *fixture) {
 	h.setAside(a, got[4])
 	h.takeDeferred(a, 5)
 	h.wantNumbers(h.receive(a, 2), 2, 3)
-	h.Advance(ms) // and nobody has looked since
+	h.Advance(ms) // without a call since then
 	codes, err := h.broker.Complete(h.t.Context(), a, tokensOf(got[5]))
 	h.wantCodes(codes, err, semantics.SessionLockLost)
 	h.wantCode(second(h.trySetState(a, []byte("too late"))), semantics.SessionLockLost)
 	h.sessionLost(a, got...)
-	h.wantCounted(orders, 2, 1, 1, 1, 0, 0, 0) // 2, 3, 5 and 6 were in hand, once counted for the end
+	h.wantCounted(orders, 2, 1, 1, 1, 0, 0, 0) // 2, 3, 5 and 6 were in flight, and the end counted once for each
 	h.same(string(h.take("a").Session.State.Data), "just in time")
 }
 
@@ -131,7 +131,7 @@ func testSESS_22_FencedOff(_ *testing.T, h *fixture) {
 		func() { h.closeSession(old) },
 	} {
 		end()
-		h.sessionLost(old, late...) // while nobody has it
+		h.sessionLost(old, late...) // while the session has no holder
 		now := h.accept("a")
 		h.setState(now, []byte("now"))
 		held := append(h.receive(now, 2), h.takeDeferred(now, 1)...)
@@ -189,7 +189,7 @@ func testSESS_22_RedeliveryDelayFromTheEnd(_ *testing.T, h *fixture) {
 	h.sendTo("a", 3)
 	a := h.accept("a")
 	h.receive(a, 2)
-	h.Advance(5000*ms + 500*ms) // nobody looked when the lock ended
+	h.Advance(5000*ms + 500*ms) // no call came when the lock expired
 	h.wantSessions(1, 0, 0)
 	h.same(h.row(orders, 1).VisibleAt, h.in(1500*ms))
 	h.same(h.row(orders, 2).VisibleAt, h.in(1500*ms))

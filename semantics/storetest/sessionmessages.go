@@ -169,7 +169,7 @@ func testPEEK_8_OverAllSessions(_ *testing.T, h *fixture) {
 }
 
 // eachState makes orders with the session a that has one message in each state, 2, 4, 6, 8 and 10, and messages of b at
-// the odd numbers. It gives the source of a, which is held.
+// the odd numbers. It returns the source of a, which is held.
 func (h *fixture) eachState() semantics.Source {
 	h.t.Helper()
 	h.createSessions()

@@ -88,7 +88,7 @@ func testSESS_13_FromTheUnlock(_ *testing.T, h *fixture) {
 	h.Advance(ms)
 	h.closeSession(b)
 	h.Advance(ms)
-	h.closeSession(d) // which has its message in hand
+	h.closeSession(d) // whose message is in flight
 	h.Advance(ms)
 	h.closeSession(a)
 	h.wantNext("c", "b", "d", "a")
@@ -111,7 +111,7 @@ func testSESS_13_FromTheEndOfALock(_ *testing.T, h *fixture) {
 	h.wantNext("b", "c", "a", "d")
 }
 
-// What time brings about is carried out by the first call that looks; until then a session counts as held.
+// The first call that looks processes what has become due; until then a session counts as held.
 func testSESS_13_FromTheLookThatEndsALock(_ *testing.T, h *fixture) {
 	h.createSessions()
 	h.accept("b")

@@ -174,7 +174,7 @@ func testSESS_22_LossEndsTheWait(t *testing.T, h *fixture) {
 }
 
 func testSESS_22_LockEndEndsTheWait(t *testing.T, h *fixture) {
-	// Nothing is done to wake the receive: it must see by itself that the lock has ended.
+	// No call wakes the receive: it must find out, by its own clock, that the lock has expired.
 	h.createSessions(locksFor(30 * ms))
 	done := h.elsewhere().waiting(t.Context(), h.accept("a"), 1)
 	h.Advance(30 * ms)

@@ -41,7 +41,7 @@ func testSESS_31_ForWhoeverHasTheSessionNext(_ *testing.T, h *fixture) {
 	next := h.acceptNext()
 	h.same(next.Session.State, semantics.SessionState{Data: []byte("half done"), Version: version})
 	version = h.setState(next.Source(), []byte("nearly done"))
-	h.Advance(lock) // its holder dies
+	h.Advance(lock) // its holder crashes
 	h.same(h.take("b").Session.State, semantics.SessionState{Data: []byte("nearly done"), Version: version})
 	h.wantState(h.take("a").Session.State, nil)
 }
@@ -172,7 +172,7 @@ func testSESS_33a_NeedsTheLock(_ *testing.T, h *fixture) {
 	h.setState(a, []byte("note"))
 	h.Advance(lock - ms)
 	h.setState(a, []byte("just in time"))
-	h.Advance(ms) // and nobody has looked since
+	h.Advance(ms) // without a call since then
 	h.wantCode(second(h.trySetState(a, []byte("too late"))), semantics.SessionLockLost)
 	h.wantCode(second(h.broker.SessionState(h.t.Context(), a)), semantics.SessionLockLost)
 	h.sessionLost(a)
@@ -237,7 +237,7 @@ func testSESS_33a_Arguments(t *testing.T, h *fixture) {
 	}
 }
 
-// Kind, size, lock, version, room.
+// Kind, size, lock, version, capacity.
 func testSESS_33a_OrderOfChecks(_ *testing.T, h *fixture) {
 	h.create(megabytes(1))
 	tooLarge := make([]byte, mebibyte+1)
@@ -312,13 +312,13 @@ func testSESS_33c_CountsAgainstTheSize(_ *testing.T, h *fixture) {
 	h.same(h.runtime().SizeInBytes, int64(mebibyte))
 	err := h.refused(semantics.EntityFull, func() error { return second(h.trySetState(a, []byte{1})) })
 	h.same(err.Code.Retryable(), true)
-	h.setState(a, []byte{}) // which takes no room
+	h.setState(a, []byte{}) // which needs no capacity
 	h.refused(semantics.EntityFull, func() error { return second(h.trySetState(b, make([]byte, room+1))) })
 	h.refusedSend(semantics.EntityFull, part("c", "x"))
 	h.setState(b, make([]byte, room-100))
 	h.setState(a, make([]byte, 60))
 	h.same(h.runtime().SizeInBytes, int64(mebibyte-40))
-	h.setState(a, make([]byte, 100)) // only what is more of it needs room
+	h.setState(a, make([]byte, 100)) // only the additional bytes need capacity
 	h.complete(a, h.receiveOne(a))
 	h.same(h.runtime().SizeInBytes, int64(room))
 	h.setState(b, nil)

@@ -81,7 +81,7 @@ func testSESS_33c_StateTTLFromTheLastActivity(_ *testing.T, h *fixture) {
 	h.closeSession(a)
 	h.Advance(6*time.Second - ms) // 10 s from the message on
 	h.same(h.sessionIDs(), []string{"a"})
-	h.closeSession(h.accept("a")) // which is no activity
+	h.closeSession(h.accept("a")) // which is not activity
 	h.same(h.sessionIDs(), []string{"a"})
 	h.Advance(ms)
 	h.same(h.sessionIDs(), []string(nil))
@@ -129,7 +129,7 @@ func testSESS_33c_StateTTLSetToNever(_ *testing.T, h *fixture) {
 	h.update(keepsStateFor(semantics.Never), "sessionStateTtl")
 	h.Advance(1000 * time.Hour)
 	h.same(h.sessionIDs(), []string{"rests"})
-	h.update(keepsStateFor(10*time.Second), "sessionStateTtl") // counts from when it comes to rest the next time
+	h.update(keepsStateFor(10*time.Second), "sessionStateTtl") // counts from when it becomes idle the next time
 	h.Advance(1000 * time.Hour)
 	h.same(h.sessionIDs(), []string{"rests"})
 	source := h.accept("rests")

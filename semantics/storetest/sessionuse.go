@@ -101,7 +101,7 @@ func (w *sessionWork) hold(ctx context.Context, holder, mishap int) {
 		case a.Session != nil:
 			w.work(ctx, b, a.Source(), random, mishap)
 		}
-		if mishap > 0 && random.IntN(8) == 0 { // its sidecar starts anew, somewhere else
+		if mishap > 0 && random.IntN(8) == 0 { // its sidecar starts again, somewhere else
 			b.Close()
 			b = w.h.newBroker(w.stores[random.IntN(len(w.stores))])
 		}
@@ -120,7 +120,7 @@ func (w *sessionWork) work(ctx context.Context, b *broker.Broker, source semanti
 		}
 		rest := delivery.Messages
 		if len(rest) == 0 || mishap > 0 && random.IntN(10) == 0 {
-			w.check(b.CloseSession(context.WithoutCancel(ctx), source), mishap) // with what is in hand
+			w.check(b.CloseSession(context.WithoutCancel(ctx), source), mishap) // with locked messages
 			return
 		}
 		for len(rest) > 0 {

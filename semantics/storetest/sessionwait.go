@@ -53,7 +53,7 @@ func (h *fixture) acceptingNext() <-chan accepted {
 	return h.elsewhere().accepting(h.t.Context(), "")
 }
 
-// awaitAccept gives the outcome of an accept that must end now.
+// awaitAccept returns the outcome of an accept that must end now.
 func (h *fixture) awaitAccept(done <-chan accepted) accepted {
 	h.t.Helper()
 	select {
@@ -65,7 +65,7 @@ func (h *fixture) awaitAccept(done <-chan accepted) accepted {
 	}
 }
 
-// awaitSession gives the session that an accept must get now.
+// awaitSession returns the session that an accept must get now.
 func (h *fixture) awaitSession(done <-chan accepted, want string) semantics.Source {
 	h.t.Helper()
 	a := h.awaitAccept(done)
@@ -106,7 +106,7 @@ func testSESS_12_WokenByClose(_ *testing.T, h *fixture) {
 }
 
 func testSESS_12_WokenByLockEnd(_ *testing.T, h *fixture) {
-	// Nothing is done to wake the accept: it must look again by itself when the lock ends.
+	// No call wakes the accept: it must look again, by its own clock, when the lock expires.
 	h.createSessions(locksFor(30 * ms))
 	h.sendTo("a", 1)
 	h.receiveOne(h.accept("a"))

@@ -287,7 +287,7 @@ func testCNT_5_AccessedAtFollowsActivity(t *testing.T, h *fixture) {
 	h.bury(got)
 	h.same(accessed(), h.Now())
 
-	// IDLE-7: looking at the queue from outside is no activity, nor is what fails.
+	// IDLE-7: a look at the queue from outside is not activity, nor is a call that fails.
 	last := h.Now()
 	h.Advance(ms)
 	h.runtime()

@@ -21,7 +21,7 @@ import (
 type Harness struct {
 	Store semantics.Store
 
-	// Now reads the store's clock, which has millisecond precision and stands still but for Advance.
+	// Now reads the store's clock, which has millisecond precision. Only Advance moves it.
 	Now func() time.Time
 
 	// Advance moves the store's clock forward. It may be called while receives wait.
@@ -106,7 +106,7 @@ func ruleName(test ruleTest) string {
 // NewClock.
 type Clock struct{ at chan time.Time } // holds the one value
 
-// NewClock makes a Clock that shows some instant of the present century.
+// NewClock returns a Clock that shows some instant of the present century.
 func NewClock() *Clock {
 	c := &Clock{at: make(chan time.Time, 1)}
 	c.at <- time.Date(2026, 3, 29, 1, 59, 59, 987_000_000, time.UTC)

@@ -10,8 +10,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// runThroughTopics runs the tests of whoever receives from a queue against subscriptions. With -short it does not: the
-// same Go code runs for queues.
+// runThroughTopics runs the tests of receivers of a queue against subscriptions. With -short it does not: the same Go
+// code runs for queues.
 func runThroughTopics(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
 	if testing.Short() {
@@ -75,7 +75,7 @@ func isOneOf(tests []ruleTest, test ruleTest) bool {
 }
 
 // throughTopic is a Store whose queues are each the only subscription of a topic of that name, to which everything is
-// sent. Whoever receives must not be able to tell (TOPIC-1).
+// sent. A receiver must not be able to distinguish them (TOPIC-1).
 type throughTopic struct{ semantics.Store }
 
 const onlyName = "only"

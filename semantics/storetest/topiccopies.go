@@ -57,7 +57,7 @@ func testTOPIC_2_SoManyBytesOfCopiesAtOnce(_ *testing.T, h *fixture) {
 	h.refusedForCopies("bytes of copies", semantics.MaxCopyBytes, sized(size))
 	h.publish(sized(size - size/8))
 	h.same(h.runtimeOf(eu).Active, int64(1))
-	// Whoever lets the messages be larger lets the copies be as large together.
+	// A larger bound of messages also permits more bytes of copies.
 	h.updateTopic(func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = semantics.MaxCopyBytes>>10 + 256 }, "maxMessageSizeInKilobytes")
 	h.publish(sized(size))
 	h.same(h.runtimeOf(eu).Active, int64(2))

@@ -172,7 +172,7 @@ func testTOPIC_2_AllSubscriptionsOrNone(_ *testing.T, h *fixture) {
 	h.createNews()
 	h.createSubscription(subscription("full"), holdsAtMost(1))
 	h.publishTexts("a")
-	h.refusedPublish(semantics.EntityFull, text("b")) // the others would have room
+	h.refusedPublish(semantics.EntityFull, text("b")) // the others would have capacity
 	h.refusedPublish(semantics.EntityFull, text("b"), text("c"))
 	h.complete(subscription("full"), h.receiveOne(subscription("full")))
 	h.same(h.publish(text("b")), []semantics.Stored{stored(2)})

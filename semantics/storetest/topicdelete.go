@@ -24,7 +24,7 @@ var topicDeleteTests = []ruleTest{
 	testENT_9_DeletionAmongConcurrentSends,
 }
 
-// sourceVerbs calls the verbs on a subscription that need nothing but its being there.
+// sourceVerbs calls the verbs on a subscription that need only its existence.
 func (h *fixture) sourceVerbs(source semantics.Source) map[string]error {
 	ctx, tokens, errs := h.t.Context(), []semantics.LockToken{semantics.NewRandomUUID()}, map[string]error{}
 	for _, s := range []semantics.Source{source, deadOf(source), undelivered(source)} {

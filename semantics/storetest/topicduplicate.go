@@ -77,7 +77,7 @@ func testDUP_9_OnlyAtTheEntrance(_ *testing.T, h *fixture) {
 	h.ok(err)
 	h.same(results, moved([2]int64{1, 2})) // inside the window, and without bypassing anything
 	h.wantIDs(eu, "a")
-	h.createTopicNamed("plain") // nor does a subscription remember anything by itself
+	h.createTopicNamed("plain") // nor does a subscription have a history of its own
 	plain := semantics.Source{Path: "plain/Subscriptions/eu"}
 	h.createSubscription(plain)
 	for range 2 {

@@ -60,7 +60,7 @@ func testENT_2_QueuesAndTopicsShareTheirNames(_ *testing.T, h *fixture) {
 		h.wantCode(h.make(semantics.QueueKind, name), semantics.EntityAlreadyExists)
 		h.wantCode(h.make(semantics.TopicKind, name), semantics.EntityAlreadyExists)
 		_, err := h.broker.EnsureEntity(h.t.Context(), semantics.QueueKind, name, semantics.Options{}, nil)
-		h.wantCode(err, semantics.EntityAlreadyExists) // it is there, but is no queue
+		h.wantCode(err, semantics.EntityAlreadyExists) // it exists, but is not a queue
 	}
 	h.wantCode(h.make(semantics.TopicKind, "Orders"), semantics.EntityAlreadyExists)
 	_, err := h.broker.EnsureEntity(h.t.Context(), semantics.TopicKind, "orders", semantics.Options{}, nil)
@@ -358,12 +358,12 @@ func testENT_16_ImmutableOptionsOfTopics(t *testing.T, h *fixture) {
 			return second(h.broker.UpdateEntity(t.Context(), c.kind, c.path, c.options, []string{"userMetadata", c.option}))
 		})
 		h.same([]string{err.Details[semantics.DetailField], err.Details[semantics.DetailEntity]}, []string{c.option, c.path})
-		// which is no change
+		// which does not change them
 		h.ok(second(h.broker.UpdateEntity(t.Context(), c.kind, c.path, c.same, []string{c.option})))
 	}
 }
 
-// listed gives the names of all entities of a kind, in pages of a size.
+// listed returns the names of all entities of a kind, in pages of a size.
 func (h *fixture) listed(kind semantics.Kind, topic string, size int) (names []string) {
 	h.t.Helper()
 	for token, isFirst := "", true; token != "" || isFirst; isFirst = false {

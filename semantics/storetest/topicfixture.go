@@ -95,7 +95,7 @@ func onSQL(name, expression string) semantics.Rule {
 // failsOnZero is a rule that selects messages with n = 1 and has no result for those with n = 0.
 func failsOnZero(name string) semantics.Rule { return onSQL(name, "1 / n > 0") }
 
-// doing gives a rule an action.
+// doing adds an action to a rule.
 func doing(rule semantics.Rule, action string) semantics.Rule {
 	rule.Action = &semantics.SQLText{Expression: action}
 	return rule
@@ -111,13 +111,13 @@ func never(name string) semantics.Rule {
 	return semantics.Rule{Name: name, Filter: semantics.RuleFilter{None: true}}
 }
 
-// about gives a message a subject.
+// about sets the subject of a message.
 func about(subject string, m *semantics.Message) *semantics.Message {
 	m.Subject = subject
 	return m
 }
 
-// counting gives a message the property n.
+// counting sets the property n of a message.
 func counting(n int64, m *semantics.Message) *semantics.Message {
 	m.Properties = properties{"n": semantics.Int64(n)}
 	return m
@@ -160,7 +160,7 @@ func (h *fixture) deleteRule(source semantics.Source, name string) {
 	h.ok(h.broker.DeleteRule(h.t.Context(), source.Path, name))
 }
 
-// rules gives all rules of a subscription.
+// rules returns all rules of a subscription.
 func (h *fixture) rules(source semantics.Source) []semantics.Rule {
 	h.t.Helper()
 	rules, next, err := h.broker.ListRules(h.t.Context(), source.Path, 0, "")
@@ -250,7 +250,7 @@ func (h *fixture) deleteSubscription(source semantics.Source) {
 	h.ok(h.broker.DeleteEntity(h.t.Context(), semantics.SubscriptionKind, source.Path))
 }
 
-// activate enqueues what is due in news, as whoever sweeps has it done.
+// activate enqueues what is due in news, as a sweep does.
 func (h *fixture) activate() {
 	h.t.Helper()
 	h.ok(h.broker.ActivateDue(h.t.Context(), news))
@@ -332,7 +332,7 @@ func (h *fixture) refusedPublish(code semantics.Code, messages ...*semantics.Mes
 	})
 }
 
-// madeBy gives the rules whose actions made the copies of a source, in alphabetical order; "" stands for a copy
+// madeBy returns the rules whose actions made the copies of a source, in alphabetical order; "" stands for a copy
 // without.
 func (h *fixture) madeBy(source semantics.Source) []string {
 	h.t.Helper()

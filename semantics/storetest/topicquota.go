@@ -54,7 +54,7 @@ func testTOPIC_7_OneQuotaForAllSubscriptions(_ *testing.T, h *fixture) {
 	h.refusedPublish(semantics.EntityFull, sized(half/2+1))
 	h.complete(us, h.receive(us, 1)...)
 	h.same(h.publish(sized(half/2+1)), []semantics.Stored{stored(3)})
-	h.createTopicNamed("other", megabytes(1)) // has room of its own
+	h.createTopicNamed("other", megabytes(1)) // has capacity of its own
 	h.createSubscription(semantics.Source{Path: "other/Subscriptions/eu"})
 	h.ok(second(h.broker.Send(h.t.Context(), semantics.ToTopic("other"), []*semantics.Message{sized(mebibyte)})))
 }
@@ -142,7 +142,7 @@ func testTOPIC_7_RejectIsForTheWholeSend(_ *testing.T, h *fixture) {
 	h.publishTexts("a", "b")
 	err := h.refusedPublish(semantics.EntityFull, text("c"))
 	h.same([]string{err.Details[semantics.DetailLimit], err.Details[semantics.DetailActual]}, []string{"2", "3"})
-	h.refusedPublish(semantics.EntityFull, about("sport", text("c"))) // for us as well, which has room
+	h.refusedPublish(semantics.EntityFull, about("sport", text("c"))) // for us as well, which has capacity
 	got := h.receive(eu, 2)
 	h.refusedPublish(semantics.EntityFull, text("c")) // locked ones are there too
 	h.buryFrom(eu, got[0])
@@ -163,7 +163,7 @@ func testTOPIC_7_RejectCountsTheCopiesOfACall(_ *testing.T, h *fixture) {
 	h.publish(counting(0, text("a")), text("b"), text("a"))
 	r := h.runtimeOf(eu)
 	h.same([]int64{r.Active, r.DeadLetter}, []int64{4, 1})
-	h.same(h.publish(text("b")), []semantics.Stored{duplicate(2)}) // which takes no room
+	h.same(h.publish(text("b")), []semantics.Stored{duplicate(2)}) // which needs no capacity
 	h.refusedPublish(semantics.EntityFull, text("c"))
 }
 

@@ -180,7 +180,7 @@ func testSCHED_6_NeverEarlyInATopic(t *testing.T, h *fixture) {
 	h.same(len(due), 0)
 	publication := semantics.Publication{Message: text("a"), Copies: []semantics.Copy{{Subscription: "eu", Message: text("a")}}}
 	activation := []semantics.Activation{{SequenceNumber: 1, Publication: publication}, {SequenceNumber: 99, Publication: publication}}
-	h.ok(h.Store.Activate(t.Context(), news, h.routes().Version, activation)) // whoever says so
+	h.ok(h.Store.Activate(t.Context(), news, h.routes().Version, activation)) // whatever the caller knows
 	h.wantIDs(eu)
 	h.Advance(ms)
 	due, err = h.Store.Due(t.Context(), news, 9)
@@ -452,7 +452,7 @@ func testTTL_22_TopicsDefaultOfTheTimeOfScheduling(_ *testing.T, h *fixture) {
 
 func testTOPIC_3_UnmatchedAtActivationVanishes(_ *testing.T, h *fixture) {
 	h.createTopic(failsUnmatched)
-	h.same(h.publish(later("a", h.in(1000*ms))), []semantics.Stored{stored(1)}) // nobody knows yet who will get it
+	h.same(h.publish(later("a", h.in(1000*ms))), []semantics.Stored{stored(1)}) // it is not known yet who will get it
 	h.Advance(1000 * ms)
 	h.activate()
 	h.same(h.topicRuntime(), semantics.Runtime{})
@@ -466,7 +466,7 @@ func testDUP_6_ScheduledInATopicTakePart(_ *testing.T, h *fixture) {
 	h.publish(text("b"))
 	h.same(h.publish(later("b", h.in(1000*ms))), []semantics.Stored{duplicate(2)})
 	h.Advance(1000 * ms)
-	h.activate() // which is no second sending
+	h.activate() // which does not send it again
 	h.wantIDs(eu, "b", "a")
 	h.same(h.publish(text("a")), []semantics.Stored{duplicate(1)})
 	h.publish(later("c", h.in(1000*ms)))

@@ -183,7 +183,7 @@ func testDLQ_19_Waits(t *testing.T, h *fixture) {
 	h.wantCode(h.await(o).err, semantics.EntityDisabled)
 }
 
-// It may hold as much as the queue itself, and what has no room there stays on its way.
+// It may hold as much as the queue itself. Messages beyond that stay in transfer.
 func testDLQ_19_HasRoomOfItsOwn(t *testing.T, h *fixture) {
 	h.createNamed(archive.Path, hasStatus(semantics.StatusDisabled))
 	h.create(forwardsTo(archive.Path), megabytes(1))
@@ -192,7 +192,7 @@ func testDLQ_19_HasRoomOfItsOwn(t *testing.T, h *fixture) {
 	}
 	h.forward()
 	h.same(h.counts(), semantics.Runtime{TransferDeadLetter: 4})
-	for range 4 { // there is room for as many again
+	for range 4 { // as many again fit
 		h.send(sized(250 << 10))
 	}
 	h.wantCode(h.broker.Forward(t.Context(), orders), semantics.EntityFull)

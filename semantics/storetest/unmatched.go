@@ -137,7 +137,7 @@ func testTOPIC_3_UnmatchedWinsOverFail(_ *testing.T, h *fixture) {
 	h.refusedPublish(semantics.NoMatchingSubscription, text("b"))
 }
 
-// Until they are forwarded they take room of the topic's, and are refused when there is none.
+// Until they are forwarded they count for the size of the topic, and are refused when it is full.
 func testTOPIC_3_UnmatchedCountsForTheTopic(_ *testing.T, h *fixture) {
 	h.createPicky(megabytes(1))
 	for range 4 {

@@ -105,7 +105,7 @@ func testTTL_16_EveryJobIsDoneOrLate(t *testing.T, h *fixture) {
 	h.same(watch(), 0)
 	ask(spike)
 	h.Advance(deadline - ms)
-	inTime := h.receive(orders, 2) // one will be slow, the other dies
+	inTime := h.receive(orders, 2) // one receiver will be slow, the other crashes
 	brokers := h.sidecars()
 	var busy sync.WaitGroup
 	for i := range workers {

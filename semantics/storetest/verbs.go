@@ -118,7 +118,7 @@ func (h *fixture) buryTexts(ids ...string) {
 	h.bury(h.receive(orders, len(ids))...)
 }
 
-// showing gives the numbers of the messages of source that are in one of the groups.
+// showing returns the numbers of the messages of source that are in one of the groups.
 func (h *fixture) showing(source semantics.Source, show semantics.Show) []int64 {
 	h.t.Helper()
 	rows, err := h.broker.Peek(h.t.Context(), source, 0, broker.MaxPeekMessages, show)
@@ -135,7 +135,7 @@ func (h *fixture) row(source semantics.Source, number int64) *semantics.Received
 	return rows[0]
 }
 
-// counts gives the message counts of orders.
+// counts returns the message counts of orders.
 func (h *fixture) counts() semantics.Runtime {
 	h.t.Helper()
 	r := h.runtime()
@@ -151,7 +151,7 @@ func (h *fixture) accessed() time.Time {
 	return queue.AccessedAt
 }
 
-// drop deletes orders, so that a test can begin anew.
+// drop deletes orders, so that a test can begin again.
 func (h *fixture) drop() {
 	h.t.Helper()
 	h.ok(h.Store.DeleteEntity(h.t.Context(), semantics.QueueKind, orders.Path))

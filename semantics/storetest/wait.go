@@ -51,7 +51,7 @@ func (o *observed) AcceptNextSession(ctx context.Context, path string, register 
 	return session, recheck, err
 }
 
-// AcceptSession has no say in registering: what tells that it goes on to wait is that its subscription stands.
+// AcceptSession does not register. That its subscription stands shows that it goes on to wait.
 func (o *observed) AcceptSession(ctx context.Context, path, id string) (*semantics.Session, error) {
 	_, waits := o.watched.Load(semantics.Source{Path: path, Session: id})
 	session, err := o.Store.AcceptSession(ctx, path, id)
@@ -78,7 +78,7 @@ func (o *observed) report(ctx context.Context) {
 	}
 	select {
 	case o.empty <- struct{}{}:
-	default: // nobody keeps count any more
+	default: // no reader counts any more
 	}
 }
 
@@ -133,7 +133,7 @@ func (s *sidecar) await(empty <-chan struct{}) {
 	}
 }
 
-// await gives the outcome of a receive that must end now.
+// await returns the outcome of a receive that must end now.
 func (h *fixture) await(done <-chan outcome) outcome {
 	h.t.Helper()
 	select {
@@ -190,7 +190,7 @@ func testRECV_5_EmptyWhenTheWaitEnds(t *testing.T, h *fixture) {
 }
 
 func testRECV_5_WaitSeesTheEndOfALock(t *testing.T, h *fixture) {
-	// Nothing is sent to wake the receive: it must look again by itself, by its own clock, when the lock ends.
+	// No wake-up is sent: the receive must look again, by its own clock, when the lock expires.
 	h.create(locksFor(30 * ms))
 	h.sendTexts(1)
 	h.receiveOne(orders)
@@ -203,7 +203,7 @@ func testRECV_5_FoundAtOnceDoesNotWait(t *testing.T, h *fixture) {
 	h.create()
 	s := h.newSidecar(h.Store)
 	h.sendTexts(4)
-	for range 2 { // without a waiting room, and with one that was opened by an earlier wait
+	for range 2 { // without a waiting list, and with one that an earlier wait opened
 		delivery, err := s.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 2, MaxWait: 5 * time.Minute})
 		h.ok(err)
 		h.same(len(delivery.Messages), 2)

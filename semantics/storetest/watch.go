@@ -95,7 +95,7 @@ func testRECV_10_RegisterAlwaysLosesNothing(t *testing.T, h *fixture) {
 	for range 5 {
 		h.sendTexts(1)
 		h.awaitWake(w)
-		// Somebody was served while others still wait: the next arrival must wake them.
+		// One receive got a message while others still wait: the next arrival must wake them.
 		batch, err := h.Store.Receive(t.Context(), orders, 1, semantics.RegisterAlways)
 		h.ok(err)
 		h.same(len(batch.Messages), 1)
@@ -157,7 +157,7 @@ func testRECV_5_RecheckAfterWhatIsDueNext(_ *testing.T, h *fixture) {
 	}
 }
 
-// What is over but waits for somebody to settle it or ask for it must not make waiting receives look all the time.
+// A message that has expired but must be settled or requested first must not make waiting receives look all the time.
 func testRECV_5_RecheckIsNotBusy(_ *testing.T, h *fixture) {
 	h.create()
 	h.send(lasting("deferred", 1000*ms), lasting("locked", 1000*ms))
