@@ -15,7 +15,7 @@ import (
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
 
-// dockerfile gives the instructions of deploy/Dockerfile in order.
+// dockerfile returns the instructions of deploy/Dockerfile in order.
 func dockerfile(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../deploy/Dockerfile")

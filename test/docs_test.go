@@ -15,7 +15,7 @@ import (
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
 
-// readPage gives the text of a page, by its path from the root.
+// readPage returns the text of a page, by its path from the root.
 func readPage(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", page))
@@ -25,7 +25,7 @@ func readPage(t *testing.T, page string) string {
 	return string(text)
 }
 
-// blocks gives the fenced code blocks of a page that follow the mark directly.
+// blocks returns the fenced code blocks of a page that follow the mark directly.
 func blocks(t *testing.T, page, mark string) []string {
 	t.Helper()
 	var found []string

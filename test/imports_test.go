@@ -22,7 +22,7 @@ type pkg struct {
 	Deps       []string // filled for our own packages by listPackages
 }
 
-// listPackages gives all packages of the module and all they need, by path.
+// listPackages returns all packages of the module and all they need, by path.
 func listPackages(t *testing.T) map[string]*pkg {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", module+"...").Output()

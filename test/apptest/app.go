@@ -15,7 +15,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// App is the app behind a wire, and its books about all messages. It is safe for concurrent use.
+// App is the app behind a wire, and the record of all messages. It is safe for concurrent use.
 type App struct {
 	t            *testing.T
 	wire         Wire
@@ -25,11 +25,11 @@ type App struct {
 	raw          semantics.Store // past the sidecars
 	sender       *broker.Broker
 	auditor      *redistest.Auditor
-	gate         sync.RWMutex // is held by each call to the store, and by those who look at what it keeps
+	gate         sync.RWMutex // held by each call of the store, and by readers of what it stores
 
 	work sync.WaitGroup // settlements by the app itself
 
-	mu       sync.Mutex // guards what follows; methods whose names end in Locked run while it is locked
+	mu       sync.Mutex // guards the fields below; methods whose names end in Locked run while it is locked
 	changed  *sync.Cond
 	random   *rand.Rand
 	messages []*message // by number
@@ -42,16 +42,16 @@ type App struct {
 	letGo    chan struct{}   // closed when the sidecar has ended
 }
 
-// message is what the books know of one message.
+// message is the record of one message.
 type message struct {
 	number   int
 	session  string
 	body     []byte
 	isOut    bool // the app has it
-	answer   Verb // of the app, None until it has answered
+	answer   Verb // the app's answer, None before it has answered
 	failed   int64
-	isEnding bool   // a call that puts it where it stays has begun
-	ended    string // where it stays; "": it is still to come
+	isEnding bool   // a call that settles it for good has begun
+	ended    string // where it ends; "": not settled for good
 }
 
 // Where a message stays.
@@ -71,24 +71,24 @@ func newApp(t *testing.T, wire Wire, random *rand.Rand, hasSessions bool) *App {
 	return a
 }
 
-// begin lets another sidecar come. The app works on so many messages at most before it answers one of them.
+// begin permits another sidecar. The app works on at most so many messages before it answers one of them.
 func (a *App) begin(most int, verbs []Verb) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.most, a.verbs, a.isOver, a.letGo, a.hand = most, verbs, false, make(chan struct{}), nil
 	for _, m := range a.messages {
-		m.isOut = false // what the last sidecar had handed over went back
+		m.isOut = false // the last sidecar has released what it had delivered
 	}
 }
 
-// LetGo lets the app give up what it works on. A wire calls it when its sidecar has ended.
+// LetGo takes back all messages that the app works on. A wire calls it when its sidecar has ended.
 func (a *App) LetGo() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	close(a.letGo)
 }
 
-// over ends a round when its sidecar has stopped.
+// over ends a round after its sidecar has stopped.
 func (a *App) over() {
 	a.mu.Lock()
 	a.isOver = true
@@ -103,13 +103,13 @@ func (a *App) awaitTaken(enough int) {
 	a.await("the app has taken enough", func() bool { return a.takes >= enough })
 }
 
-// awaitAllSettled waits until no message is to come.
+// awaitAllSettled waits until every message is settled for good.
 func (a *App) awaitAllSettled() {
 	a.t.Helper()
 	a.await("all is settled", func() bool { return a.openLocked() == 0 })
 }
 
-// await waits until something holds, which is asked for while the mutex is locked, whenever the books change.
+// await waits until a condition holds. It checks the condition whenever the record changes, with the mutex locked.
 func (a *App) await(what string, holds func() bool) {
 	a.t.Helper()
 	late := false
@@ -136,7 +136,7 @@ func (a *App) taken() int {
 	return a.takes
 }
 
-// openLocked counts messages that are to come.
+// openLocked returns the number of messages that are not settled for good.
 func (a *App) openLocked() (n int) {
 	for _, m := range a.messages {
 		if m.ended == "" {
@@ -146,7 +146,7 @@ func (a *App) openLocked() (n int) {
 	return n
 }
 
-// Take is the app's work on a message: it gives the answer, when others have come or the sidecar has ended.
+// Take runs the app's work on a message. It returns the answer when other messages have come or the sidecar has ended.
 func (a *App) Take(id string, body []byte) Verb {
 	a.mu.Lock()
 	if a.enterLocked(id, body); a.takes%auditEvery == 0 {
@@ -174,7 +174,7 @@ func (a *App) Take(id string, body []byte) Verb {
 	return verb
 }
 
-// enterLocked notes that a message has come, and whether it may.
+// enterLocked records that a message was delivered, and checks that it may be.
 func (a *App) enterLocked(id string, body []byte) {
 	m := a.find(id)
 	switch {
@@ -205,7 +205,7 @@ func (a *App) find(id string) *message {
 	return a.messages[number]
 }
 
-// answerOneLocked lets the app answer one of those it works on.
+// answerOneLocked makes the app answer one of the messages that it works on.
 func (a *App) answerOneLocked() {
 	if n := len(a.hand); n > 0 {
 		i := a.random.IntN(n)
@@ -223,7 +223,7 @@ func (a *App) answerSome(n int) {
 	}
 }
 
-// handedOut notes messages that a sidecar has received.
+// handedOut records messages that a sidecar has received.
 func (a *App) handedOut(messages []*semantics.Received) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -232,7 +232,7 @@ func (a *App) handedOut(messages []*semantics.Received) {
 	}
 }
 
-// settling notes that a settlement begins, and checks that it is what the app has answered. to is as in store.settle.
+// settling records that a settlement begins, and checks that it agrees with the app's answer. to is as in store.settle.
 func (a *App) settling(tokens []semantics.LockToken, verb Verb, to string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -246,7 +246,7 @@ func (a *App) settling(tokens []semantics.LockToken, verb Verb, to string) {
 	}
 }
 
-// settled notes what a settlement has done to messages.
+// settled records the outcome of a settlement.
 func (a *App) settled(tokens []semantics.LockToken, to string, codes []semantics.Code, err error) {
 	if err != nil && semantics.CodeOf(err) != semantics.SessionLockLost {
 		a.t.Errorf("settle: %v", err)
@@ -267,7 +267,7 @@ func (a *App) settled(tokens []semantics.LockToken, to string, codes []semantics
 			a.t.Errorf("message %d was %s and is %s now", m.number, m.ended, a.fate(m, to))
 		}
 		m.ended = a.fate(m, to)
-		m.failed++ // which does not matter to those that stay somewhere
+		m.failed++ // has no effect on messages that are settled for good
 		if m.ended != "" {
 			m.body = nil
 		}
@@ -275,7 +275,7 @@ func (a *App) settled(tokens []semantics.LockToken, to string, codes []semantics
 	a.changed.Broadcast()
 }
 
-// fate is where a message stays after a settlement that puts it to a place, or with "" has failed.
+// fate returns where a message ends after a settlement that moves it to a place, or after a failed one if to is "".
 func (a *App) fate(m *message, to string) string {
 	if to == "" && m.failed+1 >= a.mostFailures {
 		return isDead
@@ -283,7 +283,7 @@ func (a *App) fate(m *message, to string) string {
 	return to
 }
 
-// permits reports whether a message may meet with a settlement when its app has answered so.
+// permits reports whether a message may get a settlement after this answer of its app.
 func (v Verb) permits(settled Verb) bool {
 	switch settled {
 	case Complete:
@@ -305,7 +305,7 @@ func (a *App) CompleteLater(broker *broker.Broker, source semantics.Source, toke
 	})
 }
 
-// sendUntilOver sends messages for as long as the round lasts, but never far ahead of the app.
+// sendUntilOver sends messages until the round is over, but never far ahead of the app.
 func (a *App) sendUntilOver() {
 	for {
 		batch := a.nextBatch()
@@ -319,12 +319,12 @@ func (a *App) sendUntilOver() {
 	}
 }
 
-// nextBatch makes some messages, all in the books before they are sent. nil: the round is over.
+// nextBatch creates messages and records them before they are sent. It returns nil when the round is over.
 func (a *App) nextBatch() (batch []*semantics.Message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for !a.isOver && a.openLocked() >= mostOpen {
-		a.answerOneLocked() // all that is open may be of the sessions that the app works on
+		a.answerOneLocked() // all open messages may be of the sessions that the app works on
 		a.changed.Wait()
 	}
 	if a.isOver {
@@ -345,7 +345,7 @@ func (a *App) nextBatch() (batch []*semantics.Message) {
 	return batch
 }
 
-// logUniform draws 1 to most, as often from 1 to 10 as from 10 to 100. The largest comes now and then.
+// logUniform draws 1 to most, as often from 1 to 10 as from 10 to 100. It sometimes draws most itself.
 func logUniform(random *rand.Rand, most int) int {
 	if random.IntN(50) == 0 {
 		return most

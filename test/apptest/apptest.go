@@ -1,7 +1,7 @@
-// Package apptest plays an app behind each wire that hands messages to one, push and Dapr, over a real Redis: messages
-// of all sizes come, the app answers in all ways, the sidecar stops at any moment and the next one takes its place. At
-// any moment what is locked is what was handed out and is not settled, and in the end each message is where the answers
-// have put it.
+// Package apptest runs an app behind each wire that delivers messages to one, push and Dapr, on a real Redis. Messages
+// of all sizes are sent, the app answers in all ways, and the sidecar stops at any moment and another one takes its
+// place. At any moment the locked messages are those that were delivered and are not settled. In the end each message
+// is where the app's answer put it.
 package apptest
 
 import (
@@ -24,7 +24,7 @@ import (
 // Verb is how an app answers a message.
 type Verb string
 
-// What an app may do with a message. None is for one that was taken back from the app before it had answered.
+// The answers of an app. None is for a message that was taken back before the app had answered.
 const (
 	None       Verb = ""
 	Complete   Verb = "complete"
@@ -32,16 +32,17 @@ const (
 	Release    Verb = "release"
 	Defer      Verb = "defer"
 	DeadLetter Verb = "dead-letter"
-	Leave      Verb = "leave" // it is answered, and completed by a call of the app's own: App.CompleteLater
+	Leave      Verb = "leave" // Complete, by a call of the app's own: App.CompleteLater
 )
 
-// Wire is one way to hand messages to an app.
+// Wire is one way to deliver messages to an app.
 type Wire struct {
 	// Verbs are the answers that an app may give, Complete among them.
 	Verbs []Verb
 
-	// Start runs a sidecar that hands the messages of a queue to App.Take, at most so many at a time, and lets each
-	// have its answer. stop ends the sidecar, then calls App.LetGo, and returns when nothing of it runs any more.
+	// Start runs a sidecar that delivers the messages of a queue to App.Take, at most so many at a time, and settles
+	// them as the app answers. stop ends the sidecar, then calls App.LetGo, and returns when all of its goroutines have
+	// ended.
 	Start func(t *testing.T, broker *broker.Broker, queue string, atATime int, app *App) (stop func())
 }
 
@@ -51,13 +52,13 @@ const (
 	mostTakes   = 80      // before a stop
 	mostOpen    = 60      // messages that wait or are with the app
 	mostAtATime = 16      // with the app
-	bodyLimit   = 1 << 20 // and as much as fits beside its properties in a message of that size
-	auditEvery  = 20      // messages that the app takes, for it reads all bodies
-	sessions    = 20      // more than are with the app, so that others have something
+	bodyLimit   = 1 << 20 // the largest body that fits beside the properties in a message of that size
+	auditEvery  = 20      // messages that the app takes, because it reads all bodies
+	sessions    = 20      // more than are with the app, so that other receivers get some
 	lockTime    = 5 * time.Minute
 )
 
-// Run plays the app behind a wire, for queues without sessions and with them.
+// Run runs the app behind a wire, for queues without sessions and with them.
 func Run(t *testing.T, wire Wire) {
 	t.Helper()
 	for round := range 6 {
@@ -69,7 +70,7 @@ func Run(t *testing.T, wire Wire) {
 	}
 }
 
-// sharedSource is a source of random numbers that several goroutines draw from.
+// sharedSource is a source of random numbers for several goroutines.
 type sharedSource struct {
 	mu     sync.Mutex
 	source rand.Source
@@ -109,10 +110,10 @@ func (a *App) create() {
 	}
 }
 
-// queue is what all runs use, each in a namespace of its own.
+// queue is the queue of all runs; each run has a namespace of its own.
 const queue = "orders"
 
-// start runs one more sidecar with a Broker of its own.
+// start starts another sidecar with a Broker of its own.
 func (a *App) start(kept store) (b *broker.Broker, stop func()) {
 	a.t.Helper()
 	b = broker.New(kept, broker.WithRules(filter.Compile))
@@ -123,7 +124,7 @@ func (a *App) start(kept store) (b *broker.Broker, stop func()) {
 	}
 }
 
-// playUntilAStop lets messages come and be answered, and stops the sidecar in the middle of it, with a drain or
+// playUntilAStop sends messages, lets the app answer them, and stops the sidecar at some moment, with a drain or
 // without.
 func (a *App) playUntilAStop(kept store) {
 	a.t.Helper()
@@ -148,7 +149,7 @@ func (a *App) playUntilAStop(kept store) {
 	a.wantRest(broker)
 }
 
-// playToTheEnd lets a last sidecar hand over all that is left, which the app completes.
+// playToTheEnd runs a last sidecar that delivers all messages that are left, and the app completes them.
 func (a *App) playToTheEnd(kept store) {
 	a.t.Helper()
 	a.begin(0, []Verb{Complete})
@@ -160,7 +161,7 @@ func (a *App) playToTheEnd(kept store) {
 	a.checkBooks()
 }
 
-// wantRest checks that nothing is out when a sidecar has stopped.
+// wantRest checks that no message is locked when a sidecar has stopped.
 func (a *App) wantRest(broker *broker.Broker) {
 	a.t.Helper()
 	wantNothingOut(a.t, a.raw, broker, queue)

@@ -11,9 +11,9 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// StopAtAnyMoment has a sidecar in a bubble stop while messages come, with a drain or without. No message may wait for
-// the end of its lock then: what was handed over meanwhile is given back, uncounted, or settled by the app's answer.
-// stop ends the sidecar and returns when nothing of it runs any more.
+// StopAtAnyMoment stops a sidecar in a bubble during deliveries, with a drain or without. No message may then stay
+// locked until its lock expires: each delivered message is released, uncounted, or settled by the app's answer. stop
+// ends the sidecar and returns when all of its goroutines have ended.
 func StopAtAnyMoment(t *testing.T, random *rand.Rand, broker *broker.Broker, queue string, stop func()) {
 	t.Helper()
 	sent := make(chan struct{})
@@ -54,7 +54,7 @@ type counter interface {
 	Runtime(ctx context.Context, kind semantics.Kind, path string) (semantics.Runtime, error)
 }
 
-// wantNothingOut checks that no message of a queue waits for the end of its lock after a stop of its only sidecar.
+// wantNothingOut checks that no message of a queue stays locked after its only sidecar has stopped.
 func wantNothingOut(t *testing.T, of counter, broker *broker.Broker, queue string) {
 	t.Helper()
 	counts, err := of.Runtime(context.WithoutCancel(t.Context()), semantics.QueueKind, queue)

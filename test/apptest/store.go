@@ -9,14 +9,14 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// store keeps the books of an app by the answers of a store. Its calls wait while what is kept is looked at.
+// store records the outcomes of a store for an app. Its calls wait while the record is compared with the store.
 type store struct {
 	redistest.Kept
 
 	app *App
 }
 
-// calling lets nobody look while a call runs that may change the queue.
+// calling holds off audits while a call runs that may change the queue.
 func (s store) calling() (over func()) {
 	s.app.gate.RLock()
 	return s.app.gate.RUnlock
@@ -92,7 +92,8 @@ func (s store) CloseSession(ctx context.Context, source semantics.Source) error 
 	return s.Kept.CloseSession(ctx, source)
 }
 
-// settle notes where messages stay. to is "" for those that have failed, of which some are dead letters then.
+// settle records where messages end. to is "" for messages whose settlement has failed; some of these are dead letters
+// then.
 func (s store) settle(tokens []semantics.LockToken, verb Verb, to string, do func() ([]semantics.Code, error)) ([]semantics.Code, error) {
 	defer s.calling()()
 	s.app.settling(tokens, verb, to)
@@ -101,7 +102,7 @@ func (s store) settle(tokens []semantics.LockToken, verb Verb, to string, do fun
 	return codes, err
 }
 
-// audit compares all that is kept of the queue with what was handed out. It keeps all calls waiting meanwhile.
+// audit compares the messages in the queue with those that were delivered. All calls wait meanwhile.
 func (a *App) audit() {
 	a.gate.Lock()
 	defer a.gate.Unlock()
@@ -115,7 +116,7 @@ func (a *App) audit() {
 	}
 }
 
-// checkBooks checks at the end that each message is where it was put.
+// checkBooks checks at the end that each message is where its answer put it.
 func (a *App) checkBooks() {
 	a.t.Helper()
 	where := map[int]string{}

@@ -188,7 +188,7 @@ func (p *pod) quiet(t testing.TB, wait time.Duration) {
 	}
 }
 
-// count gives one of the counts of a source, like activeMessageCount.
+// count returns one of the counts of a source, like activeMessageCount.
 func (p *pod) count(t testing.TB, source, name string) int {
 	t.Helper()
 	answer := p.bus.Call(t.Context(), http.MethodGet, "/v1/"+source+"/runtime", "")

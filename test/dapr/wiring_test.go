@@ -24,7 +24,7 @@ import (
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
 
-// metric tells whether there is a sample of a text that is not 0.
+// metric reports whether there is a sample of a text that is not 0.
 func metric(text, part string) bool {
 	return slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
 		return !strings.HasPrefix(line, "#") && strings.Contains(line, part) && !strings.HasSuffix(line, " 0")

@@ -78,7 +78,7 @@ func (r *run) checkOrder() {
 	}
 }
 
-// handedOutUnseen says whether a message may have been handed out before, to a receive whose answer got lost, and so
+// handedOutUnseen reports whether a message may have been handed out before, to a receive whose answer got lost, and so
 // have been in flight when the next ones were handed out. It cannot when only one may be in flight.
 func (r *run) handedOutUnseen(d *handout, by time.Time) bool {
 	return r.inFlight > 1 && slices.ContainsFunc(r.record.blind, func(b *call) bool {
@@ -119,7 +119,7 @@ func (r *run) given(h *hold) rise {
 	}
 }
 
-// drained gives the sidecars through which a session was used and that were drained since. They close it, if it still
+// drained returns the sidecars through which a session was used and that were drained since. They close it, if it still
 // holds.
 func (h *hold) drained() (all []*process) {
 	for _, p := range append([]*process{h.sidecar}, h.elsewhere...) {
@@ -233,7 +233,7 @@ func (r *run) checkNothingIsLost(main, dead []*semantics.Received) {
 	}
 }
 
-// peek gives all messages of one side.
+// peek returns all messages of one side.
 func (r *run) peek(side semantics.SubQueue) (all []*semantics.Received) {
 	r.t.Helper()
 	for from := int64(0); ; from = all[len(all)-1].SequenceNumber + 1 {

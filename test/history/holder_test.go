@@ -114,7 +114,7 @@ func (h *holder) use(p *process, held *hold) {
 	}
 }
 
-// round receives once and settles what it gets. It says whether the session is still worth working on.
+// round receives once and settles what it gets. It reports whether the session is still worth working on.
 func (h *holder) round(p *process, held *hold) bool {
 	got, result := h.receive(p, held)
 	if result != done {

@@ -180,13 +180,13 @@ func firstStuck(operations []porcupine.Operation, info porcupine.LinearizationIn
 	return text.String()
 }
 
-// isHeldBlindly says whether an accept of unknown outcome may have taken the session that c was refused: its answer was
-// lost, so nobody holds it until the lock ends, or the sidecar notices and closes it.
+// isHeldBlindly reports whether an accept of unknown outcome may have taken the session that c was refused: its answer
+// was lost, so nobody holds it until the lock ends, or the sidecar notices and closes it.
 func (r *run) isHeldBlindly(c *call) bool {
 	return r.mayBeTakenBlindly(c.session, c.began.Add(-r.lock), c.ended)
 }
 
-// mayBeTakenBlindly says whether an accept of unknown outcome may have taken a session in a piece of time.
+// mayBeTakenBlindly reports whether an accept of unknown outcome may have taken a session in a piece of time.
 func (r *run) mayBeTakenBlindly(session string, from, to time.Time) bool {
 	return slices.ContainsFunc(r.record.blind, func(b *call) bool {
 		// a sidecar that was halted may carry the call out that long after the client gave up

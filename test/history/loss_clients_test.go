@@ -300,7 +300,7 @@ func (r *lossRun) takeDeferred(path string) {
 	}
 }
 
-// settle settles messages in one call. It gives what became of the first.
+// settle settles messages in one call. It returns what became of the first.
 func (r *lossRun) settle(m member, source semantics.Source, verb string, which ...*taking) outcome {
 	var tokens []semantics.LockToken
 	for _, d := range which {

@@ -15,7 +15,7 @@ type slow struct {
 // that is new has come.
 const longBack = time.Second
 
-// behind gives by how much the clock is behind at an instant of the machine.
+// behind returns by how much the clock is behind at an instant of the machine.
 func (s slow) behind(at time.Time) time.Duration {
 	if s.gone.IsZero() || at.Before(s.gone) || !s.righted.began.IsZero() && !at.Before(s.righted.began) {
 		return 0
@@ -23,7 +23,7 @@ func (s slow) behind(at time.Time) time.Duration {
 	return s.back
 }
 
-// when gives the first instant of the machine, from one on, at which the clock shows at least some instant.
+// when returns the first instant of the machine, from one on, at which the clock shows at least some instant.
 func (s slow) when(due, from time.Time) time.Time {
 	at := later(due, from)
 	if s.back == 0 || s.gone.IsZero() || at.Before(s.gone) {
@@ -36,7 +36,7 @@ func (s slow) when(due, from time.Time) time.Time {
 	return later(due, later(from, s.righted.ended))
 }
 
-// until gives the end of a lock, which an answer told, on the machine's clock.
+// until returns the end of a lock, which an answer told, on the machine's clock.
 func (s slow) until(end time.Time, lock time.Duration, asked span) time.Time {
 	if end.IsZero() || asked.ended.Before(s.gone) || s.gone.IsZero() {
 		return end
@@ -74,7 +74,7 @@ func (r *lossRun) setRight() {
 	r.add(func() { r.slow.righted = righted })
 }
 
-// clockNow gives the instant that the clock of the Redis shows.
+// clockNow returns the instant that the clock of the Redis shows.
 func (r *lossRun) clockNow() time.Time {
 	now := time.Now()
 	return now.Add(-r.slowNow().behind(now))

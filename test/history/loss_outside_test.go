@@ -144,7 +144,7 @@ func (p *outside) receiveDeferred(ctx context.Context, source semantics.Source, 
 	return arrived(response, err)
 }
 
-// arrived gives the messages of an answer as far as the checks need them.
+// arrived returns the messages of an answer as far as the checks need them.
 func arrived(response *sidebusv1.ReceiveResponse, err error) (got []*semantics.Received, delivered func() error, _ error) {
 	for _, m := range response.GetMessages() {
 		token, _ := semantics.ParseLockToken(m.GetLockToken()) // there is none in mode ReceiveAndDelete

@@ -71,7 +71,7 @@ func newLossRun(t *testing.T, seed uint64) *lossRun {
 	return r
 }
 
-// any gives one of the sidecars.
+// any returns one of the sidecars.
 func (r *lossRun) any(rng *rand.Rand) member { return r.sidecars[rng.IntN(len(r.sidecars))] }
 
 // round is one loss and what is done around it, from empty entities to empty entities.

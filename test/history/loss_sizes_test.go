@@ -22,7 +22,7 @@ func draw(rng *rand.Rand, most int, left *int) int {
 	return n
 }
 
-// bodyOf gives the body of a message of some size.
+// bodyOf returns the body of a message of some size.
 func bodyOf(text string, size int) []byte {
 	return bytes.Repeat([]byte(text+" "), size/(len(text)+1)+1)[:size]
 }

@@ -49,7 +49,7 @@ func sessionLockOf(source semantics.Source) *string {
 	return &text
 }
 
-// asSemantics gives a failure of a call over gRPC as the sidecar has it inside. A sidecar that is not reached is an
+// asSemantics returns a failure of a call over gRPC as the sidecar has it inside. A sidecar that is not reached is an
 // outage for its clients as Redis' is; after a call that got no answer nobody knows.
 func asSemantics(err error) error {
 	if err == nil {
@@ -139,7 +139,7 @@ func withoutProperties(text []byte) ([]byte, error) {
 	return json.Marshal(answer)
 }
 
-// unanswered gives a failure of HTTP the form that gRPC has.
+// unanswered converts a failure of HTTP to the form that gRPC has.
 func unanswered(err error) error {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
@@ -148,7 +148,7 @@ func unanswered(err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// jsonRequest gives route and body of a call, as far as histories make it.
+// jsonRequest returns route and body of a call, as far as histories make it.
 func jsonRequest(method string, request proto.Message) (verb, path string, body []byte, err error) {
 	service, rpc, _ := strings.Cut(strings.TrimPrefix(method, "/sidebus.v1."), "/")
 	switch q := request.(type) {

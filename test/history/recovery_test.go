@@ -22,7 +22,7 @@ type taken struct {
 }
 
 // takeOver lets one sidecar hold the only session of a queue, with a message in hand and a state, and another one wait
-// for a session. It gives what the other one got after end was done to the first, and when the first one's lock would
+// for a session. It returns what the other one got after end was done to the first, and when the first one's lock would
 // have ended.
 func takeOver(t *testing.T, lock time.Duration, end func(first *sidecartest.Sidecar)) (got taken, lockEnd time.Time) {
 	t.Helper()

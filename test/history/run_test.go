@@ -54,7 +54,7 @@ type seat struct {
 
 func (s *seat) take() *process { return s.now.Load() }
 
-// any gives the sidecar of any seat.
+// any returns the sidecar of any seat.
 func (s *seat) any(rng *rand.Rand) *process { return s.run.seats[rng.IntN(len(s.run.seats))].take() }
 
 const (

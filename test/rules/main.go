@@ -86,8 +86,8 @@ func (r *rule) id() string { return fmt.Sprintf("%s-%d%s", r.area, r.number, r.s
 // maxLine is the longest line of a run that is read.
 const maxLine = 16 << 20
 
-// eachLine gives the lines of a run one by one, with the event that each is; what the tools print besides is an event
-// without an action.
+// eachLine calls do for each line of a run with its event. A line that is not an event, as the tools print some, has an
+// event without an action.
 func eachLine(results io.Reader, do func(line []byte, e event) error) error {
 	lines := bufio.NewScanner(results)
 	lines.Buffer(nil, maxLine)
@@ -146,7 +146,7 @@ func add(rules map[string]*rule, pkg string, m []string) {
 	r.tests[m[4]][where(pkg)] = true
 }
 
-// where tells what the tests of a package run on.
+// where returns what the tests of a package run on.
 func where(pkg string) string {
 	_, path, _ := strings.Cut(pkg, "/sidebus/sidebus/")
 	switch {
@@ -163,7 +163,7 @@ func where(pkg string) string {
 	}
 }
 
-// areaOf gives the area of an id.
+// areaOf returns the area of an id.
 func areaOf(id string) string {
 	area, _, _ := strings.Cut(id, "-")
 	return area

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// client keeps no connections, so that a test that ends leaves no goroutines.
+// client keeps no idle connections, so that a test leaves no goroutines.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// Answer is the status and the decoded JSON body of an HTTP answer; Text is the body as it came.
+// Answer is the status and the decoded JSON body of an HTTP response; Text is the undecoded body.
 type Answer struct {
 	Status int
 	Body   map[string]any
 	Text   string
 }
 
-// Message is one received message as the tests need it.
+// Message has the fields of a received message that tests need.
 type Message struct {
 	Text           string `json:"text"`
 	LockToken      string `json:"lockToken"`
@@ -28,7 +28,7 @@ type Message struct {
 	DeliveryCount  int    `json:"deliveryCount"`
 }
 
-// Call makes one HTTP call of the API. It may be used by any goroutine; a call that gets no answer gives status 0.
+// Call makes one HTTP call of the API. It may be called by any goroutine. If there is no response, the status is 0.
 func (s *Sidecar) Call(ctx context.Context, method, path, body string) Answer {
 	return call(ctx, method, "http://"+s.HTTP+path, body)
 }
@@ -59,7 +59,7 @@ func call(ctx context.Context, method, url, body string) Answer {
 	return answer
 }
 
-// Must makes a call that has to succeed.
+// Must makes a call and fails the test if the call fails.
 func (s *Sidecar) Must(t testing.TB, method, path, body string) Answer {
 	t.Helper()
 	answer := s.Call(t.Context(), method, path, body)
@@ -69,7 +69,7 @@ func (s *Sidecar) Must(t testing.TB, method, path, body string) Answer {
 	return answer
 }
 
-// Queue makes sure that a queue exists.
+// Queue creates a queue unless it exists.
 func (s *Sidecar) Queue(t testing.TB, name, options string) {
 	t.Helper()
 	s.Must(t, http.MethodPut, "/v1/queues/"+name, options)
@@ -85,7 +85,7 @@ func (s *Sidecar) Send(t testing.TB, queue, text string) {
 	s.Must(t, http.MethodPost, "/v1/queues/"+queue+"/messages:send", string(body))
 }
 
-// Receive receives up to ten messages under lock and waits for the first one.
+// Receive receives and locks up to ten messages and waits for the first one.
 func (s *Sidecar) Receive(t testing.TB, queue string, wait time.Duration) []Message {
 	t.Helper()
 	answer := s.Must(t, http.MethodPost, "/v1/queues/"+queue+"/messages:receive", `{"maxMessages":10,"maxWait":"`+wait.String()+`"}`)

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// startLog keeps the log of a sidecar and finds the line that says what is served where.
+// startLog stores the log of a sidecar and finds the line with its addresses.
 type startLog struct {
-	opened chan struct{} // closed when that line has come
+	opened chan struct{} // closed when that line is written
 
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -24,7 +24,7 @@ type startLine struct {
 	Admin   string `json:"admin"`
 }
 
-// Write takes any piece of the log; it never fails.
+// Write writes any part of the log; it never fails.
 func (l *startLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

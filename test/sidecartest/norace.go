@@ -2,5 +2,5 @@
 
 package sidecartest
 
-// buildFlags are what the binary needs beyond the ordinary.
+// buildFlags are further flags of the build of the binary.
 var buildFlags []string

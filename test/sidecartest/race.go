@@ -2,5 +2,5 @@
 
 package sidecartest
 
-// buildFlags carry the race detector of the tests over to the binary they run.
+// buildFlags build the binary with the race detector, like the tests.
 var buildFlags = []string{"-race"}

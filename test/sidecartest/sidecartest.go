@@ -1,5 +1,5 @@
-// Package sidecartest runs the real sidebus binary for tests: built once for a test binary, started on free ports,
-// spoken to over HTTP, and never left behind.
+// Package sidecartest runs the real sidebus binary in tests. It builds the binary once for a test binary, starts it on
+// free ports, calls it over HTTP, and ends it with the test.
 package sidecartest
 
 import (
@@ -20,8 +20,7 @@ import (
 	"github.com/sidebus/sidebus/redisstore/redistest"
 )
 
-// Patience bounds everything that tests wait for. It only ends a test that hangs, so it is far more than a busy machine
-// needs.
+// Patience bounds all waits of tests. It only ends a test that hangs, so it is far more than a busy machine needs.
 const Patience = 2 * time.Minute
 
 var built struct {
@@ -45,11 +44,11 @@ func (r runner) Run() int {
 	return code
 }
 
-// Binary gives the path of the sidebus binary.
+// Binary returns the path of the sidebus binary.
 func Binary(t testing.TB) string {
 	t.Helper()
 	built.Do(func() {
-		if built.folder, built.err = os.MkdirTemp("", "sidebus-binary-"); built.err != nil { //nolint:usetesting // outlives the test that comes first
+		if built.folder, built.err = os.MkdirTemp("", "sidebus-binary-"); built.err != nil { //nolint:usetesting // outlives the first test
 			return
 		}
 		var out []byte
@@ -58,7 +57,7 @@ func Binary(t testing.TB) string {
 		}
 		args := append([]string{"build", "-buildvcs=false", "-o", built.folder}, buildFlags...)
 		build := exec.Command("go", append(args, "github.com/sidebus/sidebus/cmd/sidebus")...)
-		// for tests in modules of their own, whose versions are not those of the binary
+		// for tests in other modules, whose dependencies have other versions
 		build.Dir = strings.TrimSpace(string(out))
 		out, built.err = build.CombinedOutput()
 		built.output = string(out)
@@ -71,15 +70,15 @@ func Binary(t testing.TB) string {
 
 // Sidecar is one "sidebus serve" process.
 type Sidecar struct {
-	HTTP, GRPC, Admin string // addresses, host:port; empty when it ended before it listened
+	HTTP, GRPC, Admin string // addresses, host:port; empty if the process ended before it listened
 
 	command *exec.Cmd
 	log     *startLog
 	exited  chan struct{}
 }
 
-// Launch starts a sidecar on free ports with further flags, and waits until it listens or has ended. It is killed when
-// the test ends.
+// Launch starts a sidecar on free ports with further flags, and waits until it listens or has ended. The test kills it
+// at its end.
 func Launch(t testing.TB, args ...string) *Sidecar {
 	t.Helper()
 	s := &Sidecar{log: &startLog{opened: make(chan struct{})}, exited: make(chan struct{})}
@@ -115,7 +114,7 @@ func Launch(t testing.TB, args ...string) *Sidecar {
 	return s
 }
 
-// Start is Launch that waits, with "sidebus wait", until the sidecar is ready.
+// Start is Launch, and waits with "sidebus wait" until the sidecar is ready.
 func Start(t testing.TB, args ...string) *Sidecar {
 	t.Helper()
 	s := Launch(t, args...)
@@ -128,13 +127,13 @@ func Start(t testing.TB, args ...string) *Sidecar {
 // Signal sends a signal to the sidecar.
 func (s *Sidecar) Signal(signal syscall.Signal) { _ = s.command.Process.Signal(signal) }
 
-// Kill ends the sidecar with SIGKILL and waits for its end.
+// Kill ends the sidecar with SIGKILL and waits until it has ended.
 func (s *Sidecar) Kill() {
 	s.Signal(syscall.SIGKILL)
 	<-s.exited
 }
 
-// Exit waits for the sidecar's own end and gives its exit code, -1 when a signal ended it.
+// Exit waits until the sidecar has ended and returns its exit code, -1 if a signal ended it.
 func (s *Sidecar) Exit(t testing.TB) int {
 	t.Helper()
 	patience := time.NewTimer(Patience)
@@ -148,18 +147,18 @@ func (s *Sidecar) Exit(t testing.TB) int {
 	}
 }
 
-// PID is the sidecar's process id.
+// PID returns the process id of the sidecar.
 func (s *Sidecar) PID() int { return s.command.Process.Pid }
 
-// Log is what the sidecar has written to stderr so far.
+// Log returns what the sidecar has written to stderr so far.
 func (s *Sidecar) Log() string { return s.log.String() }
 
-// Environment is that of the tests without the settings that a developer may have exported for another sidecar.
+// Environment returns the environment of the tests without the settings of a developer for another sidecar.
 func Environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "SIDEBUS_") })
 }
 
-// Run runs the binary with a command line until it ends and gives its exit code and all it wrote.
+// Run runs the binary with a command line until it ends and returns its exit code and its output.
 func Run(t testing.TB, args ...string) (code int, output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*Patience)
@@ -177,7 +176,7 @@ func Run(t testing.TB, args ...string) (code int, output string) {
 	return code, string(out)
 }
 
-// Eventually asks in short intervals until the answer is yes, and fails the test when it never is.
+// Eventually calls a function at short intervals until it returns true, and fails the test if it never does.
 func Eventually(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	patience := time.NewTimer(Patience)

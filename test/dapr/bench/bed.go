@@ -174,7 +174,7 @@ func (b *bed) memory(ctx context.Context) (float64, error) {
 	return 0, errors.New("INFO does not tell used_memory")
 }
 
-// ask tells whether the sidecar answers 200, with a text in the answer.
+// ask reports whether the sidecar answers 200, with a text in the answer.
 func (b *bed) ask(ctx context.Context, path string, texts ...string) bool {
 	answer, err := get(ctx, "http://"+b.httpAddr+path)
 	if err != nil || answer.status != http.StatusOK {

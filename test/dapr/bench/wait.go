@@ -53,7 +53,7 @@ func until(ctx context.Context, what string, yes func() bool) error {
 	return nil
 }
 
-// freePorts gives ports that nobody listens on now.
+// freePorts returns ports on which nothing listens.
 func freePorts(n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {

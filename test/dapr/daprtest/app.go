@@ -20,7 +20,7 @@ const (
 	Drop    Outcome = "DROP"
 )
 
-// Subscription is what an app tells daprd it wants.
+// Subscription is one subscription that an app requests of daprd.
 type Subscription struct {
 	Component       string // "bus" when empty
 	Topic           string
@@ -49,7 +49,7 @@ type Delivery struct {
 	answer chan Outcome
 }
 
-// Answer gives the app's answer to daprd.
+// Answer sends the app's answer to daprd.
 func (d *Delivery) Answer(o Outcome) { d.answer <- o }
 
 func newApp(t testing.TB, protocol string) *App {
@@ -112,10 +112,10 @@ func (a *App) Within(t testing.TB, wait time.Duration) *Delivery {
 	}
 }
 
-// Deliveries gives the messages, for tests that wait for other things too.
+// Deliveries returns the messages, for tests that wait for other things too.
 func (a *App) Deliveries() <-chan *Delivery { return a.deliveries }
 
-// Merge gives an app that has the messages of several.
+// Merge returns an app that has the messages of several.
 func Merge(t testing.TB, apps ...*App) *App {
 	t.Helper()
 	merged := newApp(t, "")

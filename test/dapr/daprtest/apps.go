@@ -90,7 +90,7 @@ func HTTP(t testing.TB, subscriptions ...Subscription) *App {
 		mux.HandleFunc("POST "+route, handler)
 	}
 	mux.HandleFunc("GET /dapr/subscribe", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(all) })
-	server := &http.Server{Handler: mux} //nolint:gosec // daprd is no slow client
+	server := &http.Server{Handler: mux} //nolint:gosec // daprd is not a slow client
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return a
@@ -163,7 +163,7 @@ func (a *App) onBulk(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string][]status{"statuses": statuses})
 }
 
-// Stream is an app that nobody calls: it subscribes over a stream of its own, with the Go SDK.
+// Stream is an app without an endpoint: it subscribes over a stream of its own, with the Go SDK.
 func Stream(t testing.TB, d *Daprd, sub Subscription) *App {
 	t.Helper()
 	a := newApp(t, "")

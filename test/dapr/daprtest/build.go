@@ -44,7 +44,7 @@ func Build() (string, error) {
 
 var build = sync.OnceValues(Build)
 
-// Binary gives the path of daprd, which is built once for a test binary.
+// Binary returns the path of daprd, which is built once for a test binary.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path, err := build()

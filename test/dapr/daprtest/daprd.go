@@ -65,7 +65,7 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// FreePort gives a port that nobody listens on now.
+// FreePort returns a port on which nothing listens.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -186,7 +186,7 @@ func (d *Daprd) Call(ctx context.Context, method, path, body string, headers map
 	return Answer{Status: response.StatusCode, Text: string(text)}
 }
 
-// Client gives a client of the Go SDK, which is closed with the test.
+// Client returns a client of the Go SDK, which is closed with the test.
 func (d *Daprd) Client(t testing.TB) sdk.Client {
 	t.Helper()
 	conn, err := grpc.NewClient(d.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -224,7 +224,7 @@ func (d *Daprd) Exit(t testing.TB) int {
 // Log is what daprd has written so far.
 func (d *Daprd) Log() string { return d.log.String() }
 
-// Component gives the file of a Component resource.
+// Component returns the file of a Component resource.
 func Component(name, kind string, metadata map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: dapr.io/v1alpha1\nkind: Component\nmetadata:\n  name: %s\nspec:\n  type: %s\n  version: v1\n", name, kind)
@@ -257,7 +257,7 @@ func Sockets(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // daprd may run as somebody else
+	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // daprd may run as another user
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })

@@ -35,7 +35,7 @@ func read(t *testing.T, name string, into any) {
 	}
 }
 
-// injected gives the pod of the example as it is with Dapr's sidecar.
+// injected returns the pod of the example as it is with Dapr's sidecar.
 func injected(t *testing.T) *core.Pod {
 	t.Helper()
 	var deployment apps.Deployment
