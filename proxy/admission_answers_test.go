@@ -19,7 +19,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
-// largeBody is more than what connections hold that nobody reads.
+// largeBody is more than connections buffer that are not read.
 const largeBody = 16 * mebibyte
 
 // cutOff bounds the time of reading so far that a test can wait for it, and a busy machine can keep to it.
@@ -182,7 +182,7 @@ func TestRECV_12_StreamsThatAreNotReadMakeRoom(t *testing.T) {
 	open := &sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Open{Open: &sidebusv1.SubscribeOpen{Source: "queues/large"}}}
 	call, leave := unread(t, dial(t, s.proxy.GRPCAddr().String()), sidebusv1.Messages_Subscribe_FullMethodName, open)
 	s.holdsAnswer(t)
-	<-time.After(6 * time.Second) // longer than it would take to cut it off, although nobody needs its memory
+	<-time.After(6 * time.Second) // longer than the limit after which it is cut off when its memory is needed
 	for range 2 {                 // the opening and the message
 		if err := call.RecvMsg(&sidebusv1.SubscribeResponse{}); err != nil {
 			t.Fatal(err)

@@ -126,7 +126,7 @@ func TestAUTH_3_TheAddressOfTheConnectionIsServed(t *testing.T) {
 	}
 }
 
-// A request that net/http refuses by itself is answered as all others are, and its connection is closed.
+// A request that net/http itself rejects is answered as all others are, and its connection is closed.
 func TestERR_1_WhatCannotBeReadHasAReason(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New())

@@ -39,7 +39,7 @@ func sendOf(size int) *sidebusv1.SendRequest {
 	}
 }
 
-// A message for which there is no memory is refused before it arrives, in a way that tells the client to come back.
+// A message for which there is no memory is refused before it arrives, in a way that makes the client try again.
 func TestTHR_1_NoMemoryIsThrottled(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New(), requestMemory(8*mebibyte))

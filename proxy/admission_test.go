@@ -18,7 +18,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
-// Connections that do nothing lock nobody out, on whatever wire they are.
+// Idle connections lock out no other client, on any wire.
 func TestQUOTA_5_IdleConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New(), connections(20))
@@ -100,7 +100,7 @@ func TestQUOTA_5_TheOldestWaitMakesWay(t *testing.T) {
 	}
 }
 
-// Connections over gRPC whose calls bring no message make room, but not those of a silent stream.
+// Connections over gRPC whose calls bring no message are closed for new ones, but not those of a silent stream.
 func TestQUOTA_5_CallsWhoseMessageDoesNotComeMakeWay(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New(), connections(10))
@@ -200,7 +200,7 @@ func TestQUOTA_5_BodiesThatDoNotComeMakeRoom(t *testing.T) {
 	s.hasRoomSoon(t, 5)
 }
 
-// Who watches the health over gRPC stays as a stream does, and leaves room for calls.
+// A client that watches the health over gRPC stays as a stream does, and does not keep out calls.
 func TestQUOTA_5_WatchesLeaveRoomForCalls(t *testing.T) {
 	t.Parallel()
 	// three places are kept: one for the watch that is refused, until it has ended, and one for the call
@@ -244,7 +244,7 @@ func TestQUOTA_5_StopIsNotHeldUpBySilentConnections(t *testing.T) {
 	}
 }
 
-// hasRoomSoon checks that connections without a request make room for so many new ones when they have had their second.
+// hasRoomSoon checks that connections without a request are closed for so many new ones after their second.
 func (s *sidecar) hasRoomSoon(t *testing.T, calls int) {
 	t.Helper()
 	came := time.Now()

@@ -116,7 +116,7 @@ func (p *puppet) answers(r *sidebusv1.SubscribeRequest, failure *sidebusv1.Failu
 	p.says(answer)
 }
 
-// isQuiet checks that Handle asks for nothing, and tells of nothing, while everything has time to happen.
+// isQuiet checks that Handle makes no call and reports no failure, while there is time for all of it.
 func (p *puppet) isQuiet(span time.Duration) {
 	p.t.Helper()
 	select {
@@ -223,7 +223,7 @@ func TestTHR_2_HandleWaitsAsLongAsItIsTold(t *testing.T) {
 	})
 }
 
-// When the outcome of a try is unknown, that the lock is lost means that the settlement was carried out.
+// When the outcome of a try is unknown, a lost lock means that the settlement took effect.
 func TestERR_6_LockLostAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	lost := new("MESSAGE_LOCK_LOST")
@@ -315,7 +315,7 @@ func TestERR_3_TriesEndWithTheStream(t *testing.T) {
 	})
 }
 
-// What a handler settles by itself is tried again too, until its context ends.
+// A settlement that the handler makes is tried again too, until its context ends.
 func TestERR_3_HandlersOwnSettlementIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	var outcome error

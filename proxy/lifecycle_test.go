@@ -176,8 +176,8 @@ func TestDurationsAreWithoutWaits(t *testing.T) {
 	}
 }
 
-// The address for other machines shows probes and metrics, and neither settings nor profiles; nobody drains the sidecar
-// through it.
+// The address for other machines shows probes and metrics, and neither settings nor profiles. The sidecar cannot be
+// drained through it.
 func TestProbeAddressHasProbesAndMetricsOnly(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New(), func(c *proxy.Config) { c.ProbeAddr, c.Pprof = "127.0.0.1:0", true })
@@ -240,7 +240,7 @@ func TestAdminPages(t *testing.T) {
 	}
 }
 
-// Profiles are for who asks for them, and the command line is for nobody: a password may stand on it.
+// Profiles must be enabled, and the command line is never shown: it may have a password.
 func TestAUTH_3_ProfilesAreOffByDefault(t *testing.T) {
 	t.Parallel()
 	for isOn, want := range map[bool]int{false: http.StatusNotFound, true: http.StatusOK} {

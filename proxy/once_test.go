@@ -128,7 +128,7 @@ func TestIDEM_1_Header(t *testing.T) {
 	}
 }
 
-// An unknown outcome tells the next step.
+// An error of unknown outcome names the next step.
 func TestERR_6_UnknownTellsTheNextStep(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"grpc", "http"} {

@@ -75,7 +75,7 @@ func retryDelayOf(err error) time.Duration {
 	return 0
 }
 
-// Whoever is throttled on one wire is on the other; probes are not calls of the app.
+// A caller that is throttled on one wire is throttled on the other; probes are not calls of the app.
 func TestQUOTA_10_OneBucketForBothWires(t *testing.T) {
 	t.Parallel()
 	s, over := startLimited(t)

@@ -318,7 +318,7 @@ func TestSTAT_2_DisabledQueuesOnBothWires(t *testing.T) {
 		if after := w.runtime(t); !proto.Equal(before, after) {
 			t.Errorf("something changed: %v, %v", before, after)
 		}
-		mustPatch(t, w.sidecar, `{"status":"DISABLED"}`) // work in hand may still be settled
+		mustPatch(t, w.sidecar, `{"status":"DISABLED"}`) // unsettled messages may still be settled
 		settled(t)(w.messages.Defer(t.Context(), &sidebusv1.DeferRequest{Source: orders, LockTokens: []string{there.token}}))
 	})
 }

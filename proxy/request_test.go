@@ -237,7 +237,7 @@ func TestRR_6_RequesterGone(t *testing.T) {
 	})
 }
 
-// A text that is no UTF-8 cannot be written to gRPC, which is a way to make the writing itself fail.
+// A text that is not UTF-8 cannot be written to gRPC, which is a way to make the writing itself fail.
 func TestRR_6_ReplyThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	over := newSpyStore()

@@ -145,7 +145,7 @@ func TestRECV_7_ByNumberRemovedOnlyAfterTheAnswer(t *testing.T) {
 	}
 }
 
-// A text that is no UTF-8 cannot be written to gRPC, which is a way to make the writing itself fail.
+// A text that is not UTF-8 cannot be written to gRPC, which is a way to make the writing itself fail.
 func TestRECV_7_AnswerThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	over := newSpyStore()

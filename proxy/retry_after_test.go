@@ -13,8 +13,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
-// Every answer that tells a client to come back later says when: while draining, without a store, and with an unknown
-// outcome.
+// Every response that asks the client to try again later has the pause: while draining, without a store, and with an
+// unknown outcome.
 func TestERR_2_EveryRetryable503SaysWhen(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(s *sidecar, over *spyStore){

@@ -10,7 +10,7 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
-// Counts have the times of what they are about, and counting is no use of it (CNT-5).
+// Counts have the times of their entity, and counting does not use the entity (CNT-5).
 func TestCNT_1_TimesInRuntime(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {
@@ -48,7 +48,7 @@ func TestCNT_1_TimesInRuntime(t *testing.T) {
 				created, updated := counts.GetCreatedAt().AsTime(), counts.GetUpdatedAt().AsTime()
 				accessed := counts.GetAccessedAt().AsTime()
 				used := made.Add(2 * time.Minute)
-				if name == "subscription" { // a copy that comes is no use of it
+				if name == "subscription" { // a copy that arrives does not use it
 					used = accessed
 				}
 				if !created.Equal(made) || !updated.Equal(made.Add(time.Minute)) || !accessed.Equal(used) || accessed.Before(made) {

@@ -103,7 +103,7 @@ func TestDEFER_7_DeferredInASession(t *testing.T) {
 			t.Errorf("got %v, %v", taken, err)
 		}
 		eventually(t, "a2 is gone", func() bool { return w.row(t, "a").GetDeferredCount()+w.row(t, "a").GetLockedCount() == 1 })
-		for _, lock := range []*string{&held.LockToken, nil} { // needs no lock, but heeds one
+		for _, lock := range []*string{&held.LockToken, nil} { // needs no lock, but checks one that is given
 			if _, err := w.messages.Reactivate(t.Context(), &sidebusv1.ReactivateRequest{Source: tales, SequenceNumbers: []int64{1}, SessionLockToken: lock}); err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
-// sessionOptions are the options about sessions in JSON: as they are when nobody says anything, and otherwise.
+// sessionOptions are the options about sessions in JSON: the defaults, and other values.
 var sessionOptions = map[string][2]string{
 	"requiresSession": {`false`, `true`}, "sessionInFlight": {`100`, `7`}, "onDisconnect": {`"EXPIRE"`, `"RELEASE"`},
 	"sessionExpiryMode": {`"MESSAGE"`, `"SESSION"`}, "sessionOnDeadLetter": {`"CONTINUE"`, `"BLOCK"`},

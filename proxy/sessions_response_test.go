@@ -54,7 +54,7 @@ func TestRECV_7_ClientGoneBeforeTheSessionCame(t *testing.T) {
 	}
 }
 
-// An id that is no UTF-8 cannot be written to gRPC, which is a way to make the writing itself fail.
+// An id that is not UTF-8 cannot be written to gRPC, which is a way to make the writing itself fail.
 func TestRECV_7_SessionThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	over := newSpyStore()

@@ -63,7 +63,7 @@ func TestSESS_33_StateIsKept(t *testing.T) {
 				t.Errorf("got %v, want %v version %d", got, state, version)
 			}
 			w.close(t, held)
-			held = w.accept(t, "s") // SESS-31: for whoever takes it next
+			held = w.accept(t, "s") // SESS-31: for the next holder
 			if !sameState(held.State, state) || held.GetStateVersion() != version {
 				t.Errorf("accepted %v, want %v version %d", held, state, version)
 			}

@@ -212,7 +212,7 @@ func TestSESS_22_LostSession(t *testing.T) {
 		held := w.next(t)
 		m := w.hear(t, held, 1)[0]
 		w.clock.advance(time.Minute)
-		w.close(t, w.accept(t, "s")) // so that the end is carried out
+		w.close(t, w.accept(t, "s")) // so that the end is processed
 		check := w.unchangedTales(t)
 		lost, lock := "SESSION_LOCK_LOST", &held.LockToken
 		for _, r := range []refusalBy[sidebusv1.SessionsClient]{
@@ -313,7 +313,7 @@ func TestSESS_29_DeadLetterRest(t *testing.T) {
 			Source: tales, LockTokens: []string{w.hear(t, held, 1)[0].GetLockToken()}, SessionLockToken: &held.LockToken,
 		}))
 		w.close(t, held)
-		for _, id := range []string{"s", "s", "unknown"} { // one without messages is no error
+		for _, id := range []string{"s", "s", "unknown"} { // one without messages is not an error
 			request := &sidebusv1.SessionsDeadLetterRestRequest{Source: tales, SessionId: id}
 			if _, err := w.sessions.DeadLetterRest(t.Context(), request); err != nil {
 				t.Errorf("%s: %v", id, err)

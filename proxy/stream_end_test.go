@@ -17,7 +17,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
-// withSubscribers is a sidecar with two messages of "orders" and two of session a of "tales" in hand.
+// withSubscribers is a sidecar with two unsettled messages of "orders" and two of session a of "tales".
 func withSubscribers(t *testing.T, change ...func(*proxy.Config)) (s *sidecar, at *clock, c, d *subscriber) {
 	t.Helper()
 	at = newClock()
@@ -71,7 +71,7 @@ func (s *releaseStore) Release(ctx context.Context, source semantics.Source, tok
 	return s.Store.Release(ctx, source, tokens)
 }
 
-// The end of the stream comes after all is given back, so that whoever sees it can rely on that.
+// The stream ends after all messages are released, so that a client that sees the end can rely on that.
 func TestDC_2_EndComesAfterAllIsBack(t *testing.T) {
 	t.Parallel()
 	over := &releaseStore{Store: memstore.New(), isEnded: make(chan struct{}), early: make(chan bool, 1)}
@@ -88,7 +88,7 @@ func TestDC_2_EndComesAfterAllIsBack(t *testing.T) {
 	}
 }
 
-// However fast the client closes, what it asked for before is carried out and answered.
+// However fast the client closes, its earlier requests are processed and answered.
 func TestRECV_13_RequestsBeforeTheEndAreAnswered(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New())
@@ -251,7 +251,7 @@ func TestRECV_13_StopWithMessagesInHand(t *testing.T) {
 	}
 }
 
-// A text that is no UTF-8 cannot be written to gRPC, which is a way to make the writing itself fail.
+// A text that is not UTF-8 cannot be written to gRPC, which is a way to make the writing itself fail.
 func TestRECV_7_DeliveryThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	over := newSpyStore()
@@ -290,7 +290,7 @@ func TestERR_1_PanicInARequest(t *testing.T) {
 	s.send(t, "it goes on")
 }
 
-// An outage is an event, and the stream goes on by itself.
+// An outage is an event, and the stream goes on automatically.
 func TestRECV_13_OutageOnTheWire(t *testing.T) {
 	t.Parallel()
 	over := newSpyStore()

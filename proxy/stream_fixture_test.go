@@ -102,7 +102,7 @@ func endOf(t *testing.T, err error) string {
 	return infoOf(t, err).GetReason()
 }
 
-// subscriber is the client of a Subscribe stream. What it was delivered and has not settled is in hand.
+// subscriber is the client of a Subscribe stream. It records its unsettled messages.
 type subscriber struct {
 	stream sidebusv1.Messages_SubscribeClient
 	t      *testing.T
@@ -181,7 +181,7 @@ func (c *subscriber) answer(id string) *sidebusv1.SubscribeResponse {
 	}
 }
 
-// settling is a request to settle messages in hand.
+// settling is a request to settle unsettled messages.
 func (c *subscriber) settling(settle *sidebusv1.SubscribeSettle, contents ...string) *sidebusv1.SubscribeRequest {
 	c.t.Helper()
 	for _, text := range contents {
@@ -198,7 +198,7 @@ func completion() *sidebusv1.SubscribeSettle {
 	return &sidebusv1.SubscribeSettle{Verb: &sidebusv1.SubscribeSettle_Complete{Complete: &sidebusv1.CompleteRequest{}}}
 }
 
-// settle settles messages in hand and fails the test when one is not.
+// settle settles unsettled messages and fails the test if that fails for one.
 func (c *subscriber) settle(settle *sidebusv1.SubscribeSettle, contents ...string) {
 	c.t.Helper()
 	response := c.ask(c.settling(settle, contents...))
@@ -264,7 +264,7 @@ func sessionOf(word string) string {
 	return id
 }
 
-// shown shows an event, and notes what is in hand.
+// shown formats an event, and records the unsettled messages.
 func (c *subscriber) shown(r *sidebusv1.SubscribeResponse) (all []string) {
 	c.t.Helper()
 	switch {

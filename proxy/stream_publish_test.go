@@ -308,7 +308,7 @@ func TestSEND_2_StopOfTheSidecar(t *testing.T) {
 	over := memstore.New()
 	s := start(t, over)
 	p := s.publish(t)
-	go func() { // it never stops by itself
+	go func() { // it stops only when the stream ends
 		for i := 0; p.Send(publication(orders, fmt.Sprint(i))) == nil; i++ {
 		}
 	}()
@@ -335,7 +335,7 @@ func TestSEND_2_StopOfTheSidecar(t *testing.T) {
 	}
 }
 
-// A stop is no reason to end a stream that its client has closed otherwise than with success.
+// A stream that its client has already closed ends with success, even if the sidecar stops.
 func TestSEND_2_StopAfterTheClientHasClosed(t *testing.T) {
 	t.Parallel()
 	over := newSendStore()

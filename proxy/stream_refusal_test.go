@@ -196,7 +196,7 @@ func TestERR_4_RefusedRequests(t *testing.T) {
 	sessions.complete("a/1")
 }
 
-// Only requests with an id are answered, and nothing but what was asked.
+// Only requests with an id are answered, and only with what was requested.
 func TestRECV_13_AnswersAreForThoseWhoAsk(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New())

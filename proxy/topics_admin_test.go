@@ -161,7 +161,7 @@ func TestENT_6_Subscriptions(t *testing.T) {
 	})
 }
 
-// A subscription may be made with rules of its own, and an ensure tells when an existing one has others.
+// A subscription may be created with rules of its own, and an ensure reports whether an existing one has others.
 func TestRULE_1_FirstRules(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {

@@ -209,7 +209,7 @@ func (w *wire) topicPicture(t *testing.T) string {
 	return all
 }
 
-// A failure of a filter tells the column.
+// The error of a filter names the column.
 func TestRULE_7_Column(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {
@@ -225,7 +225,7 @@ func TestRULE_7_Column(t *testing.T) {
 	})
 }
 
-// Only gRPC can carry the name of another kind, and a field that nobody knows.
+// Only gRPC can carry a resource name of another kind and an unknown field.
 func TestGRPCTopicRefusals(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {

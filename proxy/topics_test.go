@@ -330,7 +330,7 @@ func TestDUP_9_AtTheTopic(t *testing.T) {
 	})
 }
 
-// A request may go to a topic; whoever works for a subscription replies.
+// A request may go to a topic; the receiver of a subscription replies.
 func TestRR_6_RequestToATopic(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {
@@ -346,7 +346,7 @@ func TestRR_6_RequestToATopic(t *testing.T) {
 	})
 }
 
-// Deleting a topic takes its subscriptions along, and whoever waits there is told (ENT-8).
+// Deleting a topic deletes its subscriptions, and receives that wait there get an error (ENT-8).
 func TestENT_8_DeletedTopic(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {

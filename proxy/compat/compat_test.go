@@ -194,7 +194,7 @@ func TestLOCK_8_LocksOfOthers(t *testing.T) {
 	if _, err := s.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{Status: semantics.StatusDisabled}, []string{"status"}); err != nil {
 		t.Fatal(err)
 	}
-	s.want(http.StatusOK, del, "/orders/messages/7/"+second, "") // STAT-2: what is in hand may be settled
+	s.want(http.StatusOK, del, "/orders/messages/7/"+second, "") // STAT-2: locked messages may be settled
 	s.want(http.StatusOK, del, "/orders/messages/c/"+delivery.Messages[2].LockToken.String(), "")
 }
 

@@ -36,7 +36,7 @@ type stand struct {
 	client *http.Client
 }
 
-// spyStore tells of releases, completions and receives that begin to wait, and may hold up receives or fail.
+// spyStore reports releases, completions and receives that begin to wait, and may delay receives or fail.
 type spyStore struct {
 	semantics.Store
 

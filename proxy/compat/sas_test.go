@@ -122,7 +122,7 @@ func TestAUTH_5_Tokens(t *testing.T) {
 			t.Errorf("%s: the answer repeats the token", c.name)
 		}
 	}
-	s.want(http.StatusTeapot, post, "/v1/queues/orders/messages:send", "") // the native API asks by itself
+	s.want(http.StatusTeapot, post, "/v1/queues/orders/messages:send", "") // the native API has its own authorization
 }
 
 func TestAUTH_5_ReplacingAKeyVoidsItsTokens(t *testing.T) {
@@ -161,7 +161,7 @@ func TestAUTH_1_RulesThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// Without keys nobody is asked.
+// Without keys there is no authorization.
 func TestAUTH_5_OffByDefault(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -54,7 +54,7 @@ func TestDAPR_1_FeaturesAndPing(t *testing.T) {
 	b.ok(err)
 }
 
-// The file is there only when somebody answers, whoever may use it, and goes when nobody does any more.
+// The file is there only while a component listens, with the permissions of its setting, and is removed when it stops.
 func TestDAPR_1_SocketFile(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

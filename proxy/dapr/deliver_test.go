@@ -315,7 +315,7 @@ func TestDAPR_6_AnswerBeforeTheEndCounts(t *testing.T) {
 	})
 }
 
-// What has not left when the runtime dies cannot have been its death.
+// A message that was not sent when the runtime crashed cannot have caused the crash.
 func TestDAPR_6_UnsentIsNotCounted(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {

@@ -147,7 +147,7 @@ func newBed(t *testing.T, change ...func(*Config)) *bed {
 	return b
 }
 
-// build makes the Server, anew after a stop.
+// build creates the Server, again after a stop.
 func (b *bed) build() {
 	b.t.Helper()
 	b.registry = prometheus.NewRegistry()
@@ -558,7 +558,7 @@ func twiceNamed(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, instanceHeader, "sb")
 }
 
-// kindOf tells what an entity is that can be received from, "" when it cannot yet.
+// kindOf returns the kind of an entity that can be received from, "" if it cannot be received from yet.
 func (b *bed) kindOf(path string) string {
 	if _, err := b.GetEntity(b.t.Context(), semantics.QueueKind, path); err == nil {
 		return "queue"

@@ -145,7 +145,7 @@ func newTestHealer(t *testing.T, d *fakeDaprd) *healer {
 	return h
 }
 
-// One that begins anew by itself is not shut down.
+// A runtime that has restarted meanwhile is not shut down.
 func TestDAPR_6_LeavesARuntimeAloneThatHasBegun(t *testing.T) {
 	t.Parallel()
 	d := newFakeDaprd(t, &fakeDaprd{about: aboutDaprd("sb", "pubsub.sidebus", "sb")})
@@ -159,7 +159,7 @@ func TestDAPR_6_LeavesARuntimeAloneThatHasBegun(t *testing.T) {
 	}
 }
 
-// One that has gone by itself meanwhile is not looked for.
+// A runtime that has stopped meanwhile is not looked for.
 func TestDAPR_6_TheRuntimeWasRestartedBySomebodyElse(t *testing.T) {
 	t.Parallel()
 	d := newFakeDaprd(t, &fakeDaprd{about: aboutDaprd("sb", "pubsub.sidebus", "sb")})

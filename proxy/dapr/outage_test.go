@@ -61,7 +61,7 @@ func TestDAPR_6_SubscribedDuringAnOutage(t *testing.T) {
 	})
 }
 
-// An entity that is deleted under a stream is made anew, and one that is disabled is waited for.
+// An entity that is deleted under a stream is recreated, and a stream waits for one that is disabled.
 func TestDAPR_6_EntityGoesAndComes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {

@@ -327,7 +327,7 @@ func TestDAPR_1_PublishedRightAfterSubscribing(t *testing.T) {
 	}
 }
 
-// A subscription that cannot stand holds up nobody.
+// A subscription that cannot be opened delays no other.
 func TestDAPR_1_PublishedBesideASubscriptionThatFails(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(_ *testing.T, b *bed) {

@@ -192,7 +192,7 @@ func TestDAPR_3_EntityOfTheOtherKind(t *testing.T) {
 		if got := b.metric("sidebus_dapr_streams_stalled"); got != 1 {
 			t.Errorf("%v stalled", got)
 		}
-		b.ok(b.DeleteEntity(t.Context(), semantics.QueueKind, "plain")) // it is made anew
+		b.ok(b.DeleteEntity(t.Context(), semantics.QueueKind, "plain")) // it is recreated
 		b.pass(maxBackoff)
 		r.sendTo("plain", "a", "2")
 		f.wants("2")

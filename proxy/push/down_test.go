@@ -14,7 +14,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// While the app does not accept connections nothing is under lock but for the moments of trying, and nothing is counted.
+// While the app does not accept connections, messages are locked only during tries, and no delivery is counted.
 func TestRECV_7_TheAppIsDown(t *testing.T) {
 	t.Parallel()
 	for _, queue := range []string{"orders", "tales"} {
@@ -105,8 +105,8 @@ func TestRECV_13_OneMessageFindsOut(t *testing.T) {
 	})
 }
 
-// With messages that were left to the app nobody knows how many credits a probe needs; it finds out all the same, and
-// one at a time.
+// If messages were left to the app, the number of credits that a probe needs is unknown; the probe finds it, one
+// message at a time.
 func TestRECV_13_OneMessageFindsOutBesideThoseLeft(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {
@@ -183,7 +183,7 @@ func TestSTAT_5_ADisabledQueueIsTriedAgain(t *testing.T) {
 		set(semantics.StatusReceiveDisabled)
 		b.send("orders", "two")
 		pass(testLock / 2)
-		app.answer("one", 200) // what is in hand may be settled (STAT-2)
+		app.answer("one", 200) // unsettled messages may be settled (STAT-2)
 		pass(time.Minute)
 		if app.seen() != "one" || app.left() != "" {
 			t.Errorf("calls: %s, ended: %s", app.seen(), app.left())
@@ -199,7 +199,7 @@ func TestSTAT_5_ADisabledQueueIsTriedAgain(t *testing.T) {
 	})
 }
 
-// While its source forwards a handler gets nothing, but what the app has in hand is settled.
+// While its source forwards, a handler gets nothing, but the app's unsettled messages are settled.
 func TestFWD_2_AForwardingQueueIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {
@@ -284,7 +284,8 @@ func TestRECV_7_Drain(t *testing.T) {
 	}
 }
 
-// When everything has ended in time, the Pusher ends by itself, also when the app is down or the queue does not exist.
+// When everything has ended in time, the Pusher ends automatically, even if the app is down or the queue does not
+// exist.
 func TestRECV_7_DrainWithNothingInHand(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]string{"idle": "queues/orders", "sessions": "queues/tales", "missing": "queues/none"} {

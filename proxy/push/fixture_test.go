@@ -113,7 +113,7 @@ func (s *pliantStore) Complete(ctx context.Context, source semantics.Source, tok
 	if failure == nil {
 		return s.Store.Complete(ctx, source, tokens)
 	}
-	if failure.Details[semantics.DetailOutcome] == semantics.OutcomeUnknown { // it was done, but nobody was told
+	if failure.Details[semantics.DetailOutcome] == semantics.OutcomeUnknown { // it was done, but without an answer
 		_, _ = s.Store.Complete(ctx, source, tokens)
 	}
 	return nil, failure

@@ -65,7 +65,7 @@ func TestDAPR_6_ALostLockEndsTheCall(t *testing.T) {
 			if app.left() != "a/1" {
 				t.Errorf("%s: the call goes on", queue)
 			}
-			// and all begins anew
+			// and the handler begins again
 			b.create(queue, semantics.Options{RequiresSession: queue == "tales"}, "requiresSession")
 			pass(maxBackoff)
 			b.send(queue, "a/2")

@@ -67,7 +67,7 @@ func sameWords(t *testing.T, option string, words protoreflect.EnumValueDescript
 	}
 }
 
-// unlike is a value that is no default.
+// unlike returns a value that is not the default.
 func unlike(field protoreflect.FieldDescriptor) protoreflect.Value {
 	switch field.Kind() {
 	case protoreflect.MessageKind:

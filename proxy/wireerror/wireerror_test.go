@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// want is the table of ERR, written down once more from the specification.
+// want is the table of ERR, copied from the specification by hand.
 var want = map[semantics.Code]struct {
 	grpc codes.Code
 	http int

@@ -59,7 +59,7 @@ func TestFramesAreFollowedHoweverTheyAreCut(t *testing.T) {
 	})
 }
 
-// The answer that the door gives by itself is one that clients read.
+// The response that the listener writes itself is one that clients can read.
 func TestTheAnswerOfTheDoorCanBeRead(t *testing.T) {
 	t.Parallel()
 	wire := encodeFrame(frameHeaders, flagEndStream|flagEndHeaders, 7, memoryErrorHeaders())

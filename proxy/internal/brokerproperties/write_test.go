@@ -150,7 +150,7 @@ func TestREST_4_ALifetimeWithoutEndIsWrittenAsServiceBusDoes(t *testing.T) {
 	}
 }
 
-// What was written is read as it was, but for types that JSON has no word for.
+// A message that is written and read again is the same, except for types that JSON does not have.
 func TestREST_1_WhatIsWrittenCanBeSentAgain(t *testing.T) {
 	t.Parallel()
 	sent := semantics.Message{

@@ -100,7 +100,7 @@ func wantLines(t *testing.T, log *logged, line string, want int) {
 	}
 }
 
-// Nobody asks, no call is made: the log says when the outage began, that it goes on, and when it has ended.
+// Without calls and probes, the log reports that an outage has begun, goes on, and has ended.
 func TestERR_1_AnOutageIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestERR_1_AnOutageIsLogged(t *testing.T) {
 	})
 }
 
-// A wrong password at the start is no secret: what Redis said is logged every 30 s and shown.
+// A wrong password at the start is not kept secret: the error of Redis is logged every 30 s and shown.
 func TestERR_1_TheCauseIsShownWhileStarting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,8 @@ func (s *stand) locked() int {
 	return int(r.Locked)
 }
 
-// lockedBytes is how large the messages are together that are locked and not in hand, and the largest of them.
+// lockedBytes returns the total size of the messages that are locked and that the client does not have, and the size of
+// the largest.
 func (s *stand) lockedBytes(unsettled map[string]semantics.LockToken) (sum, largest int64) {
 	s.t.Helper()
 	for from := int64(0); ; {
@@ -62,7 +63,7 @@ func (s *stand) lockedBytes(unsettled map[string]semantics.LockToken) (sum, larg
 	}
 }
 
-// completeAll completes what is in hand, as many at a time as one settlement may have.
+// completeAll completes all unsettled messages, as many at a time as one settlement may have.
 func (p *client) completeAll() {
 	p.t.Helper()
 	var tokens []semantics.LockToken

@@ -104,7 +104,7 @@ func TestRECV_13_DrainEndsWhenAllIsSettled(t *testing.T) {
 		tales.complete("a/1")
 		orders.wants("")
 		tales.wants("")
-		s.pass(4 * testLock) // what is in hand is kept
+		s.pass(4 * testLock) // unsettled messages are kept
 		orders.complete("2", "3")
 		tales.complete("a/2")
 		orders.wants(drained)
@@ -117,7 +117,7 @@ func TestRECV_13_DrainEndsWhenAllIsSettled(t *testing.T) {
 }
 
 // A failure that passes is an event, once for each outage however many sessions meet it, and the subscription goes on
-// by itself.
+// automatically.
 func TestRECV_13_OutageIsToldOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {
@@ -143,7 +143,7 @@ func TestRECV_13_OutageIsToldOnce(t *testing.T) {
 	})
 }
 
-// A rate limit is no trouble: the subscription goes at its pace.
+// A rate limit is not a failure: the subscription goes at its pace.
 func TestTHR_1_RateLimitIsNotTold(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {

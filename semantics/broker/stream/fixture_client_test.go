@@ -14,7 +14,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
-// client is the client of a subscription. What it was delivered and has not settled is in hand.
+// client is the client of a subscription. It records its unsettled messages.
 type client struct {
 	*stream.Subscription
 
@@ -22,7 +22,7 @@ type client struct {
 	stand     *stand
 	unsettled map[string]semantics.LockToken // by text
 	opened    map[string]semantics.LockToken // sessions, by id
-	texts     map[semantics.LockToken]string // of all that was ever in hand
+	texts     map[semantics.LockToken]string // of all messages that were ever delivered
 
 	carried []stream.Event // that are on their way to the client
 }
@@ -144,7 +144,7 @@ func bySession(shown string) map[string][]string {
 	return apart
 }
 
-// settle settles messages in hand and gives the codes.
+// settle settles unsettled messages and returns the codes.
 func (p *client) settle(verb semantics.Settlement, texts ...string) string {
 	p.t.Helper()
 	tokens := make([]semantics.LockToken, len(texts))

@@ -105,7 +105,7 @@ func TestLOCK_9_EachMessageHasItsTime(t *testing.T) {
 	})
 }
 
-// The client may go on by itself where the sidecar stops.
+// The client may renew locks itself when the sidecar stops renewing them.
 func TestLOCK_9_ClientRenewsBeyond(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {
@@ -202,7 +202,7 @@ func TestLOCK_9_RenewalIsTriedAgain(t *testing.T) {
 
 var errOutage = &semantics.Error{Code: semantics.StoreUnavailable, Message: "away", RetryAfter: 100 * time.Millisecond}
 
-// A client that does not read blocks nobody's renewals, and is given only what it can still settle.
+// A client that does not read does not block the renewals of others, and gets only messages that it can still settle.
 func TestLOCK_9_SlowClientLosesOnlyItsOwn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {

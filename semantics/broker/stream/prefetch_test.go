@@ -91,7 +91,7 @@ func TestRECV_12_ExpiresInTheBuffer(t *testing.T) {
 		p := s.subscribe("orders", fetching(1, 2))
 		p.wants("1")
 		s.pass(testLock + time.Second)
-		s.wantPeeked("orders", "1:0 2:1 3:1") // the one in hand is kept
+		s.wantPeeked("orders", "1:0 2:1 3:1") // the unsettled one is kept
 		s.wantCounts("orders", "available 2 locked 1 dead 0")
 		p.complete("1")
 		p.wants("2")
@@ -155,7 +155,7 @@ func TestRECV_12_GivenBackUncounted(t *testing.T) {
 					synctest.Wait()
 					want := "available 4"
 					if name == "close" && option == semantics.PeekLock {
-						want = "available 5" // what was in hand too
+						want = "available 5" // unsettled messages too
 					}
 					if counts := s.counts("orders"); !strings.HasPrefix(counts, want) {
 						t.Errorf("%s, want %s", counts, want)
@@ -176,7 +176,7 @@ func TestRECV_12_LoweredCreditsShrinkIt(t *testing.T) {
 		p := s.subscribe("orders", fetching(4, 3))
 		p.wants("1 2 3 4")
 		s.wantCounts("orders", "available 5 locked 7 dead 0")
-		s.ok(p.SetCredits(2)) // it has more in hand than both together
+		s.ok(p.SetCredits(2)) // it has more unsettled messages than both together
 		synctest.Wait()
 		s.wantCounts("orders", "available 7 locked 5 dead 0")
 		p.complete("1", "2", "3")

@@ -98,7 +98,7 @@ func (u *unrest) sendOne() {
 	}
 }
 
-// work settles one message in hand.
+// work settles one unsettled message.
 func (u *unrest) work(p *client) {
 	p.takes()
 	for text := range p.unsettled { // any

@@ -63,7 +63,7 @@ func TestRECV_7_NextReceiveWaitsForRemoval(t *testing.T) {
 	})
 }
 
-// A message that was lost on its way to the client holds up nothing: nobody will remove it.
+// A message that was lost on its way to the client delays nothing, although it is never removed.
 func TestRECV_7_LostOnItsWay(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {
@@ -159,7 +159,7 @@ func TestSETTLE_10_ReleaseHeldTriesAll(t *testing.T) {
 	}
 }
 
-// A client that does not read its answer holds up nobody for long.
+// A client that does not read its answer delays the end only for a bounded time.
 func TestRECV_7_CloseDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {

@@ -14,7 +14,7 @@ func TestSESS_22_LostSession(t *testing.T) {
 		p := s.subscribe("tales", credits(4))
 		p.takes()
 		p.complete("b/1")
-		for _, id := range []string{"a", "b"} { // somebody else ends their locks, as an operator may
+		for _, id := range []string{"a", "b"} { // another client ends their locks, as an operator may
 			s.ok(s.store.Store.CloseSession(t.Context(), p.Source(p.opened[id])))
 		}
 		p.wants("-b(lost) -a(lost) +a a/1") // b waits, so it sees it at once; a comes again
@@ -22,7 +22,7 @@ func TestSESS_22_LostSession(t *testing.T) {
 	})
 }
 
-// While somebody else has the session, the next renewal finds out.
+// If another client has the session, the next renewal finds that out.
 func TestSESS_22_LossFoundByRenewal(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {
@@ -38,7 +38,7 @@ func TestSESS_22_LossFoundByRenewal(t *testing.T) {
 	})
 }
 
-// A settlement that finds the session lost tells the subscription.
+// A settlement that finds the session lost notifies the subscription.
 func TestSESS_22_LossFoundBySettling(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {

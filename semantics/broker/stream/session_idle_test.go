@@ -36,13 +36,13 @@ func TestSESS_23_GivenUpAfterIdleTime(t *testing.T) {
 				s.send("tales", "a/1")
 				p := s.subscribe("tales", func(o *stream.Options) { o.SessionIdle = idle })
 				p.wants("+a a/1")
-				s.pass(time.Minute) // a message in hand is no idleness
+				s.pass(time.Minute) // a session with an unsettled message is not idle
 				p.wants("")
 				p.complete("a/1")
 				if idle > 0 {
 					s.pass(idle - time.Second)
 					p.wants("")
-					s.send("tales", "a/2") // and each message begins it anew
+					s.send("tales", "a/2") // and each message restarts the time
 					p.wants("a/2")
 					p.complete("a/2")
 					s.pass(idle - time.Second)
@@ -60,7 +60,7 @@ func TestSESS_23_GivenUpAfterIdleTime(t *testing.T) {
 	}
 }
 
-// While one of several messages is in hand the session is not idle, and nobody polls for the others.
+// While one of several messages is unsettled the session is not idle, and the sidecar does not poll for the others.
 func TestSESS_23_InFlightIsNotIdle(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {

@@ -156,7 +156,7 @@ func TestSESS_23_ClosedBeforeTheNextIsOpened(t *testing.T) {
 	})
 }
 
-// While more is in hand than the credits permit no session is begun, though there were places.
+// While more messages are unsettled than the credits permit, no session is opened, even if places are free.
 func TestSESS_23_NoSessionWithoutACredit(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {

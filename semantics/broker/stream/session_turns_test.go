@@ -130,7 +130,7 @@ func TestSESS_24_CreditIsKeptForASessionToCome(t *testing.T) {
 	})
 }
 
-// Credits beyond one for each session go to whoever has use for them.
+// Credits beyond one for each session go to the sessions that can use them.
 func TestSESS_27_SpareCreditsMove(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {

@@ -132,7 +132,8 @@ func TestRECV_7_UndeliveredComesAgainUncounted(t *testing.T) {
 	}
 }
 
-// What was in hand when its session was lost says so for good; what is foreign or settled is another thing.
+// A message that was unsettled when its session was lost gets SESSION_LOCK_LOST from then on; a foreign or settled one
+// does not.
 func TestSETTLE_2_TokenOfASessionThatIsGone(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {
@@ -213,7 +214,7 @@ func TestERR_6_KnownFailureIsNotRepeated(t *testing.T) {
 	})
 }
 
-// When the store fails for some sessions and not for others, nobody knows what became of the whole (ERR-6).
+// When the store fails for some sessions and not for others, the outcome of the whole is unknown (ERR-6).
 func TestERR_6_SettledInPart(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {
