@@ -14,7 +14,7 @@ import (
 
 const module = "github.com/sidebus/sidebus/"
 
-// pkg is what "go list" tells about a package.
+// pkg is a package in the output of "go list".
 type pkg struct {
 	ImportPath string
 	Standard   bool

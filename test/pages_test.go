@@ -103,8 +103,8 @@ func isVerbs(text string) bool {
 	return strings.HasPrefix(first, "$ sidebus ") || strings.HasPrefix(first, "sidebus ")
 }
 
-// knowVerbs fails when a call is no command line of the binary. What it does depends on messages that the page only
-// shows.
+// knowVerbs fails if a call is not a command line of the binary. It does not check its effect, which depends on
+// messages that the page only shows.
 func knowVerbs(t *testing.T, s *sidecartest.Sidecar, page, text string) {
 	t.Helper()
 	isSession := strings.HasPrefix(text, "$ ")

@@ -85,7 +85,7 @@ func TestDAPR_1_DropInForAzureServiceBus(t *testing.T) {
 	}
 }
 
-// Whoever comes from pubsub.redis changes the type and nothing else.
+// A user of pubsub.redis changes the type and nothing else.
 func TestDAPR_1_NamesOfRedisAreTaken(t *testing.T) {
 	t.Parallel()
 	p := start(t, setup{metadata: map[string]string{

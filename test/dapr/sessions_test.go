@@ -21,7 +21,7 @@ type sessionApp struct {
 	next     map[string]int // the number that must come next
 	messages int            // of each session
 	left     int            // messages that are not done
-	most     int            // in hand at a time
+	most     int            // in flight at a time
 }
 
 func newSessionApp(t *testing.T, sessions, messages int) *sessionApp {
@@ -33,7 +33,7 @@ func newSessionApp(t *testing.T, sessions, messages int) *sessionApp {
 	}
 }
 
-// take checks that a message is the next of its session and that no other of it is in hand.
+// take checks that a message is the next of its session and that no other message of it is in flight.
 func (a *sessionApp) take(t *testing.T, d *daprtest.Delivery) {
 	t.Helper()
 	session, number, _ := strings.Cut(string(d.Data), " ")
@@ -52,7 +52,7 @@ func (a *sessionApp) take(t *testing.T, d *daprtest.Delivery) {
 	a.most = max(a.most, len(a.inHand))
 }
 
-// answer answers any of those in hand, one in ten with Retry.
+// answer answers any of the messages in flight, one in ten with Retry.
 func (a *sessionApp) answer() {
 	i := a.random.IntN(len(a.inHand))
 	d := a.inHand[i]

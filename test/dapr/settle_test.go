@@ -58,7 +58,7 @@ func TestDAPR_2_RetryOverHTTPAndStream(t *testing.T) {
 	})
 }
 
-// Dapr tells the component of a drop as of a success.
+// Dapr reports a drop to the component as a success.
 func TestDAPR_2_DropRemoves(t *testing.T) {
 	t.Parallel()
 	perApp(t, func(t *testing.T, kind string) {

@@ -52,7 +52,7 @@ func TestDAPR_1_DaprFindsTheComponent(t *testing.T) {
 	}
 }
 
-// What an ended Sidebus left is no obstacle, neither to the next one nor to daprd, which would wait for it.
+// The sockets of a Sidebus that has ended do not disturb the next one, nor daprd, which would wait for them.
 func TestDAPR_1_StaleSocketsGo(t *testing.T) {
 	t.Parallel()
 	p := start(t, setup{})
@@ -75,7 +75,7 @@ func TestDAPR_1_StaleSocketsGo(t *testing.T) {
 	}
 }
 
-// nobody is whom Dapr's image runs as.
+// nobody is the user of Dapr's image.
 const nobody = 65532
 
 func TestDAPR_1_DaprRunsAsSomebodyElse(t *testing.T) {
@@ -86,7 +86,7 @@ func TestDAPR_1_DaprRunsAsSomebodyElse(t *testing.T) {
 		t.Errorf("others may not connect: %v, %v", info.Mode(), err)
 	}
 	if os.Getuid() != 0 {
-		return // only root can be somebody else
+		return // only root can run as another user
 	}
 	// A folder that he can reach, unlike that of the tests perhaps.
 	folder := daprtest.Sockets(t)
@@ -166,7 +166,7 @@ func TestDAPR_1_InstanceHeaders(t *testing.T) {
 		for _, value := range values {
 			ctx = metadata.AppendToOutgoingContext(ctx, "x-component-instance", value)
 		}
-		for range 2 { // twice is no fault
+		for range 2 { // twice is not an error
 			if _, err := client.Init(ctx, &components.PubSubInitRequest{Metadata: &components.MetadataRequest{
 				Properties: map[string]string{"entityKind": "queue", "consumerID": appID},
 			}}); err != nil {
@@ -233,7 +233,7 @@ func TestDAPR_1_ARestartHealsItself(t *testing.T) {
 	p.next(t, "in hand")
 
 	p.restart(t)
-	p.daprd.Exit(t) // which takes its 5 s, as the app has a message in hand
+	p.daprd.Exit(t) // which takes its 5 s, as the app has an unsettled message
 	p.startDaprd(t, o)
 	p.publish(t, "orders", "after")
 	seen := map[string]bool{}
@@ -245,7 +245,8 @@ func TestDAPR_1_ARestartHealsItself(t *testing.T) {
 	p.awaitEmpty(t, subscription("orders"))
 }
 
-// What Dapr tells the containers beside it is enough: where sockets go, where its API is, and the token of that.
+// The settings that Dapr gives the containers beside it are enough: the folder of sockets, the address of its API, and
+// the token of that.
 func TestDAPR_1_DaprsVariablesAreEnough(t *testing.T) {
 	const token = "s3cret"
 	for _, folder := range []string{"DAPR_COMPONENT_SOCKETS_FOLDER", "DAPR_COMPONENTS_SOCKETS_FOLDER"} {

@@ -63,8 +63,8 @@ func (s *story) deliver(at int, h *hold, number, count int, verb string, result 
 	return d
 }
 
-// takenUpLate lets a session wait for more than a second after its lock has ended, at 501, although somebody waits for
-// one.
+// takenUpLate lets a session wait for more than a second after its lock has expired, at 501, although a client waits
+// for one.
 func (s *story) takenUpLate() {
 	s.deliver(10, s.accept(0, "A"), 1, 1, "", done)
 	s.record.waits = append(s.record.waits, &wait{began: s.at(100), ended: s.at(1650), sidecar: s.all[0]})

@@ -89,7 +89,7 @@ func (r *run) handedOutUnseen(d *handout, by time.Time) bool {
 // rise is by how much the delivery count may have risen.
 type rise struct{ least, most int }
 
-// ended tells by how much the count of a message rises because of how one of its deliveries ended (I7, DC-1 to DC-3,
+// ended returns by how much the count of a message rises because of how one of its deliveries ended (I7, DC-1 to DC-3,
 // I16).
 func (r *run) ended(d *handout) rise {
 	verb, _, _ := strings.Cut(d.verb, ",")
@@ -104,7 +104,7 @@ func (r *run) ended(d *handout) rise {
 	return left
 }
 
-// given tells by how much the counts rise of what was not settled when a session's lock ended.
+// given returns by how much the counts rise of messages that were not settled when a session's lock expired.
 func (r *run) given(h *hold) rise {
 	drained := h.drained()
 	switch {
@@ -143,7 +143,7 @@ func (r *run) checkCounts() {
 				r.t.Errorf("message %d was handed out again after it was settled: %s (I1)", d.number, before.verb)
 			}
 		}
-		for _, b := range r.record.blind { // deliveries that nobody saw
+		for _, b := range r.record.blind { // deliveries that no client saw
 			if b.session == d.hold.session && b.what == "receive" && b.began.Before(d.ended) && b.ended.After(from) {
 				want.most++
 			}
@@ -247,8 +247,8 @@ func (r *run) peek(side semantics.SubQueue) (all []*semantics.Received) {
 	}
 }
 
-// checkRecovery checks I15: when the lock of a session ends by itself while somebody waits for a session, the session
-// is taken within a second, if only by an accept whose answer was lost.
+// checkRecovery checks I15: when the lock of a session expires while a client waits for a session, the session is taken
+// within a second, even if only by an accept whose answer was lost.
 func (r *run) checkRecovery() {
 	r.t.Helper()
 	const within = time.Second

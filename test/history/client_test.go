@@ -50,8 +50,7 @@ func connect(s *sidecartest.Sidecar) (*process, error) {
 	}, nil
 }
 
-// outcomeOf tells what a client knows of a call by its error. Other refusals than those that a test expects are in the
-// text.
+// outcomeOf returns the outcome of a call by its error. Errors that a test does not expect are in the text.
 func outcomeOf(err error) (outcome, string) {
 	if err == nil {
 		return done, ""

@@ -109,7 +109,7 @@ func (h *holder) use(p *process, held *hold) {
 			return
 		}
 	}
-	if !h.chance(10) { // else the lock must end by itself
+	if !h.chance(10) { // else the lock must expire
 		h.close(p, held)
 	}
 }
@@ -170,8 +170,8 @@ func (h *holder) verb() string {
 	}
 }
 
-// stumble is what an application does that finds its lock lost or its sidecar gone: now and then it goes on all the
-// same, through whichever sidecar it finds, which must never harm whoever has the session now.
+// stumble makes the mistakes of an application whose lock is lost or whose sidecar is gone: sometimes it goes on
+// nevertheless, through any sidecar that it finds. That must never harm the present holder of the session.
 func (h *holder) stumble(held *hold, left ...*handout) {
 	for range h.rng.IntN(4) {
 		p := h.seat.any(h.rng)
@@ -256,7 +256,7 @@ func (h *holder) receive(p *process, held *hold) ([]*handout, outcome) {
 	})
 }
 
-// receiveDeferred takes up one message that was deferred in the session, and says whether to go on.
+// receiveDeferred receives one deferred message of the session, and reports whether to go on.
 func (h *holder) receiveDeferred(p *process, held *hold) bool {
 	number := h.takeDeferred(held.session)
 	if number == 0 {

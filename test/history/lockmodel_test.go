@@ -17,8 +17,8 @@ type lockState struct {
 	state           string
 }
 
-// lockModel says which answers to calls about one session are possible, and what they lead to. Every accept and renewal
-// tells the instant of its script by the end of the lock it gives, so time is exact.
+// lockModel checks which answers to calls about one session are possible, and what they lead to. The end of the lock in
+// the answer to an accept or a renewal shows the instant of its script, so time is exact.
 type lockModel struct{ lock time.Duration }
 
 func (m lockModel) model() porcupine.Model {
@@ -106,8 +106,8 @@ func (m lockModel) unknownStep(s lockState, c *call) []any {
 }
 
 // checkLocks checks, session by session, that the answers to all calls are possible in some order that agrees with time
-// (I3, I5): at most one holds the session, nobody late does anything, and whoever accepts it finds the state that was
-// set last.
+// (I3, I5): at most one client holds the session, a call of a former holder has no effect, and the next holder finds
+// the state that was set last.
 func (r *run) checkLocks() {
 	r.t.Helper()
 	for _, session := range r.sessions {
@@ -181,7 +181,7 @@ func firstStuck(operations []porcupine.Operation, info porcupine.LinearizationIn
 }
 
 // isHeldBlindly reports whether an accept of unknown outcome may have taken the session that c was refused: its answer
-// was lost, so nobody holds it until the lock ends, or the sidecar notices and closes it.
+// was lost, so the session has no holder until the lock expires, or the sidecar notices and closes it.
 func (r *run) isHeldBlindly(c *call) bool {
 	return r.mayBeTakenBlindly(c.session, c.began.Add(-r.lock), c.ended)
 }

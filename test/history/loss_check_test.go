@@ -273,7 +273,7 @@ func (r *round) isDeletedDuring(source string, s span) bool {
 	})
 }
 
-// changesOf tells how a subscription changed, and when a message was sent.
+// changesOf returns how a subscription changed, and when a message was sent.
 func (r *round) changesOf(at place) string {
 	var lines []string
 	_, name, _ := semantics.SplitSubscription(at.source)
@@ -290,7 +290,7 @@ func (r *round) changesOf(at place) string {
 	return strings.Join(lines, "\n")
 }
 
-// story tells what became of a message.
+// story returns the history of a message.
 func (r *round) story(all []*taking) (lines []string) {
 	for _, d := range all {
 		lines = append(lines, d.began.Sub(r.lost.ended).String()+" delivered as "+cmp.Or(d.verb, "never settled")+" "+string(d.outcome)+" at "+

@@ -144,7 +144,7 @@ func (r *lossRun) newBatch(text string, rng *rand.Rand) *lossBatch {
 	return b
 }
 
-// again is a batch once more.
+// again is a batch that is sent again.
 func (b *lossBatch) again() *lossBatch {
 	next := &lossBatch{}
 	for _, s := range b.sends {
@@ -165,8 +165,8 @@ func (s *lossSend) message() *semantics.Message {
 	return m
 }
 
-// send sends a batch and records it. Under a request id it sends until the outcome is known, now and then once more.
-// What counts is the last answer.
+// send sends a batch and records it. With a request id it repeats the send until the outcome is known, and sometimes
+// again. The last answer counts.
 func (r *lossRun) send(rng *rand.Rand, b *lossBatch, requestID string) {
 	target := semantics.ToQueue(b.sends[0].target)
 	if target.Path == news {
@@ -221,7 +221,7 @@ func (r *lossRun) receiveAll(source semantics.Source, rng *rand.Rand) {
 				case chance < 12:
 					verb = "defer"
 				case chance < 15:
-					continue // its lock must end by itself
+					continue // its lock must expire
 				}
 			}
 			by[verb] = append(by[verb], d)

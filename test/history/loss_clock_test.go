@@ -11,8 +11,8 @@ type slow struct {
 	righted span
 }
 
-// longBack is from how much on nobody waits until what was done before is due again. The clock is set right when all
-// that is new has come.
+// longBack is the step back from which on clients do not wait until earlier instants are due again. The clock is
+// corrected when all new messages have come.
 const longBack = time.Second
 
 // behind returns by how much the clock is behind at an instant of the machine.
@@ -36,7 +36,7 @@ func (s slow) when(due, from time.Time) time.Time {
 	return later(due, later(from, s.righted.ended))
 }
 
-// until returns the end of a lock, which an answer told, on the machine's clock.
+// until returns the end of a lock, as an answer reported it, on the machine's clock.
 func (s slow) until(end time.Time, lock time.Duration, asked span) time.Time {
 	if end.IsZero() || asked.ended.Before(s.gone) || s.gone.IsZero() {
 		return end

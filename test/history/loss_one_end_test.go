@@ -211,7 +211,7 @@ func (h *oneEnd) sendOn(b *broker.Broker, rng *rand.Rand, name string) {
 	}
 }
 
-// mayGoOn waits until there is room for more messages. It reports false when no more are to be sent.
+// mayGoOn waits until more messages may be sent. It returns false when no more are to be sent.
 func (h *oneEnd) mayGoOn() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -46,7 +46,7 @@ const (
 	inOrder = "inorder" // a queue with sessions
 	from    = "from"    // forwards to archive
 	archive = "archive"
-	shelf   = "shelf" // nobody receives from it: what is there expires and is a dead letter then
+	shelf   = "shelf" // has no receiver: messages there expire and become dead letters
 	news    = "news"  // a topic
 )
 
@@ -88,7 +88,7 @@ type round struct {
 	timesSent  map[string]int // by text
 	sizes      map[string]int // of bodies, by text
 	deliveries []*taking
-	blind      map[string][]span    // receives by source that may have taken messages for good, which nobody saw
+	blind      map[string][]span    // receives by source that may have taken messages for good, unseen
 	changes    map[string][]*change // of subscriptions, by their name
 
 	bytesLeft, messagesLeft int
@@ -99,7 +99,7 @@ type round struct {
 // forgets reports whether the loss takes anything but scripts.
 func (r *round) forgets() bool { return r.loss != redistest.ScriptFlush }
 
-// stays reports whether what was done in a span of time is there after the loss; maybe, that nobody can know.
+// stays reports whether what was done in a span of time is there after the loss; maybe reports that this is unknown.
 func (r *round) stays(done span) (stays, maybe bool) {
 	switch {
 	case !r.forgets(), !done.began.Before(r.lost.ended):
@@ -314,7 +314,7 @@ func (r *round) destinations(s *lossSend) (paths []string) {
 	}
 }
 
-// lossOutcome tells what a client knows of a call by its error.
+// lossOutcome returns the outcome of a call by its error.
 func lossOutcome(err error) outcome {
 	switch e := semantics.AsError(err); {
 	case err == nil:

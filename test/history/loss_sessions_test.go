@@ -144,7 +144,7 @@ func (r *lossRun) checkSessions() {
 			by := c.ended
 			switch {
 			case c.outcome == unknown && c.what == "accept":
-				continue // nobody holds it; see excused
+				continue // it has no holder; see excused
 			case c.outcome == unknown: // it may take effect until the connection is known to be lost
 				by = by.Add(sessionLock)
 			case c.outcome == refused:

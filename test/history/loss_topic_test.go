@@ -47,7 +47,7 @@ func (r *lossRun) makeSubscription(m member, name string, chosen []string) bool 
 	for range 20 { // old connections fail once each
 		if r.alter(name, &change{isThere: true, colors: chosen}, func(path string) error {
 			isNew, err := m.createSubscription(r.ctx, path, rules)
-			if err == nil && !isNew && slices.Contains(fickle, name) { // with which rules, nobody knows
+			if err == nil && !isNew && slices.Contains(fickle, name) { // its rules are unknown
 				return semantics.Errorf(semantics.EntityAlreadyExists, "its deletion is forgotten")
 			}
 			return err

@@ -49,8 +49,8 @@ func sessionLockOf(source semantics.Source) *string {
 	return &text
 }
 
-// asSemantics returns a failure of a call over gRPC as the sidecar has it inside. A sidecar that is not reached is an
-// outage for its clients as Redis' is; after a call that got no answer nobody knows.
+// asSemantics returns a failure of a call over gRPC as the sidecar has it inside. For clients, a sidecar that cannot be
+// reached is an outage, like an outage of Redis. A call without an answer has an unknown outcome.
 func asSemantics(err error) error {
 	if err == nil {
 		return nil

@@ -14,7 +14,7 @@ const (
 	refused outcome = "SESSION_CANNOT_BE_LOCKED"
 	unknown outcome = "unknown" // it may have taken effect, or may yet
 	nothing outcome = "nothing" // it has certainly done nothing, for another reason
-	open    outcome = "open"    // of a close: nobody tried
+	open    outcome = "open"    // of a close: it was not tried
 )
 
 // call is one call about one session. Times are those of the machine, which Redis shares.
@@ -28,7 +28,7 @@ type call struct {
 	until        time.Time     // end of the lock, of accept and renew; of a loss, the end of the mark
 	state        string        // that was found or set: "" for none, else "=" and the bytes
 	shift        time.Duration // by which locks last longer from now on, as a clock was set
-	excused      bool          // of a refused accept: somebody may hold the session without knowing it
+	excused      bool          // of a refused accept: a client may hold the session without knowing it
 }
 
 // wait is one accept of the next session, whatever it gave.
@@ -78,7 +78,7 @@ type record struct {
 	holds      []*hold
 	deliveries []*handout
 	sent       [][]sent // by sender
-	blind      []*call  // receives and accepts that may have taken something that nobody saw
+	blind      []*call  // receives and accepts that may have taken something without a client that saw it
 }
 
 func (r *record) add(change func()) {

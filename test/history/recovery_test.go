@@ -21,9 +21,9 @@ type taken struct {
 	state string
 }
 
-// takeOver lets one sidecar hold the only session of a queue, with a message in hand and a state, and another one wait
-// for a session. It returns what the other one got after end was done to the first, and when the first one's lock would
-// have ended.
+// takeOver lets one sidecar hold the only session of a queue, with an unsettled message and a state, and another one
+// wait for a session. It returns what the other one got after end was done to the first, and when the first one's lock
+// would have expired.
 func takeOver(t *testing.T, lock time.Duration, end func(first *sidecartest.Sidecar)) (got taken, lockEnd time.Time) {
 	t.Helper()
 	namespace := redistest.Namespace()
@@ -82,8 +82,8 @@ func takeOver(t *testing.T, lock time.Duration, end func(first *sidecartest.Side
 	return <-waited, held.GetLockedUntil().AsTime()
 }
 
-// Whoever waits for a session has that of a sidecar that was killed within a second of its lock's end, counted, and
-// with the state (I15).
+// A client that waits for a session gets that of a killed sidecar within a second of its lock's end, counted, and with
+// the state (I15).
 func TestSESS_30_SessionOfAKilledSidecar(t *testing.T) {
 	t.Parallel()
 	got, lockEnd := takeOver(t, time.Second, (*sidecartest.Sidecar).Kill)

@@ -38,7 +38,7 @@ type run struct {
 	record record
 	seats  []*seat // of the holders, then of the senders
 	all    []*process
-	stop   chan struct{} // closed when nobody sends any more
+	stop   chan struct{} // closed when no client sends any more
 	calm   atomic.Bool   // from now on everything is done right
 	over   atomic.Bool
 

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { sidecartest.Main(m) }
 
-// sockets is where daprd looks for components when nobody tells it otherwise.
+// sockets is where daprd looks for components by default.
 const sockets = consts.ComponentsUDSDefaultFolder
 
 func read(t *testing.T, name string, into any) {
