@@ -15,7 +15,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Names of metadata, as the components of Azure Service Bus have them.
+// Names of metadata, the same as in the components of Azure Service Bus.
 const (
 	metaMessageID        = "MessageId"
 	metaSessionID        = "SessionId"
@@ -34,27 +34,27 @@ const (
 	metaSequenceNumber   = "SequenceNumber"
 	metaDeliveryCount    = "DeliveryCount"
 
-	// metaRest holds the application properties whose names or values a header cannot have.
+	// metaRest has the application properties whose names or values a header cannot carry.
 	metaRest = brokerproperties.PropertiesHeader
 )
 
 const (
-	// deliveredPrefix begins the names of metadata that the app gets with a message. Dapr's runtime gives them back as
-	// they are when it publishes a message to a topic for dead letters.
+	// deliveredPrefix is the prefix of the metadata that the app gets with a message. The Dapr runtime returns this
+	// metadata unchanged when it publishes the message to a dead-letter topic.
 	deliveredPrefix = "metadata."
-	// originPrefix begins the names of the properties that say what such a message was before.
+	// originPrefix is the prefix of application properties with the former values of such a message.
 	originPrefix = "Origin"
-	// textPrefix begins a text with characters that a header cannot have, which are escaped (RFC 8187).
+	// textPrefix is the prefix of a value with characters that a header cannot carry, which are escaped (RFC 8187).
 	textPrefix = "utf-8''"
 )
 
-// metaField is a property of a message under its name in metadata.
+// metaField is a property of a message with its name in metadata.
 type metaField struct {
 	name    string
 	aliases []string
 	write   func(*semantics.Message, string) error // nil: publishers cannot set it
 
-	// What becomes of it when a message that was delivered is published again.
+	// What happens to the property when a delivered message is published again.
 	isCopied bool // it is set as before
 	isOrigin bool // it becomes an application property
 }
@@ -71,13 +71,13 @@ func field(name string, at func(*semantics.Message) *string, aliases ...string) 
 	}
 }
 
-// metaFields are all names of metadata that are no application properties. They are looked up without case.
+// metaFields are the properties of messages that are not application properties. Their names are not case-sensitive.
 var metaFields = []metaField{
 	{
 		name:     metaMessageID,
 		aliases:  []string{"id"},
 		isOrigin: true,
-		write: func(m *semantics.Message, text string) error { // a new message, not the same one
+		write: func(m *semantics.Message, text string) error { // publishing again creates a new message
 			m.MessageID = text
 			return nil
 		},
@@ -102,7 +102,7 @@ var metaFields = []metaField{
 	{name: metaLockedUntil},
 }
 
-// droppedNames are names of metadata that are Dapr's own affair.
+// droppedNames are names of metadata that only Dapr uses.
 var droppedNames = []string{"rawPayload", "isRawPayload", "pubsubName", "content-type", metaMaxBulkBytes, metaRequestID}
 
 func writeTimeToLive(m *semantics.Message, text string) error {
@@ -132,7 +132,8 @@ func findMeta(name string) (metaField, bool) {
 	return metaFields[at], true
 }
 
-// messageOf makes a message of what is published. Metadata that was delivered counts less than what stands beside it.
+// messageOf returns the message of a publish. Metadata of a former delivery has lower priority than the publisher's
+// own.
 func messageOf(data []byte, metadata map[string]string) (*semantics.Message, error) {
 	m := &semantics.Message{Body: data, Properties: map[string]semantics.Value{}}
 	names := sortedNames(metadata)
@@ -155,7 +156,7 @@ func messageOf(data []byte, metadata map[string]string) (*semantics.Message, err
 	return m, nil
 }
 
-// badMeta is INVALID_ARGUMENT for a name of metadata.
+// badMeta returns INVALID_ARGUMENT for a name of metadata.
 func badMeta(name string, err error) error {
 	var own *semantics.Error
 	if errors.As(err, &own) {
@@ -169,7 +170,7 @@ func isDropped(name string) bool {
 	return slices.ContainsFunc(droppedNames, func(other string) bool { return strings.EqualFold(other, name) })
 }
 
-// write sets what a publisher says.
+// write sets a property to the publisher's value.
 func write(m *semantics.Message, name, text string) error {
 	if f, ok := findMeta(name); ok && f.write != nil {
 		return f.write(m, text)
@@ -178,7 +179,7 @@ func write(m *semantics.Message, name, text string) error {
 	return nil
 }
 
-// copyBack sets what was delivered before.
+// copyBack sets a property to its value in a former delivery.
 func copyBack(m *semantics.Message, name, text string) error {
 	f, isField := findMeta(name)
 	switch text = unescape(text); {
@@ -195,8 +196,8 @@ func copyBack(m *semantics.Message, name, text string) error {
 	return nil
 }
 
-// setProperty sets an application property in place of one whose name differs only in case, which may have been
-// delivered.
+// setProperty sets an application property. It replaces one whose name differs only in case, which may be from a former
+// delivery.
 func setProperty(m *semantics.Message, name, text string) {
 	for other := range m.Properties {
 		if strings.EqualFold(other, name) {
@@ -213,7 +214,7 @@ func cutPrefixFold(text, prefix string) (string, bool) {
 	return text, false
 }
 
-// metadataOf gives what the app gets beside the body.
+// metadataOf returns the metadata that the app gets with the body.
 func metadataOf(m *semantics.Received) map[string]string {
 	all := make(map[string]string, len(m.Properties)+8)
 	set := func(name, value string) {
@@ -274,7 +275,7 @@ func isHeaderValue(text string) bool {
 	return !strings.ContainsFunc(text, isOther) && strings.TrimSpace(text) == text
 }
 
-// escape makes a text fit for a header. The app could not get the message otherwise.
+// escape escapes a text that a header cannot carry. Without it, the app could not get the message.
 func escape(text string) string {
 	if isHeaderValue(text) {
 		return text

@@ -12,17 +12,17 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
-// settings are what the metadata of a component says, and those of a subscription on top of it.
+// settings are the settings in the metadata of a component, overridden by those of a subscription.
 type settings struct {
-	kind     semantics.Kind // what a topic of Dapr is: a topic or a queue
+	kind     semantics.Kind // whether a topic of Dapr is a topic or a queue
 	consumer string         // name of the subscriptions of topics
-	manages  bool           // entities that are missing are made
+	manages  bool           // create missing entities
 	timeout  time.Duration  // of a call
 
-	handlerTimeout  time.Duration // how long the app may work on a message; 0: as long as it likes
-	renews          bool          // locks of messages that are out are renewed
-	maxActive       int           // messages that are out at a time
-	maxHandlers     int           // messages the app works on at a time; 0: as many as are out
+	handlerTimeout  time.Duration // how long the app may work on a message; 0: without a limit
+	renews          bool          // renew the locks of messages in flight
+	maxActive       int           // messages in flight at a time
+	maxHandlers     int           // messages that the app works on at a time; 0: all in flight
 	firstRedelivery time.Duration // pause after the first failure, which doubles with each
 	maxRedelivery   time.Duration
 
@@ -31,10 +31,10 @@ type settings struct {
 	maxSessions     int
 
 	options semantics.Options // of entities that are made
-	given   []string          // those that do not have their defaults
+	given   []string          // names of the options that are set
 }
 
-// level says where a name of metadata means something.
+// level is where a name of metadata has an effect.
 type level uint8
 
 const (
@@ -43,7 +43,7 @@ const (
 	anywhere       = atComponent | atSubscription
 )
 
-// setting is a name of metadata. Names are looked up without case, as Dapr does.
+// setting is a name of metadata. Names are not case-sensitive, as in Dapr.
 type setting struct {
 	name    string
 	aliases []string
@@ -172,7 +172,7 @@ var knownSettings = []setting{
 		}),
 	},
 
-	// Checked, so that a wrong value shows, but Sidebus has its own way.
+	// Checked, so that an invalid value is reported, but without effect: Sidebus retries in its own way.
 	{name: "publishMaxRetries", at: atComponent, read: count(0, math.MaxInt32, func(*settings, int) {})},
 	{
 		name:    "publishInitialRetryIntervalInMs",
@@ -184,8 +184,8 @@ var knownSettings = []setting{
 	{name: "maxConnectionRecoveryInSec", at: atComponent, read: count(0, math.MaxInt32, func(*settings, int) {})},
 }
 
-// foreignNames are names of Dapr's runtime, and those by which the components of Azure Service Bus and of Redis find
-// their servers. They may stand in a Component that was written for those and mean nothing here.
+// foreignNames are names of the Dapr runtime, and names by which the components of Azure Service Bus and of Redis find
+// their servers. A Component that was written for these may have them; they have no effect here.
 var foreignNames = []string{
 	"allowedTopics", "protectedTopics", "publishingScopes", "subscriptionScopes", "rawPayload", "isRawPayload",
 	"concurrencyMode",
@@ -201,14 +201,14 @@ var foreignNames = []string{
 	"minIdleConns", "idleCheckFrequency", "idleTimeout", "maxLenApprox",
 }
 
-// foreignPrefixes begin the names of how the components of Azure authenticate.
+// foreignPrefixes are the prefixes of names by which the components of Azure authenticate.
 var foreignPrefixes = []string{"azure", "spn"}
 
 func setTimeToLive(s *settings, d time.Duration) {
 	s.option("defaultMessageTimeToLive", func(o *semantics.Options) { o.DefaultMessageTimeToLive = d })
 }
 
-// option sets an option of entities that are made.
+// option sets an option of entities that are created.
 func (s *settings) option(name string, set func(*semantics.Options)) {
 	set(&s.options)
 	if !slices.Contains(s.given, name) {
@@ -216,7 +216,7 @@ func (s *settings) option(name string, set func(*semantics.Options)) {
 	}
 }
 
-// badValue is a value of metadata that makes no sense.
+// badValue is an invalid value of metadata.
 type badValue struct{ name, text string }
 
 // apply returns the settings with the metadata of a level applied, the names that are unknown or not permitted at that
@@ -283,7 +283,7 @@ var (
 	noWords  = []string{"n", "no", "false", "f", "off", "0"}
 )
 
-// readBool reads a boolean in the words that Dapr's components take.
+// readBool parses a boolean in the words that Dapr's components accept.
 func readBool(text string) (bool, error) {
 	isWord := func(word string) bool { return strings.EqualFold(word, text) }
 	switch {
@@ -328,7 +328,7 @@ func milliseconds(low, high time.Duration, set func(*settings, time.Duration)) f
 	return spanOf(time.Millisecond, low, high, "milliseconds", set)
 }
 
-// span is a duration as the component of Redis takes it: a bare number is milliseconds.
+// span reads a duration as the component of Redis does: a bare number is in milliseconds.
 func span(low, high time.Duration, set func(*settings, time.Duration)) func(*settings, string) error {
 	return spanOf(time.Millisecond, low, high, "milliseconds", set)
 }
@@ -350,8 +350,8 @@ func spanOf(
 	}
 }
 
-// readSpan reads a bare number of units, or a duration like 1m30s. What a time.Duration cannot hold is the longest it
-// can.
+// readSpan parses a bare number of units, or a duration like 1m30s. A number beyond the range of time.Duration becomes
+// the nearest value in the range.
 func readSpan(text string, unit time.Duration) (time.Duration, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
@@ -366,7 +366,7 @@ func readSpan(text string, unit time.Duration) (time.Duration, error) {
 	}
 }
 
-// cut shortens a text for a message.
+// cut shortens a text for an error message.
 func cut(text string) string {
 	const most = 80
 	if len(text) <= most {

@@ -24,38 +24,37 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// MaxBody is the most bytes of a request body. A message of the most bytes HTTP permits, 1 MiB (MSG-21), fits in
-// however JSON escapes it.
+// MaxBody is the maximum size of a request body in bytes. The largest message of HTTP, 1 MiB (MSG-21), fits with any
+// JSON escaping.
 const MaxBody = 8 << 20
 
-// Handler answers HTTP requests. It is safe for concurrent use.
+// Handler handles HTTP requests. It is safe for concurrent use.
 type Handler struct {
 	mux        *runtime.ServeMux
 	responses  *response.Tracker
 	calls      *obs.Calls
 	authorizer access.Authorizer
 
-	// crossOrigin keeps web pages that a browser on this machine shows from reaching the sidecar at its loopback
-	// address.
+	// crossOrigin refuses requests of web pages in a browser on this machine.
 	crossOrigin http.CrossOriginProtection
 }
 
-// New returns a Handler over the services. The authorizer is asked for every call, but not for the description of the
-// API. messages must hold to the limit of HTTP (MSG-21).
+// New returns a Handler over the services. The authorizer authorizes every call, except of the description of the API.
+// messages must have the size limit of HTTP (MSG-21).
 func New(messages sidebusv1.MessagesServer, sessions sidebusv1.SessionsServer, admin sidebusv1.AdminServer,
 	responses *response.Tracker, calls *obs.Calls, authorizer access.Authorizer,
 ) (*Handler, error) {
 	h := &Handler{responses: responses, calls: calls, authorizer: authorizer}
 	h.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec{}),
-		// A name is one segment of a path and is unescaped whole; only this mode leaves an escaped "/" in its segment.
+		// A name is one path segment and is unescaped as a whole. Only this mode keeps an escaped "/" in its segment.
 		runtime.WithUnescapingMode(runtime.UnescapingModeAllExceptReserved),
 		runtime.WithErrorHandler(h.writeFailure),
 		runtime.WithRoutingErrorHandler(h.writeRoutingFailure),
 		runtime.WithForwardResponseOption(rememberMethod),
 		runtime.WithMiddlewares(stopProbes),
 		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
-		runtime.WithWriteContentLength(), // so that the answer is complete when it is flushed
+		runtime.WithWriteContentLength(), // so that the response is complete when it is flushed
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithDisableHTTPMethodOverride(),
 	)
@@ -73,12 +72,12 @@ func New(messages sidebusv1.MessagesServer, sessions sidebusv1.SessionsServer, a
 	return h, sidebusv1.RegisterAdminHandlerClient(unused, h.mux, sidebusv1.NewAdminClient(conn))
 }
 
-// exchange is what is known of one request beyond what the gateway carries.
+// exchange is the state of one request that the gateway does not have.
 type exchange struct {
-	keys    []string         // of the header that gives a request id
-	method  string           // of gRPC, full; empty before a route was found
+	keys    []string         // of the header with a request id
+	method  string           // full gRPC name; empty before a route was found
 	refused *semantics.Error // why the body was refused
-	failure *semantics.Error // what was answered, nil when it went well
+	failure *semantics.Error // the error response; nil for success
 }
 
 type exchangeKey struct{}

@@ -1,4 +1,4 @@
-// Package sas makes and reads the tokens of shared access signatures (AUTH-5). Servers and the command line use it.
+// Package sas signs and parses the tokens of shared access signatures (AUTH-5). Servers and the command line use it.
 package sas
 
 import (
@@ -16,21 +16,21 @@ import (
 // Scheme is the scheme of the header Authorization (AUTH-5).
 const Scheme = "SharedAccessSignature"
 
-// Token is a token taken apart.
+// Token is a parsed token.
 type Token struct {
 	Rule string // the name of the rule whose key has signed it
 
 	resource, signature, expiry string // as they stand in it
 }
 
-// Sign makes a token for everything a rule is for, which holds until expiry.
+// Sign returns a token for all resources of a rule, which is valid until expiry.
 func Sign(rule, key string, expiry time.Time) string {
 	t := Token{resource: url.QueryEscape("http://localhost/"), expiry: strconv.FormatInt(expiry.Unix(), 10)}
 	return Scheme + " sr=" + t.resource + "&sig=" + url.QueryEscape(base64.StdEncoding.EncodeToString(t.mac(key))) +
 		"&se=" + t.expiry + "&skn=" + url.QueryEscape(rule)
 }
 
-// Parse takes the value of the header Authorization apart, and reports whether it is a token.
+// Parse parses the value of the header Authorization, and reports whether it is a token.
 func Parse(header string) (Token, bool) {
 	scheme, text, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, Scheme) {
@@ -52,7 +52,7 @@ func Parse(header string) (Token, bool) {
 	return t, err == nil && len(fields) == 0
 }
 
-// mac returns the signature that a key makes, which is used as it stands, base64 or not.
+// mac returns the signature with a key. The key is used unchanged, even if it is base64.
 func (t Token) mac(key string) []byte {
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(t.resource + "\n" + t.expiry))
@@ -69,14 +69,14 @@ func (t Token) SignedBy(key string) bool {
 	return err == nil && hmac.Equal(given, t.mac(key))
 }
 
-// IsExpired reports whether the token has expired. One whose expiry is not a number of seconds since 1970 has.
+// IsExpired reports whether the token has expired. A token whose expiry is not a number of seconds since 1970 has.
 func (t Token) IsExpired(now time.Time) bool {
 	expiry, err := strconv.ParseInt(t.expiry, 10, 64)
 	return err != nil || now.Unix() >= expiry
 }
 
-// Covers reports whether a path, or what follows it in the address, lies under the token's resource. Of that only the
-// path counts, without case: a sidecar does not know under which names it is known.
+// Covers reports whether the entity, or the rest of the request path below it, is in the token's resource. Only the
+// path of the resource counts, without case, because a sidecar does not know its host names.
 func (t Token) Covers(entity, below string) bool {
 	address, err := url.QueryUnescape(t.resource)
 	if err != nil {
