@@ -24,6 +24,91 @@ func TestSESS_30_OrderWhateverClientsDo(t *testing.T) {
 	}
 }
 
+// Clients come and go in every way while messages are fetched ahead for them: nothing is lost, nothing is done twice
+// that was answered, and nothing stays locked.
+func TestRECV_12_FetchedAheadWhateverClientsDo(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t *testing.T, s *stand) {
+				u := &aheadUnrest{unrest: unrest{stand: s, random: rand.New(rand.NewPCG(seed, 2))}, done: map[string]bool{}}
+				u.run()
+			})
+		})
+	}
+}
+
+// aheadUnrest is one run of the test.
+type aheadUnrest struct {
+	unrest
+
+	sent int
+	done map[string]bool // completed
+}
+
+func (u *aheadUnrest) run() {
+	u.change("orders", semantics.Options{OnDisconnect: semantics.OnDisconnect(u.random.IntN(2)), MaxDeliveryCount: 1000}, "onDisconnect", "maxDeliveryCount")
+	for range 6000 {
+		u.step()
+		if u.all == unrestSessions*unrestMessages {
+			u.wantCounts("orders", "available 0 locked 0 dead 0")
+			return
+		}
+	}
+	u.t.Errorf("%d messages done, want %d; %s", u.all, unrestSessions*unrestMessages, u.counts("orders"))
+}
+
+func (u *aheadUnrest) step() {
+	if u.sent < unrestSessions*unrestMessages && u.random.IntN(3) == 0 {
+		u.sent++
+		u.send("orders", fmt.Sprint(u.sent))
+	}
+	if len(u.crew) == 0 || len(u.crew) < 3 && u.random.IntN(20) == 0 {
+		u.crew = append(u.crew, u.subscribe("orders", func(o *stream.Options) {
+			o.Credits, o.Prefetch, o.MaxAutoRenew = 1+u.random.IntN(10), 1+u.random.IntN(20), time.Minute
+		}))
+	}
+	at := u.random.IntN(len(u.crew))
+	p := u.crew[at]
+	switch u.random.IntN(30) {
+	case 0:
+		p.Close(u.t.Context())
+	case 1:
+		p.Drop(u.t.Context())
+	case 2:
+		p.Detach(u.t.Context())
+	case 3, 4, 5:
+		u.ok(p.SetCredits(u.random.IntN(10)))
+	case 6:
+		u.pass(time.Duration(u.random.IntN(40)) * time.Second)
+	default:
+		p.takes()
+		u.settle(p)
+		return
+	}
+	if shown := p.takes(); strings.Contains(shown, "end:") {
+		u.crew = append(u.crew[:at], u.crew[at+1:]...)
+	}
+}
+
+// settle settles one message that the client has.
+func (u *aheadUnrest) settle(p *client) {
+	for text := range p.unsettled { // any
+		if u.random.IntN(4) == 0 {
+			p.settle(u.abandonment, text)
+		} else if p.settle(u.Complete, text) == "" {
+			if u.done[text] {
+				u.t.Fatalf("%s was completed twice", text)
+			}
+			u.done[text] = true
+			u.all++
+		}
+		delete(p.unsettled, text)
+		break
+	}
+}
+
 const (
 	unrestSessions = 5
 	unrestMessages = 12 // of each session

@@ -43,8 +43,11 @@ func (a *Account) TakeAhead(isDraining bool) (now, back *delivery.Delivery) {
 	return f.next(isOver), f.surplus(isOver)
 }
 
-// add puts in what was fetched.
+// add puts in what was fetched: nothing, of no source, if the client lowered its credits meanwhile.
 func (f *ahead) add(taken *delivery.Delivery) {
+	if len(taken.Tokens()) == 0 {
+		return
+	}
 	f.template = taken.Empty()
 	endsAt := time.Now().Add(f.account.lockFor)
 	for i, m := range taken.Messages {
