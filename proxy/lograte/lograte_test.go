@@ -3,6 +3,7 @@ package lograte
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,15 +15,26 @@ func TestWarnWritesOneLineInAnInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		l := New(slog.New(slog.NewTextHandler(&log, nil)), "refused", time.Minute)
-		for range 3 {
-			l.Warn("limit", 7)
+		want := func(lines ...string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for line := range strings.Lines(log.String()) {
+				_, text, _ := strings.Cut(strings.TrimSpace(line), "msg=")
+				got = append(got, text)
+			}
+			if !slices.Equal(got, lines) {
+				t.Errorf("got %q, want %q", got, lines)
+			}
 		}
+		for limit := range 4 {
+			l.Warn("limit", limit)
+		}
+		want("refused limit=0 suppressed=0")
 		<-time.After(time.Minute)
-		l.Warn("limit", 7)
-		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		if len(lines) != 2 || !strings.HasSuffix(lines[0], "msg=refused limit=7 suppressed=0") ||
-			!strings.HasSuffix(lines[1], "msg=refused limit=7 suppressed=2") {
-			t.Errorf("got %q, want two lines, the second with suppressed=2", lines)
-		}
+		want("refused limit=0 suppressed=0", "refused limit=3 suppressed=2")
+		<-time.After(time.Hour)
+		l.Warn("limit", 4)
+		want("refused limit=0 suppressed=0", "refused limit=3 suppressed=2", "refused limit=4 suppressed=0")
 	})
 }
