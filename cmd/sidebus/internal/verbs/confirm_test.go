@@ -11,6 +11,7 @@ import (
 // Only the name of the entity confirms what cannot be undone.
 func TestPurgeIsConfirmedByTheName(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveMemory(t)
 	s.ok(t, "send", "orders", "a")
 	for _, answer := range []string{"y\n", "yes\n", "order\n", "\n"} {
@@ -43,6 +44,7 @@ func TestAnEntityThatIsMissing(t *testing.T) {
 
 func TestAliasesAreAlikeEverywhere(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveNews(t)
 	s.deadLetter(t, "Late", "a", "b")
 	for _, pair := range []string{
@@ -88,6 +90,7 @@ func TestColoursOnlyWhereTheyAreSeen(t *testing.T) {
 
 func TestDurationsOfTables(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveMemory(t)
 	s.ok(t, "entity", "create", "week", "--set", "defaultMessageTimeToLive=P7D", "--set", "lockDuration=90s", "--set", "deadLetterTtl=1d2h30m")
 	s.verb(t, nil, "entity", "list").wants(t, cli.Clean, " 7d ", " 90s ")

@@ -14,6 +14,7 @@ import (
 
 func TestDeadLetterVerbs(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveMemory(t)
 	s.ok(t, "entity", "create", "other")
 	s.deadLetter(t, "Late", "a", "b", "c")
@@ -72,6 +73,7 @@ func (s *served) strand(t *testing.T, texts ...string) {
 
 func TestTransferDeadLetterVerbs(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveMemory(t)
 	s.deadLetter(t, "Late", "an ordinary one")
 	s.strand(t, "a", "b", "c", "d", "e", "f")
@@ -141,6 +143,7 @@ func TestResubmitEndsWhenNothingMoves(t *testing.T) {
 
 func TestPurge(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveMemory(t)
 	fill := func() {
 		s.deadLetter(t, "Late", "dead")

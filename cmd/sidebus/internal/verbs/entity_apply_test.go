@@ -195,6 +195,7 @@ func TestApplyTakesTheEmulatorsFile(t *testing.T) {
 // A thousand entities with odd names come back page by page, and long work says how far it is.
 func TestENT_17_ManyEntitiesWithOddNames(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveMemory(t)
 	s.ok(t, "entity", "delete", "orders", "--yes")
 	long := strings.Repeat("l", 252)

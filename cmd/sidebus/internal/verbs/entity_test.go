@@ -13,6 +13,7 @@ import (
 
 func TestEntityVerbs(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveMemory(t)
 	s.verb(t, nil, "entity", "create", "made", "--set", "lockDuration=45s", "-s", "status=send_disabled", "--set", "userMetadata=a,b=c",
 		"--set", "defaultMessageTimeToLive=never").wants(t, cli.Clean, "created queues/made")
@@ -57,6 +58,7 @@ func TestEntityVerbs(t *testing.T) {
 
 func TestENT_11_AutoDeleteOnIdleOfTheVerbs(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveMemory(t)
 	for _, name := range []string{"replies", "topics/news", "topics/news/subscriptions/eu"} {
 		s.verb(t, nil, "entity", "create", name, "--set", "autoDeleteOnIdle=4m59s").wants(t, cli.Failure, "ARGUMENT_OUT_OF_RANGE", "autoDeleteOnIdle", "5m")

@@ -59,6 +59,7 @@ func cells(table string) (rows [][]string) {
 
 func TestSessionList(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveTales(t)
 	for _, form := range []string{"table", "json"} {
 		got := s.verb(t, nil, "session", "list", "tales", "-o", form)
@@ -148,6 +149,7 @@ func TestSessionListGoesOnAfterEmptyPages(t *testing.T) {
 
 func TestSessionShow(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveTales(t)
 	for range 3 {
 		s.ok(t, "send", "tales", "of a", "--session=a")
@@ -177,6 +179,7 @@ func TestSessionShow(t *testing.T) {
 
 func TestSessionState(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveTales(t)
 	state := func(args ...string) []string { return append([]string{"session", "state"}, args...) }
 	s.verb(t, nil, state("get", "tales", "s")...).wants(t, cli.Clean, `session "s" of queues/tales has no state`)

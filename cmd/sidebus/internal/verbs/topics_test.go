@@ -20,6 +20,7 @@ func serveNews(t *testing.T) *served {
 
 func TestEntityVerbsOfTopics(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveMemory(t)
 	s.verb(t, nil, "entity", "list", "topics").wants(t, cli.Clean, `there are no topics; "sidebus entity create topics/NAME" creates one`)
 	s.verb(t, nil, "entity", "create", "topics/news", "--set", "failIfUnmatched=true", "-s", "status=send_disabled").wants(t, cli.Clean, "created topics/news")
@@ -73,6 +74,7 @@ func TestEntityVerbsOfTopics(t *testing.T) {
 
 func TestRuleVerbs(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveNews(t)
 	s.verb(t, nil, "rule", "add", eu, "red", "--sql", "color = @c", "--parameter", "c=red").
 		wants(t, cli.Clean, "added rule red to "+eu, `the rule $Default still selects every message; "sidebus rule delete topics/news/subscriptions/eu '$Default'" removes it`)
@@ -129,6 +131,7 @@ func TestRuleVerbs(t *testing.T) {
 // What is sent to a topic is handled at its subscription by the verbs that handle a queue.
 func TestVerbsOfSubscriptions(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveNews(t)
 	const us, tellers = "topics/news/subscriptions/us", "topics/news/subscriptions/tellers"
 	s.ok(t, "entity", "create", us)
@@ -188,6 +191,7 @@ func TestVerbsOfSubscriptions(t *testing.T) {
 
 func TestRuleTest(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveNews(t)
 	own := func(args ...string) outcome { return s.verb(t, nil, append([]string{"rule", "test"}, args...)...) }
 	own("--sql", "color = 'red' AND n > 5", "-p", "color=red", "-p", "n=7").wants(t, cli.Clean, "rule test: matches", "color is 'red' (string)", "n is 7 (int64)")
@@ -224,6 +228,7 @@ func TestRuleTest(t *testing.T) {
 // The rules of a subscription are tested with what is there, and nothing changes.
 func TestRuleTestOfSubscription(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveNews(t)
 	s.ok(t, "rule", "add", eu, "red", "--sql", "color = 'red'")
 	s.ok(t, "rule", "add", eu, "marked", "--sql", "color = 'red'", "--action", "SET mark = TRUE")

@@ -37,6 +37,15 @@ type served struct {
 	broker     *broker.Broker // nil of a fake
 }
 
+// verbsInTurn skips, with -short, a test in which one verb runs after the other. The race detector, which runs with
+// -short, finds nothing in them, and takes about a second to parse each command line.
+func verbsInTurn(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("one verb runs after the other")
+	}
+}
+
 // serveMemory runs a real sidecar with the queue "orders" until the test ends.
 func serveMemory(t *testing.T) *served {
 	t.Helper()

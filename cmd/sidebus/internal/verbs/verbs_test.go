@@ -67,6 +67,7 @@ func TestVerbsRefuse(t *testing.T) {
 
 func TestOddNames(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveMemory(t)
 	for _, name := range []string{"a/b", "queues/list", "Case.d-x_1/2"} {
 		resource := "queues/" + name
@@ -87,6 +88,7 @@ func TestOddNames(t *testing.T) {
 
 func TestEmptyResults(t *testing.T) {
 	t.Parallel()
+	verbsInTurn(t)
 	s := serveMemory(t)
 	for _, args := range [][]string{
 		{"receive", "orders"},
