@@ -80,7 +80,7 @@ const (
 // String gives the value as the API writes it.
 func (v SessionOnDeadLetter) String() string { return wordOf(sessionOnDeadLetterNames, v) }
 
-// AcceptNext reports whether a queue's sessions may be accepted without naming them (RR-5).
+// AcceptNext is whether a queue's sessions may be accepted without naming them (RR-5).
 type AcceptNext uint8
 
 // The values of AcceptNext.

@@ -119,7 +119,7 @@ type Sender interface {
 	CancelScheduledByID(ctx context.Context, path string, ids []string) (int, error)
 }
 
-// Register reports whether a receive leaves the caller's sidecar on the list of those to wake when something arrives.
+// Register is whether a receive leaves the caller's sidecar on the list of those to wake when something arrives.
 type Register uint8
 
 const (

@@ -11,7 +11,7 @@ import (
 
 // backend does orders at its own pace, whatever comes. It takes the next one when it has done one.
 type backend struct {
-	paymentsFail atomic.Bool // the payment provider, does not answer
+	paymentsFail atomic.Bool // the payment provider does not answer
 }
 
 // run has the clerks do the orders of a queue until ctx ends.

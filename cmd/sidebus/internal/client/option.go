@@ -56,7 +56,8 @@ func Options(into Description, settings []string) (paths []string, err error) {
 	return paths, nil
 }
 
-// HasOption returns an error that lists the options of the entity unless the name is one of them.
+// HasOption returns a function that reports whether a name is an option of the entity. If it is not, hint lists the
+// options.
 func HasOption(of Description) func(name string) (ok bool, hint string) {
 	m := of.ProtoReflect().Descriptor()
 	return func(name string) (bool, string) {
