@@ -170,6 +170,7 @@ func btoi(b bool) int {
 }
 
 func testRECV_10_OneMessageForManyWaiters(t *testing.T, h *fixture) {
+	h.races()
 	h.create()
 	const waiters = 5
 	s := h.newSidecar(h.Store)
@@ -189,6 +190,7 @@ func testRECV_10_OneMessageForManyWaiters(t *testing.T, h *fixture) {
 }
 
 func testRECV_10_EveryWaiterGetsItsShare(t *testing.T, h *fixture) {
+	h.races()
 	h.create()
 	const waiters, rounds = 4, 10
 	s := h.newSidecar(h.Store)
@@ -225,6 +227,7 @@ func testRECV_10_EveryWaiterGetsItsShare(t *testing.T, h *fixture) {
 }
 
 func testCOMP_3_NoOverlapWithoutWaiting(t *testing.T, h *fixture) {
+	h.races()
 	h.create()
 	const messages, consumers = 200, 8
 	h.sendTexts(messages)

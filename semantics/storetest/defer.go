@@ -167,6 +167,7 @@ func testDEFER_4_Bounds(t *testing.T, h *fixture) {
 }
 
 func testDEFER_4_RaceHasOneWinner(t *testing.T, h *fixture) {
+	h.races()
 	h.deferred(2, deliversAtMost(1000))
 	brokers := h.sidecars()
 	for range 10 {

@@ -238,6 +238,7 @@ func testDUP_8_BatchDropsOnlyDuplicates(_ *testing.T, h *fixture) {
 }
 
 func testDUP_10_OneOfManySendersStores(t *testing.T, h *fixture) {
+	h.races()
 	h.create(detectsDuplicates)
 	brokers := h.sidecars()
 	for range 10 {

@@ -165,6 +165,7 @@ func testENT_6_EnsureReportsDifferences(t *testing.T, h *fixture) {
 }
 
 func testENT_6_EnsureCreatesOnceUnderRace(t *testing.T, h *fixture) {
+	h.races()
 	var created atomic.Int32
 	var work sync.WaitGroup
 	for i := range 16 {

@@ -257,6 +257,7 @@ func testFWD_1_EndsOnce(t *testing.T, h *fixture) {
 }
 
 func testFWD_1_ManyForwardersAtOnce(t *testing.T, h *fixture) {
+	h.races()
 	h.createNamed(archive.Path)
 	h.createNamed(attic.Path, forwardsTo(archive.Path))
 	h.create(forwardsTo(attic.Path))

@@ -278,6 +278,7 @@ func testIDLE_8_WaitsEndAndNameIsFree(t *testing.T, h *fixture) {
 
 // A message whose sender gets a success can be found, whatever was removed meanwhile.
 func testIDLE_8_SendAgainstRemoval(t *testing.T, h *fixture) {
+	h.races()
 	outcomes := map[semantics.Code]int{}
 	for range 200 {
 		if h.get(semantics.QueueKind, orders.Path) != nil {
@@ -301,6 +302,7 @@ func testIDLE_8_SendAgainstRemoval(t *testing.T, h *fixture) {
 }
 
 func testIDLE_8_ManyWhoSweep(t *testing.T, h *fixture) {
+	h.races()
 	others := []semantics.Store{h.Peer(), h.Peer(), h.Store}
 	for range 20 {
 		h.create(temporary)

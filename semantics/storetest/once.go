@@ -171,6 +171,7 @@ func testIDEM_1_RepeatWhateverTheEntityIsNow(t *testing.T, h *fixture) {
 }
 
 func testIDEM_1_OneOfManyRepeatsStores(_ *testing.T, h *fixture) {
+	h.races()
 	brokers := []*broker.Broker{h.broker, h.anotherBroker()}
 	for target, total := range h.kinds() {
 		const senders = 16
@@ -197,6 +198,7 @@ func testIDEM_1_OneOfManyRepeatsStores(_ *testing.T, h *fixture) {
 }
 
 func testIDEM_1_OldestGoFirst(t *testing.T, h *fixture) {
+	h.races()
 	h.create()
 	id := func(i int) semantics.Once { return semantics.Once{RequestID: fmt.Sprint(i), Digest: "d", Seed: "s"} }
 	var all sync.WaitGroup

@@ -88,6 +88,7 @@ func testPURGE_2_LockedStay(_ *testing.T, h *fixture) {
 }
 
 func testPURGE_2_AgainstReceivers(t *testing.T, h *fixture) {
+	h.races()
 	h.create()
 	const messages, receivers = 300, 4
 	h.sendTexts(messages)

@@ -147,6 +147,7 @@ func testQUOTA_12_ShrinkingOnlyStopsSends(_ *testing.T, h *fixture) {
 }
 
 func testQUOTA_13_NeverPassedByParallelSenders(t *testing.T, h *fixture) {
+	h.races()
 	const limit, senders, each = 50, 8, 10
 	h.create(func(o *semantics.Options) { o.MaxMessageCount = limit })
 	var sent atomic.Int64

@@ -235,6 +235,7 @@ func testDLQ_22_Arguments(t *testing.T, h *fixture) {
 
 // Two that resubmit and one that receives: each dead letter goes to exactly one of them.
 func testDLQ_22_RaceHasOneWinner(t *testing.T, h *fixture) {
+	h.races()
 	h.create()
 	const many = 60
 	h.sendTexts(many)

@@ -59,6 +59,7 @@ func testSEND_3_OrderOfCalls(_ *testing.T, h *fixture) {
 }
 
 func testSEND_3_OrderOfCallsAmongManySenders(t *testing.T, h *fixture) {
+	h.races()
 	h.create()
 	const senders, each = 8, 20
 	var work sync.WaitGroup
@@ -144,6 +145,7 @@ func testBATCH_3_ConsecutiveNumbersInListOrder(t *testing.T, h *fixture) {
 }
 
 func testBATCH_3_BatchesDoNotMix(t *testing.T, h *fixture) {
+	h.races()
 	h.create()
 	const senders, each = 6, 25
 	var work sync.WaitGroup

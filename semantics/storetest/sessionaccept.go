@@ -145,6 +145,7 @@ func testSESS_11_OddIDs(_ *testing.T, h *fixture) {
 }
 
 func testSESS_11_RaceHasOneWinner(t *testing.T, h *fixture) {
+	h.races()
 	h.createSessions()
 	brokers := h.sidecars()
 	for range 10 {

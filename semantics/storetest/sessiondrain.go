@@ -60,6 +60,7 @@ func testSESS_21_ReleaseHeldClosesSessions(t *testing.T, h *fixture) {
 }
 
 func testSESS_21_DrainEndsSessionWaits(t *testing.T, h *fixture) {
+	h.races()
 	h.createSessions()
 	a := h.accept("a")
 	s := h.newSidecar(h.Store)
@@ -87,6 +88,7 @@ func testSESS_21_DrainEndsSessionWaits(t *testing.T, h *fixture) {
 }
 
 func testSESS_21_AccountOfHeldSessions(t *testing.T, h *fixture) {
+	h.races()
 	h.inTime()
 	h.createSessions()
 	h.sendTo("a", 4)

@@ -223,6 +223,7 @@ func testSESS_13_AThousandSessions(_ *testing.T, h *fixture) {
 }
 
 func testSESS_13_TwoCallersNeverGetTheSame(t *testing.T, h *fixture) {
+	h.races()
 	h.createSessions()
 	const many = 60
 	for i := range many {

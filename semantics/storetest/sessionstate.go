@@ -257,6 +257,7 @@ func testSESS_33a_OrderOfChecks(_ *testing.T, h *fixture) {
 }
 
 func testSESS_33a_RaceHasOneWinner(t *testing.T, h *fixture) {
+	h.races()
 	h.createSessions()
 	a := h.accept("a")
 	brokers := h.sidecars()

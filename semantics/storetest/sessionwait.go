@@ -196,6 +196,7 @@ func testSESS_12_WokenByTime(_ *testing.T, h *fixture) {
 }
 
 func testSESS_12_OneSessionForManyWaiters(t *testing.T, h *fixture) {
+	h.races()
 	h.createSessions()
 	const waiters = 5
 	ctx, cancel := context.WithCancel(t.Context())
@@ -215,6 +216,7 @@ func testSESS_12_OneSessionForManyWaiters(t *testing.T, h *fixture) {
 }
 
 func testSESS_12_EveryWaiterItsSession(t *testing.T, h *fixture) {
+	h.races()
 	h.createSessions()
 	stores := []semantics.Store{h.Store}
 	if h.Peer != nil {

@@ -45,6 +45,7 @@ func testSETTLE_1_EveryVerbIsFinal(_ *testing.T, h *fixture) {
 }
 
 func testSETTLE_1_RaceHasOneWinner(t *testing.T, h *fixture) {
+	h.races()
 	h.create(deliversAtMost(1000))
 	for range 10 {
 		h.sendTexts(1)

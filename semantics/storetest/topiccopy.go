@@ -198,6 +198,7 @@ func testTOPIC_9_OptionsOfEachSubscription(_ *testing.T, h *fixture) {
 // Many senders through every sidecar: each of their messages is once in every subscription, in the order of its sender,
 // and the order of a subscription is that of the topic's numbers.
 func testSEND_3_OrderInEverySubscription(t *testing.T, h *fixture) {
+	h.races()
 	h.createNews()
 	const senders, each = 6, 15
 	brokers := h.sidecars()
@@ -279,6 +280,7 @@ func testBATCH_2_CountLimitsOfATopic(_ *testing.T, h *fixture) {
 }
 
 func testBATCH_3_BatchesDoNotMixInASubscription(t *testing.T, h *fixture) {
+	h.races()
 	h.createNews()
 	const senders, each = 6, 25
 	brokers := h.sidecars()

@@ -208,6 +208,7 @@ func testENT_9_RecreatedSubscriptionIsEmpty(_ *testing.T, h *fixture) {
 // A topic that is deleted and made again while messages are sent to it: every send is refused or in the topic of its
 // time.
 func testENT_9_DeletionAmongConcurrentSends(t *testing.T, h *fixture) {
+	h.races()
 	ctx, stop := context.WithCancel(t.Context())
 	sent := make(chan struct{})
 	var work sync.WaitGroup

@@ -96,6 +96,7 @@ func testDUP_9_NotAfterAnAction(_ *testing.T, h *fixture) {
 }
 
 func testDUP_10_OneOfManySendersToATopic(t *testing.T, h *fixture) {
+	h.races()
 	h.createNews(detectsDuplicates)
 	brokers := h.sidecars()
 	const senders = 12

@@ -251,6 +251,7 @@ func testENT_6_SubscriptionNeedsItsTopic(_ *testing.T, h *fixture) {
 }
 
 func testENT_6_EnsureOfASubscriptionUnderRace(t *testing.T, h *fixture) {
+	h.races()
 	h.createTopic()
 	brokers := h.sidecars()
 	var created atomic.Int32

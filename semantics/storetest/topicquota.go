@@ -279,6 +279,7 @@ func testTOPIC_7_DeadLettersDoNotOverflow(_ *testing.T, h *fixture) {
 }
 
 func testQUOTA_2_SubscriptionsOfATopic(t *testing.T, h *fixture) {
+	h.races()
 	h.createTopic()
 	brokers := h.sidecars()
 	var work sync.WaitGroup
@@ -345,6 +346,7 @@ func testQUOTA_12_DetailsOfAFullTopic(_ *testing.T, h *fixture) {
 }
 
 func testQUOTA_13_TopicNeverPassedByParallelSenders(t *testing.T, h *fixture) {
+	h.races()
 	h.createNews(megabytes(1))
 	h.createSubscription(subscription("few"), overflows(5, semantics.RejectOverflow))
 	const size, senders = 50 << 10, 6 // six times three fit; the sixth is refused by count

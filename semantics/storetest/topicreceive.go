@@ -70,6 +70,7 @@ func testRECV_5_LetterFromTheStartWakes(t *testing.T, h *fixture) {
 }
 
 func testRECV_10_CompetingConsumersOfASubscription(t *testing.T, h *fixture) {
+	h.races()
 	h.createNews()
 	const messages, consumers = 60, 4
 	brokers := h.sidecars()
@@ -181,6 +182,7 @@ func testSESS_9_SessionIsDataElsewhere(_ *testing.T, h *fixture) {
 }
 
 func testSESS_12_CopyWakesAcceptNext(t *testing.T, h *fixture) {
+	h.races()
 	h.createTopic()
 	h.createSubscription(eu, hasSessions)
 	s := h.newSidecar(h.Store)

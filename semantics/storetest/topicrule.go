@@ -230,6 +230,7 @@ func testRULE_3_NamesPerSubscription(t *testing.T, h *fixture) {
 }
 
 func testRULE_3_OneOfManyCreatorsWins(t *testing.T, h *fixture) {
+	h.races()
 	h.createTopic()
 	h.createSubscriptionWith(eu, nil)
 	var created, deleted atomic.Int32

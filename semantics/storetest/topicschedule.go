@@ -120,6 +120,7 @@ func testSCHED_5_CancelOfATopicIsAllOrNone(_ *testing.T, h *fixture) {
 }
 
 func testSCHED_5_ExactlyOneOfCancelAndActivationWins(t *testing.T, h *fixture) {
+	h.races()
 	h.createNews()
 	brokers := h.sidecars()
 	const many = 40
@@ -218,6 +219,7 @@ func testSCHED_6_ManyAtOnceInATopic(_ *testing.T, h *fixture) {
 }
 
 func testSCHED_6_OneCopyFromManyWhoActivate(t *testing.T, h *fixture) {
+	h.races()
 	h.createNews()
 	const many = 60
 	for i := range many {

@@ -42,6 +42,7 @@ func testTTL_1_NothingIsLeftOfAPartialRun(_ *testing.T, h *fixture) {
 // A website hands jobs to workers. While the clock moves on, jobs are taken and expire; in the end each is either done,
 // or late and on its way by another queue, and the website has one reply to it that says which.
 func testTTL_16_EveryJobIsDoneOrLate(t *testing.T, h *fixture) {
+	h.races()
 	const (
 		deadline             = 8 * time.Second
 		calm, spike          = 6, 60
