@@ -17,9 +17,10 @@ import (
 // small and quick, and a failure shrinks to as few as it takes; what differs among them follows from their number.
 
 const (
-	mostModelIDs   = 5000
-	mostModelRules = 3000
-	mostCallBytes  = 256 << 10
+	mostModelIDs    = 5000
+	mostModelRules  = 3000
+	mostCallBytes   = 256 << 10
+	mostModelCopies = 30_000 // of a run; then batches are small, because each step compares and audits all there is
 )
 
 // many draws up to most in one of so many steps, else 1.
@@ -34,7 +35,7 @@ func (m *topicModel) many(most, oneIn int, label string) int {
 // how many calls more takes is not fixed.
 func (m *topicModel) mostBatch() int {
 	if m.lasts {
-		return semantics.MaxBatchMessages
+		return max(1, min(semantics.MaxBatchMessages, mostModelCopies-m.copied))
 	}
 	return max(1, min(60, 200-m.largest))
 }
@@ -113,7 +114,7 @@ func (m *topicModel) crowdIn(rt *rapid.T) {
 // publishToAll makes a copy for each of the crowd, of some messages.
 func (m *topicModel) publishToAll(rt *rapid.T) {
 	m.T = rt
-	if len(m.crowd) == 0 {
+	if len(m.crowd) == 0 || m.copied > mostModelCopies {
 		return
 	}
 	n := storetest.LogUniform(max(1, min(m.mostBatch(), semantics.MaxCopies/len(m.crowd)))).Draw(rt, "messages")

@@ -32,6 +32,7 @@ type topicModel struct {
 	audit   func() error
 	sources []semantics.Source
 	crowd   []string // further subscriptions, without a bound
+	copied  int      // copies published
 	largest int      // most messages that one subscription ever got
 	lasts   bool     // nothing has a lifetime
 	locks   map[semantics.Source][][2]semantics.LockToken
@@ -219,6 +220,11 @@ func withoutDeadSize(refusal string) string { return deadSize.ReplaceAllString(r
 
 // publishCalls publishes by the routes that there are, or by some that are over.
 func (m *topicModel) publishCalls(what string, calls [][]semantics.Publication, stale int64) {
+	for _, call := range calls {
+		for _, p := range call {
+			m.copied += len(p.Copies)
+		}
+	}
 	m.both(what, func(_ int, s semantics.Store) (any, error) {
 		routes, err := s.Routes(m.t.Context(), "news")
 		if err != nil {
