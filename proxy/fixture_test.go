@@ -1,7 +1,6 @@
 package proxy_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +29,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
+	"github.com/sidebus/sidebus/test/syncbuf"
 )
 
 // patience bounds every wait for something that must happen.
@@ -48,7 +48,7 @@ type sidecar struct {
 	t        *testing.T
 	broker   *broker.Broker
 	proxy    *proxy.Proxy
-	log      *logBuffer
+	log      *syncbuf.Buffer
 	stop     context.CancelFunc
 	done     chan struct{} // closed when Run has returned
 	err      error         // what Run returned
@@ -80,7 +80,7 @@ func launchBroker(t *testing.T, broker *broker.Broker, over store, change ...fun
 	for _, c := range change {
 		c(&config)
 	}
-	s := &sidecar{t: t, broker: broker, log: &logBuffer{}, done: make(chan struct{})}
+	s := &sidecar{t: t, broker: broker, log: &syncbuf.Buffer{}, done: make(chan struct{})}
 	t.Cleanup(s.broker.Close)
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
@@ -343,24 +343,6 @@ func infoOf(t *testing.T, err error) *errdetails.ErrorInfo {
 	}
 	t.Fatalf("%v has no ErrorInfo", err)
 	return nil
-}
-
-// logBuffer keeps what is logged.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // spyStore is a memstore whose steps a test can watch, hold up and break.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/test/sidecartest"
+	"github.com/sidebus/sidebus/test/syncbuf"
 )
 
 // consumerExample is one of the consumers of examples that use a standard library only.
@@ -300,23 +301,8 @@ func (p *consumerProcess) printed() []string {
 	return bodies
 }
 
-// output keeps what a process writes.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
+// output is what a process writes.
+type output struct{ syncbuf.Buffer }
 
 func (o *output) count(pattern string) int {
 	return len(regexp.MustCompile(pattern).FindAllString(o.String(), -1))

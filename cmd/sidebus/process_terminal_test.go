@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"os/exec"
 	"strings"
@@ -11,25 +10,8 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/sidebus/sidebus/test/sidecartest"
+	"github.com/sidebus/sidebus/test/syncbuf"
 )
-
-// screen is what a terminal shows.
-type screen struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
 
 // onTerminal runs a verb on a terminal. Once it shows the text, keys are typed.
 func onTerminal(t *testing.T, env, text, keys string, args ...string) (shown string, code int) {
@@ -41,7 +23,7 @@ func onTerminal(t *testing.T, env, text, keys string, args ...string) (shown str
 		t.Fatal(err)
 	}
 	defer master.Close() //nolint:errcheck // the process has ended
-	var s screen
+	var s syncbuf.Buffer
 	var reading sync.WaitGroup
 	reading.Go(func() { _, _ = io.Copy(&s, master) }) // it ends with an error when the process does
 	sidecartest.Eventually(t, "the terminal shows "+text, func() bool { return strings.Contains(s.String(), text) })

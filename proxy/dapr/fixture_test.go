@@ -1,7 +1,6 @@
 package dapr
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -29,6 +28,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
+	"github.com/sidebus/sidebus/test/syncbuf"
 )
 
 // patience bounds what is waited for over sockets, where it is not known when nothing comes any more.
@@ -100,28 +100,10 @@ type bed struct {
 	store    *pliantStore
 	server   *Server
 	registry *prometheus.Registry
-	log      *buffer
+	log      *syncbuf.Buffer
 	config   Config
 	listener *pipeListener // in a bubble
 	inBubble bool
-}
-
-// buffer is a bytes.Buffer for several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
 }
 
 // folder makes a folder with a short path, as sockets need it.
@@ -137,7 +119,7 @@ func folder(t *testing.T) string {
 
 func newBed(t *testing.T, change ...func(*Config)) *bed {
 	t.Helper()
-	b := &bed{t: t, store: &pliantStore{Store: memstore.New()}, log: &buffer{}}
+	b := &bed{t: t, store: &pliantStore{Store: memstore.New()}, log: &syncbuf.Buffer{}}
 	b.config = Config{Socket: filepath.Join(folder(t), "sidebus.sock"), MaxMessage: 16 << 20}
 	for _, c := range change {
 		c(&b.config)

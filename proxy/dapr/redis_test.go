@@ -10,6 +10,7 @@ import (
 
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/test/apptest"
+	"github.com/sidebus/sidebus/test/syncbuf"
 )
 
 // Over a real Redis the app gets messages of all sizes through Dapr's runtime and answers in all ways; at whatever
@@ -24,7 +25,7 @@ func TestDAPR_6_AnswersAndStopsOnRedis(t *testing.T) {
 
 func startOnRedis(t *testing.T, broker *broker.Broker, queue string, atATime int, app *apptest.App) (stop func()) {
 	t.Helper()
-	b := &bed{Broker: broker, t: t, log: &buffer{}}
+	b := &bed{Broker: broker, t: t, log: &syncbuf.Buffer{}}
 	b.config = Config{Socket: filepath.Join(folder(t), "sidebus.sock"), MaxMessage: 16 << 20}
 	b.build()
 	end := b.serve()

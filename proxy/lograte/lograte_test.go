@@ -1,19 +1,20 @@
 package lograte
 
 import (
-	"bytes"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sidebus/sidebus/test/syncbuf"
 )
 
 func TestWarnWritesOneLineInAnInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log syncbuf.Buffer
 		l := New(slog.New(slog.NewTextHandler(&log, nil)), "refused", time.Minute)
 		want := func(lines ...string) {
 			t.Helper()

@@ -1,7 +1,6 @@
 package push
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -23,6 +22,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
+	"github.com/sidebus/sidebus/test/syncbuf"
 )
 
 // testLock is the LockDuration of the queues of these tests.
@@ -94,7 +94,7 @@ type bed struct {
 	t       *testing.T
 	store   *pliantStore
 	app     *fakeApp
-	log     *bytes.Buffer
+	log     *syncbuf.Buffer
 	metrics *prometheus.Registry
 	stop    context.CancelFunc // of the Pusher
 	over    chan struct{}      // closed when it has ended
@@ -142,7 +142,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bed{
-			t: t, store: &pliantStore{Store: memstore.New()}, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), over: make(chan struct{}),
+			t: t, store: &pliantStore{Store: memstore.New()}, log: &syncbuf.Buffer{}, metrics: prometheus.NewRegistry(), over: make(chan struct{}),
 			app: &fakeApp{incomes: make(chan net.Conn), closed: make(chan struct{})},
 		}
 		b.Broker = broker.New(b.store, broker.WithRules(filter.Compile))

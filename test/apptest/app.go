@@ -33,7 +33,7 @@ type App struct {
 	changed  *sync.Cond
 	random   *rand.Rand
 	messages []*message // by number
-	tokens   map[semantics.LockToken]*message
+	tokens   map[semantics.LockToken]delivery
 	takes    int
 	verbs    []Verb
 	most     int             // messages that the app works on
@@ -52,6 +52,15 @@ type message struct {
 	failed   int64
 	isEnding bool   // a call that settles it for good has begun
 	ended    string // where it ends; "": not settled for good
+	endedBy  int    // the delivery whose settlement ended it
+	times    int    // it was delivered
+}
+
+// delivery is one of a message: the first, the second and so on.
+type delivery struct {
+	*message
+
+	ordinal int
 }
 
 // Where a message stays.
@@ -65,7 +74,7 @@ func newApp(t *testing.T, wire Wire, random *rand.Rand, hasSessions bool) *App {
 	t.Helper()
 	a := &App{
 		t: t, wire: wire, random: random, hasSessions: hasSessions, atATime: 1 + random.IntN(mostAtATime),
-		mostFailures: []int64{2, 1000}[random.IntN(2)], tokens: map[semantics.LockToken]*message{},
+		mostFailures: []int64{2, 1000}[random.IntN(2)], tokens: map[semantics.LockToken]delivery{},
 	}
 	a.changed = sync.NewCond(&a.mu)
 	return a
@@ -228,7 +237,9 @@ func (a *App) handedOut(messages []*semantics.Received) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, received := range messages {
-		a.tokens[received.LockToken] = a.find(received.MessageID)
+		m := a.find(received.MessageID)
+		m.times++
+		a.tokens[received.LockToken] = delivery{m, m.times}
 	}
 }
 
@@ -237,16 +248,17 @@ func (a *App) settling(tokens []semantics.LockToken, verb Verb, to string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, token := range tokens {
-		if m := a.tokens[token]; m != nil {
+		if m, is := a.tokens[token]; is {
 			if !m.answer.permits(verb) {
 				a.t.Errorf("message %d, which the app has answered with %q, meets with %q", m.number, m.answer, verb)
 			}
-			m.isEnding = m.isEnding || a.fate(m, to) != ""
+			m.isEnding = m.isEnding || a.fate(m.message, to) != ""
 		}
 	}
 }
 
-// settled records the outcome of a settlement.
+// settled records the outcome of a settlement. What gives a message back may be recorded after what ended its next
+// delivery: that one can begin before the answer to this settlement is here.
 func (a *App) settled(tokens []semantics.LockToken, to string, codes []semantics.Code, err error) {
 	if err != nil && semantics.CodeOf(err) != semantics.SessionLockLost {
 		a.t.Errorf("settle: %v", err)
@@ -254,8 +266,8 @@ func (a *App) settled(tokens []semantics.LockToken, to string, codes []semantics
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i, token := range tokens {
-		m := a.tokens[token]
-		if m == nil {
+		m, is := a.tokens[token]
+		if !is {
 			a.t.Errorf("%s was handed to nobody and is settled", token)
 			continue
 		}
@@ -263,13 +275,16 @@ func (a *App) settled(tokens []semantics.LockToken, to string, codes []semantics
 			m.isEnding = m.ended != ""
 			continue
 		}
-		if m.ended != "" {
-			a.t.Errorf("message %d was %s and is %s now", m.number, m.ended, a.fate(m, to))
-		}
-		m.ended = a.fate(m, to)
+		fate := a.fate(m.message, to)
 		m.failed++ // has no effect on messages that are settled for good
 		if m.ended != "" {
-			m.body = nil
+			if fate != "" || m.ordinal >= m.endedBy {
+				a.t.Errorf("message %d was %s and is %s now", m.number, m.ended, fate)
+			}
+			continue
+		}
+		if m.ended = fate; fate != "" {
+			m.endedBy, m.body = m.ordinal, nil
 		}
 	}
 	a.changed.Broadcast()

@@ -1,7 +1,6 @@
 package readiness_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,27 +15,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
+	"github.com/sidebus/sidebus/test/syncbuf"
 )
 
 // checker is a store that can be broken.
-// logged is a log that is read while it is written.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 type checker struct {
 	mu    sync.Mutex
 	err   error
@@ -69,11 +51,11 @@ func down(cause, text string) error {
 }
 
 // watched runs Start and Watch over a store until the test ends, and gives the log.
-func watched(t *testing.T, over *checker) (*readiness.Readiness, *logged) {
+func watched(t *testing.T, over *checker) (*readiness.Readiness, *syncbuf.Buffer) {
 	t.Helper()
 	broker := broker.New(memstore.New())
 	t.Cleanup(broker.Close)
-	log := &logged{}
+	log := &syncbuf.Buffer{}
 	r := readiness.New(over, broker, slog.New(slog.NewTextHandler(log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -93,7 +75,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func wantLines(t *testing.T, log *logged, line string, want int) {
+func wantLines(t *testing.T, log *syncbuf.Buffer, line string, want int) {
 	t.Helper()
 	if got := strings.Count(log.String(), line); got != want {
 		t.Errorf("%q is logged %d times, want %d:\n%s", line, got, want, log)

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
 	"testing"
@@ -9,13 +8,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sidebus/sidebus/test/syncbuf"
 )
 
 // Each orphan is counted; however many there are, the log has one line a minute.
 func TestRECV_4_OrphansAreCountedAndLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log syncbuf.Buffer
 		registry := prometheus.NewRegistry()
 		observe := Orphans(registry, slog.New(slog.NewTextHandler(&log, nil)))
 		observe("orders", []int64{7, 9})
