@@ -104,7 +104,7 @@ func TestFWD_1_Chain(t *testing.T) {
 func TestFWD_2_ForwardingSourceGivesNothing(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {
-		w.bury(t, orders, text("dead"))
+		w.deadLetter(t, orders, text("dead"))
 		w.put(t, text("1"))
 		mustPut(t, w.sidecar, "/v1/"+bin, `{}`)
 		mustPatch(t, w.sidecar, `{"forwardTo":"bin"}`)
@@ -181,7 +181,7 @@ func TestFWD_9_DLQ_15_ForwardedDeadLetters(t *testing.T) {
 		w.patch(t, eu, `{"forwardDeadLetteredMessagesTo":"bin"}`)
 		w.put(t, text("alive"))
 		w.take(t, 1)
-		w.bury(t, orders, text("of a queue"))
+		w.deadLetter(t, orders, text("of a queue"))
 		w.tellAll(t, news, text("of a subscription"))
 		letter := w.takeFrom(t, eu, 1)[0]
 		settled(t)(w.messages.DeadLetter(t.Context(), &sidebusv1.DeadLetterRequest{

@@ -11,8 +11,8 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
-// bury sends messages to a queue and dead-letters them.
-func (w *wire) bury(t *testing.T, queue string, messages ...*sidebusv1.Message) {
+// deadLetter sends messages to a queue and dead-letters them.
+func (w *wire) deadLetter(t *testing.T, queue string, messages ...*sidebusv1.Message) {
 	t.Helper()
 	if _, err := w.messages.Send(t.Context(), &sidebusv1.SendRequest{Target: queue, Messages: messages}); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestDLQ_22_ResubmitChooses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onBothWires(t, func(t *testing.T, w *wire) {
-				w.bury(t, orders, message("a", 1), message("b", 2), message("c", 3), message("d", 4))
+				w.deadLetter(t, orders, message("a", 1), message("b", 2), message("c", 3), message("d", 4))
 				request := proto.CloneOf(c.request)
 				request.Source = orders
 				response := w.resubmit(t, request)
@@ -102,7 +102,7 @@ func TestDLQ_22_ResubmitChooses(t *testing.T) {
 func TestDLQ_22_LockedOnesStay(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {
-		w.bury(t, orders, text("a"), text("b"))
+		w.deadLetter(t, orders, text("a"), text("b"))
 		taken, err := w.messages.Receive(t.Context(), &sidebusv1.ReceiveRequest{Source: orders, SubQueue: sidebusv1.SubQueue_DEAD_LETTER})
 		if err != nil || len(taken.GetMessages()) != 1 {
 			t.Fatalf("got %v, %v", taken, err)
@@ -127,7 +127,7 @@ func TestDLQ_22_TargetAndDuplicates(t *testing.T) {
 		message := func(id string) *sidebusv1.Message {
 			return &sidebusv1.Message{MessageId: &id, SessionId: proto.String("s"), TimeToLive: durationpb.New(time.Hour)}
 		}
-		w.bury(t, dedup, message("a"), message("b"), message("c"), message("d"))
+		w.deadLetter(t, dedup, message("a"), message("b"), message("c"), message("d"))
 
 		dropped := w.resubmit(t, &sidebusv1.ResubmitRequest{Source: dedup, SequenceNumbers: []int64{1}})
 		if r := dropped.GetResults()[0]; !r.GetDeduplicated() || r.GetNewSequenceNumber() != 1 || r.Reason != nil {
@@ -166,7 +166,7 @@ func TestDLQ_22_ToATopic(t *testing.T) {
 		mustPut(t, w.sidecar, "/v1/"+news, `{}`)
 		mustPut(t, w.sidecar, "/v1/"+eu, `{}`)
 		mustPut(t, w.sidecar, "/v1/"+us, `{}`)
-		w.bury(t, orders, text("a"), text("b"))
+		w.deadLetter(t, orders, text("a"), text("b"))
 		sent := w.resubmit(t, &sidebusv1.ResubmitRequest{Source: orders, Target: news, SequenceNumbers: []int64{2, 9}})
 		if _, reasons := rows(sent); reasons != "?,MESSAGE_NOT_FOUND" { // without a new number
 			t.Errorf("of a queue: got %v", sent)
@@ -206,7 +206,7 @@ func TestRULE_8_FilterWithoutResult(t *testing.T) {
 	onBothWires(t, func(t *testing.T, w *wire) {
 		zero := text("a")
 		zero.Properties = map[string]*sidebusv1.Value{"n": int32Value(0)}
-		w.bury(t, orders, zero)
+		w.deadLetter(t, orders, zero)
 		check := w.unchanged(t)
 		refuse("division by zero", "FILTER_INVALID", "filter", sidebusv1.MessagesClient.Resubmit,
 			&sidebusv1.ResubmitRequest{Source: orders, Filter: proto.String("10 / n > 1")}).check(t, w.messages)

@@ -120,7 +120,7 @@ func TestERR_4_RefusedRequests(t *testing.T) {
 	abandon := func(r *sidebusv1.AbandonRequest) *sidebusv1.SubscribeRequest {
 		return settle(func(s *sidebusv1.SubscribeSettle) { s.Verb = &sidebusv1.SubscribeSettle_Abandon{Abandon: r} })
 	}
-	bury := func(r *sidebusv1.DeadLetterRequest) *sidebusv1.SubscribeRequest {
+	deadLetter := func(r *sidebusv1.DeadLetterRequest) *sidebusv1.SubscribeRequest {
 		return settle(func(s *sidebusv1.SubscribeSettle) { s.Verb = &sidebusv1.SubscribeSettle_DeadLetter{DeadLetter: r} })
 	}
 	renew := func(tokens ...string) *sidebusv1.SubscribeRequest {
@@ -159,7 +159,7 @@ func TestERR_4_RefusedRequests(t *testing.T) {
 		{"sub-queue in the verb", plain, complete(&sidebusv1.CompleteRequest{SubQueue: sidebusv1.SubQueue_DEAD_LETTER}), "INVALID_ARGUMENT", "verb"},
 		{"session in the verb", plain, complete(&sidebusv1.CompleteRequest{SessionLockToken: proto.String(someToken)}), "INVALID_ARGUMENT", "verb"},
 		{"long delay", plain, abandon(&sidebusv1.AbandonRequest{Delay: durationpb.New(8 * 24 * time.Hour)}), "ARGUMENT_OUT_OF_RANGE", "delay"},
-		{"long reason", plain, bury(&sidebusv1.DeadLetterRequest{Reason: proto.String(strings.Repeat("x", 4097))}), "ARGUMENT_OUT_OF_RANGE", "reason"},
+		{"long reason", plain, deadLetter(&sidebusv1.DeadLetterRequest{Reason: proto.String(strings.Repeat("x", 4097))}), "ARGUMENT_OUT_OF_RANGE", "reason"},
 		{"credits", plain, &sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Credits{Credits: &sidebusv1.SubscribeCredits{Credits: -1}}}, "ARGUMENT_OUT_OF_RANGE", "credits"},
 		{"renew nothing", plain, renew(), "INVALID_ARGUMENT", "lockTokens"},
 		{"renew no UUID", plain, renew("x"), "INVALID_ARGUMENT", "lockTokens"},

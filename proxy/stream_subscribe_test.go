@@ -83,10 +83,10 @@ func TestSETTLE_1_EveryVerbOnAStream(t *testing.T) {
 	at := newClock()
 	s := start(t, memstore.New(memstore.WithClock(at.Now)))
 	c := s.subscribe(t, ordersOpen(10))
-	for _, m := range []string{"complete", "abandon", "delay", "release", "defer", "bury"} {
+	for _, m := range []string{"complete", "abandon", "delay", "release", "defer", "deadLetter"} {
 		s.send(t, m)
 	}
-	c.wants("complete abandon delay release defer bury")
+	c.wants("complete abandon delay release defer deadLetter")
 	changes := map[string]*sidebusv1.Value{"tries": int32Value(1)}
 	c.settle(completion(), "complete")
 	c.settle(&sidebusv1.SubscribeSettle{Verb: &sidebusv1.SubscribeSettle_Abandon{Abandon: &sidebusv1.AbandonRequest{
@@ -95,7 +95,7 @@ func TestSETTLE_1_EveryVerbOnAStream(t *testing.T) {
 	c.settle(&sidebusv1.SubscribeSettle{Verb: &sidebusv1.SubscribeSettle_Defer{Defer: &sidebusv1.DeferRequest{Properties: changes}}}, "defer")
 	c.settle(&sidebusv1.SubscribeSettle{Verb: &sidebusv1.SubscribeSettle_DeadLetter{DeadLetter: &sidebusv1.DeadLetterRequest{
 		Reason: proto.String("Broken"), Description: proto.String("in two"), Properties: changes,
-	}}}, "bury")
+	}}}, "deadLetter")
 	c.settle(&sidebusv1.SubscribeSettle{Verb: &sidebusv1.SubscribeSettle_Abandon{Abandon: &sidebusv1.AbandonRequest{}}}, "abandon")
 	c.wants("abandon")
 	c.settle(&sidebusv1.SubscribeSettle{Verb: &sidebusv1.SubscribeSettle_Release{Release: &sidebusv1.ReleaseRequest{}}}, "release")

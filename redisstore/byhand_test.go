@@ -87,7 +87,7 @@ func TestSETTLE_5_PropertiesStayWithTheirMessage(t *testing.T) {
 	t.Parallel()
 	dead := semantics.Source{Path: "orders", SubQueue: semantics.DeadLetterQueue}
 	numbers := []int64{1, 2, 3, 4, 5, 6}
-	bury := func(h *byHand, source semantics.Source) {
+	deadLetter := func(h *byHand, source semantics.Source) {
 		h.all(source, func(tokens []semantics.LockToken) ([]semantics.Code, error) {
 			return h.DeadLetter(t.Context(), source, tokens, semantics.DeadLetterTexts{}, nil)
 		})
@@ -108,7 +108,7 @@ func TestSETTLE_5_PropertiesStayWithTheirMessage(t *testing.T) {
 	}{
 		{script: "receive", what: "queue", base: 1, call: receiveAll},
 		{
-			script: "receive", what: "dead letters", log: "dead_log", base: -1, prepare: bury,
+			script: "receive", what: "dead letters", log: "dead_log", base: -1, prepare: deadLetter,
 			call: func(h *byHand, _ semantics.Source) ([]*semantics.Received, error) { return receiveAll(h, dead) },
 		},
 		{script: "receive_in_sessions", what: "session", sessions: true, base: 1, call: receiveAll},
@@ -146,7 +146,7 @@ func TestSETTLE_5_PropertiesStayWithTheirMessage(t *testing.T) {
 			},
 		},
 		{
-			script: "begin_resubmission", what: "dead letters", log: "dead_log", base: -1, prepare: bury,
+			script: "begin_resubmission", what: "dead letters", log: "dead_log", base: -1, prepare: deadLetter,
 			call: func(h *byHand, _ semantics.Source) ([]*semantics.Received, error) {
 				must(t, makeQueue(t, h.Store, archive.Path))
 				to, err := h.Destination(t.Context(), archive.Path)

@@ -33,7 +33,7 @@ func TestDLQ_22_ResubmissionCutOff(t *testing.T) {
 				must(t, createTopic(t, s, small))
 				s.create(t, func(*semantics.Options) {})
 				s.send(t, batch()...)
-				bury(t, s, 3)
+				deadLetter(t, s, 3)
 			},
 		},
 		"that could not be forwarded": {
@@ -107,7 +107,7 @@ func TestDLQ_22_SweeperCarriesOnResubmission(t *testing.T) {
 			if source == undelivered {
 				s.ok("forward", s.SweepOnce(t.Context(), brokerOver(s.Store)))
 			} else {
-				bury(t, s, 2)
+				deadLetter(t, s, 2)
 			}
 			to, err := s.Destination(t.Context(), "news")
 			s.ok("destination", err)
@@ -135,7 +135,7 @@ func TestDLQ_22_SeveralResubmissionsAtOnce(t *testing.T) {
 	must(t, subscribe(t, s, "eu"))
 	s.create(t, func(*semantics.Options) {})
 	s.send(t, messagesOf(letters, semantics.Message{})...)
-	bury(t, s, letters)
+	deadLetter(t, s, letters)
 	var work sync.WaitGroup
 	for range 3 {
 		b := brokerOver(redistest.Open(t, redisstore.Options{Namespace: s.namespace}))

@@ -60,7 +60,7 @@ func TestFWD_1_ForwarderCutOff(t *testing.T) {
 				must(t, makeQueue(t, s, "attic"))
 				s.create(t, func(o *semantics.Options) { o.ForwardDeadLetteredMessagesTo = "attic" })
 				s.send(t, messagesOf(3, semantics.Message{})...)
-				bury(t, s, 3)
+				deadLetter(t, s, 3)
 			},
 			source: deadOrders,
 			want:   map[semantics.Source][]string{attic: {"0", "1", "2"}, undelivered: {}, orders: {}, deadOrders: {}},

@@ -127,8 +127,8 @@ func (s *transfers) end(transfer semantics.Transfer, fates ...semantics.Fate) {
 	s.ok("end", s.EndTransfer(s.t.Context(), transfer, fates))
 }
 
-// bury makes dead letters of what is in orders, which must not forward it.
-func bury(t testing.TB, s semantics.Store, n int) {
+// deadLetter makes dead letters of what is in orders, which must not forward it.
+func deadLetter(t testing.TB, s semantics.Store, n int) {
 	t.Helper()
 	batch, err := s.Receive(t.Context(), orders, n, semantics.RegisterNever)
 	if err != nil || len(batch.Messages) != n {

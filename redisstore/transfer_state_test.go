@@ -178,7 +178,7 @@ func TestFWD_9_DeadLettersStepByStep(t *testing.T) {
 	s := openTransfers(t)
 	s.makeAll(func(o *semantics.Options) { o.ForwardTo = "" })
 	s.send(t, messagesOf(3, semantics.Message{})...)
-	bury(t, s, 3)
+	deadLetter(t, s, 3)
 	transfer := s.begin(deadOrders, "attic", 2)
 	base := []string{"orders:entity sequence=3", "orders:entity cursor=3", "orders:entity bytes=0", "orders:entity forwarder_called=1"}
 	s.wants("begun", append(slices.Clone(base), "orders:entity dead_sequence=3", "orders:entity dead_bytes=3", "orders:entity dead_cursor=2",
@@ -393,7 +393,7 @@ func TestFWD_5_SentAnewStaysSo(t *testing.T) {
 	reason, properties := "was dead", map[string]semantics.Value{semantics.PropertyDeadLetterReason: semantics.String("was dead")}
 	from := &semantics.Forwarded{Hops: 3, EnqueuedSequenceNumber: 77, DeadLetterSource: "far", DeadLetterTexts: semantics.DeadLetterTexts{Reason: &reason}}
 	s.send(t, &semantics.Message{MessageID: "a", Forwarded: from, Properties: properties})
-	bury := func(name string) {
+	deadLetter := func(name string) {
 		t.Helper()
 		tokens := []semantics.LockToken{receiveOne(t, s).LockToken}
 		codes, err := s.DeadLetter(t.Context(), orders, tokens, semantics.DeadLetterTexts{}, map[string]semantics.Value{name: semantics.Int64(1)})
@@ -403,7 +403,7 @@ func TestFWD_5_SentAnewStaysSo(t *testing.T) {
 	}
 	b := brokerOver(s)
 	defer b.Close()
-	bury("before")
+	deadLetter("before")
 	for i := range 2 {
 		if results, _, err := b.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{NewMessageIDs: i == 0}); err != nil || len(results) != 1 || results[0].Code != "" {
 			t.Fatalf("resubmit: %+v %v", results, err)
@@ -418,7 +418,7 @@ func TestFWD_5_SentAnewStaysSo(t *testing.T) {
 		if _, err := s.Release(t.Context(), orders, []semantics.LockToken{m.LockToken}); err != nil {
 			t.Fatal(err)
 		}
-		bury("after")
+		deadLetter("after")
 		if found, err := s.Peek(t.Context(), deadOrders, 1, 9, semantics.ShowAll); err != nil || len(found) != 1 || found[0].Forwarded != nil {
 			t.Fatalf("dead again: %+v %v", found, err)
 		}

@@ -131,7 +131,7 @@ func TestFWD_1_WhateverBecomesAvailable(t *testing.T) {
 	}
 	dies("a last delivery")
 	s.send(t, m)
-	bury(t, s, 1)
+	deadLetter(t, s, 1)
 	dies("a letter by its receiver")
 	life := 20 * time.Millisecond
 	s.send(t, &semantics.Message{MessageID: "short", TimeToLive: &life})
@@ -217,7 +217,7 @@ func TestFWD_8_TriedAgainLater(t *testing.T) {
 		o.ForwardTo, o.DeadLetteringOnMessageExpiration = "", true
 	})
 	s.send(t, messagesOf(2, semantics.Message{})...)
-	bury(t, s, 2)
+	deadLetter(t, s, 2)
 	begin(t, s, deadOrders, "attic", 2)
 	broker := brokerOver(s)
 	defer broker.Close()

@@ -40,7 +40,7 @@ func (o Options) ParseDestinations(names []string) (Options, error) {
 		}
 		parsed, err := ParsePath(given)
 		if err != nil {
-			return o, FieldError(InvalidArgument, field, "is not the path of a queue or topic: %s", AsError(err).Message)
+			return o, InvalidField(field, "is not the path of a queue or topic: %s", AsError(err).Message)
 		}
 		*path = parsed
 	}

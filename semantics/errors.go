@@ -164,6 +164,11 @@ func FieldError(code Code, field, format string, args ...any) *Error {
 	return Errorf(code, "%s %s", field, fmt.Sprintf(format, args...)).With(DetailField, field)
 }
 
+// InvalidField is INVALID_ARGUMENT about a field, see FieldError.
+func InvalidField(field, format string, args ...any) *Error {
+	return FieldError(InvalidArgument, field, format, args...)
+}
+
 // SizeExceeded is MESSAGE_SIZE_EXCEEDED for the named thing, with both numbers in bytes.
 func SizeExceeded(what string, actual, limit int64) *Error {
 	return Errorf(MessageSizeExceeded, "%s is %d bytes, at most %d are allowed", what, actual, limit).

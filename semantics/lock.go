@@ -50,7 +50,7 @@ func ParseLockToken(s string) (LockToken, error) {
 			"is empty; a message that was peeked or received in RECEIVE_AND_DELETE mode cannot be settled or renewed",
 		)
 	}
-	bad := FieldError(InvalidArgument, "lockToken", "must be a UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
+	bad := InvalidField("lockToken", "must be a UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return t, bad
 	}

@@ -225,7 +225,7 @@ func (m *Message) Validate() error {
 	}
 	for _, text := range texts {
 		if !utf8.ValidString(text.value) {
-			return FieldError(InvalidArgument, text.field, "must be valid UTF-8")
+			return InvalidField(text.field, "must be valid UTF-8")
 		}
 	}
 	if m.SessionID != "" && m.PartitionKey != "" && m.SessionID != m.PartitionKey {
@@ -276,8 +276,8 @@ var brokerProperties = map[string]bool{
 func CheckChanges(properties map[string]Value) error {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if brokerProperties[name] {
-			return FieldError(
-				InvalidArgument, "properties["+Shorten(name)+"]", "is a broker property and cannot be changed",
+			return InvalidField(
+				"properties["+Shorten(name)+"]", "is a broker property and cannot be changed",
 			)
 		}
 	}
@@ -304,7 +304,7 @@ func (m *Message) MergeProperties(changes map[string]Value) (map[string]Value, C
 // CheckMessageID refuses a message id that is present but empty (MSG-2); nil means absent.
 func CheckMessageID(id *string) error {
 	if id != nil && *id == "" {
-		return FieldError(InvalidArgument, "messageId", "must not be empty when present; leave it out to have one made")
+		return InvalidField("messageId", "must not be empty when present; leave it out to have one made")
 	}
 	return nil
 }
@@ -316,19 +316,19 @@ func (m *Message) validateProperties() error {
 		field := "properties[" + Shorten(name) + "]"
 		switch {
 		case name == "":
-			return FieldError(InvalidArgument, "properties", "must not contain an empty name")
+			return InvalidField("properties", "must not contain an empty name")
 		case !utf8.ValidString(name):
-			return FieldError(InvalidArgument, "properties", "must have names in valid UTF-8")
+			return InvalidField("properties", "must have names in valid UTF-8")
 		case UTF16Length(name) > MaxPropertyNameLength:
-			return FieldError(InvalidArgument, field, "has a name over %d characters", MaxPropertyNameLength)
+			return InvalidField(field, "has a name over %d characters", MaxPropertyNameLength)
 		case value.Size() > MaxPropertyValueSize:
 			return SizeExceeded(field, int64(value.Size()), MaxPropertyValueSize)
 		case value.Type() != TypeBytes && !utf8.ValidString(value.Text()):
-			return FieldError(InvalidArgument, field, "must be valid UTF-8")
+			return InvalidField(field, "must be valid UTF-8")
 		}
 		lower := strings.ToLower(name)
 		if other, taken := folded[lower]; taken {
-			return FieldError(InvalidArgument, field, "differs from %q only in case", Shorten(other))
+			return InvalidField(field, "differs from %q only in case", Shorten(other))
 		}
 		folded[lower] = name
 	}
@@ -338,10 +338,10 @@ func (m *Message) validateProperties() error {
 // CheckID checks an id, which may be empty (MSG-2). INVALID_ARGUMENT.
 func CheckID(field, value string) error {
 	if !utf8.ValidString(value) {
-		return FieldError(InvalidArgument, field, "must be valid UTF-8")
+		return InvalidField(field, "must be valid UTF-8")
 	}
 	if n := UTF16Length(value); n > MaxIDLength {
-		return FieldError(InvalidArgument, field, "is %d characters long, at most %d are allowed", n, MaxIDLength)
+		return InvalidField(field, "is %d characters long, at most %d are allowed", n, MaxIDLength)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ const (
 func ParsePath(path string) (string, error) {
 	path = strings.ReplaceAll(path, `\`, "/")
 	bad := func(format string, args ...any) (string, error) {
-		return "", FieldError(InvalidArgument, "name", format, args...)
+		return "", InvalidField("name", format, args...)
 	}
 	switch {
 	case path == "":
@@ -85,21 +85,21 @@ func ParseRuleName(name string) error {
 // parseName checks the name of a subscription or rule.
 func parseName(field, name string) error {
 	if name == "" || len(name) > MaxNameLength {
-		return FieldError(
-			InvalidArgument, field, "must be 1 to %d characters long, %q has %d", MaxNameLength, Shorten(name),
+		return InvalidField(
+			field, "must be 1 to %d characters long, %q has %d", MaxNameLength, Shorten(name),
 			len(name),
 		)
 	}
 	for i, r := range name {
 		if !isNameChar(r) {
-			return FieldError(
-				InvalidArgument, field, "%q has %q at position %d; letters, digits, '.', '-' and '_' are allowed",
+			return InvalidField(
+				field, "%q has %q at position %d; letters, digits, '.', '-' and '_' are allowed",
 				Shorten(name), r, i,
 			)
 		}
 	}
 	if !isAlphanumeric(name[0]) || !isAlphanumeric(name[len(name)-1]) {
-		return FieldError(InvalidArgument, field, "%q must start and end with a letter or digit", Shorten(name))
+		return InvalidField(field, "%q must start and end with a letter or digit", Shorten(name))
 	}
 	return nil
 }
@@ -107,12 +107,12 @@ func parseName(field, name string) error {
 // ParseNamespace checks a namespace: 1 to 64 letters, digits, '.', '-' or '_'.
 func ParseNamespace(name string) (string, error) {
 	if name == "" || len(name) > MaxNamespaceLength {
-		return "", FieldError(InvalidArgument, "namespace", "must be 1 to %d characters long", MaxNamespaceLength)
+		return "", InvalidField("namespace", "must be 1 to %d characters long", MaxNamespaceLength)
 	}
 	for _, r := range name {
 		if !isNameChar(r) {
-			return "", FieldError(
-				InvalidArgument, "namespace", "has %q; letters, digits, '.', '-' and '_' are allowed", r,
+			return "", InvalidField(
+				"namespace", "has %q; letters, digits, '.', '-' and '_' are allowed", r,
 			)
 		}
 	}
@@ -135,7 +135,7 @@ func ParsePrefix(prefix string) (string, error) {
 	prefix = strings.ReplaceAll(prefix, `\`, "/")
 	for i, r := range prefix {
 		if r != '/' && !isNameChar(r) {
-			return "", FieldError(InvalidArgument, "namePrefix", "has %q at position %d, which no name has", r, i)
+			return "", InvalidField("namePrefix", "has %q at position %d, which no name has", r, i)
 		}
 	}
 	return Fold(prefix), nil

@@ -22,8 +22,8 @@ type Repetition struct {
 
 // OtherMessages is the refusal of a request id that came before with other messages (IDEM-1).
 func OtherMessages(path, requestID string) error {
-	return FieldError(
-		InvalidArgument, "requestId",
+	return InvalidField(
+		"requestId",
 		"%q was used within %s for other messages to %q: their number, sizes or ids differ; take a new id for a new send",
 		requestID, RequestsKeptFor, path,
 	).

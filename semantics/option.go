@@ -92,7 +92,7 @@ func namesOf(options []Option) (names []string) {
 func CheckOptionNames(kind Kind, names []string) error {
 	for _, name := range names {
 		if !slices.Contains(optionNames[kind], name) {
-			return FieldError(InvalidArgument, name, "is not an option of a %s", kind)
+			return InvalidField(name, "is not an option of a %s", kind)
 		}
 	}
 	return nil

@@ -89,7 +89,7 @@ func (o Options) Merge(other Options, names []string) (Options, error) {
 	for _, name := range names {
 		option, ok := optionsByName[name]
 		if !ok {
-			return o, FieldError(InvalidArgument, name, "is not an option")
+			return o, InvalidField(name, "is not an option")
 		}
 		option.Value.take(&other, &o)
 	}
@@ -144,7 +144,7 @@ func (o Options) checkStatus(kind Kind) error {
 	switch {
 	case kind == TopicKind && o.Status == StatusReceiveDisabled,
 		kind == SubscriptionKind && o.Status == StatusSendDisabled:
-		return FieldError(InvalidArgument, "status", "must not be %s, which a %s does not have", o.Status, kind)
+		return InvalidField("status", "must not be %s, which a %s does not have", o.Status, kind)
 	default:
 		return nil
 	}

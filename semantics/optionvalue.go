@@ -107,7 +107,7 @@ func (t TextOption) check(name string, o *Options) error {
 	case t.IsPath:
 		return nil
 	case !utf8.ValidString(value):
-		return FieldError(InvalidArgument, name, "must be valid UTF-8")
+		return InvalidField(name, "must be valid UTF-8")
 	case n > t.Max:
 		return FieldError(ArgumentOutOfRange, name, "is %d characters long, at most %d are allowed", n, t.Max)
 	default:
@@ -146,7 +146,7 @@ func (w WordOption) text(o *Options) string { return w.Text(o) }
 
 func (w WordOption) check(name string, o *Options) error {
 	if int(w.Get(o)) >= len(w.Words) {
-		return FieldError(InvalidArgument, name, "must be one of %v", w.Words)
+		return InvalidField(name, "must be one of %v", w.Words)
 	}
 	return nil
 }

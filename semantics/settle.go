@@ -19,7 +19,7 @@ type Settlement func(context.Context, Source, []LockToken) ([]Code, error)
 // CheckTokens refuses a list of lock tokens that is empty or too long.
 func CheckTokens(tokens []LockToken, most int) error {
 	if len(tokens) == 0 {
-		return FieldError(InvalidArgument, "lockTokens", "must contain at least one token")
+		return InvalidField("lockTokens", "must contain at least one token")
 	}
 	if len(tokens) > most {
 		return FieldError(

@@ -262,7 +262,7 @@ func TestDAPR_5_BulkIsAllOrNothing(t *testing.T) {
 }
 
 // Dapr's runtime takes 4 MiB of a message with its metadata, and ends the stream for good when one is larger.
-func TestDAPR_5_TooLargeIsRefusedOrBuried(t *testing.T) {
+func TestDAPR_5_TooLargeIsRefusedOrDeadLettered(t *testing.T) {
 	t.Parallel()
 	b := onSockets(t)
 	r := b.begin("entityKind", "queue")

@@ -148,7 +148,7 @@ func checkSameName(path string, d wire.Description) error {
 		name = own
 	}
 	if other := d.GetName(); other != "" && semantics.Fold(other) != semantics.Fold(name) {
-		return fieldError("name", "is %q in the description and %q in the request", other, name)
+		return semantics.InvalidField("name", "is %q in the description and %q in the request", other, name)
 	}
 	return nil
 }

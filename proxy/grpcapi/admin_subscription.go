@@ -95,7 +95,7 @@ func (a *Admin) UpdateSubscription(
 	ctx context.Context, request *sidebusv1.UpdateSubscriptionRequest,
 ) (*sidebusv1.Subscription, error) {
 	if len(request.GetSubscription().GetRules()) > 0 {
-		return nil, fieldError("rules", "cannot be updated; create and delete rules instead")
+		return nil, semantics.InvalidField("rules", "cannot be updated; create and delete rules instead")
 	}
 	subscription, err := a.update(
 		ctx, semantics.SubscriptionKind, request, request.GetSubscription(), request.GetUpdateMask(),

@@ -32,7 +32,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	}
 	if c.CodecV2.Unmarshal(data, in.into) != nil {
 		in.err = semantics.Errorf(
-			semantics.InvalidArgument, "the request is no protobuf message of its type, or has text that is not UTF-8",
+			semantics.InvalidArgument, "the request is not a protobuf message of its type, or has text that is not UTF-8",
 		)
 	}
 	return nil

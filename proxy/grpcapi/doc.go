@@ -3,10 +3,3 @@
 //
 // Methods return a *semantics.Error. Register converts it to a gRPC status, proxy/httpapi to an HTTP response.
 package grpcapi
-
-import "github.com/sidebus/sidebus/semantics"
-
-// fieldError returns INVALID_ARGUMENT that names the field, in lowerCamelCase.
-func fieldError(field, format string, args ...any) *semantics.Error {
-	return semantics.FieldError(semantics.InvalidArgument, field, format, args...)
-}

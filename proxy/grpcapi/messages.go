@@ -120,7 +120,7 @@ func (s *Messages) Peek(ctx context.Context, request *sidebusv1.PeekRequest) (*s
 	show := semantics.Show(0)
 	for _, group := range request.GetInclude() {
 		if group < 0 || int(group) >= len(shown) {
-			return nil, fieldError("include", "must have AVAILABLE, LOCKED, DEFERRED and SCHEDULED only")
+			return nil, semantics.InvalidField("include", "must have AVAILABLE, LOCKED, DEFERRED and SCHEDULED only")
 		}
 		show |= shown[group]
 	}

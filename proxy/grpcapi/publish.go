@@ -96,7 +96,7 @@ func (s *Messages) publicationOf(ctx context.Context, request *sidebusv1.Publish
 		p.err = checkRequestID(p.id)
 	}
 	if p.err == nil && p.ack != sidebusv1.PublishRequest_STORED && p.ack != sidebusv1.PublishRequest_NONE {
-		p.err = fieldError("ack", "must be STORED or NONE")
+		p.err = semantics.InvalidField("ack", "must be STORED or NONE")
 	}
 	if p.err == nil {
 		p.target, p.err = targetOf("target", request.GetTarget())

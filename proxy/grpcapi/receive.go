@@ -81,7 +81,7 @@ func modeOf(mode sidebusv1.ReceiveRequest_Mode) (semantics.Mode, error) {
 	case sidebusv1.ReceiveRequest_RECEIVE_AND_DELETE:
 		return semantics.ReceiveAndDelete, nil
 	default:
-		return 0, fieldError("mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
+		return 0, semantics.InvalidField("mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
 	}
 }
 

@@ -69,7 +69,7 @@ func (s *Messages) Purge(ctx context.Context, request *sidebusv1.PurgeRequest) (
 		case sidebusv1.PurgeRequest_DEAD_LETTER:
 			options.DeadLetters = true
 		default:
-			return nil, fieldError("include", "must have AVAILABLE, DEFERRED, SCHEDULED and DEAD_LETTER only")
+			return nil, semantics.InvalidField("include", "must have AVAILABLE, DEFERRED, SCHEDULED and DEAD_LETTER only")
 		}
 	}
 	work, cancel := context.WithTimeout(ctx, workBudget)
@@ -161,7 +161,7 @@ func resubmitTarget(request *sidebusv1.ResubmitRequest) (path string, isTopic bo
 			"dead letters cannot be resubmitted to another subscription; leave target out, or name a queue or a topic").
 			With(semantics.DetailField, "target")
 	case !ok || path == "": // which would mean the source
-		return "", false, fieldError("target", `must be "queues/{queue}" or "topics/{topic}"`)
+		return "", false, semantics.InvalidField("target", `must be "queues/{queue}" or "topics/{topic}"`)
 	default:
 		return path, kind == semantics.TopicKind, nil
 	}

@@ -29,7 +29,7 @@ func pathOf(kind semantics.Kind, field, resource string) (string, error) {
 	if path, is, ok := parseResource(resource); ok && is == kind {
 		return path, nil
 	}
-	return "", fieldError(field, "must be %s", forms[kind])
+	return "", semantics.InvalidField(field, "must be %s", forms[kind])
 }
 
 // parseResource returns the path of an entity and its kind. It does not check the names.
@@ -63,7 +63,7 @@ func resourceOf(kind semantics.Kind, path string) string {
 func subscriptionPath(topic, name string) (string, error) {
 	path, err := pathOf(semantics.TopicKind, "topic", topic)
 	if err == nil && strings.ContainsAny(name, `/\`) { // otherwise it would be part of the topic's path
-		err = fieldError("name", "must be the name of a subscription within its topic, without a slash")
+		err = semantics.InvalidField("name", "must be the name of a subscription within its topic, without a slash")
 	}
 	return semantics.SubscriptionPath(path, name), err
 }
@@ -75,7 +75,7 @@ func rulePath(field, resource string) (subscription, name string, err error) {
 		subscription, err = pathOf(semantics.SubscriptionKind, field, resource[:at])
 	}
 	if at < 0 || err != nil {
-		return "", "", fieldError(field, "must be %s", `"topics/{topic}/subscriptions/{subscription}/rules/{rule}"`)
+		return "", "", semantics.InvalidField(field, "must be %s", `"topics/{topic}/subscriptions/{subscription}/rules/{rule}"`)
 	}
 	return subscription, resource[at+len(rulesSegment):], nil
 }
@@ -84,7 +84,7 @@ func rulePath(field, resource string) (subscription, name string, err error) {
 func targetOf(field, resource string) (semantics.Target, error) {
 	path, kind, ok := parseResource(resource)
 	if !ok {
-		return semantics.Target{}, fieldError(
+		return semantics.Target{}, semantics.InvalidField(
 			field, "must be %s or %s", forms[semantics.QueueKind], forms[semantics.TopicKind],
 		)
 	}
@@ -95,7 +95,7 @@ func targetOf(field, resource string) (semantics.Target, error) {
 func sourceName(resource string) (string, error) {
 	path, kind, ok := parseResource(resource)
 	if !ok {
-		return "", fieldError(
+		return "", semantics.InvalidField(
 			"source", "must be %s or %s", forms[semantics.QueueKind], forms[semantics.SubscriptionKind],
 		)
 	}

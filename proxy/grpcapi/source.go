@@ -29,7 +29,7 @@ func sourceOf(request proto.Message, resource string, subQueue sidebusv1.SubQueu
 	case sidebusv1.SubQueue_TRANSFER_DEAD_LETTER:
 		return semantics.Source{Path: path, SubQueue: semantics.TransferDeadLetterQueue}, nil
 	default:
-		return semantics.Source{}, fieldError("subQueue", "must be NONE, DEAD_LETTER or TRANSFER_DEAD_LETTER")
+		return semantics.Source{}, semantics.InvalidField("subQueue", "must be NONE, DEAD_LETTER or TRANSFER_DEAD_LETTER")
 	}
 }
 
@@ -64,7 +64,7 @@ func sessionSourceOf(request sourceRequest, lock, id *string) (semantics.Source,
 	}
 	if id != nil {
 		if lock != nil {
-			return source, fieldError("sessionId", "cannot be combined with sessionLockToken")
+			return source, semantics.InvalidField("sessionId", "cannot be combined with sessionLockToken")
 		}
 		source.Session, err = sessionID(*id)
 	} else if lock != nil {
@@ -95,7 +95,7 @@ func (s sources) heldSource(ctx context.Context, request heldRequest) (semantics
 func sessionLock(field, text string) (semantics.LockToken, error) {
 	token, err := semantics.ParseLockToken(text)
 	if err != nil || token.IsZero() {
-		return token, fieldError(
+		return token, semantics.InvalidField(
 			field, "must be the token of a session's lock, a UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",
 		)
 	}
@@ -105,7 +105,7 @@ func sessionLock(field, text string) (semantics.LockToken, error) {
 // sessionID returns the id of a session. It rejects the empty one, which means "none" within Sidebus.
 func sessionID(id string) (string, error) {
 	if id == "" {
-		return "", fieldError("sessionId", "must not be empty when present")
+		return "", semantics.InvalidField("sessionId", "must not be empty when present")
 	}
 	return id, nil
 }

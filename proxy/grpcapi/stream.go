@@ -19,7 +19,7 @@ const maxRequestID = 128 // characters
 
 func checkRequestID(id string) error {
 	if n := utf8.RuneCountInString(id); n > maxRequestID {
-		return fieldError("requestId", "is %d characters long, at most %d are allowed", n, maxRequestID)
+		return semantics.InvalidField("requestId", "is %d characters long, at most %d are allowed", n, maxRequestID)
 	}
 	return nil
 }

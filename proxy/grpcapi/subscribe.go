@@ -157,7 +157,7 @@ func (c *subscriber) open(request *sidebusv1.SubscribeRequest) error {
 	}
 	open := request.GetOpen()
 	if open == nil {
-		return fieldError("open", "must be the first request of the stream")
+		return semantics.InvalidField("open", "must be the first request of the stream")
 	}
 	var options stream.Options
 	var err error

@@ -37,7 +37,7 @@ func checkRequest(request *sidebusv1.SubscribeRequest) error {
 	}
 	asked, field := what(request)
 	if asked == nil {
-		return fieldError("request", "must ask for something")
+		return semantics.InvalidField("request", "must ask for something")
 	}
 	return wire.RefuseUnknown(field, asked)
 }
@@ -83,7 +83,7 @@ func (c *subscriber) outcomeOf(
 	case *sidebusv1.SubscribeRequest_SetState:
 		return c.setState(ctx, r.SetState)
 	default:
-		return nil, fieldError("open", "was given before; open another stream")
+		return nil, semantics.InvalidField("open", "was given before; open another stream")
 	}
 }
 
@@ -96,7 +96,7 @@ func (c *subscriber) settle(
 	}
 	if rest.GetSource() != "" || rest.GetSubQueue() != 0 || len(rest.GetLockTokens()) > 0 ||
 		rest.GetSessionLockToken() != "" {
-		return nil, fieldError(
+		return nil, semantics.InvalidField(
 			"verb",
 			"must have neither source nor tokens: the stream knows the source, and lockTokens stand in settle itself",
 		)
@@ -140,7 +140,7 @@ func (s *Messages) settlementOf(
 		verb, err := s.deadLetterVerb(v.DeadLetter)
 		return obs.DeadLetter, verb, v.DeadLetter, err
 	default:
-		return "", nil, nil, fieldError("verb", "must be complete, abandon, deadLetter, defer or release")
+		return "", nil, nil, semantics.InvalidField("verb", "must be complete, abandon, deadLetter, defer or release")
 	}
 }
 

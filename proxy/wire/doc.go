@@ -2,10 +2,3 @@
 // it. A function named ...Of reads a message of the wire, one named ...From is its opposite. It rejects only what it
 // cannot translate, with INVALID_ARGUMENT; the Broker checks the rules.
 package wire
-
-import "github.com/sidebus/sidebus/semantics"
-
-// fieldError returns INVALID_ARGUMENT that names the field, in lowerCamelCase.
-func fieldError(field, format string, args ...any) *semantics.Error {
-	return semantics.FieldError(semantics.InvalidArgument, field, format, args...)
-}

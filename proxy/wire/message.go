@@ -48,7 +48,7 @@ func MessageOf(from *sidebusv1.Message, to *semantics.Message) error {
 		// An HTTP response has it unchanged, so an invalid one would break the response.
 		to.Body, to.BodyKind = []byte(content.Json), semantics.BodyJSON
 		if !json.Valid(to.Body) {
-			return fieldError("json", "must be a JSON value")
+			return semantics.InvalidField("json", "must be a JSON value")
 		}
 	case nil:
 	}
@@ -81,7 +81,7 @@ func valuesOf(field string, from map[string]*sidebusv1.Value) (map[string]semant
 	for name, value := range from {
 		v, err := valueOf(value)
 		if err != nil {
-			return nil, fieldError(field+"["+name+"]", "is refused: %s", semantics.AsError(err).Message)
+			return nil, semantics.InvalidField(field+"["+name+"]", "is refused: %s", semantics.AsError(err).Message)
 		}
 		values[name] = v
 	}

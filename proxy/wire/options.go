@@ -55,7 +55,7 @@ func takeOption(
 	case semantics.WordOption:
 		words := field.Enum().Values()
 		if words.ByNumber(from.Enum()) == nil {
-			return fieldError(option.Name, "must be one of %v", namesOf(words))
+			return semantics.InvalidField(option.Name, "must be one of %v", namesOf(words))
 		}
 		v.Set(into, uint8(from.Enum()))
 	}

@@ -5,6 +5,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // DurationOf translates a duration. One beyond time.Duration, 292 years, becomes the maximum, which is semantics.Never.
@@ -12,7 +14,7 @@ func DurationOf(field string, d *durationpb.Duration) (time.Duration, error) {
 	const second = int32(time.Second)
 	if n := d.GetNanos(); n <= -second || n >= second || (d.GetSeconds() > 0 && n < 0) ||
 		(d.GetSeconds() < 0 && n > 0) {
-		return 0, fieldError(field, "is not a duration: nanos must have the sign of seconds and be less than a second")
+		return 0, semantics.InvalidField(field, "is not a duration: nanos must have the sign of seconds and be less than a second")
 	}
 	return d.AsDuration(), nil
 }
@@ -25,7 +27,7 @@ func InstantOf(field string, at *timestamppb.Timestamp) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	if !at.IsValid() {
-		return time.Time{}, fieldError(field, "is not an instant in the years 1 to 9999")
+		return time.Time{}, semantics.InvalidField(field, "is not an instant in the years 1 to 9999")
 	}
 	first := time.Time{}.Add(time.Millisecond)
 	if t := at.AsTime(); t.After(first) {

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // RefuseUnknown rejects a message with fields that this version does not know. If it ignored them, as protobuf does,
@@ -17,7 +19,7 @@ func RefuseUnknown(field string, m proto.Message) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	return fieldError(
+	return semantics.InvalidField(
 		field,
 		"has fields that this sidecar does not know, with the numbers %s; upgrade the sidecar, or do not set them",
 		fieldNumbers(unknown),

@@ -112,8 +112,8 @@ func parseEntityPath(kind semantics.Kind, name string) (string, error) {
 	}
 	path, err := semantics.ParseSourcePath(name)
 	if _, _, ok := semantics.SplitSubscription(path); err == nil && !ok {
-		err = semantics.FieldError(
-			semantics.InvalidArgument, "name", "%q is not the path of a subscription", semantics.Shorten(name),
+		err = semantics.InvalidField(
+			"name", "%q is not the path of a subscription", semantics.Shorten(name),
 		)
 	}
 	return path, err
@@ -142,8 +142,8 @@ func (b *Broker) UpdateEntity(
 		return semantics.Entity{}, err
 	}
 	if len(names) == 0 {
-		return semantics.Entity{}, semantics.FieldError(
-			semantics.InvalidArgument, "updateMask", "must name at least one option",
+		return semantics.Entity{}, semantics.InvalidField(
+			"updateMask", "must name at least one option",
 		)
 	}
 	if err := semantics.CheckOptionNames(kind, names); err != nil {
@@ -256,7 +256,7 @@ func readPage(size int, token string) (rows int, after string, err error) {
 	}
 	name, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
-		return 0, "", semantics.FieldError(semantics.InvalidArgument, "pageToken", "is not a token of an earlier page")
+		return 0, "", semantics.InvalidField("pageToken", "is not a token of an earlier page")
 	}
 	return size, string(name), nil
 }

@@ -50,7 +50,7 @@ func (b *Broker) receive(
 		)
 	}
 	if options.Mode > semantics.ReceiveAndDelete {
-		return nil, semantics.FieldError(semantics.InvalidArgument, "mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
+		return nil, semantics.InvalidField("mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
 	}
 	if err := b.refuseIfDraining(); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (b *Broker) receiveByNumber(
 		return nil, err
 	}
 	if mode > semantics.ReceiveAndDelete {
-		return nil, semantics.FieldError(semantics.InvalidArgument, "mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
+		return nil, semantics.InvalidField("mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
 	}
 	if err := b.refuseIfDraining(); err != nil {
 		return nil, err

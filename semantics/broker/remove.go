@@ -45,8 +45,8 @@ func (b *Broker) Purge(ctx context.Context, source semantics.Source, options Pur
 		return PurgeResult{}, err
 	}
 	if options.DeadLetters && (source.Session != "" || !source.SessionLock.IsZero()) {
-		return PurgeResult{}, semantics.FieldError(
-			semantics.InvalidArgument, "include",
+		return PurgeResult{}, semantics.InvalidField(
+			"include",
 			"must not have DEAD_LETTER for one session: dead letters have no sessions",
 		)
 	}
@@ -208,8 +208,8 @@ func (b *Broker) Resubmit(
 		)
 	}
 	if len(options.Numbers) > 0 && options.Matches != nil {
-		return nil, false, semantics.FieldError(
-			semantics.InvalidArgument, "filter", "cannot be combined with sequenceNumbers",
+		return nil, false, semantics.InvalidField(
+			"filter", "cannot be combined with sequenceNumbers",
 		)
 	}
 	if err := checkNumbersOrNone(options.Numbers, most); err != nil {

@@ -96,8 +96,8 @@ func (b *Broker) firstRules(rules []semantics.Rule) ([]semantics.Rule, error) {
 			return nil, semantics.AsError(err).With(semantics.DetailIndex, strconv.Itoa(i))
 		}
 		if names[semantics.Fold(rule.Name)] {
-			return nil, semantics.FieldError(
-				semantics.InvalidArgument, "rules", "has two rules of the name %q", rule.Name,
+			return nil, semantics.InvalidField(
+				"rules", "has two rules of the name %q", rule.Name,
 			)
 		}
 		names[semantics.Fold(rule.Name)] = true

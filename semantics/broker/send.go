@@ -166,8 +166,8 @@ func (b *Broker) CancelScheduled(
 		return b.cancelNumbers(ctx, path, numbers)
 	}
 	if len(numbers) > 0 {
-		return 0, semantics.FieldError(
-			semantics.InvalidArgument, "messageIds", "cannot be combined with sequenceNumbers",
+		return 0, semantics.InvalidField(
+			"messageIds", "cannot be combined with sequenceNumbers",
 		)
 	}
 	if len(ids) > MaxCancelNumbers {
@@ -178,7 +178,7 @@ func (b *Broker) CancelScheduled(
 	}
 	for _, id := range ids {
 		if id == "" {
-			return 0, semantics.FieldError(semantics.InvalidArgument, "messageIds", "must not contain an empty id")
+			return 0, semantics.InvalidField("messageIds", "must not contain an empty id")
 		}
 		if err := semantics.CheckID("messageIds", id); err != nil {
 			return 0, err
@@ -216,7 +216,7 @@ func unique(numbers []int64) []int64 {
 // checkNumbers checks a list of sequence numbers that must not be empty.
 func checkNumbers(numbers []int64, most int) error {
 	if len(numbers) == 0 {
-		return semantics.FieldError(semantics.InvalidArgument, "sequenceNumbers", "must contain at least one number")
+		return semantics.InvalidField("sequenceNumbers", "must contain at least one number")
 	}
 	return checkNumbersOrNone(numbers, most)
 }
@@ -272,7 +272,7 @@ func passes(err error) bool {
 
 func checkBatch(messages []*semantics.Message) error {
 	if len(messages) == 0 {
-		return semantics.FieldError(semantics.InvalidArgument, "messages", "must contain at least one message")
+		return semantics.InvalidField("messages", "must contain at least one message")
 	}
 	if len(messages) > semantics.MaxBatchMessages {
 		return semantics.FieldError(

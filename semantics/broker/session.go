@@ -116,7 +116,7 @@ const namedRecheck = time.Second
 func checkHeldSession(source semantics.Source) (semantics.Source, error) {
 	source, err := source.Parse()
 	if err == nil && source.SessionLock.IsZero() {
-		err = semantics.FieldError(semantics.InvalidArgument, "lockToken", "must be the token of a session's lock")
+		err = semantics.InvalidField("lockToken", "must be the token of a session's lock")
 	}
 	return source, err
 }
@@ -285,8 +285,8 @@ func (b *Broker) ListSessions(
 	}
 	after, err := base64.RawURLEncoding.DecodeString(pageToken)
 	if err != nil || !utf8.Valid(after) {
-		return nil, "", semantics.FieldError(
-			semantics.InvalidArgument, "pageToken", "is not a token of an earlier page",
+		return nil, "", semantics.InvalidField(
+			"pageToken", "is not a token of an earlier page",
 		)
 	}
 	if err := b.admit(managementCost); err != nil {
@@ -320,7 +320,7 @@ func (b *Broker) manageSession(name, id string, do func(path string) error) erro
 		return err
 	}
 	if id == "" {
-		return semantics.FieldError(semantics.InvalidArgument, "sessionId", "must not be empty")
+		return semantics.InvalidField("sessionId", "must not be empty")
 	}
 	if err := semantics.CheckID("sessionId", id); err != nil {
 		return err

@@ -125,8 +125,8 @@ func (o DeadLetterOptions) split() (semantics.DeadLetterTexts, map[string]semant
 				*part.text = new(string)
 			}
 		case part.given != nil && value != semantics.String(*part.given):
-			return texts, nil, semantics.FieldError(
-				semantics.InvalidArgument, "properties["+part.property+"]", "differs from %s", part.field,
+			return texts, nil, semantics.InvalidField(
+				"properties["+part.property+"]", "differs from %s", part.field,
 			)
 		case value.Type() == semantics.TypeString:
 			text := value.Text()
@@ -152,7 +152,7 @@ func checkDeadLetterText(field string, text *string) error {
 		return nil
 	}
 	if !utf8.ValidString(*text) {
-		return semantics.FieldError(semantics.InvalidArgument, field, "must be valid UTF-8")
+		return semantics.InvalidField(field, "must be valid UTF-8")
 	}
 	if n := utf8.RuneCountInString(*text); n > semantics.MaxDeadLetterText {
 		return semantics.FieldError(

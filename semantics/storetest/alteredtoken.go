@@ -25,7 +25,7 @@ func testLOCK_2_AlteredTokenOfDeadLetters(_ *testing.T, h *fixture) {
 	h.create(deliversAtMost(1000))
 	(&forger{fixture: h, source: deadOrders, fill: func(sizes []int64) {
 		h.sendOfSizes("", sizes)
-		h.bury(h.receive(orders, len(sizes))...)
+		h.deadLetter(h.receive(orders, len(sizes))...)
 	}}).run()
 }
 
@@ -94,7 +94,7 @@ func (f *forger) step(rt *rapid.T) {
 func (f *forger) recount(rt *rapid.T, verb string) {
 	locked, err := f.broker.Peek(f.t.Context(), f.source, 0, broker.MaxPeekMessages, semantics.ShowLocked)
 	if err != nil || len(locked) != len(f.hand) {
-		rt.Fatalf("after %s %d messages are locked, %d are in hand (%v)", verb, len(locked), len(f.hand), err)
+		rt.Fatalf("after %s %d messages are locked, %d are unsettled (%v)", verb, len(locked), len(f.hand), err)
 	}
 }
 

@@ -42,7 +42,7 @@ func testSCHED_5_OnlyWhileScheduled(_ *testing.T, h *fixture) {
 	h.send(later("a", h.in(1000*ms)), text("active"), text("deferred"), text("dead"), later("gone", h.in(1000*ms)))
 	h.ok(h.cancel(5))
 	h.setAside(orders, h.takeNumbers(orders, 3)...)
-	h.bury(h.takeNumbers(orders, 4)...)
+	h.deadLetter(h.takeNumbers(orders, 4)...)
 	h.receiveOne(orders)
 	for number, list := range map[int64]string{2: "2", 3: "3", 4: "4", 5: "5", 6: "6"} {
 		h.refused(semantics.MessageNotFound, func() error {

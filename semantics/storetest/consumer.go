@@ -221,7 +221,7 @@ func testRECV_10_EveryWaiterGetsItsShare(t *testing.T, h *fixture) {
 			}
 			wait(got.waiter) // and goes to the end of the line
 		case <-end:
-			t.Fatalf("the shares are %v of %d messages: somebody has less than half of what is fair", share, total)
+			t.Fatalf("the shares are %v of %d messages: one consumer has less than half of what is fair", share, total)
 		}
 	}
 }

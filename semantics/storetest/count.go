@@ -37,7 +37,7 @@ func testCNT_2_OldestOfTheMainQueue(_ *testing.T, h *fixture) {
 	h.Advance(4 * ms)
 	h.setAside(orders, h.receiveOne(orders))
 	h.same(h.runtime().OldestEnqueuedAt, second) // a deferred one is there too
-	h.bury(h.takeDeferred(orders, 2)...)
+	h.deadLetter(h.takeDeferred(orders, 2)...)
 	h.complete(orders, h.receiveOne(orders))
 	h.same(h.runtime().OldestEnqueuedAt, h.Now())
 }
@@ -124,7 +124,7 @@ func testRECV_4_NothingLeavesUnasked(_ *testing.T, h *fixture) {
 		h.release(orders, h.takeDeferred(orders, got[2].SequenceNumber)...)
 		h.ok(h.reactivate(orders, got[2].SequenceNumber))
 		h.abandon(orders, got[3])
-		h.bury(got[4])
+		h.deadLetter(got[4])
 		h.setAside(deadOrders, h.receiveOne(deadOrders))
 		h.Advance(lock)
 		h.abandon(deadOrders, h.takeDeferred(deadOrders, got[4].SequenceNumber)...)
@@ -141,14 +141,14 @@ func testQUOTA_12_EveryRemovalFreesAtOnce(_ *testing.T, h *fixture) {
 			h.setAside(orders, h.receiveOne(orders))
 			h.purge(orders, broker.PurgeOptions{Deferred: true})
 		},
-		"purge dead letters":  func() { h.bury(h.receiveOne(orders)); h.purge(deadOrders, broker.PurgeOptions{}) },
-		"delete dead letters": func() { h.bury(h.receiveOne(orders)); h.deleteNumbers(deadOrders, 1) },
+		"purge dead letters":  func() { h.deadLetter(h.receiveOne(orders)); h.purge(deadOrders, broker.PurgeOptions{}) },
+		"delete dead letters": func() { h.deadLetter(h.receiveOne(orders)); h.deleteNumbers(deadOrders, 1) },
 		"complete deferred": func() {
 			h.setAside(orders, h.receiveOne(orders))
 			h.complete(orders, h.takeDeferred(orders, 1)...)
 		},
 		"resubmit elsewhere": func() {
-			h.bury(h.receiveOne(orders))
+			h.deadLetter(h.receiveOne(orders))
 			h.resubmit(broker.ResubmitOptions{Target: "other"})
 		},
 	}

@@ -42,7 +42,7 @@ func testDLQ_1_AlwaysThere(t *testing.T, h *fixture) {
 func testDLQ_3_TakesAllReceiveVerbs(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(4)
-	h.bury(h.receive(orders, 4)...)
+	h.deadLetter(h.receive(orders, 4)...)
 	h.wantNumbers(h.peek(deadOrders), 1, 2, 3, 4)
 	got := h.receive(deadOrders, 3)
 	h.wantNumbers(got, 1, 2, 3)
@@ -85,7 +85,7 @@ func testDLQ_4_NothingLeavesByItself(_ *testing.T, h *fixture) {
 func testDLQ_5_CountsAgainstTheSize(_ *testing.T, h *fixture) {
 	h.create()
 	h.send(sized(100), sized(50))
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	h.same(h.runtime().SizeInBytes, int64(150))
 	h.complete(orders, h.receiveOne(orders))
 	h.same(h.runtime().SizeInBytes, int64(100))
@@ -136,7 +136,7 @@ func testDLQ_15_TextsAreFieldsAndProperties(_ *testing.T, h *fixture) {
 	m := text("a")
 	m.Properties = map[string]semantics.Value{"mine": semantics.Int64(1), semantics.PropertyDeadLetterReason: semantics.String("old")}
 	h.send(m)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	want := map[string]semantics.Value{
 		"mine":                                  semantics.Int64(1),
 		semantics.PropertyDeadLetterReason:      semantics.String("poison"),
@@ -160,7 +160,7 @@ func testDLQ_16_KeepsWhatTheMessageHad(_ *testing.T, h *fixture) {
 	h.abandon(orders, h.receiveOne(orders))
 	live := h.receiveOne(orders)
 	h.Advance(ms)
-	h.bury(live)
+	h.deadLetter(live)
 	want := *live
 	reason, description := "poison", "cannot be read"
 	want.SetDeadLetter(semantics.DeadLetterTexts{Reason: &reason, Description: &description}, h.Now())
@@ -178,7 +178,7 @@ func testDLQ_16_OrderOfArrival(_ *testing.T, h *fixture) {
 	got := h.receive(orders, 12)
 	order := []int64{11, 2, 10, 9, 1, 12, 3}
 	for _, number := range order {
-		h.bury(got[number-1])
+		h.deadLetter(got[number-1])
 		h.Advance(ms)
 	}
 	h.wantNumbers(h.peek(deadOrders), 1, 2, 3, 9, 10, 11, 12) // PEEK-3: by number
@@ -193,9 +193,9 @@ func testDLQ_16_OrderWithinOneCall(_ *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(12)
 	got := h.receive(orders, 12)
-	h.bury(got[11], got[1], got[9], got[0])
+	h.deadLetter(got[11], got[1], got[9], got[0])
 	h.Advance(ms)
-	h.bury(got[4], got[3])
+	h.deadLetter(got[4], got[3])
 	h.wantNumbers(h.receive(deadOrders, 10), 1, 2, 10, 12, 4, 5)
 }
 
@@ -214,7 +214,7 @@ func testDLQ_17_CountsStayInStepWithMoves(_ *testing.T, h *fixture) {
 	for range 8 {
 		got := h.receive(orders, 7)
 		if len(got) > 4 {
-			h.bury(got[0])
+			h.deadLetter(got[0])
 			h.abandon(orders, got[1:3]...)
 			h.release(orders, got[3])
 		}
@@ -257,7 +257,7 @@ func testDLQ_18_PoisonDoesNotGoRoundForEver(_ *testing.T, h *fixture) {
 
 func testDLQ_21_ReadWhileSendsAreDisabled(t *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("1", "2", "3", "4", "5", "6", "7", "8", "9")
+	h.deadLetterTexts("1", "2", "3", "4", "5", "6", "7", "8", "9")
 	h.setStatus(semantics.StatusSendDisabled)
 	h.wantNumbers(h.peek(deadOrders), 1, 2, 3, 4, 5, 6, 7, 8, 9)
 	got := h.receive(deadOrders, 4)
@@ -282,7 +282,7 @@ func testDLQ_21_ReadWhileSendsAreDisabled(t *testing.T, h *fixture) {
 
 func testDLQ_21_ReceiveStatusForbidsReading(t *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("1", "2", "3")
+	h.deadLetterTexts("1", "2", "3")
 	h.setAside(deadOrders, h.takeNumbers(deadOrders, 2)...)
 	receive := func(mode semantics.Mode) func() error {
 		return func() error {

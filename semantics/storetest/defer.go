@@ -126,7 +126,7 @@ func testDEFER_4_AllOrNone(_ *testing.T, h *fixture) {
 	h.deferred(4)
 	h.sendTexts(2) // 5 and 6
 	h.send(later("scheduled", h.in(time.Hour)))
-	h.bury(h.takeDeferred(orders, 4)...)
+	h.deadLetter(h.takeDeferred(orders, 4)...)
 	h.takeDeferred(orders, 3)
 	h.takeNumbers(orders, 6)
 	for numbers, list := range map[[3]int64]string{
@@ -200,7 +200,7 @@ func testDEFER_5_EveryVerbAfterFetch(_ *testing.T, h *fixture) {
 	h.deferred(4)
 	got := h.takeDeferred(orders, 1, 2, 3, 4)
 	h.complete(orders, got[0])
-	h.bury(got[1])
+	h.deadLetter(got[1])
 	h.setAside(orders, got[2])
 	h.abandon(orders, got[3])
 	h.same(h.counts(), semantics.Runtime{Active: 2, Deferred: 2, DeadLetter: 1})
@@ -296,7 +296,7 @@ func testDEFER_8_ReactivatedIsLikeAnyOther(t *testing.T, h *fixture) {
 
 func testDLQ_3_DeferInTheDeadLetterQueue(_ *testing.T, h *fixture) {
 	h.create(livesFor(1000*ms), deliversAtMost(1))
-	h.buryTexts("a", "b", "c")
+	h.deadLetterTexts("a", "b", "c")
 	got := h.receive(deadOrders, 3)
 	h.setAside(deadOrders, got...)
 	h.Advance(time.Hour) // no lifetime counts there
@@ -339,6 +339,6 @@ func testDC_9_CountSurvivesDeferral(_ *testing.T, h *fixture) {
 	h.setAside(orders, h.receiveOne(orders))
 	h.same(h.row(orders, 1).DeliveryCount, 2) // DC-2: deferring counts nothing
 	h.ok(h.reactivate(orders, 1))
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	h.same(h.row(deadOrders, 1).DeliveryCount, 2)
 }

@@ -114,7 +114,7 @@ func testSETTLE_11_EndOfADelayWakes(_ *testing.T, h *fixture) {
 		h.create()
 		h.sendTexts(1)
 		if source == deadOrders {
-			h.bury(h.receiveOne(orders))
+			h.deadLetter(h.receiveOne(orders))
 		}
 		got := h.receiveOne(source)
 		w := h.watch(source)
@@ -141,7 +141,7 @@ func testSETTLE_11_ReceivedByNumberMeanwhile(_ *testing.T, h *fixture) {
 
 func testSETTLE_11_InTheDeadLetterQueue(_ *testing.T, h *fixture) {
 	h.create(delaysFor(time.Hour)) // which is none of the dead letters' (SETTLE-11)
-	h.buryTexts("a", "b")
+	h.deadLetterTexts("a", "b")
 	got := h.receive(deadOrders, 2)
 	h.abandon(deadOrders, got[1])
 	h.abandonFor(1000*ms, deadOrders, got[0])

@@ -41,7 +41,7 @@ func testDC_2_TheRestCountsNothing(t *testing.T, h *fixture) {
 	h.ok(h.reactivate(orders, 1))
 	got = h.receiveOne(orders)
 	h.same(got.DeliveryCount, 1)
-	h.bury(got)
+	h.deadLetter(got)
 	h.same(h.peek(deadOrders)[0].DeliveryCount, 0)
 }
 
@@ -147,7 +147,7 @@ func testDC_9_DeadLetterKeepsTheLastValue(_ *testing.T, h *fixture) {
 	for range 4 {
 		h.abandon(orders, h.receive(orders, 2)...)
 	}
-	h.bury(h.receive(orders, 2)[1])
+	h.deadLetter(h.receive(orders, 2)[1])
 	h.Advance(lock)
 	h.receiveNone(orders)
 	dead := h.peek(deadOrders)

@@ -146,7 +146,7 @@ func testDUP_5_NothingClearsTheHistory(_ *testing.T, h *fixture) {
 	h.create(detectsDuplicates)
 	h.send(text("completed"), lasting("expired", 1000*ms), text("dead"), text("purged"), text("deleted"), text("dead purged"))
 	h.complete(orders, h.takeNumbers(orders, 1)...)
-	h.bury(h.takeNumbers(orders, 3, 6)...)
+	h.deadLetter(h.takeNumbers(orders, 3, 6)...)
 	h.same(h.deleteNumbers(orders, 5), []semantics.Code{""})
 	h.Advance(1000 * ms)
 	h.same(h.purge(orders, broker.PurgeOptions{DeadLetters: true}), int64(3))

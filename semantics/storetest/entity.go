@@ -53,7 +53,7 @@ func testENT_1_DeadLetterQueueFromTheStart(t *testing.T, h *fixture) {
 		h.wantNumbers(h.peek(deadOrders))
 		h.receiveNone(deadOrders)
 		h.same(h.runtime(), semantics.Runtime{})
-		h.buryTexts("a")
+		h.deadLetterTexts("a")
 		h.wantNumbers(h.peek(otherDead)) // each queue has its own
 		h.receiveNone(otherDead)
 		h.wantNumbers(h.receive(deadOrders, 2), 1)
@@ -187,7 +187,7 @@ func testENT_6_EnsureCreatesOnceUnderRace(t *testing.T, h *fixture) {
 func testENT_8_DeleteTakesEverything(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(3)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	locked := h.receiveOne(orders)
 	h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 	for _, err := range h.everyVerb(orders, locked) {
@@ -245,7 +245,7 @@ func testENT_8_MissingQueue(t *testing.T, h *fixture) {
 func testENT_9_RecreatedQueueIsEmpty(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(4)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	locked, deadLocked := h.receiveOne(orders), h.receiveOne(deadOrders)
 	h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 	h.Advance(ms)

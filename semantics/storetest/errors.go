@@ -115,7 +115,7 @@ func testERR_6_EndedCallChangesNothing(t *testing.T, h *fixture) {
 	tokens := tokensOf(h.receiveOne(orders))
 	h.send(later("later", h.in(time.Second)), text("deferred"), text("dead"))
 	h.setAside(orders, h.takeNumbers(orders, 4)...)
-	h.bury(h.takeNumbers(orders, 5)...)
+	h.deadLetter(h.takeNumbers(orders, 5)...)
 	h.Advance(ms)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -73,7 +73,7 @@ func testFWD_1_KeepsWhatWasSent(_ *testing.T, h *fixture) {
 func testFWD_1_WhatIsThereWhenTheOptionIsSet(_ *testing.T, h *fixture) {
 	h.create()
 	h.createNamed(archive.Path)
-	h.buryTexts("dead")
+	h.deadLetterTexts("dead")
 	h.sendTexts(2)
 	h.forward()
 	h.wantIDs(archive)
@@ -133,7 +133,7 @@ func testFWD_1_LockedWhenTheOptionIsSet(_ *testing.T, h *fixture) {
 	h.abandon(orders, got[1])
 	h.release(orders, got[2])
 	h.setAside(orders, got[3])
-	h.bury(got[4])
+	h.deadLetter(got[4])
 	h.forward()
 	h.wantIDs(archive, "m7", "m2", "m3")
 	h.wantNumbers(h.peek(deadOrders), 5)
@@ -191,7 +191,7 @@ func testFWD_1_NothingToDo(t *testing.T, h *fixture) {
 func testFWD_2_CannotBeReceivedFrom(t *testing.T, h *fixture) {
 	h.create()
 	h.createNamed(archive.Path)
-	h.buryTexts("dead")
+	h.deadLetterTexts("dead")
 	h.sendTexts(2)
 	h.setAside(orders, h.receiveOne(orders))
 	h.forwardTo(archive.Path)
@@ -219,7 +219,7 @@ func testFWD_2_EndsWaits(t *testing.T, h *fixture) {
 	h.forwardTo(archive.Path)
 	h.wantCode(h.await(main).err, semantics.InvalidOperation)
 	h.forwardTo("")
-	h.buryTexts("dead") // which those who wait for dead letters still do
+	h.deadLetterTexts("dead") // which those who wait for dead letters still do
 	h.awaitNumbers(dead, 1)
 }
 
@@ -320,7 +320,7 @@ func testFWD_10_IsNoActivity(_ *testing.T, h *fixture) {
 	topic := h.createTopic()
 	h.sendTexts(1)
 	h.forwardTo("")
-	h.buryTexts("dead", "too")
+	h.deadLetterTexts("dead", "too")
 	h.forwardTo(archive.Path)
 	accessed := h.accessed()
 	h.Advance(time.Second)

@@ -103,7 +103,7 @@ func testFWD_1_BeginRefuses(t *testing.T, h *fixture) {
 func testFWD_1_NobodyGetsWhatIsSetAside(_ *testing.T, h *fixture) {
 	h.create(keepsDeadFor(5*time.Second), forwardsDeadTo(archive.Path))
 	h.createNamed(archive.Path)
-	h.buryTexts("a", "b", "c")
+	h.deadLetterTexts("a", "b", "c")
 	h.wantNumbers(h.begin(deadOrders, archive.Path, 2).Messages, 1, 2)
 	h.wantNumbers(h.receive(deadOrders, 9), 3)
 	h.same(h.receiveNumbers(deadOrders, 1) != nil, true)
@@ -244,9 +244,9 @@ func testFWD_1_EndsOnce(t *testing.T, h *fixture) {
 	transfer := h.begin(orders, archive.Path, 9)
 	h.arrive(transfer)
 	reason, description := "why", "how"
-	buried := semantics.Fate{DeadLetter: &semantics.DeadLetterTexts{Reason: &reason, Description: &description}}
-	h.ok(h.Store.EndTransfer(t.Context(), transfer, []semantics.Fate{{}, buried}))
-	h.ok(h.Store.EndTransfer(t.Context(), transfer, []semantics.Fate{buried, buried})) // the other one is over
+	deadLettered := semantics.Fate{DeadLetter: &semantics.DeadLetterTexts{Reason: &reason, Description: &description}}
+	h.ok(h.Store.EndTransfer(t.Context(), transfer, []semantics.Fate{{}, deadLettered}))
+	h.ok(h.Store.EndTransfer(t.Context(), transfer, []semantics.Fate{deadLettered, deadLettered})) // the other one is over
 	h.wantNumbers(h.peek(undelivered(orders)), 2)
 	h.same(h.counts(), semantics.Runtime{TransferDeadLetter: 1})
 	h.sendTexts(1)
@@ -370,7 +370,7 @@ func testFWD_1_SourcesAreToldApart(_ *testing.T, h *fixture) {
 			h.createNamed(source.Path)
 			h.sendToQueue(source, text("dead"+source.Path), text("main"+source.Path))
 		}
-		h.buryFrom(source, h.receiveOne(source))
+		h.deadLetterFrom(source, h.receiveOne(source))
 		options := optionsOf([]change{forwardsTo(archive.Path), forwardsDeadTo(archive.Path)})
 		kind := semantics.QueueKind
 		if source == eu {
@@ -427,7 +427,7 @@ func testFWD_1_Destinations(t *testing.T, h *fixture) {
 func testCNT_1_TransferCounts(_ *testing.T, h *fixture) {
 	h.createNamed(archive.Path, hasStatus(semantics.StatusDisabled))
 	h.create(forwardsDeadTo(archive.Path))
-	h.buryTexts("a", "b")
+	h.deadLetterTexts("a", "b")
 	h.send(text("c"), text("d"), text("e"), later("f", h.in(time.Hour)))
 	size := h.runtime().SizeInBytes
 	h.forwardTo(archive.Path)

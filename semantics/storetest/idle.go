@@ -169,7 +169,7 @@ func testIDLE_5_HeldMessageKeeps(_ *testing.T, h *fixture) {
 
 func testIDLE_5_HeldDeadLetterKeeps(_ *testing.T, h *fixture) {
 	h.create(temporary, locksFor(2*span))
-	h.buryTexts("a")
+	h.deadLetterTexts("a")
 	h.receiveOne(deadOrders)
 	h.ordersStay(2 * span)
 	h.ordersGo(span)
@@ -252,7 +252,7 @@ func testIDLE_7_WhatLiesThereDoesNotKeep(_ *testing.T, h *fixture) {
 	h.sendTexts(4)
 	got := h.receive(orders, 3)
 	h.setAside(orders, got[0])
-	h.bury(got[1])
+	h.deadLetter(got[1])
 	h.abandon(orders, got[2]) // which is delayed for an hour
 	h.same(h.counts(), semantics.Runtime{Active: 3, Available: 2, Delayed: 1, Deferred: 1, DeadLetter: 1})
 	last := h.Now()
@@ -328,7 +328,7 @@ func testIDLE_8_ManyWhoSweep(t *testing.T, h *fixture) {
 
 func testIDLE_9_DeadLettersGoAlong(_ *testing.T, h *fixture) {
 	h.create(temporary)
-	h.buryTexts("a", "b")
+	h.deadLetterTexts("a", "b")
 	h.ordersGo(span)
 	h.create()
 	h.wantNumbers(h.peek(deadOrders))
@@ -336,7 +336,7 @@ func testIDLE_9_DeadLettersGoAlong(_ *testing.T, h *fixture) {
 
 func testIDLE_9_DeadLettersKeep(_ *testing.T, h *fixture) {
 	h.create(temporary, keepsDeadLetters)
-	h.buryTexts("a", "b")
+	h.deadLetterTexts("a", "b")
 	h.ordersStay(5 * span)
 	h.complete(deadOrders, h.receiveOne(deadOrders))
 	h.ordersStay(5*span + span/3)
@@ -344,7 +344,7 @@ func testIDLE_9_DeadLettersKeep(_ *testing.T, h *fixture) {
 	h.ordersGo(span)
 
 	h.create(temporary, keepsDeadLetters)
-	h.buryTexts("a")
+	h.deadLetterTexts("a")
 	h.ordersStay(3*span + span/3)
 	h.deleteNumbers(deadOrders, 1)
 	h.ordersGo(span)
@@ -356,7 +356,7 @@ func testIDLE_9_DeadLettersKeep(_ *testing.T, h *fixture) {
 
 func testIDLE_9_ExpiredDeadLettersDoNotKeep(_ *testing.T, h *fixture) {
 	h.create(temporary, keepsDeadLetters, keepsDeadFor(3*span+time.Second))
-	h.buryTexts("a")
+	h.deadLetterTexts("a")
 	h.ordersStay(3 * span)
 	h.ordersGo(time.Second) // it was not used for longer than span already
 }

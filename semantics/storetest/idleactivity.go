@@ -46,8 +46,8 @@ func testIDLE_2_EveryVerbResetsTheSpan(t *testing.T, h *fixture) {
 		h.sendTexts(3)
 		h.send(text("deferred"))
 		h.setAside(orders, h.takeNumbers(orders, 4)...)
-		h.send(text("buried"))
-		h.bury(h.takeNumbers(orders, 5)...)
+		h.send(text("dead letter"))
+		h.deadLetter(h.takeNumbers(orders, 5)...)
 	}
 	taken := func() *semantics.Received {
 		got := h.receiveOne(orders)
@@ -83,7 +83,7 @@ func testIDLE_2_EveryVerbResetsTheSpan(t *testing.T, h *fixture) {
 		"abandon for later": func() { h.abandonFor(time.Hour, orders, taken()) },
 		"defer":             func() { h.setAside(orders, taken()) },
 		"release":           func() { h.release(orders, taken()) },
-		"dead-letter":       func() { h.bury(taken()) },
+		"dead-letter":       func() { h.deadLetter(taken()) },
 		"settle in vain": func() {
 			tokens := tokensOf(taken())
 			h.settled(h.Store.Complete(t.Context(), orders, tokens))
@@ -153,7 +153,7 @@ func testIDLE_5_EverySessionVerbResetsTheSpan(t *testing.T, h *fixture) {
 
 func testIDLE_6_SubQueuesCountForTheirParent(t *testing.T, h *fixture) {
 	create := func() { h.create(temporary) }
-	fill := func() { h.buryTexts("a", "b", "c") }
+	fill := func() { h.deadLetterTexts("a", "b", "c") }
 	taken := func() *semantics.Received {
 		got := h.receiveOne(deadOrders)
 		h.aSecondLater()
@@ -191,7 +191,7 @@ func testIDLE_7_WhatDoesNotCount(t *testing.T, h *fixture) {
 	}
 	create := func() {
 		h.create(temporary, holdsAtMost(3))
-		h.buryTexts("dead")
+		h.deadLetterTexts("dead")
 		h.sendTexts(2)
 	}
 	h.endsTheSpan(create, map[string]func(){
@@ -259,7 +259,7 @@ func (h *fixture) tryUpdate(c change, names ...string) error {
 // For the target a resubmission is a send: one that stores nothing is not activity (IDLE-7).
 func testCNT_5_ResubmitIsActivityOfTheTarget(t *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("a", "b")
+	h.deadLetterTexts("a", "b")
 	target := h.createNamed("target", holdsAtMost(1))
 	accessed := func() time.Time {
 		queue, err := h.broker.GetEntity(t.Context(), semantics.QueueKind, "target")

@@ -44,7 +44,7 @@ func (h *fixture) subscriptionGoes(source semantics.Source, d time.Duration) {
 func testIDLE_3_RemovedWithItsSubscriptions(_ *testing.T, h *fixture) {
 	h.createNews(temporary)
 	h.publishTexts("a", "b")
-	h.buryFrom(eu, h.receiveOne(eu))
+	h.deadLetterFrom(eu, h.receiveOne(eu))
 	h.newsGo(span)
 	for _, source := range []semantics.Source{eu, us} {
 		h.wantCode(h.get(semantics.SubscriptionKind, source.Path), semantics.EntityNotFound)
@@ -115,7 +115,7 @@ func testIDLE_3_HeldMessageOfASubscription(_ *testing.T, h *fixture) {
 		h.createSubscription(eu, locksFor(3*span))
 		h.createSubscription(tales, hasSessions, locksFor(3*span))
 		h.publish(of("a", text("a")), of("a", text("b")))
-		h.buryFrom(eu, h.receiveOne(eu))
+		h.deadLetterFrom(eu, h.receiveOne(eu))
 		hold()
 		h.newsStay(3 * span)
 		h.newsGo(span)
@@ -242,7 +242,7 @@ func testIDLE_9_DeadLettersOfASubscriptionKeepIt(_ *testing.T, h *fixture) {
 	h.createTopic(temporary)
 	h.createSubscription(eu, temporary, keepsDeadLetters)
 	h.publishTexts("a")
-	h.buryFrom(eu, h.receiveOne(eu))
+	h.deadLetterFrom(eu, h.receiveOne(eu))
 	h.newsStay(5 * span) // which would take them along
 	h.ok(h.get(semantics.SubscriptionKind, eu.Path))
 	h.complete(deadEU, h.receiveOne(deadEU))
@@ -255,7 +255,7 @@ func testIDLE_9_DeadLettersKeepTheTopic(_ *testing.T, h *fixture) {
 	h.createSubscription(eu, keepsDeadFor(3*span+time.Second))
 	h.createSubscription(us)
 	h.publishTexts("a")
-	h.buryFrom(eu, h.receiveOne(eu))
+	h.deadLetterFrom(eu, h.receiveOne(eu))
 	h.newsStay(3 * span)
 	h.newsGo(time.Second) // it was not used for longer than span already
 }

@@ -23,9 +23,9 @@ var keepingTests = []ruleTest{
 
 func testTTL_19_DeadLetterTTL(_ *testing.T, h *fixture) {
 	h.create(keepsDeadFor(5000*ms), livesFor(1000*ms)) // a lifetime of the message is nothing to it
-	h.buryTexts("a")
+	h.deadLetterTexts("a")
 	h.Advance(ms)
-	h.buryTexts("b")
+	h.deadLetterTexts("b")
 	h.Advance(5000*ms - 2*ms)
 	h.wantNumbers(h.peek(deadOrders), 1, 2)
 	h.same(h.row(deadOrders, 1).Expired, false)
@@ -39,7 +39,7 @@ func testTTL_19_DeadLetterTTL(_ *testing.T, h *fixture) {
 func testTTL_19_EveryWayIntoTheDeadLetterQueue(_ *testing.T, h *fixture) {
 	h.create(keepsDeadFor(5000*ms), buriesExpired, deliversAtMost(1))
 	h.send(lasting("expires", 1000*ms), text("by hand"), text("abandoned"), text("lock ends"), text("stays"))
-	h.bury(h.takeNumbers(orders, 2)...)
+	h.deadLetter(h.takeNumbers(orders, 2)...)
 	h.abandon(orders, h.takeNumbers(orders, 3)...)
 	h.takeNumbers(orders, 4)
 	h.Advance(1000 * ms)
@@ -60,7 +60,7 @@ func testTTL_19_EveryLookClearsAway(_ *testing.T, h *fixture) {
 	for name, look := range h.looks() {
 		h.create(keepsDeadFor(5000*ms), megabytes(1))
 		h.send(sized(mebibyte))
-		h.bury(h.receiveOne(orders))
+		h.deadLetter(h.receiveOne(orders))
 		h.Advance(5000 * ms)
 		look()
 		if _, err := h.broker.Send(h.t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text("a")}); err != nil {
@@ -72,7 +72,7 @@ func testTTL_19_EveryLookClearsAway(_ *testing.T, h *fixture) {
 
 func testTTL_19_LockedIsKeptUntilItsLockEnds(_ *testing.T, h *fixture) {
 	h.create(keepsDeadFor(5000 * ms))
-	h.buryTexts("a", "b", "c", "d", "e")
+	h.deadLetterTexts("a", "b", "c", "d", "e")
 	got := h.receive(deadOrders, 5)
 	h.Advance(6000 * ms)
 	h.same(h.counts().DeadLetter, int64(5))
@@ -89,11 +89,11 @@ func testTTL_19_LockedIsKeptUntilItsLockEnds(_ *testing.T, h *fixture) {
 
 func testTTL_19_OfTheTimeOfDeadLettering(_ *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("never")
+	h.deadLetterTexts("never")
 	h.update(keepsDeadFor(5000*ms), "deadLetterTtl")
-	h.buryTexts("5 s")
+	h.deadLetterTexts("5 s")
 	h.update(keepsDeadFor(1000*ms), "deadLetterTtl")
-	h.buryTexts("1 s")
+	h.deadLetterTexts("1 s")
 	h.update(keepsDeadFor(semantics.Never), "deadLetterTtl")
 	h.Advance(1000 * ms)
 	h.wantNumbers(h.peek(deadOrders), 1, 2)
@@ -105,7 +105,7 @@ func testTTL_19_OfTheTimeOfDeadLettering(_ *testing.T, h *fixture) {
 
 func testTTL_19_WhateverItsState(_ *testing.T, h *fixture) {
 	h.create(keepsDeadFor(5000 * ms))
-	h.buryTexts("deferred", "delayed", "deferred and locked")
+	h.deadLetterTexts("deferred", "delayed", "deferred and locked")
 	got := h.receive(deadOrders, 3)
 	h.setAside(deadOrders, got[0], got[2])
 	h.abandonFor(time.Hour, deadOrders, got[1])
@@ -122,7 +122,7 @@ func testTTL_19_ManyAtOnce(_ *testing.T, h *fixture) {
 	h.create(keepsDeadFor(5000 * ms))
 	const many = 700 // more than a store may want to clear in one step
 	h.sendTexts(many)
-	h.bury(h.receive(orders, many)...)
+	h.deadLetter(h.receive(orders, many)...)
 	h.Advance(5000*ms - ms)
 	h.same(h.counts().DeadLetter, int64(many))
 	h.Advance(ms)
@@ -137,7 +137,7 @@ func testDLQ_16_KeepsItsCountAndTimes(_ *testing.T, h *fixture) {
 	h.setAside(orders, h.receiveOne(orders))
 	h.abandon(orders, h.takeDeferred(orders, 2)...)
 	h.Advance(ms)
-	h.bury(h.takeDeferred(orders, 2)...)
+	h.deadLetter(h.takeDeferred(orders, 2)...)
 	dead := h.row(deadOrders, 2)
 	h.same([]time.Time{dead.EnqueuedAt, dead.ScheduledAt, dead.DeadLetteredAt}, []time.Time{h.in(-ms), h.in(-ms), h.Now()})
 	h.same([]any{dead.DeliveryCount, dead.State, dead.VisibleAt}, []any{1, semantics.Active, time.Time{}})

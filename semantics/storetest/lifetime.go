@@ -129,7 +129,7 @@ func testTTL_9_LockedIsNotTouched(_ *testing.T, h *fixture) {
 	h.receiveNone(orders)
 	h.wantCounts(0, 3, 0)
 	h.complete(orders, got[0])
-	h.bury(got[1])
+	h.deadLetter(got[1])
 	h.same(h.renew(orders, got[2]).LockedUntil, h.Now().Add(lock))
 	h.wantCounts(0, 1, 1)
 	h.same(h.peek(deadOrders)[0].DeadLetterReason, "poison") // it was settled, not expired
@@ -305,7 +305,7 @@ func testTTL_15_InExactlyOnePlace(_ *testing.T, h *fixture) {
 func testTTL_19_NoExpiryInTheDeadLetterQueue(_ *testing.T, h *fixture) {
 	h.create(livesFor(1000 * ms))
 	h.send(text("a"), text("b"))
-	h.bury(h.receive(orders, 2)...)
+	h.deadLetter(h.receive(orders, 2)...)
 	h.Advance(1000 * time.Hour)
 	h.wantNumbers(h.peek(deadOrders), 1, 2)
 	got := h.receive(deadOrders, 2)
@@ -326,7 +326,7 @@ func testTTL_21_ExpiresAtIsAlwaysReturned(_ *testing.T, h *fixture) {
 	h.same(h.peek(orders)[0].ExpiresAt, want)
 	got := h.receiveOne(orders)
 	h.same(got.ExpiresAt, want)
-	h.bury(got)
+	h.deadLetter(got)
 	h.same(h.peek(deadOrders)[0].ExpiresAt, want)
 }
 

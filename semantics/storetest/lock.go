@@ -34,7 +34,7 @@ func testLOCK_1_DeadlineIsSetAtHandOut(_ *testing.T, h *fixture) {
 	h.Advance(3 * ms)
 	got := h.receiveOne(orders)
 	h.same(got.LockedUntil, h.Now().Add(7001*ms))
-	h.bury(got)
+	h.deadLetter(got)
 	h.Advance(3 * ms)
 	h.same(h.receiveOne(deadOrders).LockedUntil, h.Now().Add(7001*ms))
 }
@@ -69,7 +69,7 @@ func testLOCK_2_TokenIsValidOnItsSourceOnly(_ *testing.T, h *fixture) {
 	h.createNamed("other")
 	h.sendTexts(2)
 	dead := h.receiveOne(orders)
-	h.bury(dead)
+	h.deadLetter(dead)
 	got, dead := h.receiveOne(orders), h.receiveOne(deadOrders)
 	h.lost(semantics.Source{Path: "other"}, got)
 	h.lost(deadOrders, got)
@@ -222,7 +222,7 @@ func testLOCK_7_SettleBeforeTheEndWins(_ *testing.T, h *fixture) {
 	h.complete(orders, got[0])
 	h.abandon(orders, got[1])
 	h.release(orders, got[2])
-	h.bury(got[3])
+	h.deadLetter(got[3])
 	h.same(h.renew(orders, got[4]).Code, semantics.Code(""))
 	h.wantCounts(2, 1, 1)
 }

@@ -42,7 +42,7 @@ func testMSG_1_MissingIDIsMade(t *testing.T, h *fixture) {
 		id, err := semantics.ParseLockToken(m.MessageID)
 		h.ok(err)
 		if id[6]>>4 != 4 || id[8]>>6 != 2 {
-			t.Errorf("made id %s is no version 4 UUID", id)
+			t.Errorf("made id %s is not a version 4 UUID", id)
 		}
 	}
 	if results[0].MessageID == results[1].MessageID {
@@ -149,7 +149,7 @@ func testMSG_9_StateIsActive(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(2)
 	locked := h.receiveOne(orders)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	for _, m := range append(h.peek(orders), h.peek(deadOrders)[0], locked, h.receiveOne(deadOrders)) {
 		if m.State != semantics.Active {
 			t.Errorf("message %d is in state %d, want active", m.SequenceNumber, m.State)
@@ -222,7 +222,7 @@ func testMSG_12_EveryPropertyTypeComesBack(_ *testing.T, h *fixture) {
 	h.same(h.peek(orders)[0].Properties, properties)
 	got := h.receiveOne(orders)
 	h.same(got.Properties, properties)
-	h.bury(got)
+	h.deadLetter(got)
 	dead := h.receiveOne(deadOrders)
 	for name, want := range properties {
 		if dead.Properties[name] != want {
@@ -253,7 +253,7 @@ func testMSG_13_EveryFieldComesBack(_ *testing.T, h *fixture) {
 		h.same(&peeked[i].Message, want)
 		h.same(&received[i].Message, want)
 	}
-	h.bury(received[0])
+	h.deadLetter(received[0])
 	got := h.receiveOne(deadOrders).Message
 	delete(got.Properties, semantics.PropertyDeadLetterReason)
 	delete(got.Properties, semantics.PropertyDeadLetterDescription)

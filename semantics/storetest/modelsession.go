@@ -262,7 +262,7 @@ func (m *model) accepted(rt *rapid.T, id string, accept func(s semantics.Store) 
 	m.looked(ok || refused)
 	if refused && !m.isHeld(id) {
 		if row := m.listed(rt, id); !row.Blocked {
-			rt.Fatalf("session %q cannot be locked, though nobody holds it and it is not blocked", id)
+			rt.Fatalf("session %q cannot be locked, though it is neither held nor blocked", id)
 		}
 	}
 	if reference == nil || subject == nil {
@@ -386,7 +386,7 @@ func (m *model) visitOther(rt *rapid.T) {
 func (m *model) wrongKind(rt *rapid.T) {
 	h := m.drawHold(rt)
 	calls := map[string]func(s semantics.Store) error{
-		"session of nobody": func(s semantics.Store) error {
+		"session without a holder": func(s semantics.Store) error {
 			_, err := s.RenewSessionLock(m.ctx, semantics.Source{Path: m.main.Path, SessionLock: semantics.LockToken{1}})
 			return err
 		},

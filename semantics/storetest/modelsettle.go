@@ -90,7 +90,7 @@ func (m *model) deadLetter(rt *rapid.T) {
 	from.Source = m.main.Source
 	changes := drawChanges(rt)
 	texts := semantics.DeadLetterTexts{Reason: ptr("by hand"), Description: ptr("")}
-	if rapid.IntRange(1, 6).Draw(rt, "reason is no text") == 1 { // SETTLE-7
+	if rapid.IntRange(1, 6).Draw(rt, "reason is not a text") == 1 { // SETTLE-7
 		texts.Reason = nil
 		changes = maps.Clone(changes)
 		if changes == nil {

@@ -243,7 +243,7 @@ func testSETTLE_5_MalformedIsRefusedWhole(_ *testing.T, h *fixture) {
 
 func testSETTLE_5_InTheDeadLetterQueue(_ *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("a")
+	h.deadLetterTexts("a")
 	for name, verb := range h.modifiers(deadOrders) {
 		codes, err := verb(properties{name: semantics.Int64(1)}, h.receiveOne(deadOrders))
 		h.settled(codes, err)
@@ -278,7 +278,7 @@ func testSETTLE_6_MapAndArgumentMustAgree(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(1)
 	got := h.receiveOne(orders)
-	bury := func(p properties) error {
+	deadLetter := func(p properties) error {
 		options := why("why", "how")
 		options.Properties = p
 		codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got), options)
@@ -292,9 +292,9 @@ func testSETTLE_6_MapAndArgumentMustAgree(t *testing.T, h *fixture) {
 		{semantics.PropertyDeadLetterReason: semantics.Null()},
 		{semantics.PropertyDeadLetterReason: semantics.String("why"), semantics.PropertyDeadLetterDescription: semantics.Int64(1)},
 	} {
-		h.refused(semantics.InvalidArgument, func() error { return bury(p) })
+		h.refused(semantics.InvalidArgument, func() error { return deadLetter(p) })
 	}
-	h.ok(bury(properties{semantics.PropertyDeadLetterReason: semantics.String("why"), semantics.PropertyDeadLetterDescription: semantics.String("how")}))
+	h.ok(deadLetter(properties{semantics.PropertyDeadLetterReason: semantics.String("why"), semantics.PropertyDeadLetterDescription: semantics.String("how")}))
 	dead := h.row(deadOrders, 1)
 	h.same([]string{dead.DeadLetterReason, dead.DeadLetterErrorDescription}, []string{"why", "how"})
 }

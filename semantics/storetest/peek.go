@@ -28,7 +28,7 @@ var peekTests = []ruleTest{
 func testPEEK_1_ChangesNothing(_ *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(3)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	before := h.snapshot()
 	for range 5 {
 		h.peek(orders)
@@ -96,9 +96,9 @@ func testPEEK_6_DeadLetterQueueByItsAddress(_ *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(3)
 	got := h.receive(orders, 3)
-	h.bury(got[2])
+	h.deadLetter(got[2])
 	h.Advance(ms)
-	h.bury(got[0])
+	h.deadLetter(got[0])
 	h.wantNumbers(h.peek(orders), 2)
 	h.wantNumbers(h.peek(deadOrders), 1, 3)
 	h.wantNumbers(h.peekFrom(deadOrders, 2, 5), 3)
@@ -119,7 +119,7 @@ func testPEEK_7_MarksLockedAndExpired(_ *testing.T, h *fixture) {
 	h.same(marks(orders), [][2]bool{{true, false}, {true, false}, {false, false}})
 	h.Advance(ms)
 	h.same(marks(orders), [][2]bool{{true, true}, {true, false}, {false, false}})
-	h.bury(got[1])
+	h.deadLetter(got[1])
 	h.same(marks(deadOrders), [][2]bool{{false, false}})
 	h.receiveOne(deadOrders)
 	h.same(marks(deadOrders), [][2]bool{{true, false}})
@@ -208,7 +208,7 @@ func testPEEK_7_MarksEveryRow(_ *testing.T, h *fixture) {
 func testPEEK_9_CountsAsActivity(_ *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(2)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	for _, source := range []semantics.Source{orders, deadOrders} {
 		for _, from := range []int64{0, 99} { // also one that finds nothing
 			h.Advance(ms)
@@ -225,7 +225,7 @@ func testPEEK_9_CountsAsActivity(_ *testing.T, h *fixture) {
 func testPEEK_9_ReceiveStatusForbidsIt(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(2)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	for status, want := range map[semantics.Status]semantics.Code{
 		semantics.StatusActive: "", semantics.StatusSendDisabled: "",
 		semantics.StatusReceiveDisabled: semantics.EntityDisabled, semantics.StatusDisabled: semantics.EntityDisabled,

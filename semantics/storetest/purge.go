@@ -161,7 +161,7 @@ func testPURGE_4_MoreThanOneStep(_ *testing.T, h *fixture) {
 	h.create()
 	const many = 1300 // more than a store may want to remove in one step
 	h.sendTexts(many)
-	h.bury(h.receive(orders, 700)...)
+	h.deadLetter(h.receive(orders, 700)...)
 	h.setAside(orders, h.receive(orders, 300)...)
 	h.Advance(ms)
 	h.sendTexts(1)
@@ -183,7 +183,7 @@ func (h *fixture) oneOfEach() {
 	h.send(batch...)
 	h.setAside(orders, h.takeNumbers(orders, 3)...)
 	h.abandonFor(time.Hour, orders, h.takeNumbers(orders, 5)...)
-	h.bury(h.takeNumbers(orders, 6, 7, 8)...)
+	h.deadLetter(h.takeNumbers(orders, 6, 7, 8)...)
 	h.setAside(deadOrders, h.takeNumbers(deadOrders, 8)...)
 	h.Advance(ms)
 	h.takeNumbers(orders, 2)
@@ -222,7 +222,7 @@ func testPURGE_5_Include(_ *testing.T, h *fixture) {
 
 func testPURGE_6_DeadLetters(_ *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("a", "b", "c")
+	h.deadLetterTexts("a", "b", "c")
 	h.Advance(ms)
 	h.same(h.purge(deadOrders, broker.PurgeOptions{Before: h.in(-ms)}), int64(0)) // by EnqueuedTime, as anywhere
 	h.same(h.purge(deadOrders, broker.PurgeOptions{MaxMessages: 2}), int64(2))
@@ -312,7 +312,7 @@ func testPURGE_9_ReceiveBySequenceAllOrNone(_ *testing.T, h *fixture) {
 
 func testPURGE_9_ReceiveBySequenceOfDeadLetters(_ *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("a", "b", "c")
+	h.deadLetterTexts("a", "b", "c")
 	got := h.takeNumbers(deadOrders, 3, 1)
 	h.same(got[0].DeadLetterReason, "poison")
 	h.complete(deadOrders, got[0])

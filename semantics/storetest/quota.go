@@ -40,7 +40,7 @@ func testMSG_23_LargeMessagesCountOnce(_ *testing.T, h *fixture) {
 	}
 	h.refusedSend(semantics.EntityFull, sized(6)) // so the last one filled it exactly
 	first := h.receiveOne(orders)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	h.abandon(orders, h.receiveOne(orders))
 	h.same(h.runtime().SizeInBytes, total)
 	h.complete(orders, first)
@@ -69,7 +69,7 @@ func testQUOTA_6_CountLimit(_ *testing.T, h *fixture) {
 	h.refusedSend(semantics.EntityFull, text("4"))
 	got := h.receive(orders, 3)
 	h.refusedSend(semantics.EntityFull, text("4")) // locked ones are active
-	h.bury(got[0])
+	h.deadLetter(got[0])
 	h.complete(orders, got[1])
 	h.sendTexts(2) // dead letters are not
 	h.refusedSend(semantics.EntityFull, text("6"))
@@ -85,7 +85,7 @@ func testQUOTA_12_DetailsNameTheShareOfDeadLetters(_ *testing.T, h *fixture) {
 	h.create(megabytes(1))
 	h.send(sized(1000))
 	h.send(sized(mebibyte - 1000))
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	err := h.refusedSend(semantics.EntityFull, sized(6))
 	h.same(err.Details[semantics.DetailLimit], fmt.Sprint(mebibyte))
 	h.same(err.Details[semantics.DetailActual], fmt.Sprint(mebibyte+6))
@@ -109,7 +109,7 @@ func testQUOTA_12_TheRestGoesOn(_ *testing.T, h *fixture) {
 	h.complete(orders, got[0])
 	h.abandon(orders, got[1])
 	h.release(orders, got[2])
-	h.bury(got[3])
+	h.deadLetter(got[3])
 	h.wantCounts(3, 0, 2)
 }
 
@@ -121,7 +121,7 @@ func testQUOTA_12_SizeFreesAtOnce(_ *testing.T, h *fixture) {
 	h.refusedSend(semantics.EntityFull, text("x"))
 	h.complete(orders, got)
 	h.send(full())
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	h.refusedSend(semantics.EntityFull, text("x"))
 	h.complete(deadOrders, h.receiveOne(deadOrders))
 	last := full()
@@ -175,7 +175,7 @@ func testQUOTA_13_MovesAreNotRefusedForSize(t *testing.T, h *fixture) {
 	h.create(megabytes(1), deliversAtMost(1))
 	h.send(sized(mebibyte-100), sized(50), sized(50))
 	got := h.receive(orders, 3)
-	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), why("reason", "a description that takes room of its own"))
+	codes, err := h.broker.DeadLetter(t.Context(), orders, tokensOf(got[0]), why("reason", "a description with bytes of its own"))
 	h.settled(codes, err)
 	h.abandon(orders, got[1])
 	h.release(orders, got[2])

@@ -63,7 +63,7 @@ func testRECV_3_ReceiveAndDeleteRemoves(t *testing.T, h *fixture) {
 	h.wantNumbers(h.peek(orders), 3)
 	h.wantCounts(1, 0, 0)
 
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	taken = h.receiveAs(deadOrders, 2, semantics.ReceiveAndDelete)
 	h.wantNumbers(taken.Messages, 3)
 	h.ok(taken.Delivered(t.Context()))

@@ -46,7 +46,7 @@ func notMoved(number int64, code semantics.Code) broker.ResubmitResult {
 func testDLQ_22_MovesToTheParent(_ *testing.T, h *fixture) {
 	h.create()
 	h.same(h.resubmit(broker.ResubmitOptions{}), []broker.ResubmitResult(nil)) // there is nothing
-	h.buryTexts("a", "b", "c")
+	h.deadLetterTexts("a", "b", "c")
 	h.sendTexts(1)
 	size := h.runtime().SizeInBytes
 	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 5}, [2]int64{2, 6}, [2]int64{3, 7}))
@@ -86,7 +86,7 @@ func testDLQ_22_AnotherTarget(t *testing.T, h *fixture) {
 	h.create()
 	h.createNamed("Other", megabytes(1), func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 100 })
 	h.send(sized(100<<10), sized(100<<10+1), text("c"))
-	h.bury(h.receive(orders, 9)...)
+	h.deadLetter(h.receive(orders, 9)...)
 	for range 9 {
 		_, err := h.broker.Send(t.Context(), semantics.ToQueue("other"), []*semantics.Message{sized(100 << 10)})
 		h.ok(err)
@@ -112,7 +112,7 @@ func testDLQ_22_AnotherTarget(t *testing.T, h *fixture) {
 
 func testDLQ_22_NewMessageIDs(_ *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("a", "b")
+	h.deadLetterTexts("a", "b")
 	h.resubmit(broker.ResubmitOptions{Numbers: []int64{1}})
 	h.resubmit(broker.ResubmitOptions{NewMessageIDs: true})
 	got := h.receive(orders, 2)
@@ -125,7 +125,7 @@ func testDLQ_22_NewMessageIDs(_ *testing.T, h *fixture) {
 
 func testDLQ_22_NamedOnes(_ *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("a", "b", "c", "d")
+	h.deadLetterTexts("a", "b", "c", "d")
 	h.takeNumbers(deadOrders, 2)
 	h.sendTexts(1)
 	got := h.resubmit(broker.ResubmitOptions{Numbers: []int64{4, 2, 99, 5, 1, 4}})
@@ -139,7 +139,7 @@ func testDLQ_22_NamedOnes(_ *testing.T, h *fixture) {
 
 func testDLQ_22_LockedAreSkipped(_ *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("a", "b", "c")
+	h.deadLetterTexts("a", "b", "c")
 	got := h.takeNumbers(deadOrders, 2)[0]
 	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 4}, [2]int64{3, 5}))
 	h.Advance(lock)
@@ -149,7 +149,7 @@ func testDLQ_22_LockedAreSkipped(_ *testing.T, h *fixture) {
 
 func testDLQ_22_DeferredToo(_ *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("a", "b")
+	h.deadLetterTexts("a", "b")
 	h.setAside(deadOrders, h.receiveOne(deadOrders))
 	h.abandonFor(time.Hour, deadOrders, h.receiveOne(deadOrders))
 	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 3}, [2]int64{2, 4}))
@@ -159,7 +159,7 @@ func testDLQ_22_DeferredToo(_ *testing.T, h *fixture) {
 
 func testDLQ_22_Matching(t *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("a", "b", "c", "d")
+	h.deadLetterTexts("a", "b", "c", "d")
 	matches := func(m *semantics.Received) (bool, error) {
 		return m.DeadLetterReason == "poison" && m.MessageID != "b", nil
 	}
@@ -178,7 +178,7 @@ func testDLQ_22_Matching(t *testing.T, h *fixture) {
 
 func testDLQ_22_MaxAndMore(t *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("a", "b", "c")
+	h.deadLetterTexts("a", "b", "c")
 	results, more, err := h.broker.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{Max: 2})
 	h.ok(err)
 	h.same(results, moved([2]int64{1, 4}, [2]int64{2, 5}))
@@ -193,7 +193,7 @@ func testDLQ_22_MoreThanOneStep(_ *testing.T, h *fixture) {
 	h.create(holdsAtMost(550))
 	const many = 450
 	h.sendTexts(many)
-	h.bury(h.receive(orders, many)...)
+	h.deadLetter(h.receive(orders, many)...)
 	h.sendTexts(150)
 	results := h.resubmit(broker.ResubmitOptions{})
 	h.same(len(results), many)
@@ -209,7 +209,7 @@ func testDLQ_22_MoreThanOneStep(_ *testing.T, h *fixture) {
 
 func testDLQ_22_Arguments(t *testing.T, h *fixture) {
 	h.create()
-	h.buryTexts("a")
+	h.deadLetterTexts("a")
 	all := func(*semantics.Received) (bool, error) { return true, nil }
 	for _, c := range []struct {
 		code    semantics.Code
@@ -239,7 +239,7 @@ func testDLQ_22_RaceHasOneWinner(t *testing.T, h *fixture) {
 	h.create()
 	const many = 60
 	h.sendTexts(many)
-	h.bury(h.receive(orders, many)...)
+	h.deadLetter(h.receive(orders, many)...)
 	brokers := h.sidecars()
 	var moves, taken atomic.Int64
 	var work sync.WaitGroup
@@ -278,7 +278,7 @@ func testDLQ_22_RaceHasOneWinner(t *testing.T, h *fixture) {
 func testDLQ_22_Wakes(t *testing.T, h *fixture) {
 	h.create()
 	h.createNamed("other")
-	h.buryTexts("a", "b")
+	h.deadLetterTexts("a", "b")
 	s := h.newSidecar(h.Store)
 	here, there := s.waiting(t.Context(), orders, 9), s.waiting(t.Context(), semantics.Source{Path: "other"}, 9)
 	h.resubmit(broker.ResubmitOptions{Numbers: []int64{2}})
@@ -291,7 +291,7 @@ func testTTL_25_NewLife(_ *testing.T, h *fixture) {
 	h.create(buriesExpired)
 	h.createNamed("short", livesFor(1500*ms))
 	h.send(lasting("a", 1000*ms), lasting("b", 2000*ms), text("c"))
-	h.bury(h.receive(orders, 3)...)
+	h.deadLetter(h.receive(orders, 3)...)
 	h.Advance(time.Hour)
 	h.resubmit(broker.ResubmitOptions{Numbers: []int64{1}})
 	row := h.row(orders, 4)
@@ -310,7 +310,7 @@ func testTTL_25_KeepExpiry(_ *testing.T, h *fixture) {
 	h.create(buriesExpired)
 	h.send(lasting("a", 2000*ms), lasting("b", 1000*ms), text("never"))
 	ends := h.in(2000 * ms)
-	h.bury(h.receive(orders, 3)...)
+	h.deadLetter(h.receive(orders, 3)...)
 	h.Advance(1000 * ms)
 	h.resubmit(broker.ResubmitOptions{KeepExpiry: true})
 	// The second has had its time and is dead-lettered again.
@@ -328,7 +328,7 @@ func testTTL_25_KeptExpiryIsCutToo(_ *testing.T, h *fixture) {
 	h.create()
 	h.createNamed("short", livesFor(1500*ms))
 	h.send(lasting("a", time.Hour), lasting("b", 3000*ms), lasting("c", 2000*ms), text("never"))
-	h.bury(h.receive(orders, 4)...)
+	h.deadLetter(h.receive(orders, 4)...)
 	h.Advance(1000 * ms)
 	h.resubmit(broker.ResubmitOptions{KeepExpiry: true, Target: "short"})
 	// the default is the ceiling (TTL-4)

@@ -21,7 +21,7 @@ var resubmitDuplicateTests = []ruleTest{
 
 func testDLQ_22_DuplicateVanishes(_ *testing.T, h *fixture) {
 	h.create(detectsDuplicates, holdsAtMost(3))
-	h.buryTexts("a", "b")
+	h.deadLetterTexts("a", "b")
 	h.send(text("c"))
 	h.Advance(window - ms)
 	got := h.resubmit(broker.ResubmitOptions{Numbers: []int64{2}})
@@ -34,7 +34,7 @@ func testDLQ_22_DuplicateVanishes(_ *testing.T, h *fixture) {
 
 func testDLQ_22_BypassDuplicates(_ *testing.T, h *fixture) {
 	h.create(detectsDuplicates, remembersFor(20*time.Second))
-	h.buryTexts("a")
+	h.deadLetterTexts("a")
 	h.Advance(10 * time.Second)
 	h.same(h.resubmit(broker.ResubmitOptions{BypassDuplicates: true}), moved([2]int64{1, 2}))
 	h.same(h.sendAll(text("a")), []semantics.Stored{duplicate(1)})
@@ -45,7 +45,7 @@ func testDLQ_22_BypassDuplicates(_ *testing.T, h *fixture) {
 func testDLQ_22_RemembersTheID(_ *testing.T, h *fixture) {
 	h.create()
 	h.createNamed("other", detectsDuplicates)
-	h.buryTexts("a", "a", "b")
+	h.deadLetterTexts("a", "a", "b")
 	got := h.resubmit(broker.ResubmitOptions{Target: "other"})
 	h.same(got, []broker.ResubmitResult{
 		moved([2]int64{1, 1})[0], {SequenceNumber: 2, Resubmitted: semantics.Resubmitted{Stored: duplicate(1)}}, moved([2]int64{3, 2})[0],
@@ -55,7 +55,7 @@ func testDLQ_22_RemembersTheID(_ *testing.T, h *fixture) {
 	h.same([]semantics.Stored{results[0].Stored, results[1].Stored, results[2].Stored}, []semantics.Stored{duplicate(2), duplicate(1), stored(3)})
 	h.wantNumbers(h.peek(deadOrders))
 
-	h.buryTexts("a", "a")
+	h.deadLetterTexts("a", "a")
 	got = h.resubmit(broker.ResubmitOptions{Target: "other", NewMessageIDs: true}) // which are new to the target
 	h.same(got, moved([2]int64{4, 4}, [2]int64{5, 5}))
 }
@@ -63,7 +63,7 @@ func testDLQ_22_RemembersTheID(_ *testing.T, h *fixture) {
 func testDLQ_22_HistoryIsFull(_ *testing.T, h *fixture) {
 	h.create()
 	h.createNamed("other", detectsDuplicates, remembersAtMost(1))
-	h.buryTexts("a", "b", "a")
+	h.deadLetterTexts("a", "b", "a")
 	got := h.resubmit(broker.ResubmitOptions{Target: "other"})
 	h.same(got, []broker.ResubmitResult{
 		moved([2]int64{1, 1})[0], notMoved(2, semantics.QuotaExceeded),
@@ -80,7 +80,7 @@ func testDLQ_22_PartitionOfTheTarget(_ *testing.T, h *fixture) {
 		return &semantics.Message{MessageID: "id", PartitionKey: partition, SessionID: session}
 	}
 	h.send(part("p", ""), part("q", ""), part("", "p"), part("", ""))
-	h.bury(h.receive(orders, 9)...)
+	h.deadLetter(h.receive(orders, 9)...)
 	got := h.resubmit(broker.ResubmitOptions{Target: "other"}) // each separately, so partitions may differ
 	h.same(got, []broker.ResubmitResult{
 		moved([2]int64{1, 1})[0], moved([2]int64{2, 2})[0],
@@ -92,7 +92,7 @@ func testDLQ_22_PartitionOfTheTarget(_ *testing.T, h *fixture) {
 func testDLQ_22_CountOfTheTarget(_ *testing.T, h *fixture) {
 	h.create(holdsAtMost(3), detectsDuplicates, megabytes(1))
 	h.send(text("a"), sized(mebibyte-100))
-	h.bury(h.receive(orders, 2)...)
+	h.deadLetter(h.receive(orders, 2)...)
 	// now it is full to the last byte
 	h.send(&semantics.Message{MessageID: "x", ScheduledAt: h.in(time.Hour), Body: make([]byte, 97)})
 	// to the same queue bytes never stand in the way
@@ -100,7 +100,7 @@ func testDLQ_22_CountOfTheTarget(_ *testing.T, h *fixture) {
 	h.same(got, moved([2]int64{2, 4}))
 	got = h.resubmit(broker.ResubmitOptions{NewMessageIDs: true})
 	h.same(got, moved([2]int64{1, 5}))
-	h.bury(h.takeNumbers(orders, 5)...)
+	h.deadLetter(h.takeNumbers(orders, 5)...)
 	h.update(holdsAtMost(2), "maxMessageCount")
 	// scheduled ones count
 	h.same(h.resubmit(broker.ResubmitOptions{BypassDuplicates: true}), []broker.ResubmitResult{notMoved(5, semantics.EntityFull)})
@@ -115,7 +115,7 @@ func testDLQ_22_ModifiedSizeOfTheTarget(_ *testing.T, h *fixture) {
 	got := h.receive(orders, 2)
 	codes, err := h.modifiers(orders)["dead-letter"](properties{"p": semantics.Null()}, got[0])
 	h.settled(codes, err)
-	h.bury(got[1]) // the texts are none of its size
+	h.deadLetter(got[1]) // the texts are none of its size
 	h.same(h.resubmit(broker.ResubmitOptions{Target: "other"}), []broker.ResubmitResult{
 		notMoved(1, semantics.MessageSizeExceeded), moved([2]int64{2, 1})[0],
 	})
@@ -130,7 +130,7 @@ func testDLQ_22_ModifiedSizeOfTheTarget(_ *testing.T, h *fixture) {
 func testSTAT_2_ResubmitReceivesAndSends(t *testing.T, h *fixture) {
 	h.create()
 	h.createNamed("other")
-	h.buryTexts("a", "b", "c")
+	h.deadLetterTexts("a", "b", "c")
 	resubmit := func(target string) error {
 		_, _, err := h.broker.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{Target: target, Max: 1})
 		return err

@@ -52,7 +52,7 @@ func testDLQ_22_ToATopic(_ *testing.T, h *fixture) {
 	}
 	h.send(sent, about("us", text("b")), text("locked"), text("deferred"))
 	got := h.receive(orders, 9)
-	h.bury(got...)
+	h.deadLetter(got...)
 	locked := h.receive(deadOrders, 3)
 	h.release(deadOrders, locked[0], locked[1])
 	h.setAside(deadOrders, h.takeNumber(deadOrders, 4))
@@ -88,7 +88,7 @@ func testDLQ_22_OfASubscriptionToAnyPlace(_ *testing.T, h *fixture) {
 	h.create()
 	h.createNews()
 	h.publishTexts("a", "b", "c")
-	h.buryFrom(eu, h.receive(eu, 3)...)
+	h.deadLetterFrom(eu, h.receive(eu, 3)...)
 	to := func(target string, isTopic bool, number int64) []broker.ResubmitResult {
 		return h.resubmitFrom(deadEU, broker.ResubmitOptions{Target: target, TargetIsTopic: isTopic, Numbers: []int64{number}})
 	}
@@ -109,7 +109,7 @@ func testDLQ_22_ToATopicThatRefuses(t *testing.T, h *fixture) {
 	h.createTopic(failsUnmatched, func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
 	h.createSubscriptionWith(eu, []semantics.Rule{onSubject("r", "eu")})
 	h.send(about("eu", text("a")), text("unmatched"), about("eu", sized(2000)))
-	h.bury(h.receive(orders, 3)...)
+	h.deadLetter(h.receive(orders, 3)...)
 	h.setAside(deadOrders, h.takeNumber(deadOrders, 2))
 	before := h.snapshot()
 	refused := func() []broker.ResubmitResult {
@@ -136,7 +136,7 @@ func testDLQ_22_RefusedLettersAreNotDelayed(_ *testing.T, h *fixture) {
 	h.create()
 	h.createTopic(failsUnmatched)
 	h.sendTexts(1)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	h.abandonFor(1000*ms, deadOrders, h.receiveOne(deadOrders))
 	options := toNews
 	options.Numbers = []int64{1}
@@ -148,7 +148,7 @@ func testDLQ_22_RefusedLettersAreNotDelayed(_ *testing.T, h *fixture) {
 func testDLQ_22_ToATopicThatIsNotThere(t *testing.T, h *fixture) {
 	h.create()
 	h.createNamed("other")
-	h.buryTexts("a")
+	h.deadLetterTexts("a")
 	before := h.snapshot()
 	for _, target := range []string{news, "other"} {
 		options := broker.ResubmitOptions{Target: target, TargetIsTopic: true}
@@ -178,7 +178,7 @@ func testDLQ_22_ToATopicWithDuplicates(_ *testing.T, h *fixture) {
 	h.createNews(detectsDuplicates)
 	h.publishTexts("a", "b", "c")
 	h.complete(us, h.receive(us, 3)...)
-	h.buryFrom(eu, h.receive(eu, 3)...)
+	h.deadLetterFrom(eu, h.receive(eu, 3)...)
 	send := func(number int64, change func(*broker.ResubmitOptions)) {
 		options := toNews
 		options.Numbers = []int64{number}
@@ -202,7 +202,7 @@ func testDLQ_22_CarriedOnByAnother(t *testing.T, h *fixture) {
 	h.create()
 	h.createNews()
 	for _, isByForwarding := range []bool{true, false} {
-		h.buryTexts("a", "b")
+		h.deadLetterTexts("a", "b")
 		numbers := numbersOf(h.peek(deadOrders))
 		to, err := h.Store.Destination(t.Context(), news)
 		h.ok(err)
@@ -230,7 +230,7 @@ func testDLQ_22_BehindAnotherTransfer(t *testing.T, h *fixture) {
 	h.create()
 	h.createNamed("attic")
 	h.createNews()
-	h.buryTexts("a", "b", "c")
+	h.deadLetterTexts("a", "b", "c")
 	h.update(forwardsDeadTo("attic"), "forwardDeadLetteredMessagesTo")
 	h.begin(deadOrders, "attic", 1)
 	h.same(h.resubmitFrom(deadOrders, toNews), sentOn(2, 3))
@@ -247,7 +247,7 @@ func testTTL_25_ToATopic(_ *testing.T, h *fixture) {
 	h.create()
 	h.createNews()
 	h.send(lasting("a", time.Hour), lasting("b", time.Hour))
-	h.bury(h.receive(orders, 2)...)
+	h.deadLetter(h.receive(orders, 2)...)
 	h.Advance(30 * time.Minute)
 	kept := toNews
 	kept.Numbers, kept.KeepExpiry = []int64{1}, true

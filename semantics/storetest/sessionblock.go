@@ -30,18 +30,18 @@ func (h *fixture) blocked(changes ...change) {
 	h.createSessions(append([]change{blocksOnDeadLetter}, changes...)...)
 	h.sendTo("a", 3)
 	a := h.accept("a")
-	h.buryIn(a, h.receiveOne(a))
+	h.deadLetterIn(a, h.receiveOne(a))
 	h.closeSession(a)
 	h.sendTo("b", 1)
 }
 
 func testSESS_29_BlockedForWhateverCause(_ *testing.T, h *fixture) {
 	for name, cause := range map[string]func(a semantics.Source){
-		"by hand":  func(a semantics.Source) { h.buryIn(a, h.receiveOne(a)) },
+		"by hand":  func(a semantics.Source) { h.deadLetterIn(a, h.receiveOne(a)) },
 		"abandon":  func(a semantics.Source) { h.abandon(a, h.receiveOne(a)) },
 		"lock end": func(a semantics.Source) { h.receiveOne(a); h.Advance(lock) },
 		"expiry":   func(semantics.Source) { h.Advance(time.Hour) },
-		"expiry in hand": func(a semantics.Source) {
+		"expiry while locked": func(a semantics.Source) {
 			got := h.receiveOne(a)
 			for range 61 {
 				h.Advance(lock - ms)
@@ -88,7 +88,7 @@ func testSESS_29_HolderOfABlockedSession(_ *testing.T, h *fixture) {
 	a := h.accept("a")
 	got := h.receive(a, 6)
 	h.setAside(a, got[0], got[1])
-	h.buryIn(a, got[2])
+	h.deadLetterIn(a, got[2])
 	h.receiveNone(a)
 	h.abandon(a, got[3])
 	h.receiveNone(a) // not even the messages that were in flight
@@ -101,7 +101,7 @@ func testSESS_29_HolderOfABlockedSession(_ *testing.T, h *fixture) {
 	h.ok(h.reactivate(a, 1))
 	h.receiveNone(a)
 	h.wantNumbers(h.peek(a), 1, 4, 6, 7, 8)
-	h.buryIn(a, got[5]) // blocked it was before
+	h.deadLetterIn(a, got[5]) // blocked it was before
 	h.closeSession(a)
 	h.notFree("a")
 	h.unblock("a")
@@ -112,13 +112,13 @@ func testSESS_29_OnlyOnRequest(_ *testing.T, h *fixture) {
 	h.createSessions()
 	h.sendTo("a", 3)
 	a := h.accept("a")
-	h.buryIn(a, h.receiveOne(a))
+	h.deadLetterIn(a, h.receiveOne(a))
 	h.same(h.sessionRow("a").Blocked, false)
 	h.pass(a, 2) // the session goes on with the next
 	h.update(blocksOnDeadLetter, "sessionOnDeadLetter")
 	h.closeSession(a)
 	a = h.wantNext("a")[0] // the option alone blocks no session
-	h.buryIn(a, h.receiveOne(a))
+	h.deadLetterIn(a, h.receiveOne(a))
 	h.closeSession(a)
 	h.same(h.sessionRow("a").Blocked, true)
 	h.sendTo("a", 1)
@@ -140,24 +140,24 @@ func testSESS_29_OnlyByDeadLetters(_ *testing.T, h *fixture) {
 	h.Advance(1000 * ms) // the next is dropped
 	h.pass(a, 8)
 	h.same(h.sessionRow("a").Blocked, false)
-	h.buryTo("b")
+	h.deadLetterTo("b")
 	h.same(h.sessionRow("b").Blocked, true)
 	h.complete(deadOrders, h.receiveOne(deadOrders)) // what becomes of the dead letter is nothing to the session
 	h.same(h.sessionRow("b").Blocked, true)
 }
 
-// buryTo sends a message to a session without a holder and dead-letters it.
-func (h *fixture) buryTo(id string) {
+// deadLetterTo sends a message to a session without a holder and dead-letters it.
+func (h *fixture) deadLetterTo(id string) {
 	h.t.Helper()
 	h.sendTo(id, 1)
 	source := h.accept(id)
-	h.buryIn(source, h.receiveOne(source))
+	h.deadLetterIn(source, h.receiveOne(source))
 	h.closeSession(source)
 }
 
 func testSESS_29_UnblockGoesOn(_ *testing.T, h *fixture) {
 	h.blocked()
-	h.buryTo("c")
+	h.deadLetterTo("c")
 	h.Advance(ms)
 	h.unblock("a")
 	h.unblock("c")
@@ -167,7 +167,7 @@ func testSESS_29_UnblockGoesOn(_ *testing.T, h *fixture) {
 	held := h.wantNext("b", "a", "d") // ready since it was unblocked
 	h.same(h.sessionRow("a").Blocked, false)
 	h.complete(held[1], h.receiveOne(held[1]))
-	h.buryIn(held[1], h.receiveOne(held[1])) // it may be blocked again
+	h.deadLetterIn(held[1], h.receiveOne(held[1])) // it may be blocked again
 	h.closeSession(held[1])
 	h.same(h.sessionRow("a").Blocked, true)
 
@@ -202,7 +202,7 @@ func testSESS_29_DeadLetterRest(_ *testing.T, h *fixture) {
 	bad := h.receiveOne(a)
 	h.setAside(a, h.receiveOne(a))
 	h.abandonFor(time.Hour, a, h.receiveOne(a))
-	h.buryIn(a, bad)
+	h.deadLetterIn(a, bad)
 	h.closeSession(a)
 	h.Advance(ms)
 	size := h.runtime().SizeInBytes
@@ -234,7 +234,7 @@ func testSESS_29_DeadLetterRestOfWhatIsNotThere(_ *testing.T, h *fixture) {
 	before := h.snapshot()
 	h.deadLetterRest("a")
 	h.same(h.snapshot(), before)
-	h.buryTo("a") // blocked and empty
+	h.deadLetterTo("a") // blocked and empty
 	h.deadLetterRest("a")
 	h.same(h.sessionIDs(), []string{"b"})
 	h.same(h.runtime().DeadLetter, int64(1))
@@ -253,7 +253,7 @@ func testSESS_29_DeadLetterRestOfAHeldSession(_ *testing.T, h *fixture) {
 	h.abandon(a, got[1])
 	h.sendTo("a", 1)
 	h.wantNumbers(h.receive(a, 9), 2, 6)
-	h.buryIn(a, got[2]) // which blocks it, as it would have
+	h.deadLetterIn(a, got[2]) // which blocks it, as it would have
 	h.same(h.sessionRow("a").Blocked, true)
 }
 

@@ -50,7 +50,7 @@ func testDC_2_NotInASession(t *testing.T, h *fixture) {
 	h.Advance(lock)
 	h.wantCounted(orders, 0, 0, 0)
 	a = h.accept("a")
-	h.buryIn(a, h.receiveOne(a))
+	h.deadLetterIn(a, h.receiveOne(a))
 	h.wantCounted(deadOrders, 0)
 }
 

@@ -25,7 +25,7 @@ func testSESS_21_ReleaseHeldClosesSessions(t *testing.T, h *fixture) {
 	h.createSessions(deliversAtMost(1), delaysFor(time.Hour))
 	h.sendTo("a", 3)
 	h.sendEach("b", "c")
-	h.buryTo("d")
+	h.deadLetterTo("d")
 	a, b := h.accept("a"), h.accept("b")
 	h.accept("empty")
 	got := h.receive(a, 2)

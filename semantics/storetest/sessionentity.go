@@ -41,7 +41,7 @@ func testENT_8_DeleteTakesSessions(_ *testing.T, h *fixture) {
 	got := h.receiveOne(a)
 	h.setState(a, []byte("note"))
 	h.drop()
-	for _, source := range []semantics.Source{a, nobody()} {
+	for _, source := range []semantics.Source{a, unheld()} {
 		h.wantAll(h.holderVerbs(source), semantics.EntityNotFound)
 		for verb, s := range h.settlements(source, tokensOf(got)) {
 			h.wantAll(map[string]error{verb: s.err}, semantics.EntityNotFound)
@@ -56,7 +56,7 @@ func testENT_9_RecreatedQueueHasNoSessions(_ *testing.T, h *fixture) {
 	a, b := h.accept("a"), h.accept("b")
 	got := h.receiveOne(a)
 	h.setState(a, []byte("note"))
-	h.buryIn(b, h.receiveOne(b)) // b is blocked
+	h.deadLetterIn(b, h.receiveOne(b)) // b is blocked
 	h.drop()
 	h.createSessions()
 	h.same(h.runtime(), semantics.Runtime{})

@@ -132,7 +132,7 @@ func testTTL_23_WhateverTriggersIt(_ *testing.T, h *fixture) {
 			h.Advance(1000 * ms)
 			h.wantMissing(h.reactivate(orders, 1), "1")
 		},
-		"by itself while deferred": func() {
+		"alone while deferred": func() {
 			h.update(expiresDeferred, "expireDeferred")
 			a, got := takeFirst()
 			h.setAside(a, got)
@@ -162,7 +162,7 @@ func testTTL_23_OtherRemovalsAreNoExpiry(_ *testing.T, h *fixture) {
 	h.setAside(a, got[3], got[4])
 	h.Advance(1000 * ms)
 	h.complete(a, got[0]) // it was done, although late
-	h.buryIn(a, got[1])
+	h.deadLetterIn(a, got[1])
 	h.renewSession(a)
 	h.same(h.deleteNumbers(orders, 4), []semantics.Code{""})
 	h.wantNumbers(h.peek(orders), 3, 5, 6)

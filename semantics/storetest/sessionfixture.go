@@ -33,8 +33,8 @@ func (h *fixture) createSessions(changes ...change) {
 // sessionOf returns the source of a session of orders by its name, without a lock.
 func sessionOf(id string) semantics.Source { return semantics.Source{Path: orders.Path, Session: id} }
 
-// nobody returns the source of a session with a token that no lock has.
-func nobody() semantics.Source {
+// unheld returns the source of a session with a token that no lock has.
+func unheld() semantics.Source {
 	return semantics.Source{Path: orders.Path, SessionLock: semantics.NewRandomUUID()}
 }
 
@@ -242,8 +242,8 @@ func (h *fixture) pass(source semantics.Source, want ...int64) {
 	}
 }
 
-// buryIn dead-letters messages of a held session.
-func (h *fixture) buryIn(source semantics.Source, messages ...*semantics.Received) {
+// deadLetterIn dead-letters messages of a held session.
+func (h *fixture) deadLetterIn(source semantics.Source, messages ...*semantics.Received) {
 	h.t.Helper()
 	codes, err := h.broker.DeadLetter(h.t.Context(), source, tokensOf(messages...), why("poison", "cannot be read"))
 	h.settled(codes, err)

@@ -57,7 +57,7 @@ func testSESS_4_OneYearLaterItIsTheSame(_ *testing.T, h *fixture) {
 	h.sendTo("b", 1)
 	a, b := h.accept("a"), h.accept("b")
 	h.pass(a, 1, 2, 3)
-	h.buryIn(b, h.receiveOne(b))
+	h.deadLetterIn(b, h.receiveOne(b))
 	h.closeSession(a, b)
 	h.wantSessions(0, 0, 0)
 	h.Advance(365 * 24 * time.Hour)
@@ -169,7 +169,7 @@ func testSESS_34_DeadLettersHaveNoSessions(t *testing.T, h *fixture) {
 	h.sendTo("a", 3)
 	a := h.accept("a")
 	for range 3 {
-		h.buryIn(a, h.receiveOne(a))
+		h.deadLetterIn(a, h.receiveOne(a))
 	}
 	h.closeSession(a)
 	one, rest := h.receiveOne(deadOrders), h.receive(deadOrders, 9) // two hands, and more than one in flight
@@ -207,7 +207,7 @@ func testRECV_11_PlainReceiveIsRefused(t *testing.T, h *fixture) {
 		}
 	}
 	a := h.accept("a")
-	h.buryIn(a, h.receiveOne(a))
+	h.deadLetterIn(a, h.receiveOne(a))
 	h.wantNumbers(h.receive(deadOrders, 9), 1)
 }
 
@@ -222,7 +222,7 @@ func testLOCK_4_MessagesOfASessionAreNotRenewed(t *testing.T, h *fixture) {
 			return second(h.broker.RenewLocks(t.Context(), source, tokensOf(got...)))
 		})
 	}
-	h.buryIn(a, got[0])
+	h.deadLetterIn(a, got[0])
 	h.same(h.renew(deadOrders, h.receiveOne(deadOrders)).LockedUntil, h.in(lock)) // there they are
 	h.Advance(lock - ms)
 	h.sessionLost(a, got[1]) // nothing was extended
@@ -236,7 +236,7 @@ func testPURGE_9_NoReceiveBySequenceInSessions(_ *testing.T, h *fixture) {
 		h.refused(semantics.InvalidOperation, func() error { return h.receiveNumbers(source, 1) })
 		h.refused(semantics.InvalidOperation, func() error { return h.receiveNumbers(source, 99) })
 	}
-	h.buryIn(a, h.receive(a, 2)...)
+	h.deadLetterIn(a, h.receive(a, 2)...)
 	h.complete(deadOrders, h.takeNumbers(deadOrders, 2)...)
 	h.wantNumbers(h.peek(deadOrders), 1)
 }
@@ -253,9 +253,9 @@ func testERR_5_KindAfterStatus(t *testing.T, h *fixture) {
 			want = semantics.SessionLockLost
 		}
 		h.create(func(o *semantics.Options) { o.RequiresSession = requires })
-		h.wantAll(h.holderVerbs(nobody()), want)
+		h.wantAll(h.holderVerbs(unheld()), want)
 		h.setStatus(semantics.StatusReceiveDisabled)
-		for verb, err := range h.holderVerbs(nobody()) {
+		for verb, err := range h.holderVerbs(unheld()) {
 			code := want // renew and close are allowed like settlements (STAT-2)
 			if slices.Contains(receiving, verb) {
 				code = semantics.EntityDisabled

@@ -193,7 +193,7 @@ func testSESS_19_WrongTokens(_ *testing.T, h *fixture) {
 	a := h.accept("a")
 	got := h.receiveOne(a)
 	h.setState(a, []byte("note"))
-	h.sessionLost(nobody(), got)
+	h.sessionLost(unheld(), got)
 	// a message's token is not a session's
 	h.sessionLost(semantics.Source{Path: "orders", SessionLock: got.LockToken}, got)
 	h.wantSettlements(h.settlements(a, []semantics.LockToken{a.SessionLock}), 1, semantics.MessageLockLost)
@@ -254,7 +254,7 @@ func testSESS_20_ReceivingDoesNotRenew(_ *testing.T, h *fixture) {
 	h.abandon(a, got[1])
 	h.release(a, got[2])
 	h.setAside(a, got[3])
-	h.buryIn(a, got[4])
+	h.deadLetterIn(a, got[4])
 	h.takeDeferred(a, 4)
 	h.setState(a, []byte("note"))
 	h.state(a)
@@ -274,7 +274,7 @@ func testSETTLE_2_UnderASession(_ *testing.T, h *fixture) {
 	h.abandon(a, got[1])
 	h.release(a, got[2])
 	h.setAside(a, got[3])
-	h.buryIn(a, got[4])
+	h.deadLetterIn(a, got[4])
 	ended := tokensOf(got[:5]...)
 	before := h.snapshot()
 	h.wantSettlements(h.settlements(a, ended), len(ended), semantics.MessageLockLost) // the session holds

@@ -49,7 +49,7 @@ func testSESS_22_ExactBoundary(_ *testing.T, h *fixture) {
 	h.complete(a, got[0])
 	h.abandon(a, got[1])
 	h.release(a, got[2])
-	h.buryIn(a, got[3])
+	h.deadLetterIn(a, got[3])
 	h.setAside(a, got[4])
 	h.takeDeferred(a, 5)
 	h.wantNumbers(h.receive(a, 2), 2, 3)

@@ -97,7 +97,7 @@ func testSESS_27_AThousandInFlight(_ *testing.T, h *fixture) {
 	h.receiveNone(a)
 	h.complete(a, got...)
 	got = h.inOrder(a, 1001, 2000, 1)
-	h.buryIn(a, got[:500]...)
+	h.deadLetterIn(a, got[:500]...)
 	h.setAside(a, got[500:]...)
 	h.pass(a, 2001)
 	h.same(h.messageCounts(), semantics.Runtime{Active: 500, Deferred: 500, DeadLetter: 500})

@@ -73,7 +73,7 @@ func testSESS_26_NextOnlyAfterTheFormerIsSettled(_ *testing.T, h *fixture) {
 		return got[0]
 	}
 	h.complete(a, one(1))
-	h.buryIn(a, one(2))
+	h.deadLetterIn(a, one(2))
 	h.setAside(a, one(3))
 	for range 3 {
 		h.abandon(a, one(4)) // the same message again
@@ -217,7 +217,7 @@ func testSESS_29_TakenOutIsSkipped(_ *testing.T, h *fixture) {
 	h.sendTo("a", 1)
 	a := h.accept("a")
 	h.setAside(a, h.receiveOne(a))
-	h.buryIn(a, h.receiveOne(a))
+	h.deadLetterIn(a, h.receiveOne(a))
 	h.abandon(a, h.receiveOne(a))
 	h.abandon(a, h.receiveOne(a)) // and that was its last delivery
 	h.Advance(1000 * ms)
@@ -232,7 +232,7 @@ func testSESS_29_ResentLosesItsPlace(_ *testing.T, h *fixture) {
 	h.sendTo("a", 3)
 	a := h.accept("a")
 	first := h.receiveOne(a)
-	h.buryIn(a, first)
+	h.deadLetterIn(a, first)
 	again := first.Message
 	h.send(&again)
 	h.resubmit(broker.ResubmitOptions{})
@@ -245,12 +245,12 @@ func testSESS_29_ResentLosesItsPlace(_ *testing.T, h *fixture) {
 func testSESS_29_OnlyMessageTakenOut(_ *testing.T, h *fixture) {
 	for name, take := range map[string]func(a semantics.Source){
 		"complete":    func(a semantics.Source) { h.complete(a, h.receiveOne(a)) },
-		"dead-letter": func(a semantics.Source) { h.buryIn(a, h.receiveOne(a)) },
+		"dead-letter": func(a semantics.Source) { h.deadLetterIn(a, h.receiveOne(a)) },
 		"max count":   func(a semantics.Source) { h.abandon(a, h.receiveOne(a)) },
 		"defer":       func(a semantics.Source) { h.setAside(a, h.receiveOne(a)) },
 		"delay":       func(a semantics.Source) { h.abandonFor(time.Hour, a, h.receiveOne(a)) },
 		"expiry":      func(semantics.Source) { h.Advance(1000 * ms) },
-		"expiry in hand": func(a semantics.Source) {
+		"expiry while locked": func(a semantics.Source) {
 			got := h.receiveOne(a)
 			h.Advance(1000 * ms)
 			h.release(a, got)

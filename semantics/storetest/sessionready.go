@@ -147,7 +147,7 @@ func testSESS_13_FromWhatMakesItReceivable(_ *testing.T, h *fixture) {
 	h.send(of("scheduled", later("m", h.in(20*ms))), of("twice", later("m", h.in(10*ms))))
 	deferred, dead := h.accept("deferred"), h.accept("dead")
 	h.setAside(deferred, h.receiveOne(deferred))
-	h.buryIn(dead, h.receiveOne(dead))
+	h.deadLetterIn(dead, h.receiveOne(dead))
 	h.closeSession(deferred, dead)
 	h.Advance(10 * ms) // "twice" is due
 	h.runtime()
@@ -299,7 +299,7 @@ func testCNT_2_SessionsOfEveryState(_ *testing.T, h *fixture) {
 	h.receiveOne(locked)
 	h.setAside(deferred, h.receiveOne(deferred))
 	h.abandonFor(time.Hour, delayed, h.receiveOne(delayed))
-	h.buryIn(blocked, h.receiveOne(blocked))
+	h.deadLetterIn(blocked, h.receiveOne(blocked))
 	h.closeSession(deferred, delayed, blocked)
 	h.wantSessions(6, 1, 1)
 	r := h.messageCounts()

@@ -67,7 +67,7 @@ func testRECV_5_SessionWokenBySettlement(t *testing.T, h *fixture) {
 		{h.complete, 1},
 		{h.abandon, 0},
 		{h.release, 0},
-		{h.buryIn, 1},
+		{h.deadLetterIn, 1},
 		{h.setAside, 1},
 		{func(source semantics.Source, messages ...*semantics.Received) {
 			h.skipFor(time.Hour, source, messages...)
@@ -89,18 +89,18 @@ func testRECV_5_SessionWokenByWhatMakesReceivable(t *testing.T, h *fixture) {
 			func(a semantics.Source) { h.setAside(a, h.receive(a, 9)...) },
 			func(semantics.Source) { h.ok(h.reactivate(orders, 1)) },
 		},
-		"reactivate by itself": {
+		"reactivate alone": {
 			func(a semantics.Source) { h.setAside(a, h.receive(a, 9)...) },
 			func(a semantics.Source) { h.ok(h.reactivate(a, 1)) },
 		},
 		"resubmit": {
-			func(a semantics.Source) { h.buryIn(a, h.receive(a, 9)...) },
+			func(a semantics.Source) { h.deadLetterIn(a, h.receive(a, 9)...) },
 			func(semantics.Source) { h.resubmit(broker.ResubmitOptions{}) },
 		},
 		"unblock": {
 			func(a semantics.Source) {
 				h.update(blocksOnDeadLetter, "sessionOnDeadLetter")
-				h.buryIn(a, h.receiveOne(a))
+				h.deadLetterIn(a, h.receiveOne(a))
 			},
 			func(semantics.Source) { h.unblock("a") },
 		},
@@ -157,9 +157,9 @@ func testRECV_5_SessionWokenByTime(t *testing.T, h *fixture) {
 func testSESS_22_LossEndsTheWait(t *testing.T, h *fixture) {
 	h.createSessions()
 	for name, lose := range map[string]func(a semantics.Source){
-		"close":                            func(a semantics.Source) { h.closeSession(a) },
-		"lock end that somebody else sees": func(semantics.Source) { h.Advance(lock); h.runtime() },
-		"another that takes it":            func(semantics.Source) { h.Advance(lock); h.closeSession(h.accept("a")) },
+		"close":                              func(a semantics.Source) { h.closeSession(a) },
+		"lock end that another sidecar sees": func(semantics.Source) { h.Advance(lock); h.runtime() },
+		"another that takes it":              func(semantics.Source) { h.Advance(lock); h.closeSession(h.accept("a")) },
 	} {
 		a := h.accept("a")
 		done := h.elsewhere().waiting(t.Context(), a, 1)
@@ -268,7 +268,7 @@ func testRECV_10_PassOnOfSessions(t *testing.T, h *fixture) {
 
 	// There is nothing to pass on, and nothing to pass it on for.
 	b := h.wantNext("b")[0]
-	for _, source := range []semantics.Source{orders, b, sessionOf("b"), nobody(), sessionOf("never seen")} {
+	for _, source := range []semantics.Source{orders, b, sessionOf("b"), unheld(), sessionOf("never seen")} {
 		h.ok(h.Store.PassOn(t.Context(), source))
 	}
 	h.drop()

@@ -23,8 +23,8 @@ func testDLQ_23_NewPlaceAtTheEnd(_ *testing.T, h *fixture) {
 	h.createSessions()
 	h.sendEach("a", "b", "a", "a")
 	a, b := h.accept("a"), h.accept("b")
-	h.buryIn(a, h.receive(a, 2)...)
-	h.buryIn(b, h.receiveOne(b))
+	h.deadLetterIn(a, h.receive(a, 2)...)
+	h.deadLetterIn(b, h.receiveOne(b))
 	h.closeSession(b)
 	h.Advance(ms)
 	h.same(h.resubmit(broker.ResubmitOptions{}), moved([2]int64{1, 5}, [2]int64{2, 6}, [2]int64{3, 7}))
@@ -41,7 +41,7 @@ func testDLQ_23_NeedsASessionID(_ *testing.T, h *fixture) {
 	h.create()
 	h.createNamed("sessions", hasSessions)
 	h.send(text("none"), part("a", "one"), text("none either"))
-	h.bury(h.receive(orders, 9)...)
+	h.deadLetter(h.receive(orders, 9)...)
 	h.same(h.resubmit(broker.ResubmitOptions{Target: "sessions"}), []broker.ResubmitResult{
 		notMoved(1, semantics.SessionIDMissing), moved([2]int64{2, 1})[0], notMoved(3, semantics.SessionIDMissing),
 	})
@@ -57,7 +57,7 @@ func testDLQ_23_IntoAQueueWithoutSessions(_ *testing.T, h *fixture) {
 	h.createNamed("plain")
 	h.sendTo("a", 2)
 	a := h.accept("a")
-	h.buryIn(a, h.receive(a, 2)...)
+	h.deadLetterIn(a, h.receive(a, 2)...)
 	h.resubmit(broker.ResubmitOptions{Target: "plain"})
 	plain := semantics.Source{Path: "plain"}
 	got := h.receive(plain, 9)
@@ -130,7 +130,7 @@ func testMSG_19_SticksToTheMessage(_ *testing.T, h *fixture) {
 	a = h.accept("a")
 	got = h.receiveOne(a)
 	check(got)
-	h.buryIn(a, got)
+	h.deadLetterIn(a, got)
 	check(h.row(deadOrders, 2))
 	check(h.receiveOne(deadOrders))
 }

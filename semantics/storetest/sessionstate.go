@@ -241,19 +241,19 @@ func testSESS_33a_Arguments(t *testing.T, h *fixture) {
 func testSESS_33a_OrderOfChecks(_ *testing.T, h *fixture) {
 	h.create(megabytes(1))
 	tooLarge := make([]byte, mebibyte+1)
-	h.refused(semantics.SessionNotSupported, func() error { return second(h.trySetState(nobody(), tooLarge, 7)) })
+	h.refused(semantics.SessionNotSupported, func() error { return second(h.trySetState(unheld(), tooLarge, 7)) })
 	h.drop()
 	h.createSessions(megabytes(1))
 	h.send(of("a", sized(mebibyte-100-1)))
 	a := h.accept("a")
-	h.refused(semantics.SessionStateTooLarge, func() error { return second(h.trySetState(nobody(), tooLarge, 7)) })
+	h.refused(semantics.SessionStateTooLarge, func() error { return second(h.trySetState(unheld(), tooLarge, 7)) })
 	h.refused(semantics.SessionStateTooLarge, func() error { return second(h.trySetState(a, tooLarge, 7)) })
 	tooMuch := make([]byte, 101)
-	h.refused(semantics.SessionLockLost, func() error { return second(h.trySetState(nobody(), tooMuch, 7)) })
+	h.refused(semantics.SessionLockLost, func() error { return second(h.trySetState(unheld(), tooMuch, 7)) })
 	h.refused(semantics.PreconditionFailed, func() error { return second(h.trySetState(a, tooMuch, 7)) })
 	h.refused(semantics.EntityFull, func() error { return second(h.trySetState(a, tooMuch, 0)) })
 	h.setStatus(semantics.StatusReceiveDisabled)
-	h.refused(semantics.EntityDisabled, func() error { return second(h.trySetState(nobody(), tooLarge, 7)) })
+	h.refused(semantics.EntityDisabled, func() error { return second(h.trySetState(unheld(), tooLarge, 7)) })
 }
 
 func testSESS_33a_RaceHasOneWinner(t *testing.T, h *fixture) {
@@ -289,7 +289,7 @@ func testSESS_33b_StaysUntilCleared(_ *testing.T, h *fixture) {
 	a := h.accept("a")
 	h.setState(a, []byte("note"))
 	h.pass(a, 1)
-	h.buryIn(a, h.receiveOne(a))
+	h.deadLetterIn(a, h.receiveOne(a))
 	h.closeSession(a)
 	h.purge(orders, broker.PurgeOptions{Deferred: true, Scheduled: true, DeadLetters: true})
 	h.Advance(1000 * 24 * time.Hour)

@@ -122,14 +122,14 @@ func testSESS_12_WokenByWhatMakesReady(_ *testing.T, h *fixture) {
 			func() { h.ok(h.reactivate(orders, 1)) },
 		},
 		"resubmit": {
-			func() { a := h.accept("a"); h.buryIn(a, h.receive(a, 9)...); h.closeSession(a) },
+			func() { a := h.accept("a"); h.deadLetterIn(a, h.receive(a, 9)...); h.closeSession(a) },
 			func() { h.resubmit(broker.ResubmitOptions{}) },
 		},
 		"unblock": {
 			func() {
 				h.update(blocksOnDeadLetter, "sessionOnDeadLetter")
 				a := h.accept("a")
-				h.buryIn(a, h.receiveOne(a))
+				h.deadLetterIn(a, h.receiveOne(a))
 				h.closeSession(a)
 			},
 			func() { h.unblock("a") },
@@ -142,7 +142,7 @@ func testSESS_12_WokenByWhatMakesReady(_ *testing.T, h *fixture) {
 			func() { a := h.accept("a"); h.abandonFor(time.Hour, a, h.receiveOne(a)); h.closeSession(a) },
 			func() { h.Advance(ms); h.purge(sessionOf("a"), broker.PurgeOptions{MaxMessages: 1}) },
 		},
-		"lock end that somebody else sees": {
+		"lock end that another sidecar sees": {
 			func() { h.receiveOne(h.accept("a")) },
 			func() { h.Advance(lock); h.runtime() },
 		},

@@ -144,7 +144,7 @@ func testSTAT_5_ChangesOfTheQueueWakeSessionWaits(_ *testing.T, h *fixture) {
 			select {
 			case <-w.C():
 			case <-time.After(patience):
-				h.t.Errorf("%s wakes nobody who waits for the %s session", name, of)
+				h.t.Errorf("%s wakes no waiter of the %s session", name, of)
 			}
 		}
 		if name != "delete" {

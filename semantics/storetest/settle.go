@@ -34,7 +34,7 @@ func testSETTLE_1_EveryVerbIsFinal(_ *testing.T, h *fixture) {
 	h.complete(orders, got[0])
 	h.abandon(orders, got[1])
 	h.release(orders, got[2])
-	h.bury(got[3])
+	h.deadLetter(got[3])
 	h.setAside(orders, got[4])
 	h.abandonFor(time.Hour, orders, got[5])
 	for _, m := range got {
@@ -146,7 +146,7 @@ func testSETTLE_6_DeadLetterMoves(_ *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(2)
 	got := h.receiveOne(orders)
-	h.bury(got)
+	h.deadLetter(got)
 	h.wantCounts(1, 0, 1)
 	h.wantNumbers(h.peek(orders), 2)
 	h.wantNumbers(h.peek(deadOrders), 1)
@@ -157,7 +157,7 @@ func testSETTLE_6_DeadLetterMoves(_ *testing.T, h *fixture) {
 func testSETTLE_8_NoDeadLetterFromTheDeadLetterQueue(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(1)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	got := h.receiveOne(deadOrders)
 	h.refused(semantics.InvalidOperation, func() error {
 		_, err := h.broker.DeadLetter(t.Context(), deadOrders, tokensOf(got), why("again", ""))

@@ -49,8 +49,8 @@ func (h *fixture) release(source semantics.Source, messages ...*semantics.Receiv
 	h.settled(codes, err)
 }
 
-// bury dead-letters messages of orders.
-func (h *fixture) bury(messages ...*semantics.Received) {
+// deadLetter dead-letters messages of orders.
+func (h *fixture) deadLetter(messages ...*semantics.Received) {
 	h.t.Helper()
 	codes, err := h.broker.DeadLetter(h.t.Context(), orders, tokensOf(messages...), why("poison", "cannot be read"))
 	h.settled(codes, err)

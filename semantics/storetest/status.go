@@ -50,7 +50,7 @@ func testSTAT_1_FourValues(t *testing.T, h *fixture) {
 func testSTAT_2_BlockedVerbs(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(9)
-	h.bury(h.receive(orders, 3)...)
+	h.deadLetter(h.receive(orders, 3)...)
 	h.setAside(orders, h.takeNumbers(orders, 9)...)
 	h.send(later("a", h.in(time.Hour)))
 	want := func(allowed bool) semantics.Code {
@@ -111,14 +111,14 @@ func testSTAT_2_LocksTakenBeforeCanBeSettled(_ *testing.T, h *fixture) {
 	for _, status := range allStatuses[1:] {
 		h.create(deliversAtMost(2))
 		h.sendTexts(7)
-		h.bury(h.receiveOne(orders))
+		h.deadLetter(h.receiveOne(orders))
 		got, dead := h.receive(orders, 5), h.receiveOne(deadOrders)
 		h.setStatus(status)
 		h.renew(orders, got[0])
 		h.complete(orders, got[0])
 		h.abandon(orders, got[1])
 		h.release(orders, got[2])
-		h.bury(got[3])
+		h.deadLetter(got[3])
 		h.setAside(orders, got[4])
 		h.complete(deadOrders, dead)
 		h.same(h.counts(), semantics.Runtime{Active: 4, Available: 3, Deferred: 1, DeadLetter: 1})
@@ -166,7 +166,7 @@ func testCNT_1_CountsAndTimes(t *testing.T, h *fixture) {
 	h.same(h.runtime(), semantics.Runtime{})
 	h.sendTexts(7)
 	got := h.receive(orders, 4)
-	h.bury(got[:2]...)
+	h.deadLetter(got[:2]...)
 	h.complete(orders, got[2])
 	r := h.runtime()
 	h.same(r, semantics.Runtime{Active: 4, Available: 3, Locked: 1, DeadLetter: 2, SizeInBytes: r.SizeInBytes, OldestEnqueuedAt: h.Now()})
@@ -191,7 +191,7 @@ func testCNT_2_ActiveIsEverythingInTheMainQueue(_ *testing.T, h *fixture) {
 	h.wantCounts(2, 1, 0)
 	h.Advance(ms)
 	h.wantCounts(3, 0, 0)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	h.wantCounts(2, 0, 1)
 	h.receiveOne(deadOrders)
 	h.wantCounts(2, 0, 1) // a locked dead letter is a dead letter
@@ -207,7 +207,7 @@ func testCNT_2_OldestEnqueuedTime(_ *testing.T, h *fixture) {
 	h.Advance(3 * ms)
 	got := h.receiveOne(orders)
 	h.same(h.runtime().OldestEnqueuedAt, first) // locked ones are there too
-	h.bury(got)
+	h.deadLetter(got)
 	h.same(h.runtime().OldestEnqueuedAt, second)
 	h.complete(orders, h.receiveOne(orders))
 	h.same(h.runtime().OldestEnqueuedAt, time.Time{})
@@ -284,7 +284,7 @@ func testCNT_5_AccessedAtFollowsActivity(t *testing.T, h *fixture) {
 	}
 	take()
 	h.Advance(ms)
-	h.bury(got)
+	h.deadLetter(got)
 	h.same(accessed(), h.Now())
 
 	// IDLE-7: a look at the queue from outside is not activity, nor is a call that fails.

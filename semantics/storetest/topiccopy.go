@@ -53,7 +53,7 @@ func testTOPIC_1_CopiesAreIndependent(_ *testing.T, h *fixture) {
 	got := h.receive(eu, 4)
 	h.complete(eu, got[0])
 	h.abandon(eu, got[1])
-	h.buryFrom(eu, got[2])
+	h.deadLetterFrom(eu, got[2])
 	h.setAside(eu, got[3])
 	h.abandon(subscription("asia"), h.receiveOne(subscription("asia")))
 
@@ -115,7 +115,7 @@ func testMSG_6_EnqueuedSequenceNumberIsTheTopics(_ *testing.T, h *fixture) {
 	}
 	// It sticks to the copy, also among the dead letters.
 	h.Advance(lock)
-	h.buryFrom(us, h.receiveOne(us))
+	h.deadLetterFrom(us, h.receiveOne(us))
 	h.same(number(h.peek(deadUS)[0]), []int64{1, 4})
 }
 

@@ -72,7 +72,7 @@ func testDUP_8_BatchToATopic(_ *testing.T, h *fixture) {
 func testDUP_9_OnlyAtTheEntrance(_ *testing.T, h *fixture) {
 	h.createNews(detectsDuplicates)
 	h.publishTexts("a")
-	h.buryFrom(eu, h.receiveOne(eu))
+	h.deadLetterFrom(eu, h.receiveOne(eu))
 	results, _, err := h.broker.Resubmit(h.t.Context(), deadEU, broker.ResubmitOptions{})
 	h.ok(err)
 	h.same(results, moved([2]int64{1, 2})) // inside the window, and without bypassing anything

@@ -45,7 +45,7 @@ func testENT_1_DeadLetterQueueOfASubscription(_ *testing.T, h *fixture) {
 	h.wantNumbers(h.peek(deadEU))
 	h.receiveNone(deadEU)
 	h.publishTexts("a")
-	h.buryFrom(eu, h.receiveOne(eu))
+	h.deadLetterFrom(eu, h.receiveOne(eu))
 	h.wantIDs(deadEU, "a")
 	h.wantNumbers(h.peek(deadUS)) // each subscription has its own
 	h.receiveNone(deadUS)

@@ -261,8 +261,8 @@ func (h *fixture) cancelPublished(numbers ...int64) error {
 	return second(h.broker.CancelScheduled(h.t.Context(), semantics.ToTopic(news), numbers, nil))
 }
 
-// buryFrom dead-letters messages of a subscription.
-func (h *fixture) buryFrom(source semantics.Source, messages ...*semantics.Received) {
+// deadLetterFrom dead-letters messages of a subscription.
+func (h *fixture) deadLetterFrom(source semantics.Source, messages ...*semantics.Received) {
 	h.t.Helper()
 	codes, err := h.broker.DeadLetter(h.t.Context(), source, tokensOf(messages...), why("poison", "cannot be read"))
 	h.settled(codes, err)
@@ -340,7 +340,7 @@ func (h *fixture) madeBy(source semantics.Source) []string {
 	for _, m := range h.peek(source) {
 		name, has := m.Properties["RuleName"]
 		if has && name.Type() != semantics.TypeString {
-			h.t.Fatalf("the property RuleName of message %d is no text", m.SequenceNumber)
+			h.t.Fatalf("the property RuleName of message %d is not a text", m.SequenceNumber)
 		}
 		names = append(names, name.Text())
 	}

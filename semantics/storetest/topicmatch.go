@@ -315,7 +315,7 @@ func testDLQ_16_LettersFromTheStartKeepTheirOrder(_ *testing.T, h *fixture) {
 	h.createSubscriptionWith(eu, []semantics.Rule{failsOnZero("f")})
 	h.publish(counting(1, text("a")), counting(0, text("b")), counting(0, text("c")), counting(1, text("d")))
 	h.Advance(ms)
-	h.buryFrom(eu, h.receiveOne(eu))
+	h.deadLetterFrom(eu, h.receiveOne(eu))
 	h.Advance(ms)
 	h.publish(counting(0, text("e")))
 	h.same(messageIDs(h.receive(deadEU, 9)), []string{"b", "c", "a", "e"}) // by time, then by number

@@ -88,7 +88,7 @@ func testTOPIC_7_DeadLettersCount(_ *testing.T, h *fixture) {
 	h.createSubscription(us)
 	m := sized(mebibyte/2 - 9)
 	h.publish(counting(0, m)) // is a dead letter from the start
-	h.buryFrom(us, h.receiveOne(us))
+	h.deadLetterFrom(us, h.receiveOne(us))
 	h.same(h.topicRuntime().SizeInBytes, int64(mebibyte))
 	h.refusedPublish(semantics.EntityFull, text("a"))
 	h.Advance(ms)
@@ -145,7 +145,7 @@ func testTOPIC_7_RejectIsForTheWholeSend(_ *testing.T, h *fixture) {
 	h.refusedPublish(semantics.EntityFull, about("sport", text("c"))) // for us as well, which has capacity
 	got := h.receive(eu, 2)
 	h.refusedPublish(semantics.EntityFull, text("c")) // locked ones are there too
-	h.buryFrom(eu, got[0])
+	h.deadLetterFrom(eu, got[0])
 	h.publish(about("sport", text("c"))) // dead letters are not
 	h.wantIDs(eu, "b", "c")
 	h.wantIDs(us, "c")
@@ -322,7 +322,7 @@ func testQUOTA_12_FullTopicGoesOn(_ *testing.T, h *fixture) {
 	h.refusedPublish(semantics.EntityFull, sized(20))
 	got := h.receive(eu, 5)
 	h.abandon(eu, got[1]) // which dead-letters it
-	h.buryFrom(eu, got[2])
+	h.deadLetterFrom(eu, got[2])
 	h.setAside(eu, got[3])
 	h.complete(eu, got[4])
 	h.release(eu, got[0])
@@ -335,8 +335,8 @@ func testQUOTA_12_DetailsOfAFullTopic(_ *testing.T, h *fixture) {
 	h.createNews(megabytes(1))
 	h.publish(sized(1000))
 	h.publish(sized(mebibyte/2 - 1000))
-	h.buryFrom(eu, h.receiveOne(eu))
-	h.buryFrom(us, h.receiveOne(us))
+	h.deadLetterFrom(eu, h.receiveOne(eu))
+	h.deadLetterFrom(us, h.receiveOne(us))
 	err := h.refusedPublish(semantics.EntityFull, sized(6))
 	details := []string{semantics.DetailEntity, semantics.DetailLimit, semantics.DetailActual, semantics.DetailDeadSize}
 	for i, detail := range details {
@@ -385,7 +385,7 @@ func testQUOTA_13_MovesWithinATopic(_ *testing.T, h *fixture) {
 	h.createTopic(megabytes(1))
 	h.createSubscription(eu)
 	h.publish(sized(mebibyte))
-	h.buryFrom(eu, h.receiveOne(eu))
+	h.deadLetterFrom(eu, h.receiveOne(eu))
 	results, _, err := h.broker.Resubmit(h.t.Context(), deadEU, broker.ResubmitOptions{})
 	h.ok(err)
 	h.same(results, moved([2]int64{1, 2}))

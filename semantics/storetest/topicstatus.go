@@ -163,7 +163,7 @@ func testSTAT_4_CopiesPileUp(t *testing.T, h *fixture) {
 		}
 	}
 	h.complete(eu, got[0]) // a lock taken before can be used
-	h.buryFrom(eu, got[1])
+	h.deadLetterFrom(eu, got[1])
 	r := h.runtimeOf(eu)
 	h.same([]int64{r.Available, r.DeadLetter}, []int64{2, 1})
 	h.updateSubscription(eu, hasStatus(semantics.StatusActive), "status")
@@ -199,7 +199,7 @@ func testCNT_1_Topic(_ *testing.T, h *fixture) {
 	// never active messages nor dead letters
 	want := semantics.Runtime{Scheduled: 2, SizeInBytes: 2*2*2 + 2*2, Subscriptions: 2}
 	h.same(h.topicRuntime(), want)
-	h.buryFrom(eu, h.receiveOne(eu))
+	h.deadLetterFrom(eu, h.receiveOne(eu))
 	h.receiveOne(us)
 	h.same(h.topicRuntime(), want)
 	h.Advance(1000 * ms)
@@ -217,7 +217,7 @@ func testCNT_1_Subscription(_ *testing.T, h *fixture) {
 	first := h.Now()
 	h.publish(text("1"), text("2"), text("3"), text("4"), text("5"), text("6"), later("7", h.in(time.Hour)))
 	got := h.receive(eu, 5)
-	h.buryFrom(eu, got[0])
+	h.deadLetterFrom(eu, got[0])
 	h.setAside(eu, got[1])
 	h.abandonFor(time.Minute, eu, got[2])
 	h.complete(eu, got[3])
@@ -331,7 +331,7 @@ func testTOPIC_8_SubscriptionCannotBeSentTo(t *testing.T, h *fixture) {
 		}
 	}
 	h.create()
-	h.buryTexts("a")
+	h.deadLetterTexts("a")
 	_, _, err := h.broker.Resubmit(t.Context(), deadOrders, broker.ResubmitOptions{Target: eu.Path})
 	h.wantCode(err, semantics.InvalidOperation)
 	h.wantIDs(deadOrders, "a")

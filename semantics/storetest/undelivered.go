@@ -177,7 +177,7 @@ func testDLQ_19_Waits(t *testing.T, h *fixture) {
 		h.ok(done.err)
 		h.wantNumbers(done.delivery.Messages, 1)
 	case <-time.After(patience):
-		t.Fatal("nobody was woken")
+		t.Fatal("no waiter was woken")
 	}
 	h.setStatus(semantics.StatusDisabled)
 	h.wantCode(h.await(o).err, semantics.EntityDisabled)

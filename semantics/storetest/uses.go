@@ -19,7 +19,7 @@ var useTests = []ruleTest{
 
 func testTTL_1_NothingIsLeftOfAPartialRun(_ *testing.T, h *fixture) {
 	h.create(livesFor(10 * time.Second))
-	h.send(text("in the hands of one that dies"), text("given back"), text("given back for later"), text("never received"))
+	h.send(text("locked by a client that crashes"), text("given back"), text("given back for later"), text("never received"))
 	h.send(lasting("with a lifetime of its own", 1000*ms))
 	got := h.receive(orders, 3)
 	h.abandon(orders, got[1])
@@ -165,7 +165,7 @@ func testMSG_18_PositionIsTheDistanceFromTheStart(_ *testing.T, h *fixture) {
 		}
 	}
 	h.create()
-	h.send(part("", "of nobody"), part("", "of nobody"))
+	h.send(part("", "without a consumer"), part("", "without a consumer"))
 	h.send(part("alone", "start"))
 	h.send(part("alone", "content"), part("alone", "content"))
 	h.send(part("alone", "content"))
@@ -177,7 +177,7 @@ func testMSG_18_PositionIsTheDistanceFromTheStart(_ *testing.T, h *fixture) {
 		got := h.receiveOne(orders)
 		read(got)
 		if got.Subject == "content" && got.CorrelationID == "b" {
-			h.bury(got)
+			h.deadLetter(got)
 			continue
 		}
 		h.complete(orders, got)

@@ -107,15 +107,15 @@ func (h *fixture) resubmit(options broker.ResubmitOptions) []broker.ResubmitResu
 	return results
 }
 
-// buryTexts sends texts to orders and dead-letters them. The queue must be empty of others.
-func (h *fixture) buryTexts(ids ...string) {
+// deadLetterTexts sends texts to orders and dead-letters them. The queue must be empty of others.
+func (h *fixture) deadLetterTexts(ids ...string) {
 	h.t.Helper()
 	var messages []*semantics.Message
 	for _, id := range ids {
 		messages = append(messages, text(id))
 	}
 	h.send(messages...)
-	h.bury(h.receive(orders, len(ids))...)
+	h.deadLetter(h.receive(orders, len(ids))...)
 }
 
 // showing returns the numbers of the messages of source that are in one of the groups.

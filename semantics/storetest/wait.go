@@ -171,7 +171,7 @@ func testRECV_5_WaitOnTheDeadLetterQueue(t *testing.T, h *fixture) {
 	done := s.waiting(t.Context(), deadOrders, 1)
 	h.sendTexts(2)
 	got := h.receive(orders, 2)
-	h.bury(got[0])
+	h.deadLetter(got[0])
 	h.awaitNumbers(done, 1)
 	done = s.waiting(t.Context(), deadOrders, 1)
 	h.abandon(orders, got[1])

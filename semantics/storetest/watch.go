@@ -68,7 +68,7 @@ func testRECV_10_WatchOfDeadLetters(_ *testing.T, h *fixture) {
 	h.sendTexts(2)
 	got := h.receive(orders, 2)
 	w := h.watch(deadOrders)
-	h.bury(got...)
+	h.deadLetter(got...)
 	h.same(h.awaitWake(w), 2)
 }
 
@@ -116,7 +116,7 @@ func testRECV_5_RecheckAfterTheNextLockEnd(_ *testing.T, h *fixture) {
 	h.create() // locks for a minute
 	h.same(recheck(orders), 10*time.Second)
 	h.sendTexts(2)
-	h.bury(h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
 	h.receiveOne(orders)
 	h.Advance(100 * ms)
 	h.receiveOne(deadOrders)
@@ -135,7 +135,7 @@ func testRECV_5_RecheckAfterWhatIsDueNext(_ *testing.T, h *fixture) {
 		"activation": func() { h.send(later("a", h.in(700*ms))) },
 		"delay":      func() { h.sendTexts(1); h.abandonFor(700*ms, orders, h.receiveOne(orders)) },
 		"dead letter delay": func() {
-			h.buryTexts("a")
+			h.deadLetterTexts("a")
 			h.abandonFor(700*ms, deadOrders, h.receiveOne(deadOrders))
 		},
 		"expiry while delayed": func() {

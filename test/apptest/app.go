@@ -135,7 +135,7 @@ func (a *App) await(what string, holds func() bool) {
 		a.changed.Wait()
 	}
 	if late {
-		a.t.Errorf("not within %s: %s; %d are open, %d in hand", redistest.Patience, what, a.openLocked(), len(a.hand))
+		a.t.Errorf("not within %s: %s; %d are not settled, the app works on %d", redistest.Patience, what, a.openLocked(), len(a.hand))
 	}
 }
 
@@ -268,7 +268,7 @@ func (a *App) settled(tokens []semantics.LockToken, to string, codes []semantics
 	for i, token := range tokens {
 		m, is := a.tokens[token]
 		if !is {
-			a.t.Errorf("%s was handed to nobody and is settled", token)
+			a.t.Errorf("%s was not handed out and is settled", token)
 			continue
 		}
 		if err != nil || codes[i] != "" {

@@ -175,7 +175,7 @@ func write(l law, rules map[string]*rule) string {
 		"Made by `make rules` from a run of all tests; do not edit. These are the rules of [the specification](spec/semantics.md), in its order, with the\n" +
 		"passing tests that are named after them.\n\n" +
 		"*Redis* and *memory* are the two stores, which run the same tests; *wire* is through gRPC and HTTP; *process* is the built\n" +
-		"binary; *unit* is a part by itself. A rule without a test says what queues are for, or is proved by those of others.\n")
+		"binary; *unit* is a part alone. A rule without a test says what queues are for, or is proved by those of others.\n")
 	ids := slices.Clone(l.ids)
 	for _, id := range slices.Sorted(maps.Keys(rules)) {
 		if l.pages[id] != "semantics.md" {

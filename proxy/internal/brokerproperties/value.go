@@ -21,7 +21,7 @@ func parseValue(text string) (semantics.Value, error) {
 	case strings.HasPrefix(text, `"`):
 		s, err := parseString([]byte(text))
 		if err != nil {
-			return semantics.Value{}, errors.New("begins with a quotation mark and is no JSON string")
+			return semantics.Value{}, errors.New("begins with a quotation mark and is not a JSON string")
 		}
 		return semantics.String(s), nil
 	case isNumber(text), text == "true", text == "false", text == "null":

@@ -110,14 +110,14 @@ func (r *Requests) prepare(
 		{"message.replyTo", message.ReplyTo}, {"message.replyToSessionId", message.ReplyToSessionID},
 	} {
 		if own.value != "" {
-			return nil, semantics.FieldError(
-				semantics.InvalidArgument, own.field, "must be left out; the request sets it",
+			return nil, semantics.InvalidField(
+				own.field, "must be left out; the request sets it",
 			)
 		}
 	}
 	if !message.ScheduledAt.IsZero() {
-		return nil, semantics.FieldError(
-			semantics.InvalidArgument, "message.scheduledEnqueueTime",
+		return nil, semantics.InvalidField(
+			"message.scheduledEnqueueTime",
 			"must be left out; a request that is waited for is sent at once",
 		)
 	}

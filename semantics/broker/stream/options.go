@@ -80,11 +80,11 @@ func (o Options) validate() error {
 		)
 	}
 	if o.Mode > semantics.ReceiveAndDelete {
-		return semantics.FieldError(semantics.InvalidArgument, "mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
+		return semantics.InvalidField("mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
 	}
 	if n := semantics.UTF16Length(o.ID); n > MaxSubscriptionIDLen {
-		return semantics.FieldError(
-			semantics.InvalidArgument, "id", "is %d characters long, at most %d are allowed", n, MaxSubscriptionIDLen,
+		return semantics.InvalidField(
+			"id", "is %d characters long, at most %d are allowed", n, MaxSubscriptionIDLen,
 		)
 	}
 	return nil

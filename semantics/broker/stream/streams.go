@@ -30,8 +30,8 @@ func (r *Streams) Subscribe(ctx context.Context, source semantics.Source, option
 		return nil, err
 	}
 	if !source.SessionLock.IsZero() {
-		return nil, semantics.FieldError(
-			semantics.InvalidArgument, "source", "must be a queue; a subscription accepts its sessions itself",
+		return nil, semantics.InvalidField(
+			"source", "must be a queue; a subscription accepts its sessions itself",
 		)
 	}
 	if err := options.validate(); err != nil {

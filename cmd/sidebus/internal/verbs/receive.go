@@ -26,7 +26,7 @@ import (
 const (
 	mostWait     = 5 * time.Minute
 	receiveStep  = 100  // messages of one call
-	mostInHand   = 1000 // messages that are held until all are printed, so that none comes twice
+	mostLocked   = 1000 // messages that stay locked until all are printed, so that none comes twice
 	mostByNumber = 250  // numbers of one call
 )
 
@@ -58,9 +58,9 @@ func (r *receiveCommand) Run(ctx context.Context, to terminal.Streams) error {
 	switch {
 	case r.Max < 1 && isBulk:
 		return cli.Misuse("--max is %d, must be 1 or more", r.Max)
-	case (r.Max < 1 || r.Max > mostInHand) && !isBulk:
+	case (r.Max < 1 || r.Max > mostLocked) && !isBulk:
 		return cli.Misuse(
-			"--max is %d, must be 1 to %d; with --complete or --delete more are permitted", r.Max, mostInHand,
+			"--max is %d, must be 1 to %d; with --complete or --delete more are permitted", r.Max, mostLocked,
 		)
 	case len(r.Deferred)+len(r.Number) > mostByNumber:
 		return cli.Misuse(
@@ -93,7 +93,7 @@ type receiving struct {
 	session *heldSession // nil: none
 	columns []column
 	printed int64
-	inHand  []*sidebusv1.ReceivedMessage // printed and not settled
+	locked  []*sidebusv1.ReceivedMessage // printed and not settled
 }
 
 // mostForNamed is the longest that a sidecar waits until a session is free.
@@ -132,7 +132,7 @@ func (r *receiving) lock() *string {
 
 func (r *receiving) receive(ctx context.Context, wait time.Duration) error {
 	failed := r.rounds(ctx, wait)
-	settled := len(r.inHand) > 0 && !r.Complete && !r.Delete
+	settled := len(r.locked) > 0 && !r.Complete && !r.Delete
 	failed = errors.Join(failed, r.settle(ctx, r.Abandon))
 	switch {
 	case failed != nil:
@@ -192,7 +192,7 @@ func (r *receiving) byNumber(ctx context.Context) ([]*sidebusv1.ReceivedMessage,
 // take prints a batch, which is then unsettled. To complete it needs nothing else.
 func (r *receiving) take(ctx context.Context, batch []*sidebusv1.ReceivedMessage) error {
 	if !r.Delete {
-		r.inHand = append(r.inHand, batch...)
+		r.locked = append(r.locked, batch...)
 	}
 	if r.printed == 0 {
 		r.columns = columnsOf(batch, r.kind(), false)
@@ -219,11 +219,11 @@ func (r *receiving) settle(ctx context.Context, isFailed bool) error {
 type settlement func(ctx context.Context, tokens []string) (*sidebusv1.SettleResponse, error)
 
 func (r *receiving) settleWith(ctx context.Context, what string, settle settlement) error {
-	if len(r.inHand) == 0 {
+	if len(r.locked) == 0 {
 		return nil
 	}
-	messages := r.inHand
-	r.inHand = nil
+	messages := r.locked
+	r.locked = nil
 	tokens := make([]string, len(messages))
 	for i, m := range messages {
 		tokens[i] = m.GetLockToken()
