@@ -1,4 +1,5 @@
-// Package syncbuf has a buffer that a test reads while others write to it: the log of a sidecar, the output of a process.
+// Package syncbuf has a buffer that a test reads while others write to it: the log of a sidecar, or the output of a
+// process.
 package syncbuf
 
 import (
