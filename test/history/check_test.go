@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -288,9 +289,30 @@ func (p *process) ran(from, to time.Time) bool {
 // checkKeys checks that all that is kept fits together.
 func (r *run) checkKeys() {
 	r.t.Helper()
-	if err := redistest.NewAuditor(rawClient(r.t), r.namespace).Audit(r.ctx, queue); err != nil {
+	auditor := redistest.NewAuditor(rawClient(r.t), r.namespace)
+	if err := auditUntilWhole(r.ctx, func(ctx context.Context) error { return auditor.Audit(ctx, queue) }); err != nil {
 		r.t.Error(err)
 	}
+}
+
+// auditUntilWhole audits what running sidecars change, which looks broken meanwhile: again and again until nothing is
+// found, but not for longer than late. It returns what it found last.
+func auditUntilWhole(ctx context.Context, audit func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, late)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	err := audit(ctx)
+	for err != nil && ctx.Err() == nil {
+		select {
+		case <-again.C:
+			if found := audit(ctx); ctx.Err() == nil {
+				err = found
+			}
+		case <-ctx.Done():
+		}
+	}
+	return err
 }
 
 // rawClient reads keys past all sidecars.

@@ -331,15 +331,7 @@ func (r *lossRun) checkKeys() {
 		}
 		return errors.Join(faults...)
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, late)
-	defer cancel()
-	err := audit(ctx)
-	for err != nil && ctx.Err() == nil {
-		r.rest(10 * time.Millisecond)
-		if found := audit(ctx); ctx.Err() == nil {
-			err = found
-		}
-	}
+	err := auditUntilWhole(r.ctx, audit)
 	if err != nil {
 		r.t.Errorf("round %d, %s: %v", r.number, r.loss, err)
 	}

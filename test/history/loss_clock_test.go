@@ -1,6 +1,11 @@
 package history
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/sidebus/sidebus/test/sidecartest"
+)
 
 // slow is the clock of the Redis in one round, as compared with that of the machine, by which everything is recorded.
 // It is right until a loss sets it back, and is set right in the end.
@@ -86,23 +91,40 @@ func (r *lossRun) slowNow() (s slow) {
 	return s
 }
 
-// newIsIn reports whether all has come that was sent since the clock is behind, and that nothing of before keeps
+// awaitNew waits until all has come that was sent since the clock is behind.
+func (r *lossRun) awaitNew() {
+	var missing []string
+	defer func() {
+		for _, what := range missing {
+			r.t.Logf("it did not come: %s", what)
+		}
+	}()
+	sidecartest.Eventually(r.t, "everything new is received by a clock that is behind by "+r.slow.back.String(), func() bool {
+		missing = r.newToCome()
+		return len(missing) == 0
+	})
+}
+
+// newToCome returns what was sent since the clock is behind and has not come, except what something of before may keep
 // waiting: a session may still be held, by that clock, and what was sent before may be repeated.
-func (r *lossRun) newIsIn() (isIn bool) {
+func (r *lossRun) newToCome() (missing []string) {
 	r.add(func() {
 		came := map[place]bool{}
 		for _, d := range r.deliveries {
 			came[place{d.source, d.text}] = true
 		}
-		isIn = true
 		for _, s := range r.sends {
-			if s.outcome != done || !s.began.After(r.lost.ended) || r.timesSent[s.text] > 1 || s.target == inOrder {
+			isNew := s.first.After(r.lost.ended) && r.timesSent[s.text] == 1 // a first try may have stored it before
+			isDue := !r.slow.when(s.due, s.first).After(time.Now())          // not if its due instant is of the right clock
+			if s.outcome != done || !isNew || !isDue || s.target == inOrder {
 				continue
 			}
 			for _, path := range r.destinations(s) {
-				isIn = isIn && came[place{path, s.text}]
+				if !came[place{path, s.text}] {
+					missing = append(missing, fmt.Sprintf("%q, sent to %s %s after the loss, at %s", s.text, s.target, r.since(s.span), path))
+				}
 			}
 		}
 	})
-	return isIn
+	return missing
 }

@@ -291,14 +291,9 @@ func (h *oneEnd) check(number int, forgot string, marked, lost span) {
 	clear(h.sends)
 	clear(h.came)
 	auditor := redistest.NewAuditor(h.client, h.namespace)
-	var found error
-	fits := func() bool {
-		found = errors.Join(auditor.Audit(h.t.Context(), h.ends[0]), auditor.Audit(h.t.Context(), h.ends[1]))
-		return found == nil
-	}
-	for end := time.Now().Add(late); !fits() && time.Now().Before(end); {
-		<-time.After(10 * time.Millisecond)
-	}
+	found := auditUntilWhole(h.t.Context(), func(ctx context.Context) error {
+		return errors.Join(auditor.Audit(ctx, h.ends[0]), auditor.Audit(ctx, h.ends[1]))
+	})
 	if found != nil {
 		h.t.Errorf("round %d, %s forgot: %v", number, forgot, found)
 	}

@@ -167,7 +167,7 @@ func (r *lossRun) play(number int, loss redistest.Loss) {
 	r.sending.Store(false)
 	sending.Wait()
 	if r.slow.back > longBack {
-		sidecartest.Eventually(r.t, "everything new is received by a clock that is behind by "+r.slow.back.String(), r.newIsIn)
+		r.awaitNew()
 	} else {
 		sidecartest.Eventually(r.t, "everything is received", r.isEmpty)
 	}
