@@ -76,27 +76,40 @@ type Watcher struct {
 	mu      sync.Mutex
 	runs    map[string]int
 	samples map[string][]Sample
+	scripts map[string]script // as they are watched, by name: over a thousand stores share them
 }
 
 // NewWatcher gives a watcher that notes faults under a key.
 func NewWatcher(faults string) *Watcher {
-	return &Watcher{Faults: faults, runs: map[string]int{}, samples: map[string][]Sample{}}
+	return &Watcher{Faults: faults, runs: map[string]int{}, samples: map[string][]Sample{}, scripts: map[string]script{}}
 }
 
 // Watch has all scripts of a store watched, and takes samples.
 func (w *Watcher) Watch(s *Store) {
 	all, names := make(map[string]script, len(s.scripts)), map[string]string{}
 	for name, op := range s.scripts {
-		first, rest, _ := strings.Cut(op.Text, "\n")
-		before := strings.NewReplacer("SCRIPT", name, "FAULTS", w.Faults, "\n", " ").Replace(watched)
-		copied := *op.Script
-		copied.Text = first + "\n" + before + "\n" + rest
-		all[name] = script{Script: &copied, call: redis.NewScript(copied.Text)}
+		all[name] = w.watchedScript(name, op)
 		names[all[name].call.Hash()] = name
 	}
 	original := s.scripts
 	s.scripts = all
 	s.client.AddHook(sampler{watcher: w, names: names, original: original, client: s.client})
+}
+
+// watchedScript gives a script that notes what could fail halfway.
+func (w *Watcher) watchedScript(name string, op script) script {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known, ok := w.scripts[name]
+	if !ok {
+		first, rest, _ := strings.Cut(op.Text, "\n")
+		before := strings.NewReplacer("SCRIPT", name, "FAULTS", w.Faults, "\n", " ").Replace(watched)
+		copied := *op.Script
+		copied.Text = first + "\n" + before + "\n" + rest
+		known = script{Script: &copied, call: redis.NewScript(copied.Text)}
+		w.scripts[name] = known
+	}
+	return known
 }
 
 // Samples gives the samples of every script that was run.
