@@ -92,7 +92,7 @@ var layers = []layer{
 }
 
 // testOnly packages must never reach a user's binary.
-var testOnly = []string{"semantics/storetest", "redisstore/redistest", "test/sidecartest", "test/apptest", "test/syncbuf"}
+var testOnly = []string{"semantics/storetest", "redisstore/redistest", "test/sidecartest", "test/apptest", "test/syncbuf", "test/lockrule"}
 
 func TestImportDirections(t *testing.T) {
 	t.Parallel()
