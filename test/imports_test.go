@@ -80,6 +80,7 @@ var layers = []layer{
 	{under: "proxy/...", ours: []string{
 		"semantics", "semantics/broker/...", "semantics/filter", "proto/...", "proxy/...",
 	}, never: []string{"github.com/redis/go-redis"}},
+	{under: "proxy/dapr/internal/inflight", ours: []string{"semantics", "semantics/broker/..."}},
 	{under: "proxy/wire", ours: []string{"semantics", "proto/sidebus/v1"}},
 	{under: "proxy/wirejson", ours: []string{"semantics", "proto/sidebus/v1"}},
 	{under: "proxy/sas", ours: []string{"semantics"}},

@@ -183,7 +183,7 @@ func TestDAPR_1_SameNameOnTwoConnections(t *testing.T) {
 		g.wants("1")
 		_ = one.conn.Close()
 		synctest.Wait()
-		if n := len(b.server.endpoints[0].component.instances); n != 1 {
+		if n := len(b.server.endpoints[0].component.registry.instances); n != 1 {
 			t.Errorf("%d instances are remembered", n)
 		}
 		if got := b.metric("sidebus_connections", "wire=dapr"); got != 1 {

@@ -106,7 +106,8 @@ func (h *healer) heal(ctx context.Context) {
 
 // needsRestart reports whether the runtime still has its old subscriptions.
 func (h *healer) needsRestart(ctx context.Context) bool {
-	if slices.ContainsFunc(h.server.endpoints, func(one *endpoint) bool { return one.component.hasSeenRuntime() }) {
+	hasSeen := func(one *endpoint) bool { return one.component.registry.hasSeenRuntime() }
+	if slices.ContainsFunc(h.server.endpoints, hasSeen) {
 		return false
 	}
 	isThere, err := h.hasSubscriptions(ctx)

@@ -31,7 +31,7 @@ var errTimeout = errors.New("timeoutInSec has elapsed")
 // dead-letters the original instead: so the Dapr runtime treats messages that the app fails, if that queue is the
 // deadLetterTopic of the subscription.
 func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) (*proto.PublishResponse, error) {
-	s := c.settingsOf(ctx)
+	s := c.registry.settings(keyOf(ctx))
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 	defer cancel()
 	if _, sub := addressOf(request.GetTopic()); sub.IsDeadLetters() {
@@ -53,7 +53,7 @@ func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) 
 func (c *component) BulkPublish(
 	ctx context.Context, request *proto.BulkPublishRequest,
 ) (*proto.BulkPublishResponse, error) {
-	s := c.settingsOf(ctx)
+	s := c.registry.settings(keyOf(ctx))
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 	defer cancel()
 	messages := make([]*semantics.Message, len(request.GetEntries()))

@@ -8,11 +8,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
 
+	"github.com/sidebus/sidebus/proxy/dapr/internal/inflight"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -34,29 +34,16 @@ type pullStream struct {
 	broker    *broker.Broker
 	metrics   *obs.Metrics
 
-	instance *instance
+	key      instanceKey
 	topic    string
 	settings settings
 	stream   proto.PubSub_PullMessagesServer
 	logger   *slog.Logger
-	work     sync.WaitGroup // settlements
 	failures obs.FailureLog
+	status   sourceStatus
+	inFlight *inflight.Queue
 
 	optionsCompared bool // the options of the entity were compared with the metadata
-
-	mu         sync.Mutex
-	sub        *stream.Subscription // the current one, or nil
-	isPaused   bool
-	isClosed   bool // nothing is sent, and acknowledgments have no effect
-	window     window
-	queue      []*outgoing // sent but not acknowledged, in the order of sending
-	watched    *outgoing   // the message that the app is processing, as far as is known
-	timer      *time.Timer // of the watched message, or of headOfLine
-	headOfLine headOfLine  // set if the oldest message was not acknowledged in time
-
-	completions completionBatch
-	reported    semantics.Code
-	isStalled   bool // the entity cannot be received from
 }
 
 // PullMessages delivers the messages of a topic to the Dapr runtime and takes its acknowledgments.
@@ -83,14 +70,18 @@ func (c *component) PullMessages(stream proto.PubSub_PullMessagesServer) error {
 // open starts a stream. It ignores invalid metadata, because an error would leave the app without messages for good.
 func (c *component) open(stream proto.PubSub_PullMessagesServer, topic *proto.Topic) (*pullStream, error) {
 	ctx := stream.Context()
-	key := keyOf(ctx)
-	p := &pullStream{component: c, broker: c.broker, metrics: c.metrics, topic: topic.GetName(), stream: stream}
-	p.logger = c.logger.With("component", cut(key.name), "topic", cut(p.topic))
+	p := &pullStream{
+		component: c, broker: c.broker, metrics: c.metrics, key: keyOf(ctx), topic: topic.GetName(), stream: stream,
+	}
+	p.logger = c.logger.With("component", cut(p.key.name), "topic", cut(p.topic))
 	p.failures = obs.NewFailureLog(p.logger)
-	if err := c.join(p, key); err != nil {
+	p.status = sourceStatus{logger: p.logger, stalled: c.metrics.DaprStreamsStalled}
+	p.inFlight = inflight.New(ctx, p.settleFor)
+	inherited, err := c.registry.join(p.key, p)
+	if err != nil {
 		return nil, err
 	}
-	s, unknown, wrong := p.settings.apply(topic.GetMetadata(), atSubscription)
+	s, unknown, wrong := inherited.apply(topic.GetMetadata(), atSubscription)
 	p.settings = s
 	for _, name := range unknown {
 		p.logger.WarnContext(
@@ -108,25 +99,8 @@ func (c *component) open(stream proto.PubSub_PullMessagesServer, topic *proto.To
 	return p, nil
 }
 
-// join adds a stream to its instance and resumes the instance.
-func (c *component) join(p *pullStream, key instanceKey) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.runtimeSeen = true
-	i, err := c.addInstance(key)
-	if err != nil {
-		return err
-	}
-	i.pause(false)
-	i.pulls[p] = true
-	p.instance, p.settings = i, i.settings
-	return nil
-}
-
 func (c *component) close(p *pullStream) {
-	c.mu.Lock()
-	delete(p.instance.pulls, p)
-	c.mu.Unlock()
+	c.registry.leave(p.key, p)
 	c.metrics.DaprStreams.Dec()
 	p.logger.Info("Dapr subscription closed")
 }
@@ -182,11 +156,7 @@ func (p *pullStream) readAcks(ctx context.Context) error {
 // deliverLoop delivers messages until ctx ends. It subscribes again after each failure.
 func (p *pullStream) deliverLoop(ctx context.Context) {
 	pause := minBackoff
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.setStalled(false)
-	}()
+	defer p.status.ended()
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := p.recoverPanic(ctx, p.deliverOnce)
@@ -200,7 +170,7 @@ func (p *pullStream) deliverLoop(ctx context.Context) {
 		if time.Since(began) >= healthyAfter {
 			pause = minBackoff
 		}
-		p.receiveFailed(ctx, err)
+		p.status.failed(ctx, err)
 		select {
 		case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // no secret
 		case <-ctx.Done():
@@ -224,43 +194,6 @@ func (p *pullStream) recoverPanic(ctx context.Context, do func(context.Context) 
 	return do(ctx)
 }
 
-// receiveFailed notes that receiving failed. It logs each reason once.
-func (p *pullStream) receiveFailed(ctx context.Context, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.setStalled(true)
-	if code := semantics.CodeOf(err); code != p.reported {
-		p.reported = code
-		p.logger.WarnContext(
-			ctx, "the Dapr subscription cannot receive; retrying until it can", "error", err,
-		)
-	}
-}
-
-// receiveRecovered notes that receiving works.
-func (p *pullStream) receiveRecovered() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.setStalled(false)
-	if p.reported != "" {
-		p.reported = ""
-		p.logger.Info("the Dapr subscription receives again")
-	}
-}
-
-// setStalled updates the count of streams that cannot receive. The caller holds the mutex.
-func (p *pullStream) setStalled(isStuck bool) {
-	if isStuck == p.isStalled {
-		return
-	}
-	p.isStalled = isStuck
-	if isStuck {
-		p.metrics.DaprStreamsStalled.Inc()
-	} else {
-		p.metrics.DaprStreamsStalled.Dec()
-	}
-}
-
 // deliverOnce delivers the messages of one subscription and returns the reason for its end.
 func (p *pullStream) deliverOnce(ctx context.Context) error {
 	sub, err := p.subscribe(ctx)
@@ -268,7 +201,7 @@ func (p *pullStream) deliverOnce(ctx context.Context) error {
 		return err
 	}
 	defer p.leave(ctx, sub)
-	healthy := time.AfterFunc(healthyAfter, p.receiveRecovered) // a subscription that cannot receive fails sooner
+	healthy := time.AfterFunc(healthyAfter, p.status.recovered) // a subscription that cannot receive fails sooner
 	defer healthy.Stop()
 	for {
 		e, err := sub.Next(ctx)
@@ -309,13 +242,15 @@ func (p *pullStream) subscribe(ctx context.Context) (*stream.Subscription, error
 			"%q does not require sessions, but the metadata requireSessions is set; delete the entity to recreate it with sessions", source,
 		)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	isConcurrent := p.window.isConcurrent
-	p.sub, p.window = sub, newWindow(s, sub.HasSessions())
-	p.window.isConcurrent = isConcurrent
-	p.grant()
+	p.inFlight.Subscribed(sub, s.window(sub.HasSessions()), s.handlerTimeout)
 	return sub, nil
+}
+
+// window returns the window of a new subscription.
+func (s settings) window(bySession bool) inflight.Window {
+	return inflight.NewWindow(
+		inflight.Limits{MaxActive: s.maxActive, MaxHandlers: s.maxHandlers, MaxSessions: s.maxSessions}, bySession,
+	)
 }
 
 // ensure creates the entity. The first time, it logs how an existing one differs from the metadata.
@@ -336,19 +271,10 @@ func (p *pullStream) ensure(ctx context.Context, s settings, path string) error 
 	return nil
 }
 
-func (p *pullStream) setPaused(isPaused bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.isPaused = isPaused
-	p.grant()
-}
-
 // leave ends a subscription. If the stream continues, messages that the runtime has can still be acknowledged;
 // otherwise they are settled.
 func (p *pullStream) leave(ctx context.Context, sub *stream.Subscription) {
-	p.mu.Lock()
-	p.sub = nil
-	p.mu.Unlock()
+	p.inFlight.Unsubscribed()
 	if ctx.Err() == nil {
 		sub.Detach(ctx)
 		return
@@ -356,4 +282,11 @@ func (p *pullStream) leave(ctx context.Context, sub *stream.Subscription) {
 	_ = sub.SetCredits(0) // released messages must not be delivered here again
 	p.closeQueue(ctx)
 	sub.Close(ctx)
+}
+
+// closeQueue ends the queue and settles what is unacknowledged. It abandons what the runtime had received if the
+// connection is lost, because the app may have begun; otherwise it releases it.
+func (p *pullStream) closeQueue(ctx context.Context) {
+	p.inFlight.Close(ctx, lostConnection(p.stream.Context()))
+	p.inFlight.Settlements.Wait()
 }

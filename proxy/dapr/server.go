@@ -83,7 +83,7 @@ func New(
 
 func (s *Server) server(c *component) *grpc.Server {
 	return grpc.NewServer(
-		grpc.Creds(trackedCredentials{metrics: s.metrics, open: &s.connections, closed: c.forget}),
+		grpc.Creds(trackedCredentials{metrics: s.metrics, open: &s.connections, closed: c.registry.forget}),
 		grpc.MaxRecvMsgSize(s.config.MaxMessage),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxStreams),

@@ -11,6 +11,7 @@ import (
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
 
+	"github.com/sidebus/sidebus/proxy/dapr/internal/inflight"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
@@ -212,46 +213,46 @@ func (b *bed) make(queue string, options semantics.Options, given []string) {
 func TestDAPR_3_WindowFollowsTheRuntime(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1000, 0)
-	serial := func(w *window, gap time.Duration, n int) {
+	serial := func(w *inflight.Window, gap time.Duration, n int) {
 		for range n {
-			w.sent(w.size)
+			w.Sent(w.Size())
 			at = at.Add(gap)
-			w.answered(true, w.size, at)
+			w.Answered(true, w.Size(), at)
 		}
 	}
 	s := Sidebus.defaults()
-	w := newWindow(s, false)
-	if w.size != minWindow {
-		t.Fatalf("it begins with %d", w.size)
+	w := s.window(false)
+	if w.Size() != inflight.MinWindow {
+		t.Fatalf("it begins with %d", w.Size())
 	}
 	serial(&w, time.Millisecond, 20)
-	if w.size != maxSerialWindow {
-		t.Errorf("a quick app gets %d", w.size)
+	if w.Size() != inflight.MaxSerialWindow {
+		t.Errorf("a quick app gets %d", w.Size())
 	}
 	at = at.Add(time.Hour) // it had nothing to do
-	w.answered(true, 1, at)
-	if w.size != maxSerialWindow {
-		t.Errorf("after a break it gets %d", w.size)
+	w.Answered(true, 1, at)
+	if w.Size() != inflight.MaxSerialWindow {
+		t.Errorf("after a break it gets %d", w.Size())
 	}
 	serial(&w, 20*time.Millisecond, 40)
-	if w.size < 9 || w.size > 11 {
-		t.Errorf("an app that needs 20ms gets %d", w.size)
+	if w.Size() < 9 || w.Size() > 11 {
+		t.Errorf("an app that needs 20ms gets %d", w.Size())
 	}
 	serial(&w, time.Second, 20)
-	if w.size != minWindow {
-		t.Errorf("a slow app gets %d", w.size)
+	if w.Size() != inflight.MinWindow {
+		t.Errorf("a slow app gets %d", w.Size())
 	}
 	for range 12 { // an answer overtakes another one
-		w.sent(w.size)
-		w.answered(false, w.size, at)
+		w.Sent(w.Size())
+		w.Answered(false, w.Size(), at)
 	}
-	if w.size != defaultMaxActive {
-		t.Errorf("a runtime that hands on all at once gets %d", w.size)
+	if w.Size() != defaultMaxActive {
+		t.Errorf("a runtime that hands on all at once gets %d", w.Size())
 	}
-	w.answered(false, w.size-1, at)
+	w.Answered(false, w.Size()-1, at)
 	serial(&w, time.Hour, 3)
-	if w.size != defaultMaxActive {
-		t.Errorf("and then %d", w.size)
+	if w.Size() != defaultMaxActive {
+		t.Errorf("and then %d", w.Size())
 	}
 }
 
@@ -262,7 +263,7 @@ func TestDAPR_3_WindowAsTheMetadataSays(t *testing.T) {
 		bySession bool
 		want      int
 	}{
-		{"", false, minWindow},
+		{"", false, inflight.MinWindow},
 		{"maxActiveMessages=1", false, 1},
 		{"maxConcurrentHandlers=50", false, 50},
 		{"maxConcurrentHandlers=50 maxActiveMessages=20", false, 20},
@@ -282,14 +283,14 @@ func TestDAPR_3_WindowAsTheMetadataSays(t *testing.T) {
 		if len(unknown)+len(wrong) > 0 {
 			t.Errorf("%s: %v %v", c.metadata, unknown, wrong)
 		}
-		w := newWindow(s, c.bySession)
-		before := w.size
-		w.sent(w.size)
+		w := s.window(c.bySession)
+		before := w.Size()
+		w.Sent(w.Size())
 		if strings.Contains(c.metadata, "Concurrent") || c.bySession {
-			w.answered(false, 1, time.Unix(1, 0))
+			w.Answered(false, 1, time.Unix(1, 0))
 		}
-		if before != c.want || w.size != before {
-			t.Errorf("%s: %d and then %d, want %d", c.metadata, before, w.size, c.want)
+		if before != c.want || w.Size() != before {
+			t.Errorf("%s: %d and then %d, want %d", c.metadata, before, w.Size(), c.want)
 		}
 	}
 }

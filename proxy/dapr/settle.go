@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/dapr/internal/inflight"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -48,8 +49,8 @@ func (p *pullStream) release() settlement {
 	return settlement{outcome: obs.Release, verb: obs.Release, settle: p.broker.Release}
 }
 
-func (p *pullStream) abandon(o *outgoing, as outcome, detail string) settlement {
-	return p.abandonFor(p.redeliveryDelay(o), as, detail)
+func (p *pullStream) abandon(m *inflight.Message, as outcome, detail string) settlement {
+	return p.abandonFor(p.redeliveryDelay(m), as, detail)
 }
 
 func (p *pullStream) abandonFor(delay *time.Duration, as outcome, detail string) settlement {
@@ -65,14 +66,14 @@ func (p *pullStream) abandonFor(delay *time.Duration, as outcome, detail string)
 
 // redeliveryDelay returns the delay of the next delivery, which doubles with each failed one. nil: the delay of the
 // entity.
-func (p *pullStream) redeliveryDelay(o *outgoing) *time.Duration {
+func (p *pullStream) redeliveryDelay(m *inflight.Message) *time.Duration {
 	delay, most := p.settings.firstRedelivery, max(p.settings.firstRedelivery, p.settings.maxRedelivery)
 	if delay == 0 {
 		return nil
 	}
-	failed := o.DeliveryCount - 1
-	if o.source.SubQueue.IsDeadLetters() {
-		failed = o.DeadLetterDeliveryCount
+	failed := m.DeliveryCount - 1
+	if m.Source.SubQueue.IsDeadLetters() {
+		failed = m.DeadLetterDeliveryCount
 	}
 	for ; failed > 0 && delay < most; failed-- {
 		delay *= 2
@@ -92,8 +93,8 @@ func (p *pullStream) deadLetter(as outcome, reason, description string) settleme
 	}
 }
 
-func (p *pullStream) tooLarge(o *outgoing, bytes int) settlement {
-	if o.source.SubQueue.IsDeadLetters() {
+func (p *pullStream) tooLarge(m *inflight.Message, bytes int) settlement {
+	if m.Source.SubQueue.IsDeadLetters() {
 		delay := tooLargeDelay
 		return p.abandonFor(&delay, tooLarge, "")
 	}
@@ -111,13 +112,29 @@ func (p *pullStream) givenUp() settlement {
 }
 
 // count counts a settled message.
-func (p *pullStream) count(o *outgoing, verb string, as outcome) {
-	p.metrics.Settled(o.source, verb, []semantics.Code{""})
+func (p *pullStream) count(m *inflight.Message, verb string, as outcome) {
+	p.metrics.Settled(m.Source, verb, []semantics.Code{""})
 	p.metrics.DaprDeliveries.WithLabelValues(string(as)).Inc()
 }
 
+// settleFor settles messages for a reason that the queue has.
+func (p *pullStream) settleFor(ctx context.Context, why inflight.Reason, messages []*inflight.Message) {
+	var v settlement
+	switch why {
+	case inflight.Processed:
+		v = p.complete()
+	case inflight.TimedOut:
+		v = p.abandon(messages[0], timedOut, "no acknowledgment within "+p.settings.handlerTimeout.String())
+	case inflight.ConnectionLost:
+		v = p.abandonFor(nil, obs.Abandon, "the connection to the Dapr runtime was lost")
+	case inflight.Returned:
+		v = p.release()
+	}
+	p.settleSafely(ctx, v, messages...)
+}
+
 // settleSafely is settle that recovers from a panic: then the messages are delivered again when their locks expire.
-func (p *pullStream) settleSafely(ctx context.Context, v settlement, messages ...*outgoing) {
+func (p *pullStream) settleSafely(ctx context.Context, v settlement, messages ...*inflight.Message) {
 	_ = p.recoverPanic(ctx, func(ctx context.Context) error {
 		p.settle(ctx, v, messages)
 		return nil
@@ -126,7 +143,7 @@ func (p *pullStream) settleSafely(ctx context.Context, v settlement, messages ..
 
 // settle settles messages of one subscription. While the store is down it retries: as long as the stream is open and
 // the locks may hold, or for stopTimeout after the stream has ended.
-func (p *pullStream) settle(ctx context.Context, v settlement, messages []*outgoing) {
+func (p *pullStream) settle(ctx context.Context, v settlement, messages []*inflight.Message) {
 	streamCtx := ctx
 	ctx = context.WithoutCancel(ctx)
 	if streamCtx.Err() != nil {
@@ -135,12 +152,12 @@ func (p *pullStream) settle(ctx context.Context, v settlement, messages []*outgo
 		defer cancel()
 	}
 	tokens := make([]semantics.LockToken, len(messages))
-	for i, o := range messages {
-		tokens[i] = o.LockToken
+	for i, m := range messages {
+		tokens[i] = m.LockToken
 	}
 	wasUnknown := false
 	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
-		codes, err := messages[0].sub.Settle(ctx, tokens, v.settle)
+		codes, err := messages[0].Sub.Settle(ctx, tokens, v.settle)
 		switch e := semantics.AsError(err); {
 		case err == nil:
 			for i, code := range codes {
@@ -164,16 +181,16 @@ func (p *pullStream) settle(ctx context.Context, v settlement, messages []*outgo
 }
 
 // settled counts the outcome of a settlement.
-func (p *pullStream) settled(v settlement, o *outgoing, code semantics.Code, wasUnknown bool) {
+func (p *pullStream) settled(v settlement, m *inflight.Message, code semantics.Code, wasUnknown bool) {
 	switch {
 	case code == "" || wasUnknown: // a previous attempt with unknown outcome has settled it (ERR-6)
-		p.count(o, v.verb, v.outcome)
+		p.count(m, v.verb, v.outcome)
 		if v.detail != "" {
-			p.failures.Note(o.Received, cut(v.detail))
+			p.failures.Note(m.Received, cut(v.detail))
 		}
 	case v.verb == obs.Release: // the lock is lost, so it is released already
 	default:
-		p.metrics.Settled(o.source, v.verb, []semantics.Code{code})
+		p.metrics.Settled(m.Source, v.verb, []semantics.Code{code})
 		p.metrics.DaprDeliveries.WithLabelValues(string(lockLost)).Inc()
 	}
 }

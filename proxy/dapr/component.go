@@ -15,11 +15,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
-// Limits of what clients can allocate.
-const (
-	maxInstances    = 1000
-	maxInstanceName = 253 // of a Component resource
-)
+// maxInstanceName is the longest name of a Component resource, in bytes.
+const maxInstanceName = 253
 
 // instanceHeader names the Component resource of a call.
 const instanceHeader = "x-component-instance"
@@ -36,34 +33,25 @@ type component struct {
 	logger   *slog.Logger
 	stopping <-chan struct{} // closed when streams must end
 
-	spec  socketSpec
-	state *stateFile
-	inits sync.Mutex // serializes Init, so that the file has the metadata of the last one
-
-	mu          sync.Mutex
-	instances   map[instanceKey]*instance
-	latest      map[string]settings // of each Component resource, for connections without Init
-	runtimeSeen bool                // a runtime has called Init or PullMessages
-}
-
-// instanceKey identifies a Component resource of one runtime. Several runtimes may share a socket and use the same
-// resource names; each has its own connections.
-type instanceKey struct {
-	conn *trackedConn
-	name string
-}
-
-// instance is one Component resource.
-type instance struct {
-	settings settings
-	pulls    map[*pullStream]bool
+	spec     socketSpec
+	state    *stateFile
+	inits    sync.Mutex // serializes Init, so that the file has the metadata of the last one
+	registry *registry
 }
 
 func newComponent(s *Server, p socketSpec) *component {
-	return &component{
+	c := &component{
 		broker: s.broker, metrics: s.metrics, logger: s.logger, stopping: s.stopping,
-		spec: p, state: newStateFile(p.path), instances: map[instanceKey]*instance{}, latest: map[string]settings{},
+		spec: p, state: newStateFile(p.path),
 	}
+	c.registry = newRegistry(c.savedSettings)
+	return c
+}
+
+// savedSettings returns the settings of the last Init of a Component resource before a restart, or the defaults.
+func (c *component) savedSettings(name string) settings {
+	s, _, _ := c.spec.profile.defaults().apply(c.state.find(name), atComponent)
+	return s
 }
 
 func (c *component) typeName() string { return typeOf(c.spec.path) }
@@ -98,7 +86,7 @@ func (c *component) Init(ctx context.Context, request *proto.PubSubInitRequest) 
 	}
 	c.inits.Lock()
 	defer c.inits.Unlock()
-	if err := c.initInstance(key, found); err != nil {
+	if err := c.registry.init(key, found); err != nil {
 		return nil, err
 	}
 	if err := c.state.keep(key.name, effective(properties)); err != nil {
@@ -138,78 +126,6 @@ func effective(properties map[string]string) map[string]string {
 	return kept
 }
 
-// initInstance sets the settings of an instance. Its open streams keep theirs.
-func (c *component) initInstance(key instanceKey, s settings) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.runtimeSeen = true
-	i, err := c.addInstance(key)
-	if err != nil {
-		return err
-	}
-	if _, isKnown := c.latest[key.name]; isKnown || len(c.latest) < maxInstances {
-		c.latest[key.name] = s
-	}
-	i.settings = s
-	i.pause(false)
-	return nil
-}
-
-// addInstance returns the instance of key, and adds it if it is new. The caller holds the mutex.
-func (c *component) addInstance(key instanceKey) (*instance, error) {
-	i := c.instances[key]
-	if i != nil {
-		return i, nil
-	}
-	if len(c.instances) >= maxInstances {
-		return nil, semantics.Errorf(
-			semantics.QuotaExceeded, "there are %d Component resources on one socket, which is the limit; use another socket",
-			maxInstances,
-		)
-	}
-	i = &instance{settings: c.settingsFor(key), pulls: map[*pullStream]bool{}}
-	c.instances[key] = i
-	return i, nil
-}
-
-// settingsFor returns the settings of an instance. Without Init on its connection, they are those of the last Init,
-// also before a restart, or the defaults. The caller holds the mutex.
-func (c *component) settingsFor(key instanceKey) settings {
-	if i := c.instances[key]; i != nil {
-		return i.settings
-	}
-	if s, ok := c.latest[key.name]; ok {
-		return s
-	}
-	s, _, _ := c.spec.profile.defaults().apply(c.state.find(key.name), atComponent)
-	return s
-}
-
-// settingsOf returns the settings of the instance of a call.
-func (c *component) settingsOf(ctx context.Context) settings {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.settingsFor(keyOf(ctx))
-}
-
-// forget removes the instances of a closed connection.
-func (c *component) forget(conn *trackedConn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key := range c.instances {
-		if key.conn == conn {
-			delete(c.instances, key)
-		}
-	}
-}
-
-// hasSeenRuntime reports whether a runtime has called Init or PullMessages since this process started.
-func (c *component) hasSeenRuntime() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.runtimeSeen
-}
-
 // Features returns what the Dapr runtime need not do itself.
 func (c *component) Features(context.Context, *proto.FeaturesRequest) (*proto.FeaturesResponse, error) {
 	return &proto.FeaturesResponse{Features: features}, nil
@@ -222,29 +138,14 @@ func (c *component) Ping(context.Context, *proto.PingRequest) (*proto.PingRespon
 
 // Pause stops the streams of an instance from sending. They still take acknowledgments.
 func (c *component) Pause(ctx context.Context, _ *proto.PauseRequest) (*proto.PauseResponse, error) {
-	c.setPaused(ctx, true)
+	c.registry.pause(keyOf(ctx), true)
 	return &proto.PauseResponse{}, nil
 }
 
 // Resume lets the streams of an instance send again.
 func (c *component) Resume(ctx context.Context, _ *proto.ResumeRequest) (*proto.ResumeResponse, error) {
-	c.setPaused(ctx, false)
+	c.registry.pause(keyOf(ctx), false)
 	return &proto.ResumeResponse{}, nil
-}
-
-func (c *component) setPaused(ctx context.Context, isPaused bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if i := c.instances[keyOf(ctx)]; i != nil {
-		i.pause(isPaused)
-	}
-}
-
-// pause pauses or resumes the streams of an instance. The caller holds the mutex of the component.
-func (i *instance) pause(isPaused bool) {
-	for p := range i.pulls {
-		p.setPaused(isPaused)
-	}
 }
 
 // deadLetterSuffix addresses the dead-letter queue of an entity, in any case (DLQ-2).

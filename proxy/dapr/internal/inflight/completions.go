@@ -1,0 +1,50 @@
+package inflight
+
+import (
+	"context"
+	"time"
+)
+
+// Messages of a busy stream are completed in batches, and as many are then received in one call, which costs the store
+// far less than single calls.
+const (
+	batchDelay = 5 * time.Millisecond // how long the first completion waits for others
+	// 1/batchShare of the window may wait for a batch, so that the app does not run out of messages
+	batchShare = 8
+	maxBatch   = 100
+)
+
+// completionBatch has acknowledged messages that are not completed yet.
+type completionBatch struct {
+	done  []*Message
+	timer *time.Timer
+}
+
+// complete completes a message, in a batch if the app has more to do. Messages of sessions are completed at once,
+// because the next message of the session waits for it.
+func (q *Queue) complete(ctx context.Context, m *Message) {
+	q.completions.done = append(q.completions.done, m)
+	switch enough := min(q.window.Size()/batchShare, maxBatch); {
+	case m.Sub.HasSessions() || len(q.messages) == 0 || len(q.completions.done) >= enough:
+		q.flush(ctx)
+	case q.completions.timer == nil:
+		q.completions.timer = after(q, batchDelay, func() { q.flush(ctx) })
+	}
+}
+
+// flush completes the messages that wait.
+func (q *Queue) flush(ctx context.Context) {
+	if t := q.completions.timer; t != nil {
+		t.Stop()
+	}
+	done := q.completions.done
+	q.completions = completionBatch{}
+	for len(done) > 0 {
+		n := 1
+		for n < len(done) && done[n].Sub == done[0].Sub {
+			n++
+		}
+		q.start(ctx, Processed, done[:n]...)
+		done = done[n:]
+	}
+}
