@@ -211,6 +211,17 @@ var _ = []any{client.New, sidebusv1.NewAdminClient, fmt.Println, time.Second, gr
 	fieldmaskpb.FieldMask{}.Paths, timestamppb.New, errdetails.ErrorInfo{}.Domain, errors.Is, io.EOF}
 `
 
+// goSetup finds what a page adds to the lines of docs/api/README.md that its Go examples share.
+var goSetup = regexp.MustCompile("(?s)```go-setup\n(.*?)```")
+
+// useAll returns Go lines, and uses of what they declare.
+func useAll(lines string) string {
+	for _, declared := range regexp.MustCompile(`(?m)^(\w+)(?:, err)? :=`).FindAllStringSubmatch(lines, -1) {
+		lines += "\n_ = " + declared[1]
+	}
+	return lines
+}
+
 func TestGoSnippetsCompile(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
@@ -218,20 +229,19 @@ func TestGoSnippetsCompile(t *testing.T) {
 	add := func(parameters, body string) {
 		fmt.Fprintf(&source, "\nvar _ = func(ctx context.Context, %s) error {\n%s\nreturn nil\n}\n", parameters, body)
 	}
-	for _, body := range blocks(t, "README.md", "```go") {
-		add("_ int", body)
-	}
 	for _, body := range blocks(t, "docs/client-go.md", "```go") {
 		add("sidebus *client.Client, sender *client.Sender, message *client.Message, work func(context.Context, []byte) error", body)
 	}
-	for _, body := range blocks(t, "docs/api/README.md", "```go-setup") {
-		add("_ int", body+"\n_, _ = messages, admin")
-	}
+	setup := blocks(t, "docs/api/README.md", "```go-setup")[0]
+	add("_ int", useAll(setup))
 	pages := []string{"docs/sessions.md", "docs/topics.md", "docs/forwarding.md", "docs/api/streams.md", "docs/api/errors.md"}
 	for _, page := range apiPages {
 		pages = append(pages, "docs/api/"+page+".md")
 	}
 	for _, page := range pages {
+		for _, more := range goSetup.FindAllStringSubmatch(readPage(t, page), -1) {
+			add("_ int", useAll(setup+"\n"+more[1]))
+		}
 		for _, body := range blocks(t, page, "```go") {
 			add("sidebus *client.Client, messages sidebusv1.MessagesClient, sessions sidebusv1.SessionsClient, admin sidebusv1.AdminClient, token string", body)
 		}
@@ -250,6 +260,22 @@ func writeProgram(t *testing.T, source string) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// The README's program in Go comes after the session with curl, which has created the queue and left one dead letter.
+func TestReadmeProgramRuns(t *testing.T) {
+	t.Parallel()
+	s := sidecartest.Start(t, "--store", redistest.URL(t), "--namespace", redistest.Namespace())
+	shell(t, s, blocks(t, "README.md", "<!-- runs -->\n```sh")[0])
+	program := strings.ReplaceAll(blocks(t, "README.md", "```go")[0], "127.0.0.1:7421", s.GRPC)
+	printed, err := exec.Command("go", "run", writeProgram(t, program)).CombinedOutput()
+	if err != nil || string(printed) != "hello from Go\n" {
+		t.Fatalf("%v; it printed:\n%s", err, printed)
+	}
+	left := s.Must(t, http.MethodGet, "/v1/queues/greetings/runtime", "")
+	if total := left.Body["totalMessageCount"]; total != "1" {
+		t.Errorf("the queue holds %v messages, want the dead letter alone: %s", total, left.Text)
+	}
 }
 
 // The snippets about streams are one program, since curl cannot show them.

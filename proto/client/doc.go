@@ -31,7 +31,7 @@
 //	                                                       |     MaxAutoRenew: time.Hour}
 //	r, err := c.AcceptNextSessionForQueue(ctx, "steps",    | r, err := c.AcceptNextSessionForQueue(ctx, "steps",
 //	    nil)                                               |     &o)
-//	defer r.Close(ctx)                                     | defer r.Close(ctx)
+//	defer r.Close(context.WithoutCancel(ctx))              | defer r.Close(context.WithoutCancel(ctx))
 //	state, err := r.GetSessionState(ctx, nil)              | state, err := r.GetSessionState(ctx, nil)
 //	ms, err := r.ReceiveMessages(ctx, 10, nil)             | ms, err := r.ReceiveMessages(ctx, 10, nil)
 //	// ... work, complete each, in another goroutine:      | // ... work, complete each
