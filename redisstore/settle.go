@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
+	"strconv"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -17,19 +17,47 @@ const (
 
 // settleCall is one Complete or Release, or one Abandon without changes, on its way to its script.
 type settleCall struct {
+	verb   *settleVerb
 	source semantics.Source
-	script string
-	delay  int64 // of abandon, in ms; -1 is the queue's own
+	delay  int64 // of abandon, in ms; ownDelay is the queue's
 	tokens []semantics.LockToken
 	codes  []semantics.Code
 	err    error
+}
+
+// ownDelay is the redelivery delay of the queue.
+const ownDelay = -1
+
+// settleVerb is a settlement of which calls share scripts.
+type settleVerb struct {
+	script      string
+	oneSubQueue bool // the script gets only the keys of the sub-queue, and cannot make dead letters
+	allSessions bool // calls of all sessions share a script
+	isBrief     bool // OK has no row for each message: all are settled
+	args        func(first *settleCall, calls []*settleCall) []any
+}
+
+var (
+	completeVerb           = settleVerb{"complete", true, false, true, argsOfCompletes}
+	completeInSessionsVerb = settleVerb{"complete_in_sessions", true, true, false, argsOfCompletesInSessions}
+	abandonVerb            = settleVerb{"abandon", false, false, false, argsOfAbandons}
+	releaseVerb            = settleVerb{"release", false, false, false, argsOfReleases}
+)
+
+// batchKey returns what calls that share a script have in common.
+func (c *settleCall) batchKey() string {
+	key := c.verb.script + " " + c.source.Fold().String()
+	if !c.verb.allSessions {
+		key += " " + sessionToken(c.source)
+	}
+	return key + " " + strconv.FormatInt(c.delay, 10)
 }
 
 // weight also counts the bytes of messages that may become dead letters, so that no script copies much more than
 // mostDeadLetterBytes.
 func (c *settleCall) weight() int {
 	n := len(c.tokens)
-	if c.script != "abandon" && c.script != "release" {
+	if c.verb.oneSubQueue {
 		return n
 	}
 	for _, t := range c.tokens {
@@ -43,27 +71,31 @@ func (c *settleCall) weight() int {
 func (s *Store) Complete(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
 ) ([]semantics.Code, error) {
-	return s.settle(ctx, source, "complete", 0, tokens)
+	verb := &completeVerb
+	if !source.SessionLock.IsZero() {
+		verb = &completeInSessionsVerb
+	}
+	return s.settle(ctx, settleCall{verb: verb, source: source, tokens: tokens})
 }
 
 // Release implements semantics.Settler.
 func (s *Store) Release(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
 ) ([]semantics.Code, error) {
-	return s.settle(ctx, source, "release", 0, tokens)
+	return s.settle(ctx, settleCall{verb: &releaseVerb, source: source, tokens: tokens})
 }
 
 // Abandon implements semantics.Settler.
 func (s *Store) Abandon(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, options semantics.AbandonOptions,
 ) ([]semantics.Code, error) {
-	delayMs := int64(-1)
+	delayMs := int64(ownDelay)
 	if options.Delay != nil {
 		delayMs = options.Delay.Milliseconds()
 	}
 	return inSlices(tokens, func(some []semantics.LockToken) ([]semantics.Code, error) {
 		if len(options.Properties) == 0 && !options.SkipOrder {
-			return s.settle(ctx, source, "abandon", delayMs, some)
+			return s.settle(ctx, settleCall{verb: &abandonVerb, source: source, delay: delayMs, tokens: some})
 		}
 		return s.settleChanged(
 			ctx, source, "abandon", []any{prefixOf(source.SubQueue), delayMs, flag(options.SkipOrder)}, some,
@@ -141,25 +173,8 @@ func textOrNone(text *string) string {
 	return "=" + *text
 }
 
-func (s *Store) settle(
-	ctx context.Context, source semantics.Source, script string, delay int64, tokens []semantics.LockToken,
-) ([]semantics.Code, error) {
-	call := &settleCall{source: source, script: script, delay: delay, tokens: tokens}
-	batchKey := script + " " + source.Fold().String()
-	switch {
-	case source.SessionLock.IsZero():
-	case script == "complete":
-		call.script = "complete_in_sessions" // of all sessions together
-		batchKey = call.script + " " + source.Fold().String()
-	default:
-		batchKey += " " + sessionToken(source)
-	}
-	if delay != 0 {
-		batchKey = time.Duration(delay).
-			String() +
-			" " + batchKey // those with the same delay go together, and those with the queue's own
-	}
-	if err := s.settles.do(ctx, batchKey, call); err != nil {
+func (s *Store) settle(ctx context.Context, call settleCall) ([]semantics.Code, error) {
+	if err := s.settles.do(ctx, call.batchKey(), &call); err != nil {
 		return nil, err
 	}
 	return call.codes, call.err
@@ -167,31 +182,13 @@ func (s *Store) settle(
 
 func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 	first := calls[0]
-	source, script := first.source, first.script
-	args, keys := []any{s.now()}, s.keysOf(source)
-	locks := 0
-	for _, c := range calls {
-		locks += len(c.tokens)
-	}
-	switch script {
-	case "complete":
+	source, verb := first.source, first.verb
+	keys := s.keysOf(source)
+	if verb.oneSubQueue {
 		keys = keys.of(source.SubQueue)
-		args = appendCompletes(append(args, prefixOf(source.SubQueue)), calls)
-	case "complete_in_sessions":
-		keys = keys.of(source.SubQueue)
-		args = appendCompletesInSessions(args, calls)
-	case "abandon":
-		args = append(args, prefixOf(source.SubQueue), first.delay, 0, sessionToken(source), locks)
-	default: // release
-		args = append(args, prefixOf(source.SubQueue), sessionToken(source))
 	}
-	if script == "abandon" || script == "release" {
-		for _, c := range calls {
-			args = appendLocks(args, c.tokens)
-		}
-	}
-	r, err := s.runOn(ctx, source, script, keys, args...)
-	if err == nil && (script == "abandon" || script == "release") && r.status == "OK" {
+	r, err := s.runOn(ctx, source, verb.script, keys, append([]any{s.now()}, verb.args(first, calls)...)...)
+	if err == nil && !verb.oneSubQueue && r.status == "OK" {
 		s.apply(ctx, keptAt(source), r)
 	}
 	for _, c := range calls {
@@ -202,7 +199,7 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 			c.err = s.notFound(ctx, c.source.Path)
 		case r.status == string(semantics.SessionRequired), r.status == string(semantics.SessionNotSupported):
 			c.err = semantics.SessionFailure(semantics.Code(r.status), c.source.Path)
-		case script == "complete" && r.status == "OK": // all of them, without a row for each
+		case verb.isBrief && r.status == "OK":
 			c.codes = make([]semantics.Code, len(c.tokens))
 		default:
 			c.codes, c.err = readSettled(r, len(c.tokens))
@@ -248,36 +245,6 @@ func (s *Store) settleChanged(
 	return codes, r.failure()
 }
 
-// RenewLocks implements semantics.Settler.
-func (s *Store) RenewLocks(
-	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
-) ([]semantics.Renewal, error) {
-	r, err := s.runOn(ctx, source, "renew_locks", s.keysOf(source).of(source.SubQueue),
-		appendLocks([]any{s.now(), prefixOf(source.SubQueue), sessionToken(source)}, tokens)...)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.onSource(ctx, source, r); err != nil {
-		return nil, err
-	}
-	return readRenewals(r, r.instant(), len(tokens))
-}
-
-func readRenewals(r *reply, until time.Time, n int) ([]semantics.Renewal, error) {
-	renewals := make([]semantics.Renewal, n)
-	for i := range renewals {
-		switch r.number() {
-		case 0:
-			renewals[i].Code = semantics.MessageLockLost
-		case 2:
-			renewals[i] = semantics.Renewal{LockedUntil: until, ExpiredInHand: true}
-		default:
-			renewals[i].LockedUntil = until
-		}
-	}
-	return renewals, r.failure()
-}
-
 func readSettled(r *reply, n int) ([]semantics.Code, error) {
 	codes := make([]semantics.Code, n)
 	for i := range codes {
@@ -291,36 +258,55 @@ func readSettled(r *reply, n int) ([]semantics.Code, error) {
 	return codes, r.failure()
 }
 
-// appendCompletesInSessions adds for each message the token of its session, its lock and its id.
-func appendCompletesInSessions(args []any, calls []*settleCall) []any {
+func argsOfAbandons(first *settleCall, calls []*settleCall) []any {
+	var locks []any
+	for _, c := range calls {
+		locks = appendLocks(locks, c.tokens)
+	}
+	args := []any{prefixOf(first.source.SubQueue), first.delay, flag(false), sessionToken(first.source), len(locks)}
+	return append(args, locks...)
+}
+
+func argsOfReleases(first *settleCall, calls []*settleCall) []any {
+	args := []any{prefixOf(first.source.SubQueue), sessionToken(first.source)}
+	for _, c := range calls {
+		args = appendLocks(args, c.tokens)
+	}
+	return args
+}
+
+// argsOfCompletesInSessions has for each message the token of its session, its lock and its id.
+func argsOfCompletesInSessions(_ *settleCall, calls []*settleCall) []any {
+	var args []any
 	for _, c := range calls {
 		session := sessionToken(c.source)
 		for _, t := range c.tokens {
-			l, ok := lockOf(t)
-			text, id := l.text(), l.id()
-			if !ok {
-				text, id = foreignLock, "0-0"
-			}
-			args = append(args, session, text, id)
+			lock, id := lockAndID(t)
+			args = append(args, session, lock, id)
 		}
 	}
 	return args
 }
 
-// appendCompletes adds all locks, then all ids.
-func appendCompletes(args []any, calls []*settleCall) []any {
-	var locks, ids []any
+// argsOfCompletes has all locks, then all ids.
+func argsOfCompletes(first *settleCall, calls []*settleCall) []any {
+	args, ids := []any{prefixOf(first.source.SubQueue)}, []any(nil)
 	for _, c := range calls {
 		for _, t := range c.tokens {
-			l, ok := lockOf(t)
-			text, id := l.text(), l.id()
-			if !ok {
-				text, id = foreignLock, "0-0"
-			}
-			locks, ids = append(locks, text), append(ids, id)
+			lock, id := lockAndID(t)
+			args, ids = append(args, lock), append(ids, id)
 		}
 	}
-	return append(append(args, locks...), ids...)
+	return append(args, ids...)
+}
+
+// lockAndID returns the lock of a token and the id of its message in the log, or a lock that nobody has.
+func lockAndID(token semantics.LockToken) (lock, id string) {
+	l, ok := lockOf(token)
+	if !ok {
+		return foreignLock, "0-0"
+	}
+	return l.text(), l.id()
 }
 
 func appendLocks(args []any, tokens []semantics.LockToken) []any {
