@@ -52,7 +52,7 @@ func (p *pullStream) deliver(ctx context.Context, sub *stream.Subscription, e st
 		response := responseOf(p.topic, received)
 		if n := gproto.Size(response); n > maxDelivery {
 			p.rejectTooLarge(ctx, m, n)
-		} else if p.inFlight.Add(ctx, m) && p.stream.Send(response) == nil {
+		} else if p.inFlight.Add(m) && p.stream.Send(response) == nil {
 			p.inFlight.Sent(m)
 		}
 	}
@@ -72,7 +72,7 @@ func (p *pullStream) handleAck(ctx context.Context, id string, failure *proto.Ac
 	switch {
 	case err != nil:
 	case failure == nil:
-		isInFlight = p.inFlight.Complete(ctx, token)
+		isInFlight = p.inFlight.Complete(token)
 	default:
 		isInFlight = p.inFlight.Fail(token, func(m *inflight.Message) {
 			p.settleSafely(ctx, p.abandon(m, obs.Abandon, failure.GetMessage()), m)

@@ -92,6 +92,20 @@ func (s *pliantStore) Complete(ctx context.Context, source semantics.Source, tok
 	return codes, err
 }
 
+func (s *pliantStore) Abandon(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, options semantics.AbandonOptions) ([]semantics.Code, error) {
+	if err := s.down(); err != nil {
+		return nil, err
+	}
+	return s.Store.Abandon(ctx, source, tokens, options)
+}
+
+func (s *pliantStore) Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	if err := s.down(); err != nil {
+		return nil, err
+	}
+	return s.Store.Release(ctx, source, tokens)
+}
+
 // bed is a Server over a store in memory.
 type bed struct {
 	*broker.Broker

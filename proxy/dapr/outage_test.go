@@ -1,6 +1,8 @@
 package dapr
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,6 +33,42 @@ func TestDAPR_6_StreamSurvivesAnOutage(t *testing.T) {
 				b.pass(maxBackoff)
 				f.wants("2")
 				b.wantCounts("orders", "available 0 locked 1 dead 0")
+			})
+		})
+	}
+}
+
+// A stream that its runtime ends while the store is down ends, whatever is still to be settled.
+func TestDAPR_6_EndsDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(b *bed, f *feed){
+		"not acknowledged":   func(*bed, *feed) {},
+		"acknowledged":       func(_ *bed, f *feed) { f.ack("1") },
+		"failed":             func(_ *bed, f *feed) { f.nack("1") },
+		"timed out":          func(b *bed, _ *feed) { b.pass(11 * time.Second) },
+		"behind a timed out": func(b *bed, _ *feed) { b.pass(25 * time.Second) },
+	}
+	for name, do := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t *testing.T, b *bed) {
+				r := b.begin("entityKind", "queue", "handlerTimeoutInSec", "10")
+				f := r.subscribe("orders")
+				synctest.Wait()
+				r.send("orders", "1", "2")
+				f.wants("1 2")
+				b.store.isDown.Store(true)
+				do(b, f)
+				b.ok(f.stream.CloseSend())
+				b.pass(2 * stopTimeout)
+				select {
+				case err := <-f.ended:
+					if !errors.Is(err, io.EOF) {
+						t.Errorf("it ended with %v", err)
+					}
+				default:
+					t.Error("the stream has not ended")
+				}
 			})
 		})
 	}

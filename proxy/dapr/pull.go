@@ -59,17 +59,21 @@ func (c *component) PullMessages(stream proto.PubSub_PullMessagesServer) error {
 		return semantics.Errorf(semantics.InvalidArgument, "topic is missing; set it in the first request of the stream").
 			With(semantics.DetailField, "topic")
 	}
-	p, err := c.open(stream, first.GetTopic())
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	p, err := c.open(ctx, stream, first.GetTopic())
 	if err != nil {
 		return err
 	}
 	defer c.close(p)
-	return p.run()
+	return p.run(ctx, cancel)
 }
 
-// open starts a stream. It ignores invalid metadata, because an error would leave the app without messages for good.
-func (c *component) open(stream proto.PubSub_PullMessagesServer, topic *proto.Topic) (*pullStream, error) {
-	ctx := stream.Context()
+// open starts a stream that lives until ctx ends. It ignores invalid metadata, because an error would leave the app
+// without messages for good.
+func (c *component) open(
+	ctx context.Context, stream proto.PubSub_PullMessagesServer, topic *proto.Topic,
+) (*pullStream, error) {
 	p := &pullStream{
 		component: c, broker: c.broker, metrics: c.metrics, key: keyOf(ctx), topic: topic.GetName(), stream: stream,
 	}
@@ -109,11 +113,9 @@ func (c *component) close(p *pullStream) {
 var errStopping = semantics.Errorf(semantics.StoreUnavailable, "this sidecar is stopping").
 	With(semantics.DetailCause, semantics.CauseDraining)
 
-// run delivers messages and takes acknowledgments until the runtime ends the stream or Sidebus stops. Then it settles
-// what is unacknowledged.
-func (p *pullStream) run() error {
-	ctx, cancel := context.WithCancelCause(p.stream.Context())
-	defer cancel(nil)
+// run delivers messages and takes acknowledgments until the runtime ends the stream or Sidebus stops. Then it cancels
+// ctx and settles what is unacknowledged.
+func (p *pullStream) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	acks := make(chan error, 1)
 	go func() { // it ends with the call
 		err := p.readAcks(ctx)
@@ -133,7 +135,7 @@ func (p *pullStream) run() error {
 		cancel(err)
 	}
 	<-sent
-	p.closeQueue(ctx)
+	p.closeQueue()
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -280,13 +282,13 @@ func (p *pullStream) leave(ctx context.Context, sub *stream.Subscription) {
 		return
 	}
 	_ = sub.SetCredits(0) // released messages must not be delivered here again
-	p.closeQueue(ctx)
+	p.closeQueue()
 	sub.Close(ctx)
 }
 
 // closeQueue ends the queue and settles what is unacknowledged. It abandons what the runtime had received if the
 // connection is lost, because the app may have begun; otherwise it releases it.
-func (p *pullStream) closeQueue(ctx context.Context) {
-	p.inFlight.Close(ctx, lostConnection(p.stream.Context()))
+func (p *pullStream) closeQueue() {
+	p.inFlight.Close(lostConnection(p.stream.Context()))
 	p.inFlight.Settlements.Wait()
 }

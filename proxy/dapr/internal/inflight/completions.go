@@ -1,9 +1,6 @@
 package inflight
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Messages of a busy stream are completed in batches, and as many are then received in one call, which costs the store
 // far less than single calls.
@@ -22,18 +19,18 @@ type completionBatch struct {
 
 // complete completes a message, in a batch if the app has more to do. Messages of sessions are completed at once,
 // because the next message of the session waits for it.
-func (q *Queue) complete(ctx context.Context, m *Message) {
+func (q *Queue) complete(m *Message) {
 	q.completions.done = append(q.completions.done, m)
 	switch enough := min(q.window.Size()/batchShare, maxBatch); {
 	case m.Sub.HasSessions() || len(q.messages) == 0 || len(q.completions.done) >= enough:
-		q.flush(ctx)
+		q.flush()
 	case q.completions.timer == nil:
-		q.completions.timer = after(q, batchDelay, func() { q.flush(ctx) })
+		q.completions.timer = after(q, batchDelay, q.flush)
 	}
 }
 
 // flush completes the messages that wait.
-func (q *Queue) flush(ctx context.Context) {
+func (q *Queue) flush() {
 	if t := q.completions.timer; t != nil {
 		t.Stop()
 	}
@@ -44,7 +41,7 @@ func (q *Queue) flush(ctx context.Context) {
 		for n < len(done) && done[n].Sub == done[0].Sub {
 			n++
 		}
-		q.start(ctx, Processed, done[:n]...)
+		q.start(Processed, done[:n]...)
 		done = done[n:]
 	}
 }

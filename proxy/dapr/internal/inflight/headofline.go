@@ -65,7 +65,7 @@ func (q *Queue) processing() *Message {
 // timeOut settles a message that the app has not acknowledged in time.
 func (q *Queue) timeOut(m *Message) {
 	if q.decide(m) {
-		q.start(q.life, TimedOut, m)
+		q.start(TimedOut, m)
 	}
 }
 
@@ -106,7 +106,7 @@ func (q *Queue) releaseBlocked(blocked *Message) {
 	}
 	for _, m := range q.undecided() {
 		m.isDecided = true
-		q.start(q.life, Returned, m)
+		q.start(Returned, m)
 	}
 	q.grant()
 	q.headOfLine.interval = min(2*q.headOfLine.interval, max(maxProbeInterval, q.blockTimeout()))

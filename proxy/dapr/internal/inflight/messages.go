@@ -1,7 +1,6 @@
 package inflight
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -21,14 +20,14 @@ type Message struct {
 }
 
 // Add adds a message and reports whether to send it. While the stream is paused, it settles the message as Returned.
-func (q *Queue) Add(ctx context.Context, m *Message) bool {
+func (q *Queue) Add(m *Message) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.isClosed:
 		return false
 	case q.isPaused:
-		q.start(ctx, Returned, m)
+		q.start(Returned, m)
 		return false
 	}
 	q.messages = append(q.messages, m)
@@ -47,12 +46,12 @@ func (q *Queue) Sent(m *Message) {
 
 // Complete completes an acknowledged message. It reports false if the message is unknown or was decided before: then
 // the acknowledgment has no effect.
-func (q *Queue) Complete(ctx context.Context, token semantics.LockToken) bool {
+func (q *Queue) Complete(token semantics.LockToken) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m := q.remove(token)
 	if m != nil {
-		q.complete(ctx, m)
+		q.complete(m)
 	}
 	return m != nil
 }

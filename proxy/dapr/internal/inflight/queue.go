@@ -24,7 +24,7 @@ type Queue struct {
 	// Settlements are the running ones. None starts after Close.
 	Settlements sync.WaitGroup
 
-	life   context.Context //nolint:containedctx // of the stream, for what a timer settles
+	life   context.Context //nolint:containedctx // until the stream ends: also what a timer settles ends soon after
 	settle func(ctx context.Context, why Reason, messages []*Message)
 
 	mu             sync.Mutex
@@ -41,7 +41,7 @@ type Queue struct {
 }
 
 // New returns the queue of a stream that lives until life ends. The queue calls settle in goroutines, each time with
-// messages of one subscription; settle may block.
+// life and messages of one subscription; settle may block until then, and must end soon after.
 func New(life context.Context, settle func(ctx context.Context, why Reason, messages []*Message)) *Queue {
 	return &Queue{life: life, settle: settle}
 }
@@ -72,19 +72,19 @@ func (q *Queue) SetPaused(isPaused bool) {
 
 // Close ends the queue: later acknowledgments have no effect, and earlier ones are settled. It settles what is left as
 // ConnectionLost if the connection is lost and it was sent, otherwise as Returned.
-func (q *Queue) Close(ctx context.Context, isConnectionLost bool) {
+func (q *Queue) Close(isConnectionLost bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	left := q.undecided()
 	q.isClosed, q.messages = true, nil
 	q.watchHead()
-	q.flush(ctx)
+	q.flush()
 	for _, m := range left {
 		why := Returned
 		if isConnectionLost && m.isSent {
 			why = ConnectionLost
 		}
-		q.start(ctx, why, m)
+		q.start(why, m)
 	}
 }
 
@@ -120,8 +120,8 @@ func (q *Queue) grant() {
 }
 
 // start settles messages in a goroutine.
-func (q *Queue) start(ctx context.Context, why Reason, messages ...*Message) {
-	q.Settlements.Go(func() { q.settle(ctx, why, messages) })
+func (q *Queue) start(why Reason, messages ...*Message) {
+	q.Settlements.Go(func() { q.settle(q.life, why, messages) })
 }
 
 // after calls do when d has elapsed, while the mutex of the queue is locked.
