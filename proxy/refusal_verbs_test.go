@@ -107,7 +107,7 @@ func changesRefusals(token string) (all []refusal) {
 	}{
 		{"MSG-14 empty name", "INVALID_ARGUMENT", "properties", map[string]*sidebusv1.Value{"": int32Value(1)}},
 		{"MSG-14 names differ in case only", "INVALID_ARGUMENT", "properties[a]", map[string]*sidebusv1.Value{"a": int32Value(1), "A": int32Value(2)}},
-		{"MSG-14 long name", "INVALID_ARGUMENT", "properties[" + long[:60] + "...]", map[string]*sidebusv1.Value{long: int32Value(1)}},
+		{"MSG-14 long name", "INVALID_ARGUMENT", "properties[" + long[:80] + "...]", map[string]*sidebusv1.Value{long: int32Value(1)}},
 		{"MSG-15 large value", "MESSAGE_SIZE_EXCEEDED", "properties[a]", map[string]*sidebusv1.Value{"a": stringValue(large)}},
 		{"MSG-15 large together", "MESSAGE_SIZE_EXCEEDED", "headers and properties", map[string]*sidebusv1.Value{"a": stringValue(large[1:]), "b": stringValue(large[1:]), "c": int32Value(1)}},
 		{"MSG-12 out of its type", "INVALID_ARGUMENT", "properties[p]", map[string]*sidebusv1.Value{"p": {Kind: &sidebusv1.Value_ByteValue{ByteValue: 256}}}},

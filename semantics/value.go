@@ -204,12 +204,3 @@ func isDecimal(s string) bool {
 	}
 	return digits > 0 && points <= 1
 }
-
-// Shorten shortens a text from outside for an error message.
-func Shorten(s string) string {
-	const most = 60
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
-}

@@ -114,22 +114,14 @@ func (p *pages) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeM
 			w,
 			http.StatusMethodNotAllowed,
 			semantics.Errorf(
-				semantics.RouteNotFound, "the route does not accept %s; use %s", cut(r.Method),
+				semantics.RouteNotFound, "the route does not accept %s; use %s", semantics.Shorten(r.Method),
 				strings.Join(allowed, ", "),
 			),
 		)
 		return
 	}
-	writeFailure(w, 0, semantics.Errorf(semantics.RouteNotFound, "there is no route %s%s", cut(r.URL.Path), hint))
-}
-
-// cut shortens client input for an error message.
-func cut(s string) string {
-	const most = 80
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
+	path := semantics.Shorten(r.URL.Path)
+	writeFailure(w, 0, semantics.Errorf(semantics.RouteNotFound, "there is no route %s%s", path, hint))
 }
 
 // writeFailure writes an error in the format of the API. status 0 means that of the reason.

@@ -164,7 +164,7 @@ func (x *exchange) failMethod() {
 	allowed := strings.Join(slices.Sorted(maps.Keys(x.route.verbs)), ", ")
 	x.Header().Set("Allow", allowed)
 	x.failure = semantics.Errorf(
-		semantics.RouteNotFound, "the route does not accept %s; use %s", cut(x.request.Method), allowed,
+		semantics.RouteNotFound, "the route does not accept %s; use %s", semantics.Shorten(x.request.Method), allowed,
 	)
 	writeStatus(x, http.StatusMethodNotAllowed, x.failure)
 }
@@ -196,15 +196,6 @@ func (x *exchange) readBody(what string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	return body, nil
-}
-
-// cut shortens client input for an error message.
-func cut(s string) string {
-	const most = 80
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
 }
 
 // topics caches which targets are topics. The cache may be wrong: it only decides what to try first.

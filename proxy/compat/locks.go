@@ -67,7 +67,11 @@ func (l *locks) renew(token semantics.LockToken, until time.Time) {
 // was issued here the answer is exact; otherwise checkID only checks that a locked message has the id. The token
 // decides in the end: it settles only its own message. Errors: MESSAGE_NOT_FOUND, and those of Peek.
 func (h *Handler) checkID(ctx context.Context, source semantics.Source, id string, token semantics.LockToken) error {
-	missing := semantics.Errorf(semantics.MessageNotFound, "the lock does not belong to a message %q; use the Location header of the receive", cut(id)).
+	missing := semantics.Errorf(
+		semantics.MessageNotFound,
+		"the lock does not belong to a message %q; use the Location header of the receive",
+		semantics.Shorten(id),
+	).
 		With(semantics.DetailEntity, source.String())
 	if lock, ok := h.locks.get(token); ok {
 		if id == lock.id || id == strconv.FormatInt(lock.number, 10) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/sas"
 	"github.com/sidebus/sidebus/proxy/wireerror"
-	"github.com/sidebus/sidebus/proxy/wirejson"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -62,13 +61,14 @@ func (h *Handler) writeRoutingFailure(
 	}
 	writeError(w, x, semantics.Errorf(semantics.RouteNotFound,
 		"there is no route %s; the nearest is %s, and a \"/\" in a name is written %%2F; /openapi.json lists all",
-		wirejson.Cut(r.URL.Path), nearestRoute(r.URL.EscapedPath())))
+		semantics.Shorten(r.URL.Path), nearestRoute(r.URL.EscapedPath())))
 }
 
 func writeWrongMethod(w http.ResponseWriter, x *exchange, method string, allowed []string) {
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	x.failure = semantics.Errorf(
-		semantics.RouteNotFound, "the route does not accept %s; use %s", wirejson.Cut(method), strings.Join(allowed, ", "),
+		semantics.RouteNotFound, "the route does not accept %s; use %s", semantics.Shorten(method),
+		strings.Join(allowed, ", "),
 	)
 	writeBody(w, http.StatusMethodNotAllowed, x.failure)
 }

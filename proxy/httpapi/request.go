@@ -55,7 +55,7 @@ func checkQuery(r *http.Request) (url.Values, *semantics.Error) {
 	allowed := parametersOf(r)
 	for name, values := range query {
 		if !slices.Contains(allowed, name) {
-			return nil, wirejson.BadValue(wirejson.Cut(name), "is not a known query parameter")
+			return nil, wirejson.BadValue(semantics.Shorten(name), "is not a known query parameter")
 		}
 		if len(values) != 1 {
 			return nil, wirejson.BadValue(name, "is given twice")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -85,18 +84,9 @@ func BadValue(path, format string, args ...any) *semantics.Error {
 // below returns the path of a member.
 func below(path, name string) string {
 	if path == "" {
-		return Cut(name)
+		return semantics.Shorten(name)
 	}
-	return path + "." + Cut(name)
-}
-
-// Cut shortens a name from outside for an error message.
-func Cut(name string) string {
-	const most = 64
-	if len(name) <= most {
-		return name
-	}
-	return strings.ToValidUTF8(name[:most], "") + "..."
+	return path + "." + semantics.Shorten(name)
 }
 
 func decodeMessage(s *scanner, m protoreflect.Message, path string) *semantics.Error {
@@ -208,7 +198,7 @@ func decodeMap(s *scanner, entries protoreflect.Map, field protoreflect.FieldDes
 	}
 	for s.next('}') {
 		name := s.key()
-		element := at + "[" + Cut(name) + "]"
+		element := at + "[" + semantics.Shorten(name) + "]"
 		key := protoreflect.ValueOfString(name).MapKey()
 		if entries.Has(key) {
 			return BadValue(element, "is given twice")

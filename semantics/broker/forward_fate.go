@@ -61,17 +61,6 @@ var refusals = map[semantics.Code]string{
 }
 
 func deadLetterFate(reason, description string) semantics.Fate {
-	description = cutText(description, semantics.MaxDeadLetterText)
+	description = semantics.Beginning(description, semantics.MaxDeadLetterText)
 	return semantics.Fate{DeadLetter: &semantics.DeadLetterTexts{Reason: &reason, Description: &description}}
-}
-
-// cutText gives the first characters of a text.
-func cutText(text string, most int) string {
-	for i := range text {
-		if most == 0 {
-			return text[:i]
-		}
-		most--
-	}
-	return text
 }

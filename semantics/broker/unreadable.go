@@ -10,7 +10,8 @@ import (
 
 // unreadableTexts say why.
 func unreadableTexts(m *semantics.Received) semantics.DeadLetterTexts {
-	reason, description := semantics.ReasonUnreadable, cutText(m.Unreadable.Error(), semantics.MaxDeadLetterText)
+	reason := semantics.ReasonUnreadable
+	description := semantics.Beginning(m.Unreadable.Error(), semantics.MaxDeadLetterText)
 	return semantics.DeadLetterTexts{Reason: &reason, Description: &description}
 }
 

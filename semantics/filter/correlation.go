@@ -60,7 +60,7 @@ func CompileCorrelation(f semantics.CorrelationFilter) (*Correlation, error) {
 		equal := propertyEqual{userProperty(name), operandOf(f.Properties[name]), f.Properties[name]}
 		if equal.want.kind == kindOpaque {
 			return nil, filterInvalid(
-				"the correlation filter's properties[%s] is %s, which equals nothing", cut(name, 60),
+				"the correlation filter's properties[%s] is %s, which equals nothing", semantics.Shorten(name),
 				nounOf(equal.given),
 			)
 		}

@@ -92,7 +92,7 @@ func TestCORR_1_Bounds(t *testing.T) {
 	long := strings.Repeat("x", 129)
 	wantCorrelationInvalid(t, semantics.CorrelationFilter{MessageID: &long}, `the correlation filter's messageId is 129 characters long, at most 128 are allowed`)
 	wantCorrelationInvalid(t, semantics.CorrelationFilter{Properties: values{long: semantics.Null()}},
-		`the correlation filter's properties[`+long[:60]+`...] has a name over 128 characters`)
+		`the correlation filter's properties[`+long[:80]+`...] has a name over 128 characters`)
 	wantCorrelationInvalid(t, semantics.CorrelationFilter{Properties: values{"": semantics.Null()}}, `the correlation filter's properties must not contain an empty name`)
 	wantCorrelationInvalid(t, semantics.CorrelationFilter{To: ptr("\xff")}, `the correlation filter's to must be valid UTF-8`)
 	half := strings.Repeat("x", 32<<10)

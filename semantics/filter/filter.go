@@ -102,13 +102,5 @@ type EvaluationError struct {
 // several times as long as what was parsed.
 func (e *EvaluationError) Error() string {
 	const most = semantics.MaxDeadLetterText / 2
-	return fmt.Sprintf("cannot evaluate %s: %s", cut(e.Expression, most), e.Problem)
-}
-
-// cut shortens a text to a number of characters.
-func cut(s string, most int) string {
-	if utf8.RuneCountInString(s) > most {
-		return string([]rune(s)[:most]) + "..."
-	}
-	return s
+	return fmt.Sprintf("cannot evaluate %s: %s", semantics.ShortenTo(e.Expression, most), e.Problem)
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sidebus/sidebus/semantics"
 )
 
 type tokenKind uint8
@@ -48,7 +50,7 @@ func (t token) String() string {
 		return "the end"
 	}
 	const most = 30
-	return cut(t.source, most)
+	return semantics.ShortenTo(t.source, most)
 }
 
 // keywords are the words of SQL-1, which cannot be names without [ ] or " ".

@@ -100,7 +100,7 @@ func describe(v semantics.Value) string {
 		text = strings.ToUpper(text)
 	case semantics.TypeString, semantics.TypeURI, semantics.TypeChar, semantics.TypeUUID, semantics.TypeDateTime,
 		semantics.TypeDateTimeOffset, semantics.TypeTimeSpan:
-		text = "'" + strings.ReplaceAll(cut(text, most), "'", "''") + "'"
+		text = "'" + strings.ReplaceAll(semantics.ShortenTo(text, most), "'", "''") + "'"
 	default: // a number
 	}
 	return text + " (" + v.Type().String() + ")"

@@ -273,15 +273,6 @@ func readBase64(raw []byte, m *semantics.Message) error {
 }
 
 func refuse(code semantics.Code, field, format string, args ...any) error {
-	field = cut(field)
+	field = semantics.Shorten(field)
 	return semantics.Errorf(code, "%s %s", field, fmt.Sprintf(format, args...)).With(semantics.DetailField, field)
-}
-
-// cut shortens a name from outside for an error message.
-func cut(s string) string {
-	const most = 80
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }

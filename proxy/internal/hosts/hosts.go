@@ -56,7 +56,7 @@ func (h *Hosts) Check(r *http.Request) *semantics.Error {
 	e := semantics.Errorf(
 		semantics.InvalidArgument,
 		"host %q is not served; use the listen address, or add the name to --allowed-hosts",
-		cut(r.Host),
+		semantics.Shorten(r.Host),
 	).
 		With(semantics.DetailField, "Host")
 	e.Err = wireerror.ErrMisdirected
@@ -66,13 +66,4 @@ func (h *Hosts) Check(r *http.Request) *semantics.Error {
 // plain returns the normalized form of a host name.
 func plain(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-}
-
-// cut shortens client input for an error message.
-func cut(s string) string {
-	const most = 80
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // Absent stands in a table for what is not there.
@@ -60,13 +61,7 @@ func OneLine(text string) string {
 
 // Brief is OneLine of the first characters.
 func Brief(text string) string {
-	length := 0
-	for i := range text {
-		if length++; length > previewLength {
-			return OneLine(text[:i]) + "..."
-		}
-	}
-	return OneLine(text)
+	return OneLine(semantics.ShortenTo(text, previewLength))
 }
 
 // Body gives the beginning of a message's body.
