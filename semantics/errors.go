@@ -46,6 +46,7 @@ const (
 	QuotaExceeded             Code = "QUOTA_EXCEEDED"
 	Throttled                 Code = "THROTTLED"
 	RouteNotFound             Code = "ROUTE_NOT_FOUND"
+	DurabilityNotMet          Code = "DURABILITY_NOT_MET"
 	TransactionTooLarge       Code = "TRANSACTION_TOO_LARGE"
 	TransactionTimedOut       Code = "TRANSACTION_TIMED_OUT"
 	TransactionNotFound       Code = "TRANSACTION_NOT_FOUND"
@@ -64,9 +65,9 @@ func Codes() []Code {
 		Unauthenticated, PermissionDenied, EntityNotFound, MessageNotFound, RuleNotFound, EntityAlreadyExists,
 		RuleAlreadyExists, ConflictInProgress, PropertyImmutable, PreconditionFailed, EntityDisabled,
 		SessionCannotBeLocked, MessageLockLost, SessionLockLost, MessageSizeExceeded, SessionStateTooLarge,
-		EntityFull, QuotaExceeded, Throttled, RouteNotFound, TransactionTooLarge, TransactionTimedOut,
-		TransactionNotFound,
-		NoMatchingSubscription, ServiceTimeout, StoreUnavailable, Cancelled, Internal,
+		EntityFull, QuotaExceeded, Throttled, RouteNotFound, DurabilityNotMet, TransactionTooLarge,
+		TransactionTimedOut, TransactionNotFound, NoMatchingSubscription, ServiceTimeout, StoreUnavailable,
+		Cancelled, Internal,
 	}
 }
 

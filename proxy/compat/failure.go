@@ -47,6 +47,7 @@ var statuses = map[semantics.Code]int{
 	semantics.QuotaExceeded:             http.StatusForbidden,
 	semantics.Throttled:                 http.StatusServiceUnavailable,
 	semantics.RouteNotFound:             http.StatusNotFound,
+	semantics.DurabilityNotMet:          http.StatusServiceUnavailable,
 	semantics.TransactionTooLarge:       http.StatusBadRequest, // n/a
 	semantics.TransactionTimedOut:       http.StatusConflict,   // n/a
 	semantics.TransactionNotFound:       http.StatusNotFound,   // n/a

@@ -62,6 +62,7 @@ var table = map[semantics.Code]wire{
 	semantics.QuotaExceeded:             {codes.ResourceExhausted, http.StatusInsufficientStorage},
 	semantics.Throttled:                 {codes.ResourceExhausted, http.StatusTooManyRequests},
 	semantics.RouteNotFound:             {codes.NotFound, http.StatusNotFound},
+	semantics.DurabilityNotMet:          {codes.Unavailable, http.StatusServiceUnavailable},
 	semantics.TransactionTooLarge:       {codes.InvalidArgument, http.StatusBadRequest},
 	semantics.TransactionTimedOut:       {codes.Aborted, http.StatusConflict},
 	semantics.TransactionNotFound:       {codes.NotFound, http.StatusNotFound},

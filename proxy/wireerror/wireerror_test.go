@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,86 +24,55 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// want is the table of ERR, copied from the specification by hand.
-var want = map[semantics.Code]struct {
-	grpc codes.Code
-	http int
-}{
-	"INVALID_ARGUMENT":            {codes.InvalidArgument, 400},
-	"ARGUMENT_OUT_OF_RANGE":       {codes.OutOfRange, 400},
-	"INVALID_OPERATION":           {codes.FailedPrecondition, 400},
-	"SESSION_REQUIRED":            {codes.FailedPrecondition, 400},
-	"SESSION_ID_MISSING":          {codes.InvalidArgument, 400},
-	"SESSION_NOT_SUPPORTED":       {codes.FailedPrecondition, 400},
-	"PARTITION_KEY_MISMATCH":      {codes.InvalidArgument, 400},
-	"FILTER_INVALID":              {codes.InvalidArgument, 400},
-	"ACTION_INVALID":              {codes.InvalidArgument, 400},
-	"FORWARD_DESTINATION_INVALID": {codes.FailedPrecondition, 400},
-	"UNAUTHENTICATED":             {codes.Unauthenticated, 401},
-	"PERMISSION_DENIED":           {codes.PermissionDenied, 403},
-	"ENTITY_NOT_FOUND":            {codes.NotFound, 404},
-	"MESSAGE_NOT_FOUND":           {codes.NotFound, 404},
-	"RULE_NOT_FOUND":              {codes.NotFound, 404},
-	"ENTITY_ALREADY_EXISTS":       {codes.AlreadyExists, 409},
-	"RULE_ALREADY_EXISTS":         {codes.AlreadyExists, 409},
-	"CONFLICT_IN_PROGRESS":        {codes.Aborted, 409},
-	"PROPERTY_IMMUTABLE":          {codes.FailedPrecondition, 409},
-	"PRECONDITION_FAILED":         {codes.FailedPrecondition, 412},
-	"ENTITY_DISABLED":             {codes.FailedPrecondition, 409},
-	"SESSION_CANNOT_BE_LOCKED":    {codes.Aborted, 409},
-	"MESSAGE_LOCK_LOST":           {codes.FailedPrecondition, 410},
-	"SESSION_LOCK_LOST":           {codes.FailedPrecondition, 410},
-	"MESSAGE_SIZE_EXCEEDED":       {codes.InvalidArgument, 413},
-	"SESSION_STATE_TOO_LARGE":     {codes.InvalidArgument, 413},
-	"ENTITY_FULL":                 {codes.ResourceExhausted, 507},
-	"QUOTA_EXCEEDED":              {codes.ResourceExhausted, 507},
-	"THROTTLED":                   {codes.ResourceExhausted, 429},
-	"ROUTE_NOT_FOUND":             {codes.NotFound, 404},
-	"TRANSACTION_TOO_LARGE":       {codes.InvalidArgument, 400},
-	"TRANSACTION_TIMED_OUT":       {codes.Aborted, 409},
-	"TRANSACTION_NOT_FOUND":       {codes.NotFound, 404},
-	"NO_MATCHING_SUBSCRIPTION":    {codes.FailedPrecondition, 409},
-	"SERVICE_TIMEOUT":             {codes.DeadlineExceeded, 504},
-	"STORE_UNAVAILABLE":           {codes.Unavailable, 503},
-	"CANCELLED":                   {codes.Canceled, 499},
-	"INTERNAL":                    {codes.Internal, 500},
-}
+// row is a row of the table of ERR: reason, gRPC, HTTP, compat REST, retryable.
+var row = regexp.MustCompile(`(?m)^\| ([A-Z_]+) \| ([A-Z_]+) \| (\d+) \| [^|]+ \| ([^|]+) \|`)
 
 func TestERR_1_EveryReasonHasItsStatus(t *testing.T) {
 	t.Parallel()
-	if len(semantics.Codes()) != len(want) {
-		t.Errorf("%d reasons, the table has %d", len(semantics.Codes()), len(want))
+	page, err := os.ReadFile("../../docs/spec/semantics.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, code := range semantics.Codes() {
-		t.Run(string(code), func(t *testing.T) {
+	var listed []semantics.Code
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		code, wantHTTP, isRetryable := semantics.Code(m[1]), m[3], m[4] == "yes"
+		listed = append(listed, code)
+		t.Run(m[1], func(t *testing.T) {
 			t.Parallel()
+			var wantGRPC codes.Code
+			if err := json.Unmarshal([]byte(`"`+m[2]+`"`), &wantGRPC); err != nil {
+				t.Fatal(err)
+			}
 			e := semantics.Errorf(code, "text").With("entity", "orders")
 			s := wireerror.Status(e)
-			if s.Code() != want[code].grpc || s.Message() != "text" {
-				t.Errorf("gRPC: got %s %q, want %s", s.Code(), s.Message(), want[code].grpc)
+			if s.Code() != wantGRPC || s.Message() != "text" {
+				t.Errorf("gRPC: got %s %q, want %s", s.Code(), s.Message(), wantGRPC)
 			}
 			info, retry := detailsOf(s)
 			if info.GetReason() != string(code) || info.GetDomain() != "sidebus" || info.GetMetadata()["entity"] != "orders" {
 				t.Errorf("got %v", info)
 			}
-			if (retry != nil) != code.Retryable() {
-				t.Errorf("got RetryInfo %v, retryable is %t", retry, code.Retryable())
+			if code.Retryable() != isRetryable || (retry != nil) != isRetryable {
+				t.Errorf("got Retryable() %t and RetryInfo %v, retryable is %t", code.Retryable(), retry, isRetryable)
 			}
 			statusCode, body, retryAfter := wireerror.HTTP(e)
 			wantBody := wireerror.Body{
-				Reason: code, Message: "text", Retryable: code.Retryable(), Details: map[string]string{"entity": "orders"},
+				Reason: code, Message: "text", Retryable: isRetryable, Details: map[string]string{"entity": "orders"},
 			}
 			wantHeader := ""
-			if want[code].http == 429 || want[code].http == 503 { // a client that is told to come back is told when
+			if isRetryable && (wantHTTP == "429" || wantHTTP == "503") { // a client that is told to come back is told when
 				wantHeader, wantBody.RetryAfterMs = "1", 1000
 				if retry.GetRetryDelay().AsDuration() != time.Second {
 					t.Errorf("got RetryInfo %v, want 1 s", retry)
 				}
 			}
-			if statusCode != want[code].http || retryAfter != wantHeader || !cmp.Equal(body, wantBody) {
-				t.Errorf("HTTP: got %d %+v Retry-After %q, want %d %+v", statusCode, body, retryAfter, want[code].http, wantBody)
+			if strconv.Itoa(statusCode) != wantHTTP || retryAfter != wantHeader || !cmp.Equal(body, wantBody) {
+				t.Errorf("HTTP: got %d %+v Retry-After %q, want %s %+v", statusCode, body, retryAfter, wantHTTP, wantBody)
 			}
 		})
+	}
+	if want := semantics.Codes(); !slices.Equal(listed, want) {
+		t.Errorf("the page lists %v, the code %v", listed, want)
 	}
 }
 
