@@ -50,6 +50,7 @@ var someKeys = access.Keys{
 	"Send": {Primary: "k", Claims: access.Send}, "Listen": {Primary: "k", Claims: access.Listen}, "ListenSend": {Primary: "k", Claims: access.Listen | access.Send},
 	"Manage": {Primary: "k", Claims: access.Send | access.Listen | access.Manage},
 	"other":  {Primary: "k", Claims: access.Send | access.Listen | access.Manage, Entity: "elsewhere"},
+	"sender": {Primary: "k", Claims: access.Send, Entity: "elsewhere"},
 }
 
 func tokenOf(rule string) string { return sas.Sign(rule, "k", time.Now().Add(time.Hour)) }
@@ -283,6 +284,31 @@ func TestAUTH_2_ARuleForOneEntityReachesNoOther(t *testing.T) {
 		if isDenied := a.status == http.StatusForbidden; isDenied != c.isDenied || a.status == http.StatusUnauthorized {
 			t.Errorf("%s %s %s: got %d %s, denied must be %t", c.method, c.path, c.body, a.status, a.body, c.isDenied)
 		}
+	}
+}
+
+// Who configures a forward needs Manage on both ends, who sends only Send on the first.
+func TestFWD_7_RightsOnBothEnds(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	for _, c := range []struct {
+		rule, method, path, body string
+		want                     int
+	}{
+		{"Manage", http.MethodPut, "/v1/queues/orders", `{}`, 200},
+		{"other", http.MethodPut, "/v1/queues/elsewhere", `{"forwardTo":"orders"}`, 403},
+		{"ListenSend", http.MethodPut, "/v1/queues/elsewhere", `{"forwardTo":"orders"}`, 403},
+		{"Manage", http.MethodPut, "/v1/queues/elsewhere", `{"forwardTo":"orders"}`, 200},
+		{"sender", http.MethodPost, "/v1/queues/orders/messages:send", `{"messages":[{"text":"x"}]}`, 403},
+		{"sender", http.MethodPost, "/v1/queues/elsewhere/messages:send", `{"messages":[{"text":"x"}]}`, 200},
+	} {
+		if a := s.callAs(t, c.rule, c.method, c.path, c.body); a.status != c.want {
+			t.Errorf("%s: %s %s %s: got %d %s, want %d", c.rule, c.method, c.path, c.body, a.status, a.body, c.want)
+		}
+	}
+	s.forward(t, fromMain("elsewhere"))
+	if a := s.callAs(t, "Listen", http.MethodPost, "/v1/queues/orders/messages:peek", `{}`); !strings.Contains(a.body, `"text":"x"`) {
+		t.Errorf("the message has not arrived: %d %s", a.status, a.body)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Command rules makes docs/rules.md: which rule of docs/spec is proved by which tests, and on what. It reads the output
-// of "go test -json" from standard input. With -check it writes nothing and fails when a rule of the page has no
-// passing test any more, or when the page is otherwise out of date. It always fails when a test is named after a rule
-// that does not exist. With -show it shows the run as "go test" would, and keeps its lines for later in a file.
+// of "go test -json" from standard input. With -check it writes nothing and fails when the page is out of date. It
+// always fails when a test is named after a rule that does not exist, and when a rule has no passing test and does not
+// say why. With -show it shows the run as "go test" would, and keeps its lines for later in a file.
 package main
 
 import (
@@ -59,6 +59,9 @@ func run(results io.Reader, spec, page string, check bool) error {
 			return fmt.Errorf("tests are named after %s, which is not in %s", id, spec)
 		}
 	}
+	if ids := l.unproved(rules); len(ids) > 0 {
+		return fmt.Errorf("no passing test is named after %s, and the rule does not say why", strings.Join(ids, ", "))
+	}
 	text := write(l, rules)
 	if !check {
 		return os.WriteFile(page, []byte(text), 0o644) //nolint:gosec // a page for everybody
@@ -67,7 +70,10 @@ func run(results io.Reader, spec, page string, check bool) error {
 	if err != nil {
 		return err
 	}
-	return compare(string(present), text, rules)
+	if string(present) != text {
+		return fmt.Errorf("the page is out of date; run make rules\n%s", difference(string(present), text))
+	}
+	return nil
 }
 
 // event is a line of "go test -json".
@@ -175,7 +181,7 @@ func write(l law, rules map[string]*rule) string {
 		"Made by `make rules` from a run of all tests; do not edit. These are the rules of [the specification](spec/semantics.md), in its order, with the\n" +
 		"passing tests that are named after them.\n\n" +
 		"*Redis* and *memory* are the two stores, which run the same tests; *wire* is through gRPC and HTTP; *process* is the built\n" +
-		"binary; *unit* is a part alone. A rule without a test says what queues are for, or is proved by those of others.\n")
+		"binary; *unit* is a part alone. A rule without a test of its own says why.\n")
 	ids := slices.Clone(l.ids)
 	for _, id := range slices.Sorted(maps.Keys(rules)) {
 		if l.pages[id] != "semantics.md" {
@@ -189,12 +195,9 @@ func write(l law, rules map[string]*rule) string {
 			fmt.Fprintf(&out, "\n## %s\n\n| Rule | Proved on | Tests |\n|---|---|---|\n", area)
 		}
 		r := rules[id]
-		switch {
-		case r == nil && l.later[id]:
-			fmt.Fprintf(&out, "| %s | | *not built yet* |\n", l.link(id))
-			continue
-		case r == nil:
-			fmt.Fprintf(&out, "| %s | | |\n", l.link(id))
+		if r == nil {
+			why := l.why[id]
+			fmt.Fprintf(&out, "| %s | | *%s* |\n", l.link(id), strings.ToLower(why[:1])+why[1:])
 			continue
 		}
 		on := map[string]bool{}
@@ -205,27 +208,6 @@ func write(l law, rules map[string]*rule) string {
 			strings.Join(slices.Sorted(maps.Keys(r.tests)), ", "))
 	}
 	return out.String()
-}
-
-// row is a rule of the page that has tests.
-var row = regexp.MustCompile(`(?m)^\| \[([A-Z]+-\d+[a-z]?)\]\([^)]*\) \| [A-Za-z]`)
-
-// compare says what is wrong with the page: first the rules that lost their tests.
-func compare(present, wanted string, rules map[string]*rule) error {
-	var lost []string
-	for _, m := range row.FindAllStringSubmatch(present, -1) {
-		if rules[m[1]] == nil {
-			lost = append(lost, m[1])
-		}
-	}
-	switch {
-	case len(lost) > 0:
-		return fmt.Errorf("no passing test is named after %s", strings.Join(lost, ", "))
-	case present != wanted:
-		return fmt.Errorf("the page is out of date; run make rules\n%s", difference(present, wanted))
-	default:
-		return nil
-	}
 }
 
 // difference lists the lines of only one of two texts, in their order.

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -22,7 +23,7 @@ func spec(t *testing.T) string {
 	folder := t.TempDir()
 	for page, text := range map[string]string{
 		"semantics.md": "| <a id=\"MSG-12\"></a>**MSG-12** | types |\n- <a id=\"LOCK-3\"></a>**LOCK-3** Renew\n- <a id=\"SESS-33b\"></a>**SESS-33b** State\n" +
-			"- <a id=\"TTL-1\"></a>**TTL-1** Why\n- <a id=\"TTL-2\"></a>**TTL-2** *Not built yet.* What\n",
+			"- <a id=\"TTL-1\"></a>**TTL-1** *Background.* Why\n- <a id=\"TTL-2\"></a>**TTL-2** *Not built yet.* What\n- <a id=\"TTL-3\"></a>**TTL-3** *Proved by LOCK-3, MSG-12.* How\n",
 		"background.md": "| <a id=\"CON-1\"></a>CON-1 | a | b |\n",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, page), []byte(text), 0o600); err != nil {
@@ -44,8 +45,8 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"| [LOCK-3](spec/semantics.md#LOCK-3) | Redis, memory | RenewSets |", "| [MSG-12](spec/semantics.md#MSG-12) | wire | Types |",
-		"| [SESS-33b](spec/semantics.md#SESS-33b) | unit | StateStays |", "| [TTL-1](spec/semantics.md#TTL-1) | | |",
-		"| [TTL-2](spec/semantics.md#TTL-2) | | *not built yet* |",
+		"| [SESS-33b](spec/semantics.md#SESS-33b) | unit | StateStays |", "| [TTL-1](spec/semantics.md#TTL-1) | | *background* |",
+		"| [TTL-2](spec/semantics.md#TTL-2) | | *not built yet* |", "| [TTL-3](spec/semantics.md#TTL-3) | | *proved by LOCK-3, MSG-12* |",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("lacks %q:\n%s", want, text)
@@ -70,7 +71,7 @@ func TestCheckFails(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ from, to, want string }{
 		"unknown rule":      {"TestNothing", "TestTTL_99_New", "TTL-99, which is not in"},
-		"rule lost":         {"LOCK_3_", "LOCKED_", "LOCK-3"},
+		"rule lost":         {"LOCK_3_", "LOCKED_", "named after LOCK-3, TTL-3, and"}, // one has lost its tests, the other its proof
 		"rule new":          {"TestNothing", "TestTTL_2_New", "make rules"},
 		"new rule is shown": {"TestNothing", "TestTTL_2_New", "+ | [TTL-2](spec/semantics.md#TTL-2) | unit | New |"},
 		"test failed":       {`"pass","Package":"github.com/sidebus/sidebus/proxy"`, `"fail","Package":"p"`, "failed"},
@@ -86,6 +87,36 @@ func TestCheckFails(t *testing.T) {
 	}
 	if err := run(strings.NewReader(""), spec(t), page, true); err == nil {
 		t.Error("no results at all passed")
+	}
+}
+
+// The rules themselves: each has a test in the source, which "make rules-check" expects to pass, or says why not.
+func TestEveryRuleHasATestOrSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	l, err := readLaw("../../docs/spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := map[string]*rule{}
+	declared := regexp.MustCompile(`(?m)^func [tT]est([A-Z]+)_(\d+)([a-z]?)_(\w+)`)
+	err = filepath.WalkDir("../..", func(path string, entry os.DirEntry, err error) error {
+		if entry.IsDir() && entry.Name() != ".." && strings.HasPrefix(entry.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(path) //nolint:gosec // a file of the project
+		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+			add(rules, "", m)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids := l.unproved(rules); len(ids) > 0 {
+		t.Errorf("no test is named after %s; write one, or begin the rule with *Not built yet.*, *Background.* or *Proved by ...*", strings.Join(ids, ", "))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,9 +42,9 @@ func lines(t *testing.T, registry *prometheus.Registry, prefix string) []string 
 }
 
 // A store that is down has no gauges of entities: old values would look like present ones.
-func TestEntityGauges(t *testing.T) {
+func TestCOMP_16_EntityGauges(t *testing.T) {
 	t.Parallel()
-	store := memstore.New()
+	store := memstore.New(memstore.WithClock(func() time.Time { return time.Now().Add(-time.Hour) })) // an hour late
 	ctx := t.Context()
 	create := func(kind semantics.Kind, path string, options semantics.Options) {
 		t.Helper()
@@ -95,6 +96,16 @@ func TestEntityGauges(t *testing.T) {
 	for _, want := range []string{"entities_truncated 0", "store_up 1", "entity_messages news/subscriptions/all available 0"} {
 		if got := lines(t, registry, "sidebus_"); !slices.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
+		}
+	}
+	oldest := lines(t, registry, "sidebus_entity_oldest_age_seconds")
+	if len(oldest) != 3 || oldest[0] != " news/subscriptions/all 0" {
+		t.Errorf("ages: got %q", oldest)
+	}
+	for _, of := range oldest[1:] {
+		name, age, _ := strings.Cut(strings.TrimSpace(of), " ")
+		if seconds, err := strconv.ParseFloat(age, 64); err != nil || seconds < 3600 || seconds > 7200 {
+			t.Errorf("the oldest message of %s is %s s old, want an hour", name, age)
 		}
 	}
 	isUp = false
