@@ -93,7 +93,7 @@ func (h *handling) run(ctx context.Context) error {
 	defer h.work.Wait()
 	pause, everOpened := handleFirstPause, false
 	for ctx.Err() == nil {
-		opened, err := h.once(ctx)
+		opened, err := h.runStream(ctx)
 		everOpened = everOpened || opened
 		if opened {
 			pause = handleFirstPause
@@ -105,7 +105,7 @@ func (h *handling) run(ctx context.Context) error {
 		if !mayPass(err) && !(everOpened && failure.isNameTaken()) {
 			return failure
 		}
-		h.failed(fmt.Errorf("handle %s: %w", h.open.GetSource(), failure))
+		h.onError(fmt.Errorf("handle %s: %w", h.open.GetSource(), failure))
 		select {
 		case <-time.After(pause):
 			pause = min(2*pause, handleLastPause)
@@ -121,9 +121,9 @@ type handling struct {
 	client   sidebusv1.MessagesClient
 	open     *sidebusv1.SubscribeOpen // as it goes over the wire
 	handler  Handler
-	failed   func(error)
+	onError  func(error)
 	isManual bool
-	removes  bool // messages are removed before their handlers begin
+	removes  bool // messages are removed just before their handlers begin
 	credits  int
 
 	slots slots
@@ -135,12 +135,12 @@ func newHandling(ctx context.Context, r *Receiver, handler Handler, options *Han
 		options = &HandleOptions{}
 	}
 	h := &handling{
-		ctx: ctx, client: r.life.client.messages, handler: handler, failed: func(error) {},
+		ctx: ctx, client: r.life.client.messages, handler: handler, onError: func(error) {},
 		isManual: options.ManualSettlement,
 		credits:  1, open: options.wire(r),
 	}
 	if options.OnError != nil {
-		h.failed = options.OnError
+		h.onError = options.OnError
 	}
 	if options.Concurrency != 0 {
 		h.credits = options.Concurrency

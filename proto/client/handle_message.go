@@ -20,10 +20,20 @@ type HandledMessage struct {
 	cancel  context.CancelCauseFunc
 	lost    chan struct{} // closed when the lock is known to be lost
 
-	// Under the mutex of the stream.
-	isSettled   bool
-	isGivenBack bool
+	// Guarded by the mutex of held.
+	isSettled   bool // or can no longer be
+	isGivenBack bool // abandoned or released
 	hasReturned bool // its handler
+}
+
+func (s *handleStream) handledMessages(delivered []*sidebusv1.ReceivedMessage) []*HandledMessage {
+	messages := make([]*HandledMessage, len(delivered))
+	for i, d := range delivered {
+		messages[i] = &HandledMessage{
+			ReceivedMessage: receivedMessage(d), stream: s, token: d.GetLockToken(), lost: make(chan struct{}),
+		}
+	}
+	return messages
 }
 
 // Complete removes the message for good.
@@ -73,9 +83,7 @@ func (m *HandledMessage) SessionState() []byte {
 	if m.session == nil {
 		return nil
 	}
-	m.stream.mu.Lock()
-	defer m.stream.mu.Unlock()
-	return m.session.state
+	return m.stream.held.sessionState(m.session)
 }
 
 // SetSessionState replaces that state; nil clears it, an empty one is a value. It blocks until it is stored. Without a
@@ -84,13 +92,11 @@ func (m *HandledMessage) SetSessionState(ctx context.Context, state []byte) erro
 	if m.session == nil {
 		return &Error{Code: CodeInvalidOperation, Message: "the message is of no session"}
 	}
-	_, err := m.stream.ask(ctx, &sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_SetState{
+	_, err := m.stream.requests.ask(ctx, &sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_SetState{
 		SetState: &sidebusv1.SubscribeSetState{SessionLockToken: m.session.token, State: state},
 	}})
 	if err == nil {
-		m.stream.mu.Lock()
-		m.session.state = state
-		m.stream.mu.Unlock()
+		m.stream.held.setSessionState(m.session, state)
 	}
 	return err
 }
@@ -100,31 +106,28 @@ func (m *HandledMessage) settle(ctx context.Context, settle *sidebusv1.Subscribe
 		return &Error{Code: CodeInvalidOperation, Message: "the message was removed before its handler began"} // RECV-3
 	}
 	settle.LockTokens = []string{m.token}
-	err := m.persist(ctx, settle)
+	err := m.settleWithRetries(ctx, settle)
 	if err == nil || errors.Is(err, CodeMessageLockLost) || errors.Is(err, CodeSessionLockLost) {
-		m.stream.settled(m, givesBack)
+		m.stream.held.settled(m, givesBack)
 	}
 	return err
 }
 
 // conclude settles the message by what its handler returned.
 func (m *HandledMessage) conclude(outcome error) error {
-	m.stream.mu.Lock()
-	isSettled := m.isSettled
-	m.stream.mu.Unlock()
 	hasEnded := m.ctx.Err() != nil
-	ctx, cancel := m.stream.settling()
+	ctx, cancel := m.stream.settlementContext()
 	defer cancel()
-	var letter *DeadLetterError
+	var deadLetter *DeadLetterError
 	switch {
 	case m.stream.isManual:
 		return outcome
-	case isSettled:
+	case m.stream.held.isSettled(m):
 		return nil
 	case outcome == nil:
 		return m.Complete(ctx)
-	case errors.As(outcome, &letter):
-		reason, description := cutText(letter.Reason), cutText(letter.Description)
+	case errors.As(outcome, &deadLetter):
+		reason, description := cutText(deadLetter.Reason), cutText(deadLetter.Description)
 		return m.DeadLetter(ctx, &DeadLetterOptions{Reason: &reason, ErrorDescription: &description})
 	case hasEnded:
 		return m.Release(ctx)

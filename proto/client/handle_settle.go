@@ -14,9 +14,10 @@ const settleFirstPause = 10 * time.Millisecond
 // handleSettleTimeout bounds waiting for a settlement once Handle is to end.
 const handleSettleTimeout = 10 * time.Second
 
-// persist tries a settlement, with longer and longer pauses, until it is not refused for a reason that passes (ERR-3).
-// Once the lock is known to be lost it tries a last time, to learn what became of the message.
-func (m *HandledMessage) persist(ctx context.Context, settle *sidebusv1.SubscribeSettle) error {
+// settleWithRetries tries a settlement, with longer and longer pauses, until it succeeds or is refused for a reason
+// that does not pass (ERR-3). Once the lock is known to be lost it tries a last time, to learn what became of the
+// message.
+func (m *HandledMessage) settleWithRetries(ctx context.Context, settle *sidebusv1.SubscribeSettle) error {
 	mayBeDone := false // by a try of unknown outcome: then that the lock is lost means that it is done (ERR-6)
 	for pause := settleFirstPause; ; pause = min(2*pause, handleLastPause) {
 		isLast := m.isLost()
@@ -52,8 +53,8 @@ func (m *HandledMessage) isLost() bool {
 	}
 }
 
-// settling returns the context of a settlement. It outlives that of Handle, but not for long.
-func (h *handling) settling() (context.Context, context.CancelFunc) {
+// settlementContext returns the context of a settlement. It outlives that of Handle, but not for long.
+func (h *handling) settlementContext() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.ctx))
 	stop := context.AfterFunc(h.ctx, func() {
 		select {
@@ -70,7 +71,7 @@ func (h *handling) settling() (context.Context, context.CancelFunc) {
 
 // settle tries a settlement once.
 func (s *handleStream) settle(ctx context.Context, settle *sidebusv1.SubscribeSettle) error {
-	response, err := s.ask(
+	response, err := s.requests.ask(
 		ctx, &sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Settle{Settle: settle}},
 	)
 	if err != nil {

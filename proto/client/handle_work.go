@@ -3,12 +3,28 @@ package client
 import (
 	"context"
 	"fmt"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
-// handle calls the handler for one message, as soon as it may run, and settles the message. One that does not get to
-// its handler is given back with the stream, or was lost.
+// handleFrom handles a message, and then one by one those of its session that wait.
+func (s *handleStream) handleFrom(m *HandledMessage) {
+	for m != nil {
+		s.handle(m)
+		following, leavesGap := s.held.next(m)
+		if leavesGap {
+			_ = s.send(&sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_CloseSession{
+				CloseSession: &sidebusv1.SubscribeSession{SessionLockToken: m.session.token},
+			}})
+		}
+		m = following
+	}
+}
+
+// handle waits for a slot, calls the handler for one message, and settles the message. If the message gets no slot, the
+// sidecar makes it available again when the stream ends, or its lock was lost.
 func (s *handleStream) handle(m *HandledMessage) {
-	defer s.returned(m)
+	defer s.held.returned(m)
 	session := ""
 	if m.session != nil {
 		session = m.session.id
@@ -24,19 +40,19 @@ func (s *handleStream) handle(m *HandledMessage) {
 		err = m.conclude(s.handler(m.ctx, m))
 	}
 	if err != nil {
-		s.failed(fmt.Errorf("message %d of %s: %w", m.SequenceNumber, s.open.GetSource(), err))
+		s.onError(fmt.Errorf("message %d of %s: %w", m.SequenceNumber, s.open.GetSource(), err))
 	}
 }
 
-// handleRemoved removes a message and then calls the handler, the only one to have it from now on.
+// handleRemoved removes a message and then calls the handler. No other handler can get the message any more.
 func (s *handleStream) handleRemoved(m *HandledMessage) error {
 	if m.session == nil && s.open.GetPrefetch() == 0 {
-		// The removal frees the credit. What came for it would wait for the handler, though another receiver may have
-		// time.
-		s.want(-1)
-		defer s.want(1)
+		// The removal frees the credit. A message that came for it would wait for this handler, while another receiver
+		// might be free.
+		s.addCredits(-1)
+		defer s.addCredits(1)
 	}
-	ctx, cancel := s.settling()
+	ctx, cancel := s.settlementContext()
 	err := m.Complete(ctx)
 	cancel()
 	if err != nil {
@@ -47,38 +63,4 @@ func (s *handleStream) handleRemoved(m *HandledMessage) error {
 		return err
 	}
 	return nil
-}
-
-// book notes that a message is in flight. The caller holds the mutex.
-func (s *handleStream) book(m *HandledMessage) {
-	m.ctx, m.cancel = context.WithCancelCause(s.ctx)
-	s.inFlight[m.token] = m
-}
-
-// settled notes that a message is settled, or can no longer be.
-func (s *handleStream) settled(m *HandledMessage, isGivenBack bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m.isSettled, m.isGivenBack = true, m.isGivenBack || isGivenBack
-	if m.hasReturned {
-		delete(s.inFlight, m.token)
-	}
-}
-
-// returned notes that the handler of a message has done with it, or does not get it.
-func (s *handleStream) returned(m *HandledMessage) {
-	m.cancel(nil)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m.hasReturned = true
-	if m.isSettled || !s.isManual {
-		delete(s.inFlight, m.token)
-	}
-}
-
-// lose notes that a message in flight can no longer be settled. The caller holds the mutex.
-func (s *handleStream) lose(m *HandledMessage, why error) {
-	delete(s.inFlight, m.token)
-	m.cancel(why)
-	close(m.lost)
 }

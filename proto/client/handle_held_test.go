@@ -1,0 +1,154 @@
+package client
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+)
+
+// holding is a held whose session "s" is open.
+type holding struct {
+	*held
+
+	t       *testing.T
+	started []string // tokens
+}
+
+func newHolding(t *testing.T, inFlight int32, isManual bool) *holding {
+	t.Helper()
+	h := &holding{t: t}
+	of := &handling{open: &sidebusv1.SubscribeOpen{SessionInFlight: &inFlight}, isManual: isManual}
+	h.held = newHeld(t.Context(), of, func(m *HandledMessage) {
+		if h.mu.TryLock() {
+			t.Errorf("%s was started while stop could return", m.token)
+			h.mu.Unlock()
+		}
+		h.started = append(h.started, m.token)
+	})
+	h.sessionOpened(&sidebusv1.Session{SessionId: "tale", LockToken: "s"})
+	return h
+}
+
+// delivers delivers messages of a session, or of none, and returns them.
+func (h *holding) delivers(session string, tokens ...string) []*HandledMessage {
+	h.t.Helper()
+	var messages []*HandledMessage
+	for _, token := range tokens {
+		messages = append(messages, &HandledMessage{token: token, lost: make(chan struct{})})
+	}
+	h.delivered(session, messages)
+	return messages
+}
+
+func (h *holding) wantStarted(tokens string) {
+	h.t.Helper()
+	if got := strings.Join(h.started, " "); got != tokens {
+		h.t.Errorf("started %q, want %q", got, tokens)
+	}
+}
+
+func (h *holding) wantNext(m, want *HandledMessage, wantGap bool) {
+	h.t.Helper()
+	if got, leavesGap := h.next(m); got != want || leavesGap != wantGap {
+		h.t.Errorf("after %s comes %v, gap: %t; want %v, %t", m.token, got, leavesGap, want, wantGap)
+	}
+}
+
+func TestHeldSessionIsHandledInOrder(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t, 2, false)
+	m := append(h.delivers("s", "1", "2"), h.delivers("s", "3")...)
+	h.wantNext(m[0], m[1], false)
+	h.wantNext(m[1], m[2], false)
+	h.wantNext(m[2], nil, false)
+	h.wantStarted("1")
+	h.delivers("s", "4")
+	h.wantNext(h.delivers("", "a", "b")[0], nil, false)
+	h.wantStarted("1 4 a b")
+}
+
+func TestHeldSessionWithAGap(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t, 2, false)
+	m := h.delivers("s", "1", "2")
+	h.settled(m[0], true)
+	h.wantNext(m[0], nil, true)
+	h.delivers("s", "3")
+	h.wantStarted("1")
+
+	h = newHolding(t, 1, false) // nothing is behind the message
+	first := h.delivers("s", "1")[0]
+	h.settled(first, true)
+	h.wantNext(first, nil, false)
+	h.delivers("s", "1")
+	h.wantStarted("1 1")
+}
+
+// A session is closed while a handler has a message of it: that message is lost, the one that waits is dropped, and
+// others stay.
+func TestHeldSessionClosed(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t, 2, false)
+	of, other := h.delivers("s", "1", "2")[0], h.delivers("", "a")[0]
+	for range 2 {
+		h.sessionClosed(&sidebusv1.SubscribeSessionClosed{SessionId: "tale", SessionLockToken: "s"})
+		h.locksLost([]string{"1", "unknown"})
+	}
+	if cause := context.Cause(of.ctx); cause == nil || !strings.Contains(cause.Error(), `session "tale"`) {
+		t.Errorf("the context ended because of %v", cause)
+	}
+	if !of.isLost() || other.isLost() || other.ctx.Err() != nil {
+		t.Errorf("lost: %t, and the other: %t, %v", of.isLost(), other.isLost(), other.ctx.Err())
+	}
+	h.settled(of, false) // all the same
+	h.returned(of)
+	if !h.isSettled(of) {
+		t.Error("not settled")
+	}
+	h.wantNext(of, nil, false)
+	h.delivers("s", "3")
+	h.wantStarted("1 a")
+}
+
+// The loss of a lock counts for as long as the message can be settled.
+func TestHeldLocksLost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		isManual, isSettled, isLost bool
+	}{
+		"returned":                  {false, false, false},
+		"manual, returned":          {true, false, true},
+		"manual, settled, returned": {true, true, false},
+	} {
+		h := newHolding(t, 1, c.isManual)
+		m := h.delivers("", "a")[0]
+		if c.isSettled {
+			h.settled(m, false)
+		}
+		h.returned(m)
+		h.locksLost([]string{"a"})
+		if m.isLost() != c.isLost {
+			t.Errorf("%s: lost: %t, want %t", name, m.isLost(), c.isLost)
+		}
+	}
+	h := newHolding(t, 1, true)
+	m := h.delivers("", "a")[0]
+	h.returned(m)
+	h.settled(m, false) // later
+	h.locksLost([]string{"a"})
+	if m.isLost() {
+		t.Error("lost although it was settled")
+	}
+}
+
+func TestHeldStops(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t, 2, false)
+	m := h.delivers("s", "1", "2")
+	h.stop()
+	h.delivers("", "a")
+	h.wantStarted("1")
+	h.wantNext(m[0], nil, false)
+}
