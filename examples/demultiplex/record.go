@@ -14,8 +14,8 @@ type record struct {
 	next     map[string]int      // which of it comes next
 	switches int                 // neighbours in the log that are of different things
 	left     int
-	done     chan struct{} // closed when nothing is left, or something is wrong
-	wrong    error
+	done     chan struct{} // closed when nothing is left
+	failed   chan error    // has the first thing that is wrong
 
 	holder  map[string]int // who handles a thing now
 	last    map[string]int // who handled it last
@@ -30,7 +30,7 @@ type record struct {
 func newRecord(events []event) *record {
 	r := &record{
 		expected: map[string][]string{}, next: map[string]int{}, left: len(events), done: make(chan struct{}),
-		holder: map[string]int{}, last: map[string]int{},
+		failed: make(chan error, 1), holder: map[string]int{}, last: map[string]int{},
 	}
 	for i, e := range events {
 		if i > 0 && e.thing != events[i-1].thing {
@@ -44,20 +44,20 @@ func newRecord(events []event) *record {
 	return r
 }
 
-// fail notes what is wrong. The caller holds the mutex.
-func (r *record) fail(format string, args ...any) {
-	if r.wrong == nil {
-		r.wrong = fmt.Errorf(format, args...)
-		close(r.done)
+// fail notes what is wrong. The first error counts.
+func (r *record) fail(err error) {
+	select {
+	case r.failed <- err:
+	default:
 	}
 }
 
-// begin notes that a worker begins with an event of a thing, and gives what to call when it ends.
+// begin notes that a worker begins with an event of a thing, and returns what to call when it ends.
 func (r *record) begin(worker int, thing string) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if other, isHeld := r.holder[thing]; isHeld {
-		r.fail("workers %d and %d handle %q at the same time", other+1, worker+1, thing)
+		r.fail(fmt.Errorf("workers %d and %d handle %q at the same time", other+1, worker+1, thing))
 	}
 	if before, isKnown := r.last[thing]; isKnown && before != worker {
 		r.moves++
@@ -80,13 +80,14 @@ func (r *record) handled(worker int, e event) error {
 	defer r.mu.Unlock()
 	i := r.next[e.thing]
 	if i == len(r.expected[e.thing]) || r.expected[e.thing][i] != e.what {
-		r.fail("event %d of %q is %q", i+1, e.thing, e.what)
-		return r.wrong
+		err := fmt.Errorf("event %d of %q is %q", i+1, e.thing, e.what)
+		r.fail(err)
+		return err
 	}
 	r.next[e.thing]++
 	r.workers[worker].events++
 	r.workers[worker].things[e.thing] = true
-	if r.left--; r.left == 0 && r.wrong == nil {
+	if r.left--; r.left == 0 {
 		close(r.done)
 	}
 	return nil
@@ -96,6 +97,8 @@ func (r *record) awaitAll(ctx context.Context) error {
 	select {
 	case <-r.done:
 		return nil
+	case err := <-r.failed:
+		return err
 	case <-ctx.Done():
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -107,8 +110,10 @@ func (r *record) awaitAll(ctx context.Context) error {
 func (r *record) report(took time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.wrong != nil {
-		return r.wrong
+	select {
+	case err := <-r.failed:
+		return err
+	default:
 	}
 	longest, events := 0, 0
 	for _, all := range r.expected {

@@ -36,14 +36,13 @@ type book struct {
 	told     map[string]bool   // orders whose users know that it takes longer
 	outcomes map[string]outcome
 	reasons  map[string]int // dead letters that the watch saw
-	wrong    error
-	failed   chan struct{} // closed when something is wrong
+	failed   chan error     // has the first thing that is wrong
 }
 
 func newBook() *book {
 	return &book{
 		of: map[string]*phase{}, told: map[string]bool{}, outcomes: map[string]outcome{}, reasons: map[string]int{},
-		failed: make(chan struct{}),
+		failed: make(chan error, 1),
 	}
 }
 
@@ -89,11 +88,11 @@ func (b *book) settle(id string, o outcome) {
 	p, before := b.of[id], b.outcomes[id]
 	switch {
 	case p == nil:
-		b.fail("no customer placed %q", id)
+		b.fail(fmt.Errorf("no customer placed %q", id))
 	case before != "" && before != o:
-		b.fail("%s is %s and %s", id, before, o)
+		b.fail(fmt.Errorf("%s is %s and %s", id, before, o))
 	case o == mailed && !b.told[id]:
-		b.fail("%s is by mail and its user does not know", id)
+		b.fail(fmt.Errorf("%s is by mail and its user does not know", id))
 	case before == "":
 		b.outcomes[id] = o
 		p.outcomes[o]++
@@ -103,18 +102,11 @@ func (b *book) settle(id string, o outcome) {
 	}
 }
 
-// giveUp notes that a part of the shop ended before its time.
-func (b *book) giveUp(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.fail("%w", err)
-}
-
-// fail notes what is wrong. The caller holds the mutex.
-func (b *book) fail(format string, args ...any) {
-	if b.wrong == nil {
-		b.wrong = fmt.Errorf(format, args...)
-		close(b.failed)
+// fail notes what is wrong. The first error counts.
+func (b *book) fail(err error) {
+	select {
+	case b.failed <- err:
+	default:
 	}
 }
 
@@ -123,14 +115,12 @@ func (b *book) await(ctx context.Context, p *phase) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-b.failed:
+	case err := <-b.failed:
+		return err
 	case <-ctx.Done():
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.wrong != nil {
-		return b.wrong
-	}
 	return fmt.Errorf("%s: %d of %d orders have no outcome: %w", p.name, p.left, len(p.ids), context.Cause(ctx))
 }
 

@@ -10,8 +10,10 @@ import (
 
 // check holds what came of it against what was promised.
 func (s *story) check(ctx context.Context) error {
-	if s.book.wrong != nil {
-		return s.book.wrong
+	select {
+	case err := <-s.book.failed:
+		return err
+	default:
 	}
 	for _, p := range s.book.phases {
 		if slowest := slices.Max(p.took); slowest >= deadline/2 {

@@ -85,7 +85,7 @@ func (s *story) staff(ctx context.Context) (stop func() error) {
 	for i, part := range parts {
 		staff.Go(func() {
 			if ended[i] = part(); ended[i] != nil {
-				s.book.giveUp(ended[i])
+				s.book.fail(ended[i])
 			}
 		})
 	}
