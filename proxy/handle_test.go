@@ -108,6 +108,7 @@ func TestRECV_14_WhatAHandlerReturns(t *testing.T) {
 	}
 	var mu sync.Mutex
 	tries := map[string]int{}
+	deferrals := make(chan error, 10)
 	s.handle(t, &sidebusv1.SubscribeOpen{Source: orders, Credits: proto.Int32(3)}, func(ctx context.Context, m *client.HandledMessage) error {
 		mu.Lock()
 		tries[string(m.Body)]++
@@ -124,9 +125,7 @@ func TestRECV_14_WhatAHandlerReturns(t *testing.T) {
 		case "own words":
 			return &client.DeadLetterError{Reason: "NotMine", Description: "it is for others"}
 		case "deferred":
-			if err := m.Defer(ctx, nil); err != nil {
-				t.Error(err)
-			}
+			deferrals <- m.Defer(ctx, nil)
 			return errors.New("settles nothing any more")
 		}
 		return nil
@@ -135,6 +134,9 @@ func TestRECV_14_WhatAHandlerReturns(t *testing.T) {
 		r := s.runtime(t)
 		return r.GetActiveMessageCount() == 1 && r.GetDeferredCount() == 1 && r.GetDeadLetterMessageCount() == 3
 	})
+	if err := <-deferrals; err != nil {
+		t.Error(err)
+	}
 	if tries["bad once"] != 2 || tries["good"] != 1 || tries["typed"] != 1 {
 		t.Errorf("tries: %v", tries)
 	}
