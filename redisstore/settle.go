@@ -300,7 +300,7 @@ func argsOfCompletes(first *settleCall, calls []*settleCall) []any {
 	return append(args, ids...)
 }
 
-// lockAndID returns the lock of a token and the id of its message in the log, or a lock that nobody has.
+// lockAndID returns the lock of a token and the id of its message in the log, or a lock that no message has.
 func lockAndID(token semantics.LockToken) (lock, id string) {
 	l, ok := lockOf(token)
 	if !ok {
