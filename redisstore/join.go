@@ -48,42 +48,42 @@ func (j *joiner[C]) do(ctx context.Context, key string, call C) error {
 	}
 	t := &ticket[C]{call: call, turn: make(chan []*ticket[C], 1)}
 	j.mu.Lock()
-	l := j.queues[key]
-	if l == nil {
+	q := j.queues[key]
+	if q == nil {
 		if j.queues == nil {
 			j.queues = map[string]*batchQueue[C]{}
 		}
-		l = &batchQueue[C]{}
-		j.queues[key] = l
+		q = &batchQueue[C]{}
+		j.queues[key] = q
 	}
-	l.waiting = append(l.waiting, t)
-	l.weight += j.weigh(call)
-	j.dispatch(l)
+	q.waiting = append(q.waiting, t)
+	q.weight += j.weigh(call)
+	j.dispatch(q)
 	j.mu.Unlock()
 
 	select {
 	case batch := <-t.turn:
-		j.lead(ctx, key, l, batch)
+		j.lead(ctx, key, q, batch)
 	case <-ctx.Done():
-		if j.withdraw(l, t) {
+		if j.withdraw(q, t) {
 			return semantics.CancelledBy(ctx)
 		}
-		j.lead(ctx, key, l, <-t.turn)
+		j.lead(ctx, key, q, <-t.turn)
 	}
 	return nil
 }
 
 // lead runs a batch; an empty one means that another call ran it.
-func (j *joiner[C]) lead(ctx context.Context, key string, l *batchQueue[C], batch []*ticket[C]) {
+func (j *joiner[C]) lead(ctx context.Context, key string, q *batchQueue[C], batch []*ticket[C]) {
 	if len(batch) == 0 {
 		return
 	}
 	// Also when run panics, so that the key is not blocked for ever.
 	defer func() {
 		j.mu.Lock()
-		l.going--
-		j.dispatch(l)
-		if l.going == 0 {
+		q.going--
+		j.dispatch(q)
+		if q.going == 0 {
 			delete(j.queues, key)
 		}
 		j.mu.Unlock()
@@ -99,35 +99,35 @@ func (j *joiner[C]) lead(ctx context.Context, key string, l *batchQueue[C], batc
 }
 
 // dispatch sends the calls that may be sent now. The caller holds the mutex.
-func (j *joiner[C]) dispatch(l *batchQueue[C]) {
-	for len(l.waiting) > 0 && (l.going == 0 || l.going < width && l.weight >= j.full) {
+func (j *joiner[C]) dispatch(q *batchQueue[C]) {
+	for len(q.waiting) > 0 && (q.going == 0 || q.going < width && q.weight >= j.full) {
 		n, weight := 0, 0
-		for n < len(l.waiting) {
-			w := j.weigh(l.waiting[n].call)
+		for n < len(q.waiting) {
+			w := j.weigh(q.waiting[n].call)
 			if n > 0 && weight+w > j.most {
 				break
 			}
 			weight += w
 			n++
 		}
-		batch := slices.Clone(l.waiting[:n])
-		l.waiting = slices.Delete(l.waiting, 0, n)
-		l.weight -= weight
-		l.going++
+		batch := slices.Clone(q.waiting[:n])
+		q.waiting = slices.Delete(q.waiting, 0, n)
+		q.weight -= weight
+		q.going++
 		batch[0].turn <- batch
 	}
 }
 
 // withdraw removes a call from its batch queue and reports whether it was still there.
-func (j *joiner[C]) withdraw(l *batchQueue[C], t *ticket[C]) bool {
+func (j *joiner[C]) withdraw(q *batchQueue[C], t *ticket[C]) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	at := slices.Index(l.waiting, t)
+	at := slices.Index(q.waiting, t)
 	if at < 0 {
 		return false
 	}
-	l.waiting = slices.Delete(l.waiting, at, at+1)
-	l.weight -= j.weigh(t.call)
+	q.waiting = slices.Delete(q.waiting, at, at+1)
+	q.weight -= j.weigh(t.call)
 	return true
 }
 

@@ -108,7 +108,7 @@ func (s Source) Fold() Source {
 
 // Parse checks a source that may be a held session.
 func (s Source) Parse() (Source, error) {
-	path, err := s.ParsePath()
+	path, err := s.CheckedPath()
 	if err != nil {
 		return s, err
 	}
@@ -131,9 +131,8 @@ func (s Source) ParseToReceive() (Source, error) {
 	return s, err
 }
 
-// ParsePath is ParseSourcePath of a source, which may be what could not be forwarded of the messages that no
-// subscription wanted.
-func (s Source) ParsePath() (string, error) {
+// CheckedPath checks s.Path as ParseSourcePath does, and also accepts the transfer dead-letter queue of $unmatched.
+func (s Source) CheckedPath() (string, error) {
 	path := strings.ReplaceAll(s.Path, `\`, "/")
 	if s.SubQueue != TransferDeadLetterQueue || !IsUnmatched(path) {
 		return ParseSourcePath(path)

@@ -7,8 +7,8 @@ import (
 
 // Memory is the wire's side of an answer: it bounds what messages take that are on their way to clients.
 type Memory interface {
-	// Take takes memory for messages of so many bytes. Of 0 bytes it only asks whether there is any. THROTTLED: there
-	// is none; not if it must, because what was done cannot be undone.
+	// Take takes memory for messages of so many bytes; with 0 bytes it only checks that some is left. Take fails with
+	// THROTTLED if no memory is left, unless must is true, which is for the answer to what cannot be undone.
 	Take(bytes int64, must bool) error
 	// Give releases the memory of messages of so many bytes that were written to the wire, or that no client gets.
 	Give(bytes int64)

@@ -41,13 +41,13 @@ type Transfers interface {
 	) (BegunResubmission, error)
 
 	// Arrive stores what a transfer carries at its destination, all in one step, and returns the outcome of each
-	// message, in the order given. The first call that decides about them is final: later ones return its answer,
-	// whatever they bring, until a later transfer of the source has arrived. From then on it is ErrOvertaken. version
-	// is that of the routes by which the copies of a topic were decided, else 0. A message is stored as new, as if it
-	// was sent alone, but never scheduled; a duplicate counts as stored (DUP-9). One that its destination does not take
-	// is refused alone; but unless isLast, nothing at all is done when one would be, and the answer is ErrNotYet. A
-	// queue with sessions makes a message without one a dead letter of its own (FWD-3, DLQ-9). An incarnation that is
-	// gone is all messages refused. It is not activity of the destination (FWD-10). ErrRoutesChanged.
+	// message, in the order given. Later calls return the first call's outcomes and ignore their arguments; once a
+	// later transfer of the source has arrived, they return ErrOvertaken. version is that of the routes by which the
+	// copies of a topic were decided, else 0. A message is stored as new, as if it was sent alone, but never scheduled;
+	// a duplicate counts as stored (DUP-9). A message that the destination does not accept is refused alone. Unless
+	// isLast, one such message is enough for Arrive to store nothing and return ErrNotYet. A queue with sessions makes
+	// a message without one a dead letter of its own (FWD-3, DLQ-9). If the destination was deleted or recreated, every
+	// message is refused. It is not activity of the destination (FWD-10). ErrRoutesChanged.
 	Arrive(
 		ctx context.Context, transfer Transfer, version int64, arrivals []Publication, isLast bool,
 	) ([]Arrival, error)

@@ -270,7 +270,7 @@ func pageTokenAfter(name string) string {
 func (b *Broker) Runtime(ctx context.Context, kind semantics.Kind, name string) (semantics.Runtime, error) {
 	path, err := parseEntityPath(kind, name)
 	if kind == semantics.SubscriptionKind && semantics.IsUnmatched(name) {
-		path, err = semantics.Source{Path: name, SubQueue: semantics.TransferDeadLetterQueue}.ParsePath()
+		path, err = semantics.Source{Path: name, SubQueue: semantics.TransferDeadLetterQueue}.CheckedPath()
 	}
 	if err != nil {
 		return semantics.Runtime{}, err

@@ -208,7 +208,7 @@ func (c *compiledRoute) changedCopy(m *semantics.Message) semantics.Copy {
 	return c.copyOf(m)
 }
 
-// keepTexts lets Forwarded tell no more why m was a dead letter where an action has changed the property that says so.
+// keepTexts removes from Forwarded each dead-letter text that an action has changed.
 func keepTexts(m *semantics.Message) {
 	if m.Forwarded == nil {
 		return

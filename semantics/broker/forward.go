@@ -80,13 +80,13 @@ func (b *Broker) forwardOnce(ctx context.Context, source semantics.Source) (more
 	transfer, err := b.store.BeginTransfer(ctx, source, to, limit)
 	switch {
 	case errors.Is(err, semantics.ErrForwardingChanged):
-		return to.Path != "", nil // elsewhere by now; or nowhere, and nothing was left to carry on
+		return to.Path != "", nil // elsewhere by now; or nowhere, and no transfer was under way
 	case semantics.CodeOf(err) == semantics.EntityNotFound:
 		return false, nil
 	case err != nil, len(transfer.Messages) == 0:
 		return false, err
 	}
-	if err := b.carryOn(ctx, entity.Name, transfer); !errors.Is(err, semantics.ErrOvertaken) {
+	if err := b.finishTransfer(ctx, entity.Name, transfer); !errors.Is(err, semantics.ErrOvertaken) {
 		return true, err
 	}
 	return true, nil // the next look finds what is under way by now
@@ -125,10 +125,10 @@ func (b *Broker) destinationOf(
 	return to, err
 }
 
-// carryOn brings a transfer to its end, wherever it stands. name is that of its source.
-func (b *Broker) carryOn(ctx context.Context, name string, transfer semantics.Transfer) error {
+// finishTransfer runs the steps that are left of a transfer, whichever sidecar began it. name is that of its source.
+func (b *Broker) finishTransfer(ctx context.Context, name string, transfer semantics.Transfer) error {
 	if transfer.Resubmits != nil {
-		_, err := b.resubmit(ctx, transfer)
+		_, err := b.finishResubmission(ctx, transfer)
 		return err
 	}
 	fates := make([]semantics.Fate, len(transfer.Messages))

@@ -13,12 +13,12 @@ const MaxPeekMessages = 250
 
 // ReceiveOptions say how much to take, how long to wait for the first message and what becomes of it.
 type ReceiveOptions struct {
-	MaxMessages int
-	MaxWait     time.Duration // 0: only what is there
+	MaxMessages int           // 1 to semantics.MaxReceiveMessages, 1000
+	MaxWait     time.Duration // 0 to semantics.MaxWait, 5 minutes; 0: only what is there
 	Mode        semantics.Mode
 }
 
-// Receive takes up to MaxMessages available messages and waits up to semantics.MaxWait for the first one (RECV-5). A
+// Receive takes up to MaxMessages available messages and waits up to options.MaxWait for the first one (RECV-5). A
 // wait that ends, also because the Broker drains, gives an empty Delivery and no error. ARGUMENT_OUT_OF_RANGE,
 // INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED, THROTTLED, CANCELLED when ctx ends, and INVALID_OPERATION for a
 // queue that forwards all it gets (FWD-2).

@@ -179,7 +179,7 @@ type ResubmitResult struct {
 func (b *Broker) Resubmit(
 	ctx context.Context, source semantics.Source, options ResubmitOptions,
 ) (results []ResubmitResult, more bool, err error) {
-	path, err := source.ParsePath()
+	path, err := source.CheckedPath()
 	if err != nil {
 		return nil, false, err
 	}
@@ -220,7 +220,7 @@ func (b *Broker) Resubmit(
 	}
 	r := &resubmitter{broker: b, source: source, target: target, options: options, most: most}
 	if options.TargetIsTopic {
-		if err := r.carryOn(ctx); err != nil {
+		if err := r.finishPending(ctx); err != nil {
 			return nil, false, err
 		}
 	}

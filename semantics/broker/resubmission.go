@@ -14,9 +14,9 @@ import (
 // at their source, stored at the topic, removed at the source. A sidecar that finds such a transfer under way continues
 // it, so each letter arrives once, whichever sidecar crashes when.
 
-// carryOn finishes a transfer of the source that another call has left: its letters are hidden as long as it is under
-// way.
-func (r *resubmitter) carryOn(ctx context.Context) error {
+// finishPending finishes the transfer that another call has begun from the source, if there is one: its letters are
+// hidden as long as it is under way.
+func (r *resubmitter) finishPending(ctx context.Context) error {
 	return r.broker.store.Unbroken(ctx, func(ctx context.Context) error {
 		transfer, err := r.broker.store.BeginTransfer(ctx, r.source, semantics.Destination{}, 1)
 		switch {
@@ -26,17 +26,17 @@ func (r *resubmitter) carryOn(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		return r.end(ctx, transfer)
+		return r.finishOther(ctx, transfer)
 	})
 }
 
-// end brings a transfer of the source to its end that is not this call's.
-func (r *resubmitter) end(ctx context.Context, transfer semantics.Transfer) error {
+// finishOther finishes a transfer of the source that another call has begun.
+func (r *resubmitter) finishOther(ctx context.Context, transfer semantics.Transfer) error {
 	entity, err := r.broker.getSource(ctx, r.source.Path)
 	if err != nil {
 		return err
 	}
-	err = r.broker.carryOn(ctx, entity.Name, transfer)
+	err = r.broker.finishTransfer(ctx, entity.Name, transfer)
 	if errors.Is(err, semantics.ErrOvertaken) { // the next look finds what is under way by now
 		return nil
 	}
@@ -63,8 +63,8 @@ func (r *resubmitter) moveToTopic(ctx context.Context, letters []*semantics.Rece
 	return nil
 }
 
-// transfer sends the first of some letters by one transfer and gives how many that were. It is none when there was
-// another transfer to carry on before.
+// transfer sends the first of some letters by one transfer and returns how many that were: 0 if it had to finish the
+// transfer of another call instead.
 func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int, err error) {
 	b := r.broker
 	to, err := b.store.Destination(ctx, r.target)
@@ -88,11 +88,11 @@ func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int
 	case err != nil:
 		return 0, err
 	case !begun.IsNew:
-		return 0, r.end(ctx, begun.Transfer)
+		return 0, r.finishOther(ctx, begun.Transfer)
 	}
 	codes := map[int64]semantics.Code{} // of those that were set aside
 	if len(begun.Messages) > 0 {
-		arrivals, err := b.resubmit(ctx, begun.Transfer)
+		arrivals, err := b.finishResubmission(ctx, begun.Transfer)
 		if errors.Is(err, semantics.ErrOvertaken) {
 			message := "others carried on what was to be sent again: see which dead letters are left"
 			err = &semantics.Error{Code: semantics.StoreUnavailable, Message: message, Err: err}
@@ -119,9 +119,9 @@ func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int
 	return begun.Looked, nil
 }
 
-// resubmit brings a transfer of dead letters to its end, wherever it stands, and gives what became of each. One that is
-// refused stays where it was.
-func (b *Broker) resubmit(ctx context.Context, transfer semantics.Transfer) ([]semantics.Arrival, error) {
+// finishResubmission runs the steps that are left of a transfer of resubmitted dead letters, and returns what became of
+// each. One that is refused stays where it was.
+func (b *Broker) finishResubmission(ctx context.Context, transfer semantics.Transfer) ([]semantics.Arrival, error) {
 	all := make([]semantics.Arrival, len(transfer.Messages))
 	var going []semantics.Publication
 	var places []int // of those that go, among all

@@ -15,11 +15,11 @@ type resubmitter struct {
 	options ResubmitOptions
 	most    int
 	results []ResubmitResult
-	began   int64 // the first number that this call gave out in the queue of the dead letters; 0: none yet
+	created int64 // the first number that this call created in the queue of the dead letters; 0: none yet
 }
 
-// all goes through the dead letters by number and moves those that match, page by page. Those that it has moved may die
-// again meanwhile, which must not make it go round for ever: it ends where the numbers begin that it gave out itself.
+// all goes through the dead letters by number and moves those that match, page by page. Resubmitted messages may be
+// dead-lettered again; to end, all stops at the first number that this call created.
 func (r *resubmitter) all(ctx context.Context) ([]ResubmitResult, bool, error) {
 	from := int64(1)
 	for {
@@ -29,8 +29,8 @@ func (r *resubmitter) all(ctx context.Context) ([]ResubmitResult, bool, error) {
 		if err != nil {
 			return r.stop(err)
 		}
-		if r.began > 0 {
-			page = slices.DeleteFunc(page, func(m *semantics.Received) bool { return m.SequenceNumber >= r.began })
+		if r.created > 0 {
+			page = slices.DeleteFunc(page, func(m *semantics.Received) bool { return m.SequenceNumber >= r.created })
 		}
 		if len(page) == 0 {
 			return r.results, false, nil
@@ -140,9 +140,9 @@ func (r *resubmitter) move(ctx context.Context, letters []*semantics.Received) e
 		if m.Code == "" {
 			r.broker.charge(1)
 		}
-		if r.began == 0 && m.Code == "" && !m.Deduplicated &&
+		if r.created == 0 && m.Code == "" && !m.Deduplicated &&
 			semantics.Fold(r.target) == semantics.Fold(r.source.Path) {
-			r.began = m.SequenceNumber
+			r.created = m.SequenceNumber
 		}
 	}
 	return nil

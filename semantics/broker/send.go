@@ -147,10 +147,10 @@ func (b *Broker) sendEach(
 // MaxCancelNumbers is the most numbers or message ids of one cancel call.
 const MaxCancelNumbers = 1000
 
-// CancelScheduled removes scheduled messages by sequence number, all or none (SCHED-5), and then, message id by message
-// id, all scheduled ones with that id (SCHED-8). It returns how many messages it removed. INVALID_ARGUMENT,
-// ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, and MESSAGE_NOT_FOUND when a number is not that of a
-// scheduled message, or when no scheduled message has one of the ids.
+// CancelScheduled removes scheduled messages: by sequence number, all or none (SCHED-5), or all that have one of the
+// message ids, id by id (SCHED-8). Numbers and ids together are INVALID_ARGUMENT. It returns how many messages it
+// removed. ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, and MESSAGE_NOT_FOUND when a number is not that of
+// a scheduled message, or when no scheduled message has one of the ids.
 func (b *Broker) CancelScheduled(
 	ctx context.Context, target semantics.Target, numbers []int64, ids []string,
 ) (int, error) {

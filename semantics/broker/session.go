@@ -16,8 +16,8 @@ import (
 type AcceptOptions struct {
 	// SessionID names the session; empty: the one that has been ready longest.
 	SessionID string
-	// semantics.MaxWait is how long to wait until a session is ready, 0 to semantics.MaxWait, or until the named one is
-	// free, 0 to MaxAcceptWait (SESS-11, SESS-12).
+	// MaxWait is how long to wait until a session is ready, 0 to semantics.MaxWait, or until the named one is free, 0 to
+	// semantics.MaxAcceptWait (SESS-11, SESS-12).
 	MaxWait time.Duration
 	// Strict makes it SERVICE_TIMEOUT that no session became ready (SESS-12).
 	Strict bool
@@ -235,7 +235,7 @@ func (b *Broker) openSession(source semantics.Source) (semantics.Source, error) 
 	return source, b.admit(callCost)
 }
 
-// WithoutSessions makes every session verb, and the making of an entity that requires sessions, fail with
+// WithoutSessions makes every session verb, and the creation of an entity that requires sessions, fail with
 // SESSION_NOT_SUPPORTED (SESS-8).
 func WithoutSessions() Option { return func(b *Broker) { b.hasNoSessions = true } }
 

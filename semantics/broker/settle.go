@@ -8,10 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Bounds of settlement calls (RECV-6, LOCK-5, SETTLE-6).
-const (
-	deadLetterSourceText = "a message in a dead-letter queue cannot be dead-lettered again; complete it"
-)
+// deadLetterSourceText refuses to dead-letter a dead letter (SETTLE-6).
+const deadLetterSourceText = "a message in a dead-letter queue cannot be dead-lettered again; complete it"
 
 // Complete removes the messages behind the tokens for good (SETTLE-3). It returns one Code per token: empty, or
 // MESSAGE_LOCK_LOST (SETTLE-2, SETTLE-14); under a session whose lock does not hold it is SESSION_LOCK_LOST for all.

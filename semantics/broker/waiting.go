@@ -26,15 +26,17 @@ func (a attempt) mayWait(err error) bool { return a.waits != nil && a.waits(err)
 // tryOrWait tries once without any preparation, which is all a busy source needs, and only then joins the waiting list.
 func (b *Broker) tryOrWait(ctx context.Context, source semantics.Source, maxWait time.Duration, a attempt) error {
 	deadline := time.Now().Add(maxWait)
-	if maxWait == 0 || !b.waitingLists.isOpen(source) {
-		for {
-			found, recheck, err := a.try(ctx, b.waitingLists.registerFor(source))
-			if found || maxWait == 0 && (err != nil || recheck > 0) || err != nil && !a.mayWait(err) {
-				return err
-			}
-			if err != nil || recheck > 0 {
-				break
-			}
+	looks := maxWait == 0 || !b.waitingLists.isOpen(source)
+	for looks {
+		found, recheck, err := a.try(ctx, b.waitingLists.registerFor(source))
+		switch {
+		case found, err != nil && !a.mayWait(err):
+			return err
+		case err == nil && recheck == 0: // more was due than one call may process: look again
+		case maxWait == 0: // there is nothing now
+			return err
+		default:
+			looks = false
 		}
 	}
 	list, err := b.waitingLists.enter(ctx, source)
@@ -105,51 +107,51 @@ type waiter struct {
 	isCalled bool
 }
 
-func (r *waitingLists) init(store watcher) {
-	r.store = store
-	r.open = map[semantics.Source]*waitingList{}
+func (lists *waitingLists) init(store watcher) {
+	lists.store = store
+	lists.open = map[semantics.Source]*waitingList{}
 }
 
 // registerFor gives how a first look must register: others may be waiting on the source already.
-func (r *waitingLists) registerFor(source semantics.Source) semantics.Register {
-	r.mu.Lock()
-	waitingList := r.open[source.Fold()]
-	r.mu.Unlock()
-	if waitingList != nil && waitingList.waiting() > 0 {
+func (lists *waitingLists) registerFor(source semantics.Source) semantics.Register {
+	lists.mu.Lock()
+	w := lists.open[source.Fold()]
+	lists.mu.Unlock()
+	if w != nil && w.waiting() > 0 {
 		return semantics.RegisterAlways
 	}
 	return semantics.RegisterNever
 }
 
 // isOpen reports whether the waiting list of source is open, so that its subscription stands or is on its way.
-func (r *waitingLists) isOpen(source semantics.Source) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.open[source.Fold()] != nil
+func (lists *waitingLists) isOpen(source semantics.Source) bool {
+	lists.mu.Lock()
+	defer lists.mu.Unlock()
+	return lists.open[source.Fold()] != nil
 }
 
 // enter joins or opens the waiting list of source and blocks until its subscription stands.
-func (r *waitingLists) enter(ctx context.Context, source semantics.Source) (*waitingList, error) {
+func (lists *waitingLists) enter(ctx context.Context, source semantics.Source) (*waitingList, error) {
 	key := source.Fold()
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+	lists.mu.Lock()
+	if lists.closed {
+		lists.mu.Unlock()
 		return nil, semantics.Errorf(semantics.StoreUnavailable, "this sidecar has stopped").
 			With(semantics.DetailCause, semantics.CauseDraining)
 	}
-	w := r.open[key]
+	w := lists.open[key]
 	if w == nil {
 		w = &waitingList{source: source, ready: make(chan struct{}), done: make(chan struct{})}
 		w.recheck = time.AfterFunc(time.Hour, w.overdue)
 		w.recheck.Stop()
-		r.open[key] = w
-		r.work.Add(1)
-		go r.run(context.WithoutCancel(ctx), w)
+		lists.open[key] = w
+		lists.work.Add(1)
+		go lists.run(context.WithoutCancel(ctx), w)
 	}
 	w.mu.Lock()
 	if w.users >= MaxWaiting {
 		w.mu.Unlock()
-		r.mu.Unlock()
+		lists.mu.Unlock()
 		return nil, semantics.Errorf(semantics.Throttled, "%d receives wait on %s already", MaxWaiting, source).
 			With(semantics.DetailLimit, strconv.Itoa(MaxWaiting))
 	}
@@ -158,33 +160,33 @@ func (r *waitingLists) enter(ctx context.Context, source semantics.Source) (*wai
 		w.linger.Stop()
 	}
 	w.mu.Unlock()
-	r.mu.Unlock()
+	lists.mu.Unlock()
 
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
-		r.leave(ctx, w)
+		lists.leave(ctx, w)
 		return nil, semantics.CancelledBy(ctx)
 	}
 	if w.failed != nil {
-		r.leave(ctx, w)
+		lists.leave(ctx, w)
 		return nil, w.failed
 	}
 	return w, nil
 }
 
 // run owns the waiting list's subscription from the first receive to the last.
-func (r *waitingLists) run(ctx context.Context, w *waitingList) {
-	defer r.work.Done()
+func (lists *waitingLists) run(ctx context.Context, w *waitingList) {
+	defer lists.work.Done()
 	subscribe, cancel := context.WithTimeout(ctx, delivery.SettleTimeout)
-	w.watch, w.failed = r.store.Watch(subscribe, w.source)
+	w.watch, w.failed = lists.store.Watch(subscribe, w.source)
 	cancel()
 	if w.failed != nil {
-		r.mu.Lock() // first out of the way, so that the receive after the failure tries again
-		if r.open[w.source.Fold()] == w {
-			delete(r.open, w.source.Fold())
+		lists.mu.Lock() // first out of the way, so that the receive after the failure tries again
+		if lists.open[w.source.Fold()] == w {
+			delete(lists.open, w.source.Fold())
 		}
-		r.mu.Unlock()
+		lists.mu.Unlock()
 		close(w.ready)
 		return
 	}
@@ -194,7 +196,7 @@ func (r *waitingLists) run(ctx context.Context, w *waitingList) {
 		select {
 		case n := <-w.watch.C():
 			if !w.wake(n) {
-				r.passOn(ctx, w)
+				lists.passOn(ctx, w)
 			}
 		case <-w.done:
 			return
@@ -203,7 +205,7 @@ func (r *waitingLists) run(ctx context.Context, w *waitingList) {
 }
 
 // leave takes one receive out of the waiting list and closes the waiting list when it stays empty.
-func (r *waitingLists) leave(ctx context.Context, w *waitingList) {
+func (lists *waitingLists) leave(ctx context.Context, w *waitingList) {
 	w.mu.Lock()
 	w.users--
 	missed := w.users == 0 && w.pending > 0
@@ -211,41 +213,41 @@ func (r *waitingLists) leave(ctx context.Context, w *waitingList) {
 		w.pending = 0
 	}
 	if w.users == 0 {
-		w.linger = time.AfterFunc(linger, func() { r.closeIfEmpty(w) })
+		w.linger = time.AfterFunc(linger, func() { lists.closeIfEmpty(w) })
 	}
 	w.mu.Unlock()
 	if missed {
-		r.passOn(context.WithoutCancel(ctx), w)
+		lists.passOn(context.WithoutCancel(ctx), w)
 	}
 }
 
 // passOn passes a wake-up without a waiter here to the next sidecar. After a failure the recheck timers of the other
 // sidecars find the messages.
-func (r *waitingLists) passOn(ctx context.Context, w *waitingList) {
+func (lists *waitingLists) passOn(ctx context.Context, w *waitingList) {
 	ctx, cancel := context.WithTimeout(ctx, delivery.SettleTimeout)
 	defer cancel()
-	_ = r.store.PassOn(ctx, w.source)
+	_ = lists.store.PassOn(ctx, w.source)
 }
 
 // forget closes the waiting list of a source that will never have anything again, unless a receive is in it.
-func (r *waitingLists) forget(source semantics.Source) {
-	r.mu.Lock()
-	w := r.open[source.Fold()]
-	r.mu.Unlock()
+func (lists *waitingLists) forget(source semantics.Source) {
+	lists.mu.Lock()
+	w := lists.open[source.Fold()]
+	lists.mu.Unlock()
 	if w != nil {
-		r.closeIfEmpty(w)
+		lists.closeIfEmpty(w)
 	}
 }
 
-func (r *waitingLists) closeIfEmpty(w *waitingList) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (lists *waitingLists) closeIfEmpty(w *waitingList) {
+	lists.mu.Lock()
+	defer lists.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.users > 0 || r.open[w.source.Fold()] != w {
+	if w.users > 0 || lists.open[w.source.Fold()] != w {
 		return
 	}
-	delete(r.open, w.source.Fold())
+	delete(lists.open, w.source.Fold())
 	w.recheck.Stop()
 	if w.linger != nil {
 		w.linger.Stop()
@@ -254,11 +256,11 @@ func (r *waitingLists) closeIfEmpty(w *waitingList) {
 }
 
 // close ends all waiting lists and waits for their goroutines. Receives still inside see the Broker's drain.
-func (r *waitingLists) close() {
-	r.mu.Lock()
-	r.closed = true
-	for key, w := range r.open {
-		delete(r.open, key)
+func (lists *waitingLists) close() {
+	lists.mu.Lock()
+	lists.closed = true
+	for key, w := range lists.open {
+		delete(lists.open, key)
 		w.mu.Lock()
 		w.recheck.Stop()
 		if w.linger != nil {
@@ -267,8 +269,8 @@ func (r *waitingLists) close() {
 		close(w.done)
 		w.mu.Unlock()
 	}
-	r.mu.Unlock()
-	r.work.Wait()
+	lists.mu.Unlock()
+	lists.work.Wait()
 }
 
 // wait tries and waits in turn until there is something, the deadline passes, or the Broker drains. A failure that may
@@ -319,16 +321,16 @@ func (w *waitingList) arrive() uint64 {
 
 // insertLocked puts a waiter behind all that arrived before. Most have just arrived and go to the end, or were called
 // from the front.
-func (w *waitingList) insertLocked(s *waiter) *list.Element {
-	isBefore := func(place *list.Element) bool { return place.Value.(*waiter).arrival < s.arrival }
+func (w *waitingList) insertLocked(one *waiter) *list.Element {
+	isBefore := func(place *list.Element) bool { return place.Value.(*waiter).arrival < one.arrival }
 	if front := w.waiters.Front(); front == nil || !isBefore(front) {
-		return w.waiters.PushFront(s)
+		return w.waiters.PushFront(one)
 	}
 	place := w.waiters.Back()
 	for !isBefore(place) {
 		place = place.Prev()
 	}
-	return w.waiters.InsertAfter(s, place)
+	return w.waiters.InsertAfter(one, place)
 }
 
 // pause waits to be called. over means that the wait has ended for good.
@@ -343,14 +345,14 @@ func (w *waitingList) pause(
 		w.mu.Unlock()
 		return false, nil
 	}
-	s := &waiter{arrival: arrival, called: make(chan struct{})}
-	place := w.insertLocked(s)
+	one := &waiter{arrival: arrival, called: make(chan struct{})}
+	place := w.insertLocked(one)
 	w.mu.Unlock()
 
 	timeout := time.NewTimer(left)
 	defer timeout.Stop()
 	select {
-	case <-s.called:
+	case <-one.called:
 		return false, nil
 	case <-timeout.C:
 		over = true
@@ -363,7 +365,7 @@ func (w *waitingList) pause(
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s.isCalled {
+	if one.isCalled {
 		w.callLocked(1) // it was meant for one that still waits
 	} else {
 		w.waiters.Remove(place)
@@ -405,9 +407,9 @@ func (w *waitingList) wake(n int) bool {
 
 func (w *waitingList) callLocked(n int) {
 	for ; n > 0 && w.waiters.Len() > 0; n-- {
-		s := w.waiters.Remove(w.waiters.Front()).(*waiter)
-		s.isCalled = true
-		close(s.called)
+		one := w.waiters.Remove(w.waiters.Front()).(*waiter)
+		one.isCalled = true
+		close(one.called)
 	}
 	w.pending = min(w.pending+n, w.users+1) // one more than can be used here is passed on when the waiting list empties
 }

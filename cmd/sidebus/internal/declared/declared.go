@@ -21,22 +21,21 @@ import (
 // differsLine is the message of the log line about one option that is not as the file has it.
 const differsLine = "an entity differs from the file and was not changed"
 
-// Entities makes the entities of the file before the sidecar is ready. It stands between readiness and the store: the
-// first look that finds the store fit begins the work, since before that the store may be none of ours, and looks are
-// good only once it is done.
+// Entities creates the entities of the file before the sidecar is ready. It is the Checker between readiness and the
+// store. The first check that finds the store usable starts the creation; checks fail until it has finished.
 type Entities struct {
 	semantics.Checker
 
 	set    *entities.Set
 	logger *slog.Logger
-	broker *broker.Broker // of its own, for these calls are none of the app's and spend none of its rate
+	broker *broker.Broker // of its own: these calls must not use up the rate of the application
 
-	seen sync.Once
-	fit  chan struct{} // closed when the store was found fit
-	made chan struct{} // closed when all entities are there
+	seen   sync.Once
+	usable chan struct{} // closed when a check has found the store usable
+	made   chan struct{} // closed when all entities exist
 
 	work sync.WaitGroup
-	err  error // why they are not; to be read after the work
+	err  error // why the creation failed; to be read after the work
 }
 
 // New checks the entities of the file, which may be nil. It starts nothing.
@@ -50,7 +49,7 @@ func New(ctx context.Context, set *entities.Set, hasSessions bool, logger *slog.
 	for _, note := range set.Notes {
 		logger.Warn("the file of entities", "note", note)
 	}
-	return &Entities{set: set, logger: logger, fit: make(chan struct{}), made: make(chan struct{})}, nil
+	return &Entities{set: set, logger: logger, usable: make(chan struct{}), made: make(chan struct{})}, nil
 }
 
 func sessionsOption(hasSessions bool) []broker.Option {
@@ -60,8 +59,8 @@ func sessionsOption(hasSessions bool) []broker.Option {
 	return []broker.Option{broker.WithoutSessions()}
 }
 
-// Begin lets the store's checker wait for the entities and starts to make them. The context it gives ends when they
-// cannot be made.
+// Begin makes the store's checks fail until the entities exist, and creates them in the background. The context that it
+// returns ends when the creation fails.
 func (d *Entities) Begin(
 	ctx context.Context, store *store.Opened, hasSessions bool,
 ) (context.Context, context.CancelCauseFunc) {
@@ -73,7 +72,7 @@ func (d *Entities) Begin(
 	d.broker = broker.New(store, append(sessionsOption(hasSessions), broker.WithRules(filter.Compile))...)
 	d.work.Go(func() {
 		select {
-		case <-d.fit:
+		case <-d.usable:
 		case <-ctx.Done():
 			return
 		}
@@ -94,13 +93,13 @@ func (d *Entities) End() error {
 	return d.err
 }
 
-// Check is that of the store, and fails until the entities are made.
+// Check is that of the store, and fails until the entities exist.
 func (d *Entities) Check(ctx context.Context) (semantics.Health, error) {
 	health, err := d.Checker.Check(ctx)
 	if err != nil {
 		return health, err
 	}
-	d.seen.Do(func() { close(d.fit) })
+	d.seen.Do(func() { close(d.usable) })
 	select {
 	case <-d.made:
 		return health, nil
@@ -109,7 +108,7 @@ func (d *Entities) Check(ctx context.Context) (semantics.Health, error) {
 	}
 }
 
-// make makes the entities, however long the store is away.
+// make creates the entities, however long the store is unavailable.
 func (d *Entities) make(ctx context.Context) error {
 	api := sidebusv1.NewAdminClient(client.Patient(inprocess.Connect(d.broker), isPassing))
 	created := 0
