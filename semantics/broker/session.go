@@ -16,8 +16,8 @@ import (
 type AcceptOptions struct {
 	// SessionID names the session; empty: the one that has been ready longest.
 	SessionID string
-	// MaxWait is how long to wait until a session is ready, 0 to semantics.MaxWait, or until the named one is free, 0 to
-	// semantics.MaxAcceptWait (SESS-11, SESS-12).
+	// MaxWait is how long to wait until a session is ready, 0 to semantics.MaxWait, or until the named one is free, 0
+	// to semantics.MaxAcceptWait (SESS-11, SESS-12).
 	MaxWait time.Duration
 	// Strict makes it SERVICE_TIMEOUT that no session became ready (SESS-12).
 	Strict bool
