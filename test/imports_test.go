@@ -58,6 +58,7 @@ type layer struct {
 var layers = []layer{
 	{under: "semantics", ours: []string{}, theirs: []string{}},
 	{under: "semantics/broker", ours: []string{"semantics", "semantics/broker/..."}, theirs: []string{}},
+	{under: "semantics/broker/internal/loop", ours: []string{}, theirs: []string{}},
 	{under: "semantics/broker/delivery", ours: []string{"semantics"}, theirs: []string{}},
 	{under: "semantics/broker/reply", ours: []string{
 		"semantics", "semantics/broker/delivery", "semantics/broker/internal/loop",
@@ -184,19 +185,28 @@ func TestOnlyTheComponentKnowsDapr(t *testing.T) {
 }
 
 // commandLine are the packages of the command line, and ofWire what they may import of the proxy: the wire, no server.
-// What they need of a server, such as to try a file of entities, package inprocess gives them.
+// To try a file of entities before a sidecar is asked, package inprocess calls the gRPC handlers on a store in memory.
+// These handlers, and what they need, are all that the command line may need of a server, directly or not: nothing of it
+// listens.
 var (
 	commandLine = []string{
 		"cmd/sidebus/internal/cli", "cmd/sidebus/internal/client", "cmd/sidebus/internal/duration",
-		"cmd/sidebus/internal/entities", "cmd/sidebus/internal/verbs", "cmd/sidebus/internal/yamlfile",
+		"cmd/sidebus/internal/entities", "cmd/sidebus/internal/nearest", "cmd/sidebus/internal/settings",
+		"cmd/sidebus/internal/terminal", "cmd/sidebus/internal/verbs", "cmd/sidebus/internal/version",
+		"cmd/sidebus/internal/yamlfile",
 	}
-	ofWire = []string{"proxy/wire", "proxy/wirejson", "proxy/sas"}
+	ofWire    = []string{"proxy/wire", "proxy/wirejson", "proxy/sas"}
+	inprocess = "cmd/sidebus/internal/inprocess"
+	handlers  = "proxy/grpcapi"
 )
 
-func TestCommandLineImportsNoServer(t *testing.T) {
+func TestCommandLineNeedsNoServer(t *testing.T) {
 	t.Parallel()
 	all := listPackages(t)
-	for _, name := range commandLine {
+	if all[module+handlers] == nil {
+		t.Fatalf("no package %s; has it moved?", handlers)
+	}
+	for _, name := range append([]string{inprocess}, commandLine...) {
 		p := all[module+name]
 		if p == nil {
 			t.Errorf("no package %s; has it moved?", name)
@@ -204,8 +214,17 @@ func TestCommandLineImportsNoServer(t *testing.T) {
 		}
 		for _, imported := range p.Imports {
 			ours, isOurs := strings.CutPrefix(imported, module)
-			if isOurs && matches(ours, "proxy/...") && !slices.Contains(ofWire, ours) {
+			if isOurs && name != inprocess && matches(ours, "proxy/...") && !slices.Contains(ofWire, ours) {
 				t.Errorf("%s imports %s; of the proxy it may import %v", name, ours, ofWire)
+			}
+		}
+		for _, dep := range p.Deps {
+			ours, isOurs := strings.CutPrefix(dep, module)
+			if !isOurs || slices.Contains(ofWire, ours) || ours == handlers || needs(all[module+handlers], ours) {
+				continue
+			}
+			if matches(ours, "proxy/...") || ours == "redisstore" {
+				t.Errorf("%s needs %s; of the proxy it may need %v, %s and what that needs", name, ours, ofWire, handlers)
 			}
 		}
 	}

@@ -82,23 +82,30 @@ func (s *Command) Run(ctx context.Context, to terminal.Streams, from *settings.S
 
 // config returns what the proxy is told of the settings.
 func (s *Command) config(from *settings.Sources, entities *declared.Entities) (proxy.Config, error) {
+	handlers, err := readHandlers(from.Handlers)
+	if err != nil {
+		return proxy.Config{}, err
+	}
 	config := proxy.Config{
 		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr, ProbeAddr: s.ProbeAddr,
-		DrainTimeout: s.DrainTimeout, Pprof: s.Pprof,
-		Handlers: from.Handlers, Settings: entities.Show(settings.ShowHandlers(from.Handlers, s.Shown())),
+		DrainTimeout: s.DrainTimeout, Pprof: s.Pprof, MaxConnections: s.MaxConnections,
+		Version: version.Text(), Commit: version.Commit(), MetricsEntities: s.EntityMetrics,
+		Handlers: handlers, Settings: entities.Show(showHandlers(handlers, s.Shown())),
 	}
-	var err error
-	if config.Dapr, err = s.Dapr(os.Getenv); err != nil {
+	if s.EntityMetrics == 0 {
+		config.MetricsEntities = -1 // 0 is the default of the package
+	}
+	if config.Dapr, err = s.dapr(os.Getenv); err != nil {
 		return config, err
 	}
 	if config.SocketMode, err = s.FileMode(); err != nil {
 		return config, err
 	}
-	config.Version, config.Commit, config.MetricsEntities = version.Text(), version.Commit(), s.EntityMetrics
-	if s.EntityMetrics == 0 {
-		config.MetricsEntities = -1 // 0 is the default of the package
+	if config.RequestMemory, err = s.RequestMemoryBytes(); err != nil {
+		return config, err
 	}
-	return config, s.Admission(&config)
+	config.AllowedHosts, err = s.AllowedHostNames()
+	return config, err
 }
 
 func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.Opened, letters *observe.DeadLetters,

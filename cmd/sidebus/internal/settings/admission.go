@@ -6,14 +6,13 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-
-	"github.com/sidebus/sidebus/proxy"
 )
 
 // Bounds of --request-memory.
 const (
-	minRequestMemory = 1 << 20
-	maxRequestMemory = 64 << 30
+	minRequestMemory  = 1 << 20
+	maxRequestMemory  = 64 << 30
+	autoRequestMemory = 256 << 20 // the most that auto takes
 )
 
 // maxEntityMetrics is the most that --metrics-entities may be: each entity has about 15 series, and costs one call of a
@@ -29,10 +28,10 @@ var units = []struct {
 	bytes int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
 
-// requestMemory gives the most memory for requests under way.
-func (s *Settings) requestMemory() (int64, error) {
+// RequestMemoryBytes gives the most memory for requests under way.
+func (s *Settings) RequestMemoryBytes() (int64, error) {
 	if s.RequestMemory == "auto" {
-		return max(min(memoryLimit()/autoShare, proxy.DefaultRequestMemory), minRequestMemory), nil
+		return max(min(memoryLimit()/autoShare, autoRequestMemory), minRequestMemory), nil
 	}
 	for _, unit := range units {
 		number, has := strings.CutSuffix(s.RequestMemory, unit.name)
@@ -77,8 +76,8 @@ func memoryLimit() int64 {
 	return limit
 }
 
-// allowedHosts gives the names of --allowed-hosts.
-func (s *Settings) allowedHosts() ([]string, error) {
+// AllowedHostNames gives the names of --allowed-hosts.
+func (s *Settings) AllowedHostNames() ([]string, error) {
 	var names []string
 	for name := range strings.SplitSeq(s.AllowedHosts, ",") {
 		name = strings.TrimSpace(name)
@@ -101,14 +100,4 @@ func (s *Settings) allowedHosts() ([]string, error) {
 func hasPort(host string) bool {
 	_, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
 	return err != nil && strings.Contains(host, ":")
-}
-
-// Admission sets who is let in.
-func (s *Settings) Admission(config *proxy.Config) (err error) {
-	config.MaxConnections = s.MaxConnections
-	if config.RequestMemory, err = s.requestMemory(); err != nil {
-		return err
-	}
-	config.AllowedHosts, err = s.allowedHosts()
-	return err
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
-	"github.com/sidebus/sidebus/proxy"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -106,7 +105,7 @@ func Vars() kong.Vars {
 		"maxConnections":    strconv.Itoa(maxConnections),
 		"minRequestMemory":  sizeText(minRequestMemory),
 		"maxRequestMemory":  sizeText(maxRequestMemory),
-		"autoRequestMemory": sizeText(proxy.DefaultRequestMemory),
+		"autoRequestMemory": sizeText(autoRequestMemory),
 		"maxPool":           strconv.Itoa(maxPoolSize),
 		"minRate":           strconv.FormatFloat(minRateLimit, 'f', -1, 64),
 		"maxRate":           strconv.Itoa(maxRateLimit),
@@ -157,10 +156,10 @@ func (s *Settings) Check() error {
 	if n := s.EntityMetrics; n < 0 || n > maxEntityMetrics {
 		return Bad("metrics-entities", "is %d, must be 0 to %d", n, maxEntityMetrics)
 	}
-	if _, err := s.requestMemory(); err != nil {
+	if _, err := s.RequestMemoryBytes(); err != nil {
 		return err
 	}
-	if _, err := s.allowedHosts(); err != nil {
+	if _, err := s.AllowedHostNames(); err != nil {
 		return err
 	}
 	if s.DrainTimeout < 0 || s.DrainTimeout > MaxDrainTimeout {

@@ -13,15 +13,17 @@ import (
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/entities"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/yamlfile"
-	"github.com/sidebus/sidebus/proxy/push"
 )
+
+// HandlersKey is the part of the file that says where the app is called.
+const HandlersKey = "handlers"
 
 // Sources returns the values of flags that are not on the command line: the environment first, then the file. The
 // parser would rank them the other way round, so both are looked up here.
 type Sources struct {
 	file     map[string]entry
-	Handlers []push.Handler    // from the file alone
-	Entities *entities.Set     // as handlers
+	Handlers *yamlfile.Node    // from the file alone, as it stands there
+	Entities *entities.Set     // from the file alone
 	Warnings []string          // about variables that are not settings
 	settings map[string]bool   // all keys that the file may have
 	places   map[string]string // of the values that were used, by flag
@@ -52,9 +54,9 @@ func (s *Sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 // Load reads the file that --config or its variable names. It runs between the flags and the rest.
 func (s *Sources) Load(command *kong.Context) error {
 	flags, sections := fileKeys(), map[string]section{
-		handlersKey: func(n yamlfile.Node) (err error) {
-			s.Handlers, err = readHandlers(n)
-			return err
+		HandlersKey: func(n yamlfile.Node) error {
+			s.Handlers = &n // only serve knows what a handler has
+			return nil
 		},
 		entities.Key: func(n yamlfile.Node) (err error) {
 			s.Entities, err = entities.Section(n)

@@ -1,6 +1,8 @@
-package settings
+package serve
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -8,19 +10,31 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/proxy/push"
 )
 
 // parseHandlers reads the handlers of a file as serve does.
 func parseHandlers(t *testing.T, text string) ([]push.Handler, error) {
 	t.Helper()
-	from := &Sources{}
-	parser, err := kong.New(&grammar{}, kong.Vars(Vars()), kong.WithBeforeResolve(from.Load), kong.Resolvers(from))
+	from := &settings.Sources{}
+	var grammar struct {
+		Serve Command `cmd:""`
+	}
+	parser, err := kong.New(
+		&grammar, settings.Vars(), settings.Durations(), kong.WithBeforeResolve(from.Load), kong.Resolvers(from),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = parser.Parse([]string{"serve", "--config", writeFile(t, text)})
-	return from.Handlers, err
+	path := filepath.Join(t.TempDir(), "sidebus.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = parser.Parse([]string{"serve", "--config", path}); err != nil {
+		return nil, err
+	}
+	return readHandlers(from.Handlers)
 }
 
 func TestHandlersFromTheFile(t *testing.T) {
@@ -47,10 +61,12 @@ handlers:
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if got, err := parseHandlers(t, "handlers: []\n"); len(got) != 0 || err != nil {
-		t.Errorf("got %v, %v", got, err)
+	for _, text := range []string{"handlers: []\n", "store: memory\n"} {
+		if got, err := parseHandlers(t, text); len(got) != 0 || err != nil {
+			t.Errorf("%q: got %v, %v", text, got, err)
+		}
 	}
-	shown := ShowHandlers([]push.Handler{{Source: "queues/q", URL: "http://u:secret@app/"}}, map[string]string{})
+	shown := showHandlers([]push.Handler{{Source: "queues/q", URL: "http://u:secret@app/"}}, map[string]string{})
 	if text := shown["handlers[0]"]; !strings.HasPrefix(text, "queues/q to http://u:") || strings.Contains(text, "secret") {
 		t.Errorf("it is shown as %q", text)
 	}

@@ -1,4 +1,4 @@
-package settings
+package serve
 
 import (
 	"fmt"
@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/yamlfile"
 	"github.com/sidebus/sidebus/proxy/push"
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// handlersKey is the part of the file that says where the app is called.
-const handlersKey = "handlers"
-
-// readHandlers reads a list of handlers. An error names the place.
-func readHandlers(n yamlfile.Node) ([]push.Handler, error) {
-	items, err := n.List("handlers")
+// readHandlers reads the handlers of the file, nil if it has none. An error names the place.
+func readHandlers(n *yamlfile.Node) ([]push.Handler, error) {
+	if n == nil {
+		return nil, nil
+	}
+	items, err := n.List(settings.HandlersKey)
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +94,10 @@ func span(n yamlfile.Node, text string) (time.Duration, error) {
 	return value, nil
 }
 
-// ShowHandlers adds handlers to the settings in force, fit to be seen by anyone.
-func ShowHandlers(handlers []push.Handler, into map[string]string) map[string]string {
+// showHandlers adds handlers to the settings in force, fit to be seen by anyone.
+func showHandlers(handlers []push.Handler, into map[string]string) map[string]string {
 	for i, h := range handlers {
-		into[fmt.Sprintf("%s[%d]", handlersKey, i)] = fmt.Sprintf(
+		into[fmt.Sprintf("%s[%d]", settings.HandlersKey, i)] = fmt.Sprintf(
 			"%s to %s, maxConcurrent %d, maxConcurrentSessions %d, timeout %s", h.Source, h.Shown(), h.MaxConcurrent,
 			h.MaxConcurrentSessions, duration.Text(h.Timeout),
 		)
