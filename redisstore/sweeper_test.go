@@ -291,6 +291,10 @@ func TestQUOTA_1_EntitiesOfANamespace(t *testing.T) {
 	if err := create("c"); semantics.CodeOf(err) != semantics.QuotaExceeded {
 		t.Errorf("got %v, want QUOTA_EXCEEDED", err)
 	}
+	_, _, err := s.CreateEntity(t.Context(), semantics.TopicKind, "c", semantics.DefaultOptions())
+	if semantics.CodeOf(err) != semantics.QuotaExceeded { // queues and topics count together
+		t.Errorf("a topic: got %v, want QUOTA_EXCEEDED", err)
+	}
 	if _, err := s.GetEntity(t.Context(), semantics.QueueKind, "c"); semantics.CodeOf(err) != semantics.EntityNotFound {
 		t.Errorf("the refused queue: %v", err)
 	}
