@@ -42,7 +42,7 @@ func readLaw(folder string) (law, error) {
 	return l, nil
 }
 
-// unproved lists the rules without a test that do not say why. Rules that are proved by others need these to have tests.
+// unproved lists the rules without a test that do not say why. Those that prove another rule need tests.
 func (l law) unproved(rules map[string]*rule) (ids []string) {
 	for _, id := range l.ids {
 		if rules[id] != nil {
