@@ -15,10 +15,6 @@ const (
 	autoRequestMemory = 256 << 20 // the most that auto takes
 )
 
-// maxEntityMetrics is the most that --metrics-entities may be: each entity has about 15 series, and costs one call of a
-// script each scrape.
-const maxEntityMetrics = 10_000
-
 // autoShare is the part of its memory that the process takes for requests under way.
 const autoShare = 4
 

@@ -3,16 +3,12 @@ package settings
 
 import (
 	"fmt"
-	"io/fs"
-	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -32,26 +28,26 @@ type Settings struct {
 	DataDir        string        `name:"data-dir" env:"SIDEBUS_DATA_DIR" default:"./sidebus-data" help:"Directory of the data of --store embedded."`
 	Namespace      string        `name:"namespace" env:"SIDEBUS_NAMESPACE" default:"default" help:"Prefix of all keys; many namespaces share one Redis."`
 	SASKeysFile    string        `name:"sas-keys-file" env:"SIDEBUS_SAS_KEYS_FILE" placeholder:"FILE" help:"Shared access rules as YAML. If set, every call of the HTTP and gRPC APIs requires a token."`
-	DrainTimeout   time.Duration `name:"drain-timeout" env:"SIDEBUS_DRAIN_TIMEOUT" default:"25s" help:"Most time for a stop, 0s to ${maxDrain}. Applications have all of it except the last 3s to 5s to settle their messages."`
+	DrainTimeout   time.Duration `name:"drain-timeout" env:"SIDEBUS_DRAIN_TIMEOUT" default:"25s" help:"Most time for a stop, ${span_drain_timeout}. Applications have all of it except the last 3s to 5s to settle their messages."`
 	TTLSweep       string        `name:"ttl-sweep" env:"SIDEBUS_TTL_SWEEP" default:"eager" help:"When expired messages are removed: eager (within seconds) or lazy (when their queue is used)."`
-	RateLimit      float64       `name:"rate-limit" env:"SIDEBUS_RATE_LIMIT" default:"0" help:"Credits per second that the application may spend, ${minRate} to ${maxRate}. A message costs 1, a management call 10. 0: no limit."`
+	RateLimit      float64       `name:"rate-limit" env:"SIDEBUS_RATE_LIMIT" default:"0" help:"Credits per second that the application may spend, ${span_rate_limit}. A message costs 1, a management call 10. 0: no limit."`
 	MaxEntities    int64         `name:"max-entities" env:"SIDEBUS_MAX_ENTITIES" default:"0" help:"Most entities in the namespace. 0: no limit. Use the same value for all sidecars of a namespace."`
-	ForwardRetry   time.Duration `name:"forward-retry" env:"SIDEBUS_FORWARD_RETRY" default:"0s" help:"How long forwarding is retried if the destination refuses a message, before the message becomes a transfer dead letter, 0s to ${maxForwardRetry}. Use the same value for all sidecars of a namespace."`
+	ForwardRetry   time.Duration `name:"forward-retry" env:"SIDEBUS_FORWARD_RETRY" default:"0s" help:"How long forwarding is retried if the destination refuses a message, before the message becomes a transfer dead letter, ${span_forward_retry}. Use the same value for all sidecars of a namespace."`
 	Sessions       bool          `name:"features.sessions" env:"SIDEBUS_FEATURES_SESSIONS" default:"true" help:"Support sessions. If false, every call that needs sessions fails."`
-	MaxConnections int           `name:"max-connections" env:"SIDEBUS_MAX_CONNECTIONS" default:"5000" help:"Most connections of clients, HTTP and gRPC together, ${minConnections} to ${maxConnections}; a tenth is reserved for calls that do not wait."`
+	MaxConnections int           `name:"max-connections" env:"SIDEBUS_MAX_CONNECTIONS" default:"5000" help:"Most connections of clients, HTTP and gRPC together, ${span_max_connections}; a tenth is reserved for calls that do not wait."`
 	AllowedHosts   string        `name:"allowed-hosts" env:"SIDEBUS_ALLOWED_HOSTS" placeholder:"NAMES" help:"More host names that HTTP requests may use, separated by commas; * permits all. Loopback and the listening addresses are always permitted."`
 	RequestMemory  string        `name:"request-memory" env:"SIDEBUS_REQUEST_MEMORY" default:"auto" help:"Most memory for requests in progress, and the same again for answers, such as 64MiB, ${minRequestMemory} to ${maxRequestMemory}. auto: a quarter of the memory limit of the process, at most ${autoRequestMemory}."`
 	SocketMode     string        `name:"socket-mode" env:"SIDEBUS_SOCKET_MODE" default:"0660" help:"Permissions of the unix sockets of --http-addr, --grpc-addr and --admin-addr, octal. A client needs write permission to connect."`
 	Pprof          bool          `name:"pprof" env:"SIDEBUS_PPROF" help:"Serve profiles at /debug/pprof/ on the admin address."`
-	EntityMetrics  int           `name:"metrics-entities" env:"SIDEBUS_METRICS_ENTITIES" default:"100" help:"How many queues, topics and subscriptions have metrics of their own, 0 to 10000; 0: none, and no gauges of entities."`
+	EntityMetrics  int           `name:"metrics-entities" env:"SIDEBUS_METRICS_ENTITIES" default:"100" help:"How many queues, topics and subscriptions have metrics of their own, ${span_metrics_entities}; 0: none, and no gauges of entities."`
 	LogDeadLetters bool          `name:"log-dead-letters" env:"SIDEBUS_LOG_DEAD_LETTERS" help:"Log each message that this sidecar dead-letters."`
 	LogLevel       string        `name:"log-level" env:"SIDEBUS_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat      string        `name:"log-format" env:"SIDEBUS_LOG_FORMAT" default:"auto" help:"json, text, or auto: text when stderr is a terminal."`
 
-	RedisPoolSize           int           `name:"redis-pool-size" env:"SIDEBUS_REDIS_POOL_SIZE" default:"16" help:"Most connections to Redis, 1 to ${maxPool}."`
-	RedisDialTimeout        time.Duration `name:"redis-dial-timeout" env:"SIDEBUS_REDIS_DIAL_TIMEOUT" default:"5s" help:"Most time to connect to Redis, ${minRedisTimeout} to ${maxRedisTimeout}."`
-	RedisReadTimeout        time.Duration `name:"redis-read-timeout" env:"SIDEBUS_REDIS_READ_TIMEOUT" default:"3s" help:"Most time for an answer from Redis, ${minRedisTimeout} to ${maxRedisTimeout}."`
-	RedisWriteTimeout       time.Duration `name:"redis-write-timeout" env:"SIDEBUS_REDIS_WRITE_TIMEOUT" default:"3s" help:"Most time to send a call to Redis, ${minRedisTimeout} to ${maxRedisTimeout}."`
+	RedisPoolSize           int           `name:"redis-pool-size" env:"SIDEBUS_REDIS_POOL_SIZE" default:"16" help:"Most connections to Redis, ${span_redis_pool_size}."`
+	RedisDialTimeout        time.Duration `name:"redis-dial-timeout" env:"SIDEBUS_REDIS_DIAL_TIMEOUT" default:"5s" help:"Most time to connect to Redis, ${span_redis_dial_timeout}."`
+	RedisReadTimeout        time.Duration `name:"redis-read-timeout" env:"SIDEBUS_REDIS_READ_TIMEOUT" default:"3s" help:"Most time for an answer from Redis, ${span_redis_read_timeout}."`
+	RedisWriteTimeout       time.Duration `name:"redis-write-timeout" env:"SIDEBUS_REDIS_WRITE_TIMEOUT" default:"3s" help:"Most time to send a call to Redis, ${span_redis_write_timeout}."`
 	RedisPasswordFile       string        `name:"redis-password-file" env:"SIDEBUS_REDIS_PASSWORD_FILE" placeholder:"FILE" help:"File that contains only the Redis password. $$${passwordVariable} can hold the password instead."`
 	RedisTLSCAFile          string        `name:"redis-tls-ca-file" env:"SIDEBUS_REDIS_TLS_CA_FILE" placeholder:"FILE" help:"CA certificates for Redis, PEM. Default: those of the system."`
 	RedisTLSCertFile        string        `name:"redis-tls-cert-file" env:"SIDEBUS_REDIS_TLS_CERT_FILE" placeholder:"FILE" help:"Client certificate for Redis, PEM."`
@@ -82,38 +78,18 @@ const (
 // machine can read a command line.
 const SASKeyVariable = "SIDEBUS_SAS_KEY" //nolint:gosec // the name of a variable, not a key
 
-// Bounds of settings.
-const (
-	MaxDrainTimeout  = time.Hour
-	maxForwardRetry  = 24 * time.Hour
-	maxPoolSize      = 1000
-	minConnections   = 10
-	maxConnections   = 1_000_000
-	minRateLimit     = 0.1
-	maxRateLimit     = 1_000_000
-	minRedisTimeout  = 10 * time.Millisecond
-	maxRedisTimeout  = 5 * time.Minute
-	PasswordVariable = "SIDEBUS_REDIS_PASSWORD" //nolint:gosec // the name of a variable, not a password
-)
+// PasswordVariable holds the password of Redis, apart from the URL.
+const PasswordVariable = "SIDEBUS_REDIS_PASSWORD" //nolint:gosec // the name of a variable, not a password
 
 // Vars are the words that the help texts of the flags use.
 func Vars() kong.Vars {
-	return kong.Vars{
-		"maxDrain":          duration.Text(MaxDrainTimeout),
-		"maxForwardRetry":   duration.Text(maxForwardRetry),
-		"minConnections":    strconv.Itoa(minConnections),
-		"maxConnections":    strconv.Itoa(maxConnections),
+	return spans().CloneWith(kong.Vars{
 		"minRequestMemory":  sizeText(minRequestMemory),
 		"maxRequestMemory":  sizeText(maxRequestMemory),
 		"autoRequestMemory": sizeText(autoRequestMemory),
-		"maxPool":           strconv.Itoa(maxPoolSize),
-		"minRate":           strconv.FormatFloat(minRateLimit, 'f', -1, 64),
-		"maxRate":           strconv.Itoa(maxRateLimit),
-		"minRedisTimeout":   duration.Text(minRedisTimeout),
-		"maxRedisTimeout":   duration.Text(maxRedisTimeout),
 		"passwordVariable":  PasswordVariable,
 		"sasKeyVariable":    SASKeyVariable,
-	}
+	})
 }
 
 // badSetting is a value that parses and makes no sense.
@@ -131,30 +107,13 @@ func Bad(flag, format string, args ...any) error {
 
 // Check refuses values that parse but make no sense. The error names the flag and the bound.
 func (s *Settings) Check() error {
-	addresses := []struct{ flag, value string }{
-		{"http-addr", s.HTTPAddr}, {"grpc-addr", s.GRPCAddr}, {"admin-addr", s.AdminAddr}, {"probe-addr", s.ProbeAddr},
-	}
-	taken := map[string]string{}
-	for _, a := range addresses {
-		if a.flag == "probe-addr" && a.value == "" {
-			continue
-		}
-		if err := CheckAddress(a.flag, a.value); err != nil {
-			return err
-		}
-		if other, twice := taken[a.value]; twice && !strings.HasSuffix(a.value, ":0") {
-			return fmt.Errorf("--%s and --%s are both %s; each needs its own address", other, a.flag, a.value)
-		}
-		taken[a.value] = a.flag
-	}
-	if _, err := s.FileMode(); err != nil {
+	if err := s.checkAddresses(); err != nil {
 		return err
 	}
-	if n := s.MaxConnections; n < minConnections || n > maxConnections {
-		return Bad("max-connections", "is %d, must be %d to %d", n, minConnections, maxConnections)
-	}
-	if n := s.EntityMetrics; n < 0 || n > maxEntityMetrics {
-		return Bad("metrics-entities", "is %d, must be 0 to %d", n, maxEntityMetrics)
+	for _, b := range s.bounds() {
+		if err := b.check(); err != nil {
+			return err
+		}
 	}
 	if _, err := s.RequestMemoryBytes(); err != nil {
 		return err
@@ -162,80 +121,17 @@ func (s *Settings) Check() error {
 	if _, err := s.AllowedHostNames(); err != nil {
 		return err
 	}
-	if s.DrainTimeout < 0 || s.DrainTimeout > MaxDrainTimeout {
-		return Bad(
-			"drain-timeout", "is %s, must be 0s to %s", duration.Text(s.DrainTimeout), duration.Text(MaxDrainTimeout),
-		)
-	}
-	if r := s.RateLimit; r != 0 && !(r >= minRateLimit && r <= maxRateLimit) { // so that NaN is refused
-		return Bad("rate-limit", "is %v, must be 0 (no limit) or %v to %d", r, minRateLimit, maxRateLimit)
-	}
-	if s.ForwardRetry < 0 || s.ForwardRetry > maxForwardRetry {
-		return Bad(
-			"forward-retry", "is %s, must be 0s to %s", duration.Text(s.ForwardRetry), duration.Text(maxForwardRetry),
-		)
-	}
 	if s.MaxEntities < 0 {
 		return Bad("max-entities", "is %d, must not be negative", s.MaxEntities)
 	}
 	if s.TTLSweep != SweepEager && s.TTLSweep != SweepLazy {
 		return Bad("ttl-sweep", "is %q, must be %s or %s", s.TTLSweep, SweepEager, SweepLazy)
 	}
-	if s.RedisPoolSize < 1 || s.RedisPoolSize > maxPoolSize {
-		return Bad("redis-pool-size", "is %d, must be 1 to %d", s.RedisPoolSize, maxPoolSize)
-	}
-	timeouts := []struct {
-		flag  string
-		value time.Duration
-	}{
-		{"redis-dial-timeout", s.RedisDialTimeout},
-		{"redis-read-timeout", s.RedisReadTimeout},
-		{"redis-write-timeout", s.RedisWriteTimeout},
-	}
-	for _, t := range timeouts {
-		if t.value < minRedisTimeout || t.value > maxRedisTimeout {
-			return Bad(
-				t.flag, "is %s, must be %s to %s", duration.Text(t.value), duration.Text(minRedisTimeout),
-				duration.Text(maxRedisTimeout),
-			)
-		}
-	}
 	if (s.RedisTLSCertFile == "") != (s.RedisTLSKeyFile == "") {
 		return fmt.Errorf("--redis-tls-cert-file and --redis-tls-key-file go together; only one is set")
 	}
 	if _, err := semantics.ParseNamespace(s.Namespace); err != nil {
 		return Bad("namespace", "is %q: %s", s.Namespace, semantics.AsError(err).Message)
-	}
-	return nil
-}
-
-// FileMode gives the permissions that unix sockets get.
-func (s *Settings) FileMode() (fs.FileMode, error) {
-	mode, err := strconv.ParseUint(s.SocketMode, 8, 32)
-	if err != nil || mode > 0o777 || mode&0o200 == 0 {
-		return 0, Bad(
-			"socket-mode",
-			"is %q, must be octal permissions from 0200 to 0777 with which the owner may write, such as 0660",
-			s.SocketMode,
-		)
-	}
-	return fs.FileMode(mode), nil
-}
-
-// CheckAddress accepts host:port, with port 0 for any free one, and unix:///path.
-func CheckAddress(flag, value string) error {
-	if path, isUnix := strings.CutPrefix(value, "unix://"); isUnix {
-		if !strings.HasPrefix(path, "/") {
-			return Bad(flag, "is %q, must be unix:///absolute/path", value)
-		}
-		return nil
-	}
-	_, port, err := net.SplitHostPort(value)
-	if err != nil {
-		return Bad(flag, "is %q, must be host:port or unix:///path", value)
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return Bad(flag, "is %q, its port must be 0 to 65535", value)
 	}
 	return nil
 }

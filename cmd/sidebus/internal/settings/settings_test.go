@@ -134,7 +134,7 @@ func TestBadValuesNameFlagAndBound(t *testing.T) {
 		"--forward-retry=24h1s":                  "--forward-retry is 1d1s",
 		"--rate-limit=0.05":                      "--rate-limit is 0.05, must be 0 (no limit) or 0.1 to 1000000",
 		"--rate-limit=-1":                        "--rate-limit is -1",
-		"--rate-limit=1000001":                   "--rate-limit is 1.000001e+06",
+		"--rate-limit=1000001":                   "--rate-limit is 1000001, must be 0 (no limit) or 0.1 to 1000000",
 		"--rate-limit=NaN":                       "--rate-limit is NaN",
 		"--redis-pool-size=0":                    "--redis-pool-size is 0, must be 1 to 1000",
 		"--redis-read-timeout=1ms":               "--redis-read-timeout is 1ms, must be 10ms to 5m",
