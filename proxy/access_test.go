@@ -30,7 +30,7 @@ import (
 // both.
 var claimsOf = map[string]string{
 	"Messages.Send": "Send", "Messages.CancelScheduled": "Send", "Messages.Publish": "Send", "Messages.Request": "ListenSend",
-	"Messages.Receive": "Listen", "Messages.ReceiveDeferred": "Listen", "Messages.ReceiveBySequence": "Listen", "Messages.Peek": "Listen",
+	"Messages.Receive": "Listen", "Messages.CompleteAndReceive": "Listen", "Messages.ReceiveDeferred": "Listen", "Messages.ReceiveBySequence": "Listen", "Messages.Peek": "Listen",
 	"Messages.Complete": "Listen", "Messages.Abandon": "Listen", "Messages.Defer": "Listen", "Messages.Release": "Listen",
 	"Messages.DeadLetter": "Listen", "Messages.RenewLocks": "Listen", "Messages.Reactivate": "Listen", "Messages.DeleteBySequence": "Listen",
 	"Messages.Subscribe": "Listen", "Messages.Purge": "Manage", "Messages.Resubmit": "ListenSend",

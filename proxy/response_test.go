@@ -28,6 +28,10 @@ func receives(s *sidecar) map[string]func(ctx context.Context, mode sidebusv1.Re
 			_, err := messages.Receive(ctx, &sidebusv1.ReceiveRequest{Source: orders, MaxMessages: proto.Int32(2), Mode: mode})
 			return err
 		}
+		all[wire+" completeAndReceive"] = func(ctx context.Context, mode sidebusv1.ReceiveRequest_Mode) error {
+			_, err := messages.CompleteAndReceive(ctx, &sidebusv1.CompleteAndReceiveRequest{Source: orders, MaxMessages: proto.Int32(2), Mode: mode})
+			return err
+		}
 		all[wire+" receiveBySequence"] = func(ctx context.Context, mode sidebusv1.ReceiveRequest_Mode) error {
 			_, err := messages.ReceiveBySequence(ctx, &sidebusv1.ReceiveBySequenceRequest{Source: orders, SequenceNumbers: []int64{1, 2}, Mode: mode})
 			return err

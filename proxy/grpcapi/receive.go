@@ -3,7 +3,10 @@ package grpcapi
 import (
 	"context"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
@@ -14,11 +17,12 @@ import (
 // deliversMessages are the methods that deliver messages or a session. For each call of such a method the wire must
 // open a Slot and end it (RECV-7).
 var deliversMessages = map[string]bool{
-	sidebusv1.Messages_Receive_FullMethodName:           true,
-	sidebusv1.Messages_ReceiveDeferred_FullMethodName:   true,
-	sidebusv1.Messages_ReceiveBySequence_FullMethodName: true,
-	sidebusv1.Messages_Request_FullMethodName:           true,
-	sidebusv1.Sessions_Accept_FullMethodName:            true,
+	sidebusv1.Messages_Receive_FullMethodName:            true,
+	sidebusv1.Messages_CompleteAndReceive_FullMethodName: true,
+	sidebusv1.Messages_ReceiveDeferred_FullMethodName:    true,
+	sidebusv1.Messages_ReceiveBySequence_FullMethodName:  true,
+	sidebusv1.Messages_Request_FullMethodName:            true,
+	sidebusv1.Sessions_Accept_FullMethodName:             true,
 }
 
 // Receive takes messages; see broker.Broker.Receive.
@@ -27,20 +31,63 @@ func (s *Messages) Receive(ctx context.Context, request *sidebusv1.ReceiveReques
 	if err != nil {
 		return nil, err
 	}
-	options := broker.ReceiveOptions{MaxMessages: 1, MaxWait: semantics.DefaultMaxWait}
-	if request.MaxMessages != nil {
-		options.MaxMessages = int(request.GetMaxMessages())
-	}
-	if request.GetMaxWait() != nil {
-		if options.MaxWait, err = wire.DurationOf("maxWait", request.GetMaxWait()); err != nil {
-			return nil, err
-		}
-	}
-	if options.Mode, err = modeOf(request.GetMode()); err != nil {
+	options, err := receiveOptionsOf(request, request.MaxMessages)
+	if err != nil {
 		return nil, err
 	}
 	delivery, err := s.broker.Receive(ctx, source, options)
 	return s.deliver(ctx, delivery, options.Mode, err)
+}
+
+// receiveOptionsOf translates how to receive. most is max_messages, nil if absent.
+func receiveOptionsOf(request interface {
+	GetMaxWait() *durationpb.Duration
+	GetMode() sidebusv1.ReceiveRequest_Mode
+}, most *int32,
+) (options broker.ReceiveOptions, err error) {
+	options = broker.ReceiveOptions{MaxMessages: 1, MaxWait: semantics.DefaultMaxWait}
+	if most != nil {
+		options.MaxMessages = int(*most)
+	}
+	if request.GetMaxWait() != nil {
+		if options.MaxWait, err = wire.DurationOf("maxWait", request.GetMaxWait()); err != nil {
+			return options, err
+		}
+	}
+	options.Mode, err = modeOf(request.GetMode())
+	return options, err
+}
+
+// CompleteAndReceive completes messages and takes the next ones; see broker.Broker.CompleteAndReceive.
+func (s *Messages) CompleteAndReceive(
+	ctx context.Context, request *sidebusv1.CompleteAndReceiveRequest,
+) (*sidebusv1.CompleteAndReceiveResponse, error) {
+	source, tokens, err := s.locksOf(ctx, request, request.SessionLockToken)
+	if err != nil {
+		return nil, err
+	}
+	options, err := receiveOptionsOf(request, request.MaxMessages)
+	if err != nil {
+		return nil, err
+	}
+	next, err := s.broker.CompleteAndReceive(ctx, source, tokens, options)
+	if err != nil {
+		return nil, err
+	}
+	s.metrics.Settled(source, obs.Complete, next.Codes)
+	answer := &sidebusv1.CompleteAndReceiveResponse{
+		Results: settledFrom(request.GetLockTokens(), next.Codes).GetResults(),
+	}
+	if next.Failure != nil {
+		answer.Failure = failureFrom(next.Failure)
+		return answer, nil
+	}
+	received, err := s.deliver(ctx, next.Delivery, options.Mode, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer.Messages = received.GetMessages()
+	return answer, nil
 }
 
 // ReceiveDeferred takes deferred messages by number; see broker.Broker.ReceiveDeferred.

@@ -64,7 +64,7 @@ func appendField(to []byte, value protoreflect.Value, field protoreflect.FieldDe
 	}
 }
 
-// appendMap appends a map of properties, the only kind of map, sorted by name so that equal messages have equal JSON.
+// appendMap appends a map of properties, or of texts, sorted by name so that equal messages have equal JSON.
 func appendMap(to []byte, entries protoreflect.Map) []byte {
 	names := make([]string, 0, entries.Len())
 	entries.Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
@@ -79,7 +79,11 @@ func appendMap(to []byte, entries protoreflect.Map) []byte {
 		}
 		to = append(appendString(to, name), ':')
 		value := entries.Get(protoreflect.ValueOfString(name).MapKey())
-		to = appendProperty(to, value.Message().Interface().(*sidebusv1.Value))
+		if text, isText := value.Interface().(string); isText {
+			to = appendString(to, text)
+		} else {
+			to = appendProperty(to, value.Message().Interface().(*sidebusv1.Value))
+		}
 	}
 	return append(to, '}')
 }

@@ -18,6 +18,23 @@ type ReceiveOptions struct {
 	Mode        semantics.Mode
 }
 
+func (o ReceiveOptions) check() error {
+	if n := o.MaxMessages; n < 1 || n > semantics.MaxReceiveMessages {
+		return semantics.FieldError(
+			semantics.ArgumentOutOfRange, "maxMessages", "is %d, must be 1 to %d", n, semantics.MaxReceiveMessages,
+		)
+	}
+	if w := o.MaxWait; w < 0 || w > semantics.MaxWait {
+		return semantics.FieldError(
+			semantics.ArgumentOutOfRange, "maxWait", "is %s, must be 0s to %s", w, semantics.MaxWait,
+		)
+	}
+	if o.Mode > semantics.ReceiveAndDelete {
+		return semantics.InvalidField("mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
+	}
+	return nil
+}
+
 // Receive takes up to MaxMessages available messages and waits up to options.MaxWait for the first one (RECV-5). A
 // wait that ends, also because the Broker drains, gives an empty Delivery and no error. ARGUMENT_OUT_OF_RANGE,
 // INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED, THROTTLED, CANCELLED when ctx ends, and INVALID_OPERATION for a
@@ -39,18 +56,8 @@ func (b *Broker) receive(
 	if err != nil {
 		return nil, err
 	}
-	if n := options.MaxMessages; n < 1 || n > semantics.MaxReceiveMessages {
-		return nil, semantics.FieldError(
-			semantics.ArgumentOutOfRange, "maxMessages", "is %d, must be 1 to %d", n, semantics.MaxReceiveMessages,
-		)
-	}
-	if w := options.MaxWait; w < 0 || w > semantics.MaxWait {
-		return nil, semantics.FieldError(
-			semantics.ArgumentOutOfRange, "maxWait", "is %s, must be 0s to %s", w, semantics.MaxWait,
-		)
-	}
-	if options.Mode > semantics.ReceiveAndDelete {
-		return nil, semantics.InvalidField("mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
+	if err := options.check(); err != nil {
+		return nil, err
 	}
 	if err := b.refuseIfDraining(); err != nil {
 		return nil, err

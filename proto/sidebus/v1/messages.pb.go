@@ -25,13 +25,13 @@ var File_sidebus_v1_messages_proto protoreflect.FileDescriptor
 const file_sidebus_v1_messages_proto_rawDesc = "" +
 	"\n" +
 	"\x19sidebus/v1/messages.proto\x12\n" +
-	"sidebus.v1\x1a\x18sidebus/v1/receive.proto\x1a\x17sidebus/v1/remove.proto\x1a\x18sidebus/v1/request.proto\x1a\x15sidebus/v1/send.proto\x1a\x17sidebus/v1/settle.proto\x1a\x17sidebus/v1/stream.proto2\xf7\n" +
-	"\n" +
+	"sidebus.v1\x1a\x18sidebus/v1/receive.proto\x1a\x17sidebus/v1/remove.proto\x1a\x18sidebus/v1/request.proto\x1a\x15sidebus/v1/send.proto\x1a\x17sidebus/v1/settle.proto\x1a\x17sidebus/v1/stream.proto2\xdc\v\n" +
 	"\bMessages\x129\n" +
 	"\x04Send\x12\x17.sidebus.v1.SendRequest\x1a\x18.sidebus.v1.SendResponse\x12Z\n" +
 	"\x0fCancelScheduled\x12\".sidebus.v1.CancelScheduledRequest\x1a#.sidebus.v1.CancelScheduledResponse\x12B\n" +
 	"\aRequest\x12\x1a.sidebus.v1.RequestRequest\x1a\x1b.sidebus.v1.RequestResponse\x12B\n" +
-	"\aReceive\x12\x1a.sidebus.v1.ReceiveRequest\x1a\x1b.sidebus.v1.ReceiveResponse\x12R\n" +
+	"\aReceive\x12\x1a.sidebus.v1.ReceiveRequest\x1a\x1b.sidebus.v1.ReceiveResponse\x12c\n" +
+	"\x12CompleteAndReceive\x12%.sidebus.v1.CompleteAndReceiveRequest\x1a&.sidebus.v1.CompleteAndReceiveResponse\x12R\n" +
 	"\x0fReceiveDeferred\x12\".sidebus.v1.ReceiveDeferredRequest\x1a\x1b.sidebus.v1.ReceiveResponse\x12V\n" +
 	"\x11ReceiveBySequence\x12$.sidebus.v1.ReceiveBySequenceRequest\x1a\x1b.sidebus.v1.ReceiveResponse\x129\n" +
 	"\x04Peek\x12\x17.sidebus.v1.PeekRequest\x1a\x18.sidebus.v1.PeekResponse\x12C\n" +
@@ -52,80 +52,84 @@ const file_sidebus_v1_messages_proto_rawDesc = "" +
 	"\tSubscribe\x12\x1c.sidebus.v1.SubscribeRequest\x1a\x1d.sidebus.v1.SubscribeResponse(\x010\x01B7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var file_sidebus_v1_messages_proto_goTypes = []any{
-	(*SendRequest)(nil),              // 0: sidebus.v1.SendRequest
-	(*CancelScheduledRequest)(nil),   // 1: sidebus.v1.CancelScheduledRequest
-	(*RequestRequest)(nil),           // 2: sidebus.v1.RequestRequest
-	(*ReceiveRequest)(nil),           // 3: sidebus.v1.ReceiveRequest
-	(*ReceiveDeferredRequest)(nil),   // 4: sidebus.v1.ReceiveDeferredRequest
-	(*ReceiveBySequenceRequest)(nil), // 5: sidebus.v1.ReceiveBySequenceRequest
-	(*PeekRequest)(nil),              // 6: sidebus.v1.PeekRequest
-	(*CompleteRequest)(nil),          // 7: sidebus.v1.CompleteRequest
-	(*AbandonRequest)(nil),           // 8: sidebus.v1.AbandonRequest
-	(*DeferRequest)(nil),             // 9: sidebus.v1.DeferRequest
-	(*ReleaseRequest)(nil),           // 10: sidebus.v1.ReleaseRequest
-	(*DeadLetterRequest)(nil),        // 11: sidebus.v1.DeadLetterRequest
-	(*RenewLocksRequest)(nil),        // 12: sidebus.v1.RenewLocksRequest
-	(*ReactivateRequest)(nil),        // 13: sidebus.v1.ReactivateRequest
-	(*DeleteBySequenceRequest)(nil),  // 14: sidebus.v1.DeleteBySequenceRequest
-	(*PurgeRequest)(nil),             // 15: sidebus.v1.PurgeRequest
-	(*ResubmitRequest)(nil),          // 16: sidebus.v1.ResubmitRequest
-	(*PublishRequest)(nil),           // 17: sidebus.v1.PublishRequest
-	(*SubscribeRequest)(nil),         // 18: sidebus.v1.SubscribeRequest
-	(*SendResponse)(nil),             // 19: sidebus.v1.SendResponse
-	(*CancelScheduledResponse)(nil),  // 20: sidebus.v1.CancelScheduledResponse
-	(*RequestResponse)(nil),          // 21: sidebus.v1.RequestResponse
-	(*ReceiveResponse)(nil),          // 22: sidebus.v1.ReceiveResponse
-	(*PeekResponse)(nil),             // 23: sidebus.v1.PeekResponse
-	(*SettleResponse)(nil),           // 24: sidebus.v1.SettleResponse
-	(*RenewLocksResponse)(nil),       // 25: sidebus.v1.RenewLocksResponse
-	(*ReactivateResponse)(nil),       // 26: sidebus.v1.ReactivateResponse
-	(*DeleteBySequenceResponse)(nil), // 27: sidebus.v1.DeleteBySequenceResponse
-	(*PurgeResponse)(nil),            // 28: sidebus.v1.PurgeResponse
-	(*ResubmitResponse)(nil),         // 29: sidebus.v1.ResubmitResponse
-	(*PublishResponse)(nil),          // 30: sidebus.v1.PublishResponse
-	(*SubscribeResponse)(nil),        // 31: sidebus.v1.SubscribeResponse
+	(*SendRequest)(nil),                // 0: sidebus.v1.SendRequest
+	(*CancelScheduledRequest)(nil),     // 1: sidebus.v1.CancelScheduledRequest
+	(*RequestRequest)(nil),             // 2: sidebus.v1.RequestRequest
+	(*ReceiveRequest)(nil),             // 3: sidebus.v1.ReceiveRequest
+	(*CompleteAndReceiveRequest)(nil),  // 4: sidebus.v1.CompleteAndReceiveRequest
+	(*ReceiveDeferredRequest)(nil),     // 5: sidebus.v1.ReceiveDeferredRequest
+	(*ReceiveBySequenceRequest)(nil),   // 6: sidebus.v1.ReceiveBySequenceRequest
+	(*PeekRequest)(nil),                // 7: sidebus.v1.PeekRequest
+	(*CompleteRequest)(nil),            // 8: sidebus.v1.CompleteRequest
+	(*AbandonRequest)(nil),             // 9: sidebus.v1.AbandonRequest
+	(*DeferRequest)(nil),               // 10: sidebus.v1.DeferRequest
+	(*ReleaseRequest)(nil),             // 11: sidebus.v1.ReleaseRequest
+	(*DeadLetterRequest)(nil),          // 12: sidebus.v1.DeadLetterRequest
+	(*RenewLocksRequest)(nil),          // 13: sidebus.v1.RenewLocksRequest
+	(*ReactivateRequest)(nil),          // 14: sidebus.v1.ReactivateRequest
+	(*DeleteBySequenceRequest)(nil),    // 15: sidebus.v1.DeleteBySequenceRequest
+	(*PurgeRequest)(nil),               // 16: sidebus.v1.PurgeRequest
+	(*ResubmitRequest)(nil),            // 17: sidebus.v1.ResubmitRequest
+	(*PublishRequest)(nil),             // 18: sidebus.v1.PublishRequest
+	(*SubscribeRequest)(nil),           // 19: sidebus.v1.SubscribeRequest
+	(*SendResponse)(nil),               // 20: sidebus.v1.SendResponse
+	(*CancelScheduledResponse)(nil),    // 21: sidebus.v1.CancelScheduledResponse
+	(*RequestResponse)(nil),            // 22: sidebus.v1.RequestResponse
+	(*ReceiveResponse)(nil),            // 23: sidebus.v1.ReceiveResponse
+	(*CompleteAndReceiveResponse)(nil), // 24: sidebus.v1.CompleteAndReceiveResponse
+	(*PeekResponse)(nil),               // 25: sidebus.v1.PeekResponse
+	(*SettleResponse)(nil),             // 26: sidebus.v1.SettleResponse
+	(*RenewLocksResponse)(nil),         // 27: sidebus.v1.RenewLocksResponse
+	(*ReactivateResponse)(nil),         // 28: sidebus.v1.ReactivateResponse
+	(*DeleteBySequenceResponse)(nil),   // 29: sidebus.v1.DeleteBySequenceResponse
+	(*PurgeResponse)(nil),              // 30: sidebus.v1.PurgeResponse
+	(*ResubmitResponse)(nil),           // 31: sidebus.v1.ResubmitResponse
+	(*PublishResponse)(nil),            // 32: sidebus.v1.PublishResponse
+	(*SubscribeResponse)(nil),          // 33: sidebus.v1.SubscribeResponse
 }
 var file_sidebus_v1_messages_proto_depIdxs = []int32{
 	0,  // 0: sidebus.v1.Messages.Send:input_type -> sidebus.v1.SendRequest
 	1,  // 1: sidebus.v1.Messages.CancelScheduled:input_type -> sidebus.v1.CancelScheduledRequest
 	2,  // 2: sidebus.v1.Messages.Request:input_type -> sidebus.v1.RequestRequest
 	3,  // 3: sidebus.v1.Messages.Receive:input_type -> sidebus.v1.ReceiveRequest
-	4,  // 4: sidebus.v1.Messages.ReceiveDeferred:input_type -> sidebus.v1.ReceiveDeferredRequest
-	5,  // 5: sidebus.v1.Messages.ReceiveBySequence:input_type -> sidebus.v1.ReceiveBySequenceRequest
-	6,  // 6: sidebus.v1.Messages.Peek:input_type -> sidebus.v1.PeekRequest
-	7,  // 7: sidebus.v1.Messages.Complete:input_type -> sidebus.v1.CompleteRequest
-	8,  // 8: sidebus.v1.Messages.Abandon:input_type -> sidebus.v1.AbandonRequest
-	9,  // 9: sidebus.v1.Messages.Defer:input_type -> sidebus.v1.DeferRequest
-	10, // 10: sidebus.v1.Messages.Release:input_type -> sidebus.v1.ReleaseRequest
-	11, // 11: sidebus.v1.Messages.DeadLetter:input_type -> sidebus.v1.DeadLetterRequest
-	12, // 12: sidebus.v1.Messages.RenewLocks:input_type -> sidebus.v1.RenewLocksRequest
-	13, // 13: sidebus.v1.Messages.Reactivate:input_type -> sidebus.v1.ReactivateRequest
-	14, // 14: sidebus.v1.Messages.DeleteBySequence:input_type -> sidebus.v1.DeleteBySequenceRequest
-	15, // 15: sidebus.v1.Messages.Purge:input_type -> sidebus.v1.PurgeRequest
-	16, // 16: sidebus.v1.Messages.Resubmit:input_type -> sidebus.v1.ResubmitRequest
-	17, // 17: sidebus.v1.Messages.Publish:input_type -> sidebus.v1.PublishRequest
-	18, // 18: sidebus.v1.Messages.Subscribe:input_type -> sidebus.v1.SubscribeRequest
-	19, // 19: sidebus.v1.Messages.Send:output_type -> sidebus.v1.SendResponse
-	20, // 20: sidebus.v1.Messages.CancelScheduled:output_type -> sidebus.v1.CancelScheduledResponse
-	21, // 21: sidebus.v1.Messages.Request:output_type -> sidebus.v1.RequestResponse
-	22, // 22: sidebus.v1.Messages.Receive:output_type -> sidebus.v1.ReceiveResponse
-	22, // 23: sidebus.v1.Messages.ReceiveDeferred:output_type -> sidebus.v1.ReceiveResponse
-	22, // 24: sidebus.v1.Messages.ReceiveBySequence:output_type -> sidebus.v1.ReceiveResponse
-	23, // 25: sidebus.v1.Messages.Peek:output_type -> sidebus.v1.PeekResponse
-	24, // 26: sidebus.v1.Messages.Complete:output_type -> sidebus.v1.SettleResponse
-	24, // 27: sidebus.v1.Messages.Abandon:output_type -> sidebus.v1.SettleResponse
-	24, // 28: sidebus.v1.Messages.Defer:output_type -> sidebus.v1.SettleResponse
-	24, // 29: sidebus.v1.Messages.Release:output_type -> sidebus.v1.SettleResponse
-	24, // 30: sidebus.v1.Messages.DeadLetter:output_type -> sidebus.v1.SettleResponse
-	25, // 31: sidebus.v1.Messages.RenewLocks:output_type -> sidebus.v1.RenewLocksResponse
-	26, // 32: sidebus.v1.Messages.Reactivate:output_type -> sidebus.v1.ReactivateResponse
-	27, // 33: sidebus.v1.Messages.DeleteBySequence:output_type -> sidebus.v1.DeleteBySequenceResponse
-	28, // 34: sidebus.v1.Messages.Purge:output_type -> sidebus.v1.PurgeResponse
-	29, // 35: sidebus.v1.Messages.Resubmit:output_type -> sidebus.v1.ResubmitResponse
-	30, // 36: sidebus.v1.Messages.Publish:output_type -> sidebus.v1.PublishResponse
-	31, // 37: sidebus.v1.Messages.Subscribe:output_type -> sidebus.v1.SubscribeResponse
-	19, // [19:38] is the sub-list for method output_type
-	0,  // [0:19] is the sub-list for method input_type
+	4,  // 4: sidebus.v1.Messages.CompleteAndReceive:input_type -> sidebus.v1.CompleteAndReceiveRequest
+	5,  // 5: sidebus.v1.Messages.ReceiveDeferred:input_type -> sidebus.v1.ReceiveDeferredRequest
+	6,  // 6: sidebus.v1.Messages.ReceiveBySequence:input_type -> sidebus.v1.ReceiveBySequenceRequest
+	7,  // 7: sidebus.v1.Messages.Peek:input_type -> sidebus.v1.PeekRequest
+	8,  // 8: sidebus.v1.Messages.Complete:input_type -> sidebus.v1.CompleteRequest
+	9,  // 9: sidebus.v1.Messages.Abandon:input_type -> sidebus.v1.AbandonRequest
+	10, // 10: sidebus.v1.Messages.Defer:input_type -> sidebus.v1.DeferRequest
+	11, // 11: sidebus.v1.Messages.Release:input_type -> sidebus.v1.ReleaseRequest
+	12, // 12: sidebus.v1.Messages.DeadLetter:input_type -> sidebus.v1.DeadLetterRequest
+	13, // 13: sidebus.v1.Messages.RenewLocks:input_type -> sidebus.v1.RenewLocksRequest
+	14, // 14: sidebus.v1.Messages.Reactivate:input_type -> sidebus.v1.ReactivateRequest
+	15, // 15: sidebus.v1.Messages.DeleteBySequence:input_type -> sidebus.v1.DeleteBySequenceRequest
+	16, // 16: sidebus.v1.Messages.Purge:input_type -> sidebus.v1.PurgeRequest
+	17, // 17: sidebus.v1.Messages.Resubmit:input_type -> sidebus.v1.ResubmitRequest
+	18, // 18: sidebus.v1.Messages.Publish:input_type -> sidebus.v1.PublishRequest
+	19, // 19: sidebus.v1.Messages.Subscribe:input_type -> sidebus.v1.SubscribeRequest
+	20, // 20: sidebus.v1.Messages.Send:output_type -> sidebus.v1.SendResponse
+	21, // 21: sidebus.v1.Messages.CancelScheduled:output_type -> sidebus.v1.CancelScheduledResponse
+	22, // 22: sidebus.v1.Messages.Request:output_type -> sidebus.v1.RequestResponse
+	23, // 23: sidebus.v1.Messages.Receive:output_type -> sidebus.v1.ReceiveResponse
+	24, // 24: sidebus.v1.Messages.CompleteAndReceive:output_type -> sidebus.v1.CompleteAndReceiveResponse
+	23, // 25: sidebus.v1.Messages.ReceiveDeferred:output_type -> sidebus.v1.ReceiveResponse
+	23, // 26: sidebus.v1.Messages.ReceiveBySequence:output_type -> sidebus.v1.ReceiveResponse
+	25, // 27: sidebus.v1.Messages.Peek:output_type -> sidebus.v1.PeekResponse
+	26, // 28: sidebus.v1.Messages.Complete:output_type -> sidebus.v1.SettleResponse
+	26, // 29: sidebus.v1.Messages.Abandon:output_type -> sidebus.v1.SettleResponse
+	26, // 30: sidebus.v1.Messages.Defer:output_type -> sidebus.v1.SettleResponse
+	26, // 31: sidebus.v1.Messages.Release:output_type -> sidebus.v1.SettleResponse
+	26, // 32: sidebus.v1.Messages.DeadLetter:output_type -> sidebus.v1.SettleResponse
+	27, // 33: sidebus.v1.Messages.RenewLocks:output_type -> sidebus.v1.RenewLocksResponse
+	28, // 34: sidebus.v1.Messages.Reactivate:output_type -> sidebus.v1.ReactivateResponse
+	29, // 35: sidebus.v1.Messages.DeleteBySequence:output_type -> sidebus.v1.DeleteBySequenceResponse
+	30, // 36: sidebus.v1.Messages.Purge:output_type -> sidebus.v1.PurgeResponse
+	31, // 37: sidebus.v1.Messages.Resubmit:output_type -> sidebus.v1.ResubmitResponse
+	32, // 38: sidebus.v1.Messages.Publish:output_type -> sidebus.v1.PublishResponse
+	33, // 39: sidebus.v1.Messages.Subscribe:output_type -> sidebus.v1.SubscribeResponse
+	20, // [20:40] is the sub-list for method output_type
+	0,  // [0:20] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name

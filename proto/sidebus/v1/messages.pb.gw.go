@@ -575,6 +575,141 @@ func local_request_Messages_Receive_2(ctx context.Context, marshaler runtime.Mar
 	return msg, metadata, err
 }
 
+func request_Messages_CompleteAndReceive_0(ctx context.Context, marshaler runtime.Marshaler, client MessagesClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq CompleteAndReceiveRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.CompleteAndReceive(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_Messages_CompleteAndReceive_0(ctx context.Context, marshaler runtime.Marshaler, server MessagesServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq CompleteAndReceiveRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	msg, err := server.CompleteAndReceive(ctx, &protoReq)
+	return msg, metadata, err
+}
+
+func request_Messages_CompleteAndReceive_1(ctx context.Context, marshaler runtime.Marshaler, client MessagesClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq CompleteAndReceiveRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.CompleteAndReceive(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_Messages_CompleteAndReceive_1(ctx context.Context, marshaler runtime.Marshaler, server MessagesServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq CompleteAndReceiveRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	msg, err := server.CompleteAndReceive(ctx, &protoReq)
+	return msg, metadata, err
+}
+
+func request_Messages_CompleteAndReceive_2(ctx context.Context, marshaler runtime.Marshaler, client MessagesClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq CompleteAndReceiveRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.CompleteAndReceive(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_Messages_CompleteAndReceive_2(ctx context.Context, marshaler runtime.Marshaler, server MessagesServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq CompleteAndReceiveRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["source"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "source")
+	}
+	protoReq.Source, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "source", err)
+	}
+	msg, err := server.CompleteAndReceive(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 func request_Messages_ReceiveDeferred_0(ctx context.Context, marshaler runtime.Marshaler, client MessagesClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq ReceiveDeferredRequest
@@ -2576,6 +2711,66 @@ func RegisterMessagesHandlerServer(ctx context.Context, mux *runtime.ServeMux, s
 		}
 		forward_Messages_Receive_2(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_Messages_CompleteAndReceive_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/sidebus.v1.Messages/CompleteAndReceive", runtime.WithHTTPPathPattern("/v1/{source=queues/*}/messages:completeAndReceive"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_Messages_CompleteAndReceive_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Messages_CompleteAndReceive_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodPost, pattern_Messages_CompleteAndReceive_1, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/sidebus.v1.Messages/CompleteAndReceive", runtime.WithHTTPPathPattern("/v1/{source=topics/*}/messages:completeAndReceive"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_Messages_CompleteAndReceive_1(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Messages_CompleteAndReceive_1(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodPost, pattern_Messages_CompleteAndReceive_2, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/sidebus.v1.Messages/CompleteAndReceive", runtime.WithHTTPPathPattern("/v1/{source=topics/*/subscriptions/*}/messages:completeAndReceive"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_Messages_CompleteAndReceive_2(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Messages_CompleteAndReceive_2(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodPost, pattern_Messages_ReceiveDeferred_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -3600,6 +3795,57 @@ func RegisterMessagesHandlerClient(ctx context.Context, mux *runtime.ServeMux, c
 		}
 		forward_Messages_Receive_2(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_Messages_CompleteAndReceive_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/sidebus.v1.Messages/CompleteAndReceive", runtime.WithHTTPPathPattern("/v1/{source=queues/*}/messages:completeAndReceive"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_Messages_CompleteAndReceive_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Messages_CompleteAndReceive_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodPost, pattern_Messages_CompleteAndReceive_1, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/sidebus.v1.Messages/CompleteAndReceive", runtime.WithHTTPPathPattern("/v1/{source=topics/*}/messages:completeAndReceive"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_Messages_CompleteAndReceive_1(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Messages_CompleteAndReceive_1(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodPost, pattern_Messages_CompleteAndReceive_2, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/sidebus.v1.Messages/CompleteAndReceive", runtime.WithHTTPPathPattern("/v1/{source=topics/*/subscriptions/*}/messages:completeAndReceive"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_Messages_CompleteAndReceive_2(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Messages_CompleteAndReceive_2(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodPost, pattern_Messages_ReceiveDeferred_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -4267,109 +4513,115 @@ func RegisterMessagesHandlerClient(ctx context.Context, mux *runtime.ServeMux, c
 }
 
 var (
-	pattern_Messages_Send_0              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "target", "messages"}, "send"))
-	pattern_Messages_Send_1              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "target", "messages"}, "send"))
-	pattern_Messages_Send_2              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "target", "messages"}, "send"))
-	pattern_Messages_CancelScheduled_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "target", "messages"}, "cancelScheduled"))
-	pattern_Messages_CancelScheduled_1   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "target", "messages"}, "cancelScheduled"))
-	pattern_Messages_CancelScheduled_2   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "target", "messages"}, "cancelScheduled"))
-	pattern_Messages_Request_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "target", "messages"}, "request"))
-	pattern_Messages_Request_1           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "target", "messages"}, "request"))
-	pattern_Messages_Request_2           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "target", "messages"}, "request"))
-	pattern_Messages_Receive_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "receive"))
-	pattern_Messages_Receive_1           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "receive"))
-	pattern_Messages_Receive_2           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "receive"))
-	pattern_Messages_ReceiveDeferred_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "receiveDeferred"))
-	pattern_Messages_ReceiveDeferred_1   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "receiveDeferred"))
-	pattern_Messages_ReceiveDeferred_2   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "receiveDeferred"))
-	pattern_Messages_ReceiveBySequence_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "receiveBySequence"))
-	pattern_Messages_ReceiveBySequence_1 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "receiveBySequence"))
-	pattern_Messages_ReceiveBySequence_2 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "receiveBySequence"))
-	pattern_Messages_Peek_0              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "peek"))
-	pattern_Messages_Peek_1              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "peek"))
-	pattern_Messages_Peek_2              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "peek"))
-	pattern_Messages_Complete_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "complete"))
-	pattern_Messages_Complete_1          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "complete"))
-	pattern_Messages_Complete_2          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "complete"))
-	pattern_Messages_Abandon_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "abandon"))
-	pattern_Messages_Abandon_1           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "abandon"))
-	pattern_Messages_Abandon_2           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "abandon"))
-	pattern_Messages_Defer_0             = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "defer"))
-	pattern_Messages_Defer_1             = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "defer"))
-	pattern_Messages_Defer_2             = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "defer"))
-	pattern_Messages_Release_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "release"))
-	pattern_Messages_Release_1           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "release"))
-	pattern_Messages_Release_2           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "release"))
-	pattern_Messages_DeadLetter_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "deadLetter"))
-	pattern_Messages_DeadLetter_1        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "deadLetter"))
-	pattern_Messages_DeadLetter_2        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "deadLetter"))
-	pattern_Messages_RenewLocks_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "renewLocks"))
-	pattern_Messages_RenewLocks_1        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "renewLocks"))
-	pattern_Messages_RenewLocks_2        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "renewLocks"))
-	pattern_Messages_Reactivate_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "reactivate"))
-	pattern_Messages_Reactivate_1        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "reactivate"))
-	pattern_Messages_Reactivate_2        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "reactivate"))
-	pattern_Messages_DeleteBySequence_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "deleteBySequence"))
-	pattern_Messages_DeleteBySequence_1  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "deleteBySequence"))
-	pattern_Messages_DeleteBySequence_2  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "deleteBySequence"))
-	pattern_Messages_Purge_0             = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "purge"))
-	pattern_Messages_Purge_1             = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "purge"))
-	pattern_Messages_Purge_2             = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "purge"))
-	pattern_Messages_Resubmit_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "resubmit"))
-	pattern_Messages_Resubmit_1          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "resubmit"))
-	pattern_Messages_Resubmit_2          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "resubmit"))
+	pattern_Messages_Send_0               = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "target", "messages"}, "send"))
+	pattern_Messages_Send_1               = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "target", "messages"}, "send"))
+	pattern_Messages_Send_2               = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "target", "messages"}, "send"))
+	pattern_Messages_CancelScheduled_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "target", "messages"}, "cancelScheduled"))
+	pattern_Messages_CancelScheduled_1    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "target", "messages"}, "cancelScheduled"))
+	pattern_Messages_CancelScheduled_2    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "target", "messages"}, "cancelScheduled"))
+	pattern_Messages_Request_0            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "target", "messages"}, "request"))
+	pattern_Messages_Request_1            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "target", "messages"}, "request"))
+	pattern_Messages_Request_2            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "target", "messages"}, "request"))
+	pattern_Messages_Receive_0            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "receive"))
+	pattern_Messages_Receive_1            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "receive"))
+	pattern_Messages_Receive_2            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "receive"))
+	pattern_Messages_CompleteAndReceive_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "completeAndReceive"))
+	pattern_Messages_CompleteAndReceive_1 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "completeAndReceive"))
+	pattern_Messages_CompleteAndReceive_2 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "completeAndReceive"))
+	pattern_Messages_ReceiveDeferred_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "receiveDeferred"))
+	pattern_Messages_ReceiveDeferred_1    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "receiveDeferred"))
+	pattern_Messages_ReceiveDeferred_2    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "receiveDeferred"))
+	pattern_Messages_ReceiveBySequence_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "receiveBySequence"))
+	pattern_Messages_ReceiveBySequence_1  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "receiveBySequence"))
+	pattern_Messages_ReceiveBySequence_2  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "receiveBySequence"))
+	pattern_Messages_Peek_0               = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "peek"))
+	pattern_Messages_Peek_1               = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "peek"))
+	pattern_Messages_Peek_2               = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "peek"))
+	pattern_Messages_Complete_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "complete"))
+	pattern_Messages_Complete_1           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "complete"))
+	pattern_Messages_Complete_2           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "complete"))
+	pattern_Messages_Abandon_0            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "abandon"))
+	pattern_Messages_Abandon_1            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "abandon"))
+	pattern_Messages_Abandon_2            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "abandon"))
+	pattern_Messages_Defer_0              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "defer"))
+	pattern_Messages_Defer_1              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "defer"))
+	pattern_Messages_Defer_2              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "defer"))
+	pattern_Messages_Release_0            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "release"))
+	pattern_Messages_Release_1            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "release"))
+	pattern_Messages_Release_2            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "release"))
+	pattern_Messages_DeadLetter_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "deadLetter"))
+	pattern_Messages_DeadLetter_1         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "deadLetter"))
+	pattern_Messages_DeadLetter_2         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "deadLetter"))
+	pattern_Messages_RenewLocks_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "renewLocks"))
+	pattern_Messages_RenewLocks_1         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "renewLocks"))
+	pattern_Messages_RenewLocks_2         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "renewLocks"))
+	pattern_Messages_Reactivate_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "reactivate"))
+	pattern_Messages_Reactivate_1         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "reactivate"))
+	pattern_Messages_Reactivate_2         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "reactivate"))
+	pattern_Messages_DeleteBySequence_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "deleteBySequence"))
+	pattern_Messages_DeleteBySequence_1   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "deleteBySequence"))
+	pattern_Messages_DeleteBySequence_2   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "deleteBySequence"))
+	pattern_Messages_Purge_0              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "purge"))
+	pattern_Messages_Purge_1              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "purge"))
+	pattern_Messages_Purge_2              = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "purge"))
+	pattern_Messages_Resubmit_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "queues", "source", "messages"}, "resubmit"))
+	pattern_Messages_Resubmit_1           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "topics", "source", "messages"}, "resubmit"))
+	pattern_Messages_Resubmit_2           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "topics", "subscriptions", "source", "messages"}, "resubmit"))
 )
 
 var (
-	forward_Messages_Send_0              = runtime.ForwardResponseMessage
-	forward_Messages_Send_1              = runtime.ForwardResponseMessage
-	forward_Messages_Send_2              = runtime.ForwardResponseMessage
-	forward_Messages_CancelScheduled_0   = runtime.ForwardResponseMessage
-	forward_Messages_CancelScheduled_1   = runtime.ForwardResponseMessage
-	forward_Messages_CancelScheduled_2   = runtime.ForwardResponseMessage
-	forward_Messages_Request_0           = runtime.ForwardResponseMessage
-	forward_Messages_Request_1           = runtime.ForwardResponseMessage
-	forward_Messages_Request_2           = runtime.ForwardResponseMessage
-	forward_Messages_Receive_0           = runtime.ForwardResponseMessage
-	forward_Messages_Receive_1           = runtime.ForwardResponseMessage
-	forward_Messages_Receive_2           = runtime.ForwardResponseMessage
-	forward_Messages_ReceiveDeferred_0   = runtime.ForwardResponseMessage
-	forward_Messages_ReceiveDeferred_1   = runtime.ForwardResponseMessage
-	forward_Messages_ReceiveDeferred_2   = runtime.ForwardResponseMessage
-	forward_Messages_ReceiveBySequence_0 = runtime.ForwardResponseMessage
-	forward_Messages_ReceiveBySequence_1 = runtime.ForwardResponseMessage
-	forward_Messages_ReceiveBySequence_2 = runtime.ForwardResponseMessage
-	forward_Messages_Peek_0              = runtime.ForwardResponseMessage
-	forward_Messages_Peek_1              = runtime.ForwardResponseMessage
-	forward_Messages_Peek_2              = runtime.ForwardResponseMessage
-	forward_Messages_Complete_0          = runtime.ForwardResponseMessage
-	forward_Messages_Complete_1          = runtime.ForwardResponseMessage
-	forward_Messages_Complete_2          = runtime.ForwardResponseMessage
-	forward_Messages_Abandon_0           = runtime.ForwardResponseMessage
-	forward_Messages_Abandon_1           = runtime.ForwardResponseMessage
-	forward_Messages_Abandon_2           = runtime.ForwardResponseMessage
-	forward_Messages_Defer_0             = runtime.ForwardResponseMessage
-	forward_Messages_Defer_1             = runtime.ForwardResponseMessage
-	forward_Messages_Defer_2             = runtime.ForwardResponseMessage
-	forward_Messages_Release_0           = runtime.ForwardResponseMessage
-	forward_Messages_Release_1           = runtime.ForwardResponseMessage
-	forward_Messages_Release_2           = runtime.ForwardResponseMessage
-	forward_Messages_DeadLetter_0        = runtime.ForwardResponseMessage
-	forward_Messages_DeadLetter_1        = runtime.ForwardResponseMessage
-	forward_Messages_DeadLetter_2        = runtime.ForwardResponseMessage
-	forward_Messages_RenewLocks_0        = runtime.ForwardResponseMessage
-	forward_Messages_RenewLocks_1        = runtime.ForwardResponseMessage
-	forward_Messages_RenewLocks_2        = runtime.ForwardResponseMessage
-	forward_Messages_Reactivate_0        = runtime.ForwardResponseMessage
-	forward_Messages_Reactivate_1        = runtime.ForwardResponseMessage
-	forward_Messages_Reactivate_2        = runtime.ForwardResponseMessage
-	forward_Messages_DeleteBySequence_0  = runtime.ForwardResponseMessage
-	forward_Messages_DeleteBySequence_1  = runtime.ForwardResponseMessage
-	forward_Messages_DeleteBySequence_2  = runtime.ForwardResponseMessage
-	forward_Messages_Purge_0             = runtime.ForwardResponseMessage
-	forward_Messages_Purge_1             = runtime.ForwardResponseMessage
-	forward_Messages_Purge_2             = runtime.ForwardResponseMessage
-	forward_Messages_Resubmit_0          = runtime.ForwardResponseMessage
-	forward_Messages_Resubmit_1          = runtime.ForwardResponseMessage
-	forward_Messages_Resubmit_2          = runtime.ForwardResponseMessage
+	forward_Messages_Send_0               = runtime.ForwardResponseMessage
+	forward_Messages_Send_1               = runtime.ForwardResponseMessage
+	forward_Messages_Send_2               = runtime.ForwardResponseMessage
+	forward_Messages_CancelScheduled_0    = runtime.ForwardResponseMessage
+	forward_Messages_CancelScheduled_1    = runtime.ForwardResponseMessage
+	forward_Messages_CancelScheduled_2    = runtime.ForwardResponseMessage
+	forward_Messages_Request_0            = runtime.ForwardResponseMessage
+	forward_Messages_Request_1            = runtime.ForwardResponseMessage
+	forward_Messages_Request_2            = runtime.ForwardResponseMessage
+	forward_Messages_Receive_0            = runtime.ForwardResponseMessage
+	forward_Messages_Receive_1            = runtime.ForwardResponseMessage
+	forward_Messages_Receive_2            = runtime.ForwardResponseMessage
+	forward_Messages_CompleteAndReceive_0 = runtime.ForwardResponseMessage
+	forward_Messages_CompleteAndReceive_1 = runtime.ForwardResponseMessage
+	forward_Messages_CompleteAndReceive_2 = runtime.ForwardResponseMessage
+	forward_Messages_ReceiveDeferred_0    = runtime.ForwardResponseMessage
+	forward_Messages_ReceiveDeferred_1    = runtime.ForwardResponseMessage
+	forward_Messages_ReceiveDeferred_2    = runtime.ForwardResponseMessage
+	forward_Messages_ReceiveBySequence_0  = runtime.ForwardResponseMessage
+	forward_Messages_ReceiveBySequence_1  = runtime.ForwardResponseMessage
+	forward_Messages_ReceiveBySequence_2  = runtime.ForwardResponseMessage
+	forward_Messages_Peek_0               = runtime.ForwardResponseMessage
+	forward_Messages_Peek_1               = runtime.ForwardResponseMessage
+	forward_Messages_Peek_2               = runtime.ForwardResponseMessage
+	forward_Messages_Complete_0           = runtime.ForwardResponseMessage
+	forward_Messages_Complete_1           = runtime.ForwardResponseMessage
+	forward_Messages_Complete_2           = runtime.ForwardResponseMessage
+	forward_Messages_Abandon_0            = runtime.ForwardResponseMessage
+	forward_Messages_Abandon_1            = runtime.ForwardResponseMessage
+	forward_Messages_Abandon_2            = runtime.ForwardResponseMessage
+	forward_Messages_Defer_0              = runtime.ForwardResponseMessage
+	forward_Messages_Defer_1              = runtime.ForwardResponseMessage
+	forward_Messages_Defer_2              = runtime.ForwardResponseMessage
+	forward_Messages_Release_0            = runtime.ForwardResponseMessage
+	forward_Messages_Release_1            = runtime.ForwardResponseMessage
+	forward_Messages_Release_2            = runtime.ForwardResponseMessage
+	forward_Messages_DeadLetter_0         = runtime.ForwardResponseMessage
+	forward_Messages_DeadLetter_1         = runtime.ForwardResponseMessage
+	forward_Messages_DeadLetter_2         = runtime.ForwardResponseMessage
+	forward_Messages_RenewLocks_0         = runtime.ForwardResponseMessage
+	forward_Messages_RenewLocks_1         = runtime.ForwardResponseMessage
+	forward_Messages_RenewLocks_2         = runtime.ForwardResponseMessage
+	forward_Messages_Reactivate_0         = runtime.ForwardResponseMessage
+	forward_Messages_Reactivate_1         = runtime.ForwardResponseMessage
+	forward_Messages_Reactivate_2         = runtime.ForwardResponseMessage
+	forward_Messages_DeleteBySequence_0   = runtime.ForwardResponseMessage
+	forward_Messages_DeleteBySequence_1   = runtime.ForwardResponseMessage
+	forward_Messages_DeleteBySequence_2   = runtime.ForwardResponseMessage
+	forward_Messages_Purge_0              = runtime.ForwardResponseMessage
+	forward_Messages_Purge_1              = runtime.ForwardResponseMessage
+	forward_Messages_Purge_2              = runtime.ForwardResponseMessage
+	forward_Messages_Resubmit_0           = runtime.ForwardResponseMessage
+	forward_Messages_Resubmit_1           = runtime.ForwardResponseMessage
+	forward_Messages_Resubmit_2           = runtime.ForwardResponseMessage
 )

@@ -19,25 +19,26 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Messages_Send_FullMethodName              = "/sidebus.v1.Messages/Send"
-	Messages_CancelScheduled_FullMethodName   = "/sidebus.v1.Messages/CancelScheduled"
-	Messages_Request_FullMethodName           = "/sidebus.v1.Messages/Request"
-	Messages_Receive_FullMethodName           = "/sidebus.v1.Messages/Receive"
-	Messages_ReceiveDeferred_FullMethodName   = "/sidebus.v1.Messages/ReceiveDeferred"
-	Messages_ReceiveBySequence_FullMethodName = "/sidebus.v1.Messages/ReceiveBySequence"
-	Messages_Peek_FullMethodName              = "/sidebus.v1.Messages/Peek"
-	Messages_Complete_FullMethodName          = "/sidebus.v1.Messages/Complete"
-	Messages_Abandon_FullMethodName           = "/sidebus.v1.Messages/Abandon"
-	Messages_Defer_FullMethodName             = "/sidebus.v1.Messages/Defer"
-	Messages_Release_FullMethodName           = "/sidebus.v1.Messages/Release"
-	Messages_DeadLetter_FullMethodName        = "/sidebus.v1.Messages/DeadLetter"
-	Messages_RenewLocks_FullMethodName        = "/sidebus.v1.Messages/RenewLocks"
-	Messages_Reactivate_FullMethodName        = "/sidebus.v1.Messages/Reactivate"
-	Messages_DeleteBySequence_FullMethodName  = "/sidebus.v1.Messages/DeleteBySequence"
-	Messages_Purge_FullMethodName             = "/sidebus.v1.Messages/Purge"
-	Messages_Resubmit_FullMethodName          = "/sidebus.v1.Messages/Resubmit"
-	Messages_Publish_FullMethodName           = "/sidebus.v1.Messages/Publish"
-	Messages_Subscribe_FullMethodName         = "/sidebus.v1.Messages/Subscribe"
+	Messages_Send_FullMethodName               = "/sidebus.v1.Messages/Send"
+	Messages_CancelScheduled_FullMethodName    = "/sidebus.v1.Messages/CancelScheduled"
+	Messages_Request_FullMethodName            = "/sidebus.v1.Messages/Request"
+	Messages_Receive_FullMethodName            = "/sidebus.v1.Messages/Receive"
+	Messages_CompleteAndReceive_FullMethodName = "/sidebus.v1.Messages/CompleteAndReceive"
+	Messages_ReceiveDeferred_FullMethodName    = "/sidebus.v1.Messages/ReceiveDeferred"
+	Messages_ReceiveBySequence_FullMethodName  = "/sidebus.v1.Messages/ReceiveBySequence"
+	Messages_Peek_FullMethodName               = "/sidebus.v1.Messages/Peek"
+	Messages_Complete_FullMethodName           = "/sidebus.v1.Messages/Complete"
+	Messages_Abandon_FullMethodName            = "/sidebus.v1.Messages/Abandon"
+	Messages_Defer_FullMethodName              = "/sidebus.v1.Messages/Defer"
+	Messages_Release_FullMethodName            = "/sidebus.v1.Messages/Release"
+	Messages_DeadLetter_FullMethodName         = "/sidebus.v1.Messages/DeadLetter"
+	Messages_RenewLocks_FullMethodName         = "/sidebus.v1.Messages/RenewLocks"
+	Messages_Reactivate_FullMethodName         = "/sidebus.v1.Messages/Reactivate"
+	Messages_DeleteBySequence_FullMethodName   = "/sidebus.v1.Messages/DeleteBySequence"
+	Messages_Purge_FullMethodName              = "/sidebus.v1.Messages/Purge"
+	Messages_Resubmit_FullMethodName           = "/sidebus.v1.Messages/Resubmit"
+	Messages_Publish_FullMethodName            = "/sidebus.v1.Messages/Publish"
+	Messages_Subscribe_FullMethodName          = "/sidebus.v1.Messages/Subscribe"
 )
 
 // MessagesClient is the client API for Messages service.
@@ -78,6 +79,12 @@ type MessagesClient interface {
 	// forward_to, the call returns INVALID_OPERATION, even if it waits while forward_to is set; the dead-letter queues
 	// can be received from.
 	Receive(ctx context.Context, in *ReceiveRequest, opts ...grpc.CallOption) (*ReceiveResponse, error)
+	// CompleteAndReceive deletes messages that were received before, as Complete does, and then takes the next ones, as
+	// Receive does: a loop that handles one batch after the other makes one call for each. The arguments of both are
+	// checked before anything is done. A token whose message could not be deleted has its reason in results; the call
+	// receives all the same. If the call fails as a whole, nothing was deleted, except with the outcome "unknown" in the
+	// details. What stops only the receiving is in failure, beside the results.
+	CompleteAndReceive(ctx context.Context, in *CompleteAndReceiveRequest, opts ...grpc.CallOption) (*CompleteAndReceiveResponse, error)
 	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait. If such a
 	// message is abandoned or its lock expires, it is deferred again. If a number is unknown, not deferred, locked or
 	// expired, the call returns MESSAGE_NOT_FOUND, and the details have these "sequenceNumbers". If the answer cannot be
@@ -176,6 +183,16 @@ func (c *messagesClient) Receive(ctx context.Context, in *ReceiveRequest, opts .
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReceiveResponse)
 	err := c.cc.Invoke(ctx, Messages_Receive_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *messagesClient) CompleteAndReceive(ctx context.Context, in *CompleteAndReceiveRequest, opts ...grpc.CallOption) (*CompleteAndReceiveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompleteAndReceiveResponse)
+	err := c.cc.Invoke(ctx, Messages_CompleteAndReceive_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -376,6 +393,12 @@ type MessagesServer interface {
 	// forward_to, the call returns INVALID_OPERATION, even if it waits while forward_to is set; the dead-letter queues
 	// can be received from.
 	Receive(context.Context, *ReceiveRequest) (*ReceiveResponse, error)
+	// CompleteAndReceive deletes messages that were received before, as Complete does, and then takes the next ones, as
+	// Receive does: a loop that handles one batch after the other makes one call for each. The arguments of both are
+	// checked before anything is done. A token whose message could not be deleted has its reason in results; the call
+	// receives all the same. If the call fails as a whole, nothing was deleted, except with the outcome "unknown" in the
+	// details. What stops only the receiving is in failure, beside the results.
+	CompleteAndReceive(context.Context, *CompleteAndReceiveRequest) (*CompleteAndReceiveResponse, error)
 	// ReceiveDeferred takes deferred messages by their sequence numbers, all or none, and does not wait. If such a
 	// message is abandoned or its lock expires, it is deferred again. If a number is unknown, not deferred, locked or
 	// expired, the call returns MESSAGE_NOT_FOUND, and the details have these "sequenceNumbers". If the answer cannot be
@@ -451,6 +474,9 @@ func (UnimplementedMessagesServer) Request(context.Context, *RequestRequest) (*R
 }
 func (UnimplementedMessagesServer) Receive(context.Context, *ReceiveRequest) (*ReceiveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Receive not implemented")
+}
+func (UnimplementedMessagesServer) CompleteAndReceive(context.Context, *CompleteAndReceiveRequest) (*CompleteAndReceiveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompleteAndReceive not implemented")
 }
 func (UnimplementedMessagesServer) ReceiveDeferred(context.Context, *ReceiveDeferredRequest) (*ReceiveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReceiveDeferred not implemented")
@@ -586,6 +612,24 @@ func _Messages_Receive_Handler(srv interface{}, ctx context.Context, dec func(in
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MessagesServer).Receive(ctx, req.(*ReceiveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Messages_CompleteAndReceive_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompleteAndReceiveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MessagesServer).CompleteAndReceive(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Messages_CompleteAndReceive_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MessagesServer).CompleteAndReceive(ctx, req.(*CompleteAndReceiveRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -860,6 +904,10 @@ var Messages_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Receive",
 			Handler:    _Messages_Receive_Handler,
+		},
+		{
+			MethodName: "CompleteAndReceive",
+			Handler:    _Messages_CompleteAndReceive_Handler,
 		},
 		{
 			MethodName: "ReceiveDeferred",

@@ -125,7 +125,7 @@ func (x PeekRequest_Include) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PeekRequest_Include.Descriptor instead.
 func (PeekRequest_Include) EnumDescriptor() ([]byte, []int) {
-	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{4, 0}
+	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{6, 0}
 }
 
 // ReceiveRequest asks for messages.
@@ -270,6 +270,171 @@ func (x *ReceiveResponse) GetMessages() []*ReceivedMessage {
 	return nil
 }
 
+// CompleteAndReceiveRequest names messages to delete, and how to receive the next ones.
+type CompleteAndReceiveRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The source of both, as "queues/{queue}" or "topics/{topic}/subscriptions/{subscription}".
+	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	// Lock tokens of the messages to delete, as in CompleteRequest, but there may be none: then the call only receives.
+	LockTokens []string `protobuf:"bytes,2,rep,name=lock_tokens,json=lockTokens,proto3" json:"lock_tokens,omitempty"`
+	// As in ReceiveRequest.
+	MaxMessages *int32 `protobuf:"varint,3,opt,name=max_messages,json=maxMessages,proto3,oneof" json:"max_messages,omitempty"`
+	// As in ReceiveRequest. The messages are deleted before the wait; the results come with the answer.
+	MaxWait *durationpb.Duration `protobuf:"bytes,4,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
+	// How to receive the next messages.
+	Mode ReceiveRequest_Mode `protobuf:"varint,5,opt,name=mode,proto3,enum=sidebus.v1.ReceiveRequest_Mode" json:"mode,omitempty"`
+	// The sub-queue of both.
+	SubQueue SubQueue_Kind `protobuf:"varint,6,opt,name=sub_queue,json=subQueue,proto3,enum=sidebus.v1.SubQueue_Kind" json:"sub_queue,omitempty"`
+	// As in ReceiveRequest, for both.
+	SessionLockToken *string `protobuf:"bytes,7,opt,name=session_lock_token,json=sessionLockToken,proto3,oneof" json:"session_lock_token,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *CompleteAndReceiveRequest) Reset() {
+	*x = CompleteAndReceiveRequest{}
+	mi := &file_sidebus_v1_receive_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteAndReceiveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteAndReceiveRequest) ProtoMessage() {}
+
+func (x *CompleteAndReceiveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_receive_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteAndReceiveRequest.ProtoReflect.Descriptor instead.
+func (*CompleteAndReceiveRequest) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CompleteAndReceiveRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *CompleteAndReceiveRequest) GetLockTokens() []string {
+	if x != nil {
+		return x.LockTokens
+	}
+	return nil
+}
+
+func (x *CompleteAndReceiveRequest) GetMaxMessages() int32 {
+	if x != nil && x.MaxMessages != nil {
+		return *x.MaxMessages
+	}
+	return 0
+}
+
+func (x *CompleteAndReceiveRequest) GetMaxWait() *durationpb.Duration {
+	if x != nil {
+		return x.MaxWait
+	}
+	return nil
+}
+
+func (x *CompleteAndReceiveRequest) GetMode() ReceiveRequest_Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return ReceiveRequest_PEEK_LOCK
+}
+
+func (x *CompleteAndReceiveRequest) GetSubQueue() SubQueue_Kind {
+	if x != nil {
+		return x.SubQueue
+	}
+	return SubQueue_NONE
+}
+
+func (x *CompleteAndReceiveRequest) GetSessionLockToken() string {
+	if x != nil && x.SessionLockToken != nil {
+		return *x.SessionLockToken
+	}
+	return ""
+}
+
+// CompleteAndReceiveResponse has what became of the messages to delete, and the next messages.
+type CompleteAndReceiveResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each token in the order of the request.
+	Results []*SettleResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	// As in ReceiveResponse.
+	Messages []*ReceivedMessage `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
+	// Why nothing was received, if that was not because no message arrived in time: a failure of Receive, such as
+	// STORE_UNAVAILABLE with cause "draining" when the sidecar stops. The results stand.
+	Failure       *Failure `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteAndReceiveResponse) Reset() {
+	*x = CompleteAndReceiveResponse{}
+	mi := &file_sidebus_v1_receive_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteAndReceiveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteAndReceiveResponse) ProtoMessage() {}
+
+func (x *CompleteAndReceiveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_receive_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteAndReceiveResponse.ProtoReflect.Descriptor instead.
+func (*CompleteAndReceiveResponse) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CompleteAndReceiveResponse) GetResults() []*SettleResponse_Result {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *CompleteAndReceiveResponse) GetMessages() []*ReceivedMessage {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
+}
+
+func (x *CompleteAndReceiveResponse) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
 // ReceiveDeferredRequest names deferred messages to receive.
 type ReceiveDeferredRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -290,7 +455,7 @@ type ReceiveDeferredRequest struct {
 
 func (x *ReceiveDeferredRequest) Reset() {
 	*x = ReceiveDeferredRequest{}
-	mi := &file_sidebus_v1_receive_proto_msgTypes[2]
+	mi := &file_sidebus_v1_receive_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -302,7 +467,7 @@ func (x *ReceiveDeferredRequest) String() string {
 func (*ReceiveDeferredRequest) ProtoMessage() {}
 
 func (x *ReceiveDeferredRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_receive_proto_msgTypes[2]
+	mi := &file_sidebus_v1_receive_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -315,7 +480,7 @@ func (x *ReceiveDeferredRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReceiveDeferredRequest.ProtoReflect.Descriptor instead.
 func (*ReceiveDeferredRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{2}
+	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ReceiveDeferredRequest) GetSource() string {
@@ -370,7 +535,7 @@ type ReceiveBySequenceRequest struct {
 
 func (x *ReceiveBySequenceRequest) Reset() {
 	*x = ReceiveBySequenceRequest{}
-	mi := &file_sidebus_v1_receive_proto_msgTypes[3]
+	mi := &file_sidebus_v1_receive_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -382,7 +547,7 @@ func (x *ReceiveBySequenceRequest) String() string {
 func (*ReceiveBySequenceRequest) ProtoMessage() {}
 
 func (x *ReceiveBySequenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_receive_proto_msgTypes[3]
+	mi := &file_sidebus_v1_receive_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -395,7 +560,7 @@ func (x *ReceiveBySequenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReceiveBySequenceRequest.ProtoReflect.Descriptor instead.
 func (*ReceiveBySequenceRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{3}
+	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ReceiveBySequenceRequest) GetSource() string {
@@ -450,7 +615,7 @@ type PeekRequest struct {
 
 func (x *PeekRequest) Reset() {
 	*x = PeekRequest{}
-	mi := &file_sidebus_v1_receive_proto_msgTypes[4]
+	mi := &file_sidebus_v1_receive_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -462,7 +627,7 @@ func (x *PeekRequest) String() string {
 func (*PeekRequest) ProtoMessage() {}
 
 func (x *PeekRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_receive_proto_msgTypes[4]
+	mi := &file_sidebus_v1_receive_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -475,7 +640,7 @@ func (x *PeekRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekRequest.ProtoReflect.Descriptor instead.
 func (*PeekRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{4}
+	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PeekRequest) GetSource() string {
@@ -538,7 +703,7 @@ type PeekResponse struct {
 
 func (x *PeekResponse) Reset() {
 	*x = PeekResponse{}
-	mi := &file_sidebus_v1_receive_proto_msgTypes[5]
+	mi := &file_sidebus_v1_receive_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +715,7 @@ func (x *PeekResponse) String() string {
 func (*PeekResponse) ProtoMessage() {}
 
 func (x *PeekResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_receive_proto_msgTypes[5]
+	mi := &file_sidebus_v1_receive_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +728,7 @@ func (x *PeekResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekResponse.ProtoReflect.Descriptor instead.
 func (*PeekResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{5}
+	return file_sidebus_v1_receive_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PeekResponse) GetMessages() []*ReceivedMessage {
@@ -578,7 +743,7 @@ var File_sidebus_v1_receive_proto protoreflect.FileDescriptor
 const file_sidebus_v1_receive_proto_rawDesc = "" +
 	"\n" +
 	"\x18sidebus/v1/receive.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18sidebus/v1/message.proto\x1a\x19sidebus/v1/subqueue.proto\"\xfd\x02\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18sidebus/v1/failure.proto\x1a\x18sidebus/v1/message.proto\x1a\x17sidebus/v1/settle.proto\x1a\x19sidebus/v1/subqueue.proto\"\xfd\x02\n" +
 	"\x0eReceiveRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12&\n" +
 	"\fmax_messages\x18\x02 \x01(\x05H\x00R\vmaxMessages\x88\x01\x01\x124\n" +
@@ -592,7 +757,22 @@ const file_sidebus_v1_receive_proto_rawDesc = "" +
 	"\r_max_messagesB\x15\n" +
 	"\x13_session_lock_token\"J\n" +
 	"\x0fReceiveResponse\x127\n" +
-	"\bmessages\x18\x01 \x03(\v2\x1b.sidebus.v1.ReceivedMessageR\bmessages\"\x92\x02\n" +
+	"\bmessages\x18\x01 \x03(\v2\x1b.sidebus.v1.ReceivedMessageR\bmessages\"\xfa\x02\n" +
+	"\x19CompleteAndReceiveRequest\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1f\n" +
+	"\vlock_tokens\x18\x02 \x03(\tR\n" +
+	"lockTokens\x12&\n" +
+	"\fmax_messages\x18\x03 \x01(\x05H\x00R\vmaxMessages\x88\x01\x01\x124\n" +
+	"\bmax_wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\amaxWait\x123\n" +
+	"\x04mode\x18\x05 \x01(\x0e2\x1f.sidebus.v1.ReceiveRequest.ModeR\x04mode\x126\n" +
+	"\tsub_queue\x18\x06 \x01(\x0e2\x19.sidebus.v1.SubQueue.KindR\bsubQueue\x121\n" +
+	"\x12session_lock_token\x18\a \x01(\tH\x01R\x10sessionLockToken\x88\x01\x01B\x0f\n" +
+	"\r_max_messagesB\x15\n" +
+	"\x13_session_lock_token\"\xc1\x01\n" +
+	"\x1aCompleteAndReceiveResponse\x12;\n" +
+	"\aresults\x18\x01 \x03(\v2!.sidebus.v1.SettleResponse.ResultR\aresults\x127\n" +
+	"\bmessages\x18\x02 \x03(\v2\x1b.sidebus.v1.ReceivedMessageR\bmessages\x12-\n" +
+	"\afailure\x18\x03 \x01(\v2\x13.sidebus.v1.FailureR\afailure\"\x92\x02\n" +
 	"\x16ReceiveDeferredRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12)\n" +
 	"\x10sequence_numbers\x18\x02 \x03(\x03R\x0fsequenceNumbers\x123\n" +
@@ -640,37 +820,47 @@ func file_sidebus_v1_receive_proto_rawDescGZIP() []byte {
 }
 
 var file_sidebus_v1_receive_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_sidebus_v1_receive_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_sidebus_v1_receive_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_sidebus_v1_receive_proto_goTypes = []any{
-	(ReceiveRequest_Mode)(0),         // 0: sidebus.v1.ReceiveRequest.Mode
-	(PeekRequest_Include)(0),         // 1: sidebus.v1.PeekRequest.Include
-	(*ReceiveRequest)(nil),           // 2: sidebus.v1.ReceiveRequest
-	(*ReceiveResponse)(nil),          // 3: sidebus.v1.ReceiveResponse
-	(*ReceiveDeferredRequest)(nil),   // 4: sidebus.v1.ReceiveDeferredRequest
-	(*ReceiveBySequenceRequest)(nil), // 5: sidebus.v1.ReceiveBySequenceRequest
-	(*PeekRequest)(nil),              // 6: sidebus.v1.PeekRequest
-	(*PeekResponse)(nil),             // 7: sidebus.v1.PeekResponse
-	(*durationpb.Duration)(nil),      // 8: google.protobuf.Duration
-	(SubQueue_Kind)(0),               // 9: sidebus.v1.SubQueue.Kind
-	(*ReceivedMessage)(nil),          // 10: sidebus.v1.ReceivedMessage
+	(ReceiveRequest_Mode)(0),           // 0: sidebus.v1.ReceiveRequest.Mode
+	(PeekRequest_Include)(0),           // 1: sidebus.v1.PeekRequest.Include
+	(*ReceiveRequest)(nil),             // 2: sidebus.v1.ReceiveRequest
+	(*ReceiveResponse)(nil),            // 3: sidebus.v1.ReceiveResponse
+	(*CompleteAndReceiveRequest)(nil),  // 4: sidebus.v1.CompleteAndReceiveRequest
+	(*CompleteAndReceiveResponse)(nil), // 5: sidebus.v1.CompleteAndReceiveResponse
+	(*ReceiveDeferredRequest)(nil),     // 6: sidebus.v1.ReceiveDeferredRequest
+	(*ReceiveBySequenceRequest)(nil),   // 7: sidebus.v1.ReceiveBySequenceRequest
+	(*PeekRequest)(nil),                // 8: sidebus.v1.PeekRequest
+	(*PeekResponse)(nil),               // 9: sidebus.v1.PeekResponse
+	(*durationpb.Duration)(nil),        // 10: google.protobuf.Duration
+	(SubQueue_Kind)(0),                 // 11: sidebus.v1.SubQueue.Kind
+	(*ReceivedMessage)(nil),            // 12: sidebus.v1.ReceivedMessage
+	(*SettleResponse_Result)(nil),      // 13: sidebus.v1.SettleResponse.Result
+	(*Failure)(nil),                    // 14: sidebus.v1.Failure
 }
 var file_sidebus_v1_receive_proto_depIdxs = []int32{
-	8,  // 0: sidebus.v1.ReceiveRequest.max_wait:type_name -> google.protobuf.Duration
+	10, // 0: sidebus.v1.ReceiveRequest.max_wait:type_name -> google.protobuf.Duration
 	0,  // 1: sidebus.v1.ReceiveRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
-	9,  // 2: sidebus.v1.ReceiveRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	10, // 3: sidebus.v1.ReceiveResponse.messages:type_name -> sidebus.v1.ReceivedMessage
-	0,  // 4: sidebus.v1.ReceiveDeferredRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
-	9,  // 5: sidebus.v1.ReceiveDeferredRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	0,  // 6: sidebus.v1.ReceiveBySequenceRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
-	9,  // 7: sidebus.v1.ReceiveBySequenceRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	9,  // 8: sidebus.v1.PeekRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	1,  // 9: sidebus.v1.PeekRequest.include:type_name -> sidebus.v1.PeekRequest.Include
-	10, // 10: sidebus.v1.PeekResponse.messages:type_name -> sidebus.v1.ReceivedMessage
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	11, // 2: sidebus.v1.ReceiveRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
+	12, // 3: sidebus.v1.ReceiveResponse.messages:type_name -> sidebus.v1.ReceivedMessage
+	10, // 4: sidebus.v1.CompleteAndReceiveRequest.max_wait:type_name -> google.protobuf.Duration
+	0,  // 5: sidebus.v1.CompleteAndReceiveRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
+	11, // 6: sidebus.v1.CompleteAndReceiveRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
+	13, // 7: sidebus.v1.CompleteAndReceiveResponse.results:type_name -> sidebus.v1.SettleResponse.Result
+	12, // 8: sidebus.v1.CompleteAndReceiveResponse.messages:type_name -> sidebus.v1.ReceivedMessage
+	14, // 9: sidebus.v1.CompleteAndReceiveResponse.failure:type_name -> sidebus.v1.Failure
+	0,  // 10: sidebus.v1.ReceiveDeferredRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
+	11, // 11: sidebus.v1.ReceiveDeferredRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
+	0,  // 12: sidebus.v1.ReceiveBySequenceRequest.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
+	11, // 13: sidebus.v1.ReceiveBySequenceRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
+	11, // 14: sidebus.v1.PeekRequest.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
+	1,  // 15: sidebus.v1.PeekRequest.include:type_name -> sidebus.v1.PeekRequest.Include
+	12, // 16: sidebus.v1.PeekResponse.messages:type_name -> sidebus.v1.ReceivedMessage
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_receive_proto_init() }
@@ -678,18 +868,21 @@ func file_sidebus_v1_receive_proto_init() {
 	if File_sidebus_v1_receive_proto != nil {
 		return
 	}
+	file_sidebus_v1_failure_proto_init()
 	file_sidebus_v1_message_proto_init()
+	file_sidebus_v1_settle_proto_init()
 	file_sidebus_v1_subqueue_proto_init()
 	file_sidebus_v1_receive_proto_msgTypes[0].OneofWrappers = []any{}
 	file_sidebus_v1_receive_proto_msgTypes[2].OneofWrappers = []any{}
 	file_sidebus_v1_receive_proto_msgTypes[4].OneofWrappers = []any{}
+	file_sidebus_v1_receive_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_v1_receive_proto_rawDesc), len(file_sidebus_v1_receive_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

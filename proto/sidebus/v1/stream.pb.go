@@ -69,7 +69,7 @@ func (x PublishRequest_Ack) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PublishRequest_Ack.Descriptor instead.
 func (PublishRequest_Ack) EnumDescriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{1, 0}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{0, 0}
 }
 
 // Why is the reason for the end.
@@ -134,90 +134,7 @@ func (x SubscribeSessionClosed_Why) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SubscribeSessionClosed_Why.Descriptor instead.
 func (SubscribeSessionClosed_Why) EnumDescriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{14, 0}
-}
-
-// Failure is why one request failed, or a temporary problem of the stream. It has the same fields as the body of a
-// failed HTTP call.
-type Failure struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// A reason from a closed list; switch on it.
-	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	// A text for people.
-	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Whether the same request may succeed later unchanged.
-	Retryable bool `protobuf:"varint,3,opt,name=retryable,proto3" json:"retryable,omitempty"`
-	// When to retry, if known.
-	RetryAfter *durationpb.Duration `protobuf:"bytes,4,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
-	// entity, field, index, limit and others.
-	Details       map[string]string `protobuf:"bytes,5,rep,name=details,proto3" json:"details,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Failure) Reset() {
-	*x = Failure{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Failure) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Failure) ProtoMessage() {}
-
-func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Failure.ProtoReflect.Descriptor instead.
-func (*Failure) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *Failure) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *Failure) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *Failure) GetRetryable() bool {
-	if x != nil {
-		return x.Retryable
-	}
-	return false
-}
-
-func (x *Failure) GetRetryAfter() *durationpb.Duration {
-	if x != nil {
-		return x.RetryAfter
-	}
-	return nil
-}
-
-func (x *Failure) GetDetails() map[string]string {
-	if x != nil {
-		return x.Details
-	}
-	return nil
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{13, 0}
 }
 
 // PublishRequest is one Send.
@@ -237,7 +154,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[1]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -249,7 +166,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[1]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -262,7 +179,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{1}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *PublishRequest) GetRequestId() string {
@@ -309,7 +226,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[2]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -321,7 +238,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[2]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -334,7 +251,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{2}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *PublishResponse) GetRequestId() string {
@@ -412,7 +329,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[3]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +341,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[3]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +354,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{3}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SubscribeRequest) GetRequestId() string {
@@ -625,7 +542,7 @@ type SubscribeOpen struct {
 
 func (x *SubscribeOpen) Reset() {
 	*x = SubscribeOpen{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[4]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -637,7 +554,7 @@ func (x *SubscribeOpen) String() string {
 func (*SubscribeOpen) ProtoMessage() {}
 
 func (x *SubscribeOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[4]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -650,7 +567,7 @@ func (x *SubscribeOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeOpen.ProtoReflect.Descriptor instead.
 func (*SubscribeOpen) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{4}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SubscribeOpen) GetSource() string {
@@ -734,7 +651,7 @@ type SubscribeCredits struct {
 
 func (x *SubscribeCredits) Reset() {
 	*x = SubscribeCredits{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[5]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -746,7 +663,7 @@ func (x *SubscribeCredits) String() string {
 func (*SubscribeCredits) ProtoMessage() {}
 
 func (x *SubscribeCredits) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[5]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -759,7 +676,7 @@ func (x *SubscribeCredits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeCredits.ProtoReflect.Descriptor instead.
 func (*SubscribeCredits) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{5}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SubscribeCredits) GetCredits() int32 {
@@ -789,7 +706,7 @@ type SubscribeSettle struct {
 
 func (x *SubscribeSettle) Reset() {
 	*x = SubscribeSettle{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[6]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +718,7 @@ func (x *SubscribeSettle) String() string {
 func (*SubscribeSettle) ProtoMessage() {}
 
 func (x *SubscribeSettle) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[6]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +731,7 @@ func (x *SubscribeSettle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeSettle.ProtoReflect.Descriptor instead.
 func (*SubscribeSettle) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{6}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SubscribeSettle) GetLockTokens() []string {
@@ -926,7 +843,7 @@ type SubscribeRenewLocks struct {
 
 func (x *SubscribeRenewLocks) Reset() {
 	*x = SubscribeRenewLocks{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[7]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -938,7 +855,7 @@ func (x *SubscribeRenewLocks) String() string {
 func (*SubscribeRenewLocks) ProtoMessage() {}
 
 func (x *SubscribeRenewLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[7]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -951,7 +868,7 @@ func (x *SubscribeRenewLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRenewLocks.ProtoReflect.Descriptor instead.
 func (*SubscribeRenewLocks) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{7}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SubscribeRenewLocks) GetLockTokens() []string {
@@ -972,7 +889,7 @@ type SubscribeSession struct {
 
 func (x *SubscribeSession) Reset() {
 	*x = SubscribeSession{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[8]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -984,7 +901,7 @@ func (x *SubscribeSession) String() string {
 func (*SubscribeSession) ProtoMessage() {}
 
 func (x *SubscribeSession) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[8]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -997,7 +914,7 @@ func (x *SubscribeSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeSession.ProtoReflect.Descriptor instead.
 func (*SubscribeSession) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{8}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SubscribeSession) GetSessionLockToken() string {
@@ -1022,7 +939,7 @@ type SubscribeSetState struct {
 
 func (x *SubscribeSetState) Reset() {
 	*x = SubscribeSetState{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[9]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +951,7 @@ func (x *SubscribeSetState) String() string {
 func (*SubscribeSetState) ProtoMessage() {}
 
 func (x *SubscribeSetState) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[9]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +964,7 @@ func (x *SubscribeSetState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeSetState.ProtoReflect.Descriptor instead.
 func (*SubscribeSetState) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{9}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SubscribeSetState) GetSessionLockToken() string {
@@ -1095,7 +1012,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[10]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1107,7 +1024,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[10]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1120,7 +1037,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{10}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SubscribeResponse) GetRequestId() string {
@@ -1312,7 +1229,7 @@ type SubscribeOpened struct {
 
 func (x *SubscribeOpened) Reset() {
 	*x = SubscribeOpened{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[11]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1241,7 @@ func (x *SubscribeOpened) String() string {
 func (*SubscribeOpened) ProtoMessage() {}
 
 func (x *SubscribeOpened) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[11]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1254,7 @@ func (x *SubscribeOpened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeOpened.ProtoReflect.Descriptor instead.
 func (*SubscribeOpened) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{11}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SubscribeOpened) GetSessions() bool {
@@ -1358,7 +1275,7 @@ type SubscribeDeliveries struct {
 
 func (x *SubscribeDeliveries) Reset() {
 	*x = SubscribeDeliveries{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[12]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1370,7 +1287,7 @@ func (x *SubscribeDeliveries) String() string {
 func (*SubscribeDeliveries) ProtoMessage() {}
 
 func (x *SubscribeDeliveries) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[12]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1383,7 +1300,7 @@ func (x *SubscribeDeliveries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeDeliveries.ProtoReflect.Descriptor instead.
 func (*SubscribeDeliveries) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{12}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SubscribeDeliveries) GetDeliveries() []*SubscribeDelivery {
@@ -1406,7 +1323,7 @@ type SubscribeDelivery struct {
 
 func (x *SubscribeDelivery) Reset() {
 	*x = SubscribeDelivery{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[13]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1335,7 @@ func (x *SubscribeDelivery) String() string {
 func (*SubscribeDelivery) ProtoMessage() {}
 
 func (x *SubscribeDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[13]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1348,7 @@ func (x *SubscribeDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeDelivery.ProtoReflect.Descriptor instead.
 func (*SubscribeDelivery) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{13}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SubscribeDelivery) GetSessionLockToken() string {
@@ -1463,7 +1380,7 @@ type SubscribeSessionClosed struct {
 
 func (x *SubscribeSessionClosed) Reset() {
 	*x = SubscribeSessionClosed{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[14]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1392,7 @@ func (x *SubscribeSessionClosed) String() string {
 func (*SubscribeSessionClosed) ProtoMessage() {}
 
 func (x *SubscribeSessionClosed) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[14]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1405,7 @@ func (x *SubscribeSessionClosed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeSessionClosed.ProtoReflect.Descriptor instead.
 func (*SubscribeSessionClosed) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{14}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SubscribeSessionClosed) GetSessionId() string {
@@ -1523,7 +1440,7 @@ type SubscribeLocksLost struct {
 
 func (x *SubscribeLocksLost) Reset() {
 	*x = SubscribeLocksLost{}
-	mi := &file_sidebus_v1_stream_proto_msgTypes[15]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1452,7 @@ func (x *SubscribeLocksLost) String() string {
 func (*SubscribeLocksLost) ProtoMessage() {}
 
 func (x *SubscribeLocksLost) ProtoReflect() protoreflect.Message {
-	mi := &file_sidebus_v1_stream_proto_msgTypes[15]
+	mi := &file_sidebus_v1_stream_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1465,7 @@ func (x *SubscribeLocksLost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeLocksLost.ProtoReflect.Descriptor instead.
 func (*SubscribeLocksLost) Descriptor() ([]byte, []int) {
-	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{15}
+	return file_sidebus_v1_stream_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SubscribeLocksLost) GetLockTokens() []string {
@@ -1563,17 +1480,7 @@ var File_sidebus_v1_stream_proto protoreflect.FileDescriptor
 const file_sidebus_v1_stream_proto_rawDesc = "" +
 	"\n" +
 	"\x17sidebus/v1/stream.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18sidebus/v1/message.proto\x1a\x18sidebus/v1/receive.proto\x1a\x15sidebus/v1/send.proto\x1a\x19sidebus/v1/sessions.proto\x1a\x17sidebus/v1/settle.proto\x1a\x19sidebus/v1/subqueue.proto\"\x8d\x02\n" +
-	"\aFailure\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
-	"\tretryable\x18\x03 \x01(\bR\tretryable\x12:\n" +
-	"\vretry_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryAfter\x12:\n" +
-	"\adetails\x18\x05 \x03(\v2 .sidebus.v1.Failure.DetailsEntryR\adetails\x1a:\n" +
-	"\fDetailsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc7\x01\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18sidebus/v1/failure.proto\x1a\x18sidebus/v1/message.proto\x1a\x18sidebus/v1/receive.proto\x1a\x15sidebus/v1/send.proto\x1a\x19sidebus/v1/sessions.proto\x1a\x17sidebus/v1/settle.proto\x1a\x19sidebus/v1/subqueue.proto\"\xc7\x01\n" +
 	"\x0ePublishRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
@@ -1701,86 +1608,83 @@ func file_sidebus_v1_stream_proto_rawDescGZIP() []byte {
 }
 
 var file_sidebus_v1_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_sidebus_v1_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_sidebus_v1_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_sidebus_v1_stream_proto_goTypes = []any{
 	(PublishRequest_Ack)(0),           // 0: sidebus.v1.PublishRequest.Ack
 	(SubscribeSessionClosed_Why)(0),   // 1: sidebus.v1.SubscribeSessionClosed.Why
-	(*Failure)(nil),                   // 2: sidebus.v1.Failure
-	(*PublishRequest)(nil),            // 3: sidebus.v1.PublishRequest
-	(*PublishResponse)(nil),           // 4: sidebus.v1.PublishResponse
-	(*SubscribeRequest)(nil),          // 5: sidebus.v1.SubscribeRequest
-	(*SubscribeOpen)(nil),             // 6: sidebus.v1.SubscribeOpen
-	(*SubscribeCredits)(nil),          // 7: sidebus.v1.SubscribeCredits
-	(*SubscribeSettle)(nil),           // 8: sidebus.v1.SubscribeSettle
-	(*SubscribeRenewLocks)(nil),       // 9: sidebus.v1.SubscribeRenewLocks
-	(*SubscribeSession)(nil),          // 10: sidebus.v1.SubscribeSession
-	(*SubscribeSetState)(nil),         // 11: sidebus.v1.SubscribeSetState
-	(*SubscribeResponse)(nil),         // 12: sidebus.v1.SubscribeResponse
-	(*SubscribeOpened)(nil),           // 13: sidebus.v1.SubscribeOpened
-	(*SubscribeDeliveries)(nil),       // 14: sidebus.v1.SubscribeDeliveries
-	(*SubscribeDelivery)(nil),         // 15: sidebus.v1.SubscribeDelivery
-	(*SubscribeSessionClosed)(nil),    // 16: sidebus.v1.SubscribeSessionClosed
-	(*SubscribeLocksLost)(nil),        // 17: sidebus.v1.SubscribeLocksLost
-	nil,                               // 18: sidebus.v1.Failure.DetailsEntry
-	(*durationpb.Duration)(nil),       // 19: google.protobuf.Duration
-	(*Message)(nil),                   // 20: sidebus.v1.Message
-	(*SendResponse)(nil),              // 21: sidebus.v1.SendResponse
-	(SubQueue_Kind)(0),                // 22: sidebus.v1.SubQueue.Kind
-	(ReceiveRequest_Mode)(0),          // 23: sidebus.v1.ReceiveRequest.Mode
-	(*CompleteRequest)(nil),           // 24: sidebus.v1.CompleteRequest
-	(*AbandonRequest)(nil),            // 25: sidebus.v1.AbandonRequest
-	(*DeadLetterRequest)(nil),         // 26: sidebus.v1.DeadLetterRequest
-	(*DeferRequest)(nil),              // 27: sidebus.v1.DeferRequest
-	(*ReleaseRequest)(nil),            // 28: sidebus.v1.ReleaseRequest
-	(*SettleResponse)(nil),            // 29: sidebus.v1.SettleResponse
-	(*RenewLocksResponse)(nil),        // 30: sidebus.v1.RenewLocksResponse
-	(*SessionsRenewLockResponse)(nil), // 31: sidebus.v1.SessionsRenewLockResponse
-	(*Session)(nil),                   // 32: sidebus.v1.Session
-	(*SessionsGetStateResponse)(nil),  // 33: sidebus.v1.SessionsGetStateResponse
-	(*ReceivedMessage)(nil),           // 34: sidebus.v1.ReceivedMessage
+	(*PublishRequest)(nil),            // 2: sidebus.v1.PublishRequest
+	(*PublishResponse)(nil),           // 3: sidebus.v1.PublishResponse
+	(*SubscribeRequest)(nil),          // 4: sidebus.v1.SubscribeRequest
+	(*SubscribeOpen)(nil),             // 5: sidebus.v1.SubscribeOpen
+	(*SubscribeCredits)(nil),          // 6: sidebus.v1.SubscribeCredits
+	(*SubscribeSettle)(nil),           // 7: sidebus.v1.SubscribeSettle
+	(*SubscribeRenewLocks)(nil),       // 8: sidebus.v1.SubscribeRenewLocks
+	(*SubscribeSession)(nil),          // 9: sidebus.v1.SubscribeSession
+	(*SubscribeSetState)(nil),         // 10: sidebus.v1.SubscribeSetState
+	(*SubscribeResponse)(nil),         // 11: sidebus.v1.SubscribeResponse
+	(*SubscribeOpened)(nil),           // 12: sidebus.v1.SubscribeOpened
+	(*SubscribeDeliveries)(nil),       // 13: sidebus.v1.SubscribeDeliveries
+	(*SubscribeDelivery)(nil),         // 14: sidebus.v1.SubscribeDelivery
+	(*SubscribeSessionClosed)(nil),    // 15: sidebus.v1.SubscribeSessionClosed
+	(*SubscribeLocksLost)(nil),        // 16: sidebus.v1.SubscribeLocksLost
+	(*Message)(nil),                   // 17: sidebus.v1.Message
+	(*SendResponse)(nil),              // 18: sidebus.v1.SendResponse
+	(*Failure)(nil),                   // 19: sidebus.v1.Failure
+	(SubQueue_Kind)(0),                // 20: sidebus.v1.SubQueue.Kind
+	(ReceiveRequest_Mode)(0),          // 21: sidebus.v1.ReceiveRequest.Mode
+	(*durationpb.Duration)(nil),       // 22: google.protobuf.Duration
+	(*CompleteRequest)(nil),           // 23: sidebus.v1.CompleteRequest
+	(*AbandonRequest)(nil),            // 24: sidebus.v1.AbandonRequest
+	(*DeadLetterRequest)(nil),         // 25: sidebus.v1.DeadLetterRequest
+	(*DeferRequest)(nil),              // 26: sidebus.v1.DeferRequest
+	(*ReleaseRequest)(nil),            // 27: sidebus.v1.ReleaseRequest
+	(*SettleResponse)(nil),            // 28: sidebus.v1.SettleResponse
+	(*RenewLocksResponse)(nil),        // 29: sidebus.v1.RenewLocksResponse
+	(*SessionsRenewLockResponse)(nil), // 30: sidebus.v1.SessionsRenewLockResponse
+	(*Session)(nil),                   // 31: sidebus.v1.Session
+	(*SessionsGetStateResponse)(nil),  // 32: sidebus.v1.SessionsGetStateResponse
+	(*ReceivedMessage)(nil),           // 33: sidebus.v1.ReceivedMessage
 }
 var file_sidebus_v1_stream_proto_depIdxs = []int32{
-	19, // 0: sidebus.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	18, // 1: sidebus.v1.Failure.details:type_name -> sidebus.v1.Failure.DetailsEntry
-	20, // 2: sidebus.v1.PublishRequest.messages:type_name -> sidebus.v1.Message
-	0,  // 3: sidebus.v1.PublishRequest.ack:type_name -> sidebus.v1.PublishRequest.Ack
-	21, // 4: sidebus.v1.PublishResponse.sent:type_name -> sidebus.v1.SendResponse
-	2,  // 5: sidebus.v1.PublishResponse.failure:type_name -> sidebus.v1.Failure
-	6,  // 6: sidebus.v1.SubscribeRequest.open:type_name -> sidebus.v1.SubscribeOpen
-	7,  // 7: sidebus.v1.SubscribeRequest.credits:type_name -> sidebus.v1.SubscribeCredits
-	8,  // 8: sidebus.v1.SubscribeRequest.settle:type_name -> sidebus.v1.SubscribeSettle
-	9,  // 9: sidebus.v1.SubscribeRequest.renew_locks:type_name -> sidebus.v1.SubscribeRenewLocks
-	10, // 10: sidebus.v1.SubscribeRequest.renew_session:type_name -> sidebus.v1.SubscribeSession
-	10, // 11: sidebus.v1.SubscribeRequest.close_session:type_name -> sidebus.v1.SubscribeSession
-	10, // 12: sidebus.v1.SubscribeRequest.get_state:type_name -> sidebus.v1.SubscribeSession
-	11, // 13: sidebus.v1.SubscribeRequest.set_state:type_name -> sidebus.v1.SubscribeSetState
-	22, // 14: sidebus.v1.SubscribeOpen.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
-	23, // 15: sidebus.v1.SubscribeOpen.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
-	19, // 16: sidebus.v1.SubscribeOpen.max_auto_renew:type_name -> google.protobuf.Duration
-	19, // 17: sidebus.v1.SubscribeOpen.session_idle:type_name -> google.protobuf.Duration
-	24, // 18: sidebus.v1.SubscribeSettle.complete:type_name -> sidebus.v1.CompleteRequest
-	25, // 19: sidebus.v1.SubscribeSettle.abandon:type_name -> sidebus.v1.AbandonRequest
-	26, // 20: sidebus.v1.SubscribeSettle.dead_letter:type_name -> sidebus.v1.DeadLetterRequest
-	27, // 21: sidebus.v1.SubscribeSettle.defer:type_name -> sidebus.v1.DeferRequest
-	28, // 22: sidebus.v1.SubscribeSettle.release:type_name -> sidebus.v1.ReleaseRequest
-	13, // 23: sidebus.v1.SubscribeResponse.opened:type_name -> sidebus.v1.SubscribeOpened
-	14, // 24: sidebus.v1.SubscribeResponse.deliveries:type_name -> sidebus.v1.SubscribeDeliveries
-	29, // 25: sidebus.v1.SubscribeResponse.settled:type_name -> sidebus.v1.SettleResponse
-	30, // 26: sidebus.v1.SubscribeResponse.renewed:type_name -> sidebus.v1.RenewLocksResponse
-	31, // 27: sidebus.v1.SubscribeResponse.session_renewed:type_name -> sidebus.v1.SessionsRenewLockResponse
-	32, // 28: sidebus.v1.SubscribeResponse.session_opened:type_name -> sidebus.v1.Session
-	16, // 29: sidebus.v1.SubscribeResponse.session_closed:type_name -> sidebus.v1.SubscribeSessionClosed
-	33, // 30: sidebus.v1.SubscribeResponse.state:type_name -> sidebus.v1.SessionsGetStateResponse
-	17, // 31: sidebus.v1.SubscribeResponse.locks_lost:type_name -> sidebus.v1.SubscribeLocksLost
-	2,  // 32: sidebus.v1.SubscribeResponse.failure:type_name -> sidebus.v1.Failure
-	15, // 33: sidebus.v1.SubscribeDeliveries.deliveries:type_name -> sidebus.v1.SubscribeDelivery
-	34, // 34: sidebus.v1.SubscribeDelivery.messages:type_name -> sidebus.v1.ReceivedMessage
-	1,  // 35: sidebus.v1.SubscribeSessionClosed.why:type_name -> sidebus.v1.SubscribeSessionClosed.Why
-	36, // [36:36] is the sub-list for method output_type
-	36, // [36:36] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	17, // 0: sidebus.v1.PublishRequest.messages:type_name -> sidebus.v1.Message
+	0,  // 1: sidebus.v1.PublishRequest.ack:type_name -> sidebus.v1.PublishRequest.Ack
+	18, // 2: sidebus.v1.PublishResponse.sent:type_name -> sidebus.v1.SendResponse
+	19, // 3: sidebus.v1.PublishResponse.failure:type_name -> sidebus.v1.Failure
+	5,  // 4: sidebus.v1.SubscribeRequest.open:type_name -> sidebus.v1.SubscribeOpen
+	6,  // 5: sidebus.v1.SubscribeRequest.credits:type_name -> sidebus.v1.SubscribeCredits
+	7,  // 6: sidebus.v1.SubscribeRequest.settle:type_name -> sidebus.v1.SubscribeSettle
+	8,  // 7: sidebus.v1.SubscribeRequest.renew_locks:type_name -> sidebus.v1.SubscribeRenewLocks
+	9,  // 8: sidebus.v1.SubscribeRequest.renew_session:type_name -> sidebus.v1.SubscribeSession
+	9,  // 9: sidebus.v1.SubscribeRequest.close_session:type_name -> sidebus.v1.SubscribeSession
+	9,  // 10: sidebus.v1.SubscribeRequest.get_state:type_name -> sidebus.v1.SubscribeSession
+	10, // 11: sidebus.v1.SubscribeRequest.set_state:type_name -> sidebus.v1.SubscribeSetState
+	20, // 12: sidebus.v1.SubscribeOpen.sub_queue:type_name -> sidebus.v1.SubQueue.Kind
+	21, // 13: sidebus.v1.SubscribeOpen.mode:type_name -> sidebus.v1.ReceiveRequest.Mode
+	22, // 14: sidebus.v1.SubscribeOpen.max_auto_renew:type_name -> google.protobuf.Duration
+	22, // 15: sidebus.v1.SubscribeOpen.session_idle:type_name -> google.protobuf.Duration
+	23, // 16: sidebus.v1.SubscribeSettle.complete:type_name -> sidebus.v1.CompleteRequest
+	24, // 17: sidebus.v1.SubscribeSettle.abandon:type_name -> sidebus.v1.AbandonRequest
+	25, // 18: sidebus.v1.SubscribeSettle.dead_letter:type_name -> sidebus.v1.DeadLetterRequest
+	26, // 19: sidebus.v1.SubscribeSettle.defer:type_name -> sidebus.v1.DeferRequest
+	27, // 20: sidebus.v1.SubscribeSettle.release:type_name -> sidebus.v1.ReleaseRequest
+	12, // 21: sidebus.v1.SubscribeResponse.opened:type_name -> sidebus.v1.SubscribeOpened
+	13, // 22: sidebus.v1.SubscribeResponse.deliveries:type_name -> sidebus.v1.SubscribeDeliveries
+	28, // 23: sidebus.v1.SubscribeResponse.settled:type_name -> sidebus.v1.SettleResponse
+	29, // 24: sidebus.v1.SubscribeResponse.renewed:type_name -> sidebus.v1.RenewLocksResponse
+	30, // 25: sidebus.v1.SubscribeResponse.session_renewed:type_name -> sidebus.v1.SessionsRenewLockResponse
+	31, // 26: sidebus.v1.SubscribeResponse.session_opened:type_name -> sidebus.v1.Session
+	15, // 27: sidebus.v1.SubscribeResponse.session_closed:type_name -> sidebus.v1.SubscribeSessionClosed
+	32, // 28: sidebus.v1.SubscribeResponse.state:type_name -> sidebus.v1.SessionsGetStateResponse
+	16, // 29: sidebus.v1.SubscribeResponse.locks_lost:type_name -> sidebus.v1.SubscribeLocksLost
+	19, // 30: sidebus.v1.SubscribeResponse.failure:type_name -> sidebus.v1.Failure
+	14, // 31: sidebus.v1.SubscribeDeliveries.deliveries:type_name -> sidebus.v1.SubscribeDelivery
+	33, // 32: sidebus.v1.SubscribeDelivery.messages:type_name -> sidebus.v1.ReceivedMessage
+	1,  // 33: sidebus.v1.SubscribeSessionClosed.why:type_name -> sidebus.v1.SubscribeSessionClosed.Why
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_stream_proto_init() }
@@ -1788,17 +1692,18 @@ func file_sidebus_v1_stream_proto_init() {
 	if File_sidebus_v1_stream_proto != nil {
 		return
 	}
+	file_sidebus_v1_failure_proto_init()
 	file_sidebus_v1_message_proto_init()
 	file_sidebus_v1_receive_proto_init()
 	file_sidebus_v1_send_proto_init()
 	file_sidebus_v1_sessions_proto_init()
 	file_sidebus_v1_settle_proto_init()
 	file_sidebus_v1_subqueue_proto_init()
-	file_sidebus_v1_stream_proto_msgTypes[2].OneofWrappers = []any{
+	file_sidebus_v1_stream_proto_msgTypes[1].OneofWrappers = []any{
 		(*PublishResponse_Sent)(nil),
 		(*PublishResponse_Failure)(nil),
 	}
-	file_sidebus_v1_stream_proto_msgTypes[3].OneofWrappers = []any{
+	file_sidebus_v1_stream_proto_msgTypes[2].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
@@ -1808,16 +1713,16 @@ func file_sidebus_v1_stream_proto_init() {
 		(*SubscribeRequest_GetState)(nil),
 		(*SubscribeRequest_SetState)(nil),
 	}
-	file_sidebus_v1_stream_proto_msgTypes[4].OneofWrappers = []any{}
-	file_sidebus_v1_stream_proto_msgTypes[6].OneofWrappers = []any{
+	file_sidebus_v1_stream_proto_msgTypes[3].OneofWrappers = []any{}
+	file_sidebus_v1_stream_proto_msgTypes[5].OneofWrappers = []any{
 		(*SubscribeSettle_Complete)(nil),
 		(*SubscribeSettle_Abandon)(nil),
 		(*SubscribeSettle_DeadLetter)(nil),
 		(*SubscribeSettle_Defer)(nil),
 		(*SubscribeSettle_Release)(nil),
 	}
-	file_sidebus_v1_stream_proto_msgTypes[9].OneofWrappers = []any{}
-	file_sidebus_v1_stream_proto_msgTypes[10].OneofWrappers = []any{
+	file_sidebus_v1_stream_proto_msgTypes[8].OneofWrappers = []any{}
+	file_sidebus_v1_stream_proto_msgTypes[9].OneofWrappers = []any{
 		(*SubscribeResponse_Opened)(nil),
 		(*SubscribeResponse_Deliveries)(nil),
 		(*SubscribeResponse_Settled)(nil),
@@ -1835,7 +1740,7 @@ func file_sidebus_v1_stream_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_v1_stream_proto_rawDesc), len(file_sidebus_v1_stream_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   17,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
