@@ -1,5 +1,5 @@
 -- bar_name: if a name has no entity, bar the tickets up to this one, so that the name can be taken off the namespace's
--- list (ENT-17). A caller that died between two steps left it there.
+-- list (ENT-17). A caller that crashed between two steps left it there.
 -- Reads: entity, subscriptions.  Writes: barred.
 -- Flags: allow-oom
 --

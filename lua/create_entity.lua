@@ -1,4 +1,4 @@
--- create_entity: make a queue or a topic unless its name is taken (ENT-2, ENT-6).
+-- create_entity: create a queue or a topic unless its name is taken (ENT-2, ENT-6).
 -- Reads: entity, subscriptions, barred.  Writes: entity; of a topic with UnmatchedTo subscriptions, unmatched.
 --
 -- KEYS[1] entity         hash  options and state
@@ -10,7 +10,7 @@
 -- ARGV[1] now     int   0 = server time
 -- ARGV[2] kind    str   queue or topic
 -- ARGV[3] to      str   UnmatchedTo of a topic, "" = none
--- ARGV[4] ticket  int   that register_name gave
+-- ARGV[4] ticket  int   that register_name returned
 -- ARGV[5] values  int   number of the fields and values that follow
 -- ARGV[6..] field value ... field value ...  name and options, and of a topic the version of its routes, a random
 --                                            number; then those of unmatched, if it is to be made

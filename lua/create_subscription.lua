@@ -1,4 +1,4 @@
--- create_subscription: make a subscription with its first rules unless its name is taken (ENT-2, ENT-6, RULE-1).
+-- create_subscription: create a subscription with its first rules unless its name is taken (ENT-2, ENT-6, RULE-1).
 -- Reads: topic, subscriptions, entity.  Writes: topic, subscriptions, rules, entity.
 --
 -- KEYS[1] topic          hash  options and state of the topic

@@ -5,7 +5,7 @@
 -- KEYS[1..36] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- KEYS[37] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now          int  0 = server time
--- ARGV[2] reason       str  "=" and the text the application gives, or "" for none (SETTLE-7)
+-- ARGV[2] reason       str  "=" and the text of the application, or "" for none (SETTLE-7)
 -- ARGV[3] description  str  as reason
 -- ARGV[4] token        str  of the session the messages are in, "" on a source without sessions
 -- ARGV[5] count        int  number of locks

@@ -46,7 +46,7 @@ local due, dead_log, transfers_dead_log = KEYS[13], KEYS[14], KEYS[15]
 local locks, transfers_dead_locks = { KEYS[10], KEYS[11], session_locks }, KEYS[12]
 local now, name, left, unused, version = now_ms(ARGV[1]), ARGV[2], ARGV[3] == "1", ARGV[4] == "1", ARGV[5]
 
--- If the topic was made again, another caller has removed what was left before.
+-- If the topic was created again, another caller has removed what was left before.
 local other = left and redis.call("EXISTS", topic) == 1
 if other or (not left and redis.call("EXISTS", entity) == 0) then
   return { "ENTITY_NOT_FOUND" }

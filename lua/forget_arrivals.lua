@@ -4,7 +4,7 @@
 --
 -- KEYS[1] arrivals  hash  source -> its last transfer that has arrived: see arrive
 -- ARGV[1] now       int   0 = server time
--- ARGV[2..] source note is_gone ...  what old_arrivals gave, and 1 or 0
+-- ARGV[2..] source note is_gone ...  what old_arrivals returned, and 1 or 0
 --
 -- Returns
 --   OK

@@ -20,7 +20,7 @@
 local whole_sweep = KEYS[1]
 local now, sidecar, lease_ms, pause_ms = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 
--- Redis gives each of its runs an id. A replica that takes over has one of its own.
+-- Redis assigns an id to each of its runs. A replica that takes over has one of its own.
 local run = string.match(redis.call("INFO", "server"), "run_id:(%w+)") or ""
 local note = redis.call("HMGET", whole_sweep, "sidecar", "until", "after", "next", "run")
 if note[5] ~= run then

@@ -1,5 +1,5 @@
 -- renumber_transfer: give a transfer that is under way a higher number than the one its destination has seen. The
--- source forgot numbers in a failover and gave one again, or a lower one (FWD-1, DUR-4).
+-- source forgot numbers in a failover and assigned one again, or a lower one (FWD-1, DUR-4).
 -- Reads: entity.  Writes: entity.
 -- Flags: allow-oom
 --

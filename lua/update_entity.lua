@@ -13,7 +13,7 @@
 -- KEYS[8] transfers_entity         hash  options and state of its transfer dead-letter queue
 -- KEYS[9] transfers_dead_waiting zset  as waiting, of that one
 -- KEYS[10] unmatched        hash  options and state of a topic's subscription for what no other one gets
--- KEYS[11] states_due       zset  session that came to rest by when its state is to be forgotten (ms)
+-- KEYS[11] states_due       zset  session that became idle by when its state is to be forgotten (ms)
 -- ARGV[1] now           int   0 = server time
 -- ARGV[2] kind          str   what the entity must be
 -- ARGV[3] name          str   of a subscription: its folded name

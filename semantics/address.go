@@ -16,7 +16,7 @@ const (
 // leaves automatically (DLQ-3, DLQ-4).
 func (q SubQueue) IsDeadLetters() bool { return q != MainQueue }
 
-// String gives the name of the sub-queue as the API writes it.
+// String returns the name of the sub-queue as the API writes it.
 func (q SubQueue) String() string {
 	switch q {
 	case DeadLetterQueue:
@@ -40,8 +40,8 @@ func ToQueue(path string) Target { return Target{Path: path} }
 // ToTopic is the target of a topic.
 func ToTopic(path string) Target { return Target{Path: path, IsTopic: true} }
 
-// Parse checks the path of a target, and gives it as ParsePath does. INVALID_ARGUMENT; INVALID_OPERATION for what takes
-// no sends.
+// Parse checks the path of a target, and returns it as ParsePath does. INVALID_ARGUMENT; INVALID_OPERATION for what
+// takes no sends.
 func (t Target) Parse() (Target, error) {
 	t.Path = strings.ReplaceAll(t.Path, `\`, "/")
 	if sub := subQueueOf(t.Path); sub.IsDeadLetters() {
@@ -70,7 +70,7 @@ type Source struct {
 	Session string
 }
 
-// String gives the address of the source, for example "orders/$deadletterqueue" (DLQ-2).
+// String returns the address of the source, for example "orders/$deadletterqueue" (DLQ-2).
 func (s Source) String() string {
 	switch s.SubQueue {
 	case DeadLetterQueue:
@@ -100,7 +100,7 @@ func subQueueOf(path string) SubQueue {
 	}
 }
 
-// Fold gives the source under the name it is looked up by.
+// Fold returns the source under the name it is looked up by.
 func (s Source) Fold() Source {
 	s.Path = Fold(s.Path)
 	return s

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// DestinationOptions gives the names of the options that say where messages are forwarded to.
+// DestinationOptions returns the names of the options that say where messages are forwarded to.
 func DestinationOptions() []string { return destinationOptions }
 
 var destinationOptions = func() (names []string) {
@@ -17,14 +17,14 @@ var destinationOptions = func() (names []string) {
 	return names
 }()
 
-// Destination gives the path that one of the DestinationOptions holds.
+// Destination returns the path that one of the DestinationOptions holds.
 func (o Options) Destination(name string) string { return *o.destination(name) }
 
 func (o *Options) destination(name string) *string {
 	return optionsByName[name].Value.(TextOption).At(o)
 }
 
-// ParseDestinations checks the paths that the named options hold, as far as that needs no entity, and gives them as
+// ParseDestinations checks the paths that the named options hold, as far as that needs no entity, and returns them as
 // ParsePath does.
 func (o Options) ParseDestinations(names []string) (Options, error) {
 	for _, field := range destinationOptions {

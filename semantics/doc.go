@@ -3,8 +3,8 @@
 //
 // # The model
 //
-// A sender puts messages into a queue. The broker gives each a sequence number in order of acceptance and, if it has a
-// time to live, the instant at which it expires. A receiver takes messages under lock: hidden from all others, each
+// A sender puts messages into a queue. The broker assigns each a sequence number in order of acceptance and, if it has
+// a time to live, the instant at which it expires. A receiver takes messages under lock: hidden from all others, each
 // with a token of its own, until the lock's end. It settles each with the token: complete removes it, abandon and
 // release give it back, dead-letter sets it aside in the queue's dead-letter queue. A lock that expires unsettled makes
 // the message available again. Abandon and the end of a lock count as a failed delivery; after MaxDeliveryCount of them

@@ -15,7 +15,7 @@ const (
 	SubscriptionKind
 )
 
-// String gives the kind in lower case.
+// String returns the kind in lower case.
 func (k Kind) String() string {
 	switch k {
 	case QueueKind:

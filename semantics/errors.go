@@ -112,7 +112,7 @@ type Error struct {
 	Err        error         // the cause, may be nil
 }
 
-// Error gives "CODE: message", and the cause when there is one.
+// Error returns "CODE: message", and the cause when there is one.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Err)
@@ -152,7 +152,7 @@ func AsError(err error) *Error {
 	return &Error{Code: Internal, Message: "unexpected failure", Err: err}
 }
 
-// CodeOf gives the Code of err, the empty Code for nil and INTERNAL for a foreign error.
+// CodeOf returns the Code of err, the empty Code for nil and INTERNAL for a foreign error.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

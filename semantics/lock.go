@@ -24,7 +24,7 @@ func UUIDFrom(t LockToken) LockToken {
 	return t
 }
 
-// String gives the canonical lower-case form, 8-4-4-4-12.
+// String returns the canonical lower-case form, 8-4-4-4-12.
 func (t LockToken) String() string {
 	var b [36]byte
 	hex.Encode(b[0:8], t[0:4])

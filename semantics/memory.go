@@ -21,7 +21,7 @@ func WithMemory(ctx context.Context, m Memory) context.Context {
 	return context.WithValue(ctx, memoryKey{}, m)
 }
 
-// MemoryOf gives the Memory for answers of calls with ctx.
+// MemoryOf returns the Memory for answers of calls with ctx.
 func MemoryOf(ctx context.Context) Memory {
 	if m, ok := ctx.Value(memoryKey{}).(Memory); ok {
 		return m

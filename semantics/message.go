@@ -137,7 +137,7 @@ func (r *Received) SetDeadLetter(texts DeadLetterTexts, at time.Time) {
 }
 
 // SetForwarded fills what came with the message from other entities (FWD-4, DLQ-15). A dead letter keeps the texts that
-// SetDeadLetter gave it.
+// SetDeadLetter has set.
 func (r *Received) SetForwarded() {
 	from := r.Forwarded
 	if from == nil {
@@ -156,8 +156,8 @@ func (r *Received) SetForwarded() {
 }
 
 // ForgetForwarding makes m a message that was never forwarded, as one is that is resubmitted (MSG-17, FWD-5): without
-// the texts among its properties, if they are still those. It does not change the properties that m has, but gives it
-// others.
+// the texts among its properties, if they are still those. It does not change the map of properties that m has,
+// but replaces it.
 func (m *Message) ForgetForwarding() {
 	from := m.Forwarded
 	m.Forwarded = nil
@@ -172,7 +172,7 @@ func (m *Message) ForgetForwarding() {
 	}
 }
 
-// texts gives the two texts by the names of their properties.
+// texts returns the two texts by the names of their properties.
 func (t DeadLetterTexts) texts() map[string]*string {
 	return map[string]*string{PropertyDeadLetterReason: t.Reason, PropertyDeadLetterDescription: t.Description}
 }
@@ -284,9 +284,9 @@ func CheckChanges(properties map[string]Value) error {
 	return (&Message{Properties: properties}).Validate()
 }
 
-// MergeProperties sets changes over the application properties of m, which it leaves alone, and gives the whole new set
-// (SETTLE-5). The Code is MESSAGE_SIZE_EXCEEDED when the headers would outgrow their limit (MSG-15), INVALID_ARGUMENT
-// when two names would differ only in case (MSG-14), else empty.
+// MergeProperties sets changes over the application properties of m, which it leaves alone, and returns the whole new
+// set (SETTLE-5). The Code is MESSAGE_SIZE_EXCEEDED when the headers would outgrow their limit (MSG-15),
+// INVALID_ARGUMENT when two names would differ only in case (MSG-14), else empty.
 func (m *Message) MergeProperties(changes map[string]Value) (map[string]Value, Code) {
 	merged := *m
 	merged.Properties = make(map[string]Value, len(m.Properties)+len(changes))
@@ -358,7 +358,7 @@ func UTF16Length(s string) int {
 	return n
 }
 
-// DeadLetterTexts gives what SetDeadLetter was told. A text that is empty and no property was none.
+// DeadLetterTexts returns what SetDeadLetter was told. A text that is empty and no property was none.
 func (r *Received) DeadLetterTexts() DeadLetterTexts {
 	told := func(text, property string) *string {
 		if r.Properties[property] != String(text) {

@@ -11,7 +11,7 @@ const (
 	MaxNameLength      = 50 // of a subscription or rule
 )
 
-// ParsePath checks the path of a queue or topic and gives it back with \ turned into / (ENT-3, ENT-5). The path
+// ParsePath checks the path of a queue or topic and returns it with \ turned into / (ENT-3, ENT-5). The path
 // keeps its case; entities are looked up by Fold of it (ENT-4). A path that breaks a rule is INVALID_ARGUMENT.
 func ParsePath(path string) (string, error) {
 	path = strings.ReplaceAll(path, `\`, "/")
@@ -60,7 +60,7 @@ func SplitSubscription(path string) (topic, name string, ok bool) {
 	return path[:at+1-len(subscriptionsSegment)], path[at+1:], true
 }
 
-// ParseSourcePath checks the path of a queue or of a subscription, and gives it back as ParsePath does.
+// ParseSourcePath checks the path of a queue or of a subscription, and returns it as ParsePath does.
 func ParseSourcePath(path string) (string, error) {
 	path = strings.ReplaceAll(path, `\`, "/")
 	topic, name, ok := SplitSubscription(path)
@@ -119,7 +119,7 @@ func ParseNamespace(name string) (string, error) {
 	return name, nil
 }
 
-// Fold gives the form under which a name is looked up and compared (ENT-4).
+// Fold returns the form under which a name is looked up and compared (ENT-4).
 func Fold(name string) string { return strings.ToLower(name) }
 
 func isNameChar(r rune) bool {
@@ -130,7 +130,7 @@ func isAlphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// ParsePrefix checks the beginning of a name and gives it folded.
+// ParsePrefix checks the beginning of a name and returns it folded.
 func ParsePrefix(prefix string) (string, error) {
 	prefix = strings.ReplaceAll(prefix, `\`, "/")
 	for i, r := range prefix {

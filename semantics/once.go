@@ -11,7 +11,7 @@ const (
 // Once is what a store needs to carry out a send once, however often it is repeated (IDEM-1).
 type Once struct {
 	RequestID string
-	Digest    string // of number, sizes and ids of the messages as the client gave them: a repeat has the same
+	Digest    string // of number, sizes and ids of the messages as the client sent them: a repeat has the same
 	Seed      string // what ids of messages without one are made from, so that a repeat can answer them
 }
 

@@ -66,7 +66,7 @@ type Options struct {
 	Overflow                                  Overflow // what happens to a copy above MaxMessageCount (TOPIC-7)
 }
 
-// DefaultOptions gives the options of an entity that was created without any (ENT-6).
+// DefaultOptions returns the options of an entity that was created without any (ENT-6).
 func DefaultOptions() Options { return defaultOptions }
 
 var defaultOptions = func() (o Options) {
@@ -84,7 +84,7 @@ func ImmutableChanged(entity, option string) *Error {
 		With(DetailEntity, entity)
 }
 
-// Merge gives o with the named options taken from other. An unknown name is INVALID_ARGUMENT.
+// Merge returns o with the named options taken from other. An unknown name is INVALID_ARGUMENT.
 func (o Options) Merge(other Options, names []string) (Options, error) {
 	for _, name := range names {
 		option, ok := optionsByName[name]

@@ -15,7 +15,7 @@ const (
 
 var statusNames = []string{"ACTIVE", "DISABLED", "SEND_DISABLED", "RECEIVE_DISABLED"}
 
-// String gives the status as the API writes it.
+// String returns the status as the API writes it.
 func (s Status) String() string {
 	if int(s) < len(statusNames) {
 		return statusNames[s]
@@ -41,19 +41,20 @@ const (
 	DropOldestOverflow
 )
 
-// String gives the value as the API writes it.
+// String returns the value as the API writes it.
 func (v Overflow) String() string { return wordOf(overflowNames, v) }
 
 // OnDisconnect says what becomes of the locks of a stream that breaks without being closed (LOCK-10).
 type OnDisconnect uint8
 
-// Expire keeps them until their end and counts a delivery then; Release gives the messages back at once, uncounted.
+// Expire keeps them until their end and counts a delivery then; Release makes the messages available again at once,
+// uncounted.
 const (
 	ExpireOnDisconnect OnDisconnect = iota
 	ReleaseOnDisconnect
 )
 
-// String gives the value as the API writes it.
+// String returns the value as the API writes it.
 func (v OnDisconnect) String() string { return wordOf(onDisconnectNames, v) }
 
 // SessionExpiryMode says what expires when the time of a message of a session is over (TTL-23).
@@ -65,7 +66,7 @@ const (
 	ExpireSession
 )
 
-// String gives the value as the API writes it.
+// String returns the value as the API writes it.
 func (v SessionExpiryMode) String() string { return wordOf(sessionExpiryNames, v) }
 
 // SessionOnDeadLetter says what becomes of a session when one of its messages becomes a dead letter (SESS-29).
@@ -77,7 +78,7 @@ const (
 	BlockSession
 )
 
-// String gives the value as the API writes it.
+// String returns the value as the API writes it.
 func (v SessionOnDeadLetter) String() string { return wordOf(sessionOnDeadLetterNames, v) }
 
 // AcceptNext is whether a queue's sessions may be accepted without naming them (RR-5).
@@ -89,7 +90,7 @@ const (
 	AcceptNextForbidden
 )
 
-// String gives the value as the API writes it.
+// String returns the value as the API writes it.
 func (v AcceptNext) String() string { return wordOf(acceptNextNames, v) }
 
 var (

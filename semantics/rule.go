@@ -57,8 +57,8 @@ type CompiledRule interface {
 	// HasAction reports whether Act does anything.
 	HasAction() bool
 
-	// Act gives the copy that the rule's action makes of a message, which it leaves as it is, with the application
-	// property RuleName (TOPIC-6, ACT-2). The copy shares the body. Without an action it gives the message itself. An
+	// Act returns the copy that the rule's action makes of a message, which it leaves as it is, with the application
+	// property RuleName (TOPIC-6, ACT-2). The copy shares the body. Without an action it returns the message itself. An
 	// error is as that of Matches, and comes without a copy.
 	//
 	// The caller checks the header limits of the copy (ACT-9, MSG-15). The copy may have a SessionID that differs from
@@ -70,6 +70,6 @@ type CompiledRule interface {
 	Warnings() []string
 }
 
-// CompileRule makes a rule ready for use, or refuses it: FILTER_INVALID or ACTION_INVALID with the column (RULE-7). The
+// CompileRule prepares a rule for use, or refuses it: FILTER_INVALID or ACTION_INVALID with the column (RULE-7). The
 // package filter has the one that knows the language.
 type CompileRule func(Rule) (CompiledRule, error)

@@ -53,7 +53,7 @@ type SessionRow struct {
 	Blocked      bool      // SESS-29
 }
 
-// SessionFailure gives the error of a verb that was not for this entity or that held no session.
+// SessionFailure returns the error of a verb that was not for this entity or that held no session.
 func SessionFailure(code Code, path string) *Error {
 	text := "entity %q: the session's lock has ended, or its token is wrong; accept the session again"
 	switch code {

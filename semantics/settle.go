@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// AbandonOptions say how messages are given back. The zero value gives them back at once, or after the queue's
-// RedeliveryDelay, as they are.
+// AbandonOptions say how messages are given back. The zero value makes them available again at once, or after the
+// queue's RedeliveryDelay, as they are.
 type AbandonOptions struct {
 	Delay      *time.Duration   // how long they stay invisible, at most MaxDelay (SETTLE-11)
 	Properties map[string]Value // merged into those of each message (SETTLE-5)

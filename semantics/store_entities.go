@@ -9,7 +9,7 @@ const MaxPageSize = 100
 // SubscriptionPath; the kind given with another path must be QueueKind or TopicKind. An entity of another kind is
 // ENTITY_NOT_FOUND, except for creation.
 type Entities interface {
-	// CreateEntity makes a queue or a topic, or gives back the present one unchanged with created=false when the name
+	// CreateEntity creates a queue or a topic, or returns the present one unchanged with created=false when the name
 	// is taken, be it by one of the other kind (ENT-2, ENT-6). QUOTA_EXCEEDED (QUOTA-1).
 	CreateEntity(ctx context.Context, kind Kind, path string, options Options) (entity Entity, created bool, err error)
 
@@ -34,7 +34,7 @@ type Entities interface {
 	// ENTITY_NOT_FOUND.
 	DeleteEntity(ctx context.Context, kind Kind, path string) error
 
-	// ListEntities gives up to limit entities of a kind in order of their folded names, beginning after the given
+	// ListEntities returns up to limit entities of a kind in order of their folded names, beginning after the given
 	// folded name ("" = from the start). topic is the path of the topic whose subscriptions are listed, else "". more
 	// reports whether others follow. ENTITY_NOT_FOUND for the topic.
 	ListEntities(

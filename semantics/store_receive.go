@@ -11,9 +11,9 @@ type Register uint8
 const (
 	// RegisterNever: the caller will not wait.
 	RegisterNever Register = iota
-	// RegisterIfEmpty: the caller will wait if this call gives it nothing.
+	// RegisterIfEmpty: the caller will wait if this call returns nothing.
 	RegisterIfEmpty
-	// RegisterAlways: others of this sidecar wait on the source whatever this call gives.
+	// RegisterAlways: others of this sidecar wait on the source whatever this call returns.
 	RegisterAlways
 )
 
@@ -52,7 +52,7 @@ type Receiver interface {
 	// order of sequence number, what was given back first (RECV-8, RECV-9, LOCK-1, LOCK-2). It never waits for a
 	// message to arrive. On the way it takes back locks that ended (LOCK-6, DC-5) and clears away what has expired
 	// (TTL-8, TTL-9, TTL-11). When it finds nothing and register asks for it, later arrivals wake a Watch of this
-	// Store. From a held session it gives no more than SessionInFlight permits together with those not settled yet,
+	// Store. From a held session it returns no more than SessionInFlight permits together with those not settled yet,
 	// nothing behind a message that is delayed, and locks that end with the session's (SESS-25 to SESS-28, SETTLE-11).
 	// ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_REQUIRED for a queue with sessions without one (RECV-11),
 	// SESSION_NOT_SUPPORTED for a session of another queue, SESSION_LOCK_LOST, and INVALID_OPERATION for a main queue
@@ -85,7 +85,7 @@ type Receiver interface {
 	// sessions needs none, and one that forwards what it gets may do so.
 	Reactivate(ctx context.Context, source Source, numbers []int64) error
 
-	// Peek gives up to limit messages with sequence numbers of at least from, in ascending order, that are in one of
+	// Peek returns up to limit messages with sequence numbers of at least from, in ascending order, that are in one of
 	// the shown states, and changes only the activity stamp (PEEK-1, PEEK-2, PEEK-7, PEEK-9), over all sessions or in
 	// the one that source names or holds (PEEK-8, SESS-39). ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_NOT_SUPPORTED,
 	// SESSION_LOCK_LOST.

@@ -51,7 +51,7 @@ type Remover interface {
 	Purge(ctx context.Context, source Source, purge Purge) (Purged, error)
 
 	// DeleteByNumber removes the messages with the given numbers that are neither locked nor scheduled (PURGE-9). It
-	// gives one Code per number: empty, or MESSAGE_NOT_FOUND. ENTITY_NOT_FOUND, ENTITY_DISABLED.
+	// returns one Code per number: empty, or MESSAGE_NOT_FOUND. ENTITY_NOT_FOUND, ENTITY_DISABLED.
 	DeleteByNumber(ctx context.Context, source Source, numbers []int64) ([]Code, error)
 
 	// Resubmit moves dead letters of source, which must be a dead-letter queue, to the queue target as new messages

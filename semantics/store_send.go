@@ -19,7 +19,7 @@ type SendResult struct {
 // SendOutcome is what became of one call of a SendEach.
 type SendOutcome struct {
 	Stored  []Stored
-	Err     error       // as Send gives it
+	Err     error       // as Send returns it
 	Repeats *Repetition // of a SendOnce that took effect before; nil: it did not
 }
 
@@ -36,10 +36,10 @@ type Sender interface {
 	// numbered in the order given, however many share one step (SEND-3).
 	SendEach(ctx context.Context, path string, calls [][]*Message) []SendOutcome
 
-	// SendOnce is Send, unless the entity took the request id within RequestsKeptFor: then it gives the outcome of that
-	// send, which Repeats, and changes nothing, or INVALID_ARGUMENT when the digest differs (OtherMessages). A send
-	// that is refused leaves no trace of its id. At most MaxRequestsKept ids are kept, the oldest go first (IDEM-1); a
-	// store may keep fewer when their answers are large.
+	// SendOnce is Send, unless the entity took the request id within RequestsKeptFor: then it returns the outcome of
+	// that send, which Repeats, and changes nothing, or INVALID_ARGUMENT when the digest differs (OtherMessages). A
+	// send that is refused leaves no trace of its id. At most MaxRequestsKept ids are kept, the oldest go first
+	// (IDEM-1); a store may keep fewer when their answers are large.
 	SendOnce(ctx context.Context, path string, once Once, messages []*Message) SendOutcome
 
 	// CancelScheduled removes the scheduled messages with the given numbers, all or none (SCHED-5). A number given

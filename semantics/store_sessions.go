@@ -31,12 +31,12 @@ type Sessions interface {
 	// SessionState reads the state (SESS-33). ENTITY_DISABLED.
 	SessionState(ctx context.Context, source Source) (SessionState, error)
 
-	// SetSessionState replaces the state, nil clears it, and gives its new version (SESS-33). expected is the version
+	// SetSessionState replaces the state, nil clears it, and returns its new version (SESS-33). expected is the version
 	// it must have, nil any. PRECONDITION_FAILED (SESS-33a), SESSION_STATE_TOO_LARGE (SESS-32), ENTITY_FULL and
 	// QUOTA_EXCEEDED (SESS-33c), ENTITY_DISABLED.
 	SetSessionState(ctx context.Context, source Source, state []byte, expected *int64) (int64, error)
 
-	// ListSessions gives up to limit sessions that have messages or state, in order of their ids, beginning after the
+	// ListSessions returns up to limit sessions that have messages or state, in order of their ids, beginning after the
 	// given id (SESS-36 to SESS-38). It may give fewer although there are more: then next is the id to go on after,
 	// else "".
 	ListSessions(

@@ -9,36 +9,36 @@ import (
 
 // Topics keeps the rules of subscriptions and stores what they select.
 type Topics interface {
-	// CreateRule adds a rule to a subscription (RULE-2) and gives it with its time. ENTITY_NOT_FOUND,
+	// CreateRule adds a rule to a subscription (RULE-2) and returns it with its time. ENTITY_NOT_FOUND,
 	// RULE_ALREADY_EXISTS, QUOTA_EXCEEDED (RULE-4).
 	CreateRule(ctx context.Context, subscription string, rule Rule) (Rule, error)
 
 	// GetRule reads a rule. ENTITY_NOT_FOUND, RULE_NOT_FOUND.
 	GetRule(ctx context.Context, subscription, name string) (Rule, error)
 
-	// ListRules gives up to limit rules in order of their folded names, beginning after the given folded name (RULE-9).
-	// more reports whether others follow. ENTITY_NOT_FOUND.
+	// ListRules returns up to limit rules in order of their folded names, beginning after the given folded name
+	// (RULE-9). more reports whether others follow. ENTITY_NOT_FOUND.
 	ListRules(ctx context.Context, subscription, after string, limit int) (rules []Rule, more bool, err error)
 
 	// DeleteRule removes a rule. ENTITY_NOT_FOUND, RULE_NOT_FOUND.
 	DeleteRule(ctx context.Context, subscription, name string) error
 
-	// Routes gives all that decides which copies a topic makes. ENTITY_NOT_FOUND.
+	// Routes returns all that decides which copies a topic makes. ENTITY_NOT_FOUND.
 	Routes(ctx context.Context, topic string) (Routes, error)
 
 	// Publish stores messages with the copies that subscriptions get, each call whole or not at all, in their order,
-	// and gives the outcome of each as Send does (TOPIC-2, SEND-3). The sequence numbers are the topic's; those of the
-	// copies are their subscriptions' own (TOPIC-1). A message whose ScheduledAt is in the future is stored without its
-	// copies, for Activate. A copy lives as long as the shortest of message, topic and subscription allows (TTL-6). The
-	// outcome is ErrRoutesChanged when the copies were decided by other routes than the present ones: then nothing was
-	// done. Other errors: as those of Send, with QUOTA-13 over all subscriptions (TOPIC-7), and
+	// and returns the outcome of each as Send does (TOPIC-2, SEND-3). The sequence numbers are the topic's; those of
+	// the copies are their subscriptions' own (TOPIC-1). A message whose ScheduledAt is in the future is stored without
+	// its copies, for Activate. A copy lives as long as the shortest of message, topic and subscription allows (TTL-6).
+	// The outcome is ErrRoutesChanged when the copies were decided by other routes than the present ones: then nothing
+	// was done. Other errors: as those of Send, with QUOTA-13 over all subscriptions (TOPIC-7), and
 	// NO_MATCHING_SUBSCRIPTION (TOPIC-3).
 	Publish(ctx context.Context, topic string, version int64, calls [][]Publication) []SendOutcome
 
 	// PublishOnce is Publish of one call as SendOnce is Send (IDEM-1).
 	PublishOnce(ctx context.Context, topic string, version int64, once Once, call []Publication) SendOutcome
 
-	// Due gives up to limit scheduled messages of a topic whose time has come, in the order in which they are to be
+	// Due returns up to limit scheduled messages of a topic whose time has come, in the order in which they are to be
 	// enqueued, and changes nothing. ENTITY_NOT_FOUND.
 	Due(ctx context.Context, topic string, limit int) ([]*Received, error)
 
@@ -51,7 +51,7 @@ type Topics interface {
 // ErrRoutesChanged says that copies were decided by routes that hold no more. Read the routes again and decide again.
 var ErrRoutesChanged = errors.New("the rules of the topic have changed")
 
-// Routes are the subscriptions of a topic with their rules. Whatever changes them gives them another Version; a topic
+// Routes are the subscriptions of a topic with their rules. Whatever changes them assigns them another Version; a topic
 // that was deleted and made again has other versions than before.
 type Routes struct {
 	Version       int64
@@ -110,7 +110,7 @@ func (l *CopyLoad) Add(copies []Copy) {
 	}
 }
 
-// Check gives the Refusal of a load that is too much for a topic whose messages have at most so many bytes. index is
+// Check returns the Refusal of a load that is too much for a topic whose messages have at most so many bytes. index is
 // that of a message that is too much alone, -1 for a whole call.
 func (l CopyLoad) Check(topic string, maxMessageBytes int64, index int) error {
 	if limit := max(MaxCopyBytes, maxMessageBytes); l.Copies > MaxCopies || l.Bytes > limit {

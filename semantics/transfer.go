@@ -68,7 +68,7 @@ var (
 	ErrForwardingChanged = errors.New("the source does not forward there")
 	// ErrOvertaken says that nothing was done because a later transfer of the source has arrived: this one is over, and
 	// what became of it is not known any more; or the store came back older than it was, and the next BeginTransfer
-	// gives a transfer that can arrive.
+	// returns a transfer that can arrive.
 	ErrOvertaken = errors.New("a later transfer has arrived")
 	// ErrNotYet says that a destination did not take all of a transfer. Try again later.
 	ErrNotYet = errors.New("the destination does not take it")
@@ -100,7 +100,7 @@ type Resubmitting struct {
 	BypassDuplicates bool // duplicate detection does not apply
 }
 
-// BegunResubmission is what a BeginResubmission gives.
+// BegunResubmission is what a BeginResubmission returns.
 type BegunResubmission struct {
 	Transfer
 	IsNew bool // else another one was under way

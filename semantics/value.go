@@ -38,7 +38,7 @@ var valueTypeNames = [...]string{
 	"float", "double", "decimal", "uuid", "uri", "datetime", "datetimeoffset", "timespan", "bytes",
 }
 
-// String gives the name of the type as JSON shows it, for example "int32".
+// String returns the name of the type as JSON shows it, for example "int32".
 func (t ValueType) String() string {
 	if int(t) < len(valueTypeNames) {
 		return valueTypeNames[t]
@@ -57,19 +57,19 @@ type Value struct {
 // Type returns the type of the value.
 func (v Value) Type() ValueType { return v.typ }
 
-// Int gives the number of an integer, char or bool (0 or 1), or the ticks of 100 ns of a timespan.
+// Int returns the number of an integer, char or bool (0 or 1), or the ticks of 100 ns of a timespan.
 func (v Value) Int() int64 { return int64(v.num) } //nolint:gosec // two's complement is the storage form
 
-// Uint gives the number of a uint64.
+// Uint returns the number of a uint64.
 func (v Value) Uint() uint64 { return v.num }
 
-// Float gives the number of a float or double.
+// Float returns the number of a float or double.
 func (v Value) Float() float64 { return math.Float64frombits(v.num) }
 
-// Bool gives the truth of a bool.
+// Bool returns the truth of a bool.
 func (v Value) Bool() bool { return v.num != 0 }
 
-// Text gives the text of a string, uri, decimal, uuid, datetime or datetimeoffset, and the octets of bytes.
+// Text returns the text of a string, uri, decimal, uuid, datetime or datetimeoffset, and the octets of bytes.
 func (v Value) Text() string { return v.str }
 
 // Null is the null value.

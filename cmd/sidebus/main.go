@@ -1,4 +1,4 @@
-// Command sidebus is the sidecar that gives applications Service Bus queues over Redis, and the verbs that steer
+// Command sidebus is the sidecar that provides Service Bus queues over Redis to applications, and the verbs that steer
 // it and its queues. See "sidebus --help".
 package main
 

@@ -53,7 +53,7 @@ func work(ctx context.Context, number int, r *record) error {
 	})
 }
 
-// stop ends the workers in order and gives why one of them ended before.
+// stop ends the workers in order and returns why one of them ended before.
 func (c *crew) stop() error {
 	c.dismiss()
 	c.work.Wait()

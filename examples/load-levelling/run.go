@@ -70,7 +70,7 @@ func (s *story) makeQueues(ctx context.Context) error {
 	return nil
 }
 
-// staff starts all parts of the shop but the website, which is used directly, and gives what ends them.
+// staff starts all parts of the shop but the website, which is used directly, and returns what ends them.
 func (s *story) staff(ctx context.Context) (stop func() error) {
 	ctx, dismiss := context.WithCancel(ctx)
 	s.shift = s.backend.open(ctx, orders)

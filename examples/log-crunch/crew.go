@@ -23,7 +23,7 @@ type member struct {
 	killed  bool
 }
 
-// startSidecars starts Redis and one sidecar for each consumer, and gives the sidecars' gRPC addresses.
+// startSidecars starts Redis and one sidecar for each consumer, and returns the sidecars' gRPC addresses.
 func (c *crew) startSidecars(ctx context.Context) ([]string, error) {
 	var err error
 	if c.self, err = os.Executable(); err != nil {

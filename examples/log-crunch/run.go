@@ -53,7 +53,7 @@ func run(ctx context.Context, file string) (err error) {
 	return count(lines, outputs)
 }
 
-// experiment runs all processes until no message is left, and gives the outputs of the consumers.
+// experiment runs all processes until no message is left, and returns the outputs of the consumers.
 func (c *crew) experiment(ctx context.Context, file string, lines int) ([]string, error) {
 	addresses, err := c.startSidecars(ctx)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *crew) killInTheMiddle(ctx context.Context, file, output string) error {
 	return err
 }
 
-// sizeOf gives the size of a file, 0 when it does not exist yet.
+// sizeOf returns the size of a file, 0 when it does not exist yet.
 func sizeOf(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {

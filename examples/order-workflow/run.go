@@ -31,7 +31,7 @@ func run(ctx context.Context, sidebus *client.Client, w world) error {
 	defer cancel()
 	options := &sidebusv1.Queue{
 		RequiresSession: new(true), LockDuration: durationpb.New(lockDuration),
-		SessionStateTtl: durationpb.New(24 * time.Hour), // of an order whose worker died before the last call
+		SessionStateTtl: durationpb.New(24 * time.Hour), // of an order whose worker crashed before the last call
 	}
 	_, err := sidebus.Admin().EnsureQueue(ctx, &sidebusv1.EnsureQueueRequest{Name: "queues/" + queue, Queue: options})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // step, and does it once: a repeated request gets the first result. No broker can do that for them.
 type world string
 
-// change does a step and gives what came of it.
+// change does a step and returns what came of it.
 func (w world) change(order, step, reservation string) (string, error) {
 	if err := w.write("tries", order+" "+step); err != nil {
 		return "", err
@@ -33,7 +33,7 @@ func (w world) change(order, step, reservation string) (string, error) {
 	return reservation, w.write(order, step+" "+reservation)
 }
 
-// done gives the lines of an order.
+// done returns the lines of an order.
 func (w world) done(order string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(string(w), order))
 	if os.IsNotExist(err) {

@@ -76,7 +76,7 @@ func work(ctx context.Context, sidebus *client.Client) error {
 	}})
 }
 
-// factors gives a number as a product.
+// factors returns a number as a product.
 func factors(n int) string {
 	product := ""
 	for p := 2; n > 1; p++ {

@@ -55,8 +55,8 @@ type SendMessageOptions struct {
 
 // SentMessage is what became of a message that was stored.
 type SentMessage struct {
-	// SequenceNumber is the number that the queue or topic gave to the message. [Sender.CancelScheduledMessages] takes
-	// it.
+	// SequenceNumber is the number that the queue or topic assigned to the message. [Sender.CancelScheduledMessages]
+	// takes it.
 	SequenceNumber int64
 	// MessageID is as sent, or as made by Sidebus.
 	MessageID string

@@ -196,7 +196,7 @@ func (r *SessionReceiver) SetSessionState(ctx context.Context, state []byte, _ *
 	})
 }
 
-// Close gives the session up: messages that were not settled are available again at once and nothing is counted; the
+// Close closes the session: messages that were not settled are available again at once and nothing is counted; the
 // state stays. Later calls fail with [CodeClosed]. It returns no error for a session that was lost or a receiver that
 // was closed before. If ctx has ended the session stays locked until its lock expires, so do not pass the context that
 // ended your work.

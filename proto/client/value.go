@@ -115,7 +115,7 @@ func fromProperties(properties map[string]*sidebusv1.Value) map[string]any {
 	return converted
 }
 
-// fromValue converts a property as the sidecar gives it, which has checked it. Of a kind that this version does not
+// fromValue converts a property as the sidecar sends it, which has checked it. Of a kind that this version does not
 // know it is nil.
 func fromValue(value *sidebusv1.Value) any {
 	switch kind := value.GetKind().(type) {

@@ -13,7 +13,7 @@ import (
 
 // net/http canonicalizes header names, "order-ID" to "Order-Id". Names of application properties keep their case
 // (MSG-14), so a spelledConn parses what the server reads, request by request, and records the names. If it cannot
-// parse a request, it gives up for that connection, and names are canonical from then on.
+// parse a request, it stops for that connection, and names are canonical from then on.
 
 // Limits of what is recorded for a connection.
 const (

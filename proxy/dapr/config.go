@@ -60,7 +60,7 @@ func Folder(env func(string) string) string {
 	return DefaultFolder
 }
 
-// SocketPath checks the path that the user gave for a socket, and returns it absolute. A relative path is in Folder.
+// SocketPath checks the path that the user set for a socket, and returns it absolute. A relative path is in Folder.
 func SocketPath(socket string, env func(string) string) (string, error) {
 	path := strings.TrimPrefix(socket, "unix://")
 	switch {

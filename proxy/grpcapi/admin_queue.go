@@ -22,7 +22,7 @@ func (a *Admin) EnsureQueue(
 	}, nil
 }
 
-// CreateQueue makes a queue.
+// CreateQueue creates a queue.
 func (a *Admin) CreateQueue(ctx context.Context, request *sidebusv1.CreateQueueRequest) (*sidebusv1.Queue, error) {
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func (a *Admin) EnsureTopic(
 	}, nil
 }
 
-// CreateTopic makes a topic.
+// CreateTopic creates a topic.
 func (a *Admin) CreateTopic(ctx context.Context, request *sidebusv1.CreateTopicRequest) (*sidebusv1.Topic, error) {
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err

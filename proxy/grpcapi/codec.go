@@ -38,7 +38,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// checked wraps the decoder that grpc-go gives a handler.
+// checked wraps the decoder that grpc-go passes to a handler.
 func checked(decode func(any) error) func(any) error {
 	return func(v any) error {
 		in := &incoming{into: v}

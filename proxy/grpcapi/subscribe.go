@@ -252,7 +252,7 @@ func bytesOf(e stream.Event) (n int64) {
 	return n
 }
 
-// carry writes events in order, and consecutive deliveries as one. It gives back what cannot be written.
+// carry writes events in order, and consecutive deliveries as one. It releases what cannot be written.
 func (c *subscriber) carry(ctx context.Context, events []stream.Event) error {
 	for len(events) > 0 {
 		n := 1

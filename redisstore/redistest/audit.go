@@ -79,7 +79,7 @@ func (a *Auditor) auditQueue(ctx context.Context, path string, q *audit) error {
 	return a.checkSweeper(ctx, path, q)
 }
 
-// checkSweeper checks that a sweeper comes in time, and gives all that was found.
+// checkSweeper checks that a sweeper comes in time, and returns all that was found.
 func (a *Auditor) checkSweeper(ctx context.Context, path string, q *audit) error {
 	alarm, err := a.client.ZScore(ctx, "sb:{"+a.namespace+"}:alarms", semantics.Fold(path)).Result()
 	if want := q.number("alarm_ms"); want > 0 && (err != nil || int64(alarm) > want) {
@@ -133,7 +133,7 @@ var topicParts = parts{
 	"hash":   {"entity", "history", "subscriptions", "arrivals", "requests"},
 }
 
-// tagOf gives what all keys of an entity begin with.
+// tagOf returns what all keys of an entity begin with.
 func (a *Auditor) tagOf(path string) string {
 	if source, ok := strings.CutSuffix(path, transfersSuffix); ok {
 		return a.tagOf(source) + "transfer:"
@@ -255,7 +255,7 @@ func (q *audit) number(field string) int64 {
 	return n
 }
 
-// checkSide checks the main queue or the dead letters and gives the first instant at which something is due on it.
+// checkSide checks the main queue or the dead letters and returns the first instant at which something is due on it.
 func (q *audit) checkSide(side string) int64 {
 	log := q.logs[side+"log"]
 	cursor, sequence := q.number(side+"cursor"), q.number(side+"sequence")
@@ -301,7 +301,7 @@ func (q *audit) checkSide(side string) int64 {
 	return first
 }
 
-// checkGaps gives the positions in gaps, which must lie apart and above the cursor.
+// checkGaps returns the positions in gaps, which must lie apart and above the cursor.
 func (q *audit) checkGaps(side string, cursor, sequence int64) map[string]bool {
 	type span struct{ first, last int64 }
 	var spans []span
@@ -401,7 +401,7 @@ func (q *audit) checkDeadNumbers() {
 	}
 }
 
-// checkScheduled checks the scheduled messages and gives when the first is due.
+// checkScheduled checks the scheduled messages and returns when the first is due.
 func (q *audit) checkScheduled() int64 {
 	log, due, ids := q.logs["scheduled"], q.zsets["due"], q.zsets["scheduled_ids"]
 	if len(log) != len(due) || len(log) != len(ids) {
@@ -479,7 +479,7 @@ func (q *audit) more(side, position string) int64 {
 	return n
 }
 
-// earlier gives the earlier of two instants, of which zero is none.
+// earlier returns the earlier of two instants, of which zero is none.
 func earlier(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b

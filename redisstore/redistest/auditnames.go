@@ -25,7 +25,7 @@ func (a *Auditor) AuditNames(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// AuditNamed checks that no queue or topic lacks its name, and lets names without an entity pass, as those who die
+// AuditNamed checks that no queue or topic lacks its name, and lets names without an entity pass, as callers that crash
 // leave them.
 func (a *Auditor) AuditNamed(ctx context.Context) error {
 	live, listed, err := a.names(ctx)
@@ -60,7 +60,7 @@ func (a *Auditor) AuditAll(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// names gives the names of the entities that there are, and those on the list.
+// names returns the names of the entities that there are, and those on the list.
 func (a *Auditor) names(ctx context.Context) (live, listed map[string]bool, err error) {
 	live, listed = map[string]bool{}, map[string]bool{}
 	tag := "sb:{" + a.namespace + "/"

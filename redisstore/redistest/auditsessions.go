@@ -26,7 +26,7 @@ type sessionRecord struct {
 	long                                      bool
 }
 
-// place says where by_session has a message, and numbered which SessionSequence the log gives it.
+// place says where by_session has a message, and numbered which SessionSequence the log has for it.
 type (
 	place    struct{ session, letter string }
 	numbered struct{ position, sequence int64 }
@@ -39,7 +39,7 @@ var (
 	sessionText   = regexp.MustCompile(`^(?:[^\x00\x01]|\x01[\x01\x02])+$`)
 )
 
-// unpadded gives 16 digits as positions stand elsewhere.
+// unpadded returns 16 digits as positions stand elsewhere.
 func unpadded(digits string) string {
 	n, _ := strconv.ParseInt(digits, 10, 64)
 	return strconv.FormatInt(n, 10)
@@ -113,7 +113,7 @@ func (q *audit) session(id string) *sessionKept {
 	return q.sessions[id]
 }
 
-// lockInSession notes the lock of a message of a session and gives its position.
+// lockInSession notes the lock of a message of a session and returns its position.
 func (q *audit) lockInSession(lock string, end float64) string {
 	m := sessionLock.FindStringSubmatch(lock)
 	if m == nil || end != 0 {
@@ -154,7 +154,8 @@ func (q *audit) checkPlace(position string, e logEntry, locked bool, sequence in
 	}
 }
 
-// checkSessions checks that what is kept of each session agrees, and gives the first instant at which something is due.
+// checkSessions checks that what is kept of each session agrees, and returns the first instant at which something is
+// due.
 func (q *audit) checkSessions() int64 {
 	if q.sessions == nil {
 		return 0

@@ -45,7 +45,8 @@ func (a *Auditor) auditTopic(ctx context.Context, path string, q *audit) error {
 	return errors.Join(append(faults, a.checkSweeper(ctx, path, q))...)
 }
 
-// checkRules checks the rules of a topic and gives for each subscription how many there are of those that are counted.
+// checkRules checks the rules of a topic and returns for each subscription how many there are of those that are
+// counted.
 func (q *audit) checkRules() map[string]map[string]int64 {
 	filters, seen, total := map[string]map[string]int64{}, map[string]bool{}, map[string]int64{}
 	for member, score := range q.zsets["rules"] {
@@ -76,7 +77,7 @@ func (q *audit) checkRules() map[string]map[string]int64 {
 	return filters
 }
 
-// checkTopicBytes gives the bytes of what a topic itself holds, which is scheduled.
+// checkTopicBytes returns the bytes of what a topic itself holds, which is scheduled.
 func (q *audit) checkTopicBytes() int64 {
 	bytes := int64(0)
 	for _, e := range q.logs["scheduled"] {

@@ -71,7 +71,7 @@ func (a *Auditor) checkForwarding(ctx context.Context, path string, q *audit) {
 			continue
 		}
 		_, err := a.client.ZScore(ctx, "sb:{"+a.namespace+"}:alarms", semantics.Fold(path)).Result()
-		if q.entity["forwarder_called"] != "1" || err == redis.Nil { //nolint:errorlint // go-redis gives this very value
+		if q.entity["forwarder_called"] != "1" || err == redis.Nil { //nolint:errorlint // go-redis returns this value
 			q.fault("no sweeper comes to forward what is in %slog: forwarder_called is %q (%v)", side, q.entity["forwarder_called"], err)
 		}
 	}

@@ -45,7 +45,7 @@ func RememberEntity(t testing.TB, client *redis.Client, namespace, path string) 
 	return p
 }
 
-// Return makes the entity forget all that has happened to it since, in one step. Other entities remember it, as when
+// Return lets the entity forget all that has happened to it since, in one step. Other entities remember it, as when
 // they are on another shard of a cluster. No connection is lost by it.
 func (p *EntityPast) Return(t testing.TB) {
 	t.Helper()

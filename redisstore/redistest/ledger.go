@@ -53,7 +53,7 @@ func sideOf(source semantics.Source) side {
 	}
 }
 
-// Keep gives the store with everything noted that it hands out. Several stores over the same data may share a Ledger.
+// Keep returns the store with everything noted that it hands out. Several stores over the same data may share a Ledger.
 func (l *Ledger) Keep(store semantics.Store) Kept { return Kept{store, l} }
 
 // Kept is a Store whose hand-outs are noted.

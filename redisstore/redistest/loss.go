@@ -168,7 +168,7 @@ func (f *Forgetful) promote(t testing.TB) {
 	f.Server, f.replica = &Server{URL: gone.URL, command: next.command, folder: next.folder, socket: gone.socket, exited: next.exited}, nil
 }
 
-// log gives the file to which the server appends what it does.
+// log returns the file to which the server appends what it does.
 func (f *Forgetful) log(t testing.TB) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(f.folder, "appendonlydir", "*.incr.aof"))

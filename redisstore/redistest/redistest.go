@@ -1,4 +1,4 @@
-// Package redistest gives tests a real Redis: the one SIDEBUS_TEST_REDIS names, else one redis-server (or
+// Package redistest provides tests with a real Redis: the one SIDEBUS_TEST_REDIS names, else one redis-server (or
 // valkey-server) that it starts for the test binary and stops with it. It never falls back to a fake and never skips.
 // Tests share that Redis and keep apart by namespace, so they run in parallel and never flush.
 package redistest
@@ -60,7 +60,7 @@ func (r runner) Run() int {
 	return code
 }
 
-// URL gives the Redis all tests of this binary share.
+// URL returns the Redis all tests of this binary share.
 func URL(t testing.TB) string {
 	t.Helper()
 	if url := os.Getenv("SIDEBUS_TEST_REDIS"); url != "" {
@@ -167,7 +167,7 @@ func Seed(t testing.TB, client *redis.Client, rows int, keys []string, row strin
 	}
 }
 
-// Namespace gives a namespace no other test has.
+// Namespace returns a namespace no other test has.
 func Namespace() string {
 	var b [8]byte
 	for i := range b {

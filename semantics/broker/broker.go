@@ -81,7 +81,7 @@ func (b *Broker) Held() int { return b.held.count() }
 // AwaitSettled blocks until nothing is held or ctx ends, and returns how many messages are still held.
 func (b *Broker) AwaitSettled(ctx context.Context) int { return b.held.await(ctx) }
 
-// ReleaseHeld gives everything still held back to its source without counting a delivery (SETTLE-10), so that others
+// ReleaseHeld releases everything that is still held without counting a delivery (SETTLE-10), so that others
 // get it at once, and closes the sessions that are held. One that fails does not keep the others from it, and comes
 // back when its lock ends; the error joins the failures. It blocks until all was tried, or ctx ends.
 func (b *Broker) ReleaseHeld(ctx context.Context) error {

@@ -9,7 +9,7 @@ import (
 )
 
 // checkForwarding checks where an entity would forward to that has these options, of which the named ones are set now
-// (ENT-13), and gives the options and names with what follows from that (ENT-14).
+// (ENT-13), and returns the options and names with what follows from that (ENT-14).
 func (b *Broker) checkForwarding(
 	ctx context.Context, path string, options semantics.Options, names []string,
 ) (semantics.Options, []string, error) {

@@ -182,8 +182,8 @@ func (b *Broker) DeleteEntity(ctx context.Context, kind semantics.Kind, name str
 	return b.store.DeleteEntity(ctx, kind, path)
 }
 
-// ListEntities gives one page of entities of a kind in order of name and the token of the next page, "" after the last
-// (ENT-17). topic is the one whose subscriptions are listed, "" for other kinds. pageSize 0 means MaxPageSize.
+// ListEntities returns one page of entities of a kind in order of name and the token of the next page, "" after the
+// last (ENT-17). topic is the one whose subscriptions are listed, "" for other kinds. pageSize 0 means MaxPageSize.
 // ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT for a token it did not make, ENTITY_NOT_FOUND for the topic.
 func (b *Broker) ListEntities(
 	ctx context.Context, kind semantics.Kind, topic string, pageSize int, pageToken string,
@@ -235,7 +235,7 @@ func ownName(e semantics.Entity) string {
 	return e.Name
 }
 
-// before gives a text that comes after all folded names that are less than prefix, and before all that begin with it.
+// before returns a text that comes after all folded names that are less than prefix, and before all that begin with it.
 func before(prefix string) string {
 	if prefix == "" {
 		return ""

@@ -41,7 +41,7 @@ type compiledRoute struct {
 	rules []semantics.CompiledRule
 }
 
-// routes gives the router of a topic: the one that is known, unless it is stale.
+// routes returns the router of a topic: the one that is known, unless it is stale.
 func (f *fanout) routes(ctx context.Context, topic string, stale *router) (*router, error) {
 	name := semantics.Fold(topic)
 	f.mu.Lock()

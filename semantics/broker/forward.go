@@ -105,7 +105,7 @@ func (b *Broker) transferLimit(ctx context.Context, topic string, limit int) (in
 	return max(1, min(limit, semantics.MaxCopies/r.mostCopies())), nil
 }
 
-// destinationOf gives where one side of an entity forwards to; without a path when that is nowhere.
+// destinationOf returns where one side of an entity forwards to; without a path when that is nowhere.
 func (b *Broker) destinationOf(
 	ctx context.Context, entity semantics.Entity, side semantics.SubQueue,
 ) (semantics.Destination, error) {
@@ -171,7 +171,7 @@ func hopsOf(m *semantics.Message) int {
 	return m.Forwarded.Hops
 }
 
-// onward gives a message of a source as it goes on (FWD-4, FWD-9).
+// onward returns a message of a source as it goes on (FWD-4, FWD-9).
 func onward(m *semantics.Received, source string, side semantics.SubQueue) semantics.Publication {
 	message, from := m.Message, semantics.Forwarded{}
 	if m.Forwarded != nil {

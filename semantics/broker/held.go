@@ -10,7 +10,7 @@ import (
 )
 
 // held is the account of what this process has handed out under lock: it decides how long a drain waits and what it
-// gives back at the end, and nothing else. The store's clock and tokens decide who owns a message.
+// releases at the end, and nothing else. The store's clock and tokens decide who owns a message.
 type held struct {
 	mu        sync.Mutex // guards what follows; methods whose names end in Locked run while it is locked
 	locks     map[semantics.LockToken]heldLock

@@ -45,7 +45,7 @@ func (b *Broker) SendOnce(
 	return results, outcome.Repeats != nil, nil
 }
 
-// fillIDs gives ids to messages that have none, and reports which.
+// fillIDs assigns ids to messages that have none, and reports which.
 func fillIDs(o semantics.Once, messages []*semantics.Message) (made []bool) {
 	made = make([]bool, len(messages))
 	for i, m := range messages {
@@ -74,7 +74,7 @@ func idFrom(seed string, place int) string {
 }
 
 // digestOf returns a digest that distinguishes the messages of one call from others: by their number, their sizes and
-// the ids that the client gave. It is kept by the store, so it must stay what it is from version to version.
+// the ids that the client sent. It is kept by the store, so it must stay what it is from version to version.
 func digestOf(messages []*semantics.Message) string {
 	hash := sha256.New()
 	for _, m := range messages {

@@ -36,7 +36,7 @@ func (o ReceiveOptions) check() error {
 }
 
 // Receive takes up to MaxMessages available messages and waits up to options.MaxWait for the first one (RECV-5). A
-// wait that ends, also because the Broker drains, gives an empty Delivery and no error. ARGUMENT_OUT_OF_RANGE,
+// wait that ends, also because the Broker drains, returns an empty Delivery and no error. ARGUMENT_OUT_OF_RANGE,
 // INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED, THROTTLED, CANCELLED when ctx ends, and INVALID_OPERATION for a
 // queue that forwards all it gets (FWD-2).
 func (b *Broker) Receive(

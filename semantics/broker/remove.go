@@ -125,8 +125,8 @@ func (b *Broker) purgePart(
 	}
 }
 
-// DeleteBySequence removes messages by their sequence numbers that are neither locked nor scheduled (PURGE-9). It gives
-// one Code per number: empty, or MESSAGE_NOT_FOUND. INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND,
+// DeleteBySequence removes messages by their sequence numbers that are neither locked nor scheduled (PURGE-9). It
+// returns one Code per number: empty, or MESSAGE_NOT_FOUND. INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND,
 // ENTITY_DISABLED.
 func (b *Broker) DeleteBySequence(
 	ctx context.Context, source semantics.Source, numbers []int64,

@@ -144,7 +144,7 @@ func (b *Broker) finishResubmission(ctx context.Context, transfer semantics.Tran
 	return all, b.store.EndTransfer(ctx, transfer, fates)
 }
 
-// sentAgain gives a dead letter as its sender sent it (MSG-17).
+// sentAgain returns a dead letter as its sender sent it (MSG-17).
 func sentAgain(m *semantics.Received, transfer semantics.Transfer, place int) semantics.Publication {
 	message := m.Message
 	message.Properties = map[string]semantics.Value{}

@@ -83,7 +83,7 @@ func (r *resubmitter) named(ctx context.Context) ([]ResubmitResult, bool, error)
 	return r.results, false, nil
 }
 
-// stop gives what was done, and the error only when that is nothing.
+// stop returns what was done, and the error only when that is nothing.
 func (r *resubmitter) stop(err error) ([]ResubmitResult, bool, error) {
 	if len(r.results) > 0 {
 		return r.results, true, nil

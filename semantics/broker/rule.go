@@ -7,8 +7,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// CreateRule adds a rule to a subscription (RULE-2) and gives it with its time, and warnings about what is hardly meant
-// so. A rule is never stored unless it is valid (RULE-7). INVALID_ARGUMENT, FILTER_INVALID, ACTION_INVALID,
+// CreateRule adds a rule to a subscription (RULE-2) and returns it with its time, and warnings about what is hardly
+// meant so. A rule is never stored unless it is valid (RULE-7). INVALID_ARGUMENT, FILTER_INVALID, ACTION_INVALID,
 // ENTITY_NOT_FOUND, RULE_ALREADY_EXISTS, QUOTA_EXCEEDED.
 func (b *Broker) CreateRule(
 	ctx context.Context, subscription string, rule semantics.Rule,
@@ -46,8 +46,8 @@ func (b *Broker) DeleteRule(ctx context.Context, subscription, name string) erro
 	return b.store.DeleteRule(ctx, path, name)
 }
 
-// ListRules gives one page of a subscription's rules in order of name and the token of the next page, "" after the last
-// (RULE-9). Errors as ListEntities.
+// ListRules returns one page of a subscription's rules in order of name and the token of the next page, "" after the
+// last (RULE-9). Errors as ListEntities.
 func (b *Broker) ListRules(
 	ctx context.Context, subscription string, pageSize int, pageToken string,
 ) ([]semantics.Rule, string, error) {
@@ -85,7 +85,7 @@ func (b *Broker) openRule(subscription, name string) (string, error) {
 	return path, b.admit(managementCost)
 }
 
-// firstRules gives the rules that a new subscription begins with.
+// firstRules returns the rules that a new subscription begins with.
 func (b *Broker) firstRules(rules []semantics.Rule) ([]semantics.Rule, error) {
 	if len(rules) == 0 {
 		return []semantics.Rule{{Name: semantics.DefaultRule, Filter: semantics.RuleFilter{All: true}}}, nil

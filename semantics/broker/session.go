@@ -45,7 +45,7 @@ func (a *Acceptance) Undelivered(ctx context.Context) error {
 }
 
 // AcceptSession takes the lock of a named session, or of the one that has been ready longest (SESS-11 to SESS-13). A
-// wait for the next session that ends, also because the Broker drains, gives an Acceptance without Session and no
+// wait for the next session that ends, also because the Broker drains, returns an Acceptance without Session and no
 // error, unless it is strict. A wait costs no polling: it ends within milliseconds of the session's becoming ready or
 // free. INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_NOT_SUPPORTED,
 // SESSION_CANNOT_BE_LOCKED (named only), INVALID_OPERATION (RR-5), SERVICE_TIMEOUT (strict only), THROTTLED, CANCELLED.
@@ -122,7 +122,7 @@ func checkHeldSession(source semantics.Source) (semantics.Source, error) {
 }
 
 // RenewSessionLock sets the end of the session's lock, and of all message locks under it, to now + LockDuration, as
-// often as one likes (SESS-18). It gives the new end. INVALID_ARGUMENT, ENTITY_NOT_FOUND, SESSION_NOT_SUPPORTED,
+// often as one likes (SESS-18). It returns the new end. INVALID_ARGUMENT, ENTITY_NOT_FOUND, SESSION_NOT_SUPPORTED,
 // SESSION_LOCK_LOST.
 func (b *Broker) RenewSessionLock(ctx context.Context, source semantics.Source) (time.Time, error) {
 	source, err := b.openSession(source)
@@ -168,7 +168,7 @@ func (b *Broker) closeSession(ctx context.Context, source semantics.Source) erro
 	return b.closeAwaited(ctx, source)
 }
 
-// closeSessions closes sessions side by side, and gives the failures. A session that is lost is closed too.
+// closeSessions closes sessions side by side, and returns the failures. A session that is lost is closed too.
 func (b *Broker) closeSessions(ctx context.Context, sources []semantics.Source) (failed []error) {
 	var mu sync.Mutex
 	loop.Each(sources, func(source semantics.Source) {
@@ -204,7 +204,7 @@ func (b *Broker) SessionState(ctx context.Context, source semantics.Source) (sem
 	return state, err
 }
 
-// SetSessionState replaces the session's state, nil clears it (SESS-33), and gives its new version. With expected the
+// SetSessionState replaces the session's state, nil clears it (SESS-33), and returns its new version. With expected the
 // state must have that version, 0 for none, else it is PRECONDITION_FAILED. Errors as SessionState, and
 // SESSION_STATE_TOO_LARGE, ENTITY_FULL, QUOTA_EXCEEDED.
 func (b *Broker) SetSessionState(
@@ -264,8 +264,8 @@ func (b *Broker) sessionFailed(source semantics.Source, err error) {
 	}
 }
 
-// ListSessions gives one page of the sessions that have messages or state, in order of their ids, and the token of the
-// next page, "" after the last (SESS-36 to SESS-38). A page may have fewer rows than asked for, or none, although
+// ListSessions returns one page of the sessions that have messages or state, in order of their ids, and the token of
+// the next page, "" after the last (SESS-36 to SESS-38). A page may have fewer rows than asked for, or none, although
 // others follow. pageSize 0 means MaxPageSize. ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND,
 // SESSION_NOT_SUPPORTED.
 func (b *Broker) ListSessions(
@@ -306,7 +306,7 @@ func (b *Broker) UnblockSession(ctx context.Context, name, id string) error {
 }
 
 // DeadLetterRest makes dead letters of all messages of a session that are neither locked nor scheduled, and unblocks
-// it: an application that cannot do without the message that died does not want those after it either (SESS-29). From
+// it: an application that cannot do without the dead letter does not want those after it either (SESS-29). From
 // the first step on none of them is received, whatever becomes of the call. What is sent from then on stays. Failures
 // as of UnblockSession.
 func (b *Broker) DeadLetterRest(ctx context.Context, name, id string) error {

@@ -21,9 +21,9 @@ func (b *Broker) Complete(
 	return b.settle(ctx, source, tokens, b.store.Complete)
 }
 
-// Abandon gives the messages back with one delivery more, or dead-letters them when it was the last (SETTLE-4, DC-5).
-// Results and errors as Complete; a message that would outgrow its limits by the properties keeps its lock and has
-// MESSAGE_SIZE_EXCEEDED or INVALID_ARGUMENT as its Code (SETTLE-5).
+// Abandon makes the messages available again, with one delivery more, or dead-letters them when it was the last
+// (SETTLE-4, DC-5). Results and errors as Complete; a message that would outgrow its limits by the properties keeps its
+// lock and has MESSAGE_SIZE_EXCEEDED or INVALID_ARGUMENT as its Code (SETTLE-5).
 func (b *Broker) Abandon(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, options semantics.AbandonOptions,
 ) ([]semantics.Code, error) {
@@ -63,7 +63,7 @@ func (b *Broker) Defer(
 	)
 }
 
-// Release gives the messages back at once and counts nothing (SETTLE-10). Results and errors as Complete.
+// Release makes the messages available again at once and counts nothing (SETTLE-10). Results and errors as Complete.
 func (b *Broker) Release(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
 ) ([]semantics.Code, error) {

@@ -15,7 +15,7 @@ func unreadableTexts(m *semantics.Received) semantics.DeadLetterTexts {
 	return semantics.DeadLetterTexts{Reason: &reason, Description: &description}
 }
 
-// readable gives those messages of a receive that can be read. The others would come again and again and hold up what
+// readable returns those messages of a receive that can be read. The others would come again and again and hold up what
 // is behind them: of a main queue they become dead letters. Dead letters are deferred, which keeps them for a version
 // that can read them, and counts nothing. What cannot be moved now comes again when its lock ends.
 func (b *Broker) readable(
@@ -86,7 +86,7 @@ func markUnreadable(messages []*semantics.Received) {
 	}
 }
 
-// dueReadable gives those scheduled messages that can be read. The others stay scheduled, for a version that can read
+// dueReadable returns those scheduled messages that can be read. The others stay scheduled, for a version that can read
 // them; the error is why.
 func dueReadable(due []*semantics.Received) ([]*semantics.Received, error) {
 	var failed error

@@ -112,7 +112,7 @@ func (lists *waitingLists) init(store watcher) {
 	lists.open = map[semantics.Source]*waitingList{}
 }
 
-// registerFor gives how a first look must register: others may be waiting on the source already.
+// registerFor returns how a first look must register: others may be waiting on the source already.
 func (lists *waitingLists) registerFor(source semantics.Source) semantics.Register {
 	lists.mu.Lock()
 	w := lists.open[source.Fold()]
@@ -311,7 +311,7 @@ func (w *waitingList) wait(ctx context.Context, draining <-chan struct{}, deadli
 	}
 }
 
-// arrive gives the next place in the line.
+// arrive returns the next place in the line.
 func (w *waitingList) arrive() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -40,8 +40,8 @@ func parseAction(text string, parameters map[string]semantics.Value) (*Action, e
 	return &Action{statements: statements, warnings: p.warnings}, nil
 }
 
-// Apply gives the copy that the action makes of a message, which must have passed Validate and stays as it is; the copy
-// has the same Body. The error is an *EvaluationError, without a copy (RULE-8).
+// Apply returns the copy that the action makes of a message, which must have passed Validate and stays as it is; the
+// copy has the same Body. The error is an *EvaluationError, without a copy (RULE-8).
 //
 // The copy keeps all rules of a message but two. Its headers may be over their limit, see
 // semantics.Message.CheckHeaders. And its SessionID and PartitionKey may differ, because the partition was chosen
@@ -76,7 +76,7 @@ func signRule(draft *semantics.Message, rule string) {
 	draft.Properties[PropertyRuleName] = semantics.String(rule)
 }
 
-// String gives the action in canonical text: parsed again with the same parameters it is the same action. It may be
+// String returns the action in canonical text: parsed again with the same parameters it is the same action. It may be
 // longer than what was parsed, even over MaxTextLength.
 func (a *Action) String() string {
 	var w writer

@@ -15,7 +15,7 @@ const (
 	remainder
 )
 
-// String gives the operator as it is written.
+// String returns the operator as it is written.
 func (o operator) String() string { return [...]string{"+", "-", "*", "/", "%"}[o] }
 
 // precedence returns how tightly an operator binds.
@@ -118,7 +118,7 @@ func calculateIntegers(op operator, a, b operand) (operand, string) {
 	}
 }
 
-// add gives the sum and whether it is beyond 64 bits.
+// add returns the sum and whether it is beyond 64 bits.
 func add(x, y magnitude) (sum magnitude, carry uint64) {
 	switch {
 	case x.negative == y.negative:

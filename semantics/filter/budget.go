@@ -11,7 +11,7 @@ type metered struct {
 	budget *semantics.Budget
 }
 
-// budgetOf gives the budget of an evaluation, nil if it has none.
+// budgetOf returns the budget of an evaluation, nil if it has none.
 func budgetOf(p Properties) *semantics.Budget {
 	if m, ok := p.(*metered); ok {
 		return m.budget

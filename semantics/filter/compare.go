@@ -17,7 +17,7 @@ const (
 	lessOrEqual
 )
 
-// String gives the operator as canonical text has it.
+// String returns the operator as canonical text has it.
 func (c comparison) String() string { return [...]string{"=", "<>", ">", ">=", "<", "<="}[c] }
 
 // accepts returns the outcome for an order of the operands: -1, 0, 1.
@@ -130,7 +130,7 @@ func compareIntegerDouble(a operand, f float64) (order int, ordered bool) {
 	return cmp.Or(cmp.Compare(a.int(), whole), cmp.Compare(float64(whole), f)), true
 }
 
-// number gives a number as the double nearest to it.
+// number returns a number as the double nearest to it.
 func (o operand) number() float64 {
 	switch o.kind {
 	case kindInteger:

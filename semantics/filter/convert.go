@@ -150,7 +150,7 @@ func made(v semantics.Value, err error) attempt { return attempt{v, err == nil} 
 
 func (a attempt) and(ok bool) (semantics.Value, bool) { return a.value, a.ok && ok }
 
-// whole gives a number, or a text that is one, as an integer; false if it has a fraction or does not fit 64 bits.
+// whole returns a number, or a text that is one, as an integer; false if it has a fraction or does not fit 64 bits.
 func (o operand) whole() (operand, bool) {
 	switch o.kind {
 	case kindInteger, kindUnsigned:

@@ -9,7 +9,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// plainText gives a value as a text without type, as JSON of the API writes it; false for bytes and null.
+// plainText returns a value as a text without type, as JSON of the API writes it; false for bytes and null.
 func plainText(v semantics.Value) (string, bool) {
 	o := operandOf(v)
 	switch o.kind {
@@ -37,7 +37,7 @@ func plainDouble(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// value gives an operand as a property: integers become int64, or uint64 beyond it, instants datetimes.
+// value returns an operand as a property: integers become int64, or uint64 beyond it, instants datetimes.
 func (o operand) value() semantics.Value {
 	switch o.kind {
 	case kindBool:

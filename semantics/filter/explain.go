@@ -32,7 +32,7 @@ func explain(steps []Step, c condition, depth int, p Properties) []Step {
 	return steps
 }
 
-// terms gives the conditions a condition is made of.
+// terms returns the conditions a condition is made of.
 func terms(c condition) []condition {
 	switch c := c.(type) {
 	case *or:

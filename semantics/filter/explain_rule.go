@@ -65,7 +65,7 @@ func (e *Explanation) act(r *rule, m *semantics.Message) {
 	}
 }
 
-// String gives the explanation as indented lines.
+// String returns the explanation as indented lines.
 func (e *Explanation) String() string {
 	var w strings.Builder
 	fmt.Fprintf(&w, "rule %s: %s\n", e.Rule, e.verdict())

@@ -79,12 +79,12 @@ func (f *Filter) Matches(p Properties) (bool, error) {
 	return truth == True, err
 }
 
-// Evaluate gives the truth of the filter for one message. The error is an *EvaluationError, with truth False; what
+// Evaluate returns the truth of the filter for one message. The error is an *EvaluationError, with truth False; what
 // follows from it is for the subscription to decide (RULE-8). Only newid() makes two evaluations of the same
 // properties differ (SQL-18).
 func (f *Filter) Evaluate(p Properties) (Truth, error) { return f.root.truth(p) }
 
-// String gives the filter in canonical text: parsed again with the same parameters it is the same filter. It may be
+// String returns the filter in canonical text: parsed again with the same parameters it is the same filter. It may be
 // longer than what was parsed, even over MaxTextLength, so keep what the user wrote as well.
 func (f *Filter) String() string { return textOf(f.root) }
 
@@ -98,7 +98,7 @@ type EvaluationError struct {
 	Problem    string // what is wrong with it; never a value out of the message
 }
 
-// Error gives expression and problem. It fits a dead-letter description (DLQ-11), although canonical text may be
+// Error returns expression and problem. It fits a dead-letter description (DLQ-11), although canonical text may be
 // several times as long as what was parsed.
 func (e *EvaluationError) Error() string {
 	const most = semantics.MaxDeadLetterText / 2

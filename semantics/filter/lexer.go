@@ -211,7 +211,7 @@ func (l *lexer) badHere(problem string) token {
 	return token{kind: tokenBad, text: problem, column: l.column}
 }
 
-// regularLength gives the bytes of the regular name at the start of s: a letter, then letters, digits and "_".
+// regularLength returns the bytes of the regular name at the start of s: a letter, then letters, digits and "_".
 func regularLength(s string) int {
 	for i, r := range s {
 		if !unicode.IsLetter(r) && (i == 0 || r != '_' && !unicode.IsDigit(r)) {
@@ -223,7 +223,7 @@ func regularLength(s string) int {
 
 func isDigit(s string, i int) bool { return i < len(s) && s[i] >= '0' && s[i] <= '9' }
 
-// digits gives the end of the run of digits that starts at i.
+// digits returns the end of the run of digits that starts at i.
 func digits(s string, i int) int {
 	for isDigit(s, i) {
 		i++

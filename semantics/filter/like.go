@@ -29,7 +29,7 @@ type piece struct {
 
 const anyRune rune = -1
 
-// escapeOf gives the escape character; false if the value is not a string of one character.
+// escapeOf returns the escape character; false if the value is not a string of one character.
 func escapeOf(o operand) (rune, bool) {
 	if o.kind != kindText || o.text == "" {
 		return noEscape, false
@@ -77,7 +77,7 @@ func pieceOf(runes []rune) piece {
 	return piece{literal: string(runes)}
 }
 
-// matches reports whether the whole text fits the pattern. It takes what it looks at off the budget, and gives up when
+// matches reports whether the whole text fits the pattern. It takes what it looks at off the budget, and stops when
 // that is spent.
 func (p *pattern) matches(s string, budget *semantics.Budget) bool {
 	if !budget.Spend(len(s)) {
@@ -117,7 +117,7 @@ func (p piece) prefix(s string) (end int, ok bool) {
 	return end, true
 }
 
-// find gives the end of the leftmost place of the piece in s.
+// find returns the end of the leftmost place of the piece in s.
 func (p piece) find(s string, budget *semantics.Budget) (end int, ok bool) {
 	if p.runes == nil {
 		at := strings.Index(s, p.literal)

@@ -13,7 +13,7 @@ import (
 // finds at most one property.
 func fold(name string) string { return strings.ToLower(name) }
 
-// foldNames gives the properties by folded name; the same map if all names are folded already.
+// foldNames returns the properties by folded name; the same map if all names are folded already.
 func foldNames(properties map[string]semantics.Value) map[string]semantics.Value {
 	folded := true
 	for name := range properties {
@@ -32,7 +32,7 @@ func foldNames(properties map[string]semantics.Value) map[string]semantics.Value
 	return user
 }
 
-// lookUp finds a property by its folded name, and gives the name it has in the map. It does not allocate.
+// lookUp finds a property by its folded name, and returns the name it has in the map. It does not allocate.
 func lookUp(properties map[string]semantics.Value, lower string) (name string, value semantics.Value, ok bool) {
 	if value, ok = properties[lower]; ok {
 		return lower, value, true

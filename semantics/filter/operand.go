@@ -52,7 +52,7 @@ func boolOperand(b bool) operand {
 	return operand{kind: kindBool}
 }
 
-// int gives the number of an integer, the ticks of a span, the seconds of an instant.
+// int returns the number of an integer, the ticks of a span, the seconds of an instant.
 func (o operand) int() int64 { return int64(o.bits) }
 
 func (o operand) float() float64 { return math.Float64frombits(o.bits) }

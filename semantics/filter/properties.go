@@ -51,15 +51,15 @@ var systemByName = func() map[string]SystemProperty {
 	return byName
 }()
 
-// String gives the name as canonical text has it, without "sys.".
+// String returns the name as canonical text has it, without "sys.".
 func (s SystemProperty) String() string { return systemNames[s] }
 
 // Properties is what a filter sees of a message. Implementations must be safe for concurrent use if the same one is
 // given to evaluations that run at the same time; they must not block.
 type Properties interface {
-	// System gives the value of a system property, null if it is unset or not known (SQL-4).
+	// System returns the value of a system property, null if it is unset or not known (SQL-4).
 	System(SystemProperty) semantics.Value
-	// User gives an application property by its name in lower case (strings.ToLower), and whether the message has it.
+	// User returns an application property by its name in lower case (strings.ToLower), and whether the message has it.
 	User(lower string) (semantics.Value, bool)
 }
 
@@ -134,7 +134,7 @@ func (l *live) User(lower string) (semantics.Value, bool) {
 	return value, ok
 }
 
-// systemOf gives a system property of a message on its way in: null for what the broker has not given yet.
+// systemOf returns a system property of a message on its way in: null for what the broker has not given yet.
 func systemOf(m *semantics.Message, s SystemProperty) semantics.Value {
 	if text := textField(m, s); text != nil {
 		return textValue(*text)

@@ -15,7 +15,7 @@ type Seen struct {
 	Missing  bool // the message has no such application property
 }
 
-// String gives the value with its type, because values of unlike types are never equal.
+// String returns the value with its type, because values of unlike types are never equal.
 func (s Seen) String() string {
 	if s.Missing {
 		return "missing"
@@ -28,7 +28,7 @@ func seen(n *property, p Properties) Seen {
 	return Seen{Property: textOf(n), Value: value, Missing: !ok}
 }
 
-// seenBy gives the properties a condition asks for, each once, in the order they are written.
+// seenBy returns the properties a condition asks for, each once, in the order they are written.
 func seenBy(c condition, p Properties) []Seen {
 	var all []Seen
 	add := func(n *property) {
@@ -50,7 +50,7 @@ func seenBy(c condition, p Properties) []Seen {
 	return all
 }
 
-// valuesOf gives the values a test is made of.
+// valuesOf returns the values a test is made of.
 func valuesOf(c condition) []value {
 	switch c := c.(type) {
 	case *holds:
@@ -106,15 +106,15 @@ func describe(v semantics.Value) string {
 	return text + " (" + v.Type().String() + ")"
 }
 
-// String gives the field as people read it.
+// String returns the field as people read it.
 func (f *fieldEqual) String() string {
 	return textOf(&property{system: f.system}) + " = " + describe(semantics.String(f.want))
 }
 
-// String gives the property as people read it, with the type it must have.
+// String returns the property as people read it, with the type it must have.
 func (e *propertyEqual) String() string { return textOf(e.property) + " = " + describe(e.given) }
 
-// String gives the filter as people read it; unlike that of Filter it cannot be parsed.
+// String returns the filter as people read it; unlike that of Filter it cannot be parsed.
 func (c *Correlation) String() string {
 	var parts []string
 	for i := range c.fields {

@@ -66,8 +66,8 @@ func (n *remove) run(draft *semantics.Message) error {
 	return nil
 }
 
-// exactOf gives the value of an expression. A property or a parameter that stands alone keeps its type, so that SET a =
-// b copies an int16 as an int16 and even bytes; unknown is null (ACT-6).
+// exactOf returns the value of an expression. A property or a parameter that stands alone keeps its type, so that SET a
+// = b copies an int16 as an int16 and even bytes; unknown is null (ACT-6).
 func exactOf(v value, p Properties) (semantics.Value, error) {
 	switch v := v.(type) {
 	case *parameter:

@@ -11,12 +11,12 @@ const (
 	True
 )
 
-// String gives "FALSE", "UNKNOWN" or "TRUE".
+// String returns "FALSE", "UNKNOWN" or "TRUE".
 func (t Truth) String() string { return [...]string{"FALSE", "UNKNOWN", "TRUE"}[t] }
 
 func (t Truth) not() Truth { return True - t }
 
-// negatedIf gives the opposite truth if negated, for tests written with NOT.
+// negatedIf returns the opposite truth if negated, for tests written with NOT.
 func (t Truth) negatedIf(negated bool) Truth {
 	if negated {
 		return t.not()

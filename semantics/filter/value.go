@@ -36,7 +36,7 @@ type (
 	}
 )
 
-// constantOf gives the value of a node that is the same for every message: a constant, or a parameter, which is given
+// constantOf returns the value of a node that is the same for every message: a constant, or a parameter, which is given
 // with the rule.
 func constantOf(v value) (operand, bool) {
 	switch v := v.(type) {
@@ -55,7 +55,7 @@ func (n *parameter) operand(Properties) (operand, error) { return n.value, nil }
 
 func (n *property) operand(p Properties) (operand, error) { return n.find(p), nil }
 
-// find gives the value of the property, kindMissing if the message does not have it.
+// find returns the value of the property, kindMissing if the message does not have it.
 func (n *property) find(p Properties) operand {
 	v, ok := n.exact(p)
 	if !ok {
@@ -64,7 +64,7 @@ func (n *property) find(p Properties) operand {
 	return operandOf(v)
 }
 
-// exact gives the value of the property as the message has it. A listed system property is always there, if only as
+// exact returns the value of the property as the message has it. A listed system property is always there, if only as
 // null (SQL-4).
 func (n *property) exact(p Properties) (semantics.Value, bool) {
 	if n.system != 0 {

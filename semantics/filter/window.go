@@ -45,7 +45,7 @@ func (w *window) search(char rune) (at int, known bool) {
 	return slices.BinarySearchFunc(w.masks, char, func(m runeMask, char rune) int { return cmp.Compare(m.char, char) })
 }
 
-// places gives the places at which a character fits.
+// places returns the places at which a character fits.
 func (w *window) places(char rune) uint64 {
 	if at, known := w.search(char); known {
 		return w.masks[at].places

@@ -19,7 +19,7 @@ type message struct {
 	sent       semantics.Message // own copy; TimeToLive is what is in force, nil for never
 	in         *box              // where it lies; nil once it has left the queue
 	sequence   int64
-	fromTopic  int64     // the number its topic gave it (MSG-6); 0: it came in here
+	fromTopic  int64     // the number its topic assigned (MSG-6); 0: it came in here
 	inSession  int64     // its SessionSequence (MSG-19); 0 without sessions, and while it is scheduled
 	enqueuedAt time.Time // of a scheduled one: when it was accepted
 	expiresAt  time.Time // zero: never
@@ -132,7 +132,7 @@ func (m *message) due() time.Time {
 	}
 }
 
-// earlier gives the first of two instants; zero is none.
+// earlier returns the first of two instants; zero is none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -143,7 +143,7 @@ type arrivals map[*queue][]arrival
 
 type arrival struct {
 	semantics.Copy
-	fromTopic int64         // the number the topic gave the message
+	fromTopic int64         // the number the topic assigned to the message
 	ttl       time.Duration // the longest that the topic permits
 	endsBy    time.Time     // TTL-24; zero: whenever
 }

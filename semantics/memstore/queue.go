@@ -75,7 +75,7 @@ func (q *queue) box(sub semantics.SubQueue) *box {
 	}
 }
 
-// next gives out a sequence number.
+// next assigns a sequence number.
 func (q *queue) next() int64 {
 	q.lastSequence++
 	return q.lastSequence
@@ -99,7 +99,7 @@ func (q *queue) deadBytes() int64 {
 	return total
 }
 
-// bounded gives what has the limits of size that hold for q: the topic of a subscription, which all of them share
+// bounded returns what has the limits of size that hold for q: the topic of a subscription, which all of them share
 // (TOPIC-7), else itself.
 func (q *queue) bounded() *queue {
 	if q.topic != nil {
@@ -132,7 +132,7 @@ func (b *box) unlock(m *message) {
 	m.token, m.lockedUntil = semantics.LockToken{}, time.Time{}
 }
 
-// change gives a message other properties.
+// change returns a message other properties.
 func (b *box) change(m *message, properties map[string]semantics.Value) {
 	b.bytes -= m.size
 	m.sent.Properties = properties
@@ -140,7 +140,7 @@ func (b *box) change(m *message, properties map[string]semantics.Value) {
 	b.bytes += m.size
 }
 
-// find gives the message with a sequence number, nil when there is none.
+// find returns the message with a sequence number, nil when there is none.
 func (b *box) find(number int64) *message {
 	for _, m := range b.messages {
 		if m.sequence == number {

@@ -63,7 +63,7 @@ func fitting(messages []*message) int {
 	)
 }
 
-// receivable gives what a receive from a source may take, in the order in which it is handed out.
+// receivable returns what a receive from a source may take, in the order in which it is handed out.
 func (q *queue) receivable(sub semantics.SubQueue, in scope) []*message {
 	if in.held != nil {
 		return q.offeredTo(in.held, q.messagesOf(in.session))
@@ -77,7 +77,7 @@ func (q *queue) receivable(sub semantics.SubQueue, in scope) []*message {
 	return free
 }
 
-// take locks a message and gives it as it is handed out (MSG-10).
+// take locks a message and returns it as it is handed out (MSG-10).
 func (q *queue) take(m *message, until time.Time) *semantics.Received {
 	m.visibleAt, m.skipsOrder = time.Time{}, false
 	m.in.lock(m, until)
@@ -102,8 +102,8 @@ func (q *queue) recheckAfter(now time.Time) time.Duration {
 	return max(after, time.Millisecond)
 }
 
-// choose finds the messages with the given numbers, each once and in the order given, and those numbers that find gives
-// none for.
+// choose finds the messages with the given numbers, each once and in the order given, and those numbers that find
+// returns none for.
 func choose(numbers []int64, find func(int64) *message) (chosen []*message, missing []int64) {
 	for i, number := range numbers {
 		if slices.Contains(numbers[:i], number) {
@@ -231,7 +231,7 @@ func (s *Store) Peek(
 	return seen[:semantics.Fitting(seen, semantics.MaxAnswerBytes, (*semantics.Received).AnswerSize)], nil
 }
 
-// inOrder gives all messages of a source, the scheduled ones of the main queue among them, by number.
+// inOrder returns all messages of a source, the scheduled ones of the main queue among them, by number.
 func (q *queue) inOrder(sub semantics.SubQueue) []*message {
 	rows := slices.Clone(q.box(sub).messages)
 	if sub == semantics.MainQueue {

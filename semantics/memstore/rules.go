@@ -28,7 +28,7 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 	return sub.addRule(rule, now), nil
 }
 
-// addRule keeps a rule of its own and gives another copy of it.
+// addRule keeps a rule of its own and returns another copy of it.
 func (q *queue) addRule(rule semantics.Rule, now time.Time) semantics.Rule {
 	rule.CreatedAt = now
 	q.rules[semantics.Fold(rule.Name)] = cloneRule(rule)
@@ -101,7 +101,7 @@ func countFilters(rules iter.Seq[semantics.Rule]) (sql, correlations int) {
 	return sql, correlations
 }
 
-// cloneRule gives a rule that shares nothing with the one given.
+// cloneRule returns a rule that shares nothing with the one given.
 func cloneRule(rule semantics.Rule) semantics.Rule {
 	rule.Filter.SQL, rule.Action = cloneText(rule.Filter.SQL), cloneText(rule.Action)
 	if filter := rule.Filter.Correlation; filter != nil {

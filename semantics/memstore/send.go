@@ -52,7 +52,7 @@ func (s *Store) send(q *queue, messages []*semantics.Message, now time.Time) ([]
 	return stored, nil
 }
 
-// accept stores a message, scheduled if it is for later (SCHED-2, SCHED-4), and gives its number.
+// accept stores a message, scheduled if it is for later (SCHED-2, SCHED-4), and returns its number.
 func (q *queue) accept(m *message, now time.Time) int64 {
 	m.sequence, m.enqueuedAt = q.next(), now
 	if m.sent.ScheduledAt.After(now) {

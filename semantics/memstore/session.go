@@ -46,7 +46,7 @@ func (on *session) due() time.Time { return earlier(on.lockedUntil, on.stateUnti
 
 func (on *session) unlock() { on.token, on.lockedUntil = semantics.LockToken{}, time.Time{} }
 
-// session gives the session with an id, which begins to exist if need be. Who calls it must see to it that tidy
+// session returns the session with an id, which begins to exist if need be. Who calls it must see to it that tidy
 // follows.
 func (q *queue) session(id string) *session {
 	on := q.sessions[id]
@@ -71,7 +71,7 @@ func (q *queue) join(m *message, now time.Time) {
 	}
 }
 
-// messagesOf gives the messages of a session that are not scheduled, by number.
+// messagesOf returns the messages of a session that are not scheduled, by number.
 func (q *queue) messagesOf(id string) []*message {
 	var messages []*message
 	for _, m := range q.main.messages {
@@ -82,7 +82,7 @@ func (q *queue) messagesOf(id string) []*message {
 	return messages
 }
 
-// bySession gives the messages of each session, by number, and then the scheduled ones.
+// bySession returns the messages of each session, by number, and then the scheduled ones.
 func (q *queue) bySession() map[string][]*message {
 	messages := map[string][]*message{}
 	for _, box := range []*box{&q.main, &q.scheduled} {
@@ -93,8 +93,8 @@ func (q *queue) bySession() map[string][]*message {
 	return messages
 }
 
-// inTurn gives those of a session's messages that its order permits to hand out, by number: the available ones, except
-// those behind a delayed one that does not skip its order (SESS-25, SETTLE-11).
+// inTurn returns those of a session's messages that its order permits to hand out, by number: the available ones,
+// except those behind a delayed one that does not skip its order (SESS-25, SETTLE-11).
 func inTurn(messages []*message) []*message {
 	var free []*message
 	for _, m := range messages {
@@ -108,8 +108,9 @@ func inTurn(messages []*message) []*message {
 	return free
 }
 
-// offeredTo gives what a session's holder may receive of its messages: none while it is blocked (SESS-29), and no more
-// than SessionInFlight together with those not settled yet (SESS-27). Those that were asked for by number do not count.
+// offeredTo returns what a session's holder may receive of its messages: none while it is blocked (SESS-29), and no
+// more than SessionInFlight together with those not settled yet (SESS-27). Those that were asked for by number do not
+// count.
 func (q *queue) offeredTo(on *session, messages []*message) []*message {
 	if on.blocked {
 		return nil
@@ -124,8 +125,8 @@ func (q *queue) offeredTo(on *session, messages []*message) []*message {
 	return free[:min(len(free), max(room, 0))]
 }
 
-// tidy does what follows for sessions from a change, or from a look as a whole: some have become ready, some have come
-// to rest, some have nothing any more.
+// tidy does what follows for sessions from a change, or from a look as a whole: some have become ready, some have
+// become idle, some have nothing any more.
 func (q *queue) tidy(now time.Time) {
 	if !q.options.RequiresSession {
 		return

@@ -49,7 +49,7 @@ func forNextSession(q *queue, source semantics.Source) error {
 	return forSessions(q, source)
 }
 
-// longestReady gives the session that has been ready longest, of one instant the one with the first id (SESS-13).
+// longestReady returns the session that has been ready longest, of one instant the one with the first id (SESS-13).
 func (q *queue) longestReady() *session {
 	var first *session
 	for _, on := range q.sessions {

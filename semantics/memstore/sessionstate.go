@@ -59,7 +59,7 @@ func (q *queue) setState(on *session, state semantics.SessionState) {
 	on.state = state
 }
 
-// copyOfState gives the state as it is handed out.
+// copyOfState returns the state as it is handed out.
 func (on *session) copyOfState() semantics.SessionState {
 	return semantics.SessionState{Data: slices.Clone(on.state.Data), Version: on.state.Version}
 }
@@ -112,7 +112,7 @@ func (q *queue) keepStates() {
 
 // endStates removes the states of sessions that have rested long enough.
 func (q *queue) endStates(now time.Time) {
-	q.tidy(now) // some may have come to rest by this very sweep
+	q.tidy(now) // some may have become idle by this very sweep
 	for _, on := range q.sessions {
 		if reached(on.stateUntil, now) {
 			q.setState(on, semantics.SessionState{})

@@ -45,7 +45,7 @@ var (
 // Option changes how New makes a Store.
 type Option func(*Store)
 
-// WithClock gives the Store another clock than the machine's, for tests. The Store cuts what it reads to milliseconds
+// WithClock sets another clock than the machine's, for tests. The Store cuts what it reads to milliseconds
 // and calls clock while it holds its mutex.
 func WithClock(clock func() time.Time) Option { return func(s *Store) { s.clock = clock } }
 

@@ -87,7 +87,7 @@ func (q *queue) activate(now time.Time) {
 	}
 }
 
-// toActivate gives the scheduled messages whose time has come, in the order in which they are to be enqueued.
+// toActivate returns the scheduled messages whose time has come, in the order in which they are to be enqueued.
 func (q *queue) toActivate(now time.Time) []*message {
 	var due []*message
 	for _, m := range q.scheduled.messages {

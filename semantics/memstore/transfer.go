@@ -23,7 +23,7 @@ var noEnd = time.Date(lastYear, 12, 31, 23, 59, 59, 0, time.UTC)
 
 func (t *transfer) id() string { return strconv.FormatInt(t.number, 10) }
 
-// all gives the messages; no transfer has none.
+// all returns the messages; no transfer has none.
 func (t *transfer) all() []*message {
 	if t == nil {
 		return nil
@@ -47,7 +47,7 @@ func (q *queue) forwards() bool {
 	return q.forwardsTo(semantics.MainQueue) != "" || q.forwardsTo(semantics.DeadLetterQueue) != ""
 }
 
-// toForward gives the sides for which Forward has something to do.
+// toForward returns the sides for which Forward has something to do.
 func (q *queue) toForward() (sides []semantics.SubQueue) {
 	for _, side := range []semantics.SubQueue{semantics.MainQueue, semantics.DeadLetterQueue} {
 		if q.transfers[side] != nil || q.forwardsTo(side) != "" && q.box(side).available() > 0 {

@@ -49,7 +49,7 @@ func (q *queue) used(at time.Time) {
 	}
 }
 
-// lastUse gives the last instant at which the entity was in use: now while it has scheduled messages, while a client
+// lastUse returns the last instant at which the entity was in use: now while it has scheduled messages, while a client
 // holds a message or session of it, and while it forwards (IDLE-2, IDLE-4, IDLE-5, ENT-14). What is done with a
 // subscription counts for its topic (IDLE-3). What is due must have been processed.
 func (q *queue) lastUse(now time.Time) time.Time {
@@ -86,7 +86,7 @@ func (q *queue) keepsDeadLetters() bool {
 	})
 }
 
-// unusedAt gives the first instant at which the entity may be deleted if it is not used until then (IDLE-1, IDLE-8).
+// unusedAt returns the first instant at which the entity may be deleted if it is not used until then (IDLE-1, IDLE-8).
 // Zero: never.
 func (q *queue) unusedAt(now time.Time) time.Time {
 	if !q.isTemporary() {

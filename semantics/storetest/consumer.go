@@ -118,7 +118,7 @@ func (h *fixture) produce(senders, each int) {
 func (l *ledger) await(ctx context.Context, h *fixture, total int, exactly bool) {
 	h.t.Helper()
 	<-ctx.Done()
-	l.work.Wait() // one that gave a message back may note it after another one was done with it
+	l.work.Wait() // one that released a message may note it after another one was done with it
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.left != 0 {

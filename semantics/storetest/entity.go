@@ -152,7 +152,7 @@ func testENT_6_EnsureReportsDifferences(t *testing.T, h *fixture) {
 	ensured, err := h.broker.EnsureEntity(t.Context(), semantics.QueueKind, "orders", asked, names)
 	h.ok(err)
 	if !ensured.Created || len(ensured.Differences) != 0 || ensured.Entity.Options.MaxDeliveryCount != 3 {
-		t.Errorf("first ensure gave %+v", ensured)
+		t.Errorf("first ensure returned %+v", ensured)
 	}
 	h.Advance(ms)
 	before := h.snapshot()

@@ -93,7 +93,7 @@ func holdsAtMost(n int64) change {
 	return func(o *semantics.Options) { o.MaxMessageCount = n }
 }
 
-// create makes the queue orders in the store itself, so that options may lie outside the Broker's bounds.
+// create creates the queue orders in the store itself, so that options may lie outside the Broker's bounds.
 func (h *fixture) create(changes ...change) semantics.Entity {
 	h.t.Helper()
 	return h.createNamed(orders.Path, changes...)
@@ -144,7 +144,7 @@ func sized(size int64) *semantics.Message {
 	return &semantics.Message{MessageID: id, Body: make([]byte, size-int64(len(id)))}
 }
 
-// send sends messages to orders in one call and gives the number of the first.
+// send sends messages to orders in one call and returns the number of the first.
 func (h *fixture) send(messages ...*semantics.Message) int64 {
 	h.t.Helper()
 	results, err := h.broker.Send(h.t.Context(), semantics.ToQueue(orders.Path), messages)
@@ -175,7 +175,7 @@ func (h *fixture) receiveOne(source semantics.Source) *semantics.Received {
 	h.t.Helper()
 	got := h.receive(source, 1)
 	if len(got) != 1 {
-		h.t.Fatalf("receive from %s gave %d messages, want 1", source, len(got))
+		h.t.Fatalf("receive from %s returned %d messages, want 1", source, len(got))
 	}
 	return got[0]
 }

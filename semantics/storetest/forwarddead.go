@@ -43,7 +43,7 @@ func testFWD_9_DeadLettersGoOn(_ *testing.T, h *fixture) {
 	h.deadLetter(got[1])
 	h.deadLetter(got[0])
 	h.forward()
-	h.wantIDs(archive, "m2", "m1") // in the order in which they died
+	h.wantIDs(archive, "m2", "m1") // in the order in which they were dead-lettered
 	h.same(h.counts(), semantics.Runtime{Active: 1, Locked: 1})
 	h.complete(orders, got[2]) // and the queue itself is one like others
 	h.sendTexts(1)

@@ -123,7 +123,7 @@ func (h *fixture) countsOf(queue semantics.Source) semantics.Runtime {
 	return r
 }
 
-// begin begins a transfer from a source, or gives the one under way, and says what it carries.
+// begin begins a transfer from a source, or returns the one under way, and says what it carries.
 func (h *fixture) begin(source semantics.Source, path string, limit int) semantics.Transfer {
 	h.t.Helper()
 	to, err := h.Store.Destination(h.t.Context(), path)
@@ -144,7 +144,7 @@ func carried(transfer semantics.Transfer) []semantics.Publication {
 	return publications
 }
 
-// arrive lets all of a transfer arrive at a queue and gives what became of each message.
+// arrive lets all of a transfer arrive at a queue and returns what became of each message.
 func (h *fixture) arrive(transfer semantics.Transfer) []semantics.Code {
 	h.t.Helper()
 	return h.arriveWith(transfer, carried(transfer))

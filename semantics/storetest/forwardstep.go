@@ -163,8 +163,8 @@ func testFWD_1_DiesAfterAnyStepToATopic(_ *testing.T, h *fixture) {
 	h.same(h.counts(), semantics.Runtime{})
 }
 
-// arriveInNews lets all of a transfer arrive at the topic, with a copy for each subscription, and gives what became of
-// each message.
+// arriveInNews lets all of a transfer arrive at the topic, with a copy for each subscription, and returns what became
+// of each message.
 func (h *fixture) arriveInNews(transfer semantics.Transfer) []semantics.Arrival {
 	h.t.Helper()
 	publications := carried(transfer)

@@ -207,7 +207,7 @@ func testIDLE_5_HeldSessionKeeps(_ *testing.T, h *fixture) {
 	h.ordersGo(span)
 }
 
-// A sidecar that died while it waited stands on the lists of those that wait, and is never heard of again.
+// A sidecar that crashed while it waited stands on the lists of those that wait, and is never heard of again.
 func testIDLE_5_WaitOfOneThatIsGoneDoesNotKeep(t *testing.T, h *fixture) {
 	h.create(temporary)
 	for _, source := range []semantics.Source{orders, deadOrders} {

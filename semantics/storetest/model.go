@@ -19,7 +19,7 @@ type Pair struct {
 	Subject   semantics.Store
 	Advance   func(time.Duration) // moves the clock of both
 
-	// Restart ends the subject and gives one that takes its place over the same data, as a sidecar that was restarted
+	// Restart ends the subject and returns one that takes its place over the same data, as a sidecar that was restarted
 	// has it. Nil when there is no such thing.
 	Restart func() semantics.Store
 

@@ -28,7 +28,7 @@ func newSessionModel() *sessionModel {
 	return &sessionModel{current: map[string]*hold{}, versions: map[string]int64{}, pastVersions: map[int64]bool{}, books: newBooks()}
 }
 
-// hold is one lock of a session. Both stores gave it at the same instant.
+// hold is one lock of a session. Both stores granted it at the same instant.
 type hold struct {
 	session            string
 	reference, subject semantics.LockToken
@@ -251,7 +251,7 @@ func (m *model) nextOf(s semantics.Store, path string) (*semantics.Session, erro
 	}
 }
 
-// accepted compares the sessions that both stores gave and keeps the tokens.
+// accepted compares the sessions that both stores returned and keeps the tokens.
 func (m *model) accepted(rt *rapid.T, id string, accept func(s semantics.Store) (*semantics.Session, error)) {
 	refused := false
 	reference, subject, ok := both(rt, m, "accept", func(s semantics.Store) (*semantics.Session, error) {

@@ -49,7 +49,7 @@ func (m *model) compareSessions(rt *rapid.T, path string, page int, filter seman
 	return rows
 }
 
-// listed gives what the list says of one session; nothing of one that is not listed.
+// listed returns what the list says of one session; nothing of one that is not listed.
 func (m *model) listed(rt *rapid.T, id string) semantics.SessionRow {
 	for _, row := range m.compareSessions(rt, m.main.Path, semantics.MaxPageSize, semantics.SessionFilter{}) {
 		if row.ID == id {

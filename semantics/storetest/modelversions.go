@@ -25,7 +25,8 @@ const neverUsed = 1<<53 - 1
 
 func newVersions() *versions { return &versions{counts: map[int64]int64{0: 0}, own: []int64{0}} }
 
-// count returns the count of a version. One that the store gives without having set it is negative, which no count is.
+// count returns the count of a version. One that the store returns without having set it is negative, which no count
+// is.
 func (v *versions) count(own int64) int64 {
 	if n, known := v.counts[own]; known {
 		return n

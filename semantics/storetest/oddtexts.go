@@ -69,7 +69,7 @@ func testMSG_2_OddTextsAreNotTakenForEachOther(t *testing.T, h *fixture) {
 	h.sameTextsInSessions(texts)
 }
 
-// sameTextsInSessions gives each session one message that can be had, one that is deferred, one that is scheduled, one
+// sameTextsInSessions sends each session one message that can be had, one that is deferred, one that is scheduled, one
 // lock and a state.
 func (h *fixture) sameTextsInSessions(texts []string) {
 	h.t.Helper()

@@ -24,7 +24,7 @@ var onceTests = []ruleTest{
 	testIDEM_2_BesideDuplicateDetection,
 }
 
-// answer is what a SendOnce gives.
+// answer is what a SendOnce returns.
 type answer struct {
 	Results  []semantics.SendResult
 	Repeated bool

@@ -22,7 +22,7 @@ var receiveTests = []ruleTest{
 	testRECV_9_BackToItsPlace,
 }
 
-// receiveAs makes a receive without wait and gives the Delivery itself.
+// receiveAs makes a receive without wait and returns the Delivery itself.
 func (h *fixture) receiveAs(source semantics.Source, n int, mode semantics.Mode) *delivery.Delivery {
 	h.t.Helper()
 	delivery, err := h.broker.Receive(h.t.Context(), source, broker.ReceiveOptions{MaxMessages: n, Mode: mode})

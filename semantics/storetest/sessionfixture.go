@@ -47,7 +47,7 @@ func of(session string, m *semantics.Message) *semantics.Message {
 // part is a text of a session.
 func part(session, id string) *semantics.Message { return of(session, text(id)) }
 
-// sendTo sends n texts of a session to orders in one call and gives the number of the first.
+// sendTo sends n texts of a session to orders in one call and returns the number of the first.
 func (h *fixture) sendTo(session string, n int) int64 {
 	h.t.Helper()
 	messages := make([]*semantics.Message, n)
@@ -83,7 +83,7 @@ func (h *fixture) take(id string) *broker.Acceptance {
 	return a
 }
 
-// accept accepts a session that must be free and gives the source of its messages.
+// accept accepts a session that must be free and returns the source of its messages.
 func (h *fixture) accept(id string) semantics.Source {
 	h.t.Helper()
 	return h.take(id).Source()

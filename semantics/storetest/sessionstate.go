@@ -87,7 +87,7 @@ func testSESS_32_OpaqueBytes(_ *testing.T, h *fixture) {
 		h.same(h.state(a), semantics.SessionState{Data: data, Version: version})
 		h.same(h.sessionRow("a").StateSize, int64(len(data)))
 	}
-	// A store keeps no slice that it was given, and gives none that it keeps.
+	// A store keeps no slice that it was given, and returns none that it keeps.
 	mine := []byte("mine")
 	h.setState(a, mine)
 	mine[0] = 'x'

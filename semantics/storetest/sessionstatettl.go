@@ -28,7 +28,7 @@ func testSESS_33c_StateTTL(_ *testing.T, h *fixture) {
 	h.Advance(10*time.Second - ms)
 	h.wantState(h.take("a").Session.State, []byte("note"))
 	h.Advance(lock)
-	h.wantSessions(0, 0, 0) // it came to rest when that lock ended, and its time was over
+	h.wantSessions(0, 0, 0) // it became idle when that lock ended, and its time was over
 	h.same(h.runtime(), semantics.Runtime{})
 
 	a = h.accept("a")
@@ -167,7 +167,7 @@ func testSESS_33c_StateTTLOfABlockedSession(_ *testing.T, h *fixture) {
 	h.wantSessions(0, 0, 0)
 }
 
-// To be unblocked is not to come to rest: the state stays if it was to stay.
+// An unblocked session is not idle: the state stays if it was to stay.
 func testSESS_33c_StateTTLOfAnUnblockedSession(_ *testing.T, h *fixture) {
 	for _, unblock := range []func(){func() { h.unblock("a") }, func() { h.deadLetterRest("a") }} {
 		h.createSessions(blocksOnDeadLetter)

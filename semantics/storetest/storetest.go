@@ -37,7 +37,7 @@ type Harness struct {
 	// may be and have only so many (RULE-4).
 	WithTopicLimits func(subscriptions, sqlFilters, correlationFilters int) semantics.Store
 
-	// Audit looks into what Store keeps of a queue or topic and gives what does not fit together. Nil where there is
+	// Audit looks into what Store keeps of a queue or topic and returns what does not fit together. Nil where there is
 	// nothing to look into.
 	Audit func(path string) error
 

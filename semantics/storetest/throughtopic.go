@@ -87,7 +87,7 @@ func onlySource(source semantics.Source) semantics.Source {
 	return source
 }
 
-// asQueue gives what the topic and the subscription say of themselves as a queue would.
+// asQueue returns what the topic and the subscription say of themselves as a queue would.
 func (s throughTopic) asQueue(ctx context.Context, sub semantics.Entity) (semantics.Entity, error) {
 	path, _, _ := semantics.SplitSubscription(sub.Name)
 	topic, err := s.Store.GetEntity(ctx, semantics.TopicKind, path)

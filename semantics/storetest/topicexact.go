@@ -154,7 +154,7 @@ func testTOPIC_4_StaleDecisionIsNotCarriedOut(t *testing.T, h *fixture) {
 		}
 		err := h.Store.Activate(t.Context(), news, version, []semantics.Activation{{SequenceNumber: 1, Publication: one("scheduled")}})
 		if !errors.Is(err, semantics.ErrRoutesChanged) {
-			t.Errorf("version %d: activation gives %v", version, err)
+			t.Errorf("version %d: activation returned %v", version, err)
 		}
 	}
 	h.same(h.topicSnapshot(), before)
@@ -320,7 +320,7 @@ func testTOPIC_4_SubscriptionsAmongConcurrentSends(_ *testing.T, h *fixture) {
 	h.same(len(h.takeAll(us)), f.ids)
 }
 
-// A rule is made before the one that it replaces is deleted, as one does who must not miss anything.
+// A rule is created before the one that it replaces is deleted, as one does who must not miss anything.
 func testTOPIC_4_ReplacedRuleLosesNothing(_ *testing.T, h *fixture) {
 	h.createTopic()
 	h.createSubscriptionWith(eu, []semantics.Rule{always("0")})

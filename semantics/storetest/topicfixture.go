@@ -36,7 +36,7 @@ func overflows(n int64, to semantics.Overflow) change {
 	return func(o *semantics.Options) { o.MaxMessageCount, o.Overflow = n, to }
 }
 
-// createTopic makes the topic news in the store itself, so that options may lie outside the Broker's bounds.
+// createTopic creates the topic news in the store itself, so that options may lie outside the Broker's bounds.
 func (h *fixture) createTopic(changes ...change) semantics.Entity {
 	h.t.Helper()
 	return h.createTopicNamed(news, changes...)
@@ -59,7 +59,7 @@ func optionsOf(changes []change) semantics.Options {
 	return options
 }
 
-// createSubscription makes a subscription that gets every message, in the store itself as createTopic.
+// createSubscription creates a subscription that gets every message, in the store itself as createTopic.
 func (h *fixture) createSubscription(source semantics.Source, changes ...change) semantics.Entity {
 	h.t.Helper()
 	return h.createSubscriptionWith(source, []semantics.Rule{everything}, changes...)
@@ -74,7 +74,7 @@ func (h *fixture) createSubscriptionWith(source semantics.Source, rules []semant
 	return sub
 }
 
-// createNews makes the topic with both subscriptions, which get every message.
+// createNews creates the topic with both subscriptions, which get every message.
 func (h *fixture) createNews(changes ...change) {
 	h.t.Helper()
 	h.createTopic(changes...)
@@ -123,7 +123,7 @@ func counting(n int64, m *semantics.Message) *semantics.Message {
 	return m
 }
 
-// publish sends messages to news in one call and gives what became of each.
+// publish sends messages to news in one call and returns what became of each.
 func (h *fixture) publish(messages ...*semantics.Message) []semantics.Stored {
 	h.t.Helper()
 	return h.publishBy(h.broker, messages...)
@@ -268,7 +268,7 @@ func (h *fixture) deadLetterFrom(source semantics.Source, messages ...*semantics
 	h.settled(codes, err)
 }
 
-// acceptOf accepts a session of a subscription and gives the source of its messages.
+// acceptOf accepts a session of a subscription and returns the source of its messages.
 func (h *fixture) acceptOf(source semantics.Source, id string) semantics.Source {
 	h.t.Helper()
 	a, err := h.broker.AcceptSession(h.t.Context(), source.Path, broker.AcceptOptions{SessionID: id})

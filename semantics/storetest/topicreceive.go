@@ -115,7 +115,7 @@ func testRECV_10_CompetingConsumersOfASubscription(t *testing.T, h *fixture) {
 	}
 }
 
-// stream opens a stream of a source and gives a function that waits for its next event.
+// stream opens a stream of a source and returns a function that waits for its next event.
 func (h *fixture) stream(source semantics.Source) (*stream.Subscription, func() stream.Event) {
 	h.t.Helper()
 	options := stream.DefaultOptions()

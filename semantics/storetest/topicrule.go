@@ -380,7 +380,7 @@ func testRULE_7_BadRuleIsNeverStored(t *testing.T, h *fixture) {
 		})
 		_, err := h.broker.CreateEntity(t.Context(), semantics.SubscriptionKind, us.Path, semantics.Options{}, nil, always("good"), c.rule)
 		if h.codeOf(err) != c.want {
-			t.Errorf("%s: creation of a subscription gives %v", name, err)
+			t.Errorf("%s: creation of a subscription returned %v", name, err)
 		}
 		h.wantCode(second(h.broker.GetEntity(t.Context(), semantics.SubscriptionKind, us.Path)), semantics.EntityNotFound)
 	}

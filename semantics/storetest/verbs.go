@@ -18,7 +18,7 @@ func later(id string, at time.Time) *semantics.Message {
 // in is an instant that lies ahead by the store's clock.
 func (h *fixture) in(d time.Duration) time.Time { return h.Now().Add(d) }
 
-// sendAll sends messages to orders in one call and gives what became of each.
+// sendAll sends messages to orders in one call and returns what became of each.
 func (h *fixture) sendAll(messages ...*semantics.Message) []semantics.Stored {
 	h.t.Helper()
 	results, err := h.broker.Send(h.t.Context(), semantics.ToQueue(orders.Path), messages)
@@ -99,7 +99,7 @@ func (h *fixture) deleteNumbers(source semantics.Source, numbers ...int64) []sem
 	return codes
 }
 
-// resubmit sends dead letters of orders again and gives what became of each.
+// resubmit sends dead letters of orders again and returns what became of each.
 func (h *fixture) resubmit(options broker.ResubmitOptions) []broker.ResubmitResult {
 	h.t.Helper()
 	results, _, err := h.broker.Resubmit(h.t.Context(), deadOrders, options)

@@ -257,7 +257,7 @@ func (a *App) settling(tokens []semantics.LockToken, verb Verb, to string) {
 	}
 }
 
-// settled records the outcome of a settlement. What gives a message back may be recorded after what ended its next
+// settled records the outcome of a settlement. What releases a message may be recorded after what ended its next
 // delivery: that one can begin before the answer to this settlement is here.
 func (a *App) settled(tokens []semantics.LockToken, to string, codes []semantics.Code, err error) {
 	if err != nil && semantics.CodeOf(err) != semantics.SessionLockLost {

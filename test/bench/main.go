@@ -12,7 +12,7 @@ import (
 )
 
 // carrier is a queue that is compared: it carries messages through their whole life, sent, delivered and acknowledged,
-// sending and receiving at the same time, and gives how long that took.
+// sending and receiving at the same time, and returns how long that took.
 type carrier struct {
 	name string
 	open func(ctx context.Context, dir string) (carry func(ctx context.Context, messages int) (time.Duration, error),

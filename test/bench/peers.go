@@ -145,7 +145,7 @@ var asynqTasks = carrier{
 	},
 }
 
-// startRedis runs a redis-server in dir, as Sidebus recommends it, and gives its socket.
+// startRedis runs a redis-server in dir, as Sidebus recommends it, and returns its socket.
 func startRedis(ctx context.Context, dir string) (socket string, stop func(), err error) {
 	socket = filepath.Join(dir, "redis.sock")
 	command := exec.CommandContext(

@@ -106,7 +106,7 @@ func freeAddress() string {
 	return listener.Addr().String()
 }
 
-// createQueue waits until the sidecar serves and makes the queue.
+// createQueue waits until the sidecar serves and creates the queue.
 func createQueue(ctx context.Context, url, options string) error {
 	for range 1000 {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPut, url, strings.NewReader(options))

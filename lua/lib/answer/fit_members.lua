@@ -1,5 +1,5 @@
 -- fit_members returns those of a session's next members that fit into the answer of a call, and why the others are left
--- out: "full" = the answer is, "later" = the script gives no more. call and total are as in share_out.
+-- out: "full" = the answer is, "later" = the script returns no more. call and total are as in share_out.
 --@include answer/is_heavy
 --@include answer/even_weight
 --@include answer/share_out

@@ -1,4 +1,4 @@
--- remove_entry removes a message and gives its bytes back (SETTLE-3, QUOTA-12). It must be off locks, ready, delayed
+-- remove_entry removes a message and frees its bytes (SETTLE-3, QUOTA-12). It must be off locks, ready, delayed
 -- and deferred, and below the cursor or in a gap. Returns its bytes.
 --@include log/forget_changes
 --@include base/text

@@ -1,4 +1,4 @@
--- remove_scheduled removes a scheduled message, named by its member of due, and gives its bytes back. Returns false
+-- remove_scheduled removes a scheduled message, named by its member of due, and frees its bytes. Returns false
 -- when it is not there. With forget, and if the queue has ForgetOnCancel, its message id may be used again at once
 -- (DUP-6): call open_history first.
 --@include log/entry_at

@@ -1,4 +1,4 @@
--- remove_state clears the state of a session and gives its bytes back (SESS-33).
+-- remove_state clears the state of a session and frees its bytes (SESS-33).
 --@include base/text
 local function remove_state(queue, session, record)
   redis.call("HDEL", queue.session_states, session)

@@ -1,4 +1,4 @@
--- take_session gives the lock of a free session to a token (SESS-11).
+-- take_session locks a free session with a token (SESS-11).
 --@include session/session_record
 --@include session/touch_session
 --@include due/expect

@@ -1,4 +1,4 @@
--- ensure_unmatched makes the subscription of a topic that forwards what no other one gets (TOPIC-3), unless there is
+-- ensure_unmatched creates the subscription of a topic that forwards what no other one gets (TOPIC-3), unless there is
 -- one or it is to forward nowhere. fields are its name and options.
 --@include entity/write_entity
 --@include topic/route_flags

@@ -13,7 +13,7 @@ local function move_to_transfers(queue, side, transfers, entry, fate)
       fields[#fields + 1], fields[#fields + 2] = name, value
     end
   end
-  -- of a dead letter the number and count that it had before it died
+  -- of a dead letter the number and count that it had before it became a dead letter
   local sequence = side.numbers and was.n or position
   local count = side.numbers and was.c or redis.call("HGET", side.deliveries, position) or "0"
   local changed = redis.call("HGET", side.modified, position)

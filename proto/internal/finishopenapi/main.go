@@ -131,8 +131,8 @@ func onlyRefuses(path string) bool {
 	return ok && isOfMessages && verb != "messages:peek" && !slices.Contains(sends, verb)
 }
 
-// nameOf gives an operation that exists for several kinds of entities a name instead of a number: Send2 becomes
-// TopicSend.
+// nameOf replaces the number in the name of an operation that exists for several kinds of entities by a name: Send2
+// becomes TopicSend.
 func nameOf(id, path string) string {
 	base := strings.TrimRight(id, "23")
 	switch {

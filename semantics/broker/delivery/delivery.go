@@ -58,7 +58,7 @@ func New(
 // Source is where the messages are to be settled.
 func (d *Delivery) Source() semantics.Source { return d.source }
 
-// Tokens gives the tokens of the messages' locks, in the order of the messages. The caller must not change them.
+// Tokens returns the tokens of the messages' locks, in the order of the messages. The caller must not change them.
 func (d *Delivery) Tokens() []semantics.LockToken { return d.tokens }
 
 // OnEnd lets do be called with what Delivered or Undelivered has done.
@@ -105,7 +105,7 @@ func (d *Delivery) FreeMemory() {
 	}
 }
 
-// Split leaves the first n messages in a delivery and gives the others as one of their own.
+// Split leaves the first n messages in a delivery and returns the others as one of their own.
 func (d *Delivery) Split(n int) *Delivery {
 	rest := *d
 	rest.Messages, rest.tokens = d.Messages[n:], d.tokens[n:]
@@ -136,7 +136,7 @@ func (d *Delivery) Add(message *semantics.Received, token semantics.LockToken) {
 	d.Messages, d.tokens = append(d.Messages, message), append(d.tokens, token)
 }
 
-// Empty gives a delivery of the same source without messages.
+// Empty returns a delivery of the same source without messages.
 func (d *Delivery) Empty() *Delivery {
 	empty := *d
 	empty.Messages, empty.tokens = nil, nil

@@ -11,7 +11,7 @@ import (
 // Broker is what requests need of the broker that sends them. Only Prepare and Deliver cost the client
 // anything. All methods may be called concurrently.
 type Broker interface {
-	// Draining gives a channel that is closed when no new requests are taken.
+	// Draining returns a channel that is closed when no new requests are taken.
 	Draining() <-chan struct{}
 	// Entity reads a queue or subscription.
 	Entity(ctx context.Context, path string) (semantics.Entity, error)
@@ -33,6 +33,6 @@ type Broker interface {
 	Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error)
 	// RenewSession extends the lock of a session and all locks under it.
 	RenewSession(ctx context.Context, source semantics.Source) error
-	// CloseSession gives a session up. If that fails it is free when its lock ends.
+	// CloseSession closes a session. If that fails it is free when its lock ends.
 	CloseSession(ctx context.Context, source semantics.Source)
 }

@@ -17,7 +17,8 @@ const (
 	repliesTogether = 100
 )
 
-// consumer receives what comes into this Broker's session of one reply queue and gives each reply to who asked for it.
+// consumer receives what comes into this Broker's session of one reply queue and passes each reply to the call that
+// waits for it.
 type consumer struct {
 	requests *Requests
 	path     string
@@ -149,7 +150,7 @@ func (c *consumer) unreadyLocked() {
 	}
 }
 
-// dispatch gives replies to those who wait for them and completes the others.
+// dispatch passes replies to the calls that wait for them and completes the others.
 func (c *consumer) dispatch(ctx context.Context, source semantics.Source, messages []*semantics.Received) {
 	b := c.requests.broker
 	var orphans []semantics.LockToken
@@ -200,7 +201,7 @@ func (c *consumer) removeLocked(a *call) {
 	c.lastUse = time.Now()
 }
 
-// close gives the session up, if it is not lost. A drain lets unsettled replies be settled first, if that does not take
+// close closes the session, if it is not lost. A drain lets unsettled replies be settled first, if that does not take
 // long.
 func (c *consumer) close(ctx context.Context, source semantics.Source) {
 	c.mu.Lock()

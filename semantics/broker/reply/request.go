@@ -19,10 +19,10 @@ const (
 // CorrelationID, or else its MessageID, as CorrelationID (RR-3). That session is the Broker's own and is held before
 // the request is sent (RR-4). The request lives no longer than timeout, so that no responder starts it in vain.
 //
-// It gives what Send gave, also when no reply came, and the reply. The reply is completed by Delivered and given back
-// by Undelivered, as after a receive in ReceiveAndDelete mode; the caller must call exactly one of them. One that was
-// given back, and one that comes too late, goes to a request that waits for it then, and else is an orphan: completed
-// and counted.
+// It returns what Send returned, also when no reply came, and the reply. The reply is completed by Delivered and given
+// back by Undelivered, as after a receive in ReceiveAndDelete mode; the caller must call exactly one of them. One that
+// was given back, and one that comes too late, goes to a request that waits for it then, and else is an orphan:
+// completed and counted.
 //
 // It is safe to call at the same time for any queues. SERVICE_TIMEOUT when no reply came in time; INVALID_OPERATION
 // when another request waits for the same reply; INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE; ENTITY_NOT_FOUND,
@@ -89,7 +89,7 @@ func keyOf(request *semantics.Message) string {
 	return request.MessageID
 }
 
-// prepare checks a request, gives its message what the worker needs, and pays for it.
+// prepare checks a request, adds what the worker needs to its message, and pays for it.
 func (r *Requests) prepare(
 	target semantics.Target, replyTo string, message *semantics.Message, timeout time.Duration,
 ) (*request, error) {

@@ -92,7 +92,7 @@ func (r *Requests) Close() {
 	r.work.Wait()
 }
 
-// wait gives the outcome. It gives neither a Delivery nor an error when ready is closed first.
+// wait returns the outcome. It returns neither a Delivery nor an error when ready is closed first.
 func (a *call) wait(ctx context.Context, ready <-chan struct{}) (*delivery.Delivery, error) {
 	var err error
 	select {

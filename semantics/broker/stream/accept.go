@@ -84,7 +84,7 @@ func (s *Subscription) open(accepted *semantics.Session) {
 	}
 }
 
-// refuse gives back a session for which there is no place. If that fails, it is free when its lock ends.
+// refuse closes a session for which there is no place. If that fails, it is free when its lock ends.
 func (s *Subscription) refuse(session *semantics.Session) {
 	_ = s.broker.CloseSession(context.WithoutCancel(s.life), s.Source(session.Lock))
 }

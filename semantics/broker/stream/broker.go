@@ -28,7 +28,7 @@ type Broker interface {
 	Own(tokens []semantics.LockToken, owner Owner)
 	// RenewLocks extends the locks of messages.
 	RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error)
-	// Release gives messages back. What fails comes back when its lock ends.
+	// Release releases messages. What fails is available again when its lock ends.
 	Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken)
 
 	// Accept takes the lock of the session that has been ready longest, and waits up to maxWait for one. Nil: none
@@ -36,7 +36,7 @@ type Broker interface {
 	Accept(ctx context.Context, path string, maxWait time.Duration) (*semantics.Session, error)
 	// RenewSession extends the lock of a session and all locks under it.
 	RenewSession(ctx context.Context, source semantics.Source) error
-	// CloseSession gives a session up.
+	// CloseSession closes a session.
 	CloseSession(ctx context.Context, source semantics.Source) error
 }
 

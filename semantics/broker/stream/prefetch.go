@@ -6,7 +6,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream/internal/account"
 )
 
-// handOnPrefetched hands on what was fetched ahead, in its order, for as long as the subscription lives, and gives back
+// handOnPrefetched hands on what was fetched ahead, in its order, for as long as the subscription lives, and releases
 // what the client does not want any more.
 func (s *Subscription) handOnPrefetched() {
 	look := time.NewTicker(account.LockLook)

@@ -95,7 +95,7 @@ func (s *Subscription) deliver(session *account.Session, taken *delivery.Deliver
 	s.handOver(taken)
 }
 
-// giveBack gives back messages that the client cannot have seen, and their credits.
+// giveBack releases messages that the client cannot have seen, and their credits.
 func (s *Subscription) giveBack(session *account.Session, surplus *delivery.Delivery) {
 	_ = surplus.Undelivered(s.life) // what cannot be given back comes again when its lock ends
 	s.account.Unuse(session, len(surplus.Tokens()))

@@ -99,7 +99,7 @@ func (p *sessionPump) receive(n int) (*delivery.Delivery, int, error) {
 	return taken, 1, err
 }
 
-// yield gives the place to a session that is ready, if there is one.
+// yield passes the place to a session that is ready, if there is one.
 func (p *sessionPump) yield() {
 	s := p.sub
 	accepted, err := s.broker.Accept(s.life, s.source.Path, 0)

@@ -102,7 +102,7 @@ func (b *bed) run(program string, env []string, args ...string) error {
 	return nil
 }
 
-// daprd runs Dapr's runtime with the component of a contender and gives the address of its API.
+// daprd runs Dapr's runtime with the component of a contender and returns the address of its API.
 func (b *bed) daprd(ctx context.Context, c *contender, appPort int) (string, error) {
 	resources := filepath.Join(b.dir, c.name)
 	if err := os.Mkdir(resources, 0o755); err != nil {
@@ -160,7 +160,7 @@ func (b *bed) drained(ctx context.Context, c *contender) error {
 	})
 }
 
-// memory gives what Redis has in use.
+// memory returns what Redis has in use.
 func (b *bed) memory(ctx context.Context) (float64, error) {
 	info, err := b.redis.Info(ctx, "memory").Result()
 	if err != nil {

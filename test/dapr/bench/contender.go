@@ -98,7 +98,7 @@ func (c *contender) await(ctx context.Context) error {
 	}
 }
 
-// round publishes and delivers, and gives what was measured.
+// round publishes and delivers, and returns what was measured.
 func (c *contender) round(ctx context.Context, b *bed, p plan) (map[string]float64, error) {
 	before, err := b.memory(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command daprd-1.14 is the daprd next door from an older release, 1.14.0, of the kind that hands all it has received
+// Command daprd-1.14 is a daprd of an older release, 1.14.0, of the kind that hands all it has received
 // to the app at once. (Those from 1.16.0 to 1.18.3 hand over one message at a time of each subscription.)
 package main
 

@@ -70,7 +70,7 @@ func (a *App) listen(t testing.TB) net.Listener {
 	return listener
 }
 
-// handle waits for the test's answer, and gives Retry when there is none before ctx or the test ends.
+// handle waits for the test's answer, and returns Retry when there is none before ctx or the test ends.
 func (a *App) handle(ctx context.Context, d *Delivery) Outcome {
 	d.answer = make(chan Outcome, 1)
 	select {

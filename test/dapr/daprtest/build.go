@@ -22,7 +22,7 @@ func IsConcurrent() bool { return os.Getenv(runtimeVariable) == "1.14" }
 // IsNewest reports whether the runtime is the newest: older ones know neither Pause nor bulk publishing over the SDK.
 func IsNewest() bool { return os.Getenv(runtimeVariable) == "" }
 
-// Build builds daprd and gives its path. The file is kept, as a build that finds nothing new takes no time.
+// Build builds daprd and returns its path. The file is kept, as a build that finds nothing new takes no time.
 func Build() (string, error) {
 	name := "daprd"
 	if version := os.Getenv(runtimeVariable); version != "" {

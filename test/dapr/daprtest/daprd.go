@@ -207,7 +207,7 @@ func (d *Daprd) Kill() {
 	<-d.exited
 }
 
-// Exit waits for daprd's own end and gives its exit code.
+// Exit waits for daprd's own end and returns its exit code.
 func (d *Daprd) Exit(t testing.TB) int {
 	t.Helper()
 	patience := time.NewTimer(sidecartest.Patience)

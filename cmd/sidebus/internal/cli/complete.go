@@ -37,7 +37,7 @@ func complete(app *kong.Application, words []string, to io.Writer) {
 	}
 }
 
-// splitAssignments gives "--output=json" as two words. Bash gives it as three, with the equals sign alone.
+// splitAssignments returns "--output=json" as two words. Bash passes it as three, with the equals sign alone.
 func splitAssignments(words []string) []string {
 	var split []string
 	for _, word := range words {

@@ -18,7 +18,7 @@ import (
 // kongUsage is how the parser marks errors of the command line, in contrast to those of other sources.
 const kongUsage = 80
 
-const description = `Sidebus gives applications the queues and topics of Azure Service Bus over Redis, as a sidecar.
+const description = `Sidebus is a sidecar that adds the queues and topics of Azure Service Bus to Redis.
 
 "serve" reads each setting from its flag, else from the environment, else from the file named by --config. The keys
 of the file are the names of the flags. The verbs for entities and messages call the gRPC API of a running sidecar.`

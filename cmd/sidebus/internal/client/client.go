@@ -30,8 +30,8 @@ type Client struct {
 }
 
 // New makes a Client of the sidecar at target, which is "host:port" or "unix:///path". addr is the name that errors
-// give to it. timeout is how long an answer may take beyond the time that a call is meant to wait or work. token gives
-// what every call shows as Authorization; it may be nil. New does no network; the first call does.
+// give to it. timeout is how long an answer may take beyond the time that a call is meant to wait or work. token
+// returns what every call shows as Authorization; it may be nil. New does no network; the first call does.
 func New(target, addr string, timeout time.Duration, token func() string) (*Client, error) {
 	c := &Client{addr: addr, timeout: timeout, token: token}
 	conn, err := grpc.NewClient(target,

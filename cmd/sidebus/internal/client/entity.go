@@ -17,7 +17,7 @@ type Ensured interface {
 	GetDifferences() []*sidebusv1.Difference
 }
 
-// Blank gives an empty description of an entity.
+// Blank returns an empty description of an entity.
 func Blank(resource string) Description {
 	switch Kind(resource) {
 	case semantics.TopicKind:
@@ -29,7 +29,7 @@ func Blank(resource string) Description {
 	}
 }
 
-// Ensure makes the entity that d, made by Blank, describes, if there is none.
+// Ensure creates the entity that d, made by Blank, describes, if there is none.
 func Ensure(ctx context.Context, api sidebusv1.AdminClient, resource string, d Description) (Ensured, error) {
 	switch d := d.(type) {
 	case *sidebusv1.Topic:
@@ -60,7 +60,7 @@ func Update(
 	}
 }
 
-// Queues gives all queues whose names begin with prefix, page by page.
+// Queues returns all queues whose names begin with prefix, page by page.
 func Queues(ctx context.Context, api sidebusv1.AdminClient, prefix string) ([]*sidebusv1.Queue, error) {
 	return pages(func(token string) ([]*sidebusv1.Queue, string, error) {
 		page, err := api.ListQueues(ctx, &sidebusv1.ListQueuesRequest{NamePrefix: prefix, PageToken: token})
@@ -68,7 +68,7 @@ func Queues(ctx context.Context, api sidebusv1.AdminClient, prefix string) ([]*s
 	})
 }
 
-// Topics gives all topics whose names begin with prefix.
+// Topics returns all topics whose names begin with prefix.
 func Topics(ctx context.Context, api sidebusv1.AdminClient, prefix string) ([]*sidebusv1.Topic, error) {
 	return pages(func(token string) ([]*sidebusv1.Topic, string, error) {
 		page, err := api.ListTopics(ctx, &sidebusv1.ListTopicsRequest{NamePrefix: prefix, PageToken: token})
@@ -76,7 +76,7 @@ func Topics(ctx context.Context, api sidebusv1.AdminClient, prefix string) ([]*s
 	})
 }
 
-// Subscriptions gives all subscriptions of a topic whose names begin with prefix.
+// Subscriptions returns all subscriptions of a topic whose names begin with prefix.
 func Subscriptions(
 	ctx context.Context, api sidebusv1.AdminClient, topic, prefix string,
 ) ([]*sidebusv1.Subscription, error) {
@@ -88,7 +88,7 @@ func Subscriptions(
 	})
 }
 
-// Rules gives all rules of a subscription.
+// Rules returns all rules of a subscription.
 func Rules(ctx context.Context, api sidebusv1.AdminClient, subscription string) ([]*sidebusv1.Rule, error) {
 	return pages(func(token string) ([]*sidebusv1.Rule, string, error) {
 		page, err := api.ListRules(ctx, &sidebusv1.ListRulesRequest{Subscription: subscription, PageToken: token})

@@ -10,13 +10,13 @@ import (
 	"github.com/sidebus/sidebus/proxy/wirejson"
 )
 
-// Values gives application properties as the HTTP API writes them.
+// Values returns application properties as the HTTP API writes them.
 func Values(values map[string]*sidebusv1.Value) []byte {
 	text := JSON(&sidebusv1.Message{Properties: values})
 	return bytes.TrimSuffix(bytes.TrimPrefix(text, []byte(`{"properties":`)), []byte(`}`))
 }
 
-// JSON gives a message as the HTTP API writes it, in one line.
+// JSON returns a message as the HTTP API writes it, in one line.
 func JSON(m proto.Message) []byte {
 	var line bytes.Buffer
 	written := wirejson.Encode(m)

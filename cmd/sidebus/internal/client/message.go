@@ -11,7 +11,7 @@ func ReadMessage(text []byte) (*sidebusv1.Message, error) {
 	return m, wirejson.Decode(text, m)
 }
 
-// Sent gives a message that was received as its sender may have handed it over.
+// Sent returns a message that was received as its sender may have handed it over.
 func Sent(m *sidebusv1.ReceivedMessage) (*sidebusv1.Message, error) {
 	return ReadMessage(wirejson.Encode(m))
 }

@@ -117,7 +117,7 @@ func Unset(d Description, options ...string) {
 	}
 }
 
-// OptionValue gives the text of an option as a file of entities has it.
+// OptionValue returns the text of an option as a file of entities has it.
 func OptionValue(d Description, option string) string {
 	m := d.ProtoReflect()
 	field := m.Descriptor().Fields().ByJSONName(option)
@@ -199,7 +199,7 @@ func readOption(field protoreflect.FieldDescriptor, value string) (protoreflect.
 	}
 }
 
-// OptionRows gives the name and the value of everything about an entity, for people.
+// OptionRows returns the name and the value of everything about an entity, for people.
 func OptionRows(d Description) [][]string {
 	var rows [][]string
 	m := d.ProtoReflect()
@@ -232,7 +232,7 @@ func optionText(m protoreflect.Message, field protoreflect.FieldDescriptor) stri
 	}
 }
 
-// Text gives an option that is a text, "" where it is not given or no option of the entity.
+// Text returns an option that is a text, "" where it is not given or no option of the entity.
 func Text(d Description, option string) string {
 	m := d.ProtoReflect()
 	field := m.Descriptor().Fields().ByJSONName(option)

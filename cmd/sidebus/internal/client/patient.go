@@ -14,7 +14,7 @@ const (
 	mostPause  = time.Second
 )
 
-// Patient gives a connection that repeats a call as long as waits says of its failure that it will pass, until the
+// Patient returns a connection that repeats a call as long as waits says of its failure that it will pass, until the
 // context ends. It is for calls that may be repeated.
 func Patient(conn grpc.ClientConnInterface, waits func(*Failure) bool) grpc.ClientConnInterface {
 	return patient{conn, waits}

@@ -6,7 +6,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/filter"
 )
 
-// FilterText gives the filter of a rule as people read it.
+// FilterText returns the filter of a rule as people read it.
 func FilterText(r *sidebusv1.Rule) string {
 	switch f := r.GetFilter().GetKind().(type) {
 	case *sidebusv1.Rule_Filter_Sql:
@@ -27,7 +27,7 @@ func FilterText(r *sidebusv1.Rule) string {
 	return correlation.String()
 }
 
-// RuleText gives all of a rule but its name, as people read it.
+// RuleText returns all of a rule but its name, as people read it.
 func RuleText(r *sidebusv1.Rule) string {
 	text := FilterText(r) + withParameters(r.GetFilter().GetSql())
 	if action := r.GetAction().GetSql(); action != nil {

@@ -12,7 +12,7 @@ const (
 	topicPrefix = "topics/"
 )
 
-// Resource gives the resource name of what an operator calls "orders" or "queues/orders", "topics/news", or
+// Resource returns the resource name of what an operator calls "orders" or "queues/orders", "topics/news", or
 // "topics/news/subscriptions/eu". A name may be percent-encoded as in a route of the HTTP API, since no name has a
 // percent sign.
 func Resource(name string) string {
@@ -36,15 +36,15 @@ func Kind(resource string) semantics.Kind {
 	return semantics.TopicKind
 }
 
-// Name gives the name of a queue without the kind of resource, and leaves others as they are: so all are what an
+// Name returns the name of a queue without the kind of resource, and leaves others as they are: so all are what an
 // operator calls them.
 func Name(resource string) string { return strings.TrimPrefix(resource, queuePrefix) }
 
-// TopicOf gives the resource name of a subscription's topic and the name of the subscription within it.
+// TopicOf returns the resource name of a subscription's topic and the name of the subscription within it.
 func TopicOf(resource string) (topic, name string) {
 	topic, name, _ = semantics.SplitSubscription(resource)
 	return topic, name
 }
 
-// Subscription gives the resource name of a subscription.
+// Subscription returns the resource name of a subscription.
 func Subscription(topic, name string) string { return topic + "/subscriptions/" + name }

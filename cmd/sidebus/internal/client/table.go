@@ -45,7 +45,7 @@ func WriteTable(to io.Writer, header []string, rows [][]string) error {
 // previewLength is the most characters of a text from outside in a cell.
 const previewLength = 60
 
-// OneLine gives a text from outside in a form that neither breaks a table nor steers a terminal.
+// OneLine returns a text from outside in a form that neither breaks a table nor steers a terminal.
 func OneLine(text string) string {
 	var safe strings.Builder
 	for _, r := range text {
@@ -64,7 +64,7 @@ func Brief(text string) string {
 	return OneLine(semantics.ShortenTo(text, previewLength))
 }
 
-// Body gives the beginning of a message's body.
+// Body returns the beginning of a message's body.
 func Body(m *sidebusv1.ReceivedMessage) string {
 	switch content := m.GetContent().(type) {
 	case *sidebusv1.ReceivedMessage_Text:
@@ -82,7 +82,7 @@ func Body(m *sidebusv1.ReceivedMessage) string {
 	}
 }
 
-// Octets gives the beginning of what is a text, and the size of what is none.
+// Octets returns the beginning of what is a text, and the size of what is none.
 func Octets(octets []byte) string {
 	if utf8.Valid(octets) {
 		return Brief(string(octets))
@@ -90,7 +90,7 @@ func Octets(octets []byte) string {
 	return fmt.Sprintf("(%d bytes)", len(octets))
 }
 
-// Instant gives an instant to the second, in UTC.
+// Instant returns an instant to the second, in UTC.
 func Instant(at *timestamppb.Timestamp) string {
 	if at == nil {
 		return Absent
@@ -114,7 +114,7 @@ func Lifetime(d *durationpb.Duration) string {
 	return Span(d)
 }
 
-// Bytes gives a size with the unit that suits it.
+// Bytes returns a size with the unit that suits it.
 func Bytes(n int64) string {
 	const step = 1024
 	if n < step {

@@ -47,7 +47,7 @@ func (o *output) take(line string) {
 	o.lines = append(o.lines, line)
 }
 
-// last gives the last lines, one below the other.
+// last returns the last lines, one below the other.
 func (o *output) last() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -65,7 +65,7 @@ func answers(path string) bool {
 // shutDown asks a server to end. NOSAVE concerns snapshots only: the append-only file is written and synced.
 func shutDown(path string) { talk(path, "SHUTDOWN NOSAVE\r\n") }
 
-// talk sends one inline command and gives the first bytes of the answer, "" when there is none.
+// talk sends one inline command and returns the first bytes of the answer, "" when there is none.
 func talk(path, command string) string {
 	conn, err := net.DialTimeout("unix", path, talkTimeout)
 	if err != nil {

@@ -96,7 +96,7 @@ type ruleWork struct {
 	subscription string
 }
 
-// create makes a rule. One that is there already is what an earlier try has left.
+// create creates a rule. One that is there already is what an earlier try has left.
 func (r *ruleWork) create(ctx context.Context, rule *sidebusv1.Rule) error {
 	answer, err := r.api.EnsureRule(
 		ctx, &sidebusv1.EnsureRuleRequest{Name: rulePath(r.subscription, rule.GetName()), Rule: rule},
@@ -136,7 +136,7 @@ func (r *ruleWork) replace(ctx context.Context, rule RuleChange, meanwhile strin
 	return r.remove(ctx, meanwhile)
 }
 
-// freeName gives a name that no rule of a subscription has, before or after.
+// freeName returns a name that no rule of a subscription has, before or after.
 func freeName(c *Change) string {
 	taken := map[string]bool{}
 	for _, rule := range c.Entity.Rules() {

@@ -11,8 +11,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/filter"
 )
 
-// Check makes the entities in memory, so that whatever a sidecar would refuse is refused before one is asked, with the
-// place in the file. What they forward to and what is not among them is taken to be there.
+// Check creates the entities in memory, so that whatever a sidecar would refuse is refused before one is asked, with
+// the place in the file. What they forward to and what is not among them is taken to be there.
 func (s *Set) Check(ctx context.Context, options ...broker.Option) error {
 	api := inprocess.Empty(options...)
 	for _, e := range s.Entities {

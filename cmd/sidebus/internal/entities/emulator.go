@@ -23,8 +23,8 @@ var emulatorDefaults = map[string]string{
 // window is the one option with values that the emulator permits and Sidebus does not: it goes down to 5 s there.
 const window = "duplicateDetectionHistoryTimeWindow"
 
-// pick gives the values of a mapping by their keys as they are listed; the file may write them in another case, as the
-// emulator's own parser takes them. What is null is the same as absent.
+// pick returns the values of a mapping by their keys as they are listed; the file may write them in another case, as
+// the emulator's own parser takes them. What is null is the same as absent.
 func (r *reader) pick(n yamlfile.Node, keys ...string) (map[string]yamlfile.Node, error) {
 	canonical := func(key string) string {
 		at := slices.IndexFunc(keys, func(known string) bool { return strings.EqualFold(known, key) })
@@ -52,7 +52,7 @@ func (r *reader) pick(n yamlfile.Node, keys ...string) (map[string]yamlfile.Node
 	return found, nil
 }
 
-// need gives one of the values that pick has found.
+// need returns one of the values that pick has found.
 func need(of yamlfile.Node, found map[string]yamlfile.Node, key string) (yamlfile.Node, error) {
 	n, ok := found[key]
 	if !ok {
@@ -142,7 +142,7 @@ func (r *reader) emulatedSubscription(topic *Entity, n yamlfile.Node) error {
 	return err
 }
 
-// emulated reads an entity with its Name and Properties, and gives what stands there besides.
+// emulated reads an entity with its Name and Properties, and returns what stands there besides.
 func (r *reader) emulated(
 	n yamlfile.Node, d client.Description, topic, list string,
 ) (*Entity, map[string]yamlfile.Node, error) {
@@ -173,8 +173,8 @@ func (r *reader) emulated(
 	return e, parts, r.completeEmulated(e)
 }
 
-// emulatedOptions gives the properties of an entity under the names of the options. Beyond those that the emulator has,
-// all of Sidebus may be given.
+// emulatedOptions returns the properties of an entity under the names of the options. Beyond those that the emulator
+// has, all of Sidebus may be given.
 func (r *reader) emulatedOptions(n yamlfile.Node, d client.Description) ([]yamlfile.Node, error) {
 	names := client.OptionNames(d)
 	var keys []string
@@ -195,7 +195,7 @@ func (r *reader) emulatedOptions(n yamlfile.Node, d client.Description) ([]yamlf
 	return fields, nil
 }
 
-// completeEmulated gives an entity the emulator's defaults.
+// completeEmulated sets the emulator's defaults on an entity.
 func (r *reader) completeEmulated(e *Entity) error {
 	for option, value := range emulatorDefaults {
 		if has, _ := client.HasOption(e.Description)(option); !has || client.IsGiven(e.Description, option) {

@@ -71,7 +71,7 @@ func (s *Set) noteUnknown(e *Entity) {
 	}
 }
 
-// exportRules gives a subscription its rules, unless they are those that it gets without any.
+// exportRules adds the rules of a subscription, unless they are those that it gets without any.
 func exportRules(ctx context.Context, is *present, e *Entity, s *sidebusv1.Subscription) error {
 	rules, err := is.rules(ctx, e.Resource)
 	if err != nil {
@@ -90,7 +90,7 @@ func exportRules(ctx context.Context, is *present, e *Entity, s *sidebusv1.Subsc
 	return nil
 }
 
-// defaults gives an entity of each kind as it is made without any options.
+// defaults returns an entity of each kind as it is made without any options.
 func defaults(ctx context.Context) (map[semantics.Kind]client.Description, error) {
 	api, usual := inprocess.Empty(), map[semantics.Kind]client.Description{}
 	for _, name := range []string{"queues/q", "topics/t", "topics/t/subscriptions/s"} {
@@ -103,7 +103,7 @@ func defaults(ctx context.Context) (map[semantics.Kind]client.Description, error
 	return usual, nil
 }
 
-// withoutDefaults gives the options of an entity that are not as usual. A lifetime that is usually bounded and is not
+// withoutDefaults returns the options of an entity that are not as usual. A lifetime that is usually bounded and is not
 // here would be absent, but there is none such.
 func withoutDefaults(is, usual client.Description) client.Description {
 	d := proto.CloneOf(is)

@@ -31,7 +31,7 @@ func (f *Failed) Error() string { return f.Entity.Resource + ": " + f.Err.Error(
 // Located is the failure with the place in the file.
 func (f *Failed) Located() error { return f.Entity.located(f.Err) }
 
-// Unwrap gives the failure.
+// Unwrap returns the failure.
 func (f *Failed) Unwrap() error { return f.Err }
 
 // Make ensures all entities (ENT-6), in an order in which an entity exists before another names it, and reports each.
@@ -61,7 +61,7 @@ func (s *Set) Make(ctx context.Context, api sidebusv1.AdminClient, tell func(Mad
 	return nil
 }
 
-// ensure makes an entity without some of its options, if there is none.
+// ensure creates an entity without some of its options, if there is none.
 func ensure(ctx context.Context, api sidebusv1.AdminClient, e *Entity, without []string) (Made, error) {
 	made := Made{Entity: e}
 	d := proto.CloneOf(e.Description)
@@ -92,7 +92,7 @@ func ensure(ctx context.Context, api sidebusv1.AdminClient, e *Entity, without [
 	return made, err
 }
 
-// differenceOf gives a difference with the values of an option as a file has them.
+// differenceOf returns a difference with the values of an option as a file has them.
 func differenceOf(e *Entity, is client.Description, d *sidebusv1.Difference) Difference {
 	if isOption, _ := client.HasOption(is)(d.GetOption()); !isOption {
 		return Difference{d.GetOption(), d.GetPresent(), d.GetAsked()}
@@ -114,8 +114,8 @@ func isForced(asked, is client.Description, option string) bool {
 	return option == "autoDeleteOnIdle" && forwardTo != ""
 }
 
-// nothing is the rule that a subscription is made with which is to have none, and which is removed then: no call makes
-// one without rules, and with this one too it gets nothing.
+// nothing is the rule that a subscription is created with which is to have none, and which is removed then: no call
+// makes one without rules, and with this one too it gets nothing.
 func nothing() *sidebusv1.Rule {
 	return &sidebusv1.Rule{
 		Name:   semantics.DefaultRule,
@@ -137,7 +137,7 @@ func withoutNothing(differences []Difference) []Difference {
 	return all
 }
 
-// complete gives a new entity the options that had to wait, and looks at all options of one that was there.
+// complete sets the options of a new entity that had to wait, and looks at all options of one that was there.
 func complete(ctx context.Context, api sidebusv1.AdminClient, s step, isNew bool) (Made, error) {
 	if !isNew {
 		return ensure(ctx, api, s.entity, nil)
@@ -152,7 +152,7 @@ func complete(ctx context.Context, api sidebusv1.AdminClient, s step, isNew bool
 
 func rulePath(subscription, rule string) string { return subscription + "/rules/" + rule }
 
-// resource gives the entity in the answer to an ensure.
+// resource returns the entity in the answer to an ensure.
 func resource(answer client.Ensured) client.Description {
 	switch a := answer.(type) {
 	case *sidebusv1.EnsureQueueResponse:

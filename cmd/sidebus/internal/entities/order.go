@@ -28,7 +28,7 @@ type step struct {
 	later  []string
 }
 
-// steps gives the entities in the order in which they can be made: topics before subscriptions, as they are in a Set,
+// steps returns the entities in the order in which they can be made: topics before subscriptions, as they are in a Set,
 // and destinations before what goes there. Where they go in a circle, somewhere on it an option comes later.
 func (s *Set) steps() []step {
 	o := &ordering{set: s, seen: map[*Entity]bool{}, done: map[*Entity]bool{}}

@@ -143,7 +143,7 @@ func (c *comparison) change(ctx context.Context, e *Entity, is *present) (*Chang
 	return change, nil
 }
 
-// unusual gives the options of an entity that are not to have their default.
+// unusual returns the options of an entity that are not to have their default.
 func (c *comparison) unusual(e *Entity) []string {
 	var all []string
 	usual := c.usual[client.Kind(e.Resource)]
@@ -189,7 +189,7 @@ func (c *comparison) options(ctx context.Context, e *Entity, is client.Descripti
 	return all, nil
 }
 
-// alone gives a description without what is about other entities.
+// alone returns a description without what is about other entities.
 func alone(d client.Description) client.Description {
 	d = proto.CloneOf(d)
 	client.Unset(d, append([]string{"name", "rules"}, semantics.DestinationOptions()...)...)

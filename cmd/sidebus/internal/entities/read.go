@@ -157,7 +157,7 @@ func (r *reader) subscription(topic *Entity, n yamlfile.Node) error {
 	})
 }
 
-// fields gives the name and the options of an entity, and apart what stands under the key below.
+// fields returns the name and the options of an entity, and apart what stands under the key below.
 func (r *reader) fields(
 	n yamlfile.Node, d client.Description, below string,
 ) (own []yamlfile.Node, list *yamlfile.Node, err error) {
@@ -205,7 +205,7 @@ func (r *reader) entity(n yamlfile.Node, d client.Description, topic string, fie
 	return e, r.set.add(e)
 }
 
-// resourceOf checks a name, puts it into the description, and gives the name of the resource.
+// resourceOf checks a name, puts it into the description, and returns the name of the resource.
 func resourceOf(field yamlfile.Node, d client.Description, topic, name string) (string, error) {
 	var err error
 	switch d := d.(type) {
@@ -248,7 +248,7 @@ func setOption(field yamlfile.Node, d client.Description, text string) error {
 	return nil
 }
 
-// addRule gives a subscription a rule.
+// addRule adds a rule to a subscription.
 func (e *Entity) addRule(n yamlfile.Node, rule *sidebusv1.Rule) error {
 	s := e.Description.(*sidebusv1.Subscription)
 	if rule.GetName() == "" {

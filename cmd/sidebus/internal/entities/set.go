@@ -52,7 +52,7 @@ func (s *Set) Count() (queues, topics, subscriptions int) {
 	return queues, topics, subscriptions
 }
 
-// keyOf gives what must be unique: queues and topics share one name space (ENT-2).
+// keyOf returns what must be unique: queues and topics share one name space (ENT-2).
 func keyOf(resource string) string {
 	switch client.Kind(resource) {
 	case semantics.SubscriptionKind:
@@ -67,7 +67,7 @@ func keyOf(resource string) string {
 // destinationKey is keyOf of what an option names, which is a queue or a topic.
 func destinationKey(name string) string { return "/" + semantics.Fold(name) }
 
-// find gives the entity with a key, nil if there is none.
+// find returns the entity with a key, nil if there is none.
 func (s *Set) find(key string) *Entity { return s.byKey[key] }
 
 func (s *Set) add(e *Entity) error {

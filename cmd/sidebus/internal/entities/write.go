@@ -11,7 +11,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// JSON gives a Set in the form that Read reads, in one line: {"entities":{"queues":[...],"topics":[...]}}.
+// JSON returns a Set in the form that Read reads, in one line: {"entities":{"queues":[...],"topics":[...]}}.
 func (s *Set) JSON() []byte {
 	var queues, topics [][]byte
 	below := map[string][][]byte{} // subscriptions by topic
@@ -78,7 +78,7 @@ func (s *Set) WriteYAML(to io.Writer) error {
 	return yamlfile.Write(to, top)
 }
 
-// value gives the value of a key of a mapping, nil if there is none.
+// value returns the value of a key of a mapping, nil if there is none.
 func value(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; mapping != nil && i < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
@@ -95,7 +95,8 @@ func items(list *yaml.Node) []*yaml.Node {
 	return list.Content
 }
 
-// tidy makes an entity easier to read: numbers as numbers, durations as 30d, and no empty lists of values.
+// tidy rewrites an entity so that it is easier to read: numbers as numbers, durations as 30d, and no empty lists of
+// values.
 func tidy(entity *yaml.Node) {
 	for _, option := range semantics.AllOptions() { // JSON has numbers of 64 bits as texts, because it may cut them
 		_, isInteger := option.Value.(semantics.IntegerOption)

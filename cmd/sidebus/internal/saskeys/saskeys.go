@@ -26,7 +26,7 @@ type keysFile struct {
 	seen   os.FileInfo // of the file when it was read
 }
 
-// Authorizer makes an Authorizer of what Open gives. Without rules everybody may do everything.
+// Authorizer makes an Authorizer of what Open returns. Without rules everybody may do everything.
 func Authorizer(keys func() access.Keys) access.Authorizer {
 	if keys == nil {
 		return access.AllowAll{}
@@ -34,7 +34,7 @@ func Authorizer(keys func() access.Keys) access.Authorizer {
 	return access.SAS(keys)
 }
 
-// Open reads the rules of shared access from a file. It gives nil for no file.
+// Open reads the rules of shared access from a file. It returns nil for no file.
 func Open(path string, logger *slog.Logger) (func() access.Keys, error) {
 	if path == "" {
 		return nil, nil
@@ -50,7 +50,7 @@ func Open(path string, logger *slog.Logger) (func() access.Keys, error) {
 	return s.current, nil
 }
 
-// current gives the rules as the file has them. One that cannot be read any more leaves those of before.
+// current returns the rules as the file has them. One that cannot be read any more leaves those of before.
 func (s *keysFile) current() access.Keys {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -148,7 +148,7 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 	return err
 }
 
-// addressText gives an address in the form the flags take.
+// addressText returns an address in the form the flags take.
 func addressText(addr net.Addr) string {
 	if addr.Network() == "unix" {
 		return "unix://" + addr.String()

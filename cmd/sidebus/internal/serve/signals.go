@@ -18,7 +18,7 @@ var errStopped = errors.New("told to stop by a signal")
 
 // stopSignals returns a context that ends at the first SIGTERM or SIGINT. The second one ends the process at once with
 // 128 + its number, after beforeExit, and so does the end of the budget that the stop has then, whatever hangs, with
-// cli.Failure. stop gives the signals back to the system.
+// cli.Failure. stop returns the signals to the system.
 func stopSignals(
 	ctx context.Context, logger *slog.Logger, budget time.Duration, beforeExit func(),
 ) (_ context.Context, stop func()) {

@@ -48,7 +48,7 @@ func CheckAddress(flag, value string) error {
 	return nil
 }
 
-// FileMode gives the permissions that unix sockets get.
+// FileMode returns the permissions that unix sockets get.
 func (s *Settings) FileMode() (fs.FileMode, error) {
 	mode, err := strconv.ParseUint(s.SocketMode, 8, 32)
 	if err != nil || mode > 0o777 || mode&0o200 == 0 {

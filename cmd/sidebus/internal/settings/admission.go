@@ -24,7 +24,7 @@ var units = []struct {
 	bytes int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
 
-// RequestMemoryBytes gives the most memory for requests under way.
+// RequestMemoryBytes returns the most memory for requests under way.
 func (s *Settings) RequestMemoryBytes() (int64, error) {
 	if s.RequestMemory == "auto" {
 		return max(min(memoryLimit()/autoShare, autoRequestMemory), minRequestMemory), nil
@@ -46,7 +46,7 @@ func (s *Settings) RequestMemoryBytes() (int64, error) {
 	)
 }
 
-// sizeText gives a size as the flags take it.
+// sizeText returns a size as the flags take it.
 func sizeText(bytes int64) string {
 	for _, unit := range units {
 		if bytes%unit.bytes == 0 {
@@ -72,7 +72,7 @@ func memoryLimit() int64 {
 	return limit
 }
 
-// AllowedHostNames gives the names of --allowed-hosts.
+// AllowedHostNames returns the names of --allowed-hosts.
 func (s *Settings) AllowedHostNames() ([]string, error) {
 	var names []string
 	for name := range strings.SplitSeq(s.AllowedHosts, ",") {

@@ -16,7 +16,7 @@ import (
 // mask stands in for a secret wherever settings are shown.
 const mask = "***"
 
-// Shown gives the settings in force by flag name, fit to be seen by anyone.
+// Shown returns the settings in force by flag name, fit to be seen by anyone.
 func (s *Settings) Shown() map[string]string {
 	all := map[string]string{}
 	collect(reflect.ValueOf(*s), all)
@@ -49,8 +49,8 @@ var (
 	unixAddress = regexp.MustCompile(`^(unix://)(?:([\w.+-]*)(:[^@/?#]*)?@)?(/[^@?#]*)(\?[^@#]*)?$`)
 )
 
-// MaskStore gives the value of --store with secrets masked. A text that is not a URL is masked as a whole, because any
-// part of it may be secret. So is a user without a password, who is often a password in the wrong place, and every
+// MaskStore returns the value of --store with secrets masked. A text that is not a URL is masked as a whole, because
+// any part of it may be secret. So is a user without a password, who is often a password in the wrong place, and every
 // query.
 func MaskStore(store string) string {
 	if store == Embedded || store == Memory {

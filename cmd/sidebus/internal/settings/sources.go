@@ -32,7 +32,7 @@ type Sources struct {
 // Validate does nothing: load has checked the file.
 func (s *Sources) Validate(*kong.Application) error { return nil }
 
-// Resolve gives the value of one flag as text, nil when neither source has it. A value that does not fit the flag is
+// Resolve returns the value of one flag as text, nil when neither source has it. A value that does not fit the flag is
 // an error that names where it stands.
 func (s *Sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if len(flag.Envs) == 0 {

@@ -143,7 +143,7 @@ func redisURL(store, password string) (string, error) {
 	if parsed.User != nil {
 		if _, has := parsed.User.Password(); has {
 			return "", fmt.Errorf(
-				"--store has a password, and %s or --redis-password-file gives another; use one",
+				"--store has a password, and %s or --redis-password-file has another; use one",
 				settings.PasswordVariable,
 			)
 		}

@@ -54,7 +54,7 @@ func dialable(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// call makes one request and gives status and body.
+// call makes one request and returns status and body.
 func (c *adminClient) call(ctx context.Context, method, path string) (status int, body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
 	if err != nil {

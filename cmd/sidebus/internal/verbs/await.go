@@ -2,8 +2,8 @@ package verbs
 
 import "context"
 
-// await gives what work gives, or the cause of the end of ctx if that comes first. Work that waits for a terminal is
-// then left behind, it ends with the process.
+// await returns what work returns, or the cause of the end of ctx if that comes first. Work that waits for a terminal
+// is then left behind, it ends with the process.
 func await[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	type outcome struct {
 		value T

@@ -37,7 +37,7 @@ type entityOptions struct {
 	Set []string `name:"set" short:"s" sep:"none" placeholder:"OPTION=VALUE" help:"Option by its name in the API, such as lockDuration=30s. Without a value: the default. Can be repeated."`
 }
 
-// read gives the description of an entity with the options, and their names.
+// read returns the description of an entity with the options, and their names.
 func (e *entityOptions) read(resource string) (client.Description, []string, error) {
 	d := client.Blank(resource)
 	paths, err := client.Options(d, e.Set)
@@ -189,7 +189,7 @@ type entityCreateCommand struct {
 	firstRule
 }
 
-// Run makes an entity and fails when there is one.
+// Run creates an entity and fails when there is one.
 func (e *entityCreateCommand) Run(ctx context.Context, to terminal.Streams) error {
 	d, _, err := e.read(e.resource())
 	if err == nil {
@@ -216,7 +216,7 @@ type entityEnsureCommand struct {
 	firstRule
 }
 
-// Run makes an entity if there is none. One that differs stays as it is, which is not a failure.
+// Run creates an entity if there is none. One that differs stays as it is, which is not a failure.
 func (e *entityEnsureCommand) Run(ctx context.Context, to terminal.Streams) error {
 	d, _, err := e.read(e.resource())
 	if err == nil {

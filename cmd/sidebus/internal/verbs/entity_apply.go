@@ -155,7 +155,7 @@ func valueText(value string) string {
 	return client.Brief(value)
 }
 
-// givenText shows with which options, where they are not the defaults, and with which rules an entity is made.
+// givenText shows with which options, where they are not the defaults, and with which rules an entity is created.
 func givenText(c *entities.Change) string {
 	var given []string
 	e := c.Entity

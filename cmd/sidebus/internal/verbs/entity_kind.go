@@ -24,7 +24,7 @@ func (o *operator) describe(ctx context.Context, resource string) (client.Descri
 	}
 }
 
-// create makes the entity that d, made by client.Blank, describes.
+// create creates the entity that d, made by client.Blank, describes.
 func (o *operator) create(ctx context.Context, resource string, d client.Description) (client.Description, error) {
 	switch d := d.(type) {
 	case *sidebusv1.Topic:

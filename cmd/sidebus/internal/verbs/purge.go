@@ -137,7 +137,7 @@ func (p *purging) ask(ctx context.Context, o *operator) error {
 	return o.confirm(ctx, &p.confirmation, p.source, text)
 }
 
-// count gives the counts of the source, or of the one session.
+// count returns the counts of the source, or of the one session.
 func (p *purging) count(ctx context.Context, o *operator) (*sidebusv1.QueueRuntime, error) {
 	if p.session == nil {
 		return o.count(ctx, p.source)

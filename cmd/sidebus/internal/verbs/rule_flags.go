@@ -26,7 +26,7 @@ func (r *ruleFlags) isGiven() bool { return r.SQL != "" || len(r.Correlation) > 
 // isEmpty reports whether nothing is given at all.
 func (r *ruleFlags) isEmpty() bool { return !r.isGiven() && r.Action == "" && len(r.Parameter) == 0 }
 
-// rule gives the rule that the flags describe.
+// rule returns the rule that the flags describe.
 func (r *ruleFlags) rule(name string) (*sidebusv1.Rule, error) {
 	if !r.isGiven() {
 		return nil, cli.Misuse("specify what the rule selects: --sql, --correlation, --all or --none")
@@ -61,7 +61,7 @@ func (r *ruleFlags) rule(name string) (*sidebusv1.Rule, error) {
 	return rule, nil
 }
 
-// sqlOf gives an SQL text with those of the parameters that it uses.
+// sqlOf returns an SQL text with those of the parameters that it uses.
 func sqlOf(text string, parameters map[string]*sidebusv1.Value) *sidebusv1.Rule_Sql {
 	sql := &sidebusv1.Rule_Sql{Expression: text}
 	for name, value := range parameters {
@@ -130,7 +130,7 @@ func readValues(flag string, given []string, into map[string]*sidebusv1.Value) e
 	return nil
 }
 
-// firstRule is the rule that a subscription is made with.
+// firstRule is the rule that a subscription is created with.
 type firstRule struct {
 	ruleFlags
 

@@ -89,7 +89,7 @@ func (r *ruleTestCommand) checkFlags() error {
 	}
 }
 
-// message gives the message to test with.
+// message returns the message to test with.
 func (r *ruleTestCommand) message(ctx context.Context, o *operator) (*semantics.Message, error) {
 	given, err := r.template(time.Now())
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *ruleTestCommand) wholeMessage(ctx context.Context, o *operator) (*sideb
 	return client.ReadMessage(text)
 }
 
-// peekAt gives the message with a sequence number as its sender may have handed it over.
+// peekAt returns the message with a sequence number as its sender may have handed it over.
 func (o *operator) peekAt(
 	ctx context.Context, source string, number int64, subQueue sidebusv1.SubQueue_Kind,
 ) (*sidebusv1.Message, error) {
@@ -144,7 +144,7 @@ func (o *operator) peekAt(
 	return nil, fmt.Errorf("there is no message %d in %s", number, place(source, subQueue))
 }
 
-// rulesToTest gives the rule of the flags, or those of the subscription.
+// rulesToTest returns the rule of the flags, or those of the subscription.
 func (r *ruleTestCommand) rulesToTest(ctx context.Context, o *operator) ([]*sidebusv1.Rule, error) {
 	subscription := client.Resource(r.Subscription)
 	switch {

@@ -13,7 +13,7 @@ import (
 // tokenLife is how long a token of an operator verb holds. Each call has a token of its own.
 const tokenLife = 5 * time.Minute
 
-// clientToken gives what makes tokens of the key in the file or the variable, nil without a key. Its errors do not
+// clientToken returns what makes tokens of the key in the file or the variable, nil without a key. Its errors do not
 // repeat the key.
 func clientToken(file string) (func() string, error) {
 	text, place := os.Getenv(settings.SASKeyVariable), settings.SASKeyVariable

@@ -65,7 +65,7 @@ func readLines(ctx context.Context, from io.Reader) *lineReader {
 	return r
 }
 
-// batch gives the next lines to send together, none at the end. fixed is what each counts for besides its text.
+// batch returns the next lines to send together, none at the end. fixed is what each counts for besides its text.
 func (r *lineReader) batch(ctx context.Context, fixed int) ([]textLine, error) {
 	var batch []textLine
 	size := 0

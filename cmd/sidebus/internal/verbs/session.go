@@ -266,7 +266,7 @@ type sessionRestCommand struct {
 	clientSettings
 }
 
-// Run gives up what is left of a session: messages that are neither locked nor scheduled.
+// Run dead-letters what is left of a session: messages that are neither locked nor scheduled.
 func (s *sessionRestCommand) Run(ctx context.Context, to terminal.Streams) error {
 	if err := s.check(to); err != nil {
 		return err

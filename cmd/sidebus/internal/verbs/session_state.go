@@ -114,7 +114,7 @@ func (s *stateSetCommand) Run(ctx context.Context, to terminal.Streams) error {
 	})
 }
 
-// read gives the state to set.
+// read returns the state to set.
 func (s *stateSetCommand) read(ctx context.Context, o *operator) ([]byte, error) {
 	switch {
 	case s.File != "" && s.File != "-":

@@ -228,7 +228,7 @@ func wideSources(sources []entityCounts[*sidebusv1.QueueRuntime]) wideTable {
 	}, times...), rows}
 }
 
-// document gives the counts as JSON, each with its name.
+// document returns the counts as JSON, each with its name.
 func (c *counted) document() []byte {
 	var text bytes.Buffer
 	text.WriteByte('{')
@@ -302,7 +302,7 @@ func (c *counted) add(ctx context.Context, o *operator, resource string) error {
 	return err
 }
 
-// resources gives the resource names of all queues, topics and subscriptions.
+// resources returns the resource names of all queues, topics and subscriptions.
 func (o *operator) resources(ctx context.Context) ([]string, error) {
 	var all []string
 	queues, err := client.Queues(ctx, o, "")

@@ -159,7 +159,7 @@ func (r *jsonReader) next() int {
 	return at
 }
 
-// position gives line and column of an offset that does not lie before those asked for earlier.
+// position returns line and column of an offset that does not lie before those asked for earlier.
 func (r *jsonReader) position(at int) (line, column int) {
 	for ; r.looked < at && r.looked < len(r.text); r.looked++ {
 		switch c := r.text[r.looked]; {

@@ -62,7 +62,7 @@ func (n Node) Errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %s", n.Place, text)
 }
 
-// Plain gives the text of a plain value.
+// Plain returns the text of a plain value.
 func (n Node) Plain() (string, error) {
 	if n.yaml.Kind != yaml.ScalarNode || n.IsNull() {
 		return "", n.Errorf("must have one plain value")
@@ -70,7 +70,7 @@ func (n Node) Plain() (string, error) {
 	return n.yaml.Value, nil
 }
 
-// Mapping gives the values of a mapping in their order. isKnown reports whether a key is permitted, and suggests what
+// Mapping returns the values of a mapping in their order. isKnown reports whether a key is permitted, and suggests what
 // the user may have meant. what says what the mapping is of.
 func (n Node) Mapping(what string, isKnown func(key string) (ok bool, hint string)) ([]Node, error) {
 	if n.yaml.Kind != yaml.MappingNode {
@@ -96,7 +96,7 @@ func (n Node) Mapping(what string, isKnown func(key string) (ok bool, hint strin
 	return fields, nil
 }
 
-// List gives the values of a list.
+// List returns the values of a list.
 func (n Node) List(what string) ([]Node, error) {
 	if n.yaml.Kind != yaml.SequenceNode {
 		return nil, n.Errorf("must be a list of %s", what)
@@ -122,7 +122,7 @@ func OneOf(keys ...string) func(string) (bool, string) {
 	}
 }
 
-// JSON gives a plain value as JSON: a bool, a number with its fraction mark, null, or else a text. YAML's own ways to
+// JSON returns a plain value as JSON: a bool, a number with its fraction mark, null, or else a text. YAML's own ways to
 // write numbers, such as 0x1F, are translated.
 func (n Node) JSON() ([]byte, error) {
 	if n.yaml.Kind != yaml.ScalarNode {

@@ -13,7 +13,7 @@ import (
 // indent is how far what belongs to a key is moved in.
 const indent = 2
 
-// FromJSON gives the nodes of a document of JSON.
+// FromJSON returns the nodes of a document of JSON.
 func FromJSON(document []byte) (*yaml.Node, error) { return parseJSON(document) }
 
 // Write writes nodes as YAML that people like to read.

@@ -60,7 +60,7 @@ func (p *Session) MayYield() bool {
 	return p.leaving == nil && p.used == 0 && time.Since(p.turn) >= sessionTurn && a.mayReplace() && !a.hasPlace()
 }
 
-// Yield gives the place to a session that was accepted, nil if none is ready. isRefused: it comes too late, because
+// Yield passes the place to a session that was accepted, nil if none is ready. isRefused: it comes too late, because
 // this one was closed meanwhile and another one has its place, or credits were taken back.
 func (p *Session) Yield(accepted *semantics.Session) (isRefused bool) {
 	p.account.mu.Lock()
@@ -119,7 +119,7 @@ func (a *Account) newSession(accepted *semantics.Session) (next, former *Session
 	}, former
 }
 
-// makeWayFor gives the place to another session.
+// makeWayFor passes the place to another session.
 func (p *Session) makeWayFor(next *Session) {
 	p.successor = next
 	p.account.sessions[next.Lock] = next
