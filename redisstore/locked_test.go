@@ -146,7 +146,7 @@ func (s *swept) spoil(t *testing.T, queue string) {
 
 // A message that cannot be decoded becomes a dead letter that says so; those before and behind it are handed out, and
 // nothing stays locked.
-func TestUnreadableMessageHoldsUpNobody(t *testing.T) {
+func TestDLQ_25_UnreadableMessageHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	s := openSwept(t, redisstore.Options{})
 	s.create(t, func(*semantics.Options) {})

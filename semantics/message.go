@@ -109,7 +109,7 @@ const (
 	ReasonHeaderSize   = "HeaderSizeExceeded"        // DLQ-8
 	ReasonNoSession    = "Session ID is null"        // DLQ-9
 	ReasonOverflow     = "MaxMessageCountExceeded"   // TOPIC-7
-	// the stored form cannot be decoded: it is damaged, or of a newer version
+	// the stored form cannot be decoded: it is damaged, or of a newer version (DLQ-25)
 	ReasonUnreadable = "MessageUnreadable"
 )
 
