@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -294,6 +295,20 @@ func testMSG_15_HeaderLimits(_ *testing.T, h *fixture) {
 	rest := semantics.MaxHeaderSize - semantics.MaxPropertyValueSize - 1000 - 4
 	h.send(with(semantics.MaxPropertyValueSize, 1000, rest))
 	h.refusedSend(semantics.MessageSizeExceeded, with(semantics.MaxPropertyValueSize, 1000, rest+1))
+	for name, set := range map[string]func(m *semantics.Message, text string){
+		"subject": func(m *semantics.Message, text string) { m.Subject = text }, "to": func(m *semantics.Message, text string) { m.To = text },
+		"replyTo":     func(m *semantics.Message, text string) { m.ReplyTo = text },
+		"contentType": func(m *semantics.Message, text string) { m.ContentType = text },
+	} {
+		m := with(semantics.MaxPropertyValueSize, 1000, rest-10)
+		set(m, strings.Repeat("x", 10)) // headers count with the properties
+		h.send(m)
+		set(m, strings.Repeat("x", 11))
+		err := h.refusedSend(semantics.MessageSizeExceeded, m)
+		if err.Details[semantics.DetailLimit] != strconv.Itoa(semantics.MaxHeaderSize) {
+			h.t.Errorf("%s: got %v", name, err)
+		}
+	}
 }
 
 func testMSG_20_MessageSizeLimit(_ *testing.T, h *fixture) {
