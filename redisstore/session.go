@@ -29,7 +29,7 @@ func sessionToken(source semantics.Source) string {
 
 // AcceptSession implements semantics.Sessions.
 func (s *Store) AcceptSession(ctx context.Context, path, id string) (*semantics.Session, error) {
-	token := semantics.NewRandomUUID()
+	token := semantics.NewLockToken()
 	for {
 		r, err := s.run(ctx, "accept_session", s.keys(path), s.now(), sessionKey(id), token.String())
 		if err != nil {
@@ -55,7 +55,7 @@ func (s *Store) AcceptSession(ctx context.Context, path, id string) (*semantics.
 func (s *Store) AcceptNextSession(
 	ctx context.Context, path string, register semantics.Register,
 ) (*semantics.Session, time.Duration, error) {
-	token := semantics.NewRandomUUID()
+	token := semantics.NewLockToken()
 	r, err := s.run(
 		ctx, "accept_next_session", s.keys(path), s.now(), token.String(), registerNumber(register), s.sidecar,
 	)

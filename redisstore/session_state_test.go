@@ -232,7 +232,7 @@ func TestSeveralSessionsInOneScript(t *testing.T) {
 	s := openSteps(t, func(o *semantics.Options) { o.SessionInFlight = 3 })
 	s.sendTo("a", 2)
 	s.sendTo("b", 4)
-	a, b, lost := s.accept("a").SessionLock, s.accept("b").SessionLock, semantics.NewRandomUUID()
+	a, b, lost := s.accept("a").SessionLock, s.accept("b").SessionLock, semantics.NewLockToken()
 	now, until := s.clock.Now().UnixMilli(), s.clock.Now().Add(time.Minute).UnixMilli()
 
 	reply := s.script("receive_in_sessions", allKeys, now, 1<<20, 7, "me", a, 1, 1<<20, 0, lost, 5, 1<<20, 2, b, 2, 1<<20, 2, b, 2, 1<<20, 1, a, 9, 1<<20, 0)

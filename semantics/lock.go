@@ -1,40 +1,19 @@
 package semantics
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"time"
 )
 
-// LockToken names one delivery of one message (LOCK-2). It is a fencing token: stores check it inside every
+// LockToken names one delivery of one message (LOCK-2). It is a UUID and a fencing token: stores check it inside every
 // settle and renew, so a late holder can never act. Tokens compare with ==.
-type LockToken [16]byte
+type LockToken UUID
 
-// NewRandomUUID makes a random version 4 UUID.
-func NewRandomUUID() LockToken {
-	var t LockToken
-	rand.Read(t[:]) //nolint:errcheck // crypto/rand.Read never fails since Go 1.24
-	return UUIDFrom(t)
-}
+// NewLockToken makes a random token.
+func NewLockToken() LockToken { return LockToken(NewRandomUUID()) }
 
-// UUIDFrom makes a UUID of random bytes, version 4.
-func UUIDFrom(t LockToken) LockToken {
-	t[6] = t[6]&0x0f | 0x40
-	t[8] = t[8]&0x3f | 0x80
-	return t
-}
-
-// String returns the canonical lower-case form, 8-4-4-4-12.
-func (t LockToken) String() string {
-	var b [36]byte
-	hex.Encode(b[0:8], t[0:4])
-	hex.Encode(b[9:13], t[4:6])
-	hex.Encode(b[14:18], t[6:8])
-	hex.Encode(b[19:23], t[8:10])
-	hex.Encode(b[24:36], t[10:16])
-	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
-	return string(b[:])
-}
+// String returns the canonical form of the UUID.
+func (t LockToken) String() string { return UUID(t).String() }
 
 // IsZero reports whether t is the zero token, which no delivery ever has.
 func (t LockToken) IsZero() bool { return t == LockToken{} }

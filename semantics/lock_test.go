@@ -32,11 +32,11 @@ func TestSETTLE_13_EmptyTokenIsInvalidOperation(t *testing.T) {
 	wantCode(t, "empty token", err, semantics.InvalidOperation)
 }
 
-func TestNewRandomUUID(t *testing.T) {
+func TestNewLockToken(t *testing.T) {
 	t.Parallel()
 	seen := map[semantics.LockToken]bool{{}: true}
 	for range 1000 {
-		u := semantics.NewRandomUUID()
+		u := semantics.NewLockToken()
 		if u.IsZero() || seen[u] || u[6]>>4 != 4 || u[8]>>6 != 2 {
 			t.Fatalf("%s is zero, repeated, or no version 4 UUID", u)
 		}

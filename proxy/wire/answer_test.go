@@ -40,7 +40,7 @@ func TestRECV_6_AnswerSizeIsEnough(t *testing.T) {
 				Body: make([]byte, r.IntN(300)), BodyKind: semantics.BodyKind(r.IntN(3)), Properties: map[string]semantics.Value{},
 			},
 			SequenceNumber: 1<<53 - 1, EnqueuedSequenceNumber: 1<<53 - 1, SessionSequence: 1<<53 - 1, EnqueuedAt: now, ExpiresAt: now.AddDate(8000, 0, 0),
-			DeliveryCount: 1 << 30, LockToken: semantics.NewRandomUUID(), LockedUntil: now, DeadLetteredAt: now, DeadLetterDeliveryCount: 1 << 30,
+			DeliveryCount: 1 << 30, LockToken: semantics.NewLockToken(), LockedUntil: now, DeadLetteredAt: now, DeadLetterDeliveryCount: 1 << 30,
 			Size: 1 << 27, State: semantics.Deferred, Locked: true, Expired: true, VisibleAt: now, DeadLetterSource: text(r, 260),
 		}
 		ttl := semantics.Never - 1

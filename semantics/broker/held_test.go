@@ -18,7 +18,7 @@ func TestHeldIndexHasTheLocksOfSessions(t *testing.T) {
 	h.init()
 	sources := []semantics.Source{{Path: "orders"}}
 	for range 3 {
-		sources = append(sources, semantics.Source{Path: "tales", SessionLock: semantics.NewRandomUUID()})
+		sources = append(sources, semantics.Source{Path: "tales", SessionLock: semantics.NewLockToken()})
 	}
 	var tokens []semantics.LockToken
 	for step := range 2000 {
@@ -27,7 +27,7 @@ func TestHeldIndexHasTheLocksOfSessions(t *testing.T) {
 		some := tokens[:min(len(tokens), random.IntN(4))]
 		switch random.IntN(7) {
 		case 0, 1, 2:
-			token := semantics.NewRandomUUID()
+			token := semantics.NewLockToken()
 			tokens = append(tokens, token)
 			h.add(source, []*semantics.Received{{LockToken: token, LockedUntil: until}})
 		case 3:

@@ -67,10 +67,9 @@ func clearIDs(messages []*semantics.Message, made []bool) {
 
 // idFrom makes the message id at a place of a call. With a random seed it is as random as any (MSG-1).
 func idFrom(seed string, place int) string {
-	sum := sha256.Sum256(
-		binary.BigEndian.AppendUint64([]byte(seed), uint64(place)),
-	) //nolint:gosec // a place is not negative
-	return semantics.UUIDFrom(semantics.LockToken(sum[:16])).String()
+	place64 := uint64(place) //nolint:gosec // a place is not negative
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(seed), place64))
+	return semantics.UUIDFrom([16]byte(sum[:16])).String()
 }
 
 // digestOf returns a digest that distinguishes the messages of one call from others: by their number, their sizes and

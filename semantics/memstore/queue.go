@@ -123,7 +123,7 @@ func (b *box) remove(m *message) {
 }
 
 func (b *box) lock(m *message, until time.Time) {
-	m.token, m.lockedUntil = semantics.NewRandomUUID(), until
+	m.token, m.lockedUntil = semantics.NewLockToken(), until
 	b.locks[m.token] = m
 }
 

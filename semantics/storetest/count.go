@@ -57,7 +57,7 @@ func testCNT_4_PartsSumUpWhateverHappens(_ *testing.T, h *fixture) {
 		some := held[sub][:min(len(held[sub]), 2)]
 		held[sub] = held[sub][len(some):]
 		if len(some) == 0 {
-			return []semantics.LockToken{semantics.NewRandomUUID()}
+			return []semantics.LockToken{semantics.NewLockToken()}
 		}
 		return tokensOf(some...)
 	}

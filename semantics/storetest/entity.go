@@ -234,7 +234,7 @@ func (h *fixture) everyVerb(source semantics.Source, held *semantics.Received) m
 func testENT_8_MissingQueue(t *testing.T, h *fixture) {
 	h.createNamed("other")
 	h.wantCode(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"), semantics.EntityNotFound)
-	for verb, err := range h.everyVerb(orders, &semantics.Received{LockToken: semantics.NewRandomUUID()}) {
+	for verb, err := range h.everyVerb(orders, &semantics.Received{LockToken: semantics.NewLockToken()}) {
 		e := h.wantCode(err, semantics.EntityNotFound)
 		if e.Details[semantics.DetailEntity] != "orders" {
 			t.Errorf("%s: details name %q", verb, e.Details[semantics.DetailEntity])

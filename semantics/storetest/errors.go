@@ -36,7 +36,7 @@ func testERR_1_EveryFailureIsOfTheClosedSet(t *testing.T, h *fixture) {
 }
 
 func testERR_5_SyntaxBeforeExistence(t *testing.T, h *fixture) {
-	missing, token := semantics.Source{Path: "missing"}, []semantics.LockToken{semantics.NewRandomUUID()}
+	missing, token := semantics.Source{Path: "missing"}, []semantics.LockToken{semantics.NewLockToken()}
 	_, err := h.broker.Send(t.Context(), semantics.ToQueue("missing"), []*semantics.Message{lasting("a", 0)})
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 	_, err = h.broker.Receive(t.Context(), semantics.Source{Path: "missing"}, broker.ReceiveOptions{})
@@ -87,9 +87,9 @@ func testERR_5_StatusBeforeQuota(_ *testing.T, h *fixture) {
 func testERR_5_StatusBeforeLock(t *testing.T, h *fixture) {
 	h.create(func(o *semantics.Options) { o.Status = semantics.StatusDisabled })
 	// Settling is allowed by every status, so what fails is the lock.
-	codes, err := h.broker.Complete(t.Context(), orders, []semantics.LockToken{semantics.NewRandomUUID()})
+	codes, err := h.broker.Complete(t.Context(), orders, []semantics.LockToken{semantics.NewLockToken()})
 	h.wantCodes(codes, err, semantics.MessageLockLost)
-	_, err = h.broker.Complete(t.Context(), semantics.Source{Path: "missing"}, []semantics.LockToken{semantics.NewRandomUUID()})
+	_, err = h.broker.Complete(t.Context(), semantics.Source{Path: "missing"}, []semantics.LockToken{semantics.NewLockToken()})
 	h.wantCode(err, semantics.EntityNotFound)
 }
 

@@ -59,8 +59,8 @@ func testLOCK_2_UnknownTokenIsLost(_ *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(2)
 	h.receiveOne(orders)
-	h.lost(orders, &semantics.Received{LockToken: semantics.NewRandomUUID()})
-	h.lost(deadOrders, &semantics.Received{LockToken: semantics.NewRandomUUID()})
+	h.lost(orders, &semantics.Received{LockToken: semantics.NewLockToken()})
+	h.lost(deadOrders, &semantics.Received{LockToken: semantics.NewLockToken()})
 	h.lost(orders, &semantics.Received{})
 }
 
@@ -132,7 +132,7 @@ func testLOCK_5_RenewResultPerToken(t *testing.T, h *fixture) {
 	done, held := h.receiveOne(orders), h.receiveOne(orders)
 	h.complete(orders, done)
 	h.Advance(lock / 2)
-	tokens := append(tokensOf(ended, held, done, held), semantics.NewRandomUUID())
+	tokens := append(tokensOf(ended, held, done, held), semantics.NewLockToken())
 	got, err := h.broker.RenewLocks(t.Context(), orders, tokens)
 	h.ok(err)
 	isLost, isHeld := semantics.Renewal{Code: semantics.MessageLockLost}, semantics.Renewal{LockedUntil: h.Now().Add(lock)}
@@ -153,7 +153,7 @@ func testLOCK_5_RenewBounds(t *testing.T, h *fixture) {
 		h.same(r, semantics.Renewal{LockedUntil: h.Now().Add(lock)})
 	}
 	h.Advance(ms)
-	_, err = h.broker.RenewLocks(t.Context(), orders, append(tokens, semantics.NewRandomUUID()))
+	_, err = h.broker.RenewLocks(t.Context(), orders, append(tokens, semantics.NewLockToken()))
 	h.wantCode(err, semantics.ArgumentOutOfRange)
 	_, err = h.broker.RenewLocks(t.Context(), orders, nil)
 	h.wantCode(err, semantics.InvalidArgument)

@@ -35,7 +35,7 @@ func sessionOf(id string) semantics.Source { return semantics.Source{Path: order
 
 // unheld returns the source of a session with a token that no lock has.
 func unheld() semantics.Source {
-	return semantics.Source{Path: orders.Path, SessionLock: semantics.NewRandomUUID()}
+	return semantics.Source{Path: orders.Path, SessionLock: semantics.NewLockToken()}
 }
 
 // of makes a message one of a session.
@@ -321,7 +321,7 @@ func (h *fixture) sessionLost(source semantics.Source, messages ...*semantics.Re
 	h.t.Helper()
 	before := h.snapshot()
 	h.wantAll(h.holderVerbs(source), semantics.SessionLockLost)
-	tokens := append(tokensOf(messages...), semantics.NewRandomUUID())
+	tokens := append(tokensOf(messages...), semantics.NewLockToken())
 	h.wantSettlements(h.settlements(source, tokens), len(tokens), semantics.SessionLockLost)
 	if diff := cmp.Diff(before, h.snapshot(), comparing); diff != "" {
 		h.t.Fatalf("a lost session changed something (-before +after):\n%s", diff)

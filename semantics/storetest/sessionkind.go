@@ -217,7 +217,7 @@ func testLOCK_4_MessagesOfASessionAreNotRenewed(t *testing.T, h *fixture) {
 	a := h.accept("a")
 	got := h.receive(a, 2)
 	h.Advance(ms)
-	for _, source := range []semantics.Source{a, orders, {Path: "orders", SessionLock: semantics.NewRandomUUID()}} {
+	for _, source := range []semantics.Source{a, orders, {Path: "orders", SessionLock: semantics.NewLockToken()}} {
 		h.refused(semantics.InvalidOperation, func() error {
 			return second(h.broker.RenewLocks(t.Context(), source, tokensOf(got...)))
 		})
@@ -232,7 +232,7 @@ func testPURGE_9_NoReceiveBySequenceInSessions(_ *testing.T, h *fixture) {
 	h.createSessions()
 	h.sendTo("a", 3)
 	a := h.accept("a")
-	for _, source := range []semantics.Source{orders, a, {Path: "orders", SessionLock: semantics.NewRandomUUID()}} {
+	for _, source := range []semantics.Source{orders, a, {Path: "orders", SessionLock: semantics.NewLockToken()}} {
 		h.refused(semantics.InvalidOperation, func() error { return h.receiveNumbers(source, 1) })
 		h.refused(semantics.InvalidOperation, func() error { return h.receiveNumbers(source, 99) })
 	}

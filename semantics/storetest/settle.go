@@ -229,7 +229,7 @@ func testSETTLE_14_ResultPerToken(t *testing.T, h *fixture) {
 		h.sendTexts(4)
 		got := h.receive(orders, 4)
 		h.complete(orders, got[1])
-		codes, err := verb([]semantics.LockToken{got[3].LockToken, got[1].LockToken, semantics.NewRandomUUID(), got[0].LockToken})
+		codes, err := verb([]semantics.LockToken{got[3].LockToken, got[1].LockToken, semantics.NewLockToken(), got[0].LockToken})
 		h.wantCodes(codes, err, "", semantics.MessageLockLost, semantics.MessageLockLost, "")
 		r := h.runtime()
 		if r.Locked != 1 {
@@ -264,7 +264,7 @@ func testSETTLE_14_CountBounds(t *testing.T, h *fixture) {
 	h.create()
 	h.sendTexts(semantics.MaxSettleTokens)
 	tokens := tokensOf(h.receive(orders, semantics.MaxSettleTokens)...)
-	tooMany := append(tokens[:len(tokens):len(tokens)], semantics.NewRandomUUID())
+	tooMany := append(tokens[:len(tokens):len(tokens)], semantics.NewLockToken())
 	h.refused(semantics.ArgumentOutOfRange, func() error {
 		_, err := h.broker.Complete(t.Context(), orders, tooMany)
 		return err

@@ -26,7 +26,7 @@ var topicDeleteTests = []ruleTest{
 
 // sourceVerbs calls the verbs on a subscription that need only its existence.
 func (h *fixture) sourceVerbs(source semantics.Source) map[string]error {
-	ctx, tokens, errs := h.t.Context(), []semantics.LockToken{semantics.NewRandomUUID()}, map[string]error{}
+	ctx, tokens, errs := h.t.Context(), []semantics.LockToken{semantics.NewLockToken()}, map[string]error{}
 	for _, s := range []semantics.Source{source, deadOf(source), undelivered(source)} {
 		at := " " + s.SubQueue.String()
 		_, errs["receive"+at] = h.broker.Receive(ctx, s, broker.ReceiveOptions{MaxMessages: 1})
@@ -43,7 +43,7 @@ func (h *fixture) sourceVerbs(source semantics.Source) map[string]error {
 		_, errs["delete by number"+at] = h.broker.DeleteBySequence(ctx, s, []int64{1})
 	}
 	held := source
-	held.SessionLock = semantics.NewRandomUUID()
+	held.SessionLock = semantics.NewLockToken()
 	_, errs["peek dead"] = h.broker.Peek(ctx, deadOf(source), 0, 1, semantics.ShowAll)
 	_, errs["dead-letter"] = h.broker.DeadLetter(ctx, source, tokens, why("", ""))
 	_, _, errs["resubmit"] = h.broker.Resubmit(ctx, deadOf(source), broker.ResubmitOptions{})

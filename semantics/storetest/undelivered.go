@@ -64,7 +64,7 @@ func testDLQ_19_EmptyOneIsThere(t *testing.T, h *fixture) {
 		results, _, err := h.broker.Resubmit(t.Context(), source, broker.ResubmitOptions{Numbers: []int64{1}})
 		h.ok(err)
 		h.same(results, []broker.ResubmitResult{notMoved(1, semantics.MessageNotFound)})
-		codes, err := h.broker.Complete(t.Context(), source, []semantics.LockToken{semantics.NewRandomUUID()})
+		codes, err := h.broker.Complete(t.Context(), source, []semantics.LockToken{semantics.NewLockToken()})
 		h.wantCodes(codes, err, semantics.MessageLockLost)
 	}
 	h.same(h.counts(), semantics.Runtime{})

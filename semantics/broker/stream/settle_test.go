@@ -21,7 +21,7 @@ func TestSETTLE_14_TokensOfSeveralSessions(t *testing.T) {
 		s.ok(p.CloseSession(p.opened["c"]))
 		p.takes()
 		tokens := []semantics.LockToken{
-			p.unsettled["a/1"], semantics.NewRandomUUID(), p.unsettled["b/1"], gone, p.unsettled["a/2"], p.unsettled["a/1"],
+			p.unsettled["a/1"], semantics.NewLockToken(), p.unsettled["b/1"], gone, p.unsettled["a/2"], p.unsettled["a/1"],
 		}
 		codes, err := p.Settle(t.Context(), tokens, s.Complete)
 		s.ok(err)
@@ -80,7 +80,7 @@ func TestRECV_3_NothingToSettle(t *testing.T) {
 		s.send("orders", "1")
 		p := s.subscribe("orders", func(o *stream.Options) { o.Mode = semantics.ReceiveAndDelete })
 		p.wants("1")
-		_, err := p.Settle(t.Context(), []semantics.LockToken{semantics.NewRandomUUID()}, s.Complete)
+		_, err := p.Settle(t.Context(), []semantics.LockToken{semantics.NewLockToken()}, s.Complete)
 		wantCode(t, "settle", err, semantics.InvalidOperation)
 		s.wantCounts("orders", "available 0 locked 0 dead 0")
 	})
@@ -151,7 +151,7 @@ func TestSETTLE_2_TokenOfASessionThatIsGone(t *testing.T) {
 			}
 		}
 		p.wants("-a(lost) +a a/2 a/3")
-		codes, err := p.Settle(t.Context(), []semantics.LockToken{p.unsettled["a/2"], also, settled, semantics.NewRandomUUID()}, s.Complete)
+		codes, err := p.Settle(t.Context(), []semantics.LockToken{p.unsettled["a/2"], also, settled, semantics.NewLockToken()}, s.Complete)
 		s.ok(err)
 		if want := []semantics.Code{"", semantics.SessionLockLost, semantics.MessageLockLost, semantics.MessageLockLost}; !slices.Equal(codes, want) {
 			t.Errorf("got %q, want %q", codes, want)

@@ -27,7 +27,7 @@ func TestRECV_13_Refusals(t *testing.T) {
 		}{
 			"no such queue":      {semantics.Source{Path: "nothing"}, nil, semantics.EntityNotFound},
 			"bad name":           {semantics.Source{Path: "."}, nil, semantics.InvalidArgument},
-			"a held session":     {semantics.Source{Path: "tales", SessionLock: semantics.NewRandomUUID()}, nil, semantics.InvalidArgument},
+			"a held session":     {semantics.Source{Path: "tales", SessionLock: semantics.NewLockToken()}, nil, semantics.InvalidArgument},
 			"a named session":    {semantics.Source{Path: "tales", Session: "a"}, nil, semantics.SessionRequired},
 			"too many credits":   {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.Credits = 1001 }, semantics.ArgumentOutOfRange},
 			"negative credits":   {semantics.Source{Path: "orders"}, func(o *stream.Options) { o.Credits = -1 }, semantics.ArgumentOutOfRange},
