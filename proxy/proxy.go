@@ -8,39 +8,18 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/reflection"
 
-	"github.com/sidebus/sidebus/proxy/admin"
-	"github.com/sidebus/sidebus/proxy/compat"
 	"github.com/sidebus/sidebus/proxy/dapr"
-	"github.com/sidebus/sidebus/proxy/grpcapi"
-	"github.com/sidebus/sidebus/proxy/httpapi"
 	"github.com/sidebus/sidebus/proxy/internal/admission"
-	"github.com/sidebus/sidebus/proxy/internal/hosts"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
 	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/proxy/push"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
-)
-
-// Limits of the servers. Responses have no time limit, since a receive may wait for semantics.MaxWait. When a client
-// disconnects, its call ends.
-const (
-	maxHeaderBytes    = 64 << 10
-	maxMessageHeaders = 512 << 10 // of a message in REST headers, with all characters escaped (MSG-15)
-	readHeaderTimeout = 10 * time.Second
-	idleTimeout       = 2 * time.Minute
-	minPingInterval   = 10 * time.Second // of a gRPC client, also without calls
-	pingInterval      = time.Minute      // of the gRPC server, to detect lost clients
-	pingTimeout       = 20 * time.Second
 )
 
 // Proxy is one sidecar. Use New, then Run.
@@ -95,41 +74,8 @@ func New(
 	}
 	calls := obs.NewCalls(measures, logger)
 	calls.OnOutage = p.readiness.CheckSoon
-	sessions, queues := grpcapi.NewSessions(broker), grpcapi.NewAdmin(broker)
-	p.grpc = grpc.NewServer(append(
-		admission.GRPCOptions(),
-		grpcapi.ServerOption(),
-		grpc.MaxRecvMsgSize(config.MaxGRPCMessage),
-		grpc.MaxHeaderListSize(maxHeaderBytes),
-		grpc.KeepaliveEnforcementPolicy(
-			keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true},
-		),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
-		grpc.WaitForHandlers(true),
-	)...)
-	grpcapi.Register(
-		p.grpc, grpcapi.NewMessages(broker, measures, semantics.MaxMessageSize, p.stopping), sessions, queues,
-		p.responses, calls, config.Authorizer,
-	)
-	healthpb.RegisterHealthServer(p.grpc, &health{readiness: p.readiness, stopping: p.stopping})
-	reflection.Register(p.grpc)
-
-	overHTTP := grpcapi.NewMessages(broker, measures, semantics.MaxHTTPMessageSize, p.stopping)
-	api, err := httpapi.New(overHTTP, sessions, queues, p.responses, calls, config.Authorizer)
-	if err != nil {
+	if err := p.newServers(measures, calls, metrics); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
-	}
-	p.http = p.server(p.admission.Handler(hosts.New(config.HTTPAddr, config.AllowedHosts), compat.New(compat.Config{
-		Broker: broker, Responses: p.responses, Calls: calls, Metrics: measures, Next: api,
-		Authorizer: config.Authorizer,
-	})))
-	p.http.MaxHeaderBytes = maxMessageHeaders
-	p.http.ConnState = p.admission.ConnState
-	p.http.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		if below, ok := admission.Underlying(conn); ok {
-			ctx = compat.Spelled(ctx, below)
-		}
-		return admission.ConnContext(ctx, conn)
 	}
 	if p.push, err = push.New(config.Handlers, broker, measures, logger); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
@@ -137,23 +83,7 @@ func New(
 	if p.dapr, err = dapr.New(config.Dapr, broker, measures, calls, logger); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	pages := admin.Config{
-		Readiness: p.readiness, Metrics: metrics, Hosts: hosts.New(config.AdminAddr, config.AllowedHosts),
-		BodyTimeout: config.RequestTime, Settings: config.Settings, Pprof: config.Pprof,
-		Drain: p.Drain, DrainTimeout: config.DrainTimeout,
-	}
-	p.admin = p.server(admin.New(pages))
-	pages.Hosts = hosts.New(config.ProbeAddr, config.AllowedHosts)
-	p.probes = p.server(admin.NewProbes(pages))
 	return p, nil
-}
-
-func (p *Proxy) server(handler http.Handler) *http.Server {
-	return &http.Server{
-		Handler: handler, MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: readHeaderTimeout,
-		IdleTimeout: idleTimeout,
-		ErrorLog:    slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
-	}
 }
 
 // Opened returns a channel that is closed when all listeners are open.

@@ -86,112 +86,14 @@ var (
 // NewMetrics registers the metrics of the proxy, of the Broker, of Go and of the process. At most maxEntities entities
 // get a value of their own for the label "entity". It fails if the registry has metrics of the same names.
 func NewMetrics(registry *prometheus.Registry, stats BrokerStats, maxEntities int) (*Metrics, error) {
-	m := &Metrics{
-		labels: NewLabels(maxEntities),
-		rpcs: counterVec(
-			"sidebus_rpcs_total", "Calls and streams that have ended, by method, wire and code.", "method", "wire",
-			"code",
-		),
-		rpcDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sidebus_rpc_duration_seconds",
-			Help: "Time from the arrival of a call to its answer, without the time it waits for messages or a session. " +
-				"Streams and Messages.Request are not in it.",
-			Buckets: rpcBuckets,
-		}, []string{"method", "wire", "code"}),
-		sent: counterVec("sidebus_messages_sent_total", "Messages stored by sends.", "entity"),
-		deduplicated: counterVec(
-			"sidebus_messages_deduplicated_total", "Messages that duplicate detection dropped.", "entity",
-		),
-		received: counterVec("sidebus_messages_received_total", "Messages delivered to receivers.", "entity"),
-		settled: counterVec(
-			"sidebus_messages_settled_total", "Messages settled, by outcome.", "entity", "outcome",
-		),
-		locksLost: counterVec(
-			"sidebus_locks_lost_total",
-			"Settlements and renewals that failed because the lock had expired or was lost, by the outcome asked for.",
-			"entity", "outcome",
-		),
-		removed: counterVec(
-			"sidebus_messages_removed_total", "Messages removed without being received, by verb.", "entity", "verb",
-		),
-		resubmitted: counterVec(
-			"sidebus_messages_resubmitted_total", "Dead letters sent again, by the entity they came from.", "entity",
-		),
-		Connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sidebus_connections", Help: "Open connections of clients.",
-		}, []string{"wire"}),
-		ConnectionsRefused: counterVec(
-			"sidebus_connections_refused_total", "Connections refused because --max-connections were open.", "wire",
-		),
-		ConnectionsIdleEnded: counterVec("sidebus_connections_idle_ended_total",
-			"Idle connections closed to make place for others.", "wire"),
-		WaitsEnded: counter(
-			"sidebus_waits_ended_total", "Waiting receives answered early to make place for other calls.",
-		),
-		RequestsRefused: counter(
-			"sidebus_requests_refused_total",
-			"Requests refused because requests in flight used all of --request-memory.",
-		),
-		RequestsLate: counter(
-			"sidebus_requests_late_total", "Requests whose body or first message did not arrive in time.",
-		),
-		RequestMemory: gauge("sidebus_request_memory_bytes", "Memory reserved for requests in flight."),
-		AnswersRefused: counter("sidebus_answers_refused_total",
-			"Receives and peeks refused because unread answers used all memory for answers."),
-		AnswersLate: counter(
-			"sidebus_answers_late_total", "Connections closed because the client did not read its answers.",
-		),
-		AnswerMemory: gauge("sidebus_answer_memory_bytes", "Memory reserved for answers that clients have not read."),
-		Panics: counter(
-			"sidebus_panics_total", "Calls, pushes and streams that failed because of a bug in Sidebus.",
-		),
-		Pushes: counterVec(
-			"sidebus_pushes_total", "Messages pushed to the app, by outcome.", "handler", "outcome",
-		),
-		PushDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sidebus_push_duration_seconds", Help: "Time from a push to the answer of the app.",
-			Buckets: pushBuckets,
-		}, []string{"handler"}),
-		HandlerReachable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sidebus_handler_reachable",
-			Help: "1 if the app accepted the last connection of the handler, else 0.",
-		}, []string{"handler"}),
-		DaprStreams: gauge("sidebus_dapr_streams", "Open message streams of the Dapr runtime."),
-		DaprStreamsStalled: gauge("sidebus_dapr_streams_stalled",
-			"Open message streams of the Dapr runtime whose entity cannot be received from."),
-		DaprDeliveries: counterVec(
-			"sidebus_dapr_deliveries_total", "Messages delivered to the Dapr runtime, by outcome.", "outcome",
-		),
-		DaprBadMetadata: counter("sidebus_dapr_bad_metadata_total",
-			"Invalid values in the metadata of Dapr subscriptions, which were ignored."),
-		DaprHeals: counterVec(
-			"sidebus_dapr_heals_total", "Restarts of Sidebus under a running Dapr runtime, by outcome.", "outcome",
-		),
-	}
-	own := []prometheus.Collector{
-		m.rpcs, m.rpcDuration, m.sent, m.deduplicated, m.received, m.settled, m.locksLost, m.removed, m.resubmitted,
-		m.Connections, m.ConnectionsRefused, m.Panics,
-		m.ConnectionsIdleEnded, m.WaitsEnded, m.RequestsRefused, m.RequestsLate, m.RequestMemory,
-		m.AnswersRefused, m.AnswersLate, m.AnswerMemory,
-		m.Pushes, m.PushDuration, m.HandlerReachable,
-		m.DaprStreams, m.DaprStreamsStalled, m.DaprDeliveries, m.DaprBadMetadata, m.DaprHeals,
-		gaugeFunc(
-			"sidebus_messages_held",
-			"Messages delivered by this sidecar whose locks may hold and that are not settled.",
-			func() float64 { return float64(stats.Held()) },
-		),
-		counterFunc("sidebus_orphan_replies_total", "Replies completed because no request waited for them.",
-			func() float64 { return float64(stats.OrphanReplies()) }),
-		counterFunc(
-			"sidebus_prefetches_cut_total", "Streams whose prefetch was reduced because the client is too slow for it.",
-			func() float64 { return float64(stats.PrefetchesCut()) },
-		),
-		counterFunc("sidebus_messages_forwarded_total", "Messages that this sidecar forwarded, once for each hop.",
-			func() float64 { forwarded, _ := stats.Forwarded(); return float64(forwarded) }),
-		counterFunc("sidebus_forwards_refused_total", "Messages that this sidecar could not forward and dead-lettered.",
-			func() float64 { _, refused := stats.Forwarded(); return float64(refused) }),
-	}
-	if err := register(registry, own...); err != nil {
+	m, all := &Metrics{labels: NewLabels(maxEntities)}, &collection{}
+	m.addCalls(all)
+	m.addMessages(all)
+	m.addAdmission(all)
+	m.addHandlers(all)
+	m.addDapr(all)
+	addBroker(all, stats)
+	if err := all.register(registry); err != nil {
 		return nil, err
 	}
 	process := []prometheus.Collector{
@@ -206,6 +108,107 @@ func NewMetrics(registry *prometheus.Registry, stats BrokerStats, maxEntities in
 	return m, nil
 }
 
+func (m *Metrics) addCalls(to *collection) {
+	m.rpcs = to.counterVec(
+		"sidebus_rpcs_total", "Calls and streams that have ended, by method, wire and code.", "method", "wire", "code",
+	)
+	m.rpcDuration = to.histogramVec("sidebus_rpc_duration_seconds",
+		"Time from the arrival of a call to its answer, without the time it waits for messages or a session. "+
+			"Streams and Messages.Request are not in it.",
+		rpcBuckets, "method", "wire", "code")
+	m.Panics = to.counter(
+		"sidebus_panics_total", "Calls, pushes and streams that failed because of a bug in Sidebus.",
+	)
+}
+
+func (m *Metrics) addMessages(to *collection) {
+	m.sent = to.counterVec("sidebus_messages_sent_total", "Messages stored by sends.", "entity")
+	m.deduplicated = to.counterVec(
+		"sidebus_messages_deduplicated_total", "Messages that duplicate detection dropped.", "entity",
+	)
+	m.received = to.counterVec("sidebus_messages_received_total", "Messages delivered to receivers.", "entity")
+	m.settled = to.counterVec(
+		"sidebus_messages_settled_total", "Messages settled, by outcome.", "entity", "outcome",
+	)
+	m.locksLost = to.counterVec("sidebus_locks_lost_total",
+		"Settlements and renewals that failed because the lock had expired or was lost, by the outcome asked for.",
+		"entity", "outcome")
+	m.removed = to.counterVec(
+		"sidebus_messages_removed_total", "Messages removed without being received, by verb.", "entity", "verb",
+	)
+	m.resubmitted = to.counterVec(
+		"sidebus_messages_resubmitted_total", "Dead letters sent again, by the entity they came from.", "entity",
+	)
+}
+
+func (m *Metrics) addAdmission(to *collection) {
+	m.Connections = to.gaugeVec("sidebus_connections", "Open connections of clients.", "wire")
+	m.ConnectionsRefused = to.counterVec(
+		"sidebus_connections_refused_total", "Connections refused because --max-connections were open.", "wire",
+	)
+	m.ConnectionsIdleEnded = to.counterVec(
+		"sidebus_connections_idle_ended_total", "Idle connections closed to make place for others.", "wire",
+	)
+	m.WaitsEnded = to.counter(
+		"sidebus_waits_ended_total", "Waiting receives answered early to make place for other calls.",
+	)
+	m.RequestsRefused = to.counter("sidebus_requests_refused_total",
+		"Requests refused because requests in flight used all of --request-memory.")
+	m.RequestsLate = to.counter(
+		"sidebus_requests_late_total", "Requests whose body or first message did not arrive in time.",
+	)
+	m.RequestMemory = to.gauge("sidebus_request_memory_bytes", "Memory reserved for requests in flight.")
+	m.AnswersRefused = to.counter("sidebus_answers_refused_total",
+		"Receives and peeks refused because unread answers used all memory for answers.")
+	m.AnswersLate = to.counter(
+		"sidebus_answers_late_total", "Connections closed because the client did not read its answers.",
+	)
+	m.AnswerMemory = to.gauge(
+		"sidebus_answer_memory_bytes", "Memory reserved for answers that clients have not read.",
+	)
+}
+
+func (m *Metrics) addHandlers(to *collection) {
+	m.Pushes = to.counterVec(
+		"sidebus_pushes_total", "Messages pushed to the app, by outcome.", "handler", "outcome",
+	)
+	m.PushDuration = to.histogramVec(
+		"sidebus_push_duration_seconds", "Time from a push to the answer of the app.", pushBuckets, "handler",
+	)
+	m.HandlerReachable = to.gaugeVec("sidebus_handler_reachable",
+		"1 if the app accepted the last connection of the handler, else 0.", "handler")
+}
+
+func (m *Metrics) addDapr(to *collection) {
+	m.DaprStreams = to.gauge("sidebus_dapr_streams", "Open message streams of the Dapr runtime.")
+	m.DaprStreamsStalled = to.gauge("sidebus_dapr_streams_stalled",
+		"Open message streams of the Dapr runtime whose entity cannot be received from.")
+	m.DaprDeliveries = to.counterVec(
+		"sidebus_dapr_deliveries_total", "Messages delivered to the Dapr runtime, by outcome.", "outcome",
+	)
+	m.DaprBadMetadata = to.counter("sidebus_dapr_bad_metadata_total",
+		"Invalid values in the metadata of Dapr subscriptions, which were ignored.")
+	m.DaprHeals = to.counterVec(
+		"sidebus_dapr_heals_total", "Restarts of Sidebus under a running Dapr runtime, by outcome.", "outcome",
+	)
+}
+
+func addBroker(to *collection, stats BrokerStats) {
+	to.gaugeFunc("sidebus_messages_held",
+		"Messages delivered by this sidecar whose locks may hold and that are not settled.",
+		func() float64 { return float64(stats.Held()) })
+	to.counterFunc("sidebus_orphan_replies_total", "Replies completed because no request waited for them.",
+		func() float64 { return float64(stats.OrphanReplies()) })
+	to.counterFunc("sidebus_prefetches_cut_total",
+		"Streams whose prefetch was reduced because the client is too slow for it.",
+		func() float64 { return float64(stats.PrefetchesCut()) })
+	to.counterFunc("sidebus_messages_forwarded_total", "Messages that this sidecar forwarded, once for each hop.",
+		func() float64 { forwarded, _ := stats.Forwarded(); return float64(forwarded) })
+	to.counterFunc("sidebus_forwards_refused_total",
+		"Messages that this sidecar could not forward and dead-lettered.",
+		func() float64 { _, refused := stats.Forwarded(); return float64(refused) })
+}
+
 // Sidecar has the values of metrics about the sidecar and its store.
 type Sidecar struct {
 	Version, Commit string
@@ -216,50 +219,18 @@ type Sidecar struct {
 
 // RegisterSidecar registers the metrics of a sidecar. It fails if the registry has metrics of the same names.
 func RegisterSidecar(registry *prometheus.Registry, s Sidecar) error {
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "sidebus_build_info", Help: "Always 1; the labels have the version of Sidebus, of Go, and the commit.",
-	}, []string{"version", "go", "commit"})
+	all := &collection{}
+	build := all.gaugeVec("sidebus_build_info",
+		"Always 1; the labels have the version of Sidebus, of Go, and the commit.", "version", "go", "commit")
 	build.WithLabelValues(s.Version, runtime.Version(), s.Commit).Set(1)
-	all := []prometheus.Collector{
-		build,
-		gaugeFunc("sidebus_store_up", "1 if the last health check of the store succeeded, else 0.", func() float64 {
-			if s.StoreUp() {
-				return 1
-			}
-			return 0
-		}),
-	}
-	if s.Entities != nil && s.MaxEntities > 0 {
-		all = append(all, newEntities(s.Entities, s.MaxEntities, s.StoreUp))
-	}
-	return register(registry, all...)
-}
-
-func register(registry *prometheus.Registry, all ...prometheus.Collector) error {
-	for _, c := range all {
-		if err := registry.Register(c); err != nil {
-			return err
+	all.gaugeFunc("sidebus_store_up", "1 if the last health check of the store succeeded, else 0.", func() float64 {
+		if s.StoreUp() {
+			return 1
 		}
+		return 0
+	})
+	if s.Entities != nil && s.MaxEntities > 0 {
+		add(all, newEntities(s.Entities, s.MaxEntities, s.StoreUp))
 	}
-	return nil
-}
-
-func counter(name, help string) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-}
-
-func gauge(name, help string) prometheus.Gauge {
-	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-}
-
-func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-}
-
-func counterFunc(name, help string, value func() float64) prometheus.CounterFunc {
-	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value)
-}
-
-func gaugeFunc(name, help string, value func() float64) prometheus.GaugeFunc {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	return all.register(registry)
 }

@@ -1,0 +1,106 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/sidebus/sidebus/proxy/admin"
+	"github.com/sidebus/sidebus/proxy/compat"
+	"github.com/sidebus/sidebus/proxy/grpcapi"
+	"github.com/sidebus/sidebus/proxy/httpapi"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
+	"github.com/sidebus/sidebus/proxy/internal/hosts"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Limits of the servers. Responses have no time limit, since a receive may wait for semantics.MaxWait. When a client
+// disconnects, its call ends.
+const (
+	maxHeaderBytes    = 64 << 10
+	maxMessageHeaders = 512 << 10 // of a message in REST headers, with all characters escaped (MSG-15)
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	minPingInterval   = 10 * time.Second // of a gRPC client, also without calls
+	pingInterval      = time.Minute      // of the gRPC server, to detect lost clients
+	pingTimeout       = 20 * time.Second
+)
+
+// newServers creates the servers of the API, of the admin pages and of the probes.
+func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *prometheus.Registry) error {
+	sessions, queues := grpcapi.NewSessions(p.broker), grpcapi.NewAdmin(p.broker)
+	overGRPC := grpcapi.NewMessages(p.broker, measures, semantics.MaxMessageSize, p.stopping)
+	overHTTP := grpcapi.NewMessages(p.broker, measures, semantics.MaxHTTPMessageSize, p.stopping)
+
+	p.grpc = newGRPCServer(p.config.MaxGRPCMessage)
+	grpcapi.Register(p.grpc, overGRPC, sessions, queues, p.responses, calls, p.config.Authorizer)
+	healthpb.RegisterHealthServer(p.grpc, &health{readiness: p.readiness, stopping: p.stopping})
+	reflection.Register(p.grpc)
+
+	api, err := httpapi.New(overHTTP, sessions, queues, p.responses, calls, p.config.Authorizer)
+	if err != nil {
+		return err
+	}
+	p.http = p.apiServer(compat.New(compat.Config{
+		Broker: p.broker, Responses: p.responses, Calls: calls, Metrics: measures, Next: api,
+		Authorizer: p.config.Authorizer,
+	}))
+
+	pages := admin.Config{
+		Readiness: p.readiness, Metrics: metrics, Hosts: p.hosts(p.config.AdminAddr),
+		BodyTimeout: p.config.RequestTime, Settings: p.config.Settings, Pprof: p.config.Pprof,
+		Drain: p.Drain, DrainTimeout: p.config.DrainTimeout,
+	}
+	p.admin = p.server(admin.New(pages))
+	pages.Hosts = p.hosts(p.config.ProbeAddr)
+	p.probes = p.server(admin.NewProbes(pages))
+	return nil
+}
+
+func newGRPCServer(maxMessage int) *grpc.Server {
+	return grpc.NewServer(append(
+		admission.GRPCOptions(),
+		grpcapi.ServerOption(),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.KeepaliveEnforcementPolicy(
+			keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true},
+		),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
+		grpc.WaitForHandlers(true),
+	)...)
+}
+
+// apiServer is the HTTP server of the API, with limits on who is let in.
+func (p *Proxy) apiServer(api http.Handler) *http.Server {
+	server := p.server(p.admission.Handler(p.hosts(p.config.HTTPAddr), api))
+	server.MaxHeaderBytes = maxMessageHeaders
+	server.ConnState = p.admission.ConnState
+	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		if below, ok := admission.Underlying(conn); ok {
+			ctx = compat.Spelled(ctx, below)
+		}
+		return admission.ConnContext(ctx, conn)
+	}
+	return server
+}
+
+func (p *Proxy) server(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout: idleTimeout,
+		ErrorLog:    slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
+	}
+}
+
+// hosts are the host names for which requests to an address are served.
+func (p *Proxy) hosts(address string) *hosts.Hosts { return hosts.New(address, p.config.AllowedHosts) }
