@@ -210,7 +210,9 @@ public class Consumer {
                     break;
                 }
                 if (held.containsKey((String) message.get("lockToken"))) {
-                    process(message, null);
+                    if (process(message, null)) {
+                        settle("complete", List.of(message), Map.of());
+                    }
                     held.remove((String) message.get("lockToken"));
                 }
             }
@@ -221,7 +223,8 @@ public class Consumer {
         return !messages.isEmpty();
     }
 
-    // A queue with sessions: one lock for all messages of a session, which come in order, one at a time.
+    // A queue with sessions: one lock for all messages of a session, which come in order, one at a time. One call
+    // completes a message and receives the next one.
 
     boolean nextSession(int wait) throws IOException, InterruptedException {
         var answer = call(path + "/sessions:accept", Map.of("maxWait", wait + "s"), wait);
@@ -250,19 +253,37 @@ public class Consumer {
         if (session.get("state") instanceof String state) {
             done = Long.parseLong(new String(Base64.getDecoder().decode(state), StandardCharsets.UTF_8));
         }
+        List<Map<String, Object>> finished = List.of(); // the message whose work is done, to be completed
         while (stopTime == 0) {
-            var messages = receive(0, lock);
+            var messages = completeAndReceive(finished, lock);
+            finished = List.of();
             if (messages.isEmpty()) {
                 return;
             }
             var message = messages.get(0);
             long number = Long.parseLong((String) message.get("sessionSequence")); // int64 is a string in JSON
-            if (number <= done) {
-                settle("complete", messages, lock); // the state was set, but then the message was not completed
-            } else if (process(message, session)) {
-                done = number;
+            // If number <= done, the state was set, but then the message was not completed.
+            if (number <= done || process(message, session)) {
+                done = Math.max(done, number);
+                finished = messages;
             }
         }
+        if (!finished.isEmpty()) {
+            settle("complete", finished, lock);
+        }
+    }
+
+    List<Map<String, Object>> completeAndReceive(List<Map<String, Object>> finished, Map<String, Object> lock)
+            throws IOException, InterruptedException {
+        var body = new LinkedHashMap<String, Object>(lock);
+        body.put("lockTokens", tokens(finished));
+        body.put("maxWait", "0s");
+        var answer = call(path + "/messages:completeAndReceive", body, 0);
+        report("complete", finished, answer);
+        if (answer.containsKey("failure")) { // of the receive only, which repeats what may help
+            return receive(0, lock);
+        }
+        return Json.objects(answer.get("messages"));
     }
 
     // Both.
@@ -273,7 +294,7 @@ public class Consumer {
         return Json.objects(call(path + "/messages:receive", body, wait).getOrDefault("messages", List.of()));
     }
 
-    /** Hands a message to handle and settles it. Returns whether its work is done. */
+    /** Hands a message to handle. Returns whether its work is done; if not, the message is settled. */
     boolean process(Map<String, Object> message, Map<String, Object> session) throws IOException, InterruptedException {
         var options = new LinkedHashMap<String, Object>();
         if (session != null) {
@@ -298,7 +319,6 @@ public class Consumer {
             String state = Base64.getEncoder().encodeToString(number);
             call(path + "/sessions:setState", Map.of("lockToken", session.get("lockToken"), "state", state), 0);
         }
-        settle("complete", List.of(message), options);
         return true;
     }
 
@@ -306,8 +326,16 @@ public class Consumer {
     void settle(String verb, List<Map<String, Object>> messages, Map<String, Object> options)
             throws IOException, InterruptedException {
         var body = new LinkedHashMap<String, Object>(options);
-        body.put("lockTokens", messages.stream().map(message -> message.get("lockToken")).toList());
-        var results = Json.objects(call(path + "/messages:" + verb, body, 0).get("results"));
+        body.put("lockTokens", tokens(messages));
+        report(verb, messages, call(path + "/messages:" + verb, body, 0));
+    }
+
+    static List<Object> tokens(List<Map<String, Object>> messages) {
+        return messages.stream().map(message -> message.get("lockToken")).toList();
+    }
+
+    static void report(String verb, List<Map<String, Object>> messages, Map<String, Object> answer) {
+        var results = Json.objects(answer.get("results"));
         for (int i = 0; i < results.size(); i++) {
             Object reason = results.get(i).getOrDefault("reason", "done");
             log(messages.get(i).get("sequenceNumber") + " " + verb + ": " + reason);

@@ -129,7 +129,7 @@ class Consumer {
     await this.renewing(renew, async () => {
       for (const message of messages) {
         if (stopTime) break;
-        if (held.has(message.lockToken)) await this.process(message);
+        if (held.has(message.lockToken) && (await this.process(message))) await this.settle("complete", [message]);
         held.delete(message.lockToken);
       }
     });
@@ -137,7 +137,8 @@ class Consumer {
     return messages.length > 0;
   }
 
-  // A queue with sessions: one lock for all messages of a session, which come in order, one at a time.
+  // A queue with sessions: one lock for all messages of a session, which come in order, one at a time. One call
+  // completes a message and receives the next one.
 
   async nextSession(wait) {
     const { session } = await call(`${this.path}/sessions:accept`, { maxWait: `${wait}s` }, wait);
@@ -159,16 +160,26 @@ class Consumer {
     // The state is the number of the last message whose work is done. It is bytes, in base64. int64 is a string in JSON
     // and exact only as a BigInt.
     let done = BigInt(Buffer.from(session.state ?? "", "base64").toString());
+    let finished = []; // the message whose work is done, to be completed
     while (!stopTime) {
-      const [message] = await this.receive(0, lock);
-      if (!message) return;
-      const number = BigInt(message.sessionSequence);
-      if (number <= done) {
-        await this.settle("complete", [message], lock); // the state was set, but then the message was not completed
-      } else if (await this.process(message, session)) {
-        done = number;
+      const messages = await this.completeAndReceive(finished, lock);
+      finished = [];
+      if (!messages.length) return;
+      const number = BigInt(messages[0].sessionSequence);
+      // If number <= done, the state was set, but then the message was not completed.
+      if (number <= done || (await this.process(messages[0], session))) {
+        if (number > done) done = number;
+        finished = messages;
       }
     }
+    if (finished.length) await this.settle("complete", finished, lock);
+  }
+
+  async completeAndReceive(finished, lock) {
+    const body = { lockTokens: finished.map((message) => message.lockToken), maxWait: "0s", ...lock };
+    const { results, messages, failure } = await call(`${this.path}/messages:completeAndReceive`, body);
+    report("complete", finished, results);
+    return failure ? this.receive(0, lock) : messages; // of the receive only, which repeats what may help
   }
 
   // Both.
@@ -179,7 +190,7 @@ class Consumer {
     return messages;
   }
 
-  /** Hands a message to handle and settles it. Returns whether its work is done. */
+  /** Hands a message to handle. Returns whether its work is done; if not, the message is settled. */
   async process(message, session) {
     const lock = session && { sessionLockToken: session.lockToken };
     try {
@@ -199,7 +210,6 @@ class Consumer {
       const state = Buffer.from(message.sessionSequence).toString("base64");
       await call(`${this.path}/sessions:setState`, { lockToken: session.lockToken, state });
     }
-    await this.settle("complete", [message], lock);
     return true;
   }
 
@@ -207,8 +217,12 @@ class Consumer {
   async settle(verb, messages, options) {
     const lockTokens = messages.map((message) => message.lockToken);
     const { results } = await call(`${this.path}/messages:${verb}`, { ...options, lockTokens });
-    results.forEach(({ reason = "done" }, i) => log(`${messages[i].sequenceNumber} ${verb}: ${reason}`));
+    report(verb, messages, results);
   }
+}
+
+function report(verb, messages, results) {
+  results.forEach(({ reason = "done" }, i) => log(`${messages[i].sequenceNumber} ${verb}: ${reason}`));
 }
 
 function log(text) {

@@ -163,13 +163,15 @@ class Consumer:
                 if stop_time:
                     break
                 if message["lockToken"] in held:
-                    self.process(message)
+                    if self.process(message):
+                        self.settle("complete", message)
                     held.pop(message["lockToken"], None)
         if held:
             self.settle("release", *held.values())
         return bool(messages)
 
-    # A queue with sessions: one lock for all messages of a session, which come in order, one at a time.
+    # A queue with sessions: one lock for all messages of a session, which come in order, one at a time. One call
+    # completes a message and receives the next one.
 
     def next_session(self, wait):
         answer = call(self.queue + "/sessions:accept", {"maxWait": "%ds" % wait}, wait)
@@ -190,17 +192,27 @@ class Consumer:
     def process_session(self, session):
         # The state is the number of the last message whose work is done. It is bytes, in base64.
         done = int(base64.b64decode(session.get("state", "")) or 0)
+        lock = {"sessionLockToken": session["lockToken"]}
+        finished = []  # the message whose work is done, to be completed
         while not stop_time:
-            messages = self.receive(0, sessionLockToken=session["lockToken"])
+            messages = self.complete_and_receive(finished, lock)
+            finished = []
             if not messages:
                 return
-            message = messages[0]
-            number = int(message["sessionSequence"])  # int64 is a string in JSON
-            if number <= done:  # the state was set, but then the message was not completed
-                self.settle("complete", message, sessionLockToken=session["lockToken"])
-                continue
-            if self.process(message, session):
-                done = number
+            number = int(messages[0]["sessionSequence"])  # int64 is a string in JSON
+            # If number <= done, the state was set, but then the message was not completed.
+            if number <= done or self.process(messages[0], session):
+                done, finished = max(done, number), messages
+        if finished:
+            self.settle("complete", *finished, **lock)
+
+    def complete_and_receive(self, finished, lock):
+        body = {"lockTokens": [message["lockToken"] for message in finished], "maxWait": "0s", **lock}
+        answer = call(self.queue + "/messages:completeAndReceive", body)
+        report("complete", finished, answer["results"])
+        if "failure" in answer:  # of the receive only, which repeats what may help
+            return self.receive(0, **lock)
+        return answer["messages"]
 
     # Both.
 
@@ -209,7 +221,7 @@ class Consumer:
         return call(self.queue + "/messages:receive", body, wait).get("messages", [])
 
     def process(self, message, session=None):
-        """Hands a message to handle and settles it. Returns whether its work is done."""
+        """Hands a message to handle. Returns whether its work is done; if not, the message is settled."""
         lock = {"sessionLockToken": session["lockToken"]} if session else {}
         try:
             handle(message)
@@ -223,7 +235,6 @@ class Consumer:
             if session:  # first the state, then complete
                 state = base64.b64encode(message["sessionSequence"].encode()).decode()
                 call(self.queue + "/sessions:setState", {"lockToken": session["lockToken"], "state": state})
-            self.settle("complete", message, **lock)
             return True
         return False
 
@@ -231,8 +242,12 @@ class Consumer:
         """Settles messages. A row of the answer with a reason is a message that was not settled."""
         body["lockTokens"] = [message["lockToken"] for message in messages]
         answer = call(self.queue + "/messages:" + verb, body)
-        for message, row in zip(messages, answer["results"]):
-            log("%s %s: %s" % (message["sequenceNumber"], verb, row.get("reason", "done")))
+        report(verb, messages, answer["results"])
+
+
+def report(verb, messages, results):
+    for message, row in zip(messages, results):
+        log("%s %s: %s" % (message["sequenceNumber"], verb, row.get("reason", "done")))
 
 
 def log(text):
