@@ -121,6 +121,37 @@ func TestTHR_2_SilentStreamsHoldNoMemory(t *testing.T) {
 	}
 }
 
+// A client that sends one large message after the other, each when the last one is answered, is never refused: the memory
+// of a request is free before its answer is written.
+func TestTHR_2_OneLargeMessageAfterTheOther(t *testing.T) {
+	t.Parallel()
+	for _, wire := range []string{"grpc", "http"} {
+		t.Run(wire, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, memstore.New(), requestMemory(mebibyte))
+			messages, _ := s.clients(wire)
+			mustPut(t, s, "/v1/queues/large", `{"maxMessageSizeInKilobytes":102400}`)
+			publish, err := s.messages.Publish(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := sendOf(mebibyte)
+			request.Target = "queues/large"
+			for range 100 {
+				if _, err := messages.Send(t.Context(), request); err != nil {
+					t.Fatalf("send: %v", err)
+				}
+				if err := publish.Send(&sidebusv1.PublishRequest{Target: request.GetTarget(), Messages: request.GetMessages()}); err != nil {
+					t.Fatal(err)
+				}
+				if answer, err := publish.Recv(); err != nil || answer.GetSent() == nil {
+					t.Fatalf("publish: got %v, %v", answer, err)
+				}
+			}
+		})
+	}
+}
+
 // A stream that wants no answers lets go of its last message when that is stored.
 func TestTHR_2_UnansweredStreamsHoldNoMemory(t *testing.T) {
 	t.Parallel()

@@ -155,12 +155,12 @@ func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.
 
 // acknowledge answers one publication if it failed or requested an acknowledgement.
 func acknowledge(stream publishStream, p publication, results []semantics.SendResult, err error) error {
+	admission.RequestHandled(stream.Context())
 	response := &sidebusv1.PublishResponse{RequestId: p.id}
 	switch {
 	case err != nil:
 		response.Outcome = &sidebusv1.PublishResponse_Failure{Failure: failureFrom(err)}
 	case p.ack == sidebusv1.PublishRequest_NONE:
-		admission.RequestHandled(stream.Context())
 		return nil
 	default:
 		response.Outcome = &sidebusv1.PublishResponse_Sent{Sent: sentFrom(results)}

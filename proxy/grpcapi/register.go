@@ -106,6 +106,7 @@ func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
 					return nil, err
 				}
 				reply, err := next(ctx, request)
+				admission.RequestHandled(ctx)
 				if err == nil {
 					err = admission.AcquireResponse(ctx, full, reply)
 				}

@@ -16,6 +16,7 @@ const maxDiscard = 64 << 20
 type earlyResponse struct {
 	http.ResponseWriter
 
+	of            *httpRequest
 	request       *http.Request
 	bodyRequested bool // the handler has read from the body
 	discards      bool
@@ -34,9 +35,9 @@ func (a trackedBody) Read(p []byte) (int, error) {
 	return a.ReadCloser.Read(p)
 }
 
-// newEarlyResponse returns an earlyResponse and the request to serve with it.
-func newEarlyResponse(w http.ResponseWriter, r *http.Request) (*earlyResponse, *http.Request) {
-	a := &earlyResponse{ResponseWriter: w, request: r}
+// newEarlyResponse returns an earlyResponse of a request, and the request to serve with it.
+func newEarlyResponse(of *httpRequest, r *http.Request) (*earlyResponse, *http.Request) {
+	a := &earlyResponse{ResponseWriter: of.writer, of: of, request: r}
 	if r.Body == nil || r.Body == http.NoBody {
 		a.request = nil
 		return a, r
@@ -52,10 +53,17 @@ func (a *earlyResponse) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // WriteHeader starts the response. It switches errors to full duplex, because net/http otherwise reads up to 256 KiB of
 // the request first.
 func (a *earlyResponse) WriteHeader(status int) {
+	a.of.requestHandled()
 	if status >= http.StatusBadRequest && a.request != nil && !a.awaitsContinue() && a.Header().Get("Connection") != "close" {
 		a.discards = http.NewResponseController(a.ResponseWriter).EnableFullDuplex() == nil
 	}
 	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes to the body of the response.
+func (a *earlyResponse) Write(p []byte) (int, error) {
+	a.of.requestHandled()
+	return a.ResponseWriter.Write(p)
 }
 
 // awaitsContinue reports whether the client waits for "100 Continue" and has not got it, so that it sends no body.

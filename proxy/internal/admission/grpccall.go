@@ -73,7 +73,8 @@ func (g grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
 	}, nil
 }
 
-// RequestHandled frees the memory of the last request of a stream, for requests that get no response.
+// RequestHandled frees the memory of the last request of a call. A handler calls it before its response is written, so
+// that a client that has the response finds the memory free, and for requests that get no response.
 func RequestHandled(ctx context.Context) {
 	if c := connOf(ctx); c != nil {
 		c.mu.Lock()

@@ -113,7 +113,7 @@ func (ctl *Controller) Handler(names *hosts.Hosts, next http.Handler) http.Handl
 		v := &httpRequest{controller: ctl, writer: w}
 		v.conn, _ = r.Context().Value(connKey{}).(*Conn)
 		defer func() {
-			ctl.memory.release(&v.allocated)
+			v.requestHandled()
 			ctl.memory.releaseResponse(&v.response, v.response)
 		}()
 		switch {
@@ -133,9 +133,9 @@ func (ctl *Controller) Handler(names *hosts.Hosts, next http.Handler) http.Handl
 		if v.conn != nil {
 			ctx, v.waiting = obs.WithWaitTimer(semantics.WithWaits(ctx, v))
 		}
-		resp, r := newEarlyResponse(w, r.WithContext(ctx))
+		resp, r := newEarlyResponse(v, r.WithContext(ctx))
 		next.ServeHTTP(resp, r)
-		ctl.memory.release(&v.allocated)
+		v.requestHandled()
 		resp.discardBody()
 	})
 }
@@ -155,7 +155,7 @@ func (v *httpRequest) Begin() (ended <-chan struct{}, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	v.controller.memory.release(&v.allocated)
+	v.requestHandled()
 	stopTimer := v.waiting.Begin()
 	return ended, func() {
 		stopTimer()
@@ -164,6 +164,10 @@ func (v *httpRequest) Begin() (ended <-chan struct{}, end func(), err error) {
 		}
 	}, nil
 }
+
+// requestHandled frees the memory of the request. It is called before the response is written, so that a client that has
+// the response finds the memory free.
+func (v *httpRequest) requestHandled() { v.controller.memory.release(&v.allocated) }
 
 // bytesPerSecond is how many bytes of a request extend its timeout by one second.
 const bytesPerSecond = 64 << 10
