@@ -165,8 +165,8 @@ func (v *httpRequest) Begin() (ended <-chan struct{}, end func(), err error) {
 	}, nil
 }
 
-// requestHandled frees the memory of the request. It is called before the response is written, so that a client that has
-// the response finds the memory free.
+// requestHandled frees the memory of the request. It is called before the response is written: a client that has the
+// response finds the memory free.
 func (v *httpRequest) requestHandled() { v.controller.memory.release(&v.allocated) }
 
 // bytesPerSecond is how many bytes of a request extend its timeout by one second.
