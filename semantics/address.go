@@ -125,7 +125,7 @@ func (s Source) ParseToReceive() (Source, error) {
 	s, err := s.Parse()
 	if err == nil && s.Session != "" {
 		err = Errorf(
-			SessionRequired, "a session must be accepted before its messages are received",
+			SessionRequired, "a session must be accepted before its messages are received; accept it, then use its lock token",
 		).With(DetailEntity, s.Path)
 	}
 	return s, err

@@ -9,7 +9,7 @@ import (
 
 // NotFound is ENTITY_NOT_FOUND for an entity path.
 func NotFound(entity string) *Error {
-	return Errorf(EntityNotFound, "entity %q does not exist; create it first", entity).With(DetailEntity, entity)
+	return Errorf(EntityNotFound, "entity %q does not exist; check the name or create it", entity).With(DetailEntity, entity)
 }
 
 // NotASource is the error of a topic where a queue or subscription is wanted (TOPIC-8).
@@ -70,7 +70,8 @@ func RuleExists(subscription, rule string) *Error {
 
 // RuleUnknown is RULE_NOT_FOUND for a name that no rule of the subscription has.
 func RuleUnknown(subscription, rule string) *Error {
-	return Errorf(RuleNotFound, "subscription %q has no rule %q", subscription, rule).With(DetailEntity, subscription)
+	return Errorf(RuleNotFound, "subscription %q has no rule %q; list its rules to see their names", subscription, rule).
+		With(DetailEntity, subscription)
 }
 
 // TooManyInTopic is QUOTA_EXCEEDED for a topic that would have more than limit of something (RULE-4).
@@ -99,7 +100,7 @@ func NumbersNotFound(entity string, state State, missing []int64) *Error {
 	}
 	list := strings.Join(numbers, ",")
 	return Errorf(
-		MessageNotFound, "entity %q has no %s message with sequence number %s; nothing was changed",
+		MessageNotFound, "entity %q has no %s message with sequence number %s; nothing was changed; peek to see its messages",
 		entity, words[state], Shorten(list),
 	).
 		With(DetailEntity, entity).

@@ -72,20 +72,21 @@ func SessionFailure(code Code, path string) *Error {
 
 // SessionMissing is the error of a message without session id for an entity that requires sessions (SESS-6).
 func SessionMissing(path string, index int) *Error {
-	return Errorf(SessionIDMissing, "entity %q requires sessions: message %d has no sessionId", path, index).
+	return Errorf(SessionIDMissing, "entity %q requires sessions and message %d has no sessionId; set one", path, index).
 		With(DetailEntity, path).With(DetailIndex, strconv.Itoa(index))
 }
 
 // AcceptNextRefused is the error of an accept without id where AcceptNext forbids it (RR-5).
 func AcceptNextRefused(path string) *Error {
 	return Errorf(
-		InvalidOperation, "entity %q has acceptNext FORBIDDEN: name the session", path,
+		InvalidOperation, "entity %q has acceptNext FORBIDDEN; name the session", path,
 	).With(DetailEntity, path)
 }
 
 // StateTooLarge is the error of a session state over the entity's message limit (SESS-32).
 func StateTooLarge(path string, actual, limit int64) *Error {
-	return Errorf(SessionStateTooLarge, "state is %d bytes, at most %d are allowed on entity %q", actual, limit, path).
+	return Errorf(SessionStateTooLarge,
+		"state is %d bytes, at most %d are allowed on entity %q; store less, or raise maxMessageSizeInKilobytes", actual, limit, path).
 		With(DetailEntity, path).
 		With(DetailActual, strconv.FormatInt(actual, 10)).With(DetailLimit, strconv.FormatInt(limit, 10))
 }

@@ -128,11 +128,15 @@ func TestDrainVerb(t *testing.T) {
 	s.Send(t, "q", "one")
 	wantMessage(t, s, "q", "one")
 	code, output := sidecartest.Run(t, "drain", "--timeout", "50ms", "--admin-addr", s.Admin)
-	if code != cli.Clean || !strings.Contains(output, "locked messages: 1") {
+	if code != cli.Clean || !strings.Contains(output, "messages and sessions that clients hold: 1") {
 		t.Errorf("drain: got exit code %d and %q; want 0 and one locked message", code, output)
 	}
 	if isReady(t, s) {
 		t.Error("ready although it drains")
+	}
+	code, output = sidecartest.Run(t, "drain", "--timeout", "2h", "--admin-addr", s.Admin)
+	if code != cli.Usage || !strings.Contains(output, "--timeout is 2h, must be 0s to 1h") {
+		t.Errorf("drain with a bad timeout: got exit code %d and %q", code, output)
 	}
 }
 

@@ -129,10 +129,18 @@ func settled(response *sidebusv1.SettleResponse, mayBeDone bool) error {
 		switch reason := Code(result.GetReason()); {
 		case reason == "", reason == CodeMessageLockLost && mayBeDone:
 		default:
-			return &Error{Code: reason, Message: "the message was not settled"}
+			return refusal(reason, "the message was not settled; its lock still holds")
 		}
 	}
 	return nil
+}
+
+// refusal is the error of one message whose lock is lost, or that was refused otherwise.
+func refusal(reason Code, otherwise string) *Error {
+	if reason == CodeMessageLockLost || reason == CodeSessionLockLost {
+		otherwise = "the lock has expired or the message was settled; if it is still there, it is delivered again"
+	}
+	return &Error{Code: reason, Message: otherwise}
 }
 
 // RenewMessageLockOptions is for options to come.
@@ -148,7 +156,7 @@ func (r *Receiver) RenewMessageLock(ctx context.Context, message *ReceivedMessag
 	}
 	for _, result := range results {
 		if result.GetReason() != "" {
-			return &Error{Code: Code(result.GetReason()), Message: "the lock was not renewed"}
+			return refusal(Code(result.GetReason()), "the lock was not renewed")
 		}
 		message.LockedUntil = instant(result.GetLockedUntil())
 	}

@@ -47,7 +47,7 @@ func New(store semantics.Store, options ...Option) *Broker {
 	b.requests = reply.New(forRequests{b})
 	b.removals = delivery.NewRemovals()
 	b.compile = func(semantics.Rule) (semantics.CompiledRule, error) {
-		return nil, semantics.Errorf(semantics.FilterInvalid, "this sidecar has no rules")
+		return nil, semantics.Errorf(semantics.FilterInvalid, "this Broker was made without WithRules and has no filters")
 	}
 	for _, option := range options {
 		option(b)
@@ -78,7 +78,7 @@ func (b *Broker) Draining() bool {
 // end of their lock as this process knows it.
 func (b *Broker) Held() int { return b.held.count() }
 
-// AwaitSettled blocks until nothing is held or ctx ends, and returns how many messages are still held.
+// AwaitSettled blocks until nothing is held or ctx ends, and returns how many messages and sessions are still held.
 func (b *Broker) AwaitSettled(ctx context.Context) int { return b.held.await(ctx) }
 
 // ReleaseHeld releases everything that is still held without counting a delivery (SETTLE-10), so that others

@@ -52,7 +52,7 @@ func (b *Broker) EnsureEntity(
 		return Ensured{}, err
 	case ensured.Entity.Kind != kind:
 		return Ensured{}, semantics.Errorf(semantics.EntityAlreadyExists,
-			"%s %q exists already; queues and topics share their names",
+			"%s %q exists already, and queues and topics share their names; choose another name",
 			ensured.Entity.Kind, ensured.Entity.Name).
 			With(semantics.DetailEntity, ensured.Entity.Name)
 	case !ensured.Created:
@@ -75,7 +75,7 @@ func (b *Broker) CreateEntity(
 }
 
 func alreadyExists(present semantics.Entity) error {
-	return semantics.Errorf(semantics.EntityAlreadyExists, "%s %q exists already; use PUT to create only if absent",
+	return semantics.Errorf(semantics.EntityAlreadyExists, "%s %q exists already; Ensure creates it only if it is absent",
 		present.Kind, present.Name).
 		With(semantics.DetailEntity, present.Name)
 }

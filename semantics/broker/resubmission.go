@@ -94,7 +94,7 @@ func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int
 	if len(begun.Messages) > 0 {
 		arrivals, err := b.finishResubmission(ctx, begun.Transfer)
 		if errors.Is(err, semantics.ErrOvertaken) {
-			message := "others carried on what was to be sent again: see which dead letters are left"
+			message := "another call finished this resubmit; list the dead letters to see what is left"
 			err = &semantics.Error{Code: semantics.StoreUnavailable, Message: message, Err: err}
 		}
 		if err != nil { // the next caller continues it

@@ -27,7 +27,7 @@ func (b *Broker) Send(
 		return nil, err
 	}
 	results, err = b.sendPrepared(ctx, target, messages, results)
-	return results, withNextStep(err, "look before you send again, or send with a requestId, which makes a repeat safe")
+	return results, withNextStep(err, "peek at the queue before you send again, or send with a requestId, which makes a repeat safe")
 }
 
 // sendPrepared sends messages that prepare has seen.
@@ -190,7 +190,7 @@ func (b *Broker) CancelScheduled(
 	cancelled, err := b.store.CancelScheduledByID(ctx, path, ids)
 	b.charge(cancelled)
 	if err == nil && cancelled == 0 {
-		err = semantics.Errorf(semantics.MessageNotFound, "entity %q has no scheduled message with such a message id",
+		err = semantics.Errorf(semantics.MessageNotFound, "entity %q has no scheduled message with these message ids; peek to see what is scheduled",
 			path).
 			With(semantics.DetailEntity, path)
 	}

@@ -244,7 +244,7 @@ func (b *Broker) refuseSessions(path string) error {
 		return nil
 	}
 	return semantics.Errorf(semantics.SessionNotSupported,
-		"sessions are switched off on this sidecar; set features.sessions").
+		"sessions are switched off on this sidecar; start the sidecar with --features.sessions=true").
 		With(semantics.DetailEntity, path)
 }
 

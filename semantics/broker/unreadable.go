@@ -71,7 +71,7 @@ func (b *Broker) allReadable(
 	}
 	bad := messages[slices.IndexFunc(messages, func(m *semantics.Received) bool { return m.Unreadable != nil })]
 	e := semantics.Errorf(
-		semantics.Internal, "the message with sequence number %d cannot be read; none is locked", bad.SequenceNumber,
+		semantics.Internal, "the message with sequence number %d cannot be read; nothing was locked, so name the others alone", bad.SequenceNumber,
 	)
 	e.Err = bad.Unreadable
 	return nil, e

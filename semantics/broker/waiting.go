@@ -136,7 +136,7 @@ func (lists *waitingLists) enter(ctx context.Context, source semantics.Source) (
 	lists.mu.Lock()
 	if lists.closed {
 		lists.mu.Unlock()
-		return nil, semantics.Errorf(semantics.StoreUnavailable, "this sidecar has stopped").
+		return nil, semantics.Errorf(semantics.StoreUnavailable, "this sidecar has stopped; use another one").
 			With(semantics.DetailCause, semantics.CauseDraining)
 	}
 	w := lists.open[key]
@@ -152,7 +152,8 @@ func (lists *waitingLists) enter(ctx context.Context, source semantics.Source) (
 	if w.users >= MaxWaiting {
 		w.mu.Unlock()
 		lists.mu.Unlock()
-		return nil, semantics.Errorf(semantics.Throttled, "%d receives wait on %s already", MaxWaiting, source).
+		return nil, semantics.Errorf(semantics.Throttled,
+			"%d receives wait on %s already; use another sidecar or fewer waiting receives", MaxWaiting, source).
 			With(semantics.DetailLimit, strconv.Itoa(MaxWaiting))
 	}
 	w.users++

@@ -195,7 +195,7 @@ func (m *Metrics) addDapr(to *collection) {
 
 func addBroker(to *collection, stats BrokerStats) {
 	to.gaugeFunc("sidebus_messages_held",
-		"Messages delivered by this sidecar whose locks may hold and that are not settled.",
+		"Messages and sessions that clients of this sidecar hold: not settled or closed, and their locks may hold.",
 		func() float64 { return float64(stats.Held()) })
 	to.counterFunc("sidebus_orphan_replies_total", "Replies completed because no request waited for them.",
 		func() float64 { return float64(stats.OrphanReplies()) })

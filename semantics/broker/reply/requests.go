@@ -76,7 +76,8 @@ func (r *Requests) enter(ctx context.Context, path, key string) (a *call, ready 
 	defer c.mu.Unlock()
 	if c.calls[key] != nil {
 		return nil, nil, semantics.Errorf(semantics.InvalidOperation,
-			"a request to reply to %q with the correlation id %q waits already", path, semantics.Shorten(key)).
+			"a request with the correlation id %[2]q waits for its reply at %[1]q already; use another correlation id",
+			path, semantics.Shorten(key)).
 			With(semantics.DetailEntity, path)
 	}
 	a = &call{consumer: c, key: key, outcome: make(chan outcome, 1)}

@@ -21,7 +21,7 @@ func (s *Subscription) Settle(
 	ctx context.Context, tokens []semantics.LockToken, verb semantics.Settlement,
 ) ([]semantics.Code, error) {
 	if s.removes() {
-		return nil, semantics.Errorf(semantics.InvalidOperation, "messages received for good are not settled").
+		return nil, semantics.Errorf(semantics.InvalidOperation, "messages received in RECEIVE_AND_DELETE mode are removed already and cannot be settled").
 			With(semantics.DetailEntity, s.source.Path)
 	}
 	if err := semantics.CheckTokens(tokens, semantics.MaxSettleTokens); err != nil {

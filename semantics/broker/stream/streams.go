@@ -95,7 +95,7 @@ func (r *Streams) register(id string) error {
 	defer r.mu.Unlock()
 	if r.ids[id] {
 		return semantics.FieldError(
-			semantics.InvalidOperation, "id", "names a subscription that stands already; close it or use another id",
+			semantics.InvalidOperation, "id", "names a subscription that exists already; close it or use another id",
 		)
 	}
 	r.ids[id] = true

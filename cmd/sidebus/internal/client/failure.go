@@ -31,15 +31,8 @@ func (f *Failure) Error() string {
 	if f.Reason == "" {
 		return f.Message
 	}
-	message := f.Message
-	next := f.next()
-	if next != "" { // the API's advice is for those who call it
-		message = strings.TrimSuffix(
-			strings.TrimSuffix(message, "; create it first"), "; use PUT to create only if absent",
-		)
-	}
-	text := fmt.Sprintf("%s: %s", f.Reason, message)
-	if next != "" {
+	text := fmt.Sprintf("%s: %s", f.Reason, f.Message)
+	if next := f.next(); next != "" {
 		text += "; " + next
 	}
 	return goDurations.ReplaceAllStringFunc(text, shorter) + Caret(f.SQL, f.Message)

@@ -85,7 +85,7 @@ func read(path string) (access.Keys, error) {
 		return nil, err
 	}
 	if top.IsNull() {
-		return nil, fmt.Errorf("--sas-keys-file: %s has no rules, so no client could do anything", path)
+		return nil, fmt.Errorf("--sas-keys-file: %s has no rules, so no client could do anything; add a rule", path)
 	}
 	rules, err := top.Mapping("rules by their names", func(string) (bool, string) { return true, "" })
 	if err != nil {

@@ -28,11 +28,11 @@ func TestAnEntityThatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := serveMemory(t)
 	for _, c := range []struct{ args, want string }{
-		{"entity delete nope --yes", `ENTITY_NOT_FOUND: entity "nope" does not exist; "sidebus entity list" lists what exists` + "\n"},
+		{"entity delete nope --yes", `ENTITY_NOT_FOUND: entity "nope" does not exist; check the name or create it; "sidebus entity list" lists what exists` + "\n"},
 		{"entity rm topics/nope --yes", `"sidebus entity list topics" lists what exists` + "\n"},
-		{"receive nope", `"nope" does not exist; "sidebus entity list" lists what exists` + "\n"},
+		{"receive nope", `"nope" does not exist; check the name or create it; "sidebus entity list" lists what exists` + "\n"},
 		{"send nope hello", `"sidebus entity create nope" creates it, "sidebus entity list" lists what exists` + "\n"},
-		{"entity create orders", `queue "orders" exists already; "sidebus entity ensure" keeps it, "sidebus entity update" changes it` + "\n"},
+		{"entity create orders", `queue "orders" exists already; Ensure creates it only if it is absent; "sidebus entity ensure" keeps it, "sidebus entity update" changes it` + "\n"},
 	} {
 		got := s.verb(t, nil, strings.Fields(c.args)...)
 		got.wants(t, cli.Failure, c.want)
@@ -49,7 +49,8 @@ func TestAliasesAreAlikeEverywhere(t *testing.T) {
 	s.deadLetter(t, "Late", "a", "b")
 	for _, pair := range []string{
 		"entity ls|entity list", "entity get orders|entity show orders", "rule ls topics/news/subscriptions/eu|rule list topics/news/subscriptions/eu",
-		"dlq ls orders|dlq list orders", "dlq list orders|dlq orders list", "dlq count orders|dlq orders count", "dlq count orders --transfer|dlq orders --transfer count",
+		"dlq ls orders|dlq list orders", "dlq list orders|dlq orders list", "dlq count orders|dlq orders count", "dlq count orders --transfer|dlq orders --transfer count", "dlq count orders --transfer-dlq|dlq orders --transfer-dlq count",
+		"dlq list orders --transfer|dlq list orders --transfer-dlq", "peek orders --transfer|peek orders --transfer-dlq",
 	} {
 		alias, full, _ := strings.Cut(pair, "|")
 		if a, b := s.ok(t, strings.Fields(alias)...), s.ok(t, strings.Fields(full)...); a != b {

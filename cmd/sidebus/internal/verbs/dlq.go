@@ -27,7 +27,7 @@ type dlqCommand struct {
 // dlqQueue is the queue or subscription whose dead letters are meant.
 type dlqQueue struct {
 	Queue    string `arg:"" help:"Queue, such as orders or queues/orders, or subscription, such as topics/news/subscriptions/eu."`
-	Transfer bool   `name:"transfer" help:"Use the transfer dead-letter queue: messages that could not be forwarded."`
+	Transfer bool   `name:"transfer-dlq" aliases:"transfer" help:"Use the transfer dead-letter queue: messages that could not be forwarded."`
 }
 
 // Rewrite accepts "dlq QUEUE VERB" as well, which was the order before it was the same for all verbs.
@@ -38,7 +38,7 @@ func (Grammar) Rewrite(args []string) []string {
 	if len(args) < 3 || args[0] != "dlq" || isVerb(args[1]) || strings.HasPrefix(args[1], "-") {
 		return args
 	}
-	for i := 2; i < len(args) && (isVerb(args[i]) || args[i] == "--transfer"); i++ {
+	for i := 2; i < len(args) && (isVerb(args[i]) || args[i] == "--transfer-dlq" || args[i] == "--transfer"); i++ {
 		if isVerb(args[i]) {
 			return slices.Concat([]string{"dlq", args[i]}, args[1:i], args[i+1:])
 		}
@@ -229,7 +229,7 @@ func (r *resubmitting) call(ctx context.Context, isNamed bool) (*sidebusv1.Resub
 		return nil, err
 	}
 	if len(answer.GetResults()) == 0 && isNamed {
-		return nil, errors.New("the sidecar did nothing with the numbers")
+		return nil, errors.New("the sidecar answered for none of the numbers; list the dead letters and repeat the command with those that are left")
 	}
 	var rows [][]string
 	for _, result := range answer.GetResults() {

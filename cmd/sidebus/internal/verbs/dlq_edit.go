@@ -271,7 +271,7 @@ func (e *editing) replace(ctx context.Context, edited *sidebusv1.Message) error 
 	}
 	if len(locked.GetMessages()) != 1 {
 		return fmt.Errorf(
-			"nothing was sent: dead letter %d of %s is gone or locked by another client", e.Number, e.resource(),
+			"nothing was sent: dead letter %d of %s is gone or locked by another client; list the dead letters to see what is left", e.Number, e.resource(),
 		)
 	}
 	ctx = context.WithoutCancel(ctx) // a signal does not separate the steps that follow

@@ -86,6 +86,7 @@ func TestTransferDeadLetterVerbs(t *testing.T) {
 	s.verb(t, nil, "stats", "orders", "--wide").wants(t, cli.Clean, "DEAD  TRANSFER  TRANSFER DEAD", "1     0         6")
 	s.verb(t, nil, "dlq", "orders", "list", "--transfer", "--max=1").wants(t, cli.Clean, "REASON", "TransferDestinationDisabled", "--from")
 	s.wantTexts(t, []string{"a", "b", "c", "d", "e", "f"}, "orders", "--transfer-dlq")
+	s.wantTexts(t, []string{"a", "b", "c", "d", "e", "f"}, "orders", "--transfer")
 	s.wantTexts(t, []string{"an ordinary one"}, "orders", "--dlq")
 	s.verb(t, nil, "receive", "orders", "--transfer-dlq", "--complete").wants(t, cli.Clean, "TransferDestinationDisabled", "  a")
 	s.verb(t, nil, "receive", "orders", "--transfer-dlq", "--max=9").wants(t, cli.Clean, "  f", "released 5 messages")

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
@@ -16,13 +17,13 @@ import (
 type drainCommand struct {
 	settings.Admin
 
-	Timeout *time.Duration `placeholder:"TIME" help:"How long to wait until no message is locked. Default: --drain-timeout of the sidecar."`
+	Timeout *time.Duration `placeholder:"TIME" help:"How long to wait until clients hold no messages or sessions. Default: --drain-timeout of the sidecar."`
 }
 
 // answerTime is what a sidecar gets beyond the drain itself.
 const answerTime = 5 * time.Second
 
-// Run makes the sidecar drain, blocks until nothing is unsettled or the timeout has ended, and prints what is left.
+// Run makes the sidecar drain, blocks until clients hold nothing or the timeout has passed, and prints what is left.
 func (d *drainCommand) Run(ctx context.Context, to terminal.Streams) error {
 	client, err := newAdminClient(d.AdminAddr)
 	if err != nil {
@@ -31,7 +32,7 @@ func (d *drainCommand) Run(ctx context.Context, to terminal.Streams) error {
 	path, most := "/drain", settings.MaxDrainTimeout
 	if d.Timeout != nil {
 		if *d.Timeout < 0 || *d.Timeout > settings.MaxDrainTimeout {
-			return fmt.Errorf(
+			return cli.Misuse(
 				"--timeout is %s, must be 0s to %s", duration.Text(*d.Timeout), duration.Text(settings.MaxDrainTimeout),
 			)
 		}
@@ -50,6 +51,6 @@ func (d *drainCommand) Run(ctx context.Context, to terminal.Streams) error {
 	if json.Unmarshal([]byte(body), &left) != nil || status != http.StatusOK || left.Held == nil {
 		return fmt.Errorf("the sidecar at %s answers %d: %s", d.AdminAddr, status, body)
 	}
-	_, err = fmt.Fprintf(to.Stdout, "draining; locked messages: %d\n", *left.Held)
+	_, err = fmt.Fprintf(to.Stdout, "draining; messages and sessions that clients hold: %d\n", *left.Held)
 	return err
 }

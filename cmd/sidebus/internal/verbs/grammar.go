@@ -8,7 +8,7 @@ type Grammar struct {
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version and exit."`
 
 	Wait    waitCommand    `cmd:"" help:"Wait until the sidecar is ready. The exit code is 1 if it is not ready in time."`
-	Drain   drainCommand   `cmd:"" help:"Stop new receives on the sidecar, wait for locked messages, and print how many remain."`
+	Drain   drainCommand   `cmd:"" help:"Stop new receives on the sidecar, wait until clients hold no messages or sessions, and print how many they still hold."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`

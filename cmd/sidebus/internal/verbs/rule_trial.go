@@ -141,7 +141,7 @@ func (o *operator) peekAt(
 	if found := answer.GetMessages(); len(found) == 1 && found[0].GetSequenceNumber() == number {
 		return client.Sent(found[0])
 	}
-	return nil, fmt.Errorf("there is no message %d in %s", number, place(source, subQueue))
+	return nil, fmt.Errorf("there is no message %d in %s; \"sidebus peek\" lists what is there", number, place(source, subQueue))
 }
 
 // rulesToTest returns the rule of the flags, or those of the subscription.

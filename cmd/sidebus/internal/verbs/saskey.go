@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/proxy/sas"
 )
@@ -19,7 +20,7 @@ func clientToken(file string) (func() string, error) {
 	text, place := os.Getenv(settings.SASKeyVariable), settings.SASKeyVariable
 	if file != "" {
 		if text != "" {
-			return nil, fmt.Errorf("--sas-key-file and %s are both set; use one", settings.SASKeyVariable)
+			return nil, cli.Misuse("--sas-key-file and %s are both set; use one", settings.SASKeyVariable)
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {
@@ -31,7 +32,7 @@ func clientToken(file string) (func() string, error) {
 	}
 	rule, key, isPair := strings.Cut(text, "=")
 	if !isPair || rule == "" || key == "" {
-		return nil, fmt.Errorf(
+		return nil, cli.Misuse(
 			"%s must hold NAME=KEY, the name of a rule of --sas-keys-file and one of its keys", place,
 		)
 	}

@@ -9,7 +9,7 @@ import (
 // subQueueFlags say which of the queues of a source is meant.
 type subQueueFlags struct {
 	DLQ         bool `name:"dlq" aliases:"dead-letter" xor:"sub-queue" help:"Use the dead-letter queue."`
-	TransferDLQ bool `name:"transfer-dlq" xor:"sub-queue" help:"Use the transfer dead-letter queue: messages that could not be forwarded."`
+	TransferDLQ bool `name:"transfer-dlq" aliases:"transfer" xor:"sub-queue" help:"Use the transfer dead-letter queue: messages that could not be forwarded."`
 }
 
 // kind is the sub-queue as the API has it.

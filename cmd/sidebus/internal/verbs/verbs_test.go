@@ -22,14 +22,14 @@ func TestVerbsRefuse(t *testing.T) {
 		text string
 	}{
 		"no queue":             {[]string{"send"}, cli.Usage, "<queue>"},
-		"unknown queue":        {[]string{"send", "none", "x"}, cli.Failure, `sidebus: ENTITY_NOT_FOUND: entity "none" does not exist; "sidebus entity create none" creates it`},
+		"unknown queue":        {[]string{"send", "none", "x"}, cli.Failure, `sidebus: ENTITY_NOT_FOUND: entity "none" does not exist; check the name or create it; "sidebus entity create none" creates it`},
 		"bad name":             {[]string{"peek", "a b"}, cli.Failure, "INVALID_ARGUMENT: name"},
 		"unknown topic":        {[]string{"peek", "topics/t"}, cli.Failure, `ENTITY_NOT_FOUND: entity "t" does not exist`},
 		"unknown subscription": {[]string{"receive", "topics/t/subscriptions/s"}, cli.Failure, `ENTITY_NOT_FOUND`},
 		"bad output":           {[]string{"stats", "-o", "xml"}, cli.Usage, "--output"},
 		"no time":              {[]string{"stats", "--timeout=0s"}, cli.Usage, "--timeout"},
 		"bad property":         {[]string{"send", "orders", "x", "-p", "n:int=5"}, cli.Usage, "the types are null, string"},
-		"bad number":           {[]string{"send", "orders", "x", "-p", "n:byte=many"}, cli.Usage, "the value is no byte"},
+		"bad number":           {[]string{"send", "orders", "x", "-p", "n:byte=many"}, cli.Usage, "the value is not a byte"},
 		"property of no range": {[]string{"send", "orders", "x", "-p", "n:byte=256"}, cli.Failure, "INVALID_ARGUMENT"},
 		"property twice":       {[]string{"send", "orders", "x", "-p", "n=1", "-p", "n=2"}, cli.Usage, "twice"},
 		"bad ttl":              {[]string{"send", "orders", "x", "--ttl=soon"}, cli.Usage, "--ttl is"},
