@@ -81,7 +81,7 @@ func (c *component) Init(ctx context.Context, request *proto.PubSubInitRequest) 
 	for _, name := range unknown {
 		c.logger.WarnContext(
 			ctx, "unknown metadata of a Component ignored", "type", c.typeName(), "component",
-			cut(key.name), "name", cut(name),
+			semantics.Shorten(key.name), "name", semantics.Shorten(name),
 		)
 	}
 	c.inits.Lock()
@@ -181,14 +181,14 @@ func sourceOf(topic string, s settings) (semantics.Source, error) {
 		if s.consumer == "" {
 			return semantics.Source{}, semantics.Errorf(
 				semantics.InvalidArgument, "metadata consumerID is missing; it names the subscription of topic %q",
-				cut(path),
+				semantics.Shorten(path),
 			)
 		}
 		path = semantics.SubscriptionPath(parsed, s.consumer)
 	}
 	path, err := semantics.ParseSourcePath(path)
 	if err != nil {
-		return semantics.Source{}, fmt.Errorf("topic %q: %w", cut(topic), err)
+		return semantics.Source{}, fmt.Errorf("topic %q: %w", semantics.Shorten(topic), err)
 	}
 	return semantics.Source{Path: path, SubQueue: sub}, nil
 }

@@ -15,6 +15,7 @@ import (
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha" //nolint:staticcheck // what Dapr's runtime asks
 
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -353,7 +354,7 @@ func TestDAPR_1_EntitiesOfOthersAreLeftAlone(t *testing.T) {
 		b.wantLog("ENTITY_NOT_FOUND")
 		b.make("orders", semantics.Options{}, nil)
 		r.send("orders", "1")
-		b.pass(maxBackoff)
+		b.pass(settling.MaxBackoff)
 		f.wants("1")
 	})
 }

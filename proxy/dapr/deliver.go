@@ -9,6 +9,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/dapr/internal/inflight"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
@@ -28,7 +29,7 @@ func responseOf(topic string, m *semantics.Received) *proto.PullMessagesResponse
 func (p *pullStream) handleEvent(ctx context.Context, sub *stream.Subscription, e stream.Event) {
 	switch {
 	case e.Delivery != nil:
-		p.status.recovered()
+		p.status.Received()
 		p.deliver(ctx, sub, e)
 	case e.SessionClosed != nil:
 		p.markLocksLost(func(m *inflight.Message) bool { return m.Source.SessionLock == e.SessionClosed.Lock })
@@ -61,7 +62,7 @@ func (p *pullStream) deliver(ctx context.Context, sub *stream.Subscription, e st
 // markLocksLost notes that the locks of messages are lost.
 func (p *pullStream) markLocksLost(isLost func(*inflight.Message) bool) {
 	for range p.inFlight.LocksLost(isLost) {
-		p.metrics.DaprDeliveries.WithLabelValues(string(lockLost)).Inc()
+		p.count(settling.LockLost)
 	}
 }
 
@@ -79,7 +80,7 @@ func (p *pullStream) handleAck(ctx context.Context, id string, failure *proto.Ac
 		})
 	}
 	if !isInFlight {
-		p.logger.DebugContext(ctx, "acknowledgment of an unknown or decided message", "id", cut(id))
+		p.logger.DebugContext(ctx, "acknowledgment of an unknown or decided message", "id", semantics.Shorten(id))
 	}
 }
 
@@ -99,7 +100,7 @@ func (c *component) deadLetterDelivered(ctx context.Context, topic string, token
 	p, m := c.registry.find(token)
 	if m == nil {
 		return semantics.Errorf(semantics.MessageLockLost, "the message is no longer delivered to this runtime; it will be delivered again").
-			With(semantics.DetailEntity, cut(topic))
+			With(semantics.DetailEntity, semantics.Shorten(topic))
 	}
 	address, err := sourceOf(topic, p.settings)
 	if err != nil {
@@ -107,18 +108,19 @@ func (c *component) deadLetterDelivered(ctx context.Context, topic string, token
 	}
 	if semantics.Fold(address.Path) != semantics.Fold(m.Source.Path) || m.Source.SubQueue.IsDeadLetters() {
 		return semantics.Errorf(semantics.InvalidOperation,
-			"%q accepts only messages that a subscription to the same queue or topic dead-letters; set it as deadLetterTopic of that one", cut(topic)).
-			With(semantics.DetailEntity, cut(topic))
+			"%q accepts only messages that a subscription to the same queue or topic dead-letters; set it as deadLetterTopic of that one", semantics.Shorten(topic)).
+			With(semantics.DetailEntity, semantics.Shorten(topic))
 	}
-	codes, err := m.Sub.Settle(ctx, []semantics.LockToken{token}, p.givenUp().settle)
+	codes, err := m.Sub.Settle(ctx, []semantics.LockToken{token}, p.givenUp().Settle)
 	if err == nil && codes[0] != "" {
 		err = semantics.Errorf(codes[0], "the message is no longer locked; it will be delivered again").
-			With(semantics.DetailEntity, cut(topic))
+			With(semantics.DetailEntity, semantics.Shorten(topic))
 	}
 	if err != nil {
 		return err
 	}
 	p.inFlight.Settled(m)
-	p.count(m, obs.DeadLetter, obs.DeadLetter)
+	p.metrics.Settled(m.Source, obs.DeadLetter, codes)
+	p.count(obs.DeadLetter)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
 
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -154,7 +155,7 @@ func TestDAPR_2_DeadLettersAreSubscribedTo(t *testing.T) {
 		r.send("orders", "1")
 		f.wants("1")
 		f.nack("1")
-		b.pass(maxBackoff)
+		b.pass(settling.MaxBackoff)
 		response := dead.bodiesWith(t, 1)[0]
 		if got := response.GetMetadata()["metadata.DeadLetterReason"]; got != "MaxDeliveryCountExceeded" || response.GetTopicName() != "orders/$deadLetterQueue" {
 			t.Errorf("reason %q, topic %q", got, response.GetTopicName())

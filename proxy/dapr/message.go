@@ -162,8 +162,8 @@ func badMeta(name string, err error) error {
 	if errors.As(err, &own) {
 		return own
 	}
-	return semantics.Errorf(semantics.InvalidArgument, "metadata %s %s", cut(name), err).
-		With(semantics.DetailField, cut(name))
+	return semantics.Errorf(semantics.InvalidArgument, "metadata %s %s", semantics.Shorten(name), err).
+		With(semantics.DetailField, semantics.Shorten(name))
 }
 
 func isDropped(name string) bool {

@@ -273,7 +273,7 @@ func readKind(s *settings, text string) error {
 	case "queue":
 		s.kind = semantics.QueueKind
 	default:
-		return fmt.Errorf("is %q, must be topic or queue", cut(text))
+		return fmt.Errorf("is %q, must be topic or queue", semantics.Shorten(text))
 	}
 	return nil
 }
@@ -292,7 +292,7 @@ func readBool(text string) (bool, error) {
 	case slices.ContainsFunc(noWords, isWord):
 		return false, nil
 	default:
-		return false, fmt.Errorf("is %q, must be true or false", cut(text))
+		return false, fmt.Errorf("is %q, must be true or false", semantics.Shorten(text))
 	}
 }
 
@@ -310,7 +310,7 @@ func count(low, high int, set func(*settings, int)) func(*settings, string) erro
 	return func(s *settings, text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return fmt.Errorf("is %q, must be a whole number from %d to %d", cut(text), low, high)
+			return fmt.Errorf("is %q, must be a whole number from %d to %d", semantics.Shorten(text), low, high)
 		}
 		if n < low || n > high {
 			return fmt.Errorf("is %d, must be %d to %d", n, low, high)
@@ -340,7 +340,7 @@ func spanOf(
 	return func(s *settings, text string) error {
 		d, err := readSpan(text, unit)
 		if err != nil {
-			return fmt.Errorf("is %q, must be a number of %s or a duration like 1m30s", cut(text), units)
+			return fmt.Errorf("is %q, must be a number of %s or a duration like 1m30s", semantics.Shorten(text), units)
 		}
 		if d < low || d > high {
 			return fmt.Errorf("is %s, must be %s to %s", d, low, high)
@@ -364,13 +364,4 @@ func readSpan(text string, unit time.Duration) (time.Duration, error) {
 	default:
 		return time.Duration(n) * unit, nil
 	}
-}
-
-// cut shortens a text for an error message.
-func cut(text string) string {
-	const most = 80
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

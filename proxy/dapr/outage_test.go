@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -28,9 +29,9 @@ func TestDAPR_6_StreamSurvivesAnOutage(t *testing.T) {
 				b.pass(20 * time.Second)
 				f.wants("")
 				b.store.isDown.Store(false)
-				b.pass(maxBackoff)
+				b.pass(settling.MaxBackoff)
 				r.sendTo("orders", "a", "2")
-				b.pass(maxBackoff)
+				b.pass(settling.MaxBackoff)
 				f.wants("2")
 				b.wantCounts("orders", "available 0 locked 1 dead 0")
 			})
@@ -60,7 +61,7 @@ func TestDAPR_6_EndsDuringAnOutage(t *testing.T) {
 				b.store.isDown.Store(true)
 				do(b, f)
 				b.ok(f.stream.CloseSend())
-				b.pass(2 * stopTimeout)
+				b.pass(2 * settling.StopTimeout)
 				select {
 				case err := <-f.ended:
 					if !errors.Is(err, io.EOF) {
@@ -85,14 +86,14 @@ func TestDAPR_6_SubscribedDuringAnOutage(t *testing.T) {
 		if got := b.metric("sidebus_dapr_streams_stalled"); got != 1 {
 			t.Errorf("%v stalled", got)
 		}
-		if n := strings.Count(b.log.String(), "cannot receive"); n != 1 {
+		if n := strings.Count(b.log.String(), "cannot be received from"); n != 1 {
 			t.Errorf("it is told %d times", n)
 		}
 		b.store.isDown.Store(false)
-		b.pass(maxBackoff)
+		b.pass(settling.MaxBackoff)
 		r.send("orders", "1")
 		f.wants("1")
-		b.wantLog("receives again")
+		b.wantLog("can be received from again")
 		if got := b.metric("sidebus_dapr_streams_stalled"); got != 0 {
 			t.Errorf("%v stalled", got)
 		}
@@ -110,19 +111,19 @@ func TestDAPR_6_EntityGoesAndComes(t *testing.T) {
 		f.wants("1")
 		b.ok(b.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 		f.ack("1") // there is nothing to settle, and that is all
-		b.pass(maxBackoff)
+		b.pass(settling.MaxBackoff)
 		r.send("orders", "2")
 		f.wants("2")
 		f.ack("2")
 		_, err := b.UpdateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{Status: semantics.StatusReceiveDisabled}, []string{"status"})
 		b.ok(err)
-		b.pass(maxBackoff)
+		b.pass(settling.MaxBackoff)
 		r.send("orders", "3")
 		b.pass(time.Minute)
 		f.wants("")
 		_, err = b.UpdateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{Status: semantics.StatusActive}, []string{"status"})
 		b.ok(err)
-		b.pass(maxBackoff)
+		b.pass(settling.MaxBackoff)
 		f.wants("3")
 	})
 }
@@ -171,7 +172,7 @@ func TestDAPR_6_Drain(t *testing.T) {
 		b.pass(time.Minute)
 		b.wantCounts("orders", "available 1 locked 0 dead 0")
 		f.wants("")
-		if strings.Contains(b.log.String(), "cannot receive") {
+		if strings.Contains(b.log.String(), "cannot be received from") {
 			t.Error(b.log)
 		}
 		close(b.server.stopping)

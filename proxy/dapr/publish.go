@@ -92,7 +92,7 @@ func checkBulk(bound string, bytes int64) error {
 	most, err := strconv.ParseInt(bound, 10, 64)
 	if err != nil || most < 1 {
 		return semantics.Errorf(semantics.InvalidArgument, "metadata %s is %q, must be a number of bytes", metaMaxBulkBytes,
-			cut(bound)).
+			semantics.Shorten(bound)).
 			With(semantics.DetailField, metaMaxBulkBytes)
 	}
 	if bytes > most {

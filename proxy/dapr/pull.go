@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
@@ -14,17 +13,10 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/dapr/internal/inflight"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/broker/stream"
-)
-
-// Backoff while receiving fails: each pause is twice the last one, with jitter.
-const (
-	minBackoff = 200 * time.Millisecond
-	maxBackoff = 10 * time.Second
-	// healthyAfter is how long a subscription must last to count as working.
-	healthyAfter = 5 * time.Second
 )
 
 // pullStream is one message stream to the Dapr runtime. It stays open until the runtime ends it, whatever fails here,
@@ -40,7 +32,7 @@ type pullStream struct {
 	stream   proto.PubSub_PullMessagesServer
 	logger   *slog.Logger
 	failures obs.FailureLog
-	status   sourceStatus
+	status   *settling.SourceStatus
 	inFlight *inflight.Queue
 
 	optionsCompared bool // the options of the entity were compared with the metadata
@@ -77,9 +69,9 @@ func (c *component) open(
 	p := &pullStream{
 		component: c, broker: c.broker, metrics: c.metrics, key: keyOf(ctx), topic: topic.GetName(), stream: stream,
 	}
-	p.logger = c.logger.With("component", cut(p.key.name), "topic", cut(p.topic))
+	p.logger = c.logger.With("component", semantics.Shorten(p.key.name), "topic", semantics.Shorten(p.topic))
 	p.failures = obs.NewFailureLog(p.logger)
-	p.status = sourceStatus{logger: p.logger, stalled: c.metrics.DaprStreamsStalled}
+	p.status = settling.NewSourceStatus(p.logger, c.metrics.DaprStreamsStalled)
 	p.inFlight = inflight.New(ctx, p.settleFor)
 	inherited, err := c.registry.join(p.key, p)
 	if err != nil {
@@ -89,7 +81,7 @@ func (c *component) open(
 	p.settings = s
 	for _, name := range unknown {
 		p.logger.WarnContext(
-			ctx, "unknown metadata of a subscription ignored", "name", cut(name),
+			ctx, "unknown metadata of a subscription ignored", "name", semantics.Shorten(name),
 		)
 	}
 	for _, bad := range wrong {
@@ -157,10 +149,8 @@ func (p *pullStream) readAcks(ctx context.Context) error {
 
 // deliverLoop delivers messages until ctx ends. It subscribes again after each failure.
 func (p *pullStream) deliverLoop(ctx context.Context) {
-	pause := minBackoff
-	defer p.status.ended()
+	defer p.status.Ended()
 	for ctx.Err() == nil {
-		began := time.Now()
 		err := p.recoverPanic(ctx, p.deliverOnce)
 		if ctx.Err() != nil {
 			return
@@ -169,15 +159,10 @@ func (p *pullStream) deliverLoop(ctx context.Context) {
 			<-ctx.Done()
 			return
 		}
-		if time.Since(began) >= healthyAfter {
-			pause = minBackoff
-		}
-		p.status.failed(ctx, err)
 		select {
-		case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // no secret
+		case <-time.After(p.status.Failed(err)):
 		case <-ctx.Done():
 		}
-		pause = min(2*pause, maxBackoff)
 	}
 }
 
@@ -203,8 +188,7 @@ func (p *pullStream) deliverOnce(ctx context.Context) error {
 		return err
 	}
 	defer p.leave(ctx, sub)
-	healthy := time.AfterFunc(healthyAfter, p.status.recovered) // a subscription that cannot receive fails sooner
-	defer healthy.Stop()
+	defer p.status.Subscribed()()
 	for {
 		e, err := sub.Next(ctx)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
 
 	"github.com/sidebus/sidebus/proxy/dapr/internal/inflight"
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
@@ -194,10 +195,10 @@ func TestDAPR_3_EntityOfTheOtherKind(t *testing.T) {
 			t.Errorf("%v stalled", got)
 		}
 		b.ok(b.DeleteEntity(t.Context(), semantics.QueueKind, "plain")) // it is recreated
-		b.pass(maxBackoff)
+		b.pass(settling.MaxBackoff)
 		r.sendTo("plain", "a", "2")
 		f.wants("2")
-		b.pass(healthyAfter)
+		b.pass(settling.HealthyAfter)
 		if got := b.metric("sidebus_dapr_streams_stalled"); got != 0 {
 			t.Errorf("%v stalled", got)
 		}

@@ -2,25 +2,11 @@ package push
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 )
-
-// Backoff while the app does not accept connections, or receiving fails: each pause is twice the last one, with jitter,
-// so that many sidecars do not retry at the same time.
-const (
-	minBackoff = 200 * time.Millisecond
-	maxBackoff = 10 * time.Second
-)
-
-// backoff computes the pause before each attempt.
-type backoff struct{ last time.Duration }
-
-func (b *backoff) next() time.Duration {
-	b.last = min(max(2*b.last, minBackoff), maxBackoff)
-	return b.last/2 + rand.N(b.last/2) //nolint:gosec // no secret
-}
 
 // appState is what is known about the app.
 type appState int
@@ -43,7 +29,7 @@ type app struct {
 	state        appState
 	hasProbe     bool          // a push is the probe
 	changed      chan struct{} // closed and replaced when state or hasProbe changes
-	pause        backoff
+	pause        settling.Backoff
 	timer        *time.Timer // starts the next probe
 	since        time.Time   // of the outage
 }
@@ -125,7 +111,7 @@ func (a *app) reached(isProbe bool) {
 	if !isProbe || a.state != appProbing {
 		return
 	}
-	a.state, a.hasProbe, a.pause = appUp, false, backoff{}
+	a.state, a.hasProbe, a.pause = appUp, false, settling.Backoff{}
 	a.signal()
 	a.onChange(true, nil, time.Since(a.since))
 	a.grant(a.credits)
@@ -152,7 +138,7 @@ func (a *app) down() {
 	a.signal()
 	a.grant(0)
 	if a.credits > 0 {
-		a.timer = time.AfterFunc(a.pause.next(), a.probe)
+		a.timer = time.AfterFunc(a.pause.Next(), a.probe)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 )
 
 var errRefused = errors.New("refused")
@@ -23,7 +25,7 @@ func probed(t *testing.T) (a *app, granted *[]int) {
 	if _, ok := a.acquire(t.Context()); ok {
 		t.Fatal("it let a push go")
 	}
-	pass(minBackoff)
+	pass(settling.MinBackoff)
 	return a, granted
 }
 

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sidebus/sidebus/proxy/internal/brokerproperties"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
@@ -39,27 +39,13 @@ const (
 	discardTimeout  = time.Second
 )
 
-// outcome is what happened to a push, as in metrics: the verb of the settlement, or one of these.
-type outcome string
-
+// Outcomes of a push that are not verbs, beside those of settling.
 const (
-	leftToApp   outcome = "left"        // the app settles the message later
-	timedOut    outcome = "timeout"     // no response in time: abandoned
-	noAnswer    outcome = "no_answer"   // the connection broke during the call: abandoned
-	unreachable outcome = "unreachable" // no connection: released
-	interrupted outcome = "interrupted" // the sidecar stopped: released
-	lockLost    outcome = "lock_lost"   // settling found the lock lost
-	unsettled   outcome = "unsettled"   // the settlement failed
+	leftToApp   settling.Outcome = "left"        // the app settles the message later
+	noAnswer    settling.Outcome = "no_answer"   // the connection broke during the call: abandoned
+	unreachable settling.Outcome = "unreachable" // no connection: released
+	interrupted settling.Outcome = "interrupted" // the sidecar stopped: released
 )
-
-// settlement is how a message is to be settled.
-type settlement struct {
-	outcome outcome
-	verb    string               // in metrics; empty if settle is nil
-	settle  semantics.Settlement // nil: do not settle
-	isFault bool                 // the app failed the message
-	detail  string               // the response, or why there is none, for the log
-}
 
 // dialer opens connections to apps.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
@@ -88,7 +74,7 @@ var (
 // call pushes one message and returns how to settle it. It calls reached when it has a connection.
 func (h *handler) call(
 	ctx context.Context, m *semantics.Received, source semantics.Source, reached func(),
-) (settlement, error) {
+) (settling.Settlement, error) {
 	timed, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	var isConnected atomic.Bool
@@ -100,7 +86,7 @@ func (h *handler) call(
 		httptrace.WithClientTrace(timed, trace), http.MethodPost, h.target.url, bytes.NewReader(m.Body),
 	)
 	if err != nil {
-		return settlement{}, err // cannot happen: the URL was checked
+		return settling.Settlement{}, err // cannot happen: the URL was checked
 	}
 	h.fill(request.Header, m, source)
 	response, err := h.client.Do(request)
@@ -112,13 +98,13 @@ func (h *handler) call(
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, errLockLost):
-		return settlement{outcome: lockLost}, nil
+		return settling.Settlement{Outcome: settling.LockLost}, nil
 	case cause != nil:
 		return h.release(interrupted), nil
 	case !isConnected.Load():
 		return h.release(unreachable), err
 	case timed.Err() != nil:
-		return h.abandon(timedOut, nil, "no response within "+h.Timeout.String()), nil
+		return h.abandon(settling.TimedOut, nil, "no response within "+h.Timeout.String()), nil
 	default:
 		return h.abandon(noAnswer, nil, plain(err)), nil
 	}
@@ -174,62 +160,40 @@ func discard(body io.ReadCloser) {
 }
 
 // settlementFor returns what a response of the app means.
-func (h *handler) settlementFor(response *http.Response) settlement {
+func (h *handler) settlementFor(response *http.Response) settling.Settlement {
 	detail := "the app responded " + response.Status
 	switch asked := strings.ToLower(response.Header.Get(settleHeader)); {
 	case asked == "dead-letter":
 		return h.deadLetter(response.Header)
 	case asked == "defer":
-		return settlement{
-			outcome: obs.Defer,
-			verb:    obs.Defer,
-			settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code,
-				error,
-			) {
-				return h.broker.Defer(ctx, s, tokens, nil)
-			},
-		}
+		return settling.Defer(h.broker)
 	case asked == "release":
 		return h.release(obs.Release)
 	case asked != "":
-		return h.abandon(obs.Abandon, nil, detail+" with "+settleHeader+": "+strconv.QuoteToASCII(cutText(asked, 80)))
+		asked = strconv.QuoteToASCII(semantics.Shorten(asked))
+		return h.abandon(obs.Abandon, nil, detail+" with "+settleHeader+": "+asked)
 	case response.StatusCode == http.StatusAccepted:
-		return settlement{outcome: leftToApp}
+		return settling.Settlement{Outcome: leftToApp}
 	case response.StatusCode >= 200 && response.StatusCode <= 299:
-		return settlement{outcome: obs.Complete, verb: obs.Complete, settle: h.broker.Complete}
+		return settling.Complete(h.broker)
 	default:
 		return h.abandon(obs.Abandon, retryAfter(response.Header.Get("Retry-After")), detail)
 	}
 }
 
-func (h *handler) release(as outcome) settlement {
-	return settlement{outcome: as, verb: obs.Release, settle: h.broker.Release}
+func (h *handler) release(as settling.Outcome) settling.Settlement {
+	return settling.Release(h.broker, as)
 }
 
-func (h *handler) abandon(as outcome, delay *time.Duration, detail string) settlement {
-	return settlement{
-		outcome: as,
-		verb:    obs.Abandon,
-		isFault: true,
-		detail:  detail,
-		settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return h.broker.Abandon(ctx, s, tokens, semantics.AbandonOptions{Delay: delay})
-		},
-	}
+func (h *handler) abandon(as settling.Outcome, delay *time.Duration, fault string) settling.Settlement {
+	return settling.Abandon(h.broker, as, delay, fault)
 }
 
-func (h *handler) deadLetter(header http.Header) settlement {
-	options := broker.DeadLetterOptions{
+func (h *handler) deadLetter(header http.Header) settling.Settlement {
+	return settling.DeadLetter(h.broker, obs.DeadLetter, broker.DeadLetterOptions{
 		Reason:      textOf(header, reasonHeader),
 		Description: textOf(header, descriptionHeader),
-	}
-	return settlement{
-		outcome: obs.DeadLetter,
-		verb:    obs.DeadLetter,
-		settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return h.broker.DeadLetter(ctx, s, tokens, options)
-		},
-	}
+	})
 }
 
 // textOf reads a text from a header, UTF-8 or escaped as in RFC 8187 (REST-12). It returns nil if there is none.
@@ -244,16 +208,8 @@ func textOf(header http.Header, name string) *string {
 			text = plain
 		}
 	}
-	text = cutText(strings.ToValidUTF8(text, "\uFFFD"), semantics.MaxDeadLetterText)
+	text = semantics.Beginning(strings.ToValidUTF8(text, "\uFFFD"), semantics.MaxDeadLetterText)
 	return &text
-}
-
-// cutText returns the first most characters of s.
-func cutText(s string, most int) string {
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most])
 }
 
 // retryAfter parses a Retry-After header, seconds or an HTTP date, at most the maximum delay of a message. It returns

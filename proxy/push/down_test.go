@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -42,14 +43,14 @@ func TestRECV_7_TheAppIsDown(t *testing.T) {
 					}
 				}
 				tries := b.app.tries()
-				if n := len(tries); n < int(outage/maxBackoff) || n > 2*int(outage/maxBackoff)+20 {
+				if n := len(tries); n < int(outage/settling.MaxBackoff) || n > 2*int(outage/settling.MaxBackoff)+20 {
 					t.Errorf("%d tries to connect in %s", n, outage)
 				}
 				var least, most time.Duration = outage, 0
 				for i := 20; i < len(tries); i++ {
 					least, most = min(least, tries[i].Sub(tries[i-1])), max(most, tries[i].Sub(tries[i-1]))
 				}
-				if least < maxBackoff/2 || most > maxBackoff || most-least < time.Second { // not all alike
+				if least < settling.MaxBackoff/2 || most > settling.MaxBackoff || most-least < time.Second { // not all alike
 					t.Errorf("pauses of %s to %s", least, most)
 				}
 				b.wantMeasured("sidebus_handler_reachable", 0)
@@ -57,7 +58,7 @@ func TestRECV_7_TheAppIsDown(t *testing.T) {
 				b.wantLogged("connection refused", 1)
 
 				b.app.isDown.Store(false)
-				pass(maxBackoff)
+				pass(settling.MaxBackoff)
 				b.wantCounts(queue, nothing)
 				mu.Lock()
 				slices.Sort(bodies)
@@ -93,12 +94,12 @@ func TestRECV_13_OneMessageFindsOut(t *testing.T) {
 		b.send("orders", "a", "b", "c")
 		pass(time.Minute)
 		before := len(b.app.tries())
-		pass(maxBackoff)
+		pass(settling.MaxBackoff)
 		if n := len(b.app.tries()) - before; n < 1 || n > 2 {
 			t.Errorf("%d tries in one pause", n)
 		}
 		b.app.isDown.Store(false)
-		pass(maxBackoff)
+		pass(settling.MaxBackoff)
 		if got := app.seen(); got != "a b" && got != "b a" {
 			t.Errorf("calls: %s", got)
 		}
@@ -122,7 +123,7 @@ func TestRECV_13_OneMessageFindsOutBesideThoseLeft(t *testing.T) {
 		b.wantCounts("orders", "available 4 delayed 0 locked 1 deferred 0 dead 0")
 		status.Store(http.StatusOK)
 		b.app.isDown.Store(false)
-		pass(maxBackoff)
+		pass(settling.MaxBackoff)
 		b.wantCounts("orders", "available 0 delayed 0 locked 1 deferred 0 dead 0")
 		for _, m := range b.peek(semantics.Source{Path: "orders"}) {
 			if m.DeliveryCount != 0 {
@@ -191,10 +192,10 @@ func TestSTAT_5_ADisabledQueueIsTriedAgain(t *testing.T) {
 		b.wantCounts("orders", "available 1 delayed 0 locked 0 deferred 0 dead 0")
 		b.wantLogged("source cannot be received from", 1)
 		set(semantics.StatusActive)
-		pass(maxBackoff)
+		pass(settling.MaxBackoff)
 		app.answer("two", 200)
 		b.wantCounts("orders", nothing)
-		pass(healthyAfter)
+		pass(settling.HealthyAfter)
 		b.wantLogged("source can be received from again", 1)
 	})
 }
@@ -226,7 +227,7 @@ func TestFWD_2_AForwardingQueueIsTriedAgain(t *testing.T) {
 		b.wantLogged("source cannot be received from", 1)
 		forwardTo("")
 		b.send("orders", "two")
-		pass(maxBackoff)
+		pass(settling.MaxBackoff)
 		app.answer("two", 200)
 		b.wantCounts("orders", nothing)
 	})
@@ -242,7 +243,7 @@ func TestENT_8_AQueueThatDoesNotExistYet(t *testing.T) {
 		b.wantLogged("ENTITY_NOT_FOUND", 1)
 		b.create("late", semantics.Options{})
 		b.send("late", "one")
-		pass(maxBackoff)
+		pass(settling.MaxBackoff)
 		app.answer("one", 200)
 		b.wantCounts("late", nothing)
 		b.wantLogged("source can be received from again", 1)
@@ -358,7 +359,7 @@ func TestRECV_7_DrainWhileTheAppIsProbed(t *testing.T) {
 		b.send("orders", "a", "b", "c")
 		pass(time.Minute)
 		b.app.slow.Store(int64(time.Minute))
-		pass(2 * maxBackoff)
+		pass(2 * settling.MaxBackoff)
 		b.wantCounts("orders", "available 1 delayed 0 locked 3 deferred 0 dead 0") // one is tried, and one waits
 		b.app.isDown.Store(false)
 		b.BeginDrain()

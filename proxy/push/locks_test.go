@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -67,7 +68,7 @@ func TestDAPR_6_ALostLockEndsTheCall(t *testing.T) {
 			}
 			// and the handler begins again
 			b.create(queue, semantics.Options{RequiresSession: queue == "tales"}, "requiresSession")
-			pass(maxBackoff)
+			pass(settling.MaxBackoff)
 			b.send(queue, "a/2")
 			if app.seen() != "a/1 a/2" {
 				t.Errorf("%s: calls: %s", queue, app.seen())

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/broker/stream"
@@ -32,7 +33,7 @@ type handler struct {
 	metrics      *obs.Metrics
 	logger       *slog.Logger
 	failures     obs.FailureLog
-	sourceStatus sourceStatus
+	sourceStatus *settling.SourceStatus
 	app          *app
 }
 
@@ -57,7 +58,7 @@ func newPusher(
 		h.source, _ = sourceOf(h.Source) // checked by WithDefaults
 		h.target, _ = targetOf(h.URL)
 		h.failures, h.app = obs.NewFailureLog(h.logger), newApp(h.appChanged)
-		h.sourceStatus.logger = h.logger
+		h.sourceStatus = settling.NewSourceStatus(h.logger, nil)
 		h.client = newClient(h.target, dial, max(h.MaxConcurrent, h.MaxConcurrentSessions))
 		if taken[h.source.Fold()] {
 			return nil, fmt.Errorf("handlers[%d]: source %q already has a handler", i, h.Source)
@@ -92,7 +93,7 @@ func (h *handler) run(ctx context.Context) {
 			return
 		}
 		select {
-		case <-time.After(h.sourceStatus.failed(err)):
+		case <-time.After(h.sourceStatus.Failed(err)):
 		case <-ctx.Done():
 		}
 	}
@@ -112,43 +113,9 @@ func (h *handler) runSubscription(ctx context.Context) error {
 	}
 	s := &subscriber{handler: h, sub: sub, inFlight: map[semantics.LockToken]*push{}}
 	s.calls, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	h.app.start(credits, func(n int) { _ = sub.SetCredits(n) })       // never out of range
-	healthy := time.AfterFunc(healthyAfter, h.sourceStatus.recovered) // a subscription that cannot receive fails sooner
-	defer healthy.Stop()
+	h.app.start(credits, func(n int) { _ = sub.SetCredits(n) }) // never out of range
+	defer h.sourceStatus.Subscribed()()
 	return s.run(ctx)
-}
-
-// healthyAfter is how long a subscription must last to count as working.
-const healthyAfter = 5 * time.Second
-
-// sourceStatus tracks why a source cannot be received from.
-type sourceStatus struct {
-	logger *slog.Logger
-
-	mu       sync.Mutex
-	reported semantics.Code // code in the last log line; empty: none
-	pause    backoff
-}
-
-// failed notes that a subscription failed, and returns how long to wait before the next one. It logs each code once.
-func (t *sourceStatus) failed(err error) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if code := semantics.CodeOf(err); code != t.reported {
-		t.logger.Warn("the handler's source cannot be received from; retrying until it can", "error", err)
-		t.reported = code
-	}
-	return t.pause.next()
-}
-
-// recovered notes that the source can be received from.
-func (t *sourceStatus) recovered() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.reported != "" {
-		t.logger.Info("the handler's source can be received from again")
-	}
-	t.reported, t.pause = "", backoff{}
 }
 
 // appChanged updates metrics and logs that the app went down or is up again.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -304,27 +305,61 @@ func TestERR_6_TheStoreIsDownWhenTheAppHasAnswered(t *testing.T) {
 				b.send("orders", "one")
 				pass(10 * time.Second)
 				b.store.failure.Store(nil)
-				pass(maxBackoff)
+				pass(settling.MaxBackoff)
 				b.wantCounts("orders", nothing)
 				b.wantMeasured("sidebus_pushes_total", 1, "complete")
-				b.wantLogged("cannot settle a message", 0)
+				b.wantLogged("cannot settle messages", 0)
 			})
 		})
 	}
 }
 
+// However long settling fails, the app's answer is not given up: it counts if the lock still holds then.
 func TestERR_6_TheStoreStaysDown(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		timeout, outage time.Duration // the lock is renewed until the timeout
+		isLost          bool
+	}{
+		"the lock holds":   {5 * time.Minute, 4 * time.Minute, false},
+		"the lock expires": {time.Second, testLock + time.Second, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(_ *testing.T, b *bed) {
+				b.store.failure.Store(semantics.Errorf(semantics.StoreUnavailable, "the store is down"))
+				b.begin(Handler{Timeout: test.timeout}, answering(200))
+				b.send("orders", "one")
+				pass(test.outage)
+				b.store.failure.Store(nil)
+				pass(settling.MaxBackoff)
+				b.wantCounts("orders", nothing)
+				b.wantLogged("cannot settle messages", 0)
+				b.wantMeasured("sidebus_pushes_total", 1, "complete")
+				if test.isLost { // the second delivery is the one that is completed
+					b.wantMeasured("sidebus_pushes_total", 1, "lock_lost")
+				}
+			})
+		})
+	}
+}
+
+func TestERR_6_TheSidecarStopsWhileTheStoreIsDown(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bed) {
 		b.store.failure.Store(semantics.Errorf(semantics.StoreUnavailable, "the store is down"))
-		b.begin(Handler{Timeout: time.Second}, answering(200))
+		b.begin(Handler{}, answering(200))
 		b.send("orders", "one")
-		pass(settleTimeout + time.Second)
-		b.wantLogged("cannot settle a message", 1)
+		pass(2 * time.Second)
+		began := time.Now()
+		b.stop()
+		<-b.over
+		if took := time.Since(began); took > settling.StopTimeout {
+			t.Errorf("the stop took %s, want at most %s", took, settling.StopTimeout)
+		}
+		b.wantLogged("cannot settle messages", 1)
 		b.wantMeasured("sidebus_pushes_total", 1, "unsettled")
-		b.store.failure.Store(nil)
-		pass(2 * testLock)
-		b.wantCounts("orders", nothing)
 	})
 }
 

@@ -8,14 +8,9 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/stream"
-)
-
-// How long settling retries while the store is down: while the sidecar runs, and while it stops.
-const (
-	settleTimeout = 30 * time.Second
-	stopTimeout   = 5 * time.Second
 )
 
 // subscriber pushes the messages of one subscription.
@@ -74,7 +69,7 @@ func (s *subscriber) run(ctx context.Context) error {
 func (s *subscriber) handleEvent(ctx context.Context, e stream.Event) {
 	switch {
 	case e.Delivery != nil:
-		s.sourceStatus.recovered()
+		s.sourceStatus.Received()
 		s.sub.Delivered(ctx, e)
 		s.metrics.Received(e.Delivery.Source(), len(e.Delivery.Messages))
 		for _, m := range e.Delivery.Messages {
@@ -138,69 +133,34 @@ func (s *subscriber) push(p *push) {
 	v, err := s.call(p.ctx, p.Received, p.source, func() { s.app.reached(isProbe) })
 	took := time.Since(began)
 	switch {
-	case v.outcome == unreachable:
+	case v.Outcome == unreachable:
 		s.app.refused(isProbe, err) // before settling, so that the message is not received again at once
 	case err != nil:
 		panic(err)
-	case v.outcome == leftToApp:
+	case v.Outcome == leftToApp:
 		s.app.probeWithAllCredits()
 	}
-	if v.settle != nil {
-		v.outcome = s.settle(p, v)
+	if v.Settle != nil {
+		v.Outcome = s.settle(p, v)
 	}
-	s.metrics.Pushes.WithLabelValues(s.Source, string(v.outcome)).Inc()
-	if v.outcome == unreachable {
+	s.metrics.Pushes.WithLabelValues(s.Source, string(v.Outcome)).Inc()
+	if v.Outcome == unreachable {
 		return
 	}
 	s.metrics.PushDuration.WithLabelValues(s.Source).Observe(took.Seconds())
 	switch {
-	case v.outcome == lockLost:
+	case v.Outcome == settling.LockLost:
 		s.logger.Warn(
 			"the lock of a message was lost; it will be delivered again unless the app has settled it",
 			"sequenceNumber", p.SequenceNumber, "messageId", p.MessageID,
 		)
-	case v.isFault && v.outcome != unsettled:
-		s.failures.Note(p.Received, v.detail)
+	case v.Fault != "" && v.Outcome != settling.Unsettled:
+		s.failures.Note(p.Received, v.Fault)
 	}
 }
 
-// settle settles a message and returns the outcome. It retries while the store is down.
-func (s *subscriber) settle(p *push, v settlement) outcome {
-	timeout := settleTimeout
-	if s.calls.Err() != nil {
-		timeout = stopTimeout
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), timeout)
-	defer cancel()
-	wasUnknown := false
-	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
-		codes, err := s.sub.Settle(ctx, []semantics.LockToken{p.LockToken}, v.settle)
-		switch e := semantics.AsError(err); {
-		case err == nil && codes[0] == "":
-			s.metrics.Settled(p.source, v.verb, codes)
-			return v.outcome
-		case err == nil && wasUnknown: // a previous attempt with unknown outcome has settled it (ERR-6)
-			s.metrics.Settled(p.source, v.verb, []semantics.Code{""})
-			return v.outcome
-		case err == nil && v.verb == obs.Release: // the lock is lost, so it is released already
-			return v.outcome
-		case err == nil:
-			s.metrics.Settled(p.source, v.verb, codes)
-			return lockLost
-		case !e.Code.Retryable() || ctx.Err() != nil || s.calls.Err() != nil:
-			s.logger.Warn(
-				"cannot settle a message; it will be delivered again when its lock expires", "verb", v.verb, "sequenceNumber",
-				p.SequenceNumber, "error", err,
-			)
-			return unsettled
-		default:
-			wasUnknown = wasUnknown || e.Details[semantics.DetailOutcome] == semantics.OutcomeUnknown
-			pause = max(pause, e.RetryAfter)
-		}
-		select {
-		case <-time.After(pause):
-		case <-s.calls.Done():
-		case <-ctx.Done():
-		}
-	}
+// settle settles a message and returns the outcome.
+func (s *subscriber) settle(p *push, v settling.Settlement) settling.Outcome {
+	by := settling.Settler{Metrics: s.metrics, Logger: s.logger}
+	return by.Settle(s.calls, s.sub, p.source, []*semantics.Received{p.Received}, v)[0]
 }
