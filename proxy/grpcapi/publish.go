@@ -93,7 +93,7 @@ func (s *Messages) publicationOf(ctx context.Context, request *sidebusv1.Publish
 		p.err = wire.RefuseUnknown("request", request)
 	}
 	if p.err == nil {
-		p.err = checkRequestID(p.id)
+		p.err = semantics.CheckID("requestId", p.id)
 	}
 	if p.err == nil && p.ack != sidebusv1.PublishRequest_STORED && p.ack != sidebusv1.PublishRequest_NONE {
 		p.err = semantics.InvalidField("ack", "must be STORED or NONE")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
-	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -14,15 +13,6 @@ import (
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/semantics"
 )
-
-const maxRequestID = 128 // characters
-
-func checkRequestID(id string) error {
-	if n := utf8.RuneCountInString(id); n > maxRequestID {
-		return semantics.InvalidField("requestId", "is %d characters long, at most %d are allowed", n, maxRequestID)
-	}
-	return nil
-}
 
 // recv reads one request of a stream. A request that cannot be decoded is INVALID_ARGUMENT and ends the stream.
 func recv(stream grpc.ServerStream, request any) error { return checked(stream.RecvMsg)(request) }
@@ -33,7 +23,8 @@ func stopped() error {
 		With(semantics.DetailCause, semantics.CauseDraining)
 }
 
-// failureFrom translates an error for a stream. The result equals the body of a failed HTTP call.
+// failureFrom translates an error of one request of a stream, or of one part of a call. The result has the fields of the
+// body of a failed HTTP call.
 func failureFrom(err error) *sidebusv1.Failure {
 	e := wireerror.Of(err)
 	_, body, _ := wireerror.HTTP(e)

@@ -32,7 +32,7 @@ func checkRequest(request *sidebusv1.SubscribeRequest) error {
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return err
 	}
-	if err := checkRequestID(request.GetRequestId()); err != nil {
+	if err := semantics.CheckID("requestId", request.GetRequestId()); err != nil {
 		return err
 	}
 	asked, field := what(request)

@@ -23,7 +23,7 @@ const (
 )
 
 // Failure is why a request of a stream failed, why one part of a call failed, or a temporary problem of a stream. It has
-// the same fields as the body of a failed HTTP call.
+// the fields of the body of a failed HTTP call, but the pause is a duration.
 type Failure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A reason from a closed list; switch on it.
