@@ -97,7 +97,7 @@ func (b *Broker) firstRules(rules []semantics.Rule) ([]semantics.Rule, error) {
 		}
 		if names[semantics.Fold(rule.Name)] {
 			return nil, semantics.InvalidField(
-				"rules", "has two rules of the name %q", rule.Name,
+				"rules", "has two rules of the name %q; rename one", rule.Name,
 			)
 		}
 		names[semantics.Fold(rule.Name)] = true

@@ -124,7 +124,7 @@ func (o DeadLetterOptions) split() (semantics.DeadLetterTexts, map[string]semant
 			}
 		case part.given != nil && value != semantics.String(*part.given):
 			return texts, nil, semantics.InvalidField(
-				"properties["+part.property+"]", "differs from %s", part.field,
+				"properties["+part.property+"]", "differs from %s; set only one of them", part.field,
 			)
 		case value.Type() == semantics.TypeString:
 			text := value.Text()

@@ -232,7 +232,7 @@ func TestENT_2_OtherKindOfTheSameName(t *testing.T) {
 	api := inprocess.Empty()
 	apply(t, api, false, "topics: [{name: a}]")
 	_, err := mustRead(t, "queues: [{name: A}]").Plan(t.Context(), api, func(int, int) {})
-	if err == nil || err.Error() != "f:1:10: queues[0]: there is a topic of this name, and queues and topics share their names" {
+	if err == nil || err.Error() != "f:1:10: queues[0]: there is a topic of this name, and queues and topics share their names; choose another name" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -100,7 +100,7 @@ func (s *Set) checkDestinations(e *Entity, is *present) error {
 		_, isThere := is.byKey[destinationKey(d.name)]
 		if !isThere && s.find(destinationKey(d.name)) == nil {
 			return e.places[d.option].Errorf(
-				"is %q, and there is no such queue or topic, and the file creates none", d.name,
+				"is %q, and there is no such queue or topic, and the file creates none; add it to the file", d.name,
 			)
 		}
 	}
@@ -121,7 +121,7 @@ func (c *comparison) change(ctx context.Context, e *Entity, is *present) (*Chang
 		return &Change{Entity: e, IsNew: true, Unusual: c.unusual(e)}, nil
 	}
 	if kind := client.Kind(there.resource); kind != client.Kind(e.Resource) {
-		return nil, e.located(fmt.Errorf("there is a %s of this name, and queues and topics share their names", kind))
+		return nil, e.located(fmt.Errorf("there is a %s of this name, and queues and topics share their names; choose another name", kind))
 	}
 	change := &Change{Entity: e}
 	var err error

@@ -314,7 +314,7 @@ func (e *editing) send(
 		return nil, err
 	}
 	if now.ScheduledEnqueueTime = nil; !proto.Equal(now, e.original) {
-		return nil, errors.New("it is not the message that you edited; nothing was sent")
+		return nil, errors.New("it is not the message that you edited, and nothing was sent; list the dead letters to find yours")
 	}
 	answer, err := e.o.Send(
 		ctx,
