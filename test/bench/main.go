@@ -33,7 +33,7 @@ func main() {
 
 func run(ctx context.Context, messages, rounds int, only string) error {
 	var chosen []carrier
-	for _, c := range []carrier{sidebusStream, sidebusSessions, sidebusUnary, natsJetStream, asynqTasks} {
+	for _, c := range []carrier{sidebusStream, sidebusSessions, sidebusUnary, sidebusTurns, natsJetStream, asynqTasks} {
 		if only == "" || slices.Contains(strings.Split(only, ","), c.name) {
 			chosen = append(chosen, c)
 		}

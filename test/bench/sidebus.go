@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,7 +43,13 @@ var sidebusSessions = carrier{
 }
 
 // sidebusUnary is three calls a message.
-var sidebusUnary = carrier{name: "sidebus-unary", share: 5, open: openSidebus(`{"maxSizeInMegabytes":"81920"}`, unary)}
+var sidebusUnary = carrier{name: "sidebus-unary", share: 5, open: openSidebus(`{"maxSizeInMegabytes":"81920"}`, fromCallers(steps))}
+
+// sidebusTurns is two calls a message: one that sends, and one that completes the last message and receives the next.
+var sidebusTurns = carrier{
+	name: "sidebus-unary-2", share: 5,
+	open: openSidebus(`{"maxSizeInMegabytes":"81920"}`, fromCallers(turns)),
+}
 
 type work = func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error
 
@@ -217,47 +222,76 @@ func publish(ctx context.Context, client sidebusv1.MessagesClient, messages, ses
 	return errors.Join(stream.CloseSend(), <-ended)
 }
 
-// unary carries messages with a call for each step, from as many callers as asynq has workers.
-func unary(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
-	var failed atomic.Pointer[error]
-	var left atomic.Int64
-	left.Store(int64(messages))
-	var work sync.WaitGroup
-	body := make([]byte, bodySize)
-	for range callers {
-		work.Go(func() {
-			for left.Add(-1) >= 0 {
-				if err := one(ctx, client, body); err != nil {
-					failed.Store(&err)
-					return
-				}
-			}
-		})
+// fromCallers carries messages from as many callers as asynq has workers. Each calls carry, which asks for one more
+// message until there is none.
+func fromCallers(carry func(ctx context.Context, client sidebusv1.MessagesClient, more func() bool) error) work {
+	return func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
+		var left atomic.Int64
+		left.Store(int64(messages))
+		more := func() bool { return left.Add(-1) >= 0 }
+		failures := make(chan error, callers)
+		for range callers {
+			go func() { failures <- carry(ctx, client, more) }()
+		}
+		var failed error
+		for range callers {
+			failed = errors.Join(failed, <-failures)
+		}
+		return failed
 	}
-	work.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
+}
+
+// steps makes a call for each step of a message.
+func steps(ctx context.Context, client sidebusv1.MessagesClient, more func() bool) error {
+	for more() {
+		if err := send(ctx, client); err != nil {
+			return err
+		}
+		taken, err := client.Receive(ctx, &sidebusv1.ReceiveRequest{Source: "queues/bench"})
+		if err != nil {
+			return err
+		}
+		if len(taken.GetMessages()) != 1 {
+			return errors.New("nothing came")
+		}
+		if err := complete(ctx, client, taken.GetMessages()[0].GetLockToken()); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func one(ctx context.Context, client sidebusv1.MessagesClient, body []byte) error {
-	_, err := client.Send(ctx, &sidebusv1.SendRequest{
-		Target: "queues/bench", Messages: []*sidebusv1.Message{{Content: &sidebusv1.Message_Body{Body: body}}},
-	})
-	if err != nil {
-		return err
+// turns completes a message and receives the next one in one call.
+func turns(ctx context.Context, client sidebusv1.MessagesClient, more func() bool) error {
+	var done []string
+	for more() {
+		if err := send(ctx, client); err != nil {
+			return err
+		}
+		next, err := client.CompleteAndReceive(
+			ctx, &sidebusv1.CompleteAndReceiveRequest{Source: "queues/bench", LockTokens: done},
+		)
+		if err != nil {
+			return err
+		}
+		if len(next.GetMessages()) != 1 {
+			return fmt.Errorf("nothing came: %v", next.GetFailure())
+		}
+		done = []string{next.GetMessages()[0].GetLockToken()}
 	}
-	taken, err := client.Receive(ctx, &sidebusv1.ReceiveRequest{Source: "queues/bench"})
-	if err != nil {
-		return err
+	return complete(ctx, client, done...)
+}
+
+func send(ctx context.Context, client sidebusv1.MessagesClient) error {
+	m := &sidebusv1.Message{Content: &sidebusv1.Message_Body{Body: make([]byte, bodySize)}}
+	_, err := client.Send(ctx, &sidebusv1.SendRequest{Target: "queues/bench", Messages: []*sidebusv1.Message{m}})
+	return err
+}
+
+func complete(ctx context.Context, client sidebusv1.MessagesClient, tokens ...string) error {
+	if len(tokens) == 0 {
+		return nil
 	}
-	if len(taken.GetMessages()) != 1 {
-		return errors.New("nothing came")
-	}
-	_, err = client.Complete(
-		ctx,
-		&sidebusv1.CompleteRequest{Source: "queues/bench", LockTokens: []string{taken.GetMessages()[0].GetLockToken()}},
-	)
+	_, err := client.Complete(ctx, &sidebusv1.CompleteRequest{Source: "queues/bench", LockTokens: tokens})
 	return err
 }
