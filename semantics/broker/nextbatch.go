@@ -15,25 +15,36 @@ type NextBatch struct {
 }
 
 // CompleteAndReceive completes the messages behind the tokens and then receives the next ones of the same source
-// (RECV-15). All arguments are checked before anything is changed. There may be no token. The call fails as a whole, as
-// Complete does, only if nothing was completed, or perhaps all was (outcome "unknown"); a failure of the receive does not
-// hide the codes. It blocks as Receive does.
+// (RECV-15). All arguments, and the credits of both steps, are checked before anything is changed. There may be no
+// token. The call fails as a whole, as Complete does, only if nothing was completed, or perhaps all was (outcome
+// "unknown"); a failure of the receive does not hide the codes. It blocks as Receive does.
 func (b *Broker) CompleteAndReceive(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, options ReceiveOptions,
 ) (NextBatch, error) {
+	if len(tokens) == 0 {
+		d, err := b.Receive(ctx, source, options)
+		return NextBatch{Delivery: d}, err
+	}
+	source, err := checkTokens(source, tokens, semantics.MaxSettleTokens)
+	if err != nil {
+		return NextBatch{}, err
+	}
 	if err := options.check(); err != nil {
 		return NextBatch{}, err
 	}
+	if err := b.admit(len(tokens) + callCost); err != nil {
+		return NextBatch{}, err
+	}
 	var next NextBatch
-	if len(tokens) > 0 {
-		var err error
-		if next.Codes, err = b.Complete(ctx, source, tokens); err != nil {
-			return NextBatch{}, err
-		}
+	if next.Codes, err = b.settleFree(ctx, source, tokens, b.store.Complete); err != nil {
+		return NextBatch{}, err
 	}
-	next.Delivery, next.Failure = b.Receive(ctx, source, options)
-	if len(tokens) == 0 && next.Failure != nil {
-		return NextBatch{}, next.Failure
+	if next.Failure = b.refuseIfDraining(); next.Failure != nil {
+		return next, nil
 	}
+	if !source.SessionLock.IsZero() {
+		b.removals.Await(ctx, source.SessionLock)
+	}
+	next.Delivery, next.Failure = b.receiveAdmitted(ctx, source, options)
 	return next, nil
 }

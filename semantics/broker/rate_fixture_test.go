@@ -270,6 +270,10 @@ func pricedCalls() []pricedCall {
 		{"Receive", "some", 1, 1, receive(rateOrders, 2)},
 		{"Receive", "all", 1, 2, receive(rateOrders, 1000)},
 		{"Receive", "nothing", 1, 0, receive(semantics.Source{Path: "empty"}, 1000)},
+		{"CompleteAndReceive", "", 3, 1, func(ctx context.Context, l *limited) error {
+			next, err := l.CompleteAndReceive(ctx, rateOrders, l.locks, broker.ReceiveOptions{MaxMessages: 2})
+			return cmp.Or(err, next.Failure)
+		}},
 		{"ReceiveDeferred", "", 1, 1, func(ctx context.Context, l *limited) error {
 			_, err := l.ReceiveDeferred(ctx, rateOrders, []int64{3, 4}, semantics.PeekLock)
 			return err

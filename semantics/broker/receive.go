@@ -65,6 +65,13 @@ func (b *Broker) receive(
 	if err := b.admit(callCost); err != nil {
 		return nil, err
 	}
+	return b.receiveAdmitted(ctx, source, options)
+}
+
+// receiveAdmitted receives for a call whose credits are taken.
+func (b *Broker) receiveAdmitted(
+	ctx context.Context, source semantics.Source, options ReceiveOptions,
+) (*delivery.Delivery, error) {
 	messages, err := b.receiveOrWait(ctx, source, options)
 	if err != nil {
 		return nil, err
