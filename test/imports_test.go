@@ -82,6 +82,9 @@ var layers = []layer{
 		"semantics", "semantics/broker/...", "semantics/filter", "proto/...", "proxy/...",
 	}, never: []string{"github.com/redis/go-redis"}},
 	{under: "proxy/dapr/internal/inflight", ours: []string{"semantics", "semantics/broker/..."}},
+	{under: "proxy/internal/admission/internal/counts", ours: []string{
+		"proxy/internal/obs", "proxy/lograte", "proxy/wireerror", "semantics",
+	}},
 	{under: "proxy/wire", ours: []string{"semantics", "proto/sidebus/v1"}},
 	{under: "proxy/wirejson", ours: []string{"semantics", "proto/sidebus/v1"}},
 	{under: "proxy/sas", ours: []string{"semantics"}},

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/sidebus/sidebus/proxy/internal/admission/internal/counts"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 )
@@ -30,16 +31,14 @@ func (l *grpcListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &grpcConn{
-			Conn:        &Conn{Conn: conn, controller: l.controller, wire: obs.GRPC},
+			Conn:        &Conn{Conn: conn, controller: l.controller},
 			streams:     map[uint32]*streamState{},
 			prefaceLeft: len(preface),
 		}
-		c.closeIdle = c.goAway
-		l.controller.metrics.Connections.WithLabelValues(c.wire).Inc()
-		if l.controller.admit(c.Conn, false) {
+		c.counts = counts.NewConnection(l.controller.connections, obs.GRPC, c.goAway, c.closeSilent)
+		if l.controller.admit(c.counts, false) {
 			return c, nil
 		}
-		l.controller.metrics.Connections.WithLabelValues(c.wire).Dec()
 		_ = conn.Close() // no call has used it
 	}
 }

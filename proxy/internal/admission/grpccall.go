@@ -55,7 +55,7 @@ func WithWaits(ctx context.Context) context.Context {
 
 // Begin implements semantics.Waits. It releases the memory of the request, which is decoded by now.
 func (g grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
-	ended, stop, err := g.beginWait()
+	wait, err := g.beginWait()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,9 +63,9 @@ func (g grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
 	g.releaseRequest(g.stream)
 	g.mu.Unlock()
 	stopTimer := g.waiting.Begin()
-	return ended, func() {
+	return wait.Ended, func() {
 		stopTimer()
-		if stop() {
+		if wait.End() {
 			g.mu.Lock()
 			g.isGoingAway = true
 			g.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,6 +12,8 @@ import (
 // for a message before it arrives, and closes the connection if a message does not arrive.
 type grpcConn struct {
 	*Conn
+
+	hasFrames atomic.Bool // a frame has arrived
 
 	writeMu sync.Mutex // held during writes; locked before mu
 
@@ -78,7 +81,7 @@ func (c *grpcConn) frameHeaderRead() {
 		c.lastStream = f.stream
 		c.streams[f.stream] = &streamState{deadline: time.Now().Add(c.controller.readTimeout)}
 		c.reading++
-		c.callStarted()
+		c.counts.CallStarted()
 	case f.kind == frameReset:
 		c.endStream(f.stream)
 	}
@@ -101,7 +104,7 @@ func (c *grpcConn) dataRead(piece []byte) {
 	})
 	if before == 0 && s.messages.complete > 0 {
 		c.reading--
-		c.requestRead()
+		c.counts.RequestRead()
 	}
 }
 
@@ -143,9 +146,9 @@ func (c *grpcConn) endStream(id uint32) {
 	c.controller.memory.releaseResponse(&s.response.held, s.response.held)
 	if s.messages.complete == 0 {
 		c.reading--
-		c.requestRead()
+		c.counts.RequestRead()
 	}
-	c.callEnded()
+	c.counts.CallEnded()
 }
 
 // Close closes the connection and frees all memory of its calls.
@@ -161,6 +164,13 @@ func (c *grpcConn) Close() error {
 	return c.Conn.Close()
 }
 
+// closeSilent closes the connection unless a frame has arrived. The server notices and forgets it.
+func (c *grpcConn) closeSilent() {
+	if !c.hasFrames.Load() {
+		_ = c.Conn.Conn.Close()
+	}
+}
+
 // checksPerTimeout is how often deadlines are checked within one timeout.
 const checksPerTimeout = 4
 
@@ -174,9 +184,7 @@ func (c *grpcConn) scheduleCheck() {
 // checkDeadlines closes the connection if the first message of a call is late, or the client does not read. A stream
 // whose handler has started may stay silent.
 func (c *grpcConn) checkDeadlines() {
-	c.controller.mu.Lock()
-	silent := c.Conn.streams
-	c.controller.mu.Unlock()
+	silent := c.counts.Streams()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deadlineTimer = nil

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/internal/admission/internal/counts"
 	"github.com/sidebus/sidebus/proxy/internal/hosts"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/wireerror"
@@ -32,13 +33,11 @@ func (l *httpListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &httpConn{&Conn{Conn: conn, controller: l.controller, wire: obs.HTTP}}
-		c.closeIdle = func() { _ = conn.Close() }
-		l.controller.metrics.Connections.WithLabelValues(c.wire).Inc()
-		if l.controller.admit(c.Conn, true) {
+		c := &httpConn{&Conn{Conn: conn, controller: l.controller}}
+		c.counts = counts.NewConnection(l.controller.connections, obs.HTTP, func() { _ = conn.Close() }, nil)
+		if l.controller.admit(c.counts, true) {
 			return c, nil
 		}
-		l.controller.metrics.Connections.WithLabelValues(c.wire).Dec()
 		_ = conn.Close() // no call has used it
 	}
 }
@@ -74,9 +73,9 @@ func (ctl *Controller) ConnState(conn net.Conn, state http.ConnState) {
 	}
 	switch state { //nolint:exhaustive // the others change nothing
 	case http.StateActive:
-		c.callStarted()
+		c.counts.CallStarted()
 	case http.StateIdle:
-		c.callEnded()
+		c.counts.CallEnded()
 	}
 }
 
@@ -117,7 +116,7 @@ func (ctl *Controller) Handler(names *hosts.Hosts, next http.Handler) http.Handl
 			ctl.memory.releaseResponse(&v.response, v.response)
 		}()
 		switch {
-		case v.conn != nil && v.conn.IsExcess():
+		case v.conn != nil && v.conn.counts.IsExcess():
 			w.Header().Set("Connection", "close")
 			v.refusal = semantics.Errorf(semantics.Throttled,
 				"too many connections to this sidecar; use fewer and keep them open").
@@ -127,7 +126,7 @@ func (ctl *Controller) Handler(names *hosts.Hosts, next http.Handler) http.Handl
 		}
 		v.deadline = SetBodyDeadline(w, r, ctl.readTimeout)
 		if v.conn != nil && v.deadline.IsZero() {
-			v.conn.requestRead()
+			v.conn.counts.RequestRead()
 		}
 		ctx := semantics.WithMemory(context.WithValue(r.Context(), requestKey{}, v), v)
 		if v.conn != nil {
@@ -151,15 +150,15 @@ func Refusal(ctx context.Context) *semantics.Error {
 // Begin implements semantics.Waits. If the wait is ended early, the connection is closed after the response. Begin
 // releases the memory of the request, which is decoded by now, so that waits do not use it up.
 func (v *httpRequest) Begin() (ended <-chan struct{}, end func(), err error) {
-	ended, stop, err := v.conn.beginWait()
+	wait, err := v.conn.beginWait()
 	if err != nil {
 		return nil, nil, err
 	}
 	v.requestHandled()
 	stopTimer := v.waiting.Begin()
-	return ended, func() {
+	return wait.Ended, func() {
 		stopTimer()
-		if stop() {
+		if wait.End() {
 			v.writer.Header().Set("Connection", "close")
 		}
 	}, nil
@@ -257,7 +256,7 @@ func (v *httpRequest) bodyRead(w http.ResponseWriter) {
 	if !v.deadline.IsZero() {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		if v.conn != nil {
-			v.conn.requestRead()
+			v.conn.counts.RequestRead()
 		}
 	}
 }

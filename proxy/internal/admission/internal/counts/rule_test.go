@@ -1,0 +1,12 @@
+package counts
+
+import (
+	"testing"
+
+	"github.com/sidebus/sidebus/test/lockrule"
+)
+
+func TestExportedMethodsLock(t *testing.T) {
+	t.Parallel()
+	lockrule.Check(t, 17, "all", "c", "w", "conn")
+}
