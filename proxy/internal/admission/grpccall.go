@@ -59,16 +59,12 @@ func (g grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	g.mu.Lock()
-	g.releaseRequest(g.stream)
-	g.mu.Unlock()
+	g.requestHandled(g.stream)
 	stopTimer := g.waiting.Begin()
 	return wait.Ended, func() {
 		stopTimer()
 		if wait.End() {
-			g.mu.Lock()
-			g.isGoingAway = true
-			g.mu.Unlock()
+			g.closeAfterCalls()
 		}
 	}, nil
 }
@@ -77,9 +73,7 @@ func (g grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
 // that a client that has the response finds the memory free, and for requests that get no response.
 func RequestHandled(ctx context.Context) {
 	if c := connOf(ctx); c != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.releaseRequest(streamOf(ctx))
+		c.requestHandled(streamOf(ctx))
 	}
 }
 

@@ -15,7 +15,7 @@ type grpcConn struct {
 
 	hasFrames atomic.Bool // a frame has arrived
 
-	writeMu sync.Mutex // held during writes; locked before mu
+	writeMu sync.Mutex // held during writes; locked before mu, and only in grpcwrite.go
 
 	mu            sync.Mutex
 	in, out       frameParser
@@ -125,6 +125,20 @@ func (c *grpcConn) acquireFor(s *streamState, length int64) bool {
 		return false
 	}
 	return true
+}
+
+// requestHandled frees the memory of the last message of a stream whose handler is done with it or waits.
+func (c *grpcConn) requestHandled(id uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.releaseRequest(id)
+}
+
+// closeAfterCalls closes the connection when the calls in flight have ended.
+func (c *grpcConn) closeAfterCalls() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isGoingAway = true
 }
 
 // releaseRequest frees the memory of the last message of a stream. It is called when the message was answered or its

@@ -64,6 +64,42 @@ func (b *memoryBudget) release(s *allocation) {
 	b.requestGauge.Set(float64(b.requests.small + b.requests.large))
 }
 
+// acquireResponse allocates n bytes for a response, adds them to held, and reports whether the budget permitted it.
+// With must it always succeeds. With n = 0 it only checks.
+func (b *memoryBudget) acquireResponse(held *int64, n int64, must bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !must && b.responses >= b.limit {
+		b.refusedAt = time.Now()
+		return false
+	}
+	b.addResponse(held, n)
+	return true
+}
+
+// releaseResponse frees n bytes, at most what is held.
+func (b *memoryBudget) releaseResponse(held *int64, n int64) {
+	if n = min(n, *held); n <= 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.addResponse(held, -n)
+}
+
+// addResponse adds n bytes to what responses hold, while the mutex is locked.
+func (b *memoryBudget) addResponse(held *int64, n int64) {
+	*held, b.responses = *held+n, b.responses+n
+	b.responseGauge.Set(float64(b.responses))
+}
+
+// refusedWithin reports whether a response was refused within the last period.
+func (b *memoryBudget) refusedWithin(period time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.refusedAt.IsZero() && time.Since(b.refusedAt) < period
+}
+
 // errRequestMemory is the error of a request that was refused for lack of memory.
 func errRequestMemory() *semantics.Error {
 	e := semantics.Errorf(
