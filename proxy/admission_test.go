@@ -83,7 +83,7 @@ func TestQUOTA_5_WaitsLeaveRoomForSettlements(t *testing.T) {
 func TestQUOTA_5_TheOldestWaitMakesWay(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New(), connections(10))
-	s.http.CloseIdleConnections()
+	s.closeHTTP(t)
 	oldest := poll(t, s)
 	eventually(t, "it waits", func() bool {
 		return strings.Contains(s.ask(t, http.MethodGet, "/metrics").body, `sidebus_connections{wire="http"} 1`)
@@ -104,7 +104,7 @@ func TestQUOTA_5_TheOldestWaitMakesWay(t *testing.T) {
 func TestQUOTA_5_CallsWhoseMessageDoesNotComeMakeWay(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New(), connections(10))
-	s.http.CloseIdleConnections()
+	s.closeHTTP(t)
 	silent := s.publish(t)
 	for range 9 {
 		conn := rawDial(t, s.proxy.GRPCAddr())
@@ -136,7 +136,7 @@ func TestQUOTA_5_OneTooManyIsToldQuietly(t *testing.T) {
 	busy := &busyStore{store: memstore.New(), until: make(chan struct{})}
 	s := start(t, busy, connections(10))
 	defer close(busy.until)
-	s.http.CloseIdleConnections()
+	s.closeHTTP(t)
 	for range 10 {
 		rawDial(t, s.proxy.HTTPAddr()).ask(t, http.MethodGet, "/v1/queues/busy", 0, "")
 	}
@@ -177,14 +177,14 @@ func TestQUOTA_5_OneTooManyIsToldQuietly(t *testing.T) {
 func TestQUOTA_5_SilentOnesTooManyMakeRoom(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New(), connections(20))
-	s.http.CloseIdleConnections()
+	s.closeHTTP(t)
 	for range 60 {
 		c := rawDial(t, s.proxy.HTTPAddr())
 		if _, err := c.Write([]byte("GET /v1/queues HTTP/1.1\r\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.eventuallyMeasured(t, `sidebus_connections{wire="http"} 60`)
+	s.eventuallyAccepted(t, 60)
 	s.hasRoomSoon(t, 3)
 }
 
@@ -192,11 +192,11 @@ func TestQUOTA_5_SilentOnesTooManyMakeRoom(t *testing.T) {
 func TestQUOTA_5_BodiesThatDoNotComeMakeRoom(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New(), connections(20))
-	s.http.CloseIdleConnections()
+	s.closeHTTP(t)
 	for range 60 {
 		isBusy(t, s)
 	}
-	s.eventuallyMeasured(t, `sidebus_connections{wire="http"} 60`) // two thirds of them over the limit
+	s.eventuallyAccepted(t, 60) // two thirds of them over the limit
 	s.hasRoomSoon(t, 5)
 }
 
@@ -242,6 +242,24 @@ func TestQUOTA_5_StopIsNotHeldUpBySilentConnections(t *testing.T) {
 	if text := s.log.String(); strings.Contains(text, "did not end in time") {
 		t.Errorf("the log says %s", text)
 	}
+}
+
+// closeHTTP closes the connection that start has used, and waits until the sidecar does not count it any more.
+func (s *sidecar) closeHTTP(t *testing.T) {
+	t.Helper()
+	s.http.CloseIdleConnections()
+	s.eventuallyMeasured(t, `sidebus_connections{wire="http"} 0`)
+}
+
+// eventuallyAccepted waits until n connections over HTTP were accepted. If that takes more than a second, some have made
+// way for others by then.
+func (s *sidecar) eventuallyAccepted(t *testing.T, n int) {
+	t.Helper()
+	eventually(t, "all connections are accepted", func() bool {
+		const isHTTP = `wire="http"`
+		open, ended := s.sum(t, "sidebus_connections", isHTTP), s.sum(t, "sidebus_connections_idle_ended_total", isHTTP)
+		return open+ended == float64(n)
+	})
 }
 
 // hasRoomSoon checks that connections without a request are closed for so many new ones after their second.
