@@ -262,9 +262,9 @@ public class Consumer {
             }
             var message = messages.get(0);
             long number = Long.parseLong((String) message.get("sessionSequence")); // int64 is a string in JSON
-            // If number <= done, the state was set, but then the message was not completed.
-            if (number <= done || process(message, session)) {
-                done = Math.max(done, number);
+            // If number == done, the state was set, but then the message was not completed.
+            if (number == done || process(message, session)) {
+                done = number;
                 finished = messages;
             }
         }

@@ -166,9 +166,9 @@ class Consumer {
       finished = [];
       if (!messages.length) return;
       const number = BigInt(messages[0].sessionSequence);
-      // If number <= done, the state was set, but then the message was not completed.
-      if (number <= done || (await this.process(messages[0], session))) {
-        if (number > done) done = number;
+      // If number === done, the state was set, but then the message was not completed.
+      if (number === done || (await this.process(messages[0], session))) {
+        done = number;
         finished = messages;
       }
     }

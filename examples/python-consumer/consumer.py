@@ -200,9 +200,9 @@ class Consumer:
             if not messages:
                 return
             number = int(messages[0]["sessionSequence"])  # int64 is a string in JSON
-            # If number <= done, the state was set, but then the message was not completed.
-            if number <= done or self.process(messages[0], session):
-                done, finished = max(done, number), messages
+            # If number == done, the state was set, but then the message was not completed.
+            if number == done or self.process(messages[0], session):
+                done, finished = number, messages
         if finished:
             self.settle("complete", *finished, **lock)
 

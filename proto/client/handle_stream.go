@@ -34,6 +34,7 @@ func (h *handling) runStream(ctx context.Context) (opened bool, err error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx, to settle what is in flight
 	defer cancel()
 	stopsOpening := context.AfterFunc(ctx, cancel)
+	defer stopsOpening()
 	stream, hasSessions, err := h.openStream(life)
 	if err != nil {
 		return false, err

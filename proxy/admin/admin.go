@@ -30,7 +30,8 @@ type Config struct {
 	Pprof       bool              // serve profiles
 	Settings    map[string]string // shown at /config; secrets must be masked
 
-	// Drain starts a drain, blocks until clients hold no messages or sessions or ctx ends, and returns how many they hold.
+	// Drain starts a drain, blocks until clients hold no messages or sessions or ctx ends, and returns how many they
+	// hold.
 	Drain func(ctx context.Context) int
 	// DrainTimeout is the default timeout of a drain.
 	DrainTimeout time.Duration

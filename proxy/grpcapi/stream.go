@@ -23,8 +23,8 @@ func stopped() error {
 		With(semantics.DetailCause, semantics.CauseDraining)
 }
 
-// failureFrom translates an error of one request of a stream, or of one part of a call. The result has the fields of the
-// body of a failed HTTP call.
+// failureFrom translates an error of one request of a stream, or of one part of a call. The result has the fields of
+// the body of a failed HTTP call.
 func failureFrom(err error) *sidebusv1.Failure {
 	e := wireerror.Of(err)
 	_, body, _ := wireerror.HTTP(e)

@@ -278,7 +278,7 @@ func (a *App) settled(tokens []semantics.LockToken, to string, codes []semantics
 		fate := a.fate(m.message, to)
 		m.failed++ // has no effect on messages that are settled for good
 		if m.ended != "" {
-			if fate != "" || m.ordinal >= m.endedBy {
+			if isOlder := m.ordinal < m.endedBy; to != "" || !isOlder { // an older one that failed was not the last
 				a.t.Errorf("message %d was %s and is %s now", m.number, m.ended, fate)
 			}
 			continue

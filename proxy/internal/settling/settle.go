@@ -53,7 +53,7 @@ func (s Settler) Settle(
 		}
 		wasUnknown = wasUnknown || e.Details[semantics.DetailOutcome] == semantics.OutcomeUnknown
 		select {
-		case <-time.After(max(pause.Next(), e.RetryAfter)):
+		case <-time.After(min(max(pause.Next(), e.RetryAfter), MaxBackoff)):
 		case <-deliveries.Done():
 		}
 	}

@@ -20,6 +20,7 @@ type pliantStore struct {
 	outage error          // what calls fail with
 	only   string         // the method that fails; empty: all
 	lost   error          // what settlements fail with when their work is done
+	missed int            // receives that take messages and whose answers are lost
 	calls  map[string]int // by method
 	// a call of the method stops here until the test lets it go, after its work is done
 	barrier map[string]chan struct{}
@@ -91,6 +92,20 @@ func (s *pliantStore) loseAnswers(err error) {
 	s.lost = err
 }
 
+// miss loses the answers of the next receives that take messages.
+func (s *pliantStore) miss(receives int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.missed = receives
+}
+
+func (s *pliantStore) misses() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.missed--
+	return s.missed >= 0
+}
+
 func (s *pliantStore) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,6 +132,9 @@ func (s *pliantStore) Receive(ctx context.Context, source semantics.Source, limi
 	batch, err := s.Store.Receive(ctx, source, limit, register)
 	if len(batch.Messages) > 0 {
 		s.after("Receive")
+		if s.misses() {
+			return semantics.Batch{}, errAway.With(semantics.DetailOutcome, semantics.OutcomeUnknown)
+		}
 	}
 	return batch, err
 }
