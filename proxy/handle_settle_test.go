@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,16 +72,9 @@ func (s *puppetStream) CloseSend() error {
 // playing runs Handle against a puppet and delivers one message.
 func playing(t *testing.T, handler client.Handler, play func(t *testing.T, p *puppet, h handled)) {
 	t.Helper()
-	playingAs(t, &sidebusv1.SubscribeOpen{Source: orders}, handler, play)
-}
-
-func playingAs(
-	t *testing.T, open *sidebusv1.SubscribeOpen, handler client.Handler, play func(t *testing.T, p *puppet, h handled),
-) {
-	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &puppet{t: t, requests: make(chan *sidebusv1.SubscribeRequest, 10), failures: make(chan error, 10)}
-		h := handleOver(t, p, open, handler, onError(func(err error) { p.failures <- err }))
+		h := handleOver(t, p, &sidebusv1.SubscribeOpen{Source: orders}, handler, onError(func(err error) { p.failures <- err }))
 		p.opens()
 		p.says(&sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_Deliveries{Deliveries: &sidebusv1.SubscribeDeliveries{
 			Deliveries: []*sidebusv1.SubscribeDelivery{{Messages: []*sidebusv1.ReceivedMessage{{LockToken: new("token")}}}},
@@ -229,36 +221,6 @@ func TestTHR_2_HandleWaitsAsLongAsItIsTold(t *testing.T) {
 		}
 		p.isQuiet(time.Minute)
 	})
-}
-
-// A message that is deleted on delivery is handled only if it is known to be deleted: it may be there after an unknown
-// outcome and a lost lock, and then comes to another handler.
-func TestRECV_3_HandledOnlyWhenDeletedForSure(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		last      *string
-		isHandled bool
-	}{
-		"lost": {new("MESSAGE_LOCK_LOST"), false}, "done": {nil, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var isHandled atomic.Bool
-			handler := func(context.Context, *client.HandledMessage) error { isHandled.Store(true); return nil }
-			open := &sidebusv1.SubscribeOpen{Source: orders, Mode: sidebusv1.ReceiveRequest_RECEIVE_AND_DELETE, Prefetch: 1}
-			playingAs(t, open, handler, func(t *testing.T, p *puppet, _ handled) {
-				p.settles(unclear, nil)
-				p.settles(nil, c.last)
-				if !c.isHandled {
-					p.tells("MESSAGE_LOCK_LOST")
-				}
-				synctest.Wait()
-				if isHandled.Load() != c.isHandled {
-					t.Errorf("handled: %t, want %t", isHandled.Load(), c.isHandled)
-				}
-			})
-		})
-	}
 }
 
 // When the outcome of a try is unknown, a lost lock means that the settlement took effect.

@@ -18,9 +18,7 @@ const handleSettleTimeout = 10 * time.Second
 // that does not pass (ERR-3). Once the lock is known to be lost it tries a last time, to learn what became of the
 // message.
 func (m *HandledMessage) settleWithRetries(ctx context.Context, settle *sidebusv1.SubscribeSettle) error {
-	// By a try of unknown outcome: then that the lock is lost means that it is done (ERR-6). In ReceiveAndDelete mode
-	// it counts as lost: the message may be there, and must not be handled twice.
-	mayBeDone := false
+	mayBeDone := false // by a try of unknown outcome: then that the lock is lost means that it is done (ERR-6)
 	for pause := settleFirstPause; ; pause = min(2*pause, handleLastPause) {
 		isLast := m.isLost()
 		err := m.stream.settle(ctx, settle)
@@ -28,7 +26,7 @@ func (m *HandledMessage) settleWithRetries(ctx context.Context, settle *sidebusv
 			return nil
 		}
 		refused := ErrorOf(err)
-		if mayBeDone && refused.Code == CodeMessageLockLost && !m.stream.removes {
+		if mayBeDone && refused.Code == CodeMessageLockLost {
 			return nil
 		}
 		if !refused.Retryable || isLast || errors.Is(err, errBroke) {
