@@ -38,10 +38,12 @@ type settleVerb struct {
 }
 
 var (
-	completeVerb           = settleVerb{"complete", true, false, true, argsOfCompletes}
-	completeInSessionsVerb = settleVerb{"complete_in_sessions", true, true, false, argsOfCompletesInSessions}
-	abandonVerb            = settleVerb{"abandon", false, false, false, argsOfAbandons}
-	releaseVerb            = settleVerb{"release", false, false, false, argsOfReleases}
+	completeVerb           = settleVerb{script: "complete", oneSubQueue: true, isBrief: true, args: argsOfCompletes}
+	completeInSessionsVerb = settleVerb{
+		script: "complete_in_sessions", oneSubQueue: true, allSessions: true, args: argsOfCompletesInSessions,
+	}
+	abandonVerb = settleVerb{script: "abandon", args: argsOfAbandons}
+	releaseVerb = settleVerb{script: "release", args: argsOfReleases}
 )
 
 // batchKey returns what calls that share a script have in common.
