@@ -47,17 +47,7 @@ type aheadUnrest struct {
 	done map[string]bool // completed
 }
 
-func (u *aheadUnrest) run() {
-	u.change("orders", semantics.Options{OnDisconnect: semantics.OnDisconnect(u.random.IntN(2)), MaxDeliveryCount: 1000}, "onDisconnect", "maxDeliveryCount")
-	for range 6000 {
-		u.step()
-		if u.all == unrestSessions*unrestMessages {
-			u.wantCounts("orders", "available 0 locked 0 dead 0")
-			return
-		}
-	}
-	u.t.Errorf("%d messages done, want %d; %s", u.all, unrestSessions*unrestMessages, u.counts("orders"))
-}
+func (u *aheadUnrest) run() { u.runOn("orders", 6000, u.step) }
 
 func (u *aheadUnrest) step() {
 	if u.sent < unrestSessions*unrestMessages && u.random.IntN(3) == 0 {
@@ -125,16 +115,19 @@ type unrest struct {
 	crew   []*client
 }
 
-func (u *unrest) run() {
-	u.change("tales", semantics.Options{OnDisconnect: semantics.OnDisconnect(u.random.IntN(2)), MaxDeliveryCount: 1000}, "onDisconnect", "maxDeliveryCount")
-	for range 4000 {
-		u.step()
+func (u *unrest) run() { u.runOn("tales", 4000, u.step) }
+
+// runOn takes at most so many steps on a queue until all messages are completed.
+func (u *unrest) runOn(queue string, most int, step func()) {
+	u.change(queue, semantics.Options{OnDisconnect: semantics.OnDisconnect(u.random.IntN(2)), MaxDeliveryCount: 1000}, "onDisconnect", "maxDeliveryCount")
+	for range most {
+		step()
 		if u.all == unrestSessions*unrestMessages {
-			u.wantCounts("tales", "available 0 locked 0 dead 0")
+			u.wantCounts(queue, "available 0 locked 0 dead 0")
 			return
 		}
 	}
-	u.t.Errorf("%d messages done, want %d; %s", u.all, unrestSessions*unrestMessages, u.counts("tales"))
+	u.t.Errorf("%d messages done, want %d; %s", u.all, unrestSessions*unrestMessages, u.counts(queue))
 }
 
 func (u *unrest) step() {
