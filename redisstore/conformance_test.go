@@ -26,6 +26,10 @@ func TestStore(t *testing.T) {
 		t.Parallel()
 		wholeSweep(t, open)
 	})
+	t.Run("LostAnswer", func(t *testing.T) {
+		t.Parallel()
+		lostAnswer(t, open(t, redisstore.Options{}))
+	})
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		t.Helper()
 		clock := storetest.NewClock()
@@ -53,6 +57,31 @@ func TestStore(t *testing.T) {
 			Audit:     func(path string) error { return auditor.Audit(context.WithoutCancel(t.Context()), path) },
 		}
 	})
+}
+
+// lostAnswer receives in a session after an answer with locks was lost: a script of a store that no rule runs.
+func lostAnswer(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	ctx, options := t.Context(), semantics.DefaultOptions()
+	options.RequiresSession = true
+	if _, _, err := s.CreateEntity(ctx, semantics.QueueKind, "orders", options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Send(ctx, "orders", []*semantics.Message{part("a", "1"), part("a", "2")}); err != nil {
+		t.Fatal(err)
+	}
+	session, err := s.AcceptSession(ctx, "orders", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := semantics.Source{Path: "orders", SessionLock: session.Lock}
+	for range 2 {
+		got, err := s.Receive(ctx, source, 1, semantics.RegisterNever)
+		if err != nil || len(got.Messages) != 1 || got.Messages[0].MessageID != "1" || got.Messages[0].DeliveryCount != 1 {
+			t.Fatalf("got %+v, %v, want message 1 for the first time", got.Messages, err)
+		}
+		s.NoteUnanswered(source, got.Messages[0].LockToken)
+	}
 }
 
 // wholeSweep looks at all entities, one of which has got something from another one that is gone since: the scripts of

@@ -33,6 +33,24 @@ func (s *Store) SweepOnce(ctx context.Context, upkeep semantics.Upkeep) error {
 	}
 }
 
+// MaxUnanswered is how many sessions with lost answers a Store keeps.
+const MaxUnanswered = maxUnanswered
+
+// Unanswered returns of how many sessions answers were lost.
+func (s *Store) Unanswered() int {
+	s.unanswered.mu.Lock()
+	defer s.unanswered.mu.Unlock()
+	return len(s.unanswered.nonces)
+}
+
+// NoteUnanswered notes that an answer with locks was lost in a session.
+func (s *Store) NoteUnanswered(source semantics.Source, locks ...semantics.LockToken) {
+	for _, token := range locks {
+		l, _ := lockOf(token)
+		s.unanswered.note(sessionToken(source), l.nonce)
+	}
+}
+
 // RemovesFrom is since when the sweeper may remove what is unused. It must not run.
 func (s *Store) RemovesFrom() time.Time { return time.Unix(0, s.removesFrom.Load()) }
 

@@ -95,7 +95,7 @@ func entriesIn(ranges [][2]string, nonce uint64) []entry {
 }
 
 // giveBack releases locked messages that no caller gets, so that no delivery is counted (RECV-7, DC-2). If that fails,
-// the locks expire, and each counts a delivery.
+// the next receive in their session releases them; without a session the locks expire, and each counts a delivery.
 func (s *Store) giveBack(ctx context.Context, source semantics.Source, entries []entry) {
 	if len(entries) == 0 {
 		return
@@ -106,5 +106,9 @@ func (s *Store) giveBack(ctx context.Context, source semantics.Source, entries [
 	for i := range entries {
 		tokens[i] = entries[i].lock().token()
 	}
-	_, _ = s.Release(ctx, source, tokens)
+	if _, err := s.Release(ctx, source, tokens); err != nil && !source.SessionLock.IsZero() {
+		for i := range entries {
+			s.unanswered.note(sessionToken(source), entries[i].nonce)
+		}
+	}
 }

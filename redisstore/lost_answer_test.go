@@ -48,13 +48,19 @@ func openLostAnswersAt(t *testing.T, now func() time.Time, change func(*semantic
 // lose makes a call whose answer gets lost, and then the same call again.
 func (l *lostAnswers) lose(what string, call func(s *redisstore.Store) error) (again error) {
 	l.t.Helper()
+	l.loseOne(what, call)
+	return call(l.there)
+}
+
+// loseOne makes a call whose answer gets lost.
+func (l *lostAnswers) loseOne(what string, call func(s *redisstore.Store) error) {
+	l.t.Helper()
 	if _, err := l.there.Peek(l.t.Context(), orders, 1, 1, semantics.ShowAll); err != nil { // a connection that stands
 		l.t.Fatal(err)
 	}
 	l.cut.deaf.Store(true)
 	wantUnknown(l.t, what, call(l.there))
 	l.cut.deaf.Store(false)
-	return call(l.there)
 }
 
 func (l *lostAnswers) counts() semantics.Runtime {

@@ -124,6 +124,7 @@ func (s *Store) CloseSession(ctx context.Context, source semantics.Source) error
 	if err != nil {
 		return err
 	}
+	s.unanswered.forget(sessionToken(source))
 	return s.onSource(ctx, source, r)
 }
 

@@ -9,20 +9,22 @@ import (
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
-// lostSessions are lostAnswers on a queue with sessions, of which a has two messages.
+// lostSessions are lostAnswers on a queue with sessions, of which a has messages.
 type lostSessions struct {
 	*lostAnswers
 	clock *storetest.Clock
 }
 
-func openLostSessions(t *testing.T) *lostSessions {
+func openLostSessions(t *testing.T, inFlight int64, bodies ...string) *lostSessions {
 	t.Helper()
 	clock := storetest.NewClock()
 	l := &lostSessions{clock: clock, lostAnswers: openLostAnswersAt(t, clock.Now, func(o *semantics.Options) {
-		o.RequiresSession, o.LockDuration, o.SessionInFlight = true, time.Second, 1
+		o.RequiresSession, o.LockDuration, o.SessionInFlight = true, time.Second, inFlight
 	})}
-	if _, err := l.sound.Send(t.Context(), "orders", []*semantics.Message{part("a", "1"), part("a", "2")}); err != nil {
-		t.Fatal(err)
+	for _, body := range bodies {
+		if _, err := l.sound.Send(t.Context(), "orders", []*semantics.Message{part("a", body)}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return l
 }
@@ -42,6 +44,16 @@ func (l *lostSessions) hold() semantics.Source {
 		l.t.Fatal(err)
 	}
 	return source
+}
+
+func (l *lostSessions) complete(source semantics.Source, messages []*semantics.Received) {
+	l.t.Helper()
+	for _, m := range messages {
+		codes, err := l.sound.Complete(l.t.Context(), source, []semantics.LockToken{m.LockToken})
+		if err != nil || codes[0] != "" {
+			l.t.Fatalf("complete: got %v, %v", codes, err)
+		}
+	}
 }
 
 // receive gives one message of a held session.
@@ -64,7 +76,7 @@ func TestERR_6_AcceptAfterLostAnswer(t *testing.T) {
 			return err
 		},
 	} {
-		l := openLostSessions(t)
+		l := openLostSessions(t, 1, "1", "2")
 		again := l.lose("accept", func(s *redisstore.Store) error { return accept(l, s) })
 		if semantics.CodeOf(again) != semantics.SessionCannotBeLocked {
 			t.Errorf("%s, again: got %v, want SESSION_CANNOT_BE_LOCKED", name, again)
@@ -83,7 +95,7 @@ func TestERR_6_AcceptAfterLostAnswer(t *testing.T) {
 // A session whose close was not answered is closed, once: the repeated close finds that the lock is gone.
 func TestERR_6_CloseAfterLostAnswer(t *testing.T) {
 	t.Parallel()
-	l := openLostSessions(t)
+	l := openLostSessions(t, 1, "1", "2")
 	a := l.hold()
 	if _, err := l.receive(l.sound, a); err != nil {
 		t.Fatal(err)
@@ -102,7 +114,7 @@ func TestERR_6_CloseAfterLostAnswer(t *testing.T) {
 // its own; who named none sets it a second time.
 func TestERR_6_SetStateAfterLostAnswer(t *testing.T) {
 	t.Parallel()
-	l := openLostSessions(t)
+	l := openLostSessions(t, 1, "1", "2")
 	a, none := l.hold(), int64(0)
 	set := func(expected *int64) func(s *redisstore.Store) error {
 		return func(s *redisstore.Store) error {
@@ -127,7 +139,7 @@ func TestERR_6_SetStateAfterLostAnswer(t *testing.T) {
 
 func TestERR_6_RenewSessionAfterLostAnswer(t *testing.T) {
 	t.Parallel()
-	l := openLostSessions(t)
+	l := openLostSessions(t, 1, "1", "2")
 	a := l.hold()
 	l.clock.Advance(900 * time.Millisecond)
 	renew := func(s *redisstore.Store) error { _, err := s.RenewSessionLock(t.Context(), a); return err }
@@ -140,24 +152,31 @@ func TestERR_6_RenewSessionAfterLostAnswer(t *testing.T) {
 	}
 }
 
-// Messages whose receive was not answered stay in flight: the repeated receive gives nothing that would overtake them.
-// They come back when the session is closed.
+// Messages whose receive was not answered stay in flight: through another sidecar the repeated receive gives nothing that
+// would overtake them. They come back with the next receive through the same sidecar, or when the session is closed.
 func TestERR_6_ReceiveInSessionAfterLostAnswer(t *testing.T) {
 	t.Parallel()
-	l := openLostSessions(t)
+	l := openLostSessions(t, 1, "1", "2")
 	a := l.hold()
-	var got []*semantics.Received
-	again := l.lose("receive", func(s *redisstore.Store) (err error) {
-		got, err = l.receive(s, a)
-		return err
-	})
-	if again != nil || len(got) != 0 {
-		t.Errorf("again: got %d messages, %v, want none", len(got), again)
+	lose := func() {
+		l.loseOne("receive", func(s *redisstore.Store) error { _, err := l.receive(s, a); return err })
 	}
+	lose()
+	if got, err := l.receive(l.sound, a); err != nil || len(got) != 0 {
+		t.Errorf("elsewhere: got %d messages, %v, want none", len(got), err)
+	}
+	got, err := l.receive(l.there, a)
+	if err != nil || len(got) != 1 || got[0].SequenceNumber != 1 || got[0].DeliveryCount != 1 {
+		t.Errorf("again: got %+v, %v, want message 1, uncounted", got, err)
+	}
+	if codes, err := l.sound.Release(t.Context(), a, tokensOf(got)); err != nil || codes[0] != "" {
+		t.Fatal(codes, err)
+	}
+	lose()
 	if err := l.sound.CloseSession(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	got, err := l.receive(l.sound, l.hold())
+	got, err = l.receive(l.sound, l.hold())
 	if err != nil || len(got) != 1 || got[0].SequenceNumber != 1 || got[0].DeliveryCount != 1 {
 		t.Errorf("after the close: got %+v, %v, want message 1, uncounted", got, err)
 	}
@@ -179,7 +198,7 @@ func TestERR_6_SettleInSessionAfterLostAnswer(t *testing.T) {
 		},
 	}
 	for name, verb := range verbs {
-		l := openLostSessions(t)
+		l := openLostSessions(t, 1, "1", "2")
 		a := l.hold()
 		got, err := l.receive(l.sound, a)
 		if err != nil {
@@ -200,4 +219,88 @@ func TestERR_6_SettleInSessionAfterLostAnswer(t *testing.T) {
 			t.Errorf("after %s: got %+v, %v, want message 2", name, got, err)
 		}
 	}
+}
+
+// The next receive of a session releases what receives without an answer locked, so that nothing overtakes it, also when
+// the answer of the release is lost. What the receiver knows stays locked, and no delivery is counted.
+func TestSESS_25_NothingOvertakesALostAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ inFlight, limit, lost int }{
+		"one at a time":       {1, 1, 1},
+		"two in flight":       {2, 1, 1},
+		"many":                {100, 2, 1},
+		"more than there are": {100, 10, 1},
+		"several in a row":    {100, 2, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := openLostSessions(t, int64(c.inFlight), "1", "2", "3", "4", "5")
+			a := l.hold()
+			receive := func(limit int) []*semantics.Received {
+				batch, err := l.there.Receive(t.Context(), a, limit, semantics.RegisterNever)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return batch.Messages
+			}
+			known := receive(1)
+			if c.inFlight == 1 {
+				l.complete(a, known)
+			}
+			for range c.lost { // of those after the first, the answer of the release is lost
+				l.loseOne("receive", func(s *redisstore.Store) error {
+					_, err := s.Receive(t.Context(), a, c.limit, semantics.RegisterNever)
+					return err
+				})
+			}
+			var want int64 = 2
+			for _, m := range receive(c.limit) {
+				if m.SequenceNumber != want || m.DeliveryCount != 1 {
+					t.Errorf("got message %d for the %d. time, want %d for the first time", m.SequenceNumber, m.DeliveryCount, want)
+				}
+				want++
+			}
+			if wanted := int64(min(c.inFlight, c.limit, 4)); want != 2+wanted {
+				t.Errorf("got %d messages, want %d", want-2, wanted)
+			}
+			if c.inFlight > 1 {
+				l.complete(a, known)
+			}
+		})
+	}
+}
+
+// What is kept of lost answers does not outlive their session, and is bounded.
+func TestSESS_25_LostAnswersAreForgotten(t *testing.T) {
+	t.Parallel()
+	l := openLostSessions(t, 100, "1", "2")
+	a := l.hold()
+	lose := func(source semantics.Source) {
+		t.Helper()
+		l.loseOne("receive", func(s *redisstore.Store) error { _, err := l.receive(s, source); return err })
+	}
+	lose(a)
+	wantNoted := func(want int) {
+		t.Helper()
+		if got := l.there.Unanswered(); got != want {
+			t.Errorf("%d sessions are noted, want %d", got, want)
+		}
+	}
+	wantNoted(1)
+	if err := l.there.CloseSession(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	wantNoted(0)
+	a = l.hold()
+	lose(a)
+	l.clock.Advance(time.Hour)
+	if _, err := l.receive(l.there, a); semantics.CodeOf(err) != semantics.SessionLockLost {
+		t.Errorf("got %v, want SESSION_LOCK_LOST", err)
+	}
+	wantNoted(0)
+	for i := range redisstore.MaxUnanswered + 10 {
+		token := semantics.LockToken{byte(i >> 8), byte(i)}
+		l.there.NoteUnanswered(semantics.Source{SessionLock: token}, token)
+	}
+	wantNoted(redisstore.MaxUnanswered)
 }

@@ -63,12 +63,20 @@ func (c *sessionReceiveCall) satisfied() bool {
 // read.
 func (s *Store) receiveInSessionsOnce(ctx context.Context, calls []*sessionReceiveCall) error {
 	path, nonce := calls[0].source.Path, newNonce()
+	if err := s.releaseUnanswered(ctx, path, calls); err != nil {
+		return err
+	}
 	args := []any{s.now(), maxScriptBytes, nonce, s.sidecar}
 	for _, c := range calls {
 		args = append(args, sessionToken(c.source), c.open(), c.bytesLeftText(), registerNumber(c.registersAs()))
 	}
 	r, err := s.run(ctx, "receive_in_sessions", s.keys(path), args...)
 	if err != nil {
+		if semantics.IsOutcomeUnknown(err) {
+			for _, c := range calls {
+				s.unanswered.note(sessionToken(c.source), nonce)
+			}
+		}
 		return err
 	}
 	if err := s.onSource(ctx, calls[0].source, r); err != nil {

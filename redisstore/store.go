@@ -77,6 +77,7 @@ type Store struct {
 
 	publishes       joiner[publishCalls]
 	sessionReceives joiner[*sessionReceiveCall]
+	unanswered      unanswered
 
 	namespace string
 	keyed     *learnt[bool]     // queues whose sends need message ids

@@ -160,6 +160,11 @@ func CodeOf(err error) Code {
 	return AsError(err).Code
 }
 
+// IsOutcomeUnknown reports whether the failed call may have taken effect (ERR-6).
+func IsOutcomeUnknown(err error) bool {
+	return err != nil && AsError(err).Details[DetailOutcome] == OutcomeUnknown
+}
+
 // FieldError makes an Error about a field of a call: its text begins with the name, which is in the details too.
 func FieldError(code Code, field, format string, args ...any) *Error {
 	return Errorf(code, "%s %s", field, fmt.Sprintf(format, args...)).With(DetailField, field)

@@ -54,6 +54,8 @@ type Receiver interface {
 	// (TTL-8, TTL-9, TTL-11). When it finds nothing and register asks for it, later arrivals wake a Watch of this
 	// Store. From a held session it returns no more than SessionInFlight permits together with those not settled yet,
 	// nothing behind a message that is delayed, and locks that end with the session's (SESS-25 to SESS-28, SETTLE-11).
+	// If the outcome of a receive from a session was unknown, the next one through this Store first releases what that
+	// one may have locked, so that nothing overtakes it.
 	// ENTITY_NOT_FOUND, ENTITY_DISABLED, SESSION_REQUIRED for a queue with sessions without one (RECV-11),
 	// SESSION_NOT_SUPPORTED for a session of another queue, SESSION_LOCK_LOST, and INVALID_OPERATION for a main queue
 	// that forwards what it gets (FWD-2): see ForwardsAll.

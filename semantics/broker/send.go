@@ -67,7 +67,7 @@ func (b *Broker) sendPatiently(
 
 // withNextStep adds to an error with an unknown outcome what the sender can do (IDEM-1).
 func withNextStep(err error, next string) error {
-	if err == nil || semantics.AsError(err).Details[semantics.DetailOutcome] != semantics.OutcomeUnknown {
+	if !semantics.IsOutcomeUnknown(err) {
 		return err
 	}
 	e := *semantics.AsError(err)
@@ -267,7 +267,7 @@ func (b *Broker) patiently(ctx context.Context, send func() error) error {
 
 func passes(err error) bool {
 	return err != nil && semantics.AsError(err).RetryAfter > 0 &&
-		semantics.AsError(err).Details[semantics.DetailOutcome] != semantics.OutcomeUnknown
+		!semantics.IsOutcomeUnknown(err)
 }
 
 func checkBatch(messages []*semantics.Message) error {

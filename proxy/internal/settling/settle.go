@@ -51,7 +51,7 @@ func (s Settler) Settle(
 				"verb", v.Verb, "sequenceNumber", messages[0].SequenceNumber, "messages", len(messages), "error", err)
 			return repeat(Unsettled, len(messages))
 		}
-		wasUnknown = wasUnknown || e.Details[semantics.DetailOutcome] == semantics.OutcomeUnknown
+		wasUnknown = wasUnknown || semantics.IsOutcomeUnknown(e)
 		select {
 		case <-time.After(min(max(pause.Next(), e.RetryAfter), MaxBackoff)):
 		case <-deliveries.Done():

@@ -17,11 +17,13 @@ type pliantStore struct {
 	*memstore.Store
 
 	mu     sync.Mutex
-	outage error          // what calls fail with
-	only   string         // the method that fails; empty: all
-	lost   error          // what settlements fail with when their work is done
-	missed int            // receives that take messages and whose answers are lost
-	calls  map[string]int // by method
+	outage error  // what calls fail with
+	only   string // the method that fails; empty: all
+	lost   error  // what settlements fail with when their work is done
+	missed int    // receives that take messages and whose answers are lost
+	// messages that such receives took from sessions, which the next receive releases
+	unanswered map[semantics.Source][]semantics.LockToken
+	calls      map[string]int // by method
 	// a call of the method stops here until the test lets it go, after its work is done
 	barrier map[string]chan struct{}
 	gate    map[string]chan struct{} // the same before its work
@@ -99,6 +101,29 @@ func (s *pliantStore) miss(receives int) {
 	s.missed = receives
 }
 
+func (s *pliantStore) noteUnanswered(source semantics.Source, messages []*semantics.Received) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unanswered == nil {
+		s.unanswered = map[semantics.Source][]semantics.LockToken{}
+	}
+	for _, m := range messages {
+		s.unanswered[source] = append(s.unanswered[source], m.LockToken)
+	}
+}
+
+func (s *pliantStore) releaseUnanswered(ctx context.Context, source semantics.Source) error {
+	s.mu.Lock()
+	tokens := s.unanswered[source]
+	delete(s.unanswered, source)
+	s.mu.Unlock()
+	if len(tokens) == 0 {
+		return nil
+	}
+	_, err := s.Store.Release(ctx, source, tokens)
+	return err
+}
+
 func (s *pliantStore) misses() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,10 +154,16 @@ func (s *pliantStore) Receive(ctx context.Context, source semantics.Source, limi
 	if err := s.before("Receive"); err != nil {
 		return semantics.Batch{}, err
 	}
+	if err := s.releaseUnanswered(ctx, source); err != nil {
+		return semantics.Batch{}, err
+	}
 	batch, err := s.Store.Receive(ctx, source, limit, register)
 	if len(batch.Messages) > 0 {
 		s.after("Receive")
 		if s.misses() {
+			if !source.SessionLock.IsZero() {
+				s.noteUnanswered(source, batch.Messages)
+			}
 			return semantics.Batch{}, errAway.With(semantics.DetailOutcome, semantics.OutcomeUnknown)
 		}
 	}

@@ -44,9 +44,6 @@ func (p *sessionPump) run() {
 			continue
 		}
 		s.account.Unuse(p.Session, n)
-		if semantics.AsError(err).Details[semantics.DetailOutcome] == semantics.OutcomeUnknown {
-			p.Doubt()
-		}
 		if semantics.CodeOf(err) == semantics.SessionLockLost {
 			p.Lose()
 		} else if !s.survives(err, &pause, p.Changed) {

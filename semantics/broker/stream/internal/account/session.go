@@ -41,7 +41,6 @@ type Session struct {
 	isCounted  bool               // among those that have nothing to do
 	idle       *time.Timer        // runs while it waits and has nothing in flight
 	interrupt  context.CancelFunc // of that receive
-	isDoubtful bool               // messages may be locked that neither the client nor this process knows
 	leaving    *SessionEnd        // it is to be given up
 	isClosed   bool               // it was given up
 	successor  *Session           // begins when this one has ended
@@ -66,15 +65,6 @@ func (p *Session) Lose() {
 	p.account.mu.Lock()
 	defer p.account.mu.Unlock()
 	p.lose()
-}
-
-// Doubt notes that a receive has perhaps locked messages that neither the client nor this process knows. No other
-// message is taken before them: the session is given up once the client has settled what it has, which makes them
-// available again.
-func (p *Session) Doubt() {
-	p.account.mu.Lock()
-	defer p.account.mu.Unlock()
-	p.isDoubtful = true
 }
 
 // Use takes credits for as many messages as may be in flight now. 0: the pump is to wait until Changed, or until an
@@ -126,11 +116,6 @@ func (p *Session) reserve(isDraining bool) (n int, until time.Time) {
 	turn := time.Since(p.turn)
 	switch {
 	case p.leaving != nil:
-		return 0, until
-	case p.isDoubtful && p.used == 0:
-		p.leave(SessionLost)
-		return 0, until
-	case p.isDoubtful:
 		return 0, until
 	case isDraining && p.used == 0:
 		p.leave(SessionDrained)

@@ -70,7 +70,7 @@ func (a *Account) Settled(g Group, verb semantics.Settlement, codes []semantics.
 		m.settling--
 	}
 	if err != nil {
-		if semantics.AsError(err).Details[semantics.DetailOutcome] == semantics.OutcomeUnknown {
+		if semantics.IsOutcomeUnknown(err) {
 			what := &doubt{source: g.Source, verb: verb}
 			for _, m := range g.unsettled {
 				m.doubt = what
