@@ -12,7 +12,7 @@ import (
 // messages stay locked until the session's lock ends.
 const maxUnanswered = 10_000
 
-// unanswered are the receives whose answers were lost after they may have locked messages of a session. Nobody knows
+// unanswered are the receives whose answers were lost after they may have locked messages of a session. No client has
 // these messages, and the ones behind them must not overtake them (SESS-25): the next receive in the session releases
 // them first.
 type unanswered struct {
@@ -58,7 +58,7 @@ func (u *unanswered) forget(token string, nonces ...uint64) {
 	u.nonces[token] = left
 }
 
-// releaseUnanswered releases what earlier receives may have locked in the sessions of the calls and nobody knows.
+// releaseUnanswered releases what receives without an answer may have locked in the sessions of the calls.
 func (s *Store) releaseUnanswered(ctx context.Context, path string, calls []*sessionReceiveCall) error {
 	args := []any{s.now()}
 	found := map[string][]uint64{}
