@@ -175,7 +175,7 @@ bench-limits: redis ## Run every script at its limits; fails when one takes long
 	go test -run '^$$' -bench 'Limits$$' -benchtime 1x -timeout 10m ./redisstore
 
 .PHONY: bench-peers
-bench-peers: build redis ## Compare with NATS JetStream and asynq in one run; ARGS="-messages 50000 -rounds 5"
+bench-peers: build redis ## Compare with NATS JetStream and asynq, or binaries, in one run; ARGS="-messages 50000 -rounds 5"
 	cd test/bench && go run . $(ARGS)
 
 .PHONY: bench-dapr

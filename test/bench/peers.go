@@ -24,42 +24,41 @@ const (
 // natsJetStream is one node with a file store and its default sync, asynchronous publishing and a pull of 500.
 var natsJetStream = carrier{
 	name: "nats-jetstream",
-	open: func(ctx context.Context, dir string) (func(context.Context, int) (time.Duration, error), func(), error) {
+	open: func(ctx context.Context, dir string) (*opened, error) {
 		s, err := server.NewServer(
 			&server.Options{JetStream: true, StoreDir: dir, Port: -1, NoLog: true, NoSigs: true, DontListen: false},
 		)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		go s.Start()
 		if !s.ReadyForConnections(10 * time.Second) {
-			return nil, nil, errors.New("it does not start")
+			return nil, errors.New("it does not start")
 		}
 		conn, err := nats.Connect(s.ClientURL())
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		stop := func() { conn.Close(); s.Shutdown(); s.WaitForShutdown() }
 		js, err := jetstream.New(conn, jetstream.WithPublishAsyncMaxPending(window))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		stream, err := js.CreateStream(
 			ctx,
 			jetstream.StreamConfig{Name: "bench", Subjects: []string{"bench"}, Retention: jetstream.WorkQueuePolicy},
 		)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		consumer, err := stream.CreateConsumer(
 			ctx,
 			jetstream.ConsumerConfig{Durable: "bench", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: window},
 		)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return func(ctx context.Context, messages int) (time.Duration, error) {
-			began := time.Now()
+		carry := func(ctx context.Context, messages int) error {
 			done := make(chan error, 1)
 			var got atomic.Int64
 			consuming, err := consumer.Consume(func(m jetstream.Msg) {
@@ -72,18 +71,20 @@ var natsJetStream = carrier{
 				}
 			}, jetstream.PullMaxMessages(500))
 			if err != nil {
-				return 0, err
+				return err
 			}
 			defer consuming.Stop()
 			body := make([]byte, bodySize)
 			for range messages {
 				if _, err := js.PublishAsync("bench", body, jetstream.WithStallWait(time.Minute)); err != nil {
-					return 0, err
+					return err
 				}
 			}
 			<-js.PublishAsyncComplete()
-			return time.Since(began), <-done
-		}, stop, nil
+			return <-done
+		}
+		// The server is in this process.
+		return &opened{carry, map[string]func() time.Duration{"client+server": ownCPU}, stop}, nil
 	},
 }
 
@@ -91,15 +92,14 @@ var natsJetStream = carrier{
 var asynqTasks = carrier{
 	name:  "asynq",
 	share: 5,
-	open: func(ctx context.Context, dir string) (func(context.Context, int) (time.Duration, error), func(), error) {
-		address, stopRedis, err := startRedis(ctx, dir)
+	open: func(ctx context.Context, dir string) (*opened, error) {
+		address, redisPID, stopRedis, err := startRedis(ctx, dir)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		redis := asynq.RedisClientOpt{Network: "unix", Addr: address, PoolSize: callers}
 		client := asynq.NewClient(redis)
-		return func(_ context.Context, messages int) (time.Duration, error) {
-			began := time.Now()
+		carry := func(_ context.Context, messages int) error {
 			done := make(chan struct{})
 			var got atomic.Int64
 			s := asynq.NewServer(
@@ -117,7 +117,7 @@ var asynqTasks = carrier{
 				return nil
 			}))
 			if err != nil {
-				return 0, err
+				return err
 			}
 			var failed atomic.Pointer[error]
 			var left atomic.Int64
@@ -135,18 +135,23 @@ var asynqTasks = carrier{
 			}
 			work.Wait()
 			if err := failed.Load(); err != nil {
-				return 0, *err
+				return *err
 			}
 			<-done
-			took := time.Since(began)
 			s.Shutdown()
-			return took, nil
-		}, func() { _ = client.Close(); stopRedis() }, nil
+			return nil
+		}
+		return &opened{carry, map[string]func() time.Duration{
+			"client": ownCPU,
+			"redis":  func() time.Duration { return cpuOf(redisPID) },
+		}, func() { _ = client.Close(); stopRedis() }}, nil
 	},
 }
 
-// startRedis runs a redis-server in dir, as Sidebus recommends it, and returns its socket.
-func startRedis(ctx context.Context, dir string) (socket string, stop func(), err error) {
+// startRedis runs a redis-server in dir, as Sidebus recommends it, and returns its socket and process.
+func startRedis(ctx context.Context, dir string) (
+	socket string, pid int, stop func(), err error,
+) {
 	socket = filepath.Join(dir, "redis.sock")
 	command := exec.CommandContext(
 		ctx, "redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--appendonly", "yes",
@@ -154,15 +159,15 @@ func startRedis(ctx context.Context, dir string) (socket string, stop func(), er
 		"--stream-node-max-bytes", "16384", "--loglevel", "warning",
 	)
 	if err := command.Start(); err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	stop = func() { _ = command.Process.Kill(); _ = command.Wait() }
 	for range 1000 {
 		if exec.CommandContext(ctx, "redis-cli", "-s", socket, "ping").Run() == nil {
-			return socket, stop, nil
+			return socket, command.Process.Pid, stop, nil
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	stop()
-	return "", nil, errors.New("redis-server does not answer")
+	return "", 0, nil, errors.New("redis-server does not answer")
 }

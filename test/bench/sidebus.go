@@ -19,86 +19,65 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
-// sidebusStream is Publish and Subscribe, one message a request.
-var sidebusStream = carrier{
-	name: "sidebus-stream",
-	open: openSidebus(
-		`{"maxSizeInMegabytes":"81920"}`,
-		func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
-			return stream(ctx, client, messages, 0)
-		},
-	),
+// sidecar is how a sidecar is run.
+type sidecar struct {
+	binary string
+	socket bool // the gRPC API listens on a unix socket
 }
 
-// sidebusSessions is the same in strict order through 1,000 sessions.
-var sidebusSessions = carrier{
-	name:  "sidebus-sessions",
-	share: 2,
-	open: openSidebus(
-		`{"maxSizeInMegabytes":"81920","requiresSession":true}`,
-		func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
-			return stream(ctx, client, messages, 1000)
-		},
-	),
-}
-
-// sidebusUnary is three calls a message.
-var sidebusUnary = carrier{name: "sidebus-unary", share: 5, open: openSidebus(`{"maxSizeInMegabytes":"81920"}`, fromCallers(steps))}
-
-// sidebusTurns is two calls a message: one that sends, and one that completes the last message and receives the next.
-var sidebusTurns = carrier{
-	name: "sidebus-unary-2", share: 5,
-	open: openSidebus(`{"maxSizeInMegabytes":"81920"}`, fromCallers(turns)),
+// carriers are the ways to carry messages through a sidecar.
+func (s sidecar) carriers() []carrier {
+	const plain, sessions = `{"maxSizeInMegabytes":"81920"}`, `{"maxSizeInMegabytes":"81920","requiresSession":true}`
+	return []carrier{
+		{name: "sidebus-stream", open: s.opens(plain, stream(0))},
+		{name: "sidebus-sessions", share: 2, open: s.opens(sessions, stream(1000))},
+		{name: "sidebus-unary", share: 5, open: s.opens(plain, fromCallers(steps))},
+		{name: "sidebus-unary-2", share: 5, open: s.opens(plain, fromCallers(turns))},
+	}
 }
 
 type work = func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error
 
-// openSidebus runs bin/sidebus over a Redis of its own with one queue.
-func openSidebus(
-	options string, carry work,
-) func(context.Context, string) (func(context.Context, int) (time.Duration, error), func(), error) {
-	return func(ctx context.Context, dir string) (func(context.Context, int) (time.Duration, error), func(), error) {
-		socket, stopRedis, err := startRedis(ctx, dir)
+// opens returns a function that runs the sidecar over a Redis of its own with one queue.
+func (s sidecar) opens(options string, carry work) func(context.Context, string) (*opened, error) {
+	return func(ctx context.Context, dir string) (*opened, error) {
+		redisSocket, redisPID, stopRedis, err := startRedis(ctx, dir)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		grpcAddr, httpAddr := freeAddress(), freeAddress()
+		if s.socket {
+			grpcAddr = "unix://" + dir + "/grpc"
+		}
 		command := exec.CommandContext(
-			ctx,
-			"../../bin/sidebus",
-			"serve",
-			"--store",
-			"unix://"+socket,
-			"--grpc-addr",
-			grpcAddr,
-			"--http-addr",
-			httpAddr,
-			"--admin-addr",
-			freeAddress(),
-			"--log-level",
-			"error",
+			ctx, s.binary, "serve", "--store", "unix://"+redisSocket, "--grpc-addr", grpcAddr, "--http-addr", httpAddr,
+			"--admin-addr", freeAddress(), "--log-level", "error",
 		)
 		command.Stderr = os.Stderr
 		if err := command.Start(); err != nil {
 			stopRedis()
-			return nil, nil, fmt.Errorf("%w; run make build first", err)
+			return nil, fmt.Errorf("%w; run make build first", err)
 		}
 		stop := func() { _ = command.Process.Kill(); _ = command.Wait(); stopRedis() }
 		if err := createQueue(ctx, "http://"+httpAddr+"/v1/queues/bench", options); err != nil {
 			stop()
-			return nil, nil, err
+			return nil, err
 		}
 		conn, err := grpc.NewClient(grpcAddr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			stop()
-			return nil, nil, err
+			return nil, err
 		}
 		client := sidebusv1.NewMessagesClient(conn)
-		return func(ctx context.Context, messages int) (time.Duration, error) {
-			began := time.Now()
-			err := carry(ctx, client, messages)
-			return time.Since(began), err
-		}, func() { _ = conn.Close(); stop() }, nil
+		return &opened{
+			carry: func(ctx context.Context, messages int) error { return carry(ctx, client, messages) },
+			processes: map[string]func() time.Duration{
+				"client":  ownCPU,
+				"sidecar": func() time.Duration { return cpuOf(command.Process.Pid) },
+				"redis":   func() time.Duration { return cpuOf(redisPID) },
+			},
+			stop: func() { _ = conn.Close(); stop() },
+		}, nil
 	}
 }
 
@@ -129,8 +108,15 @@ func createQueue(ctx context.Context, url, options string) error {
 	return errors.New("the sidecar does not serve")
 }
 
-// stream carries messages through Publish and Subscribe, those of number i in session i modulo sessions.
-func stream(ctx context.Context, client sidebusv1.MessagesClient, messages, sessions int) error {
+// stream carries messages through Publish and Subscribe, one message a request, those of number i in session i modulo
+// sessions, if there are any.
+func stream(sessions int) work {
+	return func(ctx context.Context, client sidebusv1.MessagesClient, messages int) error {
+		return through(ctx, client, messages, sessions)
+	}
+}
+
+func through(ctx context.Context, client sidebusv1.MessagesClient, messages, sessions int) error {
 	subscription, err := client.Subscribe(ctx)
 	if err != nil {
 		return err
@@ -241,7 +227,7 @@ func fromCallers(carry func(ctx context.Context, client sidebusv1.MessagesClient
 	}
 }
 
-// steps makes a call for each step of a message.
+// steps makes three calls a message, one for each step.
 func steps(ctx context.Context, client sidebusv1.MessagesClient, more func() bool) error {
 	for more() {
 		if err := send(ctx, client); err != nil {
@@ -261,7 +247,7 @@ func steps(ctx context.Context, client sidebusv1.MessagesClient, more func() boo
 	return nil
 }
 
-// turns completes a message and receives the next one in one call.
+// turns makes two calls a message: one that sends, and one that completes the last message and receives the next.
 func turns(ctx context.Context, client sidebusv1.MessagesClient, more func() bool) error {
 	var done []string
 	for more() {
