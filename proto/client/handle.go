@@ -36,7 +36,8 @@ type HandleOptions struct {
 	// MaxConcurrentSessions is how many sessions are held at a time, 1 to 1000. Default 8.
 	MaxConcurrentSessions int
 	// SessionInFlight is how many messages of a session are delivered ahead, 1 to 1000, so that the next one is at
-	// hand; they are still handled one by one. Default 1.
+	// hand; they are still handled one by one. If one of them fails, the session is closed, so that all of them are
+	// delivered again, in order. Default 1.
 	SessionInFlight int
 	// SessionIdle is after how long without a message a session is given up, at most 24 h. Default 1 min.
 	SessionIdle time.Duration
@@ -47,6 +48,8 @@ type HandleOptions struct {
 	StreamID string
 	// ManualSettlement leaves every message to its methods: what a handler returns settles nothing, and an error goes
 	// to OnError. A message may be settled after its handler has returned; until then it counts against Concurrency.
+	// With SessionInFlight > 1 the next message of its session is handled meanwhile. If you then abandon or release the
+	// first one, the session is closed: the locks of all its messages that are not settled are lost.
 	ManualSettlement bool
 	// OnError is told what goes wrong and does not end Handle: a stream that breaks, a settlement that fails for good.
 	// Several goroutines call it. Default: such errors are dropped.

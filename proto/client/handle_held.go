@@ -11,7 +11,7 @@ import (
 
 // held is what one stream holds: its sessions, and the messages that are handled or wait in their session. Its mutex
 // also guards the fields of handledSession and HandledMessage that say so; only this file uses these. Each method is a
-// whole step and does not block. The two functions at the end are parts of steps: they run while the mutex is locked.
+// whole step and does not block. The functions from begin on are parts of steps: they run while the mutex is locked.
 type held struct {
 	handlers context.Context       //nolint:containedctx // parent of the handlers' contexts; ends with the stream
 	start    func(*HandledMessage) // starts a goroutine that handles a message, then what next returns
@@ -67,21 +67,22 @@ func (h *held) sessionOpened(opened *sidebusv1.Session) {
 	}
 }
 
-// sessionClosed forgets a session. Its messages that wait are delivered again; one in flight can no longer be settled.
+// sessionClosed forgets a session.
 func (h *held) sessionClosed(closed *sidebusv1.SubscribeSessionClosed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	token := closed.GetSessionLockToken()
-	if session := h.sessions[token]; session != nil {
-		session.waiting = nil
-		delete(h.sessions, token)
-	}
 	why := fmt.Errorf("the session %q is not held any more: %s", closed.GetSessionId(), closed.GetWhy())
-	for _, m := range h.inFlight {
-		if m.session != nil && m.session.token == token {
-			h.lockLost(m, why)
-		}
+	h.drop(closed.GetSessionLockToken(), why)
+}
+
+// sessionLost forgets a session whose lock is lost. A request may learn that before sessionClosed does.
+func (h *held) sessionLost(session *handledSession) {
+	if session == nil {
+		return
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drop(session.token, fmt.Errorf("the lock of the session %q is lost", session.id))
 }
 
 func (h *held) locksLost(tokens []string) {
@@ -118,22 +119,21 @@ func (h *held) delivered(sessionToken string, messages []*HandledMessage) {
 }
 
 // next returns the message to handle after m, in the goroutine of m. It returns nil if no message of the session waits.
+// If the settlement of m has failed for good, m keeps its lock, and what is behind it waits until the session ends.
 //
-// leavesGap reports that m is available again while messages behind it were delivered already. To keep the order, the
-// caller has to close the session: all of them are delivered again.
+// For leavesGap see settled.
 func (h *held) next(m *HandledMessage) (following *HandledMessage, leavesGap bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	session := m.session
-	if session == nil {
+	switch {
+	case session == nil:
 		return nil, false
-	}
-	if m.isGivenBack && h.deliversAhead {
-		session.waiting = nil
-		delete(h.sessions, session.token)
+	case h.leavesGap(m):
 		return nil, true
-	}
-	if h.isStopped || len(session.waiting) == 0 {
+	case !m.isSettled && !h.isManual && h.deliversAhead:
+		return nil, false
+	case h.isStopped || len(session.waiting) == 0:
 		session.isBusy = false
 		return nil, false
 	}
@@ -144,13 +144,20 @@ func (h *held) next(m *HandledMessage) (following *HandledMessage, leavesGap boo
 }
 
 // settled notes that a message is settled, or can no longer be.
-func (h *held) settled(m *HandledMessage, isGivenBack bool) {
+//
+// leavesGap reports that its handler has returned and that it is available again, while messages behind it may have
+// been delivered. To keep the order, the caller has to close the session: all of them are delivered again.
+func (h *held) settled(m *HandledMessage, isGivenBack bool) (leavesGap bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m.isSettled, m.isGivenBack = true, m.isGivenBack || isGivenBack
-	if m.hasReturned {
-		delete(h.inFlight, m.token)
+	if !m.isSettled { // what a second settlement returns says nothing of the message
+		m.isSettled, m.isGivenBack = true, isGivenBack
 	}
+	if !m.hasReturned {
+		return false // next reports it
+	}
+	delete(h.inFlight, m.token)
+	return h.leavesGap(m)
 }
 
 func (h *held) isSettled(m *HandledMessage) bool {
@@ -186,6 +193,29 @@ func (h *held) setSessionState(session *handledSession, state []byte) {
 func (h *held) begin(m *HandledMessage) {
 	m.ctx, m.cancel = context.WithCancelCause(h.handlers)
 	h.inFlight[m.token] = m
+}
+
+// leavesGap reports whether a message that is available again had others behind it, and then drops its session.
+func (h *held) leavesGap(m *HandledMessage) bool {
+	session := m.session
+	if !m.isGivenBack || !h.deliversAhead || session == nil || h.sessions[session.token] == nil {
+		return false
+	}
+	h.drop(session.token, fmt.Errorf("an earlier message of the session %q is to be handled again", session.id))
+	return true
+}
+
+// drop forgets a session. Its messages that wait are delivered again; one in flight can no longer be settled.
+func (h *held) drop(token string, why error) {
+	if session := h.sessions[token]; session != nil {
+		session.waiting = nil
+		delete(h.sessions, token)
+	}
+	for _, m := range h.inFlight {
+		if m.session != nil && m.session.token == token {
+			h.lockLost(m, why)
+		}
+	}
 }
 
 // lockLost removes a message from those in flight and ends its context.

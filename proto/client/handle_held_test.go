@@ -56,13 +56,23 @@ func (h *holding) wantNext(m, want *HandledMessage, wantGap bool) {
 	}
 }
 
+// ends notes that the handler of a message has returned, and settled it.
+func (h *holding) ends(m *HandledMessage, isGivenBack bool) {
+	h.t.Helper()
+	if h.settled(m, isGivenBack) {
+		h.t.Errorf("%s leaves a gap before its handler has returned", m.token)
+	}
+	h.returned(m)
+}
+
 func TestHeldSessionIsHandledInOrder(t *testing.T) {
 	t.Parallel()
 	h := newHolding(t, 2, false)
 	m := append(h.delivers("s", "1", "2"), h.delivers("s", "3")...)
-	h.wantNext(m[0], m[1], false)
-	h.wantNext(m[1], m[2], false)
-	h.wantNext(m[2], nil, false)
+	for i, next := range []*HandledMessage{m[1], m[2], nil} {
+		h.ends(m[i], false)
+		h.wantNext(m[i], next, false)
+	}
 	h.wantStarted("1")
 	h.delivers("s", "4")
 	h.wantNext(h.delivers("", "a", "b")[0], nil, false)
@@ -73,17 +83,83 @@ func TestHeldSessionWithAGap(t *testing.T) {
 	t.Parallel()
 	h := newHolding(t, 2, false)
 	m := h.delivers("s", "1", "2")
-	h.settled(m[0], true)
+	h.ends(m[0], true)
 	h.wantNext(m[0], nil, true)
 	h.delivers("s", "3")
 	h.wantStarted("1")
 
 	h = newHolding(t, 1, false) // nothing is behind the message
 	first := h.delivers("s", "1")[0]
-	h.settled(first, true)
+	h.ends(first, true)
 	h.wantNext(first, nil, false)
 	h.delivers("s", "1")
 	h.wantStarted("1 1")
+}
+
+// A message that is given back after its handler has returned leaves a gap too: what is behind it is not handled any
+// more, and a later settlement closes nothing.
+func TestHeldSessionWithAGapAfterTheHandler(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t, 3, true)
+	m := h.delivers("s", "1", "2", "3")
+	h.returned(m[0])
+	h.wantNext(m[0], m[1], false)
+	if !h.settled(m[0], true) {
+		t.Error("the first message leaves no gap")
+	}
+	if !m[1].isLost() || m[1].ctx.Err() == nil {
+		t.Errorf("behind the gap: lost: %t, %v", m[1].isLost(), m[1].ctx.Err())
+	}
+	h.ends(m[1], true)
+	h.wantNext(m[1], nil, false)
+	if h.settled(m[0], true) || h.settled(m[1], true) {
+		t.Error("the session is closed twice")
+	}
+	h.delivers("s", "4")
+	h.wantStarted("1")
+}
+
+// A session that has ended needs no end.
+func TestHeldSessionWithAGapAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(h *holding, m *HandledMessage){
+		"closed": func(h *holding, _ *HandledMessage) {
+			h.sessionClosed(&sidebusv1.SubscribeSessionClosed{SessionId: "tale", SessionLockToken: "s"})
+		},
+		"lost": func(h *holding, m *HandledMessage) { h.sessionLost(m.session) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHolding(t, 2, false)
+			m := h.delivers("s", "1", "2")[0]
+			end(h, m)
+			h.ends(m, true)
+			h.wantNext(m, nil, false)
+			h.delivers("s", "3")
+			h.wantStarted("1")
+		})
+	}
+}
+
+// What the first settlement of a message did counts: a second one finds its lock lost.
+func TestHeldMessageIsSettledOnce(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t, 2, false)
+	m := h.delivers("s", "1", "2")
+	h.settled(m[0], false)
+	h.ends(m[0], true)
+	h.wantNext(m[0], m[1], false)
+}
+
+// A message that could not be settled keeps its lock: what is behind it waits for the end of the session.
+func TestHeldSessionBehindAnUnsettledMessage(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t, 2, false)
+	m := h.delivers("s", "1", "2")
+	h.returned(m[0])
+	h.wantNext(m[0], nil, false)
+	h.delivers("s", "3")
+	h.wantStarted("1")
 }
 
 // A session is closed while a handler has a message of it: that message is lost, the one that waits is dropped, and

@@ -98,6 +98,9 @@ func (m *HandledMessage) SetSessionState(ctx context.Context, state []byte) erro
 	if err == nil {
 		m.stream.held.setSessionState(m.session, state)
 	}
+	if errors.Is(err, CodeSessionLockLost) {
+		m.stream.held.sessionLost(m.session)
+	}
 	return err
 }
 
@@ -107,10 +110,22 @@ func (m *HandledMessage) settle(ctx context.Context, settle *sidebusv1.Subscribe
 	}
 	settle.LockTokens = []string{m.token}
 	err := m.settleWithRetries(ctx, settle)
-	if err == nil || errors.Is(err, CodeMessageLockLost) || errors.Is(err, CodeSessionLockLost) {
-		m.stream.held.settled(m, givesBack)
+	switch {
+	case err == nil:
+		m.noteSettled(givesBack)
+	case errors.Is(err, CodeMessageLockLost):
+		m.noteSettled(true) // by another, or the lock has expired: it may come again
+	case errors.Is(err, CodeSessionLockLost):
+		m.stream.held.sessionLost(m.session)
+		m.noteSettled(true)
 	}
 	return err
+}
+
+func (m *HandledMessage) noteSettled(isGivenBack bool) {
+	if m.stream.held.settled(m, isGivenBack) {
+		m.stream.closeSession(m.session)
+	}
 }
 
 // conclude settles the message by what its handler returned.

@@ -141,6 +141,17 @@ func (s *handleStream) addCredits(more int) {
 	}
 }
 
+// closeSession closes a session. If the session has ended meanwhile, the request fails. That failure goes to the id of
+// the request, for which nothing waits.
+func (s *handleStream) closeSession(session *handledSession) {
+	_ = s.send(&sidebusv1.SubscribeRequest{ // a stream that broke needs none
+		RequestId: "close",
+		Request: &sidebusv1.SubscribeRequest_CloseSession{
+			CloseSession: &sidebusv1.SubscribeSession{SessionLockToken: session.token},
+		},
+	})
+}
+
 func creditsRequest(n int) *sidebusv1.SubscribeRequest {
 	credits := &sidebusv1.SubscribeCredits{Credits: int32(n)}
 	return &sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Credits{Credits: credits}}

@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-
-	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
 // handleFrom handles a message, and then one by one those of its session that wait.
@@ -13,9 +11,7 @@ func (s *handleStream) handleFrom(m *HandledMessage) {
 		s.handle(m)
 		following, leavesGap := s.held.next(m)
 		if leavesGap {
-			_ = s.send(&sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_CloseSession{
-				CloseSession: &sidebusv1.SubscribeSession{SessionLockToken: m.session.token},
-			}})
+			s.closeSession(m.session)
 		}
 		m = following
 	}
