@@ -140,6 +140,7 @@ func TestRECV_15_FailureOfTheReceiveHidesNoRow(t *testing.T) {
 				if _, err := w.messages.CompleteAndReceive(t.Context(), turn()); infoOf(t, err).GetReason() != c.failure {
 					t.Errorf("without tokens: got %v, want %s", err, c.failure)
 				}
+				w.eventuallyCounts(t, 2, "sidebus_rpcs_total", `method="Messages.CompleteAndReceive"`, `code="`+c.failure+`"`)
 			})
 		})
 	}

@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -89,7 +90,7 @@ func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
 			} else if err != nil {
 				failure = failureOf(err)
 			}
-			r.calls.Done(ctx, obs.GRPC, method, start, failure)
+			r.calls.Done(ctx, obs.GRPC, method, start, cmp.Or(failure, FailureIn(reply)))
 			if failure != nil {
 				reply, err = nil, wireerror.Status(failure).Err()
 			}
@@ -146,7 +147,7 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 		}
 		defer end()
 		ctx, sent := admission.WithStreamMemory(ctx)
-		return handle(srv, &authenticatedStream{stream, ctx, sent})
+		return handle(srv, &authenticatedStream{stream, ctx, sent, r.calls})
 	}
 }
 
@@ -159,16 +160,18 @@ func (r *registrar) authenticate(ctx context.Context) (context.Context, error) {
 type authenticatedStream struct {
 	grpc.ServerStream
 
-	ctx  context.Context //nolint:containedctx // of the stream
-	sent func()
+	ctx   context.Context //nolint:containedctx // of the stream
+	sent  func()
+	calls *obs.Calls
 }
 
 // Context returns the context of the stream.
 func (s *authenticatedStream) Context() context.Context { return s.ctx }
 
-// SendMsg counts the bytes that are on their way to the client.
+// SendMsg counts the bytes that are on their way to the client, and notes an outage that m reports.
 func (s *authenticatedStream) SendMsg(m any) error {
 	s.sent()
+	s.calls.NoteOutage(FailureIn(m))
 	return s.ServerStream.SendMsg(m)
 }
 

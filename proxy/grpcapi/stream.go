@@ -41,6 +41,17 @@ func failureFrom(err error) *sidebusv1.Failure {
 	return failure
 }
 
+// FailureIn returns the failure in an answer, nil if there is none: of one request of a stream, or of one part of a
+// call (RECV-15).
+func FailureIn(answer any) *semantics.Error {
+	a, ok := answer.(interface{ GetFailure() *sidebusv1.Failure })
+	if !ok || a.GetFailure() == nil {
+		return nil
+	}
+	f := a.GetFailure()
+	return &semantics.Error{Code: semantics.Code(f.GetReason()), Message: f.GetMessage(), Details: f.GetDetails()}
+}
+
 // caught is a panic in a goroutine of a stream. The stream's handler panics with it, so that it ends one call and is
 // observed like a panic of the handler itself.
 type caught struct {

@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -74,10 +75,11 @@ func New(messages sidebusv1.MessagesServer, sessions sidebusv1.SessionsServer, a
 
 // exchange is the state of one request that the gateway does not have.
 type exchange struct {
-	keys    []string         // of the header with a request id
-	method  string           // full gRPC name; empty before a route was found
-	refused *semantics.Error // why the body was refused
-	failure *semantics.Error // the error response; nil for success
+	keys     []string         // of the header with a request id
+	method   string           // full gRPC name; empty before a route was found
+	refused  *semantics.Error // why the body was refused
+	failure  *semantics.Error // the error response; nil for success
+	inAnswer *semantics.Error // a failure in the answer of a call that succeeded
 }
 
 type exchangeKey struct{}
@@ -99,7 +101,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, x)
 	err := http.NewResponseController(w).Flush()
 	resp.Finish(ctx, err == nil && x.failure == nil)
-	h.calls.Done(ctx, obs.HTTP, obs.Method(x.method), start, x.failure)
+	h.calls.Done(ctx, obs.HTTP, obs.Method(x.method), start, cmp.Or(x.failure, x.inAnswer))
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {

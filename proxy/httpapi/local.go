@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/grpcapi"
 	"github.com/sidebus/sidebus/proxy/internal/admission"
 )
 
@@ -56,6 +57,7 @@ func (l local) Invoke(ctx context.Context, method string, request, reply any, _ 
 	if err != nil {
 		return err
 	}
+	exchangeOf(ctx).inAnswer = grpcapi.FailureIn(answer)
 	to := reply.(proto.Message).ProtoReflect()
 	answer.(proto.Message).ProtoReflect().
 		Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {

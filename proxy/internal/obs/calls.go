@@ -14,8 +14,8 @@ import (
 
 // Calls records the calls of all wires. It is safe for concurrent use.
 type Calls struct {
-	// OnOutage is called for each call that failed because the store is unavailable. It must be set before the first
-	// call and must not block.
+	// OnOutage is called for each call, and each request of a stream, that failed because the store is unavailable. It
+	// must be set before the first call and must not block.
 	OnOutage func()
 
 	metrics *Metrics
@@ -41,8 +41,8 @@ func Method(full string) string {
 var untimed = map[string]bool{"Messages.Request": true}
 
 // Done records a call that started at start: its duration without waits, and a log line without payload or token. err
-// is nil for success. INTERNAL is logged as an error, everything else as debug: if the store fails, every call fails,
-// and readiness logs that once.
+// is nil for success. If the call succeeded in part, err is the failure in its answer (RECV-15). INTERNAL is logged as
+// an error, everything else as debug: if the store fails, every call fails, and readiness logs that once.
 func (c *Calls) Done(ctx context.Context, wire, method string, start time.Time, err *semantics.Error) {
 	took := max(time.Since(start)-waited(ctx), 0)
 	if !untimed[method] {
@@ -56,17 +56,21 @@ func (c *Calls) StreamDone(ctx context.Context, wire, method string, start time.
 	c.record(ctx, wire, method, start, err)
 }
 
+// NoteOutage calls OnOutage if err, which may be nil, reports that the store is unavailable. Done and StreamDone call
+// it; streams also call it for each request that failed.
+func (c *Calls) NoteOutage(err *semantics.Error) {
+	if c.OnOutage != nil && err != nil && err.Code == semantics.StoreUnavailable &&
+		err.Details[semantics.DetailCause] != semantics.CauseDraining {
+		c.OnOutage()
+	}
+}
+
 func (c *Calls) record(ctx context.Context, wire, method string, start time.Time, err *semantics.Error) {
 	code, level := codeOf(err), slog.LevelDebug
-	if err != nil {
-		if err.Code == semantics.Internal {
-			level = slog.LevelError
-		}
-		if c.OnOutage != nil && err.Code == semantics.StoreUnavailable &&
-			err.Details[semantics.DetailCause] != semantics.CauseDraining {
-			c.OnOutage()
-		}
+	if err != nil && err.Code == semantics.Internal {
+		level = slog.LevelError
 	}
+	c.NoteOutage(err)
 	c.metrics.rpcs.WithLabelValues(method, wire, code).Inc()
 	if !c.logger.Enabled(ctx, level) {
 		return

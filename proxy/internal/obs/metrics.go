@@ -110,7 +110,9 @@ func NewMetrics(registry *prometheus.Registry, stats BrokerStats, maxEntities in
 
 func (m *Metrics) addCalls(to *collection) {
 	m.rpcs = to.counterVec(
-		"sidebus_rpcs_total", "Calls and streams that have ended, by method, wire and code.", "method", "wire", "code",
+		"sidebus_rpcs_total", "Calls and streams that have ended, by method, wire and code. "+
+			"The code of Messages.CompleteAndReceive is also that of a failure in its answer.",
+		"method", "wire", "code",
 	)
 	m.rpcDuration = to.histogramVec("sidebus_rpc_duration_seconds",
 		"Time from the arrival of a call to its answer, without the time it waits for messages or a session. "+
