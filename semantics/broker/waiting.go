@@ -98,6 +98,7 @@ type waitingList struct {
 	recheck *time.Timer
 	isArmed bool // recheck runs
 	linger  *time.Timer
+	isOver  bool          // the waiting list has closed: no timer starts any more
 	done    chan struct{} // closed when the waiting list closes
 }
 
@@ -186,6 +187,9 @@ func (lists *waitingLists) run(ctx context.Context, w *waitingList) {
 		lists.mu.Lock() // first out of the way, so that the receive after the failure tries again
 		if lists.open[w.source.Fold()] == w {
 			delete(lists.open, w.source.Fold())
+			w.mu.Lock()
+			w.closeLocked()
+			w.mu.Unlock()
 		}
 		lists.mu.Unlock()
 		close(w.ready)
@@ -213,7 +217,7 @@ func (lists *waitingLists) leave(ctx context.Context, w *waitingList) {
 	if missed {
 		w.pending = 0
 	}
-	if w.users == 0 {
+	if w.users == 0 && !w.isOver {
 		w.linger = time.AfterFunc(linger, func() { lists.closeIfEmpty(w) })
 	}
 	w.mu.Unlock()
@@ -249,11 +253,7 @@ func (lists *waitingLists) closeIfEmpty(w *waitingList) {
 		return
 	}
 	delete(lists.open, w.source.Fold())
-	w.recheck.Stop()
-	if w.linger != nil {
-		w.linger.Stop()
-	}
-	close(w.done)
+	w.closeLocked()
 }
 
 // close ends all waiting lists and waits for their goroutines. Receives still inside see the Broker's drain.
@@ -263,15 +263,21 @@ func (lists *waitingLists) close() {
 	for key, w := range lists.open {
 		delete(lists.open, key)
 		w.mu.Lock()
-		w.recheck.Stop()
-		if w.linger != nil {
-			w.linger.Stop()
-		}
-		close(w.done)
+		w.closeLocked()
 		w.mu.Unlock()
 	}
 	lists.mu.Unlock()
 	lists.work.Wait()
+}
+
+// closeLocked ends the subscription and the timers. A receive that is still inside starts none.
+func (w *waitingList) closeLocked() {
+	w.isOver = true
+	w.recheck.Stop()
+	if w.linger != nil {
+		w.linger.Stop()
+	}
+	close(w.done)
 }
 
 // wait tries and waits in turn until there is something, the deadline passes, or the Broker drains. A failure that may
@@ -339,8 +345,10 @@ func (w *waitingList) pause(
 	ctx context.Context, arrival uint64, draining, enough <-chan struct{}, recheckAfter, left time.Duration,
 ) (over bool, err error) {
 	w.mu.Lock()
-	w.recheck.Reset(recheckAfter) // the youngest answer knows best when the next lock ends
-	w.isArmed = true
+	if !w.isOver {
+		w.recheck.Reset(recheckAfter) // the youngest answer knows best when the next lock ends
+		w.isArmed = true
+	}
 	if w.pending > 0 {
 		w.pending--
 		w.mu.Unlock()
