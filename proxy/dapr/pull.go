@@ -33,6 +33,7 @@ type pullStream struct {
 	logger   *slog.Logger
 	failures obs.FailureLog
 	status   *settling.SourceStatus
+	settler  *settling.Settler
 	inFlight *inflight.Queue
 
 	optionsCompared bool // the options of the entity were compared with the metadata
@@ -72,6 +73,7 @@ func (c *component) open(
 	p.logger = c.logger.With("component", semantics.Shorten(p.key.name), "topic", semantics.Shorten(p.topic))
 	p.failures = obs.NewFailureLog(p.logger)
 	p.status = settling.NewSourceStatus(p.logger, c.metrics.DaprStreamsStalled)
+	p.settler = settling.NewSettler(c.metrics, p.logger)
 	p.inFlight = inflight.New(ctx, p.settleFor)
 	inherited, err := c.registry.join(p.key, p)
 	if err != nil {

@@ -102,8 +102,7 @@ func (p *pullStream) settle(ctx context.Context, v settling.Settlement, messages
 	for i, m := range messages {
 		received[i] = m.Received
 	}
-	by := settling.Settler{Metrics: p.metrics, Logger: p.logger}
-	for i, as := range by.Settle(ctx, messages[0].Sub, messages[0].Source, received, v) {
+	for i, as := range p.settler.Settle(ctx, messages[0].Sub, messages[0].Source, received, v) {
 		p.count(as)
 		if v.Fault != "" && as == v.Outcome {
 			p.failures.Note(received[i], semantics.Shorten(v.Fault))

@@ -34,6 +34,7 @@ type handler struct {
 	logger       *slog.Logger
 	failures     obs.FailureLog
 	sourceStatus *settling.SourceStatus
+	settler      *settling.Settler
 	app          *app
 }
 
@@ -58,7 +59,7 @@ func newPusher(
 		h.source, _ = sourceOf(h.Source) // checked by WithDefaults
 		h.target, _ = targetOf(h.URL)
 		h.failures, h.app = obs.NewFailureLog(h.logger), newApp(h.appChanged)
-		h.sourceStatus = settling.NewSourceStatus(h.logger, nil)
+		h.sourceStatus, h.settler = settling.NewSourceStatus(h.logger, nil), settling.NewSettler(metrics, h.logger)
 		h.client = newClient(h.target, dial, max(h.MaxConcurrent, h.MaxConcurrentSessions))
 		if taken[h.source.Fold()] {
 			return nil, fmt.Errorf("handlers[%d]: source %q already has a handler", i, h.Source)

@@ -161,6 +161,5 @@ func (s *subscriber) push(p *push) {
 
 // settle settles a message and returns the outcome.
 func (s *subscriber) settle(p *push, v settling.Settlement) settling.Outcome {
-	by := settling.Settler{Metrics: s.metrics, Logger: s.logger}
-	return by.Settle(s.calls, s.sub, p.source, []*semantics.Received{p.Received}, v)[0]
+	return s.settler.Settle(s.calls, s.sub, p.source, []*semantics.Received{p.Received}, v)[0]
 }

@@ -17,10 +17,16 @@ type Subscription interface {
 	Settle(ctx context.Context, tokens []semantics.LockToken, verb semantics.Settlement) ([]semantics.Code, error)
 }
 
-// Settler settles messages, counts them and logs what cannot be settled.
+// Settler settles messages, counts them and logs what cannot be settled. It is safe for concurrent use.
 type Settler struct {
-	Metrics *obs.Metrics
-	Logger  *slog.Logger
+	metrics *obs.Metrics
+	logger  *slog.Logger
+	retries retryLog
+}
+
+// NewSettler returns the Settler of one source.
+func NewSettler(metrics *obs.Metrics, logger *slog.Logger) *Settler {
+	return &Settler{metrics: metrics, logger: logger, retries: retryLog{logger: logger}}
 }
 
 // Settle settles messages of one subscription and returns the outcome of each. It blocks.
@@ -29,7 +35,7 @@ type Settler struct {
 // message again that the app has processed, and when the lock has expired, the first answer of the store ends it. When
 // deliveries ends, it tries again if it is waiting, and returns within StopTimeout even if the store does not
 // answer, so that it never blocks a stop.
-func (s Settler) Settle(
+func (s *Settler) Settle(
 	deliveries context.Context, sub Subscription, source semantics.Source, messages []*semantics.Received,
 	v Settlement,
 ) []Outcome {
@@ -40,17 +46,21 @@ func (s Settler) Settle(
 		tokens[i] = m.LockToken
 	}
 	var pause Backoff
+	retried := retriedSettlement{log: &s.retries}
+	defer retried.end(ctx)
 	for wasUnknown := false; ; {
 		codes, err := sub.Settle(ctx, tokens, v.Settle)
 		if err == nil {
+			retried.hasSucceeded = true
 			return s.outcomes(source, v, codes, wasUnknown)
 		}
 		e := semantics.AsError(err)
 		if !e.Code.Retryable() || deliveries.Err() != nil {
-			s.Logger.WarnContext(ctx, "cannot settle messages; they will be delivered again when their locks expire",
+			s.logger.WarnContext(ctx, "cannot settle messages; they will be delivered again when their locks expire",
 				"verb", v.Verb, "sequenceNumber", messages[0].SequenceNumber, "messages", len(messages), "error", err)
 			return repeat(Unsettled, len(messages))
 		}
+		retried.fail(ctx, v, e)
 		wasUnknown = wasUnknown || semantics.IsOutcomeUnknown(e)
 		select {
 		case <-time.After(min(max(pause.Next(), e.RetryAfter), MaxBackoff)):
@@ -60,17 +70,17 @@ func (s Settler) Settle(
 }
 
 // outcomes counts what the store answered.
-func (s Settler) outcomes(
+func (s *Settler) outcomes(
 	source semantics.Source, v Settlement, codes []semantics.Code, wasUnknown bool,
 ) []Outcome {
 	all := repeat(v.Outcome, len(codes))
 	for i, code := range codes {
 		switch {
 		case code == "" || wasUnknown: // a previous attempt with unknown outcome has settled it (ERR-6)
-			s.Metrics.Settled(source, v.Verb, []semantics.Code{""})
+			s.metrics.Settled(source, v.Verb, []semantics.Code{""})
 		case v.Verb == obs.Release: // the lock is lost, so it is released already
 		default:
-			s.Metrics.Settled(source, v.Verb, []semantics.Code{code})
+			s.metrics.Settled(source, v.Verb, []semantics.Code{code})
 			all[i] = LockLost
 		}
 	}

@@ -54,7 +54,7 @@ func (stats) Forwarded() (int64, int64) { return 0, 0 }
 
 // bed is a Settler with what it counts and logs.
 type bed struct {
-	Settler
+	*Settler
 
 	registry *prometheus.Registry
 	log      *bytes.Buffer
@@ -67,7 +67,7 @@ func newBed(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Settler = Settler{Metrics: metrics, Logger: slog.New(slog.NewTextHandler(b.log, nil))}
+	b.Settler = NewSettler(metrics, slog.New(slog.NewTextHandler(b.log, nil)))
 	return b
 }
 
