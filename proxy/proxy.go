@@ -43,9 +43,9 @@ type Proxy struct {
 	stopping chan struct{}           // closed when the servers stop
 }
 
-// New returns a Proxy and registers its metrics. It opens nothing and does not block. It fails if an address is
-// missing, a limit is negative, a handler is invalid, or the registry has metrics of the same names. The caller closes
-// broker after Run.
+// New returns a Proxy and registers its metrics. It opens nothing and does not block; Run must follow. It fails if an
+// address is missing, a limit is negative, a handler is invalid, or the registry has metrics of the same names. The
+// caller closes broker after Run.
 func New(
 	config Config, broker *broker.Broker, checker semantics.Checker, logger *slog.Logger, metrics *prometheus.Registry,
 ) (*Proxy, error) {
@@ -74,13 +74,13 @@ func New(
 	}
 	calls := obs.NewCalls(measures, logger)
 	calls.OnOutage = p.readiness.CheckSoon
-	if err := p.newServers(measures, calls, metrics); err != nil {
-		return nil, fmt.Errorf("proxy: %w", err)
-	}
 	if p.push, err = push.New(config.Handlers, broker, measures, logger); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	if p.dapr, err = dapr.New(config.Dapr, broker, measures, calls, logger); err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	if err := p.newServers(measures, calls, metrics); err != nil { // last: it starts goroutines, which Run ends
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	return p, nil

@@ -32,6 +32,7 @@ const (
 func (p *Proxy) Run(ctx context.Context) error {
 	listeners, err := p.open(context.WithoutCancel(ctx)) // an early stop must still run in order
 	if err != nil {
+		p.grpc.Stop() // ends its goroutines
 		return err
 	}
 	ctx, fail := context.WithCancelCause(ctx)

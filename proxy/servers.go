@@ -33,6 +33,11 @@ const (
 	minPingInterval   = 10 * time.Second // of a gRPC client, also without calls
 	pingInterval      = time.Minute      // of the gRPC server, to detect lost clients
 	pingTimeout       = 20 * time.Second
+
+	// streamWorkers goroutines run the calls of gRPC one after the other, so that their stacks need not grow again for
+	// each call. grpc-go starts a goroutine for a call or stream that finds all of them busy, so waiting receives and
+	// streams block no other call. More than the calls under way would be slower: each gets a turn, with a cold stack.
+	streamWorkers = 64
 )
 
 // newServers creates the servers of the API, of the admin pages and of the probes.
@@ -41,15 +46,15 @@ func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *pro
 	overGRPC := grpcapi.NewMessages(p.broker, measures, semantics.MaxMessageSize, p.stopping)
 	overHTTP := grpcapi.NewMessages(p.broker, measures, semantics.MaxHTTPMessageSize, p.stopping)
 
+	api, err := httpapi.New(overHTTP, sessions, queues, p.responses, calls, p.config.Authorizer)
+	if err != nil {
+		return err
+	}
 	p.grpc = newGRPCServer(p.config.MaxGRPCMessage)
 	grpcapi.Register(p.grpc, overGRPC, sessions, queues, p.responses, calls, p.config.Authorizer)
 	healthpb.RegisterHealthServer(p.grpc, &health{readiness: p.readiness, stopping: p.stopping})
 	reflection.Register(p.grpc)
 
-	api, err := httpapi.New(overHTTP, sessions, queues, p.responses, calls, p.config.Authorizer)
-	if err != nil {
-		return err
-	}
 	p.http = p.apiServer(compat.New(compat.Config{
 		Broker: p.broker, Responses: p.responses, Calls: calls, Metrics: measures, Next: api,
 		Authorizer: p.config.Authorizer,
@@ -77,6 +82,7 @@ func newGRPCServer(maxMessage int) *grpc.Server {
 		),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
 		grpc.WaitForHandlers(true),
+		grpc.NumStreamWorkers(streamWorkers),
 	)...)
 }
 

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -11,7 +12,7 @@ import (
 // joiner makes concurrent calls of one kind on one key share script calls (group commit). A call whose key is idle is
 // sent at once. Others wait in the batch queue and are sent together when it returns, or as soon as they fill a script
 // and fewer than width are under way. There is no timer and no goroutine: the first call of a batch runs the script for
-// all. Calls are sent in order of arrival.
+// all, after those have joined that other goroutines are about to make. Calls are sent in order of arrival.
 type joiner[C any] struct {
 	run   func(ctx context.Context, calls []C) // sets the outcome of every call
 	weigh func(C) int
@@ -91,6 +92,7 @@ func (j *joiner[C]) lead(ctx context.Context, key string, q *batchQueue[C], batc
 			close(t.turn)
 		}
 	}()
+	batch = j.gather(q, batch)
 	calls := make([]C, len(batch))
 	for i, t := range batch {
 		calls[i] = t.call
@@ -98,24 +100,52 @@ func (j *joiner[C]) lead(ctx context.Context, key string, q *batchQueue[C], batc
 	j.run(context.WithoutCancel(ctx), calls)
 }
 
+// gather lets other goroutines run that are ready to, for as long as their calls join the batch and do not fill it. The
+// callers of the last batch have just got their answers, and most make the next call of their work: so they share a
+// script instead of a short one leaving first. A lone caller does not wait, because no other goroutine is ready.
+func (j *joiner[C]) gather(q *batchQueue[C], batch []*ticket[C]) []*ticket[C] {
+	weight := 0
+	for _, t := range batch {
+		weight += j.weigh(t.call)
+	}
+	for weight < j.full {
+		runtime.Gosched()
+		j.mu.Lock()
+		joined, more := j.take(q, weight)
+		j.mu.Unlock()
+		if len(joined) == 0 {
+			break
+		}
+		batch, weight = append(batch, joined...), weight+more
+	}
+	return batch
+}
+
 // dispatch sends the calls that may be sent now. The caller holds the mutex.
 func (j *joiner[C]) dispatch(q *batchQueue[C]) {
 	for len(q.waiting) > 0 && (q.going == 0 || q.going < width && q.weight >= j.full) {
-		n, weight := 0, 0
-		for n < len(q.waiting) {
-			w := j.weigh(q.waiting[n].call)
-			if n > 0 && weight+w > j.most {
-				break
-			}
-			weight += w
-			n++
-		}
-		batch := slices.Clone(q.waiting[:n])
-		q.waiting = slices.Delete(q.waiting, 0, n)
-		q.weight -= weight
+		batch, _ := j.take(q, 0)
 		q.going++
 		batch[0].turn <- batch
 	}
+}
+
+// take removes the first waiting calls that share a script with what weighs loaded, and returns them with their weight.
+// The caller holds the mutex.
+func (j *joiner[C]) take(q *batchQueue[C], loaded int) (taken []*ticket[C], weight int) {
+	n := 0
+	for n < len(q.waiting) {
+		w := j.weigh(q.waiting[n].call)
+		if loaded+weight > 0 && loaded+weight+w > j.most {
+			break
+		}
+		weight += w
+		n++
+	}
+	taken = slices.Clone(q.waiting[:n])
+	q.waiting = slices.Delete(q.waiting, 0, n)
+	q.weight -= weight
+	return taken, weight
 }
 
 // withdraw removes a call from its batch queue and reports whether it was still there.

@@ -2,7 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -70,11 +72,43 @@ func TestJoinerSharesCallsThatGather(t *testing.T) {
 	}
 }
 
+// What comes while a batch gathers joins it in order, up to what one script takes. A batch that fills a script leaves.
+func TestJoinerGathers(t *testing.T) {
+	t.Parallel()
+	h := newHeld(4, 5)
+	gathered := func(batch, waiting int) string {
+		q := &batchQueue[int]{weight: waiting}
+		var tickets []*ticket[int]
+		for i := range batch + waiting {
+			tickets = append(tickets, &ticket[int]{call: i})
+		}
+		q.waiting = slices.Clone(tickets[batch:])
+		var calls []int
+		for _, each := range h.gather(q, tickets[:batch]) {
+			calls = append(calls, each.call)
+		}
+		if q.weight != len(q.waiting) {
+			t.Errorf("%d wait with a weight of %d", len(q.waiting), q.weight)
+		}
+		return fmt.Sprint(calls)
+	}
+	for _, c := range []struct {
+		batch, waiting int
+		want           string
+	}{
+		{1, 0, "[0]"}, {1, 2, "[0 1 2]"}, {1, 9, "[0 1 2 3 4]"}, {3, 1, "[0 1 2 3]"}, {4, 1, "[0 1 2 3]"},
+	} {
+		if got := gathered(c.batch, c.waiting); got != c.want {
+			t.Errorf("%d with %d waiting: %s, want %s", c.batch, c.waiting, got, c.want)
+		}
+	}
+}
+
 func TestJoinerLetsFullOnesGoAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHeld(2, 2)
 	var wg sync.WaitGroup
-	for i := range 1 + 2*(width-1) {
+	for i := range 2 * width { // the first script may take one call or two
 		wg.Go(func() { _ = h.do(t.Context(), "a", i) })
 	}
 	total := 0

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/declared"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/gcpace"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/observe"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/saskeys"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
@@ -140,6 +141,13 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 	beside := startBackground(ctx,
 		func(ctx context.Context) { opened.Sweep(ctx, broker) },
 		func(ctx context.Context) { letters.Write(ctx, opened, logger) },
+		func(ctx context.Context) {
+			select {
+			case <-sidecar.Started(): // a start makes much garbage, but is no load
+				gcpace.Start(settings.LoadedHeap())
+			case <-ctx.Done():
+			}
+		},
 	)
 	err = sidecar.Run(ctx)
 	beside.end()

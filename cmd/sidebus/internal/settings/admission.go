@@ -18,6 +18,9 @@ const (
 // autoShare is the part of its memory that the process takes for requests under way.
 const autoShare = 4
 
+// loadedHeap is how far the heap may grow under load where there is memory for it: docs/decisions/0026.
+const loadedHeap = 64 << 20
+
 // units are the endings of sizes, the larger first.
 var units = []struct {
 	name  string
@@ -55,6 +58,9 @@ func sizeText(bytes int64) string {
 	}
 	return strconv.FormatInt(bytes, 10)
 }
+
+// LoadedHeap returns how many bytes the heap may grow to under load before garbage is collected.
+func LoadedHeap() int64 { return min(memoryLimit()/autoShare, loadedHeap) }
 
 // memoryLimit is how much memory the process may have, as far as it can learn that: from its group of processes or from
 // GOMEMLIMIT.
