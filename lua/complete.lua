@@ -10,9 +10,12 @@
 -- KEYS[6] deferred      zset    position by position; the score is negative while it is locked
 -- KEYS[7] modified      hash    position -> changed properties
 -- KEYS[8] dead_numbers  zset    dead-letter position by sequence number
+-- KEYS[9] runs          hash    of the main side: nonce -> "<first>-<last>,..." of the messages that share a lock
 -- ARGV[1] now           int     0 = server time
 -- ARGV[2] sub           str     "" or "dead_": which of the two queues is the source
--- ARGV[3..] lock ... id ...  str  at most 1000 locks, then as many ids, in the same order
+-- ARGV[3] count         int     number of nonces
+-- ARGV[4..?] nonce positions ... id ...  str  for each nonce the positions of its locks in the form of a run, of at
+--                               most 1000 locks in all; then as many ids, in the same order
 --
 -- Returns
 --   OK                all done
@@ -22,24 +25,81 @@
 -- Cost: O(locks)
 --@include base/now_ms
 --@include base/text
---@include entity/touch
 --@include base/slice
---@include lock/live_locks
---@include lock/position_of_lock
---@include log/forget_changes
+--@include lock/run_without
 --@include log/delete_ids
-local entity, log, locks, deliveries, expiry, deferred, dead_numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
-  KEYS[6], KEYS[8]
-local side = { modified = KEYS[7] }
-local now, sub = now_ms(ARGV[1]), ARGV[2]
-local count = (#ARGV - 2) / 2
+local entity, log, locks, runs = KEYS[1], KEYS[2], KEYS[3], KEYS[9]
+local now, sub, count = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local ids = slice(ARGV, 4 + 2 * count)
 
-local values = redis.call("HMGET", entity, "kind", "requires_session")
+local values = redis.call("HMGET", entity, "kind", "requires_session", "locked_more", sub .. "bytes")
 if not values[1] or values[1] == "topic" then
   return { "ENTITY_NOT_FOUND" }
 end
 if values[2] == "1" and sub == "" then
   return { "SESSION_REQUIRED" }
+end
+local locked_more = tonumber(values[3] or "0")
+
+-- complete_runs completes messages that are all in runs whose locks hold. Else it returns false, and at most messages
+-- have left the log whose locks hold.
+local function complete_runs()
+  local nonces, members = {}, {}
+  for i = 1, count do
+    nonces[i], members[i] = ARGV[2 + 2 * i], ":" .. ARGV[2 + 2 * i]
+  end
+  local ends, more, total, over, less = redis.call("ZMSCORE", locks, unpack(members)), 0, 0, {}, {}
+  for i, run in ipairs(redis.call("HMGET", runs, unpack(nonces))) do
+    if not run or not ends[i] or tonumber(ends[i]) <= now then
+      return false
+    end
+    local left, _, taken = run_without(run, ARGV[3 + 2 * i])
+    total, more = total + taken, more + taken
+    if left then
+      less[#less + 1], less[#less + 2] = nonces[i], left
+    else
+      over[#over + 1], more = i, more - 1
+    end
+  end
+  redis.call("XLEN", log) -- as in lib/base/check_key_types
+  if total < #ids then
+    return false
+  end
+  local bytes, wrong = delete_ids(log, ids)
+  if wrong then
+    return false
+  end
+  if #less > 0 then
+    redis.call("HSET", runs, unpack(less))
+  end
+  for at, i in ipairs(over) do
+    over[at], members[at] = nonces[i], members[i]
+  end
+  if #over > 0 then
+    redis.call("HDEL", runs, unpack(over))
+    redis.call("ZREM", locks, unpack(members, 1, #over))
+  end
+  redis.call("HSET", entity, "accessed_ms", text(now), "bytes", text((values[4] or 0) - bytes), "locked_more",
+    text(locked_more - more))
+  return true
+end
+if sub == "" and count > 0 and complete_runs() then
+  return { "OK" }
+end
+--@rare
+--@include entity/touch
+--@include lock/live_locks
+--@include lock/locks_of_run
+--@include lock/leave_runs
+--@include lock/position_of_lock
+--@include log/forget_changes
+local deliveries, expiry, deferred, dead_numbers = KEYS[4], KEYS[5], KEYS[6], KEYS[8]
+local side = { modified = KEYS[7], locks = locks, runs = sub == "" and runs or nil, locked_more = locked_more }
+local wanted = {}
+for i = 1, count do
+  for _, lock in ipairs(locks_of_run(ARGV[2 + 2 * i], ARGV[3 + 2 * i])) do
+    wanted[#wanted + 1] = lock
+  end
 end
 
 -- As in lib/base/check_key_types, of what is kept beside the log: nearly always nothing.
@@ -53,9 +113,8 @@ if beside then
 end
 redis.call("XLEN", log)
 
--- all_live reports whether every lock holds and none is named twice. Nearly always it is so, and then nothing needs to
--- be
--- sorted out.
+-- all_live reports whether every lock holds and none is named twice. Nearly always it is so, and then nothing needs
+-- to be sorted out.
 local function all_live(wanted)
   local seen = {}
   for i, ends in ipairs(redis.call("ZMSCORE", locks, unpack(wanted))) do
@@ -88,9 +147,9 @@ local function clean_up(gone)
   return more
 end
 
-local wanted, ids = slice(ARGV, 3, 2 + count), slice(ARGV, 3 + count)
+leave_runs(entity, side, wanted)
 local held, held_ids = wanted, ids
-if not all_live(wanted) then
+if #wanted > 0 and not all_live(wanted) then
   local live
   live, held = live_locks(locks, wanted, now)
   held_ids = {}
@@ -111,7 +170,7 @@ if #held > 0 then
     redis.call("HINCRBY", entity, sub .. "bytes", text(-bytes - clean_up(gone)))
   end
 end
-if #gone == count then
+if #gone == #wanted then
   return { "OK" }
 end
 local results, at = { "SOME" }, 1 -- gone has the order of wanted

@@ -10,14 +10,21 @@ import (
 
 const includeMark = "--@include "
 
-// flatten puts the included functions before the script's own text, each once and after those it needs. It keeps every
-// line: an include line stays where it was, as a comment.
+// rareMark is a line after which a script has what most of its calls never reach. The functions that only this part
+// includes are made there, and not by every call.
+const rareMark = "--@rare\n"
+
+// flatten puts the included functions before the part of the script that needs them, each once and after those it
+// needs. It keeps every line: an include line stays where it was, as a comment.
 func flatten(from fs.FS, source string) (string, error) {
 	var out strings.Builder
-	if err := include(from, source, map[string]bool{}, nil, &out); err != nil {
-		return "", err
+	done := map[string]bool{}
+	for part := range strings.SplitAfterSeq(source, rareMark) {
+		if err := include(from, part, done, nil, &out); err != nil {
+			return "", err
+		}
+		out.WriteString(part)
 	}
-	out.WriteString(source)
 	return out.String(), nil
 }
 

@@ -1,10 +1,11 @@
 -- renew_locks: set the end of locks that hold to now + LockDuration (LOCK-3, LOCK-5).
--- Reads: entity, locks, expiry.  Writes: entity, locks.
+-- Reads: entity, locks, expiry.  Writes: entity, locks, runs.
 -- Flags: allow-oom
 --
 -- KEYS[1] entity     hash  options and state of the queue
 -- KEYS[2] locks      zset  lock by its end (ms)
 -- KEYS[3] expiry     zset  position by ExpiresAt (ms), with the sign turned while it is locked
+-- KEYS[4] runs       hash  of the main side: nonce -> "<first>-<last>,..." of the messages that share a lock
 -- ARGV[1] now        int   0 = server time
 -- ARGV[2] sub        str   "" or "dead_": which of the two queues is the source
 -- ARGV[3] token      str   of a session, "" = none
@@ -21,10 +22,11 @@
 --@include entity/touch
 --@include base/slice
 --@include lock/position_of_lock
+--@include lock/leave_runs
 local entity, locks, expiry = KEYS[1], KEYS[2], KEYS[3]
 local now, sub, token, wanted = now_ms(ARGV[1]), ARGV[2], ARGV[3], slice(ARGV, 4)
 
-local options = redis.call("HMGET", entity, "lock_duration_ms", "alarm_ms", "requires_session")
+local options = redis.call("HMGET", entity, "lock_duration_ms", "alarm_ms", "requires_session", "locked_more")
 if not options[1] then
   return { "ENTITY_NOT_FOUND" }
 end
@@ -35,6 +37,10 @@ if token ~= "" then
   return { "SESSION_NOT_SUPPORTED" }
 end
 redis.call("ZCARD", expiry) -- as in lib/base/check_key_types
+redis.call("ZCARD", locks)
+if sub == "" then
+  leave_runs(entity, { locks = locks, runs = KEYS[4], locked_more = tonumber(options[4] or "0") }, wanted)
+end
 local locked_until, alarm = now + options[1], "0"
 local results, renewed = {}, false
 for i, score in ipairs(redis.call("ZMSCORE", locks, unpack(wanted))) do

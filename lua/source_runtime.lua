@@ -2,8 +2,8 @@
 -- Reads: all.  Writes: what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..36] queue       all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[37..72] transfers_queue  the same of its transfer dead-letter queue
+-- KEYS[1..37] queue       all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[38..74] transfers_queue  the same of its transfer dead-letter queue
 -- ARGV[1] now  int  0 = server time
 --
 -- Returns
@@ -14,11 +14,11 @@
 --   ENTITY_NOT_FOUND
 -- Cost: O(log N)
 --@include base/now_ms
---@include base/text
 --@include entity/open_queue
 --@include due/clear_due
 --@include entity/touch_at
 --@include entity/close_queue
+--@include lock/count_locked
 --@include transfer/count_set_aside
 local now = now_ms(ARGV[1])
 
@@ -26,7 +26,7 @@ local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
-local transfers = open_queue({ unpack(KEYS, 37, 72) }, now)
+local transfers = open_queue({ unpack(KEYS, 38, 74) }, now)
 local transfers_notifications, refused, refused_bytes = "0", 0, "0"
 clear_due(queue)
 local notifications = close_queue(queue)
@@ -44,7 +44,7 @@ local main_aside, dead_aside = count_set_aside(main), count_set_aside(dead)
 local sizes = redis.call("HMGET", queue.entity, "bytes", "dead_bytes", "state_bytes", "created_ms", "updated_ms",
   "accessed_ms")
 local locked = main.by_session and redis.call("ZCARD", main.locks)
-  or redis.call("ZCOUNT", main.locks, "(" .. text(now), "+inf") - main_aside
+  or count_locked(main, now) - main_aside
 local sessions, ready, held = 0, 0, 0
 if queue.has_sessions then
   sessions = redis.call("HLEN", queue.sessions) - redis.call("ZCARD", queue.idle_sessions)

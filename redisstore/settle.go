@@ -33,12 +33,11 @@ type settleVerb struct {
 	script      string
 	oneSubQueue bool // the script gets only the keys of the sub-queue, and cannot make dead letters
 	allSessions bool // calls of all sessions share a script
-	isBrief     bool // OK has no row for each message: all are settled
 	args        func(first *settleCall, calls []*settleCall) []any
 }
 
 var (
-	completeVerb           = settleVerb{script: "complete", oneSubQueue: true, isBrief: true, args: argsOfCompletes}
+	completeVerb           = settleVerb{script: "complete", oneSubQueue: true}
 	completeInSessionsVerb = settleVerb{
 		script: "complete_in_sessions", oneSubQueue: true, allSessions: true, args: argsOfCompletesInSessions,
 	}
@@ -184,6 +183,10 @@ func (s *Store) settle(ctx context.Context, call settleCall) ([]semantics.Code, 
 
 func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 	first := calls[0]
+	if first.verb == &completeVerb {
+		s.runCompletes(ctx, calls)
+		return
+	}
 	source, verb := first.source, first.verb
 	keys := s.keysOf(source)
 	if verb.oneSubQueue {
@@ -194,18 +197,23 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 		s.apply(ctx, keptAt(source), r)
 	}
 	for _, c := range calls {
-		switch {
-		case err != nil:
-			c.err = err
-		case r.status == string(semantics.EntityNotFound):
-			c.err = s.notFound(ctx, c.source.Path)
-		case r.status == string(semantics.SessionRequired), r.status == string(semantics.SessionNotSupported):
-			c.err = semantics.SessionFailure(semantics.Code(r.status), c.source.Path)
-		case verb.isBrief && r.status == "OK":
-			c.codes = make([]semantics.Code, len(c.tokens))
-		default:
+		if c.err = s.settleFailure(ctx, c.source, r, err); c.err == nil {
 			c.codes, c.err = readSettled(r, len(c.tokens))
 		}
+	}
+}
+
+// settleFailure returns why a script of several calls settled nothing, nil if it did.
+func (s *Store) settleFailure(ctx context.Context, source semantics.Source, r *reply, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case r.status == string(semantics.EntityNotFound):
+		return s.notFound(ctx, source.Path)
+	case r.status == string(semantics.SessionRequired), r.status == string(semantics.SessionNotSupported):
+		return semantics.SessionFailure(semantics.Code(r.status), source.Path)
+	default:
+		return nil
 	}
 }
 
@@ -288,18 +296,6 @@ func argsOfCompletesInSessions(_ *settleCall, calls []*settleCall) []any {
 		}
 	}
 	return args
-}
-
-// argsOfCompletes has all locks, then all ids.
-func argsOfCompletes(first *settleCall, calls []*settleCall) []any {
-	args, ids := []any{prefixOf(first.source.SubQueue)}, []any(nil)
-	for _, c := range calls {
-		for _, t := range c.tokens {
-			lock, id := lockAndID(t)
-			args, ids = append(args, lock), append(ids, id)
-		}
-	}
-	return append(args, ids...)
 }
 
 // lockAndID returns the lock of a token and the id of its message in the log, or a lock that no message has.

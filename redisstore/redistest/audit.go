@@ -63,6 +63,7 @@ func (a *Auditor) auditQueue(ctx context.Context, path string, q *audit) error {
 		return err
 	}
 	q.checkParts(queueParts)
+	q.checkRuns()
 	q.readSessions()
 	first := q.checkSide("") // the earliest instant at which something is due
 	first = earlier(first, q.checkSide("dead_"))
@@ -123,7 +124,7 @@ var queueParts = parts{
 	},
 	"hash": {
 		"entity", "deliveries", "modified", "dead_deliveries", "dead_modified", "history",
-		"sessions", "session_tokens", "session_waiting", "session_states", "arrivals", "requests",
+		"sessions", "session_tokens", "session_waiting", "session_states", "arrivals", "requests", "runs",
 	},
 }
 
@@ -262,7 +263,7 @@ func (q *audit) checkSide(side string) int64 {
 	inGap := q.checkGaps(side, cursor, sequence)
 	locked := map[string]bool{}
 	first := int64(0)
-	for lock, end := range q.zsets[side+"locks"] {
+	for lock, end := range q.singleLocks(side) {
 		position, _, _ := strings.Cut(lock, ":")
 		if side == "" && q.sessions != nil {
 			position = q.lockInSession(lock, end)

@@ -89,7 +89,7 @@ func (q *audit) countAside(side string) int {
 
 // countAvailable counts messages that are neither locked, delayed nor deferred.
 func (q *audit) countAvailable(side string) int {
-	n := len(q.logs[side+"log"]) - len(q.zsets[side+"locks"]) - len(q.zsets[side+"delayed"])
+	n := len(q.logs[side+"log"]) - len(q.singleLocks(side)) - len(q.zsets[side+"delayed"])
 	for _, deferred := range q.zsets[side+"deferred"] {
 		if deferred > 0 {
 			n--

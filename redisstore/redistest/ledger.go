@@ -211,7 +211,7 @@ func (a *Auditor) checkLedger(path, prefix string, q *audit) {
 			out[h.number] = h
 		}
 	}
-	for lock, end := range q.zsets[prefix+"locks"] {
+	for lock, end := range q.singleLocks(prefix) {
 		position, _, _ := strings.Cut(lock, ":")
 		if m := sessionLock.FindStringSubmatch(lock); m != nil {
 			position, end = unpadded(m[2]), q.zsets["session_locks"][m[1]]

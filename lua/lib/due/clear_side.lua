@@ -2,6 +2,7 @@
 -- handled in one order, that of the positions, because they may become dead letters (DLQ-16).
 --@include lock/end_lock
 --@include lock/unlock_together
+--@include lock/take_ended
 --@include expiry/expire_at
 --@include lock/position_of_lock
 --@include session/ended_session_locks
@@ -22,7 +23,7 @@ local function clear_side(queue, side)
   if side.by_session then
     left = ended_session_locks(queue, slice, items)
   else
-    local ended = redis.call("ZRANGEBYSCORE", side.locks, "-inf", queue.now, "WITHSCORES", "LIMIT", 0, slice)
+    local ended = take_ended(queue, side, slice)
     note_held_until(queue, tonumber(ended[#ended]))
     for i = 1, #ended, 2 do
       items[#items + 1] = { lock = ended[i], ended = tonumber(ended[i + 1]), position = position_of_lock(ended[i]) }

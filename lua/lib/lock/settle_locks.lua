@@ -2,6 +2,7 @@
 -- that dead letters keep the order of their numbers (DLQ-16). changes are the new properties of each, or no list at
 -- all; "!" = refused, and the lock stays (SETTLE-5). On a side with sessions token names their session. Returns for
 -- each lock 1 = done, 0 = lost, 2 = still locked, 3 = session lost (SETTLE-2). A lock named twice ends once.
+--@include lock/leave_runs
 --@include lock/position_of_lock
 --@include log/change_properties
 --@include session/held_session
@@ -20,6 +21,8 @@ local function settle_locks(queue, side, wanted, changes, token, finish)
       return results
     end
     touch_session(queue, session) -- one more may be in flight
+  else
+    leave_runs(queue.entity, side, wanted)
   end
   for i, ends in ipairs(redis.call("ZMSCORE", side.locks, unpack(kept))) do
     local lock, change = kept[i], changes[i] or ""
