@@ -16,7 +16,16 @@ import (
 func TestAuditorFindsDamage(t *testing.T) {
 	t.Parallel()
 	damages := map[string]func(c *redis.Client, tag string) error{
-		"none":         func(*redis.Client, string) error { return nil },
+		"none": func(*redis.Client, string) error { return nil },
+		"run without lock": func(c *redis.Client, tag string) error {
+			return c.HSet(t.Context(), tag+"runs", "77", "1-1").Err()
+		},
+		"lock without run": func(c *redis.Client, tag string) error {
+			return c.ZAdd(t.Context(), tag+"locks", redis.Z{Score: 9e12, Member: ":77"}).Err()
+		},
+		"locked more": func(c *redis.Client, tag string) error {
+			return c.HIncrBy(t.Context(), tag+"entity", "locked_more", 1).Err()
+		},
 		"lock gone":    func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"locks").Err() },
 		"message gone": func(c *redis.Client, tag string) error { return c.XTrimMaxLen(t.Context(), tag+"log", 1).Err() },
 		"twice available": func(c *redis.Client, tag string) error {

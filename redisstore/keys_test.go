@@ -24,7 +24,7 @@ func TestKeysOfQueue(t *testing.T) {
 	}
 	want = append(want, "dead_numbers", "scheduled", "due", "scheduled_ids", "history", "history_times",
 		"by_session", "sessions", "session_locks", "session_tokens", "session_waiting", "ready_sessions", "idle_sessions",
-		"session_states", "states_due")
+		"session_states", "states_due", "runs")
 	var got []string
 	for _, key := range keys.all() {
 		part, ok := strings.CutPrefix(key, tag)

@@ -171,8 +171,8 @@ func TestDLQ_25_UnreadableMessageHoldsUpNobody(t *testing.T) {
 	if got := take(orders, 10); len(got) != 2 || got[0].MessageID != "a" || got[1].MessageID != "b" {
 		t.Errorf("received %d messages, want a and b", len(got))
 	}
-	if n := s.raw.ZCard(t.Context(), s.key("locks")).Val(); n != 2 {
-		t.Errorf("%d messages are locked, want 2", n)
+	if counts, err := s.Runtime(t.Context(), semantics.QueueKind, "orders"); err != nil || counts.Locked != 2 {
+		t.Errorf("%d messages are locked, want 2 (%v)", counts.Locked, err)
 	}
 	dead, err := b.Peek(t.Context(), deadOrders, 0, 10, 0)
 	if err != nil || len(dead) != 2 || dead[0].DeadLetterReason != semantics.ReasonUnreadable || dead[0].SequenceNumber != 2 {

@@ -13,6 +13,33 @@ import (
 // Whatever a client does, it cannot tell Redis from the executable specification. `-rapid.checks=N` runs more.
 func TestModel(t *testing.T) {
 	t.Parallel()
+	runModel(t, func(open func() *redisstore.Store) closing { return open() })
+}
+
+// The same holds when no call takes a short way through its script.
+func TestModelOfRareWays(t *testing.T) {
+	t.Parallel()
+	runModel(t, func(open func() *redisstore.Store) closing {
+		s := open()
+		s.TakeNoShortWays()
+		return s
+	})
+}
+
+// And when some do.
+func TestModelOfMixedWays(t *testing.T) {
+	t.Parallel()
+	runModel(t, func(open func() *redisstore.Store) closing { return redisstore.Mix(open(), open()) })
+}
+
+// closing is a Store that can be closed.
+type closing interface {
+	semantics.Store
+	Close() error
+}
+
+func runModel(t *testing.T, from func(open func() *redisstore.Store) closing) {
+	t.Helper()
 	storetest.RunModel(t, func(t *testing.T) storetest.Pair {
 		t.Helper()
 		clock, namespace := storetest.NewClock(), redistest.Namespace()
@@ -25,7 +52,7 @@ func TestModel(t *testing.T) {
 			}
 			return s
 		}
-		subject := open()
+		subject := from(open)
 		t.Cleanup(func() { _ = subject.Close() })
 		return storetest.Pair{
 			Reference: memstore.New(memstore.WithClock(clock.Now)),
@@ -35,7 +62,7 @@ func TestModel(t *testing.T) {
 				if err := subject.Close(); err != nil {
 					t.Error(err)
 				}
-				subject = open()
+				subject = from(open)
 				return ledger.Keep(subject)
 			},
 			Audit: func(path string) error { return auditor.Audit(t.Context(), path) },

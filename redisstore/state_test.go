@@ -44,13 +44,13 @@ func dump(t *testing.T, namespace string) []string {
 		case "entity":
 			for _, field := range []string{
 				"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "state_bytes", "blocked",
-				"most_bytes", "sql_filters", "correlation_filters", "forwarder_called", "transfer", "dead_transfer",
+				"most_bytes", "locked_more", "sql_filters", "correlation_filters", "forwarder_called", "transfer", "dead_transfer",
 			} {
 				value := c.HGet(t.Context(), key, field).Val()
 				if strings.HasSuffix(field, "transfer") { // <number>:<nonce>:<begun>:<kind>:<incarnation>:<path>
 					value = value[strings.LastIndexByte(value, ':')+1:]
 				}
-				if value != "" {
+				if value != "" && (value != "0" || field != "locked_more") {
 					lines = append(lines, part+" "+field+"="+value)
 				}
 			}
@@ -68,6 +68,9 @@ func dump(t *testing.T, namespace string) []string {
 		case "zset":
 			for _, z := range c.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
 				member, _, _ := strings.Cut(fmt.Sprint(z.Member), ":")
+				if member == "" {
+					member = "run"
+				}
 				switch {
 				case strings.HasSuffix(part, "_sessions") || part == "session_locks" || part == "states_due":
 					member += "@" + strconv.FormatFloat(z.Score, 'f', -1, 64)
@@ -81,6 +84,9 @@ func dump(t *testing.T, namespace string) []string {
 				if part == "arrivals" { // <incarnation>:<side>:<path> and <number>:<nonce>:<ms>:<outcomes>
 					_, field, _ = strings.Cut(field, ":")
 					value = value[strings.LastIndexByte(value, ':')+1:]
+				}
+				if part == "runs" { // by nonce
+					field = "run"
 				}
 				lines = append(lines, part+" "+field+"="+value)
 			}

@@ -55,7 +55,7 @@ func TestCommonCallsInFewCommands(t *testing.T) {
 			_, err := s.Send(t.Context(), "orders", message(10))
 			return err
 		}},
-		{"receive", 24, func() error {
+		{"receive", 14, func() error {
 			held = receiveOne(t, s)
 			return nil
 		}},

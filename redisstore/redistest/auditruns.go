@@ -65,7 +65,7 @@ func (q *audit) checkRuns() {
 	for side, runs := range map[string]map[string]string{"": q.hashes["runs"], "dead_": nil} {
 		for lock := range q.zsets[side+"locks"] {
 			if m := runMember.FindStringSubmatch(lock); m != nil && runs[m[1]] == "" {
-				q.fault("%slocks has %s, which is no run", side, lock)
+				q.fault("%slocks has %s without a run", side, lock)
 			}
 		}
 	}

@@ -1,5 +1,5 @@
--- leave_runs gives the messages of the given locks, "<position>:<nonce>", locks of their own if they are in runs. Their
--- tokens and ends stay the same. The given locks may be others, too.
+-- leave_runs makes a lock for each of the given ones, "<position>:<nonce>", whose message is in a run. Tokens and ends
+-- stay the same. The given locks may be others, too.
 --@include lock/run_without
 --@include lock/group_by_nonce
 --@include base/in_pieces

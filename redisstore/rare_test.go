@@ -1,0 +1,101 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/lua"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// shortWays are the functions of scripts that serve the common case, by script. Each returns nil or false if the case is
+// another one, and the script goes on.
+var shortWays = map[string]string{"receive": "take_run", "complete": "complete_runs"}
+
+// rareScripts are the scripts with short ways, which they never take.
+var rareScripts = sync.OnceValue(func() map[string]script {
+	all, err := lua.Scripts()
+	if err != nil {
+		panic(err)
+	}
+	rare := map[string]script{}
+	for name, way := range shortWays {
+		copied := *all[name]
+		begin := "local function " + way + "()\n"
+		if strings.Count(copied.Text, begin) != 1 {
+			panic(name + " has no function " + way)
+		}
+		copied.Text = strings.Replace(copied.Text, begin, begin+"  do return nil end\n", 1)
+		rare[name] = script{Script: &copied, call: redis.NewScript(copied.Text)}
+	}
+	return rare
+})
+
+// TakeNoShortWays makes every call of the store take the long way through its script.
+func (s *Store) TakeNoShortWays() {
+	all := map[string]script{}
+	for name, op := range s.scripts {
+		all[name] = op
+	}
+	for name, op := range rareScripts() {
+		all[name] = op
+	}
+	s.scripts = all
+}
+
+// MixedStore is a Store of which every third Receive and every third Complete takes the long way.
+type MixedStore struct {
+	semantics.Store
+
+	rare *Store
+
+	mu    sync.Mutex
+	calls int
+}
+
+// Mix makes a MixedStore of two stores over the same data, of which the second one takes no short ways.
+func Mix(s, rare *Store) *MixedStore {
+	rare.TakeNoShortWays()
+	return &MixedStore{Store: s, rare: rare}
+}
+
+func (m *MixedStore) next() semantics.Store {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	if m.calls%3 == 0 {
+		return m.rare
+	}
+	return m.Store
+}
+
+// Receive implements semantics.Receiver.
+func (m *MixedStore) Receive(
+	ctx context.Context, source semantics.Source, limit int, register semantics.Register,
+) (semantics.Batch, error) {
+	return m.next().Receive(ctx, source, limit, register)
+}
+
+// Complete implements semantics.Settler.
+func (m *MixedStore) Complete(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+) ([]semantics.Code, error) {
+	return m.next().Complete(ctx, source, tokens)
+}
+
+// Close closes both stores.
+func (m *MixedStore) Close() error {
+	_ = m.rare.Close()
+	return m.Store.(*Store).Close() //nolint:forcetypeassert // Mix made it
+}
+
+func TestShortWaysAreFunctionsOfTheirScripts(t *testing.T) {
+	t.Parallel()
+	if len(rareScripts()) != len(shortWays) {
+		t.Error("a script has no short way")
+	}
+}
