@@ -212,6 +212,50 @@ func ExampleReceiver() {
 	// Output: coffee NoSuchTea
 }
 
+// A loop that makes one call for each batch: it completes the last one and receives the next.
+func ExampleReceiver_CompleteAndReceive() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	sidebus, err := client.New(target, nil)
+	if err != nil {
+		panic(err)
+	}
+	defer sidebus.Close()
+	mustQueue(ctx, sidebus, "example-next-batch", nil)
+	sender, err := sidebus.NewSender("example-next-batch", nil)
+	if err != nil {
+		panic(err)
+	}
+	if _, err := sender.SendMessages(ctx, []*client.Message{{Body: []byte("tea")}, {Body: []byte("coffee")}}, nil); err != nil {
+		panic(err)
+	}
+
+	receiver, err := sidebus.NewReceiverForQueue("example-next-batch", nil)
+	if err != nil {
+		panic(err)
+	}
+	options := &client.CompleteAndReceiveOptions{MaxWait: new(100 * time.Millisecond)}
+	var done []*client.ReceivedMessage
+	for {
+		next, err := receiver.CompleteAndReceive(ctx, done, 1, options)
+		if err != nil {
+			panic(err)
+		}
+		if err := errors.Join(next.Completed...); err != nil {
+			fmt.Println(err) // its lock was lost, so it comes again
+		}
+		if done = next.Messages; len(done) == 0 {
+			break
+		}
+		for _, m := range done {
+			fmt.Println(string(m.Body))
+		}
+	}
+	// Output:
+	// tea
+	// coffee
+}
+
 func ExampleSessionReceiver() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

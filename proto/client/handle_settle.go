@@ -77,5 +77,5 @@ func (s *handleStream) settle(ctx context.Context, settle *sidebusv1.SubscribeSe
 	if err != nil {
 		return err
 	}
-	return settled(response.GetSettled(), false)
+	return settled(response.GetSettled().GetResults(), false)
 }

@@ -114,7 +114,7 @@ func settle[Q any](
 		if err != nil {
 			return err
 		}
-		return settled(response, mayBeDone)
+		return settled(response.GetResults(), mayBeDone)
 	})
 	if err == nil || errors.Is(err, CodeMessageLockLost) || errors.Is(err, CodeSessionLockLost) {
 		r.renewals.remove(message.LockToken)
@@ -122,10 +122,10 @@ func settle[Q any](
 	return err
 }
 
-// settled returns what became of the one message of a settlement. After a try whose outcome is unknown, that the lock
+// settled returns the first failure in the rows of a settlement. After a try whose outcome is unknown, that the lock
 // is lost means that it was settled (ERR-6).
-func settled(response *sidebusv1.SettleResponse, mayBeDone bool) error {
-	for _, result := range response.GetResults() {
+func settled(rows []*sidebusv1.SettleResponse_Result, mayBeDone bool) error {
+	for _, result := range rows {
 		switch reason := Code(result.GetReason()); {
 		case reason == "", reason == CodeMessageLockLost && mayBeDone:
 		default:
