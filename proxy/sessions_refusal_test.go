@@ -41,39 +41,11 @@ func TestSESS_6_VerbsAndKindsOfQueues(t *testing.T) {
 		}
 		check(t)
 
-		no := "SESSION_NOT_SUPPORTED"
-		for _, r := range []refusal{
-			refuse("receive", no, "", sidebusv1.MessagesClient.Receive, &sidebusv1.ReceiveRequest{Source: orders, SessionLockToken: lock}),
-			refuse("receive deferred", no, "", receivingDeferred, &sidebusv1.ReceiveDeferredRequest{Source: orders, SequenceNumbers: one, SessionLockToken: lock}),
-			refuse("complete", no, "", sidebusv1.MessagesClient.Complete, &sidebusv1.CompleteRequest{Source: orders, LockTokens: []string{token}, SessionLockToken: lock}),
-			refuse("abandon", no, "", abandoning, &sidebusv1.AbandonRequest{Source: orders, LockTokens: []string{token}, SessionLockToken: lock}),
-			refuse("defer", no, "", deferring, &sidebusv1.DeferRequest{Source: orders, LockTokens: []string{token}, SessionLockToken: lock}),
-			refuse("release", no, "", sidebusv1.MessagesClient.Release, &sidebusv1.ReleaseRequest{Source: orders, LockTokens: []string{token}, SessionLockToken: lock}),
-			refuse("dead-letter", no, "", deadLettering, &sidebusv1.DeadLetterRequest{Source: orders, LockTokens: []string{token}, SessionLockToken: lock}),
-			refuse("reactivate", no, "", reactivating, &sidebusv1.ReactivateRequest{Source: orders, SequenceNumbers: one, SessionLockToken: lock}),
-			refuse("peek by lock", no, "", peeking, &sidebusv1.PeekRequest{Source: orders, SessionLockToken: lock}),
-			refuse("peek by name", no, "", peeking, &sidebusv1.PeekRequest{Source: orders, SessionId: proto.String("s")}),
-			refuse("purge by lock", no, "", purging, &sidebusv1.PurgeRequest{Source: orders, SessionLockToken: lock}),
-			refuse("purge by name", no, "", purging, &sidebusv1.PurgeRequest{Source: orders, SessionId: proto.String("s")}),
-		} {
+		for _, r := range callsInSession(orders, *lock, token, "SESSION_NOT_SUPPORTED") {
 			t.Run("plain queue: "+r.name, func(t *testing.T) { r.check(t, w.messages) })
 		}
-		for _, source := range []string{orders, absent} {
-			reason := no
-			if source == absent {
-				reason = "ENTITY_NOT_FOUND"
-			}
-			for _, r := range []refusalBy[sidebusv1.SessionsClient]{
-				refuse("accept next", reason, "", accepting, &sidebusv1.SessionsAcceptRequest{Source: source}),
-				refuse("accept", reason, "", accepting, &sidebusv1.SessionsAcceptRequest{Source: source, SessionId: proto.String("s")}),
-				refuse("renew", reason, "", renewing, &sidebusv1.SessionsRenewLockRequest{Source: source, LockToken: *lock}),
-				refuse("close", reason, "", closing, &sidebusv1.SessionsCloseRequest{Source: source, LockToken: *lock}),
-				refuse("get state", reason, "", gettingState, &sidebusv1.SessionsGetStateRequest{Source: source, LockToken: *lock}),
-				refuse("set state", reason, "", settingState, &sidebusv1.SessionsSetStateRequest{Source: source, LockToken: *lock}),
-				refuse("list", reason, "", listing, &sidebusv1.SessionsListRequest{Source: source}),
-				refuse("unblock", reason, "", unblocking, &sidebusv1.SessionsUnblockRequest{Source: source, SessionId: "s"}),
-				refuse("rest", reason, "", givingUp, &sidebusv1.SessionsDeadLetterRestRequest{Source: source, SessionId: "s"}),
-			} {
+		for source, reason := range map[string]string{orders: "SESSION_NOT_SUPPORTED", absent: "ENTITY_NOT_FOUND"} {
+			for _, r := range sessionCalls(source, *lock, reason) {
 				t.Run(source+": "+r.name, func(t *testing.T) { r.check(t, w.sessions) })
 			}
 		}

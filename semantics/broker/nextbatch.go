@@ -25,7 +25,7 @@ func (b *Broker) CompleteAndReceive(
 		d, err := b.Receive(ctx, source, options)
 		return NextBatch{Delivery: d}, err
 	}
-	source, err := checkTokens(source, tokens, semantics.MaxSettleTokens)
+	source, err := b.checkTokens(source, tokens, semantics.MaxSettleTokens)
 	if err != nil {
 		return NextBatch{}, err
 	}

@@ -52,7 +52,7 @@ func (b *Broker) Receive(
 func (b *Broker) receive(
 	ctx context.Context, source semantics.Source, options ReceiveOptions,
 ) (*delivery.Delivery, error) {
-	source, err := source.ParseToReceive()
+	source, err := b.checkSession(source.ParseToReceive())
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (b *Broker) ReceiveBySequence(
 func (b *Broker) receiveByNumber(
 	ctx context.Context, source semantics.Source, state semantics.State, numbers []int64, mode semantics.Mode,
 ) (*delivery.Delivery, error) {
-	source, err := checkSourceNumbers(source, numbers)
+	source, err := b.checkSourceNumbers(source, numbers)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (b *Broker) receiveByNumber(
 // Reactivate makes deferred messages available again at their old places, all or none (DEFER-8). Errors as
 // ReceiveDeferred.
 func (b *Broker) Reactivate(ctx context.Context, source semantics.Source, numbers []int64) error {
-	source, err := checkSourceNumbers(source, numbers)
+	source, err := b.checkSourceNumbers(source, numbers)
 	if err != nil || len(numbers) == 0 {
 		return err
 	}
@@ -204,8 +204,8 @@ func (b *Broker) Reactivate(ctx context.Context, source semantics.Source, number
 	return nil
 }
 
-func checkSourceNumbers(source semantics.Source, numbers []int64) (semantics.Source, error) {
-	source, err := source.ParseToReceive()
+func (b *Broker) checkSourceNumbers(source semantics.Source, numbers []int64) (semantics.Source, error) {
+	source, err := b.checkSession(source.ParseToReceive())
 	if err != nil {
 		return source, err
 	}
@@ -218,7 +218,7 @@ func checkSourceNumbers(source semantics.Source, numbers []int64) (semantics.Sou
 func (b *Broker) Peek(
 	ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show,
 ) ([]*semantics.Received, error) {
-	source, err := source.Parse()
+	source, err := b.checkSession(source.Parse())
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ type PurgeResult struct {
 // session purges only that one (PURGE-7). INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED,
 // SESSION_NOT_SUPPORTED, SESSION_LOCK_LOST.
 func (b *Broker) Purge(ctx context.Context, source semantics.Source, options PurgeOptions) (PurgeResult, error) {
-	source, err := source.Parse()
+	source, err := b.checkSession(source.Parse())
 	if err != nil {
 		return PurgeResult{}, err
 	}
@@ -131,7 +131,7 @@ func (b *Broker) purgePart(
 func (b *Broker) DeleteBySequence(
 	ctx context.Context, source semantics.Source, numbers []int64,
 ) ([]semantics.Code, error) {
-	source, err := checkSourceNumbers(source, numbers)
+	source, err := b.checkSourceNumbers(source, numbers)
 	if err != nil {
 		return nil, err
 	}

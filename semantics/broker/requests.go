@@ -40,6 +40,9 @@ func (f forRequests) Send(
 func (f forRequests) Accept(
 	ctx context.Context, path, session string, maxWait time.Duration,
 ) (semantics.Source, error) {
+	if err := f.b.refuseSessions(path); err != nil {
+		return semantics.Source{}, err
+	}
 	held, err := f.b.acceptOrWait(ctx, path, AcceptOptions{SessionID: session, MaxWait: maxWait})
 	if err != nil {
 		return semantics.Source{}, err

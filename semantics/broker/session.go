@@ -113,8 +113,8 @@ func (b *Broker) acceptOrWait(ctx context.Context, path string, options AcceptOp
 const namedRecheck = time.Second
 
 // checkHeldSession checks the source of a verb that only the holder of a session may use.
-func checkHeldSession(source semantics.Source) (semantics.Source, error) {
-	source, err := source.Parse()
+func (b *Broker) checkHeldSession(source semantics.Source) (semantics.Source, error) {
+	source, err := b.checkSession(source.Parse())
 	if err == nil && source.SessionLock.IsZero() {
 		err = semantics.InvalidField("lockToken", "must be the token of a session's lock")
 	}
@@ -225,18 +225,15 @@ func (b *Broker) SetSessionState(
 }
 
 func (b *Broker) openSession(source semantics.Source) (semantics.Source, error) {
-	source, err := checkHeldSession(source)
+	source, err := b.checkHeldSession(source)
 	if err != nil {
-		return source, err
-	}
-	if err := b.refuseSessions(source.Path); err != nil {
 		return source, err
 	}
 	return source, b.admit(callCost)
 }
 
-// WithoutSessions makes every session verb, and the creation of an entity that requires sessions, fail with
-// SESSION_NOT_SUPPORTED (SESS-8).
+// WithoutSessions makes every session verb, every verb for a source that names or holds a session, and the creation of
+// an entity that requires sessions, fail with SESSION_NOT_SUPPORTED (SESS-8).
 func WithoutSessions() Option { return func(b *Broker) { b.hasNoSessions = true } }
 
 func (b *Broker) refuseSessions(path string) error {
@@ -246,6 +243,15 @@ func (b *Broker) refuseSessions(path string) error {
 	return semantics.Errorf(semantics.SessionNotSupported,
 		"sessions are switched off on this sidecar; start the sidecar with --features.sessions=true").
 		With(semantics.DetailEntity, path)
+}
+
+// checkSession refuses a source that names or holds a session if sessions are switched off. err is of the parsing of
+// source.
+func (b *Broker) checkSession(source semantics.Source, err error) (semantics.Source, error) {
+	if err == nil && (source.Session != "" || !source.SessionLock.IsZero()) {
+		err = b.refuseSessions(source.Path)
+	}
+	return source, err
 }
 
 func (b *Broker) parseSessionPath(name string) (string, error) {

@@ -167,7 +167,7 @@ func checkDeadLetterText(field string, text *string) error {
 func (b *Broker) RenewLocks(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
 ) ([]semantics.Renewal, error) {
-	source, err := checkTokens(source, tokens, semantics.MaxRenewTokens)
+	source, err := b.checkTokens(source, tokens, semantics.MaxRenewTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (b *Broker) RenewLocks(
 func (b *Broker) settle(ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
 	verb func(context.Context, semantics.Source, []semantics.LockToken) ([]semantics.Code, error),
 ) ([]semantics.Code, error) {
-	source, err := checkTokens(source, tokens, semantics.MaxSettleTokens)
+	source, err := b.checkTokens(source, tokens, semantics.MaxSettleTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +207,10 @@ func (b *Broker) settleFree(ctx context.Context, source semantics.Source, tokens
 	return codes, nil
 }
 
-func checkTokens(source semantics.Source, tokens []semantics.LockToken, most int) (semantics.Source, error) {
-	source, err := source.ParseToReceive()
+func (b *Broker) checkTokens(
+	source semantics.Source, tokens []semantics.LockToken, most int,
+) (semantics.Source, error) {
+	source, err := b.checkSession(source.ParseToReceive())
 	if err != nil {
 		return source, err
 	}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -29,8 +30,21 @@ func (h *fixture) queueSessionVerbs() map[string]error {
 	_, _, errs["list"] = h.broker.ListSessions(ctx, "orders", 1, "", semantics.SessionFilter{})
 	errs["unblock"] = h.broker.UnblockSession(ctx, "orders", "a")
 	errs["dead-letter the rest"] = h.broker.DeadLetterRest(ctx, "orders", "a")
-	errs["peek"] = second(h.broker.Peek(ctx, sessionOf("a"), 0, 1, semantics.ShowAll))
-	errs["purge"] = second(h.broker.Purge(ctx, sessionOf("a"), broker.PurgeOptions{}))
+	errs["peek of one"] = second(h.broker.Peek(ctx, sessionOf("a"), 0, 1, semantics.ShowAll))
+	errs["purge of one"] = second(h.broker.Purge(ctx, sessionOf("a"), broker.PurgeOptions{}))
+	return errs
+}
+
+// everySessionVerb calls every verb for a session that is named, or held with a message of it.
+func (h *fixture) everySessionVerb(held semantics.Source, m *semantics.Received) map[string]error {
+	ctx, errs := h.t.Context(), h.holderVerbs(held)
+	maps.Copy(errs, h.queueSessionVerbs())
+	for verb, s := range h.settlements(held, tokensOf(m)) {
+		errs[verb] = s.err
+	}
+	errs["complete and receive"] = second(h.broker.CompleteAndReceive(ctx, held, tokensOf(m), broker.ReceiveOptions{MaxMessages: 1}))
+	errs["renew locks"] = second(h.broker.RenewLocks(ctx, held, tokensOf(m)))
+	errs["receive by number"] = h.receiveNumbers(held, 1)
 	return errs
 }
 
@@ -76,8 +90,10 @@ func testENT_9_RecreatedQueueHasNoSessions(_ *testing.T, h *fixture) {
 
 	// A plain queue that takes its name knows nothing of sessions.
 	h.create()
-	h.wantAll(h.holderVerbs(a), semantics.SessionNotSupported)
 	h.same(h.send(text("1")), int64(1))
+	before := h.snapshot()
+	h.wantAll(h.everySessionVerb(a, got), semantics.SessionNotSupported)
+	h.same(h.snapshot(), before)
 	h.receiveOne(orders)
 }
 

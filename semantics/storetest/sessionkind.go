@@ -88,29 +88,13 @@ func testSESS_4_NothingIsLeftOfAnEmptyOne(_ *testing.T, h *fixture) {
 	h.same(h.sessionIDs(), []string(nil))
 }
 
-func testSESS_5_SessionVerbsNeedAQueueWithSessions(t *testing.T, h *fixture) {
+func testSESS_5_SessionVerbsNeedAQueueWithSessions(_ *testing.T, h *fixture) {
 	h.create()
 	h.send(part("a", "1"))
 	got := h.receiveOne(orders)
 	source := semantics.Source{Path: orders.Path, SessionLock: got.LockToken}
-	ctx := t.Context()
 	before := h.snapshot()
-	errs := h.holderVerbs(source)
-	errs["accept"] = second(h.tryAccept("a"))
-	errs["accept next"] = second(h.broker.AcceptSession(ctx, "orders", broker.AcceptOptions{}))
-	errs["wait for one"] = second(h.broker.AcceptSession(ctx, "orders", broker.AcceptOptions{SessionID: "a", MaxWait: patience}))
-	errs["wait for the next"] = second(h.broker.AcceptSession(ctx, "orders", broker.AcceptOptions{MaxWait: patience}))
-	_, _, errs["list"] = h.broker.ListSessions(ctx, "orders", 1, "", semantics.SessionFilter{})
-	errs["unblock"] = h.broker.UnblockSession(ctx, "orders", "a")
-	errs["dead-letter the rest"] = h.broker.DeadLetterRest(ctx, "orders", "a")
-	errs["peek of one"] = second(h.broker.Peek(ctx, sessionOf("a"), 0, 1, semantics.ShowAll))
-	errs["purge of one"] = second(h.broker.Purge(ctx, sessionOf("a"), broker.PurgeOptions{}))
-	errs["renew locks"] = second(h.broker.RenewLocks(ctx, source, tokensOf(got)))
-	errs["receive by number"] = h.receiveNumbers(source, 1)
-	for verb, s := range h.settlements(source, tokensOf(got)) {
-		errs[verb] = s.err
-	}
-	h.wantAll(errs, semantics.SessionNotSupported)
+	h.wantAll(h.everySessionVerb(source, got), semantics.SessionNotSupported)
 	h.same(h.snapshot(), before)
 	h.complete(orders, got)
 }
