@@ -2,6 +2,7 @@ package lua
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,6 +81,27 @@ func TestKeysAreNamedAsDeclared(t *testing.T) {
 	}
 	if found < 100 {
 		t.Errorf("only %d keys have names", found)
+	}
+}
+
+// A call that passes on the keys from one to the last passes all that the header declares as repeating, and no other.
+func TestRestOfTheKeysIsWhatRepeats(t *testing.T) {
+	t.Parallel()
+	scripts, err := Scripts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for name, source := range sources(t) {
+		for _, m := range regexp.MustCompile(`\(KEYS, (\d+), #KEYS\)`).FindAllStringSubmatch(source, -1) {
+			found++
+			if at, _ := strconv.Atoi(m[1]); at != len(scripts[name].Keys) || !scripts[name].Keys[at-1].Repeats {
+				t.Errorf("%s: %s does not begin where the header says that keys repeat", name, m[0])
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("only %d calls get the rest of the keys", found)
 	}
 }
 

@@ -74,7 +74,7 @@ if more > 0 then
     if bounds[2] ~= routes then
       return { "NEEDS_ALL", notifications }
     end
-    most_bytes, dead_bytes = held_bytes(KEYS, 38, #KEYS)
+    most_bytes, dead_bytes = held_bytes(KEYS, 39, #KEYS)
     redis.call("HSET", owner, "most_bytes", text(most_bytes))
   end
   if most_bytes + more > max_bytes then

@@ -109,6 +109,11 @@ func testTOPIC_7_SessionStatesCount(_ *testing.T, h *fixture) {
 	h.setState(held, make([]byte, mebibyte-1000)) // as much as before
 	h.setState(held, nil)
 	h.same(h.topicRuntime().SizeInBytes, int64(1000))
+	later := of("s", sized(mebibyte/2))
+	later.ScheduledAt = h.in(time.Hour)
+	h.publish(later) // counts once beside a state
+	h.topicRefused(semantics.EntityFull, func() error { return second(h.trySetState(held, make([]byte, mebibyte/2-1000))) })
+	h.setState(held, make([]byte, mebibyte/2-1001))
 }
 
 func testTOPIC_7_ScheduledCount(_ *testing.T, h *fixture) {
