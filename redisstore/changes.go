@@ -112,8 +112,8 @@ func mergeInto(items []any, before string, properties map[string]semantics.Value
 	if err := r.failure(); err != nil {
 		return merged{}, err
 	}
-	m, err := decodePayload(e.payload)
-	if err != nil {
+	var m semantics.Message
+	if _, err := decodePayload(e.payload, &m); err != nil {
 		return merged{}, err
 	}
 	sent, wasForwarded := m.HeaderSize(), m.Forwarded != nil

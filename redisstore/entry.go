@@ -131,18 +131,10 @@ func (e *entry) lock() lock { return lock{position: e.position, size: e.size, no
 // received decodes the message. DeliveryCount is the stored count (MSG-10). If the payload cannot be decoded,
 // Unreadable has the cause and the other fields are set.
 func (e *entry) received() *semantics.Received {
-	message, err := decodePayload(e.payload)
-	more := int64(0)
-	if err == nil {
-		more, err = applyChanges(e.changes, &message)
-	}
-	if err != nil {
-		message = semantics.Message{}
-	}
 	m := &semantics.Received{
-		Message: message, SequenceNumber: e.position, DeliveryCount: int(e.failed), Size: e.size + more,
-		SessionSequence: e.sessionSequence,
+		SequenceNumber: e.position, DeliveryCount: int(e.failed), Size: e.size, SessionSequence: e.sessionSequence,
 	}
+	err := e.decode(m)
 	m.Unreadable = cmp.Or(err, e.setTimes(m))
 	if e.dead != nil {
 		m.SequenceNumber, m.DeliveryCount, m.DeadLetterDeliveryCount = e.dead.sequence, int(e.dead.count), int(e.failed)
@@ -155,6 +147,21 @@ func (e *entry) received() *semantics.Received {
 		m.LockedUntil = e.lockedUntil
 	}
 	return m
+}
+
+// decode sets the message as it is now.
+func (e *entry) decode(m *semantics.Received) error {
+	var err error
+	more := int64(0)
+	if m.Encoded, err = decodePayload(e.payload, &m.Message); err == nil && e.changes != "" {
+		m.Encoded = "" // which is as it was sent
+		more, err = applyChanges(e.changes, &m.Message)
+		m.Size += more
+	}
+	if err != nil {
+		m.Message, m.Encoded = semantics.Message{}, ""
+	}
+	return err
 }
 
 // setTimes reads the times of the message: "<enqueued>:<expires>", or "<accepted>:<ttl>" while it is scheduled.

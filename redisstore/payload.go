@@ -1,95 +1,97 @@
 package redisstore
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
 	storagev1 "github.com/sidebus/sidebus/proto/sidebus/storage/v1"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/encoded"
 )
 
-// formatProto is the first byte of a payload: what follows is a storagev1.Message. Other bytes are reserved for
-// messages stored as another protocol delivered them.
-const formatProto = 1
+// Formats of a payload, by its first byte. Other bytes are reserved for messages stored as another protocol delivered
+// them.
+const (
+	// formatStored: a storagev1.Message follows. It is only read; versions before decision 0027 wrote it.
+	formatStored = 1
+	// formatWire: the length of a storagev1.Message follows, then this message with what is not on the wire, mostly
+	// empty, and then the message as package encoded writes it.
+	formatWire = 2
+)
 
 // encodePayload returns the stored form of a message, which the scripts do not parse.
 func encodePayload(m *semantics.Message) ([]byte, error) {
-	stored := storagev1.Message{
-		MessageId: m.MessageID, SessionId: m.SessionID, PartitionKey: m.PartitionKey, CorrelationId: m.CorrelationID,
-		Subject: m.Subject, To: m.To, ReplyTo: m.ReplyTo, ReplyToSessionId: m.ReplyToSessionID,
-		ContentType: m.ContentType, Body: m.Body, BodyKind: storagev1.Message_BodyKind(m.BodyKind),
+	beside := besideOf(m)
+	length := proto.Size(beside)
+	payload := append(make([]byte, 0, 1+binary.MaxVarintLen32+length+encoded.Size(m)), formatWire)
+	payload = binary.AppendUvarint(payload, uint64(length)) //nolint:gosec // not negative
+	payload, err := proto.MarshalOptions{}.MarshalAppend(payload, beside)
+	payload, isText := encoded.Append(payload, m)
+	if err == nil && !isText {
+		err = errors.New("text that is not UTF-8")
 	}
-	stored.Properties = encodeProperties(m.Properties)
-	if !m.ScheduledAt.IsZero() {
-		stored.ScheduledMs = m.ScheduledAt.UnixMilli()
-	}
-	if f := m.Forwarded; f != nil {
-		stored.Forwarded = &storagev1.Forwarded{
-			Hops: int32(f.Hops), EnqueuedSequenceNumber: f.EnqueuedSequenceNumber, //nolint:gosec // few hops
-			DeadLetterSource: f.DeadLetterSource, DeadLetterReason: f.Reason, DeadLetterDescription: f.Description,
-		}
-	}
-	payload := make([]byte, 1, 1+proto.Size(&stored))
-	payload[0] = formatProto
-	payload, err := proto.MarshalOptions{}.MarshalAppend(payload, &stored)
 	if err != nil {
 		return nil, &semantics.Error{Code: semantics.Internal, Message: "message cannot be encoded", Err: err}
 	}
 	return payload, nil
 }
 
-func encodeProperties(properties map[string]semantics.Value) []*storagev1.Property {
-	var encoded []*storagev1.Property
-	for name, v := range properties {
-		encoded = append(encoded, encodeProperty(name, v))
+// besideOf returns what is not on the wire, nil for nothing.
+func besideOf(m *semantics.Message) *storagev1.Message {
+	if m.ScheduledAt.IsZero() && m.Forwarded == nil {
+		return nil
 	}
-	return encoded
-}
-
-func decodeProperties(encoded []*storagev1.Property) (map[string]semantics.Value, error) {
-	if len(encoded) == 0 {
-		return nil, nil
+	beside := &storagev1.Message{}
+	if !m.ScheduledAt.IsZero() {
+		beside.ScheduledMs = m.ScheduledAt.UnixMilli()
 	}
-	properties := make(map[string]semantics.Value, len(encoded))
-	for _, p := range encoded {
-		v, err := decodeProperty(p)
-		if err != nil {
-			return nil, unreadable(err)
+	if f := m.Forwarded; f != nil {
+		beside.Forwarded = &storagev1.Forwarded{
+			Hops: int32(f.Hops), EnqueuedSequenceNumber: f.EnqueuedSequenceNumber, //nolint:gosec // few hops
+			DeadLetterSource: f.DeadLetterSource, DeadLetterReason: f.Reason, DeadLetterDescription: f.Description,
 		}
-		properties[p.Name] = v
 	}
-	return properties, nil
+	return beside
 }
 
-func encodeProperty(name string, v semantics.Value) *storagev1.Property {
-	p := &storagev1.Property{Name: name, Type: storagev1.Property_Type(v.Type())}
-	switch v.Type() {
-	case semantics.TypeNull:
-	case semantics.TypeUint64:
-		p.Uint = v.Uint()
-	case semantics.TypeFloat, semantics.TypeDouble:
-		p.Float = v.Float()
-	case semantics.TypeBytes:
-		p.Bytes = []byte(v.Text())
-	case semantics.TypeString, semantics.TypeURI, semantics.TypeUUID, semantics.TypeDecimal, semantics.TypeDateTime,
-		semantics.TypeDateTimeOffset:
-		p.Text = v.Text()
+// decodePayload reads the stored form into m, which then refers to payload. It returns the part that is encoded as on
+// the wire, "" if no part is.
+func decodePayload(payload string, m *semantics.Message) (wire string, err error) {
+	switch {
+	case payload != "" && payload[0] == formatStored:
+		return "", decodeStored(payload[1:], m)
+	case payload != "" && payload[0] == formatWire:
+		data := encoded.Bytes(payload[1:])
+		length, n := binary.Uvarint(data)
+		if n <= 0 || length > uint64(len(data)-n) {
+			return "", unreadable(fmt.Errorf("length of a part"))
+		}
+		end := n + int(length) //nolint:gosec // at most len(data)
+		if err := decodeStored(payload[1+n:1+end], m); err != nil {
+			return "", err
+		}
+		if !encoded.Decode(data[end:], m) {
+			return "", unreadable(fmt.Errorf("fields of a newer version?"))
+		}
+		return payload[1+end:], nil
 	default:
-		p.Int = v.Int()
+		return "", unreadable(fmt.Errorf("unknown format, written by a newer version?"))
 	}
-	return p
 }
 
-func decodePayload(payload string) (semantics.Message, error) {
-	if payload == "" || payload[0] != formatProto {
-		return semantics.Message{}, unreadable(fmt.Errorf("unknown format, written by a newer version?"))
+// decodeStored reads a storagev1.Message into m, which is empty.
+func decodeStored(blob string, m *semantics.Message) error {
+	if blob == "" {
+		return nil
 	}
 	var stored storagev1.Message
-	if err := proto.Unmarshal([]byte(payload[1:]), &stored); err != nil {
-		return semantics.Message{}, unreadable(err)
+	if err := proto.Unmarshal(encoded.Bytes(blob), &stored); err != nil {
+		return unreadable(err)
 	}
-	m := semantics.Message{
+	*m = semantics.Message{
 		MessageID: stored.MessageId, SessionID: stored.SessionId, PartitionKey: stored.PartitionKey,
 		CorrelationID: stored.CorrelationId, Subject: stored.Subject, To: stored.To, ReplyTo: stored.ReplyTo,
 		ReplyToSessionID: stored.ReplyToSessionId, ContentType: stored.ContentType, Body: stored.Body,
@@ -109,29 +111,7 @@ func decodePayload(payload string) (semantics.Message, error) {
 	}
 	var err error
 	m.Properties, err = decodeProperties(stored.Properties)
-	return m, err
-}
-
-func decodeProperty(p *storagev1.Property) (semantics.Value, error) {
-	switch t := semantics.ValueType(p.Type); t { //nolint:gosec // the numbers are the same
-	case semantics.TypeNull:
-		return semantics.Null(), nil
-	case semantics.TypeBool:
-		return semantics.Bool(p.Int != 0), nil
-	case semantics.TypeUint64:
-		return semantics.Uint64(p.Uint), nil
-	case semantics.TypeFloat:
-		return semantics.Float(p.Float), nil
-	case semantics.TypeDouble:
-		return semantics.Double(p.Float), nil
-	case semantics.TypeBytes:
-		return semantics.Bytes(p.Bytes), nil
-	case semantics.TypeString, semantics.TypeURI, semantics.TypeUUID, semantics.TypeDecimal, semantics.TypeDateTime,
-		semantics.TypeDateTimeOffset:
-		return semantics.TextOf(t, p.Text)
-	default:
-		return semantics.IntegerOf(t, p.Int)
-	}
+	return err
 }
 
 func unreadable(err error) error {

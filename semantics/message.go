@@ -87,6 +87,10 @@ type Received struct {
 	Size                       int64     // bytes counted against the quota
 	SessionSequence            int64     // 1, 2, 3 ... of its session (MSG-19); 0 where there are no sessions
 
+	// Encoded is Message as package encoded writes it; empty if the store has no such form, or if Message was changed
+	// afterwards.
+	Encoded string
+
 	// Unreadable is why the stored form of the message cannot be decoded; nil except for those that are damaged or of a
 	// newer version. Message is then empty. A Store returns such a message as any other, and the Broker handles it.
 	Unreadable error
@@ -133,7 +137,7 @@ func (r *Received) SetDeadLetter(texts DeadLetterTexts, at time.Time) {
 		r.DeadLetterErrorDescription = *texts.Description
 		properties[PropertyDeadLetterDescription] = String(*texts.Description)
 	}
-	r.Properties = properties
+	r.Properties, r.Encoded = properties, ""
 }
 
 // SetForwarded fills what came with the message from other entities (FWD-4, DLQ-15). A dead letter keeps the texts that

@@ -23,7 +23,8 @@ type SendOutcome struct {
 	Repeats *Repetition // of a SendOnce that took effect before; nil: it did not
 }
 
-// Sender puts messages into entities.
+// Sender puts messages into entities. The texts of a message can refer to the whole request that it came with, so a
+// store copies what it keeps of them in memory.
 type Sender interface {
 	// Send stores all messages except duplicates, with consecutive sequence numbers, or none (BATCH-1, BATCH-3, DUP-8,
 	// SEND-1), and returns the outcome of each in the order given. A message whose ScheduledAt is in the future is

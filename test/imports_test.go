@@ -71,8 +71,9 @@ var layers = []layer{
 	}, theirs: []string{}},
 	{under: "semantics/memstore", ours: []string{"semantics"}, theirs: []string{}},
 	{under: "semantics/filter", ours: []string{"semantics"}, theirs: []string{}},
+	{under: "semantics/encoded", ours: []string{"semantics"}, theirs: []string{"google.golang.org/protobuf"}},
 	{under: "lua", ours: []string{}, theirs: []string{}},
-	{under: "redisstore", ours: []string{"semantics", "lua", "proto/sidebus/storage/..."}, theirs: []string{
+	{under: "redisstore", ours: []string{"semantics", "semantics/encoded", "lua", "proto/sidebus/storage/..."}, theirs: []string{
 		"github.com/redis/go-redis/v9", "google.golang.org/protobuf",
 	}},
 	{under: "proto/...", ours: []string{"proto/..."}, theirs: []string{
@@ -85,7 +86,7 @@ var layers = []layer{
 	{under: "proxy/internal/admission/internal/counts", ours: []string{
 		"proxy/internal/obs", "proxy/lograte", "proxy/wireerror", "semantics",
 	}},
-	{under: "proxy/wire", ours: []string{"semantics", "proto/sidebus/v1"}},
+	{under: "proxy/wire", ours: []string{"semantics", "semantics/encoded", "proto/sidebus/v1"}},
 	{under: "proxy/wirejson", ours: []string{"semantics", "proto/sidebus/v1"}},
 	{under: "proxy/sas", ours: []string{"semantics"}},
 	{under: "cmd/sidebus/internal/client", ours: []string{

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -18,7 +19,7 @@ type remembered struct {
 // duplicateKey is what makes two messages the same: the message id, in a partitioned queue with the partition (DUP-2).
 func (q *queue) duplicateKey(m *semantics.Message) string {
 	if !q.options.EnablePartitioning {
-		return m.MessageID
+		return strings.Clone(m.MessageID)
 	}
 	p := m.Partition()
 	return strconv.Itoa(len(p)) + ":" + p + m.MessageID

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -170,6 +171,7 @@ func (m *message) view() *semantics.Received {
 
 func clone(m *semantics.Message) semantics.Message {
 	c := *m
+	c.MessageID, c.SessionID = strings.Clone(m.MessageID), strings.Clone(m.SessionID) // which outlive the message
 	c.Body = slices.Clone(m.Body)
 	c.Properties = maps.Clone(m.Properties)
 	if m.TimeToLive != nil {

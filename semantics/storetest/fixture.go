@@ -276,6 +276,7 @@ var comparing = cmp.Options{
 	// Bodies of megabytes are too much for cmp to look at byte by byte.
 	cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal)),
 	cmp.Comparer(func(a, b semantics.Value) bool { return a == b }),
+	cmpopts.IgnoreFields(semantics.Received{}, "Encoded"),                             // see plain
 	cmpopts.IgnoreFields(semantics.Runtime{}, "CreatedAt", "UpdatedAt", "AccessedAt"), // see CNT_1_Times
 }
 

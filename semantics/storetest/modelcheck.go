@@ -3,10 +3,12 @@ package storetest
 import (
 	"slices"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/encoded"
 )
 
 // check compares all that can be seen without taking anything, and whether it fits together. After a time step it
@@ -104,7 +106,7 @@ func sizeOf(rows []*semantics.Received) (sum int64) {
 	return sum
 }
 
-// plain leaves out what stores may choose, which are the tokens.
+// plain leaves out what stores may choose: the tokens, and whether there is an encoded form. A wrong form shows.
 func plain(messages []*semantics.Received) []semantics.Received {
 	rows := make([]semantics.Received, len(messages))
 	for i, message := range messages {
@@ -112,9 +114,25 @@ func plain(messages []*semantics.Received) []semantics.Received {
 		if !row.LockToken.IsZero() {
 			row.LockToken = semantics.LockToken{1}
 		}
+		if wrong := misencoded(message); wrong != "" {
+			row.Subject = "Encoded differs: " + wrong
+		}
+		row.Encoded = ""
 		rows[i] = row
 	}
 	return rows
+}
+
+// misencoded returns how the encoded form of a message differs from the message.
+func misencoded(r *semantics.Received) string {
+	if r.Encoded == "" {
+		return ""
+	}
+	said := semantics.Message{TimeToLive: r.TimeToLive, ScheduledAt: r.ScheduledAt, Forwarded: r.Forwarded}
+	if !encoded.Decode([]byte(r.Encoded), &said) {
+		return "it cannot be decoded"
+	}
+	return gocmp.Diff(r.Message, said, comparing)
 }
 
 // groupOf returns the group of a peeked row by its marks (PEEK-7).
