@@ -20,7 +20,6 @@ import (
 	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/hosts"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
-	"github.com/sidebus/sidebus/semantics"
 )
 
 // Limits of the servers. Responses have no time limit, since a receive may wait for semantics.MaxWait. When a client
@@ -43,8 +42,8 @@ const (
 // newServers creates the servers of the API, of the admin pages and of the probes.
 func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *prometheus.Registry) error {
 	sessions, queues := grpcapi.NewSessions(p.broker), grpcapi.NewAdmin(p.broker)
-	overGRPC := grpcapi.NewMessages(p.broker, measures, semantics.MaxMessageSize, p.stopping)
-	overHTTP := grpcapi.NewMessages(p.broker, measures, semantics.MaxHTTPMessageSize, p.stopping)
+	overGRPC := grpcapi.NewMessages(p.broker, measures, grpcapi.OverGRPC, p.stopping)
+	overHTTP := grpcapi.NewMessages(p.broker, measures, grpcapi.OverHTTP, p.stopping)
 
 	api, err := httpapi.New(overHTTP, sessions, queues, p.responses, calls, p.config.Authorizer)
 	if err != nil {

@@ -80,7 +80,7 @@ var layers = []layer{
 		"google.golang.org/protobuf", "google.golang.org/grpc", "google.golang.org/genproto", "github.com/grpc-ecosystem/grpc-gateway/v2",
 	}},
 	{under: "proxy/...", ours: []string{
-		"semantics", "semantics/broker/...", "semantics/filter", "proto/...", "proxy/...",
+		"semantics", "semantics/broker/...", "semantics/encoded", "semantics/filter", "proto/...", "proxy/...",
 	}, never: []string{"github.com/redis/go-redis"}},
 	{under: "proxy/dapr/internal/inflight", ours: []string{"semantics", "semantics/broker/..."}},
 	{under: "proxy/internal/admission/internal/counts", ours: []string{
@@ -90,7 +90,7 @@ var layers = []layer{
 	{under: "proxy/wirejson", ours: []string{"semantics", "proto/sidebus/v1"}},
 	{under: "proxy/sas", ours: []string{"semantics"}},
 	{under: "cmd/sidebus/internal/client", ours: []string{
-		"semantics", "semantics/filter", "proto/...", "proxy/wire", "proxy/wirejson", "cmd/sidebus/internal/duration",
+		"semantics", "semantics/encoded", "semantics/filter", "proto/...", "proxy/wire", "proxy/wirejson", "cmd/sidebus/internal/duration",
 	}},
 	{under: "examples/...", ours: []string{"proto/client", "proto/sidebus/v1", "examples/..."}, theirs: []string{
 		"google.golang.org/protobuf", "google.golang.org/grpc",

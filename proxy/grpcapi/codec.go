@@ -30,7 +30,13 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	if c.CodecV2.Unmarshal(data, in.into) != nil {
+	var err error
+	if into, ok := in.into.(interface{ decode(data []byte) error }); ok {
+		err = into.decode(data.Materialize())
+	} else {
+		err = c.CodecV2.Unmarshal(data, in.into)
+	}
+	if err != nil {
 		in.err = semantics.Errorf(
 			semantics.InvalidArgument, "the request is not a protobuf message of its type, or has text that is not UTF-8",
 		)

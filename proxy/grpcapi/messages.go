@@ -16,21 +16,36 @@ type Messages struct {
 	sidebusv1.UnimplementedMessagesServer
 	sources
 
-	metrics        *obs.Metrics
-	maxMessageSize int64
-	stopping       <-chan struct{}
+	metrics  *obs.Metrics
+	over     Over
+	stopping <-chan struct{}
 }
 
-// NewMessages returns a Messages over broker. A sent message may count for at most maxMessageSize bytes, which is less
-// over HTTP than over gRPC (MSG-21). Streams end when stopping is closed.
-func NewMessages(
-	broker *broker.Broker, metrics *obs.Metrics, maxMessageSize int64, stopping <-chan struct{},
-) *Messages {
-	return &Messages{sources: sources{broker}, metrics: metrics, maxMessageSize: maxMessageSize, stopping: stopping}
+// Over is how calls arrive.
+type Over uint8
+
+// How calls arrive.
+const (
+	OverGRPC Over = iota // encoded
+	OverHTTP             // as objects of this process, with smaller messages (MSG-21)
+)
+
+// NewMessages returns a Messages over broker. Streams end when stopping is closed.
+func NewMessages(broker *broker.Broker, metrics *obs.Metrics, over Over, stopping <-chan struct{}) *Messages {
+	return &Messages{sources: sources{broker}, metrics: metrics, over: over, stopping: stopping}
 }
 
 // Send stores messages; see broker.Broker.Send.
 func (s *Messages) Send(ctx context.Context, request *sidebusv1.SendRequest) (*sidebusv1.SendResponse, error) {
+	return s.sendMessages(ctx, request, func() ([]*semantics.Message, error) {
+		return s.messagesOf(request.GetMessages())
+	})
+}
+
+// sendMessages is Send for messages that may have been decoded apart from the request.
+func (s *Messages) sendMessages(
+	ctx context.Context, request *sidebusv1.SendRequest, messagesOf func() ([]*semantics.Message, error),
+) (*sidebusv1.SendResponse, error) {
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
@@ -38,7 +53,7 @@ func (s *Messages) Send(ctx context.Context, request *sidebusv1.SendRequest) (*s
 	if err != nil {
 		return nil, err
 	}
-	messages, err := s.messagesOf(request.GetMessages())
+	messages, err := messagesOf()
 	if err != nil {
 		return nil, err
 	}
@@ -151,12 +166,16 @@ func (s *Messages) messageOf(from *sidebusv1.Message, to *semantics.Message) err
 	if err := wire.MessageOf(from, to); err != nil {
 		return err
 	}
-	switch n := to.Size(); {
-	case n <= s.maxMessageSize:
-		return nil
-	case s.maxMessageSize == semantics.MaxHTTPMessageSize:
+	return checkSize(to, s.over)
+}
+
+func checkSize(m *semantics.Message, over Over) error {
+	switch n := m.Size(); {
+	case over == OverHTTP && n > semantics.MaxHTTPMessageSize:
 		return semantics.HTTPMessageTooLarge(n)
+	case n > semantics.MaxMessageSize:
+		return semantics.SizeExceeded("message", n, semantics.MaxMessageSize)
 	default:
-		return semantics.SizeExceeded("message", n, s.maxMessageSize)
+		return nil
 	}
 }

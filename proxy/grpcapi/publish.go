@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/access"
@@ -68,26 +67,27 @@ func (s *Messages) Publish(stream publishStream) error {
 func (s *Messages) readPublications(ctx context.Context, stream publishStream, ahead *publishQueue) error {
 	target := ""
 	for {
-		request := &sidebusv1.PublishRequest{}
-		err := recv(stream, request)
+		in := newPublishRequest()
+		err := recv(stream, in)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if request.GetTarget() != "" {
-			target = request.GetTarget()
+		if in.request.GetTarget() != "" {
+			target = in.request.GetTarget()
 		}
-		request.Target = target
-		if !ahead.put(ctx, s.publicationOf(ctx, request)) {
+		in.request.Target = target
+		if !ahead.put(ctx, publicationOf(ctx, in)) {
 			return ctx.Err()
 		}
 	}
 }
 
-func (s *Messages) publicationOf(ctx context.Context, request *sidebusv1.PublishRequest) publication {
-	p := publication{id: request.GetRequestId(), ack: request.GetAck(), bytes: proto.Size(request)}
+func publicationOf(ctx context.Context, in *sending[*sidebusv1.PublishRequest]) publication {
+	request := in.request
+	p := publication{id: request.GetRequestId(), ack: request.GetAck(), bytes: in.bytes}
 	p.err = access.Check(ctx, sidebusv1.Messages_Publish_FullMethodName, request)
 	if p.err == nil {
 		p.err = wire.RefuseUnknown("request", request)
@@ -102,7 +102,7 @@ func (s *Messages) publicationOf(ctx context.Context, request *sidebusv1.Publish
 		p.target, p.err = targetOf("target", request.GetTarget())
 	}
 	if p.err == nil {
-		p.messages, p.err = s.messagesOf(request.GetMessages())
+		p.messages, p.err = in.checked()
 	}
 	return p
 }

@@ -144,5 +144,8 @@ func (s *Messages) deliver(
 		return nil, err // the client went away before the messages reached it
 	}
 	s.metrics.Received(delivery.Source(), len(delivery.Messages))
+	if s.over == OverGRPC {
+		return &sidebusv1.ReceiveResponse{Messages: wire.EncodedFrom(delivery.Messages)}, nil
+	}
 	return &sidebusv1.ReceiveResponse{Messages: wire.ReceivedFrom(delivery.Messages, false)}, nil
 }

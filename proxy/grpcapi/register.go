@@ -58,6 +58,9 @@ func (r *registrar) observed(desc grpc.ServiceDesc) *grpc.ServiceDesc {
 		desc.Streams[i].Handler = r.stream("/"+desc.ServiceName+"/"+s.StreamName, s.Handler)
 	}
 	for i, m := range desc.Methods {
+		if "/"+desc.ServiceName+"/"+m.MethodName == sidebusv1.Messages_Send_FullMethodName {
+			m.Handler = handleSend
+		}
 		call := r.call("/"+desc.ServiceName+"/"+m.MethodName, m.Handler)
 		desc.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error,
 			_ grpc.UnaryServerInterceptor,

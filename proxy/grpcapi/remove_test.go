@@ -85,7 +85,7 @@ func slow(t *testing.T, steps int, dead bool) *Messages {
 			}
 		}
 	}
-	return NewMessages(b, metrics, semantics.MaxMessageSize, nil)
+	return NewMessages(b, metrics, OverGRPC, nil)
 }
 
 func TestPURGE_4_EndsWithinItsBudget(t *testing.T) {

@@ -49,7 +49,7 @@ func responseFrom(events []stream.Event) *sidebusv1.SubscribeResponse {
 func deliveriesFrom(events []stream.Event) *sidebusv1.SubscribeDeliveries {
 	all := &sidebusv1.SubscribeDeliveries{Deliveries: make([]*sidebusv1.SubscribeDelivery, len(events))}
 	for i, e := range events {
-		all.Deliveries[i] = &sidebusv1.SubscribeDelivery{Messages: wire.ReceivedFrom(e.Delivery.Messages, false)}
+		all.Deliveries[i] = &sidebusv1.SubscribeDelivery{Messages: wire.EncodedFrom(e.Delivery.Messages)}
 		if lock := e.Delivery.Source().SessionLock; !lock.IsZero() {
 			all.Deliveries[i].SessionLockToken = lock.String()
 		}

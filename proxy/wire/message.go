@@ -60,9 +60,9 @@ func MessageFrom(m *semantics.Message) (*sidebusv1.Message, error) {
 	var r received
 	r.fill(&semantics.Received{Message: *m})
 	message := &sidebusv1.Message{}
-	encoded, err := proto.Marshal(&r.message)
+	data, err := proto.Marshal(&r.message)
 	if err == nil { // its fields are those of Message under the same numbers
-		err = proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(encoded, message)
+		err = proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, message)
 	}
 	return message, err
 }
@@ -131,6 +131,12 @@ var states = []sidebusv1.ReceivedMessage_State{
 }
 
 func (r *received) fill(from *semantics.Received) {
+	r.fillSent(&from.Message)
+	r.fillSystem(from)
+}
+
+// fillSent fills in what is only the sender's, which is what package encoded writes.
+func (r *received) fillSent(from *semantics.Message) {
 	to := &r.message
 	to.MessageId = Present(&from.MessageID)
 	to.SessionId = Present(&from.SessionID)
@@ -141,10 +147,6 @@ func (r *received) fill(from *semantics.Received) {
 	to.ReplyTo = Present(&from.ReplyTo)
 	to.ReplyToSessionId = Present(&from.ReplyToSessionID)
 	to.ContentType = Present(&from.ContentType)
-	if ttl := from.TimeToLive; ttl != nil && *ttl < semantics.Never {
-		setDuration(&r.timeToLive, *ttl)
-		to.TimeToLive = &r.timeToLive
-	}
 	to.Properties = valuesFrom(from.Properties)
 	switch from.BodyKind {
 	case semantics.BodyText:
@@ -154,8 +156,16 @@ func (r *received) fill(from *semantics.Received) {
 	case semantics.BodyBytes:
 		to.Content = &sidebusv1.ReceivedMessage_Body{Body: from.Body}
 	}
-	to.ScheduledEnqueueTime = TimestampFrom(from.ScheduledAt)
+}
 
+// fillSystem fills in what the broker sets or changes.
+func (r *received) fillSystem(from *semantics.Received) {
+	to := &r.message
+	if ttl := from.TimeToLive; ttl != nil && *ttl < semantics.Never {
+		setDuration(&r.timeToLive, *ttl)
+		to.TimeToLive = &r.timeToLive
+	}
+	to.ScheduledEnqueueTime = TimestampFrom(from.ScheduledAt)
 	to.SequenceNumber, to.EnqueuedSequenceNumber = from.SequenceNumber, from.EnqueuedSequenceNumber
 	if from.SessionSequence > 0 {
 		to.SessionSequence = &from.SessionSequence

@@ -1,0 +1,107 @@
+package grpcapi
+
+import (
+	"context"
+	"strconv"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/wire"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// sending is a request with messages to send. The messages are decoded apart from the rest, which is much cheaper than
+// with the generated code (docs/decisions/0027-messages-are-kept-as-the-wire-has-them.md).
+type sending[Request proto.Message] struct {
+	request  Request // without the messages
+	field    protowire.Number
+	messages []*semantics.Message
+	refused  map[int]error // by position, why a message cannot be sent
+	bytes    int
+}
+
+func newSendRequest() *sending[*sidebusv1.SendRequest] {
+	return &sending[*sidebusv1.SendRequest]{request: &sidebusv1.SendRequest{}, field: 2}
+}
+
+func newPublishRequest() *sending[*sidebusv1.PublishRequest] {
+	return &sending[*sidebusv1.PublishRequest]{request: &sidebusv1.PublishRequest{}, field: 3}
+}
+
+// decode reads the request. The messages refer to data, which must not change any more.
+func (r *sending[Request]) decode(data []byte) error {
+	r.bytes = len(data)
+	messages, rest, err := cut(data, r.field)
+	if err != nil {
+		return err
+	}
+	if err := proto.Unmarshal(rest, r.request); err != nil {
+		return err
+	}
+	all := make([]semantics.Message, len(messages))
+	r.messages = make([]*semantics.Message, len(messages))
+	for i, message := range messages {
+		r.messages[i] = &all[i]
+		refused, err := wire.DecodeMessage(message, &all[i])
+		if err != nil {
+			return err
+		}
+		if refused != nil && r.refused == nil {
+			r.refused = map[int]error{i: refused} // the first one fails the call
+		}
+	}
+	return nil
+}
+
+// cut returns the values of a repeated field of submessages, and the other fields.
+func cut(data []byte, field protowire.Number) (values [][]byte, rest []byte, err error) {
+	for len(data) > 0 {
+		number, kind, tag := protowire.ConsumeTag(data)
+		if tag < 0 {
+			return nil, nil, protowire.ParseError(tag)
+		}
+		n := protowire.ConsumeFieldValue(number, kind, data[tag:])
+		if n < 0 {
+			return nil, nil, protowire.ParseError(n)
+		}
+		if number == field && kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(data[tag:])
+			values = append(values, value)
+		} else {
+			rest = append(rest, data[:tag+n]...)
+		}
+		data = data[tag+n:]
+	}
+	return values, rest, nil
+}
+
+// checked returns the messages, or the error of the first that cannot be sent, with its position.
+func (r *sending[Request]) checked() ([]*semantics.Message, error) {
+	for i, m := range r.messages {
+		err := r.refused[i]
+		if err == nil {
+			err = checkSize(m, OverGRPC)
+		}
+		if err != nil {
+			return nil, semantics.AsError(err).With(semantics.DetailIndex, strconv.Itoa(i))
+		}
+	}
+	return r.messages, nil
+}
+
+// handleSend is the generated handler of Send, except for the messages.
+func handleSend(
+	srv any, ctx context.Context, //nolint:revive // in the order of a grpc.MethodHandler
+	decode func(any) error, interceptor grpc.UnaryServerInterceptor,
+) (any, error) {
+	in := newSendRequest()
+	if err := decode(in); err != nil {
+		return nil, err
+	}
+	return interceptor(ctx, in.request, nil, func(ctx context.Context, _ any) (any, error) {
+		return srv.(*Messages).sendMessages(ctx, in.request, in.checked)
+	})
+}
