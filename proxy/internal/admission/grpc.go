@@ -30,11 +30,8 @@ func (l *grpcListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &grpcConn{
-			Conn:        &Conn{Conn: conn, controller: l.controller},
-			streams:     map[uint32]*streamState{},
-			prefaceLeft: len(preface),
-		}
+		c := &grpcConn{Conn: &Conn{Conn: conn, controller: l.controller}}
+		c.calls = newCallsInFlight(c.Conn)
 		c.counts = counts.NewConnection(l.controller.connections, obs.GRPC, c.goAway, c.closeSilent)
 		if l.controller.admit(c.counts, false) {
 			return c, nil

@@ -59,12 +59,12 @@ func (g grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	g.requestHandled(g.stream)
+	g.calls.requestHandled(g.stream)
 	stopTimer := g.waiting.Begin()
 	return wait.Ended, func() {
 		stopTimer()
 		if wait.End() {
-			g.closeAfterCalls()
+			g.calls.closeAfterCalls()
 		}
 	}, nil
 }
@@ -73,7 +73,7 @@ func (g grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
 // that a client that has the response finds the memory free, and for requests that get no response.
 func RequestHandled(ctx context.Context) {
 	if c := connOf(ctx); c != nil {
-		c.requestHandled(streamOf(ctx))
+		c.calls.requestHandled(streamOf(ctx))
 	}
 }
 

@@ -46,7 +46,7 @@ func (v *httpRequest) Give(int64) {}
 
 // Take implements semantics.Memory. The response stays in memory until the client has read it.
 func (g grpcCall) Take(n int64, must bool) error {
-	if g.acquireResponse(g.stream, n*protoFactor, must) {
+	if g.calls.acquireResponse(g.stream, n*protoFactor, must) {
 		return nil
 	}
 	return g.controller.responseRefused()
@@ -59,7 +59,7 @@ func (g grpcCall) Give(int64) {}
 type grpcStream struct{ grpcCall }
 
 // Give frees n bytes when all messages sent so far have been written.
-func (g grpcStream) Give(n int64) { g.releaseResponse(g.grpcCall.stream, n*protoFactor) }
+func (g grpcStream) Give(n int64) { g.calls.releaseResponse(g.grpcCall.stream, n*protoFactor) }
 
 // WithStreamMemory counts the memory of messages that a gRPC stream delivers. The caller must call sent before it sends
 // each message.
@@ -69,7 +69,7 @@ func WithStreamMemory(ctx context.Context) (_ context.Context, sent func()) {
 		return ctx, func() {}
 	}
 	g := grpcStream{grpcCall{grpcConn: c, stream: streamOf(ctx)}}
-	return semantics.WithMemory(ctx, g), func() { c.sent(g.grpcCall.stream) }
+	return semantics.WithMemory(ctx, g), func() { c.calls.sent(g.grpcCall.stream) }
 }
 
 // responseState tracks what the client has not read of one HTTP/2 stream.
@@ -101,66 +101,28 @@ func (u *responseState) isLate(ctl *Controller, now time.Time) bool {
 	return now.Sub(u.progressAt) > ctl.readTimeout || now.After(u.deadline)
 }
 
-// acquireResponse allocates n bytes for the response on stream id and sets its deadline.
-func (c *grpcConn) acquireResponse(id uint32, n int64, must bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.streams[id]
-	if s == nil { // the call has ended; its response will not be sent
-		return must || c.controller.memory.acquireResponse(new(int64), 0, false)
-	}
-	u := &s.response
-	if !c.controller.memory.acquireResponse(&u.held, n, must) {
-		return false
-	}
-	if n > 0 {
+// messageSent notes that a message is passed to the server.
+func (u *responseState) messageSent() {
+	u.isStream = true
+	if u.sent == u.written.complete {
 		u.progressAt = time.Now()
-		u.deadline = u.progressAt.Add(timeoutFor(c.controller.readTimeout, u.held))
-		c.scheduleCheck()
 	}
-	return true
+	u.sent++
 }
 
-// releaseResponse frees n bytes when everything sent on the stream so far has been written.
-func (c *grpcConn) releaseResponse(id uint32, n int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.streams[id]; s != nil {
-		s.response.releases = append(s.response.releases, pendingRelease{s.response.sent, n})
-		c.releaseWritten(&s.response)
-	}
-}
-
-// sent notes that a message is passed to the server.
-func (c *grpcConn) sent(id uint32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.streams[id]; s != nil {
-		s.response.isStream = true
-		if s.response.sent == s.response.written.complete {
-			s.response.progressAt = time.Now()
-		}
-		s.response.sent++
-	}
-}
-
-// dataWritten follows what is written on a stream.
-func (c *grpcConn) dataWritten(id uint32, piece []byte) {
-	s := c.streams[id]
-	if s == nil {
-		return
-	}
-	s.response.progressAt = time.Now()
-	if s.response.isStream {
-		s.response.written.parse(piece, func(int64) {})
-		c.releaseWritten(&s.response)
+// pieceWritten follows what is written on the stream.
+func (u *responseState) pieceWritten(piece []byte, memory *memoryBudget) {
+	u.progressAt = time.Now()
+	if u.isStream {
+		u.written.parse(piece, func(int64) {})
+		u.releaseWritten(memory)
 	}
 }
 
 // releaseWritten frees the memory of messages that have been written.
-func (c *grpcConn) releaseWritten(u *responseState) {
+func (u *responseState) releaseWritten(memory *memoryBudget) {
 	for len(u.releases) > 0 && u.releases[0].after <= u.written.complete {
-		c.controller.memory.releaseResponse(&u.held, u.releases[0].bytes)
+		memory.releaseResponse(&u.held, u.releases[0].bytes)
 		u.releases = u.releases[1:]
 	}
 }
