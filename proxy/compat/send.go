@@ -35,7 +35,7 @@ func (x *exchange) send() error {
 	if repeated {
 		x.Header().Set(replayedHeader, "true")
 	} else {
-		x.Metrics.Sent(target, results)
+		x.Metrics.Sent(target, messages, results)
 	}
 	if len(results) == 1 && !isBatch {
 		brokerproperties.Sent(x.Header(), results[0])

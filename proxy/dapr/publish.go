@@ -140,7 +140,7 @@ func (c *component) send(
 	switch {
 	case repeated:
 	case err == nil:
-		c.metrics.Sent(target, results)
+		c.metrics.Sent(target, messages, results)
 	case ctx.Err() != nil && semantics.CodeOf(err) == semantics.Cancelled:
 		return timeoutError(ctx, s, err)
 	}

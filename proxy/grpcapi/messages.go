@@ -64,7 +64,7 @@ func (s *Messages) sendMessages(
 		return nil, err
 	}
 	if !repeated {
-		s.metrics.Sent(target, results)
+		s.metrics.Sent(target, messages, results)
 	}
 	response := sentFrom(results)
 	response.Repeated = repeated

@@ -147,7 +147,7 @@ func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.
 	results, errs := s.broker.SendEach(context.WithoutCancel(ctx), some[0].target, calls)
 	for i, err := range errs {
 		if err == nil {
-			s.metrics.Sent(some[0].target, results[i])
+			s.metrics.Sent(some[0].target, calls[i], results[i])
 		}
 	}
 	return results, errs

@@ -36,7 +36,7 @@ func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestReques
 		}
 	}
 	sent, delivery, err := s.broker.Request(ctx, target, replyTo, &message, timeout)
-	s.metrics.Sent(target, sent)
+	s.metrics.Sent(target, []*semantics.Message{&message}, sent)
 	response, err := s.deliver(ctx, delivery, semantics.ReceiveAndDelete, err)
 	if err != nil {
 		return nil, err

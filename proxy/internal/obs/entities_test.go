@@ -178,14 +178,14 @@ func TestEntityLabelsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"B", "a", "c", "b", "A", "d", `b\x`} {
-		m.Sent(semantics.ToQueue(path), make([]semantics.SendResult, 1))
+		m.Sent(semantics.ToQueue(path), []*semantics.Message{{}}, make([]semantics.SendResult, 1))
 	}
 	want := []string{" (other) 3", " a 2", " b 2"}
 	if diff := cmp.Diff(want, lines(t, registry, "sidebus_messages_sent_total")); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for i := range 1000 {
-		m.Sent(semantics.ToQueue(fmt.Sprint("temporary-", i)), make([]semantics.SendResult, 1))
+		m.Sent(semantics.ToQueue(fmt.Sprint("temporary-", i)), []*semantics.Message{{}}, make([]semantics.SendResult, 1))
 	}
 	if n := len(lines(t, registry, "sidebus_messages_sent_total")); n != 3 {
 		t.Errorf("%d series, want 3", n)

@@ -1,19 +1,31 @@
 package obs
 
 import (
+	"time"
+
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Sent counts the outcomes of a send.
-func (m *Metrics) Sent(target semantics.Target, results []semantics.SendResult) {
-	stored := 0
-	for _, r := range results {
-		if !r.Deduplicated {
-			stored++
+// shortLife is the time to live below which a message is counted as short-lived (TTL-14).
+const shortLife = time.Second
+
+// Sent counts the outcomes of a send. results are those of the first messages: a send that stored nothing has none.
+func (m *Metrics) Sent(target semantics.Target, messages []*semantics.Message, results []semantics.SendResult) {
+	stored, shortLived := 0, 0
+	for i, r := range results {
+		if r.Deduplicated {
+			continue
+		}
+		stored++
+		if ttl := messages[i].TimeToLive; ttl != nil && *ttl < shortLife {
+			shortLived++
 		}
 	}
 	entity := m.labels.Of(target.Path)
 	m.sent.WithLabelValues(entity).Add(float64(stored))
+	if shortLived > 0 {
+		m.shortLived.WithLabelValues(entity).Add(float64(shortLived))
+	}
 	if dropped := len(results) - stored; dropped > 0 {
 		m.deduplicated.WithLabelValues(entity).Add(float64(dropped))
 	}

@@ -61,6 +61,7 @@ type Metrics struct {
 	rpcs         *prometheus.CounterVec   // method, wire, code
 	rpcDuration  *prometheus.HistogramVec // method, wire, code
 	sent         *prometheus.CounterVec   // entity
+	shortLived   *prometheus.CounterVec   // entity
 	deduplicated *prometheus.CounterVec   // entity
 	received     *prometheus.CounterVec   // entity
 	settled      *prometheus.CounterVec   // entity, outcome
@@ -125,6 +126,8 @@ func (m *Metrics) addCalls(to *collection) {
 
 func (m *Metrics) addMessages(to *collection) {
 	m.sent = to.counterVec("sidebus_messages_sent_total", "Messages stored by sends.", "entity")
+	m.shortLived = to.counterVec("sidebus_messages_short_lived_total",
+		"Messages stored by sends with a time to live below 1 s. They may expire before they are received.", "entity")
 	m.deduplicated = to.counterVec(
 		"sidebus_messages_deduplicated_total", "Messages that duplicate detection dropped.", "entity",
 	)

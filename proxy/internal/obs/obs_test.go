@@ -36,7 +36,8 @@ func TestMetricNames(t *testing.T) {
 	}
 	obs.NewCalls(m, slog.New(slog.DiscardHandler)).Done(t.Context(), obs.GRPC, "Messages.Send", time.Now(), nil)
 	source := semantics.Source{Path: "Orders", SubQueue: semantics.DeadLetterQueue}
-	m.Sent(semantics.ToQueue("Orders"), []semantics.SendResult{{}, {Stored: semantics.Stored{Deduplicated: true}}})
+	short := []*semantics.Message{{TimeToLive: new(time.Millisecond)}, {}}
+	m.Sent(semantics.ToQueue("Orders"), short, []semantics.SendResult{{}, {Stored: semantics.Stored{Deduplicated: true}}})
 	m.Received(source, 1)
 	m.Settled(source, obs.Complete, []semantics.Code{"", semantics.MessageLockLost, ""})
 	m.Removed("orders", obs.Purge, 1)
@@ -86,6 +87,7 @@ func TestMetricNames(t *testing.T) {
 		"sidebus_messages_resubmitted_total{entity=orders/$deadletterqueue}",
 		"sidebus_messages_sent_total{entity=orders}",
 		"sidebus_messages_settled_total{entity=orders/$deadletterqueue,outcome=complete}",
+		"sidebus_messages_short_lived_total{entity=orders}",
 		"sidebus_orphan_replies_total{}",
 		"sidebus_panics_total{}",
 		"sidebus_prefetches_cut_total{}",
