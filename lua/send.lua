@@ -39,8 +39,67 @@
 --   ENTITY_NOT_FOUND
 -- Cost: O(messages)
 --@include base/now_ms
---@include base/check_key_types
 --@include base/text
+--@include entity/can_send
+--@include wake/wake_next
+local now, keyed = now_ms(ARGV[1]), ARGV[2] == "1"
+
+-- append_plain stores all calls if none has anything unusual and all are admitted. Else it returns nil and has done
+-- nothing.
+local function append_plain()
+  local entity, log, waiting = KEYS[1], KEYS[2], KEYS[4]
+  local values = redis.call("HMGET", entity, "kind", "keyed", "status", "forward_to", "max_message_count",
+    "default_ttl_ms", "max_message_bytes", "max_batch_bytes", "max_bytes", "sequence", "bytes", "dead_bytes",
+    "state_bytes", "largest")
+  local is_plain = not keyed and #KEYS == 17 and values[1] == "queue" and values[2] ~= "1" and can_send(values[3])
+    and (values[4] or "") == "" and tonumber(values[5]) == 0 and tonumber(values[6]) < 0
+  if not is_plain then
+    return nil
+  end
+  local max_message_bytes, max_batch_bytes = tonumber(values[7]), tonumber(values[8])
+  local bytes, largest, count, at = 0, tonumber(values[14] or "0"), 0, 3
+  while at <= #ARGV do
+    local of_call, total = tonumber(ARGV[at]), 0
+    for i = at + 1, at + 2 * (of_call or 0), 2 do
+      local size = tonumber(ARGV[i])
+      if not size or size > max_message_bytes then
+        return nil
+      end
+      total, largest = total + size, math.max(largest, #ARGV[i + 1])
+    end
+    if not of_call or (of_call > 1 and total > max_batch_bytes) then
+      return nil
+    end
+    bytes, count, at = bytes + total, count + of_call, at + 1 + 2 * of_call
+  end
+  local sequence, held = tonumber(values[10] or "0"), (values[11] or 0) + bytes
+  if held + (values[12] or 0) + (values[13] or 0) > tonumber(values[9]) or sequence + count > 9007199254740991 then
+    return nil
+  end
+  local is_awaited, reply = redis.call("ZCARD", waiting) > 0, { "OK", "0" }
+  redis.call("XLEN", log) -- as in lib/base/check_key_types
+  at = 3
+  while at <= #ARGV do
+    reply[#reply + 1] = text(sequence + 1)
+    for i = at + 1, at + 2 * ARGV[at], 2 do
+      sequence = sequence + 1
+      redis.call("XADD", log, string.format("%d-%s", sequence, ARGV[i]), text(now) .. ":0", ARGV[i + 1])
+    end
+    at = at + 1 + 2 * ARGV[at]
+  end
+  redis.call("HSET", entity, "sequence", text(sequence), "bytes", text(held), "accessed_ms", text(now), "largest",
+    text(largest))
+  if is_awaited then
+    wake_next(waiting, count, now)
+  end
+  return reply
+end
+local stored = append_plain()
+if stored then
+  return stored
+end
+--@rare
+--@include base/check_key_types
 --@include entity/open_target
 --@include intake/load_of_send
 --@include intake/refuse
@@ -60,7 +119,6 @@
 --@include session/append_immortal
 --@include schedule/schedule_message
 --@include schedule/save_scheduled
-local now, keyed = now_ms(ARGV[1]), ARGV[2] == "1"
 local width = keyed and 6 or 2
 
 local target = open_target(KEYS[1], now)
@@ -96,12 +154,6 @@ target.messages = redis.call("XLEN", target.log) + redis.call("ZCARD", target.du
 local function store(load, place)
   local i = load.first + width * (place - 1)
   local is_immortal = target.immortal and tonumber(ARGV[i])
-  if is_immortal and not keyed then -- the common message, in the fewest steps
-    target.sequence = target.sequence + 1
-    redis.call("XADD", target.log, string.format("%d-%s", target.sequence, ARGV[i]), target.immortal, ARGV[i + 1])
-    target.newly_available = target.newly_available + 1
-    return
-  end
   if is_immortal and target.has_sessions and ARGV[i + 1] == "0" then
     return append_immortal(target, ARGV[i], ARGV[i + 5], ARGV[i + 4])
   end

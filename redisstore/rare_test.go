@@ -14,7 +14,7 @@ import (
 
 // shortWays are the functions of scripts that serve the common case, by script. Each returns nil or false if the case is
 // another one, and the script goes on.
-var shortWays = map[string]string{"receive": "take_run", "complete": "complete_runs"}
+var shortWays = map[string]string{"send": "append_plain", "receive": "take_run", "complete": "complete_runs"}
 
 // rareScripts are the scripts with short ways, which they never take.
 var rareScripts = sync.OnceValue(func() map[string]script {

@@ -51,7 +51,7 @@ func TestCommonCallsInFewCommands(t *testing.T) {
 		want int
 		call func() error
 	}{
-		{"send", 10, func() error {
+		{"send", 7, func() error {
 			_, err := s.Send(t.Context(), "orders", message(10))
 			return err
 		}},
