@@ -1,7 +1,6 @@
 package settling
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/test/syncbuf"
 )
 
 var (
@@ -57,12 +57,12 @@ type bed struct {
 	*Settler
 
 	registry *prometheus.Registry
-	log      *bytes.Buffer
+	log      *syncbuf.Buffer
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{registry: prometheus.NewRegistry(), log: &bytes.Buffer{}}
+	b := &bed{registry: prometheus.NewRegistry(), log: &syncbuf.Buffer{}}
 	metrics, err := obs.NewMetrics(b.registry, stats{}, 10)
 	if err != nil {
 		t.Fatal(err)
