@@ -3,10 +3,7 @@ package semantics
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // Limits of a message (MSG-2, MSG-14, MSG-15, MSG-20, MSG-21, BATCH-2). Sizes are in bytes, ids in UTF-16 units.
@@ -209,47 +206,6 @@ func (m *Message) HeaderSize() int64 {
 // Size is the bytes the message counts for: body and all properties (MSG-20).
 func (m *Message) Size() int64 { return int64(len(m.Body)) + m.HeaderSize() }
 
-// Validate checks everything about the message that needs no entity: ids, keys, lifetime, properties and sizes
-// (MSG-2, MSG-3, MSG-12, MSG-14, MSG-15, TTL-14). It changes nothing.
-func (m *Message) Validate() error {
-	ids := []struct{ field, value string }{
-		{"messageId", m.MessageID},
-		{"sessionId", m.SessionID},
-		{"partitionKey", m.PartitionKey},
-		{"correlationId", m.CorrelationID},
-		{"replyToSessionId", m.ReplyToSessionID},
-	}
-	for _, id := range ids {
-		if err := CheckID(id.field, id.value); err != nil {
-			return err
-		}
-	}
-	texts := []struct{ field, value string }{
-		{"subject", m.Subject}, {"to", m.To}, {"replyTo", m.ReplyTo}, {"contentType", m.ContentType},
-	}
-	for _, text := range texts {
-		if !utf8.ValidString(text.value) {
-			return InvalidField(text.field, "must be valid UTF-8")
-		}
-	}
-	if m.SessionID != "" && m.PartitionKey != "" && m.SessionID != m.PartitionKey {
-		return FieldError(PartitionKeyMismatch, "partitionKey", "must equal sessionId when both are set")
-	}
-	if m.TimeToLive != nil && *m.TimeToLive < time.Millisecond {
-		return FieldError(ArgumentOutOfRange, "timeToLive", "must be at least 1ms")
-	}
-	if err := m.validateProperties(); err != nil {
-		return err
-	}
-	if n := m.HeaderSize(); n > MaxHeaderSize {
-		return SizeExceeded("headers and properties", n, MaxHeaderSize)
-	}
-	if n := m.Size(); n > MaxMessageSize {
-		return SizeExceeded("message", n, MaxMessageSize)
-	}
-	return nil
-}
-
 // CheckHeaders is MESSAGE_SIZE_EXCEEDED when the headers are over their limits (MSG-15), as the action of a rule can
 // make them (ACT-9).
 func (m *Message) CheckHeaders() error {
@@ -311,55 +267,6 @@ func CheckMessageID(id *string) error {
 		return InvalidField("messageId", "must not be empty when present; leave it out to have one made")
 	}
 	return nil
-}
-
-func (m *Message) validateProperties() error {
-	folded := make(map[string]string, len(m.Properties))
-	for _, name := range slices.Sorted(maps.Keys(m.Properties)) {
-		value := m.Properties[name]
-		field := "properties[" + Shorten(name) + "]"
-		switch {
-		case name == "":
-			return InvalidField("properties", "must not contain an empty name")
-		case !utf8.ValidString(name):
-			return InvalidField("properties", "must have names in valid UTF-8")
-		case UTF16Length(name) > MaxPropertyNameLength:
-			return InvalidField(field, "has a name over %d characters", MaxPropertyNameLength)
-		case value.Size() > MaxPropertyValueSize:
-			return SizeExceeded(field, int64(value.Size()), MaxPropertyValueSize)
-		case value.Type() != TypeBytes && !utf8.ValidString(value.Text()):
-			return InvalidField(field, "must be valid UTF-8")
-		}
-		lower := strings.ToLower(name)
-		if other, taken := folded[lower]; taken {
-			return InvalidField(field, "differs from %q only in case", Shorten(other))
-		}
-		folded[lower] = name
-	}
-	return nil
-}
-
-// CheckID checks an id, which may be empty (MSG-2). INVALID_ARGUMENT.
-func CheckID(field, value string) error {
-	if !utf8.ValidString(value) {
-		return InvalidField(field, "must be valid UTF-8")
-	}
-	if n := UTF16Length(value); n > MaxIDLength {
-		return InvalidField(field, "is %d characters long, at most %d are allowed", n, MaxIDLength)
-	}
-	return nil
-}
-
-// UTF16Length is how many characters a text has, as bounds count them.
-func UTF16Length(s string) int {
-	if len(s) <= MaxIDLength {
-		return len(s) // cannot be over any limit; UTF-16 is never longer than UTF-8
-	}
-	n := 0
-	for _, r := range s {
-		n += utf16.RuneLen(r)
-	}
-	return n
 }
 
 // DeadLetterTexts returns what SetDeadLetter was told. A text that is empty and no property was none.
