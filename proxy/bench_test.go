@@ -19,29 +19,35 @@ import (
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
-// One message of 1 KiB is sent, received and completed in each round, over loopback and a store in memory, so what is
-// measured is the proxy.
-func BenchmarkRound(b *testing.B) {
-	over := memstore.New()
+// serveQuietly runs a Proxy that logs nothing, with the queue "orders", until the test ends.
+func serveQuietly(tb testing.TB, over store) *proxy.Proxy {
+	tb.Helper()
 	broker := broker.New(over)
-	b.Cleanup(broker.Close)
+	tb.Cleanup(broker.Close)
 	p, err := proxy.New(proxy.Config{HTTPAddr: "127.0.0.1:0", GRPCAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0"},
 		broker, over, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(b.Context())
+	ctx, stop := context.WithCancel(tb.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
-	b.Cleanup(func() {
+	tb.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
-			b.Error(err)
+			tb.Error(err)
 		}
 	})
-	if _, err := broker.CreateEntity(b.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil); err != nil {
-		b.Fatal(err)
+	if _, err := broker.CreateEntity(tb.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil); err != nil {
+		tb.Fatal(err)
 	}
+	return p
+}
+
+// One message of 1 KiB is sent, received and completed in each round, over loopback and a store in memory, so what is
+// measured is the proxy.
+func BenchmarkRound(b *testing.B) {
+	p := serveQuietly(b, memstore.New())
 	text := strings.Repeat("x", 1024)
 
 	b.Run("grpc", func(b *testing.B) {

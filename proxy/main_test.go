@@ -3,7 +3,7 @@ package proxy_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/sidebus/sidebus/redisstore/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.Main(m) }

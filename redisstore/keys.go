@@ -11,8 +11,8 @@ import (
 
 // keyNames finds keys by the names under which the headers of the scripts declare them.
 type keyNames interface {
-	// key returns the key of that name, "" for a name it does not know.
-	key(name string) string
+	// parts returns the key of that name in two parts, the second one "" for a name it does not know.
+	parts(name string) (prefix, rest string)
 }
 
 // namespaceKeys are the keys of a namespace itself. The value is their prefix.
@@ -20,13 +20,18 @@ type namespaceKeys string
 
 func keysOfNamespace(namespace string) namespaceKeys { return namespaceKeys("sb:{" + namespace + "}:") }
 
-func (k namespaceKeys) key(name string) string {
+func (k namespaceKeys) parts(name string) (prefix, rest string) {
 	switch name {
 	case "names", "registered", "alarms", "whole_sweep":
-		return string(k) + name
+		return string(k), name
 	default:
-		return ""
+		return "", ""
 	}
+}
+
+func (k namespaceKeys) key(name string) string {
+	prefix, rest := k.parts(name)
+	return prefix + rest
 }
 
 // entityKeys are the keys of one queue, topic or subscription. They share a hash tag, so they live in one slot. Queues
@@ -73,31 +78,39 @@ var keyPlaces = func() map[string]keyPlace {
 }()
 
 func (k entityKeys) key(name string) string {
+	prefix, rest := k.parts(name)
+	return prefix + rest
+}
+
+func (k entityKeys) parts(name string) (prefix, rest string) {
 	switch keyPlaces[name] {
 	case ownPlace:
-		return k.tag + name
+		return k.tag, name
 	case sidePlace:
-		return k.tag + k.side + name
+		if k.side != "" {
+			name = k.side + name
+		}
+		return k.tag, name
 	case topicPlace:
-		return k.owner + name
+		return k.owner, name
 	default:
-		return k.otherKey(name)
+		return k.otherParts(name)
 	}
 }
 
-func (k entityKeys) otherKey(name string) string {
+func (k entityKeys) otherParts(name string) (prefix, rest string) {
 	switch name {
 	case "topic", "owner":
-		return k.owner + "entity"
+		return k.owner, "entity"
 	case "parent":
-		return k.parent + "entity"
+		return k.parent, "entity"
 	case "unmatched":
-		return k.owner + "subscriptions/" + semantics.UnmatchedSubscription + ":entity"
+		return k.owner, "subscriptions/" + semantics.UnmatchedSubscription + ":entity"
 	}
 	if name, ok := strings.CutPrefix(name, "transfers_"); ok {
-		return k.transfers().key(name)
+		return k.transfers().parts(name)
 	}
-	return ""
+	return "", ""
 }
 
 // tagOf returns the tag of an entity, which is also the prefix of its keys unless it is a subscription.
@@ -210,11 +223,11 @@ func (k entityKeys) copies(level keyLevel) []string {
 // resubmitKeys are those of resubmit.lua: of the source, and with "target_" before their names of the target.
 type resubmitKeys struct{ source, target entityKeys }
 
-func (k resubmitKeys) key(name string) string {
+func (k resubmitKeys) parts(name string) (prefix, rest string) {
 	if name, ok := strings.CutPrefix(name, "target_"); ok {
-		return k.target.key(name)
+		return k.target.parts(name)
 	}
-	return k.source.key(name)
+	return k.source.parts(name)
 }
 
 // moreKeys are keys followed by others, for the last parameter of a script, which repeats.

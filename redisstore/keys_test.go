@@ -71,7 +71,8 @@ func TestKeysOfScripts(t *testing.T) {
 		key := ""
 		for _, keys := range known {
 			if key == "" {
-				key = keys.key(name)
+				prefix, rest := keys.parts(name)
+				key = prefix + rest
 			}
 		}
 		if key == "" {

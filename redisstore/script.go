@@ -51,13 +51,7 @@ func (s *Store) run(ctx context.Context, name string, from keyNames, args ...any
 		return nil, storeError(err, false)
 	}
 	began := time.Now()
-	// First by hash, then by text if Redis does not know the hash (restart, failover, SCRIPT FLUSH). A script that
-	// Redis does not know has not run, so the second call is safe.
-	cmd := op.call.Run
-	if op.ReadOnly {
-		cmd = op.call.RunRO
-	}
-	result, err := cmd(ctx, s.redis(ctx), keys, args...).Slice()
+	result, err := op.eval(ctx, s.redis(ctx), keys, args)
 	if err != nil {
 		s.observe(name, "error", began)
 		return nil, storeError(err, !op.ReadOnly)
@@ -77,24 +71,54 @@ func (s *Store) observe(name, status string, began time.Time) {
 	}
 }
 
-// list returns the keys of a script in the order of its header.
+// eval calls the script by its hash, and by its text if Redis does not know the hash (restart, failover, SCRIPT FLUSH).
+// A script that Redis does not know has not run, so the second call is safe. redis.Script.Run would do the same with an
+// allocation for each key.
+func (op script) eval(ctx context.Context, client redisClient, keys []string, args []any) ([]any, error) {
+	byHash, byText := "evalsha", "eval"
+	if op.ReadOnly {
+		byHash, byText = "evalsha_ro", "eval_ro"
+	}
+	call := make([]any, 0, 3+len(keys)+len(args))
+	call = append(call, byHash, op.call.Hash(), len(keys))
+	for i := range keys {
+		call = append(call, &keys[i])
+	}
+	call = append(call, args...)
+	cmd := redis.NewCmd(ctx, call...)
+	_ = client.Process(ctx, cmd) // the error is that of cmd
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		call[0], call[1] = byText, op.Text
+		cmd = redis.NewCmd(ctx, call...)
+		_ = client.Process(ctx, cmd)
+	}
+	return cmd.Slice()
+}
+
+// list returns the keys of a script in the order of its header. They are parts of one text, which saves allocations.
 func (op script) list(from keyNames) ([]string, error) {
 	var more []string
 	if m, ok := from.(moreKeys); ok {
 		from, more = m.keyNames, m.more
 	}
-	keys := make([]string, 0, len(op.Keys)+len(more))
+	text, ends := make([]byte, 0, 2048), make([]int, 0, 64)
 	for _, declared := range op.Keys {
 		if declared.Repeats {
 			break
 		}
-		key := from.key(declared.Name)
-		if key == "" {
+		prefix, rest := from.parts(declared.Name)
+		if rest == "" {
 			return nil, semantics.Errorf(
 				semantics.Internal, "script %s declares a key %s, which the call does not have", op.Name, declared.Name,
 			)
 		}
-		keys = append(keys, key)
+		text = append(append(text, prefix...), rest...)
+		ends = append(ends, len(text))
+	}
+	keys, all, at := make([]string, 0, len(ends)+len(more)), string(text), 0
+	for _, end := range ends {
+		keys = append(keys, all[at:end])
+		at = end
 	}
 	return append(keys, more...), nil
 }

@@ -21,8 +21,14 @@ func (s *Store) Unbroken(ctx context.Context, do func(context.Context) error) er
 	return do(context.WithValue(ctx, pinned{s}, conn))
 }
 
+// redisClient is one connection, or a client with many.
+type redisClient interface {
+	redis.Cmdable
+	Process(ctx context.Context, command redis.Cmder) error
+}
+
 // redis returns the connections that a call may use.
-func (s *Store) redis(ctx context.Context) redis.Cmdable {
+func (s *Store) redis(ctx context.Context) redisClient {
 	if conn, is := ctx.Value(pinned{s}).(*redis.Conn); is {
 		return conn
 	}

@@ -164,7 +164,7 @@ func (h sampler) take(ctx context.Context, name string, args []any) {
 	pipe := h.client.TxPipeline()
 	var dumps []*redis.StringCmd
 	for _, key := range args[3 : 3+count] {
-		text := fmt.Sprint(key)
+		text := *key.(*string)
 		if !slices.Contains(sample.Keys, text) {
 			dumps = append(dumps, pipe.Dump(ctx, text))
 		}

@@ -29,15 +29,13 @@ func ParseLockToken(s string) (LockToken, error) {
 			"is empty; a message that was peeked or received in RECEIVE_AND_DELETE mode cannot be settled or renewed",
 		)
 	}
-	bad := InvalidField("lockToken", "must be a UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
-	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return t, bad
+	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+		digits := s[0:8] + s[9:13] + s[14:18] + s[19:23] + s[24:36]
+		if _, err := hex.Decode(t[:], []byte(digits)); err == nil {
+			return t, nil
+		}
 	}
-	digits := s[0:8] + s[9:13] + s[14:18] + s[19:23] + s[24:36]
-	if _, err := hex.Decode(t[:], []byte(digits)); err != nil {
-		return LockToken{}, bad
-	}
-	return t, nil
+	return LockToken{}, InvalidField("lockToken", "must be a UUID in the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 }
 
 // Renewal is the outcome of one lock renewal (LOCK-3, LOCK-5).

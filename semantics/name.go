@@ -34,13 +34,15 @@ func ParsePath(path string) (string, error) {
 	if !isAlphanumeric(path[0]) || !isAlphanumeric(path[len(path)-1]) {
 		return bad("%q must start and end with a letter or digit", Shorten(path))
 	}
-	for i, segment := range strings.Split(path, "/") {
+	isFirst := true
+	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "" {
 			return bad("%q has an empty segment", Shorten(path))
 		}
-		if i > 0 && strings.EqualFold(segment, "subscriptions") {
+		if !isFirst && strings.EqualFold(segment, "subscriptions") {
 			return bad("%q has the reserved segment %q", Shorten(path), segment)
 		}
+		isFirst = false
 	}
 	return path, nil
 }

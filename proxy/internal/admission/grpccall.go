@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"reflect"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
@@ -29,10 +30,26 @@ func streamOf(ctx context.Context) uint32 {
 	if stream.Kind() != reflect.Struct {
 		return 0
 	}
-	if id := stream.FieldByName("id"); id.IsValid() && id.Kind() == reflect.Uint32 {
-		return uint32(id.Uint()) //nolint:gosec // its kind is checked above
+	if at := idField(stream.Type()); at != nil {
+		return uint32(stream.FieldByIndex(at).Uint()) //nolint:gosec // idField has checked its kind
 	}
 	return 0
+}
+
+// idFields has what idField has found, because the search costs more than all else that is done for a call here.
+var idFields sync.Map
+
+// idField returns where the streams of a type have their id, or nil.
+func idField(streams reflect.Type) []int {
+	known, ok := idFields.Load(streams)
+	if !ok {
+		var at []int
+		if field, has := streams.FieldByName("id"); has && field.Type.Kind() == reflect.Uint32 {
+			at = field.Index
+		}
+		known, _ = idFields.LoadOrStore(streams, at)
+	}
+	return known.([]int)
 }
 
 // grpcCall is one call of a connection.
@@ -47,14 +64,14 @@ type grpcCall struct {
 func WithWaits(ctx context.Context) context.Context {
 	if c := connOf(ctx); c != nil {
 		ctx, waiting := obs.WithWaitTimer(ctx)
-		call := grpcCall{c, streamOf(ctx), waiting}
+		call := &grpcCall{c, streamOf(ctx), waiting}
 		return semantics.WithMemory(semantics.WithWaits(ctx, call), call)
 	}
 	return ctx
 }
 
 // Begin implements semantics.Waits. It releases the memory of the request, which is decoded by now.
-func (g grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
+func (g *grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
 	wait, err := g.beginWait()
 	if err != nil {
 		return nil, nil, err

@@ -45,7 +45,7 @@ func (v *httpRequest) Take(n int64, must bool) error {
 func (v *httpRequest) Give(int64) {}
 
 // Take implements semantics.Memory. The response stays in memory until the client has read it.
-func (g grpcCall) Take(n int64, must bool) error {
+func (g *grpcCall) Take(n int64, must bool) error {
 	if g.calls.acquireResponse(g.stream, n*protoFactor, must) {
 		return nil
 	}
@@ -53,10 +53,10 @@ func (g grpcCall) Take(n int64, must bool) error {
 }
 
 // Give does nothing: the end of the call frees everything.
-func (g grpcCall) Give(int64) {}
+func (g *grpcCall) Give(int64) {}
 
 // grpcStream is a streaming call. It frees the memory of messages that were sent.
-type grpcStream struct{ grpcCall }
+type grpcStream struct{ *grpcCall }
 
 // Give frees n bytes when all messages sent so far have been written.
 func (g grpcStream) Give(n int64) { g.calls.releaseResponse(g.grpcCall.stream, n*protoFactor) }
@@ -68,7 +68,7 @@ func WithStreamMemory(ctx context.Context) (_ context.Context, sent func()) {
 	if c == nil {
 		return ctx, func() {}
 	}
-	g := grpcStream{grpcCall{grpcConn: c, stream: streamOf(ctx)}}
+	g := grpcStream{&grpcCall{grpcConn: c, stream: streamOf(ctx)}}
 	return semantics.WithMemory(ctx, g), func() { c.calls.sent(g.grpcCall.stream) }
 }
 
