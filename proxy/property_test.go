@@ -16,6 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -66,7 +68,19 @@ var properties = map[string]struct {
 // Every type goes in over gRPC, out over HTTP, in again over HTTP as it came out, and out over gRPC.
 func TestMSG_13_RoundTripKeepsTypeAndValue(t *testing.T) {
 	t.Parallel()
-	s := start(t, memstore.New())
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		roundTrip(t, memstore.New())
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		roundTrip(t, redistest.Open(t, redisstore.Options{}))
+	})
+}
+
+func roundTrip(t *testing.T, kept store) {
+	t.Helper()
+	s := start(t, kept)
 	sent := &sidebusv1.Message{Properties: map[string]*sidebusv1.Value{}}
 	for name, p := range properties {
 		sent.Properties[name] = p.value
