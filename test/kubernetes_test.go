@@ -68,6 +68,10 @@ type (
 		SecurityContext               securityContext `yaml:"securityContext"`
 		InitContainers                []container     `yaml:"initContainers"`
 		Containers                    []container
+		Volumes                       []struct {
+			Name     string
+			EmptyDir map[string]string `yaml:"emptyDir"`
+		}
 	}
 	securityContext struct {
 		RunAsNonRoot             bool              `yaml:"runAsNonRoot"`
@@ -177,9 +181,9 @@ func TestKubernetesSidecarFitsTheBinary(t *testing.T) {
 	if settings["SIDEBUS_PROBE_ADDR"] != ":7423" || sidecar.Ports[0].ContainerPort != 7423 {
 		t.Errorf("the kubelet cannot reach the probes at %q", settings["SIDEBUS_PROBE_ADDR"])
 	}
-	for _, inside := range []string{"SIDEBUS_ADMIN_ADDR", "SIDEBUS_HTTP_ADDR", "SIDEBUS_GRPC_ADDR"} {
+	for _, inside := range []string{"SIDEBUS_ADMIN_ADDR", "SIDEBUS_HTTP_ADDR"} {
 		if settings[inside] != "" {
-			t.Errorf("%s is %q: drain, settings and the APIs belong on loopback", inside, settings[inside])
+			t.Errorf("%s is %q: drain, settings and HTTP belong on loopback", inside, settings[inside])
 		}
 	}
 	if port := app.Spec.Template.Metadata.Annotations["prometheus.io/port"]; port != "7423" {
@@ -190,6 +194,26 @@ func TestKubernetesSidecarFitsTheBinary(t *testing.T) {
 	}
 	if settings["SIDEBUS_DRAIN_TIMEOUT"] != "25s" || app.Spec.Template.Spec.TerminationGracePeriodSeconds <= 25 {
 		t.Error("the grace period must be longer than the drain")
+	}
+}
+
+// The application reaches the socket of the sidecar: it is in a volume of both, and of a group that both are in.
+func TestKubernetesContainersShareTheSocket(t *testing.T) {
+	t.Parallel()
+	pod := manifests(t, "app.yaml")[0].Spec.Template.Spec
+	if len(pod.Volumes) != 1 || pod.Volumes[0].EmptyDir == nil || pod.SecurityContext.FSGroup == 0 {
+		t.Fatalf("got volumes %v and group %d, want one empty directory and a group", pod.Volumes, pod.SecurityContext.FSGroup)
+	}
+	for _, c := range append(pod.InitContainers, pod.Containers...) {
+		address := ""
+		for _, variable := range c.Env {
+			if variable.Name == "SIDEBUS_GRPC_ADDR" {
+				address = variable.Value
+			}
+		}
+		if len(c.VolumeMounts) != 1 || c.VolumeMounts[0].Name != pod.Volumes[0].Name || address != "unix://"+c.VolumeMounts[0].MountPath+"/grpc" {
+			t.Errorf("%s uses %q, and mounts %v", c.Name, address, c.VolumeMounts)
+		}
 	}
 }
 
