@@ -372,3 +372,22 @@ func TestERR_1_PanicEndsOneStream(t *testing.T) {
 		t.Errorf("the sidecar is broken: %v", a)
 	}
 }
+
+// Streams that last hold the goroutines that gRPC calls are run by, and yet more calls are answered.
+func TestManyStreamsBlockNoCall(t *testing.T) {
+	t.Parallel()
+	s := start(t, memstore.New())
+	for i := range 100 { // more than there are such goroutines
+		p, id := s.publish(t), fmt.Sprint("m-", i)
+		p.send(publication(orders, id))
+		if got := p.answers(1); got != id {
+			t.Fatalf("stream %d answers %s", i, got)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	taken, err := s.messages.Receive(ctx, &sidebusv1.ReceiveRequest{Source: orders, MaxMessages: proto.Int32(100)})
+	if err != nil || len(taken.GetMessages()) != 100 {
+		t.Errorf("received %d messages: %v", len(taken.GetMessages()), err)
+	}
+}
