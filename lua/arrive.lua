@@ -3,8 +3,8 @@
 -- (DLQ-9).
 -- Reads: all, arrivals.  Writes: all, arrivals.
 --
--- KEYS[1..37] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[38] arrivals  hash  source -> "<number>:<nonce>:<ms>:<outcomes>" of its last transfer that has arrived: see
+-- KEYS[1..38] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[39] arrivals  hash  source -> "<number>:<nonce>:<ms>:<outcomes>" of its last transfer that has arrived: see
 --                          lib/transfer/note_arrival.lua
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] incarnation  int  of the queue
@@ -42,7 +42,7 @@
 --@include log/size_and_ttl
 --@include log/shorter_ttl
 --@include dead_letter/dead_letter_incoming
-local arrivals = KEYS[38]
+local arrivals = KEYS[39]
 local now, incarnation, source, id, last = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
 
 local target = open_target(KEYS[1], now)

@@ -11,6 +11,7 @@
 -- KEYS[7] modified      hash    position -> changed properties
 -- KEYS[8] dead_numbers  zset    dead-letter position by sequence number
 -- KEYS[9] runs          hash    of the main side: nonce -> "<first>-<last>,..." of the messages that share a lock
+-- KEYS[10] run_locks    zset    nonce of a run by the end of its lock (ms)
 -- ARGV[1] now           int     0 = server time
 -- ARGV[2] sub           str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] count         int     number of nonces
@@ -27,41 +28,44 @@
 --@include base/text
 --@include base/slice
 --@include lock/run_without
+--@include lock/save_run
 --@include log/delete_ids
-local entity, log, locks, runs = KEYS[1], KEYS[2], KEYS[3], KEYS[9]
+local entity, log, locks = KEYS[1], KEYS[2], KEYS[3]
 local now, sub, count = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local ids = slice(ARGV, 4 + 2 * count)
 
-local values = redis.call("HMGET", entity, "kind", "requires_session", "locked_more", sub .. "bytes")
+local values = redis.call("HMGET", entity, "kind", "requires_session", "run_messages", sub .. "bytes")
 if not values[1] or values[1] == "topic" then
   return { "ENTITY_NOT_FOUND" }
 end
 if values[2] == "1" and sub == "" then
   return { "SESSION_REQUIRED" }
 end
-local locked_more = tonumber(values[3] or "0")
+local side = {
+  locks = locks, modified = KEYS[7], runs = sub == "" and KEYS[9] or nil, run_locks = KEYS[10],
+  run_messages = tonumber(values[3] or "0"),
+}
 
 -- complete_runs completes messages that are all in runs whose locks hold. Else it returns false, and at most messages
 -- have left the log whose locks hold.
 local function complete_runs()
-  local nonces, members = {}, {}
+  local nonces = {}
   for i = 1, count do
-    nonces[i], members[i] = ARGV[2 + 2 * i], ":" .. ARGV[2 + 2 * i]
+    nonces[i] = ARGV[2 + 2 * i]
   end
-  local ends, more, total, over, less = redis.call("ZMSCORE", locks, unpack(members)), 0, 0, {}, {}
-  for i, run in ipairs(redis.call("HMGET", runs, unpack(nonces))) do
+  local ends, total, over, lefts = redis.call("ZMSCORE", side.run_locks, unpack(nonces)), 0, {}, {}
+  for i, run in ipairs(redis.call("HMGET", side.runs, unpack(nonces))) do
     if not run or not ends[i] or tonumber(ends[i]) <= now then
       return false
     end
     local left, _, taken = run_without(run, ARGV[3 + 2 * i])
-    total, more = total + taken, more + taken
-    if left then
-      less[#less + 1], less[#less + 2] = nonces[i], left
-    else
-      over[#over + 1], more = i, more - 1
-    end
+    total, lefts[i] = total + taken, left or false
+    over[#over + 1] = not left and nonces[i] or nil
   end
   redis.call("XLEN", log) -- as in lib/base/check_key_types
+  if #over < count then
+    redis.call("ZCARD", locks)
+  end
   if total < #ids then
     return false
   end
@@ -69,18 +73,18 @@ local function complete_runs()
   if wrong then
     return false
   end
-  if #less > 0 then
-    redis.call("HSET", runs, unpack(less))
-  end
-  for at, i in ipairs(over) do
-    over[at], members[at] = nonces[i], members[i]
-  end
+  side.run_messages = side.run_messages - total
   if #over > 0 then
-    redis.call("HDEL", runs, unpack(over))
-    redis.call("ZREM", locks, unpack(members, 1, #over))
+    redis.call("HDEL", side.runs, unpack(over))
+    redis.call("ZREM", side.run_locks, unpack(over))
   end
-  redis.call("HSET", entity, "accessed_ms", text(now), "bytes", text((values[4] or 0) - bytes), "locked_more",
-    text(locked_more - more))
+  for i, left in ipairs(lefts) do
+    if left then
+      save_run(side, nonces[i], left, ends[i])
+    end
+  end
+  redis.call("HSET", entity, "accessed_ms", text(now), "bytes", text((values[4] or 0) - bytes), "run_messages",
+    text(side.run_messages))
   return true
 end
 if sub == "" and count > 0 and complete_runs() then
@@ -94,7 +98,6 @@ end
 --@include lock/position_of_lock
 --@include log/forget_changes
 local deliveries, expiry, deferred, dead_numbers = KEYS[4], KEYS[5], KEYS[6], KEYS[8]
-local side = { modified = KEYS[7], locks = locks, runs = sub == "" and runs or nil, locked_more = locked_more }
 local wanted = {}
 for i = 1, count do
   for _, lock in ipairs(locks_of_run(ARGV[2 + 2 * i], ARGV[3 + 2 * i])) do

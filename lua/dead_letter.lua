@@ -2,8 +2,8 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..37] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[38] owner     entity of a subscription's topic, else as KEYS[1]
+-- KEYS[1..38] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[39] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] reason       str  "=" and the text of the application, or "" for none (SETTLE-7)
 -- ARGV[3] description  str  as reason
@@ -27,7 +27,7 @@
 --@include log/entry_at
 --@include dead_letter/dead_letter_entry
 --@include entity/note_orphan
-local now, token, count, owner = now_ms(ARGV[1]), ARGV[4], tonumber(ARGV[5]), KEYS[38]
+local now, token, count, owner = now_ms(ARGV[1]), ARGV[4], tonumber(ARGV[5]), KEYS[39]
 local reason = ARGV[2] ~= "" and string.sub(ARGV[2], 2) or nil
 local description = ARGV[3] ~= "" and string.sub(ARGV[3], 2) or nil
 local wanted, changes = slice(ARGV, 6, 5 + count), slice(ARGV, 6 + count)

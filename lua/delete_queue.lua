@@ -15,7 +15,8 @@
 -- KEYS[11] dead_log        stream  dead letters
 -- KEYS[12] transfers_dead_log   stream  transfer dead letters
 -- KEYS[13] barred          string  see lib/entity/bar_ticket.lua
--- KEYS[14..] rest          -     every other key of the queue and of its transfer dead-letter queue
+-- KEYS[14] run_locks       zset  lock of several messages by its end (ms)
+-- KEYS[15..] rest          -     every other key of the queue and of its transfer dead-letter queue
 -- ARGV[1] now           int   0 = server time
 -- ARGV[2] unused        int   1: only if it was not used for AutoDeleteOnIdle (IDLE-8)
 --
@@ -34,13 +35,14 @@
 local waiting, dead_waiting, transfers_dead_waiting = KEYS[1], KEYS[2], KEYS[3]
 local entity, session_waiting, session_locks, locks, dead_locks = KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local transfers_dead_locks, due, dead_log, transfers_dead_log, barred = KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
+local run_locks = KEYS[14]
 local now, unused = now_ms(ARGV[1]), ARGV[2] == "1"
 
 if redis.call("HGET", entity, "kind") ~= "queue" then
   return { "ENTITY_NOT_FOUND" }
 end
 if unused then
-  local at = unused_at(entity, due, { locks, dead_locks, session_locks }, dead_log, now)
+  local at = unused_at(entity, due, { locks, run_locks, dead_locks, session_locks }, dead_log, now)
   if not at or at > now then
     return { "IN_USE", "0" }
   end

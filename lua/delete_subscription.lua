@@ -19,7 +19,8 @@
 -- KEYS[13] due           zset  there is none; a queue has its scheduled messages there
 -- KEYS[14] dead_log      stream  dead letters
 -- KEYS[15] transfers_dead_log stream  transfer dead letters
--- KEYS[16..] others      -     every other key of the subscription and of its transfer dead-letter queue
+-- KEYS[16] run_locks     zset  lock of several messages by its end (ms)
+-- KEYS[17..] others      -     every other key of the subscription and of its transfer dead-letter queue
 -- ARGV[1] now     int  0 = server time
 -- ARGV[2] name    str  folded name
 -- ARGV[3] left    int  1: only if the topic is gone
@@ -43,7 +44,7 @@
 local topic, subscriptions, rules, waiting, dead_waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local transfers_dead_waiting, entity, session_waiting, session_locks = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local due, dead_log, transfers_dead_log = KEYS[13], KEYS[14], KEYS[15]
-local locks, transfers_dead_locks = { KEYS[10], KEYS[11], session_locks }, KEYS[12]
+local locks, transfers_dead_locks = { KEYS[10], KEYS[16], KEYS[11], session_locks }, KEYS[12]
 local now, name, left, unused, version = now_ms(ARGV[1]), ARGV[2], ARGV[3] == "1", ARGV[4] == "1", ARGV[5]
 
 -- If the topic was created again, another caller has removed what was left before.

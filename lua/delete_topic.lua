@@ -22,7 +22,7 @@
 --   ROUTES_CHANGED    nothing was done
 --   ENTITY_NOT_FOUND
 -- Cost: O(subscriptions); memory is freed in the background
---@keys keepers locks dead_locks transfers_dead_locks session_locks dead_log transfers_dead_log
+--@keys keepers locks dead_locks transfers_dead_locks session_locks dead_log transfers_dead_log run_locks
 --@include base/now_ms
 --@include base/text
 --@include entity/touch_at
@@ -32,7 +32,7 @@
 --@include entity/bar_ticket
 local topic, due, barred = KEYS[1], KEYS[2], KEYS[3]
 local now, version, count, unused = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4] == "1"
-local last_key = unused and #KEYS - 6 * count or #KEYS -- of those that are removed
+local last_key = unused and #KEYS - 7 * count or #KEYS -- of those that are removed
 
 local values = redis.call("HMGET", topic, "kind", "version", "idle_keeps_dead", "ticket")
 if values[1] ~= "topic" then
@@ -47,8 +47,9 @@ end
 local function of_subscriptions()
   local last, keeps = 0, false
   for i = 1, count do
-    local entity, at = KEYS[last_key - count + i], last_key + 6 * (i - 1)
-    last = math.max(last, last_use(entity, due, { KEYS[at + 1], KEYS[at + 2], KEYS[at + 3], KEYS[at + 4] }, now))
+    local entity, at = KEYS[last_key - count + i], last_key + 7 * (i - 1)
+    local locks = { KEYS[at + 1], KEYS[at + 2], KEYS[at + 3], KEYS[at + 4], KEYS[at + 7] }
+    last = math.max(last, last_use(entity, due, locks, now))
     local keeps_dead = values[3] == "1" or redis.call("HGET", entity, "idle_keeps_dead") == "1"
     keeps = keeps or (keeps_dead and redis.call("XLEN", KEYS[at + 5]) + redis.call("XLEN", KEYS[at + 6]) > 0)
   end

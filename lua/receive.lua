@@ -3,7 +3,7 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..37] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[1..38] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now             int     0 = server time
 -- ARGV[2] sub             str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] limit           int     most messages to hand out
@@ -43,9 +43,9 @@ local nonce, register_below, sidecar = ":" .. ARGV[6], tonumber(ARGV[7]), ARGV[8
 -- take_run takes the next messages of a queue as a run, if all that it has are fresh, without options, and small. Else
 -- it returns nil and has done nothing.
 local function take_run()
-  local entity, locks, waiting, runs = KEYS[1], KEYS[4], KEYS[5], KEYS[37]
+  local entity, log, waiting, runs, run_locks = KEYS[1], KEYS[2], KEYS[5], KEYS[37], KEYS[38]
   local values = redis.call("HMGET", entity, "status", "kind", "requires_session", "forward_to", "alarm_ms", "largest",
-    "lock_duration_ms", "sequence", "cursor", "locked_more")
+    "lock_duration_ms", "sequence", "cursor", "run_messages")
   local alarm = tonumber(values[5] or "0")
   local is_plain = sub == "" and (values[1] == "ACTIVE" or values[1] == "SEND_DISABLED") and values[2] ~= "topic"
     and values[3] ~= "1" and (values[4] or "") == "" and (alarm == 0 or now < alarm)
@@ -54,19 +54,21 @@ local function take_run()
   if not is_plain or redis.call("EXISTS", KEYS[3], KEYS[7], KEYS[8], KEYS[11]) > 0 then
     return nil
   end
-  redis.call("ZCARD", locks) -- as in lib/base/check_key_types
-  redis.call("HLEN", runs)
+  redis.call("XLEN", log) -- as in lib/base/check_key_types
+  redis.call("ZCARD", run_locks)
   local is_awaited = redis.call("ZCARD", waiting) > 0
   local sequence, cursor, lock_ms = tonumber(values[8] or "0"), tonumber(values[9] or "0"), tonumber(values[7])
   local count, ends, notifications, spans = math.min(limit, sequence - cursor), text(now + lock_ms), "0", {}
   if count > 0 then
     local first, last = text(cursor + 1), text(cursor + count)
-    redis.call("HSET", runs, ARGV[6], first .. "-" .. last)
-    redis.call("ZADD", locks, ends, nonce)
+    if redis.call("HSETNX", runs, ARGV[6], first .. "-" .. last) == 0 then
+      return nil -- the nonce came before
+    end
+    redis.call("ZADD", run_locks, ends, ARGV[6])
     if alarm == 0 or now + lock_ms < alarm then
       notifications, alarm = ends, now + lock_ms
     end
-    redis.call("HSET", entity, "cursor", last, "locked_more", text((values[10] or 0) + count - 1), "accessed_ms",
+    redis.call("HSET", entity, "cursor", last, "run_messages", text((values[10] or 0) + count), "accessed_ms",
       text(now), "alarm_ms", text(alarm))
     spans = { first, last }
   else

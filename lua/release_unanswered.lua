@@ -2,9 +2,10 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..37] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[1..38] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now             int  0 = server time
--- ARGV[2..] token nonce ...    the session's token, and what was given as the nonce of its locks
+-- ARGV[2..] token lock ...     at most 8 times the session's token, and a lock of a message in it or the nonce of all
+--                              locks that one script made
 --
 -- Returns
 --   OK                notifications
@@ -28,17 +29,16 @@ if not queue.has_sessions then
   return { "SESSION_NOT_SUPPORTED" }
 end
 for i = 2, #ARGV, 2 do
-  local token, nonce = ARGV[i], ARGV[i + 1]
-  local session = held_session(queue, token)
-  local locks = {}
+  local token, wanted = ARGV[i], ARGV[i + 1]
+  local session, released = held_session(queue, token), {}
   for _, lock in ipairs(session and locks_of_session(queue, session) or {}) do
-    local position, its = string.match(lock, "(%d+):([^:]*)$")
-    if its == nonce then
-      locks[#locks + 1] = string.match(position, "[1-9]%d*$") .. ":" .. nonce
+    local position, nonce = string.match(lock, "([1-9]%d*):([^:]*)$")
+    if wanted == nonce or wanted == position .. ":" .. nonce then
+      released[#released + 1] = position .. ":" .. nonce
     end
   end
-  if #locks > 0 then
-    settle_locks(queue, queue.main, locks, {}, token, function(position)
+  if #released > 0 then
+    settle_locks(queue, queue.main, released, {}, token, function(position)
       return_message(queue, queue.main, position, false, 0, session)
     end)
   end

@@ -1,11 +1,12 @@
 -- renew_locks: set the end of locks that hold to now + LockDuration (LOCK-3, LOCK-5).
--- Reads: entity, locks, expiry.  Writes: entity, locks, runs.
+-- Reads: entity, locks, expiry.  Writes: entity, locks, runs, run_locks.
 -- Flags: allow-oom
 --
 -- KEYS[1] entity     hash  options and state of the queue
 -- KEYS[2] locks      zset  lock by its end (ms)
 -- KEYS[3] expiry     zset  position by ExpiresAt (ms), with the sign turned while it is locked
 -- KEYS[4] runs       hash  of the main side: nonce -> "<first>-<last>,..." of the messages that share a lock
+-- KEYS[5] run_locks  zset  nonce of a run by the end of its lock (ms)
 -- ARGV[1] now        int   0 = server time
 -- ARGV[2] sub        str   "" or "dead_": which of the two queues is the source
 -- ARGV[3] token      str   of a session, "" = none
@@ -26,7 +27,7 @@
 local entity, locks, expiry = KEYS[1], KEYS[2], KEYS[3]
 local now, sub, token, wanted = now_ms(ARGV[1]), ARGV[2], ARGV[3], slice(ARGV, 4)
 
-local options = redis.call("HMGET", entity, "lock_duration_ms", "alarm_ms", "requires_session", "locked_more")
+local options = redis.call("HMGET", entity, "lock_duration_ms", "alarm_ms", "requires_session", "run_messages")
 if not options[1] then
   return { "ENTITY_NOT_FOUND" }
 end
@@ -39,7 +40,8 @@ end
 redis.call("ZCARD", expiry) -- as in lib/base/check_key_types
 redis.call("ZCARD", locks)
 if sub == "" then
-  leave_runs(entity, { locks = locks, runs = KEYS[4], locked_more = tonumber(options[4] or "0") }, wanted)
+  local main = { locks = locks, runs = KEYS[4], run_locks = KEYS[5], run_messages = tonumber(options[4] or "0") }
+  leave_runs(entity, main, wanted)
 end
 local locked_until, alarm = now + options[1], "0"
 local results, renewed = {}, false

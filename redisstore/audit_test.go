@@ -21,10 +21,10 @@ func TestAuditorFindsDamage(t *testing.T) {
 			return c.HSet(t.Context(), tag+"runs", "77", "1-1").Err()
 		},
 		"lock without run": func(c *redis.Client, tag string) error {
-			return c.ZAdd(t.Context(), tag+"locks", redis.Z{Score: 9e12, Member: ":77"}).Err()
+			return c.ZAdd(t.Context(), tag+"run_locks", redis.Z{Score: 9e12, Member: "77"}).Err()
 		},
-		"locked more": func(c *redis.Client, tag string) error {
-			return c.HIncrBy(t.Context(), tag+"entity", "locked_more", 1).Err()
+		"messages of runs": func(c *redis.Client, tag string) error {
+			return c.HIncrBy(t.Context(), tag+"entity", "run_messages", 1).Err()
 		},
 		"lock gone":    func(c *redis.Client, tag string) error { return c.Del(t.Context(), tag+"locks").Err() },
 		"message gone": func(c *redis.Client, tag string) error { return c.XTrimMaxLen(t.Context(), tag+"log", 1).Err() },
@@ -120,12 +120,13 @@ func TestAuditorFindsLocksOfNobody(t *testing.T) {
 		"":               func(*testing.T, *swept) {},
 		"not handed out": func(t *testing.T, s *swept) { receiveOne(t, s.Store) }, // past the ledger
 		"is not locked": func(t *testing.T, s *swept) {
-			s.raw.Del(t.Context(), s.key("locks"))
+			s.raw.Del(t.Context(), s.key("runs"), s.key("run_locks"))
+			s.raw.HSet(t.Context(), s.key("entity"), "run_messages", 0)
 			s.raw.ZAdd(t.Context(), s.key("ready"), redis.Z{Score: 1, Member: "1"})
 		},
 		"has failed 3 times": func(t *testing.T, s *swept) { s.raw.HSet(t.Context(), s.key("deliveries"), "1", 3) },
 		"it was said until": func(t *testing.T, s *swept) {
-			s.raw.ZAddXX(t.Context(), s.key("locks"), redis.Z{Score: 9e12, Member: s.raw.ZRange(t.Context(), s.key("locks"), 0, 0).Val()[0]})
+			s.raw.ZAddXX(t.Context(), s.key("run_locks"), redis.Z{Score: 9e12, Member: s.raw.ZRange(t.Context(), s.key("run_locks"), 0, 0).Val()[0]})
 		},
 	}
 	for says, damage := range damages {

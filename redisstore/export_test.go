@@ -40,15 +40,20 @@ const MaxUnanswered = maxUnanswered
 func (s *Store) Unanswered() int {
 	s.unanswered.mu.Lock()
 	defer s.unanswered.mu.Unlock()
-	return len(s.unanswered.nonces)
+	return len(s.unanswered.locks)
 }
 
-// NoteUnanswered notes that an answer with locks was lost in a session.
+// NoteUnanswered notes that answers with locks were lost in a session.
 func (s *Store) NoteUnanswered(source semantics.Source, locks ...semantics.LockToken) {
 	for _, token := range locks {
 		l, _ := lockOf(token)
-		s.unanswered.note(sessionToken(source), l.nonce)
+		s.noteReceive([]*sessionReceiveCall{{source: source}}, l.nonce)
 	}
+}
+
+// NoteLock notes that the release of a lock of a session got no answer.
+func (s *Store) NoteLock(source semantics.Source, token semantics.LockToken) {
+	s.unanswered.note(sessionToken(source), lockText(token))
 }
 
 // RemovesFrom is since when the sweeper may remove what is unused. It must not run.

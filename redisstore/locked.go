@@ -108,7 +108,7 @@ func (s *Store) giveBack(ctx context.Context, source semantics.Source, entries [
 	}
 	if _, err := s.Release(ctx, source, tokens); err != nil && !source.SessionLock.IsZero() {
 		for i := range entries {
-			s.unanswered.note(sessionToken(source), entries[i].nonce)
+			s.unanswered.note(sessionToken(source), entries[i].lock().text())
 		}
 	}
 }

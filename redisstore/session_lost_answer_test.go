@@ -304,3 +304,25 @@ func TestSESS_25_LostAnswersAreForgotten(t *testing.T) {
 	}
 	wantNoted(redisstore.MaxUnanswered)
 }
+
+// When it is known which messages nobody has, the next receive releases these and no others of the same script.
+func TestSESS_25_OnlyWhatNobodyHasIsReleased(t *testing.T) {
+	t.Parallel()
+	l := openLostSessions(t, 100, "1", "2", "3")
+	a := l.hold()
+	receive := func(limit int) []*semantics.Received {
+		t.Helper()
+		batch, err := l.there.Receive(t.Context(), a, limit, semantics.RegisterNever)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return batch.Messages
+	}
+	both := receive(2)
+	l.there.NoteLock(a, both[0].LockToken)
+	again := receive(10)
+	if len(again) != 2 || again[0].SequenceNumber != 1 || again[0].DeliveryCount != 1 || again[1].SequenceNumber != 3 {
+		t.Errorf("got %+v, want messages 1 and 3", again)
+	}
+	l.complete(a, append(again, both[1]))
+}

@@ -270,16 +270,24 @@ func TestSeveralSessionsInOneScript(t *testing.T) {
 var allKeys = strings.Fields(`entity log ready locks waiting deliveries expiry gaps delayed deferred modified
 	dead_log dead_ready dead_locks dead_waiting dead_deliveries dead_expiry dead_gaps dead_delayed dead_deferred dead_modified dead_numbers
 	scheduled due scheduled_ids history history_times
-	by_session sessions session_locks session_tokens session_waiting ready_sessions idle_sessions session_states states_due runs`)
+	by_session sessions session_locks session_tokens session_waiting ready_sessions idle_sessions session_states states_due runs run_locks`)
 
 // script calls a script past the store.
 func (s *sessions) script(name string, parts []string, args ...any) []any {
 	s.t.Helper()
+	return callScript(s.t, s.key, name, parts, args...)
+}
+
+// callScript calls a script past the store. key makes the name of a key of its part.
+func callScript(t *testing.T, key func(part string) string, name string, parts []string, args ...any) []any {
+	t.Helper()
 	scripts, err := lua.Scripts()
-	s.fails("scripts", err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	keys := make([]string, len(parts))
 	for i, part := range parts {
-		keys[i] = s.key(part)
+		keys[i] = key(part)
 	}
 	for i, arg := range args {
 		if token, is := arg.(semantics.LockToken); is {
@@ -287,10 +295,12 @@ func (s *sessions) script(name string, parts []string, args ...any) []any {
 		}
 	}
 	if !scripts[name].Accepts(len(keys), len(args)) {
-		s.t.Fatalf("%s does not take %d keys and %d arguments", name, len(keys), len(args))
+		t.Fatalf("%s does not take %d keys and %d arguments", name, len(keys), len(args))
 	}
-	reply, err := s.raw.Eval(s.t.Context(), scripts[name].Text, keys, args...).Slice()
-	s.fails(name, err)
+	reply, err := rawClient(t).Eval(t.Context(), scripts[name].Text, keys, args...).Slice()
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
 	return reply
 }
 

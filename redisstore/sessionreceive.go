@@ -73,9 +73,7 @@ func (s *Store) receiveInSessionsOnce(ctx context.Context, calls []*sessionRecei
 	r, err := s.run(ctx, "receive_in_sessions", s.keys(path), args...)
 	if err != nil {
 		if semantics.IsOutcomeUnknown(err) {
-			for _, c := range calls {
-				s.unanswered.note(sessionToken(c.source), nonce)
-			}
+			s.noteReceive(calls, nonce)
 		}
 		return err
 	}
@@ -86,6 +84,9 @@ func (s *Store) receiveInSessionsOnce(ctx context.Context, calls []*sessionRecei
 	known := readKnown(r)
 	for _, c := range calls {
 		c.readLocks(r.text(), recheck)
+		if semantics.CodeOf(c.err) == semantics.SessionLockLost {
+			s.unanswered.forget(sessionToken(c.source))
+		}
 	}
 	if err := r.failure(); err != nil {
 		return err

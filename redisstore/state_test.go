@@ -44,13 +44,13 @@ func dump(t *testing.T, namespace string) []string {
 		case "entity":
 			for _, field := range []string{
 				"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "state_bytes", "blocked",
-				"most_bytes", "locked_more", "sql_filters", "correlation_filters", "forwarder_called", "transfer", "dead_transfer",
+				"most_bytes", "run_messages", "sql_filters", "correlation_filters", "forwarder_called", "transfer", "dead_transfer",
 			} {
 				value := c.HGet(t.Context(), key, field).Val()
 				if strings.HasSuffix(field, "transfer") { // <number>:<nonce>:<begun>:<kind>:<incarnation>:<path>
 					value = value[strings.LastIndexByte(value, ':')+1:]
 				}
-				if value != "" && (value != "0" || field != "locked_more") {
+				if value != "" && (value != "0" || field != "run_messages") {
 					lines = append(lines, part+" "+field+"="+value)
 				}
 			}
@@ -68,7 +68,7 @@ func dump(t *testing.T, namespace string) []string {
 		case "zset":
 			for _, z := range c.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
 				member, _, _ := strings.Cut(fmt.Sprint(z.Member), ":")
-				if member == "" {
+				if part == "run_locks" { // by nonce
 					member = "run"
 				}
 				switch {

@@ -2,87 +2,128 @@ package redisstore
 
 import (
 	"context"
-	"slices"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// maxUnanswered bounds the sessions for which unanswered keeps something. Beyond it, any one is forgotten, and its
-// messages stay locked until the session's lock ends.
-const maxUnanswered = 10_000
+const (
+	// unansweredFor is how long a lost answer is remembered: a request that was under way when its connection broke may
+	// reach Redis later than the release of what it locks.
+	unansweredFor = 2 * time.Minute
+	// maxUnanswered bounds the sessions for which something is remembered. Beyond it, any one is forgotten, and its
+	// messages stay locked until the session's lock ends.
+	maxUnanswered = 10_000
+	// releasedTogether is how many locks, or nonces of up to maxScriptMessages locks, one script releases.
+	releasedTogether = 8
+)
 
 // unanswered are the receives whose answers were lost after they may have locked messages of a session. No client has
-// these messages, and the ones behind them must not overtake them (SESS-25): the next receive in the session releases
-// them first.
+// these messages, and the ones behind them must not overtake them (SESS-25): each receive in the session releases them
+// first, for some time.
 type unanswered struct {
-	mu     sync.Mutex
-	nonces map[string][]uint64 // of their locks, by the token of the session
+	mu    sync.Mutex
+	locks map[string]map[string]time.Time // by the token of the session: a lock or nonce, and when it is forgotten
 }
 
-// note remembers that a receive may have locked messages of a session with this nonce.
-func (u *unanswered) note(token string, nonce uint64) {
+// note remembers that messages of a session may be locked by this lock, or by all locks with this nonce.
+func (u *unanswered) note(token, lock string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.nonces == nil {
-		u.nonces = map[string][]uint64{}
+	now := time.Now()
+	if u.locks == nil {
+		u.locks = map[string]map[string]time.Time{}
 	}
-	nonces, known := u.nonces[token]
-	if !known && len(u.nonces) >= maxUnanswered {
-		for other := range u.nonces {
-			delete(u.nonces, other)
-			break
+	if len(u.locks) >= maxUnanswered {
+		u.makeRoom(now)
+	}
+	if u.locks[token] == nil {
+		u.locks[token] = map[string]time.Time{}
+	}
+	u.locks[token][lock] = now.Add(unansweredFor)
+}
+
+// makeRoom forgets what is old, or else any session.
+func (u *unanswered) makeRoom(now time.Time) {
+	for token, locks := range u.locks {
+		forgetOld(locks, now)
+		if len(locks) == 0 {
+			delete(u.locks, token)
 		}
 	}
-	if !slices.Contains(nonces, nonce) {
-		u.nonces[token] = append(nonces, nonce)
+	for token := range u.locks {
+		if len(u.locks) < maxUnanswered {
+			return
+		}
+		delete(u.locks, token)
 	}
 }
 
-// of returns the nonces that are noted for a session.
-func (u *unanswered) of(token string) []uint64 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return slices.Clone(u.nonces[token])
+func forgetOld(locks map[string]time.Time, now time.Time) {
+	for lock, until := range locks {
+		if now.After(until) {
+			delete(locks, lock)
+		}
+	}
 }
 
-// forget removes nonces of a session; without any, the session.
-func (u *unanswered) forget(token string, nonces ...uint64) {
+// of returns what is remembered of a session.
+func (u *unanswered) of(token string) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	left := slices.DeleteFunc(u.nonces[token], func(n uint64) bool { return slices.Contains(nonces, n) })
-	if len(left) == 0 || len(nonces) == 0 {
-		delete(u.nonces, token)
-		return
+	locks := u.locks[token]
+	forgetOld(locks, time.Now())
+	if len(locks) == 0 {
+		delete(u.locks, token)
+		return nil
 	}
-	u.nonces[token] = left
+	found := make([]string, 0, len(locks))
+	for lock := range locks {
+		found = append(found, lock)
+	}
+	return found
+}
+
+// forget removes a session.
+func (u *unanswered) forget(token string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.locks, token)
+}
+
+// noteReceive remembers that a receive without an answer may have locked messages in the sessions of these calls.
+func (s *Store) noteReceive(calls []*sessionReceiveCall, nonce uint64) {
+	for _, c := range calls {
+		s.unanswered.note(sessionToken(c.source), strconv.FormatUint(nonce, 10))
+	}
 }
 
 // releaseUnanswered releases what receives without an answer may have locked in the sessions of the calls.
 func (s *Store) releaseUnanswered(ctx context.Context, path string, calls []*sessionReceiveCall) error {
-	args := []any{s.now()}
-	found := map[string][]uint64{}
+	var pairs []any
+	seen := map[string]bool{}
 	for _, c := range calls {
 		token := sessionToken(c.source)
-		if _, known := found[token]; known {
+		if seen[token] {
 			continue
 		}
-		if nonces := s.unanswered.of(token); len(nonces) > 0 {
-			found[token] = nonces
-			for _, nonce := range nonces {
-				args = append(args, token, nonce)
-			}
+		seen[token] = true
+		for _, lock := range s.unanswered.of(token) {
+			pairs = append(pairs, token, lock)
 		}
 	}
-	if len(found) == 0 {
-		return nil
+	for len(pairs) > 0 {
+		n := min(2*releasedTogether, len(pairs))
+		r, err := s.run(ctx, "release_unanswered", s.keys(path), append([]any{s.now()}, pairs[:n]...)...)
+		if err != nil {
+			return err
+		}
+		if err := s.onSource(ctx, semantics.Source{Path: path}, r); err != nil {
+			return err
+		}
+		pairs = pairs[n:]
 	}
-	r, err := s.run(ctx, "release_unanswered", s.keys(path), args...)
-	if err != nil {
-		return err
-	}
-	for token, nonces := range found {
-		s.unanswered.forget(token, nonces...)
-	}
-	return s.onSource(ctx, semantics.Source{Path: path}, r)
+	return nil
 }

@@ -120,7 +120,7 @@ var queueParts = parts{
 	"zset": {
 		"ready", "locks", "waiting", "expiry", "gaps", "delayed", "deferred", "dead_ready", "dead_locks", "dead_waiting",
 		"dead_expiry", "dead_gaps", "dead_delayed", "dead_deferred", "dead_numbers", "due", "scheduled_ids", "history_times",
-		"by_session", "session_locks", "ready_sessions", "idle_sessions", "states_due", "request_times",
+		"by_session", "session_locks", "ready_sessions", "idle_sessions", "states_due", "request_times", "run_locks",
 	},
 	"hash": {
 		"entity", "deliveries", "modified", "dead_deliveries", "dead_modified", "history",

@@ -1,28 +1,27 @@
 package redistest
 
 import (
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
 )
 
-var (
-	runMember = regexp.MustCompile(`^:(\d+)$`)
-	runText   = regexp.MustCompile(`^\d+-\d+(,\d+-\d+)*$`)
-)
+var runText = regexp.MustCompile(`^\d+-\d+(,\d+-\d+)*$`)
 
 // singleLocks returns the locks of a side with their ends, one for each message: those of runs as if each message had
 // a lock of its own.
 func (q *audit) singleLocks(side string) map[string]float64 {
-	locks := map[string]float64{}
-	for lock, end := range q.zsets[side+"locks"] {
-		m := runMember.FindStringSubmatch(lock)
-		if m == nil {
-			locks[lock] = end
-			continue
-		}
-		for _, position := range positionsOf(q.hashes["runs"][m[1]]) {
-			locks[strconv.FormatInt(position, 10)+lock] = end
+	locks := maps.Clone(q.zsets[side+"locks"])
+	if side != "" {
+		return locks
+	}
+	if locks == nil {
+		locks = map[string]float64{}
+	}
+	for nonce, run := range q.hashes["runs"] {
+		for _, position := range positionsOf(run) {
+			locks[strconv.FormatInt(position, 10)+":"+nonce] = q.zsets["run_locks"][nonce]
 		}
 	}
 	return locks
@@ -42,10 +41,10 @@ func positionsOf(run string) []int64 {
 	return positions
 }
 
-// checkRuns checks that each run has one lock and each such lock a run, that their positions ascend, and that the number
-// of messages they lock beyond their own number is known.
+// checkRuns checks that each run has a lock and each such lock a run, that their positions ascend, and that the number of
+// their messages is known.
 func (q *audit) checkRuns() {
-	more := int64(0)
+	messages := int64(0)
 	for nonce, run := range q.hashes["runs"] {
 		positions := positionsOf(run)
 		if !runText.MatchString(run) || len(positions) == 0 {
@@ -57,19 +56,17 @@ func (q *audit) checkRuns() {
 				q.fault("run %s is not in order: %s", nonce, run)
 			}
 		}
-		if _, has := q.zsets["locks"][":"+nonce]; !has {
+		if _, has := q.zsets["run_locks"][nonce]; !has {
 			q.fault("run %s has no lock", nonce)
 		}
-		more += int64(len(positions)) - 1
+		messages += int64(len(positions))
 	}
-	for side, runs := range map[string]map[string]string{"": q.hashes["runs"], "dead_": nil} {
-		for lock := range q.zsets[side+"locks"] {
-			if m := runMember.FindStringSubmatch(lock); m != nil && runs[m[1]] == "" {
-				q.fault("%slocks has %s without a run", side, lock)
-			}
+	for nonce := range q.zsets["run_locks"] {
+		if _, has := q.hashes["runs"][nonce]; !has {
+			q.fault("run_locks has %s without a run", nonce)
 		}
 	}
-	if got := q.number("locked_more"); got != more {
-		q.fault("locked_more is %d, runs lock %d messages beyond their number", got, more)
+	if got := q.number("run_messages"); got != messages {
+		q.fault("run_messages is %d, runs have %d", got, messages)
 	}
 }

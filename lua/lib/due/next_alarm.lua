@@ -15,6 +15,7 @@ local function next_alarm(queue, lazy)
       local ends = tonumber(redis.call("ZRANGE", side.locks, 0, 0, "WITHSCORES")[2])
       consider(ends and ends < 253402300799000 and ends) -- else it is one of those of set_aside
     end
+    consider(side.runs and tonumber(redis.call("ZRANGE", side.run_locks, 0, 0, "WITHSCORES")[2]))
     consider(tonumber(redis.call("ZRANGE", side.delayed, 0, 0, "WITHSCORES")[2]))
     consider(not lazy and tonumber(redis.call("ZRANGEBYSCORE", side.expiry, "(0", "+inf", "WITHSCORES", "LIMIT", 0,
       1)[2]))
@@ -26,7 +27,8 @@ local function next_alarm(queue, lazy)
   end
   local oldest = tonumber(redis.call("ZRANGE", queue.history_times, 0, 0, "WITHSCORES")[2])
   consider(oldest and history_ends(queue, oldest))
-  consider(unused_at(queue.entity, queue.due, { queue.main.locks, queue.dead.locks, queue.session_locks },
+  consider(unused_at(queue.entity, queue.due, { queue.main.locks, queue.main.run_locks,
+    queue.dead.locks, queue.session_locks },
     queue.dead.log, queue.now))
   return first
 end

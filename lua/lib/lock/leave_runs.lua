@@ -2,6 +2,7 @@
 -- stay the same. The given locks may be others, too.
 --@include lock/run_without
 --@include lock/group_by_nonce
+--@include lock/save_run
 --@include base/in_pieces
 --@include base/text
 local function leave_runs(entity, side, wanted)
@@ -9,14 +10,14 @@ local function leave_runs(entity, side, wanted)
     return
   end
   local nonces, positions = group_by_nonce(wanted)
-  local runs, more = {}, 0
+  local runs, before = {}, side.run_messages
   in_pieces(nonces, function(...)
     for _, run in ipairs(redis.call("HMGET", side.runs, ...)) do
       runs[#runs + 1] = run
     end
   end)
   for i, nonce in ipairs(nonces) do
-    local ends = runs[i] and redis.call("ZSCORE", side.locks, ":" .. nonce)
+    local ends = runs[i] and redis.call("ZSCORE", side.run_locks, nonce)
     if ends then
       local left, taken, count = run_without(runs[i], positions[nonce])
       local locks = {}
@@ -25,18 +26,14 @@ local function leave_runs(entity, side, wanted)
           locks[#locks + 1], locks[#locks + 2] = ends, text(position) .. ":" .. nonce
         end
       end
-      in_pieces(locks, function(...) redis.call("ZADD", side.locks, ...) end)
-      if left then
-        redis.call("HSET", side.runs, nonce, left)
-      else
-        redis.call("HDEL", side.runs, nonce)
-        redis.call("ZREM", side.locks, ":" .. nonce)
+      if count > 0 then
+        in_pieces(locks, function(...) redis.call("ZADD", side.locks, ...) end)
+        side.run_messages = side.run_messages - count
+        save_run(side, nonce, left, ends)
       end
-      more = more + count - (left and 0 or 1)
     end
   end
-  if more > 0 then
-    side.locked_more = side.locked_more - more
-    redis.call("HSET", entity, "locked_more", text(side.locked_more))
+  if before - side.run_messages > 0 then
+    redis.call("HSET", entity, "run_messages", text(side.run_messages))
   end
 end
