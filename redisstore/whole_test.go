@@ -26,13 +26,13 @@ local redis = (function(real, script, faults)
     for word in string.gmatch(text, "%S+") do with(word) end
   end
   for kind, names in pairs({
-    hash = "HGET HMGET HGETALL HSCAN HLEN HEXISTS HVALS HKEYS HSET HDEL HINCRBY",
+    hash = "HGET HMGET HGETALL HSCAN HLEN HEXISTS HVALS HKEYS HSET HSETNX HDEL HINCRBY",
     zset = "ZCARD ZCOUNT ZLEXCOUNT ZRANGE ZREVRANGEBYSCORE ZRANGEBYSCORE ZSCORE ZMSCORE ZINTERCARD ZADD ZREM ZREMRANGEBYSCORE ZREMRANGEBYLEX ZPOPMIN",
     stream = "XLEN XRANGE XREVRANGE XADD XDEL", string = "GET",
   }) do
     words(names, function(name) kinds[name] = kind end)
   end
-  words("HSET HDEL HINCRBY ZADD ZREM ZREMRANGEBYSCORE ZREMRANGEBYLEX ZPOPMIN XADD XDEL SET PEXPIRE DEL UNLINK", function(name) writes[name] = true end)
+  words("HSET HSETNX HDEL HINCRBY ZADD ZREM ZREMRANGEBYSCORE ZREMRANGEBYLEX ZPOPMIN XADD XDEL SET PEXPIRE DEL UNLINK", function(name) writes[name] = true end)
   words("TIME INFO SPUBLISH EXISTS SET PEXPIRE DEL UNLINK", function(name) free[name] = true end)
   local known, wrote = {}, false
   local function call(name, ...)
