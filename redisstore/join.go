@@ -30,8 +30,9 @@ const width = 8
 // batchQueue is the queue before one key. It exists only while a call is under way.
 type batchQueue[C any] struct {
 	waiting []*ticket[C]
-	weight  int // of those waiting
-	going   int // script calls under way
+	weight  int  // of those waiting
+	going   int  // script calls under way
+	shared  bool // the last batch had several calls
 }
 
 type ticket[C any] struct {
@@ -102,13 +103,17 @@ func (j *joiner[C]) lead(ctx context.Context, key string, q *batchQueue[C], batc
 
 // gather lets other goroutines run that are ready to, for as long as their calls join the batch and do not fill it. The
 // callers of the last batch have just got their answers, and most make the next call of their work: so they share a
-// script instead of a short one leaving first. A lone caller does not wait, because no other goroutine is ready.
+// script instead of a short one leaving first. A lone caller does not wait: only calls behind a batch of several
+// gather.
 func (j *joiner[C]) gather(q *batchQueue[C], batch []*ticket[C]) []*ticket[C] {
 	weight := 0
 	for _, t := range batch {
 		weight += j.weigh(t.call)
 	}
-	for weight < j.full {
+	j.mu.Lock()
+	gathers := q.shared || len(batch) > 1
+	j.mu.Unlock()
+	for gathers && weight < j.full {
 		runtime.Gosched()
 		j.mu.Lock()
 		joined, more := j.take(q, weight)
@@ -118,6 +123,9 @@ func (j *joiner[C]) gather(q *batchQueue[C], batch []*ticket[C]) []*ticket[C] {
 		}
 		batch, weight = append(batch, joined...), weight+more
 	}
+	j.mu.Lock()
+	q.shared = len(batch) > 1
+	j.mu.Unlock()
 	return batch
 }
 

@@ -76,8 +76,8 @@ func TestJoinerSharesCallsThatGather(t *testing.T) {
 func TestJoinerGathers(t *testing.T) {
 	t.Parallel()
 	h := newHeld(4, 5)
-	gathered := func(batch, waiting int) string {
-		q := &batchQueue[int]{weight: waiting}
+	gathered := func(batch, waiting int, shared bool) string {
+		q := &batchQueue[int]{weight: waiting, shared: shared}
 		var tickets []*ticket[int]
 		for i := range batch + waiting {
 			tickets = append(tickets, &ticket[int]{call: i})
@@ -94,11 +94,17 @@ func TestJoinerGathers(t *testing.T) {
 	}
 	for _, c := range []struct {
 		batch, waiting int
+		shared         bool // the batch before
 		want           string
 	}{
-		{1, 0, "[0]"}, {1, 2, "[0 1 2]"}, {1, 9, "[0 1 2 3 4]"}, {3, 1, "[0 1 2 3]"}, {4, 1, "[0 1 2 3]"},
+		{1, 0, true, "[0]"},
+		{1, 2, true, "[0 1 2]"},
+		{1, 9, true, "[0 1 2 3 4]"},
+		{1, 9, false, "[0]"},
+		{3, 1, false, "[0 1 2 3]"},
+		{4, 1, false, "[0 1 2 3]"},
 	} {
-		if got := gathered(c.batch, c.waiting); got != c.want {
+		if got := gathered(c.batch, c.waiting, c.shared); got != c.want {
 			t.Errorf("%d with %d waiting: %s, want %s", c.batch, c.waiting, got, c.want)
 		}
 	}

@@ -171,7 +171,7 @@ func TestLOCK_2_NonceOfARunComesAgain(t *testing.T) {
 	r.want("completed")
 }
 
-// A run in many pieces is given up, so that no script has to parse many.
+// A run in many pieces is dissolved, so that no script has to parse many.
 func TestLOCK_1_RunInManyPieces(t *testing.T) {
 	t.Parallel()
 	for name, verb := range map[string]func(r *runs, n int64){

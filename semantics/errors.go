@@ -182,6 +182,14 @@ func SizeExceeded(what string, actual, limit int64) *Error {
 		With(DetailActual, strconv.FormatInt(actual, 10)).With(DetailLimit, strconv.FormatInt(limit, 10))
 }
 
+// TooManyMessages is ARGUMENT_OUT_OF_RANGE for a batch of more than MaxBatchMessages.
+func TooManyMessages(actual int) *Error {
+	return FieldError(
+		ArgumentOutOfRange, "messages", "contains %d messages, at most %d are allowed; send them in several calls", actual,
+		MaxBatchMessages,
+	)
+}
+
 // MessageTooLarge is MESSAGE_SIZE_EXCEEDED for a message that its queue or topic does not take (MSG-20).
 func MessageTooLarge(actual, limit int64) *Error {
 	return SizeExceeded("message", actual, limit).

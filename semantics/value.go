@@ -2,6 +2,7 @@ package semantics
 
 import (
 	"math"
+	"strings"
 	"time"
 )
 
@@ -152,10 +153,22 @@ func TextOf(t ValueType, s string) (Value, error) {
 		if t == TypeDateTime {
 			at = at.UTC()
 		}
-		return Value{typ: t, str: at.Format(time.RFC3339Nano)}, nil
+		text := at.Format(time.RFC3339Nano)
+		if _, err := time.Parse(time.RFC3339Nano, text); err != nil { // its offset leads to the year 10000, or is a day
+			return Value{}, Errorf(
+				InvalidArgument, "property value %q is not an instant of the years 0 to 9999 in UTC", Shorten(s),
+			)
+		}
+		return Value{typ: t, str: text}, nil
 	default:
 		return Value{}, Errorf(InvalidArgument, "property type %s is not kept as text", t)
 	}
+}
+
+// Clone returns the value with memory of its own.
+func (v Value) Clone() Value {
+	v.str = strings.Clone(v.str)
+	return v
 }
 
 // Size is the number of bytes the value counts for (MSG-15, MSG-20): text and bytes their length, the rest the

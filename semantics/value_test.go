@@ -73,6 +73,10 @@ func TestMSG_12_Texts(t *testing.T) {
 		{semantics.TypeDecimal, strings.Repeat("9", 65)},
 		{semantics.TypeDateTime, "yesterday"},
 		{semantics.TypeDateTime, "2026-01-02"},
+		{semantics.TypeDateTime, "9999-12-31T23:59:59-01:00"}, // in UTC it is in the year 10000
+		{semantics.TypeDateTime, "0000-01-01T00:00:00+01:00"},
+		{semantics.TypeDateTimeOffset, "2026-01-01T00:00:00+24:60"},
+		{semantics.TypeDateTimeOffset, "2026-01-01T00:00:00-24:60"},
 		{semantics.TypeInt64, "1"},
 		{semantics.TypeBytes, "x"},
 		{semantics.TypeNull, ""},

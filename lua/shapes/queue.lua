@@ -40,7 +40,7 @@
 ---@field runs string? key, on the main side: messages that share a lock
 ---@field run_locks string? key, on the main side: the ends of these locks
 ---@field run_messages int how many messages are in runs
----@field given_up int? messages of runs that this script has given locks of their own, because a run had many pieces
+---@field dissolved int? messages that this script took out of runs because these had many pieces
 ---@field numbers string? key, on the dead side: dead letters by sequence number
 ---@field by_session string? key, on the main side of a queue with sessions: what each session has
 ---@field sequence int the last position given

@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ const firstLockPrune = 1024
 func (l *locks) add(m *semantics.Received) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.issued[m.LockToken] = issuedLock{number: m.SequenceNumber, id: m.MessageID, until: m.LockedUntil}
+	l.issued[m.LockToken] = issuedLock{number: m.SequenceNumber, id: strings.Clone(m.MessageID), until: m.LockedUntil}
 	if len(l.issued) < l.pruneAt {
 		return
 	}

@@ -19,6 +19,7 @@ type sending[Request proto.Message] struct {
 	request  Request // without the messages
 	field    protowire.Number
 	messages []*semantics.Message
+	count    int           // of the messages; none is decoded if they are too many
 	refused  map[int]error // by position, why a message cannot be sent
 	bytes    int
 }
@@ -34,10 +35,11 @@ func newPublishRequest() *sending[*sidebusv1.PublishRequest] {
 // decode reads the request. The messages refer to data, which must not change any more.
 func (r *sending[Request]) decode(data []byte) error {
 	r.bytes = len(data)
-	messages, rest, err := cut(data, r.field)
+	messages, count, rest, err := cut(data, r.field)
 	if err != nil {
 		return err
 	}
+	r.count = count
 	if err := proto.Unmarshal(rest, r.request); err != nil {
 		return err
 	}
@@ -56,30 +58,38 @@ func (r *sending[Request]) decode(data []byte) error {
 	return nil
 }
 
-// cut returns the values of a repeated field of submessages, and the other fields.
-func cut(data []byte, field protowire.Number) (values [][]byte, rest []byte, err error) {
+// cut returns the values of a repeated field of submessages, how many there are, and the other fields. It returns no
+// values if there are more than messages in a batch: they would need much more memory than the request.
+func cut(data []byte, field protowire.Number) (values [][]byte, count int, rest []byte, err error) {
 	for len(data) > 0 {
 		number, kind, tag := protowire.ConsumeTag(data)
 		if tag < 0 {
-			return nil, nil, protowire.ParseError(tag)
+			return nil, 0, nil, protowire.ParseError(tag)
 		}
 		n := protowire.ConsumeFieldValue(number, kind, data[tag:])
 		if n < 0 {
-			return nil, nil, protowire.ParseError(n)
+			return nil, 0, nil, protowire.ParseError(n)
 		}
 		if number == field && kind == protowire.BytesType {
 			value, _ := protowire.ConsumeBytes(data[tag:])
-			values = append(values, value)
+			if count++; count > semantics.MaxBatchMessages {
+				values = nil
+			} else {
+				values = append(values, value)
+			}
 		} else {
 			rest = append(rest, data[:tag+n]...)
 		}
 		data = data[tag+n:]
 	}
-	return values, rest, nil
+	return values, count, rest, nil
 }
 
 // checked returns the messages, or the error of the first that cannot be sent, with its position.
 func (r *sending[Request]) checked() ([]*semantics.Message, error) {
+	if r.count > semantics.MaxBatchMessages {
+		return nil, semantics.TooManyMessages(r.count)
+	}
 	for i, m := range r.messages {
 		err := r.refused[i]
 		if err == nil {

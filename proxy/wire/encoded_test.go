@@ -126,6 +126,21 @@ func TestEncodedIsTheWireWhateverComes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { agrees(rt, drawHostile(rt)) })
 }
 
+// Of a part that comes twice, the generated code checks both. These have text first that is not UTF-8.
+func TestEncodedLeavesRepeatedPartsToTheGeneratedCode(t *testing.T) {
+	t.Parallel()
+	for name, data := range map[string]string{
+		"key of a property": "\x5a\x0a\x0a\x01\xff\x0a\x01k\x12\x02\x08\x00",
+		"text":              "\x6a\x01\xff\x6a\x01a",
+		"text, then bytes":  "\x6a\x01\xff\x62\x01a",
+		"message id":        "\x0a\x01\xff\x0a\x01a",
+	} {
+		if agrees(t, []byte(data)) {
+			t.Errorf("%s: read, want it to be left to the generated code", name)
+		}
+	}
+}
+
 func FuzzEncoded(f *testing.F) {
 	for i := range 200 {
 		f.Add(rapid.Custom(drawHostile).Example(i))

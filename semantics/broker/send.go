@@ -275,11 +275,7 @@ func checkBatch(messages []*semantics.Message) error {
 		return semantics.InvalidField("messages", "must contain at least one message")
 	}
 	if len(messages) > semantics.MaxBatchMessages {
-		return semantics.FieldError(
-			semantics.ArgumentOutOfRange, "messages",
-			"contains %d messages, at most %d are allowed; send them in several calls", len(messages),
-			semantics.MaxBatchMessages,
-		)
+		return semantics.TooManyMessages(len(messages))
 	}
 	total := int64(0)
 	for i, m := range messages {

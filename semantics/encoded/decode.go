@@ -16,7 +16,7 @@ import (
 //
 // Decode does not look at the body, which may be invalid as text or as JSON.
 func Decode(data []byte, m *semantics.Message) bool {
-	texts := textsOf(m)
+	texts, hasBody := textsOf(m), false
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)
 		if n < 0 {
@@ -37,12 +37,13 @@ func Decode(data []byte, m *semantics.Message) bool {
 		data = data[n:]
 		isValid := false
 		switch {
-		case number >= 1 && number <= lastText:
+		case number >= 1 && number <= lastText && *texts[number-1] == "": //nolint:gosec // 1 to 9
 			*texts[number-1] = textOf(value)                              //nolint:gosec // 1 to 9
 			isValid = utf8.Valid(value) && (number > 1 || len(value) > 0) // an empty message id is an error (MSG-2)
 		case number == fieldProperties:
 			isValid = decodeProperty(value, m)
-		case number >= fieldBody && number < fieldBody+3:
+		case number >= fieldBody && number < fieldBody+3 && !hasBody:
+			hasBody = true
 			m.Body, m.BodyKind = value[:len(value):len(value)], semantics.BodyKind(number-fieldBody)
 			isValid = true
 		case number == fieldTimeToLive && m.TimeToLive == nil:
@@ -70,7 +71,7 @@ func decodeProperty(data []byte, m *semantics.Message) bool {
 		}
 		data = data[n+size:]
 		switch {
-		case number == fieldKey:
+		case number == fieldKey && name == nil:
 			name = part
 		case number == fieldValue && value == nil:
 			value = part

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -171,9 +170,19 @@ func (m *message) view() *semantics.Received {
 
 func clone(m *semantics.Message) semantics.Message {
 	c := *m
-	c.MessageID, c.SessionID = strings.Clone(m.MessageID), strings.Clone(m.SessionID) // which outlive the message
+	for _, text := range []*string{
+		&c.MessageID, &c.SessionID, &c.PartitionKey, &c.CorrelationID, &c.Subject, &c.To, &c.ReplyTo,
+		&c.ReplyToSessionID, &c.ContentType,
+	} {
+		*text = strings.Clone(*text) // it may be a part of a request
+	}
 	c.Body = slices.Clone(m.Body)
-	c.Properties = maps.Clone(m.Properties)
+	if m.Properties != nil {
+		c.Properties = make(map[string]semantics.Value, len(m.Properties))
+	}
+	for name, value := range m.Properties {
+		c.Properties[strings.Clone(name)] = value.Clone()
+	}
 	if m.TimeToLive != nil {
 		ttl := *m.TimeToLive
 		c.TimeToLive = &ttl

@@ -1,11 +1,11 @@
--- save_run keeps what is left of a run that ends at an instant, nil for nothing. A run in more than 16 pieces is given
--- up, and each of its messages gets a lock of its own: scripts would have to parse too much. One script gives up runs
--- of about 1000 messages.
+-- save_run keeps what is left of a run that ends at an instant, nil for nothing. A run in more than 16 pieces is
+-- dissolved, and each of its messages gets a lock of its own: scripts would have to parse too much. One script
+-- dissolves runs of about 1000 messages.
 --@include lock/locks_of_run
 --@include base/in_pieces
 local function save_run(side, nonce, left, ends)
   local _, commas = string.gsub(left or "", ",", ",")
-  if left and (commas < 16 or (side.given_up or 0) >= 1000) then
+  if left and (commas < 16 or (side.dissolved or 0) >= 1000) then
     redis.call("HSET", side.runs, nonce, left)
     return
   end
@@ -16,5 +16,5 @@ local function save_run(side, nonce, left, ends)
   in_pieces(locks, function(...) redis.call("ZADD", side.locks, ...) end)
   redis.call("HDEL", side.runs, nonce)
   redis.call("ZREM", side.run_locks, nonce)
-  side.run_messages, side.given_up = side.run_messages - #locks / 2, (side.given_up or 0) + #locks / 2
+  side.run_messages, side.dissolved = side.run_messages - #locks / 2, (side.dissolved or 0) + #locks / 2
 end

@@ -38,6 +38,7 @@ type sample struct {
 	at        time.Time
 	allocated int64 // since the process began
 	live      int64
+	roots     int64 // stacks and globals, for which the runtime also lets the heap grow
 }
 
 // cycle is garbage from the moment when it is created, so its finalizer runs after the next collection.
@@ -52,7 +53,7 @@ func (p *pacer) await() {
 
 func (p *pacer) collected() {
 	s := p.read()
-	next := percent(s.live, s.allocated-p.last.allocated, s.at.Sub(p.last.at), p.most)
+	next := percent(s.live, s.roots, s.allocated-p.last.allocated, s.at.Sub(p.last.at), p.most)
 	if next != p.set { // setting it stops all goroutines for a moment
 		debug.SetGCPercent(next)
 	}
@@ -60,11 +61,15 @@ func (p *pacer) collected() {
 }
 
 func (p *pacer) read() sample {
-	values := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
-	metrics.Read(values)
-	return sample{
-		at: p.now(), allocated: int64(values[0].Value.Uint64()), live: int64(values[1].Value.Uint64()), //nolint:gosec // bytes
+	values := []metrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"},
 	}
+	metrics.Read(values)
+	bytes := func(i int) int64 { return int64(values[i].Value.Uint64()) } //nolint:gosec // bytes
+	return sample{at: p.now(), allocated: bytes(0), live: bytes(1), roots: bytes(2) + bytes(3)}
 }
 
 const (
@@ -74,9 +79,9 @@ const (
 
 // percent returns by how much the heap may grow beyond what is live: by the garbage of a second, if as much as in the
 // last interval is allocated, but not beyond most bytes; at least by as much as by default.
-func percent(live, allocated int64, interval time.Duration, most int64) int {
+func percent(live, roots, allocated int64, interval time.Duration, most int64) int {
 	live = max(live, smallHeap)
 	garbage := float64(allocated) / max(interval, time.Microsecond).Seconds()
 	heap := min(float64(live)+garbage, float64(most))
-	return max(int(heap/float64(live)*100)-100, usual)
+	return max(int((heap-float64(live))/float64(live+roots)*100), usual)
 }

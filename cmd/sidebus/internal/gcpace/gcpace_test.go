@@ -31,9 +31,19 @@ func TestPercent(t *testing.T) {
 		{"a clock that went back", 8 * mebibyte, 8 * mebibyte, -time.Second, 700},
 	}
 	for _, c := range cases {
-		if got := percent(c.live, c.allocated, c.interval, most); got != c.want {
+		if got := percent(c.live, 0, c.allocated, c.interval, most); got != c.want {
 			t.Errorf("%s: %d percent, want %d", c.name, got, c.want)
 		}
+	}
+}
+
+// The runtime adds to the heap's goal as much for stacks and globals as for what is live, so they count too.
+func TestPercentWithStacks(t *testing.T) {
+	t.Parallel()
+	const live, roots, most = 8 * mebibyte, 24 * mebibyte, 64 * mebibyte
+	got := percent(live, roots, most, time.Millisecond, most)
+	if goal := live + (live+roots)*got/100; goal > most {
+		t.Errorf("%d percent let the heap grow to %d bytes, at most %d are wanted", got, goal, most)
 	}
 }
 
