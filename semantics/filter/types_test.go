@@ -238,13 +238,11 @@ func TestSQL_12_Datetimes(t *testing.T) {
 func TestSQL_12_DatetimesAtTheEnds(t *testing.T) {
 	t.Parallel()
 	m := &semantics.Message{Properties: values{
-		"last": typed(semantics.TypeDateTime, "9999-12-31T23:59:59.999999999Z"),
-		// year 10000 in UTC, which no text can say
-		"beyond": typed(semantics.TypeDateTime, "9999-12-31T23:00:00-02:00"),
-		"year0":  typed(semantics.TypeDateTimeOffset, "0000-01-01T00:00:00+14:00"),
+		"last":  typed(semantics.TypeDateTime, "9999-12-31T23:59:59.999999999Z"),
+		"year0": typed(semantics.TypeDateTimeOffset, "0000-01-01T00:00:00+14:00"),
 	}}
 	check(t, filter.Of(m), nil, []outcome{
-		{`last > '9999-12-31T23:59:59.99999999'`, T}, {`beyond > last`, U}, {`EXISTS(beyond) AND beyond IS NOT NULL`, T}, {`year0 < '0001-01-01'`, T}, {`year0 < last`, T},
+		{`last > '9999-12-31T23:59:59.99999999'`, T}, {`year0 < '0001-01-01'`, T}, {`year0 < last`, T},
 	})
 }
 
