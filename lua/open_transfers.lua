@@ -12,6 +12,7 @@
 --   OK
 --   ENTITY_NOT_FOUND
 -- Cost: O(1)
+--@include entity/can_receive
 --@include base/now_ms
 --@include base/text
 --@include entity/touch
@@ -23,7 +24,7 @@ if values[1] ~= "queue" and values[1] ~= "subscription" then
   return { "ENTITY_NOT_FOUND" }
 end
 ensure_transfers(entity, transfers_entity, text(now))
-if settles or values[2] == "ACTIVE" or values[2] == "SEND_DISABLED" then
+if settles or can_receive(values[2]) then
   touch(entity, now)
 end
 return { "OK" }

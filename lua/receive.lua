@@ -32,6 +32,8 @@
 -- answer
 --@include base/now_ms
 --@include base/text
+--@include entity/can_receive
+--@include entity/forward_path
 --@include entity/touch
 --@include wake/recheck_ms
 --@include wake/wait_here
@@ -47,8 +49,8 @@ local function take_run()
   local values = redis.call("HMGET", entity, "status", "kind", "requires_session", "forward_to", "alarm_ms", "largest",
     "lock_duration_ms", "sequence", "cursor", "run_messages")
   local alarm = tonumber(values[5] or "0")
-  local is_plain = sub == "" and (values[1] == "ACTIVE" or values[1] == "SEND_DISABLED") and values[2] ~= "topic"
-    and values[3] ~= "1" and (values[4] or "") == "" and (alarm == 0 or now < alarm)
+  local is_plain = sub == "" and can_receive(values[1]) and values[2] ~= "topic" and values[3] ~= "1"
+    and not forward_path(values[4]) and (alarm == 0 or now < alarm)
     and (safe == 0 or tonumber(values[6] or "0") + 256 <= safe)
   -- ready, expiry, gaps, modified
   if not is_plain or redis.call("EXISTS", KEYS[3], KEYS[7], KEYS[8], KEYS[11]) > 0 then

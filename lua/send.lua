@@ -41,6 +41,7 @@
 --@include base/now_ms
 --@include base/text
 --@include entity/can_send
+--@include entity/forward_path
 --@include wake/wake_next
 local now, keyed = now_ms(ARGV[1]), ARGV[2] == "1"
 
@@ -52,7 +53,7 @@ local function append_plain()
     "default_ttl_ms", "max_message_bytes", "max_batch_bytes", "max_bytes", "sequence", "bytes", "dead_bytes",
     "state_bytes", "largest")
   local is_plain = not keyed and #KEYS == 17 and values[1] == "queue" and values[2] ~= "1" and can_send(values[3])
-    and (values[4] or "") == "" and tonumber(values[5]) == 0 and tonumber(values[6]) < 0
+    and not forward_path(values[4]) and tonumber(values[5]) == 0 and tonumber(values[6]) < 0
   if not is_plain then
     return nil
   end

@@ -305,7 +305,8 @@ func TestSESS_25_LostAnswersAreForgotten(t *testing.T) {
 	wantNoted(redisstore.MaxUnanswered)
 }
 
-// When it is known which messages nobody has, the next receive releases these and no others of the same script.
+// If the store knows which messages no client has, the next receive releases only these, even if the same script locked
+// others.
 func TestSESS_25_OnlyWhatNobodyHasIsReleased(t *testing.T) {
 	t.Parallel()
 	l := openLostSessions(t, 100, "1", "2", "3")

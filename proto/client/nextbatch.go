@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"math"
 	"time"
 
@@ -79,7 +78,7 @@ func (r *receiver) completed(rows []*sidebusv1.SettleResponse_Result, mayBeDone 
 	outcomes := make([]error, len(rows))
 	for i, row := range rows {
 		err := settled(rows[i:i+1], mayBeDone)
-		if err == nil || errors.Is(err, CodeMessageLockLost) || errors.Is(err, CodeSessionLockLost) {
+		if endsLock(err) {
 			r.renewals.remove(row.GetLockToken())
 		}
 		outcomes[i] = err

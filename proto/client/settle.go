@@ -116,10 +116,15 @@ func settle[Q any](
 		}
 		return settled(response.GetResults(), mayBeDone)
 	})
-	if err == nil || errors.Is(err, CodeMessageLockLost) || errors.Is(err, CodeSessionLockLost) {
+	if endsLock(err) {
 		r.renewals.remove(message.LockToken)
 	}
 	return err
+}
+
+// endsLock reports whether a message has no lock any more after a settlement with this outcome.
+func endsLock(err error) bool {
+	return err == nil || errors.Is(err, CodeMessageLockLost) || errors.Is(err, CodeSessionLockLost)
 }
 
 // settled returns the first failure in the rows of a settlement. After a try whose outcome is unknown, that the lock

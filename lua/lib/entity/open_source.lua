@@ -2,6 +2,7 @@
 -- names. Returns queue and side, or as third result the reply that refuses the verb (STAT-2). check may return such a
 -- reply too; it runs before anything is done. topics_too is as in open_queue.
 --@include entity/open_queue
+--@include entity/can_receive
 --@include due/clear_due
 --@include entity/touch
 local function open_source(keys, now, sub, check, topics_too)
@@ -10,8 +11,7 @@ local function open_source(keys, now, sub, check, topics_too)
     return nil, nil, { "ENTITY_NOT_FOUND" }
   end
   -- STAT-1: of a topic it is about sends
-  local may = queue.status == "ACTIVE" or queue.status == "SEND_DISABLED" or queue.is_topic
-  if not may then
+  if not can_receive(queue.status) and not queue.is_topic then
     return nil, nil, { "ENTITY_DISABLED", queue.status }
   end
   local side = sub == "" and queue.main or queue.dead

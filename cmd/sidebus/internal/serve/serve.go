@@ -143,7 +143,7 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 		func(ctx context.Context) { letters.Write(ctx, opened, logger) },
 		func(ctx context.Context) {
 			select {
-			case <-sidecar.Started(): // a start makes much garbage, but is no load
+			case <-sidecar.Started(): // the garbage of the start is not load
 				gcpace.Start(settings.LoadedHeap())
 			case <-ctx.Done():
 			}
