@@ -14,7 +14,7 @@
 -- Cost: O(messages in flight log N)
 --@include base/now_ms
 --@include base/text
---@include entity/open_queue
+--@include session/open_session_queue
 --@include entity/close_queue
 --@include entity/touch
 --@include session/held_session
@@ -24,12 +24,9 @@
 --@include session/end_session
 local now, token = now_ms(ARGV[1]), ARGV[2]
 
-local queue = open_queue(KEYS, now)
+local queue, refusal = open_session_queue(KEYS, now)
 if not queue then
-  return { "ENTITY_NOT_FOUND" }
-end
-if not queue.has_sessions then
-  return { "SESSION_NOT_SUPPORTED" }
+  return refusal
 end
 touch(queue.entity, now)
 local session = held_session(queue, token)

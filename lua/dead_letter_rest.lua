@@ -14,7 +14,7 @@
 --   ENTITY_NOT_FOUND
 -- Cost: O(log N + slice of what is due)
 --@include base/now_ms
---@include entity/open_queue
+--@include session/open_session_queue
 --@include due/clear_due
 --@include entity/close_queue
 --@include expiry/expire_slice
@@ -23,12 +23,9 @@
 --@include session/touch_session
 local now, session, begun = now_ms(ARGV[1]), ARGV[2], ARGV[3] == "1"
 
-local queue = open_queue(KEYS, now)
+local queue, refusal = open_session_queue(KEYS, now)
 if not queue then
-  return { "ENTITY_NOT_FOUND" }
-end
-if not queue.has_sessions then
-  return { "SESSION_NOT_SUPPORTED" }
+  return refusal
 end
 clear_due(queue)
 if not begun and not queue.expiring then

@@ -18,7 +18,7 @@
 -- Cost: O(100 log N + slice of what is due)
 --@include base/now_ms
 --@include base/text
---@include entity/open_queue
+--@include session/open_session_queue
 --@include due/clear_due
 --@include entity/close_queue
 --@include session/session_record
@@ -27,12 +27,9 @@
 local now, after, limit = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local updated, active = tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local queue = open_queue(KEYS, now)
+local queue, refusal = open_session_queue(KEYS, now)
 if not queue then
-  return { "ENTITY_NOT_FOUND" }
-end
-if not queue.has_sessions then
-  return { "SESSION_NOT_SUPPORTED" }
+  return refusal
 end
 clear_due(queue)
 local notifications = close_queue(queue)

@@ -31,64 +31,14 @@
 -- Cost: O(messages handed out + slice of what is due), and most_bytes are read when messages may be too large for one
 -- answer
 --@include base/now_ms
---@include base/text
---@include entity/can_receive
---@include entity/forward_path
---@include entity/touch
---@include wake/recheck_ms
---@include wake/wait_here
---@include wake/wake_next
+--@include available/take_run
 local now, sub, limit, safe, most_bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]),
   tonumber(ARGV[5])
-local nonce, register_below, sidecar = ":" .. ARGV[6], tonumber(ARGV[7]), ARGV[8]
+local nonce, register_below, sidecar = ARGV[6], tonumber(ARGV[7]), ARGV[8]
 
--- take_run takes the next messages of a queue as a run, if all that it has are fresh, without options, and small. Else
--- it returns nil and has done nothing.
-local function take_run()
-  local entity, log, waiting, runs, run_locks = KEYS[1], KEYS[2], KEYS[5], KEYS[37], KEYS[38]
-  local values = redis.call("HMGET", entity, "status", "kind", "requires_session", "forward_to", "alarm_ms", "largest",
-    "lock_duration_ms", "sequence", "cursor", "run_messages")
-  local alarm = tonumber(values[5] or "0")
-  local is_plain = sub == "" and can_receive(values[1]) and values[2] ~= "topic" and values[3] ~= "1"
-    and not forward_path(values[4]) and (alarm == 0 or now < alarm)
-    and (safe == 0 or tonumber(values[6] or "0") + 256 <= safe)
-  -- ready, expiry, gaps, modified
-  if not is_plain or redis.call("EXISTS", KEYS[3], KEYS[7], KEYS[8], KEYS[11]) > 0 then
-    return nil
-  end
-  redis.call("XLEN", log) -- as in lib/base/check_key_types
-  redis.call("ZCARD", run_locks)
-  local is_awaited = redis.call("ZCARD", waiting) > 0
-  local sequence, cursor, lock_ms = tonumber(values[8] or "0"), tonumber(values[9] or "0"), tonumber(values[7])
-  local count, ends, notifications, spans = math.min(limit, sequence - cursor), text(now + lock_ms), "0", {}
-  if count > 0 then
-    local first, last = text(cursor + 1), text(cursor + count)
-    if redis.call("HSETNX", runs, ARGV[6], first .. "-" .. last) == 0 then
-      return nil -- the nonce came before
-    end
-    redis.call("ZADD", run_locks, ends, ARGV[6])
-    if alarm == 0 or now + lock_ms < alarm then
-      notifications, alarm = ends, now + lock_ms
-    end
-    redis.call("HSET", entity, "cursor", last, "run_messages", text((values[10] or 0) + count), "accessed_ms",
-      text(now), "alarm_ms", text(alarm))
-    spans = { first, last }
-  else
-    touch(entity, now)
-  end
-  local left = sequence > cursor + count
-  if count < register_below then
-    wait_here(waiting, now, sidecar)
-  end
-  if left and count > 0 and is_awaited then
-    wake_next(waiting, sequence - cursor - count, now)
-  end
-  local recheck = recheck_ms({ lock_duration_ms = lock_ms, alarm = alarm, now = now })
-  return { "OK", notifications, recheck, left and 1 or 0, ends, {}, {}, {}, spans, {} }
-end
-local run = take_run()
-if run then
-  return run
+local reply = sub == "" and take_run(KEYS, now, limit, safe, nonce, register_below, sidecar)
+if reply then
+  return reply
 end
 --@rare
 --@include entity/open_source
@@ -103,6 +53,8 @@ end
 --@include available/take_available
 --@include lock/lock_messages
 --@include available/count_available
+--@include wake/wait_here
+--@include wake/recheck_ms
 
 local queue, side, refusal = open_source(KEYS, now, sub, function(queue, side)
   return side.by_session and { "SESSION_REQUIRED" } or refuse_forwarding(queue, side)
@@ -145,7 +97,7 @@ if heavy then
     waits = waits or register == "2" or (register == "1" and not is_cut and (shares[n] or 0) == 0)
   end
 end
-local locked_until = lock_messages(queue, side, positions, nonce)
+local locked_until = lock_messages(queue, side, positions, ":" .. nonce)
 
 local still = count_available(side)
 if waits then

@@ -13,7 +13,7 @@
 --   ENTITY_NOT_FOUND
 -- Cost: O(messages in flight in these sessions log N)
 --@include base/now_ms
---@include entity/open_queue
+--@include session/open_session_queue
 --@include entity/close_queue
 --@include session/held_session
 --@include session/locks_of_session
@@ -21,12 +21,9 @@
 --@include lock/return_message
 local now = now_ms(ARGV[1])
 
-local queue = open_queue(KEYS, now)
+local queue, refusal = open_session_queue(KEYS, now)
 if not queue then
-  return { "ENTITY_NOT_FOUND" }
-end
-if not queue.has_sessions then
-  return { "SESSION_NOT_SUPPORTED" }
+  return refusal
 end
 for i = 2, #ARGV, 2 do
   local token, wanted = ARGV[i], ARGV[i + 1]

@@ -39,67 +39,17 @@
 --   ENTITY_NOT_FOUND
 -- Cost: O(messages)
 --@include base/now_ms
---@include base/text
---@include entity/can_send
---@include entity/forward_path
---@include wake/wake_next
+--@include intake/append_plain
 local now, keyed = now_ms(ARGV[1]), ARGV[2] == "1"
 
--- append_plain stores all calls if none has anything unusual and all are admitted. Else it returns nil and has done
--- nothing.
-local function append_plain()
-  local entity, log, waiting = KEYS[1], KEYS[2], KEYS[4]
-  local values = redis.call("HMGET", entity, "kind", "keyed", "status", "forward_to", "max_message_count",
-    "default_ttl_ms", "max_message_bytes", "max_batch_bytes", "max_bytes", "sequence", "bytes", "dead_bytes",
-    "state_bytes", "largest")
-  local is_plain = not keyed and #KEYS == 17 and values[1] == "queue" and values[2] ~= "1" and can_send(values[3])
-    and not forward_path(values[4]) and tonumber(values[5]) == 0 and tonumber(values[6]) < 0
-  if not is_plain then
-    return nil
+if not keyed and #KEYS == 17 then
+  local reply = append_plain(KEYS[1], KEYS[2], KEYS[4], ARGV, now)
+  if reply then
+    return reply
   end
-  local max_message_bytes, max_batch_bytes = tonumber(values[7]), tonumber(values[8])
-  local bytes, largest, count, at = 0, tonumber(values[14] or "0"), 0, 3
-  while at <= #ARGV do
-    local of_call, total = tonumber(ARGV[at]), 0
-    for i = at + 1, at + 2 * (of_call or 0), 2 do
-      local size = tonumber(ARGV[i])
-      if not size or size > max_message_bytes then
-        return nil
-      end
-      total, largest = total + size, math.max(largest, #ARGV[i + 1])
-    end
-    if not of_call or (of_call > 1 and total > max_batch_bytes) then
-      return nil
-    end
-    bytes, count, at = bytes + total, count + of_call, at + 1 + 2 * of_call
-  end
-  local sequence, held = tonumber(values[10] or "0"), (values[11] or 0) + bytes
-  if held + (values[12] or 0) + (values[13] or 0) > tonumber(values[9]) or sequence + count > 9007199254740991 then
-    return nil
-  end
-  local is_awaited, reply = redis.call("ZCARD", waiting) > 0, { "OK", "0" }
-  redis.call("XLEN", log) -- as in lib/base/check_key_types
-  at = 3
-  while at <= #ARGV do
-    reply[#reply + 1] = text(sequence + 1)
-    for i = at + 1, at + 2 * ARGV[at], 2 do
-      sequence = sequence + 1
-      redis.call("XADD", log, string.format("%d-%s", sequence, ARGV[i]), text(now) .. ":0", ARGV[i + 1])
-    end
-    at = at + 1 + 2 * ARGV[at]
-  end
-  redis.call("HSET", entity, "sequence", text(sequence), "bytes", text(held), "accessed_ms", text(now), "largest",
-    text(largest))
-  if is_awaited then
-    wake_next(waiting, count, now)
-  end
-  return reply
-end
-local stored = append_plain()
-if stored then
-  return stored
 end
 --@rare
+--@include base/text
 --@include base/check_key_types
 --@include entity/open_target
 --@include intake/load_of_send

@@ -12,19 +12,16 @@
 --   ENTITY_NOT_FOUND
 -- Cost: O(log N + slice of what is due)
 --@include base/now_ms
---@include entity/open_queue
+--@include session/open_session_queue
 --@include due/clear_due
 --@include entity/close_queue
 --@include session/session_record
 --@include session/touch_session
 local now, session = now_ms(ARGV[1]), ARGV[2]
 
-local queue = open_queue(KEYS, now)
+local queue, refusal = open_session_queue(KEYS, now)
 if not queue then
-  return { "ENTITY_NOT_FOUND" }
-end
-if not queue.has_sessions then
-  return { "SESSION_NOT_SUPPORTED" }
+  return refusal
 end
 clear_due(queue)
 local record = session_record(queue, session)

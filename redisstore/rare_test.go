@@ -25,11 +25,12 @@ var rareScripts = sync.OnceValue(func() map[string]script {
 	rare := map[string]script{}
 	for name, way := range shortWays {
 		copied := *all[name]
-		begin := "local function " + way + "()\n"
-		if strings.Count(copied.Text, begin) != 1 {
+		before, after, found := strings.Cut(copied.Text, "\nlocal function "+way+"(")
+		parameters, body, _ := strings.Cut(after, "\n")
+		if !found {
 			panic(name + " has no function " + way)
 		}
-		copied.Text = strings.Replace(copied.Text, begin, begin+"  do return nil end\n", 1)
+		copied.Text = before + "\nlocal function " + way + "(" + parameters + "\n  do return nil end\n" + body
 		rare[name] = script{Script: &copied, call: redis.NewScript(copied.Text)}
 	}
 	return rare

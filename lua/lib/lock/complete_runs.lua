@@ -1,0 +1,42 @@
+-- complete_runs completes messages that are all in runs whose locks hold. wanted are their positions by nonce, each a
+-- text in the form of a run, and ids those in the log. Returns false if they are not all in such runs, and then at most
+-- messages have left the log whose locks hold.
+--@include base/text
+--@include lock/run_without
+--@include lock/save_run
+--@include log/delete_ids
+local function complete_runs(entity, side, nonces, wanted, ids, now)
+  local ends, total, over, lefts = redis.call("ZMSCORE", side.run_locks, unpack(nonces)), 0, {}, {}
+  for i, run in ipairs(redis.call("HMGET", side.runs, unpack(nonces))) do
+    if not run or not ends[i] or tonumber(ends[i]) <= now then
+      return false
+    end
+    local left, _, taken = run_without(run, wanted[i])
+    total, lefts[i] = total + taken, left or false
+    over[#over + 1] = not left and nonces[i] or nil
+  end
+  redis.call("XLEN", side.log) -- as in lib/base/check_key_types
+  if #over < #nonces then
+    redis.call("ZCARD", side.locks)
+  end
+  if total < #ids then
+    return false
+  end
+  local bytes, wrong = delete_ids(side.log, ids)
+  if wrong then
+    return false
+  end
+  side.run_messages = side.run_messages - total
+  if #over > 0 then
+    redis.call("HDEL", side.runs, unpack(over))
+    redis.call("ZREM", side.run_locks, unpack(over))
+  end
+  for i, left in ipairs(lefts) do
+    if left then
+      save_run(side, nonces[i], left, ends[i])
+    end
+  end
+  redis.call("HSET", entity, "accessed_ms", text(now), "bytes", text(side.bytes - bytes), "run_messages",
+    text(side.run_messages))
+  return true
+end
