@@ -55,8 +55,9 @@ func TestFailedWatchLeavesNoTimer(t *testing.T) {
 	t.Parallel()
 	var lists waitingLists
 	lists.init(quietStore{fails: errors.New("down")})
-	w := &waitingList{source: semantics.Source{Path: "q"}, ready: make(chan struct{}), done: make(chan struct{}), users: 1}
-	w.recheck = time.AfterFunc(time.Hour, w.overdue)
+	w := newWaitingList(semantics.Source{Path: "q"})
+	w.join()
+	w.recheck.Reset(time.Hour)
 	lists.open[w.source] = w
 	lists.work.Add(1)
 	lists.run(t.Context(), w)
