@@ -22,8 +22,7 @@ func MessageOf(from *sidebusv1.Message, to *semantics.Message) error {
 	*to = semantics.Message{
 		MessageID: from.GetMessageId(), SessionID: from.GetSessionId(), PartitionKey: from.GetPartitionKey(),
 		CorrelationID: from.GetCorrelationId(), Subject: from.GetSubject(), To: from.GetTo(),
-		ReplyTo:          from.GetReplyTo(),
-		ReplyToSessionID: from.GetReplyToSessionId(), ContentType: from.GetContentType(),
+		ReplyTo: from.GetReplyTo(), ReplyToSessionID: from.GetReplyToSessionId(), ContentType: from.GetContentType(),
 	}
 	if ttl := from.GetTimeToLive(); ttl != nil {
 		d, err := DurationOf("timeToLive", ttl)
@@ -179,11 +178,8 @@ func (r *received) fillSystem(from *semantics.Received) {
 	}
 	to.LockedUntil = setTime(&r.locked, from.LockedUntil)
 	to.State = states[from.State]
-	to.DeadLetterReason, to.DeadLetterErrorDescription = Present(
-		&from.DeadLetterReason,
-	), Present(
-		&from.DeadLetterErrorDescription,
-	)
+	to.DeadLetterReason = Present(&from.DeadLetterReason)
+	to.DeadLetterErrorDescription = Present(&from.DeadLetterErrorDescription)
 	if !from.DeadLetteredAt.IsZero() { // there the texts may be empty and are still set
 		to.DeadLetterReason, to.DeadLetterErrorDescription = &from.DeadLetterReason, &from.DeadLetterErrorDescription
 		deliveries := int32(from.DeadLetterDeliveryCount) //nolint:gosec // far below the bound of an int32

@@ -44,7 +44,7 @@ func Size(m *semantics.Message) int {
 const overhead = 6
 
 func appendProperty(b []byte, name string, v semantics.Value) []byte {
-	const tags = 2
+	const tags = 2 // bytes of the tags of key and value
 	value := valueSize(v)
 	b = protowire.AppendTag(b, fieldProperties, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(tags+protowire.SizeBytes(len(name))+protowire.SizeBytes(value))) //nolint:gosec // not negative

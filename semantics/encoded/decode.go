@@ -18,59 +18,52 @@ import (
 func Decode(data []byte, m *semantics.Message) bool {
 	texts, hasBody := textsOf(m), false
 	for len(data) > 0 {
-		number, kind, n := protowire.ConsumeTag(data)
+		number, value, n := consumeBytes(data)
 		if n < 0 {
-			return false
-		}
-		data = data[n:]
-		if number == fieldPriority && kind == protowire.VarintType {
-			if _, n = protowire.ConsumeVarint(data); n < 0 {
+			if number, _, n = consumeVarint(data); n < 0 || number != fieldPriority {
 				return false
 			}
 			data = data[n:] // accepted and ignored
 			continue
 		}
-		value, n := protowire.ConsumeBytes(data)
-		if n < 0 || kind != protowire.BytesType {
+		ok := false
+		switch {
+		case number <= lastText:
+			ok = decodeText(number, value, texts[number-1]) //nolint:gosec // a number is at least 1
+		case number == fieldTimeToLive:
+			ok = m.TimeToLive == nil && decodeTimeToLive(value, m)
+		case number == fieldProperties:
+			ok = decodeProperty(value, m)
+		case number <= lastBody:
+			ok, hasBody = !hasBody, true
+			m.Body, m.BodyKind = value[:len(value):len(value)], semantics.BodyKind(number-fieldBody)
+		case number == fieldScheduled:
+			ok = m.ScheduledAt.IsZero() && decodeScheduled(value, m)
+		}
+		if !ok {
 			return false
 		}
 		data = data[n:]
-		isValid := false
-		switch {
-		case number >= 1 && number <= lastText && *texts[number-1] == "": //nolint:gosec // 1 to 9
-			*texts[number-1] = textOf(value)                              //nolint:gosec // 1 to 9
-			isValid = utf8.Valid(value) && (number > 1 || len(value) > 0) // an empty message id is an error (MSG-2)
-		case number == fieldProperties:
-			isValid = decodeProperty(value, m)
-		case number >= fieldBody && number < fieldBody+3 && !hasBody:
-			hasBody = true
-			m.Body, m.BodyKind = value[:len(value):len(value)], semantics.BodyKind(number-fieldBody)
-			isValid = true
-		case number == fieldTimeToLive && m.TimeToLive == nil:
-			isValid = decodeTimeToLive(value, m)
-		case number == fieldScheduled && m.ScheduledAt.IsZero():
-			isValid = decodeScheduled(value, m)
-		}
-		if !isValid {
-			return false
-		}
 	}
+	return true
+}
+
+func decodeText(number protowire.Number, value []byte, to *string) bool {
+	isMissingID := number == fieldMessageID && len(value) == 0 // which is an error (MSG-2)
+	if *to != "" || isMissingID || !utf8.Valid(value) {
+		return false
+	}
+	*to = textOf(value)
 	return true
 }
 
 func decodeProperty(data []byte, m *semantics.Message) bool {
 	var name, value []byte
 	for len(data) > 0 {
-		number, kind, n := protowire.ConsumeTag(data)
-		if n < 0 || kind != protowire.BytesType {
-			return false
-		}
-		part, size := protowire.ConsumeBytes(data[n:])
-		if size < 0 {
-			return false
-		}
-		data = data[n+size:]
+		number, part, n := consumeBytes(data)
 		switch {
+		case n < 0:
+			return false
 		case number == fieldKey && name == nil:
 			name = part
 		case number == fieldValue && value == nil:
@@ -78,6 +71,7 @@ func decodeProperty(data []byte, m *semantics.Message) bool {
 		default:
 			return false
 		}
+		data = data[n:]
 	}
 	v, ok := decodeValue(value)
 	if !ok || !utf8.Valid(name) {
@@ -90,10 +84,10 @@ func decodeProperty(data []byte, m *semantics.Message) bool {
 	return true
 }
 
-// decodeTimeToLive reads a google.protobuf.Duration that is not negative and less than semantics.Never.
+// decodeTimeToLive reads a google.protobuf.Duration that is less than semantics.Never.
 func decodeTimeToLive(data []byte, m *semantics.Message) bool {
 	seconds, nanos, ok := decodeTime(data)
-	if !ok || seconds < 0 || seconds >= math.MaxInt64/int64(time.Second) {
+	if !ok || seconds >= math.MaxInt64/int64(time.Second) {
 		return false
 	}
 	ttl := time.Duration(seconds)*time.Second + time.Duration(nanos)
@@ -101,42 +95,34 @@ func decodeTimeToLive(data []byte, m *semantics.Message) bool {
 	return true
 }
 
-// The first and last seconds of the years 1970 and 9999.
-const (
-	firstSecond = 0
-	lastSecond  = 253402300799
-)
+// lastSecond is the last second of the year 9999.
+const lastSecond = 253402300799
 
-// decodeScheduled reads a google.protobuf.Timestamp from 1970 on.
+// decodeScheduled reads a google.protobuf.Timestamp.
 func decodeScheduled(data []byte, m *semantics.Message) bool {
 	seconds, nanos, ok := decodeTime(data)
-	if !ok || seconds < firstSecond || seconds > lastSecond {
+	if !ok || seconds > lastSecond {
 		return false
 	}
 	m.ScheduledAt = time.Unix(seconds, nanos).UTC()
 	return true
 }
 
-// decodeTime reads a Duration or a Timestamp.
+// decodeTime reads a Duration that is not negative, or a Timestamp from 1970 on.
 func decodeTime(data []byte) (seconds, nanos int64, ok bool) {
 	for len(data) > 0 {
-		number, kind, n := protowire.ConsumeTag(data)
-		if n < 0 || kind != protowire.VarintType {
+		number, value, n := consumeVarint(data)
+		switch {
+		case n < 0 || value > math.MaxInt64:
 			return 0, 0, false
-		}
-		v, size := protowire.ConsumeVarint(data[n:])
-		if size < 0 || v > math.MaxInt64 {
-			return 0, 0, false
-		}
-		data = data[n+size:]
-		switch number {
-		case fieldSeconds:
-			seconds = int64(v)
-		case fieldNanos:
-			nanos = int64(v)
+		case number == fieldSeconds:
+			seconds = int64(value)
+		case number == fieldNanos:
+			nanos = int64(value)
 		default:
 			return 0, 0, false
 		}
+		data = data[n:]
 	}
 	return seconds, nanos, nanos < int64(time.Second)
 }

@@ -8,12 +8,15 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Numbers of the fields of sidebus.v1.Message; 1 to 9 are the texts.
+// Numbers of the fields of sidebus.v1.Message. Those to lastText are the texts, those from fieldBody to lastBody the
+// body in the order of semantics.BodyKind.
 const (
+	fieldMessageID  protowire.Number = 1
 	lastText        protowire.Number = 9
 	fieldTimeToLive protowire.Number = 10
 	fieldProperties protowire.Number = 11
-	fieldBody       protowire.Number = 12 // as bytes; then as text, then as JSON
+	fieldBody       protowire.Number = 12
+	lastBody        protowire.Number = 14
 	fieldScheduled  protowire.Number = 15
 	fieldPriority   protowire.Number = 16
 )
@@ -25,6 +28,33 @@ const (
 	fieldSeconds protowire.Number = 1
 	fieldNanos   protowire.Number = 2
 )
+
+// consumeBytes reads a field of bytes from the beginning of data. n is its length, negative if another kind of field is
+// there.
+func consumeBytes(data []byte) (number protowire.Number, value []byte, n int) {
+	number, kind, tag := protowire.ConsumeTag(data)
+	if tag < 0 || kind != protowire.BytesType {
+		return 0, nil, -1
+	}
+	value, n = protowire.ConsumeBytes(data[tag:])
+	if n < 0 {
+		return 0, nil, -1
+	}
+	return number, value, tag + n
+}
+
+// consumeVarint is consumeBytes for a varint.
+func consumeVarint(data []byte) (number protowire.Number, value uint64, n int) {
+	number, kind, tag := protowire.ConsumeTag(data)
+	if tag < 0 || kind != protowire.VarintType {
+		return 0, 0, -1
+	}
+	value, n = protowire.ConsumeVarint(data[tag:])
+	if n < 0 {
+		return 0, 0, -1
+	}
+	return number, value, tag + n
+}
 
 // textsOf returns the texts of a message in the order of their fields.
 func textsOf(m *semantics.Message) [lastText]*string {

@@ -23,9 +23,9 @@ func decodeValue(data []byte) (v semantics.Value, ok bool) {
 	var err error
 	switch kind {
 	case protowire.VarintType:
-		var number uint64
-		if number, n = protowire.ConsumeVarint(data); n >= 0 {
-			v, err = integerOf(t, number)
+		var varint uint64
+		if varint, n = protowire.ConsumeVarint(data); n >= 0 {
+			v, err = integerOf(t, varint)
 		}
 	case protowire.Fixed32Type:
 		var bits uint32
@@ -71,18 +71,18 @@ func isSigned(t semantics.ValueType) bool {
 
 var errUnusual = semantics.Errorf(semantics.InvalidArgument, "the value is not encoded as usual")
 
-func integerOf(t semantics.ValueType, number uint64) (semantics.Value, error) {
+func integerOf(t semantics.ValueType, varint uint64) (semantics.Value, error) {
 	switch {
 	case t == semantics.TypeUint64:
-		return semantics.Uint64(number), nil
+		return semantics.Uint64(varint), nil
 	case isSigned(t):
-		return semantics.IntegerOf(t, protowire.DecodeZigZag(number))
-	case t == semantics.TypeNull && number == 0:
+		return semantics.IntegerOf(t, protowire.DecodeZigZag(varint))
+	case t == semantics.TypeNull && varint == 0:
 		return semantics.Null(), nil
-	case t == semantics.TypeBool && number <= 1:
-		return semantics.Bool(number == 1), nil
-	case number <= math.MaxInt64:
-		return semantics.IntegerOf(t, int64(number)) // no integer: an error
+	case t == semantics.TypeBool && varint <= 1:
+		return semantics.Bool(varint == 1), nil
+	case varint <= math.MaxInt64:
+		return semantics.IntegerOf(t, int64(varint)) // no integer: an error
 	default:
 		return semantics.Value{}, errUnusual
 	}
