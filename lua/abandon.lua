@@ -20,28 +20,18 @@
 -- Cost: O(locks log N)
 --@include base/now_ms
 --@include base/slice
---@include entity/open_queue
+--@include lock/open_for_settling
 --@include entity/close_queue
---@include entity/touch
 --@include lock/settle_locks
---@include session/session_mismatch
 --@include lock/return_message
 local now, sub, delay_ms, skip = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4] == "1"
-local token, count, owner = ARGV[5], tonumber(ARGV[6]), KEYS[39]
+local token, count = ARGV[5], tonumber(ARGV[6])
 local wanted, changes = slice(ARGV, 7, 6 + count), slice(ARGV, 7 + count)
 
-local queue = open_queue(KEYS, now)
+local queue, side, refusal = open_for_settling(KEYS, now, sub, token, KEYS[39])
 if not queue then
-  return { "ENTITY_NOT_FOUND" }
+  return refusal
 end
-queue.owner = owner
-local side = sub == "" and queue.main or queue.dead
-local wrong = session_mismatch(side, token)
-if wrong then
-  return { wrong }
-end
-redis.call("HLEN", owner) -- as in lib/base/check_key_types
-touch(queue.entity, now)
 if delay_ms < 0 then
   delay_ms = side == queue.main and queue.redelivery_delay_ms or 0
 end

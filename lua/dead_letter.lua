@@ -19,31 +19,21 @@
 -- Cost: O(locks log N + bytes moved)
 --@include base/now_ms
 --@include base/slice
---@include entity/open_queue
+--@include lock/open_for_settling
 --@include entity/close_queue
---@include entity/touch
 --@include lock/settle_locks
---@include session/session_mismatch
 --@include log/entry_at
 --@include dead_letter/dead_letter_entry
 --@include entity/note_orphan
-local now, token, count, owner = now_ms(ARGV[1]), ARGV[4], tonumber(ARGV[5]), KEYS[39]
+local now, token, count = now_ms(ARGV[1]), ARGV[4], tonumber(ARGV[5])
 local reason = ARGV[2] ~= "" and string.sub(ARGV[2], 2) or nil
 local description = ARGV[3] ~= "" and string.sub(ARGV[3], 2) or nil
 local wanted, changes = slice(ARGV, 6, 5 + count), slice(ARGV, 6 + count)
 
-local queue = open_queue(KEYS, now)
+local queue, main, refusal = open_for_settling(KEYS, now, "", token, KEYS[39])
 if not queue then
-  return { "ENTITY_NOT_FOUND" }
+  return refusal
 end
-queue.owner = owner
-local main = queue.main
-local wrong = session_mismatch(main, token)
-if wrong then
-  return { wrong }
-end
-redis.call("HLEN", owner) -- as in lib/base/check_key_types
-touch(queue.entity, now)
 local results = settle_locks(queue, main, wanted, changes, token, function(position)
   redis.call("ZREM", main.deferred, position)
   local entry = entry_at(main.log, position)

@@ -18,29 +18,18 @@
 -- Cost: O(locks log N)
 --@include base/now_ms
 --@include base/slice
---@include entity/open_queue
+--@include lock/open_for_settling
 --@include entity/close_queue
---@include entity/touch
 --@include lock/settle_locks
---@include session/session_mismatch
 --@include due/expect
 --@include session/put_in_session
 local now, sub, token, count = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
-local owner = KEYS[39]
 local wanted, changes = slice(ARGV, 5, 4 + count), slice(ARGV, 5 + count)
 
-local queue = open_queue(KEYS, now)
+local queue, side, refusal = open_for_settling(KEYS, now, sub, token, KEYS[39])
 if not queue then
-  return { "ENTITY_NOT_FOUND" }
+  return refusal
 end
-queue.owner = owner
-local side = sub == "" and queue.main or queue.dead
-local wrong = session_mismatch(side, token)
-if wrong then
-  return { wrong }
-end
-redis.call("HLEN", owner) -- as in lib/base/check_key_types
-touch(queue.entity, now)
 local results = settle_locks(queue, side, wanted, changes, token, function(position, session)
   redis.call("ZADD", side.deferred, position, position)
   if session then

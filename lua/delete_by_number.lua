@@ -17,22 +17,16 @@
 -- Cost: O(numbers log N + slice of what is due)
 --@include base/now_ms
 --@include base/slice
---@include entity/open_source
+--@include session/open_scope
 --@include entity/close_queue
 --@include log/position_of
 --@include available/take_unlocked
 --@include session/session_of
---@include session/session_scope
 --@include log/entry_at
 --@include log/remove_entry
 local now, sub, token, numbers = now_ms(ARGV[1]), ARGV[2], ARGV[3], slice(ARGV, 4)
 
-local session
-local queue, side, refusal = open_source(KEYS, now, sub, function(queue, side)
-  local wrong
-  session, wrong = session_scope(queue, side, token, "")
-  return wrong and { wrong }
-end)
+local queue, side, session, refusal = open_scope(KEYS, now, sub, token, "")
 if not queue then
   return refusal
 end

@@ -25,22 +25,16 @@
 -- Cost: O(log N + messages looked at)
 --@include base/now_ms
 --@include base/text
---@include entity/open_source
+--@include session/open_scope
 --@include entity/close_queue
 --@include answer/reads_at_once
 --@include answer/weigh_entry
 --@include log/entries_from
 --@include log/message_state
---@include session/session_scope
 local now, sub, from, limit, max_bytes = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local show, token, named, must = ARGV[6], ARGV[7], ARGV[8], string.byte(ARGV[5]) ~= 43
 
-local session
-local queue, side, refusal = open_source(KEYS, now, sub, function(queue, side)
-  local wrong
-  session, wrong = session_scope(queue, side, token, named)
-  return wrong and { wrong }
-end, true)
+local queue, side, session, refusal = open_scope(KEYS, now, sub, token, named, true)
 if not queue then
   return refusal
 end

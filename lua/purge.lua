@@ -22,11 +22,10 @@
 -- Cost: O(limit log N + bytes looked at)
 --@include base/now_ms
 --@include base/text
---@include entity/open_source
+--@include session/open_scope
 --@include entity/close_queue
 --@include answer/reads_at_once
 --@include available/take_unlocked
---@include session/session_scope
 --@include session/session_of
 --@include session/places_in_session
 --@include log/entry_at
@@ -36,12 +35,7 @@
 local now, sub, show, before, after = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local limit, token, named = tonumber(ARGV[6]), ARGV[7], ARGV[8]
 
-local session
-local queue, side, refusal = open_source(KEYS, now, sub, function(queue, side)
-  local wrong
-  session, wrong = session_scope(queue, side, token, named)
-  return wrong and { wrong }
-end)
+local queue, side, session, refusal = open_scope(KEYS, now, sub, token, named)
 if not queue then
   return refusal
 end

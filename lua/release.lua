@@ -16,24 +16,16 @@
 -- Cost: O(locks log N)
 --@include base/now_ms
 --@include base/slice
---@include entity/open_queue
+--@include lock/open_for_settling
 --@include entity/close_queue
---@include entity/touch
 --@include lock/settle_locks
---@include session/session_mismatch
 --@include lock/return_message
 local now, sub, token, wanted = now_ms(ARGV[1]), ARGV[2], ARGV[3], slice(ARGV, 4)
 
-local queue = open_queue(KEYS, now)
+local queue, side, refusal = open_for_settling(KEYS, now, sub, token)
 if not queue then
-  return { "ENTITY_NOT_FOUND" }
+  return refusal
 end
-local side = sub == "" and queue.main or queue.dead
-local wrong = session_mismatch(side, token)
-if wrong then
-  return { wrong }
-end
-touch(queue.entity, now)
 local results = settle_locks(queue, side, wanted, {}, token, function(position, session)
   return_message(queue, side, position, false, 0, session)
 end)
