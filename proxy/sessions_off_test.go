@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -33,8 +34,9 @@ func callsInSession(source, held, token, reason string) []refusal {
 
 // sessionCalls are all calls of the service Sessions, refused for a reason.
 func sessionCalls(source, lock, reason string) []refusalBy[sidebusv1.SessionsClient] {
+	now := &durationpb.Duration{}
 	return []refusalBy[sidebusv1.SessionsClient]{
-		refuse("accept next", reason, "", accepting, &sidebusv1.SessionsAcceptRequest{Source: source}),
+		refuse("accept next", reason, "", accepting, &sidebusv1.SessionsAcceptRequest{Source: source, MaxWait: now}),
 		refuse("accept", reason, "", accepting, &sidebusv1.SessionsAcceptRequest{Source: source, SessionId: proto.String("s")}),
 		refuse("renew", reason, "", renewing, &sidebusv1.SessionsRenewLockRequest{Source: source, LockToken: lock}),
 		refuse("close", reason, "", closing, &sidebusv1.SessionsCloseRequest{Source: source, LockToken: lock}),

@@ -32,22 +32,6 @@ func fromMessages(source, reason string) []refusal {
 	}
 }
 
-// fromSessions are all verbs of Sessions.
-func fromSessions(source, reason string) []refusalBy[sidebusv1.SessionsClient] {
-	now := &durationpb.Duration{}
-	return []refusalBy[sidebusv1.SessionsClient]{
-		refuse("accept", reason, "", accepting, &sidebusv1.SessionsAcceptRequest{Source: source, MaxWait: now}),
-		refuse("accept by name", reason, "", accepting, &sidebusv1.SessionsAcceptRequest{Source: source, SessionId: proto.String("s")}),
-		refuse("renew", reason, "", renewing, &sidebusv1.SessionsRenewLockRequest{Source: source, LockToken: nobodysToken}),
-		refuse("close", reason, "", closing, &sidebusv1.SessionsCloseRequest{Source: source, LockToken: nobodysToken}),
-		refuse("get state", reason, "", gettingState, &sidebusv1.SessionsGetStateRequest{Source: source, LockToken: nobodysToken}),
-		refuse("set state", reason, "", settingState, &sidebusv1.SessionsSetStateRequest{Source: source, LockToken: nobodysToken}),
-		refuse("list", reason, "", listing, &sidebusv1.SessionsListRequest{Source: source}),
-		refuse("unblock", reason, "", unblocking, &sidebusv1.SessionsUnblockRequest{Source: source, SessionId: "s"}),
-		refuse("rest", reason, "", givingUp, &sidebusv1.SessionsDeadLetterRestRequest{Source: source, SessionId: "s"}),
-	}
-}
-
 // toTarget are all verbs that put messages somewhere.
 func toTarget(target, reason string) []refusal {
 	ask := asking(text("x"))
@@ -76,7 +60,7 @@ func TestTOPIC_8_WrongEnd(t *testing.T) {
 			for _, r := range fromMessages(source, reason) {
 				t.Run(r.name+" from "+source, func(t *testing.T) { r.check(t, w.messages) })
 			}
-			for _, r := range fromSessions(source, reason) {
+			for _, r := range sessionCalls(source, nobodysToken, reason) {
 				t.Run(r.name+" of "+source, func(t *testing.T) { r.check(t, w.sessions) })
 			}
 		}

@@ -90,16 +90,8 @@ func ExampleSender() {
 
 func ExampleSender_NewMessageBatch() {
 	ctx := context.Background()
-	sidebus, err := client.New(target, nil)
-	if err != nil {
-		panic(err)
-	}
+	sidebus, sender := exampleQueue(ctx, "example-batch", nil)
 	defer sidebus.Close()
-	mustQueue(ctx, sidebus, "example-batch", nil)
-	sender, err := sidebus.NewSender("example-batch", nil)
-	if err != nil {
-		panic(err)
-	}
 
 	batch := sender.NewMessageBatch(nil)
 	for range 10 {
@@ -131,16 +123,8 @@ func ExampleSender_NewMessageBatch() {
 
 func ExampleSender_ScheduleMessages() {
 	ctx := context.Background()
-	sidebus, err := client.New(target, nil)
-	if err != nil {
-		panic(err)
-	}
+	sidebus, sender := exampleQueue(ctx, "example-schedule", nil)
 	defer sidebus.Close()
-	mustQueue(ctx, sidebus, "example-schedule", nil)
-	sender, err := sidebus.NewSender("example-schedule", nil)
-	if err != nil {
-		panic(err)
-	}
 
 	tomorrow := time.Now().Add(24 * time.Hour)
 	numbers, err := sender.ScheduleMessages(ctx, []*client.Message{{Body: []byte("pay")}, {Body: []byte("ship")}}, tomorrow, nil)
@@ -162,16 +146,8 @@ func ExampleSender_ScheduleMessages() {
 func ExampleReceiver() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	sidebus, err := client.New(target, nil)
-	if err != nil {
-		panic(err)
-	}
+	sidebus, sender := exampleQueue(ctx, "example-receiver", nil)
 	defer sidebus.Close()
-	mustQueue(ctx, sidebus, "example-receiver", nil)
-	sender, err := sidebus.NewSender("example-receiver", nil)
-	if err != nil {
-		panic(err)
-	}
 	if _, err := sender.SendMessages(ctx, []*client.Message{{Body: []byte("tea")}, {Body: []byte("coffee")}}, nil); err != nil {
 		panic(err)
 	}
@@ -216,16 +192,8 @@ func ExampleReceiver() {
 func ExampleReceiver_CompleteAndReceive() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	sidebus, err := client.New(target, nil)
-	if err != nil {
-		panic(err)
-	}
+	sidebus, sender := exampleQueue(ctx, "example-next-batch", nil)
 	defer sidebus.Close()
-	mustQueue(ctx, sidebus, "example-next-batch", nil)
-	sender, err := sidebus.NewSender("example-next-batch", nil)
-	if err != nil {
-		panic(err)
-	}
 	if _, err := sender.SendMessages(ctx, []*client.Message{{Body: []byte("tea")}, {Body: []byte("coffee")}}, nil); err != nil {
 		panic(err)
 	}
@@ -259,16 +227,8 @@ func ExampleReceiver_CompleteAndReceive() {
 func ExampleSessionReceiver() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	sidebus, err := client.New(target, nil)
-	if err != nil {
-		panic(err)
-	}
+	sidebus, sender := exampleQueue(ctx, "example-session", &sidebusv1.Queue{RequiresSession: new(true)})
 	defer sidebus.Close()
-	mustQueue(ctx, sidebus, "example-session", &sidebusv1.Queue{RequiresSession: new(true)})
-	sender, err := sidebus.NewSender("example-session", nil)
-	if err != nil {
-		panic(err)
-	}
 	for _, step := range []string{"cut", "sew", "press"} {
 		if err := sender.SendMessage(ctx, &client.Message{SessionID: new("shirt-7"), Body: []byte(step)}, nil); err != nil {
 			panic(err)
@@ -305,16 +265,8 @@ func ExampleSessionReceiver() {
 func ExampleReceiver_Handle() {
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
-	sidebus, err := client.New(target, nil)
-	if err != nil {
-		panic(err)
-	}
+	sidebus, sender := exampleQueue(ctx, "example-handle", nil)
 	defer sidebus.Close()
-	mustQueue(ctx, sidebus, "example-handle", nil)
-	sender, err := sidebus.NewSender("example-handle", nil)
-	if err != nil {
-		panic(err)
-	}
 	for _, body := range []string{"one", "two", "three"} {
 		if err := sender.SendMessage(ctx, &client.Message{Body: []byte(body)}, nil); err != nil {
 			panic(err)
@@ -346,16 +298,8 @@ func ExampleReceiver_Handle() {
 func ExampleReceiver_Handle_sessions() {
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
-	sidebus, err := client.New(target, nil)
-	if err != nil {
-		panic(err)
-	}
+	sidebus, sender := exampleQueue(ctx, "example-handle-sessions", &sidebusv1.Queue{RequiresSession: new(true)})
 	defer sidebus.Close()
-	mustQueue(ctx, sidebus, "example-handle-sessions", &sidebusv1.Queue{RequiresSession: new(true)})
-	sender, err := sidebus.NewSender("example-handle-sessions", nil)
-	if err != nil {
-		panic(err)
-	}
 	for i := range 3 {
 		err := sender.SendMessage(ctx, &client.Message{SessionID: new("cart-7"), Body: fmt.Append(nil, "item ", i+1)}, nil)
 		if err != nil {

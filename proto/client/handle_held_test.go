@@ -42,6 +42,14 @@ func (h *holding) delivers(session string, tokens ...string) []*HandledMessage {
 	return messages
 }
 
+// newHoldingOfTwo returns a holding with two messages of its session. The first one was started.
+func newHoldingOfTwo(t *testing.T) (h *holding, first, second *HandledMessage) {
+	t.Helper()
+	h = newHolding(t, 2, false)
+	m := h.delivers("s", "1", "2")
+	return h, m[0], m[1]
+}
+
 func (h *holding) wantStarted(tokens string) {
 	h.t.Helper()
 	if got := strings.Join(h.started, " "); got != tokens {
@@ -81,15 +89,14 @@ func TestHeldSessionIsHandledInOrder(t *testing.T) {
 
 func TestHeldSessionWithAGap(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t, 2, false)
-	m := h.delivers("s", "1", "2")
-	h.ends(m[0], true)
-	h.wantNext(m[0], nil, true)
+	h, first, _ := newHoldingOfTwo(t)
+	h.ends(first, true)
+	h.wantNext(first, nil, true)
 	h.delivers("s", "3")
 	h.wantStarted("1")
 
 	h = newHolding(t, 1, false) // nothing is behind the message
-	first := h.delivers("s", "1")[0]
+	first = h.delivers("s", "1")[0]
 	h.ends(first, true)
 	h.wantNext(first, nil, false)
 	h.delivers("s", "1")
@@ -130,8 +137,7 @@ func TestHeldSessionWithAGapAfterItsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHolding(t, 2, false)
-			m := h.delivers("s", "1", "2")[0]
+			h, m, _ := newHoldingOfTwo(t)
 			end(h, m)
 			h.ends(m, true)
 			h.wantNext(m, nil, false)
@@ -144,20 +150,18 @@ func TestHeldSessionWithAGapAfterItsEnd(t *testing.T) {
 // What the first settlement of a message did counts: a second one finds its lock lost.
 func TestHeldMessageIsSettledOnce(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t, 2, false)
-	m := h.delivers("s", "1", "2")
-	h.settled(m[0], false)
-	h.ends(m[0], true)
-	h.wantNext(m[0], m[1], false)
+	h, first, second := newHoldingOfTwo(t)
+	h.settled(first, false)
+	h.ends(first, true)
+	h.wantNext(first, second, false)
 }
 
 // A message that could not be settled keeps its lock: what is behind it waits for the end of the session.
 func TestHeldSessionBehindAnUnsettledMessage(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t, 2, false)
-	m := h.delivers("s", "1", "2")
-	h.returned(m[0])
-	h.wantNext(m[0], nil, false)
+	h, first, _ := newHoldingOfTwo(t)
+	h.returned(first)
+	h.wantNext(first, nil, false)
 	h.delivers("s", "3")
 	h.wantStarted("1")
 }
@@ -166,8 +170,8 @@ func TestHeldSessionBehindAnUnsettledMessage(t *testing.T) {
 // others stay.
 func TestHeldSessionClosed(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t, 2, false)
-	of, other := h.delivers("s", "1", "2")[0], h.delivers("", "a")[0]
+	h, of, _ := newHoldingOfTwo(t)
+	other := h.delivers("", "a")[0]
 	for range 2 {
 		h.sessionClosed(&sidebusv1.SubscribeSessionClosed{SessionId: "tale", SessionLockToken: "s"})
 		h.locksLost([]string{"1", "unknown"})
@@ -221,10 +225,9 @@ func TestHeldLocksLost(t *testing.T) {
 
 func TestHeldStops(t *testing.T) {
 	t.Parallel()
-	h := newHolding(t, 2, false)
-	m := h.delivers("s", "1", "2")
+	h, first, _ := newHoldingOfTwo(t)
 	h.stop()
 	h.delivers("", "a")
 	h.wantStarted("1")
-	h.wantNext(m[0], nil, false)
+	h.wantNext(first, nil, false)
 }

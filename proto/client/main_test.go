@@ -161,6 +161,20 @@ func mustQueue(ctx context.Context, c *client.Client, name string, queue *sidebu
 	}
 }
 
+// exampleQueue makes a client for an example, and a sender to a new queue. It fails the process as mustQueue does.
+func exampleQueue(ctx context.Context, name string, queue *sidebusv1.Queue) (*client.Client, *client.Sender) {
+	sidebus, err := client.New(target, nil)
+	if err != nil {
+		panic(err)
+	}
+	mustQueue(ctx, sidebus, name, queue)
+	sender, err := sidebus.NewSender(name, nil)
+	if err != nil {
+		panic(err)
+	}
+	return sidebus, sender
+}
+
 // queueOf makes a queue for a test, with its name.
 func queueOf(t *testing.T, c *client.Client, queue *sidebusv1.Queue) string {
 	t.Helper()
