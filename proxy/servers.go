@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -72,8 +73,7 @@ func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *pro
 
 func newGRPCServer(maxMessage int) *grpc.Server {
 	return grpc.NewServer(append(
-		admission.GRPCOptions(),
-		grpcapi.ServerOption(),
+		slices.Concat(admission.GRPCOptions(), grpcapi.ServerOptions()),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.KeepaliveEnforcementPolicy(

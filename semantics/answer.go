@@ -19,10 +19,8 @@ const (
 // AnswerSize is how many bytes the message takes in an answer, or a little more. It is not Size, in which names and
 // types count nothing.
 func (r *Received) AnswerSize() int64 {
-	bare := r.Message
-	bare.Properties = nil
-	texts := len(r.DeadLetterReason) + len(r.DeadLetterErrorDescription) + len(r.DeadLetterSource)
-	return bare.Size() + int64(propertiesSize(r.Properties)+texts+messageOverhead)
+	texts := r.textsSize() + len(r.DeadLetterReason) + len(r.DeadLetterErrorDescription) + len(r.DeadLetterSource)
+	return int64(len(r.Body) + propertiesSize(r.Properties) + texts + messageOverhead)
 }
 
 // Fitting is how many of the first items fit into one answer of so many bytes; at least one, if there is any.

@@ -15,6 +15,9 @@ func NewLockToken() LockToken { return LockToken(NewRandomUUID()) }
 // String returns the canonical form of the UUID.
 func (t LockToken) String() string { return UUID(t).String() }
 
+// Append adds the canonical form of the UUID to b.
+func (t LockToken) Append(b []byte) []byte { return UUID(t).Append(b) }
+
 // IsZero reports whether t is the zero token, which no delivery ever has.
 func (t LockToken) IsZero() bool { return t == LockToken{} }
 

@@ -195,12 +195,16 @@ func (r *Received) ForwardingSize() int64 {
 
 // HeaderSize is the bytes of all properties, broker and application ones: names and values (MSG-15).
 func (m *Message) HeaderSize() int64 {
-	n := len(m.MessageID) + len(m.SessionID) + len(m.PartitionKey) + len(m.CorrelationID) + len(m.Subject) +
-		len(m.To) + len(m.ReplyTo) + len(m.ReplyToSessionID) + len(m.ContentType)
+	n := m.textsSize()
 	for name, value := range m.Properties {
 		n += len(name) + value.Size()
 	}
 	return int64(n)
+}
+
+func (m *Message) textsSize() int {
+	return len(m.MessageID) + len(m.SessionID) + len(m.PartitionKey) + len(m.CorrelationID) + len(m.Subject) +
+		len(m.To) + len(m.ReplyTo) + len(m.ReplyToSessionID) + len(m.ContentType)
 }
 
 // Size is the bytes the message counts for: body and all properties (MSG-20).

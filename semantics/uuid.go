@@ -23,14 +23,20 @@ func UUIDFrom(random [16]byte) UUID {
 	return u
 }
 
+// UUIDTextLength is the length of the canonical form.
+const UUIDTextLength = 36
+
 // String returns the canonical lower-case form, 8-4-4-4-12.
 func (u UUID) String() string {
-	var b [36]byte
-	hex.Encode(b[0:8], u[0:4])
-	hex.Encode(b[9:13], u[4:6])
-	hex.Encode(b[14:18], u[6:8])
-	hex.Encode(b[19:23], u[8:10])
-	hex.Encode(b[24:36], u[10:16])
-	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
-	return string(b[:])
+	var b [UUIDTextLength]byte
+	return string(u.Append(b[:0]))
+}
+
+// Append adds the canonical form to b.
+func (u UUID) Append(b []byte) []byte {
+	b = append(hex.AppendEncode(b, u[0:4]), '-')
+	b = append(hex.AppendEncode(b, u[4:6]), '-')
+	b = append(hex.AppendEncode(b, u[6:8]), '-')
+	b = append(hex.AppendEncode(b, u[8:10]), '-')
+	return hex.AppendEncode(b, u[10:16])
 }

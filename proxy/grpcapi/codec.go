@@ -4,19 +4,34 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that is wrapped here
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/mem"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// ServerOption is the option that a server needs before the services can be registered on it.
-func ServerOption() grpc.ServerOption {
-	return grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")})
+// ServerOptions are the options that a server needs before the services can be registered on it.
+//
+// What arrives is read into memory of its own, which no pool takes back, because messages refer to it until they are
+// stored.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}), experimental.BufferPool(mem.NopBufferPool{}),
+	}
 }
 
-// codec is grpc-go's codec for protobuf, except that it keeps the error of an incoming message that cannot be decoded,
-// so that the call can answer it. Otherwise grpc-go answers INTERNAL without a reason (ERR-1).
+// codec is grpc-go's codec for protobuf, with two exceptions. An answer may be encoded already. And the error of an
+// incoming message that cannot be decoded is kept, so that the call can answer it. Otherwise grpc-go answers INTERNAL
+// without a reason (ERR-1).
 type codec struct{ encoding.CodecV2 }
+
+// Marshal encodes an answer.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if encoded, ok := v.(mem.Buffer); ok {
+		return mem.BufferSlice{encoded}, nil
+	}
+	return c.CodecV2.Marshal(v)
+}
 
 // incoming is a request that is being decoded.
 type incoming struct {
@@ -32,7 +47,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	}
 	var err error
 	if into, ok := in.into.(interface{ decode(data []byte) error }); ok {
-		err = into.decode(data.Materialize())
+		err = into.decode(whole(data))
 	} else {
 		err = c.CodecV2.Unmarshal(data, in.into)
 	}
@@ -42,6 +57,14 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		)
 	}
 	return nil
+}
+
+// whole returns the bytes of a message. Most arrive in one frame, and are not copied.
+func whole(data mem.BufferSlice) []byte {
+	if len(data) == 1 {
+		return data[0].ReadOnlyData()
+	}
+	return data.Materialize()
 }
 
 // checked wraps the decoder that grpc-go passes to a handler.

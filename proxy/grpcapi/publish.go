@@ -2,10 +2,13 @@ package grpcapi
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/access"
@@ -115,6 +118,7 @@ func (s *Messages) publish(stream publishStream, batch []publication) error {
 		}
 		n := batchLength(batch)
 		results, errs := s.send(stream.Context(), batch[:n])
+		admission.RequestHandled(stream.Context())
 		for i, p := range batch[:n] {
 			if err := acknowledge(stream, p, results[i], errs[i]); err != nil {
 				return err
@@ -155,15 +159,31 @@ func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.
 
 // acknowledge answers one publication if it failed or requested an acknowledgement.
 func acknowledge(stream publishStream, p publication, results []semantics.SendResult, err error) error {
-	admission.RequestHandled(stream.Context())
-	response := &sidebusv1.PublishResponse{RequestId: p.id}
 	switch {
 	case err != nil:
-		response.Outcome = &sidebusv1.PublishResponse_Failure{Failure: failureFrom(err)}
+		failure := &sidebusv1.PublishResponse_Failure{Failure: failureFrom(err)}
+		return stream.Send(&sidebusv1.PublishResponse{RequestId: p.id, Outcome: failure})
 	case p.ack == sidebusv1.PublishRequest_NONE:
 		return nil
 	default:
-		response.Outcome = &sidebusv1.PublishResponse_Sent{Sent: sentFrom(results)}
+		return stream.SendMsg(publishedFrom(p.id, results))
 	}
-	return stream.Send(response)
+}
+
+// Numbers of fields of sidebus.v1.PublishResponse.
+const (
+	fieldRequestID protowire.Number = 1
+	fieldSent      protowire.Number = 2
+)
+
+// publishedFrom encodes the response to a publication that was stored.
+func publishedFrom(id string, results []semantics.SendResult) mem.Buffer {
+	size := wire.SentSize(results)
+	b := make([]byte, 0, size+len(id)+2*binary.MaxVarintLen32)
+	if id != "" {
+		b = protowire.AppendString(protowire.AppendTag(b, fieldRequestID, protowire.BytesType), id)
+	}
+	return mem.SliceBuffer(wire.AppendPart(b, fieldSent, size, func(b []byte) []byte {
+		return wire.AppendSent(b, results)
+	}))
 }

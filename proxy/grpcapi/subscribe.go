@@ -203,11 +203,11 @@ func subscriptionOf(open *sidebusv1.SubscribeOpen) (semantics.Source, stream.Opt
 	return source, options, err
 }
 
-// send writes a response. The stream permits one writer at a time.
-func (c *subscriber) send(response *sidebusv1.SubscribeResponse) error {
+// send writes a response, which may be encoded already. The stream permits one writer at a time.
+func (c *subscriber) send(response any) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	return c.stream.Send(response)
+	return c.stream.SendMsg(response)
 }
 
 // write says that the stream stands and carries events to the client until the subscription ends, io.EOF or why, or ctx
@@ -259,7 +259,7 @@ func (c *subscriber) carry(ctx context.Context, events []stream.Event) error {
 		for n < len(events) && events[0].Delivery != nil && events[n].Delivery != nil {
 			n++
 		}
-		if err := c.send(responseFrom(events[:n])); err != nil {
+		if err := c.sendEvents(events[:n]); err != nil {
 			for _, e := range events {
 				c.sub.Undelivered(ctx, e)
 			}
@@ -274,6 +274,21 @@ func (c *subscriber) carry(ctx context.Context, events []stream.Event) error {
 		events = events[n:]
 	}
 	return nil
+}
+
+// sendEvents writes one event, or several deliveries.
+func (c *subscriber) sendEvents(events []stream.Event) error {
+	if events[0].Delivery == nil {
+		return c.send(responseFrom(events[0]))
+	}
+	size := int64(0)
+	for _, e := range events {
+		if err := wire.Encode(e.Delivery.Messages); err != nil {
+			return err
+		}
+		size += semantics.AnswerSize(e.Delivery.Messages)
+	}
+	return c.send(deliveriesFrom(events, int(size)))
 }
 
 // read reads the client's requests until it closes its side, and ends the subscription then, or until the stream fails.

@@ -1,8 +1,13 @@
 package grpcapi
 
 import (
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/wire"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/delivery"
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
@@ -15,14 +20,9 @@ var whys = map[stream.SessionEnd]sidebusv1.SubscribeSessionClosed_Why{
 	stream.SessionPaused:  sidebusv1.SubscribeSessionClosed_PAUSED,
 }
 
-// responseFrom translates one event, or several deliveries.
-func responseFrom(events []stream.Event) *sidebusv1.SubscribeResponse {
-	e := events[0]
+// responseFrom translates one event that is not a delivery.
+func responseFrom(e stream.Event) *sidebusv1.SubscribeResponse {
 	switch {
-	case e.Delivery != nil:
-		return &sidebusv1.SubscribeResponse{
-			Response: &sidebusv1.SubscribeResponse_Deliveries{Deliveries: deliveriesFrom(events)},
-		}
 	case e.SessionOpened != nil:
 		return &sidebusv1.SubscribeResponse{
 			Response: &sidebusv1.SubscribeResponse_SessionOpened{SessionOpened: sessionFrom(e.SessionOpened)},
@@ -46,13 +46,36 @@ func responseFrom(events []stream.Event) *sidebusv1.SubscribeResponse {
 	}
 }
 
-func deliveriesFrom(events []stream.Event) *sidebusv1.SubscribeDeliveries {
-	all := &sidebusv1.SubscribeDeliveries{Deliveries: make([]*sidebusv1.SubscribeDelivery, len(events))}
-	for i, e := range events {
-		all.Deliveries[i] = &sidebusv1.SubscribeDelivery{Messages: wire.EncodedFrom(e.Delivery.Messages)}
-		if lock := e.Delivery.Source().SessionLock; !lock.IsZero() {
-			all.Deliveries[i].SessionLockToken = lock.String()
+// Numbers of fields, each of the message before.
+const (
+	fieldDeliveries       protowire.Number = 3 // of sidebus.v1.SubscribeResponse
+	fieldDelivery         protowire.Number = 1
+	fieldSessionLockToken protowire.Number = 1
+	fieldMessages         protowire.Number = 2
+)
+
+// deliveriesFrom encodes the response with deliveries, which has about size bytes.
+func deliveriesFrom(events []stream.Event, size int) mem.Buffer {
+	buffer := answers.Get(size)
+	*buffer = wire.AppendPart((*buffer)[:0], fieldDeliveries, size, func(b []byte) []byte {
+		for _, e := range events {
+			b = wire.AppendPart(b, fieldDelivery, size/len(events), func(b []byte) []byte {
+				return appendDelivery(b, e.Delivery)
+			})
 		}
+		return b
+	})
+	return mem.NewBuffer(buffer, &answers)
+}
+
+func appendDelivery(b []byte, d *delivery.Delivery) []byte {
+	if lock := d.Source().SessionLock; !lock.IsZero() {
+		b = protowire.AppendTag(b, fieldSessionLockToken, protowire.BytesType)
+		b = protowire.AppendVarint(b, semantics.UUIDTextLength)
+		b = lock.Append(b)
 	}
-	return all
+	for _, m := range d.Messages {
+		b = wire.AppendReceived(b, fieldMessages, m)
+	}
+	return b
 }

@@ -87,21 +87,13 @@ func TestEncodedIsTheWire(t *testing.T) {
 	})
 }
 
-// A client decodes an answer with encoded messages as one with objects.
+// A client decodes an answer with encoded messages as one with objects, whatever the store has.
 func TestEncodedAnswerIsTheAnswer(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		data, err := proto.Marshal(drawMessage(rt))
-		if err != nil {
-			rt.Fatal(err)
-		}
-		m := &semantics.Received{Message: *generated(data), SequenceNumber: 7, EnqueuedSequenceNumber: 5}
-		m.Size, m.State, m.LockedUntil = m.Message.Size(), semantics.Deferred, time.Unix(1790000000, 5)
-		m.DeliveryCount, m.SessionSequence = rapid.IntRange(1, 9).Draw(rt, "count"), rapid.Int64Range(0, 3).Draw(rt, "place")
-		m.DeadLetterReason = rapid.StringN(0, 3, 9).Draw(rt, "reason")
-		decoded := func(messages []*sidebusv1.ReceivedMessage) *sidebusv1.ReceiveResponse {
+		m := drawReceived(rt)
+		decoded := func(data []byte, err error) *sidebusv1.ReceiveResponse {
 			answer := &sidebusv1.ReceiveResponse{}
-			data, err := proto.Marshal(&sidebusv1.ReceiveResponse{Messages: messages})
 			if err == nil {
 				err = proto.Unmarshal(data, answer)
 			}
@@ -110,12 +102,72 @@ func TestEncodedAnswerIsTheAnswer(t *testing.T) {
 			}
 			return answer
 		}
-		want := decoded(wire.ReceivedFrom([]*semantics.Received{m}, false))
-		form, _ := encoded.Append(nil, &m.Message)
-		m.Encoded = string(form)
-		got := decoded(wire.EncodedFrom([]*semantics.Received{m}))
-		if diff := cmp.Diff(want, got, protocmp.Transform(), sameFloats); diff != "" {
-			rt.Fatalf("(-objects +encoded):\n%s", diff)
+		ofObjects := func(messages []*sidebusv1.ReceivedMessage) *sidebusv1.ReceiveResponse {
+			return decoded(proto.Marshal(&sidebusv1.ReceiveResponse{Messages: messages}))
+		}
+		want := ofObjects(wire.ReceivedFrom([]*semantics.Received{m}, false))
+		if rapid.Bool().Draw(rt, "is encoded") {
+			form, _ := encoded.Append(nil, &m.Message)
+			m.Encoded = string(form)
+		}
+		for how, got := range map[string]*sidebusv1.ReceiveResponse{
+			"objects that are encoded": ofObjects(wire.EncodedFrom([]*semantics.Received{m})),
+			"bytes":                    decoded(wire.AppendReceived(nil, 1, m), nil), // EncodedFrom has encoded the message
+		} {
+			if diff := cmp.Diff(want, got, protocmp.Transform(), sameFloats); diff != "" {
+				rt.Fatalf("%s (-objects +encoded):\n%s", how, diff)
+			}
+		}
+	})
+}
+
+// drawReceived draws a message with all that a store may set.
+func drawReceived(rt *rapid.T) *semantics.Received {
+	data, err := proto.Marshal(drawMessage(rt))
+	if err != nil {
+		rt.Fatal(err)
+	}
+	instant := func(name string) (at time.Time) {
+		if rapid.Bool().Draw(rt, "has "+name) {
+			at = time.Unix(rapid.Int64Range(-5, 253402300799).Draw(rt, name), rapid.Int64Range(0, 999_999_999).Draw(rt, name+" ns"))
+		}
+		return at
+	}
+	number := func(name string) int64 { return rapid.Int64Range(0, 1<<53).Draw(rt, name) }
+	text := func(name string) string { return rapid.StringN(0, 200, 300).Draw(rt, name) }
+	m := &semantics.Received{
+		Message: *generated(data), SequenceNumber: number("number"), EnqueuedSequenceNumber: number("first number"),
+		EnqueuedAt: instant("enqueued"), ExpiresAt: instant("expires"), DeliveryCount: rapid.IntRange(0, 1<<31-1).Draw(rt, "count"),
+		LockedUntil: instant("locked"), State: semantics.State(rapid.IntRange(0, 2).Draw(rt, "state")),
+		DeadLetterReason: text("reason"), DeadLetterErrorDescription: text("description"), DeadLetterSource: text("source"),
+		DeadLetteredAt: instant("dead-lettered"), DeadLetterDeliveryCount: rapid.IntRange(0, 9).Draw(rt, "dead count"),
+		Size: number("size"), SessionSequence: rapid.Int64Range(0, 3).Draw(rt, "place"),
+	}
+	if rapid.Bool().Draw(rt, "has a token") {
+		m.LockToken = semantics.NewLockToken()
+	}
+	return m
+}
+
+// A client decodes the answer to a send as the generated code encodes it.
+func TestEncodedSendResponseIsTheAnswer(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		want, got := &sidebusv1.SendResponse{}, &sidebusv1.SendResponse{}
+		var results []semantics.SendResult
+		for range rapid.IntRange(0, 3).Draw(rt, "results") {
+			r := semantics.SendResult{MessageID: rapid.StringN(0, 128, 200).Draw(rt, "id")}
+			r.SequenceNumber, r.Deduplicated = rapid.Int64Range(0, 1<<53).Draw(rt, "number"), rapid.Bool().Draw(rt, "known")
+			results = append(results, r)
+			want.Results = append(want.Results, &sidebusv1.SendResponse_Result{
+				SequenceNumber: r.SequenceNumber, MessageId: r.MessageID, Deduplicated: r.Deduplicated,
+			})
+		}
+		if err := proto.Unmarshal(wire.AppendSent(nil, results), got); err != nil {
+			rt.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+			rt.Fatal(diff)
 		}
 	})
 }
