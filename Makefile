@@ -34,6 +34,7 @@ BENCH     ?= .
 BENCHTIME ?= 1s
 CHECKS    ?= 100000
 FUZZTIME  ?= 20s
+HISTORY   ?=
 HISTORIES ?= 1000
 IMAGE     ?= sidebus:$(VERSION)
 PACKAGES  ?= $(MODULES)
@@ -174,19 +175,31 @@ bench: redis ## Run the benchmarks; BENCH=Send BENCHTIME=1x
 bench-limits: redis ## Run every script at its limits; fails when one takes longer than docs/limits.md says. Wants a quiet machine
 	go test -run '^$$' -bench 'Limits$$' -benchtime 1x -timeout 10m ./redisstore
 
+# Benchmarks that take turns. HISTORY=docs/benchmarks/history keeps the results there; the last -only counts.
+COMPARE = cd test/bench && go run . $(if $(HISTORY),-history '$(abspath $(HISTORY))')
+
 .PHONY: bench-peers
-bench-peers: build redis ## Compare with NATS JetStream and asynq, or binaries, in one run; ARGS="-messages 50000 -rounds 5"
-	cd test/bench && go run . $(ARGS)
+bench-peers: build redis rabbitmq bullmq ## Compare with NATS, RabbitMQ, asynq, BullMQ, Dapr's pubsub.redis or binaries, in one run; ARGS="-messages 10000 -rounds 3"
+	$(COMPARE) -only sidebus,peers,floors,dapr $(ARGS)
 
 .PHONY: bench-dapr
-bench-dapr: build redis ## Compare with Dapr's pubsub.redis on one Redis in one run; ARGS="-messages 50000 -rounds 5"
-	cd test/dapr/bench && go run . $(ARGS)
+bench-dapr: build redis ## Compare with Dapr's pubsub.redis in one run; ARGS="-messages 10000 -rounds 3"
+	$(COMPARE) -only dapr $(ARGS)
+
+.PHONY: bench-targets
+bench-targets: build redis ## Measure what has no peer: store, fan-out, latency, memory, idle cost, start; ARGS="-only latency"
+	$(COMPARE) -only targets $(ARGS)
+
+.PHONY: bench-page
+bench-page: ## Write the tables and plots of docs/benchmarks from its history
+	go run ./test/figures/page
 
 .PHONY: lint
 lint: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check style and layering
 	go vet $(MODULES)
 	$(BIN)/golangci-lint run ./...
 	cd proto && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
+	cd test/bench && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 
 # Packages that link all of Dapr would take the linter minutes; vet takes them too.
 .PHONY: lint-dapr
@@ -235,9 +248,16 @@ clean: ## Remove what was built
 	rm -rf bin .tmp
 
 # What tests and examples need: found or installed, or the build stops here with the reason.
-.PHONY: redis python node java
-redis python node java:
+.PHONY: redis python node java npm rabbitmq
+redis python node java npm rabbitmq:
 	@test/install.sh $@
+
+BULLMQ := test/bench/bullmq
+.PHONY: bullmq
+bullmq: $(BULLMQ)/node_modules/.package-lock.json
+$(BULLMQ)/node_modules/.package-lock.json: $(BULLMQ)/package-lock.json | node npm
+	cd $(BULLMQ) && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 # Tools are built once for each pinned version; the stamp carries the version.
 $(BIN)/.golangci-lint-$(GOLANGCI_VERSION):

@@ -4,10 +4,12 @@
 #   test/install.sh python    python3, which runs the Python example
 #   test/install.sh node      node, at least version 18, which runs the Node example
 #   test/install.sh java      java and javac of a JDK, at least version 17, which run the Java example
+#   test/install.sh npm       npm, which installs what a benchmark of other queues needs
+#   test/install.sh rabbitmq  rabbitmq-server, which a benchmark compares with
 # Prints nothing when all is well, and exits 1 with the reason when it can do nothing.
 set -euo pipefail
 
-readonly what="${1:?usage: test/install.sh redis|python|node|java}" least=7 least_node=18 least_java=17
+readonly what="${1:?usage: test/install.sh redis|python|node|java|npm|rabbitmq}" least=7 least_node=18 least_java=17
 
 redis_fits() { # is there a server that is new enough?
   local program version
@@ -35,6 +37,9 @@ fits() {
     redis) redis_fits ;;
     python) command -v python3 >/dev/null ;;
     node) version_fits node "$least_node" ;;
+    npm) command -v npm >/dev/null ;;
+    # Debian puts it where only root looks.
+    rabbitmq) command -v rabbitmq-server >/dev/null || [[ -x /usr/sbin/rabbitmq-server ]] ;;
     java) version_fits java "$least_java" && version_fits javac "$least_java" ;;
   esac
 }
@@ -65,7 +70,9 @@ case "$what" in
   python) brew=python3 apt=python3 hint=python3 ;;
   node) brew=node apt=nodejs hint="Node.js $least_node or later" ;;
   java) brew=openjdk apt=default-jdk-headless hint="a JDK, version $least_java or later, with java and javac on PATH" ;;
-  *) echo "test/install.sh: redis, python, node or java, not $what" >&2; exit 2 ;;
+  npm) brew=node apt=npm hint=npm ;;
+  rabbitmq) brew=rabbitmq apt=rabbitmq-server hint="rabbitmq-server 3.10 or later" ;;
+  *) echo "test/install.sh: redis, python, node, java, npm or rabbitmq, not $what" >&2; exit 2 ;;
 esac
 
 if fits; then exit 0; fi

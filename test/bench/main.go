@@ -1,110 +1,115 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
+	"os/signal"
 	"time"
+
+	"github.com/sidebus/sidebus/test/figures"
 )
 
-// carrier is a queue that is compared. open starts it with its files in dir.
-type carrier struct {
-	name  string
-	open  func(ctx context.Context, dir string) (*opened, error)
-	share int // of the messages that a slow one gets: one in share
-}
-
-// opened is a carrier that runs.
-type opened struct {
-	// carry carries messages through their whole life, sent, delivered and acknowledged, sending and receiving at the
-	// same time.
-	carry func(ctx context.Context, messages int) error
-	// processes are those that work for it, by what they do. Each returns the processor time that it has used.
-	processes map[string]func() time.Duration
-	stop      func()
+// plan is what the command line asks for.
+type plan struct {
+	messages, rounds int
+	only             string
+	history          string
+	socket           bool
 }
 
 func main() {
-	messages := flag.Int("messages", 50_000, "messages of 1 KiB for each round")
-	rounds := flag.Int("rounds", 5, "rounds; each takes every queue once, the median counts")
-	only := flag.String("only", "", "names of queues, separated by commas; empty: all. "+
-		"sidebus-stream=path runs another binary than bin/sidebus; binaries and queues may be repeated")
-	socket := flag.Bool("socket", false, "sidecars listen on a unix socket instead of TCP")
+	var p plan
+	flag.IntVar(&p.messages, "messages", 50_000, "messages of 1 KiB for each round; slow workloads get a part of them")
+	flag.IntVar(&p.rounds, "rounds", 7, "rounds; each takes every workload once, the median counts")
+	flag.StringVar(&p.only, "only", "sidebus,peers", "workloads or groups (sidebus, peers, dapr, targets), separated by "+
+		"commas. sidebus-stream=path runs another binary than bin/sidebus; binaries and workloads may be repeated")
+	flag.StringVar(&p.history, "history", "", "folder whose file of today gets the results, a line of JSON each")
+	flag.BoolVar(&p.socket, "socket", false, "sidecars listen on a unix socket instead of TCP")
+	nats := flag.String("serve-nats", "", "run the NATS server with its files in this folder, for nats-jetstream")
+	isFloor := flag.Bool("serve-floor", false, "run the server of floor-stream and floor-unary")
 	flag.Parse()
-	if err := run(context.Background(), *messages, *rounds, *only, *socket); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := errors.New("-rounds and -messages must be above 0")
+	switch {
+	case *nats != "":
+		err = serveNATS(*nats, os.Stdout)
+	case *isFloor:
+		err = serveFloor(os.Stdout)
+	case p.rounds > 0 && p.messages > 0:
+		err = run(ctx, p)
+	}
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, messages, rounds int, only string, socket bool) error {
-	chosen, err := choose(only, socket)
+func run(ctx context.Context, p plan) error {
+	chosen, err := choose(p.only, p.socket)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "sidebus-bench-")
+	dir, err := os.MkdirTemp("", "sb-") // short, as sockets are in it
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	var queues []*opened
-	for i, c := range chosen {
-		own := fmt.Sprintf("%s/%d", dir, i)
-		if err := os.Mkdir(own, 0o700); err != nil {
-			return err
-		}
-		q, err := c.open(ctx, own)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
-		}
-		defer q.stop()
-		queues = append(queues, q)
+	results, all, stop, err := open(ctx, p, chosen, dir)
+	defer stop()
+	if err != nil {
+		return err
 	}
-	figures := make([][]figure, len(chosen)) // by queue and round
-	for round := range rounds {
-		for i, c := range chosen {
-			f, err := measure(ctx, queues[i], messages/cmp.Or(c.share, 1))
+	for round := range p.rounds {
+		for i, w := range chosen {
+			r, err := all[i].round(ctx, w.part(p.messages))
 			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
+				return fmt.Errorf("%s: %w", w.name, err)
 			}
-			figures[i] = append(figures[i], f)
-			fmt.Printf("round %d  %-18s %s\n", round+1, c.name, f)
+			results[i].Rounds = append(results[i].Rounds, r)
+			printRound(os.Stdout, fmt.Sprint("round ", round+1, "  ", w.name), r)
 		}
 	}
-	fmt.Println()
-	for i, c := range chosen {
-		fmt.Printf("%-18s %s\n", c.name, medians(figures[i]))
-		for j, other := range chosen {
-			if i != j {
-				fmt.Printf("    rate %.2f x, CPU %.3f x %s\n",
-					ratio(figures[i], figures[j], func(f figure) float64 { return f.rate }),
-					ratio(figures[i], figures[j], figure.total), other.name)
-			}
-		}
+	printResults(os.Stdout, results)
+	if p.history == "" {
+		return nil
 	}
-	return nil
+	return figures.Append(p.history, results)
 }
 
-// choose returns the queues of a list of names.
-func choose(only string, socket bool) ([]carrier, error) {
-	var all []carrier
-	if only == "" {
-		only = "sidebus-stream,sidebus-sessions,sidebus-unary,sidebus-unary-2,nats-jetstream,asynq"
-	}
-	for _, name := range strings.Split(only, ",") {
-		kind, binary, _ := strings.Cut(name, "=")
-		s := sidecar{binary: cmp.Or(binary, "../../bin/sidebus"), socket: socket}
-		known := append(s.carriers(), natsJetStream, asynqTasks)
-		at := slices.IndexFunc(known, func(c carrier) bool { return c.name == kind })
-		if at < 0 {
-			return nil, fmt.Errorf("there is no %q", kind)
+// open starts everything that the workloads need, so that what is missing ends the run before it begins.
+func open(ctx context.Context, p plan, chosen []workload, dir string) (
+	results []figures.Result, all []*opened, stop func(), err error,
+) {
+	began, machine, commit := time.Now().UTC().Truncate(time.Second), figures.Machine(), figures.Commit(ctx)
+	fmt.Printf("%s\ncommit %s, %d rounds\n", machine, commit, p.rounds)
+	stop = func() {
+		for _, o := range all {
+			o.stop()
 		}
-		known[at].name = name
-		all = append(all, known[at])
 	}
-	return all, nil
+	for i, w := range chosen {
+		own := fmt.Sprintf("%s/%d", dir, i)
+		if err := os.Mkdir(own, 0o700); err != nil {
+			return nil, nil, stop, err
+		}
+		o, err := w.open(ctx, own)
+		if err != nil {
+			return nil, nil, stop, fmt.Errorf("%s: %w", w.name, err)
+		}
+		all = append(all, o)
+		r := figures.Result{
+			Run: began, Commit: commit, Machine: machine, Workload: w.name, Versions: o.versions,
+			Settings: o.settings,
+		}
+		if w.share >= 0 {
+			r.Settings["messages"] = fmt.Sprint(w.part(p.messages), " of 1 KiB")
+		}
+		results = append(results, r)
+		fmt.Printf("%s\n    versions: %s\n    settings: %s\n", w.name, inOrder(r.Versions, ": "), inOrder(r.Settings, ": "))
+	}
+	return results, all, stop, nil
 }

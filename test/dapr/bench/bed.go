@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"net"
@@ -9,40 +10,42 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/test/dapr/daprtest"
+	"github.com/sidebus/sidebus/test/figures"
 )
 
-// bed is what all contenders share: one Redis, a sidecar over it, and a folder.
+// bed is what the contender runs on: a Redis, with Sidebus a sidecar over it, a daprd, and a folder.
 type bed struct {
-	dir, binary string
-	redisAddr   string
-	httpAddr    string // of the sidecar
-	redis       *redis.Client
-	processes   []*exec.Cmd
+	dir, runtime string // the binary of daprd
+	redisAddr    string
+	httpAddr     string // of the sidecar
+	redis        *redis.Client
+	processes    map[string]*exec.Cmd // by what they do
 }
 
-func newBed(ctx context.Context) (*bed, error) {
-	b := &bed{}
+func newBed(ctx context.Context, c *contender, sidebus string) (*bed, error) {
+	b := &bed{processes: map[string]*exec.Cmd{}}
 	var err error
-	if b.binary, err = daprtest.Build(); err != nil {
+	if b.runtime, err = daprtest.Build(); err != nil {
 		return nil, err
 	}
 	if b.dir, err = os.MkdirTemp("", "sbd-"); err != nil {
 		return nil, err
 	}
-	if err := b.open(ctx); err != nil {
+	if err := b.open(ctx, c, sidebus); err != nil {
 		b.stop()
 		return nil, err
 	}
 	return b, nil
 }
 
-func (b *bed) open(ctx context.Context) error {
+func (b *bed) open(ctx context.Context, c *contender, sidebus string) error {
 	ports, err := freePorts(2)
 	if err != nil {
 		return err
@@ -50,8 +53,8 @@ func (b *bed) open(ctx context.Context) error {
 	b.redisAddr, b.httpAddr = address(ports[0]), address(ports[1])
 	// As Sidebus recommends it.
 	err = b.run(
-		"redis-server", nil, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1", "--dir", b.dir, "--save", "",
-		"--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction", "--loglevel", "warning",
+		"redis", "redis-server", nil, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1", "--dir", b.dir, "--save",
+		"", "--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction", "--loglevel", "warning",
 	)
 	if err != nil {
 		return err
@@ -60,27 +63,46 @@ func (b *bed) open(ctx context.Context) error {
 	if err := until(ctx, "redis-server answers", func() bool { return b.redis.Ping(ctx).Err() == nil }); err != nil {
 		return err
 	}
+	if c.isRedis {
+		return nil
+	}
 	err = b.run(
-		"../../../bin/sidebus",
-		nil,
-		"serve",
-		"--store",
-		"redis://"+b.redisAddr,
-		"--http-addr",
-		b.httpAddr,
-		"--grpc-addr",
-		"127.0.0.1:0",
-		"--admin-addr",
-		"127.0.0.1:0",
-		"--dapr-socket",
-		filepath.Join(b.dir, "sidebus.sock"),
-		"--log-level",
-		"error",
+		"sidecar", sidebus, nil, "serve", "--store", "redis://"+b.redisAddr, "--http-addr", b.httpAddr, "--grpc-addr",
+		"127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--dapr-socket", filepath.Join(b.dir, "sidebus.sock"),
+		"--log-level", "error",
 	)
 	if err != nil {
 		return fmt.Errorf("%w; run make build first", err)
 	}
 	return until(ctx, "the sidecar serves", func() bool { return b.ask(ctx, "/v1/queues") })
+}
+
+// hello is what the other process needs to know.
+func (b *bed) hello(ctx context.Context) any {
+	pids := map[string]int{}
+	for what, p := range b.processes {
+		pids[what] = p.Process.Pid
+	}
+	client, _ := debug.ReadBuildInfo()
+	runtime, err := buildinfo.ReadFile(b.runtime)
+	if err != nil {
+		runtime = &debug.BuildInfo{}
+	}
+	return map[string]any{"processes": pids, "versions": map[string]string{
+		"daprd":  versionIn(runtime, "github.com/dapr/dapr"),
+		"go-sdk": versionIn(client, "github.com/dapr/go-sdk"),
+		"redis":  figures.VersionOf(ctx, "redis-server", "--version"),
+	}}
+}
+
+// versionIn returns the version of a module that a program was built with.
+func versionIn(program *debug.BuildInfo, module string) string {
+	for _, m := range program.Deps {
+		if m.Path == module {
+			return strings.TrimPrefix(m.Version, "v")
+		}
+	}
+	return "unknown"
 }
 
 func (b *bed) stop() {
@@ -91,20 +113,20 @@ func (b *bed) stop() {
 	_ = os.RemoveAll(b.dir)
 }
 
-func (b *bed) run(program string, env []string, args ...string) error {
+func (b *bed) run(what, program string, env []string, args ...string) error {
 	command := exec.Command(program, args...)
 	command.Env = append(os.Environ(), env...)
 	command.Stderr = os.Stderr
 	if err := command.Start(); err != nil {
 		return err
 	}
-	b.processes = append(b.processes, command)
+	b.processes[what] = command
 	return nil
 }
 
 // daprd runs Dapr's runtime with the component of a contender and returns the address of its API.
 func (b *bed) daprd(ctx context.Context, c *contender, appPort int) (string, error) {
-	resources := filepath.Join(b.dir, c.name)
+	resources := filepath.Join(b.dir, "resources")
 	if err := os.Mkdir(resources, 0o755); err != nil {
 		return "", err
 	}
@@ -121,7 +143,7 @@ func (b *bed) daprd(ctx context.Context, c *contender, appPort int) (string, err
 		return "", err
 	}
 	err = b.run(
-		b.binary, []string{"DAPR_COMPONENTS_SOCKETS_FOLDER=" + b.dir}, "--app-id", "bench", "--resources-path",
+		"daprd", b.runtime, []string{"DAPR_COMPONENTS_SOCKETS_FOLDER=" + b.dir}, "--app-id", "bench", "--resources-path",
 		resources, "--log-level", "error", "--dapr-http-port", strconv.Itoa(ports[0]), "--dapr-grpc-port",
 		strconv.Itoa(ports[1]), "--dapr-listen-addresses", "127.0.0.1", "--dapr-internal-grpc-listen-address",
 		"127.0.0.1", "--app-port", strconv.Itoa(appPort), "--app-protocol", "grpc",
@@ -141,10 +163,10 @@ func (b *bed) daprd(ctx context.Context, c *contender, appPort int) (string, err
 func (b *bed) subscribed(ctx context.Context, c *contender) error {
 	return until(ctx, "there is a subscription", func() bool {
 		if c.isRedis {
-			groups, err := b.redis.XInfoGroups(ctx, c.topic()).Result()
+			groups, err := b.redis.XInfoGroups(ctx, topic).Result()
 			return err == nil && len(groups) > 0
 		}
-		return b.ask(ctx, "/v1/queues/"+c.topic()) || b.ask(ctx, "/v1/topics/"+c.topic()+"/subscriptions/bench")
+		return b.ask(ctx, "/v1/queues/"+topic) || b.ask(ctx, "/v1/topics/"+topic+"/subscriptions/bench")
 	})
 }
 
@@ -152,11 +174,11 @@ func (b *bed) subscribed(ctx context.Context, c *contender) error {
 func (b *bed) drained(ctx context.Context, c *contender) error {
 	return until(ctx, "everything is acknowledged", func() bool {
 		if c.isRedis {
-			pending, err := b.redis.XPending(ctx, c.topic(), "bench").Result()
+			pending, err := b.redis.XPending(ctx, topic, "bench").Result()
 			return err == nil && pending.Count == 0
 		}
-		return b.ask(ctx, "/v1/queues/"+c.topic()+"/runtime", `"totalMessageCount":"0"`) ||
-			b.ask(ctx, "/v1/topics/"+c.topic()+"/subscriptions/bench/runtime", `"totalMessageCount":"0"`)
+		return b.ask(ctx, "/v1/queues/"+topic+"/runtime", `"totalMessageCount":"0"`) ||
+			b.ask(ctx, "/v1/topics/"+topic+"/subscriptions/bench/runtime", `"totalMessageCount":"0"`)
 	})
 }
 

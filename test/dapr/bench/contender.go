@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,51 +15,51 @@ import (
 	service "github.com/dapr/go-sdk/service/grpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/sidebus/sidebus/test/figures"
 )
 
 const (
 	topic    = "bench"
 	bodySize = 1024
+	bulkSize = 100 // messages of a call that publishes many
 	sessions = 100
 	patience = 10 * time.Minute
 )
 
 // contender is a component that carries messages, with a daprd of its own and an app.
 type contender struct {
-	name      string
 	kind      string            // of the component
 	metadata  map[string]string // of the component
 	isSession bool
 	isRedis   bool // Dapr's own
 
+	callers int
 	client  sdk.Client
 	handled atomic.Int64
 	target  atomic.Int64
 	reached chan struct{} // gets one when as many as target were handled
 }
 
-var contenders = []*contender{
-	{name: "sidebus-topic", kind: "pubsub.sidebus"},
-	{name: "sidebus-queue", kind: "pubsub.sidebus", metadata: map[string]string{"entityKind": "queue"}},
-	{name: "sidebus-sessions", kind: "pubsub.sidebus", metadata: map[string]string{
+var contenders = map[string]*contender{
+	"sidebus-topic": {kind: "pubsub.sidebus"},
+	"sidebus-queue": {kind: "pubsub.sidebus", metadata: map[string]string{"entityKind": "queue"}},
+	"sidebus-sessions": {kind: "pubsub.sidebus", metadata: map[string]string{
 		"entityKind": "queue", "requireSessions": "true", "maxConcurrentSessions": fmt.Sprint(sessions),
 	}, isSession: true},
-	{name: "pubsub.redis", kind: "pubsub.redis", isRedis: true},
+	"redis": {kind: "pubsub.redis", isRedis: true},
 }
 
-// topic keeps those apart that share a namespace of keys.
-func (c *contender) topic() string { return topic + "-" + c.name }
-
 // start runs the app, and daprd with the component.
-func (c *contender) start(ctx context.Context, b *bed) error {
-	c.reached = make(chan struct{}, 1)
+func (c *contender) start(ctx context.Context, b *bed, callers int) error {
+	c.callers, c.reached = callers, make(chan struct{}, 1)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	app := service.NewServiceWithListener(listener)
 	err = app.AddTopicEventHandler(
-		&common.Subscription{PubsubName: "bus", Topic: c.topic()},
+		&common.Subscription{PubsubName: "bus", Topic: topic},
 		func(context.Context, *common.TopicEvent) (bool, error) {
 			if c.handled.Add(1) == c.target.Load() {
 				c.reached <- struct{}{}
@@ -98,66 +97,49 @@ func (c *contender) await(ctx context.Context) error {
 	}
 }
 
-// round publishes and delivers, and returns what was measured.
-func (c *contender) round(ctx context.Context, b *bed, p plan) (map[string]float64, error) {
+// do publishes messages, waits until the app has had all and all are acknowledged, and returns what was measured.
+func (c *contender) do(ctx context.Context, b *bed, verb string, messages int) (map[string]float64, error) {
+	if verb == "latency" {
+		return c.latencies(ctx, messages)
+	}
 	before, err := b.memory(ctx)
 	if err != nil {
 		return nil, err
 	}
-	got := map[string]float64{}
-	total := p.messages + p.latencies
-	if err := c.phase(ctx, "publish", p, p.messages, 1, got); err != nil {
+	batch := 1
+	if verb == "bulk" {
+		batch = bulkSize
+	}
+	calls := messages / batch
+	c.expect(calls * batch)
+	began := time.Now()
+	err = c.each(calls, func(i int) error {
+		if batch > 1 {
+			return c.bulk(ctx, i, batch)
+		}
+		return c.publish(ctx, i)
+	})
+	if err != nil {
 		return nil, err
 	}
-	if p.batch > 0 {
-		calls := p.messages / p.batch
-		total += calls * p.batch
-		if err := c.phase(ctx, "bulk", p, calls, p.batch, got); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.latencies(ctx, p.latencies, got); err != nil {
+	published := time.Since(began)
+	if err := c.await(ctx); err != nil {
 		return nil, err
 	}
 	if err := b.drained(ctx, c); err != nil {
 		return nil, err
 	}
 	after, err := b.memory(ctx)
-	if err != nil {
-		return nil, err
-	}
-	got["left-bytes/message"] = (after - before) / float64(total)
-	return got, nil
-}
-
-// phase makes calls that publish as many messages each, and waits until the app has had all.
-func (c *contender) phase(ctx context.Context, name string, p plan, calls, batch int, got map[string]float64) error {
 	n := float64(calls * batch)
-	c.expect(calls * batch)
-	began := time.Now()
-	err := c.each(p, calls, func(i int) error {
-		if name == "bulk" {
-			return c.bulk(ctx, i, batch)
-		}
-		return c.publish(ctx, i)
-	})
-	if err != nil {
-		return err
-	}
-	got[name+"/s"] = n / time.Since(began).Seconds()
-	if err := c.await(ctx); err != nil {
-		return err
-	}
-	got[name+"-delivered/s"] = n / time.Since(began).Seconds()
-	return nil
+	return map[string]float64{"publish/s": n / published.Seconds(), "left bytes/message": (after - before) / n}, err
 }
 
 // each lets all callers work through n calls.
-func (c *contender) each(p plan, n int, call func(i int) error) error {
+func (c *contender) each(n int, call func(i int) error) error {
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
 	var work sync.WaitGroup
-	for range p.callers {
+	for range c.callers {
 		work.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && failed.Load() == nil; i = int(next.Add(1)) - 1 {
 				if err := call(i); err != nil {
@@ -183,7 +165,7 @@ func (c *contender) metadataOf(i int) map[string]string {
 }
 
 func (c *contender) publish(ctx context.Context, i int) error {
-	return c.client.PublishEvent(ctx, "bus", c.topic(), body,
+	return c.client.PublishEvent(ctx, "bus", topic, body,
 		sdk.PublishEventWithContentType("text/plain"), sdk.PublishEventWithMetadata(c.metadataOf(i)))
 }
 
@@ -197,31 +179,26 @@ func (c *contender) bulk(ctx context.Context, i, batch int) error {
 			Metadata:    c.metadataOf(i*batch + n),
 		}
 	}
-	r := c.client.PublishEvents(ctx, "bus", c.topic(), events)
+	r := c.client.PublishEvents(ctx, "bus", topic, events)
 	if r.Error == nil && len(r.FailedEvents) > 0 {
 		r.Error = errors.New("some were not published")
 	}
 	return r.Error
 }
 
-// latencies sends messages one after the other and takes the time until the app has each.
-func (c *contender) latencies(ctx context.Context, n int, got map[string]float64) error {
-	if n == 0 {
-		return nil
-	}
+// latencies publishes messages one after the other and takes the time until the app has each, in ms.
+func (c *contender) latencies(ctx context.Context, n int) (map[string]float64, error) {
 	times := make([]float64, n)
 	for i := range times {
 		c.expect(1)
 		began := time.Now()
 		if err := c.publish(ctx, i); err != nil {
-			return err
+			return nil, err
 		}
 		if err := c.await(ctx); err != nil {
-			return err
+			return nil, err
 		}
 		times[i] = float64(time.Since(began).Microseconds()) / 1000
 	}
-	slices.Sort(times)
-	got["p50-ms"], got["p99-ms"] = times[n/2], times[n*99/100]
-	return nil
+	return map[string]float64{"p50 ms": figures.Percentile(times, 50), "p99 ms": figures.Percentile(times, 99)}, nil
 }

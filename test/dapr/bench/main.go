@@ -1,89 +1,63 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"flag"
+	"encoding/json"
 	"fmt"
-	"maps"
+	"io"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
+	"strconv"
 )
 
-// plan is what is done in each round.
-type plan struct {
-	messages  int // of one phase
-	callers   int // that publish at a time
-	batch     int // messages of one call that publishes many
-	latencies int // messages that are alone on their way
-}
-
 func main() {
-	var p plan
-	flag.IntVar(&p.messages, "messages", 20_000, "messages of 1 KiB for each phase of a round")
-	flag.IntVar(&p.callers, "callers", 64, "callers that publish at a time")
-	flag.IntVar(
-		&p.batch, "batch", 100,
-		"messages of a call that publishes many; 0: no such calls, which a runtime of 1.14 does not know",
-	)
-	flag.IntVar(&p.latencies, "latencies", 1000, "messages that are sent one after the other")
-	rounds := flag.Int("rounds", 5, "rounds; each takes every contender once, the median counts")
-	only := flag.String("only", "", "names of contenders, separated by commas; empty: all")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, p, *rounds, *only); err != nil {
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, p plan, rounds int, only string) error {
-	bed, err := newBed(ctx)
+func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	if len(args) != 3 {
+		return fmt.Errorf("there are %d arguments, must be 3", len(args))
+	}
+	c, callers := contenders[args[0]], 0
+	if c == nil {
+		return fmt.Errorf("there is no component %q", args[0])
+	}
+	callers, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	bed, err := newBed(ctx, c, args[1])
 	if err != nil {
 		return err
 	}
 	defer bed.stop()
-	var names []string
-	results := map[string]map[string][]float64{} // by contender and measure
-	var started []*contender
-	for _, c := range contenders {
-		if only != "" && !slices.Contains(strings.Split(only, ","), c.name) {
-			continue
-		}
-		if err := c.start(ctx, bed); err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
-		}
-		names, started, results[c.name] = append(names, c.name), append(started, c), map[string][]float64{}
+	if err := c.start(ctx, bed, callers); err != nil {
+		return err
 	}
-	for round := range rounds {
-		for _, c := range started {
-			got, err := c.round(ctx, bed, p)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			fmt.Printf("round %d  %-18s %s\n", round+1, c.name, line(got))
-			for measure, value := range got {
-				results[c.name][measure] = append(results[c.name][measure], value)
-			}
-		}
+	answer := json.NewEncoder(out)
+	if err := answer.Encode(bed.hello(ctx)); err != nil {
+		return err
 	}
-	fmt.Println("\nmedians")
-	for _, name := range names {
-		medians := map[string]float64{}
-		for measure, values := range results[name] {
-			medians[measure] = slices.Sorted(slices.Values(values))[len(values)/2]
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var verb string
+		var messages int
+		if _, err := fmt.Sscan(lines.Text(), &verb, &messages); err != nil {
+			return fmt.Errorf("%q: %w", lines.Text(), err)
 		}
-		fmt.Printf("%-18s %s\n", name, line(medians))
+		values, err := c.do(ctx, bed, verb, messages)
+		if err != nil {
+			return fmt.Errorf("%s: %w", lines.Text(), err)
+		}
+		if err := answer.Encode(values); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-func line(values map[string]float64) string {
-	var b strings.Builder
-	for _, measure := range slices.Sorted(maps.Keys(values)) {
-		fmt.Fprintf(&b, "  %s %.*f", measure, map[bool]int{true: 0, false: 2}[values[measure] >= 100], values[measure])
-	}
-	return b.String()
 }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// groups are the names that -only knows besides those of workloads.
+var groups = map[string]string{
+	"sidebus": "sidebus-stream,sidebus-sessions,sidebus-unary,sidebus-unary-2,sidebus-stream-2-sidecars",
+	"floors":  "floor-stream,floor-unary,floor-unary-2",
+	"peers":   "nats-jetstream,rabbitmq-quorum,asynq,bullmq",
+	"targets": "store,fan-out,latency,memory,idle,start",
+	"dapr": "dapr-redis,dapr-sidebus-topic,dapr-sidebus-queue,dapr-sidebus-sessions,dapr-redis-bulk," +
+		"dapr-sidebus-topic-bulk,dapr-redis-latency,dapr-sidebus-topic-latency",
+}
+
+// workloads returns all that a binary of Sidebus can be compared with and in.
+func workloads(b build) []workload {
+	const plain, sessions = `{"maxSizeInMegabytes":"81920"}`, `{"maxSizeInMegabytes":"81920","requiresSession":true}`
+	const streamed = "Publish, at most 1000 unanswered; Subscribe with 1000 credits; one message a request"
+	const unary, unary2 = "64 callers: Send, Receive, Complete of one message",
+		"64 callers: Send, CompleteAndReceive of one message"
+	all := []workload{
+		{name: "floor-stream", open: floor(streamed, stream(0))},
+		{name: "floor-unary", share: 5, open: floor(unary, calling(steps))},
+		{name: "floor-unary-2", share: 5, open: floor(unary2, calling(turns))},
+		{name: "sidebus-stream", open: b.carries(carrier{streamed, plain, 1, stream(0)})},
+		{name: "sidebus-stream-2-sidecars", open: b.carries(carrier{streamed, plain, 2, stream(0)})},
+		{name: "sidebus-sessions", share: 2, open: b.carries(
+			carrier{streamed + "; strict order in 1000 sessions", sessions, 1, stream(1000)},
+		)},
+		{name: "sidebus-unary", share: 5, open: b.carries(carrier{unary, plain, 1, calling(steps)})},
+		{name: "sidebus-unary-2", share: 5, open: b.carries(carrier{unary2, plain, 1, calling(turns)})},
+		{name: "nats-jetstream", open: natsJetStream},
+		{name: "rabbitmq-quorum", share: 4, open: rabbitQuorum},
+		{name: "asynq", share: 5, open: asynqTasks},
+		{name: "bullmq", share: 5, open: bullMQ},
+		{name: "store", share: -1, open: goBenchmark("redisstore", "Lifecycle")},
+		{name: "fan-out", share: -1, open: goBenchmark("redisstore", "FanOut")},
+		{name: "memory", share: -1, open: goBenchmark("redisstore", "Memory")},
+		{name: "backlog", share: -1, open: goBenchmark("redisstore", "Backlog")},
+		{name: "session-backlog", share: -1, open: goBenchmark("redisstore", "SessionBacklog")},
+		{name: "latency", share: -1, open: goBenchmark("cmd/sidebus", "Latency")},
+		{name: "idle", share: -1, open: b.idle},
+		{name: "start", share: -1, open: b.starts},
+	}
+	return append(all, daprWorkloads(b.binary)...)
+}
+
+// choose returns the workloads of a list of names and groups.
+func choose(only string, socket bool) (chosen []workload, err error) {
+	for group, members := range groups {
+		only = strings.ReplaceAll(","+only+",", ","+group+",", ","+members+",")
+	}
+	known := map[string][]workload{} // by binary
+	for name := range strings.SplitSeq(strings.Trim(only, ","), ",") {
+		kind, binary, _ := strings.Cut(name, "=")
+		if known[binary] == nil {
+			known[binary] = workloads(build{binary: cmp.Or(binary, repository+"/bin/sidebus"), socket: socket})
+		}
+		at := slices.IndexFunc(known[binary], func(w workload) bool { return w.name == kind })
+		if at < 0 {
+			return nil, fmt.Errorf("there is no workload %q", kind)
+		}
+		w := known[binary][at]
+		w.name = name
+		chosen = append(chosen, w)
+	}
+	return chosen, nil
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/test/figures"
+)
+
+// floor is a server with the API of Sidebus that keeps nothing and asks no Redis: what gRPC alone costs, and so what no
+// sidecar that is called in this way can be faster than.
+func floor(client string, carry work) func(context.Context, string) (*opened, error) {
+	return func(ctx context.Context, _ string) (*opened, error) {
+		program, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		command := exec.CommandContext(ctx, program, "-serve-floor")
+		command.Stderr = os.Stderr
+		out, err := command.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := command.Start(); err != nil {
+			return nil, err
+		}
+		stop := func() { _ = command.Process.Kill(); _ = command.Wait() }
+		address, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("the server does not start: %w", err)
+		}
+		conn, err := grpc.NewClient(strings.TrimSpace(address), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		messages := sidebusv1.NewMessagesClient(conn)
+		return &opened{
+			round: carrying(
+				processes{"client": figures.OwnCPU, "server": figures.CPUOf(command.Process.Pid)},
+				func(ctx context.Context, n int) error { return carry(ctx, messages, queueOf(0), n) },
+			),
+			versions: map[string]string{"grpc-go": moduleVersion("google.golang.org/grpc")},
+			settings: map[string]string{"client": client, "server": "answers at once and keeps nothing; gRPC on TCP"},
+			stop:     func() { _ = conn.Close(); stop() },
+		}, nil
+	}
+}
+
+// serveFloor prints the address of the server and serves until it is killed.
+func serveFloor(out io.Writer) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := grpc.NewServer()
+	sidebusv1.RegisterMessagesServer(server, &floorServer{sent: make(chan struct{}, window)})
+	fmt.Fprintln(out, listener.Addr())
+	return server.Serve(listener)
+}
+
+// floorServer delivers to the subscriber as many messages as were published.
+type floorServer struct {
+	sidebusv1.UnimplementedMessagesServer
+	sent chan struct{}
+}
+
+func floorMessage() *sidebusv1.ReceivedMessage {
+	return &sidebusv1.ReceivedMessage{
+		LockToken: proto.String("a token of the length that a token has"),
+		Content:   &sidebusv1.ReceivedMessage_Body{Body: make([]byte, bodySize)},
+	}
+}
+
+// Send forgets the message.
+func (*floorServer) Send(context.Context, *sidebusv1.SendRequest) (*sidebusv1.SendResponse, error) {
+	return &sidebusv1.SendResponse{}, nil
+}
+
+// Receive returns a message at once.
+func (*floorServer) Receive(context.Context, *sidebusv1.ReceiveRequest) (*sidebusv1.ReceiveResponse, error) {
+	return &sidebusv1.ReceiveResponse{Messages: []*sidebusv1.ReceivedMessage{floorMessage()}}, nil
+}
+
+// Complete does nothing.
+func (*floorServer) Complete(context.Context, *sidebusv1.CompleteRequest) (*sidebusv1.SettleResponse, error) {
+	return &sidebusv1.SettleResponse{}, nil
+}
+
+// CompleteAndReceive returns a message at once.
+func (*floorServer) CompleteAndReceive(context.Context, *sidebusv1.CompleteAndReceiveRequest) (
+	*sidebusv1.CompleteAndReceiveResponse, error,
+) {
+	return &sidebusv1.CompleteAndReceiveResponse{Messages: []*sidebusv1.ReceivedMessage{floorMessage()}}, nil
+}
+
+// Publish confirms each message.
+func (s *floorServer) Publish(stream sidebusv1.Messages_PublishServer) error {
+	for {
+		_, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.sent <- struct{}{}
+		sent := &sidebusv1.PublishResponse_Sent{Sent: &sidebusv1.SendResponse{}}
+		if err := stream.Send(&sidebusv1.PublishResponse{Outcome: sent}); err != nil {
+			return err
+		}
+	}
+}
+
+// Subscribe delivers what was published, all there is at a time, and answers the request that wants an answer.
+func (s *floorServer) Subscribe(stream sidebusv1.Messages_SubscribeServer) error {
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			request, err := stream.Recv()
+			if err != nil || request.GetRequestId() != "" {
+				ended <- err
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case <-s.sent:
+			if err := stream.Send(s.deliveries()); err != nil {
+				return err
+			}
+		case err := <-ended:
+			if err != nil {
+				return err
+			}
+			return stream.Send(&sidebusv1.SubscribeResponse{RequestId: lastRequest})
+		}
+	}
+}
+
+// deliveries has one message and those that wait too.
+func (s *floorServer) deliveries() *sidebusv1.SubscribeResponse {
+	d := &sidebusv1.SubscribeDelivery{Messages: []*sidebusv1.ReceivedMessage{floorMessage()}}
+	for {
+		select {
+		case <-s.sent:
+			d.Messages = append(d.Messages, floorMessage())
+		default:
+			return &sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_Deliveries{
+				Deliveries: &sidebusv1.SubscribeDeliveries{Deliveries: []*sidebusv1.SubscribeDelivery{d}},
+			}}
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sidebus/sidebus/test/figures"
+)
+
+const notMeasured = "Not measured yet."
+
+// peers are the workloads of one table, in its order, and what people call them.
+var peers = []struct{ workload, label string }{
+	{"sidebus-stream", "Sidebus, stream"},
+	{"sidebus-sessions", "Sidebus, 1,000 sessions"},
+	{"sidebus-unary-2", "Sidebus, two calls"},
+	{"sidebus-unary", "Sidebus, three calls"},
+	{"nats-jetstream", "NATS JetStream"},
+	{"rabbitmq-quorum", "RabbitMQ quorum queue"},
+	{"asynq", "asynq"},
+	{"bullmq", "BullMQ"},
+	{"floor-stream", "gRPC alone, stream"},
+	{"floor-unary-2", "gRPC alone, two calls"},
+	{"floor-unary", "gRPC alone, three calls"},
+}
+
+// peersRun is the newest run that has Sidebus and its peers.
+func peersRun(h figures.History) map[string]figures.Result {
+	return h.Newest("sidebus-stream", "nats-jetstream", "asynq")
+}
+
+func peersTable(h figures.History) string {
+	run := peersRun(h)
+	if run == nil {
+		return notMeasured
+	}
+	rows := [][]string{{"", "messages/s", "to NATS", "to asynq", "CPU us a message", "client", "sidecar or server", "Redis"}}
+	for _, p := range peers {
+		r, is := run[p.workload]
+		if !is {
+			continue
+		}
+		process := func(names ...string) string {
+			for _, name := range names {
+				if slices.Contains(r.Processes(), name) {
+					return number(r.Of(figures.CPU(name)).Median)
+				}
+			}
+			return ""
+		}
+		rows = append(rows, []string{
+			p.label, spread(r.Of(figures.Rate)),
+			number(r.Ratio(run["nats-jetstream"], figures.Rate).Median),
+			number(r.Ratio(run["asynq"], figures.Rate).Median),
+			spread(r.Of(figures.TotalCPU)), process("client"), process("sidecar", "server"), process("redis"),
+		})
+	}
+	return table(rows)
+}
+
+func storeTable(h figures.History) string {
+	run := h.Newest("store")
+	if run == nil {
+		return notMeasured
+	}
+	rows := [][]string{{"Batch", "", "send/s", "receive/s", "complete/s", "all three/s", "Redis CPU us a message"}}
+	for _, batch := range []string{"1", "10", "100"} {
+		for _, who := range []struct{ name, label string }{{"streams", "bare streams"}, {"sidebus", "Sidebus"}} {
+			row := []string{batch, who.label}
+			for _, step := range []string{"send", "receive", "complete", "lifecycle"} {
+				row = append(row, number(run["store"].Of(figures.Value("batch="+batch+" "+step+"-"+who.name+"/s")).Median))
+			}
+			us := run["store"].Of(figures.Value("batch=" + batch + " redis-us/msg-" + who.name))
+			rows = append(rows, append(row, spread(us)))
+		}
+	}
+	return table(rows)
+}
+
+var daprLabels = []struct{ workload, label string }{
+	{"dapr-sidebus-topic", "Sidebus, topic"},
+	{"dapr-sidebus-queue", "Sidebus, queue"},
+	{"dapr-sidebus-sessions", "Sidebus, queue with 100 sessions"},
+	{"dapr-redis", "pubsub.redis"},
+	{"dapr-sidebus-topic-bulk", "Sidebus, topic, batches of 100"},
+	{"dapr-redis-bulk", "pubsub.redis, batches of 100"},
+}
+
+// daprRun is the newest run that has both components.
+func daprRun(h figures.History) map[string]figures.Result {
+	return h.Newest("dapr-sidebus-topic", "dapr-redis")
+}
+
+func daprTable(h figures.History) string {
+	run := daprRun(h)
+	if run == nil {
+		return notMeasured
+	}
+	rows := [][]string{{
+		"", "publish/s", "publish and deliver/s", "CPU us a message", "client and app", "daprd", "sidecar", "Redis",
+		"left in Redis, bytes a message",
+	}}
+	for _, d := range daprLabels {
+		r, is := run[d.workload]
+		if !is {
+			continue
+		}
+		row := []string{d.label, spread(r.Of(figures.Value("publish/s"))), spread(r.Of(figures.Rate)), number(r.Of(figures.TotalCPU).Median)}
+		for _, process := range []string{"client", "daprd", "sidecar", "redis"} {
+			row = append(row, number(r.Of(figures.CPU(process)).Median))
+		}
+		rows = append(rows, append(row, number(r.Of(figures.Value("left bytes/message")).Median)))
+	}
+	text := table(rows)
+	for _, d := range []struct{ workload, label string }{
+		{"dapr-sidebus-topic-latency", "Sidebus, topic"}, {"dapr-redis-latency", "pubsub.redis"},
+	} {
+		if r, is := run[d.workload]; is {
+			text += fmt.Sprintf(
+				"\nA single message from publish to the app, %s: p50 %s ms, p99 %s ms.\n", d.label,
+				spread(r.Of(figures.Value("p50 ms"))), spread(r.Of(figures.Value("p99 ms"))),
+			)
+		}
+	}
+	return text
+}
+
+// setup lists the runs that the tables use: machine, commit, versions, settings.
+func setup(h figures.History) string {
+	used := map[time.Time]map[string]figures.Result{}
+	for _, run := range []map[string]figures.Result{peersRun(h), daprRun(h), h.Newest("store"), h.Newest("latency")} {
+		for _, r := range run {
+			used[r.Run] = run
+		}
+	}
+	if len(used) == 0 {
+		return notMeasured
+	}
+	var b strings.Builder
+	for _, at := range slices.SortedFunc(maps.Keys(used), time.Time.Compare) {
+		run := used[at]
+		names := slices.Sorted(maps.Keys(run))
+		first := run[names[0]]
+		fmt.Fprintf(
+			&b, "Run of %s UTC, commit `%s`, %d rounds in turn, on %s:\n\n", at.UTC().Format("2006-01-02 15:04"), first.Commit,
+			len(first.Rounds), first.Machine,
+		)
+		rows := [][]string{{"Workload", "Versions", "Settings"}}
+		for _, name := range names {
+			rows = append(rows, []string{"`" + name + "`", items(run[name].Versions), items(run[name].Settings)})
+		}
+		b.WriteString(table(rows) + "\n")
+	}
+	return b.String()
+}
+
+func items(all map[string]string) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		texts = append(texts, name+": "+all[name])
+	}
+	return strings.Join(texts, "; ")
+}
+
+func spread(s figures.Spread) string {
+	return fmt.Sprintf("%s (%s to %s)", number(s.Median), number(s.Low), number(s.High))
+}
+
+// number writes thousands apart, and three digits of what is smaller.
+func number(n float64) string {
+	switch {
+	case math.Abs(n) >= 1000:
+		return fmt.Sprintf("%d,%03d", int(math.Round(n))/1000, int(math.Abs(math.Round(n)))%1000)
+	case math.Abs(n) >= 100:
+		return fmt.Sprintf("%.0f", n)
+	case math.Abs(n) >= 10:
+		return fmt.Sprintf("%.1f", n)
+	default:
+		return fmt.Sprintf("%.2f", n)
+	}
+}
