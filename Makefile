@@ -182,6 +182,10 @@ COMPARE = cd test/bench && go run . $(if $(HISTORY),-history '$(abspath $(HISTOR
 bench-peers: build redis rabbitmq bullmq ## Compare with NATS, RabbitMQ, asynq, BullMQ, Dapr's pubsub.redis or binaries, in one run; ARGS="-messages 10000 -rounds 3"
 	$(COMPARE) -only sidebus,peers,floors,dapr $(ARGS)
 
+.PHONY: test-bench
+test-bench: ## Run the tests of test/bench, a module of its own, without a benchmark
+	cd test/bench && go test ./...
+
 .PHONY: bench-dapr
 bench-dapr: build redis ## Compare with Dapr's pubsub.redis in one run; ARGS="-messages 10000 -rounds 3"
 	$(COMPARE) -only dapr $(ARGS)

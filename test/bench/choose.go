@@ -12,7 +12,7 @@ var groups = map[string]string{
 	"sidebus": "sidebus-stream,sidebus-sessions,sidebus-unary,sidebus-unary-2,sidebus-stream-2-sidecars",
 	"floors":  "floor-stream,floor-unary,floor-unary-2",
 	"peers":   "nats-jetstream,rabbitmq-quorum,asynq,bullmq",
-	"targets": "store,fan-out,latency,memory,idle,start",
+	"targets": "store,fan-out,latency,memory,backlog,idle,start",
 	"dapr": "dapr-redis,dapr-sidebus-topic,dapr-sidebus-queue,dapr-sidebus-sessions,dapr-redis-bulk," +
 		"dapr-sidebus-topic-bulk,dapr-redis-latency,dapr-sidebus-topic-latency",
 }

@@ -46,7 +46,7 @@ func cpuBar(label string, r figures.Result, processes ...string) plot.Bar {
 
 func peersCPU(h figures.History) plot.Chart {
 	c := plot.Chart{
-		Title: "Processor time for one message", Unit: "microseconds of all cores",
+		Title: "Processor time for one message", Unit: "microseconds of all cores, the median of each process",
 		Legend: []string{"client", "sidecar", "server", "Redis"},
 	}
 	for _, p := range peers {
@@ -59,12 +59,12 @@ func peersCPU(h figures.History) plot.Chart {
 
 func daprCPU(h figures.History) plot.Chart {
 	c := plot.Chart{
-		Title: "Processor time for one message through Dapr's runtime", Unit: "microseconds of all cores",
-		Legend: []string{"client and app", "daprd", "sidecar", "Redis"},
+		Title: "Processor time for one message through Dapr's runtime", Unit: "microseconds of all cores, the median of each process",
+		Legend: []string{"client and app", "sidecar", "daprd", "Redis"},
 	}
 	for _, d := range daprLabels {
 		if r, is := daprRun(h)[d.workload]; is {
-			c.Bars = append(c.Bars, cpuBar(d.label, r, "client", "daprd", "sidecar", "redis"))
+			c.Bars = append(c.Bars, cpuBar(d.label, r, "client", "sidecar", "daprd", "redis"))
 		}
 	}
 	return c

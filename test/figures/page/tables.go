@@ -84,7 +84,7 @@ func storeTable(h figures.History) string {
 var daprLabels = []struct{ workload, label string }{
 	{"dapr-sidebus-topic", "Sidebus, topic"},
 	{"dapr-sidebus-queue", "Sidebus, queue"},
-	{"dapr-sidebus-sessions", "Sidebus, queue with 100 sessions"},
+	{"dapr-sidebus-sessions", "Sidebus, 100 sessions"},
 	{"dapr-redis", "pubsub.redis"},
 	{"dapr-sidebus-topic-bulk", "Sidebus, topic, batches of 100"},
 	{"dapr-redis-bulk", "pubsub.redis, batches of 100"},
@@ -101,7 +101,7 @@ func daprTable(h figures.History) string {
 		return notMeasured
 	}
 	rows := [][]string{{
-		"", "publish/s", "publish and deliver/s", "CPU us a message", "client and app", "daprd", "sidecar", "Redis",
+		"", "publish/s", "publish and deliver/s", "CPU us a message", "client and app", "sidecar", "daprd", "Redis",
 		"left in Redis, bytes a message",
 	}}
 	for _, d := range daprLabels {
@@ -110,7 +110,7 @@ func daprTable(h figures.History) string {
 			continue
 		}
 		row := []string{d.label, spread(r.Of(figures.Value("publish/s"))), spread(r.Of(figures.Rate)), number(r.Of(figures.TotalCPU).Median)}
-		for _, process := range []string{"client", "daprd", "sidecar", "redis"} {
+		for _, process := range []string{"client", "sidecar", "daprd", "redis"} {
 			row = append(row, number(r.Of(figures.CPU(process)).Median))
 		}
 		rows = append(rows, append(row, number(r.Of(figures.Value("left bytes/message")).Median)))
