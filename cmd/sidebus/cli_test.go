@@ -42,10 +42,10 @@ func TestExitCodes(t *testing.T) {
 		want int
 		text string
 	}{
-		"no verb":            {nil, cli.Usage, `"sidebus --help" lists the verbs`},
+		"no verb":            {nil, cli.Usage, `"sidebus --help" lists the commands`},
 		"no argument":        {[]string{"send"}, cli.Usage, `Run "sidebus send --help"`},
 		"no verb of a group": {[]string{"dlq"}, cli.Usage, `Run "sidebus dlq --help"`},
-		"flag before verb":   {[]string{"--grpc-addr=h:1", "stats"}, cli.Usage, `Flags follow the verb`},
+		"flag before verb":   {[]string{"--grpc-addr=h:1", "stats"}, cli.Usage, `Flags follow the command`},
 		"no address":         {[]string{"stats", "--grpc-addr=h"}, cli.Usage, "must be host:port"},
 		"no admin address":   {[]string{"wait", "--admin-addr=h"}, cli.Usage, "must be host:port"},
 		"unknown verb":       {[]string{"fly"}, cli.Usage, "fly"},
@@ -219,6 +219,36 @@ func TestNegativeNumbersNameTheirBound(t *testing.T) {
 	}
 	if got := printed(t, cli.Usage, "receive", "orders", "--max", "-1"); !strings.Contains(got, "--max is -1, must be 1 to 1000") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What the parser says is said as everything else is: the name, the value, what is permitted, what to do next.
+func TestUsageErrors(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"dlq list":                    "missing argument <queue>\nRun \"sidebus dlq list --help\" for arguments and flags.\n",
+		"dlq ls":                      "missing argument <queue>\nRun \"sidebus dlq list --help\" for arguments and flags.\n",
+		"dlq":                         "missing command, one of \"list\", \"count\", \"resubmit\", \"edit\", \"delete\"\nRun \"sidebus dlq --help\" for its commands.\n",
+		"dlq show":                    "there is no command \"show\"\nRun \"sidebus dlq --help\" for its commands.\n",
+		"sned orders":                 "there is no command \"sned\"; did you mean \"send\"?\nRun \"sidebus --help\" for the commands and \"sidebus COMMAND --help\" for their flags.\n",
+		"peek orders more":            "unexpected argument more\nRun \"sidebus peek --help\" for arguments and flags.\n",
+		"peek orders --max x":         "--max is \"x\", must be a whole number\n",
+		"receive orders --number 1,x": "--number is \"x\", must be a whole number\n",
+		"receive orders --wait 5":     "--wait is \"5\", must be a duration such as 30s, 1d2h30m, 7d or PT30S\n",
+		"peek orders --max":           "--max has no value\n",
+		"peek orders --state lost":    "--state is \"lost\", must be one of available, locked, deferred, scheduled\n",
+		"completion tcsh":             "<shell> is \"tcsh\", must be one of bash, zsh, fish\n",
+		"serve --rate-limit=x":        "--rate-limit is \"x\", must be a number\n",
+		"serve --pprof=on":            "--pprof is \"on\", must be true or false\n",
+	} {
+		if got := printed(t, cli.Usage, strings.Fields(args)...); !strings.HasPrefix(got, "sidebus: "+want) {
+			t.Errorf("%s: got %q, want %q", args, got, want)
+		}
+	}
+	file := writeFile(t, "drain-timeout: soon\n")
+	got := printed(t, cli.Failure, "serve", "--config", file)
+	if want := "sidebus: " + file + ":1: --drain-timeout is \"soon\", must be a duration"; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

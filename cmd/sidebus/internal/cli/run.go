@@ -21,7 +21,7 @@ const kongUsage = 80
 const description = `Sidebus is a sidecar that adds the queues and topics of Azure Service Bus to Redis.
 
 "serve" reads each setting from its flag, else from the environment, else from the file named by --config. The keys
-of the file are the names of the flags. The verbs for entities and messages call the gRPC API of a running sidecar.`
+of the file are the names of the flags. The commands for entities and messages call the gRPC API of a running sidecar.`
 
 // Run runs one command line of a grammar, which is a pointer to a struct of verbs for kong, and returns the exit code.
 // The Run methods of verbs may take a context, terminal.Streams and *settings.Sources.
@@ -30,7 +30,7 @@ func Run(ctx context.Context, grammar any, args []string, to terminal.Streams) i
 	sources := &settings.Sources{}
 	parser, err := kong.New(
 		grammar, kong.Name("sidebus"), kong.Description(description), kong.Writers(to.Stdout, to.Stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.ValueFormatter(explain),
 		kong.ExplicitGroups([]kong.Group{{Key: "verbs", Title: "Entities and messages:"}}),
 		kong.Exit(func(code int) { exited = code }), settings.Vars(), kong.Vars{"version": version.Line()},
 		settings.Durations(), kong.WithBeforeResolve(sources.Load), kong.Resolvers(sources),
@@ -39,13 +39,18 @@ func Run(ctx context.Context, grammar any, args []string, to terminal.Streams) i
 		fmt.Fprintf(to.Stderr, "sidebus: %v\n", err)
 		return Failure
 	}
+	for _, flag := range parser.Model.Flags {
+		if flag.Name == "help" {
+			flag.Help = "Show this help."
+		}
+	}
 	if len(args) > 0 && args[0] == completeVerb {
 		complete(parser.Model, args[1:], to.Stdout)
 		return Clean
 	}
 	args = rewrite(grammar, args)
 	if len(args) == 0 {
-		fmt.Fprintln(to.Stderr, `Run "sidebus serve" to start a sidecar. "sidebus --help" lists the verbs.`)
+		fmt.Fprintln(to.Stderr, `Run "sidebus serve" to start a sidecar. "sidebus --help" lists the commands.`)
 		return Usage
 	}
 	command, err := parser.Parse(args)
@@ -53,16 +58,19 @@ func Run(ctx context.Context, grammar any, args []string, to terminal.Streams) i
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(
-			to.Stderr, "%s %s\n", to.PaintError(terminal.Red, "sidebus:"),
-			settings.Hide(err.Error(), sources.Given(args)),
-		)
 		var parse *kong.ParseError
-		if errors.As(err, &parse) && parse.ExitCode() == kongUsage {
-			fmt.Fprintln(to.Stderr, advice(parse))
-			return Usage
+		text := err.Error()
+		if errors.As(err, &parse) {
+			text = reword(parse)
 		}
-		return Failure
+		fmt.Fprintf(
+			to.Stderr, "%s %s\n", to.PaintError(terminal.Red, "sidebus:"), settings.Hide(text, sources.Given(args)),
+		)
+		if parse == nil || parse.ExitCode() != kongUsage {
+			return Failure
+		}
+		fmt.Fprintln(to.Stderr, advice(parse))
+		return Usage
 	}
 	sources.Warnings = settings.UnknownVariables(parser.Model)
 	if command.Command() != "serve" { // which logs them
@@ -79,22 +87,4 @@ func Run(ctx context.Context, grammar any, args []string, to terminal.Streams) i
 		return codeOf(err)
 	}
 	return Clean
-}
-
-// advice is what to do next about a command line that does not parse.
-func advice(failed *kong.ParseError) string {
-	var verb *kong.Node
-	for _, step := range failed.Context.Path {
-		if step.Command != nil {
-			verb = step.Command
-		}
-	}
-	switch {
-	case verb != nil:
-		return fmt.Sprintf(`Run "%s --help" for arguments and flags.`, verb.FullPath())
-	case strings.HasPrefix(failed.Error(), "unknown flag"):
-		return `Flags follow the verb: "sidebus VERB --flag". Run "sidebus --help" for the verbs.`
-	default:
-		return `Run "sidebus --help" for the verbs and "sidebus VERB --help" for their flags.`
-	}
 }

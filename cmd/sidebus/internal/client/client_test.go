@@ -9,6 +9,7 @@ import (
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/semantics"
 )
 
 func TestResource(t *testing.T) {
@@ -71,6 +72,23 @@ func TestPropertyTypes(t *testing.T) {
 func property(value *sidebusv1.Value) string {
 	m := &sidebusv1.Message{Properties: map[string]*sidebusv1.Value{"a": value}}
 	return strings.TrimSuffix(strings.TrimPrefix(string(JSON(m)), `{"properties":{"a":`), `}}`)
+}
+
+func TestFailuresOfTheStoreNameTheCause(t *testing.T) {
+	t.Parallel()
+	for cause, want := range map[string]string{
+		"":                "STORE_UNAVAILABLE: Redis rejected the request; try again",
+		"redis_wrongpass": "STORE_UNAVAILABLE: Redis rejected the request; the cause is redis_wrongpass; check the user and the password of --store in the sidecar",
+		"redis_oom":       "STORE_UNAVAILABLE: Redis rejected the request; the cause is redis_oom; try again",
+	} {
+		f := &Failure{Reason: semantics.StoreUnavailable, Message: "Redis rejected the request"}
+		if cause != "" {
+			f.Details = map[string]string{semantics.DetailCause: cause}
+		}
+		if got := f.Error(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
 }
 
 func TestTexts(t *testing.T) {

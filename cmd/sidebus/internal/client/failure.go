@@ -31,12 +31,15 @@ func (f *Failure) Error() string {
 	if f.Reason == "" {
 		return f.Message
 	}
-	text := fmt.Sprintf("%s: %s", f.Reason, f.Message)
+	text := fmt.Sprintf("%s: %s", f.Reason, paths.ReplaceAllString(f.Message, `"topics/$1/subscriptions/$2"`))
 	if next := f.next(); next != "" {
 		text += "; " + next
 	}
 	return goDurations.ReplaceAllStringFunc(text, shorter) + Caret(f.SQL, f.Message)
 }
+
+// paths are those of subscriptions as a sidecar writes them, "news/Subscriptions/eu".
+var paths = regexp.MustCompile(`"([^"]+)/Subscriptions/([^"/]+)"`)
 
 // goDurations are those that a sidecar writes, 168h0m0s. What is in quotes is a text of the user.
 var goDurations = regexp.MustCompile(`"[^"]*"|\b(?:\d+h)?\d+m\d+(?:\.\d+)?s\b`)
@@ -97,7 +100,7 @@ func (f *Failure) next() string {
 		case f.IsUnknown():
 			return "it may have taken effect; check before you repeat it"
 		}
-		return "try again"
+		return afterCause(f.Details[semantics.DetailCause])
 	case semantics.ServiceTimeout, semantics.Throttled, semantics.ConflictInProgress:
 		return "try again"
 	case semantics.Unauthenticated:
@@ -106,6 +109,18 @@ func (f *Failure) next() string {
 		return "see the log of the sidecar"
 	default:
 		return ""
+	}
+}
+
+// afterCause is what to do about a Redis that a sidecar cannot use.
+func afterCause(cause string) string {
+	switch cause {
+	case "":
+		return "try again"
+	case "redis_noauth", "redis_wrongpass", "redis_noperm":
+		return fmt.Sprintf("the cause is %s; check the user and the password of --store in the sidecar", cause)
+	default:
+		return fmt.Sprintf("the cause is %s; try again", cause)
 	}
 }
 
@@ -121,9 +136,19 @@ func ResourceOf(request any, path string) string {
 	if r, ok := request.(interface{ GetName() string }); ok {
 		names = append(names, r.GetName())
 	}
+	if r, ok := request.(interface{ GetTopic() string }); ok {
+		names = append(names, r.GetTopic())
+	}
+	if r, ok := request.(interface{ GetSubscription() string }); ok {
+		names = append(names, r.GetSubscription())
+	}
 	for _, name := range names {
-		if _, rest, _ := strings.Cut(name, "/"); semantics.Fold(rest) == semantics.Fold(path) {
-			return name
+		name, _, _ = strings.Cut(name, "/rules/")
+		topic, _ := TopicOf(name)
+		for _, candidate := range []string{name, topic} {
+			if _, rest, _ := strings.Cut(candidate, "/"); rest != "" && semantics.Fold(rest) == semantics.Fold(path) {
+				return candidate
+			}
 		}
 	}
 	return ""

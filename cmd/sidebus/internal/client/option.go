@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/nearest"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -56,13 +57,16 @@ func Options(into Description, settings []string) (paths []string, err error) {
 	return paths, nil
 }
 
-// HasOption returns a function that reports whether a name is an option of the entity. If it is not, hint lists the
-// options.
+// HasOption returns a function that reports whether a name is an option of the entity. If it is not, hint is the option
+// that was probably meant, or a list of all.
 func HasOption(of Description) func(name string) (ok bool, hint string) {
 	m := of.ProtoReflect().Descriptor()
 	return func(name string) (bool, string) {
 		if field := m.Fields().ByJSONName(name); field != nil && isOption(field) {
 			return true, ""
+		}
+		if option := nearest.Of(name, OptionNames(of)); option != "" {
+			return false, fmt.Sprintf("; did you mean %s?", option)
 		}
 		return false, fmt.Sprintf(
 			"; the options of a %s are %s", strings.ToLower(string(m.Name())), strings.Join(OptionNames(of), ", "),

@@ -111,7 +111,7 @@ func TestENT_11_ErrorsOfAFileNameTheirPlace(t *testing.T) {
 		"inside the key":       {"entities:\n  queue: []\n", `f:2:3: unknown key "entities.queue"; keys are queues, topics`},
 		"no list":              {"queues: {name: a}\n", "f:1:1: queues must be a list of queues"},
 		"a text":               {"queues: [orders]\n", "f:1:10: queues[0] must be a mapping of name, options and so on"},
-		"unknown option":       {"queues:\n  - name: a\n    lockDurration: 3s\n", `f:3:5: unknown key "queues[0].lockDurration"; the options of a queue are lockDuration, maxSizeInMegabytes, `},
+		"unknown option":       {"queues:\n  - name: a\n    lockDurration: 3s\n", `f:3:5: unknown key "queues[0].lockDurration"; did you mean lockDuration?`},
 		"option of another":    {"topics:\n  - {name: a, lockDuration: 3s}\n", `f:2:15: unknown key "topics[0].lockDuration"; the options of a topic are maxSizeInMegabytes, `},
 		"rules of a queue":     {"queues: [{name: a, rules: []}]\n", `unknown key "queues[0].rules"`},
 		"twice":                {"queues: [{name: a, status: ACTIVE, status: ACTIVE}]\n", `key "queues[0].status" stands already at f:1:20`},

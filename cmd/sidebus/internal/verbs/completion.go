@@ -23,9 +23,11 @@ type completionCommand struct {
 
 // Help shows how to install the script.
 func (completionCommand) Help() string {
-	return `bash:  source <(sidebus completion bash)                 (needs bash 4)
-zsh:   sidebus completion zsh > "${fpath[1]}/_sidebus"   (then start a new shell)
-fish:  sidebus completion fish > ~/.config/fish/completions/sidebus.fish`
+	return `Load the script in bash 4, or install it for zsh or fish and start a new shell:
+
+    source <(sidebus completion bash)
+    sidebus completion zsh > "${fpath[1]}/_sidebus"
+    sidebus completion fish > ~/.config/fish/completions/sidebus.fish`
 }
 
 // Run prints the script of a shell.

@@ -57,7 +57,7 @@ func (o *operator) ask(ctx context.Context, c *confirmation, text, question stri
 		return nil
 	case err != nil && answer == "":
 		fmt.Fprintln(o.Stderr)
-		return errNoAnswer
+		return cli.Misuse("stdin ended without an answer; pass --yes to skip confirmation")
 	default:
 		return errors.New("not confirmed; nothing was changed")
 	}

@@ -20,6 +20,7 @@ func TestPurgeIsConfirmedByTheName(t *testing.T) {
 	}
 	s.wantTexts(t, []string{"a"}, "orders")
 	s.verb(t, nil, "purge", "orders").wants(t, cli.Usage, "stdin is not a terminal; pass --yes to skip confirmation")
+	s.verb(t, typing(""), "purge", "orders").wants(t, cli.Usage, "Type \"orders\" to confirm: \nsidebus: stdin ended without an answer; pass --yes to skip confirmation")
 	s.verb(t, typing("orders\n"), "purge", "orders").wants(t, cli.Clean, "removed 1 message")
 	s.verb(t, nil, "purge", "orders", "--yes").wants(t, cli.Clean, "removed 0 messages")
 }
@@ -30,6 +31,9 @@ func TestAnEntityThatIsMissing(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"entity delete nope --yes", `ENTITY_NOT_FOUND: entity "nope" does not exist; check the name or create it; "sidebus entity list" lists what exists` + "\n"},
 		{"entity rm topics/nope --yes", `"sidebus entity list topics" lists what exists` + "\n"},
+		{"entity list topics/nope", `"sidebus entity list topics" lists what exists` + "\n"},
+		{"entity create topics/nope/subscriptions/eu", `"sidebus entity list topics" lists what exists` + "\n"},
+		{"rule list topics/nope/subscriptions/eu", `entity "topics/nope/subscriptions/eu" does not exist; check the name or create it; "sidebus entity list topics/nope" lists what exists` + "\n"},
 		{"receive nope", `"nope" does not exist; check the name or create it; "sidebus entity list" lists what exists` + "\n"},
 		{"send nope hello", `"sidebus entity create nope" creates it, "sidebus entity list" lists what exists` + "\n"},
 		{"entity create orders", `queue "orders" exists already; Ensure creates it only if it is absent; "sidebus entity ensure" keeps it, "sidebus entity update" changes it` + "\n"},

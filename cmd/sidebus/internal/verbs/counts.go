@@ -1,7 +1,9 @@
 package verbs
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -59,8 +61,8 @@ func age(at *timestamppb.Timestamp, now time.Time) string {
 	return duration.Text(d.Truncate(time.Second))
 }
 
-// fitNames shortens the first column so that a table fits into a width. What is cut off is the beginning, since names
-// of subscriptions differ at the end.
+// fitNames shortens the first column so that a table fits into a width. If a name does not
+// fit, subscriptions lose first the words that all of them have, "topics/news/subscriptions/eu" becomes "news/.../eu". What is then cut off is the beginning.
 func fitNames(header []string, rows [][]string, width int) {
 	const gap, least = 2, 12
 	rest := 0
@@ -72,7 +74,11 @@ func fitNames(header []string, rows [][]string, width int) {
 		rest += gap + widest
 	}
 	most := max(width-rest, least)
+	isTooLong := slices.ContainsFunc(rows, func(row []string) bool { return utf8.RuneCountInString(row[0]) > most })
 	for _, row := range rows {
+		if topic, name := client.TopicOf(row[0]); topic != "" && isTooLong {
+			row[0] = strings.TrimPrefix(topic, "topics/") + "/.../" + name
+		}
 		if name := []rune(row[0]); len(name) > most {
 			row[0] = "..." + string(name[len(name)-most+3:])
 		}

@@ -245,7 +245,7 @@ func (r *resubmitting) call(ctx context.Context, isNamed bool) (*sidebusv1.Resub
 			}
 			r.seen[number] = true
 			r.left.add(number, result.GetReason())
-			text = "stays: " + result.GetReason()
+			text = "not resubmitted: " + result.GetReason()
 		case result.GetDeduplicated():
 			r.duplicates++
 			text = "duplicate, dropped"
@@ -278,7 +278,7 @@ func (r *resubmitting) report(progress *progress, failed error) error {
 		text += fmt.Sprintf(", %s dropped", client.Count(r.duplicates, "duplicate"))
 	}
 	if r.left.total > 0 {
-		text += fmt.Sprintf(", %d stay", r.left.total)
+		text += fmt.Sprintf(", %d not resubmitted", r.left.total)
 	}
 	if failed != nil && r.sent+r.duplicates == 0 && r.left.total == 0 {
 		return failed
@@ -334,7 +334,7 @@ func (d *dlqDeleteCommand) Run(ctx context.Context, to terminal.Streams) error {
 			for _, result := range answer.GetResults() {
 				text := "removed"
 				if result.Reason != nil {
-					text = "stays: " + result.GetReason()
+					text = "not removed: " + result.GetReason()
 				} else {
 					deleted++
 				}

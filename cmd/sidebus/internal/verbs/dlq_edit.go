@@ -178,7 +178,9 @@ func (e *editing) runEditor(ctx context.Context) error {
 	}
 	command.Stdout, command.Stderr = e.to.Stderr, e.to.Stderr
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("the editor %q failed, and nothing was sent: %w", editor, err)
+		return fmt.Errorf(
+			"the editor %q failed, and nothing was sent: %w; VISUAL or EDITOR names the editor", editor, err,
+		)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func TestDeadLetterVerbs(t *testing.T) {
 		t.Errorf("list as JSON: got %v", got)
 	}
 	s.verb(t, nil, "dlq", "orders", "resubmit", "--number=1,99").
-		wants(t, cli.Failure, "stays: MESSAGE_NOT_FOUND", "resubmitted 1 message to queues/orders, 1 stay", "not resubmitted: MESSAGE_NOT_FOUND: 99")
+		wants(t, cli.Failure, "99        -    not resubmitted: MESSAGE_NOT_FOUND", "resubmitted 1 message to queues/orders, 1 not resubmitted", "1 message not resubmitted: MESSAGE_NOT_FOUND: 99")
 	s.wantTexts(t, []string{"a"}, "orders")
 	got := decoded(t, s.ok(t, "dlq", "orders", "resubmit", "--number=2", "--to=queues/other", "--new-ids", "-o", "json"))
 	if len(got) != 1 || got[0]["sequenceNumber"] != "2" || got[0]["newSequenceNumber"] != "1" {
@@ -136,7 +136,7 @@ func TestResubmitEndsWhenNothingMoves(t *testing.T) {
 		},
 	})
 	s.verb(t, nil, "dlq", "orders", "resubmit", "--all", "--yes").wants(t, cli.Failure,
-		"resubmitted 1 message to queues/orders, 1 duplicate dropped, 1 stay", "1 message not resubmitted: ENTITY_FULL: 1")
+		"resubmitted 1 message to queues/orders, 1 duplicate dropped, 1 not resubmitted", "1 message not resubmitted: ENTITY_FULL: 1")
 	if calls != 2 {
 		t.Errorf("got %d calls, want 2", calls)
 	}

@@ -26,8 +26,6 @@ type entityCommand struct {
 // entityName names one entity.
 type entityName struct {
 	Name string `arg:"" help:"Queue, such as orders or queues/orders, topic, such as topics/news, or subscription, such as topics/news/subscriptions/eu."`
-
-	clientSettings
 }
 
 func (e *entityName) resource() string { return client.Resource(e.Name) }
@@ -67,7 +65,9 @@ func (e *entityListCommand) Run(ctx context.Context, to terminal.Streams) error 
 		case strings.HasPrefix(which, "topics/"):
 			return e.listSubscriptions(ctx, o, client.Resource(which))
 		default:
-			return cli.Misuse(`there is no list of %q; there are "queues", "topics" and topics/NAME`, e.Which)
+			return cli.Misuse(
+				`cannot list %q; specify queues, topics or topics/NAME; "sidebus entity show" shows one entity`, e.Which,
+			)
 		}
 	})
 }
@@ -167,7 +167,10 @@ func (e *entityListCommand) none(what, next string) string {
 	return what + "; " + next
 }
 
-type entityShowCommand struct{ entityName }
+type entityShowCommand struct {
+	entityName
+	clientSettings
+}
 
 // Run prints all that is known about an entity but its counts and rules.
 func (e *entityShowCommand) Run(ctx context.Context, to terminal.Streams) error {
@@ -187,6 +190,7 @@ type entityCreateCommand struct {
 	entityName
 	entityOptions
 	firstRule
+	clientSettings
 }
 
 // Run creates an entity and fails when there is one.
@@ -214,6 +218,7 @@ type entityEnsureCommand struct {
 	entityName
 	entityOptions
 	firstRule
+	clientSettings
 }
 
 // Run creates an entity if there is none. One that differs stays as it is, which is not a failure.
@@ -267,6 +272,7 @@ func (o *operator) ensured(resource string, answer client.Ensured) error {
 type entityUpdateCommand struct {
 	entityName
 	entityOptions
+	clientSettings
 }
 
 // Run changes the options that were set and no others.
@@ -293,6 +299,7 @@ func (e *entityUpdateCommand) Run(ctx context.Context, to terminal.Streams) erro
 type entityDeleteCommand struct {
 	entityName
 	confirmation
+	clientSettings
 }
 
 // Run removes an entity after a look at what is in it.

@@ -12,7 +12,7 @@ type Grammar struct {
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
-	HelpOf     helpCommand       `cmd:"" name:"help" help:"Show the help of a verb."`
+	HelpOf     helpCommand       `cmd:"" name:"help" help:"Show the help of a command."`
 
 	Send    sendCommand    `cmd:"" group:"verbs" help:"Send messages."`
 	Receive receiveCommand `cmd:"" group:"verbs" help:"Receive messages and settle them."`
@@ -28,7 +28,7 @@ type Grammar struct {
 
 // helpCommand is listed only: "help VERB" is parsed as "VERB --help".
 type helpCommand struct {
-	Verb []string `arg:"" optional:"" help:"The verb, such as send or dlq list."`
+	Verb []string `arg:"" optional:"" help:"The command, such as send or dlq list."`
 }
 
 // Run does nothing.

@@ -125,7 +125,11 @@ func (r *ruleTestCommand) wholeMessage(ctx context.Context, o *operator) (*sideb
 	if err != nil {
 		return nil, fmt.Errorf("reading the message: %w", err)
 	}
-	return client.ReadMessage(text)
+	message, err := client.ReadMessage(text)
+	if err != nil {
+		return nil, fmt.Errorf("the message to test with: %w", err)
+	}
+	return message, nil
 }
 
 // peekAt returns the message with a sequence number as its sender may have handed it over.

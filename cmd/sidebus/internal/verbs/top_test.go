@@ -27,7 +27,7 @@ func TestStatsFitsATerminal(t *testing.T) {
 				t.Errorf("%d columns: %s", n, line)
 			}
 		}
-		if !strings.Contains(text, "subscriptions/eu") || !strings.Contains(text, "orders") {
+		if !strings.Contains(text, "news/.../eu") || !strings.Contains(text, "orders") {
 			t.Errorf("got %s", text)
 		}
 	}
@@ -43,6 +43,23 @@ func TestStatsFitsATerminal(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 99_999: "99999", 100_000: "100k", 999_499: "999k", 999_600: "1.0M", 1_250_000: "1.2M", 42_000_000_000: "42G"} {
 		if got := short(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
+	}
+}
+
+// Two subscriptions with the same name stay apart where both topics fit.
+func TestNamesThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	header := []string{"ENTITY", "ACTIVE"}
+	rows := [][]string{{"orders", "1"}, {"topics/news/subscriptions/audit", "1"}, {"topics/purchases/subscriptions/audit", "1"}, {"topics/" + strings.Repeat("x", 20) + "/subscriptions/eu", "1"}}
+	fitNames(header, rows, 80)
+	if rows[1][0] != "topics/news/subscriptions/audit" {
+		t.Errorf("got %q, which fitted", rows[1][0])
+	}
+	fitNames(header, rows, 30)
+	for i, want := range []string{"orders", "news/.../audit", "purchases/.../audit", "...xxxxxxxxxxxx/.../eu"} {
+		if rows[i][0] != want {
+			t.Errorf("got %q, want %q", rows[i][0], want)
 		}
 	}
 }

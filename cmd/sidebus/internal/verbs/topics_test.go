@@ -58,7 +58,7 @@ func TestEntityVerbsOfTopics(t *testing.T) {
 			t.Errorf("list %s: got %q, want %q", args, got, want)
 		}
 	}
-	s.verb(t, nil, "entity", "list", "things").wants(t, cli.Usage, `there is no list of "things"`)
+	s.verb(t, nil, "entity", "list", "things").wants(t, cli.Usage, `cannot list "things"; specify queues, topics or topics/NAME`)
 	s.verb(t, nil, "entity", "list", "topics", "--prefix", "x").wants(t, cli.Clean, `there are no topics whose names begin with "x"`)
 	if got := decoded(t, s.ok(t, "entity", "list", "topics/news", "-o", "json"))[0]["subscriptions"].([]any); len(got) != 2 {
 		t.Errorf("got %v", got)
