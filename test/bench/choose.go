@@ -17,8 +17,9 @@ var groups = map[string]string{
 		"dapr-sidebus-topic-bulk,dapr-redis-latency,dapr-sidebus-topic-latency",
 }
 
-// workloads returns all that a binary of Sidebus can be compared with and in.
-func workloads(b build) []workload {
+// workloads returns all that a binary of Sidebus can be compared with and in. RabbitMQ is that of this system, or that
+// of another one in a root.
+func workloads(b build, root string) []workload {
 	const plain, sessions = `{"maxSizeInMegabytes":"81920"}`, `{"maxSizeInMegabytes":"81920","requiresSession":true}`
 	const streamed = "Publish, at most 1000 unanswered; Subscribe with 1000 credits; one message a request"
 	const unary, unary2 = "64 callers: Send, Receive, Complete of one message",
@@ -35,7 +36,7 @@ func workloads(b build) []workload {
 		{name: "sidebus-unary", share: 5, open: b.carries(carrier{unary, plain, 1, calling(steps)})},
 		{name: "sidebus-unary-2", share: 5, open: b.carries(carrier{unary2, plain, 1, calling(turns)})},
 		{name: "nats-jetstream", open: natsJetStream},
-		{name: "rabbitmq-quorum", share: 4, open: rabbitQuorum},
+		{name: "rabbitmq-quorum", share: 4, open: rabbitQuorum(root)},
 		{name: "asynq", share: 5, open: asynqTasks},
 		{name: "bullmq", share: 5, open: bullMQ},
 		{name: "store", share: -1, open: goBenchmark("redisstore", "Lifecycle")},
@@ -55,17 +56,17 @@ func choose(only string, socket bool) (chosen []workload, err error) {
 	for group, members := range groups {
 		only = strings.ReplaceAll(","+only+",", ","+group+",", ","+members+",")
 	}
-	known := map[string][]workload{} // by binary
+	known := map[string][]workload{} // by path
 	for name := range strings.SplitSeq(strings.Trim(only, ","), ",") {
-		kind, binary, _ := strings.Cut(name, "=")
-		if known[binary] == nil {
-			known[binary] = workloads(build{binary: cmp.Or(binary, repository+"/bin/sidebus"), socket: socket})
+		kind, path, _ := strings.Cut(name, "=")
+		if known[path] == nil {
+			known[path] = workloads(build{binary: cmp.Or(path, repository+"/bin/sidebus"), socket: socket}, path)
 		}
-		at := slices.IndexFunc(known[binary], func(w workload) bool { return w.name == kind })
+		at := slices.IndexFunc(known[path], func(w workload) bool { return w.name == kind })
 		if at < 0 {
 			return nil, fmt.Errorf("there is no workload %q", kind)
 		}
-		w := known[binary][at]
+		w := known[path][at]
 		w.name = name
 		chosen = append(chosen, w)
 	}

@@ -42,7 +42,8 @@ func floor(client string, carry work) func(context.Context, string) (*opened, er
 			stop()
 			return nil, fmt.Errorf("the server does not start: %w", err)
 		}
-		conn, err := grpc.NewClient(strings.TrimSpace(address), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		plaintext := grpc.WithTransportCredentials(insecure.NewCredentials())
+		conn, err := grpc.NewClient(strings.TrimSpace(address), plaintext)
 		if err != nil {
 			stop()
 			return nil, err

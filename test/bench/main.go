@@ -25,7 +25,8 @@ func main() {
 	flag.IntVar(&p.messages, "messages", 50_000, "messages of 1 KiB for each round; slow workloads get a part of them")
 	flag.IntVar(&p.rounds, "rounds", 7, "rounds; each takes every workload once, the median counts")
 	flag.StringVar(&p.only, "only", "sidebus,peers", "workloads or groups (sidebus, peers, dapr, targets), separated by "+
-		"commas. sidebus-stream=path runs another binary than bin/sidebus; binaries and workloads may be repeated")
+		"commas. sidebus-stream=path runs another binary than bin/sidebus, rabbitmq-quorum=path the server of the system in "+
+		"this folder; workloads may be repeated")
 	flag.StringVar(&p.history, "history", "", "folder whose file of today gets the results, a line of JSON each")
 	flag.BoolVar(&p.socket, "socket", false, "sidecars listen on a unix socket instead of TCP")
 	nats := flag.String("serve-nats", "", "run the NATS server with its files in this folder, for nats-jetstream")
@@ -64,14 +65,16 @@ func run(ctx context.Context, p plan) error {
 		return err
 	}
 	for round := range p.rounds {
+		began := time.Now()
 		for i, w := range chosen {
 			r, err := all[i].round(ctx, w.part(p.messages))
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
 			results[i].Rounds = append(results[i].Rounds, r)
-			printRound(os.Stdout, fmt.Sprint("round ", round+1, "  ", w.name), r)
+			printRound(os.Stdout, fmt.Sprint("round ", round+1, "  ", results[i].Workload), r)
 		}
+		fmt.Printf("round %d took %s\n", round+1, time.Since(began).Round(time.Second))
 	}
 	printResults(os.Stdout, results)
 	if p.history == "" {
@@ -102,14 +105,14 @@ func open(ctx context.Context, p plan, chosen []workload, dir string) (
 		}
 		all = append(all, o)
 		r := figures.Result{
-			Run: began, Commit: commit, Machine: machine, Workload: w.name, Versions: o.versions,
+			Run: began, Commit: commit, Machine: machine, Workload: o.named(w.name), Versions: o.versions,
 			Settings: o.settings,
 		}
 		if w.share >= 0 {
 			r.Settings["messages"] = fmt.Sprint(w.part(p.messages), " of 1 KiB")
 		}
 		results = append(results, r)
-		fmt.Printf("%s\n    versions: %s\n    settings: %s\n", w.name, inOrder(r.Versions, ": "), inOrder(r.Settings, ": "))
+		fmt.Printf("%s\n    versions: %s\n    settings: %s\n", r.Workload, inOrder(r.Versions, ": "), inOrder(r.Settings, ": "))
 	}
 	return results, all, stop, nil
 }

@@ -4,12 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -18,9 +12,14 @@ import (
 
 const prefetch = 500
 
-// rabbitQuorum is one node with a quorum queue. Each of the callers waits for the confirm of its message.
-func rabbitQuorum(ctx context.Context, dir string) (*opened, error) {
-	node, err := startRabbit(ctx, dir)
+// rabbitQuorum is one node with a quorum queue, of this system or of another one in a folder. Each of the callers waits
+// for the confirm of its message.
+func rabbitQuorum(root string) func(context.Context, string) (*opened, error) {
+	return func(ctx context.Context, dir string) (*opened, error) { return openRabbit(ctx, root, dir) }
+}
+
+func openRabbit(ctx context.Context, root, dir string) (*opened, error) {
+	node, err := startRabbit(ctx, root, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +51,12 @@ func rabbitQuorum(ctx context.Context, dir string) (*opened, error) {
 		return <-acknowledged
 	}
 	version, _ := consuming.Properties["version"].(string)
+	own := ""
+	if root != "" {
+		own = version
+	}
 	return &opened{
+		version:  own,
 		round:    carrying(processes{"client": figures.OwnCPU, "server": node.cpu}, carry),
 		versions: map[string]string{"rabbitmq": version, "amqp091-go": moduleVersion("github.com/rabbitmq/amqp091-go")},
 		settings: map[string]string{
@@ -113,68 +117,4 @@ func consume(conn *amqp.Connection, messages int) error {
 	}
 	_, err = channel.QueueDeclarePassive("bench", true, false, false, false, nil) // answered after the acknowledgements
 	return err
-}
-
-type rabbitNode struct {
-	url  string
-	cpu  func() time.Duration
-	stop func()
-}
-
-// rabbitPrograms are where packages put the server's own script. The one that Debian puts on PATH runs as the user
-// rabbitmq only, with the files of the system.
-var rabbitPrograms = []string{"/usr/lib/rabbitmq/bin/rabbitmq-server", "rabbitmq-server"}
-
-// startRabbit runs a node with its files in dir and a port mapper (epmd) of its own, so that it meets no other one.
-func startRabbit(ctx context.Context, dir string) (*rabbitNode, error) {
-	var program string
-	for _, name := range rabbitPrograms {
-		if path, err := exec.LookPath(name); err == nil {
-			program = path
-			break
-		}
-	}
-	if program == "" {
-		return nil, errors.New("rabbitmq-server is not installed; run test/install.sh rabbitmq, " +
-			"or leave it out with -only")
-	}
-	port, mapper, distribution := freePort(), freePort(), freePort()
-	env := append(
-		os.Environ(), "HOME="+dir, "ERL_EPMD_ADDRESS=127.0.0.1", "ERL_EPMD_PORT="+mapper,
-		"RABBITMQ_NODENAME=bench-"+port+"@localhost", "RABBITMQ_NODE_IP_ADDRESS=127.0.0.1", "RABBITMQ_NODE_PORT="+port,
-		"RABBITMQ_DIST_PORT="+distribution, "RABBITMQ_MNESIA_BASE="+dir, "RABBITMQ_LOG_BASE="+dir,
-		"RABBITMQ_CONFIG_FILE="+dir+"/none", "RABBITMQ_CONF_ENV_FILE="+dir+"/none",
-		"RABBITMQ_ENABLED_PLUGINS_FILE="+dir+"/none", "RABBITMQ_PID_FILE="+dir+"/pid",
-	)
-	epmd, command := exec.CommandContext(ctx, "epmd"), exec.CommandContext(ctx, program)
-	epmd.Env, command.Env, command.Dir = env, env, dir
-	if err := errors.Join(epmd.Start(), command.Start()); err != nil {
-		return nil, err
-	}
-	pid := 0
-	stop := func() {
-		beam, err := os.FindProcess(pid)
-		if pid == 0 || err != nil {
-			beam = command.Process
-		}
-		_ = beam.Kill()
-		_ = command.Wait() // the script ends with what it runs
-		_ = epmd.Process.Kill()
-		_ = epmd.Wait()
-	}
-	url := "amqp://guest:guest@127.0.0.1:" + port
-	err := until(ctx, func() bool {
-		text, _ := os.ReadFile(filepath.Join(dir, "pid"))
-		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
-		conn, err := amqp.Dial(url)
-		if err != nil {
-			return false
-		}
-		return conn.Close() == nil && pid > 0
-	})
-	if err != nil {
-		stop()
-		return nil, fmt.Errorf("%s does not answer: %w", program, err)
-	}
-	return &rabbitNode{url: url, cpu: figures.CPUOf(pid), stop: stop}, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,9 +28,19 @@ func (w workload) part(messages int) int { return max(1, messages/max(1, w.share
 
 // opened is a workload whose programs run.
 type opened struct {
+	version            string // is added to the name when the path of the workload says which one it is
 	round              func(ctx context.Context, messages int) (figures.Round, error)
 	versions, settings map[string]string
 	stop               func()
+}
+
+// named returns the name of a workload in results.
+func (o *opened) named(name string) string {
+	if o.version == "" {
+		return name
+	}
+	kind, _, _ := strings.Cut(name, "=")
+	return kind + "-" + o.version
 }
 
 // processes are those that work for a workload, by what they do. Each returns the processor time that it has used.

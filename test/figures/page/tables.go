@@ -13,14 +13,18 @@ import (
 
 const notMeasured = "Not measured yet."
 
-// peers are the workloads of one table, in its order, and what people call them.
-var peers = []struct{ workload, label string }{
+// labelled is a workload of a table, and what people call it.
+type labelled struct{ workload, label string }
+
+// peers are the workloads of one table, in its order.
+var peers = []labelled{
 	{"sidebus-stream", "Sidebus, stream"},
 	{"sidebus-sessions", "Sidebus, 1,000 sessions"},
 	{"sidebus-unary-2", "Sidebus, two calls"},
 	{"sidebus-unary", "Sidebus, three calls"},
 	{"nats-jetstream", "NATS JetStream"},
 	{"rabbitmq-quorum", "RabbitMQ quorum queue"},
+	{"rabbitmq-quorum-4.0.5", "RabbitMQ 4.0.5 quorum queue"},
 	{"asynq", "asynq"},
 	{"bullmq", "BullMQ"},
 	{"floor-stream", "gRPC alone, stream"},
@@ -81,7 +85,7 @@ func storeTable(h figures.History) string {
 	return table(rows)
 }
 
-var daprLabels = []struct{ workload, label string }{
+var daprLabels = []labelled{
 	{"dapr-sidebus-topic", "Sidebus, topic"},
 	{"dapr-sidebus-queue", "Sidebus, queue"},
 	{"dapr-sidebus-sessions", "Sidebus, 100 sessions"},
@@ -116,7 +120,7 @@ func daprTable(h figures.History) string {
 		rows = append(rows, append(row, number(r.Of(figures.Value("left bytes/message")).Median)))
 	}
 	text := table(rows)
-	for _, d := range []struct{ workload, label string }{
+	for _, d := range []labelled{
 		{"dapr-sidebus-topic-latency", "Sidebus, topic"}, {"dapr-redis-latency", "pubsub.redis"},
 	} {
 		if r, is := run[d.workload]; is {
