@@ -28,8 +28,7 @@ func (s *Store) CreateEntity(
 		if err != nil {
 			return semantics.Entity{}, false, err
 		}
-		r, err := s.run(ctx, "create_entity", s.keys(path),
-			s.createArgs(kind, path, options, ticket)...)
+		r, err := s.run(ctx, "create_entity", s.keys(path), s.createArgs(kind, path, options, ticket)...)
 		if err != nil {
 			return semantics.Entity{}, false, err
 		}

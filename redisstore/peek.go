@@ -71,20 +71,8 @@ func (s *Store) peekOnce(
 	ctx context.Context, source semantics.Source, from int64, limit int, room string, show semantics.Show,
 ) ([]peeked, int64, error) {
 	r, err := s.runOn(
-		ctx,
-		source,
-		"peek",
-		s.keysOf(source),
-		s.now(),
-		prefixOf(source.SubQueue),
-		strconv.FormatInt(
-			from, 10,
-		),
-		min(limit, maxScriptMessages),
-		room,
-		groupLetters(show),
-		sessionToken(source),
-		sessionKey(source.Session),
+		ctx, source, "peek", s.keysOf(source), s.now(), prefixOf(source.SubQueue), strconv.FormatInt(from, 10),
+		min(limit, maxScriptMessages), room, groupLetters(show), sessionToken(source), sessionKey(source.Session),
 	)
 	if err != nil {
 		return nil, 0, err

@@ -122,12 +122,9 @@ func Open(options Options) (*Store, error) {
 	}
 	redis.SetLogger(quiet{}) // its lines repeat the errors that calls return
 	s := &Store{
-		options: options, namespace: namespace,
-		names: keysOfNamespace(namespace), scripts: scripts, sidecar: newSidecarName(),
-		alarmed: make(
-			chan struct{}, 1,
-		), connected: make(chan struct{}, 1), keyed: newLearnt[bool](), levels: newLearnt[keyLevel](),
-		large: make(chan struct{}, 1),
+		options: options, namespace: namespace, names: keysOfNamespace(namespace), scripts: scripts,
+		sidecar: newSidecarName(), keyed: newLearnt[bool](), levels: newLearnt[keyLevel](),
+		alarmed: make(chan struct{}, 1), connected: make(chan struct{}, 1), large: make(chan struct{}, 1),
 	}
 	clientOptions.OnConnect = s.noteConnection
 	s.client = redis.NewClient(clientOptions)

@@ -240,9 +240,7 @@ var brokerProperties = map[string]bool{
 func CheckChanges(properties map[string]Value) error {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if brokerProperties[name] {
-			return InvalidField(
-				"properties["+Shorten(name)+"]", "is a broker property and cannot be changed",
-			)
+			return InvalidField("properties["+Shorten(name)+"]", "is a broker property and cannot be changed")
 		}
 	}
 	return (&Message{Properties: properties}).Validate()

@@ -88,15 +88,13 @@ func ParseRuleName(name string) error {
 func parseName(field, name string) error {
 	if name == "" || len(name) > MaxNameLength {
 		return InvalidField(
-			field, "must be 1 to %d characters long, %q has %d", MaxNameLength, Shorten(name),
-			len(name),
+			field, "must be 1 to %d characters long, %q has %d", MaxNameLength, Shorten(name), len(name),
 		)
 	}
 	for i, r := range name {
 		if !isNameChar(r) {
 			return InvalidField(
-				field, "%q has %q at position %d; letters, digits, '.', '-' and '_' are allowed",
-				Shorten(name), r, i,
+				field, "%q has %q at position %d; letters, digits, '.', '-' and '_' are allowed", Shorten(name), r, i,
 			)
 		}
 	}
@@ -113,9 +111,7 @@ func ParseNamespace(name string) (string, error) {
 	}
 	for _, r := range name {
 		if !isNameChar(r) {
-			return "", InvalidField(
-				"namespace", "has %q; letters, digits, '.', '-' and '_' are allowed", r,
-			)
+			return "", InvalidField("namespace", "has %q; letters, digits, '.', '-' and '_' are allowed", r)
 		}
 	}
 	return name, nil

@@ -153,16 +153,8 @@ func (b *book) report() {
 	for _, p := range b.phases {
 		slices.Sort(p.took)
 		fmt.Printf(
-			"%-17s %6d  %9.1f ms %5.0f ms  %9d  %7d  %11d\n",
-			p.name,
-			len(p.ids),
-			milliseconds(
-				p.took[len(p.took)/2],
-			),
-			milliseconds(slices.Max(p.took)),
-			p.outcomes[confirmed],
-			p.outcomes[mailed],
-			p.outcomes[human],
+			"%-17s %6d  %9.1f ms %5.0f ms  %9d  %7d  %11d\n", p.name, len(p.ids), milliseconds(p.took[len(p.took)/2]),
+			milliseconds(slices.Max(p.took)), p.outcomes[confirmed], p.outcomes[mailed], p.outcomes[human],
 		)
 	}
 	fmt.Println("\nthe watcher received      dead letters  action")

@@ -66,10 +66,8 @@ func (s *story) checkQueues(ctx context.Context, dead int) error {
 		if err != nil {
 			return err
 		}
-		if total, letters := runtime.GetTotalMessageCount(), runtime.GetDeadLetterMessageCount(); total != int64(
-			want,
-		) ||
-			letters != total {
+		total, letters := runtime.GetTotalMessageCount(), runtime.GetDeadLetterMessageCount()
+		if total != int64(want) || letters != total {
 			return fmt.Errorf(
 				"%s holds %d messages, %d of them dead letters; want %d dead letters alone", name, total, letters, want,
 			)

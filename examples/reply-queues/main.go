@@ -54,8 +54,7 @@ func run(ctx context.Context) error {
 		}
 		return answer(ctx, sidebus, m, day.Weekday().String())
 	}, &client.HandleOptions{Concurrency: 8, OnError: func(err error) {
-		fmt.Fprintln(os.Stderr, "reply-queues:",
-			err)
+		fmt.Fprintln(os.Stderr, "reply-queues:", err)
 	}})
 }
 

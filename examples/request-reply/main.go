@@ -71,8 +71,7 @@ func work(ctx context.Context, sidebus *client.Client) error {
 		// The request is completed after its reply was sent, so that none is lost; one may be sent twice.
 		return sidebus.Reply(ctx, m.ReceivedMessage, reply, nil)
 	}, &client.HandleOptions{Concurrency: 8, OnError: func(err error) {
-		fmt.Fprintln(os.Stderr, "request-reply:",
-			err)
+		fmt.Fprintln(os.Stderr, "request-reply:", err)
 	}})
 }
 

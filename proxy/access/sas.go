@@ -90,9 +90,7 @@ func (c sasCaller) Permit(right Right) error {
 	}
 	path := strings.ReplaceAll(right.Path, `\`, "/") // as ParsePath does, so that the real path is checked
 	if !c.token.Covers(path, right.Below) {
-		return refuse(
-			"the token is for another resource; sr must be the address of the entity, or a prefix of it",
-		)
+		return refuse("the token is for another resource; sr must be the address of the entity, or a prefix of it")
 	}
 	isFor := key.Entity == "" || semantics.Fold(strings.ReplaceAll(key.Entity, `\`, "/")) == owner(path)
 	if isFor && key.Claims&right.Claims == right.Claims {

@@ -111,14 +111,8 @@ func (p *pages) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeM
 	}
 	if allowed != nil {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		writeFailure(
-			w,
-			http.StatusMethodNotAllowed,
-			semantics.Errorf(
-				semantics.RouteNotFound, "the route does not accept %s; use %s", semantics.Shorten(r.Method),
-				strings.Join(allowed, ", "),
-			),
-		)
+		writeFailure(w, http.StatusMethodNotAllowed, semantics.Errorf(semantics.RouteNotFound,
+			"the route does not accept %s; use %s", semantics.Shorten(r.Method), strings.Join(allowed, ", ")))
 		return
 	}
 	path := semantics.Shorten(r.URL.Path)

@@ -4,7 +4,6 @@
 package compat
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"net/http"
@@ -143,13 +142,7 @@ func (x *exchange) dispatch(what verb) error {
 	case complete:
 		return x.settle(source, obs.Complete, x.Broker.Complete)
 	case unlock:
-		return x.settle(
-			source,
-			obs.Abandon,
-			func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-				return x.Broker.Abandon(ctx, source, tokens, semantics.AbandonOptions{})
-			},
-		)
+		return x.settle(source, obs.Abandon, x.abandon)
 	default:
 		return x.renew(source)
 	}

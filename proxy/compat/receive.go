@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -102,6 +103,12 @@ func (x *exchange) settle(source semantics.Source, name string, verb semantics.S
 	x.Metrics.Settled(source, name, codes)
 	x.locks.remove(tokens[0])
 	return x.done(source, codes[0])
+}
+
+func (x *exchange) abandon(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+) ([]semantics.Code, error) {
+	return x.Broker.Abandon(ctx, source, tokens, semantics.AbandonOptions{})
 }
 
 // renew renews a lock and returns its new end (REST-6).

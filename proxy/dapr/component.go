@@ -91,8 +91,7 @@ func (c *component) Init(ctx context.Context, request *proto.PubSubInitRequest) 
 	}
 	if err := c.state.keep(key.name, effective(properties)); err != nil {
 		c.logger.WarnContext(
-			ctx,
-			"cannot save the metadata of a Component; if Sidebus restarts alone, publishes use the defaults",
+			ctx, "cannot save the metadata of a Component; if Sidebus restarts alone, publishes use the defaults",
 			"error", err,
 		)
 	}

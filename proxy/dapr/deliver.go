@@ -36,10 +36,7 @@ func (p *pullStream) handleEvent(ctx context.Context, sub *stream.Subscription, 
 	case e.LocksLost != nil:
 		p.markLocksLost(func(m *inflight.Message) bool { return slices.Contains(e.LocksLost, m.LockToken) })
 	case e.Failure != nil:
-		p.logger.WarnContext(
-			ctx, "the Dapr subscription cannot receive at the moment; retrying", "error",
-			e.Failure,
-		)
+		p.logger.WarnContext(ctx, "the Dapr subscription cannot receive at the moment; retrying", "error", e.Failure)
 	}
 }
 

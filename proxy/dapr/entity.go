@@ -20,10 +20,9 @@ func optionsOf(s settings, kind semantics.Kind) (semantics.Options, []string) {
 func (c *component) ensureTarget(ctx context.Context, s settings, path string) error {
 	options, given := optionsOf(s, s.kind)
 	if s.kind == semantics.TopicKind { // these are options of its subscriptions
-		given = slices.DeleteFunc(
-			given,
-			func(name string) bool { return name == "defaultMessageTimeToLive" || name == "autoDeleteOnIdle" },
-		)
+		given = slices.DeleteFunc(given, func(name string) bool {
+			return name == "defaultMessageTimeToLive" || name == "autoDeleteOnIdle"
+		})
 	}
 	_, err := c.broker.EnsureEntity(ctx, s.kind, path, options, given)
 	return err

@@ -122,10 +122,9 @@ func writeTimeToLive(m *semantics.Message, text string) error {
 
 func findMeta(name string) (metaField, bool) {
 	isName := func(other string) bool { return strings.EqualFold(other, name) }
-	at := slices.IndexFunc(
-		metaFields,
-		func(f metaField) bool { return isName(f.name) || slices.ContainsFunc(f.aliases, isName) },
-	)
+	at := slices.IndexFunc(metaFields, func(f metaField) bool {
+		return isName(f.name) || slices.ContainsFunc(f.aliases, isName)
+	})
 	if at < 0 {
 		return metaField{}, false
 	}

@@ -82,15 +82,11 @@ func (c *component) open(
 	s, unknown, wrong := inherited.apply(topic.GetMetadata(), atSubscription)
 	p.settings = s
 	for _, name := range unknown {
-		p.logger.WarnContext(
-			ctx, "unknown metadata of a subscription ignored", "name", semantics.Shorten(name),
-		)
+		p.logger.WarnContext(ctx, "unknown metadata of a subscription ignored", "name", semantics.Shorten(name))
 	}
 	for _, bad := range wrong {
 		c.metrics.DaprBadMetadata.Inc()
-		p.logger.ErrorContext(
-			ctx, "invalid metadata of a subscription ignored", "name", bad.name, "error", bad.text,
-		)
+		p.logger.ErrorContext(ctx, "invalid metadata of a subscription ignored", "name", bad.name, "error", bad.text)
 	}
 	c.metrics.DaprStreams.Inc()
 	p.logger.InfoContext(ctx, "Dapr subscription opened", "consumer", s.consumer, "sessions", s.requireSessions)

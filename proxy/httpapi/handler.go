@@ -115,9 +115,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 		return
 	}
 	if h.crossOrigin.Check(r) != nil {
-		writeError(
-			w, x, semantics.Errorf(semantics.PermissionDenied, "cross-origin requests are not permitted"),
-		)
+		writeError(w, x, semantics.Errorf(semantics.PermissionDenied, "cross-origin requests are not permitted"))
 		return
 	}
 	if r.URL.Path == "/openapi.json" {

@@ -103,8 +103,7 @@ func sourceOf(resource string) (semantics.Source, error) {
 		}
 	default:
 		return semantics.Source{}, fmt.Errorf(
-			`source is %q, must be "queues/NAME" or "topics/NAME/subscriptions/NAME"`,
-			resource,
+			`source is %q, must be "queues/NAME" or "topics/NAME/subscriptions/NAME"`, resource,
 		)
 	}
 	if err != nil {
@@ -135,8 +134,7 @@ func targetOf(address string) (target, error) {
 		if parsed.Host != "" || !strings.HasPrefix(socket, "/") || path != "" && !strings.HasPrefix(path, "/") ||
 			parsed.Fragment != "" {
 			return target{}, fmt.Errorf(
-				"url is %q, must be unix:///path/of.sock or unix:///path/of.sock:/path",
-				parsed.Redacted(),
+				"url is %q, must be unix:///path/of.sock or unix:///path/of.sock:/path", parsed.Redacted(),
 			)
 		}
 		inside := url.URL{Scheme: "http", Host: "localhost", Path: path, RawQuery: parsed.RawQuery}

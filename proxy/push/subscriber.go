@@ -82,9 +82,7 @@ func (s *subscriber) handleEvent(ctx context.Context, e stream.Event) {
 			s.cancelLost(func(p *push) bool { return p.LockToken == token })
 		}
 	case e.Failure != nil:
-		s.logger.WarnContext(
-			ctx, "the handler cannot receive at the moment; retrying", "error", e.Failure,
-		)
+		s.logger.WarnContext(ctx, "the handler cannot receive at the moment; retrying", "error", e.Failure)
 	}
 }
 

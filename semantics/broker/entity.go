@@ -112,9 +112,7 @@ func parseEntityPath(kind semantics.Kind, name string) (string, error) {
 	}
 	path, err := semantics.ParseSourcePath(name)
 	if _, _, ok := semantics.SplitSubscription(path); err == nil && !ok {
-		err = semantics.InvalidField(
-			"name", "%q is not the path of a subscription", semantics.Shorten(name),
-		)
+		err = semantics.InvalidField("name", "%q is not the path of a subscription", semantics.Shorten(name))
 	}
 	return path, err
 }
@@ -142,9 +140,7 @@ func (b *Broker) UpdateEntity(
 		return semantics.Entity{}, err
 	}
 	if len(names) == 0 {
-		return semantics.Entity{}, semantics.InvalidField(
-			"updateMask", "must name at least one option",
-		)
+		return semantics.Entity{}, semantics.InvalidField("updateMask", "must name at least one option")
 	}
 	if err := semantics.CheckOptionNames(kind, names); err != nil {
 		return semantics.Entity{}, err
@@ -215,9 +211,7 @@ func (b *Broker) ListEntitiesByPrefix(
 	}
 	entities, more, err := b.store.ListEntities(ctx, kind, topic, max(after, before(prefix)), size)
 	for i, e := range entities {
-		if !strings.HasPrefix(
-			semantics.Fold(ownName(e)), prefix,
-		) { // in order of name those that have it follow one another
+		if !strings.HasPrefix(semantics.Fold(ownName(e)), prefix) { // those that have it are first, in order of name
 			return entities[:i], "", err
 		}
 	}

@@ -18,9 +18,7 @@ func (b *Broker) SendOnce(
 		return nil, false, err
 	}
 	if requestID == "" {
-		return nil, false, semantics.InvalidField(
-			"requestId", "must have 1 to %d characters", semantics.MaxIDLength,
-		)
+		return nil, false, semantics.InvalidField("requestId", "must have 1 to %d characters", semantics.MaxIDLength)
 	}
 	if err := semantics.CheckID("requestId", requestID); err != nil {
 		return nil, false, err

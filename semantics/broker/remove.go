@@ -46,8 +46,7 @@ func (b *Broker) Purge(ctx context.Context, source semantics.Source, options Pur
 	}
 	if options.DeadLetters && (source.Session != "" || !source.SessionLock.IsZero()) {
 		return PurgeResult{}, semantics.InvalidField(
-			"include",
-			"must not have DEAD_LETTER for one session: dead letters have no sessions",
+			"include", "must not have DEAD_LETTER for one session: dead letters have no sessions",
 		)
 	}
 	if n := options.MaxMessages; n < 0 || n > MaxPurgeMessages {
@@ -208,9 +207,7 @@ func (b *Broker) Resubmit(
 		)
 	}
 	if len(options.Numbers) > 0 && options.Matches != nil {
-		return nil, false, semantics.InvalidField(
-			"filter", "cannot be combined with sequenceNumbers",
-		)
+		return nil, false, semantics.InvalidField("filter", "cannot be combined with sequenceNumbers")
 	}
 	if err := checkNumbersOrNone(options.Numbers, most); err != nil {
 		return nil, false, err

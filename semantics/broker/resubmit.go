@@ -100,13 +100,10 @@ func (r *resubmitter) move(ctx context.Context, letters []*semantics.Received) e
 		if err := r.move(ctx, letters[:i]); err != nil {
 			return err
 		}
-		r.results = append(
-			r.results,
-			ResubmitResult{
-				SequenceNumber: letters[i].SequenceNumber,
-				Resubmitted:    semantics.Resubmitted{Code: semantics.Internal},
-			},
-		)
+		r.results = append(r.results, ResubmitResult{
+			SequenceNumber: letters[i].SequenceNumber,
+			Resubmitted:    semantics.Resubmitted{Code: semantics.Internal},
+		})
 		return r.move(ctx, letters[i+1:])
 	}
 	if r.options.TargetIsTopic {

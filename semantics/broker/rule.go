@@ -63,10 +63,9 @@ func (b *Broker) ListRules(
 		return nil, "", err
 	}
 	rules, more, err := b.store.ListRules(ctx, path, after, size)
-	if n := semantics.Fitting(rules, semantics.MaxAnswerBytes, semantics.Rule.AnswerSize); n < len(
-		rules,
-	) { // parameters may be large
-		rules, more = rules[:n], true
+	fitting := semantics.Fitting(rules, semantics.MaxAnswerBytes, semantics.Rule.AnswerSize)
+	if fitting < len(rules) { // parameters may be large
+		rules, more = rules[:fitting], true
 	}
 	if err != nil || !more || len(rules) == 0 {
 		return rules, "", err
@@ -96,9 +95,7 @@ func (b *Broker) firstRules(rules []semantics.Rule) ([]semantics.Rule, error) {
 			return nil, semantics.AsError(err).With(semantics.DetailIndex, strconv.Itoa(i))
 		}
 		if names[semantics.Fold(rule.Name)] {
-			return nil, semantics.InvalidField(
-				"rules", "has two rules of the name %q; rename one", rule.Name,
-			)
+			return nil, semantics.InvalidField("rules", "has two rules of the name %q; rename one", rule.Name)
 		}
 		names[semantics.Fold(rule.Name)] = true
 	}

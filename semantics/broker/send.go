@@ -166,9 +166,7 @@ func (b *Broker) CancelScheduled(
 		return b.cancelNumbers(ctx, path, numbers)
 	}
 	if len(numbers) > 0 {
-		return 0, semantics.InvalidField(
-			"messageIds", "cannot be combined with sequenceNumbers",
-		)
+		return 0, semantics.InvalidField("messageIds", "cannot be combined with sequenceNumbers")
 	}
 	if len(ids) > MaxCancelNumbers {
 		return 0, semantics.FieldError(

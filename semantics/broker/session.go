@@ -291,9 +291,7 @@ func (b *Broker) ListSessions(
 	}
 	after, err := base64.RawURLEncoding.DecodeString(pageToken)
 	if err != nil || !utf8.Valid(after) {
-		return nil, "", semantics.InvalidField(
-			"pageToken", "is not a token of an earlier page",
-		)
+		return nil, "", semantics.InvalidField("pageToken", "is not a token of an earlier page")
 	}
 	if err := b.admit(managementCost); err != nil {
 		return nil, "", err

@@ -35,14 +35,10 @@ func (b *Broker) Abandon(
 	if err := semantics.CheckChanges(options.Properties); err != nil {
 		return nil, err
 	}
-	return b.settle(
-		ctx,
-		source,
-		tokens,
-		func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return b.store.Abandon(ctx, source, tokens, options)
-		},
-	)
+	verb := func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+		return b.store.Abandon(ctx, source, tokens, options)
+	}
+	return b.settle(ctx, source, tokens, verb)
 }
 
 // Defer sets the messages aside until they are received by number (SETTLE-9, DEFER-1). properties, results and errors
@@ -53,14 +49,10 @@ func (b *Broker) Defer(
 	if err := semantics.CheckChanges(properties); err != nil {
 		return nil, err
 	}
-	return b.settle(
-		ctx,
-		source,
-		tokens,
-		func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return b.store.Defer(ctx, source, tokens, properties)
-		},
-	)
+	verb := func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+		return b.store.Defer(ctx, source, tokens, properties)
+	}
+	return b.settle(ctx, source, tokens, verb)
 }
 
 // Release makes the messages available again at once and counts nothing (SETTLE-10). Results and errors as Complete.
@@ -91,14 +83,10 @@ func (b *Broker) DeadLetter(
 		return nil, semantics.Errorf(semantics.InvalidOperation, deadLetterSourceText).
 			With(semantics.DetailSubQueue, source.SubQueue.String())
 	}
-	return b.settle(
-		ctx,
-		source,
-		tokens,
-		func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-			return b.store.DeadLetter(ctx, source, tokens, texts, properties)
-		},
-	)
+	verb := func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+		return b.store.DeadLetter(ctx, source, tokens, texts, properties)
+	}
+	return b.settle(ctx, source, tokens, verb)
 }
 
 // split checks the options and takes the two texts out of the properties, where they may stand too.

@@ -161,22 +161,16 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 	}
 	if q.kind == semantics.TopicKind {
 		return semantics.Runtime{
-			Scheduled: int64(
-				len(q.scheduled.messages),
-			), SizeInBytes: q.bytes(), Subscriptions: int64(q.countSubscriptions()),
-			CreatedAt: q.createdAt, UpdatedAt: q.updatedAt, AccessedAt: q.accessedAt,
+			Scheduled: int64(len(q.scheduled.messages)), SizeInBytes: q.bytes(),
+			Subscriptions: int64(q.countSubscriptions()),
+			CreatedAt:     q.createdAt, UpdatedAt: q.updatedAt, AccessedAt: q.accessedAt,
 		}, nil
 	}
 	s.look(q, now)
-	leaving, deadLeaving := len(
-		q.transfers[semantics.MainQueue].all(),
-	), len(
-		q.transfers[semantics.DeadLetterQueue].all(),
-	)
+	leaving := len(q.transfers[semantics.MainQueue].all())
+	deadLeaving := len(q.transfers[semantics.DeadLetterQueue].all())
 	runtime := semantics.Runtime{
-		Active: int64(
-			len(q.main.messages) - leaving,
-		), // nothing expired is left but what is locked or deferred
+		Active:             int64(len(q.main.messages) - leaving), // what has expired is locked or deferred
 		Locked:             int64(len(q.main.locks) - leaving),
 		Deferred:           int64(q.main.count(func(m *message) bool { return m.deferred && !m.locked() })),
 		Delayed:            int64(q.main.count((*message).delayed)),

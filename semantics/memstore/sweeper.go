@@ -65,20 +65,18 @@ func (s *Store) due() []task {
 	var tasks []task
 	for _, q := range s.queues {
 		if q.kind == semantics.TopicKind && len(q.toActivate(s.now())) > 0 {
-			tasks = append(
-				tasks,
-				func(ctx context.Context, upkeep semantics.Upkeep) error { return upkeep.ActivateDue(ctx, q.name) },
-			)
+			tasks = append(tasks, func(ctx context.Context, upkeep semantics.Upkeep) error {
+				return upkeep.ActivateDue(ctx, q.name)
+			})
 		}
 		if q.forwards() {
 			s.look(q, s.now()) // it may become available by that
 		}
 		for _, side := range q.toForward() {
 			source := semantics.Source{Path: q.name, SubQueue: side}
-			tasks = append(
-				tasks,
-				func(ctx context.Context, upkeep semantics.Upkeep) error { return upkeep.Forward(ctx, source) },
-			)
+			tasks = append(tasks, func(ctx context.Context, upkeep semantics.Upkeep) error {
+				return upkeep.Forward(ctx, source)
+			})
 		}
 	}
 	return tasks

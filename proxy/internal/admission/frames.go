@@ -77,13 +77,7 @@ func (f *frameParser) isBetween() bool { return f.read == 0 && f.left == 0 }
 // encodeFrame returns an encoded frame.
 func encodeFrame(kind, flags byte, stream uint32, payload []byte) []byte {
 	size := len(payload)
-	head := []byte{
-		byte(size >> 16),
-		byte(size >> 8),
-		byte(size),
-		kind,
-		flags,
-	} //nolint:gosec // a few hundred bytes at most
+	head := []byte{byte(size >> 16), byte(size >> 8), byte(size), kind, flags} //nolint:gosec // a few hundred bytes
 	return append(binary.BigEndian.AppendUint32(head, stream), payload...)
 }
 

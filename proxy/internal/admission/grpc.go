@@ -43,10 +43,8 @@ func (l *grpcListener) Accept() (net.Conn, error) {
 // GRPCOptions returns the options that a server of these connections needs.
 func GRPCOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.Creds(
-			handshake{insecure.NewCredentials()},
-		), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTimeout),
-		grpc.ChainStreamInterceptor(countStream),
+		grpc.Creds(handshake{insecure.NewCredentials()}), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(handshakeTimeout), grpc.ChainStreamInterceptor(countStream),
 	}
 }
 

@@ -103,8 +103,7 @@ func (b *memoryBudget) refusedWithin(period time.Duration) bool {
 // errRequestMemory is the error of a request that was refused for lack of memory.
 func errRequestMemory() *semantics.Error {
 	e := semantics.Errorf(
-		semantics.Throttled,
-		"requests in flight use all of --request-memory; retry later, or send less at a time",
+		semantics.Throttled, "requests in flight use all of --request-memory; retry later, or send less at a time",
 	)
 	e.RetryAfter = time.Second
 	return e

@@ -60,9 +60,8 @@ func parseSeconds(raw []byte) (time.Duration, error) {
 	if seconds >= semantics.Never.Seconds() {
 		return semantics.Never, nil
 	}
-	return time.Duration(
-		math.Round(math.Max(seconds, -1) * float64(time.Second)),
-	), nil // every value below zero is rejected
+	// Every value below zero is rejected.
+	return time.Duration(math.Round(math.Max(seconds, -1) * float64(time.Second))), nil
 }
 
 // formatSeconds is the opposite of parseSeconds.

@@ -76,9 +76,8 @@ func (c *Calls) record(ctx context.Context, wire, method string, start time.Time
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String(
-			"method", method,
-		), slog.String("wire", wire), slog.String("code", code), slog.Duration("took", time.Since(start)),
+		slog.String("method", method), slog.String("wire", wire), slog.String("code", code),
+		slog.Duration("took", time.Since(start)),
 	}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))
@@ -99,14 +98,8 @@ func codeOf(err *semantics.Error) string {
 func (c *Calls) Recovered(ctx context.Context, method string, recovered any) *semantics.Error {
 	c.metrics.Panics.Inc()
 	c.logger.LogAttrs(
-		ctx,
-		slog.LevelError,
-		"panic in a call",
-		slog.String(
-			"method", method,
-		),
-		slog.String("panic", fmt.Sprint(recovered)),
-		slog.String("stack", string(debug.Stack())),
+		ctx, slog.LevelError, "panic in a call", slog.String("method", method),
+		slog.String("panic", fmt.Sprint(recovered)), slog.String("stack", string(debug.Stack())),
 	)
 	return semantics.Errorf(semantics.Internal, "a bug in Sidebus ended the call; its log has the details")
 }

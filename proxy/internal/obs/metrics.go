@@ -119,9 +119,7 @@ func (m *Metrics) addCalls(to *collection) {
 		"Time from the arrival of a call to its answer, without the time it waits for messages or a session. "+
 			"Streams and Messages.Request are not in it.",
 		rpcBuckets, "method", "wire", "code")
-	m.Panics = to.counter(
-		"sidebus_panics_total", "Calls, pushes and streams that failed because of a bug in Sidebus.",
-	)
+	m.Panics = to.counter("sidebus_panics_total", "Calls, pushes and streams that failed because of a bug in Sidebus.")
 }
 
 func (m *Metrics) addMessages(to *collection) {
@@ -132,9 +130,7 @@ func (m *Metrics) addMessages(to *collection) {
 		"sidebus_messages_deduplicated_total", "Messages that duplicate detection dropped.", "entity",
 	)
 	m.received = to.counterVec("sidebus_messages_received_total", "Messages delivered to receivers.", "entity")
-	m.settled = to.counterVec(
-		"sidebus_messages_settled_total", "Messages settled, by outcome.", "entity", "outcome",
-	)
+	m.settled = to.counterVec("sidebus_messages_settled_total", "Messages settled, by outcome.", "entity", "outcome")
 	m.locksLost = to.counterVec("sidebus_locks_lost_total",
 		"Settlements and renewals that failed because the lock had expired or was lost, by the outcome asked for.",
 		"entity", "outcome")
@@ -168,15 +164,11 @@ func (m *Metrics) addAdmission(to *collection) {
 	m.AnswersLate = to.counter(
 		"sidebus_answers_late_total", "Connections closed because the client did not read its answers.",
 	)
-	m.AnswerMemory = to.gauge(
-		"sidebus_answer_memory_bytes", "Memory reserved for answers that clients have not read.",
-	)
+	m.AnswerMemory = to.gauge("sidebus_answer_memory_bytes", "Memory reserved for answers that clients have not read.")
 }
 
 func (m *Metrics) addHandlers(to *collection) {
-	m.Pushes = to.counterVec(
-		"sidebus_pushes_total", "Messages pushed to the app, by outcome.", "handler", "outcome",
-	)
+	m.Pushes = to.counterVec("sidebus_pushes_total", "Messages pushed to the app, by outcome.", "handler", "outcome")
 	m.PushDuration = to.histogramVec(
 		"sidebus_push_duration_seconds", "Time from a push to the answer of the app.", pushBuckets, "handler",
 	)

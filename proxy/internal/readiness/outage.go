@@ -26,13 +26,7 @@ func (o *outage) failed(ctx context.Context, logger *slog.Logger, err error) {
 	}
 	o.logged, o.causes[cause] = now, true
 	logger.LogAttrs(
-		ctx,
-		slog.LevelWarn,
-		text,
-		slog.String(
-			"cause", cause,
-		),
-		slog.String("reason", reasonOf(err)),
+		ctx, slog.LevelWarn, text, slog.String("cause", cause), slog.String("reason", reasonOf(err)),
 		slog.Duration("for", now.Sub(o.began).Round(time.Millisecond)),
 	)
 }

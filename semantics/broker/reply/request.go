@@ -110,15 +110,12 @@ func (r *Requests) prepare(
 		{"message.replyTo", message.ReplyTo}, {"message.replyToSessionId", message.ReplyToSessionID},
 	} {
 		if own.value != "" {
-			return nil, semantics.InvalidField(
-				own.field, "must be left out; the request sets it",
-			)
+			return nil, semantics.InvalidField(own.field, "must be left out; the request sets it")
 		}
 	}
 	if !message.ScheduledAt.IsZero() {
 		return nil, semantics.InvalidField(
-			"message.scheduledEnqueueTime",
-			"must be left out; a request that is waited for is sent at once",
+			"message.scheduledEnqueueTime", "must be left out; a request that is waited for is sent at once",
 		)
 	}
 	m := *message

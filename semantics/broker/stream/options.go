@@ -83,9 +83,7 @@ func (o Options) validate() error {
 		return semantics.InvalidField("mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
 	}
 	if n := semantics.UTF16Length(o.ID); n > MaxSubscriptionIDLen {
-		return semantics.InvalidField(
-			"id", "is %d characters long, at most %d are allowed", n, MaxSubscriptionIDLen,
-		)
+		return semantics.InvalidField("id", "is %d characters long, at most %d are allowed", n, MaxSubscriptionIDLen)
 	}
 	return nil
 }

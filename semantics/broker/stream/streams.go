@@ -30,9 +30,7 @@ func (r *Streams) Subscribe(ctx context.Context, source semantics.Source, option
 		return nil, err
 	}
 	if !source.SessionLock.IsZero() {
-		return nil, semantics.InvalidField(
-			"source", "must be a queue; a subscription accepts its sessions itself",
-		)
+		return nil, semantics.InvalidField("source", "must be a queue; a subscription accepts its sessions itself")
 	}
 	if err := options.validate(); err != nil {
 		return nil, err

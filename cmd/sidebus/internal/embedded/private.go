@@ -34,11 +34,8 @@ func closeDir(dir string) error {
 		if err != nil {
 			return err
 		}
-		isOurs := len(entries) == 0 ||
-			slices.ContainsFunc(
-				entries,
-				func(e fs.DirEntry) bool { return e.Name() == lockName || e.Name() == filesName },
-			)
+		isOwn := func(e fs.DirEntry) bool { return e.Name() == lockName || e.Name() == filesName }
+		isOurs := len(entries) == 0 || slices.ContainsFunc(entries, isOwn)
 		if isOurs {
 			err = os.Chmod(dir, info.Mode().Perm()&^forOthers)
 		}

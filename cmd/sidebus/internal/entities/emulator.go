@@ -205,9 +205,7 @@ func (r *reader) completeEmulated(e *Entity) error {
 			return err
 		}
 	}
-	given, ok := e.Description.(interface {
-		GetDuplicateDetectionHistoryTimeWindow() *durationpb.Duration
-	})
+	given, ok := e.Description.(interface{ GetDuplicateDetectionHistoryTimeWindow() *durationpb.Duration })
 	if ok && given.GetDuplicateDetectionHistoryTimeWindow().AsDuration() < semantics.MinDuplicateWindow {
 		r.note(e.places[window], "is raised to %s, the least that Sidebus has", semantics.MinDuplicateWindow)
 		return client.SetOption(e.Description, window, semantics.MinDuplicateWindow.String())

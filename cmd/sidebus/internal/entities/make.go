@@ -98,9 +98,7 @@ func differenceOf(e *Entity, is client.Description, d *sidebusv1.Difference) Dif
 		return Difference{d.GetOption(), d.GetPresent(), d.GetAsked()}
 	}
 	return Difference{
-		d.GetOption(),
-		client.OptionValue(is, d.GetOption()),
-		client.OptionValue(e.Description, d.GetOption()),
+		d.GetOption(), client.OptionValue(is, d.GetOption()), client.OptionValue(e.Description, d.GetOption()),
 	}
 }
 

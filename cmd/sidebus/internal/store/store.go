@@ -121,8 +121,7 @@ func redisURL(store, password string) (string, error) {
 		return "", settings.Bad("store", "must be a redis://, rediss:// or unix:// URL, embedded or memory")
 	case scheme == "redis+sentinel" || scheme == "redis+cluster":
 		return "", settings.Bad(
-			"store",
-			"names %s://, but this version serves standalone Redis only; use redis://, rediss:// or unix://",
+			"store", "names %s://, but this version serves standalone Redis only; use redis://, rediss:// or unix://",
 			scheme,
 		)
 	case scheme != "redis" && scheme != "rediss" && scheme != "unix":
@@ -131,8 +130,7 @@ func redisURL(store, password string) (string, error) {
 	parsed, err := url.Parse(store)
 	if err != nil || scheme == "unix" && parsed.Path == "" || scheme != "unix" && parsed.Host == "" {
 		return "", settings.Bad(
-			"store",
-			"is not a valid %s:// URL; special characters in user and password must be percent-encoded",
+			"store", "is not a valid %s:// URL; special characters in user and password must be percent-encoded",
 			scheme,
 		)
 	}

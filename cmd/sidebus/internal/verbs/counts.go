@@ -21,12 +21,10 @@ var narrow = []string{"ACTIVE", "LOCKED", "DEFER", "SCHED", "DEAD", "SIZE", "OLD
 // narrowRow returns the cells of narrow.
 func narrowRow(c *sidebusv1.QueueRuntime, now time.Time) []string {
 	return []string{
-		short(
-			c.GetActiveMessageCount(),
-		), short(c.GetLockedCount()), short(c.GetDeferredCount()), short(c.GetScheduledMessageCount()),
-		short(
-			c.GetDeadLetterMessageCount() + c.GetTransferDeadLetterMessageCount(),
-		), client.Bytes(c.GetSizeInBytes()), age(c.GetOldestEnqueuedTime(), now),
+		short(c.GetActiveMessageCount()), short(c.GetLockedCount()), short(c.GetDeferredCount()),
+		short(c.GetScheduledMessageCount()),
+		short(c.GetDeadLetterMessageCount() + c.GetTransferDeadLetterMessageCount()), client.Bytes(c.GetSizeInBytes()),
+		age(c.GetOldestEnqueuedTime(), now),
 	}
 }
 

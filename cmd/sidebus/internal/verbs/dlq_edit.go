@@ -318,14 +318,11 @@ func (e *editing) send(
 	if now.ScheduledEnqueueTime = nil; !proto.Equal(now, e.original) {
 		return nil, errors.New("it is not the message that you edited, and nothing was sent; list the dead letters to find yours")
 	}
-	answer, err := e.o.Send(
-		ctx,
-		&sidebusv1.SendRequest{
-			Target:    e.target,
-			Messages:  []*sidebusv1.Message{edited},
-			RequestId: proto.String(e.requestID(edited, locked)),
-		},
-	)
+	answer, err := e.o.Send(ctx, &sidebusv1.SendRequest{
+		Target:    e.target,
+		Messages:  []*sidebusv1.Message{edited},
+		RequestId: proto.String(e.requestID(edited, locked)),
+	})
 	if err == nil && answer.GetResults()[0].GetDeduplicated() {
 		err = fmt.Errorf("%s dropped the edited message as a duplicate; change its messageId", e.target)
 	}

@@ -87,25 +87,14 @@ func (e *entityListCommand) listQueues(ctx context.Context, o *operator) error {
 	for _, q := range queues {
 		rows = append(rows, []string{
 			q.GetName(), q.GetStatus().String(), client.Span(q.GetLockDuration()), fmt.Sprint(q.GetMaxDeliveryCount()),
-			client.Lifetime(
-				q.GetDefaultMessageTimeToLive(),
-			), fmt.Sprint(q.GetRequiresDuplicateDetection()), fmt.Sprint(q.GetRequiresSession()),
-			client.Instant(q.GetCreatedAt()),
+			client.Lifetime(q.GetDefaultMessageTimeToLive()), fmt.Sprint(q.GetRequiresDuplicateDetection()),
+			fmt.Sprint(q.GetRequiresSession()), client.Instant(q.GetCreatedAt()),
 		})
 	}
-	return o.table(
-		[]string{
-			"NAME",
-			"STATUS",
-			"LOCK",
-			"MAX DELIVERIES",
-			"TIME TO LIVE",
-			"DUPLICATE DETECTION",
-			"SESSIONS",
-			"CREATED",
-		},
-		rows,
-	)
+	columns := []string{
+		"NAME", "STATUS", "LOCK", "MAX DELIVERIES", "TIME TO LIVE", "DUPLICATE DETECTION", "SESSIONS", "CREATED",
+	}
+	return o.table(columns, rows)
 }
 
 func (e *entityListCommand) listTopics(ctx context.Context, o *operator) error {
@@ -138,22 +127,16 @@ func (e *entityListCommand) listSubscriptions(ctx context.Context, o *operator, 
 	case o.asJSON:
 		return o.document(&sidebusv1.ListSubscriptionsResponse{Subscriptions: subscriptions})
 	case len(subscriptions) == 0:
-		o.note(
-			"%s",
-			e.none(
-				topic+" has no subscriptions",
-				fmt.Sprintf(`"sidebus entity create %s" creates one`, client.Subscription(topic, "NAME")),
-			),
-		)
+		next := fmt.Sprintf(`"sidebus entity create %s" creates one`, client.Subscription(topic, "NAME"))
+		o.note("%s", e.none(topic+" has no subscriptions", next))
 		return nil
 	}
 	var rows [][]string
 	for _, s := range subscriptions {
 		rows = append(rows, []string{
 			s.GetName(), s.GetStatus().String(), client.Span(s.GetLockDuration()), fmt.Sprint(s.GetMaxDeliveryCount()),
-			client.Lifetime(
-				s.GetDefaultMessageTimeToLive(),
-			), fmt.Sprint(s.GetRequiresSession()), client.Instant(s.GetCreatedAt()),
+			client.Lifetime(s.GetDefaultMessageTimeToLive()), fmt.Sprint(s.GetRequiresSession()),
+			client.Instant(s.GetCreatedAt()),
 		})
 	}
 	return o.table([]string{"NAME", "STATUS", "LOCK", "MAX DELIVERIES", "TIME TO LIVE", "SESSIONS", "CREATED"}, rows)
@@ -331,14 +314,11 @@ func (e *entityDeleteCommand) Run(ctx context.Context, to terminal.Streams) erro
 func (o *operator) held(ctx context.Context, resource string) (what, dead string, err error) {
 	if client.Kind(resource) == semantics.TopicKind {
 		counts, err := o.countTopic(ctx, resource)
-		return fmt.Sprintf(
-			"%s, %s in all", client.Count(counts.GetSubscriptionCount(), "subscription"),
-			client.Bytes(counts.GetSizeInBytes()),
-		), "", err
+		what = client.Count(counts.GetSubscriptionCount(), "subscription")
+		return fmt.Sprintf("%s, %s in all", what, client.Bytes(counts.GetSizeInBytes())), "", err
 	}
 	counts, err := o.count(ctx, resource)
-	return client.Count(counts.GetTotalMessageCount(), "message") + " in it",
-		fmt.Sprintf(
-			", %d of them dead-lettered", counts.GetDeadLetterMessageCount()+counts.GetTransferDeadLetterMessageCount(),
-		), err
+	what = client.Count(counts.GetTotalMessageCount(), "message") + " in it"
+	letters := counts.GetDeadLetterMessageCount() + counts.GetTransferDeadLetterMessageCount()
+	return what, fmt.Sprintf(", %d of them dead-lettered", letters), err
 }

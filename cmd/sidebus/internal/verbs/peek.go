@@ -115,46 +115,31 @@ type column struct {
 // columnsOf are those of a queue or one of its dead-letter queues, received or peeked, by the first page of it: only
 // where there are sessions there is a column for them.
 func columnsOf(page []*sidebusv1.ReceivedMessage, subQueue sidebusv1.SubQueue_Kind, isPeek bool) []column {
-	columns := []column{
-		{"SEQUENCE", func(m *sidebusv1.ReceivedMessage) string { return strconv.FormatInt(m.GetSequenceNumber(), 10) }},
-		{"ENQUEUED", func(m *sidebusv1.ReceivedMessage) string { return client.Instant(m.GetEnqueuedTime()) }},
+	var columns []column
+	add := func(name string, text func(*sidebusv1.ReceivedMessage) string) {
+		columns = append(columns, column{name, text})
 	}
+	brief := func(name string, get func(*sidebusv1.ReceivedMessage) string) {
+		add(name, func(m *sidebusv1.ReceivedMessage) string { return client.Brief(get(m)) })
+	}
+	add("SEQUENCE", func(m *sidebusv1.ReceivedMessage) string { return strconv.FormatInt(m.GetSequenceNumber(), 10) })
+	add("ENQUEUED", func(m *sidebusv1.ReceivedMessage) string { return client.Instant(m.GetEnqueuedTime()) })
 	if subQueue != sidebusv1.SubQueue_NONE {
-		columns = append(
-			columns,
-			column{
-				"DEAD-LETTERED",
-				func(m *sidebusv1.ReceivedMessage) string { return client.Instant(m.GetDeadLetteredTime()) },
-			},
-			column{
-				"REASON",
-				func(m *sidebusv1.ReceivedMessage) string { return client.Brief(m.GetDeadLetterReason()) },
-			},
-			column{
-				"DESCRIPTION",
-				func(m *sidebusv1.ReceivedMessage) string { return client.Brief(m.GetDeadLetterErrorDescription()) },
-			},
-		)
+		add("DEAD-LETTERED", func(m *sidebusv1.ReceivedMessage) string { return client.Instant(m.GetDeadLetteredTime()) })
+		brief("REASON", (*sidebusv1.ReceivedMessage).GetDeadLetterReason)
+		brief("DESCRIPTION", (*sidebusv1.ReceivedMessage).GetDeadLetterErrorDescription)
 	}
 	if isPeek {
-		columns = append(columns, column{"STATE", stateOf})
+		add("STATE", stateOf)
 	}
 	if slices.ContainsFunc(page, func(m *sidebusv1.ReceivedMessage) bool { return m.SessionId != nil }) {
-		columns = append(
-			columns,
-			column{"SESSION", func(m *sidebusv1.ReceivedMessage) string { return client.Brief(m.GetSessionId()) }},
-		)
+		brief("SESSION", (*sidebusv1.ReceivedMessage).GetSessionId)
 	}
-	return append(
-		columns,
-		column{
-			"DELIVERIES",
-			func(m *sidebusv1.ReceivedMessage) string { return strconv.Itoa(int(m.GetDeliveryCount())) },
-		},
-		column{"MESSAGE ID", func(m *sidebusv1.ReceivedMessage) string { return client.Brief(m.GetMessageId()) }},
-		column{"SUBJECT", func(m *sidebusv1.ReceivedMessage) string { return client.Brief(m.GetSubject()) }},
-		column{"BODY", client.Body},
-	)
+	add("DELIVERIES", func(m *sidebusv1.ReceivedMessage) string { return strconv.Itoa(int(m.GetDeliveryCount())) })
+	brief("MESSAGE ID", (*sidebusv1.ReceivedMessage).GetMessageId)
+	brief("SUBJECT", (*sidebusv1.ReceivedMessage).GetSubject)
+	add("BODY", client.Body)
+	return columns
 }
 
 // stateOf says what can be done with a message now.

@@ -54,10 +54,8 @@ func (r *ruleListCommand) Run(ctx context.Context, to terminal.Streams) error {
 		var rows [][]string
 		for _, rule := range rules {
 			rows = append(rows, []string{
-				client.OneLine(
-					rule.GetName(),
-				), client.Brief(client.FilterText(rule)), client.Brief(rule.GetAction().GetSql().GetExpression()),
-				client.Instant(rule.GetCreatedAt()),
+				client.OneLine(rule.GetName()), client.Brief(client.FilterText(rule)),
+				client.Brief(rule.GetAction().GetSql().GetExpression()), client.Instant(rule.GetCreatedAt()),
 			})
 		}
 		return o.table([]string{"NAME", "FILTER", "ACTION", "CREATED"}, rows)

@@ -135,10 +135,8 @@ func (s *sendCommand) sendAll(
 		case template.GetScheduledEnqueueTime().AsTime().After(time.Now()):
 			note = "scheduled for " + client.Instant(template.GetScheduledEnqueueTime())
 		}
-		rows = append(
-			rows,
-			[]string{strconv.FormatInt(result.GetSequenceNumber(), 10), client.OneLine(result.GetMessageId()), note},
-		)
+		number := strconv.FormatInt(result.GetSequenceNumber(), 10)
+		rows = append(rows, []string{number, client.OneLine(result.GetMessageId()), note})
 	}
 	return o.table([]string{"SEQUENCE", "MESSAGE ID", "RESULT"}, rows)
 }

@@ -111,16 +111,8 @@ func (o *operator) sessions(page []*sidebusv1.SessionRow, isFirst bool) error {
 	var header []string
 	if isFirst {
 		header = []string{
-			"SESSION",
-			"AVAILABLE",
-			"DELAYED",
-			"LOCKED",
-			"DEFERRED",
-			"SCHEDULED",
-			"STATE",
-			"HELD UNTIL",
-			"LAST ACTIVITY",
-			"BLOCKED",
+			"SESSION", "AVAILABLE", "DELAYED", "LOCKED", "DEFERRED", "SCHEDULED", "STATE", "HELD UNTIL",
+			"LAST ACTIVITY", "BLOCKED",
 		}
 	}
 	var rows [][]string

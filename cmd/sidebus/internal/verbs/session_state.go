@@ -73,9 +73,7 @@ func (s *stateGetCommand) Run(ctx context.Context, to terminal.Streams) error {
 			return err
 		}
 		row := []string{
-			strconv.FormatInt(held.GetStateVersion(), 10),
-			client.Bytes(int64(len(state))),
-			client.Octets(state),
+			strconv.FormatInt(held.GetStateVersion(), 10), client.Bytes(int64(len(state))), client.Octets(state),
 		}
 		return o.table([]string{"VERSION", "SIZE", "STATE"}, [][]string{row})
 	})

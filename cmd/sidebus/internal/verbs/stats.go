@@ -193,8 +193,7 @@ func timesOf(counts interface {
 },
 ) []string {
 	return []string{
-		client.Instant(counts.GetCreatedAt()),
-		client.Instant(counts.GetUpdatedAt()),
+		client.Instant(counts.GetCreatedAt()), client.Instant(counts.GetUpdatedAt()),
 		client.Instant(counts.GetAccessedAt()),
 	}
 }

@@ -104,13 +104,8 @@ func (n Node) List(what string) ([]Node, error) {
 	items := make([]Node, len(n.yaml.Content))
 	for i, item := range n.yaml.Content {
 		items[i] = n
-		items[i].Place, items[i].Name, items[i].Key, items[i].yaml = n.placeOf(
-			item,
-		), fmt.Sprintf(
-			"%s[%d]", n.Name, i,
-		), "", resolved(
-			item,
-		)
+		items[i].Place, items[i].Name, items[i].Key = n.placeOf(item), fmt.Sprintf("%s[%d]", n.Name, i), ""
+		items[i].yaml = resolved(item)
 	}
 	return items, nil
 }
@@ -161,8 +156,7 @@ func marshal(value any) ([]byte, error) {
 func (n Node) floatJSON(f float64) ([]byte, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, n.Errorf(
-			`is %q, which JSON does not know; write {type: double, value: Infinity}, -Infinity or NaN`,
-			n.yaml.Value,
+			`is %q, which JSON does not know; write {type: double, value: Infinity}, -Infinity or NaN`, n.yaml.Value,
 		)
 	}
 	text := strconv.AppendFloat(nil, f, 'g', -1, 64)
