@@ -45,6 +45,15 @@ func (e *entityOptions) read(resource string) (client.Description, []string, err
 	return d, paths, nil
 }
 
+// describe returns the description of a new entity, with its first rule if it is a subscription.
+func (e *entityOptions) describe(resource string, rule *firstRule) (client.Description, error) {
+	d, _, err := e.read(resource)
+	if err == nil {
+		err = rule.putInto(d)
+	}
+	return d, err
+}
+
 type entityListCommand struct {
 	Which string `arg:"" optional:"" default:"queues" help:"queues, topics, or a topic, such as topics/news, to list its subscriptions. Default: queues."`
 
@@ -178,10 +187,7 @@ type entityCreateCommand struct {
 
 // Run creates an entity and fails when there is one.
 func (e *entityCreateCommand) Run(ctx context.Context, to terminal.Streams) error {
-	d, _, err := e.read(e.resource())
-	if err == nil {
-		err = e.putInto(d)
-	}
+	d, err := e.describe(e.resource(), &e.firstRule)
 	if err != nil {
 		return err
 	}
@@ -190,10 +196,7 @@ func (e *entityCreateCommand) Run(ctx context.Context, to terminal.Streams) erro
 		if err != nil {
 			return err
 		}
-		if o.asJSON {
-			return o.document(made)
-		}
-		return o.say("created %s", e.resource())
+		return o.answer(made, "created %s", e.resource())
 	})
 }
 
@@ -206,10 +209,7 @@ type entityEnsureCommand struct {
 
 // Run creates an entity if there is none. One that differs stays as it is, which is not a failure.
 func (e *entityEnsureCommand) Run(ctx context.Context, to terminal.Streams) error {
-	d, _, err := e.read(e.resource())
-	if err == nil {
-		err = e.putInto(d)
-	}
+	d, err := e.describe(e.resource(), &e.firstRule)
 	if err != nil {
 		return err
 	}
@@ -272,10 +272,7 @@ func (e *entityUpdateCommand) Run(ctx context.Context, to terminal.Streams) erro
 		if err != nil {
 			return err
 		}
-		if o.asJSON {
-			return o.document(changed)
-		}
-		return o.say("updated %s", e.resource())
+		return o.answer(changed, "updated %s", e.resource())
 	})
 }
 
@@ -303,10 +300,7 @@ func (e *entityDeleteCommand) Run(ctx context.Context, to terminal.Streams) erro
 		if err != nil {
 			return err
 		}
-		if o.asJSON {
-			return o.document(answer)
-		}
-		return o.say("deleted %s with %s", e.resource(), held)
+		return o.answer(answer, "deleted %s with %s", e.resource(), held)
 	})
 }
 

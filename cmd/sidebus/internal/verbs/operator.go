@@ -121,6 +121,14 @@ func (o *operator) say(format string, args ...any) error {
 	return err
 }
 
+// answer writes the answer of the sidecar as JSON, or else a line that says what was done.
+func (o *operator) answer(answer proto.Message, format string, args ...any) error {
+	if o.asJSON {
+		return o.document(answer)
+	}
+	return o.say(format, args...)
+}
+
 // table writes aligned columns, the header in bold where that can be seen.
 func (o *operator) table(header []string, rows [][]string) error {
 	if header == nil || !o.HasColours {

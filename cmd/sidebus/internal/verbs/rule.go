@@ -121,10 +121,7 @@ func (r *ruleAddCommand) Run(ctx context.Context, to terminal.Streams) error {
 		if made.GetName() != semantics.DefaultRule {
 			defer o.tellOfDefault(ctx, r.resource())
 		}
-		if o.asJSON {
-			return o.document(made)
-		}
-		return o.say("added rule %s to %s", made.GetName(), r.resource())
+		return o.answer(made, "added rule %s to %s", made.GetName(), r.resource())
 	})
 }
 
@@ -150,9 +147,6 @@ func (r *ruleDeleteCommand) Run(ctx context.Context, to terminal.Streams) error 
 		if err != nil {
 			return err
 		}
-		if o.asJSON {
-			return o.document(answer)
-		}
-		return o.say("deleted rule %s of %s", r.Rule, r.resource())
+		return o.answer(answer, "deleted rule %s of %s", r.Rule, r.resource())
 	})
 }

@@ -245,10 +245,7 @@ func (s *sessionUnblockCommand) Run(ctx context.Context, to terminal.Streams) er
 		if err != nil {
 			return err
 		}
-		if o.asJSON {
-			return o.document(answer)
-		}
-		return o.say("%s is not blocked", s.String())
+		return o.answer(answer, "%s is not blocked", s.String())
 	})
 }
 
@@ -274,9 +271,6 @@ func (s *sessionRestCommand) Run(ctx context.Context, to terminal.Streams) error
 		if err != nil {
 			return err
 		}
-		if o.asJSON {
-			return o.document(answer)
-		}
-		return o.say("dead-lettered the remaining messages of %s", s.String())
+		return o.answer(answer, "dead-lettered the remaining messages of %s", s.String())
 	})
 }
