@@ -68,10 +68,9 @@ func (s *Messages) Publish(stream publishStream) error {
 
 // readPublications reads until the client closes its side, which is not an error, or the queue accepts no more.
 func (s *Messages) readPublications(ctx context.Context, stream publishStream, ahead *publishQueue) error {
-	target := ""
-	for {
-		in := newPublishRequest()
-		err := recv(stream, in)
+	in, target := newPublishRequest(), ""
+	for receive := receiver(stream, in); ; {
+		err := receive()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -82,7 +81,9 @@ func (s *Messages) readPublications(ctx context.Context, stream publishStream, a
 			target = in.request.GetTarget()
 		}
 		in.request.Target = target
-		if !ahead.put(ctx, publicationOf(ctx, in)) {
+		next := publicationOf(ctx, in)
+		in.release()
+		if !ahead.put(ctx, next) {
 			return ctx.Err()
 		}
 	}
@@ -149,10 +150,15 @@ func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.
 		calls[i] = p.messages
 	}
 	results, errs := s.broker.SendEach(context.WithoutCancel(ctx), some[0].target, calls)
+	var sent []*semantics.Message
+	var stored []semantics.SendResult
 	for i, err := range errs {
 		if err == nil {
-			s.metrics.Sent(some[0].target, calls[i], results[i])
+			sent, stored = append(sent, calls[i]...), append(stored, results[i]...)
 		}
+	}
+	if len(stored) > 0 {
+		s.metrics.Sent(some[0].target, sent, stored)
 	}
 	return results, errs
 }

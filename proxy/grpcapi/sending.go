@@ -14,7 +14,8 @@ import (
 )
 
 // sending is a request with messages to send. The messages are decoded apart from the rest, which is much cheaper than
-// with the generated code (docs/decisions/0027-messages-are-kept-as-the-wire-has-them.md).
+// with the generated code (docs/decisions/0027-messages-are-kept-as-the-wire-has-them.md). A stream decodes all its
+// requests into one.
 type sending[Request proto.Message] struct {
 	request  Request // without the messages
 	field    protowire.Number
@@ -22,6 +23,9 @@ type sending[Request proto.Message] struct {
 	count    int           // of the messages; none is decoded if they are too many
 	refused  map[int]error // by position, why a message cannot be sent
 	bytes    int
+
+	values [][]byte // of the messages, during decode
+	rest   []byte   // of the request, encoded
 }
 
 func newSendRequest() *sending[*sidebusv1.SendRequest] {
@@ -34,18 +38,16 @@ func newPublishRequest() *sending[*sidebusv1.PublishRequest] {
 
 // decode reads the request. The messages refer to data, which must not change any more.
 func (r *sending[Request]) decode(data []byte) error {
-	r.bytes = len(data)
-	messages, count, rest, err := cut(data, r.field)
-	if err != nil {
+	r.bytes, r.refused = len(data), nil
+	if err := r.cut(data); err != nil {
 		return err
 	}
-	r.count = count
-	if err := proto.Unmarshal(rest, r.request); err != nil {
+	if err := proto.Unmarshal(r.rest, r.request); err != nil {
 		return err
 	}
-	all := make([]semantics.Message, len(messages))
-	r.messages = make([]*semantics.Message, len(messages))
-	for i, message := range messages {
+	all := make([]semantics.Message, len(r.values))
+	r.messages = make([]*semantics.Message, len(r.values))
+	for i, message := range r.values {
 		r.messages[i] = &all[i]
 		refused, err := wire.DecodeMessage(message, &all[i])
 		if err != nil {
@@ -58,31 +60,43 @@ func (r *sending[Request]) decode(data []byte) error {
 	return nil
 }
 
-// cut returns the values of a repeated field of submessages, how many there are, and the other fields. It returns no
-// values if there are more than messages in a batch: they would need much more memory than the request.
-func cut(data []byte, field protowire.Number) (values [][]byte, count int, rest []byte, err error) {
+// release drops what was decoded, so that a stream that waits for its next request does not keep the last one.
+func (r *sending[Request]) release() {
+	const mostKept = 4 << 10
+	r.messages = nil
+	clear(r.values)
+	if cap(r.rest) > mostKept {
+		r.rest = nil
+		proto.Reset(r.request)
+	}
+}
+
+// cut finds the encoded messages and the other fields. It finds no messages if there are more than in a batch: they
+// would need much more memory than the request.
+func (r *sending[Request]) cut(data []byte) error {
+	r.values, r.count, r.rest = r.values[:0], 0, r.rest[:0]
 	for len(data) > 0 {
 		number, kind, tag := protowire.ConsumeTag(data)
 		if tag < 0 {
-			return nil, 0, nil, protowire.ParseError(tag)
+			return protowire.ParseError(tag)
 		}
 		n := protowire.ConsumeFieldValue(number, kind, data[tag:])
 		if n < 0 {
-			return nil, 0, nil, protowire.ParseError(n)
+			return protowire.ParseError(n)
 		}
-		if number == field && kind == protowire.BytesType {
+		if number == r.field && kind == protowire.BytesType {
 			value, _ := protowire.ConsumeBytes(data[tag:])
-			if count++; count > semantics.MaxBatchMessages {
-				values = nil
+			if r.count++; r.count > semantics.MaxBatchMessages {
+				r.values = nil
 			} else {
-				values = append(values, value)
+				r.values = append(r.values, value)
 			}
 		} else {
-			rest = append(rest, data[:tag+n]...)
+			r.rest = append(r.rest, data[:tag+n]...)
 		}
 		data = data[tag+n:]
 	}
-	return values, count, rest, nil
+	return nil
 }
 
 // checked returns the messages, or the error of the first that cannot be sent, with its position.

@@ -15,7 +15,19 @@ import (
 )
 
 // recv reads one request of a stream. A request that cannot be decoded is INVALID_ARGUMENT and ends the stream.
-func recv(stream grpc.ServerStream, request any) error { return checked(stream.RecvMsg)(request) }
+func recv(stream grpc.ServerStream, request any) error { return receiver(stream, request)() }
+
+// receiver returns a function that reads requests of a stream, as recv does, all into the same one.
+func receiver(stream grpc.ServerStream, request any) func() error {
+	in := &incoming{into: request}
+	return func() error {
+		in.err = nil
+		if err := stream.RecvMsg(in); err != nil {
+			return err
+		}
+		return in.err
+	}
+}
 
 // stopped returns the error of a stream that ends because the sidecar stops.
 func stopped() error {

@@ -65,8 +65,12 @@ func (c *subscriber) outcomeOf(
 	case *sidebusv1.SubscribeRequest_Credits:
 		return nil, c.sub.SetCredits(int(r.Credits.GetCredits()))
 	case *sidebusv1.SubscribeRequest_Settle:
-		settled, err := c.settle(ctx, r.Settle)
-		return &sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_Settled{Settled: settled}}, err
+		codes, err := c.settle(ctx, r.Settle)
+		if err != nil || request.GetRequestId() == "" {
+			return nil, err
+		}
+		settled := settledFrom(r.Settle.GetLockTokens(), codes)
+		return &sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_Settled{Settled: settled}}, nil
 	case *sidebusv1.SubscribeRequest_RenewLocks:
 		renewed, err := c.renewLocks(ctx, r.RenewLocks.GetLockTokens())
 		return &sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_Renewed{Renewed: renewed}}, err
@@ -87,9 +91,7 @@ func (c *subscriber) outcomeOf(
 	}
 }
 
-func (c *subscriber) settle(
-	ctx context.Context, request *sidebusv1.SubscribeSettle,
-) (*sidebusv1.SettleResponse, error) {
+func (c *subscriber) settle(ctx context.Context, request *sidebusv1.SubscribeSettle) ([]semantics.Code, error) {
 	name, verb, rest, err := c.messages.settlementOf(request)
 	if err != nil {
 		return nil, err
@@ -113,7 +115,7 @@ func (c *subscriber) settle(
 		return nil, err
 	}
 	c.messages.metrics.Settled(c.source, name, codes)
-	return settledFrom(request.GetLockTokens(), codes), nil
+	return codes, nil
 }
 
 // settlementOf translates the verb of a settlement. It also returns the verb's name in metrics and the rest of the

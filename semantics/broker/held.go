@@ -35,27 +35,17 @@ func (h *held) init() {
 	h.sweepAt = firstHeldSweep
 }
 
-func (h *held) add(source semantics.Source, messages []*semantics.Received) {
+// add notes messages. owner is the subscription that delivers them, which is told when they are settled, by whatever
+// call; nil: a call has received them.
+func (h *held) add(source semantics.Source, messages []*semantics.Received, owner stream.Owner) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range messages {
-		h.putLocked(m.LockToken, heldLock{source: source, until: m.LockedUntil})
+		h.putLocked(m.LockToken, heldLock{source: source, until: m.LockedUntil, owner: owner})
 	}
 	if len(h.locks) >= h.sweepAt {
 		h.sweepLocked()
 		h.sweepAt = max(firstHeldSweep, 2*len(h.locks))
-	}
-}
-
-// own notes which subscription delivered messages. It is told when they are settled, by whatever call.
-func (h *held) own(tokens []semantics.LockToken, owner stream.Owner) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, t := range tokens {
-		if lock, ok := h.locks[t]; ok {
-			lock.owner = owner
-			h.locks[t] = lock
-		}
 	}
 }
 
@@ -70,28 +60,30 @@ func (h *held) remove(tokens []semantics.LockToken) {
 
 // ended removes those whose settlement ended the lock or found it lost; with any other code the lock stays.
 func (h *held) ended(source semantics.Source, tokens []semantics.LockToken, codes []semantics.Code) {
-	for owner, settled := range h.endedOf(source, tokens, codes) {
-		owner.Forget(settled)
+	for _, o := range h.endedOf(source, tokens, codes) {
+		o.owner.Forget(tokens[o.begin:o.end])
 	}
 }
 
-// endedOf is ended without telling the subscriptions, whose messages it returns.
-func (h *held) endedOf(
-	source semantics.Source, tokens []semantics.LockToken, codes []semantics.Code,
-) map[stream.Owner][]semantics.LockToken {
+// owned are some of the tokens of a call, of one subscription.
+type owned struct {
+	owner      stream.Owner
+	begin, end int
+}
+
+// endedOf is ended without telling the subscriptions, whose tokens it returns.
+func (h *held) endedOf(source semantics.Source, tokens []semantics.LockToken, codes []semantics.Code) (all []owned) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var owned map[stream.Owner][]semantics.LockToken
 	for i, t := range tokens {
 		switch codes[i] {
 		case "", semantics.MessageLockLost:
-			if owner := h.locks[t].owner; owner != nil {
-				if owned == nil {
-					owned = map[stream.Owner][]semantics.LockToken{}
-				}
-				owned[owner] = append(owned[owner], t)
+			owner := h.deleteLocked(t)
+			if last := len(all) - 1; last >= 0 && all[last].owner == owner && all[last].end == i {
+				all[last].end++
+			} else if owner != nil {
+				all = append(all, owned{owner, i, i + 1})
 			}
-			h.deleteLocked(t)
 		case semantics.SessionLockLost:
 			h.deleteLocked(t)
 			h.deleteLocked(source.SessionLock)
@@ -99,7 +91,7 @@ func (h *held) endedOf(
 		}
 	}
 	h.signalLocked()
-	return owned
+	return all
 }
 
 // addSession notes a session under the token of its lock, which differs from those of messages.
@@ -159,13 +151,22 @@ func (h *held) putLocked(t semantics.LockToken, lock heldLock) {
 	h.bySession[session][t] = struct{}{}
 }
 
-func (h *held) deleteLocked(t semantics.LockToken) {
-	session := h.locks[t].source.SessionLock
+// deleteLocked removes a lock, if it is there, and returns its owner.
+func (h *held) deleteLocked(t semantics.LockToken) stream.Owner {
+	lock, ok := h.locks[t]
+	if !ok {
+		return nil
+	}
 	delete(h.locks, t)
+	session := lock.source.SessionLock
+	if session.IsZero() {
+		return lock.owner
+	}
 	delete(h.bySession[session], t)
 	if len(h.bySession[session]) == 0 {
 		delete(h.bySession, session)
 	}
+	return lock.owner
 }
 
 // sweepLocked drops locks that have ended. Pod clocks may be off, which costs a drain a little too much or too little

@@ -29,7 +29,7 @@ func TestHeldIndexHasTheLocksOfSessions(t *testing.T) {
 		case 0, 1, 2:
 			token := semantics.NewLockToken()
 			tokens = append(tokens, token)
-			h.add(source, []*semantics.Received{{LockToken: token, LockedUntil: until}})
+			h.add(source, []*semantics.Received{{LockToken: token, LockedUntil: until}}, nil)
 		case 3:
 			h.remove(some)
 			tokens = tokens[len(some):]

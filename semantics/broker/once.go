@@ -25,7 +25,8 @@ func (b *Broker) SendOnce(
 	}
 	once := semantics.Once{RequestID: requestID, Digest: digestOf(messages), Seed: semantics.NewRandomUUID().String()}
 	made := fillIDs(once, messages)
-	if results, err = b.prepare(messages); err != nil {
+	results = make([]semantics.SendResult, len(messages))
+	if err = b.prepare(messages, results); err != nil {
 		return nil, false, err
 	}
 	outcome, err := b.sendPatiently(ctx, target, messages, &once)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
+	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
 // MaxPeekMessages is the most messages of one Peek (PEEK-4).
@@ -16,6 +17,8 @@ type ReceiveOptions struct {
 	MaxMessages int           // 1 to semantics.MaxReceiveMessages, 1000
 	MaxWait     time.Duration // 0 to semantics.MaxWait, 5 minutes; 0: only what is there
 	Mode        semantics.Mode
+
+	owner stream.Owner // the subscription that receives; nil: a call
 }
 
 func (o ReceiveOptions) check() error {
@@ -76,7 +79,7 @@ func (b *Broker) receiveAdmitted(
 	if err != nil {
 		return nil, err
 	}
-	return b.deliver(ctx, source, options.Mode, messages), nil
+	return b.deliver(ctx, source, options, messages), nil
 }
 
 func (b *Broker) receiveOrWait(
@@ -107,13 +110,13 @@ func (b *Broker) receiveOrWait(
 }
 
 func (b *Broker) deliver(
-	ctx context.Context, source semantics.Source, mode semantics.Mode, messages []*semantics.Received,
+	ctx context.Context, source semantics.Source, options ReceiveOptions, messages []*semantics.Received,
 ) *delivery.Delivery {
 	b.charge(len(messages) - callCost)
-	if mode == semantics.PeekLock {
-		b.held.add(source, messages)
+	if options.Mode == semantics.PeekLock {
+		b.held.add(source, messages, options.owner)
 	}
-	return delivery.New(ctx, source, mode, messages, settler{b}, b.removals)
+	return delivery.New(ctx, source, options.Mode, messages, settler{b}, b.removals)
 }
 
 // settler settles deliveries, which costs clients no credits.
@@ -166,7 +169,7 @@ func (b *Broker) receiveByNumber(
 		return nil, err
 	}
 	if len(numbers) == 0 {
-		return b.deliver(ctx, source, mode, nil), nil
+		return b.deliver(ctx, source, ReceiveOptions{Mode: mode}, nil), nil
 	}
 	if err := b.admit(callCost); err != nil {
 		return nil, err
@@ -184,7 +187,7 @@ func (b *Broker) receiveByNumber(
 	if err := b.takeMemory(ctx, source, messages); err != nil {
 		return nil, err
 	}
-	return b.deliver(ctx, source, mode, messages), nil
+	return b.deliver(ctx, source, ReceiveOptions{Mode: mode}, messages), nil
 }
 
 // Reactivate makes deferred messages available again at their old places, all or none (DEFER-8). Errors as

@@ -28,7 +28,8 @@ func (f forRequests) Entity(ctx context.Context, path string) (semantics.Entity,
 }
 
 func (f forRequests) Prepare(message *semantics.Message) ([]semantics.SendResult, error) {
-	return f.b.prepare([]*semantics.Message{message})
+	results := make([]semantics.SendResult, 1)
+	return results, f.b.prepare([]*semantics.Message{message}, results)
 }
 
 func (f forRequests) Send(
@@ -62,7 +63,7 @@ func (f forRequests) Deliver(
 	ctx context.Context, source semantics.Source, message *semantics.Received,
 ) *delivery.Delivery {
 	f.b.charge(callCost)
-	return f.b.deliver(ctx, source, semantics.ReceiveAndDelete, []*semantics.Received{message})
+	return f.b.deliver(ctx, source, ReceiveOptions{Mode: semantics.ReceiveAndDelete}, []*semantics.Received{message})
 }
 
 func (f forRequests) Complete(

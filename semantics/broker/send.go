@@ -22,8 +22,8 @@ func (b *Broker) Send(
 	if err != nil {
 		return nil, err
 	}
-	results, err := b.prepare(messages)
-	if err != nil {
+	results := make([]semantics.SendResult, len(messages))
+	if err := b.prepare(messages, results); err != nil {
 		return nil, err
 	}
 	results, err = b.sendPrepared(ctx, target, messages, results)
@@ -75,15 +75,14 @@ func withNextStep(err error, next string) error {
 	return &e
 }
 
-// prepare checks the messages of one call and fills in what is missing.
-func (b *Broker) prepare(messages []*semantics.Message) ([]semantics.SendResult, error) {
+// prepare checks the messages of one call and fills in what is missing, also the ids in their results.
+func (b *Broker) prepare(messages []*semantics.Message, results []semantics.SendResult) error {
 	if err := checkBatch(messages); err != nil {
-		return nil, err
+		return err
 	}
 	if err := b.admit(len(messages)); err != nil {
-		return nil, err
+		return err
 	}
-	results := make([]semantics.SendResult, len(messages))
 	for i, m := range messages {
 		if m.MessageID == "" {
 			m.MessageID = semantics.NewRandomUUID().String()
@@ -91,7 +90,7 @@ func (b *Broker) prepare(messages []*semantics.Message) ([]semantics.SendResult,
 		results[i].MessageID = m.MessageID
 		m.ScheduledAt = m.ScheduledAt.UTC().Truncate(time.Millisecond) // instants have milliseconds, never rounded up
 	}
-	return results, nil
+	return nil
 }
 
 // SendEach runs several Sends to one entity, in their order, and returns for each what Send returns (SEND-3). A refused
@@ -100,17 +99,19 @@ func (b *Broker) prepare(messages []*semantics.Message) ([]semantics.SendResult,
 func (b *Broker) SendEach(
 	ctx context.Context, target semantics.Target, calls [][]*semantics.Message,
 ) ([][]semantics.SendResult, []error) {
-	results, errs := make([][]semantics.SendResult, len(calls)), make([]error, len(calls))
+	results, errs := resultsFor(calls), make([]error, len(calls))
 	target, failed := target.Parse()
 	var ready [][]*semantics.Message
 	var places []int
 	for i, messages := range calls {
 		if errs[i] = failed; failed == nil {
-			results[i], errs[i] = b.prepare(messages)
+			errs[i] = b.prepare(messages, results[i])
 		}
-		if errs[i] == nil {
-			ready, places = append(ready, messages), append(places, i)
+		if errs[i] != nil {
+			results[i] = nil
+			continue
 		}
+		ready, places = append(ready, messages), append(places, i)
 	}
 	if len(ready) == 0 {
 		return results, errs
@@ -133,6 +134,19 @@ func (b *Broker) SendEach(
 		return errs[places[0]]
 	})
 	return results, errs
+}
+
+// resultsFor returns empty results for each message of each call. They are parts of one piece of memory.
+func resultsFor(calls [][]*semantics.Message) [][]semantics.SendResult {
+	count := 0
+	for _, messages := range calls {
+		count += len(messages)
+	}
+	results, all := make([][]semantics.SendResult, len(calls)), make([]semantics.SendResult, count)
+	for i, messages := range calls {
+		results[i], all = all[:len(messages):len(messages)], all[len(messages):]
+	}
+	return results
 }
 
 func (b *Broker) sendEach(

@@ -39,12 +39,9 @@ func (f forStreams) Use(ctx context.Context, path string) (end func()) {
 
 func (f forStreams) Take(
 	ctx context.Context, source semantics.Source, n int, maxWait time.Duration, mode semantics.Mode,
+	owner stream.Owner,
 ) (*delivery.Delivery, error) {
-	return f.b.receive(ctx, source, ReceiveOptions{MaxMessages: n, MaxWait: maxWait, Mode: mode})
-}
-
-func (f forStreams) Own(tokens []semantics.LockToken, owner stream.Owner) {
-	f.b.held.own(tokens, owner)
+	return f.b.receive(ctx, source, ReceiveOptions{MaxMessages: n, MaxWait: maxWait, Mode: mode, owner: owner})
 }
 
 func (f forStreams) RenewLocks(

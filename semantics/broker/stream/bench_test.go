@@ -36,7 +36,7 @@ func (e *endless) Entity(context.Context, string) (semantics.Entity, error) {
 func (e *endless) Use(context.Context, string) func() { return func() {} }
 
 func (e *endless) Take(
-	ctx context.Context, source semantics.Source, n int, _ time.Duration, mode semantics.Mode,
+	ctx context.Context, source semantics.Source, n int, _ time.Duration, mode semantics.Mode, _ stream.Owner,
 ) (*delivery.Delivery, error) {
 	messages := make([]*semantics.Received, n)
 	for i := range messages {
@@ -44,8 +44,6 @@ func (e *endless) Take(
 	}
 	return delivery.New(ctx, source, mode, messages, settled{}, &e.removals), nil
 }
-
-func (e *endless) Own([]semantics.LockToken, stream.Owner) {}
 
 func (e *endless) RenewLocks(_ context.Context, _ semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error) {
 	return make([]semantics.Renewal, len(tokens)), nil

@@ -20,12 +20,11 @@ type Broker interface {
 	// Use notes that source is in use until end is called.
 	Use(ctx context.Context, path string) (end func())
 
-	// Take receives up to n messages and waits up to maxWait for the first.
+	// Take receives up to n messages and waits up to maxWait for the first. owner hears when they are settled, by any
+	// call.
 	Take(
-		ctx context.Context, source semantics.Source, n int, maxWait time.Duration, mode semantics.Mode,
+		ctx context.Context, source semantics.Source, n int, maxWait time.Duration, mode semantics.Mode, owner Owner,
 	) (*delivery.Delivery, error)
-	// Own makes owner hear when messages that were taken are settled, by any call.
-	Own(tokens []semantics.LockToken, owner Owner)
 	// RenewLocks extends the locks of messages.
 	RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error)
 	// Release releases messages. What fails is available again when its lock ends.
@@ -42,6 +41,6 @@ type Broker interface {
 
 // Owner has messages that were taken. Owners compare with ==.
 type Owner interface {
-	// Forget notes that messages were settled, or that their locks are lost.
+	// Forget notes that messages were settled, or that their locks are lost. It does not keep tokens.
 	Forget(tokens []semantics.LockToken)
 }

@@ -78,7 +78,7 @@ func (s *Subscription) receive(
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer s.account.WhileWanted(cancel)()
-	taken, err := s.broker.Take(ctx, source, n, maxWait, s.options.Mode)
+	taken, err := s.broker.Take(ctx, source, n, maxWait, s.options.Mode, s.account)
 	if semantics.CodeOf(err) == semantics.Cancelled && s.life.Err() == nil {
 		return &delivery.Delivery{}, nil
 	}
@@ -103,9 +103,6 @@ func (s *Subscription) giveBack(session *account.Session, surplus *delivery.Deli
 
 // handOver hands booked messages to the client, piece by piece, and blocks until it has taken them.
 func (s *Subscription) handOver(taken *delivery.Delivery) {
-	if s.options.Mode == semantics.PeekLock {
-		s.broker.Own(taken.Tokens(), s.account)
-	}
 	for len(taken.Tokens()) > 0 {
 		rest := taken.Split(semantics.Fitting(taken.Messages, maxEventBytes, (*semantics.Received).AnswerSize))
 		if !s.tell(Event{Delivery: taken}) {

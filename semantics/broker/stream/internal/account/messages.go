@@ -95,9 +95,10 @@ func (a *Account) HasLost() bool {
 
 // book notes messages that are on their way to the client.
 func (a *Account) book(p *Session, taken *delivery.Delivery) {
-	now := time.Now()
-	for _, t := range taken.Tokens() {
-		a.unsettled[t] = &message{source: taken.Source(), session: p, since: now, endsAt: now.Add(a.lockFor)}
+	now, all := time.Now(), make([]message, len(taken.Tokens()))
+	for i, t := range taken.Tokens() {
+		all[i] = message{source: taken.Source(), session: p, since: now, endsAt: now.Add(a.lockFor)}
+		a.unsettled[t] = &all[i]
 	}
 	if p != nil && len(taken.Tokens()) > 0 {
 		p.lastActive = now

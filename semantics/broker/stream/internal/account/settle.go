@@ -38,6 +38,7 @@ func (a *Account) Settling(tokens []semantics.LockToken) ([]semantics.Code, []Gr
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	codes, groups, at := make([]semantics.Code, len(tokens)), []Group{}, map[semantics.Source]int{}
+	var g *Group
 	for i, t := range tokens {
 		source, m := a.Source, a.unsettled[t]
 		switch {
@@ -51,11 +52,13 @@ func (a *Account) Settling(tokens []semantics.LockToken) ([]semantics.Code, []Gr
 			continue
 		default: // it may have been received by a call
 		}
-		if _, ok := at[source]; !ok {
-			at[source] = len(groups)
-			groups = append(groups, Group{Source: source})
+		if g == nil || g.Source != source { // most are of the same as the one before
+			if _, ok := at[source]; !ok {
+				at[source] = len(groups)
+				groups = append(groups, Group{Source: source})
+			}
+			g = &groups[at[source]]
 		}
-		g := &groups[at[source]]
 		g.add(t, m)
 		g.Places = append(g.Places, i)
 	}
