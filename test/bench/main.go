@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"time"
 
 	"github.com/sidebus/sidebus/test/figures"
 )
@@ -59,60 +58,21 @@ func run(ctx context.Context, p plan) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	results, all, stop, err := open(ctx, p, chosen, dir)
+	all, stop, err := open(ctx, p, chosen, dir)
 	defer stop()
 	if err != nil {
 		return err
 	}
-	for round := range p.rounds {
-		began := time.Now()
-		for i, w := range chosen {
-			r, err := all[i].round(ctx, w.part(p.messages))
-			if err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
-			results[i].Rounds = append(results[i].Rounds, r)
-			printRound(os.Stdout, fmt.Sprint("round ", round+1, "  ", results[i].Workload), r)
-		}
-		fmt.Printf("round %d took %s\n", round+1, time.Since(began).Round(time.Second))
+	if err := takeTurns(ctx, p, all); err != nil {
+		return err
+	}
+	var results []figures.Result
+	for _, r := range all {
+		results = append(results, r.result)
 	}
 	printResults(os.Stdout, results)
 	if p.history == "" {
 		return nil
 	}
 	return figures.Append(p.history, results)
-}
-
-// open starts everything that the workloads need, so that what is missing ends the run before it begins.
-func open(ctx context.Context, p plan, chosen []workload, dir string) (
-	results []figures.Result, all []*opened, stop func(), err error,
-) {
-	began, machine, commit := time.Now().UTC().Truncate(time.Second), figures.Machine(), figures.Commit(ctx)
-	fmt.Printf("%s\ncommit %s, %d rounds\n", machine, commit, p.rounds)
-	stop = func() {
-		for _, o := range all {
-			o.stop()
-		}
-	}
-	for i, w := range chosen {
-		own := fmt.Sprintf("%s/%d", dir, i)
-		if err := os.Mkdir(own, 0o700); err != nil {
-			return nil, nil, stop, err
-		}
-		o, err := w.open(ctx, own)
-		if err != nil {
-			return nil, nil, stop, fmt.Errorf("%s: %w", w.name, err)
-		}
-		all = append(all, o)
-		r := figures.Result{
-			Run: began, Commit: commit, Machine: machine, Workload: o.named(w.name), Versions: o.versions,
-			Settings: o.settings,
-		}
-		if w.share >= 0 {
-			r.Settings["messages"] = fmt.Sprint(w.part(p.messages), " of 1 KiB")
-		}
-		results = append(results, r)
-		fmt.Printf("%s\n    versions: %s\n    settings: %s\n", r.Workload, inOrder(r.Versions, ": "), inOrder(r.Settings, ": "))
-	}
-	return results, all, stop, nil
 }

@@ -110,7 +110,7 @@ func (c *contender) do(ctx context.Context, b *bed, verb string, messages int) (
 	if verb == "bulk" {
 		batch = bulkSize
 	}
-	calls := messages / batch
+	calls := max(1, messages/batch)
 	c.expect(calls * batch)
 	began := time.Now()
 	err = c.each(calls, func(i int) error {
