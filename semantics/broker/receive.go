@@ -9,9 +9,6 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
 
-// MaxPeekMessages is the most messages of one Peek (PEEK-4).
-const MaxPeekMessages = 250
-
 // ReceiveOptions say how much to take, how long to wait for the first message and what becomes of it.
 type ReceiveOptions struct {
 	MaxMessages int           // 1 to semantics.MaxReceiveMessages, 1000
@@ -109,6 +106,27 @@ func (b *Broker) receiveOrWait(
 	return batch.Messages, nil
 }
 
+// takeMemory takes memory for an answer with messages. When there is none, what was locked for it is given back,
+// uncounted.
+func (b *Broker) takeMemory(ctx context.Context, source semantics.Source, messages []*semantics.Received) error {
+	m := semantics.MemoryOf(ctx)
+	if len(messages) == 0 {
+		return nil
+	}
+	err := m.Take(semantics.AnswerSize(messages), false)
+	if err == nil || messages[0].LockToken.IsZero() {
+		return err
+	}
+	tokens := make([]semantics.LockToken, len(messages))
+	for i, r := range messages {
+		tokens[i] = r.LockToken
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), delivery.SettleTimeout)
+	defer cancel()
+	_, _ = b.store.Release(ctx, source, tokens) // what cannot be given back comes again when its lock ends
+	return err
+}
+
 func (b *Broker) deliver(
 	ctx context.Context, source semantics.Source, options ReceiveOptions, messages []*semantics.Received,
 ) *delivery.Delivery {
@@ -133,128 +151,4 @@ func (s settler) Release(
 ) ([]semantics.Code, error) {
 	s.b.held.remove(tokens)
 	return s.b.store.Release(ctx, source, tokens)
-}
-
-// MaxDeferredNumbers is the most sequence numbers of one ReceiveDeferred, ReceiveBySequence or Reactivate (DEFER-4).
-const MaxDeferredNumbers = 250
-
-// ReceiveDeferred takes deferred messages by their sequence numbers, all or none (DEFER-3). No numbers give an empty
-// Delivery (DEFER-4). INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, ENTITY_DISABLED, and MESSAGE_NOT_FOUND
-// when a number is unknown, not deferred, locked or past its time (TTL-18).
-func (b *Broker) ReceiveDeferred(
-	ctx context.Context, source semantics.Source, numbers []int64, mode semantics.Mode,
-) (*delivery.Delivery, error) {
-	return b.receiveByNumber(ctx, source, semantics.Deferred, numbers, mode)
-}
-
-// ReceiveBySequence takes available messages by their sequence numbers, all or none, out of their order (PURGE-9).
-// Results and errors as ReceiveDeferred.
-func (b *Broker) ReceiveBySequence(
-	ctx context.Context, source semantics.Source, numbers []int64, mode semantics.Mode,
-) (*delivery.Delivery, error) {
-	return b.receiveByNumber(ctx, source, semantics.Active, numbers, mode)
-}
-
-func (b *Broker) receiveByNumber(
-	ctx context.Context, source semantics.Source, state semantics.State, numbers []int64, mode semantics.Mode,
-) (*delivery.Delivery, error) {
-	source, err := b.checkSourceNumbers(source, numbers)
-	if err != nil {
-		return nil, err
-	}
-	if mode > semantics.ReceiveAndDelete {
-		return nil, semantics.InvalidField("mode", "must be PEEK_LOCK or RECEIVE_AND_DELETE")
-	}
-	if err := b.refuseIfDraining(); err != nil {
-		return nil, err
-	}
-	if len(numbers) == 0 {
-		return b.deliver(ctx, source, ReceiveOptions{Mode: mode}, nil), nil
-	}
-	if err := b.admit(callCost); err != nil {
-		return nil, err
-	}
-	if err := semantics.MemoryOf(ctx).Take(0, false); err != nil {
-		return nil, err
-	}
-	messages, err := b.store.ReceiveByNumber(ctx, source, state, numbers)
-	if err != nil {
-		return nil, err
-	}
-	if messages, err = b.allReadable(ctx, source, messages); err != nil {
-		return nil, err
-	}
-	if err := b.takeMemory(ctx, source, messages); err != nil {
-		return nil, err
-	}
-	return b.deliver(ctx, source, ReceiveOptions{Mode: mode}, messages), nil
-}
-
-// Reactivate makes deferred messages available again at their old places, all or none (DEFER-8). Errors as
-// ReceiveDeferred.
-func (b *Broker) Reactivate(ctx context.Context, source semantics.Source, numbers []int64) error {
-	source, err := b.checkSourceNumbers(source, numbers)
-	if err != nil || len(numbers) == 0 {
-		return err
-	}
-	if err := b.admit(callCost); err != nil {
-		return err
-	}
-	if err := b.store.Reactivate(ctx, source, numbers); err != nil {
-		return err
-	}
-	b.charge(len(unique(numbers)))
-	return nil
-}
-
-func (b *Broker) checkSourceNumbers(source semantics.Source, numbers []int64) (semantics.Source, error) {
-	source, err := b.checkSession(source.ParseToReceive())
-	if err != nil {
-		return source, err
-	}
-	return source, checkNumbersOrNone(numbers, MaxDeferredNumbers)
-}
-
-// Peek looks at up to limit messages from the given sequence number on, in ascending order, without lock or count
-// (PEEK-1, PEEK-3). More than MaxPeekMessages are cut to that. show chooses among them (PEEK-7), zero means ShowAll.
-// ARGUMENT_OUT_OF_RANGE, INVALID_ARGUMENT, ENTITY_NOT_FOUND, ENTITY_DISABLED.
-func (b *Broker) Peek(
-	ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show,
-) ([]*semantics.Received, error) {
-	source, err := b.checkSession(source.Parse())
-	if err != nil {
-		return nil, err
-	}
-	if err := semantics.CheckID("sessionId", source.Session); err != nil {
-		return nil, err
-	}
-	if limit < 1 {
-		return nil, semantics.FieldError(
-			semantics.ArgumentOutOfRange, "maxMessages", "is %d, must be at least 1", limit,
-		)
-	}
-	if from < 0 {
-		return nil, semantics.FieldError(
-			semantics.ArgumentOutOfRange, "fromSequenceNumber", "is %d, must not be negative", from,
-		)
-	}
-	if show == 0 {
-		show = semantics.ShowAll
-	}
-	if err := b.admit(callCost); err != nil {
-		return nil, err
-	}
-	if err := semantics.MemoryOf(ctx).Take(0, false); err != nil {
-		return nil, err
-	}
-	messages, err := b.store.Peek(ctx, source, from, min(limit, MaxPeekMessages), show)
-	if err == nil {
-		err = semantics.MemoryOf(ctx).Take(semantics.AnswerSize(messages), false)
-	}
-	if err != nil {
-		return nil, err
-	}
-	markUnreadable(messages)
-	b.charge(len(messages) - callCost)
-	return messages, nil
 }
