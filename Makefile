@@ -1,4 +1,4 @@
-# Everything a developer does here. Needs Go, make and bash; installs the rest by itself.
+# Everything a developer does here. Needs Go, make and bash; installs the other tools.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -56,7 +56,7 @@ build: ## Build bin/sidebus, one static binary
 	$(BUILD) -o bin/sidebus ./cmd/sidebus
 
 .PHONY: run
-run: build ## Serve with a private Redis, installed if need be; ARGS="--log-level debug" adds flags
+run: build ## Serve with a private Redis, which is installed if it is missing; ARGS="--log-level debug" adds flags
 	@store=embedded; \
 	if ! test/install.sh redis; then \
 	  echo "make run: no redis-server could be installed, so messages are kept in memory only and do not survive" >&2; \
@@ -105,34 +105,34 @@ push: build ## Run the push example: the sidecar calls the app, whose answer set
 	examples/push/run.sh
 
 .PHONY: curl-compat
-curl-compat: build ## Run the curl-compat example: Service Bus' own REST API, with curl
+curl-compat: build ## Run the curl-compat example: the REST API of Service Bus, with curl
 	examples/curl-compat/run.sh
 
 .PHONY: entities
-entities: build ## Run the entities example: queues, topics and rules from a file, the emulator's too
+entities: build ## Run the entities example: queues, topics and rules from a file, and from a file of the Service Bus emulator
 	examples/entities/run.sh
 
 .PHONY: dapr
-dapr: build ## Run the dapr example: an order app on Dapr; ARGS=azure or ARGS=redis takes the Component file of these
+dapr: build ## Run the dapr example: an order app on Dapr; ARGS=azure or ARGS=redis uses their Component file
 	examples/dapr/run.sh $(ARGS)
 
 ## Check
 
 .PHONY: test
-test: redis python node java ## Run all tests against a real Redis, installed if need be; PACKAGES=./semantics/...
+test: redis python node java ## Run all tests against a real Redis, which is installed if it is missing; PACKAGES=./semantics/...
 	@mkdir -p .tmp
 	go test -json -timeout 20m $(PACKAGES) | go run ./test/rules -show .tmp/tests.json
 
 .PHONY: test-race
-test-race: redis python ## Run the tests of what runs side by side with the race detector (needs a C compiler); RACE=./proxy/...
+test-race: redis python ## Run the tests of concurrent code under the race detector (needs a C compiler); RACE=./proxy/...
 	CGO_ENABLED=1 go test -race -short -timeout 15m $(RACE)
 
 .PHONY: test-dapr
-test-dapr: redis ## Run the end-to-end tests with Dapr's own runtime, which the first time takes minutes to build
+test-dapr: redis ## Run the end-to-end tests with Dapr's runtime; the first run builds it, which takes minutes
 	cd test/dapr && go test -p 1 -parallel $(DAPR_PARALLEL) ./...
 
 .PHONY: test-dapr-all
-test-dapr-all: test-dapr ## The same with an older runtime too, which hands over to the app all it has at once
+test-dapr-all: test-dapr ## The same, and with an older runtime, which passes all its messages to the app at once
 	cd test/dapr && SIDEBUS_TEST_DAPRD=1.14 go test -parallel $(DAPR_PARALLEL) .
 
 .PHONY: rules
@@ -140,7 +140,7 @@ rules: test ## Run all tests and write docs/rules.md: which rule is proved by wh
 	go run ./test/rules < .tmp/tests.json
 
 .PHONY: rules-check
-rules-check: test ## Run all tests and fail when a rule of docs/rules.md has no passing one
+rules-check: test ## Run all tests and fail when a rule of docs/rules.md has no passing test
 	go run ./test/rules -check < .tmp/tests.json
 
 .PHONY: soak
@@ -172,7 +172,7 @@ bench: redis ## Run the benchmarks; BENCH=Send BENCHTIME=1x
 	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 1h $(PACKAGES)
 
 .PHONY: bench-limits
-bench-limits: redis ## Run every script at its limits; fails when one takes longer than docs/limits.md says. Wants a quiet machine
+bench-limits: redis ## Run every script at its limits; fails when one takes longer than docs/limits.md says. Needs an idle machine
 	go test -run '^$$' -bench 'Limits$$' -benchtime 1x -timeout 10m ./redisstore
 
 # Benchmarks that take turns. HISTORY=docs/benchmarks/history keeps the results there; the last -only counts.
@@ -216,7 +216,7 @@ fmt: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Format the code
 	$(GO_FILES) | xargs $(BIN)/golangci-lint fmt
 
 .PHONY: ci
-ci: ## Do what continuous integration does
+ci: ## Run everything that a change must pass, as continuous integration does
 	bash .ci/run
 
 ## Release

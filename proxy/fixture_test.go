@@ -219,7 +219,7 @@ func newRequest(t *testing.T, method, url, body string) *http.Request {
 	return request
 }
 
-// exchange makes a request that is prepared and reads the answer to its end.
+// exchange makes a request that is prepared and reads the answer to its end, which in the native API is a newline.
 func (s *sidecar) exchange(t *testing.T, request *http.Request) answer {
 	t.Helper()
 	response, err := s.http.Do(request)
@@ -231,7 +231,15 @@ func (s *sidecar) exchange(t *testing.T, request *http.Request) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{response.StatusCode, response.Header, string(text)}
+	native := strings.HasPrefix(request.URL.Path, "/v1/") && response.Header.Get("Content-Type") == "application/json"
+	body, ended := strings.CutSuffix(string(text), "\n")
+	switch {
+	case !native:
+		body = string(text)
+	case !ended && body != "": // HEAD has none
+		t.Errorf("%s %s: the answer does not end with a newline: %s", request.Method, request.URL, body)
+	}
+	return answer{response.StatusCode, response.Header, body}
 }
 
 func mustPut(t *testing.T, s *sidecar, path, body string) {

@@ -243,6 +243,7 @@ var httpRefusals = []struct {
 	{"ENT-17 huge page", "GET", "/v1/queues?pageSize=99999999999", ``, 400, "ARGUMENT_OUT_OF_RANGE", "pageSize"},
 	{"ENT-17 no page size", "GET", "/v1/queues?pageSize=x", ``, 400, "INVALID_ARGUMENT", "pageSize"},
 	{"ENT-17 foreign token", "GET", "/v1/queues?pageToken=*", ``, 400, "INVALID_ARGUMENT", "pageToken"},
+	{"ENT-17 token that is no UTF-8", "GET", "/v1/queues?pageToken=junk", ``, 400, "INVALID_ARGUMENT", "pageToken"},
 	{"unknown query", "GET", "/v1/queues?top=5", ``, 400, "INVALID_ARGUMENT", "top"},
 	{"query of another method", "POST", verbPath + "receive?maxMessages=5", `{}`, 400, "INVALID_ARGUMENT", "maxMessages"},
 	{"broken query", "GET", "/v1/queues?pageSize=%zz", ``, 400, "INVALID_ARGUMENT", ""},

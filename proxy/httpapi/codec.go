@@ -19,13 +19,13 @@ type codec struct{}
 // ContentType returns the media type of responses.
 func (codec) ContentType(any) string { return "application/json" }
 
-// Marshal encodes a proto.Message.
+// Marshal encodes a proto.Message, with a newline behind it for those who read the answer in a terminal.
 func (codec) Marshal(v any) ([]byte, error) {
 	m, ok := v.(proto.Message)
 	if !ok {
 		return nil, fmt.Errorf("%T is not a proto.Message", v)
 	}
-	return wirejson.Encode(m), nil
+	return append(wirejson.Encode(m), '\n'), nil
 }
 
 // Unmarshal decodes into a proto.Message, or into a pointer to one, which it sets.

@@ -91,6 +91,7 @@ func writeBody(w http.ResponseWriter, statusCode int, failure *semantics.Error) 
 	if err != nil {
 		panic(err) // encoding strings and numbers cannot fail
 	}
+	text = append(text, '\n')
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(statusCode)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -249,7 +250,7 @@ func readPage(size int, token string) (rows int, after string, err error) {
 		)
 	}
 	name, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil {
+	if err != nil || !utf8.Valid(name) {
 		return 0, "", semantics.InvalidField("pageToken", "is not a token of an earlier page")
 	}
 	return size, string(name), nil
