@@ -19,7 +19,7 @@ var rewordings = []struct {
 	{regexp.MustCompile(`^(--\S+): expected \S+ value but got "EOL".*$`), `$1 has no value`},
 	{regexp.MustCompile(`expected a valid \d+ bit u?int but got (".*")$`), `is $1, must be a whole number`},
 	{regexp.MustCompile(`expected a float but got (".*") \(string\)$`), `is $1, must be a number`},
-	{regexp.MustCompile(`bool value must be true, 1, yes, false, 0 or no but got (".*")$`), `is $1, must be true or false`},
+	{regexp.MustCompile(`bool value must be true, .* or no but got (".*")$`), `is $1, must be true or false`},
 	{regexp.MustCompile(`^(--\S+): (.+: )?(?:[a-z][a-z.-]* )?(is ".*)$`), `$2$1 $3`},
 }
 
