@@ -64,10 +64,12 @@ func watchIdle(ctx context.Context, redis *redisServer, s *sidecar) (figures.Rou
 		return figures.Round{}, ctx.Err()
 	}
 	took := time.Since(began)
+	resident, files := figures.ResidentMiB(s.pid)
 	return figures.Round{Values: map[string]float64{
 		"redis scripts/s": (redis.scripts(ctx) - scripts) / took.Seconds(),
 		"% of a core":     float64(used()-before) / float64(took) * 100,
-		"RSS MiB":         figures.ResidentMiB(s.pid),
+		"RSS MiB":         resident,
+		"RSS files MiB":   files,
 	}}, nil
 }
 

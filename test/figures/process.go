@@ -35,17 +35,16 @@ func CPUOf(pid int) func() time.Duration {
 	}
 }
 
-// ResidentMiB returns the resident memory of a process; 0 where there is no /proc.
-func ResidentMiB(pid int) float64 {
+// ResidentMiB returns the resident memory of a process, and the part of it that are pages of files, above all of the
+// program; 0 where there is no /proc.
+func ResidentMiB(pid int) (all, files float64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	for line := range strings.Lines(string(status)) {
-		var kibibytes float64
-		if n, _ := fmt.Sscanf(line, "VmRSS: %f kB", &kibibytes); n == 1 {
-			return kibibytes / 1024
-		}
+		_, _ = fmt.Sscanf(line, "VmRSS: %f kB", &all)
+		_, _ = fmt.Sscanf(line, "RssFile: %f kB", &files)
 	}
-	return 0
+	return all / 1024, files / 1024
 }

@@ -49,6 +49,15 @@ func Value(name string) func(Round) float64 {
 	return func(r Round) float64 { return r.Values[name] }
 }
 
+// Has reports whether a value was measured.
+func (r Result) Has(name string) bool {
+	if len(r.Rounds) == 0 {
+		return false
+	}
+	_, is := r.Rounds[0].Values[name]
+	return is
+}
+
 // Of returns the spread of one measure over the rounds.
 func (r Result) Of(measure func(Round) float64) Spread {
 	values := make([]float64, len(r.Rounds))

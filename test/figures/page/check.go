@@ -2,25 +2,42 @@ package main
 
 import "github.com/sidebus/sidebus/test/figures"
 
+// target is what performance is measured by, in several numbers.
+type target struct {
+	id     string
+	checks []check
+	why    string // it is missed, where it is
+}
+
 // check is one number of a target.
 type check struct {
-	target, what string
-	isLimit      bool // the bound is the most, not the least
-	bound        float64
-	unit         string
-	measure      measure
+	what    string
+	bound   bound
+	measure measure
+	floor   measure // what the stack below Sidebus leaves at best, where that is measured
+}
+
+// bound is the least or the most that a number should be.
+type bound struct {
+	sign  string
+	value float64
+	unit  string
+}
+
+func atLeast(value float64, unit string) bound { return bound{"≥", value, unit} }
+
+func atMost(value float64, unit string) bound { return bound{"≤", value, unit} }
+
+// isReached compares the median.
+func (b bound) isReached(s figures.Spread) bool {
+	if b.sign == "≤" {
+		return s.Median <= b.value
+	}
+	return s.Median >= b.value
 }
 
 // measure returns what was measured last; false when nothing was.
 type measure func(figures.History) (figures.Spread, bool)
-
-// isReached compares the median.
-func (c check) isReached(s figures.Spread) bool {
-	if c.isLimit {
-		return s.Median <= c.bound
-	}
-	return s.Median >= c.bound
-}
 
 // ratioOf compares one measure of two workloads of a run, round by round.
 func ratioOf(workload, other string, of func(figures.Round) float64) measure {
@@ -48,7 +65,15 @@ func value(workload string, of func(figures.Round) float64) measure {
 	}
 }
 
-func named(workload, name string) measure { return value(workload, figures.Value(name)) }
+// named is a value of one workload, which older results may lack.
+func named(workload, name string) measure {
+	return func(h figures.History) (figures.Spread, bool) {
+		if r, is := h.Newest(workload)[workload]; !is || !r.Has(name) {
+			return figures.Spread{}, false
+		}
+		return value(workload, figures.Value(name))(h)
+	}
+}
 
 // share compares two measures of one workload.
 func share(workload, name, other string) measure {
