@@ -54,8 +54,7 @@ func idField(streams reflect.Type) []int {
 
 // grpcCall is one call of a connection.
 type grpcCall struct {
-	*grpcConn
-
+	conn    *grpcConn
 	stream  uint32
 	waiting *obs.WaitTimer
 }
@@ -72,16 +71,16 @@ func WithWaits(ctx context.Context) context.Context {
 
 // Begin implements semantics.Waits. It releases the memory of the request, which is decoded by now.
 func (g *grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
-	wait, err := g.beginWait()
+	wait, err := g.conn.beginWait()
 	if err != nil {
 		return nil, nil, err
 	}
-	g.calls.requestHandled(g.stream)
+	g.conn.calls.requestHandled(g.stream)
 	stopTimer := g.waiting.Begin()
 	return wait.Ended, func() {
 		stopTimer()
 		if wait.End() {
-			g.calls.closeAfterCalls()
+			g.conn.calls.closeAfterCalls()
 		}
 	}, nil
 }

@@ -46,20 +46,23 @@ func (v *httpRequest) Give(int64) {}
 
 // Take implements semantics.Memory. The response stays in memory until the client has read it.
 func (g *grpcCall) Take(n int64, must bool) error {
-	if g.calls.acquireResponse(g.stream, n*protoFactor, must) {
+	if g.conn.calls.acquireResponse(g.stream, n*protoFactor, must) {
 		return nil
 	}
-	return g.controller.responseRefused()
+	return g.conn.controller.responseRefused()
 }
 
 // Give does nothing: the end of the call frees everything.
 func (g *grpcCall) Give(int64) {}
 
 // grpcStream is a streaming call. It frees the memory of messages that were sent.
-type grpcStream struct{ *grpcCall }
+type grpcStream struct{ call *grpcCall }
+
+// Take implements semantics.Memory.
+func (g grpcStream) Take(n int64, must bool) error { return g.call.Take(n, must) }
 
 // Give frees n bytes when all messages sent so far have been written.
-func (g grpcStream) Give(n int64) { g.calls.releaseResponse(g.grpcCall.stream, n*protoFactor) }
+func (g grpcStream) Give(n int64) { g.call.conn.calls.releaseResponse(g.call.stream, n*protoFactor) }
 
 // WithStreamMemory counts the memory of messages that a gRPC stream delivers. The caller must call sent before it sends
 // each message.
@@ -68,8 +71,8 @@ func WithStreamMemory(ctx context.Context) (_ context.Context, sent func()) {
 	if c == nil {
 		return ctx, func() {}
 	}
-	g := grpcStream{&grpcCall{grpcConn: c, stream: streamOf(ctx)}}
-	return semantics.WithMemory(ctx, g), func() { c.calls.sent(g.grpcCall.stream) }
+	call := &grpcCall{conn: c, stream: streamOf(ctx)}
+	return semantics.WithMemory(ctx, grpcStream{call}), func() { c.calls.sent(call.stream) }
 }
 
 // responseState tracks what the client has not read of one HTTP/2 stream.
