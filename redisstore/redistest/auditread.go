@@ -1,0 +1,139 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// parts are the keys of entities by type. A queue or subscription has queueParts, a topic topicParts.
+type parts map[string][]string
+
+type logEntry struct {
+	size   int64
+	fields map[string]string
+	times  string // the name of the first field
+}
+
+// tagOf returns what all keys of an entity begin with.
+func (a *Auditor) tagOf(path string) string {
+	if source, ok := strings.CutSuffix(path, transfersSuffix); ok {
+		return a.tagOf(source) + "transfer:"
+	}
+	if topic, name, ok := semantics.SplitSubscription(path); ok {
+		return a.tagOf(topic) + "subscriptions/" + semantics.Fold(name) + ":"
+	}
+	return "sb:{" + a.namespace + "/" + semantics.Fold(path) + "}:"
+}
+
+// read fetches all keys in one go, and the names of those there are, so that none is missed.
+func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
+	q := &audit{
+		tag: a.tagOf(path), keys: map[string]bool{}, logs: map[string]map[string]logEntry{},
+		zsets: map[string]map[string]float64{}, hashes: map[string]map[string]string{},
+	}
+	var names *redis.StringSliceCmd
+	streams, zsets, hashes := map[string]*redis.Cmd{}, map[string]*redis.ZSliceCmd{}, map[string]*redis.MapStringStringCmd{}
+	_, err := a.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		if !a.known {
+			names = p.Keys(ctx, globQuote(q.tag)+"*")
+		}
+		for _, of := range []parts{queueParts, topicParts} {
+			for _, part := range of["stream"] {
+				streams[part] = p.Do(ctx, "XRANGE", q.tag+part, "-", "+")
+			}
+			for _, part := range of["zset"] {
+				zsets[part] = p.ZRangeWithScores(ctx, q.tag+part, 0, -1)
+			}
+			for _, part := range of["hash"] {
+				hashes[part] = p.HGetAll(ctx, q.tag+part)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if names != nil {
+		for _, key := range names.Val() {
+			if part := strings.TrimPrefix(key, q.tag); part != "barred" { // it outlives what it is about
+				q.keys[part] = true
+			}
+		}
+	}
+	for part, cmd := range streams {
+		items, err := cmd.Slice()
+		if err != nil {
+			return nil, err
+		}
+		q.readLog(part, items)
+	}
+	for part, cmd := range zsets {
+		q.zsets[part] = map[string]float64{}
+		for _, z := range cmd.Val() {
+			q.zsets[part][fmt.Sprint(z.Member)] = z.Score
+		}
+	}
+	for part, cmd := range hashes {
+		q.hashes[part] = cmd.Val()
+	}
+	if a.known {
+		q.findKeys()
+	}
+	q.entity = q.hashes["entity"]
+	return q, nil
+}
+
+// findKeys takes for the keys that there are those in which something was found.
+func (q *audit) findKeys() {
+	found := func(part string, n int) {
+		if n > 0 {
+			q.keys[part] = true
+		}
+	}
+	for part, log := range q.logs {
+		found(part, len(log))
+	}
+	for part, zset := range q.zsets {
+		found(part, len(zset))
+	}
+	for part, hash := range q.hashes {
+		found(part, len(hash))
+	}
+}
+
+// checkParts checks that there are no other keys than those an entity may have.
+func (q *audit) checkParts(may parts) {
+	all := slices.Concat(may["stream"], may["zset"], may["hash"])
+	for part := range q.keys {
+		if !slices.Contains(all, part) {
+			q.fault("%s is not a key of a %s", part, q.entity["kind"])
+		}
+	}
+}
+
+func (q *audit) readLog(part string, items []any) {
+	q.logs[part] = map[string]logEntry{}
+	for _, item := range items {
+		row := item.([]any)
+		position, size, _ := strings.Cut(row[0].(string), "-")
+		e := logEntry{fields: map[string]string{}}
+		e.size, _ = strconv.ParseInt(size, 10, 64)
+		fields := row[1].([]any)
+		e.times = fields[0].(string)
+		for i := 2; i+1 < len(fields); i += 2 {
+			e.fields[fields[i].(string)] = fields[i+1].(string)
+		}
+		q.logs[part][position] = e
+	}
+}
+
+func globQuote(s string) string {
+	return strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(s)
+}
