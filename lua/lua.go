@@ -105,16 +105,17 @@ func load(from fs.FS, name string) (*Script, error) {
 	if err := checkUse(header, body); err != nil {
 		return nil, err
 	}
-	groups := groupsOf(body)
-	if err := header.nameKeys(groups); err != nil {
-		return nil, err
-	}
 	first := "#!lua\n"
 	if len(header.flags) > 0 {
 		first = "#!lua flags=" + strings.Join(header.flags, ",") + "\n"
 	}
+	text := first + body
+	groups := groupsOf(text) // whose names are parts of the text: those of body would keep it in memory too
+	if err := header.nameKeys(groups); err != nil {
+		return nil, err
+	}
 	return &Script{
-		Name: name, Text: first + body, Keys: header.keys, Args: header.args, Statuses: header.statuses,
+		Name: name, Text: text, Keys: header.keys, Args: header.args, Statuses: header.statuses,
 		Groups: groups, ReadOnly: header.has("no-writes"),
 	}, nil
 }

@@ -14,10 +14,12 @@ import (
 	"time"
 )
 
-// Start paces the collector for the rest of the process, in which the heap grows to most bytes, or to twice what is
-// live if that is more. It does nothing if the variable GOGC is set, because then the operator has decided. GOMEMLIMIT
-// still holds. Call it once, when the start of the process has made its garbage.
+// Start returns the memory of what is garbage by now to the system, and paces the collector for the rest of the
+// process, in which the heap grows to most bytes, or to twice what is live if that is more. It paces nothing if the
+// variable GOGC is set, because then the operator has decided. GOMEMLIMIT still holds. Call it once, when the start of
+// the process has made its garbage.
 func Start(most int64) {
+	debug.FreeOSMemory()
 	if os.Getenv("GOGC") == "" {
 		p := &pacer{most: most, now: time.Now}
 		p.last = p.read()
