@@ -72,6 +72,14 @@ func (d *daprDriver) settings() map[string]string {
 	}
 }
 
+// opened returns a workload of this driver. Its name has the version of daprd that the environment chooses.
+func (d *daprDriver) opened(round func(context.Context, int) (figures.Round, error)) *opened {
+	return &opened{
+		version: os.Getenv("SIDEBUS_TEST_DAPRD"), round: round, versions: d.started.hello.Versions,
+		settings: d.settings(), stop: d.stop,
+	}
+}
+
 // carries returns a function that publishes in the way of a verb and waits until the app has handled everything.
 func (d *daprDriver) carries(verb string) func(context.Context, string) (*opened, error) {
 	return func(ctx context.Context, dir string) (*opened, error) {
@@ -87,7 +95,7 @@ func (d *daprDriver) carries(verb string) func(context.Context, string) (*opened
 			r.Values = values
 			return r, err
 		}
-		return &opened{round: round, versions: d.started.hello.Versions, settings: d.settings(), stop: d.stop}, nil
+		return d.opened(round), nil
 	}
 }
 
@@ -100,5 +108,5 @@ func (d *daprDriver) latency(ctx context.Context, dir string) (*opened, error) {
 		values, err := d.started.do(fmt.Sprint("latency ", messages))
 		return figures.Round{Values: values}, err
 	}
-	return &opened{round: round, versions: d.started.hello.Versions, settings: d.settings(), stop: d.stop}, nil
+	return d.opened(round), nil
 }

@@ -28,7 +28,7 @@ func (w workload) part(messages int) int { return max(1, messages/max(1, w.share
 
 // opened is a workload whose programs run.
 type opened struct {
-	version            string // is added to the name when the path of the workload says which one it is
+	version            string // is added to the name of what is compared in several versions
 	round              func(ctx context.Context, messages int) (figures.Round, error)
 	versions, settings map[string]string
 	stop               func()

@@ -116,3 +116,23 @@ func TestNumber(t *testing.T) {
 		}
 	}
 }
+
+func TestSetupListsTheRunsThatTheTablesUse(t *testing.T) {
+	t.Parallel()
+	h := history(of("sidebus-stream", 1), of("nats-jetstream", 1), of("asynq", 1), of("start", 1), of("start", 1), of("unused", 1))
+	for i := range h {
+		h[i].Run = h[i].Run.Add(time.Duration(max(0, i-2)) * time.Hour) // the first three in one run
+	}
+	h[0].Versions = map[string]string{"redis": "7.0.15", "grpc-go": "1.85.0"}
+	text := setup(h)
+	for _, want := range []string{"2026-11-23 14:00 UTC", "| `sidebus-stream` | grpc-go: 1.85.0; redis: 7.0.15 |", "`asynq`", "2026-11-23 16:00 UTC"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, not := range []string{"15:00 UTC", "17:00 UTC", "`unused`"} {
+		if strings.Contains(text, not) {
+			t.Errorf("%q in\n%s", not, text)
+		}
+	}
+}

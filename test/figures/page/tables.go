@@ -5,8 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/sidebus/sidebus/test/figures"
 )
@@ -92,11 +90,17 @@ var daprLabels = []labelled{
 	{"dapr-redis", "pubsub.redis"},
 	{"dapr-sidebus-topic-bulk", "Sidebus, topic, batches of 100"},
 	{"dapr-redis-bulk", "pubsub.redis, batches of 100"},
+	{"dapr-sidebus-topic-1.14", "Sidebus, topic, daprd 1.14"},
+	{"dapr-redis-1.14", "pubsub.redis, daprd 1.14"},
 }
 
-// daprRun is the newest run that has both components.
+// daprRun is the newest run that has both components, and that with an older daprd, which has other names.
 func daprRun(h figures.History) map[string]figures.Result {
-	return h.Newest("dapr-sidebus-topic", "dapr-redis")
+	run := h.Newest("dapr-sidebus-topic", "dapr-redis")
+	if run != nil {
+		maps.Copy(run, h.Newest("dapr-sidebus-topic-1.14", "dapr-redis-1.14"))
+	}
+	return run
 }
 
 func daprTable(h figures.History) string {
@@ -131,43 +135,6 @@ func daprTable(h figures.History) string {
 		}
 	}
 	return text
-}
-
-// setup lists the runs that the tables use: machine, commit, versions, settings.
-func setup(h figures.History) string {
-	used := map[time.Time]map[string]figures.Result{}
-	for _, run := range []map[string]figures.Result{peersRun(h), daprRun(h), h.Newest("store"), h.Newest("latency")} {
-		for _, r := range run {
-			used[r.Run] = run
-		}
-	}
-	if len(used) == 0 {
-		return notMeasured
-	}
-	var b strings.Builder
-	for _, at := range slices.SortedFunc(maps.Keys(used), time.Time.Compare) {
-		run := used[at]
-		names := slices.Sorted(maps.Keys(run))
-		first := run[names[0]]
-		fmt.Fprintf(
-			&b, "Run of %s UTC, commit `%s`, %d rounds in turn, on %s:\n\n", at.UTC().Format("2006-01-02 15:04"), first.Commit,
-			len(first.Rounds), first.Machine,
-		)
-		rows := [][]string{{"Workload", "Versions", "Settings"}}
-		for _, name := range names {
-			rows = append(rows, []string{"`" + name + "`", items(run[name].Versions), items(run[name].Settings)})
-		}
-		b.WriteString(table(rows) + "\n")
-	}
-	return b.String()
-}
-
-func items(all map[string]string) string {
-	var texts []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		texts = append(texts, name+": "+all[name])
-	}
-	return strings.Join(texts, "; ")
 }
 
 func spread(s figures.Spread) string {

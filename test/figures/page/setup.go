@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sidebus/sidebus/test/figures"
+)
+
+// alone are the workloads that are compared with nothing else.
+var alone = []string{"store", "fan-out", "latency", "memory", "backlog", "idle", "start"}
+
+// setup lists the runs that the tables use: machine, commit, versions, settings.
+func setup(h figures.History) string {
+	used := map[time.Time][]figures.Result{}
+	note := func(run map[string]figures.Result, workloads ...string) {
+		for _, name := range workloads {
+			if r, is := run[name]; is {
+				used[r.Run] = nil
+			}
+		}
+	}
+	note(peersRun(h), "sidebus-stream")
+	note(daprRun(h), "dapr-redis", "dapr-redis-1.14")
+	for _, name := range alone {
+		note(h.Newest(name), name)
+	}
+	if len(used) == 0 {
+		return notMeasured
+	}
+	for _, r := range h {
+		if _, is := used[r.Run]; is {
+			used[r.Run] = append(used[r.Run], r)
+		}
+	}
+	var b strings.Builder
+	for _, at := range slices.SortedFunc(maps.Keys(used), time.Time.Compare) {
+		b.WriteString(setupOf(used[at]) + "\n")
+	}
+	return b.String()
+}
+
+func setupOf(run []figures.Result) string {
+	rows := [][]string{{"Workload", "Versions", "Settings"}}
+	for _, r := range run {
+		rows = append(rows, []string{"`" + r.Workload + "`", items(r.Versions), items(r.Settings)})
+	}
+	return fmt.Sprintf(
+		"Run of %s UTC, commit `%s`, %d rounds in turn, on %s:\n\n%s", run[0].Run.UTC().Format("2006-01-02 15:04"),
+		run[0].Commit, len(run[0].Rounds), run[0].Machine, table(rows),
+	)
+}
+
+func items(all map[string]string) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		texts = append(texts, name+": "+all[name])
+	}
+	return strings.Join(texts, "; ")
+}
