@@ -104,25 +104,6 @@ func (q *audit) fault(format string, args ...any) {
 	q.faults = append(q.faults, fmt.Errorf(q.tag+" "+format, args...))
 }
 
-var queueParts = parts{
-	"stream": {"log", "dead_log", "scheduled"},
-	"zset": {
-		"ready", "locks", "waiting", "expiry", "gaps", "delayed", "deferred", "dead_ready", "dead_locks", "dead_waiting",
-		"dead_expiry", "dead_gaps", "dead_delayed", "dead_deferred", "dead_numbers", "due", "scheduled_ids", "history_times",
-		"by_session", "session_locks", "ready_sessions", "idle_sessions", "states_due", "request_times", "run_locks",
-	},
-	"hash": {
-		"entity", "deliveries", "modified", "dead_deliveries", "dead_modified", "history",
-		"sessions", "session_tokens", "session_waiting", "session_states", "arrivals", "requests", "runs",
-	},
-}
-
-var topicParts = parts{
-	"stream": {"scheduled"},
-	"zset":   {"due", "scheduled_ids", "history_times", "rules", "request_times"},
-	"hash":   {"entity", "history", "subscriptions", "arrivals", "requests"},
-}
-
 func (q *audit) number(field string) int64 {
 	n, _ := strconv.ParseInt(q.entity[field], 10, 64)
 	return n

@@ -15,6 +15,25 @@ import (
 // parts are the keys of entities by type. A queue or subscription has queueParts, a topic topicParts.
 type parts map[string][]string
 
+var queueParts = parts{
+	"stream": {"log", "dead_log", "scheduled"},
+	"zset": {
+		"ready", "locks", "waiting", "expiry", "gaps", "delayed", "deferred", "dead_ready", "dead_locks", "dead_waiting",
+		"dead_expiry", "dead_gaps", "dead_delayed", "dead_deferred", "dead_numbers", "due", "scheduled_ids", "history_times",
+		"by_session", "session_locks", "ready_sessions", "idle_sessions", "states_due", "request_times", "run_locks",
+	},
+	"hash": {
+		"entity", "deliveries", "modified", "dead_deliveries", "dead_modified", "history",
+		"sessions", "session_tokens", "session_waiting", "session_states", "arrivals", "requests", "runs",
+	},
+}
+
+var topicParts = parts{
+	"stream": {"scheduled"},
+	"zset":   {"due", "scheduled_ids", "history_times", "rules", "request_times"},
+	"hash":   {"entity", "history", "subscriptions", "arrivals", "requests"},
+}
+
 type logEntry struct {
 	size   int64
 	fields map[string]string
