@@ -111,22 +111,7 @@ func (r *resubmitter) move(ctx context.Context, letters []*semantics.Received) e
 	}
 	items := make([]semantics.Resubmission, len(letters))
 	for i, m := range letters {
-		items[i] = semantics.Resubmission{
-			SequenceNumber: m.SequenceNumber, MessageID: m.MessageID, PartitionKey: m.Partition(),
-			SessionID: m.SessionID,
-		}
-		if m.TimeToLive != nil && *m.TimeToLive > 0 { // else it was sent again with its end kept, when that was past
-			items[i].TimeToLive = m.TimeToLive
-		}
-		if r.options.KeepExpiry {
-			items[i].ExpiresAt = m.ExpiresAt
-		}
-		if r.options.NewMessageIDs {
-			items[i].MessageID, items[i].NewID = semantics.NewRandomUUID().String(), true
-			items[i].MoreBytes = int64(len(items[i].MessageID) - len(m.MessageID))
-		}
-		items[i].WasForwarded = m.Forwarded != nil
-		items[i].MoreBytes -= m.ForwardingSize()
+		items[i] = r.options.resubmission(m)
 	}
 	moved, err := r.broker.store.Resubmit(ctx, r.source, r.target, items, r.options.BypassDuplicates)
 	if err != nil {
@@ -143,4 +128,23 @@ func (r *resubmitter) move(ctx context.Context, letters []*semantics.Received) e
 		}
 	}
 	return nil
+}
+
+// resubmission returns how the store sends a dead letter again.
+func (o *ResubmitOptions) resubmission(m *semantics.Received) semantics.Resubmission {
+	item := semantics.Resubmission{
+		SequenceNumber: m.SequenceNumber, MessageID: m.MessageID, PartitionKey: m.Partition(), SessionID: m.SessionID,
+		WasForwarded: m.Forwarded != nil, MoreBytes: -m.ForwardingSize(),
+	}
+	if m.TimeToLive != nil && *m.TimeToLive > 0 { // else it was sent again with its end kept, when that was past
+		item.TimeToLive = m.TimeToLive
+	}
+	if o.KeepExpiry {
+		item.ExpiresAt = m.ExpiresAt
+	}
+	if o.NewMessageIDs {
+		item.MessageID, item.NewID = semantics.NewRandomUUID().String(), true
+		item.MoreBytes += int64(len(item.MessageID) - len(m.MessageID))
+	}
+	return item
 }

@@ -28,21 +28,10 @@ of the file are the names of the flags. The commands for entities and messages c
 func Run(ctx context.Context, grammar any, args []string, to terminal.Streams) int {
 	exited := -1
 	sources := &settings.Sources{}
-	parser, err := kong.New(
-		grammar, kong.Name("sidebus"), kong.Description(description), kong.Writers(to.Stdout, to.Stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.ValueFormatter(explain),
-		kong.ExplicitGroups([]kong.Group{{Key: "verbs", Title: "Entities and messages:"}}),
-		kong.Exit(func(code int) { exited = code }), settings.Vars(), kong.Vars{"version": version.Line()},
-		settings.Durations(), kong.WithBeforeResolve(sources.Load), kong.Resolvers(sources),
-	)
+	parser, err := newParser(grammar, to, sources, func(code int) { exited = code })
 	if err != nil {
 		fmt.Fprintf(to.Stderr, "sidebus: %v\n", err)
 		return Failure
-	}
-	for _, flag := range parser.Model.Flags {
-		if flag.Name == "help" {
-			flag.Help = "Show this help."
-		}
 	}
 	if len(args) > 0 && args[0] == completeVerb {
 		complete(parser.Model, args[1:], to.Stdout)
@@ -58,19 +47,7 @@ func Run(ctx context.Context, grammar any, args []string, to terminal.Streams) i
 		return exited
 	}
 	if err != nil {
-		var parse *kong.ParseError
-		text := err.Error()
-		if errors.As(err, &parse) {
-			text = reword(parse)
-		}
-		fmt.Fprintf(
-			to.Stderr, "%s %s\n", to.PaintError(terminal.Red, "sidebus:"), settings.Hide(text, sources.Given(args)),
-		)
-		if parse == nil || parse.ExitCode() != kongUsage {
-			return Failure
-		}
-		fmt.Fprintln(to.Stderr, advice(parse))
-		return Usage
+		return explainParsing(err, sources.Given(args), to)
 	}
 	sources.Warnings = settings.UnknownVariables(parser.Model)
 	if command.Command() != "serve" { // which logs them
@@ -87,4 +64,41 @@ func Run(ctx context.Context, grammar any, args []string, to terminal.Streams) i
 		return codeOf(err)
 	}
 	return Clean
+}
+
+// newParser returns a parser of a grammar. It calls exit after it has printed a help text.
+func newParser(
+	grammar any, to terminal.Streams, sources *settings.Sources, exit func(code int),
+) (*kong.Kong, error) {
+	parser, err := kong.New(
+		grammar, kong.Name("sidebus"), kong.Description(description), kong.Writers(to.Stdout, to.Stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.ValueFormatter(explain),
+		kong.ExplicitGroups([]kong.Group{{Key: "verbs", Title: "Entities and messages:"}}),
+		kong.Exit(exit), settings.Vars(), kong.Vars{"version": version.Line()},
+		settings.Durations(), kong.WithBeforeResolve(sources.Load), kong.Resolvers(sources),
+	)
+	if err != nil {
+		return nil, err
+	}
+	for _, flag := range parser.Model.Flags {
+		if flag.Name == "help" {
+			flag.Help = "Show this help."
+		}
+	}
+	return parser, nil
+}
+
+// explainParsing prints why a command line was not parsed, without its secrets, and returns the exit code.
+func explainParsing(err error, given []string, to terminal.Streams) int {
+	var parse *kong.ParseError
+	text := err.Error()
+	if errors.As(err, &parse) {
+		text = reword(parse)
+	}
+	fmt.Fprintf(to.Stderr, "%s %s\n", to.PaintError(terminal.Red, "sidebus:"), settings.Hide(text, given))
+	if parse == nil || parse.ExitCode() != kongUsage {
+		return Failure
+	}
+	fmt.Fprintln(to.Stderr, advice(parse))
+	return Usage
 }

@@ -40,18 +40,8 @@ func (s *sendCommand) Run(ctx context.Context, to terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	fromStdin := s.File == "" && (len(s.Text) == 0 || len(s.Text) == 1 && s.Text[0] == "-")
-	switch {
-	case s.File != "" && len(s.Text) > 0:
-		return cli.Misuse("--file and bodies on the command line exclude each other")
-	case s.Lines && s.File == "" && !fromStdin:
-		return cli.Misuse("--lines reads stdin or --file, not the command line")
-	case s.MessageID != "" && (s.Lines || len(s.Text) > 1):
-		return cli.Misuse("--message-id is for a single message")
-	case s.RequestID != nil && s.Lines:
-		return cli.Misuse("--request-id is for a single call, and --lines makes several")
-	case s.RequestID != nil && *s.RequestID == "": // a variable of a shell that is not set
-		return cli.Misuse("--request-id is empty, must have 1 to 128 characters; without it a repeat is not safe")
+	if err := s.check(); err != nil {
+		return err
 	}
 	input := to.Stdin
 	if s.File != "" && s.File != "-" {
@@ -64,13 +54,13 @@ func (s *sendCommand) Run(ctx context.Context, to terminal.Streams) error {
 	}
 	return s.operate(ctx, to, func(ctx context.Context, o *operator) error {
 		target := client.Resource(s.Queue)
-		if to.CanAsk && input == to.Stdin && (fromStdin || s.File == "-") {
+		if to.CanAsk && input == to.Stdin && !s.hasBodies() {
 			o.note("reading from the terminal; end with Ctrl-D")
 		}
 		switch {
 		case s.Lines:
 			return s.sendLines(ctx, o, target, template, input)
-		case s.File == "" && !fromStdin:
+		case s.hasBodies():
 			bodies := make([][]byte, len(s.Text))
 			for i, text := range s.Text {
 				bodies[i] = []byte(text)
@@ -84,6 +74,27 @@ func (s *sendCommand) Run(ctx context.Context, to terminal.Streams) error {
 			return s.sendAll(ctx, o, target, template, [][]byte{body})
 		}
 	})
+}
+
+// hasBodies reports whether the bodies are on the command line, where a single "-" stands for stdin.
+func (s *sendCommand) hasBodies() bool {
+	return s.File == "" && len(s.Text) > 0 && !(len(s.Text) == 1 && s.Text[0] == "-")
+}
+
+func (s *sendCommand) check() error {
+	switch {
+	case s.File != "" && len(s.Text) > 0:
+		return cli.Misuse("--file and bodies on the command line exclude each other")
+	case s.Lines && s.hasBodies():
+		return cli.Misuse("--lines reads stdin or --file, not the command line")
+	case s.MessageID != "" && (s.Lines || len(s.Text) > 1):
+		return cli.Misuse("--message-id is for a single message")
+	case s.RequestID != nil && s.Lines:
+		return cli.Misuse("--request-id is for a single call, and --lines makes several")
+	case s.RequestID != nil && *s.RequestID == "": // a variable of a shell that is not set
+		return cli.Misuse("--request-id is empty, must have 1 to 128 characters; without it a repeat is not safe")
+	}
+	return nil
 }
 
 var errNoJSON = errors.New("is not valid JSON")
