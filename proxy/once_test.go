@@ -109,7 +109,7 @@ func TestIDEM_1_Header(t *testing.T) {
 		field, text string
 	}{
 		{path, `{"requestId":"k",` + one[1:], []string{"K"}, "Idempotency-Key", "differs from requestId"},
-		{path, one, []string{"k", "k"}, "Idempotency-Key", "given twice"},
+		{path, one, []string{"k", "k"}, "Idempotency-Key", "appears twice"},
 		{path, one, []string{""}, "requestId", "1 to 128 characters"},
 		{path, one, []string{strings.Repeat("x", 129)}, "requestId", "at most 128"},
 		{path, one, []string{"\xff"}, "requestId", "UTF-8"},

@@ -106,7 +106,7 @@ func (s *Store) refuse(facts map[string]string) error {
 		return unfit("Redis %q is too old; Sidebus needs 7.0 or later", facts["redis_version"])
 	}
 	if facts["role"] == "slave" {
-		return unavailable(nil, "this Redis is a replica and takes no writes; point --store at the primary").
+		return unavailable(nil, "this Redis is a replica and accepts no writes; point --store at the primary").
 			With(semantics.DetailCause, "redis_readonly")
 	}
 	if p := facts["maxmemory_policy"]; p != "" && p != "noeviction" && !s.options.AllowEviction {

@@ -227,7 +227,7 @@ func readSendResult(path string, messages int, r *reply) ([]semantics.Stored, er
 	case semantics.QuotaExceeded:
 		return nil, semantics.HistoryFull(path, r.number())
 	default:
-		return nil, semantics.Errorf(semantics.Internal, "entity %q has given out all sequence numbers", path)
+		return nil, semantics.Errorf(semantics.Internal, "entity %q has used all sequence numbers", path)
 	}
 }
 

@@ -45,11 +45,11 @@ func ToTopic(path string) Target { return Target{Path: path, IsTopic: true} }
 func (t Target) Parse() (Target, error) {
 	t.Path = strings.ReplaceAll(t.Path, `\`, "/")
 	if sub := subQueueOf(t.Path); sub.IsDeadLetters() {
-		return t, Errorf(InvalidOperation, "a dead-letter queue takes no sends; send to its queue").
+		return t, Errorf(InvalidOperation, "cannot send to a dead-letter queue; send to its queue").
 			With(DetailEntity, t.Path).With(DetailSubQueue, sub.String())
 	}
 	if topic, _, ok := SplitSubscription(t.Path); ok {
-		return t, Errorf(InvalidOperation, "a subscription takes no sends; send to its topic %q", topic).
+		return t, Errorf(InvalidOperation, "cannot send to a subscription; send to its topic %q", topic).
 			With(DetailEntity, t.Path)
 	}
 	var err error

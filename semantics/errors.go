@@ -219,7 +219,7 @@ func (e *Error) next(step string) *Error {
 
 // Draining is STORE_UNAVAILABLE for a call that a sidecar does not take any more because it stops.
 func Draining() *Error {
-	return Errorf(StoreUnavailable, "this sidecar is draining and takes no new receives; use another one").
+	return Errorf(StoreUnavailable, "this sidecar is draining and accepts no new receives; use another one").
 		With(DetailCause, CauseDraining)
 }
 

@@ -22,7 +22,7 @@ func NotASource(topic string) *Error {
 // ForwardsAll is the error of a queue or subscription that is to be received from, but forwards all it gets (FWD-2).
 func ForwardsAll(entity, destination string) *Error {
 	return Errorf(
-		InvalidOperation, "entity %q forwards all it gets; receive from %q", entity, destination,
+		InvalidOperation, "entity %q forwards all its messages; receive from %q", entity, destination,
 	).With(DetailEntity, entity)
 }
 

@@ -58,7 +58,7 @@ func SessionFailure(code Code, path string) *Error {
 	text := "entity %q: the session's lock has ended, or its token is wrong; accept the session again"
 	switch code {
 	case SessionRequired:
-		text = "entity %q requires sessions: accept one and give its sessionLockToken"
+		text = "entity %q requires sessions: accept one and pass its sessionLockToken"
 	case SessionNotSupported:
 		text = "entity %q has no sessions; create it with requiresSession"
 	case SessionCannotBeLocked:

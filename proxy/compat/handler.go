@@ -78,6 +78,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		name = names[what]
 	}
 	ctx, resp := h.Responses.Begin(r.Context())
+	obs.About(ctx, route.entity)
 	x := &exchange{
 		Handler:        h,
 		ResponseWriter: w,

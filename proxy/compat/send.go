@@ -75,7 +75,7 @@ func (x *exchange) sendTo(
 ) (target semantics.Target, results []semantics.SendResult, repeated bool, err error) {
 	keys := x.request.Header.Values(keyHeader)
 	if len(keys) > 1 {
-		return target, nil, false, semantics.Errorf(semantics.InvalidArgument, "%s is given twice", keyHeader).
+		return target, nil, false, semantics.Errorf(semantics.InvalidArgument, "%s appears twice", keyHeader).
 			With(semantics.DetailField, keyHeader)
 	}
 	targets := []semantics.Target{semantics.ToQueue(path), semantics.ToTopic(path)}

@@ -106,6 +106,7 @@ func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
 			ctx,
 			checked(decode),
 			func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+				obs.About(ctx, obs.EntityIn(request.(proto.Message)))
 				if err := access.Check(ctx, full, request.(proto.Message)); err != nil {
 					return nil, err
 				}

@@ -23,7 +23,7 @@ func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestReques
 		return nil, err
 	}
 	if request.GetMessage() == nil {
-		return nil, semantics.InvalidField("message", "must be given")
+		return nil, semantics.InvalidField("message", "is required")
 	}
 	var message semantics.Message
 	if err := s.messageOf(request.GetMessage(), &message); err != nil {

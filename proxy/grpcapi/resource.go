@@ -117,7 +117,7 @@ func (s sources) receivable(ctx context.Context, resource string, err error) err
 		return err
 	}
 	return semantics.Errorf(semantics.InvalidOperation,
-		"nothing is received from a topic; use one of its subscriptions, %s%s%s",
+		"cannot receive from a topic; use one of its subscriptions, %s%s%s",
 		resourceOf(semantics.TopicKind, path), subscriptionsSegment, "{subscription}").
 		With(semantics.DetailEntity, path)
 }

@@ -87,7 +87,7 @@ func (c *subscriber) outcomeOf(
 	case *sidebusv1.SubscribeRequest_SetState:
 		return c.setState(ctx, r.SetState)
 	default:
-		return nil, semantics.InvalidField("open", "was given before; open another stream")
+		return nil, semantics.InvalidField("open", "was sent before; open another stream")
 	}
 }
 

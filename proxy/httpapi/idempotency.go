@@ -24,7 +24,7 @@ func takeKey(ctx context.Context, request any) error {
 	case !isSend:
 		return wirejson.BadValue(keyHeader, "is accepted by messages:send only")
 	case len(keys) > 1:
-		return wirejson.BadValue(keyHeader, "is given twice")
+		return wirejson.BadValue(keyHeader, "appears twice")
 	case send.RequestId != nil && send.GetRequestId() != keys[0]:
 		return wirejson.BadValue(keyHeader, "differs from requestId; set one of them, or both to the same value")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/grpcapi"
 	"github.com/sidebus/sidebus/proxy/internal/admission"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
 )
 
 // local is a client connection to services in this process, for the gateway. It authorizes each call between decoding
@@ -42,6 +43,7 @@ func (l local) Invoke(ctx context.Context, method string, request, reply any, _ 
 		ctx,
 		decoded,
 		func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, call grpc.UnaryHandler) (any, error) {
+			obs.About(ctx, obs.EntityIn(request.(proto.Message)))
 			if err := access.Check(ctx, method, request.(proto.Message)); err != nil {
 				return nil, err
 			}

@@ -58,7 +58,7 @@ func checkQuery(r *http.Request) (url.Values, *semantics.Error) {
 			return nil, wirejson.BadValue(semantics.Shorten(name), "is not a known query parameter")
 		}
 		if len(values) != 1 {
-			return nil, wirejson.BadValue(name, "is given twice")
+			return nil, wirejson.BadValue(name, "appears twice")
 		}
 		if err := checkParameter(name, values[0]); err != nil {
 			return nil, err

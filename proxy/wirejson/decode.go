@@ -111,7 +111,7 @@ func decodeMessage(s *scanner, m protoreflect.Message, path string) *semantics.E
 		}
 		word, bit := field.Index()/64, uint64(1)<<(field.Index()%64)
 		if seen[word]&bit != 0 {
-			return BadValue(at, "is given twice")
+			return BadValue(at, "appears twice")
 		}
 		seen[word] |= bit
 		if err := decodeField(s, m, field, at); err != nil {
@@ -136,7 +136,7 @@ func decodeField(s *scanner, m protoreflect.Message, field protoreflect.FieldDes
 	}
 	if one := field.ContainingOneof(); one != nil && !one.IsSynthetic() {
 		if other := m.WhichOneof(one); other != nil {
-			return BadValue(at, "cannot be given together with %s", other.JSONName())
+			return BadValue(at, "cannot be set together with %s", other.JSONName())
 		}
 	}
 	switch {
@@ -201,7 +201,7 @@ func decodeMap(s *scanner, entries protoreflect.Map, field protoreflect.FieldDes
 		element := at + "[" + semantics.Shorten(name) + "]"
 		key := protoreflect.ValueOfString(name).MapKey()
 		if entries.Has(key) {
-			return BadValue(element, "is given twice")
+			return BadValue(element, "appears twice")
 		}
 		value := entries.NewValue()
 		if err := decodeProperty(s, value.Message().Interface().(*sidebusv1.Value), element); err != nil {

@@ -40,7 +40,7 @@ func notTaken(transfer semantics.Transfer, m *semantics.Received, code semantics
 	default: // it is full, or too full for this
 	}
 	description := fmt.Sprintf(
-		"the destination %q did not take the message: %s, %s", transfer.To.Path, code, refusals[code],
+		"the destination %q rejected the message: %s, %s", transfer.To.Path, code, refusals[code],
 	)
 	if m.DeadLetterReason != "" && transfer.Source.SubQueue.IsDeadLetters() { // which would be forgotten else
 		description += fmt.Sprintf(

@@ -37,7 +37,7 @@ func TestACT_3_OthersAreRefused(t *testing.T) {
 	for _, name := range []string{
 		"DeliveryCount", "EnqueuedSequenceNumber", "EnqueuedTimeUtc", "ExpiresAtUtc", "SequenceNumber", "Size", "ViaPartitionKey",
 	} {
-		message := `sys.` + name + ` is given by the broker and cannot be changed`
+		message := `sys.` + name + ` is assigned by the broker and cannot be changed`
 		wantActionInvalid(t, `SET sys.`+name+` = 1`, nil, `column 5: `+message)
 		wantActionInvalid(t, `SET a = 1; REMOVE SYS.`+strings.ToLower(name), nil, `column 19: `+message)
 	}

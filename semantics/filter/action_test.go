@@ -87,7 +87,7 @@ func TestACT_1_ParseErrors(t *testing.T) {
 		{`SET a = (b = 1)`, `column 9: expected a value, found a condition`},
 		{`SET a = (NOT b)`, `column 9: expected a value, found a condition`},
 		{`SET a = EXISTS(b)`, `column 9: expected a value, found EXISTS; write [EXISTS] for a property of that name`},
-		{`SET a = @lost`, `column 9: parameter @lost has no value; give one with the rule`},
+		{`SET a = @lost`, `column 9: parameter @lost has no value; pass one with the rule`},
 		{`SET a = sys.Color`, `column 13: Color is not a system property`},
 		{`SET a = 1; SET sys.Color = 1`, `column 20: Color is not a system property`},
 		{`SET a.b = 1`, `column 5: expected sys or user before a dot, found a; write [ ] around a name with a dot in it`},

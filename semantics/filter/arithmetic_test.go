@@ -283,7 +283,7 @@ func TestSQL_16_Parameters(t *testing.T) {
 	} {
 		wantInvalid(t, "1=1", name, text)
 	}
-	wantInvalid(t, "@x = 1", nil, "column 1: parameter @x has no value; give one with the rule")
+	wantInvalid(t, "@x = 1", nil, "column 1: parameter @x has no value; pass one with the rule")
 	if _, err := filter.Parse("1=1", values{"x": semantics.Int64(1), "@X": semantics.Int64(1)}); semantics.CodeOf(err) != semantics.FilterInvalid {
 		t.Errorf("a parameter given twice gives %v", err)
 	}

@@ -67,7 +67,7 @@ func CompileCorrelation(f semantics.CorrelationFilter) (*Correlation, error) {
 		c.properties = append(c.properties, equal)
 	}
 	if len(c.fields)+len(c.properties) == 0 {
-		return nil, filterInvalid("the correlation filter is empty; give at least one field or property, or use all")
+		return nil, filterInvalid("the correlation filter is empty; specify at least one field or property, or use all")
 	}
 	c.warn()
 	return c, nil

@@ -68,8 +68,8 @@ func TestCORR_1_EveryField(t *testing.T) {
 
 func TestCORR_1_AtLeastOneField(t *testing.T) {
 	t.Parallel()
-	wantCorrelationInvalid(t, semantics.CorrelationFilter{}, `the correlation filter is empty; give at least one field or property, or use all`)
-	wantCorrelationInvalid(t, semantics.CorrelationFilter{Properties: values{}}, `the correlation filter is empty; give at least one field or property, or use all`)
+	wantCorrelationInvalid(t, semantics.CorrelationFilter{}, `the correlation filter is empty; specify at least one field or property, or use all`)
+	wantCorrelationInvalid(t, semantics.CorrelationFilter{Properties: values{}}, `the correlation filter is empty; specify at least one field or property, or use all`)
 	if !correlate(t, semantics.CorrelationFilter{To: ptr("S5")}, &semantics.Message{To: "S5"}) {
 		t.Error("one field does not select")
 	}

@@ -64,7 +64,7 @@ func TestSQL_1_ParseErrors(t *testing.T) {
 		{`(a) IS NULL`, `column 1: expected the name of a property before IS`},
 		{`a + b IS NULL`, `column 1: expected the name of a property before IS`},
 		{`p('a') IS NULL`, `column 1: expected the name of a property before IS`},
-		{`b = 1 AND @x IS NULL`, `column 11: parameter @x has no value; give one with the rule`},
+		{`b = 1 AND @x IS NULL`, `column 11: parameter @x has no value; pass one with the rule`},
 		{`a IS 1`, `column 6: expected NULL, found 1`},
 		{`a IS NOT`, `column 9: expected NULL, found the end`},
 		{`a IS NOT NOT NULL`, `column 10: expected NULL, found NOT`},

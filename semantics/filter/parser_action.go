@@ -90,6 +90,6 @@ func (p *parser) target() (*property, error) {
 	case target.system == 0 || target.system == ScheduledEnqueueTimeUTC || settable(target.system):
 		return target, nil
 	default:
-		return nil, p.errorAt(at.column, "sys.%s is given by the broker and cannot be changed", target.system)
+		return nil, p.errorAt(at.column, "sys.%s is assigned by the broker and cannot be changed", target.system)
 	}
 }

@@ -18,7 +18,7 @@ func (p *parser) bind(parameters map[string]semantics.Value) error {
 		}
 		lower := fold(bare)
 		if _, taken := p.parameters[lower]; taken {
-			return p.errorf("parameter %q is given twice; names do not see case", bare)
+			return p.errorf("parameter %q appears twice; names are compared without case", bare)
 		}
 		if !operandOf(value).fitsParameter(value.Type()) {
 			return p.errorf(

@@ -151,7 +151,7 @@ func (p *parser) parameter() (node, error) {
 	t := p.token
 	v, ok := p.parameters[fold(t.text)]
 	if !ok {
-		return nil, p.errorAt(t.column, "parameter @%s has no value; give one with the rule", t.text)
+		return nil, p.errorAt(t.column, "parameter @%s has no value; pass one with the rule", t.text)
 	}
 	p.advance()
 	return &parameter{name: t.text, value: operandOf(v), given: v}, nil

@@ -53,7 +53,7 @@ func compileFilter(f semantics.RuleFilter) (selector, error) {
 	switch {
 	case kinds != 1:
 		return nil, filterInvalid(
-			"a rule has exactly one filter, this one has %d: give all, none, correlation or sql", kinds,
+			"a rule has exactly one filter, this one has %d: specify all, none, correlation or sql", kinds,
 		)
 	case f.Correlation != nil:
 		return CompileCorrelation(*f.Correlation)

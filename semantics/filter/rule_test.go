@@ -74,7 +74,7 @@ func TestRULE_6_ExactlyOneKind(t *testing.T) {
 		if kinds == 1 && err == nil {
 			continue
 		}
-		want := fmt.Sprintf("a rule has exactly one filter, this one has %d: give all, none, correlation or sql", kinds)
+		want := fmt.Sprintf("a rule has exactly one filter, this one has %d: specify all, none, correlation or sql", kinds)
 		if e := semantics.AsError(err); e == nil || e.Code != semantics.FilterInvalid || e.Message != want || e.Details[semantics.DetailField] != "filter" || compiled != nil {
 			t.Errorf("%d kinds give %v, %v", kinds, compiled, err)
 		}
@@ -91,9 +91,9 @@ func TestRULE_7_BadRulesAreRefused(t *testing.T) {
 		{`a = `, ``, semantics.FilterInvalid, "filter", "column 5: expected a value, found the end"},
 		{``, ``, semantics.FilterInvalid, "filter", "column 1: expected a value, found the end"},
 		{`sys.Color = 1`, `SET`, semantics.FilterInvalid, "filter", "column 5: Color is not a system property"},
-		{`a = @x`, ``, semantics.FilterInvalid, "filter", "column 5: parameter @x has no value; give one with the rule"},
-		{`a = 1`, `SET sys.Size = 1`, semantics.ActionInvalid, "action", "column 5: sys.Size is given by the broker and cannot be changed"},
-		{`a = 1`, `SET a = @x`, semantics.ActionInvalid, "action", "column 9: parameter @x has no value; give one with the rule"},
+		{`a = @x`, ``, semantics.FilterInvalid, "filter", "column 5: parameter @x has no value; pass one with the rule"},
+		{`a = 1`, `SET sys.Size = 1`, semantics.ActionInvalid, "action", "column 5: sys.Size is assigned by the broker and cannot be changed"},
+		{`a = 1`, `SET a = @x`, semantics.ActionInvalid, "action", "column 9: parameter @x has no value; pass one with the rule"},
 		{`a = 1`, ` `, semantics.ActionInvalid, "action", "column 2: expected SET or REMOVE, found the end"},
 	} {
 		compiled, err := filter.Compile(ruleOf(c.where, c.action))

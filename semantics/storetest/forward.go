@@ -199,7 +199,7 @@ func testFWD_2_CannotBeReceivedFrom(t *testing.T, h *fixture) {
 		err := h.refused(semantics.InvalidOperation, func() error {
 			return second(h.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1, MaxWait: wait}))
 		})
-		h.same(err.Message, `entity "orders" forwards all it gets; receive from "archive"`)
+		h.same(err.Message, `entity "orders" forwards all its messages; receive from "archive"`)
 	}
 	h.refused(semantics.InvalidOperation, func() error { return h.receiveDeferred(orders, 2) })
 	h.refused(semantics.InvalidOperation, func() error { return h.receiveNumbers(orders, 3) })

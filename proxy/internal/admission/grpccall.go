@@ -56,13 +56,13 @@ func idField(streams reflect.Type) []int {
 type grpcCall struct {
 	conn    *grpcConn
 	stream  uint32
-	waiting *obs.WaitTimer
+	waiting *obs.Call
 }
 
 // WithWaits returns a context in which waits of a gRPC call can be ended early and its response is counted.
 func WithWaits(ctx context.Context) context.Context {
 	if c := connOf(ctx); c != nil {
-		ctx, waiting := obs.WithWaitTimer(ctx)
+		ctx, waiting := obs.WithCall(ctx)
 		call := &grpcCall{c, streamOf(ctx), waiting}
 		return semantics.WithMemory(semantics.WithWaits(ctx, call), call)
 	}
@@ -76,7 +76,7 @@ func (g *grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
 		return nil, nil, err
 	}
 	g.conn.calls.requestHandled(g.stream)
-	stopTimer := g.waiting.Begin()
+	stopTimer := g.waiting.BeginWait()
 	return wait.Ended, func() {
 		stopTimer()
 		if wait.End() {

@@ -88,7 +88,7 @@ type httpRequest struct {
 	deadline   time.Time // for the body
 	allocated  allocation
 	response   int64 // bytes allocated for the response
-	waiting    *obs.WaitTimer
+	waiting    *obs.Call
 	size       int64 // of the body, as far as memory is allocated for it
 }
 
@@ -130,7 +130,7 @@ func (ctl *Controller) Handler(names *hosts.Hosts, next http.Handler) http.Handl
 		}
 		ctx := semantics.WithMemory(context.WithValue(r.Context(), requestKey{}, v), v)
 		if v.conn != nil {
-			ctx, v.waiting = obs.WithWaitTimer(semantics.WithWaits(ctx, v))
+			ctx, v.waiting = obs.WithCall(semantics.WithWaits(ctx, v))
 		}
 		resp, r := newEarlyResponse(v, r.WithContext(ctx))
 		next.ServeHTTP(resp, r)
@@ -155,7 +155,7 @@ func (v *httpRequest) Begin() (ended <-chan struct{}, end func(), err error) {
 		return nil, nil, err
 	}
 	v.requestHandled()
-	stopTimer := v.waiting.Begin()
+	stopTimer := v.waiting.BeginWait()
 	return wait.Ended, func() {
 		stopTimer()
 		if wait.End() {

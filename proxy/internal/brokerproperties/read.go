@@ -161,7 +161,7 @@ func ReadProperties(field string, object []byte, m *semantics.Message) error {
 			return refuse(semantics.InvalidArgument, "properties["+name+"]", "%s", err.Error())
 		}
 		if _, twice := m.Properties[name]; twice {
-			return refuse(semantics.InvalidArgument, "properties["+name+"]", "is given twice")
+			return refuse(semantics.InvalidArgument, "properties["+name+"]", "appears twice")
 		}
 		m.Properties[name] = value
 	}

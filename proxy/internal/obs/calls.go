@@ -79,6 +79,9 @@ func (c *Calls) record(ctx context.Context, wire, method string, start time.Time
 		slog.String("method", method), slog.String("wire", wire), slog.String("code", code),
 		slog.Duration("took", time.Since(start)),
 	}
+	if entity := entityOf(ctx); entity != "" {
+		attrs = append(attrs, slog.String("entity", entity))
+	}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))
 	}

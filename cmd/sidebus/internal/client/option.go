@@ -43,7 +43,7 @@ func Options(into Description, settings []string) (paths []string, err error) {
 			return nil, fmt.Errorf("there is no option %q%s", name, hint)
 		}
 		if seen[name] {
-			return nil, fmt.Errorf("%s is given twice", name)
+			return nil, fmt.Errorf("%s appears twice", name)
 		}
 		seen[name] = true
 		paths = append(paths, name)

@@ -41,7 +41,7 @@ func closeDir(dir string) error {
 		}
 		if !isOurs || err != nil {
 			return errors.Join(fmt.Errorf("%s is open to other users (mode %04o) and cannot be closed to them here; "+
-				"give it mode 0700, or name a directory below it, which is made", dir, info.Mode().Perm()), err)
+				"set its mode to 0700, or name a directory below it, which Sidebus creates", dir, info.Mode().Perm()), err)
 		}
 	}
 	return closeFiles(filepath.Join(dir, filesName))

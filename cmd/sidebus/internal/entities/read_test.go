@@ -136,7 +136,7 @@ func TestENT_11_ErrorsOfAFileNameTheirPlace(t *testing.T) {
 		"bad destination":      {"queues: [{name: a, forwardTo: 'b c'}]\n", `queues[0].forwardTo is refused: name "b c" has`},
 		"unknown in a rule":    {rule + "{name: r, filtr: {all: {}}}]}]}]\n", `f:2:11: unknown key "topics[0].subscriptions[0].rules[0].filtr"; keys are name, filter, action`},
 		"unknown filter":       {rule + "{name: r, filter: {sq: {}}}]}]}]\n", `unknown key "topics[0].subscriptions[0].rules[0].filter.sq"; keys are sql, correlation, all, none`},
-		"two filters":          {rule + "{name: r, filter: {all: {}, none: {}}}]}]}]\n", "rules[0].filter.none cannot be given together with all"},
+		"two filters":          {rule + "{name: r, filter: {all: {}, none: {}}}]}]}]\n", "rules[0].filter.none cannot be set together with all"},
 		"no filter":            {rule + "{name: r}]}]}]\n", "f:2:1: topics[0].subscriptions[0].rules[0]: FILTER_INVALID"},
 		"no name of a rule":    {rule + "{filter: {all: {}}}]}]}]\n", "f:2:1: topics[0].subscriptions[0].rules[0] must have a name"},
 		"bad name of a rule":   {rule + "{name: $r, filter: {all: {}}}]}]}]\n", "INVALID_ARGUMENT: rule \"$r\""},

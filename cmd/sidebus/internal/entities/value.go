@@ -27,7 +27,7 @@ func (r *reader) message(n yamlfile.Node, m protoreflect.Message) error {
 			continue
 		}
 		if one := of.ContainingOneof(); one != nil && !one.IsSynthetic() && m.WhichOneof(one) != nil {
-			return field.Errorf("cannot be given together with %s", m.WhichOneof(one).JSONName())
+			return field.Errorf("cannot be set together with %s", m.WhichOneof(one).JSONName())
 		}
 		if err := r.part(field, m, of); err != nil {
 			return err

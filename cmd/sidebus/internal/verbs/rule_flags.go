@@ -107,7 +107,7 @@ func (r *ruleFlags) correlation() (*sidebusv1.Rule_Correlation, error) {
 				given,
 			)
 		case *field != nil:
-			return nil, cli.Misuse("--correlation %s is given twice", name)
+			return nil, cli.Misuse("--correlation %s appears twice", name)
 		}
 		*field = proto.String(value)
 	}
@@ -123,7 +123,7 @@ func readValues(flag string, given []string, into map[string]*sidebusv1.Value) e
 			return cli.Misuse("%s %w", flag, err)
 		}
 		if into[name] != nil {
-			return cli.Misuse("%s %s is given twice", flag, name)
+			return cli.Misuse("%s %s appears twice", flag, name)
 		}
 		into[name] = value
 	}

@@ -184,9 +184,9 @@ func TestVerbsOfSubscriptions(t *testing.T) {
 		if fields[0] == "dlq" {
 			fields = []string{"dlq", "topics/news", "resubmit", "--number=1"}
 		}
-		s.verb(t, nil, fields...).wants(t, cli.Failure, "INVALID_OPERATION: nothing is received from a topic; use one of its subscriptions")
+		s.verb(t, nil, fields...).wants(t, cli.Failure, "INVALID_OPERATION: cannot receive from a topic; use one of its subscriptions")
 	}
-	s.verb(t, nil, "send", eu, "x").wants(t, cli.Failure, `INVALID_OPERATION: a subscription takes no sends; send to its topic "news"`)
+	s.verb(t, nil, "send", eu, "x").wants(t, cli.Failure, `INVALID_OPERATION: cannot send to a subscription; send to its topic "news"`)
 }
 
 func TestRuleTest(t *testing.T) {
