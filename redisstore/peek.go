@@ -68,11 +68,11 @@ type peeked struct {
 // peekOnce returns what one script shows and the number to continue from: 0 when there are no more, negative when the
 // message at that number does not fit.
 func (s *Store) peekOnce(
-	ctx context.Context, source semantics.Source, from int64, limit int, room string, show semantics.Show,
+	ctx context.Context, source semantics.Source, from int64, limit int, bytesLeft string, show semantics.Show,
 ) ([]peeked, int64, error) {
 	r, err := s.runOn(
 		ctx, source, "peek", s.keysOf(source), s.now(), prefixOf(source.SubQueue), strconv.FormatInt(from, 10),
-		min(limit, maxScriptMessages), room, groupLetters(show), sessionToken(source), sessionKey(source.Session),
+		min(limit, maxScriptMessages), bytesLeft, groupLetters(show), sessionToken(source), sessionKey(source.Session),
 	)
 	if err != nil {
 		return nil, 0, err

@@ -115,14 +115,14 @@ func (q *queue) offeredTo(on *session, messages []*message) []*message {
 	if on.blocked {
 		return nil
 	}
-	room := int(q.options.SessionInFlight)
+	slots := int(q.options.SessionInFlight)
 	for _, m := range messages {
 		if m.locked() && !m.deferred {
-			room--
+			slots--
 		}
 	}
 	free := inTurn(messages)
-	return free[:min(len(free), max(room, 0))]
+	return free[:min(len(free), max(slots, 0))]
 }
 
 // tidy does what follows for sessions from a change, or from a look as a whole: some have become ready, some have
