@@ -16,7 +16,7 @@ func TestResource(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"orders": "queues/orders", "queues/orders": "queues/orders", "a/b": "queues/a/b", "a%2Fb": "queues/a/b",
-		"queues/queues%2Fx": "queues/queues/x", "topics/t": "topics/t", "50%": "queues/50%",
+		"queues/queues%2Fx": "queues/queues/x", `a\b`: "queues/a/b", "topics/t": "topics/t", "50%": "queues/50%",
 	} {
 		if got := Resource(name); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)

@@ -14,11 +14,12 @@ const (
 
 // Resource returns the resource name of what an operator calls "orders" or "queues/orders", "topics/news", or
 // "topics/news/subscriptions/eu". A name may be percent-encoded as in a route of the HTTP API, since no name has a
-// percent sign.
+// percent sign. A backslash is a slash (ENT-3).
 func Resource(name string) string {
 	if plain, err := url.PathUnescape(name); err == nil {
 		name = plain
 	}
+	name = strings.ReplaceAll(name, `\`, "/")
 	if strings.HasPrefix(name, queuePrefix) || strings.HasPrefix(name, topicPrefix) {
 		return name
 	}

@@ -22,6 +22,7 @@ func TestPurgeIsConfirmedByTheName(t *testing.T) {
 	s.verb(t, nil, "purge", "orders").wants(t, cli.Usage, "stdin is not a terminal; pass --yes to skip confirmation")
 	s.verb(t, typing(""), "purge", "orders").wants(t, cli.Usage, "Type \"orders\" to confirm: \nsidebus: stdin ended without an answer; pass --yes to skip confirmation")
 	s.verb(t, typing("orders\n"), "purge", "orders").wants(t, cli.Clean, "removed 1 message")
+	s.verb(t, typing(""), "purge", "orders").wants(t, cli.Clean, "there are no messages to remove in queues/orders")
 	s.verb(t, nil, "purge", "orders", "--yes").wants(t, cli.Clean, "removed 0 messages")
 }
 

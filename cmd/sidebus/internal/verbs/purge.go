@@ -88,7 +88,15 @@ func (p *purging) run(ctx context.Context, to terminal.Streams, settings *client
 	}
 	return settings.operate(ctx, to, func(ctx context.Context, o *operator) error {
 		if !p.Yes || p.isShown(o) {
-			if err := p.ask(ctx, o); err != nil {
+			text, err := p.stake(ctx, o)
+			switch {
+			case err != nil:
+				return err
+			case p.total == 0 && !p.Yes && !o.asJSON:
+				o.note("there are no messages to remove in %s", p.where())
+				return nil
+			}
+			if err := o.confirm(ctx, &p.confirmation, p.source, text); err != nil {
 				return err
 			}
 		}
@@ -96,12 +104,12 @@ func (p *purging) run(ctx context.Context, to terminal.Streams, settings *client
 	})
 }
 
-// ask counts how many messages are at stake and asks for confirmation. Those that are younger than --before are among
-// them, so it is "up to".
-func (p *purging) ask(ctx context.Context, o *operator) error {
+// stake counts how many messages are at stake, and returns what to confirm. Those that are younger than --before are
+// among them, so it is "up to".
+func (p *purging) stake(ctx context.Context, o *operator) (string, error) {
 	counts, err := p.count(ctx, o)
 	if err != nil {
-		return err
+		return "", err
 	}
 	isMain := p.subQueue == sidebusv1.SubQueue_NONE
 	groups := []struct {
@@ -130,11 +138,10 @@ func (p *purging) ask(ctx context.Context, o *operator) error {
 		}
 	}
 	p.total = total
-	text := fmt.Sprintf(
+	return fmt.Sprintf(
 		"This removes up to %s of %s permanently: %s.", client.Count(total, "message"), p.where(),
 		strings.Join(parts, ", "),
-	)
-	return o.confirm(ctx, &p.confirmation, p.source, text)
+	), nil
 }
 
 // count returns the counts of the source, or of the one session.
