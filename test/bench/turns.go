@@ -18,8 +18,9 @@ type running struct {
 
 // open starts everything that the workloads need, so that what is missing ends the run before it begins.
 func open(ctx context.Context, p plan, chosen []workload, dir string) (all []*running, stop func(), err error) {
-	began, machine, commit := time.Now().UTC().Truncate(time.Second), figures.Machine(), figures.Commit(ctx)
-	fmt.Printf("%s\ncommit %s, %d rounds\n", machine, commit, p.rounds)
+	began, machine, load := time.Now().UTC().Truncate(time.Second), figures.Machine(), figures.LoadAverage()
+	commit := figures.Commit(ctx)
+	fmt.Printf("%s, load average %.1f\ncommit %s, %d rounds\n", machine, load, commit, p.rounds)
 	stop = func() {
 		for _, r := range all {
 			r.stop()
@@ -35,7 +36,7 @@ func open(ctx context.Context, p plan, chosen []workload, dir string) (all []*ru
 			return all, stop, fmt.Errorf("%s: %w", w.name, err)
 		}
 		r := &running{w, o, figures.Result{
-			Run: began, Commit: commit, Machine: machine, Workload: o.named(w.name), Versions: o.versions,
+			Run: began, Commit: commit, Machine: machine, Load: load, Workload: o.named(w.name), Versions: o.versions,
 			Settings: o.settings,
 		}}
 		if w.share >= 0 {

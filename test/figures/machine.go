@@ -29,6 +29,13 @@ func Machine() string {
 	)
 }
 
+// LoadAverage returns how many processes ran or waited to run in the last minute; 0 where there is no /proc.
+func LoadAverage() (load float64) {
+	text, _ := os.ReadFile("/proc/loadavg")
+	_, _ = fmt.Sscan(string(text), &load)
+	return load
+}
+
 // Commit returns the commit of the repository around the working folder, with "-dirty" when a file was changed.
 func Commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude", "*").Output()

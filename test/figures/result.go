@@ -11,6 +11,7 @@ type Result struct {
 	Run      time.Time `json:"run"`    // when the run began, the same for all that took turns in it
 	Commit   string    `json:"commit"` // of the repository, with "-dirty" when files were changed
 	Machine  string    `json:"machine"`
+	Load     float64   `json:"loadAverage"` // of the last minute before the run; above 0.5, other work ran
 	Workload string    `json:"workload"`
 	// Versions are those of the programs and libraries that took part; Settings are how they ran.
 	Versions map[string]string `json:"versions"`

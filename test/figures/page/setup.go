@@ -49,8 +49,8 @@ func setupOf(run []figures.Result) string {
 		rows = append(rows, []string{"`" + r.Workload + "`", items(r.Versions), items(r.Settings)})
 	}
 	return fmt.Sprintf(
-		"Run of %s UTC, commit `%s`, %d rounds in turn, on %s:\n\n%s", run[0].Run.UTC().Format("2006-01-02 15:04"),
-		run[0].Commit, len(run[0].Rounds), run[0].Machine, table(rows),
+		"Run of %s UTC, commit `%s`, %d rounds in turn.\nMachine: %s. Load average when it began: %.1f.\n\n%s", run[0].Run.UTC().Format("2006-01-02 15:04"),
+		run[0].Commit, len(run[0].Rounds), run[0].Machine, run[0].Load, table(rows),
 	)
 }
 
