@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
+	sidebus "github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/test/figures"
 )
@@ -42,13 +42,12 @@ func floor(client string, carry work) func(context.Context, string) (*opened, er
 			stop()
 			return nil, fmt.Errorf("the server does not start: %w", err)
 		}
-		plaintext := grpc.WithTransportCredentials(insecure.NewCredentials())
-		conn, err := grpc.NewClient(strings.TrimSpace(address), plaintext)
+		connection, err := sidebus.New(strings.TrimSpace(address), nil)
 		if err != nil {
 			stop()
 			return nil, err
 		}
-		messages := sidebusv1.NewMessagesClient(conn)
+		messages := sidebusv1.NewMessagesClient(connection.Conn())
 		return &opened{
 			round: carrying(
 				processes{"client": figures.OwnCPU, "server": figures.CPUOf(command.Process.Pid)},
@@ -56,7 +55,7 @@ func floor(client string, carry work) func(context.Context, string) (*opened, er
 			),
 			versions: map[string]string{"grpc-go": moduleVersion("google.golang.org/grpc")},
 			settings: map[string]string{"client": client, "server": "answers at once and keeps nothing; gRPC on TCP"},
-			stop:     func() { _ = conn.Close(); stop() },
+			stop:     func() { _ = connection.Close(); stop() },
 		}, nil
 	}
 }

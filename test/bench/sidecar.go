@@ -13,9 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
+	sidebus "github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/test/figures"
 )
@@ -151,7 +149,7 @@ func (b build) connected(ctx context.Context, redis *redisServer, dir, queue, op
 	if err != nil {
 		return nil, err
 	}
-	conn, err := grpc.NewClient(s.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := sidebus.New(s.grpc, nil)
 	if err == nil {
 		err = s.call(ctx, http.MethodPut, "/v1/queues/"+queue, options)
 	}
@@ -159,9 +157,9 @@ func (b build) connected(ctx context.Context, redis *redisServer, dir, queue, op
 		s.stop()
 		return nil, err
 	}
-	s.messages = sidebusv1.NewMessagesClient(conn)
+	s.messages = sidebusv1.NewMessagesClient(connection.Conn())
 	kill := s.stop
-	s.stop = func() { _ = conn.Close(); kill() }
+	s.stop = func() { _ = connection.Close(); kill() }
 	return s, nil
 }
 
