@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,6 +21,7 @@ import (
 
 const (
 	maxSubscribeRequests = 64        // of one stream under way at a time; the rest waits in the connection
+	maxIdleWorkers       = 8         // of one stream; a new one would have to grow its stack again
 	mostTogether         = 64        // deliveries that are written as one
 	mostTogetherBytes    = 256 << 10 // unless a single one is larger
 
@@ -28,8 +30,8 @@ const (
 
 type subscribeStream = grpc.BidiStreamingServer[sidebusv1.SubscribeRequest, sidebusv1.SubscribeResponse]
 
-// subscriber is one Subscribe stream. The call's goroutine writes events. Another goroutine reads requests and starts
-// one for each, which writes its answer.
+// subscriber is one Subscribe stream. The call's goroutine writes events. Another goroutine reads requests and passes
+// each to a worker, which writes its answer.
 type subscriber struct {
 	messages *Messages
 	sub      *stream.Subscription
@@ -40,6 +42,8 @@ type subscriber struct {
 
 	places   chan struct{} // one slot for each request in progress
 	requests sync.WaitGroup
+	next     chan *sidebusv1.SubscribeRequest // for an idle worker
+	idle     atomic.Int32                     // workers
 	mu       sync.Mutex
 	isOver   bool // no further request may begin
 }
@@ -54,7 +58,10 @@ func (s *Messages) Subscribe(stream subscribeStream) error {
 	if err != nil {
 		return err
 	}
-	c := &subscriber{messages: s, stream: stream, places: make(chan struct{}, maxSubscribeRequests)}
+	c := &subscriber{
+		messages: s, stream: stream, places: make(chan struct{}, maxSubscribeRequests),
+		next: make(chan *sidebusv1.SubscribeRequest),
+	}
 	if err := c.open(first); err != nil {
 		return err
 	}
@@ -117,34 +124,6 @@ func (c *subscriber) end(ctx context.Context, err error) error {
 func isGone(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unavailable || code == codes.Canceled
-}
-
-// begin notes a request in progress. It returns false if the stream is about to end, or ctx ends before a slot is free.
-func (c *subscriber) begin(ctx context.Context) bool {
-	select {
-	case c.places <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.isOver {
-		c.requests.Add(1)
-	}
-	return !c.isOver
-}
-
-func (c *subscriber) done() {
-	<-c.places
-	c.requests.Done()
-}
-
-// finish permits no further requests and waits for those in progress, including their answers.
-func (c *subscriber) finish() {
-	c.mu.Lock()
-	c.isOver = true
-	c.mu.Unlock()
-	c.requests.Wait()
 }
 
 // open opens the subscription that the first request describes.
@@ -281,48 +260,9 @@ func (c *subscriber) sendEvents(events []stream.Event) error {
 	if events[0].Delivery == nil {
 		return c.send(responseFrom(events[0]))
 	}
-	size := int64(0)
-	for _, e := range events {
-		if err := wire.Encode(e.Delivery.Messages); err != nil {
-			return err
-		}
-		size += semantics.AnswerSize(e.Delivery.Messages)
+	response, err := deliveriesFrom(events)
+	if err != nil {
+		return err
 	}
-	return c.send(deliveriesFrom(events, int(size)))
-}
-
-// read reads the client's requests until it closes its side, and ends the subscription then, or until the stream fails.
-// Requests run concurrently. A change of credits runs at once, and a request that closes something runs after all
-// requests before it.
-func (c *subscriber) read(ctx context.Context, broken func(error)) error {
-	for {
-		request := &sidebusv1.SubscribeRequest{}
-		err := recv(c.stream, request)
-		if errors.Is(err, io.EOF) {
-			c.finish()
-			c.sub.Close(ctx)
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if request.GetCloseSession() != nil {
-			c.requests.Wait()
-		}
-		if !c.begin(ctx) {
-			return nil
-		}
-		carryOut := func() {
-			defer c.done()
-			c.carryOut(request)
-		}
-		if request.GetCredits() != nil || request.GetCloseSession() != nil {
-			carryOut()
-			continue
-		}
-		go func() {
-			defer catch(broken)
-			carryOut()
-		}()
-	}
+	return c.send(response)
 }

@@ -54,28 +54,41 @@ const (
 	fieldMessages         protowire.Number = 2
 )
 
-// deliveriesFrom encodes the response with deliveries, which has about size bytes.
-func deliveriesFrom(events []stream.Event, size int) mem.Buffer {
+// deliveriesFrom encodes the response with deliveries, without the generated code.
+func deliveriesFrom(events []stream.Event) (mem.Buffer, error) {
+	size, isText := 0, true
+	for _, e := range events {
+		size += int(semantics.AnswerSize(e.Delivery.Messages))
+	}
 	buffer := answers.Get(size)
 	*buffer = wire.AppendPart((*buffer)[:0], fieldDeliveries, size, func(b []byte) []byte {
 		for _, e := range events {
 			b = wire.AppendPart(b, fieldDelivery, size/len(events), func(b []byte) []byte {
-				return appendDelivery(b, e.Delivery)
+				b, ok := appendDelivery(b, e.Delivery)
+				isText = isText && ok
+				return b
 			})
 		}
 		return b
 	})
-	return mem.NewBuffer(buffer, &answers)
+	if !isText {
+		return nil, semantics.Errorf(semantics.Internal, "a message has text that is not UTF-8")
+	}
+	return mem.NewBuffer(buffer, &answers), nil
 }
 
-func appendDelivery(b []byte, d *delivery.Delivery) []byte {
+// appendDelivery adds the fields of a sidebus.v1.SubscribeDelivery. It reports false if a text is not UTF-8.
+func appendDelivery(b []byte, d *delivery.Delivery) (_ []byte, isText bool) {
 	if lock := d.Source().SessionLock; !lock.IsZero() {
 		b = protowire.AppendTag(b, fieldSessionLockToken, protowire.BytesType)
 		b = protowire.AppendVarint(b, semantics.UUIDTextLength)
 		b = lock.Append(b)
 	}
+	isText = true
 	for _, m := range d.Messages {
-		b = wire.AppendReceived(b, fieldMessages, m)
+		var ok bool
+		b, ok = wire.AppendReceived(b, fieldMessages, m)
+		isText = isText && ok
 	}
-	return b
+	return b, isText
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// carryOut runs one request and answers it, if it failed, or has an id and a response. If the client is gone, the
-// answer is dropped.
+// carryOut runs one request that has begun, and answers it if it failed, or has an id and a response. If the client is
+// gone, the answer is dropped.
 func (c *subscriber) carryOut(request *sidebusv1.SubscribeRequest) {
+	defer c.done()
 	response, err := c.outcomeOf(c.stream.Context(), request)
 	if err != nil {
 		response = &sidebusv1.SubscribeResponse{

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/encoded"
 )
 
 // Numbers of the fields of sidebus.v1.ReceivedMessage that the broker sets or changes.
@@ -33,14 +34,24 @@ const (
 	systemSize                                    = 160  // about what the fields that are always set take
 )
 
-// AppendReceived adds a sidebus.v1.ReceivedMessage as a field of an encoded answer. Encode has encoded the message.
-func AppendReceived(b []byte, field protowire.Number, m *semantics.Received) []byte {
-	return AppendPart(b, field, systemSize+len(m.Encoded), func(b []byte) []byte { return appendReceived(b, m) })
+// AppendReceived adds a sidebus.v1.ReceivedMessage as a field of an encoded answer. It reports false if a text is not
+// UTF-8, so that no client could read the answer.
+func AppendReceived(b []byte, field protowire.Number, m *semantics.Received) (_ []byte, isText bool) {
+	b = AppendPart(b, field, systemSize+max(len(m.Encoded), len(m.Body)), func(b []byte) []byte {
+		b, isText = appendReceived(b, m)
+		return b
+	})
+	return b, isText
 }
 
-// appendReceived adds the fields of a sidebus.v1.ReceivedMessage.
-func appendReceived(b []byte, m *semantics.Received) []byte {
-	return append(appendSystem(b, m), m.Encoded...)
+// appendReceived adds the fields of a sidebus.v1.ReceivedMessage. What the sender set is added as it was stored, if the
+// store has it as the wire does.
+func appendReceived(b []byte, m *semantics.Received) (_ []byte, isText bool) {
+	b = appendSystem(b, m)
+	if m.Encoded == "" {
+		return encoded.Append(b, &m.Message)
+	}
+	return append(b, m.Encoded...), true
 }
 
 // Numbers of the fields of sidebus.v1.SendResponse, and of its results.

@@ -36,37 +36,20 @@ func isContent(m *semantics.Message) bool {
 	}
 }
 
-// Encode encodes messages that the store has in another form. It fails if a text is not UTF-8, which no client could
-// read.
-func Encode(messages []*semantics.Received) error {
-	for _, m := range messages {
-		if m.Encoded != "" {
-			continue
-		}
-		form, isText := encoded.Encode(&m.Message)
-		if !isText {
-			return semantics.Errorf(semantics.Internal, "message %d has text that is not UTF-8", m.SequenceNumber)
-		}
-		m.Encoded = form
-	}
-	return nil
-}
-
 // EncodedFrom is ReceivedFrom for an answer that is only encoded: protobuf encodes fields that it does not know as they
 // are, so what the sender set is there as it was stored, and need not be decoded.
 func EncodedFrom(messages []*semantics.Received) []*sidebusv1.ReceivedMessage {
-	if Encode(messages) != nil {
-		return ReceivedFrom(messages, false) // which the generated code does not encode either
-	}
 	size := 0
 	for _, m := range messages {
-		size += systemSize + len(m.Encoded)
+		size += systemSize + max(len(m.Encoded), len(m.Body))
 	}
 	all, data := make([]sidebusv1.ReceivedMessage, len(messages)), make([]byte, 0, size)
 	answer := make([]*sidebusv1.ReceivedMessage, len(messages))
 	for i, m := range messages {
-		begin := len(data)
-		data = appendReceived(data, m)
+		begin, isText := len(data), false
+		if data, isText = appendReceived(data, m); !isText {
+			return ReceivedFrom(messages, false) // which the generated code refuses to encode
+		}
 		answer[i] = &all[i]
 		answer[i].ProtoReflect().SetUnknown(data[begin:len(data):len(data)])
 	}

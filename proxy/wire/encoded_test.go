@@ -110,9 +110,10 @@ func TestEncodedAnswerIsTheAnswer(t *testing.T) {
 			form, _ := encoded.Append(nil, &m.Message)
 			m.Encoded = string(form)
 		}
+		data, _ := wire.AppendReceived(nil, 1, m)
 		for how, got := range map[string]*sidebusv1.ReceiveResponse{
 			"objects that are encoded": ofObjects(wire.EncodedFrom([]*semantics.Received{m})),
-			"bytes":                    decoded(wire.AppendReceived(nil, 1, m), nil), // EncodedFrom has encoded the message
+			"bytes":                    decoded(data, nil),
 		} {
 			if diff := cmp.Diff(want, got, protocmp.Transform(), sameFloats); diff != "" {
 				rt.Fatalf("%s (-objects +encoded):\n%s", how, diff)
@@ -147,6 +148,21 @@ func drawReceived(rt *rapid.T) *semantics.Received {
 		m.LockToken = semantics.NewLockToken()
 	}
 	return m
+}
+
+// A part is the same whatever its length was thought to be.
+func TestAppendPart(t *testing.T) {
+	t.Parallel()
+	for _, length := range []int{0, 1, 127, 128, 200, 20_000, 3 << 20} {
+		content := bytes.Repeat([]byte("x"), length)
+		want := protowire.AppendBytes(protowire.AppendTag([]byte("before"), 3, protowire.BytesType), content)
+		for _, size := range []int{0, 1, 127, 128, 200, 20_000, 3 << 20} {
+			got := wire.AppendPart([]byte("before"), 3, size, func(b []byte) []byte { return append(b, content...) })
+			if !bytes.Equal(got, want) {
+				t.Errorf("%d bytes that were thought to be %d differ", length, size)
+			}
+		}
+	}
 }
 
 // A client decodes the answer to a send as the generated code encodes it.

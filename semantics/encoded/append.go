@@ -28,12 +28,6 @@ func Append(b []byte, m *semantics.Message) ([]byte, bool) {
 	return protowire.AppendBytes(b, m.Body), isValid
 }
 
-// Encode returns the encoded message; see Append.
-func Encode(m *semantics.Message) (form string, isText bool) {
-	b, isText := Append(make([]byte, 0, Size(m)), m)
-	return textOf(b), isText
-}
-
 // Size is at least the number of bytes that Append adds.
 func Size(m *semantics.Message) int {
 	n := len(m.Body) + overhead

@@ -11,6 +11,17 @@ type Group struct {
 	unsettled []*message // those of the tokens that are unsettled
 }
 
+// newGroup returns a group for at most n tokens. Without sessions, most are in it.
+func (a *Account) newGroup(source semantics.Source, n int) Group {
+	if a.BySession {
+		return Group{Source: source}
+	}
+	return Group{
+		Source: source, Tokens: make([]semantics.LockToken, 0, n), Places: make([]int, 0, n),
+		unsettled: make([]*message, 0, n),
+	}
+}
+
 // add takes a message into the group; m is nil for one that is not unsettled here.
 func (g *Group) add(t semantics.LockToken, m *message) {
 	g.Tokens = append(g.Tokens, t)
@@ -55,7 +66,7 @@ func (a *Account) Settling(tokens []semantics.LockToken) ([]semantics.Code, []Gr
 		if g == nil || g.Source != source { // most are of the same as the one before
 			if _, ok := at[source]; !ok {
 				at[source] = len(groups)
-				groups = append(groups, Group{Source: source})
+				groups = append(groups, a.newGroup(source, len(tokens)-i))
 			}
 			g = &groups[at[source]]
 		}
