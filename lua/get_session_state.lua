@@ -15,17 +15,12 @@
 -- Cost: O(log N + slice of what is due)
 --@include base/now_ms
 --@include base/text
---@include entity/open_source
+--@include session/open_held_session
 --@include entity/close_queue
---@include session/held_session
 --@include session/session_record
 local now, token = now_ms(ARGV[1]), ARGV[2]
 
-local session
-local queue, _, refusal = open_source(KEYS, now, "", function(queue)
-  session = queue.has_sessions and held_session(queue, token)
-  return not session and { queue.has_sessions and "SESSION_LOCK_LOST" or "SESSION_NOT_SUPPORTED" }
-end)
+local queue, session, refusal = open_held_session(KEYS, now, token)
 if not queue then
   return refusal
 end

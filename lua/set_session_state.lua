@@ -29,9 +29,8 @@
 --@include base/text
 --@include entity/held_bytes
 --@include topic/raise_topic_bound
---@include entity/open_source
+--@include session/open_held_session
 --@include entity/close_queue
---@include session/held_session
 --@include session/session_record
 --@include session/touch_session
 local now, token, expected, limit = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -40,17 +39,9 @@ local state, owner, routes, version = ARGV[5], KEYS[39], ARGV[6], ARGV[7]
 for i = 40, #KEYS do
   redis.call("HLEN", KEYS[i]) -- as in lib/base/check_key_types
 end
-local session
-local queue, _, refusal = open_source(KEYS, now, "", function(queue)
-  if not queue.has_sessions then
-    return { "SESSION_NOT_SUPPORTED" }
-  end
+local queue, session, refusal = open_held_session(KEYS, now, token, function()
   local most = tonumber(redis.call("HGET", owner, "max_message_bytes"))
-  if #state > most then
-    return { "SESSION_STATE_TOO_LARGE", #state, most }
-  end
-  session = held_session(queue, token)
-  return not session and { "SESSION_LOCK_LOST" }
+  return #state > most and { "SESSION_STATE_TOO_LARGE", #state, most }
 end)
 if not queue then
   return refusal
