@@ -45,6 +45,21 @@ func TestBothSpellingsOfNames(t *testing.T) {
 	}
 }
 
+// Who comes from Service Bus writes names as it does.
+func TestNamesInAnotherCase(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"LockDuration":"30s"}`:   "LockDuration is not a known field; did you mean lockDuration?",
+		`{"lockDuratoin":"30s"}`:   "lockDuratoin is not a known field",
+		`{"requiressession":true}`: "requiressession is not a known field; did you mean requiresSession?",
+	} {
+		err := Decode([]byte(body), &sidebusv1.Queue{})
+		if failure := semantics.AsError(err); failure == nil || failure.Message != want {
+			t.Errorf("%s: got %v, want %s", body, err, want)
+		}
+	}
+}
+
 func TestNullIsAbsent(t *testing.T) {
 	t.Parallel()
 	got := &sidebusv1.SendRequest{}
