@@ -55,7 +55,7 @@ func (d *dlqEditCommand) Run(ctx context.Context, to terminal.Streams) error {
 	if err := d.check(to); err != nil {
 		return err
 	}
-	e := &editing{dlqEditCommand: d, to: to, target: client.Resource(target)}
+	e := &editing{flags: d, to: to, target: client.Resource(target)}
 	err := d.operate(ctx, to, func(ctx context.Context, o *operator) (err error) {
 		e.original, err = o.peekAt(ctx, d.resource(), d.Number, d.subQueue())
 		return err
@@ -69,8 +69,7 @@ func (d *dlqEditCommand) Run(ctx context.Context, to terminal.Streams) error {
 
 // editing is one edit under way.
 type editing struct {
-	*dlqEditCommand
-
+	flags    *dlqEditCommand
 	to       terminal.Streams
 	o        *operator // nil while the editor runs
 	original *sidebusv1.Message
@@ -88,7 +87,7 @@ func (e *editing) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create a file for the editor: %w", err)
 	}
-	e.path = filepath.Join(directory, fmt.Sprintf("dead-letter-%d.%s", e.Number, e.format()))
+	e.path = filepath.Join(directory, fmt.Sprintf("dead-letter-%d.%s", e.flags.Number, e.format()))
 	err = e.edit(ctx, before)
 	if err == nil {
 		return os.RemoveAll(directory)
@@ -100,7 +99,7 @@ func (e *editing) run(ctx context.Context) error {
 }
 
 func (e *editing) format() string {
-	if e.JSON {
+	if e.flags.JSON {
 		return "json"
 	}
 	return "yaml"
@@ -130,7 +129,7 @@ func (e *editing) edit(ctx context.Context, before []byte) error {
 		fmt.Fprintf(
 			e.to.Stderr,
 			"sidebus: no changes, nothing was sent; \"sidebus dlq resubmit %s --number %d\" sends the message as it is\n",
-			client.Name(e.resource()), e.Number,
+			client.Name(e.flags.resource()), e.flags.Number,
 		)
 		return nil
 	}
@@ -141,11 +140,11 @@ func (e *editing) edit(ctx context.Context, before []byte) error {
 		edited.Content = e.original.GetContent() // byte for byte: the editor's form loses spaces and escapes of JSON
 	}
 	text := fmt.Sprintf(
-		"This sends the edited message to %s and deletes dead letter %d of %s.", e.target, e.Number, e.resource(),
+		"This sends the edited message to %s and deletes dead letter %d of %s.", e.target, e.flags.Number, e.flags.resource(),
 	)
-	return e.operate(ctx, e.to, func(ctx context.Context, o *operator) error {
+	return e.flags.operate(ctx, e.to, func(ctx context.Context, o *operator) error {
 		e.o = o
-		if err := o.agree(ctx, &e.confirmation, text); err != nil {
+		if err := o.agree(ctx, &e.flags.confirmation, text); err != nil {
 			return err
 		}
 		return e.replace(ctx, edited)
@@ -189,7 +188,7 @@ func (e *editing) runEditor(ctx context.Context) error {
 func (e *editing) write() ([]byte, error) {
 	document := client.JSON(e.original)
 	var text bytes.Buffer
-	if e.JSON {
+	if e.flags.JSON {
 		err := yamlfile.WriteJSON(&text, document)
 		return text.Bytes(), err
 	}
@@ -198,7 +197,7 @@ func (e *editing) write() ([]byte, error) {
 		return nil, err
 	}
 	fmt.Fprintf(&text, "# Dead letter %d of %s. It is sent to %s when you save, close the editor and confirm.\n"+
-		"# Without changes nothing is sent. The body is text, json, or body in base64.\n", e.Number, e.resource(), e.target)
+		"# Without changes nothing is sent. The body is text, json, or body in base64.\n", e.flags.Number, e.flags.resource(), e.target)
 	err = yamlfile.Write(&text, nodes)
 	return text.Bytes(), err
 }
@@ -266,28 +265,28 @@ func lines(m *sidebusv1.Message) []string {
 // replace locks the dead letter, sends the edited message and completes the dead letter, in this order.
 func (e *editing) replace(ctx context.Context, edited *sidebusv1.Message) error {
 	locked, err := e.o.ReceiveBySequence(ctx, &sidebusv1.ReceiveBySequenceRequest{
-		Source: e.resource(), SubQueue: e.subQueue(), SequenceNumbers: []int64{e.Number},
+		Source: e.flags.resource(), SubQueue: e.flags.subQueue(), SequenceNumbers: []int64{e.flags.Number},
 	})
 	if err != nil {
 		return fmt.Errorf("nothing was sent: %w", err)
 	}
 	if len(locked.GetMessages()) != 1 {
 		return fmt.Errorf(
-			"nothing was sent: dead letter %d of %s is gone or locked by another client; list the dead letters to see what is left", e.Number, e.resource(),
+			"nothing was sent: dead letter %d of %s is gone or locked by another client; list the dead letters to see what is left", e.flags.Number, e.flags.resource(),
 		)
 	}
 	ctx = context.WithoutCancel(ctx) // a signal does not separate the steps that follow
 	tokens := []string{locked.GetMessages()[0].GetLockToken()}
 	answer, err := e.send(ctx, edited, locked.GetMessages()[0])
 	if err != nil {
-		_, released := e.o.Client.Release(
-			ctx, &sidebusv1.ReleaseRequest{Source: e.resource(), SubQueue: e.subQueue(), LockTokens: tokens},
-		)
-		return errors.Join(fmt.Errorf("dead letter %d stays: %w", e.Number, err), released)
+		_, released := e.o.Client.Release(ctx, &sidebusv1.ReleaseRequest{
+			Source: e.flags.resource(), SubQueue: e.flags.subQueue(), LockTokens: tokens,
+		})
+		return errors.Join(fmt.Errorf("dead letter %d stays: %w", e.flags.Number, err), released)
 	}
-	settled, err := e.o.Client.Complete(
-		ctx, &sidebusv1.CompleteRequest{Source: e.resource(), SubQueue: e.subQueue(), LockTokens: tokens},
-	)
+	settled, err := e.o.Client.Complete(ctx, &sidebusv1.CompleteRequest{
+		Source: e.flags.resource(), SubQueue: e.flags.subQueue(), LockTokens: tokens,
+	})
 	if err == nil && settled.GetResults()[0].GetReason() != "" {
 		err = errors.New(settled.GetResults()[0].GetReason())
 	}
@@ -295,14 +294,14 @@ func (e *editing) replace(ctx context.Context, edited *sidebusv1.Message) error 
 	if err != nil {
 		return fmt.Errorf(
 			"the edited message was sent to %s with number %d, but dead letter %d could not be deleted: %w", e.target,
-			number, e.Number, err,
+			number, e.flags.Number, err,
 		)
 	}
 	if e.o.asJSON {
 		return e.o.results(answer)
 	}
 	return e.o.say(
-		"sent the edited message to %s with number %d and deleted dead letter %d", e.target, number, e.Number,
+		"sent the edited message to %s with number %d and deleted dead letter %d", e.target, number, e.flags.Number,
 	)
 }
 
@@ -332,7 +331,7 @@ func (e *editing) send(
 // requestID is the same for the same edit of the same dead letter. The time distinguishes dead letters with the same
 // number.
 func (e *editing) requestID(edited *sidebusv1.Message, locked *sidebusv1.ReceivedMessage) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s %s", e.resource(), e.subQueue(), e.Number,
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s %s", e.flags.resource(), e.flags.subQueue(), e.flags.Number,
 		locked.GetEnqueuedTime().AsTime(), client.JSON(edited)))
 	return "edit-" + hex.EncodeToString(sum[:16])
 }

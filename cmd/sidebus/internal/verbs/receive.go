@@ -78,7 +78,7 @@ func (r *receiveCommand) Run(ctx context.Context, to terminal.Streams) error {
 	signal.Ignore(syscall.SIGPIPE) // a reader of the pipe that ends must not end this before messages are released
 	defer signal.Reset(syscall.SIGPIPE)
 	return r.operate(ctx, to, func(ctx context.Context, o *operator) error {
-		return (&receiving{receiveCommand: r, o: o, source: client.Resource(r.Queue)}).run(ctx)
+		return (&receiving{flags: r, o: o, source: client.Resource(r.Queue)}).run(ctx)
 	})
 }
 
@@ -86,8 +86,7 @@ func (r *receiveCommand) hasSession() bool { return r.Session != nil || r.NextSe
 
 // receiving is one receive under way.
 type receiving struct {
-	*receiveCommand
-
+	flags   *receiveCommand
 	o       *operator
 	source  string
 	session *heldSession // nil: none
@@ -100,16 +99,16 @@ type receiving struct {
 const mostForNamed = time.Minute
 
 func (r *receiving) run(ctx context.Context) error {
-	if !r.hasSession() {
-		return r.receive(ctx, r.Wait)
+	if !r.flags.hasSession() {
+		return r.receive(ctx, r.flags.Wait)
 	}
-	wait := r.Wait
-	if r.Session != nil {
+	wait := r.flags.Wait
+	if r.flags.Session != nil {
 		wait = min(wait, mostForNamed)
 	}
 	began := time.Now()
 	var err error
-	if r.session, err = r.o.accept(ctx, r.source, r.Session, wait); err != nil {
+	if r.session, err = r.o.accept(ctx, r.source, r.flags.Session, wait); err != nil {
 		return err
 	}
 	if r.session == nil {
@@ -117,7 +116,7 @@ func (r *receiving) run(ctx context.Context) error {
 		return nil
 	}
 	if err = r.session.keep(ctx); err == nil {
-		err = r.receive(ctx, max(r.Wait-time.Since(began), 0))
+		err = r.receive(ctx, max(r.flags.Wait-time.Since(began), 0))
 	}
 	return errors.Join(err, r.session.close(ctx))
 }
@@ -132,13 +131,13 @@ func (r *receiving) lock() *string {
 
 func (r *receiving) receive(ctx context.Context, wait time.Duration) error {
 	failed := r.rounds(ctx, wait)
-	settled := len(r.locked) > 0 && !r.Complete && !r.Delete
-	failed = errors.Join(failed, r.settle(ctx, r.Abandon))
+	settled := len(r.locked) > 0 && !r.flags.Complete && !r.flags.Delete
+	failed = errors.Join(failed, r.settle(ctx, r.flags.Abandon))
 	switch {
 	case failed != nil:
 	case r.printed == 0:
 		r.o.note("no messages in %s", r.where())
-	case settled && !r.Abandon && !r.Release:
+	case settled && !r.flags.Abandon && !r.flags.Release:
 		r.o.note(
 			"released %s without counting a delivery; --complete removes messages, --abandon counts a failed delivery",
 			client.Count(r.printed, "message"),
@@ -149,18 +148,18 @@ func (r *receiving) receive(ctx context.Context, wait time.Duration) error {
 
 // rounds receives until there is no more, or enough.
 func (r *receiving) rounds(ctx context.Context, wait time.Duration) error {
-	if len(r.Deferred)+len(r.Number) > 0 {
+	if len(r.flags.Deferred)+len(r.flags.Number) > 0 {
 		batch, err := r.byNumber(ctx)
 		if err != nil {
 			return err
 		}
 		return r.take(ctx, batch)
 	}
-	for ; r.printed < int64(r.Max); wait = 0 {
+	for ; r.printed < int64(r.flags.Max); wait = 0 {
 		answer, err := r.o.Receive(ctx, &sidebusv1.ReceiveRequest{
-			Source: r.source, SubQueue: r.kind(), Mode: r.mode(), MaxWait: durationpb.New(wait),
+			Source: r.source, SubQueue: r.flags.kind(), Mode: r.mode(), MaxWait: durationpb.New(wait),
 			SessionLockToken: r.lock(),
-			MaxMessages:      proto.Int32(int32(min(int64(r.Max)-r.printed, receiveStep))),
+			MaxMessages:      proto.Int32(int32(min(int64(r.flags.Max)-r.printed, receiveStep))),
 		})
 		if err != nil {
 			return err
@@ -176,33 +175,33 @@ func (r *receiving) rounds(ctx context.Context, wait time.Duration) error {
 }
 
 func (r *receiving) byNumber(ctx context.Context) ([]*sidebusv1.ReceivedMessage, error) {
-	if len(r.Deferred) > 0 {
+	if len(r.flags.Deferred) > 0 {
 		answer, err := r.o.ReceiveDeferred(ctx, &sidebusv1.ReceiveDeferredRequest{
-			Source: r.source, SubQueue: r.kind(), Mode: r.mode(), SequenceNumbers: r.Deferred,
+			Source: r.source, SubQueue: r.flags.kind(), Mode: r.mode(), SequenceNumbers: r.flags.Deferred,
 			SessionLockToken: r.lock(),
 		})
 		return answer.GetMessages(), err
 	}
 	answer, err := r.o.ReceiveBySequence(ctx, &sidebusv1.ReceiveBySequenceRequest{
-		Source: r.source, SubQueue: r.kind(), Mode: r.mode(), SequenceNumbers: r.Number,
+		Source: r.source, SubQueue: r.flags.kind(), Mode: r.mode(), SequenceNumbers: r.flags.Number,
 	})
 	return answer.GetMessages(), err
 }
 
 // take prints a batch, which is then unsettled. To complete it needs nothing else.
 func (r *receiving) take(ctx context.Context, batch []*sidebusv1.ReceivedMessage) error {
-	if !r.Delete {
+	if !r.flags.Delete {
 		r.locked = append(r.locked, batch...)
 	}
 	if r.printed == 0 {
-		r.columns = columnsOf(batch, r.kind(), false)
+		r.columns = columnsOf(batch, r.flags.kind(), false)
 	}
 	err := r.o.messages(batch, r.columns, r.printed == 0)
 	if err == nil {
 		err = r.o.flush()
 	}
 	r.printed += int64(len(batch))
-	if err == nil && r.Complete {
+	if err == nil && r.flags.Complete {
 		err = r.settleWith(ctx, "completed", r.complete)
 	}
 	return err
@@ -244,24 +243,24 @@ func (r *receiving) settleWith(ctx context.Context, what string, settle settleme
 
 func (r *receiving) complete(ctx context.Context, tokens []string) (*sidebusv1.SettleResponse, error) {
 	return r.o.Client.Complete(ctx, &sidebusv1.CompleteRequest{
-		Source: r.source, LockTokens: tokens, SubQueue: r.kind(), SessionLockToken: r.lock(),
+		Source: r.source, LockTokens: tokens, SubQueue: r.flags.kind(), SessionLockToken: r.lock(),
 	})
 }
 
 func (r *receiving) abandon(ctx context.Context, tokens []string) (*sidebusv1.SettleResponse, error) {
 	return r.o.Client.Abandon(ctx, &sidebusv1.AbandonRequest{
-		Source: r.source, LockTokens: tokens, SubQueue: r.kind(), SessionLockToken: r.lock(),
+		Source: r.source, LockTokens: tokens, SubQueue: r.flags.kind(), SessionLockToken: r.lock(),
 	})
 }
 
 func (r *receiving) release(ctx context.Context, tokens []string) (*sidebusv1.SettleResponse, error) {
 	return r.o.Client.Release(ctx, &sidebusv1.ReleaseRequest{
-		Source: r.source, LockTokens: tokens, SubQueue: r.kind(), SessionLockToken: r.lock(),
+		Source: r.source, LockTokens: tokens, SubQueue: r.flags.kind(), SessionLockToken: r.lock(),
 	})
 }
 
 func (r *receiving) mode() sidebusv1.ReceiveRequest_Mode {
-	if r.Delete {
+	if r.flags.Delete {
 		return sidebusv1.ReceiveRequest_RECEIVE_AND_DELETE
 	}
 	return sidebusv1.ReceiveRequest_PEEK_LOCK
@@ -271,7 +270,7 @@ func (r *receiving) where() string {
 	if r.session != nil {
 		return ofSession(r.session.GetSessionId(), r.source)
 	}
-	return place(r.source, r.kind())
+	return place(r.source, r.flags.kind())
 }
 
 // refused collects sequence numbers by the reason why nothing was done with them.

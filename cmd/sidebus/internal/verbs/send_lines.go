@@ -103,8 +103,7 @@ func (r *lineReader) batch(ctx context.Context, fixed int) ([]textLine, error) {
 
 // lineSending is one --lines under way.
 type lineSending struct {
-	*sendCommand
-
+	flags      *sendCommand
 	o          *operator
 	target     string
 	template   *sidebusv1.Message
@@ -123,7 +122,7 @@ func (s *sendCommand) sendLines(
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	lines := readLines(reading, input)
-	l := &lineSending{sendCommand: s, o: o, target: target, template: template}
+	l := &lineSending{flags: s, o: o, target: target, template: template}
 	fixed := proto.Size(template) + messageBytes
 	progress := o.progress(s.progressFlag, "sent", "message", 0)
 	var failed error
@@ -153,7 +152,7 @@ func (l *lineSending) send(ctx context.Context, batch []textLine) error {
 	request := &sidebusv1.SendRequest{Target: l.target}
 	var bad error
 	for i, line := range batch {
-		m, err := l.message(l.template, line.text)
+		m, err := l.flags.message(l.template, line.text)
 		if err != nil {
 			batch, bad = batch[:i], fmt.Errorf("line %d %w; it was not sent", line.number, err)
 			break

@@ -41,7 +41,7 @@ func (t *topCommand) Run(ctx context.Context, to terminal.Streams) error {
 	return t.operate(ctx, to, func(ctx context.Context, o *operator) error {
 		keys, restore := o.keys()
 		defer restore()
-		return (&topping{topCommand: t, o: o}).run(ctx, keys)
+		return (&topping{flags: t, o: o}).run(ctx, keys)
 	})
 }
 
@@ -70,21 +70,20 @@ func (o *operator) keys() (keys <-chan byte, restore func()) {
 
 // topping is one top under way.
 type topping struct {
-	*topCommand
-
+	flags  *topCommand
 	o      *operator
 	before map[string]int64 // active messages of the last count
 	at     time.Time        // of the last count
 }
 
 func (t *topping) run(ctx context.Context, keys <-chan byte) error {
-	tick := time.NewTicker(t.Every)
+	tick := time.NewTicker(t.flags.Every)
 	defer tick.Stop()
 	for n := 1; ; n++ {
 		if err := t.show(ctx, n == 1, keys != nil); err != nil {
 			return err
 		}
-		if n == t.Count {
+		if n == t.flags.Count {
 			return nil
 		}
 		if stop, err := t.wait(ctx, tick.C, keys); stop || err != nil {
@@ -115,7 +114,7 @@ func (t *topping) wait(ctx context.Context, tick <-chan time.Time, keys <-chan b
 
 // show counts and shows the result. Only the first failure ends it, so that it outlives a restart of the sidecar.
 func (t *topping) show(ctx context.Context, isFirst, isRaw bool) error {
-	all, err := (&statsCommand{Entity: t.Entity}).count(ctx, t.o)
+	all, err := (&statsCommand{Entity: t.flags.Entity}).count(ctx, t.o)
 	switch ended := done(ctx); {
 	case ended != nil:
 		return ended
@@ -129,7 +128,7 @@ func (t *topping) show(ctx context.Context, isFirst, isRaw bool) error {
 	}
 	now := time.Now()
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "sidebus top, %s, every %s", now.Format(time.TimeOnly), duration.Text(t.Every))
+	fmt.Fprintf(&text, "sidebus top, %s, every %s", now.Format(time.TimeOnly), duration.Text(t.flags.Every))
 	if isRaw {
 		text.WriteString(", q to quit")
 	}
