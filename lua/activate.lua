@@ -26,7 +26,7 @@
 --@include topic/read_copies
 --@include topic/store_copies
 --@include topic/close_copies
---@include log/entry_at
+--@include schedule/scheduled_at
 --@include entity/touch_at
 --@include schedule/scheduled_id
 local scheduled, due, scheduled_ids = KEYS[2], KEYS[3], KEYS[4]
@@ -55,7 +55,7 @@ local function take(number)
   if not due_ms or tonumber(due_ms) > now then
     return nil
   end
-  local entry = entry_at(scheduled, number)
+  local entry = scheduled_at(scheduled, number)
   redis.call("ZREM", due, member)
   if not entry then
     return nil

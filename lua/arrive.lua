@@ -3,8 +3,8 @@
 -- (DLQ-9).
 -- Reads: all, arrivals.  Writes: all, arrivals.
 --
--- KEYS[1..38] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[39] arrivals  hash  source -> "<number>:<nonce>:<ms>:<outcomes>" of its last transfer that has arrived: see
+-- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[40] arrivals  hash  source -> "<number>:<nonce>:<ms>:<outcomes>" of its last transfer that has arrived: see
 --                          lib/transfer/note_arrival.lua
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] incarnation  int  of the queue
@@ -41,8 +41,9 @@
 --@include log/lifetime
 --@include log/size_and_ttl
 --@include log/shorter_ttl
+--@include log/count_messages
 --@include dead_letter/dead_letter_incoming
-local arrivals = KEYS[39]
+local arrivals = KEYS[40]
 local now, incarnation, source, id, last = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
 
 local target = open_target(KEYS[1], now)
@@ -58,7 +59,7 @@ if overtaken_by then
 end
 local queue = open_queue(KEYS, now)
 open_history(queue)
-target.messages = redis.call("XLEN", queue.main.log) + redis.call("ZCARD", queue.due)
+target.messages = count_messages(queue.main) + redis.call("ZCARD", queue.due)
 target.free_keys = queue.deduplicates and history_capacity(queue) or nil
 
 local messages = {}

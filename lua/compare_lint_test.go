@@ -13,7 +13,7 @@ import (
 // order must have a side that is evidently a number: a literal, a length, arithmetic, tonumber, or one of these names,
 // which stand for numbers wherever they are used.
 var numbers = strings.Fields(`
-	actual active alarm at bound byte bytes copies_bytes count cursor ends ends_ms expected expires first free_keys from held largest last left limit max_batch_bytes max_bytes
+	actual active alarm at bound byte bytes chunked copies_bytes count cursor ends ends_ms expected expires first free_keys from held largest last left limit max_batch_bytes max_bytes
 	max_delivery_count max_message_bytes max_message_count most most_bytes now pause sequence total ttl_ms updated weight`)
 
 // evident reports whether an expression is a number by its form or by its name.

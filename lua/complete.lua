@@ -12,6 +12,7 @@
 -- KEYS[8] dead_numbers  zset    dead-letter position by sequence number
 -- KEYS[9] runs          hash    of the main side: nonce -> "<first>-<last>,..." of the messages that share a lock
 -- KEYS[10] run_locks    zset    nonce of a run by the end of its lock (ms)
+-- KEYS[11] chunks       zset    "<first>-<bytes>:<last>:<size>,..." by first, of log entries with several messages
 -- ARGV[1] now           int     0 = server time
 -- ARGV[2] sub           str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] count         int     number of nonces
@@ -34,7 +35,8 @@ for i = 1, count do
   nonces[i], runs[i] = ARGV[2 + 2 * i], ARGV[3 + 2 * i]
 end
 
-local values = redis.call("HMGET", entity, "kind", "requires_session", "run_messages", sub .. "bytes")
+local values = redis.call("HMGET", entity, "kind", "requires_session", "run_messages", sub .. "bytes", "chunked",
+  "chunk_extra")
 if not values[1] or values[1] == "topic" then
   return { "ENTITY_NOT_FOUND" }
 end
@@ -44,6 +46,7 @@ end
 local side = {
   log = log, locks = locks, modified = KEYS[7], runs = sub == "" and KEYS[9] or nil, run_locks = KEYS[10],
   run_messages = tonumber(values[3] or "0"), bytes = tonumber(values[4] or "0"),
+  chunks = KEYS[11], chunked = sub == "" and tonumber(values[5] or "0") or 0, chunk_extra = tonumber(values[6] or "0"),
 }
 if sub == "" and count > 0 and complete_runs(entity, side, nonces, runs, ids, now) then
   return { "OK" }
@@ -74,6 +77,7 @@ if beside then
   redis.call("HLEN", side.modified)
 end
 redis.call("XLEN", log)
+redis.call("ZCARD", side.chunks)
 
 leave_runs(entity, side, wanted)
 -- held are the locks that hold now (LOCK-7).
@@ -87,7 +91,7 @@ touch(entity, now)
 
 local gone, bytes, wrong = {}, 0, nil
 if #held > 0 then
-  bytes, wrong = delete_ids(log, held_ids)
+  bytes, wrong = delete_ids(entity, side, held_ids)
 end
 for i, lock in ipairs(held) do
   if not (wrong and wrong[held_ids[i]]) then

@@ -31,10 +31,10 @@
 --@include session/session_lock_member
 --@include lock/position_of_lock
 --@include log/forget_changes
---@include log/delete_ids
+--@include log/delete_own
 --@include wake/wake_holder
 local entity, log, locks, deliveries, expiry, deferred = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local side = { modified = KEYS[7] }
+local side = { log = log, modified = KEYS[7] }
 local queue = { now = now_ms(ARGV[1]), session_locks = KEYS[8], session_tokens = KEYS[9], session_waiting = KEYS[10] }
 
 local values = redis.call("HMGET", entity, "kind", "requires_session")
@@ -93,7 +93,7 @@ for i = 2, #ARGV, 3 do
 end
 local bytes, wrong = 0, nil
 if #ids > 0 then
-  bytes, wrong = delete_ids(log, ids)
+  bytes, wrong = delete_own(side, ids)
 end
 
 local results, ended, positions, woken = { "OK" }, {}, {}, {}

@@ -2,8 +2,8 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..38] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[39] owner     entity of a subscription's topic, else as KEYS[1]
+-- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[40] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] reason       str  "=" and the text of the application, or "" for none (SETTLE-7)
 -- ARGV[3] description  str  as reason
@@ -30,13 +30,13 @@ local reason = ARGV[2] ~= "" and string.sub(ARGV[2], 2) or nil
 local description = ARGV[3] ~= "" and string.sub(ARGV[3], 2) or nil
 local wanted, changes = slice(ARGV, 6, 5 + count), slice(ARGV, 6 + count)
 
-local queue, main, refusal = open_for_settling(KEYS, now, "", token, KEYS[39])
+local queue, main, refusal = open_for_settling(KEYS, now, "", token, KEYS[40])
 if not queue then
   return refusal
 end
 local results = settle_locks(queue, main, wanted, changes, token, function(position)
   redis.call("ZREM", main.deferred, position)
-  local entry = entry_at(main.log, position)
+  local entry = entry_at(main, position)
   if entry then
     dead_letter_entry(queue, entry, redis.call("HGET", main.deliveries, position) or "0", "a", reason, description)
   else

@@ -2,7 +2,7 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..38] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now       int  0 = server time
 -- ARGV[2] sub       str  "" or "dead_": which of the two queues is the source
 -- ARGV[3] token     str  of the session they must be in, "" = any
@@ -33,7 +33,7 @@ end
 local results = {}
 for i, number in ipairs(numbers) do
   local position = position_of(side, number)
-  local entry = position and entry_at(side.log, position)
+  local entry = position and entry_at(side, position)
   local own = entry and session_of(entry)
   local taken = entry and (not session or own == session) and take_unlocked(queue, side, position, own)
   results[i] = taken and 1 or 0

@@ -14,7 +14,7 @@
 --   ENTITY_NOT_FOUND
 -- Cost: O(messages log N)
 --@include base/now_ms
---@include log/entry_at
+--@include schedule/scheduled_at
 local topic, due, scheduled = KEYS[1], KEYS[2], KEYS[3]
 local now, limit, max_bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
@@ -24,7 +24,7 @@ end
 redis.call("XLEN", scheduled) -- as in lib/base/check_key_types
 local found, bytes = {}, 0
 for _, member in ipairs(redis.call("ZRANGEBYSCORE", due, "-inf", now, "LIMIT", 0, limit)) do
-  local entry = entry_at(scheduled, string.match(member, "[1-9]%d*$"))
+  local entry = scheduled_at(scheduled, string.match(member, "[1-9]%d*$"))
   if entry then
     bytes = bytes + string.match(entry[1], "%d+$")
     if #found > 0 and bytes > max_bytes then

@@ -3,9 +3,9 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..38] queue       all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[39..76] transfers_queue  the same of its transfer dead-letter queue
--- KEYS[77] owner          entity of a subscription's topic, else as KEYS[1]
+-- KEYS[1..39] queue       all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[40..78] transfers_queue  the same of its transfer dead-letter queue
+-- KEYS[79] owner          entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] sub          str  "" or "dead_": which of the two queues is the source
 -- ARGV[3] incarnation  int  of the queue
@@ -31,7 +31,7 @@
 --@include lock/return_message
 --@include transfer/ensure_transfers
 --@include transfer/move_to_transfers
-local owner = KEYS[77]
+local owner = KEYS[79]
 local now, sub, incarnation, id = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
 
 local queue = open_queue(KEYS, now)
@@ -52,7 +52,7 @@ end
 local items, more = {}, 0
 for _, lock in ipairs(locks_set_aside(side)) do
   local position = position_of_lock(lock)
-  local item = { lock = lock, position = position, fate = fates[position], entry = entry_at(side.log, position) }
+  local item = { lock = lock, position = position, fate = fates[position], entry = entry_at(side, position) }
   if item.entry and item.fate and item.fate.letter == "t" then
     local longer = string.match(redis.call("HGET", side.modified, position) or "0", "^%-?%d+")
     more = more + string.match(item.entry[1], "%d+$") + longer
@@ -62,13 +62,13 @@ end
 local transfers
 if more > 0 then
   local limit = tonumber(redis.call("HGET", owner, "max_bytes"))
-  local actual = more + (redis.call("HGET", KEYS[39], "dead_bytes") or 0)
+  local actual = more + (redis.call("HGET", KEYS[40], "dead_bytes") or 0)
   if actual > limit then
     return { "ENTITY_FULL", text(actual), text(limit) }
   end
-  local transfer_keys = { unpack(KEYS, 39, 76) }
+  local transfer_keys = { unpack(KEYS, 40, 78) }
   open_queue(transfer_keys, now) -- for lib/base/check_key_types
-  ensure_transfers(queue.entity, KEYS[39], text(now))
+  ensure_transfers(queue.entity, KEYS[40], text(now))
   transfers = open_queue(transfer_keys, now)
 end
 table.sort(items, function(a, b) return tonumber(a.position) < tonumber(b.position) end)

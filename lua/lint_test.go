@@ -20,11 +20,11 @@ var unpacked = map[string]map[string]int{
 	"lib/base/slice":        {"unpack(list, first, last)": 4000},                         // by construction
 	"lib/entity/open_queue": {"unpack(keys, 28, 36)": 9},
 	"lib/topic/open_copies": {
-		"unpack(keys, at, at + counts[level] - 1)": 38,
+		"unpack(keys, at, at + counts[level] - 1)": 39,
 		"unpack(own, 5, 11)":                       7,
 	},
 	// The keys of a queue by kind.
-	"lib/base/check_key_types": {"unpack(sorted)": 38, "unpack(others)": 38},
+	"lib/base/check_key_types": {"unpack(sorted)": 39, "unpack(others)": 39},
 	// An entry has at most its times and payload and s, q, e, i, p or n, c, a, r, d.
 	"lib/dead_letter/dead_letter_entry":  {"unpack(entry[2])": 12},
 	"lib/dead_letter/append_dead_letter": {"unpack(fields)": 22},
@@ -47,7 +47,8 @@ var unpacked = map[string]map[string]int{
 	"lib/lock/count_locked":  {"unpack(nonces)": 200},
 	"complete":               {"unpack(wanted)": 1000, "unpack(positions)": 1000, "unpack(gone)": 1000},
 	"complete_in_sessions":   {"unpack(ended)": 1000, "unpack(positions)": 1000},
-	"lib/log/delete_ids":     {"unpack(ids)": 1000},
+	"lib/log/delete_own":     {"unpack(ids)": 1000},
+	"lib/log/delete_spans":   {"unpack(over)": 1000, "unpack(members)": 1000},
 	"abandon":                {"unpack(results)": 1000},
 	"release":                {"unpack(results)": 1000},
 	"defer":                  {"unpack(results)": 1000},
@@ -68,16 +69,16 @@ var unpacked = map[string]map[string]int{
 	"list_subscriptions": {"unpack(names)": 2001},
 	"delete_topic":       {"unpack(KEYS, 1, last_key)": 2009},
 	// All keys of a queue or subscription and of its transfer dead-letter queue.
-	"delete_queue":        {"unpack(KEYS)": 90},
-	"delete_subscription": {"unpack(KEYS, 4)": 90},
-	"source_runtime":      {"unpack(KEYS, 39, 76)": 38},
-	"end_transfer":        {"unpack(KEYS, 39, 76)": 38},
+	"delete_queue":        {"unpack(KEYS)": 92},
+	"delete_subscription": {"unpack(KEYS, 4)": 92},
+	"source_runtime":      {"unpack(KEYS, 40, 78)": 39},
+	"end_transfer":        {"unpack(KEYS, 40, 78)": 39},
 	// Pages.
 	"due":           {"unpack(found)": 500},
 	"take_alarms":   {"unpack(names)": 16},
 	"list_rules":    {`unpack(redis.call("ZRANGE", rules, "[" .. from, "(" .. to, "BYLEX", "LIMIT", 0, limit))`: 101},
 	"list_sessions": {"unpack(rows)": 100},
-	"resubmit":      {"unpack(KEYS, 1, 38)": 38, "unpack(KEYS, 47, 53)": 7, "unpack(results)": 250},
+	"resubmit":      {"unpack(KEYS, 1, 39)": 39, "unpack(KEYS, 48, 54)": 7, "unpack(results)": 250},
 }
 
 // sources returns the text of every file by its name without its ending.

@@ -27,9 +27,9 @@ local now, sub, leaving = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 if leaving ~= "" and redis.call("ZREM", side.waiting, leaving) == 1 then
   return { "OK" }
 end
-local values = sub == "" and redis.call("HMGET", KEYS[6], "requires_session", "run_messages") or {}
+local values = sub == "" and redis.call("HMGET", KEYS[6], "requires_session", "run_messages", "chunk_extra") or {}
 local has_sessions = values[1] == "1"
-side.run_messages = tonumber(values[2] or "0")
+side.run_messages, side.chunk_extra = tonumber(values[2] or "0"), tonumber(values[3] or "0")
 local still = has_sessions and redis.call("ZCARD", KEYS[7]) or count_available(side)
 if still > 0 then
   wake_next(side.waiting, still, now)

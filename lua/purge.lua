@@ -2,7 +2,7 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..38] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now     int  0 = server time
 -- ARGV[2] sub     str  "" or "dead_": which of the two queues is the source
 -- ARGV[3] show    str  available, deferred or scheduled
@@ -29,6 +29,8 @@
 --@include session/session_of
 --@include session/places_in_session
 --@include log/entry_at
+--@include log/entries_after
+--@include schedule/scheduled_at
 --@include entity/drop_orphan
 --@include log/remove_entry
 --@include schedule/remove_scheduled
@@ -43,12 +45,17 @@ if before == 0 then
   before = now
 end
 
--- entries_after reads the next messages of the group, at most so many, and returns how many it looked at. It drops
+-- next_entries reads the next messages of the group, at most so many, and returns how many it looked at. It drops
 -- those that are gone.
-local function entries_after(position, most)
+local function next_entries(position, most)
   local first, entries, count = text(position + 1), {}, 0
   local function add(place, scheduled)
-    local entry = entry_at(scheduled and queue.scheduled or side.log, place)
+    local entry
+    if scheduled then
+      entry = scheduled_at(queue.scheduled, place)
+    else
+      entry = entry_at(side, place)
+    end
     count, entries[#entries + 1] = count + 1, entry
     if not entry then
       drop_orphan(queue, side, place, session, scheduled)
@@ -62,8 +69,11 @@ local function entries_after(position, most)
     for _, found in ipairs(redis.call("ZRANGEBYSCORE", side.deferred, first, "+inf", "LIMIT", 0, most)) do
       add(found, false)
     end
+  elseif show == "scheduled" then
+    entries = redis.call("XRANGE", queue.scheduled, first, "+", "COUNT", most)
+    count = #entries
   else
-    entries = redis.call("XRANGE", show == "scheduled" and queue.scheduled or side.log, first, "+", "COUNT", most)
+    entries = entries_after(side, first, most)
     count = #entries
   end
   return entries, count
@@ -73,7 +83,7 @@ local deleted, last, looked, bytes, left = 0, after, 0, 4194304, 1
 limit = math.min(limit, 250)
 while left == 1 and looked < limit and bytes > 0 do
   local most = reads_at_once(queue, limit - looked, bytes)
-  local entries, count = entries_after(last, most)
+  local entries, count = next_entries(last, most)
   for _, entry in ipairs(entries) do
     local position = string.match(entry[1], "^%d+")
     last, bytes = position, bytes - #entry[2][2]

@@ -2,7 +2,7 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..38] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now       int     0 = server time
 -- ARGV[2] sub       str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] token     str     of the session they must be in, "" = any
@@ -41,7 +41,7 @@ end
 for i, position in ipairs(positions) do
   redis.call("ZREM", side.deferred, position)
   if side.by_session then
-    local its = session_of(entry_at(side.log, position))
+    local its = session_of(entry_at(side, position))
     redis.call("ZREM", side.by_session, session_member(its, "d", position))
     put_in_session(queue, its, "a", position)
     touch_session(queue, its)

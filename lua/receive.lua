@@ -3,7 +3,7 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..38] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now             int     0 = server time
 -- ARGV[2] sub             str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] limit           int     most messages to hand out
@@ -18,12 +18,13 @@
 --                                    gets nothing, 2 = anyway
 --
 -- Returns
---   OK                notifications recheck_ms left locked_until_ms positions deliveries changes spans counts
+--   OK                notifications recheck_ms left locked_until_ms positions deliveries changes spans counts from
 --                     recheck_ms: when to look again without being woken; left: 1 = there may be more at once;
 --                     positions were delivered before; spans: first and last position, in turn, of what was never
 --                     delivered before; deliveries, changes: as lib/answer/values_of.lua; counts: for how many of the
 --                     first calls the answer is complete, then for each how many of the messages it gets, in order of
---                     position; or nothing, when each gets as many as its limit
+--                     position; or nothing, when each gets as many as its limit; from: of the only span, the
+--                     position of the log entry that has its first message, "" when not known
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED   status
 --   FORWARDS_ALL      path        the queue forwards all it gets to there (FWD-2)
@@ -109,4 +110,4 @@ end
 local due = queue.alarm > 0 and queue.alarm <= now
 local left = (due or (still > 0 and went_on)) and 1 or 0
 local notifications = close_queue(queue)
-return { "OK", notifications, recheck_ms(queue), left, locked_until, old, deliveries, changes, spans, counts }
+return { "OK", notifications, recheck_ms(queue), left, locked_until, old, deliveries, changes, spans, counts, "" }

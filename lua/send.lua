@@ -15,15 +15,22 @@
 -- KEYS[9]  history        hash    key of a message -> "<accepted>:<number>" (DUP-1)
 -- KEYS[10] history_times  zset    key of a message by when it was accepted (ms)
 -- KEYS[11..17] sessions   what save_sessions needs, in the order of lib/session/open_target_sessions.lua
--- KEYS[18..?] requests    hash    if a call has a request id: id -> "<accepted>:<digest>:<seed>:<answer>" (IDEM-1); and
+-- KEYS[18] chunks         zset    "<first>-<bytes>:<last>:<size>,..." by first, of log entries with several messages
+-- KEYS[19..?] requests    hash    if a call has a request id: id -> "<accepted>:<digest>:<seed>:<answer>" (IDEM-1); and
 --                                 request_times, zset, ids by when they were accepted (ms)
 -- ARGV[1] now             int     0 = server time
--- ARGV[2] keyed           int     1: each message has due_ms, message id, partition and session before its payload
--- ARGV[3..] per call: count, under a request id as in lib/request/read_request.lua, then per message "<size>" or
+-- ARGV[2] form            str     what follows: "each"; "keyed": each message has due_ms, message id, partition and
+--                                 session before its payload; or "chunks"
+-- ARGV[3..] what is sent. In chunks: number of messages, their bytes, bytes of the largest one, of the largest call
+--         with several, of the largest payload; then per log entry two: of a single message its size and its payload;
+--         of a chunk "<messages> <bytes> <size>,... <size>:<length>,...", the lengths of their payloads, and these one
+--         after the other behind a byte for the format (docs/decisions/0035).
+--         Else per call: count, under a request id as in lib/request/read_request.lua, then per message "<size>" or
 --         "<size>:<ttl_ms>", then if keyed "<due_ms>" (0 = at once), id, partition, session, then the payload
 --
 -- Returns
---   OK  alarm, then per call the number of its first message, the others follow; or a list, one of
+--   OK  alarm, then, in chunks, the number of the first message, which the others follow; else per call the number of
+--         its first message, the others follow; or a list, one of
 --         EACH number ...            (with the sign turned: a duplicate of that number)
 --         AGAIN seed answer          (taken before; the answer is as in lib/request/save_answer.lua)
 --         OTHER_MESSAGES             (its request id was taken with other ones)
@@ -34,19 +41,17 @@
 --         ENTITY_FULL what actual limit dead_bytes 0
 --         QUOTA_EXCEEDED limit
 --         INTERNAL
+--   NEEDS_EACH         in chunks: the messages may not be stored so, or not all be admitted; nothing was done
 --   NEEDS_KEYS         the queue detects duplicates, is partitioned or requires sessions, so the call must be keyed;
 --                      nothing was done
 --   ENTITY_NOT_FOUND
 -- Cost: O(messages)
 --@include base/now_ms
---@include intake/append_plain
-local now, keyed = now_ms(ARGV[1]), ARGV[2] == "1"
+--@include intake/append_chunks
+local now, keyed = now_ms(ARGV[1]), ARGV[2] == "keyed"
 
-if not keyed and #KEYS == 17 then
-  local reply = append_plain(KEYS[1], KEYS[2], KEYS[4], ARGV, now)
-  if reply then
-    return reply
-  end
+if ARGV[2] == "chunks" then
+  return append_chunks(KEYS[1], KEYS[2], KEYS[4], KEYS[13], KEYS[18], ARGV, now) or { "NEEDS_EACH" }
 end
 --@rare
 --@include base/text
@@ -65,6 +70,7 @@ end
 --@include request/save_answer
 --@include log/size_and_ttl
 --@include log/shorter_ttl
+--@include log/count_messages
 --@include session/open_target_sessions
 --@include session/read_sessions_sent
 --@include session/append_immortal
@@ -86,11 +92,12 @@ target.largest_sent, target.immortal = target.largest, target.default_ttl_ms < 0
 if keyed then
   open_history(target)
 end
-if keyed or #KEYS > 17 then
+if keyed or #KEYS > 18 then
+  local ready_sessions = target.has_sessions and KEYS[13] or KEYS[4] -- without sessions see intake/append_chunks
   check_key_types(
-    { KEYS[4], KEYS[3], KEYS[5], KEYS[7], KEYS[8], KEYS[10], KEYS[11], KEYS[13], KEYS[14], KEYS[16], KEYS[17],
+    { KEYS[4], KEYS[3], KEYS[5], KEYS[7], KEYS[8], KEYS[10], KEYS[11], ready_sessions, KEYS[14], KEYS[16], KEYS[17],
       KEYS[#KEYS] },
-    { KEYS[9], KEYS[12], KEYS[15], #KEYS > 17 and KEYS[18] or KEYS[9], KEYS[6] }, 4)
+    { KEYS[9], KEYS[12], KEYS[15], #KEYS > 18 and KEYS[19] or KEYS[9], KEYS[6] }, 4)
 else -- all that such messages need
   check_key_types({ KEYS[4], KEYS[3] }, {}, 0)
 end
@@ -99,7 +106,7 @@ if target.has_sessions then
   target.puts = {}
   read_sessions_sent(target, ARGV, 3, width)
 end
-target.messages = redis.call("XLEN", target.log) + redis.call("ZCARD", target.due)
+target.messages = count_messages(target) + redis.call("ZCARD", target.due)
 
 -- store stores the message at a place of a call: for later, for a session, or for receivers.
 local function store(load, place)
@@ -123,7 +130,7 @@ end
 local first_number, results, accepted, added, at = target.sequence, {}, false, 0, 3
 while at <= #ARGV do
   local count, request = read_request(ARGV[at])
-  local answer = request and repeat_answer(KEYS[18], request, now)
+  local answer = request and repeat_answer(KEYS[19], request, now)
   if not answer then
     local load = load_of_send(target, ARGV, at + 1, count, width)
     answer = refuse(target, load)
@@ -132,7 +139,7 @@ while at <= #ARGV do
       answer = store_call(target, load, store)
       accepted, added = true, added + load.bytes
       if request then
-        save_answer(KEYS[18], KEYS[#KEYS], request, answer, now)
+        save_answer(KEYS[19], KEYS[#KEYS], request, answer, now)
       end
     end
   end

@@ -2,8 +2,8 @@
 -- Reads: all.  Writes: what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..38] queue       all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[39..76] transfers_queue  the same of its transfer dead-letter queue
+-- KEYS[1..39] queue       all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[40..78] transfers_queue  the same of its transfer dead-letter queue
 -- ARGV[1] now  int  0 = server time
 --
 -- Returns
@@ -20,13 +20,14 @@
 --@include entity/close_queue
 --@include lock/count_locked
 --@include transfer/count_set_aside
+--@include log/count_messages
 local now = now_ms(ARGV[1])
 
 local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
-local transfers = open_queue({ unpack(KEYS, 39, 76) }, now)
+local transfers = open_queue({ unpack(KEYS, 40, 78) }, now)
 local transfers_notifications, refused, refused_bytes = "0", 0, "0"
 clear_due(queue)
 local notifications = close_queue(queue)
@@ -36,7 +37,7 @@ if transfers then
     touch_at(queue.entity, transfers.used)
   end
   transfers_notifications = close_queue(transfers)
-  refused = redis.call("XLEN", transfers.dead.log)
+  refused = count_messages(transfers.dead)
   refused_bytes = redis.call("HGET", transfers.entity, "dead_bytes") or "0"
 end
 local main, dead = queue.main, queue.dead
@@ -52,10 +53,10 @@ if queue.has_sessions then
 end
 local oldest = redis.call("XRANGE", main.log, "-", "+", "COUNT", 1)[1]
 return {
-  "OK", notifications, transfers_notifications, redis.call("XLEN", main.log) - main_aside, locked,
+  "OK", notifications, transfers_notifications, count_messages(main) - main_aside, locked,
   redis.call("ZCOUNT", main.deferred, "(0", "+inf"), redis.call("ZCARD", main.delayed),
   redis.call("ZCOUNT", main.expiry, "(0", now), redis.call("ZCARD", queue.due),
-  redis.call("XLEN", dead.log) - dead_aside, main_aside + dead_aside, refused,
+  count_messages(dead) - dead_aside, main_aside + dead_aside, refused,
   sizes[1] or "0", sizes[2] or "0", sizes[3] or "0", refused_bytes,
   oldest and string.match(oldest[2][1], "^%d+") or "0", sessions, ready, held,
   sizes[4], sizes[5], sizes[6],

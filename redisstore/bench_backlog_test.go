@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -317,4 +319,37 @@ func (l *backlog) lateness() float64 {
 		return 0
 	}
 	return max(0, float64(now.UnixMilli())-first[0].Score)
+}
+
+// BenchmarkOneByOne consumes messages one by one that were sent in batches of 100, with 64 callers and with one: what it
+// costs Redis that messages share entries of the log (docs/decisions/0035).
+func BenchmarkOneByOne(b *testing.B) {
+	messages := sized(50_000, 2_000)
+	for _, callers := range []int{1, benchCallers} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			l := openBacklog(b, func(*semantics.Options) {})
+			cpu, used := serverCPU(b, l.server.URL), 0.0
+			for b.Loop() {
+				l.fill(messages, benchBody)
+				before := cpu()
+				var left atomic.Int64
+				left.Store(int64(messages))
+				var done sync.WaitGroup
+				for range callers {
+					done.Go(func() {
+						for left.Add(-1) >= 0 {
+							if _, err := l.consume(1); err != nil {
+								b.Error(err)
+							}
+						}
+					})
+				}
+				done.Wait()
+				used += cpu() - before
+				l.drain()
+			}
+			b.ReportMetric(used*1e6/float64(messages*b.N), "redis-us/msg")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
 }

@@ -76,13 +76,12 @@ func (s *Store) merge(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, properties map[string]semantics.Value,
 ) ([]merged, error) {
 	keys := s.keysOf(source).of(source.SubQueue)
-	bodies := make([]*redis.Cmd, len(tokens))
-	changes := make([]*redis.StringCmd, len(tokens))
+	spans, changes := make([]span, len(tokens)), make([]*redis.StringCmd, len(tokens))
 	_, err := s.redis(ctx).Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, t := range tokens {
 			l, _ := lockOf(t)
 			position := strconv.FormatInt(l.position, 10)
-			bodies[i] = p.Do(ctx, "XRANGE", keys.key("log"), position, position)
+			spans[i] = span{first: position, last: position}
 			changes[i] = p.HGet(ctx, keys.key("modified"), position)
 		}
 		return nil
@@ -90,28 +89,23 @@ func (s *Store) merge(
 	if err != nil && err != redis.Nil { //nolint:errorlint // go-redis returns this value itself
 		return nil, storeError(err, false)
 	}
+	read, err := s.readMessages(ctx, keys, spans)
+	if err != nil {
+		return nil, err
+	}
 	outcomes := make([]merged, len(tokens))
 	for i := range tokens {
-		items, err := bodies[i].Slice()
-		if err != nil {
-			return nil, storeError(err, false)
-		}
-		if len(items) == 0 {
+		if len(read[i]) == 0 {
 			continue
 		}
-		if outcomes[i], err = mergeInto(items, changes[i].Val(), properties); err != nil {
+		if outcomes[i], err = mergeInto(read[i][0], changes[i].Val(), properties); err != nil {
 			return nil, err
 		}
 	}
 	return outcomes, nil
 }
 
-func mergeInto(items []any, before string, properties map[string]semantics.Value) (merged, error) {
-	r := &reply{script: "merge", items: items}
-	e := readEntry(r.list())
-	if err := r.failure(); err != nil {
-		return merged{}, err
-	}
+func mergeInto(e entry, before string, properties map[string]semantics.Value) (merged, error) {
 	var m semantics.Message
 	if _, err := decodePayload(e.payload, &m); err != nil {
 		return merged{}, err

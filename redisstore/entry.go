@@ -16,6 +16,7 @@ type entry struct {
 	size     int64
 	times    string // "<enqueued>:<expires>" in ms
 	payload  string
+	chunk    string // of an entry with several messages: "<size>:<length of the payload>,..."
 	weight   int64  // what it counts for in an answer: see lua/lib/answer/weigh_at.lua
 	failed   int64  // failed deliveries from this source
 	changes  string // what changed since it was sent, "" = nothing
@@ -62,6 +63,8 @@ func (e *entry) readFurther(fields *reply) {
 	dead := &deadLetter{}
 	for fields.more() {
 		switch fields.text() {
+		case "z":
+			e.chunk = fields.text()
 		case "q":
 			e.sessionSequence = fields.number()
 		case "e":

@@ -68,7 +68,7 @@ var keyPlaces = func() map[string]keyPlace {
 		"entity", "dead_numbers", "scheduled", "due", "scheduled_ids", "history", "history_times",
 		"by_session", "sessions", "session_locks", "session_tokens", "session_waiting", "ready_sessions",
 		"idle_sessions",
-		"session_states", "states_due", "runs", "run_locks",
+		"session_states", "states_due", "runs", "run_locks", "chunks",
 		"arrivals", "requests", "request_times",
 		"barred", // outlives the entity: see lua/lib/entity/bar_ticket.lua
 	} {

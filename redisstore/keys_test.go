@@ -24,7 +24,7 @@ func TestKeysOfQueue(t *testing.T) {
 	}
 	want = append(want, "dead_numbers", "scheduled", "due", "scheduled_ids", "history", "history_times",
 		"by_session", "sessions", "session_locks", "session_tokens", "session_waiting", "ready_sessions", "idle_sessions",
-		"session_states", "states_due", "runs", "run_locks")
+		"session_states", "states_due", "runs", "run_locks", "chunks")
 	var got []string
 	for _, key := range keys.all() {
 		part, ok := strings.CutPrefix(key, tag)
@@ -147,7 +147,7 @@ func TestKeysOfATopicShareATag(t *testing.T) {
 	if transfers := sub.transfers(); transfers.key("parent") != sub.key("entity") || transfers.key("owner") != transfers.key("entity") {
 		t.Errorf("transfer dead letters are of %s and count as %s", transfers.key("parent"), transfers.key("owner"))
 	}
-	for level, want := range map[keyLevel]int{levelPlain: 4, levelSessions: 11, levelWhole: 38} {
+	for level, want := range map[keyLevel]int{levelPlain: 4, levelSessions: 11, levelWhole: 39} {
 		if got := len(sub.copies(level)); got != want {
 			t.Errorf("level %c has %d keys, lua/lib/topic/open_copies.lua has %d", level, got, want)
 		}

@@ -30,16 +30,16 @@ func (s *Store) alone(ctx context.Context, read func() error) error {
 	}
 }
 
-// isSingle reports whether a range is one position. The range of a large message is: no others fit beside it.
-func isSingle(r [2]string) bool { return r[0] == r[1] }
+// isSingle reports whether a span is one position. The span of a large message is: no others fit beside it.
+func isSingle(r span) bool { return r.first == r.last }
 
-// withoutLarge leaves large messages out of ranges: an id ends in the size.
-func withoutLarge(ranges [][2]string) [][2]string {
-	small := make([][2]string, len(ranges))
-	for i, r := range ranges {
+// withoutLarge leaves large messages out of spans: an id ends in the size.
+func withoutLarge(spans []span) []span {
+	small := make([]span, len(spans))
+	for i, r := range spans {
 		small[i] = r
 		if isSingle(r) {
-			small[i][1] += "-" + strconv.Itoa(semantics.MaxAnswerBytes)
+			small[i].last += "-" + strconv.Itoa(semantics.MaxAnswerBytes)
 		}
 	}
 	return small

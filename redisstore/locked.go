@@ -1,8 +1,11 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,18 +16,31 @@ import (
 // lockedTimeout bounds the reads after a script has locked messages. They do not end with the caller's context.
 const lockedTimeout = 10 * time.Second
 
-// readRanges reads the entries from the first to the last position of each range. It reads large messages alone.
-func (s *Store) readRanges(ctx context.Context, log string, ranges [][2]string) ([][]entry, error) {
-	read, err := s.readTogether(ctx, log, withoutLarge(ranges))
+// span is a range of positions of a log.
+type span struct {
+	first, last string
+	from        string // where the entry begins that has the first one, "" when that is not known
+}
+
+func (r span) bounds() (first, last int64, err error) {
+	end, _, _ := strings.Cut(r.last, "-") // of an id
+	first, err1 := strconv.ParseInt(r.first, 10, 64)
+	last, err2 := strconv.ParseInt(end, 10, 64)
+	return first, last, errors.Join(err1, err2)
+}
+
+// readSpans reads the messages from the first to the last position of each span. It reads large ones alone.
+func (s *Store) readSpans(ctx context.Context, keys entityKeys, spans []span) ([][]entry, error) {
+	read, err := s.readMessages(ctx, keys, withoutLarge(spans))
 	if err != nil {
 		return nil, err
 	}
-	for i, r := range ranges {
+	for i, r := range spans {
 		if len(read[i]) > 0 || !isSingle(r) {
 			continue
 		}
 		err := s.alone(ctx, func() error {
-			large, err := s.readTogether(ctx, log, ranges[i:i+1])
+			large, err := s.readTogether(ctx, keys.key("log"), spans[i:i+1])
 			if err == nil {
 				read[i] = large[0]
 			}
@@ -37,14 +53,28 @@ func (s *Store) readRanges(ctx context.Context, log string, ranges [][2]string) 
 	return read, nil
 }
 
-// readTogether reads ranges with one pipeline. It tries again when a connection breaks, because it changes nothing and
-// the messages are locked.
-func (s *Store) readTogether(ctx context.Context, log string, ranges [][2]string) (read [][]entry, err error) {
+// readMessages reads the messages from the first to the last position of each span.
+func (s *Store) readMessages(ctx context.Context, keys entityKeys, spans []span) ([][]entry, error) {
+	read, err := s.readTogether(ctx, keys.key("log"), spans)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range spans {
+		if read[i], err = r.withoutChunks(read[i]); err != nil {
+			return nil, err
+		}
+	}
+	return read, s.readFirstChunks(ctx, keys, spans, read)
+}
+
+// readTogether reads the entries of spans with one pipeline. It tries again when a connection breaks, because it
+// changes nothing and the messages are locked.
+func (s *Store) readTogether(ctx context.Context, log string, spans []span) (read [][]entry, err error) {
 	for range 2 {
-		cmds := make([]*redis.Cmd, len(ranges))
+		cmds := make([]*redis.Cmd, len(spans))
 		_, err = s.redis(ctx).Pipelined(ctx, func(p redis.Pipeliner) error {
-			for i, r := range ranges {
-				cmds[i] = p.Do(ctx, "XRANGE", log, r[0], r[1])
+			for i, r := range spans {
+				cmds[i] = p.Do(ctx, "XRANGE", log, cmp.Or(r.from, r.first), r.last)
 			}
 			return nil
 		})
@@ -52,7 +82,7 @@ func (s *Store) readTogether(ctx context.Context, log string, ranges [][2]string
 			err = storeError(err, true)
 			continue
 		}
-		read = make([][]entry, len(ranges))
+		read = make([][]entry, len(spans))
 		for i, cmd := range cmds {
 			if read[i], err = readEntries(cmd); err != nil {
 				return nil, err
@@ -78,13 +108,12 @@ func readEntries(cmd *redis.Cmd) ([]entry, error) {
 	return entries, r.failure()
 }
 
-// entriesIn returns entries with what is needed to end the locks of all positions in ranges.
-func entriesIn(ranges [][2]string, nonce uint64) []entry {
+// entriesIn returns entries with what is needed to end the locks of all positions in spans.
+func entriesIn(spans []span, nonce uint64) []entry {
 	var entries []entry
-	for _, r := range ranges {
-		first, err1 := strconv.ParseInt(r[0], 10, 64)
-		last, err2 := strconv.ParseInt(r[1], 10, 64)
-		if err1 != nil || err2 != nil {
+	for _, r := range spans {
+		first, last, err := r.bounds()
+		if err != nil {
 			continue
 		}
 		for position := first; position <= last; position++ {

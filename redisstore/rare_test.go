@@ -14,7 +14,7 @@ import (
 
 // shortWays are the functions of scripts that serve the common case, by script. Each returns nil or false if the case is
 // another one, and the script goes on.
-var shortWays = map[string]string{"send": "append_plain", "receive": "take_run", "complete": "complete_runs"}
+var shortWays = map[string]string{"send": "append_chunks", "receive": "take_run", "complete": "complete_runs"}
 
 // rareScripts are the scripts with short ways, which they never take.
 var rareScripts = sync.OnceValue(func() map[string]script {
@@ -48,7 +48,7 @@ func (s *Store) TakeNoShortWays() {
 	s.scripts = all
 }
 
-// MixedStore is a Store of which every third Receive and every third Complete takes the long way.
+// MixedStore is a Store of which every third call of Send, Receive and Complete takes the long way.
 type MixedStore struct {
 	semantics.Store
 
@@ -81,6 +81,13 @@ func (m *MixedStore) Receive(
 	return m.next().Receive(ctx, source, limit, register)
 }
 
+// Send implements semantics.Sender.
+func (m *MixedStore) Send(
+	ctx context.Context, path string, messages []*semantics.Message,
+) ([]semantics.Stored, error) {
+	return m.next().Send(ctx, path, messages)
+}
+
 // Complete implements semantics.Settler.
 func (m *MixedStore) Complete(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
@@ -98,5 +105,15 @@ func TestShortWaysAreFunctionsOfTheirScripts(t *testing.T) {
 	t.Parallel()
 	if len(rareScripts()) != len(shortWays) {
 		t.Error("a script has no short way")
+	}
+}
+
+// BehaveAsBeforeChunks makes every call of the store check its keys as versions did that know no chunks.
+func (s *Store) BehaveAsBeforeChunks() {
+	s.TakeNoShortWays()
+	for name, op := range s.scripts {
+		copied := *op.Script
+		copied.Text = strings.ReplaceAll(copied.Text, `values[17] == "1" and keys[33] or keys[5]`, "keys[33]")
+		s.scripts[name] = script{Script: &copied, call: redis.NewScript(copied.Text)}
 	}
 }

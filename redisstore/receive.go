@@ -117,6 +117,7 @@ func (s *Store) receiveOnce(ctx context.Context, calls []*receiveCall) (left boo
 	lockedUntil := r.instant()
 	back := readBackAgain(r)
 	spans, counts := r.list(), r.list()
+	back.from = r.text()
 	if err := r.failure(); err != nil {
 		return false, 0, err
 	}
@@ -161,6 +162,7 @@ func shareOut(calls []*receiveCall, found []entry, counts *reply) []entry {
 type backAgain struct {
 	positions *reply
 	known     known
+	from      string // of the only span: see receive.lua
 }
 
 func readBackAgain(r *reply) backAgain { return backAgain{positions: r.list(), known: readKnown(r)} }
@@ -169,13 +171,13 @@ func readBackAgain(r *reply) backAgain { return backAgain{positions: r.list(), k
 func (s *Store) readLocked(
 	ctx context.Context, source semantics.Source, nonce uint64, back backAgain, spans *reply,
 ) ([]entry, error) {
-	ranges, err := back.ranges(spans)
-	if err != nil || len(ranges) == 0 {
+	toRead, err := back.spans(spans)
+	if err != nil || len(toRead) == 0 {
 		return nil, err
 	}
-	found, err := s.readFound(ctx, source, back, ranges)
+	found, err := s.readFound(ctx, source, back, toRead)
 	if err != nil {
-		s.giveBack(ctx, source, entriesIn(ranges, nonce))
+		s.giveBack(ctx, source, entriesIn(toRead, nonce))
 		return nil, err
 	}
 	for i := range found {
@@ -184,26 +186,26 @@ func (s *Store) readLocked(
 	return found, nil
 }
 
-// ranges returns what to read: messages that were delivered before one by one, then spans of fresh messages.
-func (back *backAgain) ranges(spans *reply) ([][2]string, error) {
-	var ranges [][2]string
+// spans returns what to read: messages that were delivered before one by one, then spans of fresh messages.
+func (back *backAgain) spans(fresh *reply) ([]span, error) {
+	var spans []span
 	for back.positions.more() {
 		position := back.positions.text()
-		ranges = append(ranges, [2]string{position, position})
+		spans = append(spans, span{first: position, last: position})
 	}
-	for spans.more() {
-		ranges = append(ranges, [2]string{spans.text(), spans.text()})
+	for fresh.more() {
+		spans = append(spans, span{first: fresh.text(), last: fresh.text(), from: back.from})
 	}
-	back.positions.adopt(spans)
-	return ranges, back.positions.failure()
+	back.positions.adopt(fresh)
+	return spans, back.positions.failure()
 }
 
 // readFound reads messages that only an operator or the deletion of the queue can remove meanwhile. The result is in
 // order of position.
 func (s *Store) readFound(
-	ctx context.Context, source semantics.Source, back backAgain, ranges [][2]string,
+	ctx context.Context, source semantics.Source, back backAgain, spans []span,
 ) ([]entry, error) {
-	read, err := s.readRanges(ctx, s.keysOf(source).of(source.SubQueue).key("log"), ranges)
+	read, err := s.readSpans(ctx, s.keysOf(source).of(source.SubQueue), spans)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +216,7 @@ func (s *Store) readFound(
 			found = append(found, e)
 		}
 	}
-	if ones := len(back.positions.items); ones > 0 && len(ranges) > ones {
+	if ones := len(back.positions.items); ones > 0 && len(spans) > ones {
 		slices.SortFunc(found, func(a, b entry) int { return cmp.Compare(a.position, b.position) })
 	}
 	return found, nil

@@ -53,6 +53,11 @@ func (c *sendCall) needsKeys() bool {
 	return false
 }
 
+// expires reports whether one of the messages has a time to live of its own.
+func (c *sendCall) expires() bool {
+	return slices.ContainsFunc(c.messages, func(m *semantics.Message) bool { return ttlMillis(m.TimeToLive) >= 0 })
+}
+
 // Send implements semantics.Sender.
 func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Message) ([]semantics.Stored, error) {
 	call, err := newSendCall(path, messages)
@@ -135,51 +140,85 @@ func newSendCall(path string, messages []*semantics.Message) (*sendCall, error) 
 	return call, nil
 }
 
+// runSends runs the script for the calls of several callers and sets their outcomes.
 func (s *Store) runSends(ctx context.Context, groups []sendCalls) {
 	calls := slices.Concat(groups...)
 	path := calls[0].path
-	keyed, _ := s.keyed.get(semantics.Fold(path))
-	hasRequests := false
-	for _, c := range calls {
-		keyed, hasRequests = keyed || c.needsKeys(), hasRequests || c.once != nil
-	}
-	keys := with(s.keys(path))
-	if hasRequests {
-		keys.more = s.keys(path).group("answers")
-	}
-	r, err := s.run(ctx, "send", keys, sendArgs(s.now(), keyed, calls)...)
-	if err == nil && r.status == "NEEDS_KEYS" {
-		s.keyed.put(semantics.Fold(path), true)
-		r, err = s.run(ctx, "send", keys, sendArgs(s.now(), true, calls)...)
-	}
-	if err == nil && r.status == "OK" {
+	r, inChunks, err := s.send(ctx, groups, calls)
+	isStored, first := err == nil && r.status == "OK", int64(0)
+	if isStored {
 		s.apply(ctx, path, r)
+	}
+	if isStored && inChunks {
+		first = r.number()
+		err = r.failure()
 	}
 	for _, c := range calls {
 		switch {
 		case err != nil:
 			c.err = err
-		case r.status != "OK":
+		case !isStored:
 			s.keyed.forget(semantics.Fold(path))
 			c.err = semantics.NotFound(c.path)
-		case r.isText(): // all stored, with consecutive numbers
-			c.stored = consecutive(r.number(), len(c.messages))
-			c.err = r.failure()
+		case inChunks:
+			c.stored = consecutive(first, len(c.messages))
+			first += int64(len(c.messages))
 		default:
-			result := r.list()
-			if c.stored, c.repeats, c.err = readRepetition(c.path, len(c.messages), c.once, result); c.repeats == nil &&
-				c.err == nil {
-				c.stored, c.err = readSendResult(c.path, len(c.messages), result)
-			}
-			if broken := result.failure(); broken != nil {
-				c.err = broken
-			}
+			c.read(r)
 		}
 	}
 }
 
+// send runs the script: in chunks if no message has options and the queue takes them, else with each message for
+// itself.
+func (s *Store) send(ctx context.Context, groups []sendCalls, calls []*sendCall) (r *reply, inChunks bool, err error) {
+	path := calls[0].path
+	folded := semantics.Fold(path)
+	keyed, _ := s.keyed.get(folded)
+	hasOptions, hasRequests := false, false
+	for _, c := range calls {
+		keyed, hasOptions, hasRequests = keyed || c.needsKeys(), hasOptions || c.expires(), hasRequests || c.once != nil
+	}
+	keys := with(s.keys(path))
+	if hasRequests {
+		keys.more = s.keys(path).group("answers")
+	}
+	if !keyed && !hasOptions && !hasRequests && s.takesChunks(folded) {
+		buffer := chunkBuffers.Get().(*[]byte) //nolint:forcetypeassert // it has nothing else
+		r, err = s.run(ctx, "send", keys, chunkArgs(s.now(), groups, buffer)...)
+		chunkBuffers.Put(buffer)
+		if err != nil || r.status != "NEEDS_EACH" {
+			return r, true, err
+		}
+		s.separate.put(folded, time.Now().Add(separateFor))
+	}
+	r, err = s.run(ctx, "send", keys, sendArgs(s.now(), keyed, calls)...)
+	if err == nil && r.status == "NEEDS_KEYS" {
+		s.keyed.put(folded, true)
+		r, err = s.run(ctx, "send", keys, sendArgs(s.now(), true, calls)...)
+	}
+	return r, false, err
+}
+
+// read reads the outcome of a call whose messages were not sent in chunks.
+func (c *sendCall) read(r *reply) {
+	if r.isText() { // all stored, with consecutive numbers
+		c.stored = consecutive(r.number(), len(c.messages))
+		c.err = r.failure()
+		return
+	}
+	result := r.list()
+	c.stored, c.repeats, c.err = readRepetition(c.path, len(c.messages), c.once, result)
+	if c.repeats == nil && c.err == nil {
+		c.stored, c.err = readSendResult(c.path, len(c.messages), result)
+	}
+	if broken := result.failure(); broken != nil {
+		c.err = broken
+	}
+}
+
 func sendArgs(now string, keyed bool, calls []*sendCall) []any {
-	args := []any{now, flag(keyed)}
+	args := []any{now, formOf(keyed)}
 	for _, c := range calls {
 		args = append(args, headOf(len(c.messages), c.once))
 		for i, m := range c.messages {
@@ -191,6 +230,27 @@ func sendArgs(now string, keyed bool, calls []*sendCall) []any {
 		}
 	}
 	return args
+}
+
+// formOf returns the form in which send.lua gets messages that are not in chunks.
+func formOf(keyed bool) string {
+	if keyed {
+		return "keyed"
+	}
+	return "each"
+}
+
+// separateFor is how long messages of a queue are sent one by one after they could not be sent in chunks.
+const separateFor = time.Second
+
+// takesChunks reports whether the script may get messages of a queue in chunks: it did not refuse the last ones.
+func (s *Store) takesChunks(folded string) bool {
+	until, ok := s.separate.get(folded)
+	if ok && !time.Now().Before(until) {
+		s.separate.forget(folded)
+		ok = false
+	}
+	return !ok
 }
 
 func consecutive(first int64, messages int) []semantics.Stored {

@@ -127,14 +127,14 @@ func (c *sessionReceiveCall) readLocks(row string, recheck time.Duration) {
 func (s *Store) readBodies(
 	ctx context.Context, path string, nonce uint64, calls []*sessionReceiveCall, known known,
 ) error {
-	var ranges [][2]string
+	var spans []span
 	for _, c := range calls {
-		ranges = append(ranges, spansOf(c.positions)...)
+		spans = append(spans, spansOf(c.positions)...)
 	}
-	if len(ranges) == 0 {
+	if len(spans) == 0 {
 		return nil
 	}
-	read, err := s.readRanges(ctx, s.keys(path).key("log"), ranges)
+	read, err := s.readSpans(ctx, s.keys(path), spans)
 	if err != nil {
 		for _, c := range calls {
 			s.giveBack(ctx, c.source, entriesIn(spansOf(c.positions), nonce))
@@ -162,16 +162,16 @@ func (c *sessionReceiveCall) take(read []entry, nonce uint64, known known) {
 }
 
 // spansOf returns the first and last of each run of consecutive positions. positions ascend.
-func spansOf(positions []int64) [][2]string {
-	var spans [][2]string
+func spansOf(positions []int64) []span {
+	var spans []span
 	for first := 0; first < len(positions); {
 		last := first
 		for last+1 < len(positions) && positions[last+1] == positions[last]+1 {
 			last++
 		}
-		spans = append(
-			spans, [2]string{strconv.FormatInt(positions[first], 10), strconv.FormatInt(positions[last], 10)},
-		)
+		spans = append(spans, span{
+			first: strconv.FormatInt(positions[first], 10), last: strconv.FormatInt(positions[last], 10),
+		})
 		first = last + 1
 	}
 	return spans

@@ -80,10 +80,11 @@ type Store struct {
 	unanswered      unanswered
 
 	namespace string
-	keyed     *learnt[bool]     // queues whose sends need message ids
-	levels    *learnt[keyLevel] // the keys that copies of a subscription need, if they are more than levelPlain
-	connected chan struct{}     // there is a new connection, perhaps to another run of Redis
-	alarmed   chan struct{}     // an alarm was set: the sweeper should look when the next one is due
+	keyed     *learnt[bool]      // queues whose sends need message ids
+	separate  *learnt[time.Time] // queues whose messages could not be sent in chunks, and until when to remember it
+	levels    *learnt[keyLevel]  // the keys that copies of a subscription need, if they are more than levelPlain
+	connected chan struct{}      // there is a new connection, perhaps to another run of Redis
+	alarmed   chan struct{}      // an alarm was set: the sweeper should look when the next one is due
 
 	loadedInto atomic.Pointer[string] // the run of Redis that has all scripts, as far as Check has learnt
 
@@ -122,9 +123,11 @@ func Open(options Options) (*Store, error) {
 	}
 	redis.SetLogger(quiet{}) // its lines repeat the errors that calls return
 	s := &Store{
-		options: options, namespace: namespace, names: keysOfNamespace(namespace), scripts: scripts,
-		sidecar: newSidecarName(), keyed: newLearnt[bool](), levels: newLearnt[keyLevel](),
-		alarmed: make(chan struct{}, 1), connected: make(chan struct{}, 1), large: make(chan struct{}, 1),
+		options: options, namespace: namespace,
+		names: keysOfNamespace(namespace), scripts: scripts, sidecar: newSidecarName(),
+		alarmed: make(chan struct{}, 1), connected: make(chan struct{}, 1),
+		keyed: newLearnt[bool](), separate: newLearnt[time.Time](), levels: newLearnt[keyLevel](),
+		large: make(chan struct{}, 1),
 	}
 	clientOptions.OnConnect = s.noteConnection
 	s.client = redis.NewClient(clientOptions)

@@ -135,11 +135,11 @@ func (s *Store) readTransfer(
 	if err != nil {
 		return transfer, err
 	}
-	ranges, err := back.ranges(spans)
-	if err != nil || len(ranges) == 0 {
+	toRead, err := back.spans(spans)
+	if err != nil || len(toRead) == 0 {
 		return transfer, err
 	}
-	found, err := s.readFound(ctx, source, back, ranges)
+	found, err := s.readFound(ctx, source, back, toRead)
 	if err != nil {
 		return transfer, err
 	}

@@ -40,6 +40,11 @@
 ---@field runs string? key, on the main side: messages that share a lock
 ---@field run_locks string? key, on the main side: the ends of these locks
 ---@field run_messages int how many messages are in runs
+---@field chunks string? key, on the main side: log entries that have several messages
+---@field chunked int the last position that was stored in a chunk, 0 = none was
+---@field chunk_extra int how many messages chunks have beyond one each
+---@field read_id string? id of the chunk that this script read last
+---@field read_entry table? its log entry
 ---@field dissolved int? messages that this script took out of runs because these had many pieces
 ---@field numbers string? key, on the dead side: dead letters by sequence number
 ---@field by_session string? key, on the main side of a queue with sessions: what each session has
@@ -49,3 +54,15 @@
 ---@field newly_available int messages that became available in this script; with sessions, sessions that became ready
 ---@field forwards string? path that it forwards to
 ---@field any_changes bool? modified has something, once it was looked up
+
+-- A log entry that has several messages: see log/parse_chunk.
+---@class Chunk
+-- Variables: chunk
+---@field id string of the log entry
+---@field member string its member of chunks
+---@field first int its first position
+---@field last int its last position
+---@field bytes string what all its messages count for, those that are gone, too
+---@field list string sizes of its messages, "-" for those that are gone
+---@field sizes table? the same as a list, false for those that are gone: see log/sizes_of_chunk
+---@field left int? how many are not gone, together with sizes

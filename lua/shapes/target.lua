@@ -12,6 +12,7 @@
 ---@field prefix string ""
 ---@field cursor int the last position handed out for the first time
 ---@field modified string key: changed properties
+---@field chunk_extra int how many messages chunks have beyond one each
 ---@field forwards string? path that it forwards to
 ---@field newly_available int messages that became available in this script
 ---@field added int of a subscription: bytes of the copies stored in this script

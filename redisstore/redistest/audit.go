@@ -61,6 +61,7 @@ func (a *Auditor) auditQueue(ctx context.Context, path string, q *audit) error {
 		return err
 	}
 	q.checkParts(queueParts)
+	q.readChunks(a.known)
 	q.checkRuns()
 	q.readSessions()
 	first := q.checkSide("") // the earliest instant at which something is due

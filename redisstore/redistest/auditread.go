@@ -20,7 +20,7 @@ var queueParts = parts{
 	"zset": {
 		"ready", "locks", "waiting", "expiry", "gaps", "delayed", "deferred", "dead_ready", "dead_locks", "dead_waiting",
 		"dead_expiry", "dead_gaps", "dead_delayed", "dead_deferred", "dead_numbers", "due", "scheduled_ids", "history_times",
-		"by_session", "session_locks", "ready_sessions", "idle_sessions", "states_due", "request_times", "run_locks",
+		"by_session", "session_locks", "ready_sessions", "idle_sessions", "states_due", "request_times", "run_locks", "chunks",
 	},
 	"hash": {
 		"entity", "deliveries", "modified", "dead_deliveries", "dead_modified", "history",
@@ -76,6 +76,9 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 		}
 		return nil
 	})
+	if isStop(zsets["ready_sessions"], hashes["entity"].Val()) {
+		err = nil // every other command has its error
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +89,7 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 			}
 		}
 	}
+	q.entity = hashes["entity"].Val()
 	for part, cmd := range streams {
 		items, err := cmd.Slice()
 		if err != nil {
@@ -94,18 +98,23 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 		q.readLog(part, items)
 	}
 	for part, cmd := range zsets {
+		if err := cmd.Err(); err != nil && !isStop(cmd, q.entity) {
+			return nil, err
+		}
 		q.zsets[part] = map[string]float64{}
 		for _, z := range cmd.Val() {
 			q.zsets[part][fmt.Sprint(z.Member)] = z.Score
 		}
 	}
 	for part, cmd := range hashes {
+		if err := cmd.Err(); err != nil {
+			return nil, err
+		}
 		q.hashes[part] = cmd.Val()
 	}
 	if a.known {
 		q.findKeys()
 	}
-	q.entity = q.hashes["entity"]
 	return q, nil
 }
 

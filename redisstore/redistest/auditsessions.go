@@ -49,7 +49,7 @@ func unpadded(digits string) string {
 func (q *audit) readSessions() {
 	if q.entity["requires_session"] != "1" {
 		for _, part := range []string{
-			"by_session", "sessions", "session_locks", "session_tokens", "session_waiting", "ready_sessions", "idle_sessions",
+			"by_session", "sessions", "session_locks", "session_tokens", "session_waiting", "idle_sessions",
 			"session_states", "states_due",
 		} {
 			if q.keys[part] {

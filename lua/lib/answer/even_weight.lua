@@ -2,11 +2,12 @@
 -- for about as much: then none is read, and an answer is half full at least. nil when sizes differ, are large, or are
 -- not known.
 --@include log/has_changes
+--@include log/count_messages
 local function even_weight(queue, side)
   local heaviest = queue.largest + 256
   if heaviest > 262144 or side ~= queue.main or has_changes(side) then
     return nil
   end
-  local messages = redis.call("XLEN", side.log) + redis.call("ZCARD", queue.due) -- their bytes are added up together
+  local messages = count_messages(side) + redis.call("ZCARD", queue.due) -- their bytes are added up together
   return 2 * (side.bytes / math.max(1, messages) + 256) >= heaviest and heaviest or nil
 end

@@ -2,7 +2,14 @@
 -- for it, and for one that is gone, the result is nil.
 --@include answer/weigh_entry
 --@include base/text
+--@include log/chunk_over
+--@include log/entry_at
 local function weigh_at(side, position, most)
-  local entry = redis.call("XRANGE", side.log, position, position .. "-" .. text(math.max(most, 0)))[1]
+  local entry
+  if chunk_over(side, position) then
+    entry = entry_at(side, position)
+  else
+    entry = redis.call("XRANGE", side.log, position, position .. "-" .. text(math.max(most, 0)))[1]
+  end
   return entry and weigh_entry(side, position, entry)
 end

@@ -9,7 +9,7 @@
 local function drop_oldest(queue)
   local main = queue.main
   local position = main.by_session and oldest_in_sessions(queue) or oldest_available(main)
-  local entry = position and entry_at(main.log, position)
+  local entry = position and entry_at(main, position)
   if not entry then
     return nil
   end

@@ -12,7 +12,7 @@ local function find_unlocked(queue, dead, number)
   if not is_unlocked then
     return nil
   end
-  local entry = entry_at(dead.log, position)
+  local entry = entry_at(dead, position)
   if not entry then
     drop_orphan(queue, dead, position)
   end

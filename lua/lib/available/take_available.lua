@@ -37,7 +37,7 @@ local function take_available(queue, side, limit, fitting)
   local new, new_over = hold_expiry(queue, side, fresh)
   for _, over in ipairs({ old_over, new_over }) do
     for _, position in ipairs(over) do
-      local entry = entry_at(side.log, position)
+      local entry = entry_at(side, position)
       if entry then
         expire_with_session(queue, side, entry)
       else

@@ -5,14 +5,15 @@
 --@include entity/can_receive
 --@include entity/forward_path
 --@include entity/touch
+--@include log/first_in_chunk
 --@include wake/recheck_ms
 --@include wake/wait_here
 --@include wake/wake_next
 local function take_run(keys, now, limit, safe, nonce, register_below, sidecar)
   local entity, log, waiting, runs, run_locks = keys[1], keys[2], keys[5], keys[37], keys[38]
-  local ready, expiry, gaps, modified = keys[3], keys[7], keys[8], keys[11]
+  local ready, expiry, gaps, modified, chunks = keys[3], keys[7], keys[8], keys[11], keys[39]
   local values = redis.call("HMGET", entity, "status", "kind", "requires_session", "forward_to", "alarm_ms", "largest",
-    "lock_duration_ms", "sequence", "cursor", "run_messages")
+    "lock_duration_ms", "sequence", "cursor", "run_messages", "chunked")
   local alarm = tonumber(values[5] or "0")
   local is_plain = can_receive(values[1]) and values[2] ~= "topic" and values[3] ~= "1" and not forward_path(values[4])
     and (alarm == 0 or now < alarm) and (safe == 0 or tonumber(values[6] or "0") + 256 <= safe)
@@ -24,7 +25,11 @@ local function take_run(keys, now, limit, safe, nonce, register_below, sidecar)
   local is_awaited = redis.call("ZCARD", waiting) > 0
   local sequence, cursor, lock_ms = tonumber(values[8] or "0"), tonumber(values[9] or "0"), tonumber(values[7])
   local count, ends, notifications, spans = math.min(limit, sequence - cursor), text(now + lock_ms), "0", {}
+  local from = ""
   if count > 0 then
+    if cursor < tonumber(values[11] or "0") then
+      from = first_in_chunk(chunks, cursor + 1)
+    end
     local first, last = text(cursor + 1), text(cursor + count)
     if redis.call("HSETNX", runs, nonce, first .. "-" .. last) == 0 then
       return nil -- the nonce came before
@@ -47,5 +52,5 @@ local function take_run(keys, now, limit, safe, nonce, register_below, sidecar)
     wake_next(waiting, sequence - cursor - count, now)
   end
   local recheck = recheck_ms({ lock_duration_ms = lock_ms, alarm = alarm, now = now })
-  return { "OK", notifications, recheck, left and 1 or 0, ends, {}, {}, {}, spans, {} }
+  return { "OK", notifications, recheck, left and 1 or 0, ends, {}, {}, {}, spans, {}, from }
 end

@@ -5,6 +5,7 @@
 --@include base/text
 --@include dead_letter/append_dead_letter
 --@include log/forget_changes
+--@include log/delete_entry
 --@include session/session_of
 --@include session/block_session
 local function dead_letter_entry(queue, entry, count, cause, reason, description)
@@ -17,7 +18,7 @@ local function dead_letter_entry(queue, entry, count, cause, reason, description
     redis.call("HSET", dead.modified, position, changed)
   end
   local bytes = size + forget_changes(main, sequence)
-  redis.call("XDEL", main.log, entry[1])
+  delete_entry(queue.entity, main, entry)
   redis.call("HDEL", main.deliveries, sequence)
   redis.call("ZREM", main.expiry, sequence)
   redis.call("HINCRBY", queue.entity, "bytes", text(-bytes))

@@ -8,7 +8,7 @@ local function share_quota(target, topic, version, dead, letters, keys, first)
   local values, most = redis.call("HMGET", topic, "max_bytes", "version", "most_bytes"), 0
   for _, letter in ipairs(letters) do
     local position = position_of(dead, letter.number)
-    local entry = position and entry_at(dead.log, position)
+    local entry = position and entry_at(dead, position)
     most = most + (entry and string.match(entry[1], "%d+$") or 0) + 65536 -- at least what its changes can add
   end
   target.max_bytes, target.held = tonumber(values[1]), tonumber(values[3] or "0")

@@ -5,7 +5,7 @@
 --@keys queue dead_log dead_ready dead_locks dead_waiting dead_deliveries dead_expiry dead_gaps dead_delayed
 --@keys queue dead_deferred dead_modified dead_numbers scheduled due scheduled_ids history history_times
 --@keys queue by_session sessions session_locks session_tokens session_waiting ready_sessions idle_sessions
---@keys queue session_states states_due runs run_locks
+--@keys queue session_states states_due runs run_locks chunks
 --@include session/open_sessions
 --@include entity/forward_path
 --@include base/check_key_types
@@ -13,12 +13,16 @@ local function open_queue(keys, now, topics_too)
   local values = redis.call("HMGET", keys[1], "status", "lock_duration_ms", "max_delivery_count", "dead_letter_expired",
     "largest", "redelivery_delay_ms", "expire_deferred", "dead_letter_ttl_ms", "alarm_ms",
     "sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "duplicate_window_ms",
-    "requires_session", "kind", "forward_to", "forward_dead_to", "forwarder_called", "run_messages")
+    "requires_session", "kind", "forward_to", "forward_dead_to", "forwarder_called", "run_messages",
+    "chunked", "chunk_extra")
+  local ready_sessions = values[17] == "1" and keys[33] or keys[5] -- without sessions see intake/append_chunks
   check_key_types(
     {
       keys[5], keys[3], keys[4], keys[7], keys[8], keys[9], keys[10], keys[13], keys[14], keys[15], keys[17], keys[18],
       keys[19],
-      keys[20], keys[22], keys[24], keys[25], keys[27], keys[28], keys[30], keys[33], keys[34], keys[36], keys[38],
+      keys[20], keys[22], keys[24], keys[25], keys[27], keys[28], keys[30], ready_sessions, keys[34], keys[36],
+      keys[38],
+      keys[39],
     },
     {
       keys[6], keys[11], keys[16], keys[21], keys[26], keys[29], keys[31], keys[32], keys[35], keys[37], keys[12],
@@ -40,14 +44,15 @@ local function open_queue(keys, now, topics_too)
       expiry = keys[7], gaps = keys[8], delayed = keys[9], deferred = keys[10], modified = keys[11],
       sequence = tonumber(values[10] or "0"), cursor = tonumber(values[11] or "0"), bytes = tonumber(values[12] or "0"),
       newly_available = 0, runs = keys[37], run_locks = keys[38],
-      run_messages = tonumber(values[22] or "0"),
+      run_messages = tonumber(values[22] or "0"), chunks = keys[39], chunked = tonumber(values[23] or "0"),
+      chunk_extra = tonumber(values[24] or "0"),
     },
     dead = {
       prefix = "dead_", log = keys[12], ready = keys[13], locks = keys[14], waiting = keys[15], deliveries = keys[16],
       expiry = keys[17], gaps = keys[18], delayed = keys[19], deferred = keys[20], modified = keys[21],
       numbers = keys[22],
       sequence = tonumber(values[13] or "0"), cursor = tonumber(values[14] or "0"), bytes = tonumber(values[15] or "0"),
-      newly_available = 0, run_messages = 0,
+      newly_available = 0, run_messages = 0, chunked = 0, chunk_extra = 0,
     },
     scheduled = keys[23], due = keys[24], scheduled_ids = keys[25],
     history = keys[26], history_times = keys[27], is_topic = values[18] == "topic",

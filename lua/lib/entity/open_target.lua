@@ -4,7 +4,8 @@
 local function open_target(entity, now, subscriptions_too)
   local values = redis.call("HMGET", entity, "status", "max_message_bytes", "max_batch_bytes", "max_bytes",
     "max_message_count", "default_ttl_ms", "sequence", "bytes", "dead_bytes", "keyed", "cursor", "alarm_ms", "largest",
-    "requires_session", "state_bytes", "kind", "forward_to", "forwarder_called")
+    "requires_session", "state_bytes", "kind", "forward_to", "forwarder_called",
+    "chunk_extra")
   if values[16] ~= "queue" and not (values[16] == "subscription" and subscriptions_too) then
     return nil
   end
@@ -18,5 +19,6 @@ local function open_target(entity, now, subscriptions_too)
     cursor = tonumber(values[11] or "0"),
     alarm = tonumber(values[12] or "0"), largest = tonumber(values[13] or "0"),
     has_sessions = values[14] == "1", forwards = forward_path(values[17]), forwarder_called = values[18] == "1",
+    chunk_extra = tonumber(values[19] or "0"),
   }
 end

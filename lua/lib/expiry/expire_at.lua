@@ -5,7 +5,7 @@
 --@include expiry/expire_with_session
 --@include entity/note_orphan
 local function expire_at(queue, side, position)
-  local entry = entry_at(side.log, position)
+  local entry = entry_at(side, position)
   if entry then
     take_unlocked(queue, side, position, session_of(entry))
     expire_with_session(queue, side, entry)

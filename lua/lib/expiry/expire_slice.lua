@@ -13,7 +13,7 @@ local function expire_slice(queue, side, session, kind, bound)
   queue.rest_left, queue.rest_bytes = queue.rest_left or 250, queue.rest_bytes or 4194304
   local most = math.max(0, queue.rest_left) + (queue.undecided and queue.undecided_count or 0)
   for i, position in ipairs(unlocked_in_session(queue, session, bound, most + 1)) do
-    local other, count = entry_at(side.log, position), queue.undecided and queue.undecided[position]
+    local other, count = entry_at(side, position), queue.undecided and queue.undecided[position]
     if i > most or (queue.rest_bytes <= 0 and not count) then
       mark_expiring(queue, session, kind, bound)
       return true

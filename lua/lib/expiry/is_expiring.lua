@@ -6,7 +6,7 @@ local function is_expiring(queue, side, position)
   if not side.by_session or not queue.expiring then
     return false
   end
-  local entry = entry_at(side.log, position)
+  local entry = entry_at(side, position)
   local session = entry and session_of(entry)
   for number, _, name in string.gmatch(queue.expiring, "(%d+)(d?):([^%z]*)%z") do
     if name == session and tonumber(position) <= tonumber(number) then

@@ -4,15 +4,18 @@
 --@include base/text
 --@include lock/run_without
 --@include lock/save_run
---@include log/delete_ids
+--@include log/delete_spans
 local function complete_runs(entity, side, nonces, wanted, ids, now)
-  local ends, total, over, lefts = redis.call("ZMSCORE", side.run_locks, unpack(nonces)), 0, {}, {}
+  local ends, total, over, lefts, spans = redis.call("ZMSCORE", side.run_locks, unpack(nonces)), 0, {}, {}, {}
   for i, run in ipairs(redis.call("HMGET", side.runs, unpack(nonces))) do
     if not run or not ends[i] or tonumber(ends[i]) <= now then
       return false
     end
-    local left, _, taken = run_without(run, wanted[i])
-    total, lefts[i] = total + taken, left or false
+    local left, taken, messages = run_without(run, wanted[i])
+    total, lefts[i] = total + messages, left or false
+    for _, position in ipairs(taken) do
+      spans[#spans + 1] = position
+    end
     over[#over + 1] = not left and nonces[i] or nil
   end
   redis.call("XLEN", side.log) -- as in lib/base/check_key_types
@@ -22,8 +25,8 @@ local function complete_runs(entity, side, nonces, wanted, ids, now)
   if total < #ids then
     return false
   end
-  local bytes, wrong = delete_ids(side.log, ids)
-  if wrong then
+  local bytes, fewer = delete_spans(side, spans, ids)
+  if not bytes then
     return false
   end
   side.run_messages = side.run_messages - total
@@ -37,6 +40,6 @@ local function complete_runs(entity, side, nonces, wanted, ids, now)
     end
   end
   redis.call("HSET", entity, "accessed_ms", text(now), "bytes", text(side.bytes - bytes), "run_messages",
-    text(side.run_messages))
+    text(side.run_messages), "chunk_extra", text(side.chunk_extra - fewer))
   return true
 end

@@ -17,7 +17,7 @@ local function decide_outcome(queue, side, position, count, visible_at, session,
     if deferred then
       redis.call("ZREM", side.deferred, position)
     end
-    local entry = entry_at(side.log, position)
+    local entry = entry_at(side, position)
     if not entry then
       note_orphan(queue, position)
       redis.call("HDEL", side.deliveries, position)

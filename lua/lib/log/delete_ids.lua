@@ -1,19 +1,30 @@
--- delete_ids deletes messages whose locks hold. Their ids, "<position>-<size>", come from tokens of clients, so XDEL
--- must report how many the log has. A message that is there under another id stays: its token was altered. Returns the
--- bytes deleted, and the set of wrong ids, nil when there is none.
---@include log/entry_at
-local function delete_ids(log, ids)
-  local wrong, bytes = nil, 0
-  if redis.call("XDEL", log, unpack(ids)) < #ids then
-    wrong = {}
-    for _, id in ipairs(ids) do
-      wrong[id] = entry_at(log, string.match(id, "^%d+")) ~= nil
-    end
+-- delete_ids deletes messages whose locks hold, as delete_own does, in chunks or not.
+--@include log/chunk_over
+--@include log/sizes_of_chunk
+--@include log/delete_entry
+--@include log/delete_own
+local function delete_ids(entity, side, ids)
+  if side.chunked == 0 then
+    return delete_own(side, ids)
   end
+  local own, altered, chunk_bytes = {}, {}, 0
   for _, id in ipairs(ids) do
-    if not (wrong and wrong[id]) then
-      bytes = bytes + string.sub(id, string.find(id, "-", 1, true) + 1) -- a third of the time of a pattern
+    local position, size = string.match(id, "^(%d+)%-(%d+)$")
+    local chunk = chunk_over(side, position)
+    local stored = chunk and sizes_of_chunk(chunk)[position - chunk.first + 1]
+    if not chunk then
+      own[#own + 1] = id
+    elseif stored == size then
+      delete_entry(entity, side, { id })
+      chunk_bytes = chunk_bytes + size
+    elseif stored then
+      altered[#altered + 1] = id
     end
   end
-  return bytes, wrong
+  local bytes, wrong = delete_own(side, own)
+  for _, id in ipairs(altered) do
+    wrong = wrong or {}
+    wrong[id] = true
+  end
+  return bytes + chunk_bytes, wrong
 end

@@ -2,6 +2,8 @@
 -- letters of peek.lua; with a session only its messages are read. Returns items { entry, number, scheduled } and the
 -- number to go on from, "0" at the end.
 --@include log/entry_at
+--@include log/entries_after
+--@include schedule/scheduled_at
 --@include entity/drop_orphan
 --@include base/text
 --@include session/places_in_session
@@ -12,20 +14,26 @@ local function entries_from(queue, side, from, limit, show, session)
   end
   if session then
     for _, place in ipairs(places_in_session(queue, session, from, limit, show)) do
-      add(entry_at(place.scheduled and queue.scheduled or side.log, place.position), place.position, place.scheduled)
+      local entry
+      if place.scheduled then
+        entry = scheduled_at(queue.scheduled, place.position)
+      else
+        entry = entry_at(side, place.position)
+      end
+      add(entry, place.position, place.scheduled)
     end
   elseif side.numbers then
     local rows = redis.call("ZRANGEBYSCORE", side.numbers, from, "+inf", "WITHSCORES", "LIMIT", 0, limit)
     for i = 1, #rows, 2 do
-      add(entry_at(side.log, rows[i]), rows[i + 1], false, rows[i])
+      add(entry_at(side, rows[i]), rows[i + 1], false, rows[i])
     end
   elseif show == "d" then
     for _, position in ipairs(redis.call("ZRANGEBYSCORE", side.deferred, from, "+inf", "LIMIT", 0, limit)) do
-      add(entry_at(side.log, position), position, false)
+      add(entry_at(side, position), position, false)
     end
   else
     if show ~= "s" then
-      for _, entry in ipairs(redis.call("XRANGE", side.log, from, "+", "COUNT", limit)) do
+      for _, entry in ipairs(entries_after(side, from, limit)) do
         add(entry, string.match(entry[1], "^%d+"), false)
       end
     end

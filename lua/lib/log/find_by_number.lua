@@ -20,7 +20,7 @@ local function find_by_number(queue, side, numbers, deferred, session)
     end
     local expires, entry = 0, nil
     if found and (is_deferred or side.by_session) then
-      entry = entry_at(side.log, position)
+      entry = entry_at(side, position)
       if not entry then
         drop_orphan(queue, side, position, session)
         found = nil

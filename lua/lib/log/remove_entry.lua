@@ -1,10 +1,11 @@
 -- remove_entry removes a message and frees its bytes (SETTLE-3, QUOTA-12). It must be off locks, ready, delayed
 -- and deferred, and below the cursor or in a gap. Returns its bytes.
 --@include log/forget_changes
+--@include log/delete_entry
 --@include base/text
 local function remove_entry(queue, side, entry)
   local position, size = string.match(entry[1], "^(%d+)%-(%d+)")
-  redis.call("XDEL", side.log, entry[1])
+  delete_entry(queue.entity, side, entry)
   redis.call("HDEL", side.deliveries, position)
   redis.call("ZREM", side.expiry, position)
   if side.numbers then

@@ -2,7 +2,7 @@
 -- and a new lifetime (SCHED-3, SCHED-6, MSG-7, TTL-17).
 --@include session/session_member
 --@include session/touch_session
---@include log/entry_at
+--@include schedule/scheduled_at
 --@include intake/append_message
 --@include session/session_of
 --@include base/text
@@ -16,7 +16,7 @@ local function activate_due(queue)
     if queue.slice_bytes <= 0 then
       break
     end
-    local entry = entry_at(queue.scheduled, string.match(member, "[1-9]%d*$"))
+    local entry = scheduled_at(queue.scheduled, string.match(member, "[1-9]%d*$"))
     redis.call("ZREM", queue.due, member)
     if entry then
       local size = string.match(entry[1], "%d+$")

@@ -1,7 +1,7 @@
 -- remove_scheduled removes a scheduled message, named by its member of due, and frees its bytes. Returns false
 -- when it is not there. With forget, and if the queue has ForgetOnCancel, its message id may be used again at once
 -- (DUP-6): call open_history first.
---@include log/entry_at
+--@include schedule/scheduled_at
 --@include duplicate/history_key
 --@include session/session_of
 --@include session/session_member
@@ -10,7 +10,7 @@
 --@include entity/note_orphan
 local function remove_scheduled(queue, member, forget)
   local number = string.match(member, "[1-9]%d*$")
-  local entry = entry_at(queue.scheduled, number)
+  local entry = scheduled_at(queue.scheduled, number)
   redis.call("ZREM", queue.due, member)
   if not entry then
     note_orphan(queue, number)

@@ -5,7 +5,7 @@
 --@include session/session_member
 --@include session/put_in_session
 local function end_delay(queue, side, position)
-  local entry = entry_at(side.log, position)
+  local entry = entry_at(side, position)
   if not entry then
     return
   end

@@ -9,7 +9,7 @@
 --@include entity/forward_path
 local function open_copies(levels, keys, at, now)
   local targets, needs = {}, {}
-  local counts = { p = 4, s = 11, w = 38 }
+  local counts = { p = 4, s = 11, w = 39 }
   for i = 1, #levels do
     local level = string.sub(levels, i, i)
     local own = { unpack(keys, at, at + counts[level] - 1) }

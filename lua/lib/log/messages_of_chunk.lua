@@ -1,0 +1,20 @@
+-- messages_of_chunk returns the messages of a chunk that are there, from a position to another, each as a log entry of
+-- its own. The last chunk that a script read stays at its side, for its payloads never change.
+--@include base/text
+--@include log/sizes_of_chunk
+local function messages_of_chunk(side, chunk, from, last)
+  if side.read_id ~= chunk.id then
+    side.read_id, side.read_entry = chunk.id, redis.call("XRANGE", side.log, chunk.id, chunk.id)[1]
+  end
+  local fields, sizes, entries, place, at = side.read_entry and side.read_entry[2], sizes_of_chunk(chunk), {}, 0, 2
+  for length in string.gmatch(fields and fields[4] or "", ":(%d+)") do
+    local position, size = chunk.first + place, sizes[place + 1]
+    if size and position >= from and position <= last then
+      entries[#entries + 1] = {
+        text(position) .. "-" .. size, { fields[1], string.sub(fields[2], at, at + length - 1) },
+      }
+    end
+    place, at = place + 1, at + length
+  end
+  return entries
+end

@@ -1,0 +1,16 @@
+-- save_chunk keeps what is left of a chunk after messages of it are gone, or deletes it when nothing is.
+--@include base/text
+local function save_chunk(side, chunk)
+  redis.call("ZREM", side.chunks, chunk.member)
+  if chunk.left == 0 then
+    redis.call("XDEL", side.log, chunk.id)
+    return
+  end
+  local sizes = {}
+  for place, size in ipairs(chunk.sizes) do
+    sizes[place] = size or "-"
+  end
+  chunk.list = table.concat(sizes, ",")
+  chunk.member = chunk.id .. ":" .. text(chunk.last) .. ":" .. chunk.list
+  redis.call("ZADD", side.chunks, text(chunk.first), chunk.member)
+end
