@@ -26,10 +26,14 @@ func (q *queue) fateOf(m *message, expired bool) fate {
 			description: "the message passed its time to live before it was settled",
 		}
 	case spent:
+		times := "once"
+		if m.count != 1 {
+			times = fmt.Sprintf("%d times", m.count)
+		}
 		return fate{
 			reason: "MaxDeliveryCountExceeded",
-			description: fmt.Sprintf("the message was delivered %d times without being settled; the queue permits %d",
-				m.count, q.options.MaxDeliveryCount),
+			description: fmt.Sprintf("the message was delivered %s without being settled; the queue permits %d",
+				times, q.options.MaxDeliveryCount),
 		}
 	case expired:
 		return fate{expires: true}

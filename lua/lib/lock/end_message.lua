@@ -7,7 +7,8 @@ local function end_message(queue, side, entry, count, expired, exhausted)
     expire_message(queue, side, entry)
     return true
   end
-  dead_letter_entry(queue, entry, count, "m", "MaxDeliveryCountExceeded", "the message was delivered " .. count
-    .. " times without being settled; the queue permits " .. queue.max_delivery_count)
+  local times = tonumber(count) == 1 and "once" or count .. " times"
+  dead_letter_entry(queue, entry, count, "m", "MaxDeliveryCountExceeded", "the message was delivered " .. times
+    .. " without being settled; the queue permits " .. queue.max_delivery_count)
   return false
 end
