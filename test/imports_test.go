@@ -90,7 +90,7 @@ var layers = []layer{
 	{under: "proxy/wirejson", ours: []string{"semantics", "proto/sidebus/v1"}},
 	{under: "proxy/sas", ours: []string{"semantics"}},
 	{under: "cmd/sidebus/internal/client", ours: []string{
-		"semantics", "semantics/encoded", "semantics/filter", "proto/...", "proxy/wire", "proxy/wirejson", "cmd/sidebus/internal/duration",
+		"semantics", "semantics/encoded", "semantics/filter", "proto/...", "proxy/wire", "proxy/wirejson", "cmd/sidebus/internal/duration", "cmd/sidebus/internal/nearest",
 	}},
 	{under: "examples/...", ours: []string{"proto/client", "proto/sidebus/v1", "examples/..."}, theirs: []string{
 		"google.golang.org/protobuf", "google.golang.org/grpc",
