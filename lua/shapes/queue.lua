@@ -40,6 +40,7 @@
 ---@field runs string? key, on the main side: messages that share a lock
 ---@field run_locks string? key, on the main side: the ends of these locks
 ---@field run_messages int how many messages are in runs
+---@field entity string? key, on the main side: of the queue
 ---@field chunks string? key, on the main side: log entries that have several messages
 ---@field chunked int the last position that was stored in a chunk, 0 = none was
 ---@field chunk_extra int how many messages chunks have beyond one each

@@ -91,8 +91,23 @@ func (m *model) sendOnce(rt *rapid.T) {
 	})
 }
 
+// drawPlain draws a message of which a store may keep several together: it has no options.
+func drawPlain(rt *rapid.T) *semantics.Message {
+	message := text(someIDs.Draw(rt, "id"))
+	if rapid.IntRange(1, 8).Draw(rt, "large") == 1 {
+		message.Body = make([]byte, LogUniform(mostModelBody).Draw(rt, "size"))
+	}
+	return message
+}
+
 func (m *model) drawMessages(rt *rapid.T) []*semantics.Message {
 	messages := make([]*semantics.Message, few(rt, mostModelBatch, "messages"))
+	if !m.options.RequiresSession && rapid.Bool().Draw(rt, "without options") {
+		for i := range messages {
+			messages[i] = drawPlain(rt)
+		}
+		return messages
+	}
 	partition := rapid.SampledFrom([]string{"", "", "p", "q"}).Draw(rt, "partition")
 	for i := range messages {
 		message := m.drawMessage(rt)

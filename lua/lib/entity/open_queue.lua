@@ -45,7 +45,7 @@ local function open_queue(keys, now, topics_too)
       sequence = tonumber(values[10] or "0"), cursor = tonumber(values[11] or "0"), bytes = tonumber(values[12] or "0"),
       newly_available = 0, runs = keys[37], run_locks = keys[38],
       run_messages = tonumber(values[22] or "0"), chunks = keys[39], chunked = tonumber(values[23] or "0"),
-      chunk_extra = tonumber(values[24] or "0"),
+      chunk_extra = tonumber(values[24] or "0"), entity = keys[1],
     },
     dead = {
       prefix = "dead_", log = keys[12], ready = keys[13], locks = keys[14], waiting = keys[15], deliveries = keys[16],

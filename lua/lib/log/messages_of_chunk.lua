@@ -1,13 +1,18 @@
 -- messages_of_chunk returns the messages of a chunk that are there, from a position to another, each as a log entry of
 -- its own. The last chunk that a script read stays at its side, for its payloads never change.
 --@include base/text
+--@include log/forget_chunk
 --@include log/sizes_of_chunk
 local function messages_of_chunk(side, chunk, from, last)
   if side.read_id ~= chunk.id then
     side.read_id, side.read_entry = chunk.id, redis.call("XRANGE", side.log, chunk.id, chunk.id)[1]
   end
-  local fields, sizes, entries, place, at = side.read_entry and side.read_entry[2], sizes_of_chunk(chunk), {}, 0, 2
-  for length in string.gmatch(fields and fields[4] or "", ":(%d+)") do
+  if not side.read_entry then
+    forget_chunk(side, chunk)
+    return {}
+  end
+  local fields, sizes, entries, place, at = side.read_entry[2], sizes_of_chunk(chunk), {}, 0, 2
+  for length in string.gmatch(fields[4] or "", ":(%d+)") do
     local position, size = chunk.first + place, sizes[place + 1]
     if size and position >= from and position <= last then
       entries[#entries + 1] = {
