@@ -29,6 +29,7 @@
 --@include log/remove_entry
 --@include dead_letter/dead_letter_entry
 --@include lock/return_message
+--@include entity/drop_orphan
 --@include transfer/ensure_transfers
 --@include transfer/move_to_transfers
 local owner = KEYS[79]
@@ -75,14 +76,16 @@ table.sort(items, function(a, b) return tonumber(a.position) < tonumber(b.positi
 for _, item in ipairs(items) do
   local fate, entry = item.fate, item.entry
   redis.call("ZREM", side.locks, item.lock)
-  if not fate then
+  if not entry then
+    drop_orphan(queue, side, item.position)
+  elseif not fate then
     return_message(queue, side, item.position, false, 0) -- it was not among those that were carried
-  elseif entry and fate.letter == "t" then
+  elseif fate.letter == "t" then
     move_to_transfers(queue, side, transfers, entry, fate)
-  elseif entry and fate.letter == "k" then
+  elseif fate.letter == "k" then
     local count = redis.call("HGET", side.deliveries, item.position) or "0"
     dead_letter_entry(queue, entry, count, fate.cause, fate.reason, fate.description)
-  elseif entry then
+  else
     redis.call("ZREM", side.deferred, item.position) -- a dead letter that was sent again may have been
     remove_entry(queue, side, entry)
   end

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -64,5 +65,24 @@ func TestChunkThatAnOperatorRemoved(t *testing.T) {
 				t.Errorf("%d active messages and %d dead letters", r.Active, r.DeadLetter)
 			}
 		})
+	}
+}
+
+// Forwarding comes to an end when all that it takes is gone.
+func TestForwardingOfAChunkThatAnOperatorRemoved(t *testing.T) {
+	t.Parallel()
+	s := openTransfers(t)
+	s.make("archive")
+	s.make("orders")
+	s.send(t, messagesOf(3, semantics.Message{})...)
+	must(t, s.raw.XTrimMaxLen(t.Context(), s.key("log"), 0).Err())
+	options := semantics.DefaultOptions()
+	options.ForwardTo = archive.Path
+	must(t, second(s.UpdateEntity(t.Context(), semantics.QueueKind, "orders", options, []string{"forwardTo"})))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	must(t, s.SweepOnce(ctx, brokerOver(s.Store)))
+	if r, err := s.Runtime(t.Context(), semantics.QueueKind, "orders"); err != nil || r.Total() != 0 {
+		t.Errorf("%d messages are left, %v", r.Total(), err)
 	}
 }

@@ -83,7 +83,7 @@ func (b *Broker) forwardOnce(ctx context.Context, source semantics.Source) (more
 		return to.Path != "", nil // elsewhere by now; or nowhere, and no transfer was under way
 	case semantics.CodeOf(err) == semantics.EntityNotFound:
 		return false, nil
-	case err != nil, len(transfer.Messages) == 0:
+	case err != nil, transfer.ID == "":
 		return false, err
 	}
 	if err := b.finishTransfer(ctx, entity.Name, transfer); !errors.Is(err, semantics.ErrOvertaken) {

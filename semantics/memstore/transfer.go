@@ -93,6 +93,9 @@ func (s *Store) BeginTransfer(
 			return semantics.Transfer{}, semantics.ErrForwardingChanged
 		}
 		under = s.begin(q, source.SubQueue, to, limit, now)
+		if len(under.messages) == 0 {
+			return semantics.Transfer{}, nil
+		}
 	}
 	return under.view(source, now), nil
 }
