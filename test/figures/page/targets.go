@@ -74,7 +74,7 @@ var targets = []target{
 			nil,
 		},
 		{"left after all is completed, Redis defaults", atMost(1, "%"), named("memory", "node=4096 %left"), nil},
-	}, "a node of a stream is not split between messages, so a part of it stays empty"},
+	}, "an entry of 32 KiB is allocated whole, the last one of a batch is seldom full, and an index entry comes on top"},
 	{"P8", []check{
 		{"10 receivers wait: scripts in Redis", atMost(2, "/s"), named("idle", "redis scripts/s"), nil},
 		{"10 receivers wait: CPU of the sidecar", atMost(1, "% of a core"), named("idle", "% of a core"), nil},
