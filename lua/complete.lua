@@ -44,8 +44,8 @@ if values[2] == "1" and sub == "" then
   return { "SESSION_REQUIRED" }
 end
 local side = {
-  log = log, locks = locks, modified = KEYS[7], runs = sub == "" and KEYS[9] or nil, run_locks = KEYS[10],
-  run_messages = tonumber(values[3] or "0"), bytes = tonumber(values[4] or "0"),
+  entity = entity, log = log, locks = locks, modified = KEYS[7], runs = sub == "" and KEYS[9] or nil,
+  run_locks = KEYS[10], run_messages = tonumber(values[3] or "0"), bytes = tonumber(values[4] or "0"),
   chunks = KEYS[11], chunked = sub == "" and tonumber(values[5] or "0") or 0, chunk_extra = tonumber(values[6] or "0"),
 }
 if sub == "" and count > 0 and complete_runs(entity, side, nonces, runs, ids, now) then
@@ -91,7 +91,7 @@ touch(entity, now)
 
 local gone, bytes, wrong = {}, 0, nil
 if #held > 0 then
-  bytes, wrong = delete_ids(entity, side, held_ids)
+  bytes, wrong = delete_ids(side, held_ids)
 end
 for i, lock in ipairs(held) do
   if not (wrong and wrong[held_ids[i]]) then

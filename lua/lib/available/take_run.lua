@@ -5,7 +5,7 @@
 --@include entity/can_receive
 --@include entity/forward_path
 --@include entity/touch
---@include log/first_in_chunk
+--@include log/chunk_over
 --@include wake/recheck_ms
 --@include wake/wait_here
 --@include wake/wake_next
@@ -27,9 +27,8 @@ local function take_run(keys, now, limit, safe, nonce, register_below, sidecar)
   local count, ends, notifications, spans = math.min(limit, sequence - cursor), text(now + lock_ms), "0", {}
   local from = ""
   if count > 0 then
-    if cursor < tonumber(values[11] or "0") then
-      from = first_in_chunk(chunks, cursor + 1)
-    end
+    local chunk = chunk_over({ chunks = chunks, chunked = tonumber(values[11] or "0") }, cursor + 1)
+    from = chunk and chunk.first <= cursor and text(chunk.first) or ""
     local first, last = text(cursor + 1), text(cursor + count)
     if redis.call("HSETNX", runs, nonce, first .. "-" .. last) == 0 then
       return nil -- the nonce came before

@@ -18,7 +18,7 @@ local function dead_letter_entry(queue, entry, count, cause, reason, description
     redis.call("HSET", dead.modified, position, changed)
   end
   local bytes = size + forget_changes(main, sequence)
-  delete_entry(queue.entity, main, entry)
+  delete_entry(main, entry)
   redis.call("HDEL", main.deliveries, sequence)
   redis.call("ZREM", main.expiry, sequence)
   redis.call("HINCRBY", queue.entity, "bytes", text(-bytes))

@@ -2,7 +2,7 @@
 --@include log/chunk_over
 --@include log/sizes_of_chunk
 --@include log/save_chunk
-local function delete_entry(entity, side, entry)
+local function delete_entry(side, entry)
   local position = tonumber(string.match(entry[1], "^%d+"))
   local chunk = chunk_over(side, position)
   if not chunk then
@@ -14,6 +14,6 @@ local function delete_entry(entity, side, entry)
   save_chunk(side, chunk)
   if chunk.left > 0 then
     side.chunk_extra = side.chunk_extra - 1
-    redis.call("HINCRBY", entity, "chunk_extra", -1)
+    redis.call("HINCRBY", side.entity, "chunk_extra", -1)
   end
 end

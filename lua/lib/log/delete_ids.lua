@@ -3,7 +3,7 @@
 --@include log/sizes_of_chunk
 --@include log/delete_entry
 --@include log/delete_own
-local function delete_ids(entity, side, ids)
+local function delete_ids(side, ids)
   if side.chunked == 0 then
     return delete_own(side, ids)
   end
@@ -15,7 +15,7 @@ local function delete_ids(entity, side, ids)
     if not chunk then
       own[#own + 1] = id
     elseif stored == size then
-      delete_entry(entity, side, { id })
+      delete_entry(side, { id })
       chunk_bytes = chunk_bytes + size
     elseif stored then
       altered[#altered + 1] = id

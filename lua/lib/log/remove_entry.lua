@@ -5,7 +5,7 @@
 --@include base/text
 local function remove_entry(queue, side, entry)
   local position, size = string.match(entry[1], "^(%d+)%-(%d+)")
-  delete_entry(queue.entity, side, entry)
+  delete_entry(side, entry)
   redis.call("HDEL", side.deliveries, position)
   redis.call("ZREM", side.expiry, position)
   if side.numbers then
