@@ -3,54 +3,46 @@ package sidecartest
 import (
 	"bytes"
 	"encoding/json"
-	"sync"
+	"os"
+	"path/filepath"
+	"testing"
 )
 
-// startLog stores the log of a sidecar and finds the line with its addresses.
-type startLog struct {
-	opened chan struct{} // closed when that line is written
+// logFile is the log of a sidecar. It is a file and not a pipe, so that a line can be read as soon as the sidecar has
+// written it: a test that has seen the effect also sees the line before it.
+type logFile struct{ file *os.File }
 
-	mu   sync.Mutex
-	text bytes.Buffer
-	read int // how far text was looked at
-	line startLine
-}
-
-// startLine is that line.
-type startLine struct {
+// addresses is the line of the log with the addresses of the sidecar.
+type addresses struct {
 	Message string `json:"msg"`
 	HTTP    string `json:"http"`
 	GRPC    string `json:"grpc"`
 	Admin   string `json:"admin"`
 }
 
-// Write writes any part of the log; it never fails.
-func (l *startLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text.Write(p)
-	for {
-		line, _, ended := bytes.Cut(l.text.Bytes()[l.read:], []byte("\n"))
-		if !ended {
-			return len(p), nil
-		}
-		l.read += len(line) + 1
-		var found startLine
-		if l.line.Message == "" && json.Unmarshal(line, &found) == nil && found.Message == "Sidebus is listening" {
-			l.line = found
-			close(l.opened)
+func newLogFile(t testing.TB) logFile {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return logFile{file}
+}
+
+// addresses returns where the sidecar listens, and reports whether it does.
+func (l logFile) addresses() (addresses, bool) {
+	for line := range bytes.Lines(l.text()) {
+		var found addresses
+		if json.Unmarshal(line, &found) == nil && found.Message == "Sidebus is listening" {
+			return found, true
 		}
 	}
+	return addresses{}, false
 }
 
-func (l *startLog) start() startLine {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.line
-}
-
-func (l *startLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+// text returns what is written; nothing if the file is gone with the test.
+func (l logFile) text() []byte {
+	text, _ := os.ReadFile(l.file.Name())
+	return text
 }

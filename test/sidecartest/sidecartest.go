@@ -73,7 +73,7 @@ type Sidecar struct {
 	HTTP, GRPC, Admin string // addresses, host:port; empty if the process ended before it listened
 
 	command *exec.Cmd
-	log     *startLog
+	log     logFile
 	exited  chan struct{}
 }
 
@@ -81,13 +81,13 @@ type Sidecar struct {
 // at its end.
 func Launch(t testing.TB, args ...string) *Sidecar {
 	t.Helper()
-	s := &Sidecar{log: &startLog{opened: make(chan struct{})}, exited: make(chan struct{})}
+	s := &Sidecar{log: newLogFile(t), exited: make(chan struct{})}
 	const free = "127.0.0.1:0"
 	all := append([]string{"serve", "--http-addr", free, "--grpc-addr", free, "--admin-addr", free}, args...)
 	s.command = exec.Command(Binary(t), all...)
 	s.command.Dir = t.TempDir()
 	s.command.Env = Environment()
-	s.command.Stderr = s.log
+	s.command.Stderr = s.log.file
 	if err := s.command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -101,16 +101,11 @@ func Launch(t testing.TB, args ...string) *Sidecar {
 			t.Logf("log of the sidecar at %s:\n%s", s.HTTP, s.Log())
 		}
 	})
-	patience := time.NewTimer(Patience)
-	defer patience.Stop()
-	select {
-	case <-s.log.opened:
-		line := s.log.start()
-		s.HTTP, s.GRPC, s.Admin = line.HTTP, line.GRPC, line.Admin
-	case <-s.exited:
-	case <-patience.C:
-		t.Fatal("the sidecar neither listens nor ends")
-	}
+	Eventually(t, "the sidecar listens or ends", func() bool {
+		at, listens := s.log.addresses()
+		s.HTTP, s.GRPC, s.Admin = at.HTTP, at.GRPC, at.Admin
+		return listens || s.hasExited()
+	})
 	return s
 }
 
@@ -147,11 +142,20 @@ func (s *Sidecar) Exit(t testing.TB) int {
 	}
 }
 
+func (s *Sidecar) hasExited() bool {
+	select {
+	case <-s.exited:
+		return true
+	default:
+		return false
+	}
+}
+
 // PID returns the process id of the sidecar.
 func (s *Sidecar) PID() int { return s.command.Process.Pid }
 
 // Log returns what the sidecar has written to stderr so far.
-func (s *Sidecar) Log() string { return s.log.String() }
+func (s *Sidecar) Log() string { return string(s.log.text()) }
 
 // Environment returns the environment of the tests without the settings of a developer for another sidecar.
 func Environment() []string {
