@@ -104,7 +104,8 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// share runs work in benchCallers goroutines until messages are used up, batch by batch, and gives seconds per message.
+// share runs work in benchCallers goroutines until so many messages are done, batch by batch, and gives seconds per
+// message. A caller takes a batch before it works and gives back what it did not do, so no message is done beyond them.
 func share(b *testing.B, messages, batch int, work func(n int) (done int, err error)) float64 {
 	var left atomic.Int64
 	left.Store(int64(messages))
@@ -112,19 +113,29 @@ func share(b *testing.B, messages, batch int, work func(n int) (done int, err er
 	began := time.Now()
 	for range benchCallers {
 		wg.Go(func() {
-			for left.Load() > 0 {
-				n := min(batch, int(left.Load()))
-				done, err := work(max(n, 1))
+			for n := take(&left, batch); n > 0; n = take(&left, batch) {
+				done, err := work(n)
 				if err != nil {
 					b.Error(err)
 					return
 				}
-				left.Add(-int64(done))
+				left.Add(int64(n - done))
 			}
 		})
 	}
 	wg.Wait()
 	return time.Since(began).Seconds() / float64(messages)
+}
+
+// take takes a batch of what is left, or the rest.
+func take(left *atomic.Int64, batch int) int {
+	for {
+		is := left.Load()
+		n := min(is, int64(batch))
+		if n <= 0 || left.CompareAndSwap(is, is-n) {
+			return int(n)
+		}
+	}
 }
 
 func sidebusLifecycle(b *testing.B, url string, batch, messages int) figures {

@@ -66,15 +66,22 @@ var targets = []target{
 	}, "not examined"},
 	{"P7", []check{
 		{
-			"Redis memory of a message above body and id, Redis defaults", atMost(80, "bytes"),
-			named("memory", "node=4096 bytes/message"), nil,
+			"Redis memory of a message above body and id, sent in batches of 100", atMost(80, "bytes"),
+			named("memory", "node=4096/batch=100 bytes/message"), nil,
 		},
 		{
-			"the same with `stream-node-max-bytes` 16384", atMost(80, "bytes"), named("memory", "node=16384 bytes/message"),
-			nil,
+			"the same with `stream-node-max-bytes` 16384", atMost(80, "bytes"),
+			named("memory", "node=16384/batch=100 bytes/message"), nil,
 		},
-		{"left after all is completed, Redis defaults", atMost(1, "%"), named("memory", "node=4096 %left"), nil},
-	}, "an entry of 32 KiB is allocated whole, the last one of a batch is seldom full, and an index entry comes on top"},
+		{
+			"the same, sent one by one", atMost(80, "bytes"), named("memory", "node=4096/batch=1 bytes/message"), nil,
+		},
+		{
+			"the same, sent one by one, with `stream-node-max-bytes` 16384", atMost(80, "bytes"),
+			named("memory", "node=16384/batch=1 bytes/message"), nil,
+		},
+		{"left after all is completed", atMost(1, "%"), named("memory", "node=4096/batch=100 %left"), nil},
+	}, "of messages that are sent one by one, only three fit into a node of 4096 bytes; `--store embedded` sets 16384"},
 	{"P8", []check{
 		{"10 receivers wait: scripts in Redis", atMost(2, "/s"), named("idle", "redis scripts/s"), nil},
 		{"10 receivers wait: CPU of the sidecar", atMost(1, "% of a core"), named("idle", "% of a core"), nil},
