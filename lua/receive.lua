@@ -19,12 +19,14 @@
 --
 -- Returns
 --   OK                notifications recheck_ms left locked_until_ms positions deliveries changes spans counts from
+--                     entries
 --                     recheck_ms: when to look again without being woken; left: 1 = there may be more at once;
 --                     positions were delivered before; spans: first and last position, in turn, of what was never
 --                     delivered before; deliveries, changes: as lib/answer/values_of.lua; counts: for how many of the
 --                     first calls the answer is complete, then for each how many of the messages it gets, in order of
 --                     position; or nothing, when each gets as many as its limit; from: of the only span, the
---                     position of the log entry that has its first message, "" when not known
+--                     position of the log entry that has its first message, "" when not known; entries: what XRANGE
+--                     returns for it, if the messages are small and few; else the caller reads them
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED   status
 --   FORWARDS_ALL      path        the queue forwards all it gets to there (FWD-2)
@@ -110,4 +112,4 @@ end
 local due = queue.alarm > 0 and queue.alarm <= now
 local left = (due or (still > 0 and went_on)) and 1 or 0
 local notifications = close_queue(queue)
-return { "OK", notifications, recheck_ms(queue), left, locked_until, old, deliveries, changes, spans, counts, "" }
+return { "OK", notifications, recheck_ms(queue), left, locked_until, old, deliveries, changes, spans, counts, "", {} }

@@ -84,7 +84,11 @@ func (s *Store) readTogether(ctx context.Context, log string, spans []span) (rea
 		}
 		read = make([][]entry, len(spans))
 		for i, cmd := range cmds {
-			if read[i], err = readEntries(cmd); err != nil {
+			items, err := cmd.Slice()
+			if err != nil {
+				return nil, storeError(err, true)
+			}
+			if read[i], err = readEntries(&reply{script: "XRANGE", items: items}); err != nil {
 				return nil, err
 			}
 		}
@@ -93,13 +97,9 @@ func (s *Store) readTogether(ctx context.Context, log string, spans []span) (rea
 	return nil, err
 }
 
-func readEntries(cmd *redis.Cmd) ([]entry, error) {
-	items, err := cmd.Slice()
-	if err != nil {
-		return nil, storeError(err, true)
-	}
-	entries := make([]entry, 0, len(items))
-	r := &reply{script: "XRANGE", items: items}
+// readEntries reads a list of entries as XRANGE returns it.
+func readEntries(r *reply) ([]entry, error) {
+	entries := make([]entry, 0, len(r.items))
 	for r.more() {
 		pair := r.list()
 		entries = append(entries, readEntry(pair))

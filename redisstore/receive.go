@@ -117,7 +117,7 @@ func (s *Store) receiveOnce(ctx context.Context, calls []*receiveCall) (left boo
 	lockedUntil := r.instant()
 	back := readBackAgain(r)
 	spans, counts := r.list(), r.list()
-	back.from = r.text()
+	back.from, back.entries = r.text(), r.list()
 	if err := r.failure(); err != nil {
 		return false, 0, err
 	}
@@ -163,6 +163,7 @@ type backAgain struct {
 	positions *reply
 	known     known
 	from      string // of the only span: see receive.lua
+	entries   *reply // of the only span; nil or empty: they must be read
 }
 
 func readBackAgain(r *reply) backAgain { return backAgain{positions: r.list(), known: readKnown(r)} }
@@ -200,12 +201,27 @@ func (back *backAgain) spans(fresh *reply) ([]span, error) {
 	return spans, back.positions.failure()
 }
 
+// read returns the messages of the only span, if they came with the reply of the script, else nil.
+func (back *backAgain) read(spans []span) ([][]entry, error) {
+	if back.entries == nil || !back.entries.more() {
+		return nil, nil
+	}
+	entries, err := readEntries(back.entries)
+	if err == nil {
+		entries, err = spans[0].withoutChunks(entries)
+	}
+	return [][]entry{entries}, err
+}
+
 // readFound reads messages that only an operator or the deletion of the queue can remove meanwhile. The result is in
 // order of position.
 func (s *Store) readFound(
 	ctx context.Context, source semantics.Source, back backAgain, spans []span,
 ) ([]entry, error) {
-	read, err := s.readSpans(ctx, s.keysOf(source).of(source.SubQueue), spans)
+	read, err := back.read(spans)
+	if err == nil && read == nil {
+		read, err = s.readSpans(ctx, s.keysOf(source).of(source.SubQueue), spans)
+	}
 	if err != nil {
 		return nil, err
 	}

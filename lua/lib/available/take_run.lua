@@ -9,6 +9,7 @@
 --@include wake/recheck_ms
 --@include wake/wait_here
 --@include wake/wake_next
+local READ_HERE = 8192 -- most bytes of messages that are returned with the reply (docs/decisions/0039)
 local function take_run(keys, now, limit, safe, nonce, register_below, sidecar)
   local entity, log, waiting, runs, run_locks = keys[1], keys[2], keys[5], keys[37], keys[38]
   local ready, expiry, gaps, modified, chunks = keys[3], keys[7], keys[8], keys[11], keys[39]
@@ -25,7 +26,7 @@ local function take_run(keys, now, limit, safe, nonce, register_below, sidecar)
   local is_awaited = redis.call("ZCARD", waiting) > 0
   local sequence, cursor, lock_ms = tonumber(values[8] or "0"), tonumber(values[9] or "0"), tonumber(values[7])
   local count, ends, notifications, spans = math.min(limit, sequence - cursor), text(now + lock_ms), "0", {}
-  local from = ""
+  local from, entries = "", {}
   if count > 0 then
     local chunk = chunk_over({ chunks = chunks, chunked = tonumber(values[11] or "0") }, cursor + 1)
     from = chunk and chunk.first <= cursor and text(chunk.first) or ""
@@ -36,6 +37,9 @@ local function take_run(keys, now, limit, safe, nonce, register_below, sidecar)
     redis.call("ZADD", run_locks, ends, nonce)
     if alarm == 0 or now + lock_ms < alarm then
       notifications, alarm = ends, now + lock_ms
+    end
+    if not chunk and count * (tonumber(values[6] or "0") + 256) <= READ_HERE then
+      entries = redis.call("XRANGE", log, first, last)
     end
     redis.call("HSET", entity, "cursor", last, "run_messages", text((values[10] or 0) + count), "accessed_ms",
       text(now), "alarm_ms", text(alarm))
@@ -51,5 +55,5 @@ local function take_run(keys, now, limit, safe, nonce, register_below, sidecar)
     wake_next(waiting, sequence - cursor - count, now)
   end
   local recheck = recheck_ms({ lock_duration_ms = lock_ms, alarm = alarm, now = now })
-  return { "OK", notifications, recheck, left and 1 or 0, ends, {}, {}, {}, spans, {}, from }
+  return { "OK", notifications, recheck, left and 1 or 0, ends, {}, {}, {}, spans, {}, from, entries }
 end

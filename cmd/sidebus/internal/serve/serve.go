@@ -13,6 +13,7 @@ import (
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/declared"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/gcpace"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/idlepages"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/observe"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/saskeys"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
@@ -145,6 +146,7 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 			select {
 			case <-sidecar.Started(): // the garbage of the start is not load
 				gcpace.Start(settings.LoadedHeap())
+				idlepages.Run(ctx)
 			case <-ctx.Done():
 			}
 		},
