@@ -2,9 +2,7 @@ package dapr
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
@@ -145,49 +143,4 @@ func (c *component) Pause(ctx context.Context, _ *proto.PauseRequest) (*proto.Pa
 func (c *component) Resume(ctx context.Context, _ *proto.ResumeRequest) (*proto.ResumeResponse, error) {
 	c.registry.pause(keyOf(ctx), false)
 	return &proto.ResumeResponse{}, nil
-}
-
-// deadLetterSuffix addresses the dead-letter queue of an entity, in any case (DLQ-2).
-const deadLetterSuffix = "/$deadletterqueue"
-
-// addressOf splits a topic name into the path and the sub-queue.
-func addressOf(topic string) (path string, sub semantics.SubQueue) {
-	path, isDead := cutSuffixFold(topic, deadLetterSuffix)
-	if !isDead {
-		return topic, semantics.MainQueue
-	}
-	if source, isTransfer := cutSuffixFold(path, "/$transfer"); isTransfer {
-		return source, semantics.TransferDeadLetterQueue
-	}
-	return path, semantics.DeadLetterQueue
-}
-
-func cutSuffixFold(text, suffix string) (string, bool) {
-	if n := len(text) - len(suffix); n > 0 && strings.EqualFold(text[n:], suffix) {
-		return text[:n], true
-	}
-	return text, false
-}
-
-// sourceOf returns what a subscription to a topic receives from.
-func sourceOf(topic string, s settings) (semantics.Source, error) {
-	path, sub := addressOf(topic)
-	if _, _, isSubscription := semantics.SplitSubscription(path); !isSubscription && s.kind == semantics.TopicKind {
-		parsed, err := semantics.ParsePath(path)
-		if err != nil {
-			return semantics.Source{}, err
-		}
-		if s.consumer == "" {
-			return semantics.Source{}, semantics.Errorf(
-				semantics.InvalidArgument, "metadata consumerID is missing; it names the subscription of topic %q",
-				semantics.Shorten(path),
-			)
-		}
-		path = semantics.SubscriptionPath(parsed, s.consumer)
-	}
-	path, err := semantics.ParseSourcePath(path)
-	if err != nil {
-		return semantics.Source{}, fmt.Errorf("topic %q: %w", semantics.Shorten(topic), err)
-	}
-	return semantics.Source{Path: path, SubQueue: sub}, nil
 }

@@ -31,6 +31,9 @@ var errTimeout = errors.New("timeoutInSec has elapsed")
 // dead-letters the original instead: so the Dapr runtime treats messages that the app fails, if that queue is the
 // deadLetterTopic of the subscription.
 func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) (*proto.PublishResponse, error) {
+	if err := refuseNumber(request.GetTopic()); err != nil {
+		return nil, err
+	}
 	s := c.registry.settings(keyOf(ctx))
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 	defer cancel()
@@ -53,6 +56,9 @@ func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) 
 func (c *component) BulkPublish(
 	ctx context.Context, request *proto.BulkPublishRequest,
 ) (*proto.BulkPublishResponse, error) {
+	if err := refuseNumber(request.GetTopic()); err != nil {
+		return nil, err
+	}
 	s := c.registry.settings(keyOf(ctx))
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 	defer cancel()

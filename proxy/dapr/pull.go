@@ -200,7 +200,11 @@ func (p *pullStream) deliverOnce(ctx context.Context) error {
 func (p *pullStream) subscribe(ctx context.Context) (*stream.Subscription, error) {
 	defer finishOpening(p.stream.Context())
 	s := p.settings
-	source, err := sourceOf(p.topic, s)
+	topic, err := withoutNumber(p.topic)
+	if err != nil {
+		return nil, err
+	}
+	source, err := sourceOf(topic, s)
 	if err != nil {
 		return nil, err
 	}

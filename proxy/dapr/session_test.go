@@ -57,8 +57,7 @@ func TestDAPR_3_OrderWhateverHappens(t *testing.T) {
 				const sessions, each = 12, 10
 				r := b.begin("entityKind", kind, "requireSessions", "true", "maxConcurrentSessions", "3", "redeliveryDelayInMs", "10", "maxDeliveryCount", "100")
 				log := &sessionLog{t: t, out: map[string]bool{}, next: map[string]int{}}
-				for range 3 {
-					f := r.subscribe("orders")
+				for _, f := range append(r.subscribeNumbered("orders", 2), r.subscribe("orders")) {
 					go log.work(f)
 					defer close(f.comes)
 				}

@@ -15,7 +15,7 @@ import (
 // The client and the app, one process, are test/dapr/bench, because Dapr is in a module of its own.
 func daprWorkloads(binary string) []workload {
 	var all []workload
-	for _, component := range []string{"redis", "sidebus-topic", "sidebus-queue", "sidebus-sessions"} {
+	for _, component := range []string{"redis", "sidebus-topic", "sidebus-lanes", "sidebus-streams", "sidebus-queue", "sidebus-sessions"} {
 		d := &daprDriver{component: component, binary: binary}
 		all = append(
 			all, workload{name: "dapr-" + component, share: 10, open: d.carries("single")},

@@ -24,6 +24,7 @@ const (
 	bodySize = 1024
 	bulkSize = 100 // messages of a call that publishes many
 	sessions = 100
+	streams  = 10 // side by side; pubsub.redis passes on as many messages at a time
 	patience = 10 * time.Minute
 )
 
@@ -33,6 +34,9 @@ type contender struct {
 	metadata  map[string]string // of the component
 	isSession bool
 	isRedis   bool // Dapr's own
+	// How many streams daprd has for the subscription, and whether the app opens them itself. Without, it is called.
+	streams     int
+	isStreaming bool
 
 	callers int
 	client  sdk.Client
@@ -47,7 +51,9 @@ var contenders = map[string]*contender{
 	"sidebus-sessions": {kind: "pubsub.sidebus", metadata: map[string]string{
 		"entityKind": "queue", "requireSessions": "true", "maxConcurrentSessions": fmt.Sprint(sessions),
 	}, isSession: true},
-	"redis": {kind: "pubsub.redis", isRedis: true},
+	"sidebus-lanes":   {kind: "pubsub.sidebus", streams: streams},
+	"sidebus-streams": {kind: "pubsub.sidebus", streams: streams, isStreaming: true},
+	"redis":           {kind: "pubsub.redis", isRedis: true},
 }
 
 // start runs the app, and daprd with the component.
@@ -58,17 +64,10 @@ func (c *contender) start(ctx context.Context, b *bed, callers int) error {
 		return err
 	}
 	app := service.NewServiceWithListener(listener)
-	err = app.AddTopicEventHandler(
-		&common.Subscription{PubsubName: "bus", Topic: topic},
-		func(context.Context, *common.TopicEvent) (bool, error) {
-			if c.handled.Add(1) == c.target.Load() {
-				c.reached <- struct{}{}
-			}
-			return false, nil
-		},
-	)
-	if err != nil {
-		return err
+	for _, name := range c.topics() {
+		if err := app.AddTopicEventHandler(&common.Subscription{PubsubName: "bus", Topic: name}, c.handle); err != nil {
+			return err
+		}
 	}
 	go func() { _ = app.Start() }()
 	address, err := b.daprd(ctx, c, listener.Addr().(*net.TCPAddr).Port)
@@ -80,7 +79,50 @@ func (c *contender) start(ctx context.Context, b *bed, callers int) error {
 		return err
 	}
 	c.client = sdk.NewClientWithConnection(conn)
+	if err := c.openStreams(ctx); err != nil {
+		return err
+	}
 	return b.subscribed(ctx, c)
+}
+
+// topics returns what daprd is asked to subscribe to: it opens a stream for each of these names.
+func (c *contender) topics() []string {
+	if c.isStreaming {
+		return nil
+	}
+	names := []string{topic}
+	for n := 2; n <= c.streams; n++ {
+		names = append(names, fmt.Sprintf("%s;lane=%d", topic, n))
+	}
+	return names
+}
+
+// openStreams opens the streams of an app that daprd does not call.
+func (c *contender) openStreams(ctx context.Context) error {
+	if !c.isStreaming {
+		return nil
+	}
+	for range c.streams {
+		s, err := c.client.Subscribe(ctx, sdk.SubscriptionOptions{PubsubName: "bus", Topic: topic})
+		if err != nil {
+			return err
+		}
+		go func() {
+			for m, err := s.Receive(); err == nil; m, err = s.Receive() {
+				_, _ = c.handle(ctx, m.TopicEvent)
+				_ = m.Success()
+			}
+		}()
+	}
+	return nil
+}
+
+// handle is the handler of the app.
+func (c *contender) handle(context.Context, *common.TopicEvent) (retry bool, err error) {
+	if c.handled.Add(1) == c.target.Load() {
+		c.reached <- struct{}{}
+	}
+	return false, nil
 }
 
 // expect sets how many messages from now on are awaited.
