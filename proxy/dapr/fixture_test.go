@@ -207,6 +207,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bed), change ...func(*Con
 
 func (b *bed) servePipes() (stop func()) {
 	server := b.server
+	server.endpoints[0].grpc = server.server(server.endpoints[0].component)
 	b.listener = &pipeListener{incomes: make(chan net.Conn), closed: make(chan struct{})}
 	over := make(chan struct{})
 	go func() {

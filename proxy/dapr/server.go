@@ -24,6 +24,7 @@ const (
 	maxHeaderBytes  = 64 << 10
 	maxConnections  = 1000 // on all sockets
 	maxStreams      = 1000 // concurrent calls and streams of one connection
+	callWorkers     = 64   // goroutines that run calls; a new one would have to grow its stack
 	minPingInterval = 10 * time.Second
 	pingInterval    = time.Minute // to detect a lost runtime
 	pingTimeout     = 20 * time.Second
@@ -72,17 +73,14 @@ func New(
 		stopping:  make(chan struct{}),
 	}
 	for _, p := range places {
-		one := &endpoint{socketSpec: p, component: newComponent(s, p)}
-		one.grpc = s.server(one.component)
-		proto.RegisterPubSubServer(one.grpc, one.component)
-		reflection.Register(one.grpc)
-		s.endpoints = append(s.endpoints, one)
+		s.endpoints = append(s.endpoints, &endpoint{socketSpec: p, component: newComponent(s, p)})
 	}
 	return s, nil
 }
 
+// server returns the server of a component, which has goroutines until it is stopped.
 func (s *Server) server(c *component) *grpc.Server {
-	return grpc.NewServer(
+	server := grpc.NewServer(
 		grpc.Creds(trackedCredentials{metrics: s.metrics, open: &s.connections, closed: c.registry.forget}),
 		grpc.MaxRecvMsgSize(s.config.MaxMessage),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
@@ -92,10 +90,14 @@ func (s *Server) server(c *component) *grpc.Server {
 		),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
 		grpc.WaitForHandlers(true),
+		grpc.NumStreamWorkers(callWorkers),
 		grpc.InTapHandle(trackOpening),
 		grpc.UnaryInterceptor(s.observeCall),
 		grpc.StreamInterceptor(s.observeStream),
 	)
+	proto.RegisterPubSubServer(server, c)
+	reflection.Register(server)
+	return server
 }
 
 // Open opens the sockets, under hidden names until Serve. It may block for a second to detect a stale socket.
@@ -106,15 +108,21 @@ func (s *Server) Open(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("open Dapr socket: %w", err), s.close())
 		}
 	}
+	for _, one := range s.endpoints {
+		one.grpc = s.server(one.component)
+	}
 	return nil
 }
 
-// close closes the open sockets.
+// close closes the open sockets and ends the servers.
 func (s *Server) close() error {
 	var failed []error
 	for _, one := range s.endpoints {
 		if one.socket != nil {
 			failed = append(failed, one.socket.Close())
+		}
+		if one.grpc != nil {
+			one.grpc.Stop()
 		}
 	}
 	return errors.Join(failed...)

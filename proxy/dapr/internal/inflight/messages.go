@@ -62,7 +62,7 @@ func (q *Queue) Fail(token semantics.LockToken, settle func(*Message)) bool {
 	defer q.mu.Unlock()
 	m := q.remove(token)
 	if m != nil {
-		q.Settlements.Go(func() { settle(m) })
+		q.Settlements.start(func() { settle(m) })
 	}
 	return m != nil
 }
@@ -73,7 +73,7 @@ func (q *Queue) Reject(settle func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.isClosed {
-		q.Settlements.Go(settle)
+		q.Settlements.start(settle)
 	}
 }
 

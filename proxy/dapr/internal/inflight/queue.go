@@ -21,11 +21,10 @@ const (
 
 // Queue has the messages of one stream that are in flight. Its methods may be called concurrently.
 type Queue struct {
-	// Settlements are the running ones. None starts after Close.
-	Settlements sync.WaitGroup
-
 	life   context.Context //nolint:containedctx // until the stream ends: also what a timer settles ends soon after
 	settle func(ctx context.Context, why Reason, messages []*Message)
+
+	Settlements settlements
 
 	mu             sync.Mutex
 	sub            *stream.Subscription // the current one, or nil
@@ -43,7 +42,7 @@ type Queue struct {
 // New returns the queue of a stream that lives until life ends. The queue calls settle in goroutines, each time with
 // life and messages of one subscription; settle may block until then, and must end soon after.
 func New(life context.Context, settle func(ctx context.Context, why Reason, messages []*Message)) *Queue {
-	return &Queue{life: life, settle: settle}
+	return &Queue{life: life, settle: settle, Settlements: settlements{life: life, next: make(chan func())}}
 }
 
 // Subscribed notes a new subscription, with a window of its own, and grants it credits.
@@ -121,7 +120,7 @@ func (q *Queue) grant() {
 
 // start settles messages in a goroutine.
 func (q *Queue) start(why Reason, messages ...*Message) {
-	q.Settlements.Go(func() { q.settle(q.life, why, messages) })
+	q.Settlements.start(func() { q.settle(q.life, why, messages) })
 }
 
 // after calls do when d has elapsed, while the mutex of the queue is locked.
