@@ -107,6 +107,7 @@ func (p *pod) startDaprd(t testing.TB, o daprtest.Options) {
 // go to.
 func (p *pod) awaitSource(t testing.TB, topic string) {
 	t.Helper()
+	topic, _, _ = strings.Cut(topic, ";")
 	topic, _, _ = strings.Cut(topic, "/")
 	sidecartest.Eventually(t, "there is a subscription to "+topic, func() bool {
 		for _, path := range []string{queue(topic), subscription(topic)} {
