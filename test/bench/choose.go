@@ -13,8 +13,9 @@ var groups = map[string]string{
 	"floors":  "floor-stream,floor-unary,floor-unary-2",
 	"peers":   "nats-jetstream,rabbitmq-quorum,asynq,bullmq",
 	"targets": "store,fan-out,latency,memory,backlog,idle,start",
-	"dapr": "dapr-redis,dapr-sidebus-topic,dapr-sidebus-queue,dapr-sidebus-sessions,dapr-redis-bulk," +
-		"dapr-sidebus-topic-bulk,dapr-redis-latency,dapr-sidebus-topic-latency",
+	"dapr": "dapr-redis,dapr-sidebus-topic,dapr-sidebus-lanes,dapr-sidebus-streams,dapr-sidebus-queue," +
+		"dapr-sidebus-sessions,dapr-redis-bulk,dapr-sidebus-topic-bulk,dapr-redis-latency,dapr-sidebus-topic-latency," +
+		"dapr-redis-1.14,dapr-sidebus-topic-1.14,dapr-sidebus-lanes-1.14,dapr-sidebus-streams-1.14",
 }
 
 // workloads returns all that a binary of Sidebus can be compared with and in. RabbitMQ is that of this system, or that

@@ -11,17 +11,30 @@ import (
 	"github.com/sidebus/sidebus/test/figures"
 )
 
+// daprComponents are what is compared with each version of Dapr's runtime; empty: the newest.
+var daprComponents = map[string][]string{
+	"":     {"redis", "sidebus-topic", "sidebus-lanes", "sidebus-streams", "sidebus-queue", "sidebus-sessions"},
+	"1.14": {"redis", "sidebus-topic", "sidebus-lanes", "sidebus-streams"},
+}
+
 // daprWorkloads are messages through Dapr's runtime: published by a client of the Go SDK, and handled by an app of it.
 // The client and the app, one process, are test/dapr/bench, because Dapr is in a module of its own.
 func daprWorkloads(binary string) []workload {
 	var all []workload
-	for _, component := range []string{"redis", "sidebus-topic", "sidebus-lanes", "sidebus-streams", "sidebus-queue", "sidebus-sessions"} {
-		d := &daprDriver{component: component, binary: binary}
-		all = append(
-			all, workload{name: "dapr-" + component, share: 10, open: d.carries("single")},
-			workload{name: "dapr-" + component + "-bulk", share: 5, open: d.carries("bulk")},
-			workload{name: "dapr-" + component + "-latency", share: 100, open: d.latency},
-		)
+	for version, components := range daprComponents {
+		suffix := ""
+		if version != "" {
+			suffix = "-" + version
+		}
+		for _, component := range components {
+			d := &daprDriver{component: component, version: version, binary: binary}
+			name := "dapr-" + component
+			all = append(
+				all, workload{name: name + suffix, share: 10, open: d.carries("single")},
+				workload{name: name + "-bulk" + suffix, share: 5, open: d.carries("bulk")},
+				workload{name: name + "-latency" + suffix, share: 100, open: d.latency},
+			)
+		}
 	}
 	return all
 }
@@ -29,10 +42,10 @@ func daprWorkloads(binary string) []workload {
 // daprDriver is one component with a daprd and a Redis, and with Sidebus a sidecar, of its own. Several workloads share
 // it.
 type daprDriver struct {
-	component, binary string
-	mu                sync.Mutex
-	started           *driver
-	users             int
+	component, version, binary string
+	mu                         sync.Mutex
+	started                    *driver
+	users                      int
 }
 
 func (d *daprDriver) start(ctx context.Context, dir string) error {
@@ -52,7 +65,9 @@ func (d *daprDriver) start(ctx context.Context, dir string) error {
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build the client: %w", err)
 	}
-	d.started, err = startDriver(ctx, build.Dir, program, d.component, binary, fmt.Sprint(callers))
+	d.started, err = startDriver(
+		ctx, build.Dir, "env", "SIDEBUS_TEST_DAPRD="+d.version, program, d.component, binary, fmt.Sprint(callers),
+	)
 	return err
 }
 
@@ -65,18 +80,24 @@ func (d *daprDriver) stop() {
 }
 
 func (d *daprDriver) settings() map[string]string {
+	app := "an app of the Go SDK over gRPC"
+	switch d.component {
+	case "sidebus-lanes":
+		app += ", subscribed to 10 names of the topic"
+	case "sidebus-streams":
+		app += ", with 10 streaming subscriptions"
+	}
 	return map[string]string{
-		"client": "Go SDK over gRPC, 64 callers that publish; an app of the Go SDK over gRPC",
+		"client": "Go SDK over gRPC, 64 callers that publish; " + app,
 		"daprd":  "defaults of the component, a daprd of its own",
 		"redis":  "TCP, appendonly yes, appendfsync everysec",
 	}
 }
 
-// opened returns a workload of this driver. Its name has the version of daprd that the environment chooses.
+// opened returns a workload of this driver.
 func (d *daprDriver) opened(round func(context.Context, int) (figures.Round, error)) *opened {
 	return &opened{
-		version: os.Getenv("SIDEBUS_TEST_DAPRD"), round: round, versions: d.started.hello.Versions,
-		settings: d.settings(), stop: d.stop,
+		round: round, versions: d.started.hello.Versions, settings: d.settings(), stop: d.stop,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/sidebus/sidebus/test/dapr/daprtest"
 	"github.com/sidebus/sidebus/test/figures"
 )
 
@@ -64,7 +65,11 @@ func (c *contender) start(ctx context.Context, b *bed, callers int) error {
 		return err
 	}
 	app := service.NewServiceWithListener(listener)
-	for _, name := range c.topics() {
+	names := c.topics()
+	if c.isStreaming {
+		names = nil
+	}
+	for _, name := range names {
 		if err := app.AddTopicEventHandler(&common.Subscription{PubsubName: "bus", Topic: name}, c.handle); err != nil {
 			return err
 		}
@@ -79,17 +84,16 @@ func (c *contender) start(ctx context.Context, b *bed, callers int) error {
 		return err
 	}
 	c.client = sdk.NewClientWithConnection(conn)
-	if err := c.openStreams(ctx); err != nil {
-		return err
+	if c.isStreaming {
+		if err := c.openStreams(ctx); err != nil {
+			return err
+		}
 	}
 	return b.subscribed(ctx, c)
 }
 
-// topics returns what daprd is asked to subscribe to: it opens a stream for each of these names.
+// topics returns the topics of the subscription, by each of which daprd opens a stream.
 func (c *contender) topics() []string {
-	if c.isStreaming {
-		return nil
-	}
 	names := []string{topic}
 	for n := 2; n <= c.streams; n++ {
 		names = append(names, fmt.Sprintf("%s;lane=%d", topic, n))
@@ -97,13 +101,14 @@ func (c *contender) topics() []string {
 	return names
 }
 
-// openStreams opens the streams of an app that daprd does not call.
+// openStreams opens the streams of an app that daprd does not call. daprd before 1.16 permits one by each name, newer ones
+// any number.
 func (c *contender) openStreams(ctx context.Context) error {
-	if !c.isStreaming {
-		return nil
-	}
-	for range c.streams {
-		s, err := c.client.Subscribe(ctx, sdk.SubscriptionOptions{PubsubName: "bus", Topic: topic})
+	for _, name := range c.topics() {
+		if daprtest.IsNewest() {
+			name = topic
+		}
+		s, err := c.client.Subscribe(ctx, sdk.SubscriptionOptions{PubsubName: "bus", Topic: name})
 		if err != nil {
 			return err
 		}
