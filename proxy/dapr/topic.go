@@ -8,10 +8,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// streamMark begins the number of a stream in the topic of a subscription, as in "orders;lane=2". The Dapr runtime opens
-// one stream for each topic that an app subscribes to. Some versions pass on one message of a stream at a time, so an app
-// that works on several subscribes under several numbers. All of them receive from the same entity. A semicolon is not a
-// character of paths (ENT-3), so no entity has such a name.
+// streamMark is followed by the number of a stream in the topic of a subscription, so that the streams of a
+// subscription have different topics. The Dapr runtime opens one stream for each topic that an app subscribes to, and
+// some versions pass on one message of a stream at a time. All streams receive from the same entity. A semicolon is not
+// a character of paths (ENT-3), so no entity has such a name.
 const streamMark = ";lane="
 
 // withoutNumber returns the topic of a subscription without the number of its stream.

@@ -11,22 +11,24 @@ import (
 	"github.com/sidebus/sidebus/test/figures"
 )
 
-// daprComponents are what is compared with each version of Dapr's runtime; empty: the newest.
-var daprComponents = map[string][]string{
-	"":     {"redis", "sidebus-topic", "sidebus-lanes", "sidebus-streams", "sidebus-queue", "sidebus-sessions"},
-	"1.14": {"redis", "sidebus-topic", "sidebus-lanes", "sidebus-streams"},
-}
+// What is compared: components, each with versions of Dapr's runtime, of which "" is the newest.
+var (
+	daprComponents = []string{
+		"redis", "sidebus-topic", "sidebus-lanes", "sidebus-streams", "sidebus-queue", "sidebus-sessions",
+	}
+	daprVersions = []string{"", "1.14"}
+)
 
 // daprWorkloads are messages through Dapr's runtime: published by a client of the Go SDK, and handled by an app of it.
 // The client and the app, one process, are test/dapr/bench, because Dapr is in a module of its own.
 func daprWorkloads(binary string) []workload {
 	var all []workload
-	for version, components := range daprComponents {
+	for _, version := range daprVersions {
 		suffix := ""
 		if version != "" {
 			suffix = "-" + version
 		}
-		for _, component := range components {
+		for _, component := range daprComponents {
 			d := &daprDriver{component: component, version: version, binary: binary}
 			name := "dapr-" + component
 			all = append(

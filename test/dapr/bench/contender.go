@@ -101,8 +101,8 @@ func (c *contender) topics() []string {
 	return names
 }
 
-// openStreams opens the streams of an app that daprd does not call. daprd before 1.16 permits one by each name, newer ones
-// any number.
+// openStreams opens the streams of an app that daprd does not call. daprd before 1.16 permits one for each name, newer
+// ones any number.
 func (c *contender) openStreams(ctx context.Context) error {
 	for _, name := range c.topics() {
 		if daprtest.IsNewest() {

@@ -6,6 +6,6 @@
 //	bench <component> <binary of Sidebus> <callers>
 //
 // The component has its defaults, and a daprd and a Redis of its own. Dapr's runtime of 1.18.2 passes a pluggable
-// component's messages to the app one after the other, and those of its own components ten at a time;
+// component's messages on a stream to the app one after the other, and those of its own components ten at a time;
 // SIDEBUS_TEST_DAPRD=1.14 takes a runtime that passes on all it has at once, to both.
 package main

@@ -85,12 +85,16 @@ func storeTable(h figures.History) string {
 
 var daprLabels = []labelled{
 	{"dapr-sidebus-topic", "Sidebus, topic"},
+	{"dapr-sidebus-lanes", "Sidebus, topic, 10 streams by name"},
+	{"dapr-sidebus-streams", "Sidebus, topic, 10 streaming subscriptions"},
 	{"dapr-sidebus-queue", "Sidebus, queue"},
 	{"dapr-sidebus-sessions", "Sidebus, 100 sessions"},
 	{"dapr-redis", "pubsub.redis"},
 	{"dapr-sidebus-topic-bulk", "Sidebus, topic, batches of 100"},
 	{"dapr-redis-bulk", "pubsub.redis, batches of 100"},
 	{"dapr-sidebus-topic-1.14", "Sidebus, topic, daprd 1.14"},
+	{"dapr-sidebus-lanes-1.14", "Sidebus, topic, 10 streams by name, daprd 1.14"},
+	{"dapr-sidebus-streams-1.14", "Sidebus, topic, 10 streaming subscriptions, daprd 1.14"},
 	{"dapr-redis-1.14", "pubsub.redis, daprd 1.14"},
 }
 

@@ -9,8 +9,8 @@ import (
 // maxIdleWorkers is how many goroutines of a stream wait for a settlement.
 const maxIdleWorkers = 4
 
-// settlements run concurrently. A goroutine that has run one waits for the next, because a new goroutine has to grow its
-// stack. Idle ones end with the stream.
+// settlements run concurrently. A goroutine that has run one waits for the next, because a new goroutine has to grow
+// its stack. Idle ones end with the stream.
 type settlements struct {
 	life    context.Context //nolint:containedctx // of the stream
 	next    chan func()     // for an idle goroutine
