@@ -44,6 +44,7 @@ var unpacked = map[string]map[string]int{
 	// semantics.MaxSettleTokens, MaxRenewTokens, MaxCancelNumbers and MaxDeferredNumbers.
 	"lib/lock/settle_locks":  {"unpack(kept)": 1000, "unpack(ended)": 1000},
 	"lib/lock/complete_runs": {"unpack(nonces)": 1000, "unpack(over)": 1000},
+	"lib/lock/renew_runs":    {"unpack(nonces)": 500},
 	"lib/lock/count_locked":  {"unpack(nonces)": 200},
 	"complete":               {"unpack(wanted)": 1000, "unpack(positions)": 1000, "unpack(gone)": 1000},
 	"complete_in_sessions":   {"unpack(ended)": 1000, "unpack(positions)": 1000},
@@ -53,7 +54,7 @@ var unpacked = map[string]map[string]int{
 	"release":                {"unpack(results)": 1000},
 	"defer":                  {"unpack(results)": 1000},
 	"dead_letter":            {"unpack(results)": 1000},
-	"renew_locks":            {"unpack(wanted)": 500, "unpack(results)": 500},
+	"renew_locks":            {"unpack(alone)": 500, "unpack(results)": 500},
 	"cancel_scheduled":       {"unpack(missing)": 1000},
 	"receive_by_number":      {"unpack(missing)": 250},
 	"reactivate":             {"unpack(missing)": 250},

@@ -1,10 +1,8 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -39,7 +37,7 @@ func completionsOf(calls []*settleCall) completions {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b completion) int {
-		return cmp.Or(cmp.Compare(a.lock.nonce, b.lock.nonce), cmp.Compare(a.lock.position, b.lock.position))
+		return a.lock.compare(b.lock)
 	})
 	return slices.CompactFunc(all, func(next, first completion) bool {
 		isSame := first.lock.nonce == next.lock.nonce && first.lock.position == next.lock.position
@@ -52,39 +50,11 @@ func completionsOf(calls []*settleCall) completions {
 
 // args returns the arguments of complete.lua from the number of nonces on.
 func (all completions) args() []any {
-	args, nonces := make([]any, 1, 3+len(all)), 0
-	for rest := all; len(rest) > 0; nonces++ {
-		n := 1
-		for n < len(rest) && rest[n].lock.nonce == rest[0].lock.nonce {
-			n++
-		}
-		args = append(args, strconv.FormatUint(rest[0].lock.nonce, 10), rest[:n].run())
-		rest = rest[n:]
-	}
-	args[0] = nonces
+	args := appendRuns(make([]any, 0, 3+len(all)), len(all), func(i int) lock { return all[i].lock })
 	for i := range all {
 		args = append(args, all[i].lock.id())
 	}
 	return args
-}
-
-// run returns the positions of messages with the same nonce: "<first>-<last>,<first>-<last>,...".
-func (all completions) run() string {
-	var run []byte
-	for len(all) > 0 {
-		n := 1
-		for n < len(all) && all[n].lock.position == all[n-1].lock.position+1 {
-			n++
-		}
-		if len(run) > 0 {
-			run = append(run, ',')
-		}
-		run = strconv.AppendInt(run, all[0].lock.position, 10)
-		run = append(run, '-')
-		run = strconv.AppendInt(run, all[n-1].lock.position, 10)
-		all = all[n:]
-	}
-	return string(run)
 }
 
 // runCompletes runs the script for the calls and fills their rows.
