@@ -23,7 +23,7 @@
 --   OK                all done
 --   SOME              1 or 0 per lock: done, or lost
 --   ENTITY_NOT_FOUND
---   SESSION_REQUIRED  see complete_in_sessions
+--   SESSION_REQUIRED  see turn
 -- Cost: O(locks)
 --@include base/now_ms
 --@include base/slice

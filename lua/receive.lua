@@ -30,7 +30,7 @@
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED   status
 --   FORWARDS_ALL      path        the queue forwards all it gets to there (FWD-2)
---   SESSION_REQUIRED  this side of the queue has sessions: see receive_in_sessions
+--   SESSION_REQUIRED  this side of the queue has sessions: see turn
 -- Cost: O(messages handed out + slice of what is due), and most_bytes are read when messages may be too large for one
 -- answer
 --@include base/now_ms

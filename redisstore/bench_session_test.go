@@ -176,3 +176,51 @@ func BenchmarkSessionLifecycle(b *testing.B) {
 	b.ReportMetric(median(ratios), "lifecycle-ratio")
 	b.ReportMetric(0, "ns/op")
 }
+
+// BenchmarkTurns measures what Redis needs to send messages to sessions, and for turns in which each of some sessions
+// completes its message and takes the next one.
+func BenchmarkTurns(b *testing.B) {
+	const sessions = 1000
+	for _, together := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("together=%d", together), func(b *testing.B) {
+			messages := sized(20_000, 2_000)
+			l := openBacklog(b, requiresSession)
+			used := serverCPU(b, l.server.URL)
+			turns := make([]semantics.Turn, sessions)
+			for i := range turns {
+				session, err := l.store.AcceptSession(b.Context(), "orders", sessionName(int64(i)))
+				if err != nil {
+					b.Fatal(err)
+				}
+				turns[i].Session = session.Lock
+			}
+			var sending, turning []float64
+			for b.Loop() {
+				began := used()
+				l.fillSessions(sessions, messages/sessions, benchBody)
+				sending = append(sending, (used()-began)/float64(messages)*1e6)
+				began = used()
+				for done := 0; done < messages+sessions; done += together {
+					at := done % sessions
+					some := turns[at:min(at+together, sessions)]
+					for i := range some {
+						some[i].Receive = 1
+					}
+					for i, o := range l.store.Turn(b.Context(), "orders", some) {
+						if o.Err != nil || o.Failure != nil {
+							b.Fatal(o.Err, o.Failure)
+						}
+						some[i].Complete = nil
+						for _, m := range o.Batch.Messages {
+							some[i].Complete = append(some[i].Complete, m.LockToken)
+						}
+					}
+				}
+				turning = append(turning, (used()-began)/float64(messages)*1e6)
+			}
+			b.ReportMetric(median(sending), "us/send")
+			b.ReportMetric(median(turning), "us/turn")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

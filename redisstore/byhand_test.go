@@ -111,7 +111,7 @@ func TestSETTLE_5_PropertiesStayWithTheirMessage(t *testing.T) {
 			script: "receive", what: "dead letters", log: "dead_log", base: -1, prepare: deadLetter,
 			call: func(h *byHand, _ semantics.Source) ([]*semantics.Received, error) { return receiveAll(h, dead) },
 		},
-		{script: "receive_in_sessions", what: "session", sessions: true, base: 1, call: receiveAll},
+		{script: "turn", what: "session", sessions: true, base: 1, call: receiveAll},
 		{
 			script: "receive_by_number", what: "deferred", base: 1, prepare: deferAll,
 			call: func(h *byHand, source semantics.Source) ([]*semantics.Received, error) {

@@ -31,6 +31,9 @@ type entry struct {
 	lockedUntil time.Time // zero without a lock
 }
 
+// compareTo orders entries by position.
+func (e entry) compareTo(position int64) int { return cmp.Compare(e.position, position) }
+
 // deadLetter is what lib/dead_letter/dead_letter_entry.lua adds to an entry.
 type deadLetter struct {
 	sequence int64

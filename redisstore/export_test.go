@@ -47,7 +47,7 @@ func (s *Store) Unanswered() int {
 func (s *Store) NoteUnanswered(source semantics.Source, locks ...semantics.LockToken) {
 	for _, token := range locks {
 		l, _ := lockOf(token)
-		s.noteReceive([]*sessionReceiveCall{{source: source}}, l.nonce)
+		s.noteReceive(turnCalls{{source: source, answer: answer{limit: 1}}}, l.nonce)
 	}
 }
 

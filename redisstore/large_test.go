@@ -52,7 +52,7 @@ func TestSmallMessagesAfterALargeOne(t *testing.T) {
 // Small messages of a session after a large one are as many at a time as those of any other.
 func TestSmallMessagesOfASessionAfterALargeOne(t *testing.T) {
 	t.Parallel()
-	s, receives := openCounting(t, "receive_in_sessions", func(o *semantics.Options) {
+	s, receives := openCounting(t, "turn", func(o *semantics.Options) {
 		o.RequiresSession, o.SessionInFlight, o.MaxMessageSizeInKilobytes = true, 1000, 30<<10
 	})
 	s.send(t, &semantics.Message{MessageID: "large", SessionID: "a", Body: make([]byte, 20<<20)})

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 
@@ -72,6 +73,11 @@ func (l lock) digest() uint64 {
 // text returns the form under which the lock is kept.
 func (l lock) text() string {
 	return strconv.FormatInt(l.position, 10) + ":" + strconv.FormatUint(l.nonce, 10)
+}
+
+// sessionText returns the form under which the lock of a message of a session is kept, behind the session.
+func (l lock) sessionText() string {
+	return fmt.Sprintf("%016d:%d", l.position, l.nonce)
 }
 
 // id returns the id of the message's entry in the log.

@@ -30,7 +30,7 @@ var takes = map[string]struct {
 	"by number": {script: "receive_by_number", take: func(ctx context.Context, s semantics.Store, _ semantics.Source) ([]*semantics.Received, error) {
 		return s.ReceiveByNumber(ctx, orders, semantics.Active, []int64{1, 2, 3})
 	}},
-	"session": {script: "receive_in_sessions", sessions: true, take: func(ctx context.Context, s semantics.Store, session semantics.Source) ([]*semantics.Received, error) {
+	"session": {script: "turn", sessions: true, take: func(ctx context.Context, s semantics.Store, session semantics.Source) ([]*semantics.Received, error) {
 		batch, err := s.Receive(ctx, session, 3, semantics.RegisterNever)
 		return batch.Messages, err
 	}},

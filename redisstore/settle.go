@@ -30,35 +30,27 @@ const ownDelay = -1
 
 // settleVerb is a settlement of which calls share scripts.
 type settleVerb struct {
-	script      string
-	oneSubQueue bool // the script gets only the keys of the sub-queue, and cannot make dead letters
-	allSessions bool // calls of all sessions share a script
-	args        func(first *settleCall, calls []*settleCall) []any
+	script string
+	args   func(first *settleCall, calls []*settleCall) []any
 }
 
 var (
-	completeVerb           = settleVerb{script: "complete", oneSubQueue: true}
-	completeInSessionsVerb = settleVerb{
-		script: "complete_in_sessions", oneSubQueue: true, allSessions: true, args: argsOfCompletesInSessions,
-	}
-	abandonVerb = settleVerb{script: "abandon", args: argsOfAbandons}
-	releaseVerb = settleVerb{script: "release", args: argsOfReleases}
+	completeVerb = settleVerb{script: "complete"}
+	abandonVerb  = settleVerb{script: "abandon", args: argsOfAbandons}
+	releaseVerb  = settleVerb{script: "release", args: argsOfReleases}
 )
 
 // batchKey returns what calls that share a script have in common.
 func (c *settleCall) batchKey() string {
-	key := c.verb.script + " " + c.source.Fold().String()
-	if !c.verb.allSessions {
-		key += " " + sessionToken(c.source)
-	}
-	return key + " " + strconv.FormatInt(c.delay, 10)
+	return c.verb.script + " " + c.source.Fold().String() + " " + sessionToken(c.source) + " " +
+		strconv.FormatInt(c.delay, 10)
 }
 
 // weight also counts the bytes of messages that may become dead letters, so that no script copies much more than
 // mostDeadLetterBytes.
 func (c *settleCall) weight() int {
 	n := len(c.tokens)
-	if c.verb.oneSubQueue {
+	if c.verb == &completeVerb {
 		return n
 	}
 	for _, t := range c.tokens {
@@ -72,11 +64,10 @@ func (c *settleCall) weight() int {
 func (s *Store) Complete(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
 ) ([]semantics.Code, error) {
-	verb := &completeVerb
 	if !source.SessionLock.IsZero() {
-		verb = &completeInSessionsVerb
+		return s.completeInSession(ctx, source, tokens)
 	}
-	return s.settle(ctx, settleCall{verb: verb, source: source, tokens: tokens})
+	return s.settle(ctx, settleCall{verb: &completeVerb, source: source, tokens: tokens})
 }
 
 // Release implements semantics.Settler.
@@ -188,12 +179,9 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 		return
 	}
 	source, verb := first.source, first.verb
-	keys := s.keysOf(source)
-	if verb.oneSubQueue {
-		keys = keys.of(source.SubQueue)
-	}
-	r, err := s.runOn(ctx, source, verb.script, keys, append([]any{s.now()}, verb.args(first, calls)...)...)
-	if err == nil && !verb.oneSubQueue && r.status == "OK" {
+	args := append([]any{s.now()}, verb.args(first, calls)...)
+	r, err := s.runOn(ctx, source, verb.script, s.keysOf(source), args...)
+	if err == nil && r.status == "OK" {
 		s.apply(ctx, keptAt(source), r)
 	}
 	for _, c := range calls {
@@ -283,28 +271,6 @@ func argsOfReleases(first *settleCall, calls []*settleCall) []any {
 		args = appendLocks(args, c.tokens)
 	}
 	return args
-}
-
-// argsOfCompletesInSessions has for each message the token of its session, its lock and its id.
-func argsOfCompletesInSessions(_ *settleCall, calls []*settleCall) []any {
-	var args []any
-	for _, c := range calls {
-		session := sessionToken(c.source)
-		for _, t := range c.tokens {
-			lock, id := lockAndID(t)
-			args = append(args, session, lock, id)
-		}
-	}
-	return args
-}
-
-// lockAndID returns the lock of a token and the id of its message in the log, or a lock that no message has.
-func lockAndID(token semantics.LockToken) (lock, id string) {
-	l, ok := lockOf(token)
-	if !ok {
-		return foreignLock, "0-0"
-	}
-	return l.text(), l.id()
 }
 
 func appendLocks(args []any, tokens []semantics.LockToken) []any {

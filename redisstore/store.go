@@ -75,9 +75,9 @@ type Store struct {
 	receives joiner[*receiveCall]
 	settles  joiner[*settleCall]
 
-	publishes       joiner[publishCalls]
-	sessionReceives joiner[*sessionReceiveCall]
-	unanswered      unanswered
+	publishes  joiner[publishCalls]
+	turns      joiner[turnCalls]
+	unanswered unanswered
 
 	namespace string
 	keyed     *learnt[bool]      // queues whose sends need message ids
@@ -145,9 +145,7 @@ func Open(options Options) (*Store, error) {
 		full:  fullReceive,
 		most:  mostReceive,
 	}
-	s.sessionReceives = joiner[*sessionReceiveCall]{
-		run: s.runSessionReceives, weigh: (*sessionReceiveCall).weight, full: fullReceive, most: mostReceive,
-	}
+	s.turns = joiner[turnCalls]{run: s.runTurns, weigh: turnCalls.weight, full: fullTurn, most: mostTurn}
 	s.settles = joiner[*settleCall]{run: s.runSettles, weigh: (*settleCall).weight, full: fullSettle, most: mostSettle}
 	return s, nil
 }

@@ -94,19 +94,22 @@ func (u *unanswered) forget(token string) {
 }
 
 // noteReceive remembers that a receive without an answer may have locked messages in the sessions of these calls.
-func (s *Store) noteReceive(calls []*sessionReceiveCall, nonce uint64) {
+func (s *Store) noteReceive(calls turnCalls, nonce uint64) {
 	for _, c := range calls {
+		if !c.takes() {
+			continue
+		}
 		s.unanswered.note(sessionToken(c.source), strconv.FormatUint(nonce, 10))
 	}
 }
 
 // releaseUnanswered releases what receives without an answer may have locked in the sessions of the calls.
-func (s *Store) releaseUnanswered(ctx context.Context, path string, calls []*sessionReceiveCall) error {
+func (s *Store) releaseUnanswered(ctx context.Context, path string, calls turnCalls) error {
 	var pairs []any
 	seen := map[string]bool{}
 	for _, c := range calls {
 		token := sessionToken(c.source)
-		if seen[token] {
+		if seen[token] || !c.takes() {
 			continue
 		}
 		seen[token] = true

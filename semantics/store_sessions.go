@@ -5,6 +5,22 @@ import (
 	"time"
 )
 
+// Turn is what the holder of a session does in one step.
+type Turn struct {
+	Session  LockToken
+	Complete []LockToken // messages to complete, if any
+	Receive  int         // how many messages to receive then, at most; 0: none
+	Register Register    // as of Receive
+}
+
+// TurnOutcome is what became of a Turn.
+type TurnOutcome struct {
+	Codes   []Code // one for each message to complete, as of Complete
+	Err     error  // why nothing was completed, and nothing received
+	Batch   Batch  // as of Receive
+	Failure error  // why nothing was received; the Codes stand
+}
+
 // Sessions keeps the sessions of queues with RequiresSession: who holds one, and the note that is kept with it. Every
 // method fails with ENTITY_NOT_FOUND, and with SESSION_NOT_SUPPORTED on a queue without sessions (SESS-5). Those that
 // take a source with a SessionLock fail with SESSION_LOCK_LOST when that lock does not hold, for whatever cause
@@ -27,6 +43,11 @@ type Sessions interface {
 	// CloseSession ends the lock. Messages that were not settled are available again at once, uncounted and in their
 	// order (SESS-21).
 	CloseSession(ctx context.Context, source Source) error
+
+	// Turn completes messages of held sessions and then receives the next ones, each session in one step: as Complete
+	// and Receive, which a caller may use instead. Turns of several sessions cost less together. It returns one outcome
+	// per turn in the order given.
+	Turn(ctx context.Context, path string, turns []Turn) []TurnOutcome
 
 	// SessionState reads the state (SESS-33). ENTITY_DISABLED.
 	SessionState(ctx context.Context, source Source) (SessionState, error)

@@ -40,3 +40,13 @@
 -- Variables: holder
 ---@field session string the session
 ---@field ends int end of its lock, ms
+
+---@class Turn : Budget
+-- Variables: turn
+---@field token string of the session
+---@field register string whether the holder waits, see turn.lua
+---@field first int place of what it completes among the arguments
+---@field last int place of the last of these arguments
+---@field done string what became of that, see turn.lua
+---@field positions table? of what is handed out
+---@field more bool? whether there may be more at once

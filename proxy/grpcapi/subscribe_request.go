@@ -111,7 +111,12 @@ func (c *subscriber) settle(ctx context.Context, request *sidebusv1.SubscribeSet
 	if err != nil {
 		return nil, err
 	}
-	codes, err := c.sub.Settle(ctx, tokens, verb)
+	var codes []semantics.Code
+	if name == obs.Complete {
+		codes, err = c.sub.Complete(ctx, tokens)
+	} else {
+		codes, err = c.sub.Settle(ctx, tokens, verb)
+	}
 	if err != nil {
 		return nil, err
 	}

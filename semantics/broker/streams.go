@@ -44,6 +44,18 @@ func (f forStreams) Take(
 	return f.b.receive(ctx, source, ReceiveOptions{MaxMessages: n, MaxWait: maxWait, Mode: mode, owner: owner})
 }
 
+func (f forStreams) Complete(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+) ([]semantics.Code, error) {
+	return f.b.Complete(ctx, source, tokens)
+}
+
+func (f forStreams) Turn(
+	ctx context.Context, path string, turns []semantics.Turn, owner stream.Owner,
+) []stream.Turned {
+	return f.b.turn(ctx, path, turns, owner)
+}
+
 func (f forStreams) RenewLocks(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
 ) ([]semantics.Renewal, error) {

@@ -71,7 +71,7 @@ func (p *client) completeAll() {
 		tokens = append(tokens, token)
 		delete(p.unsettled, text)
 	}
-	codes, err := p.Settle(p.t.Context(), tokens, p.stand.Complete)
+	codes, err := p.Complete(p.t.Context(), tokens)
 	p.stand.ok(err)
 	for _, code := range codes {
 		if code != "" {

@@ -25,6 +25,10 @@ type Broker interface {
 	Take(
 		ctx context.Context, source semantics.Source, n int, maxWait time.Duration, mode semantics.Mode, owner Owner,
 	) (*delivery.Delivery, error)
+	// Complete completes messages.
+	Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error)
+	// Turn completes messages of sessions and takes the next ones, as Complete and Take without a wait.
+	Turn(ctx context.Context, path string, turns []semantics.Turn, owner Owner) []Turned
 	// RenewLocks extends the locks of messages.
 	RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error)
 	// Release releases messages. What fails is available again when its lock ends.
@@ -37,6 +41,13 @@ type Broker interface {
 	RenewSession(ctx context.Context, source semantics.Source) error
 	// CloseSession closes a session.
 	CloseSession(ctx context.Context, source semantics.Source) error
+}
+
+// Turned is the outcome of a turn.
+type Turned struct {
+	Codes    []semantics.Code // as of Complete, as the error
+	Err      error
+	Delivery *delivery.Delivery // nil: nothing was taken; a failure of that comes again
 }
 
 // Owner has messages that were taken. Owners compare with ==.

@@ -147,18 +147,28 @@ func bySession(shown string) map[string][]string {
 // settle settles unsettled messages and returns the codes.
 func (p *client) settle(verb semantics.Settlement, texts ...string) string {
 	p.t.Helper()
+	codes, err := p.Settle(p.t.Context(), p.tokensOf(texts), verb)
+	p.stand.ok(err)
+	return asText(codes)
+}
+
+func (p *client) tokensOf(texts []string) []semantics.LockToken {
 	tokens := make([]semantics.LockToken, len(texts))
 	for i, text := range texts {
 		tokens[i] = p.unsettled[text]
 	}
-	codes, err := p.Settle(p.t.Context(), tokens, verb)
-	p.stand.ok(err)
+	return tokens
+}
+
+func asText(codes []semantics.Code) string {
 	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(codes), "[]")), " ")
 }
 
 func (p *client) complete(texts ...string) {
 	p.t.Helper()
-	if codes := p.settle(p.stand.Complete, texts...); codes != "" {
+	codes, err := p.Complete(p.t.Context(), p.tokensOf(texts))
+	p.stand.ok(err)
+	if codes := asText(codes); codes != "" {
 		p.t.Fatalf("complete %v: %s", texts, codes)
 	}
 }

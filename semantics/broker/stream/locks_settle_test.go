@@ -107,7 +107,7 @@ func TestLOCK_9_LostAfterAFailedSettlement(t *testing.T) {
 		p := s.subscribe("orders", autoRenew(0))
 		p.wants("1")
 		s.store.fail(errOutage)
-		_, err := p.Settle(t.Context(), []semantics.LockToken{p.unsettled["1"]}, s.Complete)
+		_, err := p.Complete(t.Context(), []semantics.LockToken{p.unsettled["1"]})
 		wantCode(t, "settle", err, semantics.StoreUnavailable)
 		s.store.fail(nil)
 		s.pass(testLock + time.Second)

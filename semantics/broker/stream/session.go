@@ -30,11 +30,22 @@ func (p *sessionPump) run() {
 		return // the subscription's end closes it
 	}
 	p.Opened()
-	pause := loop.FirstPause
+	p.pump()
+	for taken := p.NextTaken(); taken != nil; taken = p.NextTaken() {
+		s.giveUp(s.life, Event{Delivery: taken})
+	}
+	if s.life.Err() == nil {
+		p.end()
+	}
+}
+
+// pump takes messages until the session is to be given up, or the subscription ends.
+func (p *sessionPump) pump() {
+	s, pause := p.sub, loop.FirstPause
 	for {
 		n, isOver := p.awaitCredits()
 		if isOver {
-			break
+			return
 		}
 		taken, n, err := p.receive(n)
 		if err == nil {
@@ -50,16 +61,17 @@ func (p *sessionPump) run() {
 			return
 		}
 	}
-	if s.life.Err() == nil {
-		p.end()
-	}
 }
 
-// awaitCredits waits until one more message may be in flight and takes credits. isOver reports that the session is to
-// be closed, or that the subscription ends.
+// awaitCredits waits until one more message may be in flight and takes credits. Meanwhile it hands on what comes with
+// the completion of others. isOver reports that the session is to be closed, or that the subscription ends.
 func (p *sessionPump) awaitCredits() (n int, isOver bool) {
 	s := p.sub
 	for s.life.Err() == nil {
+		if taken := p.NextTaken(); taken != nil {
+			s.handOver(taken)
+			continue
+		}
 		if p.MayYield() {
 			p.yield()
 		}
@@ -87,15 +99,17 @@ func (p *sessionPump) await(isDraining bool, until time.Time) {
 // returns how many are used then.
 func (p *sessionPump) receive(n int) (*delivery.Delivery, int, error) {
 	s := p.sub
-	taken, err := s.receive(s.life, p.source, n, 0)
-	if err != nil || len(taken.Tokens()) > 0 {
-		return taken, n, err
+	if !p.WasEmpty() { // else a turn has just looked
+		taken, err := s.receive(s.life, p.source, n, 0)
+		if err != nil || len(taken.Tokens()) > 0 {
+			return taken, n, err
+		}
 	}
 	ctx, cancel := context.WithCancel(s.life)
 	defer cancel()
 	p.Waiting(n, cancel)
 	defer p.Waited()
-	taken, err = s.receive(ctx, p.source, 1, semantics.MaxWait)
+	taken, err := s.receive(ctx, p.source, 1, semantics.MaxWait)
 	return taken, 1, err
 }
 

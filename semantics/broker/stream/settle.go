@@ -2,9 +2,9 @@ package stream
 
 import (
 	"context"
-	"sync"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/delivery"
 	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
 	"github.com/sidebus/sidebus/semantics/broker/stream/internal/account"
 )
@@ -20,6 +20,36 @@ import (
 func (s *Subscription) Settle(
 	ctx context.Context, tokens []semantics.LockToken, verb semantics.Settlement,
 ) ([]semantics.Code, error) {
+	return s.settleAll(tokens, func(groups []account.Group) []settled {
+		all := make([]settled, len(groups))
+		places := make([]int, len(groups))
+		for i := range places {
+			places[i] = i
+		}
+		loop.Each(places, func(i int) { all[i].codes, all[i].err = s.settle(ctx, groups[i], verb) })
+		return all
+	})
+}
+
+// Complete is Settle with Complete of the Broker. On a queue with sessions it takes the messages that follow in the same
+// step.
+func (s *Subscription) Complete(ctx context.Context, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	if !s.bySession {
+		return s.Settle(ctx, tokens, s.broker.Complete)
+	}
+	return s.settleAll(tokens, func(groups []account.Group) []settled { return s.turn(ctx, groups) })
+}
+
+// settled is the outcome of what was settled together.
+type settled struct {
+	codes []semantics.Code
+	err   error
+}
+
+// settleAll settles messages group by group, as far as they can be settled anywhere.
+func (s *Subscription) settleAll(
+	tokens []semantics.LockToken, settle func([]account.Group) []settled,
+) ([]semantics.Code, error) {
 	if s.removes() {
 		return nil, semantics.Errorf(semantics.InvalidOperation, "messages received in RECEIVE_AND_DELETE mode are removed already and cannot be settled").
 			With(semantics.DetailEntity, s.source.Path)
@@ -28,24 +58,18 @@ func (s *Subscription) Settle(
 		return nil, err
 	}
 	codes, groups := s.account.Settling(tokens)
-	var (
-		mu     sync.Mutex
-		failed error
-		done   int
-	)
-	loop.Each(groups, func(g account.Group) {
-		outcome, err := s.settle(ctx, g, verb)
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil {
-			failed = err
-			return
+	var failed error
+	done := 0
+	for n, outcome := range settle(groups) {
+		if outcome.err != nil {
+			failed = outcome.err
+			continue
 		}
 		done++
-		for i, code := range outcome {
-			codes[g.Places[i]] = code
+		for i, code := range outcome.codes {
+			codes[groups[n].Places[i]] = code
 		}
-	})
+	}
 	if failed != nil && done > 0 {
 		failed = semantics.AsError(failed).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
 	}
@@ -53,6 +77,34 @@ func (s *Subscription) Settle(
 		return nil, failed
 	}
 	return codes, nil
+}
+
+// turn completes messages of sessions, all in one call, and takes those that follow them.
+func (s *Subscription) turn(ctx context.Context, groups []account.Group) []settled {
+	turns := make([]semantics.Turn, len(groups))
+	follow := make([]int, len(groups))
+	if !s.isDraining() {
+		follow = s.account.BeginTurns(groups)
+	}
+	for i, g := range groups {
+		turns[i] = semantics.Turn{Session: g.Source.SessionLock, Complete: g.Tokens, Receive: follow[i]}
+	}
+	all := make([]settled, len(groups))
+	for i, o := range s.broker.Turn(ctx, s.source.Path, turns, s.account) {
+		all[i] = settled{o.Codes, o.Err}
+		s.account.Settled(groups[i], s.broker.Complete, o.Codes, o.Err)
+		if follow[i] == 0 {
+			continue
+		}
+		taken := o.Delivery
+		if taken == nil {
+			taken = &delivery.Delivery{}
+		}
+		if session, surplus := s.account.EndTurn(groups[i], taken); surplus != nil {
+			s.giveBack(session, surplus)
+		}
+	}
+	return all
 }
 
 func (s *Subscription) settle(

@@ -23,7 +23,7 @@ func TestSETTLE_14_TokensOfSeveralSessions(t *testing.T) {
 		tokens := []semantics.LockToken{
 			p.unsettled["a/1"], semantics.NewLockToken(), p.unsettled["b/1"], gone, p.unsettled["a/2"], p.unsettled["a/1"],
 		}
-		codes, err := p.Settle(t.Context(), tokens, s.Complete)
+		codes, err := p.Complete(t.Context(), tokens)
 		s.ok(err)
 		for i, want := range []semantics.Code{"", semantics.MessageLockLost, "", semantics.SessionLockLost, "", semantics.MessageLockLost} {
 			if codes[i] != want {
@@ -65,9 +65,9 @@ func TestSETTLE_14_RefusedCalls(t *testing.T) {
 			s.send(queue, "a/1")
 			p := s.subscribe(queue, nil)
 			p.takes()
-			_, err := p.Settle(t.Context(), nil, s.Complete)
+			_, err := p.Complete(t.Context(), nil)
 			wantCode(t, "no tokens", err, semantics.InvalidArgument)
-			_, err = p.Settle(t.Context(), make([]semantics.LockToken, semantics.MaxSettleTokens+1), s.Complete)
+			_, err = p.Complete(t.Context(), make([]semantics.LockToken, semantics.MaxSettleTokens+1))
 			wantCode(t, "too many tokens", err, semantics.ArgumentOutOfRange)
 			p.complete("a/1")
 		}
@@ -80,7 +80,7 @@ func TestRECV_3_NothingToSettle(t *testing.T) {
 		s.send("orders", "1")
 		p := s.subscribe("orders", func(o *stream.Options) { o.Mode = semantics.ReceiveAndDelete })
 		p.wants("1")
-		_, err := p.Settle(t.Context(), []semantics.LockToken{semantics.NewLockToken()}, s.Complete)
+		_, err := p.Complete(t.Context(), []semantics.LockToken{semantics.NewLockToken()})
 		wantCode(t, "settle", err, semantics.InvalidOperation)
 		s.wantCounts("orders", "available 0 locked 0 dead 0")
 	})
@@ -144,14 +144,14 @@ func TestSETTLE_2_TokenOfASessionThatIsGone(t *testing.T) {
 		settled, lost, also := p.unsettled["a/1"], p.unsettled["a/2"], p.unsettled["a/3"]
 		s.ok(s.store.Store.CloseSession(t.Context(), p.Source(p.opened["a"])))
 		for range 2 { // the first finds out
-			codes, err := p.Settle(t.Context(), []semantics.LockToken{lost, also}, s.Complete)
+			codes, err := p.Complete(t.Context(), []semantics.LockToken{lost, also})
 			s.ok(err)
 			if codes[0] != semantics.SessionLockLost || codes[1] != semantics.SessionLockLost {
 				t.Errorf("got %q", codes)
 			}
 		}
 		p.wants("-a(lost) +a a/2 a/3")
-		codes, err := p.Settle(t.Context(), []semantics.LockToken{p.unsettled["a/2"], also, settled, semantics.NewLockToken()}, s.Complete)
+		codes, err := p.Complete(t.Context(), []semantics.LockToken{p.unsettled["a/2"], also, settled, semantics.NewLockToken()})
 		s.ok(err)
 		if want := []semantics.Code{"", semantics.SessionLockLost, semantics.MessageLockLost, semantics.MessageLockLost}; !slices.Equal(codes, want) {
 			t.Errorf("got %q, want %q", codes, want)
@@ -175,7 +175,7 @@ func TestERR_6_UnknownSettlementIsRepeated(t *testing.T) {
 					p.takes()
 					s.store.only = "Complete"
 					breaks(s, errAway.With(semantics.DetailOutcome, semantics.OutcomeUnknown))
-					_, err := p.Settle(t.Context(), []semantics.LockToken{p.unsettled["a/1"]}, s.Complete)
+					_, err := p.Complete(t.Context(), []semantics.LockToken{p.unsettled["a/1"]})
 					wantCode(t, "settle", err, semantics.StoreUnavailable)
 					s.pass(5 * time.Second)
 					p.wants("")
@@ -204,7 +204,7 @@ func TestERR_6_KnownFailureIsNotRepeated(t *testing.T) {
 		p.wants("+a a/1")
 		s.store.only = "Complete"
 		s.store.fail(errAway)
-		_, err := p.Settle(t.Context(), []semantics.LockToken{p.unsettled["a/1"]}, s.Complete)
+		_, err := p.Complete(t.Context(), []semantics.LockToken{p.unsettled["a/1"]})
 		wantCode(t, "settle", err, semantics.StoreUnavailable)
 		s.store.fail(nil)
 		s.pass(time.Minute)
@@ -240,7 +240,7 @@ func TestERR_6_SettledInPart(t *testing.T) {
 		if e := semantics.AsError(err); e.Code != semantics.StoreUnavailable || e.Details[semantics.DetailOutcome] != semantics.OutcomeUnknown {
 			t.Errorf("one failed: got %v %v", e, e.Details)
 		}
-		codes, err := p.Settle(t.Context(), tokens, s.Complete)
+		codes, err := p.Complete(t.Context(), tokens)
 		s.ok(err)
 		if codes[0] != semantics.MessageLockLost || codes[1] != "" {
 			t.Errorf("the second try: got %q", codes)

@@ -26,6 +26,10 @@ type message struct {
 func (a *Account) Deliver(p *Session, taken *delivery.Delivery, n int) (surplus *delivery.Delivery) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.deliver(p, taken, n)
+}
+
+func (a *Account) deliver(p *Session, taken *delivery.Delivery, n int) (surplus *delivery.Delivery) {
 	a.use(p, len(taken.Tokens())-n)
 	keep := max(len(taken.Tokens())+min(a.credits.free(), 0), 0)
 	if p != nil && p.leaving != nil || a.life.Err() != nil {
@@ -112,7 +116,11 @@ func (a *Account) drop(t semantics.LockToken) {
 		return
 	}
 	delete(a.unsettled, t)
-	a.use(m.session, -1)
+	if p := m.session; p != nil && p.kept < p.following {
+		p.kept++ // its credit is for a message that follows
+	} else {
+		a.use(p, -1)
+	}
 	if a.ahead != nil && m.isTaken {
 		a.ahead.handled(time.Since(m.since))
 	}

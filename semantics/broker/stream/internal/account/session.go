@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/delivery"
 	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
 )
 
@@ -32,18 +33,23 @@ type Session struct {
 	Changed chan struct{} // wakes the pump; has a buffer of one
 
 	account    *Account
-	used       int                // credits: for messages that the client has and for a receive under way
-	lastActive time.Time          // when it last had a message, or one of its messages was settled
-	turn       time.Time          // since when it has its place
-	endsAt     time.Time          // no earlier than the end of its lock, by this process' clock
-	isWaiting  bool               // in a receive that waits, for which it uses one credit
-	isOpen     bool               // the client knows of it
-	isCounted  bool               // among those that have nothing to do
-	idle       *time.Timer        // runs while it waits and has nothing in flight
-	interrupt  context.CancelFunc // of that receive
-	leaving    *SessionEnd        // it is to be given up
-	isClosed   bool               // it was given up
-	successor  *Session           // begins when this one has ended
+	used       int                  // credits: for messages that the client has and for a receive under way
+	lastActive time.Time            // when it last had a message, or one of its messages was settled
+	turn       time.Time            // since when it has its place
+	endsAt     time.Time            // no earlier than the end of its lock, by this process' clock
+	isTaking   bool                 // the pump takes messages, or hands on what it took
+	following  int                  // messages that a turn under way takes in the place of those that it completes
+	kept       int                  // credits of messages that this turn has completed
+	taken      []*delivery.Delivery // with turns, for the pump to hand on
+	isEmpty    bool                 // the last turn found nothing
+	isWaiting  bool                 // in a receive that waits, for which it uses one credit
+	isOpen     bool                 // the client knows of it
+	isCounted  bool                 // among those that have nothing to do
+	idle       *time.Timer          // runs while it waits and has nothing in flight
+	interrupt  context.CancelFunc   // of that receive
+	leaving    *SessionEnd          // it is to be given up
+	isClosed   bool                 // it was given up
+	successor  *Session             // begins when this one has ended
 }
 
 // Opened notes that the client knows of the session.
@@ -73,6 +79,7 @@ func (p *Session) Use(isDraining bool) (n int, until time.Time, isOver bool) {
 	p.account.mu.Lock()
 	defer p.account.mu.Unlock()
 	n, until = p.reserve(isDraining)
+	p.isTaking = n > 0
 	return n, until, p.leaving != nil
 }
 
@@ -115,7 +122,7 @@ func (p *Session) reserve(isDraining bool) (n int, until time.Time) {
 	a.unstarve(p)
 	turn := time.Since(p.turn)
 	switch {
-	case p.leaving != nil:
+	case p.leaving != nil, p.following > 0, len(p.taken) > 0:
 		return 0, until
 	case isDraining && p.used == 0:
 		p.leave(SessionDrained)

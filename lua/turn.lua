@@ -1,0 +1,93 @@
+-- turn: in held sessions, complete messages (SETTLE-3) and then lock the next ones and hand them out, each session's in
+-- order (SESS-25 to SESS-28). Several calls share one script: what a holder gets next depends on what it has completed,
+-- so both are one step (docs/decisions/0036).
+-- Reads: all.  Writes: all.
+-- Flags: allow-oom
+--
+-- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- ARGV[1] now        int  0 = server time
+-- ARGV[2] most_bytes int  about how many bytes the messages of all sessions together may be
+-- ARGV[3] nonce      str  what makes these locks different from all others
+-- ARGV[4] sidecar    str  where a holder waits for more
+-- ARGV[5..] token limit left register count ...  per call: the session's token, most messages to lock, most bytes, with
+--                                          "+" before them when the call has messages already, whether the holder
+--                                          waits: 0 = no, 1 = if it gets nothing, 2 = anyway, and how many to complete,
+--                                          of which each has its lock, as it is in locks behind the session, and its id
+--
+-- Returns
+--   OK                notifications recheck_ms deliveries changes, then per call
+--                       "<done> <left> <locked_until_ms> <position> ..."  done: "-", then for each message to complete
+--                                                1 = done, 0 = lost; left: 1 = there may be more at once that fits
+--                       SESSION_LOCK_LOST
+--                     deliveries, changes: of the messages of all calls, as lib/answer/values_of.lua
+--   ENTITY_DISABLED   status, then per call as above: nothing is handed out, but completed
+--   SESSION_NOT_SUPPORTED
+--   ENTITY_NOT_FOUND
+-- Cost: O(calls log N + messages + slice of what is due), and most_bytes are read when messages may be too large for
+-- one answer
+--@include base/now_ms
+--@include base/text
+--@include entity/open_queue
+--@include entity/can_receive
+--@include entity/touch
+--@include entity/close_queue
+--@include due/clear_due
+--@include session/resolve_tokens
+--@include session/complete_held
+--@include session/hand_out
+--@include answer/values_of
+--@include log/has_changes
+--@include wake/recheck_ms
+local now, most_bytes, nonce, sidecar = now_ms(ARGV[1]), tonumber(ARGV[2]), ":" .. ARGV[3], ARGV[4]
+
+local queue = open_queue(KEYS, now)
+if not queue then
+  return { "ENTITY_NOT_FOUND" }
+end
+if not queue.has_sessions then
+  return { "SESSION_NOT_SUPPORTED" }
+end
+
+local turns, tokens, wants, completes, at = {}, {}, false, false, 5
+while at <= #ARGV do
+  local count, bytes = tonumber(ARGV[at + 4]), ARGV[at + 2]
+  local turn = {
+    token = ARGV[at], limit = tonumber(ARGV[at + 1]), left = tonumber(bytes), is_empty = string.byte(bytes) ~= 43,
+    register = ARGV[at + 3], first = at + 5, last = at + 4 + 2 * count, done = "-",
+  }
+  wants, completes = wants or turn.limit > 0, completes or count > 0
+  turns[#turns + 1], tokens[#tokens + 1] = turn, turn.token
+  at = turn.last + 1
+end
+local held, hands_out = resolve_tokens(queue, tokens), wants and can_receive(queue.status)
+if completes or hands_out then
+  touch(queue.entity, now)
+end
+if completes then
+  complete_held(queue, held, turns, ARGV)
+end
+local notifications, rows, all = "0", {}, {}
+if hands_out then
+  clear_due(queue)
+  hand_out(queue, held, turns, most_bytes, nonce, sidecar)
+  notifications = close_queue(queue)
+end
+for i, turn in ipairs(turns) do
+  local holder = held[turn.token]
+  local row = { turn.done, turn.more and "1" or "0", holder and text(holder.ends) }
+  for n, position in ipairs(turn.positions or {}) do
+    row[n + 3], all[#all + 1] = position, position
+  end
+  rows[i] = holder and table.concat(row, " ") or "SESSION_LOCK_LOST"
+end
+if wants and not hands_out then
+  return { "ENTITY_DISABLED", queue.status, unpack(rows) }
+end
+local deliveries, changes = {}, {}
+if #all > 0 and redis.call("EXISTS", queue.main.deliveries) == 1 then
+  deliveries = values_of(queue.main.deliveries, all)
+end
+if #all > 0 and has_changes(queue.main) then
+  changes = values_of(queue.main.modified, all)
+end
+return { "OK", notifications, recheck_ms(queue), deliveries, changes, unpack(rows) }
