@@ -1,14 +1,13 @@
--- close_session: end a session's lock and return what was not settled, uncounted and in its order (SESS-21, DC-3).
+-- close_session: end the locks of sessions and return what was not settled, uncounted and in its order (SESS-21, DC-3).
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
 -- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now    int  0 = server time
--- ARGV[2] token  str
+-- ARGV[2..] token ...  str  at most 64
 --
 -- Returns
---   OK                notifications
---   SESSION_LOCK_LOST
+--   OK                notifications, then per token 1 = closed, 0 = it held no session
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
 -- Cost: O(messages in flight log N)
@@ -22,24 +21,33 @@
 --@include lock/unlock_together
 --@include lock/end_lock
 --@include session/end_session
-local now, token = now_ms(ARGV[1]), ARGV[2]
+local now = now_ms(ARGV[1])
 
 local queue, refusal = open_session_queue(KEYS, now)
 if not queue then
   return refusal
 end
 touch(queue.entity, now)
-local session = held_session(queue, token)
-if not session then
-  return { "SESSION_LOCK_LOST" }
+
+local function close(session)
+  local items = {}
+  for i, lock in ipairs(locks_of_session(queue, session)) do
+    items[i] = { lock = lock, position = text(string.match(lock, "(%d+):[^:]*$")), session = session }
+  end
+  unlock_together(queue, items, false)
+  for _, item in ipairs(items) do
+    end_lock(queue, queue.main, item, false, 0)
+  end
+  queue.undecided = nil -- each is decided
+  end_session(queue, session)
 end
-local items = {}
-for i, lock in ipairs(locks_of_session(queue, session)) do
-  items[i] = { lock = lock, position = text(string.match(lock, "(%d+):[^:]*$")), session = session }
+
+local closed = {}
+for i = 2, #ARGV do
+  local session = held_session(queue, ARGV[i])
+  closed[i - 1] = session and 1 or 0
+  if session then
+    close(session)
+  end
 end
-unlock_together(queue, items, false)
-for _, item in ipairs(items) do
-  end_lock(queue, queue.main, item, false, 0)
-end
-end_session(queue, session)
-return { "OK", close_queue(queue) }
+return { "OK", close_queue(queue), unpack(closed) }

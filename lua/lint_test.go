@@ -47,6 +47,8 @@ var unpacked = map[string]map[string]int{
 	"lib/lock/count_locked":  {"unpack(nonces)": 200},
 	"complete":               {"unpack(wanted)": 1000, "unpack(positions)": 1000, "unpack(gone)": 1000},
 	"turn":                   {"unpack(rows)": 250},
+	"accept_next_session":    {"unpack(accepted)": 64},
+	"close_session":          {"unpack(closed)": 64},
 	"lib/log/delete_own":     {"unpack(ids)": 1000},
 	"lib/log/delete_spans":   {"unpack(over)": 1000, "unpack(members)": 1000},
 	"abandon":                {"unpack(results)": 1000},

@@ -511,3 +511,8 @@ func eventually(t *testing.T, what string, isTrue func() bool) {
 }
 
 var errStop = errors.New("stop")
+
+// Turn is by Complete and Receive, with what they do here.
+func (s *spyStore) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
+	return semantics.TakeTurns(ctx, s, path, turns)
+}

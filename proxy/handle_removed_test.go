@@ -374,3 +374,8 @@ func TestSESS_10_RemovedMessageOutlivesItsStream(t *testing.T) {
 	}
 	second.counted(t, tales, "available 0 locked 0 dead 0")
 }
+
+// Turn is by Complete and Receive, with what they do here.
+func (s *completionStore) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
+	return semantics.TakeTurns(ctx, s, path, turns)
+}

@@ -51,35 +51,6 @@ func (s *Store) AcceptSession(ctx context.Context, path, id string) (*semantics.
 	}
 }
 
-// AcceptNextSession implements semantics.Sessions.
-func (s *Store) AcceptNextSession(
-	ctx context.Context, path string, register semantics.Register,
-) (*semantics.Session, time.Duration, error) {
-	token := semantics.NewLockToken()
-	r, err := s.run(
-		ctx, "accept_next_session", s.keys(path), s.now(), token.String(), registerNumber(register), s.sidecar,
-	)
-	if err != nil {
-		return nil, 0, err
-	}
-	if r.status == string(semantics.InvalidOperation) {
-		return nil, 0, semantics.AcceptNextRefused(path)
-	}
-	if err := s.onSource(ctx, semantics.Source{Path: path}, r); err != nil {
-		return nil, 0, err
-	}
-	recheck := time.Duration(r.number()) * time.Millisecond
-	left := r.number() == 1
-	if !r.more() {
-		if left {
-			recheck = 0
-		}
-		return nil, recheck, r.failure()
-	}
-	session, err := readSession(r, sessionID(r.text()), token)
-	return session, recheck, err
-}
-
 func registerNumber(register semantics.Register) int {
 	switch register {
 	case semantics.RegisterAlways:
@@ -116,16 +87,6 @@ func (s *Store) RenewSessionLock(ctx context.Context, source semantics.Source) (
 		return time.Time{}, err
 	}
 	return r.instant(), r.failure()
-}
-
-// CloseSession implements semantics.Sessions.
-func (s *Store) CloseSession(ctx context.Context, source semantics.Source) error {
-	r, err := s.run(ctx, "close_session", s.keys(source.Path), s.now(), sessionToken(source))
-	if err != nil {
-		return err
-	}
-	s.unanswered.forget(sessionToken(source))
-	return s.onSource(ctx, source, r)
 }
 
 // SessionState implements semantics.Sessions.

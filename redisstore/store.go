@@ -77,6 +77,8 @@ type Store struct {
 
 	publishes  joiner[publishCalls]
 	turns      joiner[turnCalls]
+	accepts    joiner[*acceptCall]
+	closes     joiner[*closeCall]
 	unanswered unanswered
 
 	namespace string
@@ -146,6 +148,12 @@ func Open(options Options) (*Store, error) {
 		most:  mostReceive,
 	}
 	s.turns = joiner[turnCalls]{run: s.runTurns, weigh: turnCalls.weight, full: fullTurn, most: mostTurn}
+	s.accepts = joiner[*acceptCall]{
+		run: s.runAccepts, weigh: func(*acceptCall) int { return 1 }, full: fullSessions, most: mostSessions,
+	}
+	s.closes = joiner[*closeCall]{
+		run: s.runCloses, weigh: func(*closeCall) int { return 1 }, full: fullSessions, most: mostSessions,
+	}
 	s.settles = joiner[*settleCall]{run: s.runSettles, weigh: (*settleCall).weight, full: fullSettle, most: mostSettle}
 	return s, nil
 }

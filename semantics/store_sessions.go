@@ -5,22 +5,6 @@ import (
 	"time"
 )
 
-// Turn is what the holder of a session does in one step.
-type Turn struct {
-	Session  LockToken
-	Complete []LockToken // messages to complete, if any
-	Receive  int         // how many messages to receive then, at most; 0: none
-	Register Register    // as of Receive
-}
-
-// TurnOutcome is what became of a Turn.
-type TurnOutcome struct {
-	Codes   []Code // one for each message to complete, as of Complete
-	Err     error  // why nothing was completed, and nothing received
-	Batch   Batch  // as of Receive
-	Failure error  // why nothing was received; the Codes stand
-}
-
 // Sessions keeps the sessions of queues with RequiresSession: who holds one, and the note that is kept with it. Every
 // method fails with ENTITY_NOT_FOUND, and with SESSION_NOT_SUPPORTED on a queue without sessions (SESS-5). Those that
 // take a source with a SessionLock fail with SESSION_LOCK_LOST when that lock does not hold, for whatever cause

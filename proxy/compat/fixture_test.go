@@ -238,3 +238,8 @@ func awaitCount(t *testing.T, what string, counts <-chan int) {
 		t.Fatalf("nothing was %s within %s", what, patience)
 	}
 }
+
+// Turn is by Complete and Receive, with what they do here.
+func (s *spyStore) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
+	return semantics.TakeTurns(ctx, s, path, turns)
+}

@@ -565,3 +565,8 @@ func (b *bed) kindOf(path string) string {
 	}
 	return ""
 }
+
+// Turn is by Complete and Receive, with what they do here.
+func (s *pliantStore) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
+	return semantics.TakeTurns(ctx, s, path, turns)
+}

@@ -338,3 +338,8 @@ func (h *held) answer(text string, status int) {
 	call <- status
 	synctest.Wait()
 }
+
+// Turn is by Complete and Receive, with what they do here.
+func (s *pliantStore) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
+	return semantics.TakeTurns(ctx, s, path, turns)
+}

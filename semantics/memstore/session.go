@@ -169,15 +169,5 @@ func (q *queue) forgetIdle(most int) {
 
 // Turn implements semantics.Sessions.
 func (s *Store) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
-	outcomes := make([]semantics.TurnOutcome, len(turns))
-	for i, t := range turns {
-		o, source := &outcomes[i], semantics.Source{Path: path, SessionLock: t.Session}
-		if len(t.Complete) > 0 {
-			o.Codes, o.Err = s.Complete(ctx, source, t.Complete)
-		}
-		if o.Err == nil && t.Receive > 0 {
-			o.Batch, o.Failure = s.Receive(ctx, source, t.Receive, t.Register)
-		}
-	}
-	return outcomes
+	return semantics.TakeTurns(ctx, s, path, turns)
 }

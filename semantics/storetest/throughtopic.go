@@ -317,3 +317,8 @@ func (s throughTopic) DeadLetterRest(ctx context.Context, path, id string) error
 
 // everything is the rule that selects all messages.
 var everything = semantics.Rule{Name: semantics.DefaultRule, Filter: semantics.RuleFilter{All: true}}
+
+// Turn is by Complete and Receive, with what they do here.
+func (s throughTopic) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
+	return semantics.TakeTurns(ctx, s, path, turns)
+}

@@ -33,3 +33,8 @@ func unlessMost(recheck time.Duration) time.Duration {
 	}
 	return recheck
 }
+
+// Turn is by Complete and Receive, with what they do here.
+func (s wakesOnly) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
+	return semantics.TakeTurns(ctx, s, path, turns)
+}

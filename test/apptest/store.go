@@ -150,3 +150,8 @@ func (a *App) checkBooks() {
 	}
 	a.t.Logf("%d messages: %v; the app took %d", len(a.messages), counts, a.takes)
 }
+
+// Turn is by Complete and Receive, with what they do here.
+func (s store) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
+	return semantics.TakeTurns(ctx, s, path, turns)
+}

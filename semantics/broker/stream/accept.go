@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
@@ -10,8 +11,14 @@ import (
 // acceptSessions accepts sessions until the subscription ends: when there is a place, or when an idle session can give
 // its place to one that is ready.
 func (s *Subscription) acceptSessions() {
-	pause := loop.FirstPause
+	pause, together := loop.FirstPause, 0
 	for s.awaitPlace() {
+		if together = min(2*together, mostTogether, s.account.Places()); together > 1 {
+			if !s.acceptTogether(together) {
+				together = 0
+			}
+			continue
+		}
 		session, err := s.acceptOne()
 		if err != nil {
 			if !s.survives(err, &pause, nil) {
@@ -23,8 +30,26 @@ func (s *Subscription) acceptSessions() {
 		if session != nil {
 			s.troubled.Store(false)
 			s.open(session)
+			together = 1
 		}
 	}
+}
+
+// mostTogether is how many sessions are accepted at the same time, which shares scripts. It is few, so that sidecars
+// that begin together have about as many sessions each.
+const mostTogether = 16
+
+// acceptTogether accepts so many sessions that are ready, and reports whether there were enough.
+func (s *Subscription) acceptTogether(n int) bool {
+	var found atomic.Int64
+	loop.Each(make([]struct{}, n), func(struct{}) {
+		session, err := s.broker.Accept(s.life, s.source.Path, 0)
+		if err == nil && session != nil {
+			found.Add(1)
+			s.open(session)
+		}
+	})
+	return int(found.Load()) == n
 }
 
 // awaitPlace waits until a session may be accepted. It returns false when the subscription ends.

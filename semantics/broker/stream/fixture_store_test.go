@@ -227,14 +227,7 @@ func (s *pliantStore) Release(ctx context.Context, source semantics.Source, toke
 	return s.Store.Release(ctx, source, tokens)
 }
 
-// Turn fails and stops where Complete and Receive do.
+// Turn is by Complete and Receive, with what they do here.
 func (s *pliantStore) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
-	outcomes := make([]semantics.TurnOutcome, len(turns))
-	for i, t := range turns {
-		o, source := &outcomes[i], semantics.Source{Path: path, SessionLock: t.Session}
-		if o.Codes, o.Err = s.Complete(ctx, source, t.Complete); o.Err == nil && t.Receive > 0 {
-			o.Batch, o.Failure = s.Receive(ctx, source, t.Receive, t.Register)
-		}
-	}
-	return outcomes
+	return semantics.TakeTurns(ctx, s, path, turns)
 }

@@ -31,8 +31,8 @@ func (s *Subscription) Settle(
 	})
 }
 
-// Complete is Settle with Complete of the Broker. On a queue with sessions it takes the messages that follow in the same
-// step.
+// Complete is Settle with Complete of the Broker. On a queue with sessions it takes the messages that follow in the
+// same step.
 func (s *Subscription) Complete(ctx context.Context, tokens []semantics.LockToken) ([]semantics.Code, error) {
 	if !s.bySession {
 		return s.Settle(ctx, tokens, s.broker.Complete)

@@ -14,6 +14,13 @@ func (a *Account) MayAccept() (may bool, held int) {
 	return a.hasPlace() || a.credits.granted > 0 && a.idlest() != nil, len(a.sessions)
 }
 
+// Places is for how many more sessions there is a place, and a credit.
+func (a *Account) Places() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.freePlaces()
+}
+
 // Open notes a session that was accepted. If there is a place, it returns the session, and its pump is to begin. If
 // not, the session takes the place of one with nothing to do and begins when that has been given up, so that the client
 // never sees more sessions than it wants. isRefused: there is no such session either.
@@ -133,7 +140,9 @@ func (a *Account) mayReplace() bool {
 }
 
 // hasPlace reports whether there is a place for one more session, and a credit.
-func (a *Account) hasPlace() bool {
+func (a *Account) hasPlace() bool { return a.freePlaces() > 0 }
+
+func (a *Account) freePlaces() int {
 	stay, needy := len(a.sessions)-a.leavers, len(a.sessions)-a.credits.busy
 	if a.leavers > 0 {
 		needy = 0
@@ -143,7 +152,7 @@ func (a *Account) hasPlace() bool {
 			}
 		}
 	}
-	return stay < a.places() && needy < a.credits.free()
+	return max(min(a.places()-stay, a.credits.free()-needy), 0)
 }
 
 // idlest returns the session that has had nothing to do for longest, nil when all have.
