@@ -174,6 +174,18 @@ func (k Kept) RenewSessionLock(ctx context.Context, source semantics.Source) (ti
 	return until, err
 }
 
+// Turn implements semantics.Sessions.
+func (k Kept) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
+	outcomes := k.Store.Turn(ctx, path, turns)
+	for i, o := range outcomes {
+		if o.Err == nil {
+			k.ledger.settled(turns[i].Complete, o.Codes)
+		}
+		k.ledger.enter(semantics.Source{Path: path, SessionLock: turns[i].Session}, o.Batch.Messages)
+	}
+	return outcomes
+}
+
 // CloseSession implements semantics.Sessions.
 func (k Kept) CloseSession(ctx context.Context, source semantics.Source) error {
 	err := k.Store.CloseSession(ctx, source)

@@ -92,6 +92,7 @@ func (m *model) sessionStep(rt *rapid.T) {
 		{6, held, "receive deferred", m.receiveDeferred},
 		{1, always, "receive by number", m.receiveByNumber},
 		{8, handedOut, "complete", m.complete},
+		{8, handedOut, "turn", m.turn},
 		{8, handedOut, "abandon", m.abandon},
 		{6, handedOut, "defer", m.deferSome},
 		{3, handedOut, "release", m.release},

@@ -109,3 +109,38 @@ func (m *model) renew(rt *rapid.T) {
 		return s.RenewLocks(m.ctx, m.on(s, from), m.tokens(s, chosen))
 	})
 }
+
+// turned is what became of a turn, without the tokens of the messages.
+type turned struct {
+	codes    []semantics.Code
+	messages []*semantics.Received
+	failure  string
+}
+
+// turn completes some deliveries of a session and receives the next messages in one step.
+func (m *model) turn(rt *rapid.T) {
+	from, chosen := m.draw(rt)
+	if from.hold == nil {
+		rt.Skip("it is not of a held session")
+	}
+	limit := few(rt, mostModelReceive, "limit")
+	reference, subject, ok := both(rt, m, "turn", func(s semantics.Store) (turned, error) {
+		source := m.on(s, from)
+		turn := semantics.Turn{Session: source.SessionLock, Complete: m.tokens(s, chosen), Receive: limit}
+		o := s.Turn(m.ctx, source.Path, []semantics.Turn{turn})[0]
+		codes := o.Codes
+		for turn.Complete = nil; o.Err == nil && o.Failure == nil && len(o.Batch.Messages) == 0 && o.Batch.RecheckAfter == 0; {
+			o = s.Turn(m.ctx, source.Path, []semantics.Turn{turn})[0]
+		}
+		return turned{codes, o.Batch.Messages, Refusal(o.Failure)}, o.Err
+	})
+	if !ok {
+		return
+	}
+	same(rt, "turn", reference.codes, subject.codes)
+	same(rt, "receive of a turn", reference.failure, subject.failure)
+	m.settled(rt, "complete", from, chosen, reference.codes)
+	m.took(rt, from, reference.messages, subject.messages, true)
+	m.looked(reference.failure == "")
+	m.otherChanged = m.otherChanged || from == m.other
+}
