@@ -21,7 +21,7 @@
 --                       SESSION_LOCK_LOST
 --                     deliveries, changes: of the messages of all calls, as lib/answer/values_of.lua
 --   ENTITY_DISABLED   status, then per call as above: nothing is handed out, but completed
---   SESSION_NOT_SUPPORTED
+--   SESSION_NOT_SUPPORTED  status, if it permits no receiving, else ""
 --   ENTITY_NOT_FOUND
 -- Cost: O(calls log N + messages + slice of what is due), and most_bytes are read when messages may be too large for
 -- one answer
@@ -45,7 +45,7 @@ if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
 if not queue.has_sessions then
-  return { "SESSION_NOT_SUPPORTED" }
+  return { "SESSION_NOT_SUPPORTED", can_receive(queue.status) and "" or queue.status }
 end
 
 local turns, tokens, wants, completes, at = {}, {}, false, false, 5

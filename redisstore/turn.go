@@ -140,6 +140,9 @@ func (s *Store) turnOnce(ctx context.Context, calls turnCalls) error {
 		}
 		return err
 	}
+	if r.status == string(semantics.SessionNotSupported) {
+		return refuseTurns(calls, r)
+	}
 	err = s.onSource(ctx, calls[0].source, r)
 	if err != nil && r.status != string(semantics.EntityDisabled) {
 		return err
@@ -164,6 +167,19 @@ func (s *Store) turnOnce(ctx context.Context, calls turnCalls) error {
 		return err
 	}
 	return s.readBodies(ctx, path, nonce, calls, known)
+}
+
+// refuseTurns notes that a queue has no sessions. A call that only receives hears first that nothing can be received
+// (ERR-5).
+func refuseTurns(calls turnCalls, r *reply) error {
+	status := r.text()
+	for _, c := range calls {
+		c.err = semantics.SessionFailure(semantics.SessionNotSupported, c.source.Path)
+		if status != "" && len(c.tokens) == 0 {
+			c.err = semantics.Disabled(c.source.Path, status)
+		}
+	}
+	return r.failure()
 }
 
 // turnArgs returns the arguments of the script. Only the first script for a call completes.
