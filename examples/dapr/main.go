@@ -95,14 +95,17 @@ func warehouse(ctx context.Context, address string) error {
 	fmt.Printf("listens on %s\n", listener.Addr())
 	w := &worker{tries: map[order]int{}}
 	s := service.NewServiceWithListener(listener)
-	err = errors.Join(
-		s.AddTopicEventHandler(&common.Subscription{PubsubName: bus, Topic: topic, Metadata: map[string]string{
-			"requireSessions": "true", "maxConcurrentSessions": "8",
-		}}, w.onOrder),
-		s.AddTopicEventHandler(
-			&common.Subscription{PubsubName: bus, Topic: topic + "/$deadletterqueue"}, w.onDeadLetter,
-		),
-	)
+	// daprd 1.16 to 1.18.3 passes on one message of a stream at a time, and opens a stream for each of these names.
+	for _, name := range []string{topic, topic + ";lane=2", topic + ";lane=3"} {
+		err = errors.Join(err, s.AddTopicEventHandler(
+			&common.Subscription{PubsubName: bus, Topic: name, Metadata: map[string]string{
+				"requireSessions": "true", "maxConcurrentSessions": "1",
+			}}, w.onOrder,
+		))
+	}
+	err = errors.Join(err, s.AddTopicEventHandler(
+		&common.Subscription{PubsubName: bus, Topic: topic + "/$deadletterqueue"}, w.onDeadLetter,
+	))
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@ var groups = map[string]string{
 	"peers":   "nats-jetstream,rabbitmq-quorum,asynq,bullmq",
 	"targets": "store,fan-out,latency,memory,backlog,idle,start",
 	"dapr": "dapr-redis,dapr-sidebus-topic,dapr-sidebus-lanes,dapr-sidebus-streams,dapr-sidebus-queue," +
-		"dapr-sidebus-sessions,dapr-redis-bulk,dapr-sidebus-topic-bulk,dapr-redis-latency,dapr-sidebus-topic-latency," +
+		"dapr-sidebus-sessions,dapr-sidebus-sessions-lanes,dapr-redis-bulk,dapr-sidebus-topic-bulk,dapr-redis-latency," +
+		"dapr-sidebus-topic-latency," +
 		"dapr-redis-1.14,dapr-sidebus-topic-1.14,dapr-sidebus-lanes-1.14,dapr-sidebus-streams-1.14",
 }
 

@@ -15,6 +15,7 @@ import (
 var (
 	daprComponents = []string{
 		"redis", "sidebus-topic", "sidebus-lanes", "sidebus-streams", "sidebus-queue", "sidebus-sessions",
+		"sidebus-sessions-lanes",
 	}
 	daprVersions = []string{"", "1.14"}
 )
@@ -84,7 +85,7 @@ func (d *daprDriver) stop() {
 func (d *daprDriver) settings() map[string]string {
 	app := "an app of the Go SDK over gRPC"
 	switch d.component {
-	case "sidebus-lanes":
+	case "sidebus-lanes", "sidebus-sessions-lanes":
 		app += ", subscribed to 10 names of the topic"
 	case "sidebus-streams":
 		app += ", with 10 streaming subscriptions"

@@ -52,6 +52,9 @@ var contenders = map[string]*contender{
 	"sidebus-sessions": {kind: "pubsub.sidebus", metadata: map[string]string{
 		"entityKind": "queue", "requireSessions": "true", "maxConcurrentSessions": fmt.Sprint(sessions),
 	}, isSession: true},
+	"sidebus-sessions-lanes": {kind: "pubsub.sidebus", metadata: map[string]string{
+		"entityKind": "queue", "requireSessions": "true", "maxConcurrentSessions": fmt.Sprint(sessions / streams),
+	}, isSession: true, streams: streams},
 	"sidebus-lanes":   {kind: "pubsub.sidebus", streams: streams},
 	"sidebus-streams": {kind: "pubsub.sidebus", streams: streams, isStreaming: true},
 	"redis":           {kind: "pubsub.redis", isRedis: true},

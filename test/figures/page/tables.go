@@ -89,6 +89,7 @@ var daprLabels = []labelled{
 	{"dapr-sidebus-streams", "Sidebus, topic, 10 streaming subscriptions"},
 	{"dapr-sidebus-queue", "Sidebus, queue"},
 	{"dapr-sidebus-sessions", "Sidebus, 100 sessions"},
+	{"dapr-sidebus-sessions-lanes", "Sidebus, 100 sessions, 10 streams by name"},
 	{"dapr-redis", "pubsub.redis"},
 	{"dapr-sidebus-topic-bulk", "Sidebus, topic, batches of 100"},
 	{"dapr-redis-bulk", "pubsub.redis, batches of 100"},
