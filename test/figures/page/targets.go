@@ -22,7 +22,7 @@ var targets = []target{
 			rate("floor-stream", "asynq"),
 		},
 	}, "each message passes through the sidecar and Redis three times, while NATS writes it to its own log once; gRPC " +
-		"alone leaves what the floor shows"},
+		"alone leaves what the floor shows, see [decision 0039](../decisions/0039-what-a-call-costs.md)"},
 	{"P2", []check{
 		{
 			"three calls a message, rate compared with asynq", atLeast(1.2, "x"), rate("sidebus-unary", "asynq"),
@@ -36,7 +36,8 @@ var targets = []target{
 			"two calls, rate compared with RabbitMQ quorum", atLeast(1, "x"), rate("sidebus-unary-2", "rabbitmq-quorum"),
 			rate("floor-unary-2", "rabbitmq-quorum"),
 		},
-	}, "most of the processor time of a call is gRPC in client and sidecar; gRPC alone leaves what the floor shows"},
+	}, "beside gRPC alone, the targets compared with asynq leave less for Redis and the sidecar than bare streams take " +
+		"of Redis: see [decision 0039](../decisions/0039-what-a-call-costs.md)"},
 	{"P3", []check{
 		{"Redis CPU in batches of 100, compared with bare streams", atMost(0.6, "x"), redisCPU("100"), nil},
 		{"Redis CPU in batches of 10, compared with bare streams", atMost(1.1, "x"), redisCPU("10"), nil},
@@ -89,7 +90,8 @@ var targets = []target{
 			"10 receivers wait: resident memory of the sidecar", atMost(30, "MiB"), named("idle", "RSS MiB"),
 			named("idle", "RSS files MiB"),
 		},
-	}, "the floor is the part of the memory that are pages of the program's file, which sidecars of a host share"},
+	}, "the floor is the part of the memory that are pages of the program's file, which sidecars of a host share; an idle " +
+		"sidecar unmaps what it does not use, see [decision 0039](../decisions/0039-what-a-call-costs.md)"},
 	{"P9", []check{
 		{"start to the first answer", atMost(300, "ms"), named("start", "first answer ms"), nil},
 	}, "not examined"},
