@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
-	gproto "google.golang.org/protobuf/proto"
+	"google.golang.org/grpc/mem"
 
 	"github.com/sidebus/sidebus/proxy/dapr/internal/inflight"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
@@ -13,17 +13,6 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
-
-// responseOf returns the message for the Dapr runtime. It leaves the content type empty: otherwise the runtime would
-// expect a cloud event whose envelope is in the metadata.
-func responseOf(topic string, m *semantics.Received) *proto.PullMessagesResponse {
-	return &proto.PullMessagesResponse{
-		Data:      m.Body,
-		TopicName: topic,
-		Metadata:  metadataOf(m),
-		Id:        m.LockToken.String(),
-	}
-}
 
 // handleEvent handles an event of the subscription.
 func (p *pullStream) handleEvent(ctx context.Context, sub *stream.Subscription, e stream.Event) {
@@ -48,9 +37,9 @@ func (p *pullStream) deliver(ctx context.Context, sub *stream.Subscription, e st
 	for _, received := range e.Delivery.Messages {
 		m := &inflight.Message{Received: received, Sub: sub, Source: e.Delivery.Source()}
 		response := responseOf(p.topic, received)
-		if n := gproto.Size(response); n > maxDelivery {
-			p.rejectTooLarge(ctx, m, n)
-		} else if p.inFlight.Add(m) && p.stream.Send(response) == nil {
+		if len(response) > maxDelivery {
+			p.rejectTooLarge(ctx, m, len(response))
+		} else if p.inFlight.Add(m) && p.stream.SendMsg(mem.SliceBuffer(response)) == nil {
 			p.inFlight.Sent(m)
 		}
 	}

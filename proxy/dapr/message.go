@@ -213,12 +213,11 @@ func cutPrefixFold(text, prefix string) (string, bool) {
 	return text, false
 }
 
-// metadataOf returns the metadata that the app gets with the body.
-func metadataOf(m *semantics.Received) map[string]string {
-	all := make(map[string]string, len(m.Properties)+8)
-	set := func(name, value string) {
+// eachMetadata calls set for the metadata that the app gets with the body, each name once.
+func eachMetadata(m *semantics.Received, set func(name, value string)) {
+	text := func(name, value string) {
 		if value != "" {
-			all[deliveredPrefix+name] = escape(value)
+			set(name, escape(value))
 		}
 	}
 	instant := func(name string, at time.Time) {
@@ -226,33 +225,35 @@ func metadataOf(m *semantics.Received) map[string]string {
 			set(name, at.UTC().Format(http.TimeFormat))
 		}
 	}
-	set(metaMessageID, m.MessageID)
-	set(metaSessionID, m.SessionID)
-	set(metaCorrelationID, m.CorrelationID)
-	set(metaPartitionKey, m.PartitionKey)
-	set(metaLabel, m.Subject)
-	set(metaReplyTo, m.ReplyTo)
-	set(metaReplyToSessionID, m.ReplyToSessionID)
-	set(metaTo, m.To)
-	set(metaContentType, m.ContentType)
+	text(metaMessageID, m.MessageID)
+	text(metaSessionID, m.SessionID)
+	text(metaCorrelationID, m.CorrelationID)
+	text(metaPartitionKey, m.PartitionKey)
+	text(metaLabel, m.Subject)
+	text(metaReplyTo, m.ReplyTo)
+	text(metaReplyToSessionID, m.ReplyToSessionID)
+	text(metaTo, m.To)
+	text(metaContentType, m.ContentType)
 	instant(metaScheduled, m.ScheduledAt)
 	set(metaLockToken, base64.StdEncoding.EncodeToString(m.LockToken[:]))
 	instant(metaLockedUntil, m.LockedUntil)
 	instant(metaEnqueued, m.EnqueuedAt)
 	set(metaSequenceNumber, strconv.FormatInt(m.SequenceNumber, 10))
 	set(metaDeliveryCount, strconv.Itoa(m.DeliveryCount))
-	rest := map[string]semantics.Value{}
+	var rest map[string]semantics.Value
 	for name, value := range m.Properties {
 		if plain := brokerproperties.Plain(value); isHeaderName(name) && isHeaderValue(plain) {
-			all[deliveredPrefix+name] = plain
-		} else {
-			rest[name] = value
+			set(name, plain)
+			continue
 		}
+		if rest == nil {
+			rest = map[string]semantics.Value{}
+		}
+		rest[name] = value
 	}
-	if len(rest) > 0 {
-		all[deliveredPrefix+metaRest] = brokerproperties.WriteProperties(rest)
+	if rest != nil {
+		set(metaRest, brokerproperties.WriteProperties(rest))
 	}
-	return all
 }
 
 // isHeaderName reports whether a property can be sent as a header of its own name, in HTTP and in gRPC. The names of

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
-	gproto "google.golang.org/protobuf/proto"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -172,7 +171,7 @@ func checkDeliverable(topic string, m *semantics.Message) error {
 	}
 	const storeMetadata = 512 // bytes that the store adds
 	response := responseOf(topic, &semantics.Received{Message: *m})
-	if n := gproto.Size(response) + storeMetadata; n > maxDelivery {
+	if n := len(response) + storeMetadata; n > maxDelivery {
 		return semantics.SizeExceeded("message for Dapr, with its metadata,", int64(n), maxDelivery)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
@@ -82,6 +83,7 @@ func New(
 func (s *Server) server(c *component) *grpc.Server {
 	server := grpc.NewServer(
 		grpc.Creds(trackedCredentials{metrics: s.metrics, open: &s.connections, closed: c.registry.forget}),
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}),
 		grpc.MaxRecvMsgSize(s.config.MaxMessage),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxStreams),
