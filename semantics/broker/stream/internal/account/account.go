@@ -51,6 +51,7 @@ type Account struct {
 	sessions  map[semantics.LockToken]*Session
 	leavers   int           // of them, that are being given up
 	idlers    int           // of them, that have nothing to do
+	noneReady time.Time     // when a session that was to yield found no other one ready
 	lockFor   time.Duration // the queue's LockDuration as last read
 	renewSoon bool          // locks that have been running for long were handed out
 }

@@ -64,7 +64,13 @@ func (p *Session) MayYield() bool {
 	p.account.mu.Lock()
 	defer p.account.mu.Unlock()
 	a := p.account
-	return p.leaving == nil && p.used == 0 && time.Since(p.turn) >= sessionTurn && a.mayReplace() && !a.hasPlace()
+	return p.leaving == nil && p.used == 0 && p.isToYield() && a.mayReplace()
+}
+
+// isToYield reports whether the session has kept its place long enough, and another one may be ready and wait for it.
+func (p *Session) isToYield() bool {
+	a := p.account
+	return time.Since(p.turn) >= sessionTurn && time.Since(a.noneReady) >= readyLook && !a.hasPlace()
 }
 
 // Yield passes the place to a session that was accepted, nil if none is ready. isRefused: it comes too late, because
@@ -74,6 +80,7 @@ func (p *Session) Yield(accepted *semantics.Session) (isRefused bool) {
 	defer p.account.mu.Unlock()
 	p.turn = time.Now()
 	if accepted == nil {
+		p.account.noneReady = p.turn
 		return false
 	}
 	if p.successor != nil || !p.account.mayReplace() {

@@ -13,6 +13,10 @@ import (
 // starves. One that has several messages in flight then takes no more for as long again, so that it can come to an end.
 const sessionTurn = 500 * time.Millisecond
 
+// readyLook is how often, at most, the sessions of a subscription look whether another one is ready and waits for the
+// place of one of them.
+const readyLook = 20 * time.Millisecond
+
 // SessionEnd is why a subscription no longer holds a session.
 type SessionEnd uint8
 

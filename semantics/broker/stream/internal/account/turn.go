@@ -71,7 +71,11 @@ func (g *Group) session() *Session {
 // messages of a session, so that none overtakes another.
 func (p *Session) beginTurn(completed int) int {
 	a := p.account
-	if p.leaving != nil || p.isTaking || p.following > 0 || time.Since(p.turn) >= sessionTurn && !a.hasPlace() {
+	ends := p.isToYield()
+	if p.used > completed { // it is to come to an end
+		ends = time.Since(p.turn) >= sessionTurn && !a.hasPlace()
+	}
+	if p.leaving != nil || p.isTaking || p.following > 0 || ends {
 		return 0
 	}
 	a.use(p, -completed)
