@@ -47,6 +47,7 @@ var unpacked = map[string]map[string]int{
 	"lib/lock/count_locked":  {"unpack(nonces)": 200},
 	"complete":               {"unpack(wanted)": 1000, "unpack(positions)": 1000, "unpack(gone)": 1000},
 	"turn":                   {"unpack(rows)": 250},
+	"complete_in_sessions":   {"unpack(rows)": 250},
 	"accept_next_session":    {"unpack(accepted)": 64},
 	"close_session":          {"unpack(closed)": 64},
 	"lib/log/delete_own":     {"unpack(ids)": 1000},

@@ -32,6 +32,7 @@
 --@include entity/touch
 --@include entity/close_queue
 --@include due/clear_due
+--@include session/read_turns
 --@include session/resolve_tokens
 --@include session/complete_held
 --@include session/hand_out
@@ -48,17 +49,7 @@ if not queue.has_sessions then
   return { "SESSION_NOT_SUPPORTED", can_receive(queue.status) and "" or queue.status }
 end
 
-local turns, tokens, wants, completes, at = {}, {}, false, false, 5
-while at <= #ARGV do
-  local count, bytes = tonumber(ARGV[at + 4]), ARGV[at + 2]
-  local turn = {
-    token = ARGV[at], limit = tonumber(ARGV[at + 1]), left = tonumber(bytes), is_empty = string.byte(bytes) ~= 43,
-    register = ARGV[at + 3], first = at + 5, last = at + 4 + 2 * count, done = "-",
-  }
-  wants, completes = wants or turn.limit > 0, completes or count > 0
-  turns[#turns + 1], tokens[#tokens + 1] = turn, turn.token
-  at = turn.last + 1
-end
+local turns, tokens, wants, completes = read_turns(ARGV, 5)
 local held, hands_out = resolve_tokens(queue, tokens), wants and can_receive(queue.status)
 if completes or hands_out then
   touch(queue.entity, now)

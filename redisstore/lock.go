@@ -2,9 +2,9 @@ package redisstore
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -28,6 +28,7 @@ const (
 	sizeLowBits   = 9
 	sizeHighBits  = 18
 	positionBits  = 53
+	sessionDigits = 16 // of a position in the keys of sessions: 2^53 has as many
 	versionNibble = 0x8
 	variantBits   = 0b10
 )
@@ -77,7 +78,8 @@ func (l lock) text() string {
 
 // sessionText returns the form under which the lock of a message of a session is kept, behind the session.
 func (l lock) sessionText() string {
-	return fmt.Sprintf("%016d:%d", l.position, l.nonce)
+	position := strconv.FormatInt(l.position, 10)
+	return strings.Repeat("0", sessionDigits-len(position)) + position + ":" + strconv.FormatUint(l.nonce, 10)
 }
 
 // id returns the id of the message's entry in the log.

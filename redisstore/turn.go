@@ -132,8 +132,12 @@ func (c *turnCall) satisfied() bool {
 // turnOnce completes and locks with one script, and reads what it locked with one pipeline. It releases what it cannot
 // read.
 func (s *Store) turnOnce(ctx context.Context, calls turnCalls) error {
+	if !slices.ContainsFunc(calls, (*turnCall).takes) {
+		return s.completeOnce(ctx, calls)
+	}
 	path, nonce := calls[0].source.Path, newNonce()
-	r, err := s.run(ctx, "turn", s.keys(path), s.turnArgs(calls, nonce)...)
+	args := appendTurns([]any{s.now(), maxScriptBytes, nonce, s.sidecar}, calls)
+	r, err := s.run(ctx, "turn", s.keys(path), args...)
 	if err != nil {
 		if semantics.IsOutcomeUnknown(err) {
 			s.noteReceive(calls, nonce)
@@ -182,10 +186,31 @@ func refuseTurns(calls turnCalls, r *reply) error {
 	return r.failure()
 }
 
-// turnArgs returns the arguments of the script. Only the first script for a call completes.
-func (s *Store) turnArgs(calls turnCalls, nonce uint64) []any {
-	args := make([]any, 0, 4+5*len(calls)+2*calls.weight())
-	args = append(args, s.now(), maxScriptBytes, nonce, s.sidecar)
+// completeOnce is turnOnce for calls that only complete.
+func (s *Store) completeOnce(ctx context.Context, calls turnCalls) error {
+	r, err := s.run(ctx, "complete_in_sessions", s.keys(calls[0].source.Path), appendTurns([]any{s.now()}, calls)...)
+	if err != nil {
+		return err
+	}
+	switch semantics.Code(r.status) {
+	case semantics.SessionNotSupported:
+		return refuseTurns(calls, r)
+	case semantics.EntityNotFound:
+		return s.notFound(ctx, calls[0].source.Path)
+	}
+	for _, c := range calls {
+		row := r.text()
+		if row == string(semantics.SessionLockLost) {
+			s.unanswered.forget(sessionToken(c.source))
+		}
+		c.readRow(row, 0)
+	}
+	return r.failure()
+}
+
+// appendTurns appends the arguments of the script for the calls. Only the first script for a call completes.
+func appendTurns(args []any, calls turnCalls) []any {
+	args = slices.Grow(args, 5*len(calls)+2*calls.weight())
 	for _, c := range calls {
 		tokens, open := c.tokens, 0
 		if c.codes != nil {
