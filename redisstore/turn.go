@@ -192,10 +192,10 @@ func (s *Store) completeOnce(ctx context.Context, calls turnCalls) error {
 	if err != nil {
 		return err
 	}
-	switch semantics.Code(r.status) {
-	case semantics.SessionNotSupported:
+	switch r.status {
+	case string(semantics.SessionNotSupported):
 		return refuseTurns(calls, r)
-	case semantics.EntityNotFound:
+	case string(semantics.EntityNotFound):
 		return s.notFound(ctx, calls[0].source.Path)
 	}
 	for _, c := range calls {
