@@ -2,8 +2,8 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[40] owner     entity of a subscription's topic, else as KEYS[1]
+-- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[42] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now       int     0 = server time
 -- ARGV[2] sub       str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] delay_ms  int     how long the messages stay invisible, -1 = the queue's RedeliveryDelay
@@ -28,7 +28,7 @@ local now, sub, delay_ms, skip = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), AR
 local token, count = ARGV[5], tonumber(ARGV[6])
 local wanted, changes = slice(ARGV, 7, 6 + count), slice(ARGV, 7 + count)
 
-local queue, side, refusal = open_for_settling(KEYS, now, sub, token, KEYS[40])
+local queue, side, refusal = open_for_settling(KEYS, now, sub, token, KEYS[42])
 if not queue then
   return refusal
 end

@@ -3,7 +3,7 @@
 -- Reads: all.  Writes: sessions, session_locks, session_tokens, ready_sessions, waiting, what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now       int  0 = server time
 -- ARGV[2] register  int  put the sidecar on the waiting list: 0 = no, 1 = if there are not enough sessions, 2 = anyway
 -- ARGV[3] sidecar   str  its name there

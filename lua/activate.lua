@@ -7,7 +7,9 @@
 -- KEYS[2] scheduled      stream  scheduled messages: see publish
 -- KEYS[3] due            zset    number, 16 digits, of scheduled messages by when they are due (ms)
 -- KEYS[4] scheduled_ids  zset    of scheduled messages: see lib/schedule/scheduled_id.lua
--- KEYS[5..?] others      -       for each subscription that gets copies what its letter in levels says
+-- KEYS[5] bodies         hash    as in publish
+-- KEYS[6] body_uses      hash    as in publish
+-- KEYS[7..?] others      -       for each subscription that gets copies what its letter in levels says
 -- ARGV[1] now      int  0 = server time
 -- ARGV[2] version  int  of the routes
 -- ARGV[3] levels   str  see lib/topic/open_copies.lua
@@ -43,7 +45,10 @@ topic.default_ttl_ms = -1 -- it was applied when they were sent (TTL-22)
 redis.call("XLEN", scheduled) -- as in lib/base/check_key_types
 redis.call("ZCARD", due)
 redis.call("ZCARD", scheduled_ids)
-local targets, needs = open_copies(levels, KEYS, 5, now)
+topic.bodies, topic.body_uses = KEYS[5], KEYS[6]
+redis.call("HLEN", topic.bodies)
+redis.call("HLEN", topic.body_uses)
+local targets, needs = open_copies(levels, KEYS, 7, now)
 if needs then
   return { "NEEDS_KEYS", unpack(needs) }
 end
@@ -79,4 +84,4 @@ if sequence > topic.sequence then
   touch_at(topic.entity, now) -- until now it had scheduled messages (IDLE-3)
 end
 redis.call("HSET", topic.entity, "sequence", text(sequence), "bytes", text(bytes), "most_bytes", text(most_bytes))
-return { "OK", close_copies(targets) }
+return { "OK", close_copies(topic, targets) }

@@ -3,8 +3,8 @@
 -- (DLQ-9).
 -- Reads: all, arrivals.  Writes: all, arrivals.
 --
--- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[40] arrivals  hash  source -> "<number>:<nonce>:<ms>:<outcomes>" of its last transfer that has arrived: see
+-- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[42] arrivals  hash  source -> "<number>:<nonce>:<ms>:<outcomes>" of its last transfer that has arrived: see
 --                          lib/transfer/note_arrival.lua
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] incarnation  int  of the queue
@@ -43,7 +43,7 @@
 --@include log/shorter_ttl
 --@include log/count_messages
 --@include dead_letter/dead_letter_incoming
-local arrivals = KEYS[40]
+local arrivals = KEYS[42]
 local now, incarnation, source, id, last = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
 
 local target = open_target(KEYS[1], now)

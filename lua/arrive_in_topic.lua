@@ -7,7 +7,9 @@
 -- KEYS[2] arrivals       hash    source -> its last transfer that has arrived: see arrive
 -- KEYS[3] history        hash    key of a message -> "<accepted>:<number>" (DUP-1)
 -- KEYS[4] history_times  zset    key of a message by when it was accepted (ms)
--- KEYS[5..?] others      -       as in publish: if the caller was told NEEDS_ALL, the entity of the topic and of every
+-- KEYS[5] bodies         hash    as in publish
+-- KEYS[6] body_uses      hash    as in publish
+-- KEYS[7..?] others      -       as in publish: if the caller was told NEEDS_ALL, the entity of the topic and of every
 --                                subscription; then for each subscription that gets copies what its letter in levels
 --                                says
 -- ARGV[1] now          int  0 = server time
@@ -73,7 +75,10 @@ end
 topic.history, topic.history_times = KEYS[3], KEYS[4]
 redis.call("HLEN", topic.history) -- as in lib/base/check_key_types
 redis.call("ZCARD", topic.history_times)
-local targets, needs = open_copies(levels, KEYS, 5 + all, now)
+topic.bodies, topic.body_uses = KEYS[5], KEYS[6]
+redis.call("HLEN", topic.bodies)
+redis.call("HLEN", topic.body_uses)
+local targets, needs = open_copies(levels, KEYS, 7 + all, now)
 if needs then
   return { "NEEDS_KEYS", unpack(needs) }
 end
@@ -82,7 +87,7 @@ if topic.held + bytes > topic.max_bytes then
   if all == 0 then
     return { "NEEDS_ALL" }
   end
-  topic.held = held_bytes(KEYS, 5, 4 + all)
+  topic.held = held_bytes(KEYS, 7, 6 + all)
 end
 
 local seen = {} -- keys of messages before, which are not in the history yet
@@ -134,4 +139,4 @@ if topic.deduplicates then
   forget_old_keys(topic, 100 + 2 * #messages)
 end
 local outcomes = note_arrival(arrivals, source, id, now, letters)
-return { "OK", write_alarm(topic), close_copies(targets), outcomes }
+return { "OK", write_alarm(topic), close_copies(topic, targets), outcomes }

@@ -2,7 +2,7 @@
 -- aside already (DLQ-22). It returns positions only: the caller reads the messages, which no other caller gets.
 -- Reads: all.  Writes: all.
 --
--- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] destination  str  what the transfer notes of it, and how the letters are sent again
 -- ARGV[3] max_bytes    int  about how many bytes they may be

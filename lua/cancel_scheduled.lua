@@ -4,7 +4,7 @@
 -- Reads: all.  Writes: scheduled, due, scheduled_ids, history, entity.
 -- Flags: allow-oom
 --
--- KEYS[1..39] queue  all keys of the queue or topic, in the order of lib/entity/open_queue.lua
+-- KEYS[1..41] queue  all keys of the queue or topic, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now     int  0 = server time
 -- ARGV[2] by      str  numbers or ids
 -- ARGV[3..] what  str  at most 1000 numbers, each once, or message ids

@@ -2,7 +2,7 @@
 -- Reads: all.  Writes: entity, by_session, sessions, session_states, what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now        int  0 = server time
 -- ARGV[2] token      str
 -- ARGV[3] expected   int  version it must have, 0 = none, -1 = any

@@ -13,6 +13,8 @@
 -- KEYS[9] runs          hash    of the main side: nonce -> "<first>-<last>,..." of the messages that share a lock
 -- KEYS[10] run_locks    zset    nonce of a run by the end of its lock (ms)
 -- KEYS[11] chunks       zset    "<first>-<bytes>:<last>:<size>,..." by first, of log entries with several messages
+-- KEYS[12] bodies       hash    of a subscription: bodies that several copies share, by number in the topic
+-- KEYS[13] body_uses    hash    of a subscription: see lib/topic/store_group.lua
 -- ARGV[1] now           int     0 = server time
 -- ARGV[2] sub           str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] count         int     number of nonces
@@ -47,7 +49,12 @@ local side = {
   entity = entity, log = log, locks = locks, modified = KEYS[7], runs = sub == "" and KEYS[9] or nil,
   run_locks = KEYS[10], run_messages = tonumber(values[3] or "0"), bytes = tonumber(values[4] or "0"),
   chunks = KEYS[11], chunked = sub == "" and tonumber(values[5] or "0") or 0, chunk_extra = tonumber(values[6] or "0"),
+  bodies = KEYS[12], body_uses = KEYS[13],
 }
+if values[1] == "subscription" and side.chunked > 0 then -- as in lib/base/check_key_types
+  redis.call("HLEN", side.bodies)
+  redis.call("HLEN", side.body_uses)
+end
 if sub == "" and count > 0 and complete_runs(entity, side, nonces, runs, ids, now) then
   return { "OK" }
 end

@@ -2,8 +2,8 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[40] owner     entity of a subscription's topic, else as KEYS[1]
+-- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[42] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] reason       str  "=" and the text of the application, or "" for none (SETTLE-7)
 -- ARGV[3] description  str  as reason
@@ -30,7 +30,7 @@ local reason = ARGV[2] ~= "" and string.sub(ARGV[2], 2) or nil
 local description = ARGV[3] ~= "" and string.sub(ARGV[3], 2) or nil
 local wanted, changes = slice(ARGV, 6, 5 + count), slice(ARGV, 6 + count)
 
-local queue, main, refusal = open_for_settling(KEYS, now, "", token, KEYS[40])
+local queue, main, refusal = open_for_settling(KEYS, now, "", token, KEYS[42])
 if not queue then
   return refusal
 end

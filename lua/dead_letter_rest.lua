@@ -3,7 +3,7 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now      int  0 = server time
 -- ARGV[2] session  str  as it is kept
 -- ARGV[3] begun    int  1: an earlier call has begun, and this one goes on

@@ -2,8 +2,8 @@
 -- Reads: all.  Writes: locks, deferred, expiry, modified.
 -- Flags: allow-oom
 --
--- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[40] owner     entity of a subscription's topic, else as KEYS[1]
+-- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[42] owner     entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now    int     0 = server time
 -- ARGV[2] sub    str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] token  str     of the session the messages are in, "" on a source without sessions
@@ -26,7 +26,7 @@
 local now, sub, token, count = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 local wanted, changes = slice(ARGV, 5, 4 + count), slice(ARGV, 5 + count)
 
-local queue, side, refusal = open_for_settling(KEYS, now, sub, token, KEYS[40])
+local queue, side, refusal = open_for_settling(KEYS, now, sub, token, KEYS[42])
 if not queue then
   return refusal
 end

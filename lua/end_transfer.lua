@@ -3,9 +3,9 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..39] queue       all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[40..78] transfers_queue  the same of its transfer dead-letter queue
--- KEYS[79] owner          entity of a subscription's topic, else as KEYS[1]
+-- KEYS[1..41] queue       all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[42..82] transfers_queue  the same of its transfer dead-letter queue
+-- KEYS[83] owner          entity of a subscription's topic, else as KEYS[1]
 -- ARGV[1] now          int  0 = server time
 -- ARGV[2] sub          str  "" or "dead_": which of the two queues is the source
 -- ARGV[3] incarnation  int  of the queue
@@ -32,7 +32,7 @@
 --@include entity/drop_orphan
 --@include transfer/ensure_transfers
 --@include transfer/move_to_transfers
-local owner = KEYS[79]
+local owner = KEYS[83]
 local now, sub, incarnation, id = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
 
 local queue = open_queue(KEYS, now)
@@ -63,13 +63,13 @@ end
 local transfers
 if more > 0 then
   local limit = tonumber(redis.call("HGET", owner, "max_bytes"))
-  local actual = more + (redis.call("HGET", KEYS[40], "dead_bytes") or 0)
+  local actual = more + (redis.call("HGET", KEYS[42], "dead_bytes") or 0)
   if actual > limit then
     return { "ENTITY_FULL", text(actual), text(limit) }
   end
-  local transfer_keys = { unpack(KEYS, 40, 78) }
+  local transfer_keys = { unpack(KEYS, 42, 82) }
   open_queue(transfer_keys, now) -- for lib/base/check_key_types
-  ensure_transfers(queue.entity, KEYS[40], text(now))
+  ensure_transfers(queue.entity, KEYS[42], text(now))
   transfers = open_queue(transfer_keys, now)
 end
 table.sort(items, function(a, b) return tonumber(a.position) < tonumber(b.position) end)

@@ -140,7 +140,7 @@ func TestGroupsAreNamedAsDeclared(t *testing.T) {
 			t.Errorf("%s names only %d keys", c.file, found)
 		}
 	}
-	counts := fmt.Sprintf("{ p = %d, s = %d, w = %d }", len(groups["plain"]), len(groups["plain"])+len(groups["sessions"]), len(groups["queue"]))
+	counts := fmt.Sprintf("{ p = %d, s = %d, w = %d }", len(groups["plain"])+len(groups["shared"]), len(groups["plain"])+len(groups["sessions"]), len(groups["queue"]))
 	if !strings.Contains(all["lib/topic/open_copies"], counts) {
 		t.Errorf("lib/topic/open_copies must count %s", counts)
 	}

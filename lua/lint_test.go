@@ -20,11 +20,11 @@ var unpacked = map[string]map[string]int{
 	"lib/base/slice":        {"unpack(list, first, last)": 4000},                         // by construction
 	"lib/entity/open_queue": {"unpack(keys, 28, 36)": 9},
 	"lib/topic/open_copies": {
-		"unpack(keys, at, at + counts[level] - 1)": 39,
+		"unpack(keys, at, at + counts[level] - 1)": 41,
 		"unpack(own, 5, 11)":                       7,
 	},
 	// The keys of a queue by kind.
-	"lib/base/check_key_types": {"unpack(sorted)": 39, "unpack(others)": 39},
+	"lib/base/check_key_types": {"unpack(sorted)": 41, "unpack(others)": 41},
 	// An entry has at most its times and payload and s, q, e, i, p or n, c, a, r, d.
 	"lib/dead_letter/dead_letter_entry":  {"unpack(entry[2])": 12},
 	"lib/dead_letter/append_dead_letter": {"unpack(fields)": 22},
@@ -61,6 +61,10 @@ var unpacked = map[string]map[string]int{
 	"receive_by_number":      {"unpack(missing)": 250},
 	"reactivate":             {"unpack(missing)": 250},
 	"delete_by_number":       {"unpack(results)": 250},
+	// A group of bodies, and a chunk: see lib/topic/share_copy and redisstore.mostChunkMessages.
+	"lib/topic/store_group":     {"unpack(group.bodies)": 64},
+	"lib/log/release_bodies":    {"unpack(numbers)": 32},
+	"lib/log/messages_of_chunk": {"unpack(origins)": 32},
 	// Calls that share a script: redisstore.mostSend and mostPublish. A call has one result however many its messages
 	// are. The ids that one send forgets.
 	"lib/request/forget_answers": {"unpack(ids)": 10},
@@ -70,18 +74,18 @@ var unpacked = map[string]map[string]int{
 	"activate":           {"unpack(needs)": 4000},
 	"arrive_in_topic":    {"unpack(needs)": 4000},
 	"list_subscriptions": {"unpack(names)": 2001},
-	"delete_topic":       {"unpack(KEYS, 1, last_key)": 2009},
+	"delete_topic":       {"unpack(KEYS, 1, last_key)": 3012},
 	// All keys of a queue or subscription and of its transfer dead-letter queue.
 	"delete_queue":        {"unpack(KEYS)": 92},
-	"delete_subscription": {"unpack(KEYS, 4)": 92},
-	"source_runtime":      {"unpack(KEYS, 40, 78)": 39},
-	"end_transfer":        {"unpack(KEYS, 40, 78)": 39},
+	"delete_subscription": {"unpack(KEYS, 6)": 98},
+	"source_runtime":      {"unpack(KEYS, 42, 82)": 41},
+	"end_transfer":        {"unpack(KEYS, 42, 82)": 41},
 	// Pages.
 	"due":           {"unpack(found)": 500},
 	"take_alarms":   {"unpack(names)": 16},
 	"list_rules":    {`unpack(redis.call("ZRANGE", rules, "[" .. from, "(" .. to, "BYLEX", "LIMIT", 0, limit))`: 101},
 	"list_sessions": {"unpack(rows)": 100},
-	"resubmit":      {"unpack(KEYS, 1, 39)": 39, "unpack(KEYS, 48, 54)": 7, "unpack(results)": 250},
+	"resubmit":      {"unpack(KEYS, 1, 41)": 41, "unpack(KEYS, 50, 56)": 7, "unpack(results)": 250},
 }
 
 // sources returns the text of every file by its name without its ending.

@@ -106,7 +106,7 @@ func TestFlagsLetAFullRedisDrain(t *testing.T) {
 		"receive": "allow-oom", "complete": "allow-oom", "abandon": "allow-oom", "release": "allow-oom",
 		"dead_letter": "allow-oom", "renew_locks": "allow-oom", "peek": "allow-oom", "pass_on": "allow-oom",
 		"source_runtime": "allow-oom", "delete_queue": "allow-oom", "delete_subscription": "allow-oom", "delete_topic": "allow-oom",
-		"delete_rule": "allow-oom", "unregister_name": "allow-oom", "bar_name": "allow-oom", "ticket": "no-writes", "note_use": "allow-oom",
+		"delete_rule": "allow-oom", "release_left": "allow-oom", "unregister_name": "allow-oom", "bar_name": "allow-oom", "ticket": "no-writes", "note_use": "allow-oom",
 		"resubmit": "", "cancel_scheduled": "allow-oom", "defer": "allow-oom", "reactivate": "allow-oom",
 		"receive_by_number": "allow-oom", "purge": "allow-oom", "delete_by_number": "allow-oom", "sweep": "allow-oom",
 		"accept_session": "allow-oom", "accept_next_session": "allow-oom", "renew_session_lock": "allow-oom",

@@ -11,7 +11,9 @@
 -- KEYS[4] scheduled_ids  zset    of scheduled messages: see lib/schedule/scheduled_id.lua
 -- KEYS[5] history        hash    key of a message -> "<accepted>:<number>" (DUP-1)
 -- KEYS[6] history_times  zset    key of a message by when it was accepted (ms)
--- KEYS[7..?] others      -       if the caller was told NEEDS_ALL, the entity of the topic and of every subscription;
+-- KEYS[7] bodies         hash    number of a message -> its body, of those that several copies share
+-- KEYS[8] body_uses      hash    number of the first message of a group of bodies -> see lib/topic/store_group.lua
+-- KEYS[9..?] others      -       if the caller was told NEEDS_ALL, the entity of the topic and of every subscription;
 --                                then for each subscription that gets copies what its letter in levels says; and at the
 --                                end, if a call has a request id, requests and request_times as in send (IDEM-1)
 -- ARGV[1] now      int  0 = server time
@@ -74,11 +76,14 @@ if topic.version ~= version then
 end
 topic.scheduled, topic.due, topic.scheduled_ids = KEYS[2], KEYS[3], KEYS[4]
 topic.history, topic.history_times = KEYS[5], KEYS[6]
-local targets, needs, requests = open_copies(levels, KEYS, 7 + all, now)
+topic.bodies, topic.body_uses = KEYS[7], KEYS[8]
+local targets, needs, requests = open_copies(levels, KEYS, 9 + all, now)
 if needs then
   return { "NEEDS_KEYS", unpack(needs) }
 end
--- As in lib/base/check_key_types, of what is seldom there.
+-- As in lib/base/check_key_types.
+redis.call("HLEN", topic.bodies)
+redis.call("HLEN", topic.body_uses)
 if redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], unpack(KEYS, requests, #KEYS)) > 0 then
   redis.call("XLEN", topic.scheduled)
   for _, hash in ipairs({ topic.history, KEYS[requests] }) do
@@ -93,7 +98,7 @@ if topic.held + bytes > topic.max_bytes then
   if all == 0 then
     return { "NEEDS_ALL" }
   end
-  topic.held, topic.dead_bytes = held_bytes(KEYS, 7, 6 + all)
+  topic.held, topic.dead_bytes = held_bytes(KEYS, 9, 8 + all)
 end
 local is_bounded, first_number, scheduled_bytes = false, topic.sequence, topic.bytes
 for _, target in ipairs(targets) do
@@ -144,5 +149,5 @@ end
 if topic.deduplicates then
   forget_old_keys(topic, 100 + 2 * (topic.sequence - first_number))
 end
-local notifications = close_copies(targets)
+local notifications = close_copies(topic, targets)
 return { "OK", write_alarm(topic), notifications, unpack(results) }

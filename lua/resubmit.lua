@@ -2,18 +2,18 @@
 -- removed and stored in this one step, or stays.
 -- Reads: all.  Writes: all of the source; log, expiry, history of the target.
 --
--- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[40] target_entity         hash    options and state of the queue they go to
--- KEYS[41] target_log            stream  its messages
--- KEYS[42] target_expiry         zset    as in send
--- KEYS[43] target_waiting        zset    as in send
--- KEYS[44] target_due            zset    as in send
--- KEYS[45] target_history        hash    as in send
--- KEYS[46] target_history_times  zset    as in send
--- KEYS[47] target_modified       hash    position -> changed properties
--- KEYS[48..54] target_sessions   its sessions, in the order of lib/session/open_target_sessions.lua
--- KEYS[55] target_owner          hash    entity of the topic of the subscription they go to, else as KEYS[40]
--- KEYS[56..?] all  entity of the topic and of every subscription, if the caller was told NEEDS_ALL
+-- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[42] target_entity         hash    options and state of the queue they go to
+-- KEYS[43] target_log            stream  its messages
+-- KEYS[44] target_expiry         zset    as in send
+-- KEYS[45] target_waiting        zset    as in send
+-- KEYS[46] target_due            zset    as in send
+-- KEYS[47] target_history        hash    as in send
+-- KEYS[48] target_history_times  zset    as in send
+-- KEYS[49] target_modified       hash    position -> changed properties
+-- KEYS[50..56] target_sessions   its sessions, in the order of lib/session/open_target_sessions.lua
+-- KEYS[57] target_owner          hash    entity of the topic of the subscription they go to, else as KEYS[42]
+-- KEYS[58..?] all  entity of the topic and of every subscription, if the caller was told NEEDS_ALL
 -- ARGV[1] now        int  0 = server time
 -- ARGV[2] bypass     int  1: duplicate detection does not apply
 -- ARGV[3] home       int  1: the target is what they are dead letters of
@@ -56,25 +56,25 @@
 --@include session/open_target_sessions
 --@include session/save_sessions
 --@include topic/raise_topic_bound
-local now, bypass, home, version, owner = now_ms(ARGV[1]), ARGV[2] == "1", ARGV[3] == "1", ARGV[4], KEYS[55]
-local same = KEYS[40] == KEYS[1]
+local now, bypass, home, version, owner = now_ms(ARGV[1]), ARGV[2] == "1", ARGV[3] == "1", ARGV[4], KEYS[57]
+local same = KEYS[42] == KEYS[1]
 
 -- The target's refusals come first: nothing may be done then. Its numbers are read after what is due on the source,
 -- which may be the same queue.
 if redis.call("EXISTS", KEYS[1]) == 0 then
   return { "ENTITY_NOT_FOUND", "source" }
 end
-local target = open_target(KEYS[40], now, home)
+local target = open_target(KEYS[42], now, home)
 if not target then
   return { "ENTITY_NOT_FOUND", "target" }
 end
-local ready_sessions = target.has_sessions and KEYS[50] or KEYS[43] -- without sessions see intake/append_chunks
-check_key_types({ KEYS[43], KEYS[42], KEYS[44], KEYS[46], KEYS[48], ready_sessions, KEYS[51], KEYS[53], KEYS[54] },
-  { KEYS[45], KEYS[47], KEYS[49], KEYS[52], KEYS[41] }, 4)
-for i = 55, #KEYS do
+local ready_sessions = target.has_sessions and KEYS[52] or KEYS[45] -- without sessions see intake/append_chunks
+check_key_types({ KEYS[45], KEYS[44], KEYS[46], KEYS[48], KEYS[50], ready_sessions, KEYS[53], KEYS[55], KEYS[56] },
+  { KEYS[47], KEYS[49], KEYS[51], KEYS[54], KEYS[43] }, 4)
+for i = 57, #KEYS do
   redis.call("HLEN", KEYS[i])
 end
-local queue, dead, refusal = open_source({ unpack(KEYS, 1, 39) }, now, "dead_")
+local queue, dead, refusal = open_source({ unpack(KEYS, 1, 41) }, now, "dead_")
 if not queue then
   return { refusal[1], "source", refusal[2] }
 end
@@ -85,22 +85,22 @@ if queue.has_sessions then -- the target may be the same queue, and reads them a
   queue.main.newly_available = queue.main.newly_available + save_sessions(queue)
   queue.records = {}
 end
-target = open_target(KEYS[40], now, home)
+target = open_target(KEYS[42], now, home)
 target.max_message_bytes = tonumber(redis.call("HGET", owner, "max_message_bytes"))
-target.log, target.expiry, target.waiting, target.due = KEYS[41], KEYS[42], KEYS[43], KEYS[44]
-target.modified, target.history, target.history_times = KEYS[47], KEYS[45], KEYS[46]
+target.log, target.expiry, target.waiting, target.due = KEYS[43], KEYS[44], KEYS[45], KEYS[46]
+target.modified, target.history, target.history_times = KEYS[49], KEYS[47], KEYS[48]
 open_history(target)
 local detects = target.deduplicates and not bypass
 target.messages = count_messages(target) + redis.call("ZCARD", target.due)
 if target.has_sessions then
-  open_target_sessions(target, { unpack(KEYS, 48, 54) })
+  open_target_sessions(target, { unpack(KEYS, 50, 56) })
 end
 
 -- is_of_topic reports whether the dead letters go back to a subscription whose topic they did not count for.
 local is_of_topic, letters = home and not same and owner ~= target.entity, read_letters(ARGV, 5)
 if same then
   target.held = nil -- they are held already
-elseif is_of_topic and not share_quota(target, owner, version, dead, letters, KEYS, 55) then
+elseif is_of_topic and not share_quota(target, owner, version, dead, letters, KEYS, 57) then
   return { "NEEDS_ALL", close_queue(queue) }
 end
 

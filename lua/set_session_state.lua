@@ -1,9 +1,9 @@
 -- set_session_state: replace the state of a held session (SESS-33, SESS-33a, SESS-33c); clear_session_state clears it.
 -- Reads: all.  Writes: entity, by_session, sessions, session_states, what is due.
 --
--- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[40] owner     entity of a subscription's topic, else as KEYS[1]
--- KEYS[41..?] all    entity of the topic and of every subscription, if the caller was told NEEDS_ALL
+-- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[42] owner     entity of a subscription's topic, else as KEYS[1]
+-- KEYS[43..?] all    entity of the topic and of every subscription, if the caller was told NEEDS_ALL
 -- ARGV[1] now        int  0 = server time
 -- ARGV[2] token      str
 -- ARGV[3] expected   int  version it must have, 0 = none, -1 = any
@@ -34,7 +34,7 @@
 --@include session/session_record
 --@include session/touch_session
 local now, token, expected, limit = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local state, owner, routes, version = ARGV[5], KEYS[40], ARGV[6], ARGV[7]
+local state, owner, routes, version = ARGV[5], KEYS[42], ARGV[6], ARGV[7]
 
 for i = 40, #KEYS do
   redis.call("HLEN", KEYS[i]) -- as in lib/base/check_key_types
@@ -60,12 +60,12 @@ if more > 0 then
   local bounds = redis.call("HMGET", owner, "max_bytes", "version", "most_bytes")
   local max_bytes, most_bytes, dead_bytes = tonumber(bounds[1]), tonumber(bounds[3] or "0"), 0
   if owner == queue.entity then
-    most_bytes, dead_bytes = held_bytes(KEYS, 40, 40)
+    most_bytes, dead_bytes = held_bytes(KEYS, 42, 42)
   elseif most_bytes + more > max_bytes then
     if bounds[2] ~= routes then
       return { "NEEDS_ALL", notifications }
     end
-    most_bytes, dead_bytes = held_bytes(KEYS, 41, #KEYS)
+    most_bytes, dead_bytes = held_bytes(KEYS, 43, #KEYS)
     redis.call("HSET", owner, "most_bytes", text(most_bytes))
   end
   if most_bytes + more > max_bytes then

@@ -2,8 +2,8 @@
 -- Reads: all.  Writes: what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..39] queue       all keys of the queue, in the order of lib/entity/open_queue.lua
--- KEYS[40..78] transfers_queue  the same of its transfer dead-letter queue
+-- KEYS[1..41] queue       all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[42..82] transfers_queue  the same of its transfer dead-letter queue
 -- ARGV[1] now  int  0 = server time
 --
 -- Returns
@@ -27,7 +27,7 @@ local queue = open_queue(KEYS, now)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
-local transfers = open_queue({ unpack(KEYS, 40, 78) }, now)
+local transfers = open_queue({ unpack(KEYS, 42, 82) }, now)
 local transfers_notifications, refused, refused_bytes = "0", 0, "0"
 clear_due(queue)
 local notifications = close_queue(queue)

@@ -3,8 +3,8 @@
 -- Reads: all.  Writes: what is due.
 -- Flags: allow-oom
 --
--- KEYS[1..39] queue  all keys of the queue, subscription or topic, in the order of lib/entity/open_queue.lua
--- KEYS[40] parent     hash  of a transfer dead-letter queue the entity it belongs to, else KEYS[1]
+-- KEYS[1..41] queue  all keys of the queue, subscription or topic, in the order of lib/entity/open_queue.lua
+-- KEYS[42] parent     hash  of a transfer dead-letter queue the entity it belongs to, else KEYS[1]
 -- ARGV[1] now   int  0 = server time
 -- ARGV[2] lazy  int  1: leave expired messages until a call looks (TTL-20)
 --
@@ -32,7 +32,7 @@ local queue = open_queue(KEYS, now, true)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
 end
-local parent = KEYS[40]
+local parent = KEYS[42]
 local has_parent = redis.call("HLEN", parent) > 0
 queue.lazy = ARGV[2] == "1"
 clear_due(queue)

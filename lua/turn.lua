@@ -4,7 +4,7 @@
 -- Reads: all.  Writes: all.
 -- Flags: allow-oom
 --
--- KEYS[1..39] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
+-- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- ARGV[1] now        int  0 = server time
 -- ARGV[2] most_bytes int  about how many bytes the messages of all sessions together may be
 -- ARGV[3] nonce      str  what makes these locks different from all others

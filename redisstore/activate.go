@@ -40,7 +40,7 @@ type activation struct {
 func weightOf(activations []activation) int {
 	n := 0
 	for _, a := range activations {
-		n += a.weight()
+		n += a.weight
 	}
 	return n
 }

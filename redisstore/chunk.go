@@ -18,6 +18,9 @@ const (
 // formatChunk is the first byte of the payloads of a chunk, in the place of the format of one message: see payload.go.
 const formatChunk = 3
 
+// formatShared stands in the place of the payloads of a chunk whose bodies are with the topic: docs/decisions/0037.
+const formatShared = "\x04"
+
 // chunk is an entry of the log that is to be written, with one message or several.
 type chunk struct {
 	payloads        [][]byte

@@ -12,8 +12,12 @@ import (
 
 // split returns the messages of a chunk from one position to another. If these are not all, their payloads are copies,
 // so that none keeps the others in memory. Of a chunk that cannot be read, they have none, so that each is unreadable.
+// Copies of a topic's messages may have their bodies elsewhere: see addBodies.
 func (e *entry) split(first, last int64) []entry {
 	var entries []entry
+	if e.payload == formatShared {
+		return e.splitShared(first, last)
+	}
 	position, payloads, isReadable := e.position, "", e.payload != "" && e.payload[0] == formatChunk
 	if isReadable {
 		payloads = e.payload[1:]

@@ -15,6 +15,7 @@ type fanOut struct {
 	reasons []*semantics.DeadLetterTexts
 	copies  []copyOf
 	bytes   int64 // of all copies
+	weight  int
 }
 
 // form is a message as it was sent, or as an action made it for some copies.
@@ -53,6 +54,7 @@ func newFanOut(p semantics.Publication, keeps bool) (*fanOut, error) {
 		f.copies = append(f.copies, one)
 		f.bytes += f.forms[one.form-1].size
 	}
+	f.weight = f.weigh()
 	return f, nil
 }
 
@@ -68,16 +70,21 @@ func (f *fanOut) addForm(m *semantics.Message, known map[*semantics.Message]int)
 	return nil
 }
 
-// weight returns how much work the message is for a script: it counts copies, and each 16 KiB to copy as one more.
-func (f *fanOut) weight() int {
-	n := 1 + len(f.copies)
+// weigh returns how much work the message is for a script: it counts copies, and each 16 KiB to copy as one more. Of
+// copies that share their body, which is not copied, four count as one.
+func (f *fanOut) weigh() int {
+	n, shared := 1, 0
 	for _, form := range f.forms {
 		n += len(form.payload) >> 10
 	}
 	for _, c := range f.copies {
-		n += len(f.forms[c.form-1].payload) >> 14
+		if c.form == 1 && c.reason == 0 && !strings.Contains(f.forms[0].head, ":") && len(f.copies) > 1 {
+			shared++
+			continue
+		}
+		n += 1 + len(f.forms[c.form-1].payload)>>14
 	}
-	return n
+	return n + shared/4
 }
 
 // append adds the arguments of lua/lib/topic/read_copies.lua. index has the number of each subscription in the script,

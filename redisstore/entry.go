@@ -24,6 +24,7 @@ type entry struct {
 
 	sessionSequence int64 // of a message of a session
 	origin          int64 // of a copy: its number in the topic
+	isShared        bool  // its payload is with the topic: see bodies.go
 
 	scheduled bool // times is then "<accepted>:<ttl>"
 

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -42,6 +43,7 @@ type entityKeys struct {
 	owner string // the tag of the entity whose quota counts: of a subscription its topic, else as tag
 	// the tag of the entity that is in use when this one is: of a transfer dead-letter queue its source, else as tag
 	parent string
+	left   string // the mark of a subscription that is deleted: see leftAs
 	side   string // "dead_": keys of a side are those of the dead-letter queue, for scripts that know one side only
 }
 
@@ -57,7 +59,10 @@ const (
 
 // keyPlaces has every key of an entity by its name, except those with the prefix "transfers_".
 var keyPlaces = func() map[string]keyPlace {
-	places := map[string]keyPlace{"subscriptions": topicPlace, "rules": topicPlace}
+	places := map[string]keyPlace{
+		"subscriptions": topicPlace, "rules": topicPlace, "bodies": topicPlace, "body_uses": topicPlace,
+		"left_copies": topicPlace,
+	}
 	for _, name := range []string{
 		"log", "ready", "locks", "waiting", "deliveries", "expiry", "gaps", "delayed",
 		"deferred", "modified",
@@ -85,6 +90,9 @@ func (k entityKeys) key(name string) string {
 func (k entityKeys) parts(name string) (prefix, rest string) {
 	switch keyPlaces[name] {
 	case ownPlace:
+		if name == "chunks" && k.isSubscription() {
+			name = "copies" // versions before docs/decisions/0037 look for chunks in vain: see stop
+		}
 		return k.tag, name
 	case sidePlace:
 		if k.side != "" {
@@ -104,6 +112,12 @@ func (k entityKeys) otherParts(name string) (prefix, rest string) {
 		return k.owner, "entity"
 	case "parent":
 		return k.parent, "entity"
+	case "stop":
+		if k.isSubscription() {
+			return k.tag, "chunks"
+		}
+	case "left_chunks":
+		return k.owner, "left_copies/" + k.left
 	case "unmatched":
 		return k.owner, "subscriptions/" + semantics.UnmatchedSubscription + ":entity"
 	}
@@ -117,6 +131,9 @@ func (k entityKeys) otherParts(name string) (prefix, rest string) {
 func tagOf(namespace, path string) string {
 	return "sb:{" + namespace + "/" + semantics.Fold(path) + "}:"
 }
+
+// isSubscription reports whether these are the keys of a subscription.
+func (k entityKeys) isSubscription() bool { return k.owner != k.tag }
 
 // transfersSuffix, after the path of a queue or subscription, makes the path of its transfer dead-letter queue, which
 // is stored as a queue of its own.
@@ -151,6 +168,13 @@ func (k entityKeys) transfers() entityKeys {
 	return entityKeys{tag: tag, owner: tag, parent: k.tag}
 }
 
+// leftAs returns the keys with that of the chunks of a subscription that was deleted under a mark, until their bodies
+// are released: see lua/release_left.lua.
+func (k entityKeys) leftAs(mark string) entityKeys {
+	k.left = mark
+	return k
+}
+
 // of returns the keys for scripts that know only the side that a source is.
 func (k entityKeys) of(sub semantics.SubQueue) entityKeys {
 	k.side = prefixOf(sub)
@@ -183,7 +207,10 @@ func (k entityKeys) all() []string { return k.group("queue") }
 // deleted returns every key that goes with a queue or subscription.
 func (k entityKeys) deleted() []string {
 	keys := append(k.all(), k.transfers().all()...)
-	return append(keys, k.key("arrivals"), k.key("requests"), k.key("request_times"))
+	keys = append(keys, k.key("arrivals"), k.key("requests"), k.key("request_times"), k.key("stop"))
+	return slices.DeleteFunc(keys, func(key string) bool {
+		return key == "" || key == k.key("bodies") || key == k.key("body_uses") // those are of the topic
+	})
 }
 
 // deletedTopic returns every key that goes with a topic: all except the list of its subscriptions, which outlives it.
@@ -191,7 +218,7 @@ func (k entityKeys) deletedTopic() []string {
 	var keys []string
 	for _, name := range []string{
 		"rules", "scheduled", "scheduled_ids", "history", "history_times", "arrivals",
-		"requests", "request_times",
+		"requests", "request_times", "bodies", "body_uses", "left_copies",
 	} {
 		keys = append(keys, k.key(name))
 	}
@@ -216,7 +243,7 @@ func (k entityKeys) copies(level keyLevel) []string {
 	case levelSessions:
 		return append(k.group("plain"), k.group("sessions")...)
 	default:
-		return k.group("plain")
+		return append(k.group("plain"), k.group("shared")...)
 	}
 }
 

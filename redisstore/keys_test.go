@@ -24,7 +24,7 @@ func TestKeysOfQueue(t *testing.T) {
 	}
 	want = append(want, "dead_numbers", "scheduled", "due", "scheduled_ids", "history", "history_times",
 		"by_session", "sessions", "session_locks", "session_tokens", "session_waiting", "ready_sessions", "idle_sessions",
-		"session_states", "states_due", "runs", "run_locks", "chunks")
+		"session_states", "states_due", "runs", "run_locks", "chunks", "bodies", "body_uses")
 	var got []string
 	for _, key := range keys.all() {
 		part, ok := strings.CutPrefix(key, tag)
@@ -65,7 +65,8 @@ func declaredKeys(t *testing.T) map[string]string {
 func TestKeysOfScripts(t *testing.T) {
 	t.Parallel()
 	queue := keysOfEntity("n", "q")
-	known := []keyNames{keysOfNamespace("n"), queue, resubmitKeys{source: queue, target: keysOfEntity("n", "p")}}
+	sub := keysOfEntity("n", "t/subscriptions/s")
+	known := []keyNames{keysOfNamespace("n"), queue, sub, resubmitKeys{source: queue, target: keysOfEntity("n", "p")}}
 	declared, seen := declaredKeys(t), map[string]string{}
 	for name, script := range declared {
 		key := ""
@@ -109,7 +110,10 @@ func TestMissingKeyIsRefused(t *testing.T) {
 }
 
 // outlive are the keys that stay when an entity is deleted, or that are not its own.
-var outlive = []string{"topic", "owner", "parent", "unmatched", "subscriptions", "rules", "barred", "entity"}
+var outlive = []string{
+	"topic", "owner", "parent", "unmatched", "subscriptions", "rules", "barred", "entity", "bodies", "body_uses",
+	"left_copies", "left_chunks",
+}
 
 // The keys that scripts declare one by one are all among those that are deleted with the queue.
 func TestKeysAreDeletedWithTheirQueue(t *testing.T) {
@@ -147,7 +151,7 @@ func TestKeysOfATopicShareATag(t *testing.T) {
 	if transfers := sub.transfers(); transfers.key("parent") != sub.key("entity") || transfers.key("owner") != transfers.key("entity") {
 		t.Errorf("transfer dead letters are of %s and count as %s", transfers.key("parent"), transfers.key("owner"))
 	}
-	for level, want := range map[keyLevel]int{levelPlain: 4, levelSessions: 11, levelWhole: 39} {
+	for level, want := range map[keyLevel]int{levelPlain: 7, levelSessions: 11, levelWhole: 41} {
 		if got := len(sub.copies(level)); got != want {
 			t.Errorf("level %c has %d keys, lua/lib/topic/open_copies.lua has %d", level, got, want)
 		}

@@ -64,7 +64,10 @@ func (s *Store) readMessages(ctx context.Context, keys entityKeys, spans []span)
 			return nil, err
 		}
 	}
-	return read, s.readFirstChunks(ctx, keys, spans, read)
+	if err := s.readFirstChunks(ctx, keys, spans, read); err != nil {
+		return nil, err
+	}
+	return read, s.addBodies(ctx, keys, read)
 }
 
 // readTogether reads the entries of spans with one pipeline. It tries again when a connection breaks, because it

@@ -9,7 +9,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Bounds of one publish script, in units of fanOut.weight: it takes some milliseconds.
+// Bounds of one publish script, in units of fanOut.weigh: it takes some milliseconds.
 const (
 	fullPublish = 128
 	mostPublish = 1000
@@ -35,7 +35,7 @@ func (calls publishCalls) weight() int {
 	n := 0
 	for _, c := range calls {
 		for _, f := range c.fanOuts {
-			n += f.weight()
+			n += f.weight
 		}
 	}
 	return n

@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -115,5 +117,21 @@ func (s *Store) BehaveAsBeforeChunks() {
 		copied := *op.Script
 		copied.Text = strings.ReplaceAll(copied.Text, `values[17] == "1" and keys[33] or keys[5]`, "keys[33]")
 		s.scripts[name] = script{Script: &copied, call: redis.NewScript(copied.Text)}
+	}
+}
+
+// BehaveAsBeforeSharedBodies makes every call of the store look for the chunks of a subscription where versions did that
+// know chunks but no shared bodies.
+func (s *Store) BehaveAsBeforeSharedBodies() {
+	s.scripts = maps.Clone(s.scripts)
+	for name, op := range s.scripts {
+		copied := *op.Script
+		copied.Keys = slices.Clone(op.Keys)
+		for i := range copied.Keys {
+			if copied.Keys[i].Name == "chunks" {
+				copied.Keys[i].Name = "stop"
+			}
+		}
+		s.scripts[name] = script{Script: &copied, call: op.call}
 	}
 }

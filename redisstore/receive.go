@@ -218,9 +218,14 @@ func (back *backAgain) read(spans []span) ([][]entry, error) {
 func (s *Store) readFound(
 	ctx context.Context, source semantics.Source, back backAgain, spans []span,
 ) ([]entry, error) {
+	keys := s.keysOf(source).of(source.SubQueue)
 	read, err := back.read(spans)
-	if err == nil && read == nil {
-		read, err = s.readSpans(ctx, s.keysOf(source).of(source.SubQueue), spans)
+	switch {
+	case err != nil:
+	case read == nil:
+		read, err = s.readSpans(ctx, keys, spans)
+	default:
+		err = s.addBodies(ctx, keys, read)
 	}
 	if err != nil {
 		return nil, err

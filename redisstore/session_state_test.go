@@ -281,7 +281,7 @@ func TestSeveralSessionsInOneScript(t *testing.T) {
 var allKeys = strings.Fields(`entity log ready locks waiting deliveries expiry gaps delayed deferred modified
 	dead_log dead_ready dead_locks dead_waiting dead_deliveries dead_expiry dead_gaps dead_delayed dead_deferred dead_modified dead_numbers
 	scheduled due scheduled_ids history history_times
-	by_session sessions session_locks session_tokens session_waiting ready_sessions idle_sessions session_states states_due runs run_locks chunks`)
+	by_session sessions session_locks session_tokens session_waiting ready_sessions idle_sessions session_states states_due runs run_locks chunks bodies body_uses`)
 
 // script calls a script past the store.
 func (s *sessions) script(name string, parts []string, args ...any) []any {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -190,7 +192,16 @@ func (s *Store) deleteTopic(ctx context.Context, topic string, why deletion) err
 		if err != nil {
 			return err
 		}
-		more := append(s.keys(topic).deletedTopic(), s.entities(topic, found.names)[1:]...)
+		left, err := s.leftCopies(ctx, topic)
+		if err != nil {
+			return err
+		}
+		more := s.keys(topic).deletedTopic()
+		for _, member := range left {
+			_, mark, _ := strings.Cut(member, ":")
+			more = append(more, s.keys(topic).leftAs(mark).key("left_chunks"))
+		}
+		more = append(more, s.entities(topic, found.names)[1:]...)
 		if why == unused {
 			for _, name := range found.names {
 				more = append(more, s.keys(semantics.SubscriptionPath(topic, name)).group("keepers")...)
@@ -242,9 +253,14 @@ func (s *Store) deleteSubscriptionsLeft(ctx context.Context, topic string, names
 
 // deleteSubscription deletes a subscription.
 func (s *Store) deleteSubscription(ctx context.Context, path string, why deletion) error {
-	_, name, _ := semantics.SplitSubscription(path)
-	keys := s.keys(path)
+	topic, name, _ := semantics.SplitSubscription(path)
+	mark := strconv.FormatInt(newMark(), 10)
+	keys := s.keys(path).leftAs(mark)
 	s.levels.forget(semantics.Fold(path))
-	return s.deleted(ctx, semantics.SubscriptionKind, path, why, "delete_subscription", with(keys, keys.deleted()...),
-		s.now(), semantics.Fold(name), flag(why == isLeft), flag(why == unused), newMark())
+	err := s.deleted(ctx, semantics.SubscriptionKind, path, why, "delete_subscription", with(keys, keys.deleted()...),
+		s.now(), semantics.Fold(name), flag(why == isLeft), flag(why == unused), newMark(), mark)
+	if err == nil && why != isLeft {
+		_ = s.releaseLeft(ctx, topic, releasesAtOnce) // otherwise the look at all entities does
+	}
+	return err
 }

@@ -167,8 +167,11 @@ func (m *topicModel) message() *semantics.Message {
 		MessageID: fmt.Sprint(rapid.IntRange(1, 9).Draw(m.T, "id")), Subject: fmt.Sprint(m.sent),
 		SessionID: rapid.SampledFrom([]string{"x", "y"}).Draw(m.T, "session"),
 	}
-	if rapid.IntRange(0, 10).Draw(m.T, "large") == 0 {
+	switch rapid.IntRange(0, 10).Draw(m.T, "large") {
+	case 0:
 		message.Body = make([]byte, storetest.LogUniform(1<<20).Draw(m.T, "size"))
+	case 1, 2, 3: // copies share it though the message is alone
+		message.Body = bytes.Repeat([]byte{byte(m.sent)}, 600)
 	}
 	if life := m.drawLife("message lives"); life != semantics.Never {
 		message.TimeToLive = &life

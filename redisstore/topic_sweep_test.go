@@ -62,7 +62,10 @@ func TestSCHED_6_TopicActivatedWithoutReceivers(t *testing.T) {
 	if err := subscribe(t, s, "late"); err != nil { // which is there in time
 		t.Fatal(err)
 	}
-	awaitLength(t, s.raw, s.newsKey("subscriptions/late:log"), 250)
+	await(t, func() bool {
+		found, err := s.Runtime(t.Context(), semantics.SubscriptionKind, of("late").Path)
+		return err == nil && found.Active == 250
+	})
 	awaitLength(t, s.raw, s.newsKey("subscriptions/eu:dead_log"), 250)
 	found, err := s.Peek(t.Context(), of("late"), 1, 1000, semantics.ShowAll)
 	if err != nil {

@@ -32,8 +32,8 @@ local redis = (function(real, script, faults)
   }) do
     words(names, function(name) kinds[name] = kind end)
   end
-  words("HSET HSETNX HDEL HINCRBY ZADD ZREM ZREMRANGEBYSCORE ZREMRANGEBYLEX ZPOPMIN XADD XDEL SET PEXPIRE DEL UNLINK", function(name) writes[name] = true end)
-  words("TIME INFO SPUBLISH EXISTS SET PEXPIRE DEL UNLINK", function(name) free[name] = true end)
+  words("HSET HSETNX HDEL HINCRBY ZADD ZREM ZREMRANGEBYSCORE ZREMRANGEBYLEX ZPOPMIN XADD XDEL SET PEXPIRE DEL UNLINK RENAME", function(name) writes[name] = true end)
+  words("TIME INFO SPUBLISH EXISTS SET PEXPIRE DEL UNLINK RENAME", function(name) free[name] = true end)
   local known, wrote = {}, false
   local function call(name, ...)
     local kind, given = kinds[name], { ... }

@@ -98,6 +98,9 @@ func (l *wholeLook) named(ctx context.Context, name string) error {
 	if !done.isTopic {
 		return nil
 	}
+	if err := l.releaseLeft(ctx, name, releasesOfLook); err != nil {
+		return l.pass(ctx, name, err)
+	}
 	found, err := l.presentRoster(ctx, name)
 	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
 		return l.pass(ctx, name, err)

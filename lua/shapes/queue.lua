@@ -44,6 +44,8 @@
 ---@field chunks string? key, on the main side: log entries that have several messages
 ---@field chunked int the last position that was stored in a chunk, 0 = none was
 ---@field chunk_extra int how many messages chunks have beyond one each
+---@field bodies string? key, on the main side: of a subscription, bodies that several copies share
+---@field body_uses string? key, on the main side: which groups of these are in use
 ---@field read_id string? id of the chunk that this script read last
 ---@field read_entry table? its log entry
 ---@field dissolved int? messages that this script took out of runs because these had many pieces
@@ -65,5 +67,6 @@
 ---@field last int its last position
 ---@field bytes string what all its messages count for, those that are gone, too
 ---@field list string sizes of its messages, "-" for those that are gone
+---@field group string number of the group of bodies that its messages have theirs in, "" = it has them itself
 ---@field sizes table? the same as a list, false for those that are gone: see log/sizes_of_chunk
 ---@field left int? how many are not gone, together with sizes

@@ -21,4 +21,11 @@
 -- DEAD_LETTER
 ---@field makes_room bool of a subscription: it takes any number of copies, and others make way
 ---@field is_plain bool of a subscription: a copy needs only to be appended
+---@field shares bool of a subscription: copies may have their bodies with the topic
+---@field chunks string key: log entries that have several messages
+---@field chunked int the last position that was stored in a chunk, 0 = none was
+---@field ready_sessions string key, without sessions: at which versions without chunks stop
+---@field stop string key: at which versions stop that do not know shared bodies
+---@field places table? of a subscription: places in the group of copies that are still to be written
+---@field shared_bytes int? bytes of these
 ---@field queue Queue? of a subscription: the same with all its keys

@@ -3,6 +3,9 @@
 ---@field version string of its routes
 ---@field most_bytes int no less than all its subscriptions hold together (README, Quota)
 ---@field fails_unmatched bool a message that no subscription gets is refused
+---@field bodies string key: bodies that several copies share, by number
+---@field body_uses string key: which groups of these are in use
+---@field group Group? bodies and copies that are still to be written
 ---@field immortal string times of a copy that never expires: see log/lifetime
 
 -- The copies of one message: see topic/read_copies.
@@ -18,9 +21,23 @@
 ---@field size string bytes, as the id of the log entry has it
 ---@field bytes int the same as a number
 ---@field payload string what is stored
+---@field place int? of a form: its place in the group
 ---@field session string session, "" = none
 ---@field ttl_ms int time to live, negative = none
 ---@field ends_ms int? instant at which it expires at the latest
+
+-- Bodies that several copies share, and are freed together: see topic/share_copy.
+---@class Group
+-- Variables: group
+---@field first int number of its first message, which is that of the group
+---@field last int number of its last message
+---@field length int bytes of the bodies
+---@field uses int log entries that refer to it
+---@field bodies table number and body of each message in turn
+---@field sizes table sizes of the messages, by their place in the group
+---@field origins table "<size>:<number>" of the messages, by place
+---@field targets table subscriptions that copies were added for
+---@field texts table sizes and origins of a log entry, by the places that it has
 
 -- Filters that come or go, by the letter of topic/rule_member.
 ---@class FilterCounts

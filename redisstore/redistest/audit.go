@@ -97,6 +97,9 @@ type audit struct {
 	hashes map[string]map[string]string
 	faults []error
 
+	groups []string     // of the bodies of each log entry of a subscription that has them elsewhere
+	shared []sharedCopy // copies in these entries
+
 	sessions map[string]*sessionKept // nil for a queue without sessions
 	places   map[string][]place      // of the messages in by_session, by position and by number of scheduled ones
 }

@@ -21,6 +21,7 @@ var queueParts = parts{
 		"ready", "locks", "waiting", "expiry", "gaps", "delayed", "deferred", "dead_ready", "dead_locks", "dead_waiting",
 		"dead_expiry", "dead_gaps", "dead_delayed", "dead_deferred", "dead_numbers", "due", "scheduled_ids", "history_times",
 		"by_session", "session_locks", "ready_sessions", "idle_sessions", "states_due", "request_times", "run_locks", "chunks",
+		"copies",
 	},
 	"hash": {
 		"entity", "deliveries", "modified", "dead_deliveries", "dead_modified", "history",
@@ -30,8 +31,8 @@ var queueParts = parts{
 
 var topicParts = parts{
 	"stream": {"scheduled"},
-	"zset":   {"due", "scheduled_ids", "history_times", "rules", "request_times"},
-	"hash":   {"entity", "history", "subscriptions", "arrivals", "requests"},
+	"zset":   {"due", "scheduled_ids", "history_times", "rules", "request_times", "left_copies"},
+	"hash":   {"entity", "history", "subscriptions", "arrivals", "requests", "bodies", "body_uses"},
 }
 
 type logEntry struct {
@@ -76,8 +77,10 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 		}
 		return nil
 	})
-	if isStop(zsets["ready_sessions"], hashes["entity"].Val()) {
-		err = nil // every other command has its error
+	for _, part := range []string{"ready_sessions", "chunks"} {
+		if isStop(zsets[part], hashes["entity"].Val()) {
+			err = nil // every other command has its error
+		}
 	}
 	if err != nil {
 		return nil, err

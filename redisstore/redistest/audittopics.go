@@ -20,7 +20,7 @@ var counted = map[string]string{"s": "sql_filters", "c": "correlation_filters"}
 
 func (a *Auditor) auditTopic(ctx context.Context, path string, q *audit) error {
 	var faults []error
-	filters := q.checkRules()
+	filters, bodies := q.checkRules(), newBodies(q)
 	bytes := q.checkTopicBytes()
 	for _, name := range slices.Sorted(maps.Keys(q.hashes["subscriptions"])) {
 		subPath := semantics.SubscriptionPath(path, name)
@@ -31,11 +31,16 @@ func (a *Auditor) auditTopic(ctx context.Context, path string, q *audit) error {
 		bytes += sub.number("bytes") + sub.number("dead_bytes") + sub.number("state_bytes")
 		sub.checkSubscription(q.hashes["subscriptions"][name], filters[name], q.number("sequence"))
 		faults = append(faults, a.auditQueue(ctx, subPath, sub))
+		bodies.add(sub)
 		maps.DeleteFunc(q.keys, func(key string, _ bool) bool { return strings.HasPrefix(key, "subscriptions/"+name+":") })
 	}
 	if most := q.number("most_bytes"); bytes > most {
 		q.fault("most_bytes is %d, topic and subscriptions have %d", most, bytes)
 	}
+	if err := bodies.addLeft(ctx, a.client); err != nil {
+		return err
+	}
+	bodies.check()
 	q.checkParts(topicParts)
 	first := q.checkScheduled()
 	q.checkHistory()

@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 var topicDeleteTests = []ruleTest{
 	testENT_8_TopicTakesEverythingAlong,
 	testENT_8_SubscriptionGoesAlone,
+	testENT_8_CopiesElsewhereKeepTheirBodies,
 	testENT_8_TopicEndsWaits,
 	testENT_8_SubscriptionEndsWaits,
 	testENT_8_MissingTopicAndSubscription,
@@ -92,6 +95,24 @@ func testENT_8_SubscriptionGoesAlone(_ *testing.T, h *fixture) {
 	h.same(h.topicRuntime(), semantics.Runtime{SizeInBytes: 4, Subscriptions: 1})
 	h.publishTexts("c")
 	h.wantIDs(us, "a", "b", "c")
+}
+
+// Copies in other subscriptions are whole after one is deleted, whether they share what is stored or not.
+func testENT_8_CopiesElsewhereKeepTheirBodies(t *testing.T, h *fixture) {
+	h.createNews()
+	var messages []*semantics.Message
+	for i := range 40 {
+		messages = append(messages, &semantics.Message{MessageID: strconv.Itoa(i), Body: bytes.Repeat([]byte{byte(i)}, 600)})
+	}
+	h.publish(messages...)
+	h.complete(eu, h.receive(eu, 5)...)
+	h.deleteSubscription(eu)
+	for i, m := range h.receive(us, 40) {
+		if !bytes.Equal(m.Body, messages[i].Body) {
+			t.Errorf("copy %d has %d bytes, %v", i, len(m.Body), m.Unreadable)
+		}
+		h.complete(us, m)
+	}
 }
 
 func testENT_8_TopicEndsWaits(t *testing.T, h *fixture) {

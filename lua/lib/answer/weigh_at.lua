@@ -1,5 +1,5 @@
--- weigh_at returns what a message counts for in an answer (weigh_entry). A message of more than most bytes is not read:
--- for it, and for one that is gone, the result is nil.
+-- weigh_at returns what a message counts for in an answer (weigh_entry). A message of more than most bytes is not read,
+-- unless a chunk has it: for it, and for one that is gone, the result is nil.
 --@include answer/weigh_entry
 --@include base/text
 --@include log/chunk_over

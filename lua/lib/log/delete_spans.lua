@@ -5,6 +5,7 @@
 --@include log/sizes_of_chunk
 --@include log/save_chunk
 --@include log/delete_own
+--@include log/release_bodies
 --@include base/text
 local function delete_spans(side, spans, ids)
   if side.chunked == 0 then
@@ -12,11 +13,11 @@ local function delete_spans(side, spans, ids)
     return not wrong and bytes or nil, 0
   end
   local chunks, by_id, own, count, bytes, fewer = {}, {}, {}, 0, 0, 0
-  local over, members = {}, {}
+  local over, members, groups = {}, {}, {}
   -- take takes a part of a chunk, or all.
   local function take(chunk, first, last)
     if first == chunk.first and last == chunk.last and not string.find(chunk.list, "-", 1, true) then
-      over[#over + 1], members[#members + 1] = chunk.id, chunk.member
+      over[#over + 1], members[#members + 1], groups[#groups + 1] = chunk.id, chunk.member, chunk.group
       bytes, fewer = bytes + chunk.bytes, fewer + last - first
       return
     end
@@ -63,6 +64,9 @@ local function delete_spans(side, spans, ids)
   if #over > 0 then
     redis.call("XDEL", side.log, unpack(over))
     redis.call("ZREM", side.chunks, unpack(members))
+  end
+  for _, group in ipairs(groups) do
+    release_bodies(side, group)
   end
   for _, chunk in ipairs(chunks) do
     save_chunk(side, chunk)

@@ -4,7 +4,9 @@
 --@include base/text
 --@include entity/close_queue
 --@include intake/close_target
-local function close_copies(targets)
+--@include topic/store_group
+local function close_copies(topic, targets)
+  store_group(topic)
   local notifications = {}
 
   -- close does so for a subscription of which all keys are known.
@@ -17,7 +19,8 @@ local function close_copies(targets)
   end
 
   local function close(target)
-    redis.call("HSET", target.entity, "sequence", text(target.sequence), "bytes", text(target.bytes + target.added))
+    redis.call("HSET", target.entity, "sequence", text(target.sequence), "bytes", text(target.bytes + target.added),
+      "chunked", text(target.chunked), "chunk_extra", text(target.chunk_extra))
     return close_target(target)
   end
 

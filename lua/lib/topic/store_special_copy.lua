@@ -4,6 +4,7 @@
 --@include base/text
 --@include log/shorter_ttl
 --@include log/lifetime
+--@include log/count_messages
 --@include intake/append_message
 --@include dead_letter/dead_letter_incoming
 --@include available/drop_oldest
@@ -13,7 +14,7 @@ local function store_special_copy(topic, target, copy, origin, why)
   if queue then
     queue.main.sequence = target.sequence + 1
   end
-  if not why and target.makes_room and redis.call("XLEN", target.log) >= target.max_message_count then
+  if not why and target.makes_room and count_messages(queue.main) >= target.max_message_count then
     dropped = target.overflow == "DROP_OLDEST" and drop_oldest(queue)
     why = not dropped and {
       cause = "o", reason = "MaxMessageCountExceeded",
