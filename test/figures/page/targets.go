@@ -36,8 +36,8 @@ var targets = []target{
 			"two calls, rate compared with RabbitMQ quorum", atLeast(1, "x"), rate("sidebus-unary-2", "rabbitmq-quorum"),
 			rate("floor-unary-2", "rabbitmq-quorum"),
 		},
-	}, "beside gRPC alone, the targets compared with asynq leave less for Redis and the sidecar than bare streams take " +
-		"of Redis: see [decision 0039](../decisions/0039-what-a-call-costs.md)"},
+	}, "beside gRPC alone, the targets compared with asynq leave about as much for Redis and the sidecar as bare " +
+		"streams take of Redis: see [decision 0039](../decisions/0039-what-a-call-costs.md)"},
 	{"P3", []check{
 		{"Redis CPU in batches of 100, compared with bare streams", atMost(0.6, "x"), redisCPU("100"), nil},
 		{"Redis CPU in batches of 10, compared with bare streams", atMost(1.1, "x"), redisCPU("10"), nil},
