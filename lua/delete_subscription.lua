@@ -72,10 +72,12 @@ redis.call("ZCARD", left_copies)
 local has_chunks = redis.call("ZCARD", chunks) > 0
 if not left then
   redis.call("ZCARD", rules)
-  local filters = redis.call("HMGET", entity, "sql_filters", "correlation_filters")
+  local filters = redis.call("HMGET", entity, "sql_filters", "correlation_filters", "chunked")
   local used = unused and last_use(entity, due, locks, now) or now
   local member = (redis.call("HGET", topic, "incarnation") or "0") .. ":" .. mark
-  if has_chunks then -- the first write, because the sidecar may lack the permission
+  -- Chunks of a subscription that never had any are of one of this name that an older version deleted. They may refer
+  -- to bodies of a topic of before, under numbers that others have now.
+  if has_chunks and tonumber(filters[3] or "0") > 0 then -- the first write, because the sidecar may lack the permission
     redis.call("RENAME", chunks, left_chunks)
     redis.call("ZADD", left_copies, text(now), member)
   end
