@@ -40,7 +40,7 @@ func completionsOf(calls []*settleCall) completions {
 		return a.lock.compare(b.lock)
 	})
 	return slices.CompactFunc(all, func(next, first completion) bool {
-		isSame := first.lock.nonce == next.lock.nonce && first.lock.position == next.lock.position
+		isSame := first.lock.compare(next.lock) == 0
 		if isSame {
 			*next.code = semantics.MessageLockLost
 		}

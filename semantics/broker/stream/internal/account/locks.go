@@ -100,7 +100,7 @@ func (a *Account) SessionsToRenew(isDue bool) (sessions []*Session) {
 	for _, p := range a.sessions {
 		oldest, isBusy := since[p]
 		if !p.isOpen { // the client does not read
-			oldest, isBusy = p.turn, true
+			oldest, isBusy = p.placed, true
 		}
 		if p.leaving == nil && (!isBusy && isDue || a.asksFor(isDue, oldest, p.endsAt)) {
 			sessions = append(sessions, p)

@@ -116,8 +116,8 @@ func (a *Account) drop(t semantics.LockToken) {
 		return
 	}
 	delete(a.unsettled, t)
-	if p := m.session; p != nil && p.kept < p.following {
-		p.kept++ // its credit is for a message that follows
+	if p := m.session; p != nil && p.carried < p.following {
+		p.carried++ // its credit is for a message that follows
 	} else {
 		a.use(p, -1)
 	}

@@ -14,7 +14,7 @@ func (a *Account) MayAccept() (may bool, held int) {
 	return a.hasPlace() || a.credits.granted > 0 && a.idlest() != nil, len(a.sessions)
 }
 
-// Places is for how many more sessions there is a place, and a credit.
+// Places returns for how many more sessions there is a place and a credit.
 func (a *Account) Places() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *Session) MayYield() bool {
 // isToYield reports whether the session has kept its place long enough, and another one may be ready and wait for it.
 func (p *Session) isToYield() bool {
 	a := p.account
-	return time.Since(p.turn) >= sessionTurn && time.Since(a.noneReady) >= readyLook && !a.hasPlace()
+	return time.Since(p.placed) >= placeTime && time.Since(a.noneReady) >= readyLook && !a.hasPlace()
 }
 
 // Yield passes the place to a session that was accepted, nil if none is ready. isRefused: it comes too late, because
@@ -78,9 +78,9 @@ func (p *Session) isToYield() bool {
 func (p *Session) Yield(accepted *semantics.Session) (isRefused bool) {
 	p.account.mu.Lock()
 	defer p.account.mu.Unlock()
-	p.turn = time.Now()
+	p.placed = time.Now()
 	if accepted == nil {
-		p.account.noneReady = p.turn
+		p.account.noneReady = p.placed
 		return false
 	}
 	if p.successor != nil || !p.account.mayReplace() {
@@ -129,7 +129,7 @@ func (a *Account) newSession(accepted *semantics.Session) (next, former *Session
 	}
 	return &Session{
 		Session: accepted, Changed: make(chan struct{}, 1), account: a,
-		lastActive: now, turn: now, endsAt: now.Add(a.lockFor),
+		lastActive: now, placed: now, endsAt: now.Add(a.lockFor),
 	}, former
 }
 

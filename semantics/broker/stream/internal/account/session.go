@@ -9,9 +9,9 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
 )
 
-// sessionTurn is how long a session that always has messages keeps its place while others may be ready, so that none
+// placeTime is how long a session that always has messages keeps its place while others may be ready, so that none
 // starves. One that has several messages in flight then takes no more for as long again, so that it can come to an end.
-const sessionTurn = 500 * time.Millisecond
+const placeTime = 500 * time.Millisecond
 
 // readyLook is how often, at most, the sessions of a subscription look whether another one is ready and waits for the
 // place of one of them.
@@ -39,11 +39,11 @@ type Session struct {
 	account    *Account
 	used       int                  // credits: for messages that the client has and for a receive under way
 	lastActive time.Time            // when it last had a message, or one of its messages was settled
-	turn       time.Time            // since when it has its place
+	placed     time.Time            // since when it has its place
 	endsAt     time.Time            // no earlier than the end of its lock, by this process' clock
 	isTaking   bool                 // the pump takes messages, or hands on what it took
 	following  int                  // messages that a turn under way takes in the place of those that it completes
-	kept       int                  // credits of messages that this turn has completed
+	carried    int                  // credits of messages that this turn has completed, for those that follow
 	taken      []*delivery.Delivery // with turns, for the pump to hand on
 	isEmpty    bool                 // the last turn found nothing
 	isWaiting  bool                 // in a receive that waits, for which it uses one credit
@@ -124,7 +124,7 @@ func (p *Session) IdleOut() {
 func (p *Session) reserve(isDraining bool) (n int, until time.Time) {
 	a := p.account
 	a.unstarve(p)
-	turn := time.Since(p.turn)
+	stayed := time.Since(p.placed)
 	switch {
 	case p.leaving != nil, p.following > 0, len(p.taken) > 0:
 		return 0, until
@@ -133,11 +133,11 @@ func (p *Session) reserve(isDraining bool) (n int, until time.Time) {
 		return 0, until
 	case isDraining:
 		return 0, until
-	case turn >= 2*sessionTurn:
-		p.turn = time.Now()
-	case turn >= sessionTurn && p.used > 0 && !a.hasPlace():
+	case stayed >= 2*placeTime:
+		p.placed = time.Now()
+	case stayed >= placeTime && p.used > 0 && !a.hasPlace():
 		a.freed() // what it may have been woken for is for others
-		return 0, p.turn.Add(2 * sessionTurn)
+		return 0, p.placed.Add(2 * placeTime)
 	}
 	if n = a.share(p); n > 0 {
 		a.use(p, n)

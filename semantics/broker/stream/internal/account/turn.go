@@ -27,9 +27,9 @@ func (a *Account) EndTurn(g Group, taken *delivery.Delivery) (p *Session, surplu
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p = g.session()
-	kept := p.kept
-	p.following, p.kept = 0, 0
-	surplus = a.deliver(p, taken, kept)
+	carried := p.carried
+	p.following, p.carried = 0, 0
+	surplus = a.deliver(p, taken, carried)
 	p.isEmpty = len(taken.Tokens()) == 0 && surplus == nil
 	if len(taken.Tokens()) > 0 {
 		p.taken = append(p.taken, taken)
@@ -73,7 +73,7 @@ func (p *Session) beginTurn(completed int) int {
 	a := p.account
 	ends := p.isToYield()
 	if p.used > completed { // it is to come to an end
-		ends = time.Since(p.turn) >= sessionTurn && !a.hasPlace()
+		ends = time.Since(p.placed) >= placeTime && !a.hasPlace()
 	}
 	if p.leaving != nil || p.isTaking || p.following > 0 || ends {
 		return 0
