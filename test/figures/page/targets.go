@@ -124,8 +124,8 @@ var targets = []target{
 		{
 			"Redis memory of a copy above one shared body, 100 subscriptions", atMost(160, "bytes"), copyBytes(100), nil,
 		},
-	}, "each subscription stores the body again, see [decision 0008](../decisions/0008-topics.md); the rate is absolute " +
-		"and depends on the machine"},
+	}, "the rates are absolute and depend on the machine; versions before [decision " +
+		"0037](../decisions/0037-copies-share-a-body.md) stored a body with each copy"},
 }
 
 // redisCPU compares the processor time of Redis for a message with that of bare streams.
