@@ -53,6 +53,7 @@ func (s *Store) Activate(ctx context.Context, topic string, version int64, activ
 		if err != nil {
 			return err
 		}
+		f.weight = s.weigh(topic, f)
 		ready[i] = activation{number: a.SequenceNumber, fanOut: f}
 	}
 	for _, some := range piecesOf(ready, weightOf, mostPublish) {

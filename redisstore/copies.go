@@ -15,7 +15,7 @@ type fanOut struct {
 	reasons []*semantics.DeadLetterTexts
 	copies  []copyOf
 	bytes   int64 // of all copies
-	weight  int
+	weight  int   // by Store.weigh, where it decides what shares a script
 }
 
 // form is a message as it was sent, or as an action made it for some copies.
@@ -54,7 +54,6 @@ func newFanOut(p semantics.Publication, keeps bool) (*fanOut, error) {
 		f.copies = append(f.copies, one)
 		f.bytes += f.forms[one.form-1].size
 	}
-	f.weight = f.weigh()
 	return f, nil
 }
 
@@ -68,23 +67,6 @@ func (f *fanOut) addForm(m *semantics.Message, known map[*semantics.Message]int)
 	)
 	known[m] = len(f.forms)
 	return nil
-}
-
-// weigh returns how much work the message is for a script: it counts copies, and each 16 KiB to copy as one more. Of
-// copies that share their body, which is not copied, four count as one.
-func (f *fanOut) weigh() int {
-	n, shared := 1, 0
-	for _, form := range f.forms {
-		n += len(form.payload) >> 10
-	}
-	for _, c := range f.copies {
-		if c.form == 1 && c.reason == 0 && !strings.Contains(f.forms[0].head, ":") && len(f.copies) > 1 {
-			shared++
-			continue
-		}
-		n += 1 + len(f.forms[c.form-1].payload)>>14
-	}
-	return n + shared/4
 }
 
 // append adds the arguments of lua/lib/topic/read_copies.lua. index has the number of each subscription in the script,
@@ -204,6 +186,30 @@ func (s *Store) learnLevels(d destinations, r *reply) error {
 		}
 	}
 	return r.failure()
+}
+
+// weigh returns how much work a message is for a script: it counts copies, and each 16 KiB to copy as one more. Two
+// copies that may share their body count as one. That is bounded for those that turn out not to, because of a time to
+// live or a limit of their subscription; of subscriptions that need more keys it is known.
+func (s *Store) weigh(topic string, f *fanOut) int {
+	n, shared, knowsLevels := 1, 0, s.levels.count() > 0
+	for _, form := range f.forms {
+		n += len(form.payload) >> 10
+	}
+	for _, c := range f.copies {
+		n += len(f.forms[c.form-1].payload) >> 14
+		isKnown := false
+		if knowsLevels {
+			_, isKnown = s.levels.get(semantics.Fold(semantics.SubscriptionPath(topic, c.subscription)))
+		}
+		isShared := c.form == 1 && c.reason == 0 && !strings.Contains(f.forms[0].head, ":") && len(f.copies) > 1
+		if isShared && !isKnown {
+			shared++
+		} else {
+			n++
+		}
+	}
+	return n + shared/2
 }
 
 // applyCopies reads the notifications of subscriptions (lua/lib/topic/close_copies.lua), reports them and returns their

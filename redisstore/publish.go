@@ -9,7 +9,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Bounds of one publish script, in units of fanOut.weigh: it takes some milliseconds.
+// Bounds of one publish script, in units of Store.weigh: it takes some milliseconds.
 const (
 	fullPublish = 128
 	mostPublish = 1000
@@ -50,7 +50,7 @@ func (s *Store) Publish(
 	var ready publishCalls
 	for i, publications := range calls {
 		call := &publishCall{place: i, topic: topic, version: version, publications: publications}
-		if outcomes[i].Err = call.encode(); outcomes[i].Err == nil {
+		if outcomes[i].Err = s.encode(call); outcomes[i].Err == nil {
 			ready = append(ready, call)
 		}
 	}
@@ -73,7 +73,7 @@ func (s *Store) PublishOnce(
 	ctx context.Context, topic string, version int64, once semantics.Once, publications []semantics.Publication,
 ) semantics.SendOutcome {
 	call := &publishCall{topic: topic, version: version, publications: publications, once: &once}
-	err := call.encode()
+	err := s.encode(call)
 	if err == nil {
 		err = s.publishes.do(ctx, semantics.Fold(topic), publishCalls{call})
 	}
@@ -83,13 +83,14 @@ func (s *Store) PublishOnce(
 	return semantics.SendOutcome{Stored: call.stored, Repeats: call.repeats, Err: call.err}
 }
 
-func (c *publishCall) encode() error {
+func (s *Store) encode(c *publishCall) error {
 	c.fanOuts = make([]*fanOut, len(c.publications))
 	for i, p := range c.publications {
 		var err error
 		if c.fanOuts[i], err = newFanOut(p, !p.Message.ScheduledAt.IsZero()); err != nil {
 			return err
 		}
+		c.fanOuts[i].weight = s.weigh(c.topic, c.fanOuts[i])
 	}
 	return nil
 }
