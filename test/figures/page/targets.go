@@ -52,7 +52,8 @@ var targets = []target{
 			"1,000 sessions in strict order, rate compared with asynq", atLeast(4, "x"), rate("sidebus-sessions", "asynq"),
 			rate("floor-stream", "asynq"),
 		},
-	}, "a message is settled before the next one of its session is delivered, so little is done for many at a time"},
+	}, "a message is settled before the next one of its session is delivered; [decision 0036](../decisions/0036-turns.md) " +
+		"has what each step costs Redis"},
 	{"P5", []check{
 		{"idle, send to delivery, p50", atMost(0.8, "ms"), named("latency", "delivery-p50-ms"), nil},
 		{"idle, send to delivery, p99", atMost(3, "ms"), named("latency", "delivery-p99-ms"), nil},
