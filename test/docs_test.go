@@ -358,6 +358,26 @@ func TestOperationsListsEverySetting(t *testing.T) {
 	}
 }
 
+// lifeOfSharedCopies stores copies that share bodies, receives and settles some, deletes a subscription that has
+// some, and then the topic.
+const lifeOfSharedCopies = `
+T=http://127.0.0.1:7420/v1/topics/shared
+call() { curl -sS --fail-with-body "$@"; echo; }
+call -X PUT $T -d '{}'
+for name in a b c; do call -X PUT $T/subscriptions/$name -d '{}'; done
+body=$(printf '%01000d' 0)
+call $T/messages:send -d "{\"messages\":[{\"text\":\"$body\"},{\"text\":\"$body\"},{\"text\":\"$body\"}]}"
+answer=$(call $T/subscriptions/a/messages:receive -d '{"maxWait":"5s","maxMessages":3}')
+tokens=($(echo "$answer" | grep -o '"lockToken": *"[^"]*"' | sed 's/.*"\(.*\)"/\1/'))
+call $T/subscriptions/a/messages:renewLocks -d "{\"lockTokens\":[\"${tokens[0]}\"]}"
+call $T/subscriptions/a/messages:complete -d "{\"lockTokens\":[\"${tokens[0]}\"]}"
+call $T/subscriptions/a/messages:deadLetter -d "{\"lockTokens\":[\"${tokens[1]}\"]}"
+call $T/subscriptions/a/messages:defer -d "{\"lockTokens\":[\"${tokens[2]}\"]}"
+call -X DELETE $T/subscriptions/b
+call $T/subscriptions/c/messages:purge -d '{"maxMessages":10}'
+call -X DELETE $T
+`
+
 // TestACLOfThePageIsEnough runs the pages' sessions as the Redis user that docs/operations.md describes.
 func TestACLOfThePageIsEnough(t *testing.T) {
 	t.Parallel()
@@ -379,6 +399,7 @@ func TestACLOfThePageIsEnough(t *testing.T) {
 	for _, session := range blocks(t, "docs/forwarding.md", "<!-- runs -->\n```sh") {
 		shell(t, s, session)
 	}
+	shell(t, s, lifeOfSharedCopies)
 	if strings.Contains(s.Log(), "NOPERM") {
 		t.Errorf("a right is missing:\n%s", s.Log())
 	}

@@ -1,7 +1,10 @@
 package idlepages
 
 import (
+	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,24 +35,58 @@ func TestUnchangedParts(t *testing.T) {
 	}
 }
 
-// A process goes on as before when its program is unmapped.
+// A process goes on as before when its program is unmapped, also when its file was deleted, as an upgrade in place does.
 func TestUnmappedProgramGoesOn(t *testing.T) {
 	t.Parallel()
-	program, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		t.Skip("there is no /proc")
+	const inCopy = "SIDEBUS_TEST_UNMAPS"
+	if program := os.Getenv(inCopy); program != "" {
+		unmapsItself(t, program)
+		return
 	}
-	mappings, err := os.ReadFile("/proc/self/smaps")
+	program, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(unchanged(mappings, program)) == 0 {
-		t.Error("no part of the program is found")
+	upgraded := filepath.Join(t.TempDir(), "sidebus test")
+	if err := os.WriteFile(upgraded, program, 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
 	}
-	for range 3 {
-		unmapProgram()
-		if text := strings.Repeat("a", 3); strings.ToUpper(text) != "AAA" {
-			t.Error(text)
+	command := exec.Command(upgraded, "-test.run=^TestUnmappedProgramGoesOn$")
+	command.Env = append(os.Environ(), inCopy+"="+upgraded)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// unmapsItself unmaps this process as it is, and then after another file has taken the place of its own.
+func unmapsItself(t *testing.T, file string) {
+	t.Helper()
+	for _, isReplaced := range []bool{false, true} {
+		if isReplaced {
+			newer := file + ".new"
+			if err := errors.Join(os.WriteFile(newer, []byte("newer"), 0o600), os.Rename(newer, file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		program, err := os.Readlink("/proc/self/exe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(program, " (deleted)") != isReplaced {
+			t.Errorf("the program is %q: this proves nothing", program)
+		}
+		mappings, err := os.ReadFile("/proc/self/smaps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(unchanged(mappings, program)) == 0 {
+			t.Errorf("no part of %q is found", program)
+		}
+		for range 3 {
+			unmapProgram()
+			if text := strings.Repeat("a", 3); strings.ToUpper(text) != "AAA" {
+				t.Error(text)
+			}
 		}
 	}
 }
