@@ -21,7 +21,7 @@ local side = { bodies = KEYS[4], body_uses = KEYS[5] }
 redis.call("ZCARD", left_copies) -- as in lib/base/check_key_types
 redis.call("HLEN", side.bodies)
 redis.call("HLEN", side.body_uses)
-if redis.call("HGET", topic, "incarnation") ~= string.match(member, "^%d+") then
+if (redis.call("HGET", topic, "incarnation") or "0") ~= string.match(member, "^%d+") then
   redis.call("UNLINK", left_chunks) -- of a topic of this name before
 end
 local rows = redis.call("ZPOPMIN", left_chunks, 250)

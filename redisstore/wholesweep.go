@@ -98,8 +98,8 @@ func (l *wholeLook) named(ctx context.Context, name string) error {
 	if !done.isTopic {
 		return nil
 	}
-	if err := l.releaseLeft(ctx, name, releasesOfLook); err != nil {
-		return l.pass(ctx, name, err)
+	if err := l.pass(ctx, name, l.releaseLeft(ctx, name, releasesOfLook)); err != nil {
+		return err
 	}
 	found, err := l.presentRoster(ctx, name)
 	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
