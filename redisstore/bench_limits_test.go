@@ -262,6 +262,7 @@ func BenchmarkLimits(b *testing.B) {
 		l.queues()
 		l.sessions()
 		l.topics()
+		l.copies()
 		l.transfers()
 		l.usual()
 	}
