@@ -182,6 +182,47 @@ func TestERR_6_ReceiveInSessionAfterLostAnswer(t *testing.T) {
 	}
 }
 
+// A turn that was not answered has completed, and the message that it took stays in flight: elsewhere nothing overtakes
+// it. The repeated turn finds nothing to complete and hands it out uncounted, and so does the next holder.
+func TestERR_6_TurnAfterLostAnswer(t *testing.T) {
+	t.Parallel()
+	for _, isClosed := range []bool{false, true} {
+		l := openLostSessions(t, 1, "1", "2", "3")
+		a := l.hold()
+		first, err := l.receive(l.sound, a)
+		if err != nil || len(first) != 1 {
+			t.Fatalf("got %d messages, %v", len(first), err)
+		}
+		turn := func(s *redisstore.Store) semantics.TurnOutcome {
+			turns := []semantics.Turn{{Session: a.SessionLock, Complete: tokensOf(first), Receive: 1}}
+			return s.Turn(t.Context(), a.Path, turns)[0]
+		}
+		l.loseOne("turn", func(s *redisstore.Store) error { return turn(s).Err })
+		if got, err := l.receive(l.sound, a); err != nil || len(got) != 0 {
+			t.Errorf("elsewhere: got %d messages, %v, want none", len(got), err)
+		}
+		var got []*semantics.Received
+		if isClosed {
+			if err := l.sound.CloseSession(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			got, err = l.receive(l.sound, l.hold())
+		} else {
+			again := turn(l.there)
+			if again.Err != nil || again.Codes[0] != semantics.MessageLockLost {
+				t.Errorf("again: got %q, %v, want MESSAGE_LOCK_LOST", again.Codes, again.Err)
+			}
+			got, err = again.Batch.Messages, again.Failure
+		}
+		if err != nil || len(got) != 1 || got[0].SequenceNumber != 2 || got[0].DeliveryCount != 1 {
+			t.Errorf("closed %t: got %+v, %v, want message 2, uncounted", isClosed, got, err)
+		}
+		if c := l.counts(); c.Available+c.Locked != 2 {
+			t.Errorf("closed %t: %+v, want two messages", isClosed, c)
+		}
+	}
+}
+
 // A settlement in a session that was not answered has taken effect: repeated, it finds the lock lost, and the next
 // message comes.
 func TestERR_6_SettleInSessionAfterLostAnswer(t *testing.T) {
