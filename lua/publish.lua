@@ -81,9 +81,11 @@ local targets, needs, requests = open_copies(levels, KEYS, 9 + all, now)
 if needs then
   return { "NEEDS_KEYS", unpack(needs) }
 end
--- As in lib/base/check_key_types.
-redis.call("HLEN", topic.bodies)
-redis.call("HLEN", topic.body_uses)
+-- As in lib/base/check_key_types. A message that goes to one subscription shares no body.
+if #targets > 1 then
+  redis.call("HLEN", topic.bodies)
+  redis.call("HLEN", topic.body_uses)
+end
 if redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], unpack(KEYS, requests, #KEYS)) > 0 then
   redis.call("XLEN", topic.scheduled)
   for _, hash in ipairs({ topic.history, KEYS[requests] }) do
