@@ -79,8 +79,7 @@ func (s *Store) leftCopies(ctx context.Context, topic string) ([]string, error) 
 func (s *Store) releaseLeft(ctx context.Context, topic string, most int) error {
 	left, err := s.leftCopies(ctx, topic)
 	for ; err == nil && len(left) > 0 && most > 0; most-- {
-		_, mark, _ := strings.Cut(left[0], ":")
-		r, failure := s.run(ctx, "release_left", s.keys(topic).leftAs(mark), left[0])
+		r, failure := s.run(ctx, "release_left", s.keys(topic).leftBehind(left[0]), left[0])
 		if err = failure; err == nil {
 			if r.number() == 0 {
 				left = left[1:]

@@ -175,6 +175,12 @@ func (k entityKeys) leftAs(mark string) entityKeys {
 	return k
 }
 
+// leftBehind is leftAs for a member of left_copies, which has the mark behind the incarnation of the topic.
+func (k entityKeys) leftBehind(member string) entityKeys {
+	_, mark, _ := strings.Cut(member, ":")
+	return k.leftAs(mark)
+}
+
 // of returns the keys for scripts that know only the side that a source is.
 func (k entityKeys) of(sub semantics.SubQueue) entityKeys {
 	k.side = prefixOf(sub)

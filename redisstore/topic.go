@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -198,8 +197,7 @@ func (s *Store) deleteTopic(ctx context.Context, topic string, why deletion) err
 		}
 		more := s.keys(topic).deletedTopic()
 		for _, member := range left {
-			_, mark, _ := strings.Cut(member, ":")
-			more = append(more, s.keys(topic).leftAs(mark).key("left_chunks"))
+			more = append(more, s.keys(topic).leftBehind(member).key("left_chunks"))
 		}
 		more = append(more, s.entities(topic, found.names)[1:]...)
 		if why == unused {

@@ -169,14 +169,7 @@ func TestDAPR_2_OneStreamHangs(t *testing.T) {
 		r.send("orders", "3")
 		g.wants("3")
 		g.ack("3")
-		b.pass(11 * time.Second)
-		g.wants("1")
-		g.ack("1")
-		b.pass(10 * time.Second)
-		g.wants("2")
-		g.ack("2")
-		f.ack("1", "2") // too late
-		b.wantCounts("orders", "available 0 locked 0 dead 0")
+		b.wantTakenOver(f, g)
 	})
 }
 

@@ -113,7 +113,7 @@ func TestDAPR_3_OneMessageOfASessionAtATimeInOrder(t *testing.T) {
 				p.awaitEmpty(t, source)
 				switch {
 				case a.most > atATime:
-					t.Errorf("%d sessions were in hand at a time, at most %d are allowed", a.most, atATime)
+					t.Errorf("the app worked on %d sessions at a time, at most %d are allowed", a.most, atATime)
 				case daprtest.IsConcurrent() && a.most < 2:
 					t.Error("sessions were handled one after the other")
 				}

@@ -130,7 +130,7 @@ func TestDAPR_3_StreamsShareSessions(t *testing.T) {
 		}
 		a.work(t, p.app)
 		if a.most != streams {
-			t.Errorf("%d sessions were in hand at a time, want %d", a.most, streams)
+			t.Errorf("the app worked on %d sessions at a time, want %d", a.most, streams)
 		}
 		p.awaitEmpty(t, source)
 	})
