@@ -34,11 +34,16 @@ BENCH     ?= .
 BENCHTIME ?= 1s
 CHECKS    ?= 100000
 FUZZTIME  ?= 20s
+GAP       ?= 300ms
 HISTORY   ?=
 HISTORIES ?= 1000
 IMAGE     ?= sidebus:$(VERSION)
+KILLS     ?= 20
+MESSAGES  ?= 20000
+OLDER     ?=
 PACKAGES  ?= $(MODULES)
 RACE      ?= ./cmd/... ./proxy/... ./redisstore/... ./semantics/... ./test/history github.com/sidebus/sidebus/proto/client
+RUN       ?= .
 S         ?=
 SEED      ?= 1
 STEPS     ?= 200
@@ -79,6 +84,10 @@ log-crunch: build ## Run the log-crunch example: 100,000 lines, four consumers, 
 .PHONY: order-workflow
 order-workflow: build ## Run the order-workflow example: steps in order and once, although workers are killed
 	examples/order-workflow/run.sh
+
+.PHONY: transact
+transact: build ## Run the transact example: a message, a state and a reply in one step, although workers crash
+	examples/transact/run.sh
 
 .PHONY: request-reply
 request-reply: build ## Run the request-reply example: many requesters, each gets its own replies
@@ -123,6 +132,18 @@ test: redis python node java ## Run all tests against a real Redis, which is ins
 	@mkdir -p .tmp
 	go test -json -timeout 20m $(PACKAGES) | go run ./test/rules -show .tmp/tests.json
 
+# Each line is a kind of server. They are Debian 13's Redis and Valkey; the first run fetches them, as root.
+.PHONY: test-all
+test-all: redis ## Run the rules, the models and the histories on Sentinels, a cluster, Redis 8.0 and Valkey 8.1
+	SIDEBUS_TEST_REDIS=cluster go test -count=1 -timeout 20m ./redisstore -run 'Model$$|Ways$$'
+	SIDEBUS_TEST_REDIS=cluster go test -count=1 -timeout 20m ./test/history -run 'SessionHistories$$|SESS_30'
+	SIDEBUS_TEST_REDIS=sentinels go test -count=1 -timeout 20m ./redisstore -run 'Model$$|Ways$$|TestStore$$'
+	SIDEBUS_TEST_REDIS=sentinels go test -count=1 -timeout 20m ./test/history -run 'SessionHistories$$|SESS_30'
+	for server in redis valkey; do \
+	  program="$$(test/servers.sh "$$server")"; \
+	  SIDEBUS_TEST_SERVER="$$program" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$|Model$$|TestCluster|Sentinels|TestERR_[67]'; \
+	done
+
 .PHONY: test-race
 test-race: redis python ## Run the tests of concurrent code under the race detector (needs a C compiler); RACE=./proxy/...
 	CGO_ENABLED=1 go test -race -short -timeout 15m $(RACE)
@@ -149,6 +170,11 @@ soak: redis ## Run the model tests for hours, CHECKS=100000 runs of STEPS=200 st
 	go test ./test/history -run 'SessionHistories$$' -count=1 -timeout 0 -seed $(SEED) -histories $(HISTORIES) -faulty 5s -v
 	go test ./test/history -run '(LossHistories|OneEndOfAForwardForgets)$$' -count=1 -timeout 0 -seed $(SEED) -histories $(HISTORIES) -v
 	go test ./test/history -run 'LossHistoriesOfProcesses$$' -count=1 -timeout 0 -seed $(SEED) -histories $(HISTORIES) -v
+
+.PHONY: faults
+faults: redis ## Break sidecars, their lines, Redis, Sentinels and a cluster under load, KILLS=20 of a Redis and twice as many of sidecars in MESSAGES=20000, and look at every message; OLDER=v1.2.3 mixes two versions, RUN=Sentinels chooses
+	go test ./test/faults -run '$(RUN)' -count=1 -timeout 0 -v -seed $(SEED) -gap $(GAP) \
+	  -messages $(MESSAGES) -redis-kills $(KILLS) -sidecar-kills $$(( 2 * $(KILLS) )) -cuts $(KILLS) -older '$(OLDER)'
 
 .PHONY: fuzz
 fuzz: ## Fuzz parsers and decoders for FUZZTIME=20s each; a failing input is written to testdata/fuzz

@@ -11,11 +11,15 @@
 -- ARGV[3] source       str  field of arrivals
 -- ARGV[4] id           str  "<number>:<nonce>" of the transfer
 -- ARGV[5] last         int  0: do nothing if not every message can be stored
--- ARGV[6..] per message "<size>" or "<size>:<ttl_ms>", when it ends at the latest (ms, 0 = no bound), id, partition,
+-- ARGV[6] how          str  of dead letters that are resubmitted "r", and "b" with it if duplicate detection does not
+--                           apply (DLQ-22); else ""
+-- ARGV[7..] per message "<size>" or "<size>:<ttl_ms>", when it ends at the latest (ms, 0 = no bound), id, partition,
 --         session, payload
 --
 -- Returns
---   OK                notifications outcomes
+--   OK                notifications outcomes number ...  number: of a message that is resubmitted, that of its
+--                       original with the sign turned if it is a duplicate, 0 if it is refused; none if this arrived
+--                       before
 --   NOT_YET           nothing was done
 --   OVERTAKEN         number  another transfer, of that number, not lower, was the last to arrive: nothing was done
 --   ENTITY_NOT_FOUND  the queue of that incarnation is gone for ever
@@ -26,6 +30,7 @@
 --@include entity/open_target
 --@include duplicate/open_history
 --@include entity/close_queue
+--@include entity/touch
 --@include transfer/arrived_before
 --@include transfer/note_arrival
 --@include intake/refuse
@@ -45,6 +50,7 @@
 --@include dead_letter/dead_letter_incoming
 local arrivals = KEYS[42]
 local now, incarnation, source, id, last = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
+local resubmits, detects = string.find(ARGV[6], "r") ~= nil, not string.find(ARGV[6], "b")
 
 local target = open_target(KEYS[1], now)
 if not target or redis.call("HGET", KEYS[1], "incarnation") ~= incarnation then
@@ -63,15 +69,16 @@ target.messages = count_messages(queue.main) + redis.call("ZCARD", queue.due)
 target.free_keys = queue.deduplicates and history_capacity(queue) or nil
 
 local messages = {}
-for i = 6, #ARGV, 6 do
+for i = 7, #ARGV, 6 do
   local size, ttl_ms = size_and_ttl(ARGV[i])
   local ends_ms = tonumber(ARGV[i + 1])
   messages[#messages + 1] = {
     size = size, bytes = tonumber(size), ttl_ms = shorter_ttl(ttl_ms, target.default_ttl_ms),
     ends_ms = ends_ms > 0 and ends_ms or nil,
     session = ARGV[i + 4], payload = ARGV[i + 5],
-    key = queue.deduplicates and history_key(queue.partitioned, ARGV[i + 2], ARGV[i + 3]) or nil,
-    is_lost = queue.has_sessions and ARGV[i + 4] == "",
+    key = queue.deduplicates and detects and history_key(queue.partitioned, ARGV[i + 2], ARGV[i + 3]) or nil,
+    is_lost = not resubmits and queue.has_sessions and ARGV[i + 4] == "",
+    without_session = resubmits and queue.has_sessions and ARGV[i + 4] == "",
   }
 end
 
@@ -79,18 +86,20 @@ local seen = {}
 
 -- decide returns the outcome of a message, those before it having got theirs. Of a duplicate nothing is stored (DUP-9).
 local function decide(message)
-  message.is_known = message.key and (seen[message.key] or find_original(queue, message.key)) and true or false
+  message.twin = message.key and seen[message.key] or nil
+  message.original = message.key and not message.twin and find_original(queue, message.key) or nil
+  message.is_known = message.twin ~= nil or message.original ~= nil
   local new = message.is_known and 0 or 1
   local load = {
     count = 1, total = message.bytes, too_large = message.bytes > target.max_message_bytes, new = new,
     bytes = new * message.bytes,
-    counted = message.is_lost and 0 or new, keys = message.key and new or 0,
+    counted = message.is_lost and 0 or new, keys = message.key and new or 0, without_session = message.without_session,
   }
   local refused = refuse(target, load)
   if not refused then
     reserve(target, load)
-    if message.key then
-      seen[message.key] = true
+    if message.key and not message.is_known then
+      seen[message.key] = message
     end
   end
   return outcome_letter(refused)
@@ -122,14 +131,25 @@ for i, message in ipairs(messages) do
       append_message(queue, queue.main, message)
       added = added + message.bytes
     end
+    message.number = queue.main.sequence
     if message.key then
-      remember_key(queue, message.key, queue.main.sequence)
+      remember_key(queue, message.key, message.number)
     end
+  elseif letters[i] == "." then
+    message.number = -(message.original or message.twin.number)
   end
 end
 redis.call("HSET", queue.entity, "sequence", text(queue.main.sequence), "bytes", text(target.bytes + added))
 if queue.deduplicates then
   forget_old_keys(queue, 100 + 2 * #messages)
 end
-local outcomes = note_arrival(arrivals, source, id, now, letters)
-return { "OK", close_queue(queue), outcomes }
+local outcomes, numbers = note_arrival(arrivals, source, id, now, letters), {}
+if resubmits then
+  for i, message in ipairs(messages) do
+    numbers[i] = text(message.number or 0)
+  end
+  if string.find(table.concat(letters), ".", 1, true) then
+    touch(queue.entity, now) -- as a send does
+  end
+end
+return { "OK", close_queue(queue), outcomes, unpack(numbers) }

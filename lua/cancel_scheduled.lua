@@ -25,6 +25,7 @@
 --@include entity/touch
 --@include duplicate/open_history
 --@include schedule/scheduled_id
+--@include schedule/find_scheduled
 --@include schedule/remove_scheduled
 local now, by, wanted = now_ms(ARGV[1]), ARGV[2], slice(ARGV, 3)
 
@@ -39,13 +40,8 @@ clear_due(queue)
 touch(queue.entity, now)
 local members, rows, left = {}, {}, 0
 if by == "numbers" then
-  local missing = {}
-  for i, number in ipairs(wanted) do
-    members[i] = string.format("%016d", number)
-    if not redis.call("ZSCORE", queue.due, members[i]) then
-      missing[#missing + 1] = number
-    end
-  end
+  local missing
+  members, missing = find_scheduled(queue, wanted)
   if #missing > 0 then
     return { "MESSAGE_NOT_FOUND", close_queue(queue), unpack(missing) }
   end

@@ -17,9 +17,10 @@
 -- KEYS[13] body_uses    hash    of a subscription: see lib/topic/store_group.lua
 -- ARGV[1] now           int     0 = server time
 -- ARGV[2] sub           str     "" or "dead_": which of the two queues is the source
--- ARGV[3] count         int     number of nonces
--- ARGV[4..?] nonce positions ... id ...  str  for each nonce the positions of its locks in the form of a run, of at
---                               most 1000 locks in all and none twice; then as many ids, in the same order
+-- ARGV[3] locks         int     number of locks, at most 1000, none twice
+-- ARGV[4] sizes         str     "<size>*<messages>,..." of the messages, in order
+-- ARGV[5] count         int     number of nonces
+-- ARGV[6..?] nonce positions ...  str  for each nonce the positions of its locks in the form of a run
 --
 -- Returns
 --   OK                all done
@@ -28,13 +29,12 @@
 --   SESSION_REQUIRED  see turn
 -- Cost: O(locks)
 --@include base/now_ms
---@include base/slice
 --@include lock/complete_runs
 local entity, log, locks = KEYS[1], KEYS[2], KEYS[3]
-local now, sub, count = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local ids, nonces, runs = slice(ARGV, 4 + 2 * count), {}, {}
+local now, sub, total, sizes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local count, nonces, runs = tonumber(ARGV[5]), {}, {}
 for i = 1, count do
-  nonces[i], runs[i] = ARGV[2 + 2 * i], ARGV[3 + 2 * i]
+  nonces[i], runs[i] = ARGV[4 + 2 * i], ARGV[5 + 2 * i]
 end
 
 local values = redis.call("HMGET", entity, "kind", "requires_session", "run_messages", sub .. "bytes", "chunked",
@@ -55,7 +55,7 @@ if values[1] == "subscription" and side.chunked > 0 then -- as in lib/base/check
   redis.call("HLEN", side.bodies)
   redis.call("HLEN", side.body_uses)
 end
-if sub == "" and count > 0 and complete_runs(entity, side, nonces, runs, ids, now) then
+if sub == "" and total > 0 and complete_runs(entity, side, nonces, runs, total, sizes, now) then
   return { "OK" }
 end
 --@rare
@@ -66,11 +66,13 @@ end
 --@include lock/position_of_lock
 --@include log/delete_ids
 --@include log/forget_changes
+--@include log/parse_sizes
 local deliveries, expiry, deferred, dead_numbers = KEYS[4], KEYS[5], KEYS[6], KEYS[8]
-local wanted = {}
+local wanted, ids = {}, parse_sizes(sizes)
 for i = 1, count do
   for _, lock in ipairs(locks_of_run(nonces[i], runs[i])) do
     wanted[#wanted + 1] = lock
+    ids[#wanted] = position_of_lock(lock) .. "-" .. ids[#wanted]
   end
 end
 

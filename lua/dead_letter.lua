@@ -22,9 +22,7 @@
 --@include lock/open_for_settling
 --@include entity/close_queue
 --@include lock/settle_locks
---@include log/entry_at
---@include dead_letter/dead_letter_entry
---@include entity/note_orphan
+--@include dead_letter/dead_letter_unlocked
 local now, token, count = now_ms(ARGV[1]), ARGV[4], tonumber(ARGV[5])
 local reason = ARGV[2] ~= "" and string.sub(ARGV[2], 2) or nil
 local description = ARGV[3] ~= "" and string.sub(ARGV[3], 2) or nil
@@ -35,12 +33,6 @@ if not queue then
   return refusal
 end
 local results = settle_locks(queue, main, wanted, changes, token, function(position)
-  redis.call("ZREM", main.deferred, position)
-  local entry = entry_at(main, position)
-  if entry then
-    dead_letter_entry(queue, entry, redis.call("HGET", main.deliveries, position) or "0", "a", reason, description)
-  else
-    note_orphan(queue, position)
-  end
+  dead_letter_unlocked(queue, position, reason, description)
 end)
 return { "OK", close_queue(queue), unpack(results) }

@@ -21,8 +21,7 @@
 --@include lock/open_for_settling
 --@include entity/close_queue
 --@include lock/settle_locks
---@include due/expect
---@include session/put_in_session
+--@include lock/defer_message
 local now, sub, token, count = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 local wanted, changes = slice(ARGV, 5, 4 + count), slice(ARGV, 5 + count)
 
@@ -31,19 +30,6 @@ if not queue then
   return refusal
 end
 local results = settle_locks(queue, side, wanted, changes, token, function(position, session)
-  redis.call("ZADD", side.deferred, position, position)
-  if session then
-    put_in_session(queue, session, "d", position)
-  end
-  local expires = redis.call("ZSCORE", side.expiry, position)
-  if not expires then
-    return
-  end
-  if side == queue.main and not queue.expire_deferred then
-    redis.call("ZREM", side.expiry, position) -- it expires when it is asked for (TTL-18)
-  else
-    redis.call("ZADD", side.expiry, -expires, position)
-    expect(queue, -expires)
-  end
+  defer_message(queue, side, position, session)
 end)
 return { "OK", close_queue(queue), unpack(results) }

@@ -30,6 +30,7 @@ var folders = []struct{ name, about string }{
 	{"duplicate", "Duplicate detection."},
 	{"request", "Sends with a request id."},
 	{"topic", "Rules, and the copies that a topic makes."},
+	{"transaction", "Operations that take effect together."},
 	{"transfer", "Forwarding to another entity, and the transfer dead-letter queue."},
 	{"due", "What time brings: `alarm_ms`, and the bounded slice of work that is due."},
 	{"wake", "Waking sidecars that wait."},

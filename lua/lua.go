@@ -86,7 +86,16 @@ func loadAll() (map[string]*Script, error) {
 		}
 		scripts[name] = script
 	}
+	scripts["transact_settling"] = scripts["transact"].drains("transact_settling")
 	return scripts, nil
+}
+
+// drains returns the same script by another name, for calls that only take something out of Redis, so that a full one
+// runs it.
+func (s *Script) drains(name string) *Script {
+	same := *s
+	same.Name, same.Text = name, "#!lua flags=allow-oom\n"+strings.TrimPrefix(s.Text, "#!lua\n")
+	return &same
 }
 
 func load(from fs.FS, name string) (*Script, error) {

@@ -11,6 +11,22 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
+// mostLines bounds the code of a flattened script. Comments and empty lines do not count: they cost Redis nothing once a
+// script is loaded, and nobody should save an explanation to keep a bound. It is just above what the largest has, a
+// transaction, which does what seven scripts do: see docs/decisions/0043.
+const mostLines = 1875
+
+// linesOfCode counts the lines of a script that are neither empty nor only a comment.
+func linesOfCode(text string) int {
+	n := 0
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
+			n++
+		}
+	}
+	return n
+}
+
 func TestScriptsLoad(t *testing.T) {
 	t.Parallel()
 	scripts, err := Scripts()
@@ -24,8 +40,8 @@ func TestScriptsLoad(t *testing.T) {
 		if _, err := parse.Parse(strings.NewReader(strings.SplitN(s.Text, "\n", 2)[1]), name); err != nil {
 			t.Errorf("%s does not parse: %v", name, err)
 		}
-		if n := strings.Count(s.Text, "\n"); n > 2050 {
-			t.Errorf("%s flattens to %d lines", name, n)
+		if n := linesOfCode(s.Text); n > mostLines {
+			t.Errorf("%s flattens to %d lines of code, at most %d are allowed", name, n, mostLines)
 		}
 	}
 }
@@ -100,7 +116,7 @@ func TestFlagsLetAFullRedisDrain(t *testing.T) {
 	}
 	want := map[string]string{
 		"create_entity": "", "create_subscription": "", "create_rule": "", "update_entity": "", "register_name": "",
-		"send": "", "publish": "", "activate": "",
+		"send": "", "publish": "", "transact": "", "transact_settling": "allow-oom", "activate": "",
 		"get_entity": "no-writes", "list_names": "no-writes", "list_subscriptions": "no-writes", "list_rules": "no-writes",
 		"routes": "no-writes", "due": "allow-oom", "topic_runtime": "no-writes",
 		"receive": "allow-oom", "complete": "allow-oom", "abandon": "allow-oom", "release": "allow-oom",
@@ -155,7 +171,7 @@ func TestFlattenKeepsEveryLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range scripts {
-		source, err := fs.ReadFile(files, name+".lua")
+		source, err := fs.ReadFile(files, strings.TrimSuffix(name, "_settling")+".lua")
 		if err != nil {
 			t.Fatal(err)
 		}

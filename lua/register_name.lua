@@ -9,6 +9,7 @@
 -- ARGV[2] name        str   folded name
 -- ARGV[3] limit       int   most names there may be (QUOTA-1), 0 = no bound
 -- ARGV[4] above       int   a ticket must be higher than this one, which is barred
+-- ARGV[5] elsewhere   int   how many names the namespace has on other lists
 --
 -- Returns
 --   OK              ticket    that of the name, which all who want to make the entity share
@@ -18,6 +19,7 @@
 --@include base/text
 local names, registered = KEYS[1], KEYS[2]
 local now, name, limit, above = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local elsewhere = tonumber(ARGV[5])
 
 local is_listed = redis.call("ZSCORE", names, name)
 local tickets = redis.call("HMGET", registered, name, "")
@@ -25,7 +27,7 @@ local ticket, last = tonumber(tickets[1] or "0"), tonumber(tickets[2] or "0")
 if is_listed and ticket >= above + 1 then
   return { "OK", text(ticket) }
 end
-if limit > 0 and redis.call("ZCARD", names) >= limit and not is_listed then
+if limit > 0 and redis.call("ZCARD", names) + elsewhere >= limit and not is_listed then
   return { "QUOTA_EXCEEDED" }
 end
 ticket = math.max(last + 1, above + 1, now)

@@ -20,17 +20,18 @@
 --                                 request_times, zset, ids by when they were accepted (ms)
 -- ARGV[1] now             int     0 = server time
 -- ARGV[2] form            str     what follows: "each"; "keyed": each message has due_ms, message id, partition and
---                                 session before its payload; or "chunks"
--- ARGV[3..] what is sent. In chunks: number of messages, their bytes, bytes of the largest one, of the largest call
---         with several, of the largest payload; then per log entry two: of a single message its size and its payload;
---         of a chunk "<messages> <bytes> <size>,... <size>:<length>,...", the lengths of their payloads, and these one
---         after the other behind a byte for the format (docs/decisions/0035).
+--                                 session before its payload; "chunks"; or "sessions"
+-- ARGV[3..] what is sent. In chunks and in sessions: number of messages, their bytes, bytes of the largest one, of the
+--         largest call with several, of the largest payload; then in sessions per message its size, session and
+--         payload; in chunks per log entry two: of a single message its size and its payload; of a chunk "<messages>
+--         <bytes> <size>,... <size>:<length>,...", the lengths of their payloads, and these one after the other behind
+--         a byte for the format (docs/decisions/0035).
 --         Else per call: count, under a request id as in lib/request/read_request.lua, then per message "<size>" or
 --         "<size>:<ttl_ms>", then if keyed "<due_ms>" (0 = at once), id, partition, session, then the payload
 --
 -- Returns
---   OK  alarm, then, in chunks, the number of the first message, which the others follow; else per call the number of
---         its first message, the others follow; or a list, one of
+--   OK  alarm, then, in chunks and in sessions, the number of the first message, which the others follow; else per
+--         call the number of its first message, the others follow; or a list, one of
 --         EACH number ...            (with the sign turned: a duplicate of that number)
 --         AGAIN seed answer          (taken before; the answer is as in lib/request/save_answer.lua)
 --         OTHER_MESSAGES             (its request id was taken with other ones)
@@ -41,7 +42,8 @@
 --         ENTITY_FULL what actual limit dead_bytes 0
 --         QUOTA_EXCEEDED limit
 --         INTERNAL
---   NEEDS_EACH         in chunks: the messages may not be stored so, or not all be admitted; nothing was done
+--   NEEDS_EACH         in chunks and in sessions: the messages may not be stored so, or not all be admitted; nothing
+--                      was done
 --   NEEDS_KEYS         the queue detects duplicates, is partitioned or requires sessions, so the call must be keyed;
 --                      nothing was done
 --   ENTITY_NOT_FOUND
@@ -52,6 +54,11 @@ local now, keyed = now_ms(ARGV[1]), ARGV[2] == "keyed"
 
 if ARGV[2] == "chunks" then
   return append_chunks(KEYS[1], KEYS[2], KEYS[4], KEYS[13], KEYS[18], ARGV, now) or { "NEEDS_EACH" }
+end
+--@rare
+--@include intake/append_in_sessions
+if ARGV[2] == "sessions" then
+  return append_in_sessions(KEYS, ARGV, now) or { "NEEDS_EACH" }
 end
 --@rare
 --@include base/text

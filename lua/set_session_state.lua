@@ -32,7 +32,8 @@
 --@include session/open_held_session
 --@include entity/close_queue
 --@include session/session_record
---@include session/touch_session
+--@include session/refuse_state
+--@include session/write_state
 local now, token, expected, limit = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local state, owner, routes, version = ARGV[5], KEYS[42], ARGV[6], ARGV[7]
 
@@ -48,11 +49,9 @@ if not queue then
 end
 local notifications = close_queue(queue)
 local record = session_record(queue, session)
-if expected >= 0 and record.version ~= expected then
-  return { "PRECONDITION_FAILED", notifications, text(record.version) }
-end
-if record.version == 0 and redis.call("HLEN", queue.session_states) >= limit then
-  return { "QUOTA_EXCEEDED", notifications, limit }
+local refused, detail = refuse_state(queue, record, expected, limit)
+if refused then
+  return { refused, notifications, detail }
 end
 local more = #state - record.state_size
 
@@ -73,11 +72,6 @@ if more > 0 then
   end
   raise_topic_bound(owner, queue.entity, more)
 end
-record.version = tonumber(version)
-record.state_ms, record.activity, record.state_size = now, now, #state
-redis.call("HSET", queue.session_states, session, state)
-redis.call("ZADD", queue.by_session, 0, session .. "\0t")
-redis.call("HINCRBY", queue.entity, "state_bytes", text(more))
-touch_session(queue, session)
+write_state(queue, session, state, version)
 close_queue(queue)
 return { "OK", notifications, text(record.version) }

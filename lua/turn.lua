@@ -30,8 +30,6 @@
 --@include entity/open_queue
 --@include entity/can_receive
 --@include entity/touch
---@include entity/close_queue
---@include due/clear_due
 --@include session/read_turns
 --@include session/resolve_tokens
 --@include session/complete_held
@@ -57,28 +55,38 @@ end
 if completes then
   complete_held(queue, held, turns, ARGV)
 end
-local notifications, rows, all = "0", {}, {}
-if hands_out then
-  clear_due(queue)
-  hand_out(queue, held, turns, most_bytes, nonce, sidecar)
-  notifications = close_queue(queue)
-end
-for i, turn in ipairs(turns) do
-  local holder = held[turn.token]
-  local row = { turn.done, turn.more and "1" or "0", holder and text(holder.ends) }
-  for n, position in ipairs(turn.positions or {}) do
-    row[n + 3], all[#all + 1] = position, position
+
+local function answer(notifications)
+  local rows, all = {}, {}
+  for i, turn in ipairs(turns) do
+    local holder = held[turn.token]
+    local row = { turn.done, turn.more and "1" or "0", holder and text(holder.ends) }
+    for n, position in ipairs(turn.positions or {}) do
+      row[n + 3], all[#all + 1] = position, position
+    end
+    rows[i] = holder and table.concat(row, " ") or "SESSION_LOCK_LOST"
   end
-  rows[i] = holder and table.concat(row, " ") or "SESSION_LOCK_LOST"
+  if wants and not hands_out then
+    return { "ENTITY_DISABLED", queue.status, unpack(rows) }
+  end
+  local any = #all > 0 and redis.call("EXISTS", queue.main.deliveries) == 1
+  local deliveries = any and values_of(queue.main.deliveries, all) or {}
+  local changes = has_changes(queue.main) and values_of(queue.main.modified, all) or {}
+  return { "OK", notifications, recheck_ms(queue), deliveries, changes, unpack(rows) }
 end
-if wants and not hands_out then
-  return { "ENTITY_DISABLED", queue.status, unpack(rows) }
+
+if not hands_out then
+  return answer("0")
 end
-local deliveries, changes = {}, {}
-if #all > 0 and redis.call("EXISTS", queue.main.deliveries) == 1 then
-  deliveries = values_of(queue.main.deliveries, all)
+-- Nearly always nothing is due, and nothing expires: what the other cases need is long.
+if (queue.alarm == 0 or now < queue.alarm) and redis.call("EXISTS", queue.main.expiry) == 0 then
+  hand_out(queue, held, turns, most_bytes, nonce, sidecar)
+  return answer("0")
 end
-if #all > 0 and has_changes(queue.main) then
-  changes = values_of(queue.main.modified, all)
-end
-return { "OK", notifications, recheck_ms(queue), deliveries, changes, unpack(rows) }
+--@rare
+--@include due/clear_due
+--@include entity/close_queue
+--@include session/expire_in_session
+clear_due(queue)
+hand_out(queue, held, turns, most_bytes, nonce, sidecar, expire_in_session)
+return answer(close_queue(queue))

@@ -27,8 +27,9 @@ import (
 )
 
 // claimsOf is the table of AUTH-3 as the specification has it: which claims are enough for each RPC. "ListenSend" needs
-// both.
+// both, "none" no claim: an operation of a transaction needs that of its own call.
 var claimsOf = map[string]string{
+	"Transactions.Transact": "none", "Transactions.Begin": "none", "Transactions.Add": "none", "Transactions.Commit": "none", "Transactions.Rollback": "none",
 	"Messages.Send": "Send", "Messages.CancelScheduled": "Send", "Messages.Publish": "Send", "Messages.Request": "ListenSend",
 	"Messages.Receive": "Listen", "Messages.CompleteAndReceive": "Listen", "Messages.ReceiveDeferred": "Listen", "Messages.ReceiveBySequence": "Listen", "Messages.Peek": "Listen",
 	"Messages.Complete": "Listen", "Messages.Abandon": "Listen", "Messages.Defer": "Listen", "Messages.Release": "Listen",
@@ -57,7 +58,7 @@ func tokenOf(rule string) string { return sas.Sign(rule, "k", time.Now().Add(tim
 
 // permits reports whether a rule is enough for what an RPC needs.
 func permits(rule, needs string) bool {
-	return rule == "Manage" || rule == needs || rule == "ListenSend" && needs != "Manage"
+	return needs == "none" || rule == "Manage" || rule == needs || rule == "ListenSend" && needs != "Manage"
 }
 
 // guarded runs a sidecar with someKeys.
@@ -88,7 +89,7 @@ func TestAUTH_3_EveryRPCNeedsItsClaim(t *testing.T) {
 	t.Parallel()
 	s := guarded(t)
 	seen := 0
-	for _, file := range []protoreflect.FileDescriptor{sidebusv1.File_sidebus_v1_messages_proto, sidebusv1.File_sidebus_v1_sessions_proto, sidebusv1.File_sidebus_v1_admin_proto} {
+	for _, file := range []protoreflect.FileDescriptor{sidebusv1.File_sidebus_v1_messages_proto, sidebusv1.File_sidebus_v1_sessions_proto, sidebusv1.File_sidebus_v1_transactions_proto, sidebusv1.File_sidebus_v1_admin_proto} {
 		for i := range file.Services().Len() {
 			service := file.Services().Get(i)
 			for j := range service.Methods().Len() {
@@ -197,7 +198,7 @@ func TestAUTH_3_EveryRouteNeedsItsClaim(t *testing.T) {
 	}
 	routes := 0
 	for path, methods := range api.Paths {
-		path = strings.NewReplacer("{queue}", "q", "{topic}", "t", "{subscription}", "s", "{rule}", "r").Replace(path)
+		path = strings.NewReplacer("{queue}", "q", "{topic}", "t", "{subscription}", "s", "{rule}", "r", "{transactionId}", "x").Replace(path)
 		for method, operation := range methods {
 			name := operation.Tags[0] + "." + operation.OperationID
 			needs, known := claimsOf[name]
@@ -216,7 +217,7 @@ func TestAUTH_3_EveryRouteNeedsItsClaim(t *testing.T) {
 				switch _, verb, _ := strings.Cut(path, ":"); verb { // none waits
 				case "request":
 					body = `{"replyTo":"queues/r","timeout":"0.001s"}`
-				case "receive", "accept":
+				case "receive", "accept", "completeAndReceive":
 					body = `{"maxWait":"0s"}`
 				}
 				a := s.callAs(t, rule, strings.ToUpper(method), path, body)
@@ -250,6 +251,59 @@ func (s *sidecar) callAs(t *testing.T, rule, method, path, body string) answer {
 		request.Header.Set("Authorization", tokenOf(rule))
 	}
 	return s.exchange(t, request)
+}
+
+// An operation of a transaction needs the right of its own call, when it is added and again of the caller who commits.
+func TestAUTH_3_OperationsOfTransactions(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	if a := s.callAs(t, "Manage", http.MethodPut, "/v1/queues/q", `{}`); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	operations := map[string]string{
+		`{"send":{"target":"queues/q","messages":[{"text":"a"}]}}`:                                                            "Send",
+		`{"cancelScheduled":{"target":"queues/q","sequenceNumbers":["7"]}}`:                                                   "Send",
+		`{"complete":{"source":"queues/q","lockTokens":["` + someLock + `"]}}`:                                                "Listen",
+		`{"abandon":{"source":"queues/q","lockTokens":["` + someLock + `"]}}`:                                                 "Listen",
+		`{"defer":{"source":"queues/q","lockTokens":["` + someLock + `"]}}`:                                                   "Listen",
+		`{"deadLetter":{"source":"queues/q","lockTokens":["` + someLock + `"]}}`:                                              "Listen",
+		`{"setSessionState":{"source":"queues/q","lockToken":"` + someLock + `","state":"YQ=="}}`:                             "Listen",
+		`{"send":{"target":"queues/q","messages":[{}]}},{"complete":{"source":"queues/q","lockTokens":["` + someLock + `"]}}`: "ListenSend",
+	}
+	for operation, needs := range operations {
+		body := `{"operations":[` + operation + `]}`
+		for _, rule := range allRules {
+			want := wantCode(rule, needs)
+			check := func(what, path, body string) {
+				t.Helper()
+				a := s.callAs(t, rule, http.MethodPost, path, body)
+				status := map[codes.Code]int{codes.Unauthenticated: 401, codes.PermissionDenied: 403}[want]
+				if isRefused := a.status == 401 || a.status == 403; a.status != status && (status != 0 || isRefused) {
+					t.Errorf("%s of %s with rule %q: got %d %s, want %d", what, operation, rule, a.status, a.body, status)
+				}
+			}
+			check("transact", "/v1:transact", body)
+			check("add", "/v1/transactions/"+s.begin(t)+":add", body)
+			id := s.begin(t)
+			if a := s.callAs(t, "Manage", http.MethodPost, "/v1/transactions/"+id+":add", body); a.status != http.StatusOK {
+				t.Fatalf("add: %d %s", a.status, a.body)
+			}
+			check("commit", "/v1/transactions/"+id+":commit", `{}`)
+		}
+	}
+}
+
+const someLock = "11111111-1111-4111-8111-111111111111"
+
+// begin begins a transaction.
+func (s *sidecar) begin(t *testing.T) string {
+	t.Helper()
+	a := s.callAs(t, "Send", http.MethodPost, "/v1/transactions", `{}`)
+	var begun struct{ TransactionID string }
+	if err := json.Unmarshal([]byte(a.body), &begun); err != nil || begun.TransactionID == "" {
+		t.Fatalf("begin: %d %s", a.status, a.body)
+	}
+	return begun.TransactionID
 }
 
 // A rule for one entity reaches no other by what a request names beside the first: a forward, a target of dead letters,

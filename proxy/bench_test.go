@@ -23,25 +23,32 @@ import (
 func serveQuietly(tb testing.TB, over store) *proxy.Proxy {
 	tb.Helper()
 	broker := broker.New(over)
-	tb.Cleanup(broker.Close)
+	p, stop := serveBroker(tb, broker, over)
+	tb.Cleanup(stop)
+	if _, err := broker.CreateEntity(tb.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// serveBroker runs a Proxy that logs nothing until stop, which closes the Broker too.
+func serveBroker(tb testing.TB, broker *broker.Broker, over store) (p *proxy.Proxy, stop func()) {
+	tb.Helper()
 	p, err := proxy.New(proxy.Config{HTTPAddr: "127.0.0.1:0", GRPCAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0"},
 		broker, over, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(tb.Context())
+	ctx, cancel := context.WithCancel(tb.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
-	tb.Cleanup(func() {
-		stop()
+	return p, func() {
+		cancel()
 		if err := <-ended; err != nil {
 			tb.Error(err)
 		}
-	})
-	if _, err := broker.CreateEntity(tb.Context(), semantics.QueueKind, "orders", semantics.Options{}, nil); err != nil {
-		tb.Fatal(err)
+		broker.Close()
 	}
-	return p
 }
 
 // One message of 1 KiB is sent, received and completed in each round, over loopback and a store in memory, so what is

@@ -63,7 +63,8 @@ func TestCostOfAMessage(t *testing.T) { //nolint:paralleltest // it counts what 
 		{"redis, three calls", toRedis, usage, byCalls, cost{715, 55_500, 0.1, 3.1, 29, 5_200}},
 		{"redis, two calls", toRedis, usage, byTurns, cost{550, 45_200, 0.1, 3.1, 29, 5_200}},
 		{"redis, three calls in a session", toRedis, usage, bySession, cost{745, 56_500, 0.1, 3.1, 75, 5_300}},
-		{"redis, stream", toRedis, usage, byStreams(100), cost{29, 11_900, 0.1, 0.05, 0.5, 1_250}},
+		{"redis, stream in a session", toRedis, usage, byStreamInSession, cost{220, 22_000, 0.1, 1.1, 42, 3_900}},
+		{"redis, stream", toRedis, usage, byStreams(100), cost{23, 10_600, 0.1, 0.05, 0.5, 1_240}},
 		{"redis, stream, one by one", toRedis, usage, byStreams(1), cost{316, 26_100, 0.1, 3.1, 31, 5_200}},
 	} {
 		const messages, tries = 2000, 5

@@ -231,7 +231,7 @@ func (s *sidecar) exchange(t *testing.T, request *http.Request) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	native := strings.HasPrefix(request.URL.Path, "/v1/") && response.Header.Get("Content-Type") == "application/json"
+	native := strings.HasPrefix(request.URL.Path, "/v1") && response.Header.Get("Content-Type") == "application/json"
 	body, ended := strings.CutSuffix(string(text), "\n")
 	switch {
 	case !native:
@@ -515,4 +515,11 @@ var errStop = errors.New("stop")
 // Turn is by Complete and Receive, with what they do here.
 func (s *spyStore) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
 	return semantics.TakeTurns(ctx, s, path, turns)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

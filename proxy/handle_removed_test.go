@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -268,6 +269,41 @@ func TestRECV_1_HandlerGetsWhatWasRemoved(t *testing.T) {
 			if (told != nil) != (c.tells != "") || told != nil && !errors.Is(told, client.Code(c.tells)) {
 				t.Errorf("told of %v, want %q", told, c.tells)
 			}
+		})
+	}
+}
+
+// After a removal of unknown outcome a lost lock means that the message is removed, unless the lock may have expired:
+// then another receiver may have the message, and it is not handled twice.
+func TestRECV_3_RemovalOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		outage time.Duration
+		want   int
+	}{"the lock lasts": {30 * time.Second, 1}, "the lock may have expired": {2 * time.Minute, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			times := 0
+			playingOver(t, removing(orders, 1), func(context.Context, *client.HandledMessage) error {
+				times++
+				return nil
+			}, func(t *testing.T, p *puppet, _ handled) {
+				for began := time.Now(); time.Since(began) < c.outage; {
+					r := p.next()
+					if r.GetSettle() == nil {
+						continue // credits
+					}
+					p.answers(r, unclear, nil)
+				}
+				p.settles(nil, new("MESSAGE_LOCK_LOST"))
+				if c.want == 0 {
+					p.tells("MESSAGE_LOCK_LOST")
+				}
+				synctest.Wait()
+				if times != c.want {
+					t.Errorf("handled %d times, want %d", times, c.want)
+				}
+			})
 		})
 	}
 }

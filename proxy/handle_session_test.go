@@ -18,12 +18,12 @@ import (
 )
 
 // playingSession runs Handle against a puppet and delivers two messages of a session, "token" and "behind".
-func playingSession(t *testing.T, handler client.Handler, play func(t *testing.T, p *puppet)) {
+func playingSession(t *testing.T, handler client.Handler, play func(t *testing.T, p *puppet), more ...func(*client.HandleOptions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &puppet{t: t, requests: make(chan *sidebusv1.SubscribeRequest, 10), failures: make(chan error, 10)}
 		open := &sidebusv1.SubscribeOpen{Source: tales, SessionInFlight: proto.Int32(2)}
-		handleOver(t, p, open, handler, onError(func(err error) { p.failures <- err }))
+		handleOver(t, p, open, handler, append(more, onError(func(err error) { p.failures <- err }))...)
 		p.opens()
 		p.says(&sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_SessionOpened{
 			SessionOpened: &sidebusv1.Session{SessionId: "s", LockToken: "session"},
@@ -167,6 +167,28 @@ func TestSESS_28_ManualSettlementKeepsTheOrder(t *testing.T) {
 	if want := []string{"1", "2", "3", "4"}; !slices.Equal(completed, want) {
 		t.Errorf("completed %v, want %v", completed, want)
 	}
+}
+
+// Whether a message was given back by hand is not known: the session is closed, so that it comes before those behind it.
+func TestSESS_28_GivenBackWithUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	release := func(ctx context.Context, m *client.HandledMessage) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if err := m.Release(ctx); err == nil || !client.ErrorOf(err).OutcomeUnknown {
+			t.Errorf("got %v, want an unknown outcome", err)
+		}
+	}
+	playingSession(t, func(ctx context.Context, m *client.HandledMessage) error {
+		if m.LockToken == "token" {
+			go release(ctx, m)
+		}
+		return nil
+	}, func(t *testing.T, p *puppet) {
+		for r := p.next(); r.GetCloseSession().GetSessionLockToken() != "session"; r = p.next() {
+			p.answers(r, unclear, nil)
+		}
+	}, manual)
 }
 
 // A message that was given back before its handler could begin is handled before those behind it.

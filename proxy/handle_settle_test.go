@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
@@ -72,12 +73,19 @@ func (s *puppetStream) CloseSend() error {
 // playing runs Handle against a puppet and delivers one message.
 func playing(t *testing.T, handler client.Handler, play func(t *testing.T, p *puppet, h handled)) {
 	t.Helper()
+	playingOver(t, &sidebusv1.SubscribeOpen{Source: orders}, handler, play)
+}
+
+// playingOver is playing with options. The lock of the message ends after a minute.
+func playingOver(t *testing.T, open *sidebusv1.SubscribeOpen, handler client.Handler, play func(t *testing.T, p *puppet, h handled)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &puppet{t: t, requests: make(chan *sidebusv1.SubscribeRequest, 10), failures: make(chan error, 10)}
-		h := handleOver(t, p, &sidebusv1.SubscribeOpen{Source: orders}, handler, onError(func(err error) { p.failures <- err }))
+		h := handleOver(t, p, open, handler, onError(func(err error) { p.failures <- err }))
 		p.opens()
+		message := &sidebusv1.ReceivedMessage{LockToken: new("token"), LockedUntil: timestamppb.New(time.Now().Add(time.Minute))}
 		p.says(&sidebusv1.SubscribeResponse{Response: &sidebusv1.SubscribeResponse_Deliveries{Deliveries: &sidebusv1.SubscribeDeliveries{
-			Deliveries: []*sidebusv1.SubscribeDelivery{{Messages: []*sidebusv1.ReceivedMessage{{LockToken: new("token")}}}},
+			Deliveries: []*sidebusv1.SubscribeDelivery{{Messages: []*sidebusv1.ReceivedMessage{message}}},
 		}}})
 		play(t, p, h)
 	})

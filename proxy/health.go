@@ -72,6 +72,7 @@ func isServed(service string) bool {
 	case "",
 		sidebusv1.Messages_ServiceDesc.ServiceName,
 		sidebusv1.Sessions_ServiceDesc.ServiceName,
+		sidebusv1.Transactions_ServiceDesc.ServiceName,
 		sidebusv1.Admin_ServiceDesc.ServiceName:
 		return true
 	default:

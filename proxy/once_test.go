@@ -114,8 +114,8 @@ func TestIDEM_1_Header(t *testing.T) {
 		{path, one, []string{strings.Repeat("x", 129)}, "requestId", "at most 128"},
 		{path, one, []string{"\xff"}, "requestId", "UTF-8"},
 		{path, `{"messages":[]}`, []string{"k"}, "messages", "at least one"},
-		{"/v1/queues/orders/messages:receive", `{"maxWait":"0s"}`, []string{"k"}, "Idempotency-Key", "messages:send only"},
-		{"/v1/queues/orders/messages:request", `{"message":{},"replyTo":"queues/orders"}`, []string{"k"}, "Idempotency-Key", "messages:send only"},
+		{"/v1/queues/orders/messages:receive", `{"maxWait":"0s"}`, []string{"k"}, "Idempotency-Key", "messages:send and :transact only"},
+		{"/v1/queues/orders/messages:request", `{"message":{},"replyTo":"queues/orders"}`, []string{"k"}, "Idempotency-Key", "messages:send and :transact only"},
 	} {
 		a := s.postWith(t, c.path, c.body, c.keys...)
 		reason, field := a.reason(t)

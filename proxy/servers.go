@@ -46,12 +46,16 @@ func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *pro
 	overGRPC := grpcapi.NewMessages(p.broker, measures, grpcapi.OverGRPC, p.stopping)
 	overHTTP := grpcapi.NewMessages(p.broker, measures, grpcapi.OverHTTP, p.stopping)
 
-	api, err := httpapi.New(overHTTP, sessions, queues, p.responses, calls, p.config.Authorizer)
+	api, err := httpapi.New(
+		overHTTP, sessions, grpcapi.NewTransactions(overHTTP), queues, p.responses, calls, p.config.Authorizer,
+	)
 	if err != nil {
 		return err
 	}
 	p.grpc = newGRPCServer(p.config.MaxGRPCMessage)
-	grpcapi.Register(p.grpc, overGRPC, sessions, queues, p.responses, calls, p.config.Authorizer)
+	grpcapi.Register(
+		p.grpc, overGRPC, sessions, grpcapi.NewTransactions(overGRPC), queues, p.responses, calls, p.config.Authorizer,
+	)
 	healthpb.RegisterHealthServer(p.grpc, &health{readiness: p.readiness, stopping: p.stopping})
 	reflection.Register(p.grpc)
 

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -59,7 +60,7 @@ func TestAuditorFindsDamage(t *testing.T) {
 			if err := damage(s.raw, s.key("")); err != nil {
 				t.Fatal(err)
 			}
-			err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders")
+			err := audit.New(s.raw, s.namespace).Audit(t.Context(), "orders")
 			if (err != nil) != (name != "none") {
 				t.Errorf("got %v", err)
 			}
@@ -104,7 +105,7 @@ func TestAuditorFindsDamageInTopics(t *testing.T) {
 			if err := damage(raw, "sb:{"+namespace+"/news}:"); err != nil {
 				t.Fatal(err)
 			}
-			err := redistest.NewAuditor(raw, namespace).Audit(ctx, "news")
+			err := audit.New(raw, namespace).Audit(ctx, "news")
 			if (err != nil) != (name != "none") {
 				t.Errorf("got %v", err)
 			}
@@ -141,7 +142,7 @@ func TestAuditorFindsLocksOfNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			damage(t, s)
-			err := redistest.NewAuditor(s.raw, s.namespace).With(ledger).Audit(t.Context(), "orders")
+			err := audit.New(s.raw, s.namespace).With(ledger).Audit(t.Context(), "orders")
 			if (err != nil) != (says != "") || err != nil && !strings.Contains(err.Error(), says) {
 				t.Errorf("got %v, want %q", err, says)
 			}

@@ -208,7 +208,7 @@ func BenchmarkBacklog(b *testing.B) {
 
 // BenchmarkMemory measures what Redis uses for a queued message above its body and properties (P7), and what part of
 // it is left when the queue was drained: of messages sent together and alone, at Redis' default, and with the nodes that
-// Sidebus recommends.
+// Sidebus recommends. A bare stream with an entry for each message is measured beside it.
 func BenchmarkMemory(b *testing.B) {
 	for _, nodeBytes := range []int{4096, 16384} {
 		for _, batch := range []int{100, 1} {
@@ -231,8 +231,24 @@ func memoryOf(b *testing.B, nodeBytes, batch, messages int) {
 		after := l.memory()
 		b.ReportMetric(float64(filled-before)/float64(messages)-benchBody-36, "bytes/message")
 		b.ReportMetric(float64(after-before)/float64(filled-before)*100, "%left")
+		l.fillStream("bare", messages, benchBody+36)
+		b.ReportMetric(float64(l.memory()-after)/float64(messages)-benchBody-36, "bare-bytes/message")
 	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// fillStream fills a bare stream with messages, each an entry of its own.
+func (l *backlog) fillStream(key string, messages, size int) {
+	value := make([]byte, size)
+	for left := messages; left > 0; left -= 1000 {
+		_, err := l.raw.Pipelined(l.b.Context(), func(p redis.Pipeliner) error {
+			for range min(left, 1000) {
+				p.XAdd(l.b.Context(), &redis.XAddArgs{Stream: key, Values: []any{"m", value}})
+			}
+			return nil
+		})
+		must(l.b, err)
+	}
 }
 
 // BenchmarkExpiry lets messages expire one after the other while nobody listens, and measures how late the sweeper

@@ -264,6 +264,7 @@ func BenchmarkLimits(b *testing.B) {
 		l.topics()
 		l.copies()
 		l.transfers()
+		l.transactions()
 		l.usual()
 	}
 	table := "| Case | Script | ms | |\n|---|---|---|---|\n" + strings.Join(l.rows, "\n") + "\n"

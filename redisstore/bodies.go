@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Copies of a topic's messages share one body, which is kept with the topic: docs/decisions/0037.
@@ -42,14 +44,15 @@ func (s *Store) addBodies(ctx context.Context, keys entityKeys, read [][]entry) 
 	if len(shared) == 0 {
 		return nil
 	}
-	numbers := make([]string, len(shared))
-	for i, e := range shared {
-		numbers[i] = strconv.FormatInt(e.origin, 10)
+	args := []any{"hmget", keys.key("bodies")}
+	for _, e := range shared {
+		args = append(args, e.origin)
 	}
-	bodies, err := s.redis(ctx).HMGet(ctx, keys.key("bodies"), numbers...).Result()
-	if err != nil {
+	found := redis.NewSliceCmd(ctx, args...)
+	if err := s.redis(ctx).Process(ctx, found); err != nil {
 		return storeError(err, true)
 	}
+	bodies := found.Val()
 	for i, e := range shared {
 		e.payload, _ = bodies[i].(string)
 		e.weight += int64(len(e.payload))
@@ -68,11 +71,11 @@ const mostLeft = 1000
 
 // leftCopies returns deleted subscriptions of a topic whose bodies are still to be released: see lua/release_left.lua.
 func (s *Store) leftCopies(ctx context.Context, topic string) ([]string, error) {
-	left, err := s.redis(ctx).ZRange(ctx, s.keys(topic).key("left_copies"), 0, mostLeft-1).Result()
-	if err != nil {
+	left := redis.NewStringSliceCmd(ctx, "zrange", s.keys(topic).key("left_copies"), 0, mostLeft-1)
+	if err := s.redis(ctx).Process(ctx, left); err != nil {
 		return nil, storeError(err, false)
 	}
-	return left, nil
+	return left.Val(), nil
 }
 
 // releaseLeft releases bodies that copies of deleted subscriptions shared with others, in so many scripts at most.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -14,11 +15,11 @@ func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int6
 	for _, n := range onceEach(numbers) {
 		args = append(args, n)
 	}
-	r, err := s.run(ctx, "cancel_scheduled", s.keys(path), args...)
+	r, err := s.run(s.lasting(ctx), "cancel_scheduled", s.keys(path), args...)
 	if err != nil {
 		return err
 	}
-	return s.onNumbers(ctx, semantics.Source{Path: path}, semantics.Scheduled, r)
+	return cmp.Or(s.onNumbers(ctx, semantics.Source{Path: path}, semantics.Scheduled, r), r.unmet)
 }
 
 // CancelScheduledByID implements semantics.Sender.
@@ -29,7 +30,7 @@ func (s *Store) CancelScheduledByID(ctx context.Context, path string, ids []stri
 	}
 	cancelled := 0
 	for {
-		r, err := s.run(ctx, "cancel_scheduled", s.keys(path), args...)
+		r, err := s.run(s.lastingAgain(ctx), "cancel_scheduled", s.keys(path), args...)
 		if err != nil {
 			return cancelled, err
 		}
@@ -39,7 +40,7 @@ func (s *Store) CancelScheduledByID(ctx context.Context, path string, ids []stri
 		cancelled += int(r.number())
 		left := r.number() == 1
 		if err := r.failure(); err != nil || !left {
-			return cancelled, err
+			return cancelled, cmp.Or(err, r.unmet) // the last answer stands for all: the scripts are one after another
 		}
 	}
 }

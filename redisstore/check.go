@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -63,38 +62,46 @@ func (s *Store) joinCheck(ctx context.Context) *check {
 }
 
 func (s *Store) check(ctx context.Context) (semantics.Health, error) {
-	var info, fsync *redis.Cmd
-	_, pipelineErr := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		info = p.Do(ctx, "INFO")
-		fsync = p.Do(ctx, "CONFIG", "GET", "appendfsync") // often forbidden; then the check does without
-		return nil
-	})
-	if info.Err() == nil && info.Val() == nil { // not even sent: the connection could not be set up
-		return semantics.Health{}, storeError(pipelineErr, false)
-	}
-	text, err := info.Text()
+	primaries, err := s.servers.primaries(ctx)
 	if err != nil {
 		return semantics.Health{}, storeError(err, false)
 	}
-	facts := parseInfo(text)
-	if err := s.refuse(facts); err != nil {
-		return semantics.Health{}, err
+	asked := make([]*serverCheck, len(primaries))
+	for i, server := range primaries {
+		asked[i] = s.joinServerCheck(ctx, server)
 	}
-	if seen := s.loadedInto.Load(); seen == nil || *seen != facts["run_id"] {
-		if err := s.load(ctx); err != nil {
-			return semantics.Health{}, storeError(err, false)
+	within := ctx
+	if len(primaries) > 1 {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, serverPatience)
+		defer cancel()
+	}
+	var health semantics.Health
+	failures, hasWaitAOF := []error{}, true
+	for i, one := range asked {
+		if err := one.wait(within); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", primaries[i].Options().Addr, err))
+			continue
 		}
-		run := facts["run_id"]
-		s.loadedInto.Store(&run)
+		hasWaitAOF = hasWaitAOF && knowsWaitAOF(one.facts)
+		health.Store = fmt.Sprintf("%s %s at %s", product(one.facts), version(one.facts), s.servers.named())
+		found := append(warnings(one.facts, one.settings), s.durabilityWarnings(one.facts, one.settings)...)
+		for _, warning := range found {
+			if !slices.Contains(health.Warnings, warning) {
+				health.Warnings = append(health.Warnings, warning)
+			}
+		}
 	}
-	policy := ""
-	if values, err := fsync.StringSlice(); err == nil && len(values) == 2 {
-		policy = values[1]
+	for _, err := range failures {
+		// The others of a cluster go on. A server that is unfit would lose what it is given.
+		if len(failures) == len(primaries) || semantics.CodeOf(err) == semantics.PreconditionFailed {
+			return semantics.Health{}, errors.Unwrap(err)
+		}
+		health.Warnings = append(health.Warnings, fmt.Sprintf("a server of the cluster is not usable: %v", err))
 	}
-	return semantics.Health{
-		Store:    fmt.Sprintf("%s %s at %s", product(facts), version(facts), s.client.Options().Addr),
-		Warnings: warnings(facts, policy),
-	}, nil
+	s.hasWaitAOF.Store(hasWaitAOF)
+	s.isFit.Store(true)
+	return health, nil
 }
 
 func (s *Store) refuse(facts map[string]string) error {
@@ -115,14 +122,19 @@ func (s *Store) refuse(facts map[string]string) error {
 			p,
 		)
 	}
-	if facts["cluster_enabled"] == "1" {
-		return unfit("this Redis is a cluster node; this version of Sidebus serves standalone Redis only")
+	_, isCluster := s.servers.(*cluster)
+	if facts["cluster_enabled"] == "1" && !isCluster {
+		return unfit("this Redis is a cluster node; name the cluster as redis+cluster://host:port,host:port")
+	}
+	if facts["cluster_enabled"] == "0" && isCluster {
+		return unfit("this Redis is not a cluster node; name it as redis://host:port")
 	}
 	return nil
 }
 
-func warnings(facts map[string]string, fsync string) []string {
+func warnings(facts, settings map[string]string) []string {
 	var found []string
+	fsync := settings[appendFsync]
 	warn := func(text string) { found = append(found, text) }
 	if p := facts["maxmemory_policy"]; p != "" && p != "noeviction" {
 		warn("maxmemory-policy is " + p + ": Redis may delete messages when memory runs out")

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"fmt"
 	"strconv"
-	"sync"
 )
 
 // Small messages that are sent together share an entry of the log, a chunk: docs/decisions/0035.
@@ -70,20 +69,38 @@ type chunker struct {
 	args   []any
 	buffer *[]byte
 	next   chunk // the entry that messages are added to
+	load   load
+}
 
+// load is what send.lua gets of messages that it admits or refuses together.
+type load struct {
 	messages                    int
 	bytes, largest, largestCall int64
 	largestPayload              int
 }
 
-// chunkBuffers has what chunks are put together in, as *[]byte, until Redis has them.
-var chunkBuffers = sync.Pool{New: func() any { return new([]byte) }}
+func (l *load) add(call *sendCall) {
+	bytes := int64(0)
+	for i, m := range call.messages {
+		size := m.Size()
+		bytes += size
+		l.largest, l.largestPayload = max(l.largest, size), max(l.largestPayload, len(call.payloads[i]))
+	}
+	if len(call.messages) > 1 {
+		l.largestCall = max(l.largestCall, bytes)
+	}
+	l.messages, l.bytes = l.messages+len(call.messages), l.bytes+bytes
+}
+
+// describe sets the arguments for it.
+func (l *load) describe(args []any) {
+	args[0], args[1], args[2], args[3], args[4] = l.messages, l.bytes, l.largest, l.largestCall, l.largestPayload
+}
 
 // chunkArgs returns the arguments of send.lua for calls in groups of one caller each. They are valid as long as the
 // buffer is. Messages of several callers share no chunk: those that are sent one by one are mostly received so, and
 // taking a chunk apart costs more than entries of their own.
 func chunkArgs(now string, groups []sendCalls, buffer *[]byte) []any {
-	*buffer = (*buffer)[:0]
 	c := chunker{args: append(make([]any, 0, 16), now, "chunks", nil, nil, nil, nil, nil), buffer: buffer}
 	for _, calls := range groups {
 		for _, call := range calls {
@@ -91,26 +108,19 @@ func chunkArgs(now string, groups []sendCalls, buffer *[]byte) []any {
 		}
 		c.finish()
 	}
-	c.args[2], c.args[3], c.args[4] = c.messages, c.bytes, c.largest
-	c.args[5], c.args[6] = c.largestCall, c.largestPayload
+	c.load.describe(c.args[2:])
 	return c.args
 }
 
 func (c *chunker) add(call *sendCall) {
-	bytes := int64(0)
+	c.load.add(call)
 	for i, m := range call.messages {
-		size, payload := m.Size(), call.payloads[i]
+		payload := call.payloads[i]
 		if c.next.isFull(len(payload)) {
 			c.finish()
 		}
-		c.next.add(size, payload)
-		bytes += size
-		c.largest, c.largestPayload = max(c.largest, size), max(c.largestPayload, len(payload))
+		c.next.add(m.Size(), payload)
 	}
-	if len(call.messages) > 1 {
-		c.largestCall = max(c.largestCall, bytes)
-	}
-	c.messages, c.bytes = c.messages+len(call.messages), c.bytes+bytes
 }
 
 // finish ends the entry that messages were added to, if any.

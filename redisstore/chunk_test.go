@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/storetest"
@@ -39,7 +40,7 @@ func TestLOCK_2_SizeOfAMessageInAChunk(t *testing.T) {
 
 func (s *swept) audit(t *testing.T) {
 	t.Helper()
-	if err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
+	if err := audit.New(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
 		t.Error(err)
 	}
 }

@@ -14,10 +14,10 @@ import (
 // so that none keeps the others in memory. Of a chunk that cannot be read, they have none, so that each is unreadable.
 // Copies of a topic's messages may have their bodies elsewhere: see addBodies.
 func (e *entry) split(first, last int64) []entry {
-	var entries []entry
 	if e.payload == formatShared {
 		return e.splitShared(first, last)
 	}
+	entries := make([]entry, 0, strings.Count(e.chunk, ",")+1)
 	position, payloads, isReadable := e.position, "", e.payload != "" && e.payload[0] == formatChunk
 	if isReadable {
 		payloads = e.payload[1:]
@@ -55,7 +55,7 @@ func (r span) withoutChunks(read []entry) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var messages []entry
+	messages := make([]entry, 0, max(0, min(last-first+1, mostChunkMessages*int64(len(read)))))
 	for i := range read {
 		if read[i].chunk == "" {
 			if read[i].position >= first {

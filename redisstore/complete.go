@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -48,20 +49,33 @@ func completionsOf(calls []*settleCall) completions {
 	})
 }
 
-// args returns the arguments of complete.lua from the number of nonces on.
+// args returns the arguments of complete.lua from the number of locks on.
 func (all completions) args() []any {
-	args := appendRuns(make([]any, 0, 3+len(all)), len(all), func(i int) lock { return all[i].lock })
-	for i := range all {
-		args = append(args, all[i].lock.id())
+	args := append(make([]any, 0, 8), len(all), all.sizes())
+	return appendRuns(args, len(all), func(i int) lock { return all[i].lock })
+}
+
+// sizes returns the sizes of the messages: "<size>*<messages>,<size>*<messages>,...".
+func (all completions) sizes() []byte {
+	var sizes []byte
+	for first, end := 0, 0; first < len(all); first = end {
+		for end = first; end < len(all) && all[end].lock.size == all[first].lock.size; end++ {
+		}
+		if first > 0 {
+			sizes = append(sizes, ',')
+		}
+		sizes = append(strconv.AppendInt(sizes, all[first].lock.size, 10), '*')
+		sizes = strconv.AppendInt(sizes, int64(end-first), 10)
 	}
-	return args
+	return sizes
 }
 
 // runCompletes runs the script for the calls and fills their rows.
 func (s *Store) runCompletes(ctx context.Context, calls []*settleCall) {
 	source, all := calls[0].source, completionsOf(calls)
 	keys := s.keysOf(source).of(source.SubQueue)
-	r, err := s.runOn(ctx, source, "complete", keys, append([]any{s.now(), prefixOf(source.SubQueue)}, all.args()...)...)
+	args := append([]any{s.now(), prefixOf(source.SubQueue)}, all.args()...)
+	r, err := s.runOn(s.lasting(ctx), source, "complete", keys, args...)
 	if err == nil && r.status == "SOME" {
 		for i := range all {
 			if r.number() == 0 {
@@ -73,6 +87,8 @@ func (s *Store) runCompletes(ctx context.Context, calls []*settleCall) {
 	for _, c := range calls {
 		if c.err = s.settleFailure(ctx, c.source, r, err); c.err != nil {
 			c.codes = nil
+			continue
 		}
+		r.confirm(c.codes)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/storetest"
@@ -37,7 +38,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("%s: positions %v without messages, though nobody has meddled with the keys", entity, positions)
 		}}
 		ledger := redistest.NewLedger(clock.Now)
-		auditor := redistest.NewAuditor(rawClient(t), options.Namespace).With(ledger)
+		auditor := audit.New(rawClient(t), options.Namespace).With(ledger)
 		keep := func() semantics.Store { return ledger.Keep(open(t, options)) }
 		t.Cleanup(func() {
 			if err := auditor.AuditAll(context.WithoutCancel(t.Context())); err != nil && !t.Failed() {

@@ -55,7 +55,7 @@ func (s *Store) CreateEntity(
 			err = s.forgetName(ctx, path)
 		}
 		if err != nil {
-			return entity, false, err
+			return entity, false, mayHaveRun(err)
 		}
 		s.alarmUnused(ctx, entity)
 		return entity, true, nil

@@ -135,12 +135,18 @@ func (k known) addTo(e *entry) {
 
 func (e *entry) lock() lock { return lock{position: e.position, size: e.size, nonce: e.nonce} }
 
-// received decodes the message. DeliveryCount is the stored count (MSG-10). If the payload cannot be decoded,
-// Unreadable has the cause and the other fields are set.
+// received returns the decoded message.
 func (e *entry) received() *semantics.Received {
-	m := &semantics.Received{
-		SequenceNumber: e.position, DeliveryCount: int(e.failed), Size: e.size, SessionSequence: e.sessionSequence,
-	}
+	m := &semantics.Received{}
+	e.receive(m)
+	return m
+}
+
+// receive decodes the message into m, which is empty. DeliveryCount is the stored count (MSG-10). If the payload cannot
+// be decoded, Unreadable has the cause and the other fields are set.
+func (e *entry) receive(m *semantics.Received) {
+	m.SequenceNumber, m.DeliveryCount, m.Size = e.position, int(e.failed), e.size
+	m.SessionSequence = e.sessionSequence
 	err := e.decode(m)
 	m.Unreadable = cmp.Or(err, e.setTimes(m))
 	if e.dead != nil {
@@ -153,7 +159,6 @@ func (e *entry) received() *semantics.Received {
 		m.LockToken = e.lock().token()
 		m.LockedUntil = e.lockedUntil
 	}
-	return m
 }
 
 // decode sets the message as it is now.
@@ -183,8 +188,11 @@ func (e *entry) setTimes(m *semantics.Received) error {
 	switch {
 	case e.scheduled:
 		m.State, m.VisibleAt = semantics.Scheduled, m.ScheduledAt
+		if m.EnqueuedAt.After(m.ScheduledAt) { // a transaction brought it to a topic, for at once
+			m.VisibleAt = m.EnqueuedAt
+		}
 		if ttl := time.Duration(end) * time.Millisecond; end >= 0 {
-			m.TimeToLive, m.ExpiresAt = &ttl, m.ScheduledAt.Add(ttl)
+			m.TimeToLive, m.ExpiresAt = &ttl, m.VisibleAt.Add(ttl)
 		}
 	case end != 0:
 		m.ExpiresAt = instantOf(end)

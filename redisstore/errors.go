@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ var refusals = map[string]struct {
 	"MASTERDOWN":  {"redis_masterdown", true},
 	"CLUSTERDOWN": {"redis_clusterdown", true},
 	"TRYAGAIN":    {"redis_tryagain", true},
+	"MOVED":       {"redis_moved", true},
+	"ASK":         {"redis_moved", true},
 	"NOREPLICAS":  {"redis_noreplicas", true},
 	"MISCONF":     {"redis_misconf", false},
 	"NOAUTH":      {"redis_noauth", false},
@@ -55,10 +58,7 @@ func storeError(err error, changes bool) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &semantics.Error{Code: semantics.Cancelled, Message: "the caller went away", Err: err}
 	}
-	isUnsent := errors.Is(err, errUnsent) || errors.Is(err, redis.ErrPoolTimeout) ||
-		errors.Is(err, redis.ErrPoolExhausted) ||
-		errors.Is(err, redis.ErrClosed)
-	if isUnsent || !changes {
+	if !isUnknown(err, changes) {
 		e := unavailable(
 			err, "Redis cannot be reached; nothing was changed",
 		).With(semantics.DetailCause, unsentCause(err))
@@ -67,6 +67,38 @@ func storeError(err error, changes bool) error {
 	}
 	return unavailable(err, "the answer of Redis was lost; the call may have taken effect").
 		With(semantics.DetailCause, causeUnreachable).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
+}
+
+// isUnknown reports whether a call that could have changed something may have run, although it failed.
+func isUnknown(err error, changes bool) bool {
+	var reply redis.Error
+	switch {
+	case err == nil, !changes, errors.As(err, &reply):
+		return false
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return false // of a call that was not sent: see storeError
+	case errors.Is(err, errUnsent), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted),
+		errors.Is(err, redis.ErrClosed):
+		return false
+	default:
+		return true
+	}
+}
+
+// mayHaveRun returns the failure of a step behind the one that decided, which has run.
+func mayHaveRun(err error) error {
+	if err == nil || semantics.CodeOf(err) != semantics.StoreUnavailable || semantics.IsOutcomeUnknown(err) {
+		return err
+	}
+	return unavailable(err, "Redis failed before the call was complete; the call may have taken effect").
+		With(semantics.DetailCause, semantics.AsError(err).Details[semantics.DetailCause]).
+		With(semantics.DetailOutcome, semantics.OutcomeUnknown)
+}
+
+// isTimeout reports whether a server did not answer, or take a connection, in time.
+func isTimeout(err error) bool {
+	var failure net.Error
+	return errors.As(err, &failure) && failure.Timeout()
 }
 
 // withoutArguments removes from an error the arguments that Redis repeats of an unknown command: those of AUTH and

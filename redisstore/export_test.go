@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,12 @@ func (s *Store) SweepOnce(ctx context.Context, upkeep semantics.Upkeep) error {
 		}
 	})
 	for {
-		started, _, err := w.startDue(ctx)
+		started := 0
+		var err error
+		for _, registry := range s.registries {
+			some, _, failure := w.startDue(ctx, registry, sweepEntities)
+			started, err = started+some, errors.Join(err, failure)
+		}
 		w.work.Wait()
 		select {
 		case err = <-failed:
@@ -62,7 +68,15 @@ func (s *Store) RemovesFrom() time.Time { return time.Unix(0, s.removesFrom.Load
 // LookOnce looks at all entities if it is time and no other sidecar does, and gives when to ask again. report is as
 // Options.UpkeepFailed.
 func (s *Store) LookOnce(ctx context.Context, upkeep semantics.Upkeep, report func(entity string, err error)) (time.Duration, error) {
-	return s.newSweeper(upkeep, report).lookIfDue(ctx)
+	w, wait := s.newSweeper(upkeep, report), time.Duration(0)
+	for _, registry := range s.registries {
+		next, err := w.lookIfDue(ctx, registry)
+		if err != nil {
+			return next, err
+		}
+		wait = max(wait, next)
+	}
+	return wait, nil
 }
 
 // LearnAtMost bounds what the Store keeps of what it learns about queues, and about subscriptions.
@@ -80,7 +94,7 @@ func TokenOfSize(token semantics.LockToken, size int64) semantics.LockToken {
 }
 
 // CountReads counts in n the commands that the Store sends beside scripts and its subscription.
-func (s *Store) CountReads(n *atomic.Int64) { s.client.AddHook(readCounter{n}) }
+func (s *Store) CountReads(n *atomic.Int64) { s.servers.(oneServer).AddHook(readCounter{n}) }
 
 type readCounter struct{ n *atomic.Int64 }
 

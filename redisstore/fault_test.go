@@ -2,10 +2,8 @@ package redisstore_test
 
 import (
 	"context"
-	"io"
 	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,52 +139,6 @@ func TestSEND_1_AcknowledgedSurvivesRedisKill(t *testing.T) {
 	}
 }
 
-// cutter forwards connections to Redis and can be told to drop the answers.
-type cutter struct {
-	listener net.Listener
-	deaf     atomic.Bool // requests go through, answers do not
-}
-
-func newCutter(t *testing.T, url string) *cutter {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cutter{listener: listener}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("unix", strings.TrimPrefix(url, "unix://"))
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
-			go c.answer(client, server)
-		}
-	}()
-	return c
-}
-
-func (c *cutter) answer(client, server net.Conn) {
-	defer client.Close()
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := server.Read(buffer)
-		if err != nil || c.deaf.Load() {
-			return // Redis has done its work; the answer is lost
-		}
-		if _, err := client.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
-}
-
 // An answer that is lost after the script ran is reported as unknown, and the script has run exactly once: nothing in
 // the client repeats it.
 func TestERR_6_LostAnswerIsUnknown(t *testing.T) {
@@ -195,10 +147,10 @@ func TestERR_6_LostAnswerIsUnknown(t *testing.T) {
 	if !strings.HasPrefix(url, "unix://") {
 		url = redistest.Start(t).URL
 	}
-	cut := newCutter(t, url)
+	cut := redistest.OpenCutter(t, url)
 	namespace := redistest.Namespace()
 	direct := redistest.Open(t, redisstore.Options{URL: url, Namespace: namespace})
-	s := redistest.Open(t, redisstore.Options{URL: "redis://" + cut.listener.Addr().String(), Namespace: namespace})
+	s := redistest.Open(t, redisstore.Options{URL: cut.URL, Namespace: namespace})
 	if _, err := direct.Check(t.Context()); err != nil { // loads the scripts, so that no first try is lost
 		t.Fatal(err)
 	}
@@ -207,7 +159,7 @@ func TestERR_6_LostAnswerIsUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	cut.deaf.Store(true)
+	cut.Deaf.Store(true)
 	_, err := s.Send(t.Context(), "orders", message(10))
 	wantUnknown(t, "send", err)
 	counts, err := direct.Runtime(t.Context(), semantics.QueueKind, "orders")
@@ -216,14 +168,14 @@ func TestERR_6_LostAnswerIsUnknown(t *testing.T) {
 	}
 
 	token := receiveOne(t, direct).LockToken
-	cut.deaf.Store(false)
+	cut.Deaf.Store(false)
 	if _, err := s.Peek(t.Context(), orders, 1, 1, semantics.ShowAll); err != nil { // a connection that stands
 		t.Fatal(err)
 	}
-	cut.deaf.Store(true)
+	cut.Deaf.Store(true)
 	_, err = s.Complete(t.Context(), orders, []semantics.LockToken{token})
 	wantUnknown(t, "complete", err)
-	cut.deaf.Store(false)
+	cut.Deaf.Store(false)
 	codes, err := s.Complete(t.Context(), orders, []semantics.LockToken{token})
 	if err != nil || codes[0] != semantics.MessageLockLost {
 		t.Errorf("repeated complete: %v %v, want MESSAGE_LOCK_LOST", codes, err)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/storetest"
@@ -85,7 +86,7 @@ func (s *dyingStore) EndTransfer(ctx context.Context, transfer semantics.Transfe
 // end each message is in one place. `-rapid.checks=N` runs more.
 func TestForwardModel(t *testing.T) {
 	t.Parallel()
-	raw := rawClient(t)
+	raw := redistest.Client(t, redistest.URL(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &forwardModel{topicModel: openTopicModel(t, rt, raw), known: map[string]bool{}, done: map[string]bool{}}
 		for i, s := range m.stores {

@@ -33,7 +33,10 @@ type unsent struct {
 
 func (u *unsent) Error() string { return u.err.Error() }
 
-func (u *unsent) Is(target error) bool { return target == errUnsent || errors.Is(u.err, target) }
+// Is does not find context.DeadlineExceeded, which a dial that took too long looks like though the caller waits on.
+func (u *unsent) Is(target error) bool {
+	return target == errUnsent || target != context.DeadlineExceeded && errors.Is(u.err, target)
+}
 
 // Timeout and Temporary make it a net.Error, which the client looks for.
 func (u *unsent) Timeout() bool {
@@ -53,9 +56,11 @@ func unsentCause(err error) string {
 	return causeUnreachable
 }
 
-// greeter returns a dialer whose connections know when their handshake has ended.
-func greeter(o *redis.Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	dial := redis.NewDialer(o)
+// greeter makes the connections of a client know when their handshake has ended.
+type greeter struct{}
+
+// DialHook implements redis.Hook.
+func (greeter) DialHook(dial redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
@@ -67,6 +72,14 @@ func greeter(o *redis.Options) func(ctx context.Context, network, addr string) (
 		}
 		return greeted, nil
 	}
+}
+
+// ProcessHook implements redis.Hook.
+func (greeter) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (greeter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // greetedConn is a connection to Redis.

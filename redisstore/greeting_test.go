@@ -5,7 +5,9 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,6 +39,29 @@ func tcpServer(t *testing.T, args ...string) (server *redistest.Server, addr str
 	server = redistest.Start(t, append(args, "--port", port, "--bind", "127.0.0.1")...)
 	t.Cleanup(server.Stop)
 	return server, addr
+}
+
+// A server that takes no connection in time has not seen the call, and the caller has not gone away.
+func TestERR_6_ADialThatTakesTooLongIsNotUnknown(t *testing.T) {
+	t.Parallel()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	must(t, err)
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	must(t, syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must(t, syscall.Listen(socket, 0))
+	name, err := syscall.Getsockname(socket)
+	must(t, err)
+	addr := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	for { // until its queue of connections is full
+		conn, err := net.DialTimeout("tcp", addr, 100*time.Millisecond)
+		if err != nil {
+			break
+		}
+		defer conn.Close()
+	}
+	s := redistest.Open(t, redisstore.Options{URL: "redis://" + addr, DialTimeout: 100 * time.Millisecond})
+	_, err = s.Send(t.Context(), "orders", message(1))
+	wantUnchanged(t, "send", err, "redis_unreachable")
 }
 
 // A Redis that refuses a connection or what it begins with has not seen the call.

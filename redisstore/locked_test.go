@@ -12,9 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/encoded"
 )
 
 // takes are the ways to take messages of orders. The one from a session is for a queue that requires them.
@@ -135,9 +137,15 @@ func TestRECV_2_ConnectionLostAfterTheScript(t *testing.T) {
 // spoil puts a message behind the others whose stored form nobody can read.
 func (s *swept) spoil(t *testing.T, queue string) {
 	t.Helper()
+	s.store(t, queue, "\xffabc")
+}
+
+// store puts a stored form behind the other messages.
+func (s *swept) store(t *testing.T, queue, payload string) {
+	t.Helper()
 	entity, log := s.keyOf(queue, "entity"), s.keyOf(queue, "log")
 	number := s.raw.HIncrBy(t.Context(), entity, "sequence", 1).Val()
-	id := redis.XAddArgs{Stream: log, ID: fmt.Sprintf("%d-3", number), Values: []any{"1774749659987:0", "\xffabc"}}
+	id := redis.XAddArgs{Stream: log, ID: fmt.Sprintf("%d-3", number), Values: []any{"1774749659987:0", payload}}
 	if err := s.raw.XAdd(t.Context(), &id).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +199,7 @@ func TestDLQ_25_UnreadableMessageHoldsUpNobody(t *testing.T) {
 	if err != nil || len(results) != 1 || results[0].Code != semantics.Internal {
 		t.Errorf("resubmit: %v, %v", results, err)
 	}
-	if err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
+	if err := audit.New(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
 		t.Error(err)
 	}
 }
@@ -217,7 +225,7 @@ func TestDEFER_4_UnreadableMessageByNumber(t *testing.T) {
 	}
 }
 
-// A forwarder goes on behind a message that cannot be decoded.
+// A forwarder goes on behind a message that cannot be decoded, or whose text is none, which no client could receive.
 func TestFWD_1_UnreadableMessageHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	s := openSwept(t, redisstore.Options{})
@@ -225,6 +233,8 @@ func TestFWD_1_UnreadableMessageHoldsUpNobody(t *testing.T) {
 	s.create(t, func(o *semantics.Options) { o.ForwardTo = "archive" })
 	s.send(t, &semantics.Message{MessageID: "a"})
 	s.spoil(t, "orders")
+	noText, _ := encoded.Append([]byte{2, 0}, &semantics.Message{Body: []byte("\xff"), BodyKind: semantics.BodyText})
+	s.store(t, "orders", string(noText))
 	s.send(t, &semantics.Message{MessageID: "b"})
 	broker := broker.New(s.Store)
 	defer broker.Close()
@@ -240,7 +250,8 @@ func TestFWD_1_UnreadableMessageHoldsUpNobody(t *testing.T) {
 		t.Errorf("forwarded %v, %v", ids, err)
 	}
 	dead, err := s.Peek(t.Context(), deadOrders, 0, 10, semantics.ShowAll)
-	if err != nil || len(dead) != 1 || dead[0].DeadLetterReason != semantics.ReasonUnreadable {
+	if err != nil || len(dead) != 2 || dead[0].DeadLetterReason != semantics.ReasonUnreadable ||
+		dead[1].DeadLetterReason != semantics.ReasonUnreadable {
 		t.Errorf("dead letters: %v, %v", dead, err)
 	}
 }

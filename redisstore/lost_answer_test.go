@@ -14,7 +14,7 @@ import (
 // one that sees what became of it.
 type lostAnswers struct {
 	t            *testing.T
-	cut          *cutter
+	cut          *redistest.Cutter
 	there, sound *redisstore.Store
 }
 
@@ -30,10 +30,10 @@ func openLostAnswersAt(t *testing.T, now func() time.Time, change func(*semantic
 	if !strings.HasPrefix(url, "unix://") {
 		url = redistest.Start(t).URL
 	}
-	l := &lostAnswers{t: t, cut: newCutter(t, url)}
+	l := &lostAnswers{t: t, cut: redistest.OpenCutter(t, url)}
 	namespace := redistest.Namespace()
 	l.sound = redistest.Open(t, redisstore.Options{URL: url, Namespace: namespace, Now: now})
-	l.there = redistest.Open(t, redisstore.Options{URL: "redis://" + l.cut.listener.Addr().String(), Namespace: namespace, Now: now})
+	l.there = redistest.Open(t, redisstore.Options{URL: l.cut.URL, Namespace: namespace, Now: now})
 	if _, err := l.sound.Check(t.Context()); err != nil { // loads the scripts, so that no first try is lost
 		t.Fatal(err)
 	}
@@ -58,9 +58,9 @@ func (l *lostAnswers) loseOne(what string, call func(s *redisstore.Store) error)
 	if _, err := l.there.Peek(l.t.Context(), orders, 1, 1, semantics.ShowAll); err != nil { // a connection that stands
 		l.t.Fatal(err)
 	}
-	l.cut.deaf.Store(true)
+	l.cut.Deaf.Store(true)
 	wantUnknown(l.t, what, call(l.there))
-	l.cut.deaf.Store(false)
+	l.cut.Deaf.Store(false)
 }
 
 func (l *lostAnswers) counts() semantics.Runtime {

@@ -1,9 +1,12 @@
 package redisstore_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/memstore"
@@ -44,7 +47,7 @@ func runModel(t *testing.T, from func(open func() *redisstore.Store) closing) {
 		t.Helper()
 		clock, namespace := storetest.NewClock(), redistest.Namespace()
 		ledger := redistest.NewLedger(clock.Now)
-		auditor := redistest.NewAuditor(rawClient(t), namespace).With(ledger)
+		auditor := audit.New(redistest.Client(t, redistest.URL(t)), namespace).With(ledger)
 		open := func() *redisstore.Store {
 			s, err := redisstore.Open(redisstore.Options{URL: redistest.URL(t), Namespace: namespace, Now: clock.Now, ReadTimeout: redistest.Patience})
 			if err != nil {
@@ -58,6 +61,7 @@ func runModel(t *testing.T, from func(open func() *redisstore.Store) closing) {
 			Reference: memstore.New(memstore.WithClock(clock.Now)),
 			Subject:   ledger.Keep(subject),
 			Advance:   clock.Advance,
+			IsApart:   strings.HasPrefix(redistest.URL(t), "redis+cluster://"),
 			Restart: func() semantics.Store {
 				if err := subject.Close(); err != nil {
 					t.Error(err)
@@ -65,7 +69,9 @@ func runModel(t *testing.T, from func(open func() *redisstore.Store) closing) {
 				subject = from(open)
 				return ledger.Keep(subject)
 			},
-			Audit: func(path string) error { return auditor.Audit(t.Context(), path) },
+			Audit: func(path string) error {
+				return errors.Join(auditor.HoldRequests(t.Context(), path), auditor.Audit(t.Context(), path))
+			},
 		}
 	})
 }

@@ -2,6 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -16,7 +19,15 @@ func (s *Store) registerName(ctx context.Context, path string, above int64) (tic
 }
 
 func (s *Store) listName(ctx context.Context, path string, limit, above int64) (ticket int64, err error) {
-	r, err := s.run(ctx, "register_name", s.names, s.now(), semantics.Fold(path), limit, above)
+	name := semantics.Fold(path)
+	registry := s.registryOf(name)
+	elsewhere := int64(0)
+	if limit > 0 {
+		if elsewhere, err = s.countElsewhere(ctx, registry); err != nil {
+			return 0, err
+		}
+	}
+	r, err := s.run(ctx, "register_name", registry, s.now(), name, limit, above, elsewhere)
 	if err != nil {
 		return 0, err
 	}
@@ -26,8 +37,26 @@ func (s *Store) listName(ctx context.Context, path string, limit, above int64) (
 	return r.number(), r.failure()
 }
 
+// countElsewhere returns how many names the other registries have. Entities that are created at the same time in
+// different registries do not see each other, so a few may be above the quota.
+func (s *Store) countElsewhere(ctx context.Context, here *registry) (int64, error) {
+	sum := int64(0)
+	for _, registry := range s.registries {
+		if registry == here {
+			continue
+		}
+		count := redis.NewIntCmd(ctx, "zcard", registry.key("names"))
+		if err := s.redis(ctx).Process(ctx, count); err != nil {
+			return 0, storeError(err, false)
+		}
+		sum += count.Val()
+	}
+	return sum, nil
+}
+
 // unregisterDeleted removes the name of an entity from the list after the script of this reply deleted it. It does not
-// end with ctx. After a crash the name stays; lists skip it, and forgetName removes it.
+// end with ctx. After a crash, or if the list cannot be reached, the name stays; lists skip it, and forgetName removes
+// it.
 func (s *Store) unregisterDeleted(ctx context.Context, path string, r *reply) error {
 	barred := r.number()
 	if err := r.failure(); err != nil {
@@ -35,11 +64,11 @@ func (s *Store) unregisterDeleted(ctx context.Context, path string, r *reply) er
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmTimeout)
 	defer cancel()
-	return s.unregisterName(ctx, path, barred)
+	return mayHaveRun(s.unregisterName(ctx, path, barred)) // or Redis has forgotten the deletion
 }
 
 func (s *Store) unregisterName(ctx context.Context, path string, barred int64) error {
-	_, err := s.run(ctx, "unregister_name", s.names, semantics.Fold(path), barred)
+	_, err := s.run(ctx, "unregister_name", s.registryOf(semantics.Fold(path)), semantics.Fold(path), barred)
 	return err
 }
 
@@ -63,7 +92,7 @@ func (s *Store) forgetNow(ctx context.Context, path string) error {
 	if err := s.deleteLeft(ctx, path); err != nil {
 		return err
 	}
-	r, err := s.run(ctx, "ticket", s.names, semantics.Fold(path))
+	r, err := s.run(ctx, "ticket", s.registryOf(semantics.Fold(path)), semantics.Fold(path))
 	if err != nil {
 		return err
 	}
@@ -77,9 +106,25 @@ func (s *Store) forgetNow(ctx context.Context, path string) error {
 	return s.unregisterName(ctx, path, ticket)
 }
 
-// listNames returns up to limit names of the namespace's list, in order.
+// listNames returns up to limit names of the namespace, in order.
 func (s *Store) listNames(ctx context.Context, after string, limit int) ([]string, error) {
-	r, err := s.run(ctx, "list_names", s.names, after, limit)
+	var names []string
+	for _, registry := range s.registries {
+		some, err := s.listNamesIn(ctx, registry, after, limit)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, some...)
+	}
+	if len(s.registries) > 1 {
+		slices.Sort(names)
+	}
+	return names[:min(limit, len(names))], nil
+}
+
+// listNamesIn returns up to limit names of a registry, in order.
+func (s *Store) listNamesIn(ctx context.Context, registry *registry, after string, limit int) ([]string, error) {
+	r, err := s.run(ctx, "list_names", registry, after, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -23,7 +24,7 @@ func openNamed(t *testing.T) *named { return &named{t: t, swept: openSwept(t, re
 // audit checks that the namespace's list has exactly the names of the entities that there are.
 func (n *named) audit() {
 	n.t.Helper()
-	if err := redistest.NewAuditor(n.raw, n.namespace).AuditNames(n.t.Context()); err != nil {
+	if err := audit.New(n.raw, n.namespace).AuditNames(n.t.Context()); err != nil {
 		n.t.Error(err)
 	}
 }
@@ -36,7 +37,7 @@ func (n *named) await() {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := redistest.NewAuditor(n.raw, n.namespace).AuditNames(n.t.Context())
+		err := audit.New(n.raw, n.namespace).AuditNames(n.t.Context())
 		if err == nil {
 			return
 		}
@@ -138,7 +139,7 @@ func TestENT_17_NamesWhenCreatorsAndDeletersDie(t *testing.T) {
 					}
 				})
 				work.Wait()
-				if err := redistest.NewAuditor(n.raw, n.namespace).AuditNamed(t.Context()); err != nil {
+				if err := audit.New(n.raw, n.namespace).AuditNamed(t.Context()); err != nil {
 					t.Errorf("%s: %v", script, err)
 				}
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
@@ -27,12 +27,12 @@ func TestIDEM_1_RepeatAfterLostAnswer(t *testing.T) {
 		return broker.New(s).SendOnce(t.Context(), semantics.ToQueue("orders"), "r-1", batch())
 	}
 	turnDeaf := func() {
-		l.cut.deaf.Store(false)
+		l.cut.Deaf.Store(false)
 		// a connection that stands
 		if _, err := l.there.Peek(t.Context(), orders, 1, 1, semantics.ShowAll); err != nil {
 			t.Fatal(err)
 		}
-		l.cut.deaf.Store(true)
+		l.cut.Deaf.Store(true)
 	}
 	turnDeaf()
 	_, _, err := send(l.there)
@@ -45,7 +45,7 @@ func TestIDEM_1_RepeatAfterLostAnswer(t *testing.T) {
 	if text, want := semantics.AsError(err).Message, "send with a requestId"; !strings.Contains(text, want) {
 		t.Errorf("%q does not name the next step: %s", text, want)
 	}
-	l.cut.deaf.Store(false)
+	l.cut.Deaf.Store(false)
 
 	first, repeated, err := send(l.sound) // another sidecar; the first one may be dead
 	if err != nil || !repeated {
@@ -94,7 +94,7 @@ func TestIDEM_1_NothingStaysOfAnIdleEntity(t *testing.T) {
 			t.Errorf("%s goes in %s", key, left)
 		}
 	}
-	if err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
+	if err := audit.New(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
 		t.Error(err)
 	}
 }
@@ -166,7 +166,7 @@ func TestIDEM_1_AnswersAreBoundedInBytes(t *testing.T) {
 			t.Error("an answer that expired was given again")
 		}
 	}
-	if err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
+	if err := audit.New(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
 		t.Error(err)
 	}
 }

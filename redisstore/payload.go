@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -22,21 +24,26 @@ const (
 	formatWire = 2
 )
 
+var errNotText = errors.New("text that is not UTF-8")
+
 // encodePayload returns the stored form of a message, which the scripts do not parse.
-func encodePayload(m *semantics.Message) ([]byte, error) {
+func encodePayload(m *semantics.Message) ([]byte, error) { return appendPayload(nil, m) }
+
+// appendPayload appends the stored form of a message to b.
+func appendPayload(b []byte, m *semantics.Message) ([]byte, error) {
 	beside := besideOf(m)
 	length := proto.Size(beside)
-	payload := append(make([]byte, 0, 1+binary.MaxVarintLen32+length+encoded.Size(m)), formatWire)
-	payload = binary.AppendUvarint(payload, uint64(length)) //nolint:gosec // not negative
-	payload, err := proto.MarshalOptions{}.MarshalAppend(payload, beside)
-	payload, isText := encoded.Append(payload, m)
+	b = append(slices.Grow(b, 1+binary.MaxVarintLen32+length+encoded.Size(m)), formatWire)
+	b = binary.AppendUvarint(b, uint64(length)) //nolint:gosec // not negative
+	b, err := proto.MarshalOptions{}.MarshalAppend(b, beside)
+	b, isText := encoded.Append(b, m)
 	if err == nil && !isText {
-		err = errors.New("text that is not UTF-8")
+		err = errNotText
 	}
 	if err != nil {
 		return nil, &semantics.Error{Code: semantics.Internal, Message: "message cannot be encoded", Err: err}
 	}
-	return payload, nil
+	return b, nil
 }
 
 // besideOf returns what is not on the wire, nil for nothing.
@@ -60,6 +67,16 @@ func besideOf(m *semantics.Message) *storagev1.Message {
 // decodePayload reads the stored form into m, which then refers to payload. It returns the part that is encoded as on
 // the wire, "" if no part is.
 func decodePayload(payload string, m *semantics.Message) (wire string, err error) {
+	if wire, err = decodeParts(payload, m); err != nil {
+		return "", err
+	}
+	if m.BodyKind != semantics.BodyBytes && !utf8.Valid(m.Body) { // no client could read it, no forwarder pass it on
+		return "", unreadable(errNotText)
+	}
+	return wire, nil
+}
+
+func decodeParts(payload string, m *semantics.Message) (wire string, err error) {
 	switch {
 	case payload != "" && payload[0] == formatStored:
 		return "", decodeStored(payload[1:], m)

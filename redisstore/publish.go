@@ -109,7 +109,7 @@ func (s *Store) runPublishes(ctx context.Context, groups []publishCalls) {
 }
 
 func (s *Store) publishTogether(ctx context.Context, calls publishCalls) {
-	r, d, err := s.publishScript(ctx, calls)
+	r, d, err := s.publishScript(s.lastingAgain(ctx), calls)
 	var alarms []alarm
 	if err == nil {
 		if at := s.readNotifications(calls[0].topic, r); at > 0 {
@@ -136,6 +136,9 @@ func (s *Store) publishTogether(ctx context.Context, calls publishCalls) {
 			if broken := result.failure(); broken != nil {
 				c.err = broken
 			}
+		}
+		if err == nil {
+			c.err = cmp.Or(c.err, r.unmet)
 		}
 	}
 	s.setAlarms(ctx, alarms...)

@@ -16,7 +16,9 @@ import (
 
 // shortWays are the functions of scripts that serve the common case, by script. Each returns nil or false if the case is
 // another one, and the script goes on.
-var shortWays = map[string]string{"send": "append_chunks", "receive": "take_run", "complete": "complete_runs"}
+var shortWays = map[string][]string{
+	"send": {"append_chunks", "append_in_sessions"}, "receive": {"take_run"}, "complete": {"complete_runs"},
+}
 
 // rareScripts are the scripts with short ways, which they never take.
 var rareScripts = sync.OnceValue(func() map[string]script {
@@ -25,14 +27,16 @@ var rareScripts = sync.OnceValue(func() map[string]script {
 		panic(err)
 	}
 	rare := map[string]script{}
-	for name, way := range shortWays {
+	for name, ways := range shortWays {
 		copied := *all[name]
-		before, after, found := strings.Cut(copied.Text, "\nlocal function "+way+"(")
-		parameters, body, _ := strings.Cut(after, "\n")
-		if !found {
-			panic(name + " has no function " + way)
+		for _, way := range ways {
+			before, after, found := strings.Cut(copied.Text, "\nlocal function "+way+"(")
+			parameters, body, _ := strings.Cut(after, "\n")
+			if !found {
+				panic(name + " has no function " + way)
+			}
+			copied.Text = before + "\nlocal function " + way + "(" + parameters + "\n  do return nil end\n" + body
 		}
-		copied.Text = before + "\nlocal function " + way + "(" + parameters + "\n  do return nil end\n" + body
 		rare[name] = script{Script: &copied, call: redis.NewScript(copied.Text)}
 	}
 	return rare

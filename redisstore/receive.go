@@ -46,9 +46,10 @@ func (s *Store) Receive(
 func (s *Store) batchFor(
 	ctx context.Context, source semantics.Source, entries []entry, recheck time.Duration,
 ) (semantics.Batch, error) {
-	messages := make([]*semantics.Received, len(entries))
+	messages, all := make([]*semantics.Received, len(entries)), make([]semantics.Received, len(entries))
 	for i := range entries {
-		messages[i] = entries[i].received()
+		messages[i] = &all[i]
+		entries[i].receive(messages[i])
 		messages[i].DeliveryCount++ // this one (MSG-10)
 	}
 	if ctx.Err() != nil {
@@ -230,12 +231,9 @@ func (s *Store) readFound(
 	if err != nil {
 		return nil, err
 	}
-	var found []entry
-	for _, entries := range read {
-		for _, e := range entries {
-			back.known.addTo(&e)
-			found = append(found, e)
-		}
+	found := slices.Concat(read...)
+	for i := range found {
+		back.known.addTo(&found[i])
 	}
 	if ones := len(back.positions.items); ones > 0 && len(spans) > ones {
 		slices.SortFunc(found, func(a, b entry) int { return cmp.Compare(a.position, b.position) })

@@ -62,6 +62,9 @@ func (s *Store) Resubmit(
 	ctx context.Context, source semantics.Source, target string, letters []semantics.Resubmission,
 	bypassDuplicates bool,
 ) ([]semantics.Resubmitted, error) {
+	if s.areApart(source.Path, target) {
+		return nil, semantics.ErrApart
+	}
 	var args []any
 	for _, l := range letters {
 		expires := int64(0)

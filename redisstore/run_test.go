@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/storetest"
@@ -144,7 +145,7 @@ func (r *runs) key(part string) string { return "sb:{" + r.namespace + "/orders}
 
 func (r *runs) audit() {
 	r.t.Helper()
-	if err := redistest.NewAuditor(rawClient(r.t), r.namespace).Audit(r.t.Context(), "orders"); err != nil {
+	if err := audit.New(rawClient(r.t), r.namespace).Audit(r.t.Context(), "orders"); err != nil {
 		r.t.Error(err)
 	}
 }

@@ -51,12 +51,18 @@ func (s *Store) run(ctx context.Context, name string, from keyNames, args ...any
 		return nil, storeError(err, false)
 	}
 	began := time.Now()
-	result, err := op.eval(ctx, s.redis(ctx), keys, args)
+	fence := s.fence(ctx, keys[0])
+	leave, err := s.enter(ctx, fence)
+	if err != nil {
+		return nil, storeError(err, false)
+	}
+	result, err := op.eval(ctx, s.redis(ctx), keys, args, fence)
+	leave()
 	if err != nil {
 		s.observe(name, "error", began)
 		return nil, storeError(err, !op.ReadOnly)
 	}
-	r := &reply{script: name, items: result}
+	r := &reply{script: name, items: result, unmet: s.unmet(fence)}
 	r.status = r.text()
 	if r.err == nil && !op.HasStatus(r.status) {
 		r.err = fmt.Errorf("script %s answered the undeclared status %q", name, r.status)
@@ -74,26 +80,47 @@ func (s *Store) observe(name, status string, began time.Time) {
 // eval calls the script by its hash, and by its text if Redis does not know the hash (restart, failover, SCRIPT FLUSH).
 // A script that Redis does not know has not run, so the second call is safe. redis.Script.Run would do the same with an
 // allocation for each key.
-func (op script) eval(ctx context.Context, client redisClient, keys []string, args []any) ([]any, error) {
+// The fence, which may be nil, follows the script over the same connection.
+func (op script) eval(
+	ctx context.Context, client redisClient, keys []string, args []any, fence *fence,
+) ([]any, error) {
 	byHash, byText := "evalsha", "eval"
 	if op.ReadOnly {
 		byHash, byText = "evalsha_ro", "eval_ro"
 	}
-	call := make([]any, 0, 3+len(keys)+len(args))
-	call = append(call, byHash, op.call.Hash(), len(keys))
+	all := make([]any, 0, 3+len(keys)+len(args))
+	all = append(all, byHash, op.call.Hash(), len(keys))
 	for i := range keys {
-		call = append(call, &keys[i])
+		if i == 0 {
+			all = append(all, keys[i]) // by its text a cluster finds the server
+			continue
+		}
+		all = append(all, &keys[i])
 	}
-	call = append(call, args...)
-	cmd := redis.NewCmd(ctx, call...)
-	_ = client.Process(ctx, cmd) // the error is that of cmd
+	all = append(all, args...)
+	cmd := call{redis.NewCmd(ctx, all...), !op.ReadOnly}
+	process(ctx, client, cmd, fence)
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		call[0], call[1] = byText, op.Text
-		cmd = redis.NewCmd(ctx, call...)
-		_ = client.Process(ctx, cmd)
+		all[0], all[1] = byText, op.Text
+		cmd = call{redis.NewCmd(ctx, all...), !op.ReadOnly}
+		if fence != nil {
+			fence.reset()
+		}
+		process(ctx, client, cmd, fence)
 	}
 	return cmd.Slice()
 }
+
+// call is a script that is sent to Redis.
+type call struct {
+	*redis.Cmd
+
+	changes bool
+}
+
+// NoRetry keeps the client of a cluster from sending a script again that may have run (ERR-6), and from waiting again
+// for a server that hangs.
+func (c call) NoRetry() bool { return isUnknown(c.Err(), c.changes) || isTimeout(c.Err()) }
 
 // list returns the keys of a script in the order of its header. They are parts of one text, which saves allocations.
 func (op script) list(from keyNames) ([]string, error) {
@@ -131,9 +158,9 @@ func (s *Store) now() string {
 	return strconv.FormatInt(s.options.Now().UnixMilli(), 10)
 }
 
-// load puts all scripts into the cache of Redis, which also compiles them.
-func (s *Store) load(ctx context.Context) error {
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+// load puts all scripts into the cache of a server, which also compiles them.
+func (s *Store) load(ctx context.Context, server *redis.Client) error {
+	_, err := server.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, op := range s.scripts {
 			p.ScriptLoad(ctx, op.Text) // not op.call.Load, which loses the hash in a pipeline
 		}
@@ -149,6 +176,7 @@ type reply struct {
 	items  []any
 	at     int
 	err    error
+	unmet  error // DURABILITY_NOT_MET if what the script changed is not confirmed
 }
 
 func (r *reply) next() any {

@@ -53,6 +53,11 @@ func (c *sendCall) needsKeys() bool {
 	return false
 }
 
+// isInSessions reports whether each of the messages has a session.
+func (c *sendCall) isInSessions() bool {
+	return !slices.ContainsFunc(c.messages, func(m *semantics.Message) bool { return m.SessionID == "" })
+}
+
 // expires reports whether one of the messages has a time to live of its own.
 func (c *sendCall) expires() bool {
 	return slices.ContainsFunc(c.messages, func(m *semantics.Message) bool { return ttlMillis(m.TimeToLive) >= 0 })
@@ -60,7 +65,9 @@ func (c *sendCall) expires() bool {
 
 // Send implements semantics.Sender.
 func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Message) ([]semantics.Stored, error) {
-	call, err := newSendCall(path, messages)
+	buffer := takeBuffer()
+	defer returnBuffer(buffer)
+	call, err := newSendCall(path, messages, buffer)
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +81,11 @@ func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Mes
 // the last, until one fails.
 func (s *Store) SendEach(ctx context.Context, path string, calls [][]*semantics.Message) []semantics.SendOutcome {
 	outcomes := make([]semantics.SendOutcome, len(calls))
-	var ready sendCalls
+	ready := make(sendCalls, 0, len(calls))
+	buffer := takeBuffer()
+	defer returnBuffer(buffer)
 	for i, messages := range calls {
-		call, err := newSendCall(path, messages)
+		call, err := newSendCall(path, messages, buffer)
 		if outcomes[i].Err = err; err == nil {
 			call.place = i
 			ready = append(ready, call)
@@ -100,7 +109,9 @@ func (s *Store) SendEach(ctx context.Context, path string, calls [][]*semantics.
 func (s *Store) SendOnce(
 	ctx context.Context, path string, once semantics.Once, messages []*semantics.Message,
 ) semantics.SendOutcome {
-	call, err := newSendCall(path, messages)
+	buffer := takeBuffer()
+	defer returnBuffer(buffer)
+	call, err := newSendCall(path, messages, buffer)
 	if err == nil {
 		call.once = &once
 		err = s.sends.do(ctx, semantics.Fold(path), sendCalls{call})
@@ -128,14 +139,16 @@ func stopAfter(outcome error) error {
 	}
 }
 
-func newSendCall(path string, messages []*semantics.Message) (*sendCall, error) {
+// newSendCall returns a call whose payloads are in the buffer.
+func newSendCall(path string, messages []*semantics.Message, buffer *[]byte) (*sendCall, error) {
 	call := &sendCall{path: path, messages: messages, payloads: make([][]byte, len(messages))}
 	for i, m := range messages {
-		payload, err := encodePayload(m)
+		longer, err := appendPayload(*buffer, m)
 		if err != nil {
 			return nil, err
 		}
-		call.payloads[i] = payload
+		call.payloads[i] = longer[len(*buffer):len(longer):len(longer)]
+		*buffer = longer
 	}
 	return call, nil
 }
@@ -144,12 +157,12 @@ func newSendCall(path string, messages []*semantics.Message) (*sendCall, error) 
 func (s *Store) runSends(ctx context.Context, groups []sendCalls) {
 	calls := slices.Concat(groups...)
 	path := calls[0].path
-	r, inChunks, err := s.send(ctx, groups, calls)
+	r, together, err := s.send(ctx, groups, calls)
 	isStored, first := err == nil && r.status == "OK", int64(0)
 	if isStored {
 		s.apply(ctx, path, r)
 	}
-	if isStored && inChunks {
+	if isStored && together {
 		first = r.number()
 		err = r.failure()
 	}
@@ -160,47 +173,58 @@ func (s *Store) runSends(ctx context.Context, groups []sendCalls) {
 		case !isStored:
 			s.keyed.forget(semantics.Fold(path))
 			c.err = semantics.NotFound(c.path)
-		case inChunks:
+		case together:
 			c.stored = consecutive(first, len(c.messages))
 			first += int64(len(c.messages))
+			c.err = r.unmet
 		default:
 			c.read(r)
+			c.err = cmp.Or(c.err, r.unmet)
 		}
 	}
 }
 
-// send runs the script: in chunks if no message has options and the queue takes them, else with each message for
-// itself.
-func (s *Store) send(ctx context.Context, groups []sendCalls, calls []*sendCall) (r *reply, inChunks bool, err error) {
+// send runs the script: for all messages together if none has options and the queue permits it, else with each message
+// for itself.
+func (s *Store) send(ctx context.Context, groups []sendCalls, calls []*sendCall) (r *reply, together bool, err error) {
 	path := calls[0].path
 	folded := semantics.Fold(path)
 	keyed, _ := s.keyed.get(folded)
-	hasOptions, hasRequests := false, false
+	hasOptions, needsKeys, hasRequests, inSessions := false, false, false, true
 	for _, c := range calls {
-		keyed, hasOptions, hasRequests = keyed || c.needsKeys(), hasOptions || c.expires(), hasRequests || c.once != nil
+		hasOptions, needsKeys = hasOptions || c.expires(), needsKeys || c.needsKeys()
+		hasRequests, inSessions = hasRequests || c.once != nil, inSessions && c.isInSessions()
 	}
 	keys := with(s.keys(path))
 	if hasRequests {
 		keys.more = s.keys(path).group("answers")
 	}
-	if !keyed && !hasOptions && !hasRequests && s.takesChunks(folded) {
-		buffer := chunkBuffers.Get().(*[]byte) //nolint:forcetypeassert // it has nothing else
-		r, err = s.run(ctx, "send", keys, chunkArgs(s.now(), groups, buffer)...)
-		chunkBuffers.Put(buffer)
+	isPlain := !hasOptions && !needsKeys && !hasRequests && (!keyed || inSessions)
+	if isPlain && s.sendsTogether(folded) {
+		buffer := takeBuffer()
+		args := chunkArgs
+		if keyed {
+			args = sessionArgs
+		}
+		r, err = s.run(s.lasting(ctx), "send", keys, args(s.now(), groups, buffer)...)
+		returnBuffer(buffer)
 		if err != nil || r.status != "NEEDS_EACH" {
 			return r, true, err
 		}
 		s.separate.put(folded, time.Now().Add(separateFor))
 	}
+	keyed = keyed || needsKeys
+	ctx = s.lastingAgain(ctx) // duplicates and repeats are stored already
 	r, err = s.run(ctx, "send", keys, sendArgs(s.now(), keyed, calls)...)
 	if err == nil && r.status == "NEEDS_KEYS" {
 		s.keyed.put(folded, true)
+		s.separate.forget(folded) // in sessions the queue may take them together
 		r, err = s.run(ctx, "send", keys, sendArgs(s.now(), true, calls)...)
 	}
 	return r, false, err
 }
 
-// read reads the outcome of a call whose messages were not sent in chunks.
+// read reads the outcome of a call whose messages were not sent together.
 func (c *sendCall) read(r *reply) {
 	if r.isText() { // all stored, with consecutive numbers
 		c.stored = consecutive(r.number(), len(c.messages))
@@ -215,6 +239,20 @@ func (c *sendCall) read(r *reply) {
 	if broken := result.failure(); broken != nil {
 		c.err = broken
 	}
+}
+
+// sessionArgs is chunkArgs for messages with sessions, which share no entries and so need no buffer.
+func sessionArgs(now string, groups []sendCalls, _ *[]byte) []any {
+	var all load
+	args := append(make([]any, 0, 16), now, "sessions", nil, nil, nil, nil, nil)
+	for _, call := range slices.Concat(groups...) {
+		all.add(call)
+		for i, m := range call.messages {
+			args = append(args, m.Size(), sessionKey(m.SessionID), call.payloads[i])
+		}
+	}
+	all.describe(args[2:])
+	return args
 }
 
 func sendArgs(now string, keyed bool, calls []*sendCall) []any {
@@ -232,7 +270,7 @@ func sendArgs(now string, keyed bool, calls []*sendCall) []any {
 	return args
 }
 
-// formOf returns the form in which send.lua gets messages that are not in chunks.
+// formOf returns the form in which send.lua gets messages that are not sent together.
 func formOf(keyed bool) string {
 	if keyed {
 		return "keyed"
@@ -240,11 +278,11 @@ func formOf(keyed bool) string {
 	return "each"
 }
 
-// separateFor is how long messages of a queue are sent one by one after they could not be sent in chunks.
+// separateFor is how long messages of a queue are sent one by one after they could not be sent together.
 const separateFor = time.Second
 
-// takesChunks reports whether the script may get messages of a queue in chunks: it did not refuse the last ones.
-func (s *Store) takesChunks(folded string) bool {
+// sendsTogether reports whether the script may get messages of a queue together: it did not refuse the last ones.
+func (s *Store) sendsTogether(folded string) bool {
 	until, ok := s.separate.get(folded)
 	if ok && !time.Now().Before(until) {
 		s.separate.forget(folded)

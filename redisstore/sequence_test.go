@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -45,5 +45,5 @@ func TestMSG_5_LastNumber(t *testing.T) {
 	if codes[0] != "" || codes[1] != "" {
 		t.Errorf("complete: %v", codes)
 	}
-	must(t, redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders"))
+	must(t, audit.New(s.raw, s.namespace).Audit(t.Context(), "orders"))
 }

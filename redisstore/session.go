@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -112,7 +113,7 @@ func (s *Store) SetSessionState(
 	if state == nil {
 		return 0, s.clearState(ctx, source, version)
 	}
-	r, err := s.runSetState(ctx, source, version, string(state))
+	r, err := s.runSetState(s.lasting(ctx), source, version, string(state))
 	if err != nil {
 		return 0, err
 	}
@@ -135,13 +136,16 @@ func (s *Store) SetSessionState(
 		}
 		return 0, semantics.Full(path, semantics.BoundBytes, actual, limit, dead)
 	default: // OK
-		return r.number(), r.failure()
+		version = r.number()
+		return version, cmp.Or(r.failure(), r.unmet)
 	}
 }
 
 // clearState runs a script of its own, because a full Redis runs scripts that remove, and none that add.
 func (s *Store) clearState(ctx context.Context, source semantics.Source, version int64) error {
-	r, err := s.run(ctx, "clear_session_state", s.keys(source.Path), s.now(), sessionToken(source), version)
+	r, err := s.run(
+		s.lastingAgain(ctx), "clear_session_state", s.keys(source.Path), s.now(), sessionToken(source), version,
+	)
 	if err != nil {
 		return err
 	}
@@ -151,7 +155,7 @@ func (s *Store) clearState(ctx context.Context, source semantics.Source, version
 	if r.status == string(semantics.PreconditionFailed) {
 		return semantics.StateVersionDiffers(source.Path, r.number(), version)
 	}
-	return r.failure()
+	return cmp.Or(r.failure(), r.unmet)
 }
 
 // runSetState runs the script, and again with all entities of the topic if it needs them.
@@ -178,7 +182,7 @@ func (s *Store) runSetState(ctx context.Context, source semantics.Source, versio
 // DeadLetterRest implements semantics.Sessions.
 func (s *Store) DeadLetterRest(ctx context.Context, path, id string) error {
 	for begun := false; ; {
-		r, err := s.run(ctx, "dead_letter_rest", s.keys(path), s.now(), sessionKey(id), flag(begun))
+		r, err := s.run(s.lastingAgain(ctx), "dead_letter_rest", s.keys(path), s.now(), sessionKey(id), flag(begun))
 		if err != nil {
 			return err
 		}
@@ -187,7 +191,7 @@ func (s *Store) DeadLetterRest(ctx context.Context, path, id string) error {
 		}
 		begun = r.number() == 1
 		if left := r.number() == 1; !left || r.failure() != nil {
-			return r.failure()
+			return cmp.Or(r.failure(), r.unmet)
 		}
 		if ctx.Err() != nil {
 			return semantics.CancelledBy(ctx)
@@ -197,9 +201,9 @@ func (s *Store) DeadLetterRest(ctx context.Context, path, id string) error {
 
 // UnblockSession implements semantics.Sessions.
 func (s *Store) UnblockSession(ctx context.Context, path, id string) error {
-	r, err := s.run(ctx, "unblock_session", s.keys(path), s.now(), sessionKey(id))
+	r, err := s.run(s.lastingAgain(ctx), "unblock_session", s.keys(path), s.now(), sessionKey(id))
 	if err != nil {
 		return err
 	}
-	return s.onSource(ctx, semantics.Source{Path: path}, r)
+	return cmp.Or(s.onSource(ctx, semantics.Source{Path: path}, r), r.unmet)
 }

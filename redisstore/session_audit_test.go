@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -189,7 +189,7 @@ func TestAuditorFindsDamageOfSessions(t *testing.T) {
 			t.Parallel()
 			s := variedSessions(t)
 			damage.do(&damaged{T: t, c: s.raw, tag: s.key("")})
-			err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders")
+			err := audit.New(s.raw, s.namespace).Audit(t.Context(), "orders")
 			if err == nil || !strings.Contains(err.Error(), damage.says) {
 				t.Errorf("got %v, want %q", err, damage.says)
 			}
@@ -210,7 +210,7 @@ func TestAuditorFindsSessionsOfAPlainQueue(t *testing.T) {
 		s := openSwept(t, redisstore.Options{})
 		s.create(t, func(*semantics.Options) {})
 		(&damaged{T: t, c: s.raw, tag: s.key("")}).command(command...)
-		err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders")
+		err := audit.New(s.raw, s.namespace).Audit(t.Context(), "orders")
 		if err == nil || !strings.Contains(err.Error(), part+" of a queue without sessions") {
 			t.Errorf("%s: got %v", part, err)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
@@ -109,7 +109,7 @@ func (s *sessions) setState(source semantics.Source, data []byte) {
 // audit checks that all that is kept fits together.
 func (s *sessions) audit() {
 	s.t.Helper()
-	s.fails("audit", redistest.NewAuditor(s.raw, s.namespace).Audit(s.t.Context(), "orders"))
+	s.fails("audit", audit.New(s.raw, s.namespace).Audit(s.t.Context(), "orders"))
 }
 
 func ofMinutes(n int) *time.Duration { d := time.Duration(n) * time.Minute; return &d }

@@ -180,6 +180,9 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 	}
 	source, verb := first.source, first.verb
 	args := append([]any{s.now()}, verb.args(first, calls)...)
+	if verb == &abandonVerb { // a release that is forgotten comes about when the lock ends
+		ctx = s.lasting(ctx)
+	}
 	r, err := s.runOn(ctx, source, verb.script, s.keysOf(source), args...)
 	if err == nil && r.status == "OK" {
 		s.apply(ctx, keptAt(source), r)
@@ -187,6 +190,7 @@ func (s *Store) runSettles(ctx context.Context, calls []*settleCall) {
 	for _, c := range calls {
 		if c.err = s.settleFailure(ctx, c.source, r, err); c.err == nil {
 			c.codes, c.err = readSettled(r, len(c.tokens))
+			r.confirm(c.codes)
 		}
 	}
 }
@@ -222,7 +226,7 @@ func (s *Store) settleChanged(
 			args = append(args, o.argument())
 		}
 	}
-	r, err := s.runOn(ctx, source, script, s.keysOf(source), args...)
+	r, err := s.runOn(s.lasting(ctx), source, script, s.keysOf(source), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -240,6 +244,7 @@ func (s *Store) settleChanged(
 			codes[i] = semantics.SessionLockLost
 		}
 	}
+	r.confirm(codes)
 	return codes, r.failure()
 }
 

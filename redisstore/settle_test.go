@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -47,7 +47,7 @@ func TestLOCK_2_SizeInATokenIsNotBelieved(t *testing.T) {
 				if codes, err := s.Complete(t.Context(), source, tokens); err != nil || !slices.Equal(codes, want) {
 					t.Errorf("got %q, %v, want %q", codes, err, want)
 				}
-				if err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
+				if err := audit.New(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
 					t.Error(err)
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -21,7 +20,10 @@ import (
 // Options select and configure a Redis. Only URL is required. The callbacks run in the goroutine of the call that
 // caused them: they must be safe for concurrent use and must not block. Each may be nil.
 type Options struct {
-	// URL is redis://, rediss:// (TLS) or unix:// with user, password, host, port and database as go-redis reads them.
+	// URL is redis://, rediss:// (TLS) or unix:// with user, password, host, port and database as go-redis reads them;
+	// or redis+sentinel://[user:password@]host:port,host:port/<master>[/<database>], whose user and password are those
+	// of the master; or redis+cluster://[user:password@]host:port,host:port; or rediss+sentinel, rediss+cluster with
+	// TLS.
 	URL string
 	// Namespace is the key prefix; empty means "default".
 	Namespace string
@@ -54,6 +56,8 @@ type Options struct {
 	// RemovalGrace is how long Sweep deletes no idle entity after its start and after an outage. For tests; zero means
 	// semantics.NoteEvery and 10 s.
 	RemovalGrace time.Duration
+	// Durability is what sends and settlements wait for.
+	Durability Durability
 	// MaxEntities is the most queues and topics the namespace may have (QUOTA-1); zero: no bound.
 	MaxEntities int64
 	// TopicLimits are what a topic may have. For tests; zero in production.
@@ -65,9 +69,8 @@ type Options struct {
 // Store keeps entities and messages in one Redis. It implements semantics.Store and semantics.Checker and is safe for
 // concurrent use. Any number of Stores in any number of processes may share a Redis and namespace.
 type Store struct {
-	client   *redis.Client
+	servers  servers
 	options  Options
-	names    namespaceKeys
 	scripts  map[string]script
 	sidecar  string // the name of this process on waiting lists
 	wakeups  *wakeups
@@ -81,21 +84,25 @@ type Store struct {
 	closes     joiner[*closeCall]
 	unanswered unanswered
 
-	namespace string
-	keyed     *learnt[bool]      // queues whose sends need message ids
-	separate  *learnt[time.Time] // queues whose messages could not be sent in chunks, and until when to remember it
-	levels    *learnt[keyLevel]  // the keys that copies of a subscription need, if they are more than levelPlain
-	connected chan struct{}      // there is a new connection, perhaps to another run of Redis
-	alarmed   chan struct{}      // an alarm was set: the sweeper should look when the next one is due
-
-	loadedInto atomic.Pointer[string] // the run of Redis that has all scripts, as far as Check has learnt
+	namespace  string
+	registries []*registry
+	keyed      *learnt[bool]      // queues whose sends need message ids
+	separate   *learnt[time.Time] // queues whose messages could not be sent in chunks, and until when to remember it
+	levels     *learnt[keyLevel]  // the keys that copies of a subscription need, if they are more than levelPlain
 
 	checkMutex sync.Mutex
-	checking   *check // the one that is under way
+	checking   *check                  // the one that is under way
+	asking     map[string]*serverCheck // those that are under way, by address; under checkMutex
+	loaded     sync.Map                // the run of each server that has all scripts, by address
 
 	large chan struct{} // held while a large message is read
 
-	removesFrom atomic.Int64 // in Unix nanoseconds: before that Sweep removes nothing
+	fenced     chan struct{} // has an element for each call that waits for durability
+	hasWaitAOF atomic.Bool   // every server has the command WAITAOF
+	isFit      atomic.Bool   // a check has succeeded
+
+	alarming    sync.WaitGroup // alarms that are being set
+	removesFrom atomic.Int64   // in Unix nanoseconds: before that Sweep removes nothing
 }
 
 var (
@@ -115,25 +122,26 @@ func Open(options Options) (*Store, error) {
 	if _, err := semantics.ParseNamespace(namespace); err != nil {
 		return nil, err
 	}
-	clientOptions, err := clientOptions(options)
-	if err != nil {
-		return nil, err
-	}
 	scripts, err := prepared()
 	if err != nil {
 		return nil, err
 	}
 	redis.SetLogger(quiet{}) // its lines repeat the errors that calls return
+	if options.Durability.Level != semantics.DurabilityMemory {
+		options.ReadTimeout = or(options.ReadTimeout, readTimeout) + options.Durability.timeout()
+	}
 	s := &Store{
 		options: options, namespace: namespace,
-		names: keysOfNamespace(namespace), scripts: scripts, sidecar: newSidecarName(),
-		alarmed: make(chan struct{}, 1), connected: make(chan struct{}, 1),
+		scripts: scripts, sidecar: newSidecarName(),
 		keyed: newLearnt[bool](), separate: newLearnt[time.Time](), levels: newLearnt[keyLevel](),
-		large: make(chan struct{}, 1),
+		large: make(chan struct{}, 1), fenced: make(chan struct{}, mostFenced(options.PoolSize)),
+		asking: map[string]*serverCheck{},
 	}
-	clientOptions.OnConnect = s.noteConnection
-	s.client = redis.NewClient(clientOptions)
-	s.wakeups = newWakeups(s.client)
+	if s.servers, err = connect(options, s.noteConnection); err != nil {
+		return nil, err
+	}
+	s.registries = registriesOf(namespace, s.servers)
+	s.wakeups = newWakeups(s.servers)
 	s.sends = joiner[sendCalls]{run: s.runSends, weigh: sendCalls.weight, full: fullSend, most: mostSend}
 	s.publishes = joiner[publishCalls]{
 		run:   s.runPublishes,
@@ -158,11 +166,13 @@ func Open(options Options) (*Store, error) {
 	return s, nil
 }
 
+// readTimeout is the default of the client.
+const readTimeout = 3 * time.Second
+
 // noteConnection makes Sweep check whether Redis has been restarted or replaced.
 func (s *Store) noteConnection(context.Context, *redis.Conn) error {
-	select {
-	case s.connected <- struct{}{}:
-	default:
+	for _, r := range s.registries {
+		signal(r.connected)
 	}
 	return nil
 }
@@ -174,7 +184,10 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 // Close closes all connections. Calls under way fail.
 func (s *Store) Close() error {
-	return errors.Join(s.wakeups.close(), s.client.Close())
+	s.wakeups.close()
+	err := s.servers.Close()
+	s.alarming.Wait()
+	return err
 }
 
 func (s *Store) keys(path string) entityKeys { return keysOfEntity(s.namespace, path) }
@@ -187,34 +200,6 @@ func newSidecarName() string {
 		b[i] = byte(rand.Uint32()) //nolint:gosec // a name, not a secret
 	}
 	return hex.EncodeToString(b[:])
-}
-
-func clientOptions(o Options) (*redis.Options, error) {
-	c, err := redis.ParseURL(o.URL)
-	if err != nil {
-		// The library's text may contain the URL and with it the password.
-		return nil, semantics.Errorf(
-			semantics.InvalidArgument,
-			"store must be a URL like redis://user:password@host:6379/0, rediss://... or unix:///path",
-		)
-	}
-	// go-redis repeats commands after network errors by default. A script that writes must not run twice, so the
-	// outcome is reported as unknown instead (ERR-6).
-	c.MaxRetries = -1
-	c.DialerRetries = 1
-	c.Protocol = 2
-	c.DialTimeout = or(o.DialTimeout, c.DialTimeout)
-	c.ReadTimeout = or(o.ReadTimeout, c.ReadTimeout)
-	c.WriteTimeout = or(o.WriteTimeout, c.WriteTimeout)
-	c.PoolSize = or(o.PoolSize, c.PoolSize)
-	c.ClientName = "sidebus"
-	if c.TLSConfig != nil {
-		if err := setTLS(c.TLSConfig, o); err != nil {
-			return nil, err
-		}
-	}
-	c.Dialer = greeter(c)
-	return c, nil
 }
 
 func or[T comparable](value, otherwise T) T {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -23,7 +24,7 @@ type audience struct {
 
 	t       *testing.T
 	broker  *broker.Broker
-	auditor *redistest.Auditor
+	auditor *audit.Auditor
 	options stream.Options
 	done    map[string]int // by number, which is what a body begins with
 }
@@ -36,7 +37,7 @@ func gather(t *testing.T, options stream.Options, sessions int) *audience {
 	ledger := redistest.NewLedger(time.Now)
 	s := openSwept(t, redisstore.Options{})
 	a := &audience{
-		swept: s, t: t, auditor: redistest.NewAuditor(s.raw, s.namespace).With(ledger), options: options, done: map[string]int{},
+		swept: s, t: t, auditor: audit.New(s.raw, s.namespace).With(ledger), options: options, done: map[string]int{},
 		broker: broker.New(ledger.Keep(s.Store)),
 	}
 	t.Cleanup(a.broker.Close)

@@ -32,23 +32,12 @@ const oldWholeSweep = ""
 func (s *Store) Sweep(ctx context.Context, upkeep semantics.Upkeep) {
 	s.holdRemovals()
 	w := s.newSweeper(upkeep, s.options.UpkeepFailed)
-	w.work.Go(func() { w.lookAtAll(ctx) })
-	for ctx.Err() == nil {
-		_, wait, err := w.startDue(ctx)
-		if err != nil {
-			w.noteFailure(ctx, "", err)
-			wait = sweepPause
-		} else {
-			w.failures.end("")
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-s.alarmed:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+	var loops sync.WaitGroup
+	for _, registry := range s.registries {
+		loops.Go(func() { w.lookAtAll(ctx, registry) })
+		loops.Go(func() { w.sweep(ctx, registry) })
 	}
+	loops.Wait()
 	w.work.Wait()
 }
 
@@ -58,8 +47,9 @@ type sweeper struct {
 	*Store
 	upkeep   semantics.Upkeep
 	report   func(entity string, err error) // may be nil
-	failures failures
-	slots    chan struct{} // has an element for each entity at work
+	failures failures                       // of entities
+	slots    chan struct{}                  // has an element for each entity at work
+	unwell   *unwell                        // servers that did not answer
 	work     sync.WaitGroup
 
 	mu   sync.Mutex
@@ -72,19 +62,45 @@ func (s *Store) newSweeper(upkeep semantics.Upkeep, report func(entity string, e
 		upkeep: upkeep,
 		report: report,
 		slots:  make(chan struct{}, sweepEntities),
+		unwell: newUnwell(),
 		busy:   map[string]int64{},
 	}
 }
 
-// startDue begins work on the entities that are due now. It blocks only until all of them are at work, and returns how
-// many they are and how long none will be due.
-func (w *sweeper) startDue(ctx context.Context) (started int, next time.Duration, err error) {
+// sweep processes the entities of a registry when they are due.
+func (w *sweeper) sweep(ctx context.Context, registry *registry) {
+	var failed failures // of this registry, which another one that works does not end
+	most := sweepEntities
+	for ctx.Err() == nil {
+		_, wait, err := w.startDue(ctx, registry, most)
+		if err != nil {
+			w.noteFailureIn(ctx, &failed, "", err)
+			wait, most = sweepPause, 1 // while it hangs it holds as many places
+		} else {
+			failed.end("")
+			most = sweepEntities
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-registry.alarmed:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// startDue begins work on the entities of a registry that are due now, taking up to most at a time. It blocks only until
+// all of them are at work, and returns how many they are and how long none will be due.
+func (w *sweeper) startDue(
+	ctx context.Context, registry *registry, most int,
+) (started int, next time.Duration, err error) {
 	for {
-		free := w.claim(ctx)
+		free := w.claim(ctx, most)
 		if free == 0 {
 			return started, 0, semantics.CancelledBy(ctx)
 		}
-		names, until, next, err := w.takeAlarms(ctx, free)
+		names, until, next, err := w.takeAlarms(ctx, registry, free)
 		for range free - len(names) {
 			<-w.slots
 		}
@@ -98,23 +114,25 @@ func (w *sweeper) startDue(ctx context.Context) (started int, next time.Duration
 	}
 }
 
-// claim takes all free slots, at least one, for which it blocks; none when ctx ends.
-func (w *sweeper) claim(ctx context.Context) int {
+// claim takes all free slots up to most, at least one, for which it blocks; none when ctx ends.
+func (w *sweeper) claim(ctx context.Context, most int) int {
 	select {
 	case w.slots <- struct{}{}:
 	case <-ctx.Done():
 		return 0
 	}
-	for n := 1; ; n++ {
+	for n := 1; n < most; n++ {
 		select {
 		case w.slots <- struct{}{}:
 		default:
 			return n
 		}
 	}
+	return most
 }
 
-// start processes an entity in a slot of its own. If it is at work already, it is processed again afterwards.
+// start processes an entity in a slot of its own. If it is at work already, it is processed again afterwards. If its
+// server is unwell and has an entity at work, nothing is done: the alarm is due again when the lease on it ends.
 func (w *sweeper) start(ctx context.Context, name string, until int64) {
 	w.mu.Lock()
 	_, isBusy := w.busy[name]
@@ -128,12 +146,21 @@ func (w *sweeper) start(ctx context.Context, name string, until int64) {
 		<-w.slots
 		return
 	}
+	server, _ := w.servers.of(ctx, w.keys(name).key("entity")) // nil if it is not known
+	if !w.unwell.begin(server) {
+		for w.takenAgain(name) != 0 { //nolint:revive // until it is not at work any more
+		}
+		<-w.slots
+		return
+	}
 	w.work.Go(func() {
 		defer func() { <-w.slots }()
+		isOut := false
 		for until != 0 {
-			w.process(ctx, name, until)
+			isOut = w.process(ctx, name, until)
 			until = w.takenAgain(name)
 		}
+		w.unwell.end(server, isOut)
 	})
 }
 
@@ -150,23 +177,23 @@ func (w *sweeper) takenAgain(name string) int64 {
 	return until
 }
 
-// process does what is due on one entity and moves its alarm. After an outage and at the end of ctx the alarm stays,
-// and is due again when the lease ends.
-func (w *sweeper) process(ctx context.Context, name string, until int64) {
+// process does what is due on one entity and moves its alarm. After an outage, which it reports, and at the end of ctx
+// the alarm stays, and is due again when the lease ends.
+func (w *sweeper) process(ctx context.Context, name string, until int64) (isOut bool) {
 	if name == oldWholeSweep {
 		_ = w.moveAlarm(ctx, name, until, 0)
-		return
+		return false
 	}
 	t := &taken{name: name, until: until, renewed: time.Now()}
 	done, err := w.sweepEntity(ctx, t)
 	next := done.next
 	switch {
 	case ctx.Err() != nil:
-		return
+		return false
 	case err != nil:
 		pause := w.noteFailure(ctx, name, err)
 		if isOutage(err) {
-			return
+			return true
 		}
 		next = t.after(pause)
 		if done.after > 0 { // its messages could not be activated or forwarded, but there is more to do
@@ -186,13 +213,18 @@ func (w *sweeper) process(ctx context.Context, name string, until int64) {
 		w.failures.end(name)
 	}
 	if w.moveAlarm(ctx, name, t.until, next) == nil && next > 0 {
-		w.wakeSweeper()
+		w.registryOf(name).wakeSweeper()
 	}
+	return false
 }
 
 // noteFailure reports what failed, each cause once, and returns how long not to process the entity. It does not report
 // an outage, or messages that wait for their destination, which are not faults of the entity.
 func (w *sweeper) noteFailure(ctx context.Context, name string, err error) time.Duration {
+	return w.noteFailureIn(ctx, &w.failures, name, err)
+}
+
+func (w *sweeper) noteFailureIn(ctx context.Context, failed *failures, name string, err error) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -200,7 +232,7 @@ func (w *sweeper) noteFailure(ctx context.Context, name string, err error) time.
 		w.holdRemovals()
 		return 0
 	}
-	pause, isNew := w.failures.add(name, err)
+	pause, isNew := failed.add(name, err)
 	if isNew && isFault(err) && w.report != nil {
 		w.report(name, err)
 	}

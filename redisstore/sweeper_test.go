@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/storetest"
@@ -19,9 +20,10 @@ import (
 // rawClient reads keys past the store, so that looking does not do what the sweeper should.
 func rawClient(t *testing.T) *redis.Client {
 	t.Helper()
-	options := redistest.ClientOptions(t, redistest.URL(t))
-	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
+	client, is := redistest.Client(t, redistest.URL(t)).(*redis.Client)
+	if !is {
+		t.Fatal("this test needs a server that has all keys")
+	}
 	return client
 }
 
@@ -134,7 +136,7 @@ func TestTTL_20_ExpiredWithoutReceivers(t *testing.T) {
 	s.send(t, &semantics.Message{MessageID: "stays"})
 	awaitLength(t, s.raw, s.key("log"), 1)
 	awaitLength(t, s.raw, s.key("dead_log"), 1000)
-	if err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
+	if err := audit.New(s.raw, s.namespace).Audit(t.Context(), "orders"); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -98,5 +98,5 @@ func TestTopicOfAnOlderVersionIsTakenOver(t *testing.T) {
 		t.Errorf("deferred and dead: %s, want 2 2", got)
 	}
 	s.fails("delete", s.DeleteEntity(ctx, semantics.TopicKind, "news"))
-	s.fails("audit", redistest.NewAuditor(s.raw, s.namespace).Audit(ctx, "news"))
+	s.fails("audit", audit.New(s.raw, s.namespace).Audit(ctx, "news"))
 }

@@ -10,11 +10,17 @@ import (
 )
 
 // TopicLimits bound what a topic may have (RULE-4). Zero means the bound of the specification.
-type TopicLimits struct{ Subscriptions, SQLFilters, CorrelationFilters int }
+type TopicLimits struct {
+	Subscriptions, SQLFilters, CorrelationFilters int
+
+	Sums int // topics and subscriptions that one transaction adds up (TX-3)
+}
 
 func (l TopicLimits) subscriptions() int {
 	return or(l.Subscriptions, semantics.MaxSubscriptionsPerTopic)
 }
+
+func (l TopicLimits) sums() int { return or(l.Sums, semantics.MaxTransactionSums) }
 
 func (l TopicLimits) sqlFilters() int { return or(l.SQLFilters, semantics.MaxSQLFiltersPerTopic) }
 
@@ -221,7 +227,7 @@ func (s *Store) deleteTopic(ctx context.Context, topic string, why deletion) err
 		}
 		s.reportRemoved(semantics.TopicKind, topic, why)
 		if err := s.deleteSubscriptionsLeft(ctx, topic, found.names); err != nil {
-			return err
+			return mayHaveRun(err)
 		}
 		return s.unregisterDeleted(ctx, topic, r)
 	}

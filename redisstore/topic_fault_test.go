@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -190,7 +191,7 @@ func TestENT_9_SlowDeletionSparesTheNewTopic(t *testing.T) {
 	if err := slow.DeleteEntity(t.Context(), semantics.TopicKind, "news"); err != nil {
 		t.Fatal(err)
 	}
-	if err := redistest.NewAuditor(raw, namespace).Audit(t.Context(), "news"); err != nil {
+	if err := audit.New(raw, namespace).Audit(t.Context(), "news"); err != nil {
 		t.Error(err)
 	}
 	counts, err := there.Runtime(t.Context(), semantics.SubscriptionKind, of("2").Path)
@@ -281,7 +282,7 @@ func TestSCHED_7_ActivatedOnceBySeveral(t *testing.T) {
 			}
 		}
 	}
-	if err := redistest.NewAuditor(raw, namespace).Audit(t.Context(), "news"); err != nil {
+	if err := audit.New(raw, namespace).Audit(t.Context(), "news"); err != nil {
 		t.Error(err)
 	}
 }
@@ -372,9 +373,9 @@ func TestSEND_3_NothingOvertakesALostPublish(t *testing.T) {
 		}
 		calls = append(calls, []semantics.Publication{{Message: m, Copies: copiesOf(m, many...)}})
 	}
-	l.cut.deaf.Store(true)
+	l.cut.Deaf.Store(true)
 	outcomes := l.there.Publish(t.Context(), "news", routes.Version, calls)
-	l.cut.deaf.Store(false)
+	l.cut.Deaf.Store(false)
 	wantUnknown(t, "first", outcomes[0].Err)
 	for i, o := range outcomes[1:] {
 		e := semantics.AsError(o.Err)

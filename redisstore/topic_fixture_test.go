@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/storetest"
@@ -109,5 +109,5 @@ func copiesOf(m *semantics.Message, names ...string) []semantics.Copy {
 // audit checks that all that is kept of the topic and its subscriptions fits together.
 func (s *topics) audit() {
 	s.t.Helper()
-	s.fails("audit", redistest.NewAuditor(s.raw, s.namespace).Audit(s.t.Context(), "news"))
+	s.fails("audit", audit.New(s.raw, s.namespace).Audit(s.t.Context(), "news"))
 }

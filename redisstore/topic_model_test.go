@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/memstore"
@@ -28,7 +29,7 @@ type topicModel struct {
 	t       *testing.T
 	clock   *storetest.Clock
 	stores  [2]semantics.Store
-	auditor *redistest.Auditor
+	auditor *audit.Auditor
 	audit   func() error
 	sources []semantics.Source
 	crowd   []string // further subscriptions, without a bound
@@ -44,16 +45,18 @@ type topicModel struct {
 // runs more.
 func TestTopicModel(t *testing.T) {
 	t.Parallel()
-	raw := rawClient(t)
+	raw := redistest.Client(t, redistest.URL(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		m := openTopicModel(t, rt, raw)
-		m.audit = func() error { return m.auditor.Audit(t.Context(), "news") }
+		m.audit = func() error {
+			return errors.Join(m.auditor.HoldRequests(t.Context(), "news"), m.auditor.Audit(t.Context(), "news"))
+		}
 		m.sources = []semantics.Source{of("a"), of("b"), of("c"), deadOf("a"), deadOf("b"), deadOf("c")}
 		m.create()
 		rt.Repeat(map[string]func(*rapid.T){
 			"": m.checkNow, "publish": m.publish, "publish again": m.publish, "publish more": m.publish, "receive": m.receive,
 			"receive again": m.receive, "settle": m.settle, "settle again": m.settle, "advance": m.advance, "activate": m.activate,
-			"cancel": m.cancel, "update": m.update, "rule": m.rule, "make anew": m.makeAnew, "resubmit": m.resubmit, "purge": m.purge,
+			"cancel": m.cancel, "update": m.update, "rule": m.rule, "make anew": m.makeAnew, "resubmit": m.resubmit, "purge": m.purge, "transact": m.transact,
 			"check": m.check, "publish many": m.publishMany, "publish once": m.publishOnce, "crowd in": m.crowdIn,
 			"publish to all": m.publishToAll, "by number": m.byNumber, "resubmit to the topic": m.resubmitToTopic,
 		})
@@ -68,7 +71,7 @@ func TestTopicModel(t *testing.T) {
 }
 
 // openTopicModel opens both stores, in a namespace of their own, for one run of a model.
-func openTopicModel(t *testing.T, rt *rapid.T, raw *redis.Client) *topicModel {
+func openTopicModel(t *testing.T, rt *rapid.T, raw redis.UniversalClient) *topicModel {
 	t.Helper()
 	clock, namespace := storetest.NewClock(), redistest.Namespace()
 	subject, err := redisstore.Open(redisstore.Options{
@@ -81,7 +84,7 @@ func openTopicModel(t *testing.T, rt *rapid.T, raw *redis.Client) *topicModel {
 	ledger := redistest.NewLedger(clock.Now)
 	return &topicModel{
 		T: rt, t: t, clock: clock, stores: [2]semantics.Store{memstore.New(memstore.WithClock(clock.Now)), ledger.Keep(subject)},
-		auditor: redistest.NewAuditor(raw, namespace).With(ledger),
+		auditor: audit.New(raw, namespace).With(ledger),
 		locks:   map[semantics.Source][][2]semantics.LockToken{},
 	}
 }
@@ -89,7 +92,7 @@ func openTopicModel(t *testing.T, rt *rapid.T, raw *redis.Client) *topicModel {
 // comparing lets an empty list equal an absent one, and does not look at bodies byte by byte.
 var comparing = cmp.Options{
 	cmpopts.EquateEmpty(), cmp.Comparer(func(a, b semantics.Value) bool { return a == b }),
-	cmpopts.IgnoreFields(semantics.Received{}, "Encoded"), // which the store in memory does not have
+	cmpopts.IgnoreFields(semantics.Received{}, "Encoded", "Own"), // which the store in memory does not have
 	cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal)),
 }
 
@@ -313,6 +316,48 @@ func (m *topicModel) settle(rt *rapid.T) {
 		default:
 			return s.Release(ctx, source, tokens)
 		}
+	})
+}
+
+// transact publishes and settles in one transaction.
+func (m *topicModel) transact(rt *rapid.T) {
+	m.T = rt
+	var operations [2][]semantics.Operation
+	add := func(one semantics.Operation) {
+		for i := range operations {
+			operations[i] = append(operations[i], one)
+		}
+	}
+	for range rapid.IntRange(1, 3).Draw(rt, "calls") {
+		o := semantics.Operation{Verb: semantics.OperationSend, Source: semantics.Source{Path: "news"}, IsTopic: true}
+		for range rapid.IntRange(1, 3).Draw(rt, "messages") {
+			message := m.message()
+			if rapid.IntRange(0, 4).Draw(rt, "later") == 0 {
+				message.ScheduledAt = m.clock.Now().Add(time.Duration(rapid.IntRange(-1, 10).Draw(rt, "after")) * time.Second)
+			}
+			o.Messages = append(o.Messages, message)
+		}
+		add(o)
+	}
+	source := m.source()
+	if held := len(m.locks[source]); held > 0 && rapid.Bool().Draw(rt, "settles") {
+		at := rapid.IntRange(0, held-1).Draw(rt, "lock")
+		lock := m.locks[source][at]
+		m.locks[source] = slices.Delete(m.locks[source], at, at+1)
+		o := semantics.Operation{Source: source, Verb: rapid.SampledFrom([]semantics.OperationVerb{
+			semantics.OperationComplete, semantics.OperationAbandon, semantics.OperationDefer, semantics.OperationDeadLetter,
+		}).Draw(rt, "verb")}
+		if source.SubQueue == semantics.DeadLetterQueue {
+			o.Verb = semantics.OperationComplete
+		}
+		add(o)
+		for i := range operations {
+			operations[i][len(operations[i])-1].Tokens = []semantics.LockToken{lock[i]}
+		}
+	}
+	m.both("transact", func(i int, s semantics.Store) (any, error) {
+		outcome := s.Transact(m.t.Context(), nil, operations[i])
+		return fmt.Sprint(outcome.Results, withoutDeadSize(storetest.Refusal(outcome.Err))), nil
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -87,7 +88,7 @@ func TestTOPIC_2_PublishesShareScripts(t *testing.T) {
 	if scripts == 0 || scripts > callers*each/2 {
 		t.Errorf("%d calls took %d scripts", callers*each, scripts)
 	}
-	if err := redistest.NewAuditor(rawClient(t), namespace).Audit(t.Context(), "news"); err != nil {
+	if err := audit.New(rawClient(t), namespace).Audit(t.Context(), "news"); err != nil {
 		t.Error(err)
 	}
 	order := map[string]int64{}
@@ -147,7 +148,7 @@ func TestPublishLearnsWhichKeysItNeeds(t *testing.T) {
 	make2(false, 0)
 	send("c", 1, 0)
 	send("d", 1, 0)
-	if err := redistest.NewAuditor(rawClient(t), namespace).Audit(t.Context(), "news"); err != nil {
+	if err := audit.New(rawClient(t), namespace).Audit(t.Context(), "news"); err != nil {
 		t.Error(err)
 	}
 	for _, name := range []string{"eu", "us"} {
@@ -232,7 +233,7 @@ func TestTOPIC_7_SizeIsExactWhereItCounts(t *testing.T) {
 	must(err)
 	wantFull("one more", send(6).Err, fmt.Sprint(full+2))
 	must(send(4).Err)
-	if err := redistest.NewAuditor(rawClient(t), namespace).Audit(ctx, "news"); err != nil {
+	if err := audit.New(rawClient(t), namespace).Audit(ctx, "news"); err != nil {
 		t.Error(err)
 	}
 }

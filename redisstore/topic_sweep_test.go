@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -76,7 +77,7 @@ func TestSCHED_6_TopicActivatedWithoutReceivers(t *testing.T) {
 			t.Fatalf("message %d was enqueued %s late", m.SequenceNumber, late)
 		}
 	}
-	if err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "news"); err != nil {
+	if err := audit.New(s.raw, s.namespace).Audit(t.Context(), "news"); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -90,11 +92,11 @@ func (s *Store) transferBounds(
 	if to.Kind != semantics.TopicKind || to.Incarnation == 0 {
 		return limit, bytes, nil
 	}
-	subscriptions, err := s.redis(ctx).HLen(ctx, s.keys(to.Path).key("subscriptions")).Result()
-	if err != nil {
+	subscriptions := redis.NewIntCmd(ctx, "hlen", s.keys(to.Path).key("subscriptions"))
+	if err := s.redis(ctx).Process(ctx, subscriptions); err != nil {
 		return 0, 0, storeError(err, false)
 	}
-	each := max(1, subscriptions)
+	each := max(1, subscriptions.Val())
 	return max(1, min(limit, mostPublish/int(each))), max(1, min(bytes, mostPublish<<14/each)), nil
 }
 
@@ -160,7 +162,7 @@ var never = time.UnixMilli(253402300799000).UTC()
 var outcomes = map[byte]semantics.Code{
 	'd': semantics.EntityDisabled, 'f': semantics.EntityFull, 'q': semantics.QuotaExceeded,
 	's': semantics.MessageSizeExceeded,
-	'u': semantics.NoMatchingSubscription,
+	'u': semantics.NoMatchingSubscription, 'm': semantics.SessionIDMissing,
 }
 
 // readArrivals reads the outcomes of so many messages, "" when all were stored.
@@ -183,17 +185,28 @@ func (s *Store) Arrive(
 ) ([]semantics.Arrival, error) {
 	var r *reply
 	var err error
+	// One Redis forgets the last things first: the arrival only together with the end at the source, which follows. Of
+	// two, that of the destination may forget alone what the other has removed.
+	if s.areApart(transfer.Source.Path, transfer.To.Path) {
+		ctx = s.lastingAgain(ctx)
+	}
 	incarnation, id := splitTransferID(transfer.ID)
 	args := []any{s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), id, flag(isLast)}
 	if transfer.To.Kind == semantics.TopicKind {
 		bypass := transfer.Resubmits != nil && transfer.Resubmits.BypassDuplicates
 		r, err = s.arriveInTopic(ctx, transfer.To.Path, version, arrivals, bypass, args)
 	} else {
-		r, err = s.arriveInQueue(ctx, transfer.To.Path, arrivals, args)
+		how := ""
+		if transfer.Resubmits != nil {
+			how = howToResubmit(*transfer.Resubmits)
+		}
+		r, err = s.arriveInQueue(ctx, transfer.To.Path, arrivals, append(args, how))
 	}
 	switch {
 	case err != nil:
 		return nil, err
+	case r.unmet != nil: // the transfer stays open, and its repetition finds what has arrived
+		return nil, r.unmet
 	case r.status == "NOT_YET", r.status == string(semantics.EntityNotFound) && !isLast:
 		return nil, semantics.ErrNotYet
 	case r.status == "OVERTAKEN":
@@ -205,7 +218,11 @@ func (s *Store) Arrive(
 		}
 		return refused, nil
 	default: // OK
-		return readArrivals(r.text(), len(arrivals)), r.failure()
+		all := readArrivals(r.text(), len(arrivals))
+		for i := 0; i < len(all) && r.more(); i++ {
+			all[i].Stored = readStored(r.number())
+		}
+		return all, r.failure()
 	}
 }
 

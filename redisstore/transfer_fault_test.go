@@ -99,7 +99,7 @@ func TestFWD_1_ForwarderCutOff(t *testing.T) {
 						t.Fatalf("cut off after %d scripts, %s (-want +got):\n%s", cut, source, diff)
 					}
 				}
-				audit(t, s, "orders", "archive", "attic", "news")
+				auditAll(t, s, "orders", "archive", "attic", "news")
 			}
 		})
 	}
@@ -156,7 +156,7 @@ func TestFWD_6_SeveralForwardersAtOnce(t *testing.T) {
 			t.Fatalf("message %d is %q, sent as %d", i+1, m.MessageID, m.EnqueuedSequenceNumber)
 		}
 	}
-	audit(t, s, "orders", "archive")
+	auditAll(t, s, "orders", "archive")
 }
 
 // Whoever carries on a transfer that was over long ago changes nothing, neither at the destination nor at the source.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
@@ -144,13 +144,13 @@ func deadLetter(t testing.TB, s semantics.Store, n int) {
 // audit checks all that is kept of some entities.
 func (s *transfers) audit(paths ...string) {
 	s.t.Helper()
-	audit(s.t, s.swept, paths...)
+	auditAll(s.t, s.swept, paths...)
 }
 
-func audit(t testing.TB, s *swept, paths ...string) {
+func auditAll(t testing.TB, s *swept, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
-		if err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), path); err != nil {
+		if err := audit.New(s.raw, s.namespace).Audit(t.Context(), path); err != nil {
 			t.Errorf("audit %s: %v", path, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
@@ -310,7 +310,7 @@ func TestFWD_8_RoomIsExact(t *testing.T) {
 	if diff := cmp.Diff(want, arrivals); diff != "" {
 		t.Error(diff)
 	}
-	if err := redistest.NewAuditor(s.raw, s.namespace).Audit(t.Context(), "news"); err != nil {
+	if err := audit.New(s.raw, s.namespace).Audit(t.Context(), "news"); err != nil {
 		t.Error(err)
 	}
 }

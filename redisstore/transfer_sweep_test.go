@@ -63,7 +63,7 @@ func TestFWD_1_ForwardedWithoutReceivers(t *testing.T) {
 			return s.raw.HExists(t.Context(), s.keyOf(path, "entity"), "forwarder_called").Val() == false
 		})
 	}
-	audit(t, s, "orders", "archive", "attic")
+	auditAll(t, s, "orders", "archive", "attic")
 }
 
 // await waits until something is so.
@@ -145,7 +145,7 @@ func TestFWD_1_WhateverBecomesAvailable(t *testing.T) {
 	arrives("a message")
 	s.send(t, &semantics.Message{MessageID: "later", ScheduledAt: soon(t, s.raw)})
 	arrives("an activated message")
-	audit(t, s, "orders", "archive", "attic", "news")
+	auditAll(t, s, "orders", "archive", "attic", "news")
 }
 
 // What no subscription gets goes where UnmatchedTo says, and what cannot go there can be read.
@@ -161,7 +161,7 @@ func TestTOPIC_3_UnmatchedWithoutReceivers(t *testing.T) {
 	}
 	s.awaitLog(t, "archive", "log", 1)
 	s.awaitLog(t, "news", "subscriptions/$unmatched:transfer:dead_log", 1)
-	audit(t, s, "news", "archive")
+	auditAll(t, s, "news", "archive")
 	if found, _, err := s.ListEntities(t.Context(), semantics.SubscriptionKind, "news", "", 9); err != nil || len(found) > 0 {
 		t.Errorf("listed: %v %v", found, err)
 	}
@@ -188,7 +188,7 @@ func TestFWD_1_LostCallIsFound(t *testing.T) {
 	if got := ids(t, s, orders); !slices.Equal(got, []string{"1"}) {
 		t.Errorf("left: %q", got)
 	}
-	audit(t, s, "orders", "archive", "news")
+	auditAll(t, s, "orders", "archive", "news")
 }
 
 // stuck is a broker that forwards nothing until it is told to.
@@ -252,7 +252,7 @@ func TestFWD_8_TriedAgainLater(t *testing.T) {
 	s.awaitLog(t, "orders", "transfer:dead_log", 2) // they were to go to an attic that was not there yet
 	stop()
 	<-done
-	audit(t, s, "orders", "attic")
+	auditAll(t, s, "orders", "attic")
 }
 
 // Transfer dead letters go when they were kept long enough, although nobody looks, and even if the alarm for it was
@@ -277,7 +277,7 @@ func TestTTL_19_TransferDeadLettersGoByThemselves(t *testing.T) {
 			sweeping(t, s.Store)
 			s.awaitLog(t, "orders", "transfer:dead_log", 0)
 			if !isLost {
-				audit(t, s, "orders")
+				auditAll(t, s, "orders")
 			}
 		})
 	}

@@ -46,6 +46,9 @@ func (calls turnCalls) weight() int {
 
 func (c *turnCall) takes() bool { return c.limit > 0 }
 
+// completes reports whether the next script for the call completes messages.
+func (c *turnCall) completes() bool { return c.codes == nil && len(c.tokens) > 0 }
+
 // Turn implements semantics.Sessions. If one script does not take all, further ones follow.
 func (s *Store) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
 	all, calls := make([]turnCall, len(turns)), make(turnCalls, len(turns))
@@ -135,7 +138,11 @@ func (s *Store) turnOnce(ctx context.Context, calls turnCalls) error {
 	}
 	path, nonce := calls[0].source.Path, newNonce()
 	args := appendTurns([]any{s.now(), maxScriptBytes, nonce, s.sidecar}, calls)
-	r, err := s.run(ctx, "turn", s.keys(path), args...)
+	lasts := ctx
+	if slices.ContainsFunc(calls, (*turnCall).completes) {
+		lasts = s.lasting(ctx)
+	}
+	r, err := s.run(lasts, "turn", s.keys(path), args...)
 	if err != nil {
 		if semantics.IsOutcomeUnknown(err) {
 			s.noteReceive(calls, nonce)
@@ -182,7 +189,8 @@ func refuseTurns(calls turnCalls, r *reply) error {
 
 // completeOnce is turnOnce for calls that only complete.
 func (s *Store) completeOnce(ctx context.Context, calls turnCalls) error {
-	r, err := s.run(ctx, "complete_in_sessions", s.keys(calls[0].source.Path), appendTurns([]any{s.now()}, calls)...)
+	args := appendTurns([]any{s.now()}, calls)
+	r, err := s.run(s.lasting(ctx), "complete_in_sessions", s.keys(calls[0].source.Path), args...)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (s *Store) readTurn(c *turnCall, r *reply, recheck time.Duration) {
 		return
 	}
 	done, rest, _ := strings.Cut(row, " ")
-	c.readDone(strings.TrimPrefix(done, "-"))
+	c.readDone(strings.TrimPrefix(done, "-"), r)
 	left, rest, _ := strings.Cut(rest, " ")
 	until, rest, more := strings.Cut(rest, " ")
 	ends, err := strconv.ParseInt(until, 10, 64)
@@ -78,7 +78,7 @@ func (c *turnCall) lose() {
 }
 
 // readDone reads what became of the messages to complete, of the first script.
-func (c *turnCall) readDone(done string) {
+func (c *turnCall) readDone(done string, r *reply) {
 	if c.codes != nil {
 		return
 	}
@@ -88,6 +88,7 @@ func (c *turnCall) readDone(done string) {
 			c.codes[i] = semantics.MessageLockLost
 		}
 	}
+	r.confirm(c.codes)
 }
 
 // readTaken reads the messages behind the positions of all calls, neighbouring ones with one command although they are

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -72,7 +73,7 @@ func TestDUR_4_TransferWhoseArrivalIsForgotten(t *testing.T) {
 					t.Errorf("%d messages have arrived, %v, want %d", counts.Available, err, sent)
 				}
 				for _, name := range []string{"orders", "archive", "news"} {
-					must(t, redistest.NewAuditor(f.raw, f.namespace).Audit(t.Context(), name))
+					must(t, audit.New(f.raw, f.namespace).Audit(t.Context(), name))
 				}
 			})
 		}
@@ -94,7 +95,7 @@ func TestDUR_4_NameOfAnEntityWhoseDeletionIsForgotten(t *testing.T) {
 				if err := f.DeleteEntity(t.Context(), kind, "orders"); err == nil {
 					t.Error("the deletion was acknowledged")
 				}
-				must(t, redistest.NewAuditor(f.raw, f.namespace).AuditNames(t.Context()))
+				must(t, audit.New(f.raw, f.namespace).AuditNames(t.Context()))
 			})
 		}
 	}
@@ -112,7 +113,7 @@ func TestDUR_4_NameThatIsForgottenBeforeItsEntityIsMade(t *testing.T) {
 				if _, _, err := f.CreateEntity(t.Context(), kind, "orders", semantics.DefaultOptions()); err != nil {
 					t.Logf("not acknowledged: %v", err)
 				}
-				must(t, redistest.NewAuditor(f.raw, f.namespace).AuditNamed(t.Context()))
+				must(t, audit.New(f.raw, f.namespace).AuditNamed(t.Context()))
 			})
 		}
 	}

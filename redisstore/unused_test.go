@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -213,7 +214,7 @@ func TestIDLE_8_UseBetweenSweepAndRemoval(t *testing.T) {
 				t.Fatalf("%s although it was used", r.told)
 			}
 			for _, path := range []string{"orders", "news"} {
-				r.fails("audit", redistest.NewAuditor(r.raw, r.namespace).Audit(t.Context(), path))
+				r.fails("audit", audit.New(r.raw, r.namespace).Audit(t.Context(), path))
 			}
 			next := r.clock.Now().Add(unusedFor).UnixMilli()
 			if at := r.alarms()[c.of]; at != next {

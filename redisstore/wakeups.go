@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,25 +14,25 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// wakeups is this process' one subscription connection. Each watched queue has a channel of its own per sidecar, named
-// after its waiting list, on which scripts publish how many messages came: "<count>". All held sessions of a queue
-// share one channel per sidecar, and so do all sessions whose end a call waits for; there "<count> <topic>" names the
-// session.
+// wakeups is what this process waits for. Each watched queue has a channel of its own per sidecar, named after its
+// waiting list, on which scripts publish how many messages came: "<count>". All held sessions of a queue share one
+// channel per sidecar, and so do all sessions whose end a call waits for; there "<count> <topic>" names the session.
+//
+// There is one line to each server. Nothing here waits for a server while others wait for a lock: a server that hangs
+// holds up only what waits for its own channels.
 type wakeups struct {
-	client   *redis.Client
-	lifetime context.Context //nolint:containedctx // of the connection, which outlives every watch
-
-	// wire keeps subscriptions and their ends in the order in which channels come and go, and does not block deliver
-	// while Redis is slow. It is locked before mu.
-	wire   sync.Mutex
-	pubsub *redis.PubSub // nil until the first watch; under wire
+	servers  servers
+	lifetime context.Context //nolint:containedctx // of the lines, which outlive every watch
+	end      context.CancelFunc
+	work     sync.WaitGroup
 
 	mu       sync.Mutex
 	channels map[string]*wakeChannel
-	work     sync.WaitGroup
+	lines    map[*redis.Client]*line // to servers that have or had a watched channel
 }
 
 type wakeChannel struct {
+	line    *line               // to the server that has it, nil if that is not known
 	watches map[string][]*watch // by topic, "" = the queue itself
 	stands  chan struct{}       // closed when Redis has confirmed the subscription
 	stood   bool
@@ -45,8 +46,13 @@ type watch struct {
 	leave   func(context.Context) // removes the sidecar from the waiting list of the channel; nil: it is on none
 }
 
-func newWakeups(client *redis.Client) *wakeups {
-	return &wakeups{client: client, lifetime: context.Background(), channels: map[string]*wakeChannel{}}
+func newWakeups(servers servers) *wakeups {
+	w := &wakeups{servers: servers, lines: map[*redis.Client]*line{}, channels: map[string]*wakeChannel{}}
+	w.lifetime, w.end = context.WithCancel(context.Background())
+	if _, isCluster := servers.(*cluster); isCluster {
+		w.work.Go(w.followMoves)
+	}
+	return w
 }
 
 // Watch implements semantics.Receiver.
@@ -70,29 +76,16 @@ func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.W
 	}
 }
 
-// pingEvery is after how long without a message the connection is tested. Until then each waiter looks at its queue at
-// least every 10 s, in case wake-ups are lost.
-const pingEvery = 10 * time.Second
-
 // watch starts a watch and blocks until Redis has confirmed its channel.
 func (w *wakeups) watch(ctx context.Context, mine *watch) (*watch, error) {
-	channel, topic := mine.channel, mine.topic
 	mine.from, mine.c = w, make(chan int, 1)
-	w.wire.Lock()
-	w.mu.Lock()
-	ch := w.channels[channel]
-	isNew := ch == nil
+	ch, isNew := w.add(mine)
 	if isNew {
-		ch = &wakeChannel{stands: make(chan struct{}), watches: map[string][]*watch{}}
-		w.channels[channel] = ch
+		home, err := w.servers.of(ctx, mine.channel)
+		if err == nil { // else followMoves finds it
+			w.place(mine.channel, ch, home)
+		}
 	}
-	ch.watches[topic] = append(ch.watches[topic], mine)
-	w.mu.Unlock()
-	if isNew {
-		w.subscribe(ctx, channel)
-	}
-	w.wire.Unlock()
-
 	select {
 	case <-ch.stands:
 		return mine, nil
@@ -103,43 +96,97 @@ func (w *wakeups) watch(ctx context.Context, mine *watch) (*watch, error) {
 	}
 }
 
-// subscribe requests one more channel. It ignores a failure: the client connects again with all channels, and the
-// confirmation has a deadline.
-func (w *wakeups) subscribe(ctx context.Context, channel string) {
-	if w.pubsub != nil {
-		_ = w.pubsub.SSubscribe(ctx, channel)
-		return
-	}
-	w.pubsub = w.client.SSubscribe(w.lifetime, channel)
-	messages := w.pubsub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(pingEvery))
-	w.work.Go(func() {
-		for m := range messages {
-			w.deliver(m)
-		}
-	})
-}
-
-// deliver passes one wake-up on. A second confirmation of a subscription means that the connection was lost, and
-// perhaps wake-ups with it, so all waiters must look.
-func (w *wakeups) deliver(message any) {
+// add puts a watch on its channel, and reports whether that is new.
+func (w *wakeups) add(one *watch) (ch *wakeChannel, isNew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch m := message.(type) {
-	case *redis.Message:
-		number, topic, _ := strings.Cut(m.Payload, " ")
-		count, err := strconv.Atoi(number)
-		if ch := w.channels[m.Channel]; ch != nil && err == nil {
-			ch.notify(topic, count)
-		}
-	case *redis.Subscription:
-		ch := w.channels[m.Channel]
-		if ch == nil || m.Kind != "ssubscribe" {
+	ch = w.channels[one.channel]
+	if ch == nil {
+		isNew = true
+		ch = &wakeChannel{stands: make(chan struct{}), watches: map[string][]*watch{}}
+		w.channels[one.channel] = ch
+	}
+	ch.watches[one.topic] = append(ch.watches[one.topic], one)
+	return ch, isNew
+}
+
+// place puts a channel on the line to the server that has it, unless its last watch has left meanwhile.
+func (w *wakeups) place(channel string, ch *wakeChannel, home *redis.Client) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.channels[channel] != ch || ch.line != nil && ch.line.server == home || w.lifetime.Err() != nil {
+		return
+	}
+	if ch.line != nil {
+		ch.line.leave(channel)
+	}
+	if w.lines[home] == nil {
+		w.lines[home] = w.newLine(home)
+	}
+	ch.line = w.lines[home]
+	ch.line.join(channel)
+}
+
+// followEvery is how often followMoves looks. The client of a cluster learns of a move from the calls that it
+// redirects.
+const followEvery = time.Second
+
+// followMoves puts the channels of slots that have moved on the lines to their new servers, after a failover or when
+// the cluster grows.
+func (w *wakeups) followMoves() {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			w.followOnce()
+		case <-w.lifetime.Done():
 			return
 		}
-		if ch.stood {
-			ch.notify("", 0)
-			return
+	}
+}
+
+func (w *wakeups) followOnce() {
+	w.mu.Lock()
+	channels := maps.Clone(w.channels)
+	w.mu.Unlock()
+	for channel, ch := range channels {
+		if home, err := w.servers.of(w.lifetime, channel); err == nil {
+			w.place(channel, ch, home)
 		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for home, line := range w.lines {
+		if line.isUnused() { // the server may be gone, so it is not told
+			line.end()
+			delete(w.lines, home)
+		}
+	}
+}
+
+// wake passes one wake-up on.
+func (w *wakeups) wake(m *redis.Message) {
+	number, topic, _ := strings.Cut(m.Payload, " ")
+	count, err := strconv.Atoi(number)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ch := w.channels[m.Channel]; ch != nil && err == nil {
+		ch.notify(topic, count)
+	}
+}
+
+// stand notes that Redis has confirmed the subscription of a channel. A second time means that the subscription was
+// lost, and perhaps wake-ups with it, so all waiters must look.
+func (w *wakeups) stand(channel string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ch := w.channels[channel]
+	switch {
+	case ch == nil:
+	case ch.stood:
+		ch.notify("", 0)
+	default:
 		ch.stood = true
 		close(ch.stands)
 	}
@@ -186,12 +233,7 @@ func (w *watch) Close() {
 		w.leave(ctx)
 		cancel()
 	}
-	w.from.wire.Lock()
-	defer w.from.wire.Unlock()
-	if w.from.drop(w, isLeaving) {
-		// After a failure an unused channel stays subscribed until the connection ends.
-		_ = w.from.pubsub.SUnsubscribe(w.from.lifetime, w.channel)
-	}
+	w.from.drop(w, isLeaving)
 }
 
 // isLast reports whether a watch is the only one of its channel.
@@ -202,38 +244,35 @@ func (w *wakeups) isLast(one *watch) bool {
 	return ch != nil && len(ch.watches) == 1 && len(ch.watches[one.topic]) == 1 && ch.watches[one.topic][0] == one
 }
 
-// drop removes a watch and reports whether it was the last of its channel. Watches that came while it removed the
-// sidecar from the waiting list look again, which puts the sidecar back there.
-func (w *wakeups) drop(gone *watch, hasLeft bool) bool {
+// drop removes a watch, and its channel if it was the last one there. Watches that came while it removed the sidecar
+// from the waiting list look again, which puts the sidecar back there.
+func (w *wakeups) drop(gone *watch, hasLeft bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ch := w.channels[gone.channel]
 	if ch == nil {
-		return false
+		return
 	}
 	left := slices.DeleteFunc(ch.watches[gone.topic], func(one *watch) bool { return one == gone })
 	ch.watches[gone.topic] = left
 	if len(left) == 0 {
 		delete(ch.watches, gone.topic)
 	}
-	if len(ch.watches) > 0 {
-		if hasLeft {
-			ch.notify("", 0)
+	switch {
+	case len(ch.watches) == 0:
+		delete(w.channels, gone.channel)
+		if ch.line != nil {
+			ch.line.leave(gone.channel)
 		}
-		return false
+	case hasLeft:
+		ch.notify("", 0)
 	}
-	delete(w.channels, gone.channel)
-	return true
 }
 
-func (w *wakeups) close() error {
-	w.wire.Lock()
-	pubsub := w.pubsub
-	w.wire.Unlock()
-	if pubsub == nil {
-		return nil
-	}
-	err := pubsub.Close()
+// close ends all lines.
+func (w *wakeups) close() {
+	w.mu.Lock() // no line begins any more
+	w.end()
+	w.mu.Unlock()
 	w.work.Wait()
-	return err
 }

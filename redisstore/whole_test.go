@@ -93,7 +93,8 @@ func (w *Watcher) Watch(s *Store) {
 	}
 	original := s.scripts
 	s.scripts = all
-	s.client.AddHook(sampler{watcher: w, names: names, original: original, client: s.client})
+	client := s.servers.(oneServer).Client
+	client.AddHook(sampler{watcher: w, names: names, original: original, client: client})
 }
 
 // watchedScript gives a script that notes what could fail halfway.
@@ -164,7 +165,10 @@ func (h sampler) take(ctx context.Context, name string, args []any) {
 	pipe := h.client.TxPipeline()
 	var dumps []*redis.StringCmd
 	for _, key := range args[3 : 3+count] {
-		text := *key.(*string)
+		text, isFirst := key.(string)
+		if !isFirst {
+			text = *key.(*string)
+		}
 		if !slices.Contains(sample.Keys, text) {
 			dumps = append(dumps, pipe.Dump(ctx, text))
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -20,32 +22,35 @@ const (
 // errLeaseLost means that another sidecar continues the look at all entities.
 var errLeaseLost = errors.New("another sidecar has the lease")
 
-// lookAtAll looks at every entity once a minute, and after Redis was restarted or replaced, in one sidecar at a time.
-// It finds alarms that were lost, because a sidecar crashed between changing an entity and setting its alarm or because
-// Redis forgot, and deletions that did not end. It does a bounded slice of work on each entity and sets an alarm for
-// the rest.
-func (w *sweeper) lookAtAll(ctx context.Context) {
+// lookAtAll looks at every entity of a registry once a minute, and after Redis was restarted or replaced, in one
+// sidecar at a time. It finds alarms that were lost, because a sidecar crashed between changing an entity and setting
+// its alarm or because Redis forgot, and deletions that did not end. It does a bounded slice of work on each entity and
+// sets an alarm for the rest.
+func (w *sweeper) lookAtAll(ctx context.Context, registry *registry) {
+	var failed failures
 	for ctx.Err() == nil {
-		wait, err := w.lookIfDue(ctx)
+		wait, err := w.lookIfDue(ctx, registry)
 		switch {
 		case errors.Is(err, errLeaseLost):
 			wait = wholeLease
 		case err != nil:
-			w.noteFailure(ctx, "", err)
+			w.noteFailureIn(ctx, &failed, "", err)
 			wait = sweepPause
+		default:
+			failed.end("")
 		}
 		select {
 		case <-time.After(wait):
-		case <-w.connected:
+		case <-registry.connected:
 		case <-ctx.Done():
 		}
 	}
 }
 
-// lookIfDue looks at all entities if it is time and no other sidecar does, and returns when to ask again.
-func (w *sweeper) lookIfDue(ctx context.Context) (time.Duration, error) {
+// lookIfDue looks at all entities of a registry if it is time and no other sidecar does, and returns when to ask again.
+func (w *sweeper) lookIfDue(ctx context.Context, registry *registry) (time.Duration, error) {
 	r, err := w.run(
-		ctx, "lease_sweep", w.names, w.now(), w.sidecar, wholeLease.Milliseconds(), wholeSweep.Milliseconds(),
+		ctx, "lease_sweep", registry, w.now(), w.sidecar, wholeLease.Milliseconds(), wholeSweep.Milliseconds(),
 	)
 	if err != nil {
 		return 0, err
@@ -53,7 +58,7 @@ func (w *sweeper) lookIfDue(ctx context.Context) (time.Duration, error) {
 	if r.status == "WAIT" {
 		return time.Duration(r.number()) * time.Millisecond, r.failure()
 	}
-	look := &wholeLook{sweeper: w, after: r.text(), kept: time.Now()}
+	look := &wholeLook{sweeper: w, registry: registry, after: r.text(), kept: time.Now()}
 	if err := r.failure(); err != nil {
 		return 0, err
 	}
@@ -63,14 +68,16 @@ func (w *sweeper) lookIfDue(ctx context.Context) (time.Duration, error) {
 // wholeLook is one look at all entities, or the rest of one that another sidecar began.
 type wholeLook struct {
 	*sweeper
-	after  string // the entity looked at last
-	alarms []alarm
-	kept   time.Time
+
+	registry *registry
+	after    string // the entity looked at last
+	alarms   []alarm
+	kept     time.Time
 }
 
 func (l *wholeLook) goOn(ctx context.Context) error {
 	for {
-		names, err := l.listNames(ctx, l.after, semantics.MaxPageSize)
+		names, err := l.listNamesIn(ctx, l.registry, l.after, semantics.MaxPageSize)
 		if err != nil {
 			return err
 		}
@@ -130,11 +137,11 @@ func (l *wholeLook) whole(ctx context.Context, name string) (sweptEntity, error)
 // beside looks at what few entities have: arrivals of transfers, and a transfer dead-letter queue.
 func (l *wholeLook) beside(ctx context.Context, name string) error {
 	keys := l.keys(name)
-	found, err := l.redis(ctx).Exists(ctx, keys.key("transfers_entity"), keys.key("arrivals")).Result()
-	if err != nil {
+	found := redis.NewIntCmd(ctx, "exists", keys.key("transfers_entity"), keys.key("arrivals"))
+	if err := l.redis(ctx).Process(ctx, found); err != nil {
 		return storeError(err, false)
 	}
-	if found == 0 {
+	if found.Val() == 0 {
 		return nil
 	}
 	if err := l.forgetArrivals(ctx, name); err != nil {
@@ -167,7 +174,7 @@ func (l *wholeLook) advance(ctx context.Context, pause time.Duration) error {
 	l.setAlarms(ctx, l.alarms...)
 	l.alarms = l.alarms[:0]
 	r, err := l.run(
-		ctx, "advance_sweep", l.names, l.now(), l.sidecar, wholeLease.Milliseconds(), l.after, pause.Milliseconds(),
+		ctx, "advance_sweep", l.registry, l.now(), l.sidecar, wholeLease.Milliseconds(), l.after, pause.Milliseconds(),
 	)
 	switch {
 	case err != nil:

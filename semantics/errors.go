@@ -90,10 +90,12 @@ const (
 	DetailIndex    = "index"     // position of the first bad message of a batch
 	DetailLimit    = "limit"     // the bound that was passed
 	DetailActual   = "actual"    // the value that passed it
-	DetailOutcome  = "outcome"   // OutcomeUnknown when the call may have taken effect
+	DetailOutcome  = "outcome"   // OutcomeUnknown when the call may have taken effect, OutcomeStored when it has
 	DetailCause    = "cause"     // why the store is unavailable: redis_oom, draining, ...
 	DetailDeadSize = "deadLetterSizeInBytes"
 	DetailNumbers  = "sequenceNumbers" // those that were not found, separated by commas
+
+	DetailOperation = "operation" // position of the first bad operation of a transaction
 )
 
 // CauseDraining is the value of DetailCause while a sidecar stops, when nothing is wrong with the store.
@@ -101,6 +103,9 @@ const CauseDraining = "draining"
 
 // OutcomeUnknown is the value of DetailOutcome when the answer to a change was lost (ERR-6).
 const OutcomeUnknown = "unknown"
+
+// OutcomeStored is the value of DetailOutcome when a change was made without the durability that was asked for (DUR-2).
+const OutcomeStored = "stored, not confirmed"
 
 // Error is the one failure type of Sidebus. Message is for people and names field and bound; programs switch on
 // Code. An Error is immutable once returned and safe for concurrent use.

@@ -88,6 +88,9 @@ type Received struct {
 	// afterwards.
 	Encoded string
 
+	// Own are the properties of a dead letter that its texts do not hide (MSG-17); not set for other messages.
+	Own map[string]Value
+
 	// Unreadable is why the stored form of the message cannot be decoded; nil except for those that are damaged or of a
 	// newer version. Message is then empty. A Store returns such a message as any other, and the Broker handles it.
 	Unreadable error
@@ -123,7 +126,7 @@ type DeadLetterTexts struct{ Reason, Description *string }
 
 // SetDeadLetter fills the typed dead-letter fields and the application properties of the same names (DLQ-15).
 func (r *Received) SetDeadLetter(texts DeadLetterTexts, at time.Time) {
-	r.DeadLetteredAt = at
+	r.DeadLetteredAt, r.Own = at, r.Properties
 	properties := make(map[string]Value, len(r.Properties)+2)
 	maps.Copy(properties, r.Properties)
 	if texts.Reason != nil {

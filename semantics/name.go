@@ -27,7 +27,7 @@ func ParsePath(path string) (string, error) {
 	for i, r := range path {
 		if r != '/' && !isNameChar(r) {
 			return bad(
-				"%q has %q at position %d; letters, digits, '.', '-', '_' and '/' are allowed", Shorten(path), r, i,
+				"%q has %q at position %d; letters, digits, '.', '-', '_' and '/' are allowed", Shorten(path), r, i+1,
 			)
 		}
 	}
@@ -94,7 +94,7 @@ func parseName(field, name string) error {
 	for i, r := range name {
 		if !isNameChar(r) {
 			return InvalidField(
-				field, "%q has %q at position %d; letters, digits, '.', '-' and '_' are allowed", Shorten(name), r, i,
+				field, "%q has %q at position %d; letters, digits, '.', '-' and '_' are allowed", Shorten(name), r, i+1,
 			)
 		}
 	}
@@ -133,7 +133,7 @@ func ParsePrefix(prefix string) (string, error) {
 	prefix = strings.ReplaceAll(prefix, `\`, "/")
 	for i, r := range prefix {
 		if r != '/' && !isNameChar(r) {
-			return "", InvalidField("namePrefix", "has %q at position %d, which no name has", r, i)
+			return "", InvalidField("namePrefix", "has %q at position %d, which no name has", r, i+1)
 		}
 	}
 	return Fold(prefix), nil

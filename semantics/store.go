@@ -19,6 +19,7 @@ type Store interface {
 	Remover
 	Sessions
 	Transfers
+	Transactor
 }
 
 // Sweeper is a Store that does in the background what time makes due: activations, expiry, the end of locks and delays

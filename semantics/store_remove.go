@@ -57,7 +57,8 @@ type Remover interface {
 	// Resubmit moves dead letters of source, which must be a dead-letter queue, to the queue target as new messages
 	// that were never forwarded, each moved or not as a whole in one step (DLQ-22, FWD-5). bypassDuplicates switches
 	// the target's duplicate detection off. ENTITY_NOT_FOUND for source or target, ENTITY_DISABLED when source cannot
-	// be received from or target not sent to.
+	// be received from or target not sent to. ErrApart when source and target cannot be changed in one step; then a
+	// transfer moves the letters (Transfers.BeginResubmission).
 	Resubmit(
 		ctx context.Context, source Source, target string, letters []Resubmission, bypassDuplicates bool,
 	) ([]Resubmitted, error)

@@ -46,8 +46,9 @@ type Transfers interface {
 	// copies of a topic were decided, else 0. A message is stored as new, as if it was sent alone, but never scheduled;
 	// a duplicate counts as stored (DUP-9). A message that the destination does not accept is refused alone. Unless
 	// isLast, one such message is enough for Arrive to store nothing and return ErrNotYet. A queue with sessions makes
-	// a message without one a dead letter of its own (FWD-3, DLQ-9). If the destination was deleted or recreated, every
-	// message is refused. It is not activity of the destination (FWD-10). ErrRoutesChanged.
+	// a forwarded message without one a dead letter of its own (FWD-3, DLQ-9). If the destination was deleted or
+	// recreated, every message is refused. It is activity of the destination only when it resubmits (FWD-10, CNT-5).
+	// ErrRoutesChanged.
 	Arrive(
 		ctx context.Context, transfer Transfer, version int64, arrivals []Publication, isLast bool,
 	) ([]Arrival, error)
@@ -66,6 +67,8 @@ type Transfers interface {
 var (
 	// ErrForwardingChanged says that a source does not forward to where it did. Read it again.
 	ErrForwardingChanged = errors.New("the source does not forward there")
+	// ErrApart says that two entities are in different places, so that only a transfer carries messages between them.
+	ErrApart = errors.New("the entities are in different places")
 	// ErrOvertaken says that nothing was done because a later transfer of the source has arrived: this one is over, and
 	// what became of it is not known any more; or the store came back older than it was, and the next BeginTransfer
 	// returns a transfer that can arrive.
@@ -110,8 +113,10 @@ type BegunResubmission struct {
 
 // Arrival is what became of a message at its destination.
 type Arrival struct {
+	// Stored is what a queue has of a resubmitted dead letter; zero when the arrival is not known to be the first call.
+	Stored
 	// Refused is empty when it was stored; else ENTITY_NOT_FOUND, ENTITY_DISABLED, ENTITY_FULL, QUOTA_EXCEEDED,
-	// MESSAGE_SIZE_EXCEEDED or NO_MATCHING_SUBSCRIPTION.
+	// MESSAGE_SIZE_EXCEEDED, NO_MATCHING_SUBSCRIPTION or, of a resubmitted dead letter, SESSION_ID_MISSING.
 	Refused Code
 }
 

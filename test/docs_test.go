@@ -387,9 +387,25 @@ func TestACLOfThePageIsEnough(t *testing.T) {
 	if err := os.WriteFile(file, []byte("user default on nopass ~* &* +@all\nuser "+user+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := redistest.Start(t, "--aclfile", file)
-	defer server.Stop()
-	s := sidecartest.Start(t, "--store", strings.Replace(server.URL, "unix://", "unix://sidebus:s3cret@", 1))
+	t.Run("one server", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.Start(t, "--aclfile", file)
+		t.Cleanup(server.Stop)
+		wantRightsEnough(t, server.URL)
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		cluster := redistest.StartCluster(t, "--aclfile", file)
+		t.Cleanup(cluster.Stop)
+		wantRightsEnough(t, cluster.URL)
+	})
+}
+
+// wantRightsEnough runs the pages' sessions as the user sidebus of a store.
+func wantRightsEnough(t *testing.T, url string) {
+	t.Helper()
+	url = strings.Replace(url, "://", "://sidebus:s3cret@", 1)
+	s := sidecartest.Start(t, "--store", url)
 	shell(t, s, blocks(t, "README.md", "<!-- runs -->\n```sh")[0])
 	for _, page := range apiPages {
 		for _, session := range blocks(t, "docs/api/"+page+".md", "<!-- runs -->\n```sh") {
@@ -400,6 +416,9 @@ func TestACLOfThePageIsEnough(t *testing.T) {
 		shell(t, s, session)
 	}
 	shell(t, s, lifeOfSharedCopies)
+	if code, output := sidecartest.Run(t, "doctor", "--store", url); code != 0 || !strings.Contains(output, "problems: 0") {
+		t.Errorf("doctor: exit %d\n%s", code, output)
+	}
 	if strings.Contains(s.Log(), "NOPERM") {
 		t.Errorf("a right is missing:\n%s", s.Log())
 	}

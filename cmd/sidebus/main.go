@@ -7,13 +7,15 @@ import (
 	"os"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/doctor"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/serve"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/verbs"
 )
 
 type grammar struct {
-	Serve serve.Command `cmd:"" help:"Run the sidecar until SIGTERM or SIGINT, then drain and exit."`
+	Serve  serve.Command  `cmd:"" help:"Run the sidecar until SIGTERM or SIGINT, then drain and exit."`
+	Doctor doctor.Command `cmd:"" help:"Check Redis and what is kept in it, and say what to do. Reads --store like serve, and needs no sidecar."`
 
 	verbs.Grammar
 }

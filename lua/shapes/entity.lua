@@ -20,6 +20,8 @@
 ---@field duplicate_window_ms int how long a message id is remembered
 ---@field duplicate_max_entries int how many are remembered
 ---@field partitioned bool a message id counts together with its partition
+---@field seen_keys table? keys of the messages that a transaction has brought so far
+---@field forgotten table? numbers that a transaction cancels, whose message ids are new again (DUP-6)
 ---@field free_keys int? how many more may be remembered, once it was looked up
 
 ---@class Quota

@@ -1,7 +1,7 @@
 -- A message on its way in. Which fields it has depends on the script.
 
 ---@class Message
--- Variables: message
+-- Variables: message twin
 ---@field size string bytes, as the id of the log entry has it
 ---@field bytes int bytes that it counts for in the quota: with those of its copies
 ---@field copied int bytes of its copies
@@ -16,6 +16,10 @@
 ---@field copies Copies of a topic
 ---@field key string? what duplicate detection knows it by
 ---@field is_known bool it is a duplicate
+---@field original int? number of what it is a duplicate of
+---@field twin Message? of the same call, that it is a duplicate of
+---@field number int? that it got; if it is a duplicate, that of the other one with the sign turned
+---@field without_session bool? it has no session, needs one, and is refused
 ---@field is_lost bool it has no session and the queue requires one
 
 -- What a call brings: see intake/refuse.

@@ -16,6 +16,8 @@
 ---@field found_alarm int alarm when the queue was opened
 ---@field lazy bool? lifetimes are left until a call reads the queue (TTL-20)
 ---@field used int? until when it was in use, as far as this script has found out
+---@field new_states int? states that a transaction adds
+---@field cancelled table? members of due that a transaction removes
 ---@field slice_bytes int? bytes that this script may still copy for what is due
 ---@field rest_left int? messages that this script may still end because others of their session ended
 ---@field rest_bytes int? bytes of the same
@@ -56,6 +58,7 @@
 ---@field bytes int bytes of its messages when it was opened
 ---@field newly_available int messages that became available in this script; with sessions, sessions that became ready
 ---@field forwards string? path that it forwards to
+---@field ending table? locks that a transaction ends
 ---@field any_changes bool? modified has something, once it was looked up
 
 -- A log entry that has several messages: see log/parse_chunk.

@@ -23,7 +23,6 @@
 ---@field expiring string? marks of expiry/mark_expiring
 ---@field any_blocked bool a session was blocked once
 ---@field any_delayed bool? delayed has something, once it was looked up
----@field any_waiting bool? session_waiting has something, once it was looked up
 
 ---@class Record
 -- Variables: record

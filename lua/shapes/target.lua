@@ -1,7 +1,7 @@
 -- A queue or subscription that a script puts messages into: less is read of it than of a Queue. It is its own Side.
 
 ---@class Target : Entity, History, Quota, Schedule, Sessions
--- Variables: target
+-- Variables: target quota
 ---@field keyed bool a send must give id, partition and session of each message
 ---@field log string key: the messages
 ---@field expiry string key: messages that expire

@@ -62,6 +62,7 @@ const (
 	CodeEntityFull                Code = "ENTITY_FULL"
 	CodeQuotaExceeded             Code = "QUOTA_EXCEEDED"
 	CodeThrottled                 Code = "THROTTLED"
+	CodeDurabilityNotMet          Code = "DURABILITY_NOT_MET"
 	CodeNoMatchingSubscription    Code = "NO_MATCHING_SUBSCRIPTION"
 	CodeServiceTimeout            Code = "SERVICE_TIMEOUT"
 	CodeStoreUnavailable          Code = "STORE_UNAVAILABLE"

@@ -49,7 +49,8 @@ type HandleOptions struct {
 	// ManualSettlement leaves every message to its methods: what a handler returns settles nothing, and an error goes
 	// to OnError. A message may be settled after its handler has returned; until then it counts against Concurrency.
 	// With SessionInFlight > 1 the next message of its session is handled meanwhile. If you then abandon or release the
-	// first one, the session is closed: the locks of all its messages that are not settled are lost.
+	// first one, also with an unknown outcome, the session is closed: the locks of all its messages that are not
+	// settled are lost.
 	ManualSettlement bool
 	// OnError is told what goes wrong and does not end Handle: a stream that breaks, a settlement that fails for good.
 	// Several goroutines call it. Default: such errors are dropped.

@@ -118,6 +118,8 @@ func (m *HandledMessage) settle(ctx context.Context, settle *sidebusv1.Subscribe
 	case errors.Is(err, CodeSessionLockLost):
 		m.stream.held.sessionLost(m.session)
 		m.noteSettled(true)
+	case givesBack && m.stream.isManual && ErrorOf(err).OutcomeUnknown:
+		m.noteSettled(true) // if it was given back, those behind it must not be handled before it (SESS-28)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (m *HandledMessage) settleWithRetries(ctx context.Context, settle *sidebusv
 			return nil
 		}
 		refused := ErrorOf(err)
-		if mayBeDone && refused.Code == CodeMessageLockLost {
+		if mayBeDone && refused.Code == CodeMessageLockLost && !m.mayBelongToAnother() {
 			return nil
 		}
 		if !refused.Retryable || isLast || errors.Is(err, errBroke) {
@@ -42,6 +42,13 @@ func (m *HandledMessage) settleWithRetries(ctx context.Context, settle *sidebusv
 			return err
 		}
 	}
+}
+
+// mayBelongToAnother reports whether a message that is to be removed before its handler begins may have lost its lock
+// because that expired. Then another receiver may have it, and it must not be handled here too (RECV-3). In a session,
+// only the lock of the session expires.
+func (m *HandledMessage) mayBelongToAnother() bool {
+	return m.stream.removes && m.session == nil && (m.LockedUntil == nil || time.Now().After(*m.LockedUntil))
 }
 
 func (m *HandledMessage) isLost() bool {

@@ -124,7 +124,8 @@ func settle[Q any](
 
 // endsLock reports whether a message has no lock any more after a settlement with this outcome.
 func endsLock(err error) bool {
-	return err == nil || errors.Is(err, CodeMessageLockLost) || errors.Is(err, CodeSessionLockLost)
+	return err == nil || errors.Is(err, CodeMessageLockLost) || errors.Is(err, CodeSessionLockLost) ||
+		errors.Is(err, CodeDurabilityNotMet)
 }
 
 // settled returns the first failure in the rows of a settlement. After a try whose outcome is unknown, that the lock
@@ -142,8 +143,11 @@ func settled(rows []*sidebusv1.SettleResponse_Result, mayBeDone bool) error {
 
 // refusal is the error of one message whose lock is lost, or that was refused otherwise.
 func refusal(reason Code, otherwise string) *Error {
-	if reason == CodeMessageLockLost || reason == CodeSessionLockLost {
+	switch reason {
+	case CodeMessageLockLost, CodeSessionLockLost:
 		otherwise = "the lock has expired or the message was settled; if it is still there, it is delivered again"
+	case CodeDurabilityNotMet:
+		otherwise = "the message is settled, but its durability is not confirmed"
 	}
 	return &Error{Code: reason, Message: otherwise}
 }

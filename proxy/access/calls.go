@@ -43,6 +43,12 @@ var calls = map[string]func(proto.Message) []Right{
 
 	sidebusv1.Sessions_DeadLetterRest_FullMethodName: to(Listen),
 
+	sidebusv1.Transactions_Transact_FullMethodName: rightsOfOperations,
+	sidebusv1.Transactions_Begin_FullMethodName:    none,
+	sidebusv1.Transactions_Add_FullMethodName:      rightsOfOperations,
+	sidebusv1.Transactions_Commit_FullMethodName:   none,
+	sidebusv1.Transactions_Rollback_FullMethodName: none,
+
 	sidebusv1.Admin_EnsureQueue_FullMethodName:            manage,
 	sidebusv1.Admin_CreateQueue_FullMethodName:            manage,
 	sidebusv1.Admin_GetQueue_FullMethodName:               manage,
@@ -75,6 +81,35 @@ var calls = map[string]func(proto.Message) []Right{
 // to returns the function for calls that need the claims on the one entity that the request names.
 func to(claims Claims) func(proto.Message) []Right {
 	return func(request proto.Message) []Right { return []Right{{Claims: claims, Path: named(request)}} }
+}
+
+// none is for calls that need no right before their transaction is known: Commit asks for those of its operations
+// (RightOf), and Rollback does nothing to an entity.
+func none(proto.Message) []Right { return nil }
+
+// rightsOfOperations are those of the calls that the operations of a transaction are.
+func rightsOfOperations(request proto.Message) (rights []Right) {
+	for _, operation := range request.(interface{ GetOperations() []*sidebusv1.Operation }).GetOperations() {
+		field := operation.ProtoReflect().WhichOneof(operation.ProtoReflect().Descriptor().Oneofs().Get(0))
+		if field == nil {
+			continue // the call is refused later
+		}
+		claims := Listen
+		if operation.GetSend() != nil || operation.GetCancelScheduled() != nil {
+			claims = Send
+		}
+		inner := operation.ProtoReflect().Get(field).Message().Interface()
+		rights = append(rights, Right{Claims: claims, Path: named(inner)})
+	}
+	return rights
+}
+
+// RightOf returns the right that an operation of a transaction needs.
+func RightOf(o semantics.Operation) Right {
+	if o.Verb == semantics.OperationSend || o.Verb == semantics.OperationCancel {
+		return Right{Claims: Send, Path: o.Source.Path}
+	}
+	return Right{Claims: Listen, Path: o.Source.Path}
 }
 
 // named returns the path of the entity in a request, or "" if there is none.

@@ -133,7 +133,12 @@ func (x *exchange) renew(source semantics.Source) error {
 
 // done answers a call on a lock.
 func (x *exchange) done(source semantics.Source, code semantics.Code) error {
-	if code != "" {
+	switch code {
+	case "":
+	case semantics.DurabilityNotMet:
+		return semantics.Errorf(code, "the message is settled, but its durability is not confirmed").
+			With(semantics.DetailEntity, source.String()).With(semantics.DetailOutcome, semantics.OutcomeStored)
+	default:
 		return lockLost(source, code)
 	}
 	x.Header().Set("Content-Length", "0")

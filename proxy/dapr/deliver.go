@@ -98,7 +98,7 @@ func (c *component) deadLetterDelivered(ctx context.Context, topic string, token
 			With(semantics.DetailEntity, semantics.Shorten(topic))
 	}
 	codes, err := m.Sub.Settle(ctx, []semantics.LockToken{token}, p.givenUp().Settle)
-	if err == nil && codes[0] != "" {
+	if err == nil && !codes[0].Took() {
 		err = semantics.Errorf(codes[0], "the message is no longer locked; it will be delivered again").
 			With(semantics.DetailEntity, semantics.Shorten(topic))
 	}

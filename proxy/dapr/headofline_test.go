@@ -82,14 +82,7 @@ func TestDAPR_3_HungAppKeepsNoSession(t *testing.T) {
 		r.sendTo("orders", "a", "1")
 		r.sendTo("orders", "b", "2")
 		f.wants("1 2")
-		g := r.subscribe("orders")
-		b.pass(11 * time.Second)
-		g.wants("1")
-		g.ack("1")
-		b.pass(10 * time.Second)
-		g.wants("2")
-		g.ack("2")
-		b.wantCounts("orders", "available 0 locked 0 dead 0")
+		b.wantTakenOver(f, r.subscribe("orders"))
 	})
 }
 

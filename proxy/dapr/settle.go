@@ -77,7 +77,7 @@ func (p *pullStream) settleFor(ctx context.Context, why inflight.Reason, message
 	var v settling.Settlement
 	switch why {
 	case inflight.Processed:
-		v = settling.Complete(p.broker)
+		v = settling.Complete()
 	case inflight.TimedOut:
 		v = p.abandon(messages[0], settling.TimedOut, "no acknowledgment within "+p.settings.handlerTimeout.String())
 	case inflight.ConnectionLost:

@@ -36,12 +36,13 @@ import (
 // RECEIVE_AND_DELETE mode can be lost between that queue and the client. A message in PEEK_LOCK mode that is lost there
 // is available again when its lock expires.
 func Register(
-	server *grpc.Server, messages *Messages, sessions *Sessions, admin *Admin, responses *response.Tracker,
-	calls *obs.Calls, authorizer access.Authorizer,
+	server *grpc.Server, messages *Messages, sessions *Sessions, transactions *Transactions, admin *Admin,
+	responses *response.Tracker, calls *obs.Calls, authorizer access.Authorizer,
 ) {
 	r := &registrar{responses: responses, calls: calls, authorizer: authorizer}
 	server.RegisterService(r.observed(sidebusv1.Messages_ServiceDesc), messages)
 	server.RegisterService(r.observed(sidebusv1.Sessions_ServiceDesc), sessions)
+	server.RegisterService(r.observed(sidebusv1.Transactions_ServiceDesc), transactions)
 	server.RegisterService(r.observed(sidebusv1.Admin_ServiceDesc), admin)
 }
 

@@ -29,7 +29,7 @@ func pathOf(kind semantics.Kind, field, resource string) (string, error) {
 	if path, is, ok := parseResource(resource); ok && is == kind {
 		return path, nil
 	}
-	return "", semantics.InvalidField(field, "must be %s", forms[kind])
+	return "", semantics.InvalidField(field, "is %q, must be %s", semantics.Shorten(resource), forms[kind])
 }
 
 // parseResource returns the path of an entity and its kind. It does not check the names.

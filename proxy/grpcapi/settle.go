@@ -30,21 +30,29 @@ func (s *Messages) Abandon(ctx context.Context, request *sidebusv1.AbandonReques
 }
 
 func (s *Messages) abandonVerb(request *sidebusv1.AbandonRequest) (settleVerb, error) {
-	properties, err := wire.PropertiesOf(request.GetProperties())
+	options, err := abandonOptions(request)
 	if err != nil {
 		return nil, err
+	}
+	return func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
+		return s.broker.Abandon(ctx, source, tokens, options)
+	}, nil
+}
+
+func abandonOptions(request *sidebusv1.AbandonRequest) (semantics.AbandonOptions, error) {
+	properties, err := wire.PropertiesOf(request.GetProperties())
+	if err != nil {
+		return semantics.AbandonOptions{}, err
 	}
 	options := semantics.AbandonOptions{Properties: properties, SkipOrder: request.GetSkipOrder()}
 	if request.GetDelay() != nil {
 		delay, err := wire.DurationOf("delay", request.GetDelay())
 		if err != nil {
-			return nil, err
+			return semantics.AbandonOptions{}, err
 		}
 		options.Delay = &delay
 	}
-	return func(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-		return s.broker.Abandon(ctx, source, tokens, options)
-	}, nil
+	return options, nil
 }
 
 // Defer defers messages; see broker.Broker.Defer.

@@ -59,9 +59,13 @@ func (h *Handler) writeRoutingFailure(
 		writeWrongMethod(w, x, r.Method, h.methodsFor(r))
 		return
 	}
+	slash := ""
+	if strings.Count(r.URL.EscapedPath(), "/") > len("///") { // beyond /v1/queues/orders
+		slash = "; write \"/\" in a name as %2F"
+	}
 	writeError(w, x, semantics.Errorf(semantics.RouteNotFound,
-		"there is no route %s; the nearest is %s, and a \"/\" in a name is written %%2F; /openapi.json lists all",
-		semantics.Shorten(r.URL.Path), nearestRoute(r.URL.EscapedPath())))
+		"there is no route %s; the nearest is %s%s; /openapi.json lists all",
+		semantics.Shorten(r.URL.Path), nearestRoute(r.URL.EscapedPath()), slash))
 }
 
 func writeWrongMethod(w http.ResponseWriter, x *exchange, method string, allowed []string) {

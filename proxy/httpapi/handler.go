@@ -42,8 +42,9 @@ type Handler struct {
 
 // New returns a Handler over the services. The authorizer authorizes every call, except of the description of the API.
 // messages must have the size limit of HTTP (MSG-21).
-func New(messages sidebusv1.MessagesServer, sessions sidebusv1.SessionsServer, admin sidebusv1.AdminServer,
-	responses *response.Tracker, calls *obs.Calls, authorizer access.Authorizer,
+func New(messages sidebusv1.MessagesServer, sessions sidebusv1.SessionsServer,
+	transactions sidebusv1.TransactionsServer, admin sidebusv1.AdminServer, responses *response.Tracker,
+	calls *obs.Calls, authorizer access.Authorizer,
 ) (*Handler, error) {
 	h := &Handler{responses: responses, calls: calls, authorizer: authorizer}
 	h.mux = runtime.NewServeMux(
@@ -62,12 +63,18 @@ func New(messages sidebusv1.MessagesServer, sessions sidebusv1.SessionsServer, a
 	conn := local{}
 	conn.add(sidebusv1.Messages_ServiceDesc, messages)
 	conn.add(sidebusv1.Sessions_ServiceDesc, sessions)
+	conn.add(sidebusv1.Transactions_ServiceDesc, transactions)
 	conn.add(sidebusv1.Admin_ServiceDesc, admin)
 	unused := context.TODO() // only a gateway that dials needs it
 	if err := sidebusv1.RegisterMessagesHandlerClient(unused, h.mux, sidebusv1.NewMessagesClient(conn)); err != nil {
 		return nil, err
 	}
 	if err := sidebusv1.RegisterSessionsHandlerClient(unused, h.mux, sidebusv1.NewSessionsClient(conn)); err != nil {
+		return nil, err
+	}
+	if err := sidebusv1.RegisterTransactionsHandlerClient(
+		unused, h.mux, sidebusv1.NewTransactionsClient(conn),
+	); err != nil {
 		return nil, err
 	}
 	return h, sidebusv1.RegisterAdminHandlerClient(unused, h.mux, sidebusv1.NewAdminClient(conn))

@@ -44,7 +44,7 @@ func TestRECV_7_FailedFlushGivesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			responses := response.NewTracker(logger)
-			h, err := New(grpcapi.NewMessages(broker, metrics, grpcapi.OverHTTP, nil), grpcapi.NewSessions(broker), grpcapi.NewAdmin(broker), responses, obs.NewCalls(metrics, logger), access.AllowAll{})
+			h, err := New(grpcapi.NewMessages(broker, metrics, grpcapi.OverHTTP, nil), grpcapi.NewSessions(broker), grpcapi.NewTransactions(grpcapi.NewMessages(broker, metrics, grpcapi.OverHTTP, nil)), grpcapi.NewAdmin(broker), responses, obs.NewCalls(metrics, logger), access.AllowAll{})
 			if err != nil {
 				t.Fatal(err)
 			}

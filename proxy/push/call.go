@@ -175,7 +175,7 @@ func (h *handler) settlementFor(response *http.Response) settling.Settlement {
 	case response.StatusCode == http.StatusAccepted:
 		return settling.Settlement{Outcome: leftToApp}
 	case response.StatusCode >= 200 && response.StatusCode <= 299:
-		return settling.Complete(h.broker)
+		return settling.Complete()
 	default:
 		return h.abandon(obs.Abandon, retryAfter(response.Header.Get("Retry-After")), detail)
 	}

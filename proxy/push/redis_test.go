@@ -32,13 +32,24 @@ func TestRECV_14_AnswersAndStopsOnRedis(t *testing.T) {
 func startOnRedis(t *testing.T, broker *broker.Broker, queue string, atATime int, app *apptest.App) (stop func()) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerFor(t, broker, queue, app, w, r) }))
+	end := run(t, broker, Handler{
+		Source: "queues/" + queue, URL: server.URL, MaxConcurrent: atATime, MaxConcurrentSessions: atATime,
+	})
+	return func() {
+		end()
+		app.LetGo()
+		server.Close()
+	}
+}
+
+// run runs a Pusher with a handler.
+func run(t *testing.T, broker *broker.Broker, to Handler) (end func()) {
+	t.Helper()
 	metrics, err := obs.NewMetrics(prometheus.NewRegistry(), broker, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pusher, err := New([]Handler{{
-		Source: "queues/" + queue, URL: server.URL, MaxConcurrent: atATime, MaxConcurrentSessions: atATime,
-	}}, broker, metrics, slog.New(slog.DiscardHandler))
+	pusher, err := New([]Handler{to}, broker, metrics, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +62,6 @@ func startOnRedis(t *testing.T, broker *broker.Broker, queue string, atATime int
 	return func() {
 		cancel()
 		<-over
-		app.LetGo()
-		server.Close()
 	}
 }
 
@@ -84,4 +93,32 @@ func answerFor(t *testing.T, broker *broker.Broker, queue string, app *apptest.A
 	default:
 		w.Header().Set(settleHeader, string(verb))
 	}
+}
+
+// A sidecar or its Redis fails in the turn that completes a message of a session and takes the next one.
+func TestSESS_25_FailuresInTurnsOfHandlers(t *testing.T) {
+	t.Parallel()
+	apptest.FailInTurns(t, func(t *testing.T, on semantics.Store, queue string, take func(string, int) bool) (stop func()) {
+		t.Helper()
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return // the sidecar stops
+			}
+			var properties struct{ DeliveryCount int }
+			if err := json.Unmarshal([]byte(r.Header.Get("BrokerProperties")), &properties); err != nil {
+				t.Error(err)
+			}
+			if !take(string(body), properties.DeliveryCount) {
+				<-r.Context().Done()
+			}
+		}))
+		b := broker.New(on)
+		end := run(t, b, Handler{Source: "queues/" + queue, URL: server.URL})
+		return func() {
+			end()
+			server.Close()
+			b.Close()
+		}
+	})
 }

@@ -138,7 +138,7 @@ func (s *subscriber) push(p *push) {
 	case v.Outcome == leftToApp:
 		s.app.probeWithAllCredits()
 	}
-	if v.Settle != nil {
+	if v.Verb != "" {
 		v.Outcome = s.settle(p, v)
 	}
 	s.metrics.Pushes.WithLabelValues(s.Source, string(v.Outcome)).Inc()

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
@@ -24,7 +25,7 @@ func OnBoth(t *testing.T, scenario func(t *testing.T, store semantics.Store, aud
 		t.Parallel()
 		namespace, ledger := Namespace(), NewLedger(time.Now)
 		client := openClient(t)
-		auditor := NewAuditor(client, namespace).With(ledger)
+		auditor := audit.New(client, namespace).With(ledger)
 		scenario(t, ledger.Keep(Open(t, redisstore.Options{Namespace: namespace})), func(path string) error {
 			return auditor.Audit(context.WithoutCancel(t.Context()), path)
 		})

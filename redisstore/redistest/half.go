@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -37,7 +38,7 @@ return 1`)
 func RememberEntity(t testing.TB, client *redis.Client, namespace, path string) *EntityPast {
 	t.Helper()
 	p := &EntityPast{client: client, tag: "sb:{" + namespace + "/" + semantics.Fold(path) + "}:"}
-	dumps, err := dumpAll.Run(context.WithoutCancel(t.Context()), client, nil, globQuote(p.tag)+"*").Slice()
+	dumps, err := dumpAll.Run(context.WithoutCancel(t.Context()), client, nil, audit.KeysOf(p.tag)).Slice()
 	if err != nil {
 		t.Fatalf("dump %s: %v", path, err)
 	}
@@ -49,7 +50,7 @@ func RememberEntity(t testing.TB, client *redis.Client, namespace, path string) 
 // they are on another shard of a cluster. No connection is lost by it.
 func (p *EntityPast) Return(t testing.TB) {
 	t.Helper()
-	args := append([]any{globQuote(p.tag) + "*"}, p.dumps...)
+	args := append([]any{audit.KeysOf(p.tag)}, p.dumps...)
 	if err := restoreAll.Run(context.WithoutCancel(t.Context()), p.client, nil, args...).Err(); err != nil {
 		t.Fatalf("return to the past: %v", err)
 	}

@@ -1,20 +1,18 @@
 package redistest
 
 import (
-	"cmp"
 	"context"
 	"maps"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
 )
 
 // Ledger notes which messages stores have handed out under lock and who has settled them, by their answers alone. With
-// it an Auditor finds what is locked and was not handed out, and what was handed out and is not locked. Make one with
+// it an audit.Auditor finds what is locked and was not handed out, and what was handed out and is not locked. Make one with
 // NewLedger and give to the tests what Keep returns. It is safe for concurrent use. A call with an unknown outcome
 // leaves it wrong.
 type Ledger struct {
@@ -47,7 +45,7 @@ func sideOf(source semantics.Source) side {
 	case semantics.DeadLetterQueue:
 		return side{semantics.Fold(source.Path), "dead_"}
 	case semantics.TransferDeadLetterQueue:
-		return side{semantics.Fold(source.Path + transfersSuffix), "dead_"}
+		return side{semantics.Fold(source.Path + audit.TransfersSuffix), "dead_"}
 	default:
 		return side{semantics.Fold(source.Path), ""}
 	}
@@ -146,6 +144,17 @@ func (k Kept) DeadLetter(ctx context.Context, source semantics.Source, tokens []
 	return codes, err
 }
 
+// Transact implements semantics.Transactor.
+func (k Kept) Transact(ctx context.Context, once *semantics.Once, operations []semantics.Operation) semantics.TransactionOutcome {
+	outcome := k.Store.Transact(ctx, once, operations)
+	for _, o := range operations {
+		if outcome.Err == nil {
+			k.ledger.settled(o.Tokens, make([]semantics.Code, len(o.Tokens)))
+		}
+	}
+	return outcome
+}
+
 // RenewLocks implements semantics.Settler.
 func (k Kept) RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error) {
 	renewals, err := k.Store.RenewLocks(ctx, source, tokens)
@@ -208,44 +217,15 @@ func (k Kept) DeleteEntity(ctx context.Context, kind semantics.Kind, path string
 	return err
 }
 
-// checkLedger checks that what is locked on one side of an entity is what was handed out there and neither settled nor
-// past its end, as often as it should.
-func (a *Auditor) checkLedger(path, prefix string, q *audit) {
-	if a.ledger == nil {
-		return
-	}
-	a.ledger.mu.Lock()
-	defer a.ledger.mu.Unlock()
-	now := a.ledger.now()
-	out := map[int64]heldOut{}
-	for _, h := range a.ledger.held {
+// Held implements audit.Witness.
+func (l *Ledger) Held(path, prefix string) (held map[int64]audit.Held, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held, now = map[int64]audit.Held{}, l.now()
+	for _, h := range l.held {
 		if h.side == (side{semantics.Fold(path), prefix}) && h.until.After(now) {
-			out[h.number] = h
+			held[h.number] = audit.Held{Failed: h.failed, Until: h.until}
 		}
 	}
-	for lock, end := range q.singleLocks(prefix) {
-		position, _, _ := strings.Cut(lock, ":")
-		if m := sessionLock.FindStringSubmatch(lock); m != nil {
-			position, end = unpadded(m[2]), q.zsets["session_locks"][m[1]]
-		}
-		if int64(end) <= now.UnixMilli() || end == noEnd {
-			continue
-		}
-		number, _ := strconv.ParseInt(cmp.Or(q.logs[prefix+"log"][position].fields["n"], position), 10, 64)
-		h, isOut := out[number]
-		if !isOut {
-			q.fault("%slocks has %d until %d, which was not handed out", prefix, number, int64(end))
-			continue
-		}
-		delete(out, number)
-		if got := q.hashes[prefix+"deliveries"][position]; cmp.Or(got, "0") != strconv.Itoa(h.failed) {
-			q.fault("%d has failed %s times, it was handed out with %d", number, got, h.failed)
-		}
-		if h.until.UnixMilli() != int64(end) {
-			q.fault("%d is locked until %d, it was said until %d", number, int64(end), h.until.UnixMilli())
-		}
-	}
-	for _, number := range slices.Sorted(maps.Keys(out)) {
-		q.fault("%d of %slog was handed out until %s and is not locked", number, prefix, out[number].until)
-	}
+	return held, now
 }

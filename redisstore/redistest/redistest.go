@@ -1,6 +1,8 @@
 // Package redistest provides tests with a real Redis: the one SIDEBUS_TEST_REDIS names, else one redis-server (or
-// valkey-server) that it starts for the test binary and stops with it. It never falls back to a fake and never skips.
-// Tests share that Redis and keep apart by namespace, so they run in parallel and never flush.
+// valkey-server) that it starts for the test binary and stops with it. SIDEBUS_TEST_REDIS=cluster starts a cluster,
+// SIDEBUS_TEST_REDIS=sentinels a pair with three Sentinels instead. SIDEBUS_TEST_SERVER is the server that is started,
+// if it is not the first on PATH. It never falls back to a fake and never skips. Tests share that Redis and keep apart by
+// namespace, so they run in parallel and never flush.
 package redistest
 
 import (
@@ -13,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,7 +42,9 @@ type Server struct {
 
 var shared struct {
 	sync.Mutex
-	server *Server
+	server  *Server
+	several interface{ Stop() } // a cluster, or Sentinels with what they watch
+	url     string              // of several
 }
 
 // Main runs a package's tests, stops the shared server after them, fails if goroutines are left then, and exits. It is
@@ -57,17 +62,32 @@ func (r runner) Run() int {
 	if shared.server != nil {
 		shared.server.Stop()
 	}
+	if shared.several != nil {
+		shared.several.Stop()
+	}
 	return code
 }
 
 // URL returns the Redis all tests of this binary share.
 func URL(t testing.TB) string {
 	t.Helper()
-	if url := os.Getenv("SIDEBUS_TEST_REDIS"); url != "" {
-		return url
-	}
+	url := os.Getenv("SIDEBUS_TEST_REDIS")
 	shared.Lock()
 	defer shared.Unlock()
+	switch {
+	case url == "cluster" && shared.several == nil:
+		cluster := StartCluster(t)
+		shared.several, shared.url = cluster, cluster.URL
+	case url == "sentinels" && shared.several == nil:
+		sentinels := StartSentinels(t)
+		shared.several, shared.url = sentinels, sentinels.URL
+	}
+	if shared.several != nil {
+		return shared.url
+	}
+	if url != "" {
+		return url
+	}
 	if shared.server == nil {
 		shared.server = Start(t)
 	}
@@ -79,11 +99,10 @@ func URL(t testing.TB) string {
 // busy-reply-threshold.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	program := ""
+	program := os.Getenv("SIDEBUS_TEST_SERVER")
 	for _, name := range []string{"redis-server", "valkey-server"} {
-		if path, err := exec.LookPath(name); err == nil {
+		if path, err := exec.LookPath(name); program == "" && err == nil {
 			program = path
-			break
 		}
 	}
 	if program == "" {
@@ -140,6 +159,22 @@ func (s *Server) Kill() {
 	<-s.exited
 }
 
+// HasExited reports whether the server has ended.
+func (s *Server) HasExited() bool {
+	select {
+	case <-s.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// PID returns the process id of the server.
+func (s *Server) PID() int { return s.command.Process.Pid }
+
+// Signal sends a signal to the server.
+func (s *Server) Signal(signal syscall.Signal) { _ = s.command.Process.Signal(signal) }
+
 // Restart runs the server again on the same data after Kill.
 func (s *Server) Restart(t testing.TB, args ...string) {
 	t.Helper()
@@ -174,17 +209,6 @@ func Namespace() string {
 		b[i] = byte(rand.Uint32())
 	}
 	return "test-" + hex.EncodeToString(b[:])
-}
-
-// ClientOptions returns how a test connects to the Redis of a URL. Its calls have as long as a busy machine needs.
-func ClientOptions(t testing.TB, url string) *redis.Options {
-	t.Helper()
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = Patience, Patience, Patience
-	return options
 }
 
 // Open makes a Store on the shared Redis with a namespace of its own, unless options name one, and closes it with the

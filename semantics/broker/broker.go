@@ -25,7 +25,8 @@ type Broker struct {
 	compile semantics.CompileRule
 	fanout  fanout
 
-	forwarding forwarding
+	forwarding   forwarding
+	transactions transactions
 
 	hasNoSessions bool
 

@@ -77,7 +77,7 @@ func (h *held) endedOf(source semantics.Source, tokens []semantics.LockToken, co
 	defer h.mu.Unlock()
 	for i, t := range tokens {
 		switch codes[i] {
-		case "", semantics.MessageLockLost:
+		case "", semantics.DurabilityNotMet, semantics.MessageLockLost:
 			owner := h.deleteLocked(t)
 			if last := len(all) - 1; last >= 0 && all[last].owner == owner && all[last].end == i {
 				all[last].end++

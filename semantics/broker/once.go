@@ -17,10 +17,7 @@ func (b *Broker) SendOnce(
 	if target, err = target.Parse(); err != nil {
 		return nil, false, err
 	}
-	if requestID == "" {
-		return nil, false, semantics.InvalidField("requestId", "must have 1 to %d characters", semantics.MaxIDLength)
-	}
-	if err := semantics.CheckID("requestId", requestID); err != nil {
+	if err := checkRequestID(requestID); err != nil {
 		return nil, false, err
 	}
 	once := semantics.Once{RequestID: requestID, Digest: digestOf(messages), Seed: semantics.NewRandomUUID().String()}
@@ -42,6 +39,13 @@ func (b *Broker) SendOnce(
 		}
 	}
 	return results, outcome.Repeats != nil, nil
+}
+
+func checkRequestID(id string) error {
+	if id == "" {
+		return semantics.InvalidField("requestId", "must have 1 to %d characters", semantics.MaxIDLength)
+	}
+	return semantics.CheckID("requestId", id)
 }
 
 // fillIDs assigns ids to messages that have none, and reports which.

@@ -55,27 +55,32 @@ const activateStep = 50
 // something fails. ENTITY_NOT_FOUND.
 func (b *Broker) ActivateDue(ctx context.Context, topic string) error {
 	for {
-		due, err := b.store.Due(ctx, topic, activateStep)
-		if err != nil || len(due) == 0 {
-			return err
-		}
-		if due, err = dueReadable(due); len(due) == 0 {
-			return err
-		}
-		err = b.fanout.try(ctx, topic, func(r *router) error {
-			activations := make([]semantics.Activation, len(due))
-			for i, m := range due {
-				message := m.Message
-				message.ScheduledAt = m.ScheduledAt // what it was scheduled for stays on it
-				activations[i] = semantics.Activation{
-					SequenceNumber: m.SequenceNumber,
-					Publication:    semantics.Publication{Message: &message, Copies: r.copies(&message)},
-				}
-			}
-			return b.store.Activate(ctx, topic, r.version, activations)
-		})
-		if err != nil {
+		more, err := b.activateSome(ctx, topic)
+		if err != nil || !more {
 			return err
 		}
 	}
+}
+
+// activateSome does one step of ActivateDue, and reports whether there may be more to do.
+func (b *Broker) activateSome(ctx context.Context, topic string) (bool, error) {
+	due, err := b.store.Due(ctx, topic, activateStep)
+	if err != nil || len(due) == 0 {
+		return false, err
+	}
+	if due, err = dueReadable(due); len(due) == 0 {
+		return false, err
+	}
+	return true, b.fanout.try(ctx, topic, func(r *router) error {
+		activations := make([]semantics.Activation, len(due))
+		for i, m := range due {
+			message := m.Message
+			message.ScheduledAt = m.ScheduledAt // what it was scheduled for stays on it
+			activations[i] = semantics.Activation{
+				SequenceNumber: m.SequenceNumber,
+				Publication:    semantics.Publication{Message: &message, Copies: r.copies(&message)},
+			}
+		}
+		return b.store.Activate(ctx, topic, r.version, activations)
+	})
 }

@@ -169,6 +169,12 @@ func pricedCalls() []pricedCall {
 		}
 	}
 	return []pricedCall{
+		{"Transact", "", 4, 0, func(ctx context.Context, l *limited) error { // as its operations cost alone
+			three := semantics.Operation{Source: rateOrders, Messages: []*semantics.Message{{}, {}, {}}}
+			one := semantics.Operation{Source: rateOrders, Messages: []*semantics.Message{{}}}
+			_, err := l.Transact(ctx, nil, []semantics.Operation{three, one})
+			return err
+		}},
 		{"EnsureEntity", "", 10, 0, func(ctx context.Context, l *limited) error {
 			_, err := l.EnsureEntity(ctx, semantics.QueueKind, "new", options, given)
 			return err

@@ -23,8 +23,8 @@ func TestQUOTA_10_EveryVerbHasItsCost(t *testing.T) {
 		}
 	})
 
-	// no client asks for these
-	priced := map[string]bool{"AwaitSettled": true, "ReleaseHeld": true, "ActivateDue": true, "Forward": true}
+	// No client asks for these, except for Commit, which is a Transact.
+	priced := map[string]bool{"AwaitSettled": true, "ReleaseHeld": true, "ActivateDue": true, "Forward": true, "Commit": true}
 	for _, c := range pricedCalls() {
 		priced[c.verb] = true
 	}

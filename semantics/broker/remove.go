@@ -216,7 +216,7 @@ func (b *Broker) Resubmit(
 		return nil, false, err
 	}
 	r := &resubmitter{broker: b, source: source, target: target, options: options, most: most}
-	if options.TargetIsTopic {
+	if options.TargetIsTopic || semantics.Fold(target) != semantics.Fold(path) {
 		if err := r.finishPending(ctx); err != nil {
 			return nil, false, err
 		}

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 
@@ -10,9 +11,9 @@ import (
 )
 
 // Dead letters go to a queue, or back to where they were, in one step (Remover.Resubmit). A topic makes copies of them
-// by its rules, and may be in another place, so to a topic they go by a transfer, as what is forwarded does: set aside
-// at their source, stored at the topic, removed at the source. A sidecar that finds such a transfer under way continues
-// it, so each letter arrives once, whichever sidecar crashes when.
+// by its rules, and may be in another place, as a queue may be in a cluster. There they go by a transfer, as what is
+// forwarded does: set aside at their source, stored at the target, removed at the source. A sidecar that finds such a
+// transfer under way continues it, so each letter arrives once, whichever sidecar crashes when.
 
 // finishPending finishes the transfer that another call has begun from the source, if there is one: its letters are
 // hidden as long as it is under way.
@@ -43,8 +44,8 @@ func (r *resubmitter) finishOther(ctx context.Context, transfer semantics.Transf
 	return err
 }
 
-// moveToTopic sends dead letters to a topic, and notes what became of each.
-func (r *resubmitter) moveToTopic(ctx context.Context, letters []*semantics.Received) error {
+// moveByTransfer sends dead letters to a topic or to a queue in another place, and notes what became of each.
+func (r *resubmitter) moveByTransfer(ctx context.Context, letters []*semantics.Received) error {
 	numbers := make([]int64, len(letters))
 	for i, m := range letters {
 		numbers[i] = m.SequenceNumber
@@ -71,10 +72,15 @@ func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int
 	if err != nil {
 		return 0, err
 	}
-	if to.Kind != semantics.TopicKind || to.Incarnation == 0 {
+	if (to.Kind == semantics.TopicKind) != r.options.TargetIsTopic || to.Incarnation == 0 {
 		return 0, semantics.NotFound(r.target)
 	}
-	limit, err := b.transferLimit(ctx, to.Path, min(len(numbers), transferSize))
+	limit := min(len(numbers), transferSize)
+	if r.options.TargetIsTopic {
+		limit, err = b.transferLimit(ctx, to.Path, limit)
+	} else {
+		err = r.checkTarget(ctx)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -90,7 +96,7 @@ func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int
 	case !begun.IsNew:
 		return 0, r.finishOther(ctx, begun.Transfer)
 	}
-	codes := map[int64]semantics.Code{} // of those that were set aside
+	arrived := map[int64]semantics.Arrival{} // of those that were set aside
 	if len(begun.Messages) > 0 {
 		arrivals, err := b.finishResubmission(ctx, begun.Transfer)
 		if errors.Is(err, semantics.ErrOvertaken) {
@@ -101,22 +107,34 @@ func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int
 			return 0, semantics.AsError(err).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
 		}
 		for i, m := range begun.Messages {
-			codes[m.SequenceNumber] = arrivals[i].Refused
+			arrived[m.SequenceNumber] = arrivals[i]
 		}
 	}
 	for _, number := range numbers[:begun.Looked] {
 		result := ResubmitResult{SequenceNumber: number}
-		code, isAside := codes[number]
-		if delete(codes, number); !isAside {
-			code = semantics.MessageNotFound
+		arrival, isAside := arrived[number]
+		if delete(arrived, number); !isAside {
+			arrival.Refused = semantics.MessageNotFound
 		}
-		result.Code = code
+		result.Resubmitted = semantics.Resubmitted{Stored: arrival.Stored, Code: arrival.Refused}
 		r.results = append(r.results, result)
-		if code == "" {
+		if result.Code == "" {
 			b.charge(1)
 		}
 	}
 	return begun.Looked, nil
+}
+
+// checkTarget returns ENTITY_DISABLED if the target queue cannot be sent to.
+func (r *resubmitter) checkTarget(ctx context.Context) error {
+	target, err := r.broker.getSource(ctx, r.target)
+	if err != nil {
+		return err
+	}
+	if status := target.Options.Status; !status.CanSend() {
+		return semantics.Disabled(r.target, status.String())
+	}
+	return nil
 }
 
 // finishResubmission runs the steps that are left of a transfer of resubmitted dead letters, and returns what became of
@@ -147,16 +165,7 @@ func (b *Broker) finishResubmission(ctx context.Context, transfer semantics.Tran
 // sentAgain returns a dead letter as its sender sent it (MSG-17).
 func sentAgain(m *semantics.Received, transfer semantics.Transfer, place int) semantics.Publication {
 	message := m.Message
-	message.Properties = map[string]semantics.Value{}
-	texts := m.DeadLetterTexts()
-	for name, value := range m.Properties {
-		switch {
-		case name == semantics.PropertyDeadLetterReason && texts.Reason != nil,
-			name == semantics.PropertyDeadLetterDescription && texts.Description != nil:
-		default:
-			message.Properties[name] = value
-		}
-	}
+	message.Properties = maps.Clone(m.Own)
 	message.ForgetForwarding()
 	message.ScheduledAt = time.Time{}
 	if message.TimeToLive != nil &&

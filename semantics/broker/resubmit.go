@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -15,6 +16,7 @@ type resubmitter struct {
 	options ResubmitOptions
 	most    int
 	results []ResubmitResult
+	isApart bool  // source and target are in different places, so the letters go by transfers
 	created int64 // the first number that this call created in the queue of the dead letters; 0: none yet
 }
 
@@ -106,14 +108,18 @@ func (r *resubmitter) move(ctx context.Context, letters []*semantics.Received) e
 		})
 		return r.move(ctx, letters[i+1:])
 	}
-	if r.options.TargetIsTopic {
-		return r.moveToTopic(ctx, letters)
+	if r.options.TargetIsTopic || r.isApart {
+		return r.moveByTransfer(ctx, letters)
 	}
 	items := make([]semantics.Resubmission, len(letters))
 	for i, m := range letters {
 		items[i] = r.options.resubmission(m)
 	}
 	moved, err := r.broker.store.Resubmit(ctx, r.source, r.target, items, r.options.BypassDuplicates)
+	if errors.Is(err, semantics.ErrApart) {
+		r.isApart = true
+		return r.moveByTransfer(ctx, letters)
+	}
 	if err != nil {
 		return err
 	}

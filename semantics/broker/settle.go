@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"maps"
+	"time"
 	"unicode/utf8"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -27,10 +28,8 @@ func (b *Broker) Complete(
 func (b *Broker) Abandon(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, options semantics.AbandonOptions,
 ) ([]semantics.Code, error) {
-	if d := options.Delay; d != nil && (*d < 0 || *d > semantics.MaxDelay) {
-		return nil, semantics.FieldError(
-			semantics.ArgumentOutOfRange, "delay", "is %s, must be 0s to %s", *d, semantics.MaxDelay,
-		)
+	if err := checkDelay(options.Delay); err != nil {
+		return nil, err
 	}
 	if err := semantics.CheckChanges(options.Properties); err != nil {
 		return nil, err
@@ -39,6 +38,15 @@ func (b *Broker) Abandon(
 		return b.store.Abandon(ctx, source, tokens, options)
 	}
 	return b.settle(ctx, source, tokens, verb)
+}
+
+func checkDelay(delay *time.Duration) error {
+	if delay != nil && (*delay < 0 || *delay > semantics.MaxDelay) {
+		return semantics.FieldError(
+			semantics.ArgumentOutOfRange, "delay", "is %s, must be 0s to %s", *delay, semantics.MaxDelay,
+		)
+	}
+	return nil
 }
 
 // Defer sets the messages aside until they are received by number (SETTLE-9, DEFER-1). properties, results and errors

@@ -191,8 +191,8 @@ func TestRECV_10_FoundNothingKeepsItsPlace(t *testing.T) {
 			if i == 0 {
 				next(t, "the first look", store.looks).answer <- nothing
 			}
-			next(t, "a look in the room", store.looks).answer <- nothing
-			synctest.Wait() // it sits
+			next(t, "a look of one who waits", store.looks).answer <- nothing
+			synctest.Wait() // it waits
 		}
 		store.wakes <- 2
 		for range 2 {
@@ -225,7 +225,7 @@ func TestRECV_10_WaitersTakeTurns(t *testing.T) {
 		var waiting [waiters]<-chan received
 		for i := range waiting {
 			waiting[i] = startReceive(t.Context(), b)
-			synctest.Wait() // it sits
+			synctest.Wait() // it waits
 		}
 		for i := range waiters * rounds {
 			if _, err := b.Send(t.Context(), semantics.ToQueue(source.Path), []*semantics.Message{{MessageID: "m"}}); err != nil {
@@ -254,7 +254,7 @@ func TestRECV_10_TimerGoesOnForTheOthers(t *testing.T) {
 				first := startWait(t.Context(), b, time.Second+time.Millisecond)
 				next(t, "look 1 of the first", store.looks).answer <- soon
 				next(t, "look 2 of the first", store.looks).answer <- soon
-				synctest.Wait() // it sits
+				synctest.Wait() // it waits
 				second := startWait(t.Context(), b, time.Minute)
 				next(t, "the look of the second", store.looks).answer <- soon
 				called := next(t, "the look of the first, called by the timer", store.looks)
@@ -340,9 +340,9 @@ func TestQUOTA_4_WaitingReceives(t *testing.T) {
 	for i := range broker.MaxWaiting {
 		waits = append(waits, startReceive(t.Context(), b))
 		if i == 0 {
-			next(t, "the look before the room opens", looked)
+			next(t, "the first look", looked)
 		}
-		next(t, "a look in the room", looked)
+		next(t, "a look of one who waits", looked)
 	}
 	got := next(t, "the refusal", startReceive(t.Context(), b))
 	wantCode(t, "one too many", got.err, semantics.Throttled)

@@ -53,13 +53,21 @@ func (s *Store) Arrive(
 		defer func(on bool) { q.options.RequiresDuplicateDetection = on }(q.options.RequiresDuplicateDetection)
 		q.options.RequiresDuplicateDetection = false // for as long as the store is locked
 	}
-	decided := q.decideArrivals(publications, now)
+	decided := q.decideArrivals(publications, transfer.Resubmits != nil, now)
 	if !isLast && slices.ContainsFunc(decided, func(a semantics.Arrival) bool { return a.Refused != "" }) {
 		return nil, semantics.ErrNotYet
 	}
 	s.forgetDecisions(q, now)
 	q.arrived[from] = decision{number, slices.Clone(decided), now}
-	s.takeIn(q, publications, decided, now)
+	stored := s.takeIn(q, publications, decided, now)
+	if transfer.Resubmits != nil && q.kind == semantics.QueueKind {
+		for i := range decided {
+			decided[i].Stored = stored[i]
+			if decided[i].Refused == "" {
+				q.accessedAt = now
+			}
+		}
+	}
 	return decided, nil
 }
 
@@ -78,16 +86,21 @@ func (s *Store) forgetDecisions(q *queue, now time.Time) {
 }
 
 // decideArrivals decides about messages one by one, as if those before that are taken were there already.
-func (q *queue) decideArrivals(publications []semantics.Publication, now time.Time) []semantics.Arrival {
+func (q *queue) decideArrivals(
+	publications []semantics.Publication, resubmits bool, now time.Time,
+) []semantics.Arrival {
 	arrivals := make([]semantics.Arrival, len(publications))
 	var taken []semantics.Publication
 	for i, p := range publications {
 		unscheduled := *p.Message // since it was that before
 		unscheduled.ScheduledAt = time.Time{}
 		p.Message = &unscheduled
-		if err := q.checkArrival(p.Message, append(taken, p), now); err != nil {
-			arrivals[i].Refused = semantics.CodeOf(err)
-		} else {
+		code := semantics.CodeOf(q.checkArrival(p.Message, append(taken, p), now))
+		isFit := code != semantics.MessageSizeExceeded && code != semantics.EntityDisabled
+		if resubmits && isFit && q.lacksSession(p.Message) {
+			code = semantics.SessionIDMissing
+		}
+		if arrivals[i].Refused = code; code == "" {
 			taken = append(taken, p)
 		}
 	}
@@ -127,15 +140,22 @@ func (q *queue) lacksSession(m *semantics.Message) bool {
 	return q.options.RequiresSession && m.SessionID == ""
 }
 
-// takeIn stores what was decided to be taken, except duplicates.
-func (s *Store) takeIn(q *queue, publications []semantics.Publication, decided []semantics.Arrival, now time.Time) {
-	copies := arrivals{}
+// takeIn stores what was decided to be taken, except duplicates, and returns the numbers.
+func (s *Store) takeIn(
+	q *queue, publications []semantics.Publication, decided []semantics.Arrival, now time.Time,
+) []semantics.Stored {
+	copies, stored := arrivals{}, make([]semantics.Stored, len(publications))
 	s.wakingFor(q, now, func() {
 		for i, p := range publications {
-			if _, is := q.duplicateOf(p.Message, now); is || decided[i].Refused != "" {
+			if decided[i].Refused != "" {
+				continue
+			}
+			if original, is := q.duplicateOf(p.Message, now); is {
+				stored[i] = semantics.Stored{SequenceNumber: original, Deduplicated: true}
 				continue
 			}
 			number := q.next()
+			stored[i].SequenceNumber = number
 			q.remember(p.Message, number, now)
 			if q.kind == semantics.TopicKind {
 				copies.add(q, p, number, q.options.DefaultMessageTimeToLive)
@@ -145,6 +165,7 @@ func (s *Store) takeIn(q *queue, publications []semantics.Publication, decided [
 		}
 	})
 	s.deliver(copies, now)
+	return stored
 }
 
 // takeForwarded stores a forwarded message in a queue (FWD-4).

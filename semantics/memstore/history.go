@@ -33,7 +33,7 @@ func (q *queue) duplicateOf(m *semantics.Message, now time.Time) (number int64, 
 	}
 	q.forget(now)
 	entry, is := q.history[q.duplicateKey(m)]
-	return entry.number, is
+	return entry.number, is && !q.claims.forgotten[entry.number]
 }
 
 // remember notes the acceptance of a message under a number.

@@ -27,7 +27,7 @@ type message struct {
 	count      int  // deliveries that ended without success (MSG-10, DC-1)
 	failed     bool // one has just ended so, and what becomes of the message is not decided yet (DC-6)
 
-	scheduled  bool      // not enqueued before sent.ScheduledAt
+	scheduled  bool      // not enqueued before scheduledFor
 	visibleAt  time.Time // delayed until then (SETTLE-11); zero: not delayed
 	skipsOrder bool      // while it is delayed, those behind it in its session need not wait (SETTLE-11)
 	deferred   bool      // stays so while it is locked (MSG-9)
@@ -122,7 +122,7 @@ func (m *message) due() time.Time {
 	case m.locked():
 		return m.lockedUntil
 	case m.scheduled:
-		return m.sent.ScheduledAt
+		return m.scheduledFor()
 	case m.dead():
 		return earlier(m.visibleAt, m.deadUntil)
 	case m.lasts:
@@ -130,6 +130,15 @@ func (m *message) due() time.Time {
 	default:
 		return earlier(m.visibleAt, m.expiresAt)
 	}
+}
+
+// scheduledFor is when a scheduled message is to be enqueued. A transaction schedules what it sends to a topic for the
+// instant of its own.
+func (m *message) scheduledFor() time.Time {
+	if m.enqueuedAt.After(m.sent.ScheduledAt) {
+		return m.enqueuedAt
+	}
+	return m.sent.ScheduledAt
 }
 
 // earlier returns the first of two instants; zero is none.

@@ -93,7 +93,7 @@ func isForLater(m *semantics.Message, now time.Time) bool {
 func (s *Store) schedule(t *queue, sent *semantics.Message, number int64, now time.Time) {
 	m := newMessage(sent, t.options.DefaultMessageTimeToLive)
 	m.sequence, m.enqueuedAt, m.scheduled = number, now, true
-	m.live(m.sent.ScheduledAt)
+	m.live(m.scheduledFor())
 	t.scheduled.add(m)
 	s.noteUpkeep()
 }
@@ -175,7 +175,7 @@ func (q *queue) arrive(a arrival, now time.Time) {
 	switch {
 	case a.DeadLetter != nil:
 		q.deadLetter(m, now, copyOf(*a.DeadLetter))
-	case !q.makeRoom():
+	case !q.makeSpace():
 		reason, description := semantics.ReasonOverflow, "the subscription may hold "+strconv.FormatInt(
 			q.options.MaxMessageCount, 10,
 		)+" messages"
@@ -187,9 +187,9 @@ func (q *queue) arrive(a arrival, now time.Time) {
 	}
 }
 
-// makeRoom drops messages as Overflow says so that one more is within MaxMessageCount, and reports whether it is
+// makeSpace drops messages as Overflow says so that one more is within MaxMessageCount, and reports whether it is
 // (TOPIC-7). What REJECT refuses has been refused before; it does not hold up an activation (SCHED-12).
-func (q *queue) makeRoom() bool {
+func (q *queue) makeSpace() bool {
 	if q.checkCount(1) == nil || q.options.Overflow == semantics.RejectOverflow {
 		return true
 	}
@@ -229,7 +229,7 @@ func (s *Store) Activate(ctx context.Context, topic string, version int64, activ
 	arrivals := arrivals{}
 	for _, a := range activations {
 		m := t.scheduled.find(a.SequenceNumber)
-		if m == nil || !reached(m.sent.ScheduledAt, now) {
+		if m == nil || !reached(m.scheduledFor(), now) {
 			continue
 		}
 		t.scheduled.remove(m)

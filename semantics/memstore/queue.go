@@ -24,6 +24,7 @@ type queue struct {
 	undelivered  box // the transfer dead-letter queue, as dead
 	history      history
 	requests     requests
+	claims       claims
 
 	transfers map[semantics.SubQueue]*transfer // under way, by where from
 	arrived   map[semantics.Source]decision    // about the last transfer of each source that forwards to here

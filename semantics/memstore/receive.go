@@ -224,7 +224,7 @@ func (s *Store) Peek(
 		r := m.view()
 		r.Locked, r.Expired, r.VisibleAt = m.locked(), m.expired(now), m.visibleAt
 		if m.scheduled {
-			r.VisibleAt = m.sent.ScheduledAt
+			r.VisibleAt = m.scheduledFor()
 		}
 		seen = append(seen, r)
 	}

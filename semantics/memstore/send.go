@@ -133,7 +133,7 @@ func (q *queue) newOnes(now time.Time) func(*semantics.Message) bool {
 		key := q.duplicateKey(m)
 		_, is := q.duplicateOf(m, now)
 		isNew := !is && !seen[key]
-		seen[key] = true
+		seen[key] = seen[key] || isNew
 		return isNew
 	}
 }
@@ -148,7 +148,7 @@ func (q *queue) checkRoom(messages []*semantics.Message, active int) error {
 	for _, m := range messages {
 		total += m.Size()
 	}
-	if limit, actual := q.options.MaxBytes(), q.bytes()+total; actual > limit {
+	if limit, actual := q.options.MaxBytes(), q.bytes()+q.claims.bytes+total; actual > limit {
 		return full(q, semantics.BoundBytes, actual, limit)
 	}
 	if err := q.checkCount(active); err != nil && active > 0 {
@@ -159,7 +159,8 @@ func (q *queue) checkRoom(messages []*semantics.Message, active int) error {
 
 // checkCount checks that n messages more are within MaxMessageCount.
 func (q *queue) checkCount(n int) error {
-	limit, actual := q.options.MaxMessageCount, int64(len(q.main.messages)+len(q.scheduled.messages)+n)
+	limit := q.options.MaxMessageCount
+	actual := int64(len(q.main.messages) + len(q.scheduled.messages) + q.claims.messages + n)
 	if limit > 0 && actual > limit {
 		return full(q, semantics.BoundMessages, actual, limit)
 	}
@@ -169,7 +170,7 @@ func (q *queue) checkCount(n int) error {
 // checkHistory checks that n ids more can be remembered. The window must have been applied by duplicateOf.
 func (q *queue) checkHistory(n int) error {
 	limit := q.options.DuplicateHistoryMaxEntries
-	if !q.options.RequiresDuplicateDetection || int64(len(q.history)+n) <= limit {
+	if !q.options.RequiresDuplicateDetection || int64(len(q.history)+q.claims.messages+n) <= limit {
 		return nil
 	}
 	return semantics.HistoryFull(q.name, limit)

@@ -23,27 +23,39 @@ func (s *Store) SessionState(ctx context.Context, source semantics.Source) (sema
 func (s *Store) SetSessionState(
 	ctx context.Context, source semantics.Source, data []byte, expected *int64,
 ) (int64, error) {
-	fits := func(q *queue, source semantics.Source) error {
-		if err := forHeld(q, source); err != nil {
-			return err
-		}
-		if size, limit := int64(len(data)), q.bounded().options.MaxMessageBytes(); size > limit {
-			return semantics.StateTooLarge(q.name, size, limit)
-		}
-		return nil
-	}
+	fits := func(q *queue, source semantics.Source) error { return q.fitsState(source, data) }
 	q, in, now, unlock, err := s.openToReceive(ctx, source, fits)
 	defer unlock()
 	if err != nil {
 		return 0, err
 	}
-	on := in.held
-	if expected != nil && *expected != on.state.Version {
-		return 0, semantics.StateVersionDiffers(q.name, on.state.Version, *expected)
-	}
-	if err := q.checkStateRoom(on, data, s.maxSessionStates); err != nil {
+	if err := q.checkState(in.held, data, expected, s.maxSessionStates); err != nil {
 		return 0, err
 	}
+	return q.replaceState(in.held, data, now), nil
+}
+
+// fitsState is the kind of a verb that sets the state of a session (ERR-5).
+func (q *queue) fitsState(source semantics.Source, data []byte) error {
+	if err := forHeld(q, source); err != nil {
+		return err
+	}
+	if size, limit := int64(len(data)), q.bounded().options.MaxMessageBytes(); size > limit {
+		return semantics.StateTooLarge(q.name, size, limit)
+	}
+	return nil
+}
+
+// checkState checks that a held session may get a state: the version that it has, nil for any, and the quotas.
+func (q *queue) checkState(on *session, data []byte, expected *int64, most int) error {
+	if expected != nil && *expected != on.state.Version {
+		return semantics.StateVersionDiffers(q.name, on.state.Version, *expected)
+	}
+	return q.checkStateRoom(on, data, most)
+}
+
+// replaceState sets or clears the state of a held session and returns its version.
+func (q *queue) replaceState(on *session, data []byte, now time.Time) int64 {
 	state := semantics.SessionState{Data: slices.Clone(data)} // a copy of what is empty is not nil
 	if data != nil {
 		q.lastVersion++
@@ -51,7 +63,7 @@ func (s *Store) SetSessionState(
 	}
 	q.setState(on, state)
 	on.stateSetAt, on.lastActivity = now, now
-	return state.Version, nil
+	return state.Version
 }
 
 func (q *queue) setState(on *session, state semantics.SessionState) {
@@ -67,12 +79,12 @@ func (on *session) copyOfState() semantics.SessionState {
 // checkStateRoom checks that the quotas permit one state more, and the bytes by which a session's grows (SESS-33c,
 // QUOTA-8).
 func (q *queue) checkStateRoom(on *session, data []byte, most int) error {
-	if data != nil && !on.hasState() && q.states() >= most {
+	if data != nil && !on.hasState() && q.states()+q.claims.states >= most {
 		return semantics.TooManyStates(q.name, int64(most))
 	}
 	more := int64(len(data) - len(on.state.Data))
 	of := q.bounded()
-	if limit, actual := of.options.MaxBytes(), of.bytes()+more; more > 0 && actual > limit {
+	if limit, actual := of.options.MaxBytes(), of.bytes()+of.claims.bytes+more; more > 0 && actual > limit {
 		return full(of, semantics.BoundBytes, actual, limit)
 	}
 	return nil

@@ -22,16 +22,21 @@ func (s *Store) Abandon(ctx context.Context, source semantics.Source, tokens []s
 	options semantics.AbandonOptions,
 ) ([]semantics.Code, error) {
 	return s.settle(ctx, source, tokens, options.Properties, func(q *queue, m *message, now time.Time) {
-		visibleAt := now
-		switch {
-		case options.Delay != nil:
-			visibleAt = now.Add(options.Delay.Truncate(time.Millisecond))
-		case source.SubQueue == semantics.MainQueue:
-			visibleAt = now.Add(q.options.RedeliveryDelay.Truncate(time.Millisecond))
-		}
-		m.skipsOrder = options.SkipOrder
-		q.giveBack(m, now, true, visibleAt)
+		q.abandon(source, m, options, now)
 	})
+}
+
+// abandon returns a locked message with one delivery more.
+func (q *queue) abandon(source semantics.Source, m *message, options semantics.AbandonOptions, now time.Time) {
+	visibleAt := now
+	switch {
+	case options.Delay != nil:
+		visibleAt = now.Add(options.Delay.Truncate(time.Millisecond))
+	case source.SubQueue == semantics.MainQueue:
+		visibleAt = now.Add(q.options.RedeliveryDelay.Truncate(time.Millisecond))
+	}
+	m.skipsOrder = options.SkipOrder
+	q.giveBack(m, now, true, visibleAt)
 }
 
 // Defer implements semantics.Settler.

@@ -91,12 +91,12 @@ func (q *queue) activate(now time.Time) {
 func (q *queue) toActivate(now time.Time) []*message {
 	var due []*message
 	for _, m := range q.scheduled.messages {
-		if reached(m.sent.ScheduledAt, now) {
+		if reached(m.scheduledFor(), now) {
 			due = append(due, m)
 		}
 	}
 	slices.SortFunc(due, func(a, b *message) int {
-		return cmp.Or(a.sent.ScheduledAt.Compare(b.sent.ScheduledAt), byNumber(a, b))
+		return cmp.Or(a.scheduledFor().Compare(b.scheduledFor()), byNumber(a, b))
 	})
 	return due
 }

@@ -91,7 +91,7 @@ func (s *Store) untilNextDue() time.Duration {
 	for _, q := range s.queues {
 		if q.kind == semantics.TopicKind {
 			for _, m := range q.scheduled.messages {
-				until(m.sent.ScheduledAt)
+				until(m.scheduledFor())
 			}
 		}
 		if q.forwards() && !q.due.IsZero() {

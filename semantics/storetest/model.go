@@ -23,6 +23,9 @@ type Pair struct {
 	// has it. Nil when there is no such thing.
 	Restart func() semantics.Store
 
+	// IsApart is as in Harness.
+	IsApart bool
+
 	// Audit looks into what the subject keeps of a queue and says what does not fit together. Nil when there is nothing
 	// to look into.
 	Audit func(path string) error
@@ -92,6 +95,8 @@ func (m *model) steps() map[string]func(*rapid.T) {
 		"dead-letter":          m.deadLetter,
 		"dead-letter again":    m.deadLetter,
 		"renew":                m.renew,
+		"transact":             m.transact,
+		"transact again":       m.transact,
 		"cancel":               m.cancel,
 		"cancel by id":         m.cancelByID,
 		"purge":                m.purge,
@@ -128,6 +133,9 @@ type model struct {
 	last           int64            // highest number seen
 	ids            map[int64]string // message id by number, of all that were ever seen
 	otherChanged   bool
+
+	lastTransaction []member
+	lastRequest     *semantics.Once // of it, nil for none
 
 	*sessionModel // only of runs whose main queue requires sessions
 	transferModel

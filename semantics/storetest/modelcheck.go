@@ -117,7 +117,7 @@ func plain(messages []*semantics.Received) []semantics.Received {
 		if wrong := misencoded(message); wrong != "" {
 			row.Subject = "Encoded differs: " + wrong
 		}
-		row.Encoded = ""
+		row.Encoded, row.Own = "", nil
 		rows[i] = row
 	}
 	return rows

@@ -76,8 +76,55 @@ func (m *model) resubmit(rt *rapid.T) { m.resubmitTo(rt, m.main.Path) }
 
 func (m *model) resubmitElsewhere(rt *rapid.T) {
 	m.compareCounts(rt, m.other.Path) // whether a resubmission is a look at another target is not fixed
-	m.resubmitTo(rt, m.other.Path)
+	if m.IsApart || rapid.Bool().Draw(rt, "by a transfer") {
+		m.resubmitByTransfer(rt, m.other.Path)
+	} else {
+		m.resubmitTo(rt, m.other.Path)
+	}
 	m.otherChanged = true
+}
+
+// resubmitByTransfer is resubmitTo where no step changes both queues.
+func (m *model) resubmitByTransfer(rt *rapid.T, target string) {
+	how := semantics.Resubmitting{
+		KeepExpiry:       rapid.IntRange(1, 3).Draw(rt, "keep expiry") == 1,
+		BypassDuplicates: rapid.Bool().Draw(rt, "bypass duplicates"),
+	}
+	if rows, ok := m.comparePages(rt, m.dead, semantics.ShowAll); ok {
+		m.deadRows, m.moved = rows, false
+	}
+	numbers := m.numbers(rt, m.deadRows, mostModelLetters, func(*semantics.Received) bool { return true })
+	if len(numbers) == 0 {
+		return
+	}
+	_, ok := agree(rt, m, "resubmit by a transfer", func(s semantics.Store) ([]semantics.Arrival, error) {
+		to, err := s.Destination(m.ctx, target)
+		if err != nil || to.Incarnation == 0 {
+			return nil, err
+		}
+		begun, err := s.BeginResubmission(m.ctx, m.on(s, m.dead), to, numbers, how)
+		if err != nil || !begun.IsNew || len(begun.Messages) == 0 {
+			return nil, err
+		}
+		publications, fates := again(begun.Transfer), make([]semantics.Fate, len(begun.Messages))
+		for i, row := range begun.Messages {
+			if how.KeepExpiry {
+				publications[i].ExpiresAt = row.ExpiresAt
+			}
+			if row.TimeToLive != nil && *row.TimeToLive <= 0 {
+				publications[i].Message.TimeToLive = nil
+			}
+		}
+		arrivals, err := s.Arrive(m.ctx, begun.Transfer, 0, publications, true)
+		if err != nil {
+			return nil, err
+		}
+		for i, a := range arrivals {
+			fates[i].Stays = a.Refused != ""
+		}
+		return arrivals, s.EndTransfer(m.ctx, begun.Transfer, fates)
+	})
+	m.looked(ok)
 }
 
 func (m *model) resubmitTo(rt *rapid.T, target string) {

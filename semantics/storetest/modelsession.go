@@ -97,6 +97,7 @@ func (m *model) sessionStep(rt *rapid.T) {
 		{6, handedOut, "defer", m.deferSome},
 		{3, handedOut, "release", m.release},
 		{4, handedOut, "dead-letter", m.deadLetter},
+		{8, always, "transact", m.transact},
 		{1, handedOut, "renew", m.renew},
 		{7, always, "advance", m.advance},
 		{1, held, "session state", m.sessionState},

@@ -40,23 +40,51 @@ func (v *versions) ofState(state semantics.SessionState) semantics.SessionState 
 }
 
 func (s numbered) SetSessionState(ctx context.Context, source semantics.Source, data []byte, expected *int64) (int64, error) {
-	if expected != nil {
-		own := int64(neverUsed)
-		if *expected >= 0 && *expected < int64(len(s.own)) {
-			own = s.own[*expected]
-		}
-		expected = &own
-	}
-	own, err := s.Store.SetSessionState(ctx, source, data, expected)
-	if err != nil || own == 0 {
+	own, err := s.Store.SetSessionState(ctx, source, data, s.ownOf(expected))
+	if err != nil {
 		return own, err
 	}
-	if _, again := s.counts[own]; again {
-		return -own, nil
+	return s.wasSet(own), nil
+}
+
+// ownOf returns the version of the store that a count stands for.
+func (v *versions) ownOf(count *int64) *int64 {
+	if count == nil {
+		return nil
 	}
-	s.counts[own] = int64(len(s.own))
-	s.own = append(s.own, own)
-	return s.counts[own], nil
+	own := int64(neverUsed)
+	if *count >= 0 && *count < int64(len(v.own)) {
+		own = v.own[*count]
+	}
+	return &own
+}
+
+// wasSet returns the count of a version that the store has chosen for a new state.
+func (v *versions) wasSet(own int64) int64 {
+	if own == 0 {
+		return 0
+	}
+	if _, again := v.counts[own]; again {
+		return -own
+	}
+	v.counts[own] = int64(len(v.own))
+	v.own = append(v.own, own)
+	return v.counts[own]
+}
+
+func (s numbered) Transact(ctx context.Context, once *semantics.Once, operations []semantics.Operation) semantics.TransactionOutcome {
+	for i := range operations {
+		operations[i].Version = s.ownOf(operations[i].Version)
+	}
+	outcome := s.Store.Transact(ctx, once, operations)
+	for i, r := range outcome.Results {
+		if outcome.Repeats != nil {
+			outcome.Results[i].Version = s.count(r.Version)
+		} else {
+			outcome.Results[i].Version = s.wasSet(r.Version)
+		}
+	}
+	return outcome
 }
 
 func (s numbered) SessionState(ctx context.Context, source semantics.Source) (semantics.SessionState, error) {

@@ -160,6 +160,5 @@ func testSTAT_2_ResubmitReceivesAndSends(t *testing.T, h *fixture) {
 
 	// The store says what is missing before what is disabled.
 	h.setStatus(semantics.StatusDisabled)
-	_, err = h.Store.Resubmit(t.Context(), deadOrders, "missing", []semantics.Resubmission{{SequenceNumber: 1}}, false)
-	h.wantCode(err, semantics.EntityNotFound)
+	h.wantCode(h.resubmitInStore(deadOrders, "missing", 1), semantics.EntityNotFound)
 }

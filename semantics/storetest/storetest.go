@@ -37,6 +37,9 @@ type Harness struct {
 	// may be and have only so many (RULE-4).
 	WithTopicLimits func(subscriptions, sqlFilters, correlationFilters int) semantics.Store
 
+	// IsApart: no step changes two entities, so that dead letters go to another queue by a transfer.
+	IsApart bool
+
 	// Audit looks into what Store keeps of a queue or topic and returns what does not fit together. Nil where there is
 	// nothing to look into.
 	Audit func(path string) error
@@ -52,7 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	all := slices.Concat(
 		messageTests, sendTests, entityTests, optionTests, statusTests, countTests, receiveTests, waitTests, consumerTests,
 		scheduleTests, onceTests, cancelTests, deferTests, deferExpiryTests, duplicateTests, purgeTests, modifiedTests, delayTests,
-		resubmitTests, resubmitTopicTests, resubmitDuplicateTests, keepingTests, countEveryStateTests,
+		resubmitTests, resubmitTopicTests, resubmitDuplicateTests, resubmitQueueTests, keepingTests, countEveryStateTests,
 		lockTests, alteredTokenTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests, errorTests,
 		watchTests, useTests,
 		sessionKindTests, sessionEntityTests, sessionStatusTests, sessionAcceptTests, sessionReadyTests, sessionLockTests,
@@ -63,7 +66,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		topicStatusTests, topicScheduleTests, topicReceiveTests, topicDuplicateTests,
 		forwardTests, forwardStepTests, forwardRefusedTests, forwardArrivalTests, forwardHopTests, forwardDeadTests,
 		forwardEntityTests, undeliveredTests, unmatchedTests,
-		idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
+		transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
 	)
 	for _, test := range all {
 		t.Run(ruleName(test), func(t *testing.T) {
@@ -71,7 +74,9 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 			try(t, test, open(t))
 		})
 	}
+	runTogether(t, open)
 	runThroughTopics(t, open)
+	runApart(t, open)
 }
 
 // try runs the test of a rule on a store, and on its reference if it has one.

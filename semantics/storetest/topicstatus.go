@@ -311,10 +311,9 @@ func testTOPIC_8_TopicCannotBeReceivedFrom(t *testing.T, h *fixture) {
 	before := h.topicSnapshot()
 	h.wantAll(h.sourceVerbs(semantics.Source{Path: news}), semantics.InvalidOperation)
 	h.wantAll(h.sourceVerbs(semantics.Source{Path: "NEWS"}), semantics.InvalidOperation)
-	_, err := h.Store.Resubmit(t.Context(), deadOf(onTopic), orders.Path, []semantics.Resubmission{{SequenceNumber: 1}}, false)
-	h.wantCode(err, semantics.InvalidOperation)
+	h.wantCode(h.resubmitInStore(deadOf(onTopic), orders.Path, 1), semantics.InvalidOperation)
 	h.same(h.topicSnapshot(), before)
-	err = second(h.broker.Receive(t.Context(), semantics.Source{Path: news}, broker.ReceiveOptions{MaxMessages: 1}))
+	err := second(h.broker.Receive(t.Context(), semantics.Source{Path: news}, broker.ReceiveOptions{MaxMessages: 1}))
 	h.same(semantics.AsError(err).Details[semantics.DetailEntity], news)
 }
 

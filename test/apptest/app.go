@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -24,7 +25,7 @@ type App struct {
 	mostFailures int64
 	raw          semantics.Store // past the sidecars
 	sender       *broker.Broker
-	auditor      *redistest.Auditor
+	auditor      *audit.Auditor
 	gate         sync.RWMutex // held by each call of the store, and by readers of what it stores
 
 	work sync.WaitGroup // settlements by the app itself

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -89,7 +90,7 @@ func run(t *testing.T, wire Wire, random *rand.Rand, hasSessions bool) {
 	t.Cleanup(func() { _ = client.Close() })
 	raw := redistest.Open(t, redisstore.Options{Namespace: namespace})
 	a := newApp(t, wire, random, hasSessions)
-	a.raw, a.auditor = raw, redistest.NewAuditor(client, namespace).With(ledger)
+	a.raw, a.auditor = raw, audit.New(client, namespace).With(ledger)
 	a.create()
 	kept := store{ledger.Keep(raw), a}
 	a.sender = broker.New(kept, broker.WithRules(filter.Compile))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -147,8 +148,45 @@ func TestPrintHasMedianAndSpread(t *testing.T) {
 // The client of the streams and of the calls is that of the workloads, so it works without a sidecar.
 func TestFloorCarriesMessages(t *testing.T) {
 	t.Parallel()
+	client := clientOf(t, &floorServer{sent: make(chan struct{}, window)})
+	for name, carry := range map[string]work{
+		"stream": stream(0), "sessions": stream(10), "three calls": calling(steps), "two calls": calling(turns),
+	} {
+		if err := carry(t.Context(), client, queueOf(0), 500); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestBareSessionsCarryMessages(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "sb-") //nolint:usetesting // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	store, err := startRedis(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.stop()
+	server := newBareServer(store.socket)
+	client := clientOf(t, server)
+	for range 2 {
+		if err := stream(10)(t.Context(), client, queueOf(0), 500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := server.redis.DBSize(t.Context()).Result(); n != 0 || err != nil {
+		t.Errorf("%d keys are left, %v", n, err)
+	}
+}
+
+// clientOf returns a client of a server that serves until the test ends with its process.
+func clientOf(t *testing.T, api sidebusv1.MessagesServer) sidebusv1.MessagesClient {
+	t.Helper()
 	in, out := io.Pipe()
-	go func() { _ = out.CloseWithError(serveFloor(out)) }()
+	go func() { _ = out.CloseWithError(serve(api, out)) }()
 	address, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -157,13 +195,6 @@ func TestFloorCarriesMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // the test has its answer
-	client := sidebusv1.NewMessagesClient(conn)
-	for name, carry := range map[string]work{
-		"stream": stream(0), "sessions": stream(10), "three calls": calling(steps), "two calls": calling(turns),
-	} {
-		if err := carry(t.Context(), client, queueOf(0), 500); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return sidebusv1.NewMessagesClient(conn)
 }

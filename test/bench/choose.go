@@ -10,12 +10,12 @@ import (
 // groups are the names that -only knows besides those of workloads.
 var groups = map[string]string{
 	"sidebus": "sidebus-stream,sidebus-sessions,sidebus-unary,sidebus-unary-2,sidebus-stream-2-sidecars",
-	"floors":  "floor-stream,floor-unary,floor-unary-2",
+	"floors":  "floor-stream,floor-sessions,floor-unary,floor-unary-2",
 	"peers":   "nats-jetstream,rabbitmq-quorum,asynq,bullmq",
 	"targets": "store,fan-out,latency,memory,backlog,idle,start",
 	"dapr": "dapr-redis,dapr-sidebus-topic,dapr-sidebus-lanes,dapr-sidebus-streams,dapr-sidebus-queue," +
-		"dapr-sidebus-sessions,dapr-sidebus-sessions-lanes,dapr-redis-bulk,dapr-sidebus-topic-bulk,dapr-redis-latency," +
-		"dapr-sidebus-topic-latency," +
+		"dapr-sidebus-sessions,dapr-sidebus-sessions-lanes,dapr-redis-bulk,dapr-sidebus-topic-bulk,dapr-floor,dapr-floor-bulk," +
+		"dapr-redis-latency,dapr-sidebus-topic-latency," +
 		"dapr-redis-1.14,dapr-sidebus-topic-1.14,dapr-sidebus-lanes-1.14,dapr-sidebus-streams-1.14",
 }
 
@@ -24,16 +24,18 @@ var groups = map[string]string{
 func workloads(b build, root string) []workload {
 	const plain, sessions = `{"maxSizeInMegabytes":"81920"}`, `{"maxSizeInMegabytes":"81920","requiresSession":true}`
 	const streamed = "Publish, at most 1000 unanswered; Subscribe with 1000 credits; one message a request"
+	const ordered = "; strict order in 1000 sessions"
 	const unary, unary2 = "64 callers: Send, Receive, Complete of one message",
 		"64 callers: Send, CompleteAndReceive of one message"
 	all := []workload{
 		{name: "floor-stream", open: floor(streamed, stream(0))},
+		{name: "floor-sessions", share: 2, open: floorSessions(streamed + ordered)},
 		{name: "floor-unary", share: 5, open: floor(unary, calling(steps))},
 		{name: "floor-unary-2", share: 5, open: floor(unary2, calling(turns))},
 		{name: "sidebus-stream", open: b.carries(carrier{streamed, plain, 1, stream(0)})},
 		{name: "sidebus-stream-2-sidecars", open: b.carries(carrier{streamed, plain, 2, stream(0)})},
 		{name: "sidebus-sessions", share: 2, open: b.carries(
-			carrier{streamed + "; strict order in 1000 sessions", sessions, 1, stream(1000)},
+			carrier{streamed + ordered, sessions, 1, stream(1000)},
 		)},
 		{name: "sidebus-unary", share: 5, open: b.carries(carrier{unary, plain, 1, calling(steps)})},
 		{name: "sidebus-unary-2", share: 5, open: b.carries(carrier{unary2, plain, 1, calling(turns)})},

@@ -15,7 +15,7 @@ import (
 var (
 	daprComponents = []string{
 		"redis", "sidebus-topic", "sidebus-lanes", "sidebus-streams", "sidebus-queue", "sidebus-sessions",
-		"sidebus-sessions-lanes",
+		"sidebus-sessions-lanes", "floor",
 	}
 	daprVersions = []string{"", "1.14"}
 )
@@ -90,11 +90,16 @@ func (d *daprDriver) settings() map[string]string {
 	case "sidebus-streams":
 		app += ", with 10 streaming subscriptions"
 	}
-	return map[string]string{
+	settings := map[string]string{
 		"client": "Go SDK over gRPC, 64 callers that publish; " + app,
 		"daprd":  "defaults of the component, a daprd of its own",
-		"redis":  "TCP, appendonly yes, appendfsync everysec",
 	}
+	if d.component == "floor" {
+		settings["component"] = "answers at once and stores nothing; unix socket"
+	} else {
+		settings["redis"] = "TCP, appendonly yes, appendfsync everysec"
+	}
+	return settings
 }
 
 // opened returns a workload of this driver.

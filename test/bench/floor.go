@@ -23,51 +23,69 @@ import (
 // sidecar that is called in this way can be faster than.
 func floor(client string, carry work) func(context.Context, string) (*opened, error) {
 	return func(ctx context.Context, _ string) (*opened, error) {
-		program, err := os.Executable()
+		server, err := startServer(ctx, "-serve-floor")
 		if err != nil {
 			return nil, err
 		}
-		command := exec.CommandContext(ctx, program, "-serve-floor")
-		command.Stderr = os.Stderr
-		out, err := command.StdoutPipe()
-		if err != nil {
-			return nil, err
-		}
-		if err := command.Start(); err != nil {
-			return nil, err
-		}
-		stop := func() { _ = command.Process.Kill(); _ = command.Wait() }
-		address, err := bufio.NewReader(out).ReadString('\n')
-		if err != nil {
-			stop()
-			return nil, fmt.Errorf("the server does not start: %w", err)
-		}
-		connection, err := sidebus.New(strings.TrimSpace(address), nil)
-		if err != nil {
-			stop()
-			return nil, err
-		}
-		messages := sidebusv1.NewMessagesClient(connection.Conn())
 		return &opened{
 			round: carrying(
-				processes{"client": figures.OwnCPU, "server": figures.CPUOf(command.Process.Pid)},
-				func(ctx context.Context, n int) error { return carry(ctx, messages, queueOf(0), n) },
+				processes{"client": figures.OwnCPU, "server": figures.CPUOf(server.pid)},
+				func(ctx context.Context, n int) error { return carry(ctx, server.messages, queueOf(0), n) },
 			),
 			versions: map[string]string{"grpc-go": moduleVersion("google.golang.org/grpc")},
 			settings: map[string]string{"client": client, "server": "answers at once and keeps nothing; gRPC on TCP"},
-			stop:     func() { _ = connection.Close(); stop() },
+			stop:     server.stop,
 		}, nil
 	}
 }
 
-// serveFloor prints the address of the server and serves until it is killed.
-func serveFloor(out io.Writer) error {
+// floorProcess is this program as a server with the API of Sidebus.
+type floorProcess struct {
+	pid      int
+	messages sidebusv1.MessagesClient
+	stop     func()
+}
+
+// startServer runs this program with arguments that let it serve and print its address.
+func startServer(ctx context.Context, args ...string) (*floorProcess, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, program, args...)
+	command.Stderr = os.Stderr
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	stop := func() { _ = command.Process.Kill(); _ = command.Wait() }
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("the server does not start: %w", err)
+	}
+	connection, err := sidebus.New(strings.TrimSpace(address), nil)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return &floorProcess{
+		pid: command.Process.Pid, messages: sidebusv1.NewMessagesClient(connection.Conn()),
+		stop: func() { _ = connection.Close(); stop() },
+	}, nil
+}
+
+// serve prints the address of a server with the API of Sidebus and serves until it is killed.
+func serve(api sidebusv1.MessagesServer, out io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	server := grpc.NewServer()
-	sidebusv1.RegisterMessagesServer(server, &floorServer{sent: make(chan struct{}, window)})
+	sidebusv1.RegisterMessagesServer(server, api)
 	fmt.Fprintln(out, listener.Addr())
 	return server.Serve(listener)
 }

@@ -30,6 +30,7 @@ func main() {
 	flag.BoolVar(&p.socket, "socket", false, "sidecars listen on a unix socket instead of TCP")
 	nats := flag.String("serve-nats", "", "run the NATS server with its files in this folder, for nats-jetstream")
 	isFloor := flag.Bool("serve-floor", false, "run the server of floor-stream and floor-unary")
+	bare := flag.String("serve-bare", "", "run the server of floor-sessions with the Redis of this unix socket")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := errors.New("-rounds and -messages must be above 0")
@@ -37,7 +38,9 @@ func main() {
 	case *nats != "":
 		err = serveNATS(*nats, os.Stdout)
 	case *isFloor:
-		err = serveFloor(os.Stdout)
+		err = serve(&floorServer{sent: make(chan struct{}, window)}, os.Stdout)
+	case *bare != "":
+		err = serve(newBareServer(*bare), os.Stdout)
 	case p.rounds > 0 && p.messages > 0:
 		err = run(ctx, p)
 	}

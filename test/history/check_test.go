@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -289,16 +290,16 @@ func (p *process) ran(from, to time.Time) bool {
 // checkKeys checks that all that is kept fits together.
 func (r *run) checkKeys() {
 	r.t.Helper()
-	auditor := redistest.NewAuditor(rawClient(r.t), r.namespace)
-	if err := auditUntilWhole(r.ctx, func(ctx context.Context) error { return auditor.Audit(ctx, queue) }); err != nil {
+	auditor := audit.New(rawClient(r.t), r.namespace)
+	if err := auditUntilWhole(r.ctx, late, func(ctx context.Context) error { return auditor.Audit(ctx, queue) }); err != nil {
 		r.t.Error(err)
 	}
 }
 
 // auditUntilWhole audits what running sidecars change, which looks broken meanwhile: again and again until nothing is
-// found, but not for longer than late. It returns what it found last.
-func auditUntilWhole(ctx context.Context, audit func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, late)
+// found, but not for longer than given. It returns what it found last.
+func auditUntilWhole(ctx context.Context, longest time.Duration, audit func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -316,10 +317,7 @@ func auditUntilWhole(ctx context.Context, audit func(context.Context) error) err
 }
 
 // rawClient reads keys past all sidecars.
-func rawClient(t testing.TB) *redis.Client {
+func rawClient(t testing.TB) redis.UniversalClient {
 	t.Helper()
-	options := redistest.ClientOptions(t, redistest.URL(t))
-	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
+	return redistest.Client(t, redistest.URL(t))
 }

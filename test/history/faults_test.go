@@ -10,8 +10,8 @@ import (
 // fault is something that is done to a sidecar at some time.
 type fault struct {
 	at   time.Duration
-	do   func(s *seat)
-	seat *seat
+	do   func(s *post)
+	post *post
 }
 
 // injectFaults does things to sidecars for a span of time.
@@ -19,7 +19,7 @@ func (r *run) injectFaults(span time.Duration) {
 	r.t.Helper()
 	var faults []fault
 	for at := 150 * time.Millisecond; at < span; at += time.Duration(50+r.rng.IntN(250)) * time.Millisecond {
-		s := r.seats[r.rng.IntN(holders)]
+		s := r.posts[r.rng.IntN(holders)]
 		switch r.rng.IntN(8) {
 		case 0, 1:
 			faults = append(faults, fault{at, r.kill, s})
@@ -29,7 +29,7 @@ func (r *run) injectFaults(span time.Duration) {
 		case 4, 5:
 			faults = append(faults, fault{at, r.drain, s})
 		default:
-			faults = append(faults, fault{at, r.kill, r.seats[holders+r.rng.IntN(senders)]})
+			faults = append(faults, fault{at, r.kill, r.posts[holders+r.rng.IntN(senders)]})
 		}
 	}
 	slices.SortStableFunc(faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
@@ -39,16 +39,16 @@ func (r *run) injectFaults(span time.Duration) {
 			break // sidecars start slowly here
 		}
 		r.pause(time.Until(began.Add(f.at)))
-		f.do(f.seat)
+		f.do(f.post)
 	}
 	r.pause(time.Until(began.Add(span)))
-	for _, s := range r.seats {
+	for _, s := range r.posts {
 		r.resume(s)
 	}
 }
 
 // kill ends a sidecar with SIGKILL and starts another one.
-func (r *run) kill(s *seat) {
+func (r *run) kill(s *post) {
 	p := s.take()
 	r.record.add(func() { p.killed = time.Now() })
 	p.Kill()
@@ -57,7 +57,7 @@ func (r *run) kill(s *seat) {
 }
 
 // halt stops a sidecar in its tracks.
-func (r *run) halt(s *seat) {
+func (r *run) halt(s *post) {
 	p := s.take()
 	if p.halted {
 		return
@@ -67,7 +67,7 @@ func (r *run) halt(s *seat) {
 	p.Signal(syscall.SIGSTOP)
 }
 
-func (r *run) resume(s *seat) {
+func (r *run) resume(s *post) {
 	if p := s.take(); p.halted {
 		p.Signal(syscall.SIGCONT)
 		r.resumed(p)
@@ -82,7 +82,7 @@ func (r *run) resumed(p *process) {
 }
 
 // drain ends a sidecar as an orchestrator does, with SIGTERM, and starts another one.
-func (r *run) drain(s *seat) {
+func (r *run) drain(s *post) {
 	p := s.take()
 	r.resume(s)
 	r.record.add(func() { p.drained = time.Now() })

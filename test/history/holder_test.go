@@ -16,14 +16,14 @@ import (
 type holder struct {
 	*run
 	rng    *rand.Rand
-	seat   *seat
+	post   *post
 	states int // that it has set
 	name   string
 }
 
 func (h *holder) work() {
 	for !h.over.Load() {
-		p := h.seat.take()
+		p := h.post.take()
 		if held := h.accept(p); held != nil {
 			h.use(p, held)
 		}
@@ -174,7 +174,7 @@ func (h *holder) verb() string {
 // nevertheless, through any sidecar that it finds. That must never harm the present holder of the session.
 func (h *holder) stumble(held *hold, left ...*handout) {
 	for range h.rng.IntN(4) {
-		p := h.seat.any(h.rng)
+		p := h.post.any(h.rng)
 		if p != held.sidecar {
 			h.record.add(func() { held.elsewhere = append(held.elsewhere, p) })
 		}

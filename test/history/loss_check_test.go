@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -191,7 +192,11 @@ func (r *lossRun) checkTime(s *lossSend, taken []*taking, fail func(string, ...a
 	}
 	lateness := first.ended.Sub(at)
 	r.latest = max(r.latest, lateness)
-	if lateness > late {
+	most := late
+	if r.killed { // an alarm that a script has asked for may be lost with the sidecar that was to set it
+		most += time.Minute
+	}
+	if lateness > most {
 		fail("%s was %s at %s, and came %s later", s.text, what, at, lateness)
 	}
 }
@@ -323,7 +328,7 @@ func (r *lossRun) checkKeys() {
 	r.t.Helper()
 	client := redis.NewClient(redistest.ClientOptions(r.t, r.server.URL))
 	defer client.Close()
-	auditor := redistest.NewAuditor(client, r.namespace)
+	auditor := audit.New(client, r.namespace)
 	audit := func(ctx context.Context) error {
 		faults := []error{auditor.AuditNames(ctx)}
 		for _, path := range []string{work, inOrder, from, archive, shelf, news} {
@@ -331,7 +336,7 @@ func (r *lossRun) checkKeys() {
 		}
 		return errors.Join(faults...)
 	}
-	err := auditUntilWhole(r.ctx, audit)
+	err := auditUntilWhole(r.ctx, late, audit)
 	if err != nil {
 		r.t.Errorf("round %d, %s: %v", r.number, r.loss, err)
 	}

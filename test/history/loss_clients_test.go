@@ -266,6 +266,9 @@ func (r *lossRun) takeBy(source semantics.Source, mode semantics.Mode, receive f
 	for _, d := range got {
 		if mode == semantics.ReceiveAndDelete {
 			d.verb, d.outcome, d.settled = "complete", lossOutcome(err), span{asked.ended, time.Now()}
+			if d.settled.ended.Sub(asked.began) > workLock { // its lock may have ended before it was removed
+				d.outcome = unknown
+			}
 			if d.outcome == unknown {
 				d.settled.ended = d.settled.ended.Add(patience)
 			}
@@ -306,9 +309,15 @@ func (r *lossRun) settle(m member, source semantics.Source, verb string, which .
 	for _, d := range which {
 		tokens = append(tokens, d.token)
 	}
-	settled := span{began: time.Now()}
+	began := time.Now()
 	codes, err := m.settle(r.ctx, source, verb, tokens)
-	settled.ended = time.Now()
+	r.settled(verb, began, codes, err, which...)
+	return which[0].outcome
+}
+
+// settled notes what became of messages that were settled in one call, which began at the given time and ends now.
+func (r *lossRun) settled(verb string, began time.Time, codes []semantics.Code, err error, which ...*taking) {
+	settled := span{began, time.Now()}
 	r.unexpected(verb, err)
 	for i, d := range which {
 		got := lossOutcome(err)
@@ -320,7 +329,19 @@ func (r *lossRun) settle(m member, source semantics.Source, verb string, which .
 		}
 		r.add(func() { d.verb, d.outcome, d.settled = verb, got, settled })
 	}
-	return which[0].outcome
+}
+
+// turn completes a message of a session, and takes the next one in the same step.
+func (r *lossRun) turn(m member, source semantics.Source, d *taking) []*taking {
+	return r.takeBy(source, semantics.PeekLock, func() ([]*semantics.Received, func() error, error) {
+		began := time.Now()
+		codes, next, failure, err := m.turn(r.ctx, source, d.token)
+		r.settled("complete", began, codes, err, d)
+		if err == nil {
+			err = failure
+		}
+		return next, func() error { return nil }, err
+	})
 }
 
 // hoard takes messages and keeps their locks.

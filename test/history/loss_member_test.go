@@ -20,6 +20,9 @@ type member interface {
 	receive(ctx context.Context, source semantics.Source, o broker.ReceiveOptions) (got []*semantics.Received, delivered func() error, err error)
 	receiveDeferred(ctx context.Context, source semantics.Source, numbers []int64) (got []*semantics.Received, delivered func() error, err error)
 	settle(ctx context.Context, source semantics.Source, verb string, tokens []semantics.LockToken) ([]semantics.Code, error)
+	// turn completes a message of a session and takes the next one. failure is why none was taken.
+	turn(ctx context.Context, source semantics.Source, token semantics.LockToken) (
+		codes []semantics.Code, next []*semantics.Received, failure, err error)
 
 	// accept gives nil if there is none.
 	accept(ctx context.Context, path string, options broker.AcceptOptions) (*semantics.Session, error)
@@ -38,8 +41,12 @@ type inside struct {
 	store  *redisstore.Store
 }
 
-// startInside starts sidecars that work until the test ends.
-func (r *lossRun) startInside() {
+// startInside returns what starts that many sidecars, which work until the test ends.
+func startInside(count int) func(*lossRun) {
+	return func(r *lossRun) { r.startInside(count) }
+}
+
+func (r *lossRun) startInside(count int) {
 	r.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	var sweeps sync.WaitGroup
@@ -51,7 +58,7 @@ func (r *lossRun) startInside() {
 			b.Close()
 		}
 	})
-	for range members {
+	for range count {
 		store := redistest.Open(r.t, redisstore.Options{URL: r.clock.URL, Namespace: r.namespace})
 		broker := broker.New(store, broker.WithRules(filter.Compile))
 		brokers = append(brokers, broker)
@@ -97,6 +104,14 @@ func (m inside) settle(ctx context.Context, source semantics.Source, verb string
 	default:
 		return m.broker.Complete(ctx, source, tokens)
 	}
+}
+
+func (m inside) turn(ctx context.Context, source semantics.Source, token semantics.LockToken) (
+	[]semantics.Code, []*semantics.Received, error, error,
+) {
+	turn := semantics.Turn{Session: source.SessionLock, Complete: []semantics.LockToken{token}, Receive: 1}
+	o := m.store.Turn(ctx, source.Path, []semantics.Turn{turn})[0]
+	return o.Codes, o.Batch.Messages, o.Failure, o.Err
 }
 
 func (m inside) accept(ctx context.Context, path string, options broker.AcceptOptions) (*semantics.Session, error) {

@@ -84,6 +84,7 @@ func (r *lossRun) disturb() (restore func()) {
 	place := r.outside[r.rng.IntN(members)]
 	place.now.Load().Kill()
 	r.kills++
+	r.killed = true
 	return func() { r.launch(place) }
 }
 
@@ -184,6 +185,26 @@ func (p *outside) settle(ctx context.Context, source semantics.Source, verb stri
 		codes = append(codes, semantics.Code(result.GetReason()))
 	}
 	return codes, err
+}
+
+func (p *outside) turn(ctx context.Context, source semantics.Source, token semantics.LockToken) (
+	codes []semantics.Code, next []*semantics.Received, failure, err error,
+) {
+	var response *sidebusv1.CompleteAndReceiveResponse
+	err = p.call(ctx, func(ctx context.Context, w *wired) (err error) {
+		response, err = w.messages.CompleteAndReceive(ctx, &sidebusv1.CompleteAndReceiveRequest{
+			Source: resource(source.Path), LockTokens: []string{token.String()}, SessionLockToken: sessionLockOf(source),
+		})
+		return err
+	})
+	for _, result := range response.GetResults() {
+		codes = append(codes, semantics.Code(result.GetReason()))
+	}
+	if f := response.GetFailure(); f != nil {
+		failure = &semantics.Error{Code: semantics.Code(f.GetReason()), Message: f.GetMessage(), Details: f.GetDetails()}
+	}
+	next, _, _ = arrived(&sidebusv1.ReceiveResponse{Messages: response.GetMessages()}, nil)
+	return codes, next, failure, err
 }
 
 func (p *outside) accept(ctx context.Context, path string, options broker.AcceptOptions) (held *semantics.Session, err error) {

@@ -92,6 +92,7 @@ type round struct {
 	changes    map[string][]*change // of subscriptions, by their name
 
 	bytesLeft, messagesLeft int
+	killed                  bool // a sidecar was
 
 	sending, changing, receiving atomic.Bool
 }

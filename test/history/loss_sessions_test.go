@@ -24,13 +24,22 @@ func (r *lossRun) holdAll(rng *rand.Rand) {
 			continue
 		}
 		source := semantics.Source{Path: inOrder, SessionLock: held.Lock}
-		for range 1 + rng.IntN(3) {
-			got := r.take(m, source, 1, semantics.PeekLock)
+		got := r.take(m, source, 1, semantics.PeekLock)
+		for range 1 + rng.IntN(5) {
 			if rng.IntN(3) == 0 && r.sending.Load() {
 				states++
 				r.setState(r.any(rng), held, fmt.Sprintf("%d %p %d", r.number, rng, states))
 			}
-			if len(got) == 0 || r.settle(r.any(rng), source, "complete", got[0]) != done {
+			if len(got) == 0 {
+				break
+			}
+			before := got[0]
+			if rng.IntN(2) == 0 {
+				got = r.turn(r.any(rng), source, before)
+			} else if r.settle(r.any(rng), source, "complete", before) == done {
+				got = r.take(m, source, 1, semantics.PeekLock)
+			}
+			if before.outcome != done {
 				break
 			}
 		}

@@ -18,7 +18,14 @@ const lossRounds = 2
 // does comes from its seed; what happens then is up to the machine.
 func TestDUR_4_LossHistories(t *testing.T) {
 	t.Parallel()
-	playLosses(t, *histories, (*lossRun).startInside)
+	playLosses(t, *histories, startInside(members))
+}
+
+// The same with so many sidecars that the messages of one entry, the copies of one body and the sessions of one turn come
+// from, and go to, different ones.
+func TestDUR_4_LossHistoriesOfManySidecars(t *testing.T) {
+	t.Parallel()
+	playLosses(t, (*histories+9)/10, startInside(150))
 }
 
 // The same with sidecars that are processes of their own, spoken to over gRPC and HTTP, and killed now and then.

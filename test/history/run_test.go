@@ -36,7 +36,7 @@ type run struct {
 	sessions  []string
 
 	record record
-	seats  []*seat // of the holders, then of the senders
+	posts  []*post // of the holders, then of the senders
 	all    []*process
 	stop   chan struct{} // closed when no client sends any more
 	calm   atomic.Bool   // from now on everything is done right
@@ -46,16 +46,16 @@ type run struct {
 	deferred   map[string][]int64
 }
 
-// seat is where an application finds its sidecar, which may be replaced.
-type seat struct {
+// post is where an application finds its sidecar, which may be replaced.
+type post struct {
 	run *run
 	now atomic.Pointer[process]
 }
 
-func (s *seat) take() *process { return s.now.Load() }
+func (s *post) take() *process { return s.now.Load() }
 
-// any returns the sidecar of any seat.
-func (s *seat) any(rng *rand.Rand) *process { return s.run.seats[rng.IntN(len(s.run.seats))].take() }
+// any returns the sidecar of any post.
+func (s *post) any(rng *rand.Rand) *process { return s.run.posts[rng.IntN(len(s.run.posts))].take() }
 
 const (
 	holders = 4
@@ -87,15 +87,15 @@ func newRun(t testing.TB, seed uint64) *run {
 		}
 	})
 	for range holders + senders {
-		s := &seat{run: r}
-		r.seats = append(r.seats, s)
+		s := &post{run: r}
+		r.posts = append(r.posts, s)
 		r.launch(s)
 	}
 	return r
 }
 
-// launch puts a new sidecar on a seat.
-func (r *run) launch(s *seat) {
+// launch puts a new sidecar on a post.
+func (r *run) launch(s *post) {
 	r.t.Helper()
 	// A socket of its own: the port of a sidecar that is gone may become that of another one, which its clients would
 	// then find.
@@ -135,7 +135,7 @@ func (r *run) putDeferred(session string, number int64) {
 }
 
 // send sends one message after the other, each once, until it is told to stop.
-func (r *run) send(sender int, s *seat) {
+func (r *run) send(sender int, s *post) {
 	rng := rand.New(rand.NewPCG(r.seed, uint64(100+sender)))
 	for i := 0; ; i++ {
 		select {
@@ -162,9 +162,9 @@ func (r *run) play(span time.Duration) {
 	r.t.Helper()
 	r.record.sent = make([][]sent, senders)
 	var sending, holding sync.WaitGroup
-	for i, s := range r.seats {
+	for i, s := range r.posts {
 		if i < holders {
-			h := &holder{run: r, rng: rand.New(rand.NewPCG(r.seed, uint64(1+i))), seat: s, name: fmt.Sprintf("holder %d", i)}
+			h := &holder{run: r, rng: rand.New(rand.NewPCG(r.seed, uint64(1+i))), post: s, name: fmt.Sprintf("holder %d", i)}
 			holding.Go(h.work)
 		} else {
 			sending.Go(func() { r.send(i-holders, s) })

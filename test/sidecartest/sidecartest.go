@@ -81,10 +81,16 @@ type Sidecar struct {
 // at its end.
 func Launch(t testing.TB, args ...string) *Sidecar {
 	t.Helper()
+	return LaunchBinary(t, Binary(t), args...)
+}
+
+// LaunchBinary is Launch with a binary of the caller's own.
+func LaunchBinary(t testing.TB, program string, args ...string) *Sidecar {
+	t.Helper()
 	s := &Sidecar{log: newLogFile(t), exited: make(chan struct{})}
 	const free = "127.0.0.1:0"
 	all := append([]string{"serve", "--http-addr", free, "--grpc-addr", free, "--admin-addr", free}, args...)
-	s.command = exec.Command(Binary(t), all...)
+	s.command = exec.Command(program, all...)
 	s.command.Dir = t.TempDir()
 	s.command.Env = Environment()
 	s.command.Stderr = s.log.file

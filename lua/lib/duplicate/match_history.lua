@@ -3,13 +3,17 @@
 --@include base/in_pieces
 --@include duplicate/find_original
 local function match_history(target, keys)
-  local originals, seen, at = {}, {}, 0
+  local originals, seen, at = {}, target.seen_keys or {}, 0
   in_pieces(keys, function(...)
     for _, entry in ipairs(redis.call("HMGET", target.history, ...)) do
       at = at + 1
       local key = keys[at]
-      originals[at] = seen[key] and 0 or find_original(target, key, entry)
-      seen[key] = true
+      local original = find_original(target, key, entry)
+      if original and target.forgotten and target.forgotten[original] then
+        original = nil
+      end
+      originals[at] = original or (seen[key] and 0) or nil
+      seen[key] = seen[key] or not original
     end
   end)
   return originals

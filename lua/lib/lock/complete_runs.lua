@@ -1,18 +1,18 @@
 -- complete_runs completes messages that are all in runs whose locks hold. wanted are their positions by nonce, each a
--- text in the form of a run, and ids those in the log. Returns false if they are not all in such runs, and then at most
--- messages have left the log whose locks hold.
+-- text in the form of a run; they are total messages of these sizes (log/parse_sizes). Returns false if they are not
+-- all in such runs, and then at most messages have left the log whose locks hold.
 --@include base/text
 --@include lock/run_without
 --@include lock/save_run
 --@include log/delete_spans
-local function complete_runs(entity, side, nonces, wanted, ids, now)
-  local ends, total, over, lefts, spans = redis.call("ZMSCORE", side.run_locks, unpack(nonces)), 0, {}, {}, {}
+local function complete_runs(entity, side, nonces, wanted, total, sizes, now)
+  local ends, found, over, lefts, spans = redis.call("ZMSCORE", side.run_locks, unpack(nonces)), 0, {}, {}, {}
   for i, run in ipairs(redis.call("HMGET", side.runs, unpack(nonces))) do
     if not run or not ends[i] or tonumber(ends[i]) <= now then
       return false
     end
     local left, taken, messages = run_without(run, wanted[i])
-    total, lefts[i] = total + messages, left or false
+    found, lefts[i] = found + messages, left or false
     for _, position in ipairs(taken) do
       spans[#spans + 1] = position
     end
@@ -22,10 +22,10 @@ local function complete_runs(entity, side, nonces, wanted, ids, now)
   if #over < #nonces then
     redis.call("ZCARD", side.locks)
   end
-  if total < #ids then
+  if found < total then
     return false
   end
-  local bytes, fewer = delete_spans(side, spans, ids)
+  local bytes, fewer = delete_spans(side, spans, sizes)
   if not bytes then
     return false
   end

@@ -15,7 +15,7 @@ local function settle_locks(queue, side, wanted, changes, token, finish)
     session, kept = held_session(queue, token), {}
     for i, lock in ipairs(wanted) do
       results[i] = 3
-      kept[i] = session and session_lock_member(session, lock)
+      kept[i] = session and session_lock_member(session, string.match(lock, "^(%d+)(:.*)$"))
     end
     if not session then
       return results

@@ -4,7 +4,7 @@
 --@include base/text
 --@include log/forget_changes
 --@include log/delete_own
---@include wake/wake_holder
+--@include wake/wake_holders
 local function complete_held(queue, held, turns, args)
   local main, locks, is_locked = queue.main, {}, {}
   for _, turn in ipairs(turns) do
@@ -34,7 +34,7 @@ local function complete_held(queue, held, turns, args)
   end
   local bytes, wrong = delete_own(main, ids)
 
-  local ended, positions = {}, {}
+  local ended, positions, freed = {}, {}, {}
   at = 0
   for _, turn in ipairs(turns) do
     local holder, done, any = held[turn.token], { "-" }, false
@@ -50,12 +50,13 @@ local function complete_held(queue, held, turns, args)
     end
     turn.done = table.concat(done)
     if any then
-      wake_holder(queue, holder.session) -- one more may be in flight
+      freed[#freed + 1] = holder.session
     end
   end
   if #ended == 0 then
     return
   end
+  wake_holders(queue, freed) -- one more may be in flight
   in_pieces(ended, function(...) redis.call("ZREM", main.locks, ...) end)
   -- Nearly always there is nothing beside the log.
   if redis.call("EXISTS", main.deliveries, main.expiry, main.deferred, main.modified) > 0 then

@@ -1,37 +1,23 @@
 -- hand_out locks the next messages of the sessions that turns hold, as far as each wants some (SESS-25 to SESS-28), and
 -- notes in each turn their positions and whether there may be more at once. nonce is what distinguishes these locks,
--- sidecar where holders wait for more.
+-- sidecar where holders wait for more. expire is expire_in_session, or nil when no message of the queue can expire.
 --@include answer/fit_members
 --@include base/in_pieces
 --@include base/text
---@include expiry/expire_with_session
 --@include expiry/is_behind
 --@include lock/hold_expiry
---@include log/entry_at
 --@include session/count_in_flight
 --@include session/receivable
+--@include session/session_lock_member
 --@include session/session_record
---@include session/touch_session
-local function hand_out(queue, held, turns, most_bytes, nonce, sidecar)
+local function hand_out(queue, held, turns, most_bytes, nonce, sidecar, expire)
   local main, behind = queue.main, is_behind(queue)
-  local any_expiry = redis.call("EXISTS", main.expiry) == 1
   -- What is taken from all sessions changes hands at once, but before the same session is looked at again.
   local taken, locks, seen, total = {}, {}, {}, { left = most_bytes, is_empty = true }
   local function change_hands()
     in_pieces(taken, function(...) redis.call("ZREM", queue.by_session, ...) end)
     in_pieces(locks, function(...) redis.call("ZADD", main.locks, ...) end)
     taken, locks, seen = {}, {}, {}
-  end
-
-  local function expire(session, over)
-    change_hands()
-    touch_session(queue, session)
-    for _, position in ipairs(over) do
-      local entry = entry_at(main, position)
-      if entry then
-        expire_with_session(queue, main, entry)
-      end
-    end
   end
 
   -- take returns the positions of the next messages of a session, and whether there may be more at once.
@@ -52,14 +38,15 @@ local function hand_out(queue, held, turns, most_bytes, nonce, sidecar)
     for i, member in ipairs(members) do
       positions[i], taken[#taken + 1] = text(string.sub(member, -16)), member
     end
-    if any_expiry then
+    if expire then
       positions, over = hold_expiry(queue, main, positions)
     end
     for _, position in ipairs(positions) do
-      locks[#locks + 1], locks[#locks + 2] = 0, session .. "\0" .. string.format("%016d", position) .. nonce
+      locks[#locks + 1], locks[#locks + 2] = 0, session_lock_member(session, position, nonce)
     end
     if #over > 0 then
-      expire(session, over)
+      change_hands()
+      expire(queue, session, over)
     end
     if left_out == "full" and (#positions > 0 or #over == 0) then
       return positions, false

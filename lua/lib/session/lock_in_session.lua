@@ -5,7 +5,7 @@
 local function lock_in_session(queue, session, ends, positions, nonce)
   local locks = {}
   for i, position in ipairs(positions) do
-    locks[2 * i - 1], locks[2 * i] = 0, session_lock_member(session, position .. nonce)
+    locks[2 * i - 1], locks[2 * i] = 0, session_lock_member(session, position, nonce)
   end
   if #locks > 0 then
     redis.call("ZADD", queue.main.locks, unpack(locks))

@@ -9,18 +9,16 @@ local function receivable(queue, session, limit)
   if #members == 0 or not queue.any_delayed then
     return members
   end
-  local delayed = first_in_session(queue, session, "w", 1)[1]
-  local bound = delayed and tonumber(string.sub(delayed, -16))
-  -- it would hold up the session for ever
-  while delayed and not redis.call("ZSCORE", queue.delayed, string.format("%d", bound)) do
-    redis.call("ZREM", queue.by_session, delayed)
+  local delayed, bound
+  repeat
+    if delayed then
+      redis.call("ZREM", queue.by_session, delayed) -- it would hold up the session for ever
+    end
     delayed = first_in_session(queue, session, "w", 1)[1]
     bound = delayed and tonumber(string.sub(delayed, -16))
-  end
-  if delayed then
-    while #members > 0 and tonumber(string.sub(members[#members], -16)) > bound do
-      members[#members] = nil
-    end
+  until not delayed or redis.call("ZSCORE", queue.delayed, string.format("%d", bound))
+  while delayed and #members > 0 and tonumber(string.sub(members[#members], -16)) > bound do
+    members[#members] = nil
   end
   return members
 end

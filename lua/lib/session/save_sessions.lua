@@ -4,7 +4,7 @@
 --@include session/write_session
 --@include base/in_pieces
 --@include session/receivable
---@include wake/wake_holder
+--@include wake/wake_holders
 --@include session/is_session_empty
 --@include due/expect
 local function save_sessions(queue)
@@ -16,7 +16,7 @@ local function save_sessions(queue)
   local any_idle = redis.call("EXISTS", queue.idle_sessions) == 1
   local any_delayed = redis.call("EXISTS", queue.delayed) == 1
   local any_due = redis.call("EXISTS", queue.states_due) == 1
-  local ready, records = {}, {}
+  local ready, records, awaited = {}, {}, {}
 
   -- close_free does so for a session without a holder. Returns false when its record is not kept.
   local function close_free(session, record, what)
@@ -28,13 +28,7 @@ local function save_sessions(queue)
     if any_idle then
       redis.call("ZREM", queue.idle_sessions, session)
     end
-    if what == "added" then
-      if any_due then
-        redis.call("ZREM", queue.states_due, session)
-      end
-      return true
-    end
-    if not is_session_empty(queue, session) then
+    if what == "added" or not is_session_empty(queue, session) then
       if any_due then
         redis.call("ZREM", queue.states_due, session)
       end
@@ -57,7 +51,7 @@ local function save_sessions(queue)
   for session, what in pairs(queue.touched) do
     local record, keep = session_record(queue, session), true
     if record.token ~= "" then
-      wake_holder(queue, session)
+      awaited[#awaited + 1] = session
     else
       keep = close_free(session, record, what)
     end
@@ -70,6 +64,7 @@ local function save_sessions(queue)
     record.stored = keep and value or nil -- the script may come back to it
   end
   queue.touched = {}
+  wake_holders(queue, awaited)
   in_pieces(records, function(...) redis.call("HSET", queue.sessions, ...) end)
   local became_ready = 0
   in_pieces(ready, function(...) became_ready = became_ready + redis.call("ZADD", queue.ready_sessions, "NX", ...) end)

@@ -2,8 +2,5 @@
 -- those behind it, x = delayed, d = deferred, s = scheduled. Without a position it is the beginning of all such
 -- members.
 local function session_member(session, letter, position)
-  if not position then
-    return session .. "\0" .. letter
-  end
-  return session .. "\0" .. letter .. string.format("%016d", position)
+  return session .. "\0" .. letter .. (position and string.format("%016d", position) or "")
 end

@@ -4,7 +4,7 @@ local function outcome_letter(refused)
   local letters = {
     ENTITY_DISABLED = "d", ENTITY_FULL = "f", INTERNAL = "f", QUOTA_EXCEEDED = "q", MESSAGE_SIZE_EXCEEDED = "s",
     TOO_MANY_COPIES = "s",
-    NO_MATCHING_SUBSCRIPTION = "u",
+    NO_MATCHING_SUBSCRIPTION = "u", SESSION_ID_MISSING = "m",
   }
   return refused and letters[refused[1]] or "."
 end

@@ -44,7 +44,7 @@ func (m *Metrics) Settled(source semantics.Source, verb string, codes []semantic
 	settled := 0
 	for _, code := range codes {
 		switch code {
-		case "":
+		case "", semantics.DurabilityNotMet:
 			settled++
 		case semantics.MessageLockLost, semantics.SessionLockLost:
 			m.LockLost(source, verb)

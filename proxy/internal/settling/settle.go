@@ -15,6 +15,7 @@ const StopTimeout = 5 * time.Second
 // Subscription is what settling needs of a stream.Subscription.
 type Subscription interface {
 	Settle(ctx context.Context, tokens []semantics.LockToken, verb semantics.Settlement) ([]semantics.Code, error)
+	Complete(ctx context.Context, tokens []semantics.LockToken) ([]semantics.Code, error)
 }
 
 // Settler settles messages, counts them and logs what cannot be settled. It is safe for concurrent use.
@@ -49,7 +50,7 @@ func (s *Settler) Settle(
 	retried := retriedSettlement{log: &s.retries}
 	defer retried.end(ctx)
 	for wasUnknown := false; ; {
-		codes, err := sub.Settle(ctx, tokens, v.Settle)
+		codes, err := v.on(ctx, sub, tokens)
 		if err == nil {
 			retried.hasSucceeded = true
 			return s.outcomes(source, v, codes, wasUnknown)
@@ -69,6 +70,16 @@ func (s *Settler) Settle(
 	}
 }
 
+// on settles messages of a subscription. Its Complete also takes the next messages of their sessions.
+func (v Settlement) on(
+	ctx context.Context, sub Subscription, tokens []semantics.LockToken,
+) ([]semantics.Code, error) {
+	if v.Verb == obs.Complete {
+		return sub.Complete(ctx, tokens)
+	}
+	return sub.Settle(ctx, tokens, v.Settle)
+}
+
 // outcomes counts what the store answered.
 func (s *Settler) outcomes(
 	source semantics.Source, v Settlement, codes []semantics.Code, wasUnknown bool,
@@ -76,7 +87,7 @@ func (s *Settler) outcomes(
 	all := repeat(v.Outcome, len(codes))
 	for i, code := range codes {
 		switch {
-		case code == "" || wasUnknown: // a previous attempt with unknown outcome has settled it (ERR-6)
+		case code.Took(), wasUnknown: // a previous attempt with unknown outcome has settled it (ERR-6)
 			s.metrics.Settled(source, v.Verb, []semantics.Code{""})
 		case v.Verb == obs.Release: // the lock is lost, so it is released already
 		default:

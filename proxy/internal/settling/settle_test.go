@@ -35,6 +35,10 @@ func (s *subscription) Settle(
 	return s.answer(ctx, s.attempts)
 }
 
+func (s *subscription) Complete(ctx context.Context, tokens []semantics.LockToken) ([]semantics.Code, error) {
+	return s.Settle(ctx, tokens, nil)
+}
+
 // failing fails a number of times, then settles as codes say.
 func failing(times int, err error, codes ...semantics.Code) *subscription {
 	return &subscription{answer: func(_ context.Context, attempt int) ([]semantics.Code, error) {
@@ -210,4 +214,15 @@ func TestBackoff(t *testing.T) {
 		}
 		want = min(2*want, MaxBackoff)
 	}
+}
+
+// A settlement that is stored but not confirmed is one: it is counted, not tried again, and its lock is not lost.
+func TestDUR_2_UnconfirmedSettlementIsASettlement(t *testing.T) {
+	t.Parallel()
+	b, sub := newBed(t), failing(0, nil, semantics.DurabilityNotMet, semantics.MessageLockLost)
+	b.settle(t.Context(), t, sub, complete, obs.Complete, LockLost)
+	if sub.attempts != 1 {
+		t.Errorf("%d attempts, want 1", sub.attempts)
+	}
+	b.wantCounted(t, "sidebus_messages_settled_total", 1)
 }

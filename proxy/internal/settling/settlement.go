@@ -22,15 +22,15 @@ const (
 
 // Settlement is how messages are to be settled.
 type Settlement struct {
-	Outcome Outcome // if it succeeds
-	Verb    string  // in metrics; empty if Settle is nil
-	Settle  semantics.Settlement
-	Fault   string // how the app failed the messages, for the log; empty: it did not
+	Outcome Outcome              // if it succeeds
+	Verb    string               // in metrics; empty if nothing is to be settled
+	Settle  semantics.Settlement // nil to complete
+	Fault   string               // how the app failed the messages, for the log; empty: it did not
 }
 
 // Complete removes messages.
-func Complete(b *broker.Broker) Settlement {
-	return Settlement{Outcome: obs.Complete, Verb: obs.Complete, Settle: b.Complete}
+func Complete() Settlement {
+	return Settlement{Outcome: obs.Complete, Verb: obs.Complete}
 }
 
 // Release makes messages available again, uncounted.

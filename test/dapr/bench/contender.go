@@ -35,6 +35,7 @@ type contender struct {
 	metadata  map[string]string // of the component
 	isSession bool
 	isRedis   bool // Dapr's own
+	isFloor   bool // a component that stores nothing
 	// How many streams daprd has for the subscription, and whether the app opens them itself. Without, it is called.
 	streams     int
 	isStreaming bool
@@ -58,6 +59,7 @@ var contenders = map[string]*contender{
 	"sidebus-lanes":   {kind: "pubsub.sidebus", streams: streams},
 	"sidebus-streams": {kind: "pubsub.sidebus", streams: streams, isStreaming: true},
 	"redis":           {kind: "pubsub.redis", isRedis: true},
+	"floor":           {kind: "pubsub.sidebus", isFloor: true},
 }
 
 // start runs the app, and daprd with the component.

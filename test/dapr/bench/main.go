@@ -22,6 +22,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	if len(args) == 2 && args[0] == "serve-floor" {
+		return serveFloor(ctx, args[1])
+	}
 	if len(args) != 3 {
 		return fmt.Errorf("there are %d arguments, must be 3", len(args))
 	}

@@ -13,6 +13,14 @@ import (
 // alone are the workloads that are compared with nothing else.
 var alone = []string{"store", "fan-out", "latency", "memory", "backlog", "idle", "start"}
 
+// floors are those that may have been measured in a run of their own, each beside what it is compared with.
+var floors = [][2]string{
+	{"floor-sessions", "sidebus-stream"},
+	{"floor-sessions", "asynq"},
+	{"dapr-floor", "dapr-redis"},
+	{"dapr-floor-bulk", "dapr-redis-bulk"},
+}
+
 // setup lists the runs that the tables use: machine, commit, versions, settings.
 func setup(h figures.History) string {
 	used := map[time.Time][]figures.Result{}
@@ -27,6 +35,9 @@ func setup(h figures.History) string {
 	note(daprRun(h), "dapr-redis", "dapr-redis-1.14")
 	for _, name := range alone {
 		note(h.Newest(name), name)
+	}
+	for _, f := range floors {
+		note(h.Newest(f[0], f[1]), f[0])
 	}
 	if len(used) == 0 {
 		return notMeasured

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/sidebus/sidebus/test/figures"
 )
@@ -26,6 +27,7 @@ var peers = []labelled{
 	{"asynq", "asynq"},
 	{"bullmq", "BullMQ"},
 	{"floor-stream", "gRPC alone, stream"},
+	{"floor-sessions", "gRPC and bare commands, 1,000 sessions"},
 	{"floor-unary-2", "gRPC alone, two calls"},
 	{"floor-unary", "gRPC alone, three calls"},
 }
@@ -93,6 +95,8 @@ var daprLabels = []labelled{
 	{"dapr-redis", "pubsub.redis"},
 	{"dapr-sidebus-topic-bulk", "Sidebus, topic, batches of 100"},
 	{"dapr-redis-bulk", "pubsub.redis, batches of 100"},
+	{"dapr-floor", "a component that stores nothing"},
+	{"dapr-floor-bulk", "a component that stores nothing, batches of 100"},
 	{"dapr-sidebus-topic-1.14", "Sidebus, topic, daprd 1.14"},
 	{"dapr-sidebus-lanes-1.14", "Sidebus, topic, 10 streams by name, daprd 1.14"},
 	{"dapr-sidebus-streams-1.14", "Sidebus, topic, 10 streaming subscriptions, daprd 1.14"},
@@ -146,11 +150,19 @@ func spread(s figures.Spread) string {
 	return fmt.Sprintf("%s (%s to %s)", number(s.Median), number(s.Low), number(s.High))
 }
 
+// apart writes thousands apart.
+func apart(n int) string {
+	if -1000 < n && n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", apart(n/1000), max(n, -n)%1000)
+}
+
 // number writes thousands apart, and three digits of what is smaller.
 func number(n float64) string {
 	switch {
 	case math.Abs(n) >= 1000:
-		return fmt.Sprintf("%d,%03d", int(math.Round(n))/1000, int(math.Abs(math.Round(n)))%1000)
+		return apart(int(math.Round(n)))
 	case math.Abs(n) >= 100:
 		return fmt.Sprintf("%.0f", n)
 	case math.Abs(n) >= 10:

@@ -26,6 +26,9 @@ var rewordings = []struct {
 // oneOf is the parser's text for a value that is not one of its words, which it lists in quotes.
 var oneOf = regexp.MustCompile(`^(\S+) must be one of (.+) but got (".*")$`)
 
+// letterFlag is the parser's text for an unknown flag of one letter.
+var letterFlag = regexp.MustCompile(`^(unknown flag -\w), did you mean`)
+
 // reword returns the text of a command line that does not parse.
 func reword(failed *kong.ParseError) string {
 	text := failed.Error()
@@ -40,6 +43,9 @@ func reword(failed *kong.ParseError) string {
 	if match := oneOf.FindStringSubmatch(text); match != nil {
 		words := strings.ReplaceAll(strings.ReplaceAll(match[2], `"`, ""), ",", ", ")
 		return fmt.Sprintf("%s is %s, must be one of %s", match[1], match[3], words)
+	}
+	if match := letterFlag.FindStringSubmatch(text); match != nil { // the hint is any other letter
+		return match[1]
 	}
 	for _, r := range rewordings {
 		text = r.parser.ReplaceAllString(text, r.ours)

@@ -32,6 +32,9 @@ func (f *Failure) Error() string {
 		return f.Message
 	}
 	text := fmt.Sprintf("%s: %s", f.Reason, paths.ReplaceAllString(f.Message, `"topics/$1/subscriptions/$2"`))
+	if f.Reason == semantics.EntityAlreadyExists && !f.isOfAnotherKind() {
+		text, _, _ = strings.Cut(text, "; ") // which call of the API to make instead; next names the command
+	}
 	if next := f.next(); next != "" {
 		text += "; " + next
 	}
@@ -57,6 +60,10 @@ func (f *Failure) IsUnknown() bool {
 	return f.Reason == "" || f.Details[semantics.DetailOutcome] == semantics.OutcomeUnknown
 }
 
+// isOfAnotherKind reports whether a name is taken by a topic instead of a queue, or the other way round.
+func (f *Failure) isOfAnotherKind() bool { return strings.Contains(f.Message, "choose another name") }
+
+// next returns what to do, "" if the message says it.
 func (f *Failure) next() string {
 	switch f.Reason {
 	case semantics.EntityNotFound:
@@ -78,7 +85,12 @@ func (f *Failure) next() string {
 		}
 		return list
 	case semantics.EntityAlreadyExists:
+		if f.isOfAnotherKind() {
+			return ""
+		}
 		return `"sidebus entity ensure" keeps it, "sidebus entity update" changes it`
+	case semantics.RuleNotFound:
+		return `"sidebus rule list" shows them`
 	case semantics.EntityDisabled:
 		name := f.Details[semantics.DetailEntity]
 		if f.Resource != "" {

@@ -83,7 +83,7 @@ func plain(text string) *sidebusv1.Value {
 func typed(field protoreflect.FieldDescriptor, text string) (*sidebusv1.Value, error) {
 	read, err := readTyped(field, text)
 	if err != nil {
-		return nil, fmt.Errorf("the value is not a %s", strings.TrimSuffix(string(field.Name()), kindSuffix))
+		return nil, fmt.Errorf("the value is not of type %s", strings.TrimSuffix(string(field.Name()), kindSuffix))
 	}
 	value := &sidebusv1.Value{}
 	value.ProtoReflect().Set(field, read)

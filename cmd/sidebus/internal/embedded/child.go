@@ -25,7 +25,7 @@ type child struct {
 func (s *Server) spawn() (*child, error) {
 	c := &child{output: &output{logger: s.logger}, started: time.Now(), gone: make(chan struct{})}
 	//nolint:gosec,noctx // a fixed name found on PATH; ends by keep, not by a context
-	c.cmd = exec.Command(s.program, arguments()...)
+	c.cmd = exec.Command(s.program, append(arguments(), s.more...)...)
 	c.cmd.Dir = s.dir
 	c.cmd.Env = slices.DeleteFunc(
 		os.Environ(),

@@ -39,6 +39,7 @@ type Server struct {
 	socket  socket
 	locks   *locks
 	logger  *slog.Logger
+	more    []string // arguments, after the usual ones
 
 	child    atomic.Pointer[os.Process]
 	stopping chan struct{}
@@ -47,7 +48,8 @@ type Server struct {
 
 // Start starts the private server in dir, which is made when absent and closed to other users, and blocks until it
 // answers or has failed, or ctx ends. It fails with ErrNoServer, ErrInUse, or with what the server itself said last.
-func Start(ctx context.Context, dir string, logger *slog.Logger) (*Server, error) {
+// More are further arguments of its command line.
+func Start(ctx context.Context, dir string, logger *slog.Logger, more ...string) (*Server, error) {
 	program, err := findProgram()
 	if err != nil {
 		return nil, err
@@ -70,7 +72,7 @@ func Start(ctx context.Context, dir string, logger *slog.Logger) (*Server, error
 	}
 	s := &Server{
 		program: program, dir: dir, socket: socket, locks: locks, logger: logger,
-		stopping: make(chan struct{}), done: make(chan struct{}),
+		stopping: make(chan struct{}), done: make(chan struct{}), more: more,
 	}
 	child, err := s.spawn()
 	if err == nil {

@@ -34,3 +34,6 @@ func (s *Server) Stop() {}
 
 // Abandon does nothing.
 func (s *Server) Abandon() {}
+
+// Running always fails with ErrNoServer.
+func Running(string) (url string, release func(), err error) { return "", nil, ErrNoServer }

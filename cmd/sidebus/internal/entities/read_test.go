@@ -117,7 +117,7 @@ func TestENT_11_ErrorsOfAFileNameTheirPlace(t *testing.T) {
 		"twice":                {"queues: [{name: a, status: ACTIVE, status: ACTIVE}]\n", `key "queues[0].status" stands already at f:1:20`},
 		"no name":              {"queues: [{lockDuration: 30s}]\n", "f:1:10: queues[0] must have a name"},
 		"null name":            {"queues: [{name: }]\n", "f:1:10: queues[0] must have a name"},
-		"bad name":             {"queues:\n- name: a b\n", `f:2:3: queues[0].name is refused: name "a b" has ' ' at position 1`},
+		"bad name":             {"queues:\n- name: a b\n", `f:2:3: queues[0].name is refused: name "a b" has ' ' at position 2`},
 		"long name":            {"queues: [{name: " + long + "}]\n", "f:1:11: queues[0].name is refused: name is 261 characters long, at most 260 are allowed"},
 		"reserved name":        {"topics: [{name: a/subscriptions/b}]\n", "reserved segment"},
 		"slash":                {"topics: [{name: a, subscriptions: [{name: b/c}]}]\n", `topics[0].subscriptions[0].name is "b/c"; only queues and topics may have a slash`},

@@ -27,12 +27,20 @@ const maxEntityMetrics = 10_000
 // bounds are those of all flags with a number or a duration, except --max-entities, which has no upper one. The help
 // texts and the errors take them from here.
 func (s *Settings) bounds() []bound {
-	return []bound{
+	return append([]bound{
 		within("max-connections", s.MaxConnections, 10, 1_000_000, strconv.Itoa),
 		within("metrics-entities", s.EntityMetrics, 0, maxEntityMetrics, strconv.Itoa),
 		within("drain-timeout", s.DrainTimeout, 0, MaxDrainTimeout, duration.Text),
 		within("rate-limit", s.RateLimit, 0.1, 1_000_000, decimalText).orZero("no limit", s.RateLimit == 0),
 		within("forward-retry", s.ForwardRetry, 0, 24*time.Hour, duration.Text),
+	}, s.StoreSettings.bounds()...)
+}
+
+// bounds are those of the flags with a number or a duration.
+func (s *StoreSettings) bounds() []bound {
+	return []bound{
+		within("durability-replicas", s.DurabilityReps, 1, 10, strconv.Itoa),
+		within("durability-timeout", s.DurabilityWait, time.Millisecond, 30*time.Second, duration.Text),
 		within("redis-pool-size", s.RedisPoolSize, 1, 1000, strconv.Itoa),
 		within("redis-dial-timeout", s.RedisDialTimeout, minRedisTimeout, maxRedisTimeout, duration.Text),
 		within("redis-read-timeout", s.RedisReadTimeout, minRedisTimeout, maxRedisTimeout, duration.Text),

@@ -47,7 +47,28 @@ var (
 		`^(rediss?://)(?:([\w.+-]*)(:[^@/?#]*)?@)?((?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])?(?::\d+)?(?:/\d*)?)(\?[^@#]*)?$`,
 	)
 	unixAddress = regexp.MustCompile(`^(unix://)(?:([\w.+-]*)(:[^@/?#]*)?@)?(/[^@?#]*)(\?[^@#]*)?$`)
+
+	sentinelAddress = regexp.MustCompile(
+		`^(rediss?\+sentinel://)(?:([\w.+-]*)(:[^@/?#]*)?@)?(` + hosts + `/[\w.-]+(?:/\d+)?)()$`,
+	)
+	clusterAddress = regexp.MustCompile(`^(rediss?\+cluster://)(?:([\w.+-]*)(:[^@/?#]*)?@)?(` + hosts + `)()$`)
 )
+
+// hosts matches addresses of several servers.
+const hosts = host + `(?:,` + host + `)*`
+
+const host = `(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):\d+`
+
+// Several reads the address of several servers, Sentinels or a cluster: what is before the user, the user, the password
+// behind a colon, and the rest. It reports whether it is one.
+func Several(store string) (scheme, user, password, where string, is bool) {
+	for _, form := range []*regexp.Regexp{sentinelAddress, clusterAddress} {
+		if parts := form.FindStringSubmatch(store); parts != nil {
+			return parts[1], parts[2], parts[3], parts[4], true
+		}
+	}
+	return "", "", "", "", false
+}
 
 // MaskStore returns the value of --store with secrets masked. A text that is not a URL is masked as a whole, because
 // any part of it may be secret. So is a user without a password, who is often a password in the wrong place, and every
@@ -62,11 +83,15 @@ func MaskStore(store string) string {
 	case "unix":
 		form = unixAddress
 	case "redis", "rediss":
+	case "redis+sentinel", "rediss+sentinel":
+		form = sentinelAddress
+	case "redis+cluster", "rediss+cluster":
+		form = clusterAddress
 	default:
 		return mask
 	}
 	parts := form.FindStringSubmatch(store)
-	if _, err := url.Parse(store); err != nil || parts == nil {
+	if _, err := url.Parse(store); parts == nil || err != nil && !strings.Contains(scheme, "+") {
 		return scheme + "://" + mask
 	}
 	user, password, where, query := parts[2], parts[3], parts[4], parts[5]

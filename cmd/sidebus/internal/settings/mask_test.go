@@ -23,7 +23,7 @@ func TestSecretsAreMasked(t *testing.T) {
 		"s3cret":                         "***",
 	}
 	for store, want := range tests {
-		s := Settings{Store: store}
+		s := Settings{StoreSettings: StoreSettings{Store: store}}
 		got := s.Shown()["store"]
 		if got != want || strings.Contains(got, "s3c") {
 			t.Errorf("%s: got %q, want %q", store, got, want)

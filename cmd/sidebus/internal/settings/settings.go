@@ -17,16 +17,16 @@ import (
 type Settings struct {
 	Admin
 
-	HTTPAddr       string        `name:"http-addr" env:"SIDEBUS_HTTP_ADDR" default:"127.0.0.1:7420" help:"Address of the HTTP/JSON API: host:port or unix:///path."`
-	GRPCAddr       string        `name:"grpc-addr" env:"SIDEBUS_GRPC_ADDR" default:"127.0.0.1:7421" help:"Address of the gRPC API: host:port or unix:///path."`
-	ProbeAddr      string        `name:"probe-addr" env:"SIDEBUS_PROBE_ADDR" placeholder:"ADDR" help:"Address of probes and metrics alone, for other machines: host:port, such as :7423, or unix:///path; default: none."`
-	DaprSocket     string        `name:"dapr-socket" env:"SIDEBUS_DAPR_SOCKET" placeholder:"FILE" help:"Socket of the Dapr pub/sub component, such as sidebus.sock for type pubsub.sidebus. A relative path is in the folder of the Dapr sockets."`
-	DaprDropIn     bool          `name:"dapr-drop-in" env:"SIDEBUS_DAPR_DROP_IN" help:"Also serve Components of type pubsub.azure.servicebus.topics and .queues instead of the ones of Dapr."`
-	DaprSelfHeal   bool          `name:"dapr-self-heal" env:"SIDEBUS_DAPR_SELF_HEAL" default:"true" help:"If Sidebus restarts while daprd runs, shut daprd down so that it restarts and subscribes again. false turns this off."`
-	DaprGRPCAddr   string        `name:"dapr-grpc-addr" env:"SIDEBUS_DAPR_GRPC_ADDR" placeholder:"HOST:PORT" help:"Address of the gRPC API of daprd, used to shut it down. Default: 127.0.0.1 with the port in $$DAPR_GRPC_PORT. Without either, daprd is not shut down."`
-	Store          string        `name:"store" env:"SIDEBUS_STORE" default:"embedded" help:"Where messages are stored: a redis://, rediss:// or unix:// URL; embedded (a private redis-server or valkey-server); memory (lost at exit)."`
-	DataDir        string        `name:"data-dir" env:"SIDEBUS_DATA_DIR" default:"./sidebus-data" help:"Directory of the data of --store embedded."`
-	Namespace      string        `name:"namespace" env:"SIDEBUS_NAMESPACE" default:"default" help:"Prefix of all keys; many namespaces share one Redis."`
+	HTTPAddr     string `name:"http-addr" env:"SIDEBUS_HTTP_ADDR" default:"127.0.0.1:7420" help:"Address of the HTTP/JSON API: host:port or unix:///path."`
+	GRPCAddr     string `name:"grpc-addr" env:"SIDEBUS_GRPC_ADDR" default:"127.0.0.1:7421" help:"Address of the gRPC API: host:port or unix:///path."`
+	ProbeAddr    string `name:"probe-addr" env:"SIDEBUS_PROBE_ADDR" placeholder:"ADDR" help:"Address of probes and metrics alone, for other machines: host:port, such as :7423, or unix:///path; default: none."`
+	DaprSocket   string `name:"dapr-socket" env:"SIDEBUS_DAPR_SOCKET" placeholder:"FILE" help:"Socket of the Dapr pub/sub component, such as sidebus.sock for type pubsub.sidebus. A relative path is in the folder of the Dapr sockets."`
+	DaprDropIn   bool   `name:"dapr-drop-in" env:"SIDEBUS_DAPR_DROP_IN" help:"Also serve Components of type pubsub.azure.servicebus.topics and .queues instead of the ones of Dapr."`
+	DaprSelfHeal bool   `name:"dapr-self-heal" env:"SIDEBUS_DAPR_SELF_HEAL" default:"true" help:"If Sidebus restarts while daprd runs, shut daprd down so that it restarts and subscribes again. false turns this off."`
+	DaprGRPCAddr string `name:"dapr-grpc-addr" env:"SIDEBUS_DAPR_GRPC_ADDR" placeholder:"HOST:PORT" help:"Address of the gRPC API of daprd, used to shut it down. Default: 127.0.0.1 with the port in $$DAPR_GRPC_PORT. Without either, daprd is not shut down."`
+
+	StoreSettings
+
 	SASKeysFile    string        `name:"sas-keys-file" env:"SIDEBUS_SAS_KEYS_FILE" placeholder:"FILE" help:"Shared access rules as YAML. If set, every call of the HTTP and gRPC APIs requires a token."`
 	DrainTimeout   time.Duration `name:"drain-timeout" env:"SIDEBUS_DRAIN_TIMEOUT" default:"25s" help:"Most time for a stop, ${span_drain_timeout}. Applications have all of it except the last 3s to 5s to settle their messages."`
 	TTLSweep       string        `name:"ttl-sweep" env:"SIDEBUS_TTL_SWEEP" default:"eager" help:"When expired messages are removed: eager (within seconds) or lazy (when their queue is used)."`
@@ -43,6 +43,17 @@ type Settings struct {
 	LogDeadLetters bool          `name:"log-dead-letters" env:"SIDEBUS_LOG_DEAD_LETTERS" help:"Log each message that this sidecar dead-letters."`
 	LogLevel       string        `name:"log-level" env:"SIDEBUS_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat      string        `name:"log-format" env:"SIDEBUS_LOG_FORMAT" default:"auto" help:"json, text, or auto: text when stderr is a terminal."`
+}
+
+// StoreSettings are the flags that say where the messages are and how to get there.
+type StoreSettings struct {
+	Store     string `name:"store" env:"SIDEBUS_STORE" default:"embedded" help:"Where messages are stored: a redis://, rediss:// or unix:// URL; redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port (rediss+... for TLS); embedded (a private redis-server or valkey-server); memory (lost at exit)."`
+	DataDir   string `name:"data-dir" env:"SIDEBUS_DATA_DIR" default:"./sidebus-data" help:"Directory of the data of --store embedded."`
+	Namespace string `name:"namespace" env:"SIDEBUS_NAMESPACE" default:"default" help:"Prefix of all keys; many namespaces share one Redis."`
+
+	Durability     string        `name:"durability" env:"SIDEBUS_DURABILITY" default:"memory" help:"What Redis must have done before a send or settlement is answered: memory (run it), disk (written it to disk) or replica (sent it to replicas)."`
+	DurabilityReps int           `name:"durability-replicas" env:"SIDEBUS_DURABILITY_REPLICAS" default:"1" help:"How many replicas must have it with --durability replica, ${span_durability_replicas}."`
+	DurabilityWait time.Duration `name:"durability-timeout" env:"SIDEBUS_DURABILITY_TIMEOUT" default:"1s" help:"How long to wait for disk or replicas before the answer is DURABILITY_NOT_MET, ${span_durability_timeout}."`
 
 	RedisPoolSize           int           `name:"redis-pool-size" env:"SIDEBUS_REDIS_POOL_SIZE" default:"16" help:"Most connections to Redis, ${span_redis_pool_size}."`
 	RedisDialTimeout        time.Duration `name:"redis-dial-timeout" env:"SIDEBUS_REDIS_DIAL_TIMEOUT" default:"5s" help:"Most time to connect to Redis, ${span_redis_dial_timeout}."`
@@ -127,6 +138,24 @@ func (s *Settings) Check() error {
 	if s.TTLSweep != SweepEager && s.TTLSweep != SweepLazy {
 		return Bad("ttl-sweep", "is %q, must be %s or %s", s.TTLSweep, SweepEager, SweepLazy)
 	}
+	return s.StoreSettings.checkTogether()
+}
+
+// Check refuses values that parse but make no sense.
+func (s *StoreSettings) Check() error {
+	for _, b := range s.bounds() {
+		if err := b.check(); err != nil {
+			return err
+		}
+	}
+	return s.checkTogether()
+}
+
+// checkTogether refuses what does not go together.
+func (s *StoreSettings) checkTogether() error {
+	if err := s.checkDurability(); err != nil {
+		return err
+	}
 	if (s.RedisTLSCertFile == "") != (s.RedisTLSKeyFile == "") {
 		return fmt.Errorf("--redis-tls-cert-file and --redis-tls-key-file go together; only one is set")
 	}
@@ -136,8 +165,23 @@ func (s *Settings) Check() error {
 	return nil
 }
 
+// checkDurability refuses a level that the store can never have.
+func (s *StoreSettings) checkDurability() error {
+	level, known := semantics.ParseDurability(s.Durability)
+	if !known {
+		return Bad("durability", "is %q, must be memory, disk or replica", s.Durability)
+	}
+	if s.Store == Memory && level != semantics.DurabilityMemory {
+		return Bad("durability", "is %s, but --store memory keeps messages in memory only; use a Redis", level)
+	}
+	if s.Store == Embedded && level == semantics.DurabilityReplica {
+		return Bad("durability", "is %s, but the private Redis of --store embedded has no replicas; use disk", level)
+	}
+	return nil
+}
+
 // RedisPassword reads the password that was given apart from the URL, "" when there is none.
-func (s *Settings) RedisPassword() (string, error) {
+func (s *StoreSettings) RedisPassword() (string, error) {
 	direct := os.Getenv(PasswordVariable)
 	if s.RedisPasswordFile == "" {
 		return direct, nil

@@ -24,7 +24,7 @@ func TestIDLE_1_LogLineAndMetric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		metrics, logger := prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&log, nil))
-		s := settings.Settings{Store: settings.Memory}
+		s := settings.Settings{StoreSettings: settings.StoreSettings{Store: settings.Memory}}
 		store, err := Open(t.Context(), &s, Observer{Removed: observe.Removals(metrics, logger)}, logger)
 		if err != nil {
 			t.Fatal(err)

@@ -68,15 +68,11 @@ func Open(ctx context.Context, s *settings.Settings, observe Observer, logger *s
 }
 
 func openRedis(s *settings.Settings, address, what string, observe Observer) (*Opened, error) {
-	store, err := redisstore.Open(redisstore.Options{
-		URL: address, Namespace: s.Namespace, AllowEviction: s.RedisAllowEviction,
-		DialTimeout: s.RedisDialTimeout, ReadTimeout: s.RedisReadTimeout, WriteTimeout: s.RedisWriteTimeout,
-		PoolSize: s.RedisPoolSize, TLSCAFile: s.RedisTLSCAFile, TLSCertFile: s.RedisTLSCertFile,
-		TLSKeyFile: s.RedisTLSKeyFile, TLSInsecureSkipVerify: s.RedisTLSInsecureSkipVer,
-		Observe: observe.Script, DeadLettered: observe.DeadLettered, Removed: observe.Removed,
-		UpkeepFailed: observe.UpkeepFailed, Orphaned: observe.Orphaned,
-		LazyExpiry: s.TTLSweep == settings.SweepLazy, MaxEntities: s.MaxEntities,
-	})
+	options := redisOptions(&s.StoreSettings, address)
+	options.Observe, options.DeadLettered, options.Removed = observe.Script, observe.DeadLettered, observe.Removed
+	options.UpkeepFailed, options.Orphaned = observe.UpkeepFailed, observe.Orphaned
+	options.LazyExpiry, options.MaxEntities = s.TTLSweep == settings.SweepLazy, s.MaxEntities
+	store, err := redisstore.Open(options)
 	if err != nil {
 		return nil, fmt.Errorf("--store: %w", err)
 	}
@@ -87,8 +83,23 @@ func openRedis(s *settings.Settings, address, what string, observe Observer) (*O
 	}, nil
 }
 
+func redisOptions(s *settings.StoreSettings, address string) redisstore.Options {
+	level, _ := semantics.ParseDurability(s.Durability) // checked before
+	return redisstore.Options{
+		URL: address, Namespace: s.Namespace, AllowEviction: s.RedisAllowEviction,
+		DialTimeout: s.RedisDialTimeout, ReadTimeout: s.RedisReadTimeout, WriteTimeout: s.RedisWriteTimeout,
+		PoolSize: s.RedisPoolSize, TLSCAFile: s.RedisTLSCAFile, TLSCertFile: s.RedisTLSCertFile,
+		TLSKeyFile: s.RedisTLSKeyFile, TLSInsecureSkipVerify: s.RedisTLSInsecureSkipVer,
+		Durability: redisstore.Durability{Level: level, Replicas: s.DurabilityReps, Timeout: s.DurabilityWait},
+	}
+}
+
 func openEmbedded(ctx context.Context, s *settings.Settings, observe Observer, logger *slog.Logger) (*Opened, error) {
-	server, err := embedded.Start(ctx, s.DataDir, logger)
+	var more []string
+	if s.Durability == semantics.DurabilityDisk.String() {
+		more = []string{"--appendfsync", "always"}
+	}
+	server, err := embedded.Start(ctx, s.DataDir, logger, more...)
 	if errors.Is(err, embedded.ErrNoServer) {
 		return nil, fmt.Errorf(
 			"--store embedded: %w; install the package redis-server (Debian, Ubuntu), redis (Fedora, Alpine, brew) or valkey; "+
@@ -118,14 +129,11 @@ func redisURL(store, password string) (string, error) {
 	scheme, _, isURL := strings.Cut(store, "://")
 	switch {
 	case !isURL:
-		return "", settings.Bad("store", "must be a redis://, rediss:// or unix:// URL, embedded or memory")
-	case scheme == "redis+sentinel" || scheme == "redis+cluster":
-		return "", settings.Bad(
-			"store", "names %s://, but this version serves standalone Redis only; use redis://, rediss:// or unix://",
-			scheme,
-		)
+		return "", settings.Bad("store", "must be a %s URL, embedded or memory", schemes)
+	case strings.HasPrefix(scheme, "redis+"), strings.HasPrefix(scheme, "rediss+"):
+		return severalURL(store, password)
 	case scheme != "redis" && scheme != "rediss" && scheme != "unix":
-		return "", settings.Bad("store", "must begin with redis://, rediss:// or unix://")
+		return "", settings.Bad("store", "must begin with %s", schemes)
 	}
 	parsed, err := url.Parse(store)
 	if err != nil || scheme == "unix" && parsed.Path == "" || scheme != "unix" && parsed.Host == "" {
@@ -140,13 +148,35 @@ func redisURL(store, password string) (string, error) {
 	user := ""
 	if parsed.User != nil {
 		if _, has := parsed.User.Password(); has {
-			return "", fmt.Errorf(
-				"--store has a password, and %s or --redis-password-file has another; use one",
-				settings.PasswordVariable,
-			)
+			return "", errTwoPasswords
 		}
 		user = parsed.User.Username()
 	}
 	parsed.User = url.UserPassword(user, password)
 	return parsed.String(), nil
+}
+
+// schemes are those of --store.
+const schemes = "redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://"
+
+var errTwoPasswords = fmt.Errorf(
+	"--store has a password, and %s or --redis-password-file has another; use one", settings.PasswordVariable,
+)
+
+// severalURL is redisURL for Sentinels and clusters.
+func severalURL(store, password string) (string, error) {
+	scheme, user, present, where, is := settings.Several(store)
+	switch {
+	case !is:
+		return "", settings.Bad(
+			"store", "must be like redis+sentinel://user:password@host:26379,host:26379/<master>/0 or "+
+				"redis+cluster://user:password@host:6379,host:6379; special characters must be percent-encoded",
+		)
+	case password == "":
+		return store, nil
+	case present != "":
+		return "", errTwoPasswords
+	default:
+		return scheme + url.UserPassword(user, password).String() + "@" + where, nil
+	}
 }

@@ -17,7 +17,8 @@ func planted() []string {
 		secret := "s3cr" + middle + "t9x"
 		forms := []string{
 			"redis://:S@h:6379/0", "redis://u:S@h:6379", "rediss://u:S@h", "unix://:S@/run/r.sock", "unix:///run/r.sock?password=S", "redis://h:6379/0?password=S",
-			"redis://h?S=1", "redis://h#S", "redis://h:6379/S", "redis+sentinel://u:S@h/m", "redis+cluster://:S@h", "s3://u:S@h", "S://h",
+			"redis://h?S=1", "redis://h#S", "redis://h:6379/S", "redis+sentinel://u:S@h/m", "redis+cluster://:S@h",
+			"redis+sentinel://u:S@h:1,i:2/m/0", "rediss+cluster://:S@h:1,i:2", "s3://u:S@h", "S://h",
 			"u:S@redis://h", ":S@h:6379", "u:S@h", "S", "redis:/u:S@h", "redis:u:S@h", "redis://u:S@", "redis://u:S@:x", "redis://u:S@h:99999999",
 			" redis://u:S@h", "Redis://u:S@h", "embedded:S", "memory://S",
 		}
@@ -37,7 +38,7 @@ func shows(text string) bool { return strings.Contains(text, "s3cr") || strings.
 func TestAUTH_3_NoEchoOfAStoreShowsItsSecret(t *testing.T) {
 	t.Parallel()
 	for _, store := range planted() {
-		s := settings.Settings{Store: store}
+		s := settings.Settings{StoreSettings: settings.StoreSettings{Store: store}}
 		for what, text := range s.Shown() {
 			if shows(text) {
 				t.Errorf("%q: --%s is shown as %q", store, what, text)
@@ -58,7 +59,7 @@ func TestRedisPassword(t *testing.T) {
 	if err := os.WriteFile(file, []byte("p@ss/wörd\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := settings.Settings{RedisPasswordFile: file}
+	s := settings.Settings{StoreSettings: settings.StoreSettings{RedisPasswordFile: file}}
 	password, err := s.RedisPassword()
 	if err != nil || password != "p@ss/wörd" {
 		t.Fatalf("from the file: got %q, %v", password, err)
@@ -67,6 +68,9 @@ func TestRedisPassword(t *testing.T) {
 		"redis://h:1/2":    "redis://:p%40ss%2Fw%C3%B6rd@h:1/2",
 		"redis://user@h":   "redis://user:p%40ss%2Fw%C3%B6rd@h",
 		"unix:///run/sock": "unix://:p%40ss%2Fw%C3%B6rd@/run/sock",
+
+		"redis+sentinel://user@h:1,[::1]:2/m/0": "redis+sentinel://user:p%40ss%2Fw%C3%B6rd@h:1,[::1]:2/m/0",
+		"rediss+cluster://h:1,i:2":              "rediss+cluster://:p%40ss%2Fw%C3%B6rd@h:1,i:2",
 	} {
 		if got, err := redisURL(store, password); err != nil || got != want {
 			t.Errorf("%s: got %q, %v; want %q", store, got, err, want)

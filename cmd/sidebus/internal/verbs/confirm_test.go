@@ -37,7 +37,7 @@ func TestAnEntityThatIsMissing(t *testing.T) {
 		{"rule list topics/nope/subscriptions/eu", `entity "topics/nope/subscriptions/eu" does not exist; check the name or create it; "sidebus entity list topics/nope" lists what exists` + "\n"},
 		{"receive nope", `"nope" does not exist; check the name or create it; "sidebus entity list" lists what exists` + "\n"},
 		{"send nope hello", `"sidebus entity create nope" creates it, "sidebus entity list" lists what exists` + "\n"},
-		{"entity create orders", `queue "orders" exists already; Ensure creates it only if it is absent; "sidebus entity ensure" keeps it, "sidebus entity update" changes it` + "\n"},
+		{"entity create orders", `queue "orders" exists already; "sidebus entity ensure" keeps it, "sidebus entity update" changes it` + "\n"},
 	} {
 		got := s.verb(t, nil, strings.Fields(c.args)...)
 		got.wants(t, cli.Failure, c.want)

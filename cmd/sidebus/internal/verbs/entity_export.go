@@ -28,6 +28,9 @@ func (e *entityExportCommand) Run(ctx context.Context, to terminal.Streams) erro
 		if err != nil {
 			return err
 		}
+		if len(set.Entities) == 0 && e.Prefix != "" {
+			o.note("no queue or topic has a name that begins with %q", e.Prefix)
+		}
 		for _, note := range set.Notes {
 			o.note("%s", note)
 		}

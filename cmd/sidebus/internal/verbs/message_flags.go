@@ -70,6 +70,9 @@ func (m *messageFlags) template(now time.Time) (*sidebusv1.Message, error) {
 		if err != nil {
 			return nil, cli.Misuse("--in %w", err)
 		}
+		if in.AsDuration() < 0 {
+			return nil, cli.Misuse("--in is %s, must not be negative", m.In)
+		}
 		message.ScheduledEnqueueTime = timestamppb.New(now.Add(in.AsDuration()))
 	}
 	return message, nil

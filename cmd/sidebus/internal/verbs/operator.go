@@ -6,10 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -72,7 +69,7 @@ func (c *connectionSettings) connect(
 		return err
 	}
 	defer conn.Close()
-	ctx, stop := interruptible(ctx)
+	ctx, stop := cli.Interruptible(ctx)
 	defer stop()
 	o := &operator{Streams: to, Client: conn, out: bufio.NewWriter(to.Stdout), asJSON: asJSON}
 	return errors.Join(work(ctx, o), o.flush())
@@ -83,28 +80,6 @@ func dialTarget(addr string) string {
 		return addr
 	}
 	return "passthrough:///" + dialable(addr)
-}
-
-// interruptible returns a context that ends at the first SIGINT or SIGTERM, from when on they act as usual.
-func interruptible(ctx context.Context) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case by := <-signals:
-			signal.Stop(signals)
-			cancel(cli.Interrupted{By: by})
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		cancel(nil)
-		<-watched
-	}
 }
 
 // document writes a message as one line of JSON.

@@ -59,8 +59,11 @@ const noSessionsThere = "--session excludes --dlq and --transfer-dlq: dead lette
 func (w *window) show(
 	ctx context.Context, to terminal.Streams, settings *clientSettings, request *sidebusv1.PeekRequest,
 ) error {
-	if w.Max < 0 {
+	switch {
+	case w.Max < 0:
 		return cli.Misuse("--max is %d, must be 0 (all) or more", w.Max)
+	case w.From != nil && *w.From < 0:
+		return cli.Misuse("--from is %d, must not be negative", *w.From)
 	}
 	return settings.operate(ctx, to, func(ctx context.Context, o *operator) error { return w.pages(ctx, o, request) })
 }

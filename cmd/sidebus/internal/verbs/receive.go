@@ -112,7 +112,7 @@ func (r *receiving) run(ctx context.Context) error {
 		return err
 	}
 	if r.session == nil {
-		r.o.note("no session of %s is ready", r.source)
+		r.o.note(`no session of %s is ready; "sidebus session list" shows which are locked or blocked`, r.source)
 		return nil
 	}
 	if err = r.session.keep(ctx); err == nil {

@@ -134,7 +134,7 @@ func readValues(flag string, given []string, into map[string]*sidebusv1.Value) e
 type firstRule struct {
 	ruleFlags
 
-	Rule string `name:"rule" default:"$$Default" placeholder:"NAME" help:"Name of the first rule of a subscription. Default: $$Default."`
+	Rule string `name:"rule" default:"$$Default" placeholder:"NAME" help:"Name of the first rule of a subscription."`
 }
 
 // putInto adds the rule, if there is one, to the description of a subscription.

@@ -115,7 +115,7 @@ func TestRuleVerbs(t *testing.T) {
 	} {
 		s.verb(t, nil, append([]string{"rule"}, strings.Fields(c.args)...)...).wants(t, cli.Usage, c.text)
 	}
-	s.verb(t, nil, "rule", "list", "topics/news").wants(t, cli.Failure, `subscription must be "topics/{topic}/subscriptions/{subscription}"`)
+	s.verb(t, nil, "rule", "list", "topics/news").wants(t, cli.Failure, `subscription is "topics/news", must be "topics/{topic}/subscriptions/{subscription}"`)
 	s.verb(t, nil, "rule", "list", "topics/news/subscriptions/none").wants(t, cli.Failure, "ENTITY_NOT_FOUND")
 
 	const own = "topics/news/subscriptions/own"

@@ -94,7 +94,7 @@ func (a *Account) Settled(g Group, verb semantics.Settlement, codes []semantics.
 	}
 	for i, code := range codes {
 		switch code {
-		case "", semantics.MessageLockLost:
+		case "", semantics.DurabilityNotMet, semantics.MessageLockLost:
 			a.drop(g.Tokens[i])
 		case semantics.SessionLockLost:
 			if p := a.sessions[g.Source.SessionLock]; p != nil {

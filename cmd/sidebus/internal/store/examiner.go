@@ -1,0 +1,52 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/embedded"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Examiner is the store that --store names, for an operator who looks at it beside the sidecars.
+type Examiner struct {
+	semantics.Examiner
+
+	What  string // for people, without secrets
+	Close func()
+}
+
+// OpenExaminer connects to the store that --store names. An embedded store must be running: its sidecar has started it.
+// It does no network beyond the socket of that one.
+func OpenExaminer(s *settings.StoreSettings) (*Examiner, error) {
+	password, err := s.RedisPassword()
+	if err != nil {
+		return nil, err
+	}
+	address, what, release := "", settings.MaskStore(s.Store), func() {}
+	switch s.Store {
+	case settings.Memory:
+		return nil, cli.Misuse("--store memory is inside of its sidecar; there is nothing to examine")
+	case settings.Embedded:
+		if address, release, err = embedded.Running(s.DataDir); err != nil {
+			return nil, fmt.Errorf("--store embedded: %w", err)
+		}
+		what = "embedded, with data in " + s.DataDir
+	default:
+		if address, err = redisURL(s.Store, password); err != nil {
+			return nil, err
+		}
+	}
+	store, err := redisstore.Open(redisOptions(s, address))
+	if err != nil {
+		release()
+		return nil, fmt.Errorf("--store: %w", err)
+	}
+	end := func() {
+		_ = store.Close() // what it may complain about is gone with it
+		release()
+	}
+	return &Examiner{Examiner: store, What: what, Close: end}, nil
+}

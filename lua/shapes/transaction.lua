@@ -1,0 +1,32 @@
+-- What transact works with.
+
+-- One operation of a transaction: see the header of transact.
+---@class Operation
+-- Variables: operation
+---@field verb string what it does
+---@field place int number of its entity among the members
+---@field sub string "" or "dead_": which of the two queues is the source
+---@field token string of a session, "" for none
+---@field first string first of two values that its verb has
+---@field second string second of these
+---@field count int how many items follow
+---@field extras int how many extras follow these
+---@field from int place of the first item among the arguments
+---@field load Load? of a send: what it brings, once it was let in
+---@field members table? of a cancel: members of due of what it removes
+---@field session string? of set_state: the session that its token holds
+
+-- An entity that operations are about.
+---@class Member
+-- Variables: member
+---@field queue Queue? the entity, nil if there is none
+---@field target Target|Topic? the same as a send reads it, once there is a send
+---@field added int bytes of the messages stored
+---@field first_number int? sequence when the target was opened
+
+-- Keys of entities that sum up the bytes of a topic.
+---@class KeyList
+-- Variables: list
+---@field first int place of the first among the keys
+---@field last int place of the last
+---@field routes string version of the routes that have exactly these subscriptions

@@ -1,0 +1,284 @@
+-- transact: run the operations of a transaction, all or none (TX-11). Everything is checked, in the order of
+-- the operations, before anything is written: what one of them frees is not there for another one.
+-- Reads: all.  Writes: all of the entities that it names.
+--
+-- KEYS[1] requests         hash  of the entity of the first operation: as in send (IDEM-1)
+-- KEYS[2] request_times    zset  as in send
+-- KEYS[3..] entities       -     of each entity all keys, in the order of lib/entity/open_queue.lua, and the entity of
+--                                a subscription's topic, else its own; then the lists of
+--                                lib/transaction/open_members.lua
+-- ARGV[1] now         int  0 = server time
+-- ARGV[2] head        str  how many operations; under a request id as in lib/request/read_request.lua
+-- ARGV[3] entities    int  how many
+-- ARGV[4] limit       int  most states of a queue
+-- ARGV[5..] list ...  str  for each entity "<keys>:<routes>", as in lib/transaction/open_members.lua; then for each
+--         operation its verb, the number of its entity, "" or "dead_" (which of the two queues is the source), the
+--         token of a session or "", two values, how many items follow, and how many extras follow these. By verb, the
+--         values, the items and the extras are
+--         send         "topic" or "queue", "": messages as in send, keyed
+--         cancel       "", "": sequence numbers
+--         complete     "", "": locks, as many ids
+--         abandon      delay_ms, skip, as in abandon: locks, nothing or as many changes
+--         defer        "", "": locks, nothing or as many changes
+--         dead_letter  reason, description, as in dead_letter: locks, nothing or as many changes
+--         set_state    version that it must have, or -1, version of the new state: the state; nothing = clear it
+--
+-- Returns
+--   OK              notifications numbers
+--                   notifications: number of an entity and what close_queue returns, in turn
+--                   numbers: of each message sent, with the sign turned for a duplicate of that number, and the
+--                   version of each state, in the order of the operations
+--   AGAIN           seed answer    (taken before; the answer is as in lib/request/save_answer.lua)
+--   OTHER_MESSAGES  its request id was taken with other operations
+--   NEEDS_ALL       entity    its topic may be full: its size must be added up; nothing was done, as with the following
+--   REFUSED         operation, from 0, and why:
+--         ENTITY_NOT_FOUND
+--         ENTITY_DISABLED status
+--         MESSAGE_SIZE_EXCEEDED index actual limit  (index -1: the batch)
+--         SESSION_ID_MISSING index
+--         PARTITION_KEY_MISMATCH
+--         ENTITY_FULL what actual limit dead_bytes
+--         QUOTA_EXCEEDED limit
+--         MESSAGE_NOT_FOUND number ...
+--         MESSAGE_LOCK_LOST index
+--         CHANGES index
+--         SESSION_REQUIRED
+--         SESSION_NOT_SUPPORTED
+--         SESSION_LOCK_LOST
+--         SESSION_STATE_TOO_LARGE actual limit
+--         PRECONDITION_FAILED version
+--         INTERNAL
+-- Cost: O(operations log N + bytes moved), and O(subscriptions) where a topic may be full
+--@include base/now_ms
+--@include base/slice
+--@include base/text
+--@include duplicate/open_history
+--@include entity/can_receive
+--@include entity/can_send
+--@include intake/append_message
+--@include intake/load_of_send
+--@include intake/refuse
+--@include intake/reserve
+--@include intake/store_call
+--@include log/shorter_ttl
+--@include log/size_and_ttl
+--@include request/read_request
+--@include request/repeat_answer
+--@include request/save_answer
+--@include schedule/find_scheduled
+--@include schedule/remove_scheduled
+--@include schedule/schedule_message
+--@include session/held_session
+--@include session/refuse_state
+--@include session/remove_state
+--@include session/session_record
+--@include session/touch_session
+--@include session/write_state
+--@include transaction/close_member
+--@include transaction/open_intake
+--@include transaction/open_members
+--@include transaction/open_quota
+--@include transaction/read_operations
+--@include transaction/refuse_settlement
+--@include transaction/settle
+local requests, request_times, now, entities, limit = KEYS[1], KEYS[2], now_ms(ARGV[1]), tonumber(ARGV[3]),
+  tonumber(ARGV[4])
+
+redis.call("HLEN", requests) -- as in lib/base/check_key_types
+redis.call("ZCARD", request_times)
+local _, request = read_request(ARGV[2])
+local repeated = request and repeat_answer(requests, request, now)
+if repeated then
+  return repeated
+end
+local members, lists = open_members(KEYS, ARGV, now, entities)
+local operations, quotas = read_operations(ARGV, 5 + entities), {}
+
+-- lacks_quota reports whether so many bytes more may be too many, and the bytes of a topic must be added up first.
+local function lacks_quota(quota, more)
+  return quota.most_bytes and not quota.is_exact and quota.held + more > quota.max_bytes
+end
+
+local function refuse_send(member, operation)
+  local queue, quota = member.queue, open_quota(quotas, member, KEYS, lists)
+  if queue.is_topic ~= (operation.first == "topic") or not quota or queue.owner ~= queue.entity then
+    return { "ENTITY_NOT_FOUND" }
+  end
+  open_intake(member, quota)
+  local load = load_of_send(quota, ARGV, operation.from, operation.count, 6)
+  if lacks_quota(quota, load.bytes or 0) then
+    return { "NEEDS_ALL" }
+  end
+  local refused = refuse(quota, load)
+  if not refused then
+    reserve(quota, load)
+    operation.load = load
+  end
+  return refused
+end
+
+local function refuse_cancel(member, operation)
+  local queue, missing = member.queue, nil
+  if not can_send(queue.status) then
+    return { "ENTITY_DISABLED", queue.status }
+  end
+  local wanted = slice(ARGV, operation.from, operation.from + operation.count - 1)
+  operation.members, missing = find_scheduled(queue, wanted)
+  queue.cancelled = queue.cancelled or {}
+  local forgets = redis.call("HGET", queue.entity, "forget_on_cancel") == "1"
+  for i, number in ipairs(#missing == 0 and wanted or {}) do
+    if queue.cancelled[operation.members[i]] then
+      missing[#missing + 1] = number
+    end
+    queue.cancelled[operation.members[i]] = true
+    queue.forgotten[tonumber(number)] = forgets
+  end
+  return #missing > 0 and { "MESSAGE_NOT_FOUND", unpack(missing) } or nil
+end
+
+local function refuse_set(member, operation)
+  local queue, state = member.queue, operation.count > 0 and ARGV[operation.from] or nil
+  if queue.is_topic then
+    return { "ENTITY_NOT_FOUND" }
+  end
+  if not can_receive(queue.status) then
+    return { "ENTITY_DISABLED", queue.status }
+  end
+  if not queue.has_sessions then
+    return { "SESSION_NOT_SUPPORTED" }
+  end
+  local quota = open_quota(quotas, member, KEYS, lists)
+  if not quota then
+    return { "ENTITY_NOT_FOUND" }
+  end
+  if #(state or "") > quota.max_message_bytes then
+    return { "SESSION_STATE_TOO_LARGE", #state, quota.max_message_bytes }
+  end
+  operation.session = held_session(queue, operation.token)
+  if not operation.session then
+    return { "SESSION_LOCK_LOST" }
+  end
+  local record = session_record(queue, operation.session)
+  local refused, detail = refuse_state(queue, record, tonumber(operation.first), state and limit or math.huge)
+  if refused then
+    return { refused, detail }
+  end
+  local more = math.max(#(state or "") - record.state_size, 0)
+  if lacks_quota(quota, more) then
+    return { "NEEDS_ALL" }
+  end
+  if more > 0 and quota.held + more > quota.max_bytes then
+    return { "ENTITY_FULL", "bytes", text(quota.held + more), text(quota.max_bytes), text(quota.dead_bytes) }
+  end
+  quota.held = quota.held + more
+  if state and record.version == 0 then
+    queue.new_states = (queue.new_states or 0) + 1
+  end
+  return nil
+end
+
+local function refuse_operation(member, operation)
+  local verb = operation.verb
+  if not member.queue then
+    return { "ENTITY_NOT_FOUND" }
+  elseif verb == "send" then
+    return refuse_send(member, operation)
+  elseif verb == "cancel" then
+    return refuse_cancel(member, operation)
+  elseif verb == "set_state" then
+    return refuse_set(member, operation)
+  end
+  return refuse_settlement(member.queue, operation, ARGV)
+end
+
+for i, operation in ipairs(operations) do
+  local refused = refuse_operation(members[operation.place], operation)
+  if refused and refused[1] == "NEEDS_ALL" then
+    return { "NEEDS_ALL", operation.place }
+  elseif refused then
+    return { "REFUSED", i - 1, unpack(refused) }
+  end
+end
+
+-- From here on nothing is refused.
+local numbers = { "EACH" }
+for owner, quota in pairs(quotas) do
+  if quota.most_bytes and quota.held ~= quota.most_bytes then
+    redis.call("HSET", owner, "most_bytes", text(quota.held))
+  end
+end
+
+local function send(member, operation)
+  local queue, target = member.queue, member.target
+  local answer = store_call(target, operation.load, function(load, place)
+    local i = load.first + 6 * (place - 1)
+    local size, ttl_ms = size_and_ttl(ARGV[i])
+    local message = {
+      size = size, ttl_ms = shorter_ttl(ttl_ms, target.default_ttl_ms), payload = ARGV[i + 5],
+      due_ms = tonumber(ARGV[i + 1]), id = ARGV[i + 2], partition = ARGV[i + 3], session = ARGV[i + 4],
+    }
+    if queue.is_topic then -- its copies are made as those of a scheduled message (SCHED-7)
+      message.due_ms = math.max(message.due_ms, now)
+      schedule_message(target, message)
+    elseif message.due_ms > now then
+      schedule_message(target, message)
+    else
+      append_message(queue, target, message)
+    end
+  end)
+  member.added, queue.main.sequence = member.added + operation.load.bytes, target.sequence
+  for place = 1, operation.count do
+    numbers[#numbers + 1] = type(answer) == "table" and answer[place + 1] or text(answer + place - 1)
+  end
+end
+
+local function cancel(queue, operation)
+  open_history(queue)
+  for _, member in ipairs(operation.members) do
+    remove_scheduled(queue, member, true)
+  end
+end
+
+local function set_state(queue, operation)
+  local session = operation.session
+  if operation.count > 0 then
+    write_state(queue, session, ARGV[operation.from], operation.second)
+    numbers[#numbers + 1] = operation.second
+    return
+  end
+  local record = session_record(queue, session)
+  if record.version > 0 then
+    remove_state(queue, session, record)
+  end
+  record.activity = now
+  touch_session(queue, session)
+end
+
+local rest_left, rest_bytes = nil, nil -- what may expire with sessions: one bound for all entities (expire_slice)
+for _, operation in ipairs(operations) do
+  local member, verb = members[operation.place], operation.verb
+  if verb == "send" then
+    send(member, operation)
+  elseif verb == "cancel" then
+    cancel(member.queue, operation)
+  elseif verb == "set_state" then
+    set_state(member.queue, operation)
+  else
+    local queue = member.queue
+    queue.rest_left, queue.rest_bytes = rest_left, rest_bytes
+    settle(queue, operation, ARGV)
+    rest_left, rest_bytes = queue.rest_left, queue.rest_bytes
+  end
+end
+
+local notifications = {}
+for i, member in ipairs(members) do
+  local said = close_member(member)
+  if said ~= "0" then
+    notifications[#notifications + 1], notifications[#notifications + 2] = i, said
+  end
+end
+if request then
+  save_answer(requests, request_times, request, numbers, now)
+end
+return { "OK", notifications, slice(numbers, 2) }

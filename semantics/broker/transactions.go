@@ -1,0 +1,190 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Bounds of the transactions that one sidecar keeps (TX-9): of those that are open, and of those that have ended.
+const (
+	MaxTransactions  = 10_000
+	MaxBufferedBytes = 256 << 20 // of operations
+	MaxEndedBytes    = 64 << 20  // of answers that a repeated commit gets
+)
+
+// transactions are those that were begun. What has ended stays for RequestsKeptFor, so that a repeated commit gets the
+// first answer, except that the oldest are forgotten when there are too many.
+type transactions struct {
+	mu      sync.Mutex
+	byID    map[string]*transaction
+	ended   []*transaction // the first to end is the first
+	bytes   int64          // of operations, in all
+	answers int64          // bytes of answers, in all
+}
+
+// transaction is one of them. Its running guards what is below it.
+type transaction struct {
+	id    string
+	begun time.Time
+	timer *time.Timer // ends it when it is over, and forgets it later
+
+	running    sync.Mutex // held during a commit: a second one waits for the answer of the first
+	operations []semantics.Operation
+	bytes      int64     // counted for operations; of an ended one, for its answer
+	unsure     time.Time // of the first commit with an unknown outcome, zero if there was none
+	hasEnded   bool
+	result     *TransactionResult // of the commit, as a repeat returns it
+	failure    error              // why nothing more can be done, if there is no result
+}
+
+// over returns when the transaction ends if nothing is done: with the store's memory of a commit whose outcome is
+// unknown, after which a repeat could run it twice.
+func (t *transaction) over() time.Time {
+	if t.unsure.IsZero() {
+		return t.begun.Add(semantics.TransactionLifetime)
+	}
+	return t.unsure.Add(semantics.RequestsKeptFor)
+}
+
+// Begin starts a transaction and returns its id (TX-1). It is kept in memory, for at most TransactionLifetime: other
+// sidecars do not know it. THROTTLED if there are MaxTransactions.
+func (b *Broker) Begin() (id string, err error) {
+	if err := b.admit(callCost); err != nil {
+		return "", err
+	}
+	s := &b.transactions
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.byID) - len(s.ended); n >= MaxTransactions {
+		return "", throttledTransactions("this sidecar has %d open transactions, the most it may; commit some", n)
+	}
+	t := &transaction{id: semantics.NewRandomUUID().String(), begun: time.Now()}
+	t.timer = time.AfterFunc(semantics.TransactionLifetime, func() { s.lapse(t) })
+	if s.byID == nil {
+		s.byID = map[string]*transaction{}
+	}
+	s.byID[t.id] = t
+	return t.id, nil
+}
+
+// Add adds operations to a transaction and runs none of them (TX-4, TX-5). It returns how many it has. What is
+// refused is not added, and the transaction goes on. TRANSACTION_NOT_FOUND, TRANSACTION_TIMED_OUT, THROTTLED if the
+// buffers of all transactions are full, an unknown outcome after a commit with one, and the failures of Transact that
+// concern arguments.
+func (b *Broker) Add(id string, operations []semantics.Operation) (int, error) {
+	t, err := b.transactions.take(id)
+	if err != nil {
+		return 0, err
+	}
+	defer t.running.Unlock()
+	if err := t.refuseChange(); err != nil {
+		return 0, err
+	}
+	all := append(slices.Clip(t.operations), operations...)
+	if err := b.checkOperations(all); err != nil {
+		return 0, err
+	}
+	if err := b.transactions.buffer(t, sizeOf(operations)); err != nil {
+		return 0, err
+	}
+	t.operations = all
+	return len(all), nil
+}
+
+// Commit runs the operations of a transaction as Transact does, under its id (TX-12), if permit permits them to the
+// caller. What may still succeed can be repeated: a commit that was not permitted, or failed with STORE_UNAVAILABLE,
+// THROTTLED or CANCELLED. Any other outcome ends the transaction, and a repeat returns it again. A commit whose outcome
+// is unknown can be repeated as long as the store knows what became of it; after that it stays unknown.
+// TRANSACTION_NOT_FOUND, TRANSACTION_TIMED_OUT, and the failures of Transact.
+func (b *Broker) Commit(
+	ctx context.Context, id string, permit func([]semantics.Operation) error,
+) (*TransactionResult, error) {
+	t, err := b.transactions.take(id)
+	if err != nil {
+		return nil, err
+	}
+	defer t.running.Unlock()
+	if t.hasEnded {
+		return t.result, t.failure
+	}
+	if err := permit(t.operations); err != nil {
+		return nil, err
+	}
+	began, result := time.Now(), &TransactionResult{}
+	if !t.unsure.IsZero() { // run later, it would be run again
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, t.over())
+		defer stop()
+	}
+	if len(t.operations) > 0 {
+		result, err = b.Transact(ctx, &id, t.operations)
+	}
+	switch code := semantics.CodeOf(err); {
+	case semantics.IsOutcomeUnknown(err):
+		if t.unsure.IsZero() {
+			t.unsure = began
+		}
+	case code == semantics.StoreUnavailable || code == semantics.Throttled || code == semantics.Cancelled:
+		if !t.unsure.IsZero() {
+			err = t.unknownOutcome(repeatCommit)
+		}
+	case err != nil:
+		b.transactions.end(t, nil, err)
+	default:
+		b.transactions.end(t, &TransactionResult{Results: result.Results, Repeated: true}, nil)
+	}
+	return result, err
+}
+
+// Rollback ends a transaction and does nothing else (TX-6). TRANSACTION_NOT_FOUND, also after a commit,
+// TRANSACTION_TIMED_OUT, and an unknown outcome after a commit with one.
+func (b *Broker) Rollback(id string) error {
+	t, err := b.transactions.take(id)
+	if err != nil {
+		return err
+	}
+	defer t.running.Unlock()
+	if err := t.refuseChange(); err != nil {
+		return err
+	}
+	b.transactions.end(t, nil, transactionNotFound(id))
+	return nil
+}
+
+// refuseChange refuses to change or roll back what has ended or may have taken effect.
+func (t *transaction) refuseChange() error {
+	switch {
+	case !t.hasEnded && !t.unsure.IsZero():
+		return t.unknownOutcome(repeatCommit)
+	case !t.hasEnded:
+		return nil
+	case semantics.CodeOf(t.failure) == semantics.TransactionTimedOut || semantics.IsOutcomeUnknown(t.failure):
+		return t.failure
+	default:
+		return transactionNotFound(t.id)
+	}
+}
+
+const repeatCommit = "repeat the commit to learn what became of it"
+
+func (t *transaction) unknownOutcome(next string) error {
+	return semantics.Errorf(
+		semantics.StoreUnavailable, "transaction %q may have taken effect: the answer of its commit was lost; %s", t.id, next,
+	).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
+}
+
+func transactionNotFound(id string) error {
+	return semantics.Errorf(
+		semantics.TransactionNotFound, "this sidecar has no open transaction %q; it ended, or another sidecar began it", id,
+	)
+}
+
+func throttledTransactions(format string, args ...any) error {
+	e := semantics.Errorf(semantics.Throttled, format, args...)
+	e.RetryAfter = time.Second
+	return e
+}

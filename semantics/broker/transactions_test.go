@@ -1,0 +1,254 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/memstore"
+)
+
+// lossy is a store whose answers to transactions can be lost, after they were run or before.
+type lossy struct {
+	semantics.Store
+
+	loses, reaches bool
+}
+
+func (s *lossy) Transact(
+	ctx context.Context, once *semantics.Once, operations []semantics.Operation,
+) (outcome semantics.TransactionOutcome) {
+	if s.reaches || !s.loses {
+		outcome = s.Store.Transact(ctx, once, operations)
+	}
+	if s.loses {
+		outcome = semantics.TransactionOutcome{Err: semantics.Errorf(semantics.StoreUnavailable, "lost").
+			With(semantics.DetailOutcome, semantics.OutcomeUnknown)}
+	}
+	return outcome
+}
+
+// begun returns a Broker with a queue and a transaction with one send.
+func begun(t *testing.T) (b *Broker, store *lossy, id string) {
+	t.Helper()
+	store = &lossy{Store: memstore.New()}
+	if _, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.DefaultOptions()); err != nil {
+		t.Fatal(err)
+	}
+	b = New(store)
+	t.Cleanup(b.Close)
+	return b, store, beginWith(t, b, "a")
+}
+
+func beginWith(t *testing.T, b *Broker, text string) string {
+	t.Helper()
+	id, err := b.Begin()
+	if err == nil {
+		_, err = b.Add(id, []semantics.Operation{sendOf(text)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func sendOf(text string) semantics.Operation {
+	return semantics.Operation{
+		Verb: semantics.OperationSend, Source: semantics.Source{Path: "orders"},
+		Messages: []*semantics.Message{{Body: []byte(text)}},
+	}
+}
+
+func commit(t *testing.T, b *Broker, id string) (*TransactionResult, error) {
+	t.Helper()
+	return b.Commit(t.Context(), id, func([]semantics.Operation) error { return nil })
+}
+
+// pass lets time pass in the bubble of a test.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // takes no time there
+}
+
+func wantReason(t *testing.T, err error, want semantics.Code) {
+	t.Helper()
+	if got := semantics.CodeOf(err); got != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func wantUnknown(t *testing.T, err error) {
+	t.Helper()
+	if !semantics.IsOutcomeUnknown(err) || semantics.CodeOf(err) != semantics.StoreUnavailable {
+		t.Errorf("got %v, want an unknown outcome", err)
+	}
+}
+
+func wantSent(t *testing.T, b *Broker, want int64) {
+	t.Helper()
+	counts, err := b.Runtime(t.Context(), semantics.QueueKind, "orders")
+	if err != nil || counts.Active != want {
+		t.Errorf("%d messages were sent, want %d: %v", counts.Active, want, err)
+	}
+}
+
+// wantKept checks how many transactions and bytes of operations a Broker keeps.
+func wantKept(t *testing.T, b *Broker, transactions int, hasOperations bool) {
+	t.Helper()
+	s := &b.transactions
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byID) != transactions || (s.bytes > 0) != hasOperations || s.bytes < 0 {
+		t.Errorf("%d transactions with %d bytes of operations are kept, want %d, with operations: %v", len(s.byID), s.bytes, transactions, hasOperations)
+	}
+	if transactions == 0 && (s.answers != 0 || len(s.ended) != 0) {
+		t.Errorf("%d bytes of answers of %d are left", s.answers, len(s.ended))
+	}
+}
+
+func TestTX_3_TimedOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, _, id := begun(t)
+		wantKept(t, b, 1, true)
+		pass(semantics.TransactionLifetime)
+		synctest.Wait()
+		wantKept(t, b, 1, false) // without any call
+		_, err := commit(t, b, id)
+		wantReason(t, err, semantics.TransactionTimedOut)
+		_, err = b.Add(id, []semantics.Operation{sendOf("b")})
+		wantReason(t, err, semantics.TransactionTimedOut)
+		wantReason(t, b.Rollback(id), semantics.TransactionTimedOut)
+		wantSent(t, b, 0)
+	})
+}
+
+func TestTX_9_LongOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, _, id := begun(t)
+		committed := beginWith(t, b, "b")
+		if _, err := commit(t, b, committed); err != nil {
+			t.Fatal(err)
+		}
+		pass(semantics.TransactionLifetime + semantics.RequestsKeptFor)
+		synctest.Wait()
+		wantKept(t, b, 0, false)
+		for _, gone := range []string{id, committed} {
+			_, err := commit(t, b, gone)
+			wantReason(t, err, semantics.TransactionNotFound)
+		}
+	})
+}
+
+func TestTX_3_BuffersAreBounded(t *testing.T) {
+	t.Parallel()
+	b, _, id := begun(t)
+	b.transactions.bytes += MaxBufferedBytes
+	_, err := b.Add(id, []semantics.Operation{sendOf("b")})
+	wantReason(t, err, semantics.Throttled)
+	b.transactions.bytes -= MaxBufferedBytes
+	for i := range MaxTransactions - 1 {
+		b.transactions.byID[fmt.Sprint(i)] = &transaction{}
+	}
+	_, err = b.Begin()
+	wantReason(t, err, semantics.Throttled)
+	if result, err := commit(t, b, id); err != nil || len(result.Results) != 1 {
+		t.Errorf("commit: %+v, %v", result, err)
+	}
+	if _, err = b.Begin(); err != nil { // what has ended is not open
+		t.Error(err)
+	}
+}
+
+func TestTX_9_AnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	b, _, first := begun(t)
+	if _, err := commit(t, b, first); err != nil {
+		t.Fatal(err)
+	}
+	for range MaxTransactions {
+		id, err := b.Begin()
+		if err == nil {
+			err = b.Rollback(id)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantKept(t, b, MaxTransactions, false)
+	_, err := commit(t, b, first)
+	wantReason(t, err, semantics.TransactionNotFound)
+}
+
+// A commit whose answer was lost may be repeated, also when the transaction would be over: it returns what happened.
+func TestTX_12_CommitWithUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	for _, reaches := range []bool{false, true} {
+		t.Run(fmt.Sprintf("reaches the store: %v", reaches), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b, store, id := begun(t)
+				pass(semantics.TransactionLifetime - time.Second)
+				store.loses, store.reaches = true, reaches
+				_, err := commit(t, b, id)
+				wantUnknown(t, err)
+				_, err = b.Add(id, []semantics.Operation{sendOf("b")})
+				wantUnknown(t, err)
+				wantUnknown(t, b.Rollback(id))
+				pass(semantics.RequestsKeptFor / 2)
+				store.loses = false
+				for i := range 2 {
+					result, err := commit(t, b, id)
+					if err != nil || result.Repeated != (reaches || i > 0) || len(result.Results) != 1 {
+						t.Errorf("repeated commit: %+v, %v", result, err)
+					}
+				}
+				wantSent(t, b, 1)
+			})
+		})
+	}
+}
+
+// When the store has forgotten what became of a commit, a repeat does not run it again, and says that it is unknown.
+func TestTX_12_UnknownOutcomeStaysUnknown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, store, id := begun(t)
+		store.loses, store.reaches = true, true
+		_, err := commit(t, b, id)
+		wantUnknown(t, err)
+		pass(semantics.RequestsKeptFor)
+		store.loses = false
+		for range 2 {
+			_, err = commit(t, b, id)
+			wantUnknown(t, err)
+		}
+		wantUnknown(t, b.Rollback(id))
+		wantSent(t, b, 1)
+		wantKept(t, b, 1, false)
+		pass(semantics.RequestsKeptFor)
+		synctest.Wait()
+		wantKept(t, b, 0, false)
+	})
+}
+
+// What the caller of a commit may not do is not done, and the transaction stays open.
+func TestAUTH_3_CommitsArePermitted(t *testing.T) {
+	t.Parallel()
+	b, _, id := begun(t)
+	denied := semantics.Errorf(semantics.PermissionDenied, "no")
+	_, err := b.Commit(t.Context(), id, func(operations []semantics.Operation) error {
+		if len(operations) != 1 || operations[0].Source.Path != "orders" {
+			t.Errorf("asked for %+v", operations)
+		}
+		return denied
+	})
+	wantReason(t, err, semantics.PermissionDenied)
+	wantSent(t, b, 0)
+	if _, err := commit(t, b, id); err != nil {
+		t.Error(err)
+	}
+}

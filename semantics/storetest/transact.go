@@ -1,0 +1,613 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+)
+
+var transactTests = []ruleTest{
+	testTX_6_Rollback,
+	testTX_9_UnknownTransactions,
+	testTX_2_DeadLettersAndOtherSides,
+	testTX_3_Bounds,
+	testTX_5_LockEndsBeforeTheCommit,
+	testTX_8_Partitions,
+	testTX_14_ALockCountsOnce,
+	testTX_14_AScheduledMessageCountsOnce,
+	testTX_14_AMessageIDCountsOnce,
+	testTX_14_RoomIsCountedBeforeAnythingIsFreed,
+	testTX_13_RoomOfATopic,
+	testSESS_33d_RefusedStates,
+}
+
+// togetherTests have transactions on several entities, which some stores refuse.
+var togetherTests = []ruleTest{
+	testTX_10_CrashedReaders,
+	testTX_2_EveryVerb,
+	testTX_4_NumbersInTheOrderOfTheOperations,
+	testTX_7_ManyEntities,
+	testTX_11_FirstRefusalAndNothingDone,
+	testTX_12_OtherOperations,
+	testTX_12_RepeatGivesTheFirstAnswer,
+	testTX_12_RefusedLeavesNoTrace,
+	testTX_13_Topics,
+	testSESS_33d_StateAndSettlement,
+	testTX_1_CommitRunsAll,
+}
+
+// runTogether runs the tests of transactions on several entities, or those of stores that refuse them.
+func runTogether(t *testing.T, open func(t *testing.T) Harness) {
+	t.Helper()
+	for _, test := range slices.Concat(togetherTests, apartTests) {
+		t.Run(ruleName(test), func(t *testing.T) {
+			t.Parallel()
+			harness := open(t)
+			isForApart := ruleName(test) == ruleName(testTX_7_EntitiesApart)
+			if isForApart != harness.IsApart {
+				return
+			}
+			if isForApart {
+				harness.Reference = nil // which refuses nothing
+			}
+			try(t, test, harness)
+		})
+	}
+}
+
+// apartTests are for stores that cannot change several entities in one step.
+var apartTests = []ruleTest{testTX_7_EntitiesApart}
+
+func testTX_7_EntitiesApart(_ *testing.T, h *fixture) {
+	h.create()
+	h.createNews()
+	for i := range 4 { // more than one is in another place
+		h.createNamed(fmt.Sprint("other-", i))
+	}
+	h.sendTexts(1)
+	got := h.receive(orders, 1)
+	operations := []semantics.Operation{completes(orders, got...), sends(orders.Path, text("a"))}
+	for i := range 4 {
+		operations = append(operations, sends(fmt.Sprint("other-", i), text("a")))
+	}
+	before := h.snapshot()
+	_, err := h.broker.Transact(h.t.Context(), nil, operations)
+	e := h.wantCode(err, semantics.InvalidOperation)
+	h.same(e.Details[semantics.DetailEntity] != "", true)
+	h.same(e.Details[semantics.DetailOperation] != "", true)
+	if diff := cmp.Diff(before, h.snapshot(), comparing); diff != "" {
+		h.t.Fatalf("a refused transaction changed something (-before +after):\n%s", diff)
+	}
+	h.receiveNone(semantics.Source{Path: "other-0"})
+	h.transact(operations[:2]...)
+	h.wantNumbers(h.receive(orders, 9), 2)
+	h.transact(publishes(text("c"))) // a topic and its subscriptions are in one place
+	copied := h.receiveOne(eu)
+	h.transact(completes(eu, copied), publishes(text("d")))
+	h.same(h.receiveOne(eu).MessageID, "d")
+}
+
+// Operations of transactions.
+
+func sends(path string, messages ...*semantics.Message) semantics.Operation {
+	return semantics.Operation{Verb: semantics.OperationSend, Source: semantics.Source{Path: path}, Messages: messages}
+}
+
+func publishes(messages ...*semantics.Message) semantics.Operation {
+	o := sends(news, messages...)
+	o.IsTopic = true
+	return o
+}
+
+func cancels(path string, numbers ...int64) semantics.Operation {
+	return semantics.Operation{Verb: semantics.OperationCancel, Source: semantics.Source{Path: path}, Numbers: numbers}
+}
+
+func ends(verb semantics.OperationVerb, source semantics.Source, messages ...*semantics.Received) semantics.Operation {
+	return semantics.Operation{Verb: verb, Source: source, Tokens: tokensOf(messages...)}
+}
+
+func completes(source semantics.Source, messages ...*semantics.Received) semantics.Operation {
+	return ends(semantics.OperationComplete, source, messages...)
+}
+
+func setsState(source semantics.Source, state []byte) semantics.Operation {
+	return semantics.Operation{Verb: semantics.OperationSetState, Source: source, State: state}
+}
+
+// transact runs operations that must not be refused.
+func (h *fixture) transact(operations ...semantics.Operation) []broker.OperationResult {
+	h.t.Helper()
+	result, err := h.broker.Transact(h.t.Context(), nil, operations)
+	h.ok(err)
+	return result.Results
+}
+
+// refusedTransaction checks that a transaction is refused because of the operation at a place, and that nothing of
+// orders changes.
+func (h *fixture) refusedTransaction(code semantics.Code, place int, operations ...semantics.Operation) *semantics.Error {
+	h.t.Helper()
+	before := h.snapshot()
+	_, err := h.broker.Transact(h.t.Context(), nil, operations)
+	e := h.wantCode(err, code)
+	h.same(e.Details[semantics.DetailOperation], fmt.Sprint(place))
+	if diff := cmp.Diff(before, h.snapshot(), comparing); diff != "" {
+		h.t.Fatalf("a refused transaction changed something (-before +after):\n%s", diff)
+	}
+	return e
+}
+
+// sentBy returns the numbers of what a send stored.
+func sentBy(result broker.OperationResult) (numbers []int64) {
+	for _, s := range result.Sent {
+		if s.Deduplicated {
+			s.SequenceNumber *= -1
+		}
+		numbers = append(numbers, s.SequenceNumber)
+	}
+	return numbers
+}
+
+func testTX_2_EveryVerb(_ *testing.T, h *fixture) {
+	h.create(deliversAtMost(2))
+	h.createNamed("replies")
+	h.sendTexts(5)
+	later := text("later")
+	later.ScheduledAt = h.in(time.Hour)
+	number := h.send(later)
+	got := h.receive(orders, 5) // they share a run
+	abandon := ends(semantics.OperationAbandon, orders, got[1])
+	abandon.Properties = properties{"try": semantics.Int64(2)}
+	bury := ends(semantics.OperationDeadLetter, orders, got[2])
+	bury.Texts = semantics.DeadLetterTexts{Reason: ptr("why"), Description: ptr("so")}
+	again := text("again")
+	again.ScheduledAt = h.in(time.Minute)
+	results := h.transact(
+		completes(orders, got[0]), abandon, bury, ends(semantics.OperationDefer, orders, got[3]),
+		cancels(orders.Path, number), sends(orders.Path, text("new"), again), sends("replies", text("reply")),
+	)
+	h.same(sentBy(results[5]), []int64{7, 8})
+	h.same(sentBy(results[6]), []int64{1})
+	r := h.runtime()
+	h.same([]int64{r.Available, r.Locked, r.Deferred, r.Scheduled, r.DeadLetter}, []int64{2, 1, 1, 1, 1})
+	back := h.receive(orders, 5)
+	h.wantNumbers(back, 2, 7)
+	h.same([]int{back[0].DeliveryCount, back[1].DeliveryCount}, []int{2, 1})
+	h.same(back[0].Properties["try"], semantics.Int64(2))
+	dead := h.receiveOne(deadOrders)
+	h.same([]string{dead.DeadLetterReason, dead.DeadLetterErrorDescription}, []string{"why", "so"})
+	h.wantNumbers(h.receive(semantics.Source{Path: "replies"}, 2), 1)
+	h.transact(completes(orders, got[4], back[1]), ends(semantics.OperationAbandon, orders, back[0]), completes(deadOrders, dead))
+	h.same(h.receiveOne(deadOrders).DeadLetterReason, "MaxDeliveryCountExceeded")
+}
+
+func testTX_2_DeadLettersAndOtherSides(_ *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(3)
+	got := h.receive(orders, 3)
+	h.transact(ends(semantics.OperationDeadLetter, orders, got...))
+	dead := h.receive(deadOrders, 3)
+	defers := ends(semantics.OperationDefer, deadOrders, dead[1])
+	h.transact(completes(deadOrders, dead[0]), defers, ends(semantics.OperationAbandon, deadOrders, dead[2]))
+	h.wantNumbers(h.receive(deadOrders, 3), 3)
+	h.wantNumbers(h.peek(deadOrders), 2, 3)
+	bury := ends(semantics.OperationDeadLetter, deadOrders, dead[1])
+	h.refusedTransaction(semantics.InvalidOperation, 0, bury)
+	h.refusedTransaction(semantics.InvalidOperation, 1, sends(orders.Path, text("a")), sends(deadOrders.String(), text("a")))
+}
+
+func testTX_3_Bounds(_ *testing.T, h *fixture) {
+	h.create()
+	var many []semantics.Operation
+	for i := range semantics.MaxOperations {
+		many = append(many, sends(orders.Path, text(fmt.Sprint(i))))
+	}
+	h.transact(many...)
+	refused := func(field string, operations ...semantics.Operation) {
+		h.t.Helper()
+		err := h.refused(semantics.TransactionTooLarge, func() error {
+			_, err := h.broker.Transact(h.t.Context(), nil, operations)
+			return err
+		})
+		h.same(err.Details[semantics.DetailField], field)
+	}
+	refused("operations", append(many, sends(orders.Path, text("over")))...)
+	tokens := func(n int) []semantics.LockToken {
+		tokens := make([]semantics.LockToken, n)
+		for i := range tokens {
+			tokens[i] = semantics.NewLockToken()
+		}
+		return tokens
+	}
+	refused("messages, tokens and numbers",
+		semantics.Operation{Verb: semantics.OperationComplete, Source: orders, Tokens: tokens(semantics.MaxTransactionItems)}, sends(orders.Path, text("a")))
+	refused("messages to abandon or dead-letter",
+		semantics.Operation{Verb: semantics.OperationAbandon, Source: orders, Tokens: tokens(150)},
+		semantics.Operation{Verb: semantics.OperationDeadLetter, Source: orders, Tokens: tokens(101)})
+	var large []semantics.Operation
+	for range 5 {
+		large = append(large, sends(orders.Path, sized(1<<20-1)))
+	}
+	refused("bytes of messages and states", large...)
+	_, err := h.broker.Transact(h.t.Context(), nil, nil)
+	h.wantCode(err, semantics.InvalidArgument)
+}
+
+func testTX_4_NumbersInTheOrderOfTheOperations(_ *testing.T, h *fixture) {
+	h.create()
+	h.createNamed("other")
+	results := h.transact(
+		sends(orders.Path, text("a"), text("b")), sends("other", text("x")), sends(orders.Path, text("c")), sends("other", text("y")),
+	)
+	h.same([][]int64{sentBy(results[0]), sentBy(results[1]), sentBy(results[2]), sentBy(results[3])}, [][]int64{{1, 2}, {1}, {3}, {2}})
+	var ids []string
+	for _, m := range h.receive(orders, 9) {
+		ids = append(ids, m.MessageID)
+	}
+	h.same(ids, []string{"a", "b", "c"})
+}
+
+func testTX_5_LockEndsBeforeTheCommit(_ *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(2)
+	got := h.receive(orders, 2)
+	h.Advance(lock - ms)
+	h.transact(completes(orders, got[0]), sends(orders.Path, text("reply")))
+	h.Advance(ms)
+	h.refusedTransaction(semantics.MessageLockLost, 1, sends(orders.Path, text("reply")), completes(orders, got[1]))
+	h.wantNumbers(h.receive(orders, 9), 2, 3)
+}
+
+func testTX_7_ManyEntities(_ *testing.T, h *fixture) {
+	h.create()
+	var operations []semantics.Operation
+	for i := range 50 {
+		h.createNamed(fmt.Sprintf("q%d", i))
+		operations = append(operations, sends(fmt.Sprintf("Q%d", i), text("a")))
+	}
+	h.refusedTransaction(semantics.EntityNotFound, 50, append(operations, sends("nowhere", text("a")))...)
+	h.transact(operations...)
+	for i := range 50 {
+		h.wantNumbers(h.receive(semantics.Source{Path: fmt.Sprintf("q%d", i)}, 2), 1)
+	}
+}
+
+func testTX_8_Partitions(_ *testing.T, h *fixture) {
+	h.create(func(o *semantics.Options) { o.EnablePartitioning = true })
+	of := func(id, partition string) *semantics.Message {
+		m := text(id)
+		m.PartitionKey = partition
+		return m
+	}
+	h.refusedTransaction(semantics.PartitionKeyMismatch, 0, sends(orders.Path, of("a", "1"), of("b", "2")))
+	h.transact(sends(orders.Path, of("a", "1"), of("b", "1")))
+}
+
+func testTX_11_FirstRefusalAndNothingDone(_ *testing.T, h *fixture) {
+	h.create(holdsAtMost(4))
+	h.createNamed("closed", func(o *semantics.Options) { o.Status = semantics.StatusDisabled })
+	h.createNamed("sessions", hasSessions)
+	h.sendTexts(3)
+	got := h.receive(orders, 2)
+	good := []semantics.Operation{completes(orders, got[0]), sends(orders.Path, text("new"))}
+	lost := semantics.Operation{Verb: semantics.OperationDefer, Source: orders, Tokens: append(tokensOf(got[1]), semantics.NewLockToken())}
+	for code, bad := range map[semantics.Code]semantics.Operation{
+		semantics.EntityNotFound:      sends("nowhere", text("a")),
+		semantics.EntityDisabled:      sends("closed", text("a")),
+		semantics.SessionIDMissing:    sends("sessions", text("a")),
+		semantics.EntityFull:          sends(orders.Path, text("b")),
+		semantics.MessageNotFound:     cancels(orders.Path, 1),
+		semantics.MessageLockLost:     lost,
+		semantics.SessionRequired:     completes(semantics.Source{Path: "sessions"}, got[1]),
+		semantics.SessionNotSupported: setsState(unheld(), []byte("a")),
+		semantics.MessageSizeExceeded: sends(orders.Path, sized(semantics.SmallBatchSize+1)),
+	} {
+		e := h.refusedTransaction(code, 2, append(good, bad, sends("nowhere", text("a")))...)
+		if code == semantics.MessageLockLost {
+			h.same(e.Details[semantics.DetailIndex], "1")
+		}
+	}
+	heavy := ends(semantics.OperationAbandon, orders, got[1])
+	heavy.Properties = properties{}
+	for i := range 3 {
+		heavy.Properties[fmt.Sprint("p", i)] = semantics.String(string(make([]byte, 30<<10)))
+	}
+	h.refusedTransaction(semantics.MessageSizeExceeded, 2, append(good, heavy)...)
+	h.transact(good...)
+}
+
+func testTX_14_ALockCountsOnce(_ *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(2)
+	got := h.receive(orders, 2)
+	h.refusedTransaction(semantics.MessageLockLost, 1, completes(orders, got...), ends(semantics.OperationDefer, orders, got[1]))
+	h.refusedTransaction(semantics.MessageLockLost, 0, completes(orders, got[0], got[0]))
+	h.transact(completes(orders, got...))
+	h.refusedTransaction(semantics.MessageLockLost, 0, completes(orders, got[0]))
+}
+
+func testTX_14_AScheduledMessageCountsOnce(_ *testing.T, h *fixture) {
+	h.create()
+	first, second := text("a"), text("b")
+	first.ScheduledAt, second.ScheduledAt = h.in(time.Minute), h.in(time.Hour)
+	h.send(first, second)
+	h.refusedTransaction(semantics.MessageNotFound, 1, cancels(orders.Path, 1, 2), cancels(orders.Path, 2))
+	h.Advance(time.Minute) // the first is due, though nothing has looked yet
+	_, err := h.broker.Transact(h.t.Context(), nil, []semantics.Operation{cancels(orders.Path, 1)})
+	h.wantCode(err, semantics.MessageNotFound)
+	h.transact(cancels(orders.Path, 2, 2))
+	h.same(h.runtime().Scheduled, int64(0))
+}
+
+func testTX_14_AMessageIDCountsOnce(_ *testing.T, h *fixture) {
+	h.create(detectsDuplicates, func(o *semantics.Options) { o.ForgetOnCancel = true })
+	later := func() *semantics.Message {
+		m := text("later")
+		m.ScheduledAt = h.in(time.Hour)
+		return m
+	}
+	results := h.transact(sends(orders.Path, text("a"), later()), sends(orders.Path, text("b"), text("a")))
+	h.same([][]int64{sentBy(results[0]), sentBy(results[1])}, [][]int64{{1, 2}, {3, -1}})
+	// A cancel makes the id new for what comes after it, and not for what comes before.
+	results = h.transact(sends(orders.Path, text("later")), cancels(orders.Path, 2), sends(orders.Path, later()))
+	h.same([][]int64{sentBy(results[0]), sentBy(results[2])}, [][]int64{{-2}, {4}})
+	h.same(h.runtime().Scheduled, int64(1))
+	h.refusedTransaction(semantics.MessageNotFound, 1, sends(orders.Path, text("c")), cancels(orders.Path, 99))
+	h.same(sentBy(h.transact(sends(orders.Path, text("c")))[0]), []int64{5}) // DUP-10
+}
+
+func testTX_14_RoomIsCountedBeforeAnythingIsFreed(_ *testing.T, h *fixture) {
+	h.create(holdsAtMost(2))
+	h.sendTexts(2)
+	got := h.receive(orders, 2)
+	h.refusedTransaction(semantics.EntityFull, 1, completes(orders, got...), sends(orders.Path, text("a")))
+	h.transact(completes(orders, got...))
+	h.refusedTransaction(semantics.EntityFull, 2, sends(orders.Path, text("a")), sends(orders.Path, text("b")), sends(orders.Path, text("c")))
+	h.transact(sends(orders.Path, text("a")), sends(orders.Path, text("b")))
+}
+
+// transactOnce is transact under a request id.
+func (h *fixture) transactOnce(b *broker.Broker, id string, operations ...semantics.Operation) *broker.TransactionResult {
+	h.t.Helper()
+	result, err := b.Transact(h.t.Context(), &id, operations)
+	h.ok(err)
+	return result
+}
+
+func testTX_12_RepeatGivesTheFirstAnswer(_ *testing.T, h *fixture) {
+	h.createSessions()
+	h.createNamed("replies", detectsDuplicates)
+	other := h.anotherBroker()
+	h.sendTo("s", 2)
+	source := h.accept("s")
+	got := h.receive(source, 1)
+	operations := func() []semantics.Operation {
+		reply := &semantics.Message{Body: []byte("reply")} // gets an id of Sidebus
+		return []semantics.Operation{completes(source, got...), setsState(source, []byte("step 2")), sends("replies", reply, text("x"), text("x"))}
+	}
+	first := h.transactOnce(h.broker, "r", operations()...)
+	h.same(first.Repeated, false)
+	first.Repeated, first.Operations = true, nil
+	h.Advance(30 * time.Second)
+	h.same(h.transactOnce(other, "r", operations()...), first)
+	h.same(h.transactOnce(h.broker, "r", operations()...), first)
+	h.same(h.state(source).Version, first.Results[1].Version)
+	h.wantNumbers(h.receive(semantics.Source{Path: "replies"}, 5), 1, 2)
+	settle := []semantics.Operation{completes(source, h.receive(source, 1)...)}
+	h.same(h.transactOnce(h.broker, "only settles", settle...).Repeated, false)
+	h.same(h.transactOnce(h.broker, "only settles", settle...).Repeated, true)
+	h.Advance(2*time.Minute - 30*time.Second)
+	_, err := h.broker.Transact(h.t.Context(), ptr("r"), operations())
+	h.wantCode(err, semantics.SessionLockLost)
+}
+
+func testTX_12_OtherOperations(_ *testing.T, h *fixture) {
+	h.create()
+	h.transactOnce(h.broker, "r", sends(orders.Path, text("a")))
+	for _, others := range [][]semantics.Operation{
+		{sends(orders.Path, text("b"))},
+		{sends(orders.Path, text("a"), text("a"))},
+		{sends(orders.Path, text("a")), sends(orders.Path, text("b"))},
+		{cancels(orders.Path, 1)},
+	} {
+		_, err := h.broker.Transact(h.t.Context(), ptr("r"), others)
+		h.wantCode(err, semantics.InvalidArgument)
+	}
+	h.wantNumbers(h.receive(orders, 9), 1)
+	_, err := h.broker.Transact(h.t.Context(), ptr(""), []semantics.Operation{sends(orders.Path, text("a"))})
+	h.wantCode(err, semantics.InvalidArgument)
+}
+
+func testTX_12_RefusedLeavesNoTrace(_ *testing.T, h *fixture) {
+	h.create()
+	_, err := h.broker.Transact(h.t.Context(), ptr("r"), []semantics.Operation{sends(orders.Path, text("a")), sends("nowhere", text("a"))})
+	h.wantCode(err, semantics.EntityNotFound)
+	h.same(h.transactOnce(h.broker, "r", sends(orders.Path, text("other")), sends(orders.Path, text("b"))).Repeated, false)
+}
+
+func testTX_13_Topics(_ *testing.T, h *fixture) {
+	h.create()
+	h.createNews()
+	h.sendTexts(1)
+	got := h.receiveOne(orders)
+	later := text("later")
+	later.ScheduledAt = h.in(time.Minute)
+	h.transact(completes(orders, got), publishes(text("a"), text("b"), later))
+	h.wantCounts(0, 0, 0)
+	copies := h.receive(eu, 9)
+	h.same(len(copies), 2)
+	h.same([]string{copies[0].MessageID, copies[1].MessageID}, []string{"a", "b"})
+	h.same(copies[0].ScheduledAt.IsZero(), true)
+	// A subscription is a source, also of what goes back into its topic.
+	h.transact(completes(eu, copies[0]), ends(semantics.OperationDeadLetter, eu, copies[1]), publishes(text("c")))
+	next := h.receiveOne(eu)
+	h.same(next.MessageID, "c")
+	h.refusedTransaction(semantics.MessageLockLost, 1, publishes(text("d")), completes(eu, copies[0]))
+	h.refusedTransaction(semantics.EntityNotFound, 0, sends(news, text("d")))
+	h.receiveNone(eu)
+	h.refusedTransaction(semantics.InvalidOperation, 0, ends(semantics.OperationComplete, semantics.Source{Path: news}, got))
+}
+
+func testTX_13_RoomOfATopic(_ *testing.T, h *fixture) {
+	h.create()
+	h.createNews(func(o *semantics.Options) { o.MaxSizeInMegabytes = 1 })
+	third := int64(400 << 10)
+	small := func() *semantics.Message { return sized(third / 2) }
+	h.transact(publishes(small()), publishes(small()))
+	h.refusedTransaction(semantics.EntityFull, 1, publishes(small()), publishes(small())) // each has two copies by now
+	got := h.receive(eu, 9)
+	h.transact(completes(eu, got...), publishes(small()))
+	h.transact(publishes(small()))
+	h.same(len(h.receive(eu, 9)), 2)
+	h.refusedTransaction(semantics.EntityFull, 0, publishes(small()))
+}
+
+func testSESS_33d_StateAndSettlement(_ *testing.T, h *fixture) {
+	h.createSessions()
+	h.createNamed("replies")
+	h.sendTo("s", 4)
+	h.sendTo("t", 1)
+	source, other := h.accept("s"), h.accept("t")
+	got := h.receive(source, 4)
+	defers := ends(semantics.OperationDefer, source, got[1])
+	results := h.transact(
+		completes(source, got[0]), setsState(source, []byte("one")), defers, setsState(other, []byte{}),
+		ends(semantics.OperationDeadLetter, source, got[2]), sends(orders.Path, part("s", "next")), sends("replies", text("reply")),
+	)
+	h.same(h.state(source), semantics.SessionState{Data: []byte("one"), Version: results[1].Version})
+	h.same(h.state(other).Data != nil, true)
+	h.transact(ends(semantics.OperationAbandon, source, got[3]), setsState(other, nil), setsState(source, []byte("two")))
+	h.same(h.state(other), semantics.SessionState{})
+	h.pass(source, 4, 6)
+	h.closeSession(source)
+	h.refusedTransaction(semantics.SessionLockLost, 1, sends("replies", text("a")), setsState(source, []byte("late")))
+	h.refusedTransaction(semantics.SessionLockLost, 0, completes(source, got[1]))
+	h.same(h.state(h.accept("s")).Data, []byte("two"))
+}
+
+func testSESS_33d_RefusedStates(_ *testing.T, h *fixture) {
+	h.createSessions()
+	h.sendTo("s", 1)
+	source := h.accept("s")
+	got := h.receive(source, 1)
+	version := h.setState(source, []byte("one"))
+	wrong := setsState(source, []byte("two"))
+	wrong.Version = ptr(version + 1)
+	h.refusedTransaction(semantics.PreconditionFailed, 1, completes(source, got...), wrong)
+	h.refusedTransaction(semantics.SessionStateTooLarge, 1, completes(source, got...), setsState(source, make([]byte, 257<<10)))
+	h.refusedTransaction(semantics.InvalidArgument, 1, setsState(source, []byte("a")), setsState(source, []byte("b")))
+	h.update(func(o *semantics.Options) { o.MaxSizeInMegabytes = 1 }, "maxSizeInMegabytes")
+	h.send(part("t", "x"))
+	for range 4 {
+		h.send(of("t", sized(200<<10)))
+	}
+	h.refusedTransaction(semantics.EntityFull, 1, completes(source, got...), setsState(source, make([]byte, 250<<10)))
+	h.refusedTransaction(semantics.EntityFull, 1, setsState(source, make([]byte, 100<<10)), sends(orders.Path, of("t", sized(150<<10))))
+	right := setsState(source, []byte("two"))
+	right.Version = &version
+	h.transact(completes(source, got...), right)
+}
+
+// commit commits a transaction for a caller who may do anything.
+func (h *fixture) commit(b *broker.Broker, id string) (*broker.TransactionResult, error) {
+	h.t.Helper()
+	return b.Commit(h.t.Context(), id, func([]semantics.Operation) error { return nil })
+}
+
+// opens begins a transaction with operations.
+func (h *fixture) opens(operations ...semantics.Operation) string {
+	h.t.Helper()
+	id, err := h.broker.Begin()
+	h.ok(err)
+	for _, o := range operations {
+		_, err := h.broker.Add(id, []semantics.Operation{o})
+		h.ok(err)
+	}
+	return id
+}
+
+func testTX_1_CommitRunsAll(_ *testing.T, h *fixture) {
+	h.create()
+	h.createNamed("replies")
+	h.sendTexts(1)
+	got := h.receive(orders, 1)
+	id := h.opens(completes(orders, got...), sends("replies", text("a")), sends("replies", text("b")))
+	h.receiveNone(semantics.Source{Path: "replies"}) // TX-4
+	h.wantCounts(0, 1, 0)
+	result, err := h.commit(h.broker, id)
+	h.ok(err)
+	h.same([]int64{result.Results[1].Sent[0].SequenceNumber, result.Results[2].Sent[0].SequenceNumber}, []int64{1, 2})
+	h.wantCounts(0, 0, 0)
+	again, err := h.commit(h.broker, id) // TX-12
+	h.ok(err)
+	h.same(again, &broker.TransactionResult{Results: result.Results, Repeated: true})
+	h.wantNumbers(h.receive(semantics.Source{Path: "replies"}, 9), 1, 2)
+	_, err = h.broker.Add(id, []semantics.Operation{sends("replies", text("late"))})
+	h.wantUnlisted(err, semantics.TransactionNotFound)
+	h.wantUnlisted(h.broker.Rollback(id), semantics.TransactionNotFound)
+	empty, err := h.commit(h.broker, h.opens())
+	h.ok(err)
+	h.same(len(empty.Results), 0)
+}
+
+func testTX_6_Rollback(_ *testing.T, h *fixture) {
+	h.create()
+	h.sendTexts(1)
+	got := h.receive(orders, 1)
+	id := h.opens(completes(orders, got...), sends(orders.Path, text("reply")))
+	h.ok(h.broker.Rollback(id))
+	_, err := h.commit(h.broker, id)
+	h.wantUnlisted(err, semantics.TransactionNotFound)
+	h.wantCounts(0, 1, 0)
+	h.transact(ends(semantics.OperationAbandon, orders, got...)) // by the same token
+	h.same(h.receiveOne(orders).DeliveryCount, 2)
+}
+
+func testTX_9_UnknownTransactions(_ *testing.T, h *fixture) {
+	h.create()
+	other := h.newBroker(h.Store)
+	for _, id := range []string{"", "nonsense", h.opens(sends(orders.Path, text("a")))} {
+		_, err := h.commit(other, id)
+		h.wantUnlisted(err, semantics.TransactionNotFound)
+		_, err = other.Add(id, []semantics.Operation{sends(orders.Path, text("a"))})
+		h.wantUnlisted(err, semantics.TransactionNotFound)
+		h.wantUnlisted(other.Rollback(id), semantics.TransactionNotFound)
+	}
+	h.wantCounts(0, 0, 0)
+	id := h.opens(sends("nowhere", text("a")))
+	for range 2 { // a refused commit ends the transaction, and a repeat is told why
+		_, err := h.commit(h.broker, id)
+		h.wantCode(err, semantics.EntityNotFound)
+	}
+	h.createNamed("nowhere")
+	_, err := h.commit(h.broker, id)
+	h.wantCode(err, semantics.EntityNotFound)
+}
+
+// A reader that receives, works and crashes before its transaction leaves the message to another one.
+func testTX_10_CrashedReaders(_ *testing.T, h *fixture) {
+	h.create()
+	h.createNamed("replies")
+	h.sendTexts(1)
+	first := h.receiveOne(orders)
+	h.opens(completes(orders, first), sends("replies", text("reply"))) // and never commits
+	h.Advance(lock)
+	second := h.receiveOne(orders)
+	h.refusedTransaction(semantics.MessageLockLost, 0, completes(orders, first), sends("replies", text("reply")))
+	h.transact(completes(orders, second), sends("replies", text("reply")))
+	h.wantNumbers(h.receive(semantics.Source{Path: "replies"}, 9), 1)
+}
+
+// wantUnlisted is wantCode for an error whose text has a random id.
+func (h *fixture) wantUnlisted(err error, want semantics.Code) {
+	h.t.Helper()
+	if got := semantics.CodeOf(err); got != want {
+		h.t.Fatalf("got error %v, want %s", err, want)
+	}
+}

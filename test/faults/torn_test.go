@@ -1,0 +1,120 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/filter"
+	"github.com/sidebus/sidebus/test/sidecartest"
+)
+
+// tearAll tears what a Redis has written at some bytes. What is left holds whole scripts only.
+func tearAll(t *testing.T, folder, namespace string) {
+	t.Helper()
+	written := readAll(t, folder)
+	rng := rand.New(rand.NewPCG(*firstSeed, 4000))
+	for range *cuts {
+		tear(t, written, rng, namespace)
+	}
+}
+
+// file is a file of a folder.
+type file struct {
+	name string
+	text []byte
+}
+
+func readAll(t *testing.T, folder string) (all []file) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(folder, path)
+		all = append(all, file{name, text})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// tear starts a Redis with what was written before some byte, and sidecars on it, until all that is kept fits together
+// and everything that is there was received.
+func tear(t *testing.T, written []file, rng *rand.Rand, namespace string) {
+	t.Helper()
+	folder := t.TempDir()
+	at := -1
+	for _, f := range written {
+		text := f.text
+		if strings.HasSuffix(f.name, ".incr.aof") {
+			at = rng.IntN(len(text))
+			text = text[:at]
+		}
+		path := filepath.Join(folder, f.name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if at < 0 {
+		t.Fatal("there is no append-only file")
+	}
+	server := redistest.Start(t, "--dir", folder)
+	defer server.Stop()
+	auditor := audit.New(redistest.Client(t, server.URL), namespace)
+	store := redistest.Open(t, redisstore.Options{URL: server.URL, Namespace: namespace})
+	b := broker.New(store, broker.WithRules(filter.Compile))
+	defer b.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() { store.Sweep(ctx, b) })
+	defer sweeping.Wait()
+	defer stop()
+	sidecartest.Eventually(t, "all that is kept fits together", func() bool {
+		return auditor.AuditAll(ctx) == nil
+	})
+	for _, path := range []string{"orders", semantics.SubscriptionPath("news", "a")} {
+		counts, err := store.Runtime(ctx, semantics.QueueKind, path)
+		if semantics.CodeOf(err) == semantics.EntityNotFound {
+			continue // it was not there yet
+		}
+		sidecartest.Eventually(t, "everything is received", func() bool {
+			return err == nil && emptied(ctx, t, store, b, path)
+		})
+		t.Logf("torn at byte %d: %d messages in %s", at, counts.Active, path)
+	}
+}
+
+// emptied receives and completes what is there, and reports whether nothing is left.
+func emptied(ctx context.Context, t *testing.T, store *redisstore.Store, b *broker.Broker, path string) bool {
+	t.Helper()
+	source := semantics.Source{Path: path}
+	got, err := b.Receive(ctx, source, broker.ReceiveOptions{MaxMessages: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Messages) > 0 {
+		err = errors.Join(got.Delivered(ctx), second(b.Complete(ctx, source, got.Tokens())))
+	}
+	counts, failed := store.Runtime(ctx, semantics.QueueKind, path)
+	if err = errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	return counts.Active == 0
+}
+
+func second[T any](_ T, err error) error { return err }
