@@ -90,8 +90,8 @@ func (w *sweeper) sweep(ctx context.Context, registry *registry) {
 	}
 }
 
-// startDue begins work on the entities of a registry that are due now, taking up to most at a time. It blocks only until
-// all of them are at work, and returns how many they are and how long none will be due.
+// startDue begins work on the entities of a registry that are due now, taking up to most at a time. It blocks only
+// until all of them are at work, and returns how many they are and how long none will be due.
 func (w *sweeper) startDue(
 	ctx context.Context, registry *registry, most int,
 ) (started int, next time.Duration, err error) {

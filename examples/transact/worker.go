@@ -73,7 +73,7 @@ func (w *worker) payment(
 	if err != nil {
 		return 0, err
 	}
-	if rand.IntN(8) == 0 {
+	if rand.IntN(8) == 0 { //nolint:gosec // any accident will do
 		w.accidents.crashes.Add(1)
 		return 0, errCrash
 	}
@@ -91,7 +91,7 @@ func (w *worker) payment(
 	if err := transact(); err != nil {
 		return 0, err
 	}
-	if rand.IntN(8) == 0 { // as if the answer was lost
+	if rand.IntN(8) == 0 { //nolint:gosec // as if the answer was lost
 		w.accidents.repeats.Add(1)
 		return balance, transact()
 	}
