@@ -148,6 +148,7 @@ func refusal(reason Code, otherwise string) *Error {
 		otherwise = "the lock has expired or the message was settled; if it is still there, it is delivered again"
 	case CodeDurabilityNotMet:
 		otherwise = "the message is settled, but its durability is not confirmed"
+	default: // the caller's sentence
 	}
 	return &Error{Code: reason, Message: otherwise}
 }
