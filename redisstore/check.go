@@ -70,16 +70,11 @@ func (s *Store) check(ctx context.Context) (semantics.Health, error) {
 	for i, server := range primaries {
 		asked[i] = s.joinServerCheck(ctx, server)
 	}
-	within := ctx
-	if len(primaries) > 1 {
-		var cancel context.CancelFunc
-		within, cancel = context.WithTimeout(ctx, serverPatience)
-		defer cancel()
-	}
+	awaitAnswers(asked)
 	var health semantics.Health
 	failures, hasWaitAOF := []error{}, true
 	for i, one := range asked {
-		if err := one.wait(within); err != nil {
+		if err := one.outcome(); err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", primaries[i].Options().Addr, err))
 			continue
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// serverPatience is how long a check of several servers waits for one of them: one that hangs must not make the others
-// look unavailable.
+// serverPatience is how long a check of several servers waits for the others when one has answered: one that hangs must
+// not make the others look unavailable, and all may be slow.
 const serverPatience = 500 * time.Millisecond
 
 // serverCheck is what one server says of itself. It may be read when done is closed.
@@ -39,18 +39,33 @@ func (s *Store) joinServerCheck(ctx context.Context, server *redis.Client) *serv
 	return c
 }
 
-// wait returns the error of a check, or that there is no answer when ctx ends.
-func (c *serverCheck) wait(ctx context.Context) error {
+// awaitAnswers returns when all checks have ended, which the client's timeouts see to, or when serverPatience has
+// passed since one of them succeeded.
+func awaitAnswers(asked []*serverCheck) {
+	ended := make(chan error, len(asked))
+	for _, c := range asked {
+		go func() { <-c.done; ended <- c.err }()
+	}
+	var tooLate <-chan time.Time
+	for range asked {
+		select {
+		case err := <-ended:
+			if err == nil && tooLate == nil {
+				tooLate = time.After(serverPatience)
+			}
+		case <-tooLate:
+			return
+		}
+	}
+}
+
+// outcome returns the error of a check, or that there is no answer yet.
+func (c *serverCheck) outcome() error {
 	select {
 	case <-c.done:
 		return c.err
 	default:
-	}
-	select {
-	case <-c.done:
-		return c.err
-	case <-ctx.Done():
-		return storeError(&unsent{ctx.Err(), causeUnreachable}, false)
+		return storeError(&unsent{context.DeadlineExceeded, causeUnreachable}, false)
 	}
 }
 

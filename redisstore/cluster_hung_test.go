@@ -48,6 +48,19 @@ func TestERR_6_OneServerOfAClusterHangs(t *testing.T) {
 	}
 }
 
+// All servers of a cluster may be slow, as at a start on a busy machine: that is not an outage.
+func TestERR_6_AllServersOfAClusterAreSlow(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, withoutFailover...)
+	t.Cleanup(cluster.Stop)
+	s := redistest.Open(t, redisstore.Options{URL: cluster.URL})
+	must(t, second(s.Check(t.Context())))
+	goOn := cluster.StopPrimaries(t)
+	slow := time.AfterFunc(time.Second, goOn)
+	defer slow.Stop()
+	must(t, second(s.Check(t.Context())))
+}
+
 // A queue whose name cannot be taken off its list is deleted, so the failure says that the call may have taken effect. One
 // whose name cannot be listed is not made.
 func TestERR_6_TheListOfAClusterIsDown(t *testing.T) {

@@ -73,6 +73,12 @@ func openVerbs(t *testing.T, url string, durability redisstore.Durability) (at *
 	batch, err = s.Receive(ctx, a, 2, semantics.RegisterNever)
 	must(t, err)
 	parts := tokensOf(batch.Messages)
+	must(t, makeQueue(t, s, "replies"))
+	must(t, second(s.Send(ctx, "replies", message(1))))
+	replies := semantics.Source{Path: "replies"}
+	batch, err = s.Receive(ctx, replies, 1, semantics.RegisterNever)
+	must(t, err)
+	reply := batch.Messages[0].LockToken
 	settled := func(codes []semantics.Code, err error) error {
 		if err == nil && codes[0] != "" {
 			err = semantics.Unconfirmed(semantics.DurabilityMemory, nil)
@@ -102,6 +108,15 @@ func openVerbs(t *testing.T, url string, durability redisstore.Durability) (at *
 				t.Errorf("a turn takes %d messages, want the next one: %v", len(o.Batch.Messages), o.Failure)
 			}
 			return settled(o.Codes, o.Err)
+		},
+		"transaction": func() error {
+			return at.Transact(ctx, onceAs("tx"), []semantics.Operation{sendTo("replies", message(1)...)}).Err
+		},
+		"repeated transaction": func() error {
+			return at.Transact(ctx, onceAs("tx"), []semantics.Operation{sendTo("replies", message(1)...)}).Err
+		},
+		"settling transaction": func() error {
+			return at.Transact(ctx, nil, []semantics.Operation{end(semantics.OperationComplete, replies, reply)}).Err
 		},
 		"set a state":   func() error { return second(at.SetSessionState(ctx, a, []byte("x"), nil)) },
 		"clear a state": func() error { return second(at.SetSessionState(ctx, a, nil, nil)) },

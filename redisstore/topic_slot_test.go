@@ -2,8 +2,6 @@ package redisstore_test
 
 import (
 	"context"
-	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,13 +17,8 @@ import (
 // given.
 func clusterNode(t *testing.T) string {
 	t.Helper()
-	bus, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := bus.Addr().(*net.TCPAddr).Port
-	_ = bus.Close() // for the server, which must have one, and would else take the same as any other
-	server := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(port))
+	bus := redistest.FreePort(t) // which it must have, and would else be the same as of any other
+	server := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-port", bus)
 	t.Cleanup(server.Stop)
 	command(t, server.URL, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	options := redistest.ClientOptions(t, server.URL)

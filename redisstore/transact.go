@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -115,7 +116,8 @@ func (s *Store) runTransaction(ctx context.Context, t *transaction) (semantics.T
 		return failed(err)
 	}
 	first := t.operations[0].Source
-	r, err := s.run(ctx, t.script(), with(s.keys(first.Path), s.keysOfMembers(t)...), args...)
+	lasts := s.lastingAgain(ctx) // a repeat finds its changes made
+	r, err := s.run(lasts, t.script(), with(s.keys(first.Path), s.keysOfMembers(t)...), args...)
 	if err != nil {
 		return failed(err)
 	}
@@ -136,11 +138,14 @@ func (s *Store) runTransaction(ctx context.Context, t *transaction) (semantics.T
 		if err != nil {
 			return failed(err)
 		}
-		results := semantics.ResultsOf(t.operations, numbers)
-		return semantics.TransactionOutcome{Results: results, Repeats: &semantics.Repetition{Seed: seed}}, false
+		return semantics.TransactionOutcome{
+			Results: semantics.ResultsOf(t.operations, numbers),
+			Repeats: &semantics.Repetition{Seed: seed},
+			Err:     r.unmet,
+		}, false
 	default: // OK
 		results, err := s.readTransaction(ctx, t, r)
-		return semantics.TransactionOutcome{Results: results, Err: err}, false
+		return semantics.TransactionOutcome{Results: results, Err: cmp.Or(err, r.unmet)}, false
 	}
 }
 

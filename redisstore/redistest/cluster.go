@@ -71,24 +71,15 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 // start starts one server on a free port, and its bus on another.
 func (c *Cluster) start(t testing.TB, args []string) {
 	t.Helper()
-	var ports [2]string
-	for i := range ports {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close()
-		_, ports[i], _ = net.SplitHostPort(listener.Addr().String())
-		_ = listener.Close()
-	}
+	port, bus := FreePort(t), FreePort(t)
 	args = append([]string{
-		"--port", ports[0], "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", ports[1],
+		"--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", bus,
 		"--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0",
 	}, args...)
 	server := Start(t, args...)
 	options := ClientOptions(t, server.URL)
-	addr := net.JoinHostPort("127.0.0.1", ports[0])
-	c.nodes = append(c.nodes, &clusterNode{server, args, addr, ports[1], redis.NewClient(options)})
+	addr := net.JoinHostPort("127.0.0.1", port)
+	c.nodes = append(c.nodes, &clusterNode{server, args, addr, bus, redis.NewClient(options)})
 }
 
 // isComplete reports whether a server knows all others, and that all replicas are in step.

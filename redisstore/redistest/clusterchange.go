@@ -189,7 +189,19 @@ func (c *Cluster) StopPrimaryOf(t testing.TB, key string) (goOn func()) {
 	return func() { c.must(t, home.command.Process.Signal(syscall.SIGCONT)) }
 }
 
-// StopReplicaOf does the same to the replica of the server that has a key.
+// StopPrimaries lets all primaries answer nothing until the test goes on.
+func (c *Cluster) StopPrimaries(t testing.TB) (goOn func()) {
+	t.Helper()
+	signal := func(s syscall.Signal) {
+		for _, primary := range c.nodes[:clusterPrimaries] {
+			c.must(t, primary.command.Process.Signal(s))
+		}
+	}
+	signal(syscall.SIGSTOP)
+	return func() { signal(syscall.SIGCONT) }
+}
+
+// StopReplicaOf lets the replica of the server that has a key answer nothing until the test goes on.
 func (c *Cluster) StopReplicaOf(t testing.TB, key string) (goOn func()) {
 	t.Helper()
 	_, home, _ := c.slotOf(context.WithoutCancel(t.Context()), t, key)

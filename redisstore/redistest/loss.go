@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -66,13 +65,7 @@ func StartForgetful(t testing.TB, args ...string) *Forgetful {
 // withPort adds a free port, which replicas need.
 func withPort(t testing.TB, args []string) []string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	return append([]string{"--port", port}, args...)
+	return append([]string{"--port", FreePort(t)}, args...)
 }
 
 // Prepare gets ready what a loss needs. It may take a second, in which the Redis goes on.

@@ -40,7 +40,7 @@ func StartSentinels(t testing.TB, args ...string) *Sentinels {
 	s := &Sentinels{}
 	s.args = append([]string{"--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0"}, args...)
 	for i := range 2 {
-		s.ports = append(s.ports, withPort(t, nil)[1])
+		s.ports = append(s.ports, FreePort(t))
 		s.servers = append(s.servers, Start(t, s.argsOf(i, 0)...))
 	}
 	for range 3 {
@@ -78,7 +78,7 @@ func (s *Sentinels) until(ctx context.Context, t testing.TB, what string, holds 
 
 func (s *Sentinels) watch(t testing.TB, primary string) {
 	t.Helper()
-	port := withPort(t, nil)[1]
+	port := FreePort(t)
 	folder, err := os.MkdirTemp("", "sidebus-sentinel-")
 	if err != nil {
 		t.Fatal(err)
