@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FreePort returns a port that no server uses. It is none of those that the kernel gives to connections, which could take
+// FreePort returns a port that no server uses. It is none of those that the kernel assigns to connections, which could take
 // it before the server of the test starts.
 func FreePort(t testing.TB) string {
 	t.Helper()
