@@ -56,7 +56,13 @@ func (s *Store) run(ctx context.Context, name string, from keyNames, args ...any
 	if err != nil {
 		return nil, storeError(err, false)
 	}
+	visit, err := s.visit(ctx, keys[0])
+	if err != nil {
+		leave()
+		return nil, storeError(err, false)
+	}
 	result, err := op.eval(ctx, s.redis(ctx), keys, args, fence)
+	visit.end(ctx, err)
 	leave()
 	if err != nil {
 		s.observe(name, "error", began)

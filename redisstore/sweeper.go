@@ -69,6 +69,7 @@ func (s *Store) newSweeper(upkeep semantics.Upkeep, report func(entity string, e
 
 // sweep processes the entities of a registry when they are due.
 func (w *sweeper) sweep(ctx context.Context, registry *registry) {
+	ctx = w.unwell.heeding(ctx)
 	var failed failures // of this registry, which another one that works does not end
 	most := sweepEntities
 	for ctx.Err() == nil {
@@ -131,8 +132,7 @@ func (w *sweeper) claim(ctx context.Context, most int) int {
 	return most
 }
 
-// start processes an entity in a slot of its own. If it is at work already, it is processed again afterwards. If its
-// server is unwell and has an entity at work, nothing is done: the alarm is due again when the lease on it ends.
+// start processes an entity in a slot of its own. If it is at work already, it is processed again afterwards.
 func (w *sweeper) start(ctx context.Context, name string, until int64) {
 	w.mu.Lock()
 	_, isBusy := w.busy[name]
@@ -146,21 +146,12 @@ func (w *sweeper) start(ctx context.Context, name string, until int64) {
 		<-w.slots
 		return
 	}
-	server, _ := w.servers.of(ctx, w.keys(name).key("entity")) // nil if it is not known
-	if !w.unwell.begin(server) {
-		for w.takenAgain(name) != 0 { //nolint:revive // until it is not at work any more
-		}
-		<-w.slots
-		return
-	}
 	w.work.Go(func() {
 		defer func() { <-w.slots }()
-		isOut := false
 		for until != 0 {
-			isOut = w.process(ctx, name, until)
+			w.process(ctx, name, until)
 			until = w.takenAgain(name)
 		}
-		w.unwell.end(server, isOut)
 	})
 }
 
@@ -179,21 +170,21 @@ func (w *sweeper) takenAgain(name string) int64 {
 
 // process does what is due on one entity and moves its alarm. After an outage, which it reports, and at the end of ctx
 // the alarm stays, and is due again when the lease ends.
-func (w *sweeper) process(ctx context.Context, name string, until int64) (isOut bool) {
+func (w *sweeper) process(ctx context.Context, name string, until int64) {
 	if name == oldWholeSweep {
 		_ = w.moveAlarm(ctx, name, until, 0)
-		return false
+		return
 	}
 	t := &taken{name: name, until: until, renewed: time.Now()}
 	done, err := w.sweepEntity(ctx, t)
 	next := done.next
 	switch {
 	case ctx.Err() != nil:
-		return false
+		return
 	case err != nil:
 		pause := w.noteFailure(ctx, name, err)
 		if isOutage(err) {
-			return true
+			return
 		}
 		next = t.after(pause)
 		if done.after > 0 { // its messages could not be activated or forwarded, but there is more to do
@@ -215,7 +206,6 @@ func (w *sweeper) process(ctx context.Context, name string, until int64) (isOut 
 	if w.moveAlarm(ctx, name, t.until, next) == nil && next > 0 {
 		w.registryOf(name).wakeSweeper()
 	}
-	return false
 }
 
 // noteFailure reports what failed, each cause once, and returns how long not to process the entity. It does not report

@@ -27,6 +27,7 @@ var errLeaseLost = errors.New("another sidecar has the lease")
 // its alarm or because Redis forgot, and deletions that did not end. It does a bounded slice of work on each entity and
 // sets an alarm for the rest.
 func (w *sweeper) lookAtAll(ctx context.Context, registry *registry) {
+	ctx = w.unwell.heeding(ctx)
 	var failed failures
 	for ctx.Err() == nil {
 		wait, err := w.lookIfDue(ctx, registry)
@@ -152,13 +153,13 @@ func (l *wholeLook) beside(ctx context.Context, name string) error {
 	return err
 }
 
-// pass continues with the next entity, whether this one failed or not, unless Redis is unreachable or the lease is
-// lost.
+// pass continues with the next entity, whether this one failed or not, unless the server of the registry is unreachable
+// or the lease is lost.
 func (l *wholeLook) pass(ctx context.Context, name string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return semantics.CancelledBy(ctx)
-	case isOutage(err):
+	case isOutage(err) && l.isAtRegistry(ctx, name):
 		return err
 	case err != nil:
 		l.noteFailure(ctx, name, err)
@@ -167,6 +168,13 @@ func (l *wholeLook) pass(ctx context.Context, name string, err error) error {
 		return l.advance(ctx, 0)
 	}
 	return nil
+}
+
+// isAtRegistry reports whether an entity has the server of the registry, or may have it.
+func (l *wholeLook) isAtRegistry(ctx context.Context, name string) bool {
+	here, err := l.servers.of(ctx, l.registry.key("names"))
+	there, err2 := l.servers.of(ctx, l.keys(name).key("entity"))
+	return err != nil || err2 != nil || here == there
 }
 
 // advance sets the alarms that were missing and notes how far the look has come. A pause means that it has ended.
