@@ -69,7 +69,7 @@ func (s *Store) newSweeper(upkeep semantics.Upkeep, report func(entity string, e
 
 // sweep processes the entities of a registry when they are due.
 func (w *sweeper) sweep(ctx context.Context, registry *registry) {
-	ctx = w.unwell.heeding(ctx)
+	ctx = w.unwell.sparing(ctx)
 	var failed failures // of this registry, which another one that works does not end
 	most := sweepEntities
 	for ctx.Err() == nil {

@@ -32,7 +32,7 @@ func newUnwell() *unwell { return &unwell{servers: map[*redis.Client]*attendance
 type unwellKey struct{}
 
 // heeding returns a context whose calls do not wait for servers that are unwell.
-func (u *unwell) heeding(ctx context.Context) context.Context {
+func (u *unwell) sparing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, unwellKey{}, u)
 }
 
@@ -45,7 +45,7 @@ type visit struct {
 	server *redis.Client
 }
 
-// visit begins a call to the server of a key, which the caller ends. It fails if the context heeds servers that are
+// visit begins a call to the server of a key, which the caller ends. It fails if the context spares servers that are
 // unwell, and this one is.
 func (s *Store) visit(ctx context.Context, key string) (visit, error) {
 	u, _ := ctx.Value(unwellKey{}).(*unwell)

@@ -27,7 +27,7 @@ var errLeaseLost = errors.New("another sidecar has the lease")
 // its alarm or because Redis forgot, and deletions that did not end. It does a bounded slice of work on each entity and
 // sets an alarm for the rest.
 func (w *sweeper) lookAtAll(ctx context.Context, registry *registry) {
-	ctx = w.unwell.heeding(ctx)
+	ctx = w.unwell.sparing(ctx)
 	var failed failures
 	for ctx.Err() == nil {
 		wait, err := w.lookIfDue(ctx, registry)
