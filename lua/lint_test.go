@@ -51,6 +51,7 @@ var unpacked = map[string]map[string]int{
 	"transact":                     {"unpack(missing)": 500, "unpack(refused)": 501},
 	"complete":                     {"unpack(wanted)": 1000, "unpack(positions)": 1000, "unpack(gone)": 1000},
 	"turn":                         {"unpack(rows)": 250},
+	"lib/session/turn_plainly":     {"unpack(rows)": 250},
 	"complete_in_sessions":         {"unpack(rows)": 250},
 	"accept_next_session":          {"unpack(accepted)": 64},
 	"close_session":                {"unpack(closed)": 64},

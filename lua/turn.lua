@@ -26,6 +26,13 @@
 -- Cost: O(calls log N + messages + slice of what is due), and most_bytes are read when messages may be too large for
 -- one answer
 --@include base/now_ms
+--@include session/turn_plainly
+local now = now_ms(ARGV[1])
+local reply = turn_plainly(KEYS, ARGV, now)
+if reply then
+  return reply
+end
+--@rare
 --@include base/text
 --@include entity/open_queue
 --@include entity/can_receive
@@ -37,7 +44,7 @@
 --@include answer/values_of
 --@include log/has_changes
 --@include wake/recheck_ms
-local now, most_bytes, nonce, sidecar = now_ms(ARGV[1]), tonumber(ARGV[2]), ":" .. ARGV[3], ARGV[4]
+local most_bytes, nonce, sidecar = tonumber(ARGV[2]), ":" .. ARGV[3], ARGV[4]
 
 local queue = open_queue(KEYS, now)
 if not queue then
