@@ -10,7 +10,7 @@ import (
 const (
 	MaxOperations         = 100
 	MaxTransactionItems   = 500     // messages sent, tokens settled and numbers cancelled, together
-	MaxTransactionBytes   = 4 << 20 // of messages sent and session states, together
+	MaxTransactionBytes   = 4 << 20 // of messages sent, states, and what settlements add to each message
 	MaxTransactionSums    = 10_000  // topics, and their subscriptions, whose bytes are added up as they may be full
 	MaxDeadLetterTokens   = 250     // messages that are abandoned or dead-lettered, which may be copied
 	TransactionLifetime   = 2 * time.Minute

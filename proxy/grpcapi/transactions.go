@@ -65,7 +65,7 @@ func (s *Transactions) Add(ctx context.Context, request *sidebusv1.AddRequest) (
 	if err != nil {
 		return nil, err
 	}
-	count, err := s.messages.broker.Add(request.GetTransactionId(), operations)
+	count, err := s.messages.broker.Add(ctx, request.GetTransactionId(), operations)
 	if err != nil {
 		return nil, err
 	}
@@ -102,12 +102,12 @@ func permitOperations(ctx context.Context, operations []semantics.Operation) err
 
 // Rollback ends a transaction; see broker.Broker.Rollback.
 func (s *Transactions) Rollback(
-	_ context.Context, request *sidebusv1.RollbackRequest,
+	ctx context.Context, request *sidebusv1.RollbackRequest,
 ) (*sidebusv1.RollbackResponse, error) {
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
-	if err := s.messages.broker.Rollback(request.GetTransactionId()); err != nil {
+	if err := s.messages.broker.Rollback(ctx, request.GetTransactionId()); err != nil {
 		return nil, err
 	}
 	return &sidebusv1.RollbackResponse{}, nil

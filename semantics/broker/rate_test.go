@@ -23,8 +23,11 @@ func TestQUOTA_10_EveryVerbHasItsCost(t *testing.T) {
 		}
 	})
 
-	// No client asks for these, except for Commit, which is a Transact.
-	priced := map[string]bool{"AwaitSettled": true, "ReleaseHeld": true, "ActivateDue": true, "Forward": true, "Commit": true}
+	// No client asks for the first four. Commit is a Transact, which pays for what Add added.
+	priced := map[string]bool{
+		"AwaitSettled": true, "ReleaseHeld": true, "ActivateDue": true, "Forward": true,
+		"Commit": true, "Add": true, "Rollback": true,
+	}
 	for _, c := range pricedCalls() {
 		priced[c.verb] = true
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,6 +67,9 @@ func (b *Broker) transact(
 		outcome = b.store.Transact(ctx, once, operations)
 		return outcome.Err
 	})
+	if semantics.CodeOf(err).Took() {
+		b.afterTransaction(ctx, operations)
+	}
 	if err != nil {
 		clearIDs(messages, made)
 		if once != nil {
@@ -93,7 +98,6 @@ func (b *Broker) transact(
 			place++
 		}
 	}
-	b.afterTransaction(ctx, operations)
 	return result, nil
 }
 
@@ -213,6 +217,21 @@ func (l *transactionLoad) add(o *semantics.Operation) {
 	for _, m := range o.Messages {
 		l.bytes += m.Size()
 	}
+	l.bytes += int64(len(o.Tokens)) * sizeOfChanges(o)
+}
+
+// sizeOfChanges returns how many bytes each message that an operation settles gets.
+func sizeOfChanges(o *semantics.Operation) int64 {
+	size := 0
+	for name, value := range o.Properties {
+		size += len(name) + value.Size()
+	}
+	for _, text := range []*string{o.Texts.Reason, o.Texts.Description} {
+		if text != nil {
+			size += len(*text)
+		}
+	}
+	return int64(size)
 }
 
 func (l *transactionLoad) check() error {
@@ -226,7 +245,7 @@ func (l *transactionLoad) check() error {
 			"messages to abandon or dead-letter", int64(l.ending), semantics.MaxDeadLetterTokens,
 		)
 	case l.bytes > semantics.MaxTransactionBytes:
-		return semantics.TransactionLarge("bytes of messages and states", l.bytes, semantics.MaxTransactionBytes)
+		return semantics.TransactionLarge("bytes of messages, states and changes", l.bytes, semantics.MaxTransactionBytes)
 	default:
 		return nil
 	}
@@ -250,7 +269,7 @@ func messagesOf(operations []semantics.Operation) []*semantics.Message {
 }
 
 // digestOfOperations returns a digest that distinguishes the operations of one transaction from others: by what they
-// do, where, and to which messages; of messages that are sent as digestOf. It is kept by the store, so it must stay
+// do, where, and to which messages; of contents only their sizes, as digestOf. It is kept by the store, so it must stay
 // what it is from version to version.
 func digestOfOperations(operations []semantics.Operation) string {
 	hash := sha256.New()
@@ -258,18 +277,39 @@ func digestOfOperations(operations []semantics.Operation) string {
 		length := binary.BigEndian.AppendUint64(nil, uint64(len(text)))
 		hash.Write(append(length, text...))
 	}
+	count := func(n int) { write(strconv.Itoa(n)) }
+	// optional distinguishes what is absent from what is empty.
+	optional := func(is bool, text func() string) {
+		if write(strconv.FormatBool(is)); is {
+			write(text())
+		}
+	}
 	for _, o := range operations {
-		write(strconv.Itoa(int(o.Verb)))
+		count(int(o.Verb))
 		write(o.Source.Fold().String())
 		write(o.Source.SessionLock.String())
+		write(strconv.FormatBool(o.IsTopic))
 		write(digestOf(o.Messages))
+		count(len(o.Tokens))
 		for _, token := range o.Tokens {
 			write(token.String())
 		}
+		count(len(o.Numbers))
 		for _, number := range o.Numbers {
 			write(strconv.FormatInt(number, 10))
 		}
-		write(strconv.Itoa(len(o.State)))
+		optional(o.Abandon.Delay != nil, func() string { return o.Abandon.Delay.String() })
+		write(strconv.FormatBool(o.Abandon.SkipOrder))
+		optional(o.Texts.Reason != nil, func() string { return *o.Texts.Reason })
+		optional(o.Texts.Description != nil, func() string { return *o.Texts.Description })
+		count(len(o.Properties))
+		for _, name := range slices.Sorted(maps.Keys(o.Properties)) {
+			write(name)
+			count(int(o.Properties[name].Type()))
+			count(o.Properties[name].Size())
+		}
+		optional(o.State != nil, func() string { return strconv.Itoa(len(o.State)) })
+		optional(o.Version != nil, func() string { return strconv.FormatInt(*o.Version, 10) })
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:12])
 }

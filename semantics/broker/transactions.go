@@ -26,29 +26,46 @@ type transactions struct {
 	answers int64          // bytes of answers, in all
 }
 
-// transaction is one of them. Its running guards what is below it.
+// transaction is one of them. Its running guards what is below it: see lock.
 type transaction struct {
 	id    string
 	begun time.Time
 	timer *time.Timer // ends it when it is over, and forgets it later
 
-	running    sync.Mutex // held during a commit: a second one waits for the answer of the first
-	operations []semantics.Operation
-	bytes      int64     // counted for operations; of an ended one, for its answer
-	unsure     time.Time // of the first commit with an unknown outcome, zero if there was none
+	running    chan struct{}         // full during a commit: a second one waits for the answer of the first
+	operations []semantics.Operation // of an ended one, without what they carry
+	bytes      int64                 // counted for operations; of an ended one, for its answer
+	unsure     time.Time             // of the first commit that took effect or may have, zero if there was none
 	hasEnded   bool
+	ended      time.Time
 	result     *TransactionResult // of the commit, as a repeat returns it
 	failure    error              // why nothing more can be done, if there is no result
 }
 
 // over returns when the transaction ends if nothing is done: with the store's memory of a commit whose outcome is
-// unknown, after which a repeat could run it twice.
+// unknown, after which a repeat could run it twice. One that has ended is forgotten then.
 func (t *transaction) over() time.Time {
-	if t.unsure.IsZero() {
+	switch {
+	case t.hasEnded:
+		return t.ended.Add(semantics.RequestsKeptFor)
+	case !t.unsure.IsZero():
+		return t.unsure.Add(semantics.RequestsKeptFor)
+	default:
 		return t.begun.Add(semantics.TransactionLifetime)
 	}
-	return t.unsure.Add(semantics.RequestsKeptFor)
 }
+
+// lock waits until no other call uses the transaction. CANCELLED when ctx ends first.
+func (t *transaction) lock(ctx context.Context) error {
+	select {
+	case t.running <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return semantics.CancelledBy(ctx)
+	}
+}
+
+func (t *transaction) unlock() { <-t.running }
 
 // Begin starts a transaction and returns its id (TX-1). It is kept in memory, for at most TransactionLifetime: other
 // sidecars do not know it. THROTTLED if there are MaxTransactions.
@@ -62,7 +79,7 @@ func (b *Broker) Begin() (id string, err error) {
 	if n := len(s.byID) - len(s.ended); n >= MaxTransactions {
 		return "", throttledTransactions("this sidecar has %d open transactions, the most it may; commit some", n)
 	}
-	t := &transaction{id: semantics.NewRandomUUID().String(), begun: time.Now()}
+	t := &transaction{id: semantics.NewRandomUUID().String(), begun: time.Now(), running: make(chan struct{}, 1)}
 	t.timer = time.AfterFunc(semantics.TransactionLifetime, func() { s.lapse(t) })
 	if s.byID == nil {
 		s.byID = map[string]*transaction{}
@@ -72,15 +89,15 @@ func (b *Broker) Begin() (id string, err error) {
 }
 
 // Add adds operations to a transaction and runs none of them (TX-4, TX-5). It returns how many it has. What is
-// refused is not added, and the transaction goes on. TRANSACTION_NOT_FOUND, TRANSACTION_TIMED_OUT, THROTTLED if the
-// buffers of all transactions are full, an unknown outcome after a commit with one, and the failures of Transact that
-// concern arguments.
-func (b *Broker) Add(id string, operations []semantics.Operation) (int, error) {
-	t, err := b.transactions.take(id)
+// refused is not added, and the transaction goes on. It waits while a commit is under way. TRANSACTION_NOT_FOUND,
+// TRANSACTION_TIMED_OUT, THROTTLED if the buffers of all transactions are full, an unknown outcome after a commit with
+// one, CANCELLED, and the failures of Transact that concern arguments.
+func (b *Broker) Add(ctx context.Context, id string, operations []semantics.Operation) (int, error) {
+	t, err := b.transactions.take(ctx, id)
 	if err != nil {
 		return 0, err
 	}
-	defer t.running.Unlock()
+	defer t.unlock()
 	if err := t.refuseChange(); err != nil {
 		return 0, err
 	}
@@ -96,23 +113,25 @@ func (b *Broker) Add(id string, operations []semantics.Operation) (int, error) {
 }
 
 // Commit runs the operations of a transaction as Transact does, under its id (TX-12), if permit permits them to the
-// caller. What may still succeed can be repeated: a commit that was not permitted, or failed with STORE_UNAVAILABLE,
-// THROTTLED or CANCELLED. Any other outcome ends the transaction, and a repeat returns it again. A commit whose outcome
-// is unknown can be repeated as long as the store knows what became of it; after that it stays unknown.
-// TRANSACTION_NOT_FOUND, TRANSACTION_TIMED_OUT, and the failures of Transact.
+// caller, of whom it knows verb, source and kind. What may still succeed can be repeated: a commit that was not
+// permitted, or failed with STORE_UNAVAILABLE, THROTTLED or CANCELLED, and with DURABILITY_NOT_MET, to confirm what
+// took effect. Any other outcome ends the transaction, and a repeat returns it again. A commit whose outcome is unknown
+// can be repeated as long as the store knows what became of it. After that it stays unknown, and also when a repeat is
+// refused: the cause may be that the first one took effect, and the store forgot its id. TRANSACTION_NOT_FOUND,
+// TRANSACTION_TIMED_OUT, and the failures of Transact.
 func (b *Broker) Commit(
 	ctx context.Context, id string, permit func([]semantics.Operation) error,
 ) (*TransactionResult, error) {
-	t, err := b.transactions.take(id)
+	t, err := b.transactions.take(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	defer t.running.Unlock()
-	if t.hasEnded {
-		return t.result, t.failure
-	}
+	defer t.unlock()
 	if err := permit(t.operations); err != nil {
 		return nil, err
+	}
+	if t.hasEnded {
+		return t.result, t.failure
 	}
 	began, result := time.Now(), &TransactionResult{}
 	if !t.unsure.IsZero() { // run later, it would be run again
@@ -124,30 +143,30 @@ func (b *Broker) Commit(
 		result, err = b.Transact(ctx, &id, t.operations)
 	}
 	switch code := semantics.CodeOf(err); {
-	case semantics.IsOutcomeUnknown(err):
+	case err == nil:
+		b.transactions.end(t, &TransactionResult{Results: result.Results, Repeated: true}, nil)
+	case semantics.IsOutcomeUnknown(err) || code.Took():
 		if t.unsure.IsZero() {
 			t.unsure = began
 		}
+	case !t.unsure.IsZero():
+		err = t.unknownOutcome(repeatCommit)
 	case code == semantics.StoreUnavailable || code == semantics.Throttled || code == semantics.Cancelled:
-		if !t.unsure.IsZero() {
-			err = t.unknownOutcome(repeatCommit)
-		}
-	case err != nil:
-		b.transactions.end(t, nil, err)
 	default:
-		b.transactions.end(t, &TransactionResult{Results: result.Results, Repeated: true}, nil)
+		b.transactions.end(t, nil, err)
 	}
 	return result, err
 }
 
 // Rollback ends a transaction and does nothing else (TX-6). TRANSACTION_NOT_FOUND, also after a commit,
-// TRANSACTION_TIMED_OUT, and an unknown outcome after a commit with one.
-func (b *Broker) Rollback(id string) error {
-	t, err := b.transactions.take(id)
+// TRANSACTION_TIMED_OUT, CANCELLED, and an unknown outcome after a commit with one. It waits while a commit is under
+// way.
+func (b *Broker) Rollback(ctx context.Context, id string) error {
+	t, err := b.transactions.take(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer t.running.Unlock()
+	defer t.unlock()
 	if err := t.refuseChange(); err != nil {
 		return err
 	}
@@ -173,7 +192,7 @@ const repeatCommit = "repeat the commit to learn what became of it"
 
 func (t *transaction) unknownOutcome(next string) error {
 	return semantics.Errorf(
-		semantics.StoreUnavailable, "transaction %q may have taken effect: the answer of its commit was lost; %s", t.id, next,
+		semantics.StoreUnavailable, "transaction %q may have taken effect: nothing confirms the outcome of its commit; %s", t.id, next,
 	).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
 }
 

@@ -15,10 +15,10 @@ func TestQUOTA_11_OperationsAndLifeOfTransactions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, _, id := begun(t) // with one
-		if _, err := b.Add(id, slices.Repeat([]semantics.Operation{sendOf("b")}, 99)); err != nil {
+		if _, err := b.Add(t.Context(), id, slices.Repeat([]semantics.Operation{sendOf("b")}, 99)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := b.Add(id, []semantics.Operation{sendOf("c")})
+		_, err := b.Add(t.Context(), id, []semantics.Operation{sendOf("c")})
 		wantReason(t, err, semantics.TransactionTooLarge)
 		pass(2*time.Minute - time.Nanosecond)
 		if result, err := commit(t, b, id); err != nil || len(result.Results) != 100 {

@@ -1,20 +1,24 @@
 package broker
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// take returns a transaction with its running locked. One that is over has ended.
-func (s *transactions) take(id string) (*transaction, error) {
+// take returns a transaction, which the caller unlocks. One that is over has ended.
+func (s *transactions) take(ctx context.Context, id string) (*transaction, error) {
 	s.mu.Lock()
 	t := s.byID[id]
 	s.mu.Unlock()
 	if t == nil {
 		return nil, transactionNotFound(id)
 	}
-	t.running.Lock()
+	if err := t.lock(ctx); err != nil {
+		return nil, err
+	}
 	if !t.hasEnded && !time.Now().Before(t.over()) {
 		s.timeOut(t)
 	}
@@ -23,26 +27,23 @@ func (s *transactions) take(id string) (*transaction, error) {
 
 // lapse is called by the timer of a transaction: it is over, or it ended long enough ago.
 func (s *transactions) lapse(t *transaction) {
-	t.running.Lock()
-	defer t.running.Unlock()
+	t.running <- struct{}{}
+	defer t.unlock()
 	switch left := time.Until(t.over()); {
+	case left > 0: // a commit was under way, or had an unknown outcome
+		t.timer.Reset(left)
 	case t.hasEnded:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for i, ended := range s.ended {
-			if ended == t {
-				s.forgetLocked(i)
-				return
-			}
+		if i := slices.Index(s.ended, t); i >= 0 {
+			s.forgetLocked(i)
 		}
-	case left > 0: // a commit had an unknown outcome
-		t.timer.Reset(left)
 	default:
 		s.timeOut(t)
 	}
 }
 
-// timeOut ends a transaction that is over. Its running is locked.
+// timeOut ends a transaction that is over, which the caller has locked.
 func (s *transactions) timeOut(t *transaction) {
 	if !t.unsure.IsZero() {
 		s.end(t, nil, t.unknownOutcome("look at its entities to learn what became of it"))
@@ -54,19 +55,30 @@ func (s *transactions) timeOut(t *transaction) {
 	))
 }
 
-// end notes what a repeated commit returns, and releases the operations. Its running is locked.
+// end notes what a repeated commit returns, and releases what the operations carry. The caller has locked the
+// transaction.
 func (s *transactions) end(t *transaction, result *TransactionResult, failure error) {
-	t.hasEnded, t.result, t.failure, t.operations = true, result, failure, nil
+	t.hasEnded, t.ended, t.result, t.failure = true, time.Now(), result, failure
+	t.operations = withoutContents(t.operations)
 	t.timer.Reset(semantics.RequestsKeptFor)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bytes -= t.bytes
-	t.bytes = sizeOfAnswer(result)
+	t.bytes = sizeOfAnswer(result, failure) + sizeOf(t.operations)
 	s.answers += t.bytes
 	s.ended = append(s.ended, t)
 	for len(s.ended) > MaxTransactions || s.answers > MaxEndedBytes {
 		s.forgetLocked(0)
 	}
+}
+
+// withoutContents returns what operations do and where, which the permission for a repeated commit depends on.
+func withoutContents(operations []semantics.Operation) []semantics.Operation {
+	bare := make([]semantics.Operation, len(operations))
+	for i, o := range operations {
+		bare[i] = semantics.Operation{Verb: o.Verb, Source: o.Source, IsTopic: o.IsTopic}
+	}
+	return bare
 }
 
 // forgetLocked forgets one of those that have ended. The caller holds the mutex.
@@ -75,7 +87,7 @@ func (s *transactions) forgetLocked(i int) {
 	s.answers -= t.bytes
 	t.timer.Stop()
 	delete(s.byID, t.id)
-	s.ended = append(s.ended[:i], s.ended[i+1:]...)
+	s.ended = slices.Delete(s.ended, i, i+1)
 }
 
 // buffer counts bytes that a transaction is to keep.
@@ -103,17 +115,19 @@ const (
 func sizeOf(operations []semantics.Operation) int64 {
 	var load transactionLoad
 	for i := range operations {
-		load.add(&operations[i])
-		for name, value := range operations[i].Properties {
-			load.bytes += int64(itemBytes + len(name) + value.Size())
-		}
+		o := &operations[i]
+		load.add(o)
+		load.bytes += int64(len(o.Source.Path) + itemBytes*len(o.Properties))
 	}
 	return load.bytes + operationBytes*int64(len(operations)) + itemBytes*int64(load.items)
 }
 
-// sizeOfAnswer returns about how many bytes an answer needs. It may be nil.
-func sizeOfAnswer(result *TransactionResult) int64 {
+// sizeOfAnswer returns about how many bytes an answer needs, which is a result or a failure.
+func sizeOfAnswer(result *TransactionResult, failure error) int64 {
 	size := int64(answerBytes)
+	if failure != nil {
+		size += int64(len(failure.Error()))
+	}
 	if result == nil {
 		return size
 	}

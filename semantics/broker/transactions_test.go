@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,17 +17,29 @@ type lossy struct {
 	semantics.Store
 
 	loses, reaches bool
+	refuses        error         // what it answers without running the transaction
+	isUnconfirmed  bool          // it runs a transaction and cannot confirm the durability
+	hold           chan struct{} // answers wait until it is closed
 }
 
 func (s *lossy) Transact(
 	ctx context.Context, once *semantics.Once, operations []semantics.Operation,
 ) (outcome semantics.TransactionOutcome) {
+	if s.hold != nil {
+		<-s.hold
+	}
+	if s.refuses != nil {
+		return semantics.TransactionOutcome{Err: s.refuses}
+	}
 	if s.reaches || !s.loses {
 		outcome = s.Store.Transact(ctx, once, operations)
 	}
 	if s.loses {
 		outcome = semantics.TransactionOutcome{Err: semantics.Errorf(semantics.StoreUnavailable, "lost").
 			With(semantics.DetailOutcome, semantics.OutcomeUnknown)}
+	}
+	if s.isUnconfirmed {
+		outcome.Err = semantics.Unconfirmed(semantics.DurabilityReplica, nil)
 	}
 	return outcome
 }
@@ -47,7 +60,7 @@ func beginWith(t *testing.T, b *Broker, text string) string {
 	t.Helper()
 	id, err := b.Begin()
 	if err == nil {
-		_, err = b.Add(id, []semantics.Operation{sendOf(text)})
+		_, err = b.Add(t.Context(), id, []semantics.Operation{sendOf(text)})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -118,9 +131,9 @@ func TestTX_3_TimedOut(t *testing.T) {
 		wantKept(t, b, 1, false) // without any call
 		_, err := commit(t, b, id)
 		wantReason(t, err, semantics.TransactionTimedOut)
-		_, err = b.Add(id, []semantics.Operation{sendOf("b")})
+		_, err = b.Add(t.Context(), id, []semantics.Operation{sendOf("b")})
 		wantReason(t, err, semantics.TransactionTimedOut)
-		wantReason(t, b.Rollback(id), semantics.TransactionTimedOut)
+		wantReason(t, b.Rollback(t.Context(), id), semantics.TransactionTimedOut)
 		wantSent(t, b, 0)
 	})
 }
@@ -147,7 +160,7 @@ func TestTX_3_BuffersAreBounded(t *testing.T) {
 	t.Parallel()
 	b, _, id := begun(t)
 	b.transactions.bytes += MaxBufferedBytes
-	_, err := b.Add(id, []semantics.Operation{sendOf("b")})
+	_, err := b.Add(t.Context(), id, []semantics.Operation{sendOf("b")})
 	wantReason(t, err, semantics.Throttled)
 	b.transactions.bytes -= MaxBufferedBytes
 	for i := range MaxTransactions - 1 {
@@ -172,7 +185,7 @@ func TestTX_9_AnswersAreBounded(t *testing.T) {
 	for range MaxTransactions {
 		id, err := b.Begin()
 		if err == nil {
-			err = b.Rollback(id)
+			err = b.Rollback(t.Context(), id)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -195,9 +208,9 @@ func TestTX_12_CommitWithUnknownOutcome(t *testing.T) {
 				store.loses, store.reaches = true, reaches
 				_, err := commit(t, b, id)
 				wantUnknown(t, err)
-				_, err = b.Add(id, []semantics.Operation{sendOf("b")})
+				_, err = b.Add(t.Context(), id, []semantics.Operation{sendOf("b")})
 				wantUnknown(t, err)
-				wantUnknown(t, b.Rollback(id))
+				wantUnknown(t, b.Rollback(t.Context(), id))
 				pass(semantics.RequestsKeptFor / 2)
 				store.loses = false
 				for i := range 2 {
@@ -226,7 +239,7 @@ func TestTX_12_UnknownOutcomeStaysUnknown(t *testing.T) {
 			_, err = commit(t, b, id)
 			wantUnknown(t, err)
 		}
-		wantUnknown(t, b.Rollback(id))
+		wantUnknown(t, b.Rollback(t.Context(), id))
 		wantSent(t, b, 1)
 		wantKept(t, b, 1, false)
 		pass(semantics.RequestsKeptFor)
@@ -250,5 +263,186 @@ func TestAUTH_3_CommitsArePermitted(t *testing.T) {
 	wantSent(t, b, 0)
 	if _, err := commit(t, b, id); err != nil {
 		t.Error(err)
+	}
+	asked := false
+	_, err = b.Commit(t.Context(), id, func(operations []semantics.Operation) error {
+		asked = len(operations) == 1 && operations[0].Source.Path == "orders" && operations[0].Messages == nil
+		return denied
+	})
+	wantReason(t, err, semantics.PermissionDenied)
+	if !asked {
+		t.Error("the repeated commit of an ended transaction asked for nothing")
+	}
+}
+
+// A transaction whose commit is under way when it would be over is remembered as any other.
+func TestTX_12_CommitUnderWayAtTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, reaches := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the answer is lost: %v", reaches), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b, store, id := begun(t)
+				pass(semantics.TransactionLifetime - time.Second)
+				store.hold, store.loses, store.reaches = make(chan struct{}), reaches, reaches
+				first := make(chan error)
+				go func() {
+					_, err := commit(t, b, id)
+					first <- err
+				}()
+				pass(2 * time.Second)
+				synctest.Wait()
+				close(store.hold)
+				if err := <-first; reaches {
+					wantUnknown(t, err)
+				} else if err != nil {
+					t.Error(err)
+				}
+				store.loses = false
+				pass(semantics.RequestsKeptFor / 2)
+				synctest.Wait()
+				result, err := commit(t, b, id)
+				if err != nil || !result.Repeated {
+					t.Errorf("repeated commit: %+v, %v", result, err)
+				}
+				wantSent(t, b, 1)
+				pass(semantics.RequestsKeptFor)
+				synctest.Wait()
+				wantKept(t, b, 0, false)
+			})
+		})
+	}
+}
+
+// Who waits for the commit of another caller goes when its own call ends.
+func TestTX_12_WaitingForACommit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, store, id := begun(t)
+		store.hold = make(chan struct{})
+		first := make(chan error)
+		go func() {
+			_, err := commit(t, b, id)
+			first <- err
+		}()
+		synctest.Wait()
+		short, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		_, err := b.Commit(short, id, func([]semantics.Operation) error { return nil })
+		wantReason(t, err, semantics.CodeOf(semantics.CancelledBy(short)))
+		_, err = b.Add(short, id, []semantics.Operation{sendOf("b")})
+		wantReason(t, err, semantics.CodeOf(semantics.CancelledBy(short)))
+		wantReason(t, b.Rollback(short, id), semantics.CodeOf(semantics.CancelledBy(short)))
+		close(store.hold)
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		wantSent(t, b, 1)
+	})
+}
+
+// The store may forget the id of a commit, if there were many others. A repeat that is refused then does not say that
+// nothing was done: the first one may have ended the lock.
+func TestTX_12_ARefusedRepeatIsUnknown(t *testing.T) {
+	t.Parallel()
+	b, store, id := begun(t)
+	store.loses, store.reaches = true, true
+	_, err := commit(t, b, id)
+	wantUnknown(t, err)
+	store.loses = false
+	for _, refusal := range []error{semantics.LockLost("orders", 0), semantics.NotFound("orders")} {
+		store.refuses = refusal
+		_, err = commit(t, b, id)
+		wantUnknown(t, err)
+	}
+	store.refuses = nil
+	if result, err := commit(t, b, id); err != nil || !result.Repeated {
+		t.Errorf("repeated commit: %+v, %v", result, err)
+	}
+}
+
+// What was not confirmed took effect: its locks have ended, and the commit can be repeated to confirm it.
+func TestDUR_2_CommitIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	b, store, _ := begun(t)
+	source := semantics.Source{Path: "orders"}
+	if _, err := b.Send(t.Context(), semantics.Target{Path: "orders"}, sendOf("a").Messages); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.Receive(t.Context(), source, ReceiveOptions{MaxMessages: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := beginWith(t, b, "b")
+	completion := semantics.Operation{
+		Verb: semantics.OperationComplete, Source: source, Tokens: []semantics.LockToken{got.Messages[0].LockToken},
+	}
+	if _, err := b.Add(t.Context(), id, []semantics.Operation{completion}); err != nil {
+		t.Fatal(err)
+	}
+	store.isUnconfirmed = true
+	_, err = commit(t, b, id)
+	wantReason(t, err, semantics.DurabilityNotMet)
+	wantUnknown(t, b.Rollback(t.Context(), id))
+	wantSent(t, b, 1)
+	store.isUnconfirmed = false
+	if result, err := commit(t, b, id); err != nil || !result.Repeated {
+		t.Errorf("repeated commit: %+v, %v", result, err)
+	}
+	wantSent(t, b, 1)
+}
+
+// Each argument of an operation makes another transaction.
+func TestTX_12_OtherOperationsHaveAnotherDigest(t *testing.T) {
+	t.Parallel()
+	text, empty, delay, version := "a", "", time.Second, int64(1)
+	all := map[string]semantics.Operation{
+		"plain":             {},
+		"to a topic":        {IsTopic: true},
+		"delay":             {Abandon: semantics.AbandonOptions{Delay: &delay}},
+		"order":             {Abandon: semantics.AbandonOptions{SkipOrder: true}},
+		"reason":            {Texts: semantics.DeadLetterTexts{Reason: &text}},
+		"empty reason":      {Texts: semantics.DeadLetterTexts{Reason: &empty}},
+		"description":       {Texts: semantics.DeadLetterTexts{Description: &text}},
+		"property":          {Properties: map[string]semantics.Value{"a": semantics.String("b")}},
+		"other property":    {Properties: map[string]semantics.Value{"b": semantics.String("b")}},
+		"empty state":       {State: []byte{}},
+		"state":             {State: []byte("a")},
+		"version":           {Version: &version},
+		"number":            {Numbers: []int64{1}},
+		"token":             {Tokens: []semantics.LockToken{{}}},
+		"source":            {Source: semantics.Source{Path: "orders"}},
+		"verb":              {Verb: semantics.OperationDefer},
+		"message":           {Messages: sendOf("a").Messages},
+		"message of a size": {Messages: sendOf("ab").Messages},
+	}
+	names := map[string]string{}
+	for name, o := range all {
+		digest := digestOfOperations([]semantics.Operation{o})
+		if other := names[digest]; other != "" {
+			t.Errorf("%s and %s are one to a store", name, other)
+		}
+		names[digest] = name
+	}
+}
+
+// What settlements add to messages counts for each of them, and so does what an ended transaction keeps.
+func TestTX_3_ChangesAreCounted(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("x", 1000)
+	changes := semantics.Operation{
+		Tokens: make([]semantics.LockToken, 500), Properties: map[string]semantics.Value{"a": semantics.String(strings.Repeat("x", 9000))},
+	}
+	var load transactionLoad
+	load.add(&changes)
+	wantReason(t, load.check(), semantics.TransactionTooLarge)
+	texts := []semantics.Operation{{
+		Tokens: make([]semantics.LockToken, 1), Texts: semantics.DeadLetterTexts{Reason: &text, Description: &text},
+	}}
+	if got := sizeOf(texts); got < 2000 {
+		t.Errorf("texts of 2000 bytes are kept as %d", got)
+	}
+	if got := sizeOfAnswer(nil, semantics.NotFound(text)); got < 1000 {
+		t.Errorf("a failure of 1000 bytes is kept as %d", got)
 	}
 }

@@ -234,7 +234,7 @@ func testTX_3_Bounds(_ *testing.T, h *fixture) {
 	for range 5 {
 		large = append(large, sends(orders.Path, sized(1<<20-1)))
 	}
-	refused("bytes of messages and states", large...)
+	refused("bytes of messages, states and changes", large...)
 	_, err := h.broker.Transact(h.t.Context(), nil, nil)
 	h.wantCode(err, semantics.InvalidArgument)
 }
@@ -526,7 +526,7 @@ func (h *fixture) opens(operations ...semantics.Operation) string {
 	id, err := h.broker.Begin()
 	h.ok(err)
 	for _, o := range operations {
-		_, err := h.broker.Add(id, []semantics.Operation{o})
+		_, err := h.broker.Add(h.t.Context(), id, []semantics.Operation{o})
 		h.ok(err)
 	}
 	return id
@@ -548,9 +548,9 @@ func testTX_1_CommitRunsAll(_ *testing.T, h *fixture) {
 	h.ok(err)
 	h.same(again, &broker.TransactionResult{Results: result.Results, Repeated: true})
 	h.wantNumbers(h.receive(semantics.Source{Path: "replies"}, 9), 1, 2)
-	_, err = h.broker.Add(id, []semantics.Operation{sends("replies", text("late"))})
+	_, err = h.broker.Add(h.t.Context(), id, []semantics.Operation{sends("replies", text("late"))})
 	h.wantUnlisted(err, semantics.TransactionNotFound)
-	h.wantUnlisted(h.broker.Rollback(id), semantics.TransactionNotFound)
+	h.wantUnlisted(h.broker.Rollback(h.t.Context(), id), semantics.TransactionNotFound)
 	empty, err := h.commit(h.broker, h.opens())
 	h.ok(err)
 	h.same(len(empty.Results), 0)
@@ -561,7 +561,7 @@ func testTX_6_Rollback(_ *testing.T, h *fixture) {
 	h.sendTexts(1)
 	got := h.receive(orders, 1)
 	id := h.opens(completes(orders, got...), sends(orders.Path, text("reply")))
-	h.ok(h.broker.Rollback(id))
+	h.ok(h.broker.Rollback(h.t.Context(), id))
 	_, err := h.commit(h.broker, id)
 	h.wantUnlisted(err, semantics.TransactionNotFound)
 	h.wantCounts(0, 1, 0)
@@ -575,9 +575,9 @@ func testTX_9_UnknownTransactions(_ *testing.T, h *fixture) {
 	for _, id := range []string{"", "nonsense", h.opens(sends(orders.Path, text("a")))} {
 		_, err := h.commit(other, id)
 		h.wantUnlisted(err, semantics.TransactionNotFound)
-		_, err = other.Add(id, []semantics.Operation{sends(orders.Path, text("a"))})
+		_, err = other.Add(h.t.Context(), id, []semantics.Operation{sends(orders.Path, text("a"))})
 		h.wantUnlisted(err, semantics.TransactionNotFound)
-		h.wantUnlisted(other.Rollback(id), semantics.TransactionNotFound)
+		h.wantUnlisted(other.Rollback(h.t.Context(), id), semantics.TransactionNotFound)
 	}
 	h.wantCounts(0, 0, 0)
 	id := h.opens(sends("nowhere", text("a")))

@@ -252,8 +252,9 @@ func (x *OperationResult) GetStateVersion() int64 {
 // TransactRequest has the operations.
 type TransactRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 to 100 operations, in the order in which they are run. Together they have at most 1000 messages, lock
-	// tokens and sequence numbers, and 4 MiB of messages and states; otherwise the call returns TRANSACTION_TOO_LARGE.
+	// 1 to 100 operations, in the order in which they are run. Together they have at most 500 messages, lock
+	// tokens and sequence numbers, and 4 MiB of messages, states, and texts and properties that each settled message gets;
+	// otherwise the call returns TRANSACTION_TOO_LARGE.
 	Operations []*Operation `protobuf:"bytes,1,rep,name=operations,proto3" json:"operations,omitempty"`
 	// Makes a repeat safe, as in SendRequest: the entity of the first operation remembers it. The same id with other
 	// operations returns INVALID_ARGUMENT.
