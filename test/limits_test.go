@@ -39,7 +39,7 @@ var limitsOnPage = map[string]string{
 	"MaxDuplicateWindow":            "20 s to " + period(semantics.MaxDuplicateWindow),
 	"MaxOperations":                 count(semantics.MaxOperations, "operations"),
 	"MaxTransactionItems":           count(semantics.MaxTransactionItems, "messages, tokens and numbers"),
-	"MaxTransactionBytes":           size(semantics.MaxTransactionBytes) + " of messages and states",
+	"MaxTransactionBytes":           size(semantics.MaxTransactionBytes) + " of messages, states, and texts and properties",
 	"MaxTransactionSums":            count(semantics.MaxTransactionSums, "topics and subscriptions"),
 	"MaxEndedBytes":                 size(broker.MaxEndedBytes),
 	"MaxDeadLetterTokens":           count(semantics.MaxDeadLetterTokens, "abandoned or dead-lettered messages"),
