@@ -39,7 +39,7 @@ end
 
 local values = redis.call("HMGET", entity, "kind", "requires_session", "run_messages", sub .. "bytes", "chunked",
   "chunk_extra")
-if not values[1] or values[1] == "topic" then
+if not values[1] or values[1] == "topic" or values[1] == "partitioned_queue" then
   return { "ENTITY_NOT_FOUND" }
 end
 if values[2] == "1" and sub == "" then

@@ -36,7 +36,7 @@ local queue = {
 }
 
 local values = redis.call("HMGET", queue.entity, "kind", "requires_session")
-if not values[1] or values[1] == "topic" then
+if not values[1] or values[1] == "topic" or values[1] == "partitioned_queue" then
   return { "ENTITY_NOT_FOUND" }
 end
 if values[2] ~= "1" then

@@ -38,7 +38,8 @@ local transfers_dead_locks, due, dead_log, transfers_dead_log, barred = KEYS[9],
 local run_locks = KEYS[14]
 local now, unused = now_ms(ARGV[1]), ARGV[2] == "1"
 
-if redis.call("HGET", entity, "kind") ~= "queue" then
+local kind = redis.call("HGET", entity, "kind")
+if kind ~= "queue" and kind ~= "partitioned_queue" then
   return { "ENTITY_NOT_FOUND" }
 end
 if unused then

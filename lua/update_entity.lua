@@ -51,8 +51,9 @@ if redis.call("HGET", entity, "kind") ~= kind then
 end
 for i = 1, #fields, 2 do
   local immutable = fields[i] == "requires_duplicate_detection" or fields[i] == "partitioned"
-    or fields[i] == "requires_session"
-  if immutable and redis.call("HGET", entity, fields[i]) ~= fields[i + 1] then
+    or fields[i] == "requires_session" or fields[i] == "partitions"
+  local present = redis.call("HGET", entity, fields[i]) or (fields[i] == "partitions" and "1")
+  if immutable and present ~= fields[i + 1] then
     return { "PROPERTY_IMMUTABLE", fields[i] }
   end
 end

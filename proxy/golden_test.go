@@ -19,7 +19,7 @@ var rewrite = flag.Bool("rewrite", false, "write testdata/api.txt anew; commit o
 
 const apiStory = "testdata/api.txt"
 
-var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[48][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // The story in testdata/api.txt has every route of the JSON API with its exact answer. Lines with ">" are requests, in
 // order, lines with "<" their answers, "! forwards q" has done what a sweeper would do for the queue q, others are

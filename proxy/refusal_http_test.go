@@ -111,7 +111,7 @@ var queueFields = map[string]string{
 	"forgetOnCancel": "bool", "enablePartitioning": "bool", "redeliveryDelay": "span", "expireDeferred": "bool",
 	"deadLetterTtl": "duration", "requiresSession": "bool", "sessionInFlight": "integer", "onDisconnect": "enum",
 	"sessionExpiryMode": "enum", "sessionOnDeadLetter": "enum", "acceptNext": "enum", "sessionStateTtl": "duration",
-	"autoDeleteOnIdle": "duration", "autoDeleteKeepsDeadLetters": "bool", "forwardTo": "string", "forwardDeadLetteredMessagesTo": "string",
+	"autoDeleteOnIdle": "duration", "autoDeleteKeepsDeadLetters": "bool", "partitions": "integer", "forwardTo": "string", "forwardDeadLetteredMessagesTo": "string",
 }
 
 func TestEveryFieldOfWrongTypeIsRefused(t *testing.T) {

@@ -73,7 +73,11 @@ func (s *Store) createArgs(kind semantics.Kind, path string, options semantics.O
 		fields = append(fields, "keyed", flag(options.RequiresDuplicateDetection || options.EnablePartitioning ||
 			options.RequiresSession))
 	}
-	args := append([]any{s.now(), kind.String(), unmatchedTo, ticket, len(fields)}, fields...)
+	word := kind.String()
+	if kind == semantics.QueueKind && options.Partitions > 1 {
+		word, fields = partitionedQueue, recordFields(fields)
+	}
+	args := append([]any{s.now(), word, unmatchedTo, ticket, len(fields)}, fields...)
 	return append(args, unmatchedFields(path, unmatchedTo)...)
 }
 
@@ -138,9 +142,14 @@ func (s *Store) UpdateEntity(
 	if kind == semantics.TopicKind && slices.Contains(names, "unmatchedTo") {
 		unmatchedTo = options.UnmatchedTo
 	}
-	args := append([]any{s.now(), kind.String(), semantics.Fold(name), unmatchedTo, newMark(), len(fields)}, fields...)
-	args = append(args, unmatchedFields(path, unmatchedTo)...)
-	r, err := s.run(ctx, "update_entity", s.keys(path), args...)
+	args := func(word string, fields []any) []any {
+		args := append([]any{s.now(), word, semantics.Fold(name), unmatchedTo, newMark(), len(fields)}, fields...)
+		return append(args, unmatchedFields(path, unmatchedTo)...)
+	}
+	r, err := s.run(ctx, "update_entity", s.keys(path), args(kind.String(), fields)...)
+	if err == nil && kind == semantics.QueueKind && r.status == string(semantics.EntityNotFound) {
+		r, err = s.run(ctx, "update_entity", s.keys(path), args(partitionedQueue, recordFields(fields))...)
+	}
 	if err != nil {
 		return semantics.Entity{}, err
 	}
@@ -221,7 +230,7 @@ func (s *Store) ListEntities(
 		if err != nil {
 			return nil, false, err
 		}
-		page, err := s.readEntities(ctx, names)
+		page, err := s.readEntities(ctx, withoutPartitions(names))
 		if err != nil {
 			return nil, false, err
 		}

@@ -15,7 +15,11 @@ import (
 
 // registerName puts a name on the list and returns its ticket, which is higher than above.
 func (s *Store) registerName(ctx context.Context, path string, above int64) (ticket int64, err error) {
-	return s.listName(ctx, path, s.options.MaxEntities, above)
+	limit := s.options.MaxEntities
+	if isPartition(path) {
+		limit = 0 // its queue was admitted
+	}
+	return s.listName(ctx, path, limit, above)
 }
 
 func (s *Store) listName(ctx context.Context, path string, limit, above int64) (ticket int64, err error) {

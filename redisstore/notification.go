@@ -54,11 +54,12 @@ func (s *Store) readNotifications(path string, r *reply) int64 {
 	}
 	if s.options.DeadLettered != nil {
 		for cause, some := range numbers {
-			s.options.DeadLettered(path, cause, some)
+			entity, some := semantics.InWhole(path, some)
+			s.options.DeadLettered(entity, cause, some)
 		}
 	}
 	if s.options.Orphaned != nil && len(orphans) > 0 {
-		s.options.Orphaned(path, orphans)
+		s.options.Orphaned(semantics.WholePath(path), orphans)
 	}
 	return at
 }

@@ -163,6 +163,9 @@ func readEntity(r *reply) (semantics.Entity, error) {
 			fields.err = err
 		}
 	}
+	if e.Options.Partitions <= 1 {
+		e.Incarnation = 0
+	}
 	return e, fields.failure()
 }
 
@@ -173,6 +176,8 @@ func readField(e *semantics.Entity, name, value string) (err error) {
 		e.Kind = oneOf(value, semantics.QueueKind, semantics.TopicKind, semantics.SubscriptionKind)
 	case "name":
 		e.Name = value
+	case "incarnation":
+		e.Incarnation, err = strconv.ParseInt(value, 10, 64)
 	case "created_ms":
 		e.CreatedAt, err = instantIn(value)
 	case "updated_ms":
@@ -180,7 +185,7 @@ func readField(e *semantics.Entity, name, value string) (err error) {
 	case "accessed_ms":
 		e.AccessedAt, err = instantIn(value)
 	default:
-		if stored, ok := storedByField[name]; ok {
+		if stored, ok := storedByField[strings.TrimPrefix(name, ofRecord)]; ok {
 			err = stored.read(&e.Options, value)
 		}
 	}

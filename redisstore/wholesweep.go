@@ -104,6 +104,9 @@ func (l *wholeLook) named(ctx context.Context, name string) error {
 		return l.pass(ctx, name, l.forgetName(ctx, name))
 	}
 	if !done.isTopic {
+		if isPartition(name) {
+			return l.pass(ctx, name, l.forgetOrphan(ctx, name))
+		}
 		return nil
 	}
 	if err := l.pass(ctx, name, l.releaseLeft(ctx, name, releasesOfLook)); err != nil {

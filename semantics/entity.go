@@ -39,6 +39,10 @@ type Entity struct {
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 	AccessedAt time.Time
+
+	// Incarnation distinguishes an entity with several partitions from others of its name; of one that has just been
+	// read. 0: it has one partition.
+	Incarnation int64
 }
 
 // Runtime are the counts of an entity (CNT-1, CNT-2). Active = Available + Locked + Deferred + ExpiredPending (CNT-4).
@@ -70,4 +74,36 @@ type Runtime struct {
 // Total is the sum of all message counts (CNT-1).
 func (r Runtime) Total() int64 {
 	return r.Active + r.Scheduled + r.DeadLetter + r.Transfer + r.TransferDeadLetter
+}
+
+// SumOf adds up the counts of the partitions of an entity (PART-5). It was used when one of them was last.
+func SumOf(counts []Runtime) (sum Runtime) {
+	for _, one := range counts {
+		for _, field := range []struct{ to, from *int64 }{
+			{&sum.Active, &one.Active},
+			{&sum.Available, &one.Available},
+			{&sum.Delayed, &one.Delayed},
+			{&sum.Locked, &one.Locked},
+			{&sum.Deferred, &one.Deferred},
+			{&sum.ExpiredPending, &one.ExpiredPending},
+			{&sum.Scheduled, &one.Scheduled},
+			{&sum.DeadLetter, &one.DeadLetter},
+			{&sum.Transfer, &one.Transfer},
+			{&sum.TransferDeadLetter, &one.TransferDeadLetter},
+			{&sum.SizeInBytes, &one.SizeInBytes},
+			{&sum.Sessions, &one.Sessions},
+			{&sum.ReadySessions, &one.ReadySessions},
+			{&sum.LockedSessions, &one.LockedSessions},
+		} {
+			*field.to += *field.from
+		}
+		oldest := sum.OldestEnqueuedAt
+		if at := one.OldestEnqueuedAt; !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
+			sum.OldestEnqueuedAt = at
+		}
+		if one.AccessedAt.After(sum.AccessedAt) {
+			sum.AccessedAt = one.AccessedAt
+		}
+	}
+	return sum
 }

@@ -95,6 +95,8 @@ const (
 	DetailDeadSize = "deadLetterSizeInBytes"
 	DetailNumbers  = "sequenceNumbers" // those that were not found, separated by commas
 
+	DetailPartition = "partition" // of a partitioned entity, the one that cannot be reached (PART-7)
+
 	DetailOperation = "operation" // position of the first bad operation of a transaction
 )
 

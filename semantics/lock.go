@@ -9,8 +9,16 @@ import (
 // settle and renew, so a late holder can never act. Tokens compare with ==.
 type LockToken UUID
 
+// tokenVersion and tokenVariant are those of the UUID of every token: the version is the one for private layouts. See
+// LockToken.Partition.
+const tokenVersion, tokenVariant = 0x8, 0b10
+
 // NewLockToken makes a random token.
-func NewLockToken() LockToken { return LockToken(NewRandomUUID()) }
+func NewLockToken() LockToken {
+	token := LockToken(NewRandomUUID())
+	token[6] = token[6]&0x0f | tokenVersion<<4
+	return token
+}
 
 // String returns the canonical form of the UUID.
 func (t LockToken) String() string { return UUID(t).String() }

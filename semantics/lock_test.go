@@ -37,8 +37,8 @@ func TestNewLockToken(t *testing.T) {
 	seen := map[semantics.LockToken]bool{{}: true}
 	for range 1000 {
 		u := semantics.NewLockToken()
-		if u.IsZero() || seen[u] || u[6]>>4 != 4 || u[8]>>6 != 2 {
-			t.Fatalf("%s is zero, repeated, or no version 4 UUID", u)
+		if u.IsZero() || seen[u] || u[6]>>4 != 8 || u[8]>>6 != 2 {
+			t.Fatalf("%s is zero, repeated, or no version 8 UUID", u)
 		}
 		seen[u] = true
 		if parsed, err := semantics.ParseLockToken(u.String()); err != nil || parsed != u {

@@ -15,6 +15,7 @@ const (
 	MaxUserMetadata         = 1024               // characters
 	MaxSessionInFlight      = 1000
 	MinAutoDeleteOnIdle     = 5 * time.Minute
+	MaxPartitions           = 64
 )
 
 // Options are the options of an entity (spec section 3.1). OptionNames returns which of them a kind has; the others
@@ -35,7 +36,8 @@ type Options struct {
 	DuplicateDetectionHistoryTimeWindow time.Duration
 	DuplicateHistoryMaxEntries          int64         // most ids remembered at a time (DUP-11)
 	ForgetOnCancel                      bool          // a cancelled message's id is forgotten (DUP-6)
-	EnablePartitioning                  bool          // immutable; no effect but DUP-2 and BATCH-4
+	EnablePartitioning                  bool          // immutable; DUP-2 and BATCH-4
+	Partitions                          int64         // immutable; over how many a queue is spread (PART-1)
 	RedeliveryDelay                     time.Duration // how long a message stays invisible after a failed delivery
 	ExpireDeferred                      bool          // deferred messages expire automatically (TTL-18)
 	DeadLetterTTL                       time.Duration // how long dead letters are kept (TTL-19); Never
@@ -148,6 +150,13 @@ func (o Options) checkStatus(kind Kind) error {
 	default:
 		return nil
 	}
+}
+
+// Partitioned returns the options with what follows from Partitions: messages that are sent together share a key
+// (BATCH-4).
+func (o Options) Partitioned() Options {
+	o.EnablePartitioning = o.EnablePartitioning || o.Partitions > 1
+	return o
 }
 
 // MaxBytes is the most bytes the queue may hold, its dead letters included (DLQ-5, QUOTA-6).

@@ -61,6 +61,9 @@ func TestENT_11_OptionBounds(t *testing.T) {
 		{"status", semantics.InvalidArgument, func(o *semantics.Options) { o.Status = 4 }},
 		{"userMetadata", "", func(o *semantics.Options) { o.UserMetadata = strings.Repeat("\U0001D11E", 512) }},
 		{"userMetadata", semantics.ArgumentOutOfRange, func(o *semantics.Options) { o.UserMetadata = strings.Repeat("\U0001D11E", 512) + "x" }},
+		{"partitions", "", func(o *semantics.Options) { o.Partitions = 64 }},
+		{"partitions", semantics.ArgumentOutOfRange, func(o *semantics.Options) { o.Partitions = 0 }},
+		{"partitions", semantics.ArgumentOutOfRange, func(o *semantics.Options) { o.Partitions = 65 }},
 		{"userMetadata", semantics.InvalidArgument, func(o *semantics.Options) { o.UserMetadata = "\xff" }},
 	}
 	refused := map[string]bool{}
@@ -93,7 +96,7 @@ func TestENT_7_Merge(t *testing.T) {
 		RequiresSession: true, SessionInFlight: 12, OnDisconnect: semantics.ReleaseOnDisconnect,
 		SessionExpiryMode: semantics.ExpireSession, SessionOnDeadLetter: semantics.BlockSession,
 		AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 13,
-		AutoDeleteOnIdle: 14, AutoDeleteKeepsDeadLetters: true, ForwardTo: "15", ForwardDeadLetteredMessagesTo: "16", UnmatchedTo: "17",
+		AutoDeleteOnIdle: 14, AutoDeleteKeepsDeadLetters: true, ForwardTo: "15", ForwardDeadLetteredMessagesTo: "16", UnmatchedTo: "17", Partitions: 18,
 	}
 	defaults := semantics.DefaultOptions()
 	other.SupportOrdering, other.FailIfUnmatched = false, true
@@ -117,7 +120,7 @@ func TestENT_7_Merge(t *testing.T) {
 func TestENT_16_Immutable(t *testing.T) {
 	t.Parallel()
 	for _, name := range append(allOptionNames(), "unknown") {
-		want := name == "requiresDuplicateDetection" || name == "enablePartitioning" || name == "requiresSession"
+		want := name == "requiresDuplicateDetection" || name == "enablePartitioning" || name == "requiresSession" || name == "partitions"
 		if got := semantics.Immutable(name); got != want {
 			t.Errorf("Immutable(%s) = %v, want %v", name, got, want)
 		}

@@ -141,4 +141,8 @@ var optionTable = []Option{
 	{Name: "forwardDeadLetteredMessagesTo", kinds: ofSource, Value: pathAt(
 		func(o *Options) *string { return &o.ForwardDeadLetteredMessagesTo },
 	)},
+	{Name: "partitions", kinds: ofQueue, Immutable: true, Value: integerAt(
+		func(o *Options) *int64 { return &o.Partitions },
+		1, 1, MaxPartitions,
+	)},
 }

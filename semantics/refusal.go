@@ -107,6 +107,19 @@ func NumbersNotFound(entity string, state State, missing []int64) *Error {
 		With(DetailNumbers, list)
 }
 
+// MissingNumbers returns the numbers that a NumbersNotFound names; ok is false for another error.
+func MissingNumbers(err error) (missing []int64, ok bool) {
+	list := AsError(err).Details[DetailNumbers]
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, false
+		}
+		missing = append(missing, n)
+	}
+	return missing, true
+}
+
 // PartitionsMixed is PARTITION_KEY_MISMATCH for a batch to a partitioned entity (BATCH-4).
 func PartitionsMixed(entity string) *Error {
 	return Errorf(

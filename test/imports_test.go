@@ -70,6 +70,7 @@ var layers = []layer{
 		"semantics", "semantics/broker/delivery", "semantics/broker/internal/loop",
 	}, theirs: []string{}},
 	{under: "semantics/memstore", ours: []string{"semantics"}, theirs: []string{}},
+	{under: "semantics/partitioned", ours: []string{"semantics"}, theirs: []string{}},
 	{under: "semantics/filter", ours: []string{"semantics"}, theirs: []string{}},
 	{under: "semantics/encoded", ours: []string{"semantics"}, theirs: []string{"google.golang.org/protobuf"}},
 	{under: "lua", ours: []string{}, theirs: []string{}},

@@ -75,6 +75,7 @@ var limitsOnPage = map[string]string{
 	"MaxDeferredNumbers":            count(broker.MaxDeferredNumbers, ""),
 	"MaxRequestTimeout":             "1 ms to " + period(reply.MaxRequestTimeout),
 	"MaxCredits":                    count(stream.MaxCredits, ""),
+	"MaxPartitions":                 "1 to " + count(semantics.MaxPartitions, ""),
 	"MaxPrefetch":                   count(stream.MaxPrefetch, "messages"),
 	"MaxPrefetchBytes":              size(stream.MaxPrefetchBytes),
 	"MaxAutoRenew":                  "0 s to " + period(stream.MaxAutoRenew),

@@ -87,7 +87,7 @@ func (h *Handler) checkID(ctx context.Context, source semantics.Source, id strin
 			return ignoreDisabled(err)
 		}
 	}
-	next, looked := int64(0), 0
+	next, looked := int64(1), 0
 	for range maxPeekPages {
 		locked, err := h.Broker.Peek(ctx, source, next, broker.MaxPeekMessages-looked, semantics.ShowLocked)
 		if err != nil {

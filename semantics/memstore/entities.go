@@ -42,7 +42,11 @@ func (s *Store) openEntity(ctx context.Context, kind semantics.Kind, path string
 	if _, _, ok := semantics.SplitSubscription(path); ok {
 		kind = semantics.SubscriptionKind
 	}
-	return s.openKind(ctx, kind, path)
+	q, now, unlock, err := s.openAny(ctx, path)
+	if err == nil && q.kind != kind {
+		return nil, now, unlock, semantics.NotFound(path)
+	}
+	return q, now, unlock, err
 }
 
 // GetEntity implements semantics.Entities.
@@ -141,7 +145,8 @@ func (s *Store) ListEntities(
 	}
 	var page []semantics.Entity
 	for _, name := range slices.Sorted(maps.Keys(among)) {
-		if name <= after || among[name].kind != kind || name == semantics.UnmatchedSubscription {
+		_, _, isPartition := semantics.SplitPartition(name)
+		if name <= after || among[name].kind != kind || name == semantics.UnmatchedSubscription || isPartition {
 			continue
 		}
 		if len(page) == limit {
@@ -156,6 +161,9 @@ func (s *Store) ListEntities(
 func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (semantics.Runtime, error) {
 	q, now, unlock, err := s.openEntity(ctx, kind, path)
 	defer unlock()
+	if err == nil && q.options.Partitions > 1 {
+		err = semantics.NotFound(path)
+	}
 	if err != nil {
 		return semantics.Runtime{}, err
 	}

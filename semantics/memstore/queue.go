@@ -170,8 +170,12 @@ func byNumber(a, b *message) int { return cmp.Compare(a.sequence, b.sequence) }
 func (q *queue) expect(at time.Time) { q.due = earlier(q.due, at) }
 
 func (q *queue) view() semantics.Entity {
-	return semantics.Entity{
+	entity := semantics.Entity{
 		Kind: q.kind, Name: q.name, Options: q.options,
 		CreatedAt: q.createdAt, UpdatedAt: q.updatedAt, AccessedAt: q.accessedAt,
 	}
+	if q.options.Partitions > 1 {
+		entity.Incarnation = q.incarnation
+	}
+	return entity
 }

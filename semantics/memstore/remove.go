@@ -68,7 +68,7 @@ func (s *Store) Resubmit(ctx context.Context, source semantics.Source, target st
 	if err != nil {
 		return nil, err
 	}
-	to := s.queues[semantics.Fold(target)]
+	to := s.find(target)
 	switch {
 	case to == nil || to != from && to.kind != semantics.QueueKind: // a subscription takes back only what is its own
 		return nil, semantics.NotFound(target)

@@ -87,9 +87,27 @@ func (s *Store) Check(ctx context.Context) (semantics.Health, error) {
 // now reads the clock in milliseconds, never rounded up (spec section 0).
 func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Millisecond) }
 
-// open takes the mutex, reads the clock and finds the entity, of whatever kind. The caller must call unlock whatever it
-// gets back.
+// open takes the mutex, reads the clock and finds the entity, of whatever kind, except the record of a queue with
+// several partitions, which has no messages. The caller must call unlock whatever it gets back.
 func (s *Store) open(ctx context.Context, path string) (q *queue, now time.Time, unlock func(), err error) {
+	q, now, unlock, err = s.openAny(ctx, path)
+	if err == nil && q.options.Partitions > 1 {
+		return nil, now, unlock, semantics.NotFound(path)
+	}
+	return q, now, unlock, err
+}
+
+// find returns an entity as open does, nil for none. The mutex must be held.
+func (s *Store) find(path string) *queue {
+	q := s.queues[semantics.Fold(path)]
+	if q != nil && q.options.Partitions > 1 {
+		return nil
+	}
+	return q
+}
+
+// openAny is open for the record of a queue with several partitions too.
+func (s *Store) openAny(ctx context.Context, path string) (q *queue, now time.Time, unlock func(), err error) {
 	if err := refuseIfOver(ctx); err != nil {
 		return nil, time.Time{}, func() {}, err
 	}

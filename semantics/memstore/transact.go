@@ -40,7 +40,7 @@ func (s *Store) Transact(
 		store: s, now: s.now(), ending: map[*message]bool{}, cancels: map[*message]bool{},
 		isNew: map[*queue]func(m *semantics.Message) bool{},
 	}
-	home := s.queues[semantics.Fold(operations[0].Source.Path)]
+	home := s.find(operations[0].Source.Path)
 	if once == nil || home == nil {
 		results, err := t.run(operations)
 		return semantics.TransactionOutcome{Results: results, Err: err}
@@ -75,7 +75,7 @@ func (t *transaction) run(operations []semantics.Operation) ([]semantics.Operati
 	}
 	results := make([]semantics.OperationResult, len(operations))
 	for i, perform := range t.perform {
-		q := t.store.queues[semantics.Fold(operations[i].Source.Path)]
+		q := t.store.find(operations[i].Source.Path)
 		q.accessedAt = t.now
 		t.store.wakingFor(q, t.now, func() { results[i] = perform() })
 	}
@@ -85,7 +85,7 @@ func (t *transaction) run(operations []semantics.Operation) ([]semantics.Operati
 // checkAll checks the operations, in their order, and returns the place of the first that cannot be run.
 func (t *transaction) checkAll(operations []semantics.Operation) (int, error) {
 	for i, o := range operations {
-		if q := t.store.queues[semantics.Fold(o.Source.Path)]; q != nil {
+		if q := t.store.find(o.Source.Path); q != nil {
 			of := q.bounded()
 			defer func() { q.claims, of.claims = claims{}, claims{} }()
 		}
@@ -102,7 +102,7 @@ func (t *transaction) checkAll(operations []semantics.Operation) (int, error) {
 func (t *transaction) checkMoves(operations []semantics.Operation) error {
 	messages, bytes := 0, int64(0)
 	for _, o := range operations {
-		q := t.store.queues[semantics.Fold(o.Source.Path)]
+		q := t.store.find(o.Source.Path)
 		for _, token := range o.Tokens {
 			if q != nil && o.Verb.MayDeadLetter() && q.box(o.Source.SubQueue).locks[token] != nil {
 				messages, bytes = messages+1, bytes+q.box(o.Source.SubQueue).locks[token].size
@@ -114,7 +114,7 @@ func (t *transaction) checkMoves(operations []semantics.Operation) error {
 
 // check checks an operation, with what those before it claim, and returns what it does.
 func (t *transaction) check(o semantics.Operation) (func() semantics.OperationResult, error) {
-	q := t.store.queues[semantics.Fold(o.Source.Path)]
+	q := t.store.find(o.Source.Path)
 	if q == nil {
 		return nil, semantics.NotFound(o.Source.Path)
 	}

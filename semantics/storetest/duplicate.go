@@ -34,7 +34,7 @@ var duplicateTests = []ruleTest{
 // window is how long queues made without saying otherwise remember ids.
 const window = 10 * time.Minute
 
-func partitioned(o *semantics.Options) { o.EnablePartitioning = true }
+func sharesKeys(o *semantics.Options) { o.EnablePartitioning = true }
 
 func testDUP_1_RememberedIsDropped(_ *testing.T, h *fixture) {
 	h.create(detectsDuplicates)
@@ -65,7 +65,7 @@ func testDUP_2_KeyIsTheMessageID(_ *testing.T, h *fixture) {
 }
 
 func testDUP_2_PartitionIsPartOfTheKey(_ *testing.T, h *fixture) {
-	h.create(detectsDuplicates, partitioned)
+	h.create(detectsDuplicates, sharesKeys)
 	send := func(id, partition, session string) semantics.Stored {
 		return h.sendAll(&semantics.Message{MessageID: id, PartitionKey: partition, SessionID: session})[0]
 	}
@@ -193,7 +193,7 @@ func testDUP_6_CancelDoesNotForget(_ *testing.T, h *fixture) {
 }
 
 func testDUP_6_ForgetOnCancel(_ *testing.T, h *fixture) {
-	h.create(detectsDuplicates, partitioned, func(o *semantics.Options) { o.ForgetOnCancel = true })
+	h.create(detectsDuplicates, sharesKeys, func(o *semantics.Options) { o.ForgetOnCancel = true })
 	at := h.in(time.Hour)
 	h.send(later("a", at))
 	h.ok(h.cancel(1))
@@ -274,7 +274,7 @@ func testDUP_10_OneOfManySendersStores(t *testing.T, h *fixture) {
 }
 
 func testDUP_10_RefusedSendLeavesNoHistory(_ *testing.T, h *fixture) {
-	h.create(detectsDuplicates, partitioned, remembersAtMost(3), holdsAtMost(2), func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
+	h.create(detectsDuplicates, sharesKeys, remembersAtMost(3), holdsAtMost(2), func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
 	refused := func(code semantics.Code, with ...*semantics.Message) {
 		h.t.Helper()
 		h.refusedSend(code, append([]*semantics.Message{text("a")}, with...)...)
@@ -330,7 +330,7 @@ func testBATCH_4_OnePartitionPerCall(_ *testing.T, h *fixture) {
 	part := func(partition, session string) *semantics.Message {
 		return &semantics.Message{MessageID: "a", PartitionKey: partition, SessionID: session}
 	}
-	h.create(partitioned, holdsAtMost(4))
+	h.create(sharesKeys, holdsAtMost(4))
 	h.sendAll(part("p", ""), part("p", "p"), part("", "p"))
 	for _, batch := range [][]*semantics.Message{
 		{part("p", ""), part("q", "")},

@@ -35,7 +35,7 @@ func oddTexts() []string {
 // calls.
 func testMSG_2_OddTextsAreNotTakenForEachOther(t *testing.T, h *fixture) {
 	texts := oddTexts()
-	h.create(detectsDuplicates, partitioned)
+	h.create(detectsDuplicates, sharesKeys)
 	for i, id := range texts {
 		for j, partition := range []string{"", "\x00b", id} {
 			m := text(id)

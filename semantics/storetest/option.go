@@ -29,7 +29,7 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 			LockDuration: time.Minute, MaxSizeInMegabytes: 1024, MaxMessageSizeInKilobytes: 256,
 			DefaultMessageTimeToLive: semantics.Never, MaxDeliveryCount: 10, EnableBatchedOperations: true,
 			DuplicateDetectionHistoryTimeWindow: 10 * time.Minute, DuplicateHistoryMaxEntries: 1_000_000, DeadLetterTTL: semantics.Never,
-			SessionInFlight: 100, SessionStateTTL: semantics.Never, AutoDeleteOnIdle: semantics.Never,
+			Partitions: 1, SessionInFlight: 100, SessionStateTTL: semantics.Never, AutoDeleteOnIdle: semantics.Never,
 			// what no queue has stands at its default
 			SupportOrdering: true, DeadLetteringOnFilterEvaluationExceptions: true,
 		},
@@ -49,6 +49,7 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 		RequiresSession: true, SessionInFlight: 7, OnDisconnect: semantics.ReleaseOnDisconnect, SessionExpiryMode: semantics.ExpireSession,
 		SessionOnDeadLetter: semantics.BlockSession, AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 1002 * ms,
 		AutoDeleteOnIdle: 5*time.Minute + ms, AutoDeleteKeepsDeadLetters: true, ForwardDeadLetteredMessagesTo: "ORDERS",
+		Partitions: 1,
 	}
 	_, err = h.broker.CreateEntity(t.Context(), semantics.QueueKind, "other", given, semantics.OptionNames(semantics.QueueKind))
 	h.ok(err)

@@ -75,7 +75,7 @@ func testDLQ_22_HistoryIsFull(_ *testing.T, h *fixture) {
 
 func testDLQ_22_PartitionOfTheTarget(_ *testing.T, h *fixture) {
 	h.create()
-	h.createNamed("other", detectsDuplicates, partitioned)
+	h.createNamed("other", detectsDuplicates, sharesKeys)
 	part := func(partition, session string) *semantics.Message {
 		return &semantics.Message{MessageID: "id", PartitionKey: partition, SessionID: session}
 	}

@@ -308,7 +308,7 @@ func testBATCH_3_BatchesDoNotMixInASubscription(t *testing.T, h *fixture) {
 }
 
 func testBATCH_4_OnePartitionPerCallToATopic(_ *testing.T, h *fixture) {
-	h.createNews(partitioned)
+	h.createNews(sharesKeys)
 	h.refusedPublish(semantics.PartitionKeyMismatch, of("a", text("1")), of("b", text("2")))
 	h.refusedPublish(semantics.PartitionKeyMismatch, of("a", text("1")), text("2"))
 	h.publish(of("a", text("1")), of("a", text("2")))

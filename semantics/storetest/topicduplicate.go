@@ -40,7 +40,7 @@ func testDUP_1_OfATopic(_ *testing.T, h *fixture) {
 }
 
 func testDUP_2_KeyInATopic(_ *testing.T, h *fixture) {
-	h.createNews(detectsDuplicates, partitioned)
+	h.createNews(detectsDuplicates, sharesKeys)
 	h.same(h.publish(text("a")), []semantics.Stored{stored(1)})
 	h.same(h.publish(of("p", text("a"))), []semantics.Stored{stored(2)})
 	h.same(h.publish(&semantics.Message{MessageID: "a", PartitionKey: "p"}), []semantics.Stored{duplicate(2)})

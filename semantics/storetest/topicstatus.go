@@ -342,7 +342,7 @@ func testERR_5_OrderOfChecksOfAPublish(t *testing.T, h *fixture) {
 	}
 	h.wantCode(send(lasting("a", 0)), semantics.ArgumentOutOfRange) // before existence
 	h.wantCode(send(text("a")), semantics.EntityNotFound)
-	h.createTopic(hasStatus(semantics.StatusSendDisabled), partitioned, func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
+	h.createTopic(hasStatus(semantics.StatusSendDisabled), sharesKeys, func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 1 })
 	h.createSubscription(eu, overflows(1, semantics.RejectOverflow))
 	h.wantCode(send(sized(1025)), semantics.MessageSizeExceeded) // before status
 	mixed := []*semantics.Message{of("a", text("a")), of("b", text("b"))}

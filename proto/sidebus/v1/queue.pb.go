@@ -349,6 +349,10 @@ type Queue struct {
 	// Name of a queue or topic to which its dead letters are forwarded, as in forward_to, but also permitted with
 	// requires_session. Empty and absent: none.
 	ForwardDeadLetteredMessagesTo *string `protobuf:"bytes,33,opt,name=forward_dead_lettered_messages_to,json=forwardDeadLetteredMessagesTo,proto3,oneof" json:"forward_dead_lettered_messages_to,omitempty"`
+	// Over how many partitions the queue is spread, 1 to 64, so that several servers of a Redis Cluster share its load.
+	// Messages with the same partition_key are in the same partition, and only there they have an order. Default 1. At
+	// creation only.
+	Partitions *int32 `protobuf:"varint,34,opt,name=partitions,proto3,oneof" json:"partitions,omitempty"`
 	// When the queue was created. Ignored on input, like the other times.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When its options last changed.
@@ -599,6 +603,13 @@ func (x *Queue) GetForwardDeadLetteredMessagesTo() string {
 	return ""
 }
 
+func (x *Queue) GetPartitions() int32 {
+	if x != nil && x.Partitions != nil {
+		return *x.Partitions
+	}
+	return 0
+}
+
 func (x *Queue) GetCreatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedAt
@@ -833,7 +844,7 @@ var File_sidebus_v1_queue_proto protoreflect.FileDescriptor
 const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\n" +
 	"\x16sidebus/v1/queue.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfe\x16\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\x17\n" +
 	"\x05Queue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12>\n" +
 	"\rlock_duration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\flockDuration\x126\n" +
@@ -868,7 +879,10 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\x1eauto_delete_keeps_dead_letters\x18\x1f \x01(\bH\x13R\x1aautoDeleteKeepsDeadLetters\x88\x01\x01\x12\"\n" +
 	"\n" +
 	"forward_to\x18  \x01(\tH\x14R\tforwardTo\x88\x01\x01\x12M\n" +
-	"!forward_dead_lettered_messages_to\x18! \x01(\tH\x15R\x1dforwardDeadLetteredMessagesTo\x88\x01\x01\x129\n" +
+	"!forward_dead_lettered_messages_to\x18! \x01(\tH\x15R\x1dforwardDeadLetteredMessagesTo\x88\x01\x01\x12#\n" +
+	"\n" +
+	"partitions\x18\" \x01(\x05H\x16R\n" +
+	"partitions\x88\x01\x01\x129\n" +
 	"\n" +
 	"created_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
@@ -916,7 +930,8 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\f_accept_nextB!\n" +
 	"\x1f_auto_delete_keeps_dead_lettersB\r\n" +
 	"\v_forward_toB$\n" +
-	"\"_forward_dead_lettered_messages_to\"\xdd\a\n" +
+	"\"_forward_dead_lettered_messages_toB\r\n" +
+	"\v_partitions\"\xdd\a\n" +
 	"\fQueueRuntime\x120\n" +
 	"\x14active_message_count\x18\x01 \x01(\x03R\x12activeMessageCount\x12'\n" +
 	"\x0favailable_count\x18\x02 \x01(\x03R\x0eavailableCount\x12#\n" +

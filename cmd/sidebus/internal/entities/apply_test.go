@@ -212,11 +212,12 @@ func TestENT_14_ForwardingForcesNever(t *testing.T) {
 func TestENT_16_ImmutableOptionsAreNamed(t *testing.T) {
 	t.Parallel()
 	api := inprocess.Empty()
-	apply(t, api, false, "queues: [{name: a}]\ntopics: [{name: t, enablePartitioning: true}]")
-	plan := planOf(t, api, "queues:\n- {name: a, requiresSession: true, lockDuration: 30s}\ntopics: [{name: t, enablePartitioning: false}]")
+	apply(t, api, false, "queues: [{name: a}, {name: p, partitions: 4}]\ntopics: [{name: t, enablePartitioning: true}]")
+	plan := planOf(t, api, "queues:\n- {name: a, requiresSession: true, lockDuration: 30s}\n- {name: p, partitions: 5}\ntopics: [{name: t, enablePartitioning: false}]")
 	want := []string{
 		"f:2:13: queues[0].requiresSession is true and queues/a has false; it is set at creation only, so delete the entity and apply again",
-		"f:3:20: topics[0].enablePartitioning is false and topics/t has true; it is set at creation only, so delete the entity and apply again",
+		"f:3:13: queues[1].partitions is 5 and queues/p has 4; it is set at creation only, so delete the entity and apply again",
+		"f:4:20: topics[0].enablePartitioning is false and topics/t has true; it is set at creation only, so delete the entity and apply again",
 	}
 	var got []string
 	for _, err := range plan.Immutable() {
@@ -460,6 +461,8 @@ func values(option string) []string {
 		return []string{"20s", "7d"}
 	case "maxMessageCount", "duplicateHistoryMaxEntries":
 		return []string{"1", "9223372036854775807"}
+	case "partitions": // several go with few other options
+		return []string{"1"}
 	case "maxSizeInMegabytes", "maxMessageSizeInKilobytes", "maxDeliveryCount", "sessionInFlight":
 		return []string{"1", "77"}
 	case "userMetadata":

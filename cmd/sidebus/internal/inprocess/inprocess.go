@@ -21,6 +21,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
+	"github.com/sidebus/sidebus/semantics/partitioned"
 )
 
 // Connect returns a connection to a broker. Calls of its AdminClient fail as those of a Client do.
@@ -31,7 +32,8 @@ func Connect(broker *broker.Broker) grpc.ClientConnInterface {
 // Empty returns the management of a sidecar with nothing in it, in memory. There is nothing to close: a Broker that
 // only manages has no goroutines.
 func Empty(options ...broker.Option) sidebusv1.AdminClient {
-	broker := broker.New(memstore.New(), append([]broker.Option{broker.WithRules(filter.Compile)}, options...)...)
+	store := partitioned.New(memstore.New())
+	broker := broker.New(store, append([]broker.Option{broker.WithRules(filter.Compile)}, options...)...)
 	return sidebusv1.NewAdminClient(Connect(broker))
 }
 

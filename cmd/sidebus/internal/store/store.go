@@ -15,6 +15,7 @@ import (
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/memstore"
+	"github.com/sidebus/sidebus/semantics/partitioned"
 )
 
 // Opened is the store a sidecar serves from and what must end with it.
@@ -54,7 +55,7 @@ func Open(ctx context.Context, s *settings.Settings, observe Observer, logger *s
 		)
 		memory := memstore.New(memstore.WithRemoved(observe.Removed))
 		return &Opened{
-			Store: memory, Checker: memory, What: "memory, nothing survives", Sweep: memory.Sweep, Stop: func() {},
+			Store: partitioned.New(memory), Checker: memory, What: "memory, nothing survives", Sweep: memory.Sweep, Stop: func() {},
 			StopNow: func() {},
 		}, nil
 	case s.Store == settings.Embedded:
@@ -77,7 +78,7 @@ func openRedis(s *settings.Settings, address, what string, observe Observer) (*O
 		return nil, fmt.Errorf("--store: %w", err)
 	}
 	return &Opened{
-		Store: store, Checker: store, What: what, Sweep: store.Sweep,
+		Store: partitioned.New(store), Checker: store, What: what, Sweep: store.Sweep,
 		Stop:    func() { _ = store.Close() }, // what it may complain about is gone with it
 		StopNow: func() {},
 	}, nil

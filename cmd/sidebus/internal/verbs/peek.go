@@ -74,6 +74,9 @@ func (w *window) pages(ctx context.Context, o *operator, request *sidebusv1.Peek
 	if request.SessionId != nil {
 		where = ofSession(request.GetSessionId(), request.GetSource())
 	}
+	if request.FromSequenceNumber == nil {
+		request.FromSequenceNumber = proto.Int64(1) // in order of number, as the next pages
+	}
 	var columns []column
 	for shown := 0; ; {
 		isLast := w.Max > 0 && shown == w.Max

@@ -1,0 +1,122 @@
+package redisstore_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/partitioned"
+	"github.com/sidebus/sidebus/semantics/storetest"
+)
+
+// keepsPartitions is a Store that loses its way to Redis when a partition is to be deleted.
+type keepsPartitions struct{ *redisstore.Store }
+
+func (k keepsPartitions) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
+	if strings.Contains(path, "#") {
+		return semantics.Errorf(semantics.StoreUnavailable, "test")
+	}
+	return k.Store.DeleteEntity(ctx, kind, path)
+}
+
+// What a sidecar leaves that was killed while it deleted a queue with partitions, a sweeper deletes, and nothing else.
+func TestPART_1_SweeperDeletesPartitionsWithoutQueue(t *testing.T) {
+	t.Parallel()
+	clock, client := storetest.NewClock(), rawClient(t)
+	options := redisstore.Options{Now: clock.Now, Namespace: redistest.Namespace(), MaxEntities: 7}
+	below := redistest.Open(t, options)
+	store, killed := partitioned.New(below), partitioned.New(keepsPartitions{below})
+	queue := semantics.DefaultOptions()
+	queue.Partitions = 5
+	create := func() {
+		_, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "Orders", queue)
+		must(t, err)
+		for range 5 {
+			_, err := store.Send(t.Context(), "orders", []*semantics.Message{{MessageID: "a"}})
+			must(t, err)
+		}
+	}
+	look := func() {
+		broker := brokerOver(store)
+		defer broker.Close()
+		_, err := below.LookOnce(t.Context(), broker, func(entity string, err error) { t.Errorf("%s: %v", entity, err) })
+		must(t, err)
+	}
+	keys := func() int {
+		found, err := client.Keys(t.Context(), "sb:{"+options.Namespace+"/orders*}:log").Result()
+		must(t, err)
+		return len(found)
+	}
+	create()
+	look()
+	if n := keys(); n != 5 {
+		t.Fatalf("%d partitions have messages, want 5", n)
+	}
+	if err := killed.DeleteEntity(t.Context(), semantics.QueueKind, "orders"); !semantics.IsOutcomeUnknown(err) {
+		t.Fatalf("got %v, want an unknown outcome", err)
+	}
+	create() // again, before a sweeper comes
+	if n := keys(); n != 10 {
+		t.Fatalf("%d partitions have messages, want those of two queues", n)
+	}
+	clock.Advance(2 * 60 * 1e9)
+	look()
+	counts, err := store.Runtime(t.Context(), semantics.QueueKind, "orders")
+	must(t, err)
+	if n := keys(); n != 5 || counts.Active != 5 {
+		t.Errorf("%d partitions have messages, and the queue has %d; want 5 and 5", n, counts.Active)
+	}
+}
+
+// Older sidecars know only of kinds that they can use: to their scripts the record is no queue.
+func TestPART_1_RecordIsNoQueue(t *testing.T) {
+	t.Parallel()
+	below := redistest.Open(t, redisstore.Options{})
+	queue := semantics.DefaultOptions()
+	queue.Partitions = 2
+	_, _, err := partitioned.New(below).CreateEntity(t.Context(), semantics.QueueKind, "orders", queue)
+	must(t, err)
+	source := semantics.Source{Path: "orders"}
+	calls := map[string]error{}
+	_, calls["send"] = below.Send(t.Context(), "orders", []*semantics.Message{{MessageID: "a"}})
+	_, calls["receive"] = below.Receive(t.Context(), source, 1, semantics.RegisterNever)
+	_, calls["peek"] = below.Peek(t.Context(), source, 0, 1, semantics.ShowAll)
+	_, calls["complete"] = below.Complete(t.Context(), source, []semantics.LockToken{semantics.NewLockToken()})
+	_, calls["renew"] = below.RenewLocks(t.Context(), source, []semantics.LockToken{semantics.NewLockToken()})
+	_, calls["abandon"] = below.Abandon(t.Context(), source, []semantics.LockToken{semantics.NewLockToken()}, semantics.AbandonOptions{})
+	_, calls["accept"] = below.AcceptSession(t.Context(), "orders", "a")
+	for verb, err := range calls {
+		if semantics.CodeOf(err) != semantics.EntityNotFound {
+			t.Errorf("%s: got %v, want %s", verb, err, semantics.EntityNotFound)
+		}
+	}
+	if _, created, err := below.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.DefaultOptions()); err != nil || created {
+		t.Errorf("created %v, %v, although the name is taken", created, err)
+	}
+}
+
+// The slots are those of Redis.
+func TestPART_1_Slots(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	t.Cleanup(cluster.Stop)
+	client, namespace := redistest.Client(t, cluster.URL), redistest.Namespace()
+	store := redistest.Open(t, redisstore.Options{URL: cluster.URL, Namespace: namespace})
+	options := semantics.DefaultOptions()
+	options.Partitions = 6
+	spread := partitioned.New(store)
+	_, _, err := spread.CreateEntity(t.Context(), semantics.QueueKind, "Orders", options)
+	must(t, err)
+	for p := range 6 {
+		path := spread.Path("orders", p)
+		slot, of := store.Slot(path)
+		want, err := client.ClusterKeySlot(t.Context(), "sb:{"+namespace+"/"+semantics.Fold(path)+"}:entity").Result()
+		must(t, err)
+		if int(want) != slot || slot*6/of != p {
+			t.Errorf("%s is in slot %d, Redis says %d; want one of share %d", path, slot, want, p)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package semantics
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
+
+// partitionMark stands between the path of a queue with several partitions and what names one of them. No path that a
+// client passes has it (ENT-3).
+const partitionMark = "#"
+
+// PartitionPath returns the path of a partition of an entity (PART-1): "orders#1z141z4.3.0". The incarnation is that of
+// the entity, so a path never comes back when the entity is deleted and created again. salt is any number that the one
+// who stores the entity chooses.
+func PartitionPath(entity string, incarnation int64, partition, salt int) string {
+	return entity + partitionMark + strconv.FormatInt(incarnation, 36) + "." + strconv.Itoa(partition) + "." +
+		strconv.Itoa(salt)
+}
+
+// SplitPartition takes the path of a partition apart; ok is false for any other path.
+func SplitPartition(path string) (entity string, incarnation int64, ok bool) {
+	entity, name, found := strings.Cut(path, partitionMark)
+	number, _, _ := strings.Cut(name, ".")
+	incarnation, err := strconv.ParseInt(number, 36, 64)
+	return entity, incarnation, found && err == nil
+}
+
+// InWhole returns the entity that a path of a partition belongs to, and numbers of messages as the entity has them
+// (PART-3). Of another path it returns what it was given.
+func InWhole(path string, numbers []int64) (entity string, of []int64) {
+	entity, _, ok := SplitPartition(path)
+	if !ok {
+		return path, numbers
+	}
+	_, places, _ := strings.Cut(path[len(entity):], ".")
+	place, _, _ := strings.Cut(places, ".")
+	partition, _ := strconv.Atoi(place)
+	for _, number := range numbers {
+		of = append(of, InPartition(number, partition))
+	}
+	return entity, of
+}
+
+// WholePath returns the path of the entity that a path of a partition belongs to; another path as it is.
+func WholePath(path string) string {
+	entity, _, _ := strings.Cut(path, partitionMark)
+	return entity
+}
+
+// sequenceBits are those of a sequence number below its partition (PART-3).
+const sequenceBits = 48
+
+// InPartition returns the number that a client knows a message of a partition by (PART-3).
+func InPartition(number int64, partition int) int64 { return number | int64(partition)<<sequenceBits }
+
+// PartitionOf takes a sequence number apart (PART-3).
+func PartitionOf(number int64) (own int64, partition int) {
+	return number & (1<<sequenceBits - 1), int(number >> sequenceBits)
+}
+
+// A lock token is a UUID of version 8 and the variant 2. These six bits have no other use, so that of a message in a
+// partition has the number of the partition there, as a difference to them.
+const (
+	versionShift, versionByte = 4, 6
+	variantShift, variantByte = 6, 8
+	variantsOf                = 1 << (8 - variantShift)
+)
+
+// InPartition returns the token with the number of a partition, 0 to MaxPartitions-1. That of partition 0 stays.
+func (t LockToken) InPartition(partition int) LockToken {
+	t[versionByte] ^= byte(partition/variantsOf) << versionShift //nolint:gosec // four bits
+	t[variantByte] ^= byte(partition%variantsOf) << variantShift //nolint:gosec // two bits
+	return t
+}
+
+// Partition is the opposite of InPartition. Of a token that no store made it returns any partition.
+func (t LockToken) Partition() (own LockToken, partition int) {
+	version, variant := t[versionByte]>>versionShift^tokenVersion, t[variantByte]>>variantShift^tokenVariant
+	partition = int(version)*variantsOf + int(variant)
+	return t.InPartition(partition), partition
+}
+
+// PartitionRefused is INVALID_OPERATION for what an entity with several partitions does not offer yet (PART-1).
+func PartitionRefused(entity, what string) *Error {
+	return Errorf(
+		InvalidOperation, "queue %q has several partitions, and %s is not available there; use a queue with one partition",
+		entity, what,
+	).With(DetailEntity, entity)
+}
+
+// CheckPartitions is INVALID_OPERATION for options that an entity with several partitions does not offer yet.
+func (o Options) CheckPartitions(entity string) error {
+	if o.Partitions <= 1 {
+		return nil
+	}
+	refused := cmp.Or(
+		when(o.RequiresSession, "requiresSession"),
+		when(o.RequiresDuplicateDetection, "requiresDuplicateDetection"),
+		when(o.ForwardTo != "", "forwardTo"),
+		when(o.ForwardDeadLetteredMessagesTo != "", "forwardDeadLetteredMessagesTo"),
+		when(o.AutoDeleteOnIdle != Never, "autoDeleteOnIdle"),
+	)
+	if refused == "" {
+		return nil
+	}
+	return PartitionRefused(entity, refused).With(DetailField, refused)
+}
+
+func when(is bool, word string) string {
+	if is {
+		return word
+	}
+	return ""
+}

@@ -1,0 +1,226 @@
+package partitioned
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// keyOf returns the key that all messages of a batch have, "" if they have none (PART-2). PARTITION_KEY_MISMATCH
+// (BATCH-4).
+func (w *whole) keyOf(messages []*semantics.Message) (string, error) {
+	for _, m := range messages {
+		if m.Partition() != messages[0].Partition() {
+			return "", semantics.PartitionsMixed(w.name)
+		}
+	}
+	return messages[0].Partition(), nil
+}
+
+// choose returns the partitions that a batch may go to, the best one first. Any will do if it has no key.
+func (w *whole) choose(messages []*semantics.Message) ([]int, error) {
+	key, err := w.keyOf(messages)
+	switch {
+	case err != nil:
+		return nil, err
+	case key != "":
+		return []int{w.ofKey(key)}, nil
+	default:
+		return w.inTurn(&w.sent), nil
+	}
+}
+
+// fitsElsewhere reports whether a batch that a partition refused may be taken by another one. It was stored nowhere.
+func fitsElsewhere(err error) bool {
+	switch semantics.CodeOf(err) {
+	case semantics.EntityFull:
+		return true
+	case semantics.StoreUnavailable:
+		return !semantics.IsOutcomeUnknown(err)
+	default:
+		return false
+	}
+}
+
+func numbered(stored []semantics.Stored, partition int) []semantics.Stored {
+	for i := range stored {
+		stored[i].SequenceNumber = semantics.InPartition(stored[i].SequenceNumber, partition)
+	}
+	return stored
+}
+
+// Send implements semantics.Sender.
+func (s *Store) Send(
+	ctx context.Context, path string, messages []*semantics.Message,
+) (stored []semantics.Stored, err error) {
+	err = s.on(ctx, path, func() error {
+		stored, err = s.Store.Send(ctx, path, messages)
+		return err
+	}, func(w *whole) error {
+		partitions, err := w.choose(messages)
+		if err != nil {
+			return err
+		}
+		stored, err = s.sendToOne(ctx, w, partitions, messages)
+		return err
+	})
+	return stored, err
+}
+
+// sendToOne stores a batch in the first of the partitions that takes it. If none does the failure is that of the first.
+func (s *Store) sendToOne(
+	ctx context.Context, w *whole, partitions []int, messages []*semantics.Message,
+) ([]semantics.Stored, error) {
+	var first error
+	for _, p := range partitions {
+		stored, err := s.Store.Send(ctx, w.paths[p], messages)
+		if err == nil {
+			return numbered(stored, p), nil
+		}
+		if err = inPartition(err, p); first == nil || !fitsElsewhere(err) {
+			first = err
+		}
+		if !fitsElsewhere(err) {
+			break
+		}
+	}
+	return nil, first
+}
+
+// SendEach implements semantics.Sender. Calls to one partition keep their order, and those without a key go to one
+// partition together.
+func (s *Store) SendEach(
+	ctx context.Context, path string, calls [][]*semantics.Message,
+) (outcomes []semantics.SendOutcome) {
+	outcomes = make([]semantics.SendOutcome, len(calls))
+	left := make([]int, len(calls)) // places of the calls that are to be made
+	for i := range left {
+		left[i] = i
+	}
+	made := func(of []semantics.SendOutcome, places []int) {
+		for i, o := range of {
+			outcomes[places[i]] = o
+		}
+	}
+	missed := func() error { // as far as the calls found no entity, they are to be made again
+		var err error
+		left = slices.DeleteFunc(left, func(i int) bool {
+			isMissed := semantics.CodeOf(outcomes[i].Err) == semantics.EntityNotFound
+			if isMissed {
+				err = outcomes[i].Err
+			}
+			return !isMissed
+		})
+		return err
+	}
+	failed := s.on(ctx, path, func() error {
+		made(s.Store.SendEach(ctx, path, pick(calls, left)), left)
+		return missed()
+	}, func(w *whole) error {
+		made(s.sendEach(ctx, w, pick(calls, left)), left)
+		return missed()
+	})
+	for _, i := range left {
+		outcomes[i].Err = failed
+	}
+	return outcomes
+}
+
+func pick[T any](from []T, places []int) []T {
+	picked := make([]T, len(places))
+	for i, at := range places {
+		picked[i] = from[at]
+	}
+	return picked
+}
+
+func (s *Store) sendEach(ctx context.Context, w *whole, calls [][]*semantics.Message) []semantics.SendOutcome {
+	outcomes := make([]semantics.SendOutcome, len(calls))
+	places := make([][]int, len(w.paths)) // of the calls, by partition
+	anywhere := w.inTurn(&w.sent)
+	for i, messages := range calls {
+		key, err := w.keyOf(messages)
+		p := anywhere[0]
+		if key != "" {
+			p = w.ofKey(key)
+		}
+		if outcomes[i].Err = err; err == nil {
+			places[p] = append(places[p], i)
+		}
+	}
+	atOnce(w.all(), func(_, p int) error {
+		if len(places[p]) == 0 {
+			return nil
+		}
+		for i, o := range s.Store.SendEach(ctx, w.paths[p], pick(calls, places[p])) {
+			o.Stored, o.Err = numbered(o.Stored, p), inPartition(o.Err, p)
+			outcomes[places[p][i]] = o
+		}
+		return nil
+	})
+	for i, messages := range calls {
+		if o := &outcomes[i]; fitsElsewhere(o.Err) && messages[0].Partition() == "" {
+			o.Stored, o.Err = s.sendToOne(ctx, w, anywhere[1:], messages)
+		}
+		outcomes[i].Err = named(outcomes[i].Err)
+	}
+	return outcomes
+}
+
+// SendOnce implements semantics.Sender. A batch without a key goes to the partition of its request id, where a repeat
+// finds it.
+func (s *Store) SendOnce(
+	ctx context.Context, path string, once semantics.Once, messages []*semantics.Message,
+) (outcome semantics.SendOutcome) {
+	outcome.Err = s.on(ctx, path, func() error {
+		outcome = s.Store.SendOnce(ctx, path, once, messages)
+		return outcome.Err
+	}, func(w *whole) error {
+		key, err := w.keyOf(messages)
+		if err != nil {
+			return err
+		}
+		if key == "" {
+			key = once.RequestID
+		}
+		p := w.ofKey(key)
+		outcome = s.Store.SendOnce(ctx, w.paths[p], once, messages)
+		outcome.Stored = numbered(outcome.Stored, p)
+		return inPartition(outcome.Err, p)
+	})
+	return outcome
+}
+
+// CancelScheduled implements semantics.Sender. All or none of the numbers is a promise of one partition.
+func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int64) error {
+	return s.on(ctx, path, func() error { return s.Store.CancelScheduled(ctx, path, numbers) }, func(w *whole) error {
+		return w.withNumbers(numbers, semantics.Scheduled, func(p int, own []int64) error {
+			return s.Store.CancelScheduled(ctx, w.paths[p], own)
+		})
+	})
+}
+
+// CancelScheduledByID implements semantics.Sender.
+func (s *Store) CancelScheduledByID(ctx context.Context, path string, ids []string) (cancelled int, err error) {
+	err = s.on(ctx, path, func() error {
+		cancelled, err = s.Store.CancelScheduledByID(ctx, path, ids)
+		return err
+	}, func(w *whole) error {
+		counts := make([]int, len(w.paths))
+		err := w.withEach(func(p int) (err error) {
+			counts[p], err = s.Store.CancelScheduledByID(ctx, w.paths[p], ids)
+			return err
+		})
+		cancelled = sum(counts)
+		return err
+	})
+	return cancelled, err
+}
+
+func sum(counts []int) (n int) {
+	for _, count := range counts {
+		n += count
+	}
+	return n
+}
