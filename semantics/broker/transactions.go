@@ -36,6 +36,7 @@ type transaction struct {
 	operations []semantics.Operation // of an ended one, without what they carry
 	bytes      int64                 // counted for operations; of an ended one, for its answer
 	unsure     time.Time             // of the first commit that took effect or may have, zero if there was none
+	stored     error                 // DURABILITY_NOT_MET of a commit, until it is confirmed
 	hasEnded   bool
 	ended      time.Time
 	result     *TransactionResult // of the commit, as a repeat returns it
@@ -142,20 +143,39 @@ func (b *Broker) Commit(
 	if len(t.operations) > 0 {
 		result, err = b.Transact(ctx, &id, t.operations)
 	}
-	switch code := semantics.CodeOf(err); {
-	case err == nil:
+	if err == nil {
 		b.transactions.end(t, &TransactionResult{Results: result.Results, Repeated: true}, nil)
-	case semantics.IsOutcomeUnknown(err) || code.Took():
-		if t.unsure.IsZero() {
-			t.unsure = began
-		}
+		return result, nil
+	}
+	return nil, b.failed(t, err, began)
+}
+
+// failed notes the failure of a commit, and returns what its caller hears.
+func (b *Broker) failed(t *transaction, err error, began time.Time) error {
+	code, hasRun := semantics.CodeOf(err), mayHaveRun(err)
+	if hasRun && t.unsure.IsZero() {
+		t.unsure = began
+	}
+	switch {
+	case code == semantics.DurabilityNotMet:
+		t.stored = err
+	case t.stored != nil:
+		return t.stored
+	case semantics.IsOutcomeUnknown(err): // says so itself
 	case !t.unsure.IsZero():
-		err = t.unknownOutcome(repeatCommit)
-	case code == semantics.StoreUnavailable || code == semantics.Throttled || code == semantics.Cancelled:
-	default:
+		return t.unknownOutcome(repeatCommit)
+	case code != semantics.StoreUnavailable && code != semantics.Throttled && code != semantics.Cancelled:
 		b.transactions.end(t, nil, err)
 	}
-	return result, err
+	return err
+}
+
+// mayHaveRun reports whether a transaction that failed may have taken effect: also one with a failure that nobody
+// foresaw and that no operation was refused with.
+func mayHaveRun(err error) bool {
+	e := semantics.AsError(err)
+	return semantics.IsOutcomeUnknown(err) || e.Code == semantics.DurabilityNotMet ||
+		e.Code == semantics.Internal && e.Details[semantics.DetailOperation] == ""
 }
 
 // Rollback ends a transaction and does nothing else (TX-6). TRANSACTION_NOT_FOUND, also after a commit,
@@ -177,6 +197,8 @@ func (b *Broker) Rollback(ctx context.Context, id string) error {
 // refuseChange refuses to change or roll back what has ended or may have taken effect.
 func (t *transaction) refuseChange() error {
 	switch {
+	case t.stored != nil:
+		return transactionNotFound(t.id)
 	case !t.hasEnded && !t.unsure.IsZero():
 		return t.unknownOutcome(repeatCommit)
 	case !t.hasEnded:

@@ -45,6 +45,10 @@ func (s *transactions) lapse(t *transaction) {
 
 // timeOut ends a transaction that is over, which the caller has locked.
 func (s *transactions) timeOut(t *transaction) {
+	if t.stored != nil {
+		s.end(t, nil, t.stored)
+		return
+	}
 	if !t.unsure.IsZero() {
 		s.end(t, nil, t.unknownOutcome("look at its entities to learn what became of it"))
 		return
@@ -127,6 +131,9 @@ func sizeOfAnswer(result *TransactionResult, failure error) int64 {
 	size := int64(answerBytes)
 	if failure != nil {
 		size += int64(len(failure.Error()))
+		for key, value := range semantics.AsError(failure).Details {
+			size += int64(answerBytes + len(key) + len(value))
+		}
 	}
 	if result == nil {
 		return size

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
@@ -383,7 +384,7 @@ func TestDUR_2_CommitIsNotConfirmed(t *testing.T) {
 	store.isUnconfirmed = true
 	_, err = commit(t, b, id)
 	wantReason(t, err, semantics.DurabilityNotMet)
-	wantUnknown(t, b.Rollback(t.Context(), id))
+	wantReason(t, b.Rollback(t.Context(), id), semantics.TransactionNotFound) // as after any commit
 	wantSent(t, b, 1)
 	store.isUnconfirmed = false
 	if result, err := commit(t, b, id); err != nil || !result.Repeated {
@@ -445,4 +446,69 @@ func TestTX_3_ChangesAreCounted(t *testing.T) {
 	if got := sizeOfAnswer(nil, semantics.NotFound(text)); got < 1000 {
 		t.Errorf("a failure of 1000 bytes is kept as %d", got)
 	}
+}
+
+// What took effect stays so, whatever a repeat hears, and is never rolled back or unknown.
+func TestDUR_2_UnconfirmedCommitsStayStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, store, id := begun(t)
+		store.isUnconfirmed = true
+		_, err := commit(t, b, id)
+		wantReason(t, err, semantics.DurabilityNotMet)
+		wantReason(t, b.Rollback(t.Context(), id), semantics.TransactionNotFound)
+		_, err = b.Add(t.Context(), id, []semantics.Operation{sendOf("b")})
+		wantReason(t, err, semantics.TransactionNotFound)
+		for _, code := range []semantics.Code{semantics.StoreUnavailable, semantics.MessageLockLost} {
+			store.refuses = semantics.Errorf(code, "refused")
+			_, err = commit(t, b, id)
+			wantReason(t, err, semantics.DurabilityNotMet)
+		}
+		pass(semantics.RequestsKeptFor)
+		synctest.Wait()
+		_, err = commit(t, b, id)
+		wantReason(t, err, semantics.DurabilityNotMet)
+		wantReason(t, b.Rollback(t.Context(), id), semantics.TransactionNotFound)
+		wantSent(t, b, 1)
+	})
+}
+
+// Subscriptions get their copies although the transaction is not confirmed.
+func TestDUR_2_UnconfirmedTransactionsToTopics(t *testing.T) {
+	t.Parallel()
+	store := &lossy{Store: memstore.New(), isUnconfirmed: true}
+	b := New(store, WithRules(filter.Compile))
+	t.Cleanup(b.Close)
+	copies := "news/subscriptions/all"
+	for _, entity := range []semantics.Entity{
+		{Kind: semantics.TopicKind, Name: "news"}, {Kind: semantics.SubscriptionKind, Name: copies},
+	} {
+		if _, err := b.CreateEntity(t.Context(), entity.Kind, entity.Name, semantics.Options{}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish := sendOf("a")
+	publish.Source.Path, publish.IsTopic = "news", true
+	_, err := b.Transact(t.Context(), nil, []semantics.Operation{publish})
+	wantReason(t, err, semantics.DurabilityNotMet)
+	counts, err := b.Runtime(t.Context(), semantics.SubscriptionKind, copies)
+	if err != nil || counts.Active != 1 {
+		t.Errorf("%d copies, want 1: %v", counts.Active, err)
+	}
+}
+
+// A failure that nobody foresaw may come after the step.
+func TestTX_12_AnUnexpectedFailureIsUnknown(t *testing.T) {
+	t.Parallel()
+	b, store, id := begun(t)
+	store.refuses = semantics.Errorf(semantics.Internal, "no reply")
+	_, err := commit(t, b, id)
+	wantReason(t, err, semantics.StoreUnavailable)
+	wantUnknown(t, err)
+	wantUnknown(t, b.Rollback(t.Context(), id))
+	store.refuses = nil
+	if _, err := commit(t, b, id); err != nil {
+		t.Error(err)
+	}
+	wantSent(t, b, 1)
 }

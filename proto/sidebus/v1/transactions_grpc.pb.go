@@ -49,7 +49,7 @@ type TransactionsClient interface {
 	// TRANSACTION_NOT_FOUND.
 	Add(ctx context.Context, in *AddRequest, opts ...grpc.CallOption) (*AddResponse, error)
 	// Commit runs all operations of a transaction as Transact does. It ends the transaction, unless it returns
-	// STORE_UNAVAILABLE or THROTTLED. A repeat within 2 minutes returns the first answer.
+	// STORE_UNAVAILABLE, THROTTLED or DURABILITY_NOT_MET. A repeat within 2 minutes returns the first answer.
 	Commit(ctx context.Context, in *CommitRequest, opts ...grpc.CallOption) (*CommitResponse, error)
 	// Rollback ends a transaction and does nothing else: locked messages stay locked with the same tokens.
 	Rollback(ctx context.Context, in *RollbackRequest, opts ...grpc.CallOption) (*RollbackResponse, error)
@@ -136,7 +136,7 @@ type TransactionsServer interface {
 	// TRANSACTION_NOT_FOUND.
 	Add(context.Context, *AddRequest) (*AddResponse, error)
 	// Commit runs all operations of a transaction as Transact does. It ends the transaction, unless it returns
-	// STORE_UNAVAILABLE or THROTTLED. A repeat within 2 minutes returns the first answer.
+	// STORE_UNAVAILABLE, THROTTLED or DURABILITY_NOT_MET. A repeat within 2 minutes returns the first answer.
 	Commit(context.Context, *CommitRequest) (*CommitResponse, error)
 	// Rollback ends a transaction and does nothing else: locked messages stay locked with the same tokens.
 	Rollback(context.Context, *RollbackRequest) (*RollbackResponse, error)
