@@ -170,8 +170,8 @@ func (b *Broker) failed(t *transaction, err error, began time.Time) error {
 	return err
 }
 
-// mayHaveRun reports whether a transaction that failed may have taken effect: also one with a failure that nobody
-// foresaw and that no operation was refused with.
+// mayHaveRun reports whether a transaction that failed may have taken effect: also one with an internal failure that no
+// operation was refused with.
 func mayHaveRun(err error) bool {
 	e := semantics.AsError(err)
 	return semantics.IsOutcomeUnknown(err) || e.Code == semantics.DurabilityNotMet ||

@@ -497,7 +497,7 @@ func TestDUR_2_UnconfirmedTransactionsToTopics(t *testing.T) {
 	}
 }
 
-// A failure that nobody foresaw may come after the step.
+// An internal failure may come after the step.
 func TestTX_12_AnUnexpectedFailureIsUnknown(t *testing.T) {
 	t.Parallel()
 	b, store, id := begun(t)
