@@ -31,7 +31,7 @@ func newUnwell() *unwell { return &unwell{servers: map[*redis.Client]*attendance
 // unwellKey is the key under which a context has the unwell of its calls.
 type unwellKey struct{}
 
-// heeding returns a context whose calls do not wait for servers that are unwell.
+// sparing returns a context whose calls do not wait for servers that are unwell.
 func (u *unwell) sparing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, unwellKey{}, u)
 }
