@@ -254,7 +254,8 @@ local function set_state(queue, operation)
   touch_session(queue, session)
 end
 
-local rest_left, rest_bytes = nil, nil -- what may expire with sessions: one bound for all entities (expire_slice)
+-- Bounds for all entities: what may expire with sessions (expire_slice), and locks that leave their runs (save_run).
+local rest_left, rest_bytes, dissolved = nil, nil, nil
 for _, operation in ipairs(operations) do
   local member, verb = members[operation.place], operation.verb
   if verb == "send" then
@@ -265,15 +266,17 @@ for _, operation in ipairs(operations) do
     set_state(member.queue, operation)
   else
     local queue = member.queue
-    queue.rest_left, queue.rest_bytes = rest_left, rest_bytes
+    local side = operation.sub == "" and queue.main or queue.dead
+    queue.rest_left, queue.rest_bytes, side.dissolved = rest_left, rest_bytes, dissolved
     settle(queue, operation, ARGV)
-    rest_left, rest_bytes = queue.rest_left, queue.rest_bytes
+    rest_left, rest_bytes, dissolved = queue.rest_left, queue.rest_bytes, side.dissolved
   end
 end
 
-local notifications = {}
+local notifications, left = {}, 1000 -- as in forget_old_keys, for all entities
 for i, member in ipairs(members) do
-  local said = close_member(member)
+  local said, forgotten = close_member(member, left)
+  left = left - forgotten
   if said ~= "0" then
     notifications[#notifications + 1], notifications[#notifications + 2] = i, said
   end

@@ -168,3 +168,25 @@ func TestDUP_4_HistoryGoesAfterAShorterWindow(t *testing.T) {
 		t.Errorf("%d ids are left after their window", n)
 	}
 }
+
+// A transaction on many queues whose windows are over forgets as many ids in its script as one send does.
+func TestDUP_4_TransactionBehindOldHistories(t *testing.T) {
+	t.Parallel()
+	const queues, old = 20, 200
+	s := openTransfers(t)
+	var operations []semantics.Operation
+	for i := range queues {
+		name := fmt.Sprintf("orders-%d", i)
+		s.make(name, remembering)
+		fillHistory(t, s.swept, name, old, s.clock.Now().Add(-time.Hour))
+		operations = append(operations, sendTo(name, messagesOf(1, semantics.Message{})...))
+	}
+	must(t, s.Transact(t.Context(), nil, operations).Err)
+	left := int64(0)
+	for i := range queues {
+		left += s.remembers(t, fmt.Sprintf("orders-%d", i))
+	}
+	if want := int64(queues*(old+1) - 1000); left != want {
+		t.Errorf("%d ids are left, want %d: one script must forget 1,000 of the old ones", left, want)
+	}
+}

@@ -1,7 +1,7 @@
 // Package partitioned spreads queues over partitions (PART-1). It is a semantics.Store over another one: of a queue
-// with several partitions the one below keeps a record with its options, and each partition as a queue of its own, under
-// a path that no client can name. Which partition a call goes to, and how the answers of several become one, is decided
-// here; every promise is kept by the store below, in one partition. Other entities are passed on as they are.
+// with several partitions the one below keeps a record with its options, and each partition as a queue of its own,
+// under a path that no client can name. Which partition a call goes to, and how the answers of several become one, is
+// decided here; every promise is kept by the store below, in one partition. Other entities are passed on as they are.
 //
 // What a Store knows of a queue, its partitions, never changes as long as the queue exists, and their paths never come
 // back after it. So a call needs no look at the record, and one that goes to a queue that was deleted finds nothing

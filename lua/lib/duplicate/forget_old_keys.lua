@@ -1,5 +1,5 @@
 -- forget_old_keys removes keys from the history whose window has ended (DUP-4): at most limit, and at most 1,000 in one
--- script. The rest goes with the alarm (history_ends).
+-- script. The rest goes with the alarm (history_ends). Returns how many it removed.
 --@include base/in_pieces
 local function forget_old_keys(target, limit)
   local over = target.now - target.duplicate_window_ms
@@ -8,4 +8,5 @@ local function forget_old_keys(target, limit)
     redis.call("ZREM", target.history_times, ...)
     redis.call("HDEL", target.history, ...)
   end)
+  return #old
 end
