@@ -41,6 +41,7 @@ var partitionTests = []ruleTest{
 	testPART_5_NumbersOfOnePartition,
 	testPART_5_PurgeGoesThroughAll,
 	testBATCH_4_OnePartitionKey,
+	testPART_6_ABatchStaysTogether,
 	testPART_7_OtherPartitionsGoOn,
 }
 
@@ -323,6 +324,28 @@ func testPART_2_WithoutKeyInTurn(t *testing.T, h *fixture) {
 		count[partitionOf(m)]++
 	}
 	h.same(count, map[int]int{0: 6, 1: 6, 2: 6, 3: 6})
+}
+
+func testPART_6_ABatchStaysTogether(t *testing.T, h *fixture) {
+	h.spread(4)
+	used := map[int]bool{}
+	for range 4 {
+		batch := make([]*semantics.Message, 50)
+		for i := range batch {
+			batch[i] = text(fmt.Sprint(i))
+		}
+		results, err := h.broker.Send(t.Context(), semantics.ToQueue("orders"), batch)
+		h.ok(err)
+		for i, r := range results {
+			h.same(r.SequenceNumber, results[0].SequenceNumber+int64(i))
+		}
+		_, p := semantics.PartitionOf(results[0].SequenceNumber)
+		used[p] = true
+	}
+	h.same(len(used), 4)
+	h.refusedSend(semantics.PartitionKeyMismatch, text("a"), keyed("b", "key"))
+	h.refusedSend(semantics.PartitionKeyMismatch, keyed("a", "key"), keyed("b", "other"))
+	h.wantCounts(200, 0, 0)
 }
 
 func testPART_2_AnotherPartitionWhenOneIsFull(t *testing.T, h *fixture) {
