@@ -36,7 +36,7 @@ func TestLOCK_2_TokenCarriesItsLock(t *testing.T) {
 func TestLOCK_2_ForeignTokenFindsNoLock(t *testing.T) {
 	t.Parallel()
 	for range 1000 {
-		token := semantics.NewLockToken() // version 4
+		token := semantics.LockToken(semantics.NewRandomUUID()) // version 4
 		if got := lockText(token); got != foreignLock {
 			t.Fatalf("%s became lock %s", token, got)
 		}
