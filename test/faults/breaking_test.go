@@ -128,7 +128,7 @@ func (r *run) breakServer(healed func()) {
 	})
 }
 
-// breakPost lets something happen to a sidecar or to its line.
+// breakPost lets something happen to a sidecar or to its line. Half of the time it kills, until there were enough kills.
 func (r *run) breakPost(p *post, healed func()) {
 	ill := func(name string, least, most time.Duration, i illness) {
 		r.note(name)
@@ -142,6 +142,9 @@ func (r *run) breakPost(p *post, healed func()) {
 	kind := r.rng.IntN(12)
 	if p.line == nil {
 		kind %= 6
+	}
+	if r.killed < *sidecarKills && r.rng.IntN(2) == 0 {
+		kind = 0
 	}
 	switch kind {
 	case 0, 1, 2:

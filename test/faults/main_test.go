@@ -23,6 +23,7 @@ var (
 	sidecarKills = flag.Int("sidecar-kills", 2, "how many sidecars each run kills at least")
 	redisKills   = flag.Int("redis-kills", 2, "how many times each run kills a Redis at least")
 	gap          = flag.Duration("gap", 150*time.Millisecond, "how long it is on average from one fault to the next")
+	crowds       = flag.Int("crowds", 1, "how many times as many senders, receivers and holders of sessions as usual there are")
 	cuts         = flag.Int("cuts", 6, "at how many bytes an append-only file is torn")
 	older        = flag.String("older", "", "a revision of Sidebus; every other sidecar is of that version")
 )

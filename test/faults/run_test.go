@@ -74,8 +74,8 @@ func (r *run) rest(d time.Duration) {
 
 const (
 	sidecars  = 3
-	receivers = 2 // of each source
-	holders   = 3
+	receivers = 2 // of each source, of each of -crowds
+	holders   = 3 // of each of -crowds
 )
 
 // play lets applications work on servers while faults happen, then until nothing is left, and checks what they saw. It
@@ -122,18 +122,18 @@ func play(t *testing.T, on servers) string {
 }
 
 func (r *run) startAll(sending, receiving *sync.WaitGroup) {
-	for i := range senders {
+	for i := range senders * *crowds {
 		sending.Go(func() { r.send(i) })
 	}
 	for i, from := range r.sources() {
-		for j := range receivers {
-			one := &receiver{run: r, rng: r.random(1000 + 10*i + j), from: from}
+		for j := range receivers * *crowds {
+			one := &receiver{run: r, rng: r.random(1000 + 100*i + j), from: from}
 			receiving.Go(one.work)
 		}
 	}
 	receiving.Go(r.operate)
 	receiving.Go(r.scribble)
-	for i := range holders {
+	for i := range holders * *crowds {
 		one := &holder{run: r, rng: r.random(2000 + i)}
 		receiving.Go(one.work)
 	}
@@ -227,7 +227,7 @@ func (r *run) check(took time.Duration) {
 	r.t.Logf("%d acknowledged messages lost, the oldest %s before Redis forgot", lost, longest)
 	if r.t.Failed() {
 		r.t.Log(strings.Join(r.story, "\n"))
-		r.t.Logf("to repeat: go test ./test/faults -run '%s$' -count=10 -seed=%d -messages=%d -sidecar-kills=%d -redis-kills=%d",
-			r.t.Name(), r.seed, *messages, *sidecarKills, *redisKills)
+		r.t.Logf("to repeat: go test ./test/faults -run '%s$' -count=10 -seed=%d -messages=%d -sidecar-kills=%d -redis-kills=%d -gap=%s -crowds=%d",
+			r.t.Name(), r.seed, *messages, *sidecarKills, *redisKills, *gap, *crowds)
 	}
 }

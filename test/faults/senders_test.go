@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	senders           = 3
+	senders           = 3 // of each of -crowds
 	sessionsPerSender = 8
 	patience          = 10 * time.Second // of one call
 	maxBatch          = 200
 	maxBody           = 64 << 10
-	maxBacklog        = 10_000 // messages; senders wait for receivers
+	maxBytes          = 256 << 10 // of a batch, what the entities permit
+	maxBacklog        = 10_000    // messages; senders wait for receivers
 )
 
 // resources are the names of the targets in the API.
@@ -43,7 +44,7 @@ func (r *run) send(sender int) {
 // same request id.
 func (r *run) sendOne(rng *rand.Rand, ids []id, batch int) outcome {
 	request := &sidebusv1.SendRequest{Target: resources[ids[0].to]}
-	room := 900 << 10
+	room := maxBytes - 100*len(ids) // 100: its name and session, and what is counted for each message
 	for _, i := range ids {
 		m := &sidebusv1.Message{MessageId: proto.String(i.String()), Content: &sidebusv1.Message_Body{Body: bodyOf(i, room)}}
 		room -= len(m.GetBody())
@@ -82,7 +83,7 @@ func bodyOf(i id, room int) []byte {
 	if rng.IntN(20) > 0 {
 		size = min(size, 200)
 	}
-	return bytes.Repeat([]byte(text), 1+min(size, room)/len(text))
+	return bytes.Repeat([]byte(text), 1+min(size, max(0, room))/len(text))
 }
 
 // isWhole reports whether a body is one that was sent.
