@@ -7,7 +7,7 @@
 -- KEYS[42] arrivals  hash  source -> "<number>:<nonce>:<ms>:<outcomes>" of its last transfer that has arrived: see
 --                          lib/transfer/note_arrival.lua
 -- ARGV[1] now          int  0 = server time
--- ARGV[2] incarnation  int  of the queue
+-- ARGV[2] incarnation  int  of the queue, -1 = any
 -- ARGV[3] source       str  field of arrivals
 -- ARGV[4] id           str  "<number>:<nonce>" of the transfer
 -- ARGV[5] last         int  0: do nothing if not every message can be stored
@@ -22,7 +22,7 @@
 --                       before
 --   NOT_YET           nothing was done
 --   OVERTAKEN         number  another transfer, of that number, not lower, was the last to arrive: nothing was done
---   ENTITY_NOT_FOUND  the queue of that incarnation is gone for ever
+--   ENTITY_NOT_FOUND  there is no queue, or that of the incarnation is gone for ever
 -- Cost: O(messages log N)
 --@include base/now_ms
 --@include base/text
@@ -53,7 +53,7 @@ local now, incarnation, source, id, last = now_ms(ARGV[1]), ARGV[2], ARGV[3], AR
 local resubmits, detects = string.find(ARGV[6], "r") ~= nil, not string.find(ARGV[6], "b")
 
 local target = open_target(KEYS[1], now)
-if not target or redis.call("HGET", KEYS[1], "incarnation") ~= incarnation then
+if not target or incarnation ~= "-1" and redis.call("HGET", KEYS[1], "incarnation") ~= incarnation then
   return { "ENTITY_NOT_FOUND" }
 end
 local before, overtaken_by = arrived_before(arrivals, source, id)

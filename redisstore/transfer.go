@@ -146,7 +146,8 @@ func (s *Store) readTransfer(
 		return transfer, err
 	}
 	transfer = semantics.Transfer{
-		Source: source, ID: transferID(incarnation, note.id), To: note.to, Age: age, Resubmits: note.how,
+		Source: source, ID: transferID(incarnation, note.id),
+		Seed: transferID(incarnation, strconv.FormatUint(note.nonce, 10)), To: note.to, Age: age, Resubmits: note.how,
 	}
 	for _, e := range found {
 		e.nonce, e.lockedUntil = note.nonce, never
@@ -207,6 +208,8 @@ func (s *Store) Arrive(
 		return nil, err
 	case r.unmet != nil: // the transfer stays open, and its repetition finds what has arrived
 		return nil, r.unmet
+	case r.status == string(semantics.EntityNotFound) && transfer.To.Incarnation == semantics.AnyIncarnation:
+		return nil, semantics.NotFound(transfer.To.Path)
 	case r.status == "NOT_YET", r.status == string(semantics.EntityNotFound) && !isLast:
 		return nil, semantics.ErrNotYet
 	case r.status == "OVERTAKEN":

@@ -26,20 +26,29 @@ func SplitPartition(path string) (entity string, incarnation int64, ok bool) {
 	return entity, incarnation, found && err == nil
 }
 
-// InWhole returns the entity that a path of a partition belongs to, and numbers of messages as the entity has them
-// (PART-3). Of another path it returns what it was given.
-func InWhole(path string, numbers []int64) (entity string, of []int64) {
+// PartitionIn returns which partition of an entity a path names, -1 for another path.
+func PartitionIn(path string) int {
 	entity, _, ok := SplitPartition(path)
 	if !ok {
-		return path, numbers
+		return -1
 	}
 	_, places, _ := strings.Cut(path[len(entity):], ".")
 	place, _, _ := strings.Cut(places, ".")
 	partition, _ := strconv.Atoi(place)
+	return partition
+}
+
+// InWhole returns the entity that a path of a partition belongs to, and numbers of messages as the entity has them
+// (PART-3). Of another path it returns what it was given.
+func InWhole(path string, numbers []int64) (entity string, of []int64) {
+	partition := PartitionIn(path)
+	if partition < 0 {
+		return path, numbers
+	}
 	for _, number := range numbers {
 		of = append(of, InPartition(number, partition))
 	}
-	return entity, of
+	return WholePath(path), of
 }
 
 // WholePath returns the path of the entity that a path of a partition belongs to; another path as it is.
@@ -97,8 +106,6 @@ func (o Options) CheckPartitions(entity string) error {
 	refused := cmp.Or(
 		when(o.RequiresSession, "requiresSession"),
 		when(o.RequiresDuplicateDetection, "requiresDuplicateDetection"),
-		when(o.ForwardTo != "", "forwardTo"),
-		when(o.ForwardDeadLetteredMessagesTo != "", "forwardDeadLetteredMessagesTo"),
 		when(o.AutoDeleteOnIdle != Never, "autoDeleteOnIdle"),
 	)
 	if refused == "" {

@@ -47,8 +47,8 @@ type Transfers interface {
 	// a duplicate counts as stored (DUP-9). A message that the destination does not accept is refused alone. Unless
 	// isLast, one such message is enough for Arrive to store nothing and return ErrNotYet. A queue with sessions makes
 	// a forwarded message without one a dead letter of its own (FWD-3, DLQ-9). If the destination was deleted or
-	// recreated, every message is refused. It is activity of the destination only when it resubmits (FWD-10, CNT-5).
-	// ErrRoutesChanged.
+	// recreated, every message is refused; one of AnyIncarnation that does not exist is ENTITY_NOT_FOUND, and nothing was
+	// done. It is activity of the destination only when it resubmits (FWD-10, CNT-5). ErrRoutesChanged.
 	Arrive(
 		ctx context.Context, transfer Transfer, version int64, arrivals []Publication, isLast bool,
 	) ([]Arrival, error)
@@ -85,10 +85,14 @@ type Destination struct {
 	Incarnation int64
 }
 
+// AnyIncarnation is that of a destination whose path never comes back after it: a partition of an entity (PART-1).
+const AnyIncarnation = -1
+
 // Transfer is a batch of messages on its way from a source to a destination.
 type Transfer struct {
 	Source   Source // the main queue or the dead-letter queue of an entity
 	ID       string // distinguishes it from every other transfer there ever was; only the Store interprets it
+	Seed     string // as ID, but never another one for the same transfer: what is chosen for it is chosen from this
 	To       Destination
 	Age      time.Duration // since it was begun
 	Messages []*Received

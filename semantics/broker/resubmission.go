@@ -177,7 +177,7 @@ func sentAgain(m *semantics.Received, transfer semantics.Transfer, place int) se
 		p.ExpiresAt = m.ExpiresAt
 	}
 	if transfer.Resubmits.NewMessageIDs {
-		message.MessageID = idFrom(strings.ToLower(transfer.ID), place) // the same, whichever sidecar continues it
+		message.MessageID = idFrom(strings.ToLower(transfer.Seed), place) // the same, whichever sidecar continues it
 	}
 	return p
 }

@@ -27,7 +27,8 @@ func (s *Store) Arrive(
 ) ([]semantics.Arrival, error) {
 	q, now, unlock, err := s.open(ctx, transfer.To.Path)
 	defer unlock()
-	if semantics.CodeOf(err) == semantics.EntityNotFound || err == nil && q.incarnation != transfer.To.Incarnation {
+	isAny := transfer.To.Incarnation == semantics.AnyIncarnation
+	if !isAny && (semantics.CodeOf(err) == semantics.EntityNotFound || err == nil && q.incarnation != transfer.To.Incarnation) {
 		return allRefused(semantics.EntityNotFound, len(publications), isLast)
 	}
 	if err != nil {

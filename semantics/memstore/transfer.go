@@ -101,7 +101,9 @@ func (s *Store) BeginTransfer(
 }
 
 func (t *transfer) view(source semantics.Source, now time.Time) semantics.Transfer {
-	view := semantics.Transfer{Source: source, ID: t.id(), To: t.to, Age: now.Sub(t.begunAt), Resubmits: t.how}
+	view := semantics.Transfer{
+		Source: source, ID: t.id(), Seed: t.id(), To: t.to, Age: now.Sub(t.begunAt), Resubmits: t.how,
+	}
 	for _, m := range t.messages {
 		view.Messages = append(view.Messages, m.view())
 	}
