@@ -43,12 +43,6 @@ func (b *Broker) checkDestination(ctx context.Context, path, field, to string) e
 	if found.Incarnation != 0 {
 		return nil
 	}
-	if queue, err := b.store.GetEntity(ctx, semantics.QueueKind, to); err == nil && queue.Options.Partitions > 1 {
-		return semantics.BadDestination(
-			field, "is %q, which has several partitions, and nothing is forwarded there; name a queue with one",
-			semantics.Shorten(to),
-		).With(semantics.DetailEntity, path)
-	}
 	hint := "create it first"
 	for _, prefix := range []string{"queues/", "topics/"} {
 		name, has := strings.CutPrefix(to, prefix)

@@ -210,7 +210,9 @@ func (b *Broker) arrive(
 		to.Incarnation != transfer.To.Incarnation {
 		return b.tryToArrive(ctx, transfer, messages, true)
 	}
-	return nil, fmt.Errorf("forwarding from %s to %q: %w", transfer.Source, transfer.To.Path, err)
+	from := transfer.Source
+	from.Path = semantics.WholePath(from.Path)
+	return nil, fmt.Errorf("forwarding from %s to %q: %w", from, transfer.To.Path, err)
 }
 
 func (b *Broker) tryToArrive(

@@ -215,7 +215,9 @@ func (b *Broker) Resubmit(
 	if err := b.admit(callCost); err != nil {
 		return nil, false, err
 	}
-	r := &resubmitter{broker: b, source: source, target: target, options: options, most: most}
+	r := &resubmitter{
+		broker: b, source: source, target: target, options: options, most: most, created: map[int]int64{},
+	}
 	if options.TargetIsTopic || semantics.Fold(target) != semantics.Fold(path) {
 		if err := r.finishPending(ctx); err != nil {
 			return nil, false, err

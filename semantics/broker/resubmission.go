@@ -15,20 +15,33 @@ import (
 // forwarded does: set aside at their source, stored at the target, removed at the source. A sidecar that finds such a
 // transfer under way continues it, so each letter arrives once, whichever sidecar crashes when.
 
-// finishPending finishes the transfer that another call has begun from the source, if there is one: its letters are
-// hidden as long as it is under way.
+// finishPending finishes the transfers that other calls have begun from the source, one in each of its partitions: their
+// letters are hidden as long as these are under way.
 func (r *resubmitter) finishPending(ctx context.Context) error {
-	return r.broker.store.Unbroken(ctx, func(ctx context.Context) error {
-		transfer, err := r.broker.store.BeginTransfer(ctx, r.source, semantics.Destination{}, 1)
-		switch {
-		case errors.Is(err, semantics.ErrForwardingChanged),
-			semantics.CodeOf(err) == semantics.EntityNotFound: // there is none
-			return nil
-		case err != nil:
+	for range semantics.MaxPartitions {
+		var found bool
+		err := r.broker.store.Unbroken(ctx, func(ctx context.Context) (err error) {
+			found, err = r.finishOne(ctx)
+			return err
+		})
+		if err != nil || !found {
 			return err
 		}
-		return r.finishOther(ctx, transfer)
-	})
+	}
+	return nil
+}
+
+// finishOne finishes a transfer that another call has begun from the source, and reports whether there was one.
+func (r *resubmitter) finishOne(ctx context.Context) (found bool, err error) {
+	transfer, err := r.broker.store.BeginTransfer(ctx, r.source, semantics.Destination{}, 1)
+	switch {
+	case errors.Is(err, semantics.ErrForwardingChanged),
+		semantics.CodeOf(err) == semantics.EntityNotFound: // there is none
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, r.finishOther(ctx, transfer)
 }
 
 // finishOther finishes a transfer of the source that another call has begun.
@@ -118,9 +131,7 @@ func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int
 		}
 		result.Resubmitted = semantics.Resubmitted{Stored: arrival.Stored, Code: arrival.Refused}
 		r.results = append(r.results, result)
-		if result.Code == "" {
-			b.charge(1)
-		}
+		r.moved(result.Resubmitted)
 	}
 	return begun.Looked, nil
 }

@@ -16,12 +16,13 @@ type resubmitter struct {
 	options ResubmitOptions
 	most    int
 	results []ResubmitResult
-	isApart bool  // source and target are in different places, so the letters go by transfers
-	created int64 // the first number that this call created in the queue of the dead letters; 0: none yet
+	isApart bool // source and target are in different places, so the letters go by transfers
+	// by partition, the first number that this call created in the queue of the dead letters
+	created map[int]int64
 }
 
 // all goes through the dead letters by number and moves those that match, page by page. Resubmitted messages may be
-// dead-lettered again; to end, all stops at the first number that this call created.
+// dead-lettered again; to end, all stops at the first number that this call created, in each partition.
 func (r *resubmitter) all(ctx context.Context) ([]ResubmitResult, bool, error) {
 	from := int64(1)
 	for {
@@ -31,13 +32,16 @@ func (r *resubmitter) all(ctx context.Context) ([]ResubmitResult, bool, error) {
 		if err != nil {
 			return r.stop(err)
 		}
-		if r.created > 0 {
-			page = slices.DeleteFunc(page, func(m *semantics.Received) bool { return m.SequenceNumber >= r.created })
-		}
 		if len(page) == 0 {
 			return r.results, false, nil
 		}
-		from = page[len(page)-1].SequenceNumber + 1
+		last := page[len(page)-1]
+		from = last.SequenceNumber + 1
+		if r.isCreated(last) { // as all that follow in its partition
+			_, p := semantics.PartitionOf(last.SequenceNumber)
+			from = semantics.InPartition(1, p+1)
+		}
+		page = slices.DeleteFunc(page, r.isCreated)
 		var chosen []*semantics.Received
 		for _, m := range page {
 			matches := m.Unreadable == nil // it stays for a version that can read it
@@ -125,15 +129,30 @@ func (r *resubmitter) move(ctx context.Context, letters []*semantics.Received) e
 	}
 	for i, m := range moved {
 		r.results = append(r.results, ResubmitResult{SequenceNumber: letters[i].SequenceNumber, Resubmitted: m})
-		if m.Code == "" {
-			r.broker.charge(1)
-		}
-		if r.created == 0 && m.Code == "" && !m.Deduplicated &&
-			semantics.Fold(r.target) == semantics.Fold(r.source.Path) {
-			r.created = m.SequenceNumber
-		}
+		r.moved(m)
 	}
 	return nil
+}
+
+// moved notes a letter that the target took.
+func (r *resubmitter) moved(m semantics.Resubmitted) {
+	if m.Code != "" {
+		return
+	}
+	r.broker.charge(1)
+	_, p := semantics.PartitionOf(m.SequenceNumber)
+	isHere := semantics.Fold(r.target) == semantics.Fold(r.source.Path)
+	if first := r.created[p]; isHere && !m.Deduplicated && m.SequenceNumber != 0 &&
+		(first == 0 || m.SequenceNumber < first) {
+		r.created[p] = m.SequenceNumber
+	}
+}
+
+// isCreated reports whether this call created a message, or a later one of its partition.
+func (r *resubmitter) isCreated(m *semantics.Received) bool {
+	_, p := semantics.PartitionOf(m.SequenceNumber)
+	first, is := r.created[p]
+	return is && m.SequenceNumber >= first
 }
 
 // resubmission returns how the store sends a dead letter again.

@@ -15,16 +15,21 @@ const recheckAway = time.Second
 // received returns messages of a partition as those of its queue.
 func received(messages []*semantics.Received, partition int) []*semantics.Received {
 	for _, m := range messages {
-		if m.Forwarded == nil {
-			m.EnqueuedSequenceNumber = semantics.InPartition(m.EnqueuedSequenceNumber, partition)
-		}
-		m.SequenceNumber = semantics.InPartition(m.SequenceNumber, partition)
-		m.DeadLetterSource = semantics.WholePath(m.DeadLetterSource)
+		inWhole(m, partition)
 		if !m.LockToken.IsZero() {
 			m.LockToken = m.LockToken.InPartition(partition)
 		}
 	}
 	return messages
+}
+
+// inWhole changes what a message says of where it is to what its queue says of it.
+func inWhole(m *semantics.Received, partition int) {
+	if m.Forwarded == nil {
+		m.EnqueuedSequenceNumber = semantics.InPartition(m.EnqueuedSequenceNumber, partition)
+	}
+	m.SequenceNumber = semantics.InPartition(m.SequenceNumber, partition)
+	m.DeadLetterSource = semantics.WholePath(m.DeadLetterSource)
 }
 
 // Receive implements semantics.Receiver. It asks the partitions in turn, beginning with another one each time, so that

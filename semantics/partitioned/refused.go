@@ -6,29 +6,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// What queues with several partitions do not offer: transfers and transactions.
-
-// BeginTransfer implements semantics.Transfers.
-func (s *Store) BeginTransfer(
-	ctx context.Context, source semantics.Source, to semantics.Destination, limit int,
-) (transfer semantics.Transfer, err error) {
-	err = s.refuse(ctx, source.Path, "forwarding", func() error {
-		transfer, err = s.Store.BeginTransfer(ctx, source, to, limit)
-		return err
-	})
-	return transfer, err
-}
-
-// BeginResubmission implements semantics.Transfers.
-func (s *Store) BeginResubmission(
-	ctx context.Context, source semantics.Source, to semantics.Destination, numbers []int64, how semantics.Resubmitting,
-) (begun semantics.BegunResubmission, err error) {
-	err = s.refuse(ctx, source.Path, "resubmission", func() error {
-		begun, err = s.Store.BeginResubmission(ctx, source, to, numbers, how)
-		return err
-	})
-	return begun, err
-}
+// What queues with several partitions do not offer: transactions.
 
 // Transact implements semantics.Transactor.
 func (s *Store) Transact(

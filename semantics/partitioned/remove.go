@@ -76,17 +76,3 @@ func (s *Store) DeleteByNumber(
 	})
 	return codes, err
 }
-
-// Resubmit implements semantics.Remover.
-func (s *Store) Resubmit(
-	ctx context.Context, source semantics.Source, target string, letters []semantics.Resubmission,
-	bypassDuplicates bool,
-) (moved []semantics.Resubmitted, err error) {
-	err = s.refuse(ctx, source.Path, "resubmission", func() error {
-		return s.refuse(ctx, target, "resubmission", func() error {
-			moved, err = s.Store.Resubmit(ctx, source, target, letters, bypassDuplicates)
-			return err
-		})
-	})
-	return moved, err
-}

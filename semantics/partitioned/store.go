@@ -82,6 +82,7 @@ func (s *Store) remembered(path string) *whole {
 // look reads what an entity is, after a call found nothing by what was known of it. changed reports whether the call is
 // worth another try.
 func (s *Store) look(ctx context.Context, path string, had *whole) (now *whole, changed bool, err error) {
+	ctx = unpinned{ctx}
 	entity, err := s.Store.GetEntity(ctx, semantics.QueueKind, path)
 	switch {
 	case semantics.CodeOf(err) == semantics.EntityNotFound, err == nil && entity.Options.Partitions <= 1:

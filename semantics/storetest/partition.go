@@ -113,13 +113,10 @@ func testPART_1_Option(t *testing.T, h *fixture) {
 
 func testPART_1_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
 	h.spread(2)
-	h.createNamed("plain")
 	changes := map[string]change{
-		"requiresSession":               func(o *semantics.Options) { o.RequiresSession = true },
-		"requiresDuplicateDetection":    func(o *semantics.Options) { o.RequiresDuplicateDetection = true },
-		"forwardTo":                     func(o *semantics.Options) { o.ForwardTo = "plain" },
-		"forwardDeadLetteredMessagesTo": func(o *semantics.Options) { o.ForwardDeadLetteredMessagesTo = "plain" },
-		"autoDeleteOnIdle":              func(o *semantics.Options) { o.AutoDeleteOnIdle = time.Hour },
+		"requiresSession":            func(o *semantics.Options) { o.RequiresSession = true },
+		"requiresDuplicateDetection": func(o *semantics.Options) { o.RequiresDuplicateDetection = true },
+		"autoDeleteOnIdle":           func(o *semantics.Options) { o.AutoDeleteOnIdle = time.Hour },
 	}
 	for name, c := range changes {
 		options := semantics.Options{Partitions: 2}
@@ -134,12 +131,6 @@ func testPART_1_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
 	_, err := h.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{SessionID: "a"})
 	h.wantCode(err, semantics.SessionNotSupported)
 	_, err = h.broker.Transact(t.Context(), nil, []semantics.Operation{{Source: orders, Messages: []*semantics.Message{text("a")}}})
-	h.wantCode(err, semantics.InvalidOperation)
-	_, err = h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "plain", semantics.Options{ForwardTo: "orders"}, []string{"forwardTo"})
-	h.wantCode(err, semantics.ForwardDestinationInvalid)
-	h.send(text("a"))
-	h.deadLetterAll()
-	_, err = h.Store.BeginResubmission(t.Context(), deadOrders, semantics.Destination{Path: "plain", Incarnation: 1}, []int64{1}, semantics.Resubmitting{})
 	h.wantCode(err, semantics.InvalidOperation)
 }
 

@@ -1,0 +1,220 @@
+package partitioned
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Transfers from and to queues with several partitions.
+//
+// Each partition is a source of its own, under its own path, so what a transfer has set aside lies with its messages. A
+// destination is the whole queue: a transfer notes the incarnation of its record. What it carries arrives partition by
+// partition, and each partition remembers what became of its part. Which part a message is in depends on the message
+// alone, so any sidecar divides a transfer in the same way, and a repeat finds what has arrived.
+
+// GetEntity implements semantics.Entities. A partition, which upkeep is called for, has the name of its queue.
+func (s *Store) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
+	entity, err := s.Store.GetEntity(ctx, kind, path)
+	entity.Name = semantics.WholePath(entity.Name)
+	return entity, named(err)
+}
+
+// Destination implements semantics.Transfers.
+func (s *Store) Destination(ctx context.Context, path string) (semantics.Destination, error) {
+	to, err := s.Store.Destination(ctx, path)
+	if err != nil || to.Incarnation != 0 {
+		return to, err
+	}
+	switch entity, err := s.Store.GetEntity(ctx, semantics.QueueKind, path); {
+	case semantics.CodeOf(err) == semantics.EntityNotFound, err == nil && !isSpread(entity):
+		return to, nil
+	case err != nil:
+		return to, err
+	default:
+		return semantics.Destination{Path: entity.Name, Kind: entity.Kind, Incarnation: entity.Incarnation}, nil
+	}
+}
+
+// BeginTransfer implements semantics.Transfers. Of a whole queue it returns the transfer of one partition.
+func (s *Store) BeginTransfer(
+	ctx context.Context, source semantics.Source, to semantics.Destination, limit int,
+) (transfer semantics.Transfer, err error) {
+	err = s.on(ctx, source.Path, func() error {
+		transfer, err = s.Store.BeginTransfer(ctx, source, to, limit)
+		return err
+	}, func(w *whole) error {
+		failed := semantics.ErrForwardingChanged // unless some partition forwards there
+		for p := range w.paths {
+			transfer, err = s.Store.BeginTransfer(ctx, w.in(p, source), to, limit)
+			switch {
+			case err == nil && transfer.ID != "":
+				return nil
+			case err == nil:
+				failed = nil
+			case !errors.Is(err, semantics.ErrForwardingChanged):
+				return inPartition(err, p)
+			}
+		}
+		return failed
+	})
+	return carried(transfer), named(err)
+}
+
+// carried returns a transfer of a partition with its messages as those of its queue. They keep the tokens by which the
+// partition knows them.
+func carried(transfer semantics.Transfer) semantics.Transfer {
+	if p := semantics.PartitionIn(transfer.Source.Path); p >= 0 {
+		for _, m := range transfer.Messages {
+			inWhole(m, p)
+		}
+	}
+	return transfer
+}
+
+// BeginResubmission implements semantics.Transfers. A transfer has messages of one partition, so it looks at the first
+// numbers, as far as they are of one.
+func (s *Store) BeginResubmission(
+	ctx context.Context, source semantics.Source, to semantics.Destination, numbers []int64, how semantics.Resubmitting,
+) (begun semantics.BegunResubmission, err error) {
+	err = s.on(ctx, source.Path, func() error {
+		begun, err = s.Store.BeginResubmission(ctx, source, to, numbers, how)
+		return err
+	}, func(w *whole) error {
+		own, p := w.firstOfOne(numbers)
+		if p < 0 { // no partition has them
+			begun = semantics.BegunResubmission{IsNew: true, Looked: len(own)}
+			return nil
+		}
+		begun, err = s.Store.BeginResubmission(ctx, w.in(p, source), to, own, how)
+		return inPartition(err, p)
+	})
+	begun.Transfer = carried(begun.Transfer)
+	return begun, err
+}
+
+// firstOfOne returns the first of some numbers that are all of one partition, as it knows them; -1 if no partition has
+// the first ones.
+func (w *whole) firstOfOne(numbers []int64) (own []int64, partition int) {
+	for i, number := range numbers {
+		n, p := semantics.PartitionOf(number)
+		if p < 0 || p >= len(w.paths) {
+			p = -1
+		}
+		if i > 0 && p != partition {
+			break
+		}
+		own, partition = append(own, n), p
+	}
+	return own, partition
+}
+
+// EndTransfer implements semantics.Transfers.
+func (s *Store) EndTransfer(ctx context.Context, transfer semantics.Transfer, fates []semantics.Fate) error {
+	return named(s.Store.EndTransfer(ctx, transfer, fates))
+}
+
+// Arrive implements semantics.Transfers. What arrives in one partition does so in one step.
+func (s *Store) Arrive(
+	ctx context.Context, transfer semantics.Transfer, version int64, publications []semantics.Publication, isLast bool,
+) ([]semantics.Arrival, error) {
+	w := s.remembered(transfer.To.Path)
+	if w == nil || w.incarnation != transfer.To.Incarnation {
+		arrivals, err := s.Store.Arrive(ctx, transfer, version, publications, isLast)
+		isThere := err != nil || len(arrivals) == 0 || arrivals[0].Refused != semantics.EntityNotFound
+		if isThere && !errors.Is(err, semantics.ErrNotYet) {
+			return arrivals, err
+		}
+		// It may be a queue that this Store does not know yet.
+		entity, failed := s.Store.GetEntity(ctx, semantics.QueueKind, transfer.To.Path)
+		switch {
+		case failed != nil && semantics.CodeOf(failed) != semantics.EntityNotFound:
+			return nil, failed
+		case failed != nil || !isSpread(entity) || entity.Incarnation != transfer.To.Incarnation:
+			return arrivals, err
+		}
+		w = s.remember(unpinned{ctx}, entity)
+	}
+	arrivals, err := s.arriveIn(ctx, w, transfer, publications, isLast)
+	switch {
+	case semantics.CodeOf(err) != semantics.EntityNotFound:
+		return arrivals, named(err)
+	case !isLast:
+		return nil, semantics.ErrNotYet
+	default: // with the queue has gone what had arrived there
+		for i := range arrivals {
+			arrivals[i] = semantics.Arrival{Refused: semantics.EntityNotFound}
+		}
+		return arrivals, nil
+	}
+}
+
+// ofCarried returns the partition of a message that was sent elsewhere. It depends on nothing but the message.
+func (w *whole) ofCarried(m *semantics.Message) int {
+	return w.ofKey(cmp.Or(m.Partition(), m.MessageID))
+}
+
+// arriveIn lets each partition take its part. One that fails does not keep the others from it: the repeat finds what
+// has arrived. ENTITY_NOT_FOUND if the queue is gone. It returns an arrival for each message in any case.
+func (s *Store) arriveIn(
+	ctx context.Context, w *whole, transfer semantics.Transfer, publications []semantics.Publication, isLast bool,
+) ([]semantics.Arrival, error) {
+	places, arrivals := make([][]int, len(w.paths)), make([]semantics.Arrival, len(publications))
+	for i, publication := range publications {
+		p := w.ofCarried(publication.Message)
+		places[p] = append(places[p], i)
+	}
+	var failed error
+	for p, own := range places {
+		if len(own) == 0 {
+			continue
+		}
+		part := transfer
+		part.To.Path, part.To.Incarnation = w.paths[p], semantics.AnyIncarnation
+		some, err := s.arriveInOne(ctx, w, part, pick(publications, own), isLast)
+		switch {
+		case errors.Is(err, semantics.ErrOvertaken), semantics.CodeOf(err) == semantics.EntityNotFound:
+			return arrivals, err
+		case err != nil && (failed == nil || errors.Is(failed, semantics.ErrNotYet)):
+			failed = inPartition(err, p)
+		}
+		for i, a := range some {
+			if a.SequenceNumber != 0 {
+				a.SequenceNumber = semantics.InPartition(a.SequenceNumber, p)
+			}
+			arrivals[own[i]] = a
+		}
+	}
+	return arrivals, failed
+}
+
+// arriveInOne lets a part of a transfer arrive in its partition, which it creates if it is missing.
+func (s *Store) arriveInOne(
+	ctx context.Context, w *whole, part semantics.Transfer, publications []semantics.Publication, isLast bool,
+) ([]semantics.Arrival, error) {
+	for look := 1; ; look++ {
+		arrivals, err := s.Store.Arrive(ctx, part, 0, publications, isLast)
+		if semantics.CodeOf(err) != semantics.EntityNotFound || look == mostLooks {
+			return arrivals, err
+		}
+		entity, err := s.Store.GetEntity(ctx, semantics.QueueKind, w.name)
+		if err == nil && entity.Incarnation != w.incarnation {
+			err = semantics.NotFound(w.name)
+		}
+		if err == nil {
+			err = s.complete(unpinned{ctx}, entity, w)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// unpinned is the context of a call without its values, for work of several goroutines: those of an Unbroken are for
+// one.
+type unpinned struct{ context.Context }
+
+// Value implements context.Context.
+func (unpinned) Value(any) any { return nil }
