@@ -66,7 +66,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		topicStatusTests, topicScheduleTests, topicReceiveTests, topicDuplicateTests,
 		forwardTests, forwardStepTests, forwardRefusedTests, forwardArrivalTests, forwardHopTests, forwardDeadTests,
 		forwardEntityTests, undeliveredTests, unmatchedTests,
-		partitionTests, partitionForwardTests, transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
+		partitionTests, partitionForwardTests, partitionResubmitTests, transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
 	)
 	for _, test := range all {
 		t.Run(ruleName(test), func(t *testing.T) {
