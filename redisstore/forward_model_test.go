@@ -11,6 +11,7 @@ import (
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/partitioned"
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
@@ -20,7 +21,8 @@ type forwardModel struct {
 	*topicModel
 	brokers [2]*broker.Broker
 	dying   [2]*dyingStore
-	known   map[string]bool // messages that were sent, by id
+	links   map[string]int64 // how many partitions the queues have; without one 1
+	known   map[string]bool  // messages that were sent, by id
 	done    map[string]bool // those that were completed
 }
 
@@ -86,12 +88,25 @@ func (s *dyingStore) EndTransfer(ctx context.Context, transfer semantics.Transfe
 // end each message is in one place. `-rapid.checks=N` runs more.
 func TestForwardModel(t *testing.T) {
 	t.Parallel()
+	runForwardModel(t, nil)
+}
+
+// The same holds when queues have several partitions, before and behind others and those with one. Then a transfer
+// takes a step in each partition, and forwarders crash between any two.
+func TestForwardModelOfPartitions(t *testing.T) {
+	t.Parallel()
+	runForwardModel(t, map[string]int64{"in": 2, "mid": 3, "attic": 2})
+}
+
+func runForwardModel(t *testing.T, links map[string]int64) {
+	t.Helper()
 	raw := redistest.Client(t, redistest.URL(t))
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &forwardModel{topicModel: openTopicModel(t, rt, raw), known: map[string]bool{}, done: map[string]bool{}}
+		m := &forwardModel{topicModel: openTopicModel(t, rt, raw), links: links, known: map[string]bool{}, done: map[string]bool{}}
 		for i, s := range m.stores {
 			m.dying[i] = &dyingStore{Store: s}
-			m.brokers[i] = brokerOver(m.dying[i])
+			m.stores[i] = partitioned.New(s)
+			m.brokers[i] = brokerOver(partitioned.New(m.dying[i]))
 			defer m.brokers[i].Close()
 		}
 		m.createChain()
@@ -111,6 +126,7 @@ func (m *forwardModel) createChain() {
 	m.both("create", func(_ int, s semantics.Store) (any, error) {
 		for i, path := range chain {
 			o := options
+			o.Partitions = max(1, m.links[path])
 			if i < 2 {
 				o.ForwardTo = chain[i+1]
 			}
@@ -134,12 +150,13 @@ func (m *forwardModel) send(rt *rapid.T) {
 	n := storetest.LogUniform(m.many(300, 3, "messages")).Draw(rt, "messages")
 	body := make([]byte, storetest.LogUniform(mostCallBytes/n).Draw(rt, "size"))
 	target := rapid.SampledFrom([]semantics.Target{semantics.ToQueue("in"), semantics.ToTopic("news")}).Draw(rt, "target")
+	key := rapid.SampledFrom([]string{"", "", "a", "b", "c"}).Draw(rt, "key")
 	first := m.sent
 	m.sent += n
 	m.both("send", func(i int, _ semantics.Store) (any, error) {
 		messages := make([]*semantics.Message, n)
 		for j := range messages {
-			messages[j] = &semantics.Message{MessageID: fmt.Sprint("m", first+j), Body: body}
+			messages[j] = &semantics.Message{MessageID: fmt.Sprint("m", first+j), Body: body, PartitionKey: key}
 		}
 		_, err := m.brokers[i].Send(m.t.Context(), target, messages)
 		for _, message := range messages {
@@ -219,7 +236,9 @@ func (m *forwardModel) updateChain(rt *rapid.T) {
 		options.MaxMessageSizeInKilobytes = rapid.SampledFrom([]int64{1, 1024, 1024}).Draw(rt, "size")
 	}
 	m.both("update", func(_ int, s semantics.Store) (any, error) {
-		return s.UpdateEntity(m.t.Context(), semantics.QueueKind, path, options, []string{name})
+		entity, err := s.UpdateEntity(m.t.Context(), semantics.QueueKind, path, options, []string{name})
+		entity.Incarnation = 0 // which every store chooses
+		return entity, err
 	})
 }
 
@@ -254,7 +273,16 @@ func (m *forwardModel) checkChain() {
 			return s.Runtime(m.t.Context(), semantics.QueueKind, path)
 		})
 	}
-	for _, path := range append([]string{"news"}, chain...) {
+	kept := []string{"news"}
+	for _, path := range chain {
+		if m.links[path] <= 1 {
+			kept = append(kept, path)
+		}
+		for p := range int(m.links[path]) {
+			kept = append(kept, m.stores[1].(*partitioned.Store).Path(path, p))
+		}
+	}
+	for _, path := range kept {
 		if err := m.auditor.Audit(m.t.Context(), path); err != nil {
 			m.Fatal(err)
 		}

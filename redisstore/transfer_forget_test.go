@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/partitioned"
 )
 
 // forgets lets orders forward, and come back as it was before, as after a failover to a replica that lagged, with a
@@ -92,6 +95,47 @@ func TestDUR_4_ForwarderOfASourceThatForgetsCutOff(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// A transfer that one partition of its destination overtakes has arrived in another one. With its next number it
+// arrives in the former, and not again in the latter.
+func TestDUR_4_SourceThatForgetsBeforePartitions(t *testing.T) {
+	t.Parallel()
+	for _, shift := range shifts {
+		t.Run(shift.String(), func(t *testing.T) {
+			t.Parallel()
+			s := openTransfers(t)
+			store := partitioned.New(s.Store)
+			must(t, makeQueue(t, store, "archive", func(o *semantics.Options) { o.Partitions = 3 }))
+			s.make("orders", func(o *semantics.Options) { o.ForwardTo = "archive" })
+			keyed := func(key string) *semantics.Message {
+				return &semantics.Message{MessageID: key, PartitionKey: key}
+			}
+			forward := func() {
+				broker := brokerOver(store)
+				defer broker.Close()
+				must(t, broker.Forward(t.Context(), orders))
+			}
+			s.send(t, keyed("b"))
+			s.forgets(shift, forward)
+			s.send(t, keyed("b"), keyed("c"), keyed("g"))
+			forward()
+			s.send(t, keyed("c"))
+			forward()
+			arrived := map[int][]string{}
+			rows, err := store.Peek(t.Context(), archive, 1, 100, semantics.ShowAll)
+			must(t, err)
+			for _, m := range rows {
+				_, p := semantics.PartitionOf(m.SequenceNumber)
+				arrived[p] = append(arrived[p], m.MessageID)
+			}
+			want := map[int][]string{0: {"c", "c"}, 1: {"b", "b", "b"}, 2: {"g"}}
+			if diff := cmp.Diff(want, arrived); diff != "" {
+				t.Errorf("not as wanted (-want +got):\n%s", diff)
+			}
+			s.audit("orders")
+		})
 	}
 }
 
