@@ -23,7 +23,7 @@ type forwardModel struct {
 	dying   [2]*dyingStore
 	links   map[string]int64 // how many partitions the queues have; without one 1
 	known   map[string]bool  // messages that were sent, by id
-	done    map[string]bool // those that were completed
+	done    map[string]bool  // those that were completed
 }
 
 // chain are the queues that forward, or may; dead letters of out go to attic.

@@ -151,7 +151,7 @@ func (s *Store) Arrive(
 	}
 }
 
-// ofCarried returns the partition of a message that was sent elsewhere. It depends on nothing but the message.
+// ofCarried returns the partition of a message that was sent elsewhere. It depends on the message only.
 func (w *whole) ofCarried(m *semantics.Message) int {
 	return w.ofKey(cmp.Or(m.Partition(), m.MessageID))
 }
