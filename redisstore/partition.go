@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -83,4 +85,13 @@ func slotOf(tag string) int {
 		}
 	}
 	return int(crc % slots)
+}
+
+// Server returns the server that has an entity now, as far as the client of a cluster knows.
+func (s *Store) Server(ctx context.Context, path string) any {
+	server, err := s.servers.of(ctx, s.keys(path).tag)
+	if err != nil {
+		return (*redis.Client)(nil)
+	}
+	return server
 }

@@ -221,6 +221,18 @@ func (c *Cluster) replicaOf(t testing.TB, primary *clusterNode) *clusterNode {
 	return nil
 }
 
+// StopAllOf lets the server that has a key, and its replica, answer nothing until the test goes on with what is returned.
+func (c *Cluster) StopAllOf(t testing.TB, key string) (goOn func()) {
+	t.Helper()
+	_, home, _ := c.slotOf(context.WithoutCancel(t.Context()), t, key)
+	replica := c.replicaOf(t, home) // before the other one answers nothing
+	primaryGoesOn, replicaGoesOn := home.Pause(t), replica.Pause(t)
+	return func() {
+		primaryGoesOn()
+		replicaGoesOn()
+	}
+}
+
 // KillAllOf ends the server that has a key and its replica with SIGKILL.
 func (c *Cluster) KillAllOf(t testing.TB, key string) {
 	t.Helper()

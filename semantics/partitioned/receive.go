@@ -3,6 +3,7 @@ package partitioned
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -69,7 +70,8 @@ type reception struct {
 func (r *reception) run(ctx context.Context) (semantics.Batch, error) {
 	turn := r.whole.inTurn(&r.whole.received[r.source.SubQueue])
 	r.recheck = -1
-	active, quiet, until := r.divide(turn)
+	present := r.store.present(ctx, r.whole, turn)
+	active, quiet, until := r.divide(present)
 	r.ask(ctx, active)
 	if len(r.messages) == 0 {
 		r.ask(ctx, quiet)
@@ -80,7 +82,7 @@ func (r *reception) run(ctx context.Context) (semantics.Batch, error) {
 	case len(r.messages) > 0:
 	case r.failed != nil && (!r.answered || semantics.CodeOf(r.failed) != semantics.StoreUnavailable):
 		return semantics.Batch{}, r.failed
-	case r.failed != nil: // the others are there (PART-7)
+	case r.failed != nil || len(present) < len(turn): // the others are there (PART-7)
 		r.recheckAfter(recheckAway)
 	}
 	return semantics.Batch{Messages: r.messages, RecheckAfter: max(r.recheck, 0)}, nil
@@ -127,11 +129,9 @@ func (r *reception) ask(ctx context.Context, partitions []int) {
 }
 
 func (r *reception) askOne(ctx context.Context, p, limit int) (semantics.Batch, error) {
-	if r.watch == nil {
-		return r.store.Store.Receive(ctx, r.whole.in(p, r.source), limit, r.register)
-	}
 	before := r.watch.wakeUps(p)
 	batch, err := r.store.Store.Receive(ctx, r.whole.in(p, r.source), limit, r.register)
+	r.store.note(ctx, r.whole.paths[p], err)
 	if err == nil && r.register != semantics.RegisterNever && len(batch.Messages) == 0 {
 		r.watch.noteQuiet(r.whole, p, before, batch.RecheckAfter)
 	}
@@ -178,7 +178,10 @@ func (s *Store) PassOn(ctx context.Context, source semantics.Source) error {
 	if w == nil {
 		return s.Store.PassOn(ctx, source)
 	}
-	return named(w.withEach(func(p int) error { return s.Store.PassOn(ctx, w.in(p, source)) }))
+	failed := atOnce(s.present(ctx, w, w.all()), func(_, p int) error {
+		return inPartition(s.Store.PassOn(ctx, w.in(p, source)), p)
+	})
+	return named(errors.Join(failed...))
 }
 
 // Peek implements semantics.Receiver. From 0 on it returns the oldest messages of all partitions, in order of their

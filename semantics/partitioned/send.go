@@ -19,7 +19,7 @@ func (w *whole) keyOf(messages []*semantics.Message) (string, error) {
 }
 
 // choose returns the partitions that a batch may go to, the best one first. Any will do if it has no key.
-func (w *whole) choose(messages []*semantics.Message) ([]int, error) {
+func (s *Store) choose(ctx context.Context, w *whole, messages []*semantics.Message) ([]int, error) {
 	key, err := w.keyOf(messages)
 	switch {
 	case err != nil:
@@ -27,7 +27,7 @@ func (w *whole) choose(messages []*semantics.Message) ([]int, error) {
 	case key != "":
 		return []int{w.ofKey(key)}, nil
 	default:
-		return w.inTurn(&w.sent), nil
+		return s.present(ctx, w, w.inTurn(&w.sent)), nil
 	}
 }
 
@@ -58,7 +58,7 @@ func (s *Store) Send(
 		stored, err = s.Store.Send(ctx, path, messages)
 		return err
 	}, func(w *whole) error {
-		partitions, err := w.choose(messages)
+		partitions, err := s.choose(ctx, w, messages)
 		if err != nil {
 			return err
 		}
@@ -75,6 +75,7 @@ func (s *Store) sendToOne(
 	var first error
 	for _, p := range partitions {
 		stored, err := s.Store.Send(ctx, w.paths[p], messages)
+		s.note(ctx, w.paths[p], err)
 		if err == nil {
 			return numbered(stored, p), nil
 		}
@@ -138,7 +139,7 @@ func pick[T any](from []T, places []int) []T {
 func (s *Store) sendEach(ctx context.Context, w *whole, calls [][]*semantics.Message) []semantics.SendOutcome {
 	outcomes := make([]semantics.SendOutcome, len(calls))
 	places := make([][]int, len(w.paths)) // of the calls, by partition
-	anywhere := w.inTurn(&w.sent)
+	anywhere := s.present(ctx, w, w.inTurn(&w.sent))
 	for i, messages := range calls {
 		key, err := w.keyOf(messages)
 		p := anywhere[0]
@@ -154,6 +155,7 @@ func (s *Store) sendEach(ctx context.Context, w *whole, calls [][]*semantics.Mes
 			return nil
 		}
 		for i, o := range s.Store.SendEach(ctx, w.paths[p], pick(calls, places[p])) {
+			s.note(ctx, w.paths[p], o.Err)
 			o.Stored, o.Err = numbered(o.Stored, p), inPartition(o.Err, p)
 			outcomes[places[p][i]] = o
 		}
@@ -186,6 +188,7 @@ func (s *Store) SendOnce(
 		}
 		p := w.ofKey(key)
 		outcome = s.Store.SendOnce(ctx, w.paths[p], once, messages)
+		s.note(ctx, w.paths[p], outcome.Err)
 		outcome.Stored = numbered(outcome.Stored, p)
 		return inPartition(outcome.Err, p)
 	})

@@ -21,6 +21,7 @@ type Store struct {
 	semantics.Store // for all that does not concern queues with several partitions
 
 	placing placer // nil: partitions may lie anywhere
+	away    away
 
 	mu      sync.Mutex
 	known   map[string]*whole             // by folded path
@@ -31,6 +32,9 @@ type Store struct {
 type placer interface {
 	// Slot returns the slot of the entity with that path, below of. It never changes.
 	Slot(path string) (slot, of int)
+	// Server returns the server that has the entity with that path now, or something equal for all whose server is not
+	// known. It may be compared.
+	Server(ctx context.Context, path string) any
 }
 
 var _ semantics.Store = (*Store)(nil)
@@ -40,7 +44,10 @@ const mostKnown = 10_000
 
 // New makes a Store over another one.
 func New(below semantics.Store) *Store {
-	s := &Store{Store: below, known: map[string]*whole{}, watches: map[semantics.Source][]*watch{}}
+	s := &Store{
+		Store: below, away: away{servers: map[any]*absence{}},
+		known: map[string]*whole{}, watches: map[semantics.Source][]*watch{},
+	}
 	s.placing, _ = below.(placer)
 	return s
 }

@@ -44,6 +44,8 @@ func (placed) Slot(path string) (slot, of int) {
 	return sum, 1000
 }
 
+func (placed) Server(context.Context, string) any { return nil }
+
 // Each partition lies in its own share of the slots, and every sidecar finds it there.
 func TestPART_1_PartitionsAreSpreadEvenly(t *testing.T) {
 	t.Parallel()

@@ -21,27 +21,27 @@ type watch struct {
 
 	mu    sync.Mutex // guards what follows, and sending to c
 	of    *whole     // nil: the queue has one partition now
+	isNew bool       // no receive relies on it yet
+	heard map[int]bool
 	woken map[int]uint64
 	quiet map[int]time.Time // partitions that have nothing, and until when they may be left alone
 }
 
-// subscriptions are those to some sources, with a goroutine for each.
-type subscriptions struct {
-	watches []semantics.Watch
-	over    chan struct{}
-	work    sync.WaitGroup
-}
-
-// Watch implements semantics.Receiver.
+// Watch implements semantics.Receiver. It hears of the partitions that can be reached, and of the others later.
 func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.Watch, error) {
 	w := s.remembered(source.Path)
 	if w == nil {
 		return s.Store.Watch(ctx, source)
 	}
-	one := &watch{store: s, source: source.Fold(), c: make(chan int, 1)}
-	if err := one.follow(ctx, w); err != nil {
-		return nil, err
+	one := &watch{store: s, source: source.Fold(), c: make(chan int, 1), isNew: true}
+	one.follow(ctx, w)
+	if err := one.below.await(ctx); err != nil {
+		one.below.end()
+		return nil, named(err)
 	}
+	one.mu.Lock()
+	one.isNew = false
+	one.mu.Unlock()
 	s.mu.Lock()
 	s.watches[one.source] = append(s.watches[one.source], one)
 	s.mu.Unlock()
@@ -76,28 +76,32 @@ func (s *Store) watchOf(source semantics.Source) *watch {
 	return nil
 }
 
-// watchAgain lets the watches of a queue follow what it is now. Where that fails they wait until they look again.
+// watchAgain lets the watches of a queue follow what it is now.
 func (s *Store) watchAgain(ctx context.Context, folded string, now *whole) {
+	for _, one := range s.openWatches(folded) {
+		one.follow(ctx, now)
+	}
+}
+
+// openWatches returns the open watches of a queue and its sub-queues.
+func (s *Store) openWatches(folded string) (open []*watch) {
 	s.mu.Lock()
-	var open []*watch
+	defer s.mu.Unlock()
 	for source, some := range s.watches {
 		if source.Path == folded {
 			open = append(open, some...)
 		}
 	}
-	s.mu.Unlock()
-	for _, one := range open {
-		_ = one.follow(ctx, now)
-	}
+	return open
 }
 
 // follow subscribes to the wake-ups of the partitions that the queue has now, and makes all look again who waited on
 // others.
-func (w *watch) follow(ctx context.Context, now *whole) error {
+func (w *watch) follow(ctx context.Context, now *whole) {
 	w.turn.Lock()
 	defer w.turn.Unlock()
 	if w.closed || w.below != nil && w.of == now {
-		return nil
+		return
 	}
 	sources := []semantics.Source{w.source}
 	if now != nil {
@@ -106,54 +110,14 @@ func (w *watch) follow(ctx context.Context, now *whole) error {
 			sources = append(sources, now.in(p, w.source))
 		}
 	}
-	below, err := w.subscribe(ctx, sources)
-	if err != nil {
-		return err
-	}
 	before := w.below
 	w.mu.Lock()
-	w.below, w.of, w.woken, w.quiet = below, now, map[int]uint64{}, map[int]time.Time{}
+	w.of, w.heard, w.woken, w.quiet = now, map[int]bool{}, map[int]uint64{}, map[int]time.Time{}
 	w.mu.Unlock()
+	w.below = w.subscribe(ctx, now, sources)
 	if before != nil {
 		before.end()
 		w.wake(0, 0) // what the others told of may be lost
-	}
-	return nil
-}
-
-func (w *watch) subscribe(ctx context.Context, sources []semantics.Source) (*subscriptions, error) {
-	below := &subscriptions{watches: make([]semantics.Watch, len(sources)), over: make(chan struct{})}
-	places := make([]int, len(sources))
-	failed := atOnce(places, func(place, _ int) (err error) {
-		below.watches[place], err = w.store.Store.Watch(ctx, sources[place])
-		return err
-	})
-	if at := slices.IndexFunc(failed, func(err error) bool { return err != nil }); at >= 0 {
-		below.end()
-		return nil, named(inPartition(failed[at], at))
-	}
-	for p, one := range below.watches {
-		below.work.Go(func() {
-			for {
-				select {
-				case n := <-one.C():
-					w.wake(p, n)
-				case <-below.over:
-					return
-				}
-			}
-		})
-	}
-	return below, nil
-}
-
-func (b *subscriptions) end() {
-	close(b.over)
-	b.work.Wait()
-	for _, one := range b.watches {
-		if one != nil {
-			one.Close()
-		}
 	}
 }
 
@@ -175,7 +139,25 @@ func (w *watch) wake(p, n int) {
 	w.c <- n
 }
 
+// hear notes that wake-ups of a partition come from now on. What it had before it may not have told of.
+func (w *watch) hear(of *whole, p int) {
+	w.mu.Lock()
+	isPresent := w.of == of
+	if isPresent {
+		w.heard[p] = true
+	}
+	isAwaited := isPresent && !w.isNew
+	w.mu.Unlock()
+	if isAwaited {
+		w.wake(p, 0)
+	}
+}
+
+// wakeUps returns how often a partition has woken this sidecar.
 func (w *watch) wakeUps(p int) uint64 {
+	if w == nil {
+		return 0
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.woken[p]
@@ -183,9 +165,12 @@ func (w *watch) wakeUps(p int) uint64 {
 
 // noteQuiet notes that a partition had nothing and would wake this sidecar, unless it has since then.
 func (w *watch) noteQuiet(of *whole, p int, wakeUps uint64, recheck time.Duration) {
+	if w == nil {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.of == of && w.woken[p] == wakeUps && recheck > 0 {
+	if w.of == of && w.heard[p] && w.woken[p] == wakeUps && recheck > 0 {
 		w.quiet[p] = time.Now().Add(recheck)
 	}
 }

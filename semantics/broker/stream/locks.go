@@ -67,6 +67,7 @@ func (s *Subscription) renewMessages(isDue bool) bool {
 			continue
 		}
 		s.account.MessagesRenewed(some, renewals)
+		isDone = isDone && !slices.ContainsFunc(renewals, func(r semantics.Renewal) bool { return r.Code.Retryable() })
 	}
 	return isDone
 }

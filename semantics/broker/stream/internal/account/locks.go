@@ -75,6 +75,7 @@ func (a *Account) MessagesRenewed(tokens []semantics.LockToken, renewals []seman
 		case m == nil || m.settling > 0 && r.Code != "": // settled meanwhile, or about to be
 		case r.Code == "":
 			m.endsAt = time.Now().Add(a.lockFor)
+		case r.Code.Retryable(): // that of a partition whose server is away (PART-7): nothing is known
 		default:
 			a.drop(tokens[i])
 			if m.isTaken {

@@ -83,9 +83,9 @@ func (a *Account) Settled(g Group, verb semantics.Settlement, codes []semantics.
 	for _, m := range g.unsettled {
 		m.settling--
 	}
+	what := &doubt{source: g.Source, verb: verb}
 	if err != nil {
 		if semantics.IsOutcomeUnknown(err) {
-			what := &doubt{source: g.Source, verb: verb}
 			for _, m := range g.unsettled {
 				m.doubt = what
 			}
@@ -99,6 +99,10 @@ func (a *Account) Settled(g Group, verb semantics.Settlement, codes []semantics.
 		case semantics.SessionLockLost:
 			if p := a.sessions[g.Source.SessionLock]; p != nil {
 				p.lose()
+			}
+		case semantics.StoreUnavailable: // of a partition whose server is away (PART-7)
+			if m := a.unsettled[g.Tokens[i]]; m != nil {
+				m.doubt = what
 			}
 		default: // the lock holds, so there is nothing in doubt
 			if m := a.unsettled[g.Tokens[i]]; m != nil {
