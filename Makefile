@@ -34,6 +34,7 @@ BENCH     ?= .
 BENCHTIME ?= 1s
 CHECKS    ?= 100000
 CROWDS    ?= 1
+DURABILITY ?= memory
 FUZZTIME  ?= 20s
 GAP       ?= 300ms
 HISTORY   ?=
@@ -173,9 +174,9 @@ soak: redis ## Run the model tests for hours, CHECKS=100000 runs of STEPS=200 st
 	go test ./test/history -run 'LossHistoriesOfProcesses$$' -count=1 -timeout 0 -seed $(SEED) -histories $(HISTORIES) -v
 
 .PHONY: faults
-faults: redis ## Break sidecars, their lines, Redis, Sentinels and a cluster under load, KILLS=20 of a Redis and twice as many of sidecars in MESSAGES=20000, and look at every message; CROWDS=4 lets four times as many clients work, OLDER=v1.2.3 mixes two versions, RUN=Sentinels chooses
+faults: redis ## Break sidecars, their lines, Redis, Sentinels and a cluster under load, KILLS=20 of a Redis and twice as many of sidecars in MESSAGES=20000, and look at every message; CROWDS=4 lets four times as many clients work, OLDER=v1.2.3 mixes two versions, DURABILITY=memory,replica makes a run at each level, RUN=Sentinels chooses
 	go test ./test/faults -run '$(RUN)' -count=1 -timeout 0 -v -seed $(SEED) -gap $(GAP) \
-	  -messages $(MESSAGES) -redis-kills $(KILLS) -sidecar-kills $$(( 2 * $(KILLS) )) -cuts $(KILLS) -crowds $(CROWDS) -older '$(OLDER)'
+	  -messages $(MESSAGES) -redis-kills $(KILLS) -sidecar-kills $$(( 2 * $(KILLS) )) -cuts $(KILLS) -crowds $(CROWDS) -durability $(DURABILITY) -older '$(OLDER)'
 
 .PHONY: fuzz
 fuzz: ## Fuzz parsers and decoders for FUZZTIME=20s each; a failing input is written to testdata/fuzz

@@ -35,7 +35,7 @@ func (s *Store) serverOf(ctx context.Context, path string) any {
 	return s.placing.Server(ctx, path)
 }
 
-// note keeps what the outcome of a call tells about the server of a partition.
+// note keeps what the outcome of a call says of the server of a partition.
 func (s *Store) note(ctx context.Context, path string, err error) {
 	e, code := semantics.AsError(err), semantics.CodeOf(err)
 	switch {

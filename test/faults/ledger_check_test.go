@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // loss is a message that was acknowledged and never came.
@@ -52,6 +54,29 @@ func (l *ledger) halfCopied() (all []id) {
 	return all
 }
 
+// disorder returns the messages that are not behind those that were sent before them with the same partition key, or
+// not in the same partition (PART-2, PART-3). Such sends are repeated until they are known to be stored.
+func (l *ledger) disorder() (all []id) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for sender, b := range l.books[spread] {
+		last := map[uint8]int64{}
+		for number, key := range b.key {
+			place := b.seen[0][number].number
+			if key == 0 || place == 0 {
+				continue
+			}
+			_, partition := semantics.PartitionOf(place)
+			_, before := semantics.PartitionOf(last[key])
+			if last[key] != 0 && (place < last[key] || partition != before) {
+				all = append(all, id{spread, sender, number})
+			}
+			last[key] = place
+		}
+	}
+	return all
+}
+
 // outage is when a Redis was gone or changed its role, and may have forgotten.
 type outage struct{ began, ended time.Time }
 
@@ -72,6 +97,9 @@ func (l *ledger) check(outages []outage, window time.Duration) (faults []string,
 	}
 	if half := l.halfCopied(); !l.forgetful && len(half) > 0 {
 		faults = append(faults, fmt.Sprintf("%d messages came to some of their subscriptions only, among them %s", len(half), half[0]))
+	}
+	if wrong := l.disorder(); !l.forgetful && len(wrong) > 0 {
+		faults = append(faults, fmt.Sprintf("%d messages are not in the order of their partition keys, among them %s", len(wrong), wrong[0]))
 	}
 	return faults[:min(len(faults), 40)], len(missing), longest
 }

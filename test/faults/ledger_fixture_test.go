@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // TestTheLedgerNotices shows that a ledger finds each kind of fault, and nothing where there is none.
@@ -73,6 +75,26 @@ func TestTheLedgerNotices(t *testing.T) {
 			l.receive(first(a))
 			l.receive(first(b))
 			l.receive(first(l.draft(news, 0, 1)[0]))
+		},
+		"in the order of their partition keys": func(l *ledger, a, b id) {
+			l.receive(first(a))
+			l.receive(first(b))
+			keyed := l.draft(spread, 0, 2)
+			l.keyed(keyed, 1)
+			d, e := first(keyed[0]), first(keyed[1])
+			d.number, e.number = e.number, d.number
+			l.receive(d)
+			l.receive(e)
+		},
+		"keys, among them 3.0.1": func(l *ledger, a, b id) {
+			l.receive(first(a))
+			l.receive(first(b))
+			keyed := l.draft(spread, 0, 2)
+			l.keyed(keyed, 1)
+			d := first(keyed[1])
+			d.number = semantics.InPartition(d.number, 1)
+			l.receive(first(keyed[0]))
+			l.receive(d)
 		},
 	} {
 		l := newLedger(false)

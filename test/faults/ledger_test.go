@@ -31,6 +31,7 @@ const (
 	orders target = iota // a queue
 	chats                // a queue with sessions
 	news                 // a topic with two subscriptions
+	spread               // a queue with several partitions
 	targets
 )
 
@@ -46,6 +47,7 @@ func copiesOf(t target) int {
 type book struct {
 	sent []fate
 	at   []instant // when it was acknowledged
+	key  []uint8   // which of the sender's partition keys it has, zero: none
 	seen [][]seen  // by place
 }
 
@@ -118,12 +120,21 @@ func (l *ledger) draft(to target, sender, count int) []id {
 	b, ids := l.books[to][sender], make([]id, count)
 	for i := range ids {
 		ids[i] = id{to, sender, len(b.sent)}
-		b.sent, b.at = append(b.sent, open), append(b.at, 0)
+		b.sent, b.at, b.key = append(b.sent, open), append(b.at, 0), append(b.key, 0)
 		for place := range b.seen {
 			b.seen[place] = append(b.seen[place], seen{})
 		}
 	}
 	return ids
+}
+
+// keyed notes that messages are sent with one of the sender's partition keys.
+func (l *ledger) keyed(ids []id, key uint8) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, i := range ids {
+		l.books[i.to][i.sender].key[i.number] = key
+	}
 }
 
 // sentAs notes the outcome of the call that sent some messages.

@@ -37,6 +37,8 @@ func outcomeOf(err error) (got outcome, isExpected bool) {
 			return lockLost, true
 		case semantics.EntityNotFound, semantics.MessageNotFound, semantics.SessionCannotBeLocked:
 			return gone, true
+		case semantics.DurabilityNotMet: // it is stored, and may be lost
+			return unknown, true
 		case semantics.StoreUnavailable, semantics.Cancelled:
 			if info.Metadata[semantics.DetailOutcome] == semantics.OutcomeUnknown {
 				return unknown, true

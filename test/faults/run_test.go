@@ -13,6 +13,7 @@ import (
 	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/partitioned"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
 
@@ -41,8 +42,9 @@ type run struct {
 	rng       *rand.Rand
 	seed      uint64
 	namespace string
+	level     string // of durability
 	sockets   string // a folder
-	store     *redisstore.Store
+	store     *partitioned.Store
 	posts     []*post
 	ledger    *ledger
 
@@ -76,19 +78,21 @@ const (
 	sidecars  = 3
 	receivers = 2 // of each source, of each of -crowds
 	holders   = 3 // of each of -crowds
+
+	partitions = 4
 )
 
 // play lets applications work on servers while faults happen, then until nothing is left, and checks what they saw. It
 // returns the namespace.
-func play(t *testing.T, on servers) string {
+func play(t *testing.T, level string, on servers) string {
 	t.Helper()
 	sidecartest.Binary(t)
 	r := &run{
-		servers: on, t: t, ctx: t.Context(), seed: *firstSeed, namespace: redistest.Namespace(), sockets: t.TempDir(),
+		servers: on, level: level, t: t, ctx: t.Context(), seed: *firstSeed, namespace: redistest.Namespace(), sockets: t.TempDir(),
 		ledger: newLedger(on.forgetful), counts: map[string]int{},
 	}
 	r.rng = r.random(0)
-	r.store = redistest.Open(t, redisstore.Options{URL: on.url, Namespace: r.namespace})
+	r.store = partitioned.New(redistest.Open(t, redisstore.Options{URL: on.url, Namespace: r.namespace}))
 	r.makeEntities()
 	for range sidecars {
 		p := &post{url: on.url}
@@ -142,7 +146,9 @@ func (r *run) startAll(sending, receiving *sync.WaitGroup) {
 // sources are where receivers without sessions take messages from.
 func (r *run) sources() (all []source) {
 	for _, isDead := range []bool{false, true} {
-		all = append(all, source{orders, 0, resources[orders], isDead})
+		for _, to := range []target{orders, spread} {
+			all = append(all, source{to, 0, resources[to], isDead})
+		}
 		for place, name := range subscriptions {
 			all = append(all, source{news, place, resources[news] + "/subscriptions/" + name, isDead})
 		}
@@ -156,7 +162,9 @@ func (r *run) makeEntities() {
 	options.LockDuration, options.MaxDeliveryCount = lockDuration, 1000
 	inSessions := options
 	inSessions.RequiresSession = true
-	for path, o := range map[string]semantics.Options{"orders": options, "chats": inSessions} {
+	inPartitions := options
+	inPartitions.Partitions = partitions
+	for path, o := range map[string]semantics.Options{"orders": options, "chats": inSessions, "spread": inPartitions} {
 		if _, _, err := r.store.CreateEntity(r.ctx, semantics.QueueKind, path, o); err != nil {
 			r.t.Fatal(err)
 		}
@@ -191,7 +199,7 @@ func (r *run) watchBacklog() {
 
 // left returns how many messages are there.
 func (r *run) left() (left int64, err error) {
-	for _, path := range []string{"orders", "chats", semantics.SubscriptionPath("news", "a"), semantics.SubscriptionPath("news", "b")} {
+	for _, path := range []string{"orders", "chats", "spread", semantics.SubscriptionPath("news", "a"), semantics.SubscriptionPath("news", "b")} {
 		counts, err := r.store.Runtime(r.ctx, semantics.QueueKind, path)
 		if err != nil {
 			return 0, err
@@ -204,7 +212,11 @@ func (r *run) left() (left int64, err error) {
 // check checks what the applications saw, and what is kept.
 func (r *run) check(took time.Duration) {
 	r.t.Helper()
-	faults, lost, longest := r.ledger.check(r.outages, r.window)
+	window := r.window
+	if r.level != "memory" {
+		window = -1 // what was confirmed is never lost
+	}
+	faults, lost, longest := r.ledger.check(r.outages, window)
 	for _, one := range faults {
 		r.t.Error(one)
 	}
@@ -224,10 +236,11 @@ func (r *run) check(took time.Duration) {
 	r.t.Logf("seed %d: %d messages in %s, %d copies acknowledged, %d deliveries, %d of them again, %d settled too late and refused",
 		r.seed, r.sent.Load(), took.Round(time.Second), l.acked, l.delivered, l.again, l.stale)
 	r.t.Logf("%d sidecars killed, %d Redis killed, faults: %v", r.killed, r.redisKilled, r.counts)
-	r.t.Logf("%d acknowledged messages lost, the oldest %s before Redis forgot", lost, longest)
+	r.t.Logf("durability %s: %d acknowledged messages lost in %d outages of Redis, the oldest %s before one",
+		r.level, lost, len(r.outages), longest)
 	if r.t.Failed() {
 		r.t.Log(strings.Join(r.story, "\n"))
-		r.t.Logf("to repeat: go test ./test/faults -run '%s$' -count=10 -seed=%d -messages=%d -sidecar-kills=%d -redis-kills=%d -gap=%s -crowds=%d",
-			r.t.Name(), r.seed, *messages, *sidecarKills, *redisKills, *gap, *crowds)
+		r.t.Logf("to repeat: go test ./test/faults -run '%s$' -count=10 -seed=%d -messages=%d -sidecar-kills=%d -redis-kills=%d -gap=%s -crowds=%d -durability=%s",
+			r.t.Name(), r.seed, *messages, *sidecarKills, *redisKills, *gap, *crowds, r.level)
 	}
 }

@@ -16,6 +16,7 @@ import (
 const (
 	senders           = 3 // of each of -crowds
 	sessionsPerSender = 8
+	keysPerSender     = 8
 	patience          = 10 * time.Second // of one call
 	maxBatch          = 200
 	maxBody           = 64 << 10
@@ -24,7 +25,7 @@ const (
 )
 
 // resources are the names of the targets in the API.
-var resources = [targets]string{orders: "queues/orders", chats: "queues/chats", news: "topics/news"}
+var resources = [targets]string{orders: "queues/orders", chats: "queues/chats", news: "topics/news", spread: "queues/spread"}
 
 // send sends batches until it is told to stop.
 func (r *run) send(sender int) {
@@ -40,20 +41,29 @@ func (r *run) send(sender int) {
 	}
 }
 
-// sendOne sends a batch. Messages of a session, and half of the others, it sends until it knows the outcome, with the
-// same request id.
+// sendOne sends a batch. Messages of a session or with a partition key, and half of the others, it sends until it knows
+// the outcome, with the same request id.
 func (r *run) sendOne(rng *rand.Rand, ids []id, batch int) outcome {
 	request := &sidebusv1.SendRequest{Target: resources[ids[0].to]}
 	room := maxBytes - 100*len(ids) // 100: its name and session, and what is counted for each message
+	key := ""
+	if ids[0].to == spread && rng.IntN(2) == 0 {
+		n := batch % keysPerSender
+		key = fmt.Sprintf("%d-%d", ids[0].sender, n)
+		r.ledger.keyed(ids, uint8(1+n)) //nolint:gosec // it is small
+	}
 	for _, i := range ids {
 		m := &sidebusv1.Message{MessageId: proto.String(i.String()), Content: &sidebusv1.Message_Body{Body: bodyOf(i, room)}}
 		room -= len(m.GetBody())
 		if i.to == chats {
 			m.SessionId = proto.String(sessionOf(i))
 		}
+		if key != "" {
+			m.PartitionKey = proto.String(key)
+		}
 		request.Messages = append(request.Messages, m)
 	}
-	isSure := ids[0].to == chats || rng.IntN(2) == 0
+	isSure := ids[0].to == chats || key != "" || rng.IntN(2) == 0
 	if isSure {
 		request.RequestId = proto.String(fmt.Sprintf("%d/%d", ids[0].sender, batch))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // How long before a Redis died or changed its role what it acknowledged may be lost. A replica on the same machine lags
@@ -38,6 +39,9 @@ func startCluster(t *testing.T) servers {
 	t.Cleanup(c.Stop)
 	key := func(r *run) string {
 		entities := []string{"orders", "chats", "news"}
+		for p := range partitions {
+			entities = append(entities, semantics.Fold(r.store.Path("spread", p)))
+		}
 		return "sb:{" + r.namespace + "/" + entities[r.rng.IntN(len(entities))] + "}:entity"
 	}
 	return servers{url: c.URL, forgetful: true, window: lag, faults: []fault{

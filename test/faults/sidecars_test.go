@@ -47,7 +47,8 @@ func (r *run) launch(p *post) {
 	// find.
 	r.launched++
 	socket := "unix://" + filepath.Join(r.sockets, strconv.Itoa(r.launched))
-	process := sidecartest.LaunchBinary(r.t, r.program(), "--store", p.url, "--namespace", r.namespace, "--grpc-addr", socket, "--drain-timeout", "500ms")
+	process := sidecartest.LaunchBinary(r.t, r.program(), "--store", p.url, "--namespace", r.namespace, "--grpc-addr", socket, "--drain-timeout", "500ms",
+		"--durability", r.level)
 	conn, err := grpc.NewClient(process.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(2*semantics.MaxMessageSize)))
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/filter"
+	"github.com/sidebus/sidebus/semantics/partitioned"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
 
@@ -77,7 +78,8 @@ func tear(t *testing.T, written []file, rng *rand.Rand, namespace string) {
 	defer server.Stop()
 	auditor := audit.New(redistest.Client(t, server.URL), namespace)
 	store := redistest.Open(t, redisstore.Options{URL: server.URL, Namespace: namespace})
-	b := broker.New(store, broker.WithRules(filter.Compile))
+	spread := partitioned.New(store)
+	b := broker.New(spread, broker.WithRules(filter.Compile))
 	defer b.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	var sweeping sync.WaitGroup
@@ -87,20 +89,20 @@ func tear(t *testing.T, written []file, rng *rand.Rand, namespace string) {
 	sidecartest.Eventually(t, "all that is kept fits together", func() bool {
 		return auditor.AuditAll(ctx) == nil
 	})
-	for _, path := range []string{"orders", semantics.SubscriptionPath("news", "a")} {
-		counts, err := store.Runtime(ctx, semantics.QueueKind, path)
+	for _, path := range []string{"orders", "spread", semantics.SubscriptionPath("news", "a")} {
+		counts, err := spread.Runtime(ctx, semantics.QueueKind, path)
 		if semantics.CodeOf(err) == semantics.EntityNotFound {
 			continue // it was not there yet
 		}
 		sidecartest.Eventually(t, "everything is received", func() bool {
-			return err == nil && emptied(ctx, t, store, b, path)
+			return err == nil && emptied(ctx, t, spread, b, path)
 		})
 		t.Logf("torn at byte %d: %d messages in %s", at, counts.Active, path)
 	}
 }
 
 // emptied receives and completes what is there, and reports whether nothing is left.
-func emptied(ctx context.Context, t *testing.T, store *redisstore.Store, b *broker.Broker, path string) bool {
+func emptied(ctx context.Context, t *testing.T, store semantics.Store, b *broker.Broker, path string) bool {
 	t.Helper()
 	source := semantics.Source{Path: path}
 	got, err := b.Receive(ctx, source, broker.ReceiveOptions{MaxMessages: 200})
