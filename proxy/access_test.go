@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -29,6 +30,7 @@ import (
 // claimsOf is the table of AUTH-3 as the specification has it: which claims are enough for each RPC. "ListenSend" needs
 // both, "none" no claim: an operation of a transaction needs that of its own call.
 var claimsOf = map[string]string{
+	"Calls.Multiplex":       "none", // each of its calls needs its own
 	"Transactions.Transact": "none", "Transactions.Begin": "none", "Transactions.Add": "none", "Transactions.Commit": "none", "Transactions.Rollback": "none",
 	"Messages.Send": "Send", "Messages.CancelScheduled": "Send", "Messages.Publish": "Send", "Messages.Request": "ListenSend",
 	"Messages.Receive": "Listen", "Messages.CompleteAndReceive": "Listen", "Messages.ReceiveDeferred": "Listen", "Messages.ReceiveBySequence": "Listen", "Messages.Peek": "Listen",
@@ -83,13 +85,33 @@ func wantCode(rule, needs string) codes.Code {
 
 var allRules = []string{"", "Send", "Listen", "ListenSend", "Manage", "other"}
 
+// callMultiplexed calls an RPC over a stream with the token of a rule. The token of the stream is for everything.
+func (s *sidecar) callMultiplexed(t *testing.T, rule string, method protoreflect.MethodDescriptor) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", tokenOf("Manage")), patience)
+	defer cancel()
+	stream, err := sidebusv1.NewCallsClient(s.conn).Multiplex(ctx)
+	must(t, err)
+	call := callOf(t, 1, "/"+string(method.Parent().FullName())+"/"+string(method.Name()), requestOf(method.Input(), string(method.Name())))
+	call.Metadata = map[string]string{"authorization": ""}
+	if rule != "" {
+		call.Metadata["authorization"] = tokenOf(rule)
+	}
+	must(t, stream.Send(&sidebusv1.MultiplexRequest{Calls: []*sidebusv1.MultiplexRequest_Call{call}}))
+	response, err := stream.Recv()
+	must(t, err)
+	failure := &spb.Status{}
+	must(t, proto.Unmarshal(response.GetAnswers()[0].GetStatus(), failure))
+	return status.ErrorProto(failure)
+}
+
 // Every RPC is refused without a token and with one for something else, before anything is said of an entity that is
 // not there (ERR-5).
 func TestAUTH_3_EveryRPCNeedsItsClaim(t *testing.T) {
 	t.Parallel()
 	s := guarded(t)
 	seen := 0
-	for _, file := range []protoreflect.FileDescriptor{sidebusv1.File_sidebus_v1_messages_proto, sidebusv1.File_sidebus_v1_sessions_proto, sidebusv1.File_sidebus_v1_transactions_proto, sidebusv1.File_sidebus_v1_admin_proto} {
+	for _, file := range []protoreflect.FileDescriptor{sidebusv1.File_sidebus_v1_messages_proto, sidebusv1.File_sidebus_v1_sessions_proto, sidebusv1.File_sidebus_v1_transactions_proto, sidebusv1.File_sidebus_v1_admin_proto, sidebusv1.File_sidebus_v1_calls_proto} {
 		for i := range file.Services().Len() {
 			service := file.Services().Get(i)
 			for j := range service.Methods().Len() {
@@ -102,12 +124,17 @@ func TestAUTH_3_EveryRPCNeedsItsClaim(t *testing.T) {
 				seen++
 				for _, rule := range allRules {
 					want := wantCode(rule, needs)
-					err := s.callWith(t, rule, method)
-					if got := status.Code(err); got != want && (want != codes.OK || got == codes.Unauthenticated || got == codes.PermissionDenied) {
-						t.Errorf("%s with rule %q: got %v, want %s", name, rule, err, want)
+					failures := map[string]error{"alone": s.callWith(t, rule, method)}
+					if !method.IsStreamingClient() {
+						failures["multiplexed"] = s.callMultiplexed(t, rule, method)
 					}
-					if err != nil && want != codes.OK && strings.Contains(err.Error(), "does not exist") {
-						t.Errorf("%s with rule %q tells what exists: %v", name, rule, err)
+					for way, err := range failures {
+						if got := status.Code(err); got != want && (want != codes.OK || got == codes.Unauthenticated || got == codes.PermissionDenied) {
+							t.Errorf("%s %s with rule %q: got %v, want %s", name, way, rule, err, want)
+						}
+						if err != nil && want != codes.OK && strings.Contains(err.Error(), "does not exist") {
+							t.Errorf("%s %s with rule %q tells what exists: %v", name, way, rule, err)
+						}
 					}
 				}
 			}
@@ -136,8 +163,12 @@ func (s *sidecar) callWith(t *testing.T, rule string, method protoreflect.Method
 		return err
 	}
 	_ = stream.SendMsg(request) // RecvMsg gives the reason of a failure
+	_ = stream.CloseSend()
 	if err := stream.RecvMsg(reply); err != nil {
 		return err
+	}
+	if reply.Descriptor().Fields().ByName("failure") == nil {
+		return nil
 	}
 	failure := reply.Get(reply.Descriptor().Fields().ByName("failure")).Message().Interface()
 	published := &sidebusv1.Failure{}
@@ -230,7 +261,7 @@ func TestAUTH_3_EveryRouteNeedsItsClaim(t *testing.T) {
 			}
 		}
 	}
-	if routes < len(claimsOf)-2 { // the streams have none
+	if routes < len(claimsOf)-3 { // the streams have none
 		t.Errorf("saw %d routes", routes)
 	}
 	for path, want := range map[string]int{"/openapi.json": 200, "/v1/none": 401, "/q/messages": 401, "/v1/queues?x=1": 401} {

@@ -49,7 +49,9 @@ func TestCostOfAMessage(t *testing.T) { //nolint:paralleltest // it counts what 
 	var scripts atomic.Int64
 	onRedis := redistest.Open(t, redisstore.Options{URL: server.URL, Observe: func(string, string, time.Duration) { scripts.Add(1) }})
 	usage := func() redistest.Usage { return server.Usage(t) }
-	toMemory, toRedis := clientsOf(t, serveQuietly(t, memstore.New())), clientsOf(t, serveQuietly(t, onRedis))
+	overMemory, overRedis := serveQuietly(t, memstore.New()), serveQuietly(t, onRedis)
+	toMemory, toRedis := clientsOf(t, overMemory), clientsOf(t, overRedis)
+	sharedToMemory, sharedToRedis := clientsOverOneStream(t, overMemory), clientsOverOneStream(t, overRedis)
 	for _, c := range []struct {
 		name  string
 		to    clients
@@ -62,6 +64,9 @@ func TestCostOfAMessage(t *testing.T) { //nolint:paralleltest // it counts what 
 		{"memory, stream, one by one", toMemory, nil, byStreams(1), cost{178, 46_000, 0.1, 0, 0, 0}},
 		{"redis, three calls", toRedis, usage, byCalls, cost{715, 55_500, 0.1, 3.1, 29, 5_200}},
 		{"redis, two calls", toRedis, usage, byTurns, cost{550, 45_200, 0.1, 3.1, 29, 5_200}},
+		{"memory, three calls over one stream", sharedToMemory, nil, byCalls, cost{285, 28_000, 0.1, 0, 0, 0}},
+		{"redis, three calls over one stream", sharedToRedis, usage, byCalls, cost{445, 36_000, 0.1, 3.1, 29, 5_200}},
+		{"redis, two calls over one stream", sharedToRedis, usage, byTurns, cost{375, 33_500, 0.1, 3.1, 29, 5_200}},
 		{"redis, three calls in a session", toRedis, usage, bySession, cost{745, 56_500, 0.1, 3.1, 75, 5_300}},
 		{"redis, stream in a session", toRedis, usage, byStreamInSession, cost{220, 22_000, 0.1, 1.1, 42, 3_900}},
 		{"redis, stream", toRedis, usage, byStreams(100), cost{23, 10_600, 0.1, 0.05, 0.5, 1_240}},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
@@ -23,7 +24,16 @@ type clients struct {
 
 func clientsOf(t *testing.T, p *proxy.Proxy) clients {
 	t.Helper()
-	conn := dial(t, p.GRPCAddr().String())
+	return clientsOver(dial(t, p.GRPCAddr().String()))
+}
+
+// clientsOverOneStream makes their calls over one stream.
+func clientsOverOneStream(t *testing.T, p *proxy.Proxy) clients {
+	t.Helper()
+	return clientsOver(multiplexed(t, p))
+}
+
+func clientsOver(conn grpc.ClientConnInterface) clients {
 	return clients{sidebusv1.NewMessagesClient(conn), sidebusv1.NewSessionsClient(conn), sidebusv1.NewAdminClient(conn)}
 }
 

@@ -54,6 +54,7 @@ type sidecar struct {
 	err      error         // what Run returned
 	http     *http.Client
 	conn     *grpc.ClientConn
+	shared   grpc.ClientConnInterface // calls of the Go client share a stream
 	messages sidebusv1.MessagesClient
 	sessions sidebusv1.SessionsClient
 	admin    sidebusv1.AdminClient
@@ -112,6 +113,7 @@ func launchBroker(t *testing.T, broker *broker.Broker, over store, change ...fun
 	s.http = &http.Client{Transport: transport}
 	t.Cleanup(transport.CloseIdleConnections)
 	s.conn = dial(t, s.proxy.GRPCAddr().String())
+	s.shared = multiplexed(t, s.proxy)
 	s.messages, s.sessions = sidebusv1.NewMessagesClient(s.conn), sidebusv1.NewSessionsClient(s.conn)
 	s.admin = sidebusv1.NewAdminClient(s.conn)
 	return s

@@ -73,7 +73,8 @@ func isServed(service string) bool {
 		sidebusv1.Messages_ServiceDesc.ServiceName,
 		sidebusv1.Sessions_ServiceDesc.ServiceName,
 		sidebusv1.Transactions_ServiceDesc.ServiceName,
-		sidebusv1.Admin_ServiceDesc.ServiceName:
+		sidebusv1.Admin_ServiceDesc.ServiceName,
+		sidebusv1.Calls_ServiceDesc.ServiceName:
 		return true
 	default:
 		return false

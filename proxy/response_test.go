@@ -23,7 +23,9 @@ var modes = map[string]sidebusv1.ReceiveRequest_Mode{
 // receives take the two messages of "orders", deferred ones by number, over each wire.
 func receives(s *sidecar) map[string]func(ctx context.Context, mode sidebusv1.ReceiveRequest_Mode) error {
 	all := map[string]func(ctx context.Context, mode sidebusv1.ReceiveRequest_Mode) error{}
-	for wire, messages := range map[string]sidebusv1.MessagesClient{"grpc": s.messages, "http": sidebusv1.NewMessagesClient(overHTTP{s})} {
+	for wire, messages := range map[string]sidebusv1.MessagesClient{
+		"grpc": s.messages, "multiplexed": sidebusv1.NewMessagesClient(s.shared), "http": sidebusv1.NewMessagesClient(overHTTP{s}),
+	} {
 		all[wire+" receive"] = func(ctx context.Context, mode sidebusv1.ReceiveRequest_Mode) error {
 			_, err := messages.Receive(ctx, &sidebusv1.ReceiveRequest{Source: orders, MaxMessages: proto.Int32(2), Mode: mode})
 			return err
@@ -127,7 +129,7 @@ func TestRECV_7_RemovedOnlyAfterTheAnswer(t *testing.T) {
 func TestRECV_7_ByNumberRemovedOnlyAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"receiveBySequence", "receiveDeferred"} {
-		for _, name := range []string{"grpc", "http"} {
+		for _, name := range []string{"grpc", "multiplexed", "http"} {
 			t.Run(name+" "+verb, func(t *testing.T) {
 				t.Parallel()
 				over := newSpyStore()

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
@@ -41,8 +42,13 @@ type Options struct {
 	// Both or neither must be set.
 	SharedAccessKeyName, SharedAccessKey string
 
-	// DialOptions are used after those of this package, which connect without TLS. Only [New] looks at them.
+	// DialOptions are used after those of this package, which connect without TLS. Only [New] looks at them. With any,
+	// each call is an RPC of its own, so that interceptors and credentials among them see it.
 	DialOptions []grpc.DialOption
+
+	// SeparateCalls makes each call as an RPC of its own. By default, small calls share a stream, which costs both sides
+	// much less. Only [New] looks at it.
+	SeparateCalls bool
 }
 
 // Client makes senders and receivers over one connection to a sidecar. It connects with the first call, and again
@@ -89,20 +95,29 @@ func New(target string, options *Options) (*Client, error) {
 			MinConnectTimeout: 5 * time.Second,
 		}),
 	}
+	var signs credentials.PerRPCCredentials
 	if options.SharedAccessKeyName != "" || options.SharedAccessKey != "" {
 		if options.SharedAccessKeyName == "" || options.SharedAccessKey == "" {
 			return nil, invalidArgument("SharedAccessKey", "SharedAccessKeyName and SharedAccessKey must both be set")
 		}
-		dial = append(
-			dial, grpc.WithPerRPCCredentials(sharedAccess{options.SharedAccessKeyName, options.SharedAccessKey}),
-		)
+		signs = sharedAccess{options.SharedAccessKeyName, options.SharedAccessKey}
+		dial = append(dial, grpc.WithPerRPCCredentials(signs))
 	}
 	conn, err := grpc.NewClient(target, append(dial, options.DialOptions...)...)
 	if err != nil {
 		return nil, invalidArgument("target", err.Error())
 	}
-	c := NewFromConn(conn, options)
-	c.closes = conn.Close
+	if options.SeparateCalls || len(options.DialOptions) > 0 {
+		c := NewFromConn(conn, options)
+		c.closes = conn.Close
+		return c, nil
+	}
+	calls := newMultiplexed(conn, signs)
+	c := NewFromConn(calls, options)
+	c.closes = func() error {
+		calls.close()
+		return conn.Close()
+	}
 	return c, nil
 }
 

@@ -16,9 +16,11 @@ import (
 // stored.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}), experimental.BufferPool(mem.NopBufferPool{}),
+		grpc.ForceServerCodecV2(codec{protoCodec}), experimental.BufferPool(mem.NopBufferPool{}),
 	}
 }
+
+var protoCodec = encoding.GetCodecV2("proto")
 
 // codec is grpc-go's codec for protobuf, with two exceptions. An answer may be encoded already. And the error of an
 // incoming message that cannot be decoded is kept, so that the call can answer it. Otherwise grpc-go answers INTERNAL
@@ -27,10 +29,14 @@ type codec struct{ encoding.CodecV2 }
 
 // Marshal encodes an answer.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	if encoded, ok := v.(mem.Buffer); ok {
+	switch encoded := v.(type) {
+	case mem.Buffer:
 		return mem.BufferSlice{encoded}, nil
+	case mem.BufferSlice:
+		return encoded, nil
+	default:
+		return c.CodecV2.Marshal(v)
 	}
-	return c.CodecV2.Marshal(v)
 }
 
 // incoming is a request that is being decoded.

@@ -39,36 +39,46 @@ func Register(
 	server *grpc.Server, messages *Messages, sessions *Sessions, transactions *Transactions, admin *Admin,
 	responses *response.Tracker, calls *obs.Calls, authorizer access.Authorizer,
 ) {
-	r := &registrar{responses: responses, calls: calls, authorizer: authorizer}
-	server.RegisterService(r.observed(sidebusv1.Messages_ServiceDesc), messages)
-	server.RegisterService(r.observed(sidebusv1.Sessions_ServiceDesc), sessions)
-	server.RegisterService(r.observed(sidebusv1.Transactions_ServiceDesc), transactions)
-	server.RegisterService(r.observed(sidebusv1.Admin_ServiceDesc), admin)
+	r := &registrar{responses: responses, calls: calls, authorizer: authorizer, methods: map[string]method{}}
+	for _, s := range []struct {
+		desc    grpc.ServiceDesc
+		service any
+	}{
+		{sidebusv1.Messages_ServiceDesc, messages}, {sidebusv1.Sessions_ServiceDesc, sessions},
+		{sidebusv1.Transactions_ServiceDesc, transactions}, {sidebusv1.Admin_ServiceDesc, admin},
+	} {
+		server.RegisterService(r.observed(s.desc, s.service), s.service)
+	}
+	multiplexed := &multiplexer{methods: r.methods, responses: responses, stopping: messages.stopping}
+	server.RegisterService(r.observed(sidebusv1.Calls_ServiceDesc, multiplexed), multiplexed)
 }
 
 type registrar struct {
+	methods    map[string]method // of all services, by full name, for Multiplex
 	responses  *response.Tracker
 	calls      *obs.Calls
 	authorizer access.Authorizer
 }
 
 // observed returns a copy of a generated description whose handlers are observed.
-func (r *registrar) observed(desc grpc.ServiceDesc) *grpc.ServiceDesc {
+func (r *registrar) observed(desc grpc.ServiceDesc, service any) *grpc.ServiceDesc {
 	desc.Methods, desc.Streams = slices.Clone(desc.Methods), slices.Clone(desc.Streams)
 	for i, s := range desc.Streams {
 		desc.Streams[i].Handler = r.stream("/"+desc.ServiceName+"/"+s.StreamName, s.Handler)
 	}
 	for i, m := range desc.Methods {
-		if "/"+desc.ServiceName+"/"+m.MethodName == sidebusv1.Messages_Send_FullMethodName {
+		full := "/" + desc.ServiceName + "/" + m.MethodName
+		if full == sidebusv1.Messages_Send_FullMethodName {
 			m.Handler = handleSend
 		}
-		call := r.call("/"+desc.ServiceName+"/"+m.MethodName, m.Handler)
+		call := r.call(full, m.Handler)
+		r.methods[full] = method{service, call, deliversMessages[full]}
 		desc.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error,
 			_ grpc.UnaryServerInterceptor,
 		) (any, error) {
 			return call(srv, ctx, decode)
 		}
-		if deliversMessages["/"+desc.ServiceName+"/"+m.MethodName] {
+		if deliversMessages[full] {
 			desc.Streams = append(desc.Streams, grpc.StreamDesc{
 				StreamName: m.MethodName, Handler: r.deliveryStream(call), ServerStreams: true,
 			})
@@ -145,6 +155,9 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 		}()
 		if ctx, err = r.authenticate(ctx); err != nil {
 			return err
+		}
+		if full == sidebusv1.Calls_Multiplex_FullMethodName {
+			return handle(srv, &authenticatedStream{stream, ctx, func() {}, r.calls}) // its calls are admitted
 		}
 		end, err := admission.BeginStream(ctx)
 		if err != nil {

@@ -19,7 +19,7 @@ func floorSessions(client string) func(context.Context, string) (*opened, error)
 		if err != nil {
 			return nil, err
 		}
-		server, err := startServer(ctx, "-serve-bare", store.socket)
+		server, err := startServer(ctx, true, "-serve-bare", store.socket)
 		if err != nil {
 			store.stop()
 			return nil, err

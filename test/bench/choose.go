@@ -9,8 +9,8 @@ import (
 
 // groups are the names that -only knows besides those of workloads.
 var groups = map[string]string{
-	"sidebus": "sidebus-stream,sidebus-sessions,sidebus-unary,sidebus-unary-2,sidebus-stream-2-sidecars",
-	"floors":  "floor-stream,floor-sessions,floor-unary,floor-unary-2",
+	"sidebus": "sidebus-stream,sidebus-sessions,sidebus-unary,sidebus-unary-2,sidebus-calls,sidebus-calls-2,sidebus-stream-2-sidecars",
+	"floors":  "floor-stream,floor-sessions,floor-unary,floor-unary-2,floor-calls,floor-calls-2",
 	"peers":   "nats-jetstream,rabbitmq-quorum,asynq,bullmq",
 	"targets": "store,fan-out,latency,memory,backlog,idle,start",
 	"dapr": "dapr-redis,dapr-sidebus-topic,dapr-sidebus-lanes,dapr-sidebus-streams,dapr-sidebus-queue," +
@@ -24,21 +24,26 @@ var groups = map[string]string{
 func workloads(b build, root string) []workload {
 	const plain, sessions = `{"maxSizeInMegabytes":"81920"}`, `{"maxSizeInMegabytes":"81920","requiresSession":true}`
 	const streamed = "Publish, at most 1000 unanswered; Subscribe with 1000 credits; one message a request"
+	const shared = ", over one stream"
 	const ordered = "; strict order in 1000 sessions"
 	const unary, unary2 = "64 callers: Send, Receive, Complete of one message",
 		"64 callers: Send, CompleteAndReceive of one message"
 	all := []workload{
-		{name: "floor-stream", open: floor(streamed, stream(0))},
+		{name: "floor-stream", open: floor(streamed, stream(0), true)},
 		{name: "floor-sessions", share: 2, open: floorSessions(streamed + ordered)},
-		{name: "floor-unary", share: 5, open: floor(unary, calling(steps))},
-		{name: "floor-unary-2", share: 5, open: floor(unary2, calling(turns))},
-		{name: "sidebus-stream", open: b.carries(carrier{streamed, plain, 1, stream(0)})},
-		{name: "sidebus-stream-2-sidecars", open: b.carries(carrier{streamed, plain, 2, stream(0)})},
+		{name: "floor-unary", share: 5, open: floor(unary, calling(steps), true)},
+		{name: "floor-unary-2", share: 5, open: floor(unary2, calling(turns), true)},
+		{name: "floor-calls", share: 5, open: floor(unary+shared, calling(steps), false)},
+		{name: "floor-calls-2", share: 5, open: floor(unary2+shared, calling(turns), false)},
+		{name: "sidebus-stream", open: b.carries(carrier{streamed, plain, 1, stream(0), true})},
+		{name: "sidebus-stream-2-sidecars", open: b.carries(carrier{streamed, plain, 2, stream(0), true})},
 		{name: "sidebus-sessions", share: 2, open: b.carries(
-			carrier{streamed + ordered, sessions, 1, stream(1000)},
+			carrier{streamed + ordered, sessions, 1, stream(1000), true},
 		)},
-		{name: "sidebus-unary", share: 5, open: b.carries(carrier{unary, plain, 1, calling(steps)})},
-		{name: "sidebus-unary-2", share: 5, open: b.carries(carrier{unary2, plain, 1, calling(turns)})},
+		{name: "sidebus-unary", share: 5, open: b.carries(carrier{unary, plain, 1, calling(steps), true})},
+		{name: "sidebus-unary-2", share: 5, open: b.carries(carrier{unary2, plain, 1, calling(turns), true})},
+		{name: "sidebus-calls", share: 5, open: b.carries(carrier{unary + shared, plain, 1, calling(steps), false})},
+		{name: "sidebus-calls-2", share: 5, open: b.carries(carrier{unary2 + shared, plain, 1, calling(turns), false})},
 		{name: "nats-jetstream", open: natsJetStream},
 		{name: "rabbitmq-quorum", share: 4, open: rabbitQuorum(root)},
 		{name: "asynq", share: 5, open: asynqTasks},

@@ -21,9 +21,9 @@ import (
 
 // floor is a server with the API of Sidebus that keeps nothing and asks no Redis: what gRPC alone costs, and so what no
 // sidecar that is called in this way can be faster than.
-func floor(client string, carry work) func(context.Context, string) (*opened, error) {
+func floor(client string, carry work, separate bool) func(context.Context, string) (*opened, error) {
 	return func(ctx context.Context, _ string) (*opened, error) {
-		server, err := startServer(ctx, "-serve-floor")
+		server, err := startServer(ctx, separate, "-serve-floor")
 		if err != nil {
 			return nil, err
 		}
@@ -46,8 +46,9 @@ type floorProcess struct {
 	stop     func()
 }
 
-// startServer runs this program with arguments that let it serve and print its address.
-func startServer(ctx context.Context, args ...string) (*floorProcess, error) {
+// startServer runs this program with arguments that let it serve and print its address. separate: each call is an RPC of
+// its own.
+func startServer(ctx context.Context, separate bool, args ...string) (*floorProcess, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func startServer(ctx context.Context, args ...string) (*floorProcess, error) {
 		stop()
 		return nil, fmt.Errorf("the server does not start: %w", err)
 	}
-	connection, err := sidebus.New(strings.TrimSpace(address), nil)
+	connection, err := sidebus.New(strings.TrimSpace(address), &sidebus.Options{SeparateCalls: separate})
 	if err != nil {
 		stop()
 		return nil, err
@@ -86,6 +87,9 @@ func serve(api sidebusv1.MessagesServer, out io.Writer) error {
 	}
 	server := grpc.NewServer()
 	sidebusv1.RegisterMessagesServer(server, api)
+	if calls, ok := api.(sidebusv1.CallsServer); ok {
+		sidebusv1.RegisterCallsServer(server, calls)
+	}
 	fmt.Fprintln(out, listener.Addr())
 	return server.Serve(listener)
 }
@@ -93,6 +97,7 @@ func serve(api sidebusv1.MessagesServer, out io.Writer) error {
 // floorServer delivers to the subscriber as many messages as were published.
 type floorServer struct {
 	sidebusv1.UnimplementedMessagesServer
+	sidebusv1.UnimplementedCallsServer
 	sent chan struct{}
 }
 

@@ -26,7 +26,7 @@ func (b build) idle(ctx context.Context, dir string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := b.connected(ctx, redis, dir+"/0", queueOf(0), "{}")
+	s, err := b.connected(ctx, redis, dir+"/0", queueOf(0), carrier{options: "{}"})
 	if err != nil {
 		redis.stop()
 		return nil, err

@@ -29,7 +29,7 @@ func main() {
 	flag.StringVar(&p.history, "history", "", "folder whose file of today gets the results, a line of JSON each")
 	flag.BoolVar(&p.socket, "socket", false, "sidecars listen on a unix socket instead of TCP")
 	nats := flag.String("serve-nats", "", "run the NATS server with its files in this folder, for nats-jetstream")
-	isFloor := flag.Bool("serve-floor", false, "run the server of floor-stream and floor-unary")
+	isFloor := flag.Bool("serve-floor", false, "run the server of floor-stream, floor-unary and floor-calls")
 	bare := flag.String("serve-bare", "", "run the server of floor-sessions with the Redis of this unix socket")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -83,6 +83,7 @@ type carrier struct {
 	options  string // of the queue
 	sidecars int    // over one Redis, each with a queue and an equal part of the messages
 	work     work
+	separate bool // each call is an RPC of its own
 }
 
 // carries returns a function that runs the sidecars over a Redis of their own.
@@ -100,7 +101,7 @@ func (b build) carries(c carrier) func(context.Context, string) (*opened, error)
 		}
 		var all []*sidecar
 		for i := range c.sidecars {
-			s, err := b.connected(ctx, redis, fmt.Sprint(dir, "/", i), queueOf(i), c.options)
+			s, err := b.connected(ctx, redis, fmt.Sprint(dir, "/", i), queueOf(i), c)
 			if err != nil {
 				stop()
 				return nil, err
@@ -141,7 +142,7 @@ func (c carrier) through(ctx context.Context, all []*sidecar, messages int) erro
 }
 
 // connected starts a sidecar with a client, and creates a queue.
-func (b build) connected(ctx context.Context, redis *redisServer, dir, queue, options string) (*sidecar, error) {
+func (b build) connected(ctx context.Context, redis *redisServer, dir, queue string, c carrier) (*sidecar, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -149,9 +150,9 @@ func (b build) connected(ctx context.Context, redis *redisServer, dir, queue, op
 	if err != nil {
 		return nil, err
 	}
-	connection, err := sidebus.New(s.grpc, nil)
+	connection, err := sidebus.New(s.grpc, &sidebus.Options{SeparateCalls: c.separate})
 	if err == nil {
-		err = s.call(ctx, http.MethodPut, "/v1/queues/"+queue, options)
+		err = s.call(ctx, http.MethodPut, "/v1/queues/"+queue, c.options)
 	}
 	if err != nil {
 		s.stop()

@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Where parts of a document of version 2, and of version 3, are.
 const (
@@ -19,7 +22,7 @@ func convert(v2 object) object {
 		paths[path] = converted
 	}
 	return moveReferences(object{
-		"openapi": "3.0.3", "info": v2["info"], "tags": v2["tags"], "paths": paths,
+		"openapi": "3.0.3", "info": v2["info"], "tags": tagsIn(v2["tags"].([]any), paths), "paths": paths,
 		"servers": []any{object{"url": "http://127.0.0.1:7420", "description": "The sidecar, as --http-addr says."}},
 		"components": object{
 			"schemas": v2["definitions"], "responses": failureResponses(),
@@ -96,4 +99,17 @@ func moveReferences(part any) any {
 		}
 	}
 	return part
+}
+
+// tagsIn returns the tags that an operation has: a service without routes is not part of the document.
+func tagsIn(tags []any, paths object) []any {
+	used := map[any]bool{}
+	for _, methods := range paths {
+		for _, operation := range methods.(object) {
+			for _, tag := range operation.(object)["tags"].([]any) {
+				used[tag] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(tags, func(tag any) bool { return !used[tag.(object)["name"]] })
 }

@@ -23,6 +23,7 @@ type callsInFlight struct {
 	reading       int    // streams whose first message has not fully arrived
 	isGoingAway   bool   // GOAWAY was sent, or will be when no call is in flight
 	isUnparsable  bool   // the frames are malformed
+	multiplex     int    // calls in flight that multiplexed streams carry
 	deadlineTimer *time.Timer
 
 	refusedStream uint32 // id of a stream to reset, as if by the client, after the current frame
@@ -35,6 +36,8 @@ type streamState struct {
 	allocated allocation
 	deadline  time.Time // for the next message to arrive
 	response  responseState
+	ending    chan struct{} // of a multiplexed stream, which does not count as a call: it must end; else nil
+	isEnding  bool          // ending is closed
 }
 
 func newCallsInFlight(conn *Conn) *callsInFlight {
@@ -104,7 +107,7 @@ func (c *callsInFlight) isBetweenFrames() bool {
 func (c *callsInFlight) goAway() (last uint32, isBusy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.isGoingAway = true
+	c.beginGoingAway()
 	last = c.lastStream
 	for id := range c.streams { // if not busy: their messages have not arrived
 		last = min(last, id-1)
@@ -116,7 +119,45 @@ func (c *callsInFlight) goAway() (last uint32, isBusy bool) {
 func (c *callsInFlight) closeAfterCalls() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.isGoingAway = true
+	c.beginGoingAway()
+}
+
+// multiplexed stops counting a stream as a call, because its calls count. ending is closed when it must end.
+func (c *callsInFlight) multiplexed(id uint32, ending chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.streams[id]
+	if s == nil {
+		return // it has ended
+	}
+	if s.messages.complete == 0 {
+		c.conn.counts.RequestRead()
+	}
+	c.conn.counts.CallEnded()
+	s.ending, s.response.isStream = ending, true
+	if c.isGoingAway {
+		c.beginGoingAway()
+	}
+}
+
+// beginMultiplexed counts a call that a stream carries, and reports whether it may run.
+func (c *callsInFlight) beginMultiplexed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.multiplex >= maxStreams {
+		return false
+	}
+	c.multiplex++
+	c.conn.counts.CallArrived()
+	return true
+}
+
+// endMultiplexed stops counting such a call.
+func (c *callsInFlight) endMultiplexed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.multiplex--
+	c.conn.counts.CallEnded()
 }
 
 // end frees all memory of the calls, when the connection closes.
@@ -197,7 +238,7 @@ func (c *callsInFlight) checkDeadlines() {
 			return
 		}
 		hasUnread = hasUnread || s.response.held > 0
-		if s.messages.complete > 0 || now.Before(s.deadline) {
+		if s.messages.complete > 0 || now.Before(s.deadline) || s.ending != nil && s.messages.isBetween() {
 			continue
 		}
 		if s.messages.isBetween() && silent > 0 {
@@ -254,7 +295,9 @@ func (c *callsInFlight) dataRead(piece []byte) {
 	})
 	if before == 0 && s.messages.complete > 0 {
 		c.reading--
-		c.conn.counts.RequestRead()
+		if s.ending == nil {
+			c.conn.counts.RequestRead()
+		}
 	}
 }
 
@@ -317,7 +360,23 @@ func (c *callsInFlight) endStream(id uint32) {
 	memory.releaseResponse(&s.response.held, s.response.held)
 	if s.messages.complete == 0 {
 		c.reading--
+	}
+	if s.ending != nil {
+		return
+	}
+	if s.messages.complete == 0 {
 		c.conn.counts.RequestRead()
 	}
 	c.conn.counts.CallEnded()
+}
+
+// beginGoingAway lets the connection close after its calls, and multiplexed streams end.
+func (c *callsInFlight) beginGoingAway() {
+	c.isGoingAway = true
+	for _, s := range c.streams {
+		if s.ending != nil && !s.isEnding {
+			s.isEnding = true
+			close(s.ending)
+		}
+	}
 }

@@ -61,6 +61,10 @@ type grpcCall struct {
 
 // WithWaits returns a context in which waits of a gRPC call can be ended early and its response is counted.
 func WithWaits(ctx context.Context) context.Context {
+	if call := multiplexedCall(ctx); call != nil {
+		ctx, call.waiting = obs.WithCall(ctx)
+		return semantics.WithMemory(semantics.WithWaits(ctx, call), call)
+	}
 	if c := connOf(ctx); c != nil {
 		ctx, waiting := obs.WithCall(ctx)
 		call := &grpcCall{c, streamOf(ctx), waiting}
@@ -71,16 +75,23 @@ func WithWaits(ctx context.Context) context.Context {
 
 // Begin implements semantics.Waits. It releases the memory of the request, which is decoded by now.
 func (g *grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
-	wait, err := g.conn.beginWait()
+	if ended, end, err = g.conn.beginCallWait(g.waiting); err == nil {
+		g.conn.calls.requestHandled(g.stream)
+	}
+	return ended, end, err
+}
+
+// beginCallWait begins the wait of a call.
+func (c *grpcConn) beginCallWait(waiting *obs.Call) (ended <-chan struct{}, end func(), err error) {
+	wait, err := c.beginWait()
 	if err != nil {
 		return nil, nil, err
 	}
-	g.conn.calls.requestHandled(g.stream)
-	stopTimer := g.waiting.BeginWait()
+	stopTimer := waiting.BeginWait()
 	return wait.Ended, func() {
 		stopTimer()
 		if wait.End() {
-			g.conn.calls.closeAfterCalls()
+			c.calls.closeAfterCalls()
 		}
 	}, nil
 }
@@ -88,7 +99,9 @@ func (g *grpcCall) Begin() (ended <-chan struct{}, end func(), err error) {
 // RequestHandled frees the memory of the last request of a call. A handler calls it before its response is written, so
 // that a client that has the response finds the memory free, and for requests that get no response.
 func RequestHandled(ctx context.Context) {
-	if c := connOf(ctx); c != nil {
+	if call := multiplexedCall(ctx); call != nil {
+		call.requestHandled()
+	} else if c := connOf(ctx); c != nil {
 		c.calls.requestHandled(streamOf(ctx))
 	}
 }

@@ -19,6 +19,8 @@ type labelled struct{ workload, label string }
 var peers = []labelled{
 	{"sidebus-stream", "Sidebus, stream"},
 	{"sidebus-sessions", "Sidebus, 1,000 sessions"},
+	{"sidebus-calls-2", "Sidebus, two calls over one stream"},
+	{"sidebus-calls", "Sidebus, three calls over one stream"},
 	{"sidebus-unary-2", "Sidebus, two calls"},
 	{"sidebus-unary", "Sidebus, three calls"},
 	{"nats-jetstream", "NATS JetStream"},
@@ -28,6 +30,8 @@ var peers = []labelled{
 	{"bullmq", "BullMQ"},
 	{"floor-stream", "gRPC alone, stream"},
 	{"floor-sessions", "gRPC and bare commands, 1,000 sessions"},
+	{"floor-calls-2", "gRPC alone, two calls over one stream"},
+	{"floor-calls", "gRPC alone, three calls over one stream"},
 	{"floor-unary-2", "gRPC alone, two calls"},
 	{"floor-unary", "gRPC alone, three calls"},
 }

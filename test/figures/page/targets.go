@@ -25,6 +25,18 @@ var targets = []target{
 		"alone leaves what the floor shows, see [decision 0039](../decisions/0039-what-a-call-costs.md)"},
 	{"P2", []check{
 		{
+			"three calls a message over one stream, rate compared with asynq", atLeast(1.2, "x"),
+			rate("sidebus-calls", "asynq"), rate("floor-calls", "asynq"),
+		},
+		{
+			"two calls a message over one stream, rate compared with asynq", atLeast(1.6, "x"),
+			rate("sidebus-calls-2", "asynq"), rate("floor-calls-2", "asynq"),
+		},
+		{
+			"two calls over one stream, rate compared with RabbitMQ quorum", atLeast(1, "x"),
+			rate("sidebus-calls-2", "rabbitmq-quorum"), rate("floor-calls-2", "rabbitmq-quorum"),
+		},
+		{
 			"three calls a message, rate compared with asynq", atLeast(1.2, "x"), rate("sidebus-unary", "asynq"),
 			rate("floor-unary", "asynq"),
 		},
@@ -36,8 +48,9 @@ var targets = []target{
 			"two calls, rate compared with RabbitMQ quorum", atLeast(1, "x"), rate("sidebus-unary-2", "rabbitmq-quorum"),
 			rate("floor-unary-2", "rabbitmq-quorum"),
 		},
-	}, "beside gRPC alone, the targets compared with asynq leave about as much for Redis and the sidecar as bare " +
-		"streams take of Redis: see [decision 0039](../decisions/0039-what-a-call-costs.md)"},
+	}, "as RPCs of their own, calls leave about as much for Redis and the sidecar as bare streams take of Redis: see " +
+		"[decision 0039](../decisions/0039-what-a-call-costs.md); over one stream, gRPC is a smaller part: see [decision " +
+		"0045](../decisions/0045-calls-over-one-stream.md)"},
 	{"P3", []check{
 		{"Redis CPU in batches of 100, compared with bare streams", atMost(0.6, "x"), redisCPU("100"), nil},
 		{"Redis CPU in batches of 10, compared with bare streams", atMost(1.1, "x"), redisCPU("10"), nil},

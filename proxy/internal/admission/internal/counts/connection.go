@@ -63,6 +63,15 @@ func (c *Connection) CallStarted() {
 	c.classify()
 }
 
+// CallArrived counts a call whose request has arrived.
+func (c *Connection) CallArrived() {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	c.calls++
+	c.isUsed = true
+	c.classify()
+}
+
 // RequestRead notes that the request of a call has arrived, or will not arrive.
 func (c *Connection) RequestRead() {
 	c.all.mu.Lock()

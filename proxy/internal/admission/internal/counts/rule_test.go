@@ -8,5 +8,5 @@ import (
 
 func TestExportedMethodsLock(t *testing.T) {
 	t.Parallel()
-	lockrule.Check(t, 17, "all", "c", "w", "conn")
+	lockrule.Check(t, 18, "all", "c", "w", "conn")
 }
