@@ -1,6 +1,10 @@
 package semantics
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+)
 
 // What an entity remembers of calls with a request id (IDEM-1).
 const (
@@ -13,6 +17,13 @@ type Once struct {
 	RequestID string
 	Digest    string // of number, sizes and ids of the messages as the client sent them: a repeat has the same
 	Seed      string // what ids of messages without one are made from, so that a repeat can answer them
+}
+
+// IDFrom makes the message id at a place of a call. With a random seed it is as random as any (MSG-1).
+func IDFrom(seed string, place int) string {
+	place64 := uint64(place) //nolint:gosec // a place is not negative
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(seed), place64))
+	return UUIDFrom([16]byte(sum[:16])).String()
 }
 
 // Repetition is how a store answers a send that took effect before.

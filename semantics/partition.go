@@ -60,12 +60,15 @@ func WholePath(path string) string {
 // sequenceBits are those of a sequence number below its partition (PART-3).
 const sequenceBits = 48
 
+// EndOfPartition is above the numbers of all messages that a partition ever has.
+const EndOfPartition = 1<<sequenceBits - 1
+
 // InPartition returns the number that a client knows a message of a partition by (PART-3).
 func InPartition(number int64, partition int) int64 { return number | int64(partition)<<sequenceBits }
 
 // PartitionOf takes a sequence number apart (PART-3).
 func PartitionOf(number int64) (own int64, partition int) {
-	return number & (1<<sequenceBits - 1), int(number >> sequenceBits)
+	return number & EndOfPartition, int(number >> sequenceBits)
 }
 
 // A lock token is a UUID of version 8 and the variant 2. These six bits have no other use, so that of a message in a
@@ -104,8 +107,6 @@ func (o Options) CheckPartitions(entity string) error {
 		return nil
 	}
 	refused := cmp.Or(
-		when(o.RequiresSession, "requiresSession"),
-		when(o.RequiresDuplicateDetection, "requiresDuplicateDetection"),
 		when(o.AutoDeleteOnIdle != Never, "autoDeleteOnIdle"),
 	)
 	if refused == "" {

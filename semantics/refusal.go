@@ -107,26 +107,34 @@ func NumbersNotFound(entity string, state State, missing []int64) *Error {
 		With(DetailNumbers, list)
 }
 
-// MissingNumbers returns the numbers that a NumbersNotFound names; ok is false for another error.
-func MissingNumbers(err error) (missing []int64, ok bool) {
+// NumbersOf returns the numbers that a NumbersNotFound or a TooLargeAnswer names; ok is false for another error.
+func NumbersOf(err error) (numbers []int64, ok bool) {
+	if err == nil {
+		return nil, false
+	}
 	list := AsError(err).Details[DetailNumbers]
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return nil, false
 		}
-		missing = append(missing, n)
+		numbers = append(numbers, n)
 	}
-	return missing, true
+	return numbers, true
 }
 
-// PartitionsMixed is PARTITION_KEY_MISMATCH for a batch to a partitioned entity (BATCH-4).
-func PartitionsMixed(entity string) *Error {
-	return Errorf(
+// PartitionsMixed is PARTITION_KEY_MISMATCH for a batch to a partitioned entity (BATCH-4). If the partition of a message
+// without a key is that of its id (PART-2), byID is true.
+func PartitionsMixed(entity string, byID bool) *Error {
+	e := Errorf(
 		PartitionKeyMismatch,
 		"entity %q is partitioned: all messages of a batch must have the same partitionKey or sessionId", entity,
 	).
 		With(DetailEntity, entity)
+	if byID {
+		e.Message += "; with duplicate detection each message without one has its messageId as key, so send it alone"
+	}
+	return e
 }
 
 // HistoryFull is QUOTA_EXCEEDED for an entity whose duplicate history holds all it may (DUP-11).

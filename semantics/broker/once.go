@@ -35,7 +35,7 @@ func (b *Broker) SendOnce(
 	for i := range results {
 		results[i].Stored = outcome.Stored[i]
 		if outcome.Repeats != nil && made[i] {
-			results[i].MessageID = idFrom(outcome.Repeats.Seed, i)
+			results[i].MessageID = semantics.IDFrom(outcome.Repeats.Seed, i)
 		}
 	}
 	return results, outcome.Repeats != nil, nil
@@ -53,7 +53,7 @@ func fillIDs(o semantics.Once, messages []*semantics.Message) (made []bool) {
 	made = make([]bool, len(messages))
 	for i, m := range messages {
 		if made[i] = m.MessageID == ""; made[i] {
-			m.MessageID = idFrom(o.Seed, i)
+			m.MessageID = semantics.IDFrom(o.Seed, i)
 		}
 	}
 	return made
@@ -66,13 +66,6 @@ func clearIDs(messages []*semantics.Message, made []bool) {
 			m.MessageID = ""
 		}
 	}
-}
-
-// idFrom makes the message id at a place of a call. With a random seed it is as random as any (MSG-1).
-func idFrom(seed string, place int) string {
-	place64 := uint64(place) //nolint:gosec // a place is not negative
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(seed), place64))
-	return semantics.UUIDFrom([16]byte(sum[:16])).String()
 }
 
 // digestOf returns a digest that distinguishes the messages of one call from others: by their number, their sizes and

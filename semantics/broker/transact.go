@@ -92,7 +92,7 @@ func (b *Broker) transact(
 		for j, m := range o.Messages {
 			id := m.MessageID
 			if outcome.Repeats != nil && made[place] {
-				id = idFrom(outcome.Repeats.Seed, place)
+				id = semantics.IDFrom(outcome.Repeats.Seed, place)
 			}
 			done.Sent = append(done.Sent, semantics.SendResult{Stored: outcome.Results[i].Stored[j], MessageID: id})
 			place++

@@ -104,7 +104,7 @@ func (q *queue) checkPartitions(messages []*semantics.Message) error {
 	}
 	for _, m := range messages {
 		if m.Partition() != messages[0].Partition() {
-			return semantics.PartitionsMixed(q.name)
+			return semantics.PartitionsMixed(q.name, false)
 		}
 	}
 	return nil

@@ -62,12 +62,16 @@ func mayHaveRun(err error) error {
 	return semantics.AsError(err).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
 }
 
-// shareOf returns the options of each partition of a queue. Bounds of what it may hold are divided among them.
+// shareOf returns the options of each partition of a queue. Bounds of what it may hold are divided among them. With
+// duplicate detection the key is part of what a partition remembers (DUP-2).
 func shareOf(options semantics.Options) semantics.Options {
 	n := options.Partitions
-	options.Partitions, options.EnablePartitioning, options.UserMetadata = 1, false, ""
-	options.MaxSizeInMegabytes = (options.MaxSizeInMegabytes + n - 1) / n
-	options.MaxMessageCount = options.MaxMessageCount/n + min(options.MaxMessageCount%n, 1)
+	options.Partitions, options.EnablePartitioning, options.UserMetadata = 1, options.RequiresDuplicateDetection, ""
+	for _, bound := range []*int64{
+		&options.MaxSizeInMegabytes, &options.MaxMessageCount, &options.DuplicateHistoryMaxEntries,
+	} {
+		*bound = *bound/n + min(*bound%n, 1)
+	}
 	return options
 }
 

@@ -1,56 +1,77 @@
 package partitioned
 
 import (
+	"slices"
+
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// byPartition divides sequence numbers among the partitions that they name, as these know them. unknown are those of no
-// partition.
-func (w *whole) byPartition(numbers []int64) (own map[int][]int64, unknown []int64) {
+// ofNumber returns which partition a sequence number names, and the number there. In a session only its own partition
+// has messages. ok is false for a number that no message has.
+func (w *whole) ofNumber(source semantics.Source, number int64) (own int64, partition int, ok bool) {
+	own, partition = semantics.PartitionOf(number)
+	session, inSession := w.sessionOf(source)
+	isElsewhere := inSession && partition != session
+	return own, partition, own >= 1 && partition >= 0 && partition < len(w.paths) && !isElsewhere
+}
+
+// byPartition divides sequence numbers among the partitions that they name, as these know them. unknown are those that
+// no message has.
+func (w *whole) byPartition(source semantics.Source, numbers []int64) (own map[int][]int64, unknown []int64) {
 	own = map[int][]int64{}
 	for _, number := range numbers {
-		n, p := semantics.PartitionOf(number)
-		if p < 0 || p >= len(w.paths) || n < 1 {
+		if n, p, ok := w.ofNumber(source, number); ok {
+			own[p] = append(own[p], n)
+		} else {
 			unknown = append(unknown, number)
-			continue
 		}
-		own[p] = append(own[p], n)
 	}
 	return own, unknown
 }
 
 // withNumbers does something with messages of one state, all or none, which only one partition can do.
-// MESSAGE_NOT_FOUND with the numbers that are not found, and INVALID_OPERATION for numbers of several partitions.
-func (w *whole) withNumbers(numbers []int64, state semantics.State, do func(p int, own []int64) error) error {
-	own, unknown := w.byPartition(numbers)
-	switch {
-	case len(unknown) > 0:
-		return semantics.NumbersNotFound(w.name, state, unknown)
-	case len(own) > 1:
+// MESSAGE_NOT_FOUND with the numbers that are not found, and INVALID_OPERATION for numbers of several partitions. A
+// partition is asked in any case, because it may refuse the call for another cause.
+func (w *whole) withNumbers(
+	source semantics.Source, numbers []int64, state semantics.State, do func(p int, own []int64) error,
+) error {
+	own, unknown := w.byPartition(source, numbers)
+	if len(own) > 1 && len(unknown) == 0 {
 		return semantics.FieldError(
 			semantics.InvalidOperation, "sequenceNumbers",
 			"are of %d partitions of queue %q, which cannot be changed together; name those of one partition a call",
 			len(own), w.name,
 		).With(semantics.DetailEntity, w.name)
 	}
-	for p, some := range own {
-		err := do(p, some)
-		if semantics.CodeOf(err) == semantics.MessageNotFound {
-			return w.numbersNotFound(err, state, p)
-		}
-		return inPartition(err, p)
+	p, _ := w.sessionOf(source)
+	for p = range own {
+		break
 	}
-	return nil
+	some := own[p]
+	if len(unknown) > 0 {
+		some = append(some, semantics.EndOfPartition) // stands for them: the partition has no such message
+	}
+	return w.inNumbers(do(p, some), p, state, numbers, unknown)
 }
 
-// numbersNotFound returns a refusal of numbers with those that the client knows.
-func (w *whole) numbersNotFound(err error, state semantics.State, partition int) error {
-	missing, ok := semantics.MissingNumbers(err)
+// inNumbers returns a failure of a partition with the numbers that the client knows.
+func (w *whole) inNumbers(err error, p int, state semantics.State, numbers, unknown []int64) error {
+	named, ok := semantics.NumbersOf(err)
 	if !ok {
-		return err
+		return inPartition(err, p)
 	}
-	for i := range missing {
-		missing[i] = semantics.InPartition(missing[i], partition)
+	for i := range named {
+		named[i] = semantics.InPartition(named[i], p)
+	}
+	if semantics.CodeOf(err) != semantics.MessageNotFound {
+		return semantics.TooLargeAnswer(named)
+	}
+	var missing []int64 // in the order in which they were given
+	for _, number := range numbers {
+		isMissing := slices.Contains(named, number) || slices.Contains(unknown, number)
+		if isMissing && !slices.Contains(missing, number) {
+			missing = append(missing, number)
+		}
 	}
 	return semantics.NumbersNotFound(w.name, state, missing)
 }

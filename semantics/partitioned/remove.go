@@ -2,11 +2,14 @@ package partitioned
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Purge implements semantics.Remover. A step works on one partition, and the steps go from one to the next.
+// Purge implements semantics.Remover. A step works on one partition, and the steps go from one to the next. A session has
+// one.
 func (s *Store) Purge(
 	ctx context.Context, source semantics.Source, purge semantics.Purge,
 ) (purged semantics.Purged, err error) {
@@ -14,6 +17,13 @@ func (s *Store) Purge(
 		purged, err = s.Store.Purge(ctx, source, purge)
 		return err
 	}, func(w *whole) error {
+		if p, ok := w.sessionOf(source); ok {
+			step := purge
+			step.After = within(p, purge.After)
+			purged, err = s.Store.Purge(ctx, w.in(p, source), step)
+			purged.Last = semantics.InPartition(purged.Last, p)
+			return inPartition(err, p)
+		}
 		own, p := semantics.PartitionOf(purge.After)
 		if p >= len(w.paths) {
 			purged = semantics.Purged{Before: purge.Before, Last: purge.After}
@@ -44,35 +54,36 @@ func (s *Store) DeleteByNumber(
 		codes, err = s.Store.DeleteByNumber(ctx, source, numbers)
 		return err
 	}, func(w *whole) error {
-		outcome := map[int64]semantics.Code{}
-		own, _ := w.byPartition(numbers)
-		for p := range w.paths {
-			if len(own[p]) == 0 {
-				continue
-			}
-			some, err := s.Store.DeleteByNumber(ctx, w.in(p, source), own[p])
-			if err != nil && len(outcome) > 0 {
-				err = mayHaveRun(err) // in other partitions it did
-			}
-			if err != nil {
-				return inPartition(err, p)
-			}
-			for i, code := range some {
-				number := semantics.InPartition(own[p][i], p)
-				if before, is := outcome[number]; !is || before != "" { // named twice
-					outcome[number] = code
-				}
-			}
-		}
-		codes = make([]semantics.Code, len(numbers))
-		for i, number := range numbers {
-			code, is := outcome[number]
-			if !is {
-				code = semantics.MessageNotFound
-			}
-			codes[i] = code
-		}
-		return nil
+		codes, err = s.deleteByNumber(ctx, w, source, numbers)
+		return err
 	})
 	return codes, err
+}
+
+func (s *Store) deleteByNumber(
+	ctx context.Context, w *whole, source semantics.Source, numbers []int64,
+) ([]semantics.Code, error) {
+	codes := slices.Repeat([]semantics.Code{semantics.MessageNotFound}, len(numbers))
+	own, places := map[int][]int64{}, map[int][]int{} // by partition
+	for i, number := range numbers {
+		if n, p, ok := w.ofNumber(source, number); ok {
+			own[p], places[p] = append(own[p], n), append(places[p], i)
+		}
+	}
+	if p, _ := w.sessionOf(source); len(own) == 0 {
+		own[p] = []int64{semantics.EndOfPartition} // which may refuse the call for another cause
+	}
+	for done, p := range slices.Sorted(maps.Keys(own)) {
+		some, err := s.Store.DeleteByNumber(ctx, w.in(p, source), own[p])
+		if err != nil && done > 0 {
+			err = mayHaveRun(err) // in other partitions it did
+		}
+		if err != nil {
+			return nil, inPartition(err, p)
+		}
+		for i, place := range places[p] {
+			codes[place] = some[i]
+		}
+	}
+	return codes, nil
 }

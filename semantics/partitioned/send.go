@@ -2,25 +2,32 @@ package partitioned
 
 import (
 	"context"
-	"slices"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// keyOf returns the key that all messages of a batch have, "" if they have none (PART-2). PARTITION_KEY_MISMATCH
-// (BATCH-4).
-func (w *whole) keyOf(messages []*semantics.Message) (string, error) {
-	for _, m := range messages {
-		if m.Partition() != messages[0].Partition() {
-			return "", semantics.PartitionsMixed(w.name)
+// keyOf returns what decides the partition of a message, "" if any will do (PART-2).
+func (w *whole) keyOf(m *semantics.Message) string {
+	if key := m.Partition(); key != "" || !w.detects {
+		return key
+	}
+	return m.MessageID
+}
+
+// keyOfAll returns the key of a batch. PARTITION_KEY_MISMATCH if its messages have several (BATCH-4).
+func (w *whole) keyOfAll(messages []*semantics.Message, keyOf func(place int) string) (string, error) {
+	key := keyOf(0)
+	for i, m := range messages {
+		if m.Partition() != messages[0].Partition() || keyOf(i) != key {
+			return "", semantics.PartitionsMixed(w.name, w.detects)
 		}
 	}
-	return messages[0].Partition(), nil
+	return key, nil
 }
 
 // choose returns the partitions that a batch may go to, the best one first. Any will do if it has no key.
 func (s *Store) choose(ctx context.Context, w *whole, messages []*semantics.Message) ([]int, error) {
-	key, err := w.keyOf(messages)
+	key, err := w.keyOfAll(messages, func(i int) string { return w.keyOf(messages[i]) })
 	switch {
 	case err != nil:
 		return nil, err
@@ -95,36 +102,17 @@ func (s *Store) SendEach(
 	ctx context.Context, path string, calls [][]*semantics.Message,
 ) (outcomes []semantics.SendOutcome) {
 	outcomes = make([]semantics.SendOutcome, len(calls))
-	left := make([]int, len(calls)) // places of the calls that are to be made
-	for i := range left {
-		left[i] = i
-	}
-	made := func(of []semantics.SendOutcome, places []int) {
-		for i, o := range of {
+	s.onEach(ctx, path, len(calls), func(w *whole, places []int) {
+		var some []semantics.SendOutcome
+		if w == nil {
+			some = s.Store.SendEach(ctx, path, pick(calls, places))
+		} else {
+			some = s.sendEach(ctx, w, pick(calls, places))
+		}
+		for i, o := range some {
 			outcomes[places[i]] = o
 		}
-	}
-	missed := func() error { // as far as the calls found no entity, they are to be made again
-		var err error
-		left = slices.DeleteFunc(left, func(i int) bool {
-			isMissed := semantics.CodeOf(outcomes[i].Err) == semantics.EntityNotFound
-			if isMissed {
-				err = outcomes[i].Err
-			}
-			return !isMissed
-		})
-		return err
-	}
-	failed := s.on(ctx, path, func() error {
-		made(s.Store.SendEach(ctx, path, pick(calls, left)), left)
-		return missed()
-	}, func(w *whole) error {
-		made(s.sendEach(ctx, w, pick(calls, left)), left)
-		return missed()
-	})
-	for _, i := range left {
-		outcomes[i].Err = failed
-	}
+	}, func(place int) *error { return &outcomes[place].Err })
 	return outcomes
 }
 
@@ -137,23 +125,22 @@ func pick[T any](from []T, places []int) []T {
 }
 
 func (s *Store) sendEach(ctx context.Context, w *whole, calls [][]*semantics.Message) []semantics.SendOutcome {
-	outcomes := make([]semantics.SendOutcome, len(calls))
+	outcomes, choices := make([]semantics.SendOutcome, len(calls)), make([][]int, len(calls))
 	places := make([][]int, len(w.paths)) // of the calls, by partition
 	anywhere := s.present(ctx, w, w.inTurn(&w.sent))
 	for i, messages := range calls {
-		key, err := w.keyOf(messages)
-		p := anywhere[0]
+		key, err := w.keyOfAll(messages, func(i int) string { return w.keyOf(messages[i]) })
+		if outcomes[i].Err = err; err != nil {
+			continue
+		}
+		choices[i] = anywhere
 		if key != "" {
-			p = w.ofKey(key)
+			choices[i] = []int{w.ofKey(key)}
 		}
-		if outcomes[i].Err = err; err == nil {
-			places[p] = append(places[p], i)
-		}
+		p := choices[i][0]
+		places[p] = append(places[p], i)
 	}
-	atOnce(w.all(), func(_, p int) error {
-		if len(places[p]) == 0 {
-			return nil
-		}
+	atOnce(withWork(places), func(_, p int) error {
 		for i, o := range s.Store.SendEach(ctx, w.paths[p], pick(calls, places[p])) {
 			s.note(ctx, w.paths[p], o.Err)
 			o.Stored, o.Err = numbered(o.Stored, p), inPartition(o.Err, p)
@@ -162,16 +149,26 @@ func (s *Store) sendEach(ctx context.Context, w *whole, calls [][]*semantics.Mes
 		return nil
 	})
 	for i, messages := range calls {
-		if o := &outcomes[i]; fitsElsewhere(o.Err) && messages[0].Partition() == "" {
-			o.Stored, o.Err = s.sendToOne(ctx, w, anywhere[1:], messages)
+		if o := &outcomes[i]; fitsElsewhere(o.Err) && len(choices[i]) > 1 {
+			o.Stored, o.Err = s.sendToOne(ctx, w, choices[i][1:], messages)
 		}
 		outcomes[i].Err = named(outcomes[i].Err)
 	}
 	return outcomes
 }
 
-// SendOnce implements semantics.Sender. A batch without a key goes to the partition of its request id, where a repeat
-// finds it.
+// withWork returns the partitions that have calls. places are those of the calls, by partition.
+func withWork(places [][]int) (partitions []int) {
+	for p := range places {
+		if len(places[p]) > 0 {
+			partitions = append(partitions, p)
+		}
+	}
+	return partitions
+}
+
+// SendOnce implements semantics.Sender. What has no key goes to the partition of its request id, where a repeat finds
+// it. So does a message whose id was made for this call: the repeat has another one.
 func (s *Store) SendOnce(
 	ctx context.Context, path string, once semantics.Once, messages []*semantics.Message,
 ) (outcome semantics.SendOutcome) {
@@ -179,12 +176,15 @@ func (s *Store) SendOnce(
 		outcome = s.Store.SendOnce(ctx, path, once, messages)
 		return outcome.Err
 	}, func(w *whole) error {
-		key, err := w.keyOf(messages)
+		key, err := w.keyOfAll(messages, func(i int) string {
+			m := messages[i]
+			if m.Partition() == "" && (!w.detects || m.MessageID == semantics.IDFrom(once.Seed, i)) {
+				return once.RequestID
+			}
+			return w.keyOf(m)
+		})
 		if err != nil {
 			return err
-		}
-		if key == "" {
-			key = once.RequestID
 		}
 		p := w.ofKey(key)
 		outcome = s.Store.SendOnce(ctx, w.paths[p], once, messages)
@@ -198,7 +198,7 @@ func (s *Store) SendOnce(
 // CancelScheduled implements semantics.Sender. All or none of the numbers is a promise of one partition.
 func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int64) error {
 	return s.on(ctx, path, func() error { return s.Store.CancelScheduled(ctx, path, numbers) }, func(w *whole) error {
-		return w.withNumbers(numbers, semantics.Scheduled, func(p int, own []int64) error {
+		return w.withNumbers(semantics.Source{Path: path}, numbers, semantics.Scheduled, func(p int, own []int64) error {
 			return s.Store.CancelScheduled(ctx, w.paths[p], own)
 		})
 	})

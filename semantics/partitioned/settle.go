@@ -2,19 +2,25 @@ package partitioned
 
 import (
 	"context"
-	"time"
+	"maps"
+	"slices"
 
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// tokensIn divides lock tokens among the partitions that they name, as these know them, with their places among all.
-func (w *whole) tokensIn(tokens []semantics.LockToken) (own map[int][]semantics.LockToken, places map[int][]int) {
+// tokensIn divides lock tokens among the partitions that they name, as these know them, with their places among all. In
+// a session all go to its partition, which refuses those of others.
+func (w *whole) tokensIn(
+	source semantics.Source, tokens []semantics.LockToken,
+) (own map[int][]semantics.LockToken, places map[int][]int) {
 	own, places = map[int][]semantics.LockToken{}, map[int][]int{}
+	session, isHeld := w.sessionOf(source)
 	for i, token := range tokens {
-		token, p := token.Partition()
-		if p < len(w.paths) { // else no store made it
-			own[p], places[p] = append(own[p], token), append(places[p], i)
+		p := session
+		if !isHeld {
+			p = w.ofToken(token)
 		}
+		own[p], places[p] = append(own[p], token.InPartition(p)), append(places[p], i)
 	}
 	return own, places
 }
@@ -22,25 +28,13 @@ func (w *whole) tokensIn(tokens []semantics.LockToken) (own map[int][]semantics.
 // eachToken runs a verb in all partitions that tokens name, and returns an outcome for each token. If some partition
 // fails and another does not, the tokens of the former have an outcome of their own.
 func eachToken[T any](
-	w *whole, tokens []semantics.LockToken, lost T, failure func(err error) T,
-	verb func(p int, own []semantics.LockToken) ([]T, error),
+	w *whole, source semantics.Source, tokens []semantics.LockToken, failure func(err error) T,
+	verb func(source semantics.Source, own []semantics.LockToken) ([]T, error),
 ) ([]T, error) {
 	outcomes := make([]T, len(tokens))
-	for i := range outcomes {
-		outcomes[i] = lost
-	}
-	own, places := w.tokensIn(tokens)
-	var named []int
-	for p := range w.paths {
-		if len(own[p]) > 0 {
-			named = append(named, p)
-		}
-	}
-	if len(named) == 0 {
-		return outcomes, nil
-	}
-	failed := atOnce(named, func(_, p int) error {
-		some, err := verb(p, own[p])
+	own, places := w.tokensIn(source, tokens)
+	failed := atOnce(slices.Sorted(maps.Keys(own)), func(_, p int) error {
+		some, err := verb(w.in(p, source), own[p])
 		for i, place := range places[p] {
 			if err == nil {
 				outcomes[place] = some[i]
@@ -71,13 +65,7 @@ func (s *Store) settle(
 		codes, err = verb(source, tokens)
 		return err
 	}, func(w *whole) error {
-		if !source.SessionLock.IsZero() {
-			return semantics.SessionFailure(semantics.SessionNotSupported, w.name)
-		}
-		codes, err = eachToken(
-			w, tokens, semantics.MessageLockLost, semantics.CodeOf,
-			func(p int, own []semantics.LockToken) ([]semantics.Code, error) { return verb(w.in(p, source), own) },
-		)
+		codes, err = eachToken(w, source, tokens, semantics.CodeOf, verb)
 		return err
 	})
 	return codes, err
@@ -143,12 +131,10 @@ func (s *Store) RenewLocks(
 		return err
 	}, func(w *whole) error {
 		renewals, err = eachToken(
-			w, tokens, semantics.Renewal{Code: semantics.MessageLockLost},
-			func(err error) semantics.Renewal {
-				return semantics.Renewal{Code: semantics.CodeOf(err), LockedUntil: time.Time{}}
-			},
-			func(p int, own []semantics.LockToken) ([]semantics.Renewal, error) {
-				return s.Store.RenewLocks(ctx, w.in(p, source), own)
+			w, source, tokens,
+			func(err error) semantics.Renewal { return semantics.Renewal{Code: semantics.CodeOf(err)} },
+			func(source semantics.Source, own []semantics.LockToken) ([]semantics.Renewal, error) {
+				return s.Store.RenewLocks(ctx, source, own)
 			},
 		)
 		return err

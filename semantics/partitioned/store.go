@@ -10,6 +10,7 @@ package partitioned
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -77,6 +78,33 @@ func (s *Store) on(ctx context.Context, path string, one func() error, several f
 			return err
 		}
 		w = now
+	}
+}
+
+// onEach runs several calls on the entity of a path. run gets their places, and nil for an entity with one partition.
+// Those that failed because they found nothing are run again, as by on.
+func (s *Store) onEach(
+	ctx context.Context, path string, calls int, run func(w *whole, places []int), failure func(place int) *error,
+) {
+	left := make([]int, calls)
+	for i := range left {
+		left[i] = i
+	}
+	missed := func(w *whole) (err error) {
+		run(w, left)
+		left = slices.DeleteFunc(left, func(i int) bool {
+			failed := *failure(i)
+			isMissed := semantics.CodeOf(failed) == semantics.EntityNotFound
+			if isMissed {
+				err = failed
+			}
+			return !isMissed
+		})
+		return err
+	}
+	failed := s.on(ctx, path, func() error { return missed(nil) }, missed)
+	for _, i := range left {
+		*failure(i) = failed
 	}
 }
 

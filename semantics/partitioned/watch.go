@@ -33,6 +33,10 @@ func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.W
 	if w == nil {
 		return s.Store.Watch(ctx, source)
 	}
+	if p, ok := w.sessionOf(source); ok { // which ends with its queue, so the watch need not follow
+		one, err := s.Store.Watch(ctx, w.in(p, source))
+		return one, named(inPartition(err, p))
+	}
 	one := &watch{store: s, source: source.Fold(), c: make(chan int, 1), isNew: true}
 	one.follow(ctx, w)
 	if err := one.below.await(ctx); err != nil {

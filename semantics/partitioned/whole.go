@@ -16,14 +16,17 @@ import (
 type whole struct {
 	name        string
 	incarnation int64
+	detects     bool     // it has duplicate detection
 	paths       []string // of its partitions
 
 	sent     atomic.Uint64    // batches without a key
-	received [3]atomic.Uint64 // receives, by sub-queue
+	received [3]atomic.Uint64 // receives, and accepts of the next session, by sub-queue
 }
 
 func (s *Store) wholeOf(entity semantics.Entity) *whole {
-	w := &whole{name: entity.Name, incarnation: entity.Incarnation}
+	w := &whole{
+		name: entity.Name, incarnation: entity.Incarnation, detects: entity.Options.RequiresDuplicateDetection,
+	}
 	for p := range int(entity.Options.Partitions) {
 		w.paths = append(w.paths, s.place(entity, p))
 	}
@@ -69,10 +72,35 @@ func (w *whole) all() []int {
 	return order
 }
 
-// in returns a source of the queue in one partition.
+// in returns a source of the queue in one partition. The token of a session of another partition becomes one that no
+// store made, so that it is refused there.
 func (w *whole) in(partition int, source semantics.Source) semantics.Source {
 	source.Path = w.paths[partition]
+	if !source.SessionLock.IsZero() {
+		source.SessionLock = source.SessionLock.InPartition(partition)
+	}
 	return source
+}
+
+// sessionOf returns the partition of the session that a source names or holds; ok is false if it does neither.
+func (w *whole) sessionOf(source semantics.Source) (partition int, ok bool) {
+	switch {
+	case !source.SessionLock.IsZero():
+		return w.ofToken(source.SessionLock), true
+	case source.Session != "":
+		return w.ofKey(source.Session), true
+	default:
+		return 0, false
+	}
+}
+
+// ofToken returns the partition that a lock token names. One that no store made goes to the first partition, which
+// refuses it.
+func (w *whole) ofToken(token semantics.LockToken) int {
+	if _, p := token.Partition(); p < len(w.paths) {
+		return p
+	}
+	return 0
 }
 
 // atOnce does something with several partitions at the same time and returns what failed, in their order.

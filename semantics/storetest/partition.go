@@ -114,9 +114,7 @@ func testPART_1_Option(t *testing.T, h *fixture) {
 func testPART_1_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
 	h.spread(2)
 	changes := map[string]change{
-		"requiresSession":            func(o *semantics.Options) { o.RequiresSession = true },
-		"requiresDuplicateDetection": func(o *semantics.Options) { o.RequiresDuplicateDetection = true },
-		"autoDeleteOnIdle":           func(o *semantics.Options) { o.AutoDeleteOnIdle = time.Hour },
+		"autoDeleteOnIdle": func(o *semantics.Options) { o.AutoDeleteOnIdle = time.Hour },
 	}
 	for name, c := range changes {
 		options := semantics.Options{Partitions: 2}

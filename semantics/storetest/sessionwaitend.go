@@ -76,7 +76,7 @@ func testRECV_7_CancelAgainstSessionSend(t *testing.T, h *fixture) {
 			h.same(a.acceptance.Session.ID, "a")
 			h.ok(a.acceptance.Undelivered(ctx)) // the caller is gone by now
 		default:
-			h.wantCode(a.err, semantics.Cancelled)
+			h.same(semantics.CodeOf(a.err), semantics.Cancelled) // which is not each time
 		}
 		h.wantSessions(1, 1, 0)
 		a := h.accept("a")

@@ -66,7 +66,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		topicStatusTests, topicScheduleTests, topicReceiveTests, topicDuplicateTests,
 		forwardTests, forwardStepTests, forwardRefusedTests, forwardArrivalTests, forwardHopTests, forwardDeadTests,
 		forwardEntityTests, undeliveredTests, unmatchedTests,
-		partitionTests, partitionForwardTests, partitionResubmitTests, transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
+		partitionTests, partitionSessionTests, partitionDuplicateTests, partitionForwardTests, partitionResubmitTests,
+		transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
 	)
 	for _, test := range all {
 		t.Run(ruleName(test), func(t *testing.T) {
@@ -77,6 +78,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	runTogether(t, open)
 	runThroughTopics(t, open)
 	runApart(t, open)
+	runOverPartitions(t, open)
 }
 
 // try runs the test of a rule on a store, and on its reference if it has one.

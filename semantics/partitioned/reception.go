@@ -1,0 +1,121 @@
+package partitioned
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// recheckAway is after what time a receive that found nothing looks again at a partition that could not be reached.
+const recheckAway = time.Second
+
+// reception is one receive, or one accept of the next session, from all partitions.
+type reception[T any] struct {
+	store    *Store
+	whole    *whole
+	source   semantics.Source
+	register semantics.Register
+	watch    *watch // nil: none is open
+	// take asks one partition for so many at most. The time is as Batch.RecheckAfter.
+	take func(partition, limit int) (some []T, recheck time.Duration, err error)
+
+	left     int // how many more it may have
+	found    []T
+	recheck  time.Duration // the shortest one, below 0 as long as no partition has been asked
+	failed   error
+	answered bool // some partition has
+}
+
+func newReception[T any](
+	s *Store, w *whole, source semantics.Source, limit int, register semantics.Register,
+	take func(partition, limit int) ([]T, time.Duration, error),
+) *reception[T] {
+	return &reception[T]{
+		store: s, whole: w, source: source, register: register, watch: s.watchOf(source), take: take,
+		left: limit, recheck: -1,
+	}
+}
+
+func (r *reception[T]) run(ctx context.Context) (found []T, recheck time.Duration, err error) {
+	turn := r.whole.inTurn(&r.whole.received[r.source.SubQueue])
+	present := r.store.present(ctx, r.whole, turn)
+	active, quiet, until := r.divide(present)
+	r.ask(ctx, active)
+	if len(r.found) == 0 {
+		r.ask(ctx, quiet)
+	} else {
+		r.recheckAfter(until)
+	}
+	switch {
+	case len(r.found) > 0:
+	case r.failed != nil && (!r.answered || semantics.CodeOf(r.failed) != semantics.StoreUnavailable):
+		return nil, 0, r.failed
+	case r.failed != nil || len(present) < len(turn): // the others are there (PART-7)
+		r.recheckAfter(recheckAway)
+	}
+	return r.found, max(r.recheck, 0), nil
+}
+
+// divide returns which partitions may have something and which have nothing, as far as this sidecar knows: they were
+// asked, would wake it, and have not, for at most as long as they may be left alone.
+func (r *reception[T]) divide(turn []int) (active, quiet []int, until time.Duration) {
+	if r.register == semantics.RegisterNever || r.watch == nil {
+		return turn, nil, 0
+	}
+	return r.watch.divide(r.whole, turn)
+}
+
+// ask takes from partitions until it has enough. Those that may have more are asked again behind the others.
+func (r *reception[T]) ask(ctx context.Context, partitions []int) {
+	for r.left > 0 && len(partitions) > 0 {
+		some := partitions[:min(r.left, len(partitions))]
+		partitions = partitions[len(some):]
+		share, extra := r.left/len(some), r.left%len(some)
+		answers, asked := make([]answer[T], len(some)), make([]int, len(some))
+		failed := atOnce(some, func(place, p int) (err error) {
+			asked[place] = share
+			if place < extra {
+				asked[place]++
+			}
+			answers[place], err = r.askOne(ctx, p, asked[place])
+			return err
+		})
+		for place, p := range some {
+			if err := inPartition(failed[place], p); err != nil {
+				r.failed = cmp.Or(r.failed, err)
+				continue
+			}
+			got := len(answers[place].found)
+			r.answered, r.left = true, r.left-got
+			r.found = append(r.found, answers[place].found...)
+			if got == asked[place] {
+				partitions = append(partitions, p)
+			}
+			r.recheckAfter(answers[place].recheck)
+		}
+	}
+}
+
+// answer is what one partition has.
+type answer[T any] struct {
+	found   []T
+	recheck time.Duration
+}
+
+func (r *reception[T]) askOne(ctx context.Context, p, limit int) (answer[T], error) {
+	before := r.watch.wakeUps(p)
+	found, recheck, err := r.take(p, limit)
+	r.store.note(ctx, r.whole.paths[p], err)
+	if err == nil && r.register != semantics.RegisterNever && len(found) == 0 {
+		r.watch.noteQuiet(r.whole, p, before, recheck)
+	}
+	return answer[T]{found, recheck}, err
+}
+
+func (r *reception[T]) recheckAfter(d time.Duration) {
+	if r.recheck < 0 || d < r.recheck {
+		r.recheck = d
+	}
+}
