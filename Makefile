@@ -222,6 +222,10 @@ bench-dapr: build redis ## Compare with Dapr's pubsub.redis in one run; ARGS="-m
 bench-targets: build redis ## Measure what has no peer: store, fan-out, latency, memory, idle cost, start; ARGS="-only latency"
 	$(COMPARE) -only targets $(ARGS)
 
+.PHONY: bench-cluster
+bench-cluster: build redis ## Measure a queue with 1 to 6 partitions by 1 to 4 sidecars on a cluster of three; ARGS="-messages 10000 -rounds 3"
+	$(COMPARE) -only cluster $(ARGS)
+
 .PHONY: bench-page
 bench-page: ## Write the tables and plots of docs/benchmarks from its history
 	go run ./test/figures/page

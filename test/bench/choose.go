@@ -11,6 +11,8 @@ import (
 var groups = map[string]string{
 	"sidebus": "sidebus-stream,sidebus-sessions,sidebus-unary,sidebus-unary-2,sidebus-calls,sidebus-calls-2,sidebus-stream-2-sidecars",
 	"floors":  "floor-stream,floor-sessions,floor-unary,floor-unary-2,floor-calls,floor-calls-2",
+	"cluster": "sidebus-cluster-1-1,sidebus-cluster-2-1,sidebus-cluster-4-1,sidebus-cluster-6-1,sidebus-cluster-1-2," +
+		"sidebus-cluster-6-2,sidebus-cluster-1-4,sidebus-cluster-6-4",
 	"peers":   "nats-jetstream,rabbitmq-quorum,asynq,bullmq",
 	"targets": "store,fan-out,latency,memory,backlog,idle,start",
 	"dapr": "dapr-redis,dapr-sidebus-topic,dapr-sidebus-lanes,dapr-sidebus-streams,dapr-sidebus-queue," +
@@ -56,6 +58,13 @@ func workloads(b build, root string) []workload {
 		{name: "latency", share: -1, open: goBenchmark("cmd/sidebus", "Latency")},
 		{name: "idle", share: -1, open: b.idle},
 		{name: "start", share: -1, open: b.starts},
+	}
+	for _, partitions := range []int{1, 2, 4, 6} {
+		for _, sidecars := range []int{1, 2, 4} {
+			all = append(all, workload{
+				name: fmt.Sprintf("sidebus-cluster-%d-%d", partitions, sidecars), open: b.spreads(partitions, sidecars),
+			})
+		}
 	}
 	return append(all, daprWorkloads(b.binary)...)
 }

@@ -26,7 +26,7 @@ func (b build) idle(ctx context.Context, dir string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := b.connected(ctx, redis, dir+"/0", queueOf(0), carrier{options: "{}"})
+	s, err := b.connected(ctx, redis.url(), dir+"/0", queueOf(0), carrier{options: "{}"})
 	if err != nil {
 		redis.stop()
 		return nil, err
@@ -96,7 +96,7 @@ func (b build) starts(ctx context.Context, dir string) (*opened, error) {
 	}
 	round := func(ctx context.Context, _ int) (figures.Round, error) {
 		began := time.Now()
-		s, err := b.start(ctx, redis, dir)
+		s, err := b.start(ctx, redis.url(), dir)
 		if err != nil {
 			return figures.Round{}, err
 		}

@@ -41,6 +41,8 @@ func startRedis(ctx context.Context, dir string) (*redisServer, error) {
 	return &redisServer{socket: socket, pid: command.Process.Pid, stop: stop}, nil
 }
 
+func (r *redisServer) url() string { return "unix://" + r.socket }
+
 func (r *redisServer) cpu() time.Duration { return figures.CPUOf(r.pid)() }
 
 func redisVersion(ctx context.Context) string {

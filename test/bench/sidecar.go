@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	sidebus "github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
@@ -32,14 +31,14 @@ type sidecar struct {
 	messages   sidebusv1.MessagesClient
 }
 
-// start runs a sidecar over a Redis and waits until it is ready.
-func (b build) start(ctx context.Context, redis *redisServer, dir string) (*sidecar, error) {
+// start runs a sidecar over a store and waits until it is ready.
+func (b build) start(ctx context.Context, store, dir string) (*sidecar, error) {
 	s := &sidecar{http: "127.0.0.1:" + freePort(), grpc: "127.0.0.1:" + freePort()}
 	if b.socket {
 		s.grpc = "unix://" + filepath.Join(dir, "grpc")
 	}
 	command := exec.CommandContext(
-		ctx, b.binary, "serve", "--store", "unix://"+redis.socket, "--grpc-addr", s.grpc, "--http-addr", s.http,
+		ctx, b.binary, "serve", "--store", store, "--grpc-addr", s.grpc, "--http-addr", s.http,
 		"--admin-addr", "127.0.0.1:"+freePort(), "--log-level", "error",
 	)
 	command.Stderr = os.Stderr
@@ -101,22 +100,16 @@ func (b build) carries(c carrier) func(context.Context, string) (*opened, error)
 		}
 		var all []*sidecar
 		for i := range c.sidecars {
-			s, err := b.connected(ctx, redis, fmt.Sprint(dir, "/", i), queueOf(i), c)
+			s, err := b.connected(ctx, redis.url(), fmt.Sprint(dir, "/", i), queueOf(i), c)
 			if err != nil {
 				stop()
 				return nil, err
 			}
 			stops, all = append(stops, s.stop), append(all, s)
 		}
-		used := func() (sum time.Duration) {
-			for _, s := range all {
-				sum += figures.CPUOf(s.pid)()
-			}
-			return sum
-		}
 		return &opened{
 			round: carrying(
-				processes{"client": figures.OwnCPU, "sidecar": used, "redis": redis.cpu},
+				processes{"client": figures.OwnCPU, "sidecar": usedBy(all), "redis": redis.cpu},
 				func(ctx context.Context, messages int) error { return c.through(ctx, all, messages) },
 			),
 			versions: b.versions(ctx),
@@ -142,11 +135,11 @@ func (c carrier) through(ctx context.Context, all []*sidecar, messages int) erro
 }
 
 // connected starts a sidecar with a client, and creates a queue.
-func (b build) connected(ctx context.Context, redis *redisServer, dir, queue string, c carrier) (*sidecar, error) {
+func (b build) connected(ctx context.Context, store, dir, queue string, c carrier) (*sidecar, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s, err := b.start(ctx, redis, dir)
+	s, err := b.start(ctx, store, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -22,15 +22,7 @@ func stream(sessions int) work {
 }
 
 func through(ctx context.Context, client sidebusv1.MessagesClient, queue string, messages, sessions int) error {
-	subscription, err := client.Subscribe(ctx)
-	if err != nil {
-		return err
-	}
-	err = subscription.Send(
-		&sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Open{Open: &sidebusv1.SubscribeOpen{
-			Source: "queues/" + queue, Credits: proto.Int32(window), MaxConcurrentSessions: proto.Int32(window),
-		}}},
-	)
+	subscription, err := subscribe(ctx, client, queue)
 	if err != nil {
 		return err
 	}
@@ -44,20 +36,11 @@ func through(ctx context.Context, client sidebusv1.MessagesClient, queue string,
 		if answer.GetRequestId() == lastRequest {
 			break
 		}
-		var tokens []string
-		for _, d := range answer.GetDeliveries().GetDeliveries() {
-			for _, m := range d.GetMessages() {
-				tokens = append(tokens, m.GetLockToken())
-			}
-		}
+		tokens := tokensOf(answer)
 		if len(tokens) == 0 {
 			continue
 		}
-		settle := &sidebusv1.SubscribeRequest{
-			Request: &sidebusv1.SubscribeRequest_Settle{Settle: &sidebusv1.SubscribeSettle{
-				LockTokens: tokens, Verb: &sidebusv1.SubscribeSettle_Complete{Complete: &sidebusv1.CompleteRequest{}},
-			}},
-		}
+		settle := completion(tokens)
 		if left -= len(tokens); left == 0 {
 			settle.RequestId = lastRequest
 		}
@@ -69,6 +52,35 @@ func through(ctx context.Context, client sidebusv1.MessagesClient, queue string,
 		return err
 	}
 	return <-published
+}
+
+func subscribe(
+	ctx context.Context, client sidebusv1.MessagesClient, queue string,
+) (sidebusv1.Messages_SubscribeClient, error) {
+	subscription, err := client.Subscribe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return subscription, subscription.Send(
+		&sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Open{Open: &sidebusv1.SubscribeOpen{
+			Source: "queues/" + queue, Credits: proto.Int32(window), MaxConcurrentSessions: proto.Int32(window),
+		}}},
+	)
+}
+
+func tokensOf(answer *sidebusv1.SubscribeResponse) (tokens []string) {
+	for _, d := range answer.GetDeliveries().GetDeliveries() {
+		for _, m := range d.GetMessages() {
+			tokens = append(tokens, m.GetLockToken())
+		}
+	}
+	return tokens
+}
+
+func completion(tokens []string) *sidebusv1.SubscribeRequest {
+	return &sidebusv1.SubscribeRequest{Request: &sidebusv1.SubscribeRequest_Settle{Settle: &sidebusv1.SubscribeSettle{
+		LockTokens: tokens, Verb: &sidebusv1.SubscribeSettle_Complete{Complete: &sidebusv1.CompleteRequest{}},
+	}}}
 }
 
 // publish sends with at most window unanswered messages.

@@ -31,6 +31,7 @@ func (r *run) breakThings() {
 	for !r.isEnough() && r.ctx.Err() == nil && !r.t.Failed() {
 		now := time.Now()
 		r.undo(now)
+		r.reviveSidecars()
 		if now.After(report) {
 			r.report(now.Sub(began))
 			report = now.Add(10 * time.Second)

@@ -117,7 +117,10 @@ func play(t *testing.T, level string, on servers) string {
 	r.calm.Store(true)
 	r.isStop.Store(true)
 	sending.Wait()
-	sidecartest.Eventually(t, "everything is received", r.isEmpty)
+	sidecartest.Eventually(t, "everything is received", func() bool {
+		r.reviveSidecars()
+		return r.isEmpty()
+	})
 	r.isDone.Store(true)
 	receiving.Wait()
 	watching.Wait()

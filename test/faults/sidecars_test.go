@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -101,6 +102,23 @@ func (r *run) killSidecar(p *post) {
 	p.now.Load().Kill()
 	r.killed++
 	r.launch(p)
+}
+
+// reviveSidecars starts sidecars again that ended because no replica was there to confirm anything, as an orchestrator
+// does. None ends for another reason.
+func (r *run) reviveSidecars() {
+	r.t.Helper()
+	for _, p := range r.posts {
+		s := p.now.Load()
+		if !s.HasExited() {
+			continue
+		}
+		if r.level == "memory" || !strings.Contains(s.Log(), "PRECONDITION_FAILED") {
+			r.t.Errorf("a sidecar ended: %s", s.Log())
+		}
+		r.note("sidecar refused to start")
+		r.launch(p)
+	}
 }
 
 // drainSidecar ends a sidecar as an orchestrator does, with SIGTERM, and starts another one.

@@ -110,7 +110,7 @@ func LaunchBinary(t testing.TB, program string, args ...string) *Sidecar {
 	Eventually(t, "the sidecar listens or ends", func() bool {
 		at, listens := s.log.addresses()
 		s.HTTP, s.GRPC, s.Admin = at.HTTP, at.GRPC, at.Admin
-		return listens || s.hasExited()
+		return listens || s.HasExited()
 	})
 	return s
 }
@@ -148,7 +148,8 @@ func (s *Sidecar) Exit(t testing.TB) int {
 	}
 }
 
-func (s *Sidecar) hasExited() bool {
+// HasExited reports whether the sidecar has ended.
+func (s *Sidecar) HasExited() bool {
 	select {
 	case <-s.exited:
 		return true

@@ -46,7 +46,7 @@ func generate(folder string) (map[string]string, error) {
 	}
 	filled, err := fill(string(page), map[string]string{
 		"targets": targetsTable(history), "peers": peersTable(history), "store": storeTable(history),
-		"dapr": daprTable(history), "setup": setup(history),
+		"dapr": daprTable(history), "cluster": clusterTable(history), "setup": setup(history),
 	})
 	if err != nil {
 		return nil, err

@@ -33,6 +33,7 @@ func setup(h figures.History) string {
 	}
 	note(peersRun(h), "sidebus-stream")
 	note(daprRun(h), "dapr-redis", "dapr-redis-1.14")
+	note(clusterRun(h), "sidebus-cluster-1-1")
 	for _, name := range alone {
 		note(h.Newest(name), name)
 	}

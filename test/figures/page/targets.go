@@ -116,7 +116,19 @@ var targets = []target{
 			"CPU a message with 2 sidecars on one Redis, compared with 1", atMost(1.1, "x"),
 			cpu("sidebus-stream-2-sidecars", "sidebus-stream"), nil,
 		},
-	}, "not examined"},
+		{
+			"a cluster of three nodes, CPU a message with 6 partitions, compared with 1", atMost(1.1, "x"),
+			cpu("sidebus-cluster-6-1", "sidebus-cluster-1-1"), nil,
+		},
+		{
+			"the same queue with 6 partitions, CPU a message with 4 sidecars, compared with 1", atMost(1.1, "x"),
+			cpu("sidebus-cluster-6-4", "sidebus-cluster-6-1"), nil,
+		},
+		{
+			"6 partitions on three nodes, share of the busiest node", atMost(0.4, ""),
+			named("sidebus-cluster-6-4", busiestNode), nil,
+		},
+	}, "a receive asks each partition that may have something, so with partitions a script returns fewer messages"},
 	{"P12", []check{
 		{
 			"publish through daprd, compared with pubsub.redis", atLeast(0.7, "x"),
@@ -144,6 +156,9 @@ var targets = []target{
 	}, "the rates are absolute and depend on the machine; versions before [decision " +
 		"0037](../decisions/0037-copies-share-a-body.md) stored a body with each copy"},
 }
+
+// busiestNode is a value of the workloads on a cluster.
+const busiestNode = "share of the busiest node"
 
 // publishRate compares only how fast publishers are answered.
 func publishRate(workload, other string) measure {
