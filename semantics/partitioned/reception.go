@@ -8,6 +8,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
+// enough is how many messages of the first partition that is asked are an answer. Others are asked only if it has fewer,
+// because messages of one partition cost one script to receive, and one to complete.
+const enough = 16
+
 // recheckAway is after what time a receive that found nothing looks again at a partition that could not be reached.
 const recheckAway = time.Second
 
@@ -42,7 +46,10 @@ func (r *reception[T]) run(ctx context.Context) (found []T, recheck time.Duratio
 	turn := r.whole.inTurn(&r.whole.received[r.source.SubQueue])
 	present := r.store.present(ctx, r.whole, turn)
 	active, quiet, until := r.divide(present)
-	r.ask(ctx, active)
+	r.ask(ctx, active[:min(1, len(active))])
+	if len(active) > 1 && len(r.found) < enough {
+		r.ask(ctx, active[1:])
+	}
 	if len(r.found) == 0 {
 		r.ask(ctx, quiet)
 	} else {
