@@ -91,6 +91,10 @@ order-workflow: build ## Run the order-workflow example: steps in order and once
 transact: build ## Run the transact example: a message, a state and a reply in one step, although workers crash
 	examples/transact/run.sh
 
+.PHONY: partitions
+partitions: build ## Run the partitions example: orders of many customers over the partitions of one queue, in order
+	examples/partitions/run.sh
+
 .PHONY: request-reply
 request-reply: build ## Run the request-reply example: many requesters, each gets its own replies
 	examples/request-reply/run.sh
