@@ -32,7 +32,7 @@ func (s *Store) CreateEntity(
 
 func (s *Store) add(q *queue) *queue {
 	s.lastIncarnation++
-	q.incarnation = s.lastIncarnation
+	q.incarnation, q.lastVersion = s.lastIncarnation, &s.lastVersion
 	s.queues[semantics.Fold(q.name)] = q
 	return q
 }

@@ -32,7 +32,7 @@ type queue struct {
 	// Only of a queue with sessions.
 	sessions    map[string]*session // by id; those that have messages, a holder, state or a block
 	idle        map[string]idle     // by id; those that have none of it any more
-	lastVersion int64               // of all states there ever were
+	lastVersion *int64              // of all states that the Store ever had
 	stateBytes  int64
 
 	// Only of a topic.

@@ -58,8 +58,8 @@ func (q *queue) checkState(on *session, data []byte, expected *int64, most int) 
 func (q *queue) replaceState(on *session, data []byte, now time.Time) int64 {
 	state := semantics.SessionState{Data: slices.Clone(data)} // a copy of what is empty is not nil
 	if data != nil {
-		q.lastVersion++
-		state.Version = q.lastVersion
+		*q.lastVersion++
+		state.Version = *q.lastVersion
 	}
 	q.setState(on, state)
 	on.stateSetAt, on.lastActivity = now, now

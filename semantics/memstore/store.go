@@ -30,6 +30,7 @@ type Store struct {
 	removed func(kind semantics.Kind, path string)
 
 	lastIncarnation int64 // of all entities there ever were
+	lastVersion     int64 // of all states of sessions
 	lastTransfer    int64 // of all sources
 }
 

@@ -8,7 +8,6 @@ const (
 	ofBatches   = "a batch has one key (BATCH-4); asOne divides what has several"
 	ofKeys      = "the key is part of what is remembered, as on any partitioned queue (DUP-2)"
 	ofLooks     = "a call looks at one partition, and notes there that the queue is in use (PART-5)"
-	ofVersions  = "versions of states are unique in a session; two of different partitions may be the same (SESS-33)"
 	ofTransfers = "a resubmission elsewhere is a transfer, whose messages asOne does not number"
 	ofTime      = "it takes 10 s, and tests what the Broker does whatever the Store is"
 )
@@ -58,7 +57,6 @@ var inOnePartition = map[string]string{
 	"CNT_5_SessionVerbsAreActivity":            ofLooks,
 	"DUP_1_RememberedIsDropped":                ofLooks,
 	"SESS_22_EveryLookCarriesItOut":            ofLooks,
-	"SESS_33_VersionsAreNeverUsedTwice":        ofVersions,
 	"DLQ_23_IntoAQueueWithoutSessions":         ofTransfers,
 	"DLQ_23_NeedsASessionID":                   ofTransfers,
 	"RECV_3_ReceiveAndDeleteInASession":        ofTime,

@@ -26,6 +26,9 @@ type Pair struct {
 	// IsApart is as in Harness.
 	IsApart bool
 
+	// overPartitions: all queues have several partitions, see OverPartitions.
+	overPartitions bool
+
 	// Audit looks into what the subject keeps of a queue and says what does not fit together. Nil when there is nothing
 	// to look into.
 	Audit func(path string) error
@@ -236,7 +239,7 @@ func drawOptions(rt *rapid.T) semantics.Options {
 }
 
 func (m *model) create(rt *rapid.T) {
-	sessions := rapid.Bool().Draw(rt, "sessions")
+	sessions := m.overPartitions || rapid.Bool().Draw(rt, "sessions")
 	if sessions {
 		m.drawSessions(rt)
 	}

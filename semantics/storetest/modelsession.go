@@ -71,6 +71,7 @@ func drawSessionOptions(rt *rapid.T, o semantics.Options) semantics.Options {
 // sessionStep is one step of a run with sessions. What must come together to get anywhere is drawn most often. No step
 // may be skipped: that would end the run.
 func (m *model) sessionStep(rt *rapid.T) {
+	transfers := !m.overPartitions // whose texts name partitions
 	always, held, handedOut := true, len(m.holds) > 0, len(m.deliveries) > 0
 	accepts := 10
 	if slices.ContainsFunc(m.rows, isAvailable) && !slices.ContainsFunc(m.holds, func(h *hold) bool { return h.live(m.now) }) {
@@ -114,12 +115,12 @@ func (m *model) sessionStep(rt *rapid.T) {
 		{3, always, "reactivate", m.reactivate},
 		{2, always, "receive dead letters", m.receiveDead},
 		{3, always, "resubmit", m.resubmit},
-		{2, always, "resubmit elsewhere", m.resubmitElsewhere},
+		{2, transfers, "resubmit elsewhere", m.resubmitElsewhere},
 		{1, always, "receive other", m.receiveOther},
 		{1, always, "cancel", m.cancel},
 		{1, always, "cancel by id", m.cancelByID},
 		{3, always, "update", m.update},
-		{2, always, "forward dead letters", m.forwardDead},
+		{2, transfers, "forward dead letters", m.forwardDead},
 		{2, len(m.passages) > 0, "arrive", m.arrive},
 		{2, len(m.passages) > 0, "end transfer", m.endTransfer},
 		{1, always, "receive undelivered", m.receiveUndelivered},

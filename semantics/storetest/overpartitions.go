@@ -78,7 +78,7 @@ func (s asOne) CreateEntity(ctx context.Context, kind semantics.Kind, path strin
 }
 
 func withOne(entity semantics.Entity) semantics.Entity {
-	entity.Options.Partitions = min(entity.Options.Partitions, 1)
+	entity.Options.Partitions, entity.Incarnation = min(entity.Options.Partitions, 1), 0
 	return entity
 }
 
@@ -204,4 +204,13 @@ func (s asOne) Resubmit(ctx context.Context, source semantics.Source, target str
 		}
 	}
 	return moved, err
+}
+
+// OverPartitions is the same pair with queues of several partitions, for runs with sessions and without transfers. There
+// is no Restart, because whose turn it is among the partitions is not kept.
+func (p Pair) OverPartitions(n int64) Pair {
+	p.Reference = asOne{partitioned.New(p.Reference), n, &numbersAsOne{}}
+	p.Subject = asOne{partitioned.New(p.Subject), n, &numbersAsOne{}}
+	p.Restart, p.Audit, p.overPartitions = nil, nil, true
+	return p
 }
