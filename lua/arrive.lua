@@ -6,7 +6,7 @@
 -- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- KEYS[42] arrivals  hash  source -> "<number>:<nonce>:<ms>:<outcomes>" of its last transfer that has arrived: see
 --                          lib/transfer/note_arrival.lua
--- ARGV[1] now          int  0 = server time
+-- ARGV[1] now          str  "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] incarnation  int  of the queue, -1 = any
 -- ARGV[3] source       str  field of arrivals
 -- ARGV[4] id           str  "<number>:<nonce>" of the transfer
@@ -23,11 +23,13 @@
 --   NOT_YET           nothing was done
 --   OVERTAKEN         number  another transfer, of that number, not lower, was the last to arrive: nothing was done
 --   ENTITY_NOT_FOUND  there is no queue, or that of the incarnation is gone for ever
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(messages log N)
 --@include base/now_ms
 --@include base/text
 --@include entity/open_queue
 --@include entity/open_target
+--@include entity/lacks_fence
 --@include duplicate/open_history
 --@include entity/close_queue
 --@include entity/touch
@@ -49,12 +51,18 @@
 --@include log/count_messages
 --@include dead_letter/dead_letter_incoming
 local arrivals = KEYS[42]
-local now, incarnation, source, id, last = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
+local now, awaited = now_ms(ARGV[1])
+local incarnation, source, id, last = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
 local resubmits, detects = string.find(ARGV[6], "r") ~= nil, not string.find(ARGV[6], "b")
 
 local target = open_target(KEYS[1], now)
 if not target or incarnation ~= "-1" and redis.call("HGET", KEYS[1], "incarnation") ~= incarnation then
   return { "ENTITY_NOT_FOUND" }
+end
+-- On one server nothing waits: it has the arrival before the removal at the source.
+local refusal = awaited and lacks_fence(KEYS[1], target.kind, awaited)
+if refusal then
+  return refusal
 end
 local before, overtaken_by = arrived_before(arrivals, source, id)
 if before then

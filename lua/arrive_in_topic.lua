@@ -12,7 +12,7 @@
 -- KEYS[7..?] others      -       as in publish: if the caller was told NEEDS_ALL, the entity of the topic and of every
 --                                subscription; then for each subscription that gets copies what its letter in levels
 --                                says
--- ARGV[1] now          int  0 = server time
+-- ARGV[1] now          str  "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] incarnation  int  of the topic
 -- ARGV[3] source       str  field of arrivals
 -- ARGV[4] id           str  "<number>:<nonce>" of the transfer
@@ -32,10 +32,12 @@
 --   NEEDS_KEYS        subscription letter ...  which of them need more keys
 --   NEEDS_ALL         the topic may be full: its size must be added up
 --   ENTITY_NOT_FOUND  the topic of that incarnation is gone for ever
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(messages + copies log N), and O(subscriptions) where the topic may be full
 --@include base/now_ms
 --@include base/text
 --@include entity/open_topic
+--@include entity/lacks_fence
 --@include topic/open_copies
 --@include topic/count_copies
 --@include topic/full_subscription
@@ -55,12 +57,18 @@
 --@include duplicate/forget_old_keys
 --@include due/write_alarm
 local arrivals, levels = KEYS[2], ARGV[9]
-local now, incarnation, source, id, last = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
+local now, awaited = now_ms(ARGV[1])
+local incarnation, source, id, last = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
 local version, bytes, all = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local topic = open_topic(KEYS[1], now)
 if not topic or redis.call("HGET", KEYS[1], "incarnation") ~= incarnation then
   return { "ENTITY_NOT_FOUND" }
+end
+-- On one server nothing waits: it has the arrival before the removal at the source.
+local refusal = awaited and lacks_fence(KEYS[1], "topic", awaited)
+if refusal then
+  return refusal
 end
 local before, overtaken_by = arrived_before(arrivals, source, id)
 if before then

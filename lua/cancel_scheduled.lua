@@ -5,7 +5,7 @@
 -- Flags: allow-oom
 --
 -- KEYS[1..41] queue  all keys of the queue or topic, in the order of lib/entity/open_queue.lua
--- ARGV[1] now     int  0 = server time
+-- ARGV[1] now     str  "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] by      str  numbers or ids
 -- ARGV[3..] what  str  at most 1000 numbers, each once, or message ids
 --
@@ -15,10 +15,12 @@
 --   MESSAGE_NOT_FOUND  notifications, then the numbers that are not those of scheduled messages
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED    status
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(messages log N)
 --@include base/now_ms
 --@include base/slice
 --@include entity/open_queue
+--@include entity/lacks_fence
 --@include entity/can_send
 --@include due/clear_due
 --@include entity/close_queue
@@ -27,11 +29,16 @@
 --@include schedule/scheduled_id
 --@include schedule/find_scheduled
 --@include schedule/remove_scheduled
-local now, by, wanted = now_ms(ARGV[1]), ARGV[2], slice(ARGV, 3)
+local now, awaited = now_ms(ARGV[1])
+local by, wanted = ARGV[2], slice(ARGV, 3)
 
 local queue = open_queue(KEYS, now, true)
 if not queue then
   return { "ENTITY_NOT_FOUND" }
+end
+local refusal = lacks_fence(queue.entity, queue.kind, awaited)
+if refusal then
+  return refusal
 end
 if not can_send(queue.status) then
   return { "ENTITY_DISABLED", queue.status }

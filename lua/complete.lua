@@ -15,7 +15,7 @@
 -- KEYS[11] chunks       zset    "<first>-<bytes>:<last>:<size>,..." by first, of log entries with several messages
 -- KEYS[12] bodies       hash    of a subscription: bodies that several copies share, by number in the topic
 -- KEYS[13] body_uses    hash    of a subscription: see lib/topic/store_group.lua
--- ARGV[1] now           int     0 = server time
+-- ARGV[1] now           str     "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] sub           str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] locks         int     number of locks, at most 1000, none twice
 -- ARGV[4] sizes         str     "<size>*<messages>,..." of the messages, in order
@@ -27,11 +27,13 @@
 --   SOME              1 or 0 per lock: done, or lost
 --   ENTITY_NOT_FOUND
 --   SESSION_REQUIRED  see turn
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(locks)
 --@include base/now_ms
 --@include lock/complete_runs
 local entity, log, locks = KEYS[1], KEYS[2], KEYS[3]
-local now, sub, total, sizes = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local now, awaited = now_ms(ARGV[1])
+local sub, total, sizes = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local count, nonces, runs = tonumber(ARGV[5]), {}, {}
 for i = 1, count do
   nonces[i], runs[i] = ARGV[4 + 2 * i], ARGV[5 + 2 * i]
@@ -39,8 +41,14 @@ end
 
 local values = redis.call("HMGET", entity, "kind", "requires_session", "run_messages", sub .. "bytes", "chunked",
   "chunk_extra")
-if not values[1] or values[1] == "topic" or values[1] == "partitioned_queue" then
-  return { "ENTITY_NOT_FOUND" }
+if awaited or (values[1] ~= "queue" and values[1] ~= "subscription") then
+  if not values[1] or values[1] == "topic" or values[1] == "partitioned_queue" then
+    return { "ENTITY_NOT_FOUND" }
+  end
+  local level = redis.call("HGET", entity, "durability") or "SIDECAR" -- as in lib/entity/lacks_fence
+  if level ~= (awaited or "SIDECAR") then
+    return { "NEEDS_FENCE", level }
+  end
 end
 if values[2] == "1" and sub == "" then
   return { "SESSION_REQUIRED" }
@@ -51,7 +59,7 @@ local side = {
   chunks = KEYS[11], chunked = sub == "" and tonumber(values[5] or "0") or 0, chunk_extra = tonumber(values[6] or "0"),
   bodies = KEYS[12], body_uses = KEYS[13],
 }
-if values[1] == "subscription" and side.chunked > 0 then -- as in lib/base/check_key_types
+if values[1] ~= "queue" and side.chunked > 0 then -- as in lib/base/check_key_types
   redis.call("HLEN", side.bodies)
   redis.call("HLEN", side.body_uses)
 end

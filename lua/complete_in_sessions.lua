@@ -14,30 +14,38 @@
 -- KEYS[8] session_locks    zset    held session by the end of its lock (ms)
 -- KEYS[9] session_tokens   hash    token -> session it holds
 -- KEYS[10] session_waiting hash    session -> where its holder waits
--- ARGV[1] now              int     0 = server time
+-- ARGV[1] now              str     "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2..] token limit left register count ...  str  per call as in turn
 --
 -- Returns
 --   OK                per call "<done> 0 0" as in turn, or SESSION_LOCK_LOST
 --   SESSION_NOT_SUPPORTED  ""
 --   ENTITY_NOT_FOUND
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(locks log N)
 --@include base/now_ms
+--@include entity/lacks_fence
 --@include entity/touch
 --@include session/read_turns
 --@include session/resolve_tokens
 --@include session/complete_held
+local now, awaited = now_ms(ARGV[1])
 local main = {
   log = KEYS[2], locks = KEYS[3], deliveries = KEYS[4], expiry = KEYS[5], deferred = KEYS[6], modified = KEYS[7],
 }
 local queue = {
-  now = now_ms(ARGV[1]), entity = KEYS[1], main = main, session_locks = KEYS[8], session_tokens = KEYS[9],
+  now = now, entity = KEYS[1], main = main, session_locks = KEYS[8], session_tokens = KEYS[9],
   session_waiting = KEYS[10],
 }
 
 local values = redis.call("HMGET", queue.entity, "kind", "requires_session")
 if not values[1] or values[1] == "topic" or values[1] == "partitioned_queue" then
   return { "ENTITY_NOT_FOUND" }
+end
+local is_plain = not awaited and (values[1] == "queue" or values[1] == "subscription")
+local refusal = not is_plain and lacks_fence(queue.entity, values[1], awaited)
+if refusal then
+  return refusal
 end
 if values[2] ~= "1" then
   return { "SESSION_NOT_SUPPORTED", "" }

@@ -4,7 +4,7 @@
 --
 -- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- KEYS[42] owner     entity of a subscription's topic, else as KEYS[1]
--- ARGV[1] now          int  0 = server time
+-- ARGV[1] now          str  "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] reason       str  "=" and the text of the application, or "" for none (SETTLE-7)
 -- ARGV[3] description  str  as reason
 -- ARGV[4] token        str  of the session the messages are in, "" on a source without sessions
@@ -16,20 +16,24 @@
 --   ENTITY_NOT_FOUND
 --   SESSION_REQUIRED
 --   SESSION_NOT_SUPPORTED
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(locks log N + bytes moved)
 --@include base/now_ms
 --@include base/slice
 --@include lock/open_for_settling
 --@include entity/close_queue
+--@include entity/lacks_fence
 --@include lock/settle_locks
 --@include dead_letter/dead_letter_unlocked
-local now, token, count = now_ms(ARGV[1]), ARGV[4], tonumber(ARGV[5])
+local now, awaited = now_ms(ARGV[1])
+local token, count = ARGV[4], tonumber(ARGV[5])
 local reason = ARGV[2] ~= "" and string.sub(ARGV[2], 2) or nil
 local description = ARGV[3] ~= "" and string.sub(ARGV[3], 2) or nil
 local wanted, changes = slice(ARGV, 6, 5 + count), slice(ARGV, 6 + count)
 
 local queue, main, refusal = open_for_settling(KEYS, now, "", token, KEYS[42])
-if not queue then
+refusal = refusal or lacks_fence(queue.entity, queue.kind, awaited)
+if refusal then
   return refusal
 end
 local results = settle_locks(queue, main, wanted, changes, token, function(position)

@@ -4,7 +4,7 @@
 --
 -- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- KEYS[42] owner     entity of a subscription's topic, else as KEYS[1]
--- ARGV[1] now    int     0 = server time
+-- ARGV[1] now    str     "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] sub    str     "" or "dead_": which of the two queues is the source
 -- ARGV[3] token  str     of the session the messages are in, "" on a source without sessions
 -- ARGV[4] count  int     number of locks
@@ -15,18 +15,22 @@
 --   ENTITY_NOT_FOUND
 --   SESSION_REQUIRED
 --   SESSION_NOT_SUPPORTED
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(locks log N)
 --@include base/now_ms
 --@include base/slice
 --@include lock/open_for_settling
 --@include entity/close_queue
+--@include entity/lacks_fence
 --@include lock/settle_locks
 --@include lock/defer_message
-local now, sub, token, count = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local now, awaited = now_ms(ARGV[1])
+local sub, token, count = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local wanted, changes = slice(ARGV, 5, 4 + count), slice(ARGV, 5 + count)
 
 local queue, side, refusal = open_for_settling(KEYS, now, sub, token, KEYS[42])
-if not queue then
+refusal = refusal or lacks_fence(queue.entity, queue.kind, awaited)
+if refusal then
   return refusal
 end
 local results = settle_locks(queue, side, wanted, changes, token, function(position, session)

@@ -27,6 +27,7 @@
 -- Cost: O(waiting sidecars); memory is freed in the background
 --@include base/now_ms
 --@include base/text
+--@include entity/plain_kind
 --@include wake/wake_all
 --@include wake/wake_all_holders
 --@include entity/unused_at
@@ -38,7 +39,7 @@ local transfers_dead_locks, due, dead_log, transfers_dead_log, barred = KEYS[9],
 local run_locks = KEYS[14]
 local now, unused = now_ms(ARGV[1]), ARGV[2] == "1"
 
-local kind = redis.call("HGET", entity, "kind")
+local kind = plain_kind(redis.call("HGET", entity, "kind"))
 if kind ~= "queue" and kind ~= "partitioned_queue" then
   return { "ENTITY_NOT_FOUND" }
 end

@@ -8,10 +8,12 @@
 --   OK                kind name incarnation
 --   ENTITY_NOT_FOUND
 -- Cost: O(1)
+--@include entity/plain_kind
 local entity = KEYS[1]
 
 local values = redis.call("HMGET", entity, "kind", "name", "incarnation")
-if values[1] ~= "queue" and values[1] ~= "topic" then
+local kind = plain_kind(values[1])
+if kind ~= "queue" and kind ~= "topic" then
   return { "ENTITY_NOT_FOUND" }
 end
-return { "OK", values[1], values[2], values[3] }
+return { "OK", kind, values[2], values[3] }

@@ -12,6 +12,7 @@
 --   OK
 --   ENTITY_NOT_FOUND
 -- Cost: O(1)
+--@include entity/plain_kind
 --@include entity/can_receive
 --@include base/now_ms
 --@include base/text
@@ -20,7 +21,8 @@
 local entity, transfers_entity, now, settles = KEYS[1], KEYS[2], now_ms(ARGV[1]), ARGV[2] == "1"
 
 local values = redis.call("HMGET", entity, "kind", "status")
-if values[1] ~= "queue" and values[1] ~= "subscription" then
+local kind = plain_kind(values[1])
+if kind ~= "queue" and kind ~= "subscription" then
   return { "ENTITY_NOT_FOUND" }
 end
 ensure_transfers(entity, transfers_entity, text(now))

@@ -16,7 +16,7 @@
 -- KEYS[9..?] others      -       if the caller was told NEEDS_ALL, the entity of the topic and of every subscription;
 --                                then for each subscription that gets copies what its letter in levels says; and at the
 --                                end, if a call has a request id, requests and request_times as in send (IDEM-1)
--- ARGV[1] now      int  0 = server time
+-- ARGV[1] now      str  "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] version  int  of the routes
 -- ARGV[3] bytes    int  of all copies and scheduled messages, at most
 -- ARGV[4] all      int  number of keys given for NEEDS_ALL
@@ -43,10 +43,12 @@
 --   NEEDS_KEYS         subscription letter ...  which of them need more keys
 --   NEEDS_ALL          the topic may be full: its size must be added up
 --   ENTITY_NOT_FOUND
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(messages + copies log N), and O(subscriptions) where the topic may be full
 --@include base/now_ms
 --@include base/text
 --@include entity/open_topic
+--@include entity/lacks_fence
 --@include topic/open_copies
 --@include topic/read_publications
 --@include topic/load_of_publish
@@ -65,11 +67,16 @@
 --@include due/write_alarm
 --@include schedule/schedule_message
 --@include schedule/save_scheduled
-local now, version, bytes, all, levels = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local now, awaited = now_ms(ARGV[1])
+local version, bytes, all, levels = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 
 local topic = open_topic(KEYS[1], now)
 if not topic then
   return { "ENTITY_NOT_FOUND" }
+end
+local refusal = (awaited or topic.is_fenced) and lacks_fence(KEYS[1], "topic", awaited)
+if refusal then
+  return refusal
 end
 if topic.version ~= version then
   return { "ROUTES_CHANGED" }

@@ -18,7 +18,7 @@
 -- KEYS[18] chunks         zset    "<first>-<bytes>:<last>:<size>,..." by first, of log entries with several messages
 -- KEYS[19..?] requests    hash    if a call has a request id: id -> "<accepted>:<digest>:<seed>:<answer>" (IDEM-1); and
 --                                 request_times, zset, ids by when they were accepted (ms)
--- ARGV[1] now             int     0 = server time
+-- ARGV[1] now             str     "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] form            str     what follows: "each"; "keyed": each message has due_ms, message id, partition and
 --                                 session before its payload; "chunks"; or "sessions"
 -- ARGV[3..] what is sent. In chunks and in sessions: number of messages, their bytes, bytes of the largest one, of the
@@ -47,23 +47,26 @@
 --   NEEDS_KEYS         the queue detects duplicates, is partitioned or requires sessions, so the call must be keyed;
 --                      nothing was done
 --   ENTITY_NOT_FOUND
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(messages)
 --@include base/now_ms
 --@include intake/append_chunks
-local now, keyed = now_ms(ARGV[1]), ARGV[2] == "keyed"
+local now, awaited = now_ms(ARGV[1])
+local keyed = ARGV[2] == "keyed"
 
 if ARGV[2] == "chunks" then
-  return append_chunks(KEYS[1], KEYS[2], KEYS[4], KEYS[13], KEYS[18], ARGV, now) or { "NEEDS_EACH" }
+  return append_chunks(KEYS[1], KEYS[2], KEYS[4], KEYS[13], KEYS[18], ARGV, now, awaited) or { "NEEDS_EACH" }
 end
 --@rare
 --@include intake/append_in_sessions
 if ARGV[2] == "sessions" then
-  return append_in_sessions(KEYS, ARGV, now) or { "NEEDS_EACH" }
+  return append_in_sessions(KEYS, ARGV, now, awaited) or { "NEEDS_EACH" }
 end
 --@rare
 --@include base/text
 --@include base/check_key_types
 --@include entity/open_target
+--@include entity/lacks_fence
 --@include intake/load_of_send
 --@include intake/refuse
 --@include intake/reserve
@@ -88,6 +91,10 @@ local width = keyed and 6 or 2
 local target = open_target(KEYS[1], now)
 if not target then
   return { "ENTITY_NOT_FOUND" }
+end
+local refusal = lacks_fence(KEYS[1], target.kind, awaited)
+if refusal then
+  return refusal
 end
 if target.keyed and not keyed then
   return { "NEEDS_KEYS" }

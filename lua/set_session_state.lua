@@ -4,7 +4,7 @@
 -- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
 -- KEYS[42] owner     entity of a subscription's topic, else as KEYS[1]
 -- KEYS[43..?] all    entity of the topic and of every subscription, if the caller was told NEEDS_ALL
--- ARGV[1] now        int  0 = server time
+-- ARGV[1] now        str  "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] token      str
 -- ARGV[3] expected   int  version it must have, 0 = none, -1 = any
 -- ARGV[4] limit      int  most states of a queue
@@ -24,23 +24,30 @@
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
 --   ENTITY_DISABLED          status
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(log N + bytes + slice of what is due), and O(subscriptions) where the topic may be full
 --@include base/now_ms
 --@include base/text
 --@include entity/held_bytes
 --@include topic/raise_topic_bound
 --@include session/open_held_session
+--@include entity/lacks_fence
 --@include entity/close_queue
 --@include session/session_record
 --@include session/refuse_state
 --@include session/write_state
-local now, token, expected, limit = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local now, awaited = now_ms(ARGV[1])
+local token, expected, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local state, owner, routes, version = ARGV[5], KEYS[42], ARGV[6], ARGV[7]
 
 for i = 40, #KEYS do
   redis.call("HLEN", KEYS[i]) -- as in lib/base/check_key_types
 end
-local queue, session, refusal = open_held_session(KEYS, now, token, function()
+local queue, session, refusal = open_held_session(KEYS, now, token, function(queue)
+  local unfenced = lacks_fence(queue.entity, queue.kind, awaited)
+  if unfenced then
+    return unfenced
+  end
   local most = tonumber(redis.call("HGET", owner, "max_message_bytes"))
   return #state > most and { "SESSION_STATE_TOO_LARGE", #state, most }
 end)

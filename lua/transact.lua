@@ -7,7 +7,7 @@
 -- KEYS[3..] entities       -     of each entity all keys, in the order of lib/entity/open_queue.lua, and the entity of
 --                                a subscription's topic, else its own; then the lists of
 --                                lib/transaction/open_members.lua
--- ARGV[1] now         int  0 = server time
+-- ARGV[1] now         str  "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] head        str  how many operations; under a request id as in lib/request/read_request.lua
 -- ARGV[3] entities    int  how many
 -- ARGV[4] limit       int  most states of a queue
@@ -48,6 +48,7 @@
 --         SESSION_STATE_TOO_LARGE actual limit
 --         PRECONDITION_FAILED version
 --         INTERNAL
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(operations log N + bytes moved), and O(subscriptions) where a topic may be full
 --@include base/now_ms
 --@include base/slice
@@ -77,21 +78,27 @@
 --@include transaction/close_member
 --@include transaction/open_intake
 --@include transaction/open_members
+--@include transaction/refuse_unfenced
 --@include transaction/open_quota
 --@include transaction/read_operations
 --@include transaction/refuse_settlement
 --@include transaction/settle
-local requests, request_times, now, entities, limit = KEYS[1], KEYS[2], now_ms(ARGV[1]), tonumber(ARGV[3]),
+local now, awaited = now_ms(ARGV[1])
+local requests, request_times, entities, limit = KEYS[1], KEYS[2], tonumber(ARGV[3]),
   tonumber(ARGV[4])
 
 redis.call("HLEN", requests) -- as in lib/base/check_key_types
 redis.call("ZCARD", request_times)
 local _, request = read_request(ARGV[2])
+local members, lists = open_members(KEYS, ARGV, now, entities)
+local refusal = refuse_unfenced(members, awaited)
+if refusal then
+  return refusal
+end
 local repeated = request and repeat_answer(requests, request, now)
 if repeated then
   return repeated
 end
-local members, lists = open_members(KEYS, ARGV, now, entities)
 local operations, quotas = read_operations(ARGV, 5 + entities), {}
 
 -- lacks_quota reports whether so many bytes more may be too many, and the bytes of a topic must be added up first.

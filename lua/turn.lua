@@ -5,7 +5,7 @@
 -- Flags: allow-oom
 --
 -- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- ARGV[1] now        int  0 = server time
+-- ARGV[1] now        str  "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] most_bytes int  about how many bytes the messages of all sessions together may be
 -- ARGV[3] nonce      str  what makes these locks different from all others
 -- ARGV[4] sidecar    str  where a holder waits for more
@@ -23,18 +23,20 @@
 --   ENTITY_DISABLED   status, then per call as above: nothing is handed out, but completed
 --   SESSION_NOT_SUPPORTED  status, if it permits no receiving, else ""
 --   ENTITY_NOT_FOUND
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(calls log N + messages + slice of what is due), and most_bytes are read when messages may be too large for
 -- one answer
 --@include base/now_ms
 --@include session/turn_plainly
-local now = now_ms(ARGV[1])
-local reply = turn_plainly(KEYS, ARGV, now)
+local now, awaited = now_ms(ARGV[1])
+local reply = turn_plainly(KEYS, ARGV, now, awaited)
 if reply then
   return reply
 end
 --@rare
 --@include base/text
 --@include entity/open_queue
+--@include entity/lacks_fence
 --@include entity/can_receive
 --@include entity/touch
 --@include session/read_turns
@@ -55,6 +57,10 @@ if not queue.has_sessions then
 end
 
 local turns, tokens, wants, completes = read_turns(ARGV, 5)
+local refusal = completes and lacks_fence(queue.entity, queue.kind, awaited)
+if refusal then
+  return refusal
+end
 local held, hands_out = resolve_tokens(queue, tokens), wants and can_receive(queue.status)
 if completes or hands_out then
   touch(queue.entity, now)

@@ -3,24 +3,28 @@
 -- Flags: allow-oom
 --
 -- KEYS[1..41] queue  all keys of the queue, in the order of lib/entity/open_queue.lua
--- ARGV[1] now      int  0 = server time
+-- ARGV[1] now      str  "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
 -- ARGV[2] session  str  as it is kept
 --
 -- Returns
 --   OK                notifications
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
+--   NEEDS_FENCE     level   the caller must wait for that durability; nothing was done
 -- Cost: O(log N + slice of what is due)
 --@include base/now_ms
 --@include session/open_session_queue
+--@include entity/lacks_fence
 --@include due/clear_due
 --@include entity/close_queue
 --@include session/session_record
 --@include session/touch_session
-local now, session = now_ms(ARGV[1]), ARGV[2]
+local now, awaited = now_ms(ARGV[1])
+local session = ARGV[2]
 
 local queue, refusal = open_session_queue(KEYS, now)
-if not queue then
+refusal = refusal or lacks_fence(queue.entity, queue.kind, awaited)
+if refusal then
   return refusal
 end
 clear_due(queue)

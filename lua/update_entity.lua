@@ -39,6 +39,8 @@
 --@include entity/forward_path
 --@include transfer/call_forwarder
 --@include entity/write_idle_alarm
+--@include entity/plain_kind
+--@include entity/mark_fenced
 local entity, waiting, dead_waiting, session_waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local session_locks, owner, subscriptions, transfers_entity, transfers_dead_waiting = KEYS[5], KEYS[6], KEYS[7],
   KEYS[8], KEYS[9]
@@ -46,7 +48,7 @@ local now, kind, name, to = text(now_ms(ARGV[1])), ARGV[2], ARGV[3], ARGV[4]
 local unmatched, states_due, version, values = KEYS[10], KEYS[11], ARGV[5], tonumber(ARGV[6])
 local fields = slice(ARGV, 7, 6 + values)
 
-if redis.call("HGET", entity, "kind") ~= kind then
+if plain_kind(redis.call("HGET", entity, "kind")) ~= kind then
   return { "ENTITY_NOT_FOUND" }
 end
 for i = 1, #fields, 2 do
@@ -65,6 +67,7 @@ end
 redis.call("HLEN", transfers_entity)
 local unmatched_to = redis.call("HGET", entity, "unmatched_to")
 redis.call("HSET", entity, "updated_ms", now, "accessed_ms", now, unpack(fields))
+mark_fenced(entity)
 write_idle_alarm(entity, tonumber(now))
 if kind == "topic" then
   ensure_unmatched(subscriptions, unmatched, now, to, slice(ARGV, 7 + values))

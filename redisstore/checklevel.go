@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,18 +11,17 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// refuseLevel refuses a Redis on which the level of durability cannot be (DUR-3). Replicas come and go, so only the
-// start needs them: later their absence is a warning, and answers are DURABILITY_NOT_MET.
-func (s *Store) refuseLevel(facts, settings map[string]string) error {
+// refuseLevel refuses a Redis on which a level of durability cannot be (DUR-3). Replicas come and go, so not every caller
+// needs them to be there: else their absence is a warning, and answers are DURABILITY_NOT_MET.
+func (s *Store) refuseLevel(level semantics.Durability, facts, settings map[string]string, needsReplicas bool) error {
 	unfit := func(format string, args ...any) error {
 		return semantics.Errorf(semantics.PreconditionFailed, format, args...)
 	}
-	d := s.options.Durability
-	switch d.Level {
+	switch level {
 	case semantics.DurabilityDisk:
 		switch {
 		case facts["aof_enabled"] != "1":
-			return unfit("durability disk needs an append-only file; set appendonly yes in Redis, or use --durability memory")
+			return unfit("durability disk needs an append-only file; set appendonly yes in Redis, or use durability memory")
 		case settings[appendFsync] == "no":
 			return unfit(
 				"durability disk cannot be with appendfsync no, which never asks the disk; set always or everysec in Redis",
@@ -39,10 +40,11 @@ func (s *Store) refuseLevel(facts, settings map[string]string) error {
 			)
 		}
 	case semantics.DurabilityReplica:
-		if online := replicasOf(facts); online < d.replicas() && !s.isFit.Load() {
+		wanted := s.options.Durability.replicas()
+		if online := replicasOf(facts); online < wanted && needsReplicas {
 			return unfit(
 				"durability replica needs %d connected replicas of each primary, and one has %d; "+
-					"add replicas, or lower --durability-replicas, or use --durability disk", d.replicas(), online,
+					"add replicas, or lower --durability-replicas, or use durability disk", wanted, online,
 			)
 		}
 	case semantics.DurabilityMemory:
@@ -50,22 +52,63 @@ func (s *Store) refuseLevel(facts, settings map[string]string) error {
 	return nil
 }
 
-// durabilityWarnings returns why calls may be answered with DURABILITY_NOT_MET.
-func (s *Store) durabilityWarnings(facts, settings map[string]string) []string {
-	d := s.options.Durability
-	if d.Level == semantics.DurabilityDisk && settings[appendFsync] == "everysec" && d.timeout() < patientEnough {
-		return []string{fmt.Sprintf(
-			"appendfsync is everysec: with durability disk an answer waits for the next sync, a second or two, "+
-				"and --durability-timeout is %s; set appendfsync always, or %s", d.timeout(), patientEnough,
-		)}
+// refuseOwnLevel refuses options of an entity with a level of durability that one of the servers cannot have (DUR-3).
+func (s *Store) refuseOwnLevel(ctx context.Context, options semantics.Options) error {
+	level := options.Durability.Level(semantics.DurabilityMemory)
+	if level == semantics.DurabilityMemory {
+		return nil
 	}
-	if online := replicasOf(facts); d.Level == semantics.DurabilityReplica && online < d.replicas() {
-		return []string{fmt.Sprintf(
-			"durability replica needs %d replicas, and a primary has %d: "+
-				"sends and settlements are stored, but answered with DURABILITY_NOT_MET", d.replicas(), online,
-		)}
+	primaries, err := s.servers.primaries(ctx)
+	if err != nil {
+		return storeError(err, false)
+	}
+	for _, server := range primaries {
+		facts, settings, err := factsOf(ctx, server)
+		if err == nil {
+			err = s.refuseLevel(level, facts, settings, true)
+		}
+		if semantics.CodeOf(err) == semantics.PreconditionFailed {
+			err = semantics.AsError(err).With(semantics.DetailField, "durability")
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// durabilityWarnings returns why calls may be answered with DURABILITY_NOT_MET: by the level of the sidecar, and by
+// those that entities are known to ask for.
+func (s *Store) durabilityWarnings(facts, settings map[string]string) []string {
+	levels := s.levelsAsked()
+	if own := s.options.Durability.Level; !slices.Contains(levels, own) {
+		levels = append(levels, own)
+	}
+	var found []string
+	for _, level := range levels {
+		if warning := s.durabilityWarning(level, facts, settings); warning != "" {
+			found = append(found, warning)
+		}
+	}
+	return found
+}
+
+func (s *Store) durabilityWarning(level semantics.Durability, facts, settings map[string]string) string {
+	const outcome = ": sends and settlements are stored, but answered with DURABILITY_NOT_MET"
+	d := s.options.Durability
+	if err := s.refuseLevel(level, facts, settings, false); err != nil { // only of an entity: else the check has failed
+		return semantics.AsError(err).Message + outcome
+	}
+	if level == semantics.DurabilityDisk && settings[appendFsync] == "everysec" && d.timeout() < patientEnough {
+		return fmt.Sprintf(
+			"appendfsync is everysec: with durability disk an answer waits for the next sync, a second or two, "+
+				"and --durability-timeout is %s; set appendfsync always, or %s", d.timeout(), patientEnough,
+		)
+	}
+	if online := replicasOf(facts); level == semantics.DurabilityReplica && online < d.replicas() {
+		return fmt.Sprintf("durability replica needs %d replicas, and a primary has %d%s", d.replicas(), online, outcome)
+	}
+	return ""
 }
 
 // patientEnough is a wait that outlasts the syncs of appendfsync everysec.

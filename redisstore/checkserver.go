@@ -74,6 +74,34 @@ func (c *serverCheck) outcome() error {
 func (s *Store) checkServer(
 	ctx context.Context, server *redis.Client,
 ) (facts, settings map[string]string, err error) {
+	facts, settings, err = factsOf(ctx, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.refuse(facts); err != nil {
+		return nil, nil, err
+	}
+	if err := s.refuseLevel(s.options.Durability.Level, facts, settings, !s.isFit.Load()); err != nil {
+		return nil, nil, err
+	}
+	return facts, settings, s.loadOnce(ctx, server, facts["run_id"])
+}
+
+// loadOnce loads the scripts into a server unless this run of it has them.
+func (s *Store) loadOnce(ctx context.Context, server *redis.Client, run string) error {
+	addr := server.Options().Addr
+	if before, _ := s.loaded.Load(addr); before == run {
+		return nil
+	}
+	if err := s.load(ctx, server); err != nil {
+		return storeError(err, false)
+	}
+	s.loaded.Store(addr, run)
+	return nil
+}
+
+// factsOf reads what a server says of itself, and the settings that concern its disk, none if it does not permit that.
+func factsOf(ctx context.Context, server *redis.Client) (facts, settings map[string]string, err error) {
 	var info, config *redis.Cmd
 	_, pipelineErr := server.Pipelined(ctx, func(p redis.Pipeliner) error {
 		info = p.Do(ctx, "INFO")
@@ -91,24 +119,5 @@ func (s *Store) checkServer(
 	if values, err := config.StringSlice(); err == nil {
 		settings = settingsOf(values)
 	}
-	if err := s.refuse(facts); err != nil {
-		return nil, nil, err
-	}
-	if err := s.refuseLevel(facts, settings); err != nil {
-		return nil, nil, err
-	}
-	return facts, settings, s.loadOnce(ctx, server, facts["run_id"])
-}
-
-// loadOnce loads the scripts into a server unless this run of it has them.
-func (s *Store) loadOnce(ctx context.Context, server *redis.Client, run string) error {
-	addr := server.Options().Addr
-	if before, _ := s.loaded.Load(addr); before == run {
-		return nil
-	}
-	if err := s.load(ctx, server); err != nil {
-		return storeError(err, false)
-	}
-	s.loaded.Store(addr, run)
-	return nil
+	return facts, settings, nil
 }

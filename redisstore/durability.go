@@ -26,14 +26,21 @@ func (d Durability) replicas() int { return cmp.Or(d.Replicas, 1) }
 
 func (d Durability) timeout() time.Duration { return cmp.Or(d.Timeout, time.Second) }
 
-// fence follows a script over the same connection. Its answer shows whether the Redis that ran the script has made its
+// fence follows a script over the same connection. Its answers show whether the Redis that ran the script has made its
 // changes durable. Over another connection it could ask a Redis that has taken over since and knows nothing of the
 // changes (docs/decisions/0044).
 type fence struct {
 	// touch changes something, nil if the script certainly has: since Redis 7.2, WAIT waits only for what its own
 	// connection has changed, not for what a script found changed already.
-	touch  *redis.Cmd
-	answer *redis.Cmd // of WAIT, WAITAOF or CONFIG GET
+	touch   *redis.Cmd
+	answers []fenceAnswer // one for each level; a transaction can have two
+}
+
+// fenceAnswer is the answer of WAIT, WAITAOF or CONFIG GET.
+type fenceAnswer struct {
+	*redis.Cmd
+
+	level semantics.Durability
 }
 
 // fenced is the key under which a context has how a fence follows its scripts.
@@ -41,8 +48,11 @@ type fenced struct{}
 
 // Values of fenced.
 const (
-	behindChanges    = iota + 1 // the script succeeds only by changing something
-	behindRepetition            // it may find its changes made already
+	behindNothing    = iota // the caller relies on nothing
+	behindChanges           // the script succeeds only by changing something
+	behindRepetition        // it may find its changes made already
+	// as behindRepetition, for a script that looks at what the entity asks for only if its caller waits
+	behindArrival
 )
 
 // lasting returns the context of a script whose changes its caller is to rely on: run waits for their durability.
@@ -54,29 +64,35 @@ func (s *Store) lastingAgain(ctx context.Context) context.Context {
 }
 
 func (s *Store) fencedBy(ctx context.Context, how int) context.Context {
-	if s.options.Durability.Level == semantics.DurabilityMemory {
+	if how != behindArrival && s.options.Durability.Level == semantics.DurabilityMemory && !s.anyAsks.Load() {
 		return ctx
 	}
 	return context.WithValue(ctx, fenced{}, how)
 }
 
-// fence returns what follows the script of a call that has this key, nil for nothing.
-func (s *Store) fence(ctx context.Context, key string) *fence {
-	how, _ := ctx.Value(fenced{}).(int)
-	if how == 0 {
+// fence returns what follows the script of a call that has this key, nil for nothing. asked is what the entity asks for
+// as scripts say it.
+func (s *Store) fence(ctx context.Context, key string, how int, asked string) *fence {
+	if how == behindNothing {
 		return nil
 	}
-	d, f := s.options.Durability, &fence{}
-	switch {
-	case d.Level == semantics.DurabilityReplica:
-		f.answer = redis.NewCmd(ctx, "wait", d.replicas(), d.timeout().Milliseconds())
-	case s.hasWaitAOF.Load():
-		f.answer = redis.NewCmd(ctx, "waitaof", 1, 0, d.timeout().Milliseconds())
-	default: // if every answer waits for the disk, that of the script did
-		f.answer = redis.NewCmd(ctx, append([]any{"config", "get"}, diskSettings...)...)
-		return f
+	f, d, touches := &fence{}, s.options.Durability, false
+	for _, level := range levelsOf(asked, d.Level) {
+		var answer *redis.Cmd
+		switch {
+		case level == semantics.DurabilityReplica:
+			answer, touches = redis.NewCmd(ctx, "wait", d.replicas(), d.timeout().Milliseconds()), true
+		case s.hasWaitAOF.Load():
+			answer, touches = redis.NewCmd(ctx, "waitaof", 1, 0, d.timeout().Milliseconds()), true
+		default: // if every answer waits for the disk, that of the script did
+			answer = redis.NewCmd(ctx, append([]any{"config", "get"}, diskSettings...)...)
+		}
+		f.answers = append(f.answers, fenceAnswer{answer, level})
 	}
-	if how == behindRepetition {
+	if len(f.answers) == 0 {
+		return nil
+	}
+	if touches && how != behindChanges {
 		tag, _, _ := strings.Cut(key, "}")
 		f.touch = redis.NewCmd(ctx, "set", tag+"}:touched", "", "ex", 1)
 	}
@@ -85,10 +101,14 @@ func (s *Store) fence(ctx context.Context, key string) *fence {
 
 // commands returns what is sent behind the script.
 func (f *fence) commands() []redis.Cmder {
-	if f.touch == nil {
-		return []redis.Cmder{f.answer}
+	var all []redis.Cmder
+	if f.touch != nil {
+		all = append(all, f.touch)
 	}
-	return []redis.Cmder{f.touch, f.answer}
+	for _, answer := range f.answers {
+		all = append(all, answer.Cmd)
+	}
+	return all
 }
 
 // reset lets the fence be sent again.
@@ -115,25 +135,29 @@ func (s *Store) enter(ctx context.Context, f *fence) (leave func(), err error) {
 // mostFenced returns how many calls may wait for durability at a time.
 func mostFenced(poolSize int) int { return max(1, or(poolSize, 10*runtime.GOMAXPROCS(0))/2) }
 
-// unmet returns DURABILITY_NOT_MET by the answer to a fence, nil if what it stands for is true.
+// unmet returns DURABILITY_NOT_MET by the answers to a fence, nil if what it stands for is true.
 func (s *Store) unmet(f *fence) error {
 	if f == nil {
 		return nil
 	}
-	if why := s.whyUnmet(f); why != nil {
-		return semantics.Unconfirmed(s.options.Durability.Level, why)
+	for _, answer := range f.answers {
+		why := answer.Err()
+		if why == nil && f.touch != nil {
+			why = f.touch.Err()
+		}
+		if why == nil {
+			why = s.whyUnmet(answer.Val())
+		}
+		if why != nil {
+			return semantics.Unconfirmed(answer.level, why)
+		}
 	}
 	return nil
 }
 
-func (s *Store) whyUnmet(f *fence) error {
-	for _, command := range f.commands() {
-		if err := command.Err(); err != nil {
-			return err
-		}
-	}
+func (s *Store) whyUnmet(answer any) error {
 	d := s.options.Durability
-	switch value := f.answer.Val().(type) {
+	switch value := answer.(type) {
 	case int64: // of WAIT
 		if value < int64(d.replicas()) {
 			return fmt.Errorf("%d of %d replicas have it after %s", value, d.replicas(), d.timeout())
@@ -198,8 +222,10 @@ func process(ctx context.Context, client redisClient, script call, f *fence) {
 		return
 	}
 	client.processBoth(ctx, script, f)
-	if script.Err() != nil && len(script.result()) > 0 { // only the answer to the fence was lost
-		f.answer.SetErr(script.Err())
+	if script.Err() != nil && len(script.result()) > 0 { // only an answer to the fence was lost
+		for _, answer := range f.answers {
+			answer.SetErr(script.Err())
+		}
 		script.SetErr(nil)
 	}
 }

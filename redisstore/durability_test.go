@@ -44,119 +44,6 @@ func wantUnconfirmed(t *testing.T, what string, err error) {
 	}
 }
 
-// openVerbs returns what sends and settles with a store of a durability, by the name of the verb.
-func openVerbs(t *testing.T, url string, durability redisstore.Durability) (at *redisstore.Store, verbs map[string]func() error) {
-	t.Helper()
-	ctx, namespace := t.Context(), redistest.Namespace()
-	at = opened(t, redisstore.Options{URL: url, Namespace: namespace, Durability: durability})
-	s := opened(t, redisstore.Options{URL: url, Namespace: namespace})
-	create(t, s)
-	must(t, createTopic(t, s))
-	must(t, subscribe(t, s, "all"))
-	options := semantics.DefaultOptions()
-	options.RequiresSession = true
-	must(t, third(s.CreateEntity(ctx, semantics.QueueKind, "parts", options)))
-	for range 5 {
-		must(t, second(s.Send(ctx, "orders", message(1))))
-	}
-	later := message(1)
-	later[0].ScheduledAt = time.Now().Add(time.Hour)
-	scheduled, err := s.Send(ctx, "orders", later)
-	must(t, err)
-	must(t, second(s.Send(ctx, "parts", []*semantics.Message{part("a", "1"), part("a", "2"), part("a", "3")})))
-	session, err := s.AcceptSession(ctx, "parts", "a")
-	must(t, err)
-	a := semantics.Source{Path: "parts", SessionLock: session.Lock}
-	batch, err := s.Receive(ctx, orders, 4, semantics.RegisterNever)
-	must(t, err)
-	locked := tokensOf(batch.Messages)
-	batch, err = s.Receive(ctx, a, 2, semantics.RegisterNever)
-	must(t, err)
-	parts := tokensOf(batch.Messages)
-	must(t, makeQueue(t, s, "replies"))
-	must(t, second(s.Send(ctx, "replies", message(1))))
-	replies := semantics.Source{Path: "replies"}
-	batch, err = s.Receive(ctx, replies, 1, semantics.RegisterNever)
-	must(t, err)
-	reply := batch.Messages[0].LockToken
-	settled := func(codes []semantics.Code, err error) error {
-		if err == nil && codes[0] != "" {
-			err = semantics.Unconfirmed(semantics.DurabilityMemory, nil)
-			if codes[0] != semantics.DurabilityNotMet {
-				err = semantics.Errorf(codes[0], "the code of the message")
-			}
-		}
-		return err
-	}
-	return at, map[string]func() error{
-		"send":     func() error { return second(at.Send(ctx, "orders", message(1))) },
-		"schedule": func() error { return second(at.Send(ctx, "orders", later)) },
-		"cancel":   func() error { return at.CancelScheduled(ctx, "orders", []int64{scheduled[0].SequenceNumber}) },
-		"publish": func() error {
-			return second(brokerOver(at).Send(ctx, semantics.Target{Path: "news", IsTopic: true}, message(1)))
-		},
-		"complete": func() error { return settled(at.Complete(ctx, orders, locked[:1])) },
-		"abandon":  func() error { return settled(at.Abandon(ctx, orders, locked[1:2], semantics.AbandonOptions{})) },
-		"defer":    func() error { return settled(at.Defer(ctx, orders, locked[2:3], nil)) },
-		"dead-letter": func() error {
-			return settled(at.DeadLetter(ctx, orders, locked[3:4], semantics.DeadLetterTexts{}, nil))
-		},
-		"complete in a session": func() error { return settled(at.Complete(ctx, a, parts[:1])) },
-		"turn": func() error {
-			o := at.Turn(ctx, "parts", []semantics.Turn{{Session: a.SessionLock, Complete: parts[1:2], Receive: 1}})[0]
-			if len(o.Batch.Messages) != 1 {
-				t.Errorf("a turn takes %d messages, want the next one: %v", len(o.Batch.Messages), o.Failure)
-			}
-			return settled(o.Codes, o.Err)
-		},
-		"transaction": func() error {
-			return at.Transact(ctx, onceAs("tx"), []semantics.Operation{sendTo("replies", message(1)...)}).Err
-		},
-		"repeated transaction": func() error {
-			return at.Transact(ctx, onceAs("tx"), []semantics.Operation{sendTo("replies", message(1)...)}).Err
-		},
-		"settling transaction": func() error {
-			return at.Transact(ctx, nil, []semantics.Operation{end(semantics.OperationComplete, replies, reply)}).Err
-		},
-		"set a state":   func() error { return second(at.SetSessionState(ctx, a, []byte("x"), nil)) },
-		"clear a state": func() error { return second(at.SetSessionState(ctx, a, nil, nil)) },
-	}
-}
-
-func third[T, U any](_ T, _ U, err error) error { return err }
-
-// Every send and settlement is answered after a replica has it. Without a replica it is made, and answered with
-// DURABILITY_NOT_MET.
-func TestDUR_1_SendsAndSettlementsWaitForReplicas(t *testing.T) {
-	t.Parallel()
-	pair := redistest.StartPair(t)
-	t.Cleanup(pair.Stop)
-	_, verbs := openVerbs(t, pair.URL, atReplica(patiently))
-	for name, verb := range verbs {
-		if err := verb(); err != nil {
-			t.Errorf("%s with a replica: %v", name, err)
-		}
-	}
-	s, verbs := openVerbs(t, pair.URL, atReplica(briefly))
-	goOn := pair.Replica.Pause(t)
-	defer goOn()
-	for name, verb := range verbs {
-		wantUnconfirmed(t, name, verb())
-	}
-	counts, err := s.Runtime(t.Context(), semantics.QueueKind, "orders")
-	must(t, err)
-	// Five were sent before and one now; one was completed, one became a dead letter. One is scheduled and was
-	// cancelled, another one is scheduled.
-	if counts.Active != 4 || counts.Deferred != 1 || counts.DeadLetter != 1 || counts.Scheduled != 1 {
-		t.Errorf("what was answered with DURABILITY_NOT_MET is not made: %+v", counts)
-	}
-	parts, err := s.Runtime(t.Context(), semantics.QueueKind, "parts")
-	must(t, err)
-	if parts.Active != 1 {
-		t.Errorf("%d parts are left, want 1", parts.Active)
-	}
-}
-
 // A repeat with the same request id finds the messages stored. It is answered with success only when a replica has
 // them, over whatever connection it comes.
 func TestDUR_2_RepeatIsConfirmedByReplicas(t *testing.T) {
@@ -389,4 +276,70 @@ func TestDUR_1_ReplicasOfACluster(t *testing.T) {
 	wantUnconfirmed(t, "send without the replica", second(brief.Send(t.Context(), "q2", message(1))))
 	err = brief.Unbroken(t.Context(), func(ctx context.Context) error { return second(brief.Send(ctx, "q2", message(1))) })
 	wantUnconfirmed(t, "send over pinned connections", err)
+}
+
+// Between two servers of a cluster an arrival waits for what the destination asks for: until then its message stays at
+// the source. Else the server of the destination could forget alone what the other one has removed.
+func TestDUR_1_ArrivalWaitsForWhatItsDestinationAsksFor(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	t.Cleanup(cluster.Stop)
+	namespace := redistest.Namespace()
+	s := opened(t, redisstore.Options{URL: cluster.URL, Namespace: namespace, Durability: redisstore.Durability{Timeout: briefly}})
+	must(t, makeQueue(t, s, "source"))
+	must(t, makeQueue(t, s, "sure", func(o *semantics.Options) { o.Durability = semantics.AtReplica }))
+	must(t, makeQueue(t, s, "plain"))
+	_, _, err := s.CreateEntity(t.Context(), semantics.TopicKind, "sure-topic", options(func(o *semantics.Options) { o.Durability = semantics.AtReplica }))
+	must(t, err)
+	for path, isSure := range map[string]bool{"sure": true, "plain": false, "sure-topic": true} {
+		goOn := cluster.StopReplicaOf(t, "sb:{"+namespace+"/"+path+"}:entity")
+		must(t, update(t.Context(), s, "source"))
+		must(t, second(s.UpdateEntity(t.Context(), semantics.QueueKind, "source", semantics.Options{ForwardTo: path}, []string{"forwardTo"})))
+		must(t, second(s.Send(t.Context(), "source", message(1))))
+		to, err := s.Destination(t.Context(), path)
+		must(t, err)
+		source := semantics.Source{Path: "source"}
+		transfer, err := s.BeginTransfer(t.Context(), source, to, 1)
+		must(t, err)
+		publications := []semantics.Publication{{Message: &transfer.Messages[0].Message}}
+		arrive := func() error {
+			routes, err := s.Routes(t.Context(), path)
+			if to.Kind == semantics.TopicKind {
+				must(t, err)
+			}
+			arrivals, err := s.Arrive(t.Context(), transfer, routes.Version, publications, true)
+			if err == nil && arrivals[0].Refused != "" {
+				t.Fatalf("%s refuses what arrives: %s, %+v, %+v", path, arrivals[0].Refused, to, transfer.To)
+			}
+			return err
+		}
+		for range 2 { // its repeat finds that it has arrived
+			if err := arrive(); isSure {
+				wantUnconfirmed(t, "arrival at "+path, err)
+			} else {
+				must(t, err)
+			}
+		}
+		goOn()
+		for arrive() != nil {
+			if t.Context().Err() != nil {
+				t.Fatal("the arrival is never confirmed")
+			}
+		}
+		must(t, s.EndTransfer(t.Context(), transfer, []semantics.Fate{{}}))
+	}
+	for _, path := range []string{"sure", "plain"} {
+		if active, _ := countIn(t, s, path); active != 1 {
+			t.Errorf("%d messages have arrived at %s, want 1", active, path)
+		}
+	}
+}
+
+// options returns the default options with changes.
+func options(changes ...func(*semantics.Options)) semantics.Options {
+	o := semantics.DefaultOptions()
+	for _, change := range changes {
+		change(&o)
+	}
+	return o
 }

@@ -22,6 +22,9 @@ func kindOf(kind semantics.Kind, path string) semantics.Kind {
 func (s *Store) CreateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
 ) (semantics.Entity, bool, error) {
+	if err := s.refuseNewLevel(ctx, path, options); err != nil {
+		return semantics.Entity{}, false, err
+	}
 	above := int64(0)
 	for {
 		ticket, err := s.registerName(ctx, path, above)
@@ -60,6 +63,18 @@ func (s *Store) CreateEntity(
 		s.alarmUnused(ctx, entity)
 		return entity, true, nil
 	}
+}
+
+// refuseNewLevel is refuseOwnLevel for an entity that is to be created. If it is there already, its level stays.
+func (s *Store) refuseNewLevel(ctx context.Context, path string, options semantics.Options) error {
+	unfit := s.refuseOwnLevel(ctx, options)
+	if unfit == nil {
+		return nil
+	}
+	if _, err := s.anyEntity(ctx, path); err == nil {
+		return nil
+	}
+	return unfit
 }
 
 // createArgs returns the arguments of create_entity.lua.
@@ -141,6 +156,11 @@ func (s *Store) UpdateEntity(
 	fields, unmatchedTo := appendOptions(nil, options, names), ""
 	if kind == semantics.TopicKind && slices.Contains(names, "unmatchedTo") {
 		unmatchedTo = options.UnmatchedTo
+	}
+	if slices.Contains(names, "durability") {
+		if err := s.refuseOwnLevel(ctx, options); err != nil {
+			return semantics.Entity{}, err
+		}
 	}
 	args := func(word string, fields []any) []any {
 		args := append([]any{s.now(), word, semantics.Fold(name), unmatchedTo, newMark(), len(fields)}, fields...)

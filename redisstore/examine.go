@@ -37,6 +37,9 @@ func (s *Store) Examine(
 	for _, finding := range compareClocks(offsets) {
 		report(finding)
 	}
+	if err := s.examineLevels(ctx, report); err != nil {
+		return storeError(err, false)
+	}
 	if err := s.examineUpkeep(ctx, report); err != nil {
 		return storeError(err, false)
 	}

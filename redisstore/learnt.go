@@ -1,6 +1,10 @@
 package redisstore
 
-import "sync"
+import (
+	"maps"
+	"slices"
+	"sync"
+)
 
 // mostLearnt bounds what a Store keeps of one kind of knowledge about entities: about a megabyte.
 const mostLearnt = 10_000
@@ -42,6 +46,13 @@ func (l *learnt[V]) forget(path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.of, path)
+}
+
+// values returns all entries.
+func (l *learnt[V]) values() []V {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.of))
 }
 
 func (l *learnt[V]) count() int {

@@ -173,7 +173,7 @@ func readEntity(r *reply) (semantics.Entity, error) {
 func readField(e *semantics.Entity, name, value string) (err error) {
 	switch name {
 	case "kind":
-		e.Kind = oneOf(value, semantics.QueueKind, semantics.TopicKind, semantics.SubscriptionKind)
+		e.Kind = oneOf(plainKind(value), semantics.QueueKind, semantics.TopicKind, semantics.SubscriptionKind)
 	case "name":
 		e.Name = value
 	case "incarnation":

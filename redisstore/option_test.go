@@ -24,7 +24,7 @@ var unlikeDefaults = semantics.Options{
 	SessionExpiryMode: semantics.ExpireSession, SessionOnDeadLetter: semantics.BlockSession, AcceptNext: semantics.AcceptNextForbidden,
 	SessionStateTTL: 1006 * time.Millisecond, SupportOrdering: false, FailIfUnmatched: true, AutoDeleteOnIdle: 300_007 * time.Millisecond,
 	AutoDeleteKeepsDeadLetters: true, ForwardTo: "a/b", ForwardDeadLetteredMessagesTo: "c", UnmatchedTo: "d", Partitions: 1,
-	DeadLetteringOnFilterEvaluationExceptions: false, Overflow: semantics.DropOldestOverflow,
+	DeadLetteringOnFilterEvaluationExceptions: false, Overflow: semantics.DropOldestOverflow, Durability: semantics.AtMemory,
 }
 
 // storedUnlikeDefaults is how Redis keeps them. Sidecars of other versions read and write the same fields.
@@ -37,13 +37,14 @@ var storedUnlikeDefaults = map[semantics.Kind]map[string]string{
 		"redelivery_delay_ms": "1004", "expire_deferred": "1", "dead_letter_ttl_ms": "1005", "requires_session": "1",
 		"session_in_flight": "7", "on_disconnect": "RELEASE", "session_expiry_mode": "SESSION", "session_on_dead_letter": "BLOCK",
 		"accept_next": "FORBIDDEN", "session_state_ttl_ms": "1006", "idle_ms": "300007", "idle_keeps_dead": "1",
-		"forward_to": "a/b", "forward_dead_to": "c", "partitions": "1",
+		"forward_to": "a/b", "forward_dead_to": "c", "partitions": "1", "durability": "MEMORY",
 	},
 	semantics.TopicKind: {
 		"max_bytes": "3145728", "max_message_bytes": "263168", "max_batch_bytes": "1048576", "default_ttl_ms": "1002",
 		"status": "SEND_DISABLED", "user_metadata": "ü\n", "batched_operations": "0", "requires_duplicate_detection": "1",
 		"duplicate_window_ms": "20003", "duplicate_max_entries": "6", "forget_on_cancel": "1", "partitioned": "1",
 		"support_ordering": "0", "fail_if_unmatched": "1", "unmatched_to": "d", "idle_ms": "300007", "idle_keeps_dead": "1",
+		"durability": "MEMORY",
 	},
 	semantics.SubscriptionKind: {
 		"lock_duration_ms": "5001", "default_ttl_ms": "1002", "dead_letter_expired": "1", "dead_letter_failures": "0",
@@ -51,7 +52,7 @@ var storedUnlikeDefaults = map[semantics.Kind]map[string]string{
 		"batched_operations": "0", "redelivery_delay_ms": "1004", "expire_deferred": "1", "dead_letter_ttl_ms": "1005",
 		"requires_session": "1", "session_in_flight": "7", "on_disconnect": "RELEASE", "session_expiry_mode": "SESSION",
 		"session_on_dead_letter": "BLOCK", "accept_next": "FORBIDDEN", "session_state_ttl_ms": "1006", "idle_ms": "300007",
-		"idle_keeps_dead": "1", "forward_to": "a/b", "forward_dead_to": "c",
+		"idle_keeps_dead": "1", "forward_to": "a/b", "forward_dead_to": "c", "durability": "MEMORY",
 	},
 }
 
@@ -64,7 +65,7 @@ var storedDefaults = map[string]string{
 	"dead_letter_ttl_ms": "-1", "requires_session": "0", "session_in_flight": "100", "on_disconnect": "EXPIRE",
 	"session_expiry_mode": "MESSAGE", "session_on_dead_letter": "CONTINUE", "accept_next": "ALLOWED", "session_state_ttl_ms": "-1",
 	"support_ordering": "1", "fail_if_unmatched": "0", "dead_letter_failures": "1", "overflow": "REJECT", "idle_ms": "-1",
-	"idle_keeps_dead": "0", "forward_to": "", "forward_dead_to": "", "unmatched_to": "", "partitions": "1",
+	"idle_keeps_dead": "0", "forward_to": "", "forward_dead_to": "", "unmatched_to": "", "partitions": "1", "durability": "SIDECAR",
 }
 
 // notOptions are the other fields of an entity.

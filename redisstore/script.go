@@ -47,11 +47,30 @@ func (s *Store) run(ctx context.Context, name string, from keyNames, args ...any
 			semantics.Internal, "script %s does not take %d keys and %d arguments", name, len(keys), len(args),
 		)
 	}
+	how, _ := ctx.Value(fenced{}).(int)
+	for {
+		asked := ""
+		if how != behindNothing {
+			asked, _ = s.asked.get(keys[0])
+		}
+		r, err := s.runOnce(ctx, op, keys, withAsked(args, how, asked), s.fence(ctx, keys[0], how, asked))
+		if err != nil || r.status != needsFence {
+			return r, err
+		}
+		s.learnAsked(keys[0], r.text())
+		if err := r.failure(); err != nil {
+			return nil, err
+		}
+		how = max(how, behindRepetition)
+	}
+}
+
+// runOnce calls the script, and the fence behind it, which may be nil.
+func (s *Store) runOnce(ctx context.Context, op script, keys []string, args []any, fence *fence) (*reply, error) {
 	if err := ctx.Err(); err != nil { // which a pinned connection does not check
 		return nil, storeError(err, false)
 	}
 	began := time.Now()
-	fence := s.fence(ctx, keys[0])
 	leave, err := s.enter(ctx, fence)
 	if err != nil {
 		return nil, storeError(err, false)
@@ -65,15 +84,15 @@ func (s *Store) run(ctx context.Context, name string, from keyNames, args ...any
 	visit.end(ctx, err)
 	leave()
 	if err != nil {
-		s.observe(name, "error", began)
+		s.observe(op.Name, "error", began)
 		return nil, storeError(err, !op.ReadOnly)
 	}
-	r := &reply{script: name, items: result, unmet: s.unmet(fence)}
+	r := &reply{script: op.Name, items: result, unmet: s.unmet(fence)}
 	r.status = r.text()
 	if r.err == nil && !op.HasStatus(r.status) {
-		r.err = fmt.Errorf("script %s answered the undeclared status %q", name, r.status)
+		r.err = fmt.Errorf("script %s answered the undeclared status %q", op.Name, r.status)
 	}
-	s.observe(name, r.status, began)
+	s.observe(op.Name, r.status, began)
 	return r, r.failure()
 }
 

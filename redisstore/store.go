@@ -90,6 +90,9 @@ type Store struct {
 	separate   *learnt[time.Time] // queues whose messages could not be sent in chunks, and until when to remember it
 	levels     *learnt[keyLevel]  // the keys that copies of a subscription need, if they are more than levelPlain
 
+	asked   *learnt[string] // durability that entities ask for, by the first key of the script that said it
+	anyAsks atomic.Bool     // some entity did
+
 	checkMutex sync.Mutex
 	checking   *check                  // the one that is under way
 	asking     map[string]*serverCheck // those that are under way, by address; under checkMutex
@@ -127,13 +130,17 @@ func Open(options Options) (*Store, error) {
 		return nil, err
 	}
 	redis.SetLogger(quiet{}) // its lines repeat the errors that calls return
+	options.ReadTimeout = or(options.ReadTimeout, readTimeout)
 	if options.Durability.Level != semantics.DurabilityMemory {
-		options.ReadTimeout = or(options.ReadTimeout, readTimeout) + options.Durability.timeout()
+		options.ReadTimeout += options.Durability.timeout()
+	} else { // entities may ask for more
+		options.ReadTimeout = max(options.ReadTimeout, options.Durability.Timeout+readTimeout/2)
 	}
 	s := &Store{
 		options: options, namespace: namespace,
 		scripts: scripts, sidecar: newSidecarName(),
 		keyed: newLearnt[bool](), separate: newLearnt[time.Time](), levels: newLearnt[keyLevel](),
+		asked: newLearnt[string](),
 		large: make(chan struct{}, 1), fenced: make(chan struct{}, mostFenced(options.PoolSize)),
 		asking: map[string]*serverCheck{},
 	}

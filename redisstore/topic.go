@@ -46,6 +46,9 @@ func (l TopicLimits) over(topic string, r *reply) error {
 func (s *Store) CreateSubscription(
 	ctx context.Context, path string, options semantics.Options, rules []semantics.Rule,
 ) (semantics.Entity, bool, error) {
+	if err := s.refuseNewLevel(ctx, path, options); err != nil {
+		return semantics.Entity{}, false, err
+	}
 	topic, name, _ := semantics.SplitSubscription(path)
 	limits := s.options.TopicLimits
 	fields := appendOptions(

@@ -189,7 +189,7 @@ func (s *Store) Arrive(
 	// One Redis forgets the last things first: the arrival only together with the end at the source, which follows. Of
 	// two, that of the destination may forget alone what the other has removed.
 	if s.areApart(transfer.Source.Path, transfer.To.Path) {
-		ctx = s.lastingAgain(ctx)
+		ctx = s.fencedBy(ctx, behindArrival)
 	}
 	incarnation, id := splitTransferID(transfer.ID)
 	args := []any{s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), id, flag(isLast)}

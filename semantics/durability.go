@@ -35,6 +35,17 @@ func Unconfirmed(level Durability, why error) *Error {
 	return e
 }
 
+// MemoryOnly is the error of options with a durability that a store in memory cannot have (DUR-3), nil if it can.
+func (o Options) MemoryOnly() error {
+	if o.Durability == AsSidecar || o.Durability == AtMemory {
+		return nil
+	}
+	return FieldError(
+		PreconditionFailed, "durability", "cannot be %s, because --store memory keeps messages in memory only; use a Redis",
+		o.Durability,
+	)
+}
+
 // Unconfirm returns the codes of a settlement that is not confirmed: what would have been a success is
 // DURABILITY_NOT_MET.
 func Unconfirm(codes []Code) []Code {

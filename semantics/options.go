@@ -66,6 +66,8 @@ type Options struct {
 	// a message for which a rule has no result becomes a dead letter (RULE-8)
 	DeadLetteringOnFilterEvaluationExceptions bool
 	Overflow                                  Overflow // what happens to a copy above MaxMessageCount (TOPIC-7)
+
+	Durability EntityDurability // what its sends and settlements wait for (DUR-1)
 }
 
 // DefaultOptions returns the options of an entity that was created without any (ENT-6).

@@ -61,6 +61,8 @@ func TestENT_11_OptionBounds(t *testing.T) {
 		{"status", semantics.InvalidArgument, func(o *semantics.Options) { o.Status = 4 }},
 		{"userMetadata", "", func(o *semantics.Options) { o.UserMetadata = strings.Repeat("\U0001D11E", 512) }},
 		{"userMetadata", semantics.ArgumentOutOfRange, func(o *semantics.Options) { o.UserMetadata = strings.Repeat("\U0001D11E", 512) + "x" }},
+		{"durability", "", func(o *semantics.Options) { o.Durability = semantics.AtReplica }},
+		{"durability", semantics.InvalidArgument, func(o *semantics.Options) { o.Durability = semantics.AtReplica + 1 }},
 		{"partitions", "", func(o *semantics.Options) { o.Partitions = 64 }},
 		{"partitions", semantics.ArgumentOutOfRange, func(o *semantics.Options) { o.Partitions = 0 }},
 		{"partitions", semantics.ArgumentOutOfRange, func(o *semantics.Options) { o.Partitions = 65 }},
@@ -96,7 +98,7 @@ func TestENT_7_Merge(t *testing.T) {
 		RequiresSession: true, SessionInFlight: 12, OnDisconnect: semantics.ReleaseOnDisconnect,
 		SessionExpiryMode: semantics.ExpireSession, SessionOnDeadLetter: semantics.BlockSession,
 		AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 13,
-		AutoDeleteOnIdle: 14, AutoDeleteKeepsDeadLetters: true, ForwardTo: "15", ForwardDeadLetteredMessagesTo: "16", UnmatchedTo: "17", Partitions: 18,
+		AutoDeleteOnIdle: 14, AutoDeleteKeepsDeadLetters: true, ForwardTo: "15", ForwardDeadLetteredMessagesTo: "16", UnmatchedTo: "17", Partitions: 18, Durability: semantics.AtReplica,
 	}
 	defaults := semantics.DefaultOptions()
 	other.SupportOrdering, other.FailIfUnmatched = false, true

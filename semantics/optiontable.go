@@ -141,6 +141,10 @@ var optionTable = []Option{
 	{Name: "forwardDeadLetteredMessagesTo", kinds: ofSource, Value: pathAt(
 		func(o *Options) *string { return &o.ForwardDeadLetteredMessagesTo },
 	)},
+	{Name: "durability", kinds: ofAll, Value: wordAt(
+		func(o *Options) *EntityDurability { return &o.Durability },
+		entityDurabilityNames,
+	)},
 	{Name: "partitions", kinds: ofQueue, Immutable: true, Value: integerAt(
 		func(o *Options) *int64 { return &o.Partitions },
 		1, 1, MaxPartitions,

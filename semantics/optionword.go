@@ -1,6 +1,9 @@
 package semantics
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Status says which verbs an entity takes (STAT-1).
 type Status uint8
@@ -93,11 +96,39 @@ const (
 // String returns the value as the API writes it.
 func (v AcceptNext) String() string { return wordOf(acceptNextNames, v) }
 
+// EntityDurability is the level of durability that an entity asks for (DUR-1).
+type EntityDurability uint8
+
+// The level of the sidecar that is called, or one of the levels of Durability.
+const (
+	AsSidecar EntityDurability = iota
+	AtMemory
+	AtDisk
+	AtReplica
+)
+
+// String returns the value as the API writes it.
+func (v EntityDurability) String() string { return wordOf(entityDurabilityNames, v) }
+
+// Level returns the level that is meant at a sidecar which has a level of its own.
+func (v EntityDurability) Level(sidecar Durability) Durability {
+	if v == AsSidecar {
+		return sidecar
+	}
+	return Durability(v - 1)
+}
+
+// ParseEntityDurability reads a value as the API writes it; one that it does not know is AsSidecar.
+func ParseEntityDurability(text string) EntityDurability {
+	return EntityDurability(max(0, slices.Index(entityDurabilityNames, text))) //nolint:gosec // there are four
+}
+
 var (
 	onDisconnectNames        = []string{"EXPIRE", "RELEASE"}
 	sessionExpiryNames       = []string{"MESSAGE", "SESSION"}
 	sessionOnDeadLetterNames = []string{"CONTINUE", "BLOCK"}
 	acceptNextNames          = []string{"ALLOWED", "FORBIDDEN"}
+	entityDurabilityNames    = []string{"SIDECAR", "MEMORY", "DISK", "REPLICA"}
 	overflowNames            = []string{"REJECT", "DEAD_LETTER", "DROP_OLDEST"}
 )
 

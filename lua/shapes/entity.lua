@@ -6,6 +6,7 @@
 -- Variables: entity
 ---@field entity string key of the hash with its options and state
 ---@field now int the instant of this script, ms
+---@field kind string? what it is: see entity/mark_fenced
 ---@field status string ACTIVE, SEND_DISABLED, RECEIVE_DISABLED or DISABLED
 ---@field largest int bytes of the largest payload it ever took
 ---@field alarm int alarm_ms: no later than the first instant at which something is due, 0 = nothing is

@@ -3,6 +3,7 @@
 ---@field version string of its routes
 ---@field most_bytes int no less than all its subscriptions hold together (README, Quota)
 ---@field is_exact bool? most_bytes was added up by this script
+---@field is_fenced bool it asks for a durability of its own
 ---@field fails_unmatched bool a message that no subscription gets is refused
 ---@field bodies string key: bodies that several copies share, by number
 ---@field body_uses string key: which groups of these are in use

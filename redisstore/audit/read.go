@@ -95,6 +95,7 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 		}
 	}
 	q.entity = hashes["entity"].Val()
+	q.readKind()
 	for part, cmd := range streams {
 		items, err := cmd.Slice()
 		if err != nil {
@@ -121,6 +122,19 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 		q.findKeys()
 	}
 	return q, nil
+}
+
+// readKind checks the kind against the durability that the entity asks for, by which scripts know whether to look at it,
+// and makes it the plain one.
+func (q *audit) readKind() {
+	plain, isFenced := strings.CutPrefix(q.entity["kind"], "fenced_")
+	level := q.entity["durability"]
+	if asks := level != "" && level != "SIDECAR"; (plain == "queue" || plain == "subscription") && asks != isFenced {
+		q.fault("it is a %s with the durability %q", q.entity["kind"], level)
+	}
+	if isFenced {
+		q.entity["kind"] = plain
+	}
 }
 
 // findKeys takes for the keys that there are those in which something was found.

@@ -21,6 +21,9 @@ func (s *Store) CreateEntity(
 	if q := s.queues[semantics.Fold(path)]; q != nil {
 		return q.view(), false, nil
 	}
+	if err := options.MemoryOnly(); err != nil {
+		return semantics.Entity{}, false, err
+	}
 	q := s.add(newQueue(kind, path, options, s.now()))
 	if kind == semantics.TopicKind {
 		q.subscriptions, q.routesVersion = map[string]*queue{}, firstVersion()
@@ -76,6 +79,9 @@ func (s *Store) UpdateEntity(
 		if semantics.Immutable(d.Option) {
 			return semantics.Entity{}, semantics.ImmutableChanged(q.name, d.Option)
 		}
+	}
+	if err := merged.MemoryOnly(); err != nil {
+		return semantics.Entity{}, err
 	}
 	if merged.DeadLetteringOnFilterEvaluationExceptions != q.options.DeadLetteringOnFilterEvaluationExceptions {
 		q.routesChanged()

@@ -38,6 +38,9 @@ func (s *Store) CreateSubscription(
 	if sub := t.subscriptions[semantics.Fold(name)]; sub != nil {
 		return sub.view(), false, nil
 	}
+	if err := options.MemoryOnly(); err != nil {
+		return semantics.Entity{}, false, err
+	}
 	if n, limit := t.countSubscriptions(), s.ofTopic.subscriptions; n >= limit {
 		return semantics.Entity{}, false, semantics.TooManyInTopic(t.name, "subscriptions", int64(limit))
 	}

@@ -18,6 +18,56 @@ var optionTests = []ruleTest{
 	testENT_11_BoundsOfOptions,
 	testENT_12_TenDeliveriesByDefault,
 	testENT_16_ImmutableOptions,
+	testDUR_3_LevelThatTheStoreLacksIsRefused,
+	testDUR_1_EntityAsksForMemory,
+}
+
+// The stores of these tests have no replicas. Each says in its own words why it cannot have the level.
+func testDUR_3_LevelThatTheStoreLacksIsRefused(t *testing.T, h *fixture) {
+	h.createTopic()
+	h.create()
+	h.ok(h.make(semantics.SubscriptionKind, eu.Path))
+	asked, names := semantics.Options{Durability: semantics.AtReplica}, []string{"durability"}
+	for path, kind := range map[string]semantics.Kind{
+		"orders": semantics.QueueKind, "news": semantics.TopicKind, eu.Path: semantics.SubscriptionKind,
+	} {
+		_, err := h.broker.UpdateEntity(t.Context(), kind, path, asked, names)
+		h.same(semantics.CodeOf(err), semantics.PreconditionFailed)
+		h.same(semantics.AsError(err).Details[semantics.DetailField], "durability")
+		present, err := h.broker.GetEntity(t.Context(), kind, path)
+		h.ok(err)
+		h.same(present.Options.Durability, semantics.AsSidecar)
+		_, err = h.broker.CreateEntity(t.Context(), kind, path+"2", asked, names)
+		h.same(semantics.CodeOf(err), semantics.PreconditionFailed)
+		_, err = h.broker.GetEntity(t.Context(), kind, path+"2")
+		h.wantCode(err, semantics.EntityNotFound)
+	}
+}
+
+// Entities may ask for what every store has, and for nothing again. Nothing else about them changes.
+func testDUR_1_EntityAsksForMemory(t *testing.T, h *fixture) {
+	h.createTopic()
+	h.create()
+	h.ok(h.make(semantics.SubscriptionKind, eu.Path))
+	for _, level := range []semantics.EntityDurability{semantics.AtMemory, semantics.AsSidecar, semantics.AtMemory} {
+		for path, kind := range map[string]semantics.Kind{
+			"orders": semantics.QueueKind, "news": semantics.TopicKind, eu.Path: semantics.SubscriptionKind,
+		} {
+			got, err := h.broker.UpdateEntity(t.Context(), kind, path, semantics.Options{Durability: level}, []string{"durability"})
+			h.ok(err)
+			h.same(got.Options.Durability, level)
+			h.same(got.Kind, kind)
+		}
+		h.send(text("a"), text("b"))
+		_, err := h.broker.Send(t.Context(), semantics.Target{Path: "news", IsTopic: true}, []*semantics.Message{text("c")})
+		h.ok(err)
+		for source, n := range map[semantics.Source]int{orders: 2, eu: 1} {
+			codes, err := h.broker.Complete(t.Context(), source, tokensOf(h.receive(source, n)...))
+			h.ok(err)
+			h.same(codes, make([]semantics.Code, n))
+		}
+	}
+	h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
 }
 
 func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
@@ -49,7 +99,7 @@ func testENT_6_CreateGivesDefaults(t *testing.T, h *fixture) {
 		RequiresSession: true, SessionInFlight: 7, OnDisconnect: semantics.ReleaseOnDisconnect, SessionExpiryMode: semantics.ExpireSession,
 		SessionOnDeadLetter: semantics.BlockSession, AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 1002 * ms,
 		AutoDeleteOnIdle: 5*time.Minute + ms, AutoDeleteKeepsDeadLetters: true, ForwardDeadLetteredMessagesTo: "ORDERS",
-		Partitions: 1,
+		Partitions: 1, Durability: semantics.AtMemory,
 	}
 	_, err = h.broker.CreateEntity(t.Context(), semantics.QueueKind, "other", given, semantics.OptionNames(semantics.QueueKind))
 	h.ok(err)

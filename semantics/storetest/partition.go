@@ -262,6 +262,9 @@ func testPART_1_UpdateReachesAllPartitions(t *testing.T, h *fixture) {
 	_, err := h.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1})
 	h.wantCode(err, semantics.EntityDisabled)
 	set(semantics.Options{}, "status")
+	set(semantics.Options{Durability: semantics.AtMemory}, "durability")
+	_, err = h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{Durability: semantics.AtReplica}, []string{"durability"})
+	h.same(semantics.CodeOf(err), semantics.PreconditionFailed)
 	set(semantics.Options{LockDuration: 7 * time.Second}, "lockDuration")
 	for range 3 {
 		h.send(text("a"))

@@ -218,6 +218,7 @@ func testENT_6_SubscriptionGetsDefaults(t *testing.T, h *fixture) {
 		OnDisconnect: semantics.ReleaseOnDisconnect, SessionExpiryMode: semantics.ExpireSession, SessionOnDeadLetter: semantics.BlockSession,
 		AcceptNext: semantics.AcceptNextForbidden, SessionStateTTL: 1002 * ms,
 		AutoDeleteOnIdle: time.Hour, AutoDeleteKeepsDeadLetters: true, ForwardDeadLetteredMessagesTo: "NEWS",
+		Durability: semantics.AtMemory,
 	}
 	_, err := h.broker.CreateEntity(t.Context(), semantics.SubscriptionKind, us.Path, given, semantics.OptionNames(semantics.SubscriptionKind))
 	h.ok(err)

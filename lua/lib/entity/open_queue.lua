@@ -28,7 +28,8 @@ local function open_queue(keys, now, topics_too)
     return nil
   end
   local queue = {
-    now = now, entity = keys[1], status = values[1], duplicate_window_ms = tonumber(values[16] or "0"),
+    now = now, entity = keys[1], kind = values[18], status = values[1],
+    duplicate_window_ms = tonumber(values[16] or "0"),
     lock_duration_ms = tonumber(values[2]), largest = tonumber(values[5] or "0"), expire_deferred = values[7] == "1",
     redelivery_delay_ms = tonumber(values[6] or "0"), dead_letter_ttl_ms = tonumber(values[8] or "-1"),
     max_delivery_count = tonumber(values[3]), dead_letter_expired = values[4] == "1",

@@ -6,13 +6,15 @@ local function open_target(entity, now, subscriptions_too)
     "max_message_count", "default_ttl_ms", "sequence", "bytes", "dead_bytes", "keyed", "cursor", "alarm_ms", "largest",
     "requires_session", "state_bytes", "kind", "forward_to", "forwarder_called",
     "chunk_extra")
-  if values[16] ~= "queue" and not (values[16] == "subscription" and subscriptions_too) then
+  local kind = values[16]
+  if kind ~= "queue" and kind ~= "fenced_queue"
+    and not (subscriptions_too and (kind == "subscription" or kind == "fenced_subscription")) then
     return nil
   end
   local bytes, dead_bytes, state_bytes = tonumber(values[8] or "0"), tonumber(values[9] or "0"),
     tonumber(values[15] or "0")
   return {
-    now = now, entity = entity, status = values[1], max_message_bytes = tonumber(values[2]),
+    now = now, entity = entity, kind = kind, status = values[1], max_message_bytes = tonumber(values[2]),
     max_batch_bytes = tonumber(values[3]), max_bytes = tonumber(values[4]), max_message_count = tonumber(values[5]),
     default_ttl_ms = tonumber(values[6]), sequence = tonumber(values[7] or "0"), bytes = bytes, dead_bytes = dead_bytes,
     held = bytes + dead_bytes + state_bytes, newly_available = 0, keyed = values[10] == "1",

@@ -4,8 +4,8 @@
 --@include base/text
 --@include intake/admit_together
 --@include wake/wake_next
-local function append_chunks(entity, log, waiting, ready_sessions, chunks, args, now)
-  local sequence, bytes, largest, chunked, extra = admit_together(entity, args, false)
+local function append_chunks(entity, log, waiting, ready_sessions, chunks, args, now, awaited)
+  local sequence, bytes, largest, chunked, extra = admit_together(entity, args, false, awaited)
   if not sequence then
     return nil
   end

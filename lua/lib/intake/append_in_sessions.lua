@@ -9,11 +9,11 @@
 --@include session/session_member
 --@include wake/wake_holders
 --@include wake/wake_next
-local function append_in_sessions(keys, args, now)
+local function append_in_sessions(keys, args, now, awaited)
   local entity, log, waiting, by_session, sessions = keys[1], keys[2], keys[4], keys[11], keys[12]
   local ready_sessions, idle_sessions, session_waiting = keys[13], keys[14], keys[15]
   local delayed, states_due = keys[16], keys[17]
-  local sequence, bytes, largest = admit_together(entity, args, true)
+  local sequence, bytes, largest = admit_together(entity, args, true, awaited)
   if not sequence or redis.call("EXISTS", delayed) == 1 then
     return nil
   end

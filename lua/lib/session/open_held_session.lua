@@ -8,7 +8,7 @@ local function open_held_session(keys, now, token, check)
     if not queue.has_sessions then
       return { "SESSION_NOT_SUPPORTED" }
     end
-    local wrong = check and check()
+    local wrong = check and check(queue)
     session = not wrong and held_session(queue, token)
     return wrong or (not session and { "SESSION_LOCK_LOST" })
   end)

@@ -276,6 +276,63 @@ func (Queue_AcceptNext) EnumDescriptor() ([]byte, []int) {
 	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 4}
 }
 
+// Durability is what must have a change before a send or settlement is answered with success.
+type Queue_Durability int32
+
+const (
+	// What the flag --durability of the sidecar says.
+	Queue_SIDECAR Queue_Durability = 0
+	// The memory of the store.
+	Queue_MEMORY Queue_Durability = 1
+	// Its disk.
+	Queue_DISK Queue_Durability = 2
+	// The memory of its replicas, as many as --durability-replicas of the sidecar says.
+	Queue_REPLICA Queue_Durability = 3
+)
+
+// Enum value maps for Queue_Durability.
+var (
+	Queue_Durability_name = map[int32]string{
+		0: "SIDECAR",
+		1: "MEMORY",
+		2: "DISK",
+		3: "REPLICA",
+	}
+	Queue_Durability_value = map[string]int32{
+		"SIDECAR": 0,
+		"MEMORY":  1,
+		"DISK":    2,
+		"REPLICA": 3,
+	}
+)
+
+func (x Queue_Durability) Enum() *Queue_Durability {
+	p := new(Queue_Durability)
+	*p = x
+	return p
+}
+
+func (x Queue_Durability) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Queue_Durability) Descriptor() protoreflect.EnumDescriptor {
+	return file_sidebus_v1_queue_proto_enumTypes[5].Descriptor()
+}
+
+func (Queue_Durability) Type() protoreflect.EnumType {
+	return &file_sidebus_v1_queue_proto_enumTypes[5]
+}
+
+func (x Queue_Durability) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Queue_Durability.Descriptor instead.
+func (Queue_Durability) EnumDescriptor() ([]byte, []int) {
+	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{0, 5}
+}
+
 // Queue is a queue: its name, its options, its times. An option outside its bounds returns ARGUMENT_OUT_OF_RANGE; the
 // bounds themselves are permitted. You can change options later, except those marked "at creation only": changing one
 // of these returns PROPERTY_IMMUTABLE. A change affects later operations only.
@@ -353,6 +410,10 @@ type Queue struct {
 	// Messages with the same partition_key are in the same partition, and only there they have an order. Default 1. At
 	// creation only.
 	Partitions *int32 `protobuf:"varint,34,opt,name=partitions,proto3,oneof" json:"partitions,omitempty"`
+	// What must have a send or settlement before it is answered with success; if it cannot be confirmed in time, the call
+	// returns DURABILITY_NOT_MET. If the servers of the store cannot have the level, creation or update returns
+	// PRECONDITION_FAILED. Default SIDECAR.
+	Durability *Queue_Durability `protobuf:"varint,35,opt,name=durability,proto3,enum=sidebus.v1.Queue_Durability,oneof" json:"durability,omitempty"`
 	// When the queue was created. Ignored on input, like the other times.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When its options last changed.
@@ -610,6 +671,13 @@ func (x *Queue) GetPartitions() int32 {
 	return 0
 }
 
+func (x *Queue) GetDurability() Queue_Durability {
+	if x != nil && x.Durability != nil {
+		return *x.Durability
+	}
+	return Queue_SIDECAR
+}
+
 func (x *Queue) GetCreatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedAt
@@ -844,7 +912,7 @@ var File_sidebus_v1_queue_proto protoreflect.FileDescriptor
 const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\n" +
 	"\x16sidebus/v1/queue.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\x17\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\x18\n" +
 	"\x05Queue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12>\n" +
 	"\rlock_duration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\flockDuration\x126\n" +
@@ -882,7 +950,10 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"!forward_dead_lettered_messages_to\x18! \x01(\tH\x15R\x1dforwardDeadLetteredMessagesTo\x88\x01\x01\x12#\n" +
 	"\n" +
 	"partitions\x18\" \x01(\x05H\x16R\n" +
-	"partitions\x88\x01\x01\x129\n" +
+	"partitions\x88\x01\x01\x12A\n" +
+	"\n" +
+	"durability\x18# \x01(\x0e2\x1c.sidebus.v1.Queue.DurabilityH\x17R\n" +
+	"durability\x88\x01\x01\x129\n" +
 	"\n" +
 	"created_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
@@ -908,7 +979,14 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\n" +
 	"AcceptNext\x12\v\n" +
 	"\aALLOWED\x10\x00\x12\r\n" +
-	"\tFORBIDDEN\x10\x01B\x18\n" +
+	"\tFORBIDDEN\x10\x01\"<\n" +
+	"\n" +
+	"Durability\x12\v\n" +
+	"\aSIDECAR\x10\x00\x12\n" +
+	"\n" +
+	"\x06MEMORY\x10\x01\x12\b\n" +
+	"\x04DISK\x10\x02\x12\v\n" +
+	"\aREPLICA\x10\x03B\x18\n" +
 	"\x16_max_size_in_megabytesB \n" +
 	"\x1e_max_message_size_in_kilobytesB'\n" +
 	"%_dead_lettering_on_message_expirationB\x15\n" +
@@ -931,7 +1009,8 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\x1f_auto_delete_keeps_dead_lettersB\r\n" +
 	"\v_forward_toB$\n" +
 	"\"_forward_dead_lettered_messages_toB\r\n" +
-	"\v_partitions\"\xdd\a\n" +
+	"\v_partitionsB\r\n" +
+	"\v_durability\"\xdd\a\n" +
 	"\fQueueRuntime\x120\n" +
 	"\x14active_message_count\x18\x01 \x01(\x03R\x12activeMessageCount\x12'\n" +
 	"\x0favailable_count\x18\x02 \x01(\x03R\x0eavailableCount\x12#\n" +
@@ -969,7 +1048,7 @@ func file_sidebus_v1_queue_proto_rawDescGZIP() []byte {
 	return file_sidebus_v1_queue_proto_rawDescData
 }
 
-var file_sidebus_v1_queue_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_sidebus_v1_queue_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
 var file_sidebus_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_sidebus_v1_queue_proto_goTypes = []any{
 	(Queue_Status)(0),              // 0: sidebus.v1.Queue.Status
@@ -977,36 +1056,38 @@ var file_sidebus_v1_queue_proto_goTypes = []any{
 	(Queue_SessionExpiryMode)(0),   // 2: sidebus.v1.Queue.SessionExpiryMode
 	(Queue_SessionOnDeadLetter)(0), // 3: sidebus.v1.Queue.SessionOnDeadLetter
 	(Queue_AcceptNext)(0),          // 4: sidebus.v1.Queue.AcceptNext
-	(*Queue)(nil),                  // 5: sidebus.v1.Queue
-	(*QueueRuntime)(nil),           // 6: sidebus.v1.QueueRuntime
-	(*durationpb.Duration)(nil),    // 7: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 8: google.protobuf.Timestamp
+	(Queue_Durability)(0),          // 5: sidebus.v1.Queue.Durability
+	(*Queue)(nil),                  // 6: sidebus.v1.Queue
+	(*QueueRuntime)(nil),           // 7: sidebus.v1.QueueRuntime
+	(*durationpb.Duration)(nil),    // 8: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 9: google.protobuf.Timestamp
 }
 var file_sidebus_v1_queue_proto_depIdxs = []int32{
-	7,  // 0: sidebus.v1.Queue.lock_duration:type_name -> google.protobuf.Duration
-	7,  // 1: sidebus.v1.Queue.default_message_time_to_live:type_name -> google.protobuf.Duration
+	8,  // 0: sidebus.v1.Queue.lock_duration:type_name -> google.protobuf.Duration
+	8,  // 1: sidebus.v1.Queue.default_message_time_to_live:type_name -> google.protobuf.Duration
 	0,  // 2: sidebus.v1.Queue.status:type_name -> sidebus.v1.Queue.Status
-	7,  // 3: sidebus.v1.Queue.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
-	7,  // 4: sidebus.v1.Queue.redelivery_delay:type_name -> google.protobuf.Duration
-	7,  // 5: sidebus.v1.Queue.dead_letter_ttl:type_name -> google.protobuf.Duration
+	8,  // 3: sidebus.v1.Queue.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
+	8,  // 4: sidebus.v1.Queue.redelivery_delay:type_name -> google.protobuf.Duration
+	8,  // 5: sidebus.v1.Queue.dead_letter_ttl:type_name -> google.protobuf.Duration
 	1,  // 6: sidebus.v1.Queue.on_disconnect:type_name -> sidebus.v1.Queue.OnDisconnect
 	2,  // 7: sidebus.v1.Queue.session_expiry_mode:type_name -> sidebus.v1.Queue.SessionExpiryMode
 	3,  // 8: sidebus.v1.Queue.session_on_dead_letter:type_name -> sidebus.v1.Queue.SessionOnDeadLetter
 	4,  // 9: sidebus.v1.Queue.accept_next:type_name -> sidebus.v1.Queue.AcceptNext
-	7,  // 10: sidebus.v1.Queue.session_state_ttl:type_name -> google.protobuf.Duration
-	7,  // 11: sidebus.v1.Queue.auto_delete_on_idle:type_name -> google.protobuf.Duration
-	8,  // 12: sidebus.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
-	8,  // 13: sidebus.v1.Queue.updated_at:type_name -> google.protobuf.Timestamp
-	8,  // 14: sidebus.v1.Queue.accessed_at:type_name -> google.protobuf.Timestamp
-	8,  // 15: sidebus.v1.QueueRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
-	8,  // 16: sidebus.v1.QueueRuntime.created_at:type_name -> google.protobuf.Timestamp
-	8,  // 17: sidebus.v1.QueueRuntime.updated_at:type_name -> google.protobuf.Timestamp
-	8,  // 18: sidebus.v1.QueueRuntime.accessed_at:type_name -> google.protobuf.Timestamp
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	8,  // 10: sidebus.v1.Queue.session_state_ttl:type_name -> google.protobuf.Duration
+	8,  // 11: sidebus.v1.Queue.auto_delete_on_idle:type_name -> google.protobuf.Duration
+	5,  // 12: sidebus.v1.Queue.durability:type_name -> sidebus.v1.Queue.Durability
+	9,  // 13: sidebus.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
+	9,  // 14: sidebus.v1.Queue.updated_at:type_name -> google.protobuf.Timestamp
+	9,  // 15: sidebus.v1.Queue.accessed_at:type_name -> google.protobuf.Timestamp
+	9,  // 16: sidebus.v1.QueueRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
+	9,  // 17: sidebus.v1.QueueRuntime.created_at:type_name -> google.protobuf.Timestamp
+	9,  // 18: sidebus.v1.QueueRuntime.updated_at:type_name -> google.protobuf.Timestamp
+	9,  // 19: sidebus.v1.QueueRuntime.accessed_at:type_name -> google.protobuf.Timestamp
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_queue_proto_init() }
@@ -1020,7 +1101,7 @@ func file_sidebus_v1_queue_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_v1_queue_proto_rawDesc), len(file_sidebus_v1_queue_proto_rawDesc)),
-			NumEnums:      5,
+			NumEnums:      6,
 			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,

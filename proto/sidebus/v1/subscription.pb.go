@@ -191,6 +191,9 @@ type Subscription struct {
 	// Name of a queue or topic to which its dead letters are forwarded, as in forward_to, but also permitted with
 	// requires_session. Empty and absent: none.
 	ForwardDeadLetteredMessagesTo *string `protobuf:"bytes,29,opt,name=forward_dead_lettered_messages_to,json=forwardDeadLetteredMessagesTo,proto3,oneof" json:"forward_dead_lettered_messages_to,omitempty"`
+	// What must have a settlement before it is answered with success. As in Queue; sends are answered by the durability
+	// of the topic. Default SIDECAR.
+	Durability *Queue_Durability `protobuf:"varint,30,opt,name=durability,proto3,enum=sidebus.v1.Queue_Durability,oneof" json:"durability,omitempty"`
 	// The rules of a new subscription, instead of "$Default", which selects every message. Only on input of a create or
 	// an ensure; to change rules later, use the calls for rules.
 	Rules []*Rule `protobuf:"bytes,22,rep,name=rules,proto3" json:"rules,omitempty"`
@@ -409,6 +412,13 @@ func (x *Subscription) GetForwardDeadLetteredMessagesTo() string {
 	return ""
 }
 
+func (x *Subscription) GetDurability() Queue_Durability {
+	if x != nil && x.Durability != nil {
+		return *x.Durability
+	}
+	return Queue_SIDECAR
+}
+
 func (x *Subscription) GetRules() []*Rule {
 	if x != nil {
 		return x.Rules
@@ -442,7 +452,7 @@ var File_sidebus_v1_subscription_proto protoreflect.FileDescriptor
 const file_sidebus_v1_subscription_proto_rawDesc = "" +
 	"\n" +
 	"\x1dsidebus/v1/subscription.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16sidebus/v1/queue.proto\x1a\x15sidebus/v1/rule.proto\"\x85\x13\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16sidebus/v1/queue.proto\x1a\x15sidebus/v1/rule.proto\"\xd7\x13\n" +
 	"\fSubscription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12>\n" +
 	"\rlock_duration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\flockDuration\x12Y\n" +
@@ -472,7 +482,10 @@ const file_sidebus_v1_subscription_proto_rawDesc = "" +
 	"\x1eauto_delete_keeps_dead_letters\x18\x1b \x01(\bH\x0fR\x1aautoDeleteKeepsDeadLetters\x88\x01\x01\x12\"\n" +
 	"\n" +
 	"forward_to\x18\x1c \x01(\tH\x10R\tforwardTo\x88\x01\x01\x12M\n" +
-	"!forward_dead_lettered_messages_to\x18\x1d \x01(\tH\x11R\x1dforwardDeadLetteredMessagesTo\x88\x01\x01\x12&\n" +
+	"!forward_dead_lettered_messages_to\x18\x1d \x01(\tH\x11R\x1dforwardDeadLetteredMessagesTo\x88\x01\x01\x12A\n" +
+	"\n" +
+	"durability\x18\x1e \x01(\x0e2\x1c.sidebus.v1.Queue.DurabilityH\x12R\n" +
+	"durability\x88\x01\x01\x12&\n" +
 	"\x05rules\x18\x16 \x03(\v2\x10.sidebus.v1.RuleR\x05rules\x129\n" +
 	"\n" +
 	"created_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
@@ -507,7 +520,8 @@ const file_sidebus_v1_subscription_proto_rawDesc = "" +
 	"\f_accept_nextB!\n" +
 	"\x1f_auto_delete_keeps_dead_lettersB\r\n" +
 	"\v_forward_toB$\n" +
-	"\"_forward_dead_lettered_messages_toB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"\"_forward_dead_lettered_messages_toB\r\n" +
+	"\v_durabilityB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
 	file_sidebus_v1_subscription_proto_rawDescOnce sync.Once
@@ -532,8 +546,9 @@ var file_sidebus_v1_subscription_proto_goTypes = []any{
 	(Queue_SessionExpiryMode)(0),   // 5: sidebus.v1.Queue.SessionExpiryMode
 	(Queue_SessionOnDeadLetter)(0), // 6: sidebus.v1.Queue.SessionOnDeadLetter
 	(Queue_AcceptNext)(0),          // 7: sidebus.v1.Queue.AcceptNext
-	(*Rule)(nil),                   // 8: sidebus.v1.Rule
-	(*timestamppb.Timestamp)(nil),  // 9: google.protobuf.Timestamp
+	(Queue_Durability)(0),          // 8: sidebus.v1.Queue.Durability
+	(*Rule)(nil),                   // 9: sidebus.v1.Rule
+	(*timestamppb.Timestamp)(nil),  // 10: google.protobuf.Timestamp
 }
 var file_sidebus_v1_subscription_proto_depIdxs = []int32{
 	3,  // 0: sidebus.v1.Subscription.lock_duration:type_name -> google.protobuf.Duration
@@ -548,15 +563,16 @@ var file_sidebus_v1_subscription_proto_depIdxs = []int32{
 	7,  // 9: sidebus.v1.Subscription.accept_next:type_name -> sidebus.v1.Queue.AcceptNext
 	3,  // 10: sidebus.v1.Subscription.session_state_ttl:type_name -> google.protobuf.Duration
 	3,  // 11: sidebus.v1.Subscription.auto_delete_on_idle:type_name -> google.protobuf.Duration
-	8,  // 12: sidebus.v1.Subscription.rules:type_name -> sidebus.v1.Rule
-	9,  // 13: sidebus.v1.Subscription.created_at:type_name -> google.protobuf.Timestamp
-	9,  // 14: sidebus.v1.Subscription.updated_at:type_name -> google.protobuf.Timestamp
-	9,  // 15: sidebus.v1.Subscription.accessed_at:type_name -> google.protobuf.Timestamp
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	8,  // 12: sidebus.v1.Subscription.durability:type_name -> sidebus.v1.Queue.Durability
+	9,  // 13: sidebus.v1.Subscription.rules:type_name -> sidebus.v1.Rule
+	10, // 14: sidebus.v1.Subscription.created_at:type_name -> google.protobuf.Timestamp
+	10, // 15: sidebus.v1.Subscription.updated_at:type_name -> google.protobuf.Timestamp
+	10, // 16: sidebus.v1.Subscription.accessed_at:type_name -> google.protobuf.Timestamp
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_subscription_proto_init() }

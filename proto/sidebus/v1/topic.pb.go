@@ -120,6 +120,9 @@ type Topic struct {
 	AutoDeleteOnIdle *durationpb.Duration `protobuf:"bytes,19,opt,name=auto_delete_on_idle,json=autoDeleteOnIdle,proto3" json:"auto_delete_on_idle,omitempty"`
 	// Whether the topic is not deleted while one of its subscriptions has dead letters. Default false.
 	AutoDeleteKeepsDeadLetters *bool `protobuf:"varint,20,opt,name=auto_delete_keeps_dead_letters,json=autoDeleteKeepsDeadLetters,proto3,oneof" json:"auto_delete_keeps_dead_letters,omitempty"`
+	// What must have a message and all its copies before the send is answered with success. As in Queue; settlements are
+	// answered by the durability of the subscription. Default SIDECAR.
+	Durability *Queue_Durability `protobuf:"varint,21,opt,name=durability,proto3,enum=sidebus.v1.Queue_Durability,oneof" json:"durability,omitempty"`
 	// When the topic was created. Ignored on input, like the other times.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When its options last changed.
@@ -279,6 +282,13 @@ func (x *Topic) GetAutoDeleteKeepsDeadLetters() bool {
 	return false
 }
 
+func (x *Topic) GetDurability() Queue_Durability {
+	if x != nil && x.Durability != nil {
+		return *x.Durability
+	}
+	return Queue_SIDECAR
+}
+
 func (x *Topic) GetCreatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedAt
@@ -396,7 +406,7 @@ var File_sidebus_v1_topic_proto protoreflect.FileDescriptor
 const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"\n" +
 	"\x16sidebus/v1/topic.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc8\f\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16sidebus/v1/queue.proto\"\x9a\r\n" +
 	"\x05Topic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
 	"\x15max_size_in_megabytes\x18\x02 \x01(\x05H\x00R\x12maxSizeInMegabytes\x88\x01\x01\x12E\n" +
@@ -416,7 +426,10 @@ const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"R\x0ffailIfUnmatched\x88\x01\x01\x12&\n" +
 	"\funmatched_to\x18\x12 \x01(\tH\vR\vunmatchedTo\x88\x01\x01\x12H\n" +
 	"\x13auto_delete_on_idle\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x10autoDeleteOnIdle\x12G\n" +
-	"\x1eauto_delete_keeps_dead_letters\x18\x14 \x01(\bH\fR\x1aautoDeleteKeepsDeadLetters\x88\x01\x01\x129\n" +
+	"\x1eauto_delete_keeps_dead_letters\x18\x14 \x01(\bH\fR\x1aautoDeleteKeepsDeadLetters\x88\x01\x01\x12A\n" +
+	"\n" +
+	"durability\x18\x15 \x01(\x0e2\x1c.sidebus.v1.Queue.DurabilityH\rR\n" +
+	"durability\x88\x01\x01\x129\n" +
 	"\n" +
 	"created_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
@@ -440,7 +453,8 @@ const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"\x11_support_orderingB\x14\n" +
 	"\x12_fail_if_unmatchedB\x0f\n" +
 	"\r_unmatched_toB!\n" +
-	"\x1f_auto_delete_keeps_dead_letters\"\xcc\x02\n" +
+	"\x1f_auto_delete_keeps_dead_lettersB\r\n" +
+	"\v_durability\"\xcc\x02\n" +
 	"\fTopicRuntime\x126\n" +
 	"\x17scheduled_message_count\x18\x01 \x01(\x03R\x15scheduledMessageCount\x12-\n" +
 	"\x12subscription_count\x18\x02 \x01(\x03R\x11subscriptionCount\x12\"\n" +
@@ -471,24 +485,26 @@ var file_sidebus_v1_topic_proto_goTypes = []any{
 	(*Topic)(nil),                 // 1: sidebus.v1.Topic
 	(*TopicRuntime)(nil),          // 2: sidebus.v1.TopicRuntime
 	(*durationpb.Duration)(nil),   // 3: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(Queue_Durability)(0),         // 4: sidebus.v1.Queue.Durability
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
 }
 var file_sidebus_v1_topic_proto_depIdxs = []int32{
 	3,  // 0: sidebus.v1.Topic.default_message_time_to_live:type_name -> google.protobuf.Duration
 	0,  // 1: sidebus.v1.Topic.status:type_name -> sidebus.v1.Topic.Status
 	3,  // 2: sidebus.v1.Topic.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
 	3,  // 3: sidebus.v1.Topic.auto_delete_on_idle:type_name -> google.protobuf.Duration
-	4,  // 4: sidebus.v1.Topic.created_at:type_name -> google.protobuf.Timestamp
-	4,  // 5: sidebus.v1.Topic.updated_at:type_name -> google.protobuf.Timestamp
-	4,  // 6: sidebus.v1.Topic.accessed_at:type_name -> google.protobuf.Timestamp
-	4,  // 7: sidebus.v1.TopicRuntime.created_at:type_name -> google.protobuf.Timestamp
-	4,  // 8: sidebus.v1.TopicRuntime.updated_at:type_name -> google.protobuf.Timestamp
-	4,  // 9: sidebus.v1.TopicRuntime.accessed_at:type_name -> google.protobuf.Timestamp
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	4,  // 4: sidebus.v1.Topic.durability:type_name -> sidebus.v1.Queue.Durability
+	5,  // 5: sidebus.v1.Topic.created_at:type_name -> google.protobuf.Timestamp
+	5,  // 6: sidebus.v1.Topic.updated_at:type_name -> google.protobuf.Timestamp
+	5,  // 7: sidebus.v1.Topic.accessed_at:type_name -> google.protobuf.Timestamp
+	5,  // 8: sidebus.v1.TopicRuntime.created_at:type_name -> google.protobuf.Timestamp
+	5,  // 9: sidebus.v1.TopicRuntime.updated_at:type_name -> google.protobuf.Timestamp
+	5,  // 10: sidebus.v1.TopicRuntime.accessed_at:type_name -> google.protobuf.Timestamp
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_topic_proto_init() }
@@ -496,6 +512,7 @@ func file_sidebus_v1_topic_proto_init() {
 	if File_sidebus_v1_topic_proto != nil {
 		return
 	}
+	file_sidebus_v1_queue_proto_init()
 	file_sidebus_v1_topic_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

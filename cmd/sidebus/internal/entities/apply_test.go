@@ -469,6 +469,8 @@ func values(option string) []string {
 		return []string{"", "5", "null", "line\n  and\tline\n", "#: é😀\u0085\u2028\x7f"}
 	case "status":
 		return []string{"DISABLED", "ACTIVE"}
+	case "durability":
+		return []string{"MEMORY", "SIDECAR"}
 	case "overflow":
 		return []string{"DROP_OLDEST"}
 	case "onDisconnect":
