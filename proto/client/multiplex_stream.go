@@ -238,6 +238,7 @@ func (s *callStream) closing(last uint64) {
 			s.fail(c, errNotRun)
 		}
 	}
+	s.failQueued(errNotRun)
 }
 
 // end ends the stream: calls that were not written fail for one reason, the others for another one.
@@ -248,8 +249,12 @@ func (s *callStream) end(unwritten, written error) {
 	for _, c := range s.pending {
 		s.fail(c, written)
 	}
+	s.failQueued(unwritten)
+}
+
+func (s *callStream) failQueued(err error) {
 	for _, c := range s.queue {
-		s.fail(c, unwritten)
+		s.fail(c, err)
 	}
 	s.queue = nil
 }

@@ -177,6 +177,15 @@ func TestCallsOfAStreamThatEnds(t *testing.T) {
 	if n := f.alone.Load(); n != 0 {
 		t.Errorf("%d calls were RPCs of their own", n)
 	}
+	var work sync.WaitGroup
+	for range 200 { // each stream runs one of them
+		work.Go(func() {
+			if err := sendTo(t.Context(), c, 1); err != nil {
+				t.Errorf("one of many calls: %v", err)
+			}
+		})
+	}
+	work.Wait()
 }
 
 // A call has its method, deadline, metadata and token, and its cancellation arrives.

@@ -151,6 +151,12 @@ type multiplexAnswer struct {
 	finished func(written bool)
 }
 
+// callAnswers has the memory of answers in one part. Those for deliveries of streams are longer.
+var callAnswers buffers
+
+// minPooled is the size below which package mem returns no buffer to its pool.
+const minPooled = 1 << 10
+
 // encodeAnswer encodes a response.
 func encodeAnswer(id uint64, response proto.Message) (multiplexAnswer, error) {
 	size := proto.Size(response)
@@ -159,15 +165,22 @@ func encodeAnswer(id uint64, response proto.Message) (multiplexAnswer, error) {
 		encoded, err := options.MarshalAppend(make([]byte, 0, size), response)
 		return multiplexAnswer{id: id, rest: encoded}, err
 	}
-	b := appendAnswer(newBuffer(size), id, fieldAnswerResponse, size, false)
-	b, err := options.MarshalAppend(b, response)
-	return multiplexAnswer{id: id, whole: bufferOf(b)}, err
+	if size+answerOverhead < minPooled {
+		b := make([]byte, 0, size+answerOverhead)
+		b, err := options.MarshalAppend(appendAnswer(b, id, fieldAnswerResponse, size, false), response)
+		return multiplexAnswer{id: id, whole: mem.SliceBuffer(b)}, err
+	}
+	buffer := callAnswers.Get(size + answerOverhead)
+	encoded, err := options.MarshalAppend(appendAnswer((*buffer)[:0], id, fieldAnswerResponse, size, false), response)
+	*buffer = encoded
+	return multiplexAnswer{id: id, whole: mem.NewBuffer(buffer, &callAnswers)}, err
 }
 
 // encodeFailure encodes a failure, which is an encoded google.rpc.Status.
 func encodeFailure(id uint64, failure []byte) multiplexAnswer {
-	b := appendAnswer(newBuffer(len(failure)), id, fieldAnswerStatus, len(failure), false)
-	return multiplexAnswer{id: id, whole: bufferOf(append(b, failure...))}
+	b := make([]byte, 0, len(failure)+answerOverhead)
+	b = append(appendAnswer(b, id, fieldAnswerStatus, len(failure), false), failure...)
+	return multiplexAnswer{id: id, whole: mem.SliceBuffer(b)}
 }
 
 // nextPart cuts the next part off a large response.
@@ -199,7 +212,3 @@ func appendAnswer(b []byte, id uint64, field protowire.Number, size int, more bo
 	b = protowire.AppendTag(b, field, protowire.BytesType)
 	return protowire.AppendVarint(b, uint64(size)) //nolint:gosec // not negative
 }
-
-func newBuffer(size int) []byte { return make([]byte, 0, size+answerOverhead) }
-
-func bufferOf(b []byte) mem.Buffer { return mem.SliceBuffer(b) }
