@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -48,7 +49,11 @@ func (a *answer) registersAs() semantics.Register {
 }
 
 func (a *answer) add(entries ...entry) {
-	a.entries = append(a.entries, entries...)
+	if a.entries == nil {
+		a.entries = slices.Clip(entries) // what follows them is for other calls
+	} else {
+		a.entries = append(a.entries, entries...)
+	}
 	for i := range entries {
 		a.bytes += entries[i].weight
 	}

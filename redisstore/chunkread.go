@@ -55,6 +55,9 @@ func (r span) withoutChunks(read []entry) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(read) == 1 {
+		return read[0].split(first, last), nil
+	}
 	messages := make([]entry, 0, max(0, min(last-first+1, mostChunkMessages*int64(len(read)))))
 	for i := range read {
 		if read[i].chunk == "" {

@@ -82,7 +82,7 @@ func (a *publishQueue) tryTake(most int) (taken []publication, isClosed bool) {
 	n := min(len(a.items), most)
 	taken, a.items = a.items[:n:n], a.items[n:]
 	if len(a.items) == 0 {
-		a.items = nil // releases the memory of the items that were taken
+		a.items = make([]publication, 0, n) // releases the items that were taken; the next are about as many
 	}
 	for _, p := range taken {
 		a.bytes -= p.bytes
