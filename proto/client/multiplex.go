@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -163,7 +164,7 @@ func (m *multiplexed) metadataOf(ctx context.Context) (with map[string]string, o
 	}
 	outgoing, _ := metadata.FromOutgoingContext(ctx)
 	for key, values := range outgoing {
-		if len(values) != 1 || strings.HasSuffix(key, "-bin") || with[key] != "" {
+		if len(values) != 1 || strings.HasSuffix(key, "-bin") || with[key] != "" || !utf8.ValidString(key+values[0]) {
 			return nil, false, nil
 		}
 		if with == nil {

@@ -2,8 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
-	"io"
 	"runtime"
 	"slices"
 	"sync"
@@ -30,6 +28,7 @@ type callStream struct {
 	cancelled []uint64       // not written
 	pending   map[uint64]*pendingCall
 	last      uint64 // id of the last call that was written
+	isServed  bool   // the sidecar has answered something
 	isClosed  bool   // no more calls may be queued
 }
 
@@ -126,18 +125,27 @@ func (s *callStream) run(ctx context.Context, conn grpc.ClientConnInterface) err
 		s.write(ctx, stream)
 	}()
 	err = s.read(stream)
-	switch {
-	case status.Code(err) == codes.Unimplemented:
+	switch code := status.Code(err); {
+	case code == codes.Unimplemented && !s.isServed:
 		err = errMissing
 		s.end(err, err)
-	case errors.Is(err, io.EOF):
-		s.end(errNotRun, status.Error(codes.Unavailable, "the stream ended before the call was answered"))
+	case code == codes.Unauthenticated && !s.isServed: // refused before a call was read
+		s.end(err, err)
 	default:
-		s.end(errNotRun, err)
+		s.end(errNotRun, lost(err))
 	}
 	cancel()
 	<-written
 	return err
+}
+
+// lost returns the failure of a call that was written to a stream that has ended. The call may have been run, whatever
+// the reason of the stream is: THROTTLED, for example, would claim that it was not.
+func lost(err error) error {
+	if status.Code(err) == codes.Canceled { // the client was closed
+		return err
+	}
+	return status.Errorf(codes.Unavailable, "the stream ended before the call was answered: %s", status.Convert(err).Message())
 }
 
 // write writes what is queued until ctx ends.
@@ -161,8 +169,9 @@ func (s *callStream) next() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gather()
-	size, n := len(s.cancelled)*maxCallOverhead, 0
-	for n < len(s.queue) && (n == 0 || size+len(s.queue[n].encoded)+maxCallOverhead <= maxStreamRequest) {
+	cancelled := s.cancelled[:min(len(s.cancelled), maxCancelledTogether)]
+	size, n := len(cancelled)*maxCancelledSize, 0
+	for n < len(s.queue) && size+len(s.queue[n].encoded)+maxCallOverhead <= maxStreamRequest {
 		size += len(s.queue[n].encoded) + maxCallOverhead
 		n++
 	}
@@ -177,10 +186,12 @@ func (s *callStream) next() []byte {
 		request = appendNumbered(request, c.id, c.encoded)
 	}
 	s.queue = slices.Delete(s.queue, 0, n)
-	for _, id := range s.cancelled {
+	for _, id := range cancelled {
 		request = appendCancelled(request, id)
 	}
-	s.cancelled = nil
+	if s.cancelled = s.cancelled[len(cancelled):]; len(s.cancelled) == 0 {
+		s.cancelled = nil
+	}
 	return request
 }
 
@@ -203,6 +214,7 @@ func (s *callStream) read(stream grpc.ClientStream) error {
 			return err
 		}
 		s.mu.Lock()
+		s.isServed = true
 		err := decodeResponse(response, s.answered, s.closing)
 		s.mu.Unlock()
 		if err != nil {
@@ -230,31 +242,31 @@ func (s *callStream) answered(a answerPart) {
 	}
 }
 
-// closing ends calls that the sidecar has not run. The mutex is locked.
+// closing ends calls that the sidecar has not run, also those that would be written from now on. The mutex is locked.
 func (s *callStream) closing(last uint64) {
-	s.isClosed = true
 	for id, c := range s.pending {
 		if id > last {
 			s.fail(c, errNotRun)
 		}
 	}
-	s.failQueued(errNotRun)
+	s.close(errNotRun)
 }
 
 // end ends the stream: calls that were not written fail for one reason, the others for another one.
 func (s *callStream) end(unwritten, written error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.isClosed = true
 	for _, c := range s.pending {
 		s.fail(c, written)
 	}
-	s.failQueued(unwritten)
+	s.close(unwritten)
 }
 
-func (s *callStream) failQueued(err error) {
+// close lets no further call begin, and ends those that were not written. The mutex is locked.
+func (s *callStream) close(unwritten error) {
+	s.isClosed = true
 	for _, c := range s.queue {
-		s.fail(c, err)
+		s.fail(c, unwritten)
 	}
 	s.queue = nil
 }

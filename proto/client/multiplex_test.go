@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -98,6 +99,13 @@ func TestCallsThatNoStreamCarries(t *testing.T) {
 	for _, call := range []func() error{
 		func() error { return sendTo(t.Context(), c, 1<<20) },
 		func() error { return sendTo(metadata.AppendToOutgoingContext(t.Context(), "a-bin", "\xff"), c, 1) },
+		func() error { // gRPC refuses it, and the stream, with its other calls, does not get it
+			err := sendTo(metadata.AppendToOutgoingContext(t.Context(), "a", "\xff"), c, 1)
+			if status.Code(err) != codes.Internal {
+				return fmt.Errorf("text that is not UTF-8: got %w", err)
+			}
+			return nil
+		},
 		func() error {
 			var header metadata.MD
 			_, err := sidebusv1.NewMessagesClient(c.Conn()).Send(t.Context(), &sidebusv1.SendRequest{}, grpc.Header(&header))
@@ -186,6 +194,50 @@ func TestCallsOfAStreamThatEnds(t *testing.T) {
 		})
 	}
 	work.Wait()
+}
+
+// Whatever a stream ends with, calls that were written to it may have been run. THROTTLED and INVALID_ARGUMENT of the
+// stream do not mean that its calls had no effect, so the client must not repeat them as if.
+func TestERR_6_CallsOfAStreamThatFailsAreUnknown(t *testing.T) {
+	t.Parallel()
+	for _, code := range []codes.Code{codes.ResourceExhausted, codes.InvalidArgument, codes.Unimplemented, codes.Unauthenticated, codes.Internal} {
+		f := &fakeSidecar{carry: func(_ int32, stream grpc.BidiStreamingServer[sidebusv1.MultiplexRequest, sidebusv1.MultiplexResponse]) error {
+			request, err := stream.Recv()
+			if err != nil {
+				return err
+			}
+			if err := stream.Send(&sidebusv1.MultiplexResponse{Answers: []*sidebusv1.MultiplexResponse_Answer{{Id: request.GetCalls()[0].GetId()}}}); err != nil {
+				return err
+			}
+			if _, err := stream.Recv(); err != nil {
+				return err
+			}
+			return status.Error(code, "no")
+		}}
+		c := connect(t, f.serve(t), nil)
+		if err := sendTo(t.Context(), c, 1); err != nil {
+			t.Fatal(err)
+		}
+		err := sendTo(t.Context(), c, 1)
+		if e := client.ErrorOf(err); e == nil || e.Code != client.CodeConnectionLost || !e.OutcomeUnknown {
+			t.Errorf("%s: got %+v", code, e)
+		}
+		if n := f.alone.Load(); n != 0 {
+			t.Errorf("%s: the call was repeated", code)
+		}
+	}
+}
+
+// A stream that the sidecar refuses to the caller has run nothing: its calls fail with the reason.
+func TestCallsOfAStreamThatIsRefused(t *testing.T) {
+	t.Parallel()
+	f := &fakeSidecar{carry: func(int32, grpc.BidiStreamingServer[sidebusv1.MultiplexRequest, sidebusv1.MultiplexResponse]) error {
+		return status.Error(codes.Unauthenticated, "no")
+	}}
+	c := connect(t, f.serve(t), nil)
+	if err := sendTo(t.Context(), c, 1); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("got %v", err)
+	}
 }
 
 // A call has its method, deadline, metadata and token, and its cancellation arrives.

@@ -16,6 +16,9 @@ const (
 	maxStreamRequest = 64 << 10
 	maxCallOverhead  = 32 // of a call in a request, besides what appendCall writes
 	maxCallRequest   = maxStreamRequest - maxCallOverhead
+
+	maxCancelledTogether = 1000 // in one request, so that a call has space beside them
+	maxCancelledSize     = 11   // of one in a request
 )
 
 // Numbers of fields, each of the message before.
