@@ -18,8 +18,9 @@ GORELEASER_VERSION  := v2.16.0
 GOVULNCHECK_VERSION := v1.9.0
 
 # Fuzz targets, as package:target: parsers and decoders of what clients send.
-FUZZ := proxy/wire:FuzzEncoded semantics/filter:FuzzParse semantics/filter:FuzzParseAction semantics/filter:FuzzEvaluate \
-  semantics/filter:FuzzAction semantics/filter:FuzzCorrelation proxy/wirejson:FuzzDecode proxy/compat:FuzzSpelling \
+FUZZ := proxy/wire:FuzzEncoded proxy/grpcapi:FuzzMultiplexRequest semantics/filter:FuzzParse \
+  semantics/filter:FuzzParseAction semantics/filter:FuzzEvaluate semantics/filter:FuzzAction \
+  semantics/filter:FuzzCorrelation proxy/wirejson:FuzzDecode proxy/compat:FuzzSpelling \
   proxy/internal/brokerproperties:FuzzParse proxy/internal/brokerproperties:FuzzValue
 
 # Two modules: the sidecar, and in proto/ the API with the client, which has few dependencies. This pattern is both.

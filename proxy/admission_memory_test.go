@@ -256,21 +256,24 @@ func TestQUOTA_5_AMessageHasToArrive(t *testing.T) {
 }
 
 // halfCall is the beginning of a connection and of a call of Messages.Send, by hand.
-func halfCall(data string) []byte {
+func halfCall(data string) []byte { return beginCall(sidebusv1.Messages_Send_FullMethodName, data) }
+
+// beginCall is the beginning of a connection and of a call, by hand.
+func beginCall(method, data string, settings ...http2.Setting) []byte {
 	var out, block bytes.Buffer
 	out.WriteString(http2.ClientPreface)
 	framer, fields := http2.NewFramer(&out, nil), hpack.NewEncoder(&block)
 	for _, field := range []hpack.HeaderField{
 		{Name: ":method", Value: "POST"},
 		{Name: ":scheme", Value: "http"},
-		{Name: ":path", Value: sidebusv1.Messages_Send_FullMethodName},
+		{Name: ":path", Value: method},
 		{Name: ":authority", Value: "localhost"},
 		{Name: "content-type", Value: "application/grpc"},
 		{Name: "te", Value: "trailers"},
 	} {
 		_ = fields.WriteField(field) // a buffer takes everything
 	}
-	_ = framer.WriteSettings()
+	_ = framer.WriteSettings(settings...)
 	_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true})
 	if data != "" {
 		_ = framer.WriteDataPadded(1, false, []byte(data), make([]byte, 7))

@@ -25,10 +25,15 @@ import (
 // large ones have used up the memory, so that no other limit can end the stream with all its calls.
 const maxMultiplexRequest = 64 << 10
 
+// maxMultiplexCalls is how many calls a request may have. Calls that name an RPC are at most 2,500: each takes much more
+// memory than the shortest field that decodes as one.
+const maxMultiplexCalls = 10_000
+
 // multiplexer serves sidebus.v1.Calls: it runs the unary calls of the other services as their RPCs do.
 type multiplexer struct {
 	sidebusv1.UnimplementedCallsServer
 
+	workers   workers
 	methods   map[string]method // by full name
 	responses *response.Tracker
 	stopping  <-chan struct{}
@@ -47,12 +52,12 @@ func (c *multiplexer) Multiplex(stream grpc.BidiStreamingServer[sidebusv1.Multip
 	defer cancel()
 	admitted := admission.BeginMultiplex(ctx)
 	m := &multiplex{multiplexer: c, admitted: admitted, unanswered: map[uint64]*multiplexedCall{}}
-	m.workers.run = m.run
 	m.answers = newAnswerQueue(func(response mem.BufferSlice) error {
 		admitted.Sent()
 		return stream.SendMsg(response)
 	}, func() int { return int(m.count.Load()) })
-	defer m.workers.close()
+	c.workers.open()
+	defer c.workers.close()
 	ended := make(chan error, 1)
 	go func() {
 		tell := func(err error) { ended <- err }
@@ -76,6 +81,7 @@ func (c *multiplexer) Multiplex(stream grpc.BidiStreamingServer[sidebusv1.Multip
 	rethrow(err)
 	switch {
 	case isClosing:
+		admitted.Sent()
 		return stream.Send(&sidebusv1.MultiplexResponse{Closing: &sidebusv1.MultiplexResponse_Closing{LastId: last}})
 	case errors.Is(err, io.EOF):
 		return nil
@@ -89,7 +95,6 @@ type multiplex struct {
 	*multiplexer
 
 	admitted *admission.Multiplex
-	workers  workers
 	answers  *answerQueue
 	running  sync.WaitGroup // calls whose answers have not been sent
 	count    atomic.Int64   // of them
@@ -104,6 +109,7 @@ type multiplex struct {
 type multiplexedCall struct {
 	calledMethod
 
+	of          *multiplex
 	ctx         context.Context //nolint:containedctx // of this call
 	cancel      context.CancelFunc
 	admitted    *admission.Call    // nil: it was refused
@@ -111,7 +117,8 @@ type multiplexedCall struct {
 	isCancelled atomic.Bool        // by the client, which waits for no answer
 }
 
-// read starts the calls of the stream until the client closes its side, io.EOF, or a request is invalid.
+// read starts the calls of the stream until the client closes its side, io.EOF, or a request is invalid. When no more
+// calls are run, it still cancels those that are.
 func (m *multiplex) read(ctx context.Context, stream grpc.ServerStream) error {
 	var request multiplexRequest
 	for receive := receiver(stream, &request); ; {
@@ -119,36 +126,46 @@ func (m *multiplex) read(ctx context.Context, stream grpc.ServerStream) error {
 		if err := receive(); err != nil {
 			return err
 		}
-		isOpen, err := m.accept(ctx, &request)
+		err := m.accept(ctx, &request)
+		request = multiplexRequest{} // which may be silent for long
 		m.admitted.RequestHandled()
-		if err != nil || !isOpen {
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// accept starts the calls of a request and cancels those that it names. It reports false if the stream accepts no more.
-func (m *multiplex) accept(ctx context.Context, request *multiplexRequest) (isOpen bool, err error) {
+// accept starts the calls of a request and cancels those that it names.
+func (m *multiplex) accept(ctx context.Context, request *multiplexRequest) error {
+	if request.err != nil {
+		return request.err
+	}
 	for _, named := range request.calls {
 		if request.size > maxMultiplexRequest {
 			named.err = semantics.SizeExceeded("request", int64(request.size), maxMultiplexRequest)
 		}
-		c := &multiplexedCall{calledMethod: named}
+		c := &multiplexedCall{calledMethod: named, of: m}
 		if named.timeout != nil {
 			c.ctx, c.cancel = context.WithTimeout(ctx, *named.timeout)
 		} else {
 			c.ctx, c.cancel = context.WithCancel(ctx)
 		}
-		if isOpen, err := m.begin(c); err != nil || !isOpen {
+		isOpen, err := m.begin(c)
+		if err != nil || !isOpen {
 			c.cancel()
-			return isOpen, err
+		}
+		if err != nil {
+			return err
+		}
+		if !isOpen {
+			break
 		}
 		m.workers.start(c)
 	}
 	for _, id := range request.cancelled {
 		m.cancel(id)
 	}
-	return true, nil
+	return nil
 }
 
 // begin counts a call, which must be finished. It reports false if the stream accepts no more.
@@ -190,22 +207,37 @@ func (m *multiplex) cancel(id uint64) {
 func (m *multiplex) run(c *multiplexedCall) {
 	answer, err := m.answer(c)
 	if err != nil {
-		c.respond(false)
-		failure, _ := proto.Marshal(status.Convert(err).Proto()) // its texts are UTF-8
-		answer = encodeFailure(c.id, failure)
-	}
-	if c.isCancelled.Load() {
-		m.finish(c, false)
+		m.fail(c, err)
 		return
 	}
+	answer.call = c
 	answer.finished = func(written bool) {
 		if written || c.response == nil {
 			m.finish(c, written)
 			return
 		}
-		go m.finish(c, false) // it releases messages, in a round trip to the store
+		go m.fail(c, errNotAwaited()) // it releases messages, in a round trip to the store
 	}
 	m.answers.add(&answer)
+}
+
+// fail releases what a call has locked for its answer, and queues its failure.
+func (m *multiplex) fail(c *multiplexedCall, err error) {
+	c.respond(false)
+	failure, _ := proto.Marshal(status.Convert(err).Proto()) // its texts are UTF-8
+	answer := encodeFailure(c.id, failure)
+	answer.call = c
+	answer.finished = func(written bool) { m.finish(c, written) }
+	m.answers.add(&answer)
+}
+
+// errNotAwaited is the failure of a call whose client does not wait for the answer any more.
+func errNotAwaited() error { return wireerror.Status(wireerror.Of(context.Canceled)).Err() }
+
+// isAwaited reports whether the client waits for the answer. What a call delivers must not reach a client that has
+// cancelled it, or whose time has passed (RECV-7).
+func (c *multiplexedCall) isAwaited() bool {
+	return !c.isCancelled.Load() && (c.response == nil || c.ctx.Err() == nil)
 }
 
 // answer runs a call and encodes its response.
@@ -214,8 +246,8 @@ func (m *multiplex) answer(c *multiplexedCall) (multiplexAnswer, error) {
 	if err != nil {
 		return multiplexAnswer{}, err
 	}
-	if c.response != nil && c.ctx.Err() != nil { // the client does not wait for the messages any more
-		return multiplexAnswer{}, status.FromContextError(c.ctx.Err()).Err()
+	if !c.isAwaited() {
+		return multiplexAnswer{}, errNotAwaited()
 	}
 	answer, err := encodeAnswer(c.id, response.(proto.Message))
 	if err != nil {
@@ -231,15 +263,15 @@ func (m *multiplex) call(c *multiplexedCall) (answer any, err error) {
 	}
 	method, known := m.methods[c.method]
 	if !known {
-		return nil, status.Errorf(codes.Unimplemented, "unknown method %q", c.method)
+		return nil, status.Errorf(codes.Unimplemented, "unknown method %.100q", c.method)
 	}
 	ctx, admitted, err := m.admitted.BeginCall(c.ctx, len(c.request))
 	if err != nil {
 		return nil, wireerror.Status(wireerror.Of(err)).Err()
 	}
 	c.admitted = admitted
-	if len(c.metadata) > 0 {
-		ctx = metadata.NewIncomingContext(ctx, metadata.New(c.metadata))
+	if c.metadata != nil {
+		ctx = metadata.NewIncomingContext(ctx, c.metadata)
 	}
 	if method.delivers {
 		ctx, c.response = m.responses.Begin(ctx)
@@ -248,9 +280,12 @@ func (m *multiplex) call(c *multiplexedCall) (answer any, err error) {
 	return method.call(method.service, ctx, c.decode)
 }
 
-// decode reads the request of the call.
+// decode reads the request of the call, which a call that waits does not keep: with it, it would keep all calls that came
+// with it.
 func (c *calledMethod) decode(into any) error {
-	return codec{protoCodec}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(c.request)}, into)
+	request := mem.SliceBuffer(c.request)
+	c.request = nil
+	return codec{protoCodec}.Unmarshal(mem.BufferSlice{request}, into)
 }
 
 // finish ends a call whose answer was written, or not.

@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc/mem"
@@ -34,7 +35,7 @@ func newAnswerQueue(send func(mem.BufferSlice) error, running func() int) *answe
 }
 
 // add queues an answer. It may block as long as the client does not read. The function finished of each answer is
-// called once, after the answer was sent or could not be.
+// called once, after the answer was sent, could not be, or was not because its client does not wait for it.
 func (q *answerQueue) add(a *multiplexAnswer) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -51,14 +52,19 @@ func (q *answerQueue) add(a *multiplexAnswer) {
 	defer func() { q.isSending = false }()
 	for len(q.small)+len(q.large) > 0 {
 		q.gather()
-		response, sent, ended := q.take()
+		response, taken, ended, dropped := q.take()
 		q.mu.Unlock()
-		err := q.send(response)
-		for _, a := range ended {
-			a.finished(err == nil)
+		for _, a := range dropped {
+			a.finished(false)
+		}
+		if len(response) > 0 {
+			err := q.send(response)
+			for _, a := range ended {
+				a.finished(err == nil)
+			}
 		}
 		q.mu.Lock()
-		q.unsent -= sent
+		q.unsent -= taken
 		q.space.Broadcast()
 	}
 }
@@ -75,31 +81,41 @@ func (q *answerQueue) gather() {
 }
 
 // take removes what the next response has: small answers, and a part of a large one. It returns the answers that end
-// with it. The mutex is locked.
-func (q *answerQueue) take() (response mem.BufferSlice, size int, ended []*multiplexAnswer) {
-	n := 0
-	for n < len(q.small) && (n == 0 || size+q.small[n].size() <= maxAnswersTogether) {
-		response = append(response, q.small[n].whole)
-		size += q.small[n].size()
-		n++
+// with it, and those that it has dropped because they are not awaited. The mutex is locked.
+func (q *answerQueue) take() (response mem.BufferSlice, size int, ended, dropped []*multiplexAnswer) {
+	n, together := 0, 0
+	for ; n < len(q.small); n++ {
+		a := q.small[n]
+		if !a.isAwaited() {
+			dropped, size = append(dropped, a), size+a.size()
+			continue
+		}
+		if together > 0 && together+a.size() > maxAnswersTogether {
+			break
+		}
+		response, ended = append(response, a.whole), append(ended, a)
+		together += a.size()
 	}
-	ended = append(ended, q.small[:n]...)
-	clear(q.small[:n])
-	q.small = append(q.small[:0], q.small[n:]...)
+	q.small, size = slices.Delete(q.small, 0, n), size+together
 	if len(q.large) == 0 {
-		return response, size, ended
+		return response, size, ended, dropped
 	}
 	a := q.large[0]
+	q.large = slices.Delete(q.large, 0, 1) // which keeps nothing of what was sent
 	before := a.size()
-	response = append(response, a.nextPart()...)
-	q.large = q.large[1:]
-	if len(a.rest) > 0 {
+	switch {
+	case !a.isAwaited():
+		return response, size + before, ended, append(dropped, a)
+	case before > maxPart:
 		q.large = append(q.large, a) // behind the other large ones
-	} else {
+	default:
 		ended = append(ended, a)
 	}
-	return response, size + before - a.size(), ended
+	response = append(response, a.nextPart()...)
+	return response, size + before - a.size(), ended, dropped
 }
+
+func (a *multiplexAnswer) isAwaited() bool { return a.call == nil || a.call.isAwaited() }
 
 func (a *multiplexAnswer) size() int {
 	if a.whole != nil {

@@ -4,12 +4,14 @@ import (
 	"time"
 
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/wire"
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // Numbers of fields, each of the message before.
@@ -36,6 +38,7 @@ type multiplexRequest struct {
 	calls     []calledMethod
 	cancelled []uint64
 	size      int
+	err       error // why the request is invalid
 }
 
 // calledMethod is one call of a request.
@@ -44,8 +47,8 @@ type calledMethod struct {
 	method   string
 	request  []byte
 	timeout  *time.Duration
-	metadata map[string]string
-	err      error // why the call is invalid
+	metadata metadata.MD // what of it is used; nil: the call has none
+	err      error       // why the call is invalid
 }
 
 // decode reads the request. data must not change any more.
@@ -54,6 +57,10 @@ func (r *multiplexRequest) decode(data []byte) error {
 	rest, err := fieldsOf(data, func(number protowire.Number, kind protowire.Type, value []byte) (bool, error) {
 		switch {
 		case number == fieldCalls && kind == protowire.BytesType:
+			if len(r.calls) == maxMultiplexCalls {
+				r.err = semantics.InvalidField("calls", "must be at most 10000")
+				return true, r.err
+			}
 			call, err := decodeCall(value)
 			r.calls = append(r.calls, call)
 			return true, err
@@ -61,15 +68,22 @@ func (r *multiplexRequest) decode(data []byte) error {
 			return false, nil
 		}
 	})
-	if err != nil || len(rest) == 0 {
+	switch {
+	case r.err != nil:
+		return nil
+	case err != nil || len(rest) == 0:
 		return err
+	case len(rest) > maxMultiplexRequest:
+		r.err = semantics.InvalidField("cancelled", "must be at most 64 KiB")
+		return nil
 	}
 	var others sidebusv1.MultiplexRequest
 	if err := proto.Unmarshal(rest, &others); err != nil {
 		return err
 	}
 	r.cancelled = others.GetCancelled()
-	return wire.RefuseUnknown("request", &others)
+	r.err = wire.RefuseUnknown("request", &others)
+	return nil
 }
 
 // decodeCall reads one call: what nearly each has by hand, the rest with the generated code.
@@ -94,7 +108,12 @@ func decodeCall(data []byte) (c calledMethod, err error) {
 	if err := proto.Unmarshal(rest, &others); err != nil {
 		return c, err
 	}
-	c.metadata = others.GetMetadata()
+	if len(others.GetMetadata()) > 0 { // a call keeps what it uses: many small entries would take much memory
+		c.metadata = metadata.MD{}
+		if value, has := others.GetMetadata()[authorizationKey]; has {
+			c.metadata.Set(authorizationKey, value)
+		}
+	}
 	if others.GetTimeout() != nil {
 		c.timeout, c.err = timeoutOf(others.GetTimeout())
 	}
@@ -146,6 +165,7 @@ const maxPart = 64 << 10
 // parts.
 type multiplexAnswer struct {
 	id       uint64
+	call     *multiplexedCall
 	whole    mem.Buffer // the only part; nil: rest has more than one
 	rest     []byte     // of the encoded response, not sent yet
 	finished func(written bool)

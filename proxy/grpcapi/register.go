@@ -171,8 +171,11 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 
 // authenticate authenticates the caller of a call.
 func (r *registrar) authenticate(ctx context.Context) (context.Context, error) {
-	return access.Authenticate(ctx, r.authorizer, metadata.ValueFromIncomingContext(ctx, "authorization"))
+	return access.Authenticate(ctx, r.authorizer, metadata.ValueFromIncomingContext(ctx, authorizationKey))
 }
+
+// authorizationKey is the metadata with the credentials of a call, the only metadata that is used.
+const authorizationKey = "authorization"
 
 // authenticatedStream is a stream whose context has the caller.
 type authenticatedStream struct {

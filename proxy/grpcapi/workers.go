@@ -2,17 +2,36 @@ package grpcapi
 
 import "sync"
 
-// maxIdleMultiplexWorkers is how many goroutines of a stream wait for its next calls.
+// maxIdleMultiplexWorkers is how many goroutines wait for the next calls, as many as for RPCs.
 const maxIdleMultiplexWorkers = 64
 
-// workers are goroutines that run the calls of a stream, one after the other, so that their stacks need not grow again
-// for each call. There are as many as calls at a time; the one that was idle for the shortest time gets the next call.
+// workers are goroutines that run the calls of all streams, one after the other, so that their stacks need not grow
+// again for each call. There are as many as calls at a time; the one that was idle for the shortest time gets the next
+// call. Without a stream none is idle.
 type workers struct {
-	run func(*multiplexedCall)
+	mu      sync.Mutex
+	idle    []chan *multiplexedCall
+	streams int // that are open
+}
 
-	mu       sync.Mutex
-	idle     []chan *multiplexedCall
-	isClosed bool
+// open counts a stream that will start calls.
+func (w *workers) open() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.streams++
+}
+
+// close stops counting a stream, which starts no more calls.
+func (w *workers) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.streams--; w.streams > 0 {
+		return
+	}
+	for _, worker := range w.idle {
+		close(worker)
+	}
+	w.idle = nil
 }
 
 // start runs a call.
@@ -33,7 +52,7 @@ func (w *workers) start(c *multiplexedCall) {
 
 func (w *workers) work(next chan *multiplexedCall) {
 	for c := range next {
-		w.run(c)
+		c.of.run(c)
 		if !w.rest(next) {
 			return
 		}
@@ -44,20 +63,9 @@ func (w *workers) work(next chan *multiplexedCall) {
 func (w *workers) rest(next chan *multiplexedCall) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.isClosed || len(w.idle) >= maxIdleMultiplexWorkers {
+	if w.streams == 0 || len(w.idle) >= maxIdleMultiplexWorkers {
 		return false
 	}
 	w.idle = append(w.idle, next)
 	return true
-}
-
-// close ends the idle workers, and each other one after its call. No call may be started any more.
-func (w *workers) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.isClosed = true
-	for _, worker := range w.idle {
-		close(worker)
-	}
-	w.idle = nil
 }

@@ -26,7 +26,7 @@ const (
 // MESSAGE_SIZE_EXCEEDED. Make a larger call as an RPC of its own.
 type MultiplexRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The calls. At most 10000 of a connection run at a time; more return THROTTLED.
+	// The calls, at most 10000. At most 10000 of a connection run at a time; more return THROTTLED.
 	Calls []*MultiplexRequest_Call `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
 	// Ids of calls whose answers you do not wait for any more. They are cancelled and not answered, unless their answers
 	// are on the way. Ids of other calls are ignored.
@@ -226,7 +226,8 @@ type MultiplexResponse_Answer struct {
 	Response []byte `protobuf:"bytes,2,opt,name=response,proto3" json:"response,omitempty"`
 	// Another part of the response follows.
 	More bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
-	// An encoded google.rpc.Status, as in the trailer grpc-status-details-bin. Empty: the call succeeded.
+	// An encoded google.rpc.Status, as in the trailer grpc-status-details-bin. Empty: the call succeeded. A failure
+	// voids parts of a response that came before it.
 	Status        []byte `protobuf:"bytes,4,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

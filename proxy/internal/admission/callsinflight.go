@@ -22,6 +22,7 @@ type callsInFlight struct {
 	lastStream    uint32 // highest id of a stream that began
 	reading       int    // streams whose first message has not fully arrived
 	isGoingAway   bool   // GOAWAY was sent, or will be when no call is in flight
+	isOver        bool   // GOAWAY is sent now, so that the client retries all that is still to arrive
 	isUnparsable  bool   // the frames are malformed
 	multiplex     int    // calls in flight that multiplexed streams carry
 	deadlineTimer *time.Timer
@@ -50,7 +51,7 @@ func newCallsInFlight(conn *Conn) *callsInFlight {
 func (c *callsInFlight) received(p []byte) (n int, next []byte, isOver, hasRefused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.isGoingAway && len(c.streams) == 0 {
+	if c.isOver || c.isGoingAway && len(c.streams) == 0 {
 		return 0, nil, true, false // the client retries what it has sent on another connection
 	}
 	n = len(p)
@@ -112,7 +113,9 @@ func (c *callsInFlight) goAway() (last uint32, isBusy bool) {
 	for id := range c.streams { // if not busy: their messages have not arrived
 		last = min(last, id-1)
 	}
-	return last, len(c.streams) > c.reading
+	isBusy = len(c.streams) > c.reading
+	c.isOver = !isBusy
+	return last, isBusy
 }
 
 // closeAfterCalls closes the connection when the calls in flight have ended.
@@ -223,22 +226,22 @@ func (c *callsInFlight) sent(id uint32) {
 const checksPerTimeout = 4
 
 // checkDeadlines closes the connection if the first message of a call is late, or the client does not read. A stream
-// whose handler has started may stay silent.
+// whose handler has started may stay silent, and one that carries calls must end when it is to.
 func (c *callsInFlight) checkDeadlines() {
 	silent := c.conn.counts.Streams()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ctl := c.conn.controller
 	c.deadlineTimer = nil
-	now, hasUnread := time.Now(), false
+	now, isDue := time.Now(), c.reading > 0
 	for _, s := range c.streams {
-		if s.response.isLate(ctl, now) {
+		if s.response.isLate(ctl, now) || s.isEnding && s.response.isStalled(ctl, now) {
 			ctl.metrics.AnswersLate.Inc()
 			_ = c.conn.Conn.Close()
 			return
 		}
-		hasUnread = hasUnread || s.response.held > 0
-		if s.messages.complete > 0 || now.Before(s.deadline) || s.ending != nil && s.messages.isBetween() {
+		isDue = isDue || s.response.held > 0 || s.isEnding || s.isInCall()
+		if now.Before(s.deadline) || s.mayBeSilent() {
 			continue
 		}
 		if s.messages.isBetween() && silent > 0 {
@@ -249,7 +252,7 @@ func (c *callsInFlight) checkDeadlines() {
 		_ = c.conn.Conn.Close()
 		return
 	}
-	if c.reading > 0 || hasUnread {
+	if isDue {
 		c.deadlineTimer = time.AfterFunc(max(ctl.readTimeout/checksPerTimeout, time.Second), c.checkDeadlines)
 	}
 }
@@ -293,6 +296,9 @@ func (c *callsInFlight) dataRead(piece []byte) {
 			c.pendingFrames = append(c.pendingFrames, memoryErrorResponse(id)...)
 		}
 	})
+	if s.isInCall() {
+		c.scheduleCheck()
+	}
 	if before == 0 && s.messages.complete > 0 {
 		c.reading--
 		if s.ending == nil {
@@ -327,13 +333,26 @@ func (c *callsInFlight) dataWritten(piece []byte) {
 	}
 }
 
+// isInCall reports whether calls of a multiplexed stream have begun to arrive, and not ended.
+func (s *streamState) isInCall() bool { return s.ending != nil && s.messages.left > 0 }
+
+// mayBeSilent reports whether the client need not send the rest of the first message, or of calls that have begun to
+// arrive. While answers wait for the client, a multiplexed stream is not read.
+func (s *streamState) mayBeSilent() bool {
+	if s.ending == nil {
+		return s.messages.complete > 0
+	}
+	return s.messages.left == 0 && (s.messages.complete > 0 || s.messages.read == 0) || s.response.isUnread()
+}
+
 // acquireFor frees the memory of the previous message of a stream, allocates some for the next one, and reports whether
-// it was available.
+// it was available. Calls of a multiplexed stream are small and admitted one by one: they must not end the stream.
 func (c *callsInFlight) acquireFor(s *streamState, length int64) bool {
 	ctl := c.conn.controller
 	ctl.memory.release(&s.allocated)
 	s.deadline = time.Now().Add(timeoutFor(ctl.readTimeout, length))
-	if !ctl.memory.acquire(&s.allocated, length*protoFactor, length <= smallRequest) {
+	isSmall := length <= smallRequest
+	if !ctl.memory.acquire(&s.allocated, length*protoFactor, isSmall) && !(isSmall && s.ending != nil) {
 		ctl.requestRefused()
 		return false
 	}
@@ -377,6 +396,7 @@ func (c *callsInFlight) beginGoingAway() {
 		if s.ending != nil && !s.isEnding {
 			s.isEnding = true
 			close(s.ending)
+			c.scheduleCheck()
 		}
 	}
 }

@@ -98,10 +98,17 @@ func (u *responseState) isLate(ctl *Controller, now time.Time) bool {
 		return false
 	}
 	if u.isStream {
-		return u.written.complete < u.sent && now.Sub(u.progressAt) > ctl.readTimeout &&
-			ctl.memory.refusedWithin(ctl.readTimeout)
+		return u.isStalled(ctl, now) && ctl.memory.refusedWithin(ctl.readTimeout)
 	}
 	return now.Sub(u.progressAt) > ctl.readTimeout || now.After(u.deadline)
+}
+
+// isUnread reports whether messages wait for the client of a stream.
+func (u *responseState) isUnread() bool { return u.written.complete < u.sent }
+
+// isStalled reports whether the client of a stream has read nothing for too long.
+func (u *responseState) isStalled(ctl *Controller, now time.Time) bool {
+	return u.isUnread() && now.Sub(u.progressAt) > ctl.readTimeout
 }
 
 // messageSent notes that a message is passed to the server.
