@@ -2,10 +2,14 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/partitioned"
@@ -117,6 +121,44 @@ func TestPART_1_Slots(t *testing.T) {
 		must(t, err)
 		if int(want) != slot || slot*6/of != p {
 			t.Errorf("%s is in slot %d, Redis says %d; want one of share %d", path, slot, want, p)
+		}
+	}
+}
+
+// The auditor finds what a queue and its partitions may not be.
+func TestTheAuditorOfPartitions(t *testing.T) {
+	t.Parallel()
+	for want, damage := range map[string]func(raw redis.UniversalClient, record, partition, names string){
+		"": func(redis.UniversalClient, string, string, string) {},
+		"partition 1 has another max_delivery_count": func(raw redis.UniversalClient, _, partition, _ string) {
+			raw.HSet(t.Context(), partition, "max_delivery_count", 3)
+		},
+		"partition 1 has another lock_duration_ms": func(raw redis.UniversalClient, _, partition, _ string) {
+			raw.HSet(t.Context(), partition, "lock_duration_ms", 3)
+		},
+		"without its queue": func(raw redis.UniversalClient, record, _, _ string) { raw.HSet(t.Context(), record, "incarnation", 3) },
+		"partition 2 is missing": func(raw redis.UniversalClient, record, _, _ string) {
+			raw.HSet(t.Context(), record, "partitions", 3)
+		},
+		"or too much": func(raw redis.UniversalClient, record, _, _ string) { raw.HSet(t.Context(), record, "partitions", 1) },
+		"partition 1 is missing": func(raw redis.UniversalClient, _, partition, names string) {
+			_, rest, _ := strings.Cut(partition, "/")
+			name, _, _ := strings.Cut(rest, "}")
+			raw.ZRem(t.Context(), names, name)
+		},
+	} {
+		namespace := redistest.Namespace()
+		store, raw := partitioned.New(redistest.Open(t, redisstore.Options{Namespace: namespace})), rawClient(t)
+		options := semantics.DefaultOptions()
+		options.Partitions = 2
+		_, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "Orders", options)
+		must(t, err)
+		tag := "sb:{" + namespace
+		damage(raw, tag+"/orders}:entity", tag+"/"+semantics.Fold(store.Path("orders", 1))+"}:entity", tag+"}:names")
+		auditor := audit.New(raw, namespace)
+		err = errors.Join(auditor.AuditAll(t.Context()), auditor.AuditPartitions(t.Context()))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("want %q, got %v", want, err)
 		}
 	}
 }

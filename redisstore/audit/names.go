@@ -48,13 +48,15 @@ func missing(live, listed map[string]bool) error {
 // mostSubscriptions is how many subscriptions a topic has that AuditAll looks at.
 const mostSubscriptions = 50
 
-// AuditAll is Audit for every queue and topic on the list of the namespace, except topics with very many subscriptions.
+// AuditAll is Audit for every queue and topic on the list of the namespace, except topics with very many subscriptions,
+// and checks that queues have their partitions.
 // It looks for no keys besides those an entity has, since to find these takes longer the more is in Redis.
 func (a *Auditor) AuditAll(ctx context.Context) error {
 	known := *a
 	known.known = true
 	names, err := a.Listed(ctx)
-	faults := []error{err}
+	wrong, _, failed := a.partitions(ctx, names)
+	faults := []error{err, failed, wrong}
 	for _, name := range names {
 		if a.client.HLen(ctx, a.tagOf(name)+"subscriptions").Val() <= mostSubscriptions {
 			faults = append(faults, known.Audit(ctx, name))

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -229,7 +230,7 @@ func (r *run) check(took time.Duration) {
 	auditor := audit.New(redistest.Client(r.t, r.url), r.namespace)
 	var err error
 	sidecartest.Eventually(r.t, "all that is kept fits together", func() bool {
-		err = auditor.AuditAll(r.ctx)
+		err = errors.Join(auditor.AuditAll(r.ctx), auditor.AuditPartitions(r.ctx))
 		return err == nil || r.t.Failed()
 	})
 	if err != nil {
