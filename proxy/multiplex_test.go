@@ -39,6 +39,10 @@ func multiplexed(t *testing.T, p *proxy.Proxy) grpc.ClientConnInterface {
 func TestMultiplexAnswersAsAnRPC(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New())
+	for _, conn := range []grpc.ClientConnInterface{s.conn, s.shared} { // so that no call has to wait for its connection
+		_, err := sidebusv1.NewMessagesClient(conn).Receive(t.Context(), receiveNow())
+		must(t, err)
+	}
 	for name, call := range map[string]func(conn grpc.ClientConnInterface) (proto.Message, error){
 		"queue": func(conn grpc.ClientConnInterface) (proto.Message, error) {
 			return sidebusv1.NewAdminClient(conn).GetQueue(t.Context(), &sidebusv1.GetQueueRequest{Name: orders})
