@@ -45,6 +45,7 @@ func defaultTopic(name string) *sidebusv1.Topic {
 		DuplicateDetectionHistoryTimeWindow: durationpb.New(10 * time.Minute), DuplicateHistoryMaxEntries: proto.Int64(1_000_000),
 		ForgetOnCancel: proto.Bool(false), EnablePartitioning: proto.Bool(false), SupportOrdering: proto.Bool(true),
 		FailIfUnmatched: proto.Bool(false), AutoDeleteKeepsDeadLetters: proto.Bool(false),
+		Durability: sidebusv1.Queue_SIDECAR.Enum(),
 	}
 }
 
@@ -58,6 +59,7 @@ func defaultSubscription(name string) *sidebusv1.Subscription {
 		RequiresSession: proto.Bool(false), SessionInFlight: proto.Int32(100), OnDisconnect: sidebusv1.Queue_EXPIRE.Enum(),
 		SessionExpiryMode: sidebusv1.Queue_MESSAGE.Enum(), SessionOnDeadLetter: sidebusv1.Queue_CONTINUE.Enum(),
 		AcceptNext: sidebusv1.Queue_ALLOWED.Enum(), AutoDeleteKeepsDeadLetters: proto.Bool(false),
+		Durability: sidebusv1.Queue_SIDECAR.Enum(),
 	}
 }
 
