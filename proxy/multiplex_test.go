@@ -85,7 +85,7 @@ func TestMultiplexAnswersAsAnRPC(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 		a, b := status.Convert(err), status.Convert(wantErr)
-		if name == "unknown method" { // only its code is part of the API
+		if name == "unknown method" || name == "timed out" { // only its code is part of the API; gRPC has several texts
 			a, b = status.New(a.Code(), ""), status.New(b.Code(), "")
 		}
 		if !proto.Equal(a.Proto(), b.Proto()) {
