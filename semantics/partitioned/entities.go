@@ -29,8 +29,8 @@ func isSpread(entity semantics.Entity) bool {
 	return entity.Kind == semantics.QueueKind && entity.Options.Partitions > 1
 }
 
-// complete creates those partitions of a queue that are missing. If the queue was deleted meanwhile they go again, so
-// that nothing is put into what no one can find: ENTITY_NOT_FOUND.
+// complete creates those partitions of a queue that are missing. If the options change meanwhile they get the new ones.
+// If the queue was deleted meanwhile they go again, so that nothing is put into what no one can find: ENTITY_NOT_FOUND.
 func (s *Store) complete(ctx context.Context, entity semantics.Entity, w *whole) error {
 	options := shareOf(entity.Options)
 	err := w.withEach(func(p int) error {
@@ -42,7 +42,8 @@ func (s *Store) complete(ctx context.Context, entity semantics.Entity, w *whole)
 	}
 	present, err := s.Store.GetEntity(ctx, semantics.QueueKind, entity.Name)
 	if err == nil && present.Incarnation == w.incarnation {
-		return nil
+		_, err = s.updatePartitions(ctx, present, w, changedShare(options, present.Options))
+		return err
 	}
 	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
 		return mayHaveRun(err)
@@ -87,21 +88,48 @@ func (s *Store) UpdateEntity(
 	if err != nil || !isSpread(entity) {
 		return entity, err
 	}
+	return s.updatePartitions(ctx, entity, s.remember(ctx, entity), names)
+}
+
+// updatePartitions changes the options with these names in the partitions of a queue. It looks at the record
+// again behind that: of updates at the same time, the one that is last there counts in all partitions.
+func (s *Store) updatePartitions(
+	ctx context.Context, entity semantics.Entity, w *whole, names []string,
+) (semantics.Entity, error) {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return name == "userMetadata" || semantics.Immutable(name)
 	})
-	if len(names) == 0 {
-		return entity, nil
-	}
-	w, share := s.remember(ctx, entity), shareOf(entity.Options)
-	err = w.withEach(func(p int) error {
-		_, err := s.Store.UpdateEntity(ctx, kind, w.paths[p], share, names)
-		if semantics.CodeOf(err) == semantics.EntityNotFound {
-			return nil // it gets the present options when it is created
+	for share := shareOf(entity.Options); len(names) > 0; {
+		err := w.withEach(func(p int) error {
+			_, err := s.Store.UpdateEntity(ctx, semantics.QueueKind, w.paths[p], share, names)
+			if semantics.CodeOf(err) == semantics.EntityNotFound {
+				return nil // it gets the present options when it is created
+			}
+			return err
+		})
+		if err != nil {
+			return entity, mayHaveRun(named(err))
 		}
-		return err
-	})
-	return entity, mayHaveRun(named(err))
+		present, err := s.Store.GetEntity(ctx, semantics.QueueKind, entity.Name)
+		if semantics.CodeOf(err) == semantics.EntityNotFound || err == nil && present.Incarnation != w.incarnation {
+			break // it is gone, after the update
+		}
+		if err != nil {
+			return entity, mayHaveRun(err)
+		}
+		names = changedShare(share, present.Options)
+		share = shareOf(present.Options)
+	}
+	return entity, nil
+}
+
+// changedShare returns the names of the options of partitions that are no longer those of their queue.
+func changedShare(had, present semantics.Options) (names []string) {
+	share := shareOf(present)
+	for _, d := range had.Differences(share, semantics.OptionNames(semantics.QueueKind)) {
+		names = append(names, d.Option)
+	}
+	return names
 }
 
 // checkUpdate refuses options that a queue with several partitions cannot have.
@@ -133,7 +161,11 @@ func (s *Store) checkUpdate(
 func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
 	var entity semantics.Entity
 	if kind == semantics.QueueKind {
-		entity, _ = s.Store.GetEntity(ctx, kind, path) // the deletion says why it is not there
+		var err error
+		entity, err = s.Store.GetEntity(ctx, kind, path)
+		if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
+			return err
+		}
 	}
 	if err := s.Store.DeleteEntity(ctx, kind, path); err != nil || !isSpread(entity) {
 		return err

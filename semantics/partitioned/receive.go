@@ -45,11 +45,43 @@ func (s *Store) Receive(
 			batch.Messages, batch.RecheckAfter, err = receive(p, limit)
 			return inPartition(err, p)
 		}
-		r := newReception(s, w, source, limit, register, receive)
+		r := newReception(s, w, source, limit, register, receive, further)
 		batch.Messages, batch.RecheckAfter, err = r.run(ctx)
+		batch.Messages = s.oneAnswer(ctx, source, batch.Messages)
 		return err
 	})
 	return batch, err
+}
+
+// further returns how many more messages of the size of those that were found fit into an answer.
+func further(found []*semantics.Received) int {
+	if len(found) == 0 {
+		return semantics.MaxReceiveMessages
+	}
+	size := semantics.AnswerSize(found)
+	return int((semantics.MaxAnswerBytes - size) * int64(len(found)) / size)
+}
+
+// giveBackWithin is how long a receive may take to give back what does not fit.
+const giveBackWithin = 5 * time.Second
+
+// oneAnswer returns those of messages of several partitions, each of which had a whole answer to fill, that are one
+// answer together. The others are given back, uncounted.
+func (s *Store) oneAnswer(
+	ctx context.Context, source semantics.Source, messages []*semantics.Received,
+) []*semantics.Received {
+	fitting := semantics.Fitting(messages, semantics.MaxAnswerBytes, (*semantics.Received).AnswerSize)
+	if fitting == len(messages) {
+		return messages
+	}
+	var tokens []semantics.LockToken
+	for _, m := range messages[fitting:] {
+		tokens = append(tokens, m.LockToken)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackWithin)
+	defer cancel()
+	_, _ = s.Release(ctx, source, tokens) // what cannot be given back comes again when its lock ends
+	return messages[:fitting]
 }
 
 // ReceiveByNumber implements semantics.Receiver. All or none of the numbers is a promise of one partition.

@@ -24,6 +24,8 @@ type reception[T any] struct {
 	watch    *watch // nil: none is open
 	// take asks one partition for so many at most. The time is as Batch.RecheckAfter.
 	take func(partition, limit int) (some []T, recheck time.Duration, err error)
+	// further is how many more probably fit into an answer, after what was found
+	further func(found []T) int
 
 	left     int // how many more it may have
 	found    []T
@@ -34,10 +36,10 @@ type reception[T any] struct {
 
 func newReception[T any](
 	s *Store, w *whole, source semantics.Source, limit int, register semantics.Register,
-	take func(partition, limit int) ([]T, time.Duration, error),
+	take func(partition, limit int) ([]T, time.Duration, error), further func(found []T) int,
 ) *reception[T] {
 	return &reception[T]{
-		store: s, whole: w, source: source, register: register, watch: s.watchOf(source), take: take,
+		store: s, whole: w, source: source, register: register, watch: s.watchOf(source), take: take, further: further,
 		left: limit, recheck: -1,
 	}
 }
@@ -76,10 +78,14 @@ func (r *reception[T]) divide(turn []int) (active, quiet []int, until time.Durat
 
 // ask takes from partitions until it has enough. Those that may have more are asked again behind the others.
 func (r *reception[T]) ask(ctx context.Context, partitions []int) {
-	for r.left > 0 && len(partitions) > 0 {
-		some := partitions[:min(r.left, len(partitions))]
+	for len(partitions) > 0 {
+		wanted := min(r.left, r.further(r.found))
+		if wanted <= 0 {
+			return
+		}
+		some := partitions[:min(wanted, len(partitions))]
 		partitions = partitions[len(some):]
-		share, extra := r.left/len(some), r.left%len(some)
+		share, extra := wanted/len(some), wanted%len(some)
 		answers, asked := make([]answer[T], len(some)), make([]int, len(some))
 		failed := atOnce(some, func(place, p int) (err error) {
 			asked[place] = share

@@ -74,7 +74,11 @@ func (s *Store) deleteByNumber(
 		own[p] = []int64{semantics.EndOfPartition} // which may refuse the call for another cause
 	}
 	for done, p := range slices.Sorted(maps.Keys(own)) {
-		some, err := s.Store.DeleteByNumber(ctx, w.in(p, source), own[p])
+		var some []semantics.Code
+		err := s.inOne(ctx, w, func() (err error) {
+			some, err = s.Store.DeleteByNumber(ctx, w.in(p, source), own[p])
+			return err
+		})
 		if err != nil && done > 0 {
 			err = mayHaveRun(err) // in other partitions it did
 		}

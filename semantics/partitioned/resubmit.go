@@ -47,7 +47,11 @@ func (s *Store) resubmitWithin(
 		for i := range part {
 			part[i].SequenceNumber, _ = semantics.PartitionOf(part[i].SequenceNumber)
 		}
-		some, err := s.Store.Resubmit(ctx, w.in(p, source), w.paths[p], part, bypassDuplicates)
+		var some []semantics.Resubmitted
+		err := s.inOne(ctx, w, func() (err error) {
+			some, err = s.Store.Resubmit(ctx, w.in(p, source), w.paths[p], part, bypassDuplicates)
+			return err
+		})
 		if err != nil && hasMoved {
 			err = mayHaveRun(err)
 		}

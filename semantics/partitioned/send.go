@@ -211,9 +211,11 @@ func (s *Store) CancelScheduledByID(ctx context.Context, path string, ids []stri
 		return err
 	}, func(w *whole) error {
 		counts := make([]int, len(w.paths))
-		err := w.withEach(func(p int) (err error) {
-			counts[p], err = s.Store.CancelScheduledByID(ctx, w.paths[p], ids)
-			return err
+		err := w.withEach(func(p int) error {
+			return s.inOne(ctx, w, func() (err error) {
+				counts[p], err = s.Store.CancelScheduledByID(ctx, w.paths[p], ids)
+				return err
+			})
 		})
 		cancelled = sum(counts)
 		return err

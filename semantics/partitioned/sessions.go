@@ -55,7 +55,8 @@ func (s *Store) AcceptNextSession(
 			}
 			return []*semantics.Session{accepted(one, p)}, recheck, err
 		}
-		r := newReception(s, w, semantics.Source{Path: path}, 1, register, accept)
+		one := func([]*semantics.Session) int { return 1 }
+		r := newReception(s, w, semantics.Source{Path: path}, 1, register, accept, one)
 		var found []*semantics.Session
 		if found, recheck, err = r.run(ctx); len(found) > 0 {
 			session = found[0]

@@ -28,13 +28,17 @@ func (w *whole) tokensIn(
 // eachToken runs a verb in all partitions that tokens name, and returns an outcome for each token. If some partition
 // fails and another does not, the tokens of the former have an outcome of their own.
 func eachToken[T any](
-	w *whole, source semantics.Source, tokens []semantics.LockToken, failure func(err error) T,
+	ctx context.Context, s *Store, w *whole, source semantics.Source, tokens []semantics.LockToken, failure func(err error) T,
 	verb func(source semantics.Source, own []semantics.LockToken) ([]T, error),
 ) ([]T, error) {
 	outcomes := make([]T, len(tokens))
 	own, places := w.tokensIn(source, tokens)
 	failed := atOnce(slices.Sorted(maps.Keys(own)), func(_, p int) error {
-		some, err := verb(w.in(p, source), own[p])
+		var some []T
+		err := s.inOne(ctx, w, func() (err error) {
+			some, err = verb(w.in(p, source), own[p])
+			return err
+		})
 		for i, place := range places[p] {
 			if err == nil {
 				outcomes[place] = some[i]
@@ -44,16 +48,10 @@ func eachToken[T any](
 		}
 		return inPartition(err, p)
 	})
-	var first error
-	for _, err := range failed {
-		if err == nil {
-			return outcomes, nil
-		}
-		if first == nil {
-			first = err
-		}
+	if slices.Contains(failed, nil) {
+		return outcomes, nil
 	}
-	return nil, first
+	return nil, worst(failed)
 }
 
 // settle runs a settlement on the entity of a source.
@@ -65,7 +63,7 @@ func (s *Store) settle(
 		codes, err = verb(source, tokens)
 		return err
 	}, func(w *whole) error {
-		codes, err = eachToken(w, source, tokens, semantics.CodeOf, verb)
+		codes, err = eachToken(ctx, s, w, source, tokens, semantics.CodeOf, verb)
 		return err
 	})
 	return codes, err
@@ -131,7 +129,7 @@ func (s *Store) RenewLocks(
 		return err
 	}, func(w *whole) error {
 		renewals, err = eachToken(
-			w, source, tokens,
+			ctx, s, w, source, tokens,
 			func(err error) semantics.Renewal { return semantics.Renewal{Code: semantics.CodeOf(err)} },
 			func(source semantics.Source, own []semantics.LockToken) ([]semantics.Renewal, error) {
 				return s.Store.RenewLocks(ctx, source, own)

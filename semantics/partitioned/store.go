@@ -108,6 +108,28 @@ func (s *Store) onEach(
 	}
 }
 
+// inOne runs the part of a call that concerns one partition of a queue. If the partition is missing it is created, and
+// the part is run again. So the call fails with ENTITY_NOT_FOUND only if the queue is gone, and is not run again in
+// partitions in which it had an effect.
+func (s *Store) inOne(ctx context.Context, w *whole, do func() error) error {
+	for look := 1; ; look++ {
+		err := do()
+		if semantics.CodeOf(err) != semantics.EntityNotFound || look == mostLooks {
+			return err
+		}
+		entity, err := s.Store.GetEntity(ctx, semantics.QueueKind, w.name)
+		if err == nil && entity.Incarnation != w.incarnation {
+			err = semantics.NotFound(w.name)
+		}
+		if err == nil {
+			err = s.complete(unpinned{ctx}, entity, w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func (s *Store) remembered(path string) *whole {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -173,7 +173,11 @@ func (s *Store) arriveIn(
 		}
 		part := transfer
 		part.To.Path, part.To.Incarnation = w.paths[p], semantics.AnyIncarnation
-		some, err := s.arriveInOne(ctx, w, part, pick(publications, own), isLast)
+		var some []semantics.Arrival
+		err := s.inOne(ctx, w, func() (err error) {
+			some, err = s.Store.Arrive(ctx, part, 0, pick(publications, own), isLast)
+			return err
+		})
 		switch {
 		case errors.Is(err, semantics.ErrOvertaken), semantics.CodeOf(err) == semantics.EntityNotFound:
 			return arrivals, err
@@ -188,28 +192,6 @@ func (s *Store) arriveIn(
 		}
 	}
 	return arrivals, failed
-}
-
-// arriveInOne lets a part of a transfer arrive in its partition, which it creates if it is missing.
-func (s *Store) arriveInOne(
-	ctx context.Context, w *whole, part semantics.Transfer, publications []semantics.Publication, isLast bool,
-) ([]semantics.Arrival, error) {
-	for look := 1; ; look++ {
-		arrivals, err := s.Store.Arrive(ctx, part, 0, publications, isLast)
-		if semantics.CodeOf(err) != semantics.EntityNotFound || look == mostLooks {
-			return arrivals, err
-		}
-		entity, err := s.Store.GetEntity(ctx, semantics.QueueKind, w.name)
-		if err == nil && entity.Incarnation != w.incarnation {
-			err = semantics.NotFound(w.name)
-		}
-		if err == nil {
-			err = s.complete(unpinned{ctx}, entity, w)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
 }
 
 // unpinned is the context of a call without its values, for work of several goroutines: those of an Unbroken are for

@@ -1,10 +1,10 @@
 package partitioned
 
 import (
+	"cmp"
 	"errors"
 	"hash/fnv"
 	"regexp"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -119,16 +119,19 @@ func atOnce(partitions []int, do func(place, partition int) error) []error {
 
 // withEach does something with all partitions at the same time. Any failure is that of the call.
 func (w *whole) withEach(do func(partition int) error) error {
-	failed := atOnce(w.all(), func(_, p int) error { return inPartition(do(p), p) })
-	if at := slices.IndexFunc(failed, isUnknown); at >= 0 {
-		return failed[at]
-	}
+	return worst(atOnce(w.all(), func(_, p int) error { return inPartition(do(p), p) }))
+}
+
+// worst returns the failure of a call by those of its parts: the first with an unknown outcome, because then that of the
+// call is unknown, else the first one.
+func worst(failed []error) (worst error) {
 	for _, err := range failed {
-		if err != nil {
+		if isUnknown(err) {
 			return err
 		}
+		worst = cmp.Or(worst, err)
 	}
-	return nil
+	return worst
 }
 
 func isUnknown(err error) bool { return semantics.IsOutcomeUnknown(err) }

@@ -66,7 +66,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		topicStatusTests, topicScheduleTests, topicReceiveTests, topicDuplicateTests,
 		forwardTests, forwardStepTests, forwardRefusedTests, forwardArrivalTests, forwardHopTests, forwardDeadTests,
 		forwardEntityTests, undeliveredTests, unmatchedTests,
-		partitionTests, partitionSessionTests, partitionDuplicateTests, partitionForwardTests, partitionResubmitTests,
+		partitionTests, partitionAnswerTests, partitionMissingTests, partitionSessionTests, partitionDuplicateTests,
+		partitionForwardTests, partitionResubmitTests,
 		transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
 	)
 	for _, test := range all {

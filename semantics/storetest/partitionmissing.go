@@ -1,0 +1,233 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/partitioned"
+)
+
+var partitionMissingTests = []ruleTest{
+	testPART_1_AMissingPartitionKeepsAnswersTrue,
+	testPART_1_AMissingPartitionHidesNoUnknownOutcome,
+	testPART_1_UpdatesAtTheSameTime,
+	testPART_1_CreationDuringAnUpdate,
+	testPART_1_DeletionWithoutALook,
+}
+
+// spreadOver is spread with what tests do to partitions from below.
+func (h *fixture) spreadOver(n int64, changes ...change) (below semantics.Store, spread *partitioned.Store) {
+	h.t.Helper()
+	below = h.Store
+	h.spread(n, changes...)
+	return below, h.Store.(*partitioned.Store)
+}
+
+// ofPartition returns a key of a partition.
+func (h *fixture) ofPartition(want int) string {
+	h.t.Helper()
+	for i := 0; ; i++ {
+		key := fmt.Sprint("k", i)
+		stored, err := h.Store.Send(h.t.Context(), "orders", []*semantics.Message{keyed("probe", key)})
+		h.ok(err)
+		_, p := semantics.PartitionOf(stored[0].SequenceNumber)
+		_, err = h.Store.DeleteByNumber(h.t.Context(), orders, []int64{stored[0].SequenceNumber})
+		h.ok(err)
+		if p == want {
+			return key
+		}
+	}
+}
+
+// A partition that its server has forgotten is created again by the call that misses it. What that call did in other
+// partitions it has done once, and says so.
+func testPART_1_AMissingPartitionKeepsAnswersTrue(t *testing.T, h *fixture) {
+	below, spread := h.spreadOver(3)
+	there, missing := h.ofPartition(0), h.ofPartition(1)
+	calls := map[string]func(there, missing int64) (any, error){
+		"delete": func(there, missing int64) (any, error) {
+			return spread.DeleteByNumber(t.Context(), orders, []int64{there, missing})
+		},
+		"resubmit": func(there, missing int64) (any, error) {
+			moved, err := spread.Resubmit(t.Context(), deadOf(orders), "orders", []semantics.Resubmission{
+				{SequenceNumber: there}, {SequenceNumber: missing},
+			}, false)
+			codes := []semantics.Code{}
+			for _, m := range moved {
+				codes = append(codes, m.Code)
+			}
+			return codes, err
+		},
+		"cancel": func(int64, int64) (any, error) {
+			return spread.CancelScheduledByID(t.Context(), "orders", []string{"a"})
+		},
+	}
+	for name, call := range calls {
+		number := func(key string) int64 {
+			m := keyed("a", key)
+			if name == "cancel" {
+				m.ScheduledAt = h.Now().Add(time.Hour)
+			}
+			stored, err := spread.Send(t.Context(), "orders", []*semantics.Message{m})
+			h.ok(err)
+			if name == "resubmit" {
+				got := h.receive(orders, 1)
+				codes, err := spread.DeadLetter(t.Context(), orders, tokensOf(got...), semantics.DeadLetterTexts{}, nil)
+				h.ok(err)
+				h.same(codes, []semantics.Code{""})
+			}
+			return stored[0].SequenceNumber
+		}
+		first, second := number(there), number(missing)
+		h.ok(below.DeleteEntity(t.Context(), semantics.QueueKind, spread.Path("orders", 1)))
+		got, err := call(first, second)
+		h.ok(err)
+		want := any([]semantics.Code{"", semantics.MessageNotFound})
+		if name == "cancel" {
+			want = 1
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+		h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
+		h.spreadAgain(3)
+	}
+}
+
+// spreadAgain creates orders again, with partitions.
+func (h *fixture) spreadAgain(n int64) {
+	h.t.Helper()
+	_, err := h.broker.CreateEntity(h.t.Context(), semantics.QueueKind, "orders", semantics.Options{Partitions: n}, []string{"partitions"})
+	h.ok(err)
+}
+
+// losesAnswers is a Store that completes, and loses the first answer of the partition with a path.
+type losesAnswers struct {
+	semantics.Store
+	of atomic.Value
+}
+
+func (l *losesAnswers) Complete(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
+) ([]semantics.Code, error) {
+	codes, err := l.Store.Complete(ctx, source, tokens)
+	if l.of.CompareAndSwap(source.Path, "") {
+		return nil, errFailing
+	}
+	return codes, err
+}
+
+func testPART_1_AMissingPartitionHidesNoUnknownOutcome(t *testing.T, h *fixture) {
+	lossy := &losesAnswers{Store: h.Store}
+	lossy.of.Store("")
+	h.Store = lossy
+	below, spread := h.spreadOver(3)
+	h.send(keyed("a", h.ofPartition(0)))
+	h.send(keyed("b", h.ofPartition(1)))
+	got := h.receive(orders, 2)
+	h.ok(below.DeleteEntity(t.Context(), semantics.QueueKind, spread.Path("orders", 0)))
+	lossy.of.Store(spread.Path("orders", 1))
+	codes, err := spread.Complete(t.Context(), orders, tokensOf(got...))
+	h.ok(err)
+	want := map[string]semantics.Code{"a": semantics.MessageLockLost, "b": semantics.StoreUnavailable}
+	h.same(codes, []semantics.Code{want[got[0].MessageID], want[got[1].MessageID]})
+}
+
+// before is a Store that does something before a change of a partition, once.
+type before struct {
+	semantics.Store
+	update, create atomic.Pointer[func()]
+}
+
+func (b *before) UpdateEntity(
+	ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string,
+) (semantics.Entity, error) {
+	if do := b.update.Load(); do != nil && semantics.PartitionIn(path) == 1 && b.update.CompareAndSwap(do, nil) {
+		(*do)()
+	}
+	return b.Store.UpdateEntity(ctx, kind, path, options, names)
+}
+
+func (b *before) CreateEntity(
+	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
+) (semantics.Entity, bool, error) {
+	if do := b.create.Load(); do != nil && semantics.PartitionIn(path) == 1 && b.create.CompareAndSwap(do, nil) {
+		(*do)()
+	}
+	return b.Store.CreateEntity(ctx, kind, path, options)
+}
+
+// wantLockDuration checks that the queue and all its partitions have the same option.
+func (h *fixture) wantLockDuration(want time.Duration) {
+	h.t.Helper()
+	spread := h.Store.(*partitioned.Store)
+	for p := range 3 {
+		part, err := spread.GetEntity(h.t.Context(), semantics.QueueKind, spread.Path("orders", p))
+		h.ok(err)
+		if part.Options.LockDuration != want {
+			h.t.Errorf("partition %d has locks of %s, the queue of %s", p, part.Options.LockDuration, want)
+		}
+	}
+	queue, err := spread.GetEntity(h.t.Context(), semantics.QueueKind, "orders")
+	h.ok(err)
+	h.same(queue.Options.LockDuration, want)
+}
+
+func (h *fixture) lockFor(d time.Duration) {
+	h.t.Helper()
+	_, err := h.Store.UpdateEntity(
+		h.t.Context(), semantics.QueueKind, "orders", semantics.Options{LockDuration: d}, []string{"lockDuration"},
+	)
+	h.ok(err)
+}
+
+// Of two updates the record says which one counts, in all partitions.
+func testPART_1_UpdatesAtTheSameTime(_ *testing.T, h *fixture) {
+	below := &before{Store: h.Store}
+	h.Store = below
+	h.spread(3)
+	second := func() { h.lockFor(20 * time.Second) }
+	below.update.Store(&second)
+	h.lockFor(10 * time.Second)
+	h.wantLockDuration(20 * time.Second)
+}
+
+// A partition that is created while the options change has the new ones.
+func testPART_1_CreationDuringAnUpdate(t *testing.T, h *fixture) {
+	below := &before{Store: h.Store}
+	h.Store = below
+	h.spread(3)
+	spread := h.Store.(*partitioned.Store)
+	h.ok(below.DeleteEntity(t.Context(), semantics.QueueKind, spread.Path("orders", 1)))
+	update := func() { h.lockFor(20 * time.Second) }
+	below.create.Store(&update)
+	h.spreadAgainEnsured()
+	h.wantLockDuration(20 * time.Second)
+}
+
+// spreadAgainEnsured creates what is missing of orders.
+func (h *fixture) spreadAgainEnsured() {
+	h.t.Helper()
+	options := semantics.DefaultOptions()
+	options.Partitions = 3
+	_, _, err := h.Store.CreateEntity(h.t.Context(), semantics.QueueKind, "orders", options)
+	h.ok(err)
+}
+
+// A deletion that cannot see what the queue is deletes nothing, because it would leave the partitions, to which other
+// sidecars send.
+func testPART_1_DeletionWithoutALook(t *testing.T, h *fixture) {
+	var gone atomic.Value
+	gone.Store("")
+	h.Store = away{Store: h.Store, is: func(path string) bool { return path == gone.Load() }}
+	h.spread(3)
+	h.send(text("a"))
+	gone.Store("orders")
+	h.wantCode(h.Store.DeleteEntity(t.Context(), semantics.QueueKind, "orders"), semantics.StoreUnavailable)
+	gone.Store("")
+	h.wantCounts(1, 0, 0)
+}
