@@ -137,6 +137,16 @@ func PartitionsMixed(entity string, byID bool) *Error {
 	return e
 }
 
+// PartitionsApart is PARTITION_KEY_MISMATCH for a transaction that needs several partitions of a queue (TX-8).
+func PartitionsApart(entity string) *Error {
+	return Errorf(
+		PartitionKeyMismatch,
+		"queue %q has several partitions, and a transaction uses one; send with one partitionKey or sessionId, and settle, "+
+			"cancel and set states in its partition only", entity,
+	).
+		With(DetailEntity, entity)
+}
+
 // HistoryFull is QUOTA_EXCEEDED for an entity whose duplicate history holds all it may (DUP-11).
 func HistoryFull(entity string, limit int64) *Error {
 	return Errorf(

@@ -185,11 +185,6 @@ func (s *Store) forget(ctx context.Context, path string) {
 	}
 }
 
-// refuse runs a call on an entity, if it has one partition.
-func (s *Store) refuse(ctx context.Context, path, what string, one func() error) error {
-	return s.on(ctx, path, one, func(w *whole) error { return semantics.PartitionRefused(w.name, what) })
-}
-
 // Path returns the path under which the store below keeps a partition of a queue that this Store has used, "" if it knows
 // no such queue. For tests.
 func (s *Store) Path(queue string, partition int) string {

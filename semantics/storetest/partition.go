@@ -128,8 +128,6 @@ func testPART_1_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
 	}
 	_, err := h.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{SessionID: "a"})
 	h.wantCode(err, semantics.SessionNotSupported)
-	_, err = h.broker.Transact(t.Context(), nil, []semantics.Operation{{Source: orders, Messages: []*semantics.Message{text("a")}}})
-	h.wantCode(err, semantics.InvalidOperation)
 }
 
 // deadLetterAll makes everything that is available in orders a dead letter.

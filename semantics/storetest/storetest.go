@@ -68,7 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		forwardEntityTests, undeliveredTests, unmatchedTests,
 		partitionTests, partitionAnswerTests, partitionMissingTests, partitionSessionTests, partitionDuplicateTests,
 		partitionForwardTests, partitionResubmitTests,
-		transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
+		partitionTransactTests, transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
 	)
 	for _, test := range all {
 		t.Run(ruleName(test), func(t *testing.T) {

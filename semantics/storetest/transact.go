@@ -40,16 +40,17 @@ var togetherTests = []ruleTest{
 	testTX_13_Topics,
 	testSESS_33d_StateAndSettlement,
 	testTX_1_CommitRunsAll,
+	testTX_8_SeveralQueues,
 }
 
 // runTogether runs the tests of transactions on several entities, or those of stores that refuse them.
 func runTogether(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
-	for _, test := range slices.Concat(togetherTests, apartTests) {
+	for i, test := range slices.Concat(togetherTests, apartTests) {
 		t.Run(ruleName(test), func(t *testing.T) {
 			t.Parallel()
 			harness := open(t)
-			isForApart := ruleName(test) == ruleName(testTX_7_EntitiesApart)
+			isForApart := i >= len(togetherTests)
 			if isForApart != harness.IsApart {
 				return
 			}
@@ -62,7 +63,7 @@ func runTogether(t *testing.T, open func(t *testing.T) Harness) {
 }
 
 // apartTests are for stores that cannot change several entities in one step.
-var apartTests = []ruleTest{testTX_7_EntitiesApart}
+var apartTests = []ruleTest{testTX_7_EntitiesApart, testTX_8_QueuesApart}
 
 func testTX_7_EntitiesApart(_ *testing.T, h *fixture) {
 	h.create()
