@@ -48,7 +48,7 @@ var unpacked = map[string]map[string]int{
 	"lib/lock/lost_lock":     {"unpack(kept)": 500},
 	// semantics.MaxTransactionItems.
 	"lib/transaction/open_members": {"unpack(keys, first, first + 40)": 41},
-	"transact":                     {"unpack(missing)": 500, "unpack(refused)": 501},
+	"transact":                     {"unpack(missing)": 500, "unpack(refused)": 501, "unpack(positions)": 250},
 	"complete":                     {"unpack(wanted)": 1000, "unpack(positions)": 1000, "unpack(gone)": 1000},
 	"turn":                         {"unpack(rows)": 250},
 	"lib/session/turn_plainly":     {"unpack(rows)": 250},

@@ -11,7 +11,10 @@
 -- ARGV[2] head        str  how many operations; under a request id as in lib/request/read_request.lua
 -- ARGV[3] entities    int  how many
 -- ARGV[4] limit       int  most states of a queue
--- ARGV[5..] list ...  str  for each entity "<keys>:<routes>", as in lib/transaction/open_members.lua; then for each
+-- ARGV[5] bytes       int  of the messages that are abandoned or dead-lettered, before properties changed; 0 = one
+--                          alone, which may be of any size
+-- ARGV[6] max_bytes   int  most bytes that they may have together
+-- ARGV[7..] list ...  str  for each entity "<keys>:<routes>", as in lib/transaction/open_members.lua; then for each
 --         operation its verb, the number of its entity, "" or "dead_" (which of the two queues is the source), the
 --         token of a session or "", two values, how many items follow, and how many extras follow these. By verb, the
 --         values, the items and the extras are
@@ -30,7 +33,9 @@
 --                   version of each state, in the order of the operations
 --   AGAIN           seed answer    (taken before; the answer is as in lib/request/save_answer.lua)
 --   OTHER_MESSAGES  its request id was taken with other operations
---   NEEDS_ALL       entity    its topic may be full: its size must be added up; nothing was done, as with the following
+--   NEEDS_ALL       entities  their topics may be full: their sizes must be added up; nothing was done, as with the
+--                   following
+--   TOO_LARGE       bytes     of the messages that are abandoned or dead-lettered
 --   REFUSED         operation, from 0, and why:
 --         ENTITY_NOT_FOUND
 --         ENTITY_DISABLED status
@@ -61,6 +66,7 @@
 --@include intake/refuse
 --@include intake/reserve
 --@include intake/store_call
+--@include lock/position_of_lock
 --@include log/shorter_ttl
 --@include log/size_and_ttl
 --@include request/read_request
@@ -86,6 +92,7 @@
 local now, awaited = now_ms(ARGV[1])
 local requests, request_times, entities, limit = KEYS[1], KEYS[2], tonumber(ARGV[3]),
   tonumber(ARGV[4])
+local bytes, max_bytes = tonumber(ARGV[5]), tonumber(ARGV[6])
 
 redis.call("HLEN", requests) -- as in lib/base/check_key_types
 redis.call("ZCARD", request_times)
@@ -99,7 +106,7 @@ local repeated = request and repeat_answer(requests, request, now)
 if repeated then
   return repeated
 end
-local operations, quotas = read_operations(ARGV, 5 + entities), {}
+local operations, quotas = read_operations(ARGV, 7 + entities), {}
 
 -- lacks_quota reports whether so many bytes more may be too many, and the bytes of a topic must be added up first.
 local function lacks_quota(quota, more)
@@ -198,13 +205,38 @@ local function refuse_operation(member, operation)
   return refuse_settlement(member.queue, operation, ARGV)
 end
 
-for i, operation in ipairs(operations) do
-  local refused = refuse_operation(members[operation.place], operation)
-  if refused and refused[1] == "NEEDS_ALL" then
-    return { "NEEDS_ALL", operation.place }
-  elseif refused then
-    return { "REFUSED", i - 1, unpack(refused) }
+-- longer_by returns by how many bytes the messages of an operation are longer than their tokens say.
+local function longer_by(queue, operation)
+  local side, positions, longer = operation.sub == "" and queue.main or queue.dead, {}, 0
+  for i, lock in ipairs(slice(ARGV, operation.from, operation.from + operation.count - 1)) do
+    positions[i] = position_of_lock(lock)
   end
+  for _, changes in ipairs(redis.call("HMGET", side.modified, unpack(positions))) do
+    longer = longer + (changes and string.match(changes, "^%-?%d+") or 0)
+  end
+  return longer
+end
+
+-- All topics whose size must be added up are asked for at once; what else may be refused is found out with it.
+local places, asked = {}, {}
+for i, operation in ipairs(operations) do
+  local member, verb = members[operation.place], operation.verb
+  local refused = refuse_operation(member, operation)
+  if refused and refused[1] == "NEEDS_ALL" then
+    if not asked[member.queue.owner] then
+      places[#places + 1], asked[member.queue.owner] = operation.place, true
+    end
+  elseif refused and #places == 0 then
+    return { "REFUSED", i - 1, unpack(refused) }
+  elseif not refused and bytes > 0 and (verb == "abandon" or verb == "dead_letter") then
+    bytes = bytes + longer_by(member.queue, operation)
+  end
+end
+if #places > 0 then
+  return { "NEEDS_ALL", places }
+end
+if bytes > max_bytes then
+  return { "TOO_LARGE", text(bytes) }
 end
 
 -- From here on nothing is refused.

@@ -34,9 +34,6 @@ func (s *Store) Transact(
 	t := &transaction{once: once, operations: operations, places: map[string]int{}}
 	err := s.shareAtomicity(operations)
 	if err == nil {
-		err = t.checkMoves()
-	}
-	if err == nil {
 		err = s.prepareTransaction(ctx, t)
 	}
 	if err != nil {
@@ -62,9 +59,8 @@ func (s *Store) shareAtomicity(operations []semantics.Operation) error {
 	return nil
 }
 
-// checkMoves bounds what the script may copy.
-func (t *transaction) checkMoves() error {
-	messages, bytes := 0, int64(0)
+// moves returns how many messages the script may copy, and their bytes as far as their tokens tell.
+func (t *transaction) moves() (messages int, bytes int64) {
 	for _, o := range t.operations {
 		for _, token := range o.Tokens {
 			if l, ok := lockOf(token); ok && o.Verb.MayDeadLetter() {
@@ -72,7 +68,7 @@ func (t *transaction) checkMoves() error {
 			}
 		}
 	}
-	return semantics.CheckMoves(messages, bytes)
+	return messages, bytes
 }
 
 // prepareTransaction finds the entities, makes the transfer dead-letter queues that operations name, and merges
@@ -123,10 +119,17 @@ func (s *Store) runTransaction(ctx context.Context, t *transaction) (semantics.T
 	}
 	switch r.status {
 	case "NEEDS_ALL":
-		if err := s.listTopic(ctx, t, int(r.number())-1); err != nil {
-			return failed(err)
+		places := r.list()
+		for places.more() {
+			if err := s.listTopic(ctx, t, int(places.number())-1); err != nil {
+				return failed(err)
+			}
 		}
-		return semantics.TransactionOutcome{}, true
+		r.adopt(places)
+		return semantics.TransactionOutcome{Err: r.failure()}, r.failure() == nil
+	case "TOO_LARGE":
+		messages, _ := t.moves()
+		return failed(cmp.Or(semantics.CheckMoves(messages, r.number()), r.failure()))
 	case "REFUSED":
 		place := int(r.number())
 		return failed(semantics.RefusedOperation(s.refusal(ctx, t, place, r), place))
@@ -272,7 +275,14 @@ func stateRefusal(o semantics.Operation, r *reply) error {
 
 // args returns the arguments of transact.lua.
 func (t *transaction) args(now string) ([]any, error) {
-	args := []any{now, headOf(len(t.operations), t.once), len(t.entities), semantics.MaxSessionStates}
+	messages, bytes := t.moves()
+	if messages == 1 {
+		bytes = 0
+	}
+	args := []any{
+		now, headOf(len(t.operations), t.once), len(t.entities), semantics.MaxSessionStates, bytes,
+		semantics.MaxDeadLetterMoveSize,
+	}
 	for _, list := range t.lists {
 		args = append(args, strconv.Itoa(len(list.keys))+":"+list.routes)
 	}

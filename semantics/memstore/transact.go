@@ -67,11 +67,11 @@ func numbersOf(results []semantics.OperationResult) []semantics.Stored {
 }
 
 func (t *transaction) run(operations []semantics.Operation) ([]semantics.OperationResult, error) {
-	if err := t.checkMoves(operations); err != nil {
-		return nil, err
-	}
 	if place, err := t.checkAll(operations); err != nil {
 		return nil, semantics.RefusedOperation(err, place)
+	}
+	if err := t.checkMoves(operations); err != nil {
+		return nil, err
 	}
 	results := make([]semantics.OperationResult, len(operations))
 	for i, perform := range t.perform {
@@ -98,15 +98,16 @@ func (t *transaction) checkAll(operations []semantics.Operation) (int, error) {
 	return 0, nil
 }
 
-// checkMoves bounds what may be copied, of tokens that hold or not.
+// checkMoves bounds what may be copied. All tokens hold.
 func (t *transaction) checkMoves(operations []semantics.Operation) error {
 	messages, bytes := 0, int64(0)
 	for _, o := range operations {
-		q := t.store.find(o.Source.Path)
+		if !o.Verb.MayDeadLetter() {
+			continue
+		}
+		locks := t.store.find(o.Source.Path).box(o.Source.SubQueue).locks
 		for _, token := range o.Tokens {
-			if q != nil && o.Verb.MayDeadLetter() && q.box(o.Source.SubQueue).locks[token] != nil {
-				messages, bytes = messages+1, bytes+q.box(o.Source.SubQueue).locks[token].size
-			}
+			messages, bytes = messages+1, bytes+locks[token].size
 		}
 	}
 	return semantics.CheckMoves(messages, bytes)

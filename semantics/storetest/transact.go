@@ -17,6 +17,7 @@ var transactTests = []ruleTest{
 	testTX_9_UnknownTransactions,
 	testTX_2_DeadLettersAndOtherSides,
 	testTX_3_Bounds,
+	testTX_3_BytesOfDeadLetters,
 	testTX_5_LockEndsBeforeTheCommit,
 	testTX_8_Partitions,
 	testTX_14_ALockCountsOnce,
@@ -238,6 +239,44 @@ func testTX_3_Bounds(_ *testing.T, h *fixture) {
 	refused("bytes of messages, states and changes", large...)
 	_, err := h.broker.Transact(h.t.Context(), nil, nil)
 	h.wantCode(err, semantics.InvalidArgument)
+}
+
+// What a transaction may copy counts as it is now. A token that does not hold is refused before.
+func testTX_3_BytesOfDeadLetters(_ *testing.T, h *fixture) {
+	h.create(func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 2048 })
+	const quarter = semantics.MaxDeadLetterMoveSize / 4
+	for _, size := range []int64{quarter, quarter, quarter, quarter - 400, 400} {
+		h.send(sized(size))
+	}
+	abandon, bury := semantics.OperationAbandon, semantics.OperationDeadLetter
+	receiveAll := func() (all []*semantics.Received) { // an answer has less
+		for got := h.receive(orders, 9); len(got) > 0; got = h.receive(orders, 9) {
+			all = append(all, got...)
+		}
+		return all
+	}
+	got := receiveAll()
+	h.same(len(got), 5)
+	h.transact(ends(abandon, orders, got[:2]...), ends(bury, orders, got[2:]...))
+	h.same(h.counts(), semantics.Runtime{Active: 2, Available: 2, DeadLetter: 3})
+	h.resubmit(broker.ResubmitOptions{})
+	got = receiveAll()
+	changed := ends(abandon, orders, got[0])
+	changed.Properties = map[string]semantics.Value{"longer": semantics.String("x")}
+	h.transact(changed)
+	got[0] = h.receiveOne(orders)
+	tooLarge := func(operations ...semantics.Operation) {
+		h.t.Helper()
+		e := h.refused(semantics.TransactionTooLarge, func() error { return second(h.broker.Transact(h.t.Context(), nil, operations)) })
+		want := fmt.Sprint(semantics.MaxDeadLetterMoveSize + len("longer") + 1)
+		h.same([]string{e.Details[semantics.DetailActual], e.Details[semantics.DetailField]}, []string{want, "bytes of messages that are abandoned or dead-lettered"})
+	}
+	tooLarge(ends(bury, orders, got...))
+	tooLarge(ends(abandon, orders, got[:1]...), ends(bury, orders, got[1:]...))
+	h.transact(ends(abandon, orders, got[1]))
+	h.refusedTransaction(semantics.MessageLockLost, 0, ends(bury, orders, got...))
+	h.transact(ends(bury, orders, got[0]), completes(orders, got[2:]...)) // completions copy nothing
+	h.same(h.counts(), semantics.Runtime{Active: 1, Available: 1, DeadLetter: 1})
 }
 
 func testTX_4_NumbersInTheOrderOfTheOperations(_ *testing.T, h *fixture) {

@@ -9,7 +9,7 @@ local function open_members(keys, args, now, count)
     local owner = keys[first + 41]
     local queue = open_queue({ unpack(keys, first, first + 40) }, now, true)
     redis.call("HLEN", owner) -- as in lib/base/check_key_types
-    local length, routes = string.match(args[4 + i], "^(%d+):(.*)$")
+    local length, routes = string.match(args[6 + i], "^(%d+):(.*)$")
     if queue then
       queue.owner, queue.forgotten = owner, {}
     end
