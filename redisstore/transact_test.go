@@ -3,6 +3,8 @@ package redisstore_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -205,4 +207,57 @@ func TestTX_3_SumsAreBounded(t *testing.T) {
 	if e := semantics.AsError(err); err == nil || e.Code != semantics.TransactionTooLarge || e.Details[semantics.DetailActual] != "4" || e.Details[semantics.DetailLimit] != "3" {
 		t.Errorf("too many subscriptions: got %v", err)
 	}
+}
+
+// However many topics of a transaction may be full, it takes one more round to find out.
+func TestTX_13_TopicsThatMayBeFullInOneRound(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	defer server.Stop()
+	s, raw := redistest.Open(t, redisstore.Options{URL: server.URL}), clientOf(t, server.URL)
+	if _, err := s.Check(t.Context()); err != nil { // loads the scripts
+		t.Fatal(err)
+	}
+	broker := brokerOver(s)
+	defer broker.Close()
+	options := semantics.DefaultOptions()
+	options.MaxSizeInMegabytes = 1
+	large := func() []*semantics.Message { return []*semantics.Message{{Body: make([]byte, 200<<10)}} }
+	var operations []semantics.Operation
+	const topics = 4
+	for i := range topics {
+		topic := fmt.Sprint("topic-", i)
+		eu := semantics.Source{Path: semantics.SubscriptionPath(topic, "eu")}
+		_, _, err := s.CreateEntity(t.Context(), semantics.TopicKind, topic, options)
+		must(t, err)
+		_, _, err = s.CreateSubscription(t.Context(), eu.Path, semantics.DefaultOptions(), []semantics.Rule{everything})
+		must(t, err)
+		for range 5 { // the topic does not see what its subscriptions complete
+			_, err = broker.Send(t.Context(), semantics.ToTopic(topic), large())
+			must(t, err)
+			batch, err := s.Receive(t.Context(), eu, 1, semantics.RegisterNever)
+			must(t, err)
+			_, err = s.Complete(t.Context(), eu, tokensOf(batch.Messages))
+			must(t, err)
+		}
+		o := sendTo(topic, large()...)
+		o.IsTopic = true
+		operations = append(operations, o)
+	}
+	rounds := 0
+	for range 2 {
+		must(t, raw.ConfigResetStat(t.Context()).Err())
+		must(t, s.Transact(t.Context(), nil, operations).Err)
+		stats, err := raw.Info(t.Context(), "commandstats").Result()
+		must(t, err)
+		_, calls, _ := strings.Cut(stats, "cmdstat_evalsha:calls=")
+		text, _, _ := strings.Cut(calls, ",")
+		if rounds, err = strconv.Atoi(text); err != nil || rounds > topics+2 {
+			t.Errorf("%d scripts ran (%v), want one to list each of %d topics and two for the transaction", rounds, err, topics)
+		}
+		if rounds == topics+2 {
+			return
+		}
+	}
+	t.Errorf("%d scripts ran: no topic might be full, so this proves nothing", rounds)
 }
