@@ -85,19 +85,22 @@ func (t *transaction) refused(err error) (place int, ok bool) {
 // divide decides which partition of each queue is used, and returns the operations as the partitions take them.
 // PARTITION_KEY_MISMATCH if one queue needs several.
 func (t *transaction) divide(s *Store) ([]semantics.Operation, error) {
+	first := 0 // place of the first message of the operation among all
 	for i, o := range t.operations {
 		m := t.memberOf(o)
 		if m == nil {
 			w := s.remembered(o.Source.Path)
 			if w == nil {
+				first += len(o.Messages)
 				continue
 			}
 			m = &member{whole: w, partition: anyPartition}
 			t.members[semantics.Fold(o.Source.Path)] = m
 		}
-		if err := m.take(o); err != nil {
+		if err := m.take(o, t.keyOf(m.whole, o, first)); err != nil {
 			return nil, semantics.RefusedOperation(err, i)
 		}
+		first += len(o.Messages)
 	}
 	for _, path := range slices.Sorted(maps.Keys(t.members)) {
 		t.members[path].choose(t.once)
@@ -111,10 +114,23 @@ func (t *transaction) divide(s *Store) ([]semantics.Operation, error) {
 	return own, nil
 }
 
+// keyOf returns what decides the partition of each message of an operation, the first of which has this place among all
+// messages. An id that was made for this transaction decides nothing: a repeat has another one.
+func (t *transaction) keyOf(w *whole, o semantics.Operation, first int) func(place int) string {
+	return func(place int) string {
+		m := o.Messages[place]
+		isMade := t.once != nil && m.MessageID == semantics.IDFrom(t.once.Seed, first+place)
+		if m.Partition() == "" && isMade {
+			return ""
+		}
+		return w.keyOf(m)
+	}
+}
+
 // take notes what an operation says of the partition.
-func (m *member) take(o semantics.Operation) error {
+func (m *member) take(o semantics.Operation, keyOf func(place int) string) error {
 	if o.Verb == semantics.OperationSend {
-		key, err := m.whole.keyOf(o.Messages)
+		key, err := m.whole.keyOfAll(o.Messages, keyOf)
 		switch {
 		case err != nil:
 			return err
@@ -146,7 +162,7 @@ func (m *member) takePartition(p int) error {
 }
 
 func (m *member) unknownNumbers(o semantics.Operation) []int64 {
-	_, unknown := m.whole.byPartition(o.Numbers)
+	_, unknown := m.whole.byPartition(o.Source, o.Numbers)
 	return unknown
 }
 
@@ -179,9 +195,6 @@ func (m *member) choose(once *semantics.Once) {
 // own returns an operation as the partition takes it.
 func (m *member) own(o semantics.Operation) semantics.Operation {
 	o.Source = m.whole.in(m.partition, o.Source)
-	if !o.Source.SessionLock.IsZero() {
-		o.Source.SessionLock = o.Source.SessionLock.InPartition(m.partition)
-	}
 	o.Tokens, o.Numbers = slices.Clone(o.Tokens), slices.Clone(o.Numbers)
 	for i := range o.Tokens {
 		o.Tokens[i] = o.Tokens[i].InPartition(m.partition)
@@ -208,7 +221,8 @@ func (t *transaction) inWhole(outcome semantics.TransactionOutcome) semantics.Tr
 	switch {
 	case m == nil:
 	case isOne && semantics.CodeOf(outcome.Err) == semantics.MessageNotFound:
-		err := m.whole.numbersNotFound(outcome.Err, semantics.Scheduled, m.partition)
+		numbers := t.operations[place].Numbers
+		err := m.whole.inNumbers(outcome.Err, m.partition, semantics.Scheduled, numbers, nil)
 		outcome.Err = semantics.RefusedOperation(err, place)
 	default:
 		outcome.Err = inPartition(outcome.Err, m.partition)

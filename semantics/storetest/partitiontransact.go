@@ -46,7 +46,7 @@ func (h *fixture) apartKeys() (one, other string) {
 	}
 }
 
-// receiveKey receives until it has a message of a key, and gives the others back.
+// receiveKey receives until it has a message of a key, and releases the others.
 func (h *fixture) receiveKey(key string) *semantics.Received {
 	h.t.Helper()
 	var found *semantics.Received
