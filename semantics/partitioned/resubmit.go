@@ -2,6 +2,7 @@ package partitioned
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -32,6 +33,9 @@ func (s *Store) resubmitWithin(
 ) ([]semantics.Resubmitted, error) {
 	moved, places := make([]semantics.Resubmitted, len(letters)), make([][]int, len(w.paths))
 	for i, letter := range letters {
+		if w.detects && letter.NewID && letter.PartitionKey == "" {
+			return nil, semantics.ErrApart // the new id chooses the partition
+		}
 		if _, p := semantics.PartitionOf(letter.SequenceNumber); p >= 0 && p < len(w.paths) {
 			places[p] = append(places[p], i)
 		} else {
@@ -43,7 +47,7 @@ func (s *Store) resubmitWithin(
 		if len(own) == 0 {
 			continue
 		}
-		part := pick(letters, own)
+		part := slices.Clone(pick(letters, own))
 		for i := range part {
 			part[i].SequenceNumber, _ = semantics.PartitionOf(part[i].SequenceNumber)
 		}

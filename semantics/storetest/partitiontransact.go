@@ -23,6 +23,8 @@ var partitionTransactTests = []ruleTest{
 	testTX_8_MissingPartition,
 	testTX_12_RepeatFindsThePartition,
 	testTX_1_CommitInAPartition,
+	testTX_8_SessionOfAPartition,
+	testTX_8_MessageIDsAreKeys,
 }
 
 // partitionOfKey returns the partition of a key in a queue, to which it sends a message.
@@ -152,11 +154,11 @@ func testTX_8_RefusalsNameTheQueue(_ *testing.T, h *fixture) {
 	got := h.receiveKey("k0")
 	missing := semantics.InPartition(77, p)
 	e := h.refusedTransaction(semantics.MessageNotFound, 1, completes(orders, got), cancels(orders.Path, missing))
-	numbers, _ := semantics.MissingNumbers(e)
+	numbers, _ := semantics.NumbersOf(e)
 	h.same(numbers, []int64{missing})
 	far := semantics.InPartition(5, 9)
 	e = h.refusedTransaction(semantics.MessageNotFound, 0, cancels(orders.Path, far))
-	numbers, _ = semantics.MissingNumbers(e)
+	numbers, _ = semantics.NumbersOf(e)
 	h.same(numbers, []int64{far})
 	e = h.refusedTransaction(semantics.EntityFull, 1, completes(orders, got), sends(orders.Path, keyed("a", "k0")))
 	h.same(e.Details[semantics.DetailEntity], "orders")
@@ -286,4 +288,56 @@ func testTX_1_CommitInAPartition(t *testing.T, h *fixture) {
 	h.same(h.broker.Held(), 0)
 	_, err = h.broker.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1})
 	h.ok(err)
+}
+
+// A session, its state and its messages are in one partition, and so is what is sent to it.
+func testTX_8_SessionOfAPartition(t *testing.T, h *fixture) {
+	h.spread(4, func(o *semantics.Options) { o.RequiresSession = true })
+	inSession := func(id, session string) *semantics.Message {
+		m := text(id)
+		m.SessionID = session
+		return m
+	}
+	for i := range 8 {
+		h.send(inSession("a", fmt.Sprint("s", i)))
+	}
+	partition := map[int]semantics.Source{}
+	for i := range 8 {
+		session := fmt.Sprint("s", i)
+		held := h.acceptOf(orders, session)
+		got := h.receiveOne(held)
+		h.transact(completes(held, got), setsState(held, []byte(session)), sends(orders.Path, inSession("b", session)))
+		h.same(h.receiveOne(held).MessageID, "b")
+		state, err := h.broker.SessionState(t.Context(), held)
+		h.ok(err)
+		h.same(string(state.Data), session)
+		partition[partitionOf(got)] = held
+	}
+	if len(partition) < 2 {
+		t.Fatalf("all sessions are in partition %v", partition)
+	}
+	var some []semantics.Operation
+	for _, held := range partition {
+		some = append(some, setsState(held, nil))
+	}
+	_, err := h.broker.Transact(t.Context(), nil, some[:2])
+	h.same(h.wantCode(err, semantics.PartitionKeyMismatch).Details[semantics.DetailOperation], "1")
+}
+
+// With duplicate detection the id of a message without a key is its key. One that Sidebus made under a request id is
+// not: a repeat has another one, and finds the first answer all the same.
+func testTX_8_MessageIDsAreKeys(_ *testing.T, h *fixture) {
+	h.spread(4, detectsDuplicates)
+	h.refusedTransaction(semantics.PartitionKeyMismatch, 1, sends(orders.Path, text("a")), sends(orders.Path, text("b")))
+	h.transact(sends(orders.Path, text("a")))
+	h.same(h.transact(sends(orders.Path, text("a")))[0].Sent[0].Deduplicated, true)
+	h.transact(sends(orders.Path, keyed("b", "k0")), sends(orders.Path, keyed("c", "k0")))
+	operations := func() []semantics.Operation {
+		return []semantics.Operation{sends(orders.Path, text("")), sends(orders.Path, text(""), text(""))}
+	}
+	first := h.transactOnce(h.broker, "r", operations()...)
+	again := h.transactOnce(h.peer(), "r", operations()...)
+	h.same([]any{first.Repeated, again.Repeated}, []any{false, true})
+	h.same(again.Results, first.Results)
+	h.same(h.counts().Active, int64(6))
 }
