@@ -35,6 +35,7 @@ BENCH     ?= .
 BENCHTIME ?= 1s
 CHECKS    ?= 100000
 CROWDS    ?= 1
+CUTS      ?= 1
 DURABILITY ?= memory
 FUZZTIME  ?= 20s
 GAP       ?= 300ms
@@ -183,6 +184,11 @@ faults: redis ## Break sidecars, their lines, Redis, Sentinels and a cluster und
 	go test ./test/faults -run '$(RUN)' -count=1 -timeout 0 -v -seed $(SEED) -gap $(GAP) \
 	  -messages $(MESSAGES) -redis-kills $(KILLS) -sidecar-kills $$(( 2 * $(KILLS) )) -cuts $(KILLS) -crowds $(CROWDS) -durability $(DURABILITY) -older '$(OLDER)'
 
+.PHONY: powerloss
+powerloss: redis ## Cut the power of Redis CUTS=1 times at each setting, kill it as often, and count what is lost of what was acknowledged. Needs Linux with /dev/fuse, and root or the package fuse3
+	@test -c /dev/fuse || { echo "make powerloss: no /dev/fuse; it needs Linux with the kernel module fuse (modprobe fuse), and root or the package fuse3" >&2; exit 1; }
+	cd test/powerloss && go test -count=1 -timeout 0 -v . -cuts $(CUTS) -seed $(SEED)
+
 .PHONY: fuzz
 fuzz: ## Fuzz parsers and decoders for FUZZTIME=20s each; a failing input is written to testdata/fuzz
 	@for target in $(FUZZ); do \
@@ -241,6 +247,7 @@ lint: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check style and layering
 	$(BIN)/golangci-lint run ./...
 	cd proto && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 	cd test/bench && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
+	cd test/powerloss && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 
 # Packages that link all of Dapr would take the linter minutes; vet takes them too.
 .PHONY: lint-dapr
