@@ -188,20 +188,21 @@ func (s *Store) Arrive(
 	var err error
 	// One Redis forgets the last things first: the arrival only together with the end at the source, which follows. Of
 	// two, that of the destination may forget alone what the other has removed.
+	lasts := ctx // of the arrival alone: what else is run for it has no instant, to which the fence adds a level
 	if s.areApart(transfer.Source.Path, transfer.To.Path) {
-		ctx = s.fencedBy(ctx, behindArrival)
+		lasts = s.fencedBy(ctx, behindArrival)
 	}
 	incarnation, id := splitTransferID(transfer.ID)
 	args := []any{s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), id, flag(isLast)}
 	if transfer.To.Kind == semantics.TopicKind {
 		bypass := transfer.Resubmits != nil && transfer.Resubmits.BypassDuplicates
-		r, err = s.arriveInTopic(ctx, transfer.To.Path, version, arrivals, bypass, args)
+		r, err = s.arriveInTopic(ctx, lasts, transfer.To.Path, version, arrivals, bypass, args)
 	} else {
 		how := ""
 		if transfer.Resubmits != nil {
 			how = howToResubmit(*transfer.Resubmits)
 		}
-		r, err = s.arriveInQueue(ctx, transfer.To.Path, arrivals, append(args, how))
+		r, err = s.arriveInQueue(ctx, lasts, transfer.To.Path, arrivals, append(args, how))
 	}
 	switch {
 	case err != nil:
@@ -247,7 +248,7 @@ func (s *Store) renumber(ctx context.Context, transfer semantics.Transfer, r *re
 
 // arriveInQueue runs the script and reads its reply up to the outcomes.
 func (s *Store) arriveInQueue(
-	ctx context.Context, path string, arrivals []semantics.Publication, args []any,
+	ctx, lasts context.Context, path string, arrivals []semantics.Publication, args []any,
 ) (*reply, error) {
 	for _, a := range arrivals {
 		payload, err := encodePayload(a.Message)
@@ -260,7 +261,7 @@ func (s *Store) arriveInQueue(
 			payload,
 		)
 	}
-	r, err := s.run(ctx, "arrive", s.keys(path), args...)
+	r, err := s.run(lasts, "arrive", s.keys(path), args...)
 	if err == nil && r.status == "OK" {
 		s.apply(ctx, path, r)
 	}
@@ -269,7 +270,7 @@ func (s *Store) arriveInQueue(
 
 // arriveInTopic runs the script, and again with more keys if it needs them, and reads its reply up to the outcomes.
 func (s *Store) arriveInTopic(
-	ctx context.Context, topic string, version int64, arrivals []semantics.Publication, bypass bool, args []any,
+	ctx, lasts context.Context, topic string, version int64, arrivals []semantics.Publication, bypass bool, args []any,
 ) (*reply, error) {
 	fanOuts, bytes := make([]*fanOut, len(arrivals)), int64(0)
 	for i, a := range arrivals {
@@ -293,7 +294,7 @@ func (s *Store) arriveInTopic(
 			given = append(given, m.Size(), dueMillis(a.ExpiresAt), id, m.Partition(), fanOuts[i].bytes)
 			given = fanOuts[i].append(given, d.index)
 		}
-		r, err := s.run(ctx, "arrive_in_topic", with(s.keys(topic), more...), given...)
+		r, err := s.run(lasts, "arrive_in_topic", with(s.keys(topic), more...), given...)
 		if err != nil {
 			return nil, err
 		}
