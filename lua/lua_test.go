@@ -14,7 +14,7 @@ import (
 // mostLines bounds the code of a flattened script. Comments and empty lines do not count: they cost Redis nothing once a
 // script is loaded, and nobody should save an explanation to keep a bound. It is just above what the largest has, a
 // transaction, which does what seven scripts do: see docs/decisions/0043.
-const mostLines = 1875
+const mostLines = 1900
 
 // linesOfCode counts the lines of a script that are neither empty nor only a comment.
 func linesOfCode(text string) int {
