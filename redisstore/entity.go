@@ -25,13 +25,17 @@ func (s *Store) CreateEntity(
 	if err := s.refuseNewLevel(ctx, path, options); err != nil {
 		return semantics.Entity{}, false, err
 	}
+	incarnation, err := s.incarnationOf(ctx, path, options.Partitions)
+	if err != nil {
+		return semantics.Entity{}, false, err
+	}
 	above := int64(0)
 	for {
 		ticket, err := s.registerName(ctx, path, above)
 		if err != nil {
 			return semantics.Entity{}, false, err
 		}
-		r, err := s.run(ctx, "create_entity", s.keys(path), s.createArgs(kind, path, options, ticket)...)
+		r, err := s.run(ctx, "create_entity", s.keys(path), s.createArgs(kind, path, options, incarnation, ticket)...)
 		if err != nil {
 			return semantics.Entity{}, false, err
 		}
@@ -78,8 +82,10 @@ func (s *Store) refuseNewLevel(ctx context.Context, path string, options semanti
 }
 
 // createArgs returns the arguments of create_entity.lua.
-func (s *Store) createArgs(kind semantics.Kind, path string, options semantics.Options, ticket int64) []any {
-	fields := appendOptions([]any{"name", path, "incarnation", newMark()}, options, semantics.OptionNames(kind))
+func (s *Store) createArgs(
+	kind semantics.Kind, path string, options semantics.Options, incarnation, ticket int64,
+) []any {
+	fields := appendOptions([]any{"name", path, "incarnation", incarnation}, options, semantics.OptionNames(kind))
 	unmatchedTo := ""
 	if kind == semantics.TopicKind {
 		fields = append(fields, "version", newMark())

@@ -42,27 +42,6 @@ func withoutPartitions(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), isPartition)
 }
 
-// forgetOrphan deletes a partition whose queue was deleted. The record of a queue is created before its partitions and
-// deleted before them, and no other one has its incarnation.
-func (s *Store) forgetOrphan(ctx context.Context, name string) error {
-	of, incarnation, is := semantics.SplitPartition(name)
-	if !is {
-		return nil
-	}
-	entity, err := s.anyEntity(ctx, of)
-	switch {
-	case err == nil && entity.Incarnation == incarnation:
-		return nil
-	case err != nil && semantics.CodeOf(err) != semantics.EntityNotFound:
-		return err
-	}
-	err = s.deleteEntity(ctx, semantics.QueueKind, name, asked)
-	if semantics.CodeOf(err) == semantics.EntityNotFound {
-		return nil
-	}
-	return err
-}
-
 // slots is how many there are in a cluster.
 const slots = 1 << 14
 

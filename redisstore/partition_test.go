@@ -75,6 +75,51 @@ func TestPART_1_SweeperDeletesPartitionsWithoutQueue(t *testing.T) {
 	}
 }
 
+// One server of a cluster forgets the record of a queue, and those of its partitions do not. Nothing of these is deleted,
+// and the queue has it again when it is created with the same options.
+func TestDUR_4_ForgottenRecordOfPartitions(t *testing.T) {
+	t.Parallel()
+	clock, client := storetest.NewClock(), rawClient(t)
+	options := redisstore.Options{Now: clock.Now, Namespace: redistest.Namespace()}
+	below := redistest.Open(t, options)
+	store := partitioned.New(below)
+	queue := semantics.DefaultOptions()
+	queue.Partitions = 5
+	_, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "Orders", queue)
+	must(t, err)
+	for range 5 {
+		_, err := store.Send(t.Context(), "orders", []*semantics.Message{{MessageID: "a"}})
+		must(t, err)
+	}
+	must(t, client.Del(t.Context(), "sb:{"+options.Namespace+"/orders}:entity").Err())
+	broker := brokerOver(store)
+	defer broker.Close()
+	reported := 0
+	for range 2 {
+		_, err := below.LookOnce(t.Context(), broker, func(string, error) { reported++ })
+		must(t, err)
+		clock.Advance(2 * 60 * 1e9)
+	}
+	if reported == 0 {
+		t.Error("no look says that the queue was forgotten")
+	}
+	other := partitioned.New(below)
+	_, created, err := other.CreateEntity(t.Context(), semantics.QueueKind, "orders", queue)
+	must(t, err)
+	counts, err := other.Runtime(t.Context(), semantics.QueueKind, "orders")
+	must(t, err)
+	if !created || counts.Active != 5 {
+		t.Errorf("created %v, and the queue has %d messages, want 5", created, counts.Active)
+	}
+	_, err = store.Send(t.Context(), "orders", []*semantics.Message{{MessageID: "b"}})
+	must(t, err)
+	batch, err := other.Receive(t.Context(), semantics.Source{Path: "orders"}, 10, semantics.RegisterNever)
+	must(t, err)
+	if len(batch.Messages) != 6 {
+		t.Errorf("received %d, want what both sidecars know of", len(batch.Messages))
+	}
+}
+
 // Older sidecars know only of kinds that they can use: to their scripts the record is no queue.
 func TestPART_1_RecordIsNoQueue(t *testing.T) {
 	t.Parallel()

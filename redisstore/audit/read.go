@@ -89,7 +89,7 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 	}
 	if names != nil {
 		for _, key := range names.Val() {
-			if part := strings.TrimPrefix(key, q.tag); part != "barred" { // it outlives what it is about
+			if part := strings.TrimPrefix(key, q.tag); part != "barred" && !strings.HasPrefix(part, "deleted/") { // they outlive what they are about
 				q.keys[part] = true
 			}
 		}

@@ -16,6 +16,6 @@ func Left(ctx context.Context, client *redis.Client, pattern string) ([]string, 
 		return nil, err
 	}
 	return slices.DeleteFunc(keys, func(key string) bool {
-		return strings.HasSuffix(key, "}:barred") || strings.HasSuffix(key, "}:registered") && client.HLen(ctx, key).Val() == 1 && client.HExists(ctx, key, "").Val()
+		return strings.HasSuffix(key, "}:barred") || strings.Contains(key, "}:deleted/") || strings.HasSuffix(key, "}:registered") && client.HLen(ctx, key).Val() == 1 && client.HExists(ctx, key, "").Val()
 	}), nil
 }

@@ -167,6 +167,11 @@ func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path stri
 			return err
 		}
 	}
+	if s.noting != nil && isSpread(entity) {
+		if err := s.noting.NoteDeletion(ctx, entity); err != nil {
+			return err
+		}
+	}
 	if err := s.Store.DeleteEntity(ctx, kind, path); err != nil || !isSpread(entity) {
 		return err
 	}

@@ -22,6 +22,7 @@ type Store struct {
 	semantics.Store // for all that does not concern queues with several partitions
 
 	placing placer // nil: partitions may lie anywhere
+	noting  noter  // nil: no part is forgotten
 	away    away
 
 	mu      sync.Mutex
@@ -38,6 +39,12 @@ type placer interface {
 	Server(ctx context.Context, path string) any
 }
 
+// noter is a Store in which a record can be forgotten while the partitions are not. What a deletion leaves it deletes only
+// if the deletion was noted.
+type noter interface {
+	NoteDeletion(ctx context.Context, entity semantics.Entity) error
+}
+
 var _ semantics.Store = (*Store)(nil)
 
 // mostKnown bounds the queues that a Store remembers. One that it has dropped is looked up again.
@@ -50,6 +57,7 @@ func New(below semantics.Store) *Store {
 		known: map[string]*whole{}, watches: map[semantics.Source][]*watch{},
 	}
 	s.placing, _ = below.(placer)
+	s.noting, _ = below.(noter)
 	return s
 }
 
