@@ -27,6 +27,7 @@ func TestCluster(t *testing.T) {
 			t.Errorf("%s: positions %v without messages, though nobody has meddled with the keys", entity, positions)
 		}}
 		ledger := redistest.NewLedger(clock.Now)
+		options.Durability.Replicas = 2 // which the primaries lack, as those of the other harnesses lack one (DUR-3)
 		auditor := audit.New(raw, options.Namespace).With(ledger)
 		keep := func() semantics.Store { return ledger.Keep(redistest.Open(t, options)) }
 		t.Cleanup(func() {

@@ -47,7 +47,10 @@ func (s *Store) run(ctx context.Context, name string, from keyNames, args ...any
 			semantics.Internal, "script %s does not take %d keys and %d arguments", name, len(keys), len(args),
 		)
 	}
-	how, _ := ctx.Value(fenced{}).(int)
+	how := behindNothing
+	if op.HasStatus(needsFence) { // not a script that such a call also runs
+		how, _ = ctx.Value(fenced{}).(int)
+	}
 	for {
 		asked := ""
 		if how != behindNothing {

@@ -96,7 +96,7 @@ func (m *model) begin(rt *rapid.T, source semantics.Source) {
 
 // plainTransfer leaves out what stores may choose.
 func plainTransfer(t semantics.Transfer) semantics.Transfer {
-	t.ID, t.To.Incarnation, t.To.Path = "", 0, semantics.Fold(t.To.Path)
+	t.ID, t.Seed, t.To.Incarnation, t.To.Path = "", "", 0, semantics.Fold(t.To.Path)
 	t.Messages = slices.Clone(t.Messages)
 	for i, message := range plain(t.Messages) {
 		message.LockToken, message.LockedUntil = semantics.LockToken{}, time.Time{}
