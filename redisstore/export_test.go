@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -114,4 +115,37 @@ func (c readCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 		c.n.Add(int64(len(cmds)))
 		return next(ctx, cmds)
 	}
+}
+
+// SetRegistryClock makes the clock of the servers that have alarms differ from that of the entities. The Store must have
+// a clock of the test, and one server.
+func (s *Store) SetRegistryClock(ahead time.Duration) {
+	s.servers.(oneServer).AddHook(registryClock{ahead})
+}
+
+type registryClock struct{ ahead time.Duration }
+
+func (registryClock) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook changes the instant that a script with the key of a registry gets.
+func (c registryClock) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		args := cmd.Args()
+		if len(args) < 5 || !strings.HasPrefix(cmd.Name(), "eval") {
+			return next(ctx, cmd)
+		}
+		key, _ := args[3].(string)
+		text, _ := args[4].(string)
+		now, err := strconv.ParseInt(text, 10, 64)
+		isOfRegistry := strings.HasSuffix(key, "}:alarms") || strings.HasSuffix(key, "}:whole_sweep")
+		if isOfRegistry && err == nil {
+			args[4] = strconv.FormatInt(now+c.ahead.Milliseconds(), 10)
+			defer func() { args[4] = text }() // a script that Redis does not know is sent again
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (registryClock) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }

@@ -31,12 +31,25 @@ func (s *Store) keep(ctx context.Context, t *taken) {
 	}
 }
 
+// nextAlarm returns when something will be due on an entity by the clock of its registry, which may be that of another
+// server of a cluster. An entity whose registry is ahead would else be due again and again, one whose registry is behind
+// would be late.
+func (t *taken) nextAlarm(done sweptEntity) int64 {
+	registryNow, elapsed := t.after(0), time.Since(t.renewed).Milliseconds()
+	offset := done.now - registryNow
+	if done.after == 0 || done.now == 0 || 0 <= offset && offset <= elapsed+mostClockOffset.Milliseconds() {
+		return done.next // the clocks may be the same
+	}
+	return registryNow + done.after
+}
+
 // sweptEntity is how an entity was left.
 type sweptEntity struct {
 	found    bool
 	isTopic  bool
 	isUnused bool
-	next     int64         // when something will be due, 0 for never
+	now      int64         // by the clock of its server, 0 if it is not known
+	next     int64         // when something will be due, by the same clock, 0 for never
 	after    int64         // how many ms that is from now
 	forwards bool          // there is more to forward at once
 	rest     time.Duration // it may not be processed for so long: it failed, or may not be removed yet
@@ -119,6 +132,9 @@ func (s *Store) sweepSlice(ctx context.Context, name string) (sweptEntity, error
 		isTopic:  r.number() == 1,
 		isUnused: r.number() == 1,
 	}
+	if done.after > 0 {
+		done.now = done.next - done.after
+	}
 	letters := r.text()
 	if strings.Contains(letters, "m") {
 		done.toForward = append(done.toForward, semantics.MainQueue)
@@ -129,10 +145,10 @@ func (s *Store) sweepSlice(ctx context.Context, name string) (sweptEntity, error
 	return done, r.failure()
 }
 
-// alarm returns the alarm that an entity should have.
+// alarm returns the alarm that an entity should have. What is due is so by any clock.
 func (e sweptEntity) alarm(name string) []alarm {
 	switch {
-	case len(e.toForward) > 0:
+	case len(e.toForward) > 0, e.next > 0 && e.after == 0:
 		return []alarm{{name: name, at: dueNow}}
 	case e.next > 0:
 		return []alarm{{name: name, at: e.next}}

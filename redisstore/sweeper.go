@@ -177,7 +177,8 @@ func (w *sweeper) process(ctx context.Context, name string, until int64) {
 	}
 	t := &taken{name: name, until: until, renewed: time.Now()}
 	done, err := w.sweepEntity(ctx, t)
-	next := done.next
+	due := t.nextAlarm(done)
+	next := due
 	switch {
 	case ctx.Err() != nil:
 		return
@@ -188,12 +189,12 @@ func (w *sweeper) process(ctx context.Context, name string, until int64) {
 		}
 		next = t.after(pause)
 		if done.after > 0 { // its messages could not be activated or forwarded, but there is more to do
-			next = min(next, done.next)
+			next = min(next, due)
 		}
 	case done.rest > 0:
 		next = t.after(done.rest)
 		if done.after > 0 {
-			next = min(next, done.next)
+			next = min(next, due)
 		}
 	case done.forwards:
 		next = dueNow

@@ -105,15 +105,36 @@ func (a *Auditor) Listed(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// alarm returns when a sweeper comes to an entity, redis.Nil if none does.
-func (a *Auditor) alarm(ctx context.Context, path string) (float64, error) {
+// alarm returns when a sweeper comes to an entity, and the registry that has this, redis.Nil if none does.
+func (a *Auditor) alarm(ctx context.Context, path string) (at float64, registry string, err error) {
 	for _, registry := range a.registries() {
 		at, err := a.client.ZScore(ctx, registry+"alarms", semantics.Fold(path)).Result()
 		if err != redis.Nil { //nolint:errorlint // go-redis returns this value itself
-			return at, err
+			return at, registry, err
 		}
 	}
-	return 0, redis.Nil
+	return 0, "", redis.Nil
+}
+
+// ahead returns by how much (ms) the clock of the server with a registry can be ahead of that of an entity's server, 0
+// if they can be the same.
+func (a *Auditor) ahead(ctx context.Context, registry, path string) int64 {
+	cluster, isCluster := a.client.(*redis.ClusterClient)
+	if !isCluster {
+		return 0
+	}
+	now := func(key string) int64 {
+		server, err := cluster.MasterForKey(ctx, key)
+		if err != nil {
+			return 0
+		}
+		return server.Time(ctx).Val().UnixMilli()
+	}
+	before, own, after := now(registry), now(a.tagOf(path)), now(registry)
+	if before <= own {
+		return 0
+	}
+	return after - own
 }
 
 // scan returns the keys of a pattern, on all servers of a cluster.

@@ -68,7 +68,7 @@ func (a *Auditor) checkForwarding(ctx context.Context, path string, q *audit) {
 		if note == "" && (q.entity[option] == "" || q.countAvailable(side) == 0) {
 			continue
 		}
-		_, err := a.alarm(ctx, path)
+		_, _, err := a.alarm(ctx, path)
 		if q.entity["forwarder_called"] != "1" || err == redis.Nil { //nolint:errorlint // go-redis returns this value
 			q.fault("no sweeper comes to forward what is in %slog: forwarder_called is %q (%v)", side, q.entity["forwarder_called"], err)
 		}
