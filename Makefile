@@ -140,16 +140,20 @@ test: redis python node java ## Run all tests against a real Redis, which is ins
 	@mkdir -p .tmp
 	go test -json -timeout 20m $(PACKAGES) | go run ./test/rules -show .tmp/tests.json
 
-# Each line is a kind of server. They are Debian 13's Redis and Valkey; the first run fetches them, as root.
+# Each line is a kind of server. The last are Debian 13's Redis and Valkey; the first run fetches them, as root. Two rules
+# are only for servers without replicas.
 .PHONY: test-all
-test-all: redis ## Run the rules, the models and the histories on Sentinels, a cluster, Redis 8.0 and Valkey 8.1
+test-all: redis ## Run the rules, the models and the histories on Sentinels, a cluster, at the levels disk and replica, on Redis 8.0 and Valkey 8.1
 	SIDEBUS_TEST_REDIS=cluster go test -count=1 -timeout 20m ./redisstore -run 'Model$$|Ways$$'
 	SIDEBUS_TEST_REDIS=cluster go test -count=1 -timeout 20m ./test/history -run 'SessionHistories$$|SESS_30'
 	SIDEBUS_TEST_REDIS=sentinels go test -count=1 -timeout 20m ./redisstore -run 'Model$$|Ways$$|TestStore$$'
 	SIDEBUS_TEST_REDIS=sentinels go test -count=1 -timeout 20m ./test/history -run 'SessionHistories$$|SESS_30'
+	for level in disk replica; do \
+	  SIDEBUS_TEST_DURABILITY="$$level" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$' -skip 'TestStore/(DUR_3_LevelThat|PART_1_UpdateReaches)'; \
+	done
 	for server in redis valkey; do \
 	  program="$$(test/servers.sh "$$server")"; \
-	  SIDEBUS_TEST_SERVER="$$program" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$|Model$$|TestCluster|Sentinels|TestERR_[67]'; \
+	  SIDEBUS_TEST_SERVER="$$program" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$|Model$$|TestCluster|Sentinels|TestERR_[67]|DUR_'; \
 	done
 
 .PHONY: test-race

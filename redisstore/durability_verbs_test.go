@@ -352,3 +352,44 @@ func TestDUR_1_EntityAsksForMemory(t *testing.T) {
 		}
 	})
 }
+
+// An entity that asks for the disk gets it from a sidecar that waits for nothing. If Redis stops to sync, its calls are
+// answered with DURABILITY_NOT_MET.
+func TestDUR_1_EntityAsksForDisk(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, durable...)
+	t.Cleanup(server.Stop)
+	v := openVerbs(t, server.URL, redisstore.Durability{Timeout: patiently})
+	v.ask(t, semantics.AtDisk)
+	inOrder(v.fenced, func(name string, err error) {
+		if err != nil {
+			t.Errorf("%s with a disk: %v", name, err)
+		}
+	})
+	v = openVerbs(t, server.URL, redisstore.Durability{Timeout: briefly})
+	v.ask(t, semantics.AtDisk)
+	command(t, server.URL, "CONFIG", "SET", "appendfsync", "no")
+	v.wantFenced(t)
+}
+
+// A repeat over a connection that has changed nothing is not confirmed before the disk has what it repeats.
+func TestDUR_2_RepeatIsConfirmedByTheDisk(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, durable...)
+	t.Cleanup(server.Stop)
+	options := redisstore.Options{URL: server.URL, Namespace: redistest.Namespace(), Durability: atDisk(briefly)}
+	s, peer := opened(t, options), opened(t, options)
+	create(t, s)
+	command(t, server.URL, "CONFIG", "SET", "appendfsync", "no")
+	send := func(s *redisstore.Store) error {
+		return s.SendOnce(t.Context(), "orders", *onceAs("r"), message(1)).Err
+	}
+	wantUnconfirmed(t, "the first send", send(s))
+	wantUnconfirmed(t, "its repeat over another connection", send(peer))
+	command(t, server.URL, "CONFIG", "SET", "appendfsync", "always")
+	for send(peer) != nil {
+		if t.Context().Err() != nil {
+			t.Fatal("the repeat is never confirmed")
+		}
+	}
+}

@@ -94,6 +94,48 @@ func TestExamineFindsDamage(t *testing.T) {
 	}
 }
 
+// Levels of durability that entities ask for, and that the servers have or lack, are named with who asks.
+func TestDUR_3_ExamineFindsLevelsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	pair := redistest.StartPair(t, durable...)
+	t.Cleanup(pair.Stop)
+	s := redistest.Open(t, redisstore.Options{URL: pair.URL})
+	_, all := examine(t, s)
+	if got := said(all, "durability"); got != "" {
+		t.Errorf("no entity asks for a level: got %q", got)
+	}
+	must(t, makeQueue(t, s, "disk", func(o *semantics.Options) { o.Durability = semantics.AtDisk }))
+	_, all = examine(t, s)
+	if got := said(all, "durability"); got != "ok disk can be met, disk asks for it" {
+		t.Errorf("got %q", got)
+	}
+	command(t, pair.URL, "CONFIG", "SET", "appendonly", "no")
+	problems, _ := examine(t, s)
+	if len(problems) != 1 || !strings.Contains(problems[0], "needs an append-only file, and disk asks for it: calls are answered with DURABILITY_NOT_MET") {
+		t.Errorf("without an append-only file: got %q", problems)
+	}
+	must(t, s.DeleteEntity(t.Context(), semantics.QueueKind, "disk"))
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		must(t, makeQueue(t, s, name, func(o *semantics.Options) { o.Durability = semantics.AtReplica }))
+	}
+	_, all = examine(t, s)
+	if got := said(all, "durability"); got != "ok replica can be met, a, b, c, 2 more ask for it" {
+		t.Errorf("got %q", got)
+	}
+	pair.Replica.Kill()
+	await(t, func() bool {
+		problems, all = examine(t, s)
+		return len(problems) > 0
+	})
+	if !strings.Contains(problems[0], "durability replica needs 1 connected replicas of each primary, and one has 0, and a, b, c, 2 more ask for it") {
+		t.Errorf("without a replica: got %q", problems)
+	}
+	i := slices.IndexFunc(all, func(f semantics.Finding) bool { return f.Subject == "durability" })
+	if !strings.Contains(all[i].Advice, "add replicas") {
+		t.Errorf("the advice is %q", all[i].Advice)
+	}
+}
+
 // A large entity is left out unless it is named; one that does not exist is an error.
 func TestExamineReadsLargeEntitiesOnlyByName(t *testing.T) {
 	t.Parallel()

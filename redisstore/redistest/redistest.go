@@ -1,6 +1,7 @@
 // Package redistest provides tests with a real Redis: the one SIDEBUS_TEST_REDIS names, else one redis-server (or
 // valkey-server) that it starts for the test binary and stops with it. SIDEBUS_TEST_REDIS=cluster starts a cluster,
-// SIDEBUS_TEST_REDIS=sentinels a pair with three Sentinels instead. SIDEBUS_TEST_SERVER is the server that is started,
+// SIDEBUS_TEST_REDIS=sentinels a pair with three Sentinels instead. SIDEBUS_TEST_DURABILITY=disk or =replica starts one
+// that can have this level of durability, which stores on it have unless they ask for another. SIDEBUS_TEST_SERVER is the server that is started,
 // if it is not the first on PATH. It never falls back to a fake and never skips. Tests share that Redis and keep apart by
 // namespace, so they run in parallel and never flush.
 package redistest
@@ -23,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // Patience bounds every wait of a test for what must happen. It only ends a test that hangs, so it is far more than a
@@ -82,16 +84,34 @@ func URL(t testing.TB) string {
 		sentinels := StartSentinels(t)
 		shared.several, shared.url = sentinels, sentinels.URL
 	}
+	level := durability().Level
+	if url == "" && level == semantics.DurabilityReplica && shared.several == nil {
+		pair := StartPair(t)
+		shared.several, shared.url = pair, pair.URL
+	}
 	if shared.several != nil {
 		return shared.url
 	}
 	if url != "" {
 		return url
 	}
+	if shared.server == nil && level == semantics.DurabilityDisk {
+		shared.server = Start(t, "--appendfsync", "always")
+	}
 	if shared.server == nil {
 		shared.server = Start(t)
 	}
 	return shared.server.URL
+}
+
+// durability returns what stores on the shared Redis wait for, however long that takes.
+func durability() redisstore.Durability {
+	for _, level := range []semantics.Durability{semantics.DurabilityDisk, semantics.DurabilityReplica} {
+		if os.Getenv("SIDEBUS_TEST_DURABILITY") == level.String() {
+			return redisstore.Durability{Level: level, Timeout: Patience}
+		}
+	}
+	return redisstore.Durability{}
 }
 
 // Start runs a redis-server of the caller's own, with further arguments as on its command line. The caller stops it.
@@ -217,6 +237,9 @@ func Open(t testing.TB, options redisstore.Options) *redisstore.Store {
 	t.Helper()
 	if options.URL == "" {
 		options.URL = URL(t)
+		if options.Durability == (redisstore.Durability{}) {
+			options.Durability = durability()
+		}
 	}
 	if options.Namespace == "" {
 		options.Namespace = Namespace()
