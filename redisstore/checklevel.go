@@ -11,8 +11,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// refuseLevel refuses a Redis on which a level of durability cannot be (DUR-3). Replicas come and go, so not every caller
-// needs them to be there: else their absence is a warning, and answers are DURABILITY_NOT_MET.
+// refuseLevel refuses a Redis on which a level of durability cannot be (DUR-3). Replicas come and go, so not every
+// caller needs them to be there: else their absence is a warning, and answers are DURABILITY_NOT_MET.
 func (s *Store) refuseLevel(level semantics.Durability, facts, settings map[string]string, needsReplicas bool) error {
 	unfit := func(format string, args ...any) error {
 		return semantics.Errorf(semantics.PreconditionFailed, format, args...)

@@ -59,8 +59,7 @@ func (a *apart) sweep() {
 	await(a.t, func() bool { return len(ended) > 0 || a.sweeps.Load() > before+100 })
 	if len(ended) == 0 {
 		stop()
-		<-ended
-		a.t.Fatal("what is not due is swept again and again")
+		a.t.Fatalf("what is not due is swept again and again, until: %v", <-ended)
 	}
 	must(a.t, <-ended)
 }

@@ -99,7 +99,8 @@ func (s *Store) entitiesByLevel(ctx context.Context) (map[semantics.Durability][
 					found[level] = append(found[level], entity.Name)
 				}
 				if entity.Kind == semantics.TopicKind {
-					if err := list(semantics.SubscriptionKind, entity.Name); err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
+					err := list(semantics.SubscriptionKind, entity.Name)
+					if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
 						return err
 					}
 				}

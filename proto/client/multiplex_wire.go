@@ -111,6 +111,7 @@ func decodeResponse(data []byte, answer func(answerPart), closing func(last uint
 					a.more = n != 0
 				case fieldAnswerStatus:
 					a.status = value
+				default: // a field of a later version
 				}
 				return nil
 			})
@@ -128,8 +129,9 @@ func decodeResponse(data []byte, answer func(answerPart), closing func(last uint
 			})
 			closing(last)
 			return err
+		default: // a field of a later version
+			return nil
 		}
-		return nil
 	})
 }
 

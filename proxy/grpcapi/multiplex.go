@@ -25,8 +25,8 @@ import (
 // large ones have used up the memory, so that no other limit can end the stream with all its calls.
 const maxMultiplexRequest = 64 << 10
 
-// maxMultiplexCalls is how many calls a request may have. Calls that name an RPC are at most 2,500: each takes much more
-// memory than the shortest field that decodes as one.
+// maxMultiplexCalls is how many calls a request may have. Calls that name an RPC are at most 2,500: each takes much
+// more memory than the shortest field that decodes as one.
 const maxMultiplexCalls = 10_000
 
 // multiplexer serves sidebus.v1.Calls: it runs the unary calls of the other services as their RPCs do.
@@ -47,7 +47,9 @@ type method struct {
 }
 
 // Multiplex runs the calls of a stream.
-func (c *multiplexer) Multiplex(stream grpc.BidiStreamingServer[sidebusv1.MultiplexRequest, sidebusv1.MultiplexResponse]) error {
+func (c *multiplexer) Multiplex(
+	stream grpc.BidiStreamingServer[sidebusv1.MultiplexRequest, sidebusv1.MultiplexResponse],
+) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	admitted := admission.BeginMultiplex(ctx)
@@ -280,8 +282,8 @@ func (m *multiplex) call(c *multiplexedCall) (answer any, err error) {
 	return method.call(method.service, ctx, c.decode)
 }
 
-// decode reads the request of the call, which a call that waits does not keep: with it, it would keep all calls that came
-// with it.
+// decode reads the request of the call. A call that waits does not keep its request, because it would keep those of all
+// calls that came with it.
 func (c *calledMethod) decode(into any) error {
 	request := mem.SliceBuffer(c.request)
 	c.request = nil

@@ -217,7 +217,8 @@ const answerOverhead = 40
 
 // appendAnswer adds an answer up to the value of its last field, which has size bytes.
 func appendAnswer(b []byte, id uint64, field protowire.Number, size int, more bool) []byte {
-	whole := protowire.SizeTag(fieldAnswerID) + protowire.SizeVarint(id) + protowire.SizeTag(field) + protowire.SizeBytes(size)
+	whole := protowire.SizeTag(fieldAnswerID) + protowire.SizeVarint(id) +
+		protowire.SizeTag(field) + protowire.SizeBytes(size)
 	if more {
 		whole += protowire.SizeTag(fieldAnswerMore) + 1
 	}

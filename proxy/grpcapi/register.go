@@ -44,8 +44,10 @@ func Register(
 		desc    grpc.ServiceDesc
 		service any
 	}{
-		{sidebusv1.Messages_ServiceDesc, messages}, {sidebusv1.Sessions_ServiceDesc, sessions},
-		{sidebusv1.Transactions_ServiceDesc, transactions}, {sidebusv1.Admin_ServiceDesc, admin},
+		{sidebusv1.Messages_ServiceDesc, messages},
+		{sidebusv1.Sessions_ServiceDesc, sessions},
+		{sidebusv1.Transactions_ServiceDesc, transactions},
+		{sidebusv1.Admin_ServiceDesc, admin},
 	} {
 		server.RegisterService(r.observed(s.desc, s.service), s.service)
 	}

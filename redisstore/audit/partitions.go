@@ -31,8 +31,8 @@ func (a *Auditor) AuditPartitions(ctx context.Context) error {
 	return errors.Join(err, left)
 }
 
-// partitions checks that each queue with several partitions has all of them once and with its options, and returns apart
-// which partitions are left without their queue.
+// partitions checks that each queue with several partitions has all of them once and with its options, and returns
+// apart which partitions are left without their queue.
 func (a *Auditor) partitions(ctx context.Context, names []string) (wrong, left, err error) {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }

@@ -124,8 +124,8 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 	return q, nil
 }
 
-// readKind checks the kind against the durability that the entity asks for, by which scripts know whether to look at it,
-// and makes it the plain one.
+// readKind checks the kind against the durability that the entity asks for, by which scripts know whether to look at
+// it, and makes it the plain one.
 func (q *audit) readKind() {
 	plain, isFenced := strings.CutPrefix(q.entity["kind"], "fenced_")
 	level := q.entity["durability"]

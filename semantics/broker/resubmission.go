@@ -188,7 +188,8 @@ func sentAgain(m *semantics.Received, transfer semantics.Transfer, place int) se
 		p.ExpiresAt = m.ExpiresAt
 	}
 	if transfer.Resubmits.NewMessageIDs {
-		message.MessageID = semantics.IDFrom(strings.ToLower(transfer.Seed), place) // the same, whichever sidecar continues it
+		// The same, whichever sidecar continues it.
+		message.MessageID = semantics.IDFrom(strings.ToLower(transfer.Seed), place)
 	}
 	return p
 }

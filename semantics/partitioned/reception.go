@@ -8,8 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// enough is how many messages of the first partition that is asked are an answer. Others are asked only if it has fewer,
-// because messages of one partition cost one script to receive, and one to complete.
+// enough is how many messages of the first partition that is asked are an answer. Others are asked only if it has
+// fewer, because messages of one partition cost one script to receive, and one to complete.
 const enough = 16
 
 // recheckAway is after what time a receive that found nothing looks again at a partition that could not be reached.

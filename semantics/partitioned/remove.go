@@ -8,8 +8,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Purge implements semantics.Remover. A step works on one partition, and the steps go from one to the next. A session has
-// one.
+// Purge implements semantics.Remover. A step works on one partition, and the steps go from one to the next. A session
+// has one.
 func (s *Store) Purge(
 	ctx context.Context, source semantics.Source, purge semantics.Purge,
 ) (purged semantics.Purged, err error) {

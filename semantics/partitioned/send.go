@@ -198,7 +198,8 @@ func (s *Store) SendOnce(
 // CancelScheduled implements semantics.Sender. All or none of the numbers is a promise of one partition.
 func (s *Store) CancelScheduled(ctx context.Context, path string, numbers []int64) error {
 	return s.on(ctx, path, func() error { return s.Store.CancelScheduled(ctx, path, numbers) }, func(w *whole) error {
-		return w.withNumbers(semantics.Source{Path: path}, numbers, semantics.Scheduled, func(p int, own []int64) error {
+		source := semantics.Source{Path: path}
+		return w.withNumbers(source, numbers, semantics.Scheduled, func(p int, own []int64) error {
 			return s.Store.CancelScheduled(ctx, w.paths[p], own)
 		})
 	})

@@ -38,8 +38,8 @@ func (s *Store) AcceptSession(ctx context.Context, path, id string) (session *se
 	return session, err
 }
 
-// AcceptNextSession implements semantics.Sessions. It asks the partitions in turn, beginning with another one each time,
-// and one after the other, so that no session is locked that the caller does not get. The one that has been ready
+// AcceptNextSession implements semantics.Sessions. It asks the partitions in turn, beginning with another one each
+// time, and one after the other, so that no session is locked that the caller does not get. The one that has been ready
 // longest is that of its partition (PART-4).
 func (s *Store) AcceptNextSession(
 	ctx context.Context, path string, register semantics.Register,

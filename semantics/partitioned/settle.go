@@ -28,7 +28,8 @@ func (w *whole) tokensIn(
 // eachToken runs a verb in all partitions that tokens name, and returns an outcome for each token. If some partition
 // fails and another does not, the tokens of the former have an outcome of their own.
 func eachToken[T any](
-	ctx context.Context, s *Store, w *whole, source semantics.Source, tokens []semantics.LockToken, failure func(err error) T,
+	ctx context.Context, s *Store, w *whole, source semantics.Source, tokens []semantics.LockToken,
+	failure func(err error) T,
 	verb func(source semantics.Source, own []semantics.LockToken) ([]T, error),
 ) ([]T, error) {
 	outcomes := make([]T, len(tokens))

@@ -39,8 +39,8 @@ type placer interface {
 	Server(ctx context.Context, path string) any
 }
 
-// noter is a Store in which a record can be forgotten while the partitions are not. What a deletion leaves it deletes only
-// if the deletion was noted.
+// noter is a Store in which a record can be forgotten while the partitions are not. What a deletion leaves it deletes
+// only if the deletion was noted.
 type noter interface {
 	NoteDeletion(ctx context.Context, entity semantics.Entity) error
 }

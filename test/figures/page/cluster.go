@@ -29,7 +29,8 @@ func clusterTable(h figures.History) string {
 				return round.CPU["redis-1"] + round.CPU["redis-2"] + round.CPU["redis-3"]
 			}
 			rows = append(rows, []string{
-				fmt.Sprint(partitions), fmt.Sprint(sidecars), spread(r.Of(figures.Rate)), spread(r.Of(figures.TotalCPU)),
+				fmt.Sprint(partitions), fmt.Sprint(sidecars),
+				spread(r.Of(figures.Rate)), spread(r.Of(figures.TotalCPU)),
 				number(r.Of(figures.CPU("client")).Median), number(r.Of(figures.CPU("sidecar")).Median),
 				number(r.Of(nodes).Median), spread(r.Of(figures.Value(busiestNode))),
 			})
