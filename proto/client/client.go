@@ -46,8 +46,8 @@ type Options struct {
 	// each call is an RPC of its own, so that interceptors and credentials among them see it.
 	DialOptions []grpc.DialOption
 
-	// SeparateCalls makes each call as an RPC of its own. By default, small calls share a stream, which costs both sides
-	// much less. Only [New] looks at it.
+	// SeparateCalls makes each call as an RPC of its own. By default, small calls share a stream, which costs both
+	// sides much less. Only [New] looks at it.
 	SeparateCalls bool
 }
 

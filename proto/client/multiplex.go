@@ -20,8 +20,8 @@ import (
 const askAgain = time.Minute
 
 // multiplexed is a connection that makes unary calls to Sidebus over one stream of sidebus.v1.Calls, which costs much
-// less than an RPC for each. It opens the stream with the first call, and again after it has ended. What the stream does
-// not carry is made as an RPC of its own: large requests, calls with options, and all calls to an older sidecar.
+// less than an RPC for each. It opens the stream with the first call, and again after it has ended. What the stream
+// does not carry is made as an RPC of its own: large requests, calls with options, and all calls to an older sidecar.
 type multiplexed struct {
 	grpc.ClientConnInterface
 
