@@ -72,8 +72,8 @@ func (s *Store) forgetOrphan(ctx context.Context, name string) error {
 	return err
 }
 
-// incarnationOf returns the incarnation with which a queue is created: a new one, or that of its partitions if Redis has
-// forgotten its record, so that it has its messages again.
+// incarnationOf returns the incarnation with which a queue is created: a new one, or that of its partitions if Redis
+// has forgotten its record, so that it has its messages again.
 func (s *Store) incarnationOf(ctx context.Context, path string, partitions int64) (int64, error) {
 	if partitions <= 1 {
 		return newMark(), nil

@@ -32,8 +32,8 @@ func (s *Store) keep(ctx context.Context, t *taken) {
 }
 
 // nextAlarm returns when something will be due on an entity by the clock of its registry, which may be that of another
-// server of a cluster. An entity whose registry is ahead would else be due again and again, one whose registry is behind
-// would be late.
+// server of a cluster. An entity whose registry is ahead would else be due again and again, one whose registry is
+// behind would be late.
 func (t *taken) nextAlarm(done sweptEntity) int64 {
 	registryNow, elapsed := t.after(0), time.Since(t.renewed).Milliseconds()
 	offset := done.now - registryNow

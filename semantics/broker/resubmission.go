@@ -15,8 +15,8 @@ import (
 // forwarded does: set aside at their source, stored at the target, removed at the source. A sidecar that finds such a
 // transfer under way continues it, so each letter arrives once, whichever sidecar crashes when.
 
-// finishPending finishes the transfers that other calls have begun from the source, one in each of its partitions: their
-// letters are hidden as long as these are under way.
+// finishPending finishes the transfers that other calls have begun from the source, one in each of its partitions:
+// their letters are hidden as long as these are under way.
 func (r *resubmitter) finishPending(ctx context.Context) error {
 	for range semantics.MaxPartitions {
 		var found bool

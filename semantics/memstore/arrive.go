@@ -28,7 +28,8 @@ func (s *Store) Arrive(
 	q, now, unlock, err := s.open(ctx, transfer.To.Path)
 	defer unlock()
 	isAny := transfer.To.Incarnation == semantics.AnyIncarnation
-	isGone := semantics.CodeOf(err) == semantics.EntityNotFound || err == nil && q.incarnation != transfer.To.Incarnation
+	isGone := semantics.CodeOf(err) == semantics.EntityNotFound ||
+		err == nil && q.incarnation != transfer.To.Incarnation
 	if !isAny && isGone {
 		return allRefused(semantics.EntityNotFound, len(publications), isLast)
 	}

@@ -122,8 +122,8 @@ func (w *whole) withEach(do func(partition int) error) error {
 	return worst(atOnce(w.all(), func(_, p int) error { return inPartition(do(p), p) }))
 }
 
-// worst returns the failure of a call by those of its parts: the first one with an unknown outcome, because then that of
-// the call is unknown too, else the first one.
+// worst returns the failure of a call by those of its parts: the first one with an unknown outcome, because then that
+// of the call is unknown too, else the first one.
 func worst(failed []error) (worst error) {
 	for _, err := range failed {
 		if isUnknown(err) {
