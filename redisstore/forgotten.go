@@ -25,10 +25,10 @@ func (s *Store) deletionKey(path string, incarnation int64) string {
 	return tagOf(s.namespace, path) + "deleted/" + strconv.FormatInt(incarnation, 36)
 }
 
-// NoteDeletion notes that an entity with partitions, or a subscription of that topic, is about to be deleted. A Redis that is full does not keep the note,
+// NoteDeletion notes that a queue with partitions is about to be deleted. A Redis that is full does not keep the note,
 // and lets the deletion go on: then what it leaves when it fails stays.
-func (s *Store) NoteDeletion(ctx context.Context, path string, incarnation int64) error {
-	key := s.deletionKey(path, incarnation)
+func (s *Store) NoteDeletion(ctx context.Context, entity semantics.Entity) error {
+	key := s.deletionKey(entity.Name, entity.Incarnation)
 	note := redis.NewStatusCmd(ctx, "set", key, "", "ex", int64(keepDeletions/time.Second))
 	if err := s.redis(ctx).Process(ctx, note); err != nil && !redis.HasErrorPrefix(err, "OOM") {
 		return storeError(err, false) // the note alone changes nothing
@@ -36,8 +36,7 @@ func (s *Store) NoteDeletion(ctx context.Context, path string, incarnation int64
 	return nil
 }
 
-// IsDeletionNoted reports whether NoteDeletion was called.
-func (s *Store) IsDeletionNoted(ctx context.Context, path string, incarnation int64) (bool, error) {
+func (s *Store) isDeletionNoted(ctx context.Context, path string, incarnation int64) (bool, error) {
 	noted := redis.NewIntCmd(ctx, "exists", s.deletionKey(path, incarnation))
 	if err := s.redis(ctx).Process(ctx, noted); err != nil {
 		return false, storeError(err, false)
@@ -45,39 +44,37 @@ func (s *Store) IsDeletionNoted(ctx context.Context, path string, incarnation in
 	return noted.Val() > 0, nil
 }
 
-// forgetOrphan deletes a partition, or a definition, whose entity was deleted, and reports whether it has none. The record
-// of an entity is created before its partitions and deleted before them, and no other one has its incarnation.
-func (s *Store) forgetOrphan(ctx context.Context, kind semantics.Kind, name string) (isOrphan bool, err error) {
+// forgetOrphan deletes a partition whose queue was deleted. The record of a queue is created before its partitions and
+// deleted before them, and no other one has its incarnation.
+func (s *Store) forgetOrphan(ctx context.Context, name string) error {
 	of, incarnation, _ := semantics.SplitPartition(name)
 	entity, err := s.anyEntity(ctx, of)
 	switch {
 	case err == nil && entity.Incarnation == incarnation:
-		return false, nil
+		return nil
 	case err != nil && semantics.CodeOf(err) != semantics.EntityNotFound:
-		return false, err
+		return err
 	}
-	isDeleted, err := s.IsDeletionNoted(ctx, of, incarnation)
+	isDeleted, err := s.isDeletionNoted(ctx, of, incarnation)
 	switch {
 	case err != nil:
-		return true, err
+		return err
 	case !isDeleted:
-		return true, semantics.Errorf(
-			semantics.Internal, "Redis has forgotten %s %q, but not this partition, which stays; "+
-				"create the %s again with the same options", kind, of, kind,
+		return semantics.Errorf(
+			semantics.Internal, "Redis has forgotten queue %q, but not this partition, which stays; "+
+				"create the queue again with the same options", of,
 		)
 	}
-	err = s.deleteEntity(ctx, kind, name, asked)
+	err = s.deleteEntity(ctx, semantics.QueueKind, name, asked)
 	if semantics.CodeOf(err) == semantics.EntityNotFound {
-		err = nil
+		return nil
 	}
-	return true, err
+	return err
 }
 
-// incarnationOf returns the incarnation with which an entity is created: a new one, or that of its partitions if Redis
+// incarnationOf returns the incarnation with which a queue is created: a new one, or that of its partitions if Redis
 // has forgotten its record, so that it has its messages again.
-func (s *Store) incarnationOf(
-	ctx context.Context, kind semantics.Kind, path string, partitions int64,
-) (int64, error) {
+func (s *Store) incarnationOf(ctx context.Context, path string, partitions int64) (int64, error) {
 	if partitions <= 1 {
 		return newMark(), nil
 	}
@@ -99,11 +96,11 @@ func (s *Store) incarnationOf(
 			if slot*int(partitions)/of != semantics.PartitionIn(name) {
 				continue // it had another number of partitions
 			}
-			isDeleted, err := s.IsDeletionNoted(ctx, path, incarnation)
+			isDeleted, err := s.isDeletionNoted(ctx, path, incarnation)
 			if err != nil {
 				return 0, err
 			}
-			if part, err := s.anyEntity(ctx, name); err == nil && part.Kind == kind && !isDeleted {
+			if _, err := s.anyEntity(ctx, name); err == nil && !isDeleted {
 				return incarnation, nil
 			} else if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
 				return 0, err

@@ -10,19 +10,16 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// The record of an entity with several partitions is the hash of an entity, of a kind of its own, and the fields by which
+// The record of a queue with several partitions is the hash of an entity, of a kind of its own, and the fields by which
 // scripts recognize a queue have other names. So scripts that know nothing of partitions, those of older versions too,
-// find neither an entity to send to nor one to receive from, but a name that is taken. Each partition is a queue or topic
-// as any other: see docs/decisions/0042.
+// find neither a queue to send to nor one to receive from, but a name that is taken. Each partition is a queue as any
+// other: see docs/decisions/0042.
 const (
-	ofPartitioned = "partitioned_" // before the kind
-	ofRecord      = "record_"      // before the names of such fields
+	partitionedQueue = "partitioned_queue"
+	ofRecord         = "record_" // before the names of such fields
 )
 
-// recordKind returns the kind of the record of an entity with several partitions.
-func recordKind(kind semantics.Kind) string { return ofPartitioned + kind.String() }
-
-// recordFields returns the fields of an entity as its record has them.
+// recordFields returns the fields of a queue as its record has them.
 func recordFields(fields []any) []any {
 	fields = slices.Clone(fields)
 	for i := 0; i < len(fields); i += 2 {
@@ -33,25 +30,16 @@ func recordFields(fields []any) []any {
 	return fields
 }
 
-func withoutPartitions(names []string) []string {
-	if !slices.ContainsFunc(names, semantics.IsPartition) {
-		return names
-	}
-	return slices.DeleteFunc(slices.Clone(names), semantics.IsPartition)
+func isPartition(name string) bool {
+	_, _, is := semantics.SplitPartition(name)
+	return is
 }
 
-// lookAtPartition deletes a partition, or a definition, whose entity was deleted, and completes changes of subscriptions
-// and rules that did not reach it.
-func (l *wholeLook) lookAtPartition(ctx context.Context, name string, isTopic bool) error {
-	kind := semantics.QueueKind
-	if isTopic {
-		kind = semantics.TopicKind
+func withoutPartitions(names []string) []string {
+	if !slices.ContainsFunc(names, isPartition) {
+		return names
 	}
-	isOrphan, err := l.forgetOrphan(ctx, kind, name)
-	if err != nil || isOrphan || !isTopic {
-		return err
-	}
-	return l.upkeep.Level(ctx, name)
+	return slices.DeleteFunc(slices.Clone(names), isPartition)
 }
 
 // slots is how many there are in a cluster.

@@ -95,22 +95,6 @@ func (l *Ledger) forget(of func(h heldOut) bool) {
 	maps.DeleteFunc(l.held, func(_ semantics.LockToken, h heldOut) bool { return of(h) })
 }
 
-// noter is what a Store of redisstore is besides.
-type noter interface {
-	NoteDeletion(ctx context.Context, path string, incarnation int64) error
-	IsDeletionNoted(ctx context.Context, path string, incarnation int64) (bool, error)
-}
-
-// NoteDeletion notes a deletion in the store below.
-func (k Kept) NoteDeletion(ctx context.Context, path string, incarnation int64) error {
-	return k.Store.(noter).NoteDeletion(ctx, path, incarnation)
-}
-
-// IsDeletionNoted asks the store below.
-func (k Kept) IsDeletionNoted(ctx context.Context, path string, incarnation int64) (bool, error) {
-	return k.Store.(noter).IsDeletionNoted(ctx, path, incarnation)
-}
-
 // Receive implements semantics.Receiver.
 func (k Kept) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
 	batch, err := k.Store.Receive(ctx, source, limit, register)

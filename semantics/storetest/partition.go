@@ -61,16 +61,8 @@ func (h *fixture) spread(n int64, changes ...change) {
 
 // overPartitions lets the test's store know of partitions, and those of its peers.
 func (h *fixture) overPartitions() {
-	h.Store = partitioned.New(withoutPartitions(h.Store))
+	h.Store = partitioned.New(h.Store)
 	h.broker = h.newBroker(h.Store)
-}
-
-// withoutPartitions returns the store below one that knows of partitions, another store as it is.
-func withoutPartitions(store semantics.Store) semantics.Store {
-	if spread, is := store.(*partitioned.Store); is {
-		return spread.Store
-	}
-	return store
 }
 
 // peer opens another sidecar.
@@ -79,7 +71,7 @@ func (h *fixture) peer() *broker.Broker {
 	if h.Peer != nil {
 		store = h.Peer()
 	}
-	return h.newBroker(partitioned.New(withoutPartitions(store)))
+	return h.newBroker(partitioned.New(store))
 }
 
 func keyed(id, key string) *semantics.Message {
@@ -115,8 +107,8 @@ func testPART_1_Option(t *testing.T, h *fixture) {
 	ensured, err := h.broker.EnsureEntity(t.Context(), semantics.QueueKind, "q2", semantics.Options{Partitions: 3}, []string{"partitions"})
 	h.ok(err)
 	h.same(ensured.Differences, []semantics.Difference{{Option: "partitions", Present: "2", Asked: "3"}})
-	_, err = h.broker.CreateEntity(t.Context(), semantics.SubscriptionKind, eu.Path, semantics.Options{Partitions: 2}, []string{"partitions"})
-	h.wantCode(err, semantics.InvalidArgument) // it has those of its topic
+	_, err = h.broker.CreateEntity(t.Context(), semantics.TopicKind, "news", semantics.Options{Partitions: 2}, []string{"partitions"})
+	h.wantCode(err, semantics.InvalidArgument)
 }
 
 func testPART_1_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
@@ -197,63 +189,6 @@ func (f *failing) DeleteEntity(ctx context.Context, kind semantics.Kind, path st
 		return errFailing
 	}
 	return f.Store.DeleteEntity(ctx, kind, path)
-}
-
-// NoteDeletion notes a deletion in the store below, if that keeps such notes.
-func (f *failing) NoteDeletion(ctx context.Context, path string, incarnation int64) error {
-	if below, is := f.Store.(interface {
-		NoteDeletion(ctx context.Context, path string, incarnation int64) error
-	}); is {
-		return below.NoteDeletion(ctx, path, incarnation)
-	}
-	return nil
-}
-
-// IsDeletionNoted asks the store below; one that keeps no notes forgets nothing.
-func (f *failing) IsDeletionNoted(ctx context.Context, path string, incarnation int64) (bool, error) {
-	if below, is := f.Store.(interface {
-		IsDeletionNoted(ctx context.Context, path string, incarnation int64) (bool, error)
-	}); is {
-		return below.IsDeletionNoted(ctx, path, incarnation)
-	}
-	return true, nil
-}
-
-func (f *failing) UpdateEntity(
-	ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string,
-) (semantics.Entity, error) {
-	if f.left.Add(-1) < 0 {
-		return semantics.Entity{}, errFailing
-	}
-	return f.Store.UpdateEntity(ctx, kind, path, options, names)
-}
-
-func (f *failing) CreateSubscription(ctx context.Context, path string, options semantics.Options, rules []semantics.Rule) (semantics.Entity, bool, error) {
-	if f.left.Add(-1) < 0 {
-		return semantics.Entity{}, false, errFailing
-	}
-	return f.Store.CreateSubscription(ctx, path, options, rules)
-}
-
-func (f *failing) CreateRule(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error) {
-	if f.left.Add(-1) < 0 {
-		return semantics.Rule{}, errFailing
-	}
-	return f.Store.CreateRule(ctx, subscription, rule)
-}
-
-func (f *failing) DeleteRule(ctx context.Context, subscription, name string) error {
-	if f.left.Add(-1) < 0 {
-		return errFailing
-	}
-	return f.Store.DeleteRule(ctx, subscription, name)
-}
-
-func (f *failing) SetVersion(ctx context.Context, topic string, from, to int64) error {
-	if f.left.Add(-1) < 0 {
-		return errFailing
-	}
-	return f.Store.SetVersion(ctx, topic, from, to)
 }
 
 func testPART_1_CreationThatEndsHalfway(t *testing.T, h *fixture) {
