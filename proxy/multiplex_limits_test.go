@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -95,7 +96,9 @@ func TestMultiplexLeavesNothing(t *testing.T) { //nolint:paralleltest // it coun
 // openOwnExchange opens a stream on a connection of its own, which cancel ends.
 func openOwnExchange(t *testing.T, s *sidecar) (e exchange, cancel func()) {
 	t.Helper()
-	conn := dial(t, s.proxy.GRPCAddr().String())
+	// The windows are fixed: one that grows would let answers leave that the client does not read.
+	const window = 1 << 16
+	conn := dial(t, s.proxy.GRPCAddr().String(), grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window))
 	ctx, end := context.WithTimeout(t.Context(), patience)
 	stream, err := sidebusv1.NewCallsClient(conn).Multiplex(ctx)
 	must(t, err)
@@ -116,6 +119,7 @@ func TestRECV_7_CancelledBehindUnreadAnswers(t *testing.T) { //nolint:parallelte
 	must(t, err)
 	s.send(t, "x")
 	e, _ := openOwnExchange(t, s)
+	eventually(t, "the answers of other tests are gone", func() bool { return goroutinesIn("answerQueue", "writeQuota") == 0 })
 	const receive, peek = sidebusv1.Messages_Receive_FullMethodName, sidebusv1.Messages_Peek_FullMethodName
 	must(t, e.Send(&sidebusv1.MultiplexRequest{Calls: []*sidebusv1.MultiplexRequest_Call{callOf(t, 1, peek, &sidebusv1.PeekRequest{Source: "queues/large"})}}))
 	eventually(t, "the answer waits for the client", func() bool { return goroutinesIn("answerQueue", "writeQuota") > 0 })
