@@ -93,7 +93,9 @@ func (b build) spreads(partitions, sidecars int) func(context.Context, string) (
 		for i, pid := range cluster.pids {
 			used[nodeOf(i)] = figures.CPUOf(pid)
 		}
-		carry := carrying(used, func(ctx context.Context, messages int) error { return shared(ctx, all, queueOf(0), messages) })
+		carry := carrying(used, func(ctx context.Context, messages int) error {
+			return shared(ctx, all, queueOf(0), messages)
+		})
 		return &opened{
 			round: func(ctx context.Context, messages int) (figures.Round, error) {
 				r, err := carry(ctx, messages)

@@ -46,8 +46,8 @@ type floorProcess struct {
 	stop     func()
 }
 
-// startServer runs this program with arguments that let it serve and print its address. separate: each call is an RPC of
-// its own.
+// startServer runs this program with arguments that let it serve and print its address. separate: each call is an RPC
+// of its own.
 func startServer(ctx context.Context, separate bool, args ...string) (*floorProcess, error) {
 	program, err := os.Executable()
 	if err != nil {

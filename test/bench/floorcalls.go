@@ -57,7 +57,9 @@ func answered[Request, Response any, R interface {
 }, A interface {
 	*Response
 	proto.Message
-}](ctx context.Context, call *sidebusv1.MultiplexRequest_Call, run func(context.Context, R) (A, error)) ([]byte, error) {
+}](
+	ctx context.Context, call *sidebusv1.MultiplexRequest_Call, run func(context.Context, R) (A, error),
+) ([]byte, error) {
 	request := R(new(Request))
 	if err := proto.Unmarshal(call.GetRequest(), request); err != nil {
 		return nil, err

@@ -41,7 +41,9 @@ func shared(ctx context.Context, all []*sidecar, queue string, messages int) err
 }
 
 // takePart sends a part of the messages, and receives and completes what comes until all of them have come.
-func (s *sidecar) takePart(ctx context.Context, queue string, part int, count func(int), complete <-chan struct{}) error {
+func (s *sidecar) takePart(
+	ctx context.Context, queue string, part int, count func(int), complete <-chan struct{},
+) error {
 	subscription, err := subscribe(ctx, s.messages, queue)
 	if err != nil {
 		return err
