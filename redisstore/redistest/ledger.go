@@ -61,6 +61,13 @@ type Kept struct {
 	ledger *Ledger
 }
 
+// NoteDeletion notes a deletion in the store below.
+func (k Kept) NoteDeletion(ctx context.Context, entity semantics.Entity) error {
+	return k.Store.(interface {
+		NoteDeletion(ctx context.Context, entity semantics.Entity) error
+	}).NoteDeletion(ctx, entity)
+}
+
 func (l *Ledger) enter(source semantics.Source, messages []*semantics.Received) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

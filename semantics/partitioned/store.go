@@ -45,6 +45,15 @@ type noter interface {
 	NoteDeletion(ctx context.Context, entity semantics.Entity) error
 }
 
+// NoteDeletion notes that a queue with partitions is about to be deleted, in the store below if that keeps such notes,
+// so that a Store over this one can.
+func (s *Store) NoteDeletion(ctx context.Context, entity semantics.Entity) error {
+	if s.noting == nil {
+		return nil
+	}
+	return s.noting.NoteDeletion(ctx, entity)
+}
+
 var _ semantics.Store = (*Store)(nil)
 
 // mostKnown bounds the queues that a Store remembers. One that it has dropped is looked up again.

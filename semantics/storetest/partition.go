@@ -175,6 +175,16 @@ type failing struct {
 	left atomic.Int64 // calls that do not
 }
 
+// NoteDeletion notes a deletion in the store below, if that keeps notes.
+func (f *failing) NoteDeletion(ctx context.Context, entity semantics.Entity) error {
+	if noting, ok := f.Store.(interface {
+		NoteDeletion(ctx context.Context, entity semantics.Entity) error
+	}); ok {
+		return noting.NoteDeletion(ctx, entity)
+	}
+	return nil
+}
+
 var errFailing = semantics.Errorf(semantics.StoreUnavailable, "test").With(semantics.DetailOutcome, semantics.OutcomeUnknown)
 
 func (f *failing) CreateEntity(ctx context.Context, kind semantics.Kind, path string, options semantics.Options) (semantics.Entity, bool, error) {
