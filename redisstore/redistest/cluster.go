@@ -82,11 +82,14 @@ func (c *Cluster) start(t testing.TB, args []string) {
 	c.nodes = append(c.nodes, &clusterNode{server, args, addr, bus, redis.NewClient(options)})
 }
 
-// isComplete reports whether a server knows all others, and that all replicas are in step.
+// isComplete reports whether a server knows all others and who has each slot, and that all replicas are in step. A
+// client that asked a server without this knowledge would send commands for the other slots to any server. The state of
+// a cluster does not tell when it may serve a part of its slots.
 func (c *Cluster) isComplete(ctx context.Context, node *clusterNode) bool {
 	info := node.client.ClusterInfo(ctx).Val()
 	role := node.client.Info(ctx, "replication").Val()
 	return strings.Contains(info, "cluster_state:ok") &&
+		strings.Contains(info, "cluster_slots_ok:16384") &&
 		strings.Contains(info, "cluster_known_nodes:"+strconv.Itoa(len(c.nodes))) &&
 		(strings.Contains(role, "connected_slaves:1") || strings.Contains(role, "master_link_status:up"))
 }
