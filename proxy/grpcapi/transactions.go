@@ -5,6 +5,7 @@ import (
 
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
@@ -44,12 +45,12 @@ func (s *Transactions) Transact(
 
 // Begin starts a transaction; see broker.Broker.Begin.
 func (s *Transactions) Begin(
-	_ context.Context, request *sidebusv1.BeginRequest,
+	ctx context.Context, request *sidebusv1.BeginRequest,
 ) (*sidebusv1.BeginResponse, error) {
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
-	id, err := s.messages.broker.Begin()
+	id, err := s.messages.broker.Begin(admission.CallerOf(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Bounds of the transactions that one sidecar keeps (TX-9): of those that are open, and of those that have ended.
+// Bounds of the transactions that one sidecar keeps (TX-9): of those that are open, and of those that have ended. Of
+// what is open, each caller has a share: see callerShare.
 const (
 	MaxTransactions  = 10_000
 	MaxBufferedBytes = 256 << 20 // of operations
@@ -21,16 +22,18 @@ const (
 type transactions struct {
 	mu      sync.Mutex
 	byID    map[string]*transaction
-	ended   []*transaction // the first to end is the first
-	bytes   int64          // of operations, in all
-	answers int64          // bytes of answers, in all
+	ended   []*transaction          // the first to end is the first
+	bytes   int64                   // of operations, in all
+	answers int64                   // bytes of answers, in all
+	callers map[string]*callerShare // of those that have open ones
 }
 
 // transaction is one of them. Its running guards what is below it: see lock.
 type transaction struct {
-	id    string
-	begun time.Time
-	timer *time.Timer // ends it when it is over, and forgets it later
+	id     string
+	caller string // that began it
+	begun  time.Time
+	timer  *time.Timer // ends it when it is over, and forgets it later
 
 	running    chan struct{}         // full during a commit: a second one waits for the answer of the first
 	operations []semantics.Operation // of an ended one, without what they carry
@@ -68,31 +71,29 @@ func (t *transaction) lock(ctx context.Context) error {
 
 func (t *transaction) unlock() { <-t.running }
 
-// Begin starts a transaction and returns its id (TX-1). It is kept in memory, for at most TransactionLifetime: other
-// sidecars do not know it. THROTTLED if there are MaxTransactions.
-func (b *Broker) Begin() (id string, err error) {
+// Begin starts a transaction of a caller and returns its id (TX-1). It is kept in memory, for at most
+// TransactionLifetime: other sidecars do not know it. THROTTLED if the caller has its share of MaxTransactions (TX-9).
+func (b *Broker) Begin(caller string) (id string, err error) {
 	if err := b.admit(callCost); err != nil {
 		return "", err
 	}
 	s := &b.transactions
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.byID) - len(s.ended); n >= MaxTransactions {
-		return "", throttledTransactions("this sidecar has %d open transactions, the most it may; commit some", n)
+	t := &transaction{
+		id: semantics.NewRandomUUID().String(), caller: caller, begun: time.Now(), running: make(chan struct{}, 1),
 	}
-	t := &transaction{id: semantics.NewRandomUUID().String(), begun: time.Now(), running: make(chan struct{}, 1)}
+	if err := s.openLocked(t); err != nil {
+		return "", err
+	}
 	t.timer = time.AfterFunc(semantics.TransactionLifetime, func() { s.lapse(t) })
-	if s.byID == nil {
-		s.byID = map[string]*transaction{}
-	}
-	s.byID[t.id] = t
 	return t.id, nil
 }
 
 // Add adds operations to a transaction and runs none of them (TX-4, TX-5). It returns how many it has. What is
 // refused is not added, and the transaction goes on. It waits while a commit is under way. TRANSACTION_NOT_FOUND,
-// TRANSACTION_TIMED_OUT, THROTTLED if the buffers of all transactions are full, an unknown outcome after a commit with
-// one, CANCELLED, and the failures of Transact that concern arguments.
+// TRANSACTION_TIMED_OUT, THROTTLED if the caller that began it has its share of MaxBufferedBytes, an unknown outcome
+// after a commit with one, CANCELLED, and the failures of Transact that concern arguments.
 func (b *Broker) Add(ctx context.Context, id string, operations []semantics.Operation) (int, error) {
 	t, err := b.transactions.take(ctx, id)
 	if err != nil {
@@ -222,10 +223,4 @@ func transactionNotFound(id string) error {
 	return semantics.Errorf(
 		semantics.TransactionNotFound, "this sidecar has no open transaction %q; it ended, or another sidecar began it", id,
 	)
-}
-
-func throttledTransactions(format string, args ...any) error {
-	e := semantics.Errorf(semantics.Throttled, format, args...)
-	e.RetryAfter = time.Second
-	return e
 }

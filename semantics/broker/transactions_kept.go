@@ -67,7 +67,7 @@ func (s *transactions) end(t *transaction, result *TransactionResult, failure er
 	t.timer.Reset(semantics.RequestsKeptFor)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.bytes -= t.bytes
+	s.closeLocked(t)
 	t.bytes = sizeOfAnswer(result, failure) + sizeOf(t.operations)
 	s.answers += t.bytes
 	s.ended = append(s.ended, t)
@@ -92,20 +92,6 @@ func (s *transactions) forgetLocked(i int) {
 	t.timer.Stop()
 	delete(s.byID, t.id)
 	s.ended = slices.Delete(s.ended, i, i+1)
-}
-
-// buffer counts bytes that a transaction is to keep.
-func (s *transactions) buffer(t *transaction, bytes int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bytes+bytes > MaxBufferedBytes {
-		return throttledTransactions(
-			"the transactions of this sidecar keep %d bytes, at most %d are allowed; commit some",
-			s.bytes+bytes, int64(MaxBufferedBytes),
-		)
-	}
-	s.bytes, t.bytes = s.bytes+bytes, t.bytes+bytes
-	return nil
 }
 
 // What operations need in memory besides their contents, about.

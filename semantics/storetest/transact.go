@@ -563,7 +563,7 @@ func (h *fixture) commit(b *broker.Broker, id string) (*broker.TransactionResult
 // opens begins a transaction with operations.
 func (h *fixture) opens(operations ...semantics.Operation) string {
 	h.t.Helper()
-	id, err := h.broker.Begin()
+	id, err := h.broker.Begin("app")
 	h.ok(err)
 	for _, o := range operations {
 		_, err := h.broker.Add(h.t.Context(), id, []semantics.Operation{o})

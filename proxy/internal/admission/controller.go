@@ -2,6 +2,7 @@ package admission
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/sidebus/sidebus/proxy/internal/admission/internal/counts"
@@ -22,6 +23,7 @@ type Controller struct {
 	memory      *memoryBudget
 	connections *counts.Connections
 
+	grpcAccepted   atomic.Uint64 // connections, ever
 	maxConnections int
 	readTimeout    time.Duration
 	metrics        *obs.Metrics

@@ -18,6 +18,7 @@ import (
 type grpcConn struct {
 	*Conn
 
+	number   uint64 // of all connections that were accepted, this one has no other
 	calls    *callsInFlight
 	injected []byte     // frames for the server, read before the connection; of the one goroutine that reads
 	writing  sync.Mutex // held during writes
