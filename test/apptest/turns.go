@@ -170,11 +170,21 @@ func (f *failure) awaitEmpty(on *redisstore.Store) {
 	}
 }
 
-// loseAnswer lets the answer of the turn get lost.
+// loseAnswer lets the answer of the turn get lost. Where the sidecar uses all its connections for something else, the
+// turn makes another one, which also needs an answer; so its script has not run, and the turn is tried again.
 func (f *failure) loseAnswer(turn func() []semantics.TurnOutcome) []semantics.TurnOutcome {
-	f.cut.Deaf.Store(true)
-	defer f.cut.Deaf.Store(false)
-	return turn()
+	for {
+		f.cut.Deaf.Store(true)
+		outcomes := turn()
+		f.cut.Deaf.Store(false)
+		if err := outcomes[0].Err; err == nil || semantics.IsOutcomeUnknown(err) {
+			return outcomes
+		}
+		if _, err := f.there.Runtime(f.t.Context(), semantics.QueueKind, queue); err != nil { // makes a connection
+			f.t.Error(err)
+			return outcomes
+		}
+	}
 }
 
 // kill does so for good: what the sidecar does from then on does not get to Redis, and it has nothing for its app.
