@@ -85,7 +85,7 @@ func (r *lossRun) checkSent(s *lossSend, taken map[place][]*taking, dead map[pla
 	require := func(source string) {
 		at := place{source, s.text}
 		if stays && !dead[at] && !slices.ContainsFunc(taken[at], r.isOver) && !r.mayBeTakenBlindly(source, s) {
-			fail("%s, sent to %s in %s after the loss, is lost in %s: %s", s.text, s.target, s.began.Sub(r.lost.ended), source, r.story(taken[at]))
+			fail("%s, sent to %s %s, is lost in %s: %s\n%s", s.text, s.target, r.since(s.span), source, r.story(taken[at]), r.changesOf(at))
 		}
 		r.checkTime(s, taken[at], fail)
 	}
@@ -168,6 +168,14 @@ func (r *round) decided(s *lossSend) span {
 // which a look at all entities would find what has no alarm.
 const late = 40 * time.Second
 
+// mostLate is by how much upkeep may come late in this round.
+func (r *round) mostLate() time.Duration {
+	if r.killed { // an alarm that a script has asked for may be lost with the sidecar that was to set it
+		return late + time.Minute
+	}
+	return late
+}
+
 // checkTime checks that scheduled messages come when they are due, and expired ones when their life is over.
 func (r *lossRun) checkTime(s *lossSend, taken []*taking, fail func(string, ...any)) {
 	r.t.Helper()
@@ -192,11 +200,7 @@ func (r *lossRun) checkTime(s *lossSend, taken []*taking, fail func(string, ...a
 	}
 	lateness := first.ended.Sub(at)
 	r.latest = max(r.latest, lateness)
-	most := late
-	if r.killed { // an alarm that a script has asked for may be lost with the sidecar that was to set it
-		most += time.Minute
-	}
-	if lateness > most {
+	if lateness > r.mostLate() {
 		fail("%s was %s at %s, and came %s later", s.text, what, at, lateness)
 	}
 }
@@ -336,7 +340,7 @@ func (r *lossRun) checkKeys() {
 		}
 		return errors.Join(faults...)
 	}
-	err := auditUntilWhole(r.ctx, late, audit)
+	err := auditUntilWhole(r.ctx, r.mostLate(), audit)
 	if err != nil {
 		r.t.Errorf("round %d, %s: %v", r.number, r.loss, err)
 	}
