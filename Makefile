@@ -26,7 +26,8 @@ FUZZ := proxy/wire:FuzzEncoded proxy/grpcapi:FuzzMultiplexRequest semantics/filt
 # Two modules: the sidecar, and in proto/ the API with the client, which has few dependencies. This pattern is both.
 MODULES := github.com/sidebus/sidebus/...
 
-# Tests with Dapr wait for processes more than they work.
+# Tests wait for processes and for time more than they work, those with Dapr most of all.
+TEST_PARALLEL := 4
 DAPR_PARALLEL := 8
 
 # What the caller may set.
@@ -138,7 +139,7 @@ dapr: build ## Run the dapr example: an order app on Dapr; ARGS=azure or ARGS=re
 .PHONY: test
 test: redis python node java ## Run all tests against a real Redis, which is installed if it is missing; PACKAGES=./semantics/...
 	@mkdir -p .tmp
-	go test -json -timeout 20m $(PACKAGES) | go run ./test/rules -show .tmp/tests.json
+	go test -json -timeout 20m -parallel $(TEST_PARALLEL) $(PACKAGES) | go run ./test/rules -show .tmp/tests.json
 
 # Each line is a kind of server. The last are Debian 13's Redis and Valkey; the first run fetches them, as root. Two rules
 # are only for servers without replicas.

@@ -100,7 +100,7 @@ func TestAuditorFindsDamageInTopics(t *testing.T) {
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			raw, namespace := rawClient(t), redistest.Namespace()
+			raw, namespace := rawClient(t), redistest.NamespaceUntil(t, redistest.URL(t))
 			fill(t, redistest.Open(t, redisstore.Options{Namespace: namespace}))
 			if err := damage(raw, "sb:{"+namespace+"/news}:"); err != nil {
 				t.Fatal(err)

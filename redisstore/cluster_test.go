@@ -23,7 +23,7 @@ func TestCluster(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		t.Helper()
 		clock := storetest.NewClock()
-		options := redisstore.Options{URL: cluster.URL, Now: clock.Now, Namespace: redistest.Namespace(), Orphaned: func(entity string, positions []int64) {
+		options := redisstore.Options{URL: cluster.URL, Now: clock.Now, Namespace: redistest.NamespaceUntil(t, cluster.URL), Orphaned: func(entity string, positions []int64) {
 			t.Errorf("%s: positions %v without messages, though nobody has meddled with the keys", entity, positions)
 		}}
 		ledger := redistest.NewLedger(clock.Now)

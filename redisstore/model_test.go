@@ -45,7 +45,7 @@ func runModel(t *testing.T, from func(open func() *redisstore.Store) closing) {
 	t.Helper()
 	storetest.RunModel(t, func(t *testing.T) storetest.Pair {
 		t.Helper()
-		clock, namespace := storetest.NewClock(), redistest.Namespace()
+		clock, namespace := storetest.NewClock(), redistest.NamespaceUntil(t, redistest.URL(t))
 		ledger := redistest.NewLedger(clock.Now)
 		auditor := audit.New(redistest.Client(t, redistest.URL(t)), namespace).With(ledger)
 		open := func() *redisstore.Store {

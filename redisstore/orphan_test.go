@@ -184,13 +184,15 @@ func breakAll(t *testing.T, s *swept, clock *storetest.Clock, use func(u *user))
 		if testing.Short() && i%10 != 0 {
 			continue
 		}
-		clock := storetest.NewClock()
-		clock.Advance(start.Sub(clock.Now()))
-		copied := whole.restored(t, clock)
-		must(t, d.take(t.Context(), copied.raw, "sb:{"+copied.namespace+d.key))
-		broker := brokerOver(copied.Store)
-		use(&user{swept: copied, t: t, clock: clock, broker: broker, after: fmt.Sprintf("%q of %s", d.what, d.key)})
-		broker.Close()
+		t.Run(d.key, func(t *testing.T) { // which closes the store and removes the copy
+			clock := storetest.NewClock()
+			clock.Advance(start.Sub(clock.Now()))
+			copied := whole.restored(t, clock)
+			must(t, d.take(t.Context(), copied.raw, "sb:{"+copied.namespace+d.key))
+			broker := brokerOver(copied.Store)
+			defer broker.Close()
+			use(&user{swept: copied, t: t, clock: clock, broker: broker, after: fmt.Sprintf("%q of %s", d.what, d.key)})
+		})
 	}
 	t.Logf("%d losses", len(all))
 }

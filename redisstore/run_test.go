@@ -26,7 +26,7 @@ type runs struct {
 
 func newRuns(t *testing.T, messages int) *runs {
 	t.Helper()
-	r := &runs{t: t, clock: storetest.NewClock(), namespace: redistest.Namespace(), held: map[int64]semantics.LockToken{}}
+	r := &runs{t: t, clock: storetest.NewClock(), namespace: redistest.NamespaceUntil(t, redistest.URL(t)), held: map[int64]semantics.LockToken{}}
 	r.Store = redistest.Open(t, redisstore.Options{Namespace: r.namespace, Now: r.clock.Now})
 	options := semantics.DefaultOptions()
 	options.LockDuration = time.Minute

@@ -66,7 +66,7 @@ type swept struct {
 
 func openSwept(t *testing.T, options redisstore.Options) *swept {
 	t.Helper()
-	options.Namespace = redistest.Namespace()
+	options.Namespace = redistest.NamespaceUntil(t, redistest.URL(t))
 	return &swept{Store: redistest.Open(t, options), namespace: options.Namespace, now: options.Now, raw: rawClient(t)}
 }
 

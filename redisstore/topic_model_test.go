@@ -73,7 +73,7 @@ func TestTopicModel(t *testing.T) {
 // openTopicModel opens both stores, in a namespace of their own, for one run of a model.
 func openTopicModel(t *testing.T, rt *rapid.T, raw redis.UniversalClient) *topicModel {
 	t.Helper()
-	clock, namespace := storetest.NewClock(), redistest.Namespace()
+	clock, namespace := storetest.NewClock(), redistest.NamespaceUntil(rt, redistest.URL(t))
 	subject, err := redisstore.Open(redisstore.Options{
 		URL: redistest.URL(t), Namespace: namespace, Now: clock.Now, ReadTimeout: redistest.Patience,
 	})

@@ -23,7 +23,7 @@ func OnBoth(t *testing.T, scenario func(t *testing.T, store semantics.Store, aud
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		namespace, ledger := Namespace(), NewLedger(time.Now)
+		namespace, ledger := NamespaceUntil(t, URL(t)), NewLedger(time.Now)
 		client := openClient(t)
 		auditor := audit.New(client, namespace).With(ledger)
 		scenario(t, ledger.Keep(Open(t, redisstore.Options{Namespace: namespace})), func(path string) error {

@@ -8,10 +8,8 @@ package redistest
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -222,21 +220,15 @@ func Seed(t testing.TB, client *redis.Client, rows int, keys []string, row strin
 	}
 }
 
-// Namespace returns a namespace no other test has.
-func Namespace() string {
-	var b [8]byte
-	for i := range b {
-		b[i] = byte(rand.Uint32())
-	}
-	return "test-" + hex.EncodeToString(b[:])
-}
-
 // Open makes a Store on the shared Redis with a namespace of its own, unless options name one, and closes it with the
 // test.
 func Open(t testing.TB, options redisstore.Options) *redisstore.Store {
 	t.Helper()
 	if options.URL == "" {
 		options.URL = URL(t)
+		if options.Namespace == "" {
+			options.Namespace = NamespaceUntil(t, options.URL)
+		}
 		if options.Durability == (redisstore.Durability{}) {
 			options.Durability = durability()
 		}
