@@ -44,7 +44,7 @@ func defaultTopic(name string) *sidebusv1.Topic {
 		UserMetadata: proto.String(""), EnableBatchedOperations: proto.Bool(true), RequiresDuplicateDetection: proto.Bool(false),
 		DuplicateDetectionHistoryTimeWindow: durationpb.New(10 * time.Minute), DuplicateHistoryMaxEntries: proto.Int64(1_000_000),
 		ForgetOnCancel: proto.Bool(false), EnablePartitioning: proto.Bool(false), SupportOrdering: proto.Bool(true),
-		FailIfUnmatched: proto.Bool(false), AutoDeleteKeepsDeadLetters: proto.Bool(false),
+		FailIfUnmatched: proto.Bool(false), AutoDeleteKeepsDeadLetters: proto.Bool(false), Partitions: proto.Int32(1),
 		Durability: sidebusv1.Queue_SIDECAR.Enum(),
 	}
 }

@@ -48,7 +48,7 @@ func TestStore(t *testing.T) {
 		return storetest.Harness{
 			Store: keep(), Now: clock.Now, Advance: clock.Advance, Peer: keep,
 			Sweep: func(ctx context.Context, store semantics.Store, upkeep semantics.Upkeep) error {
-				return store.(redistest.Kept).Store.(*redisstore.Store).SweepOnce(ctx, upkeep)
+				return store.(redistest.Kept).Below.(*redisstore.Store).SweepOnce(ctx, upkeep)
 			},
 			WithTopicLimits: func(subscriptions, sqlFilters, correlationFilters int) semantics.Store {
 				limits := redisstore.TopicLimits{Subscriptions: subscriptions, SQLFilters: sqlFilters, CorrelationFilters: correlationFilters}

@@ -27,7 +27,7 @@ var fencing = map[string]string{
 
 	"create_entity": isRepaired, "create_subscription": isRepaired, "create_rule": isRepaired, "update_entity": isRepaired,
 	"register_name": isRepaired, "bar_name": isRepaired, "unregister_name": isRepaired, "delete_queue": isRepaired,
-	"delete_topic": isRepaired, "delete_subscription": isRepaired, "delete_rule": isRepaired, "release_left": isRepaired,
+	"delete_topic": isRepaired, "delete_subscription": isRepaired, "delete_rule": isRepaired, "release_left": isRepaired, "set_version": isRepaired,
 	"purge": isRepaired, "delete_by_number": isRepaired, "resubmit": isRepaired, "reactivate": isRepaired,
 	"begin_resubmission": isRepaired, "open_transfers": isRepaired,
 

@@ -25,7 +25,7 @@ func (s *Store) CreateEntity(
 	if err := s.refuseNewLevel(ctx, path, options); err != nil {
 		return semantics.Entity{}, false, err
 	}
-	incarnation, err := s.incarnationOf(ctx, path, options.Partitions)
+	incarnation, err := s.incarnationOf(ctx, kind, path, options.Partitions)
 	if err != nil {
 		return semantics.Entity{}, false, err
 	}
@@ -95,8 +95,8 @@ func (s *Store) createArgs(
 			options.RequiresSession))
 	}
 	word := kind.String()
-	if kind == semantics.QueueKind && options.Partitions > 1 {
-		word, fields = partitionedQueue, recordFields(fields)
+	if options.Partitions > 1 {
+		word, fields = recordKind(kind), recordFields(fields)
 	}
 	args := append([]any{s.now(), word, unmatchedTo, ticket, len(fields)}, fields...)
 	return append(args, unmatchedFields(path, unmatchedTo)...)
@@ -173,8 +173,8 @@ func (s *Store) UpdateEntity(
 		return append(args, unmatchedFields(path, unmatchedTo)...)
 	}
 	r, err := s.run(ctx, "update_entity", s.keys(path), args(kind.String(), fields)...)
-	if err == nil && kind == semantics.QueueKind && r.status == string(semantics.EntityNotFound) {
-		r, err = s.run(ctx, "update_entity", s.keys(path), args(partitionedQueue, recordFields(fields))...)
+	if err == nil && kind != semantics.SubscriptionKind && r.status == string(semantics.EntityNotFound) {
+		r, err = s.run(ctx, "update_entity", s.keys(path), args(recordKind(kind), recordFields(fields))...)
 	}
 	if err != nil {
 		return semantics.Entity{}, err
@@ -217,12 +217,17 @@ func (s *Store) deleteEntity(ctx context.Context, kind semantics.Kind, path stri
 		case semantics.SubscriptionKind:
 			return s.deleteSubscription(ctx, path, why)
 		default:
-			return s.deleted(
-				ctx, kind, path, why, "delete_queue", with(s.keys(path), s.keys(path).deleted()...), s.now(),
-				flag(why == unused),
-			)
+			return s.deleteQueue(ctx, kind, path, why)
 		}
 	})
+}
+
+// deleteQueue deletes a queue, or the record of an entity of that kind with several partitions.
+func (s *Store) deleteQueue(ctx context.Context, kind semantics.Kind, path string, why deletion) error {
+	return s.deleted(
+		ctx, kind, path, why, "delete_queue", with(s.keys(path), s.keys(path).deleted()...), s.now(),
+		flag(why == unused), kind.String(),
+	)
 }
 
 // deleted runs a script that deletes an entity and takes its name off the namespace's list.

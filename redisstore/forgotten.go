@@ -11,7 +11,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// The record of a queue and its partitions lie on several servers, and one of them can forget. A partition without its
+// The record of an entity and its partitions lie on several servers, and one of them can forget. A partition without its
 // record is left of a deletion only if there is a note of that; else Redis has forgotten the record, and the messages
 // stay for the record that is created next.
 
@@ -19,16 +19,16 @@ import (
 // its server is back.
 const keepDeletions = 30 * 24 * time.Hour
 
-// deletionKey returns the key that notes the deletion of a queue with partitions. It lies beside the record, so that a
+// deletionKey returns the key that notes the deletion of an entity with partitions, or of a subscription of such a topic. It lies beside the record, so that a
 // Redis that comes back older has both as they were.
 func (s *Store) deletionKey(path string, incarnation int64) string {
 	return tagOf(s.namespace, path) + "deleted/" + strconv.FormatInt(incarnation, 36)
 }
 
-// NoteDeletion notes that a queue with partitions is about to be deleted. A Redis that is full does not keep the note,
-// and lets the deletion go on: then what it leaves when it fails stays.
-func (s *Store) NoteDeletion(ctx context.Context, entity semantics.Entity) error {
-	key := s.deletionKey(entity.Name, entity.Incarnation)
+// NoteDeletion implements partitioned.Places. A Redis that is full does not keep the note, and lets the deletion go on:
+// then what it leaves when it fails stays.
+func (s *Store) NoteDeletion(ctx context.Context, path string, incarnation int64) error {
+	key := s.deletionKey(path, incarnation)
 	note := redis.NewStatusCmd(ctx, "set", key, "", "ex", int64(keepDeletions/time.Second))
 	if err := s.redis(ctx).Process(ctx, note); err != nil && !redis.HasErrorPrefix(err, "OOM") {
 		return storeError(err, false) // the note alone changes nothing
@@ -36,7 +36,8 @@ func (s *Store) NoteDeletion(ctx context.Context, entity semantics.Entity) error
 	return nil
 }
 
-func (s *Store) isDeletionNoted(ctx context.Context, path string, incarnation int64) (bool, error) {
+// IsDeletionNoted implements partitioned.Places.
+func (s *Store) IsDeletionNoted(ctx context.Context, path string, incarnation int64) (bool, error) {
 	noted := redis.NewIntCmd(ctx, "exists", s.deletionKey(path, incarnation))
 	if err := s.redis(ctx).Process(ctx, noted); err != nil {
 		return false, storeError(err, false)
@@ -44,37 +45,39 @@ func (s *Store) isDeletionNoted(ctx context.Context, path string, incarnation in
 	return noted.Val() > 0, nil
 }
 
-// forgetOrphan deletes a partition whose queue was deleted. The record of a queue is created before its partitions and
-// deleted before them, and no other one has its incarnation.
-func (s *Store) forgetOrphan(ctx context.Context, name string) error {
+// forgetOrphan deletes a partition, or a definition, whose entity was deleted, and reports whether it has none. The record
+// of an entity is created before its partitions and deleted before them, and no other one has its incarnation.
+func (s *Store) forgetOrphan(ctx context.Context, kind semantics.Kind, name string) (isOrphan bool, err error) {
 	of, incarnation, _ := semantics.SplitPartition(name)
 	entity, err := s.anyEntity(ctx, of)
 	switch {
 	case err == nil && entity.Incarnation == incarnation:
-		return nil
+		return false, nil
 	case err != nil && semantics.CodeOf(err) != semantics.EntityNotFound:
-		return err
+		return false, err
 	}
-	isDeleted, err := s.isDeletionNoted(ctx, of, incarnation)
+	isDeleted, err := s.IsDeletionNoted(ctx, of, incarnation)
 	switch {
 	case err != nil:
-		return err
+		return true, err
 	case !isDeleted:
-		return semantics.Errorf(
-			semantics.Internal, "Redis has forgotten queue %q, but not this partition, which stays; "+
-				"create the queue again with the same options", of,
+		return true, semantics.Errorf(
+			semantics.Internal, "Redis has forgotten %s %q, but not this partition, which stays; "+
+				"create the %s again with the same options", kind, of, kind,
 		)
 	}
-	err = s.deleteEntity(ctx, semantics.QueueKind, name, asked)
+	err = s.deleteEntity(ctx, kind, name, asked)
 	if semantics.CodeOf(err) == semantics.EntityNotFound {
-		return nil
+		err = nil
 	}
-	return err
+	return true, err
 }
 
-// incarnationOf returns the incarnation with which a queue is created: a new one, or that of its partitions if Redis
+// incarnationOf returns the incarnation with which an entity is created: a new one, or that of its partitions if Redis
 // has forgotten its record, so that it has its messages again.
-func (s *Store) incarnationOf(ctx context.Context, path string, partitions int64) (int64, error) {
+func (s *Store) incarnationOf(
+	ctx context.Context, kind semantics.Kind, path string, partitions int64,
+) (int64, error) {
 	if partitions <= 1 {
 		return newMark(), nil
 	}
@@ -96,11 +99,11 @@ func (s *Store) incarnationOf(ctx context.Context, path string, partitions int64
 			if slot*int(partitions)/of != semantics.PartitionIn(name) {
 				continue // it had another number of partitions
 			}
-			isDeleted, err := s.isDeletionNoted(ctx, path, incarnation)
+			isDeleted, err := s.IsDeletionNoted(ctx, path, incarnation)
 			if err != nil {
 				return 0, err
 			}
-			if _, err := s.anyEntity(ctx, name); err == nil && !isDeleted {
+			if part, err := s.anyEntity(ctx, name); err == nil && part.Kind == kind && !isDeleted {
 				return incarnation, nil
 			} else if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
 				return 0, err

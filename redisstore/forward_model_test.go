@@ -36,7 +36,7 @@ var forwarding = []semantics.Source{
 
 // dyingStore takes slices of a transfer, and fails from one of its steps on: before that step is carried out, or after.
 type dyingStore struct {
-	semantics.Store
+	partitioned.Below
 	limit int  // of a transfer; 0: as it comes
 	left  int  // steps until it dies; 0: it does not
 	after bool // the last step is carried out, and its answer is lost
@@ -64,21 +64,21 @@ func (s *dyingStore) BeginTransfer(ctx context.Context, source semantics.Source,
 	if s.limit > 0 {
 		limit = min(limit, s.limit)
 	}
-	if gone := s.step(func() { t, err = s.Store.BeginTransfer(ctx, source, to, limit) }); gone != nil {
+	if gone := s.step(func() { t, err = s.Below.BeginTransfer(ctx, source, to, limit) }); gone != nil {
 		return semantics.Transfer{}, gone
 	}
 	return t, err
 }
 
 func (s *dyingStore) Arrive(ctx context.Context, transfer semantics.Transfer, version int64, messages []semantics.Publication, isLast bool) (a []semantics.Arrival, err error) {
-	if gone := s.step(func() { a, err = s.Store.Arrive(ctx, transfer, version, messages, isLast) }); gone != nil {
+	if gone := s.step(func() { a, err = s.Below.Arrive(ctx, transfer, version, messages, isLast) }); gone != nil {
 		return nil, gone
 	}
 	return a, err
 }
 
 func (s *dyingStore) EndTransfer(ctx context.Context, transfer semantics.Transfer, fates []semantics.Fate) (err error) {
-	if gone := s.step(func() { err = s.Store.EndTransfer(ctx, transfer, fates) }); gone != nil {
+	if gone := s.step(func() { err = s.Below.EndTransfer(ctx, transfer, fates) }); gone != nil {
 		return gone
 	}
 	return err
@@ -104,8 +104,8 @@ func runForwardModel(t *testing.T, links map[string]int64) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &forwardModel{topicModel: openTopicModel(t, rt, raw), links: links, known: map[string]bool{}, done: map[string]bool{}}
 		for i, s := range m.stores {
-			m.dying[i] = &dyingStore{Store: s}
-			m.stores[i] = partitioned.New(s)
+			m.dying[i] = &dyingStore{Below: s.(partitioned.Below)}
+			m.stores[i] = partitioned.New(m.dying[i].Below)
 			m.brokers[i] = brokerOver(partitioned.New(m.dying[i]))
 			defer m.brokers[i].Close()
 		}

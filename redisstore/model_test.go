@@ -10,6 +10,7 @@ import (
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/memstore"
+	"github.com/sidebus/sidebus/semantics/partitioned"
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
@@ -37,7 +38,7 @@ func TestModelOfMixedWays(t *testing.T) {
 
 // closing is a Store that can be closed.
 type closing interface {
-	semantics.Store
+	partitioned.Below
 	Close() error
 }
 

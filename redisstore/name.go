@@ -16,8 +16,8 @@ import (
 // registerName puts a name on the list and returns its ticket, which is higher than above.
 func (s *Store) registerName(ctx context.Context, path string, above int64) (ticket int64, err error) {
 	limit := s.options.MaxEntities
-	if isPartition(path) {
-		limit = 0 // its queue was admitted
+	if semantics.IsPartition(path) {
+		limit = 0 // its entity was admitted
 	}
 	return s.listName(ctx, path, limit, above)
 }

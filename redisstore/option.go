@@ -163,7 +163,7 @@ func readEntity(r *reply) (semantics.Entity, error) {
 			fields.err = err
 		}
 	}
-	if e.Options.Partitions <= 1 {
+	if e.Options.Partitions <= 1 && (e.Kind != semantics.SubscriptionKind || !semantics.IsPartition(e.Name)) {
 		e.Incarnation = 0
 	}
 	return e, fields.failure()
@@ -173,7 +173,9 @@ func readEntity(r *reply) (semantics.Entity, error) {
 func readField(e *semantics.Entity, name, value string) (err error) {
 	switch name {
 	case "kind":
-		e.Kind = oneOf(plainKind(value), semantics.QueueKind, semantics.TopicKind, semantics.SubscriptionKind)
+		e.Kind = oneOf(
+			strings.TrimPrefix(plainKind(value), ofPartitioned), semantics.QueueKind, semantics.TopicKind, semantics.SubscriptionKind,
+		)
 	case "name":
 		e.Name = value
 	case "incarnation":

@@ -45,6 +45,7 @@ var storedUnlikeDefaults = map[semantics.Kind]map[string]string{
 		"duplicate_window_ms": "20003", "duplicate_max_entries": "6", "forget_on_cancel": "1", "partitioned": "1",
 		"support_ordering": "0", "fail_if_unmatched": "1", "unmatched_to": "d", "idle_ms": "300007", "idle_keeps_dead": "1",
 		"durability": "MEMORY",
+		"partitions": "1",
 	},
 	semantics.SubscriptionKind: {
 		"lock_duration_ms": "5001", "default_ttl_ms": "1002", "dead_letter_expired": "1", "dead_letter_failures": "0",

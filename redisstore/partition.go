@@ -10,16 +10,19 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// The record of a queue with several partitions is the hash of an entity, of a kind of its own, and the fields by which
+// The record of an entity with several partitions is the hash of an entity, of a kind of its own, and the fields by which
 // scripts recognize a queue have other names. So scripts that know nothing of partitions, those of older versions too,
-// find neither a queue to send to nor one to receive from, but a name that is taken. Each partition is a queue as any
-// other: see docs/decisions/0042.
+// find neither an entity to send to nor one to receive from, but a name that is taken. Each partition is a queue or topic
+// as any other: see docs/decisions/0042.
 const (
-	partitionedQueue = "partitioned_queue"
-	ofRecord         = "record_" // before the names of such fields
+	ofPartitioned = "partitioned_" // before the kind
+	ofRecord      = "record_"      // before the names of such fields
 )
 
-// recordFields returns the fields of a queue as its record has them.
+// recordKind returns the kind of the record of an entity with several partitions.
+func recordKind(kind semantics.Kind) string { return ofPartitioned + kind.String() }
+
+// recordFields returns the fields of an entity as its record has them.
 func recordFields(fields []any) []any {
 	fields = slices.Clone(fields)
 	for i := 0; i < len(fields); i += 2 {
@@ -30,22 +33,31 @@ func recordFields(fields []any) []any {
 	return fields
 }
 
-func isPartition(name string) bool {
-	_, _, is := semantics.SplitPartition(name)
-	return is
-}
-
 func withoutPartitions(names []string) []string {
-	if !slices.ContainsFunc(names, isPartition) {
+	if !slices.ContainsFunc(names, semantics.IsPartition) {
 		return names
 	}
-	return slices.DeleteFunc(slices.Clone(names), isPartition)
+	return slices.DeleteFunc(slices.Clone(names), semantics.IsPartition)
+}
+
+// lookAtPartition deletes a partition, or a definition, whose entity was deleted, and completes changes of subscriptions
+// and rules that did not reach it.
+func (l *wholeLook) lookAtPartition(ctx context.Context, name string, isTopic bool) error {
+	kind := semantics.QueueKind
+	if isTopic {
+		kind = semantics.TopicKind
+	}
+	isOrphan, err := l.forgetOrphan(ctx, kind, name)
+	if err != nil || isOrphan || !isTopic {
+		return err
+	}
+	return l.upkeep.Level(ctx, name)
 }
 
 // slots is how many there are in a cluster.
 const slots = 1 << 14
 
-// Slot returns the slot of an entity, below of, whether there is a cluster or not.
+// Slot implements partitioned.Places. An entity has the same slot whether there is a cluster or not.
 func (s *Store) Slot(path string) (slot, of int) {
 	return slotOf(strings.Trim(strings.TrimPrefix(tagOf(s.namespace, path), "sb:"), "{}:")), slots
 }
@@ -66,7 +78,7 @@ func slotOf(tag string) int {
 	return int(crc % slots)
 }
 
-// Server returns the server that has an entity now, as far as the client of a cluster knows.
+// Server implements partitioned.Places, as far as the client of a cluster knows.
 func (s *Store) Server(ctx context.Context, path string) any {
 	server, err := s.servers.of(ctx, s.keys(path).tag)
 	if err != nil {

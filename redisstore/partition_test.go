@@ -17,10 +17,14 @@ import (
 )
 
 // keepsPartitions is a Store that loses its way to Redis when a partition is to be deleted.
-type keepsPartitions struct{ *redisstore.Store }
+type keepsPartitions struct {
+	*redisstore.Store
+
+	butDefinitions bool // which it deletes
+}
 
 func (k keepsPartitions) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
-	if strings.Contains(path, "#") {
+	if isPartition := strings.Contains(path, "#"); isPartition && !(k.butDefinitions && strings.Contains(path, ".d.")) {
 		return semantics.Errorf(semantics.StoreUnavailable, "test")
 	}
 	return k.Store.DeleteEntity(ctx, kind, path)
@@ -32,7 +36,7 @@ func TestPART_1_SweeperDeletesPartitionsWithoutQueue(t *testing.T) {
 	clock, client := storetest.NewClock(), rawClient(t)
 	options := redisstore.Options{Now: clock.Now, Namespace: redistest.Namespace(), MaxEntities: 7}
 	below := redistest.Open(t, options)
-	store, killed := partitioned.New(below), partitioned.New(keepsPartitions{below})
+	store, killed := partitioned.New(below), partitioned.New(keepsPartitions{Store: below})
 	queue := semantics.DefaultOptions()
 	queue.Partitions = 5
 	create := func() {
@@ -120,6 +124,113 @@ func TestDUR_4_ForgottenRecordOfPartitions(t *testing.T) {
 	}
 }
 
+// A sidecar that is killed while it deletes a topic leaves partitions, and one that deletes a subscription leaves what
+// partitions have of it. A sweeper deletes both, and nothing else.
+func TestPART_8_SweeperDeletesWhatTopicsLeave(t *testing.T) {
+	t.Parallel()
+	clock, client := storetest.NewClock(), rawClient(t)
+	options := redisstore.Options{Now: clock.Now, Namespace: redistest.Namespace(), MaxEntities: 5}
+	below := redistest.Open(t, options)
+	store, killed := partitioned.New(below), partitioned.New(keepsPartitions{Store: below})
+	broker := brokerOver(store)
+	defer broker.Close()
+	topic, sub := semantics.DefaultOptions(), semantics.SubscriptionPath("News", "eu")
+	topic.Partitions = 3
+	create := func() {
+		_, _, err := store.CreateEntity(t.Context(), semantics.TopicKind, "News", topic)
+		must(t, err)
+		_, err = broker.CreateEntity(t.Context(), semantics.SubscriptionKind, sub, semantics.Options{}, nil)
+		must(t, err)
+		for range 3 {
+			_, err := broker.Send(t.Context(), semantics.ToTopic("news"), []*semantics.Message{{MessageID: "a"}})
+			must(t, err)
+		}
+	}
+	look := func() {
+		clock.Advance(2 * 60 * 1e9)
+		_, err := below.LookOnce(t.Context(), broker, func(entity string, err error) { t.Errorf("%s: %v", entity, err) })
+		must(t, err)
+	}
+	wants := func(when string, logs, entities int) {
+		t.Helper()
+		for pattern, want := range map[string]int{"log": logs, "entity": entities} {
+			found, err := client.Keys(t.Context(), "sb:{"+options.Namespace+"/news*:"+pattern).Result()
+			must(t, err)
+			if len(found) != want {
+				t.Errorf("%s: %d keys %s, want %d: %v", when, len(found), pattern, want, found)
+			}
+		}
+	}
+	create()
+	look()
+	wants("created", 3, 1+2+3+3) // record, definition with a subscription, partitions with one each
+	killedLater := partitioned.New(keepsPartitions{Store: below, butDefinitions: true})
+	if err := killedLater.DeleteEntity(t.Context(), semantics.SubscriptionKind, sub); !semantics.IsOutcomeUnknown(err) {
+		t.Fatalf("got %v, want an unknown outcome", err)
+	}
+	wants("a subscription is half deleted", 3, 1+1+3+3)
+	look()
+	wants("a look", 0, 1+1+3)
+	must(t, store.DeleteEntity(t.Context(), semantics.TopicKind, "news"))
+	create()
+	if err := killed.DeleteEntity(t.Context(), semantics.TopicKind, "news"); !semantics.IsOutcomeUnknown(err) {
+		t.Fatalf("got %v, want an unknown outcome", err)
+	}
+	create() // again, before a sweeper comes
+	wants("half deleted and created", 6, 2*(2+3+3)+1)
+	look()
+	look() // subscriptions of what it deleted
+	wants("another look", 3, 1+2+3+3)
+	counts, err := store.Runtime(t.Context(), semantics.SubscriptionKind, sub)
+	must(t, err)
+	if counts.Active != 3 {
+		t.Errorf("the subscription has %d messages, want 3", counts.Active)
+	}
+}
+
+// A server of a cluster forgets the definition of a topic, and those of its partitions do not. What these have of
+// subscriptions stays.
+func TestDUR_4_ForgottenDefinition(t *testing.T) {
+	t.Parallel()
+	client, options := rawClient(t), redisstore.Options{Namespace: redistest.Namespace()}
+	below := redistest.Open(t, options)
+	store := partitioned.New(below)
+	broker := brokerOver(store)
+	defer broker.Close()
+	topic, sub := semantics.DefaultOptions(), semantics.SubscriptionPath("news", "eu")
+	topic.Partitions = 3
+	_, _, err := store.CreateEntity(t.Context(), semantics.TopicKind, "news", topic)
+	must(t, err)
+	create := func() {
+		_, err := broker.CreateEntity(t.Context(), semantics.SubscriptionKind, sub, semantics.Options{}, nil)
+		must(t, err)
+	}
+	send := func() {
+		for range 3 {
+			_, err := broker.Send(t.Context(), semantics.ToTopic("news"), []*semantics.Message{{MessageID: "a"}})
+			must(t, err)
+		}
+	}
+	keys := func(pattern string) []string {
+		found, err := client.Keys(t.Context(), "sb:{"+options.Namespace+"/news#"+pattern).Result()
+		must(t, err)
+		return found
+	}
+	create()
+	send()
+	must(t, client.Del(t.Context(), keys("*.d.*")...).Err())
+	create()
+	send()
+	if n := len(keys("*:log")); n != 6 {
+		t.Errorf("%d logs, want those of the subscription that was forgotten, and of the new one", n)
+	}
+	messages, err := broker.Peek(t.Context(), semantics.Source{Path: sub}, 1, 10, semantics.ShowAll)
+	must(t, err)
+	if len(messages) != 3 {
+		t.Errorf("%d messages, want those of the new subscription", len(messages))
+	}
+}
+
 // Older sidecars know only of kinds that they can use: to their scripts the record is no queue.
 func TestPART_1_RecordIsNoQueue(t *testing.T) {
 	t.Parallel()
@@ -137,6 +248,21 @@ func TestPART_1_RecordIsNoQueue(t *testing.T) {
 	_, calls["renew"] = below.RenewLocks(t.Context(), source, []semantics.LockToken{semantics.NewLockToken()})
 	_, calls["abandon"] = below.Abandon(t.Context(), source, []semantics.LockToken{semantics.NewLockToken()}, semantics.AbandonOptions{})
 	_, calls["accept"] = below.AcceptSession(t.Context(), "orders", "a")
+	for verb, err := range calls {
+		if semantics.CodeOf(err) != semantics.EntityNotFound {
+			t.Errorf("%s: got %v, want %s", verb, err, semantics.EntityNotFound)
+		}
+	}
+	topic := queue
+	_, _, err = partitioned.New(below).CreateEntity(t.Context(), semantics.TopicKind, "news", topic)
+	must(t, err)
+	calls = map[string]error{}
+	_, calls["routes"] = below.Routes(t.Context(), "news")
+	calls["publish"] = below.Publish(t.Context(), "news", 1, [][]semantics.Publication{{{Message: &semantics.Message{MessageID: "a"}}}})[0].Err
+	_, _, calls["subscribe"] = below.CreateSubscription(t.Context(), "news/Subscriptions/eu", semantics.DefaultOptions(), nil)
+	_, calls["count"] = below.Runtime(t.Context(), semantics.TopicKind, "news")
+	_, calls["due"] = below.Due(t.Context(), "news", 1)
+	_, _, calls["list"] = below.ListEntities(t.Context(), semantics.SubscriptionKind, "news", "", 1)
 	for verb, err := range calls {
 		if semantics.CodeOf(err) != semantics.EntityNotFound {
 			t.Errorf("%s: got %v, want %s", verb, err, semantics.EntityNotFound)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sidebus/sidebus/lua"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/partitioned"
 )
 
 // shortWays are the functions of scripts that serve the common case, by script. Each returns nil or false if the case is
@@ -56,7 +57,7 @@ func (s *Store) TakeNoShortWays() {
 
 // MixedStore is a Store of which every third call of Send, Receive and Complete takes the long way.
 type MixedStore struct {
-	semantics.Store
+	partitioned.Below
 
 	rare *Store
 
@@ -67,7 +68,7 @@ type MixedStore struct {
 // Mix makes a MixedStore of two stores over the same data, of which the second one takes no short ways.
 func Mix(s, rare *Store) *MixedStore {
 	rare.TakeNoShortWays()
-	return &MixedStore{Store: s, rare: rare}
+	return &MixedStore{Below: s, rare: rare}
 }
 
 func (m *MixedStore) next() semantics.Store {
@@ -77,7 +78,7 @@ func (m *MixedStore) next() semantics.Store {
 	if m.calls%3 == 0 {
 		return m.rare
 	}
-	return m.Store
+	return m.Below
 }
 
 // Receive implements semantics.Receiver.
@@ -104,7 +105,7 @@ func (m *MixedStore) Complete(
 // Close closes both stores.
 func (m *MixedStore) Close() error {
 	_ = m.rare.Close()
-	return m.Store.(*Store).Close() //nolint:forcetypeassert // Mix made it
+	return m.Below.(*Store).Close() //nolint:forcetypeassert // Mix made it
 }
 
 func TestShortWaysAreFunctionsOfTheirScripts(t *testing.T) {

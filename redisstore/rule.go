@@ -140,6 +140,41 @@ func (s *Store) Routes(ctx context.Context, topic string) (semantics.Routes, err
 	}
 }
 
+// Roster implements semantics.Topics.
+func (s *Store) Roster(ctx context.Context, topic string) (semantics.Routes, error) {
+	r, err := s.run(ctx, "routes", s.keys(topic), "", 0)
+	if err != nil {
+		return semantics.Routes{}, err
+	}
+	if r.status != "OK" {
+		return semantics.Routes{}, semantics.NotFound(topic)
+	}
+	version, unmatchedTo, subscriptions := r.number(), r.text(), r.list()
+	roster := semantics.Routes{
+		Version: version, Subscriptions: readSubscriptions(subscriptions), KeepsUnmatched: unmatchedTo != "",
+	}
+	r.adopt(subscriptions)
+	return roster, r.failure()
+}
+
+// SetVersion implements semantics.Topics.
+func (s *Store) SetVersion(ctx context.Context, topic string, from, to int64) error {
+	r, err := s.run(ctx, "set_version", s.keys(topic), from, to)
+	switch {
+	case err != nil:
+		return err
+	case r.status == "ROUTES_CHANGED":
+		return semantics.ErrRoutesChanged
+	case r.status != "OK":
+		return semantics.NotFound(topic)
+	default:
+		return nil
+	}
+}
+
+// Level implements semantics.Topics.
+func (*Store) Level(context.Context, string) error { return nil }
+
 func (s *Store) readRoutes(ctx context.Context, topic string) (routes semantics.Routes, changed bool, err error) {
 	rules, after := map[string][]semantics.Rule{}, ""
 	for first := true; ; first = false {

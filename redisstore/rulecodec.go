@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -110,14 +112,17 @@ func unreadableRule(err error) error {
 func readSubscriptions(r *reply) []semantics.Route {
 	var routes []semantics.Route
 	for r.more() {
-		name, flags := r.text(), r.text()
-		if len(flags) != 2 && r.err == nil {
-			r.err = fmt.Errorf("script %s: subscription %q has the flags %q", r.script, name, flags)
+		name, text := r.text(), r.text()
+		flags, incarnation, isOfPartition := strings.Cut(text, ":")
+		number, err := strconv.ParseInt(incarnation, 10, 64)
+		if (len(flags) != 2 || isOfPartition && err != nil) && r.err == nil {
+			r.err = fmt.Errorf("script %s: subscription %q has the flags %q", r.script, name, text)
 			return nil
 		}
 		if r.err == nil && name != semantics.UnmatchedSubscription {
 			routes = append(routes, semantics.Route{
 				Subscription: name, RequiresSession: flags[0] == '1', DeadLettersFailures: flags[1] == '1',
+				Incarnation: number,
 			})
 		}
 	}

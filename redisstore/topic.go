@@ -54,6 +54,9 @@ func (s *Store) CreateSubscription(
 	fields := appendOptions(
 		[]any{"name", path, "incarnation", newMark()}, options, semantics.OptionNames(semantics.SubscriptionKind),
 	)
+	if semantics.IsPartition(path) {
+		fields = append(fields, "in_partition", 1)
+	}
 	args := append([]any{
 		s.now(), semantics.Fold(name), limits.subscriptions(), limits.sqlFilters(), limits.correlationFilters(),
 		newMark(), len(fields),
@@ -195,7 +198,7 @@ func (s *Store) deleteTopic(ctx context.Context, topic string, why deletion) err
 	for {
 		found, err := s.presentRoster(ctx, topic)
 		if semantics.CodeOf(err) == semantics.EntityNotFound {
-			return s.notThere(ctx, semantics.TopicKind, topic)
+			return s.deleteQueue(ctx, semantics.TopicKind, topic, why) // it may be a record
 		}
 		if err != nil {
 			return err

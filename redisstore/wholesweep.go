@@ -103,10 +103,12 @@ func (l *wholeLook) named(ctx context.Context, name string) error {
 	if !done.found {
 		return l.pass(ctx, name, l.forgetName(ctx, name))
 	}
-	if !done.isTopic {
-		if isPartition(name) {
-			return l.pass(ctx, name, l.forgetOrphan(ctx, name))
+	if semantics.IsPartition(name) {
+		if err := l.pass(ctx, name, l.lookAtPartition(ctx, name, done.isTopic)); err != nil {
+			return err
 		}
+	}
+	if !done.isTopic {
 		return nil
 	}
 	if err := l.pass(ctx, name, l.releaseLeft(ctx, name, releasesOfLook)); err != nil {

@@ -37,7 +37,7 @@ type Options struct {
 	DuplicateHistoryMaxEntries          int64         // most ids remembered at a time (DUP-11)
 	ForgetOnCancel                      bool          // a cancelled message's id is forgotten (DUP-6)
 	EnablePartitioning                  bool          // immutable; DUP-2 and BATCH-4
-	Partitions                          int64         // immutable; over how many a queue is spread (PART-1)
+	Partitions                          int64         // immutable; over how many it is spread (PART-1)
 	RedeliveryDelay                     time.Duration // how long a message stays invisible after a failed delivery
 	ExpireDeferred                      bool          // deferred messages expire automatically (TTL-18)
 	DeadLetterTTL                       time.Duration // how long dead letters are kept (TTL-19); Never

@@ -145,7 +145,7 @@ var optionTable = []Option{
 		func(o *Options) *EntityDurability { return &o.Durability },
 		entityDurabilityNames,
 	)},
-	{Name: "partitions", kinds: ofQueue, Immutable: true, Value: integerAt(
+	{Name: "partitions", kinds: ofTarget, Immutable: true, Value: integerAt(
 		func(o *Options) *int64 { return &o.Partitions },
 		1, 1, MaxPartitions,
 	)},

@@ -2,11 +2,12 @@ package semantics
 
 import (
 	"cmp"
+	"regexp"
 	"strconv"
 	"strings"
 )
 
-// partitionMark stands between the path of a queue with several partitions and what names one of them. No path that a
+// partitionMark stands between the path of an entity with several partitions and what names one of them. No path that a
 // client passes has it (ENT-3).
 const partitionMark = "#"
 
@@ -14,11 +15,30 @@ const partitionMark = "#"
 // the entity, so a path never comes back when the entity is deleted and created again. salt is any number that the one
 // who stores the entity chooses.
 func PartitionPath(entity string, incarnation int64, partition, salt int) string {
-	return entity + partitionMark + strconv.FormatInt(incarnation, 36) + "." + strconv.Itoa(partition) + "." +
-		strconv.Itoa(salt)
+	return hiddenPath(entity, incarnation, strconv.Itoa(partition), salt)
 }
 
-// SplitPartition takes the path of a partition apart; ok is false for any other path.
+// DefinitionPath returns the path of the topic that has the subscriptions and rules of one with several partitions
+// (PART-8), and no messages.
+func DefinitionPath(topic string, incarnation int64, salt int) string {
+	return hiddenPath(topic, incarnation, definition, salt)
+}
+
+// definition stands where the number of a partition stands.
+const definition = "d"
+
+func hiddenPath(entity string, incarnation int64, place string, salt int) string {
+	return entity + partitionMark + strconv.FormatInt(incarnation, 36) + "." + place + "." + strconv.Itoa(salt)
+}
+
+// NameInPartition returns the name that a subscription has in each partition of its topic: "eu#1z141z4.s". The incarnation
+// is that of the subscription in the definition, so one that is created again has another name.
+func NameInPartition(subscription string, incarnation int64) string {
+	return subscription + partitionMark + strconv.FormatInt(incarnation, 36) + ".s"
+}
+
+// SplitPartition takes the path of a partition or a definition, or of something in it, apart; ok is false for any other
+// path.
 func SplitPartition(path string) (entity string, incarnation int64, ok bool) {
 	entity, name, found := strings.Cut(path, partitionMark)
 	number, _, _ := strings.Cut(name, ".")
@@ -26,15 +46,24 @@ func SplitPartition(path string) (entity string, incarnation int64, ok bool) {
 	return entity, incarnation, found && err == nil
 }
 
+// IsPartition reports whether a path is that of a partition of a topic or queue, or of its definition.
+func IsPartition(path string) bool {
+	_, _, is := SplitPartition(path)
+	return is
+}
+
 // PartitionIn returns which partition of an entity a path names, -1 for another path.
 func PartitionIn(path string) int {
-	entity, _, ok := SplitPartition(path)
+	whole, _, ok := SplitPartition(path)
 	if !ok {
 		return -1
 	}
-	_, places, _ := strings.Cut(path[len(entity):], ".")
+	_, places, _ := strings.Cut(path[len(whole):], ".")
 	place, _, _ := strings.Cut(places, ".")
-	partition, _ := strconv.Atoi(place)
+	partition, err := strconv.Atoi(place)
+	if err != nil {
+		return -1 // a definition
+	}
 	return partition
 }
 
@@ -43,7 +72,7 @@ func PartitionIn(path string) int {
 func InWhole(path string, numbers []int64) (entity string, of []int64) {
 	partition := PartitionIn(path)
 	if partition < 0 {
-		return path, numbers
+		return WholePath(path), numbers
 	}
 	for _, number := range numbers {
 		of = append(of, InPartition(number, partition))
@@ -51,10 +80,16 @@ func InWhole(path string, numbers []int64) (entity string, of []int64) {
 	return WholePath(path), of
 }
 
-// WholePath returns the path of the entity that a path of a partition belongs to; another path as it is.
+// hiddenNames are what paths of partitions and of subscriptions in them have, and those of clients have not.
+var hiddenNames = regexp.MustCompile(`#[0-9a-z]+\.(s|([0-9]+|` + definition + `)\.[0-9]+)`)
+
+// WholePath returns the path of the entity that a path of a partition belongs to; another path as it is. Of a text it
+// replaces all paths.
 func WholePath(path string) string {
-	entity, _, _ := strings.Cut(path, partitionMark)
-	return entity
+	if !strings.Contains(path, partitionMark) {
+		return path
+	}
+	return hiddenNames.ReplaceAllString(path, "")
 }
 
 // sequenceBits are those of a sequence number below its partition (PART-3).
@@ -96,7 +131,7 @@ func (t LockToken) Partition() (own LockToken, partition int) {
 // PartitionRefused is INVALID_OPERATION for what an entity with several partitions does not offer yet (PART-1).
 func PartitionRefused(entity, what string) *Error {
 	return Errorf(
-		InvalidOperation, "queue %q has several partitions, and %s is not available there; use a queue with one partition",
+		InvalidOperation, "entity %q has several partitions, and %s is not available there; use one with one partition",
 		entity, what,
 	).With(DetailEntity, entity)
 }
@@ -107,6 +142,7 @@ func (o Options) CheckPartitions(entity string) error {
 		return nil
 	}
 	refused := cmp.Or(
+		when(o.UnmatchedTo != "", "unmatchedTo"),
 		when(o.AutoDeleteOnIdle != Never, "autoDeleteOnIdle"),
 	)
 	if refused == "" {

@@ -30,13 +30,15 @@ type Sweeper interface {
 	Sweep(ctx context.Context, upkeep Upkeep)
 }
 
-// Upkeep is what a Sweeper has done by others, because it takes rules, or more than one entity. Both methods block
+// Upkeep is what a Sweeper has done by others, because it takes rules, or more than one entity. All methods block
 // until they have done a bounded share of the work, are safe for concurrent use, and are called again for the rest.
 type Upkeep interface {
 	// ActivateDue enqueues the scheduled messages of a topic whose time has come (SCHED-7).
 	ActivateDue(ctx context.Context, topic string) error
 	// Forward carries on what a source has to forward (FWD-1). An error says that it is to be tried again later.
 	Forward(ctx context.Context, source Source) error
+	// Level completes changes of the subscriptions and rules of a topic that did not reach this partition of it (PART-8).
+	Level(ctx context.Context, partition string) error
 }
 
 // Health is what a Store says of itself when it can serve.

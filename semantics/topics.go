@@ -26,6 +26,18 @@ type Topics interface {
 	// Routes returns all that decides which copies a topic makes. ENTITY_NOT_FOUND.
 	Routes(ctx context.Context, topic string) (Routes, error)
 
+	// Roster is Routes without rules.
+	Roster(ctx context.Context, topic string) (Routes, error)
+
+	// SetVersion assigns the routes of a topic the version of those by which its copies are decided from then on: of a
+	// partition, which has no rules (PART-8). ENTITY_NOT_FOUND, and ErrRoutesChanged when the present version is not
+	// from.
+	SetVersion(ctx context.Context, topic string, from, to int64) error
+
+	// Level completes changes of subscriptions and rules that did not reach a partition of a topic (PART-8). A Store that
+	// keeps partitions as topics of their own has nothing to do: the one above it knows what they belong to.
+	Level(ctx context.Context, partition string) error
+
 	// Publish stores messages with the copies that subscriptions get, each call whole or not at all, in their order,
 	// and returns the outcome of each as Send does (TOPIC-2, SEND-3). The sequence numbers are the topic's; those of
 	// the copies are their subscriptions' own (TOPIC-1). A message whose ScheduledAt is in the future is stored without
@@ -68,6 +80,7 @@ const UnmatchedSubscription = "$unmatched"
 // Route is what decides about the copies of one subscription.
 type Route struct {
 	Subscription        string // its name, folded
+	Incarnation         int64  // as that of Entity, of a subscription
 	RequiresSession     bool
 	DeadLettersFailures bool // DeadLetteringOnFilterEvaluationExceptions
 	Rules               []Rule

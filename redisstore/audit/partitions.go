@@ -18,6 +18,7 @@ var ownFields = map[string]bool{
 	"kind": true, "name": true, "about": true, "incarnation": true, "ticket": true, "created_ms": true, "updated_ms": true,
 	"accessed_ms": true, "partitioned": true, "partitions": true, "keyed": true, "user_metadata": true, "max_bytes": true,
 	"max_message_count": true, "duplicate_max_entries": true, "alarm_ms": true, "forwarder_called": true,
+	"version": true,
 }
 
 // AuditPartitions checks that no partition is without its queue. A sidecar that crashes while it deletes one leaves
@@ -55,13 +56,20 @@ func (a *Auditor) partitions(ctx context.Context, names []string) (wrong, left, 
 		}
 		incarnation, _ := strconv.ParseInt(record["incarnation"], 10, 64)
 		wanted, _ := strconv.Atoi(record["partitions"])
-		paths := map[int]string{}
+		paths, definitions := map[int]string{}, 0
 		for _, path := range partitions[of(name, incarnation)] {
 			p := semantics.PartitionIn(path)
-			if paths[p] != "" || p < 0 || p >= wanted {
+			if p < 0 {
+				definitions++
+				continue
+			}
+			if paths[p] != "" || p >= wanted {
 				fault("%s: partition %d is there twice, or too much: %s", name, p, path)
 			}
 			paths[p] = path
+		}
+		if isTopic := record["kind"] == "partitioned_topic"; isTopic != (definitions == 1) || definitions > 1 {
+			fault("%s: a %s with %d definitions", name, record["kind"], definitions)
 		}
 		delete(partitions, of(name, incarnation))
 		for p := range wanted {

@@ -97,7 +97,11 @@ func (q *audit) checkTopicBytes() int64 {
 // checkSubscription checks what a subscription has and a queue has not: what its topic keeps of it, and copies that are
 // numbered in the order in which the topic took them.
 func (q *audit) checkSubscription(flags string, filters map[string]int64, sequence int64) {
-	if want := q.entity["requires_session"] + q.entity["dead_letter_failures"]; q.entity["kind"] != "subscription" || flags != want {
+	want := q.entity["requires_session"] + q.entity["dead_letter_failures"]
+	if q.entity["in_partition"] != "" {
+		want += ":" + q.entity["incarnation"]
+	}
+	if q.entity["kind"] != "subscription" || flags != want {
 		q.fault("it is a %q, its topic says %q, it says %q", q.entity["kind"], flags, want)
 	}
 	for letter, field := range counted {

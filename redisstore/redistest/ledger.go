@@ -9,6 +9,7 @@ import (
 
 	"github.com/sidebus/sidebus/redisstore/audit"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/partitioned"
 )
 
 // Ledger notes which messages stores have handed out under lock and who has settled them, by their answers alone. With
@@ -52,20 +53,13 @@ func sideOf(source semantics.Source) side {
 }
 
 // Keep returns the store with everything noted that it hands out. Several stores over the same data may share a Ledger.
-func (l *Ledger) Keep(store semantics.Store) Kept { return Kept{store, l} }
+func (l *Ledger) Keep(store partitioned.Below) Kept { return Kept{store, l} }
 
 // Kept is a Store whose hand-outs are noted.
 type Kept struct {
-	semantics.Store
+	partitioned.Below
 
 	ledger *Ledger
-}
-
-// NoteDeletion notes a deletion in the store below.
-func (k Kept) NoteDeletion(ctx context.Context, entity semantics.Entity) error {
-	return k.Store.(interface {
-		NoteDeletion(ctx context.Context, entity semantics.Entity) error
-	}).NoteDeletion(ctx, entity)
 }
 
 func (l *Ledger) enter(source semantics.Source, messages []*semantics.Received) {
@@ -104,56 +98,56 @@ func (l *Ledger) forget(of func(h heldOut) bool) {
 
 // Receive implements semantics.Receiver.
 func (k Kept) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
-	batch, err := k.Store.Receive(ctx, source, limit, register)
+	batch, err := k.Below.Receive(ctx, source, limit, register)
 	k.ledger.enter(source, batch.Messages)
 	return batch, err
 }
 
 // ReceiveByNumber implements semantics.Receiver.
 func (k Kept) ReceiveByNumber(ctx context.Context, source semantics.Source, state semantics.State, numbers []int64) ([]*semantics.Received, error) {
-	messages, err := k.Store.ReceiveByNumber(ctx, source, state, numbers)
+	messages, err := k.Below.ReceiveByNumber(ctx, source, state, numbers)
 	k.ledger.enter(source, messages)
 	return messages, err
 }
 
 // Complete implements semantics.Settler.
 func (k Kept) Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-	codes, err := k.Store.Complete(ctx, source, tokens)
+	codes, err := k.Below.Complete(ctx, source, tokens)
 	k.ledger.settled(tokens, codes)
 	return codes, err
 }
 
 // Abandon implements semantics.Settler.
 func (k Kept) Abandon(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, options semantics.AbandonOptions) ([]semantics.Code, error) {
-	codes, err := k.Store.Abandon(ctx, source, tokens, options)
+	codes, err := k.Below.Abandon(ctx, source, tokens, options)
 	k.ledger.settled(tokens, codes)
 	return codes, err
 }
 
 // Defer implements semantics.Settler.
 func (k Kept) Defer(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, properties map[string]semantics.Value) ([]semantics.Code, error) {
-	codes, err := k.Store.Defer(ctx, source, tokens, properties)
+	codes, err := k.Below.Defer(ctx, source, tokens, properties)
 	k.ledger.settled(tokens, codes)
 	return codes, err
 }
 
 // Release implements semantics.Settler.
 func (k Kept) Release(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
-	codes, err := k.Store.Release(ctx, source, tokens)
+	codes, err := k.Below.Release(ctx, source, tokens)
 	k.ledger.settled(tokens, codes)
 	return codes, err
 }
 
 // DeadLetter implements semantics.Settler.
 func (k Kept) DeadLetter(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, texts semantics.DeadLetterTexts, properties map[string]semantics.Value) ([]semantics.Code, error) {
-	codes, err := k.Store.DeadLetter(ctx, source, tokens, texts, properties)
+	codes, err := k.Below.DeadLetter(ctx, source, tokens, texts, properties)
 	k.ledger.settled(tokens, codes)
 	return codes, err
 }
 
 // Transact implements semantics.Transactor.
 func (k Kept) Transact(ctx context.Context, once *semantics.Once, operations []semantics.Operation) semantics.TransactionOutcome {
-	outcome := k.Store.Transact(ctx, once, operations)
+	outcome := k.Below.Transact(ctx, once, operations)
 	for _, o := range operations {
 		if outcome.Err == nil {
 			k.ledger.settled(o.Tokens, make([]semantics.Code, len(o.Tokens)))
@@ -164,7 +158,7 @@ func (k Kept) Transact(ctx context.Context, once *semantics.Once, operations []s
 
 // RenewLocks implements semantics.Settler.
 func (k Kept) RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error) {
-	renewals, err := k.Store.RenewLocks(ctx, source, tokens)
+	renewals, err := k.Below.RenewLocks(ctx, source, tokens)
 	k.ledger.mu.Lock()
 	defer k.ledger.mu.Unlock()
 	for i, r := range renewals {
@@ -178,7 +172,7 @@ func (k Kept) RenewLocks(ctx context.Context, source semantics.Source, tokens []
 
 // RenewSessionLock implements semantics.Sessions.
 func (k Kept) RenewSessionLock(ctx context.Context, source semantics.Source) (time.Time, error) {
-	until, err := k.Store.RenewSessionLock(ctx, source)
+	until, err := k.Below.RenewSessionLock(ctx, source)
 	k.ledger.mu.Lock()
 	defer k.ledger.mu.Unlock()
 	for token, h := range k.ledger.held {
@@ -192,7 +186,7 @@ func (k Kept) RenewSessionLock(ctx context.Context, source semantics.Source) (ti
 
 // Turn implements semantics.Sessions.
 func (k Kept) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
-	outcomes := k.Store.Turn(ctx, path, turns)
+	outcomes := k.Below.Turn(ctx, path, turns)
 	for i, o := range outcomes {
 		if o.Err == nil {
 			k.ledger.settled(turns[i].Complete, o.Codes)
@@ -204,7 +198,7 @@ func (k Kept) Turn(ctx context.Context, path string, turns []semantics.Turn) []s
 
 // CloseSession implements semantics.Sessions.
 func (k Kept) CloseSession(ctx context.Context, source semantics.Source) error {
-	err := k.Store.CloseSession(ctx, source)
+	err := k.Below.CloseSession(ctx, source)
 	if err == nil {
 		k.ledger.mu.Lock()
 		k.ledger.closed[source.SessionLock] = true
@@ -216,7 +210,7 @@ func (k Kept) CloseSession(ctx context.Context, source semantics.Source) error {
 
 // DeleteEntity implements semantics.Entities.
 func (k Kept) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
-	err := k.Store.DeleteEntity(ctx, kind, path)
+	err := k.Below.DeleteEntity(ctx, kind, path)
 	if err == nil {
 		folded := semantics.Fold(path)
 		k.ledger.forget(func(h heldOut) bool { return h.side.path == folded || strings.HasPrefix(h.side.path, folded+"/") })

@@ -8,29 +8,36 @@ import (
 )
 
 // publishEach is SendEach of a topic: it decides which subscriptions get copies and lets the store carry that out. A
-// store that knows other rules by then sends it back to decide again, so that a change of rules is exact (TOPIC-4).
+// store that knows other rules by then sends calls back to decide again, so that a change of rules is exact (TOPIC-4).
+// Those are the last ones, or the last ones of some partitions, so that the order of the calls stays.
 func (b *Broker) publishEach(ctx context.Context, topic string, calls [][]*semantics.Message) []semantics.SendOutcome {
-	outcomes, at := make([]semantics.SendOutcome, len(calls)), 0
+	outcomes := make([]semantics.SendOutcome, len(calls))
+	left := make([]int, len(calls)) // places of the calls that are to be made
+	for i := range left {
+		left[i] = i
+	}
 	err := b.fanout.try(ctx, topic, func(r *router) error {
-		publications := make([][]semantics.Publication, len(calls)-at)
-		for i, messages := range calls[at:] {
-			publications[i] = r.publications(messages)
+		publications := make([][]semantics.Publication, len(left))
+		for i, at := range left {
+			publications[i] = r.publications(calls[at])
 		}
+		var last error
+		var again []int
 		for i, o := range b.store.Publish(ctx, topic, r.version, publications) {
+			last = o.Err
 			if errors.Is(o.Err, semantics.ErrRoutesChanged) {
-				at += i // and with it all that follow, so that their order stays
-				return o.Err
+				again = append(again, left[i])
+				continue
 			}
-			outcomes[at+i] = o
+			outcomes[left[i]] = o
 		}
-		return outcomes[len(outcomes)-1].Err
+		if left = again; len(left) > 0 {
+			return semantics.ErrRoutesChanged
+		}
+		return last
 	})
-	if err != nil { // of the routes, unless the outcomes have it already
-		for i := at; i < len(outcomes); i++ {
-			if outcomes[i].Stored == nil && outcomes[i].Err == nil {
-				outcomes[i].Err = err
-			}
-		}
+	for _, at := range left { // the routes could not be read
+		outcomes[at].Err = err
 	}
 	return outcomes
 }
@@ -50,8 +57,8 @@ func (b *Broker) publishOnce(
 // activateStep is how many scheduled messages of a topic are enqueued at a time.
 const activateStep = 50
 
-// ActivateDue enqueues the scheduled messages of a topic whose time has come, by the rules of this instant (SCHED-7).
-// Sweepers of the store call it when some are due; any number may do so at once. It blocks until none is left, or
+// ActivateDue enqueues the scheduled messages of a topic, or of a partition of one, whose time has come, by the rules of
+// this instant (SCHED-7). Sweepers of the store call it when some are due; any number may do so at once. It blocks until none is left, or
 // something fails. ENTITY_NOT_FOUND.
 func (b *Broker) ActivateDue(ctx context.Context, topic string) error {
 	for {
@@ -71,7 +78,7 @@ func (b *Broker) activateSome(ctx context.Context, topic string) (bool, error) {
 	if due, err = dueReadable(due); len(due) == 0 {
 		return false, err
 	}
-	return true, b.fanout.try(ctx, topic, func(r *router) error {
+	return true, b.fanout.try(ctx, semantics.WholePath(topic), func(r *router) error {
 		activations := make([]semantics.Activation, len(due))
 		for i, m := range due {
 			message := m.Message
@@ -83,4 +90,9 @@ func (b *Broker) activateSome(ctx context.Context, topic string) (bool, error) {
 		}
 		return b.store.Activate(ctx, topic, r.version, activations)
 	})
+}
+
+// Level implements Upkeep.
+func (b *Broker) Level(ctx context.Context, partition string) error {
+	return b.store.Level(ctx, partition)
 }

@@ -23,9 +23,9 @@ func TestQUOTA_10_EveryVerbHasItsCost(t *testing.T) {
 		}
 	})
 
-	// No client asks for the first four. Commit is a Transact, which pays for what Add added.
+	// No client asks for the first five. Commit is a Transact, which pays for what Add added.
 	priced := map[string]bool{
-		"AwaitSettled": true, "ReleaseHeld": true, "ActivateDue": true, "Forward": true,
+		"AwaitSettled": true, "ReleaseHeld": true, "ActivateDue": true, "Forward": true, "Level": true,
 		"Commit": true, "Add": true, "Rollback": true,
 	}
 	for _, c := range pricedCalls() {

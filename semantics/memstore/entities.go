@@ -26,7 +26,7 @@ func (s *Store) CreateEntity(
 	}
 	q := s.add(newQueue(kind, path, options, s.now()))
 	if kind == semantics.TopicKind {
-		q.subscriptions, q.routesVersion = map[string]*queue{}, firstVersion()
+		q.subscriptions, q.routesVersion = map[string]*queue{}, newVersion()
 		s.keepUnmatched(q)
 	}
 	s.sweepForUnused(q)
@@ -92,7 +92,7 @@ func (s *Store) UpdateEntity(
 	unmatchedTo := q.options.UnmatchedTo
 	q.options, q.updatedAt, q.accessedAt = merged, now, now
 	if merged.UnmatchedTo != unmatchedTo {
-		q.routesVersion++
+		q.routesVersion = newVersion()
 		s.keepUnmatched(q)
 	}
 	s.wakeAll(path)
@@ -143,7 +143,7 @@ func (s *Store) ListEntities(
 	defer s.mu.Unlock()
 	among := s.queues
 	if kind == semantics.SubscriptionKind {
-		t := s.queues[semantics.Fold(topic)]
+		t := s.find(topic)
 		if t == nil || t.kind != semantics.TopicKind {
 			return nil, false, semantics.NotFound(topic)
 		}
@@ -151,8 +151,8 @@ func (s *Store) ListEntities(
 	}
 	var page []semantics.Entity
 	for _, name := range slices.Sorted(maps.Keys(among)) {
-		_, _, isPartition := semantics.SplitPartition(name)
-		if name <= after || among[name].kind != kind || name == semantics.UnmatchedSubscription || isPartition {
+		if name <= after || among[name].kind != kind || name == semantics.UnmatchedSubscription ||
+			semantics.IsPartition(name) {
 			continue
 		}
 		if len(page) == limit {

@@ -174,7 +174,7 @@ func (q *queue) view() semantics.Entity {
 		Kind: q.kind, Name: q.name, Options: q.options,
 		CreatedAt: q.createdAt, UpdatedAt: q.updatedAt, AccessedAt: q.accessedAt,
 	}
-	if q.options.Partitions > 1 {
+	if q.options.Partitions > 1 || q.topic != nil && semantics.IsPartition(q.name) {
 		entity.Incarnation = q.incarnation
 	}
 	return entity

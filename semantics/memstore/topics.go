@@ -10,9 +10,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// firstVersion is the version of the routes of a new topic. It is random, so that it is none that an earlier topic of
-// the name had.
-func firstVersion() int64 {
+// newVersion returns a version of routes. It is random, so that it is none that an earlier topic of the name had, and none
+// that a partition has from its topic.
+func newVersion() int64 {
 	random := semantics.NewRandomUUID()
 	return int64(binary.BigEndian.Uint64(random[:8]) >> 12)
 }
@@ -21,7 +21,7 @@ func firstVersion() int64 {
 // of the kind.
 func (q *queue) routesChanged() {
 	if q.topic != nil {
-		q.topic.routesVersion++
+		q.topic.routesVersion = newVersion()
 	}
 }
 
@@ -106,6 +106,28 @@ func (s *Store) checkRules(t *queue, rules ...semantics.Rule) error {
 
 // Routes implements semantics.Topics. Subscriptions and rules stand in order of their folded names.
 func (s *Store) Routes(ctx context.Context, topic string) (semantics.Routes, error) {
+	return s.routes(ctx, topic, true)
+}
+
+// Roster implements semantics.Topics.
+func (s *Store) Roster(ctx context.Context, topic string) (semantics.Routes, error) {
+	return s.routes(ctx, topic, false)
+}
+
+// SetVersion implements semantics.Topics.
+func (s *Store) SetVersion(ctx context.Context, topic string, from, to int64) error {
+	t, _, unlock, err := s.openRoutes(ctx, topic, from)
+	defer unlock()
+	if err == nil {
+		t.routesVersion = to
+	}
+	return err
+}
+
+// Level implements semantics.Topics.
+func (*Store) Level(context.Context, string) error { return nil }
+
+func (s *Store) routes(ctx context.Context, topic string, withRules bool) (semantics.Routes, error) {
 	t, _, unlock, err := s.openKind(ctx, semantics.TopicKind, topic)
 	defer unlock()
 	if err != nil {
@@ -120,9 +142,12 @@ func (s *Store) Routes(ctx context.Context, topic string) (semantics.Routes, err
 		route := semantics.Route{
 			Subscription: name, RequiresSession: sub.options.RequiresSession,
 			DeadLettersFailures: sub.options.DeadLetteringOnFilterEvaluationExceptions,
+			Incarnation:         sub.view().Incarnation,
 		}
 		for _, rule := range slices.Sorted(maps.Keys(sub.rules)) {
-			route.Rules = append(route.Rules, cloneRule(sub.rules[rule]))
+			if withRules {
+				route.Rules = append(route.Rules, cloneRule(sub.rules[rule]))
+			}
 		}
 		routes.Subscriptions = append(routes.Subscriptions, route)
 	}

@@ -27,23 +27,15 @@ type absence struct {
 	isLooking bool
 }
 
-// serverOf returns what keeps a partition now. Partitions with the same one fail together.
-func (s *Store) serverOf(ctx context.Context, path string) any {
-	if s.placing == nil {
-		return path
-	}
-	return s.placing.Server(ctx, path)
-}
-
 // note keeps what the outcome of a call says of the server of a partition.
 func (s *Store) note(ctx context.Context, path string, err error) {
 	e, code := semantics.AsError(err), semantics.CodeOf(err)
 	switch {
 	case code == semantics.StoreUnavailable && (e.RetryAfter > 0 || semantics.IsOutcomeUnknown(err)):
-		s.away.add(s.serverOf(ctx, path))
+		s.away.add(s.places.Server(ctx, path))
 	case code == semantics.StoreUnavailable, code == semantics.Cancelled: // full, or not asked
 	case s.away.count.Load() > 0:
-		s.away.remove(s.serverOf(ctx, path))
+		s.away.remove(s.places.Server(ctx, path))
 	}
 }
 
@@ -55,7 +47,7 @@ func (s *Store) present(ctx context.Context, w *whole, partitions []int) []int {
 	}
 	var present []int
 	for _, p := range partitions {
-		server := s.serverOf(ctx, w.paths[p])
+		server := s.places.Server(ctx, w.paths[p])
 		isAway, isDue := s.away.has(server)
 		if !isAway {
 			present = append(present, p)

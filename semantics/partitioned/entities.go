@@ -13,46 +13,59 @@ import (
 func (s *Store) CreateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
 ) (semantics.Entity, bool, error) {
-	if kind == semantics.QueueKind {
-		if err := options.CheckPartitions(path); err != nil {
-			return semantics.Entity{}, false, err
-		}
+	if err := options.CheckPartitions(path); err != nil {
+		return semantics.Entity{}, false, err
 	}
 	entity, created, err := s.Store.CreateEntity(ctx, kind, path, options)
 	if err != nil || !isSpread(entity) {
 		return entity, created, err
 	}
-	return entity, created, s.complete(ctx, entity, s.remember(ctx, entity))
+	found := s.wholeOf(entity)
+	s.remember(ctx, found)
+	return entity, created, s.complete(ctx, found)
 }
 
-func isSpread(entity semantics.Entity) bool {
-	return entity.Kind == semantics.QueueKind && entity.Options.Partitions > 1
-}
+func isSpread(entity semantics.Entity) bool { return entity.Options.Partitions > 1 }
 
-// complete creates those partitions of a queue that are missing. If the options change meanwhile they get the new ones.
-// If the queue was deleted meanwhile they go again, so that nothing is put into what no one can find: ENTITY_NOT_FOUND.
-func (s *Store) complete(ctx context.Context, entity semantics.Entity, w *whole) error {
-	options := shareOf(entity.Options)
-	err := w.withEach(func(p int) error {
-		_, _, err := s.Store.CreateEntity(ctx, semantics.QueueKind, w.paths[p], options)
+// complete creates those partitions of an entity that are missing. If the options change meanwhile they get the new ones.
+// If the entity was deleted meanwhile they go again, so that nothing is put into what no one can find: ENTITY_NOT_FOUND.
+func (s *Store) complete(ctx context.Context, found *whole) error {
+	if found.kind == semantics.SubscriptionKind {
+		if err := s.complete(ctx, found.topic); err != nil {
+			return err
+		}
+		return s.levelAll(ctx, found.topic)
+	}
+	share := found.shareOf(found.options)
+	err := s.withHidden(found, func(path string) error {
+		_, _, err := s.Store.CreateEntity(ctx, found.kind, path, share)
 		return err
 	})
 	if err != nil {
 		return mayHaveRun(named(err))
 	}
-	present, err := s.Store.GetEntity(ctx, semantics.QueueKind, entity.Name)
-	if err == nil && present.Incarnation == w.incarnation {
-		_, err = s.updatePartitions(ctx, present, w, changedShare(options, present.Options))
-		return err
+	present, err := s.recordOf(ctx, found)
+	if err == nil && present.Incarnation == found.incarnation {
+		return s.updatePartitions(ctx, found, found.all(), share, found.changed(share, present.Options))
 	}
 	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
 		return mayHaveRun(err)
 	}
-	s.forget(ctx, entity.Name)
-	if err := s.deletePartitions(ctx, w); err != nil {
+	s.forget(ctx, found.name)
+	if err := s.deletePartitions(ctx, found); err != nil {
 		return err
 	}
-	return semantics.NotFound(entity.Name)
+	return semantics.NotFound(found.name)
+}
+
+// withHidden does something with the definition of an entity, if it has one, and then with all partitions at once.
+func (s *Store) withHidden(w *whole, do func(path string) error) error {
+	if w.definition != "" {
+		if err := do(w.definition); err != nil {
+			return err
+		}
+	}
+	return w.withEach(func(p int) error { return do(w.paths[p]) })
 }
 
 // mayHaveRun is the failure of a change of which a part has taken effect.
@@ -63,7 +76,7 @@ func mayHaveRun(err error) error {
 	return semantics.AsError(err).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
 }
 
-// shareOf returns the options of each partition of a queue. Bounds of what it may hold are divided among them. With
+// shareOf returns the options of each partition of an entity. Bounds of what it may hold are divided among them. With
 // duplicate detection the key is part of what a partition remembers (DUP-2).
 func shareOf(options semantics.Options) semantics.Options {
 	n := options.Partitions
@@ -81,6 +94,9 @@ func shareOf(options semantics.Options) semantics.Options {
 func (s *Store) UpdateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string,
 ) (semantics.Entity, error) {
+	if _, _, is := semantics.SplitSubscription(path); is {
+		return s.updateSubscription(ctx, path, options, names)
+	}
 	if err := s.checkUpdate(ctx, kind, path, options, names); err != nil {
 		return semantics.Entity{}, err
 	}
@@ -88,57 +104,61 @@ func (s *Store) UpdateEntity(
 	if err != nil || !isSpread(entity) {
 		return entity, err
 	}
-	return s.updatePartitions(ctx, entity, s.remember(ctx, entity), names)
+	w := s.remember(ctx, s.wholeOf(entity))
+	return entity, s.updatePartitions(ctx, w, w.all(), w.shareOf(entity.Options), names)
 }
 
-// updatePartitions changes the options with these names in the partitions of a queue. It looks at the record
-// again behind that: of updates at the same time, the one that is last there counts in all partitions.
+// recordOf reads an entity again, as its record has it, or a subscription as the definition of its topic has it.
+func (s *Store) recordOf(ctx context.Context, w *whole) (semantics.Entity, error) {
+	path := w.name
+	if w.topic != nil {
+		_, name, _ := semantics.SplitSubscription(w.name)
+		path = w.topic.defined(name)
+	}
+	return s.Store.GetEntity(ctx, w.kind, path)
+}
+
+// updatePartitions changes the options with these names in some partitions of an entity to those of its share. It looks
+// at the record again behind that: of updates at the same time, the one that is last there counts in all partitions.
 func (s *Store) updatePartitions(
-	ctx context.Context, entity semantics.Entity, w *whole, names []string,
-) (semantics.Entity, error) {
+	ctx context.Context, w *whole, partitions []int, share semantics.Options, names []string,
+) error {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return name == "userMetadata" || semantics.Immutable(name)
 	})
-	for share := shareOf(entity.Options); len(names) > 0; {
-		err := w.withEach(func(p int) error {
-			_, err := s.Store.UpdateEntity(ctx, semantics.QueueKind, w.paths[p], share, names)
-			if semantics.CodeOf(err) == semantics.EntityNotFound {
-				return nil // it gets the present options when it is created
-			}
-			return err
-		})
+	for len(names) > 0 {
+		err := worst(atOnce(partitions, func(_, p int) error {
+			_, err := s.Store.UpdateEntity(ctx, w.kind, w.paths[p], share, names)
+			return inPartition(unlessGone(err), p) // one that is missing gets the present options when it is created
+		}))
 		if err != nil {
-			return entity, mayHaveRun(named(err))
+			return mayHaveRun(named(err))
 		}
-		present, err := s.Store.GetEntity(ctx, semantics.QueueKind, entity.Name)
+		present, err := s.recordOf(ctx, w)
 		if semantics.CodeOf(err) == semantics.EntityNotFound || err == nil && present.Incarnation != w.incarnation {
-			break // it is gone, after the update
+			return nil // it is gone, after the update
 		}
 		if err != nil {
-			return entity, mayHaveRun(err)
+			return mayHaveRun(named(err))
 		}
-		names = changedShare(share, present.Options)
-		share = shareOf(present.Options)
+		names = w.changed(share, present.Options)
+		share = w.shareOf(present.Options)
 	}
-	return entity, nil
+	return nil
 }
 
-// changedShare returns the names of the options of partitions that are no longer those of their queue.
-func changedShare(had, present semantics.Options) (names []string) {
-	share := shareOf(present)
-	for _, d := range had.Differences(share, semantics.OptionNames(semantics.QueueKind)) {
+// changed returns the names of the options of partitions that are no longer those of their entity.
+func (w *whole) changed(had, present semantics.Options) (names []string) {
+	for _, d := range had.Differences(w.shareOf(present), semantics.OptionNames(w.kind)) {
 		names = append(names, d.Option)
 	}
 	return names
 }
 
-// checkUpdate refuses options that a queue with several partitions cannot have.
+// checkUpdate refuses options that an entity with several partitions cannot have.
 func (s *Store) checkUpdate(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string,
 ) error {
-	if kind != semantics.QueueKind {
-		return nil
-	}
 	wanted, err := semantics.DefaultOptions().Merge(options, names)
 	if err != nil {
 		return err
@@ -155,20 +175,19 @@ func (s *Store) checkUpdate(
 	return wanted.CheckPartitions(path)
 }
 
-// DeleteEntity implements semantics.Entities. The record goes first, so that no other sidecar finds the queue from then
+// DeleteEntity implements semantics.Entities. The record goes first, so that no other sidecar finds the entity from then
 // on. What is left when it fails halfway is deleted by the store below, which knows from their paths that the
-// partitions belong to no queue.
+// partitions belong to no entity.
 func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
-	var entity semantics.Entity
-	if kind == semantics.QueueKind {
-		var err error
-		entity, err = s.Store.GetEntity(ctx, kind, path)
-		if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
-			return err
-		}
+	if _, _, is := semantics.SplitSubscription(path); is {
+		return s.deleteSubscription(ctx, path)
 	}
-	if s.noting != nil && isSpread(entity) {
-		if err := s.noting.NoteDeletion(ctx, entity); err != nil {
+	entity, err := s.Store.GetEntity(ctx, kind, path)
+	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
+		return err
+	}
+	if isSpread(entity) {
+		if err := s.places.NoteDeletion(ctx, entity.Name, entity.Incarnation); err != nil {
 			return err
 		}
 	}
@@ -181,13 +200,17 @@ func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path stri
 
 func (s *Store) deletePartitions(ctx context.Context, w *whole) error {
 	ctx = context.WithoutCancel(ctx)
-	return mayHaveRun(named(w.withEach(func(p int) error {
-		err := s.Store.DeleteEntity(ctx, semantics.QueueKind, w.paths[p])
-		if semantics.CodeOf(err) == semantics.EntityNotFound {
-			return nil
-		}
-		return err
+	return mayHaveRun(named(s.withHidden(w, func(path string) error {
+		return unlessGone(s.Store.DeleteEntity(ctx, w.kind, path))
 	})))
+}
+
+// unlessGone is the failure of a deletion of what may be deleted already.
+func unlessGone(err error) error {
+	if semantics.CodeOf(err) == semantics.EntityNotFound {
+		return nil
+	}
+	return err
 }
 
 // Runtime implements semantics.Entities. Counts are sums over the partitions (PART-5).
@@ -198,7 +221,10 @@ func (s *Store) Runtime(
 		sum, err = s.Store.Runtime(ctx, kind, path)
 		return err
 	}, func(w *whole) error {
-		entity, err := s.Store.GetEntity(ctx, kind, path)
+		if w.kind != semantics.SubscriptionKind && w.kind != kind {
+			return semantics.NotFound(path)
+		}
+		entity, err := s.GetEntity(ctx, w.kind, w.name)
 		if err != nil {
 			return err
 		}
@@ -209,6 +235,11 @@ func (s *Store) Runtime(
 		})
 		sum = semantics.SumOf(counts)
 		sum.CreatedAt, sum.UpdatedAt = entity.CreatedAt, entity.UpdatedAt
+		if err == nil && w.definition != "" {
+			var of semantics.Runtime
+			of, err = s.Store.Runtime(ctx, w.kind, w.definition)
+			sum.Subscriptions = of.Subscriptions
+		}
 		return err
 	})
 	return sum, err

@@ -39,7 +39,7 @@ func (w *whole) withNumbers(
 	if len(own) > 1 && len(unknown) == 0 {
 		return semantics.FieldError(
 			semantics.InvalidOperation, "sequenceNumbers",
-			"are of %d partitions of queue %q, which cannot be changed together; name those of one partition a call",
+			"are of %d partitions of %q, which cannot be changed together; name those of one partition a call",
 			len(own), w.name,
 		).With(semantics.DetailEntity, w.name)
 	}

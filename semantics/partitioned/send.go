@@ -25,19 +25,6 @@ func (w *whole) keyOfAll(messages []*semantics.Message, keyOf func(place int) st
 	return key, nil
 }
 
-// choose returns the partitions that a batch may go to, the best one first. Any will do if it has no key.
-func (s *Store) choose(ctx context.Context, w *whole, messages []*semantics.Message) ([]int, error) {
-	key, err := w.keyOfAll(messages, func(i int) string { return w.keyOf(messages[i]) })
-	switch {
-	case err != nil:
-		return nil, err
-	case key != "":
-		return []int{w.ofKey(key)}, nil
-	default:
-		return s.present(ctx, w, w.inTurn(&w.sent)), nil
-	}
-}
-
 // fitsElsewhere reports whether a batch that a partition refused may be taken by another one. It was stored nowhere.
 func fitsElsewhere(err error) bool {
 	switch semantics.CodeOf(err) {
@@ -65,35 +52,14 @@ func (s *Store) Send(
 		stored, err = s.Store.Send(ctx, path, messages)
 		return err
 	}, func(w *whole) error {
-		partitions, err := s.choose(ctx, w, messages)
-		if err != nil {
-			return err
-		}
-		stored, err = s.sendToOne(ctx, w, partitions, messages)
-		return err
+		outcome := s.spread(ctx, w, [][]*semantics.Message{messages}, func(p int, _ []int) []semantics.SendOutcome {
+			stored, err := s.Store.Send(ctx, w.paths[p], messages)
+			return []semantics.SendOutcome{{Stored: stored, Err: err}}
+		})[0]
+		stored = outcome.Stored
+		return outcome.Err
 	})
 	return stored, err
-}
-
-// sendToOne stores a batch in the first of the partitions that takes it. If none does the failure is that of the first.
-func (s *Store) sendToOne(
-	ctx context.Context, w *whole, partitions []int, messages []*semantics.Message,
-) ([]semantics.Stored, error) {
-	var first error
-	for _, p := range partitions {
-		stored, err := s.Store.Send(ctx, w.paths[p], messages)
-		s.note(ctx, w.paths[p], err)
-		if err == nil {
-			return numbered(stored, p), nil
-		}
-		if err = inPartition(err, p); first == nil || !fitsElsewhere(err) {
-			first = err
-		}
-		if !fitsElsewhere(err) {
-			break
-		}
-	}
-	return nil, first
 }
 
 // SendEach implements semantics.Sender. Calls to one partition keep their order, and those without a key go to one
@@ -107,7 +73,10 @@ func (s *Store) SendEach(
 		if w == nil {
 			some = s.Store.SendEach(ctx, path, pick(calls, places))
 		} else {
-			some = s.sendEach(ctx, w, pick(calls, places))
+			of := pick(calls, places)
+			some = s.spread(ctx, w, of, func(p int, places []int) []semantics.SendOutcome {
+				return s.Store.SendEach(ctx, w.paths[p], pick(of, places))
+			})
 		}
 		for i, o := range some {
 			outcomes[places[i]] = o
@@ -124,35 +93,52 @@ func pick[T any](from []T, places []int) []T {
 	return picked
 }
 
-func (s *Store) sendEach(ctx context.Context, w *whole, calls [][]*semantics.Message) []semantics.SendOutcome {
-	outcomes, choices := make([]semantics.SendOutcome, len(calls)), make([][]int, len(calls))
+// spread makes calls with messages, in the partitions that these belong to, by send: it makes those at the given places
+// in one partition. Calls without a key go to one partition together, and to others as far as that one takes them not.
+// If none does the failure is that of the first.
+func (s *Store) spread(
+	ctx context.Context, w *whole, calls [][]*semantics.Message, send func(p int, places []int) []semantics.SendOutcome,
+) []semantics.SendOutcome {
+	outcomes := make([]semantics.SendOutcome, len(calls))
 	places := make([][]int, len(w.paths)) // of the calls, by partition
 	anywhere := s.present(ctx, w, w.inTurn(&w.sent))
+	var keyless []int
 	for i, messages := range calls {
 		key, err := w.keyOfAll(messages, func(i int) string { return w.keyOf(messages[i]) })
 		if outcomes[i].Err = err; err != nil {
 			continue
 		}
-		choices[i] = anywhere
+		p := anywhere[0]
 		if key != "" {
-			choices[i] = []int{w.ofKey(key)}
+			p = w.ofKey(key)
+		} else {
+			keyless = append(keyless, i)
 		}
-		p := choices[i][0]
 		places[p] = append(places[p], i)
 	}
-	atOnce(withWork(places), func(_, p int) error {
-		for i, o := range s.Store.SendEach(ctx, w.paths[p], pick(calls, places[p])) {
+	sendTo := func(p int, places []int) {
+		for i, o := range send(p, places) {
 			s.note(ctx, w.paths[p], o.Err)
-			o.Stored, o.Err = numbered(o.Stored, p), inPartition(o.Err, p)
-			outcomes[places[p][i]] = o
+			outcomes[places[i]] = semantics.SendOutcome{
+				Stored: numbered(o.Stored, p), Repeats: o.Repeats, Err: named(inPartition(o.Err, p)),
+			}
 		}
+	}
+	atOnce(withWork(places), func(_, p int) error {
+		sendTo(p, places[p])
 		return nil
 	})
-	for i, messages := range calls {
-		if o := &outcomes[i]; fitsElsewhere(o.Err) && len(choices[i]) > 1 {
-			o.Stored, o.Err = s.sendToOne(ctx, w, choices[i][1:], messages)
+	for _, i := range keyless {
+		first := outcomes[i]
+		for _, p := range anywhere[1:] {
+			if !fitsElsewhere(outcomes[i].Err) {
+				break
+			}
+			sendTo(p, []int{i})
 		}
-		outcomes[i].Err = named(outcomes[i].Err)
+		if fitsElsewhere(outcomes[i].Err) {
+			outcomes[i] = first
+		}
 	}
 	return outcomes
 }
@@ -176,23 +162,28 @@ func (s *Store) SendOnce(
 		outcome = s.Store.SendOnce(ctx, path, once, messages)
 		return outcome.Err
 	}, func(w *whole) error {
-		key, err := w.keyOfAll(messages, func(i int) string {
-			m := messages[i]
-			if m.Partition() == "" && (!w.detects || m.MessageID == semantics.IDFrom(once.Seed, i)) {
-				return once.RequestID
-			}
-			return w.keyOf(m)
-		})
+		p, err := w.ofRequest(once, messages)
 		if err != nil {
 			return err
 		}
-		p := w.ofKey(key)
 		outcome = s.Store.SendOnce(ctx, w.paths[p], once, messages)
 		s.note(ctx, w.paths[p], outcome.Err)
 		outcome.Stored = numbered(outcome.Stored, p)
 		return inPartition(outcome.Err, p)
 	})
 	return outcome
+}
+
+// ofRequest returns the partition of a batch under a request id.
+func (w *whole) ofRequest(once semantics.Once, messages []*semantics.Message) (int, error) {
+	key, err := w.keyOfAll(messages, func(i int) string {
+		m := messages[i]
+		if m.Partition() == "" && (!w.detects || m.MessageID == semantics.IDFrom(once.Seed, i)) {
+			return once.RequestID
+		}
+		return w.keyOf(m)
+	})
+	return w.ofKey(key), err
 }
 
 // CancelScheduled implements semantics.Sender. All or none of the numbers is a promise of one partition.

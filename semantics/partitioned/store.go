@@ -1,11 +1,15 @@
-// Package partitioned spreads queues over partitions (PART-1). It is a semantics.Store over another one: of a queue
-// with several partitions the one below keeps a record with its options, and each partition as a queue of its own,
-// under a path that no client can name. Which partition a call goes to, and how the answers of several become one, is
-// decided here; every promise is kept by the store below, in one partition. Other entities are passed on as they are.
+// Package partitioned spreads queues and topics over partitions (PART-1). It is a semantics.Store over another one: of an
+// entity with several partitions the one below keeps a record with its options, and each partition as a queue or topic
+// of its own, under a path that no client can name. Which partition a call goes to, and how the answers of several
+// become one, is decided here; every promise is kept by the store below, in one partition. Other entities are passed on
+// as they are.
 //
-// What a Store knows of a queue, its partitions, never changes as long as the queue exists, and their paths never come
-// back after it. So a call needs no look at the record, and one that goes to a queue that was deleted finds nothing
-// there: then the record is read again. See docs/decisions/0042.
+// What a Store knows of an entity, its partitions, never changes as long as the entity exists, and their paths never
+// come back after it. So a call needs no look at the record, and one that goes to an entity that was deleted finds
+// nothing there: then the record is read again.
+//
+// A topic with several partitions also has a definition: a topic without messages that has its subscriptions and rules.
+// See topics.go, and docs/decisions/0042 and 0048.
 package partitioned
 
 import (
@@ -16,58 +20,53 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Store is a semantics.Store with partitioned queues. It is safe for concurrent use. Make one with New; there is
+// Store is a semantics.Store with partitioned queues and topics. It is safe for concurrent use. Make one with New; there is
 // nothing to close.
 type Store struct {
-	semantics.Store // for all that does not concern queues with several partitions
+	semantics.Store // for all that does not concern entities with several partitions
 
-	placing placer // nil: partitions may lie anywhere
-	noting  noter  // nil: no part is forgotten
-	away    away
+	places Places
+	away   away
 
 	mu      sync.Mutex
 	known   map[string]*whole             // by folded path
 	watches map[semantics.Source][]*watch // open ones, of folded sources
 }
 
-// placer is a Store that lays entities into slots, which several servers share.
-type placer interface {
-	// Slot returns the slot of the entity with that path, below of. It never changes.
+// Below is a Store whose entities can be the partitions of others. What wraps such a Store embeds it as one.
+type Below interface {
+	semantics.Store
+	Places
+}
+
+// Places is what a Store knows of where it keeps entities, and of records that it may have lost while it has their
+// partitions.
+type Places interface {
+	// Slot returns the slot of the entity with that path, below of. Several servers share the slots; of is 1 if there is
+	// one place only. It never changes.
 	Slot(path string) (slot, of int)
 	// Server returns the server that has the entity with that path now, or something equal for all whose server is not
 	// known. It may be compared.
 	Server(ctx context.Context, path string) any
-}
-
-// noter is a Store in which a record can be forgotten while the partitions are not. What a deletion leaves it deletes
-// only if the deletion was noted.
-type noter interface {
-	NoteDeletion(ctx context.Context, entity semantics.Entity) error
-}
-
-// NoteDeletion notes that a queue with partitions is about to be deleted, in the store below if that keeps such notes,
-// so that a Store over this one can.
-func (s *Store) NoteDeletion(ctx context.Context, entity semantics.Entity) error {
-	if s.noting == nil {
-		return nil
-	}
-	return s.noting.NoteDeletion(ctx, entity)
+	// NoteDeletion notes that an entity with several partitions, or a subscription of such a topic, is about to be deleted:
+	// the name of the entity, and the incarnation of what goes.
+	NoteDeletion(ctx context.Context, name string, incarnation int64) error
+	// IsDeletionNoted reports whether something without a record was deleted. If not, its record may have been lost, and
+	// what it holds stays.
+	IsDeletionNoted(ctx context.Context, name string, incarnation int64) (bool, error)
 }
 
 var _ semantics.Store = (*Store)(nil)
 
-// mostKnown bounds the queues that a Store remembers. One that it has dropped is looked up again.
+// mostKnown bounds the queues, topics and subscriptions that a Store remembers. One that it has dropped is looked up again.
 const mostKnown = 10_000
 
 // New makes a Store over another one.
-func New(below semantics.Store) *Store {
-	s := &Store{
-		Store: below, away: away{servers: map[any]*absence{}},
+func New(below Below) *Store {
+	return &Store{
+		Store: below, places: below, away: away{servers: map[any]*absence{}},
 		known: map[string]*whole{}, watches: map[semantics.Source][]*watch{},
 	}
-	s.placing, _ = below.(placer)
-	s.noting, _ = below.(noter)
-	return s
 }
 
 // mostLooks bounds how often a call looks again at an entity that changes all the time.
@@ -77,6 +76,7 @@ const mostLooks = 4
 // has done nothing, it is run again by what the entity is now.
 func (s *Store) on(ctx context.Context, path string, one func() error, several func(*whole) error) error {
 	w := s.remembered(path)
+	completed := false
 	for look := 1; ; look++ {
 		var err error
 		if w == nil {
@@ -91,9 +91,10 @@ func (s *Store) on(ctx context.Context, path string, one func() error, several f
 		if failed != nil {
 			return failed
 		}
-		if !changed {
+		if !changed || completed {
 			return err
 		}
+		completed = now != nil && now == w
 		w = now
 	}
 }
@@ -125,7 +126,7 @@ func (s *Store) onEach(
 	}
 }
 
-// inOne runs the part of a call that concerns one partition of a queue. If the partition is missing it is created, and
+// inOne runs the part of a call that concerns one partition of an entity. If the partition is missing it is created, and
 // the part is run again. So the call fails with ENTITY_NOT_FOUND only if the queue is gone, and is not run again in
 // partitions in which it had an effect.
 func (s *Store) inOne(ctx context.Context, w *whole, do func() error) error {
@@ -134,12 +135,12 @@ func (s *Store) inOne(ctx context.Context, w *whole, do func() error) error {
 		if semantics.CodeOf(err) != semantics.EntityNotFound || look == mostLooks {
 			return err
 		}
-		entity, err := s.Store.GetEntity(ctx, semantics.QueueKind, w.name)
-		if err == nil && entity.Incarnation != w.incarnation {
+		found, err := s.find(unpinned{ctx}, w.name)
+		if err == nil && (found == nil || found.incarnation != w.incarnation) {
 			err = semantics.NotFound(w.name)
 		}
 		if err == nil {
-			err = s.complete(unpinned{ctx}, entity, w)
+			err = s.complete(unpinned{ctx}, found)
 		}
 		if err != nil {
 			return err
@@ -157,27 +158,50 @@ func (s *Store) remembered(path string) *whole {
 // worth another try.
 func (s *Store) look(ctx context.Context, path string, had *whole) (now *whole, changed bool, err error) {
 	ctx = unpinned{ctx}
-	entity, err := s.Store.GetEntity(ctx, semantics.QueueKind, path)
+	found, err := s.find(ctx, path)
 	switch {
-	case semantics.CodeOf(err) == semantics.EntityNotFound, err == nil && entity.Options.Partitions <= 1:
+	case semantics.CodeOf(err) == semantics.EntityNotFound, err == nil && found == nil:
 		s.forget(ctx, path)
 		return nil, had != nil, nil
 	case err != nil:
 		return nil, false, err
-	case had != nil && had.incarnation == entity.Incarnation: // it is being created, or its creation did not end
-		return had, true, s.complete(ctx, entity, had)
+	case had != nil && had.incarnation == found.incarnation: // it is being created, or its creation did not end
+		return had, true, s.complete(ctx, found)
 	default:
-		return s.remember(ctx, entity), true, nil
+		return s.remember(ctx, found), true, nil
 	}
 }
 
-// remember notes what is known of a queue, and lets those that wait on it wait on its present partitions.
-func (s *Store) remember(ctx context.Context, entity semantics.Entity) *whole {
-	folded := semantics.Fold(entity.Name)
+// find reads what is known of an entity with several partitions, nil if it has one. ENTITY_NOT_FOUND.
+func (s *Store) find(ctx context.Context, path string) (*whole, error) {
+	if topic, name, is := semantics.SplitSubscription(path); is {
+		of, err := s.find(ctx, topic)
+		if err != nil || of == nil || of.definition == "" {
+			return nil, err
+		}
+		entity, err := s.Store.GetEntity(ctx, semantics.SubscriptionKind, of.defined(name))
+		if err != nil {
+			return nil, named(err)
+		}
+		return of.subscription(entity), nil
+	}
+	entity, err := s.Store.GetEntity(ctx, semantics.QueueKind, path)
+	if semantics.CodeOf(err) == semantics.EntityNotFound {
+		entity, err = s.Store.GetEntity(ctx, semantics.TopicKind, path)
+	}
+	if err != nil || !isSpread(entity) {
+		return nil, err
+	}
+	return s.wholeOf(entity), nil
+}
+
+// remember notes what is known of an entity, and lets those that wait on it wait on its present partitions.
+func (s *Store) remember(ctx context.Context, found *whole) *whole {
+	folded := semantics.Fold(found.name)
 	s.mu.Lock()
 	w := s.known[folded]
-	if w == nil || w.incarnation != entity.Incarnation {
-		w = s.wholeOf(entity)
+	if w == nil || w.incarnation != found.incarnation {
+		w = found
 		if _, has := s.known[folded]; !has && len(s.known) >= mostKnown {
 			for other := range s.known {
 				delete(s.known, other)
@@ -202,11 +226,20 @@ func (s *Store) forget(ctx context.Context, path string) {
 	}
 }
 
-// Path returns the path under which the store below keeps a partition of a queue that this Store has used, "" if it knows
-// no such queue. For tests.
-func (s *Store) Path(queue string, partition int) string {
-	if w := s.remembered(queue); w != nil && partition < len(w.paths) {
+// Path returns the path under which the store below keeps a partition of an entity that this Store has used, "" if it
+// knows no such entity. For tests.
+func (s *Store) Path(entity string, partition int) string {
+	if w := s.remembered(entity); w != nil && partition < len(w.paths) {
 		return w.paths[partition]
+	}
+	return ""
+}
+
+// Definition returns the path under which the store below keeps the definition of a topic that this Store has used, ""
+// if it knows no such topic. For tests.
+func (s *Store) Definition(topic string) string {
+	if w := s.remembered(topic); w != nil {
+		return w.definition
 	}
 	return ""
 }

@@ -20,21 +20,21 @@ func TestPART_1_OnePartitionIsAsBefore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		t.Helper()
 		h := storetest.Memory(t)
-		below, sweep, peer, limited := h.Store, h.Sweep, h.Peer, h.WithTopicLimits
+		below, sweep, peer, limited := h.Store.(partitioned.Below), h.Sweep, h.Peer, h.WithTopicLimits
 		h.Store = partitioned.New(below)
-		h.Peer = func() semantics.Store { return partitioned.New(peer()) }
+		h.Peer = func() semantics.Store { return partitioned.New(peer().(partitioned.Below)) }
 		h.Sweep = func(ctx context.Context, _ semantics.Store, upkeep semantics.Upkeep) error {
 			return sweep(ctx, below, upkeep)
 		}
 		h.WithTopicLimits = func(subscriptions, sqlFilters, correlationFilters int) semantics.Store {
-			return partitioned.New(limited(subscriptions, sqlFilters, correlationFilters))
+			return partitioned.New(limited(subscriptions, sqlFilters, correlationFilters).(partitioned.Below))
 		}
 		return h
 	})
 }
 
 // placed is a Store that lays entities into slots.
-type placed struct{ semantics.Store }
+type placed struct{ partitioned.Below }
 
 func (placed) Slot(path string) (slot, of int) {
 	sum := 0
@@ -43,8 +43,6 @@ func (placed) Slot(path string) (slot, of int) {
 	}
 	return sum, 1000
 }
-
-func (placed) Server(context.Context, string) any { return nil }
 
 // Each partition lies in its own share of the slots, and every sidecar finds it there.
 func TestPART_1_PartitionsAreSpreadEvenly(t *testing.T) {

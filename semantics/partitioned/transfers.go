@@ -15,13 +15,6 @@ import (
 // partition, and each partition remembers what became of its part. Which part a message is in depends on the message
 // alone, so any sidecar divides a transfer in the same way, and a repeat finds what has arrived.
 
-// GetEntity implements semantics.Entities. A partition, which upkeep is called for, has the name of its queue.
-func (s *Store) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
-	entity, err := s.Store.GetEntity(ctx, kind, path)
-	entity.Name = semantics.WholePath(entity.Name)
-	return entity, named(err)
-}
-
 // Destination implements semantics.Transfers.
 func (s *Store) Destination(ctx context.Context, path string) (semantics.Destination, error) {
 	to, err := s.Store.Destination(ctx, path)
@@ -135,7 +128,7 @@ func (s *Store) Arrive(
 		case failed != nil || !isSpread(entity) || entity.Incarnation != transfer.To.Incarnation:
 			return arrivals, err
 		}
-		w = s.remember(unpinned{ctx}, entity)
+		w = s.remember(unpinned{ctx}, s.wholeOf(entity))
 	}
 	arrivals, err := s.arriveIn(ctx, w, transfer, publications, isLast)
 	switch {

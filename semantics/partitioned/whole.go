@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"hash/fnv"
-	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,12 +11,16 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// whole is a queue with several partitions.
+// whole is a queue, topic or subscription with several partitions.
 type whole struct {
+	kind        semantics.Kind
 	name        string
 	incarnation int64
-	detects     bool     // it has duplicate detection
-	paths       []string // of its partitions
+	options     semantics.Options // when it was read
+	detects     bool              // it has duplicate detection
+	paths       []string          // of its partitions
+	definition  string            // of a topic: the path of what has its subscriptions and rules
+	topic       *whole            // of a subscription
 
 	sent     atomic.Uint64    // batches without a key
 	received [3]atomic.Uint64 // receives, and accepts of the next session, by sub-queue
@@ -25,23 +28,56 @@ type whole struct {
 
 func (s *Store) wholeOf(entity semantics.Entity) *whole {
 	w := &whole{
-		name: entity.Name, incarnation: entity.Incarnation, detects: entity.Options.RequiresDuplicateDetection,
+		kind: entity.Kind, name: entity.Name, incarnation: entity.Incarnation, options: entity.Options,
+		detects: entity.Options.RequiresDuplicateDetection,
 	}
 	for p := range int(entity.Options.Partitions) {
 		w.paths = append(w.paths, s.place(entity, p))
 	}
+	if entity.Kind == semantics.TopicKind {
+		w.definition = s.placeDefinition(entity)
+	}
 	return w
 }
+
+// subscription returns a subscription of a topic, as its definition has it.
+func (w *whole) subscription(entity semantics.Entity) *whole {
+	_, name, _ := semantics.SplitSubscription(entity.Name)
+	sub := &whole{
+		kind: semantics.SubscriptionKind, name: semantics.SubscriptionPath(w.name, name), incarnation: entity.Incarnation,
+		options: entity.Options, topic: w,
+	}
+	for _, path := range w.paths {
+		inPartition := semantics.NameInPartition(name, entity.Incarnation)
+		sub.paths = append(sub.paths, semantics.SubscriptionPath(path, inPartition))
+	}
+	return sub
+}
+
+// defined returns the path of a subscription in the definition of its topic.
+func (w *whole) defined(name string) string { return semantics.SubscriptionPath(w.definition, name) }
 
 // place returns the path of a partition. They are spread evenly over the slots of the store: each has an equal share of
 // them, and lies somewhere in its own. All versions must choose alike, because the path is that of what is stored.
 func (s *Store) place(entity semantics.Entity, partition int) string {
+	return s.placeAt(int(entity.Options.Partitions), partition, func(salt int) string {
+		return semantics.PartitionPath(entity.Name, entity.Incarnation, partition, salt)
+	})
+}
+
+// placeDefinition returns the path of the definition of a topic. It lies near the record, so that both are there or not.
+func (s *Store) placeDefinition(entity semantics.Entity) string {
+	slot, of := s.places.Slot(entity.Name)
+	return s.placeAt(semantics.MaxPartitions, slot*semantics.MaxPartitions/of, func(salt int) string {
+		return semantics.DefinitionPath(entity.Name, entity.Incarnation, salt)
+	})
+}
+
+// placeAt returns the path with the least salt that lies in a share of the slots.
+func (s *Store) placeAt(shares, share int, pathOf func(salt int) string) string {
 	for salt := 0; ; salt++ {
-		path := semantics.PartitionPath(entity.Name, entity.Incarnation, partition, salt)
-		if s.placing == nil {
-			return path
-		}
-		if slot, of := s.placing.Slot(path); slot*int(entity.Options.Partitions)/of == partition {
+		path := pathOf(salt)
+		if slot, of := s.places.Slot(path); of == 1 || slot*shares/of == share {
 			return path
 		}
 	}
@@ -72,7 +108,7 @@ func (w *whole) all() []int {
 	return order
 }
 
-// in returns a source of the queue in one partition. The token of a session of another partition becomes one that no
+// in returns a source of the entity in one partition. The token of a session of another partition becomes one that no
 // store made, so that it is refused there.
 func (w *whole) in(partition int, source semantics.Source) semantics.Source {
 	source.Path = w.paths[partition]
@@ -144,20 +180,17 @@ func inPartition(err error, partition int) error {
 	return semantics.AsError(err).With(semantics.DetailPartition, strconv.Itoa(partition))
 }
 
-// pathOfPartition is what the path of a partition has behind that of its queue.
-var pathOfPartition = regexp.MustCompile(`#[0-9a-z]+\.[0-9]+\.[0-9]+`)
-
-// named returns an error of a partition as one of its queue.
+// named returns an error of a partition as one of its entity.
 func named(err error) error {
 	var e *semantics.Error
 	if !errors.As(err, &e) {
 		return err
 	}
 	said := *e
-	said.Message = pathOfPartition.ReplaceAllString(e.Message, "")
+	said.Message = semantics.WholePath(e.Message)
 	said.Details = map[string]string{}
 	for key, value := range e.Details {
-		said.Details[key] = pathOfPartition.ReplaceAllString(value, "")
+		said.Details[key] = semantics.WholePath(value)
 	}
 	return &said
 }

@@ -48,9 +48,9 @@ func runOverPartitions(t *testing.T, open func(t *testing.T) Harness) {
 // overPartitions is the same harness with an asOne for each Store.
 func (h Harness) overPartitions(n int64) Harness {
 	below, sweep, numbers := h.Store, h.Sweep, &numbersAsOne{}
-	h.Store = asOne{partitioned.New(below), n, numbers}
+	h.Store = asOne{partitioned.New(withoutPartitions(below)), n, numbers}
 	if peer := h.Peer; peer != nil {
-		h.Peer = func() semantics.Store { return asOne{partitioned.New(peer()), n, numbers} }
+		h.Peer = func() semantics.Store { return asOne{partitioned.New(withoutPartitions(peer())), n, numbers} }
 	}
 	h.Sweep = func(ctx context.Context, _ semantics.Store, upkeep semantics.Upkeep) error {
 		return sweep(ctx, below, upkeep)
@@ -216,8 +216,8 @@ func (s asOne) Resubmit(ctx context.Context, source semantics.Source, target str
 // OverPartitions is the same pair with queues of several partitions, for runs with sessions and without transfers. It has
 // no Restart, because whose turn it is among the partitions is not kept.
 func (p Pair) OverPartitions(n int64) Pair {
-	p.Reference = asOne{partitioned.New(p.Reference), n, &numbersAsOne{}}
-	p.Subject = asOne{partitioned.New(p.Subject), n, &numbersAsOne{}}
+	p.Reference = asOne{partitioned.New(withoutPartitions(p.Reference)), n, &numbersAsOne{}}
+	p.Subject = asOne{partitioned.New(withoutPartitions(p.Subject)), n, &numbersAsOne{}}
 	p.Restart, p.Audit, p.overPartitions = nil, nil, true
 	return p
 }

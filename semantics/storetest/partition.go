@@ -61,8 +61,19 @@ func (h *fixture) spread(n int64, changes ...change) {
 
 // overPartitions lets the test's store know of partitions, and those of its peers.
 func (h *fixture) overPartitions() {
-	h.Store = partitioned.New(h.Store)
+	h.Store = partitioned.New(h.below())
 	h.broker = h.newBroker(h.Store)
+}
+
+// below returns the store below the test's one, if that knows of partitions, else the test's one.
+func (h *fixture) below() partitioned.Below { return withoutPartitions(h.Store) }
+
+// withoutPartitions returns the store below one that knows of partitions, another store as it is.
+func withoutPartitions(store semantics.Store) partitioned.Below {
+	if spread, is := store.(*partitioned.Store); is {
+		store = spread.Store
+	}
+	return store.(partitioned.Below)
 }
 
 // peer opens another sidecar.
@@ -71,7 +82,7 @@ func (h *fixture) peer() *broker.Broker {
 	if h.Peer != nil {
 		store = h.Peer()
 	}
-	return h.newBroker(partitioned.New(store))
+	return h.newBroker(partitioned.New(withoutPartitions(store)))
 }
 
 func keyed(id, key string) *semantics.Message {
@@ -107,8 +118,8 @@ func testPART_1_Option(t *testing.T, h *fixture) {
 	ensured, err := h.broker.EnsureEntity(t.Context(), semantics.QueueKind, "q2", semantics.Options{Partitions: 3}, []string{"partitions"})
 	h.ok(err)
 	h.same(ensured.Differences, []semantics.Difference{{Option: "partitions", Present: "2", Asked: "3"}})
-	_, err = h.broker.CreateEntity(t.Context(), semantics.TopicKind, "news", semantics.Options{Partitions: 2}, []string{"partitions"})
-	h.wantCode(err, semantics.InvalidArgument)
+	_, err = h.broker.CreateEntity(t.Context(), semantics.SubscriptionKind, eu.Path, semantics.Options{Partitions: 2}, []string{"partitions"})
+	h.wantCode(err, semantics.InvalidArgument) // it has those of its topic
 }
 
 func testPART_1_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
@@ -171,18 +182,8 @@ func testPART_1_CreatedAgainWithOtherPartitions(t *testing.T, h *fixture) {
 
 // failing is a Store whose changes of entities fail from some call on.
 type failing struct {
-	semantics.Store
+	partitioned.Below
 	left atomic.Int64 // calls that do not
-}
-
-// NoteDeletion notes a deletion in the store below, if that keeps notes.
-func (f *failing) NoteDeletion(ctx context.Context, entity semantics.Entity) error {
-	if noting, ok := f.Store.(interface {
-		NoteDeletion(ctx context.Context, entity semantics.Entity) error
-	}); ok {
-		return noting.NoteDeletion(ctx, entity)
-	}
-	return nil
 }
 
 var errFailing = semantics.Errorf(semantics.StoreUnavailable, "test").With(semantics.DetailOutcome, semantics.OutcomeUnknown)
@@ -191,18 +192,55 @@ func (f *failing) CreateEntity(ctx context.Context, kind semantics.Kind, path st
 	if f.left.Add(-1) < 0 {
 		return semantics.Entity{}, false, errFailing
 	}
-	return f.Store.CreateEntity(ctx, kind, path, options)
+	return f.Below.CreateEntity(ctx, kind, path, options)
 }
 
 func (f *failing) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
 	if f.left.Add(-1) < 0 {
 		return errFailing
 	}
-	return f.Store.DeleteEntity(ctx, kind, path)
+	return f.Below.DeleteEntity(ctx, kind, path)
+}
+
+func (f *failing) UpdateEntity(
+	ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string,
+) (semantics.Entity, error) {
+	if f.left.Add(-1) < 0 {
+		return semantics.Entity{}, errFailing
+	}
+	return f.Below.UpdateEntity(ctx, kind, path, options, names)
+}
+
+func (f *failing) CreateSubscription(ctx context.Context, path string, options semantics.Options, rules []semantics.Rule) (semantics.Entity, bool, error) {
+	if f.left.Add(-1) < 0 {
+		return semantics.Entity{}, false, errFailing
+	}
+	return f.Below.CreateSubscription(ctx, path, options, rules)
+}
+
+func (f *failing) CreateRule(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error) {
+	if f.left.Add(-1) < 0 {
+		return semantics.Rule{}, errFailing
+	}
+	return f.Below.CreateRule(ctx, subscription, rule)
+}
+
+func (f *failing) DeleteRule(ctx context.Context, subscription, name string) error {
+	if f.left.Add(-1) < 0 {
+		return errFailing
+	}
+	return f.Below.DeleteRule(ctx, subscription, name)
+}
+
+func (f *failing) SetVersion(ctx context.Context, topic string, from, to int64) error {
+	if f.left.Add(-1) < 0 {
+		return errFailing
+	}
+	return f.Below.SetVersion(ctx, topic, from, to)
 }
 
 func testPART_1_CreationThatEndsHalfway(t *testing.T, h *fixture) {
-	below, options := &failing{Store: h.Store}, semantics.DefaultOptions()
+	below, options := &failing{Below: h.below()}, semantics.DefaultOptions()
 	options.Partitions = 3
 	h.overPartitions()
 	for _, calls := range []int64{0, 1, 2, 3} {
@@ -232,7 +270,7 @@ func testPART_1_CreationThatEndsHalfway(t *testing.T, h *fixture) {
 }
 
 func testPART_1_DeletionThatEndsHalfway(t *testing.T, h *fixture) {
-	below := &failing{Store: h.Store}
+	below := &failing{Below: h.below()}
 	h.spread(3)
 	h.send(text("old"))
 	below.left.Store(2)
@@ -753,9 +791,12 @@ func testBATCH_4_OnePartitionKey(_ *testing.T, h *fixture) {
 
 // away is a Store of which one partition cannot be reached.
 type away struct {
-	semantics.Store
+	partitioned.Below
 	is func(path string) bool
 }
+
+// Server lets each entity have a server of its own.
+func (away) Server(_ context.Context, path string) any { return path }
 
 var errAway = &semantics.Error{Code: semantics.StoreUnavailable, Message: "test", RetryAfter: time.Second, Err: errors.New("away")}
 
@@ -763,27 +804,27 @@ func (a away) Send(ctx context.Context, path string, messages []*semantics.Messa
 	if a.is(path) {
 		return nil, errAway
 	}
-	return a.Store.Send(ctx, path, messages)
+	return a.Below.Send(ctx, path, messages)
 }
 
 func (a away) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
 	if a.is(source.Path) {
 		return semantics.Batch{}, errAway
 	}
-	return a.Store.Receive(ctx, source, limit, register)
+	return a.Below.Receive(ctx, source, limit, register)
 }
 
 func (a away) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
 	if a.is(path) {
 		return semantics.Entity{}, errAway
 	}
-	return a.Store.GetEntity(ctx, kind, path)
+	return a.Below.GetEntity(ctx, kind, path)
 }
 
 func testPART_7_OtherPartitionsGoOn(t *testing.T, h *fixture) {
 	var gone atomic.Value
 	gone.Store("")
-	below := away{Store: h.Store, is: func(path string) bool { return path == gone.Load() }}
+	below := away{Below: h.below(), is: func(path string) bool { return path == gone.Load() }}
 	h.Store = below
 	h.spread(3)
 	store := h.Store.(*partitioned.Store)

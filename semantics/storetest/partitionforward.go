@@ -85,7 +85,7 @@ func (h *fixture) wantHidden(rows ...*semantics.Received) {
 }
 
 func testPART_5_ForwardsFromEachPartition(_ *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.createNamed(archive.Path)
 	h.spread(4, forwardsTo(archive.Path))
 	want := h.sendKeyed(orders, 20)
@@ -105,7 +105,7 @@ func testPART_5_ForwardsFromEachPartition(_ *testing.T, h *fixture) {
 }
 
 func testPART_5_ForwardsToThePartitionOfTheKey(t *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(4))
 	h.create(forwardsTo(archive.Path))
@@ -140,7 +140,7 @@ func testPART_5_ForwardsToThePartitionOfTheKey(t *testing.T, h *fixture) {
 // The order of each key holds along a chain of queues with other numbers of partitions, and each message is in one
 // place.
 func testPART_5_ForwardsAlongAChain(_ *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.overPartitions()
 	h.createNamed("out", partitions(2))
 	h.createNamed("mid", partitions(5), forwardsTo("out"))
@@ -159,7 +159,7 @@ func testPART_5_ForwardsAlongAChain(_ *testing.T, h *fixture) {
 
 // dyingBelow is a Store below partitions whose steps of transfers fail from one on, which may have run.
 type dyingBelow struct {
-	semantics.Store
+	partitioned.Below
 	left  int // steps until it fails
 	after bool
 }
@@ -176,25 +176,25 @@ func (d *dyingBelow) step(do func() error) error {
 }
 
 func (d *dyingBelow) BeginTransfer(ctx context.Context, source semantics.Source, to semantics.Destination, limit int) (t semantics.Transfer, err error) {
-	return t, d.step(func() error { t, err = d.Store.BeginTransfer(ctx, source, to, limit); return err })
+	return t, d.step(func() error { t, err = d.Below.BeginTransfer(ctx, source, to, limit); return err })
 }
 
 func (d *dyingBelow) BeginResubmission(ctx context.Context, source semantics.Source, to semantics.Destination, numbers []int64, how semantics.Resubmitting) (b semantics.BegunResubmission, err error) {
-	return b, d.step(func() error { b, err = d.Store.BeginResubmission(ctx, source, to, numbers, how); return err })
+	return b, d.step(func() error { b, err = d.Below.BeginResubmission(ctx, source, to, numbers, how); return err })
 }
 
 func (d *dyingBelow) Arrive(ctx context.Context, transfer semantics.Transfer, version int64, messages []semantics.Publication, isLast bool) (a []semantics.Arrival, err error) {
-	return a, d.step(func() error { a, err = d.Store.Arrive(ctx, transfer, version, messages, isLast); return err })
+	return a, d.step(func() error { a, err = d.Below.Arrive(ctx, transfer, version, messages, isLast); return err })
 }
 
 func (d *dyingBelow) EndTransfer(ctx context.Context, transfer semantics.Transfer, fates []semantics.Fate) error {
-	return d.step(func() error { return d.Store.EndTransfer(ctx, transfer, fates) })
+	return d.step(func() error { return d.Below.EndTransfer(ctx, transfer, fates) })
 }
 
 // Whatever step of a transfer to several partitions a sidecar has done last, with or without an answer, another one
 // brings each message to its destination once.
 func testPART_5_ForwarderDiesAfterAnyStep(t *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(3))
 	h.create(partitions(2), forwardsTo(archive.Path))
@@ -202,7 +202,7 @@ func testPART_5_ForwarderDiesAfterAnyStep(t *testing.T, h *fixture) {
 		died = false
 		for _, after := range []bool{false, true} {
 			want := h.sendKeyed(orders, 15)
-			dying := &dyingBelow{Store: below, left: steps, after: after}
+			dying := &dyingBelow{Below: below, left: steps, after: after}
 			mortal := h.newBroker(partitioned.New(dying))
 			if err := mortal.Forward(t.Context(), orders); err != nil {
 				h.wantCode(err, semantics.StoreUnavailable)
@@ -233,7 +233,7 @@ func testPART_5_SidecarThatKnowsNothingContinues(_ *testing.T, h *fixture) {
 }
 
 func testPART_5_DeadLettersAreForwarded(_ *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(2))
 	h.create(partitions(3), forwardsDeadTo(archive.Path))
@@ -250,7 +250,7 @@ func testPART_5_DeadLettersAreForwarded(_ *testing.T, h *fixture) {
 }
 
 func testPART_5_CirclesEnd(_ *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(2))
 	h.create(partitions(3), forwardsTo(archive.Path))
@@ -286,7 +286,7 @@ func (h *fixture) fillShare(share int) (full, other string) {
 }
 
 func testPART_5_RefusedByOnePartition(_ *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(2), holdsAtMost(10))
 	h.create(partitions(2), forwardsTo(archive.Path))
@@ -337,12 +337,12 @@ func testPART_5_RetryWaitsForOnePartition(_ *testing.T, h *fixture) {
 // What had arrived in some partitions went with the queue, and must not arrive in the next one too: as with one
 // partition, where it is cannot be known (FWD-8).
 func testPART_5_DestinationRecreatedUnderWay(t *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(3))
 	h.create(forwardsTo(archive.Path))
 	h.sendKeyed(orders, 10)
-	dying := &dyingBelow{Store: below, left: 2}
+	dying := &dyingBelow{Below: below, left: 2}
 	h.wantCode(h.newBroker(partitioned.New(dying)).Forward(t.Context(), orders), semantics.StoreUnavailable)
 	h.deleteQueue(archive)
 	h.createNamed(archive.Path, partitions(2))
@@ -369,7 +369,7 @@ func testPART_5_DestinationDeletedUnderWay(_ *testing.T, h *fixture) {
 
 // A creation that ended halfway, or a server that forgot a partition: the forwarder creates what is missing.
 func testPART_5_DestinationMissesAPartition(_ *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(3))
 	h.create(forwardsTo(archive.Path))
@@ -384,7 +384,7 @@ func testPART_5_DestinationMissesAPartition(_ *testing.T, h *fixture) {
 }
 
 func testPART_5_UpdateOfForwarding(_ *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.spread(3)
 	h.createNamed(archive.Path, partitions(2))
 	want := h.sendKeyed(orders, 15)
@@ -405,20 +405,23 @@ func testPART_5_UpdateOfForwarding(_ *testing.T, h *fixture) {
 
 // awayFromArrivals is a Store that cannot reach one entity to let something arrive there.
 type awayFromArrivals struct {
-	semantics.Store
+	partitioned.Below
 	path string
 }
+
+// Server lets each entity have a server of its own.
+func (*awayFromArrivals) Server(_ context.Context, path string) any { return path }
 
 func (a *awayFromArrivals) Arrive(ctx context.Context, transfer semantics.Transfer, version int64, messages []semantics.Publication, isLast bool) ([]semantics.Arrival, error) {
 	if semantics.Fold(transfer.To.Path) == semantics.Fold(a.path) {
 		return nil, semantics.Errorf(semantics.StoreUnavailable, "away")
 	}
-	return a.Store.Arrive(ctx, transfer, version, messages, isLast)
+	return a.Below.Arrive(ctx, transfer, version, messages, isLast)
 }
 
 // While one partition cannot be reached, what is on its way to the others arrives, and nothing twice later.
 func testPART_7_ForwardsToTheOthers(_ *testing.T, h *fixture) {
-	below := &awayFromArrivals{Store: h.Store}
+	below := &awayFromArrivals{Below: h.below()}
 	h.Store = partitioned.New(below)
 	h.broker = h.newBroker(h.Store)
 	h.createNamed(archive.Path, partitions(3))

@@ -17,12 +17,14 @@ var partitionMissingTests = []ruleTest{
 	testPART_1_UpdatesAtTheSameTime,
 	testPART_1_CreationDuringAnUpdate,
 	testPART_1_DeletionWithoutALook,
+	testPART_8_DeletionWithoutALook,
+	testPART_8_DeletionWithoutANote,
 }
 
 // spreadOver is spread with what tests do to partitions from below.
-func (h *fixture) spreadOver(n int64, changes ...change) (below semantics.Store, spread *partitioned.Store) {
+func (h *fixture) spreadOver(n int64, changes ...change) (below partitioned.Below, spread *partitioned.Store) {
 	h.t.Helper()
-	below = h.Store
+	below = h.below()
 	h.spread(n, changes...)
 	return below, h.Store.(*partitioned.Store)
 }
@@ -107,14 +109,14 @@ func (h *fixture) spreadAgain(n int64) {
 
 // losesAnswers is a Store that completes, and loses the first answer of the partition with a path.
 type losesAnswers struct {
-	semantics.Store
+	partitioned.Below
 	of atomic.Value
 }
 
 func (l *losesAnswers) Complete(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
 ) ([]semantics.Code, error) {
-	codes, err := l.Store.Complete(ctx, source, tokens)
+	codes, err := l.Below.Complete(ctx, source, tokens)
 	if l.of.CompareAndSwap(source.Path, "") {
 		return nil, errFailing
 	}
@@ -122,7 +124,7 @@ func (l *losesAnswers) Complete(
 }
 
 func testPART_1_AMissingPartitionHidesNoUnknownOutcome(t *testing.T, h *fixture) {
-	lossy := &losesAnswers{Store: h.Store}
+	lossy := &losesAnswers{Below: h.below()}
 	lossy.of.Store("")
 	h.Store = lossy
 	below, spread := h.spreadOver(3)
@@ -139,7 +141,7 @@ func testPART_1_AMissingPartitionHidesNoUnknownOutcome(t *testing.T, h *fixture)
 
 // before is a Store that does something before a change of a partition, once.
 type before struct {
-	semantics.Store
+	partitioned.Below
 	update, create atomic.Pointer[func()]
 }
 
@@ -149,7 +151,7 @@ func (b *before) UpdateEntity(
 	if do := b.update.Load(); do != nil && semantics.PartitionIn(path) == 1 && b.update.CompareAndSwap(do, nil) {
 		(*do)()
 	}
-	return b.Store.UpdateEntity(ctx, kind, path, options, names)
+	return b.Below.UpdateEntity(ctx, kind, path, options, names)
 }
 
 func (b *before) CreateEntity(
@@ -158,7 +160,7 @@ func (b *before) CreateEntity(
 	if do := b.create.Load(); do != nil && semantics.PartitionIn(path) == 1 && b.create.CompareAndSwap(do, nil) {
 		(*do)()
 	}
-	return b.Store.CreateEntity(ctx, kind, path, options)
+	return b.Below.CreateEntity(ctx, kind, path, options)
 }
 
 // wantLockDuration checks that the queue and all its partitions have the same option.
@@ -187,7 +189,7 @@ func (h *fixture) lockFor(d time.Duration) {
 
 // Of two updates the record says which one counts, in all partitions.
 func testPART_1_UpdatesAtTheSameTime(_ *testing.T, h *fixture) {
-	below := &before{Store: h.Store}
+	below := &before{Below: h.below()}
 	h.Store = below
 	h.spread(3)
 	second := func() { h.lockFor(20 * time.Second) }
@@ -198,7 +200,7 @@ func testPART_1_UpdatesAtTheSameTime(_ *testing.T, h *fixture) {
 
 // A partition that is created while the options change has the new ones.
 func testPART_1_CreationDuringAnUpdate(t *testing.T, h *fixture) {
-	below := &before{Store: h.Store}
+	below := &before{Below: h.below()}
 	h.Store = below
 	h.spread(3)
 	spread := h.Store.(*partitioned.Store)
@@ -221,13 +223,67 @@ func (h *fixture) spreadAgainEnsured() {
 // A deletion that cannot see what the queue is deletes nothing, because it would leave the partitions, to which other
 // sidecars send.
 func testPART_1_DeletionWithoutALook(t *testing.T, h *fixture) {
-	var gone atomic.Value
-	gone.Store("")
-	h.Store = away{Store: h.Store, is: func(path string) bool { return path == gone.Load() }}
+	gone := h.losing()
 	h.spread(3)
 	h.send(text("a"))
 	gone.Store("orders")
 	h.wantCode(h.Store.DeleteEntity(t.Context(), semantics.QueueKind, "orders"), semantics.StoreUnavailable)
 	gone.Store("")
 	h.wantCounts(1, 0, 0)
+}
+
+// The same holds for a topic, and for a subscription, whose definition says what it is; also by a sidecar that knows
+// nothing of the topic yet.
+func testPART_8_DeletionWithoutALook(t *testing.T, h *fixture) {
+	gone := h.losing()
+	below := h.spreadNews(3)
+	h.publishToAll(3, "a")
+	knowing := h.Store.(*partitioned.Store)
+	definition := knowing.Definition(news)
+	for _, store := range []*partitioned.Store{knowing, partitioned.New(below)} {
+		for kind, path := range map[semantics.Kind]string{semantics.TopicKind: news, semantics.SubscriptionKind: eu.Path} {
+			gone.Store(news)
+			if kind == semantics.SubscriptionKind && store == knowing {
+				gone.Store(semantics.SubscriptionPath(definition, "eu"))
+			}
+			h.wantCode(store.DeleteEntity(t.Context(), kind, path), semantics.StoreUnavailable)
+		}
+	}
+	gone.Store("")
+	h.wantOfAll(eu, 3, "a")
+	h.wantOfAll(us, 3, "a")
+}
+
+// noteless is a Store that keeps no notes, as a Redis that is full.
+type noteless struct{ partitioned.Below }
+
+func (noteless) NoteDeletion(context.Context, string, int64) error { return nil }
+
+func (noteless) IsDeletionNoted(context.Context, string, int64) (bool, error) { return false, nil }
+
+// What is deleted goes also where its deletion could not be noted.
+func testPART_8_DeletionWithoutANote(t *testing.T, h *fixture) {
+	h.Store = noteless{h.below()}
+	below := h.spreadNews(3)
+	h.publishToAll(3, "a")
+	spread := h.Store.(*partitioned.Store)
+	h.ok(h.broker.DeleteEntity(t.Context(), semantics.SubscriptionKind, eu.Path))
+	for p := range 3 {
+		roster, err := below.Roster(t.Context(), spread.Path(news, p))
+		h.ok(err)
+		h.same(len(roster.Subscriptions), 1)
+	}
+	paths := []string{spread.Path(news, 0), spread.Path(news, 2), spread.Definition(news)}
+	h.ok(h.broker.DeleteEntity(t.Context(), semantics.TopicKind, news))
+	for _, path := range paths {
+		h.same(semantics.CodeOf(second(below.GetEntity(t.Context(), semantics.TopicKind, path))), semantics.EntityNotFound)
+	}
+}
+
+// losing lets looks at the entity with a path fail, which the result has.
+func (h *fixture) losing() *atomic.Value {
+	gone := &atomic.Value{}
+	gone.Store("")
+	h.Store = away{Below: h.below(), is: func(path string) bool { return path == gone.Load() }}
+	return gone
 }

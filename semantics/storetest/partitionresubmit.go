@@ -194,7 +194,7 @@ func testDLQ_22_RefusedByOnePartition(_ *testing.T, h *fixture) {
 }
 
 func testDLQ_22_BetweenPartitionsDiesAfterAnyStep(t *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(3))
 	h.create(partitions(2))
@@ -202,7 +202,7 @@ func testDLQ_22_BetweenPartitionsDiesAfterAnyStep(t *testing.T, h *fixture) {
 		died = false
 		for _, after := range []bool{false, true} {
 			want := h.deadLetterKeyed(15)
-			dying := &dyingBelow{Store: below, left: steps, after: after}
+			dying := &dyingBelow{Below: below, left: steps, after: after}
 			mortal := h.newBroker(partitioned.New(dying))
 			options := broker.ResubmitOptions{Target: archive.Path, NewMessageIDs: true}
 			results, more, err := mortal.Resubmit(t.Context(), deadOrders, options)
@@ -232,7 +232,7 @@ func testDLQ_22_BetweenPartitionsDiesAfterAnyStep(t *testing.T, h *fixture) {
 
 // Transfer dead letters of a queue with several partitions return to it, and are forwarded again.
 func testDLQ_22_UndeliveredOfPartitions(t *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(2))
 	h.create(partitions(3), forwardsTo(archive.Path))

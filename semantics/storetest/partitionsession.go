@@ -256,17 +256,17 @@ func testPART_4_EverySessionOnce(t *testing.T, h *fixture) {
 
 // counted counts the calls of Turn.
 type counted struct {
-	semantics.Store
+	partitioned.Below
 	turns atomic.Int64
 }
 
 func (c *counted) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
 	c.turns.Add(1)
-	return c.Store.Turn(ctx, path, turns)
+	return c.Below.Turn(ctx, path, turns)
 }
 
 func testPART_4_TurnsInSeveralPartitions(t *testing.T, h *fixture) {
-	below := &counted{Store: h.Store}
+	below := &counted{Below: h.below()}
 	h.Store = below
 	h.spread(4, hasSessions)
 	var turns []semantics.Turn
@@ -305,7 +305,7 @@ func testPART_4_TurnsInSeveralPartitions(t *testing.T, h *fixture) {
 
 // ending is a Store that ends the context of an accept before the one that is told.
 type ending struct {
-	semantics.Store
+	partitioned.Below
 	left   int
 	cancel context.CancelFunc
 }
@@ -314,11 +314,11 @@ func (c *ending) AcceptNextSession(ctx context.Context, path string, register se
 	if c.left--; c.left == 0 {
 		c.cancel()
 	}
-	return c.Store.AcceptNextSession(ctx, path, register)
+	return c.Below.AcceptNextSession(ctx, path, register)
 }
 
 func testPART_4_CancelledAcceptLocksNothing(t *testing.T, h *fixture) {
-	below := &ending{Store: h.Store}
+	below := &ending{Below: h.below()}
 	h.Store = below
 	ids := h.spreadSessions(4)
 	for range 4 { // whichever partition comes first
@@ -369,27 +369,27 @@ func (a away) AcceptNextSession(ctx context.Context, path string, register seman
 	if a.is(path) {
 		return nil, 0, errAway
 	}
-	return a.Store.AcceptNextSession(ctx, path, register)
+	return a.Below.AcceptNextSession(ctx, path, register)
 }
 
 func (a away) AcceptSession(ctx context.Context, path, id string) (*semantics.Session, error) {
 	if a.is(path) {
 		return nil, errAway
 	}
-	return a.Store.AcceptSession(ctx, path, id)
+	return a.Below.AcceptSession(ctx, path, id)
 }
 
 func (a away) Turn(ctx context.Context, path string, turns []semantics.Turn) []semantics.TurnOutcome {
 	if a.is(path) {
 		return slices.Repeat([]semantics.TurnOutcome{{Err: errAway}}, len(turns))
 	}
-	return a.Store.Turn(ctx, path, turns)
+	return a.Below.Turn(ctx, path, turns)
 }
 
 func testPART_7_AcceptNextSkipsWhatIsAway(t *testing.T, h *fixture) {
 	var gone atomic.Value
 	gone.Store("")
-	h.Store = away{Store: h.Store, is: func(path string) bool { return path == gone.Load() }}
+	h.Store = away{Below: h.below(), is: func(path string) bool { return path == gone.Load() }}
 	ids := h.spreadSessions(3)
 	for _, id := range ids {
 		h.sendTo(id, 2)
@@ -444,7 +444,7 @@ func testPART_1_FirstCallOfASidecarInASession(t *testing.T, h *fixture) {
 		if h.Peer != nil {
 			store = h.Peer()
 		}
-		return partitioned.New(store)
+		return partitioned.New(withoutPartitions(store))
 	}
 	ctx := t.Context()
 	h.sendTo(id, 2)

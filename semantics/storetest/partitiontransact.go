@@ -187,7 +187,7 @@ func testTX_8_SidecarThatKnowsNothing(t *testing.T, h *fixture) {
 }
 
 func testTX_8_MissingPartition(t *testing.T, h *fixture) {
-	below := h.Store
+	below := h.below()
 	h.spread(3)
 	for p := range 3 {
 		h.ok(below.DeleteEntity(t.Context(), semantics.QueueKind, h.Store.(*partitioned.Store).Path("orders", p)))
@@ -235,12 +235,12 @@ func testTX_8_QueuesApart(t *testing.T, h *fixture) {
 
 // answerless is a Store whose transactions run and lose their answer.
 type answerless struct {
-	semantics.Store
+	partitioned.Below
 	lost int // how many more
 }
 
 func (a *answerless) Transact(ctx context.Context, once *semantics.Once, operations []semantics.Operation) semantics.TransactionOutcome {
-	outcome := a.Store.Transact(ctx, once, operations)
+	outcome := a.Below.Transact(ctx, once, operations)
 	if outcome.Err == nil && a.lost > 0 {
 		a.lost--
 		return semantics.TransactionOutcome{Err: errFailing}
@@ -249,7 +249,7 @@ func (a *answerless) Transact(ctx context.Context, once *semantics.Once, operati
 }
 
 func testTX_12_RepeatFindsThePartition(t *testing.T, h *fixture) {
-	below := &answerless{Store: h.Store}
+	below := &answerless{Below: h.below()}
 	h.spread(4)
 	losing := h.newBroker(partitioned.New(below))
 	for i := range 6 {

@@ -66,7 +66,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		topicStatusTests, topicScheduleTests, topicReceiveTests, topicDuplicateTests,
 		forwardTests, forwardStepTests, forwardRefusedTests, forwardArrivalTests, forwardHopTests, forwardDeadTests,
 		forwardEntityTests, undeliveredTests, unmatchedTests,
-		partitionTests, partitionAnswerTests, partitionMissingTests, partitionSessionTests, partitionDuplicateTests,
+		partitionTests, partitionTopicTests, partitionTopicHalfwayTests, partitionTopicUseTests, partitionAnswerTests,
+		partitionMissingTests, partitionSessionTests, partitionDuplicateTests,
 		partitionForwardTests, partitionResubmitTests,
 		partitionTransactTests, transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
 	)
@@ -78,6 +79,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}
 	runTogether(t, open)
 	runThroughTopics(t, open)
+	runTopicsOverPartitions(t, open)
 	runApart(t, open)
 	runOverPartitions(t, open)
 }

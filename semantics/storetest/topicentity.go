@@ -185,6 +185,7 @@ func testENT_6_TopicGetsDefaults(t *testing.T, h *fixture) {
 		UserMetadata: "Für wen?", EnableBatchedOperations: false, RequiresDuplicateDetection: true,
 		DuplicateDetectionHistoryTimeWindow: 20 * time.Second, DuplicateHistoryMaxEntries: 1, ForgetOnCancel: true, EnablePartitioning: true,
 		SupportOrdering: false, FailIfUnmatched: true, UnmatchedTo: "NEWS/back", AutoDeleteOnIdle: time.Hour, AutoDeleteKeepsDeadLetters: true,
+		Partitions: 1,
 	}
 	h.createNamed("news/back")
 	_, err := h.broker.CreateEntity(t.Context(), semantics.TopicKind, "other", given, semantics.OptionNames(semantics.TopicKind))

@@ -123,6 +123,9 @@ type Topic struct {
 	// What must have a message and all its copies before the send is answered with success. As in Queue; settlements are
 	// answered by the durability of the subscription. Default SIDECAR.
 	Durability *Queue_Durability `protobuf:"varint,21,opt,name=durability,proto3,enum=sidebus.v1.Queue_Durability,oneof" json:"durability,omitempty"`
+	// Over how many partitions the topic is spread, with its subscriptions, 1 to 64, as in Queue. Default 1. At creation
+	// only.
+	Partitions *int32 `protobuf:"varint,22,opt,name=partitions,proto3,oneof" json:"partitions,omitempty"`
 	// When the topic was created. Ignored on input, like the other times.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When its options last changed.
@@ -289,6 +292,13 @@ func (x *Topic) GetDurability() Queue_Durability {
 	return Queue_SIDECAR
 }
 
+func (x *Topic) GetPartitions() int32 {
+	if x != nil && x.Partitions != nil {
+		return *x.Partitions
+	}
+	return 0
+}
+
 func (x *Topic) GetCreatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedAt
@@ -406,7 +416,7 @@ var File_sidebus_v1_topic_proto protoreflect.FileDescriptor
 const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"\n" +
 	"\x16sidebus/v1/topic.proto\x12\n" +
-	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16sidebus/v1/queue.proto\"\x9a\r\n" +
+	"sidebus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16sidebus/v1/queue.proto\"\xce\r\n" +
 	"\x05Topic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
 	"\x15max_size_in_megabytes\x18\x02 \x01(\x05H\x00R\x12maxSizeInMegabytes\x88\x01\x01\x12E\n" +
@@ -429,7 +439,10 @@ const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"\x1eauto_delete_keeps_dead_letters\x18\x14 \x01(\bH\fR\x1aautoDeleteKeepsDeadLetters\x88\x01\x01\x12A\n" +
 	"\n" +
 	"durability\x18\x15 \x01(\x0e2\x1c.sidebus.v1.Queue.DurabilityH\rR\n" +
-	"durability\x88\x01\x01\x129\n" +
+	"durability\x88\x01\x01\x12#\n" +
+	"\n" +
+	"partitions\x18\x16 \x01(\x05H\x0eR\n" +
+	"partitions\x88\x01\x01\x129\n" +
 	"\n" +
 	"created_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
@@ -454,7 +467,8 @@ const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"\x12_fail_if_unmatchedB\x0f\n" +
 	"\r_unmatched_toB!\n" +
 	"\x1f_auto_delete_keeps_dead_lettersB\r\n" +
-	"\v_durability\"\xcc\x02\n" +
+	"\v_durabilityB\r\n" +
+	"\v_partitions\"\xcc\x02\n" +
 	"\fTopicRuntime\x126\n" +
 	"\x17scheduled_message_count\x18\x01 \x01(\x03R\x15scheduledMessageCount\x12-\n" +
 	"\x12subscription_count\x18\x02 \x01(\x03R\x11subscriptionCount\x12\"\n" +
