@@ -67,6 +67,10 @@ func (r *lossRun) deadLetters() map[place]bool {
 				break
 			}
 			for _, row := range rows {
+				if row.Unreadable != nil { // then nothing says which message it is
+					r.t.Errorf("round %d, %s: dead letter %d of %s, enqueued at %s, cannot be read: %v",
+						r.number, r.loss, row.SequenceNumber, path, row.EnqueuedAt.Sub(r.lost.ended), row.Unreadable)
+				}
 				dead[place{path, row.MessageID}] = true
 				next = row.SequenceNumber + 1
 			}
