@@ -70,15 +70,18 @@ func (b *Broker) ActivateDue(ctx context.Context, topic string) error {
 }
 
 // activateSome does one step of ActivateDue, and reports whether there may be more to do.
-func (b *Broker) activateSome(ctx context.Context, topic string) (bool, error) {
-	due, err := b.store.Due(ctx, topic, activateStep)
-	if err != nil || len(due) == 0 {
-		return false, err
-	}
-	if due, err = dueReadable(due); len(due) == 0 {
-		return false, err
-	}
-	return true, b.fanout.try(ctx, semantics.WholePath(topic), func(r *router) error {
+func (b *Broker) activateSome(ctx context.Context, topic string) (more bool, err error) {
+	err = b.fanout.try(ctx, semantics.WholePath(topic), func(r *router) error {
+		// Read again for other routes: if Redis has forgotten meanwhile, a number may be that of another message.
+		more = false
+		due, err := b.store.Due(ctx, topic, activateStep)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		if due, err = dueReadable(due); len(due) == 0 {
+			return err
+		}
+		more = true
 		activations := make([]semantics.Activation, len(due))
 		for i, m := range due {
 			message := m.Message
@@ -90,6 +93,7 @@ func (b *Broker) activateSome(ctx context.Context, topic string) (bool, error) {
 		}
 		return b.store.Activate(ctx, topic, r.version, activations)
 	})
+	return more, err
 }
 
 // Level implements Upkeep.

@@ -25,6 +25,7 @@ type topicStore struct {
 	dueErr    error
 	activated []string
 	refuse    []error // what Activate fails with, one call after the other
+	refused   func()  // called when it fails; may be nil
 }
 
 func newTopicStore() *topicStore {
@@ -66,6 +67,9 @@ func (s *topicStore) Activate(_ context.Context, topic string, version int64, ac
 		err := s.refuse[0]
 		s.refuse = s.refuse[1:]
 		if err != nil {
+			if s.refused != nil {
+				s.refused()
+			}
 			return err
 		}
 	}
@@ -288,6 +292,25 @@ func TestSCHED_7_DecidesAgainByTheRulesOfTheInstant(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantPublished(t, store.activated, "news@1: 5 m5*1, 6 m6*1", "news@2: 5 m5*2, 6 m6*2")
+}
+
+// If Redis forgets the topic between the look at what is due and its activation, a number may be that of another message
+// of the topic that was created again.
+func TestSCHED_7_ReadsAgainWhatIsDue(t *testing.T) {
+	t.Parallel()
+	store := newTopicStore()
+	b := newPublisher(store)
+	store.due = scheduled(5, 1)
+	store.refuse = []error{semantics.ErrRoutesChanged, nil}
+	store.refused = func() {
+		store.set("news", 2, "plain")
+		store.due = scheduled(5, 1)
+		store.due[0].Body = []byte("another")
+	}
+	if err := b.ActivateDue(t.Context(), "news"); err != nil {
+		t.Fatal(err)
+	}
+	wantPublished(t, store.activated, "news@1: 5 m5*1", "news@2: 5 another*1")
 }
 
 func TestSCHED_7_ActivationStopsAtAFailure(t *testing.T) {
