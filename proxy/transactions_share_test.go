@@ -6,11 +6,12 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/grpc"
+
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/memstore"
-	"google.golang.org/grpc"
 )
 
 // beginAll begins transactions over a connection until one is refused, with several calls at once, and returns how many

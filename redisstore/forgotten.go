@@ -11,16 +11,16 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// The record of an entity and its partitions lie on several servers, and one of them can forget. A partition without its
-// record is left of a deletion only if there is a note of that; else Redis has forgotten the record, and the messages
-// stay for the record that is created next.
+// The record of an entity and its partitions lie on several servers, and one of them can forget. A partition without
+// its record is left of a deletion only if there is a note of that; else Redis has forgotten the record, and the
+// messages stay for the record that is created next.
 
 // keepDeletions is how long a note of a deletion is kept. What it left goes with the next look at all entities, or when
 // its server is back.
 const keepDeletions = 30 * 24 * time.Hour
 
-// deletionKey returns the key that notes the deletion of an entity with partitions, or of a subscription of such a topic. It lies beside the record, so that a
-// Redis that comes back older has both as they were.
+// deletionKey returns the key that notes the deletion of an entity with partitions, or of a subscription of such a
+// topic. It lies beside the record, so that a Redis that comes back older has both as they were.
 func (s *Store) deletionKey(path string, incarnation int64) string {
 	return tagOf(s.namespace, path) + "deleted/" + strconv.FormatInt(incarnation, 36)
 }
@@ -45,8 +45,8 @@ func (s *Store) IsDeletionNoted(ctx context.Context, path string, incarnation in
 	return noted.Val() > 0, nil
 }
 
-// forgetOrphan deletes a partition, or a definition, whose entity was deleted, and reports whether it has none. The record
-// of an entity is created before its partitions and deleted before them, and no other one has its incarnation.
+// forgetOrphan deletes a partition, or a definition, whose entity was deleted, and reports whether it has none. The
+// record of an entity is created before its partitions and deleted before them, and no other one has its incarnation.
 func (s *Store) forgetOrphan(ctx context.Context, kind semantics.Kind, name string) (isOrphan bool, err error) {
 	of, incarnation, _ := semantics.SplitPartition(name)
 	entity, err := s.anyEntity(ctx, of)

@@ -174,7 +174,8 @@ func readField(e *semantics.Entity, name, value string) (err error) {
 	switch name {
 	case "kind":
 		e.Kind = oneOf(
-			strings.TrimPrefix(plainKind(value), ofPartitioned), semantics.QueueKind, semantics.TopicKind, semantics.SubscriptionKind,
+			strings.TrimPrefix(plainKind(value), ofPartitioned), semantics.QueueKind, semantics.TopicKind,
+			semantics.SubscriptionKind,
 		)
 	case "name":
 		e.Name = value

@@ -10,10 +10,10 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// The record of an entity with several partitions is the hash of an entity, of a kind of its own, and the fields by which
-// scripts recognize a queue have other names. So scripts that know nothing of partitions, those of older versions too,
-// find neither an entity to send to nor one to receive from, but a name that is taken. Each partition is a queue or topic
-// as any other: see docs/decisions/0042.
+// The record of an entity with several partitions is the hash of an entity, of a kind of its own, and the fields by
+// which scripts recognize a queue have other names. So scripts that know nothing of partitions, those of older versions
+// too, find neither an entity to send to nor one to receive from, but a name that is taken. Each partition is a queue
+// or topic as any other: see docs/decisions/0042.
 const (
 	ofPartitioned = "partitioned_" // before the kind
 	ofRecord      = "record_"      // before the names of such fields
@@ -40,8 +40,8 @@ func withoutPartitions(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), semantics.IsPartition)
 }
 
-// lookAtPartition deletes a partition, or a definition, whose entity was deleted, and completes changes of subscriptions
-// and rules that did not reach it.
+// lookAtPartition deletes a partition, or a definition, whose entity was deleted, and completes changes of
+// subscriptions and rules that did not reach it.
 func (l *wholeLook) lookAtPartition(ctx context.Context, name string, isTopic bool) error {
 	kind := semantics.QueueKind
 	if isTopic {

@@ -40,8 +40,8 @@ type Entity struct {
 	UpdatedAt  time.Time
 	AccessedAt time.Time
 
-	// Incarnation distinguishes an entity with several partitions, or a subscription of one, from others of its name; of
-	// one that has just been read. 0: it has one partition.
+	// Incarnation distinguishes an entity with several partitions, or a subscription of one, from others of its name;
+	// of one that has just been read. 0: it has one partition.
 	Incarnation int64
 }
 

@@ -31,8 +31,8 @@ func hiddenPath(entity string, incarnation int64, place string, salt int) string
 	return entity + partitionMark + strconv.FormatInt(incarnation, 36) + "." + place + "." + strconv.Itoa(salt)
 }
 
-// NameInPartition returns the name that a subscription has in each partition of its topic: "eu#1z141z4.s". The incarnation
-// is that of the subscription in the definition, so one that is created again has another name.
+// NameInPartition returns the name that a subscription has in each partition of its topic: "eu#1z141z4.s". The
+// incarnation is that of the subscription in the definition, so one that is created again has another name.
 func NameInPartition(subscription string, incarnation int64) string {
 	return subscription + partitionMark + strconv.FormatInt(incarnation, 36) + ".s"
 }

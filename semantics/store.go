@@ -37,7 +37,8 @@ type Upkeep interface {
 	ActivateDue(ctx context.Context, topic string) error
 	// Forward carries on what a source has to forward (FWD-1). An error says that it is to be tried again later.
 	Forward(ctx context.Context, source Source) error
-	// Level completes changes of the subscriptions and rules of a topic that did not reach this partition of it (PART-8).
+	// Level completes changes of the subscriptions and rules of a topic that did not reach this partition of it
+	// (PART-8).
 	Level(ctx context.Context, partition string) error
 }
 

@@ -34,8 +34,8 @@ type Topics interface {
 	// from.
 	SetVersion(ctx context.Context, topic string, from, to int64) error
 
-	// Level completes changes of subscriptions and rules that did not reach a partition of a topic (PART-8). A Store that
-	// keeps partitions as topics of their own has nothing to do: the one above it knows what they belong to.
+	// Level completes changes of subscriptions and rules that did not reach a partition of a topic (PART-8). A Store
+	// that keeps partitions as topics of their own has nothing to do: the one above it knows what they belong to.
 	Level(ctx context.Context, partition string) error
 
 	// Publish stores messages with the copies that subscriptions get, each call whole or not at all, in their order,

@@ -13,8 +13,8 @@ import (
 )
 
 // Ledger notes which messages stores have handed out under lock and who has settled them, by their answers alone. With
-// it an audit.Auditor finds what is locked and was not handed out, and what was handed out and is not locked. Make one with
-// NewLedger and give to the tests what Keep returns. It is safe for concurrent use. A call with an unknown outcome
+// it an audit.Auditor finds what is locked and was not handed out, and what was handed out and is not locked. Make one
+// with NewLedger and give to the tests what Keep returns. It is safe for concurrent use. A call with an unknown outcome
 // leaves it wrong.
 type Ledger struct {
 	now func() time.Time

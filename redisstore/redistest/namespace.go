@@ -22,9 +22,9 @@ func Namespace() string {
 // ending is a test, or one run of a model.
 type ending interface{ Cleanup(do func()) }
 
-// NamespaceUntil returns a namespace no other test has, on the servers of a URL, which is emptied when the test ends: an
-// audit asks the server for all keys of an entity, which takes the longer the more keys there are of other tests. What
-// the test cleans up after this call still finds them.
+// NamespaceUntil returns a namespace no other test has, on the servers of a URL, which is emptied when the test ends:
+// an audit asks the server for all keys of an entity, which takes the longer the more keys there are of other tests.
+// What the test cleans up after this call still finds them.
 func NamespaceUntil(t ending, url string) string {
 	namespace := Namespace()
 	t.Cleanup(func() { empty(url, namespace) })

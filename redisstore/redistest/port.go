@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// FreePort returns a port that no server uses. It is none of those that the kernel assigns to connections, which could take
-// it before the server of the test starts, and none that this test process or another one got, as long as that runs.
+// FreePort returns a port that no server uses. It is none of those that the kernel assigns to connections, which could
+// take it before the server of the test starts, and none that this test process or another one got, as long as that
+// runs.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	const lowest, above, tries = 10000, 30000, 100

@@ -1,9 +1,9 @@
 // Package redistest provides tests with a real Redis: the one SIDEBUS_TEST_REDIS names, else one redis-server (or
 // valkey-server) that it starts for the test binary and stops with it. SIDEBUS_TEST_REDIS=cluster starts a cluster,
 // SIDEBUS_TEST_REDIS=sentinels a pair with three Sentinels instead. SIDEBUS_TEST_DURABILITY=disk or =replica starts one
-// that can have this level of durability, which stores on it have unless they ask for another. SIDEBUS_TEST_SERVER is the server that is started,
-// if it is not the first on PATH. It never falls back to a fake and never skips. Tests share that Redis and keep apart by
-// namespace, so they run in parallel and never flush.
+// that can have this level of durability, which stores on it have unless they ask for another. SIDEBUS_TEST_SERVER is
+// the server that is started, if it is not the first on PATH. It never falls back to a fake and never skips. Tests
+// share that Redis and keep apart by namespace, so they run in parallel and never flush.
 package redistest
 
 import (

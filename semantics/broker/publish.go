@@ -57,9 +57,9 @@ func (b *Broker) publishOnce(
 // activateStep is how many scheduled messages of a topic are enqueued at a time.
 const activateStep = 50
 
-// ActivateDue enqueues the scheduled messages of a topic, or of a partition of one, whose time has come, by the rules of
-// this instant (SCHED-7). Sweepers of the store call it when some are due; any number may do so at once. It blocks until none is left, or
-// something fails. ENTITY_NOT_FOUND.
+// ActivateDue enqueues the scheduled messages of a topic, or of a partition of one, whose time has come, by the rules
+// of this instant (SCHED-7). Sweepers of the store call it when some are due; any number may do so at once. It blocks
+// until none is left, or something fails. ENTITY_NOT_FOUND.
 func (b *Broker) ActivateDue(ctx context.Context, topic string) error {
 	for {
 		more, err := b.activateSome(ctx, topic)

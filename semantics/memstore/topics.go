@@ -10,8 +10,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// newVersion returns a version of routes. It is random, so that it is none that an earlier topic of the name had, and none
-// that a partition has from its topic.
+// newVersion returns a version of routes. It is random, so that it is none that an earlier topic of the name had, and
+// none that a partition has from its topic.
 func newVersion() int64 {
 	random := semantics.NewRandomUUID()
 	return int64(binary.BigEndian.Uint64(random[:8]) >> 12)

@@ -27,8 +27,9 @@ func (s *Store) CreateEntity(
 
 func isSpread(entity semantics.Entity) bool { return entity.Options.Partitions > 1 }
 
-// complete creates those partitions of an entity that are missing. If the options change meanwhile they get the new ones.
-// If the entity was deleted meanwhile they go again, so that nothing is put into what no one can find: ENTITY_NOT_FOUND.
+// complete creates those partitions of an entity that are missing. If the options change meanwhile they get the new
+// ones. If the entity was deleted meanwhile they go again, so that nothing is put into what no one can find:
+// ENTITY_NOT_FOUND.
 func (s *Store) complete(ctx context.Context, found *whole) error {
 	if found.kind == semantics.SubscriptionKind {
 		if err := s.complete(ctx, found.topic); err != nil {
@@ -175,8 +176,8 @@ func (s *Store) checkUpdate(
 	return wanted.CheckPartitions(path)
 }
 
-// DeleteEntity implements semantics.Entities. The record goes first, so that no other sidecar finds the entity from then
-// on. What is left when it fails halfway is deleted by the store below, which knows from their paths that the
+// DeleteEntity implements semantics.Entities. The record goes first, so that no other sidecar finds the entity from
+// then on. What is left when it fails halfway is deleted by the store below, which knows from their paths that the
 // partitions belong to no entity.
 func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
 	if _, _, is := semantics.SplitSubscription(path); is {

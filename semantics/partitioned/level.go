@@ -13,9 +13,9 @@ func (s *Store) levelAll(ctx context.Context, w *whole) error {
 	return w.withEach(func(p int) error { return s.level(ctx, w, p) })
 }
 
-// level lets a partition of a topic follow its definition: it creates the subscriptions that it misses, deletes those that
-// it has left, and then takes the version of the definition, in this order. So copies that were decided by that version
-// find the subscriptions that they are for, and copies that were decided by another one are refused.
+// level lets a partition of a topic follow its definition: it creates the subscriptions that it misses, deletes those
+// that it has left, and then takes the version of the definition, in this order. So copies that were decided by that
+// version find the subscriptions that they are for, and copies that were decided by another one are refused.
 //
 // Any number of sidecars may level a partition at once, and be late or killed. What was read of the partition comes
 // before what was read of the definition, and the version is set only if the partition is still as it was read. So a
@@ -92,8 +92,8 @@ func (s *Store) isDeleted(ctx context.Context, w *whole, inPartition string) (bo
 	return s.places.IsDeletionNoted(ctx, w.name, incarnation)
 }
 
-// createInPartition creates a subscription of the definition in a partition, unless the definition has it no more. If its
-// options change meanwhile it gets the new ones.
+// createInPartition creates a subscription of the definition in a partition, unless the definition has it no more. If
+// its options change meanwhile it gets the new ones.
 func (s *Store) createInPartition(ctx context.Context, w *whole, p int, route semantics.Route) error {
 	name := semantics.WholePath(route.Subscription)
 	entity, err := s.Store.GetEntity(ctx, semantics.SubscriptionKind, w.defined(name))
@@ -115,8 +115,8 @@ func (s *Store) createInPartition(ctx context.Context, w *whole, p int, route se
 	return s.updatePartitions(ctx, sub, []int{p}, share, sub.changed(share, present.Options))
 }
 
-// Level implements semantics.Topics. The path of a partition that its topic has no more, or of a definition, has nothing
-// to do.
+// Level implements semantics.Topics. The path of a partition that its topic has no more, or of a definition, has
+// nothing to do.
 func (s *Store) Level(ctx context.Context, partition string) error {
 	return s.onPartition(ctx, partition, func(w *whole, p int) error { return s.level(ctx, w, p) })
 }

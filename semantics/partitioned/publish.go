@@ -8,9 +8,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Publish implements semantics.Topics. A call whose partition does not follow the routes by which it was decided returns
-// ErrRoutesChanged, and so do calls that found the topic changed: they are decided again. What other partitions have
-// stored stays, because each call goes to one.
+// Publish implements semantics.Topics. A call whose partition does not follow the routes by which it was decided
+// returns ErrRoutesChanged, and so do calls that found the topic changed: they are decided again. What other partitions
+// have stored stays, because each call goes to one.
 func (s *Store) Publish(
 	ctx context.Context, topic string, version int64, calls [][]semantics.Publication,
 ) []semantics.SendOutcome {
@@ -78,7 +78,8 @@ func (s *Store) changedMeanwhile(
 	return outcomes
 }
 
-// PublishOnce implements semantics.Topics. A batch without a key goes to the partition of its request id, as in SendOnce.
+// PublishOnce implements semantics.Topics. A batch without a key goes to the partition of its request id, as in
+// SendOnce.
 func (s *Store) PublishOnce(
 	ctx context.Context, topic string, version int64, once semantics.Once, call []semantics.Publication,
 ) semantics.SendOutcome {
@@ -129,7 +130,9 @@ func (s *Store) Activate(ctx context.Context, topic string, version int64, activ
 			return s.activateIn(ctx, w, p, version, activations)
 		})
 	}
-	return s.on(ctx, topic, func() error { return s.Store.Activate(ctx, topic, version, activations) }, func(w *whole) error {
+	return s.on(ctx, topic, func() error {
+		return s.Store.Activate(ctx, topic, version, activations)
+	}, func(w *whole) error {
 		own := make([][]semantics.Activation, len(w.paths))
 		for _, a := range activations {
 			number, p := semantics.PartitionOf(a.SequenceNumber)

@@ -1,8 +1,8 @@
-// Package partitioned spreads queues and topics over partitions (PART-1). It is a semantics.Store over another one: of an
-// entity with several partitions the one below keeps a record with its options, and each partition as a queue or topic
-// of its own, under a path that no client can name. Which partition a call goes to, and how the answers of several
-// become one, is decided here; every promise is kept by the store below, in one partition. Other entities are passed on
-// as they are.
+// Package partitioned spreads queues and topics over partitions (PART-1). It is a semantics.Store over another one: of
+// an entity with several partitions the one below keeps a record with its options, and each partition as a queue or
+// topic of its own, under a path that no client can name. Which partition a call goes to, and how the answers of
+// several become one, is decided here; every promise is kept by the store below, in one partition. Other entities are
+// passed on as they are.
 //
 // What a Store knows of an entity, its partitions, never changes as long as the entity exists, and their paths never
 // come back after it. So a call needs no look at the record, and one that goes to an entity that was deleted finds
@@ -20,8 +20,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Store is a semantics.Store with partitioned queues and topics. It is safe for concurrent use. Make one with New; there is
-// nothing to close.
+// Store is a semantics.Store with partitioned queues and topics. It is safe for concurrent use. Make one with New;
+// there is nothing to close.
 type Store struct {
 	semantics.Store // for all that does not concern entities with several partitions
 
@@ -42,23 +42,24 @@ type Below interface {
 // Places is what a Store knows of where it keeps entities, and of records that it may have lost while it has their
 // partitions.
 type Places interface {
-	// Slot returns the slot of the entity with that path, below of. Several servers share the slots; of is 1 if there is
-	// one place only. It never changes.
+	// Slot returns the slot of the entity with that path, below of. Several servers share the slots; of is 1 if there
+	// is one place only. It never changes.
 	Slot(path string) (slot, of int)
 	// Server returns the server that has the entity with that path now, or something equal for all whose server is not
 	// known. It may be compared.
 	Server(ctx context.Context, path string) any
-	// NoteDeletion notes that an entity with several partitions, or a subscription of such a topic, is about to be deleted:
-	// the name of the entity, and the incarnation of what goes.
+	// NoteDeletion notes that an entity with several partitions, or a subscription of such a topic, is about to be
+	// deleted: the name of the entity, and the incarnation of what goes.
 	NoteDeletion(ctx context.Context, name string, incarnation int64) error
-	// IsDeletionNoted reports whether something without a record was deleted. If not, its record may have been lost, and
-	// what it holds stays.
+	// IsDeletionNoted reports whether something without a record was deleted. If not, its record may have been lost,
+	// and what it holds stays.
 	IsDeletionNoted(ctx context.Context, name string, incarnation int64) (bool, error)
 }
 
 var _ semantics.Store = (*Store)(nil)
 
-// mostKnown bounds the queues, topics and subscriptions that a Store remembers. One that it has dropped is looked up again.
+// mostKnown bounds the queues, topics and subscriptions that a Store remembers. One that it has dropped is looked up
+// again.
 const mostKnown = 10_000
 
 // New makes a Store over another one.
@@ -126,8 +127,8 @@ func (s *Store) onEach(
 	}
 }
 
-// inOne runs the part of a call that concerns one partition of an entity. If the partition is missing it is created, and
-// the part is run again. So the call fails with ENTITY_NOT_FOUND only if the queue is gone, and is not run again in
+// inOne runs the part of a call that concerns one partition of an entity. If the partition is missing it is created,
+// and the part is run again. So the call fails with ENTITY_NOT_FOUND only if the queue is gone, and is not run again in
 // partitions in which it had an effect.
 func (s *Store) inOne(ctx context.Context, w *whole, do func() error) error {
 	for look := 1; ; look++ {

@@ -6,9 +6,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// A topic with several partitions has its subscriptions and rules in its definition, a topic of the store below to which
-// nothing is sent (PART-8). Every change of them is made there, in one step, and decides. Each partition has the same
-// subscriptions, without rules, and the version of the routes by which copies are put into it: see level.go.
+// A topic with several partitions has its subscriptions and rules in its definition, a topic of the store below to
+// which nothing is sent (PART-8). Every change of them is made there, in one step, and decides. Each partition has the
+// same subscriptions, without rules, and the version of the routes by which copies are put into it: see level.go.
 
 // onDefinition runs a call about the subscriptions of a topic. path is that of the topic or of a subscription.
 func (s *Store) onDefinition(
@@ -121,8 +121,8 @@ func (w *whole) shareOf(options semantics.Options) semantics.Options {
 	return shareOf(options)
 }
 
-// GetEntity implements semantics.Entities. What upkeep is called for, a partition or something in one, has the name of its
-// entity.
+// GetEntity implements semantics.Entities. What upkeep is called for, a partition or something in one, has the name of
+// its entity.
 func (s *Store) GetEntity(
 	ctx context.Context, kind semantics.Kind, path string,
 ) (entity semantics.Entity, err error) {

@@ -65,7 +65,8 @@ func (s *Store) place(entity semantics.Entity, partition int) string {
 	})
 }
 
-// placeDefinition returns the path of the definition of a topic. It lies near the record, so that both are there or not.
+// placeDefinition returns the path of the definition of a topic. It lies near the record, so that both are there or
+// not.
 func (s *Store) placeDefinition(entity semantics.Entity) string {
 	slot, of := s.places.Slot(entity.Name)
 	return s.placeAt(semantics.MaxPartitions, slot*semantics.MaxPartitions/of, func(salt int) string {

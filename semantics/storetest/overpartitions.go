@@ -213,8 +213,8 @@ func (s asOne) Resubmit(ctx context.Context, source semantics.Source, target str
 	return moved, err
 }
 
-// OverPartitions is the same pair with queues of several partitions, for runs with sessions and without transfers. It has
-// no Restart, because whose turn it is among the partitions is not kept.
+// OverPartitions is the same pair with queues of several partitions, for runs with sessions and without transfers. It
+// has no Restart, because whose turn it is among the partitions is not kept.
 func (p Pair) OverPartitions(n int64) Pair {
 	p.Reference = asOne{partitioned.New(withoutPartitions(p.Reference)), n, &numbersAsOne{}}
 	p.Subject = asOne{partitioned.New(withoutPartitions(p.Subject)), n, &numbersAsOne{}}

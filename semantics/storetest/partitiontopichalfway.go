@@ -20,8 +20,8 @@ var partitionTopicHalfwayTests = []ruleTest{
 }
 
 // endsHalfway runs a change through a sidecar whose way to the store breaks after 0, 1, 2, ... changes there, until one
-// comes to its end. Before each, prepare makes what is to be changed; behind each, check looks what is there, done being
-// whether the change was made as far as clients may see.
+// comes to its end. Before each, prepare makes what is to be changed; behind each, check looks what is there, done
+// being whether the change was made as far as clients may see.
 func (h *fixture) endsHalfway(
 	below partitioned.Below, prepare func(), change func(*broker.Broker) error, check func(steps int64, whole bool),
 ) {

@@ -17,9 +17,9 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Deliver runs a sidecar that delivers the messages of a queue with sessions, one of a session at a time. It passes each
-// to take, and completes it if take returns true; else it leaves it without an answer. stop ends the sidecar and returns
-// when all of its goroutines have ended.
+// Deliver runs a sidecar that delivers the messages of a queue with sessions, one of a session at a time. It passes
+// each to take, and completes it if take returns true; else it leaves it without an answer. stop ends the sidecar and
+// returns when all of its goroutines have ended.
 type Deliver func(t *testing.T, on semantics.Store, queue string, take func(body string, count int) bool) (stop func())
 
 // FailInTurns lets a sidecar or its Redis fail in the turn that completes the first of three messages of a session and
