@@ -44,8 +44,9 @@ func (s *Store) wholeOf(entity semantics.Entity) *whole {
 func (w *whole) subscription(entity semantics.Entity) *whole {
 	_, name, _ := semantics.SplitSubscription(entity.Name)
 	sub := &whole{
-		kind: semantics.SubscriptionKind, name: semantics.SubscriptionPath(w.name, name), incarnation: entity.Incarnation,
-		options: entity.Options, topic: w,
+		kind: semantics.SubscriptionKind, name: semantics.SubscriptionPath(w.name, name),
+		incarnation: entity.Incarnation,
+		options:     entity.Options, topic: w,
 	}
 	for _, path := range w.paths {
 		inPartition := semantics.NameInPartition(name, entity.Incarnation)
