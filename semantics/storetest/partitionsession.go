@@ -201,11 +201,18 @@ func testPART_4_AcceptNextWaitsForAnyPartition(t *testing.T, h *fixture) {
 		got := make(chan *broker.Acceptance, 1)
 		go func() {
 			defer close(got)
-			if a, err := waiting.AcceptSession(t.Context(), "orders", broker.AcceptOptions{MaxWait: patience}); err == nil {
-				got <- a
+			a, err := waiting.AcceptSession(t.Context(), "orders", broker.AcceptOptions{MaxWait: patience})
+			if err != nil {
+				t.Errorf("wait %d: %v", i, err)
+				return
 			}
+			got <- a
 		}()
-		<-watched.empty
+		select {
+		case <-watched.empty:
+		case a := <-got:
+			t.Fatalf("wait %d ended with %+v before anything was sent", i, a)
+		}
 		id := fmt.Sprint("s", i)
 		h.sendEach(id)
 		a := <-got

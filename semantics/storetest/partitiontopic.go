@@ -254,11 +254,17 @@ func testPART_8_WaitsForAnyPartition(t *testing.T, h *fixture) {
 		go func() {
 			defer close(got)
 			delivery, err := waiting.Receive(t.Context(), eu, broker.ReceiveOptions{MaxMessages: 5, MaxWait: patience})
-			if err == nil {
-				got <- delivery.Messages
+			if err != nil {
+				t.Errorf("wait %d: %v", i, err)
+				return
 			}
+			got <- delivery.Messages
 		}()
-		<-watched.empty
+		select {
+		case <-watched.empty:
+		case messages := <-got:
+			t.Fatalf("wait %d ended with %v before anything was sent", i, messageIDs(messages))
+		}
 		h.publish(text(fmt.Sprint(i)))
 		messages := <-got
 		h.same(messageIDs(messages), []string{fmt.Sprint(i)})
