@@ -9,8 +9,8 @@ var partitionAnswerTests = []ruleTest{
 	testPART_4_OneAnswerOfLargeMessages,
 }
 
-// An answer with messages of several partitions is no larger than one of a single partition, wherever the receive
-// begins; what does not fit is not taken, and not counted as delivered.
+// A receive from several partitions returns at most as many bytes as a receive from one partition, whichever partition
+// it asks first. A message that does not fit is not locked, and its delivery count does not rise.
 func testPART_4_OneAnswerOfLargeMessages(t *testing.T, h *fixture) {
 	const large = 200_000
 	h.spread(4, deliversAtMost(1))

@@ -61,7 +61,7 @@ func (h *fixture) receiveKey(key string) *semantics.Received {
 		}
 	}
 	if found == nil {
-		h.t.Fatalf("there is no message of %s", key)
+		h.t.Fatalf("no received message has the key %s", key)
 	}
 	if len(others) > 0 {
 		h.release(orders, others...)

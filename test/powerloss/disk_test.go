@@ -25,7 +25,7 @@ type disk struct {
 	syncTime time.Duration // of each sync
 	server   *fuse.Server
 	root     *folder
-	dark     chan struct{} // closed: there is no power
+	dark     chan struct{} // closed when the power fails
 
 	mu      sync.Mutex
 	durable map[string]*file // the names that are durable
@@ -137,7 +137,7 @@ func (d *disk) syncAll() {
 	_ = d.keepNames()
 }
 
-// keepNames makes all names durable, unless there is no power.
+// keepNames makes all names durable. After the power has failed it returns EIO.
 func (d *disk) keepNames() syscall.Errno {
 	d.mu.Lock()
 	defer d.mu.Unlock()

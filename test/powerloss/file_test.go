@@ -141,8 +141,8 @@ func (f *file) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	return f.disk.keepNames()
 }
 
-// sync makes durable what is written now, when it ends, unless there is no power then. It takes no time if that is
-// durable already.
+// sync makes durable what was written before the call. If the power fails before sync ends, nothing becomes durable. It
+// returns at once if everything is durable already.
 func (f *file) sync() {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
