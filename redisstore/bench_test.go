@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -191,44 +190,26 @@ func streamsLifecycle(b *testing.B, url string, batch, messages int) figures {
 		b.Fatal(err)
 	}
 	defer client.Del(context.WithoutCancel(ctx), stream)
-	body := make([]byte, benchBody)
+	bare, body := bareQueue{client, stream, group}, make([]byte, benchBody)
 	var ids tray[string]
 	return figures{
+		share(b, messages, batch, func(n int) (int, error) { return n, bare.send(ctx, n, body) }),
 		share(b, messages, batch, func(n int) (int, error) {
-			_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
-				for range n {
-					p.XAdd(ctx, &redis.XAddArgs{Stream: stream, Values: []any{"m", body}})
-				}
-				return nil
-			})
-			return n, err
-		}),
-		share(b, messages, batch, func(n int) (int, error) {
-			got, err := client.XReadGroup(ctx, &redis.XReadGroupArgs{
-				Group: group, Consumer: "c", Streams: []string{stream, ">"}, Count: int64(n), Block: -1,
-			}).Result()
-			if errors.Is(err, redis.Nil) {
-				return n, nil
+			got, err := bare.receive(ctx, n)
+			if err != nil || len(got) == 0 {
+				return n, err
 			}
-			if err != nil {
-				return 0, err
+			for _, id := range got {
+				ids.put(id)
 			}
-			for _, m := range got[0].Messages {
-				ids.put(m.ID)
-			}
-			return len(got[0].Messages), nil
+			return len(got), nil
 		}),
 		share(b, messages, batch, func(n int) (int, error) {
 			some := ids.take(n)
 			if len(some) == 0 {
 				return n, nil
 			}
-			_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
-				p.XAck(ctx, stream, group, some...)
-				p.XDel(ctx, stream, some...)
-				return nil
-			})
-			return len(some), err
+			return len(some), bare.complete(ctx, some)
 		}),
 	}
 }
