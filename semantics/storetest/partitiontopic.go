@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -349,28 +350,31 @@ func (s lateRoster) CreateSubscription(ctx context.Context, path string, options
 // What a sidecar does late, by what the definition had before, neither brings a rule back nor a subscription.
 func testPART_8_LateSidecarsBringNothingBack(t *testing.T, h *fixture) {
 	below := h.spreadNews(2)
-	isFirst := true
+	var isFirst atomic.Bool
+	isFirst.Store(true)
 	late := h.newBroker(partitioned.New(lateRoster{below, func(path string) {
-		if !isFirst || !semantics.IsPartition(path) {
+		if !semantics.IsPartition(path) {
 			return
 		}
 		if _, _, is := semantics.SplitSubscription(path); is && strings.Contains(path, ".d.") {
 			return
 		}
-		isFirst = false
+		if !isFirst.CompareAndSwap(true, false) {
+			return
+		}
 		h.ok(ignore(h.broker.DeleteRule(t.Context(), eu.Path, everything.Name), semantics.RuleNotFound))
 		h.ok(ignore(h.broker.DeleteEntity(t.Context(), semantics.SubscriptionKind, subscription("asia").Path), semantics.EntityNotFound))
 	}}))
 	_, _, err := late.CreateRule(t.Context(), eu.Path, never("never"))
 	h.ok(err)
-	h.same(isFirst, false)
+	h.same(isFirst.Load(), false)
 	h.publishToAll(2, "a")
 	h.wantOfAll(eu, 0)
 	h.wantOfAll(us, 2, "a")
-	isFirst = true
+	isFirst.Store(true)
 	_, err = late.CreateEntity(t.Context(), semantics.SubscriptionKind, subscription("asia").Path, semantics.Options{}, nil)
 	_ = ignore(err, semantics.EntityNotFound)
-	h.same(isFirst, false)
+	h.same(isFirst.Load(), false)
 	h.publishToAll(2, "b")
 	h.wantOfAll(us, 2, "b")
 	for p := range 2 {
