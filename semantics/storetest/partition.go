@@ -493,56 +493,31 @@ func testPART_4_OneReceiveTakesFromAll(t *testing.T, h *fixture) {
 
 func testPART_4_WaitsForAnyPartition(t *testing.T, h *fixture) {
 	h.spread(8)
-	watched := &observed{Store: h.Store, empty: make(chan struct{})}
-	waiting := h.newBroker(watched)
+	s := h.newSidecar(h.Store)
 	for i := range 16 {
-		got := make(chan []*semantics.Received, 1)
-		go func() {
-			delivery, err := waiting.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 5, MaxWait: patience})
-			if err == nil {
-				got <- delivery.Messages
-			}
-			close(got)
-		}()
-		<-watched.empty
+		done := s.waiting(t.Context(), orders, 5)
 		id := fmt.Sprint(i)
 		_, err := h.broker.Send(t.Context(), semantics.ToQueue("orders"), []*semantics.Message{text(id)})
 		h.ok(err)
-		messages := <-got
-		h.same(messageIDs(messages), []string{id})
-		h.complete(orders, messages...)
+		h.complete(orders, h.awaitIDs(done, id)...)
 	}
 }
 
 func testPART_4_WaitsAfterRecreation(t *testing.T, h *fixture) {
 	h.spread(4)
-	watched := &observed{Store: h.Store, empty: make(chan struct{})}
-	waiting := h.newBroker(watched)
+	s := h.newSidecar(h.Store)
 	for _, n := range []int64{2, 1, 3} {
-		ended := make(chan error, 1)
-		go func() {
-			_, err := waiting.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1, MaxWait: patience})
-			ended <- err
-		}()
-		<-watched.empty
+		done := s.waiting(t.Context(), orders, 1)
 		h.ok(h.broker.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
-		h.wantCode(<-ended, semantics.EntityNotFound)
+		h.wantCode(h.await(done).err, semantics.EntityNotFound)
 		if n == 3 { // what waited on one partition finds out later: see docs/decisions/0042
-			waiting = h.newBroker(watched)
+			s = h.newSidecar(h.Store)
 		}
 		_, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, "orders", semantics.Options{Partitions: n}, []string{"partitions"})
 		h.ok(err)
-		got := make(chan []*semantics.Received, 1)
-		go func() {
-			delivery, err := waiting.Receive(t.Context(), orders, broker.ReceiveOptions{MaxMessages: 1, MaxWait: patience})
-			if err == nil {
-				got <- delivery.Messages
-			}
-			close(got)
-		}()
-		<-watched.empty
+		done = s.waiting(t.Context(), orders, 1)
 		h.send(text("a"))
-		h.same(messageIDs(<-got), []string{"a"})
+		h.awaitIDs(done, "a")
 	}
 }
 

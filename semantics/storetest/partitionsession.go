@@ -195,32 +195,14 @@ func (h *fixture) wantSessionsOfAny(ids []string) []semantics.Source {
 
 func testPART_4_AcceptNextWaitsForAnyPartition(t *testing.T, h *fixture) {
 	h.spread(16, hasSessions)
-	watched := &observed{Store: h.Store, empty: make(chan struct{})}
-	waiting := h.newBroker(watched)
+	s := h.newSidecar(h.Store)
 	for i := range 24 {
-		got := make(chan *broker.Acceptance, 1)
-		go func() {
-			defer close(got)
-			a, err := waiting.AcceptSession(t.Context(), "orders", broker.AcceptOptions{MaxWait: patience})
-			if err != nil {
-				t.Errorf("wait %d: %v", i, err)
-				return
-			}
-			got <- a
-		}()
-		select {
-		case <-watched.empty:
-		case a := <-got:
-			t.Fatalf("wait %d ended with %+v before anything was sent", i, a)
-		}
+		done := s.accepting(t.Context(), "")
 		id := fmt.Sprint("s", i)
 		h.sendEach(id)
-		a := <-got
-		if a == nil || a.Session == nil || a.Session.ID != id {
-			t.Fatalf("accepted %+v, want %s", a, id)
-		}
-		h.pass(a.Source(), numbersOf(h.peek(a.Source()))...)
-		h.ok(waiting.CloseSession(t.Context(), a.Source()))
+		source := h.awaitSession(done, id)
+		h.pass(source, numbersOf(h.peek(source))...)
+		h.ok(s.broker.CloseSession(t.Context(), source))
 	}
 }
 

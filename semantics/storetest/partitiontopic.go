@@ -248,28 +248,12 @@ func testPART_8_SweepersActivateEachPartition(t *testing.T, h *fixture) {
 
 func testPART_8_WaitsForAnyPartition(t *testing.T, h *fixture) {
 	h.spreadNews(4)
-	watched := &observed{Store: h.Store, empty: make(chan struct{})}
-	waiting := h.newBroker(watched)
+	s := h.newSidecar(h.Store)
 	for i := range 8 {
-		got := make(chan []*semantics.Received, 1)
-		go func() {
-			defer close(got)
-			delivery, err := waiting.Receive(t.Context(), eu, broker.ReceiveOptions{MaxMessages: 5, MaxWait: patience})
-			if err != nil {
-				t.Errorf("wait %d: %v", i, err)
-				return
-			}
-			got <- delivery.Messages
-		}()
-		select {
-		case <-watched.empty:
-		case messages := <-got:
-			t.Fatalf("wait %d ended with %v before anything was sent", i, messageIDs(messages))
-		}
-		h.publish(text(fmt.Sprint(i)))
-		messages := <-got
-		h.same(messageIDs(messages), []string{fmt.Sprint(i)})
-		h.complete(eu, messages...)
+		done := s.waiting(t.Context(), eu, 5)
+		id := fmt.Sprint(i)
+		h.publish(text(id))
+		h.complete(eu, h.awaitIDs(done, id)...)
 	}
 }
 

@@ -31,11 +31,10 @@ type accepted struct {
 func (s *sidecar) accepting(ctx context.Context, id string) <-chan accepted {
 	s.h.t.Helper()
 	done := make(chan accepted, 1)
-	go func() {
+	s.awaitFirstLook(ctx, func(ctx context.Context) {
 		a, err := s.broker.AcceptSession(ctx, orders.Path, broker.AcceptOptions{SessionID: id, MaxWait: time.Minute})
 		done <- accepted{a, err}
-	}()
-	s.awaitEmpty()
+	})
 	return done
 }
 

@@ -103,19 +103,25 @@ type outcome struct {
 // nothing and waits.
 func (s *sidecar) waiting(ctx context.Context, source semantics.Source, n int) <-chan outcome {
 	s.h.t.Helper()
-	done, empty := make(chan outcome, 1), make(chan struct{})
+	done := make(chan outcome, 1)
+	s.awaitFirstLook(ctx, func(ctx context.Context) {
+		delivery, err := s.broker.Receive(ctx, source, broker.ReceiveOptions{MaxMessages: n, MaxWait: time.Minute})
+		done <- outcome{delivery, err}
+	})
+	return done
+}
+
+// awaitFirstLook starts a call and returns when it has found nothing for the first time.
+func (s *sidecar) awaitFirstLook(ctx context.Context, call func(context.Context)) {
+	s.h.t.Helper()
+	empty := make(chan struct{})
 	var once sync.Once
-	ctx = context.WithValue(ctx, firstLook{}, func() bool {
+	go call(context.WithValue(ctx, firstLook{}, func() bool {
 		isFirst := false
 		once.Do(func() { isFirst = true; close(empty) })
 		return isFirst
-	})
-	go func() {
-		delivery, err := s.broker.Receive(ctx, source, broker.ReceiveOptions{MaxMessages: n, MaxWait: time.Minute})
-		done <- outcome{delivery, err}
-	}()
+	}))
 	s.await(empty)
-	return done
 }
 
 // awaitEmpty blocks until a receive has found nothing, again if waiting began it.
@@ -151,6 +157,15 @@ func (h *fixture) awaitNumbers(done <-chan outcome, want ...int64) *delivery.Del
 	h.ok(o.err)
 	h.wantNumbers(o.delivery.Messages, want...)
 	return o.delivery
+}
+
+// awaitIDs returns the messages of a receive that must end now with those.
+func (h *fixture) awaitIDs(done <-chan outcome, want ...string) []*semantics.Received {
+	h.t.Helper()
+	o := h.await(done)
+	h.ok(o.err)
+	h.same(messageIDs(o.delivery.Messages), want)
+	return o.delivery.Messages
 }
 
 func testRECV_5_WaitsForTheFirstMessage(t *testing.T, h *fixture) {
