@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -58,6 +59,33 @@ var someKeys = access.Keys{
 
 func tokenOf(rule string) string { return sas.Sign(rule, "k", time.Now().Add(time.Hour)) }
 
+// bearerOf is the token of an identity that has the name and the claims of a rule.
+func bearerOf(rule string) string { return "Bearer token-of-the-identity-" + rule }
+
+// guards are the ways in which credentials are checked. Each has a rule or an identity for every set of claims.
+var guards = map[string]struct {
+	authorizer access.Authorizer
+	tokenOf    func(rule string) string
+}{
+	"signatures":                 {access.SAS(func() access.Keys { return someKeys }), tokenOf},
+	"a policy":                   {policyOf(nil), bearerOf},
+	"a policy and its signature": {policyOf(func() access.Keys { return someKeys }), tokenOf},
+}
+
+// policyOf returns a policy whose identities have the claims of someKeys.
+func policyOf(keys access.SAS) access.Authorizer {
+	var identities []access.Identity
+	for name, key := range someKeys {
+		pattern, _ := access.ParsePattern(cmp.Or(key.Entity, "*"))
+		identities = append(identities, access.Identity{
+			Name: name, Tokens: []access.Token{access.NewToken(strings.TrimPrefix(bearerOf(name), "Bearer "))}, SASRules: []string{name},
+			Grants: []access.Grant{{Entities: []access.Pattern{pattern}, Claims: key.Claims}},
+		})
+	}
+	policy := access.NewPolicy(identities, keys, nil)
+	return access.Policies(func() *access.Policy { return policy })
+}
+
 // permits reports whether a rule is enough for what an RPC needs.
 func permits(rule, needs string) bool {
 	return needs == "none" || rule == "Manage" || rule == needs || rule == "ListenSend" && needs != "Manage"
@@ -66,9 +94,26 @@ func permits(rule, needs string) bool {
 // guarded runs a sidecar with someKeys.
 func guarded(t *testing.T) *sidecar {
 	t.Helper()
-	s := launch(t, memstore.New(), func(c *proxy.Config) { c.Authorizer = access.SAS(func() access.Keys { return someKeys }) })
+	return guardedBy(t, guards["signatures"].authorizer, tokenOf)
+}
+
+func guardedBy(t *testing.T, authorizer access.Authorizer, tokenOf func(rule string) string) *sidecar {
+	t.Helper()
+	s := launch(t, memstore.New(), func(c *proxy.Config) { c.Authorizer = authorizer })
+	s.tokenOf = tokenOf
 	wait(t, "start", s.proxy.Started())
 	return s
+}
+
+// withEachGuard runs a test for each way in which credentials are checked.
+func withEachGuard(t *testing.T, test func(t *testing.T, s *sidecar)) {
+	t.Helper()
+	for name, guard := range guards {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, guardedBy(t, guard.authorizer, guard.tokenOf))
+		})
+	}
 }
 
 // wantCode checks the code of a refusal, OK for none: an answer of any other kind came after the check.
@@ -88,14 +133,14 @@ var allRules = []string{"", "Send", "Listen", "ListenSend", "Manage", "other"}
 // callMultiplexed calls an RPC over a stream with the token of a rule. The token of the stream is for everything.
 func (s *sidecar) callMultiplexed(t *testing.T, rule string, method protoreflect.MethodDescriptor) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", tokenOf("Manage")), patience)
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", s.tokenOf("Manage")), patience)
 	defer cancel()
 	stream, err := sidebusv1.NewCallsClient(s.conn).Multiplex(ctx)
 	must(t, err)
 	call := callOf(t, 1, "/"+string(method.Parent().FullName())+"/"+string(method.Name()), requestOf(method.Input(), string(method.Name())))
 	call.Metadata = map[string]string{"authorization": ""}
 	if rule != "" {
-		call.Metadata["authorization"] = tokenOf(rule)
+		call.Metadata["authorization"] = s.tokenOf(rule)
 	}
 	must(t, stream.Send(&sidebusv1.MultiplexRequest{Calls: []*sidebusv1.MultiplexRequest_Call{call}}))
 	response, err := stream.Recv()
@@ -109,7 +154,11 @@ func (s *sidecar) callMultiplexed(t *testing.T, rule string, method protoreflect
 // not there (ERR-5).
 func TestAUTH_3_EveryRPCNeedsItsClaim(t *testing.T) {
 	t.Parallel()
-	s := guarded(t)
+	withEachGuard(t, checkEveryRPCNeedsItsClaim)
+}
+
+func checkEveryRPCNeedsItsClaim(t *testing.T, s *sidecar) {
+	t.Helper()
 	seen := 0
 	for _, file := range []protoreflect.FileDescriptor{sidebusv1.File_sidebus_v1_messages_proto, sidebusv1.File_sidebus_v1_sessions_proto, sidebusv1.File_sidebus_v1_transactions_proto, sidebusv1.File_sidebus_v1_admin_proto, sidebusv1.File_sidebus_v1_calls_proto} {
 		for i := range file.Services().Len() {
@@ -151,7 +200,7 @@ func (s *sidecar) callWith(t *testing.T, rule string, method protoreflect.Method
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if rule != "" {
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", tokenOf(rule))
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", s.tokenOf(rule))
 	}
 	full := "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
 	request, reply := requestOf(method.Input(), string(method.Name())), dynamicpb.NewMessage(method.Output())
@@ -217,7 +266,11 @@ func requestOf(of protoreflect.MessageDescriptor, method string) *dynamicpb.Mess
 // is for all.
 func TestAUTH_3_EveryRouteNeedsItsClaim(t *testing.T) {
 	t.Parallel()
-	s := guarded(t)
+	withEachGuard(t, checkEveryRouteNeedsItsClaim)
+}
+
+func checkEveryRouteNeedsItsClaim(t *testing.T, s *sidecar) {
+	t.Helper()
 	var api struct {
 		Paths map[string]map[string]struct {
 			OperationID string   `json:"operationId"`
@@ -279,7 +332,7 @@ func (s *sidecar) callAs(t *testing.T, rule, method, path, body string) answer {
 	t.Helper()
 	request := newRequest(t, method, "http://"+s.proxy.HTTPAddr().String()+path, body)
 	if rule != "" {
-		request.Header.Set("Authorization", tokenOf(rule))
+		request.Header.Set("Authorization", s.tokenOf(rule))
 	}
 	return s.exchange(t, request)
 }
@@ -287,7 +340,11 @@ func (s *sidecar) callAs(t *testing.T, rule, method, path, body string) answer {
 // An operation of a transaction needs the right of its own call, when it is added and again of the caller who commits.
 func TestAUTH_3_OperationsOfTransactions(t *testing.T) {
 	t.Parallel()
-	s := guarded(t)
+	withEachGuard(t, checkOperationsOfTransactions)
+}
+
+func checkOperationsOfTransactions(t *testing.T, s *sidecar) {
+	t.Helper()
 	if a := s.callAs(t, "Manage", http.MethodPut, "/v1/queues/q", `{}`); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}

@@ -22,6 +22,9 @@ type Config struct {
 	// SocketMode is the permissions of unix sockets, regardless of the umask. Zero is DefaultSocketMode.
 	SocketMode fs.FileMode
 
+	// TLS is how the listeners on TCP are served. The zero TLS is none.
+	TLS TLS
+
 	// Pprof serves profiles on AdminAddr.
 	Pprof bool
 
@@ -49,14 +52,14 @@ type Config struct {
 	// listen addresses are always served.
 	AllowedHosts []string
 
-	// Authorizer authorizes calls of the HTTP and gRPC APIs. nil permits all calls.
+	// Authorizer authorizes calls of all APIs, the Dapr component and push handlers. nil permits all calls.
 	Authorizer access.Authorizer
 
 	// Handlers are the sources whose messages are pushed to the app.
 	Handlers []push.Handler
 
-	// Dapr configures the Dapr pub/sub component. Without a Socket there is none. Its MaxMessage is set to
-	// MaxGRPCMessage.
+	// Dapr configures the Dapr pub/sub component. Without a Socket there is none. Its MaxMessage and
+	// Authorizer are set to those of this Config.
 	Dapr dapr.Config
 
 	// Version and Commit of the build are shown in the metrics.
@@ -113,6 +116,6 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxConnections = cmp.Or(c.MaxConnections, DefaultMaxConnections)
 	c.RequestMemory = cmp.Or(c.RequestMemory, DefaultRequestMemory)
 	c.RequestTime = cmp.Or(c.RequestTime, DefaultRequestTime)
-	c.Dapr.MaxMessage = c.MaxGRPCMessage
+	c.Dapr.MaxMessage, c.Dapr.Authorizer = c.MaxGRPCMessage, c.Authorizer
 	return c, nil
 }

@@ -58,6 +58,8 @@ type sidecar struct {
 	messages sidebusv1.MessagesClient
 	sessions sidebusv1.SessionsClient
 	admin    sidebusv1.AdminClient
+
+	tokenOf func(rule string) string // of a sidecar that checks credentials
 }
 
 // start runs a sidecar over store until the test ends.
@@ -81,7 +83,7 @@ func launchBroker(t *testing.T, broker *broker.Broker, over store, change ...fun
 	for _, c := range change {
 		c(&config)
 	}
-	s := &sidecar{t: t, broker: broker, log: &syncbuf.Buffer{}, done: make(chan struct{})}
+	s := &sidecar{t: t, broker: broker, log: &syncbuf.Buffer{}, done: make(chan struct{}), tokenOf: tokenOf}
 	t.Cleanup(s.broker.Close)
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error

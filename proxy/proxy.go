@@ -38,6 +38,8 @@ type Proxy struct {
 	push      *push.Pusher
 	dapr      *dapr.Server
 
+	certificates *certificates // nil: no TLS
+
 	opened   chan struct{}           // closed when all listeners are open
 	bound    [listenerCount]net.Addr // set before opened is closed
 	stopping chan struct{}           // closed when the servers stop
@@ -74,13 +76,17 @@ func New(
 	}
 	calls := obs.NewCalls(measures, logger)
 	calls.OnOutage = p.readiness.CheckSoon
-	if p.push, err = push.New(config.Handlers, broker, measures, logger); err != nil {
+	if p.push, err = push.New(config.Handlers, broker, config.Authorizer, measures, logger); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	if p.dapr, err = dapr.New(config.Dapr, broker, measures, calls, logger); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
+	if p.certificates, err = openCertificates(config.TLS); err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
 	if err := p.newServers(measures, calls, metrics); err != nil { // last: it starts goroutines, which Run ends
+		p.certificates.close()
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	return p, nil

@@ -30,6 +30,7 @@ const (
 // Run returns an error, after the same stop, if a listener cannot be opened, if the store needs a repair before it can
 // be used (PRECONDITION_FAILED, only while starting), or if a server fails. It must be called once.
 func (p *Proxy) Run(ctx context.Context) error {
+	defer p.certificates.close()
 	listeners, err := p.open(context.WithoutCancel(ctx)) // an early stop must still run in order
 	if err != nil {
 		p.grpc.Stop() // ends its goroutines
@@ -107,7 +108,7 @@ func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, e
 		if opened[i], err = listen(ctx, a.name, a.addr, p.config.SocketMode); err != nil {
 			return opened, errors.Join(err, closeAll(opened[:i]))
 		}
-		p.bound[i] = opened[i].Addr()
+		p.bound[i], opened[i] = opened[i].Addr(), p.certificates.listen(opened[i], i)
 	}
 	if err := p.dapr.Open(ctx); err != nil {
 		return opened, errors.Join(err, closeAll(opened[:]))

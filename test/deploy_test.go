@@ -175,10 +175,10 @@ func TestStandaloneImageServes(t *testing.T) {
 	if data == "" || argument(t, stages(t)["standalone"], "VOLUME ") != data {
 		t.Errorf("the data is in %q, which is no volume", data)
 	}
-	if settings["SIDEBUS_HTTP_ADDR"] != "0.0.0.0:7420" || settings["SIDEBUS_GRPC_ADDR"] != "0.0.0.0:7421" || settings["SIDEBUS_ADMIN_ADDR"] != "" {
+	if settings["SIDEBUS_HTTP_ADDR"] != "0.0.0.0:7420" || settings["SIDEBUS_GRPC_ADDR"] != "0.0.0.0:7421" || settings["SIDEBUS_ADMIN_ADDR"] != "" || settings["SIDEBUS_ALLOW_ANONYMOUS"] != "true" {
 		t.Errorf("the addresses cannot be published, or the admin address can: %v", settings)
 	}
-	s := sidecartest.Start(t, "--http-addr", "0.0.0.0:0", "--data-dir", t.TempDir())
+	s := sidecartest.Start(t, "--http-addr", "0.0.0.0:0", "--allow-anonymous", "--data-dir", t.TempDir())
 	_, port, err := net.SplitHostPort(s.HTTP)
 	if err != nil {
 		t.Fatal(err)

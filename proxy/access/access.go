@@ -1,12 +1,13 @@
 // Package access authenticates and authorizes calls (AUTH). Every wire first calls Authenticate, before it reads the
 // request, then Check, before it looks anything up (ERR-5). One table has the claims that each call needs.
 //
-// Push handlers and the Dapr component are not authorized: handlers run in this process, and Dapr has a socket of its
-// own.
+// The Dapr component and push handlers ask in the same way. Only a policy (Policies) refuses them anything: they have
+// no tokens.
 package access
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -37,17 +38,34 @@ func (c Claims) String() string {
 	return strings.Join(names, " and ")
 }
 
+// ParseClaim returns a claim by its name.
+func ParseClaim(name string) (Claims, error) {
+	switch name {
+	case "Send":
+		return Send, nil
+	case "Listen":
+		return Listen, nil
+	case "Manage":
+		return Manage, nil
+	default:
+		return 0, fmt.Errorf("is %q, must be Send, Listen or Manage", name)
+	}
+}
+
 // Right is a set of claims on one entity, all of which a call needs.
 type Right struct {
 	Claims Claims
 	Path   string // of a queue, topic, subscription or sub-queue, unchecked; empty: the whole namespace
 	Below  string // rest of the request path after Path, on wires that have one
+
+	// Settles means that the call ends the lock of a message that was received with this right.
+	Settles bool
 }
 
 // Authorizer authenticates callers. It is safe for concurrent use.
 type Authorizer interface {
-	// Authenticate checks the values of the header or metadata Authorization. It fails with UNAUTHENTICATED.
-	Authenticate(credentials []string) (Caller, error)
+	// Authenticate returns who a caller is. It fails with UNAUTHENTICATED.
+	Authenticate(proof Proof) (Caller, error)
 }
 
 // Caller is an authenticated caller. It is safe for concurrent use.
@@ -55,26 +73,46 @@ type Caller interface {
 	// Permit returns PERMISSION_DENIED if the caller does not have the right now, or UNAUTHENTICATED if the credentials
 	// have expired.
 	Permit(right Right) error
+	// Name returns who the caller is, for logs: it has no secret. It is empty if that is not known.
+	Name() string
 }
 
 // AllowAll is the Authorizer that permits everything.
 type AllowAll struct{}
 
-// Authenticate accepts any credentials.
-func (AllowAll) Authenticate([]string) (Caller, error) { return AllowAll{}, nil }
+// Authenticate accepts any proof.
+func (AllowAll) Authenticate(Proof) (Caller, error) { return AllowAll{}, nil }
 
 // Permit permits every right.
 func (AllowAll) Permit(Right) error { return nil }
 
+// Name returns nothing.
+func (AllowAll) Name() string { return "" }
+
 type callerKey struct{}
 
 // Authenticate authenticates a caller and returns a context with it. It fails with UNAUTHENTICATED.
-func Authenticate(ctx context.Context, authorizer Authorizer, credentials []string) (context.Context, error) {
-	caller, err := authorizer.Authenticate(credentials)
+func Authenticate(ctx context.Context, authorizer Authorizer, proof Proof) (context.Context, error) {
+	caller, err := authorizer.Authenticate(proof)
 	if err != nil {
 		return ctx, err
 	}
 	return context.WithValue(ctx, callerKey{}, caller), nil
+}
+
+// PermitProof authenticates a caller and checks its right at once, for ways in without a context of their own.
+func PermitProof(authorizer Authorizer, proof Proof, right Right) error {
+	caller, err := authorizer.Authenticate(proof)
+	if err != nil {
+		return err
+	}
+	return caller.Permit(right)
+}
+
+// CallerIn returns the caller in ctx, or nil.
+func CallerIn(ctx context.Context) Caller {
+	caller, _ := ctx.Value(callerKey{}).(Caller)
+	return caller
 }
 
 // Check returns an error if the caller in ctx may not make a call. method is the full name of the RPC. Check refuses a
@@ -106,8 +144,8 @@ func errNoClaim() error {
 
 // Permit returns an error if the caller in ctx does not have all rights.
 func Permit(ctx context.Context, rights ...Right) error {
-	caller, ok := ctx.Value(callerKey{}).(Caller)
-	if !ok {
+	caller := CallerIn(ctx)
+	if caller == nil {
 		return semantics.Errorf(semantics.Unauthenticated, "the caller is not authenticated")
 	}
 	for _, right := range rights {

@@ -21,11 +21,11 @@ var calls = map[string]func(proto.Message) []Right{
 	sidebusv1.Messages_ReceiveDeferred_FullMethodName:    to(Listen),
 	sidebusv1.Messages_ReceiveBySequence_FullMethodName:  to(Listen),
 	sidebusv1.Messages_Peek_FullMethodName:               to(Listen),
-	sidebusv1.Messages_Complete_FullMethodName:           to(Listen),
-	sidebusv1.Messages_Abandon_FullMethodName:            to(Listen),
-	sidebusv1.Messages_Defer_FullMethodName:              to(Listen),
-	sidebusv1.Messages_Release_FullMethodName:            to(Listen),
-	sidebusv1.Messages_DeadLetter_FullMethodName:         to(Listen),
+	sidebusv1.Messages_Complete_FullMethodName:           settle,
+	sidebusv1.Messages_Abandon_FullMethodName:            settle,
+	sidebusv1.Messages_Defer_FullMethodName:              settle,
+	sidebusv1.Messages_Release_FullMethodName:            settle,
+	sidebusv1.Messages_DeadLetter_FullMethodName:         settle,
 	sidebusv1.Messages_RenewLocks_FullMethodName:         to(Listen),
 	sidebusv1.Messages_Reactivate_FullMethodName:         to(Listen),
 	sidebusv1.Messages_DeleteBySequence_FullMethodName:   to(Listen),
@@ -83,6 +83,11 @@ func to(claims Claims) func(proto.Message) []Right {
 	return func(request proto.Message) []Right { return []Right{{Claims: claims, Path: named(request)}} }
 }
 
+// settle returns the rights of calls that end locks of messages.
+func settle(request proto.Message) []Right {
+	return []Right{{Claims: Listen, Path: named(request), Settles: true}}
+}
+
 // none is for calls that need no right before their transaction is known: Commit asks for those of its operations
 // (RightOf), and Rollback does nothing to an entity.
 func none(proto.Message) []Right { return nil }
@@ -94,12 +99,12 @@ func rightsOfOperations(request proto.Message) (rights []Right) {
 		if field == nil {
 			continue // the call is refused later
 		}
-		claims := Listen
+		right := Right{Claims: Listen, Settles: operation.GetSetSessionState() == nil}
 		if operation.GetSend() != nil || operation.GetCancelScheduled() != nil {
-			claims = Send
+			right = Right{Claims: Send}
 		}
-		inner := operation.ProtoReflect().Get(field).Message().Interface()
-		rights = append(rights, Right{Claims: claims, Path: named(inner)})
+		right.Path = named(operation.ProtoReflect().Get(field).Message().Interface())
+		rights = append(rights, right)
 	}
 	return rights
 }
@@ -109,7 +114,7 @@ func RightOf(o semantics.Operation) Right {
 	if o.Verb == semantics.OperationSend || o.Verb == semantics.OperationCancel {
 		return Right{Claims: Send, Path: o.Source.Path}
 	}
-	return Right{Claims: Listen, Path: o.Source.Path}
+	return Right{Claims: Listen, Path: o.Source.Path, Settles: o.Verb != semantics.OperationSetState}
 }
 
 // named returns the path of the entity in a request, or "" if there is none.

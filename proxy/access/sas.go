@@ -42,16 +42,25 @@ func (k Key) Check(name string) error {
 // SAS is the Authorizer of shared access signatures. It returns the current rules (AUTH-5).
 type SAS func() Keys
 
-// Authenticate checks that a token is signed with a key of its rule and has not expired.
-func (s SAS) Authenticate(credentials []string) (Caller, error) {
-	if len(credentials) != 1 {
+// Authenticate checks that a token is signed with a key of its rule and has not expired. The Dapr component and push
+// handlers need no token.
+func (s SAS) Authenticate(proof Proof) (Caller, error) {
+	if proof.Way != ByClient {
+		return AllowAll{}, nil
+	}
+	if len(proof.Credentials) != 1 {
 		return nil, refuse(
 			"the request needs one Authorization header with a SharedAccessSignature; over gRPC, set it as metadata",
 		)
 	}
-	token, ok := sas.Parse(credentials[0])
+	return s.bearer(proof.Credentials[0])
+}
+
+// bearer returns the bearer of a token.
+func (s SAS) bearer(credentials string) (sasCaller, error) {
+	token, ok := sas.Parse(credentials)
 	if !ok {
-		return nil, refuse("the Authorization header must be: SharedAccessSignature sr=...&sig=...&se=...&skn=...")
+		return sasCaller{}, refuse("the Authorization header must be: SharedAccessSignature sr=...&sig=...&se=...&skn=...")
 	}
 	caller := sasCaller{keys: s, token: token}
 	_, err := caller.rule()
@@ -82,25 +91,41 @@ func (c sasCaller) rule() (Key, error) {
 	return key, nil
 }
 
+// Name implements Caller: the name of the rule.
+func (c sasCaller) Name() string { return c.token.Rule }
+
+// claims returns what the token permits on a path, where below is the rest of the request path.
+func (c sasCaller) claims(path, below string) (Claims, error) {
+	key, err := c.rule()
+	switch {
+	case err != nil:
+		return 0, err
+	case !c.token.Covers(path, below):
+		return 0, refuse("the token is for another resource; sr must be the address of the entity, or a prefix of it")
+	case !key.isFor(path):
+		return 0, nil
+	default:
+		return key.Claims, nil
+	}
+}
+
+// isFor reports whether the rule is for a path.
+func (k Key) isFor(path string) bool {
+	return k.Entity == "" || semantics.Fold(strings.ReplaceAll(k.Entity, `\`, "/")) == owner(path)
+}
+
 // Permit checks a right against the resource of the token and the rule.
 func (c sasCaller) Permit(right Right) error {
-	key, err := c.rule()
-	if err != nil {
-		return err
-	}
 	path := strings.ReplaceAll(right.Path, `\`, "/") // as ParsePath does, so that the real path is checked
-	if !c.token.Covers(path, right.Below) {
-		return refuse("the token is for another resource; sr must be the address of the entity, or a prefix of it")
-	}
-	isFor := key.Entity == "" || semantics.Fold(strings.ReplaceAll(key.Entity, `\`, "/")) == owner(path)
-	if isFor && key.Claims&right.Claims == right.Claims {
-		return nil
+	claims, err := c.claims(path, right.Below)
+	if err != nil || claims&right.Claims == right.Claims {
+		return err
 	}
 	denied := semantics.Errorf(semantics.PermissionDenied, "the rule of the token does not permit this on %q",
 		right.Path).
 		With(semantics.DetailEntity, right.Path)
-	switch missing := right.Claims &^ key.Claims; {
-	case isFor:
+	switch missing := right.Claims &^ claims; {
+	case claims != 0:
 		denied.Message += "; use a rule with the claim " + missing.String()
 	case right.Path == "":
 		denied.Message = "the rule of the token is for one entity; use a rule without entity"
@@ -118,9 +143,14 @@ const (
 
 // owner returns the queue or topic of a path, folded. Rights on a topic apply to its subscriptions (AUTH-2).
 func owner(path string) string {
-	path = strings.TrimSuffix(strings.TrimSuffix(semantics.Fold(path), deadLetters), transfer)
+	path = withoutSubQueue(semantics.Fold(path))
 	if topic, _, ok := semantics.SplitSubscription(path); ok {
 		return topic
 	}
 	return path
+}
+
+// withoutSubQueue returns the entity of a folded path.
+func withoutSubQueue(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, deadLetters), transfer)
 }

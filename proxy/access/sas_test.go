@@ -29,7 +29,7 @@ func TestAUTH_1_RefusalNamesTheNextStep(t *testing.T) {
 		{"orders", access.Right{Claims: access.Send, Path: "other"}, `on "other", it is for another entity; use a rule for this one`},
 		{"orders", access.Right{Claims: access.Manage}, "is for one entity; use a rule without entity"},
 	} {
-		caller, err := authorizer.Authenticate([]string{sas.Sign(c.rule, "p", time.Now().Add(time.Hour))})
+		caller, err := authorizer.Authenticate(access.Proof{Credentials: []string{sas.Sign(c.rule, "p", time.Now().Add(time.Hour))}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -123,7 +123,7 @@ func (x *exchange) serve(what verb, isKnown bool, name string) {
 
 // authorize checks the claims of the corresponding RPC.
 func (x *exchange) authorize(what verb) error {
-	ctx, err := access.Authenticate(x.request.Context(), x.Authorizer, x.request.Header.Values("Authorization"))
+	ctx, err := admission.Authenticate(x.request.Context(), x.Authorizer, x.request.Header.Values("Authorization"))
 	if err != nil {
 		return err
 	}

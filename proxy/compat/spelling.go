@@ -38,6 +38,9 @@ func (l *spelledListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
+// NetConn returns the connection below.
+func (c *spelledConn) NetConn() net.Conn { return c.Conn }
+
 type spellingKey struct{}
 
 // Spelled adds the recorded names of a connection to the context of its requests. It does nothing if conn is not from a

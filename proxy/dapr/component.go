@@ -8,6 +8,7 @@ import (
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -26,9 +27,12 @@ var features = []string{"MESSAGE_TTL", "BULK_PUBSUB", "BULK_SUBSCRIBE_IMMEDIATE"
 // component serves the calls of one socket.
 type component struct {
 	proto.UnimplementedPubSubServer
-	broker   *broker.Broker
-	metrics  *obs.Metrics
-	logger   *slog.Logger
+	broker  *broker.Broker
+	metrics *obs.Metrics
+	logger  *slog.Logger
+
+	authorizer access.Authorizer
+
 	stopping <-chan struct{} // closed when streams must end
 
 	spec     socketSpec
@@ -40,7 +44,7 @@ type component struct {
 func newComponent(s *Server, p socketSpec) *component {
 	c := &component{
 		broker: s.broker, metrics: s.metrics, logger: s.logger, stopping: s.stopping,
-		spec: p, state: newStateFile(p.path),
+		authorizer: s.config.Authorizer, spec: p, state: newStateFile(p.path),
 	}
 	c.registry = newRegistry(c.savedSettings)
 	return c

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/sidebus/sidebus/proxy/access"
 )
 
 // The folder in which the Dapr runtime looks for sockets, and the variables that change it. The Dapr injector sets the
@@ -44,6 +46,8 @@ type Config struct {
 	HealAddr string
 	// APIToken authenticates requests to the runtime. Empty: none.
 	APIToken string
+	// Authorizer says what the processes at the sockets may do. nil permits all calls.
+	Authorizer access.Authorizer
 	// MaxMessage is the maximum size of one request in bytes.
 	MaxMessage int
 

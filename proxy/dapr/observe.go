@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/semantics"
@@ -83,6 +85,7 @@ type trackedConn struct {
 	net.Conn
 
 	by       trackedCredentials
+	peer     func() access.Peer
 	isClosed atomic.Bool
 	openings openings
 }
@@ -115,7 +118,7 @@ func (t trackedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credential
 		return nil, nil, errors.New("too many connections")
 	}
 	t.metrics.Connections.WithLabelValues(obs.Dapr).Inc()
-	tracked := &trackedConn{Conn: conn, by: t}
+	tracked := &trackedConn{Conn: conn, by: t, peer: sync.OnceValue(func() access.Peer { return access.PeerOf(conn) })}
 	return tracked, connInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, tracked}, nil
 }
 

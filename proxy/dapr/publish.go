@@ -33,6 +33,9 @@ func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) 
 	if err := refuseNumber(request.GetTopic()); err != nil {
 		return nil, err
 	}
+	if err := c.permitPublish(ctx, request.GetTopic()); err != nil {
+		return nil, err
+	}
 	s := c.registry.settings(keyOf(ctx))
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 	defer cancel()
@@ -56,6 +59,9 @@ func (c *component) BulkPublish(
 	ctx context.Context, request *proto.BulkPublishRequest,
 ) (*proto.BulkPublishResponse, error) {
 	if err := refuseNumber(request.GetTopic()); err != nil {
+		return nil, err
+	}
+	if err := c.permitPublish(ctx, request.GetTopic()); err != nil {
 		return nil, err
 	}
 	s := c.registry.settings(keyOf(ctx))
@@ -137,7 +143,7 @@ func (c *component) send(
 		return results, false, err
 	}
 	results, repeated, err := send()
-	if semantics.CodeOf(err) == semantics.EntityNotFound && s.manages {
+	if semantics.CodeOf(err) == semantics.EntityNotFound && s.manages && c.mayCreate(ctx, topic) {
 		if err = c.ensureTarget(ctx, s, topic); err == nil {
 			results, repeated, err = send()
 		}

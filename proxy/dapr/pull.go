@@ -11,6 +11,7 @@ import (
 
 	proto "github.com/dapr/dapr/pkg/proto/components/v1"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/dapr/internal/inflight"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/internal/settling"
@@ -36,7 +37,8 @@ type pullStream struct {
 	settler  *settling.Settler
 	inFlight *inflight.Queue
 
-	optionsCompared bool // the options of the entity were compared with the metadata
+	source          semantics.Source // of the subscription
+	optionsCompared bool             // the options of the entity were compared with the metadata
 }
 
 // PullMessages delivers the messages of a topic to the Dapr runtime and takes its acknowledgments.
@@ -187,9 +189,14 @@ func (p *pullStream) deliverOnce(ctx context.Context) error {
 	}
 	defer p.leave(ctx, sub)
 	defer p.status.Subscribed()()
+	permitted, stop := access.While(ctx, p.permitted)
+	defer stop()
 	for {
-		e, err := sub.Next(ctx)
+		e, err := sub.Next(permitted)
 		if err != nil {
+			if ctx.Err() == nil && permitted.Err() != nil {
+				err = context.Cause(permitted)
+			}
 			return err
 		}
 		p.handleEvent(ctx, sub, e)
@@ -208,7 +215,12 @@ func (p *pullStream) subscribe(ctx context.Context) (*stream.Subscription, error
 	if err != nil {
 		return nil, err
 	}
-	if s.manages && source.SubQueue == semantics.MainQueue {
+	p.source = source
+	if err := p.permitted(); err != nil {
+		return nil, err
+	}
+	mayCreate := s.manages && source.SubQueue == semantics.MainQueue
+	if mayCreate && p.component.mayCreate(p.stream.Context(), source.Path) {
 		if err := p.ensure(ctx, s, source.Path); err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
@@ -63,6 +64,9 @@ func New(
 	places, err := config.sockets()
 	if err != nil {
 		return nil, err
+	}
+	if config.Authorizer == nil {
+		config.Authorizer = access.AllowAll{}
 	}
 	s := &Server{
 		config:    config,

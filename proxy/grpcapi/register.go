@@ -155,6 +155,7 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 				err = wireerror.Status(failure).Err()
 			}
 		}()
+		ctx, _ = obs.WithCall(ctx)
 		if ctx, err = r.authenticate(ctx); err != nil {
 			return err
 		}
@@ -173,7 +174,7 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 
 // authenticate authenticates the caller of a call.
 func (r *registrar) authenticate(ctx context.Context) (context.Context, error) {
-	return access.Authenticate(ctx, r.authorizer, metadata.ValueFromIncomingContext(ctx, authorizationKey))
+	return admission.Authenticate(ctx, r.authorizer, metadata.ValueFromIncomingContext(ctx, authorizationKey))
 }
 
 // authorizationKey is the metadata with the credentials of a call, the only metadata that is used.

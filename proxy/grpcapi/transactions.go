@@ -50,7 +50,7 @@ func (s *Transactions) Begin(
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
-	id, err := s.messages.broker.Begin(admission.CallerOf(ctx))
+	id, err := s.messages.broker.Begin(admission.ClientOf(ctx))
 	if err != nil {
 		return nil, err
 	}

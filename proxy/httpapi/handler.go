@@ -129,7 +129,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 		serveOpenAPI(w, r, x)
 		return
 	}
-	ctx, denied := access.Authenticate(r.Context(), h.authorizer, r.Header.Values("Authorization"))
+	obs.About(r.Context(), r.URL.Path) // until it is known what it is about
+	ctx, denied := admission.Authenticate(r.Context(), h.authorizer, r.Header.Values("Authorization"))
 	if denied != nil {
 		writeError(w, x, wireerror.Of(denied))
 		return

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/semantics/broker"
 )
 
@@ -50,7 +51,7 @@ func TestHandlersThatMakeNoSense(t *testing.T) {
 	}
 	broker := broker.New(nil)
 	defer broker.Close()
-	if _, err := New([]Handler{good, {Source: "queues/ORDERS", URL: good.URL}}, broker, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "handlers[1]") {
+	if _, err := New([]Handler{good, {Source: "queues/ORDERS", URL: good.URL}}, broker, access.AllowAll{}, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "handlers[1]") {
 		t.Errorf("two handlers of one source: got %v", err)
 	}
 }

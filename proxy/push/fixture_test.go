@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -188,7 +189,7 @@ func (b *bed) begin(h Handler, app http.HandlerFunc) {
 	b.app.Handler = app
 	metrics, err := obs.NewMetrics(b.metrics, b.Broker, 10)
 	b.ok(err)
-	pusher, err := newPusher([]Handler{h}, b.Broker, metrics, slog.New(slog.NewTextHandler(b.log, nil)), b.app.dial)
+	pusher, err := newPusher([]Handler{h}, b.Broker, access.AllowAll{}, metrics, slog.New(slog.NewTextHandler(b.log, nil)), b.app.dial)
 	b.ok(err)
 	var ctx context.Context
 	ctx, b.stop = context.WithCancel(b.t.Context())

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/internal/settling"
 	"github.com/sidebus/sidebus/semantics"
@@ -36,16 +37,20 @@ type handler struct {
 	sourceStatus *settling.SourceStatus
 	settler      *settling.Settler
 	app          *app
+	authorizer   access.Authorizer
 }
 
 // New returns a Pusher. It opens nothing and does not block. It fails if a handler is invalid, or two have the same
 // source.
-func New(handlers []Handler, broker *broker.Broker, metrics *obs.Metrics, logger *slog.Logger) (*Pusher, error) {
-	return newPusher(handlers, broker, metrics, logger, (&net.Dialer{Timeout: dialTimeout}).DialContext)
+func New(
+	handlers []Handler, broker *broker.Broker, authorizer access.Authorizer, metrics *obs.Metrics, logger *slog.Logger,
+) (*Pusher, error) {
+	return newPusher(handlers, broker, authorizer, metrics, logger, (&net.Dialer{Timeout: dialTimeout}).DialContext)
 }
 
 func newPusher(
-	handlers []Handler, broker *broker.Broker, metrics *obs.Metrics, logger *slog.Logger, dial dialer,
+	handlers []Handler, broker *broker.Broker, authorizer access.Authorizer, metrics *obs.Metrics, logger *slog.Logger,
+	dial dialer,
 ) (*Pusher, error) {
 	p := &Pusher{}
 	taken := map[semantics.Source]bool{}
@@ -54,7 +59,7 @@ func newPusher(
 		if err != nil {
 			return nil, fmt.Errorf("handlers[%d]: %w", i, err)
 		}
-		h := &handler{Handler: checked, broker: broker, metrics: metrics}
+		h := &handler{Handler: checked, broker: broker, metrics: metrics, authorizer: authorizer}
 		h.logger = logger.With("handler", h.Source, "url", h.Shown())
 		h.source, _ = sourceOf(h.Source) // checked by WithDefaults
 		h.target, _ = targetOf(h.URL)
@@ -102,6 +107,9 @@ func (h *handler) run(ctx context.Context) {
 
 // runSubscription pushes the messages of one subscription, and returns the reason for its end.
 func (h *handler) runSubscription(ctx context.Context) error {
+	if err := h.permitted(); err != nil {
+		return err
+	}
 	options := stream.DefaultOptions()
 	options.Credits, options.MaxAutoRenew, options.MaxSessions = 0, h.Timeout, h.MaxConcurrentSessions
 	sub, err := h.broker.Subscribe(ctx, h.source, options)
@@ -116,7 +124,19 @@ func (h *handler) runSubscription(ctx context.Context) error {
 	s.calls, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.app.start(credits, func(n int) { _ = sub.SetCredits(n) }) // never out of range
 	defer h.sourceStatus.Subscribed()()
-	return s.run(ctx)
+	permitted, stop := access.While(ctx, h.permitted)
+	defer stop()
+	if err = s.run(permitted); permitted.Err() != nil && ctx.Err() == nil {
+		err = context.Cause(permitted)
+	}
+	return err
+}
+
+// permitted returns an error if the push handlers of this sidecar may not receive from the source (AUTH-4).
+func (h *handler) permitted() error {
+	return access.PermitProof(
+		h.authorizer, access.Proof{Way: access.ByHandler}, access.Right{Claims: access.Listen, Path: h.source.Path},
+	)
 }
 
 // appChanged updates metrics and logs that the app went down or is up again.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -49,7 +50,7 @@ func run(t *testing.T, broker *broker.Broker, to Handler) (end func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pusher, err := New([]Handler{to}, broker, metrics, slog.New(slog.DiscardHandler))
+	pusher, err := New([]Handler{to}, broker, access.AllowAll{}, metrics, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

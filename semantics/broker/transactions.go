@@ -10,7 +10,7 @@ import (
 )
 
 // Bounds of the transactions that one sidecar keeps (TX-9): of those that are open, and of those that have ended. Of
-// what is open, each caller has a share: see callerShare.
+// what is open, each client has a share: see clientShare.
 const (
 	MaxTransactions  = 10_000
 	MaxBufferedBytes = 256 << 20 // of operations
@@ -25,13 +25,13 @@ type transactions struct {
 	ended   []*transaction          // the first to end is the first
 	bytes   int64                   // of operations, in all
 	answers int64                   // bytes of answers, in all
-	callers map[string]*callerShare // of those that have open ones
+	clients map[string]*clientShare // of those that have open ones
 }
 
 // transaction is one of them. Its running guards what is below it: see lock.
 type transaction struct {
 	id     string
-	caller string // that began it
+	client string // that began it
 	begun  time.Time
 	timer  *time.Timer // ends it when it is over, and forgets it later
 
@@ -71,9 +71,9 @@ func (t *transaction) lock(ctx context.Context) error {
 
 func (t *transaction) unlock() { <-t.running }
 
-// Begin starts a transaction of a caller and returns its id (TX-1). It is kept in memory, for at most
-// TransactionLifetime: other sidecars do not know it. THROTTLED if the caller has its share of MaxTransactions (TX-9).
-func (b *Broker) Begin(caller string) (id string, err error) {
+// Begin starts a transaction of a client and returns its id (TX-1). It is kept in memory, for at most
+// TransactionLifetime: other sidecars do not know it. THROTTLED if the client has its share of MaxTransactions (TX-9).
+func (b *Broker) Begin(client string) (id string, err error) {
 	if err := b.admit(callCost); err != nil {
 		return "", err
 	}
@@ -81,7 +81,7 @@ func (b *Broker) Begin(caller string) (id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := &transaction{
-		id: semantics.NewRandomUUID().String(), caller: caller, begun: time.Now(), running: make(chan struct{}, 1),
+		id: semantics.NewRandomUUID().String(), client: client, begun: time.Now(), running: make(chan struct{}, 1),
 	}
 	if err := s.openLocked(t); err != nil {
 		return "", err
@@ -92,7 +92,7 @@ func (b *Broker) Begin(caller string) (id string, err error) {
 
 // Add adds operations to a transaction and runs none of them (TX-4, TX-5). It returns how many it has. What is
 // refused is not added, and the transaction goes on. It waits while a commit is under way. TRANSACTION_NOT_FOUND,
-// TRANSACTION_TIMED_OUT, THROTTLED if the caller that began it has its share of MaxBufferedBytes, an unknown outcome
+// TRANSACTION_TIMED_OUT, THROTTLED if the client that began it has its share of MaxBufferedBytes, an unknown outcome
 // after a commit with one, CANCELLED, and the failures of Transact that concern arguments.
 func (b *Broker) Add(ctx context.Context, id string, operations []semantics.Operation) (int, error) {
 	t, err := b.transactions.take(ctx, id)

@@ -7,17 +7,17 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// callerShare is what one caller has of the open transactions. It may have at most as many as stay free, and as many
-// bytes: one caller has half of all, two have a third each, and a caller that comes later always finds some (TX-9).
-type callerShare struct {
+// clientShare is what one client has of the open transactions. It may have at most as many as stay free, and as many
+// bytes: one client has half of all, two have a third each, and a client that comes later always finds some (TX-9).
+type clientShare struct {
 	open  int
 	bytes int64 // of operations
 }
 
 // openLocked keeps a transaction that begins. The caller holds the mutex.
 func (s *transactions) openLocked(t *transaction) error {
-	var share callerShare
-	if has := s.callers[t.caller]; has != nil {
+	var share clientShare
+	if has := s.clients[t.client]; has != nil {
 		share = *has
 	}
 	open := len(s.byID) - len(s.ended)
@@ -25,10 +25,10 @@ func (s *transactions) openLocked(t *transaction) error {
 		return transactionsThrottled("transactions", "open transactions", int64(share.open+1), int64(free))
 	}
 	if s.byID == nil {
-		s.byID, s.callers = map[string]*transaction{}, map[string]*callerShare{}
+		s.byID, s.clients = map[string]*transaction{}, map[string]*clientShare{}
 	}
 	share.open++
-	s.byID[t.id], s.callers[t.caller] = t, &share
+	s.byID[t.id], s.clients[t.client] = t, &share
 	return nil
 }
 
@@ -36,7 +36,7 @@ func (s *transactions) openLocked(t *transaction) error {
 func (s *transactions) buffer(t *transaction, bytes int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	share := s.callers[t.caller]
+	share := s.clients[t.client]
 	if free := MaxBufferedBytes - (s.bytes + bytes); share.bytes+bytes > free {
 		return transactionsThrottled("operations", "bytes of operations in open transactions", share.bytes+bytes, free)
 	}
@@ -46,14 +46,14 @@ func (s *transactions) buffer(t *transaction, bytes int64) error {
 
 // closeLocked counts a transaction no more that ends. The caller holds the mutex.
 func (s *transactions) closeLocked(t *transaction) {
-	share := s.callers[t.caller]
+	share := s.clients[t.client]
 	s.bytes, share.bytes, share.open = s.bytes-t.bytes, share.bytes-t.bytes, share.open-1
 	if share.open == 0 {
-		delete(s.callers, t.caller)
+		delete(s.clients, t.client)
 	}
 }
 
-// transactionsThrottled is how a call fails with which its caller would have more than stays free.
+// transactionsThrottled is how a call fails with which its client would have more than stays free.
 func transactionsThrottled(field, what string, actual, free int64) error {
 	free = max(free, 0)
 	e := semantics.Errorf(

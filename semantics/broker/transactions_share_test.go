@@ -7,11 +7,11 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// beginAll begins transactions of a caller until it may have no more, and returns them.
-func beginAll(t *testing.T, b *Broker, caller string) (ids []string) {
+// beginAll begins transactions of a client until it may have no more, and returns them.
+func beginAll(t *testing.T, b *Broker, client string) (ids []string) {
 	t.Helper()
 	for {
-		id, err := b.Begin(caller)
+		id, err := b.Begin(client)
 		if err != nil {
 			wantShareRefused(t, err, "transactions", len(ids)+1)
 			return ids
@@ -20,7 +20,7 @@ func beginAll(t *testing.T, b *Broker, caller string) (ids []string) {
 	}
 }
 
-// wantShareRefused checks that a refusal names what the caller would have, and the bound that this is above.
+// wantShareRefused checks that a refusal names what the client would have, and the bound that this is above.
 func wantShareRefused(t *testing.T, err error, field string, actual int) {
 	t.Helper()
 	e := semantics.AsError(err)
@@ -33,14 +33,14 @@ func wantShareRefused(t *testing.T, err error, field string, actual int) {
 
 func wantNoCallers(t *testing.T, b *Broker) {
 	t.Helper()
-	if callers := b.transactions.callers; len(callers) != 0 {
-		t.Errorf("%d callers have a share, want none", len(callers))
+	if clients := b.transactions.clients; len(clients) != 0 {
+		t.Errorf("%d clients have a share, want none", len(clients))
 	}
 }
 
-// A caller may have as many open transactions as stay free, so those that come later find some too, and all of them
+// A client may have as many open transactions as stay free, so those that come later find some too, and all of them
 // together never have more than the sidecar keeps.
-func TestTX_9_ACallerHasItsShareOfTransactions(t *testing.T) {
+func TestTX_9_AClientHasItsShareOfTransactions(t *testing.T) {
 	t.Parallel()
 	b, _, _ := begun(t) // one more of "app"
 	all := 1
@@ -48,14 +48,14 @@ func TestTX_9_ACallerHasItsShareOfTransactions(t *testing.T) {
 	for i, want := range []int{MaxTransactions/2 - 1, MaxTransactions / 4, MaxTransactions / 8} {
 		last = beginAll(t, b, strconv.Itoa(i))
 		if got := len(last); got < want-1 || got > want {
-			t.Errorf("caller %d has %d open transactions, want about %d", i, got, want)
+			t.Errorf("client %d has %d open transactions, want about %d", i, got, want)
 		}
 		all += len(last)
 	}
 	for i := 3; all < MaxTransactions-1; i++ {
 		ids := beginAll(t, b, strconv.Itoa(i))
 		if len(ids) == 0 {
-			t.Fatalf("caller %d has none, although %d are free", i, MaxTransactions-all)
+			t.Fatalf("client %d has none, although %d are free", i, MaxTransactions-all)
 		}
 		all += len(ids)
 	}
@@ -70,7 +70,7 @@ func TestTX_9_ACallerHasItsShareOfTransactions(t *testing.T) {
 	}
 }
 
-// A caller that has its share begins again when it has ended some.
+// A client that has its share begins again when it has ended some.
 func TestTX_9_WhatEndsIsFree(t *testing.T) {
 	t.Parallel()
 	b, _, first := begun(t)
@@ -81,12 +81,12 @@ func TestTX_9_WhatEndsIsFree(t *testing.T) {
 	}
 	wantNoCallers(t, b)
 	if got := len(beginAll(t, b, "other")); got != MaxTransactions/2 {
-		t.Errorf("the only caller has %d transactions, want %d", got, MaxTransactions/2)
+		t.Errorf("the only client has %d transactions, want %d", got, MaxTransactions/2)
 	}
 }
 
-// The bytes of operations are shared in the same way. They count for the caller that began the transaction.
-func TestTX_9_ACallerHasItsShareOfBytes(t *testing.T) {
+// The bytes of operations are shared in the same way. They count for the client that began the transaction.
+func TestTX_9_AClientHasItsShareOfBytes(t *testing.T) {
 	t.Parallel()
 	b, _, first := begun(t)
 	large := sendOf("")
@@ -107,14 +107,14 @@ func TestTX_9_ACallerHasItsShareOfBytes(t *testing.T) {
 		kept += size
 	}
 	if kept < MaxBufferedBytes/2-4<<20 || kept > MaxBufferedBytes/2 {
-		t.Errorf("the only caller keeps %d bytes, want about half of %d", kept, MaxBufferedBytes)
+		t.Errorf("the only client keeps %d bytes, want about half of %d", kept, MaxBufferedBytes)
 	}
 	other, err := b.Begin("other")
 	if err == nil {
 		_, err = b.Add(t.Context(), other, []semantics.Operation{large})
 	}
 	if err != nil {
-		t.Errorf("another caller: %v", err)
+		t.Errorf("another client: %v", err)
 	}
 	for _, id := range append(ids, first, other) {
 		if err := b.Rollback(t.Context(), id); err != nil {

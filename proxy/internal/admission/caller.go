@@ -1,20 +1,49 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"strconv"
+
+	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
 )
 
-// CallerOf returns who makes a call, as far as it is known: a connection over gRPC, on which a client makes all its
-// calls; over HTTP, where it may open one for each call, the address of the client.
-func CallerOf(ctx context.Context) string {
+// Authenticate authenticates the caller of a call by its connection and its credentials, and returns a context with it.
+// It fails with UNAUTHENTICATED. The audit gets both.
+func Authenticate(
+	ctx context.Context, authorizer access.Authorizer, credentials []string,
+) (context.Context, error) {
+	peer := peerOf(ctx)
+	authenticated, err := access.Authenticate(ctx, authorizer, access.Proof{Credentials: credentials, Peer: *peer})
+	obs.By(ctx, access.CallerIn(authenticated), peer)
+	return authenticated, err
+}
+
+// ClientOf returns which client makes a call. That is not its caller: many clients may prove the same identity. Over
+// gRPC a client is a connection, on which it makes all its calls. Over HTTP, where it may open one for each call, it is
+// the address or the user at the other end.
+func ClientOf(ctx context.Context) string {
 	if c := connOf(ctx); c != nil {
 		return "grpc " + strconv.FormatUint(c.number, 10)
 	}
-	if v, ok := ctx.Value(requestKey{}).(*httpRequest); ok && v.conn != nil {
-		host, _, _ := net.SplitHostPort(v.conn.RemoteAddr().String()) // a unix socket has none
-		return "http " + host
+	peer := peerOf(ctx)
+	host, _, _ := net.SplitHostPort(peer.Addr) // fails for a unix socket, which has none
+	return "http " + cmp.Or(host, peer.String())
+}
+
+// unknownPeer is the peer of a call that did not come through a Controller.
+var unknownPeer access.Peer
+
+// peerOf returns the other end of the connection of a call.
+func peerOf(ctx context.Context) *access.Peer {
+	conn, _ := ctx.Value(connKey{}).(*Conn)
+	if over := connOf(ctx); over != nil {
+		conn = over.Conn
 	}
-	return ""
+	if conn == nil {
+		return &unknownPeer
+	}
+	return conn.peer()
 }

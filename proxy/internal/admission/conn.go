@@ -4,9 +4,11 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/admission/internal/counts"
 )
 
@@ -16,7 +18,15 @@ type Conn struct {
 
 	controller    *Controller
 	counts        *counts.Connection
+	peer          func() *access.Peer
 	writeDeadline atomic.Pointer[time.Time] // the one that the server has set
+}
+
+func (ctl *Controller) newConn(conn net.Conn) *Conn {
+	return &Conn{
+		Conn: conn, controller: ctl,
+		peer: sync.OnceValue(func() *access.Peer { peer := access.PeerOf(conn); return &peer }),
+	}
 }
 
 // Close closes the connection and stops counting it.

@@ -30,9 +30,7 @@ func (l *grpcListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &grpcConn{
-			Conn: &Conn{Conn: conn, controller: l.controller}, number: l.controller.grpcAccepted.Add(1),
-		}
+		c := &grpcConn{Conn: l.controller.newConn(conn), number: l.controller.grpcAccepted.Add(1)}
 		c.calls = newCallsInFlight(c.Conn)
 		c.counts = counts.NewConnection(l.controller.connections, obs.GRPC, c.goAway, c.closeSilent)
 		if l.controller.admit(c.counts, false) {

@@ -33,7 +33,7 @@ func (l *httpListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &httpConn{&Conn{Conn: conn, controller: l.controller}}
+		c := &httpConn{l.controller.newConn(conn)}
 		c.counts = counts.NewConnection(l.controller.connections, obs.HTTP, func() { _ = conn.Close() }, nil)
 		if l.controller.admit(c.counts, true) {
 			return c, nil

@@ -2,17 +2,23 @@ package obs
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
+
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
 // Call collects what Calls.Done needs to know of one call: how long it waits for messages or a session, to subtract it
-// from the duration, and which entity it is about. Waits may begin and end in any goroutine.
+// from the duration, which entity it is about, and who makes it. Waits may begin and end in any goroutine.
 type Call struct {
 	waits  atomic.Int64
 	entity string
+	caller Named        // nil: not known
+	peer   fmt.Stringer // nil: not known
 }
 
 type callKey struct{}
@@ -56,6 +62,12 @@ func entityOf(ctx context.Context) string {
 	return ""
 }
 
+// Prefixes of the names of resources.
+const (
+	queues = "queues/"
+	topics = "topics/"
+)
+
 // EntityIn returns the name of the entity or rule in a request, as the request has it: "queues/orders".
 func EntityIn(request proto.Message) string {
 	switch r := request.(type) {
@@ -69,6 +81,14 @@ func EntityIn(request proto.Message) string {
 		return r.GetSubscription()
 	case interface{ GetTopic() string }:
 		return r.GetTopic()
+	case interface{ GetQueue() *sidebusv1.Queue }:
+		return queues + strings.TrimPrefix(r.GetQueue().GetName(), queues)
+	case interface{ GetTopic() *sidebusv1.Topic }:
+		return topics + strings.TrimPrefix(r.GetTopic().GetName(), topics)
+	case interface {
+		GetSubscription() *sidebusv1.Subscription
+	}:
+		return r.GetSubscription().GetName()
 	default:
 		return ""
 	}

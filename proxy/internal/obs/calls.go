@@ -72,6 +72,7 @@ func (c *Calls) record(ctx context.Context, wire, method string, start time.Time
 	}
 	c.NoteOutage(err)
 	c.metrics.rpcs.WithLabelValues(method, wire, code).Inc()
+	c.audit(ctx, wire, method, code, err)
 	if !c.logger.Enabled(ctx, level) {
 		return
 	}

@@ -2,10 +2,12 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"math"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
@@ -31,11 +33,18 @@ type Client struct {
 
 // New makes a Client of the sidecar at target, which is "host:port" or "unix:///path". addr is the name that errors
 // give to it. timeout is how long an answer may take beyond the time that a call is meant to wait or work. token
-// returns what every call shows as Authorization; it may be nil. New does no network; the first call does.
-func New(target, addr string, timeout time.Duration, token func() string) (*Client, error) {
+// returns what every call shows as Authorization; it may be nil. over is the TLS of the connection,
+// nil for none. New does no network; the first call does.
+func New(
+	target, addr string, timeout time.Duration, token func() string, over *tls.Config,
+) (*Client, error) {
+	transport := insecure.NewCredentials()
+	if over != nil {
+		transport = credentials.NewTLS(over)
+	}
 	c := &Client{addr: addr, timeout: timeout, token: token}
 	conn, err := grpc.NewClient(target,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(transport),
 		grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
 		grpc.WithUnaryInterceptor(c.intercept),

@@ -4,79 +4,24 @@ package saskeys
 import (
 	"fmt"
 	"log/slog"
-	"os"
-	"sync"
-	"time"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/reread"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/yamlfile"
 	"github.com/sidebus/sidebus/proxy/access"
 )
 
-// lookPause is how often the file with the keys is looked at, so that a key that was replaced soon voids its tokens.
-const lookPause = 2 * time.Second
-
-// keysFile has the rules of shared access in a file, which may change.
-type keysFile struct {
-	path   string
-	logger *slog.Logger
-
-	mu     sync.Mutex
-	keys   access.Keys
-	looked time.Time
-	seen   os.FileInfo // of the file when it was read
-}
-
-// Authorizer makes an Authorizer of what Open returns. Without rules everybody may do everything.
-func Authorizer(keys func() access.Keys) access.Authorizer {
-	if keys == nil {
-		return access.AllowAll{}
-	}
-	return access.SAS(keys)
-}
-
-// Open reads the rules of shared access from a file. It returns nil for no file.
-func Open(path string, logger *slog.Logger) (func() access.Keys, error) {
+// Open reads the rules of shared access from a file, and returns a function that returns them as the file has them now.
+// It returns nil for no file.
+func Open(path string, logger *slog.Logger) (access.SAS, error) {
 	if path == "" {
 		return nil, nil
 	}
-	s := &keysFile{path: path, logger: logger, looked: time.Now()}
-	var err error
-	if s.seen, err = os.Stat(path); err != nil {
-		return nil, fmt.Errorf("--sas-keys-file: %w", err)
-	}
-	if s.keys, err = read(path); err != nil {
-		return nil, err
-	}
-	return s.current, nil
+	current, err := reread.Open("the file of shared access keys", logger, func(access.Keys) (access.Keys, []string, error) {
+		keys, err := read(path)
+		return keys, []string{path}, err
+	})
+	return access.SAS(current), err
 }
-
-// current returns the rules as the file has them. One that cannot be read any more leaves those of before.
-func (s *keysFile) current() access.Keys {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.looked) < lookPause {
-		return s.keys
-	}
-	s.looked = time.Now()
-	now, err := os.Stat(s.path)
-	if err == nil && now.ModTime().Equal(s.seen.ModTime()) && now.Size() == s.seen.Size() && os.SameFile(now, s.seen) {
-		return s.keys
-	}
-	keys := s.keys
-	if err == nil {
-		s.seen = now
-		keys, err = read(s.path)
-	}
-	if err != nil {
-		s.logger.Warn("the file of shared access keys cannot be read; the previous keys remain valid", "error", err)
-		return s.keys
-	}
-	s.keys = keys
-	s.logger.Info("the shared access keys were read again", "rules", len(keys))
-	return s.keys
-}
-
-var claimsByName = map[string]access.Claims{"Send": access.Send, "Listen": access.Listen, "Manage": access.Manage}
 
 // read reads rules from YAML: a mapping of their names. An error names the place and no key.
 func read(path string) (access.Keys, error) {
@@ -130,10 +75,11 @@ func readKey(rule yamlfile.Node) (access.Key, error) {
 			if err != nil {
 				return key, err
 			}
-			if claimsByName[text] == 0 {
-				return key, claim.Errorf("is %q, must be Send, Listen or Manage", text)
+			one, err := access.ParseClaim(text)
+			if err != nil {
+				return key, claim.Errorf("%s", err.Error())
 			}
-			key.Claims |= claimsByName[text]
+			key.Claims |= one
 		}
 	}
 	return key, nil

@@ -15,6 +15,8 @@ import (
 	"github.com/sidebus/sidebus/proxy/access"
 )
 
+const lookPause = 2 * time.Second // of reread
+
 const someKeys = `
 RootManageSharedAccessKey:
   primaryKey: c2VjcmV0
@@ -122,7 +124,7 @@ func TestAUTH_5_TheFileIsReadAgain(t *testing.T) {
 		if got := current(); got["new"].Primary != "y" {
 			t.Errorf("without a file: got %v", got)
 		}
-		if n := strings.Count(log.String(), "read again"); n != 2 {
+		if n := strings.Count(log.String(), "was read again"); n != 2 {
 			t.Errorf("%d readings are logged:\n%s", n, &log)
 		}
 		if n := strings.Count(log.String(), "cannot be read"); n != 2 {

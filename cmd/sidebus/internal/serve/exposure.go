@@ -17,26 +17,42 @@ func (s *Command) warn(from *settings.Sources, logger *slog.Logger) {
 		logger.Warn("the command line may contain the Redis password, and every process of this machine can read it; " +
 			"use --redis-password-file or " + settings.PasswordVariable + ", or set the address with SIDEBUS_STORE or in the file of --config")
 	}
-	if s.SASKeysFile == "" {
-		for _, api := range []struct{ flag, addr string }{{"http-addr", s.HTTPAddr}, {"grpc-addr", s.GRPCAddr}} {
-			if isBeyondLoopback(api.addr) {
-				logger.Warn("other machines can reach this API without a token; bind --"+api.flag+
-					" to loopback or a unix socket, or set --sas-keys-file", "flag", "--"+api.flag, "addr", api.addr)
-			}
+	for _, open := range s.exposed() {
+		logger.Warn("other machines can reach this address, and need to prove nothing", "flag", "--"+open.flag, "addr", open.addr)
+	}
+}
+
+// exposure is an address that other machines reach, and how to narrow it.
+type exposure struct{ flag, addr, hint string }
+
+// exposed returns the addresses at which other machines need to prove nothing.
+func (s *Command) exposed() (all []exposure) {
+	const ofAPI = "bind it to loopback or a unix socket, or say with --policy-file or --sas-keys-file who may do what"
+	for _, e := range []exposure{
+		{"http-addr", s.HTTPAddr, ofAPI},
+		{"grpc-addr", s.GRPCAddr, ofAPI},
+		{"admin-addr", s.AdminAddr, "bind it to loopback; probes and metrics for other machines are at --probe-addr"},
+	} {
+		isAsked := e.flag != "admin-addr" && (s.PolicyFile != "" || s.SASKeysFile != "") || s.TLSClientCAFile != ""
+		if isBeyondLoopback(e.addr) && !isAsked {
+			all = append(all, e)
 		}
 	}
-	if isBeyondLoopback(s.AdminAddr) {
-		logger.Warn(
-			"other machines can reach the admin address, which asks for no token and serves settings and POST /drain; "+
-				"bind --admin-addr to loopback, and serve probes and metrics on --probe-addr",
-			"flag",
-			"--admin-addr",
-			"addr",
-			s.AdminAddr,
-			"pprof",
-			s.Pprof,
+	return all
+}
+
+// checkExposure refuses addresses at which other machines need to prove nothing, unless the operator allows them.
+func (s *Command) checkExposure() error {
+	if s.AllowAnonymous {
+		return nil
+	}
+	for _, e := range s.exposed() {
+		return settings.Bad(
+			e.flag, "is %q, so other machines could do everything there and need to prove nothing; %s, or allow it with "+
+				"--allow-anonymous", e.addr, e.hint,
 		)
 	}
+	return nil
 }
 
 // isBeyondLoopback reports whether other machines may reach an address. A name counts unless it is localhost.

@@ -15,6 +15,7 @@ import (
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/gcpace"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/idlepages"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/observe"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/policy"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/saskeys"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/store"
@@ -37,6 +38,9 @@ func (s *Command) Run(ctx context.Context, to terminal.Streams, from *settings.S
 	if err := s.Check(); err != nil {
 		return err
 	}
+	if err := s.checkExposure(); err != nil {
+		return err
+	}
 	logger, err := newLogger(s.LogLevel, s.LogFormat, to.Stderr)
 	if err != nil {
 		return err
@@ -53,7 +57,9 @@ func (s *Command) Run(ctx context.Context, to terminal.Streams, from *settings.S
 	if err != nil {
 		return err
 	}
-	config.Authorizer = saskeys.Authorizer(keys)
+	if config.Authorizer, err = policy.Authorizer(s.PolicyFile, keys, logger); err != nil {
+		return err
+	}
 	s.warn(from, logger)
 	last := &lastWill{}
 	ctx, stop := stopSignals(ctx, logger, proxy.StopTime(s.DrainTimeout), last.carryOut)
@@ -92,6 +98,9 @@ func (s *Command) config(from *settings.Sources, entities *declared.Entities) (p
 		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr, ProbeAddr: s.ProbeAddr,
 		DrainTimeout: s.DrainTimeout, Pprof: s.Pprof, MaxConnections: s.MaxConnections,
 		Version: version.Text(), Commit: version.Commit(), MetricsEntities: s.EntityMetrics,
+		TLS: proxy.TLS{
+			CertFile: s.TLSCertFile, KeyFile: s.TLSKeyFile, ClientCAFile: s.TLSClientCAFile, ClientsNeedOne: s.PolicyFile == "",
+		},
 		Handlers: handlers, Settings: entities.Show(showHandlers(handlers, s.Shown())),
 	}
 	if s.EntityMetrics == 0 {

@@ -27,7 +27,14 @@ type Settings struct {
 
 	StoreSettings
 
-	SASKeysFile    string        `name:"sas-keys-file" env:"SIDEBUS_SAS_KEYS_FILE" placeholder:"FILE" help:"Shared access rules as YAML. If set, every call of the HTTP and gRPC APIs requires a token."`
+	SASKeysFile    string `name:"sas-keys-file" env:"SIDEBUS_SAS_KEYS_FILE" placeholder:"FILE" help:"Shared access rules as YAML. If set, every call of the HTTP and gRPC APIs requires a token."`
+	PolicyFile     string `name:"policy-file" env:"SIDEBUS_POLICY_FILE" placeholder:"FILE" help:"Who may do what, as YAML. If set, callers may do only what it grants, on every API."`
+	AllowAnonymous bool   `name:"allow-anonymous" env:"SIDEBUS_ALLOW_ANONYMOUS" help:"Serve addresses that other machines reach although callers prove nothing. Without it, such an address is refused."`
+
+	TLSCertFile     string `name:"tls-cert-file" env:"SIDEBUS_TLS_CERT_FILE" placeholder:"FILE" help:"Certificate, PEM, with which the addresses with host:port serve over TLS. It is read again when it changes."`
+	TLSKeyFile      string `name:"tls-key-file" env:"SIDEBUS_TLS_KEY_FILE" placeholder:"FILE" help:"Key of the certificate, PEM."`
+	TLSClientCAFile string `name:"tls-client-ca-file" env:"SIDEBUS_TLS_CLIENT_CA_FILE" placeholder:"FILE" help:"CA certificates, PEM, that sign the certificates of clients. Clients of the APIs and of the admin address must have one; with --policy-file they may, and it says what they may do."`
+
 	DrainTimeout   time.Duration `name:"drain-timeout" env:"SIDEBUS_DRAIN_TIMEOUT" default:"25s" help:"Most time for a stop, ${span_drain_timeout}. Applications have all of it except the last 3s to 5s to settle their messages."`
 	TTLSweep       string        `name:"ttl-sweep" env:"SIDEBUS_TTL_SWEEP" default:"eager" help:"When expired messages are removed: eager (within seconds) or lazy (when their queue is used)."`
 	RateLimit      float64       `name:"rate-limit" env:"SIDEBUS_RATE_LIMIT" default:"0" help:"Credits per second that the application may spend, ${span_rate_limit}. A message costs 1, a management call 10. 0: no limit."`

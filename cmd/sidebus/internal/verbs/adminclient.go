@@ -27,12 +27,19 @@ const (
 	notAdminAddr = "this is not the admin address of a sidecar, which is 127.0.0.1:7422 by default: set it with --admin-addr"
 )
 
-func newAdminClient(addr string) (*adminClient, error) {
+func newAdminClient(addr string, over tlsSettings) (*adminClient, error) {
 	if err := settings.CheckAddress("admin-addr", addr); err != nil {
 		return nil, cli.Misuse("%w", err)
 	}
-	transport := &http.Transport{DisableKeepAlives: true, Proxy: nil}
+	config, err := over.config(addr)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{DisableKeepAlives: true, Proxy: nil, TLSClientConfig: config}
 	client := &adminClient{base: "http://" + dialable(addr), http: &http.Client{Transport: transport}}
+	if config != nil {
+		client.base = "https://" + dialable(addr)
+	}
 	if path, isUnix := strings.CutPrefix(addr, "unix://"); isUnix {
 		client.base = "http://sidebus"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

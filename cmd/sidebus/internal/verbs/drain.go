@@ -16,6 +16,7 @@ import (
 
 type drainCommand struct {
 	settings.Admin
+	tlsSettings
 
 	Timeout *time.Duration `placeholder:"TIME" help:"How long to wait until clients hold no messages or sessions. Default: --drain-timeout of the sidecar."`
 }
@@ -25,7 +26,7 @@ const answerTime = 5 * time.Second
 
 // Run makes the sidecar drain, blocks until clients hold nothing or the timeout has passed, and prints what is left.
 func (d *drainCommand) Run(ctx context.Context, to terminal.Streams) error {
-	client, err := newAdminClient(d.AdminAddr)
+	client, err := newAdminClient(d.AdminAddr, d.tlsSettings)
 	if err != nil {
 		return err
 	}

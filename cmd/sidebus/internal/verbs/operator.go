@@ -27,9 +27,12 @@ type clientSettings struct {
 
 // connectionSettings are those of them that say how to reach the sidecar.
 type connectionSettings struct {
+	tlsSettings
+
 	GRPCAddr   string        `name:"grpc-addr" env:"SIDEBUS_GRPC_ADDR" default:"127.0.0.1:7421" help:"Address of the sidecar's gRPC API: host:port or unix:///path."`
 	Config     string        `name:"config" env:"SIDEBUS_CONFIG" placeholder:"FILE" help:"YAML file with settings. The keys are the names of the flags of serve."`
 	SASKeyFile string        `name:"sas-key-file" env:"SIDEBUS_SAS_KEY_FILE" placeholder:"FILE" help:"File with NAME=KEY for a sidecar with --sas-keys-file. $$${sasKeyVariable} can hold NAME=KEY instead."`
+	TokenFile  string        `name:"token-file" env:"SIDEBUS_TOKEN_FILE" placeholder:"FILE" help:"File with the token of an identity in the --policy-file of the sidecar."`
 	Timeout    time.Duration `name:"timeout" default:"30s" placeholder:"TIME" help:"Most time for one answer of the sidecar, in addition to --wait."`
 }
 
@@ -60,11 +63,15 @@ func (c *connectionSettings) connect(
 	if c.Timeout <= 0 {
 		return cli.Misuse("--timeout is %s, must be more than 0s", duration.Text(c.Timeout))
 	}
-	token, err := clientToken(c.SASKeyFile)
+	token, err := clientToken(c.SASKeyFile, c.TokenFile)
 	if err != nil {
 		return err
 	}
-	conn, err := client.New(dialTarget(c.GRPCAddr), c.GRPCAddr, c.Timeout, token)
+	over, err := c.config(c.GRPCAddr)
+	if err != nil {
+		return err
+	}
+	conn, err := client.New(dialTarget(c.GRPCAddr), c.GRPCAddr, c.Timeout, token, over)
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,19 @@ import (
 // tokenLife is how long a token of an operator verb holds. Each call has a token of its own.
 const tokenLife = 5 * time.Minute
 
-// clientToken returns what makes tokens of the key in the file or the variable, nil without a key. Its errors do not
-// repeat the key.
-func clientToken(file string) (func() string, error) {
+// clientToken returns the function that creates the credentials of each call: from the file with a token, or from the
+// key in the other file or the variable. It returns nil without any. Errors repeat neither.
+func clientToken(file, tokenFile string) (func() string, error) {
+	if tokenFile != "" {
+		if file != "" || os.Getenv(settings.SASKeyVariable) != "" {
+			return nil, cli.Misuse("--token-file and a key for shared access signatures are both set; use one")
+		}
+		content, err := os.ReadFile(tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		return func() string { return "Bearer " + strings.TrimSpace(string(content)) }, nil
+	}
 	text, place := os.Getenv(settings.SASKeyVariable), settings.SASKeyVariable
 	if file != "" {
 		if text != "" {

@@ -172,7 +172,7 @@ func serveFake(t *testing.T, f *fake) *served {
 
 func (s *served) connect(t *testing.T) {
 	t.Helper()
-	api, err := client.New("passthrough:///"+s.grpc, s.grpc, time.Minute, nil)
+	api, err := client.New("passthrough:///"+s.grpc, s.grpc, time.Minute, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,14 @@ const (
 
 type waitCommand struct {
 	settings.Admin
+	tlsSettings
 
 	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait."`
 }
 
 // Run blocks until /startup answers 200. When it does not in time, the error says why it did not last.
 func (w *waitCommand) Run(ctx context.Context) error {
-	client, err := newAdminClient(w.AdminAddr)
+	client, err := newAdminClient(w.AdminAddr, w.tlsSettings)
 	if err != nil {
 		return err
 	}
