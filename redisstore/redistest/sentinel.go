@@ -136,15 +136,20 @@ func (s *Sentinels) StopPrimary(t testing.TB) (goOn func()) {
 }
 
 // FailOver makes the replica the primary, though nothing is wrong. What the old primary acknowledges until it hears of
-// it is lost.
+// it is lost. A Sentinel refuses while it has not heard from the replica, so this asks again until it has.
 func (s *Sentinels) FailOver(t testing.TB) {
 	t.Helper()
-	err := s.with(context.WithoutCancel(t.Context()), s.addresses[0], func(ctx context.Context, client *redis.SentinelClient) error {
-		return client.Failover(ctx, sentinelMaster).Err()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
+	defer cancel()
+	s.until(ctx, t, "the Sentinels fail over", func(ctx context.Context) bool {
+		err := s.with(ctx, s.addresses[0], func(ctx context.Context, client *redis.SentinelClient) error {
+			return client.Failover(ctx, sentinelMaster).Err()
+		})
+		if err != nil && !strings.HasPrefix(err.Error(), "NOGOODSLAVE") && !strings.HasPrefix(err.Error(), "INPROG") {
+			t.Fatal(err)
+		}
+		return err == nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Recover waits until another server is the primary than the one that was killed, runs that one again as its replica,
