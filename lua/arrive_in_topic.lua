@@ -13,7 +13,7 @@
 --                                subscription; then for each subscription that gets copies what its letter in levels
 --                                says
 -- ARGV[1] now          str  "<ms>", 0 = server time, or "<ms>;<level>": see lib/entity/lacks_fence.lua
--- ARGV[2] incarnation  int  of the topic
+-- ARGV[2] incarnation  int  of the topic, -1 = any
 -- ARGV[3] source       str  field of arrivals
 -- ARGV[4] id           str  "<number>:<nonce>" of the transfer
 -- ARGV[5] last         int  0: do nothing if not every message can be stored
@@ -62,7 +62,7 @@ local incarnation, source, id, last = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
 local version, bytes, all = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local topic = open_topic(KEYS[1], now)
-if not topic or redis.call("HGET", KEYS[1], "incarnation") ~= incarnation then
+if not topic or incarnation ~= "-1" and redis.call("HGET", KEYS[1], "incarnation") ~= incarnation then
   return { "ENTITY_NOT_FOUND" }
 end
 -- On one server nothing waits: it has the arrival before the removal at the source.

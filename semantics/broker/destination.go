@@ -43,12 +43,6 @@ func (b *Broker) checkDestination(ctx context.Context, path, field, to string) e
 	if found.Incarnation != 0 {
 		return nil
 	}
-	if topic, err := b.store.GetEntity(ctx, semantics.TopicKind, to); err == nil && topic.Options.Partitions > 1 {
-		return semantics.BadDestination(
-			field, "is %q, a topic with several partitions, and nothing is forwarded there; name one with one partition",
-			semantics.Shorten(to),
-		).With(semantics.DetailEntity, path)
-	}
 	hint := "create it first"
 	for _, prefix := range []string{"queues/", "topics/"} {
 		name, has := strings.CutPrefix(to, prefix)

@@ -86,7 +86,7 @@ func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int
 		return 0, err
 	}
 	if (to.Kind == semantics.TopicKind) != r.options.TargetIsTopic || to.Incarnation == 0 {
-		return 0, r.noTarget(ctx)
+		return 0, semantics.NotFound(r.target)
 	}
 	limit := min(len(numbers), transferSize)
 	if r.options.TargetIsTopic {
@@ -134,16 +134,6 @@ func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int
 		r.moved(result.Resubmitted)
 	}
 	return begun.Looked, nil
-}
-
-// noTarget returns why nothing can be sent to the target: INVALID_OPERATION for a topic with several partitions, else
-// ENTITY_NOT_FOUND.
-func (r *resubmitter) noTarget(ctx context.Context) error {
-	topic, err := r.broker.store.GetEntity(ctx, semantics.TopicKind, r.target)
-	if r.options.TargetIsTopic && err == nil && topic.Options.Partitions > 1 {
-		return semantics.PartitionRefused(topic.Name, "resubmission to the topic")
-	}
-	return semantics.NotFound(r.target)
 }
 
 // checkTarget returns ENTITY_DISABLED if the target queue cannot be sent to.

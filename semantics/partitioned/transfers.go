@@ -8,12 +8,13 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Transfers from and to queues with several partitions.
+// Transfers from and to entities with several partitions.
 //
 // Each partition is a source of its own, under its own path, so what a transfer has set aside lies with its messages. A
-// destination is the whole queue: a transfer notes the incarnation of its record. What it carries arrives partition by
-// partition, and each partition remembers what became of its part. Which part a message is in depends on the message
-// alone, so any sidecar divides a transfer in the same way, and a repeat finds what has arrived.
+// destination is the whole queue or topic: a transfer notes the incarnation of its record. What it carries arrives
+// partition by partition, and each partition remembers what became of its part. Which part a message is in depends on
+// the message alone, so any sidecar divides a transfer in the same way, and a repeat finds what has arrived, also if the
+// copies of a topic are decided by other rules by then.
 
 // Destination implements semantics.Transfers.
 func (s *Store) Destination(ctx context.Context, path string) (semantics.Destination, error) {
@@ -21,13 +22,13 @@ func (s *Store) Destination(ctx context.Context, path string) (semantics.Destina
 	if err != nil || to.Incarnation != 0 {
 		return to, err
 	}
-	switch entity, err := s.Store.GetEntity(ctx, semantics.QueueKind, path); {
-	case semantics.CodeOf(err) == semantics.EntityNotFound, err == nil && !isSpread(entity):
-		return to, nil
+	switch w, err := s.find(ctx, path); {
+	case semantics.CodeOf(err) == semantics.EntityNotFound, err == nil && (w == nil || w.topic != nil):
+		return to, nil // a subscription is no destination
 	case err != nil:
 		return to, err
 	default:
-		return semantics.Destination{Path: entity.Name, Kind: entity.Kind, Incarnation: entity.Incarnation}, nil
+		return semantics.Destination{Path: w.name, Kind: w.kind, Incarnation: w.incarnation}, nil
 	}
 }
 
@@ -120,23 +121,23 @@ func (s *Store) Arrive(
 		if isThere && !errors.Is(err, semantics.ErrNotYet) {
 			return arrivals, err
 		}
-		// It may be a queue that this Store does not know yet.
-		entity, failed := s.Store.GetEntity(ctx, semantics.QueueKind, transfer.To.Path)
+		// It may be an entity that this Store does not know yet.
+		found, failed := s.find(ctx, transfer.To.Path)
 		switch {
 		case failed != nil && semantics.CodeOf(failed) != semantics.EntityNotFound:
 			return nil, failed
-		case failed != nil || !isSpread(entity) || entity.Incarnation != transfer.To.Incarnation:
+		case failed != nil || found == nil || found.incarnation != transfer.To.Incarnation:
 			return arrivals, err
 		}
-		w = s.remember(unpinned{ctx}, s.wholeOf(entity))
+		w = s.remember(unpinned{ctx}, found)
 	}
-	arrivals, err := s.arriveIn(ctx, w, transfer, publications, isLast)
+	arrivals, err := s.arriveInEach(ctx, w, transfer, version, publications, isLast)
 	switch {
 	case semantics.CodeOf(err) != semantics.EntityNotFound:
 		return arrivals, named(err)
 	case !isLast:
 		return nil, semantics.ErrNotYet
-	default: // with the queue has gone what had arrived there
+	default: // with the entity has gone what had arrived there
 		for i := range arrivals {
 			arrivals[i] = semantics.Arrival{Refused: semantics.EntityNotFound}
 		}
@@ -149,10 +150,12 @@ func (w *whole) ofCarried(m *semantics.Message) int {
 	return w.ofKey(cmp.Or(m.Partition(), m.MessageID))
 }
 
-// arriveIn lets each partition take its part. One that fails does not keep the others from it: the repeat finds what
-// has arrived. ENTITY_NOT_FOUND if the queue is gone. It returns an arrival for each message in any case.
-func (s *Store) arriveIn(
-	ctx context.Context, w *whole, transfer semantics.Transfer, publications []semantics.Publication, isLast bool,
+// arriveInEach lets each partition take its part. One that fails does not keep the others from it: the repeat finds what
+// has arrived. ENTITY_NOT_FOUND if the entity is gone, ErrRoutesChanged if the copies of some part are to be decided
+// again. It returns an arrival for each message in any case.
+func (s *Store) arriveInEach(
+	ctx context.Context, w *whole, transfer semantics.Transfer, version int64, publications []semantics.Publication,
+	isLast bool,
 ) ([]semantics.Arrival, error) {
 	places, arrivals := make([][]int, len(w.paths)), make([]semantics.Arrival, len(publications))
 	for i, publication := range publications {
@@ -164,17 +167,12 @@ func (s *Store) arriveIn(
 		if len(own) == 0 {
 			continue
 		}
-		part := transfer
-		part.To.Path, part.To.Incarnation = w.paths[p], semantics.AnyIncarnation
-		var some []semantics.Arrival
-		err := s.inOne(ctx, w, func() (err error) {
-			some, err = s.Store.Arrive(ctx, part, 0, pick(publications, own), isLast)
-			return err
-		})
+		some, err := s.arriveIn(ctx, w, p, transfer, version, pick(publications, own), isLast)
 		switch {
 		case errors.Is(err, semantics.ErrOvertaken), semantics.CodeOf(err) == semantics.EntityNotFound:
 			return arrivals, err
-		case err != nil && (failed == nil || errors.Is(failed, semantics.ErrNotYet)):
+		case err != nil && (failed == nil || errors.Is(failed, semantics.ErrNotYet) ||
+			errors.Is(err, semantics.ErrRoutesChanged)):
 			failed = inPartition(err, p)
 		}
 		for i, a := range some {
@@ -185,6 +183,28 @@ func (s *Store) arriveIn(
 		}
 	}
 	return arrivals, failed
+}
+
+// arriveIn lets a partition take its part. If it does not follow the routes of its topic, it is made to.
+func (s *Store) arriveIn(
+	ctx context.Context, w *whole, p int, transfer semantics.Transfer, version int64, part []semantics.Publication,
+	isLast bool,
+) (arrivals []semantics.Arrival, err error) {
+	transfer.To.Path, transfer.To.Incarnation = w.paths[p], semantics.AnyIncarnation
+	arrive := func() error {
+		arrivals, err = s.Store.Arrive(ctx, transfer, version, part, isLast)
+		return err
+	}
+	err = s.inOne(ctx, w, func() error {
+		if err := arrive(); !errors.Is(err, semantics.ErrRoutesChanged) {
+			return err
+		}
+		if err := s.level(ctx, w, p); err != nil {
+			return err
+		}
+		return arrive()
+	})
+	return arrivals, err
 }
 
 // unpinned is the context of a call without its values, for work of several goroutines: those of an Unbroken are for

@@ -198,23 +198,33 @@ func testPART_5_ForwarderDiesAfterAnyStep(t *testing.T, h *fixture) {
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(3))
 	h.create(partitions(2), forwardsTo(archive.Path))
+	h.untilItLives(7, func(steps int, after bool) (died bool) {
+		want := h.sendKeyed(orders, 15)
+		mortal := h.newBroker(partitioned.New(&dyingBelow{Below: below, left: steps, after: after}))
+		if err := mortal.Forward(t.Context(), orders); err != nil {
+			h.wantCode(err, semantics.StoreUnavailable)
+			died = true
+		}
+		h.forwardBy(h.peer())
+		h.same(h.counts(), semantics.Runtime{})
+		h.wantByKey(archive, want)
+		h.complete(archive, h.receive(archive, 100)...)
+		return died
+	})
+}
+
+// untilItLives runs something with a sidecar that dies after one step, after two, and so on, until it does not die.
+func (h *fixture) untilItLives(least int, run func(steps int, after bool) (died bool)) {
+	h.t.Helper()
 	for steps, died := 1, true; died; steps++ {
 		died = false
 		for _, after := range []bool{false, true} {
-			want := h.sendKeyed(orders, 15)
-			dying := &dyingBelow{Below: below, left: steps, after: after}
-			mortal := h.newBroker(partitioned.New(dying))
-			if err := mortal.Forward(t.Context(), orders); err != nil {
-				h.wantCode(err, semantics.StoreUnavailable)
+			if run(steps, after) {
 				died = true
 			}
-			h.forwardBy(h.peer())
-			h.same(h.counts(), semantics.Runtime{})
-			h.wantByKey(archive, want)
-			h.complete(archive, h.receive(archive, 100)...)
 		}
-		if !died && steps < 7 {
-			t.Fatalf("it was over after %d steps: this proves little", steps)
+		if !died && steps < least {
+			h.t.Fatalf("it was over after %d steps: this proves little", steps)
 		}
 	}
 }

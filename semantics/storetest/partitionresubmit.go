@@ -198,36 +198,32 @@ func testDLQ_22_BetweenPartitionsDiesAfterAnyStep(t *testing.T, h *fixture) {
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(3))
 	h.create(partitions(2))
-	for steps, died := 1, true; died; steps++ {
-		died = false
-		for _, after := range []bool{false, true} {
-			want := h.deadLetterKeyed(15)
-			dying := &dyingBelow{Below: below, left: steps, after: after}
-			mortal := h.newBroker(partitioned.New(dying))
-			options := broker.ResubmitOptions{Target: archive.Path, NewMessageIDs: true}
-			results, more, err := mortal.Resubmit(t.Context(), deadOrders, options)
-			if err != nil || more {
-				died = true
-			}
-			h.took(results)
-			// the letters of a transfer that is under way are not seen until some call finishes it
-			h.ok(third(h.peer().Resubmit(t.Context(), deadOrders, options)))
-			h.same(h.counts(), semantics.Runtime{})
-			got := map[string]int{}
-			for _, m := range h.peekFrom(archive, 1, 100) {
-				got[m.PartitionKey]++
-			}
-			for key, ids := range want {
-				if got[key] != len(ids) {
-					t.Fatalf("after %d steps: %d messages of %s, want %d", steps, got[key], key, len(ids))
-				}
-			}
-			h.complete(archive, h.receive(archive, 100)...)
-		}
-		if !died && steps < 6 {
-			t.Fatalf("it was over after %d steps: this proves little", steps)
-		}
+	options := broker.ResubmitOptions{Target: archive.Path, NewMessageIDs: true}
+	h.untilItLives(6, func(steps int, after bool) bool {
+		want := h.deadLetterKeyed(15)
+		mortal := h.newBroker(partitioned.New(&dyingBelow{Below: below, left: steps, after: after}))
+		results, more, err := mortal.Resubmit(t.Context(), deadOrders, options)
+		h.took(results)
+		// the letters of a transfer that is under way are not seen until some call finishes it
+		h.ok(third(h.peer().Resubmit(t.Context(), deadOrders, options)))
+		h.same(h.counts(), semantics.Runtime{})
+		h.wantCountsByKey(archive, want)
+		h.complete(archive, h.receive(archive, 100)...)
+		return err != nil || more
+	})
+}
+
+// wantCountsByKey checks how many messages a source has of each key.
+func (h *fixture) wantCountsByKey(source semantics.Source, want map[string][]string) {
+	h.t.Helper()
+	got, counts := map[string]int{}, map[string]int{}
+	for _, m := range h.peekFrom(source, 1, broker.MaxPeekMessages) {
+		got[m.PartitionKey]++
 	}
+	for key, ids := range want {
+		counts[key] = len(ids)
+	}
+	h.same(got, counts)
 }
 
 // Transfer dead letters of a queue with several partitions return to it, and are forwarded again.

@@ -200,8 +200,6 @@ func testPART_8_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
 	h.wantCode(err, semantics.InvalidOperation)
 	_, err = h.broker.UpdateEntity(t.Context(), semantics.SubscriptionKind, eu.Path, semantics.Options{AutoDeleteOnIdle: time.Hour}, []string{"autoDeleteOnIdle"})
 	h.wantCode(err, semantics.InvalidOperation)
-	_, err = h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "plain", semantics.Options{ForwardTo: news}, []string{"forwardTo"})
-	h.wantCode(err, semantics.ForwardDestinationInvalid)
 }
 
 func testPART_8_RequestIDWithoutKey(_ *testing.T, h *fixture) {

@@ -18,7 +18,6 @@ var partitionTopicUseTests = []ruleTest{
 	testPART_8_PurgeOfASubscription,
 	testPART_8_ResubmittedToTheSubscription,
 	testPART_8_ResubmittedToAQueue,
-	testPART_8_ResubmissionToTheTopicIsRefused,
 }
 
 // A session of a subscription lies in one partition, by its id.
@@ -195,15 +194,4 @@ func testPART_8_ResubmittedToAQueue(t *testing.T, h *fixture) {
 		h.wantHidden(h.peek(semantics.Source{Path: path})...)
 		h.wantOfAll(semantics.Source{Path: path}, 1, ids...)
 	}
-}
-
-// A topic with several partitions cannot be the target yet: nothing is changed.
-func testPART_8_ResubmissionToTheTopicIsRefused(t *testing.T, h *fixture) {
-	h.spreadNews(3)
-	h.deadLetterNews(6)
-	for _, b := range []*broker.Broker{h.broker, h.peer()} {
-		_, _, err := b.Resubmit(t.Context(), deadEU, broker.ResubmitOptions{Target: news, TargetIsTopic: true})
-		h.same(h.wantCode(err, semantics.InvalidOperation).Details[semantics.DetailEntity], news)
-	}
-	h.same([]int64{h.runtimeOf(eu).DeadLetter, h.runtimeOf(us).Total()}, []int64{6, 6})
 }
