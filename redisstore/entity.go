@@ -96,7 +96,7 @@ func (s *Store) createArgs(
 	}
 	word := kind.String()
 	if options.Partitions > 1 {
-		word, fields = recordKind(kind), recordFields(fields)
+		word, fields, unmatchedTo = recordKind(kind), recordFields(fields), "" // each partition has its own
 	}
 	args := append([]any{s.now(), word, unmatchedTo, ticket, len(fields)}, fields...)
 	return append(args, unmatchedFields(path, unmatchedTo)...)
@@ -168,13 +168,13 @@ func (s *Store) UpdateEntity(
 			return semantics.Entity{}, err
 		}
 	}
-	args := func(word string, fields []any) []any {
+	args := func(word string, fields []any, unmatchedTo string) []any {
 		args := append([]any{s.now(), word, semantics.Fold(name), unmatchedTo, newMark(), len(fields)}, fields...)
 		return append(args, unmatchedFields(path, unmatchedTo)...)
 	}
-	r, err := s.run(ctx, "update_entity", s.keys(path), args(kind.String(), fields)...)
+	r, err := s.run(ctx, "update_entity", s.keys(path), args(kind.String(), fields, unmatchedTo)...)
 	if err == nil && kind != semantics.SubscriptionKind && r.status == string(semantics.EntityNotFound) {
-		r, err = s.run(ctx, "update_entity", s.keys(path), args(recordKind(kind), recordFields(fields))...)
+		r, err = s.run(ctx, "update_entity", s.keys(path), args(recordKind(kind), recordFields(fields), "")...)
 	}
 	if err != nil {
 		return semantics.Entity{}, err

@@ -1,7 +1,6 @@
 package semantics
 
 import (
-	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -141,19 +140,8 @@ func (o Options) CheckPartitions(entity string) error {
 	if o.Partitions <= 1 {
 		return nil
 	}
-	refused := cmp.Or(
-		when(o.UnmatchedTo != "", "unmatchedTo"),
-		when(o.AutoDeleteOnIdle != Never, "autoDeleteOnIdle"),
-	)
-	if refused == "" {
+	if o.AutoDeleteOnIdle == Never {
 		return nil
 	}
-	return PartitionRefused(entity, refused).With(DetailField, refused)
-}
-
-func when(is bool, word string) string {
-	if is {
-		return word
-	}
-	return ""
+	return PartitionRefused(entity, "autoDeleteOnIdle").With(DetailField, "autoDeleteOnIdle")
 }

@@ -67,7 +67,7 @@ func (s *Store) addSubscription(t *queue, name, path string, options semantics.O
 // keepUnmatched creates the subscription of a topic with UnmatchedTo that forwards there (TOPIC-3). If UnmatchedTo is
 // unset later, the subscription stays to forward what it has.
 func (s *Store) keepUnmatched(t *queue) {
-	if t.options.UnmatchedTo == "" {
+	if t.options.UnmatchedTo == "" || t.options.Partitions > 1 { // of several partitions each has its own
 		return
 	}
 	sub := t.subscriptions[semantics.UnmatchedSubscription]

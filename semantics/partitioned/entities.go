@@ -132,6 +132,10 @@ func (s *Store) updatePartitions(
 			_, err := s.Store.UpdateEntity(ctx, w.kind, w.paths[p], share, names)
 			return inPartition(unlessGone(err), p) // one that is missing gets the present options when it is created
 		}))
+		if err == nil && w.definition != "" { // last: what is decided by it finds partitions that can keep it
+			_, err = s.Store.UpdateEntity(ctx, w.kind, w.definition, share, names)
+			err = unlessGone(err)
+		}
 		if err != nil {
 			return mayHaveRun(named(err))
 		}

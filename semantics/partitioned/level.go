@@ -59,6 +59,12 @@ func (s *Store) levelSubscriptions(
 		wanted[route.Subscription] = true
 	}
 	isLevel = true
+	if wants.KeepsUnmatched && !has.KeepsUnmatched { // it may have forgotten that
+		isLevel = false
+		if err := s.keepUnmatched(ctx, w, p); err != nil {
+			return false, err
+		}
+	}
 	for _, route := range has.Subscriptions {
 		if wanted[route.Subscription] {
 			continue
@@ -84,6 +90,16 @@ func (s *Store) levelSubscriptions(
 		}
 	}
 	return isLevel, nil
+}
+
+// keepUnmatched lets a partition keep what no subscription gets, as the definition does.
+func (s *Store) keepUnmatched(ctx context.Context, w *whole, p int) error {
+	entity, err := s.Store.GetEntity(ctx, semantics.TopicKind, w.definition)
+	if err != nil {
+		return err
+	}
+	_, err = s.Store.UpdateEntity(ctx, semantics.TopicKind, w.paths[p], entity.Options, []string{"unmatchedTo"})
+	return err
 }
 
 // isDeleted reports whether a subscription that a partition has and the definition has not was deleted.

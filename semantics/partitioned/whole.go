@@ -48,8 +48,11 @@ func (w *whole) subscription(entity semantics.Entity) *whole {
 		incarnation: entity.Incarnation,
 		options:     entity.Options, topic: w,
 	}
+	inPartition := semantics.NameInPartition(name, entity.Incarnation)
+	if semantics.IsUnmatched(entity.Name) { // each partition has its own, as any topic
+		inPartition = semantics.UnmatchedSubscription
+	}
 	for _, path := range w.paths {
-		inPartition := semantics.NameInPartition(name, entity.Incarnation)
 		sub.paths = append(sub.paths, semantics.SubscriptionPath(path, inPartition))
 	}
 	return sub

@@ -180,7 +180,6 @@ func testPART_8_EachPartitionHasAShare(t *testing.T, h *fixture) {
 
 func testPART_8_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
 	h.spreadNews(2)
-	h.createNamed("plain")
 	refused := func(kind semantics.Kind, path, name string, c change) {
 		t.Helper()
 		options := semantics.Options{Partitions: 2}
@@ -192,13 +191,10 @@ func testPART_8_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
 		_, err := h.broker.CreateEntity(t.Context(), kind, path, options, given)
 		h.same(h.wantCode(err, semantics.InvalidOperation).Details[semantics.DetailField], name)
 	}
-	refused(semantics.TopicKind, "other", "unmatchedTo", func(o *semantics.Options) { o.UnmatchedTo = "plain" })
 	refused(semantics.TopicKind, "other", "autoDeleteOnIdle", func(o *semantics.Options) { o.AutoDeleteOnIdle = time.Hour })
 	other := subscription("other").Path
 	refused(semantics.SubscriptionKind, other, "autoDeleteOnIdle", func(o *semantics.Options) { o.AutoDeleteOnIdle = time.Hour })
-	_, err := h.broker.UpdateEntity(t.Context(), semantics.TopicKind, news, semantics.Options{UnmatchedTo: "plain"}, []string{"unmatchedTo"})
-	h.wantCode(err, semantics.InvalidOperation)
-	_, err = h.broker.UpdateEntity(t.Context(), semantics.SubscriptionKind, eu.Path, semantics.Options{AutoDeleteOnIdle: time.Hour}, []string{"autoDeleteOnIdle"})
+	_, err := h.broker.UpdateEntity(t.Context(), semantics.SubscriptionKind, eu.Path, semantics.Options{AutoDeleteOnIdle: time.Hour}, []string{"autoDeleteOnIdle"})
 	h.wantCode(err, semantics.InvalidOperation)
 }
 

@@ -16,6 +16,8 @@ var partitionTopicForwardTests = []ruleTest{
 	testPART_8_TopicRecreatedUnderATransfer,
 	testPART_8_TransferMeetsAMissingPartition,
 	testPART_8_SubscriptionIsNoDestination,
+	testPART_8_SweepersForwardWhatIsUnmatched,
+	testPART_8_PartitionThatForgotUnmatchedTo,
 	testPART_8_ResubmittedToTheTopic,
 	testPART_8_ResubmissionDiesAfterAnyStep,
 }
@@ -128,6 +130,46 @@ func testPART_8_SubscriptionIsNoDestination(_ *testing.T, h *fixture) {
 			return second(h.broker.UpdateEntity(h.t.Context(), semantics.QueueKind, "orders", options, []string{"forwardTo"}))
 		})
 	}
+}
+
+// createPickyNews creates archive, and news with partitions, of which eu wants messages with the subject x and all others
+// go to archive.
+func (h *fixture) createPickyNews(n int64) partitioned.Below {
+	h.t.Helper()
+	h.overPartitions()
+	below := h.below()
+	h.createPicky(partitions(n))
+	return below
+}
+
+func testPART_8_SweepersForwardWhatIsUnmatched(_ *testing.T, h *fixture) {
+	below := h.createPickyNews(4)
+	h.publishToAll(4, "a")
+	h.publish(about("x", text("b")))
+	h.sweepPartitions(below)
+	h.wantOfAll(eu, 1, "b")
+	rows := h.peek(archive)
+	h.wantHidden(rows...)
+	h.wantOfAll(archive, 4, "a")
+	h.updateTopic(keepsUnmatched(""), "unmatchedTo")
+	h.publishToAll(4, "c")
+	h.sweepPartitions(below)
+	h.wantOfAll(archive, 0)
+}
+
+// A server that went back to before unmatchedTo was set: what its partition gets is kept all the same.
+func testPART_8_PartitionThatForgotUnmatchedTo(t *testing.T, h *fixture) {
+	below := h.createPickyNews(2)
+	h.publishToAll(2, "a")
+	path := h.Store.(*partitioned.Store).Path(news, 1)
+	old, err := below.GetEntity(t.Context(), semantics.TopicKind, path)
+	h.ok(err)
+	h.ok(below.DeleteEntity(t.Context(), semantics.TopicKind, path))
+	old.Options.UnmatchedTo = ""
+	h.ok(third(below.CreateEntity(t.Context(), semantics.TopicKind, path, old.Options)))
+	h.publishToAll(2, "b")
+	h.sweepPartitions(below)
+	h.wantOfAll(archive, 1, "a", "b", "b")
 }
 
 // Each subscription gets what is sent to the topic again by its rules, as what a client sends.
