@@ -13,8 +13,8 @@ import (
 // Each partition is a source of its own, under its own path, so what a transfer has set aside lies with its messages. A
 // destination is the whole queue or topic: a transfer notes the incarnation of its record. What it carries arrives
 // partition by partition, and each partition remembers what became of its part. Which part a message is in depends on
-// the message alone, so any sidecar divides a transfer in the same way, and a repeat finds what has arrived, also if the
-// copies of a topic are decided by other rules by then.
+// the message alone, so any sidecar divides a transfer in the same way, and a repeat finds what has arrived, whatever
+// the rules of a topic are by then.
 
 // Destination implements semantics.Transfers.
 func (s *Store) Destination(ctx context.Context, path string) (semantics.Destination, error) {
@@ -24,7 +24,7 @@ func (s *Store) Destination(ctx context.Context, path string) (semantics.Destina
 	}
 	switch w, err := s.find(ctx, path); {
 	case semantics.CodeOf(err) == semantics.EntityNotFound, err == nil && (w == nil || w.topic != nil):
-		return to, nil // a subscription is no destination
+		return to, nil // a subscription cannot be a destination
 	case err != nil:
 		return to, err
 	default:
@@ -150,8 +150,8 @@ func (w *whole) ofCarried(m *semantics.Message) int {
 	return w.ofKey(cmp.Or(m.Partition(), m.MessageID))
 }
 
-// arriveInEach lets each partition take its part. One that fails does not keep the others from it: the repeat finds what
-// has arrived. ENTITY_NOT_FOUND if the entity is gone, ErrRoutesChanged if the copies of some part are to be decided
+// arriveInEach lets each partition take its part. One that fails does not keep the others from it: the repeat finds
+// what has arrived. ENTITY_NOT_FOUND if the entity is gone, ErrRoutesChanged if the copies of some part are to be decided
 // again. It returns an arrival for each message in any case.
 func (s *Store) arriveInEach(
 	ctx context.Context, w *whole, transfer semantics.Transfer, version int64, publications []semantics.Publication,

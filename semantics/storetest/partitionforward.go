@@ -213,7 +213,8 @@ func testPART_5_ForwarderDiesAfterAnyStep(t *testing.T, h *fixture) {
 	})
 }
 
-// untilItLives runs something with a sidecar that dies after one step, after two, and so on, until it does not die.
+// untilItLives runs something with a sidecar that stops after one step, after two, and so on, until it goes on to the
+// end.
 func (h *fixture) untilItLives(least int, run func(steps int, after bool) (died bool)) {
 	h.t.Helper()
 	for steps, died := 1, true; died; steps++ {
