@@ -85,7 +85,7 @@ func (m *topicModel) publishOnce(rt *rapid.T) {
 		if err != nil {
 			return nil, err
 		}
-		outcome := s.PublishOnce(m.t.Context(), "news", routes.Version, once, call)
+		outcome := s.PublishOnce(m.t.Context(), "news", routes.Version, once, routed(routes, [][]semantics.Publication{call})[0])
 		return []any{outcome.Stored, outcome.Repeats}, outcome.Err
 	})
 }
@@ -252,7 +252,8 @@ func (m *topicModel) resubmitToTopic(rt *rapid.T) {
 		if err != nil {
 			return nil, err
 		}
-		arrivals, err := s.Arrive(ctx, begun.Transfer, routes.Version, sentAgain(begun.Transfer, to...), true)
+		publications := routed(routes, [][]semantics.Publication{sentAgain(begun.Transfer, to...)})[0]
+		arrivals, err := s.Arrive(ctx, begun.Transfer, routes.Version, publications, true)
 		if err != nil {
 			return nil, err
 		}

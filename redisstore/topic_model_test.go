@@ -20,6 +20,7 @@ import (
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/memstore"
+	"github.com/sidebus/sidebus/semantics/partitioned"
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
@@ -37,6 +38,7 @@ type topicModel struct {
 	largest int      // most messages that one subscription ever got
 	lasts   bool     // nothing has a lifetime
 	locks   map[semantics.Source][][2]semantics.LockToken
+	spread  int64 // partitions of the topic
 	sent    int
 	steps   int
 }
@@ -48,26 +50,58 @@ func TestTopicModel(t *testing.T) {
 	raw := redistest.Client(t, redistest.URL(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		m := openTopicModel(t, rt, raw)
-		m.audit = func() error {
+		m.play(rt, func() error {
 			return errors.Join(m.auditor.HoldRequests(t.Context(), "news"), m.auditor.Audit(t.Context(), "news"))
-		}
-		m.sources = []semantics.Source{of("a"), of("b"), of("c"), deadOf("a"), deadOf("b"), deadOf("c")}
-		m.create()
-		rt.Repeat(map[string]func(*rapid.T){
-			"": m.checkNow, "publish": m.publish, "publish again": m.publish, "publish more": m.publish, "receive": m.receive,
-			"receive again": m.receive, "settle": m.settle, "settle again": m.settle, "advance": m.advance, "activate": m.activate,
-			"cancel": m.cancel, "update": m.update, "rule": m.rule, "make anew": m.makeAnew, "resubmit": m.resubmit, "purge": m.purge, "transact": m.transact,
-			"check": m.check, "publish many": m.publishMany, "publish once": m.publishOnce, "crowd in": m.crowdIn,
-			"publish to all": m.publishToAll, "by number": m.byNumber, "resubmit to the topic": m.resubmitToTopic,
 		})
-		m.checkAll(rt)
-		m.both("delete", func(_ int, s semantics.Store) (any, error) {
-			return nil, s.DeleteEntity(t.Context(), semantics.TopicKind, "news")
-		})
-		if err := m.audit(); err != nil {
-			rt.Fatal(err)
-		}
 	})
+}
+
+// The same holds of a topic with several partitions: which partition a call goes to does not depend on the store.
+func TestPART_8_TopicModelOverPartitions(t *testing.T) {
+	t.Parallel()
+	raw := redistest.Client(t, redistest.URL(t))
+	rapid.Check(t, func(rt *rapid.T) {
+		m := openTopicModel(t, rt, raw)
+		m.spread = rapid.SampledFrom([]int64{2, 5}).Draw(rt, "partitions")
+		for i, s := range m.stores {
+			m.stores[i] = partitioned.New(s.(partitioned.Below))
+		}
+		var paths []string // of what the store below has, as long as there is such a topic
+		m.play(rt, func() error {
+			if subject := m.stores[1].(*partitioned.Store); subject.Definition("news") != "" {
+				paths = []string{subject.Definition("news")}
+				for p := range int(m.spread) {
+					paths = append(paths, subject.Path("news", p))
+				}
+			}
+			var faults []error
+			for _, path := range paths {
+				faults = append(faults, m.auditor.Audit(t.Context(), path))
+			}
+			return errors.Join(faults...)
+		})
+	})
+}
+
+// play runs one run of the model. audit looks into what Redis keeps.
+func (m *topicModel) play(rt *rapid.T, audit func() error) {
+	m.audit = audit
+	m.sources = []semantics.Source{of("a"), of("b"), of("c"), deadOf("a"), deadOf("b"), deadOf("c")}
+	m.create()
+	rt.Repeat(map[string]func(*rapid.T){
+		"": m.checkNow, "publish": m.publish, "publish again": m.publish, "publish more": m.publish, "receive": m.receive,
+		"receive again": m.receive, "settle": m.settle, "settle again": m.settle, "advance": m.advance, "activate": m.activate,
+		"cancel": m.cancel, "update": m.update, "rule": m.rule, "make anew": m.makeAnew, "resubmit": m.resubmit, "purge": m.purge, "transact": m.transact,
+		"check": m.check, "publish many": m.publishMany, "publish once": m.publishOnce, "crowd in": m.crowdIn,
+		"publish to all": m.publishToAll, "by number": m.byNumber, "resubmit to the topic": m.resubmitToTopic,
+	})
+	m.checkAll(rt)
+	m.both("delete", func(_ int, s semantics.Store) (any, error) {
+		return nil, s.DeleteEntity(m.t.Context(), semantics.TopicKind, "news")
+	})
+	if err := m.audit(); err != nil {
+		rt.Fatal(err)
+	}
 }
 
 // openTopicModel opens both stores, in a namespace of their own, for one run of a model.
@@ -93,6 +127,7 @@ func openTopicModel(t *testing.T, rt *rapid.T, raw redis.UniversalClient) *topic
 var comparing = cmp.Options{
 	cmpopts.EquateEmpty(), cmp.Comparer(func(a, b semantics.Value) bool { return a == b }),
 	cmpopts.IgnoreFields(semantics.Received{}, "Encoded", "Own"), // which the store in memory does not have
+	cmpopts.IgnoreFields(semantics.Entity{}, "Incarnation"),      // random
 	cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal)),
 }
 
@@ -128,7 +163,7 @@ func (m *topicModel) create() {
 	options.DuplicateHistoryMaxEntries = rapid.SampledFrom([]int64{20, 1000, 1_000_000}).Draw(m.T, "max history")
 	options.FailIfUnmatched = rapid.Bool().Draw(m.T, "fails unmatched")
 	options.MaxSizeInMegabytes, options.MaxMessageSizeInKilobytes = 1, 1024
-	options.DefaultMessageTimeToLive = m.drawLife("topic lives")
+	options.DefaultMessageTimeToLive, options.Partitions = m.drawLife("topic lives"), m.spread
 	m.both("create", func(_ int, s semantics.Store) (any, error) {
 		entity, _, err := s.CreateEntity(m.t.Context(), semantics.TopicKind, "news", options)
 		return entity, err
@@ -239,11 +274,34 @@ func (m *topicModel) publishCalls(what string, calls [][]semantics.Publication, 
 		}
 		var results []string
 		m.largest += len(calls[0])
-		for _, o := range s.Publish(m.t.Context(), "news", routes.Version-stale, calls) {
+		for _, o := range s.Publish(m.t.Context(), "news", routes.Version-stale, routed(routes, calls)) {
 			results = append(results, fmt.Sprint(o.Stored, withoutDeadSize(storetest.Refusal(o.Err)), errors.Is(o.Err, semantics.ErrRoutesChanged)))
 		}
 		return results, nil
 	})
+}
+
+// routed returns calls whose copies name the subscriptions as the routes do.
+func routed(routes semantics.Routes, calls [][]semantics.Publication) [][]semantics.Publication {
+	named := make([][]semantics.Publication, len(calls))
+	for i, call := range calls {
+		named[i] = slices.Clone(call)
+		for j := range call {
+			named[i][j].Copies = routedCopies(routes, call[j].Copies)
+		}
+	}
+	return named
+}
+
+func routedCopies(routes semantics.Routes, copies []semantics.Copy) []semantics.Copy {
+	copies = slices.Clone(copies)
+	for i := range copies {
+		at := slices.IndexFunc(routes.Subscriptions, func(r semantics.Route) bool {
+			return semantics.WholePath(r.Subscription) == copies[i].Subscription
+		})
+		copies[i].Subscription = routes.Subscriptions[at].Subscription
+	}
+	return copies
 }
 
 func (m *topicModel) receive(rt *rapid.T) {
@@ -385,7 +443,7 @@ func (m *topicModel) activate(rt *rapid.T) {
 		var activations []semantics.Activation
 		for i, d := range due {
 			a := semantics.Activation{SequenceNumber: d.SequenceNumber, Publication: semantics.Publication{Message: &d.Message}}
-			for _, c := range copies[i] {
+			for _, c := range routedCopies(routes, copies[i]) {
 				c.Message = &d.Message
 				a.Copies = append(a.Copies, c)
 			}
@@ -508,7 +566,11 @@ func (m *topicModel) check(rt *rapid.T) {
 	m.both("topic", func(_ int, s semantics.Store) (any, error) { return s.GetEntity(ctx, semantics.TopicKind, "news") })
 	m.both("routes", func(_ int, s semantics.Store) (any, error) {
 		routes, err := s.Routes(ctx, "news")
-		routes.Version = 0 // begins at random
+		routes.Version = 0 // begins at random, and so do incarnations
+		for i := range routes.Subscriptions {
+			route := &routes.Subscriptions[i]
+			route.Subscription, route.Incarnation = semantics.WholePath(route.Subscription), 0
+		}
 		return routes, err
 	})
 }
