@@ -145,16 +145,16 @@ test: redis python node java ## Run all tests against a real Redis, which is ins
 # are only for servers without replicas.
 .PHONY: test-all
 test-all: redis ## Run the rules, the models and the histories on Sentinels, a cluster, at the levels disk and replica, on Redis 8.0 and Valkey 8.1
-	SIDEBUS_TEST_REDIS=cluster go test -count=1 -timeout 20m ./redisstore -run 'Model$$|Ways$$'
+	SIDEBUS_TEST_REDIS=cluster go test -count=1 -timeout 20m ./redisstore -run '(Model|TopicModelOverPartitions|Ways)$$'
 	SIDEBUS_TEST_REDIS=cluster go test -count=1 -timeout 20m ./test/history -run 'SessionHistories$$|SESS_30'
-	SIDEBUS_TEST_REDIS=sentinels go test -count=1 -timeout 20m ./redisstore -run 'Model$$|Ways$$|TestStore$$'
+	SIDEBUS_TEST_REDIS=sentinels go test -count=1 -timeout 20m ./redisstore -run 'Model($$|OverPartitions$$)|Ways$$|TestStore$$'
 	SIDEBUS_TEST_REDIS=sentinels go test -count=1 -timeout 20m ./test/history -run 'SessionHistories$$|SESS_30'
 	for level in disk replica; do \
 	  SIDEBUS_TEST_DURABILITY="$$level" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$' -skip 'TestStore/(DUR_3_LevelThat|PART_1_UpdateReaches)'; \
 	done
 	for server in redis valkey; do \
 	  program="$$(test/servers.sh "$$server")"; \
-	  SIDEBUS_TEST_SERVER="$$program" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$|Model$$|TestCluster|Sentinels|TestERR_[67]|DUR_'; \
+	  SIDEBUS_TEST_SERVER="$$program" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$|Model($$|OverPartitions$$)|TestCluster|Sentinels|TestERR_[67]|DUR_'; \
 	done
 
 .PHONY: test-race
