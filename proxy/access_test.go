@@ -1,10 +1,10 @@
 package proxy_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,9 +15,11 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	protofiles "github.com/sidebus/sidebus/proto"
@@ -49,6 +51,12 @@ var claimsOf = map[string]string{
 	"Admin.EnsureRule": "Manage", "Admin.CreateRule": "Manage", "Admin.DeleteRule": "Manage", "Admin.GetRule": "Listen", "Admin.ListRules": "Listen",
 }
 
+// claimsOfREST is the table for the REST API of Service Bus; compat's TestAUTH_3_TheTableHasEveryVerb counts its rows.
+var claimsOfREST = map[string]string{
+	"POST /q/messages": "Send", "POST /q/messages/head?timeout=0": "Listen", "DELETE /q/messages/head?timeout=0": "Listen",
+	"DELETE /q/messages/1/" + someLock: "Listen", "PUT /q/messages/1/" + someLock: "Listen", "POST /q/messages/1/" + someLock: "Listen",
+}
+
 // someKeys has a rule for every set of claims, and one for another entity than those of the tests.
 var someKeys = access.Keys{
 	"Send": {Primary: "k", Claims: access.Send}, "Listen": {Primary: "k", Claims: access.Listen}, "ListenSend": {Primary: "k", Claims: access.Listen | access.Send},
@@ -59,61 +67,9 @@ var someKeys = access.Keys{
 
 func tokenOf(rule string) string { return sas.Sign(rule, "k", time.Now().Add(time.Hour)) }
 
-// bearerOf is the token of an identity that has the name and the claims of a rule.
-func bearerOf(rule string) string { return "Bearer token-of-the-identity-" + rule }
-
-// guards are the ways in which credentials are checked. Each has a rule or an identity for every set of claims.
-var guards = map[string]struct {
-	authorizer access.Authorizer
-	tokenOf    func(rule string) string
-}{
-	"signatures":                 {access.SAS(func() access.Keys { return someKeys }), tokenOf},
-	"a policy":                   {policyOf(nil), bearerOf},
-	"a policy and its signature": {policyOf(func() access.Keys { return someKeys }), tokenOf},
-}
-
-// policyOf returns a policy whose identities have the claims of someKeys.
-func policyOf(keys access.SAS) access.Authorizer {
-	var identities []access.Identity
-	for name, key := range someKeys {
-		pattern, _ := access.ParsePattern(cmp.Or(key.Entity, "*"))
-		identities = append(identities, access.Identity{
-			Name: name, Tokens: []access.Token{access.NewToken(strings.TrimPrefix(bearerOf(name), "Bearer "))}, SASRules: []string{name},
-			Grants: []access.Grant{{Entities: []access.Pattern{pattern}, Claims: key.Claims}},
-		})
-	}
-	policy := access.NewPolicy(identities, keys, nil)
-	return access.Policies(func() *access.Policy { return policy })
-}
-
 // permits reports whether a rule is enough for what an RPC needs.
 func permits(rule, needs string) bool {
 	return needs == "none" || rule == "Manage" || rule == needs || rule == "ListenSend" && needs != "Manage"
-}
-
-// guarded runs a sidecar with someKeys.
-func guarded(t *testing.T) *sidecar {
-	t.Helper()
-	return guardedBy(t, guards["signatures"].authorizer, tokenOf)
-}
-
-func guardedBy(t *testing.T, authorizer access.Authorizer, tokenOf func(rule string) string) *sidecar {
-	t.Helper()
-	s := launch(t, memstore.New(), func(c *proxy.Config) { c.Authorizer = authorizer })
-	s.tokenOf = tokenOf
-	wait(t, "start", s.proxy.Started())
-	return s
-}
-
-// withEachGuard runs a test for each way in which credentials are checked.
-func withEachGuard(t *testing.T, test func(t *testing.T, s *sidecar)) {
-	t.Helper()
-	for name, guard := range guards {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, guardedBy(t, guard.authorizer, guard.tokenOf))
-		})
-	}
 }
 
 // wantCode checks the code of a refusal, OK for none: an answer of any other kind came after the check.
@@ -133,8 +89,12 @@ var allRules = []string{"", "Send", "Listen", "ListenSend", "Manage", "other"}
 // callMultiplexed calls an RPC over a stream with the token of a rule. The token of the stream is for everything.
 func (s *sidecar) callMultiplexed(t *testing.T, rule string, method protoreflect.MethodDescriptor) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", s.tokenOf("Manage")), patience)
+	s = s.as(rule)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	if token := s.tokenOf("Manage"); token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", token)
+	}
 	stream, err := sidebusv1.NewCallsClient(s.conn).Multiplex(ctx)
 	must(t, err)
 	call := callOf(t, 1, "/"+string(method.Parent().FullName())+"/"+string(method.Name()), requestOf(method.Input(), string(method.Name())))
@@ -142,9 +102,11 @@ func (s *sidecar) callMultiplexed(t *testing.T, rule string, method protoreflect
 	if rule != "" {
 		call.Metadata["authorization"] = s.tokenOf(rule)
 	}
-	must(t, stream.Send(&sidebusv1.MultiplexRequest{Calls: []*sidebusv1.MultiplexRequest_Call{call}}))
+	_ = stream.Send(&sidebusv1.MultiplexRequest{Calls: []*sidebusv1.MultiplexRequest_Call{call}}) // Recv has the reason
 	response, err := stream.Recv()
-	must(t, err)
+	if err != nil {
+		return err // a caller that proves nothing by its connection cannot open the stream
+	}
 	failure := &spb.Status{}
 	must(t, proto.Unmarshal(response.GetAnswers()[0].GetStatus(), failure))
 	return status.ErrorProto(failure)
@@ -160,7 +122,7 @@ func TestAUTH_3_EveryRPCNeedsItsClaim(t *testing.T) {
 func checkEveryRPCNeedsItsClaim(t *testing.T, s *sidecar) {
 	t.Helper()
 	seen := 0
-	for _, file := range []protoreflect.FileDescriptor{sidebusv1.File_sidebus_v1_messages_proto, sidebusv1.File_sidebus_v1_sessions_proto, sidebusv1.File_sidebus_v1_transactions_proto, sidebusv1.File_sidebus_v1_admin_proto, sidebusv1.File_sidebus_v1_calls_proto} {
+	for _, file := range files() {
 		for i := range file.Services().Len() {
 			service := file.Services().Get(i)
 			for j := range service.Methods().Len() {
@@ -194,9 +156,45 @@ func checkEveryRPCNeedsItsClaim(t *testing.T, s *sidecar) {
 	}
 }
 
+// files are the files of the API.
+func files() (all []protoreflect.FileDescriptor) {
+	protoregistry.GlobalFiles.RangeFilesByPackage(sidebusv1.File_sidebus_v1_messages_proto.Package(), func(file protoreflect.FileDescriptor) bool {
+		all = append(all, file)
+		return true
+	})
+	return all
+}
+
+// The server has no other services than those of the API, and those that are for all.
+func TestAUTH_3_EveryServiceIsKnown(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	want := []string{"grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}
+	for _, file := range files() {
+		for i := range file.Services().Len() {
+			want = append(want, string(file.Services().Get(i).FullName()))
+		}
+	}
+	stream, err := reflectionpb.NewServerReflectionClient(s.conn).ServerReflectionInfo(t.Context())
+	must(t, err)
+	must(t, stream.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}))
+	response, err := stream.Recv()
+	must(t, err)
+	var got []string
+	for _, service := range response.GetListServicesResponse().GetService() {
+		got = append(got, service.GetName())
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // callWith calls an RPC for entities that do not exist, with the token of a rule, and gives its first failure.
 func (s *sidecar) callWith(t *testing.T, rule string, method protoreflect.MethodDescriptor) error {
 	t.Helper()
+	s = s.as(rule)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if rule != "" {
@@ -317,6 +315,15 @@ func checkEveryRouteNeedsItsClaim(t *testing.T, s *sidecar) {
 	if routes < len(claimsOf)-3 { // the streams have none
 		t.Errorf("saw %d routes", routes)
 	}
+	for route, needs := range claimsOfREST {
+		method, path, _ := strings.Cut(route, " ")
+		for _, rule := range allRules {
+			isRefused := wantCode(rule, needs) != codes.OK // 401 also for PERMISSION_DENIED (REST-1)
+			if a := s.callAs(t, rule, method, path, ""); (a.status == 401) != isRefused {
+				t.Errorf("%s with rule %q: got %d %s, refused must be %t", route, rule, a.status, a.body, isRefused)
+			}
+		}
+	}
 	for path, want := range map[string]int{"/openapi.json": 200, "/v1/none": 401, "/q/messages": 401, "/v1/queues?x=1": 401} {
 		if a := s.callAs(t, "", http.MethodGet, path, ""); a.status != want && path != "/q/messages" {
 			t.Errorf("%s: got %d, want %d", path, a.status, want)
@@ -330,9 +337,10 @@ func checkEveryRouteNeedsItsClaim(t *testing.T, s *sidecar) {
 // callAs makes a call over HTTP with the token of a rule.
 func (s *sidecar) callAs(t *testing.T, rule, method, path, body string) answer {
 	t.Helper()
-	request := newRequest(t, method, "http://"+s.proxy.HTTPAddr().String()+path, body)
-	if rule != "" {
-		request.Header.Set("Authorization", s.tokenOf(rule))
+	s = s.as(rule)
+	request := newRequest(t, method, s.base+path, body)
+	if token := s.tokenOf(rule); rule != "" && token != "" {
+		request.Header.Set("Authorization", token)
 	}
 	return s.exchange(t, request)
 }

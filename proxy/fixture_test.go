@@ -59,7 +59,9 @@ type sidecar struct {
 	sessions sidebusv1.SessionsClient
 	admin    sidebusv1.AdminClient
 
-	tokenOf func(rule string) string // of a sidecar that checks credentials
+	base    string                     // of the URLs of the HTTP API
+	tokenOf func(rule string) string   // of a sidecar that checks credentials
+	as      func(rule string) *sidecar // with the connections of a caller that has the claims of a rule
 }
 
 // start runs a sidecar over store until the test ends.
@@ -111,6 +113,7 @@ func launchBroker(t *testing.T, broker *broker.Broker, over store, change ...fun
 			t.Fatalf("Run: %v", s.err)
 		}
 	}
+	s.base, s.as = "http://"+s.proxy.HTTPAddr().String(), func(string) *sidecar { return s }
 	transport := &http.Transport{}
 	s.http = &http.Client{Transport: transport}
 	t.Cleanup(transport.CloseIdleConnections)

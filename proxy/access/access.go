@@ -97,7 +97,12 @@ func Authenticate(ctx context.Context, authorizer Authorizer, proof Proof) (cont
 	if err != nil {
 		return ctx, err
 	}
-	return context.WithValue(ctx, callerKey{}, caller), nil
+	return WithCaller(ctx, caller), nil
+}
+
+// WithCaller returns a context with a caller.
+func WithCaller(ctx context.Context, caller Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller)
 }
 
 // PermitProof authenticates a caller and checks its right at once, for ways in without a context of their own.

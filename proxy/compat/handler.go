@@ -127,7 +127,12 @@ func (x *exchange) authorize(what verb) error {
 	if err != nil {
 		return err
 	}
-	return access.CheckPath(ctx, rpcs[what], x.route.entity, x.route.below)
+	if err := access.CheckPath(ctx, rpcs[what], x.route.entity, x.route.below); err != nil {
+		return err
+	}
+	listen := access.Right{Claims: access.Listen, Path: x.route.entity, Below: x.route.below}
+	x.request = x.request.WithContext(access.WhileWaitingWith(ctx, listen)) // only a receive waits
+	return nil
 }
 
 func (x *exchange) dispatch(what verb) error {

@@ -4,31 +4,36 @@ import (
 	"context"
 
 	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
 )
 
-// permit returns an error if the process at the other end of the socket does not have a right (AUTH-4).
-func (c *component) permit(ctx context.Context, right access.Right) error {
+// authenticate returns a context with the process at the other end of the socket as the caller, also for the audit
+// (AUTH-4). It fails with UNAUTHENTICATED.
+func (c *component) authenticate(ctx context.Context) (context.Context, error) {
+	ctx, _ = obs.WithCall(ctx)
 	proof := access.Proof{Way: access.ByDapr}
 	if conn := connOf(ctx); conn != nil {
 		proof.Peer = conn.peer()
 	}
-	return access.PermitProof(c.authorizer, proof, right)
+	authenticated, err := access.Authenticate(ctx, c.authorizer, proof)
+	obs.By(ctx, access.CallerIn(authenticated), proof.Peer)
+	return authenticated, err
 }
 
 // permitPublish checks the right of a publish. A publish to a dead-letter queue settles a message that was delivered.
-func (c *component) permitPublish(ctx context.Context, topic string) error {
+func permitPublish(ctx context.Context, topic string) error {
 	if path, sub := addressOf(topic); sub.IsDeadLetters() {
-		return c.permit(ctx, access.Right{Claims: access.Listen, Path: path, Settles: true})
+		return access.Permit(ctx, access.Right{Claims: access.Listen, Path: path, Settles: true})
 	}
-	return c.permit(ctx, access.Right{Claims: access.Send, Path: topic})
+	return access.Permit(ctx, access.Right{Claims: access.Send, Path: topic})
 }
 
-// mayCreate reports whether the process may create an entity that is missing. Without this right it uses what exists.
-func (c *component) mayCreate(ctx context.Context, path string) bool {
-	return c.permit(ctx, access.Right{Claims: access.Manage, Path: path}) == nil
+// mayCreate reports whether the caller may create an entity that is missing. Without this right it uses what exists.
+func mayCreate(ctx context.Context, path string) bool {
+	return access.Permit(ctx, access.Right{Claims: access.Manage, Path: path}) == nil
 }
 
-// permitted checks the right of a subscription.
-func (p *pullStream) permitted() error {
-	return p.component.permit(p.stream.Context(), access.Right{Claims: access.Listen, Path: p.source.Path})
+// permitted checks that the caller may receive from the source of the subscription.
+func (p *pullStream) permitted(ctx context.Context) error {
+	return access.Permit(ctx, access.Right{Claims: access.Listen, Path: p.source.Path})
 }

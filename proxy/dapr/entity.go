@@ -28,14 +28,17 @@ func (c *component) ensureTarget(ctx context.Context, s settings, path string) e
 	return err
 }
 
-// ensureSource creates what a subscription receives from: a queue, or a topic and its subscription.
+// ensureSource creates what a subscription receives from: a queue, or a topic and its subscription. It leaves out the
+// topic if the caller may create the subscription only.
 func (c *component) ensureSource(ctx context.Context, s settings, path string) ([]semantics.Difference, error) {
 	kind := semantics.QueueKind
 	if topic, _, isSubscription := semantics.SplitSubscription(path); isSubscription {
 		kind = semantics.SubscriptionKind
 		s.kind = semantics.TopicKind
-		if err := c.ensureTarget(ctx, s, topic); err != nil {
-			return nil, err
+		if mayCreate(ctx, topic) {
+			if err := c.ensureTarget(ctx, s, topic); err != nil {
+				return nil, err
+			}
 		}
 	}
 	options, given := optionsOf(s, kind)

@@ -21,7 +21,7 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// observeCall records a call, converts a panic to INTERNAL, and converts its error to a status.
+// observeCall authenticates and records a call, converts a panic to INTERNAL, and converts its error to a status.
 func (s *Server) observeCall(
 	ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
 ) (reply any, err error) {
@@ -38,10 +38,14 @@ func (s *Server) observeCall(
 			reply, err = nil, wireerror.Status(failure).Err()
 		}
 	}()
+	if ctx, err = info.Server.(*component).authenticate(ctx); err != nil {
+		return nil, err
+	}
 	return handle(ctx, request)
 }
 
-// observeStream is observeCall for streams. Reflection streams are not observed.
+// observeStream is observeCall for streams, which authenticate their caller themselves. Reflection streams are not
+// observed.
 func (s *Server) observeStream(
 	srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler,
 ) (err error) {

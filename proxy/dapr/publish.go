@@ -33,7 +33,7 @@ func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) 
 	if err := refuseNumber(request.GetTopic()); err != nil {
 		return nil, err
 	}
-	if err := c.permitPublish(ctx, request.GetTopic()); err != nil {
+	if err := permitPublish(ctx, request.GetTopic()); err != nil {
 		return nil, err
 	}
 	s := c.registry.settings(keyOf(ctx))
@@ -61,7 +61,7 @@ func (c *component) BulkPublish(
 	if err := refuseNumber(request.GetTopic()); err != nil {
 		return nil, err
 	}
-	if err := c.permitPublish(ctx, request.GetTopic()); err != nil {
+	if err := permitPublish(ctx, request.GetTopic()); err != nil {
 		return nil, err
 	}
 	s := c.registry.settings(keyOf(ctx))
@@ -143,7 +143,7 @@ func (c *component) send(
 		return results, false, err
 	}
 	results, repeated, err := send()
-	if semantics.CodeOf(err) == semantics.EntityNotFound && s.manages && c.mayCreate(ctx, topic) {
+	if semantics.CodeOf(err) == semantics.EntityNotFound && s.manages && mayCreate(ctx, topic) {
 		if err = c.ensureTarget(ctx, s, topic); err == nil {
 			results, repeated, err = send()
 		}

@@ -33,6 +33,7 @@ type pullStream struct {
 	stream   proto.PubSub_PullMessagesServer
 	logger   *slog.Logger
 	failures obs.FailureLog
+	refusals obs.Refusals
 	status   *settling.SourceStatus
 	settler  *settling.Settler
 	inFlight *inflight.Queue
@@ -181,15 +182,29 @@ func (p *pullStream) recoverPanic(ctx context.Context, do func(context.Context) 
 	return do(ctx)
 }
 
-// deliverOnce delivers the messages of one subscription and returns the reason for its end.
+// deliverOnce delivers the messages of one subscription and returns the reason for its end. It authenticates the
+// runtime each time, because the stream may outlive the policy that knows it.
 func (p *pullStream) deliverOnce(ctx context.Context) error {
+	ctx, err := p.component.authenticate(ctx)
+	if err == nil {
+		err = p.deliverUntilEnd(ctx)
+	}
+	p.refusals.Note(ctx, p.logger, obs.Dapr, pullMethod, err)
+	return err
+}
+
+var pullMethod = obs.Method(proto.PubSub_PullMessages_FullMethodName)
+
+// deliverUntilEnd delivers the messages of one subscription until it ends, or the caller in ctx loses its right.
+func (p *pullStream) deliverUntilEnd(ctx context.Context) error {
 	sub, err := p.subscribe(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.leave(ctx, sub)
 	defer p.status.Subscribed()()
-	permitted, stop := access.While(ctx, p.permitted)
+	p.refusals.Note(ctx, p.logger, obs.Dapr, pullMethod, nil)
+	permitted, stop := access.While(ctx, func() error { return p.permitted(ctx) })
 	defer stop()
 	for {
 		e, err := sub.Next(permitted)
@@ -216,11 +231,10 @@ func (p *pullStream) subscribe(ctx context.Context) (*stream.Subscription, error
 		return nil, err
 	}
 	p.source = source
-	if err := p.permitted(); err != nil {
+	if err := p.permitted(ctx); err != nil {
 		return nil, err
 	}
-	mayCreate := s.manages && source.SubQueue == semantics.MainQueue
-	if mayCreate && p.component.mayCreate(p.stream.Context(), source.Path) {
+	if s.manages && source.SubQueue == semantics.MainQueue && mayCreate(ctx, source.Path) {
 		if err := p.ensure(ctx, s, source.Path); err != nil {
 			return nil, err
 		}

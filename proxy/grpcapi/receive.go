@@ -14,8 +14,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
 )
 
-// deliversMessages are the methods that deliver messages or a session. For each call of such a method the wire must
-// open a Slot and end it (RECV-7).
+// deliversMessages are the methods that deliver messages or a session, and may wait for them. For each call of such a
+// method the wire must open a Slot and end it (RECV-7).
 var deliversMessages = map[string]bool{
 	sidebusv1.Messages_Receive_FullMethodName:            true,
 	sidebusv1.Messages_CompleteAndReceive_FullMethodName: true,

@@ -123,6 +123,9 @@ func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
 				if err := access.Check(ctx, full, request.(proto.Message)); err != nil {
 					return nil, err
 				}
+				if deliversMessages[full] {
+					ctx = access.WhileWaiting(ctx, full, request.(proto.Message))
+				}
 				reply, err := next(ctx, request)
 				admission.RequestHandled(ctx)
 				if err == nil {
@@ -160,7 +163,7 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 			return err
 		}
 		if full == sidebusv1.Calls_Multiplex_FullMethodName {
-			return handle(srv, &authenticatedStream{stream, ctx, func() {}, r.calls}) // its calls are admitted
+			return handle(srv, &authenticatedStream{stream, ctx, method, func() {}, r.calls}) // its calls are admitted
 		}
 		end, err := admission.BeginStream(ctx)
 		if err != nil {
@@ -168,7 +171,7 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 		}
 		defer end()
 		ctx, sent := admission.WithStreamMemory(ctx)
-		return handle(srv, &authenticatedStream{stream, ctx, sent, r.calls})
+		return handle(srv, &authenticatedStream{stream, ctx, method, sent, r.calls})
 	}
 }
 
@@ -184,18 +187,19 @@ const authorizationKey = "authorization"
 type authenticatedStream struct {
 	grpc.ServerStream
 
-	ctx   context.Context //nolint:containedctx // of the stream
-	sent  func()
-	calls *obs.Calls
+	ctx    context.Context //nolint:containedctx // of the stream
+	method string
+	sent   func()
+	calls  *obs.Calls
 }
 
 // Context returns the context of the stream.
 func (s *authenticatedStream) Context() context.Context { return s.ctx }
 
-// SendMsg counts the bytes that are on their way to the client, and notes an outage that m reports.
+// SendMsg counts the bytes that are on their way to the client, and records a failure that m reports.
 func (s *authenticatedStream) SendMsg(m any) error {
 	s.sent()
-	s.calls.NoteOutage(FailureIn(m))
+	s.calls.StreamFailed(s.ctx, obs.GRPC, s.method, FailureIn(m))
 	return s.ServerStream.SendMsg(m)
 }
 

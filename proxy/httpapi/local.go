@@ -50,7 +50,7 @@ func (l local) Invoke(ctx context.Context, method string, request, reply any, _ 
 			if err := takeKey(ctx, request); err != nil {
 				return nil, err
 			}
-			return call(ctx, request)
+			return call(access.WhileWaiting(ctx, method, request.(proto.Message)), request)
 		},
 	)
 	if err == nil {

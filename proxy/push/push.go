@@ -34,6 +34,7 @@ type handler struct {
 	metrics      *obs.Metrics
 	logger       *slog.Logger
 	failures     obs.FailureLog
+	refusals     obs.Refusals
 	sourceStatus *settling.SourceStatus
 	settler      *settling.Settler
 	app          *app
@@ -95,6 +96,7 @@ func (h *handler) run(ctx context.Context) {
 	)
 	for ctx.Err() == nil && !h.broker.Draining() {
 		err := h.runSubscription(ctx)
+		h.refusals.Note(ctx, h.logger, obs.Push, pushMethod, err)
 		if ctx.Err() != nil || h.broker.Draining() {
 			return
 		}
@@ -104,6 +106,9 @@ func (h *handler) run(ctx context.Context) {
 		}
 	}
 }
+
+// pushMethod is what the audit calls an attempt to receive for the app.
+const pushMethod = "Handler.Receive"
 
 // runSubscription pushes the messages of one subscription, and returns the reason for its end.
 func (h *handler) runSubscription(ctx context.Context) error {
@@ -124,6 +129,7 @@ func (h *handler) runSubscription(ctx context.Context) error {
 	s.calls, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.app.start(credits, func(n int) { _ = sub.SetCredits(n) }) // never out of range
 	defer h.sourceStatus.Subscribed()()
+	h.refusals.Note(ctx, h.logger, obs.Push, pushMethod, nil)
 	permitted, stop := access.While(ctx, h.permitted)
 	defer stop()
 	if err = s.run(permitted); permitted.Err() != nil && ctx.Err() == nil {

@@ -56,13 +56,19 @@ func (c *Calls) StreamDone(ctx context.Context, wire, method string, start time.
 	c.record(ctx, wire, method, start, err)
 }
 
-// NoteOutage calls OnOutage if err, which may be nil, reports that the store is unavailable. Done and StreamDone call
-// it; streams also call it for each request that failed.
-func (c *Calls) NoteOutage(err *semantics.Error) {
+// noteOutage calls OnOutage if err, which may be nil, reports that the store is unavailable. Done and StreamDone call
+// it; StreamFailed also does.
+func (c *Calls) noteOutage(err *semantics.Error) {
 	if c.OnOutage != nil && err != nil && err.Code == semantics.StoreUnavailable &&
 		err.Details[semantics.DetailCause] != semantics.CauseDraining {
 		c.OnOutage()
 	}
+}
+
+// StreamFailed records that one request of a stream failed. err may be nil. The stream goes on.
+func (c *Calls) StreamFailed(ctx context.Context, wire, method string, err *semantics.Error) {
+	c.noteOutage(err)
+	AuditRefusal(ctx, c.logger, wire, method, err)
 }
 
 func (c *Calls) record(ctx context.Context, wire, method string, start time.Time, err *semantics.Error) {
@@ -70,9 +76,9 @@ func (c *Calls) record(ctx context.Context, wire, method string, start time.Time
 	if err != nil && err.Code == semantics.Internal {
 		level = slog.LevelError
 	}
-	c.NoteOutage(err)
+	c.noteOutage(err)
 	c.metrics.rpcs.WithLabelValues(method, wire, code).Inc()
-	c.audit(ctx, wire, method, code, err)
+	c.audit(ctx, wire, method, err)
 	if !c.logger.Enabled(ctx, level) {
 		return
 	}
