@@ -47,7 +47,7 @@ func (c *Calls) audit(ctx context.Context, wire, method string, err *semantics.E
 	}
 }
 
-// AuditRefusal logs an attempt that failed for lack of a right, as Audit does. It does nothing for other errors, or nil.
+// AuditRefusal logs an attempt that failed for lack of a right, as Audit does; other errors and nil are not logged.
 func AuditRefusal(ctx context.Context, logger *slog.Logger, wire, method string, err *semantics.Error) {
 	if isRefusal(err) {
 		Audit(ctx, logger, wire, method, err)
