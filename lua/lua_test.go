@@ -132,6 +132,7 @@ func TestFlagsLetAFullRedisDrain(t *testing.T) {
 		"begin_transfer": "allow-oom", "begin_resubmission": "", "arrive": "", "arrive_in_topic": "", "end_transfer": "allow-oom", "destination": "no-writes",
 		"renumber_transfer": "allow-oom", "open_transfers": "allow-oom", "old_arrivals": "no-writes", "forget_arrivals": "allow-oom",
 		"lease_sweep": "allow-oom", "advance_sweep": "allow-oom", "set_alarm": "allow-oom", "take_alarms": "allow-oom", "move_alarm": "allow-oom",
+		"lease_reading": "allow-oom", "share_reading": "allow-oom",
 	}
 	for name, s := range scripts {
 		first, _, _ := strings.Cut(s.Text, "\n")

@@ -10,6 +10,7 @@ import (
 	"github.com/sidebus/sidebus/proxy/dapr"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/push"
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // Config configures a Proxy. An address is "host:port", with port 0 for any free one, or "unix:///path".
@@ -67,6 +68,9 @@ type Config struct {
 
 	// Entities is read for the gauges of queues, topics and subscriptions. nil: no gauges.
 	Entities obs.EntityStore
+
+	// Sharer lets one sidecar read Entities for all that use the store. nil: each reads for itself.
+	Sharer semantics.Sharer
 
 	// MetricsEntities limits the entities with metrics of their own. Zero is DefaultMetricsEntities, negative is none.
 	MetricsEntities int

@@ -70,7 +70,7 @@ func New(
 	}
 	if err := obs.RegisterSidecar(metrics, obs.Sidecar{
 		Version: config.Version, Commit: config.Commit, StoreUp: p.readiness.StoreUp,
-		Entities: config.Entities, MaxEntities: config.MetricsEntities,
+		Entities: config.Entities, Sharer: config.Sharer, MaxEntities: config.MetricsEntities,
 	}); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}

@@ -33,7 +33,7 @@ var fencing = map[string]string{
 
 	"sweep": isUpkeep, "activate": isUpkeep, "due": isUpkeep, "begin_transfer": isUpkeep, "end_transfer": isUpkeep,
 	"renumber_transfer": isUpkeep, "forget_arrivals": isUpkeep, "lease_sweep": isUpkeep, "advance_sweep": isUpkeep,
-	"set_alarm": isUpkeep, "take_alarms": isUpkeep, "move_alarm": isUpkeep,
+	"set_alarm": isUpkeep, "take_alarms": isUpkeep, "move_alarm": isUpkeep, "lease_reading": isUpkeep, "share_reading": isUpkeep,
 
 	"get_entity": reads, "get_session_state": reads, "list_names": reads, "list_rules": reads, "list_sessions": reads,
 	"list_subscriptions": reads, "old_arrivals": reads, "destination": reads, "peek": reads, "routes": reads,

@@ -23,7 +23,7 @@ func keysOfNamespace(namespace string) namespaceKeys { return namespaceKeys("sb:
 
 func (k namespaceKeys) parts(name string) (prefix, rest string) {
 	switch name {
-	case "names", "registered", "alarms", "whole_sweep":
+	case "names", "registered", "alarms", "whole_sweep", "readings":
 		return string(k), name
 	default:
 		return "", ""

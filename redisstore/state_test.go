@@ -36,7 +36,7 @@ func dump(t *testing.T, namespace string) []string {
 			continue
 		}
 		switch part[strings.LastIndex(part, ":")+1:] {
-		case "names", "registered", "alarms", "whole_sweep", "barred":
+		case "names", "registered", "alarms", "whole_sweep", "readings", "barred":
 			continue
 		case "rules":
 			for _, member := range c.ZRange(t.Context(), key, 0, -1).Val() {

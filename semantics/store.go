@@ -1,6 +1,9 @@
 package semantics
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Store keeps entities and messages and performs every promise as one atomic step by its own clock.
 //
@@ -40,6 +43,19 @@ type Upkeep interface {
 	// Level completes changes of the subscriptions and rules of a topic that did not reach this partition of it
 	// (PART-8).
 	Level(ctx context.Context, partition string) error
+}
+
+// Sharer is a Store that lets one sidecar read something for all of them, so that many sidecars cost what one does.
+//
+// Shared returns what some sidecar has read under a name within maxAge, and how old that is by the clock of the store.
+// If there is no such value and no other sidecar reads it now, it calls read, which blocks, keeps what that returns for
+// the others, and returns it too. Meanwhile the others get the value of before, which is then older than maxAge, but not
+// by more than some seconds; ErrNotYet if there is none. An error of read is returned as it is. A value is to be
+// bounded, and so is the number of names: they are of what is read, not of a sidecar.
+type Sharer interface {
+	Shared(
+		ctx context.Context, name string, maxAge time.Duration, read func(context.Context) ([]byte, error),
+	) (value []byte, age time.Duration, err error)
 }
 
 // Health is what a Store says of itself when it can serve.

@@ -2,6 +2,8 @@ package obs
 
 import (
 	"context"
+	"encoding/json"
+	"strconv"
 	"sync"
 	"time"
 
@@ -26,9 +28,10 @@ type EntityStore interface {
 
 // entities collects the gauges of queues, topics and subscriptions. It reads the store when metrics are scraped.
 type entities struct {
-	store EntityStore
-	limit int
-	isUp  func() bool // an unavailable store is not read
+	store  EntityStore
+	sharer semantics.Sharer // nil: no other sidecar reads for this one
+	limit  int
+	isUp   func() bool // an unavailable store is not read
 
 	messages, oldest, sessions, size, truncated *prometheus.Desc
 
@@ -37,26 +40,29 @@ type entities struct {
 	at   time.Time
 }
 
-// snapshot is the result of one read.
+// snapshot is the result of one read. Sidecars share it as JSON, under a name that changes with its form.
 type snapshot struct {
-	rows        []row
-	isTruncated bool // there are more entities than rows
+	Rows        []row
+	IsTruncated bool // there are more entities than rows
 }
 
 type row struct {
 	semantics.Runtime
 
-	path        string
-	kind        semantics.Kind
-	hasSessions bool
+	Path        string
+	Kind        semantics.Kind
+	HasSessions bool
 }
 
-func newEntities(store EntityStore, limit int, isUp func() bool) *entities {
+// sharedName is the name under which sidecars with the same limit share a snapshot.
+func (e *entities) sharedName() string { return "gauges1/" + strconv.Itoa(e.limit) }
+
+func newEntities(store EntityStore, sharer semantics.Sharer, limit int, isUp func() bool) *entities {
 	describe := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return &entities{
-		store: store, limit: limit, isUp: isUp,
+		store: store, sharer: sharer, limit: limit, isUp: isUp,
 		messages: describe(
 			"sidebus_entity_messages", "Messages of a queue, subscription or topic, by state.", "entity", "state",
 		),
@@ -93,13 +99,13 @@ func (e *entities) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	for _, r := range s.rows {
-		name := semantics.Fold(r.path)
+	for _, r := range s.Rows {
+		name := semantics.Fold(r.Path)
 		for state, n := range r.messages() {
 			gauge(e.messages, float64(n), name, state)
 		}
 		gauge(e.size, float64(r.SizeInBytes), name)
-		if r.kind == semantics.TopicKind {
+		if r.Kind == semantics.TopicKind {
 			continue
 		}
 		age := 0.0
@@ -107,14 +113,14 @@ func (e *entities) Collect(to chan<- prometheus.Metric) {
 			age = max(at.Sub(r.OldestEnqueuedAt).Seconds(), 0)
 		}
 		gauge(e.oldest, age, name)
-		if r.hasSessions {
+		if r.HasSessions {
 			gauge(e.sessions, float64(r.ReadySessions), name, "ready")
 			gauge(e.sessions, float64(r.LockedSessions), name, "locked")
 			gauge(e.sessions, float64(max(r.Sessions-r.ReadySessions-r.LockedSessions, 0)), name, "idle")
 		}
 	}
 	isTruncated := 0.0
-	if s.isTruncated {
+	if s.IsTruncated {
 		isTruncated = 1
 	}
 	gauge(e.truncated, isTruncated)
@@ -122,7 +128,7 @@ func (e *entities) Collect(to chan<- prometheus.Metric) {
 
 // messages returns the number of messages by state. Each message is in one state.
 func (r row) messages() map[string]int64 {
-	if r.kind == semantics.TopicKind {
+	if r.Kind == semantics.TopicKind {
 		return map[string]int64{"scheduled": r.Scheduled}
 	}
 	return map[string]int64{
@@ -133,7 +139,8 @@ func (r row) messages() map[string]int64 {
 	}
 }
 
-// current returns a snapshot that is at most entitiesInterval old, and when it was read.
+// current returns a snapshot that is at most entitiesInterval old, or little more while another sidecar reads the next
+// one, and when it was read.
 func (e *entities) current() (snapshot, time.Time, bool) {
 	if !e.isUp() {
 		return snapshot{}, time.Time{}, false
@@ -146,13 +153,32 @@ func (e *entities) current() (snapshot, time.Time, bool) {
 	//nolint:forbidigo // a Collector gets no context
 	ctx, cancel := context.WithTimeout(context.Background(), entitiesTimeout)
 	defer cancel()
-	s, err := e.read(ctx)
+	s, age, err := e.readForAll(ctx)
 	if err != nil {
 		e.at = time.Time{}
 		return snapshot{}, time.Time{}, false
 	}
-	e.last, e.at = s, time.Now()
+	e.last, e.at = s, time.Now().Add(-age)
 	return s, e.at, true
+}
+
+// readForAll reads the entities unless another sidecar has, or does so now.
+func (e *entities) readForAll(ctx context.Context) (s snapshot, age time.Duration, err error) {
+	if e.sharer == nil {
+		s, err = e.read(ctx)
+		return s, 0, err
+	}
+	text, age, err := e.sharer.Shared(ctx, e.sharedName(), entitiesInterval, func(ctx context.Context) ([]byte, error) {
+		s, err := e.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(s)
+	})
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	return s, age, err
 }
 
 // read reads queues, then topics, then their subscriptions, each by name.
@@ -161,19 +187,19 @@ func (e *entities) read(ctx context.Context) (snapshot, error) {
 	if err := e.list(ctx, &s, semantics.QueueKind, ""); err != nil {
 		return s, err
 	}
-	topics := len(s.rows)
+	topics := len(s.Rows)
 	if err := e.list(ctx, &s, semantics.TopicKind, ""); err != nil {
 		return s, err
 	}
-	for _, topic := range s.rows[topics:] {
-		if err := e.list(ctx, &s, semantics.SubscriptionKind, topic.path); err != nil {
+	for _, topic := range s.Rows[topics:] {
+		if err := e.list(ctx, &s, semantics.SubscriptionKind, topic.Path); err != nil {
 			return s, err
 		}
 	}
-	kept := s.rows[:0]
-	for _, r := range s.rows {
+	kept := s.Rows[:0]
+	for _, r := range s.Rows {
 		var err error
-		r.Runtime, err = e.store.Runtime(ctx, r.kind, r.path)
+		r.Runtime, err = e.store.Runtime(ctx, r.Kind, r.Path)
 		switch {
 		case semantics.CodeOf(err) == semantics.EntityNotFound: // deleted since it was listed
 		case err != nil:
@@ -182,13 +208,13 @@ func (e *entities) read(ctx context.Context) (snapshot, error) {
 			kept = append(kept, r)
 		}
 	}
-	s.rows = kept
+	s.Rows = kept
 	return s, nil
 }
 
 func (e *entities) list(ctx context.Context, s *snapshot, kind semantics.Kind, topic string) error {
 	for after := ""; ; {
-		size := min(e.limit-len(s.rows), semantics.MaxPageSize)
+		size := min(e.limit-len(s.Rows), semantics.MaxPageSize)
 		found, more, err := e.store.ListEntities(
 			ctx, kind, topic, after, max(size, 1),
 		) // with one it still reports whether there are more
@@ -199,11 +225,11 @@ func (e *entities) list(ctx context.Context, s *snapshot, kind semantics.Kind, t
 			return err
 		}
 		if size <= 0 {
-			s.isTruncated = s.isTruncated || len(found) > 0
+			s.IsTruncated = s.IsTruncated || len(found) > 0
 			return nil
 		}
 		for _, entity := range found {
-			s.rows = append(s.rows, row{path: entity.Name, kind: kind, hasSessions: entity.Options.RequiresSession})
+			s.Rows = append(s.Rows, row{Path: entity.Name, Kind: kind, HasSessions: entity.Options.RequiresSession})
 			after = listKey(entity.Name)
 		}
 		if !more {

@@ -169,6 +169,55 @@ func TestEntityGaugesAreBounded(t *testing.T) {
 	}
 }
 
+// sharedOnce keeps what the first sidecar reads for the others.
+type sharedOnce struct {
+	value []byte
+	name  string
+}
+
+func (s *sharedOnce) Shared(
+	ctx context.Context, name string, _ time.Duration, read func(context.Context) ([]byte, error),
+) (value []byte, age time.Duration, err error) {
+	if s.value != nil && s.name == name {
+		return s.value, time.Second, nil
+	}
+	s.name = name
+	s.value, err = read(ctx)
+	return s.value, 0, err
+}
+
+// Sidecars with the same limit show what one of them has read, and the same values.
+func TestCOMP_16_SidecarsShareTheGauges(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	options := semantics.DefaultOptions()
+	options.RequiresSession = true
+	if _, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "orders", options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Send(t.Context(), "orders", []*semantics.Message{{SessionID: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	shared, other := &sharedOnce{}, &manyEntities{fails: true}
+	var got [2][]string
+	for i, from := range []obs.EntityStore{store, other} {
+		registry := prometheus.NewRegistry()
+		err := obs.RegisterSidecar(registry, obs.Sidecar{StoreUp: func() bool { return true }, Entities: from, Sharer: shared, MaxEntities: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, prefix := range []string{"sidebus_entity_messages", "sidebus_entity_sessions", "sidebus_entities_truncated"} {
+			got[i] = append(got[i], lines(t, registry, prefix)...)
+		}
+	}
+	if diff := cmp.Diff(got[0], got[1]); diff != "" || !slices.Contains(got[0], " orders available 1") || !slices.Contains(got[0], " orders ready 1") {
+		t.Errorf("the second sidecar shows something else (-first +second):\n%s\n%q", diff, got[0])
+	}
+	if other.calls > 0 {
+		t.Errorf("the second sidecar asked the store %d times", other.calls)
+	}
+}
+
 // The first entities have labels of their own, in lower case, and the rest is "(other)".
 func TestEntityLabelsAreBounded(t *testing.T) {
 	t.Parallel()

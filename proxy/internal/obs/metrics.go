@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // Values of the label "wire".
@@ -210,8 +212,9 @@ func addBroker(to *collection, stats BrokerStats) {
 type Sidecar struct {
 	Version, Commit string
 	StoreUp         func() bool
-	Entities        EntityStore // nil: no gauges of entities
-	MaxEntities     int         // with gauges; 0: none
+	Entities        EntityStore      // nil: no gauges of entities
+	Sharer          semantics.Sharer // nil: each sidecar reads Entities
+	MaxEntities     int              // with gauges; 0: none
 }
 
 // RegisterSidecar registers the metrics of a sidecar. It fails if the registry has metrics of the same names.
@@ -227,7 +230,7 @@ func RegisterSidecar(registry *prometheus.Registry, s Sidecar) error {
 		return 0
 	})
 	if s.Entities != nil && s.MaxEntities > 0 {
-		add(all, newEntities(s.Entities, s.MaxEntities, s.StoreUp))
+		add(all, newEntities(s.Entities, s.Sharer, s.MaxEntities, s.StoreUp))
 	}
 	return all.register(registry)
 }

@@ -128,7 +128,7 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 	if !s.Sessions {
 		options = append(options, broker.WithoutSessions())
 	}
-	config.Entities = opened
+	config.Entities, config.Sharer = opened, opened.Sharer
 	broker := broker.New(opened, options...)
 	defer broker.Close()
 	sidecar, err := proxy.New(config, broker, opened.Checker, logger, metrics)

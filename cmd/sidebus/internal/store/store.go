@@ -22,10 +22,11 @@ import (
 type Opened struct {
 	semantics.Store
 	Checker semantics.Checker
-	Sweep   sweep  // what to run beside serving, until its context ends
-	What    string // for people, without secrets
-	Stop    func() // after the last call
-	StopNow func() // just before the process exits at once
+	Sharer  semantics.Sharer // nil: no other sidecar uses the store
+	Sweep   sweep            // what to run beside serving, until its context ends
+	What    string           // for people, without secrets
+	Stop    func()           // after the last call
+	StopNow func()           // just before the process exits at once
 }
 
 // sweep is the method of a semantics.Sweeper.
@@ -78,7 +79,7 @@ func openRedis(s *settings.Settings, address, what string, observe Observer) (*O
 		return nil, fmt.Errorf("--store: %w", err)
 	}
 	return &Opened{
-		Store: partitioned.New(store), Checker: store, What: what, Sweep: store.Sweep,
+		Store: partitioned.New(store), Checker: store, Sharer: store, What: what, Sweep: store.Sweep,
 		Stop:    func() { _ = store.Close() }, // what it may complain about is gone with it
 		StopNow: func() {},
 	}, nil
