@@ -10,7 +10,7 @@
 -- ARGV[4] lease_ms    int  for how long
 --
 -- Returns
---   OK    age_ms value  it is young enough, or another sidecar reads it anew and it is less than lease_ms too old
+--   OK    age_ms value  it is young enough, or less than lease_ms too old and another sidecar reads
 --   READ  at            the caller is to read it, and to share it as of this instant (ms)
 --   WAIT                another sidecar reads it, and there is nothing of before
 -- Cost: O(1)

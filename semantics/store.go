@@ -49,9 +49,9 @@ type Upkeep interface {
 //
 // Shared returns what some sidecar has read under a name within maxAge, and how old that is by the clock of the store.
 // If there is no such value and no other sidecar reads it now, it calls read, which blocks, keeps what that returns for
-// the others, and returns it too. Meanwhile the others get the value of before, which is then older than maxAge, but not
-// by more than some seconds; ErrNotYet if there is none. An error of read is returned as it is. A value is to be
-// bounded, and so is the number of names: they are of what is read, not of a sidecar.
+// the others, and returns it too. Meanwhile the others get the value of before, which is then older than maxAge, but
+// only by some seconds; ErrNotYet if there is none. An error of read is returned as it is. A value is to be bounded,
+// and so is the number of names: they are of what is read, not of a sidecar.
 type Sharer interface {
 	Shared(
 		ctx context.Context, name string, maxAge time.Duration, read func(context.Context) ([]byte, error),

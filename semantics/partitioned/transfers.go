@@ -151,8 +151,8 @@ func (w *whole) ofCarried(m *semantics.Message) int {
 }
 
 // arriveInEach lets each partition take its part. One that fails does not keep the others from it: the repeat finds
-// what has arrived. ENTITY_NOT_FOUND if the entity is gone, ErrRoutesChanged if the copies of some part are to be decided
-// again. It returns an arrival for each message in any case.
+// what has arrived. ENTITY_NOT_FOUND if the entity is gone, ErrRoutesChanged if the copies of some part are to be
+// decided again. It returns an arrival for each message in any case.
 func (s *Store) arriveInEach(
 	ctx context.Context, w *whole, transfer semantics.Transfer, version int64, publications []semantics.Publication,
 	isLast bool,
