@@ -20,6 +20,8 @@ type Command struct {
 
 	settings.StoreSettings
 
+	ACL bool `name:"acl" help:"Print the command that creates a Redis user with the permissions that Sidebus needs, for the namespace and the version of the server, and examine nothing."`
+
 	Config string `name:"config" env:"SIDEBUS_CONFIG" placeholder:"FILE" help:"YAML file with settings. The keys are the names of the flags of serve."`
 	Output string `name:"output" short:"o" enum:"table,json" default:"table" help:"table or json. json is one finding per line."`
 	Quiet  bool   `name:"quiet" short:"q" help:"Show warnings and problems only."`
@@ -37,6 +39,9 @@ func (d *Command) Run(ctx context.Context, to terminal.Streams) error {
 		return err
 	}
 	defer opened.Close()
+	if d.ACL {
+		return printACL(ctx, to, opened)
+	}
 	r := &report{to: to, asJSON: d.Output == "json", isQuiet: d.Quiet}
 	r.title("%s, namespace %s", opened.What, d.Namespace)
 	what := semantics.Examination{Progress: r.progress}
@@ -57,6 +62,15 @@ func (d *Command) Run(ctx context.Context, to terminal.Streams) error {
 	default:
 		return r.end()
 	}
+}
+
+// printACL prints the command that creates a Redis user for Sidebus.
+func printACL(ctx context.Context, to terminal.Streams, opened *store.Examiner) error {
+	rule, err := opened.ACL(ctx)
+	if err == nil {
+		_, err = fmt.Fprintln(to.Stdout, rule)
+	}
+	return err
 }
 
 // report prints findings as they come.

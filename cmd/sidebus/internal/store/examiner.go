@@ -7,12 +7,11 @@ import (
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/embedded"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/semantics"
 )
 
 // Examiner is the store that --store names, for an operator who looks at it beside the sidecars.
 type Examiner struct {
-	semantics.Examiner
+	*redisstore.Store
 
 	What  string // for people, without secrets
 	Close func()
@@ -48,5 +47,5 @@ func OpenExaminer(s *settings.StoreSettings) (*Examiner, error) {
 		_ = store.Close() // what it may complain about is gone with it
 		release()
 	}
-	return &Examiner{Examiner: store, What: what, Close: end}, nil
+	return &Examiner{Store: store, What: what, Close: end}, nil
 }
