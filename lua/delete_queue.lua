@@ -20,7 +20,8 @@
 -- KEYS[15..] rest          -     every other key of the queue and of its transfer dead-letter queue
 -- ARGV[1] now           int   0 = server time
 -- ARGV[2] unused        int   1: only if it was not used for AutoDeleteOnIdle (IDLE-8)
--- ARGV[3] of            str   queue: also the record of one with several partitions; topic: only such a record
+-- ARGV[3] kind          str   queue; of a record partitioned_queue or partitioned_topic
+-- ARGV[4] incarnation   int   the one that a record must have; "" for a queue
 --
 -- Returns
 --   OK                ticket   of its name: see register_name
@@ -39,10 +40,10 @@ local waiting, dead_waiting, transfers_dead_waiting = KEYS[1], KEYS[2], KEYS[3]
 local entity, session_waiting, session_locks, locks, dead_locks = KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local transfers_dead_locks, due, dead_log, transfers_dead_log, barred = KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local run_locks = KEYS[14]
-local now, unused, of = now_ms(ARGV[1]), ARGV[2] == "1", ARGV[3]
+local now, unused, kind, incarnation = now_ms(ARGV[1]), ARGV[2] == "1", ARGV[3], ARGV[4]
 
-local kind = plain_kind(redis.call("HGET", entity, "kind"))
-if kind ~= "partitioned_" .. of and (kind ~= "queue" or of ~= "queue") then
+local present = redis.call("HMGET", entity, "kind", "incarnation")
+if plain_kind(present[1]) ~= kind or incarnation ~= "" and present[2] ~= incarnation then
   return { "ENTITY_NOT_FOUND" }
 end
 if unused then

@@ -49,11 +49,20 @@ func (s *Store) CreateEntity(
 			if above = r.number(); r.failure() != nil {
 				return semantics.Entity{}, false, r.failure()
 			}
+			if above == forGood {
+				return semantics.Entity{}, false, s.notThere(ctx, kind, path)
+			}
 			continue
 		}
 		entity, err := readEntity(r)
-		if err != nil || r.status != "OK" {
+		if err != nil {
 			return entity, false, err
+		}
+		if err := s.deleteLeftPartitions(ctx, path, entity.Incarnation); err != nil {
+			return entity, false, mayHaveRun(err)
+		}
+		if r.status != "OK" {
+			return entity, false, nil
 		}
 		// Redis may have forgotten the name before the entity was created. Registering it now is not subject to
 		// MaxEntities, because the entity exists.
@@ -217,16 +226,18 @@ func (s *Store) deleteEntity(ctx context.Context, kind semantics.Kind, path stri
 		case semantics.SubscriptionKind:
 			return s.deleteSubscription(ctx, path, why)
 		default:
-			return s.deleteQueue(ctx, kind, path, why)
+			return s.deleteQueue(ctx, kind, path, why, kind.String(), "")
 		}
 	})
 }
 
-// deleteQueue deletes a queue, or the record of an entity of that kind with several partitions.
-func (s *Store) deleteQueue(ctx context.Context, kind semantics.Kind, path string, why deletion) error {
+// deleteQueue deletes a queue, or the record of an entity with several partitions. stored is the kind that Redis has.
+func (s *Store) deleteQueue(
+	ctx context.Context, kind semantics.Kind, path string, why deletion, stored string, incarnation any,
+) error {
 	return s.deleted(
 		ctx, kind, path, why, "delete_queue", with(s.keys(path), s.keys(path).deleted()...), s.now(),
-		flag(why == unused), kind.String(),
+		flag(why == unused), stored, incarnation,
 	)
 }
 

@@ -2,8 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,7 +25,7 @@ func (s *Store) deletionKey(path string, incarnation int64) string {
 	return tagOf(s.namespace, path) + "deleted/" + strconv.FormatInt(incarnation, 36)
 }
 
-// NoteDeletion implements partitioned.Places. A Redis that is full does not keep the note, and lets the deletion go on:
+// NoteDeletion implements partitioned.Records. A Redis that is full does not keep the note, and lets the deletion go on:
 // then what it leaves when it fails stays.
 func (s *Store) NoteDeletion(ctx context.Context, path string, incarnation int64) error {
 	key := s.deletionKey(path, incarnation)
@@ -36,7 +36,7 @@ func (s *Store) NoteDeletion(ctx context.Context, path string, incarnation int64
 	return nil
 }
 
-// IsDeletionNoted implements partitioned.Places.
+// IsDeletionNoted implements partitioned.Records.
 func (s *Store) IsDeletionNoted(ctx context.Context, path string, incarnation int64) (bool, error) {
 	noted := redis.NewIntCmd(ctx, "exists", s.deletionKey(path, incarnation))
 	if err := s.redis(ctx).Process(ctx, noted); err != nil {
@@ -45,32 +45,61 @@ func (s *Store) IsDeletionNoted(ctx context.Context, path string, incarnation in
 	return noted.Val() > 0, nil
 }
 
-// forgetOrphan deletes a partition, or a definition, whose entity was deleted, and reports whether it has none. The
-// record of an entity is created before its partitions and deleted before them, and no other one has its incarnation.
+// IsForgotten implements partitioned.Records.
+func (s *Store) IsForgotten(ctx context.Context, path string, incarnation int64) (bool, error) {
+	switch _, err := s.anyEntity(ctx, path); {
+	case err == nil: // it was deleted, and another one created
+		return false, nil
+	case semantics.CodeOf(err) != semantics.EntityNotFound:
+		return false, err
+	}
+	if isDeleted, err := s.IsDeletionNoted(ctx, path, incarnation); err != nil || isDeleted {
+		return false, err
+	}
+	for name, err := range s.hiddenOf(ctx, path) {
+		if err != nil {
+			return false, err
+		}
+		if _, of, _ := semantics.SplitPartition(name); of != incarnation {
+			continue
+		}
+		if _, err := s.anyEntity(ctx, name); semantics.CodeOf(err) != semantics.EntityNotFound {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// forgetOrphan deletes a partition, or a definition, whose entity was deleted, and reports whether it has none.
 func (s *Store) forgetOrphan(ctx context.Context, kind semantics.Kind, name string) (isOrphan bool, err error) {
+	isOrphan, isDeleted, err := s.isOrphan(ctx, name)
+	switch {
+	case err != nil || !isOrphan:
+		return isOrphan, err
+	case !isDeleted:
+		return true, semantics.Errorf(
+			semantics.Internal, "Redis has forgotten %s %q, but not this partition, which stays; "+
+				"create the %s again with the same options", kind, semantics.WholePath(name), kind,
+		)
+	default:
+		return true, s.DeleteForGood(ctx, kind, name)
+	}
+}
+
+// isOrphan reports whether a partition or a definition has no entity, and whether that was deleted; else Redis has
+// forgotten its record. The record of an entity is created before its partitions and deleted before them, and no other
+// one has its incarnation.
+func (s *Store) isOrphan(ctx context.Context, name string) (isOrphan, isDeleted bool, err error) {
 	of, incarnation, _ := semantics.SplitPartition(name)
 	entity, err := s.anyEntity(ctx, of)
 	switch {
 	case err == nil && entity.Incarnation == incarnation:
-		return false, nil
+		return false, false, nil
 	case err != nil && semantics.CodeOf(err) != semantics.EntityNotFound:
-		return false, err
+		return false, false, err
 	}
-	isDeleted, err := s.IsDeletionNoted(ctx, of, incarnation)
-	switch {
-	case err != nil:
-		return true, err
-	case !isDeleted:
-		return true, semantics.Errorf(
-			semantics.Internal, "Redis has forgotten %s %q, but not this partition, which stays; "+
-				"create the %s again with the same options", kind, of, kind,
-		)
-	}
-	err = s.deleteEntity(ctx, kind, name, asked)
-	if semantics.CodeOf(err) == semantics.EntityNotFound {
-		err = nil
-	}
-	return true, err
+	isDeleted, err = s.IsDeletionNoted(ctx, of, incarnation)
+	return err == nil, isDeleted, err
 }
 
 // incarnationOf returns the incarnation with which an entity is created: a new one, or that of its partitions if Redis
@@ -84,34 +113,45 @@ func (s *Store) incarnationOf(
 	if entity, err := s.anyEntity(ctx, path); err == nil {
 		return entity.Incarnation, nil // the script finds it too
 	}
-	prefix := semantics.Fold(path) + "#"
-	for after := prefix; ; {
-		names, err := s.listNames(ctx, after, semantics.MaxPageSize)
+	names, err := s.partitionsLike(ctx, path, int(partitions))
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		_, incarnation, _ := semantics.SplitPartition(name)
+		isDeleted, err := s.IsDeletionNoted(ctx, path, incarnation)
 		if err != nil {
 			return 0, err
 		}
-		for _, name := range names {
-			_, incarnation, is := semantics.SplitPartition(name)
-			if !is || !strings.HasPrefix(name, prefix) {
-				return newMark(), nil
-			}
-			slot, of := s.Slot(name)
-			if slot*int(partitions)/of != semantics.PartitionIn(name) {
-				continue // it had another number of partitions
-			}
-			isDeleted, err := s.IsDeletionNoted(ctx, path, incarnation)
-			if err != nil {
-				return 0, err
-			}
-			if part, err := s.anyEntity(ctx, name); err == nil && part.Kind == kind && !isDeleted {
-				return incarnation, nil
-			} else if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
-				return 0, err
-			}
+		if part, err := s.anyEntity(ctx, name); err == nil && part.Kind == kind && !isDeleted {
+			return incarnation, nil
+		} else if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
+			return 0, err
 		}
-		if len(names) < semantics.MaxPageSize {
-			return newMark(), nil
-		}
-		after = names[len(names)-1]
 	}
+	return newMark(), nil
+}
+
+// partitionsLike returns the names of partitions that a name has or had, without those of an incarnation with another
+// number of partitions: of that some partition lies elsewhere.
+func (s *Store) partitionsLike(ctx context.Context, path string, partitions int) ([]string, error) {
+	var names []string
+	isOther := map[int64]bool{}
+	for name, err := range s.hiddenOf(ctx, path) {
+		if err != nil {
+			return nil, err
+		}
+		_, incarnation, _ := semantics.SplitPartition(name)
+		switch slot, of := s.Slot(name); semantics.PartitionIn(name) {
+		case -1: // a definition
+		case slot * partitions / of:
+			names = append(names, name)
+		default:
+			isOther[incarnation] = true
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, incarnation, _ := semantics.SplitPartition(name)
+		return isOther[incarnation]
+	}), nil
 }

@@ -82,6 +82,9 @@ func (s *Store) notThere(ctx context.Context, kind semantics.Kind, path string) 
 		if err := s.forgetName(ctx, path); err != nil {
 			return err
 		}
+		if err := s.deleteLeftPartitions(ctx, path, 0); err != nil {
+			return err
+		}
 	}
 	return semantics.NotFound(path)
 }

@@ -16,18 +16,18 @@ import (
 	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
-// keepsPartitions is a Store that loses its way to Redis when a partition is to be deleted.
-type keepsPartitions struct {
-	*redisstore.Store
-
-	butDefinitions bool // which it deletes
-}
+// keepsPartitions is a Store that loses its way to Redis when a partition is to be deleted, or something in one.
+type keepsPartitions struct{ *redisstore.Store }
 
 func (k keepsPartitions) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
-	if isPartition := strings.Contains(path, "#"); isPartition && !(k.butDefinitions && strings.Contains(path, ".d.")) {
+	if semantics.PartitionIn(path) >= 0 {
 		return semantics.Errorf(semantics.StoreUnavailable, "test")
 	}
 	return k.Store.DeleteEntity(ctx, kind, path)
+}
+
+func (k keepsPartitions) DeleteForGood(context.Context, semantics.Kind, string) error {
+	return semantics.Errorf(semantics.StoreUnavailable, "test")
 }
 
 // What a sidecar leaves that was killed while it deleted a queue with partitions, a sweeper deletes, and nothing else.
@@ -36,7 +36,7 @@ func TestPART_1_SweeperDeletesPartitionsWithoutQueue(t *testing.T) {
 	clock, client := storetest.NewClock(), rawClient(t)
 	options := redisstore.Options{Now: clock.Now, Namespace: redistest.Namespace(), MaxEntities: 7}
 	below := redistest.Open(t, options)
-	store, killed := partitioned.New(below), partitioned.New(keepsPartitions{Store: below})
+	store, killed := partitioned.New(below), partitioned.New(keepsPartitions{below})
 	queue := semantics.DefaultOptions()
 	queue.Partitions = 5
 	create := func() {
@@ -66,11 +66,15 @@ func TestPART_1_SweeperDeletesPartitionsWithoutQueue(t *testing.T) {
 	if err := killed.DeleteEntity(t.Context(), semantics.QueueKind, "orders"); !semantics.IsOutcomeUnknown(err) {
 		t.Fatalf("got %v, want an unknown outcome", err)
 	}
-	create() // again, before a sweeper comes
-	if n := keys(); n != 10 {
-		t.Fatalf("%d partitions have messages, want those of two queues", n)
+	if n := keys(); n != 5 {
+		t.Fatalf("%d partitions are left with messages, want 5", n)
 	}
 	clock.Advance(2 * 60 * 1e9)
+	look()
+	if n := keys(); n != 0 {
+		t.Errorf("%d partitions are left, want none", n)
+	}
+	create()
 	look()
 	counts, err := store.Runtime(t.Context(), semantics.QueueKind, "orders")
 	must(t, err)
@@ -131,7 +135,7 @@ func TestPART_8_SweeperDeletesWhatTopicsLeave(t *testing.T) {
 	clock, client := storetest.NewClock(), rawClient(t)
 	options := redisstore.Options{Now: clock.Now, Namespace: redistest.Namespace(), MaxEntities: 5}
 	below := redistest.Open(t, options)
-	store, killed := partitioned.New(below), partitioned.New(keepsPartitions{Store: below})
+	store, killed := partitioned.New(below), partitioned.New(keepsPartitions{below})
 	broker := brokerOver(store)
 	defer broker.Close()
 	topic, sub := semantics.DefaultOptions(), semantics.SubscriptionPath("News", "eu")
@@ -164,8 +168,7 @@ func TestPART_8_SweeperDeletesWhatTopicsLeave(t *testing.T) {
 	create()
 	look()
 	wants("created", 3, 1+2+3+3) // record, definition with a subscription, partitions with one each
-	killedLater := partitioned.New(keepsPartitions{Store: below, butDefinitions: true})
-	if err := killedLater.DeleteEntity(t.Context(), semantics.SubscriptionKind, sub); !semantics.IsOutcomeUnknown(err) {
+	if err := killed.DeleteEntity(t.Context(), semantics.SubscriptionKind, sub); !semantics.IsOutcomeUnknown(err) {
 		t.Fatalf("got %v, want an unknown outcome", err)
 	}
 	wants("a subscription is half deleted", 3, 1+1+3+3)
@@ -176,11 +179,12 @@ func TestPART_8_SweeperDeletesWhatTopicsLeave(t *testing.T) {
 	if err := killed.DeleteEntity(t.Context(), semantics.TopicKind, "news"); !semantics.IsOutcomeUnknown(err) {
 		t.Fatalf("got %v, want an unknown outcome", err)
 	}
-	create() // again, before a sweeper comes
-	wants("half deleted and created", 6, 2*(2+3+3)+1)
+	wants("half deleted", 3, 2+3+3)
 	look()
-	look() // subscriptions of what it deleted
-	wants("another look", 3, 1+2+3+3)
+	wants("another look", 0, 0)
+	create()
+	look()
+	wants("created again", 3, 1+2+3+3)
 	counts, err := store.Runtime(t.Context(), semantics.SubscriptionKind, sub)
 	must(t, err)
 	if counts.Active != 3 {

@@ -198,7 +198,7 @@ func (s *Store) deleteTopic(ctx context.Context, topic string, why deletion) err
 	for {
 		found, err := s.presentRoster(ctx, topic)
 		if semantics.CodeOf(err) == semantics.EntityNotFound {
-			return s.deleteQueue(ctx, semantics.TopicKind, topic, why) // it may be a record
+			return s.notThere(ctx, semantics.TopicKind, topic)
 		}
 		if err != nil {
 			return err

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// partitionMark stands between the path of an entity with several partitions and what names one of them. No path that a
+// PartitionMark stands between the path of an entity with several partitions and what names one of them. No path that a
 // client passes has it (ENT-3).
-const partitionMark = "#"
+const PartitionMark = "#"
 
 // PartitionPath returns the path of a partition of an entity (PART-1): "orders#1z141z4.3.0". The incarnation is that of
 // the entity, so a path never comes back when the entity is deleted and created again. salt is any number that the one
@@ -27,19 +27,19 @@ func DefinitionPath(topic string, incarnation int64, salt int) string {
 const definition = "d"
 
 func hiddenPath(entity string, incarnation int64, place string, salt int) string {
-	return entity + partitionMark + strconv.FormatInt(incarnation, 36) + "." + place + "." + strconv.Itoa(salt)
+	return entity + PartitionMark + strconv.FormatInt(incarnation, 36) + "." + place + "." + strconv.Itoa(salt)
 }
 
 // NameInPartition returns the name that a subscription has in each partition of its topic: "eu#1z141z4.s". The
 // incarnation is that of the subscription in the definition, so one that is created again has another name.
 func NameInPartition(subscription string, incarnation int64) string {
-	return subscription + partitionMark + strconv.FormatInt(incarnation, 36) + ".s"
+	return subscription + PartitionMark + strconv.FormatInt(incarnation, 36) + ".s"
 }
 
 // SplitPartition takes the path of a partition or a definition, or of something in it, apart; ok is false for any other
 // path.
 func SplitPartition(path string) (entity string, incarnation int64, ok bool) {
-	entity, name, found := strings.Cut(path, partitionMark)
+	entity, name, found := strings.Cut(path, PartitionMark)
 	number, _, _ := strings.Cut(name, ".")
 	incarnation, err := strconv.ParseInt(number, 36, 64)
 	return entity, incarnation, found && err == nil
@@ -85,7 +85,7 @@ var hiddenNames = regexp.MustCompile(`#[0-9a-z]+\.(s|([0-9]+|` + definition + `)
 // WholePath returns the path of the entity that a path of a partition belongs to; another path as it is. Of a text it
 // replaces all paths.
 func WholePath(path string) string {
-	if !strings.Contains(path, partitionMark) {
+	if !strings.Contains(path, PartitionMark) {
 		return path
 	}
 	return hiddenNames.ReplaceAllString(path, "")

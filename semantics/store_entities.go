@@ -30,8 +30,8 @@ type Entities interface {
 
 	// DeleteEntity removes an entity and all it holds, a topic with its subscriptions, and wakes all waiting receivers
 	// (ENT-8). From the first step on no call finds it, and it can be created again, empty, when the call has returned.
-	// If the call fails halfway, the next deletion or creation of an entity of that name completes it.
-	// ENTITY_NOT_FOUND.
+	// If the call fails halfway, the next deletion or creation of an entity of that name completes it, partitions
+	// included. ENTITY_NOT_FOUND.
 	DeleteEntity(ctx context.Context, kind Kind, path string) error
 
 	// ListEntities returns up to limit entities of a kind in order of their folded names, beginning after the given

@@ -212,6 +212,9 @@ func (b *Broker) arrive(
 	}
 	from := transfer.Source
 	from.Path = semantics.WholePath(from.Path)
+	if isLast {
+		err = fmt.Errorf("Redis has forgotten it, but not its partitions; create it again with the same options: %w", err)
+	}
 	return nil, fmt.Errorf("forwarding from %s to %q: %w", from, transfer.To.Path, err)
 }
 

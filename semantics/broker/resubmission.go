@@ -54,6 +54,15 @@ func (r *resubmitter) finishOther(ctx context.Context, transfer semantics.Transf
 	if errors.Is(err, semantics.ErrOvertaken) { // the next look finds what is under way by now
 		return nil
 	}
+	return heldUp(err)
+}
+
+// heldUp is the failure of a call whose transfer must wait, although it does not wait for a destination that refuses:
+// Redis has forgotten a part of that.
+func heldUp(err error) error {
+	if errors.Is(err, semantics.ErrNotYet) {
+		return &semantics.Error{Code: semantics.StoreUnavailable, Message: err.Error(), Err: err}
+	}
 	return err
 }
 
@@ -117,7 +126,7 @@ func (r *resubmitter) transfer(ctx context.Context, numbers []int64) (looked int
 			err = &semantics.Error{Code: semantics.StoreUnavailable, Message: message, Err: err}
 		}
 		if err != nil { // the next caller continues it
-			return 0, semantics.AsError(err).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
+			return 0, semantics.AsError(heldUp(err)).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
 		}
 		for i, m := range begun.Messages {
 			arrived[m.SequenceNumber] = arrivals[i]

@@ -24,6 +24,10 @@ func (s *Store) CreateEntity(
 	if err := options.MemoryOnly(); err != nil {
 		return semantics.Entity{}, false, err
 	}
+	if _, isBarred := s.barred[semantics.Fold(path)]; isBarred {
+		return semantics.Entity{}, false, semantics.NotFound(path)
+	}
+	s.deleteLeftPartitions(path)
 	q := s.add(newQueue(kind, path, options, s.now()))
 	if kind == semantics.TopicKind {
 		q.subscriptions, q.routesVersion = map[string]*queue{}, newVersion()
@@ -102,10 +106,22 @@ func (s *Store) UpdateEntity(
 
 // DeleteEntity implements semantics.Entities.
 func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
+	return s.deleteIf(ctx, kind, path, func(q *queue) bool { return q.options.Partitions <= 1 })
+}
+
+func (s *Store) deleteIf(
+	ctx context.Context, kind semantics.Kind, path string, isMeant func(*queue) bool,
+) error {
 	q, now, unlock, err := s.openEntity(ctx, kind, path)
 	defer unlock()
+	if semantics.CodeOf(err) == semantics.EntityNotFound && s.queues[semantics.Fold(path)] == nil {
+		s.deleteLeftPartitions(path)
+	}
 	if err != nil {
 		return err
+	}
+	if !isMeant(q) {
+		return semantics.NotFound(path)
 	}
 	if q.topic != nil {
 		q.topic.used(now) // IDLE-3

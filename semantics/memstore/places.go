@@ -1,6 +1,13 @@
 package memstore
 
-import "context"
+import (
+	"context"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
 
 // Slot implements partitioned.Places: memory is one place.
 func (*Store) Slot(string) (slot, of int) { return 0, 1 }
@@ -8,8 +15,52 @@ func (*Store) Slot(string) (slot, of int) { return 0, 1 }
 // Server implements partitioned.Places: memory answers as a whole.
 func (*Store) Server(context.Context, string) any { return nil }
 
-// NoteDeletion implements partitioned.Places. Memory loses no records, so there is nothing to note.
+// NoteDeletion implements partitioned.Records. Memory loses no records, so there is nothing to note.
 func (*Store) NoteDeletion(context.Context, string, int64) error { return nil }
 
-// IsDeletionNoted implements partitioned.Places: what has no record was deleted.
+// IsDeletionNoted implements partitioned.Records: what has no record was deleted.
 func (*Store) IsDeletionNoted(context.Context, string, int64) (bool, error) { return true, nil }
+
+// IsForgotten implements partitioned.Records.
+func (*Store) IsForgotten(context.Context, string, int64) (bool, error) { return false, nil }
+
+// DeleteRecord implements partitioned.Records.
+func (s *Store) DeleteRecord(ctx context.Context, kind semantics.Kind, path string, incarnation int64) error {
+	return s.deleteIf(ctx, kind, path, func(q *queue) bool {
+		return q.options.Partitions > 1 && q.incarnation == incarnation
+	})
+}
+
+// barredFor is how long a path is barred: longer than a call that would create something there can be under way.
+const barredFor = time.Hour
+
+// DeleteForGood implements partitioned.Records.
+func (s *Store) DeleteForGood(ctx context.Context, _ semantics.Kind, path string) error {
+	if err := refuseIfOver(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deleteForGood(path)
+	return nil
+}
+
+func (s *Store) deleteForGood(path string) {
+	now := s.now()
+	maps.DeleteFunc(s.barred, func(_ string, since time.Time) bool { return now.Sub(since) > barredFor })
+	s.barred[semantics.Fold(path)] = now
+	if q := s.queues[semantics.Fold(path)]; q != nil {
+		s.delete(q)
+	}
+}
+
+// deleteLeftPartitions deletes the partitions that deletions of a name have left which failed halfway. There is no
+// entity of that name.
+func (s *Store) deleteLeftPartitions(path string) {
+	prefix := semantics.Fold(path) + semantics.PartitionMark
+	for name, q := range s.queues {
+		if strings.HasPrefix(name, prefix) && q.kind != semantics.SubscriptionKind { // which goes with its topic
+			s.deleteForGood(name)
+		}
+	}
+}

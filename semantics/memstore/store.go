@@ -28,6 +28,7 @@ type Store struct {
 	waiting map[semantics.Source]bool // registered by a receive and not woken since
 	upkeep  chan struct{}             // there may be something for Sweep to do, or earlier than it knows
 	removed func(kind semantics.Kind, path string)
+	barred  map[string]time.Time // folded paths of partitions that were deleted for good, by when
 
 	lastIncarnation int64 // of all entities there ever were
 	lastVersion     int64 // of all states of sessions
@@ -70,6 +71,7 @@ func New(opts ...Option) *Store {
 		watches: map[semantics.Source]map[*watch]struct{}{},
 		waiting: map[semantics.Source]bool{},
 		upkeep:  make(chan struct{}, 1),
+		barred:  map[string]time.Time{},
 	}
 	for _, opt := range opts {
 		opt(s)

@@ -32,10 +32,10 @@ func (s *Store) note(ctx context.Context, path string, err error) {
 	e, code := semantics.AsError(err), semantics.CodeOf(err)
 	switch {
 	case code == semantics.StoreUnavailable && (e.RetryAfter > 0 || semantics.IsOutcomeUnknown(err)):
-		s.away.add(s.places.Server(ctx, path))
+		s.away.add(s.below.Server(ctx, path))
 	case code == semantics.StoreUnavailable, code == semantics.Cancelled: // full, or not asked
 	case s.away.count.Load() > 0:
-		s.away.remove(s.places.Server(ctx, path))
+		s.away.remove(s.below.Server(ctx, path))
 	}
 }
 
@@ -47,7 +47,7 @@ func (s *Store) present(ctx context.Context, w *whole, partitions []int) []int {
 	}
 	var present []int
 	for _, p := range partitions {
-		server := s.places.Server(ctx, w.paths[p])
+		server := s.below.Server(ctx, w.paths[p])
 		isAway, isDue := s.away.has(server)
 		if !isAway {
 			present = append(present, p)

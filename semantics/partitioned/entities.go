@@ -16,13 +16,17 @@ func (s *Store) CreateEntity(
 	if err := options.CheckPartitions(path); err != nil {
 		return semantics.Entity{}, false, err
 	}
-	entity, created, err := s.Store.CreateEntity(ctx, kind, path, options)
-	if err != nil || !isSpread(entity) {
-		return entity, created, err
+	for look := 1; ; look++ {
+		entity, created, err := s.Store.CreateEntity(ctx, kind, path, options)
+		if err == nil && isSpread(entity) {
+			found := s.wholeOf(entity)
+			s.remember(ctx, found)
+			err = s.complete(ctx, found)
+		}
+		if semantics.CodeOf(err) != semantics.EntityNotFound || look == mostLooks { // it was deleted meanwhile
+			return entity, created, err
+		}
 	}
-	found := s.wholeOf(entity)
-	s.remember(ctx, found)
-	return entity, created, s.complete(ctx, found)
 }
 
 func isSpread(entity semantics.Entity) bool { return entity.Options.Partitions > 1 }
@@ -42,6 +46,13 @@ func (s *Store) complete(ctx context.Context, found *whole) error {
 		_, _, err := s.Store.CreateEntity(ctx, found.kind, path, share)
 		return err
 	})
+	if semantics.CodeOf(err) == semantics.EntityNotFound {
+		// Its deletion has come as far as here. If Redis has forgotten since that the record is gone, it goes again.
+		if err := unlessGone(s.deleteRecord(ctx, found)); err != nil {
+			return err
+		}
+		return s.deleteRest(ctx, found)
+	}
 	if err != nil {
 		return mayHaveRun(named(err))
 	}
@@ -52,11 +63,15 @@ func (s *Store) complete(ctx context.Context, found *whole) error {
 	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
 		return mayHaveRun(err)
 	}
-	s.forget(ctx, found.name)
-	if err := s.deletePartitions(ctx, found); err != nil {
+	return s.deleteRest(ctx, found)
+}
+
+// deleteRest completes the deletion of an entity whose record is gone. ENTITY_NOT_FOUND when it has.
+func (s *Store) deleteRest(ctx context.Context, w *whole) error {
+	if err := s.deletePartitions(ctx, w); err != nil {
 		return err
 	}
-	return semantics.NotFound(found.name)
+	return semantics.NotFound(w.name)
 }
 
 // withHidden does something with the definition of an entity, if it has one, and then with all partitions at once.
@@ -181,8 +196,10 @@ func (s *Store) checkUpdate(
 }
 
 // DeleteEntity implements semantics.Entities. The record goes first, so that no other sidecar finds the entity from
-// then on. What is left when it fails halfway is deleted by the store below, which knows from their paths that the
-// partitions belong to no entity.
+// then on. Then what it has goes for good: a sidecar that still sends there, or would create it again, finds that it is
+// gone, so nothing is acknowledged there after the deletion was. What is left when the deletion fails halfway is deleted
+// by the store below, which knows from their paths that the partitions belong to no entity. An entity that was deleted
+// and created again meanwhile is another one, and stays.
 func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
 	if _, _, is := semantics.SplitSubscription(path); is {
 		return s.deleteSubscription(ctx, path)
@@ -191,22 +208,30 @@ func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path stri
 	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
 		return err
 	}
-	if isSpread(entity) {
-		if err := s.places.NoteDeletion(ctx, entity.Name, entity.Incarnation); err != nil {
-			return err
-		}
+	if !isSpread(entity) {
+		return s.Store.DeleteEntity(ctx, kind, path)
 	}
-	if err := s.Store.DeleteEntity(ctx, kind, path); err != nil || !isSpread(entity) {
+	w := s.wholeOf(entity)
+	if err := s.deleteRecord(ctx, w); err != nil {
 		return err
 	}
-	s.forget(ctx, path)
-	return s.deletePartitions(ctx, s.wholeOf(entity))
+	return s.deletePartitions(ctx, w)
 }
 
+// deleteRecord deletes the record of an entity, if it is still this one.
+func (s *Store) deleteRecord(ctx context.Context, w *whole) error {
+	if err := s.below.NoteDeletion(ctx, w.name, w.incarnation); err != nil {
+		return err
+	}
+	return s.below.DeleteRecord(ctx, w.kind, w.name, w.incarnation)
+}
+
+// deletePartitions deletes what an entity has whose record is gone.
 func (s *Store) deletePartitions(ctx context.Context, w *whole) error {
+	s.forget(ctx, w.name)
 	ctx = context.WithoutCancel(ctx)
 	return mayHaveRun(named(s.withHidden(w, func(path string) error {
-		return unlessGone(s.Store.DeleteEntity(ctx, w.kind, path))
+		return s.below.DeleteForGood(ctx, w.kind, path)
 	})))
 }
 

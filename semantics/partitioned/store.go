@@ -25,22 +25,24 @@ import (
 type Store struct {
 	semantics.Store // for all that does not concern entities with several partitions
 
-	places Places
-	away   away
+	below Below // the same, with what is needed for those
+	away  away
 
 	mu      sync.Mutex
 	known   map[string]*whole             // by folded path
 	watches map[semantics.Source][]*watch // open ones, of folded sources
 }
 
-// Below is a Store whose entities can be the partitions of others. What wraps such a Store embeds it as one.
+// Below is a Store whose entities can be the partitions of others. What wraps such a Store embeds it as one. Calls that
+// are not those of Places or Records do not find a record, except GetEntity, UpdateEntity and ListEntities; it only
+// takes the name.
 type Below interface {
 	semantics.Store
 	Places
+	Records
 }
 
-// Places is what a Store knows of where it keeps entities, and of records that it may have lost while it has their
-// partitions.
+// Places is what a Store knows of where it keeps entities.
 type Places interface {
 	// Slot returns the slot of the entity with that path, below of. Several servers share the slots; of is 1 if there
 	// is one place only. It never changes.
@@ -48,12 +50,25 @@ type Places interface {
 	// Server returns the server that has the entity with that path now, or something equal for all whose server is not
 	// known. It may be compared.
 	Server(ctx context.Context, path string) any
+}
+
+// Records are those of entities with several partitions. A Store may lose one while it has the partitions.
+type Records interface {
 	// NoteDeletion notes that an entity with several partitions, or a subscription of such a topic, is about to be
 	// deleted: the name of the entity, and the incarnation of what goes.
 	NoteDeletion(ctx context.Context, name string, incarnation int64) error
 	// IsDeletionNoted reports whether something without a record was deleted. If not, its record may have been lost,
 	// and what it holds stays.
 	IsDeletionNoted(ctx context.Context, name string, incarnation int64) (bool, error)
+	// IsForgotten reports whether the record of an entity was lost: partitions are there, but nothing has the name, and
+	// no deletion is noted.
+	IsForgotten(ctx context.Context, name string, incarnation int64) (bool, error)
+	// DeleteRecord deletes the record of an entity, if it is still the one of that incarnation. ENTITY_NOT_FOUND if not:
+	// then it completes what earlier deletions of the name have left, as DeleteEntity does.
+	DeleteRecord(ctx context.Context, kind semantics.Kind, name string, incarnation int64) error
+	// DeleteForGood deletes a partition or a definition if it exists, and lets none be created under its path any more:
+	// that is ENTITY_NOT_FOUND. A creation that was under way when the entity was deleted leaves nothing behind.
+	DeleteForGood(ctx context.Context, kind semantics.Kind, path string) error
 }
 
 var _ semantics.Store = (*Store)(nil)
@@ -65,7 +80,7 @@ const mostKnown = 10_000
 // New makes a Store over another one.
 func New(below Below) *Store {
 	return &Store{
-		Store: below, places: below, away: away{servers: map[any]*absence{}},
+		Store: below, below: below, away: away{servers: map[any]*absence{}},
 		known: map[string]*whole{}, watches: map[semantics.Source][]*watch{},
 	}
 }
@@ -167,7 +182,11 @@ func (s *Store) look(ctx context.Context, path string, had *whole) (now *whole, 
 	case err != nil:
 		return nil, false, err
 	case had != nil && had.incarnation == found.incarnation: // it is being created, or its creation did not end
-		return had, true, s.complete(ctx, found)
+		err := s.complete(ctx, found)
+		if semantics.CodeOf(err) == semantics.EntityNotFound { // it was deleted meanwhile: what is there now?
+			return nil, true, nil
+		}
+		return had, true, err
 	default:
 		return s.remember(ctx, found), true, nil
 	}

@@ -189,13 +189,17 @@ func (s *Store) undefine(ctx context.Context, w *whole, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.places.NoteDeletion(ctx, w.name, entity.Incarnation); err != nil {
+	if err := s.below.NoteDeletion(ctx, w.name, entity.Incarnation); err != nil {
 		return err
 	}
 	if err := s.Store.DeleteEntity(ctx, semantics.SubscriptionKind, w.defined(name)); err != nil {
 		return err
 	}
-	return s.deletePartitions(ctx, w.subscription(entity))
+	ctx = context.WithoutCancel(ctx)
+	sub := w.subscription(entity)
+	return mayHaveRun(named(sub.withEach(func(p int) error {
+		return unlessGone(s.Store.DeleteEntity(ctx, sub.kind, sub.paths[p]))
+	})))
 }
 
 // ListEntities implements semantics.Entities.

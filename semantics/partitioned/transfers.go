@@ -127,22 +127,38 @@ func (s *Store) Arrive(
 		case failed != nil && semantics.CodeOf(failed) != semantics.EntityNotFound:
 			return nil, failed
 		case failed != nil || found == nil || found.incarnation != transfer.To.Incarnation:
-			return arrivals, err
+			return s.gone(ctx, transfer, publications, isLast)
 		}
 		w = s.remember(unpinned{ctx}, found)
 	}
 	arrivals, err := s.arriveInEach(ctx, w, transfer, version, publications, isLast)
-	switch {
-	case semantics.CodeOf(err) != semantics.EntityNotFound:
-		return arrivals, named(err)
-	case !isLast:
-		return nil, semantics.ErrNotYet
-	default: // with the entity has gone what had arrived there
-		for i := range arrivals {
-			arrivals[i] = semantics.Arrival{Refused: semantics.EntityNotFound}
-		}
-		return arrivals, nil
+	if semantics.CodeOf(err) == semantics.EntityNotFound {
+		return s.gone(ctx, transfer, publications, isLast)
 	}
+	return arrivals, named(err)
+}
+
+// gone is the answer of a destination that is not there, or not as the transfer knows it. All is refused, for with an
+// entity has gone what had arrived there. If only its record was forgotten, what has arrived is still there: then the
+// transfer waits, so that no message is there and also a transfer dead letter.
+func (s *Store) gone(
+	ctx context.Context, transfer semantics.Transfer, publications []semantics.Publication, isLast bool,
+) ([]semantics.Arrival, error) {
+	if !isLast {
+		return nil, semantics.ErrNotYet
+	}
+	isForgotten, err := s.below.IsForgotten(ctx, transfer.To.Path, transfer.To.Incarnation)
+	if err != nil {
+		return nil, err
+	}
+	if isForgotten {
+		return nil, semantics.ErrNotYet
+	}
+	refused := make([]semantics.Arrival, len(publications))
+	for i := range refused {
+		refused[i].Refused = semantics.EntityNotFound
+	}
+	return refused, nil
 }
 
 // ofCarried returns the partition of a message that was sent elsewhere. It depends on the message only.

@@ -72,7 +72,7 @@ func (s *Store) place(entity semantics.Entity, partition int) string {
 // placeDefinition returns the path of the definition of a topic. It lies near the record, so that both are there or
 // not.
 func (s *Store) placeDefinition(entity semantics.Entity) string {
-	slot, of := s.places.Slot(entity.Name)
+	slot, of := s.below.Slot(entity.Name)
 	return s.placeAt(semantics.MaxPartitions, slot*semantics.MaxPartitions/of, func(salt int) string {
 		return semantics.DefinitionPath(entity.Name, entity.Incarnation, salt)
 	})
@@ -82,7 +82,7 @@ func (s *Store) placeDefinition(entity semantics.Entity) string {
 func (s *Store) placeAt(shares, share int, pathOf func(salt int) string) string {
 	for salt := 0; ; salt++ {
 		path := pathOf(salt)
-		if slot, of := s.places.Slot(path); of == 1 || slot*shares/of == share {
+		if slot, of := s.below.Slot(path); of == 1 || slot*shares/of == share {
 			return path
 		}
 	}

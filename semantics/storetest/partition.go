@@ -239,6 +239,20 @@ func (f *failing) SetVersion(ctx context.Context, topic string, from, to int64) 
 	return f.Below.SetVersion(ctx, topic, from, to)
 }
 
+func (f *failing) DeleteRecord(ctx context.Context, kind semantics.Kind, name string, incarnation int64) error {
+	if f.left.Add(-1) < 0 {
+		return errFailing
+	}
+	return f.Below.DeleteRecord(ctx, kind, name, incarnation)
+}
+
+func (f *failing) DeleteForGood(ctx context.Context, kind semantics.Kind, path string) error {
+	if f.left.Add(-1) < 0 {
+		return errFailing
+	}
+	return f.Below.DeleteForGood(ctx, kind, path)
+}
+
 func testPART_1_CreationThatEndsHalfway(t *testing.T, h *fixture) {
 	below, options := &failing{Below: h.below()}, semantics.DefaultOptions()
 	options.Partitions = 3

@@ -139,28 +139,58 @@ func testPART_1_AMissingPartitionHidesNoUnknownOutcome(t *testing.T, h *fixture)
 	h.same(codes, []semantics.Code{want[got[0].MessageID], want[got[1].MessageID]})
 }
 
-// before is a Store that does something before a change of a partition, once.
-type before struct {
+// around is a Store in which other sidecars act at one moment of a call, once.
+type around struct {
 	partitioned.Below
-	update, create atomic.Pointer[func()]
+	update, remove  moment // before a change of partition 1, and before any deletion but those for good
+	create, created moment // before and after the creation of partition 1; create also before that of a definition
 }
 
-func (b *before) UpdateEntity(
+// moment is what is to be done at some moment.
+type moment struct{ do atomic.Pointer[func()] }
+
+func (m *moment) set(do func()) { m.do.Store(&do) }
+
+func (m *moment) comes() {
+	if do := m.do.Swap(nil); do != nil {
+		(*do)()
+	}
+}
+
+func (a *around) UpdateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string,
 ) (semantics.Entity, error) {
-	if do := b.update.Load(); do != nil && semantics.PartitionIn(path) == 1 && b.update.CompareAndSwap(do, nil) {
-		(*do)()
+	if semantics.PartitionIn(path) == 1 {
+		a.update.comes()
 	}
-	return b.Below.UpdateEntity(ctx, kind, path, options, names)
+	return a.Below.UpdateEntity(ctx, kind, path, options, names)
 }
 
-func (b *before) CreateEntity(
+func (a *around) CreateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
 ) (semantics.Entity, bool, error) {
-	if do := b.create.Load(); do != nil && semantics.PartitionIn(path) == 1 && b.create.CompareAndSwap(do, nil) {
-		(*do)()
+	switch {
+	case semantics.PartitionIn(path) == 1:
+		a.create.comes()
+		defer a.created.comes()
+	case isDefinition(path):
+		a.create.comes()
 	}
-	return b.Below.CreateEntity(ctx, kind, path, options)
+	return a.Below.CreateEntity(ctx, kind, path, options)
+}
+
+func isDefinition(path string) bool {
+	return semantics.IsPartition(path) && semantics.PartitionIn(path) < 0
+}
+
+func (a *around) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
+	a.remove.comes()
+	return a.Below.DeleteEntity(ctx, kind, path)
+}
+
+func (a *around) DeleteRecord(ctx context.Context, kind semantics.Kind, name string, incarnation int64) error {
+	a.remove.comes()
+	return a.Below.DeleteRecord(ctx, kind, name, incarnation)
 }
 
 // wantLockDuration checks that the queue and all its partitions have the same option.
@@ -189,24 +219,22 @@ func (h *fixture) lockFor(d time.Duration) {
 
 // Of two updates the record says which one counts, in all partitions.
 func testPART_1_UpdatesAtTheSameTime(_ *testing.T, h *fixture) {
-	below := &before{Below: h.below()}
+	below := &around{Below: h.below()}
 	h.Store = below
 	h.spread(3)
-	second := func() { h.lockFor(20 * time.Second) }
-	below.update.Store(&second)
+	below.update.set(func() { h.lockFor(20 * time.Second) })
 	h.lockFor(10 * time.Second)
 	h.wantLockDuration(20 * time.Second)
 }
 
 // A partition that is created while the options change has the new ones.
 func testPART_1_CreationDuringAnUpdate(t *testing.T, h *fixture) {
-	below := &before{Below: h.below()}
+	below := &around{Below: h.below()}
 	h.Store = below
 	h.spread(3)
 	spread := h.Store.(*partitioned.Store)
 	h.ok(below.DeleteEntity(t.Context(), semantics.QueueKind, spread.Path("orders", 1)))
-	update := func() { h.lockFor(20 * time.Second) }
-	below.create.Store(&update)
+	below.create.set(func() { h.lockFor(20 * time.Second) })
 	h.spreadAgainEnsured()
 	h.wantLockDuration(20 * time.Second)
 }

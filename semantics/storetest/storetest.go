@@ -67,8 +67,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		forwardTests, forwardStepTests, forwardRefusedTests, forwardArrivalTests, forwardHopTests, forwardDeadTests,
 		forwardEntityTests, undeliveredTests, unmatchedTests,
 		partitionTests, partitionTopicTests, partitionTopicHalfwayTests, partitionTopicUseTests,
-		partitionTopicForwardTests, partitionAnswerTests,
-		partitionMissingTests, partitionSessionTests, partitionDuplicateTests,
+		partitionTopicForwardTests, partitionTopicDeletedTests, partitionAnswerTests,
+		partitionMissingTests, partitionDeletedTests, partitionSessionTests, partitionDuplicateTests,
 		partitionForwardTests, partitionResubmitTests,
 		partitionTransactTests, transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
 	)
