@@ -27,16 +27,18 @@ type absence struct {
 	isLooking bool
 }
 
-// note keeps what the outcome of a call says of the server of a partition.
-func (s *Store) note(ctx context.Context, path string, err error) {
+// note keeps what the outcome of a call says of the server of a partition, and reports whether that did not answer.
+func (s *Store) note(ctx context.Context, path string, err error) (isAway bool) {
 	e, code := semantics.AsError(err), semantics.CodeOf(err)
 	switch {
 	case code == semantics.StoreUnavailable && (e.RetryAfter > 0 || semantics.IsOutcomeUnknown(err)):
 		s.away.add(s.below.Server(ctx, path))
+		return true
 	case code == semantics.StoreUnavailable, code == semantics.Cancelled: // full, or not asked
 	case s.away.count.Load() > 0:
 		s.away.remove(s.below.Server(ctx, path))
 	}
+	return false
 }
 
 // present returns those of some partitions whose servers answered the last call, and has the others looked at. If there

@@ -3,6 +3,7 @@ package partitioned
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -11,6 +12,10 @@ import (
 // enough is how many messages of the first partition that is asked are an answer. Others are asked only if it has
 // fewer, because messages of one partition cost one script to receive, and one to complete.
 const enough = 16
+
+// askedAtOnce is how many partitions are asked at the same time. Each may fill a whole answer, all of which the sidecar
+// holds until it knows what fits.
+const askedAtOnce = 8
 
 // recheckAway is after what time a receive that found nothing looks again at a partition that could not be reached.
 const recheckAway = time.Second
@@ -31,7 +36,8 @@ type reception[T any] struct {
 	found    []T
 	recheck  time.Duration // the shortest one, below 0 as long as no partition has been asked
 	failed   error
-	answered bool // some partition has
+	answered bool         // some partition has
+	silent   map[any]bool // servers that did not answer
 }
 
 func newReception[T any](
@@ -40,7 +46,7 @@ func newReception[T any](
 ) *reception[T] {
 	return &reception[T]{
 		store: s, whole: w, source: source, register: register, watch: s.watchOf(source), take: take, further: further,
-		left: limit, recheck: -1,
+		left: limit, recheck: -1, silent: map[any]bool{},
 	}
 }
 
@@ -76,16 +82,21 @@ func (r *reception[T]) divide(turn []int) (active, quiet []int, until time.Durat
 	return r.watch.divide(r.whole, turn)
 }
 
-// ask takes from partitions until it has enough. Those that may have more are asked again behind the others.
+// ask takes from partitions until it has enough. Those that may have more are asked again behind the others. Of a server
+// that does not answer it asks no further ones.
 func (r *reception[T]) ask(ctx context.Context, partitions []int) {
-	for len(partitions) > 0 {
+	for {
+		if len(r.silent) > 0 {
+			partitions = slices.DeleteFunc(slices.Clone(partitions), func(p int) bool { return r.silent[r.server(ctx, p)] })
+		}
 		wanted := min(r.left, r.further(r.found))
-		if wanted <= 0 {
+		if wanted <= 0 || len(partitions) == 0 {
 			return
 		}
-		some := partitions[:min(wanted, len(partitions))]
+		sharing := min(wanted, len(partitions))
+		share, extra := wanted/sharing, wanted%sharing
+		some := partitions[:min(sharing, askedAtOnce)]
 		partitions = partitions[len(some):]
-		share, extra := wanted/len(some), wanted%len(some)
 		answers, asked := make([]answer[T], len(some)), make([]int, len(some))
 		failed := atOnce(some, func(place, p int) (err error) {
 			asked[place] = share
@@ -98,6 +109,9 @@ func (r *reception[T]) ask(ctx context.Context, partitions []int) {
 		for place, p := range some {
 			if err := inPartition(failed[place], p); err != nil {
 				r.failed = cmp.Or(r.failed, err)
+				if answers[place].isAway {
+					r.silent[r.server(ctx, p)] = true
+				}
 				continue
 			}
 			got := len(answers[place].found)
@@ -115,16 +129,22 @@ func (r *reception[T]) ask(ctx context.Context, partitions []int) {
 type answer[T any] struct {
 	found   []T
 	recheck time.Duration
+	isAway  bool // its server did not answer
+}
+
+// server returns that of a partition.
+func (r *reception[T]) server(ctx context.Context, p int) any {
+	return r.store.below.Server(ctx, r.whole.paths[p])
 }
 
 func (r *reception[T]) askOne(ctx context.Context, p, limit int) (answer[T], error) {
 	before := r.watch.wakeUps(p)
 	found, recheck, err := r.take(p, limit)
-	r.store.note(ctx, r.whole.paths[p], err)
+	isAway := r.store.note(ctx, r.whole.paths[p], err)
 	if err == nil && r.register != semantics.RegisterNever && len(found) == 0 {
 		r.watch.noteQuiet(r.whole, p, before, recheck)
 	}
-	return answer[T]{found, recheck}, err
+	return answer[T]{found, recheck, isAway}, err
 }
 
 func (r *reception[T]) recheckAfter(d time.Duration) {
