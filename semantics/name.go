@@ -55,11 +55,12 @@ func SubscriptionPath(topic, name string) string { return topic + subscriptionsS
 
 // SplitSubscription takes the path of a subscription apart; ok is false for any other path.
 func SplitSubscription(path string) (topic, name string, ok bool) {
-	at := strings.LastIndexByte(path, '/')
-	if at < 0 || !strings.HasSuffix(Fold(path[:at+1]), Fold(subscriptionsSegment)) {
+	end := strings.LastIndexByte(path, '/') + 1
+	begin := end - len(subscriptionsSegment)
+	if begin < 0 || !strings.EqualFold(path[begin:end], subscriptionsSegment) { // of as many bytes, so of ASCII only
 		return "", "", false
 	}
-	return path[:at+1-len(subscriptionsSegment)], path[at+1:], true
+	return path[:begin], path[end:], true
 }
 
 // ParseSourcePath checks the path of a queue or of a subscription, and returns it as ParsePath does.

@@ -62,6 +62,7 @@ func TestENT_3_SplitSubscription(t *testing.T) {
 	for _, path := range []string{
 		"", "/", "news", "news/eu", "Subscriptions/eu", "news/Subscriptions", "news/Subscriptions/eu/x", "news/subscription/eu",
 		"newsSubscriptions/eu", "news/Subscriptionseu", "news/xSubscriptions/eu", "news/Subscriptionsx/eu",
+		"news/SubscrİptİonS/eu", "news/ſubscriptions/eu", // which become "/subscriptions/" in lower case, or as capitals
 	} {
 		if topic, name, ok := semantics.SplitSubscription(path); ok || topic != "" || name != "" {
 			t.Errorf("SplitSubscription(%q) = %q, %q, %v", path, topic, name, ok)
@@ -93,6 +94,7 @@ func TestENT_3_ParseSourcePath(t *testing.T) {
 		"news/Subscriptions/.a", "news/Subscriptions/a-", "news/Subscriptions/a b", "news/Subscriptions/ä", "news/Subscriptions/$Default",
 		"news/Subscriptions/a:b", "news/Subscriptions/{a}", "news/Subscriptions/a\x00", "news/Subscriptions/" + longName + "s",
 		longTopic + "t/Subscriptions/eu", "news/Subscriptions/a/b", "a/Subscriptions/b/Subscriptions/c", "news/Subscriptions/eu/$deadletterqueue",
+		"news/SubscrİptİonS/eu", // not "eu" of the topic "news/S", to which access was not checked
 	} {
 		_, err := semantics.ParseSourcePath(path)
 		wantCode(t, path, err, semantics.InvalidArgument)
