@@ -8,8 +8,9 @@ import (
 )
 
 // Pattern is the path of entities, where each "*" stands for any characters, none included. It covers the sub-queues of
-// an entity, and the pattern of a topic its subscriptions (AUTH-2). Only the pattern "*" covers what concerns the whole
-// namespace, such as the list of queues.
+// an entity, and the pattern of a topic its subscriptions (AUTH-2). No "*" reaches from a topic into the name of a
+// subscription: who may create what ends with "-eu" must not subscribe to every topic under such a name. Only the
+// pattern "*" covers what concerns the whole namespace, such as the list of queues.
 type Pattern string
 
 // ParsePattern returns a pattern, or an error that says what is wrong with it.
@@ -34,16 +35,20 @@ func (p Pattern) matches(path string) bool {
 		return p == "*"
 	}
 	path = withoutSubQueue(semantics.Fold(path))
-	if p.covers(path) {
-		return true
+	topic, name, isSubscription := semantics.SplitSubscription(path)
+	if !isSubscription {
+		return covers(string(p), path)
 	}
-	topic, _, isSubscription := semantics.SplitSubscription(path)
-	return isSubscription && p.covers(topic)
+	ofTopics, ofNames, isOfSubscriptions := semantics.SplitSubscription(string(p))
+	if !isOfSubscriptions {
+		return covers(string(p), topic)
+	}
+	return covers(ofTopics, topic) && covers(ofNames, name)
 }
 
-// covers reports whether the pattern is a text, each "*" being any part of it.
-func (p Pattern) covers(text string) bool {
-	first, rest, hasStar := strings.Cut(string(p), "*")
+// covers reports whether a pattern is a text, each "*" being any part of it.
+func covers(pattern, text string) bool {
+	first, rest, hasStar := strings.Cut(pattern, "*")
 	text, found := strings.CutPrefix(text, first)
 	if !found || !hasStar {
 		return found && text == ""
