@@ -248,8 +248,8 @@ func (p *proven) permit(right Right) error {
 		)
 	default:
 		return semantics.Errorf(
-			semantics.PermissionDenied, "the policy does not grant %s on %q to this caller", missing, right.Path,
-		).With(semantics.DetailEntity, right.Path)
+			semantics.PermissionDenied, "the policy does not grant %s on %q to this caller", missing, semantics.Shorten(right.Path),
+		).With(semantics.DetailEntity, semantics.Shorten(right.Path))
 	}
 }
 

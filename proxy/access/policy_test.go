@@ -132,6 +132,14 @@ func TestAUTH_4_Patterns(t *testing.T) {
 		{"news/subscriptions/eu", "news/subscriptions/eu/$DeadLetterQueue", true},
 		{"news/subscriptions/*", "news/subscriptions/us", true},
 		{"news/subscriptions/*", "news", false},
+		{"news/subscriptions/e*", "news/subscriptions/eu", true},
+		{"*/subscriptions/eu", "news/subscriptions/eu", true},
+		{"*/subscriptions/eu", "news/subscriptions/us", false},
+		{"news*/subscriptions/eu", "news-of-eu/subscriptions/eu", true},
+		{"*-eu", "news/subscriptions/my-eu", false},
+		{"news/*", "news/subscriptions/eu", false},
+		{"news/s*", "news/subscriptions/eu", false},
+		{"news/*", "news/eu/subscriptions/s", true},
 		{"eu-*", "eu-orders", true},
 		{"eu-*", "eu-", true},
 		{"eu-*", "us-orders", false},
@@ -165,6 +173,28 @@ func TestAUTH_4_Patterns(t *testing.T) {
 	for _, bad := range []string{"", "a//b", "/a", strings.Repeat("a", 300), "a b\x00"} {
 		if _, err := access.ParsePattern(bad); err == nil {
 			t.Errorf("%q is a pattern", bad)
+		}
+	}
+}
+
+// What a caller may not do, and logs say about it, is short, however long the name is that it has asked for.
+func TestAUTH_4_RefusalsAreShort(t *testing.T) {
+	t.Parallel()
+	p := fixed(access.Identity{Name: "a", Handlers: true})
+	byPolicy, err := p.Authenticate(access.Proof{Way: access.ByHandler})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := access.SAS(func() access.Keys { return access.Keys{"r": {Primary: "k", Claims: access.Send, Entity: "orders"}} })
+	bySignature, err := signed.Authenticate(access.Proof{Credentials: []string{sas.Sign("r", "k", time.Now().Add(time.Hour))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, caller := range []access.Caller{byPolicy, bySignature} {
+		err := caller.Permit(access.Right{Claims: access.Listen, Path: strings.Repeat("a", 1<<20)})
+		if failure := semantics.AsError(err); failure.Code != semantics.PermissionDenied ||
+			len(failure.Message)+len(failure.Details[semantics.DetailEntity]) > 1000 {
+			t.Errorf("%T: got %s with %d bytes", caller, failure.Code, len(failure.Message)+len(failure.Details[semantics.DetailEntity]))
 		}
 	}
 }

@@ -122,8 +122,8 @@ func (c sasCaller) Permit(right Right) error {
 		return err
 	}
 	denied := semantics.Errorf(semantics.PermissionDenied, "the rule of the token does not permit this on %q",
-		right.Path).
-		With(semantics.DetailEntity, right.Path)
+		semantics.Shorten(right.Path)).
+		With(semantics.DetailEntity, semantics.Shorten(right.Path))
 	switch missing := right.Claims &^ claims; {
 	case claims != 0:
 		denied.Message += "; use a rule with the claim " + missing.String()
