@@ -170,13 +170,15 @@ func (i *Identity) hasCertificate(certificate *x509.Certificate) bool {
 
 // Matches reports whether a certificate has a name: "CN=" and its common name, its whole subject as RFC 2253 writes it,
 // a URI such as a SPIFFE id, or "DNS:" and a DNS name. A comma in a common name is written as RFC 2253 does, and a URI
-// has a scheme, so that no part of a certificate reads like another one.
+// has a scheme, so that no part of a certificate reads like another one. A certificate with a second URI has no SPIFFE
+// id: the SPIFFE standard has every validator reject it.
 func Matches(certificate *x509.Certificate, name string) bool {
 	if dns, is := strings.CutPrefix(name, "DNS:"); is {
 		return slices.Contains(certificate.DNSNames, dns)
 	}
 	for _, uri := range certificate.URIs {
-		if uri.IsAbs() && uri.String() == name {
+		isWhole := uri.Scheme != "spiffe" || len(certificate.URIs) == 1
+		if uri.IsAbs() && uri.String() == name && isWhole {
 			return true
 		}
 	}
@@ -248,7 +250,8 @@ func (p *proven) permit(right Right) error {
 		)
 	default:
 		return semantics.Errorf(
-			semantics.PermissionDenied, "the policy does not grant %s on %q to this caller", missing, semantics.Shorten(right.Path),
+			semantics.PermissionDenied, "the policy does not grant %s on %q to this caller", missing,
+			semantics.Shorten(right.Path),
 		).With(semantics.DetailEntity, semantics.Shorten(right.Path))
 	}
 }

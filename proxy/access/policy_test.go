@@ -68,6 +68,8 @@ func TestAUTH_4_HowAnIdentityIsProven(t *testing.T) {
 	)
 	expired := certificate("orders", "", "")
 	expired.NotAfter = time.Now().Add(-time.Second)
+	twice := certificate("x", "spiffe://prod/ns/shop/sa/orders", "")
+	twice.URIs = append(twice.URIs, &url.URL{Scheme: "spiffe", Host: "prod", Path: "/ns/shop/sa/other"})
 	for name, c := range map[string]struct {
 		proof access.Proof
 		want  string // the names of the identities, empty: refused
@@ -83,6 +85,7 @@ func TestAUTH_4_HowAnIdentityIsProven(t *testing.T) {
 		"a part of a name":         {access.Proof{Peer: access.Peer{Certificate: certificate("orders2", "", "")}}, ""},
 		"a SPIFFE id":              {access.Proof{Peer: access.Peer{Certificate: certificate("x", "spiffe://prod/ns/shop/sa/orders", "")}}, "spiffe"},
 		"a SPIFFE id of another":   {access.Proof{Peer: access.Peer{Certificate: certificate("x", "spiffe://prod/ns/shop/sa/orders2", "")}}, ""},
+		"two SPIFFE ids":           {access.Proof{Peer: access.Peer{Certificate: twice}}, ""},
 		"a DNS name":               {access.Proof{Peer: access.Peer{Certificate: certificate("x", "", "orders.shop")}}, "dns"},
 		"a whole subject":          {access.Proof{Peer: access.Peer{Certificate: certificate("pay", "", "")}}, "subject"},
 		"a token":                  {bearer("0123456789abcdef"), "token"},
