@@ -274,6 +274,7 @@ func TestAUTH_4_ChangesOfThePolicy(t *testing.T) {
 		check("settle elsewhere", access.Right{Claims: access.Listen, Path: "other", Settles: true}, semantics.PermissionDenied)
 		now.Store(access.NewPolicy(nil, nil, now.Load()))
 		check("receive without an identity", receive, semantics.Unauthenticated)
+		check("settle without an identity", settle, semantics.Unauthenticated)
 		<-time.After(semantics.MaxLockDuration)
 		now.Store(access.NewPolicy(identity(access.Send), nil, now.Load()))
 		check("send again", access.Right{Claims: access.Send, Path: "orders"}, "")
