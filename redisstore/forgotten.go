@@ -25,8 +25,8 @@ func (s *Store) deletionKey(path string, incarnation int64) string {
 	return tagOf(s.namespace, path) + "deleted/" + strconv.FormatInt(incarnation, 36)
 }
 
-// NoteDeletion implements partitioned.Records. A Redis that is full does not keep the note, and lets the deletion go on:
-// then what it leaves when it fails stays.
+// NoteDeletion implements partitioned.Records. A Redis that is full does not keep the note, and lets the deletion go
+// on: then what it leaves when it fails stays.
 func (s *Store) NoteDeletion(ctx context.Context, path string, incarnation int64) error {
 	key := s.deletionKey(path, incarnation)
 	note := redis.NewStatusCmd(ctx, "set", key, "", "ex", int64(keepDeletions/time.Second))

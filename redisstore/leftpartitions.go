@@ -42,8 +42,8 @@ func (s *Store) DeleteForGood(ctx context.Context, kind semantics.Kind, path str
 	})
 }
 
-// deleteLeftPartitions deletes the partitions that deletions of a name have left which failed halfway, before
-// a creation or another deletion is acknowledged. present is the incarnation of the entity that is there now, 0 for none
+// deleteLeftPartitions deletes the partitions that deletions of a name have left which failed halfway, before a
+// creation or another deletion is acknowledged. present is the incarnation of the entity that is there now, 0 for none
 // with partitions.
 func (s *Store) deleteLeftPartitions(ctx context.Context, path string, present int64) error {
 	if semantics.IsPartition(path) {

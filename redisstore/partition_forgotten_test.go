@@ -48,7 +48,7 @@ func newUnderWay(t *testing.T, resubmits bool) *underWay {
 	}
 	to, err := u.store.Destination(t.Context(), "archive")
 	must(t, err)
-	transfer := semantics.Transfer{}
+	var transfer semantics.Transfer
 	if resubmits {
 		u.deadLetterAll()
 		begun, err := u.store.BeginResubmission(t.Context(), source, to, numbers, semantics.Resubmitting{})

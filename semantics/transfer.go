@@ -48,8 +48,8 @@ type Transfers interface {
 	// isLast, one such message is enough for Arrive to store nothing and return ErrNotYet. A queue with sessions makes
 	// a forwarded message without one a dead letter of its own (FWD-3, DLQ-9). If the destination was deleted or
 	// recreated, every message is refused; one of AnyIncarnation that does not exist is ENTITY_NOT_FOUND, and nothing
-	// was done. If the store has lost only the record of one with several partitions, the answer is ErrNotYet, also when
-	// isLast. It is activity of the destination only when it resubmits (FWD-10, CNT-5). ErrRoutesChanged.
+	// was done. If the store has lost only the record of one with several partitions, the answer is ErrNotYet, also
+	// when isLast. It is activity of the destination only when it resubmits (FWD-10, CNT-5). ErrRoutesChanged.
 	Arrive(
 		ctx context.Context, transfer Transfer, version int64, arrivals []Publication, isLast bool,
 	) ([]Arrival, error)

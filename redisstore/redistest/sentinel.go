@@ -113,8 +113,8 @@ func (s *Sentinels) isComplete(ctx context.Context) bool {
 // ReplicaURL is how to reach the replica, whatever Sentinels say.
 func (s *Sentinels) ReplicaURL() string { return s.servers[1].URL }
 
-// KillPrimary ends the primary with SIGKILL, so that the Sentinels make the replica the primary, and returns when. Until
-// then they wait for a busy machine, which else looks to them as if the primary were down.
+// KillPrimary ends the primary with SIGKILL, so that the Sentinels make the replica the primary, and returns when.
+// Until then they wait for a busy machine, which else looks to them as if the primary were down.
 func (s *Sentinels) KillPrimary(t testing.TB) time.Time {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

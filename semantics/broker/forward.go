@@ -213,7 +213,7 @@ func (b *Broker) arrive(
 	from := transfer.Source
 	from.Path = semantics.WholePath(from.Path)
 	if isLast {
-		err = fmt.Errorf("Redis has forgotten it, but not its partitions; create it again with the same options: %w", err)
+		err = fmt.Errorf("the store has forgotten it, but not its partitions; create it again with the same options: %w", err)
 	}
 	return nil, fmt.Errorf("forwarding from %s to %q: %w", from, transfer.To.Path, err)
 }

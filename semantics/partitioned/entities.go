@@ -197,9 +197,9 @@ func (s *Store) checkUpdate(
 
 // DeleteEntity implements semantics.Entities. The record goes first, so that no other sidecar finds the entity from
 // then on. Then what it has goes for good: a sidecar that still sends there, or would create it again, finds that it is
-// gone, so nothing is acknowledged there after the deletion was. What is left when the deletion fails halfway is deleted
-// by the store below, which knows from their paths that the partitions belong to no entity. An entity that was deleted
-// and created again meanwhile is another one, and stays.
+// gone, so nothing is acknowledged there after the deletion was. What is left when the deletion fails halfway is
+// deleted by the store below, which knows from their paths that the partitions belong to no entity. An entity that was
+// deleted and created again meanwhile is another one, and stays.
 func (s *Store) DeleteEntity(ctx context.Context, kind semantics.Kind, path string) error {
 	if _, _, is := semantics.SplitSubscription(path); is {
 		return s.deleteSubscription(ctx, path)

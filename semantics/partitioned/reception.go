@@ -82,12 +82,13 @@ func (r *reception[T]) divide(turn []int) (active, quiet []int, until time.Durat
 	return r.watch.divide(r.whole, turn)
 }
 
-// ask takes from partitions until it has enough. Those that may have more are asked again behind the others. Of a server
-// that does not answer it asks no further ones.
+// ask takes from partitions until it has enough. Those that may have more are asked again behind the others. Of a
+// server that does not answer it asks no further ones.
 func (r *reception[T]) ask(ctx context.Context, partitions []int) {
 	for {
 		if len(r.silent) > 0 {
-			partitions = slices.DeleteFunc(slices.Clone(partitions), func(p int) bool { return r.silent[r.server(ctx, p)] })
+			isSilent := func(p int) bool { return r.silent[r.server(ctx, p)] }
+			partitions = slices.DeleteFunc(slices.Clone(partitions), isSilent)
 		}
 		wanted := min(r.left, r.further(r.found))
 		if wanted <= 0 || len(partitions) == 0 {

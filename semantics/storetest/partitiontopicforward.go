@@ -132,8 +132,8 @@ func testPART_8_SubscriptionIsNoDestination(_ *testing.T, h *fixture) {
 	}
 }
 
-// createPickyNews creates archive, and news with partitions, of which eu wants messages with the subject x and all others
-// go to archive.
+// createPickyNews creates archive, and news with partitions, of which eu wants messages with the subject x and all
+// others go to archive.
 func (h *fixture) createPickyNews(n int64) partitioned.Below {
 	h.t.Helper()
 	h.overPartitions()
