@@ -126,6 +126,10 @@ push: build ## Run the push example: the sidecar calls the app, whose answer set
 curl-compat: build ## Run the curl-compat example: the REST API of Service Bus, with curl
 	examples/curl-compat/run.sh
 
+.PHONY: access
+access: build ## Run the access example: who may do what, by a token, a client certificate and the user at a socket
+	examples/access/run.sh
+
 .PHONY: entities
 entities: build ## Run the entities example: queues, topics and rules from a file, and from a file of the Service Bus emulator
 	examples/entities/run.sh
