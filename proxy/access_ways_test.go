@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	sidebus "github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy"
 	"github.com/sidebus/sidebus/proxy/access"
@@ -249,5 +250,40 @@ func TestAUTH_4_WhatLastsEndsWithItsRight(t *testing.T) {
 	})
 	if err := receive(0); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("the next receive: got %v", err)
+	}
+}
+
+// The Go client proves who it is with a certificate, or with the token of a file, in calls over a stream and separate ones.
+func TestAUTH_4_TheGoClientProvesWhoItIs(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	overTLS := launchTLS(t, ca.files(t, "sidecar"), listening(access.Identity{Certificates: []string{"CN=worker"}}))
+	plain := guardedBy(t, listening(access.Identity{Tokens: []access.Token{access.NewToken("0123456789abcdef")}}), noToken)
+	good, bad := shortFolder(t)+"/token", shortFolder(t)+"/token"
+	must(t, os.WriteFile(good, []byte("0123456789abcdef\n"), 0o600))
+	must(t, os.WriteFile(bad, []byte("another-token-of-none"), 0o600))
+	for what, c := range map[string]struct {
+		target  string
+		options sidebus.Options
+		want    codes.Code
+	}{
+		"a certificate":         {overTLS.proxy.GRPCAddr().String(), sidebus.Options{TLS: ca.client(t, "worker")}, codes.NotFound},
+		"another certificate":   {overTLS.proxy.GRPCAddr().String(), sidebus.Options{TLS: ca.client(t, "other")}, codes.Unauthenticated},
+		"a certificate, alone":  {overTLS.proxy.GRPCAddr().String(), sidebus.Options{TLS: ca.client(t, "worker"), SeparateCalls: true}, codes.NotFound},
+		"a token":               {plain.proxy.GRPCAddr().String(), sidebus.Options{TokenFile: good}, codes.NotFound},
+		"a token, alone":        {plain.proxy.GRPCAddr().String(), sidebus.Options{TokenFile: good, SeparateCalls: true}, codes.NotFound},
+		"a token of no one":     {plain.proxy.GRPCAddr().String(), sidebus.Options{TokenFile: bad}, codes.Unauthenticated},
+		"nothing, where needed": {plain.proxy.GRPCAddr().String(), sidebus.Options{}, codes.Unauthenticated},
+	} {
+		client, err := sidebus.New(c.target, &c.options)
+		must(t, err)
+		_, err = sidebusv1.NewMessagesClient(client.Conn()).Receive(t.Context(), &sidebusv1.ReceiveRequest{Source: "queues/q", MaxWait: &durationpb.Duration{}})
+		if got := status.Code(err); got != c.want {
+			t.Errorf("%s: got %v, want %v", what, err, c.want)
+		}
+		must(t, client.Close())
+	}
+	if _, err := sidebus.New("", &sidebus.Options{TokenFile: good + "none"}); err == nil {
+		t.Error("a file that does not exist is accepted")
 	}
 }

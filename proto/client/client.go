@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"math"
 	"os"
 	"sync"
@@ -42,7 +43,15 @@ type Options struct {
 	// Both or neither must be set.
 	SharedAccessKeyName, SharedAccessKey string
 
-	// DialOptions are used after those of this package, which connect without TLS. Only [New] looks at them. With any,
+	// TokenFile has the token of an identity, for a sidecar that runs with --policy-file. It is read again every few
+	// seconds. It excludes SharedAccessKey.
+	TokenFile string
+
+	// TLS is how to connect to a sidecar that runs with --tls-cert-file. Its Certificates are what a sidecar with
+	// --tls-client-ca-file knows the client by. nil: without TLS. Only [New] looks at it.
+	TLS *tls.Config
+
+	// DialOptions are used after those of this package. Only [New] looks at them. With any,
 	// each call is an RPC of its own, so that interceptors and credentials among them see it.
 	DialOptions []grpc.DialOption
 
@@ -77,8 +86,12 @@ func New(target string, options *Options) (*Client, error) {
 	if options == nil {
 		options = &Options{}
 	}
+	transport := insecure.NewCredentials()
+	if options.TLS != nil {
+		transport = credentials.NewTLS(options.TLS)
+	}
 	dial := []grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(transport),
 		grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32),
@@ -95,13 +108,12 @@ func New(target string, options *Options) (*Client, error) {
 			MinConnectTimeout: 5 * time.Second,
 		}),
 	}
-	var signs credentials.PerRPCCredentials
-	if options.SharedAccessKeyName != "" || options.SharedAccessKey != "" {
-		if options.SharedAccessKeyName == "" || options.SharedAccessKey == "" {
-			return nil, invalidArgument("SharedAccessKey", "SharedAccessKeyName and SharedAccessKey must both be set")
-		}
-		signs = sharedAccess{options.SharedAccessKeyName, options.SharedAccessKey}
-		dial = append(dial, grpc.WithPerRPCCredentials(signs))
+	proves, err := options.credentials()
+	if err != nil {
+		return nil, err
+	}
+	if proves != nil {
+		dial = append(dial, grpc.WithPerRPCCredentials(proves))
 	}
 	conn, err := grpc.NewClient(target, append(dial, options.DialOptions...)...)
 	if err != nil {
@@ -112,13 +124,33 @@ func New(target string, options *Options) (*Client, error) {
 		c.closes = conn.Close
 		return c, nil
 	}
-	calls := newMultiplexed(conn, signs)
+	calls := newMultiplexed(conn, proves)
 	c := NewFromConn(calls, options)
 	c.closes = func() error {
 		calls.close()
 		return conn.Close()
 	}
 	return c, nil
+}
+
+// credentials returns what each call proves who the client is with, nil for nothing.
+func (o *Options) credentials() (credentials.PerRPCCredentials, error) {
+	isSigned := o.SharedAccessKeyName != "" || o.SharedAccessKey != ""
+	switch {
+	case isSigned && (o.SharedAccessKeyName == "" || o.SharedAccessKey == ""):
+		return nil, invalidArgument("SharedAccessKey", "SharedAccessKeyName and SharedAccessKey must both be set")
+	case isSigned && o.TokenFile != "":
+		return nil, invalidArgument("TokenFile", "TokenFile and SharedAccessKey must not both be set")
+	case isSigned:
+		return sharedAccess{o.SharedAccessKeyName, o.SharedAccessKey}, nil
+	case o.TokenFile == "":
+		return nil, nil
+	}
+	token, err := newBearer(o.TokenFile)
+	if err != nil {
+		return nil, invalidArgument("TokenFile", err.Error())
+	}
+	return token, nil
 }
 
 // NewFromConn makes a Client over a connection of yours, which Close leaves open. Of options, which may be nil, only
