@@ -27,6 +27,10 @@ func TestStore(t *testing.T) {
 		t.Parallel()
 		wholeSweep(t, open)
 	})
+	t.Run("COMP_16_OneSidecarReadsForAll", func(t *testing.T) {
+		t.Parallel()
+		oneSidecarReadsForAll(t, open)
+	})
 	t.Run("LostAnswer", func(t *testing.T) {
 		t.Parallel()
 		lostAnswer(t, open(t, redisstore.Options{}))

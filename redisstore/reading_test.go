@@ -38,18 +38,24 @@ func (r *reader) want(text, value string, age time.Duration) {
 }
 
 // openReaders opens two sidecars with the same clock.
-func openReaders(t *testing.T) (a, b *reader, clock *storetest.Clock) {
+func openReaders(
+	t *testing.T, open func(*testing.T, redisstore.Options) *redisstore.Store,
+) (a, b *reader, clock *storetest.Clock) {
 	t.Helper()
 	clock = storetest.NewClock()
 	options := redisstore.Options{Namespace: redistest.Namespace(), Now: clock.Now}
-	a, b = &reader{t: t, store: redistest.Open(t, options)}, &reader{t: t, store: redistest.Open(t, options)}
-	return a, b, clock
+	return &reader{t: t, store: open(t, options)}, &reader{t: t, store: open(t, options)}, clock
+}
+
+func openUnwatched(t *testing.T, options redisstore.Options) *redisstore.Store {
+	t.Helper()
+	return redistest.Open(t, options)
 }
 
 // One sidecar reads for all, and another one when that is too old.
-func TestCOMP_16_OneSidecarReadsForAll(t *testing.T) {
-	t.Parallel()
-	a, b, clock := openReaders(t)
+func oneSidecarReadsForAll(t *testing.T, open func(*testing.T, redisstore.Options) *redisstore.Store) {
+	t.Helper()
+	a, b, clock := openReaders(t, open)
 	a.want("one", "one", 0)
 	clock.Advance(9 * time.Second)
 	b.want("two", "one", 9*time.Second)
@@ -67,7 +73,7 @@ func TestCOMP_16_OneSidecarReadsForAll(t *testing.T) {
 // While a sidecar reads, the others have what was read before. If it does not end, another one takes over.
 func TestCOMP_16_ReaderThatDoesNotEnd(t *testing.T) {
 	t.Parallel()
-	a, b, clock := openReaders(t)
+	a, b, clock := openReaders(t, openUnwatched)
 	broken := errors.New("broken")
 	if _, _, err := a.shared("", broken); !errors.Is(err, broken) {
 		t.Errorf("got %v from a reader that fails", err)
@@ -91,7 +97,7 @@ func TestCOMP_16_ReaderThatDoesNotEnd(t *testing.T) {
 // Names do not mix, and nothing is left when no sidecar reads any more.
 func TestCOMP_16_ReadingsExpire(t *testing.T) {
 	t.Parallel()
-	a, _, _ := openReaders(t)
+	a, _, _ := openReaders(t, openUnwatched)
 	a.want("one", "one", 0)
 	other, _, err := a.store.Shared(t.Context(), "other", time.Second, func(context.Context) ([]byte, error) { return []byte("x"), nil })
 	if err != nil || string(other) != "x" {
