@@ -230,7 +230,7 @@ func (s *sidecar) over(t *testing.T, config *tls.Config) (*http.Client, *grpc.Cl
 	return &http.Client{Transport: transport}, conn
 }
 
-// Files of certificates are read again. Clients need a certificate if there is no policy, and at the admin address always.
+// The sidecar reads replaced certificates. Without a policy clients need one, and at the admin address always.
 func TestAUTH_4_CertificatesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)

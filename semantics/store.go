@@ -48,10 +48,9 @@ type Upkeep interface {
 // Sharer is a Store that lets one sidecar read something for all of them, so that many sidecars cost what one does.
 //
 // Shared returns what some sidecar has read under a name within maxAge, and how old that is by the clock of the store.
-// If there is no such value and no other sidecar reads it now, it calls read, which blocks, keeps what that returns for
-// the others, and returns it too. Meanwhile the others get the value of before, which is then older than maxAge, but
-// only by some seconds; ErrNotYet if there is none. An error of read is returned as it is. A value is to be bounded,
-// and so is the number of names: they are of what is read, not of a sidecar.
+// Without such a value it calls read, which blocks, shares the result and returns it. Errors of read are returned as
+// they are. While another sidecar reads, Shared returns the last value instead, which is then some seconds older than
+// maxAge, or ErrNotYet without one. Callers bound the size of values and the number of names.
 type Sharer interface {
 	Shared(
 		ctx context.Context, name string, maxAge time.Duration, read func(context.Context) ([]byte, error),

@@ -83,8 +83,8 @@ func auditLines(s *sidecartest.Sidecar) (lines []map[string]any) {
 	return lines
 }
 
-// The binary reads its policy again while it runs, keeps it if the new one is broken, ends a stream that is no longer
-// permitted, and says who did what without a secret.
+// A running sidecar takes a changed policy and keeps the old one if the new one is broken. It ends a stream that is no
+// longer permitted. Its audit has no secret.
 func TestAUTH_4_ThePolicyOfTheBinary(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

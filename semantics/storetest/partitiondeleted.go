@@ -132,7 +132,7 @@ func (h *fixture) halfway(below partitioned.Below, kind semantics.Kind, path str
 	}
 }
 
-// A deletion that answers that there is no queue leaves nothing of it either.
+// After a deletion that found no queue, nothing of an earlier one is left.
 func testPART_1_AnotherDeletionCompletesTheFirst(t *testing.T, h *fixture) {
 	below := h.below()
 	h.overPartitions()

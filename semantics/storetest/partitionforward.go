@@ -193,22 +193,31 @@ func (d *dyingBelow) EndTransfer(ctx context.Context, transfer semantics.Transfe
 
 // Whatever step of a transfer to several partitions a sidecar has done last, with or without an answer, another one
 // brings each message to its destination once.
-func testPART_5_ForwarderDiesAfterAnyStep(t *testing.T, h *fixture) {
+func testPART_5_ForwarderDiesAfterAnyStep(_ *testing.T, h *fixture) {
 	below := h.below()
 	h.overPartitions()
 	h.createNamed(archive.Path, partitions(3))
 	h.create(partitions(2), forwardsTo(archive.Path))
+	h.forwardsWithStops(below, archive)
+}
+
+// forwardsWithStops forwards from orders by sidecars that stop after any step, and by others after them. Each of some
+// entities must get each message once.
+func (h *fixture) forwardsWithStops(below partitioned.Below, to ...semantics.Source) {
+	h.t.Helper()
 	h.untilItLives(7, func(steps int, after bool) (died bool) {
 		want := h.sendKeyed(orders, 15)
 		mortal := h.newBroker(partitioned.New(&dyingBelow{Below: below, left: steps, after: after}))
-		if err := mortal.Forward(t.Context(), orders); err != nil {
+		if err := mortal.Forward(h.t.Context(), orders); err != nil {
 			h.wantCode(err, semantics.StoreUnavailable)
 			died = true
 		}
 		h.forwardBy(h.peer())
 		h.same(h.counts(), semantics.Runtime{})
-		h.wantByKey(archive, want)
-		h.complete(archive, h.receive(archive, 100)...)
+		for _, source := range to {
+			h.wantByKey(source, want)
+			h.complete(source, h.receive(source, 100)...)
+		}
 		return died
 	})
 }

@@ -109,16 +109,22 @@ func testPART_4_EveryMessageOnce(t *testing.T, h *fixture) {
 			}
 		}()
 	}
+	h.wantEachOnce(ctx, seen, total)
+}
+
+// wantEachOnce awaits so many ids, none of which may come twice.
+func (h *fixture) wantEachOnce(ctx context.Context, ids <-chan string, total int) {
+	h.t.Helper()
 	once := map[string]bool{}
 	for range total {
 		select {
-		case id := <-seen:
+		case id := <-ids:
 			if once[id] {
-				t.Fatalf("%s came twice", id)
+				h.t.Fatalf("%s came twice", id)
 			}
 			once[id] = true
 		case <-ctx.Done():
-			t.Fatalf("%d of %d came", len(once), total)
+			h.t.Fatalf("%d of %d came", len(once), total)
 		}
 	}
 }

@@ -228,18 +228,7 @@ func testPART_4_EverySessionOnce(t *testing.T, h *fixture) {
 			}
 		}()
 	}
-	once := map[string]bool{}
-	for range total {
-		select {
-		case id := <-accepted:
-			if once[id] {
-				t.Fatalf("%s is held twice", id)
-			}
-			once[id] = true
-		case <-ctx.Done():
-			t.Fatalf("%d of %d sessions were accepted", len(once), total)
-		}
-	}
+	h.wantEachOnce(ctx, accepted, total)
 	h.wantSessions(total, 0, total)
 }
 

@@ -160,7 +160,7 @@ func testPART_8_ADeletionThatRedisForgot(_ *testing.T, h *fixture) {
 	}
 }
 
-// A deletion that answers that there is no topic leaves nothing of it either.
+// After a deletion that found no topic, nothing of an earlier one is left.
 func testPART_8_AnotherDeletionCompletesTheFirst(t *testing.T, h *fixture) {
 	h.overPartitions()
 	below := h.below()

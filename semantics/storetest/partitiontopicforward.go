@@ -47,24 +47,10 @@ func testPART_8_ForwardsToTheTopic(_ *testing.T, h *fixture) {
 
 // Whatever step of a transfer to the partitions of a topic a sidecar has done last, with or without an answer, another
 // one brings each message to each subscription once.
-func testPART_8_ForwarderDiesAfterAnyStep(t *testing.T, h *fixture) {
+func testPART_8_ForwarderDiesAfterAnyStep(_ *testing.T, h *fixture) {
 	below := h.spreadNews(3)
 	h.create(partitions(2), forwardsTo(news))
-	h.untilItLives(7, func(steps int, after bool) (died bool) {
-		want := h.sendKeyed(orders, 15)
-		mortal := h.newBroker(partitioned.New(&dyingBelow{Below: below, left: steps, after: after}))
-		if err := mortal.Forward(t.Context(), orders); err != nil {
-			h.wantCode(err, semantics.StoreUnavailable)
-			died = true
-		}
-		h.forwardBy(h.peer())
-		h.same(h.counts(), semantics.Runtime{})
-		for _, source := range []semantics.Source{eu, us} {
-			h.wantByKey(source, want)
-			h.complete(source, h.receive(source, 100)...)
-		}
-		return died
-	})
+	h.forwardsWithStops(below, eu, us)
 }
 
 // What has arrived in some partitions stays as it was decided; the rest is decided by the rules of then, and nothing
