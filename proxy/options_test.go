@@ -14,7 +14,7 @@ import (
 func TestDUP_11_BATCH_4_OptionsThatRefuse(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, w *wire) {
-		mustPut(t, w.sidecar, "/v1/queues/parts", `{"enablePartitioning":true}`)
+		mustPut(t, w.sidecar, "/v1/queues/parts", `{"enablePartitioning":true,"partitions":1}`)
 		mustPut(t, w.sidecar, "/v1/queues/dedup", `{"requiresDuplicateDetection":true,"duplicateHistoryMaxEntries":2}`)
 		send := func(queue string, messages ...*sidebusv1.Message) *sidebusv1.SendRequest {
 			return &sidebusv1.SendRequest{Target: queue, Messages: messages}

@@ -38,6 +38,13 @@ func TestPART_8_TopicOnTheWire(t *testing.T) {
 			if topic := ensured.GetResource(); topic.GetPartitions() != 4 || !topic.GetEnablePartitioning() {
 				t.Errorf("created %v", topic)
 			}
+			alone, err := w.admin.EnsureTopic(ctx, &sidebusv1.EnsureTopicRequest{
+				Name: "topics/alone", Topic: &sidebusv1.Topic{Name: "alone", EnablePartitioning: proto.Bool(true)},
+			})
+			must(t, err)
+			if n := alone.GetResource().GetPartitions(); n != 16 {
+				t.Errorf("PART-1: enablePartitioning alone: got %d partitions, want 16", n)
+			}
 			_, err = w.admin.EnsureTopic(ctx, &sidebusv1.EnsureTopicRequest{
 				Name: "topics/other", Topic: &sidebusv1.Topic{Name: "other", Partitions: proto.Int32(65)},
 			})

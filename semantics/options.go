@@ -1,6 +1,9 @@
 package semantics
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Bounds of queue options (spec section 3.1).
 const (
@@ -16,6 +19,7 @@ const (
 	MaxSessionInFlight      = 1000
 	MinAutoDeleteOnIdle     = 5 * time.Minute
 	MaxPartitions           = 64
+	DefaultPartitions       = 16 // of what has EnablePartitioning and no number
 )
 
 // Options are the options of an entity (spec section 3.1). OptionNames returns which of them a kind has; the others
@@ -154,9 +158,13 @@ func (o Options) checkStatus(kind Kind) error {
 	}
 }
 
-// Partitioned returns the options with what follows from Partitions: messages that are sent together share a key
-// (BATCH-4).
-func (o Options) Partitioned() Options {
+// Partitioned returns the options with what follows from those of partitions, where given names the options the caller
+// set. EnablePartitioning without a number means DefaultPartitions; more than one partition means EnablePartitioning, so
+// that messages that are sent together share a key (PART-1, BATCH-4).
+func (o Options) Partitioned(given []string) Options {
+	if o.EnablePartitioning && !slices.Contains(given, "partitions") {
+		o.Partitions = DefaultPartitions
+	}
 	o.EnablePartitioning = o.EnablePartitioning || o.Partitions > 1
 	return o
 }

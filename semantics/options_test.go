@@ -190,3 +190,29 @@ func allOptionNames() []string {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+func TestPART_1_EnablePartitioningAloneMeansSixteen(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		set  semantics.Options
+		want semantics.Options
+	}{
+		"":                              {semantics.Options{}, semantics.Options{Partitions: 1}},
+		"enablePartitioning":            {semantics.Options{EnablePartitioning: true}, semantics.Options{EnablePartitioning: true, Partitions: 16}},
+		"partitions":                    {semantics.Options{Partitions: 4}, semantics.Options{EnablePartitioning: true, Partitions: 4}},
+		"enablePartitioning,partitions": {semantics.Options{EnablePartitioning: true, Partitions: 1}, semantics.Options{EnablePartitioning: true, Partitions: 1}},
+		"partitions,enablePartitioning": {semantics.Options{Partitions: 1}, semantics.Options{Partitions: 1}},
+	}
+	for names, c := range cases {
+		given := strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
+		merged, err := semantics.DefaultOptions().Merge(c.set, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := merged.Partitioned(given)
+		if got.Partitions != c.want.Partitions || got.EnablePartitioning != c.want.EnablePartitioning {
+			t.Errorf("%q: got %d partitions, enabled %t; want %d, %t",
+				names, got.Partitions, got.EnablePartitioning, c.want.Partitions, c.want.EnablePartitioning)
+		}
+	}
+}

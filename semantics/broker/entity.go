@@ -95,7 +95,7 @@ func (b *Broker) checkEntity(
 	if err != nil {
 		return "", options, err
 	}
-	options = options.Partitioned()
+	options = options.Partitioned(given)
 	if options.RequiresSession {
 		if err := b.refuseSessions(path); err != nil {
 			return "", options, err

@@ -370,8 +370,8 @@ type Queue struct {
 	// Whether cancelling a scheduled message removes its id from the history. Default false.
 	ForgetOnCancel *bool `protobuf:"varint,18,opt,name=forget_on_cancel,json=forgetOnCancel,proto3,oneof" json:"forget_on_cancel,omitempty"`
 	// Whether the messages of one send must share one partition_key or session_id; otherwise the send returns
-	// PARTITION_KEY_MISMATCH. Only messages with the same key can be duplicates. No other effect. Default false. At
-	// creation only.
+	// PARTITION_KEY_MISMATCH. Only messages with the same key can be duplicates. Without partitions it means 16 of them.
+	// Default false. At creation only.
 	EnablePartitioning *bool `protobuf:"varint,19,opt,name=enable_partitioning,json=enablePartitioning,proto3,oneof" json:"enable_partitioning,omitempty"`
 	// How long a message stays unavailable after a failed delivery, 0s to 7 days. Default 0s.
 	RedeliveryDelay *durationpb.Duration `protobuf:"bytes,20,opt,name=redelivery_delay,json=redeliveryDelay,proto3" json:"redelivery_delay,omitempty"`

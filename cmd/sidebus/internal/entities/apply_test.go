@@ -417,9 +417,24 @@ func TestENT_6_ExportsAreApplied(t *testing.T) {
 // drawSet makes up entities with any options and rules.
 func drawSet(t *rapid.T) *Set {
 	set := &Set{}
+	isSpread := false // the last queue or topic; several partitions go with few other options
 	add := func(resource string, d client.Description, rules []*sidebusv1.Rule, hasRules bool) {
+		fixed := map[string]string{}
+		if _, ok := d.(*sidebusv1.Subscription); !ok {
+			isSpread = rapid.Bool().Draw(t, "isSpread")
+			fixed["partitions"] = "1"
+		}
+		if isSpread {
+			fixed = map[string]string{"enablePartitioning": "true", "partitions": "", "autoDeleteOnIdle": ""}
+		}
 		for _, option := range client.OptionNames(d) {
-			if values := values(option); len(values) > 0 && rapid.Bool().Draw(t, option) {
+			value, isFixed := fixed[option]
+			if value != "" {
+				if err := client.SetOption(d, option, value); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if values := values(option); !isFixed && len(values) > 0 && rapid.Bool().Draw(t, option) {
 				if err := client.SetOption(d, option, rapid.SampledFrom(values).Draw(t, "value")); err != nil {
 					t.Fatal(err)
 				}
@@ -461,8 +476,6 @@ func values(option string) []string {
 		return []string{"20s", "7d"}
 	case "maxMessageCount", "duplicateHistoryMaxEntries":
 		return []string{"1", "9223372036854775807"}
-	case "partitions": // several go with few other options
-		return []string{"1"}
 	case "maxSizeInMegabytes", "maxMessageSizeInKilobytes", "maxDeliveryCount", "sessionInFlight":
 		return []string{"1", "77"}
 	case "userMetadata":

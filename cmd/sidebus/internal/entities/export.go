@@ -108,7 +108,12 @@ func defaults(ctx context.Context) (map[semantics.Kind]client.Description, error
 func withoutDefaults(is, usual client.Description) client.Description {
 	d := proto.CloneOf(is)
 	m, other := d.ProtoReflect(), usual.ProtoReflect()
+	keyed := m.Descriptor().Fields().ByName("enable_partitioning")
+	isKeyed := keyed != nil && m.Get(keyed).Bool()
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		if isKeyed && field.Name() == "partitions" { // its default is another one there (PART-1)
+			return true
+		}
 		isTime := field.Message() != nil && field.Message().FullName() == "google.protobuf.Timestamp"
 		if isTime || field.Name() != "name" && other.Has(field) && value.Equal(other.Get(field)) {
 			m.Clear(field)
