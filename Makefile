@@ -74,13 +74,16 @@ run: build ## Serve with a private Redis, which is installed if it is missing; A
 	fi; \
 	exec bin/sidebus serve --store "$$store" $(ARGS)
 
+# The binary is compiled outside of the images, so that they need no base with Go; another processor's with GOARCH=arm64.
+.PHONY: image-files
+image-files:
+	rm -rf .tmp/image
+	GOOS=linux $(BUILD) -o .tmp/image/sidebus ./cmd/sidebus
+	deploy/image-files.sh .tmp/image
+
 .PHONY: image
-image: ## Build the container images (needs Docker), the sidecar as IMAGE=name:tag and the standalone one as name:tag-standalone
-	for target in sidecar standalone; do \
-	  suffix="$${target/sidecar/}"; \
-	  docker build --file deploy/Dockerfile --target "$$target" --tag "$(IMAGE)$${suffix:+-$$suffix}" \
-	    --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg CREATED="$$(date -u +%Y-%m-%dT%H:%M:%SZ)" .; \
-	done
+image: image-files ## Build the container images with Docker or buildah, the sidecar as IMAGE=name:tag and the standalone one as name:tag-standalone; GOARCH=arm64
+	VERSION=$(VERSION) COMMIT=$(COMMIT) deploy/image.sh "$(IMAGE)" .tmp/image
 
 .PHONY: log-crunch
 log-crunch: build ## Run the log-crunch example: 100,000 lines, four consumers, one killed
@@ -238,6 +241,10 @@ test-bench: ## Run the tests of test/bench, a module of its own, without a bench
 test-monitoring: ## Check the alert rules and the dashboard of deploy/monitoring with the packages of Prometheus
 	cd test/monitoring && go test ./...
 
+.PHONY: test-image
+test-image: redis buildah image-files ## Build both images with buildah and start them: a message goes through each. Needs Linux and root
+	VERSION=$(VERSION) COMMIT=$(COMMIT) test/images.sh .tmp/image
+
 .PHONY: bench-dapr
 bench-dapr: build redis ## Compare with Dapr's pubsub.redis in one run; ARGS="-messages 10000 -rounds 3"
 	$(COMPARE) -only dapr $(ARGS)
@@ -310,8 +317,8 @@ clean: ## Remove what was built
 	rm -rf bin .tmp
 
 # What tests and examples need: found or installed, or the build stops here with the reason.
-.PHONY: redis python node java npm rabbitmq
-redis python node java npm rabbitmq:
+.PHONY: redis python node java npm rabbitmq buildah
+redis python node java npm rabbitmq buildah:
 	@test/install.sh $@
 
 BULLMQ := test/bench/bullmq

@@ -6,10 +6,11 @@
 #   test/install.sh java      java and javac of a JDK, at least version 17, which run the Java example
 #   test/install.sh npm       npm, which installs what a benchmark of other queues needs
 #   test/install.sh rabbitmq  rabbitmq-server, which a benchmark compares with
+#   test/install.sh buildah   buildah, at least version 1.28, which builds images without a Docker daemon
 # Prints nothing when all is well, and exits 1 with the reason when it can do nothing.
 set -euo pipefail
 
-readonly what="${1:?usage: test/install.sh redis|python|node|java|npm|rabbitmq}" least=7 least_node=18 least_java=17
+readonly what="${1:?usage: test/install.sh redis|python|node|java|npm|rabbitmq|buildah}" least=7 least_node=18 least_java=17 least_buildah=28
 
 redis_fits() { # is there a server that is new enough?
   local program version
@@ -32,6 +33,15 @@ version_fits() { # is the program of the first argument there, and its version n
   return 1
 }
 
+buildah_fits() { # 1.28 leaves out the stages that a target does not need
+  local version
+  command -v buildah >/dev/null || return 1
+  version="$(buildah --version | sed -n 's/^buildah version 1\.\([0-9]*\)\..*/\1/p')"
+  if ((${version:-0} >= least_buildah)); then return 0; fi
+  echo "buildah on PATH is version 1.${version:-unknown}; at least 1.$least_buildah is needed" >&2
+  return 1
+}
+
 fits() {
   case "$what" in
     redis) redis_fits ;;
@@ -40,6 +50,7 @@ fits() {
     npm) command -v npm >/dev/null ;;
     # Debian puts it where only root looks.
     rabbitmq) command -v rabbitmq-server >/dev/null || [[ -x /usr/sbin/rabbitmq-server ]] ;;
+    buildah) buildah_fits ;;
     java) version_fits java "$least_java" && version_fits javac "$least_java" ;;
   esac
 }
@@ -72,7 +83,8 @@ case "$what" in
   java) brew=openjdk apt=default-jdk-headless hint="a JDK, version $least_java or later, with java and javac on PATH" ;;
   npm) brew=node apt=npm hint=npm ;;
   rabbitmq) brew=rabbitmq apt=rabbitmq-server hint="rabbitmq-server 3.10 or later" ;;
-  *) echo "test/install.sh: redis, python, node, java, npm or rabbitmq, not $what" >&2; exit 2 ;;
+  buildah) brew=buildah apt=buildah hint="buildah 1.$least_buildah or later, on Linux" ;;
+  *) echo "test/install.sh: redis, python, node, java, npm, rabbitmq or buildah, not $what" >&2; exit 2 ;;
 esac
 
 if fits; then exit 0; fi
