@@ -154,6 +154,9 @@ func TestDrainRouteTellsWhatIsHeld(t *testing.T) {
 	if a := s.ask(t, http.MethodPost, "/drain"); strings.TrimSpace(a.body) != `{"held":0}` {
 		t.Errorf("got %s", a.body)
 	}
+	if got := strings.Count(s.log.String(), "msg=audit method=Drain wire=admin code=OK peer=127.0.0.1:"); got != 2 {
+		t.Errorf("the audit has %d drains, want 2: %s", got, s.log)
+	}
 }
 
 // The duration of a receive is what Sidebus needs, not what it waits for messages.

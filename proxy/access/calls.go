@@ -128,6 +128,8 @@ func named(request proto.Message) string {
 		return pathOf(r.GetName())
 	case interface{ GetSubscription() string }:
 		return pathOf(r.GetSubscription())
+	case *sidebusv1.CreateSubscriptionRequest: // what it creates, as EnsureSubscription
+		return semantics.SubscriptionPath(pathOf(r.GetTopic()), r.GetSubscription().GetName())
 	case interface{ GetTopic() string }:
 		return pathOf(r.GetTopic())
 	case *sidebusv1.CreateQueueRequest:

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/sas"
 	"github.com/sidebus/sidebus/semantics"
@@ -327,4 +328,28 @@ func TestAUTH_4_ACertificateExpiresDuringAConnection(t *testing.T) {
 			t.Errorf("after it has expired: got %v", err)
 		}
 	})
+}
+
+// Each way to create a subscription needs Manage on it, not on its whole topic.
+func TestAUTH_4_CreationsOfASubscriptionNeedTheSame(t *testing.T) {
+	t.Parallel()
+	caller, err := fixed(access.Identity{Name: "a", Handlers: true, Grants: []access.Grant{grant(t, access.Manage, "news/subscriptions/eu*")}}).
+		Authenticate(access.Proof{Way: access.ByHandler})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := access.WithCaller(t.Context(), caller)
+	for name, want := range map[string]semantics.Code{"eu-1": "", "us": semantics.PermissionDenied, "": semantics.PermissionDenied} {
+		subscription := &sidebusv1.Subscription{Name: name}
+		err := access.Check(ctx, sidebusv1.Admin_CreateSubscription_FullMethodName,
+			&sidebusv1.CreateSubscriptionRequest{Topic: "topics/news", Subscription: subscription})
+		if semantics.CodeOf(err) != want {
+			t.Errorf("CreateSubscription %q: got %v", name, err)
+		}
+		err = access.Check(ctx, sidebusv1.Admin_EnsureSubscription_FullMethodName,
+			&sidebusv1.EnsureSubscriptionRequest{Name: "topics/news/subscriptions/" + name, Subscription: subscription})
+		if semantics.CodeOf(err) != want {
+			t.Errorf("EnsureSubscription %q: got %v", name, err)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -29,6 +30,7 @@ type Config struct {
 	BodyTimeout time.Duration     // for request bodies, which are ignored
 	Pprof       bool              // serve profiles
 	Settings    map[string]string // shown at /config; secrets must be masked
+	Logger      *slog.Logger      // gets the audit of drains
 
 	// Drain starts a drain, blocks until clients hold no messages or sessions or ctx ends, and returns how many they
 	// hold.
@@ -166,6 +168,8 @@ func (p *pages) drain(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	p.Logger.LogAttrs(r.Context(), slog.LevelInfo, "audit",
+		slog.String("method", "Drain"), slog.String("wire", "admin"), slog.String("code", "OK"), slog.String("peer", r.RemoteAddr))
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	writeJSON(w, http.StatusOK, map[string]int{"held": p.Drain(ctx)})

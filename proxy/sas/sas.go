@@ -86,7 +86,10 @@ func (t Token) Covers(entity, below string) bool {
 	if !hasScheme {
 		rest = address
 	}
-	_, path, _ := strings.Cut(rest, "/")
+	host, path, hasPath := strings.Cut(rest, "/")
+	if !hasScheme && !hasPath && host != "localhost" && !strings.ContainsAny(host, ".:") {
+		return false // the name of an entity alone; as that of a host it would be good for everything
+	}
 	path, _, _ = strings.Cut(path, "?")
 	if path, err = url.PathUnescape(path); err != nil {
 		return false

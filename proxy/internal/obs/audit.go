@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -40,11 +42,42 @@ func (c *Call) peerText() string {
 
 // audit logs a call that changes entities or clears them, and a call that was refused for lack of a right.
 func (c *Calls) audit(ctx context.Context, wire, method string, err *semantics.Error) {
-	if isManagement(method) {
+	switch {
+	case isRefusal(err):
+		if suppressed, isAdmitted := c.refusals.admit(time.Now()); isAdmitted {
+			Audit(ctx, c.logger, wire, method, err, suppressed...)
+		}
+	case isManagement(method):
 		Audit(ctx, c.logger, wire, method, err)
-	} else {
-		AuditRefusal(ctx, c.logger, wire, method, err)
 	}
+}
+
+// maxRefusals is how many refused calls are logged in a second: callers without rights must not fill the disk.
+const maxRefusals = 100
+
+// refusals admits lines of refused calls.
+type refusals struct {
+	mu                sync.Mutex
+	second            int64
+	lines, suppressed int
+}
+
+// admit reports whether a line may be written now. The first of a second has the number of those that were not.
+func (r *refusals) admit(now time.Time) (suppressed []slog.Attr, isAdmitted bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if second := now.Unix(); second != r.second {
+		r.second, r.lines = second, 0
+	}
+	if r.lines == maxRefusals {
+		r.suppressed++
+		return nil, false
+	}
+	if r.lines++; r.suppressed > 0 {
+		suppressed = []slog.Attr{slog.Int("suppressed", r.suppressed)}
+		r.suppressed = 0
+	}
+	return suppressed, true
 }
 
 // AuditRefusal logs an attempt that failed for lack of a right, as Audit does; other errors and nil are not logged.
@@ -55,7 +88,9 @@ func AuditRefusal(ctx context.Context, logger *slog.Logger, wire, method string,
 }
 
 // Audit logs who has called a method, in one line with the message "audit". err is nil for success.
-func Audit(ctx context.Context, logger *slog.Logger, wire, method string, err *semantics.Error) {
+func Audit(
+	ctx context.Context, logger *slog.Logger, wire, method string, err *semantics.Error, more ...slog.Attr,
+) {
 	attrs := []slog.Attr{slog.String("method", method), slog.String("wire", wire), slog.String("code", codeOf(err))}
 	call, ok := ctx.Value(callKey{}).(*Call)
 	if !ok {
@@ -75,7 +110,7 @@ func Audit(ctx context.Context, logger *slog.Logger, wire, method string, err *s
 	if isRefusal(err) {
 		attrs = append(attrs, slog.String("reason", err.Message))
 	}
-	logger.LogAttrs(ctx, slog.LevelInfo, "audit", attrs...)
+	logger.LogAttrs(ctx, slog.LevelInfo, "audit", append(attrs, more...)...)
 }
 
 // Refusals audits an attempt that is repeated until it succeeds: a refusal that is the same as the last one is not

@@ -18,8 +18,9 @@ type Calls struct {
 	// must be set before the first call and must not block.
 	OnOutage func()
 
-	metrics *Metrics
-	logger  *slog.Logger
+	metrics  *Metrics
+	logger   *slog.Logger
+	refusals refusals
 }
 
 // NewCalls returns a Calls.
@@ -68,7 +69,9 @@ func (c *Calls) noteOutage(err *semantics.Error) {
 // StreamFailed records that one request of a stream failed. err may be nil. The stream goes on.
 func (c *Calls) StreamFailed(ctx context.Context, wire, method string, err *semantics.Error) {
 	c.noteOutage(err)
-	AuditRefusal(ctx, c.logger, wire, method, err)
+	if isRefusal(err) {
+		c.audit(ctx, wire, method, err)
+	}
 }
 
 func (c *Calls) record(ctx context.Context, wire, method string, start time.Time, err *semantics.Error) {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/test/syncbuf"
 )
 
 // account has counted something of everything.
@@ -115,4 +117,35 @@ func TestMethodLabels(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", full, got, want)
 		}
 	}
+}
+
+// A caller without rights does not fill the disk with refusals, and none goes uncounted.
+func TestAUTH_4_RefusalsDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log syncbuf.Buffer
+		m, err := obs.NewMetrics(prometheus.NewRegistry(), account{}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := obs.NewCalls(m, slog.New(slog.NewTextHandler(&log, nil)))
+		refused := semantics.Errorf(semantics.Unauthenticated, "no token")
+		call := func(err *semantics.Error) { calls.Done(t.Context(), obs.GRPC, "Admin.DeleteQueue", time.Now(), err) }
+		for range 250 {
+			call(refused)
+		}
+		call(nil) // changes are logged whatever others are refused
+		if got := strings.Count(log.String(), "code=UNAUTHENTICATED"); got != 100 {
+			t.Errorf("got %d lines of refusals, want 100", got)
+		}
+		if !strings.Contains(log.String(), "code=OK") {
+			t.Error("a change is not in the audit")
+		}
+		<-time.After(time.Second)
+		call(refused)
+		call(refused)
+		if got := strings.Count(log.String(), "suppressed=150"); got != 1 {
+			t.Errorf("got %d lines with the number of those that are not there:\n%s", got, log.String())
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -36,12 +37,25 @@ func RemoveStale(ctx context.Context, path string) error {
 // Listen opens a socket whose file has the given mode regardless of the umask. The file must not exist, see
 // RemoveStale.
 func Listen(ctx context.Context, path string, mode fs.FileMode) (*net.UnixListener, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	listener, err := bind(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	if err := os.Chmod(path, mode); err != nil {
 		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// bind opens a socket that only the owner of this process may connect to, where the system lets a socket have a mode
+// before it has a file, as Linux does: no one else connects before the file gets the mode it is to have.
+func bind(ctx context.Context, path string) (*net.UnixListener, error) {
+	private := func(_, _ string, conn syscall.RawConn) error {
+		return conn.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
+	}
+	listener, err := (&net.ListenConfig{Control: private}).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
 	}
 	return listener.(*net.UnixListener), nil //nolint:forcetypeassert // of the network unix
 }
