@@ -35,6 +35,7 @@ ARGS      ?=
 BENCH     ?= .
 BENCHTIME ?= 1s
 CHECKS    ?= 100000
+COSIGN_KEY ?=
 CROWDS    ?= 1
 CUTS      ?= 1
 DURABILITY ?= memory
@@ -241,6 +242,10 @@ test-bench: ## Run the tests of test/bench, a module of its own, without a bench
 test-monitoring: ## Check the alert rules and the dashboard of deploy/monitoring with the packages of Prometheus
 	cd test/monitoring && go test ./...
 
+.PHONY: test-helm
+test-helm: ## Check the Helm chart, and the manifests that are rendered from it, with the packages of Helm, Kustomize and Kubernetes
+	cd test/helm && go test ./...
+
 .PHONY: test-image
 test-image: redis buildah image-files ## Build both images with buildah and start them: a message goes through each. Needs Linux and root
 	VERSION=$(VERSION) COMMIT=$(COMMIT) test/images.sh .tmp/image
@@ -269,6 +274,7 @@ lint: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check style and layering
 	cd test/bench && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 	cd test/powerloss && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 	cd test/monitoring && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
+	cd test/helm && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 
 # Packages that link all of Dapr would take the linter minutes; vet takes them too.
 .PHONY: lint-dapr
@@ -288,7 +294,11 @@ ci: ## Run everything that a change must pass, as continuous integration does
 
 .PHONY: release
 release: $(BIN)/.goreleaser-$(GORELEASER_VERSION) ## Build archives, deb, rpm, brew formula, SBOM and checksums in .tmp/dist; publishes nothing
-	$(BIN)/goreleaser release --config deploy/goreleaser.yaml --snapshot --clean $(ARGS)
+	$(BIN)/goreleaser release --config deploy/goreleaser.yaml --snapshot --clean $(if $(COSIGN_KEY),,--skip=sign) $(ARGS)
+
+.PHONY: manifests
+manifests: ## Render the manifests for kubectl from the Helm chart
+	cd test/helm && go test -run TestManifestsAreCurrent . -update
 
 ## Look inside
 

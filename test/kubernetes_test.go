@@ -21,6 +21,7 @@ type (
 		Kind       string
 		Metadata   metadata
 		Type       string
+		Automount  *bool             `yaml:"automountServiceAccountToken"` // of a ServiceAccount
 		StringData map[string]string `yaml:"stringData"`
 		Spec       struct {
 			Replicas    int
@@ -64,6 +65,8 @@ type (
 		Annotations map[string]string
 	}
 	podSpec struct {
+		ServiceAccountName            string          `yaml:"serviceAccountName"`
+		Automount                     *bool           `yaml:"automountServiceAccountToken"`
 		TerminationGracePeriodSeconds int             `yaml:"terminationGracePeriodSeconds"`
 		SecurityContext               securityContext `yaml:"securityContext"`
 		InitContainers                []container     `yaml:"initContainers"`
@@ -83,10 +86,11 @@ type (
 		Capabilities             struct{ Drop []string }
 	}
 	container struct {
-		Name, Image   string
-		RestartPolicy string `yaml:"restartPolicy"`
-		Command, Args []string
-		Env           []struct {
+		Name, Image     string
+		ImagePullPolicy string `yaml:"imagePullPolicy"`
+		RestartPolicy   string `yaml:"restartPolicy"`
+		Command, Args   []string
+		Env             []struct {
 			Name, Value string
 			ValueFrom   struct {
 				SecretKeyRef map[string]string `yaml:"secretKeyRef"`
@@ -144,9 +148,21 @@ func manifests(t *testing.T, name string) []manifest {
 	}
 }
 
+// application returns the Deployment of the example.
+func application(t *testing.T) manifest {
+	t.Helper()
+	for _, m := range manifests(t, "app.yaml") {
+		if m.Kind == "Deployment" {
+			return m
+		}
+	}
+	t.Fatal("app.yaml has no Deployment")
+	return manifest{}
+}
+
 func TestKubernetesSidecarFitsTheBinary(t *testing.T) {
 	t.Parallel()
-	app := manifests(t, "app.yaml")[0]
+	app := application(t)
 	if n := len(app.Spec.Template.Spec.InitContainers); n != 1 {
 		t.Fatalf("got %d init containers, want the sidecar", n)
 	}
@@ -200,7 +216,7 @@ func TestKubernetesSidecarFitsTheBinary(t *testing.T) {
 // The application reaches the socket of the sidecar: it is in a volume of both, and of a group that both are in.
 func TestKubernetesContainersShareTheSocket(t *testing.T) {
 	t.Parallel()
-	pod := manifests(t, "app.yaml")[0].Spec.Template.Spec
+	pod := application(t).Spec.Template.Spec
 	if len(pod.Volumes) != 1 || pod.Volumes[0].EmptyDir == nil || pod.SecurityContext.FSGroup == 0 {
 		t.Fatalf("got volumes %v and group %d, want one empty directory and a group", pod.Volumes, pod.SecurityContext.FSGroup)
 	}
@@ -275,7 +291,7 @@ func TestKubernetesPoliciesFitThePods(t *testing.T) {
 			t.Errorf("%s has no NetworkPolicy", file)
 		}
 	}
-	app := manifests(t, "app.yaml")[0].Spec.Template
+	app := application(t).Spec.Template
 	if app.Metadata.Labels["redis-client"] != "true" {
 		t.Error("the policy of Redis does not let the application's pod in")
 	}
