@@ -1,6 +1,7 @@
 -- activate: enqueue due scheduled messages of a topic, with their copies, as if they were sent now (SCHED-3, SCHED-7,
 -- MSG-7). Each leaves scheduled and gets its copies in this one step; one that is no longer scheduled, or not due, is
--- skipped. The routes of one version decided which copies there are; with other routes nothing is done.
+-- skipped, and so is another one that got its number after Redis had forgotten it (DUR-4). The routes of one version
+-- decided which copies there are; with other routes nothing is done.
 -- Reads: topic.  Writes: topic, scheduled, due, scheduled_ids, subscriptions that get copies.
 --
 -- KEYS[1] topic          hash    options and state of the topic
@@ -13,7 +14,7 @@
 -- ARGV[1] now      int  0 = server time
 -- ARGV[2] version  int  of the routes
 -- ARGV[3] levels   str  see lib/topic/open_copies.lua
--- ARGV[4..] per message: its number, and its copies as in lib/topic/read_copies.lua
+-- ARGV[4..] per message: its number, when it was accepted (ms), its id, and its copies as in lib/topic/read_copies.lua
 --
 -- Returns
 --   OK                notifications of subscriptions: see lib/topic/close_copies.lua
@@ -53,14 +54,18 @@ if needs then
   return { "NEEDS_KEYS", unpack(needs) }
 end
 
--- take removes a scheduled message and returns its bytes, nil when it is not scheduled or not due.
-local function take(number)
+-- take removes a scheduled message and returns its bytes, nil when it is not scheduled or not due, or when another one
+-- has its number.
+local function take(number, accepted, id)
   local member = string.format("%016d", number)
   local due_ms = redis.call("ZSCORE", due, member)
   if not due_ms or tonumber(due_ms) > now then
     return nil
   end
   local entry = scheduled_at(scheduled, number)
+  if entry and (string.match(entry[2][1], "^%d+") ~= accepted or entry[2][4] ~= id) then
+    return nil
+  end
   redis.call("ZREM", due, member)
   if not entry then
     return nil
@@ -72,9 +77,9 @@ end
 
 local sequence, bytes, most_bytes, at = topic.sequence, topic.bytes, topic.most_bytes, 4
 while at <= #ARGV do
-  local number, copies = ARGV[at], nil
-  copies, at = read_copies(ARGV, at + 1)
-  local size = take(number)
+  local number, accepted, id, copies = ARGV[at], ARGV[at + 1], ARGV[at + 2], nil
+  copies, at = read_copies(ARGV, at + 3)
+  local size = take(number, accepted, id)
   if size then
     sequence, bytes = sequence + 1, bytes - size
     most_bytes = most_bytes - size + store_copies(topic, targets, copies, text(sequence))

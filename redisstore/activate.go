@@ -33,7 +33,7 @@ func (s *Store) Due(ctx context.Context, topic string, limit int) ([]*semantics.
 
 // activation is a message on its way to the script.
 type activation struct {
-	number int64
+	semantics.Activation
 	*fanOut
 }
 
@@ -54,7 +54,7 @@ func (s *Store) Activate(ctx context.Context, topic string, version int64, activ
 			return err
 		}
 		f.weight = s.weigh(topic, f)
-		ready[i] = activation{number: a.SequenceNumber, fanOut: f}
+		ready[i] = activation{Activation: a, fanOut: f}
 	}
 	for _, some := range piecesOf(ready, weightOf, mostPublish) {
 		if err := s.activateTogether(ctx, topic, version, some); err != nil {
@@ -74,7 +74,8 @@ func (s *Store) activateTogether(ctx context.Context, topic string, version int6
 		copies, levels := s.appendKeys(nil, d)
 		args := []any{s.now(), version, levels}
 		for _, a := range activations {
-			args = a.append(append(args, a.number), d.index)
+			args = append(args, a.SequenceNumber, a.EnqueuedAt.UnixMilli(), a.Message.MessageID)
+			args = a.append(args, d.index)
 		}
 		r, err := s.run(ctx, "activate", with(s.keys(topic), copies...), args...)
 		if err != nil {

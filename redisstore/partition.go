@@ -40,7 +40,7 @@ func withoutPartitions(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), semantics.IsPartition)
 }
 
-// lookAtPartition deletes a partition, or a definition, whose entity was deleted, and completes changes of
+// lookAtPartition deletes a partition, or a definition, whose entity was deleted, and completes changes of options,
 // subscriptions and rules that did not reach it.
 func (l *wholeLook) lookAtPartition(ctx context.Context, name string, isTopic bool) error {
 	kind := semantics.QueueKind
@@ -48,7 +48,7 @@ func (l *wholeLook) lookAtPartition(ctx context.Context, name string, isTopic bo
 		kind = semantics.TopicKind
 	}
 	isOrphan, err := l.forgetOrphan(ctx, kind, name)
-	if err != nil || isOrphan || !isTopic {
+	if err != nil || isOrphan {
 		return err
 	}
 	return l.upkeep.Level(ctx, name)

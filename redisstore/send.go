@@ -123,10 +123,11 @@ func (s *Store) SendOnce(
 }
 
 // stopAfter returns the error of the calls of one caller that follow one with this outcome, nil if they are made. They
-// are not made if the first may be repeated, so that they do not overtake it.
+// are not made if the first may be repeated, so that they do not overtake it. One to a partition that is missing is
+// repeated when that has been created.
 func stopAfter(outcome error) error {
 	switch {
-	case errors.Is(outcome, semantics.ErrRoutesChanged):
+	case errors.Is(outcome, semantics.ErrRoutesChanged), semantics.CodeOf(outcome) == semantics.EntityNotFound:
 		return outcome
 	case semantics.CodeOf(outcome) == semantics.StoreUnavailable:
 		notSent := unavailable(

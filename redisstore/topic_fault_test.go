@@ -211,7 +211,7 @@ func soon(t *testing.T, raw *redis.Client) time.Time {
 }
 
 // awaitDue waits until news has so many messages to activate.
-func awaitDue(t *testing.T, s semantics.Store, want int) {
+func awaitDue(t *testing.T, s semantics.Store, want int) []*semantics.Received {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
@@ -220,7 +220,7 @@ func awaitDue(t *testing.T, s semantics.Store, want int) {
 	for {
 		due, err := s.Due(ctx, "news", want)
 		if err == nil && len(due) == want {
-			return
+			return due
 		}
 		select {
 		case <-tick.C:
@@ -327,10 +327,10 @@ func TestERR_6_TopicsAfterLostAnswers(t *testing.T) {
 
 	later := &semantics.Message{MessageID: "later", ScheduledAt: soon(t, rawClient(t))}
 	must(publish(t, l.sound, semantics.Publication{Message: later}).Err)
-	awaitDue(t, l.sound, 1)
+	due := awaitDue(t, l.sound, 1)
 	must(l.lose("activate", func(s *redisstore.Store) error {
 		return s.Activate(ctx, "news", routes.Version, []semantics.Activation{
-			{SequenceNumber: 2, Publication: semantics.Publication{Message: later, Copies: copiesOf(later, "eu")}},
+			{SequenceNumber: 2, EnqueuedAt: due[0].EnqueuedAt, Publication: semantics.Publication{Message: later, Copies: copiesOf(later, "eu")}},
 		})
 	}))
 	if active() != 2 {

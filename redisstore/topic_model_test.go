@@ -442,7 +442,9 @@ func (m *topicModel) activate(rt *rapid.T) {
 		}
 		var activations []semantics.Activation
 		for i, d := range due {
-			a := semantics.Activation{SequenceNumber: d.SequenceNumber, Publication: semantics.Publication{Message: &d.Message}}
+			a := semantics.Activation{
+				SequenceNumber: d.SequenceNumber, EnqueuedAt: d.EnqueuedAt, Publication: semantics.Publication{Message: &d.Message},
+			}
 			for _, c := range routedCopies(routes, copies[i]) {
 				c.Message = &d.Message
 				a.Copies = append(a.Copies, c)

@@ -131,8 +131,8 @@ func TestSCHED_7_ActivationStepByStep(t *testing.T) {
 		s.fails("routes", err)
 		m := &due[0].Message
 		s.fails("activate", s.Activate(t.Context(), "news", routes.Version, []semantics.Activation{
-			{SequenceNumber: 1, Publication: semantics.Publication{Message: m, Copies: copiesOf(m, "eu", "eu")}},
-			{SequenceNumber: 7, Publication: semantics.Publication{Message: m, Copies: copiesOf(m, "eu")}},
+			{SequenceNumber: 1, EnqueuedAt: due[0].EnqueuedAt, Publication: semantics.Publication{Message: m, Copies: copiesOf(m, "eu", "eu")}},
+			{SequenceNumber: 7, EnqueuedAt: due[0].EnqueuedAt, Publication: semantics.Publication{Message: m, Copies: copiesOf(m, "eu")}},
 		}))
 	}
 	copies := []string{

@@ -40,8 +40,8 @@ type Upkeep interface {
 	ActivateDue(ctx context.Context, topic string) error
 	// Forward carries on what a source has to forward (FWD-1). An error says that it is to be tried again later.
 	Forward(ctx context.Context, source Source) error
-	// Level completes changes of the subscriptions and rules of a topic that did not reach this partition of it
-	// (PART-8).
+	// Level completes changes that did not reach this partition of an entity, or that its server has forgotten: of
+	// options, and of the subscriptions and rules of a topic (PART-8, DUR-4).
 	Level(ctx context.Context, partition string) error
 }
 

@@ -34,8 +34,8 @@ type Topics interface {
 	// from.
 	SetVersion(ctx context.Context, topic string, from, to int64) error
 
-	// Level completes changes of subscriptions and rules that did not reach a partition of a topic (PART-8). A Store
-	// that keeps partitions as topics of their own has nothing to do: the one above it knows what they belong to.
+	// Level is that of Upkeep. A Store that keeps partitions as entities of their own has nothing to do: the one above
+	// it knows what they belong to.
 	Level(ctx context.Context, partition string) error
 
 	// Publish stores messages with the copies that subscriptions get, each call whole or not at all, in their order,
@@ -55,8 +55,8 @@ type Topics interface {
 	Due(ctx context.Context, topic string, limit int) ([]*Received, error)
 
 	// Activate enqueues scheduled messages of a topic with the copies that subscriptions get, as if they were sent now
-	// (SCHED-3, SCHED-7). One that is not scheduled any more, or not due, is skipped. Limits and status of the topic do
-	// not apply (SCHED-12). ErrRoutesChanged as in Publish, ENTITY_NOT_FOUND.
+	// (SCHED-3, SCHED-7). One that is not scheduled any more, or not due, is skipped, and so is another message that
+	// has its number by now, because the store has forgotten it (DUR-4). Limits and status of the topic do not apply (SCHED-12). ErrRoutesChanged as in Publish, ENTITY_NOT_FOUND.
 	Activate(ctx context.Context, topic string, version int64, activations []Activation) error
 }
 
@@ -158,6 +158,7 @@ func (l CopyLoad) Refusal(topic string, limit int64, index int) error {
 
 // Activation is a scheduled message of a topic whose time has come.
 type Activation struct {
-	SequenceNumber int64 // the one it is scheduled under
+	SequenceNumber int64     // the one it is scheduled under
+	EnqueuedAt     time.Time // when it was accepted
 	Publication
 }

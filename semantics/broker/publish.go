@@ -72,7 +72,6 @@ func (b *Broker) ActivateDue(ctx context.Context, topic string) error {
 // activateSome does one step of ActivateDue, and reports whether there may be more to do.
 func (b *Broker) activateSome(ctx context.Context, topic string) (more bool, err error) {
 	err = b.fanout.try(ctx, semantics.WholePath(topic), func(r *router) error {
-		// Read again for other routes: if Redis has forgotten meanwhile, a number may be that of another message.
 		more = false
 		due, err := b.store.Due(ctx, topic, activateStep)
 		if err != nil || len(due) == 0 {
@@ -87,8 +86,8 @@ func (b *Broker) activateSome(ctx context.Context, topic string) (more bool, err
 			message := m.Message
 			message.ScheduledAt = m.ScheduledAt // what it was scheduled for stays on it
 			activations[i] = semantics.Activation{
-				SequenceNumber: m.SequenceNumber,
-				Publication:    semantics.Publication{Message: &message, Copies: r.copies(&message)},
+				SequenceNumber: m.SequenceNumber, EnqueuedAt: m.EnqueuedAt,
+				Publication: semantics.Publication{Message: &message, Copies: r.copies(&message)},
 			}
 		}
 		return b.store.Activate(ctx, topic, r.version, activations)

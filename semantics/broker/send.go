@@ -94,8 +94,8 @@ func (b *Broker) prepare(messages []*semantics.Message, results []semantics.Send
 }
 
 // SendEach runs several Sends to one entity, in their order, and returns for each what Send returns (SEND-3). A refused
-// one does not affect the others. When the store cannot be reached they are tried again together for some seconds, so
-// that their order stays (SEND-2).
+// one does not affect the others. When the store cannot be reached, those that it did not store are tried again together
+// for some seconds, so that their order stays (SEND-2).
 func (b *Broker) SendEach(
 	ctx context.Context, target semantics.Target, calls [][]*semantics.Message,
 ) ([][]semantics.SendResult, []error) {
@@ -117,20 +117,20 @@ func (b *Broker) SendEach(
 		return results, errs
 	}
 	_ = b.patiently(ctx, func() error {
-		left := -1
+		var again [][]*semantics.Message // what was certainly not stored; of one partition, all from there on
+		var at []int
 		for i, o := range b.sendEach(ctx, target, ready) {
 			errs[places[i]] = o.Err
 			for j := range o.Stored {
 				results[places[i]][j].Stored = o.Stored[j]
 			}
-			if left < 0 && passes(o.Err) {
-				left = i // and with it all that follow: the store stops where it cannot go on
+			if passes(o.Err) {
+				again, at = append(again, ready[i]), append(at, places[i])
 			}
 		}
-		if left < 0 {
+		if ready, places = again, at; len(ready) == 0 {
 			return nil
 		}
-		ready, places = ready[left:], places[left:]
 		return errs[places[0]]
 	})
 	return results, errs

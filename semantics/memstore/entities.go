@@ -167,8 +167,9 @@ func (s *Store) ListEntities(
 	}
 	var page []semantics.Entity
 	for _, name := range slices.Sorted(maps.Keys(among)) {
-		if name <= after || among[name].kind != kind || name == semantics.UnmatchedSubscription ||
-			semantics.IsPartition(name) {
+		isHidden := name == semantics.UnmatchedSubscription ||
+			kind != semantics.SubscriptionKind && semantics.IsPartition(name)
+		if name <= after || among[name].kind != kind || isHidden {
 			continue
 		}
 		if len(page) == limit {

@@ -229,7 +229,7 @@ func (s *Store) Activate(ctx context.Context, topic string, version int64, activ
 	arrivals := arrivals{}
 	for _, a := range activations {
 		m := t.scheduled.find(a.SequenceNumber)
-		if m == nil || !reached(m.scheduledFor(), now) {
+		if m == nil || !reached(m.scheduledFor(), now) || !isMeant(m, a) {
 			continue
 		}
 		t.scheduled.remove(m)
@@ -238,4 +238,9 @@ func (s *Store) Activate(ctx context.Context, topic string, version int64, activ
 	}
 	s.deliver(arrivals, now)
 	return nil
+}
+
+// isMeant reports whether an activation is of this message, not of one that had its number before.
+func isMeant(m *message, a semantics.Activation) bool {
+	return m.enqueuedAt.Equal(a.EnqueuedAt) && m.sent.MessageID == a.Message.MessageID
 }

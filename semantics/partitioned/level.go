@@ -131,13 +131,21 @@ func (s *Store) createInPartition(ctx context.Context, w *whole, p int, route se
 	return s.updatePartitions(ctx, sub, []int{p}, share, sub.changed(share, present.Options))
 }
 
-// Level implements semantics.Topics. The path of a partition that its topic has no more, or of a definition, has
+// Level implements semantics.Upkeep. The path of a partition that its entity has no more, or of a definition, has
 // nothing to do.
 func (s *Store) Level(ctx context.Context, partition string) error {
-	return s.onPartition(ctx, partition, func(w *whole, p int) error { return s.level(ctx, w, p) })
+	return s.onPartition(ctx, partition, func(w *whole, p int) error {
+		if err := s.levelOptions(ctx, w, p); err != nil || w.definition == "" {
+			return err
+		}
+		if err := s.level(ctx, w, p); err != nil {
+			return err
+		}
+		return s.levelOptionsOfAll(ctx, w, p)
+	})
 }
 
-// onPartition runs a call on the partition of a topic that has a path. Without such a partition it does nothing.
+// onPartition runs a call on the partition of an entity that has a path. Without such a partition it does nothing.
 func (s *Store) onPartition(ctx context.Context, path string, do func(w *whole, p int) error) error {
 	topic := semantics.WholePath(path)
 	place := func(w *whole) int {

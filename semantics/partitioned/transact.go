@@ -103,7 +103,11 @@ func (t *transaction) divide(s *Store) ([]semantics.Operation, error) {
 		first += len(o.Messages)
 	}
 	for _, path := range slices.Sorted(maps.Keys(t.members)) {
-		t.members[path].choose(t.once)
+		m := t.members[path]
+		if m.partition == anyPartition {
+			m.partition = t.ofTopic(m)
+		}
+		m.choose(t.once)
 	}
 	own := slices.Clone(t.operations)
 	for i, o := range own {
@@ -151,6 +155,18 @@ func (m *member) take(o semantics.Operation, keyOf func(place int) string) error
 		}
 	}
 	return nil
+}
+
+// ofTopic returns the partition of the others that belong to the same topic, anyPartition if there are none. In another
+// one the store may not be able to change both (TX-7).
+func (t *transaction) ofTopic(m *member) int {
+	for _, path := range slices.Sorted(maps.Keys(t.members)) {
+		other := t.members[path]
+		if other.partition != anyPartition && other.whole.root() == m.whole.root() {
+			return other.partition
+		}
+	}
+	return anyPartition
 }
 
 func (m *member) takePartition(p int) error {

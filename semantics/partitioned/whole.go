@@ -58,6 +58,14 @@ func (w *whole) subscription(entity semantics.Entity) *whole {
 	return sub
 }
 
+// root returns the name of the topic of a subscription, that of another entity as it is.
+func (w *whole) root() string {
+	if w.topic != nil {
+		return w.topic.name
+	}
+	return w.name
+}
+
 // defined returns the path of a subscription in the definition of its topic.
 func (w *whole) defined(name string) string { return semantics.SubscriptionPath(w.definition, name) }
 

@@ -13,6 +13,7 @@ var partitionTopicUseTests = []ruleTest{
 	testPART_8_SessionsOfASubscription,
 	testPART_8_DuplicatesOfATopic,
 	testPART_8_TransactionsOnATopic,
+	testTX_8_ATopicAndItsSubscriptionShareAPartition,
 	testPART_8_TransactionsInSeveralPartitionsAreRefused,
 	testPART_8_ListAndStatesOfSessions,
 	testPART_8_PurgeOfASubscription,
@@ -76,6 +77,21 @@ func testPART_8_TransactionsOnATopic(t *testing.T, h *fixture) {
 	h.activate()
 	h.wantOfAll(eu, 1, "b")
 	h.wantOfAll(us, 1, "a", "b")
+}
+
+// A message without a key goes where the transaction settles in a subscription of the topic: in another partition, which
+// may be on another server, both could not be done together (TX-7).
+func testTX_8_ATopicAndItsSubscriptionShareAPartition(t *testing.T, h *fixture) {
+	h.spreadNews(8)
+	for i := range 4 {
+		h.publish(keyed(fmt.Sprint(i), fmt.Sprint("k", i)))
+	}
+	for _, m := range h.receive(eu, 4) {
+		result, err := h.broker.Transact(t.Context(), nil, []semantics.Operation{publishes(text("next")), completes(eu, m)})
+		h.ok(err)
+		_, p := semantics.PartitionOf(result.Results[0].Sent[0].SequenceNumber)
+		h.same(p, partitionOf(m))
+	}
 }
 
 // A sidecar that knows nothing of the topic refuses them too.

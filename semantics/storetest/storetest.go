@@ -68,7 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		forwardEntityTests, undeliveredTests, unmatchedTests,
 		partitionTests, partitionTopicTests, partitionTopicHalfwayTests, partitionTopicUseTests,
 		partitionTopicForwardTests, partitionTopicDeletedTests, partitionAnswerTests,
-		partitionMissingTests, partitionDeletedTests, partitionSessionTests, partitionDuplicateTests,
+		partitionMissingTests, partitionAgainTests, partitionDeletedTests, partitionSessionTests, partitionDuplicateTests,
 		partitionForwardTests, partitionResubmitTests,
 		partitionTransactTests, transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
 	)

@@ -20,6 +20,7 @@ var topicScheduleTests = []ruleTest{
 	testSCHED_5_ExactlyOneOfCancelAndActivationWins,
 	testSCHED_6_OrderOfActivationInATopic,
 	testSCHED_6_NeverEarlyInATopic,
+	testDUR_4_AnotherMessageHasTheNumber,
 	testSCHED_6_ManyAtOnceInATopic,
 	testSCHED_6_OneCopyFromManyWhoActivate,
 	testSCHED_7_FiltersRunAtActivation,
@@ -180,7 +181,11 @@ func testSCHED_6_NeverEarlyInATopic(t *testing.T, h *fixture) {
 	h.ok(err)
 	h.same(len(due), 0)
 	publication := semantics.Publication{Message: text("a"), Copies: []semantics.Copy{{Subscription: "eu", Message: text("a")}}}
-	activation := []semantics.Activation{{SequenceNumber: 1, Publication: publication}, {SequenceNumber: 99, Publication: publication}}
+	accepted := h.in(-ms)
+	activation := []semantics.Activation{
+		{SequenceNumber: 1, EnqueuedAt: accepted, Publication: publication},
+		{SequenceNumber: 99, EnqueuedAt: accepted, Publication: publication},
+	}
 	h.ok(h.Store.Activate(t.Context(), news, h.routes().Version, activation)) // whatever the caller knows
 	h.wantIDs(eu)
 	h.Advance(ms)
@@ -190,6 +195,29 @@ func testSCHED_6_NeverEarlyInATopic(t *testing.T, h *fixture) {
 	h.wantIDs(onTopic, "a") // looking changes nothing
 	h.ok(h.Store.Activate(t.Context(), news, h.routes().Version, activation))
 	h.ok(h.Store.Activate(t.Context(), news, h.routes().Version, activation))
+	h.wantIDs(eu, "a")
+}
+
+// What a sidecar knows of a scheduled message does not enqueue another one that has its number.
+func testDUR_4_AnotherMessageHasTheNumber(t *testing.T, h *fixture) {
+	h.createTopic()
+	h.createSubscription(eu)
+	h.publish(later("a", h.in(ms)))
+	accepted := h.Now()
+	h.Advance(ms)
+	activate := func(id string, accepted time.Time) {
+		h.t.Helper()
+		m := text(id)
+		h.ok(h.Store.Activate(t.Context(), news, h.routes().Version, []semantics.Activation{{
+			SequenceNumber: 1, EnqueuedAt: accepted,
+			Publication: semantics.Publication{Message: m, Copies: []semantics.Copy{{Subscription: "eu", Message: m}}},
+		}}))
+	}
+	activate("b", accepted)
+	activate("a", accepted.Add(-ms))
+	h.wantIDs(eu)
+	h.wantIDs(onTopic, "a")
+	activate("a", accepted)
 	h.wantIDs(eu, "a")
 }
 
