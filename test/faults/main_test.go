@@ -24,6 +24,7 @@ var (
 	redisKills   = flag.Int("redis-kills", 2, "how many times each run kills a Redis at least")
 	gap          = flag.Duration("gap", 150*time.Millisecond, "how long it is on average from one fault to the next")
 	crowds       = flag.Int("crowds", 1, "how many times as many senders, receivers and holders of sessions as usual there are")
+	maxBatch     = flag.Int("batch", 200, "how many messages a send has at most")
 	cuts         = flag.Int("cuts", 6, "at how many bytes an append-only file is torn")
 	levels       = flag.String("durability", "memory", "levels of durability of the sidecars, such as memory,replica; each has a run of its own")
 	older        = flag.String("older", "", "a revision of Sidebus; every other sidecar is of that version")

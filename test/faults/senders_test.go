@@ -18,7 +18,6 @@ const (
 	sessionsPerSender = 8
 	keysPerSender     = 8
 	patience          = 10 * time.Second // of one call
-	maxBatch          = 200
 	maxBody           = 64 << 10
 	maxBytes          = 256 << 10 // of a batch, what the entities permit
 	maxBacklog        = 10_000    // messages; senders wait for receivers
@@ -35,7 +34,7 @@ func (r *run) send(sender int) {
 			r.rest(10 * time.Millisecond)
 			continue
 		}
-		ids := r.ledger.draft(target(rng.IntN(int(targets))), sender, storetest.RandomLogUniform(rng, maxBatch))
+		ids := r.ledger.draft(target(rng.IntN(int(targets))), sender, storetest.RandomLogUniform(rng, *maxBatch))
 		r.sent.Add(int64(len(ids)))
 		r.ledger.sentAs(ids, r.sendOne(rng, ids, batch))
 	}
