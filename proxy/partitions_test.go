@@ -68,9 +68,28 @@ func TestPART_8_TopicOnTheWire(t *testing.T) {
 			if len(taken) != 4 {
 				t.Fatalf("got %v, want four messages", taken)
 			}
+			runtime, err := w.admin.GetSubscriptionRuntime(ctx, &sidebusv1.GetSubscriptionRuntimeRequest{Name: eu})
+			must(t, err)
+			if n := len(runtime.GetPartitions()); n != 4 {
+				t.Fatalf("got the counts of %d partitions", n)
+			}
 			var tokens []string
 			for _, m := range taken {
 				tokens = append(tokens, m.GetLockToken())
+				if int64(m.GetPartitionId()) != m.GetSequenceNumber()>>48 {
+					t.Errorf("message %d is in partition %d", m.GetSequenceNumber(), m.GetPartitionId())
+				}
+				runtime.Partitions[m.GetPartitionId()].LockedCount--
+			}
+			for p, counts := range runtime.GetPartitions() {
+				if int(counts.GetPartitionId()) != p || counts.GetLockedCount() != 0 {
+					t.Errorf("counts of partition %d: %v", p, counts)
+				}
+			}
+			topic, err := w.admin.GetTopicRuntime(ctx, &sidebusv1.GetTopicRuntimeRequest{Name: news})
+			must(t, err)
+			if n := len(topic.GetPartitions()); n != 4 {
+				t.Errorf("got the counts of %d partitions of the topic", n)
 			}
 			settled(t)(w.messages.Complete(ctx, &sidebusv1.CompleteRequest{Source: eu, LockTokens: tokens}))
 			_, err = w.admin.DeleteTopic(ctx, &sidebusv1.DeleteTopicRequest{Name: news})

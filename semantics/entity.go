@@ -69,6 +69,8 @@ type Runtime struct {
 	Subscriptions int64 // of a topic
 
 	CreatedAt, UpdatedAt, AccessedAt time.Time // as those of Entity (CNT-1, CNT-5)
+
+	Partitions []Runtime // of each partition, in their order; none if there is one only (PART-5)
 }
 
 // Total is the sum of all message counts (CNT-1).
@@ -76,8 +78,10 @@ func (r Runtime) Total() int64 {
 	return r.Active + r.Scheduled + r.DeadLetter + r.Transfer + r.TransferDeadLetter
 }
 
-// SumOf adds up the counts of the partitions of an entity (PART-5). It was used when one of them was last.
+// SumOf adds up the counts of the partitions of an entity, and keeps them (PART-5). It was used when one of them was
+// last.
 func SumOf(counts []Runtime) (sum Runtime) {
+	sum.Partitions = counts
 	for _, one := range counts {
 		for _, field := range []struct{ to, from *int64 }{
 			{&sum.Active, &one.Active},

@@ -112,5 +112,27 @@ func (a *Admin) countSource(
 		CreatedAt:                      wire.TimestampFrom(r.CreatedAt),
 		UpdatedAt:                      wire.TimestampFrom(r.UpdatedAt),
 		AccessedAt:                     wire.TimestampFrom(r.AccessedAt),
+		Partitions:                     partitionRuntimes(r.Partitions),
 	}, nil
+}
+
+func partitionRuntimes(counts []semantics.Runtime) []*sidebusv1.PartitionRuntime {
+	all := make([]*sidebusv1.PartitionRuntime, len(counts))
+	for p, r := range counts {
+		all[p] = &sidebusv1.PartitionRuntime{
+			PartitionId:                    int32(p), //nolint:gosec // below MaxPartitions
+			ActiveMessageCount:             r.Active,
+			AvailableCount:                 r.Available,
+			LockedCount:                    r.Locked,
+			DeferredCount:                  r.Deferred,
+			ScheduledMessageCount:          r.Scheduled,
+			DeadLetterMessageCount:         r.DeadLetter,
+			TransferMessageCount:           r.Transfer,
+			TransferDeadLetterMessageCount: r.TransferDeadLetter,
+			SizeInBytes:                    r.SizeInBytes,
+			OldestEnqueuedTime:             wire.TimestampFrom(r.OldestEnqueuedAt),
+			SessionCount:                   r.Sessions,
+		}
+	}
+	return all
 }

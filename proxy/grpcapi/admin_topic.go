@@ -85,10 +85,18 @@ func (a *Admin) GetTopicRuntime(
 	if err != nil {
 		return nil, err
 	}
+	partitions := make([]*sidebusv1.TopicPartitionRuntime, len(r.Partitions))
+	for p, one := range r.Partitions {
+		partitions[p] = &sidebusv1.TopicPartitionRuntime{
+			PartitionId:           int32(p), //nolint:gosec // below MaxPartitions
+			ScheduledMessageCount: one.Scheduled, SizeInBytes: one.SizeInBytes,
+		}
+	}
 	return &sidebusv1.TopicRuntime{
 		ScheduledMessageCount: r.Scheduled, SubscriptionCount: r.Subscriptions, SizeInBytes: r.SizeInBytes,
 		CreatedAt:  wire.TimestampFrom(r.CreatedAt),
 		UpdatedAt:  wire.TimestampFrom(r.UpdatedAt),
 		AccessedAt: wire.TimestampFrom(r.AccessedAt),
+		Partitions: partitions,
 	}, nil
 }

@@ -30,6 +30,7 @@ const (
 	fieldSize                    protowire.Number = 62
 	fieldDeadLetterDeliveryCount protowire.Number = 66
 	fieldSessionSequence         protowire.Number = 67
+	fieldPartitionID             protowire.Number = 68
 	fieldSeconds, fieldNanos     protowire.Number = 1, 2 // of a Timestamp and a Duration
 	systemSize                                    = 160  // about what the fields that are always set take
 )
@@ -126,7 +127,8 @@ func appendSystem(b []byte, m *semantics.Received) []byte {
 		b = protowire.AppendTag(b, fieldDeadLetterDeliveryCount, protowire.VarintType)
 		b = protowire.AppendVarint(b, uint64(m.DeadLetterDeliveryCount)) //nolint:gosec // not negative
 	}
-	return appendNumber(b, fieldSize, m.Size)
+	b = appendNumber(b, fieldSize, m.Size)
+	return appendNumber(b, fieldPartitionID, int64(partitionOf(m)))
 }
 
 // appendNumber adds a number, unless it is 0, which is the same as absent.

@@ -188,6 +188,13 @@ func (r *received) fillSystem(from *semantics.Received) {
 	to.DeadLetterSource = Present(&from.DeadLetterSource)
 	to.DeadLetteredTime = setTime(&r.deadLetter, from.DeadLetteredAt)
 	to.Size = from.Size
+	to.PartitionId = partitionOf(from)
+}
+
+// partitionOf returns the partition that has a message (PART-3).
+func partitionOf(m *semantics.Received) int32 {
+	_, partition := semantics.PartitionOf(m.SequenceNumber)
+	return int32(partition) //nolint:gosec // below MaxPartitions
 }
 
 // Present returns a pointer to s, or nil if s is empty, which means "not set" (MSG-2).

@@ -183,11 +183,21 @@ func testPART_5_CountsAreSums(t *testing.T, h *fixture) {
 		OldestEnqueuedAt: counts.OldestEnqueuedAt,
 	}
 	h.same(counts, want)
+	whole, err := h.broker.Runtime(t.Context(), semantics.QueueKind, orders.Path)
+	h.ok(err)
+	h.same(len(whole.Partitions), 3)
+	active := make([]int64, 3)
 	var oldest time.Time
 	for _, m := range h.peek(orders) {
+		if _, p := semantics.PartitionOf(m.SequenceNumber); m.State != semantics.Scheduled {
+			active[p]++
+		}
 		if m.State != semantics.Scheduled && (oldest.IsZero() || m.EnqueuedAt.Before(oldest)) {
 			oldest = m.EnqueuedAt
 		}
+	}
+	for p, n := range active {
+		h.same(whole.Partitions[p].Active, n)
 	}
 	h.same(counts.OldestEnqueuedAt, oldest)
 	h.Advance(time.Hour)

@@ -800,7 +800,9 @@ type ReceivedMessage struct {
 	// Whether the message is past expires_at and not removed yet. Only on peek.
 	Expired *bool `protobuf:"varint,64,opt,name=expired,proto3,oneof" json:"expired,omitempty"`
 	// When a scheduled or delayed message becomes available. Only on peek, and absent on other messages.
-	VisibleAt     *timestamppb.Timestamp `protobuf:"bytes,65,opt,name=visible_at,json=visibleAt,proto3" json:"visible_at,omitempty"`
+	VisibleAt *timestamppb.Timestamp `protobuf:"bytes,65,opt,name=visible_at,json=visibleAt,proto3" json:"visible_at,omitempty"`
+	// The partition that has the message, from 0 on: the upper 16 bits of sequence_number. 0 if there is one partition.
+	PartitionId   int32 `protobuf:"varint,68,opt,name=partition_id,json=partitionId,proto3" json:"partition_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1079,6 +1081,13 @@ func (x *ReceivedMessage) GetVisibleAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ReceivedMessage) GetPartitionId() int32 {
+	if x != nil {
+		return x.PartitionId
+	}
+	return 0
+}
+
 type isReceivedMessage_Content interface {
 	isReceivedMessage_Content()
 }
@@ -1183,7 +1192,7 @@ const file_sidebus_v1_message_proto_rawDesc = "" +
 	"\t_reply_toB\x16\n" +
 	"\x14_reply_to_session_idB\x0f\n" +
 	"\r_content_typeB\v\n" +
-	"\t_priority\"\xd9\x0f\n" +
+	"\t_priority\"\xfc\x0f\n" +
 	"\x0fReceivedMessage\x12\"\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tH\x01R\tmessageId\x88\x01\x01\x12\"\n" +
@@ -1227,7 +1236,8 @@ const file_sidebus_v1_message_proto_rawDesc = "" +
 	"\x06locked\x18? \x01(\bH\x10R\x06locked\x88\x01\x01\x12\x1d\n" +
 	"\aexpired\x18@ \x01(\bH\x11R\aexpired\x88\x01\x01\x129\n" +
 	"\n" +
-	"visible_at\x18A \x01(\v2\x1a.google.protobuf.TimestampR\tvisibleAt\x1aP\n" +
+	"visible_at\x18A \x01(\v2\x1a.google.protobuf.TimestampR\tvisibleAt\x12!\n" +
+	"\fpartition_id\x18D \x01(\x05R\vpartitionId\x1aP\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.sidebus.v1.ValueR\x05value:\x028\x01\"0\n" +

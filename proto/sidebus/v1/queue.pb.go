@@ -739,7 +739,9 @@ type QueueRuntime struct {
 	// When its options last changed.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	// When it was last used. Reading the counts is not use.
-	AccessedAt    *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=accessed_at,json=accessedAt,proto3" json:"accessed_at,omitempty"`
+	AccessedAt *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=accessed_at,json=accessedAt,proto3" json:"accessed_at,omitempty"`
+	// The counts of each partition, in their order. Empty if there is one partition. The counts above are their sums.
+	Partitions    []*PartitionRuntime `protobuf:"bytes,20,rep,name=partitions,proto3" json:"partitions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -907,6 +909,159 @@ func (x *QueueRuntime) GetAccessedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *QueueRuntime) GetPartitions() []*PartitionRuntime {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+// PartitionRuntime has the counts of one partition of a queue or subscription. Each means what it means in
+// QueueRuntime.
+type PartitionRuntime struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The partition, from 0 on.
+	PartitionId int32 `protobuf:"varint,1,opt,name=partition_id,json=partitionId,proto3" json:"partition_id,omitempty"`
+	// As in QueueRuntime.
+	ActiveMessageCount int64 `protobuf:"varint,2,opt,name=active_message_count,json=activeMessageCount,proto3" json:"active_message_count,omitempty"`
+	// As in QueueRuntime.
+	AvailableCount int64 `protobuf:"varint,3,opt,name=available_count,json=availableCount,proto3" json:"available_count,omitempty"`
+	// As in QueueRuntime.
+	LockedCount int64 `protobuf:"varint,4,opt,name=locked_count,json=lockedCount,proto3" json:"locked_count,omitempty"`
+	// As in QueueRuntime.
+	DeferredCount int64 `protobuf:"varint,5,opt,name=deferred_count,json=deferredCount,proto3" json:"deferred_count,omitempty"`
+	// As in QueueRuntime.
+	ScheduledMessageCount int64 `protobuf:"varint,6,opt,name=scheduled_message_count,json=scheduledMessageCount,proto3" json:"scheduled_message_count,omitempty"`
+	// As in QueueRuntime.
+	DeadLetterMessageCount int64 `protobuf:"varint,7,opt,name=dead_letter_message_count,json=deadLetterMessageCount,proto3" json:"dead_letter_message_count,omitempty"`
+	// As in QueueRuntime.
+	TransferMessageCount int64 `protobuf:"varint,8,opt,name=transfer_message_count,json=transferMessageCount,proto3" json:"transfer_message_count,omitempty"`
+	// As in QueueRuntime.
+	TransferDeadLetterMessageCount int64 `protobuf:"varint,9,opt,name=transfer_dead_letter_message_count,json=transferDeadLetterMessageCount,proto3" json:"transfer_dead_letter_message_count,omitempty"`
+	// As in QueueRuntime.
+	SizeInBytes int64 `protobuf:"varint,10,opt,name=size_in_bytes,json=sizeInBytes,proto3" json:"size_in_bytes,omitempty"`
+	// As in QueueRuntime.
+	OldestEnqueuedTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=oldest_enqueued_time,json=oldestEnqueuedTime,proto3" json:"oldest_enqueued_time,omitempty"`
+	// As in QueueRuntime.
+	SessionCount  int64 `protobuf:"varint,12,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionRuntime) Reset() {
+	*x = PartitionRuntime{}
+	mi := &file_sidebus_v1_queue_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionRuntime) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionRuntime) ProtoMessage() {}
+
+func (x *PartitionRuntime) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_queue_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionRuntime.ProtoReflect.Descriptor instead.
+func (*PartitionRuntime) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_queue_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *PartitionRuntime) GetPartitionId() int32 {
+	if x != nil {
+		return x.PartitionId
+	}
+	return 0
+}
+
+func (x *PartitionRuntime) GetActiveMessageCount() int64 {
+	if x != nil {
+		return x.ActiveMessageCount
+	}
+	return 0
+}
+
+func (x *PartitionRuntime) GetAvailableCount() int64 {
+	if x != nil {
+		return x.AvailableCount
+	}
+	return 0
+}
+
+func (x *PartitionRuntime) GetLockedCount() int64 {
+	if x != nil {
+		return x.LockedCount
+	}
+	return 0
+}
+
+func (x *PartitionRuntime) GetDeferredCount() int64 {
+	if x != nil {
+		return x.DeferredCount
+	}
+	return 0
+}
+
+func (x *PartitionRuntime) GetScheduledMessageCount() int64 {
+	if x != nil {
+		return x.ScheduledMessageCount
+	}
+	return 0
+}
+
+func (x *PartitionRuntime) GetDeadLetterMessageCount() int64 {
+	if x != nil {
+		return x.DeadLetterMessageCount
+	}
+	return 0
+}
+
+func (x *PartitionRuntime) GetTransferMessageCount() int64 {
+	if x != nil {
+		return x.TransferMessageCount
+	}
+	return 0
+}
+
+func (x *PartitionRuntime) GetTransferDeadLetterMessageCount() int64 {
+	if x != nil {
+		return x.TransferDeadLetterMessageCount
+	}
+	return 0
+}
+
+func (x *PartitionRuntime) GetSizeInBytes() int64 {
+	if x != nil {
+		return x.SizeInBytes
+	}
+	return 0
+}
+
+func (x *PartitionRuntime) GetOldestEnqueuedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OldestEnqueuedTime
+	}
+	return nil
+}
+
+func (x *PartitionRuntime) GetSessionCount() int64 {
+	if x != nil {
+		return x.SessionCount
+	}
+	return 0
+}
+
 var File_sidebus_v1_queue_proto protoreflect.FileDescriptor
 
 const file_sidebus_v1_queue_proto_rawDesc = "" +
@@ -1010,7 +1165,7 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\v_forward_toB$\n" +
 	"\"_forward_dead_lettered_messages_toB\r\n" +
 	"\v_partitionsB\r\n" +
-	"\v_durability\"\xdd\a\n" +
+	"\v_durability\"\x9b\b\n" +
 	"\fQueueRuntime\x120\n" +
 	"\x14active_message_count\x18\x01 \x01(\x03R\x12activeMessageCount\x12'\n" +
 	"\x0favailable_count\x18\x02 \x01(\x03R\x0eavailableCount\x12#\n" +
@@ -1034,7 +1189,24 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\n" +
 	"updated_at\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12;\n" +
 	"\vaccessed_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"accessedAtB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"accessedAt\x12<\n" +
+	"\n" +
+	"partitions\x18\x14 \x03(\v2\x1c.sidebus.v1.PartitionRuntimeR\n" +
+	"partitions\"\xe6\x04\n" +
+	"\x10PartitionRuntime\x12!\n" +
+	"\fpartition_id\x18\x01 \x01(\x05R\vpartitionId\x120\n" +
+	"\x14active_message_count\x18\x02 \x01(\x03R\x12activeMessageCount\x12'\n" +
+	"\x0favailable_count\x18\x03 \x01(\x03R\x0eavailableCount\x12!\n" +
+	"\flocked_count\x18\x04 \x01(\x03R\vlockedCount\x12%\n" +
+	"\x0edeferred_count\x18\x05 \x01(\x03R\rdeferredCount\x126\n" +
+	"\x17scheduled_message_count\x18\x06 \x01(\x03R\x15scheduledMessageCount\x129\n" +
+	"\x19dead_letter_message_count\x18\a \x01(\x03R\x16deadLetterMessageCount\x124\n" +
+	"\x16transfer_message_count\x18\b \x01(\x03R\x14transferMessageCount\x12J\n" +
+	"\"transfer_dead_letter_message_count\x18\t \x01(\x03R\x1etransferDeadLetterMessageCount\x12\"\n" +
+	"\rsize_in_bytes\x18\n" +
+	" \x01(\x03R\vsizeInBytes\x12L\n" +
+	"\x14oldest_enqueued_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x12oldestEnqueuedTime\x12#\n" +
+	"\rsession_count\x18\f \x01(\x03R\fsessionCountB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
 	file_sidebus_v1_queue_proto_rawDescOnce sync.Once
@@ -1049,7 +1221,7 @@ func file_sidebus_v1_queue_proto_rawDescGZIP() []byte {
 }
 
 var file_sidebus_v1_queue_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_sidebus_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_sidebus_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_sidebus_v1_queue_proto_goTypes = []any{
 	(Queue_Status)(0),              // 0: sidebus.v1.Queue.Status
 	(Queue_OnDisconnect)(0),        // 1: sidebus.v1.Queue.OnDisconnect
@@ -1059,35 +1231,38 @@ var file_sidebus_v1_queue_proto_goTypes = []any{
 	(Queue_Durability)(0),          // 5: sidebus.v1.Queue.Durability
 	(*Queue)(nil),                  // 6: sidebus.v1.Queue
 	(*QueueRuntime)(nil),           // 7: sidebus.v1.QueueRuntime
-	(*durationpb.Duration)(nil),    // 8: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 9: google.protobuf.Timestamp
+	(*PartitionRuntime)(nil),       // 8: sidebus.v1.PartitionRuntime
+	(*durationpb.Duration)(nil),    // 9: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 10: google.protobuf.Timestamp
 }
 var file_sidebus_v1_queue_proto_depIdxs = []int32{
-	8,  // 0: sidebus.v1.Queue.lock_duration:type_name -> google.protobuf.Duration
-	8,  // 1: sidebus.v1.Queue.default_message_time_to_live:type_name -> google.protobuf.Duration
+	9,  // 0: sidebus.v1.Queue.lock_duration:type_name -> google.protobuf.Duration
+	9,  // 1: sidebus.v1.Queue.default_message_time_to_live:type_name -> google.protobuf.Duration
 	0,  // 2: sidebus.v1.Queue.status:type_name -> sidebus.v1.Queue.Status
-	8,  // 3: sidebus.v1.Queue.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
-	8,  // 4: sidebus.v1.Queue.redelivery_delay:type_name -> google.protobuf.Duration
-	8,  // 5: sidebus.v1.Queue.dead_letter_ttl:type_name -> google.protobuf.Duration
+	9,  // 3: sidebus.v1.Queue.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
+	9,  // 4: sidebus.v1.Queue.redelivery_delay:type_name -> google.protobuf.Duration
+	9,  // 5: sidebus.v1.Queue.dead_letter_ttl:type_name -> google.protobuf.Duration
 	1,  // 6: sidebus.v1.Queue.on_disconnect:type_name -> sidebus.v1.Queue.OnDisconnect
 	2,  // 7: sidebus.v1.Queue.session_expiry_mode:type_name -> sidebus.v1.Queue.SessionExpiryMode
 	3,  // 8: sidebus.v1.Queue.session_on_dead_letter:type_name -> sidebus.v1.Queue.SessionOnDeadLetter
 	4,  // 9: sidebus.v1.Queue.accept_next:type_name -> sidebus.v1.Queue.AcceptNext
-	8,  // 10: sidebus.v1.Queue.session_state_ttl:type_name -> google.protobuf.Duration
-	8,  // 11: sidebus.v1.Queue.auto_delete_on_idle:type_name -> google.protobuf.Duration
+	9,  // 10: sidebus.v1.Queue.session_state_ttl:type_name -> google.protobuf.Duration
+	9,  // 11: sidebus.v1.Queue.auto_delete_on_idle:type_name -> google.protobuf.Duration
 	5,  // 12: sidebus.v1.Queue.durability:type_name -> sidebus.v1.Queue.Durability
-	9,  // 13: sidebus.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
-	9,  // 14: sidebus.v1.Queue.updated_at:type_name -> google.protobuf.Timestamp
-	9,  // 15: sidebus.v1.Queue.accessed_at:type_name -> google.protobuf.Timestamp
-	9,  // 16: sidebus.v1.QueueRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
-	9,  // 17: sidebus.v1.QueueRuntime.created_at:type_name -> google.protobuf.Timestamp
-	9,  // 18: sidebus.v1.QueueRuntime.updated_at:type_name -> google.protobuf.Timestamp
-	9,  // 19: sidebus.v1.QueueRuntime.accessed_at:type_name -> google.protobuf.Timestamp
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	10, // 13: sidebus.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
+	10, // 14: sidebus.v1.Queue.updated_at:type_name -> google.protobuf.Timestamp
+	10, // 15: sidebus.v1.Queue.accessed_at:type_name -> google.protobuf.Timestamp
+	10, // 16: sidebus.v1.QueueRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
+	10, // 17: sidebus.v1.QueueRuntime.created_at:type_name -> google.protobuf.Timestamp
+	10, // 18: sidebus.v1.QueueRuntime.updated_at:type_name -> google.protobuf.Timestamp
+	10, // 19: sidebus.v1.QueueRuntime.accessed_at:type_name -> google.protobuf.Timestamp
+	8,  // 20: sidebus.v1.QueueRuntime.partitions:type_name -> sidebus.v1.PartitionRuntime
+	10, // 21: sidebus.v1.PartitionRuntime.oldest_enqueued_time:type_name -> google.protobuf.Timestamp
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_queue_proto_init() }
@@ -1102,7 +1277,7 @@ func file_sidebus_v1_queue_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_v1_queue_proto_rawDesc), len(file_sidebus_v1_queue_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -334,7 +334,9 @@ type TopicRuntime struct {
 	// When its options last changed.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	// When it was last used. Reading the counts is not use.
-	AccessedAt    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=accessed_at,json=accessedAt,proto3" json:"accessed_at,omitempty"`
+	AccessedAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=accessed_at,json=accessedAt,proto3" json:"accessed_at,omitempty"`
+	// The counts of each partition, in their order. Empty if there is one partition.
+	Partitions    []*TopicPartitionRuntime `protobuf:"bytes,7,rep,name=partitions,proto3" json:"partitions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -411,6 +413,77 @@ func (x *TopicRuntime) GetAccessedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *TopicRuntime) GetPartitions() []*TopicPartitionRuntime {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+// TopicPartitionRuntime has the counts of one partition of a topic. Each means what it means in TopicRuntime.
+type TopicPartitionRuntime struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The partition, from 0 on.
+	PartitionId int32 `protobuf:"varint,1,opt,name=partition_id,json=partitionId,proto3" json:"partition_id,omitempty"`
+	// As in TopicRuntime.
+	ScheduledMessageCount int64 `protobuf:"varint,2,opt,name=scheduled_message_count,json=scheduledMessageCount,proto3" json:"scheduled_message_count,omitempty"`
+	// As in TopicRuntime.
+	SizeInBytes   int64 `protobuf:"varint,3,opt,name=size_in_bytes,json=sizeInBytes,proto3" json:"size_in_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopicPartitionRuntime) Reset() {
+	*x = TopicPartitionRuntime{}
+	mi := &file_sidebus_v1_topic_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopicPartitionRuntime) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopicPartitionRuntime) ProtoMessage() {}
+
+func (x *TopicPartitionRuntime) ProtoReflect() protoreflect.Message {
+	mi := &file_sidebus_v1_topic_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopicPartitionRuntime.ProtoReflect.Descriptor instead.
+func (*TopicPartitionRuntime) Descriptor() ([]byte, []int) {
+	return file_sidebus_v1_topic_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *TopicPartitionRuntime) GetPartitionId() int32 {
+	if x != nil {
+		return x.PartitionId
+	}
+	return 0
+}
+
+func (x *TopicPartitionRuntime) GetScheduledMessageCount() int64 {
+	if x != nil {
+		return x.ScheduledMessageCount
+	}
+	return 0
+}
+
+func (x *TopicPartitionRuntime) GetSizeInBytes() int64 {
+	if x != nil {
+		return x.SizeInBytes
+	}
+	return 0
+}
+
 var File_sidebus_v1_topic_proto protoreflect.FileDescriptor
 
 const file_sidebus_v1_topic_proto_rawDesc = "" +
@@ -468,7 +541,7 @@ const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"\r_unmatched_toB!\n" +
 	"\x1f_auto_delete_keeps_dead_lettersB\r\n" +
 	"\v_durabilityB\r\n" +
-	"\v_partitions\"\xcc\x02\n" +
+	"\v_partitions\"\x8f\x03\n" +
 	"\fTopicRuntime\x126\n" +
 	"\x17scheduled_message_count\x18\x01 \x01(\x03R\x15scheduledMessageCount\x12-\n" +
 	"\x12subscription_count\x18\x02 \x01(\x03R\x11subscriptionCount\x12\"\n" +
@@ -478,7 +551,14 @@ const file_sidebus_v1_topic_proto_rawDesc = "" +
 	"\n" +
 	"updated_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12;\n" +
 	"\vaccessed_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"accessedAtB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
+	"accessedAt\x12A\n" +
+	"\n" +
+	"partitions\x18\a \x03(\v2!.sidebus.v1.TopicPartitionRuntimeR\n" +
+	"partitions\"\x96\x01\n" +
+	"\x15TopicPartitionRuntime\x12!\n" +
+	"\fpartition_id\x18\x01 \x01(\x05R\vpartitionId\x126\n" +
+	"\x17scheduled_message_count\x18\x02 \x01(\x03R\x15scheduledMessageCount\x12\"\n" +
+	"\rsize_in_bytes\x18\x03 \x01(\x03R\vsizeInBytesB7Z5github.com/sidebus/sidebus/proto/sidebus/v1;sidebusv1b\x06proto3"
 
 var (
 	file_sidebus_v1_topic_proto_rawDescOnce sync.Once
@@ -493,32 +573,34 @@ func file_sidebus_v1_topic_proto_rawDescGZIP() []byte {
 }
 
 var file_sidebus_v1_topic_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidebus_v1_topic_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_sidebus_v1_topic_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_sidebus_v1_topic_proto_goTypes = []any{
 	(Topic_Status)(0),             // 0: sidebus.v1.Topic.Status
 	(*Topic)(nil),                 // 1: sidebus.v1.Topic
 	(*TopicRuntime)(nil),          // 2: sidebus.v1.TopicRuntime
-	(*durationpb.Duration)(nil),   // 3: google.protobuf.Duration
-	(Queue_Durability)(0),         // 4: sidebus.v1.Queue.Durability
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*TopicPartitionRuntime)(nil), // 3: sidebus.v1.TopicPartitionRuntime
+	(*durationpb.Duration)(nil),   // 4: google.protobuf.Duration
+	(Queue_Durability)(0),         // 5: sidebus.v1.Queue.Durability
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
 }
 var file_sidebus_v1_topic_proto_depIdxs = []int32{
-	3,  // 0: sidebus.v1.Topic.default_message_time_to_live:type_name -> google.protobuf.Duration
+	4,  // 0: sidebus.v1.Topic.default_message_time_to_live:type_name -> google.protobuf.Duration
 	0,  // 1: sidebus.v1.Topic.status:type_name -> sidebus.v1.Topic.Status
-	3,  // 2: sidebus.v1.Topic.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
-	3,  // 3: sidebus.v1.Topic.auto_delete_on_idle:type_name -> google.protobuf.Duration
-	4,  // 4: sidebus.v1.Topic.durability:type_name -> sidebus.v1.Queue.Durability
-	5,  // 5: sidebus.v1.Topic.created_at:type_name -> google.protobuf.Timestamp
-	5,  // 6: sidebus.v1.Topic.updated_at:type_name -> google.protobuf.Timestamp
-	5,  // 7: sidebus.v1.Topic.accessed_at:type_name -> google.protobuf.Timestamp
-	5,  // 8: sidebus.v1.TopicRuntime.created_at:type_name -> google.protobuf.Timestamp
-	5,  // 9: sidebus.v1.TopicRuntime.updated_at:type_name -> google.protobuf.Timestamp
-	5,  // 10: sidebus.v1.TopicRuntime.accessed_at:type_name -> google.protobuf.Timestamp
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	4,  // 2: sidebus.v1.Topic.duplicate_detection_history_time_window:type_name -> google.protobuf.Duration
+	4,  // 3: sidebus.v1.Topic.auto_delete_on_idle:type_name -> google.protobuf.Duration
+	5,  // 4: sidebus.v1.Topic.durability:type_name -> sidebus.v1.Queue.Durability
+	6,  // 5: sidebus.v1.Topic.created_at:type_name -> google.protobuf.Timestamp
+	6,  // 6: sidebus.v1.Topic.updated_at:type_name -> google.protobuf.Timestamp
+	6,  // 7: sidebus.v1.Topic.accessed_at:type_name -> google.protobuf.Timestamp
+	6,  // 8: sidebus.v1.TopicRuntime.created_at:type_name -> google.protobuf.Timestamp
+	6,  // 9: sidebus.v1.TopicRuntime.updated_at:type_name -> google.protobuf.Timestamp
+	6,  // 10: sidebus.v1.TopicRuntime.accessed_at:type_name -> google.protobuf.Timestamp
+	3,  // 11: sidebus.v1.TopicRuntime.partitions:type_name -> sidebus.v1.TopicPartitionRuntime
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_sidebus_v1_topic_proto_init() }
@@ -534,7 +616,7 @@ func file_sidebus_v1_topic_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidebus_v1_topic_proto_rawDesc), len(file_sidebus_v1_topic_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
