@@ -250,6 +250,10 @@ test-helm: ## Check the Helm chart, and the manifests that are rendered from it,
 test-image: redis buildah image-files ## Build both images with buildah and start them: a message goes through each. Needs Linux and root
 	VERSION=$(VERSION) COMMIT=$(COMMIT) test/images.sh .tmp/image
 
+.PHONY: test-otel
+test-otel: redis ## Trace messages over every wire to a collector of OpenTelemetry, which the test builds
+	cd test/otel && go test ./...
+
 .PHONY: bench-dapr
 bench-dapr: build redis ## Compare with Dapr's pubsub.redis in one run; ARGS="-messages 10000 -rounds 3"
 	$(COMPARE) -only dapr $(ARGS)
@@ -275,6 +279,7 @@ lint: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check style and layering
 	cd test/powerloss && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 	cd test/monitoring && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 	cd test/helm && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
+	cd test/otel && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 
 # Packages that link all of Dapr would take the linter minutes; vet takes them too.
 .PHONY: lint-dapr

@@ -2,13 +2,17 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/dapr"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/traces"
 	"github.com/sidebus/sidebus/proxy/push"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -63,6 +67,9 @@ type Config struct {
 	// Authorizer are set to those of this Config.
 	Dapr dapr.Config
 
+	// Tracing records spans of messages; see TraceContext. nil: none.
+	Tracing trace.TracerProvider
+
 	// Version and Commit of the build are shown in the metrics.
 	Version, Commit string
 
@@ -77,6 +84,24 @@ type Config struct {
 
 	// Settings are shown at /config of AdminAddr. Secrets must be masked.
 	Settings map[string]string
+}
+
+// TraceContext returns the properties that carry the span of a send with its messages, for broker.WithStamp. It returns
+// nil without Config.Tracing, and for a message that has a trace context.
+func TraceContext(ctx context.Context, m *semantics.Message) map[string]semantics.Value {
+	return traces.Stamp(ctx, m)
+}
+
+// DeadLetterSpans returns a function that records the span of a message that Sidebus has dead-lettered without being
+// asked to, at the path of its entity. It returns nil if provider is nil.
+func DeadLetterSpans(
+	provider trace.TracerProvider,
+) func(ctx context.Context, path, cause string, m *semantics.Received) {
+	t := traces.New(provider)
+	if t == nil {
+		return nil
+	}
+	return t.DeadLettered
 }
 
 // Defaults of Config.

@@ -17,6 +17,7 @@ import (
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
 	"github.com/sidebus/sidebus/proxy/internal/response"
+	"github.com/sidebus/sidebus/proxy/internal/traces"
 	"github.com/sidebus/sidebus/proxy/push"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -59,6 +60,7 @@ func New(
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
+	measures.Traces = traces.New(config.Tracing)
 	p := &Proxy{
 		config: config, broker: broker, logger: logger,
 		readiness: readiness.New(checker, broker, logger),

@@ -79,6 +79,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, resp := h.Responses.Begin(r.Context())
 	obs.About(ctx, route.entity)
+	ctx = h.Calls.Traces().FromHTTP(ctx, r.Header)
 	x := &exchange{
 		Handler:        h,
 		ResponseWriter: w,

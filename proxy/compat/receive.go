@@ -42,7 +42,7 @@ func (x *exchange) receive(source semantics.Source, mode semantics.Mode) error {
 		return nil
 	}
 	m := delivery.Messages[0]
-	x.Metrics.Received(source, 1)
+	x.Metrics.Received(ctx, source, delivery.Messages)
 	status, timeout := http.StatusOK, writeTimeout
 	if mode == semantics.PeekLock {
 		status, timeout = http.StatusCreated, max(time.Until(m.LockedUntil)-writeMargin, minWriteTime)
@@ -100,7 +100,7 @@ func (x *exchange) settle(source semantics.Source, name string, verb semantics.S
 	if err != nil {
 		return err
 	}
-	x.Metrics.Settled(source, name, codes)
+	x.Metrics.Settled(x.request.Context(), obs.Settlement{Source: source, Verb: name, Tokens: tokens}, codes)
 	x.locks.remove(tokens[0])
 	return x.done(source, codes[0])
 }

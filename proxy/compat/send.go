@@ -82,11 +82,13 @@ func (x *exchange) sendTo(
 	if x.topics.has(path) {
 		targets[0], targets[1] = targets[1], targets[0]
 	}
+	ctx, sending := x.Metrics.Traces.Send(x.request.Context(), targets[0], messages)
+	defer func() { sending.End(err) }()
 	for _, target = range targets {
 		if len(keys) == 0 {
-			results, err = x.Broker.Send(x.request.Context(), target, messages)
+			results, err = x.Broker.Send(ctx, target, messages)
 		} else {
-			results, repeated, err = x.Broker.SendOnce(x.request.Context(), target, keys[0], messages)
+			results, repeated, err = x.Broker.SendOnce(ctx, target, keys[0], messages)
 		}
 		if semantics.CodeOf(err) != semantics.EntityNotFound {
 			x.topics.note(path, target.IsTopic)

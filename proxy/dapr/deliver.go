@@ -33,7 +33,7 @@ func (p *pullStream) handleEvent(ctx context.Context, sub *stream.Subscription, 
 // then releases the message.
 func (p *pullStream) deliver(ctx context.Context, sub *stream.Subscription, e stream.Event) {
 	sub.Delivered(ctx, e)
-	p.metrics.Received(e.Delivery.Source(), len(e.Delivery.Messages))
+	p.metrics.Received(ctx, e.Delivery.Source(), e.Delivery.Messages)
 	for _, received := range e.Delivery.Messages {
 		m := &inflight.Message{Received: received, Sub: sub, Source: e.Delivery.Source()}
 		response := responseOf(p.topic, received)
@@ -106,7 +106,9 @@ func (c *component) deadLetterDelivered(ctx context.Context, topic string, token
 		return err
 	}
 	p.inFlight.Settled(m)
-	p.metrics.Settled(m.Source, obs.DeadLetter, codes)
+	p.metrics.Settled(ctx, obs.Settlement{
+		Source: m.Source, Verb: obs.DeadLetter, Tokens: []semantics.LockToken{token}, Reason: reasonGivenUp,
+	}, codes)
 	p.count(obs.DeadLetter)
 	return nil
 }

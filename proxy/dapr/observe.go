@@ -38,6 +38,7 @@ func (s *Server) observeCall(
 			reply, err = nil, wireerror.Status(failure).Err()
 		}
 	}()
+	ctx = s.calls.Traces().FromGRPC(ctx)
 	if ctx, err = info.Server.(*component).authenticate(ctx); err != nil {
 		return nil, err
 	}

@@ -48,6 +48,7 @@ func (c *component) Publish(ctx context.Context, request *proto.PublishRequest) 
 	if err != nil {
 		return nil, err
 	}
+	ctx = c.metrics.Traces.FromDapr(ctx, request.GetMetadata(), request.GetData())
 	return &proto.PublishResponse{}, c.send(
 		ctx, s, request.GetTopic(), requestIDOf(request.GetMetadata()), []*semantics.Message{m},
 	)
@@ -135,6 +136,7 @@ func (c *component) send(
 		conn.openings.await(ctx)
 	}
 	target := semantics.Target{Path: topic, IsTopic: s.kind == semantics.TopicKind}
+	ctx, sending := c.metrics.Traces.Send(ctx, target, messages)
 	send := func() (results []semantics.SendResult, repeated bool, err error) {
 		if requestID != "" {
 			return c.broker.SendOnce(ctx, target, requestID, messages)
@@ -148,6 +150,7 @@ func (c *component) send(
 			results, repeated, err = send()
 		}
 	}
+	sending.End(err)
 	switch {
 	case repeated:
 	case err == nil:

@@ -57,9 +57,11 @@ func (s *Messages) sendMessages(
 	if err != nil {
 		return nil, err
 	}
+	ctx, sending := s.metrics.Traces.Send(ctx, target, messages)
 	results, repeated, err := s.sendOrRepeat(
 		ctx, target, request.RequestId, messages,
 	) //nolint:protogetter // nil and empty differ (IDEM-1)
+	sending.End(err)
 	if err != nil {
 		return nil, err
 	}

@@ -110,8 +110,10 @@ func decodeCall(data []byte) (c calledMethod, err error) {
 	}
 	if len(others.GetMetadata()) > 0 { // a call keeps what it uses: many small entries would take much memory
 		c.metadata = metadata.MD{}
-		if value, has := others.GetMetadata()[authorizationKey]; has {
-			c.metadata.Set(authorizationKey, value)
+		for _, name := range usedMetadata {
+			if value, has := others.GetMetadata()[name]; has {
+				c.metadata.Set(name, value)
+			}
 		}
 	}
 	if others.GetTimeout() != nil {

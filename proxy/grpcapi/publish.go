@@ -149,7 +149,9 @@ func (s *Messages) send(ctx context.Context, some []publication) ([][]semantics.
 	for i, p := range some {
 		calls[i] = p.messages
 	}
-	results, errs := s.broker.SendEach(context.WithoutCancel(ctx), some[0].target, calls)
+	ctx, sending := s.metrics.Traces.SendEach(context.WithoutCancel(ctx), some[0].target, calls)
+	results, errs := s.broker.SendEach(ctx, some[0].target, calls)
+	sending.EndEach(errs)
 	var sent []*semantics.Message
 	var stored []semantics.SendResult
 	for i, err := range errs {

@@ -74,7 +74,7 @@ func (s *Messages) CompleteAndReceive(
 	if err != nil {
 		return nil, err
 	}
-	s.metrics.Settled(source, obs.Complete, next.Codes)
+	s.metrics.Settled(ctx, obs.Settlement{Source: source, Verb: obs.Complete, Tokens: tokens}, next.Codes)
 	answer := &sidebusv1.CompleteAndReceiveResponse{
 		Results: settledFrom(request.GetLockTokens(), next.Codes).GetResults(),
 	}
@@ -143,7 +143,7 @@ func (s *Messages) deliver(
 	if err := ctx.Err(); err != nil {
 		return nil, err // the client went away before the messages reached it
 	}
-	s.metrics.Received(delivery.Source(), len(delivery.Messages))
+	s.metrics.Received(ctx, delivery.Source(), delivery.Messages)
 	if s.over == OverGRPC {
 		return &sidebusv1.ReceiveResponse{Messages: wire.EncodedFrom(delivery.Messages)}, nil
 	}

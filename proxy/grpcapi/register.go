@@ -111,7 +111,8 @@ func (r *registrar) call(full string, handle grpc.MethodHandler) unaryCall {
 				reply, err = nil, wireerror.Status(failure).Err()
 			}
 		}()
-		if ctx, err = r.authenticate(admission.WithWaits(ctx)); err != nil {
+		ctx = r.calls.Traces().FromGRPC(admission.WithWaits(ctx))
+		if ctx, err = r.authenticate(ctx); err != nil {
 			return nil, err
 		}
 		return handle(
@@ -163,6 +164,7 @@ func (r *registrar) stream(full string, handle grpc.StreamHandler) grpc.StreamHa
 			return err
 		}
 		if full == sidebusv1.Calls_Multiplex_FullMethodName {
+			ctx = r.calls.Traces().Detach(ctx)
 			return handle(srv, &authenticatedStream{stream, ctx, method, func() {}, r.calls}) // its calls are admitted
 		}
 		end, err := admission.BeginStream(ctx)
@@ -180,8 +182,11 @@ func (r *registrar) authenticate(ctx context.Context) (context.Context, error) {
 	return admission.Authenticate(ctx, r.authorizer, metadata.ValueFromIncomingContext(ctx, authorizationKey))
 }
 
-// authorizationKey is the metadata with the credentials of a call, the only metadata that is used.
+// authorizationKey is the metadata with the credentials of a call.
 const authorizationKey = "authorization"
+
+// usedMetadata is all metadata of a call that is used: the credentials and the trace context.
+var usedMetadata = []string{authorizationKey, "traceparent", "tracestate"}
 
 // authenticatedStream is a stream whose context has the caller.
 type authenticatedStream struct {

@@ -35,7 +35,9 @@ func (s *Messages) Request(ctx context.Context, request *sidebusv1.RequestReques
 			return nil, err
 		}
 	}
-	sent, delivery, err := s.broker.Request(ctx, target, replyTo, &message, timeout)
+	asking, sending := s.metrics.Traces.Request(ctx, target, &message)
+	sent, delivery, err := s.broker.Request(asking, target, replyTo, &message, timeout)
+	sending.End(err)
 	s.metrics.Sent(target, []*semantics.Message{&message}, sent)
 	response, err := s.deliver(ctx, delivery, semantics.ReceiveAndDelete, err)
 	if err != nil {

@@ -162,8 +162,16 @@ func (s *Messages) settle(ctx context.Context, request lockRequest, session *str
 	if err != nil {
 		return nil, err
 	}
-	s.metrics.Settled(source, name, codes)
+	s.metrics.Settled(ctx, obs.Settlement{Source: source, Verb: name, Tokens: tokens, Reason: reasonIn(request)}, codes)
 	return settledFrom(request.GetLockTokens(), codes), nil
+}
+
+// reasonIn returns the reason in a request to dead-letter, empty for other requests.
+func reasonIn(request lockRequest) string {
+	if r, ok := request.(*sidebusv1.DeadLetterRequest); ok {
+		return r.GetReason()
+	}
+	return ""
 }
 
 func settledFrom(tokens []string, codes []semantics.Code) *sidebusv1.SettleResponse {

@@ -246,7 +246,7 @@ func (c *subscriber) carry(ctx context.Context, events []stream.Event) error {
 		}
 		for _, e := range events[:n] {
 			if e.Delivery != nil {
-				c.messages.metrics.Received(e.Delivery.Source(), len(e.Delivery.Messages))
+				c.messages.metrics.Received(ctx, e.Delivery.Source(), e.Delivery.Messages)
 			}
 			c.sub.Delivered(ctx, e)
 		}

@@ -111,6 +111,7 @@ func (c *subscriber) settle(ctx context.Context, request *sidebusv1.SubscribeSet
 	if err != nil {
 		return nil, err
 	}
+	ctx = c.messages.metrics.Traces.Begin(ctx)
 	var codes []semantics.Code
 	if name == obs.Complete {
 		codes, err = c.sub.Complete(ctx, tokens)
@@ -120,7 +121,8 @@ func (c *subscriber) settle(ctx context.Context, request *sidebusv1.SubscribeSet
 	if err != nil {
 		return nil, err
 	}
-	c.messages.metrics.Settled(c.source, name, codes)
+	settled := obs.Settlement{Source: c.source, Verb: name, Tokens: tokens, Reason: reasonIn(rest)}
+	c.messages.metrics.Settled(ctx, settled, codes)
 	return codes, nil
 }
 

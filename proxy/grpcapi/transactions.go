@@ -33,12 +33,15 @@ func (s *Transactions) Transact(
 	if err != nil {
 		return nil, err
 	}
+	ctx, traced := s.messages.metrics.Traces.Transact(ctx, "transact")
 	result, err := s.messages.broker.Transact(
 		ctx, request.RequestId, operations,
 	) //nolint:protogetter // nil and empty differ (IDEM-1)
 	if err != nil {
+		traced.End(nil, err)
 		return nil, err
 	}
+	traced.End(result.Operations, nil)
 	s.count(result.Operations, result.Results)
 	return &sidebusv1.TransactResponse{Results: resultsFrom(result.Results), Repeated: result.Repeated}, nil
 }
@@ -80,13 +83,16 @@ func (s *Transactions) Commit(
 	if err := wire.RefuseUnknown("request", request); err != nil {
 		return nil, err
 	}
+	ctx, traced := s.messages.metrics.Traces.Transact(ctx, "commit")
 	result, err := s.messages.broker.Commit(
 		ctx, request.GetTransactionId(),
 		func(operations []semantics.Operation) error { return permitOperations(ctx, operations) },
 	)
 	if err != nil {
+		traced.End(nil, err)
 		return nil, err
 	}
+	traced.End(result.Operations, nil)
 	s.count(result.Operations, result.Results)
 	return &sidebusv1.CommitResponse{Results: resultsFrom(result.Results), Repeated: result.Repeated}, nil
 }
@@ -138,7 +144,7 @@ func (s *Transactions) count(operations []semantics.Operation, results []broker.
 		case o.Verb == semantics.OperationCancel:
 			metrics.Removed(o.Source.Path, obs.Cancel, int64(len(o.Numbers)))
 		case o.Verb.Settles():
-			metrics.Settled(o.Source, settlementNames[o.Verb], make([]semantics.Code, len(o.Tokens)))
+			metrics.CountSettled(o.Source, settlementNames[o.Verb], make([]semantics.Code, len(o.Tokens)))
 		}
 	}
 }

@@ -101,6 +101,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	x := &exchange{keys: r.Header.Values(keyHeader)}
 	ctx, resp := h.responses.Begin(context.WithValue(r.Context(), exchangeKey{}, x))
+	ctx = h.calls.Traces().FromHTTP(ctx, r.Header)
 	r = r.WithContext(ctx)
 	if r.Method == http.MethodHead { // handled as GET; the server omits the body
 		r.Method = http.MethodGet

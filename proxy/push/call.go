@@ -72,9 +72,8 @@ var (
 )
 
 // call pushes one message and returns how to settle it. It calls reached when it has a connection.
-func (h *handler) call(
-	ctx context.Context, m *semantics.Received, source semantics.Source, reached func(),
-) (settling.Settlement, error) {
+func (h *handler) call(p *push, reached func()) (settling.Settlement, error) {
+	ctx, m := p.ctx, p.Received
 	timed, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	var isConnected atomic.Bool
@@ -88,7 +87,8 @@ func (h *handler) call(
 	if err != nil {
 		return settling.Settlement{}, err // cannot happen: the URL was checked
 	}
-	h.fill(request.Header, m, source)
+	h.fill(request.Header, m, p.source)
+	p.traced.Inject(request.Header)
 	response, err := h.client.Do(request)
 	if err == nil {
 		defer response.Body.Close() //nolint:errcheck // only read from

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/internal/settling"
+	"github.com/sidebus/sidebus/proxy/internal/traces"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/stream"
 )
@@ -33,6 +34,7 @@ type push struct {
 	source semantics.Source
 	ctx    context.Context //nolint:containedctx // of the call
 	cancel context.CancelCauseFunc
+	traced *traces.Processing
 }
 
 // run handles events until the subscription or ctx ends, waits for all pushes, and returns the reason.
@@ -71,7 +73,7 @@ func (s *subscriber) handleEvent(ctx context.Context, e stream.Event) {
 	case e.Delivery != nil:
 		s.sourceStatus.Received()
 		s.sub.Delivered(ctx, e)
-		s.metrics.Received(e.Delivery.Source(), len(e.Delivery.Messages))
+		s.metrics.Received(ctx, e.Delivery.Source(), e.Delivery.Messages)
 		for _, m := range e.Delivery.Messages {
 			s.startPush(m, e.Delivery.Source())
 		}
@@ -128,7 +130,8 @@ func (s *subscriber) push(p *push) {
 		return
 	}
 	began := time.Now()
-	v, err := s.call(p.ctx, p.Received, p.source, func() { s.app.reached(isProbe) })
+	p.traced = s.metrics.Traces.Process(s.calls, p.source, p.Received)
+	v, err := s.call(p, func() { s.app.reached(isProbe) })
 	took := time.Since(began)
 	switch {
 	case v.Outcome == unreachable:
@@ -141,6 +144,7 @@ func (s *subscriber) push(p *push) {
 	if v.Verb != "" {
 		v.Outcome = s.settle(p, v)
 	}
+	p.traced.End(string(v.Outcome), v.Fault != "" || v.Outcome == unreachable)
 	s.metrics.Pushes.WithLabelValues(s.Source, string(v.Outcome)).Inc()
 	if v.Outcome == unreachable {
 		return
@@ -159,5 +163,5 @@ func (s *subscriber) push(p *push) {
 
 // settle settles a message and returns the outcome.
 func (s *subscriber) settle(p *push, v settling.Settlement) settling.Outcome {
-	return s.settler.Settle(s.calls, s.sub, p.source, []*semantics.Received{p.Received}, v)[0]
+	return s.settler.Settle(p.traced.In(s.calls), s.sub, p.source, []*semantics.Received{p.Received}, v)[0]
 }

@@ -21,6 +21,7 @@ type Broker struct {
 	held         held
 	uses         uses
 	rate         *bucket // nil: no limit
+	stamps       stamps
 
 	compile semantics.CompileRule
 	fanout  fanout
@@ -44,6 +45,7 @@ func New(store semantics.Store, options ...Option) *Broker {
 	b.waitingLists.init(store)
 	b.held.init()
 	b.uses.init(store)
+	b.stamps.store = store
 	b.streams = stream.New(forStreams{b})
 	b.requests = reply.New(forRequests{b})
 	b.removals = delivery.NewRemovals()

@@ -49,6 +49,7 @@ func (b *Broker) sendPatiently(
 	ctx context.Context, target semantics.Target, messages []*semantics.Message, once *semantics.Once,
 ) (semantics.SendOutcome, error) {
 	var outcome semantics.SendOutcome
+	undo := b.stamps.add(ctx, target, messages)
 	err := b.patiently(ctx, func() error {
 		switch {
 		case target.IsTopic && once != nil:
@@ -62,6 +63,9 @@ func (b *Broker) sendPatiently(
 		}
 		return outcome.Err
 	})
+	if err != nil && undo != nil {
+		undo()
+	}
 	return outcome, err
 }
 
@@ -111,6 +115,7 @@ func (b *Broker) SendEach(
 			results[i] = nil
 			continue
 		}
+		b.stamps.add(ctx, target, messages)
 		ready, places = append(ready, messages), append(places, i)
 	}
 	if len(ready) == 0 {

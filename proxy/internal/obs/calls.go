@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sidebus/sidebus/proxy/internal/traces"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -27,6 +28,9 @@ type Calls struct {
 func NewCalls(metrics *Metrics, logger *slog.Logger) *Calls {
 	return &Calls{metrics: metrics, logger: logger}
 }
+
+// Traces returns what records spans; nil: nothing does.
+func (c *Calls) Traces() *traces.Traces { return c.metrics.Traces }
 
 // Method converts a full gRPC method name, "/sidebus.v1.Messages/Send", to the value of the label "method",
 // "Messages.Send". The empty name, of a request without a route, becomes "none".

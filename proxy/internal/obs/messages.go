@@ -1,6 +1,7 @@
 package obs
 
 import (
+	"context"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -31,16 +32,31 @@ func (m *Metrics) Sent(target semantics.Target, messages []*semantics.Message, r
 	}
 }
 
-// Received counts messages that were delivered.
-func (m *Metrics) Received(source semantics.Source, n int) {
-	if n > 0 {
-		m.received.WithLabelValues(m.labels.Of(source.String())).Add(float64(n))
+// Received counts messages that were delivered by the call of ctx, and records a span.
+func (m *Metrics) Received(ctx context.Context, source semantics.Source, messages []*semantics.Received) {
+	if len(messages) > 0 {
+		m.received.WithLabelValues(m.labels.Of(source.String())).Add(float64(len(messages)))
+		m.Traces.Received(ctx, source, messages)
 	}
 }
 
-// Settled counts the outcomes of a settlement. A message that was refused and is still locked counts neither as settled
-// nor as lost.
-func (m *Metrics) Settled(source semantics.Source, verb string, codes []semantics.Code) {
+// Settlement is what was asked of a settlement.
+type Settlement struct {
+	Source semantics.Source
+	Verb   string
+	Tokens []semantics.LockToken
+	Reason string // of a dead letter; empty if the request has none
+}
+
+// Settled counts the outcomes of a settlement, those of its tokens, and records a span.
+func (m *Metrics) Settled(ctx context.Context, s Settlement, codes []semantics.Code) {
+	m.CountSettled(s.Source, s.Verb, codes)
+	m.Traces.Settled(ctx, s.Source, s.Verb, s.Tokens, codes, s.Reason)
+}
+
+// CountSettled is Settled without a span. A message that was refused and is still locked counts neither as settled nor
+// as lost.
+func (m *Metrics) CountSettled(source semantics.Source, verb string, codes []semantics.Code) {
 	settled := 0
 	for _, code := range codes {
 		switch code {

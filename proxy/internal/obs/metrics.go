@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/sidebus/sidebus/proxy/internal/traces"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -58,6 +59,9 @@ type Metrics struct {
 	DaprDeliveries       *prometheus.CounterVec // outcome
 	DaprBadMetadata      prometheus.Counter
 	DaprHeals            *prometheus.CounterVec // outcome
+
+	// Traces records spans of what is counted here. nil: none. It must be set before the first call.
+	Traces *traces.Traces
 
 	labels       *Labels
 	rpcs         *prometheus.CounterVec   // method, wire, code

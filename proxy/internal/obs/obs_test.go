@@ -40,8 +40,8 @@ func TestMetricNames(t *testing.T) {
 	source := semantics.Source{Path: "Orders", SubQueue: semantics.DeadLetterQueue}
 	short := []*semantics.Message{{TimeToLive: new(time.Millisecond)}, {}}
 	m.Sent(semantics.ToQueue("Orders"), short, []semantics.SendResult{{}, {Stored: semantics.Stored{Deduplicated: true}}})
-	m.Received(source, 1)
-	m.Settled(source, obs.Complete, []semantics.Code{"", semantics.MessageLockLost, ""})
+	m.Received(t.Context(), source, []*semantics.Received{{}})
+	m.CountSettled(source, obs.Complete, []semantics.Code{"", semantics.MessageLockLost, ""})
 	m.Removed("orders", obs.Purge, 1)
 	m.Resubmitted(source, 1)
 	m.Connections.WithLabelValues(obs.HTTP).Inc()

@@ -40,7 +40,7 @@ func (s *Settler) Settle(
 	deliveries context.Context, sub Subscription, source semantics.Source, messages []*semantics.Received,
 	v Settlement,
 ) []Outcome {
-	ctx, cancel := withStopTimeout(deliveries)
+	ctx, cancel := withStopTimeout(s.metrics.Traces.Begin(deliveries))
 	defer cancel()
 	tokens := make([]semantics.LockToken, len(messages))
 	for i, m := range messages {
@@ -53,6 +53,7 @@ func (s *Settler) Settle(
 		codes, err := v.on(ctx, sub, tokens)
 		if err == nil {
 			retried.hasSucceeded = true
+			s.metrics.Traces.Settled(ctx, source, v.Verb, tokens, codes, v.Reason)
 			return s.outcomes(source, v, codes, wasUnknown)
 		}
 		e := semantics.AsError(err)
@@ -88,10 +89,10 @@ func (s *Settler) outcomes(
 	for i, code := range codes {
 		switch {
 		case code.Took(), wasUnknown: // a previous attempt with unknown outcome has settled it (ERR-6)
-			s.metrics.Settled(source, v.Verb, []semantics.Code{""})
+			s.metrics.CountSettled(source, v.Verb, []semantics.Code{""})
 		case v.Verb == obs.Release: // the lock is lost, so it is released already
 		default:
-			s.metrics.Settled(source, v.Verb, []semantics.Code{code})
+			s.metrics.CountSettled(source, v.Verb, []semantics.Code{code})
 			all[i] = LockLost
 		}
 	}

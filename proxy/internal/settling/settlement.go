@@ -25,6 +25,7 @@ type Settlement struct {
 	Outcome Outcome              // if it succeeds
 	Verb    string               // in metrics; empty if nothing is to be settled
 	Settle  semantics.Settlement // nil to complete
+	Reason  string               // of a dead letter
 	Fault   string               // how the app failed the messages, for the log; empty: it did not
 }
 
@@ -51,8 +52,12 @@ func Abandon(b *broker.Broker, as Outcome, delay *time.Duration, fault string) S
 
 // DeadLetter moves messages to the dead-letter queue.
 func DeadLetter(b *broker.Broker, as Outcome, options broker.DeadLetterOptions) Settlement {
+	reason := ""
+	if options.Reason != nil {
+		reason = *options.Reason
+	}
 	return Settlement{
-		Outcome: as, Verb: obs.DeadLetter,
+		Outcome: as, Verb: obs.DeadLetter, Reason: reason,
 		Settle: func(ctx context.Context, s semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error) {
 			return b.DeadLetter(ctx, s, tokens, options)
 		},

@@ -24,9 +24,14 @@ const deadLetterBacklog = 4096
 type DeadLetters struct {
 	counter *prometheus.CounterVec
 	label   func(entity string) string
-	lines   chan deadLetter // nil: no lines
+	lines   chan deadLetter // nil: neither lines nor spans
 	missed  atomic.Int64
+	logs    bool
+	span    DeadLetterSpan // nil: none
 }
+
+// DeadLetterSpan records the span of a dead letter.
+type DeadLetterSpan func(ctx context.Context, path, cause string, m *semantics.Received)
 
 type deadLetter struct {
 	entity, cause string
@@ -46,14 +51,15 @@ func (d deadLetter) sides() []semantics.SubQueue {
 }
 
 // NewDeadLetters registers the count of dead letters, for at most maxEntities entities by name, and prepares their log
-// lines.
-func NewDeadLetters(registry *prometheus.Registry, maxEntities int, withLines bool) *DeadLetters {
-	d := &DeadLetters{label: proxy.EntityLabels(maxEntities), counter: prometheus.NewCounterVec(prometheus.CounterOpts{
+// lines and spans. span may be nil.
+func NewDeadLetters(registry *prometheus.Registry, maxEntities int, withLines bool, span DeadLetterSpan) *DeadLetters {
+	d := &DeadLetters{logs: withLines, span: span, label: proxy.EntityLabels(maxEntities)}
+	d.counter = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sidebus_dead_lettered_messages_total",
 		Help: "Messages that this sidecar dead-lettered, by entity and cause.",
-	}, []string{"entity", "cause"})}
+	}, []string{"entity", "cause"})
 	registry.MustRegister(d.counter)
-	if withLines {
+	if withLines || span != nil {
 		d.lines = make(chan deadLetter, deadLetterBacklog)
 	}
 	return d
@@ -62,7 +68,7 @@ func NewDeadLetters(registry *prometheus.Registry, maxEntities int, withLines bo
 // Observe is a redisstore.Options.DeadLettered. It does not block.
 func (d *DeadLetters) Observe(entity, cause string, numbers []int64) {
 	d.counter.WithLabelValues(d.label(entity), cause).Add(float64(len(numbers)))
-	if d.lines == nil {
+	if d.lines == nil || !d.logs && cause == byApplication {
 		return
 	}
 	for _, n := range numbers {
@@ -74,8 +80,11 @@ func (d *DeadLetters) Observe(entity, cause string, numbers []int64) {
 	}
 }
 
-// Write writes the lines until ctx ends. The message id is looked up; a dead letter that was taken away already has
-// none.
+// byApplication is the cause of dead letters that clients asked for. The span of the settlement has them.
+const byApplication = "Application"
+
+// Write writes the lines and records the spans until ctx ends. The message is looked up; if it was taken away already,
+// the line has no message id, and there is no span.
 func (d *DeadLetters) Write(ctx context.Context, store semantics.Receiver, logger *slog.Logger) {
 	for {
 		select {
@@ -94,8 +103,14 @@ func (d *DeadLetters) writeOne(ctx context.Context, store semantics.Receiver, lo
 		found, err := store.Peek(ctx, source, letter.number, 1, semantics.ShowAll)
 		if err == nil && len(found) == 1 && found[0].SequenceNumber == letter.number {
 			fields = append(fields, "messageId", found[0].MessageID, "reason", found[0].DeadLetterReason)
+			if d.span != nil && letter.cause != byApplication {
+				d.span(ctx, letter.entity, letter.cause, found[0])
+			}
 			break
 		}
+	}
+	if !d.logs {
+		return
 	}
 	logger.Warn(deadLetterLine, fields...)
 	if missed := d.missed.Swap(0); missed > 0 {

@@ -24,10 +24,11 @@ func registeredMetrics(t *testing.T) []string {
 	t.Helper()
 	registry, logger, store := prometheus.NewRegistry(), slog.New(slog.DiscardHandler), memstore.New()
 	Scripts(registry)
-	NewDeadLetters(registry, 1, false)
+	NewDeadLetters(registry, 1, false, nil)
 	Removals(registry, logger)
 	UpkeepFaults(registry, logger)
 	Orphans(registry, logger)
+	Spans(registry)
 	broker := broker.New(store)
 	defer broker.Close()
 	const free = "127.0.0.1:0"

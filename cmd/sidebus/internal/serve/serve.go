@@ -15,6 +15,7 @@ import (
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/gcpace"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/idlepages"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/observe"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/otlp"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/policy"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/saskeys"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
@@ -66,7 +67,13 @@ func (s *Command) Run(ctx context.Context, to terminal.Streams, from *settings.S
 	defer stop()
 
 	metrics := prometheus.NewRegistry()
-	letters := observe.NewDeadLetters(metrics, s.EntityMetrics, s.LogDeadLetters)
+	exporter, err := s.telemetry(ctx, metrics, logger)
+	if err != nil {
+		return err
+	}
+	defer exporter.Close()
+	config.Tracing = exporter.Tracing()
+	letters := observe.NewDeadLetters(metrics, s.EntityMetrics, s.LogDeadLetters, proxy.DeadLetterSpans(config.Tracing))
 	opened, err := store.Open(ctx, &s.Settings, store.Observer{
 		Script: observe.Scripts(metrics), DeadLettered: letters.Observe, Removed: observe.Removals(metrics, logger),
 		UpkeepFailed: observe.UpkeepFaults(metrics, logger), Orphaned: observe.Orphans(metrics, logger),
@@ -86,6 +93,19 @@ func (s *Command) Run(ctx context.Context, to terminal.Streams, from *settings.S
 	err = s.serve(ctx, config, opened, letters, logger, metrics)
 	end(nil)
 	return errors.Join(entities.End(), err)
+}
+
+// telemetry starts to export spans and metrics, if that is asked for.
+func (s *Command) telemetry(
+	ctx context.Context, metrics *prometheus.Registry, logger *slog.Logger,
+) (*otlp.Exporter, error) {
+	if !otlp.IsOn(s.OTLPEndpoint) {
+		return nil, nil
+	}
+	return otlp.Open(ctx, otlp.Config{
+		Endpoint: s.OTLPEndpoint, Namespace: s.Namespace, Version: version.Text(), Metrics: metrics,
+		Spans: observe.Spans(metrics), Logger: logger,
+	})
 }
 
 // config returns what the proxy is told of the settings.
@@ -127,6 +147,9 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 	}
 	if !s.Sessions {
 		options = append(options, broker.WithoutSessions())
+	}
+	if config.Tracing != nil {
+		options = append(options, broker.WithStamp(proxy.TraceContext))
 	}
 	config.Entities, config.Sharer = opened, opened.Sharer
 	broker := broker.New(opened, options...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -46,6 +47,23 @@ func CheckAddress(flag, value string) error {
 		return Bad(flag, "is %q, its port must be 0 to 65535", value)
 	}
 	return nil
+}
+
+// checkOTLPEndpoint refuses what is not the URL of a collector. Credentials belong into a variable, because settings
+// are shown.
+func (s *Settings) checkOTLPEndpoint() error {
+	if s.OTLPEndpoint == "" {
+		return nil
+	}
+	to, err := url.Parse(s.OTLPEndpoint)
+	switch {
+	case err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https":
+		return Bad("otlp-endpoint", "must be a URL such as http://127.0.0.1:4317, with http:// or https://")
+	case to.User != nil || to.RawQuery != "" || to.Fragment != "":
+		return Bad("otlp-endpoint", "must have neither user nor query; put credentials into OTEL_EXPORTER_OTLP_HEADERS")
+	default:
+		return nil
+	}
 }
 
 // FileMode returns the permissions that unix sockets get.

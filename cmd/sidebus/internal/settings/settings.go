@@ -47,6 +47,7 @@ type Settings struct {
 	SocketMode     string        `name:"socket-mode" env:"SIDEBUS_SOCKET_MODE" default:"0660" help:"Permissions of the unix sockets of --http-addr, --grpc-addr, --admin-addr and --probe-addr, octal. A client needs write permission to connect."`
 	Pprof          bool          `name:"pprof" env:"SIDEBUS_PPROF" help:"Serve profiles at /debug/pprof/ on the admin address."`
 	EntityMetrics  int           `name:"metrics-entities" env:"SIDEBUS_METRICS_ENTITIES" default:"100" help:"How many queues, topics and subscriptions have metrics of their own, ${span_metrics_entities}; 0: none, and no gauges of entities."`
+	OTLPEndpoint   string        `name:"otlp-endpoint" env:"SIDEBUS_OTLP_ENDPOINT" placeholder:"URL" help:"Collector of OpenTelemetry to which traces and metrics are exported, such as http://127.0.0.1:4317. Default: $$OTEL_EXPORTER_OTLP_ENDPOINT; without either, nothing is traced or exported."`
 	LogDeadLetters bool          `name:"log-dead-letters" env:"SIDEBUS_LOG_DEAD_LETTERS" help:"Log each message that this sidecar dead-letters."`
 	LogLevel       string        `name:"log-level" env:"SIDEBUS_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat      string        `name:"log-format" env:"SIDEBUS_LOG_FORMAT" default:"auto" help:"json, text, or auto: text when stderr is a terminal."`
@@ -137,6 +138,9 @@ func (s *Settings) Check() error {
 		return err
 	}
 	if _, err := s.AllowedHostNames(); err != nil {
+		return err
+	}
+	if err := s.checkOTLPEndpoint(); err != nil {
 		return err
 	}
 	if s.MaxEntities < 0 {
